@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -39,6 +40,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/sockets"
+	"github.com/vigilhealth/vigil/internal/sqlite"
 	"github.com/vigilhealth/vigil/internal/summaries"
 	"github.com/vigilhealth/vigil/internal/transmissions"
 	"github.com/vigilhealth/vigil/internal/vitals"
@@ -248,6 +250,8 @@ func (s *Service) start() error {
 	s.work(func() { s.live.Run(ctx, s.app) })
 	s.work(func() { s.webhooks.Run(ctx, s.app) })
 	s.work(func() { s.exports.Run(ctx, s.app) })
+	checkpointer := sqlite.NewCheckpointer(filepath.Join(s.app.DataDir(), "data.db"), s.app.NonconcurrentDB())
+	s.background.Go(func() { checkpointer.Run(ctx, s.log) })
 	s.background.Go(func() { s.reloadWhenTold(ctx) })
 	s.background.Go(func() { s.inspectBackups(ctx) })
 	if s.certificates != nil {

@@ -229,7 +229,7 @@ func (m *Metrics) Watch(s Sources) error {
 
 // Describe implements [prometheus.Collector].
 func (s state) Describe(out chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{depth, oldest, health, outage, unseen, gaveUp, untold, muted, deaf, open, silent, turned, cut, waits, waited, diskFree, takenAt, provenAt, certEnds} {
+	for _, desc := range []*prometheus.Desc{depth, oldest, health, outage, unseen, gaveUp, untold, muted, deaf, open, silent, turned, cut, waits, waited, diskFree, logSize, takenAt, provenAt, certEnds} {
 		out <- desc
 	}
 }

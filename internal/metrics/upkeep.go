@@ -2,6 +2,8 @@ package metrics
 
 import (
 	"log/slog"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,6 +17,7 @@ import (
 
 var (
 	diskFree = describe("vigil_disk_free_bytes", "What the disk of the data folder can still take.")
+	logSize  = describe("vigil_database_log_bytes", "The size of the database's write-ahead log, which grows while somebody reads for long.")
 	takenAt  = describe("vigil_backup_last_success_timestamp_seconds", "When the last backup was taken, by the job or by command; 0 when never.")
 	provenAt = describe("vigil_backup_last_verified_timestamp_seconds", "When a backup was last proven to be good, by the job or by command; 0 when never.")
 	certEnds = describe("vigil_certificate_not_after_timestamp_seconds", "Until when the TLS certificate that the service presents is valid; 0 when it presents none.")
@@ -35,6 +38,9 @@ func (s state) collectUpkeep(gauge func(*prometheus.Desc, float64, ...string)) {
 		ends = s.CertificateEnds()
 	}
 	gauge(certEnds, secondsOrZero(ends))
+	if log, err := os.Stat(filepath.Join(s.App.DataDir(), "data.db-wal")); err == nil {
+		gauge(logSize, float64(log.Size()))
+	}
 	if s.DiskFree == nil {
 		return
 	}

@@ -16,3 +16,12 @@ func Forgetful(path string) *dbx.DB {
 type forgetful struct{ connector }
 
 func (f forgetful) Connect(context.Context) (driver.Conn, error) { return f.open() }
+
+// LongLog is from how many pages on a log is moved.
+const LongLog = longLog
+
+// Round looks at the log once, and moves it if it is too long.
+func (c *Checkpointer) Round(ctx context.Context) error { return c.round(ctx) }
+
+// Close ends what Run was not asked to.
+func (c *Checkpointer) Close() error { return c.aside.Close() }

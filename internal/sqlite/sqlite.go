@@ -14,6 +14,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"fmt"
 	"path/filepath"
 
 	"github.com/pocketbase/dbx"
@@ -22,20 +23,25 @@ import (
 // Connect opens a database as PocketBase's DBConnect. What a practice was told is stored must survive the loss of power, so
 // the database of records waits for the disk on every commit; PocketBase's own log does not.
 func Connect(path string) (*dbx.DB, error) {
-	synchronous := "FULL"
 	if filepath.Base(path) == "auxiliary.db" {
-		synchronous = "NORMAL"
+		return open(path, "NORMAL", longLog), nil
 	}
-	return Open(path, synchronous)
+	return Open(path, "FULL")
 }
 
-// Open opens a database with a say in how its commits wait for the disk; tests do not wait.
+// Open opens a database with a say in how its commits wait for the disk; tests do not wait. A commit moves the log only once it has a gigabyte:
+// a Checkpointer does so long before, and a command without one has the time.
 func Open(path, synchronous string) (*dbx.DB, error) {
+	return open(path, synchronous, 250_000), nil
+}
+
+// open says from how many pages on a commit moves the log.
+func open(path, synchronous string, autocheckpoint int) *dbx.DB {
 	return dbx.NewFromDB(sql.OpenDB(connector{path, []string{
 		"busy_timeout(10000)", // first, so that switching to WAL can wait
-		"journal_mode(WAL)", "journal_size_limit(200000000)", "wal_autocheckpoint(3000)", "synchronous(" + synchronous + ")",
+		"journal_mode(WAL)", "journal_size_limit(200000000)", fmt.Sprintf("wal_autocheckpoint(%d)", autocheckpoint), "synchronous(" + synchronous + ")",
 		"foreign_keys(ON)", "temp_store(MEMORY)", "cache_size(-8000)",
-	}}), "sqlite"), nil
+	}}), "sqlite")
 }
 
 // File opens a database that is nobody's daily work, such as a copy that is looked at, with pragmas such as "query_only(ON)" and none of ours.
