@@ -9,16 +9,21 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
-// compilers has the version of Zig, with the hash for each kind of machine that makes releases. It brings a C compiler for every processor and
-// the C library that goes into the program, musl: the compiler of a distribution would make other bytes than that of another.
-const compilers = "internal/release/compiler.txt"
+// zig is the version of Zig, and compilers has its hash for each kind of machine that makes releases. It brings a C compiler for every processor
+// and the C library that goes into the program, musl: the compiler of a distribution would make other bytes than that of another.
+const (
+	zig       = "0.17.1"
+	compilers = "internal/release/compiler.txt"
+)
 
 // targets of the C compiler. Other systems get SQLite's translation to Go: without their makers' own tools nothing in C is built for them.
 var inC = map[string]string{"linux_amd64": "x86_64-linux-musl", "linux_arm64": "aarch64-linux-musl"}
 
-// settings are what a platform's program is built with: variables and flags of Go. Nothing of the machine goes into it: no paths, no user's flags, no state of the folder.
+// settings are what a platform's program is built with: variables and flags of Go. Nothing of the machine goes into it: no paths, no user's flags,
+// no state of the folder.
 func (r *release) settings(ctx context.Context, p platform) (env, flags []string, err error) {
 	env = []string{"GOOS=" + p.os, "GOARCH=" + p.arch, "GOFLAGS=", "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOTOOLCHAIN=" + toolchain}
 	linked := "-s -w -buildid= -X main.version=" + r.version
@@ -44,6 +49,9 @@ func compiler(ctx context.Context, top string) (string, error) {
 	wanted, err := os.ReadFile(filepath.Join(top, compilers))
 	if err != nil {
 		return "", err
+	}
+	if !strings.HasPrefix(string(wanted), "ziglang=="+zig+" ") {
+		return "", fmt.Errorf("%s is not of Zig %s", compilers, zig)
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {

@@ -40,6 +40,7 @@ func (r *release) provenance(context.Context) error {
 			ResolvedDependencies: []*intoto.ResourceDescriptor{
 				{Uri: "git+" + source, Digest: map[string]string{"gitCommit": r.commit}},
 				{Name: "go", Uri: "pkg:golang/toolchain@" + toolchain},
+				{Name: "zig", Uri: "pkg:pypi/ziglang@" + zig},
 			},
 		},
 		RunDetails: &provenance.RunDetails{Builder: &provenance.Builder{Id: source + "/blob/main/internal/release"}},

@@ -209,6 +209,9 @@ func checkProvenance(t *testing.T, dist string, made map[string]string) {
 			t.Errorf("it says %s of %s", subject.Digest, subject.Name)
 		}
 	}
+	if len(statement.Predicate.BuildDefinition.ResolvedDependencies) != 3 { // the source, Go, the C compiler
+		t.Errorf("it was made of %v", statement.Predicate.BuildDefinition.ResolvedDependencies)
+	}
 	if len(statement.Subject) != len(made)-2 || len(statement.Predicate.BuildDefinition.ResolvedDependencies[0].Digest["gitCommit"]) != 40 {
 		t.Errorf("%d subjects, made of %v", len(statement.Subject), statement.Predicate.BuildDefinition)
 	}
