@@ -221,11 +221,11 @@ func (s *Service) onServe(e *core.ServeEvent, httpAddr, httpsAddr string) error 
 		}
 	}
 	secure(e.Server.TLSConfig, s.settings.TLS, s.certificates)
-	extension, err := hooks.Dashboard()
+	extensions, err := hooks.Dashboard()
 	if err != nil {
 		return fmt.Errorf("dashboard extension: %w", err)
 	}
-	e.UIExtensions = append(e.UIExtensions, extension)
+	e.UIExtensions = append(e.UIExtensions, extensions...)
 	e.App.Cron().Remove("__pbDBOptimize__") // its checkpoint at midnight holds up every writer; jobs do better
 	s.drainOnTerminate(e)
 	if err := s.openRoutes(e); err != nil {

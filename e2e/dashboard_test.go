@@ -88,6 +88,43 @@ func TestDashboard(t *testing.T) {
 	t.Run("second factor", func(t *testing.T) { enterDashboardWithCode(t, browser) })
 }
 
+// A superuser's day: collections in groups, people found by encrypted names, an address changed line by line and complaints beside the lines.
+func TestDashboardDaily(t *testing.T) {
+	browser := newChromium(t)
+	dir := filepath.Join(t.TempDir(), "data")
+	demo := launch(t, dir, nil, "demo", "--patients", "5", "--quiet")
+	p := &practice{URL: demo.URL, Dir: dir, process: demo}
+	nurse := p.signInWith(t, "nurse@vigil.example", sandbox.Password)
+	patient := at(t, p.get(t, "/api/v1/patients/", nurse).expect(t, 200), "results.0").(object)
+	id := patient["id"].(string)
+	db := p.database(t)
+	who := dbx.Params{"email": "dashboard@vigil.example", "id": id}
+
+	const street = "4711 Quillfeather Court"
+	browser.run(t, p, "dashboard_daily.mjs", object{
+		"email": who["email"], "password": sandbox.Password, "patient": patient,
+		"address": object{"line1": street, "city": "Tuscola", "zip": "61953"},
+	}, &struct{}{})
+
+	var sealed string
+	if err := db.NewQuery("SELECT address FROM patients WHERE id = {:id}").Bind(who).Row(&sealed); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(sealed, "v2:") || strings.Contains(sealed, street) {
+		t.Errorf("the address is stored as %q", sealed)
+	}
+	wantAt(t, p.get(t, "/api/v1/patients/"+id+"/", nurse).expect(t, 200), object{"address.line1": street, "address.city": "Tuscola", "address.zip": "61953"})
+	wantCount(t, db, 1, `SELECT COUNT(*) FROM audit_log WHERE event = 'patient.update' AND actor_type = 'superuser' AND actor_email = {:email} AND resource_id = {:id}`, who)
+	// Five ways to one patient, and to the patient's own team; nobody, twice: users may be patients at the portal.
+	wantCount(t, db, 6, `SELECT COUNT(*) FROM audit_log WHERE event = 'patient.search' AND actor_type = 'superuser' AND actor_email = {:email} AND patient = {:id}`, who)
+	wantCount(t, db, 8, `SELECT COUNT(*) FROM audit_log WHERE event = 'patient.search' AND actor_type = 'superuser' AND actor_email = {:email}`, who)
+	for _, secret := range []string{patient["last_name"].(string), "nobodyiscalledso", street} {
+		if strings.Contains(strings.ToLower(demo.Output()), strings.ToLower(secret)) {
+			t.Errorf("the log names %q", secret)
+		}
+	}
+}
+
 func enterDashboardWithCode(t *testing.T, browser chromium) {
 	p := newPractice(t).serve(t, "")
 	said, _ := p.superuserCommand(t, "reset-2fa", superuserEmail)

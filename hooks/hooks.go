@@ -171,6 +171,7 @@ func Bind(app core.App, engines Engines) {
 	guardClients(app)
 	guardWebhooks(app)
 	refreshDashboard(app)
+	searchDashboard(app, h)
 	guardRealtime(app, h)
 }
 

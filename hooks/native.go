@@ -92,10 +92,15 @@ func notFound[E interface {
 //go:embed dashboard
 var dashboardFiles embed.FS
 
-// Dashboard teaches PocketBase's dashboard our field types.
-func Dashboard() (core.UIExtension, error) {
-	files, err := fs.Sub(dashboardFiles, "dashboard")
-	return core.UIExtension{Name: "vigil", FS: files}, err
+// Dashboard is what PocketBase's dashboard has to know about Vigil, a folder for each thing: our types of fields, the collections in groups, the
+// search for people, and closed doors.
+func Dashboard() (extensions []core.UIExtension, err error) {
+	folders, err := fs.ReadDir(dashboardFiles, "dashboard")
+	for _, folder := range folders {
+		files, unknown := fs.Sub(dashboardFiles, "dashboard/"+folder.Name())
+		extensions, err = append(extensions, core.UIExtension{Name: "vigil-" + folder.Name(), FS: files}), errors.Join(err, unknown)
+	}
+	return extensions, err
 }
 
 // refreshDashboard has browsers ask for our part of the dashboard each time. PocketBase lets them keep it for two weeks,

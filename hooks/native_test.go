@@ -27,11 +27,11 @@ func served(t *testing.T) http.Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	extension, err := hooks.Dashboard()
+	extensions, err := hooks.Dashboard()
 	if err != nil {
 		t.Fatal(err)
 	}
-	start := &core.ServeEvent{App: app, Router: router, UIExtensions: []core.UIExtension{extension}}
+	start := &core.ServeEvent{App: app, Router: router, UIExtensions: extensions}
 	var handler http.Handler
 	err = app.OnServe().Trigger(start, func(e *core.ServeEvent) error {
 		e.Router.Bind(hooks.Guard(engines)...)
@@ -71,7 +71,9 @@ func TestExtensionIsFresh(t *testing.T) {
 	if got := answer.Header().Get("Cache-Control"); got != "no-cache" {
 		t.Errorf("Cache-Control is %q", got)
 	}
-	if !strings.Contains(answer.Body.String(), "app.fieldTypes.phi") {
-		t.Error("the extension does not know our field types")
+	for _, part := range []string{"app.fieldTypes.phi", "app.utils.sortedCollectionsByType", "app.components.recordsSearchbar", "app.routes.superuserOnly"} {
+		if !strings.Contains(answer.Body.String(), part) {
+			t.Errorf("the extension says nothing of %s", part)
+		}
 	}
 }

@@ -65,8 +65,12 @@ func newDashboard(t *testing.T) *dashboard {
 	if err != nil {
 		t.Fatal(err)
 	}
-	router.Bind(hooks.Guard(engines)...)
-	if d.handler, err = router.BuildMux(); err != nil {
+	err = d.app.OnServe().Trigger(&core.ServeEvent{App: d.app, Router: router}, func(e *core.ServeEvent) error {
+		e.Router.Bind(hooks.Guard(engines)...)
+		d.handler, err = e.Router.BuildMux()
+		return err
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	return d

@@ -354,7 +354,7 @@ func TestRecordsFromTheDashboardObeyTheSameRules(t *testing.T) {
 	}
 	want := map[string]string{
 		"phone":  "Must be a phone number of 7 to 20 characters with at least 7 digits; only digits, spaces and + ( ) - . x are allowed.",
-		"gender": "Must be one of: male, female, other, unknown.", "address": "city: This field is required.",
+		"gender": "Must be one of: male, female, other, unknown.", "address": "city: This field is required.; zip: Must be a ZIP code: 12345 or 12345-6789..",
 		"icd10_codes": "Must be a list of codes.", "mrn": "This field may not be blank.", "primary_provider": "Must be the id of an active provider.",
 	}
 	if diff := cmp.Diff(want, messages); diff != "" {

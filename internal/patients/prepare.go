@@ -115,9 +115,8 @@ func normalise(p *collections.Patient, changed []string, now time.Time, practice
 	c, wrong := input.NewChecks(), validation.Errors{}
 	draft := bodyOf(p, changed).ReadReplacement(c, now, practice)
 	for _, name := range slices.Sorted(maps.Keys(c.Fields)) {
-		column, inner := columnOf(name)
-		if slices.Contains(changed, column) && wrong[column] == nil {
-			wrong[column] = validation.NewError("validation_invalid_value", inner+c.Fields[name][0])
+		if column, inner := columnOf(name); slices.Contains(changed, column) {
+			complain(wrong, column, inner, c.Fields[name][0])
 		}
 	}
 	for _, column := range changed {
@@ -126,6 +125,23 @@ func normalise(p *collections.Patient, changed []string, now time.Time, practice
 		}
 	}
 	return wrong
+}
+
+// complain notes what is wrong with a column, or with a part of what it holds; the first complaint about either counts.
+func complain(wrong validation.Errors, column, inner, message string) {
+	complaint := validation.NewError("validation_invalid_value", message)
+	if inner == "" {
+		if wrong[column] == nil {
+			wrong[column] = complaint
+		}
+		return
+	}
+	if wrong[column] == nil {
+		wrong[column] = validation.Errors{}
+	}
+	if parts, ok := errors.AsType[validation.Errors](wrong[column]); ok && parts[inner] == nil {
+		parts[inner] = complaint
+	}
 }
 
 // bodyOf is the body that would have led to the values of the given columns.
@@ -178,19 +194,16 @@ var contractNames = map[string]string{
 	collections.PatientPrimaryProvider: "primary_provider_id", collections.PatientInsuranceDetails: "insurance",
 }
 
-// columnOf finds the column behind a name of the contract, and what to put before a complaint about a part of it.
+// columnOf finds the column behind a name of the contract, and which part of it is meant; "" for all of it.
 func columnOf(name string) (column, inner string) {
 	for column, contract := range contractNames {
 		if contract == name {
 			return column, ""
 		}
 	}
-	column, inner, nested := strings.Cut(name, ".")
+	column, inner, _ = strings.Cut(name, ".")
 	if column == "insurance" {
 		column = collections.PatientInsuranceDetails
-	}
-	if nested {
-		inner += ": "
 	}
 	return column, inner
 }
@@ -215,7 +228,7 @@ func checkOthers(app core.App, p *collections.Patient, changed []string, wrong v
 		if value == "" || wrong[column] != nil {
 			continue
 		}
-		complaint, err := "", error(nil)
+		complaint, inner, err := "", "", error(nil)
 		if rule, ok := unique[column]; ok {
 			var holder *collections.Patient
 			if holder, err = rule.find(app, value); err == nil && holder.Id != p.Id {
@@ -232,14 +245,14 @@ func checkOthers(app core.App, p *collections.Patient, changed []string, wrong v
 			}
 		} else if second := p.SecondaryPayerID(); column == collections.PatientInsuranceDetails && second != 0 {
 			if _, err = app.FindRecordById(collections.Payers, collections.NumberID(second)); err != nil {
-				complaint = "secondary.payer_id: " + msgPayer
+				complaint, inner = msgPayer, "secondary.payer_id"
 			}
 		}
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return fmt.Errorf("check %s: %w", column, err)
 		}
 		if complaint != "" {
-			wrong[column] = validation.NewError("validation_invalid_value", complaint)
+			complain(wrong, column, inner, complaint)
 		}
 	}
 	return nil
@@ -261,25 +274,13 @@ func nextMRN(app core.App) (string, error) {
 	}
 }
 
-// reindex keeps the blind indexes of changed values: of the digits of a phone number without extension and country
-// code 1, of an address in lower case, of the nine digits of a social security number.
+// reindex keeps the blind indexes of changed values.
 func reindex(p *collections.Patient, changed []string) error {
-	for _, column := range changed {
-		value := p.GetString(column)
-		switch column {
-		case collections.PatientSSN:
-		case collections.PatientEmail:
-			value = strings.ToLower(value)
-		case collections.PatientPhone:
-			value, _, _ = strings.Cut(value, "x")
-			value = input.Digits(value)
-			if len(value) == 11 {
-				value = strings.TrimPrefix(value, "1")
-			}
-		default:
+	for _, column := range indexed {
+		if !slices.Contains(changed, column) {
 			continue
 		}
-		index, err := collections.BlindIndex(column, value)
+		index, err := collections.BlindIndex(column, forIndex(column, p.GetString(column)))
 		if err != nil {
 			return fmt.Errorf("index %s: %w", column, err)
 		}
@@ -313,16 +314,18 @@ func asFault(err error) error {
 	}
 	fields := fault.Fields{}
 	for column, complaint := range wrong {
+		if parts, ok := errors.AsType[validation.Errors](complaint); ok {
+			for inner, part := range parts {
+				fields.Add(nameOf(column)+"."+inner, part.Error())
+			}
+			continue
+		}
 		message := complaint.Error()
 		var coded validation.Error
 		if rule, ok := unique[column]; ok && errors.As(complaint, &coded) && coded.Code() == "validation_not_unique" {
 			message = rule.complaint // another process was faster: the index had the last word
 		}
-		name := nameOf(column)
-		if inner, rest, nested := strings.Cut(message, ": "); nested && column == collections.PatientInsuranceDetails {
-			name, message = name+"."+inner, rest
-		}
-		fields.Add(name, message)
+		fields.Add(nameOf(column), message)
 	}
 	return fields.Err()
 }

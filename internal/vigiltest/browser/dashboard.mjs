@@ -70,7 +70,11 @@ async function enterReading(page) {
   await page.locator(".new-record-btn").click();
   const form = page.locator(".record-upsert-modal");
   await form.getByRole("button", { name: "Open records picker" }).click();
-  await page.locator(".records-picker-list .list-item", { hasText: patient.mrn }).click();
+  const picker = page.locator(".records-picker-modal");
+  await picker.locator(".searchbar [contenteditable]").fill(input.new_last_name);
+  await picker.locator(".searchbar [contenteditable]").press("Enter");
+  await page.waitForFunction(() => document.querySelector(".records-picker-list").innerText.match(/MRN-/g)?.length === 1);
+  await picker.locator(".list-item", { hasText: patient.mrn }).click();
   await page.getByRole("button", { name: "Set selection" }).click();
   await shows(form.locator(".field-list"), patient.mrn);
   await form.locator("[name=observation_type]").click();
@@ -117,7 +121,7 @@ async function deletePatient(page) {
 async function lookAround(page) {
   const names = await page.evaluate(() => {
     const ours = (field) => ["phi", "optional_number"].includes(field.type);
-    return app.store.collections.filter((collection) => collection.fields.some(ours)).map((collection) => collection.name);
+    return app.store.collections.filter((collection) => collection.fields.some(ours)).map((collection) => collection.name).sort();
   });
   assert.ok(names.length > 10, `collections with our field types: ${names}`);
   for (const name of names) {
