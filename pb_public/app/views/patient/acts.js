@@ -6,11 +6,12 @@ import { useKeys } from "../../keys.js";
 import { running as timer } from "../../timer.js";
 import { Dialog, Field, Form } from "../../ui/form.js";
 import { asProblem, useLoad } from "../../ui/states.js";
+import { sent, StopTimer } from "../../ui/stop_timer.js";
 import { toast } from "../../ui/toast.js";
 import { html, useState } from "../../view.js";
 import { act } from "../alerts/deeds.js";
 import { EscalateDialog } from "../escalate.js";
-import { sent, StopDialog, TimeDialog } from "./time.js";
+import { TimeDialog } from "./time.js";
 
 /** @typedef {{acknowledge: () => void, call: (() => void) | null, called: () => void, note: (() => void) | null, escalate: (() => void)
  *  | null, review: (() => void) | null,
@@ -63,7 +64,7 @@ export function useActs({ id, patient, standing, emergency, days, changed }) {
   const name = `${patient?.first_name ?? ""} ${patient?.last_name ?? ""}`.trim();
   const dialogs = html`
     ${asking === "acknowledge" && html`<${AcknowledgeDialog} id=${id} name=${name} close=${close} done=${done} />`}
-    ${asking === "stop" && html`<${StopDialog} entry=${running} close=${close} done=${done} />`}
+    ${asking === "stop" && html`<${StopTimer} entry=${running} close=${close} done=${done} />`}
     ${asking === "note" && html`<${TimeDialog} id=${id} title="Note and time" preset=${{ category: "review", activity: "triage" }}
       long=${5} close=${close} done=${done} />`}
     ${asking === "escalate" && html`<${EscalateDialog} patient=${{ id, name }} close=${close} done=${done} />`}`;

@@ -1,30 +1,20 @@
 // The time spent for a patient: a timer, finished calls, and what the month's minutes come to.
-import { Problem, get, patch, post, remove } from "../../api.js";
+import { get, patch, post, remove } from "../../api.js";
 import { can, canAttest, canChangeTime } from "../../can.js";
-import { me } from "../../session.js";
+import { running } from "../../timer.js";
 import { Badge } from "../../ui/badge.js";
 import { ActionButton, Dialog, Field, Form } from "../../ui/form.js";
-import { clock, dateTime, minutes, words } from "../../ui/format.js";
+import { dateTime, minutes, words } from "../../ui/format.js";
 import { Loaded, useLoad } from "../../ui/states.js";
+import { categories, Elapsed, sent, StopTimer } from "../../ui/stop_timer.js";
 import { List } from "../../ui/table.js";
 import { toast } from "../../ui/toast.js";
 import { instantOf, localOf, thisMonth } from "../../ui/when.js";
-import { html, useEffect, useRef, useState } from "../../view.js";
+import { html, useRef, useState } from "../../view.js";
 
-const categories = /** @type {[string, string][]} */ ([["interactive", "Talking with the patient"], ["review", "Looking at readings"], ["interpretation", "Interpreting readings"], ["care_management", "Managing care"]]);
 const activities = /** @type {[string, string][]} */ ([["phone_call", "Phone call"], ["video_call", "Video call"], ["message", "Message"], ["education", "Education"], ["triage", "Triage"], ["other", "Other"]]);
 const methods = /** @type {[string, string][]} */ ([["", "Not said"], ["phone", "Phone"], ["video", "Video"], ["in_person", "In person"], ["message", "Message"]]);
 const categoryName = (/** @type {string} */ code) => categories.find(([category]) => category === code)?.[1] ?? words(code);
-
-/** Sends time and, where other time is in the way, says whose. @template T @param {Promise<T>} answer @returns {Promise<T>} */
-export const sent = (answer) => answer.catch((problem) => {
-  if (problem instanceof Problem && problem.overlaps) {
-    const { id, user, user_name, started_at, ended_at } = problem.overlaps;
-    const whose = user === me.value?.id ? "your own entry" : `the entry of ${user_name}`;
-    throw new Problem(problem.status, { detail: `This overlaps ${whose} (no. ${id}), ${dateTime(started_at)} to ${clock(ended_at)}. The same minutes count once.`, code: problem.code });
-  }
-  throw problem;
-});
 
 /** What was done, how there was contact, and why it may not count. @param {any} t */
 const about = (t) => [
@@ -48,7 +38,7 @@ export function TimeLog({ id, turn, changed }) {
       <button class="main" onClick=${() => ask({ preset: { category: "interactive", activity: "phone_call", contact_method: "phone" }, title: "Log a phone call" })}>Log a phone call</button>
       <button onClick=${() => ask({ preset: { category: "review", activity: "triage" }, title: "Log other time" })}>Log other time</button>`}</div>
     <div class="grid">
-      ${can("logTime") && html`<${Timer} id=${id} turn=${own} done=${done} />`}
+      ${can("logTime") && html`<${Timer} id=${id} done=${done} />`}
       <div class="card"><h3>This month</h3><${Loaded} from=${summary}>${(data) => html`<${Month} of=${data.results[0]} />`}</${Loaded}></div>
     </div>
     <div class="card"><${List} path="time-entries/" query=${{ patient_id: id }} turn=${own + turn} size=${10} caption="Time entries" nothing="Nothing logged yet" columns=${[
@@ -79,40 +69,21 @@ function Month({ of }) {
         <p>${next - m.counted_minutes > 0 ? `${minutes(next - m.counted_minutes)} more reach the next billable step of ${minutes(next)}.` : `The step of ${minutes(next)} is reached.`}</p>`}`;
 }
 
-/** The caller's own timer: one at a time, for whichever patient. @param {{id: string, turn: number, done: () => void}} props */
-function Timer({ id, turn, done }) {
+/** The caller's own timer: one at a time, for whichever patient. @param {{id: string, done: () => void}} props */
+function Timer({ id, done }) {
   const [stopping, stop] = useState(false);
-  const own = useLoad(async (signal) => (await get("time-entries/", { user: me.value?.id, page_size: 20 }, signal)).results.find((t) => t.running) ?? false, [turn]);
-  const running = own.data;
-  return html`<div class="card"><h3>Timer</h3><${Loaded} from=${own}>${() => (running ? html`
-      <p class="timer" role="timer"><${Elapsed} since=${running.started_at} /></p>
-      <p>${categoryName(running.category)}${running.patient_id !== id && html`, for <strong>${running.patient_name}</strong>`}</p>
+  const entry = running.value;
+  const start = (/** @type {any} */ values) => sent(post("time-entries/start/", { ...values, patient_id: id,
+    ...(values.category === "interactive" ? { activity: "phone_call", contact_method: "phone" } : {}) }));
+  return html`<div class="card"><h3>Timer</h3>${entry ? html`
+      <p class="timer" role="timer"><${Elapsed} since=${entry.started_at} /></p>
+      <p>${categoryName(entry.category)}${entry.patient_id !== id && html`, for <strong><bdi>${entry.patient_name}</bdi></strong>`}</p>
       <button class="main" onClick=${() => stop(true)}>Stop the timer</button>
-      ${stopping && html`<${StopDialog} entry=${running} close=${() => stop(false)} done=${done} />`}`
-    : html`<${Form} submit="Start the timer" send=${(values) => sent(post("time-entries/start/", { ...values, patient_id: id, ...(values.category === "interactive" ? { activity: "phone_call", contact_method: "phone" } : {}) }))}
-        done=${() => { toast("The timer runs."); done(); }}>${(errors) => html`<${Field} label="For" name="category" kind="select" value="interactive" options=${categories} errors=${errors} />`}</${Form}>`)}
-  </${Loaded}></div>`;
+      ${stopping && html`<${StopTimer} entry=${entry} close=${() => stop(false)} done=${done} />`}`
+    : html`<${Form} submit="Start the timer" send=${start} done=${() => { toast("The timer runs."); done(); }}>${(errors) => html`
+        <${Field} label="For" name="category" kind="select" value="interactive" options=${categories} errors=${errors} />`}</${Form}>`}
+  </div>`;
 }
-
-/** @param {{since: string}} props */
-function Elapsed({ since }) {
-  const [, tick] = useState(0);
-  useEffect(() => {
-    const timer = setInterval(() => tick((n) => n + 1), 1000);
-    return () => clearInterval(timer);
-  }, []);
-  const seconds = Math.max(0, Math.floor((Date.now() - Date.parse(since)) / 1000));
-  const two = (/** @type {number} */ n) => String(n).padStart(2, "0");
-  return html`${two(Math.floor(seconds / 3600))}:${two(Math.floor(seconds / 60) % 60)}:${two(seconds % 60)}`;
-}
-
-/** @param {{entry: any, close: () => void, done: () => void}} props */
-export const StopDialog = ({ entry, close, done }) => html`<${Dialog} title="Stop the timer" close=${close}>
-  <${Form} submit="Stop and log" draft=${`time.${entry.id}`} cancel=${close} send=${(values) => sent(post(`time-entries/${entry.id}/stop/`, values))} done=${() => { toast("Logged."); close(); done(); }}>${(errors) => html`
-    <${Field} label="What it was" name="category" kind="select" value=${entry.category} options=${categories} errors=${errors} />
-    <${Field} label="Notes" name="notes" kind="textarea" autofocus value=${entry.notes} hint="Needed for time with the patient: what was talked about" errors=${errors} />`}
-  </${Form}>
-</${Dialog}>`;
 
 const before = (/** @type {number} */ long) => new Date(Date.now() - long * 60_000);
 
