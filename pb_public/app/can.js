@@ -23,6 +23,7 @@ const needs = {
   transmit: "transmit_observations", processPending: "process_pending_transmissions", requeue: "queue_transmissions_again",
   readQuarantine: "read_quarantine", manageQuarantine: "manage_quarantine",
   readDefaults: "read_default_thresholds", changeDefaults: "update_default_thresholds", readAudit: "read_audit_log",
+  readNoteTemplates: "read_note_templates", manageNoteTemplates: "manage_note_templates",
   readDeliveries: "read_push_deliveries",
 };
 

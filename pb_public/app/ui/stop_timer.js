@@ -4,6 +4,7 @@ import { me } from "../session.js";
 import { html, useEffect, useState } from "../view.js";
 import { Dialog, Field, Form } from "./form.js";
 import { clock, dateTime } from "./format.js";
+import { NoteField } from "./note_field.js";
 import { toast } from "./toast.js";
 
 /** What time is spent on. */
@@ -40,7 +41,7 @@ export const StopTimer = ({ entry, close, done }) => html`<${Dialog} title="Stop
     send=${(/** @type {any} */ values) => sent(post(`time-entries/${entry.id}/stop/`, values))}
     done=${() => { toast("Logged."); close(); done?.(); }}>${(errors) => html`
     <${Field} label="What it was" name="category" kind="select" value=${entry.category} options=${categories} errors=${errors} />
-    <${Field} label="Notes" name="notes" kind="textarea" value=${entry.notes} errors=${errors} autofocus
+    <${NoteField} context="note" label="Notes" name="notes" value=${entry.notes} errors=${errors} autofocus
       hint="Needed for time with the patient: what was talked about" />`}
   </${Form}>
 </${Dialog}>`;

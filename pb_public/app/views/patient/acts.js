@@ -4,7 +4,8 @@ import { download, get, post } from "../../api.js";
 import { can, canAcknowledge } from "../../can.js";
 import { useKeys } from "../../keys.js";
 import { running as timer } from "../../timer.js";
-import { Dialog, Field, Form } from "../../ui/form.js";
+import { Dialog, Form } from "../../ui/form.js";
+import { NoteField } from "../../ui/note_field.js";
 import { asProblem, useLoad } from "../../ui/states.js";
 import { sent, StopTimer } from "../../ui/stop_timer.js";
 import { toast } from "../../ui/toast.js";
@@ -85,7 +86,7 @@ function AcknowledgeDialog({ id, name, close, done }) {
     <p>${list.length === 0 && open.data ? "Nothing is open that is yours to answer."
       : html`One note goes into ${many} of <bdi>${name}</bdi>.`}</p>
     <${Form} submit="Acknowledge" draft=${`acknowledge.${id}`} cancel=${close} send=${send} done=${close}>${(errors) => html`
-      <${Field} label="Note" name="notes" kind="textarea" autofocus hint="May stay empty" errors=${errors} />`}
+      <${NoteField} context="alert" label="Note" name="notes" autofocus hint="May stay empty" errors=${errors} />`}
     </${Form}>
   </${Dialog}>`;
 }

@@ -5,6 +5,7 @@ import { running } from "../../timer.js";
 import { Badge } from "../../ui/badge.js";
 import { ActionButton, Dialog, Field, Form } from "../../ui/form.js";
 import { dateTime, minutes, words } from "../../ui/format.js";
+import { NoteField } from "../../ui/note_field.js";
 import { Loaded, useLoad } from "../../ui/states.js";
 import { categories, Elapsed, sent, StopTimer } from "../../ui/stop_timer.js";
 import { List } from "../../ui/table.js";
@@ -114,7 +115,8 @@ export function TimeDialog({ id, title = "Change the entry", preset, long: usual
         <${Field} label="How" name="activity" kind="select" value=${v.activity ?? "other"} options=${activities} errors=${errors} />
         <${Field} label="Contact by" name="contact_method" kind="select" value=${v.contact_method ?? ""} options=${methods} hint="Only phone, video and in person count as contact" errors=${errors} />
       </div>
-      <${Field} label="Notes" name="notes" kind="textarea" autofocus=${Boolean(preset)} value=${v.notes} hint="Needed for time with the patient: what was talked about" errors=${errors} />`}
+      <${NoteField} context="note" label="Notes" name="notes" autofocus=${Boolean(preset)} value=${v.notes} errors=${errors}
+        hint="Needed for time with the patient: what was talked about" />`}
     </${Form}>
   </${Dialog}>`;
 }
