@@ -4,6 +4,7 @@ import { can } from "../../can.js";
 import { ActionButton } from "../../ui/form.js";
 import { dateTime, money, number, words } from "../../ui/format.js";
 import { List } from "../../ui/table.js";
+import { answersIn } from "./words.js";
 import { toast } from "../../ui/toast.js";
 import { html, useState } from "../../view.js";
 
@@ -21,6 +22,7 @@ const fileColumns = [
   { name: "claims", head: "Claims", number: true }, { name: "lines", head: "Lines", number: true },
   { name: "total_charge", head: "Charge", number: true, cell: (row) => money(row.total_charge) },
   { name: "status", head: "State", cell: (row) => `${words(row.status)}${row.usage === "T" ? ", test" : ""}` },
+  { name: "answers", head: "Lines by answer", cell: (row) => answersIn(row.answers) },
   { name: "id", head: "File", cell: (row) => can("manageBilling") && html`<${ActionButton} kind="quiet" act=${() => download(`billing/claim-batches/${row.id}/file/`, {}, `${row.interchange_control_number}.837`)}>Save</${ActionButton}>` },
 ];
 

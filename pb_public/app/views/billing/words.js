@@ -7,8 +7,15 @@ export const states = /** @type {[string, string][]} */ ([["", "All but voided"]
 /** @param {string} state */
 export const stateName = (state) => states.find(([code]) => code === state && code)?.[1] ?? words(state);
 
+const answers = /** @type {[string, string][]} */ ([["paid", "paid"], ["denied", "denied"], ["sent_back", "sent back"], ["voided", "voided"],
+  ["sent_again", "sent again"], ["open", "not decided"]]);
+
+/** What came of the lines of a file, in words. @param {Record<string, number>} counts */
+export const answersIn = (counts) => answers.filter(([name]) => counts[name] > 0).map(([name, said]) => `${counts[name]} ${said}`).join(", ");
+
 const warnings = {
-  attest_interaction: "The minutes come from an escalation: who spent them, or a clinical manager, confirms in the patient's time log that there was contact.",
+  attest_interaction: "The minutes come from an escalation: who spent them, or a clinical manager, confirms in the patient's time log"
+    + " that there was contact.",
   possible_duplicate: "There is another entry like it.",
   before_enrolment: "The service is from before the patient was enrolled.",
   missing_primary_code: "The code adds to another one that is missing.",
