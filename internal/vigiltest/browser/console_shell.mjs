@@ -371,6 +371,13 @@ async function units(page) {
   };
   await enter("weight", "Weight (lb)", "154.3", "154.3 lb");
   await enter("body_temperature", "Temperature (°F)", "98.6", "98.6 °F");
+  for (const title of [/eight, lb/, /emperature, °F/]) {
+    await shows(page.locator("figcaption"), title);
+  }
+  await tab(page, "At a glance").click();
+  for (const value of ["154.3 lb", "98.6 °F"]) {
+    await shows(page.locator(".tiles > li"), value);
+  }
   await choose("kg", "C");
   await look(page, input.mrn);
   await tab(page, "Readings").click();
