@@ -8,7 +8,8 @@ import { NoteField } from "./note_field.js";
 import { toast } from "./toast.js";
 
 /** What time is spent on. */
-export const categories = /** @type {[string, string][]} */ ([["interactive", "Talking with the patient"], ["review", "Looking at readings"],
+export const categories = /** @type {[string, string][]} */ ([["interactive", "Talking with the patient"],
+  ["review", "Looking at readings"],
   ["interpretation", "Interpreting readings"], ["care_management", "Managing care"]]);
 
 /** Sends time and, where other time is in the way, says whose. @template T @param {Promise<T>} answer @returns {Promise<T>} */

@@ -81,7 +81,8 @@ export const ResolveDialog = ({ alert, close, done }) => html`<${Dialog} title="
 export const EscalateAlertDialog = ({ alert, close, done }) => html`<${Dialog} title="Escalate the alert" close=${close}>
   <p>${alert.patient_name}: ${alert.message ?? words(alert.type)}</p>
   <${OpenAlready} patient=${alert.patient_id} close=${close} />
-  <${Form} submit="Escalate" draft=${`escalate.alert.${alert.id}`} cancel=${close} send=${(values) => post(`alerts/${alert.id}/escalate/`, values)}
+  <${Form} submit="Escalate" draft=${`escalate.alert.${alert.id}`} cancel=${close} send=${(values) =>
+    post(`alerts/${alert.id}/escalate/`, values)}
     done=${finish("Escalated.", close, done)}>${(errors) => html`
     <${Field} label="Priority" name="priority" kind="select" value=${alert.level === "critical" ? "stat" : "urgent"}
       options=${[["routine", "Routine"], ["urgent", "Urgent"], ["stat", "Stat"]]} errors=${errors} />

@@ -28,7 +28,8 @@ export function NoteTemplates() {
 }
 
 /** @param {{template: any, close: () => void, done: () => void}} props one without an id is new */
-const NoteTemplate = ({ template: t, close, done }) => html`<${Dialog} title=${t.id ? `Change ${t.name}` : "Add a note template"} close=${close}>
+const NoteTemplate = ({ template: t, close, done }) => html`<${Dialog} title=${t.id ? `Change ${t.name}` : "Add a note template"}
+  close=${close}>
   <${Form} submit="Save" cancel=${close} draft=${`note-template.${t.id ?? "new"}`}
     send=${(/** @type {any} */ values) => (t.id ? put(`note-templates/${t.id}/`, values) : post("note-templates/", values))}
     done=${() => { toast("Saved."); done(); }}>${(/** @type {any} */ errors) => html`

@@ -41,7 +41,8 @@ export function Batches({ turn, changed }) {
 /** @param {{of: any}} props a file */
 function Sent({ of }) {
   const [tone, sign, said] = states[of.status] ?? ["", "○", words(of.status)];
-  return html`<li><button type="button" class="link" onClick=${() => go("billing", {}, { tab: "batches" })}>${of.interchange_control_number}</button>
+  return html`<li><button type="button" class="link" onClick=${() => go("billing", {}, { tab: "batches" })}>${of.interchange_control_number}
+    </button>
     <span>${day(of.created_at)}</span><span>${number(of.claims)} claims</span><span class="number">${money(of.total_charge)}</span>
     <span><span class=${classes("mark", tone)} aria-hidden="true">${sign}</span>${` ${said}`}
       <small>${answersIn(of.answers)}</small>
