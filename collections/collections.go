@@ -47,6 +47,7 @@ const (
 	JobRuns                 = "job_runs"
 	LoginFailures           = "login_failures"
 	Mails                   = "mails"
+	NoteTemplates           = "note_templates"
 	NotificationPreferences = "notification_preferences"
 	Notifications           = "notifications"
 	Observations            = "observations"
@@ -82,7 +83,7 @@ var UUIDs = []string{Patients, Observations, BillingEntries, GatewayEvents, Paym
 // Numbered are the collections whose contract ids are integers. The record id is the number, zero-padded.
 var Numbered = []string{
 	Users, Alerts, Escalations, ThresholdChanges, Consents, Payers, TimeEntries, PushTokens, Notifications, PushDeliveries, AuditLog, Snoozes, Passkeys,
-	EscalationEvents, ThresholdTemplates, Orders,
+	EscalationEvents, ThresholdTemplates, Orders, NoteTemplates,
 }
 
 // The columns that most collections have.

@@ -54,12 +54,29 @@ type UserName struct{ First, Last phi.Text }
 
 // UserNames are the names of users by record id; [UnreadableText] is the last name of those whose name cannot be opened.
 func UserNames(app core.App, ids []string) (map[string]UserName, error) {
+	return namesOfUsers(app, "id", ids)
+}
+
+// UserNamesByEmail are the same by address.
+func UserNamesByEmail(app core.App, addresses []string) (map[string]UserName, error) {
+	return namesOfUsers(app, "email", addresses)
+}
+
+// namesOfUsers are the names of the users that have one of the values in a column, by that value, with one query. The empty address, which many
+// may have, is nobody's.
+func namesOfUsers(app core.App, column string, values []string) (map[string]UserName, error) {
+	if len(values) == 0 {
+		return nil, nil
+	}
 	var rows []struct {
+		Key   string `db:"key"`
 		ID    string `db:"id"`
 		First string `db:"first_name"`
 		Last  string `db:"last_name"`
 	}
-	if err := app.DB().Select("id", "first_name", "last_name").From(Users).Where(among(ids)).All(&rows); err != nil {
+	err := app.DB().Select(column+" AS key", "id", "first_name", "last_name").From(Users).
+		Where(dbx.NewExp(column+" IN (SELECT value FROM json_each({:values})) AND "+column+" != ''", dbx.Params{"values": jsonList(values)})).All(&rows)
+	if err != nil {
 		return nil, fmt.Errorf("read names of users: %w", err)
 	}
 	names := make(map[string]UserName, len(rows))
@@ -68,7 +85,7 @@ func UserNames(app core.App, ids []string) (map[string]UserName, error) {
 		if broken {
 			last = UnreadableText
 		}
-		names[row.ID] = UserName{first, last}
+		names[row.Key] = UserName{first, last}
 	}
 	return names, nil
 }

@@ -131,7 +131,7 @@ var ours = []string{
 	collections.DeviceOrders, collections.Devices, collections.Escalations, collections.GatewayEvents, collections.Hubs, collections.ICD10Codes,
 	collections.Observations, collections.Passkeys, collections.Patients, collections.PayerRates, collections.Payers, collections.Snoozes, collections.ThresholdChanges, collections.Thresholds,
 	collections.ThresholdTemplates, collections.TimeEntries, collections.Transmissions, collections.TriageScores, collections.Users, core.CollectionNameSuperusers,
-	collections.EscalationEvents, collections.OnCallRota, collections.Orders, collections.FeeSchedule, collections.Payments,
+	collections.EscalationEvents, collections.NoteTemplates, collections.OnCallRota, collections.Orders, collections.FeeSchedule, collections.Payments,
 	collections.ClaimBatches, collections.ClaimLines, collections.ClaimResponses, collections.Clients, collections.Webhooks, collections.WebhookDeliveries,
 }
 

@@ -47,10 +47,30 @@ type batchView struct {
 	Status                   string        `json:"status"`
 	CreatedBy                string        `json:"created_by"`
 	CreatedAt                *string       `json:"created_at"`
+	Answers                  answersView   `json:"answers"`
 }
 
-func viewBatch(b collections.BatchRow) batchView {
-	return batchView{b.ID, b.Number, b.Usage, b.Claims, b.Lines, billing.Cents(b.ChargeCents), b.Status, b.CreatedBy, instantOrNull(collections.ParseInstant(b.CreatedAt))}
+// answersView is what came of the lines of a batch until now.
+type answersView struct {
+	SentBack  int `json:"sent_back"`
+	Paid      int `json:"paid"`
+	Denied    int `json:"denied"`
+	Voided    int `json:"voided"`
+	SentAgain int `json:"sent_again"`
+	Open      int `json:"open"`
+}
+
+// viewBatches are batches as they are shown, with what was answered to each.
+func viewBatches(c *web.Call, rows ...collections.BatchRow) ([]batchView, error) {
+	ids := distinct(rows, func(b collections.BatchRow) string { return b.ID })
+	answers, err := collections.AnswersOfBatches(c.App, ids)
+	return web.Views(rows, func(b collections.BatchRow) batchView {
+		a := answers[b.ID]
+		return batchView{
+			b.ID, b.Number, b.Usage, b.Claims, b.Lines, billing.Cents(b.ChargeCents), b.Status, b.CreatedBy, instantOrNull(collections.ParseInstant(b.CreatedAt)),
+			answersView{a.SentBack, a.Paid, a.Denied, a.Voided, a.SentAgain, a.Open},
+		}
+	}), err
 }
 
 func (a *api) createBatch(c *web.Call) error {
@@ -61,7 +81,15 @@ func (a *api) createBatch(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return web.Show(c.Created, viewBatch)(a.house().Send(c.App, ids, c.Actor(), c.Now))
+	row, err := a.house().Send(c.App, ids, c.Actor(), c.Now)
+	if err != nil {
+		return err
+	}
+	views, err := viewBatches(c, row)
+	if err != nil {
+		return err
+	}
+	return c.Created(views[0])
 }
 
 // readEntryIDs reads the entries of a batch, each once.
@@ -92,7 +120,11 @@ func (a *api) listBatches(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return web.List(c, p, total, web.Views(page, viewBatch), 0)
+	views, err := viewBatches(c, page...)
+	if err != nil {
+		return err
+	}
+	return web.List(c, p, total, views, 0)
 }
 
 // batchLineView is a line of a batch.
@@ -125,8 +157,12 @@ func (a *api) readBatch(c *web.Call) error {
 	if err != nil {
 		return err
 	}
+	views, err := viewBatches(c, row)
+	if err != nil {
+		return err
+	}
 	lines, err := collections.LinesOfBatch(c.App, row.ID)
-	return c.Answer(batchWithLines{viewBatch(row), web.Views(lines, func(l collections.ClaimLine) batchLineView {
+	return c.Answer(batchWithLines{views[0], web.Views(lines, func(l collections.ClaimLine) batchLineView {
 		return batchLineView{l.EntryID, l.Claim, l.Line, l.Frequency, billing.Cents(l.ChargeCents), l.Carried}
 	})}, err)
 }

@@ -137,6 +137,16 @@ func TestClaimsThereAndBack(t *testing.T) {
 	syntax := h.payer.Acknowledge(file)
 	h.take(syntax).want(200).wantAt(object{"type": "999", "applied": 11.0, "unmatched": 0.0, "repeated": false})
 	h.take(syntax).want(200).wantAt(object{"applied": 0.0, "repeated": true})
+	answered := func(sentBack, paid, denied, open float64) {
+		t.Helper()
+		want := object{"sent_back": sentBack, "paid": paid, "denied": denied, "voided": 0.0, "sent_again": 0.0, "open": open}
+		one := h.ask(access.Admin, "GET", fmt.Sprint("/billing/claim-batches/", batch.at("id"), "/"), nil).want(200).at("answers")
+		listed := h.ask(access.Admin, "GET", "/billing/claim-batches/", nil).want(200).results()[0]["answers"]
+		if fmt.Sprint(one) != fmt.Sprint(want) || fmt.Sprint(listed) != fmt.Sprint(want) {
+			t.Errorf("the answers are %v, in the list %v, want %v", one, listed, want)
+		}
+	}
+	answered(0, 0, 0, 11)
 	h.ask(access.Admin, "GET", fmt.Sprint("/billing/claim-batches/", batch.at("id"), "/"), nil).want(200).wantAt(object{"status": "accepted"})
 
 	h.take(h.payer.Take(file, map[string]payer.Refusal{h.claimOf(first("Sentback"), file): {Category: "A7", Code: "562", Entity: "85"}})).want(200)
@@ -147,6 +157,7 @@ func TestClaimsThereAndBack(t *testing.T) {
 		}
 	}
 	h.entry(first("Paid")).wantAt(object{"lifecycle_status": "submitted"})
+	answered(2, 0, 0, 9)
 
 	decisions := map[string]payer.Decision{
 		h.claimOf(first("Paid"), file): payer.Full(), h.claimOf(first("Partly"), file): payer.Partly(1000, 500, 200),
@@ -169,6 +180,7 @@ func TestClaimsThereAndBack(t *testing.T) {
 			t.Errorf("denied with %s", denied.body)
 		}
 		h.entry(first("Spouse")).wantAt(object{"lifecycle_status": "paid"})
+		answered(2, 7, 2, 0)
 	}
 	check()
 	h.take(payment).want(200).wantAt(object{"repeated": true, "applied": 0.0})

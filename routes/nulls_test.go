@@ -248,6 +248,9 @@ func (w *world) target(path string) string {
 		{"/threshold-templates/{id}/", func() string {
 			return w.made("/threshold-templates/", object{"key": w.unique("mine_"), "name": "Mine", "diagnoses": []string{"I50"}, "thresholds": object{"pulse": object{"high": 110}}})
 		}},
+		{"/note-templates/{id}/", func() string {
+			return w.made("/note-templates/", object{"name": w.unique("Note "), "text": "Said again and again."})
+		}},
 		{"/time-entries/{id}/stop/", func() string {
 			return w.made("/time-entries/start/", object{"patient_id": w.patient(), "category": "review"})
 		}},

@@ -316,7 +316,7 @@ var table = slices.Concat([]route{
 
 	// schema.go
 	{http.MethodGet, "/schema/", access.Anyone, limits.User, (*api).schema},
-}, batchRows(), ingestionRows(), vendorRows(), clientRows(), webhookRows(), changeRows(), meRows(), jobRows(), signOnRows(), boardRows(), visitRows(), enrolmentRows())
+}, batchRows(), ingestionRows(), vendorRows(), clientRows(), webhookRows(), changeRows(), meRows(), jobRows(), signOnRows(), boardRows(), visitRows(), enrolmentRows(), noteTemplateRows())
 
 // rootTable holds what answers outside web.BasePath; its paths are whole.
 var rootTable = slices.Concat([]route{

@@ -1,11 +1,13 @@
 package routes
 
 import (
+	"cmp"
 	"net/http"
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/limits"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/visit"
@@ -28,7 +30,12 @@ func (a *api) readVisitReport(c *web.Call, patient *collections.Patient) error {
 			q.Reject("days", "Must be a whole number from 7 to 90.")
 		}
 	}
+	weight, temperature := q.OneOf("weight_unit", auth.WeightUnits...), q.OneOf("temperature_unit", auth.TemperatureUnits...)
 	if err := q.Err(); err != nil {
+		return err
+	}
+	var err error
+	if wish.Units, err = unitsFor(c, weight, temperature); err != nil {
 		return err
 	}
 	names, err := collections.UserNames(c.App, []string{c.Caller.RecordID})
@@ -53,4 +60,14 @@ func (a *api) readVisitReport(c *web.Call, patient *collections.Patient) error {
 		return err
 	}
 	return c.Attach("application/pdf", "visit-report.pdf", out)
+}
+
+// unitsFor are those that were asked for, else the caller's own; a client of the API has none.
+func unitsFor(c *web.Call, weight, temperature string) (units visit.Units, err error) {
+	callers, err := collections.UsersByID(c.App, []string{c.Caller.RecordID})
+	for _, user := range callers {
+		ownWeight, ownTemperature, _ := user.Display()
+		weight, temperature = cmp.Or(weight, ownWeight), cmp.Or(temperature, ownTemperature)
+	}
+	return visit.Units{Pounds: weight == "lb", Fahrenheit: temperature == "F"}, err
 }

@@ -49,6 +49,8 @@ const (
 	ReadThresholdChanges    Action = "read threshold changes"
 	ReadTemplates           Action = "read threshold templates"
 	ManageTemplates         Action = "manage threshold templates"
+	ReadNoteTemplates       Action = "read note templates"
+	ManageNoteTemplates     Action = "manage note templates"
 	ReadCareTeam            Action = "read care team"
 	UpdateCareTeam          Action = "update care team"
 	ReadConsents            Action = "read consents"
@@ -183,6 +185,8 @@ var policy = map[Action]row{
 	ReadThresholdChanges:    staff(None, None),
 	ReadTemplates:           staff(None, None),
 	ManageTemplates:         only(Admin),
+	ReadNoteTemplates:       staff(All, None),
+	ManageNoteTemplates:     only(Admin, ClinicalManager),
 	ReadCareTeam:            staff(All, Own),
 	UpdateCareTeam:          only(Admin, ClinicalManager, Provider),
 	ReadConsents:            staff(All, Own),

@@ -35,6 +35,7 @@ const (
 	ResourceJob               = "Job"
 	ResourceLoginKey          = "LoginKey"
 	ResourceMail              = "Mail"
+	ResourceNoteTemplate      = "NoteTemplate"
 	ResourceNotification      = "Notification"
 	ResourceObservation       = "Observation"
 	ResourceOnCall            = "OnCall"

@@ -172,26 +172,33 @@ func (e *Engine) decideLogin(tx core.App, a attempt, proven bool) (session Sessi
 	if e.mustSignOn(user) {
 		return session, ssoRequired(), a.record(tx, audit.LoginFailed, audit.MinorFailure, "Signing in takes the identity provider.")
 	}
-	var factor secondFactor
 	shown, err := factorsOf(tx, user)
 	if err != nil {
 		return session, nil, err
 	}
-	if shown.any() {
-		if a.code == "" || !shown.totp { // a code proves nothing to whom passkeys are the only second factor
-			if err := a.record(tx, audit.PasswordAccepted, audit.Success, ""); err != nil { // a thief may be trying it
-				return session, nil, err
-			}
-			refused, err = e.askSecondFactor(tx, user, shown, a.now)
-			return session, refused, err
-		}
-		if factor, err = e.checkSecondFactor(tx, user, a.code, a.now); err != nil {
+	if !shown.any() {
+		session, err = e.completeLogin(tx, a, user, secondFactor{})
+		return session, nil, err
+	}
+	if a.code == "" || !shown.totp { // a code proves nothing to whom passkeys are the only second factor
+		if err := a.record(tx, audit.PasswordAccepted, audit.Success, ""); err != nil { // a thief may be trying it
 			return session, nil, err
 		}
-		if !factor.proven {
-			refused, err = a.fail(tx, failures)
-			return session, refused, err
-		}
+		refused, err = e.askSecondFactor(tx, user, shown, a.now)
+		return session, refused, err
+	}
+	return e.decideSecondFactor(tx, a, user, failures, a.code)
+}
+
+// decideSecondFactor ends an attempt whose first factor was right: with a session, or with one failure more when the code is wrong.
+func (e *Engine) decideSecondFactor(tx core.App, a attempt, user *collections.User, failures collections.LoginFailure, code string) (session Session, refused, err error) {
+	factor, err := e.checkSecondFactor(tx, user, code, a.now)
+	if err != nil {
+		return session, nil, err
+	}
+	if !factor.proven {
+		refused, err = a.fail(tx, failures)
+		return session, refused, err
 	}
 	session, err = e.completeLogin(tx, a, user, factor)
 	return session, nil, err

@@ -65,16 +65,9 @@ func (e *Engine) decideStep(tx core.App, a attempt, step, code string) (session 
 	if err != nil {
 		return session, nil, err
 	}
-	var factor secondFactor
-	if user != nil && user.TwoFactorEnabled() {
-		if factor, err = e.checkSecondFactor(tx, user, code, a.now); err != nil {
-			return session, nil, err
-		}
-	}
-	if !factor.proven {
+	if user == nil || !user.TwoFactorEnabled() {
 		refused, err = a.fail(tx, failures)
 		return session, refused, err
 	}
-	session, err = e.completeLogin(tx, a, user, factor)
-	return session, nil, err
+	return e.decideSecondFactor(tx, a, user, failures, code)
 }

@@ -40,7 +40,7 @@ var outside = map[string]string{
 	"internal/triage/list.go":                triaged,
 	"internal/triage/row.go":                 triaged,
 	"internal/triage/trends.go":              triaged,
-	"internal/triage/beside.go":              triaged,
+	"internal/triage/concern_rows.go":        triaged,
 }
 
 const (

@@ -11,11 +11,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 const (
 	maxFileLines     = 400
 	maxFunctionLines = 60
+	maxConsoleLine   = 140 // letters
 )
 
 // nameless are package names that say where code was put, not what it knows.
@@ -86,6 +88,20 @@ func commented(t *testing.T, name string, file *ast.File) []string {
 		t.Errorf("%s: package comment begins %.30q, want %q", name, text, start)
 	}
 	return []string{name}
+}
+
+// The console has no build that would lay its modules out, so no line of them outgrows a reader either.
+func TestConsoleLines(t *testing.T) {
+	for name, content := range tree(t) {
+		if !strings.HasPrefix(name, "pb_public/app/") || path.Ext(name) != ".js" {
+			continue
+		}
+		for i, line := range bytes.Split(content, []byte("\n")) {
+			if n := utf8.RuneCount(line); n > maxConsoleLine {
+				t.Errorf("%s:%d has %d letters, at most %d fit", name, i+1, n, maxConsoleLine)
+			}
+		}
+	}
 }
 
 // Nothing in the tree names the machine it was made on, or where that machine fetched its packages.

@@ -137,13 +137,13 @@ func (r *Report) worst(critical []Point) string {
 	}
 	if highest == nil {
 		last := critical[len(critical)-1]
-		return text + ", the last " + inWords(last.Reading) + " on " + stamp(last.At) + "."
+		return text + ", the last " + r.inWords(last.Reading) + " on " + stamp(last.At) + "."
 	}
 	word := "the highest "
 	if len(critical) == 1 {
 		word = ""
 	}
-	return text + ", " + word + inWords(highest.Reading) + " on " + stamp(highest.At) + "."
+	return text + ", " + word + r.inWords(highest.Reading) + " on " + stamp(highest.At) + "."
 }
 
 func (r *Report) weight() string {
@@ -154,7 +154,7 @@ func (r *Report) weight() string {
 	p := vitals.WeightKg
 	text := ""
 	if change := week.All.Change(p); change != nil && week.Readings > 1 && math.Abs(*change) >= 0.05 {
-		text = fmt.Sprintf("Weight %s kg in 7 days", signed(*change))
+		text = fmt.Sprintf("Weight %s %s in 7 days", signed(r.wish.Units.weightChange(*change)), r.wish.Units.unit(p))
 	}
 	if target, last := r.bounds.Change(p).Target, r.last(p); target != nil && last != nil {
 		if over := *last.Reading.Value(p) - *target; math.Abs(over) >= 0.05 {
@@ -163,7 +163,7 @@ func (r *Report) weight() string {
 			} else {
 				text += ","
 			}
-			text += fmt.Sprintf(" %s kg %s target", number(math.Round(math.Abs(over)*10)/10), map[bool]string{true: "over", false: "under"}[over > 0])
+			text += fmt.Sprintf(" %s %s %s target", number(r.wish.Units.weightChange(math.Abs(over))), r.wish.Units.unit(p), map[bool]string{true: "over", false: "under"}[over > 0])
 		}
 	}
 	if text == "" {
@@ -256,13 +256,13 @@ func bothMeans(v summaries.Values) string {
 }
 
 // inWords is a reading in one line.
-func inWords(reading vitals.Reading) string {
+func (r *Report) inWords(reading vitals.Reading) string {
 	if systolic, diastolic := reading.Value(vitals.Systolic), reading.Value(vitals.Diastolic); systolic != nil && diastolic != nil {
 		return whole(*systolic) + "/" + whole(*diastolic)
 	}
 	main := reading.Kind.Definition().Main()
 	if value := reading.Value(main); value != nil {
-		return main.Label + " " + number(*value) + " " + main.Range.Unit
+		return main.Label + " " + r.wish.Units.value(main, *value)
 	}
 	return reading.Kind.Title()
 }

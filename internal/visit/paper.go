@@ -285,7 +285,7 @@ func (r *Report) others(s *pdf.Sheet, x, y, width float64) (end float64) {
 		value := *last.Reading.Value(p)
 		s.Text(x, y, plain, subscript(p.Label))
 		r.sign(s, levelIn(value, r.bounds.Of(p)), x+20.5, y-1.1)
-		s.Text(x+39, y, rightward(strong), number(value)+" "+p.Range.Unit)
+		s.Text(x+39, y, rightward(strong), r.wish.Units.value(p, value))
 		s.Text(x+40.5, y, small, last.At.Format("Jan 2"))
 		r.spark(s, p, x+50, y+0.9, 16, 3.8)
 		s.Text(x+width, y, rightward(plain), r.meanOf(p))
@@ -311,10 +311,10 @@ func (r *Report) closestPeriod() int {
 
 func (r *Report) meanOf(p *vitals.Parameter) string {
 	if target := r.bounds.Change(p).Target; target != nil {
-		return "target " + number(*target)
+		return "target " + r.wish.Units.number(p, *target)
 	}
 	if g, ok := r.group(r.closestPeriod(), p.Group); ok && g.All.Mean(p) != nil {
-		return "mean " + number(*g.All.Mean(p))
+		return "mean " + r.wish.Units.number(p, *g.All.Mean(p))
 	}
 	return ""
 }
@@ -334,11 +334,11 @@ func (r *Report) limits(s *pdf.Sheet, x, y, width float64) (end float64) {
 		}
 		any = true
 		y += 4.5
-		s.Text(x, y, plain, subscript(p.Label)+", "+p.Range.Unit)
+		s.Text(x, y, plain, subscript(p.Label)+", "+r.wish.Units.unit(p))
 		for i, bound := range []*float64{l.CriticalLow, l.Low, l.High, l.Critical} {
 			text := "–"
 			if bound != nil {
-				text = number(*bound)
+				text = r.wish.Units.number(p, *bound)
 			}
 			s.Text(columns[i], y, rightward(plain), text)
 		}

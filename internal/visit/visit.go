@@ -38,7 +38,8 @@ type Practice struct {
 
 // Wish is what is asked for.
 type Wish struct {
-	Days int
+	Days  int
+	Units Units
 	// Maker is who asks. NotesOf keeps to the calls and notes of one user, whose role sees no others; "" for all.
 	Maker   phi.Text
 	NotesOf string
@@ -213,7 +214,7 @@ func (g *gatherer) valueOf(alert *collections.Alert) string {
 	for _, p := range vitals.Parameters {
 		if p.Name == alert.Parameter() || p.Group == alert.Type() {
 			if value := alert.Value(); value != nil && p.Change == nil {
-				return p.Label + " " + number(*value) + " " + p.Range.Unit
+				return p.Label + " " + g.wish.Units.value(p, *value)
 			}
 			return p.Label
 		}

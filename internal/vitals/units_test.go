@@ -68,6 +68,8 @@ func TestConversions(t *testing.T) {
 		{"-40", FahrenheitFromCelsius(-40), -40},
 		{"165 lb", KgFromPounds(165), 74.84},
 		{"1 lb", KgFromPounds(1), 0.45},
+		{"88.5 kg, 195.109 lb", PoundsFromKg(88.5), 195.1},
+		{"a loss of 1.6 kg", PoundsFromKg(-1.6), -3.5},
 		{"185.4 lb", KgFromPounds(185.4), 84.1},
 		{"exactly half, 226796.185 kg", KgFromPounds(500_000), 226_796.19},
 		{"too large for a float", MgDLFromMmolL(1e308), math.Inf(1)},

@@ -45,3 +45,6 @@ var kgPerPound = big.NewRat(45_359_237, 100_000_000)
 
 // KgFromPounds converts pounds to kilograms, half up to two decimals: 165 lb is 74.84 kg.
 func KgFromPounds(pounds float64) float64 { return convert(pounds, zero, kgPerPound, Decimals) }
+
+// PoundsFromKg converts half up to one decimal: 88.5 kg is 195.1 lb.
+func PoundsFromKg(kg float64) float64 { return convert(kg, zero, new(big.Rat).Inv(kgPerPound), 1) }

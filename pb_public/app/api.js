@@ -21,12 +21,14 @@ export function emergency(reason) {
 const helps = /^(ingestion\/(?!quarantine\/)|ingestion\/quarantine\/[^/]+\/confirm\/|alerts\/|escalations\/)/;
 
 /** Sends one request. @param {string} method @param {string} path below /api/v1/
- *  @param {{query?: Record<string, unknown>, body?: unknown, open?: boolean, headers?: Record<string, string>, signal?: AbortSignal}} [options]
+ *  @param {{query?: Record<string, unknown>, body?: unknown, open?: boolean, headers?: Record<string, string>, signal?: AbortSignal}}
+ * [options]
  *  @returns {Promise<Response>} */
 export async function send(method, path, { query = {}, body, open = false, headers = {}, signal } = {}) {
   const attempt = () => request(method, path, {
     query, body, signal, headers: { ...(open ? {} : session.bearer()),
-      ...(emergencyReason && !open && (method === "GET" || helps.test(path)) ? { "X-Emergency-Access": emergencyReason } : {}), ...headers },
+      ...(emergencyReason && !open && (method === "GET" || helps.test(path)) ? { "X-Emergency-Access": emergencyReason } : {}),
+      ...headers },
   });
   let answer = await attempt();
   if (!open && (await refusesToken(answer)) && (await session.renew())) {
@@ -47,9 +49,11 @@ export async function send(method, path, { query = {}, body, open = false, heade
 }
 
 /** Whether an answer is about the token. A wrong password, where one is asked for again, is none. @param {Response} answer */
-const refusesToken = async (answer) => answer.status === 401 && (await answer.clone().json().catch(() => ({}))).code !== "authentication_failed";
+const refusesToken = async (answer) => answer.status === 401
+  && (await answer.clone().json().catch(() => ({}))).code !== "authentication_failed";
 
-/** @param {string} method @param {string} path @param {Parameters<typeof send>[2]} [options] @returns {Promise<any>} the decoded body, null for 204 */
+/** @param {string} method @param {string} path @param {Parameters<typeof send>[2]} [options]
+ *  @returns {Promise<any>} the decoded body, null for 204 */
 export async function call(method, path, options = {}) {
   const answer = await send(method, path, options);
   return answer.status === 204 ? null : answer.json();
@@ -66,7 +70,8 @@ export const patch = (path, body) => call("PATCH", path, { body });
 /** @param {string} path */
 export const remove = (path) => call("DELETE", path);
 
-/** All pages of a list, for lists that are short by nature. @param {string} path @param {Record<string, unknown>} [query] @param {number} [most] */
+/** All pages of a list, for lists that are short by nature. @param {string} path @param {Record<string, unknown>} [query]
+ *  @param {number} [most] */
 export async function all(path, query = {}, most = 500) {
   const results = [];
   for (let page = 1; ; page++) {
@@ -78,7 +83,8 @@ export async function all(path, query = {}, most = 500) {
   }
 }
 
-/** Fetches a file and hands it to the browser to keep. @param {string} path @param {Record<string, unknown>} query @param {string} name when the service names none */
+/** Fetches a file and hands it to the browser to keep. @param {string} path @param {Record<string, unknown>} query
+ *  @param {string} name when the service names none */
 export async function download(path, query, name) {
   const answer = await send("GET", path, { query });
   const named = /filename="?([^";]+)"?/.exec(answer.headers.get("Content-Disposition") ?? "");

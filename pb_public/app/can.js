@@ -12,9 +12,11 @@ const needs = {
   readClinical: "read_alerts", // alerts, escalations, thresholds, the triage list
   changePatient: "update_patients", archivePatient: "archive_patients", deletePatient: "delete_patients",
   enterReadings: "ingest_readings", correctReadings: "correct_observations", confirmImplausible: "confirm_implausible_readings",
-  acknowledge: "acknowledge_alerts", annotate: "annotate_alerts", resolve: "resolve_alerts", snooze: "snooze_alerts", review: "review_triage",
+  acknowledge: "acknowledge_alerts", annotate: "annotate_alerts", resolve: "resolve_alerts", snooze: "snooze_alerts",
+  review: "review_triage",
   escalate: "create_escalations", changeEscalation: "update_escalations", setOnCall: "set_on_call_rota",
-  changeThresholds: "update_thresholds", changeCareTeam: "update_care_team", changeConsents: "manage_consents", assignDevices: "assign_devices",
+  changeThresholds: "update_thresholds", changeCareTeam: "update_care_team", changeConsents: "manage_consents",
+  assignDevices: "assign_devices",
   readTime: "read_time_entries", logTime: "create_time_entries",
   explainBilling: "read_billing", readUsers: "read_users", manageUsers: "manage_users", readStaff: "read_staff",
   manageClients: "manage_clients", manageWebhooks: "manage_webhooks",
@@ -23,6 +25,7 @@ const needs = {
   transmit: "transmit_observations", processPending: "process_pending_transmissions", requeue: "queue_transmissions_again",
   readQuarantine: "read_quarantine", manageQuarantine: "manage_quarantine",
   readDefaults: "read_default_thresholds", changeDefaults: "update_default_thresholds", readAudit: "read_audit_log",
+  readNoteTemplates: "read_note_templates", manageNoteTemplates: "manage_note_templates",
   readDeliveries: "read_push_deliveries",
 };
 

@@ -1,5 +1,6 @@
-// What somebody began to write and did not send. It is kept for this tab, sealed: the browser's storage holds it under a key that the service
-// hands to its writer at sign-in and that no storage has. So a reload, an ended session or a crash loses no note, and a stolen disk tells none.
+// What somebody began to write and did not send. It is kept for this tab, sealed: the browser's storage holds it under a key that the
+// service hands to its writer at sign-in and that no storage has. So a reload, an ended session or a crash loses no note, and a stolen disk
+// tells none.
 import { computed, signal } from "./view.js";
 
 const prefix = "draft.";

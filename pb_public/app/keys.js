@@ -28,9 +28,9 @@ function named({ key, shiftKey }) {
 }
 
 /**
- * Keys that act while the caller is shown: `useKeys({ a: acknowledge, j: { does: "Next patient", act: next }, "g t": openTriage })`. A key is
- * one letter or sign, a name such as "Enter", "Escape" or "ArrowDown", or two letters one after the other. Those with `does` stand in the
- * list that `?` opens. The same key asked by two goes to whoever asked last. With `while: false` none of them acts.
+ * Keys that act while the caller is shown: `useKeys({ a: acknowledge, j: { does: "Next patient", act: next }, "g t": openTriage })`. A key
+ * is one letter or sign, a name such as "Enter", "Escape" or "ArrowDown", or two letters one after the other. Those with `does` stand in
+ * the list that `?` opens. The same key asked by two goes to whoever asked last. With `while: false` none of them acts.
  * @param {Binding["keys"]["current"]} keys @param {{while?: boolean}} [options]
  */
 export function useKeys(keys, options = {}) {

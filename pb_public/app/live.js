@@ -17,7 +17,8 @@ const listeners = new Set();
 /** @type {Set<() => void>} */
 const refetchers = new Set();
 
-/** Calls told for each message of a type until the returned function is called. @param {Message["type"]} type @param {(message: Message) => void} told */
+/** Calls told for each message of a type until the returned function is called. @param {Message["type"]} type
+ *  @param {(message: Message) => void} told */
 export function listen(type, told) {
   const listener = { type, told };
   listeners.add(listener);

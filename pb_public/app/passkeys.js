@@ -3,14 +3,16 @@ import { call, Problem } from "./api.js";
 import { beginWithPasskey } from "./sign_on.js";
 
 /** Whether this browser has passkeys for this page: none has them for a bare address. */
-export const offered = () => "PublicKeyCredential" in window && "parseRequestOptionsFromJSON" in PublicKeyCredential && !/^[\d.]+$|:/.test(location.hostname);
+export const offered = () => "PublicKeyCredential" in window && "parseRequestOptionsFromJSON" in PublicKeyCredential
+  && !/^[\d.]+$|:/.test(location.hostname);
 
 /** Says in our words what a browser's dialog ended with. @param {any} error */
 function said(error) {
   if (!(error instanceof DOMException)) {
     return error;
   }
-  const words = { InvalidStateError: "This device holds a passkey of yours already.", SecurityError: "Passkeys do not work at this address. Open the console under the service's own name." };
+  const words = { InvalidStateError: "This device holds a passkey of yours already.",
+    SecurityError: "Passkeys do not work at this address. Open the console under the service's own name." };
   return new Problem(0, { detail: words[error.name] ?? "No passkey was used. Try again when you are ready." });
 }
 

@@ -6,9 +6,10 @@ import { useCallback, useRef } from "./view.js";
 const parsed = (text, like) => (typeof like === "number" ? Number(text) || like : typeof like === "boolean" ? text === "true" : text);
 
 /**
- * What is asked for, and how to change it. defaults names everything that may be asked, with what holds when the address does not say it (and
- * so does not stand there); numbers and booleans come back as such. Names in hidden are for what may name somebody, such as a search: they
- * are kept in memory, never in the address or in what the browser stores. A change turns to the first page, unless it says the page itself.
+ * What is asked for, and how to change it. defaults names everything that may be asked, with what holds when the address does not say it
+ * (and so does not stand there); numbers and booleans come back as such. Names in hidden are for what may name somebody, such as a search:
+ * they are kept in memory, never in the address or in what the browser stores. A change turns to the first page, unless it says the page
+ * itself.
  *
  *   const [query, change] = useQuery({ level: "", page: 1, search: "" }, ["search"]);
  *   change({ level: "critical" });

@@ -1,5 +1,5 @@
-// Over a reload the session is held by the service worker: in its memory, for one page, for seconds. The tab keeps a slip with a random word,
-// which is of no use without the worker.
+// Over a reload the session is held by the service worker: in its memory, for one page, for seconds. The tab keeps a slip with a random
+// word, which is of no use without the worker.
 
 const slip = "vigil.reload";
 const answerIn = 2_000;

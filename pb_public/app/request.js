@@ -2,7 +2,9 @@
 
 /** What the service answered instead of what was asked for. */
 export class Problem extends Error {
-  /** @param {number} status @param {{detail?: string, code?: string, field_errors?: Record<string, string[]>, locked_until?: string, temporary_token?: string, methods?: string[], warnings?: string[], overlaps?: {id: number, user: number, user_name: string, started_at: string, ended_at: string}}} body @param {number} wait seconds */
+  /** @param {number} status @param {{detail?: string, code?: string, field_errors?: Record<string, string[]>, locked_until?: string,
+   * temporary_token?: string, methods?: string[], warnings?: string[], overlaps?: {id: number, user: number, user_name: string,
+   * started_at: string, ended_at: string}}} body @param {number} wait seconds */
   constructor(status, body, wait = 0) {
     super(body.detail ?? "The service does not answer as expected.");
     this.status = status;
@@ -31,14 +33,18 @@ function search(query) {
   return kept.length ? `?${new URLSearchParams(kept.map(([name, value]) => [name, String(value)]))}` : "";
 }
 
-/** Sends one request and returns the answer, whatever it says. A body that is text is a table. @param {string} method @param {string} path below /api/v1/
- *  @param {{query?: Record<string, unknown>, body?: unknown, headers?: Record<string, string>, signal?: AbortSignal, credentials?: RequestCredentials}} [options]
+/** Sends one request and returns the answer, whatever it says. A body that is text is a table. @param {string} method
+ *  @param {string} path below /api/v1/
+ *  @param {{query?: Record<string, unknown>, body?: unknown, headers?: Record<string, string>, signal?: AbortSignal,
+ * credentials?: RequestCredentials}} [options]
  *  @returns {Promise<Response>} */
-export const request = (method, path, { query = {}, body, headers = {}, signal, credentials = "omit" } = {}) => fetch(root + path + search(query), {
+export const request = (method, path, { query = {}, body, headers = {}, signal, credentials = "omit" } = {}) =>
+  fetch(root + path + search(query), {
   method, signal, cache: "no-store", credentials,
   headers: { ...(body === undefined ? {} : { "Content-Type": typeof body === "string" ? "text/csv" : "application/json" }), ...headers },
   body: body === undefined || typeof body === "string" ? body : JSON.stringify(body),
 }).catch((error) => { throw error.name === "AbortError" ? error : new Unreachable(); });
 
 /** What an answer refuses. @param {Response} answer */
-export const problemOf = async (answer) => new Problem(answer.status, await answer.json().catch(() => ({})), Number(answer.headers.get("Retry-After") ?? 0));
+export const problemOf = async (answer) => new Problem(answer.status, await answer.json().catch(() => ({})),
+  Number(answer.headers.get("Retry-After") ?? 0));

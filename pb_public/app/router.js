@@ -1,5 +1,6 @@
-// Where the console is. The address names the view and how it is looked at (filters, page, tab); what it is about (a patient, an entry, by id)
-// stays in the history's state, so that no address or bookmark tells whom somebody looked at; what names somebody (a search) stays in memory.
+// Where the console is. The address names the view and how it is looked at (filters, page, tab); what it is about (a patient, an entry, by
+// id) stays in the history's state, so that no address or bookmark tells whom somebody looked at; what names somebody (a search) stays in
+// memory.
 import { me } from "./session.js";
 import { signal } from "./view.js";
 
@@ -58,7 +59,8 @@ function replace(next) {
 }
 
 /** A step on, to another view or another thing. hidden is the part of the query that names somebody.
- *  @param {string} view @param {Record<string, any>} [about] @param {Record<string, string>} [query] @param {Record<string, any>} [hidden] */
+ *  @param {string} view @param {Record<string, any>} [about] @param {Record<string, string>} [query]
+ *  @param {Record<string, any>} [hidden] */
 export function go(view, about = {}, query = {}, hidden = {}) {
   remember();
   const next = { view, about, query, hidden };
@@ -72,7 +74,8 @@ export function refine(about) {
   replace({ ...place.value, about: { ...place.value.about, ...about } });
 }
 
-/** Changes how the present view is looked at, without a new step back; undefined takes a name out. What is hidden never stands in the address.
+/** Changes how the present view is looked at, without a new step back; undefined takes a name out. What is hidden never stands in the
+ * address.
  *  @param {Record<string, string | undefined>} query @param {Record<string, any>} [hidden] */
 export function ask(query, hidden = {}) {
   const asked = Object.entries({ ...place.value.query, ...query });

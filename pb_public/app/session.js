@@ -2,7 +2,8 @@
 import { problemOf, request } from "./request.js";
 import { signal } from "./view.js";
 
-/** @typedef {{id: number, email: string, first_name: string, last_name: string, role: string, is_2fa_enabled: boolean, has_passkeys?: boolean, must_change_password?: boolean, time_zone?: string}} Person */
+/** @typedef {{id: number, email: string, first_name: string, last_name: string, role: string, is_2fa_enabled: boolean,
+ * has_passkeys?: boolean, must_change_password?: boolean, time_zone?: string}} Person */
 
 /** @typedef {{access: string, refresh: string} | null} Tokens */
 
@@ -32,7 +33,8 @@ export const refreshToken = () => tokens?.refresh;
 export const is = (...roles) => me.value !== null && roles.includes(me.value.role);
 
 /** How other tabs with the same session take part; alone, none does.
- *  @type {{renew: (() => Promise<boolean>) | null, changed: (now: Tokens, how: "begun" | "renewed" | "taken") => void, ended: (reason: string) => void}} */
+ *  @type {{renew: (() => Promise<boolean>) | null, changed: (now: Tokens, how: "begun" | "renewed" | "taken") => void,
+ * ended: (reason: string) => void}} */
 export const others = { renew: null, changed: () => {}, ended: () => {} };
 
 /** What the session is held with, for a tab that shares it. */

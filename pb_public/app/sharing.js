@@ -29,7 +29,8 @@ const waiting = new Set();
 let arrived = () => {};
 
 /** What somebody does in one tab keeps the session in all. */
-export const activity = { heard: (/** @type {number} */ _at) => {}, tell: (/** @type {number} */ at) => tell({ kind: "active", session, at }) };
+export const activity = { heard: (/** @type {number} */ _at) => {}, tell: (/** @type {number} */ at) =>
+  tell({ kind: "active", session, at }) };
 
 const tell = (/** @type {any} */ message) => channel?.postMessage(message);
 const settle = (/** @type {boolean | null} */ fresh) => waiting.forEach((go) => go(fresh));

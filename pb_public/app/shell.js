@@ -68,7 +68,8 @@ function Frame({ person }) {
       </nav>
       <div class="person">
         <${TopTimer} />
-        <button class="finder" onClick=${() => find(true)} aria-label="Find a patient, a page or an action" aria-keyshortcuts="Control+K Meta+K">
+        <button class="finder" onClick=${() => find(true)} aria-label="Find a patient, a page or an action"
+          aria-keyshortcuts="Control+K Meta+K">
           <span aria-hidden="true">⌕</span> <span class="words" aria-hidden="true">Find a patient or action</span>
           <kbd aria-hidden="true">${mac ? "⌘ K" : "Ctrl K"}</kbd></button>
         <${StreamState} />
@@ -77,7 +78,8 @@ function Frame({ person }) {
       </div>
     </header>
     <main id="main" tabindex="-1">
-      ${section ? html`<${View} key=${view} section=${section} about=${place.value.about} />` : html`<${Nothing} title="There is no such page">Choose a section above.</${Nothing}>`}
+      ${section ? html`<${View} key=${view} section=${section} about=${place.value.about} />`
+        : html`<${Nothing} title="There is no such page">Choose a section above.</${Nothing}>`}
     </main>
     ${keyList && html`<${KeyList} close=${() => list(false)} />`}
     ${Find && html`<${Find} close=${() => find(false)} />`}`;
@@ -126,7 +128,8 @@ function StreamState() {
   return said && html`<span class=${classes("stream", state)} role="status"><span class="said">${said}</span>${rest}</span>`;
 }
 
-/** Loads the code of a view when it is first wanted. @param {{section: import("./sections.js").Section, about: Record<string, any>}} props */
+/** Loads the code of a view when it is first wanted.
+ *  @param {{section: import("./sections.js").Section, about: Record<string, any>}} props */
 function View({ section, about }) {
   const [Component, show] = useState(/** @type {any} */ (null));
   useEffect(() => {

@@ -11,13 +11,15 @@ effect(() => {
   }
 });
 
-/** Signs in; a second factor that is missing or wrong is a Problem with its code. @param {{email: string, password: string, totp_code?: string, backup_code?: string}} proof */
+/** Signs in; a second factor that is missing or wrong is a Problem with its code.
+ *  @param {{email: string, password: string, totp_code?: string, backup_code?: string}} proof */
 export const begin = (proof) => open("auth/login/", proof);
 
 /** Signs in with what the browser made of a passkey. @param {{temporary_token?: string, credential: any}} use */
 export const beginWithPasskey = (use) => open("auth/passkeys/authenticate/", use);
 
-/** Signs in with the code that follows the practice's identity provider. @param {{temporary_token: string, totp_code?: string, backup_code?: string}} proof */
+/** Signs in with the code that follows the practice's identity provider.
+ *  @param {{temporary_token: string, totp_code?: string, backup_code?: string}} proof */
 export const beginWithStep = (proof) => open("auth/oidc/verify/", proof);
 
 /** @param {string} path @param {any} body */

@@ -1,5 +1,5 @@
-// Signing in with the practice's identity provider. The browser goes there and comes back with a code behind the #, which no server sees; the code
-// is taken out of the address and its history at once, and is good once, for the cookie of the browser that began.
+// Signing in with the practice's identity provider. The browser goes there and comes back with a code behind the #, which no server sees;
+// the code is taken out of the address and its history at once, and is good once, for the cookie of the browser that began.
 import { problemOf, request } from "./request.js";
 import { leave } from "./router.js";
 import { beginWith } from "./sign_on.js";
@@ -28,7 +28,8 @@ export async function finish() {
   const query = Object.fromEntries(returned);
   returned = null;
   await beginWith(async () => {
-    const answer = await request("GET", "auth/oidc/callback/", { query, headers: { Accept: "application/json" }, credentials: "same-origin" });
+    const answer = await request("GET", "auth/oidc/callback/", { query, headers: { Accept: "application/json" },
+      credentials: "same-origin" });
     if (!answer.ok) {
       throw await problemOf(answer);
     }

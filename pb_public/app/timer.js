@@ -1,5 +1,5 @@
-// The timer of the person who is signed in: one at a time, for whichever patient, in sight on every page. It offers itself when a call or the
-// work on a chart begins; views start it with startTimer.
+// The timer of the person who is signed in: one at a time, for whichever patient, in sight on every page. It offers itself when a call or
+// the work on a chart begins; views start it with startTimer.
 import { get, post, Problem, written } from "./api.js";
 import { can } from "./can.js";
 import { place } from "./router.js";
@@ -40,7 +40,8 @@ export async function startTimer(id, { call = false } = {}) {
     return;
   }
   try {
-    const what = call ? { category: "interactive", activity: "phone_call", contact_method: "phone" } : { category: "review", activity: "triage" };
+    const what = call ? { category: "interactive", activity: "phone_call", contact_method: "phone" }
+      : { category: "review", activity: "triage" };
     await post("time-entries/start/", { patient_id: id, ...what });
     offered.value = null;
     toast("The timer runs.");

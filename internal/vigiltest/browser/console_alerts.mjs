@@ -1,26 +1,11 @@
-// One 210/125 and then 27 warnings: the critical one stays on top, each patient and cause has one row, one note goes into several
-// charts, what was
-// done can be undone, nothing moves under the hand, and the address keeps how the list is looked at. Keys and clicks are counted.
+// One 210/125 and then 27 warnings: the critical one stays on top, each patient and cause has one row, one note goes into several charts,
+// what was done can be undone, nothing moves under the hand, and the address keeps how the list is looked at. Keys and clicks are counted.
 import assert from "node:assert/strict";
-import { base, input, run, shows } from "./browser.mjs";
+import { run, shows } from "./browser.mjs";
 import { accessible, heading, section, settled, signIn } from "./console.mjs";
+import { signedIn } from "./service.mjs";
 
-const token = await tokenOf("nurse@vigil.test");
-
-async function tokenOf(email) {
-  const answer = await fetch(`${base}/api/v1/auth/login/`, {
-    method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ email, password: input.password }),
-  });
-  return (await answer.json()).access;
-}
-
-async function api(method, path, body) {
-  const answer = await fetch(`${base}/api/v1/${path}`, {
-    method, headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json" }, body: body && JSON.stringify(body),
-  });
-  assert.ok(answer.ok, `${method} ${path}: ${answer.status}`);
-  return answer.json();
-}
+const api = await signedIn("nurse@vigil.test");
 
 // One reading after the other, as a device sends them.
 let turn = 0;

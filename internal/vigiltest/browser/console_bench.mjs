@@ -1,8 +1,8 @@
 // How fast the console is with a large practice behind it: the time to the first useful view, the frames while the list changes many times a
 // second, and what is transferred. INPUT has the account, patients with their devices, the webhook's secret, and the rate and length of the changes.
-import { createHmac } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import { base, input, run } from "./browser.mjs";
+import { sendReading } from "./service.mjs";
 
 const list = ".triage > .row";
 const longFrame = 50; // milliseconds
@@ -135,18 +135,8 @@ function workOf({ traceEvents }) {
   return { busy: times.reduce((sum, time) => sum + time, 0), longest: Math.max(...times) };
 }
 
-// send is one signed reading of the gateway for a patient, now high, now as it should be, each measured a second after the last.
-async function send(i, n) {
-  const body = JSON.stringify({
-    event_type: "measurement.created", device_id: input.devices[i], patient_id: input.patients[i], measurement_type: "blood_pressure", unit: "mmHg",
-    values: (n + i) % 3 === 1 ? { systolic: 124, diastolic: 79, pulse: 70 } : { systolic: 181 + n % 30, diastolic: 95, pulse: 88 },
-    timestamp: new Date(Date.now() - 3_600_000 + n * 1000).toISOString(),
-  });
-  const answer = await fetch(`${base}/api/v1/gateway/webhook/`, { method: "POST", body, headers: {
-    "Content-Type": "application/json", "X-Gateway-Timestamp": String(Math.floor(Date.now() / 1000)),
-    "X-Gateway-Signature": `sha256=${createHmac("sha256", input.secret).update(body).digest("hex")}`,
-  } });
-  if (answer.status !== 200) {
-    throw new Error(`a reading was answered ${answer.status}: ${await answer.text()}`);
-  }
+// send is a reading for a patient, now high, now as it should be, each measured a second after the last.
+function send(i, n) {
+  const values = (n + i) % 3 === 1 ? { systolic: 124, diastolic: 79, pulse: 70 } : { systolic: 181 + n % 30, diastolic: 95, pulse: 88 };
+  return sendReading(input.devices[i], input.patients[i], values, new Date(Date.now() - 3_600_000 + n * 1000));
 }

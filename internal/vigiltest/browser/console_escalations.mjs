@@ -1,24 +1,11 @@
 // Escalations: the most urgent first, how long until the next are told, given to a colleague by name, and a second one says that one is
 // open.
 import assert from "node:assert/strict";
-import { base, input, run, shows } from "./browser.mjs";
+import { base, run, shows } from "./browser.mjs";
 import { accessible, section, settled, signIn, signOff } from "./console.mjs";
+import { signedIn } from "./service.mjs";
 
-async function tokenOf(email) {
-  const answer = await fetch(`${base}/api/v1/auth/login/`, {
-    method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ email, password: input.password }),
-  });
-  return (await answer.json()).access;
-}
-const token = await tokenOf("nurse@vigil.test");
-
-async function api(method, path, body) {
-  const answer = await fetch(`${base}/api/v1/${path}`, {
-    method, headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json" }, body: body && JSON.stringify(body),
-  });
-  assert.ok(answer.ok, `${method} ${path}: ${answer.status}`);
-  return answer.json();
-}
+const api = await signedIn("nurse@vigil.test");
 
 const counted = { keys: 0, clicks: 0 };
 const press = async (page, key) => { counted.keys++; await page.keyboard.press(key); };

@@ -1,9 +1,9 @@
 // The live list: a reading from the gateway moves a patient, another browser sees it too, and a service that dies is owned up to.
 import assert from "node:assert/strict";
-import { createHmac } from "node:crypto";
 import { writeFile } from "node:fs/promises";
-import { base, input, run, shows } from "./browser.mjs";
+import { input, run, shows } from "./browser.mjs";
 import { signIn } from "./console.mjs";
+import { sendReading } from "./service.mjs";
 
 await run(async (page) => {
   await signIn(page, "nurse@vigil.example");
@@ -12,7 +12,7 @@ await run(async (page) => {
   const row = list.locator(`[data-id="${input.patient}"]`);
   await row.waitFor();
   const before = await row.getAttribute("aria-label");
-  await send({ systolic: 212, diastolic: 126, pulse: 99 });
+  await sendReading(input.device, input.patient, { systolic: 212, diastolic: 126, pulse: 99 });
   await row.locator(".value b", { hasText: "212/126" }).waitFor();
   assert.notEqual(await row.getAttribute("aria-label"), before, "the score stayed");
 
@@ -35,18 +35,3 @@ await run(async (page) => {
   await row.waitFor();
   return {};
 }, { tolerate: /ERR_CONNECTION_REFUSED|ERR_EMPTY_RESPONSE|ERR_INCOMPLETE_CHUNKED|ERR_CONNECTION_RESET|Failed to load resource|the stream|realtime/i });
-
-async function send(values) {
-  const body = JSON.stringify({
-    event_type: "measurement.created", device_id: input.device, patient_id: input.patient, measurement_type: "blood_pressure", values, unit: "mmHg",
-    timestamp: new Date().toISOString(),
-  });
-  const answer = await fetch(`${base}/api/v1/gateway/webhook/`, {
-    method: "POST", body,
-    headers: {
-      "Content-Type": "application/json", "X-Gateway-Timestamp": String(Math.floor(Date.now() / 1000)),
-      "X-Gateway-Signature": `sha256=${createHmac("sha256", input.secret).update(body).digest("hex")}`,
-    },
-  });
-  assert.equal(answer.status, 200, await answer.text());
-}

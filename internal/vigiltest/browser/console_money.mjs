@@ -19,6 +19,7 @@ await run(async (page) => {
   await cameBack(page);
   await exported(page);
   await reports(page);
+  await answered(page);
   for (const [width, colorScheme] of [[390, "light"], [720, "dark"], [1440, "dark"]]) { // 720 is a laptop's window at 200 %
     await page.setViewportSize({ width, height: 844 });
     await page.emulateMedia({ colorScheme });
@@ -137,4 +138,16 @@ async function reports(page) {
   await page.goBack();
   await page.getByRole("heading", { level: 2, name: "Claims by state" }).waitFor();
   assert.equal(await page.getByLabel("From").inputValue(), input.from);
+}
+
+// A file that left says what came of its lines.
+async function answered(page) {
+  const file = {
+    id: "0190b2c4-0000-7000-8000-00000000000a", interchange_control_number: "000465120", usage: "P", claims: 6, lines: 11, total_charge: 479.67,
+    status: "partly_accepted", created_by: "billing@vigil.example", created_at: new Date().toISOString(),
+    answers: { sent_back: 2, paid: 7, denied: 2, voided: 0, sent_again: 0, open: 0 },
+  };
+  await page.route("**/api/v1/billing/claim-batches/?*", (route) => route.fulfill({ json: { count: 1, next: null, previous: null, results: [file] } }));
+  await section(page, "Billing").click();
+  await shows(page.getByRole("region", { name: "Batches and responses" }).getByRole("listitem"), "7 paid, 2 denied, 2 sent back");
 }

@@ -1,9 +1,9 @@
 // What stands round every view of the console: keys, errors of forms, what the address keeps, whom to assign to, zones, find, the timer, the
 // title, rights and units. INPUT says which part; each signs in anew.
 import assert from "node:assert/strict";
-import { createHmac } from "node:crypto";
-import { base, input, run, shows } from "./browser.mjs";
+import { input, run, shows } from "./browser.mjs";
 import { accessible, heading, section, settled, signIn } from "./console.mjs";
+import { sendReading } from "./service.mjs";
 
 const parts = { keys, errors, address, staff, zones, find, timer, title, rights, units, narrow };
 
@@ -322,7 +322,7 @@ async function title(page) {
   const count = async () => Number((await page.title()).match(/^\((\d+)\) /)?.[1] ?? 0);
   await page.waitForFunction(async (open) => (await import("/app/criticals.js")).criticals.peek() === open, input.criticals);
   assert.equal(await count(), input.criticals);
-  await send({ systolic: 214, diastolic: 127, pulse: 98 });
+  await sendReading(input.device, input.patient, { systolic: 214, diastolic: 127, pulse: 98 });
   await page.waitForFunction((open) => document.title.startsWith(`(${open}) `), input.criticals + 1);
   assert.equal(await page.title(), `(${input.criticals + 1}) Triage – Vigil`);
   await section(page, "Inbox").click();
@@ -371,6 +371,13 @@ async function units(page) {
   };
   await enter("weight", "Weight (lb)", "154.3", "154.3 lb");
   await enter("body_temperature", "Temperature (°F)", "98.6", "98.6 °F");
+  for (const title of [/eight, lb/, /emperature, °F/]) {
+    await shows(page.locator("figcaption"), title);
+  }
+  await tab(page, "At a glance").click();
+  for (const value of ["154.3 lb", "98.6 °F"]) {
+    await shows(page.locator(".tiles > li"), value);
+  }
   await choose("kg", "C");
   await look(page, input.mrn);
   await tab(page, "Readings").click();
@@ -421,21 +428,6 @@ async function narrow(page) {
   await page.getByRole("dialog").getByRole("button", { name: "Stop and log" }).click();
   await clock.waitFor({ state: "detached" });
   return {};
-}
-
-async function send(values) {
-  const body = JSON.stringify({
-    event_type: "measurement.created", device_id: input.device, patient_id: input.patient, measurement_type: "blood_pressure", values, unit: "mmHg",
-    timestamp: new Date().toISOString(),
-  });
-  const answer = await fetch(`${base}/api/v1/gateway/webhook/`, {
-    method: "POST", body,
-    headers: {
-      "Content-Type": "application/json", "X-Gateway-Timestamp": String(Math.floor(Date.now() / 1000)),
-      "X-Gateway-Signature": `sha256=${createHmac("sha256", input.secret).update(body).digest("hex")}`,
-    },
-  });
-  assert.equal(answer.status, 200, await answer.text());
 }
 
 await run((page) => parts[input.part](page), { ...input.options, tolerate: input.part === "errors" ? /Failed to load resource/ : undefined });

@@ -1,29 +1,15 @@
 // Triage, one patient a line: who, how bad, since when, why and whose, read at a glance, and worked through by key with the patient at the side.
 import assert from "node:assert/strict";
-import { createHmac } from "node:crypto";
-import { base, input, run, shows } from "./browser.mjs";
+import { run, shows } from "./browser.mjs";
 import { accessible, heading, signIn } from "./console.mjs";
+import { sendReading, signedIn } from "./service.mjs";
 
 const nurse = "nurse@vigil.example";
-const token = await tokenOf(nurse);
-
-async function tokenOf(email) {
-  const answer = await fetch(`${base}/api/v1/auth/login/`, {
-    method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ email, password: input.password }),
-  });
-  return (await answer.json()).access;
-}
-
-async function api(method, path, body) {
-  const answer = await fetch(`${base}/api/v1/${path}`, {
-    method, headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json" }, body: body && JSON.stringify(body),
-  });
-  assert.ok(answer.ok, `${method} ${path}: ${answer.status}`);
-  return answer.json();
-}
+const api = await signedIn(nurse);
 const listed = async (more = "") => (await api("GET", `triage/patients/?concern=true&page_size=50${more}`)).results;
 const rowOf = async (id) => (await listed(`&patient_id=${id}`))[0];
 const alertsOf = async (id) => (await api("GET", `alerts/?page_size=100&patient_id=${id}`)).results;
+const measured = (id, values) => sendReading(`TRIAGE-${id.slice(0, 8)}`, id, values);
 
 const rows = (page) => page.locator(".triage > .row");
 const row = (page, id) => page.locator(`.triage > .row[data-id="${id}"]`);
@@ -330,17 +316,4 @@ async function forEverybody(page) {
       }
     }
   }
-}
-
-// measured sends a signed reading of the gateway.
-async function measured(patient, values) {
-  const body = JSON.stringify({
-    event_type: "measurement.created", device_id: `TRIAGE-${patient.slice(0, 8)}`, patient_id: patient, measurement_type: "blood_pressure", values, unit: "mmHg",
-    timestamp: new Date().toISOString(),
-  });
-  const answer = await fetch(`${base}/api/v1/gateway/webhook/`, { method: "POST", body, headers: {
-    "Content-Type": "application/json", "X-Gateway-Timestamp": String(Math.floor(Date.now() / 1000)),
-    "X-Gateway-Signature": `sha256=${createHmac("sha256", input.secret).update(body).digest("hex")}`,
-  } });
-  assert.equal(answer.status, 200, await answer.text());
 }

@@ -1,11 +1,14 @@
 // How many keys and clicks it takes to go through the thirty most urgent patients: to look at each with their fortnight, to answer what is open,
 // with a note where it is critical, and to note the review where nothing is.
 import assert from "node:assert/strict";
-import { base, input, run } from "./browser.mjs";
+import { run } from "./browser.mjs";
 import { signIn } from "./console.mjs";
+import { signedIn } from "./service.mjs";
 
 const patients = 30;
 const nurse = "nurse@vigil.example";
+const api = await signedIn(nurse);
+const standing = async (id) => (await api("GET", `triage/patients/?patient_id=${id}`)).results[0];
 const count = { keys: 0, clicks: 0 };
 
 await run(async (page) => {
@@ -50,11 +53,3 @@ await run(async (page) => {
   }
   return { patients: done.size, before, ...count };
 });
-
-async function standing(id) {
-  standing.token ??= (await (await fetch(`${base}/api/v1/auth/login/`, {
-    method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ email: nurse, password: input.password }),
-  })).json()).access;
-  const answer = await fetch(`${base}/api/v1/triage/patients/?patient_id=${id}`, { headers: { Authorization: `Bearer ${standing.token}` } });
-  return (await answer.json()).results[0];
-}

@@ -8,8 +8,10 @@ const shapes = {
 };
 const tones = {
   critical: "critical", stat: "critical", failed: "critical", denied: "critical", down: "critical", offline: "critical",
-  warning: "warning", urgent: "warning", degraded: "warning", low: "warning", suspect: "warning", pending_review: "warning", appealed: "warning",
-  normal: "good", healthy: "good", transmitted: "good", paid: "good", resolved: "good", connected: "good", online: "good", operational: "good", succeeded: "good",
+  warning: "warning", urgent: "warning", degraded: "warning", low: "warning", suspect: "warning", pending_review: "warning",
+  appealed: "warning",
+  normal: "good", healthy: "good", transmitted: "good", paid: "good", resolved: "good", connected: "good", online: "good",
+  operational: "good", succeeded: "good",
 };
 
 /** @param {{of: string | null | undefined, text?: string}} props */
@@ -18,11 +20,14 @@ export const Badge = ({ of, text }) => html`<span class=${classes("badge", tones
 
 /** What a part of the score does to it: a floor begins it, and with a critical one only the danger adds to it.
  *  @param {{factor: string, points: number}} part @param {string | null | undefined} handling */
-export const share = ({ factor, points }, handling) => (factor === "floor" ? `≥${points}` : handling && factor !== "danger" ? "" : `+${points}`);
+export const share = ({ factor, points }, handling) => (factor === "floor" ? `≥${points}` : handling && factor !== "danger" ? ""
+  : `+${points}`);
 
 /** Whether a critical patient still wants an answer; nothing for the others. @param {{handling: string | null | undefined}} props */
-export const Handling = ({ handling }) => handling && html`<span class=${classes("badge", handling === "unanswered" ? "critical" : "warning")}>
-  <span aria-hidden="true">${handling === "unanswered" ? "▲" : "◆"}</span> ${handling === "unanswered" ? "Unanswered" : "Still critical"}</span>`;
+export const Handling = ({ handling }) =>
+  handling && html`<span class=${classes("badge", handling === "unanswered" ? "critical" : "warning")}>
+  <span aria-hidden="true">${handling === "unanswered" ? "▲" : "◆"}</span> ${handling === "unanswered" ? "Unanswered"
+    : "Still critical"}</span>`;
 
 /** A risk score of 0 to 100 with its level. @param {{score: number, level: string}} props */
 export const Risk = ({ score, level }) => html`<span class=${classes("risk", tones[level])}>

@@ -7,7 +7,8 @@ export function Bars({ title, rows }) {
   return html`<figure class="chart bars"><figcaption>${title}</figcaption>
     <dl>${rows.map((row) => html`<div key=${row.label}>
       <dt>${row.label}</dt>
-      <dd><span class="bar" aria-hidden="true" style=${{ width: `${(row.value / most) * 100}%`, background: `var(${row.tone ?? "--series-1"})` }}></span><span class="value">${row.text}</span></dd>
+      <dd><span class="bar" aria-hidden="true" style=${{ width: `${(row.value / most) * 100}%`, background: `var(${row.tone
+        ?? "--series-1"})` }}></span><span class="value">${row.text}</span></dd>
     </div>`)}</dl>
   </figure>`;
 }

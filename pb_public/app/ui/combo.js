@@ -3,19 +3,22 @@ import { wrongOf } from "./errors.js";
 import { asProblem } from "./states.js";
 import { classes, html, useEffect, useId, useRef, useState } from "../view.js";
 
-/** @typedef {{value: string, text: string, more?: string, disabled?: string}} Option more stands beside the text; disabled says why it cannot be chosen */
+/** @typedef {{value: string, text: string, more?: string, disabled?: string}} Option more stands beside the text; disabled says why it
+ * cannot be chosen */
 
 const settle = 250; // milliseconds without a key before somebody is asked
 
 /**
- * A combobox. find answers the choices for what was typed ("" at first, if `eager`). With a name the value is one of the form around it; with
- * `many` it is a list, and what is chosen stands as chips. chosen is told each change. The errors of `name` and of `name.0`, `name.1`… are shown.
- * @param {{label: string, name?: string, find: (term: string, signal: AbortSignal) => Promise<Option[]>, value?: Option | Option[] | null, many?: boolean,
- *   eager?: boolean, chosen?: (choice: any) => void, placeholder?: string, hint?: string, nothing?: string, errors?: Record<string, string[]>,
- *   typed?: (term: string) => Option | null, autofocus?: boolean, disabled?: boolean}} props
+ * A combobox. find answers the choices for what was typed ("" at first, if `eager`). With a name the value is one of the form around it;
+ * with `many` it is a list, and what is chosen stands as chips. chosen is told each change. The errors of `name` and of `name.0`, `name.1`…
+ * are shown.
+ * @param {{label: string, name?: string, find: (term: string, signal: AbortSignal) => Promise<Option[]>, value?: Option | Option[] | null,
+ * many?: boolean,   eager?: boolean, chosen?: (choice: any) => void, placeholder?: string, hint?: string, nothing?: string, errors?:
+ * Record<string, string[]>,   typed?: (term: string) => Option | null, autofocus?: boolean, disabled?: boolean}} props
  * typed makes a choice of what was typed and is no choice, such as a code that the list does not know; null for none
  */
-export function Combo({ label, name = "", find, value, many = false, eager = false, chosen, placeholder, hint, nothing = "Nothing matches.", errors = {}, typed, autofocus, disabled }) {
+export function Combo({ label, name = "", find, value, many = false, eager = false, chosen, placeholder, hint, nothing = "Nothing matches.",
+  errors = {}, typed, autofocus, disabled }) {
   const id = useId();
   const input = useRef(/** @type {HTMLInputElement | null} */ (null));
   const [picked, pick] = useState(/** @type {Option[]} */ ([value ?? []].flat()));
@@ -78,19 +81,27 @@ export function Combo({ label, name = "", find, value, many = false, eager = fal
   const described = [`${id}-said`, wrong.length > 0 && `${id}-wrong`].filter(Boolean).join(" ");
   const choice = open && free[at] ? `${id}-${at}` : null;
   const words = said || (open && found ? (free.length === 0 ? nothing : `${free.length} found`) : hint ?? "");
-  return html`<div class=${classes("field combo", many && "many")} onFocusOut=${(event) => event.currentTarget.contains(event.relatedTarget) || show(false)}>
+  return html`<div class=${classes("field combo", many && "many")} onFocusOut=${(event) => event.currentTarget.contains(event.relatedTarget)
+    || show(false)}>
     <label for=${id}>${label}</label>
     ${name && html`<input type="hidden" name=${name} value=${picked.map((p) => p.value).join("\n")} data-list=${many ? "true" : null} />`}
     <div class="combo-box">
       ${picked.map((one) => html`<span class="chip" key=${one.value}><bdi>${one.text}</bdi>
-        <button type="button" class="quiet" aria-label=${`Take away ${one.text}`} disabled=${disabled} onClick=${() => remove(one)}>×</button></span>`)}
-      <input id=${id} ref=${input} type="text" role="combobox" autocomplete="off" spellcheck=${false} aria-expanded=${open && free.length > 0 ? "true" : "false"}
-        aria-controls=${`${id}-list`} aria-autocomplete="list" aria-activedescendant=${choice} aria-describedby=${described} aria-invalid=${wrong.length > 0 ? "true" : null}
-        data-field=${name || null} placeholder=${picked.length === 0 ? placeholder : null} value=${term} autofocus=${autofocus} disabled=${disabled}
-        onInput=${(event) => { waits.current = false; type(event.target.value); show(true); step(0); }} onFocus=${() => eager && (many || picked.length === 0) && show(true)} onClick=${() => eager && show(true)} onKeyDown=${key} />
+        <button type="button" class="quiet" aria-label=${`Take away ${one.text}`} disabled=${disabled} onClick=${() =>
+          remove(one)}>×</button></span>`)}
+      <input id=${id} ref=${input} type="text" role="combobox" autocomplete="off" spellcheck=${false} aria-expanded=${open
+        && free.length > 0 ? "true" : "false"}
+        aria-controls=${`${id}-list`} aria-autocomplete="list" aria-activedescendant=${choice} aria-describedby=${described}
+          aria-invalid=${wrong.length > 0 ? "true" : null}
+        data-field=${name || null} placeholder=${picked.length === 0 ? placeholder
+          : null} value=${term} autofocus=${autofocus} disabled=${disabled}
+        onInput=${(event) => { waits.current = false; type(event.target.value); show(true); step(0); }} onFocus=${() =>
+          eager && (many || picked.length === 0) && show(true)} onClick=${() => eager && show(true)} onKeyDown=${key} />
     </div>
-    <ul id=${`${id}-list`} role="listbox" aria-label=${label} class="combo-list" hidden=${!open || free.length === 0}>${free.map((one, i) => html`
-      <li key=${one.value} id=${`${id}-${i}`} role="option" aria-selected=${i === at ? "true" : "false"} aria-disabled=${one.disabled ? "true" : null}
+    <ul id=${`${id}-list`} role="listbox" aria-label=${label} class="combo-list" hidden=${!open || free.length === 0}>${free.map((one, i) =>
+      html`
+      <li key=${one.value} id=${`${id}-${i}`} role="option" aria-selected=${i === at ? "true" : "false"} aria-disabled=${one.disabled
+        ? "true" : null}
         onPointerDown=${(event) => event.preventDefault()} onPointerMove=${() => i === at || step(i)} onClick=${() => choose(one)}>
         <bdi>${one.text}</bdi>${(one.disabled || one.more) && html` <small>${one.disabled ?? one.more}</small>`}</li>`)}</ul>
     <small id=${`${id}-said`} role="status">${words}</small>
@@ -98,7 +109,8 @@ export function Combo({ label, name = "", find, value, many = false, eager = fal
   </div>`;
 }
 
-/** What find has for a term, a moment after the last key. @param {(term: string, signal: AbortSignal) => Promise<Option[]>} find @param {string} term @param {boolean} wanted */
+/** What find has for a term, a moment after the last key. @param {(term: string, signal: AbortSignal) => Promise<Option[]>} find
+ *  @param {string} term @param {boolean} wanted */
 function useFound(find, term, wanted) {
   const [{ found, of }, show] = useState({ found: /** @type {Option[] | null} */ (null), of: "" });
   const [said, say] = useState("");

@@ -10,7 +10,8 @@ const plain = [
 /** @param {string} message */
 export const said = (message) => plain.find(([like]) => like.test(message))?.[1] ?? message;
 
-/** What is said about a field and about what lies in it: `icd10_codes` has what stands at `icd10_codes.1` as well, with its place in the list.
+/** What is said about a field and about what lies in it: `icd10_codes` has what stands at `icd10_codes.1` as well, with its place in the
+ * list.
  *  @param {Record<string, string[] | undefined>} errors @param {string} name @returns {string[] | null} */
 export function wrongOf(errors, name) {
   const found = Object.entries(errors).flatMap(([field, messages]) => {
@@ -31,7 +32,8 @@ export function wrongOf(errors, name) {
  *  @param {HTMLFormElement} form @param {string} field */
 function controlOf(form, field) {
   const parts = field.split(".");
-  const ways = [...parts.map((_, i) => parts.slice(0, parts.length - i).join(".")), ...parts.filter((part) => !/^\d+$/.test(part)).reverse()];
+  const ways = [...parts.map((_, i) => parts.slice(0, parts.length - i).join(".")), ...parts.filter((part) => !/^\d+$/.test(part))
+    .reverse()];
   for (const way of ways) {
     const name = CSS.escape(way);
     const control = form.querySelector(`[data-field="${name}"], [name="${name}"]:not([type=hidden])`);

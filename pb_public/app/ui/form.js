@@ -1,5 +1,5 @@
-// Forms: fields that show what the service says about them, and dialogs to hold them. No error is left unsaid: what belongs to no field that
-// is shown stands above the button.
+// Forms: fields that show what the service says about them, and dialogs to hold them. No error is left unsaid: what belongs to no field
+// that is shown stands above the button.
 import { placed, wrongOf } from "./errors.js";
 import { asProblem } from "./states.js";
 import { toast } from "./toast.js";
@@ -9,7 +9,8 @@ import { classes, html, useEffect, useId, useLayoutEffect, useRef, useState } fr
 
 /**
  * A labelled control. kind is an input type, "select" (with options), "textarea" or "checkbox". A moment names the zone it is typed in.
- * @param {{label: string, name: string, kind?: string, options?: [string, string][], value?: any, hint?: string, errors?: Record<string, string[]>, [attribute: string]: any}} props
+ * @param {{label: string, name: string, kind?: string, options?: [string, string][], value?: any, hint?: string, errors?: Record<string,
+ * string[]>, [attribute: string]: any}} props
  */
 export function Field({ label, name, kind = "text", options = [], value, hint, errors = {}, ...rest }) {
   const id = useId();
@@ -34,7 +35,8 @@ export function Field({ label, name, kind = "text", options = [], value, hint, e
   </div>`;
 }
 
-/** Keeps what was chosen while its form is drawn anew, and follows value when that changes. @param {{common: Record<string, any>, options: [string, string][], value: string}} props */
+/** Keeps what was chosen while its form is drawn anew, and follows value when that changes.
+ *  @param {{common: Record<string, any>, options: [string, string][], value: string}} props */
 function Select({ common, options, value }) {
   const [{ chosen, given }, choose] = useState({ chosen: value, given: value });
   const now = value === given ? chosen : value;
@@ -42,7 +44,8 @@ function Select({ common, options, value }) {
     choose({ chosen: event.target.value, given: value });
     common.onChange?.(event);
   };
-  return html`<select ...${common} value=${now} onChange=${change}>${options.map(([key, text]) => html`<option key=${key} value=${key}>${text}</option>`)}</select>`;
+  return html`<select ...${common} value=${now} onChange=${change}>${options.map(([key, text]) =>
+    html`<option key=${key} value=${key}>${text}</option>`)}</select>`;
 }
 
 /** The values of a form by name: numbers as numbers, empty as null, check boxes as booleans, what is chosen from many as a list.
@@ -68,11 +71,12 @@ export function valuesOf(form) {
 }
 
 /**
- * A form that sends its values, by its button or by Ctrl or Cmd with Enter. The service's field errors go to the fields, also of what lies in
- * them (`icd10_codes.0`); several, and those of no field, stand in a summary that leads to each. children is a function of the field errors.
- * send's answer goes to done. With draft, a key as useDraft has it, what is typed survives a reload and an ended session until it is sent.
- * @param {{send: (values: Record<string, any>) => Promise<any>, done?: (answer: any) => void, submit: string, danger?: boolean, cancel?: () => void, draft?: string,
- *   children: (errors: Record<string, string[]>) => any}} props
+ * A form that sends its values, by its button or by Ctrl or Cmd with Enter. The service's field errors go to the fields, also of what lies
+ * in them (`icd10_codes.0`); several, and those of no field, stand in a summary that leads to each. children is a function of the field
+ * errors. send's answer goes to done. With draft, a key as useDraft has it, what is typed survives a reload and an ended session until it
+ * is sent.
+ * @param {{send: (values: Record<string, any>) => Promise<any>, done?: (answer: any) => void, submit: string, danger?: boolean,
+ * cancel?: () => void, draft?: string,   children: (errors: Record<string, string[]>) => any}} props
  */
 export function Form({ send, done, submit, danger, cancel, draft, children }) {
   const [problem, fail] = useState(/** @type {import("../api.js").Problem | null} */ (null));
@@ -107,7 +111,8 @@ export function Form({ send, done, submit, danger, cancel, draft, children }) {
     <${Loose} problem=${problem} />
     <div class="actions">
       ${cancel && html`<button type="button" class="quiet" onClick=${() => { begun.forget(); cancel(); }}>Cancel</button>`}
-      <button type="submit" class=${danger ? "danger" : "main"} disabled=${busy} title="Ctrl or ⌘ with Enter">${busy ? "One moment" : submit}</button>
+      <button type="submit" class=${danger ? "danger" : "main"} disabled=${busy} title="Ctrl or ⌘ with Enter">${busy ? "One moment"
+        : submit}</button>
     </div>
   </form>`;
 }
@@ -118,7 +123,8 @@ function Loose({ problem }) {
   return loose && html`<p class="notice problem" role="alert">${loose}</p>`;
 }
 
-/** The summary: a way to each field that is to be corrected, when there are several, and all that no field shows. A single one has the focus.
+/** The summary: a way to each field that is to be corrected, when there are several, and all that no field shows. A single one has the
+ * focus.
  *  @param {{problem: import("../api.js").Problem | null, form: {current: HTMLFormElement | null}}} props */
 function Wrongs({ problem, form }) {
   const [list, show] = useState(/** @type {import("./errors.js").Wrong[]} */ ([]));
@@ -130,9 +136,11 @@ function Wrongs({ problem, form }) {
   if (list.length === 0 || (list.length === 1 && list[0].shown)) {
     return null;
   }
-  return html`<div class="notice problem wrongs" role="alert"><strong><span aria-hidden="true">▲</span> ${list.length === 1 ? "One thing" : `${list.length} things`} to correct:</strong>
+  return html`<div class="notice problem wrongs" role="alert"><strong><span aria-hidden="true">▲</span> ${list.length === 1 ? "One thing"
+    : `${list.length} things`} to correct:</strong>
     <ul>${list.map((one) => html`<li key=${one.field}>${one.control
-      ? html`<button type="button" class="link" onClick=${() => one.control?.focus()}>${one.label}</button>` : one.label}${one.shown ? "" : `: ${one.text}`}</li>`)}</ul>
+      ? html`<button type="button" class="link" onClick=${() => one.control?.focus()}>${one.label}</button>` : one.label}${one.shown ? ""
+        : `: ${one.text}`}</li>`)}</ul>
   </div>`;
 }
 
@@ -160,8 +168,10 @@ function useFormDraft(form, draft) {
   }, []);
   const keep = () => {
     if (draft && form.current) {
-      const secret = [...form.current.elements].filter((one) => /** @type {HTMLInputElement} */ (one).type === "password").map((one) => /** @type {HTMLInputElement} */ (one).name);
-      keepDraft(draft, JSON.stringify(Object.fromEntries(Object.entries(valuesOf(form.current)).filter(([name]) => !secret.includes(name)))));
+      const secret = [...form.current.elements].filter((one) => /** @type {HTMLInputElement} */ (one).type === "password").map((one) =>
+        /** @type {HTMLInputElement} */ (one).name);
+      keepDraft(draft, JSON.stringify(Object.fromEntries(Object.entries(valuesOf(form.current)).filter(([name]) =>
+        !secret.includes(name)))));
     }
   };
   const forget = () => { if (draft) { keepDraft(draft, ""); } };
@@ -190,7 +200,8 @@ export function Dialog({ title, close, wide, children }) {
 }
 
 /** A button that does one thing at once and says how it went; with undo, for ten seconds, how to take it back.
- *  @param {{act: () => Promise<any>, said?: string, done?: (answer: any) => void, undo?: (answer: any) => any, kind?: string, children: any, [attribute: string]: any}} props */
+ *  @param {{act: () => Promise<any>, said?: string, done?: (answer: any) => void, undo?: (answer: any) => any, kind?: string,
+ * children: any, [attribute: string]: any}} props */
 export function ActionButton({ act, said, done, undo, kind = "", children, ...rest }) {
   const [busy, work] = useState(false);
   const press = async () => {

@@ -24,12 +24,14 @@ export const day = stamp({ year: "numeric", month: "short", day: "numeric" });
 
 /** A calendar date, which has no zone. @param {string | null | undefined} date YYYY-MM-DD */
 export const calendarDate = (date) =>
-  date ? new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "numeric", timeZone: "UTC" }).format(new Date(`${date}T00:00:00Z`)) : "–";
+  date ? new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "numeric",
+    timeZone: "UTC" }).format(new Date(`${date}T00:00:00Z`)) : "–";
 
 const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "short" });
 const steps = /** @type {[Intl.RelativeTimeFormatUnit, number][]} */ ([["day", 86_400], ["hour", 3_600], ["minute", 60], ["second", 1]]);
 
-/** "5 min. ago"; "now" for a moment to come, which is a device whose clock runs ahead. @param {string | null | undefined} at @param {number} now milliseconds */
+/** "5 min. ago"; "now" for a moment to come, which is a device whose clock runs ahead. @param {string | null | undefined} at
+ *  @param {number} now milliseconds */
 export function ago(at, now = Date.now()) {
   if (!at) {
     return "never";
@@ -42,8 +44,10 @@ export function ago(at, now = Date.now()) {
 export const money = (/** @type {number | null | undefined} */ amount) =>
   amount === null || amount === undefined ? "–" : new Intl.NumberFormat(undefined, { style: "currency", currency: "USD" }).format(amount);
 export const percent = (/** @type {number | null | undefined} */ fraction) =>
-  fraction === null || fraction === undefined ? "–" : new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 1 }).format(fraction);
-export const number = (/** @type {number | null | undefined} */ n) => (n === null || n === undefined ? "–" : new Intl.NumberFormat().format(n));
+  fraction === null || fraction === undefined ? "–"
+    : new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 1 }).format(fraction);
+export const number = (/** @type {number | null | undefined} */ n) =>
+  (n === null || n === undefined ? "–" : new Intl.NumberFormat().format(n));
 export const minutes = (/** @type {number} */ n) => `${number(n)} min`;
 
 /** "waiting_for_review" as words. @param {string | null | undefined} code */

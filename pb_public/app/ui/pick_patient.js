@@ -12,8 +12,10 @@ const settle = 300; // milliseconds without a key before the service is asked
 export const patientLine = (p) => `${p.last_name}, ${p.first_name} · ${p.mrn}`;
 
 /**
- * first is the id of who is chosen at first. chosen is told a patient, or null when the choice is taken back. With a name the id is a value of the form around it.
- * @param {{label: string, chosen: (patient: Patient | null) => void, first?: string, name?: string, hint?: string, errors?: Record<string, string[]>}} props
+ * first is the id of who is chosen at first. chosen is told a patient, or null when the choice is taken back. With a name the id is a value
+ * of the form around it.
+ * @param {{label: string, chosen: (patient: Patient | null) => void, first?: string, name?: string, hint?: string, errors?: Record<string,
+ * string[]>}} props
  */
 export function PickPatient({ label, chosen, first = "", name, hint, errors = {} }) {
   const id = useId();
@@ -50,11 +52,16 @@ export function PickPatient({ label, chosen, first = "", name, hint, errors = {}
     <label for=${id}>${label}</label>
     ${name && html`<input type="hidden" name=${name} value=${patient?.id ?? ""} />`}
     ${patient
-      ? html`<div class="picked"><output id=${id}><bdi>${patientLine(patient)}</bdi></output><button type="button" class="quiet" aria-label=${`Take back ${patientLine(patient)}`} onClick=${() => choose(null)}>×</button></div>`
-      : html`<input id=${id} ref=${input} type="search" autocomplete="off" placeholder="Name or MRN" value=${term} aria-describedby=${`${id}-said`} aria-invalid=${wrong ? "true" : null}
-          onInput=${(event) => type(event.target.value.trim())} onKeyDown=${(event) => event.key === "Enter" && (event.preventDefault(), found?.length === 1 && of === term && choose(found[0]))} />`}
-    ${found && html`<ul class="found">${found.map((one) => html`<li key=${one.id}><button type="button" onClick=${() => choose(one)}><bdi>${patientLine(one)}</bdi></button></li>`)}</ul>`}
-    <small id=${`${id}-said`} role="status">${found ? (found.length === 0 ? "No patient matches." : `${found.length} found`) : hint ?? ""}</small>
+      ? html`<div class="picked"><output id=${id}><bdi>${patientLine(patient)}</bdi></output><button type="button" class="quiet"
+        aria-label=${`Take back ${patientLine(patient)}`} onClick=${() => choose(null)}>×</button></div>`
+      : html`<input id=${id} ref=${input} type="search" autocomplete="off" placeholder="Name or MRN" value=${term}
+        aria-describedby=${`${id}-said`} aria-invalid=${wrong ? "true" : null}
+          onInput=${(event) => type(event.target.value.trim())} onKeyDown=${(event) => event.key === "Enter"
+            && (event.preventDefault(), found?.length === 1 && of === term && choose(found[0]))} />`}
+    ${found && html`<ul class="found">${found.map((one) => html`<li key=${one.id}><button type="button" onClick=${() =>
+      choose(one)}><bdi>${patientLine(one)}</bdi></button></li>`)}</ul>`}
+    <small id=${`${id}-said`} role="status">${found ? (found.length === 0 ? "No patient matches." : `${found.length} found`)
+      : hint ?? ""}</small>
     ${wrong && html`<small class="wrong" role="alert">${wrong.join(" ")}</small>`}
   </div>`;
 }

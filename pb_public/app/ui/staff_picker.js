@@ -13,17 +13,20 @@ export const clinicians = ["provider", "nurse", "clinical_manager", "admin"];
 const optionOf = ({ by }) => (one) => ({ value: String(one[by]), text: one.name, more: roleNames[one.role] ?? one.role });
 
 /**
- * Chooses one of the staff, or several with `many`. The value of the form is the email, as `assigned_to` wants it, or with by="id" the number.
- * roles are those who can be chosen. value is who is chosen at first, by email or number. nobody says what an empty choice means.
- * @param {{label?: string, name?: string, value?: string | number | null, by?: "email" | "id", roles?: string[], nobody?: string, hint?: string, without?: (string | number)[],
- *   many?: boolean, chosen?: (choice: any) => void, errors?: Record<string, string[]>, autofocus?: boolean}} props
+ * Chooses one of the staff, or several with `many`. The value of the form is the email, as `assigned_to` wants it, or with by="id" the
+ * number. roles are those who can be chosen. value is who is chosen at first, by email or number. nobody says what an empty choice means.
+ * @param {{label?: string, name?: string, value?: string | number | null, by?: "email" | "id", roles?: string[], nobody?: string,
+ * hint?: string, without?: (string | number)[],   many?: boolean, chosen?: (choice: any) => void, errors?: Record<string, string[]>,
+ * autofocus?: boolean}} props
  */
 export function StaffPicker({
-  label = "Assign to", name = "assigned_to", value = null, by = "email", roles = clinicians, nobody = "", hint, without = [], many, chosen, errors, autofocus,
+  label = "Assign to", name = "assigned_to", value = null, by = "email", roles = clinicians, nobody = "", hint, without = [], many, chosen,
+  errors, autofocus,
 }) {
   const list = useRef(/** @type {Promise<Colleague[]> | null} */ (null));
   const staff = () => (list.current ??= all("users/staff/"));
-  const [at, start] = useState(/** @type {import("./combo.js").Option | null | undefined} */ (value === null || value === "" ? null : undefined));
+  const [at, start] = useState(/** @type {import("./combo.js").Option | null | undefined} */ (value === null || value === "" ? null
+    : undefined));
   useEffect(() => {
     if (at === undefined) { // who is chosen has a name, which the list knows
       const plain = { value: String(value), text: String(value) };

@@ -5,12 +5,14 @@ import { html, useCallback, useEffect, useRef, useState } from "../view.js";
 export const Waiting = () => html`<p class="state waiting" role="status"><span class="spinner" aria-hidden="true"></span> Loading</p>`;
 
 /** Nothing to show, said kindly. @param {{title: string, children?: any}} props */
-export const Nothing = ({ title, children }) => html`<div class="state empty"><h2>${title}</h2>${children && html`<p>${children}</p>`}</div>`;
+export const Nothing = ({ title, children }) => html`<div class="state empty"><h2>${title}</h2>${children && html`<p>${children}</p>`}
+  </div>`;
 
 /** @param {{problem: Problem, again?: () => void}} props */
 export function Failed({ problem, again }) {
   if (problem.forbidden) {
-    return html`<div class="state forbidden"><h2>Not for your role</h2><p>${problem.message} Ask an administrator if you need it.</p></div>`;
+    return html`<div class="state forbidden"><h2>Not for your role</h2><p>${problem.message} Ask an administrator if you need it.</p>
+      </div>`;
   }
   return html`<div class="state failed" role="alert"><h2>This could not be loaded</h2><p>${problem.message}</p>
     ${again && html`<button onClick=${again}>Try again</button>`}</div>`;
@@ -25,7 +27,8 @@ export function Failed({ problem, again }) {
  * @returns {{data: T | null, problem: Problem | null, loading: boolean, reload: () => void, change: (next: (data: T) => T) => void}}
  */
 export function useLoad(load, dependencies) {
-  const [state, set] = useState(/** @type {{data: any, problem: Problem | null, loading: boolean}} */ ({ data: null, problem: null, loading: true }));
+  const [state, set] = useState(/** @type {{data: any, problem: Problem | null, loading: boolean}} */ ({ data: null, problem: null,
+    loading: true }));
   const [turn, next] = useState(0);
   const latest = useRef(load);
   latest.current = load;
@@ -52,7 +55,8 @@ export function asProblem(error) {
   return new Problem(0, { detail: "Something went wrong in this page. Reload it." });
 }
 
-/** Shows what a useLoad has, in the state it is in. @param {{from: ReturnType<typeof useLoad>, empty?: (data: any) => boolean, nothing?: any, children: (data: any) => any}} props */
+/** Shows what a useLoad has, in the state it is in.
+ *  @param {{from: ReturnType<typeof useLoad>, empty?: (data: any) => boolean, nothing?: any, children: (data: any) => any}} props */
 export function Loaded({ from, empty, nothing, children }) {
   if (from.problem && (from.data === null || from.problem.forbidden)) {
     return html`<${Failed} problem=${from.problem} again=${from.reload} />`;

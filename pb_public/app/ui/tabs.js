@@ -4,7 +4,8 @@ import { html, useEffect, useId, useRef } from "../view.js";
 
 /** @typedef {{key: string, name: string, show: () => any}} Tab */
 
-/** Keeps what is chosen in sight in a row that is wider than the window, without moving the page. @param {any} choice @returns the ref of the row */
+/** Keeps what is chosen in sight in a row that is wider than the window, without moving the page. @param {any} choice
+ *  @returns the ref of the row */
 export function useInSight(choice) {
   const row = useRef(/** @type {HTMLElement | null} */ (null));
   useEffect(() => {
@@ -35,7 +36,8 @@ export function Tabs({ label, tabs }) {
     }
   };
   return html`<div class="tabs no-print" role="tablist" aria-label=${label} ref=${row} onKeyDown=${step}>
-      ${shown.map((tab) => html`<button key=${tab.key} id=${`${id}-${tab.key}`} role="tab" aria-selected=${tab === open ? "true" : "false"} aria-controls=${`${id}-panel`}
+      ${shown.map((tab) => html`<button key=${tab.key} id=${`${id}-${tab.key}`} role="tab" aria-selected=${tab === open ? "true"
+        : "false"} aria-controls=${`${id}-panel`}
         tabindex=${tab === open ? 0 : -1} onClick=${() => choose(tab)}>${tab.name}</button>`)}
     </div>
     <div key=${open.key} id=${`${id}-panel`} role="tabpanel" aria-labelledby=${`${id}-${open.key}`}>${open.show()}</div>`;

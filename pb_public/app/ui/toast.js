@@ -49,7 +49,8 @@ function Toast({ said }) {
   const free = () => { held.current = false; };
   return html`<div class=${classes("toast", kind)} onPointerEnter=${hold} onPointerLeave=${free} onFocusIn=${hold} onFocusOut=${free}>
     <span>${text}</span>
-    ${undo && html`<button class="undo" onClick=${back}>Undo</button><span class="ring" aria-hidden="true" style=${{ "--lasts": `${lasts}s` }}></span>`}
+    ${undo && html`<button class="undo" onClick=${back}>Undo</button><span class="ring" aria-hidden="true"
+      style=${{ "--lasts": `${lasts}s` }}></span>`}
     <button class="quiet" aria-label="Dismiss" onClick=${() => dismiss(id)}>×</button></div>`;
 }
 

@@ -8,7 +8,8 @@ import { shown, unitOf } from "./units.js";
  * `alert` in the words of alerts, where they differ. `group` has its bounds, whose names begin with `prefix`.
  * @typedef {{field: string, name: string, title?: string, alert?: string, unit: string, tone: string, optional?: boolean,
  *   group: string, prefix?: string, sides?: string[], changes?: [string, string][]}} Value
- * @typedef {{name: string, values: Value[], choices?: {field: string, name: string, options: [string, string][]}[], line?: (o: any) => string}} Kind
+ * @typedef {{name: string, values: Value[], choices?: {field: string, name: string, options: [string, string][]}[],
+ * line?: (o: any) => string}} Kind
  */
 
 /** @type {Value} */
@@ -25,25 +26,30 @@ export const vitals = {
   weight: {
     name: "Weight", values: [{
       field: "weight_kg", name: "Weight", unit: "kg", tone: "--series-4", group: "weight", changes: [
-        ["change_threshold_kg", "Warning at a change of (kg)"], ["critical_change_kg", "Critical at a gain of (kg)"], ["change_window_days", "Within (days)"],
-        ["daily_change_kg", "Warning at a gain from one day to the next of (kg)"], ["target_kg", "Target weight (kg)"], ["over_target_kg", "Warning over the target by (kg)"],
+        ["change_threshold_kg", "Warning at a change of (kg)"], ["critical_change_kg", "Critical at a gain of (kg)"],
+        ["change_window_days", "Within (days)"],
+        ["daily_change_kg", "Warning at a gain from one day to the next of (kg)"], ["target_kg", "Target weight (kg)"],
+        ["over_target_kg", "Warning over the target by (kg)"],
       ],
     }],
   },
   pulse_oximetry: {
     name: "Pulse oximetry", line: (o) => `${o.spo2} % SpO₂`, values: [
-      { field: "spo2", name: "Oxygen saturation", title: "SpO₂", alert: "SpO2", unit: "%", tone: "--series-1", group: "pulse_oximetry", sides: ["critical_low", "low"] }, pulse,
+      { field: "spo2", name: "Oxygen saturation", title: "SpO₂", alert: "SpO2", unit: "%", tone: "--series-1", group: "pulse_oximetry",
+        sides: ["critical_low", "low"] }, pulse,
     ],
   },
   blood_glucose: {
     name: "Blood glucose", values: [{ field: "glucose_mg_dl", name: "Glucose", unit: "mg/dL", tone: "--series-3", group: "blood_glucose" }],
     choices: [{
       field: "meal_context", name: "When", options: [
-        ["", "Not said"], ["fasting", "Fasting"], ["before_meal", "Before a meal"], ["after_meal", "After a meal"], ["bedtime", "At bedtime"], ["random", "At random"],
+        ["", "Not said"], ["fasting", "Fasting"], ["before_meal", "Before a meal"], ["after_meal", "After a meal"],
+        ["bedtime", "At bedtime"], ["random", "At random"],
       ],
     }],
   },
-  body_temperature: { name: "Body temperature", values: [{ field: "temperature_c", name: "Temperature", unit: "°C", tone: "--series-2", group: "body_temperature" }] },
+  body_temperature: { name: "Body temperature", values: [{ field: "temperature_c", name: "Temperature", unit: "°C", tone: "--series-2",
+    group: "body_temperature" }] },
 };
 
 /** The bounds that only a patient has, never the practice. */
@@ -59,10 +65,12 @@ export const kinds = Object.fromEntries(Object.entries(vitals).map(([kind, { nam
 export const values = [...new Set(Object.values(vitals).flatMap((kind) => kind.values))];
 
 /** The types of alert that readings raise, which are the groups of bounds, with their names. @type {[string, string][]} */
-export const readingTypes = [...new Map(Object.values(vitals).flatMap((kind) => kind.values.map(({ group, name }) => /** @type {[string, string]} */ ([group, kinds[group] ?? name]))))];
+export const readingTypes = [...new Map(Object.values(vitals).flatMap((kind) =>
+  kind.values.map(({ group, name }) => /** @type {[string, string]} */ ([group, kinds[group] ?? name]))))];
 
 /** @type {[string, string][]} */
-const sides = [["critical_low", "Critical at or below"], ["low", "Warning at or below"], ["high", "Warning from"], ["critical", "Critical from"]];
+const sides = [["critical_low", "Critical at or below"], ["low", "Warning at or below"], ["high", "Warning from"],
+  ["critical", "Critical from"]];
 
 /** What can be set of a value, with labels. @param {Value} value @returns {[string, string][]} */
 const boundsOf = ({ name, prefix = "", sides: has, changes }) => changes ?? sides.filter(([side]) => !has || has.includes(side))
@@ -89,5 +97,6 @@ export function reading(o) {
     return words(o.observation_type);
   }
   const [main] = kind.values;
-  return (kind.line ? kind.line(o) : `${shown(o[main.field] ?? o[main.name.toLowerCase()], main.unit)} ${unitOf(main.unit)}`) + (o.pulse ? `, pulse ${o.pulse}` : "");
+  return (kind.line ? kind.line(o) : `${shown(o[main.field] ?? o[main.name.toLowerCase()], main.unit)} ${unitOf(main.unit)}`)
+    + (o.pulse ? `, pulse ${o.pulse}` : "");
 }

@@ -7,10 +7,12 @@ export { zone, zoneLong, zoneShort, zoneWords };
 
 const shapes = { dateTime, clock, day };
 
-/** A moment, whose full date and named zone are told on asking. of is a zone other than the reader's, such as the patient's; named writes the
- *  zone beside it, for a moment that stands alone. @param {{at: string | null | undefined, of?: string, as?: keyof typeof shapes, named?: boolean}} props */
+/** A moment, whose full date and named zone are told on asking. of is a zone other than the reader's, such as the patient's; named writes
+ * the  zone beside it, for a moment that stands alone.
+ *  @param {{at: string | null | undefined, of?: string, as?: keyof typeof shapes, named?: boolean}} props */
 export const When = ({ at, of, as = "dateTime", named = false }) => (at
-  ? html`<time datetime=${at} title=${`${fullTime(at, of)} ${zoneLong(of)}`}>${shapes[as](at, of)}${named && ` ${zoneShort(of)}`}</time>` : "–");
+  ? html`<time datetime=${at} title=${`${fullTime(at, of)} ${zoneLong(of)}`}>${shapes[as](at, of)}${named && ` ${zoneShort(of)}`}</time>`
+    : "–");
 
 /** Names the zone of what stands below or above: on every table and chart with times.
  *  @param {{of?: string, whose?: string}} props whose such as "the patient's" */

@@ -38,7 +38,8 @@ function Sheet({ id }) {
       ${then.length > 0 && html`<button onClick=${next}>Next <span class="soft">${then.length} more</span></button>`}
       <button class="quiet" onClick=${leave}>All entries</button>
     </div>
-    ${data.warnings.length > 0 && html`<div class="notice warning before" role="status"><strong>${data.lifecycle_status === "pending_review" ? "Look at before reviewing:" : "Noted when it was reviewed:"}</strong>
+    ${data.warnings.length > 0 && html`<div class="notice warning before" role="status"><strong>${data.lifecycle_status === "pending_review"
+      ? "Look at before reviewing:" : "Noted when it was reviewed:"}</strong>
       <ul>${data.warnings.map((code) => html`<li key=${code}>${warningText(code)}</li>`)}</ul></div>`}
     <section class="card"><${Summary} entry=${data} />
       ${can("manageBilling") && html`<${Steps} entry=${data} changed=${(now) => entry.change(() => now)}
@@ -47,9 +48,11 @@ function Sheet({ id }) {
     <section class="card" aria-labelledby="about-entry">
       <h2 class="unseen" id="about-entry">About the entry</h2>
       <${Tabs} label="About the entry" tabs=${[
-        { key: "why", name: "Why", show: () => html`<${Explained} patient=${data.patient_id} month=${data.service_date.slice(0, 7)} entry=${data.id} />` },
+        { key: "why", name: "Why", show: () => html`<${Explained} patient=${data.patient_id} month=${data.service_date.slice(0, 7)}
+          entry=${data.id} />` },
         { key: "evidence", name: "Evidence", show: () => html`<div class="bar-of-acts"><p>All that an auditor asks for.</p>
-          <${ActionButton} act=${() => download(`billing/entries/${id}/evidence/`, { format: "pdf" }, `${data.claim_id}-evidence.pdf`)}>Download as PDF</${ActionButton}></div><${Evidence} entry=${id} />` },
+          <${ActionButton} act=${() => download(`billing/entries/${id}/evidence/`, { format: "pdf" }, `${data.claim_id}-evidence.pdf`)}>
+            Download as PDF</${ActionButton}></div><${Evidence} entry=${id} />` },
         { key: "history", name: "History", show: () => html`<${History} moves=${data.history} />` },
       ]} />
     </section>`}
@@ -72,17 +75,20 @@ function Summary({ entry }) {
     can("readRevenue") && entry.adjusted !== 0 && ["Adjusted", money(entry.adjusted)],
     can("readRevenue") && entry.patient_responsibility !== 0 && ["Patient's share", money(entry.patient_responsibility)],
     can("readRevenue") && entry.lifecycle_status === "refund_due" && ["To be paid back", `by ${calendarDate(entry.repay_by)}`],
-    can("readRevenue") && entry.refund !== null && ["Paid back", `${money(entry.refund.amount)}, last on ${calendarDate(entry.refund.date)}, ${entry.refund.reference}`],
+    can("readRevenue") && entry.refund !== null
+      && ["Paid back", `${money(entry.refund.amount)}, last on ${calendarDate(entry.refund.date)}, ${entry.refund.reference}`],
     can("readRevenue") && ["Payer", entry.payer],
     ["Diagnoses", entry.icd10_codes.join(", ") || "None"],
     ["Rendering provider", entry.rendering_provider || "–"],
     ["Source", words(entry.source)],
     ["Made by", `${entry.created_by}, ${dateTime(entry.created_at)}`],
-    entry.reviewed_by !== null && ["Reviewed by", `${entry.reviewed_by}, ${dateTime(entry.reviewed_at)}${entry.attested ? ", attested" : ""}`],
+    entry.reviewed_by !== null && ["Reviewed by", `${entry.reviewed_by}, ${dateTime(entry.reviewed_at)}${entry.attested ? ", attested"
+      : ""}`],
     entry.submission_reference !== null && ["Submitted", `${entry.submission_reference}, ${dateTime(entry.submitted_at)}`],
     entry.original_reference !== null && entry.original_reference !== entry.submission_reference && ["Replaces", entry.original_reference],
     entry.resubmission_count > 0 && ["Submitted again", `${entry.resubmission_count} times`],
-    can("readRevenue") && entry.payment !== null && ["Paid", `${money(entry.payment.amount)} on ${calendarDate(entry.payment.date)}, ${entry.payment.reference}`],
+    can("readRevenue") && entry.payment !== null
+      && ["Paid", `${money(entry.payment.amount)} on ${calendarDate(entry.payment.date)}, ${entry.payment.reference}`],
     entry.denial !== null && ["Denied", `${entry.denial.code}: ${entry.denial.description}, ${calendarDate(entry.denial.date)}`],
     entry.appeal !== null && ["Appealed", [calendarDate(entry.appeal.date), entry.appeal.reference].filter(Boolean).join(", ")],
     entry.notes !== "" && ["Notes", entry.notes],
@@ -91,7 +97,9 @@ function Summary({ entry }) {
 }
 
 /** @param {{moves: Entry["history"]}} props */
-const History = ({ moves }) => (moves.length === 0 ? html`<${Nothing} title="Nothing has happened yet" />` : html`<ol class="steps">${moves.map((move) => html`
-  <li key=${move.timestamp + move.action}><strong>${words(move.action)}</strong>${move.to && move.from !== move.to && html`: ${move.from ? `${stateName(move.from)} → ` : ""}${stateName(move.to)}`}
+const History = ({ moves }) => (moves.length === 0 ? html`<${Nothing} title="Nothing has happened yet" />`
+  : html`<ol class="steps">${moves.map((move) => html`
+  <li key=${move.timestamp + move.action}><strong>${words(move.action)}</strong>${move.to && move.from !== move.to
+    && html`: ${move.from ? `${stateName(move.from)} → ` : ""}${stateName(move.to)}`}
     ${move.detail && html`<div>${move.detail}</div>`}
     <time datetime=${move.timestamp}>${fullTime(move.timestamp)} by ${move.actor}</time></li>`)}</ol>`);

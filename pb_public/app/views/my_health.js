@@ -13,7 +13,8 @@ import { Vitals } from "./patient/vitals.js";
 
 export function MyHealth() {
   const self = useLoad(async (signal) => (await get("patients/", { page_size: 1 }, signal)).results[0] ?? false, []);
-  return html`<${Loaded} from=${self} empty=${(data) => data === false} nothing=${html`<${Nothing} title="No record yet">Your practice has not linked this account to your record. Please call them.</${Nothing}>`}>
+  return html`<${Loaded} from=${self} empty=${(data) => data === false} nothing=${html`<${Nothing} title="No record yet">
+    Your practice has not linked this account to your record. Please call them.</${Nothing}>`}>
     ${(patient) => html`<${Mine} patient=${patient} />`}
   </${Loaded}>`;
 }
@@ -27,9 +28,13 @@ function Mine({ patient }) {
     <${Latest} id=${patient.id} turn=${turn} />
     <div class="sheet"><${Vitals} id=${patient.id} turn=${turn} thresholds />
     <section class="card" aria-labelledby="mine"><h2 id="mine">All my readings</h2>
-      <${List} path="ingestion/observations/" query=${{ patient_id: patient.id }} turn=${turn} caption="My readings" nothing="No reading yet" columns=${[
-        { name: "measured_at", head: "Measured", cell: (o) => dateTime(o.measured_at) }, { name: "kind", head: "Kind", cell: (o) => kinds[o.observation_type] },
-        { name: "reading", head: "Reading", cell: (o) => html`${reading(o)}${o.status === "entered_in_error" && html` <${Badge} of="entered_in_error" />`}${o.status === "final" && !counts(o) && html` <${Badge} of="suspect" text="not sure it is yours" />`}` },
+      <${List} path="ingestion/observations/" query=${{ patient_id: patient.id }} turn=${turn} caption="My readings"
+        nothing="No reading yet" columns=${[
+        { name: "measured_at", head: "Measured", cell: (o) => dateTime(o.measured_at) }, { name: "kind", head: "Kind", cell: (o) =>
+          kinds[o.observation_type] },
+        { name: "reading", head: "Reading", cell: (o) => html`${reading(o)}${o.status === "entered_in_error"
+          && html` <${Badge} of="entered_in_error" />`}${o.status === "final" && !counts(o)
+          && html` <${Badge} of="suspect" text="not sure it is yours" />`}` },
         { name: "source", head: "From", cell: (o) => words(o.source) },
       ]} />
     </section>
@@ -42,5 +47,7 @@ function Mine({ patient }) {
 function Latest({ id, turn }) {
   const list = useLoad((signal) => get("ingestion/observations/", { patient_id: id, page_size: 50 }, signal), [id, turn]);
   const newest = Object.keys(kinds).map((kind) => list.data?.results.find((o) => o.observation_type === kind && counts(o))).filter(Boolean);
-  return newest.length > 0 && html`<dl class="numbers">${newest.map((o) => html`<div key=${o.id}><dt>${kinds[o.observation_type]}, ${ago(o.measured_at)}</dt><dd>${reading(o)}</dd></div>`)}</dl>`;
+  return newest.length > 0
+    && html`<dl class="numbers">${newest.map((o) => html`<div key=${o.id}><dt>${kinds[o.observation_type]}, ${ago(o.measured_at)}</dt>
+    <dd>${reading(o)}</dd></div>`)}</dl>`;
 }

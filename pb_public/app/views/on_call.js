@@ -55,7 +55,8 @@ export function OnCall({ fill }) {
         ${may && duty.user_id !== null && html`<button class="main" onClick=${() => ask("hand-over")}>Hand over</button>`}</div>
         <p>${duty.user_id === null ? "Nobody is on call." : html`<strong>${nameOf(rota, duty.user_id)}</strong>`}
           ${duty.until && ` ${duty.user_id === null ? "The next turn begins" : "until"} ${dateTime(duty.until)}`}</p>
-        ${duty.user_id === null && html`<p class="notice warning">An escalation that nobody takes goes to the clinical managers at once when its first deadline passes.</p>`}
+        ${duty.user_id === null && html`<p class="notice warning">An escalation that nobody takes goes to the clinical managers at once when
+          its first deadline passes.</p>`}
       </section>
       <${Gaps} data=${turns} />
       <${Week} rota=${rota} may=${may} add=${() => ask("shift")} changed=${state.reload} />

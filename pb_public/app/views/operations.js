@@ -7,6 +7,7 @@ import { Clients } from "./operations/clients.js";
 import { DefaultThresholds } from "./operations/default_thresholds.js";
 import { Equipment } from "./operations/equipment.js";
 import { Health } from "./operations/health.js";
+import { NoteTemplates } from "./operations/note_templates.js";
 import { Numbers } from "./operations/numbers.js";
 import { Pushes } from "./operations/pushes.js";
 import { Quarantine } from "./operations/quarantine.js";
@@ -26,6 +27,7 @@ export function Operations() {
       can("manageWebhooks") && { key: "webhooks", name: "Webhooks", show: () => html`<${Webhooks} />` },
       can("readDefaults") && { key: "thresholds", name: "Default thresholds", show: () => html`<${DefaultThresholds} />` },
       can("readDefaults") && { key: "templates", name: "Templates", show: () => html`<${ThresholdTemplates} />` },
+      can("readNoteTemplates") && { key: "notes", name: "Note templates", show: () => html`<${NoteTemplates} />` },
       can("readAudit") && { key: "audit", name: "Audit", show: () => html`<${Audit} />` },
       can("readDeliveries") && { key: "pushes", name: "Pushes", show: () => html`<${Pushes} />` },
     ]} />`;

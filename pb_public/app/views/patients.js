@@ -53,7 +53,8 @@ export function PatientDialog({ patient: p, close, done }) {
     }
     const body = personOf(values);
     return patch(`patients/${p.id}/`, {
-      ...body, insurance: insuranceOf(body.insurance), primary_provider_id: body.primary_provider_id ? Number(body.primary_provider_id) : null,
+      ...body, insurance: insuranceOf(body.insurance), primary_provider_id: body.primary_provider_id ? Number(body.primary_provider_id)
+        : null,
       monitoring_schedule: scheduleOf(schedule_mode, body.monitoring_schedule, p.monitoring_schedule),
     });
   };

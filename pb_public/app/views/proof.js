@@ -4,7 +4,8 @@ import { Field } from "../ui/form.js";
 import { html, useState } from "../view.js";
 
 /** Remembers whether the password was asked for. asking wraps what a form sends, which gets the body that proves it.
- *  @returns {{asked: boolean, asking: (send: (values: Record<string, any>, password: Record<string, any>) => Promise<any>) => (values: Record<string, any>) => Promise<any>}} */
+ *  @returns {{asked: boolean, asking: (send: (values: Record<string, any>, password: Record<string,
+ * any>) => Promise<any>) => (values: Record<string, any>) => Promise<any>}} */
 export function useProof() {
   const [asked, ask] = useState(false);
   return {

@@ -13,7 +13,8 @@ import { ReportBody } from "./reports/body.js";
 import { ExportReport, keep } from "./reports/export.js";
 import { reports } from "./reports/kinds.js";
 
-/** @typedef {{date_from: string, date_to: string, payer_id: string, provider_id: string, cpt_code: string, patient_id: string}} Parameters */
+/** @typedef {{date_from: string, date_to: string, payer_id: string, provider_id: string, cpt_code: string, patient_id: string}}
+ * Parameters */
 
 const none = { date_from: "", date_to: "", payer_id: "", provider_id: "", cpt_code: "", patient_id: "" };
 
@@ -26,7 +27,8 @@ export function Reports() {
   return html`<div class="heading"><h1>Reports</h1></div>
     <div class="reports">
       <nav aria-label="Reports" class="no-print" ref=${row}>
-        ${reports.map((one) => html`<button key=${one.name} aria-current=${!file && one === report ? "page" : null} onClick=${() => choose(one.name)}>${one.title}</button>`)}
+        ${reports.map((one) => html`<button key=${one.name} aria-current=${!file && one === report ? "page" : null} onClick=${() =>
+          choose(one.name)}>${one.title}</button>`)}
         <button aria-current=${file ? "page" : null} onClick=${() => choose("export")}>Export to a file</button>
       </nav>
       ${file ? html`<${ExportReport} />` : html`<div>
@@ -42,12 +44,16 @@ export function Reports() {
 function ParameterForm({ parameters, change }) {
   const choices = useChoices();
   const providers = useLoad((signal) => get("billing/reports/provider-productivity/", { date_from: daysAgo(4 * 365) }, signal), []);
-  const names = /** @type {[string, string][]} */ ((providers.data?.results ?? []).filter((row) => row.provider_id !== null).map((row) => [String(row.provider_id), row.provider]));
+  const names = /** @type {[string, string][]} */ ((providers.data?.results ?? []).filter((row) => row.provider_id !== null).map((row) =>
+    [String(row.provider_id), row.provider]));
   const choice = (/** @type {string} */ label, /** @type {keyof Parameters} */ name, /** @type {[string, string][]} */ options) => html`
-    <${Field} label=${label} name=${name} kind="select" value=${parameters[name]} options=${options} onChange=${(event) => change({ [name]: event.target.value })} />`;
+    <${Field} label=${label} name=${name} kind="select" value=${parameters[name]} options=${options} onChange=${(event) =>
+      change({ [name]: event.target.value })} />`;
   return html`<div class="filters no-print" role="search" aria-label="Parameters of the report">
-    <${Field} label="From" name="date_from" kind="date" value=${parameters.date_from} onChange=${(event) => change({ date_from: event.target.value })} />
-    <${Field} label="To" name="date_to" kind="date" value=${parameters.date_to} onChange=${(event) => change({ date_to: event.target.value })} />
+    <${Field} label="From" name="date_from" kind="date" value=${parameters.date_from} onChange=${(event) =>
+      change({ date_from: event.target.value })} />
+    <${Field} label="To" name="date_to" kind="date" value=${parameters.date_to} onChange=${(event) =>
+      change({ date_to: event.target.value })} />
     ${choice("Payer", "payer_id", [["", "All payers"], ...choices.payers])}
     ${choice("Provider", "provider_id", [["", "All providers"], ...names])}
     ${choice("Code", "cpt_code", [["", "All codes"], ...choices.codes])}
@@ -81,4 +87,5 @@ function Report({ report, parameters }) {
 }
 
 /** @param {{date_from: string | null, date_to: string | null}} data */
-const period = (data) => (data.date_from || data.date_to ? `${data.date_from ?? "The beginning"} to ${data.date_to ?? "today"}.` : "All time.");
+const period = (data) => (data.date_from || data.date_to ? `${data.date_from ?? "The beginning"} to ${data.date_to ?? "today"}.`
+  : "All time.");

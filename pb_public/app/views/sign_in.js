@@ -22,13 +22,16 @@ export function SignIn() {
   </main>`;
 }
 
-/** @typedef {{proof: {email: string, password: string, token: string, methods: string[]}, keep: (proof: any) => void, show: (step: string) => void}} StepProps */
+/** @typedef {{proof: {email: string, password: string, token: string, methods: string[]}, keep: (proof: any) => void,
+ * show: (step: string) => void}} StepProps */
 
 /** @param {Problem} problem */
 function explained(problem) {
   if (problem.code === "account_locked" && problem.lockedUntil) {
-    const left = Math.max(1, Math.ceil((Date.parse(problem.lockedUntil) - Date.now()) / 60_000)); // a clock would need a zone, which nobody has yet
-    return new Problem(problem.status, { detail: `This account is locked for ${left === 1 ? "one more minute" : `${left} more minutes`}. Each further attempt starts the wait anew; an administrator can end it.` });
+    const left = Math.max(1,
+      Math.ceil((Date.parse(problem.lockedUntil) - Date.now()) / 60_000)); // a clock would need a zone, which nobody has yet
+    return new Problem(problem.status, { detail: `This account is locked for ${left === 1 ? "one more minute"
+      : `${left} more minutes`}. Each further attempt starts the wait anew; an administrator can end it.` });
   }
   return problem;
 }
@@ -88,7 +91,8 @@ function Code({ proof, keep, show }) {
     const code = (values.code ?? "").replaceAll(" ", "");
     const given = /^\d{6}$/.test(code) ? { totp_code: code } : { backup_code: code };
     try {
-      await (proof.email ? begin({ email: proof.email, password: proof.password, ...given }) : beginWithStep({ temporary_token: proof.token, ...given }));
+      await (proof.email ? begin({ email: proof.email, password: proof.password, ...given })
+        : beginWithStep({ temporary_token: proof.token, ...given }));
     } catch (error) {
       throw error instanceof Problem ? explained(error) : error;
     }
@@ -96,7 +100,9 @@ function Code({ proof, keep, show }) {
   const back = () => { keep({ ...proof, password: "", token: "" }); show("password"); };
   if (!proof.methods.includes("totp")) {
     return html`<p>Your password is right. Now use your passkey.</p>
-      ${offered() ? html`<${UsePasskey} token=${proof.token} />` : html`<p class="notice problem" role="alert">This browser offers no passkeys at this address. An administrator can switch your second factor off.</p>`}
+      ${offered() ? html`<${UsePasskey} token=${proof.token} />`
+        : html`<p class="notice problem" role="alert">This browser offers no passkeys at this address. An administrator can switch your
+        second factor off.</p>`}
       <button class="link" onClick=${back}>Back to the password</button>`;
   }
   return html`<p>Enter the six digits from your authenticator app, or one of your backup codes.</p>

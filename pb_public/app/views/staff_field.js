@@ -3,4 +3,5 @@ import { StaffPicker } from "../ui/staff_picker.js";
 import { html } from "../view.js";
 
 /** @param {{value?: string | null, nobody?: string, errors: Record<string, string[]>}} props nobody says what an empty choice means */
-export const StaffField = ({ value = null, nobody = "The primary provider", errors }) => html`<${StaffPicker} value=${value} nobody=${nobody} errors=${errors} />`;
+export const StaffField = ({ value = null, nobody = "The primary provider", errors }) =>
+  html`<${StaffPicker} value=${value} nobody=${nobody} errors=${errors} />`;

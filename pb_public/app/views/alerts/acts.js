@@ -3,6 +3,7 @@ import { get, post } from "../../api.js";
 import { can, canAcknowledge } from "../../can.js";
 import { Dialog, Field, Form } from "../../ui/form.js";
 import { words } from "../../ui/format.js";
+import { NoteField } from "../../ui/note_field.js";
 import { toast } from "../../ui/toast.js";
 import { readingTypes } from "../../ui/vitals.js";
 import { instantOf, localOf } from "../../ui/when.js";
@@ -48,7 +49,7 @@ export function OutcomeDialog({ alert, close, done }) {
       done=${finish("Acknowledged.", close, done)}>${(errors) => html`
       <${Field} label="Outcome" name="outcome" kind="select" value="patient_contacted" options=${shown} hint="“Resolved” ends the alert"
         errors=${errors} />
-      <${Field} label="Clinical note" name="clinical_note" kind="textarea" errors=${errors} />
+      <${NoteField} context="alert" label="Clinical note" name="clinical_note" errors=${errors} />
       <${Field} label="Remind me to follow up" name="follow_up_required" kind="checkbox" onChange=${(event) => ask(event.target.checked)}
         errors=${errors} />
       ${follow && html`<${Field} label="Remind me at" name="follow_up_at" kind="datetime-local"
@@ -63,7 +64,7 @@ export const NoteDialog = ({ alert, close, done }) => html`<${Dialog} title="Add
   <${Form} submit="Add note" draft=${`note.${alert.id}`} cancel=${close}
     send=${(values) => post(`alerts/${alert.id}/notes/`, { notes: values.notes ?? "" })}
     done=${finish("Noted.", close, done)}>${(errors) => html`
-    <${Field} label="Note" name="notes" kind="textarea" errors=${errors} />`}
+    <${NoteField} context="alert" label="Note" name="notes" errors=${errors} />`}
   </${Form}>
 </${Dialog}>`;
 
@@ -72,7 +73,7 @@ export const ResolveDialog = ({ alert, close, done }) => html`<${Dialog} title="
   <p>${alert.patient_name}: ${alert.message ?? words(alert.type)}</p>
   <${Form} submit="Resolve" draft=${`resolve.${alert.id}`} cancel=${close} send=${(values) => post(`alerts/${alert.id}/resolve/`, values)}
     done=${finish("Resolved.", close, done)}>${(errors) => html`
-    <${Field} label="Note" name="notes" kind="textarea" hint="May stay empty" errors=${errors} />`}
+    <${NoteField} context="alert" label="Note" name="notes" hint="May stay empty" errors=${errors} />`}
   </${Form}>
 </${Dialog}>`;
 
@@ -80,7 +81,8 @@ export const ResolveDialog = ({ alert, close, done }) => html`<${Dialog} title="
 export const EscalateAlertDialog = ({ alert, close, done }) => html`<${Dialog} title="Escalate the alert" close=${close}>
   <p>${alert.patient_name}: ${alert.message ?? words(alert.type)}</p>
   <${OpenAlready} patient=${alert.patient_id} close=${close} />
-  <${Form} submit="Escalate" cancel=${close} send=${(values) => post(`alerts/${alert.id}/escalate/`, values)}
+  <${Form} submit="Escalate" draft=${`escalate.alert.${alert.id}`} cancel=${close} send=${(values) =>
+    post(`alerts/${alert.id}/escalate/`, values)}
     done=${finish("Escalated.", close, done)}>${(errors) => html`
     <${Field} label="Priority" name="priority" kind="select" value=${alert.level === "critical" ? "stat" : "urgent"}
       options=${[["routine", "Routine"], ["urgent", "Urgent"], ["stat", "Stat"]]} errors=${errors} />
@@ -112,7 +114,7 @@ export function SnoozeDialog({ patient, name, kind = "", close, done }) {
   return html`<${Dialog} title=${name ? `Snooze alerts of ${name}` : "Snooze alerts"} close=${close}>
   <p>New alerts of the kind are still recorded, but nobody is told while the snooze lasts.
     What is worse than known now is told all the same, and at the end what still stands.</p>
-  <${Form} submit="Snooze" cancel=${close} done=${finish("Snoozed.", close, done)}
+  <${Form} submit="Snooze" draft=${`snooze.${patient}`} cancel=${close} done=${finish("Snoozed.", close, done)}
     send=${({ hours: length, ...values }) => post(`patients/${patient}/snoozes/`,
       { ...values, type: values.type ?? "", reason: values.reason ?? "",
       ends_at: new Date(Date.now() + Number(length) * 3_600_000 - 1000).toISOString() })}>${(errors) => html`

@@ -1,6 +1,7 @@
 // What is chosen, the one note that goes into each chart, and what is done with it.
 import { can, canAcknowledge } from "../../can.js";
 import { useDraft } from "../../drafts.js";
+import { NoteTexts } from "../../ui/note_field.js";
 import { asProblem } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
 import { html, useEffect, useRef, useState } from "../../view.js";
@@ -62,6 +63,7 @@ export function Bar({ rows, note, told, clear, busy, reload }) {
     <div class="bulk-acts">
       <textarea rows="1" aria-label=${charts > 1 ? `Note for ${charts} charts` : "Note"} placeholder="What you found, what you do"
         maxlength="4000" ref=${note} value=${draft} onInput=${(event) => keep(event.target.value)}></textarea>
+      <${NoteTexts} context="alert" into=${() => note.current} />
       ${mine.length > 0 && html`<button class="main" disabled=${working}
         onClick=${() => press("acknowledge")}>Acknowledge ${alerts} <kbd>Ctrl ↵</kbd></button>`}
       ${can("resolve") && html`<button disabled=${working} onClick=${() => press("resolve")}>Resolve ${alerts}</button>`}

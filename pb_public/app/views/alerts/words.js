@@ -29,7 +29,8 @@ export function causeOf({ type, latest }) {
   const value = values.find(({ field, name }) => latest.parameter === field || latest.parameter === name.toLowerCase()
     || field.startsWith(`${latest.parameter}_`));
   if (value && !value.changes && latest.value !== null && latest.threshold !== null) {
-    return `${value.title ?? value.name} at or ${latest.value >= latest.threshold ? "above" : "below"} ${shown(latest.threshold, value.unit)}`;
+    return `${value.title ?? value.name} at or ${latest.value >= latest.threshold ? "above" : "below"} ${shown(latest.threshold,
+      value.unit)}`;
   }
   return type in kinds || type === "pulse" ? latest.message ?? typeName(type) : typeName(type);
 }

@@ -15,7 +15,8 @@ export function Calendar({ id, month, turn }) {
   return html`<${Loaded} from=${days}>${(/** @type {Month} */ data) => html`<div class="bill-month">
     <${Days} days=${data.days} />
     <ul>${data.periods.map((one) => html`<${Period} key=${one.period_start} of=${one} />`)}
-      <li class="soft">${`● a day with data of a device. Minutes are those that count, by the practice’s zone, ${data.time_zone}.`}</li></ul>
+      <li class="soft">${`● a day with data of a device. Minutes are those that count, by the practice’s zone, ${data.time_zone}.`}</li>
+        </ul>
   </div>`}</${Loaded}>`;
 }
 

@@ -16,7 +16,8 @@ export function Eligibility() {
       <${PickPatient} label="Patient" chosen=${choose} />
       <${Field} label="Month" name="month" kind="month" value=${month} onChange=${(event) => turn(event.target.value || thisMonth())} />
     </div>
-    ${patient ? html`<div class="split"><section class="card"><h2>Codes of the month</h2><${Explained} patient=${patient.id} month=${month} /></section>
+    ${patient ? html`<div class="split"><section class="card"><h2>Codes of the month</h2><${Explained} patient=${patient.id}
+      month=${month} /></section>
       <section class="card"><h2>May be billed for today?</h2><${Checks} patient=${patient.id} /></section></div>`
       : html`<${Nothing} title="Choose a patient">Eligibility and the codes of the month are shown here.</${Nothing}>`}`;
 }

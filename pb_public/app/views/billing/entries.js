@@ -16,7 +16,8 @@ import { states, stateName } from "./words.js";
 
 /** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["BillingEntry"]} Entry */
 
-const sources = /** @type {[string, string][]} */ ([["", "Any source"], ...["automatic_device", "automatic_setup", "automatic_time", "escalation", "manual"].map((source) => [source, words(source)])]);
+const sources = /** @type {[string, string][]} */ ([["", "Any source"], ...["automatic_device", "automatic_setup", "automatic_time",
+  "escalation", "manual"].map((source) => [source, words(source)])]);
 
 /** The codes and payers that filters and forms offer. */
 export function useChoices() {
@@ -24,7 +25,8 @@ export function useChoices() {
   const payers = useLoad(() => all("billing/payers/", {}, Infinity), []);
   return {
     codes: /** @type {[string, string][]} */ ((codes.data?.results ?? []).map((c) => [c.code, `${c.code} ${c.description}`])),
-    billable: /** @type {[string, string][]} */ ((codes.data?.results ?? []).filter((c) => c.billable).map((c) => [c.code, `${c.code} ${c.description}`])),
+    billable: /** @type {[string, string][]} */ ((codes.data?.results ?? []).filter((c) => c.billable).map((c) =>
+      [c.code, `${c.code} ${c.description}`])),
     payers: /** @type {[string, string][]} */ ((payers.data ?? []).map((p) => [String(p.id), p.name])),
   };
 }
@@ -48,36 +50,46 @@ export function Entries({ turn: outside }) {
   const narrowed = Object.values(filters).some(Boolean);
   return html`<div class="bar-of-acts">
       <span role="status">${chosen.size > 0 ? `${chosen.size} chosen` : ""}</span>
-      ${can("manageBilling") && html`<button class=${chosen.size > 0 ? "main" : ""} onClick=${() => show("submit")}>${chosen.size > 0 ? `Submit ${chosen.size} claims` : "Submit all reviewed"}</button>`}
+      ${can("manageBilling") && html`<button class=${chosen.size > 0 ? "main" : ""} onClick=${() => show("submit")}>${chosen.size > 0
+        ? `Submit ${chosen.size} claims` : "Submit all reviewed"}</button>`}
       ${can("createBilling") && html`<button onClick=${() => show("manual")}>Make an entry</button>`}
     </div>
     <${Filters} filters=${filters} narrow=${narrow} choices=${choices} />
-    <${List} path="billing/entries/" name="entries" nothing=${narrowed ? "No entry matches these filters" : can("manageBilling") ? "No entry yet. Billing runs every night, or now by “Run billing”." : "No entry yet. Billing runs every night."}
-      query=${filters} caption="Billing entries" turn=${turn + outside} ordering="-service_date" open=${openEntry} columns=${columns(chosen, toggle)} zone=${false} />
+    <${List} path="billing/entries/" name="entries" nothing=${narrowed ? "No entry matches these filters"
+      : can("manageBilling") ? "No entry yet. Billing runs every night, or now by “Run billing”."
+      : "No entry yet. Billing runs every night."}
+      query=${filters} caption="Billing entries" turn=${turn + outside} ordering="-service_date" open=${openEntry} columns=${columns(chosen,
+        toggle)} zone=${false} />
     ${dialog === "manual" && html`<${ManualEntry} codes=${choices.billable} close=${() => show("")} />`}
-    ${dialog === "submit" && html`<${SubmitMany} find=${() => (chosen.size > 0 ? Promise.resolve([...chosen]) : reviewed(filters))} close=${() => show("")} done=${changed} />`}`;
+    ${dialog === "submit" && html`<${SubmitMany} find=${() => (chosen.size > 0 ? Promise.resolve([...chosen]) : reviewed(filters))}
+      close=${() => show("")} done=${changed} />`}`;
 }
 
-/** Opens an entry. Those that wait for their review behind it in the list come along, so that one can go from each to the next. @param {Entry} entry */
+/** Opens an entry. Those that wait for their review behind it in the list come along, so that one can go from each to the next.
+ *  @param {Entry} entry */
 function openEntry(entry) {
   const ids = [...document.querySelectorAll("tr[data-key]")].map((row) => /** @type {HTMLElement} */ (row).dataset.key ?? "");
   go("entry", { id: entry.id, then: ids.slice(ids.indexOf(entry.id) + 1), back: { query: place.value.query, hidden: place.value.hidden } });
 }
 
 /** The ids of the reviewed entries that the filters leave, as many as one call takes. @param {Record<string, string>} filters */
-const reviewed = (filters) => all("billing/entries/", { ...filters, status: "reviewed" }, 1000).then((entries) => entries.slice(0, 1000).map((entry) => entry.id));
+const reviewed = (filters) => all("billing/entries/", { ...filters, status: "reviewed" }, 1000).then((entries) =>
+  entries.slice(0, 1000).map((entry) => entry.id));
 
 /** @param {{filters: Record<string, string>, narrow: (change: any) => void, choices: ReturnType<typeof useChoices>}} props */
 function Filters({ filters, narrow, choices }) {
   const choice = (/** @type {string} */ label, /** @type {string} */ name, /** @type {[string, string][]} */ options) => html`
-    <${Field} label=${label} name=${name} kind="select" value=${filters[name]} options=${options} onChange=${(event) => narrow({ [name]: event.target.value })} />`;
+    <${Field} label=${label} name=${name} kind="select" value=${filters[name]} options=${options} onChange=${(event) =>
+      narrow({ [name]: event.target.value })} />`;
   return html`<div class="filters no-print" role="search" aria-label="Filter the entries">
     ${choice("State", "status", states)}
     ${choice("Code", "cpt_code", [["", "All codes"], ...choices.codes])}
     ${choice("Payer", "payer_id", [["", "All payers"], ...choices.payers])}
     ${choice("Source", "source", sources)}
-    <${Field} label="From" name="date_from" kind="date" value=${filters.date_from} onChange=${(event) => narrow({ date_from: event.target.value })} />
-    <${Field} label="To" name="date_to" kind="date" value=${filters.date_to} onChange=${(event) => narrow({ date_to: event.target.value })} />
+    <${Field} label="From" name="date_from" kind="date" value=${filters.date_from} onChange=${(event) =>
+      narrow({ date_from: event.target.value })} />
+    <${Field} label="To" name="date_to" kind="date" value=${filters.date_to} onChange=${(event) =>
+      narrow({ date_to: event.target.value })} />
     <${PickPatient} label="Patient" chosen=${(patient) => narrow({ patient_id: patient?.id ?? "" })} />
     ${filters.patient_id && html`<button type="button" onClick=${() => narrow({ patient_id: "" })}>All patients</button>`}
   </div>`;
@@ -89,9 +101,13 @@ const columns = (chosen, toggle) => [
   { name: "patient_name", head: "Patient", cell: (entry) => html`<bdi>${entry.patient_name}</bdi>` },
   { name: "cpt_code", head: "Code", cell: (entry) => (entry.units > 1 ? `${entry.cpt_code} × ${entry.units}` : entry.cpt_code) },
   { name: "service_date", head: "Service date", order: "service_date", cell: (entry) => calendarDate(entry.service_date) },
-  ...(can("readRevenue") ? [{ name: "amount", head: "Amount", number: true, order: "amount", cell: (entry) => money(entry.amount) }, { name: "payer", head: "Payer" }] : []),
-  { name: "lifecycle_status", head: "State", cell: (entry) => html`<${Badge} of=${entry.lifecycle_status} text=${stateName(entry.lifecycle_status)} />` },
-  { name: "warnings", head: "Look at", cell: (entry) => (entry.warnings.length > 0 ? html`<${Badge} of="warning" text=${entry.warnings.map(words).join(", ")} />` : "") },
+  ...(can("readRevenue") ? [{ name: "amount", head: "Amount", number: true, order: "amount", cell: (entry) => money(entry.amount) },
+    { name: "payer", head: "Payer" }] : []),
+  { name: "lifecycle_status", head: "State", cell: (entry) =>
+    html`<${Badge} of=${entry.lifecycle_status} text=${stateName(entry.lifecycle_status)} />` },
+  { name: "warnings", head: "Look at", cell: (entry) =>
+    (entry.warnings.length > 0 ? html`<${Badge} of="warning" text=${entry.warnings.map(words).join(", ")} />` : "") },
   ...(can("manageBilling") ? [{ name: "choose", head: "Submit", cell: (entry) => entry.lifecycle_status === "reviewed" && html`
-    <input type="checkbox" aria-label=${`Choose ${entry.claim_id} for submission`} checked=${chosen.has(entry.id)} onChange=${() => toggle(entry.id)} />` }] : []),
+    <input type="checkbox" aria-label=${`Choose ${entry.claim_id} for submission`} checked=${chosen.has(entry.id)} onChange=${() =>
+      toggle(entry.id)} />` }] : []),
 ];

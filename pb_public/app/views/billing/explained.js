@@ -9,18 +9,23 @@ import { stateName } from "./words.js";
 
 /** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["CodeExplanation"]} Code */
 
-/** @param {{patient: string, month: string, entry?: string, only?: boolean}} props entry is the id of the one that is being looked at; only shows nothing else */
+/** @param {{patient: string, month: string, entry?: string, only?: boolean}} props entry is the id of the one that is being looked at; only
+ * shows nothing else */
 export function Explained({ patient, month, entry, only = false }) {
   const answer = useLoad((signal) => get(`billing/explain/${patient}/`, { month }, signal), [patient, month]);
-  return html`<${Loaded} from=${answer} empty=${(data) => data.codes.length === 0} nothing=${html`<${Nothing} title="No code for this month" />`}>
+  return html`<${Loaded} from=${answer} empty=${(data) => data.codes.length === 0} nothing=${html`<${Nothing}
+    title="No code for this month" />`}>
     ${(data) => html`<div class="codes-explained">${data.codes
-      .filter((/** @type {Code} */ code) => !only || code.entry_id === entry).map((/** @type {Code} */ code) => html`<${OneCode} key=${code.cpt_code + code.period_start} code=${code} here=${entry !== undefined && code.entry_id === entry} linked=${entry === undefined} />`)}</div>`}
+      .filter((/** @type {Code} */ code) => !only || code.entry_id === entry).map((/** @type {Code} */ code) =>
+        html`<${OneCode} key=${code.cpt_code + code.period_start} code=${code} here=${entry !== undefined && code.entry_id === entry}
+        linked=${entry === undefined} />`)}</div>`}
   </${Loaded}>`;
 }
 
 /** @param {{code: Code, here: boolean, linked: boolean}} props */
 const OneCode = ({ code, here, linked }) => html`<section class=${classes(here && "this")}>
-  <h3><span>${code.cpt_code} <small class="soft">${calendarDate(code.period_start)} – ${calendarDate(code.period_end)}${here ? ", this entry" : ""}</small></span>
+  <h3><span>${code.cpt_code} <small class="soft">${calendarDate(code.period_start)} – ${calendarDate(code.period_end)}${here
+    ? ", this entry" : ""}</small></span>
     ${code.billed ? html`<${Badge} of=${code.status} text=${stateName(code.status ?? "")} />` : html`<${Badge} text="Not billed" />`}</h3>
   ${code.days_needed !== null && html`<${Measure} have=${code.days ?? 0} needed=${code.days_needed} unit="days" />`}
   ${code.minutes_needed !== null && html`<${Measure} have=${code.minutes ?? 0} needed=${code.minutes_needed} unit="minutes" />`}

@@ -1,5 +1,5 @@
-// Claims as a file for the clearing house or a spreadsheet, those that were reviewed unless one says otherwise. Exporting changes no claim, and is
-// in the audit trail.
+// Claims as a file for the clearing house or a spreadsheet, those that were reviewed unless one says otherwise. Exporting changes no claim,
+// and is in the audit trail.
 import { download } from "../../api.js";
 import { Dialog, Field, Form } from "../../ui/form.js";
 import { toast } from "../../ui/toast.js";
@@ -15,10 +15,13 @@ export function ExportClaims({ close }) {
   const { payers } = useChoices();
   const keep = (/** @type {Record<string, any>} */ values) => download("billing/claims-exports/", values, `claims.${values.format}`);
   return html`<${Dialog} title="Export claims" close=${close}>
-    <${Form} submit="Export" cancel=${close} send=${keep} done=${() => { toast("Exported. The file holds private data: keep it where it is safe."); close(); }}>${(errors) => html`<div class="fields">
+    <${Form} submit="Export" cancel=${close} send=${keep}
+      done=${() => { toast("Exported. The file holds private data: keep it where it is safe."); close(); }}>${(errors) =>
+      html`<div class="fields">
       <${Field} label="Claims" name="status" kind="select" value="reviewed" options=${wanted} errors=${errors} />
       <${Field} label="Payer" name="payer_id" kind="select" options=${[["", "All payers"], ...payers]} errors=${errors} />
-      <${Field} label="File" name="format" kind="select" value="csv" options=${[["csv", "CSV, for spreadsheets"], ["json", "JSON, for programs"]]} errors=${errors} />
+      <${Field} label="File" name="format" kind="select" value="csv" options=${[["csv", "CSV, for spreadsheets"],
+        ["json", "JSON, for programs"]]} errors=${errors} />
     </div>`}</${Form}>
   </${Dialog}>`;
 }

@@ -10,9 +10,11 @@ import { html, useState } from "../../view.js";
 export function Fees() {
   const [open, show] = useState(false);
   const [turn, again] = useState(0);
-  return html`<section class="card"><div class="bar-of-acts"><h2>Fee schedule</h2>${can("manageBilling") && html`<button onClick=${() => show(true)}>Take in a list</button>`}</div>
+  return html`<section class="card"><div class="bar-of-acts"><h2>Fee schedule</h2>${can("manageBilling")
+    && html`<button onClick=${() => show(true)}>Take in a list</button>`}</div>
     <p>A payer's rate comes before what is expected here. Where nothing is charged, what is expected is.</p>
-    <${List} path="billing/fee-schedule/" turn=${turn} caption="Fees" nothing="No fees: the default of each code holds" keyOf=${(row) => `${row.cpt_code} ${row.locality} ${row.effective_date}`} columns=${columns} />
+    <${List} path="billing/fee-schedule/" turn=${turn} caption="Fees" nothing="No fees: the default of each code holds" keyOf=${(row) =>
+      `${row.cpt_code} ${row.locality} ${row.effective_date}`} columns=${columns} />
     ${open && html`<${ImportDialog} close=${() => show(false)} done=${() => again(turn + 1)} />`}</section>`;
 }
 
@@ -23,15 +25,19 @@ const said = (amount) => (amount === null ? "–" : money(amount));
 const columns = [
   { name: "cpt_code", head: "Code" }, { name: "locality", head: "Locality", cell: (row) => row.locality || "National" },
   { name: "effective_date", head: "From", cell: (row) => calendarDate(row.effective_date) },
-  { name: "charge", head: "Charge", number: true, cell: (row) => said(row.charge) }, { name: "expected", head: "Expected", number: true, cell: (row) => said(row.expected) },
+  { name: "charge", head: "Charge", number: true, cell: (row) => said(row.charge) }, { name: "expected", head: "Expected", number: true,
+    cell: (row) => said(row.expected) },
   { name: "source", head: "Source" },
 ];
 
 /** @param {{close: () => void, done: () => void}} props */
 const ImportDialog = ({ close, done }) => html`<${Dialog} title="Take in a list of fees" close=${close}>
   <${Form} submit="Take in" cancel=${close} send=${(values) => post("billing/fee-schedule/import/", String(values.list))}
-    done=${(answer) => { toast(`${answer.created} new, ${answer.replaced} replaced, ${answer.unchanged} as before.`); close(); done(); }}>${(errors) => html`
-    <${Field} label="List" name="list" kind="textarea" rows="10" hint="Columns: cpt_code,locality,effective_date,charge,expected,source" errors=${errors} />
-    ${Object.entries(errors).length > 0 && html`<ul>${Object.entries(errors).map(([cell, messages]) => html`<li key=${cell}>${cell}: ${messages.join(" ")}</li>`)}</ul>`}`}
+    done=${(answer) => { toast(`${answer.created} new, ${answer.replaced} replaced, ${answer.unchanged} as before.`); close(); done(); }}>
+      ${(errors) => html`
+    <${Field} label="List" name="list" kind="textarea" rows="10" hint="Columns: cpt_code,locality,effective_date,charge,expected,source"
+      errors=${errors} />
+    ${Object.entries(errors).length > 0
+      && html`<ul>${Object.entries(errors).map(([cell, messages]) => html`<li key=${cell}>${cell}: ${messages.join(" ")}</li>`)}</ul>`}`}
   </${Form}>
 </${Dialog}>`;

@@ -1,5 +1,5 @@
-// The month's end: what waits for its review or its way to the payer, what holds it back and what mends that; forty reviewed with one press,
-// or one by one. Filters, page and stage stand in the address.
+// The month's end: what waits for its review or its way to the payer, what holds it back and what mends that; forty reviewed with one
+// press, or one by one. Filters, page and stage stand in the address.
 import { get } from "../../api.js";
 import { useQuery } from "../../query.js";
 import { go } from "../../router.js";

@@ -16,38 +16,49 @@ export function Payers() {
   const [turn, again] = useState(0); // of the rates
   const close = () => show("");
   return html`<div class="split">
-    <section class="card"><div class="bar-of-acts"><h2>Rates</h2>${can("manageBilling") && payers.data && payers.data.length > 0 && html`<button onClick=${() => show("rate")}>Add a rate</button>`}</div>
-      <${List} path="billing/payer-rates/" turn=${turn} caption="Rates" nothing="No rates: the default of each code holds" keyOf=${(row) => `${row.payer_id} ${row.cpt_code} ${row.effective_date}`} columns=${rateColumns} />
+    <section class="card"><div class="bar-of-acts"><h2>Rates</h2>${can("manageBilling") && payers.data && payers.data.length > 0
+      && html`<button onClick=${() => show("rate")}>Add a rate</button>`}</div>
+      <${List} path="billing/payer-rates/" turn=${turn} caption="Rates" nothing="No rates: the default of each code holds" keyOf=${(row) =>
+        `${row.payer_id} ${row.cpt_code} ${row.effective_date}`} columns=${rateColumns} />
       <h2>Default rates</h2>
-      <${Loaded} from=${codes}>${(data) => html`<${Table} caption="Codes with their default rates" rows=${data.results} keyOf=${(row) => row.code} columns=${codeColumns} />`}</${Loaded}>
+      <${Loaded} from=${codes}>${(data) => html`<${Table} caption="Codes with their default rates" rows=${data.results} keyOf=${(row) =>
+        row.code} columns=${codeColumns} />`}</${Loaded}>
     </section>
-    <section class="card"><div class="bar-of-acts"><h2>Payers</h2>${can("manageBilling") && html`<button onClick=${() => show("payer")}>Add a payer</button>`}</div>
-      <${Loaded} from=${payers} empty=${(data) => data.length === 0} nothing=${html`<${Nothing} title="No payers">Entries of patients without one are for self-pay.</${Nothing}>`}>
+    <section class="card"><div class="bar-of-acts"><h2>Payers</h2>${can("manageBilling")
+      && html`<button onClick=${() => show("payer")}>Add a payer</button>`}</div>
+      <${Loaded} from=${payers} empty=${(data) => data.length === 0} nothing=${html`<${Nothing} title="No payers">
+        Entries of patients without one are for self-pay.</${Nothing}>`}>
         ${(data) => html`<${Table} caption="Payers" rows=${data} columns=${payerColumns} />`}</${Loaded}>
     </section></div>
     ${dialog === "payer" && html`<${PayerDialog} close=${close} done=${payers.reload} />`}
-    ${dialog === "rate" && html`<${RateDialog} payers=${payers.data} codes=${codes.data?.results ?? []} close=${close} done=${() => again(turn + 1)} />`}`;
+    ${dialog === "rate" && html`<${RateDialog} payers=${payers.data} codes=${codes.data?.results ?? []} close=${close} done=${() =>
+      again(turn + 1)} />`}`;
 }
 
 /** @type {import("../../ui/table.js").Column[]} */
 const rateColumns = [
-  { name: "payer", head: "Payer" }, { name: "cpt_code", head: "Code" }, { name: "rate", head: "Rate", number: true, cell: (row) => money(row.rate) },
+  { name: "payer", head: "Payer" }, { name: "cpt_code", head: "Code" }, { name: "rate", head: "Rate", number: true, cell: (row) =>
+    money(row.rate) },
   { name: "effective_date", head: "From", cell: (row) => calendarDate(row.effective_date) },
 ];
 /** @type {import("../../ui/table.js").Column[]} */
 const codeColumns = [
-  { name: "code", head: "Code" }, { name: "description", head: "What", cell: (row) => html`${row.description}<span class="two">${row.requirement}</span>` },
-  { name: "default_rate", head: "Default rate", number: true, cell: (row) => (row.default_rate_max ? `${money(row.default_rate)} – ${money(row.default_rate_max)}` : money(row.default_rate)) },
+  { name: "code", head: "Code" }, { name: "description", head: "What", cell: (row) =>
+    html`${row.description}<span class="two">${row.requirement}</span>` },
+  { name: "default_rate", head: "Default rate", number: true, cell: (row) =>
+    (row.default_rate_max ? `${money(row.default_rate)} – ${money(row.default_rate_max)}` : money(row.default_rate)) },
 ];
 /** @type {import("../../ui/table.js").Column[]} */
 const payerColumns = [
   { name: "name", head: "Name" }, { name: "payer_id", head: "Payer id" },
-  { name: "is_active", head: "State", cell: (row) => html`<${Badge} of=${row.is_active ? "online" : ""} text=${row.is_active ? "Active" : "Inactive"} />` },
+  { name: "is_active", head: "State", cell: (row) => html`<${Badge} of=${row.is_active ? "online" : ""} text=${row.is_active ? "Active"
+    : "Inactive"} />` },
 ];
 
 /** @param {{close: () => void, done: () => void}} props */
 const PayerDialog = ({ close, done }) => html`<${Dialog} title="Add a payer" close=${close}>
-  <${Form} submit="Add" cancel=${close} send=${(values) => post("billing/payers/", values)} done=${() => { toast("Added."); close(); done(); }}>${(errors) => html`
+  <${Form} submit="Add" cancel=${close} send=${(values) => post("billing/payers/", values)}
+    done=${() => { toast("Added."); close(); done(); }}>${(errors) => html`
     <${Field} label="Name" name="name" maxlength="200" errors=${errors} />
     <${Field} label="Payer id" name="payer_id" maxlength="50" hint="As the clearing house knows it" errors=${errors} />`}
   </${Form}>
@@ -55,9 +66,12 @@ const PayerDialog = ({ close, done }) => html`<${Dialog} title="Add a payer" clo
 
 /** @param {{payers: any[], codes: any[], close: () => void, done: () => void}} props */
 const RateDialog = ({ payers, codes, close, done }) => html`<${Dialog} title="Add a rate" close=${close}>
-  <${Form} submit="Add" cancel=${close} send=${(values) => post("billing/payer-rates/", { ...values, payer_id: Number(values.payer_id) })} done=${() => { toast("Added."); close(); done(); }}>${(errors) => html`
-    <${Field} label="Payer" name="payer_id" kind="select" value=${String(payers[0].id)} options=${payers.map((p) => [String(p.id), p.name])} errors=${errors} />
-    <${Field} label="Code" name="cpt_code" kind="select" value=${codes[0]?.code} options=${codes.map((c) => [c.code, c.code])} errors=${errors} />
+  <${Form} submit="Add" cancel=${close} send=${(values) => post("billing/payer-rates/", { ...values, payer_id: Number(values.payer_id) })}
+    done=${() => { toast("Added."); close(); done(); }}>${(errors) => html`
+    <${Field} label="Payer" name="payer_id" kind="select" value=${String(payers[0].id)} options=${payers.map((p) => [String(p.id), p.name])}
+      errors=${errors} />
+    <${Field} label="Code" name="cpt_code" kind="select" value=${codes[0]?.code} options=${codes.map((c) => [c.code, c.code])}
+      errors=${errors} />
     <div class="fields"><${Field} label="Rate in dollars" name="rate" kind="number" min="0" step="0.01" errors=${errors} />
     <${Field} label="From" name="effective_date" kind="date" errors=${errors} /></div>`}
   </${Form}>

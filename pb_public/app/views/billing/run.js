@@ -13,7 +13,8 @@ export function RunBilling({ close, done }) {
   return html`<${Dialog} wide=${run !== null} title="Run billing" close=${close}>
     ${run ? html`<${Outcome} run=${run} close=${close} />` : html`
       <p>The engine runs by itself every night. Run it now to see entries of today; nothing is billed twice.</p>
-      <${Form} submit="Run" cancel=${close} send=${(values) => post("billing/run/", values)} done=${(answer) => { keep(answer); done(); }}>${(errors) => html`
+      <${Form} submit="Run" cancel=${close} send=${(values) => post("billing/run/", values)} done=${(answer) => { keep(answer); done(); }}>
+        ${(errors) => html`
         <${Field} label="What" name="job" kind="select" value="all" options=${jobs} errors=${errors} />`}
       </${Form}>`}
   </${Dialog}>`;
@@ -26,8 +27,10 @@ function Outcome({ run, close }) {
   return html`<p role="status"><strong>${run.created.length} made</strong>, ${run.skipped.length} left out.</p>
     ${made.length > 0 && html`<${Table} caption="Entries made, by code" rows=${made} keyOf=${(row) => row.key} columns=${[
       { name: "key", head: "Code" }, { name: "count", head: "Made", number: true }]} />`}
-    ${left.length > 0 && html`<h3>Left out</h3><${Table} caption="Left out, by code and reason" rows=${left} keyOf=${(row) => row.key} columns=${[
-      { name: "code", head: "Code", cell: (row) => row.key.slice(0, 5) }, { name: "reason", head: "Reason", cell: (row) => words(row.key.slice(6)) }, { name: "count", head: "Patients", number: true }]} />`}
+    ${left.length > 0 && html`<h3>Left out</h3><${Table} caption="Left out, by code and reason" rows=${left} keyOf=${(row) => row.key}
+      columns=${[
+      { name: "code", head: "Code", cell: (row) => row.key.slice(0, 5) }, { name: "reason", head: "Reason", cell: (row) =>
+        words(row.key.slice(6)) }, { name: "count", head: "Patients", number: true }]} />`}
     <div class="actions"><button class="main" onClick=${close}>Done</button></div>`;
 }
 

@@ -8,13 +8,16 @@ import { html, useState } from "../../view.js";
 export function SubmitMany({ find, close, done }) {
   const ids = useLoad(find, []);
   const [answer, keep] = useState(/** @type {any} */ (null));
-  const submit = (/** @type {Record<string, any>} */ values) => post("billing/claims/submit/", { entry_ids: ids.data, submission_reference: values.submission_reference });
+  const submit = (/** @type {Record<string, any>} */ values) =>
+    post("billing/claims/submit/", { entry_ids: ids.data, submission_reference: values.submission_reference });
   return html`<${Dialog} title="Submit claims" close=${close}>
     ${answer ? html`<${Outcome} answer=${answer} close=${close} />` : html`
-      <${Loaded} from=${ids} empty=${(data) => data.length === 0} nothing=${html`<${Nothing} title="No reviewed entry">Review entries first; what is reviewed can be submitted.</${Nothing}>`}>
+      <${Loaded} from=${ids} empty=${(data) => data.length === 0} nothing=${html`<${Nothing} title="No reviewed entry">Review entries first;
+        what is reviewed can be submitted.</${Nothing}>`}>
         ${(data) => html`<p>${data.length === 1 ? "One reviewed entry becomes" : `${data.length} reviewed entries become`} submitted.</p>
           <${Form} submit="Submit" cancel=${close} send=${submit} done=${(answer) => { keep(answer); done(); }}>${(errors) => html`
-            <${Field} label="Reference of the batch" name="submission_reference" maxlength="100" hint="Empty: one is made for each." errors=${errors} />`}
+            <${Field} label="Reference of the batch" name="submission_reference" maxlength="100" hint="Empty: one is made for each."
+              errors=${errors} />`}
           </${Form}>`}
       </${Loaded}>`}
   </${Dialog}>`;

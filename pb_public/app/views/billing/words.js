@@ -1,14 +1,25 @@
 // The words of billing for people.
 import { words } from "../../ui/format.js";
 
-export const states = /** @type {[string, string][]} */ ([["", "All but voided"], ["pending_review", "To be reviewed"], ["reviewed", "Reviewed, to be submitted"], ["submitted", "Submitted"],
-  ["paid", "Paid"], ["denied", "Denied"], ["appealed", "Appealed"], ["void_requested", "To be voided by the payer"], ["refund_due", "To be paid back"], ["refunded", "Paid back"], ["voided", "Voided"]]);
+export const states = /** @type {[string, string][]} */ ([["", "All but voided"], ["pending_review", "To be reviewed"],
+  ["reviewed", "Reviewed, to be submitted"], ["submitted", "Submitted"],
+  ["paid", "Paid"], ["denied", "Denied"], ["appealed", "Appealed"], ["void_requested", "To be voided by the payer"],
+  ["refund_due", "To be paid back"], ["refunded", "Paid back"], ["voided", "Voided"]]);
 
 /** @param {string} state */
 export const stateName = (state) => states.find(([code]) => code === state && code)?.[1] ?? words(state);
 
+const answers = /** @type {[string, string][]} */ ([["paid", "paid"], ["denied", "denied"], ["sent_back", "sent back"],
+  ["voided", "voided"],
+  ["sent_again", "sent again"], ["open", "not decided"]]);
+
+/** What came of the lines of a file, in words. @param {Record<string, number>} counts */
+export const answersIn = (counts) => answers.filter(([name]) => counts[name] > 0).map(([name, said]) => `${counts[name]} ${said}`)
+  .join(", ");
+
 const warnings = {
-  attest_interaction: "The minutes come from an escalation: who spent them, or a clinical manager, confirms in the patient's time log that there was contact.",
+  attest_interaction: "The minutes come from an escalation: who spent them, or a clinical manager, confirms in the patient's time log"
+    + " that there was contact.",
   possible_duplicate: "There is another entry like it.",
   before_enrolment: "The service is from before the patient was enrolled.",
   missing_primary_code: "The code adds to another one that is missing.",
@@ -35,8 +46,10 @@ const warnings = {
 export const warningText = (code) => warnings[code] ?? words(code);
 
 const patterns = {
-  no_established_visit: "No visit before billing", supply_without_management: "Supply without management", enrolment_spike: "Many first bills at once",
-  several_devices: "Several devices at once", same_minutes: "The same minutes again and again", late_entry: "Time recorded late", impossible_day: "More than a day can hold",
+  no_established_visit: "No visit before billing", supply_without_management: "Supply without management",
+  enrolment_spike: "Many first bills at once",
+  several_devices: "Several devices at once", same_minutes: "The same minutes again and again", late_entry: "Time recorded late",
+  impossible_day: "More than a day can hold",
   typed_days: "Days with typed data", competing_service: "Billed beside another practice",
 };
 

@@ -12,13 +12,17 @@ import { html, useState } from "../../view.js";
 export function Corrections() {
   const [open, show] = useState(/** @type {Transmission | null} */ (null));
   const [turn, again] = useState(0);
-  return html`<p class="soft">These readings were withdrawn or completed after they had been delivered, and the EMR does not take the change. Correct its copy there.</p>
-    <${List} path="fhir/transmissions/" query=${{ correction_due: true }} turn=${turn} caption="Copies to be corrected by hand" nothing="Nothing at the EMR is to be corrected"
+  return html`<p class="soft">These readings were withdrawn or completed after they had been delivered, and the EMR does not take the
+    change. Correct its copy there.</p>
+    <${List} path="fhir/transmissions/" query=${{ correction_due: true }} turn=${turn} caption="Copies to be corrected by hand"
+      nothing="Nothing at the EMR is to be corrected"
       open=${can("transmit") ? show : undefined} columns=${columns} />
     ${open && html`<${Dialog} title="Corrected at the EMR" close=${() => show(null)}>
       <p>${open.patient_name}, ${kinds[open.observation_type]}. ${open.error_message}</p>
-      <${Form} submit="It was seen to" send=${(/** @type {any} */ values) => post(`fhir/transmissions/${open.id}/acknowledge/`, values)} done=${() => { show(null); again(turn + 1); }}>
-        ${(/** @type {any} */ errors) => html`<${Field} label="What was done" name="notes" kind="textarea" maxlength="2000" errors=${errors} />`}
+      <${Form} submit="It was seen to" send=${(/** @type {any} */ values) => post(`fhir/transmissions/${open.id}/acknowledge/`, values)}
+        done=${() => { show(null); again(turn + 1); }}>
+        ${(/** @type {any} */ errors) => html`<${Field} label="What was done" name="notes" kind="textarea" maxlength="2000"
+          errors=${errors} />`}
       </${Form}>
     </${Dialog}>`}`;
 }
@@ -26,6 +30,7 @@ export function Corrections() {
 /** @type {import("../../ui/table.js").Column[]} */
 const columns = [
   { name: "patient_name", head: "Patient" }, { name: "observation_type", head: "Reading", cell: (row) => kinds[row.observation_type] },
-  { name: "due", head: "Since", cell: (row) => ago(row.correction?.due_since) }, { name: "error_message", head: "What the EMR said", cell: (row) => row.error_message ?? "" },
+  { name: "due", head: "Since", cell: (row) => ago(row.correction?.due_since) }, { name: "error_message", head: "What the EMR said",
+    cell: (row) => row.error_message ?? "" },
   { name: "id", head: "Delivery" },
 ];

@@ -52,11 +52,15 @@ export function ImportPatients() {
     </section>
     ${found && html`<section class="card"><h2>Found</h2>
       ${found.length === 0 ? html`<${Nothing} title="The EMR knows nobody like this" />`
-        : html`<${Table} caption="Patients at the EMR" rows=${found} keyOf=${(/** @type {Found} */ p) => p.emr_id} columns=${columns(chosen, toggle, outcomes)} />
+        : html`<${Table} caption="Patients at the EMR" rows=${found} keyOf=${(/** @type {Found} */ p) => p.emr_id} columns=${columns(chosen,
+          toggle, outcomes)} />
           ${work.of > 0
-            ? html`<div class="progress" role="status"><p>Bringing over ${work.at + 1} of ${work.of}</p><progress max=${work.of} value=${work.at} aria-label="Patients brought over"></progress>
+            ? html`<div class="progress" role="status"><p>Bringing over ${work.at + 1} of ${work.of}</p><progress max=${work.of}
+              value=${work.at} aria-label="Patients brought over"></progress>
               <div class="actions"><button onClick=${() => { stopped.current = true; }}>Stop after this one</button></div></div>`
-            : chosen.size > 0 ? html`<${Options} count=${chosen.size} bring=${bring} />` : html`<p class="soft">${found.every((p) => p.already_imported) ? "All of these are here already. Search for others, or for more at once." : "Choose whom to bring over."}</p>`}`}
+            : chosen.size > 0 ? html`<${Options} count=${chosen.size} bring=${bring} />`
+              : html`<p class="soft">${found.every((p) => p.already_imported)
+              ? "All of these are here already. Search for others, or for more at once." : "Choose whom to bring over."}</p>`}`}
     </section>`}`;
 }
 
@@ -77,16 +81,19 @@ async function bringOne(id, options) {
 }
 
 /** @param {{count: number, bring: (values: Record<string, any>) => Promise<void>}} props */
-const Options = ({ count, bring }) => html`<${Form} submit=${count === 1 ? "Bring one patient over" : `Bring ${count} patients over`} send=${bring}>${(errors) => html`<div class="fields">
+const Options = ({ count, bring }) => html`<${Form} submit=${count === 1 ? "Bring one patient over" : `Bring ${count} patients over`}
+  send=${bring}>${(errors) => html`<div class="fields">
   <${StaffPicker} label="Primary provider" name="assign_to_provider" roles=${["provider"]} nobody="Nobody yet" errors=${errors} />
   <${Field} label="Program" name="program" value="rpm" maxlength="50" errors=${errors} /></div>`}</${Form}>`;
 
 const tones = { importing: "pending", imported: "succeeded", skipped: "warning", failed: "failed" };
 
-/** @param {Set<string>} chosen @param {(id: string) => void} toggle @param {Record<string, Outcome>} outcomes @returns {import("../../ui/table.js").Column[]} */
+/** @param {Set<string>} chosen @param {(id: string) => void} toggle @param {Record<string, Outcome>} outcomes
+ *  @returns {import("../../ui/table.js").Column[]} */
 const columns = (chosen, toggle, outcomes) => [
   { name: "choose", head: "Choose", cell: (p) => !p.already_imported && outcomes[p.emr_id]?.state !== "imported" && html`
-    <input type="checkbox" aria-label=${`Choose ${p.first_name} ${p.last_name}`} checked=${chosen.has(p.emr_id)} onChange=${() => toggle(p.emr_id)} />` },
+    <input type="checkbox" aria-label=${`Choose ${p.first_name} ${p.last_name}`} checked=${chosen.has(p.emr_id)} onChange=${() =>
+      toggle(p.emr_id)} />` },
   { name: "name", head: "Name", cell: (p) => [p.last_name, p.first_name].filter(Boolean).join(", ") },
   { name: "mrn", head: "MRN" },
   { name: "date_of_birth", head: "Born", cell: (p) => calendarDate(p.date_of_birth) },
@@ -95,10 +102,13 @@ const columns = (chosen, toggle, outcomes) => [
   { name: "outcome", head: "State", cell: (p) => {
     const outcome = outcomes[p.emr_id];
     if (!outcome) {
-      return html`${p.already_imported && html`<${Badge} text="Here already" />`} ${p.deceased && html`<${Badge} of="warning" text="Deceased" />`}
+      return html`${p.already_imported && html`<${Badge} text="Here already" />`} ${p.deceased
+        && html`<${Badge} of="warning" text="Deceased" />`}
         ${!p.active && html`<${Badge} of="warning" text="Not in use" />`}`;
     }
-    return html`<${Badge} of=${tones[outcome.state]} text=${outcome.text} /> ${outcome.id && html`<button class="link" onClick=${() => go("patient", { id: outcome.id })}>Open</button>
-        ${can("changePatient") && html`<button class="link" onClick=${() => go("enrolment", { id: outcome.id })}>Go on enrolling</button>`}`}`;
+    return html`<${Badge} of=${tones[outcome.state]} text=${outcome.text} /> ${outcome.id
+      && html`<button class="link" onClick=${() => go("patient", { id: outcome.id })}>Open</button>
+        ${can("changePatient") && html`<button class="link" onClick=${() => go("enrolment", { id: outcome.id })}>Go on enrolling
+          </button>`}`}`;
   } },
 ];

@@ -8,8 +8,10 @@ import { html, useState } from "../../view.js";
 
 /** The errors of deliveries, as the list is filtered by them. @type {[string, string][]} */
 export const errors = [
-  ["", "Any error"], ["patient_not_found", "Patient not known to the EMR"], ["patient_merged", "Patient merged in the EMR"], ["auth_error", "Sign-in or scope refused"],
-  ["invalid_resource", "Not accepted as sent"], ["update_refused", "Correction refused"], ["search_outdated", "Not certain yet"], ["rate_limited", "Too many requests"], ["emr_unavailable", "EMR away"],
+  ["", "Any error"], ["patient_not_found", "Patient not known to the EMR"], ["patient_merged", "Patient merged in the EMR"],
+  ["auth_error", "Sign-in or scope refused"],
+  ["invalid_resource", "Not accepted as sent"], ["update_refused", "Correction refused"], ["search_outdated", "Not certain yet"],
+  ["rate_limited", "Too many requests"], ["emr_unavailable", "EMR away"],
   ["timeout", "No answer in time"], ["not_configured", "No EMR configured"], ["entered_in_error", "Entered in error before it was sent"],
 ];
 
@@ -33,8 +35,10 @@ export function Requeue({ of, turn, changed }) {
   };
   return html`<button onClick=${() => ask(true)} disabled=${found.loading}>Queue ${them} again</button>
     ${asking && html`<${Dialog} title=${`Queue ${them} again`} close=${() => ask(false)}>
-      <p>What was given up${of.error_code ? ` (${errors.find(([code]) => code === of.error_code)?.[1]})` : ""} is sent again, each once, at the pace that the EMR is used to, with all retries before it.</p>
+      <p>What was given up${of.error_code ? ` (${errors.find(([code]) => code === of.error_code)?.[1]})`
+        : ""} is sent again, each once, at the pace that the EMR is used to, with all retries before it.</p>
       <p class="notice warning">Make sure first that what went wrong is mended: what the EMR refuses again is given up again.</p>
-      <${Form} submit=${`Queue ${number(many)} again`} cancel=${() => ask(false)} send=${() => post(path, what)} done=${done}>${() => null}</${Form}>
+      <${Form} submit=${`Queue ${number(many)} again`} cancel=${() => ask(false)} send=${() => post(path, what)} done=${done}>${() =>
+        null}</${Form}>
     </${Dialog}>`}`;
 }

@@ -14,8 +14,10 @@ import { html, useState } from "../../view.js";
 export function UnlinkedPatients() {
   const [open, show] = useState(/** @type {Unlinked | null} */ (null));
   const [turn, again] = useState(0);
-  return html`<p class="soft">The EMR does not know these patients. Their readings wait, and are delivered by themselves once a patient is linked.</p>
-    <${List} path="emr/unlinked-patients/" turn=${turn} caption="Patients whom the EMR does not know" nothing="Every patient is linked to the EMR"
+  return html`<p class="soft">The EMR does not know these patients. Their readings wait, and are delivered by themselves once a patient is
+    linked.</p>
+    <${List} path="emr/unlinked-patients/" turn=${turn} caption="Patients whom the EMR does not know"
+      nothing="Every patient is linked to the EMR"
       keyOf=${(/** @type {Unlinked} */ row) => row.patient_id} open=${show} columns=${columns} />
     ${open && html`<${Link} patient=${open} close=${() => show(null)} done=${() => { show(null); again(turn + 1); }} />`}`;
 }
@@ -30,7 +32,8 @@ const columns = [
 ];
 
 const warnings = /** @type {Record<string, string>} */ ({
-  name_differs: "The EMR has another name.", date_of_birth_differs: "The EMR has another date of birth.", mrn_differs: "The EMR has another MRN.",
+  name_differs: "The EMR has another name.", date_of_birth_differs: "The EMR has another date of birth.",
+  mrn_differs: "The EMR has another MRN.",
   deceased: "The EMR records this person as deceased.", inactive: "The EMR no longer uses this record.",
 });
 
@@ -41,7 +44,8 @@ function Link({ patient, close, done }) {
   const link = async (/** @type {string} */ id, /** @type {boolean} */ confirmed) => {
     try {
       const { warnings: told } = await post(`emr/unlinked-patients/${patient.patient_id}/link/`, { emr_id: id, confirmed });
-      toast(["Linked. What waited is on its way.", ...told.map((/** @type {string} */ w) => warnings[w])].join(" "), told.length ? "problem" : "done");
+      toast(["Linked. What waited is on its way.", ...told.map((/** @type {string} */ w) => warnings[w])].join(" "), told.length ? "problem"
+        : "done");
       done();
     } catch (error) {
       if (asProblem(error).code !== "identity_differs") {
@@ -52,16 +56,20 @@ function Link({ patient, close, done }) {
   };
   return html`<${Dialog} wide title=${`Link ${patient.patient_name}`} close=${close}>
     <p>Born ${calendarDate(patient.date_of_birth)}, MRN ${patient.mrn}, ${patient.waiting_readings} readings wait.</p>
-    <${Form} submit="Search at the EMR" send=${(/** @type {any} */ values) => get("emr/patients/", values)} done=${(/** @type {{patients: Found[]}} */ answer) => { show(answer.patients); doubt(""); }}>
+    <${Form} submit="Search at the EMR" send=${(/** @type {any} */ values) => get("emr/patients/", values)}
+      done=${(/** @type {{patients: Found[]}} */ answer) => { show(answer.patients); doubt(""); }}>
       ${(/** @type {any} */ errors) => html`<div class="fields">
         <${Field} label="Name" name="name" maxlength="100" value=${patient.patient_name} errors=${errors} />
         <${Field} label="Date of birth" name="birthdate" kind="date" value=${patient.date_of_birth} errors=${errors} />
         <${Field} label="Identifier" name="identifier" maxlength="200" hint="An MRN, or system|value" errors=${errors} /></div>`}
     </${Form}>
-    ${found && (found.length === 0 ? html`<${Nothing} title="The EMR knows nobody like this">Search with less: only the family name, or only the MRN.</${Nothing}>`
-      : html`<${Table} caption="Patients at the EMR" rows=${found} keyOf=${(/** @type {Found} */ p) => p.emr_id} columns=${[...foundColumns, {
+    ${found && (found.length === 0 ? html`<${Nothing} title="The EMR knows nobody like this">Search with less: only the family name, or only
+      the MRN.</${Nothing}>`
+      : html`<${Table} caption="Patients at the EMR" rows=${found} keyOf=${(/** @type {Found} */ p) => p.emr_id} columns=${[...foundColumns,
+        {
         name: "link", head: "", cell: (/** @type {Found} */ p) => !p.already_imported && (doubtful === p.emr_id
-          ? html`<${ActionButton} kind="danger" act=${() => link(p.emr_id, true)}>Another name or date of birth: link all the same</${ActionButton}>`
+          ? html`<${ActionButton} kind="danger" act=${() => link(p.emr_id, true)}>Another name or date of birth: link all the same
+            </${ActionButton}>`
           : html`<${ActionButton} kind="main" act=${() => link(p.emr_id, false)}>Link</${ActionButton}>`) }]} />`)}
   </${Dialog}>`;
 }

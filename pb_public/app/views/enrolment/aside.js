@@ -22,7 +22,8 @@ export function Aside({ standing, patient, turn }) {
       const fine = why.length === 0;
       return (!fine || yes) && html`<li key=${stops}><span class=${fine ? "mark good" : "mark warning"}
         aria-hidden="true">${fine ? "●" : "◆"}</span>
-        <span><strong>${fine ? yes : no}</strong>${fine ? "" : html`<small>${why.map(({ item }) => bare(item.detail)).join(". ")}.</small>`}</span></li>`;
+        <span><strong>${fine ? yes : no}</strong>${fine ? "" : html`<small>${why.map(({ item }) => bare(item.detail)).join(". ")}.</small>`}
+          </span></li>`;
     })}</ul></section>
     <section class="card" aria-labelledby="enrol-missing"><h3 id="enrol-missing">Missing <span
       class=${missing.length > 0 ? "badge warning" : "badge good"}>${
@@ -40,5 +41,6 @@ export function Aside({ standing, patient, turn }) {
   </aside>`;
 }
 
-/** All items of a kind with the service's step that each belongs to. @param {import("./steps.js").Standing} standing @param {"missing" | "hints"} kind */
+/** All items of a kind with the service's step that each belongs to. @param {import("./steps.js").Standing} standing
+ *  @param {"missing" | "hints"} kind */
 export const itemsOf = (standing, kind) => standing.steps.flatMap((told) => told[kind].map((item) => ({ step: told.step, item })));

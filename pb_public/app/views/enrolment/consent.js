@@ -7,12 +7,14 @@ import { localOf } from "../../ui/when.js";
 import { html, useRef } from "../../view.js";
 
 /** @type {[string, string][]} */
-export const consentTypes = [["rpm", "Remote monitoring"], ["ccm", "Chronic care management"], ["data_sharing", "Data sharing"], ["messaging", "Messaging"]];
+export const consentTypes = [["rpm", "Remote monitoring"], ["ccm", "Chronic care management"], ["data_sharing", "Data sharing"],
+  ["messaging", "Messaging"]];
 /** @param {string} code */
 export const consentName = (code) => consentTypes.find(([type]) => type === code)?.[1] ?? words(code);
 
 /** What is usually said, to begin a note with: whoever records it makes it fit what was. */
-const usual = "Told what remote monitoring is, that a part of its cost may be the patient’s, that one practice bills it at a time, and that it can be ended at any time. The patient agreed.";
+const usual = "Told what remote monitoring is, that a part of its cost may be the patient’s, that one practice bills it at a time,"
+  + " and that it can be ended at any time. The patient agreed.";
 
 /** @param {{errors: Record<string, string[]>}} props */
 export function ConsentFields({ errors }) {

@@ -10,7 +10,8 @@ import { html, useEffect, useRef, useState } from "../../view.js";
 /** @typedef {Record<string, string[]>} Errors */
 /** @typedef {import("../../ui/combo.js").Option} Option */
 
-/** Values whose names have dots, as the objects that the service wants: `address.city` is the city of the address. @param {Record<string, any>} values */
+/** Values whose names have dots, as the objects that the service wants: `address.city` is the city of the address.
+ *  @param {Record<string, any>} values */
 export function nested(values) {
   const body = {};
   for (const [name, value] of Object.entries(values)) {
@@ -25,12 +26,15 @@ export function nested(values) {
   return body;
 }
 
-const home = ["America/New_York", "America/Chicago", "America/Denver", "America/Phoenix", "America/Los_Angeles", "America/Anchorage", "Pacific/Honolulu", "America/Puerto_Rico"];
-const longName = (/** @type {string} */ zone) => new Intl.DateTimeFormat("en-US", { timeZone: zone, timeZoneName: "longGeneric" }).formatToParts(0)
+const home = ["America/New_York", "America/Chicago", "America/Denver", "America/Phoenix", "America/Los_Angeles", "America/Anchorage",
+  "Pacific/Honolulu", "America/Puerto_Rico"];
+const longName = (/** @type {string} */ zone) =>
+  new Intl.DateTimeFormat("en-US", { timeZone: zone, timeZoneName: "longGeneric" }).formatToParts(0)
   .find(({ type }) => type === "timeZoneName")?.value ?? "";
 const zoneOption = (/** @type {string} */ zone) => ({ value: zone, text: zone.replaceAll("_", " "), more: longName(zone) });
 
-/** The time zones whose name, or the name of whose time, has every word; those of the country first. @param {string} term @returns {Promise<Option[]>} */
+/** The time zones whose name, or the name of whose time, has every word; those of the country first. @param {string} term
+ *  @returns {Promise<Option[]>} */
 async function findZones(term) {
   const wanted = term.toLowerCase().split(/[\s/_]+/).filter(Boolean);
   const known = [...home, ...Intl.supportedValuesOf("timeZone").filter((zone) => !home.includes(zone))];
@@ -43,22 +47,27 @@ export const ZonePicker = ({ value, errors }) => html`<${Combo} label="Time zone
   value=${value ? zoneOption(value) : null}
   placeholder="City or zone" hint="Empty: the practice’s" errors=${errors} />`;
 
-/** A code as it is written, of what somebody typed; null where it cannot be one. Whether it is taken says the service. @param {string} typed */
+/** A code as it is written, of what somebody typed; null where it cannot be one. Whether it is taken says the service.
+ *  @param {string} typed */
 export function codeOf(typed) {
   const bare = typed.toUpperCase().replaceAll(".", "");
   return /^[A-Z][0-9][0-9A-Z]{1,5}$/.test(bare) ? bare.slice(0, 3) + (bare.length > 3 ? `.${bare.slice(3)}` : "") : null;
 }
 
-const codeOption = (/** @type {any} */ hit) => ({ value: hit.code, text: `${hit.code} ${hit.description}`, more: hit.synonym ?? undefined });
+const codeOption = (/** @type {any} */ hit) => ({ value: hit.code, text: `${hit.code} ${hit.description}`, more: hit.synonym
+  ?? undefined });
 const freeOption = (/** @type {string} */ code) => ({ value: code, text: `${code} (not in the list)` });
 
-/** Diagnoses by code or words. Every code of the right form is taken, in the list or not. @param {{codes: string[], errors: Errors, autofocus?: boolean}} props */
+/** Diagnoses by code or words. Every code of the right form is taken, in the list or not.
+ *  @param {{codes: string[], errors: Errors, autofocus?: boolean}} props */
 export function CodesPicker({ codes, errors, autofocus }) {
   const [at, begin] = useState(/** @type {Option[] | null} */ (codes.length === 0 ? [] : null));
   useEffect(() => {
     if (codes.length > 0) {
-      const known = (/** @type {any[]} */ results) => codes.map((code) => codeOption(results.find((hit) => hit.code === code) ?? { code, description: "(not in the list)" }));
-      get("icd10/", { codes: codes.join(","), page_size: 12 }).then(({ results }) => begin(known(results)), () => begin(codes.map((code) => ({ value: code, text: code }))));
+      const known = (/** @type {any[]} */ results) =>
+        codes.map((code) => codeOption(results.find((hit) => hit.code === code) ?? { code, description: "(not in the list)" }));
+      get("icd10/", { codes: codes.join(","), page_size: 12 }).then(({ results }) => begin(known(results)),
+        () => begin(codes.map((code) => ({ value: code, text: code }))));
     }
   }, []);
   const find = async (/** @type {string} */ term, /** @type {AbortSignal} */ signal) =>
@@ -77,12 +86,14 @@ export function unchosen(box, name) {
   return typed ? { [name]: [`“${typed}” is not taken yet: choose one of the list, or press Enter.`] } : {};
 }
 
-/** @param {{label?: string, name?: string, value?: number | null, errors: Errors, chosen?: (one: Option | null) => void, autofocus?: boolean}} props */
+/** @param {{label?: string, name?: string, value?: number | null, errors: Errors, chosen?: (one: Option | null) => void,
+ * autofocus?: boolean}} props */
 export function PayerPicker({ label = "Payer", name = "insurance.payer_id", value = null, errors, chosen, autofocus }) {
   const list = useRef(/** @type {Promise<any[]> | null} */ (null));
   const payers = () => (list.current ??= all("billing/payers/"));
   const [at, begin] = useState(/** @type {Option | null | undefined} */ (value === null ? null : undefined));
-  const option = (/** @type {any} */ p) => ({ value: String(p.id), text: p.name, more: p.edi_payer_id ? `Id ${p.edi_payer_id}` : "no id at the clearinghouse" });
+  const option = (/** @type {any} */ p) => ({ value: String(p.id), text: p.name, more: p.edi_payer_id ? `Id ${p.edi_payer_id}`
+    : "no id at the clearinghouse" });
   useEffect(() => {
     if (value !== null) {
       const plain = { value: String(value), text: `Payer ${value}` };
@@ -91,7 +102,8 @@ export function PayerPicker({ label = "Payer", name = "insurance.payer_id", valu
   }, []);
   const find = async (/** @type {string} */ term) => {
     const wanted = term.toLowerCase().split(/\s+/).filter(Boolean);
-    return (await payers()).filter((p) => p.is_active && wanted.every((word) => `${p.name} ${p.payer_id}`.toLowerCase().includes(word))).slice(0, 12).map(option);
+    return (await payers()).filter((p) => p.is_active && wanted.every((word) => `${p.name} ${p.payer_id}`.toLowerCase().includes(word)))
+      .slice(0, 12).map(option);
   };
   return at === undefined ? html`<div class="field combo"><label>${label}</label><div class="combo-box"></div></div>`
     : html`<${Combo} label=${label} name=${name} eager find=${find} value=${at} chosen=${chosen} errors=${errors} autofocus=${autofocus}
@@ -100,9 +112,11 @@ export function PayerPicker({ label = "Payer", name = "insurance.payer_id", valu
 }
 
 const genders = /** @type {[string, string][]} */ (["female", "male", "other", "unknown"].map((gender) => [gender, words(gender)]));
-const relations = /** @type {[string, string][]} */ ([["self", "The patient’s own"], ["spouse", "The spouse’s"], ["child", "A parent’s"], ["other", "Somebody else’s"]]);
+const relations = /** @type {[string, string][]} */ ([["self", "The patient’s own"], ["spouse", "The spouse’s"], ["child", "A parent’s"],
+  ["other", "Somebody else’s"]]);
 
-/** One insurance; prefix is where it stands in the patient. @param {{prefix: string, of: any, errors: Errors, label: string, autofocus?: boolean}} props */
+/** One insurance; prefix is where it stands in the patient.
+ *  @param {{prefix: string, of: any, errors: Errors, label: string, autofocus?: boolean}} props */
 function Coverage({ prefix, of, errors, label, autofocus }) {
   const [whose, belongs] = useState(of?.relationship ?? "self");
   const who = of?.subscriber ?? {};
@@ -139,7 +153,8 @@ const number = (/** @type {any} */ value) => (value === null || value === undefi
 
 /** @param {any} c a coverage as the form has it */
 const coverageOf = (c) => ({
-  payer_id: number(c?.payer_id), member_id: c?.member_id ?? null, group_number: c?.group_number ?? null, relationship: c?.relationship ?? null,
+  payer_id: number(c?.payer_id), member_id: c?.member_id ?? null, group_number: c?.group_number ?? null, relationship: c?.relationship
+    ?? null,
   subscriber: c?.relationship && c.relationship !== "self" ? c.subscriber : null,
 });
 
@@ -165,7 +180,8 @@ export const AddressFields = ({ address: a, errors }) => html`
 /** null for no address at all. @param {any} address of nested values */
 export const addressOf = (address) => (Object.values(address ?? {}).some((part) => part !== null) ? address : null);
 
-const often = /** @type {[string, string][]} */ ([["", "Not expected"], ["1", "Once a day"], ["2", "Twice a day"], ["3", "Three times a day"], ["4", "Four times a day"], ["6", "Six times a day"], ["8", "Eight times a day"]]);
+const often = /** @type {[string, string][]} */ ([["", "Not expected"], ["1", "Once a day"], ["2", "Twice a day"],
+  ["3", "Three times a day"], ["4", "Four times a day"], ["6", "Six times a day"], ["8", "Eight times a day"]]);
 
 /** What is expected of the patient. @param {{schedule: any, errors: Errors}} props */
 export function ScheduleFields({ schedule, errors }) {
@@ -186,7 +202,8 @@ export function ScheduleFields({ schedule, errors }) {
 /** @param {string} mode @param {any} chosen times by kind @param {any} was the schedule before, whose days stay */
 export const scheduleOf = (mode, chosen, was) => (mode !== "own" ? null
   : Object.fromEntries(Object.entries(chosen ?? {}).filter(([kind, times]) => times !== null || was?.[kind])
-    .map(([kind, times]) => [kind, times === null ? null : { per_day: Number(times), ...(was?.[kind]?.days ? { days: was[kind].days } : {}) }])));
+    .map(([kind, times]) =>
+      [kind, times === null ? null : { per_day: Number(times), ...(was?.[kind]?.days ? { days: was[kind].days } : {}) }])));
 
 /** Does several things and says everything that was refused, each under the name its field has here. What was done is not done again.
  *  @param {{key: string, names?: Record<string, string>, act: () => Promise<any>}[]} parts @param {Set<string>} done */
@@ -207,6 +224,7 @@ export async function together(parts, done) {
     }
   }
   if (other) {
-    throw Object.assign(other, { fields: Object.keys(other.fields).length === 0 && Object.keys(fields).length > 0 ? { ...fields, non_field_errors: [other.message] } : fields });
+    throw Object.assign(other, { fields: Object.keys(other.fields).length === 0 && Object.keys(fields).length > 0
+      ? { ...fields, non_field_errors: [other.message] } : fields });
   }
 }

@@ -13,7 +13,8 @@ import { CodesPicker, together, unchosen } from "./fields.js";
 export const teamRoles = ["provider", "nurse", "ma", "clinical_manager"];
 
 /** The members that were chosen, each with what they did for the patient before. @param {string[]} ids @param {any[]} before */
-export const membersOf = (ids, before) => ids.map((id) => ({ user_id: Number(id), role: before.find((m) => String(m.user_id) === id)?.role ?? undefined }));
+export const membersOf = (ids, before) =>
+  ids.map((id) => ({ user_id: Number(id), role: before.find((m) => String(m.user_id) === id)?.role ?? undefined }));
 
 /** @param {import("./steps.js").StepProps} props */
 export function Order({ patient, submit, saved }) {
@@ -68,13 +69,15 @@ function OrderForm({ patient, team, orders, submit, saved }) {
   </${Form}></div>`;
 }
 
-/** Chooses the care team from the staff, those on it standing there already. @param {{members: any[], errors?: Record<string, string[]>, label?: string}} props */
+/** Chooses the care team from the staff, those on it standing there already.
+ *  @param {{members: any[], errors?: Record<string, string[]>, label?: string}} props */
 export function Members({ members, errors, label = "Care team" }) {
   const list = useRef(/** @type {Promise<any[]> | null} */ (null));
   const staff = () => (list.current ??= all("users/staff/"));
   const find = async (/** @type {string} */ term) => {
     const wanted = term.toLowerCase().split(/\s+/).filter(Boolean);
-    return (await staff()).filter((one) => teamRoles.includes(one.role) && wanted.every((word) => `${one.name} ${roleNames[one.role]}`.toLowerCase().includes(word)))
+    return (await staff()).filter((one) => teamRoles.includes(one.role)
+      && wanted.every((word) => `${one.name} ${roleNames[one.role]}`.toLowerCase().includes(word)))
       .map((one) => ({ value: String(one.id), text: one.name, more: roleNames[one.role] }));
   };
   return html`<${Combo} label=${label} name="members" many eager find=${find}
@@ -82,7 +85,8 @@ export function Members({ members, errors, label = "Care team" }) {
     placeholder="Name or role" hint="They hear of this patient’s alerts" nothing="Nobody matches." />`;
 }
 
-/** A date, with what is on record already and today in reach. @param {{label: string, name: string, on: any, errors: Record<string, string[]>}} props */
+/** A date, with what is on record already and today in reach.
+ *  @param {{label: string, name: string, on: any, errors: Record<string, string[]>}} props */
 function Dated({ label, name, on, errors }) {
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
   const today = () => {

@@ -17,7 +17,8 @@ import { firstMissing, nextOf, steps, toldOf } from "./steps.js";
 import { ThresholdsStep } from "./thresholds.js";
 
 /** What is done in each step. @type {Record<string, (props: import("./steps.js").StepProps) => any>} */
-const shows = { person: Person, consent: Consent, payer: Payer, order: Order, thresholds: ThresholdsStep, device: Device, reading: Reading };
+const shows = { person: Person, consent: Consent, payer: Payer, order: Order, thresholds: ThresholdsStep, device: Device,
+  reading: Reading };
 
 /** @param {{id: string | null, step?: string}} props id is null for somebody new */
 export function Path({ id, step }) {
@@ -66,12 +67,14 @@ export function Path({ id, step }) {
         ${place > 0 && html`<button type="button" class="quiet"
           onClick=${() => turn(steps[place - 1].step)}>‹ ${steps[place - 1].name}</button>`}
         ${next && html`<button type="button"
-          onClick=${() => turn(next.step)}>${toldOf(standing.data, at).state === "missing" ? "Skip for now" : `${next.name} ›`}</button>`}</div>`}
+          onClick=${() => turn(next.step)}>${toldOf(standing.data, at).state === "missing" ? "Skip for now" : `${next.name} ›`}</button>`}
+            </div>`}
     </section>
     ${id ? html`<${Aside} standing=${standing.data} patient=${patient.data} turn=${turn} />` : html`<aside class="enrol-aside"><div
       class="card">
       <h3>The name is enough to begin</h3><p
-        class="soft">Steps may be done in any order, today or later. What is missing stands on the patient’s sheet until it is done.</p></div></aside>`}
+        class="soft">Steps may be done in any order, today or later. What is missing stands on the patient’s sheet until it is done.</p>
+          </div></aside>`}
   </div>`;
 }
 
@@ -97,7 +100,8 @@ const Rail = ({ at, standing, turn }) => html`<nav class="enrol-rail" aria-label
     disabled=${!standing && one.step !== at} onClick=${() => turn(one.step)}>
     <span class="sign" aria-hidden="true">${state === "done" ? "✓" : state === "missing" && one.step !== at ? "◆" : i + 1}</span>
     <strong>${one.name}</strong>
-    <span class=${classes("badge", { done: "good", missing: "warning" }[state])}>${{ done: "Done", missing: `${missing.length} missing`, waiting: "Waiting", later: "Later" }[state]}</span>
+    <span class=${classes("badge", { done: "good", missing: "warning" }[state])}>${{ done: "Done", missing: `${missing.length} missing`,
+      waiting: "Waiting", later: "Later" }[state]}</span>
     <small>${missing[0]?.detail ?? one.about}</small></button></li>`;
 })}</ol><p
   class="soft">Steps may be done in any order. Monitoring starts with the device. What is missing stands on the patient’s sheet.</p></nav>`;

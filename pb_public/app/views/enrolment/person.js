@@ -20,16 +20,19 @@ export function PersonFields({ patient, errors, autofocus }) {
       <${AddressFields} address=${p.address} errors=${errors} />
       <${ZonePicker} value=${p.time_zone} errors=${errors} />
     </div>
-    <details open=${Object.keys(errors).some((name) => ["mrn", "ssn", "external_id", "gateway_patient_id"].includes(name))}><summary>Numbers: MRN, social security, EMR, gateway</summary><div class="fields">
+    <details open=${Object.keys(errors).some((name) => ["mrn", "ssn", "external_id", "gateway_patient_id"].includes(name))}>
+      <summary>Numbers: MRN, social security, EMR, gateway</summary><div class="fields">
       <${Field} label="MRN" name="mrn" value=${p.mrn} hint=${patient ? "" : "Empty: given out"} autocomplete="off" errors=${errors} />
       <${Field} label="Social security number" name="ssn" kind="password" autocomplete="off" inputmode="numeric" errors=${errors}
-        hint=${p.ssn_last4 ? `Ends in ${p.ssn_last4}. Empty: it stays.` : patient ? "Never shown again. Empty: it stays as it is." : "Never shown again."} />
+        hint=${p.ssn_last4 ? `Ends in ${p.ssn_last4}. Empty: it stays.` : patient ? "Never shown again. Empty: it stays as it is."
+          : "Never shown again."} />
       <${Field} label="EMR id" name="external_id" value=${p.external_id} autocomplete="off" errors=${errors} />
       <${Field} label="Gateway’s patient id" name="gateway_patient_id" value=${p.gateway_patient_id} autocomplete="off" errors=${errors} />
     </div></details>`;
 }
 
-/** What the form says of the person, as the service wants it: what was left empty and must not be taken away is left out. @param {Record<string, any>} values */
+/** What the form says of the person, as the service wants it: what was left empty and must not be taken away is left out.
+ *  @param {Record<string, any>} values */
 export function personOf(values) {
   const body = nested(values);
   body.address = addressOf(body.address);

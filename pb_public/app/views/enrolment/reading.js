@@ -13,9 +13,11 @@ export function Reading({ patient, standing }) {
   const come = standing && toldOf(standing, steps[steps.length - 1]).state === "done";
   return html`<${Loaded} from=${list}>${({ results }) => html`
     <p>${come ? "The first reading has come." : results.length === 0 ? "There is no device yet that one could come from."
-      : "Waits for the device. Nobody has to do anything: it counts from the first reading that comes by itself, and what is typed by hand does not count."}</p>
+      : html`Waits for the device. Nobody has to do anything: it counts from the first reading that comes by itself, and what is typed by
+        hand does not count.`}</p>
     ${results.length > 0 && html`<ul class="enrol-held">${results.map((d) => html`<li
-      key=${d.device_id}><strong>${d.device_id}</strong> ${d.last_reading_at ? dateTime(d.last_reading_at) : "nothing yet"}</li>`)}</ul><${ZoneNote} />`}
+      key=${d.device_id}><strong>${d.device_id}</strong> ${d.last_reading_at ? dateTime(d.last_reading_at) : "nothing yet"}</li>`)}</ul>
+        <${ZoneNote} />`}
     <div class="actions"><button type="button" class="main"
       onClick=${() => go("patient", { id: patient.id })}>Open the sheet</button></div>`}
   </${Loaded}>`;

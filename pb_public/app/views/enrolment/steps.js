@@ -37,4 +37,5 @@ export function nextOf(standing, from) {
 
 /** Where to go on when nobody says where: at the first thing missing, else at what is waited for. @param {Standing} standing */
 export const firstMissing = (standing) =>
-  (steps.find((one) => toldOf(standing, one).state === "missing") ?? steps.find((one) => toldOf(standing, one).state === "waiting") ?? steps[0]).step;
+  (steps.find((one) => toldOf(standing, one).state === "missing") ?? steps.find((one) => toldOf(standing, one).state === "waiting")
+    ?? steps[0]).step;

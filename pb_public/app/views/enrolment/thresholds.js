@@ -14,7 +14,8 @@ const nameOf = (template) => `${template.name}, version ${template.version}${tem
 /** @param {import("./steps.js").StepProps} props */
 export function ThresholdsStep({ patient, submit, saved }) {
   const found = useLoad(async (signal) => {
-    const [bounds, templates] = await Promise.all([get(`patients/${patient.id}/vital-config/`, {}, signal), get("threshold-templates/", { page_size: 100 }, signal)]);
+    const [bounds, templates] = await Promise.all([get(`patients/${patient.id}/vital-config/`, {}, signal), get("threshold-templates/",
+      { page_size: 100 }, signal)]);
     return { bounds, templates: templates.results };
   }, [patient.id]);
   return html`<${Loaded} from=${found}>${({ bounds, templates }) => {
@@ -22,16 +23,20 @@ export function ThresholdsStep({ patient, submit, saved }) {
     const applied = bounds.templates ?? [];
     return html`
       ${patient.needs_thresholds ? html`<p
-        class="notice warning"><strong>Needs thresholds.</strong> The practice’s are for adults. Until some are set, only values that mean danger at every age raise an alert.</p>`
-        : html`<p>${bounds.is_default ? "The practice’s thresholds hold." : `Set for this patient on ${dateTime(bounds.updated_at)} by ${bounds.updated_by}.`}${
-          applied.length > 0 && ` From ${applied.map((/** @type {any} */ one) => `${one.name}, version ${one.version}`).join(" and ")}.`}</p>`}
+        class="notice warning"><strong>Needs thresholds.</strong> The practice’s are for adults. Until some are set, only values that mean
+          danger at every age raise an alert.</p>`
+        : html`<p>${bounds.is_default ? "The practice’s thresholds hold."
+          : `Set for this patient on ${dateTime(bounds.updated_at)} by ${bounds.updated_by}.`}${
+          applied.length > 0 && ` From ${applied.map((/** @type {any} */ one) => `${one.name}, version ${one.version}`).join(" and ")}.`}
+            </p>`}
       <${Bounds} of=${bounds} title="In force" />
       ${proposed && html`<section class="card" aria-labelledby="proposed"><h3
         id="proposed">Fits the diagnoses and age: ${nameOf(proposed)}</h3><${Bounds} of=${proposed.thresholds} title=${proposed.name} />
         <p class="soft">Sources: ${proposed.sources.join("; ")}.</p></section>`}
       ${can("changeThresholds") && templates.length > 0 && html`<${Form}
         submit=${proposed ? `Apply, and ${submit.charAt(0).toLowerCase()}${submit.slice(1)}` : "Apply template"} done=${() => saved()}
-        send=${(values) => post(`patients/${patient.id}/vital-config/apply-template/`, { template_id: Number(values.template_id), reason: values.reason })}>${(errors) => html`<div class="fields">
+        send=${(values) => post(`patients/${patient.id}/vital-config/apply-template/`, { template_id: Number(values.template_id),
+          reason: values.reason })}>${(errors) => html`<div class="fields">
         <${Field} label="Template" name="template_id" kind="select" value=${String(proposed?.id ?? templates[0]?.id ?? "")}
           options=${templates.map((one) => [String(one.id), nameOf(one)])}
           hint="It replaces this patient’s thresholds in the groups that it sets." errors=${errors} />
@@ -45,4 +50,5 @@ export function ThresholdsStep({ patient, submit, saved }) {
 const Bounds = ({ of, title }) => html`<dl class="facts"
   aria-label=${title}>${groups.filter(({ group }) => group in of).map(({ group, name }) => html`<div
     key=${group}><dt>${name}</dt><dd>${of[group] === null ? "Raises no alerts"
-  : Object.entries(of[group]).filter(([, value]) => value !== null).map(([field, value]) => `${words(field).toLowerCase()} ${value}`).join(", ") || "none"}</dd></div>`)}</dl>`;
+  : Object.entries(of[group]).filter(([, value]) => value !== null).map(([field, value]) => `${words(field).toLowerCase()} ${value}`)
+    .join(", ") || "none"}</dd></div>`)}</dl>`;

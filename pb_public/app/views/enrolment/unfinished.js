@@ -11,7 +11,8 @@ import { html } from "../../view.js";
 import { steps, stepWith } from "./steps.js";
 
 /** @type {[string, string][]} */
-const stops = [["", "Anything"], ["monitoring", "Monitoring"], ["alerts", "Alerts"], ["billing", "Billing"], ["claims", "Claims"], ["delivery", "Delivery to the EMR"]];
+const stops = [["", "Anything"], ["monitoring", "Monitoring"], ["alerts", "Alerts"], ["billing", "Billing"], ["claims", "Claims"],
+  ["delivery", "Delivery to the EMR"]];
 const size = 20;
 
 export function Unfinished() {
@@ -27,7 +28,8 @@ export function Unfinished() {
         onClick=${() => go("enrolment", { fresh: true })}>Enrol a patient</button>`}</div>
     <div class="filters">
       <${Field} label="Show" name="state" kind="select" value=${query.state} onChange=${filter("state")}
-        options=${[["", `All${counts ? ` (${counts.total})` : ""}`], ["missing", `Something missing${counts ? ` (${counts.missing})` : ""}`], ["waiting", `Waiting for the first reading${counts ? ` (${counts.waiting})` : ""}`]]} />
+        options=${[["", `All${counts ? ` (${counts.total})` : ""}`], ["missing", `Something missing${counts ? ` (${counts.missing})`
+          : ""}`], ["waiting", `Waiting for the first reading${counts ? ` (${counts.waiting})` : ""}`]]} />
       <${Field} label="Step" name="step" kind="select" value=${query.step} onChange=${filter("step")}
         options=${[["", "Every step"], ...parts.map(([key, name]) => [key, counted(name, counts?.steps, [key])])]} />
       <${Field} label="Stops" name="stops" kind="select" value=${query.stops} onChange=${filter("stops")}
@@ -42,7 +44,8 @@ export function Unfinished() {
 }
 
 /** The service's steps in the words of ours. @type {[string, string][]} */
-const parts = [["person", "Patient"], ["consent", "Consent"], ["payer", "Payer"], ["order", "Order"], ["diagnoses", "Diagnosis"], ["team", "Care team"], ["thresholds", "Thresholds"],
+const parts = [["person", "Patient"], ["consent", "Consent"], ["payer", "Payer"], ["order", "Order"], ["diagnoses", "Diagnosis"],
+  ["team", "Care team"], ["thresholds", "Thresholds"],
   ["device", "Device"], ["reading", "First reading"]];
 
 /** @type {import("../../ui/table.js").Column[]} */
@@ -55,6 +58,7 @@ const columns = [
       title=${item.effect}>${item.detail.replace(/\.$/, "")}</span>`)}${
       row.missing.length > 3 && html`<span>and ${row.missing.length - 3} more</span>`}</span>`) },
   { name: "stops", head: "Stops", cell: (row) => row.stops.map((stop) => stops.find(([key]) => key === stop)?.[1]).join(", ") || "–" },
-  { name: "done", head: "Done", cell: (row) => `${row.of - new Set(row.steps.map((step) => stepWith(step).step)).size - (row.of - steps.length)} of ${steps.length}` },
+  { name: "done", head: "Done", cell: (row) =>
+    `${row.of - new Set(row.steps.map((step) => stepWith(step).step)).size - (row.of - steps.length)} of ${steps.length}` },
   { name: "created_at", head: "Since", cell: (row) => day(row.created_at) },
 ];

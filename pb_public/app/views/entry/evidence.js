@@ -13,22 +13,29 @@ import { html } from "../../view.js";
 export function Evidence({ entry }) {
   const proof = useLoad((signal) => get(`billing/entries/${entry}/evidence/`, {}, signal), [entry]);
   return html`<${Loaded} from=${proof}>${(/** @type {Proof} */ data) => html`
-    <${Facts} of=${[["Rendered by", data.rendering_provider && `${data.rendering_provider.name}, ${data.rendering_provider.npi ? `NPI ${data.rendering_provider.npi}` : "no NPI on record"}`],
+    <${Facts} of=${[["Rendered by", data.rendering_provider && `${data.rendering_provider.name}, ${data.rendering_provider.npi
+      ? `NPI ${data.rendering_provider.npi}` : "no NPI on record"}`],
       ["Plan of care", data.plan_of_care && `${calendarDate(data.plan_of_care.dated)}, ${data.plan_of_care.author}`]]} />
-    <${Part} title="Orders, plans and visits" rows=${data.orders} columns=${orderColumns} none="No order, plan of care or visit is on record." />
-    <${Part} title="Readings" rows=${byDay(data.readings)} keyOf=${(row) => row.day} columns=${dayColumns} none="No day with a reading belongs to this entry." />
+    <${Part} title="Orders, plans and visits" rows=${data.orders} columns=${orderColumns}
+      none="No order, plan of care or visit is on record." />
+    <${Part} title="Readings" rows=${byDay(data.readings)} keyOf=${(row) => row.day} columns=${dayColumns}
+      none="No day with a reading belongs to this entry." />
     <${Part} title="Time" rows=${data.time_entries} columns=${timeColumns} none="No time belongs to this entry." />
     <${Part} title="Consents" rows=${data.consents} columns=${consentColumns} none="There is no consent on record." />
-    <${Part} title="Devices" rows=${data.device_assignments} keyOf=${(row) => row.device_id + row.assigned_at} columns=${deviceColumns} none="No device was assigned." />
+    <${Part} title="Devices" rows=${data.device_assignments} keyOf=${(row) => row.device_id + row.assigned_at} columns=${deviceColumns}
+      none="No device was assigned." />
     <${Part} title="Alerts and what was decided" rows=${data.alerts} columns=${alertColumns} none="No alert fell into the period." />
     <${Part} title="Trail" rows=${data.audit_trail} columns=${trailColumns} none="Nothing is recorded about the entry yet." />
-    <p class="soft">Made ${fullTime(data.generated_at)}. The trail is sealed by entry ${data.audit_chain.head_id} of the audit log: <span class="hash">${data.audit_chain.head_hash}</span></p>`}
+    <p class="soft">Made ${fullTime(data.generated_at)}. The trail is sealed by entry ${data.audit_chain.head_id} of the audit log: <span
+      class="hash">${data.audit_chain.head_hash}</span></p>`}
   </${Loaded}>`;
 }
 
 /** @param {{title: string, rows: any[], columns: Column[], none: string, keyOf?: (row: any) => any}} props */
-const Part = ({ title, rows, columns, none, keyOf }) => html`<section><h3>${title}${rows.length > 0 && html` <small class="soft">${rows.length}</small>`}</h3>
-  ${rows.length === 0 ? html`<p class="soft">${none}</p>` : html`<${Table} caption=${title} rows=${rows} columns=${columns} keyOf=${keyOf} />`}</section>`;
+const Part = ({ title, rows, columns, none, keyOf }) => html`<section><h3>${title}${rows.length > 0
+  && html` <small class="soft">${rows.length}</small>`}</h3>
+  ${rows.length === 0 ? html`<p class="soft">${none}</p>` : html`<${Table} caption=${title} rows=${rows} columns=${columns}
+    keyOf=${keyOf} />`}</section>`;
 
 /** One row for each day that counted, with all its readings. @param {Proof["readings"]} readings */
 function byDay(readings) {
@@ -36,7 +43,8 @@ function byDay(readings) {
   for (const reading of readings) {
     const day = days.get(reading.day) ?? { day: reading.day, readings: [], devices: new Set() };
     if (reading.id) {
-      day.readings.push(`${kinds[reading.observation_type ?? ""] ?? words(reading.observation_type)} ${Object.values(reading.values ?? {}).join("/")} ${clock(reading.measured_at)} (${reading.origin ?? "–"})`);
+      day.readings.push(`${kinds[reading.observation_type ?? ""] ?? words(reading.observation_type)} ${Object.values(reading.values ?? {})
+        .join("/")} ${clock(reading.measured_at)} (${reading.origin ?? "–"})`);
       day.devices.add(reading.device_id);
     }
     days.set(reading.day, day);
@@ -53,39 +61,53 @@ const dayColumns = [
 /** @type {Column[]} */
 const orderColumns = [
   { name: "kind", head: "What", cell: (row) => words(row.kind) }, { name: "dated", head: "Dated", cell: (row) => calendarDate(row.dated) },
-  { name: "recorded_at", head: "Recorded", cell: (row) => dateTime(row.recorded_at) }, { name: "author", head: "Author" }, { name: "text", head: "Text", cell: (row) => row.text ?? "–" },
+  { name: "recorded_at", head: "Recorded", cell: (row) => dateTime(row.recorded_at) }, { name: "author", head: "Author" },
+  { name: "text", head: "Text", cell: (row) => row.text ?? "–" },
 ];
 /** @type {Column[]} */
 const timeColumns = [
   { name: "started_at", head: "When", cell: (row) => `${dateTime(row.started_at)} – ${clock(row.ended_at)}` },
   { name: "duration_seconds", head: "Minutes", number: true, cell: (row) => (row.duration_seconds / 60).toFixed(1) },
-  { name: "category", head: "What", cell: (row) => [words(row.category), row.activity && words(row.activity), row.contact_method && words(row.contact_method)].filter(Boolean).join(", ") },
-  { name: "author", head: "Who", cell: (row) => row.person ?? row.author }, { name: "source", head: "Source", cell: (row) => words(row.source) }, { name: "recorded_at", head: "Recorded", cell: (row) => dateTime(row.recorded_at) },
-  { name: "attested_by", head: "Confirmed by", cell: (row) => (row.attested_at ? `${row.attested_by}, ${dateTime(row.attested_at)}` : "–") }, { name: "notes", head: "Notes" },
+  { name: "category", head: "What", cell: (row) =>
+    [words(row.category), row.activity && words(row.activity), row.contact_method && words(row.contact_method)].filter(Boolean)
+    .join(", ") },
+  { name: "author", head: "Who", cell: (row) => row.person ?? row.author }, { name: "source", head: "Source", cell: (row) =>
+    words(row.source) }, { name: "recorded_at", head: "Recorded", cell: (row) => dateTime(row.recorded_at) },
+  { name: "attested_by", head: "Confirmed by", cell: (row) => (row.attested_at ? `${row.attested_by}, ${dateTime(row.attested_at)}`
+    : "–") }, { name: "notes", head: "Notes" },
 ];
 /** @type {Column[]} */
 const consentColumns = [
-  { name: "method", head: "Method", cell: (row) => words(row.method) }, { name: "granted_at", head: "Given", cell: (row) => dateTime(row.granted_at) },
+  { name: "method", head: "Method", cell: (row) => words(row.method) }, { name: "granted_at", head: "Given", cell: (row) =>
+    dateTime(row.granted_at) },
   { name: "recorded_at", head: "Recorded", cell: (row) => dateTime(row.recorded_at) },
-  { name: "expires_at", head: "Until", cell: (row) => dateTime(row.expires_at) }, { name: "revoked_at", head: "Revoked", cell: (row) => dateTime(row.revoked_at) },
+  { name: "expires_at", head: "Until", cell: (row) => dateTime(row.expires_at) }, { name: "revoked_at", head: "Revoked", cell: (row) =>
+    dateTime(row.revoked_at) },
   { name: "recorded_by", head: "Recorded by" },
 ];
 /** @type {Column[]} */
 const deviceColumns = [
   { name: "device_id", head: "Device" },
-  { name: "model", head: "Make", cell: (row) => [row.manufacturer, row.model, row.serial_number && `no. ${row.serial_number}`].filter(Boolean).join(" ") || "–" }, { name: "assigned_at", head: "From", cell: (row) => dateTime(row.assigned_at) },
-  { name: "unassigned_at", head: "Until", cell: (row) => (row.unassigned_at ? dateTime(row.unassigned_at) : "Now") }, { name: "assigned_by", head: "Assigned by" },
-  { name: "setup_completed_at", head: "Set up", cell: (row) => dateTime(row.setup_completed_at) }, { name: "setup_completed_by", head: "Set up by" },
+  { name: "model", head: "Make", cell: (row) =>
+    [row.manufacturer, row.model, row.serial_number && `no. ${row.serial_number}`].filter(Boolean).join(" ") || "–" },
+    { name: "assigned_at", head: "From", cell: (row) => dateTime(row.assigned_at) },
+  { name: "unassigned_at", head: "Until", cell: (row) => (row.unassigned_at ? dateTime(row.unassigned_at) : "Now") },
+  { name: "assigned_by", head: "Assigned by" },
+  { name: "setup_completed_at", head: "Set up", cell: (row) => dateTime(row.setup_completed_at) }, { name: "setup_completed_by",
+    head: "Set up by" },
 ];
 /** @type {Column[]} */
 const alertColumns = [
-  { name: "created_at", head: "When", cell: (row) => dateTime(row.created_at) }, { name: "type", head: "Alert", cell: (row) => `${words(row.level)}: ${words(row.type).toLowerCase()}` },
+  { name: "created_at", head: "When", cell: (row) => dateTime(row.created_at) }, { name: "type", head: "Alert", cell: (row) =>
+    `${words(row.level)}: ${words(row.type).toLowerCase()}` },
   { name: "status", head: "State", cell: (row) => words(row.status) },
-  { name: "acknowledged_by", head: "Acknowledged", cell: (row) => (row.acknowledged_at ? `${row.acknowledged_by}, ${dateTime(row.acknowledged_at)}` : "–") },
+  { name: "acknowledged_by", head: "Acknowledged", cell: (row) =>
+    (row.acknowledged_at ? `${row.acknowledged_by}, ${dateTime(row.acknowledged_at)}` : "–") },
   { name: "outcome", head: "Outcome", cell: (row) => (row.outcome ? words(row.outcome) : "–") },
 ];
 /** @type {Column[]} */
 const trailColumns = [
-  { name: "recorded_at", head: "When", cell: (row) => fullTime(row.recorded_at) }, { name: "event", head: "What" }, { name: "actor", head: "Who" },
+  { name: "recorded_at", head: "When", cell: (row) => fullTime(row.recorded_at) }, { name: "event", head: "What" },
+  { name: "actor", head: "Who" },
   { name: "hash", head: "Seal", cell: (row) => html`<span class="hash" title=${row.hash}>${row.hash.slice(0, 16)}…</span>` },
 ];

@@ -8,20 +8,25 @@ import { codesOf } from "../billing/words.js";
 
 /** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["BillingEntryWithHistory"]} Entry */
 /** @typedef {Record<string, string[]>} Errors */
-/** @typedef {{name: string, title: string, said: string, danger?: boolean, about?: string, fields: (entry: Entry, errors: Errors, against: string[]) => any, body?: (values: Record<string, any>) => any}} Step */
+/** @typedef {{name: string, title: string, said: string, danger?: boolean, about?: string, fields: (entry: Entry, errors: Errors,
+ * against: string[]) => any, body?: (values: Record<string, any>) => any}} Step */
 
 const today = () => daysAgo(0);
 
 /** @param {Errors} errors @param {string} label */
-const reason = (errors, label = "Reason") => html`<${Field} label=${label} name="reason" kind="textarea" maxlength="500" errors=${errors} />`;
+const reason = (errors, label = "Reason") => html`<${Field} label=${label} name="reason" kind="textarea" maxlength="500"
+  errors=${errors} />`;
 /** @param {Errors} errors */
-const reference = (errors) => html`<${Field} label="Reference of the submission" name="submission_reference" maxlength="100" hint="Empty: one is made." errors=${errors} />`;
+const reference = (errors) => html`<${Field} label="Reference of the submission" name="submission_reference" maxlength="100"
+  hint="Empty: one is made." errors=${errors} />`;
 
 const payers = [["primary", "The payer"], ["secondary", "A secondary payer"], ["patient", "The patient"]];
-const groups = [["OA", "OA: other, such as a write-off"], ["CO", "CO: contract"], ["PR", "PR: the patient bears it"], ["PI", "PI: the payer's own"]];
+const groups = [["OA", "OA: other, such as a write-off"], ["CO", "CO: contract"], ["PR", "PR: the patient bears it"],
+  ["PI", "PI: the payer's own"]];
 
 /** What stands against a review until somebody says why it may be billed all the same. */
-const vouched = [["possible_duplicate", "Why this is not a duplicate"], ["competing_service", "Why this is billed beside another practice"]];
+const vouched = [["possible_duplicate", "Why this is not a duplicate"],
+  ["competing_service", "Why this is billed beside another practice"]];
 
 /** What is to be paid back: all that was paid for what is undone, of a claim that stands what was paid too much. @param {Entry} entry */
 const toPayBack = (entry) => (entry.lifecycle_status === "refund_due"
@@ -35,8 +40,11 @@ const steps = {
   review: {
     name: "Review", title: "Review the entry", said: "Reviewed.", about: "What you approve can be submitted to the payer.",
     fields: (_, errors, against) => html`
-      ${against.includes("attest_interaction") && html`<${Field} label="I spent these minutes, and confirm that they were contact with the patient or caregiver" name="attested" kind="checkbox" errors=${errors} />`}
-      ${vouched.some(([code]) => against.includes(code)) && html`<${Field} label=${vouched.filter(([code]) => against.includes(code)).map(([, why]) => why).join("; ")}
+      ${against.includes("attest_interaction")
+        && html`<${Field} label="I spent these minutes, and confirm that they were contact with the patient or caregiver" name="attested"
+        kind="checkbox" errors=${errors} />`}
+      ${vouched.some(([code]) => against.includes(code))
+        && html`<${Field} label=${vouched.filter(([code]) => against.includes(code)).map(([, why]) => why).join("; ")}
         name="override_reason" maxlength="500" errors=${errors} />`}
       <${Field} label="Notes" name="notes" kind="textarea" maxlength="4000" errors=${errors} />`,
   },
@@ -45,11 +53,13 @@ const steps = {
   pay: {
     name: "Record payment", title: "Record the payment", said: "Paid.",
     fields: (entry, errors) => html`<div class="fields">
-      <${Field} label="Amount in dollars" name="amount" kind="number" min="0" step="0.01" value=${entry.lifecycle_status === "paid" ? Math.max(entry.open, 0) : entry.expected} errors=${errors} />
+      <${Field} label="Amount in dollars" name="amount" kind="number" min="0" step="0.01" value=${entry.lifecycle_status === "paid"
+        ? Math.max(entry.open, 0) : entry.expected} errors=${errors} />
       <${Field} label="Date of the payment" name="payment_date" kind="date" value=${today()} errors=${errors} /></div>
       <${Field} label="Number of the check or transfer" name="reference" maxlength="100" errors=${errors} />
       <${Field} label="Who paid" name="payer" kind="select" value="primary" options=${payers} errors=${errors} />
-      ${errors.overpayment_reason && html`<${Field} label="Why more than was charged" name="overpayment_reason" maxlength="500" errors=${errors} />`}`,
+      ${errors.overpayment_reason && html`<${Field} label="Why more than was charged" name="overpayment_reason" maxlength="500"
+        errors=${errors} />`}`,
   },
   deny: {
     name: "Record denial", title: "Record the denial", said: "Denied.", danger: true,
@@ -59,15 +69,20 @@ const steps = {
       <${Field} label="Date of the denial" name="denial_date" kind="date" value=${today()} errors=${errors} />`,
   },
   resubmit: {
-    name: "Submit again", title: "Correct and submit again", said: "Submitted again.", about: "For an error in the data. When the payer disputes that the service is covered, appeal instead.",
+    name: "Submit again", title: "Correct and submit again", said: "Submitted again.",
+    about: "For an error in the data. When the payer disputes that the service is covered, appeal instead.",
     fields: (entry, errors) => html`
-      <${Field} label="Diagnoses (ICD-10)" name="icd10_codes" value=${entry.icd10_codes.join(", ")} hint="Separated by commas" errors=${{ icd10_codes: errors["corrections.icd10_codes"] }} />
+      <${Field} label="Diagnoses (ICD-10)" name="icd10_codes" value=${entry.icd10_codes.join(", ")} hint="Separated by commas"
+        errors=${{ icd10_codes: errors["corrections.icd10_codes"] }} />
       <div class="fields">
-        <${Field} label="Service date" name="service_date" kind="date" value=${entry.service_date} errors=${{ service_date: errors["corrections.service_date"] }} />
-        <${Field} label="Minutes" name="duration_minutes" kind="number" min="0" max="1440" value=${entry.duration_minutes} errors=${{ duration_minutes: errors["corrections.duration_minutes"] }} /></div>
+        <${Field} label="Service date" name="service_date" kind="date" value=${entry.service_date}
+          errors=${{ service_date: errors["corrections.service_date"] }} />
+        <${Field} label="Minutes" name="duration_minutes" kind="number" min="0" max="1440" value=${entry.duration_minutes}
+          errors=${{ duration_minutes: errors["corrections.duration_minutes"] }} /></div>
       <${Field} label="Notes" name="notes" kind="textarea" value=${entry.notes} errors=${{ notes: errors["corrections.notes"] }} />
       ${reference(errors)}`,
-    body: ({ submission_reference, icd10_codes, ...rest }) => ({ submission_reference, corrections: { ...rest, icd10_codes: codesOf(icd10_codes) } }),
+    body: ({ submission_reference, icd10_codes, ...rest }) =>
+      ({ submission_reference, corrections: { ...rest, icd10_codes: codesOf(icd10_codes) } }),
   },
   appeal: {
     name: "Appeal", title: "Appeal the denial", said: "Appealed.",
@@ -83,7 +98,8 @@ const steps = {
       <${Field} label="Reason code" name="carc" maxlength="5" hint="CARC, for example 45" errors=${errors} /></div>${reason(errors)}`,
   },
   "request-void": {
-    name: "Undo", title: "Undo the claim", said: "Noted.", danger: true, about: "A claim that was sent is voided by its payer; what was paid is paid back within sixty days.",
+    name: "Undo", title: "Undo the claim", said: "Noted.", danger: true,
+    about: "A claim that was sent is voided by its payer; what was paid is paid back within sixty days.",
     fields: (_, errors) => reason(errors),
   },
   refund: {
@@ -93,13 +109,16 @@ const steps = {
       <${Field} label="Date of the refund" name="date" kind="date" value=${today()} errors=${errors} /></div>
       <${Field} label="Number of the check or transfer" name="reference" maxlength="100" errors=${errors} />`,
   },
-  void: { name: "Void", title: "Void the entry", said: "Voided.", danger: true, about: "A voided entry is never billed. It stays in the records.", fields: (_, errors) => reason(errors) },
+  void: { name: "Void", title: "Void the entry", said: "Voided.", danger: true,
+    about: "A voided entry is never billed. It stays in the records.", fields: (_, errors) => reason(errors) },
 };
 
 /** Source: docs/decisions/billing.md, "Claim state machine". @type {Record<string, string[]>} */
 const next = {
-  pending_review: ["void", "review"], reviewed: ["void", "return", "submit"], submitted: ["request-void", "deny", "pay"], appealed: ["deny", "pay"],
-  denied: ["adjust", "appeal", "resubmit"], paid: ["request-void", "adjust", "pay"], void_requested: ["pay", "void"], refund_due: ["refund"],
+  pending_review: ["void", "review"], reviewed: ["void", "return", "submit"], submitted: ["request-void", "deny", "pay"],
+  appealed: ["deny", "pay"],
+  denied: ["adjust", "appeal", "resubmit"], paid: ["request-void", "adjust", "pay"], void_requested: ["pay", "void"],
+  refund_due: ["refund"],
 };
 
 /** @param {{entry: Entry, changed: (entry: Entry) => void, onward?: false | (() => void)}} props onward leads to the next one that waits */
@@ -110,20 +129,23 @@ export function Steps({ entry, changed, onward }) {
   const main = goesOn ? -1 : names.length - 1;
   return html`<div class="actions">${names.map((name, at) => html`
       <button key=${name} class=${at === main ? "main" : ""} onClick=${() => show(name)}>${steps[name].name}</button>`)}
-      ${goesOn && html`<${ActionButton} kind="main" act=${() => post(`billing/entries/${entry.id}/review/`)} done=${goesOn}>Review and next</${ActionButton}>`}</div>
+      ${goesOn && html`<${ActionButton} kind="main" act=${() => post(`billing/entries/${entry.id}/review/`)} done=${goesOn}>Review and next
+        </${ActionButton}>`}</div>
     ${open && html`<${StepDialog} step=${steps[open]} path=${open} entry=${entry} close=${() => show("")} changed=${changed} />`}`;
 }
 
 /** @param {{step: Step, path: string, entry: Entry, close: () => void, changed: (entry: Entry) => void}} props */
 function StepDialog({ step, path, entry, close, changed }) {
   const [against, refuse] = useState(entry.warnings); // what the service holds against it is asked for, too
-  const send = (/** @type {Record<string, any>} */ values) => post(`billing/entries/${entry.id}/${path}/`, step.body ? step.body(values) : values).catch((error) => {
+  const send = (/** @type {Record<string, any>} */ values) => post(`billing/entries/${entry.id}/${path}/`, step.body ? step.body(values)
+    : values).catch((error) => {
     refuse([...entry.warnings, ...(error.warnings ?? [])]);
     throw error;
   });
   return html`<${Dialog} title=${step.title} close=${close}>
     ${step.about && html`<p>${step.about}</p>`}
-    <${Form} submit=${step.name} danger=${step.danger} cancel=${close} send=${send} done=${(answer) => { toast(step.said); close(); changed(answer); }}>
+    <${Form} submit=${step.name} danger=${step.danger} cancel=${close} send=${send}
+      done=${(answer) => { toast(step.said); close(); changed(answer); }}>
       ${(errors) => step.fields(entry, errors, against)}</${Form}>
   </${Dialog}>`;
 }

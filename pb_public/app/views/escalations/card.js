@@ -6,6 +6,7 @@ import { me } from "../../session.js";
 import { Badge } from "../../ui/badge.js";
 import { ActionButton, Dialog, Field, Form } from "../../ui/form.js";
 import { ago, dateTime, words } from "../../ui/format.js";
+import { NoteField } from "../../ui/note_field.js";
 import { toast } from "../../ui/toast.js";
 import { classes, html, useState } from "../../view.js";
 import { colleague } from "../alerts/words.js";
@@ -71,15 +72,15 @@ const titles = { note: "Add a note", resolve: "Resolve the escalation", change: 
 export function Step({ kind, escalation, close, done, send }) {
   const fields = {
     resolve: (errors) => html`
-      <${Field} label="What was done" name="resolution_notes" kind="textarea" errors=${errors} />
+      <${NoteField} context="escalation" label="What was done" name="resolution_notes" errors=${errors} />
       <${Field} label="Minutes with the patient" name="interaction_minutes" kind="number" min="0" max="240"
         hint="Live contact; goes to the time log and counts for billing" errors=${errors} />`,
     change: (errors) => html`
       <${StaffField} value=${escalation.assigned_to} nobody="Nobody" errors=${errors} />
       <${Field} label="Priority" name="priority" kind="select" value=${escalation.priority}
         options=${[["routine", "Routine"], ["urgent", "Urgent"], ["stat", "Stat"]]} errors=${errors} />`,
-    note: (errors) => html`<${Field} label="Note" name="notes" kind="textarea" maxlength="4000" errors=${errors} />`,
-    cancel: (errors) => html`<${Field} label="Why" name="resolution_notes" kind="textarea" errors=${errors} />`,
+    note: (errors) => html`<${NoteField} context="escalation" label="Note" name="notes" maxlength="4000" errors=${errors} />`,
+    cancel: (errors) => html`<${NoteField} context="escalation" label="Why" name="resolution_notes" errors=${errors} />`,
   };
   const status = { resolve: { status: "resolved" }, cancel: { status: "cancelled" }, change: {}, note: {} }[kind];
   const body = (/** @type {any} */ values) => ({

@@ -29,7 +29,8 @@ async function optIn() {
     throw new Problem(0, { detail: "The browser does not allow notifications for this page. Allow them in its settings and try again." });
   }
   const { public_key, type } = await get("notifications/vapid-public-key/").catch((error) => {
-    throw error.status === 404 ? new Problem(404, { detail: "Push is not set up at this service. An administrator can set the keys for it." }) : error;
+    throw error.status === 404
+      ? new Problem(404, { detail: "Push is not set up at this service. An administrator can set the keys for it." }) : error;
   });
   await navigator.serviceWorker.register("/push-worker.js");
   const worker = await navigator.serviceWorker.ready;
@@ -37,7 +38,8 @@ async function optIn() {
   const subscription = await worker.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: public_key }).catch(() => {
     throw new Problem(0, { detail: "The browser could not reach its push service. Try again later." });
   });
-  await post("notifications/tokens/register/", { token: subscription.toJSON(), type, device_id: await nameOf(subscription), platform: "web", app_version: "console" })
+  await post("notifications/tokens/register/", { token: subscription.toJSON(), type, device_id: await nameOf(subscription), platform: "web",
+    app_version: "console" })
     .catch((error) => subscription.unsubscribe().finally(() => { throw error; })); // one that the service does not know is of no use
 }
 
@@ -55,25 +57,33 @@ export function Devices() {
     }
   };
   return html`<section class="card"><h2>This browser</h2>
-      <p>A push tells you that something waits, also when this page is closed. It names no patient: what it is about is shown after signing in.</p>
+      <p>A push tells you that something waits, also when this page is closed. It names no patient: what it is about is shown after signing
+        in.</p>
       ${supported
         ? html`<div class="actions">${here ? html`<span role="status"><${Badge} of="online" text="Push is on in this browser" /></span>`
-          : html`<${ActionButton} kind="main" act=${optIn} said="Push is on in this browser." done=${changed}>Switch on push</${ActionButton}>`}</div>`
+          : html`<${ActionButton} kind="main" act=${optIn} said="Push is on in this browser." done=${changed}>Switch on push
+            </${ActionButton}>`}</div>`
         : html`<p class="notice warning">This browser cannot take pushes, or the page is not served over HTTPS.</p>`}
     </section>
     <section class="card"><h2>Your devices</h2>
-      <${Loaded} from=${devices} empty=${(data) => data.length === 0} nothing=${html`<${Nothing} title="No device gets pushes" />`}>${(data) => html`
+      <${Loaded} from=${devices} empty=${(data) => data.length === 0} nothing=${html`<${Nothing} title="No device gets pushes" />`}>
+        ${(data) => html`
         <${Table} caption="Devices that get pushes" rows=${data} columns=${columns(own, stop, changed)} />`}
       </${Loaded}>
     </section>`;
 }
 
-/** @param {string | null} own @param {(device: Device) => Promise<void>} stop @param {() => void} changed @returns {import("../../ui/table.js").Column[]} */
+/** @param {string | null} own @param {(device: Device) => Promise<void>} stop @param {() => void} changed
+ *  @returns {import("../../ui/table.js").Column[]} */
 const columns = (own, stop, changed) => [
-  { name: "device_id", head: "Device", cell: (device) => (device.device_id === own ? html`<strong>This browser</strong>` : device.device_id) },
+  { name: "device_id", head: "Device", cell: (device) => (device.device_id === own ? html`<strong>This browser</strong>`
+    : device.device_id) },
   { name: "platform", head: "Platform", cell: (device) => `${device.platform}${device.app_version ? ` ${device.app_version}` : ""}` },
   { name: "type", head: "Way", cell: (device) => words(device.type) },
-  { name: "deliverable", head: "State", cell: (device) => html`<${Badge} of=${device.deliverable ? "online" : "offline"} text=${device.deliverable ? "Gets pushes" : "No way to push there"} />` },
+  { name: "deliverable", head: "State", cell: (device) => html`<${Badge} of=${device.deliverable ? "online" : "offline"}
+    text=${device.deliverable ? "Gets pushes" : "No way to push there"} />` },
   { name: "updated_at", head: "Since", cell: (device) => dateTime(device.updated_at) },
-  { name: "stop", head: html`<span class="unseen">Actions</span>`, cell: (device) => html`<${ActionButton} act=${() => stop(device)} said="No more pushes there." done=${changed} aria-label=${`Remove ${device.device_id === own ? "this browser" : device.device_id}`}>Remove</${ActionButton}>` },
+  { name: "stop", head: html`<span class="unseen">Actions</span>`, cell: (device) =>
+    html`<${ActionButton} act=${() => stop(device)} said="No more pushes there." done=${changed}
+    aria-label=${`Remove ${device.device_id === own ? "this browser" : device.device_id}`}>Remove</${ActionButton}>` },
 ];

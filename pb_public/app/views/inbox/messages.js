@@ -13,12 +13,14 @@ import { targetOf } from "./open.js";
 /** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["Notification"]} Message */
 
 const pageSize = 20;
-const channels = /** @type {[string, string][]} */ ([["", "All channels"], ["escalations", "Escalations"], ["alerts", "Alerts"], ["reminders", "Reminders"], ["daily_digest", "Daily digest"]]);
+const channels = /** @type {[string, string][]} */ ([["", "All channels"], ["escalations", "Escalations"], ["alerts", "Alerts"],
+  ["reminders", "Reminders"], ["daily_digest", "Daily digest"]]);
 
 export function Messages() {
   const [filters, filter] = useState({ channel: "", unread: "" });
   const [page, turn] = useState(1);
-  const list = useLoad((signal) => get("notifications/", { ...filters, page, page_size: pageSize }, signal), [JSON.stringify(filters), page]);
+  const list = useLoad((signal) => get("notifications/", { ...filters, page, page_size: pageSize }, signal), [JSON.stringify(filters),
+    page]);
   const narrow = (/** @type {Partial<typeof filters>} */ change) => { filter({ ...filters, ...change }); turn(1); };
   useEffect(() => {
     if (list.data && unread.value > list.data.unread_count) {
@@ -31,16 +33,24 @@ export function Messages() {
     }
   }, [list.data?.unread_count]);
   const put = (/** @type {Message} */ message) => list.change((data) => ({
-    ...data, unread_count: Math.max(0, data.unread_count - 1), results: data.results.map((/** @type {Message} */ one) => (one.id === message.id ? message : one)),
+    ...data, unread_count: Math.max(0, data.unread_count - 1), results: data.results.map((/** @type {Message} */ one) =>
+      (one.id === message.id ? message : one)),
   }));
-  const allRead = () => list.change((data) => ({ ...data, unread_count: 0, results: data.results.map((/** @type {Message} */ one) => ({ ...one, read: true })) }));
+  const allRead = () =>
+    list.change((data) =>
+    ({ ...data, unread_count: 0, results: data.results.map((/** @type {Message} */ one) => ({ ...one, read: true })) }));
   return html`<div class="filters" role="search" aria-label="Filter the messages">
-      <${Field} label="Channel" name="channel" kind="select" value=${filters.channel} options=${channels} onChange=${(event) => narrow({ channel: event.target.value })} />
-      <${Field} label="Show" name="unread" kind="select" value=${filters.unread} options=${[["", "Read and unread"], ["true", "Unread"]]} onChange=${(event) => narrow({ unread: event.target.value })} />
-      ${list.data?.unread_count > 0 && html`<${ActionButton} act=${() => post("notifications/read-all/")} said="All read." done=${allRead}>Mark all ${list.data.unread_count} as read</${ActionButton}>`}
+      <${Field} label="Channel" name="channel" kind="select" value=${filters.channel} options=${channels} onChange=${(event) =>
+        narrow({ channel: event.target.value })} />
+      <${Field} label="Show" name="unread" kind="select" value=${filters.unread} options=${[["", "Read and unread"], ["true", "Unread"]]}
+        onChange=${(event) => narrow({ unread: event.target.value })} />
+      ${list.data?.unread_count > 0 && html`<${ActionButton} act=${() => post("notifications/read-all/")} said="All read." done=${allRead}>
+        Mark all ${list.data.unread_count} as read</${ActionButton}>`}
     </div>
-    <${Loaded} from=${list} empty=${(data) => data.results.length === 0} nothing=${html`<${Nothing} title="Nothing here">Messages about alerts, escalations and your tasks appear here.</${Nothing}>`}>
-      ${(data) => html`<ul class="inbox" aria-label="Messages, newest first">${data.results.map((/** @type {Message} */ message) => html`<${Line} key=${message.id} message=${message} put=${put} />`)}</ul>
+    <${Loaded} from=${list} empty=${(data) => data.results.length === 0} nothing=${html`<${Nothing} title="Nothing here">
+      Messages about alerts, escalations and your tasks appear here.</${Nothing}>`}>
+      ${(data) => html`<ul class="inbox" aria-label="Messages, newest first">${data.results.map((/** @type {Message} */ message) =>
+        html`<${Line} key=${message.id} message=${message} put=${put} />`)}</ul>
         <${Pages} page=${page} count=${data.count} size=${pageSize} turn=${turn} />`}
     </${Loaded}>`;
 }
@@ -63,6 +73,7 @@ function Line({ message, put }) {
       <p>${message.body}</p></div>
     <div class="when"><small class="soft" title=${fullTime(message.created_at)}>${ago(message.created_at)}</small>
       <${Badge} of=${message.severity} text=${`${words(message.severity)}, ${words(message.channel).toLowerCase()}`} />
-      ${!message.read && target && html`<${ActionButton} kind="quiet" act=${read} aria-label=${`Mark as read: ${message.title}`}>Mark as read</${ActionButton}>`}</div>
+      ${!message.read && target && html`<${ActionButton} kind="quiet" act=${read} aria-label=${`Mark as read: ${message.title}`}>
+        Mark as read</${ActionButton}>`}</div>
   </li>`;
 }

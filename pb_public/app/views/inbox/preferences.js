@@ -15,7 +15,8 @@ const channels = /** @type {[keyof Choices["channels"], string, string][]} */ ([
   ["reminders", "Reminders", ""],
   ["daily_digest", "Daily digest", ""],
 ]);
-const subtypes = { threshold_warning: "Readings in the warning range", missed_reading: "Missed readings", device: "Devices", system_health: "Health of the service" };
+const subtypes = { threshold_warning: "Readings in the warning range", missed_reading: "Missed readings", device: "Devices",
+  system_health: "Health of the service" };
 
 /** "channels.alerts.push": true and the like as nested objects. @param {Record<string, any>} flat */
 function nested(flat) {
@@ -40,15 +41,19 @@ function nested(flat) {
 export function Preferences() {
   const choices = useLoad((signal) => get(path, {}, signal), []);
   return html`<${Loaded} from=${choices}>${(/** @type {Choices} */ data) => html`
-    <${Form} submit="Save" send=${(values) => patch(path, nested(values))} done=${(answer) => { choices.change(() => answer); toast("Saved."); }}>${(errors) => html`
+    <${Form} submit="Save" send=${(values) => patch(path, nested(values))}
+      done=${(answer) => { choices.change(() => answer); toast("Saved."); }}>${(errors) => html`
       <div class="grid">
-        <section class="card"><h2>Channels</h2>${channels.map(([channel, name, hint]) => html`<${Channel} key=${channel} channel=${channel} name=${name} hint=${hint} data=${data} errors=${errors} />`)}</section>
+        <section class="card"><h2>Channels</h2>${channels.map(([channel, name, hint]) =>
+          html`<${Channel} key=${channel} channel=${channel} name=${name} hint=${hint} data=${data} errors=${errors} />`)}</section>
         <section class="card"><h2>Which alerts</h2>
           ${Object.entries(data.channels.alerts.subtypes).map(([type, on]) => html`
-            <${Field} key=${type} label=${subtypes[type] ?? words(type)} name=${`channels.alerts.subtypes.${type}`} kind="checkbox" value=${on} errors=${errors} />`)}
+            <${Field} key=${type} label=${subtypes[type] ?? words(type)} name=${`channels.alerts.subtypes.${type}`} kind="checkbox"
+              value=${on} errors=${errors} />`)}
           <p class="soft">Critical readings always come through.</p>
           <h2>Daily digest</h2>
-          <${Field} label="Time of day" name="channels.daily_digest.time" kind="time" value=${data.channels.daily_digest.time} errors=${errors} />
+          <${Field} label="Time of day" name="channels.daily_digest.time" kind="time" value=${data.channels.daily_digest.time}
+            errors=${errors} />
         </section>
         <${Quiet} data=${data} errors=${errors} />
       </div>`}
@@ -61,8 +66,10 @@ function Channel({ channel, name, hint, data, errors }) {
   const fixed = channel === "escalations";
   const on = data.channels[channel];
   return html`<fieldset class="bounds"><legend>${name}</legend>
-    <${Field} label="Push" name=${`channels.${channel}.push`} kind="checkbox" value=${on.push} disabled=${fixed} errors=${errors} aria-label=${`${name}: push`} />
-    <${Field} label="Inbox" name=${`channels.${channel}.in_app`} kind="checkbox" value=${on.in_app} disabled=${fixed} errors=${errors} aria-label=${`${name}: inbox`} />
+    <${Field} label="Push" name=${`channels.${channel}.push`} kind="checkbox" value=${on.push} disabled=${fixed} errors=${errors}
+      aria-label=${`${name}: push`} />
+    <${Field} label="Inbox" name=${`channels.${channel}.in_app`} kind="checkbox" value=${on.in_app} disabled=${fixed} errors=${errors}
+      aria-label=${`${name}: inbox`} />
     ${hint && html`<small class="soft">${hint}</small>`}
     ${errors[`channels.${channel}`] && html`<small class="wrong" role="alert">${errors[`channels.${channel}`].join(" ")}</small>`}
   </fieldset>`;
@@ -79,7 +86,8 @@ function Quiet({ data, errors }) {
       <${Field} label="Until" name="quiet_hours.end" kind="time" value=${quiet.end} errors=${errors} />
     </div>
     <fieldset class="bounds"><legend>Push nevertheless</legend>${channels.map(([channel, name]) => html`
-      <${Field} key=${channel} label=${name} name=${`exceptions.${channel}`} kind="checkbox" value=${quiet.exceptions.includes(channel)} disabled=${channel === "escalations"} errors=${{}} aria-label=${`Push during quiet hours: ${name}`} />`)}
+      <${Field} key=${channel} label=${name} name=${`exceptions.${channel}`} kind="checkbox" value=${quiet.exceptions.includes(channel)}
+        disabled=${channel === "escalations"} errors=${{}} aria-label=${`Push during quiet hours: ${name}`} />`)}
       ${errors["quiet_hours.exceptions"] && html`<small class="wrong" role="alert">${errors["quiet_hours.exceptions"].join(" ")}</small>`}
     </fieldset>
     <${Field} label="Time zone" name="time_zone" value=${data.time_zone} hint="For example America/Chicago" errors=${errors} />

@@ -11,13 +11,16 @@ import { html, useState } from "../../view.js";
 
 /** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["AuditEntry"]} Entry */
 
-const outcomes = /** @type {[string, string][]} */ ([["", "Any outcome"], ["0", "Success"], ["4", "Minor failure"], ["8", "Serious failure"], ["12", "Major failure"]]);
+const outcomes = /** @type {[string, string][]} */ ([["", "Any outcome"], ["0", "Success"], ["4", "Minor failure"],
+  ["8", "Serious failure"], ["12", "Major failure"]]);
 /** @param {string} code */
-const outcome = (code) => html`<${Badge} of=${code === "0" ? "succeeded" : code === "4" ? "warning" : "failed"} text=${outcomes.find(([one]) => one === code)?.[1]} />`;
+const outcome = (code) => html`<${Badge} of=${code === "0" ? "succeeded" : code === "4" ? "warning" : "failed"}
+  text=${outcomes.find(([one]) => one === code)?.[1]} />`;
 const actions = { C: "Created", R: "Read", U: "Changed", D: "Deleted", E: "Done" };
 
 export function Audit() {
-  const [filters, change] = useQuery({ event: "", actor: "", resource_type: "", resource_id: "", outcome: "", patient_id: "", date_from: "", date_to: "" },
+  const [filters, change] = useQuery({ event: "", actor: "", resource_type: "", resource_id: "", outcome: "", patient_id: "", date_from: "",
+    date_to: "" },
     ["actor", "resource_id", "patient_id"]);
   const [open, show] = useState(/** @type {number | null} */ (null));
   const narrow = (/** @type {string} */ name) => (/** @type {any} */ event) => change({ [name]: event.target.value.trim() });
@@ -25,15 +28,18 @@ export function Audit() {
     <div class="filters" role="search" aria-label="Filter the audit trail">
       <${Field} label="Event" name="event" kind="search" value=${filters.event} placeholder="patient.read" onChange=${narrow("event")} />
       <${Field} label="Who" name="actor" kind="search" value=${filters.actor} placeholder="Id or email" onChange=${narrow("actor")} />
-      <${Field} label="Kind of thing" name="resource_type" kind="search" value=${filters.resource_type} placeholder="Patient" onChange=${narrow("resource_type")} />
+      <${Field} label="Kind of thing" name="resource_type" kind="search" value=${filters.resource_type} placeholder="Patient"
+        onChange=${narrow("resource_type")} />
       <${Field} label="Its id" name="resource_id" kind="search" value=${filters.resource_id} onChange=${narrow("resource_id")} />
       <${Field} label="Outcome" name="outcome" kind="select" value=${filters.outcome} options=${outcomes} onChange=${narrow("outcome")} />
       <${Field} label="From" name="date_from" kind="date" value=${filters.date_from} onChange=${narrow("date_from")} />
       <${Field} label="To" name="date_to" kind="date" value=${filters.date_to} onChange=${narrow("date_to")} />
       <${PickPatient} label="Patient" first=${filters.patient_id} chosen=${(patient) => change({ patient_id: patient?.id ?? "" })} />
-      <${ActionButton} act=${() => download("audit/events/", { ...filters, format: "csv" }, "audit.csv")}>All that matches as CSV</${ActionButton}>
+      <${ActionButton} act=${() => download("audit/events/", { ...filters, format: "csv" }, "audit.csv")}>All that matches as CSV
+        </${ActionButton}>
     </div>
-    <${List} name="" path="audit/events/" query=${filters} size=${50} caption="Audit trail, newest first" nothing="No entry matches" open=${(/** @type {Entry} */ entry) => show(entry.id)} columns=${columns} />
+    <${List} name="" path="audit/events/" query=${filters} size=${50} caption="Audit trail, newest first" nothing="No entry matches"
+      open=${(/** @type {Entry} */ entry) => show(entry.id)} columns=${columns} />
     ${open !== null && html`<${Detail} id=${open} close=${() => show(null)} />`}`;
 }
 
@@ -42,10 +48,13 @@ const whoOf = (entry) => entry.actor_email ?? entry.actor_name ?? words(entry.ac
 
 /** @type {import("../../ui/table.js").Column[]} */
 const columns = [
-  { name: "id", head: "No.", number: true }, { name: "recorded_at", head: "When", cell: (entry) => html`<span class="nowrap">${fullTime(entry.recorded_at)}</span>` },
+  { name: "id", head: "No.", number: true }, { name: "recorded_at", head: "When", cell: (entry) =>
+    html`<span class="nowrap">${fullTime(entry.recorded_at)}</span>` },
   { name: "event", head: "Event" },
-  { name: "actor", head: "Who", cell: (entry) => html`${whoOf(entry)}${entry.actor_role && html`<span class="two">${words(entry.actor_role)}</span>`}` },
-  { name: "resource", head: "What", cell: (entry) => html`${entry.resource_type ?? "–"}${entry.resource_id && html`<span class="two hash">${entry.resource_id}</span>`}` },
+  { name: "actor", head: "Who", cell: (entry) =>
+    html`${whoOf(entry)}${entry.actor_role && html`<span class="two">${words(entry.actor_role)}</span>`}` },
+  { name: "resource", head: "What", cell: (entry) => html`${entry.resource_type ?? "–"}${entry.resource_id
+    && html`<span class="two hash">${entry.resource_id}</span>`}` },
   { name: "changed_fields", head: "Fields", cell: (entry) => entry.changed_fields.join(", ") },
   { name: "outcome", head: "Outcome", cell: (entry) => outcome(entry.outcome) },
   { name: "source_ip", head: "From" },
@@ -54,7 +63,8 @@ const columns = [
 function Verify() {
   const [found, keep] = useState(/** @type {any} */ (null));
   return html`<div class="bar-of-acts"><div role="status">${found && (found.valid
-      ? html`<${Badge} of="healthy" text="Unbroken" /> ${number(found.checked)} entries checked. <span class="hash">${found.head_hash}</span>`
+      ? html`<${Badge} of="healthy" text="Unbroken" /> ${number(found.checked)} entries checked. <span class="hash">${found.head_hash}
+        </span>`
       : html`<${Badge} of="failed" text="Broken" /> The chain does not hold from entry ${found.first_invalid_id} on.`)}</div>
     <${ActionButton} act=${() => get("audit/verify/").then(keep)}>Verify the chain</${ActionButton}></div>`;
 }
@@ -63,14 +73,20 @@ function Verify() {
 function Detail({ id, close }) {
   const entry = useLoad((signal) => get(`audit/events/${id}/`, {}, signal), [id]);
   return html`<${Dialog} wide title=${`Entry ${id}`} close=${close}><${Loaded} from=${entry}>${(/** @type {Entry} */ e) => html`
-    <${Facts} of=${[["When", fullTime(e.recorded_at)], ["Event", e.event], ["Action", actions[e.action] ?? e.action], ["Outcome", outcome(e.outcome)], ["Who", whoOf(e)], ["Role", words(e.actor_role)],
-      ["What", [e.resource_type, e.resource_id].filter(Boolean).join(" ") || "–"], ["Patient", e.patient_id], ["From", e.source_ip], ["With", e.client], ["Request", e.request_id], ["Reason", e.reason]]} />
-    ${e.changes && Object.keys(e.changes).length > 0 && html`<h3>Changes</h3><div class="changes"><${Table} caption="Changes" rows=${Object.entries(e.changes).map(([field, change]) => ({ field, ...change }))} keyOf=${(row) => row.field} columns=${changeColumns} /></div>`}
+    <${Facts} of=${[["When", fullTime(e.recorded_at)], ["Event", e.event], ["Action", actions[e.action] ?? e.action],
+      ["Outcome", outcome(e.outcome)], ["Who", whoOf(e)], ["Role", words(e.actor_role)],
+      ["What", [e.resource_type, e.resource_id].filter(Boolean).join(" ") || "–"], ["Patient", e.patient_id], ["From", e.source_ip],
+      ["With", e.client], ["Request", e.request_id], ["Reason", e.reason]]} />
+    ${e.changes && Object.keys(e.changes).length > 0
+      && html`<h3>Changes</h3><div class="changes"><${Table} caption="Changes" rows=${Object.entries(e.changes).map(([field, change]) =>
+      ({ field, ...change }))} keyOf=${(row) => row.field} columns=${changeColumns} /></div>`}
     <h3>Seal</h3><p class="hash">${e.hash}<span class="two">after ${e.prev_hash}</span></p>`}
   </${Loaded}></${Dialog}>`;
 }
 
 /** @param {any} value */
-const written = (value) => (value === null || value === undefined || value === "" ? "–" : typeof value === "object" ? JSON.stringify(value) : String(value));
+const written = (value) => (value === null || value === undefined || value === "" ? "–" : typeof value === "object" ? JSON.stringify(value)
+  : String(value));
 /** @type {import("../../ui/table.js").Column[]} */
-const changeColumns = [{ name: "field", head: "Field", cell: (row) => words(row.field) }, { name: "old", head: "Before", cell: (row) => written(row.old) }, { name: "new", head: "After", cell: (row) => written(row.new) }];
+const changeColumns = [{ name: "field", head: "Field", cell: (row) => words(row.field) }, { name: "old", head: "Before", cell: (row) =>
+  written(row.old) }, { name: "new", head: "After", cell: (row) => written(row.new) }];

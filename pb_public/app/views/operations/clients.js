@@ -13,7 +13,8 @@ import { html, useState } from "../../view.js";
 
 /** What the scopes of the API open, in the words of people. @type {[string, string][]} */
 const scopes = [
-  ["ingest", "Send readings"], ["patients.read", "Read patients"], ["patients.write", "Create and replace patients"], ["observations.read", "Read readings"],
+  ["ingest", "Send readings"], ["patients.read", "Read patients"], ["patients.write", "Create and replace patients"],
+  ["observations.read", "Read readings"],
   ["alerts.read", "Read alerts and escalations"], ["billing.read", "Read billing"], ["changes.read", "Follow what changes"],
 ];
 const resource = /^system\/(.+)\.rs$/;
@@ -25,11 +26,14 @@ export function Clients() {
   const changed = () => again((n) => n + 1);
   const close = () => show(null);
   const rotated = (/** @type {Credentials} */ made) => { close(); reveal(made); changed(); };
-  return html`<div class="bar-of-acts"><p>Programs that send readings or read records. Each has its own credentials, and everything it does stands in the audit trail under its name.</p>
+  return html`<div class="bar-of-acts"><p>Programs that send readings or read records. Each has its own credentials, and everything it does
+    stands in the audit trail under its name.</p>
       <button class="main" onClick=${() => show("new")}>Add a client</button></div>
-    <${List} path="clients/" turn=${turn} caption="Clients" nothing="No machine has credentials of its own" open=${show} columns=${columns} />
+    <${List} path="clients/" turn=${turn} caption="Clients" nothing="No machine has credentials of its own" open=${show}
+      columns=${columns} />
     ${open === "new" && html`<${NewClient} close=${close} made=${rotated} />`}
-    ${open !== null && open !== "new" && html`<${OneClient} client=${open} close=${close} rotated=${rotated} removed=${() => { close(); changed(); }} changed=${(next) => { show(next); changed(); }} />`}
+    ${open !== null && open !== "new" && html`<${OneClient} client=${open} close=${close} rotated=${rotated}
+      removed=${() => { close(); changed(); }} changed=${(next) => { show(next); changed(); }} />`}
     ${secret && html`<${Secret} of=${secret} close=${() => reveal(null)} />`}`;
 }
 
@@ -79,16 +83,23 @@ const sending = (act) => async (/** @type {Record<string, any>} */ values) => {
 
 /** @param {{client?: Client, errors: Record<string, string[]>}} props */
 const Fields = ({ client, errors }) => html`
-  <${Field} label="Name" name="name" maxlength="100" value=${client?.name} hint="Whose it is and what for, such as “Device cloud, readings”." errors=${errors} />
-  <fieldset><legend>It may</legend>${scopes.map(([scope, text]) => html`<${Field} key=${scope} label=${text} name=${scope} kind="checkbox" value=${client?.scopes.includes(/** @type {any} */ (scope))} />`)}</fieldset>
-  <${Field} label="Read in FHIR" name="resources" value=${client?.scopes.flatMap((scope) => resource.exec(scope)?.[1] ?? []).join(" ")} hint="Resources, such as Patient Observation, or * for all." errors=${errors} />
-  <${Field} label="From these addresses only" name="allowed_cidrs" value=${client?.allowed_cidrs.join(" ")} hint="Addresses or ranges, such as 192.0.2.0/24. Empty: from anywhere." errors=${errors} />
-  <${Field} label="Address of its public keys" name="jwks_url" kind="url" value=${client?.jwks_url} hint="If it signs: https, a JSON Web Key Set." errors=${errors} />
-  <${Field} label="Or the keys themselves" name="jwks" kind="textarea" value=${client?.jwks ? JSON.stringify(client.jwks) : ""} hint="Public keys only." errors=${errors} />`;
+  <${Field} label="Name" name="name" maxlength="100" value=${client?.name}
+    hint="Whose it is and what for, such as “Device cloud, readings”." errors=${errors} />
+  <fieldset><legend>It may</legend>${scopes.map(([scope, text]) => html`<${Field} key=${scope} label=${text} name=${scope} kind="checkbox"
+    value=${client?.scopes.includes(/** @type {any} */ (scope))} />`)}</fieldset>
+  <${Field} label="Read in FHIR" name="resources" value=${client?.scopes.flatMap((scope) => resource.exec(scope)?.[1] ?? []).join(" ")}
+    hint="Resources, such as Patient Observation, or * for all." errors=${errors} />
+  <${Field} label="From these addresses only" name="allowed_cidrs" value=${client?.allowed_cidrs.join(" ")}
+    hint="Addresses or ranges, such as 192.0.2.0/24. Empty: from anywhere." errors=${errors} />
+  <${Field} label="Address of its public keys" name="jwks_url" kind="url" value=${client?.jwks_url}
+    hint="If it signs: https, a JSON Web Key Set." errors=${errors} />
+  <${Field} label="Or the keys themselves" name="jwks" kind="textarea" value=${client?.jwks ? JSON.stringify(client.jwks)
+    : ""} hint="Public keys only." errors=${errors} />`;
 
 /** @param {{close: () => void, made: (made: Credentials) => void}} props */
 const NewClient = ({ close, made }) => html`<${Dialog} wide title="Add a client" close=${close}>
-  <${Form} submit="Add" cancel=${close} send=${sending((body) => post("clients/", body))} done=${made}>${(errors) => html`<${Fields} errors=${errors} />`}</${Form}>
+  <${Form} submit="Add" cancel=${close} send=${sending((body) => post("clients/", body))} done=${made}>${(errors) =>
+    html`<${Fields} errors=${errors} />`}</${Form}>
 </${Dialog}>`;
 
 /** @param {{of: Credentials, close: () => void}} props */
@@ -98,12 +109,15 @@ const Secret = ({ of, close }) => html`<${Dialog} title=${`The secret of ${of.na
   <div class="actions"><button class="main" onClick=${close}>I have kept it</button></div>
 </${Dialog}>`;
 
-/** @param {{client: Client, close: () => void, changed: (client: Client) => void, rotated: (made: Credentials) => void, removed: () => void}} props */
+/** @param {{client: Client, close: () => void, changed: (client: Client) => void, rotated: (made: Credentials) => void,
+ * removed: () => void}} props */
 const OneClient = ({ client, close, changed, rotated, removed }) => html`<${Dialog} wide title=${client.name} close=${close}>
-  <${Facts} of=${[["Id", html`<code>${client.id}</code>`], ["State", stateOf(client)], ["Made", dateTime(client.created_at)], ["Last heard of", client.last_used_at ? dateTime(client.last_used_at) : "Never"]]} />
+  <${Facts} of=${[["Id", html`<code>${client.id}</code>`], ["State", stateOf(client)], ["Made", dateTime(client.created_at)],
+    ["Last heard of", client.last_used_at ? dateTime(client.last_used_at) : "Never"]]} />
   <${Acts} client=${client} changed=${changed} rotated=${rotated} removed=${removed} />
   <h3>Change</h3>
-  <${Form} submit="Save" send=${sending((body) => patch(`clients/${client.id}/`, body))} done=${(answer) => { toast("Saved. It holds from the next request on."); changed(answer); }}>${(errors) => html`
+  <${Form} submit="Save" send=${sending((body) => patch(`clients/${client.id}/`, body))}
+    done=${(answer) => { toast("Saved. It holds from the next request on."); changed(answer); }}>${(errors) => html`
     <${Fields} client=${client} errors=${errors} />`}</${Form}>
 </${Dialog}>`;
 
@@ -124,9 +138,11 @@ function Acts({ client, changed, rotated, removed }) {
   };
   return html`<div class="actions">
       ${client.active ? html`<button onClick=${() => ask("revoke")}>Put out of use</button>`
-        : html`<${ActionButton} kind="main" act=${() => patch(path, { active: true }).then(changed)} said="It is in use again.">Put to use again</${ActionButton}>`}
+        : html`<${ActionButton} kind="main" act=${() => patch(path, { active: true }).then(changed)} said="It is in use again.">
+          Put to use again</${ActionButton}>`}
       <button onClick=${() => ask("rotate")}>Rotate the secret</button><button onClick=${() => ask("remove")}>Remove</button>
     </div>
     ${sure && html`<div class="notice warning" role="alert"><p>${dangers[sure][1]}</p>
-      <div class="actions"><button onClick=${() => ask("")}>Leave it</button><${ActionButton} kind="danger" act=${acts[sure]} said="Done." done=${() => ask("")}>${dangers[sure][0]}</${ActionButton}></div></div>`}`;
+      <div class="actions"><button onClick=${() => ask("")}>Leave it</button><${ActionButton} kind="danger" act=${acts[sure]} said="Done."
+        done=${() => ask("")}>${dangers[sure][0]}</${ActionButton}></div></div>`}`;
 }

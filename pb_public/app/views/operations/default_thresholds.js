@@ -14,7 +14,8 @@ const path = "settings/default-thresholds/";
 export function DefaultThresholds() {
   const bounds = useLoad((signal) => get(path, {}, signal), []);
   return html`<${Loaded} from=${bounds}>${(data) => html`<section class="card"><h2>Bounds of the practice</h2>
-    <p class="soft">${data.updated_at ? `Set on ${dateTime(data.updated_at)} by ${data.updated_by}.` : "As the service came."} They hold for patients without bounds of their own. An empty bound raises nothing.</p>
+    <p class="soft">${data.updated_at ? `Set on ${dateTime(data.updated_at)} by ${data.updated_by}.`
+      : "As the service came."} They hold for patients without bounds of their own. An empty bound raises nothing.</p>
     <${Bounds} key=${data.updated_at} bounds=${data} saved=${(next) => bounds.change(() => next)} /></section>`}
   </${Loaded}>`;
 }
@@ -23,11 +24,16 @@ export function DefaultThresholds() {
 function Bounds({ bounds, saved }) {
   const [on, turn] = useState(Object.fromEntries(groups.map(({ group }) => [group, bounds[group] !== null])));
   const may = can("changeDefaults");
-  const fields = (/** @type {Record<string, string[]>} */ errors) => groups.map(({ group, name, fields: inputs }) => html`<fieldset key=${group} class="bounds" disabled=${!may}><legend>${name}</legend>
-    <${Field} label="Raises alerts" name=${`${group}.on`} kind="checkbox" value=${on[group]} onChange=${(event) => turn({ ...on, [group]: event.target.checked })} errors=${errors} />
+  const fields = (/** @type {Record<string, string[]>} */ errors) => groups.map(({ group, name, fields: inputs }) =>
+    html`<fieldset key=${group} class="bounds" disabled=${!may}><legend>${name}</legend>
+    <${Field} label="Raises alerts" name=${`${group}.on`} kind="checkbox" value=${on[group]} onChange=${(event) =>
+      turn({ ...on, [group]: event.target.checked })} errors=${errors} />
     <div class="fields" hidden=${!on[group]}>${inputs.filter(([field]) => !ofPatients.includes(field)).map(([field, label]) => html`
-      <${Field} key=${field} label=${label} name=${`${group}.${field}`} kind="number" step="any" value=${bounds[group]?.[field]} errors=${errors} />`)}</div>
+      <${Field} key=${field} label=${label} name=${`${group}.${field}`} kind="number" step="any" value=${bounds[group]?.[field]}
+        errors=${errors} />`)}</div>
   </fieldset>`);
-  return may ? html`<${Form} submit="Save" send=${(values) => put(path, { ...changesOf(bounds, values), reason: values.reason ?? "" })} done=${(answer) => { toast("Saved."); saved(answer); }}>${(errors) => html`
-    ${fields(errors)}<${Field} label="Reason for the change" name="reason" kind="textarea" maxlength="500" errors=${errors} />`}</${Form}>` : fields({});
+  return may ? html`<${Form} submit="Save" send=${(values) => put(path, { ...changesOf(bounds, values), reason: values.reason ?? "" })}
+    done=${(answer) => { toast("Saved."); saved(answer); }}>${(errors) => html`
+    ${fields(errors)}<${Field} label="Reason for the change" name="reason" kind="textarea" maxlength="500" errors=${errors} />`}</${Form}>`
+      : fields({});
 }

@@ -9,16 +9,21 @@ import { kinds } from "../../ui/vitals.js";
 import { useQuery } from "../../query.js";
 import { html } from "../../view.js";
 
-const types = /** @type {[string, string][]} */ ([["", "All kinds"], ...["missed_reading", "no_reading_24h", "device_battery", "hub_offline", "stale_reading", "device_info"].map((type) => [type, words(type)])]);
+const types = /** @type {[string, string][]} */ ([["", "All kinds"], ...["missed_reading", "no_reading_24h", "device_battery",
+  "hub_offline", "stale_reading", "device_info"].map((type) => [type, words(type)])]);
 
 export function Equipment() {
   const [filters, filter] = useQuery({ type: "", acknowledged: "false" });
   return html`<section class="card"><h2>Device alerts</h2>
       <div class="filters" role="search" aria-label="Filter the device alerts">
-        <${Field} label="Kind" name="type" kind="select" value=${filters.type} options=${types} onChange=${(event) => filter({ type: event.target.value })} />
-        <${Field} label="Show" name="acknowledged" kind="select" value=${filters.acknowledged} options=${[["false", "Open"], ["true", "Acknowledged"], ["", "All"]]} onChange=${(event) => filter({ acknowledged: event.target.value })} />
+        <${Field} label="Kind" name="type" kind="select" value=${filters.type} options=${types} onChange=${(event) =>
+          filter({ type: event.target.value })} />
+        <${Field} label="Show" name="acknowledged" kind="select" value=${filters.acknowledged} options=${[["false", "Open"],
+          ["true", "Acknowledged"], ["", "All"]]} onChange=${(event) => filter({ acknowledged: event.target.value })} />
       </div>
-      <${List} path="devices/alerts/" query=${filters} size=${10} caption="Device alerts, newest first" nothing="No such alert" columns=${alertColumns} open=${can("readClinical") ? (alert) => go("patient", { id: alert.patient_id, tab: "devices" }) : undefined} />
+      <${List} path="devices/alerts/" query=${filters} size=${10} caption="Device alerts, newest first" nothing="No such alert"
+        columns=${alertColumns} open=${can("readClinical") ? (alert) => go("patient", { id: alert.patient_id, tab: "devices" })
+        : undefined} />
     </section>
     <section class="card"><h2>Hubs</h2>
       <${List} path="hubs/" caption="Hubs" nothing="No hub has been heard of" keyOf=${(hub) => hub.hub_id} columns=${hubColumns} />
@@ -39,5 +44,8 @@ const hubColumns = [
   { name: "hub_id", head: "Hub" },
   { name: "status", head: "State", cell: (hub) => html`<${Badge} of=${hub.status} />` },
   { name: "last_heartbeat_at", head: "Heard of", cell: (hub) => ago(hub.last_heartbeat_at) },
-  { name: "devices", head: "Devices", cell: (hub) => hub.devices.map((device) => `${device.device_id}${device.patient_name ? ` of ${device.patient_name}` : ""} (${(kinds[device.device_type ?? ""] ?? words(device.device_type)).toLowerCase()}, ${words(device.status).toLowerCase()})`).join(", ") || "None" },
+  { name: "devices", head: "Devices", cell: (hub) =>
+    hub.devices.map((device) => `${device.device_id}${device.patient_name ? ` of ${device.patient_name}`
+    : ""} (${(kinds[device.device_type ?? ""] ?? words(device.device_type)).toLowerCase()}, ${words(device.status).toLowerCase()})`)
+    .join(", ") || "None" },
 ];

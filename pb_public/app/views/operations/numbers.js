@@ -16,7 +16,8 @@ export function Numbers() {
   const volume = useLoad((signal) => get("dashboard/stats/volume/", {}, signal), []);
   const processing = useLoad((signal) => get("dashboard/stats/processing/", {}, signal), []);
   return html`<${Loaded} from=${figures}>${(d) => html`<${Figures} of=${shown(d)} />
-      <p class="soft">${d.scope === "mine" ? "Your care teams’ patients." : "The whole practice."} Counted ${dateTime(d.last_updated)}.</p>`}</${Loaded}>
+      <p class="soft">${d.scope === "mine" ? "Your care teams’ patients." : "The whole practice."} Counted ${dateTime(d.last_updated)}.
+        </p>`}</${Loaded}>
     <div class="split"><div>
       <div class="card"><${Loaded} from=${received}>${(d) => html`<${Received} rows=${d.results} />`}</${Loaded}></div>
       <div class="card"><${Loaded} from=${volume}>${(d) => html`<${Volume} rows=${d.results} />`}</${Loaded}></div>
@@ -31,7 +32,8 @@ function shown(d) {
     ["Patients monitored", number(d.patients_monitored)],
     ["Open alerts", d.vital_alerts === null ? null : number(d.vital_alerts)],
     ["Transmission rate today", html`${number(d.transmission_rate)} %<small>${d.received_today} of ${d.expected_today} readings</small>`],
-    ["Compliance", html`${number(d.compliance_rate)} %<small>16 or more days of 30${d.patients_needing_thresholds > 0 ? `; ${d.patients_needing_thresholds} need thresholds` : ""}</small>`],
+    ["Compliance", html`${number(d.compliance_rate)} %<small>16 or more days of 30${d.patients_needing_thresholds > 0
+      ? `; ${d.patients_needing_thresholds} need thresholds` : ""}</small>`],
     ["Processing time", `${number(d.avg_processing_time_ms)} ms`],
     ["Revenue of the month", d.monthly_revenue === null ? null : money(d.monthly_revenue)],
   ]);
@@ -45,7 +47,8 @@ const seconds = (date) => Date.parse(date.length === 10 ? `${date}T00:00:00Z` : 
 function Received({ rows }) {
   const { times, lines } = useMemo(() => ({
     times: rows.map((row) => seconds(row.date)),
-    lines: [{ label: "Received", values: rows.map((row) => row.received), bars: true }, { label: "Expected", values: rows.map((row) => row.expected), tone: "--series-2", points: false }],
+    lines: [{ label: "Received", values: rows.map((row) => row.received), bars: true },
+      { label: "Expected", values: rows.map((row) => row.expected), tone: "--series-2", points: false }],
   }), [rows]);
   return html`<${TimeChart} title="Readings received and expected, 30 days" times=${times} lines=${lines} least=${0} dates />`;
 }
@@ -65,7 +68,8 @@ function Volume({ rows }) {
 function Processing({ rows }) {
   const { times, lines } = useMemo(() => ({
     times: rows.map((row) => seconds(row.timestamp)),
-    lines: [{ label: "Mean", values: rows.map((row) => row.avg_ms), points: false }, { label: "95th percentile", tone: "--series-2", values: rows.map((row) => row.p95_ms), points: false }],
+    lines: [{ label: "Mean", values: rows.map((row) => row.avg_ms), points: false }, { label: "95th percentile", tone: "--series-2",
+      values: rows.map((row) => row.p95_ms), points: false }],
   }), [rows]);
   return html`<${TimeChart} title="Processing time, 24 hours" times=${times} lines=${lines} unit="ms" least=${0} /><${ZoneNote} />`;
 }
@@ -84,8 +88,10 @@ function Feed() {
       work(false);
     }
   };
-  return html`<${Loaded} from=${feed} empty=${(d) => d.results.length === 0} nothing=${html`<${Nothing} title="Nothing yet" />`}>${(d) => html`
-    <ul class="feed">${d.results.map((one) => html`<li key=${one.id}><${Badge} of=${one.severity === "success" ? "succeeded" : one.severity} text=${words(one.severity)} />
+  return html`<${Loaded} from=${feed} empty=${(d) => d.results.length === 0} nothing=${html`<${Nothing} title="Nothing yet" />`}>${(d) =>
+    html`
+    <ul class="feed">${d.results.map((one) => html`<li key=${one.id}><${Badge} of=${one.severity === "success" ? "succeeded"
+      : one.severity} text=${words(one.severity)} />
       <div>${one.message}<small>${ago(one.timestamp)}${one.user ? `, ${one.user}` : ""}</small></div></li>`)}</ul>
     ${d.next_cursor && html`<div class="actions"><button disabled=${busy} onClick=${more}>Earlier</button></div>`}`}
   </${Loaded}>`;

@@ -14,8 +14,10 @@ import { html, useState } from "../../view.js";
 
 /** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["KeptEvent"]} Kept */
 
-const states = /** @type {[string, string][]} */ ([["open", "Waiting"], ["released", "Released"], ["discarded", "Discarded"], ["rejected", "Rejected"], ["", "All"]]);
-const reasons = ["unknown_patient", "patient_mismatch", "patient_inactive", "device_patient_mismatch", "before_birth", "unsupported_type", "conflicting_duplicate"];
+const states = /** @type {[string, string][]} */ ([["open", "Waiting"], ["released", "Released"], ["discarded", "Discarded"],
+  ["rejected", "Rejected"], ["", "All"]]);
+const reasons = ["unknown_patient", "patient_mismatch", "patient_inactive", "device_patient_mismatch", "before_birth", "unsupported_type",
+  "conflicting_duplicate"];
 
 export function Quarantine() {
   const [filters, narrow] = useQuery({ status: "open", reason: "", device_id: "" });
@@ -24,34 +26,46 @@ export function Quarantine() {
   const close = () => start(null);
   const done = () => { close(); again(turn + 1); };
   return html`<div class="filters" role="search" aria-label="Filter the kept events">
-      <${Field} label="State" name="status" kind="select" value=${filters.status} options=${states} onChange=${(event) => narrow({ status: event.target.value })} />
-      <${Field} label="Reason" name="reason" kind="select" value=${filters.reason} options=${[["", "Any reason"], ...reasons.map((reason) => [reason, words(reason)])]} onChange=${(event) => narrow({ reason: event.target.value })} />
-      <${Field} label="Device" name="device_id" kind="search" value=${filters.device_id} onChange=${(event) => narrow({ device_id: event.target.value.trim() })} />
+      <${Field} label="State" name="status" kind="select" value=${filters.status} options=${states} onChange=${(event) =>
+        narrow({ status: event.target.value })} />
+      <${Field} label="Reason" name="reason" kind="select" value=${filters.reason} options=${[["", "Any reason"],
+        ...reasons.map((reason) => [reason, words(reason)])]} onChange=${(event) => narrow({ reason: event.target.value })} />
+      <${Field} label="Device" name="device_id" kind="search" value=${filters.device_id} onChange=${(event) =>
+        narrow({ device_id: event.target.value.trim() })} />
     </div>
-    <${List} name="" path="ingestion/quarantine/" query=${filters} turn=${turn} caption="Kept events, newest first" nothing="Nothing waits here" columns=${columns(start)} />
+    <${List} name="" path="ingestion/quarantine/" query=${filters} turn=${turn} caption="Kept events, newest first"
+      nothing="Nothing waits here" columns=${columns(start)} />
     ${act?.what === "release" && html`<${Release} event=${act.event} close=${close} done=${done} />`}
     ${act?.what === "discard" && html`<${Discard} event=${act.event} close=${close} done=${done} />`}`;
 }
 
 /** @param {Kept} event */
-const lineOf = (event) => `${kinds[event.measurement_type ?? ""] ?? words(event.measurement_type)} of ${event.device_id ?? "an unknown device"}`;
+const lineOf = (event) => `${kinds[event.measurement_type ?? ""] ?? words(event.measurement_type)} of ${event.device_id
+  ?? "an unknown device"}`;
 
 /** @param {(act: {what: "release" | "discard", event: Kept}) => void} start @returns {import("../../ui/table.js").Column[]} */
 const columns = (start) => [
   { name: "received_at", head: "Received", cell: (e) => dateTime(e.received_at) },
-  { name: "reason", head: "Reason", cell: (e) => html`${words(e.reason)}${e.field_errors && html`<span class="two">${Object.entries(e.field_errors).map(([field, errors]) => `${field}: ${errors.join(" ")}`).join(" ")}</span>`}` },
+  { name: "reason", head: "Reason", cell: (e) => html`${words(e.reason)}${e.field_errors
+    && html`<span class="two">${Object.entries(e.field_errors).map(([field, errors]) => `${field}: ${errors.join(" ")}`).join(" ")}
+    </span>`}` },
   { name: "measurement_type", head: "Event", cell: (e) => kinds[e.measurement_type ?? ""] ?? words(e.measurement_type ?? e.event_type) },
   { name: "device_id", head: "Device" },
   { name: "gateway_patient_id", head: "Gateway’s patient" },
   { name: "timestamp", head: "Measured", cell: (e) => dateTime(e.timestamp) },
-  { name: "status", head: "State", cell: (e) => html`<${Badge} of=${e.status === "open" ? "warning" : e.status} text=${states.find(([code]) => code === e.status)?.[1]} />${e.closed_at && html`<span class="two">${e.closed_by}, ${dateTime(e.closed_at)}</span>`}` },
-  ...(can("manageQuarantine") ? [{ name: "act", head: html`<span class="unseen">Actions</span>`, cell: (e) => (e.status === "open" || (e.implausible && e.status === "rejected" && !e.patient_id)) && html`<div class="acts-of-row">
+  { name: "status", head: "State", cell: (e) => html`<${Badge} of=${e.status === "open" ? "warning"
+    : e.status} text=${states.find(([code]) => code === e.status)?.[1]} />${e.closed_at
+    && html`<span class="two">${e.closed_by}, ${dateTime(e.closed_at)}</span>`}` },
+  ...(can("manageQuarantine")
+    ? [{ name: "act", head: html`<span class="unseen">Actions</span>`, cell: (e) =>
+    (e.status === "open" || (e.implausible && e.status === "rejected" && !e.patient_id)) && html`<div class="acts-of-row">
     <button onClick=${() => start({ what: "release", event: e })} aria-label=${`Release ${lineOf(e)}`}>Release</button>
     <button onClick=${() => start({ what: "discard", event: e })} aria-label=${`Discard ${lineOf(e)}`}>Discard</button></div>` }] : []),
 ];
 
 /** @param {Kept} event @returns {[any, any][]} */
-const facts = (event) => [["Device", event.device_id], ["Gateway’s patient", event.gateway_patient_id], ["Measured", dateTime(event.timestamp)], ["Kept because", words(event.reason)]];
+const facts = (event) => [["Device", event.device_id], ["Gateway’s patient", event.gateway_patient_id],
+  ["Measured", dateTime(event.timestamp)], ["Kept because", words(event.reason)]];
 
 /** @param {{event: Kept, close: () => void, done: () => void}} props */
 function Release({ event, close, done }) {
@@ -65,7 +79,8 @@ function Release({ event, close, done }) {
   return html`<${Dialog} title="Give the reading to a patient" close=${close}>
     <${Facts} of=${facts(event)} />
     <p class="notice warning">Make sure whose reading this is: it may raise alerts and is billed.</p>
-    <${Form} submit="Release" cancel=${close} send=${(values) => post(`ingestion/quarantine/${event.id}/release/`, { patient_id: values.patient_id ?? "" })} done=${released}>${(errors) => html`
+    <${Form} submit="Release" cancel=${close} send=${(values) => post(`ingestion/quarantine/${event.id}/release/`,
+      { patient_id: values.patient_id ?? "" })} done=${released}>${(errors) => html`
       <${PickPatient} label="Patient" name="patient_id" chosen=${() => undefined} errors=${errors} />`}</${Form}>
   </${Dialog}>`;
 }
@@ -73,6 +88,7 @@ function Release({ event, close, done }) {
 /** @param {{event: Kept, close: () => void, done: () => void}} props */
 const Discard = ({ event, close, done }) => html`<${Dialog} title="Discard the event" close=${close}>
   <${Facts} of=${facts(event)} />
-  <${Form} submit="Discard" danger cancel=${close} send=${(values) => post(`ingestion/quarantine/${event.id}/discard/`, { reason: values.reason ?? "" })} done=${() => { toast("Discarded. The event is kept in the records."); done(); }}>${(errors) => html`
+  <${Form} submit="Discard" danger cancel=${close} send=${(values) => post(`ingestion/quarantine/${event.id}/discard/`,
+    { reason: values.reason ?? "" })} done=${() => { toast("Discarded. The event is kept in the records."); done(); }}>${(errors) => html`
     <${Field} label="Reason" name="reason" kind="textarea" maxlength="500" errors=${errors} />`}</${Form}>
 </${Dialog}>`;

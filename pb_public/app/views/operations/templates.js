@@ -12,24 +12,33 @@ import { boundsInWords } from "../patient/templates.js";
 export function ThresholdTemplates() {
   const [turn, again] = useState(0);
   const [signing, sign] = useState(/** @type {any} */ (null));
-  return html`<p class="soft">Starting points for patients with a diagnosis. A clinician applies them in the patient's thresholds; patients keep the version they were given. What is signed off is one version.</p>
+  return html`<p class="soft">Starting points for patients with a diagnosis. A clinician applies them in the patient's thresholds; patients
+    keep the version they were given. What is signed off is one version.</p>
     <${List} path="threshold-templates/" query=${{}} turn=${turn} caption="Threshold templates" nothing="There are no templates" columns=${[
       { name: "name", head: "Template", cell: (t) => html`${t.name}<span class="two">version ${t.version}</span>` },
-      { name: "diagnoses", head: "For", cell: (t) => html`${t.diagnoses.join(", ") || "any diagnosis"}<span class="two">${ages(t)}</span>` },
+      { name: "diagnoses", head: "For", cell: (t) => html`${t.diagnoses.join(", ") || "any diagnosis"}<span class="two">${ages(t)}
+        </span>` },
       { name: "thresholds", head: "Bounds", cell: (t) => boundsInWords(t.thresholds) },
       { name: "sources", head: "Sources", cell: (t) => t.sources.join("; ") },
-      { name: "signed_off_by", head: "Signed off", cell: (t) => (t.signed_off_by ? html`${t.signed_off_by}<span class="two">${dateTime(t.signed_off_at)}</span>` : html`<${Badge} of="warning" text="Not signed off" />`) },
-      ...(can("changeDefaults") ? [{ name: "act", head: html`<span class="unseen">Actions</span>`, cell: (t) => !t.signed_off_by && html`<button onClick=${() => sign(t)} aria-label=${`Sign off ${t.name}`}>Sign off</button>` }] : []),
+      { name: "signed_off_by", head: "Signed off", cell: (t) =>
+        (t.signed_off_by ? html`${t.signed_off_by}<span class="two">${dateTime(t.signed_off_at)}</span>`
+        : html`<${Badge} of="warning" text="Not signed off" />`) },
+      ...(can("changeDefaults") ? [{ name: "act", head: html`<span class="unseen">Actions</span>`, cell: (t) => !t.signed_off_by
+        && html`<button onClick=${() => sign(t)} aria-label=${`Sign off ${t.name}`}>Sign off</button>` }] : []),
     ]} />
     ${signing && html`<${SignOff} template=${signing} close=${() => sign(null)} done=${() => { sign(null); again(turn + 1); }} />`}`;
 }
 
 /** @param {{min_age: number | null, max_age: number | null}} template */
-const ages = ({ min_age: least, max_age: most }) => (least === null && most === null ? "any age" : `${least ?? 0} to ${most ?? "any"} years`);
+const ages = ({ min_age: least, max_age: most }) => (least === null && most === null ? "any age"
+  : `${least ?? 0} to ${most ?? "any"} years`);
 
 /** @param {{template: any, close: () => void, done: () => void}} props */
-const SignOff = ({ template, close, done }) => html`<${Dialog} title=${`Sign off ${template.name}, version ${template.version}`} close=${close}>
+const SignOff = ({ template, close, done }) => html`<${Dialog} title=${`Sign off ${template.name}, version ${template.version}`}
+  close=${close}>
   <p>${boundsInWords(template.thresholds)}</p>
-  <${Form} submit="Sign off" cancel=${close} send=${(values) => put(`threshold-templates/${template.id}/`, { ...template, signed_off_by: values.signed_off_by, signed_off_at: null })}
-    done=${() => { toast("Signed off."); done(); }}>${(errors) => html`<${Field} label="Physician" name="signed_off_by" maxlength="254" errors=${errors} />`}</${Form}>
+  <${Form} submit="Sign off" cancel=${close} send=${(values) => put(`threshold-templates/${template.id}/`,
+    { ...template, signed_off_by: values.signed_off_by, signed_off_at: null })}
+    done=${() => { toast("Signed off."); done(); }}>${(errors) => html`<${Field} label="Physician" name="signed_off_by" maxlength="254"
+      errors=${errors} />`}</${Form}>
 </${Dialog}>`;

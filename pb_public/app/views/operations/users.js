@@ -28,16 +28,22 @@ function Accounts({ roles }) {
   const names = /** @type {[string, string][]} */ (roles.map((role) => [role.id, role.name]));
   const nameOf = Object.fromEntries(names);
   const changed = () => again((n) => n + 1);
-  return html`<div class="bar-of-acts"><details><summary>What the roles may do</summary><${Facts} of=${roles.map((role) => [role.name, role.description])} /></details>
+  return html`<div class="bar-of-acts"><details><summary>What the roles may do</summary><${Facts} of=${roles.map((role) =>
+    [role.name, role.description])} /></details>
       ${can("manageUsers") && html`<button class="main" onClick=${() => show("new")}>Add a user</button>`}</div>
     <div class="filters" role="search" aria-label="Filter the users">
-      <${Field} label="Name or email" name="search" kind="search" value=${filters.search} onChange=${(event) => narrow({ search: event.target.value.trim() })} />
-      <${Field} label="Role" name="role" kind="select" value=${filters.role} options=${[["", "All roles"], ...names]} onChange=${(event) => narrow({ role: event.target.value })} />
-      <${Field} label="Show" name="is_active" kind="select" value=${filters.is_active} options=${[["", "Active and not"], ["true", "Active"], ["false", "Not active"]]} onChange=${(event) => narrow({ is_active: event.target.value })} />
+      <${Field} label="Name or email" name="search" kind="search" value=${filters.search} onChange=${(event) =>
+        narrow({ search: event.target.value.trim() })} />
+      <${Field} label="Role" name="role" kind="select" value=${filters.role} options=${[["", "All roles"], ...names]} onChange=${(event) =>
+        narrow({ role: event.target.value })} />
+      <${Field} label="Show" name="is_active" kind="select" value=${filters.is_active} options=${[["", "Active and not"],
+        ["true", "Active"], ["false", "Not active"]]} onChange=${(event) => narrow({ is_active: event.target.value })} />
     </div>
-    <${List} name="" path="users/" query=${filters} turn=${turn} ordering="last_name" caption="Users" nothing="Nobody matches" open=${show} columns=${columns(nameOf)} />
+    <${List} name="" path="users/" query=${filters} turn=${turn} ordering="last_name" caption="Users" nothing="Nobody matches" open=${show}
+      columns=${columns(nameOf)} />
     ${open === "new" && html`<${NewUser} names=${names} close=${() => show(null)} done=${changed} />`}
-    ${open !== null && open !== "new" && html`<${OneUser} user=${open} names=${names} close=${() => show(null)} changed=${(next) => { show(next); changed(); }} />`}`;
+    ${open !== null && open !== "new" && html`<${OneUser} user=${open} names=${names} close=${() => show(null)}
+      changed=${(next) => { show(next); changed(); }} />`}`;
 }
 
 /** @param {Record<string, string>} nameOf @returns {import("../../ui/table.js").Column[]} */
@@ -63,14 +69,18 @@ const stateOf = (user) => (isLocked(user) ? html`<${Badge} of="warning" text=${`
 function NewUser({ names, close, done }) {
   const [role, choose] = useState("nurse");
   return html`<${Dialog} title="Add a user" close=${close}>
-    <${Form} submit="Add" cancel=${close} send=${(values) => post("auth/register/", values)} done=${() => { toast("Added. The password is to be changed at the first sign-in."); close(); done(); }}>${(errors) => html`
+    <${Form} submit="Add" cancel=${close} send=${(values) => post("auth/register/", values)}
+      done=${() => { toast("Added. The password is to be changed at the first sign-in."); close(); done(); }}>${(errors) => html`
       <div class="fields">
         <${Field} label="First name" name="first_name" maxlength="100" errors=${errors} />
         <${Field} label="Last name" name="last_name" maxlength="100" errors=${errors} /></div>
       <${Field} label="Email" name="email" kind="email" autocomplete="off" errors=${errors} />
-      <${Field} label="First password" name="password" kind="password" autocomplete="new-password" hint="At least 12 characters. They choose their own at the first sign-in." errors=${errors} />
-      <${Field} label="Role" name="role" kind="select" value=${role} options=${names} onChange=${(event) => choose(event.target.value)} errors=${errors} />
-      ${role === "patient" && html`<${PickPatient} label="Whose portal this is" name="patient_id" chosen=${() => undefined} errors=${errors} />`}
+      <${Field} label="First password" name="password" kind="password" autocomplete="new-password"
+        hint="At least 12 characters. They choose their own at the first sign-in." errors=${errors} />
+      <${Field} label="Role" name="role" kind="select" value=${role} options=${names} onChange=${(event) => choose(event.target.value)}
+        errors=${errors} />
+      ${role === "patient" && html`<${PickPatient} label="Whose portal this is" name="patient_id" chosen=${() => undefined}
+        errors=${errors} />`}
       ${role === "provider" && html`<${Field} label="NPI" name="npi" inputmode="numeric" errors=${errors} />`}
       <${Field} label="Phone" name="phone" kind="tel" errors=${errors} />`}
     </${Form}>
@@ -81,14 +91,17 @@ function NewUser({ names, close, done }) {
 function OneUser({ user, names, close, changed }) {
   const manage = can("manageUsers");
   return html`<${Dialog} wide title=${`${user.first_name} ${user.last_name}`} close=${close}>
-    <${Facts} of=${[["Email", user.email], ["Role", names.find(([id]) => id === user.role)?.[1]], ["State", stateOf(user)], ["Second factor", factorsOf(user)], ["Joined", dateTime(user.date_joined)],
+    <${Facts} of=${[["Email", user.email], ["Role", names.find(([id]) => id === user.role)?.[1]], ["State", stateOf(user)],
+      ["Second factor", factorsOf(user)], ["Joined", dateTime(user.date_joined)],
       ["Last sign-in", dateTime(user.last_login)], ["NPI", user.npi], ["Phone", user.phone], ["Time zone", user.time_zone]]} />
     ${manage && html`<${Acts} user=${user} changed=${changed} />
       <h3>Change</h3>
-      <${Form} submit="Save" send=${(values) => patch(`users/${user.id}/`, values)} done=${(answer) => { toast("Saved."); changed(answer); }}>${(errors) => html`<div class="fields">
+      <${Form} submit="Save" send=${(values) => patch(`users/${user.id}/`, values)}
+        done=${(answer) => { toast("Saved."); changed(answer); }}>${(errors) => html`<div class="fields">
         <${Field} label="First name" name="first_name" value=${user.first_name} errors=${errors} />
         <${Field} label="Last name" name="last_name" value=${user.last_name} errors=${errors} />
-        <${Field} label="Role" name="role" kind="select" value=${user.role} options=${names} hint="A new role ends the sign-ins." errors=${errors} />
+        <${Field} label="Role" name="role" kind="select" value=${user.role} options=${names} hint="A new role ends the sign-ins."
+          errors=${errors} />
         <${Field} label="NPI" name="npi" value=${user.npi} errors=${errors} />
         <${Field} label="Phone" name="phone" kind="tel" value=${user.phone} errors=${errors} />
         <${Field} label="Time zone" name="time_zone" value=${user.time_zone} errors=${errors} /></div>`}
@@ -104,13 +117,19 @@ function Acts({ user, changed }) {
   const own = user.id === me.value?.id;
   const dangers = { "2fa/reset": "Switch off the second factor", deactivate: "Close the account" };
   return html`<div class="actions">
-      ${isLocked(user) && html`<${ActionButton} act=${() => post(path("unlock")).then(anew)} said="Not locked any more.">Unlock</${ActionButton}>`}
-      <${ActionButton} act=${() => post(path("password-reset"))} said="A link to set a password is on its way.">Mail a password link</${ActionButton}>
+      ${isLocked(user) && html`<${ActionButton} act=${() => post(path("unlock")).then(anew)} said="Not locked any more.">Unlock
+        </${ActionButton}>`}
+      <${ActionButton} act=${() => post(path("password-reset"))} said="A link to set a password is on its way.">Mail a password link
+        </${ActionButton}>
       <${ActionButton} act=${() => post(path("logout"))} said="Signed off everywhere.">Sign off everywhere</${ActionButton}>
       ${(user.is_2fa_enabled || user.has_passkeys) && html`<button onClick=${() => ask("2fa/reset")}>Switch off second factor</button>`}
       ${user.is_active ? !own && html`<button onClick=${() => ask("deactivate")}>Close the account</button>`
-        : html`<${ActionButton} kind="main" act=${() => post(path("activate")).then(anew)} said="The account is open again.">Open the account again</${ActionButton}>`}
+        : html`<${ActionButton} kind="main" act=${() => post(path("activate")).then(anew)} said="The account is open again.">
+          Open the account again</${ActionButton}>`}
     </div>
-    ${sure && html`<div class="notice warning" role="alert"><p>${sure === "deactivate" ? "They are signed off at once and cannot sign in any more." : "Their next sign-in asks for the password only. They should set it up anew."}</p>
-      <div class="actions"><button onClick=${() => ask("")}>Leave it</button><${ActionButton} kind="danger" act=${() => post(path(sure)).then(anew)} said="Done." done=${() => ask("")}>${dangers[sure]}</${ActionButton}></div></div>`}`;
+    ${sure && html`<div class="notice warning" role="alert"><p>${sure === "deactivate"
+      ? "They are signed off at once and cannot sign in any more."
+      : "Their next sign-in asks for the password only. They should set it up anew."}</p>
+      <div class="actions"><button onClick=${() => ask("")}>Leave it</button><${ActionButton} kind="danger" act=${() =>
+        post(path(sure)).then(anew)} said="Done." done=${() => ask("")}>${dangers[sure]}</${ActionButton}></div></div>`}`;
 }

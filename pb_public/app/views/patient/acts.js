@@ -4,13 +4,15 @@ import { download, get, post } from "../../api.js";
 import { can, canAcknowledge } from "../../can.js";
 import { useKeys } from "../../keys.js";
 import { running as timer } from "../../timer.js";
-import { Dialog, Field, Form } from "../../ui/form.js";
+import { Dialog, Form } from "../../ui/form.js";
+import { NoteField } from "../../ui/note_field.js";
 import { asProblem, useLoad } from "../../ui/states.js";
+import { sent, StopTimer } from "../../ui/stop_timer.js";
 import { toast } from "../../ui/toast.js";
 import { html, useState } from "../../view.js";
 import { act } from "../alerts/deeds.js";
 import { EscalateDialog } from "../escalate.js";
-import { sent, StopDialog, TimeDialog } from "./time.js";
+import { TimeDialog } from "./time.js";
 
 /** @typedef {{acknowledge: () => void, call: (() => void) | null, called: () => void, note: (() => void) | null, escalate: (() => void)
  *  | null, review: (() => void) | null,
@@ -63,7 +65,7 @@ export function useActs({ id, patient, standing, emergency, days, changed }) {
   const name = `${patient?.first_name ?? ""} ${patient?.last_name ?? ""}`.trim();
   const dialogs = html`
     ${asking === "acknowledge" && html`<${AcknowledgeDialog} id=${id} name=${name} close=${close} done=${done} />`}
-    ${asking === "stop" && html`<${StopDialog} entry=${running} close=${close} done=${done} />`}
+    ${asking === "stop" && html`<${StopTimer} entry=${running} close=${close} done=${done} />`}
     ${asking === "note" && html`<${TimeDialog} id=${id} title="Note and time" preset=${{ category: "review", activity: "triage" }}
       long=${5} close=${close} done=${done} />`}
     ${asking === "escalate" && html`<${EscalateDialog} patient=${{ id, name }} close=${close} done=${done} />`}`;
@@ -84,7 +86,7 @@ function AcknowledgeDialog({ id, name, close, done }) {
     <p>${list.length === 0 && open.data ? "Nothing is open that is yours to answer."
       : html`One note goes into ${many} of <bdi>${name}</bdi>.`}</p>
     <${Form} submit="Acknowledge" draft=${`acknowledge.${id}`} cancel=${close} send=${send} done=${close}>${(errors) => html`
-      <${Field} label="Note" name="notes" kind="textarea" autofocus hint="May stay empty" errors=${errors} />`}
+      <${NoteField} context="alert" label="Note" name="notes" autofocus hint="May stay empty" errors=${errors} />`}
     </${Form}>
   </${Dialog}>`;
 }

@@ -10,7 +10,8 @@ import { AlertCard, typeName } from "../alerts/card.js";
 import { SnoozeDialog } from "../alerts/acts.js";
 
 const pageSize = 10;
-const shown = /** @type {[string, string][]} */ ([["open", "Open and in progress"], ["active", "Not answered"], ["acknowledged", "In progress"], ["", "All"]]);
+const shown = /** @type {[string, string][]} */ ([["open", "Open and in progress"], ["active", "Not answered"],
+  ["acknowledged", "In progress"], ["", "All"]]);
 
 /** Reloads when something happened to the patient, not when it is first shown. @param {{reload: () => void}} from @param {number} turn */
 export function useTurn(from, turn) {
@@ -25,7 +26,8 @@ export function useTurn(from, turn) {
 export function PatientAlerts({ id, turn, changed }) {
   const [status, choose] = useState("open");
   const [page, go] = useState(1);
-  const list = useLoad((signal) => get("alerts/", { patient_id: id, ...(status === "open" ? { over: false } : { status }), page, page_size: pageSize }, signal), [id, status, page]);
+  const list = useLoad((signal) => get("alerts/", { patient_id: id, ...(status === "open" ? { over: false } : { status }), page,
+    page_size: pageSize }, signal), [id, status, page]);
   useTurn(list, turn);
   const put = (/** @type {any} */ alert) => {
     list.change((data) => ({ ...data, results: data.results.map((one) => (one.id === alert.id ? { ...one, ...alert } : one)) }));
@@ -33,10 +35,12 @@ export function PatientAlerts({ id, turn, changed }) {
   };
   return html`<section aria-labelledby="alerts">
     <div class="heading"><h2 id="alerts">Alerts</h2>
-      <${Field} label="Show" name="status" kind="select" value=${status} options=${shown} onChange=${(event) => { choose(event.target.value); go(1); }} />
+      <${Field} label="Show" name="status" kind="select" value=${status} options=${shown}
+        onChange=${(event) => { choose(event.target.value); go(1); }} />
     </div>
     <${Loaded} from=${list} empty=${(data) => data.results.length === 0} nothing=${html`<${Nothing} title="No alert to show" />`}>
-      ${(data) => html`<ol class="alerts" aria-label="Alerts, newest first">${data.results.map((alert) => html`<${AlertCard} key=${alert.id} alert=${alert} changed=${put} named=${false} />`)}</ol>
+      ${(data) => html`<ol class="alerts" aria-label="Alerts, newest first">${data.results.map((alert) =>
+        html`<${AlertCard} key=${alert.id} alert=${alert} changed=${put} named=${false} />`)}</ol>
         ${data.count > pageSize && html`<${Pages} page=${page} count=${data.count} size=${pageSize} turn=${go} />`}`}
     </${Loaded}>
     <${Snoozes} id=${id} />
@@ -51,8 +55,10 @@ function Snoozes({ id }) {
     <div class="heading"><h3>Snoozed</h3>${can("snooze") && html`<button onClick=${() => ask(true)}>Snooze alerts</button>`}</div>
     <${Loaded} from=${list} empty=${(data) => data.results.length === 0} nothing=${html`<p>No kind of alert rests at the moment.</p>`}>
       ${(data) => html`<ul class="plain-list">${data.results.map((snooze) => html`<li key=${snooze.id}>
-        <span><strong>${typeName(snooze.type)}</strong>${snooze.include_critical && ", critical too,"} until ${dateTime(snooze.ends_at)}, by ${snooze.created_by}: ${snooze.reason}</span>
-        ${can("snooze") && html`<${ActionButton} act=${() => post(`patients/${id}/snoozes/${snooze.id}/end/`)} said="Ended." done=${list.reload} aria-label=${`End the snooze of ${typeName(snooze.type)}`}>End</${ActionButton}>`}
+        <span><strong>${typeName(snooze.type)}</strong>${snooze.include_critical
+          && ", critical too,"} until ${dateTime(snooze.ends_at)}, by ${snooze.created_by}: ${snooze.reason}</span>
+        ${can("snooze") && html`<${ActionButton} act=${() => post(`patients/${id}/snoozes/${snooze.id}/end/`)} said="Ended."
+          done=${list.reload} aria-label=${`End the snooze of ${typeName(snooze.type)}`}>End</${ActionButton}>`}
       </li>`)}</ul>`}
     </${Loaded}>
     ${asking && html`<${SnoozeDialog} patient=${id} close=${() => ask(false)} done=${list.reload} />`}

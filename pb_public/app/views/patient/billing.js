@@ -27,14 +27,21 @@ export function Billing({ id, turn }) {
   const codes = useLoad((signal) => get("billing/cpt-codes/", { page_size: 100 }, signal), []);
   const about = (/** @type {string} */ code) => codes.data?.results.find((one) => one.code === code);
   return html`<section aria-labelledby="billing">
-    <div class="heading"><h2 id="billing">On the bill</h2><${Field} label="Month" name="month" kind="month" value=${month} max=${thisMonth()} onChange=${(event) => event.target.value && choose(event.target.value)} /></div>
+    <div class="heading"><h2 id="billing">On the bill</h2><${Field} label="Month" name="month" kind="month" value=${month}
+      max=${thisMonth()} onChange=${(event) => event.target.value && choose(event.target.value)} /></div>
     <div class="card"><${Calendar} id=${id} month=${month} turn=${turn} /></div>
-    <${Loaded} from=${said} empty=${(data) => data.codes.length === 0} nothing=${html`<${Nothing} title="Nothing to bill in this month" />`}>
-      ${(data) => html`<ul class="grid plain-grid">${data.codes.map((code) => html`<li class="card" key=${`${code.cpt_code} ${code.period_start}`}><${CodeCard} code=${code} about=${about(code.cpt_code)} /></li>`)}</ul>`}
+    <${Loaded} from=${said} empty=${(data) => data.codes.length === 0} nothing=${html`<${Nothing}
+      title="Nothing to bill in this month" />`}>
+      ${(data) =>
+        html`<ul class="grid plain-grid">${data.codes.map((code) => html`<li class="card" key=${`${code.cpt_code} ${code.period_start}`}>
+        <${CodeCard} code=${code} about=${about(code.cpt_code)} /></li>`)}</ul>`}
     </${Loaded}>
-    <div class="card"><h3>Can be billed for at all?</h3><${Loaded} from=${fit}>${(data) => html`<ul class="checks">${data.checks.map((check) => html`<li key=${check.name} class=${check.ok ? "ok" : "open"}>
-      <span aria-hidden="true">${check.ok ? "✓" : "✗"}</span> <span><strong>${words(check.name)}</strong>${check.ok ? "" : " (missing)"}: ${check.detail}
-      ${!check.ok && remedies[check.name]?.may() && html` <button class="link" onClick=${() => refine({ tab: remedies[check.name].tab })}>${remedies[check.name].name}</button>`}</span></li>`)}</ul>`}</${Loaded}></div>
+    <div class="card"><h3>Can be billed for at all?</h3><${Loaded} from=${fit}>${(data) =>
+      html`<ul class="checks">${data.checks.map((check) => html`<li key=${check.name} class=${check.ok ? "ok" : "open"}>
+      <span aria-hidden="true">${check.ok ? "✓" : "✗"}</span> <span><strong>${words(check.name)}</strong>${check.ok ? ""
+        : " (missing)"}: ${check.detail}
+      ${!check.ok && remedies[check.name]?.may() && html` <button class="link" onClick=${() => refine({ tab: remedies[check.name].tab })}>
+        ${remedies[check.name].name}</button>`}</span></li>`)}</ul>`}</${Loaded}></div>
   </section>`;
 }
 
@@ -42,14 +49,17 @@ export function Billing({ id, turn }) {
 function CodeCard({ code, about }) {
   const state = code.billed ? "on_the_bill" : code.missing.length === 0 && code.reasons.length === 0 ? "reached" : "not_yet";
   return html`<div class="heading"><h3>${code.cpt_code}</h3><${Badge} of=${code.status ?? state} /></div>
-    <p>${about?.description ?? ""}${about && html` <small>${money(about.default_rate)}</small>`}<br /><small>${calendarDate(code.period_start)} to ${calendarDate(code.period_end)}</small></p>
+    <p>${about?.description ?? ""}${about && html` <small>${money(about.default_rate)}</small>`}<br />
+      <small>${calendarDate(code.period_start)} to ${calendarDate(code.period_end)}</small></p>
     <${Progress} name="Days with readings" has=${code.days} needs=${code.days_needed} />
     <${Progress} name="Minutes" has=${code.minutes} needs=${code.minutes_needed} />
     ${code.missing.length > 0 && html`<p><strong>Missing:</strong> ${code.missing.join(", ")}</p>`}
-    ${code.reasons.length > 0 && html`<p><strong>Because:</strong> ${code.reasons.map((reason) => words(reason).toLowerCase()).join(", ")}</p>`}
+    ${code.reasons.length > 0 && html`<p><strong>Because:</strong> ${code.reasons.map((reason) => words(reason).toLowerCase()).join(", ")}
+      </p>`}
     ${code.entry_id && html`<button class="link" onClick=${() => go("entry", { id: code.entry_id })}>Open the billing entry</button>`}`;
 }
 
 /** @param {{name: string, has: number | null, needs: number | null}} props */
-const Progress = ({ name, has, needs }) => needs !== null && has !== null && html`<div class="progress"><span>${name}: <strong>${has}</strong> of ${needs}</span>
+const Progress = ({ name, has, needs }) => needs !== null && has !== null
+  && html`<div class="progress"><span>${name}: <strong>${has}</strong> of ${needs}</span>
   <progress max=${needs} value=${Math.min(has, needs)} aria-label=${name}></progress></div>`;

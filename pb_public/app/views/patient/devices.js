@@ -17,29 +17,38 @@ export function Devices({ id, active = true, changed = () => {} }) {
   const list = useLoad((signal) => get("devices/", { patient_id: id, page_size: 50 }, signal), [id]);
   const Asked = asking && dialogs[asking.act];
   return html`<section aria-labelledby="devices">
-    <div class="heading"><h2 id="devices">Devices</h2>${active && can("assignDevices") && html`<button class="main" onClick=${() => ask({ act: "assign" })}>Assign a device</button>`}</div>
+    <div class="heading"><h2 id="devices">Devices</h2>${active && can("assignDevices")
+      && html`<button class="main" onClick=${() => ask({ act: "assign" })}>Assign a device</button>`}</div>
     <${Loaded} from=${list} empty=${(data) => data.results.length === 0} nothing=${html`<${Nothing} title="No device yet" />`}>
-      ${(data) => html`<ul class="grid plain-grid">${data.results.map((device) => html`<li class="card" key=${device.device_id}><${Device} device=${device} ask=${ask} /></li>`)}</ul>`}
+      ${(data) =>
+        html`<ul class="grid plain-grid">${data.results.map((device) =>
+        html`<li class="card" key=${device.device_id}><${Device} device=${device} ask=${ask} /></li>`)}</ul>`}
     </${Loaded}>
-    ${Asked && html`<${Asked} patient=${id} device=${asking.device} close=${() => ask(null)} done=${() => { list.reload(); changed(); }} />`}
+    ${Asked && html`<${Asked} patient=${id} device=${asking.device} close=${() => ask(null)}
+      done=${() => { list.reload(); changed(); }} />`}
   </section>`;
 }
 
 /** @param {{device: any, ask: (what: any) => void}} props */
 const Device = ({ device: d, ask }) => html`
   <h3>${kinds[d.device_type] ?? words(d.device_type)}</h3>
-  <p><${Badge} of=${d.status} /> <${Battery} level=${d.battery_level} state=${d.battery_state} />${d.flagged && html` <span class="badge warning"><span aria-hidden="true">◆</span> ${words(d.flag_reason ?? "flagged")}</span>`}</p>
-  <dl class="facts">${[["Device", d.device_id], ["Model", [d.manufacturer, d.model].filter(Boolean).join(" ") || "–"], ["Serial number", d.serial_number ?? "–"], ["Given", day(d.assigned_at)], ["Last reading", ago(d.last_reading_at)], ["Set up", d.setup_completed_at ? day(d.setup_completed_at) : "not recorded"]]
+  <p><${Badge} of=${d.status} /> <${Battery} level=${d.battery_level} state=${d.battery_state} />${d.flagged
+    && html` <span class="badge warning"><span aria-hidden="true">◆</span> ${words(d.flag_reason ?? "flagged")}</span>`}</p>
+  <dl class="facts">${[["Device", d.device_id], ["Model", [d.manufacturer, d.model].filter(Boolean).join(" ") || "–"],
+    ["Serial number", d.serial_number ?? "–"], ["Given", day(d.assigned_at)], ["Last reading", ago(d.last_reading_at)],
+    ["Set up", d.setup_completed_at ? day(d.setup_completed_at) : "not recorded"]]
     .map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
   ${can("assignDevices") && html`<div class="actions">
-    ${!d.setup_completed_at && html`<button onClick=${() => ask({ act: "setUp", device: d })} aria-label=${`Record the set-up of ${d.device_id}`}>Set-up done</button>`}
+    ${!d.setup_completed_at && html`<button onClick=${() => ask({ act: "setUp", device: d })}
+      aria-label=${`Record the set-up of ${d.device_id}`}>Set-up done</button>`}
     <button onClick=${() => ask({ act: "replace", device: d })} aria-label=${`Replace ${d.device_id}`}>Replace</button>
     <button onClick=${() => ask({ act: "unassign", device: d })} aria-label=${`Unassign ${d.device_id}`}>Unassign</button>
   </div>`}`;
 
 /** @param {{level: number | null, state: string | null}} props */
 const Battery = ({ level, state }) => (level === null ? html`<small>Battery not told yet</small>`
-  : html`<span class="battery"><meter min="0" max="100" low="20" value=${level} aria-label="Battery"></meter> ${level} %${state && state !== "normal" ? html` <${Badge} of=${state} text=${`Battery ${state}`} />` : ""}</span>`);
+  : html`<span class="battery"><meter min="0" max="100" low="20" value=${level} aria-label="Battery"></meter> ${level} %${state
+    && state !== "normal" ? html` <${Badge} of=${state} text=${`Battery ${state}`} />` : ""}</span>`);
 
 /** @typedef {{patient: string, device?: any, close: () => void, done: () => void}} Props */
 
@@ -49,20 +58,23 @@ const finish = (said, { close, done }) => () => { toast(said); close(); done(); 
 const dialogs = {
   /** @param {Props} props */
   assign: (props) => html`<${Dialog} title="Assign a device" close=${props.close}>
-    <${Form} submit="Assign" cancel=${props.close} done=${finish("Assigned.", props)} send=${(values) => post("devices/assign/", assignmentOf(values, props.patient))}>${(errors) => html`
+    <${Form} submit="Assign" cancel=${props.close} done=${finish("Assigned.", props)} send=${(values) =>
+      post("devices/assign/", assignmentOf(values, props.patient))}>${(errors) => html`
       <${DeviceFields} errors=${errors} autofocus />`}
     </${Form}>
   </${Dialog}>`,
   /** @param {Props} props */
   unassign: (props) => html`<${Dialog} title=${`Unassign ${props.device.device_id}`} close=${props.close}>
-    <${Form} submit="Unassign" danger cancel=${props.close} done=${finish("Unassigned.", props)} send=${(values) => post(`devices/${encodeURIComponent(props.device.device_id)}/unassign/`, { reason: values.reason ?? "" })}>${(errors) => html`
+    <${Form} submit="Unassign" danger cancel=${props.close} done=${finish("Unassigned.", props)} send=${(values) =>
+      post(`devices/${encodeURIComponent(props.device.device_id)}/unassign/`, { reason: values.reason ?? "" })}>${(errors) => html`
       <${Field} label="Reason" name="reason" errors=${errors} />`}
     </${Form}>
   </${Dialog}>`,
   /** @param {Props} props */
   replace: (props) => html`<${Dialog} title=${`Replace ${props.device.device_id}`} close=${props.close}>
     <${Form} submit="Replace" cancel=${props.close} done=${finish("Replaced.", props)}
-      send=${(values) => post(`devices/${encodeURIComponent(props.device.device_id)}/replace/`, { new_device_id: values.new_device_id ?? "", reason: values.reason ?? "" })}>${(errors) => html`
+      send=${(values) => post(`devices/${encodeURIComponent(props.device.device_id)}/replace/`, { new_device_id: values.new_device_id ?? "",
+        reason: values.reason ?? "" })}>${(errors) => html`
       <${Field} label="Number of the new device" name="new_device_id" errors=${errors} />
       <${Field} label="Reason" name="reason" errors=${errors} />`}
     </${Form}>
@@ -71,7 +83,8 @@ const dialogs = {
   setUp: (props) => html`<${Dialog} title=${`Set-up of ${props.device.device_id}`} close=${props.close}>
     <p>The device is set up and the patient knows how to use it. The set-up can be billed once.</p>
     <${Form} submit="Record" cancel=${props.close} done=${finish("Set-up recorded.", props)}
-      send=${(values) => post(`devices/${encodeURIComponent(props.device.device_id)}/setup-complete/`, { completed_at: instantOf(values.completed_at), notes: values.notes })}>${(errors) => html`
+      send=${(values) => post(`devices/${encodeURIComponent(props.device.device_id)}/setup-complete/`,
+        { completed_at: instantOf(values.completed_at), notes: values.notes })}>${(errors) => html`
       <${Field} label="When" name="completed_at" kind="datetime-local" value=${localOf()} errors=${errors} />
       <${Field} label="Note" name="notes" kind="textarea" hint=${`Given ${dateTime(props.device.assigned_at)}`} errors=${errors} />`}
     </${Form}>

@@ -8,20 +8,26 @@ import { instantOf, localOf } from "../../ui/when.js";
 import { html, useState } from "../../view.js";
 
 /** What was typed in the units of whoever types, as the service takes it. @param {string} kind @param {Record<string, any>} typed */
-const asStored = (kind, typed) => ({ ...typed, ...Object.fromEntries(vitals[kind].values.map(({ field, unit }) => [field, stored(typed[field], unit)])) });
+const asStored = (kind, typed) =>
+  ({ ...typed, ...Object.fromEntries(vitals[kind].values.map(({ field, unit }) => [field, stored(typed[field], unit)])) });
 
 /** @param {string} kind @param {Record<string, string[]>} errors */
 const fieldsOf = (kind, errors) => html`
-  ${vitals[kind].values.map((v) => html`<${Field} key=${v.field} label=${`${v.name} (${unitOf(v.unit)})`} name=${v.field} kind="number" step="any" hint=${v.optional ? "May stay empty" : undefined} errors=${errors} />`)}
-  ${vitals[kind].choices?.map((c) => html`<${Field} key=${c.field} label=${c.name} name=${c.field} kind="select" options=${c.options} errors=${errors} />`)}`;
+  ${vitals[kind].values.map((v) => html`<${Field} key=${v.field} label=${`${v.name} (${unitOf(v.unit)})`} name=${v.field} kind="number"
+    step="any" hint=${v.optional ? "May stay empty" : undefined} errors=${errors} />`)}
+  ${vitals[kind].choices?.map((c) => html`<${Field} key=${c.field} label=${c.name} name=${c.field} kind="select" options=${c.options}
+    errors=${errors} />`)}`;
 
 /** @param {{patient: string, close: () => void, done: (observation: any) => void}} props */
 export function ReadingDialog({ patient, close, done }) {
   const [kind, choose] = useState("blood_pressure");
-  const send = ({ kind: _, measured_at, ...values }) => post(`ingestion/${kind.replaceAll("_", "-")}/`, { ...asStored(kind, values), patient_id: patient, measured_at: instantOf(measured_at) });
+  const send = ({ kind: _, measured_at, ...values }) => post(`ingestion/${kind.replaceAll("_", "-")}/`, { ...asStored(kind, values),
+    patient_id: patient, measured_at: instantOf(measured_at) });
   return html`<${Dialog} title="Enter a reading" close=${close}>
-    <${Form} submit="Save" cancel=${close} send=${send} done=${(answer) => { toast(answer.alert_details ? `Saved. Alert: ${answer.alert_details.message}` : "Saved."); close(); done(answer); }}>${(errors) => html`
-      <${Field} label="Kind" name="kind" kind="select" value=${kind} options=${Object.entries(kinds)} onChange=${(event) => choose(event.target.value)} />
+    <${Form} submit="Save" cancel=${close} send=${send} done=${(answer) => { toast(answer.alert_details
+      ? `Saved. Alert: ${answer.alert_details.message}` : "Saved."); close(); done(answer); }}>${(errors) => html`
+      <${Field} label="Kind" name="kind" kind="select" value=${kind} options=${Object.entries(kinds)} onChange=${(event) =>
+        choose(event.target.value)} />
       <div class="fields" key=${kind}>${fieldsOf(kind, errors)}</div>
       <${Field} label="Measured at" name="measured_at" kind="datetime-local" value=${localOf()} errors=${errors} />`}
     </${Form}>

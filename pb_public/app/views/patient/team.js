@@ -19,15 +19,19 @@ export function CareTeam({ id }) {
   const team = useLoad((signal) => get(`patients/${id}/care-team/`, {}, signal), [id]);
   const may = can("changeCareTeam");
   const keep = (/** @type {any} */ body) => put(`patients/${id}/care-team/`, body);
-  const others = (/** @type {any} */ data, /** @type {number} */ but = 0) => data.members.filter((m) => m.user_id !== but).map(({ user_id, role }) => ({ user_id, role }));
+  const others = (/** @type {any} */ data, /** @type {number} */ but = 0) =>
+    data.members.filter((m) => m.user_id !== but).map(({ user_id, role }) => ({ user_id, role }));
   return html`<section class="card" aria-labelledby="team">
     <div class="heading"><h2 id="team">Care team</h2>${may && team.data && html`<button onClick=${() => add(true)}>Change</button>`}</div>
     <${Loaded} from=${team}>${(data) => html`
       <p>Primary provider: <strong>${data.primary_provider_name ?? "nobody"}</strong></p>
-      ${data.members.length === 0 ? html`<p>Nobody else yet.</p>` : html`<ul class="plain-list">${data.members.map((m) => html`<li key=${m.user_id}><span>${m.name}, ${words(m.role)}</span>
-        ${may && html`<${ActionButton} act=${() => keep({ members: others(data, m.user_id) })} said="Removed." done=${team.reload} aria-label=${`Remove ${m.name} from the care team`}>Remove</${ActionButton}>`}</li>`)}</ul>`}
+      ${data.members.length === 0 ? html`<p>Nobody else yet.</p>`
+        : html`<ul class="plain-list">${data.members.map((m) => html`<li key=${m.user_id}><span>${m.name}, ${words(m.role)}</span>
+        ${may && html`<${ActionButton} act=${() => keep({ members: others(data, m.user_id) })} said="Removed." done=${team.reload}
+          aria-label=${`Remove ${m.name} from the care team`}>Remove</${ActionButton}>`}</li>`)}</ul>`}
       ${may && teamRoles.includes(me.value?.role ?? "") && !data.members.some((m) => m.user_id === me.value?.id) && html`
-        <${ActionButton} act=${() => keep({ members: [...others(data), { user_id: me.value?.id }] })} said="You are on the team." done=${team.reload}>Join the team</${ActionButton}>`}
+        <${ActionButton} act=${() => keep({ members: [...others(data), { user_id: me.value?.id }] })} said="You are on the team."
+          done=${team.reload}>Join the team</${ActionButton}>`}
       ${adding && html`<${MemberDialog} team=${data} keep=${keep} close=${() => add(false)} done=${team.reload} />`}`}
     </${Loaded}>
   </section>`;
@@ -42,7 +46,8 @@ function MemberDialog({ team, keep, close, done }) {
   });
   return html`<${Dialog} title="Care team" close=${close}>
     <${Form} submit="Save" cancel=${close} send=${send} done=${() => { toast("Saved."); close(); done(); }}>${(errors) => html`
-      <${StaffPicker} label="Primary provider" name="primary_provider_id" by="id" roles=${["provider"]} value=${team.primary_provider_id} nobody="Nobody" errors=${errors} autofocus />
+      <${StaffPicker} label="Primary provider" name="primary_provider_id" by="id" roles=${["provider"]} value=${team.primary_provider_id}
+        nobody="Nobody" errors=${errors} autofocus />
       <${Members} members=${team.members} errors=${errors} label="Members" />
       <${Field} label="What new members do for the patient" name="role" hint="Empty: the own role" errors=${errors} />`}
     </${Form}>
@@ -55,13 +60,17 @@ export function Consents({ id, changed = () => {} }) {
   const list = useLoad((signal) => get(`patients/${id}/consents/`, { page_size: 50 }, signal), [id]);
   const done = () => { list.reload(); changed(); };
   return html`<section class="card" aria-labelledby="consents">
-    <div class="heading"><h2 id="consents">Consents</h2>${can("changeConsents") && html`<button onClick=${() => ask("grant")}>Record consent</button>`}</div>
-    <${Loaded} from=${list} empty=${(data) => data.results.length === 0} nothing=${html`<${Nothing} title="No consent on record">${can("changeConsents") && "Monitoring can be billed only with consent."}</${Nothing}>`}>
+    <div class="heading"><h2 id="consents">Consents</h2>${can("changeConsents")
+      && html`<button onClick=${() => ask("grant")}>Record consent</button>`}</div>
+    <${Loaded} from=${list} empty=${(data) => data.results.length === 0} nothing=${html`<${Nothing} title="No consent on record">
+      ${can("changeConsents") && "Monitoring can be billed only with consent."}</${Nothing}>`}>
       ${(data) => html`<${Table} caption="Consents on record" rows=${data.results} columns=${[
-        { name: "type", head: "To", cell: (c) => consentName(c.type) }, { name: "status", head: "State", cell: (c) => html`<${Badge} of=${c.status} />` }, { name: "method", head: "How", cell: (c) => words(c.method) },
+        { name: "type", head: "To", cell: (c) => consentName(c.type) }, { name: "status", head: "State", cell: (c) =>
+          html`<${Badge} of=${c.status} />` }, { name: "method", head: "How", cell: (c) => words(c.method) },
         { name: "granted_at", head: "Given", cell: (c) => `${day(c.granted_at)}${c.expires_at ? ` until ${day(c.expires_at)}` : ""}` },
         { name: "revoked", head: "Revoked", cell: (c) => (c.revoked_at ? `${day(c.revoked_at)}: ${c.revoke_reason ?? ""}` : "–") },
-        ...(can("changeConsents") ? [{ name: "act", head: html`<span class="unseen">Actions</span>`, cell: (c) => c.status === "active" && html`<button onClick=${() => ask(c)} aria-label=${`Revoke the consent to ${consentName(c.type)}`}>Revoke</button>` }] : []),
+        ...(can("changeConsents") ? [{ name: "act", head: html`<span class="unseen">Actions</span>`, cell: (c) => c.status === "active"
+          && html`<button onClick=${() => ask(c)} aria-label=${`Revoke the consent to ${consentName(c.type)}`}>Revoke</button>` }] : []),
       ]} />`}
     </${Loaded}>
     ${asking === "grant" && html`<${ConsentDialog} id=${id} close=${() => ask(null)} done=${done} />`}
@@ -71,13 +80,16 @@ export function Consents({ id, changed = () => {} }) {
 
 /** @param {{id: string, close: () => void, done: () => void}} props */
 const ConsentDialog = ({ id, close, done }) => html`<${Dialog} title="Record consent" close=${close}>
-  <${Form} submit="Record" cancel=${close} send=${(values) => post(`patients/${id}/consents/`, values)} done=${() => { toast("Recorded."); close(); done(); }}>${(errors) => html`
+  <${Form} submit="Record" cancel=${close} send=${(values) => post(`patients/${id}/consents/`, values)}
+    done=${() => { toast("Recorded."); close(); done(); }}>${(errors) => html`
     <${ConsentFields} errors=${errors} />`}</${Form}>
 </${Dialog}>`;
 
 /** @param {{id: string, consent: any, close: () => void, done: () => void}} props */
 const RevokeDialog = ({ id, consent, close, done }) => html`<${Dialog} title="Revoke consent" close=${close}>
   <p>${consentName(consent.type)}, given ${day(consent.granted_at)}.</p>
-  <${Form} submit="Revoke" danger cancel=${close} send=${(values) => post(`patients/${id}/consents/${consent.id}/revoke/`, { reason: values.reason ?? "" })}
-    done=${() => { toast("Revoked."); close(); done(); }}>${(errors) => html`<${Field} label="Reason" name="reason" kind="textarea" errors=${errors} />`}</${Form}>
+  <${Form} submit="Revoke" danger cancel=${close} send=${(values) => post(`patients/${id}/consents/${consent.id}/revoke/`,
+    { reason: values.reason ?? "" })}
+    done=${() => { toast("Revoked."); close(); done(); }}>${(errors) => html`<${Field} label="Reason" name="reason" kind="textarea"
+      errors=${errors} />`}</${Form}>
 </${Dialog}>`;

@@ -22,7 +22,8 @@ export function changesOf(now, values) {
       }
       continue;
     }
-    const changed = fields.map(([field]) => [field, values[`${group}.${field}`] ?? null]).filter(([field, value]) => value !== (now[group]?.[field] ?? null));
+    const changed = fields.map(([field]) => [field, values[`${group}.${field}`] ?? null]).filter(([field, value]) =>
+      value !== (now[group]?.[field] ?? null));
     if (changed.length > 0 || !now[group]) {
       body[group] = Object.fromEntries(changed);
     }
@@ -37,14 +38,18 @@ export function Thresholds({ id, turn, changed }) {
   return html`<section aria-labelledby="thresholds">
     <div class="heading"><h2 id="thresholds">Thresholds</h2></div>
     <${Loaded} from=${bounds}>${(data) => html`<div class="split">
-      <div class="card"><${BoundsForm} key=${data.updated_at} id=${id} bounds=${data} propose=${propose} done=${() => { propose({}); bounds.reload(); changed(); }} /></div>
+      <div class="card"><${BoundsForm} key=${data.updated_at} id=${id} bounds=${data} propose=${propose}
+        done=${() => { propose({}); bounds.reload(); changed(); }} /></div>
       <${Preview} id=${id} proposal=${proposal} />
     </div>
     <${Templates} id=${id} applied=${data.templates ?? []} done=${() => { propose({}); bounds.reload(); changed(); }} />`}</${Loaded}>
     <div class="card"><h3>Changes so far</h3>
-      <${List} path="threshold-changes/" query=${{ patient_id: id }} turn=${turn} size=${10} caption="Threshold changes" nothing="Never changed: the practice's defaults hold" columns=${[
-        { name: "changed_at", head: "When", cell: (c) => dateTime(c.changed_at) }, { name: "field", head: "Bound", cell: (c) => words(c.field) },
-        { name: "change", head: "From, to", cell: (c) => `${c.old_value ?? "none"} → ${c.new_value ?? "none"}` }, { name: "changed_by", head: "By" }, { name: "reason", head: "Reason" },
+      <${List} path="threshold-changes/" query=${{ patient_id: id }} turn=${turn} size=${10} caption="Threshold changes"
+        nothing="Never changed: the practice's defaults hold" columns=${[
+        { name: "changed_at", head: "When", cell: (c) => dateTime(c.changed_at) }, { name: "field", head: "Bound", cell: (c) =>
+          words(c.field) },
+        { name: "change", head: "From, to", cell: (c) => `${c.old_value ?? "none"} → ${c.new_value ?? "none"}` },
+        { name: "changed_by", head: "By" }, { name: "reason", head: "Reason" },
       ]} />
     </div>
   </section>`;
@@ -70,15 +75,20 @@ function BoundsForm({ id, bounds, propose, done }) {
     const changes = changesOf(bounds, values);
     return put(`patients/${id}/vital-config/`, { ...changes, reason: values.reason ?? "" });
   };
-  const fields = (/** @type {Record<string, string[]>} */ errors) => groups.map(({ group, name, fields: inputs }) => html`<fieldset key=${group} disabled=${!mayChange}>
+  const fields = (/** @type {Record<string, string[]>} */ errors) => groups.map(({ group, name, fields: inputs }) =>
+    html`<fieldset key=${group} disabled=${!mayChange}>
     <legend>${name}</legend>
-    <${Field} label="Raises alerts" name=${`${group}.on`} kind="checkbox" value=${on[group]} onChange=${(event) => { turn({ ...on, [group]: event.target.checked }); look(); }} errors=${errors} />
+    <${Field} label="Raises alerts" name=${`${group}.on`} kind="checkbox" value=${on[group]}
+      onChange=${(event) => { turn({ ...on, [group]: event.target.checked }); look(); }} errors=${errors} />
     <div class="fields" hidden=${!on[group]}>${inputs.map(([field, label]) => html`
-      <${Field} key=${field} label=${label} name=${`${group}.${field}`} kind="number" step="any" value=${bounds[group]?.[field]} onInput=${look} errors=${errors} />`)}</div>
+      <${Field} key=${field} label=${label} name=${`${group}.${field}`} kind="number" step="any" value=${bounds[group]?.[field]}
+        onInput=${look} errors=${errors} />`)}</div>
   </fieldset>`);
   return html`<div ref=${box}>
-    <p class="hint">${bounds.is_default ? "The practice's defaults hold." : `Set for this patient on ${dateTime(bounds.updated_at)} by ${bounds.updated_by}.`} An empty bound raises nothing.</p>
-    ${mayChange ? html`<${Form} submit="Save thresholds" send=${send} done=${() => { toast("Thresholds saved."); done(); }}>${(errors) => html`
+    <p class="hint">${bounds.is_default ? "The practice's defaults hold."
+      : `Set for this patient on ${dateTime(bounds.updated_at)} by ${bounds.updated_by}.`} An empty bound raises nothing.</p>
+    ${mayChange ? html`<${Form} submit="Save thresholds" send=${send} done=${() => { toast("Thresholds saved."); done(); }}>${(errors) =>
+      html`
       ${fields(errors)}<${Field} label="Reason for the change" name="reason" kind="textarea" errors=${errors} />`}
     </${Form}>` : fields({})}
   </div>`;
@@ -88,10 +98,12 @@ function BoundsForm({ id, bounds, propose, done }) {
 function Preview({ id, proposal }) {
   const asked = Object.keys(proposal).length > 0 && can("changeThresholds");
   const text = JSON.stringify(proposal);
-  const answer = useLoad(() => (asked ? post("triage/simulate-thresholds/", { patient_id: id, ...proposal }) : Promise.resolve(null)), [id, text]);
+  const answer = useLoad(() => (asked ? post("triage/simulate-thresholds/", { patient_id: id, ...proposal }) : Promise.resolve(null)),
+    [id, text]);
   return html`<div class="card preview" aria-live="polite" aria-busy=${answer.loading ? "true" : "false"}>
     <h3>What if: the last 90 days</h3>
-    ${!asked ? html`<p>${can("changeThresholds") ? "Change a bound: here stands which alerts it would have raised." : "Your role may look at thresholds, not change them."}</p>`
+    ${!asked ? html`<p>${can("changeThresholds") ? "Change a bound: here stands which alerts it would have raised."
+      : "Your role may look at thresholds, not change them."}</p>`
       : contradictions(answer.problem) ? html`<p class="notice warning">${contradictions(answer.problem)}</p>`
       : answer.problem ? html`<${Failed} problem=${answer.problem} again=${answer.reload} />`
       : answer.data ? html`<${Outcome} of=${answer.data} />` : html`<${Waiting} />`}
@@ -111,15 +123,22 @@ function Outcome({ of }) {
   ], [of]);
   const difference = of.simulated.total - of.actual.total;
   return html`
-    <p class="verdict"><strong>${of.actual.total} → ${of.simulated.total} alerts</strong> ${difference === 0 ? "no difference" : `${Math.abs(difference)} ${difference < 0 ? "fewer" : "more"}`}, from ${of.readings} readings</p>
-    <${Table} caption="Alerts by level" keyOf=${(row) => row.level} rows=${["critical", "warning"].map((level) => ({ level, actual: of.actual[level], simulated: of.simulated[level] }))} columns=${[
-      { name: "level", head: "Level", cell: (row) => words(row.level) }, { name: "actual", head: "Raised", number: true }, { name: "simulated", head: "With these bounds", number: true },
+    <p class="verdict"><strong>${of.actual.total} → ${of.simulated.total} alerts</strong> ${difference === 0 ? "no difference"
+      : `${Math.abs(difference)} ${difference < 0 ? "fewer" : "more"}`}, from ${of.readings} readings</p>
+    <${Table} caption="Alerts by level" keyOf=${(row) => row.level} rows=${["critical", "warning"].map((level) =>
+      ({ level, actual: of.actual[level], simulated: of.simulated[level] }))} columns=${[
+      { name: "level", head: "Level", cell: (row) => words(row.level) }, { name: "actual", head: "Raised", number: true },
+      { name: "simulated", head: "With these bounds", number: true },
     ]} />
-    ${of.missed_critical.count > 0 && html`<div class="notice problem" role="alert"><strong>${of.missed_critical.count} critical ${of.missed_critical.count === 1 ? "alert" : "alerts"} would have been missed:</strong>
-      <ul>${of.missed_critical.readings.slice(0, 5).map((r) => html`<li key=${r.observation_id}>${dateTime(r.measured_at)}: ${kinds[r.type] ?? words(r.type)} ${r.value}, now ${r.simulated_level ?? "no alert"}</li>`)}</ul></div>`}
+    ${of.missed_critical.count > 0
+      && html`<div class="notice problem" role="alert"><strong>${of.missed_critical.count} critical ${of.missed_critical.count === 1
+      ? "alert" : "alerts"} would have been missed:</strong>
+      <ul>${of.missed_critical.readings.slice(0, 5).map((r) => html`<li key=${r.observation_id}>${dateTime(r.measured_at)}: ${kinds[r.type]
+        ?? words(r.type)} ${r.value}, now ${r.simulated_level ?? "no alert"}</li>`)}</ul></div>`}
     ${days.length > 0 && html`<${TimeChart} title="Alerts a day" times=${times} lines=${lines} height=${150} least=${0} dates />
       <details><summary>The days as a table</summary><${Table} caption="Alerts a day" keyOf=${(day) => day.date} rows=${days} columns=${[
-        { name: "date", head: "Day", cell: (day) => calendarDate(day.date) }, { name: "actual", head: "Raised", number: true, cell: (day) => day.actual.total },
+        { name: "date", head: "Day", cell: (day) => calendarDate(day.date) }, { name: "actual", head: "Raised", number: true, cell: (day) =>
+          day.actual.total },
         { name: "simulated", head: "With these bounds", number: true, cell: (day) => day.simulated.total }]} /></details>`}
     ${!of.complete && html`<p class="notice warning">Not everything could be looked at in time.</p>`}`;
 }

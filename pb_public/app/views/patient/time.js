@@ -1,40 +1,35 @@
 // The time spent for a patient: a timer, finished calls, and what the month's minutes come to.
-import { Problem, get, patch, post, remove } from "../../api.js";
+import { get, patch, post, remove } from "../../api.js";
 import { can, canAttest, canChangeTime } from "../../can.js";
-import { me } from "../../session.js";
+import { running } from "../../timer.js";
 import { Badge } from "../../ui/badge.js";
 import { ActionButton, Dialog, Field, Form } from "../../ui/form.js";
-import { clock, dateTime, minutes, words } from "../../ui/format.js";
+import { dateTime, minutes, words } from "../../ui/format.js";
+import { NoteField } from "../../ui/note_field.js";
 import { Loaded, useLoad } from "../../ui/states.js";
+import { categories, Elapsed, sent, StopTimer } from "../../ui/stop_timer.js";
 import { List } from "../../ui/table.js";
 import { toast } from "../../ui/toast.js";
 import { instantOf, localOf, thisMonth } from "../../ui/when.js";
-import { html, useEffect, useRef, useState } from "../../view.js";
+import { html, useRef, useState } from "../../view.js";
 
-const categories = /** @type {[string, string][]} */ ([["interactive", "Talking with the patient"], ["review", "Looking at readings"], ["interpretation", "Interpreting readings"], ["care_management", "Managing care"]]);
-const activities = /** @type {[string, string][]} */ ([["phone_call", "Phone call"], ["video_call", "Video call"], ["message", "Message"], ["education", "Education"], ["triage", "Triage"], ["other", "Other"]]);
-const methods = /** @type {[string, string][]} */ ([["", "Not said"], ["phone", "Phone"], ["video", "Video"], ["in_person", "In person"], ["message", "Message"]]);
+const activities = /** @type {[string, string][]} */ ([["phone_call", "Phone call"], ["video_call", "Video call"], ["message", "Message"],
+  ["education", "Education"], ["triage", "Triage"], ["other", "Other"]]);
+const methods = /** @type {[string, string][]} */ ([["", "Not said"], ["phone", "Phone"], ["video", "Video"], ["in_person", "In person"],
+  ["message", "Message"]]);
 const categoryName = (/** @type {string} */ code) => categories.find(([category]) => category === code)?.[1] ?? words(code);
-
-/** Sends time and, where other time is in the way, says whose. @template T @param {Promise<T>} answer @returns {Promise<T>} */
-export const sent = (answer) => answer.catch((problem) => {
-  if (problem instanceof Problem && problem.overlaps) {
-    const { id, user, user_name, started_at, ended_at } = problem.overlaps;
-    const whose = user === me.value?.id ? "your own entry" : `the entry of ${user_name}`;
-    throw new Problem(problem.status, { detail: `This overlaps ${whose} (no. ${id}), ${dateTime(started_at)} to ${clock(ended_at)}. The same minutes count once.`, code: problem.code });
-  }
-  throw problem;
-});
 
 /** What was done, how there was contact, and why it may not count. @param {any} t */
 const about = (t) => [
-  `${categoryName(t.category)}${t.activity ? `, ${words(t.activity).toLowerCase()}` : ""}${t.contact_method ? `, by ${words(t.contact_method).toLowerCase()}` : ""}`,
+  `${categoryName(t.category)}${t.activity ? `, ${words(t.activity).toLowerCase()}` : ""}${t.contact_method
+    ? `, by ${words(t.contact_method).toLowerCase()}` : ""}`,
   t.category === "interactive" && !t.live && "does not count: no live contact",
   t.overlap_seconds > 0 && `${length(t.overlap_seconds)} left out: in the log already`,
 ].filter(Boolean).join("; ");
 
 /** When it was, and when it was written down if that was on another day. @param {any} t */
-const when = (t) => (dateTime(t.recorded_at).split(",")[0] === dateTime(t.started_at).split(",")[0] ? dateTime(t.started_at) : `${dateTime(t.started_at)}, recorded ${dateTime(t.recorded_at)}`);
+const when = (t) => (dateTime(t.recorded_at).split(",")[0] === dateTime(t.started_at).split(",")[0] ? dateTime(t.started_at)
+  : `${dateTime(t.started_at)}, recorded ${dateTime(t.recorded_at)}`);
 
 /** @param {{id: string, turn: number, changed: () => void}} props */
 export function TimeLog({ id, turn, changed }) {
@@ -45,21 +40,32 @@ export function TimeLog({ id, turn, changed }) {
   const summary = useLoad((signal) => get("time-entries/summary/", { patient_id: id, month }, signal), [id, month, own, turn]);
   return html`<section aria-labelledby="time">
     <div class="heading"><h2 id="time">Time log</h2>${can("logTime") && html`
-      <button class="main" onClick=${() => ask({ preset: { category: "interactive", activity: "phone_call", contact_method: "phone" }, title: "Log a phone call" })}>Log a phone call</button>
-      <button onClick=${() => ask({ preset: { category: "review", activity: "triage" }, title: "Log other time" })}>Log other time</button>`}</div>
+      <button class="main" onClick=${() => ask({ preset: { category: "interactive", activity: "phone_call", contact_method: "phone" },
+        title: "Log a phone call" })}>Log a phone call</button>
+      <button onClick=${() => ask({ preset: { category: "review", activity: "triage" }, title: "Log other time" })}>Log other time
+        </button>`}</div>
     <div class="grid">
-      ${can("logTime") && html`<${Timer} id=${id} turn=${own} done=${done} />`}
-      <div class="card"><h3>This month</h3><${Loaded} from=${summary}>${(data) => html`<${Month} of=${data.results[0]} />`}</${Loaded}></div>
+      ${can("logTime") && html`<${Timer} id=${id} done=${done} />`}
+      <div class="card"><h3>This month</h3><${Loaded} from=${summary}>${(data) =>
+        html`<${Month} of=${data.results[0]} />`}</${Loaded}></div>
     </div>
-    <div class="card"><${List} path="time-entries/" query=${{ patient_id: id }} turn=${own + turn} size=${10} caption="Time entries" nothing="Nothing logged yet" columns=${[
+    <div class="card"><${List} path="time-entries/" query=${{ patient_id: id }} turn=${own
+      + turn} size=${10} caption="Time entries" nothing="Nothing logged yet" columns=${[
       { name: "started_at", head: "Started", cell: when },
-      { name: "duration", head: "Length", number: true, cell: (t) => (t.running ? html`<${Badge} of="running" />` : length(t.duration_seconds)) },
+      { name: "duration", head: "Length", number: true, cell: (t) => (t.running ? html`<${Badge} of="running" />`
+        : length(t.duration_seconds)) },
       { name: "category", head: "What", cell: about },
       { name: "user_name", head: "Who" }, { name: "notes", head: "Notes" },
       { name: "billed", head: "Bill", cell: (t) => (t.billed ? html`<${Badge} of="billed" />` : "Not billed") },
-      { name: "attest", head: "Confirmed", cell: (t) => (t.attested_at ? `${t.attested_by}, ${dateTime(t.attested_at)}` : canAttest(t) ? html`<${ActionButton} act=${() => post(`time-entries/${t.id}/attest/`)} said="Confirmed." done=${done} aria-label=${`Confirm that the entry of ${dateTime(t.started_at)} was contact with the patient`}>Confirm contact</${ActionButton}>` : t.needs_attestation ? "Waits for who spent it" : "–") },
-      { name: "act", head: html`<span class="unseen">Actions</span>`, cell: (t) => !t.running && canChangeTime(t) && html`<button class="quiet" aria-label=${`Change the entry of ${dateTime(t.started_at)}`} onClick=${() => ask({ entry: t })}>Change</button>
-        <${ActionButton} kind="quiet" act=${() => remove(`time-entries/${t.id}/`)} said="Removed." done=${done} aria-label=${`Remove the entry of ${dateTime(t.started_at)}`}>Remove</${ActionButton}>` },
+      { name: "attest", head: "Confirmed", cell: (t) => (t.attested_at ? `${t.attested_by}, ${dateTime(t.attested_at)}`
+        : canAttest(t) ? html`<${ActionButton} act=${() => post(`time-entries/${t.id}/attest/`)} said="Confirmed." done=${done}
+        aria-label=${`Confirm that the entry of ${dateTime(t.started_at)} was contact with the patient`}>Confirm contact</${ActionButton}>`
+        : t.needs_attestation ? "Waits for who spent it" : "–") },
+      { name: "act", head: html`<span class="unseen">Actions</span>`, cell: (t) => !t.running && canChangeTime(t)
+        && html`<button class="quiet" aria-label=${`Change the entry of ${dateTime(t.started_at)}`} onClick=${() => ask({ entry: t })}>
+        Change</button>
+        <${ActionButton} kind="quiet" act=${() => remove(`time-entries/${t.id}/`)} said="Removed." done=${done}
+          aria-label=${`Remove the entry of ${dateTime(t.started_at)}`}>Remove</${ActionButton}>` },
     ]} /></div>
     ${asking && html`<${TimeDialog} id=${id} ...${asking} close=${() => ask(null)} done=${done} />`}
   </section>`;
@@ -70,53 +76,41 @@ const length = (seconds) => (seconds < 60 ? `${seconds} s` : minutes(Math.floor(
 
 /** @param {{of: any}} props */
 function Month({ of }) {
-  const m = of ?? { counted_minutes: 0, interactive_minutes: 0, care_management_minutes: 0, not_live_minutes: 0, review_minutes: 0, interpretation_minutes: 0, next_threshold_minutes: 20 };
+  const m = of ?? { counted_minutes: 0, interactive_minutes: 0, care_management_minutes: 0, not_live_minutes: 0, review_minutes: 0,
+    interpretation_minutes: 0, next_threshold_minutes: 20 };
   const next = m.next_threshold_minutes;
-  return html`<p><strong>${minutes(m.counted_minutes)}</strong> that count, ${minutes(m.interactive_minutes)} with the patient, ${minutes(m.care_management_minutes)} managing care, ${minutes(m.review_minutes)} review, ${minutes(m.interpretation_minutes)} interpretation</p>
-    ${m.not_live_minutes > 0 && html`<p>${minutes(m.not_live_minutes)} do not count: they name no contact by phone, by video or in person.</p>`}
+  return html`<p><strong>${minutes(m.counted_minutes)}</strong> that count, ${minutes(m.interactive_minutes)} with the
+    patient, ${minutes(m.care_management_minutes)} managing
+    care, ${minutes(m.review_minutes)} review, ${minutes(m.interpretation_minutes)} interpretation</p>
+    ${m.not_live_minutes > 0 && html`<p>${minutes(m.not_live_minutes)} do not count: they name no contact by phone, by video or in person.
+      </p>`}
     ${next === null ? html`<p>All that can be billed for time this month is reached.</p>`
-      : html`<progress max=${next} value=${Math.min(m.counted_minutes, next)} aria-label="Minutes that count towards the next billable step"></progress>
-        <p>${next - m.counted_minutes > 0 ? `${minutes(next - m.counted_minutes)} more reach the next billable step of ${minutes(next)}.` : `The step of ${minutes(next)} is reached.`}</p>`}`;
+      : html`<progress max=${next} value=${Math.min(m.counted_minutes, next)}
+        aria-label="Minutes that count towards the next billable step"></progress>
+        <p>${next - m.counted_minutes > 0 ? `${minutes(next - m.counted_minutes)} more reach the next billable step of ${minutes(next)}.`
+          : `The step of ${minutes(next)} is reached.`}</p>`}`;
 }
 
-/** The caller's own timer: one at a time, for whichever patient. @param {{id: string, turn: number, done: () => void}} props */
-function Timer({ id, turn, done }) {
+/** The caller's own timer: one at a time, for whichever patient. @param {{id: string, done: () => void}} props */
+function Timer({ id, done }) {
   const [stopping, stop] = useState(false);
-  const own = useLoad(async (signal) => (await get("time-entries/", { user: me.value?.id, page_size: 20 }, signal)).results.find((t) => t.running) ?? false, [turn]);
-  const running = own.data;
-  return html`<div class="card"><h3>Timer</h3><${Loaded} from=${own}>${() => (running ? html`
-      <p class="timer" role="timer"><${Elapsed} since=${running.started_at} /></p>
-      <p>${categoryName(running.category)}${running.patient_id !== id && html`, for <strong>${running.patient_name}</strong>`}</p>
+  const entry = running.value;
+  const start = (/** @type {any} */ values) => sent(post("time-entries/start/", { ...values, patient_id: id,
+    ...(values.category === "interactive" ? { activity: "phone_call", contact_method: "phone" } : {}) }));
+  return html`<div class="card"><h3>Timer</h3>${entry ? html`
+      <p class="timer" role="timer"><${Elapsed} since=${entry.started_at} /></p>
+      <p>${categoryName(entry.category)}${entry.patient_id !== id && html`, for <strong><bdi>${entry.patient_name}</bdi></strong>`}</p>
       <button class="main" onClick=${() => stop(true)}>Stop the timer</button>
-      ${stopping && html`<${StopDialog} entry=${running} close=${() => stop(false)} done=${done} />`}`
-    : html`<${Form} submit="Start the timer" send=${(values) => sent(post("time-entries/start/", { ...values, patient_id: id, ...(values.category === "interactive" ? { activity: "phone_call", contact_method: "phone" } : {}) }))}
-        done=${() => { toast("The timer runs."); done(); }}>${(errors) => html`<${Field} label="For" name="category" kind="select" value="interactive" options=${categories} errors=${errors} />`}</${Form}>`)}
-  </${Loaded}></div>`;
+      ${stopping && html`<${StopTimer} entry=${entry} close=${() => stop(false)} done=${done} />`}`
+    : html`<${Form} submit="Start the timer" send=${start} done=${() => { toast("The timer runs."); done(); }}>${(errors) => html`
+        <${Field} label="For" name="category" kind="select" value="interactive" options=${categories} errors=${errors} />`}</${Form}>`}
+  </div>`;
 }
-
-/** @param {{since: string}} props */
-function Elapsed({ since }) {
-  const [, tick] = useState(0);
-  useEffect(() => {
-    const timer = setInterval(() => tick((n) => n + 1), 1000);
-    return () => clearInterval(timer);
-  }, []);
-  const seconds = Math.max(0, Math.floor((Date.now() - Date.parse(since)) / 1000));
-  const two = (/** @type {number} */ n) => String(n).padStart(2, "0");
-  return html`${two(Math.floor(seconds / 3600))}:${two(Math.floor(seconds / 60) % 60)}:${two(seconds % 60)}`;
-}
-
-/** @param {{entry: any, close: () => void, done: () => void}} props */
-export const StopDialog = ({ entry, close, done }) => html`<${Dialog} title="Stop the timer" close=${close}>
-  <${Form} submit="Stop and log" draft=${`time.${entry.id}`} cancel=${close} send=${(values) => sent(post(`time-entries/${entry.id}/stop/`, values))} done=${() => { toast("Logged."); close(); done(); }}>${(errors) => html`
-    <${Field} label="What it was" name="category" kind="select" value=${entry.category} options=${categories} errors=${errors} />
-    <${Field} label="Notes" name="notes" kind="textarea" autofocus value=${entry.notes} hint="Needed for time with the patient: what was talked about" errors=${errors} />`}
-  </${Form}>
-</${Dialog}>`;
 
 const before = (/** @type {number} */ long) => new Date(Date.now() - long * 60_000);
 
-/** Logs finished time, or changes an entry. @param {{id: string, title?: string, preset?: any, long?: number, entry?: any, close: () => void, done: () => void}} props */
+/** Logs finished time, or changes an entry. @param {{id: string, title?: string, preset?: any, long?: number, entry?: any,
+ * close: () => void, done: () => void}} props */
 export function TimeDialog({ id, title = "Change the entry", preset, long: usual = 20, entry, close, done }) {
   const v = entry ?? preset;
   const [began, begin] = useState(entry ? new Date(entry.started_at) : before(usual));
@@ -135,15 +129,20 @@ export function TimeDialog({ id, title = "Change the entry", preset, long: usual
     return sent(entry ? patch(`time-entries/${entry.id}/`, body) : post("time-entries/", { ...body, patient_id: id }));
   };
   return html`<${Dialog} title=${title} close=${close}>
-    <${Form} submit=${entry ? "Save" : "Log"} draft=${entry ? `time.change.${entry.id}` : `time.log.${id}`} cancel=${close} send=${send} done=${() => { toast("Logged."); close(); done(); }}>${(errors) => html`
+    <${Form} submit=${entry ? "Save" : "Log"} draft=${entry ? `time.change.${entry.id}` : `time.log.${id}`} cancel=${close} send=${send}
+      done=${() => { toast("Logged."); close(); done(); }}>${(errors) => html`
       <div class="fields">
-        <${Field} label="Started" name="started_at" kind="datetime-local" value=${localOf(began)} onInput=${() => { touched.current = true; }} errors=${errors} />
-        <${Field} label="Minutes" name="minutes" kind="number" min="1" max="240" step="any" onInput=${lasted} value=${entry ? Math.round(entry.duration_seconds / 6) / 10 : usual} errors=${{ minutes: errors.duration_seconds ?? errors.ended_at }} />
+        <${Field} label="Started" name="started_at" kind="datetime-local" value=${localOf(began)}
+          onInput=${() => { touched.current = true; }} errors=${errors} />
+        <${Field} label="Minutes" name="minutes" kind="number" min="1" max="240" step="any" onInput=${lasted} value=${entry
+          ? Math.round(entry.duration_seconds / 6) / 10 : usual} errors=${{ minutes: errors.duration_seconds ?? errors.ended_at }} />
         <${Field} label="What it was" name="category" kind="select" value=${v.category} options=${categories} errors=${errors} />
         <${Field} label="How" name="activity" kind="select" value=${v.activity ?? "other"} options=${activities} errors=${errors} />
-        <${Field} label="Contact by" name="contact_method" kind="select" value=${v.contact_method ?? ""} options=${methods} hint="Only phone, video and in person count as contact" errors=${errors} />
+        <${Field} label="Contact by" name="contact_method" kind="select" value=${v.contact_method
+          ?? ""} options=${methods} hint="Only phone, video and in person count as contact" errors=${errors} />
       </div>
-      <${Field} label="Notes" name="notes" kind="textarea" autofocus=${Boolean(preset)} value=${v.notes} hint="Needed for time with the patient: what was talked about" errors=${errors} />`}
+      <${NoteField} context="note" label="Notes" name="notes" autofocus=${Boolean(preset)} value=${v.notes} errors=${errors}
+        hint="Needed for time with the patient: what was talked about" />`}
     </${Form}>
   </${Dialog}>`;
 }

@@ -32,39 +32,47 @@ function bandsOf(b) {
 
 const titleOf = (/** @type {Value} */ value) => value.title ?? value.name;
 
-/** What a panel draws: suspect values are marked and lie on no line. @param {Value} value @param {Observation[]} observations oldest first @param {any} thresholds */
+/** What a panel draws: suspect values are marked and lie on no line. @param {Value} value @param {Observation[]} observations oldest first
+ *  @param {any} thresholds */
 function drawn(value, observations, thresholds) {
   const mine = observations.filter((o) => typeof o[value.field] === "number");
   const bounds = allShown(boundsOf(value, thresholds), value.unit) ?? null;
   const read = (/** @type {any} */ o) => shown(o[value.field], value.unit);
-  const doubts = mine.filter(suspect).map((o) => ({ at: seconds(o), value: read(o), text: "suspect", tone: "--unsure", shape: /** @type {const} */ ("question") }));
+  const doubts = mine.filter(suspect).map((o) => ({ at: seconds(o), value: read(o), text: "suspect", tone: "--unsure",
+    shape: /** @type {const} */ ("question") }));
   const marks = mine.filter((o) => o.alert_details && breaches(o, value, bounds)).map((o) => ({
     at: seconds(o), value: read(o), text: o.alert_details?.message ?? "", tone: `--${o.alert_details?.level}`,
     shape: /** @type {"triangle" | "diamond"} */ (o.alert_details?.level === "critical" ? "triangle" : "diamond"),
   }));
-  return { times: mine.map(seconds), lines: [{ label: titleOf(value), values: mine.map((o) => (counts(o) ? read(o) : null)), tone: value.tone }],
+  return { times: mine.map(seconds), lines: [{ label: titleOf(value), values: mine.map((o) => (counts(o) ? read(o) : null)),
+    tone: value.tone }],
     bands: bandsOf(bounds), marks: [...marks, ...doubts], bounds, doubted: doubts.length };
 }
 
 /** An alert of a reading is marked at the values that it names. @param {Observation} o @param {Value} value @param {any} bounds */
 const breaches = (o, value, bounds) => new RegExp(value.alert ?? value.name, "i").test(o.alert_details?.message ?? "") || !bounds;
 
-/** @param {{id: string, turn?: number, thresholds: boolean, zone?: string}} props turn counts what happened; a new one fetches the newest. zone is the patient's, else the
- *  reader's own */
+/** @param {{id: string, turn?: number, thresholds: boolean, zone?: string}} props turn counts what happened; a new one fetches the newest.
+ * zone is the patient's, else the  reader's own */
 export function Vitals({ id, turn = 0, thresholds, zone }) {
   const [days, look] = useState(30);
-  const readings = useLoad(async () => (await all("ingestion/observations/", { patient_id: id, date_from: daysAgoIn(zone, days) }, 2000)).reverse(), [id, days]);
-  const bounds = useLoad((signal) => (thresholds ? get(`patients/${id}/vital-config/`, {}, signal) : Promise.resolve(null)), [id, turn, thresholds]);
+  const readings = useLoad(async () => (await all("ingestion/observations/", { patient_id: id, date_from: daysAgoIn(zone, days) },
+    2000)).reverse(), [id, days]);
+  const bounds = useLoad((signal) => (thresholds ? get(`patients/${id}/vital-config/`, {}, signal) : Promise.resolve(null)),
+    [id, turn, thresholds]);
   useEffect(() => {
     if (turn > 0) {
-      get("ingestion/observations/", { patient_id: id, date_from: daysAgoIn(zone, days), page_size: 50 }).then(({ results }) => readings.change((before) => merged(before, results)), readings.reload);
+      get("ingestion/observations/", { patient_id: id, date_from: daysAgoIn(zone, days), page_size: 50 }).then(({ results }) =>
+        readings.change((before) => merged(before, results)), readings.reload);
     }
   }, [turn]);
   return html`<section aria-labelledby="vitals">
     <div class="heading"><h2 id="vitals">Vitals over time</h2>
-      <div class="choices no-print" role="group" aria-label="Time span">${periods.map((n) => html`<button key=${n} aria-pressed=${n === days ? "true" : "false"} onClick=${() => look(n)}>${n} days</button>`)}</div>
+      <div class="choices no-print" role="group" aria-label="Time span">${periods.map((n) => html`<button key=${n} aria-pressed=${n === days
+        ? "true" : "false"} onClick=${() => look(n)}>${n} days</button>`)}</div>
     </div>
-    <${Loaded} from=${readings} empty=${(data) => data.length === 0} nothing=${html`<${Nothing} title=${`No reading in ${days} days`}>Choose a longer time above.</${Nothing}>`}>
+    <${Loaded} from=${readings} empty=${(data) => data.length === 0} nothing=${html`<${Nothing} title=${`No reading in ${days} days`}>
+      Choose a longer time above.</${Nothing}>`}>
       ${(data) => html`<${Panels} observations=${data} thresholds=${bounds.data} zone=${zone} />`}
     </${Loaded}>
   </section>`;
@@ -73,11 +81,15 @@ export function Vitals({ id, turn = 0, thresholds, zone }) {
 /** @param {{observations: Observation[], thresholds: any, zone?: string}} props */
 function Panels({ observations, thresholds, zone }) {
   const final = useMemo(() => observations.filter(({ status }) => status === "final"), [observations]);
-  const panels = useMemo(() => values.map((value) => ({ value, ...drawn(value, final, thresholds) })).filter(({ times }) => times.length > 0),
+  const panels = useMemo(() => values.map((value) => ({ value, ...drawn(value, final, thresholds) })).filter(({ times }) =>
+    times.length > 0),
     [final, thresholds, display.value]);
-  return html`<div class="panels">${panels.map(({ value, times, lines, bands, marks, bounds, doubted }) => html`<div class="card" key=${value.field}>
-      <${TimeChart} title=${`${titleOf(value)}, ${unitOf(value.unit)}`} times=${times} lines=${lines} bands=${bands} marks=${marks} height=${190} group="vitals" zone=${zone} gaps />
-      <small class="legend">${[boundWords(bounds, unitOf(value.unit)), marks.length > doubted && "▲ critical alert, ◆ warning", doubted > 0 && "? suspect, on no line"].filter(Boolean).join(" · ")}</small>
+  return html`<div class="panels">${panels.map(({ value, times, lines, bands, marks, bounds, doubted }) =>
+    html`<div class="card" key=${value.field}>
+      <${TimeChart} title=${`${titleOf(value)}, ${unitOf(value.unit)}`} times=${times} lines=${lines} bands=${bands} marks=${marks}
+        height=${190} group="vitals" zone=${zone} gaps />
+      <small class="legend">${[boundWords(bounds, unitOf(value.unit)), marks.length > doubted && "▲ critical alert, ◆ warning", doubted > 0
+        && "? suspect, on no line"].filter(Boolean).join(" · ")}</small>
     </div>`)}</div>
     <${ZoneNote} of=${zone} whose=${zone && "the patient’s"} />
     <details class="card"><summary>The values as a table</summary>
@@ -85,7 +97,8 @@ function Panels({ observations, thresholds, zone }) {
         { name: "measured_at", head: "Measured", cell: (o) => dateTime(o.measured_at, zone) },
         { name: "kind", head: "Kind", cell: (o) => kinds[o.observation_type] },
         { name: "reading", head: "Reading", cell: (o) => html`${reading(o)}${suspect(o) && html` <${Badge} of="suspect" />`}` },
-        { name: "alert", head: "Alert", cell: (o) => (o.alert_details ? html`<${Badge} of=${o.alert_details.level} /> ${o.alert_details.message}` : "–") },
+        { name: "alert", head: "Alert", cell: (o) =>
+          (o.alert_details ? html`<${Badge} of=${o.alert_details.level} /> ${o.alert_details.message}` : "–") },
       ]} />
     </details>`;
 }

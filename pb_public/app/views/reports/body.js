@@ -8,19 +8,25 @@ import { html, useMemo } from "../../view.js";
 
 /** @param {{report: import("./kinds.js").Kind, data: any, page: number, turn: (page: number) => void}} props */
 export function ReportBody({ report, data, page, turn }) {
-  const sheets = report.sheets.map((sheet) => ({ ...sheet, rows: sheet.of(data) })).filter((sheet) => sheet.rows.some((row) => row.claims !== 0));
+  const sheets = report.sheets.map((sheet) => ({ ...sheet, rows: sheet.of(data) })).filter((sheet) =>
+    sheet.rows.some((row) => row.claims !== 0));
   const charts = (report.charts ?? []).filter((chart) => chart.of(data).some((row) => chart.value(row) > 0));
   return html`<div class="report-body">
     ${report.figures && html`<${Figures} of=${report.figures(data)} />`}
-    ${sheets.length > 0 && charts.map((chart) => html`<div class="card" key=${chart.title}>${chart.kind === "time" ? html`<${Months} chart=${chart} data=${data} />` : html`<${Amounts} chart=${chart} data=${data} />`}</div>`)}
-    ${report.sheets.length > 0 && sheets.length === 0 && html`<${Nothing} title="Nothing in this period">Choose other dates, or fewer limits.</${Nothing}>`}
-    ${sheets.map((sheet) => html`<section class="card" key=${sheet.title}><h3>${sheet.title}</h3><${Table} caption=${sheet.title} rows=${sheet.rows} columns=${sheet.columns} keyOf=${sheet.keyOf} /></section>`)}
+    ${sheets.length > 0
+      && charts.map((chart) => html`<div class="card" key=${chart.title}>${chart.kind === "time"
+      ? html`<${Months} chart=${chart} data=${data} />` : html`<${Amounts} chart=${chart} data=${data} />`}</div>`)}
+    ${report.sheets.length > 0 && sheets.length === 0
+      && html`<${Nothing} title="Nothing in this period">Choose other dates, or fewer limits.</${Nothing}>`}
+    ${sheets.map((sheet) => html`<section class="card" key=${sheet.title}><h3>${sheet.title}</h3><${Table} caption=${sheet.title}
+      rows=${sheet.rows} columns=${sheet.columns} keyOf=${sheet.keyOf} /></section>`)}
     ${report.paged && html`<${Pages} page=${page} count=${data.count} size=${20} turn=${turn} />`}
   </div>`;
 }
 
 /** Large numbers with their names. @param {{of: [string, any][]}} props */
-export const Figures = ({ of }) => html`<dl class="figures">${of.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
+export const Figures = ({ of }) =>
+  html`<dl class="figures">${of.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 
 /** @typedef {{chart: import("./kinds.js").Chart, data: any}} ChartProps */
 
@@ -46,4 +52,6 @@ function startOf(period) {
 }
 
 /** @param {ChartProps} props */
-const Amounts = ({ chart, data }) => html`<${Bars} title=${chart.title} rows=${chart.of(data).map((row) => ({ label: chart.label?.(row) ?? "", value: chart.value(row), text: (chart.text ?? money)(chart.value(row)) }))} />`;
+const Amounts = ({ chart, data }) =>
+  html`<${Bars} title=${chart.title} rows=${chart.of(data).map((row) =>
+  ({ label: chart.label?.(row) ?? "", value: chart.value(row), text: (chart.text ?? money)(chart.value(row)) }))} />`;

@@ -6,8 +6,10 @@ import { html } from "../../view.js";
 
 /** @typedef {import("../../ui/table.js").Column} Column */
 /** @typedef {{title: string, of: (data: any) => any[], columns: Column[], keyOf: (row: any) => string}} Sheet */
-/** @typedef {{kind: "time" | "bars", title: string, of: (data: any) => any[], label?: (row: any) => string, value: (row: any) => number, second?: {name: string, value: (row: any) => number}, name?: string, text?: (n: number) => string}} Chart */
-/** @typedef {{name: string, title: string, about: string, paged?: boolean, figures?: (data: any) => [string, any][], charts?: Chart[], sheets: Sheet[]}} Kind */
+/** @typedef {{kind: "time" | "bars", title: string, of: (data: any) => any[], label?: (row: any) => string, value: (row: any) => number,
+ * second?: {name: string, value: (row: any) => number}, name?: string, text?: (n: number) => string}} Chart */
+/** @typedef {{name: string, title: string, about: string, paged?: boolean, figures?: (data: any) => [string, any][], charts?: Chart[],
+ * sheets: Sheet[]}} Kind */
 
 /** @param {string} name @param {string} head @param {(value: any) => any} [write] @returns {Column} */
 const text = (name, head, write = (value) => value ?? "–") => ({ name, head, cell: (row) => write(row[name]) });
@@ -24,7 +26,8 @@ const month = (row) => row.month;
 /** @param {string} name */
 const pick = (name) => (/** @type {any} */ row) => row[name];
 /** @param {string} head @param {(row: any) => any} name @param {(row: any) => void} open @returns {Column} */
-const link = (head, name, open) => ({ name: "link", head, cell: (row) => html`<button class="link" onClick=${() => open(row)}>${name(row)}</button>` });
+const link = (head, name, open) =>
+  ({ name: "link", head, cell: (row) => html`<button class="link" onClick=${() => open(row)}>${name(row)}</button>` });
 const patient = link("Patient", (row) => `${row.patient_name} · ${row.mrn}`, (row) => go("patient", { id: row.patient_id }));
 const money3 = [count("claims", "Claims"), amount("revenue", "Revenue"), amount("collected", "Collected")];
 
@@ -32,83 +35,123 @@ const money3 = [count("claims", "Claims"), amount("revenue", "Revenue"), amount(
 export const reports = [
   {
     name: "executive-dashboard", title: "Executive dashboard", about: "Revenue month over month, and how the claims stand.",
-    figures: (d) => [["Revenue", money(d.revenue.total)], ["Collected", money(d.revenue.collected)], ["Period before", money(d.revenue.previous_total)], ["Change", points(d.revenue.change_pct)],
-      ["Collection rate", percent(d.collection_rate)], ["Active patients", number(d.active_patients)], ["Compliance", points(d.compliance_rate)]],
-    charts: [{ kind: "time", title: "Revenue and payments by month", of: (d) => d.month_over_month, label: month, value: pick("revenue"), name: "Revenue", second: { name: "Collected", value: pick("collected") } },
-      { kind: "bars", title: "Claims by state", of: (d) => Object.entries(d.claims_by_status).map(([state, claims]) => ({ state, claims })), label: (row) => stateName(row.state), value: pick("claims"), text: number }],
-    sheets: [{ title: "Month over month", of: (d) => d.month_over_month, keyOf: month, columns: [text("month", "Month"), ...money3, amount("change_pct", "Change", points)] }],
+    figures: (d) => [["Revenue", money(d.revenue.total)], ["Collected", money(d.revenue.collected)],
+      ["Period before", money(d.revenue.previous_total)], ["Change", points(d.revenue.change_pct)],
+      ["Collection rate", percent(d.collection_rate)], ["Active patients", number(d.active_patients)],
+      ["Compliance", points(d.compliance_rate)]],
+    charts: [{ kind: "time", title: "Revenue and payments by month", of: (d) => d.month_over_month, label: month, value: pick("revenue"),
+      name: "Revenue", second: { name: "Collected", value: pick("collected") } },
+      { kind: "bars", title: "Claims by state", of: (d) => Object.entries(d.claims_by_status).map(([state, claims]) => ({ state, claims })),
+        label: (row) => stateName(row.state), value: pick("claims"), text: number }],
+    sheets: [{ title: "Month over month", of: (d) => d.month_over_month, keyOf: month, columns: [text("month", "Month"), ...money3,
+      amount("change_pct", "Change", points)] }],
   },
   {
     name: "quick-stats", title: "Quick stats", about: "The month so far.",
-    figures: (d) => [["Revenue", money(d.total_revenue)], ["Claims", number(d.claims_count)], ["Collection rate", percent(d.collection_rate)], ["As of", calendarDate(String(d.as_of).slice(0, 10))]],
+    figures: (d) => [["Revenue", money(d.total_revenue)], ["Claims", number(d.claims_count)],
+      ["Collection rate", percent(d.collection_rate)], ["As of", calendarDate(String(d.as_of).slice(0, 10))]],
     sheets: [],
   },
   {
     name: "monthly-trend", title: "Monthly trend", about: "Twelve months, each against the one before.",
-    charts: [{ kind: "time", title: "Revenue and payments by month", of: (d) => d.results, label: month, value: pick("revenue"), name: "Revenue", second: { name: "Collected", value: pick("collected") } }],
-    sheets: [{ title: "Months", of: (d) => d.results, keyOf: month, columns: [text("month", "Month"), ...money3, share("growth_rate", "Growth")] }],
+    charts: [{ kind: "time", title: "Revenue and payments by month", of: (d) => d.results, label: month, value: pick("revenue"),
+      name: "Revenue", second: { name: "Collected", value: pick("collected") } }],
+    sheets: [{ title: "Months", of: (d) => d.results, keyOf: month, columns: [text("month", "Month"), ...money3,
+      share("growth_rate", "Growth")] }],
   },
   {
     name: "revenue", title: "Revenue", about: "What was billed and what was paid, by code, payer, provider and time.",
     figures: (d) => [["Revenue", money(d.total_revenue)], ["Collected", money(d.collected_revenue)]],
-    charts: [{ kind: "time", title: "Revenue and payments over time", of: (d) => d.by_period, label: pick("period"), value: pick("revenue"), name: "Revenue", second: { name: "Collected", value: pick("collected") } },
-      { kind: "bars", title: "Revenue by code", of: (d) => d.by_cpt, label: pick("cpt_code"), value: pick("revenue") }, { kind: "bars", title: "Revenue by payer", of: (d) => d.by_payer, label: pick("payer"), value: pick("revenue") }],
+    charts: [{ kind: "time", title: "Revenue and payments over time", of: (d) => d.by_period, label: pick("period"), value: pick("revenue"),
+      name: "Revenue", second: { name: "Collected", value: pick("collected") } },
+      { kind: "bars", title: "Revenue by code", of: (d) => d.by_cpt, label: pick("cpt_code"), value: pick("revenue") },
+      { kind: "bars", title: "Revenue by payer", of: (d) => d.by_payer, label: pick("payer"), value: pick("revenue") }],
     sheets: [
-      { title: "By code", of: (d) => d.by_cpt, keyOf: pick("cpt_code"), columns: [text("cpt_code", "Code"), count("units", "Units"), ...money3] },
+      { title: "By code", of: (d) => d.by_cpt, keyOf: pick("cpt_code"), columns: [text("cpt_code", "Code"), count("units", "Units"),
+        ...money3] },
       { title: "By payer", of: (d) => d.by_payer, keyOf: pick("payer"), columns: [text("payer", "Payer"), ...money3] },
-      { title: "By provider", of: (d) => d.by_provider, keyOf: (row) => `${row.provider_id}`, columns: [text("provider", "Provider", (value) => value || "None"), ...money3] },
-      { title: "By period", of: (d) => d.by_period.filter((/** @type {any} */ row) => row.claims > 0 || row.collected > 0), keyOf: pick("period"), columns: [text("period", "Period"), ...money3] },
+      { title: "By provider", of: (d) => d.by_provider, keyOf: (row) => `${row.provider_id}`,
+        columns: [text("provider", "Provider", (value) => value || "None"), ...money3] },
+      { title: "By period", of: (d) => d.by_period.filter((/** @type {any} */ row) => row.claims > 0 || row.collected > 0),
+        keyOf: pick("period"), columns: [text("period", "Period"), ...money3] },
     ],
   },
   {
     name: "claims-status", title: "Claims by state", about: "Where the claims stand.",
     figures: (d) => [["Claims", number(d.total_claims)], ["Amount", money(d.total_amount)]],
-    charts: [{ kind: "bars", title: "Amount by state", of: (d) => d.results, label: (row) => stateName(row.lifecycle_status), value: pick("amount") }],
-    sheets: [{ title: "States", of: (d) => d.results, keyOf: pick("lifecycle_status"), columns: [text("lifecycle_status", "State", stateName), count("claims", "Claims"), amount("amount", "Amount"), text("oldest_service_date", "Oldest service", calendarDate)] }],
+    charts: [{ kind: "bars", title: "Amount by state", of: (d) => d.results, label: (row) => stateName(row.lifecycle_status),
+      value: pick("amount") }],
+    sheets: [{ title: "States", of: (d) => d.results, keyOf: pick("lifecycle_status"),
+      columns: [text("lifecycle_status", "State", stateName), count("claims", "Claims"), amount("amount", "Amount"),
+      text("oldest_service_date", "Oldest service", calendarDate)] }],
   },
   {
     name: "tasks-summary", title: "Tasks", about: "What waits for somebody who bills.",
-    figures: (d) => [["To be reviewed", number(d.pending_reviews)], ["To be submitted", number(d.submission_backlog)], ["Denied, to be sent again", number(d.denied_awaiting_resubmission)],
-      ["To be attested", number(d.attestation_needed)], ["To be voided", number(d.void_requested)], ["To be paid back", number(d.refund_due)], ["Paid too much", number(d.credits)],
+    figures: (d) => [["To be reviewed", number(d.pending_reviews)], ["To be submitted", number(d.submission_backlog)],
+      ["Denied, to be sent again", number(d.denied_awaiting_resubmission)],
+      ["To be attested", number(d.attestation_needed)], ["To be voided", number(d.void_requested)],
+      ["To be paid back", number(d.refund_due)], ["Paid too much", number(d.credits)],
       ["Oldest waits", d.oldest_pending_days === null ? "–" : `${d.oldest_pending_days} days`]],
-    sheets: [{ title: "Tasks", of: (d) => d.items, keyOf: (row) => row.entry_id + row.task, columns: [link("Patient", pick("patient_name"), (row) => go("entry", { id: row.entry_id })), text("task", "Task", words), text("cpt_code", "Code"), count("age_days", "Days")] }],
+    sheets: [{ title: "Tasks", of: (d) => d.items, keyOf: (row) => row.entry_id + row.task,
+      columns: [link("Patient", pick("patient_name"), (row) => go("entry", { id: row.entry_id })), text("task", "Task", words),
+      text("cpt_code", "Code"), count("age_days", "Days")] }],
   },
   {
     name: "unbilled", title: "Unbilled activity", about: "Readings and time that no entry bills, and why.",
     figures: (d) => [["Periods", number(d.count)], ["Estimated", money(d.total_estimated_amount)]],
-    sheets: [{ title: "Unbilled", of: (d) => d.results, keyOf: (row) => row.patient_id + row.cpt_code + row.period_start, columns: [patient, text("cpt_code", "Code"), { name: "period", head: "Period", cell: (row) => `${calendarDate(row.period_start)} – ${calendarDate(row.period_end)}` },
-      count("transmission_days", "Days"), count("minutes", "Minutes"), text("reason", "Reason", words), amount("estimated_amount", "Estimated")] }],
+    sheets: [{ title: "Unbilled", of: (d) => d.results, keyOf: (row) => row.patient_id + row.cpt_code + row.period_start,
+      columns: [patient, text("cpt_code", "Code"), { name: "period", head: "Period", cell: (row) =>
+      `${calendarDate(row.period_start)} – ${calendarDate(row.period_end)}` },
+      count("transmission_days", "Days"), count("minutes", "Minutes"), text("reason", "Reason", words), amount("estimated_amount",
+        "Estimated")] }],
   },
   {
     name: "aging", title: "Aging of open claims", about: "How long submitted claims have been waiting for the payer.",
     figures: (d) => [["Open", money(d.total_amount)], ["As of", calendarDate(String(d.as_of).slice(0, 10))]],
-    charts: [{ kind: "bars", title: "Open amount by days since submission", of: (d) => d.buckets, label: (row) => `${row.bucket} days`, value: pick("amount") }],
+    charts: [{ kind: "bars", title: "Open amount by days since submission", of: (d) => d.buckets, label: (row) => `${row.bucket} days`,
+      value: pick("amount") }],
     sheets: [
-      { title: "By age", of: (d) => d.buckets, keyOf: pick("bucket"), columns: [text("bucket", "Days"), count("claims", "Claims"), amount("amount", "Amount")] },
-      { title: "By payer", of: (d) => d.by_payer, keyOf: pick("payer"), columns: [text("payer", "Payer"), count("claims", "Claims"), amount("amount", "Amount")] },
+      { title: "By age", of: (d) => d.buckets, keyOf: pick("bucket"), columns: [text("bucket", "Days"), count("claims", "Claims"),
+        amount("amount", "Amount")] },
+      { title: "By payer", of: (d) => d.by_payer, keyOf: pick("payer"), columns: [text("payer", "Payer"), count("claims", "Claims"),
+        amount("amount", "Amount")] },
     ],
   },
   {
     name: "payer-performance", title: "Payers", about: "How each payer decides, and how fast it pays.",
-    charts: [{ kind: "bars", title: "Share of claims approved", of: (d) => d.results, label: pick("payer"), value: pick("approval_rate"), text: percent }],
-    sheets: [{ title: "Payers", of: (d) => d.results, keyOf: pick("payer"), columns: [text("payer", "Payer"), count("submitted", "Submitted"), count("paid", "Paid"), count("denied", "Denied"), share("approval_rate", "Approved"), share("denial_rate", "Denied share"),
-      count("avg_days_to_payment", "Days to payment"), text("common_denial_reasons", "Common denials", (reasons) => reasons.map((/** @type {any} */ r) => `${r.code} ${r.description} (${r.count})`).join("; ") || "–")] }],
+    charts: [{ kind: "bars", title: "Share of claims approved", of: (d) => d.results, label: pick("payer"), value: pick("approval_rate"),
+      text: percent }],
+    sheets: [{ title: "Payers", of: (d) => d.results, keyOf: pick("payer"), columns: [text("payer", "Payer"),
+      count("submitted", "Submitted"), count("paid", "Paid"), count("denied", "Denied"), share("approval_rate", "Approved"),
+      share("denial_rate", "Denied share"),
+      count("avg_days_to_payment", "Days to payment"), text("common_denial_reasons", "Common denials", (reasons) =>
+        reasons.map((/** @type {any} */ r) => `${r.code} ${r.description} (${r.count})`).join("; ") || "–")] }],
   },
   {
     name: "patient-summary", title: "Patients", about: "What was billed for each patient.", paged: true,
     sheets: [
-      { title: "Patients", of: (d) => d.results, keyOf: pick("patient_id"), columns: [patient, amount("lifetime_revenue", "Revenue"), amount("collected", "Collected"), count("claims", "Claims"), text("last_service_date", "Last service", calendarDate), text("eligible", "Eligible", (value) => (value ? "Yes" : "No"))] },
-      { title: "History", of: (d) => d.results.flatMap((/** @type {any} */ row) => row.history ?? []), keyOf: (row) => row.cpt_code + row.service_date + row.status, columns: [text("cpt_code", "Code"), text("service_date", "Service date", calendarDate), amount("amount", "Amount"), text("status", "State", stateName)] },
+      { title: "Patients", of: (d) => d.results, keyOf: pick("patient_id"), columns: [patient, amount("lifetime_revenue", "Revenue"),
+        amount("collected", "Collected"), count("claims", "Claims"), text("last_service_date", "Last service", calendarDate),
+        text("eligible", "Eligible", (value) => (value ? "Yes" : "No"))] },
+      { title: "History", of: (d) => d.results.flatMap((/** @type {any} */ row) => row.history ?? []), keyOf: (row) =>
+        row.cpt_code + row.service_date + row.status, columns: [text("cpt_code", "Code"), text("service_date", "Service date",
+        calendarDate), amount("amount", "Amount"), text("status", "State", stateName)] },
     ],
   },
   {
     name: "cpt-utilization", title: "Use of codes", about: "How often each code is billed, and what it brings.",
-    charts: [{ kind: "bars", title: "Entries by code", of: (d) => d.results, label: pick("cpt_code"), value: pick("volume"), text: number }],
-    sheets: [{ title: "Codes", of: (d) => d.results, keyOf: pick("cpt_code"), columns: [text("cpt_code", "Code"), count("volume", "Entries"), count("units", "Units"), amount("revenue", "Revenue"), amount("avg_reimbursement", "Mean payment"), share("denial_rate", "Denied")] }],
+    charts: [{ kind: "bars", title: "Entries by code", of: (d) => d.results, label: pick("cpt_code"), value: pick("volume"),
+      text: number }],
+    sheets: [{ title: "Codes", of: (d) => d.results, keyOf: pick("cpt_code"), columns: [text("cpt_code", "Code"),
+      count("volume", "Entries"), count("units", "Units"), amount("revenue", "Revenue"), amount("avg_reimbursement", "Mean payment"),
+      share("denial_rate", "Denied")] }],
   },
   {
     name: "provider-productivity", title: "Providers", about: "Patients, claims and time of each provider.",
-    charts: [{ kind: "bars", title: "Revenue by provider", of: (d) => d.results, label: (row) => row.provider || "None", value: pick("revenue") }],
-    sheets: [{ title: "Providers", of: (d) => d.results, keyOf: (row) => `${row.provider_id}`, columns: [text("provider", "Provider", (value) => value || "None"), count("patients_managed", "Patients"), count("claims", "Claims"), amount("revenue", "Revenue"), amount("revenue_per_patient", "Per patient"), count("interactive_minutes", "Interactive minutes")] }],
+    charts: [{ kind: "bars", title: "Revenue by provider", of: (d) => d.results, label: (row) => row.provider || "None",
+      value: pick("revenue") }],
+    sheets: [{ title: "Providers", of: (d) => d.results, keyOf: (row) => `${row.provider_id}`,
+      columns: [text("provider", "Provider", (value) => value || "None"), count("patients_managed", "Patients"), count("claims", "Claims"),
+      amount("revenue", "Revenue"), amount("revenue_per_patient", "Per patient"), count("interactive_minutes", "Interactive minutes")] }],
   },
 ];

@@ -7,6 +7,7 @@ import { useKeys } from "../../keys.js";
 import { share } from "../../ui/badge.js";
 import { Drawer } from "../../ui/drawer.js";
 import { number, words } from "../../ui/format.js";
+import { NoteTexts } from "../../ui/note_field.js";
 import { Failed, useLoad } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
 import { reading } from "../../ui/vitals.js";
@@ -87,6 +88,7 @@ export function Panel({ row, at, count, work }) {
     <button class="whole" onClick=${() => work.acts.whole(row)}>Whole chart <kbd>O</kbd></button>`;
   const foot = html`<${Note} field=${field} note=${note} keep=${keep} count=${open.length} send=${open.length > 0 ? answer : reviewed}
     leave=${work.back} />
+    <${NoteTexts} context="alert" into=${() => field.current} />
     <div class="do">${data?.patient.phone && html`<a class="button main" ref=${phone} href=${`tel:${data.patient.phone}`}
       onClick=${() => void startCall(row)}>Call ${data.patient.phone} <kbd>C</kbd></a>`}
       <button disabled=${open.length === 0} onClick=${answer}>Acknowledge <kbd>A</kbd></button>

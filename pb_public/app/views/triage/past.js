@@ -53,7 +53,8 @@ function picture(kind, observations, config, row) {
     .filter(({ low, high }) => typeof low === "number" || typeof high === "number")
     .map(({ low, high, tone }) => ({ from: low ?? undefined, to: high ?? undefined, tone }));
   const at = (/** @type {any} */ o) => Date.parse(o.measured_at) / 1000;
-  const marks = mine.filter((o) => ["critical", "warning"].includes(o.alert_details?.level)).flatMap((o) => values.slice(0, 1).map(({ field, unit }) => ({
+  const marks = mine.filter((o) => ["critical", "warning"].includes(o.alert_details?.level)).flatMap((o) =>
+    values.slice(0, 1).map(({ field, unit }) => ({
     at: at(o), value: shown(o[field], unit), text: "", tone: o.alert_details.level === "critical" ? "--mark-critical" : "--mark-warning",
     shape: /** @type {"triangle" | "diamond"} */ (o.alert_details.level === "critical" ? "triangle" : "diamond"),
   })));
@@ -61,7 +62,8 @@ function picture(kind, observations, config, row) {
   const mean = values.map(({ field, unit }) => week.reduce((sum, o) => sum + shown(o[field], unit), 0) / week.length);
   return {
     times: mine.map(at), bands, marks,
-    lines: values.map(({ field, title, name, tone, unit }) => ({ label: title ?? name, values: mine.map((o) => shown(o[field], unit) ?? null), tone })),
+    lines: values.map(({ field, title, name, tone, unit }) =>
+      ({ label: title ?? name, values: mine.map((o) => shown(o[field], unit) ?? null), tone })),
     unit: unitOf(values[0]?.unit ?? ""),
     words: [bands.length > 0 && "Shaded is in range.", week.length > 0 && mean.every(Number.isFinite)
       && `Mean of 7 days ${mean.map((n) => Math.round(n * 10) / 10).join("/")}.`].filter(Boolean).join(" "),

@@ -55,7 +55,8 @@ export function Spark({ row }) {
   const state = row.concern?.state ?? "no_data";
   const judged = row.concern && (row.concern.bounds.low !== null || row.concern.bounds.high !== null);
   const { x, y } = { x: Math.min(last.x, width - 5), y: Math.min(Math.max(last.y, 5), height - 5) };
-  const label = `Fourteen days: ${row.trend?.slice(-5).map((p) => shown(p.value, row.concern?.unit ?? "")).join(", ")}. ${states[state][1]}`;
+  const label = `Fourteen days: ${row.trend?.slice(-5).map((p) => shown(p.value, row.concern?.unit ?? ""))
+    .join(", ")}. ${states[state][1]}`;
   return html`<svg class="spark" viewBox=${`0 0 ${width} ${height}`} width=${width} height=${height} role="img" aria-label=${label}>
     ${judged && html`<rect class="band" x="0" y=${top} width=${width} height=${Math.max(0, bottom - top)} />`}
     ${edges.length > 0 && html`<path class="edge" d=${edges.map((at) => `M0 ${at}H${width}`).join("")} />`}

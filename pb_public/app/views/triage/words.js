@@ -28,7 +28,8 @@ export function valueOf(c) {
     return { text: "No reading", unit: "" };
   }
   if (c.change !== null) {
-    return { text: `${c.change > 0 ? "+" : "−"}${round(Math.abs(shownChange(c.change, c.unit ?? "")))} ${unitOf(c.unit ?? "")}`, unit: span(c) };
+    return { text: `${c.change > 0 ? "+" : "−"}${round(Math.abs(shownChange(c.change, c.unit ?? "")))} ${unitOf(c.unit ?? "")}`,
+      unit: span(c) };
   }
   const { systolic, diastolic } = c.values;
   if (systolic !== undefined && diastolic !== undefined && c.parameter !== "pulse") {

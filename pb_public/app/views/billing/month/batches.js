@@ -10,6 +10,7 @@ import { classes, html, useState } from "../../../view.js";
 import { TakeIn } from "../files.js";
 import { amountOf, sumOf } from "../reasons.js";
 import { SubmitMany } from "../submit_many.js";
+import { answersIn } from "../words.js";
 
 /** @typedef {import("../reasons.js").Row} Row */
 
@@ -40,9 +41,11 @@ export function Batches({ turn, changed }) {
 /** @param {{of: any}} props a file */
 function Sent({ of }) {
   const [tone, sign, said] = states[of.status] ?? ["", "○", words(of.status)];
-  return html`<li><button type="button" class="link" onClick=${() => go("billing", {}, { tab: "batches" })}>${of.interchange_control_number}</button>
+  return html`<li><button type="button" class="link" onClick=${() => go("billing", {}, { tab: "batches" })}>${of.interchange_control_number}
+    </button>
     <span>${day(of.created_at)}</span><span>${number(of.claims)} claims</span><span class="number">${money(of.total_charge)}</span>
     <span><span class=${classes("mark", tone)} aria-hidden="true">${sign}</span>${` ${said}`}
+      <small>${answersIn(of.answers)}</small>
       ${of.usage === "T" && html` <${Badge} of="warning" text="Test" />`}</span></li>`;
 }
 

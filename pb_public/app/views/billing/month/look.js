@@ -11,7 +11,8 @@ import { Mends } from "./sheet.js";
 
 /** @typedef {import("../reasons.js").Row} Row */
 
-/** @typedef {{rows: Row[], at: string, turn: (id: string) => void, close: () => void, reviews: boolean, review: (row: Row) => Promise<boolean>}} Props */
+/** @typedef {{rows: Row[], at: string, turn: (id: string) => void, close: () => void, reviews: boolean,
+ * review: (row: Row) => Promise<boolean>}} Props */
 
 /** @param {Props} props */
 export function Look({ rows, at, turn, close, reviews, review }) {

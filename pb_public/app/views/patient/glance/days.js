@@ -68,7 +68,8 @@ function Calendar({ of: data }) {
   const words = { counted: "with readings", unconsented: "with readings, without consent", typed: "typed by hand only",
     coming: "to come", none: "no reading", outside: "" };
   return html`<table class="calendar"><caption
-    class="unseen">Days with readings from ${calendarDate(data.first_day)} to ${calendarDate(data.last_day)}: ${data.days.length} count</caption>
+    class="unseen">Days with readings from ${calendarDate(data.first_day)} to ${calendarDate(data.last_day)}: ${data.days.length} count
+      </caption>
     <thead><tr>${weekdays.map(({ long, short }) => html`<th key=${long} scope="col"><abbr
       title=${long}>${short}</abbr></th>`)}</tr></thead>
     <tbody>${Array.from({ length: weeks }, (_, week) => html`<tr key=${week}>${Array.from({ length: 7 }, (_, n) => {

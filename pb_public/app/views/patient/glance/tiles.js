@@ -39,7 +39,8 @@ function Tile({ value, observations, thresholds, group, days, zone }) {
     <p class="figure">${level(last[value.field], bounds, `${read(last[value.field])} ${unit}`)}</p>
     <${Spark} values=${numbers} low=${read(bounds?.low)} high=${read(bounds?.high)}
       label=${`${name}: ${numbers.length} values from ${Math.min(...numbers)} to ${Math.max(...numbers)} ${unit}, the last ${out}`} />
-    <p class="soft">${[about(value, group, thresholds, days), doubted > 0 && `${doubted} suspect left out`].filter(Boolean).join(" · ")}</p>`;
+    <p class="soft">${[about(value, group, thresholds, days), doubted > 0 && `${doubted} suspect left out`].filter(Boolean).join(" · ")}
+      </p>`;
 }
 
 /** @param {import("../../../ui/vitals.js").Value} value @param {any} group @param {any} thresholds @param {number} days */
@@ -47,8 +48,11 @@ function about(value, group, thresholds, days) {
   if (value.changes) {
     const target = thresholds?.[value.group]?.target_kg;
     return [known(target) && `target ${shown(target, "kg")}`,
-      group?.change_kg && `${group.change_kg > 0 ? "+" : ""}${shownChange(group.change_kg, "kg")} ${unitOf("kg")} in ${days} days`].filter(Boolean).join(", ")
+      group?.change_kg
+        && `${group.change_kg > 0 ? "+" : ""}${shownChange(group.change_kg, "kg")} ${unitOf("kg")} in ${days} days`].filter(Boolean)
+        .join(", ")
       || (group?.mean ? `mean ${shown(group.mean, value.unit)}` : "");
   }
-  return group?.readings > 0 ? `mean ${shown(group.mean, value.unit)}, ${shown(group.min, value.unit)}–${shown(group.max, value.unit)} in ${days} days` : "";
+  return group?.readings > 0 ? `mean ${shown(group.mean, value.unit)}, ${shown(group.min, value.unit)}–${shown(group.max,
+    value.unit)} in ${days} days` : "";
 }

@@ -1,38 +1,9 @@
 package collections
 
 import (
-	"fmt"
-
 	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 )
-
-// UserNamesByEmail are the names of users by address, with one query; [UnreadableText] is the last name of those whose name cannot be opened.
-func UserNamesByEmail(app core.App, addresses []string) (map[string]UserName, error) {
-	if len(addresses) == 0 {
-		return nil, nil
-	}
-	var rows []struct {
-		ID    string `db:"id"`
-		Email string `db:"email"`
-		First string `db:"first_name"`
-		Last  string `db:"last_name"`
-	}
-	err := app.DB().Select("id", "email", "first_name", "last_name").From(Users).
-		Where(dbx.And(AnyOf("email", addresses), dbx.NewExp("email != ''"))).All(&rows)
-	if err != nil {
-		return nil, fmt.Errorf("read names of users by address: %w", err)
-	}
-	names := make(map[string]UserName, len(rows))
-	for _, row := range rows {
-		first, last, broken := openNames(Users, row.ID, row.First, row.Last)
-		if broken {
-			last = UnreadableText
-		}
-		names[row.Email] = UserName{first, last}
-	}
-	return names, nil
-}
 
 // Attention is how many listed patients want what, besides the totals that are kept.
 type Attention struct {

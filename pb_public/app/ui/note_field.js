@@ -1,0 +1,67 @@
+// A note with the practice's own texts at hand: whoever writes the same thing every day chooses it, and makes it fit what was.
+import { get, written } from "../api.js";
+import { can } from "../can.js";
+import { me } from "../session.js";
+import { effect, html, useRef } from "../view.js";
+import { Field } from "./form.js";
+import { useLoad } from "./states.js";
+
+/** @typedef {"alert" | "escalation" | "note"} Context what a note is about */
+
+const fresh = 60_000; // milliseconds: who goes from patient to patient asks once
+/** @type {Map<string, {at: number, texts: Promise<any[]>}>} what was asked for, by person and context */
+const asked = new Map();
+
+effect(() => {
+  if (written.value.path.startsWith("note-templates/")) {
+    asked.clear();
+  }
+});
+
+/** @param {Context} context @returns {Promise<any[]>} */
+function textsFor(context) {
+  if (!can("readNoteTemplates")) {
+    return Promise.resolve([]);
+  }
+  const key = `${me.peek()?.id} ${context}`;
+  const known = asked.get(key);
+  if (known && Date.now() - known.at < fresh) {
+    return known.texts;
+  }
+  const texts = get("note-templates/", { context, page_size: 100 }).then(({ results }) => results);
+  texts.catch(() => asked.delete(key));
+  asked.set(key, { at: Date.now(), texts });
+  return texts;
+}
+
+/** A textarea in a form. @param {{context: Context, label: string, name: string, [attribute: string]: any}} props */
+export function NoteField({ context, ...field }) {
+  const box = useRef(/** @type {HTMLDivElement | null} */ (null));
+  return html`<div ref=${box} class="with-texts"><${Field} ...${field} kind="textarea" />
+    <${NoteTexts} context=${context} into=${() => box.current?.querySelector("textarea") ?? null} /></div>`;
+}
+
+/** The texts that fit, to put one where the cursor stands; nothing where there are none.
+ *  @param {{context: Context, into: () => HTMLTextAreaElement | null}} props */
+export function NoteTexts({ context, into }) {
+  const texts = useLoad(() => textsFor(context), [context]).data ?? [];
+  const choose = (/** @type {any} */ event) => {
+    const chosen = texts.find((/** @type {any} */ one) => String(one.id) === event.target.value);
+    event.target.value = "";
+    const note = into();
+    if (chosen && note) {
+      insert(note, chosen.text);
+    }
+  };
+  return texts.length > 0 && html`<select class="texts" aria-label="Insert a note template" onChange=${choose}>
+    <option value="">Insert a template…</option>
+    ${texts.map((/** @type {any} */ one) => html`<option key=${one.id} value=${one.id}>${one.name}</option>`)}</select>`;
+}
+
+/** Puts a text where the cursor stands, apart from what stands before it. @param {HTMLTextAreaElement} note @param {string} text */
+function insert(note, text) {
+  const before = note.value.slice(0, note.selectionStart);
+  note.setRangeText((before === "" || /\s$/.test(before) ? "" : " ") + text, note.selectionStart, note.selectionEnd, "end");
+  note.dispatchEvent(new Event("input", { bubbles: true }));
+  note.focus();
+}

@@ -1,0 +1,48 @@
+// A timer that runs: how long by now, what its time can be for, and how it is stopped with a note.
+import { post, Problem } from "../api.js";
+import { me } from "../session.js";
+import { html, useEffect, useState } from "../view.js";
+import { Dialog, Field, Form } from "./form.js";
+import { clock, dateTime } from "./format.js";
+import { NoteField } from "./note_field.js";
+import { toast } from "./toast.js";
+
+/** What time is spent on. */
+export const categories = /** @type {[string, string][]} */ ([["interactive", "Talking with the patient"],
+  ["review", "Looking at readings"],
+  ["interpretation", "Interpreting readings"], ["care_management", "Managing care"]]);
+
+/** Sends time and, where other time is in the way, says whose. @template T @param {Promise<T>} answer @returns {Promise<T>} */
+export const sent = (answer) => answer.catch((problem) => {
+  if (problem instanceof Problem && problem.overlaps) {
+    const { id, user, user_name, started_at, ended_at } = problem.overlaps;
+    const whose = user === me.value?.id ? "your own entry" : `the entry of ${user_name}`;
+    throw new Problem(problem.status, { code: problem.code,
+      detail: `This overlaps ${whose} (no. ${id}), ${dateTime(started_at)} to ${clock(ended_at)}. The same minutes count once.` });
+  }
+  throw problem;
+});
+
+/** @param {{since: string}} props */
+export function Elapsed({ since }) {
+  const [, tick] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => tick((n) => n + 1), 1000);
+    return () => clearInterval(timer);
+  }, []);
+  const seconds = Math.max(0, Math.floor((Date.now() - Date.parse(since)) / 1000));
+  const two = (/** @type {number} */ n) => String(n).padStart(2, "0");
+  return html`${seconds >= 3600 && `${Math.floor(seconds / 3600)}:`}${two(Math.floor(seconds / 60) % 60)}:${two(seconds % 60)}`;
+}
+
+/** @param {{entry: import("../timer.js").Running, close: () => void, done?: () => void}} props */
+export const StopTimer = ({ entry, close, done }) => html`<${Dialog} title="Stop the timer" close=${close}>
+  <p>For <strong><bdi>${entry.patient_name}</bdi></strong>, since ${clock(entry.started_at)}.</p>
+  <${Form} submit="Stop and log" cancel=${close} draft=${`time.${entry.id}`}
+    send=${(/** @type {any} */ values) => sent(post(`time-entries/${entry.id}/stop/`, values))}
+    done=${() => { toast("Logged."); close(); done?.(); }}>${(errors) => html`
+    <${Field} label="What it was" name="category" kind="select" value=${entry.category} options=${categories} errors=${errors} />
+    <${NoteField} context="note" label="Notes" name="notes" value=${entry.notes} errors=${errors} autofocus
+      hint="Needed for time with the patient: what was talked about" />`}
+  </${Form}>
+</${Dialog}>`;

@@ -1,0 +1,72 @@
+package routes
+
+import (
+	"net/http"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/limits"
+	"github.com/vigilhealth/vigil/internal/notetemplates"
+	"github.com/vigilhealth/vigil/routes/web"
+)
+
+func noteTemplateRows() []route {
+	return []route{
+		{http.MethodGet, "/note-templates/", access.ReadNoteTemplates, limits.User, (*api).listNoteTemplates},
+		{http.MethodPost, "/note-templates/", access.ManageNoteTemplates, limits.User, (*api).createNoteTemplate},
+		{http.MethodGet, "/note-templates/{id}/", access.ReadNoteTemplates, limits.User, of((*api).number, (*api).readNoteTemplate)},
+		{http.MethodPut, "/note-templates/{id}/", access.ManageNoteTemplates, limits.User, of((*api).number, (*api).replaceNoteTemplate)},
+		{http.MethodDelete, "/note-templates/{id}/", access.ManageNoteTemplates, limits.User, of((*api).number, (*api).deleteNoteTemplate)},
+	}
+}
+
+// noteTemplateView is a text for notes.
+type noteTemplateView struct {
+	ID      int64  `json:"id"`
+	Name    string `json:"name"`
+	Text    string `json:"text"`
+	Context string `json:"context"`
+}
+
+func viewNoteTemplate(t *collections.NoteTemplate) noteTemplateView {
+	return noteTemplateView{t.Number(), t.Name(), t.Text(), t.Context()}
+}
+
+func (a *api) listNoteTemplates(c *web.Call) error {
+	q := c.Query()
+	context := q.OneOf("context", notetemplates.Contexts...)
+	if err := q.Err(); err != nil {
+		return err
+	}
+	list, err := notetemplates.For(c.App, context)
+	if err != nil {
+		return err
+	}
+	return web.ListWhole(c, web.Views(list, viewNoteTemplate), 0)
+}
+
+func (a *api) readNoteTemplate(c *web.Call, number int64) error {
+	t, err := collections.FindNoteTemplate(c.App, number)
+	return web.Show(c.OK, viewNoteTemplate)(t, fault.OrMissing(err))
+}
+
+func (a *api) createNoteTemplate(c *web.Call) error {
+	draft, err := web.Read(c, notetemplates.Body.Read)
+	if err != nil {
+		return err
+	}
+	return web.Show(c.Created, viewNoteTemplate)(notetemplates.Create(c.App, draft, c.Actor(), c.Now))
+}
+
+func (a *api) replaceNoteTemplate(c *web.Call, number int64) error {
+	draft, err := web.Read(c, notetemplates.Body.Read)
+	if err != nil {
+		return err
+	}
+	return web.Show(c.OK, viewNoteTemplate)(notetemplates.Replace(c.App, number, draft, c.Actor(), c.Now))
+}
+
+func (a *api) deleteNoteTemplate(c *web.Call, number int64) error {
+	return c.Done(notetemplates.Delete(c.App, number, c.Actor(), c.Now))
+}
