@@ -91,7 +91,7 @@ function Preview({ id, proposal }) {
   const answer = useLoad(() => (asked ? post("triage/simulate-thresholds/", { patient_id: id, ...proposal }) : Promise.resolve(null)), [id, text]);
   return html`<div class="card preview" aria-live="polite" aria-busy=${answer.loading ? "true" : "false"}>
     <h3>What if: the last 90 days</h3>
-    ${!asked ? html`<p>${can("changeThresholds") ? "Change a bound: here stands which alerts it would have raised." : "Your role may look at thresholds, not change them."}</p>`
+    ${!asked ? html`<p>${can("changeThresholds") ? "Change a bound to see which alerts it would have raised." : "Your role may look at thresholds, not change them."}</p>`
       : contradictions(answer.problem) ? html`<p class="notice warning">${contradictions(answer.problem)}</p>`
       : answer.problem ? html`<${Failed} problem=${answer.problem} again=${answer.reload} />`
       : answer.data ? html`<${Outcome} of=${answer.data} />` : html`<${Waiting} />`}
