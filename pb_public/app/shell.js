@@ -79,7 +79,7 @@ function Frame({ person }) {
     </header>
     <main id="main" tabindex="-1">
       ${section ? html`<${View} key=${view} section=${section} about=${place.value.about} />`
-        : html`<${Nothing} title="There is no such page">Choose a section above.</${Nothing}>`}
+        : html`<${Nothing} title="There is no such page" page>Choose a section above.</${Nothing}>`}
     </main>
     ${keyList && html`<${KeyList} close=${() => list(false)} />`}
     ${Find && html`<${Find} close=${() => find(false)} />`}`;

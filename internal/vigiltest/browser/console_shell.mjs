@@ -279,6 +279,7 @@ async function find(page) {
   await field.fill(input.mrn);
   await page.keyboard.press("Enter");
   await heading(page, new RegExp(input.last)).waitFor();
+  await finder(page).waitFor({ state: "detached" });
   await to("sign off", /^Sign off/);
   await page.getByText("You have signed off.").waitFor();
   return {};

@@ -190,7 +190,11 @@ export function Dialog({ title, close, wide, children }) {
   const id = useId();
   useEffect(() => {
     const node = box.current;
-    node?.showModal();
+    node?.showModal(); // which gives the focus to the button that closes
+    if (!node?.querySelector("[autofocus]")) {
+      const first = node?.querySelector("form :is(input:not([type=hidden]), select, textarea):enabled");
+      /** @type {HTMLElement | null | undefined} */ (first)?.focus();
+    }
     return () => node?.close(); // which gives the focus back to where it was
   }, []);
   return html`<dialog ref=${box} class=${classes(wide && "wide")} aria-labelledby=${id} onClose=${close} onCancel=${close}>

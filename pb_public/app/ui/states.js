@@ -4,9 +4,10 @@ import { html, useCallback, useEffect, useRef, useState } from "../view.js";
 
 export const Waiting = () => html`<p class="state waiting" role="status"><span class="spinner" aria-hidden="true"></span> Loading</p>`;
 
-/** Nothing to show, said kindly. @param {{title: string, children?: any}} props */
-export const Nothing = ({ title, children }) => html`<div class="state empty"><h2>${title}</h2>${children && html`<p>${children}</p>`}
-  </div>`;
+/** Nothing to show, said kindly; page says that it is all that the page has.
+ *  @param {{title: string, page?: boolean, children?: any}} props */
+export const Nothing = ({ title, page, children }) => html`<div class="state empty">
+  ${page ? html`<h1>${title}</h1>` : html`<h2>${title}</h2>`}${children && html`<p>${children}</p>`}</div>`;
 
 /** @param {{problem: Problem, again?: () => void}} props */
 export function Failed({ problem, again }) {

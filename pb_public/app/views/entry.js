@@ -20,7 +20,7 @@ import { Steps } from "./entry/steps.js";
 /** @param {{id?: string}} props */
 export function Entry({ id }) {
   if (!id) {
-    return html`<${Nothing} title="No entry is chosen">Choose one under Billing.</${Nothing}>`;
+    return html`<${Nothing} title="No entry is chosen" page>Choose one under Billing.</${Nothing}>`;
   }
   return html`<${Sheet} key=${id} id=${id} />`;
 }

@@ -1,12 +1,13 @@
 // Escalating a patient: to whom, how urgent, why. One that is open already is said first.
 import { get, post } from "../api.js";
+import { byWhom, colleague } from "../colleagues.js";
 import { go } from "../router.js";
 import { Dialog, Field, Form } from "../ui/form.js";
 import { words } from "../ui/format.js";
 import { useLoad } from "../ui/states.js";
 import { toast } from "../ui/toast.js";
 import { html } from "../view.js";
-import { agoShort, colleague } from "./alerts/words.js";
+import { agoShort } from "./alerts/words.js";
 import { StaffField } from "./staff_field.js";
 
 /** @param {{patient: {id: string, name: string}, close: () => void, done: () => void}} props */
@@ -19,7 +20,11 @@ export const EscalateForm = ({ patient, close, done }) => html`
   <${OpenAlready} patient=${patient.id} close=${close} />
   <${Form} submit="Escalate" cancel=${close} draft=${`escalate.${patient.id}`}
     send=${(values) => post("escalations/", { ...values, reason: values.reason ?? "", patient_id: patient.id })}
-    done=${() => { toast("Escalated."); close(); done(); }}>${(errors) => html`
+    done=${(/** @type {any} */ made) => {
+      toast(made.assigned_to ? `Escalated to ${byWhom(made.assigned_to, made.assigned_name)}.` : "Escalated.");
+      close();
+      done();
+    }}>${(errors) => html`
     <${Field} label="Priority" name="priority" kind="select" value="urgent"
       options=${[["routine", "Routine"], ["urgent", "Urgent"], ["stat", "Stat"]]} errors=${errors} />
     <${Field} label="Reason" name="reason" kind="textarea" hint="What whoever is told reads first" errors=${errors} />

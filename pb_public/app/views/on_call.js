@@ -2,6 +2,7 @@
 // turn.
 import { all, get, put } from "../api.js";
 import { can } from "../can.js";
+import { byWhom } from "../colleagues.js";
 import { ActionButton, Dialog, Field, Form } from "../ui/form.js";
 import { dateTime, words } from "../ui/format.js";
 import { asProblem, Loaded, useLoad } from "../ui/states.js";
@@ -69,9 +70,9 @@ export function OnCall({ fill }) {
 /** @param {{rota: Rota, may: boolean, add: () => void, changed: () => void}} props */
 const Week = ({ rota, may, add, changed }) => html`<section class="card" aria-labelledby="week">
   <div class="heading"><h2 id="week">Every week</h2>${may && html`<button onClick=${add}>Add a shift</button>`}</div>
-  <p class="soft">By the clocks of ${rota.time_zone}${rota.updated_at ? `, set ${dateTime(rota.updated_at)} by ${rota.updated_by}`
+  <p class="soft">By the clocks of ${rota.time_zone}${rota.updated_at ? `, set ${dateTime(rota.updated_at)} by ${byWhom(rota.updated_by)}`
     : ""}. A shift that does not end after it starts ends on the next day.</p>
-  <dl class="facts">${weekdays.map((name, weekday) => {
+  <dl class="facts week-of-shifts">${weekdays.map((name, weekday) => {
     const shifts = rota.shifts.filter((s) => s.weekday === weekday).sort((a, b) => a.start.localeCompare(b.start));
     return html`<div key=${name}><dt>${name}</dt><dd>${shifts.length === 0 ? "–"
       : html`<ul class="plain-list">${shifts.map((s, i) => html`<li key=${i}>
@@ -101,6 +102,9 @@ const ZoneForm = ({ zone, changed }) => html`<details><summary>Time zone of the 
     <${Field} label="Time zone" name="time_zone" value=${zone} hint="Such as America/New_York" errors=${errors} />`}</${Form}>
 </details>`;
 
+/** Days on which a shift can start at once, for whoever sets a whole week. @type {[string, string][]} */
+const several = [["0 1 2 3 4", "Monday to Friday"], ["5 6", "Saturday and Sunday"], ["0 1 2 3 4 5 6", "Every day"]];
+
 const titles = { shift: "Add a shift", override: "Add an override", "hand-over": "Hand over until the end of this turn" };
 
 /** @param {{kind: string, duty: Duty, fill?: {starts_at: string, ends_at: string}, close: () => void, done: () => void}} props */
@@ -111,15 +115,18 @@ function Turn({ kind, duty, fill, close, done }) {
     .map((u) => /** @type {[string, string]} */ ([String(u.id), `${u.first_name} ${u.last_name}, ${words(u.role).toLowerCase()}`]));
   const send = (/** @type {any} */ v) => named(kind === "shift" ? "shifts" : "overrides", (now) => {
     const user_id = v.user_id ? Number(v.user_id) : null;
-    const one = { shift: () => ({ weekday: Number(v.weekday), start: v.start, end: v.end, user_id }),
-      override: () => ({ starts_at: instantOf(v.starts_at), ends_at: instantOf(v.ends_at), user_id }),
+    if (kind === "shift") {
+      const made = v.weekday.split(" ").map((/** @type {string} */ day) => ({ weekday: Number(day), start: v.start, end: v.end, user_id }));
+      return { shifts: [...now.shifts, ...made] };
+    }
+    const one = { override: () => ({ starts_at: instantOf(v.starts_at), ends_at: instantOf(v.ends_at), user_id }),
       "hand-over": () => ({ starts_at: new Date().toISOString(), ends_at: duty.until, user_id }) }[kind]?.();
-    return kind === "shift" ? { shifts: [...now.shifts, one] } : { overrides: [...now.overrides, one] };
+    return { overrides: [...now.overrides, one] };
   });
   return html`<${Dialog} title=${titles[kind]} close=${close}><${Loaded} from=${staff}>${(users) => html`
     <${Form} submit="Save" cancel=${close} send=${send} done=${() => { toast("Saved."); close(); done(); }}>${(errors) => html`
       ${kind === "shift" && html`<${Field} label="Starts on" name="weekday" kind="select" value="0"
-        options=${weekdays.map((name, i) => [String(i), name])} errors=${errors} />
+        options=${[...weekdays.map((name, i) => [String(i), name]), ...several]} errors=${errors} />
         <div class="fields"><${Field} label="From" name="start" kind="time" value="19:00" errors=${errors} /><${Field} label="To"
           name="end" kind="time" value="07:00" errors=${errors} /></div>`}
       ${kind === "override" && html`<div class="fields"><${Field} label="From" name="starts_at" kind="datetime-local"

@@ -46,7 +46,7 @@ const tabs = [
 /** @param {{id?: string, tab?: string}} props */
 export function PatientSheet({ id, tab }) {
   return id ? html`<${Sheet} key=${id} id=${id} tab=${tab ?? "overview"} />`
-    : html`<${Nothing} title="No patient chosen">Choose one in the list of <button class="link"
+    : html`<${Nothing} title="No patient chosen" page>Choose one in the list of <button class="link"
     onClick=${() => go("patients")}>patients</button>.</${Nothing}>`;
 }
 

@@ -80,9 +80,9 @@ const Empty = ({ narrowed, clear }) => (narrowed
   : html`<${Nothing} title="Nobody is on the list">Patients appear here when they are enrolled.</${Nothing}>`);
 
 /** @param {{held: boolean}} props */
-const Foot = ({ held }) => html`<p class="keys no-print"><span><kbd>J</kbd> <kbd>K</kbd> next, previous</span><span class="beside">
+const Foot = ({ held }) => html`<p class="keys no-print"><span><kbd>J</kbd> <kbd>K</kbd> next, previous</span><span class="spare">
   <kbd>Enter</kbd> open</span><span><kbd>A</kbd> acknowledge</span><span><kbd>C</kbd> call</span><span><kbd>E</kbd> escalate</span>
-  <span class="beside"><kbd>N</kbd> note</span><span><kbd>R</kbd> reviewed, next</span><span class="beside"><kbd>T</kbd> take</span>
+  <span class="spare"><kbd>N</kbd> note</span><span><kbd>R</kbd> reviewed, next</span><span class="spare"><kbd>T</kbd> take</span>
   <span><kbd>?</kbd> all keys</span><${ZoneNote} /><span class="held" role="status">${held && "Order held while you are here"}</span></p>`;
 
 /**

@@ -1,6 +1,7 @@
 // One alert: what was measured against which bound, how it stands, what to do, and its whole trail.
 import { get, post } from "../../api.js";
 import { can, canAcknowledge } from "../../can.js";
+import { byWhom } from "../../colleagues.js";
 import { go } from "../../router.js";
 import { Badge } from "../../ui/badge.js";
 import { ActionButton } from "../../ui/form.js";
@@ -9,7 +10,7 @@ import { Loaded, useLoad } from "../../ui/states.js";
 import { classes, html, useState } from "../../view.js";
 import { EscalateAlertDialog, NoteDialog, OutcomeDialog, ResolveDialog } from "./acts.js";
 import { ConfirmDialog, DiscardDialog } from "./implausible.js";
-import { colleague, typeName } from "./words.js";
+import { typeName } from "./words.js";
 
 export { typeName };
 
@@ -41,7 +42,7 @@ export function AlertCard({ alert, changed, named = true, lit = false }) {
       ${alert.patient_phone && html`<p class="note">Phone: <a href=${`tel:${alert.patient_phone.replace(/[^\d+]/g, "")}`}>
         ${alert.patient_phone}</a></p>`}
       <small>${dateTime(alert.created_at)} (${ago(alert.created_at)})${alert.acknowledged_by
-        && ` · acknowledged by ${alert.acknowledged_by}, ${dateTime(alert.acknowledged_at)}`}
+        && ` · acknowledged by ${byWhom(alert.acknowledged_by)}, ${dateTime(alert.acknowledged_at)}`}
         ${alert.outcome && ` · ${words(alert.outcome)}`}${alert.follow_up_at && ` · follow up ${dateTime(alert.follow_up_at)}`}</small>
       ${[alert.notes, alert.clinical_note].filter(Boolean).map((note, i) => html`<p key=${i} class="note">${note}</p>`)}
     </div>

@@ -1,13 +1,15 @@
 // One cause of one patient, and opened its readings in the same columns.
 import { get } from "../../api.js";
+import { colleague } from "../../colleagues.js";
 import { go } from "../../router.js";
 import { fullTime } from "../../ui/format.js";
 import { Loaded, useLoad } from "../../ui/states.js";
 import { classes, html, useState } from "../../view.js";
 import { AlertCard } from "./card.js";
+import { shortMRN } from "../triage/words.js";
 import { nextStep } from "./steps.js";
 import { Trend } from "./trend.js";
-import { agoShort, causeOf, colleague, initials, lasting, measuredAt, since, typeName, valueOf } from "./words.js";
+import { agoShort, causeOf, initials, lasting, measuredAt, since, typeName, valueOf } from "./words.js";
 
 /** @typedef {import("./held.js").Row} Row */
 
@@ -28,7 +30,7 @@ export function GroupRow({ row, tab, deadlines, chosen, first, open, unfold, cho
       <td class="c1"><span class=${classes("sign", row.level)} aria-hidden="true">${signs[row.level]}</span><span class="unseen">
         ${levelNames[row.level]}</span></td>
       <td class="c2"><button class="link name" onClick=${() => go("patient", { id: row.patient_id, tab: "alerts" })}><bdi>
-        ${row.patient_name}</bdi></button> <small>${row.mrn}</small></td>
+        ${row.patient_name}</bdi></button> <small>${shortMRN(row.mrn)}</small></td>
       <td class="c3" title=${row.latest?.message ?? null}>${causeOf(row)}${row.count > 1
         && html` <strong class="times">×${row.count}</strong>`}${row.critical_count > 0 && row.critical_count < row.count
         && html`<span class="soft">, ${row.critical_count} critical</span>`}</td>

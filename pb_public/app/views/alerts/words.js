@@ -1,5 +1,4 @@
 // What a row of alerts says: the cause, the value out of bounds, how long ago, and who has it.
-import { me } from "../../session.js";
 import { clock, words } from "../../ui/format.js";
 import { shown, unitOf } from "../../ui/units.js";
 import { kinds, reading, values, vitals } from "../../ui/vitals.js";
@@ -29,10 +28,15 @@ export function causeOf({ type, latest }) {
   const value = values.find(({ field, name }) => latest.parameter === field || latest.parameter === name.toLowerCase()
     || field.startsWith(`${latest.parameter}_`));
   if (value && !value.changes && latest.value !== null && latest.threshold !== null) {
-    return `${value.title ?? value.name} at or ${latest.value >= latest.threshold ? "above" : "below"} ${shown(latest.threshold,
-      value.unit)}`;
+    return `${value.title ?? value.name} at or ${sideOf(latest)} ${shown(latest.threshold, value.unit)}`;
   }
   return type in kinds || type === "pulse" ? latest.message ?? typeName(type) : typeName(type);
+}
+
+/** On which side of its limit a value lies: one that is the limit itself tells nothing, but the message does. @param {Alert} alert */
+function sideOf({ value, threshold, message }) {
+  const said = message?.match(new RegExp(`at or (above|below) the \\w+ limit ${threshold}(?!\\.?\\d)`));
+  return said?.[1] ?? (Number(value) >= Number(threshold) ? "above" : "below");
 }
 
 /**
@@ -98,9 +102,6 @@ export function since(at) {
 
 /** "DO": the letters of a name. @param {string} name */
 export const initials = (name) => name.split(/\s+/).filter(Boolean).map((part) => part[0]).slice(0, 2).join("").toUpperCase();
-
-/** A colleague's name, or "You". @param {string | null | undefined} email @param {string | null | undefined} name */
-export const colleague = (email, name) => (email && email === me.value?.email ? "You" : email === "system" ? "Vigil" : name || email || "");
 
 /** "1 alert", "3 alerts". @param {number} n @param {string} one @param {string} [many] */
 export const count = (n, one, many = `${one}s`) => `${n} ${n === 1 ? one : many}`;

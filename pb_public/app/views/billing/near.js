@@ -12,19 +12,24 @@ import { html } from "../../view.js";
 
 const orders = /** @type {[string, string][]} */ ([["-worth", "What brings most"], ["missing", "The least missing"]]);
 
+const units = /** @type {[string, string][]} */ ([["", "Days or minutes"], ["days", "Days with readings"], ["minutes", "Minutes"]]);
+
 const about = "A reading or a call in time makes these billable. What it brings is by each day or minute that is missing, beyond "
   + "what the period has come to already.";
 
 export function NearBillable() {
-  const [query, ask] = useQuery({ near: "-worth" });
+  const [query, ask] = useQuery({ near: "-worth", missing: "" });
   const near = useLoad((signal) => get("billing/near-billable/", { ordering: query.near }, signal), [query.near]);
-  return html`<div class="filters" role="search" aria-label="Order the patients">
+  const fits = (/** @type {{results: Near[]}} */ data) => data.results.filter((row) => query.missing === "" || row.unit === query.missing);
+  return html`<div class="filters" role="search" aria-label="Which patients first">
+      <${Field} label="What is missing" name="missing" kind="select" value=${query.missing} options=${units}
+        onChange=${(event) => ask({ missing: event.target.value })} />
       <${Field} label="First" name="near" kind="select" value=${query.near} options=${orders}
         onChange=${(event) => ask({ near: event.target.value })} /></div>
     <p class="soft">${about}</p>
-    <${Loaded} from=${near} empty=${(data) => data.count === 0} nothing=${html`<${Nothing}
+    <${Loaded} from=${near} empty=${(data) => fits(data).length === 0} nothing=${html`<${Nothing}
       title="Nobody is close to a code">Patients appear here when a few days or minutes are missing.</${Nothing}>`}>
-      ${(data) => html`<${Table} caption="Nearly billable patients" rows=${data.results} columns=${columns}
+      ${(data) => html`<${Table} caption="Nearly billable patients" rows=${fits(data)} columns=${columns}
         keyOf=${(/** @type {Near} */ row) => `${row.patient_id} ${row.cpt_code} ${row.period_start}`}
         open=${(/** @type {Near} */ row) => go("patient", { id: row.patient_id, tab: "bill" })} zone=${false} />`}
     </${Loaded}>`;

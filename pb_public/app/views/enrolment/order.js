@@ -1,6 +1,6 @@
 // The step of the order: who is responsible, who looks after the patient, what was ordered and why.
 import { all, get, patch, post, Problem, put } from "../../api.js";
-import { roleNames } from "../../can.js";
+import { can, roleNames } from "../../can.js";
 import { Combo } from "../../ui/combo.js";
 import { Field, Form } from "../../ui/form.js";
 import { calendarDate } from "../../ui/format.js";
@@ -48,7 +48,8 @@ function OrderForm({ patient, team, orders, submit, saved }) {
     done.current.delete("team");
     await together([
       { key: "patient", act: () => patch(to, { primary_provider_id: provider, icd10_codes: v.icd10_codes }) },
-      ...(same ? [] : [{ key: "team", act: () => put(`${to}care-team/`, { members: membersOf(ids, team.members) }) }]),
+      ...(same || !can("changeCareTeam") ? []
+        : [{ key: "team", act: () => put(`${to}care-team/`, { members: membersOf(ids, team.members) }) }]),
       ...(v["order.dated"] ? [record("rpm_order", "order", { text: v["order.text"] })] : []),
       ...(v["visit.dated"] ? [record("established_visit", "visit")] : []),
     ], done.current);
@@ -57,7 +58,10 @@ function OrderForm({ patient, team, orders, submit, saved }) {
     <div class="fields">
       <${StaffPicker} label="Ordering provider" name="primary_provider_id" by="id" roles=${["provider"]}
         value=${patient.primary_provider_id} hint="Answers for the patient and stands on the claim" errors=${errors} />
-      <${Members} members=${team.members} errors=${errors} />
+      ${can("changeCareTeam") ? html`<${Members} members=${team.members} errors=${errors} />`
+        : html`<${Field} label="Care team" name="team" readonly value=${team.members.map((/** @type {any} */ m) => m.name).join(", ")
+          || "Nobody yet"}
+          hint="Providers and managers choose it" />`}
     </div>
     <div class="fields">
       <${Dated} label="Order of monitoring dated" name="order.dated" on=${latest("rpm_order")} errors=${errors} />

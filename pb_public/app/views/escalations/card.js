@@ -1,6 +1,7 @@
 // One escalation: how urgent, why, who has it, and the next step.
 import { patch } from "../../api.js";
 import { can } from "../../can.js";
+import { colleague } from "../../colleagues.js";
 import { go } from "../../router.js";
 import { me } from "../../session.js";
 import { Badge } from "../../ui/badge.js";
@@ -9,7 +10,6 @@ import { ago, dateTime, words } from "../../ui/format.js";
 import { NoteField } from "../../ui/note_field.js";
 import { toast } from "../../ui/toast.js";
 import { classes, html, useState } from "../../view.js";
-import { colleague } from "../alerts/words.js";
 import { StaffField } from "../staff_field.js";
 
 /** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["Escalation"]} Escalation */
@@ -34,7 +34,7 @@ export function EscalationCard({ escalation: one, changed, named = true }) {
         ${one.patient_name}</button>`}
       <p>${one.reason}</p>
       <small>${dateTime(one.created_at)} (${ago(one.created_at)}) by ${one.created_by === "system" ? "Vigil"
-        : one.created_by} · ${one.assigned_to ? `with ${colleague(one.assigned_to, one.assigned_name)}` : "with nobody yet"}
+        : colleague(one.created_by)} · ${one.assigned_to ? `with ${colleague(one.assigned_to, one.assigned_name)}` : "with nobody yet"}
         ${one.resolved_by && ` · resolved by ${one.resolved_by}, ${dateTime(one.resolved_at)}`}${one.cancelled_by
           && ` · cancelled by ${one.cancelled_by}, ${dateTime(one.cancelled_at)}`}
         ${one.alert_ids.length > 0 && ` · ${one.alert_ids.length} ${one.alert_ids.length === 1 ? "alert" : "alerts"}`}</small>

@@ -2,6 +2,7 @@
 // happened and what to do.
 import { patch } from "../../api.js";
 import { can } from "../../can.js";
+import { colleague } from "../../colleagues.js";
 import { useKeys } from "../../keys.js";
 import { go } from "../../router.js";
 import { me } from "../../session.js";
@@ -11,7 +12,7 @@ import { StaffPicker } from "../../ui/staff_picker.js";
 import { asProblem } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
 import { classes, html, useEffect, useLayoutEffect, useRef, useState } from "../../view.js";
-import { agoShort, colleague, initials } from "../alerts/words.js";
+import { agoShort, initials } from "../alerts/words.js";
 import { Step } from "./card.js";
 import { alive, Ladder, Next, shapes, tones } from "./said.js";
 

@@ -1,6 +1,7 @@
 // The alerts of a patient, and the kinds whose alerts rest for a while.
 import { get, post } from "../../api.js";
 import { can } from "../../can.js";
+import { byWhom } from "../../colleagues.js";
 import { ActionButton, Field } from "../../ui/form.js";
 import { dateTime } from "../../ui/format.js";
 import { Loaded, Nothing, useLoad } from "../../ui/states.js";
@@ -56,7 +57,7 @@ function Snoozes({ id }) {
     <${Loaded} from=${list} empty=${(data) => data.results.length === 0} nothing=${html`<p>No kind of alert rests at the moment.</p>`}>
       ${(data) => html`<ul class="plain-list">${data.results.map((snooze) => html`<li key=${snooze.id}>
         <span><strong>${typeName(snooze.type)}</strong>${snooze.include_critical
-          && ", critical too,"} until ${dateTime(snooze.ends_at)}, by ${snooze.created_by}: ${snooze.reason}</span>
+          && ", critical too,"} until ${dateTime(snooze.ends_at)}, by ${byWhom(snooze.created_by)}: ${snooze.reason}</span>
         ${can("snooze") && html`<${ActionButton} act=${() => post(`patients/${id}/snoozes/${snooze.id}/end/`)} said="Ended."
           done=${list.reload} aria-label=${`End the snooze of ${typeName(snooze.type)}`}>End</${ActionButton}>`}
       </li>`)}</ul>`}

@@ -1,6 +1,7 @@
 // Who the patient is and how urgent, in one line that stays small beside the work, and what concerns the whole record.
 import { post, remove } from "../../api.js";
 import { can } from "../../can.js";
+import { byWhom } from "../../colleagues.js";
 import { go } from "../../router.js";
 import { Badge, Handling, Risk, share } from "../../ui/badge.js";
 import { ActionButton, Dialog, Field, Form } from "../../ui/form.js";
@@ -87,7 +88,12 @@ function More({ children }) {
     addEventListener("keydown", shut);
     return () => { removeEventListener("click", shut); removeEventListener("keydown", shut); };
   }, []);
-  return html`<details class="more-acts" ref=${box}><summary class="button" aria-label="More about the record"
+  const left = (/** @type {FocusEvent} */ event) => { // whoever goes on with Tab sees where they are
+    if (box.current && event.relatedTarget instanceof Node && !box.current.contains(event.relatedTarget)) {
+      box.current.open = false;
+    }
+  };
+  return html`<details class="more-acts" ref=${box} onFocusOut=${left}><summary class="button" aria-label="More about the record"
     title="More">⋯</summary><div>${children}</div></details>`;
 }
 
@@ -105,7 +111,7 @@ export function Facts({ patient: p, standing, zone }) {
         ...(standing ? [["Last reading",
           html`<span title=${dateTime(standing.last_reading_at, zone)}>${ago(standing.last_reading_at)}</span>`],
         ["Last review", standing.last_reviewed_at
-          ? html`${ago(standing.last_reviewed_at)}${standing.last_reviewed_by && html` by ${breakable(standing.last_reviewed_by)}`}`
+          ? html`${ago(standing.last_reviewed_at)}${standing.last_reviewed_by && html` by ${byWhom(standing.last_reviewed_by)}`}`
           : "never"]] : []),
     ].map(([term, value]) => html`<div key=${term}><dt>${term}</dt><dd>${value}</dd></div>`)}</dl>
     ${standing?.risk_factors.length > 0 && html`<ul class="factors">${standing.risk_factors.map((factor) => html`<li key=${factor.factor}>

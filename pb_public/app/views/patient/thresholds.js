@@ -102,7 +102,7 @@ function Preview({ id, proposal }) {
     [id, text]);
   return html`<div class="card preview" aria-live="polite" aria-busy=${answer.loading ? "true" : "false"}>
     <h3>What if: the last 90 days</h3>
-    ${!asked ? html`<p>${can("changeThresholds") ? "Change a bound: here stands which alerts it would have raised."
+    ${!asked ? html`<p>${can("changeThresholds") ? "Change a bound to see which alerts it would have raised."
       : "Your role may look at thresholds, not change them."}</p>`
       : contradictions(answer.problem) ? html`<p class="notice warning">${contradictions(answer.problem)}</p>`
       : answer.problem ? html`<${Failed} problem=${answer.problem} again=${answer.reload} />`

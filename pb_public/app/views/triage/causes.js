@@ -1,6 +1,7 @@
 // What is open about a patient, one line a cause: how often, the values with their times, and who answers; and the escalation that is
 // open.
 import { canAcknowledge } from "../../can.js";
+import { byWhom } from "../../colleagues.js";
 import { go } from "../../router.js";
 import { words } from "../../ui/format.js";
 import { kinds } from "../../ui/vitals.js";
@@ -59,7 +60,7 @@ export function Causes({ causes, escalations, loading, row, did, again }) {
     ${causes.map((cause) => html`<li key=${cause.key} class=${cause.level}><span class="shape"
       aria-hidden="true">${(states[cause.level] ?? states.no_data)[0]}</span>
       <div><p><b>${kinds[cause.type] ?? words(cause.type)}</b>${many(cause) > 1 && html` <span class="times">×${many(cause)}</span>`}
-        ${cause.open.length === 0 && html` <small>acknowledged by ${cause.alerts[0].acknowledged_by}</small>`}</p>
+        ${cause.open.length === 0 && html` <small>acknowledged by ${byWhom(cause.alerts[0].acknowledged_by)}</small>`}</p>
         <p class="hint">${cause.alerts[0].message ?? ""}</p>
         <p class="hint">${shown(cause).slice(0, told).map((alert) =>
           `${value(alert)}${moment(alert.created_at)}`).join(" · ")}${rest(cause)}</p></div>
@@ -67,7 +68,7 @@ export function Causes({ causes, escalations, loading, row, did, again }) {
         onClick=${() => run(() => acknowledge(cause.open, "", again))}>Acknowledge</button>`}</li>`)}
     ${escalations.map((e) => html`<li key=${`e${e.id}`} class=${classes("escalation", e.priority)}><span class="shape"
       aria-hidden="true">↗</span>
-      <div><p><b>${words(e.priority)} escalation</b> ${e.assigned_to ? `to ${e.assigned_to}` : "to nobody yet"}</p>
+      <div><p><b>${words(e.priority)} escalation</b> ${e.assigned_to ? `to ${byWhom(e.assigned_to, e.assigned_name)}` : "to nobody yet"}</p>
         <p class="hint">${e.status === "in_progress" ? "In progress" : "Not taken yet"} · opened ${age(e.created_at)} ago${e.reason
           ? ` · ${e.reason}` : ""}</p></div>
       ${e === next ? html`<button aria-label=${`Take the ${e.priority} escalation`} onClick=${() => run(() => take(e))}>Take <kbd>T</kbd>

@@ -2,6 +2,7 @@
 // do. The focus stays in the list, and J and K go on.
 import { get, Problem } from "../../api.js";
 import { can } from "../../can.js";
+import { colleague } from "../../colleagues.js";
 import { keepDraft, useDraft } from "../../drafts.js";
 import { useKeys } from "../../keys.js";
 import { share } from "../../ui/badge.js";
@@ -132,7 +133,7 @@ function Latest({ row }) {
 function LastNote({ data }) {
   const notes = [
     ...(data?.alerts ?? []).filter((/** @type {any} */ a) => a.clinical_note || a.notes).map((/** @type {any} */ a) =>
-      ({ text: a.clinical_note || a.notes, by: a.acknowledged_by, at: a.acknowledged_at ?? a.created_at })),
+      ({ text: a.clinical_note || a.notes, by: colleague(a.acknowledged_by), at: a.acknowledged_at ?? a.created_at })),
     ...(data?.minutes ?? []).filter((/** @type {any} */ t) => t.notes).map((/** @type {any} */ t) =>
       ({ text: t.notes, by: t.user_name, at: t.started_at })),
   ].sort((a, b) => (a.at < b.at ? 1 : -1));

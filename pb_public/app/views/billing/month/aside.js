@@ -45,7 +45,8 @@ export function Reach({ near }) {
   const gain = (/** @type {Near[]} */ list) => sumOf(list, (one) => one.gain);
   return html`<section class="panel" aria-labelledby="in-reach">
     <h2 id="in-reach">Still in reach <small>${open.length === 0 ? "nobody" : money(gain(open))}</small></h2>
-    <ul>${groups.map(([name, list]) => html`<li key=${name}><button type="button" onClick=${() => go("billing", {}, { tab: "near" })}>
+    <ul>${groups.map(([name, list]) => html`<li key=${name}><button type="button" 
+      onClick=${() => go("billing", {}, { tab: "near", missing: list[0].unit })}>
       <span class="mark" aria-hidden="true">○</span>
       <span><strong>${name}</strong><small>${number(list.length)} ${list.length === 1 ? "patient"
         : "patients"}, by ${soon(list.map((one) => one.until).sort()[0])}</small></span>

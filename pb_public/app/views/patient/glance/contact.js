@@ -1,4 +1,5 @@
 // How to reach the patient, who cares for them, and what was said last.
+import { colleague } from "../../../colleagues.js";
 import { get } from "../../../api.js";
 import { can } from "../../../can.js";
 import { ask } from "../../../router.js";
@@ -49,7 +50,7 @@ export function LastNotes({ id, turn, alerts, zone }) {
         .sort((a, b) => Date.parse(b.at) - Date.parse(a.at)).slice(0, 4);
       return notes.length === 0 ? html`<p class="soft">No note yet.</p>`
         : html`<ol>${notes.map((note) => html`<li key=${note.key}><small
-        class="soft">${[note.who, dateTime(note.at, zone), note.about].filter(Boolean).join(", ")}</small>
+        class="soft">${[note.who && colleague(note.who), dateTime(note.at, zone), note.about].filter(Boolean).join(", ")}</small>
         <p>${note.text}</p></li>`)}</ol>`;
     }}</${Loaded}>
   </section>`;

@@ -1,4 +1,5 @@
 // What is open about the patient, by cause: what nobody answered, what somebody is at, what was escalated, what rests and what waits.
+import { byWhom, colleague } from "../../../colleagues.js";
 import { me } from "../../../session.js";
 import { ask } from "../../../router.js";
 import { ago, clock, dateTime, words } from "../../../ui/format.js";
@@ -38,19 +39,20 @@ function listed(open, readings, zone) {
     return { key: `p ${cause.type} ${cause.level}`, sign: "◐", tone: "", tab: "alerts",
       head: html`<strong>${causeName(cause.type)}</strong>${cause.value && ` ${cause.value}`}${times(cause)}`,
       more: `being handled, ${newest.acknowledged_by === me.value?.email ? "yours"
-        : newest.acknowledged_by}, ${dateTime(newest.acknowledged_at, zone)}${newest.outcome ? `: ${words(newest.outcome).toLowerCase()}`
+        : colleague(newest.acknowledged_by)}, ${dateTime(newest.acknowledged_at, zone)}${newest.outcome
+          ? `: ${words(newest.outcome).toLowerCase()}`
         : ""}${
         newest.follow_up_at ? `; follow up ${dateTime(newest.follow_up_at, zone)}` : ""}` };
   });
   const escalations = open.escalations.map((one) => ({
     key: `e ${one.id}`, sign: "↑", tone: one.priority === "stat" ? "critical" : "warning", tab: "escalations",
-      head: html`<strong>${words(one.priority)} escalation</strong>${one.assigned_to_name ? `, ${one.assigned_to_name}` : one.assigned_to
-        ? `, ${one.assigned_to}` : ", nobody has it"}`,
+      head: html`<strong>${words(one.priority)} escalation</strong>${one.assigned_to
+        ? `, ${colleague(one.assigned_to, one.assigned_name)}` : ", nobody has it"}`,
     more: `${words(one.status).toLowerCase()}, since ${dateTime(one.created_at, zone)}${one.tier > 0 ? `; step ${one.tier} of 3` : ""}`,
   }));
   const rests = open.snoozes.map((one) => ({
     key: `s ${one.id}`, sign: "–", tone: "", tab: "alerts", head: html`<strong>${causeName(one.type)}</strong> rests`,
-      more: `until ${dateTime(one.ends_at, zone)}, ${one.created_by}: ${one.reason}`,
+      more: `until ${dateTime(one.ends_at, zone)}, ${byWhom(one.created_by)}: ${one.reason}`,
   }));
   return [...unanswered, ...escalations, ...progress, ...rests];
 }

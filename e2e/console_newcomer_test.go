@@ -1,0 +1,14 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/vigilhealth/vigil/internal/sandbox"
+)
+
+// What stopped somebody who did the tasks of a practice for the first time.
+func TestConsoleNewcomer(t *testing.T) {
+	browser, p := newConsole(t, 12)
+	var did struct{ Who string }
+	browser.run(t, p, "console_newcomer.mjs", object{"password": sandbox.Password}, &did)
+}

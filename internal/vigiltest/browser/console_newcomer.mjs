@@ -1,0 +1,124 @@
+// What stopped somebody who did the tasks of a practice for the first time, without help: each goes on now.
+import assert from "node:assert/strict";
+import { run, shows } from "./browser.mjs";
+import { section, settled, signIn, signOff } from "./console.mjs";
+
+const dialog = (page) => page.getByRole("dialog");
+const focused = (page) => page.evaluate(() => document.activeElement.name);
+
+await run(async (page) => {
+  await signIn(page, "nurse@vigil.example");
+  await sides(page);
+  const who = await atTheSide(page);
+  await onTheSheet(page);
+  await enrol(page);
+  await signOff(page);
+  await signIn(page, "billing@vigil.example");
+  await daysShort(page);
+  await signOff(page);
+  await signIn(page, "manager@vigil.example");
+  await wholeWeek(page);
+  return { who };
+});
+
+// A value that is the limit itself lies on the side that the message says.
+async function sides(page) {
+  const said = (parameter, value, threshold, message) => page.evaluate((latest) =>
+    import("/app/views/alerts/words.js").then(({ causeOf }) => causeOf({ type: "vitals", latest })), { parameter, value, threshold, message });
+  assert.equal(await said("spo2", 92, 92, "SpO2 92 % is at or below the warning limit 92."), "SpO₂ at or below 92");
+  assert.equal(await said("systolic", 140, 140, "Systolic 140 mmHg is at or above the warning limit 140. Diastolic 60 mmHg is at or below the warning limit 60."), "Systolic at or above 140");
+  assert.equal(await said("spo2", 88, 92, ""), "SpO₂ at or below 92");
+}
+
+// A dialog begins in its first field, not at the button that closes it; whoever answered is told by name.
+async function atTheSide(page) {
+  await settled(page);
+  await page.locator(".triage > .row").first().click();
+  const side = page.locator("aside.drawer");
+  await side.locator(".causes li").first().waitFor();
+  await page.keyboard.press("e");
+  await dialog(page).getByLabel("Priority").waitFor();
+  assert.equal(await focused(page), "priority");
+  await dialog(page).getByLabel("Reason").fill("Rising since Friday.");
+  await page.keyboard.press("Control+Enter");
+  await dialog(page).waitFor({ state: "detached" });
+  await shows(page.locator(".toast"), /^Escalated to /);
+  await shows(side.locator(".escalation"), "Urgent escalation to Priya Raman");
+  assert.doesNotMatch(await side.innerText(), /@vigil\.example/, "an email says who");
+  await side.getByRole("button", { name: "Whole chart" }).click();
+  return "Priya Raman";
+}
+
+// What is open names people; the menu of the record shuts behind whoever goes on with Tab.
+async function onTheSheet(page) {
+  const work = page.getByRole("region", { name: "Open work" });
+  await shows(work, "Urgent escalation, Priya Raman");
+  assert.doesNotMatch(await work.innerText(), /@vigil\.example/, "an email says who");
+  const more = page.locator(".more-acts");
+  await more.locator("summary").focus();
+  await page.keyboard.press("Enter");
+  await more.getByRole("button", { name: "Change" }).waitFor();
+  while (await more.evaluate((node) => node.contains(document.activeElement))) {
+    await page.keyboard.press("Tab");
+  }
+  await more.getByRole("button", { name: "Change" }).waitFor({ state: "hidden" });
+}
+
+// A nurse orders for the provider, and is not refused for a team that others choose.
+async function enrol(page) {
+  await section(page, "Enrolment").click();
+  await page.getByRole("button", { name: "Enrol a patient" }).click();
+  await page.getByLabel("First name").fill("Rosa");
+  await page.getByLabel("Last name").fill("Lindqvist");
+  await page.getByLabel("Date of birth").fill("1951-03-04");
+  await page.getByRole("button", { name: "Save and go on" }).click();
+  await page.getByRole("heading", { name: "Consent" }).waitFor();
+  await page.getByRole("navigation", { name: "Steps of the enrolment" }).getByRole("button", { name: /Order and diagnosis/ }).click();
+  const provider = page.getByRole("combobox", { name: "Ordering provider" });
+  await provider.fill("Raman");
+  await page.getByRole("option", { name: /Priya Raman/ }).waitFor();
+  await page.keyboard.press("Enter");
+  await page.getByRole("button", { name: "Take away Priya Raman" }).waitFor();
+  assert.equal(await page.getByRole("textbox", { name: "Care team" }).isEditable(), false);
+  await page.getByRole("button", { name: "Order of monitoring dated: today" }).click();
+  await page.getByLabel("What is ordered").fill("Blood pressure, daily");
+  await page.getByRole("button", { name: "Save, to thresholds" }).click();
+  await shows(page.getByRole("navigation", { name: "Steps of the enrolment" }).locator("[aria-current=step]"), /^(?!.*Order and diagnosis)/); // the next
+  assert.equal(await page.getByText("You do not have permission").count(), 0);
+}
+
+// Who is short of days is found without turning over those who are short of minutes.
+async function daysShort(page) {
+  await section(page, "Billing").click();
+  await settled(page);
+  const reach = page.getByRole("region", { name: /^Still in reach/ }).getByRole("button").last();
+  const unit = /days? short/.test(await reach.innerText()) ? "days" : "minutes";
+  await reach.click();
+  const which = page.getByLabel("What is missing");
+  assert.equal(await which.inputValue(), unit);
+  const rows = page.getByRole("region", { name: "Nearly billable patients" }).locator("tbody tr");
+  const count = async (wanted) => {
+    await which.selectOption(wanted);
+    await settled(page);
+    const said = await rows.locator(".near span").allInnerTexts();
+    assert.ok(said.every((text) => text.endsWith(wanted)), `${wanted}: ${said}`);
+    return said.length;
+  };
+  const [all, days, minutes] = [await count(""), await count("days"), await count("minutes")];
+  assert.ok(all > 0 && all === days + minutes, `${all} are ${days} and ${minutes}`);
+}
+
+// The week of a practice is set in one step for all days that are alike.
+async function wholeWeek(page) {
+  await section(page, "Escalations").click();
+  await page.getByRole("button", { name: "On call" }).click();
+  await page.getByRole("button", { name: "Add a shift" }).click();
+  await dialog(page).getByLabel("Starts on").selectOption("Monday to Friday");
+  await dialog(page).getByLabel("Who").selectOption({ index: 1 });
+  await dialog(page).getByRole("button", { name: "Save" }).click();
+  await dialog(page).waitFor({ state: "detached" });
+  const week = page.getByRole("region", { name: "Every week" });
+  await shows(week, "19:00–07:00");
+  assert.equal(await week.getByRole("listitem").count(), 5);
+  await shows(week, "by you");
+}

@@ -1,0 +1,169 @@
+// What is asked of every view as it stands: axe, in both schemes, at a desk, at 200 % and on a phone; whether the page scrolls sideways;
+// and whether somebody with a keyboard gets to all that can be used, sees where they are, and hears what it is.
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+
+const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+// A laptop, the same enlarged to 200 %, a phone.
+export const sizes = [[1280, 800], [640, 400], [390, 844]];
+
+const asked = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
+// A dark scheme has other colours, and nothing else.
+const ofColours = ["color-contrast", "link-in-text-block"];
+
+// prepare makes that the page notes what has a click of its own, and where Tab leads; to be called before the page is opened.
+export async function prepare(page) {
+  await page.addInitScript(axe);
+  await page.addInitScript(watchOver);
+}
+
+// Runs in the page.
+function watchOver() {
+  const native = "a, button, input, select, textarea";
+  const usable = "a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex], [contenteditable]";
+  const keyed = "[data-key], [data-id]";
+  const clicked = new WeakSet();
+  const listen = EventTarget.prototype.addEventListener;
+  EventTarget.prototype.addEventListener = function (type, ...rest) {
+    if (type === "click" && this instanceof Element) {
+      clicked.add(this);
+    }
+    return listen.call(this, type, ...rest);
+  };
+  let visits = new Map(); // what had the focus, and what is wrong with it
+
+  const shown = (node) => node.checkVisibility({ visibilityProperty: true }) && node.getClientRects().length > 0;
+  const live = (node) => shown(node) && !node.disabled && !node.closest("[inert]") && getComputedStyle(node).pointerEvents !== "none";
+  const told = (node) => node.cloneNode(false).outerHTML.slice(0, 160) + node.textContent.trim().slice(0, 40);
+  // The buttons in a row that has the focus itself are for the pointer: the row has keys, and its panel the same buttons.
+  const quick = (node) => node.tabIndex < 0 && node.parentElement.closest(keyed)?.hasAttribute("tabindex");
+  // The rows of a list are one stop, as the arrows and J and K go on within it.
+  const listOf = (node) => node.closest(keyed)?.closest("table, ol, ul");
+  const rowed = (node) => node.matches(keyed) && node.hasAttribute("tabindex")
+    && [...visits.keys()].some((one) => one !== node && listOf(one) === listOf(node));
+  // Of tabs and options Tab reaches the chosen one, of a group of radios one; arrows lead on.
+  const byArrows = (node) => node.tabIndex < 0 && node.closest("[role=tablist], [role=listbox], [role=grid], [role=menu]");
+  const another = (node) => node.type === "radio" && !node.checked
+    && [...document.getElementsByName(node.name)].some((one) => one.checked || one !== node);
+  const forCode = (node) => node.getAttribute("tabindex") === "-1" && !node.matches(native); // as what a link within the page leads to
+  const all = (within) => [...within.querySelectorAll("*")].filter((node) => (node.matches(usable) || clicked.has(node)) && live(node));
+  const dialog = () => document.querySelector("dialog[open]");
+
+  // Whether somebody who looks sees that it has the focus: it, or what stands for it, has an outline, and it is not behind something.
+  function judge(node) {
+    const ring = [node, node.parentElement, node.closest("label, .file, dialog")].some((one) => {
+      const { outlineStyle, outlineWidth } = one ? getComputedStyle(one) : {};
+      return one && outlineStyle !== "none" && parseFloat(outlineWidth) >= 2;
+    });
+    const whole = node.getBoundingClientRect();
+    const [left, top] = [Math.max(whole.left, 0), Math.max(whole.top, 0)];
+    const [width, height] = [Math.min(whole.right, innerWidth) - left, Math.min(whole.bottom, innerHeight) - top];
+    const spots = [[.5, .5], [.1, .5], [.9, .5], [.5, .15], [.5, .85]];
+    const hits = spots.map(([x, y]) => document.elementFromPoint(left + width * x, top + height * y));
+    const seen = hits.some((hit) => hit && (node.contains(hit) || hit.closest("label")?.control === node
+      || (hit.contains(node) && !hit.matches("html, body, #console"))));
+    const behind = hits[0]?.closest("[class], [id]")?.cloneNode(false).outerHTML.slice(0, 80);
+    return [!ring && "no ring", !seen && `out of sight at ${[left, top].map(Math.round)}, behind ${behind}`].filter(Boolean).join(", ");
+  }
+  addEventListener("keydown", (event) => {
+    const node = document.activeElement;
+    if (event.key === "Tab" && node && node !== document.body && !visits.has(node)) {
+      visits.set(node, judge(node));
+    }
+  }, true);
+
+  function nameless(nodes) {
+    window.axe.setup(document.body);
+    try {
+      return nodes.filter((node) => node.isConnected && window.axe.commons.text.accessibleText(node).trim() === "")
+        .map((node) => `no name: ${told(node)}`);
+    } finally {
+      window.axe.teardown();
+    }
+  }
+
+  // What Tab has to reach.
+  const expected = (within) => all(dialog() ?? document.querySelector(within) ?? document.body).filter((node) => node.matches(usable)
+    && !forCode(node) && !byArrows(node) && !rowed(node) && !quick(node) && !another(node));
+  window.eyes = {
+    // Begins at the start of a part; what is there to be reached.
+    start(within) {
+      visits = new Map();
+      const from = dialog() ? null : document.querySelector(within);
+      document.activeElement?.blur();
+      from?.focus();
+      if (from && document.activeElement !== from) {
+        expected(within)[0]?.focus();
+      }
+      return expected(within).map(told);
+    },
+    waiting: (within) => expected(within).filter((node) => !visits.has(node) && node !== document.activeElement).length,
+    // What is wrong, of what was there at the start: a list may have moved on meanwhile.
+    wrongs(within, present) {
+      const reached = new Set([...visits.keys()].map(told));
+      const nodes = expected(within);
+      const missed = nodes.filter((node) => !visits.has(node) && present.includes(told(node)) && !reached.has(told(node)));
+      const beyond = all(dialog() ?? document.body).filter((node) => !node.matches(usable) && !node.querySelector(usable)
+        && !node.matches("dialog, label, form, .u-wrap") // a graph has its values as a table beside it
+        && !node.closest("a, button, label, summary, [role=option]"));
+      return [...new Set([...missed.map((node) => `Tab does not reach ${told(node)}`),
+        ...nodes.filter((node) => visits.get(node)).map((node) => `${visits.get(node)}: ${told(node)}`),
+        ...beyond.map((node) => `only a pointer can use ${told(node)}`), ...nameless(nodes)])];
+    },
+  };
+}
+
+// look says what is wrong with the page as it is, or with a part of it, at all sizes and in both schemes.
+export async function look(page, what, within = "#main") {
+  const wrong = [];
+  for (const [width, height] of sizes) {
+    await page.setViewportSize({ width, height });
+    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+    const at = wide > width ? [`the page is ${wide} wide`] : [];
+    const whole = within === "#main" && width === sizes[0][0]; // what is round it is the same at all sizes
+    at.push(...await barriers(page, whole ? null : within, { type: "tag", values: asked }));
+    await page.emulateMedia({ colorScheme: "dark" });
+    at.push(...(await barriers(page, within, { type: "rule", values: ofColours })).map((one) => `dark: ${one}`));
+    await page.emulateMedia({ colorScheme: "light" });
+    at.push(...await byKeyboard(page, within));
+    wrong.push(...at.map((one) => `${what}, ${width}: ${one}`));
+  }
+  await page.setViewportSize({ width: sizes[0][0], height: sizes[0][1] });
+  return wrong;
+}
+
+// barriers is what axe holds against a part of the page, or against the whole.
+function barriers(page, within, runOnly) {
+  return page.evaluate(async ([part, only]) => {
+    const of = part ? document.querySelector("dialog[open]") ?? document.querySelector(part) : document;
+    const { violations } = await window.axe.run(of, { resultTypes: ["violations"], runOnly: only, preload: false, iframes: false });
+    // What a bar at the bottom half covers, as the page happens to be scrolled, is not small.
+    const fair = (nodes) => nodes.filter(({ any }) => !/partially obscured/.test(any[0]?.message));
+    const told = ({ html, any }) => `${html.slice(0, 160)} ${any[0]?.message?.slice(0, 150) ?? ""}`;
+    return violations.filter(({ nodes }) => fair(nodes).length > 0)
+      .map(({ id, nodes }) => `${id}: ${fair(nodes).slice(0, 3).map(told).join(" | ")}`);
+  }, [within, runOnly]);
+}
+
+// byKeyboard presses Tab until everything that was there before has been reached, or nothing new comes.
+async function byKeyboard(page, within) {
+  const client = page.keyboard.client ??= await page.context().newCDPSession(page);
+  const present = await page.evaluate((part) => window.eyes.start(part), within);
+  const send = (type) => client.send("Input.dispatchKeyEvent", { type, key: "Tab", code: "Tab", windowsVirtualKeyCode: 9 });
+  let [waiting, before] = [present.length, Infinity];
+  for (let stuck = 0; waiting > 0 && stuck < 3;) {
+    const presses = [];
+    for (let i = 0; i < Math.min(waiting + 1, 60); i++) {
+      presses.push(send("rawKeyDown"), send("keyUp"));
+    }
+    await Promise.all(presses);
+    before = waiting;
+    waiting = await page.evaluate((part) => window.eyes.waiting(part), within);
+    stuck = waiting < before ? 0 : stuck + 1;
+  }
+  await send("rawKeyDown"); // so that the last one is judged
+  await send("keyUp");
+  return page.evaluate(([part, now]) => window.eyes.wrongs(part, now), [within, present]);
+}
