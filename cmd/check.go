@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/backup"
 	"github.com/vigilhealth/vigil/internal/config"
+	"github.com/vigilhealth/vigil/internal/place"
 )
 
 // exitStatus is a command that has said all there is to say, and ends with a status.
@@ -116,7 +116,7 @@ func (c *checkup) checkSettings() (readable bool) {
 func (c *checkup) checkFolder() (exists bool) {
 	const subject = "folder"
 	dir := c.program.dir
-	if err := backup.Writable(dir); err != nil {
+	if err := place.Writable(dir); err != nil {
 		c.fail(subject, "%s cannot be written: %v", dir, reasonOf(err))
 		return false
 	}
