@@ -86,6 +86,7 @@ func (c *checkup) run(ctx context.Context) error {
 		c.checkBucket(ctx)
 		c.checkCertificate()
 		c.checkBackup(ctx)
+		c.checkWarehouse()
 	}
 	switch {
 	case c.failed:

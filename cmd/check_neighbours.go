@@ -217,6 +217,20 @@ func (c *checkup) checkBackup(ctx context.Context) {
 	}
 }
 
+// checkWarehouse looks whether what leaves could be written. A bucket is that of the backups, which has been looked at.
+func (c *checkup) checkWarehouse() {
+	w := c.settings.Warehouse
+	if !w.Configured() || w.Folder == "" {
+		return
+	}
+	const subject = "warehouse"
+	if err := place.Writable(w.Folder); err != nil {
+		c.fail(subject, "%s cannot be written: %v", w.Folder, reasonOf(err))
+		return
+	}
+	c.ok(subject, "%s takes files", w.Folder)
+}
+
 func newestIn(ctx context.Context, folder string) (time.Time, error) {
 	at, err := place.OpenFolder(folder)
 	if err != nil {

@@ -124,6 +124,8 @@ const (
 	ExportRead   Event = "export.read" // a file of it was fetched
 	ExportDelete Event = "export.delete"
 
+	WarehouseExport Event = "warehouse.export"
+
 	EMRAuth      Event = "emr.auth"
 	EMRToken     Event = "emr.token"
 	EMRTransmit  Event = "emr.transmit"
