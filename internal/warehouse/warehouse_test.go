@@ -147,7 +147,7 @@ func TestDays(t *testing.T) {
 	person := c.patient(time.Date(2026, 1, 10, 15, 0, 0, 0, time.UTC))
 	late := c.reading(person, time.Date(2026, 1, 12, 4, 59, 59, 0, time.UTC), 121, 81) // 23:59 of the 11th in New York
 	c.reading(person, time.Date(2026, 1, 12, 5, 0, 0, 0, time.UTC), 122, 82)
-	c.reading(person, c.now, 123, 83) // today, which is not over
+	c.reading(person, c.now.Add(-3*time.Hour), 123, 83) // today, which is not over
 	if done := c.run(); done.Files != 3 || done.Rows != 3 {
 		t.Errorf("%+v", done)
 	}
