@@ -66,7 +66,8 @@ var ShipTables = []*ShipTable{
 		idOf("rendering_provider", "user"), moment("created_at"), moment("reviewed_at"), moment("submitted_at"), moment("updated_at"),
 	}},
 	{Name: "devices", Resource: "Device", table: Devices, Columns: []ShipColumn{
-		{"id", ShapeID, "device", "device_id"}, ofPatient, word("kind"), word("manufacturer"), word("model"), word("firmware_version"), word("status"), measure("battery_level"),
+		{"id", ShapeID, "device", "device_id"},
+		ofPatient, word("kind"), word("manufacturer"), word("model"), word("firmware_version"), word("status"), measure("battery_level"),
 		truth("flagged"), moment("assigned_at"), moment("setup_completed_at"), moment("last_reading_at"), moment("last_seen_at"), moment("created_at"),
 	}},
 	{Name: "escalations", table: Escalations, changed: ColumnUpdatedAt, Columns: []ShipColumn{
@@ -74,13 +75,20 @@ var ShipTables = []*ShipTable{
 		moment("created_at"), moment("notified_at"), moment("assigned_at"), moment("resolved_at"), moment("cancelled_at"), moment("updated_at"),
 	}},
 	{Name: "observations", Resource: "Observation", table: Observations, changed: ColumnUpdatedAt, Columns: []ShipColumn{
-		ownID("observation"), ofPatient, {"type", ShapeText, "", "observation_type"}, idOf("device_id", "device"), moment("measured_at"), {"received_at", ShapeMoment, "", "created_at"},
+		ownID("observation"), ofPatient,
+		{"type", ShapeText, "", "observation_type"},
+		idOf("device_id", "device"), moment("measured_at"),
+		{"received_at", ShapeMoment, "", "created_at"},
 		measure("systolic"), measure("diastolic"), measure("pulse"), measure("weight_kg"), measure("spo2"), measure("perfusion_index"), measure("glucose_mg_dl"),
 		measure("temperature_c"), word("comparator"), word("irregular_heartbeat"), word("meal_context"), word("source"), word("origin"), word("status"), word("review_state"),
 		moment("updated_at"),
 	}},
 	{Name: "patients", Resource: "Patient", table: Patients, changed: ColumnUpdatedAt, fill: fillBirthdays, Columns: []ShipColumn{
-		ownID("patient"), {"birth_year", ShapeBirthYear, "", "''"}, word("gender"), truth("active"), {"deleted", ShapeTruth, "", "deleted_at != ''"}, word("icd10_codes"),
+		ownID("patient"),
+		{"birth_year", ShapeBirthYear, "", "''"},
+		word("gender"), truth("active"),
+		{"deleted", ShapeTruth, "", "deleted_at != ''"},
+		word("icd10_codes"),
 		word("programs"), idOf("primary_provider", "user"), moment("created_at"), moment("archived_at"), moment("updated_at"),
 	}},
 	{Name: "time_entries", table: TimeEntries, changed: ColumnUpdatedAt, Columns: []ShipColumn{
@@ -92,16 +100,6 @@ var ShipTables = []*ShipTable{
 		ownID("transmission"), ofPatient, idOf("observation", "observation"), word("observation_type"), word("form"), word("status"), whole("attempt_count"), whole("corrections"),
 		word("error_code"), moment("created_at"), moment("first_attempted_at"), moment("last_attempted_at"), moment("updated_at"),
 	}},
-}
-
-// ShipTablesOf are the names of the tables that can leave; resources alone when they are to be those of FHIR.
-func ShipTablesOf(resources bool) (names []string) {
-	for _, t := range ShipTables {
-		if !resources || t.Resource != "" {
-			names = append(names, t.Name)
-		}
-	}
-	return names
 }
 
 var ofPatient = idOf("patient", "patient")

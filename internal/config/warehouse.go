@@ -3,8 +3,12 @@ package config
 import (
 	"slices"
 	"strings"
+)
 
-	"github.com/vigilhealth/vigil/collections"
+// What can leave: tables, and those of them that FHIR has resources of.
+var (
+	WarehouseTables    = []string{"alerts", "billing_entries", "devices", "escalations", "observations", "patients", "time_entries", "transmissions"}
+	WarehouseResources = []string{"alerts", "devices", "observations", "patients"}
 )
 
 // Warehouse is what leaves each night for questions across practices. Source: docs/decisions/operating.md, "Warehouse".
@@ -31,7 +35,10 @@ func (l *loader) checkWarehouse(w Warehouse, b Backup) {
 	if w.Folder == "" && b.S3Bucket == "" {
 		l.report(prefix+"FOLDER", "or "+Prefix+"BACKUP_S3_BUCKET is required with "+prefix+"FORMAT")
 	}
-	known := collections.ShipTablesOf(w.Format == "fhir")
+	known := WarehouseTables
+	if w.Format == "fhir" {
+		known = WarehouseResources
+	}
 	for _, name := range w.Tables {
 		if !slices.Contains(known, name) {
 			l.report(prefix+"TABLES", "must be a list of "+strings.Join(known, ", "))

@@ -69,7 +69,7 @@ func (s *textSheet) finish() error {
 
 // columnSheet is a file of columns. Source: Apache Parquet's format, 2.
 type columnSheet struct {
-	w     *parquet.Writer
+	w     *parquet.GenericWriter[any]
 	place []int // of each column, in the file
 	table *collections.ShipTable
 	veil  veil
@@ -90,7 +90,7 @@ func newColumnSheet(w io.Writer, t *collections.ShipTable, v veil, now time.Time
 		leaf, _ := schema.Lookup(c.Name) // it was put there
 		s.place[i] = leaf.ColumnIndex
 	}
-	s.w = parquet.NewWriter(w, schema, parquet.Compression(&parquet.Snappy), parquet.MaxRowsPerRowGroup(rowsTogether))
+	s.w = parquet.NewGenericWriter[any](w, schema, parquet.Compression(&parquet.Snappy), parquet.MaxRowsPerRowGroup(rowsTogether))
 	return s
 }
 

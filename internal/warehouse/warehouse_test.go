@@ -18,6 +18,7 @@ import (
 	"github.com/pocketbase/pocketbase/tests"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/config"
 	"github.com/vigilhealth/vigil/internal/exports"
 	"github.com/vigilhealth/vigil/internal/fhir"
 	"github.com/vigilhealth/vigil/internal/fhirapi"
@@ -241,6 +242,20 @@ func TestManyPages(t *testing.T) {
 		if err != nil || file.NumRows() != rows {
 			t.Errorf("%d rows, %v", file.NumRows(), err)
 		}
+	}
+}
+
+// The settings know the tables that there are.
+func TestTablesOfTheSettings(t *testing.T) {
+	var tables, resources []string
+	for _, table := range collections.ShipTables {
+		tables = append(tables, table.Name)
+		if table.Resource != "" {
+			resources = append(resources, table.Name)
+		}
+	}
+	if !slices.Equal(tables, config.WarehouseTables) || !slices.Equal(resources, config.WarehouseResources) {
+		t.Errorf("%v, %v", tables, resources)
 	}
 }
 
