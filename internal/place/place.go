@@ -65,9 +65,6 @@ func OpenBucket(b Bucket) (*Place, error) {
 // Close lets go of the place.
 func (p *Place) Close() error { return p.files.Close() }
 
-// Folder is where the files lie; "" for a bucket.
-func (p *Place) Folder() string { return p.folder }
-
 // List is every file whose name begins so, what is half written to a folder too.
 func (p *Place) List(ctx context.Context, prefix string) ([]File, error) {
 	p.files.SetContext(ctx)
