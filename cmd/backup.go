@@ -13,6 +13,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/config"
 	"github.com/vigilhealth/vigil/internal/keyring"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/place"
 )
 
 func (p *Program) backupCommand() *cobra.Command {
@@ -55,14 +56,19 @@ func openBackups(dir string, settings config.Settings) (backups, error) {
 	b := settings.Backup
 	keys := backup.Keys{Ring: ring, Recipients: b.Recipients}
 	if b.S3Bucket != "" {
-		store, err := backup.OpenBucket(backup.Bucket{
-			Name: b.S3Bucket, Region: b.S3Region, Endpoint: b.S3Endpoint, AccessKey: b.S3AccessKey, Secret: b.S3Secret.Reveal(),
-			ForcePathStyle: b.S3ForcePathStyle, Prefix: b.S3Prefix,
-		})
-		return backups{store, keys}, err
+		at, err := place.OpenBucket(bucketOf(b, b.S3Prefix))
+		return backups{backup.NewStore(at), keys}, err
 	}
-	store, err := backup.OpenFolder(backupFolder(dir, settings))
-	return backups{store, keys}, err
+	at, err := place.OpenFolder(backupFolder(dir, settings))
+	return backups{backup.NewStore(at), keys}, err
+}
+
+// bucketOf is the practice's part of the bucket of the settings.
+func bucketOf(b config.Backup, prefix string) place.Bucket {
+	return place.Bucket{
+		Name: b.S3Bucket, Region: b.S3Region, Endpoint: b.S3Endpoint, AccessKey: b.S3AccessKey, Secret: b.S3Secret.Reveal(),
+		ForcePathStyle: b.S3ForcePathStyle, Prefix: prefix,
+	}
 }
 
 // backupFolder is where backups are kept without a bucket.

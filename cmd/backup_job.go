@@ -16,6 +16,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/backup"
+	"github.com/vigilhealth/vigil/internal/place"
 )
 
 // verifiedLately is how fresh a verification must be not to be repeated in the same night.
@@ -141,7 +142,7 @@ func (s *Service) inspectBackups(ctx context.Context) {
 func (s *Service) probeBackups(ctx context.Context) error {
 	if s.settings.Backup.S3Bucket == "" {
 		folder := backupFolder(s.app.DataDir(), s.settings)
-		if err := backup.Writable(folder); err != nil {
+		if err := place.Writable(folder); err != nil {
 			return fmt.Errorf("the folder %s: %w", folder, reasonOf(err))
 		}
 		return nil

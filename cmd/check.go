@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/backup"
 	"github.com/vigilhealth/vigil/internal/config"
+	"github.com/vigilhealth/vigil/internal/place"
 )
 
 // exitStatus is a command that has said all there is to say, and ends with a status.
@@ -86,6 +86,7 @@ func (c *checkup) run(ctx context.Context) error {
 		c.checkBucket(ctx)
 		c.checkCertificate()
 		c.checkBackup(ctx)
+		c.checkWarehouse()
 	}
 	switch {
 	case c.failed:
@@ -116,7 +117,7 @@ func (c *checkup) checkSettings() (readable bool) {
 func (c *checkup) checkFolder() (exists bool) {
 	const subject = "folder"
 	dir := c.program.dir
-	if err := backup.Writable(dir); err != nil {
+	if err := place.Writable(dir); err != nil {
 		c.fail(subject, "%s cannot be written: %v", dir, reasonOf(err))
 		return false
 	}

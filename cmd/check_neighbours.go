@@ -15,6 +15,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/backup"
 	"github.com/vigilhealth/vigil/internal/config"
+	"github.com/vigilhealth/vigil/internal/place"
 )
 
 // askPatience is how long check waits for one neighbour.
@@ -175,7 +176,7 @@ func (c *checkup) checkBackup(ctx context.Context) {
 	const subject = "backup"
 	bucket, folder := c.settings.Backup.S3Bucket != "", backupFolder(c.program.dir, c.settings)
 	if !bucket {
-		if err := backup.Writable(folder); err != nil {
+		if err := place.Writable(folder); err != nil {
 			c.fail(subject, "%s cannot be written: %v", folder, reasonOf(err))
 			return
 		}
@@ -216,11 +217,26 @@ func (c *checkup) checkBackup(ctx context.Context) {
 	}
 }
 
+// checkWarehouse looks whether what leaves could be written. A bucket is that of the backups, which has been looked at.
+func (c *checkup) checkWarehouse() {
+	w := c.settings.Warehouse
+	if !w.Configured() || w.Folder == "" {
+		return
+	}
+	const subject = "warehouse"
+	if err := place.Writable(w.Folder); err != nil {
+		c.fail(subject, "%s cannot be written: %v", w.Folder, reasonOf(err))
+		return
+	}
+	c.ok(subject, "%s takes files", w.Folder)
+}
+
 func newestIn(ctx context.Context, folder string) (time.Time, error) {
-	store, err := backup.OpenFolder(folder)
+	at, err := place.OpenFolder(folder)
 	if err != nil {
 		return time.Time{}, err
 	}
+	store := backup.NewStore(at)
 	kept, err := store.List(ctx)
 	if err := errors.Join(err, store.Close()); err != nil || len(kept) == 0 {
 		return time.Time{}, err

@@ -273,11 +273,14 @@ func (s *Service) fhirSystems() fhir.Systems {
 
 func (s *Service) newExports() *exports.Engine {
 	return exports.New(exports.Options{
-		Resources: exports.Facade{Engine: &fhirapi.Engine{
-			Systems: s.fhirSystems(), Zone: s.settings.PracticeLocation, Directory: s.directory, Practice: s.settings.Practice.Name, PublicURL: s.settings.PublicURL,
-		}},
-		Keep: s.settings.FHIR.ExportKeep, Clock: s.now, Log: s.log,
+		Resources: exports.Facade{Engine: s.facade()}, Keep: s.settings.FHIR.ExportKeep, Clock: s.now, Log: s.log,
 	})
+}
+
+func (s *Service) facade() *fhirapi.Engine {
+	return &fhirapi.Engine{
+		Systems: s.fhirSystems(), Zone: s.settings.PracticeLocation, Directory: s.directory, Practice: s.settings.Practice.Name, PublicURL: s.settings.PublicURL,
+	}
 }
 
 // hasRoom reports whether the disk takes more than the next few readings, or does not say.

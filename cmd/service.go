@@ -44,6 +44,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/summaries"
 	"github.com/vigilhealth/vigil/internal/transmissions"
 	"github.com/vigilhealth/vigil/internal/vitals"
+	"github.com/vigilhealth/vigil/internal/warehouse"
 	"github.com/vigilhealth/vigil/internal/webhooks"
 	"github.com/vigilhealth/vigil/jobs"
 )
@@ -78,6 +79,7 @@ type Service struct {
 	billing    *billing.Engine
 	live       *live.Publisher
 	exports    *exports.Engine
+	warehouse  *warehouse.Engine // nil when nothing leaves
 	limits     *limits.Limiter
 	gate       *sockets.Gate
 	Scheduler  *jobs.Schedule
@@ -132,8 +134,10 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 		ConfirmReadings: settings.Clinical.ConfirmReadings,
 	})
 	s.live, s.exports = s.newLive(), s.newExports()
-	s.inheritors = newInheritors()
-	s.limits = newLimiter(settings.RateLimits)
+	if s.warehouse, err = s.newWarehouse(sealer); err != nil {
+		return nil, err
+	}
+	s.inheritors, s.limits = newInheritors(), newLimiter(settings.RateLimits)
 	s.gate, s.devices = newGate(settings, log), newDevices(settings)
 	s.writer = observations.NewWriter(s.readings, s.now, log, func(outcomes []observations.Outcome) {
 		s.readingsStored()
@@ -270,7 +274,7 @@ func (s *Service) start() error {
 	var err error
 	s.Scheduler, err = jobs.Start(s.app, jobs.Engines{
 		Transmissions: s.worker, SendMeans: s.settings.FHIR.SendMeanPressure, EMR: s.emr, Mailer: s.mailer, Dispatcher: s.dispatcher, AuditHead: s.settings.Audit.HeadPath, Backup: s.nightlyBackup(), VerifyBackup: s.verifyNewest, Ladder: s.ladder(), Rescored: s.live.Rescored,
-		Ran: s.metrics.Ran, Retention: s.retention(), Devices: s.devices, Billing: s.billing, Readings: s.readings, Exports: s.exports, Zone: s.settings.PracticeLocation, Log: s.log, Clock: s.clock,
+		Ran: s.metrics.Ran, Retention: s.retention(), Devices: s.devices, Billing: s.billing, Readings: s.readings, Exports: s.exports, Warehouse: s.warehouse, Zone: s.settings.PracticeLocation, Log: s.log, Clock: s.clock,
 	})
 	return err
 }

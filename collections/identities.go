@@ -27,6 +27,11 @@ func AddIdentity(tx core.App, userID, issuer, subject string, now time.Time) err
 	})
 }
 
+// RemoveIdentities has a user known by no identity any more, and says how many there were.
+func RemoveIdentities(tx core.App, userID string) (int64, error) {
+	return change(tx, "remove identities", `DELETE FROM identities WHERE user = {:user}`, dbx.Params{"user": userID})
+}
+
 // NoteIdentityUsed notes a sign-in.
 func NoteIdentityUsed(tx core.App, issuer, subject string, now time.Time) error {
 	return exec(tx, "note use of identity", `UPDATE identities SET last_used_at = {:now} WHERE issuer = {:issuer} AND subject = {:subject}`,

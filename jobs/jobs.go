@@ -30,6 +30,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/schedule"
 	"github.com/vigilhealth/vigil/internal/transmissions"
 	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/warehouse"
 )
 
 // transformsPerRun bounds the FHIR forms that one run tries again to make.
@@ -48,6 +49,8 @@ type Engines struct {
 	Readings      *observations.Engine
 	Exports       *exports.Engine
 	EMR           *emr.Client
+	// Warehouse exports what leaves for a warehouse; nil when nothing does.
+	Warehouse *warehouse.Engine
 	// Rescored is told whose place the clock has changed.
 	Rescored func(patientIDs []string)
 	// Ladder says what follows of escalations that nobody takes.
@@ -111,6 +114,7 @@ var table = []job{
 	{"idempotency keys", schedule.Cron("25 * * * *"), forgetKeys},
 	{"export cleanup", schedule.Cron("*/15 * * * *"), cleanExports},
 	{"mean blood pressures", schedule.Daily(5, 30), sendMeans},
+	{WarehouseExport, schedule.Daily(2, 40), exportWarehouse},
 	{"database upkeep", schedule.Daily(3, 40), keepDatabase},
 }
 

@@ -23,6 +23,7 @@ func signOnRows() []route {
 		{http.MethodGet, signOnPath + "login/", access.Anyone, limits.SignIn, (*api).beginSignOn},
 		{http.MethodGet, signOnPath + "callback/", access.Anyone, limits.SignIn, signIn((*api).finishSignOn)},
 		{http.MethodPost, signOnPath + "verify/", access.Anyone, limits.SignIn, signIn(withBody((*api).finishStep))},
+		{http.MethodDelete, "/users/{id}/identity/", access.ManageUsers, limits.User, numbered((*api).unlinkUser)},
 	}
 }
 
@@ -82,6 +83,11 @@ func (a *api) finishSignOn(c *web.Call) error {
 	}
 	a.setSignOnCookie(c, "", -1)
 	return c.OK(viewSignedIn(session))
+}
+
+// unlinkUser takes from an account whose it is at the identity provider.
+func (a *api) unlinkUser(c *web.Call, id string) error {
+	return c.Done(a.Auth.Unlink(c.App, c.Caller, id, c.Origin(), c.Now))
 }
 
 // finishStep ends a sign-in at a provider that asked for one factor only.

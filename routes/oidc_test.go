@@ -1,6 +1,7 @@
 package routes_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -153,12 +154,25 @@ func TestSignOnRefused(t *testing.T) {
 	}
 	for name, spoil := range map[string]func(*jwt.Token){
 		"nonce": claim("nonce", "another"), "no nonce": claim("nonce", nil), "audience": claim("aud", "somebody else"), "issuer": claim("iss", "https://evil.example"),
+		"another's among several": func(token *jwt.Token) {
+			claim("aud", []string{vigiltest.SignOnClient, "portal"})(token)
+			claim("azp", "portal")(token)
+		},
+		"nobody's among several": claim("aud", []string{vigiltest.SignOnClient, "portal"}), "another's alone": claim("azp", "portal"),
 		"expired": claim("exp", h.now.Add(-time.Second).Unix()), "unknown key": func(token *jwt.Token) { token.Header["kid"] = "two" },
 	} {
 		h.provider.Spoil = spoil
 		if got := h.signOn(claimsOf("ann", nil)); got.status != 401 {
 			t.Errorf("%s: %d %s", name, got.status, got.body)
 		}
+	}
+	h.provider.Spoil = func(token *jwt.Token) {
+		claim("aud", []string{"portal", vigiltest.SignOnClient})(token)
+		claim("azp", vigiltest.SignOnClient)(token)
+	}
+	h.signOn(claimsOf("several", nil)).want(200)
+	if _, err := h.app.DB().NewQuery("DELETE FROM identities").Execute(); err != nil {
+		t.Fatal(err)
 	}
 	h.provider.Spoil, h.provider.Forged = nil, true
 	h.signOn(claimsOf("ann", nil)).want(401, "authentication_failed")
@@ -202,6 +216,28 @@ func TestSignOnToAnAccount(t *testing.T) {
 	h3 := newSignOnClinic(t)
 	h3.provider.Page = object{"sub": "somebody else", "groups": []string{"IT"}}
 	h3.signOn(object{"sub": "zoe", "email": "z@practice.example"}).want(401, "authentication_failed")
+}
+
+// An administrator takes an identity from an account: what came by it ends at once, and the account is found by its address again.
+// Source: docs/decisions/authentication.md, "Single sign-on".
+func TestIdentityTakenAway(t *testing.T) {
+	h := newSignOnClinic(t)
+	nurse := h.people[access.Nurse]
+	path := fmt.Sprintf("/users/%d/identity/", nurse.Number())
+	remove := func(role access.Role) reply { return h.ask(role, "DELETE", path, nil) }
+	remove(access.Admin).want(404, "not_found") // there is none
+	first := h.signOn(claimsOf("n", object{"email": nurse.Email()})).want(200)
+	h.signOn(claimsOf("next", object{"email": nurse.Email()})).want(403, "account_not_linked")
+	remove(access.ClinicalManager).want(403, "permission_denied")
+	h.send(first.text("access"), "GET", "/auth/profile/", nil).want(200)
+	remove(access.Admin).want(204)
+	h.send(first.text("access"), "GET", "/auth/profile/", nil).want(401)
+	h.send("", "POST", "/auth/token/refresh/", object{"refresh": first.text("refresh")}).want(401, "token_revoked")
+	if got := h.audited("auth.identity"); got != "linked unlinked" {
+		t.Errorf("recorded %q", got)
+	}
+	h.signOn(claimsOf("next", object{"email": nurse.Email()})).want(200).wantAt(object{"user.email": nurse.Email()})
+	h.ask(access.Admin, "DELETE", "/users/999999/identity/", nil).want(404, "not_found")
 }
 
 // The provider's second factor stands for ours, and nothing else does. Source: docs/decisions/authentication.md, "Single sign-on".

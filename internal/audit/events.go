@@ -30,6 +30,7 @@ const (
 	PasskeyRemove        Event = "auth.passkey_remove"
 	PasskeyUsed          Event = "auth.passkey_used"
 	IdentityLinked       Event = "auth.identity_linked" // an account is known by an identity of the provider's
+	IdentityUnlinked     Event = "auth.identity_unlinked"
 	PasskeyRefused       Event = "auth.passkey_refused" // its count went backwards
 
 	UserCreate     Event = "user.create"
@@ -123,6 +124,8 @@ const (
 	ExportFail   Event = "export.fail"
 	ExportRead   Event = "export.read" // a file of it was fetched
 	ExportDelete Event = "export.delete"
+
+	WarehouseExport Event = "warehouse.export"
 
 	EMRAuth      Event = "emr.auth"
 	EMRToken     Event = "emr.token"

@@ -19,6 +19,9 @@ import (
 // becauseProvider is why sessions of somebody end whom the identity provider gives no role any more.
 const becauseProvider = "identity_provider"
 
+// becauseUnlinked is why sessions of somebody end whose identity was taken away.
+const becauseUnlinked = "identity_unlinked"
+
 func signOnMissing() error {
 	return fault.State("oidc_not_configured", "The practice has no identity provider set up (VIGIL_OIDC_ISSUER).")
 }
@@ -221,6 +224,32 @@ func (s signOn) link(tx core.App, user *collections.User, linked string) error {
 		return err
 	}
 	return audit.Append(tx, about(user, audit.IdentityLinked, s.by()), s.now)
+}
+
+// Unlink takes from an account that it is known by an identity of the provider's. What is signed in ends: nobody notes of a session by which door it
+// came. The account is found by its address again, by whoever the provider says has it.
+func (e *Engine) Unlink(app core.App, caller Caller, userID string, from audit.Origin, now time.Time) error {
+	_, err := e.manage(app, userID, func(tx core.App, user *collections.User) (refused, err error) {
+		removed, err := collections.RemoveIdentities(tx, user.Id)
+		if err != nil {
+			return nil, err
+		}
+		if removed == 0 {
+			return fault.Missing(), nil
+		}
+		user.RefreshTokenKey()
+		if err := save(tx, user, now); err != nil {
+			return nil, err
+		}
+		ended, err := RevokeAll(tx, user.Id, becauseUnlinked, now)
+		if err != nil {
+			return nil, err
+		}
+		entry := about(user, audit.IdentityUnlinked, caller.Actor(from))
+		entry.Changes = audit.Changes{"sign_ins": {Old: ended, New: 0}}
+		return nil, audit.Append(tx, entry, now)
+	})
+	return err
 }
 
 // giveRole gives the account the role of the provider's groups.

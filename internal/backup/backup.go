@@ -1,7 +1,7 @@
 // Package backup knows how a copy of everything is taken while the service runs, how it is proven to be good, and how it
 // comes back. A backup is one file: the database as it was at one moment, with a manifest, packed and encrypted with age
 // before it leaves the machine. It opens with any key of the encryption ring, and for whoever else the operator named as
-// recipient. Where it is kept is a folder or an S3-compatible bucket; both are PocketBase's own file system.
+// recipient. Where it is kept is a folder or an S3-compatible bucket, which package place knows.
 //
 // It refuses to trust: a backup counts only when verify has brought it back to a scratch folder and walked through it.
 package backup
@@ -12,15 +12,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"filippo.io/age"
-	"github.com/pocketbase/pocketbase/tools/filesystem"
 
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/place"
 )
 
 const (
@@ -30,49 +29,19 @@ const (
 )
 
 // Store is where backups are kept: one place for one practice.
-type Store struct {
-	files  *filesystem.System
-	under  string // what stands before every name
-	folder string // "" for a bucket
-	bucket Bucket
-}
+type Store struct{ place *place.Place }
 
-// Bucket is an S3-compatible place.
-type Bucket struct {
-	Name, Region, Endpoint string
-	AccessKey, Secret      string
-	ForcePathStyle         bool
-	// Prefix is the practice's part of the bucket, such as "elm-street/"; "" is the whole.
-	Prefix string
-}
-
-// OpenFolder keeps backups in a folder, which is made when it is missing.
-func OpenFolder(path string) (*Store, error) {
-	if err := os.MkdirAll(path, 0o700); err != nil { // PocketBase would let everybody on the machine look inside
-		return nil, fmt.Errorf("open backup folder: %w", err)
-	}
-	files, err := filesystem.NewLocal(path)
-	if err != nil {
-		return nil, fmt.Errorf("open backup folder: %w", err)
-	}
-	return &Store{files: files, folder: path}, nil
-}
-
-// OpenBucket keeps backups in a bucket.
-func OpenBucket(b Bucket) (*Store, error) {
-	files, err := filesystem.NewS3(b.Name, b.Region, b.Endpoint, b.AccessKey, b.Secret, b.ForcePathStyle)
-	if err != nil {
-		return nil, fmt.Errorf("open backup bucket: %w", err)
-	}
-	under := strings.Trim(b.Prefix, "/")
-	if under != "" {
-		under += "/"
-	}
-	return &Store{files: files, under: under, bucket: b}, nil
-}
+// NewStore keeps backups in a place.
+func NewStore(p *place.Place) *Store { return &Store{p} }
 
 // Close lets go of the place.
-func (s *Store) Close() error { return s.files.Close() }
+func (s *Store) Close() error { return s.place.Close() }
+
+// probeName is what [Store.Probe] writes; no backup is called so.
+const probeName = "check"
+
+// Probe proves that a backup could be written, found and removed.
+func (s *Store) Probe(ctx context.Context) error { return s.place.Probe(ctx, probeName) }
 
 // Kept is one backup in the store.
 type Kept struct {
@@ -83,16 +52,14 @@ type Kept struct {
 
 // List is every finished backup, newest first.
 func (s *Store) List(ctx context.Context) ([]Kept, error) {
-	s.files.SetContext(ctx)
-	objects, err := s.files.List(s.under + prefix)
+	files, err := s.place.List(ctx, prefix)
 	if err != nil {
-		return nil, fmt.Errorf("list backups: %w", s.plain(err))
+		return nil, fmt.Errorf("list backups: %w", err)
 	}
 	var kept []Kept
-	for _, object := range objects {
-		name := strings.TrimPrefix(object.Key, s.under)
-		if at, ok := createdAt(name); ok {
-			kept = append(kept, Kept{Name: name, CreatedAt: at, Size: object.Size})
+	for _, file := range files {
+		if at, ok := createdAt(file.Name); ok {
+			kept = append(kept, Kept{Name: file.Name, CreatedAt: at, Size: file.Size})
 		}
 	}
 	slices.SortFunc(kept, func(a, b Kept) int { return b.CreatedAt.Compare(a.CreatedAt) })
@@ -132,8 +99,8 @@ func (s *Store) Keep(ctx context.Context, newest int, verified []string) (remove
 		if i == good {
 			continue
 		}
-		if err := s.files.Delete(s.under + kept[i].Name); err != nil {
-			return removed, fmt.Errorf("remove backup %s: %w", kept[i].Name, s.plain(err))
+		if err := s.place.Remove(ctx, kept[i].Name); err != nil {
+			return removed, fmt.Errorf("remove backup %s: %w", kept[i].Name, err)
 		}
 		removed++
 	}
@@ -142,34 +109,22 @@ func (s *Store) Keep(ctx context.Context, newest int, verified []string) (remove
 
 // put streams a backup into the store. It gets its name when it is whole; when write fails nothing is left.
 func (s *Store) put(ctx context.Context, name string, write func(io.Writer) error) error {
-	ctx, abandon := context.WithCancel(ctx)
-	defer abandon()
-	s.files.SetContext(ctx)
-	s.clearUnfinished()
-	w, err := s.files.NewWriter(s.under+name, nil)
-	if err != nil {
-		return fmt.Errorf("write backup: %w", s.plain(err))
+	s.clearUnfinished(ctx)
+	if err := s.place.Write(ctx, name, write); err != nil {
+		return fmt.Errorf("write backup: %w", err)
 	}
-	if err := write(w); err != nil {
-		abandon()
-		_ = w.Close() // it says that it was abandoned
-		return s.plain(err)
-	}
-	if err := w.Close(); err != nil {
-		return fmt.Errorf("write backup: %w", s.plain(err))
-	}
-	return s.shut()
+	return s.place.Shut(prefix + "*")
 }
 
 // clearUnfinished removes what was being written to a folder when its process was killed; a bucket shows no such thing.
-func (s *Store) clearUnfinished() {
-	objects, err := s.files.List(s.under + prefix)
+func (s *Store) clearUnfinished(ctx context.Context) {
+	files, err := s.place.List(ctx, prefix)
 	if err != nil {
 		return // the write is about to say why
 	}
-	for _, object := range objects {
-		if strings.Contains(object.Key, extension+".") && strings.HasSuffix(object.Key, ".tmp") {
-			_ = s.files.Delete(object.Key) // tried again the next time
+	for _, file := range files {
+		if strings.Contains(file.Name, extension+".") && strings.HasSuffix(file.Name, ".tmp") {
+			_ = s.place.Remove(ctx, file.Name) // tried again the next time
 		}
 	}
 }

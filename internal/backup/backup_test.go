@@ -17,6 +17,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/backup"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/place"
 	"github.com/vigilhealth/vigil/internal/sqlite"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
@@ -37,10 +38,11 @@ func ring(t *testing.T, ids ...string) *phi.KeyRing {
 func folder(t *testing.T) (*backup.Store, string) {
 	t.Helper()
 	dir := t.TempDir()
-	store, err := backup.OpenFolder(dir)
+	at, err := place.OpenFolder(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
+	store := backup.NewStore(at)
 	t.Cleanup(func() { _ = store.Close() })
 	return store, dir
 }
@@ -265,23 +267,5 @@ func TestBackupOfDamage(t *testing.T) {
 	}
 	if kept, err := store.List(t.Context()); err != nil || len(kept) != 2 {
 		t.Errorf("kept %v, %v", kept, err)
-	}
-}
-
-func TestWritable(t *testing.T) {
-	dir := t.TempDir()
-	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for path, want := range map[string]bool{
-		dir: true, filepath.Join(dir, "not", "made", "yet"): true, file: false, filepath.Join(file, "below"): false, "/proc/1/nothing/here": false,
-	} {
-		if err := backup.Writable(path); (err == nil) != want {
-			t.Errorf("%s: %v", path, err)
-		}
-	}
-	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
-		t.Errorf("left behind: %v, %v", entries, err)
 	}
 }

@@ -22,10 +22,9 @@ import (
 
 // fetch brings a backup into a folder and returns its manifest, once the database is what the manifest says.
 func fetch(ctx context.Context, store *Store, keys Keys, name, folder string) (Manifest, error) {
-	store.files.SetContext(ctx)
-	stored, err := store.files.GetReader(store.under + name)
+	stored, err := store.place.Read(ctx, name)
 	if err != nil {
-		return Manifest{}, fmt.Errorf("read backup %s: %w", name, store.plain(err))
+		return Manifest{}, fmt.Errorf("read backup %s: %w", name, err)
 	}
 	defer func() { _ = stored.Close() }() // read only
 	plain, err := age.Decrypt(stored, ring{keys.Ring})

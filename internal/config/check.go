@@ -33,6 +33,7 @@ func (l *loader) check(s *Settings) {
 	l.checkVAPID(Prefix+"VAPID_DEV_", &s.VAPIDDev)
 	l.checkTLS(s.TLS)
 	l.checkOIDC(s.OIDC)
+	l.checkWarehouse(s.Warehouse, s.Backup)
 	l.checkTiers(s.Clinical)
 	if len(s.Webhooks.RetryDelays) != 9 {
 		l.report(Prefix+"WEBHOOKS_RETRY_DELAYS", "must list nine durations")
@@ -253,6 +254,7 @@ var rules = map[string]func(string) (string, error){
 	"mailbox":      mailbox,
 	"origin":       origin,
 	"page":         page,
+	"partition":    pattern(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`, "must be up to 63 small letters, digits and dashes"),
 	"scope":        pattern(`^[\x21\x23-\x5B\x5D-\x7E]+$`, "must be OAuth scopes separated by spaces"),    // RFC 6749 section 3.3
 	"shown":        pattern(`^\S.{14,}\S$`, "must be at least 16 characters, without spaces around them"), // who guesses it sends readings
 	"systemscope":  pattern(`^system/[\x21\x23-\x5B\x5D-\x7E]+$`, "must be scopes of the form system/… separated by spaces"),

@@ -62,6 +62,7 @@ type Settings struct {
 	Audit      Audit
 	Retention  Retention
 	Backup     Backup
+	Warehouse  Warehouse `envPrefix:"WAREHOUSE_"`
 
 	warnings []string
 }

@@ -108,6 +108,20 @@ func (f Facade) readLate(app core.App, k *fhirapi.Kind, since time.Time) (page P
 	return page, err
 }
 
+// Named reads resources by id. Those that are not there are left out.
+func (f Facade) Named(app core.App, kind string, ids []string) (found []Resource, err error) {
+	k := fhirapi.KindOf(kind)
+	if k == nil {
+		return nil, fmt.Errorf("there are no resources %s", kind)
+	}
+	err = f.each(app, k, ids, func(rows []fhirapi.Row) error {
+		page, err := encode(rows)
+		found = append(found, page.Resources...)
+		return err
+	})
+	return found, err
+}
+
 // each reads resources by id, as many at once as are on a page.
 func (f Facade) each(app core.App, k *fhirapi.Kind, ids []string, do func([]fhirapi.Row) error) error {
 	for chunk := range slices.Chunk(ids, onePage) {

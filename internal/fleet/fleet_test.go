@@ -73,6 +73,18 @@ func TestValuesAreQuoted(t *testing.T) {
 	}
 }
 
+// Who exports for a warehouse does so under the practice's own name; who does not has none there.
+func TestExportsAreNamed(t *testing.T) {
+	list := read(t, in("{name: a, machine: m.example, port: 8101, settings: {VIGIL_WAREHOUSE_FORMAT: parquet, VIGIL_WAREHOUSE_FOLDER: /srv}}, {name: b, machine: m.example, port: 8102}"))
+	files := rendering(t, list)
+	if env := string(files["machines/m.example/a.env"]); !strings.Contains(env, `VIGIL_WAREHOUSE_PRACTICE="a"`) {
+		t.Error(env)
+	}
+	if env := string(files["machines/m.example/b.env"]); strings.Contains(env, "WAREHOUSE") {
+		t.Error(env)
+	}
+}
+
 // What is wrong in a list is said before anything is made of it: each line names the practice.
 func TestProblems(t *testing.T) {
 	for what, test := range map[string]struct{ list, says string }{

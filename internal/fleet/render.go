@@ -26,6 +26,9 @@ func (p Practice) derived() map[string]string {
 	if p.TimeZone != "" {
 		settings["VIGIL_PRACTICE_TIME_ZONE"] = p.TimeZone
 	}
+	if p.Settings["VIGIL_WAREHOUSE_FORMAT"] != "" {
+		settings["VIGIL_WAREHOUSE_PRACTICE"] = p.Name
+	}
 	if p.Machine != "" {
 		settings["VIGIL_METRICS_ADDR"] = net.JoinHostPort(p.Machine, strconv.Itoa(p.MetricsPort))
 		settings["VIGIL_TRUSTED_PROXY_HEADERS"] = "X-Forwarded-For"

@@ -18,7 +18,7 @@ var files embed.FS
 
 // Component is a part of what is shipped.
 type Component struct {
-	Kind    string // vigil, go, std, npm, part or data
+	Kind    string // vigil, go, std, npm, part, data, or compiler: what that of releases puts into programs for Linux
 	Name    string
 	Version string
 	License string   // an SPDX expression

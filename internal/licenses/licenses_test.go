@@ -145,12 +145,20 @@ func TestEveryPackageOfTheConsoleIsListed(t *testing.T) {
 
 // What comes along within a module was looked at in one version of it; another one has to be looked at again.
 func TestPartsAreOfTheModulesUsed(t *testing.T) {
-	used := modules(t, "linux", "amd64")
+	used := modules(t, "linux", "amd64", "0")
+	compiler, err := os.ReadFile("../release/compiler.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range list(t) {
 		switch c.Kind {
 		case "part":
 			if !slices.Contains(used, c.Within) {
 				t.Errorf("%s was found in %s, which is not used: look at what is in there now, then put internal/licenses/byhand right", c.Name, c.Within)
+			}
+		case "compiler":
+			if !strings.HasPrefix(string(compiler), c.Within+" ") {
+				t.Errorf("%s was found in %s, which releases are not made with: look at what is in there now, then put internal/licenses/byhand right", c.Name, c.Within)
 			}
 		case "data":
 			if _, err := os.Stat(filepath.Join("../..", c.Within)); err != nil {

@@ -184,7 +184,9 @@ type Sources struct {
 	DiskFree func() (bytes uint64, ok bool)
 	// CertificateEnds is until when the certificate that is served is valid; zero without one. It may be nil.
 	CertificateEnds func() time.Time
-	Log             *slog.Logger
+	// Exported says when everything last left for a warehouse, zero for never; known is false where nothing is to leave. It may be nil.
+	Exported func() (at time.Time, known bool, err error)
+	Log      *slog.Logger
 }
 
 // state reads what the database and the engines know anyway, when somebody asks.
@@ -229,7 +231,9 @@ func (m *Metrics) Watch(s Sources) error {
 
 // Describe implements [prometheus.Collector].
 func (s state) Describe(out chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{depth, oldest, health, outage, unseen, gaveUp, untold, muted, deaf, open, silent, turned, cut, waits, waited, diskFree, logSize, takenAt, provenAt, certEnds} {
+	for _, desc := range []*prometheus.Desc{
+		depth, oldest, health, outage, unseen, gaveUp, untold, muted, deaf, open, silent, turned, cut, waits, waited, diskFree, logSize, takenAt, provenAt, shippedAt, certEnds,
+	} {
 		out <- desc
 	}
 }

@@ -16,11 +16,12 @@ import (
 )
 
 var (
-	diskFree = describe("vigil_disk_free_bytes", "What the disk of the data folder can still take.")
-	logSize  = describe("vigil_database_log_bytes", "The size of the database's write-ahead log, which grows while somebody reads for long.")
-	takenAt  = describe("vigil_backup_last_success_timestamp_seconds", "When the last backup was taken, by the job or by command; 0 when never.")
-	provenAt = describe("vigil_backup_last_verified_timestamp_seconds", "When a backup was last proven to be good, by the job or by command; 0 when never.")
-	certEnds = describe("vigil_certificate_not_after_timestamp_seconds", "Until when the TLS certificate that the service presents is valid; 0 when it presents none.")
+	diskFree  = describe("vigil_disk_free_bytes", "What the disk of the data folder can still take.")
+	logSize   = describe("vigil_database_log_bytes", "The size of the database's write-ahead log, which grows while somebody reads for long.")
+	takenAt   = describe("vigil_backup_last_success_timestamp_seconds", "When the last backup was taken, by the job or by command; 0 when never.")
+	provenAt  = describe("vigil_backup_last_verified_timestamp_seconds", "When a backup was last proven to be good, by the job or by command; 0 when never.")
+	shippedAt = describe("vigil_warehouse_last_success_timestamp_seconds", "When the last export for a warehouse began that wrote everything, by the job or by command; 0 when never. Absent when nothing is exported.")
+	certEnds  = describe("vigil_certificate_not_after_timestamp_seconds", "Until when the TLS certificate that the service presents is valid; 0 when it presents none.")
 )
 
 // collectUpkeep tells of disk, backups and certificate. Each is there from the start, 0 for what there is not or never was: the absence of a
@@ -32,6 +33,14 @@ func (s state) collectUpkeep(gauge func(*prometheus.Desc, float64, ...string)) {
 	} else {
 		gauge(takenAt, secondsOrZero(taken))
 		gauge(provenAt, secondsOrZero(proven))
+	}
+	if s.Exported != nil {
+		at, known, err := s.Exported()
+		if err != nil {
+			s.Log.Warn("exports for a warehouse not looked up", slog.Any("error", err))
+		} else if known { // where nothing is to leave, nothing is late
+			gauge(shippedAt, secondsOrZero(at))
+		}
 	}
 	var ends time.Time
 	if s.CertificateEnds != nil {

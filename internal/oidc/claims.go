@@ -102,6 +102,21 @@ func (p *Provider) identify(ctx context.Context, found *endpoints, token *oauth2
 	}, nil
 }
 
+// forUs reports whether a token that names this service among its audiences was issued to it: one for several must say to whom, and who is named must
+// be this service. Source: OpenID Connect Core 1.0, 3.1.3.7, items 4 and 5.
+func (p *Provider) forUs(token *oidc.IDToken) bool {
+	var says struct {
+		Party *string `json:"azp"`
+	}
+	switch {
+	case token.Claims(&says) != nil:
+		return false
+	case says.Party == nil:
+		return len(token.Audience) == 1
+	}
+	return *says.Party == p.options.ClientID
+}
+
 // slack is how far the provider's clock may be from ours.
 const slack = time.Minute
 

@@ -227,6 +227,9 @@ func (p *Provider) Finish(ctx context.Context, back Callback, now time.Time) (Id
 	if err != nil {
 		return Identity{}, refused(err)
 	}
+	if !p.forUs(verified) {
+		return Identity{}, refused(errors.New("the token was issued to another client"))
+	}
 	if verified.Nonce != s.nonce {
 		return Identity{}, refused(errors.New("another nonce"))
 	}

@@ -92,7 +92,7 @@ func (r *release) complete(bom *cdx.BOM, p platform, all []component) {
 		}
 	}
 	for _, c := range all {
-		if c.kind == "go" {
+		if c.kind == "go" || c.kind == "compiler" && inC[p.String()] == "" {
 			continue
 		}
 		added := cdx.Component{Type: cdx.ComponentTypeLibrary, Name: c.name, Version: c.version, Licenses: &cdx.Licenses{{Expression: c.license}}}

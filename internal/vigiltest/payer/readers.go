@@ -3,13 +3,13 @@ package payer
 import (
 	_ "embed" // the script below
 	"encoding/json"
-	"fmt"
-	"hash/fnv"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/vigilhealth/vigil/internal/vigiltest/pip"
 )
 
 //go:embed readers.py
@@ -44,7 +44,7 @@ type Found struct {
 // once, into the user's cache.
 func (r Reader) Read(t testing.TB, file []byte) (found Found) {
 	t.Helper()
-	packages := r.installed(t)
+	packages := pip.Folder(t, r.name, r.since, r.till, r.packages...)
 	dir := t.TempDir()
 	program, data := filepath.Join(dir, "readers.py"), filepath.Join(dir, "file.x12")
 	for name, content := range map[string][]byte{program: script, data: file} {
@@ -64,49 +64,4 @@ func (r Reader) Read(t testing.TB, file []byte) (found Found) {
 		t.Fatalf("%s: %v", r.name, err)
 	}
 	return found
-}
-
-// installed is the folder of the reader's packages.
-func (r Reader) installed(t testing.TB) string {
-	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "python3", "-c", "import sys, pip; print(sys.version_info[1])").Output()
-	if err != nil {
-		t.Skipf("no python3 with pip here: %s does not read this", r.name)
-	}
-	var minor int
-	if _, err := fmt.Sscan(string(out), &minor); err != nil || minor < r.since || minor > r.till {
-		t.Skipf("%s does not run on Python 3.%d", r.name, minor)
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Skipf("no cache folder here for %s: %v", r.name, err)
-	}
-	sum := fnv.New32a()
-	_, _ = fmt.Fprint(sum, minor, r.packages)
-	folder := filepath.Join(cache, "vigil-tests", fmt.Sprintf("%s-%08x", r.name, sum.Sum32()))
-	if _, err := os.Stat(folder); err == nil {
-		return folder
-	}
-	if err := os.MkdirAll(filepath.Dir(folder), 0o750); err != nil {
-		t.Fatal(err)
-	}
-	// Beside it first: nobody finds it half installed, and of two tests at once one is a moment late.
-	half, err := os.MkdirTemp(filepath.Dir(folder), r.name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	install := exec.CommandContext(t.Context(), "python3", append([]string{
-		"-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:", "--target", half,
-	}, r.packages...)...)
-	if out, err := install.CombinedOutput(); err != nil {
-		_ = os.RemoveAll(half)
-		t.Fatalf("pip install %s: %v\n%s", r.name, err, out)
-	}
-	if err := os.Rename(half, folder); err != nil {
-		if _, there := os.Stat(folder); there != nil {
-			t.Fatal(err)
-		}
-		_ = os.RemoveAll(half)
-	}
-	return folder
 }

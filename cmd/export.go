@@ -1,0 +1,96 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/exports"
+	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/place"
+	"github.com/vigilhealth/vigil/internal/warehouse"
+	"github.com/vigilhealth/vigil/jobs"
+)
+
+func (p *Program) exportCommand() *cobra.Command {
+	var date string
+	var all bool
+	command := &cobra.Command{
+		Use: "export", Short: "Write what leaves for a warehouse: the tables of VIGIL_WAREHOUSE_TABLES, pseudonymous, as files", Args: noArgs,
+		Long: "Writes the days that have ended and those in which something has changed since the last run, as the nightly job does. With --date one day,\n" +
+			"with --all everything anew. The same day is the same file. Works beside a running service, and can be interrupted and repeated.",
+		RunE: func(cmd *cobra.Command, _ []string) error { return p.export(cmd, date, all) },
+	}
+	command.Flags().StringVar(&date, "date", "", "the one day to write, YYYY-MM-DD by the practice's clock")
+	command.Flags().BoolVar(&all, "all", false, "write every day anew")
+	command.MarkFlagsMutuallyExclusive("date", "all")
+	return command
+}
+
+func (p *Program) export(cmd *cobra.Command, date string, all bool) error {
+	settings, err := p.settings()
+	if err != nil {
+		return err
+	}
+	if !settings.Warehouse.Configured() {
+		return errors.New("nothing leaves: VIGIL_WAREHOUSE_FORMAT is not set")
+	}
+	day := collections.ParseDay(date, settings.PracticeLocation)
+	if date != "" && day.IsZero() {
+		return usageError{errors.New("--date must be a day, YYYY-MM-DD")}
+	}
+	if err := p.needsDatabase(); err != nil {
+		return err
+	}
+	return p.besideService(cmd, func(ctx context.Context, cmd *cobra.Command, s *Service) error {
+		var done warehouse.Done
+		if day.IsZero() {
+			done, err = jobs.ExportNow(ctx, s.app, s.warehouse, all, s.now)
+		} else {
+			done, err = s.warehouse.Day(ctx, s.app, day, s.now())
+		}
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "%d files written, %d rows\n", done.Files, done.Rows)
+		return nil
+	})
+}
+
+// newWarehouse is what leaves each night; nil when nothing does.
+func (s *Service) newWarehouse(sealer *phi.Sealer) (*warehouse.Engine, error) {
+	w := s.settings.Warehouse
+	if !w.Configured() {
+		return nil, nil
+	}
+	key, err := sealer.DeriveKey("warehouse ids")
+	if err != nil {
+		return nil, fmt.Errorf("warehouse: %w", err)
+	}
+	return warehouse.New(warehouse.Options{
+		Practice: w.Practice, Format: w.Format, Tables: w.Tables, Key: key, Zone: s.settings.PracticeLocation,
+		Resources: exports.Facade{Engine: s.facade()}, Open: s.openWarehouse,
+	}), nil
+}
+
+// openWarehouse opens the folder of what leaves, or its part of the bucket of the backups.
+func (s *Service) openWarehouse() (*place.Place, error) {
+	w := s.settings.Warehouse
+	if w.Folder != "" {
+		return place.OpenFolder(w.Folder)
+	}
+	return place.OpenBucket(bucketOf(s.settings.Backup, w.Prefix))
+}
+
+// lastExport is when what leaves for a warehouse last left, as whole as it should; known is false when nothing does.
+func (s *Service) lastExport() (at time.Time, known bool, err error) {
+	if s.warehouse == nil {
+		return at, false, nil
+	}
+	at, err = collections.LastCounted(s.app, jobs.WarehouseExport, warehouse.Exported)
+	return at, true, err
+}

@@ -1,0 +1,202 @@
+// Package place knows how files are kept where the operator wants them: in a folder, or in an S3-compatible bucket. Both are PocketBase's own file
+// system. It says in an operator's words what a bucket refuses, and refuses to know what the files are.
+package place
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pocketbase/pocketbase/tools/filesystem"
+)
+
+// Place is a folder, or one practice's part of a bucket. It is for one user at a time.
+type Place struct {
+	files  *filesystem.System
+	under  string // what stands before every name
+	folder string // "" for a bucket
+	bucket Bucket
+}
+
+// Bucket is an S3-compatible place.
+type Bucket struct {
+	Name, Region, Endpoint string
+	AccessKey, Secret      string
+	ForcePathStyle         bool
+	// Prefix is the practice's part of the bucket, such as "elm-street/"; "" is the whole.
+	Prefix string
+}
+
+// File is one that is kept.
+type File struct {
+	Name string
+	Size int64 // bytes
+}
+
+// OpenFolder keeps files in a folder, which is made when it is missing.
+func OpenFolder(path string) (*Place, error) {
+	if err := os.MkdirAll(path, 0o700); err != nil { // PocketBase would let everybody on the machine look inside
+		return nil, fmt.Errorf("open folder: %w", err)
+	}
+	files, err := filesystem.NewLocal(path)
+	if err != nil {
+		return nil, fmt.Errorf("open folder: %w", err)
+	}
+	return &Place{files: files, folder: path}, nil
+}
+
+// OpenBucket keeps files in a bucket.
+func OpenBucket(b Bucket) (*Place, error) {
+	files, err := filesystem.NewS3(b.Name, b.Region, b.Endpoint, b.AccessKey, b.Secret, b.ForcePathStyle)
+	if err != nil {
+		return nil, fmt.Errorf("open bucket: %w", err)
+	}
+	under := strings.Trim(b.Prefix, "/")
+	if under != "" {
+		under += "/"
+	}
+	return &Place{files: files, under: under, bucket: b}, nil
+}
+
+// Close lets go of the place.
+func (p *Place) Close() error { return p.files.Close() }
+
+// List is every file whose name begins so, what is half written to a folder too.
+func (p *Place) List(ctx context.Context, prefix string) ([]File, error) {
+	p.files.SetContext(ctx)
+	objects, err := p.files.List(p.under + prefix)
+	if err != nil {
+		return nil, p.Plain(err)
+	}
+	files := make([]File, len(objects))
+	for i, object := range objects {
+		files[i] = File{Name: strings.TrimPrefix(object.Key, p.under), Size: object.Size}
+	}
+	return files, nil
+}
+
+// Write streams a file into the place. It gets its name when it is whole; when write fails nothing is left.
+func (p *Place) Write(ctx context.Context, name string, write func(io.Writer) error) error {
+	ctx, abandon := context.WithCancel(ctx)
+	defer abandon()
+	p.files.SetContext(ctx)
+	w, err := p.files.NewWriter(p.under+name, nil)
+	if err != nil {
+		return p.Plain(err)
+	}
+	if err := write(w); err != nil {
+		abandon()
+		_ = w.Close() // it says that it was abandoned
+		return p.Plain(err)
+	}
+	return p.Plain(w.Close())
+}
+
+// Read opens a file. Of one that is not there the error is fs.ErrNotExist.
+func (p *Place) Read(ctx context.Context, name string) (io.ReadCloser, error) {
+	p.files.SetContext(ctx)
+	file, err := p.files.GetReader(p.under + name)
+	if errors.Is(err, filesystem.ErrNotFound) {
+		return nil, os.ErrNotExist
+	}
+	if err != nil {
+		return nil, p.Plain(err)
+	}
+	return file, nil
+}
+
+// Remove removes a file. That it is not there is no error.
+func (p *Place) Remove(ctx context.Context, name string) error {
+	p.files.SetContext(ctx)
+	if err := p.files.Delete(p.under + name); err != nil && !errors.Is(err, filesystem.ErrNotFound) {
+		return p.Plain(err)
+	}
+	return nil
+}
+
+// Where says in a few words where the files are kept.
+func (p *Place) Where() string {
+	if p.folder != "" {
+		return "the folder " + p.folder
+	}
+	text := "the bucket " + p.bucket.Name
+	if p.bucket.Endpoint != "" {
+		text += " at " + p.bucket.Endpoint
+	}
+	return text
+}
+
+// Probe proves that a file could be written and removed. It leaves nothing behind but where the key may not remove.
+func (p *Place) Probe(ctx context.Context, name string) error {
+	p.files.SetContext(ctx)
+	if err := p.files.Upload([]byte("a file could be written here\n"), p.under+name); err != nil {
+		return fmt.Errorf("%s cannot be written: %w", p.Where(), p.Plain(err))
+	}
+	if _, err := p.List(ctx, name); err != nil {
+		return err
+	}
+	_ = p.files.Delete(p.under + name) // a key that may not remove is a good one
+	return nil
+}
+
+// Shut makes the files of a folder whose names match readable for their owner alone, whatever made them.
+func (p *Place) Shut(pattern string) error {
+	if p.folder == "" {
+		return nil
+	}
+	names, err := filepath.Glob(filepath.Join(p.folder, pattern))
+	if err != nil {
+		return fmt.Errorf("look into the folder: %w", err)
+	}
+	for _, name := range names {
+		if info, err := os.Lstat(name); err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o077 == 0 {
+			continue // it has gone, or nobody else can read it
+		}
+		if err := os.Chmod(name, 0o600); err != nil {
+			return fmt.Errorf("close a file to others: %w", err)
+		}
+	}
+	return nil
+}
+
+// refusals are what S3-compatible services answer, by the code of the standard, in the words of an operator.
+var refusals = []struct{ code, said string }{
+	{"NoSuchBucket", "there is no such bucket: make it, or correct VIGIL_BACKUP_S3_BUCKET"},
+	{"InvalidAccessKeyId", "the bucket's service does not know the access key: see VIGIL_BACKUP_S3_ACCESS_KEY"},
+	{"SignatureDoesNotMatch", "the bucket's service does not accept the secret: see VIGIL_BACKUP_S3_SECRET"},
+	{"AccessDenied", "the bucket's service does not let this access key do that"},
+	{"RequestTimeTooSkewed", "the bucket's service refuses because this machine's clock is wrong"},
+	{"PermanentRedirect", "the bucket is elsewhere: see VIGIL_BACKUP_S3_ENDPOINT and VIGIL_BACKUP_S3_REGION"},
+	{"AuthorizationHeaderMalformed", "the bucket is in another region: see VIGIL_BACKUP_S3_REGION"},
+	{"QuotaExceeded", "the bucket is full"},
+}
+
+// placeError says what a place refused; what the service sent is not for reading.
+type placeError struct {
+	said  string
+	cause error
+}
+
+func (e *placeError) Error() string { return e.said }
+func (e *placeError) Unwrap() error { return e.cause }
+
+// Plain says what a bucket refused in a sentence, without its document.
+func (p *Place) Plain(err error) error {
+	if err == nil || p.folder != "" {
+		return err
+	}
+	text := err.Error()
+	for _, known := range refusals {
+		if strings.Contains(text, known.code) {
+			return &placeError{fmt.Sprintf("%s: %s", p.Where(), known.said), err}
+		}
+	}
+	if before, _, raw := strings.Cut(text, "\n"); raw {
+		return &placeError{before, err}
+	}
+	return err
+}

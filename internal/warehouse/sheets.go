@@ -1,0 +1,163 @@
+package warehouse
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+)
+
+// The formats.
+const (
+	CSV     = "csv"
+	Parquet = "parquet"
+	FHIR    = "fhir"
+)
+
+// extensions are what files of the formats end in.
+var extensions = map[string]string{CSV: "csv", Parquet: "parquet", FHIR: "ndjson"}
+
+// sheet is a file that is being written.
+type sheet interface {
+	// add writes rows, and says how many of them there are in the format.
+	add(rows []collections.ShipRow) (int, error)
+	finish() error
+}
+
+func (e *Engine) newSheet(app core.App, w io.Writer, t *collections.ShipTable, now time.Time) (sheet, error) {
+	switch e.options.Format {
+	case FHIR:
+		return &resourceSheet{w: w, app: app, table: t, engine: e, now: now}, nil
+	case Parquet:
+		return newColumnSheet(w, t, e.veil, now), nil
+	}
+	text := &textSheet{w: csv.NewWriter(w), table: t, veil: e.veil, now: now}
+	head := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		head[i] = c.Name
+	}
+	return text, text.w.Write(head)
+}
+
+// textSheet is a file of lines. Source: RFC 4180.
+type textSheet struct {
+	w     *csv.Writer
+	table *collections.ShipTable
+	veil  veil
+	now   time.Time
+}
+
+func (s *textSheet) add(rows []collections.ShipRow) (int, error) {
+	for _, row := range rows {
+		if err := s.w.Write(s.veil.row(s.table, row, s.now)); err != nil {
+			return 0, err
+		}
+	}
+	return len(rows), nil
+}
+
+func (s *textSheet) finish() error {
+	s.w.Flush()
+	return s.w.Error()
+}
+
+// columnSheet is a file of columns. Source: Apache Parquet's format, 2.
+type columnSheet struct {
+	w     *parquet.GenericWriter[any]
+	place []int // of each column, in the file
+	table *collections.ShipTable
+	veil  veil
+	now   time.Time
+}
+
+// rowsTogether bounds what is held of a file until it is written.
+const rowsTogether = 50_000
+
+func newColumnSheet(w io.Writer, t *collections.ShipTable, v veil, now time.Time) *columnSheet {
+	group := parquet.Group{}
+	for _, c := range t.Columns {
+		group[c.Name] = parquet.Optional(nodeOf(c.Shape))
+	}
+	schema := parquet.NewSchema(t.Name, group)
+	s := &columnSheet{table: t, veil: v, now: now, place: make([]int, len(t.Columns))}
+	for i, c := range t.Columns {
+		leaf, _ := schema.Lookup(c.Name) // it was put there
+		s.place[i] = leaf.ColumnIndex
+	}
+	s.w = parquet.NewGenericWriter[any](w, schema, parquet.Compression(&parquet.Snappy), parquet.MaxRowsPerRowGroup(rowsTogether))
+	return s
+}
+
+func nodeOf(shape collections.Shape) parquet.Node {
+	switch shape {
+	case collections.ShapeCount, collections.ShapeBirthYear:
+		return parquet.Int(64)
+	case collections.ShapeMeasure:
+		return parquet.Leaf(parquet.DoubleType)
+	case collections.ShapeTruth:
+		return parquet.Leaf(parquet.BooleanType)
+	case collections.ShapeMoment:
+		return parquet.Timestamp(parquet.Microsecond)
+	case collections.ShapeDay:
+		return parquet.Date()
+	}
+	return parquet.String()
+}
+
+func (s *columnSheet) add(rows []collections.ShipRow) (int, error) {
+	encoded := make([]parquet.Row, len(rows))
+	for i, row := range rows {
+		line := make(parquet.Row, len(s.table.Columns))
+		for j, text := range s.veil.row(s.table, row, s.now) {
+			value, err := valueOf(s.table.Columns[j].Shape, text)
+			if err != nil {
+				return 0, fmt.Errorf("column %s: %w", s.table.Columns[j].Name, err)
+			}
+			there := 1
+			if value.IsNull() {
+				there = 0
+			}
+			line[s.place[j]] = value.Level(0, there, s.place[j])
+		}
+		encoded[i] = line
+	}
+	return s.w.WriteRows(encoded)
+}
+
+func (s *columnSheet) finish() error { return s.w.Close() }
+
+// valueOf reads a value; what is absent, or a time that is none, is null.
+func valueOf(shape collections.Shape, text string) (parquet.Value, error) {
+	if text == "" {
+		return parquet.NullValue(), nil
+	}
+	switch shape {
+	case collections.ShapeCount, collections.ShapeBirthYear:
+		f, err := strconv.ParseFloat(text, 64) // SQLite writes whole numbers with a point in columns of numbers
+		return parquet.Int64Value(int64(f)), err
+	case collections.ShapeMeasure:
+		f, err := strconv.ParseFloat(text, 64)
+		return parquet.DoubleValue(f), err
+	case collections.ShapeTruth:
+		return parquet.BooleanValue(text == "true"), nil
+	case collections.ShapeMoment:
+		at := collections.ParseInstant(text)
+		if at.IsZero() {
+			return parquet.NullValue(), nil
+		}
+		return parquet.Int64Value(at.UnixMicro()), nil
+	case collections.ShapeDay:
+		at, err := time.Parse(time.DateOnly, text[:min(len(text), len(time.DateOnly))])
+		if err != nil {
+			return parquet.NullValue(), nil //nolint:nilerr // a day that is none
+		}
+		return parquet.Int32Value(int32(at.Unix() / 86400)), nil //nolint:gosec // days until the year 5881580
+	}
+	return parquet.ByteArrayValue([]byte(text)), nil
+}

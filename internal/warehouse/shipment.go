@@ -1,0 +1,84 @@
+package warehouse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/pace"
+	"github.com/vigilhealth/vigil/internal/place"
+)
+
+// shipment is one run: what it writes to, and what it has written.
+type shipment struct {
+	engine *Engine
+	place  *place.Place
+	now    time.Time
+	rest   *pace.Pace
+	done   Done
+}
+
+// nameOf is what the file of a day is called. Readers that know Hive's partitions find practice, table and date in it.
+func (e *Engine) nameOf(t *collections.ShipTable, day time.Time) string {
+	return fmt.Sprintf("practice=%s/table=%s/date=%s/rows.%s", e.options.Practice, t.Name, day.Format(time.DateOnly), extensions[e.options.Format])
+}
+
+// errNoRows ends the writing of a file that would be empty.
+var errNoRows = errors.New("the day has no rows")
+
+// write writes the file of a day, or removes that of one that has no rows any more. What changes meanwhile is dated later than the run, so that the
+// next one writes the file again: the pages need not be of one moment, and no reading of the database outlasts a page.
+func (s *shipment) write(ctx context.Context, app core.App, t *collections.ShipTable, day time.Time) error {
+	page, err := t.Page(app, day, collections.StartOfNextDay(day), collections.ShipRow{}, onePage)
+	if err != nil {
+		return err
+	}
+	name, rows := s.engine.nameOf(t, day), 0
+	if len(page) > 0 {
+		err = s.place.Write(ctx, name, func(w io.Writer) (err error) {
+			rows, err = s.writeRows(ctx, app, w, t, day, page)
+			if err == nil && rows == 0 {
+				err = errNoRows
+			}
+			return err
+		})
+	}
+	switch {
+	case rows == 0 && (err == nil || errors.Is(err, errNoRows)):
+		err = s.place.Remove(ctx, name)
+	case err == nil:
+		s.done.Files, s.done.Rows = s.done.Files+1, s.done.Rows+rows
+	}
+	if err != nil {
+		return fmt.Errorf("export %s of %s: %w", t.Name, day.Format(time.DateOnly), err)
+	}
+	return nil
+}
+
+// writeRows writes the rows of a day, page by page.
+func (s *shipment) writeRows(ctx context.Context, app core.App, w io.Writer, t *collections.ShipTable, day time.Time, page []collections.ShipRow) (rows int, err error) {
+	sheet, err := s.engine.newSheet(app, w, t, s.now)
+	if err != nil {
+		return 0, err
+	}
+	for {
+		n, err := sheet.add(page)
+		if err != nil {
+			return rows, err
+		}
+		if rows += n; len(page) < onePage {
+			return rows, sheet.finish()
+		}
+		if err := s.rest.Rest(ctx); err != nil {
+			return rows, err
+		}
+		if page, err = t.Page(app, day, collections.StartOfNextDay(day), page[len(page)-1], onePage); err != nil {
+			return rows, err
+		}
+	}
+}
