@@ -34,15 +34,26 @@ func holding(field core.Field, text string) dbx.Expression {
 	switch field.Type() {
 	case core.FieldTypeText:
 		if name == core.FieldNameId || strings.HasPrefix(field.(*core.TextField).Pattern, datePattern) {
-			return dbx.Like(name, text).Match(false, true)
+			return like(name, literal(text)+"%")
 		}
-		return dbx.Like(name, text)
+		return like(name, "%"+literal(text)+"%")
 	case core.FieldTypeEmail, core.FieldTypeURL, core.FieldTypeJSON, core.FieldTypeEditor:
-		return dbx.Like(name, text)
+		return like(name, "%"+literal(text)+"%")
 	case core.FieldTypeNumber, OptionalNumberFieldType:
-		return dbx.Like(name, text).Match(false, false)
+		return like(name, literal(text))
 	}
 	return nil
+}
+
+// like compares a column with a pattern. That of dbx names no sign of escape, without which SQLite knows none: it finds no underscore.
+func like(column, pattern string) dbx.Expression {
+	param := "like_" + column // one for each comparison of a query
+	return dbx.NewExp("[["+column+"]] LIKE {:"+param+`} ESCAPE '\'`, dbx.Params{param: pattern})
+}
+
+// literal is a text as a part of a pattern, where it means nothing but itself.
+func literal(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(text)
 }
 
 // datePattern begins the patterns of columns that hold days and times.
