@@ -1,6 +1,7 @@
 package collections
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -9,15 +10,15 @@ import (
 )
 
 // RecordsHolding are the ids of at most so many records of a collection, the newest first, of which a column that lies open holds a text: words
-// anywhere, an id or a time at its beginning, a number as a whole.
-func RecordsHolding(app core.App, collection *core.Collection, text string, most int) (ids []string, err error) {
+// anywhere, an id or a time at its beginning, a number as a whole. All of a collection may have to be read, so it ends with whoever asks.
+func RecordsHolding(ctx context.Context, app core.App, collection *core.Collection, text string, most int) (ids []string, err error) {
 	var holds []dbx.Expression
 	for _, field := range collection.Fields {
 		if hold := holding(field, text); hold != nil {
 			holds = append(holds, hold)
 		}
 	}
-	err = app.DB().Select("id").From(collection.Name).Where(dbx.Or(holds...)).OrderBy("rowid DESC").Limit(int64(most)).Column(&ids)
+	err = app.DB().Select("id").From(collection.Name).Where(dbx.Or(holds...)).OrderBy("rowid DESC").Limit(int64(most)).WithContext(ctx).Column(&ids)
 	if err != nil {
 		return nil, fmt.Errorf("search the open columns of %s: %w", collection.Name, err)
 	}

@@ -1,9 +1,11 @@
 package hooks_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -139,6 +141,21 @@ func TestDashboardSearchIsForSuperusers(t *testing.T) {
 	}
 	if entries := trail(t, d.app, audit.PatientSearch); len(entries) != 0 {
 		t.Errorf("what was refused is on record as %+v", entries)
+	}
+}
+
+// Whoever leaves the page does not wait for the answer, and a search of all observations must not go on for them.
+func TestDashboardSearchEndsWithWhoAsks(t *testing.T) {
+	d := newDashboard(t)
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/_/search", strings.NewReader(`{"collection":"observations","words":"scale"}`))
+	r.Header.Set("Authorization", d.token)
+	r.Header.Set("Content-Type", "application/json")
+	answer := httptest.NewRecorder()
+	d.handler.ServeHTTP(answer, r)
+	if answer.Code == http.StatusOK {
+		t.Errorf("it was searched nevertheless: %s", answer.Body)
 	}
 }
 
