@@ -20,9 +20,10 @@ TORTURE  = 10m
 ROTATIONS = 50
 BENCH    = .
 
-# SQLite is what its authors wrote, in C, where a C compiler links static programs, else its translation to Go: SQLITE=go or SQLITE=c says which.
-# Everything that is built, tested and measured by what stands below is built so.
-SQLITE ?= $(shell printf 'int main(void) { return 0; }' | $$(go env CC) -include stdlib.h -static -x c -o /dev/null - 2>/dev/null && echo c || echo go)
+# SQLite is what its authors wrote, in C, where a C compiler links static programs for the machine it runs on, else its translation to Go: SQLITE=go
+# or SQLITE=c says which. Everything that is built, tested and measured by what stands below is built so.
+SQLITE ?= $(shell test "$$(go env GOOS GOARCH)" = "$$(go env GOHOSTOS GOHOSTARCH)" && \
+	printf 'int main(void) { return 0; }' | $$(go env CC) -include stdlib.h -static -x c -o /dev/null - 2>/dev/null && echo c || echo go)
 IN_C    = sqlite_in_c,sqlite_stat4,sqlite_omit_load_extension,sqlite_math_functions,no_default_driver,netgo,osusergo
 BUILDS  = build bench bench-quick bench-console bench-parts bench-peers torture drills screens
 ifeq ($(SQLITE),c)

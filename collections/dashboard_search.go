@@ -1,6 +1,7 @@
 package collections
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -9,15 +10,15 @@ import (
 )
 
 // RecordsHolding are the ids of at most so many records of a collection, the newest first, of which a column that lies open holds a text: words
-// anywhere, an id or a time at its beginning, a number as a whole.
-func RecordsHolding(app core.App, collection *core.Collection, text string, most int) (ids []string, err error) {
+// anywhere, an id or a time at its beginning, a number as a whole. All of a collection may have to be read, so it ends with whoever asks.
+func RecordsHolding(ctx context.Context, app core.App, collection *core.Collection, text string, most int) (ids []string, err error) {
 	var holds []dbx.Expression
 	for _, field := range collection.Fields {
 		if hold := holding(field, text); hold != nil {
 			holds = append(holds, hold)
 		}
 	}
-	err = app.DB().Select("id").From(collection.Name).Where(dbx.Or(holds...)).OrderBy("rowid DESC").Limit(int64(most)).Column(&ids)
+	err = app.DB().Select("id").From(collection.Name).Where(dbx.Or(holds...)).OrderBy("rowid DESC").Limit(int64(most)).WithContext(ctx).Column(&ids)
 	if err != nil {
 		return nil, fmt.Errorf("search the open columns of %s: %w", collection.Name, err)
 	}
@@ -34,15 +35,26 @@ func holding(field core.Field, text string) dbx.Expression {
 	switch field.Type() {
 	case core.FieldTypeText:
 		if name == core.FieldNameId || strings.HasPrefix(field.(*core.TextField).Pattern, datePattern) {
-			return dbx.Like(name, text).Match(false, true)
+			return like(name, literal(text)+"%")
 		}
-		return dbx.Like(name, text)
+		return like(name, "%"+literal(text)+"%")
 	case core.FieldTypeEmail, core.FieldTypeURL, core.FieldTypeJSON, core.FieldTypeEditor:
-		return dbx.Like(name, text)
+		return like(name, "%"+literal(text)+"%")
 	case core.FieldTypeNumber, OptionalNumberFieldType:
-		return dbx.Like(name, text).Match(false, false)
+		return like(name, literal(text))
 	}
 	return nil
+}
+
+// like compares a column with a pattern. That of dbx names no sign of escape, without which SQLite knows none: it finds no underscore.
+func like(column, pattern string) dbx.Expression {
+	param := "like_" + column // one for each comparison of a query
+	return dbx.NewExp("[["+column+"]] LIKE {:"+param+`} ESCAPE '\'`, dbx.Params{param: pattern})
+}
+
+// literal is a text as a part of a pattern, where it means nothing but itself.
+func literal(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(text)
 }
 
 // datePattern begins the patterns of columns that hold days and times.

@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -60,7 +61,7 @@ func (h *hooks) search(e *core.RequestEvent) error {
 		return e.NotFoundError("", nil)
 	}
 	s := dashboardSearch{h: h, app: e.App, collection: collection, words: words}
-	if err := s.look(); err != nil {
+	if err := s.look(e.Request.Context()); err != nil {
 		if unready, ok := errors.AsType[*fault.Error](err); ok {
 			return router.NewApiError(http.StatusServiceUnavailable, unready.Detail, nil)
 		}
@@ -89,7 +90,7 @@ type dashboardSearch struct {
 
 // look finds people by name first, then values of lists, then whatever else is open. Where people were found among the records of others, the
 // latter is left: whoever types a name wants the person's.
-func (s *dashboardSearch) look() error {
+func (s *dashboardSearch) look(ctx context.Context) error {
 	if err := s.lookForPatients(); err != nil {
 		return err
 	}
@@ -103,7 +104,7 @@ func (s *dashboardSearch) look() error {
 	if len(s.parts) > 0 && !people {
 		return nil
 	}
-	ids, err := collections.RecordsHolding(s.app, s.collection, s.words, mostParts+1)
+	ids, err := collections.RecordsHolding(ctx, s.app, s.collection, s.words, mostParts+1)
 	if err != nil {
 		return err
 	}

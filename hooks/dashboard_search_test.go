@@ -1,9 +1,11 @@
 package hooks_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -42,7 +44,7 @@ func (d *dashboard) lists(collection, filter string) (n int) {
 
 func TestDashboardSearch(t *testing.T) {
 	d := newDashboard(t)
-	ada := d.enrol(object{"phone": "(555) 010-0200", "ssn": "123-45-6789", "email": "ada@mail.test", "gateway_patient_id": "gw-ada-7", "address": `{"line1":"1 Secret St","city":"Springfield"}`})
+	ada := d.enrol(object{"phone": "(555) 010-0200", "ssn": "123-45-6789", "email": "ada@mail.test", "gateway_patient_id": "gw-ada_7", "address": `{"line1":"1 Secret St","city":"Springfield"}`})
 	gone := d.enrol(object{"first_name": "Zoë", "last_name": "Quill"})
 	d.do("PATCH", collections.Patients, gone, object{"deleted_at": "2026-01-15T13:45:00.000000Z"})
 	nurse := vigiltest.User(t, d.app, access.Nurse)
@@ -66,7 +68,11 @@ func TestDashboardSearch(t *testing.T) {
 		{"patients", "6789", `id=""`},     // part of an SSN
 		{"patients", "Secret", `id=""`},   // an address is not searched, nor is ciphertext
 		{"patients", "v2:", `id=""`},
-		{"patients", "100%", `id=""`}, // no pattern
+		{"patients", "gw-ada_7", idOf(ada)},
+		{"patients", "gw-ada_", idOf(ada)},
+		{"patients", "gw_ada", `id=""`}, // no pattern
+		{"patients", "100%", `id=""`},
+		{"patients", "\u0301", `id=""`}, // no word
 		{"patients", "female", `gender?="female"`},
 		{"alerts", "lovelace", fmt.Sprintf("patient=%q", ada)},
 		{"alerts", "critic", `level?="critical"`},
@@ -86,7 +92,7 @@ func TestDashboardSearch(t *testing.T) {
 	}
 
 	entries := trail(t, d.app, audit.PatientSearch)
-	if len(entries) != 21 { // all but that of payers, who have nothing to do with patients
+	if len(entries) != 25 { // all but that of payers, who have nothing to do with patients
 		t.Errorf("%d searches are on record", len(entries))
 	}
 	if first := entries[len(entries)-1]; first.ActorEmail != operator || first.ActorType != "superuser" || first.Patient != ada {
@@ -135,6 +141,21 @@ func TestDashboardSearchIsForSuperusers(t *testing.T) {
 	}
 	if entries := trail(t, d.app, audit.PatientSearch); len(entries) != 0 {
 		t.Errorf("what was refused is on record as %+v", entries)
+	}
+}
+
+// Whoever leaves the page does not wait for the answer, and a search of all observations must not go on for them.
+func TestDashboardSearchEndsWithWhoAsks(t *testing.T) {
+	d := newDashboard(t)
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/_/search", strings.NewReader(`{"collection":"observations","words":"scale"}`))
+	r.Header.Set("Authorization", d.token)
+	r.Header.Set("Content-Type", "application/json")
+	answer := httptest.NewRecorder()
+	d.handler.ServeHTTP(answer, r)
+	if answer.Code == http.StatusOK {
+		t.Errorf("it was searched nevertheless: %s", answer.Body)
 	}
 }
 

@@ -49,6 +49,9 @@ func TestNoteTemplates(t *testing.T) {
 	c.ask(access.Nurse, "GET", varnish, nil).want(404)
 	c.ask(access.Admin, "PUT", varnish, object{"name": "Nail varnish", "text": "Again."}).want(404)
 
+	const lines = "Asked about:\n- salt\n- sleep"
+	c.ask(access.Admin, "POST", path, object{"name": "Call", "text": lines}).want(201).wantAt(object{"text": lines})
+
 	var traces []string
 	err := c.app.DB().Select("event").From("audit_log").Where(dbx.HashExp{"resource_type": "NoteTemplate", "resource_id": strings.Trim(strings.TrimPrefix(varnish, path), "/")}).Column(&traces)
 	if err != nil || fmt.Sprint(traces) != "[settings.update settings.update settings.update]" { // made, changed once, removed

@@ -39,7 +39,7 @@ type Draft struct{ columns map[string]string }
 func (b Body) Read(c *input.Checks) Draft {
 	d := map[string]string{
 		collections.NoteTemplateName:    c.Text("name", b.Name, input.Required(longestName)),
-		collections.NoteTemplateText:    c.Text("text", b.Text, input.Required(longestText)),
+		collections.NoteTemplateText:    c.Text("text", b.Text, input.Required(longestText).Multiline()),
 		collections.NoteTemplateContext: Any,
 	}
 	if b.Context.Sent() {

@@ -15,6 +15,9 @@ func Everyone(app core.App, directory *Directory, typed string, most int) (ids [
 	if !directory.Ready() {
 		return nil, 0, unprepared()
 	}
+	if len(words(typed)) == 0 {
+		return nil, 0, nil // a comma names nobody, and the directory would list all
+	}
 	for _, state := range []State{Active, Archived, Deleted} {
 		found, n := directory.Find(Find{Search: typed, State: state, Limit: most - len(ids)})
 		ids, total = append(ids, found...), total+n

@@ -19,7 +19,7 @@ const (
 	compilers = "internal/release/compiler.txt"
 )
 
-// targets of the C compiler. Other systems get SQLite's translation to Go: without their makers' own tools nothing in C is built for them.
+// inC are the platforms that have SQLite in C, by what the C compiler calls them. Other systems get SQLite's translation to Go: without their makers' own tools nothing in C is built for them.
 var inC = map[string]string{"linux_amd64": "x86_64-linux-musl", "linux_arm64": "aarch64-linux-musl"}
 
 // settings are what a platform's program is built with: variables and flags of Go. Nothing of the machine goes into it: no paths, no user's flags,

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -15,8 +14,9 @@ const (
 	longLog = 3000
 	// rest is how many pages the writer itself may move: as long as a commit takes.
 	rest = 256
-	// between two looks at the log.
-	between = 200 * time.Millisecond
+	// between two looks at the log, and after one that failed: a full disk is not written to without end.
+	between      = 200 * time.Millisecond
+	afterFailure = 5 * time.Second
 )
 
 // Checkpointer moves what was committed from the write-ahead log into the database, beside whoever writes. SQLite leaves that to the commit that
@@ -35,44 +35,47 @@ func NewCheckpointer(path string, writer dbx.Builder) *Checkpointer {
 
 // Run keeps the log short until ctx is done. What fails is said once, and tried again.
 func (c *Checkpointer) Run(ctx context.Context, log *slog.Logger) {
-	look := time.NewTicker(between)
-	defer look.Stop()
-	for failing := false; ; {
+	wait, failing := between, false
+	for {
 		select {
 		case <-ctx.Done():
 			if err := c.aside.Close(); err != nil {
 				log.Warn("connection for checkpoints not closed", slog.Any("error", err))
 			}
 			return
-		case <-look.C:
+		case <-time.After(wait):
 		}
 		err := c.round(ctx)
-		if err != nil && !failing && !errors.Is(err, context.Canceled) {
+		if err != nil && !failing && ctx.Err() == nil {
 			log.Warn("the database's log is not moved", slog.Any("error", err))
 		}
-		failing = err != nil
+		if wait, failing = between, err != nil; failing {
+			wait = afterFailure
+		}
 	}
 }
 
-// round moves a log that is too long: the most of it beside the writer, then the rest in the writer's place, or it would never be all while readings come in.
+// round moves a log that is too long: the most of it beside the writer, then the rest in the writer's place, or it would never be all while readings
+// come in. What was committed while that place was waited for is left to the next round when it is much.
 func (c *Checkpointer) round(ctx context.Context) error {
 	pages, moved, err := checkpoint(ctx, c.aside, "NOOP")
 	if err != nil || pages < longLog || pages == moved {
 		return err
 	}
 	if pages-moved > rest {
-		if pages, moved, err = checkpoint(ctx, c.aside, "PASSIVE"); err != nil {
-			return err
+		if pages, moved, err = checkpoint(ctx, c.aside, "PASSIVE"); err != nil || pages < longLog || pages-moved > rest {
+			return err // somebody else moves it, or still reads what was before
 		}
 	}
-	if pages-moved > rest {
-		return nil // somebody still reads what was before
+	if pages, moved, err = checkpoint(ctx, c.writer, "NOOP"); err != nil || pages-moved > longLog {
+		return err
 	}
 	_, _, err = checkpoint(ctx, c.writer, "PASSIVE")
 	return err
 }
 
-// checkpoint moves the log, or with NOOP nothing. It says how many pages the log has and how many of them are in the database.
+// checkpoint moves the log, or with NOOP nothing. It says how many pages the log has and how many of them are in the database,
+// both -1 while somebody else moves it.
 func checkpoint(ctx context.Context, db dbx.Builder, mode string) (pages, moved int, err error) {
 	var busy int
 	if err := db.NewQuery("PRAGMA wal_checkpoint("+mode+")").WithContext(ctx).Row(&busy, &pages, &moved); err != nil {

@@ -1,9 +1,17 @@
 package sqlite_test
 
 import (
+	"bytes"
+	"context"
 	"database/sql"
+	"errors"
+	"log/slog"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/pocketbase/dbx"
 
@@ -32,7 +40,20 @@ func fill(t *testing.T, db *dbx.DB, pages int) {
 
 func checkpointed(t *testing.T) (db *dbx.DB, round func()) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "data.db")
+	db, path := opened(t)
+	checkpointer := sqlite.NewCheckpointer(path, db)
+	t.Cleanup(func() { _ = checkpointer.Close() })
+	return db, func() {
+		t.Helper()
+		if err := checkpointer.Round(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func opened(t *testing.T) (db *dbx.DB, path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "data.db")
 	db, err := sqlite.Open(path, "OFF")
 	if err != nil {
 		t.Fatal(err)
@@ -42,14 +63,20 @@ func checkpointed(t *testing.T) (db *dbx.DB, round func()) {
 	if _, err := db.NewQuery("CREATE TABLE readings (value BLOB)").Execute(); err != nil {
 		t.Fatal(err)
 	}
-	checkpointer := sqlite.NewCheckpointer(path, db)
-	t.Cleanup(func() { _ = checkpointer.Close() })
-	return db, func() {
-		t.Helper()
-		if err := checkpointer.Round(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+	return db, path
+}
+
+// reads begins to read what is there, which holds up the moving of everything that comes after.
+func reads(t *testing.T, db *dbx.DB) *sql.Tx {
+	t.Helper()
+	reader, err := db.DB().BeginTx(t.Context(), &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
 	}
+	if err := reader.QueryRow("SELECT count(*) FROM readings").Scan(new(int)); err != nil {
+		t.Fatal(err)
+	}
+	return reader
 }
 
 func TestLogIsMovedAndBegunAnew(t *testing.T) {
@@ -75,20 +102,14 @@ func TestLogIsMovedAndBegunAnew(t *testing.T) {
 func TestNoCommitMovesWhatPiledUp(t *testing.T) {
 	db, round := checkpointed(t)
 	fill(t, db, 10)
-	reader, err := db.DB().BeginTx(t.Context(), &sql.TxOptions{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var rows int
-	if err := reader.QueryRow("SELECT count(*) FROM readings").Scan(&rows); err != nil || rows != 10 {
-		t.Fatal(rows, err)
-	}
+	reader := reads(t, db)
 	fill(t, db, 4000)
 	round()
 	pages, moved := logged(t, db)
 	if pages < 4000 || moved > 100 {
 		t.Fatalf("%d of %d pages were moved while somebody read what was before", moved, pages)
 	}
+	var rows int
 	if err := reader.QueryRow("SELECT count(*) FROM readings").Scan(&rows); err != nil || rows != 10 {
 		t.Errorf("the reader sees %d rows (%v)", rows, err)
 	}
@@ -103,4 +124,105 @@ func TestNoCommitMovesWhatPiledUp(t *testing.T) {
 	if pages, moved := logged(t, db); moved != pages {
 		t.Errorf("%d of %d pages were moved", moved, pages)
 	}
+}
+
+// Who moves the log already is left to it: once they are done, the writer's place must not be taken for what is left.
+func TestLogThatAnotherMovesIsLeftToThem(t *testing.T) {
+	db, path := opened(t)
+	beside := sqlite.File(path, "busy_timeout(10000)")
+	t.Cleanup(func() { _ = beside.Close() })
+	reader := reads(t, beside)
+	fill(t, db, 3100)
+	writing, err := db.DB().BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := writing.Exec("INSERT INTO readings (value) VALUES (1)"); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { // it waits for whoever writes, once none of the looks below is in its way
+		var err error
+		for pages := -1; pages < 0 && err == nil; {
+			err = beside.DB().QueryRow("PRAGMA wal_checkpoint(FULL)").Scan(new(int), &pages, new(int))
+		}
+		done <- err
+	}()
+	for busy := 0; busy == 0; time.Sleep(time.Millisecond) {
+		if err := db.DB().QueryRow("PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, new(int), new(int)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writer := sqlite.File(path, "busy_timeout(0)")
+	t.Cleanup(func() { _ = writer.Close() })
+	writer.QueryLogFunc = func(_ context.Context, _ time.Duration, asked string, _ *sql.Rows, _ error) {
+		t.Errorf("the writer is asked for %s", asked)
+	}
+	checkpointer := sqlite.NewCheckpointer(path, writer)
+	t.Cleanup(func() { _ = checkpointer.Close() })
+	if err := checkpointer.Round(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := errors.Join(writing.Rollback(), reader.Rollback(), <-done); err != nil {
+		t.Error(err)
+	}
+}
+
+// While the writer's place is waited for, a large transaction may be committed: it is moved beside the writer, as all else.
+func TestLargeTransactionIsNotMovedByTheWriter(t *testing.T) {
+	db, round := checkpointed(t)
+	fill(t, db, 3100)
+	before, _ := logged(t, db)
+	db.DB().SetMaxOpenConns(1)
+	writing, err := db.DB().BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 4000 {
+		if _, err := writing.Exec("INSERT INTO readings (value) VALUES (zeroblob(3900))"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		round()
+	}()
+	for db.DB().Stats().WaitCount == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	if err := writing.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	<-done
+	if pages, moved := logged(t, db); moved > before {
+		t.Errorf("the writer moved %d of %d pages", moved, pages)
+	}
+	round()
+	if pages, moved := logged(t, db); moved != pages {
+		t.Errorf("%d of %d pages were moved", moved, pages)
+	}
+}
+
+// What fails is tried again at leisure, and said once.
+func TestCheckpointerThatFails(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "data.db")
+	if err := os.WriteFile(path, bytes.Repeat([]byte("no database "), 1000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		var said strings.Builder
+		tries := 0
+		checkpointer := sqlite.NewCheckpointer(path, nil)
+		checkpointer.Aside().QueryLogFunc = func(context.Context, time.Duration, string, *sql.Rows, error) { tries++ }
+		checkpointer.Run(ctx, slog.New(slog.NewTextHandler(&said, nil)))
+		if tries < 5 || tries > 20 {
+			t.Errorf("it was tried %d times in a minute", tries)
+		}
+		if lines := strings.Count(said.String(), "\n"); lines != 1 {
+			t.Errorf("said was %s", said.String())
+		}
+	})
 }

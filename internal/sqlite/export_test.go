@@ -25,3 +25,6 @@ func (c *Checkpointer) Round(ctx context.Context) error { return c.round(ctx) }
 
 // Close ends what Run was not asked to.
 func (c *Checkpointer) Close() error { return c.aside.Close() }
+
+// Aside is its own connection.
+func (c *Checkpointer) Aside() *dbx.DB { return c.aside }
