@@ -10,10 +10,11 @@ import (
 )
 
 const (
-	// longLog is how many pages of a log are too many. A log is begun anew by the first who writes after all of it was moved.
+	// longLog is how many pages of a log are too many. A log is begun anew by the first who writes after all of it was moved. As many may be moved
+	// in the writer's place: some hundredths of a second.
 	longLog = 3000
-	// rest is how many pages the writer itself may move: as long as a commit takes.
-	rest = 256
+	// few are not worth a round beside the writer.
+	few = 256
 	// between two looks at the log, and after one that failed: a full disk is not written to without end.
 	between      = 200 * time.Millisecond
 	afterFailure = 5 * time.Second
@@ -62,8 +63,8 @@ func (c *Checkpointer) round(ctx context.Context) error {
 	if err != nil || pages < longLog || pages == moved {
 		return err
 	}
-	if pages-moved > rest {
-		if pages, moved, err = checkpoint(ctx, c.aside, "PASSIVE"); err != nil || pages < longLog || pages-moved > rest {
+	if pages-moved > few {
+		if pages, moved, err = checkpoint(ctx, c.aside, "PASSIVE"); err != nil || pages < longLog || pages-moved > longLog {
 			return err // somebody else moves it, or still reads what was before
 		}
 	}
