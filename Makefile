@@ -13,6 +13,8 @@ TOOL = GOTOOLCHAIN="$$(go env GOVERSION)" go run
 
 # The package whose tests take longest goes first, so that no core waits for it at the end.
 PACKAGES = ./routes ./...
+# Tests from outside, which mostly wait.
+OUTSIDE  = ./e2e
 # The tag's, without its v; between two tags also how far it is from the last one.
 VERSION  = $(patsubst v%,%,$(shell git describe --tags --always --dirty 2>/dev/null || echo unreleased))
 FUZZTIME = 30s
@@ -67,7 +69,7 @@ GARBAGE = 400
 ROUNDS = $(shell grep -rl --include='*_test.go' --exclude-dir=node_modules 'vigiltest\.Rounds\b' . | xargs -r awk '/^func Test/ {name = $$2; sub("[^A-Za-z0-9_].*", "", name)} /vigiltest\.Rounds/ {print name}' | sort -u)
 
 # A race build needs a C compiler that links a program, which is more than one that exists. Tests from outside have nothing for the detector: the
-# program that they drive is built as it is released.
+# program that they drive is built as it is released. They run beside the others.
 test: web ## all that must pass: vet, format, every test (race detector where C compiles, browser where Chromium is)
 	@unformatted="$$("$$(go env GOROOT)/bin/gofmt" -l .)"; \
 	if [ -n "$$unformatted" ]; then printf 'gofmt would change:\n%s\n' "$$unformatted"; exit 1; fi
@@ -77,7 +79,9 @@ test: web ## all that must pass: vet, format, every test (race detector where C 
 	else \
 		export CGO_ENABLED=0; set -- go test; echo "no working C compiler here: testing without the race detector"; \
 	fi; \
-	set -ex; go vet $(PACKAGES); env GOGC=$(GARBAGE) "$$@" -timeout 20m $$(go list $(PACKAGES) | grep -v /e2e$$); go test -timeout 20m ./e2e; \
+	set -ex; go vet $(PACKAGES); said="$$(mktemp)"; go test -timeout 30m $(OUTSIDE) >"$$said" 2>&1 & outside=$$!; \
+	set -ex; env GOGC=$(GARBAGE) "$$@" -timeout 20m $$(go list $(PACKAGES) | grep -v "/$(notdir $(OUTSIDE))$$") || { kill $$outside; exit 1; }; \
+	wait $$outside || { cat "$$said"; exit 1; }; cat "$$said"; rm "$$said"; \
 	go test -timeout 20m -run "^($$(echo $(ROUNDS) | tr ' ' '|'))\$$" $(call folders,vigiltest\.Rounds\b); cd deploy/check; export GOFLAGS=; go vet ./...; go test ./...
 
 screens: web ## pictures of the console in docs/screens
