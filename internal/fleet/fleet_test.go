@@ -46,7 +46,7 @@ func TestGoldenExample(t *testing.T) {
 		}
 	}
 	done, err := Write(folder, files, true)
-	if err != nil || len(done.Written)+len(done.Removed) > 0 || len(files) != 19 {
+	if err != nil || len(done.Written)+len(done.Removed) > 0 || len(files) != 21 {
 		t.Errorf("%d files; of testdata %v and %v are otherwise: make golden (%v)", len(files), done.Written, done.Removed, err)
 	}
 }
