@@ -1,6 +1,6 @@
-// Prometheus of its own library, as far as docs/three-practices.md goes, so that the drill needs none that is installed: the same file, targets
-// found in files, rules and samples, and the two questions that the page asks it; without pages, clouds and whatever is sent on. Called promtool
-// it checks a file as promtool does.
+// Vigil is watched by Prometheus, here made of its own library as far as docs/three-practices.md goes, so that the drill needs none installed: the
+// same file, targets found in files, rules and samples, and the two questions that the page asks it; without pages, clouds and whatever is sent
+// on. Called promtool it checks a file as promtool does.
 package main
 
 import (
