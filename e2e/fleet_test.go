@@ -47,7 +47,7 @@ func TestFleetIsServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	render := []string{"fleet", "render", list, "--out", out}
-	if status, said, errOut := vigil(t, nil, "", render...); status != 0 || !strings.Contains(said, "1 practices, 3 files, 3 of them new") {
+	if status, said, errOut := vigil(t, nil, "", render...); status != 0 || !strings.Contains(said, "1 practices, 4 files, 4 of them new") {
 		t.Fatalf("%d\n%s%s", status, said, errOut)
 	}
 	if status, _, errOut := vigil(t, nil, "", append(render, "--check")...); status != 0 {

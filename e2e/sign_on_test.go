@@ -16,26 +16,45 @@ import (
 // dexProgram is Dex, built in a module of its own: its libraries are none of the service's.
 func dexProgram(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "dex")
+	return ownModule(t, filepath.Join("e2e", "testdata", "dex"), ".", "Dex")
+}
+
+// ownModule builds a program of a module of its own. Where the module's libraries cannot be had, the test is skipped.
+func ownModule(t *testing.T, folder, program, name string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), strings.ToLower(name))
 	fetch := exec.CommandContext(t.Context(), "go", "mod", "download")
-	fetch.Dir = filepath.Join("e2e", "testdata", "dex")
+	fetch.Dir = folder
 	if out, err := fetch.CombinedOutput(); err != nil {
-		t.Skipf("no modules for Dex here: signing in with it is not tried: %v\n%s", err, out)
+		t.Skipf("no modules for %s here, so what takes it is not tried: %v\n%s", name, err, out)
 	}
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, ".")
-	build.Dir, build.Env = fetch.Dir, append(build.Environ(), "CGO_ENABLED=0")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, program)
+	build.Dir, build.Env = fetch.Dir, append(build.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("Dex is not built: %v\n%s", err, out)
+		t.Fatalf("%s is not built: %v\n%s", name, err, out)
 	}
 	return path
 }
 
+// dexFile is Dex with one client, and its connector that lets in the person whom Dex is tested with, of the group "authors".
+const dexFile = `
+issuer: http://{addr}/dex
+storage: {type: memory}
+web: {http: "{addr}"}
+oauth2: {skipApprovalScreen: true}
+connectors: [{type: mockCallback, id: mock, name: Example}]
+staticClients: [{id: vigil, name: Vigil, secret: secret of the test, redirectURIs: ["{redirect}"]}]
+`
+
 // dex serves until the test ends, for a client that comes back to an address.
 func dex(t *testing.T, redirect string) (issuer string) {
 	t.Helper()
-	addr := freeAddr(t)
+	addr, file := freeAddr(t), filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(file, []byte(strings.NewReplacer("{addr}", addr, "{redirect}", redirect).Replace(dexFile)), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	ctx, stop := context.WithCancel(context.Background())
-	process := exec.CommandContext(ctx, dexProgram(t), "-addr", addr, "-redirect", redirect)
+	process := exec.CommandContext(ctx, dexProgram(t), "serve", file)
 	if err := process.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -306,18 +306,24 @@ func number(t *testing.T, content []byte, pattern string) int {
 	return n
 }
 
-// Every unit is understood, and exposed at most 2.0 of 10.
+// Every unit is understood, with what the example's list adds to those of a practice, and exposed at most 2.0 of 10.
 func TestUnit(t *testing.T) {
 	analyze := program(t, "systemd-analyze")
 	units, err := filepath.Glob("../vigil*@.*")
 	if err != nil || len(units) != 6 {
 		t.Fatalf("%v (%v)", units, err)
 	}
-	folder := t.TempDir()
+	folder, added := t.TempDir(), os.DirFS("../../internal/fleet/testdata/rendered/machines/10.0.0.12/systemd")
+	if found, err := fs.Glob(added, "vigil*@lakeside.service.d/*.conf"); err != nil || len(found) != 5 {
+		t.Fatalf("the list adds %v (%v)", found, err)
+	}
+	if err := os.CopyFS(folder, added); err != nil {
+		t.Fatal(err)
+	}
 	var paths []string
 	for _, name := range units {
 		unit := regexp.MustCompile(`/usr/local/bin/(vigil|litestream)`).ReplaceAllString(string(deployed(t, filepath.Base(name))), "/bin/true")
-		path := filepath.Join(folder, strings.Replace(filepath.Base(name), "@", "@elm-street", 1))
+		path := filepath.Join(folder, strings.Replace(filepath.Base(name), "@", "@lakeside", 1))
 		if err := os.WriteFile(path, []byte(unit), 0o600); err != nil {
 			t.Fatal(err)
 		}

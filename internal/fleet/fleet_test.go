@@ -46,7 +46,7 @@ func TestGoldenExample(t *testing.T) {
 		}
 	}
 	done, err := Write(folder, files, true)
-	if err != nil || len(done.Written)+len(done.Removed) > 0 || len(files) != 13 {
+	if err != nil || len(done.Written)+len(done.Removed) > 0 || len(files) != 21 {
 		t.Errorf("%d files; of testdata %v and %v are otherwise: make golden (%v)", len(files), done.Written, done.Removed, err)
 	}
 }
@@ -82,6 +82,30 @@ func TestExportsAreNamed(t *testing.T) {
 	}
 	if env := string(files["machines/m.example/b.env"]); strings.Contains(env, "WAREHOUSE") {
 		t.Error(env)
+	}
+}
+
+// The units close all but the data folder: what else a practice writes to is opened to it. One without a replica has none verified, and a
+// practice's version is that of all its units.
+func TestUnitsOfAPractice(t *testing.T) {
+	files := rendering(t, read(t, in("{name: a, machine: m.example, port: 8101, version: 1.1.0, settings: {VIGIL_BACKUP_FOLDER: '/srv/back ups/50%', VIGIL_AUDIT_HEAD_PATH: /mnt/heads/a.txt}}, "+
+		"{name: b, machine: m.example, port: 8102, replica: 's3://b/b'}")))
+	const folder = "machines/m.example/systemd/"
+	opened := "[Service]\nReadWritePaths=\"-/srv/back ups/50%%\"\nReadWritePaths=\"-/mnt/heads\"\n"
+	other := "[Service]\nBindReadOnlyPaths=/usr/local/lib/vigil/1.1.0/vigil:/usr/local/bin/vigil\n"
+	for name, want := range map[string]string{
+		"vigil@a.service.d/folders.conf": opened, "vigil-backup@a.service.d/folders.conf": opened,
+		"vigil@a.service.d/version.conf": other, "vigil-backup@a.service.d/version.conf": other, "vigil-verify@a.service.d/version.conf": other,
+		"vigil-verify@a.service.d/no-replica.conf": "[Service]\nExecStart=\nExecStart=/usr/local/bin/vigil backup verify --dir /var/cache/vigil-verify/%i/backup\n",
+	} {
+		if got := string(files[folder+name]); got != first+want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	for name := range files {
+		if strings.Contains(name, "@b.service.d") {
+			t.Errorf("%s is there without need", name)
+		}
 	}
 }
 

@@ -65,8 +65,8 @@ func (l List) Render() (map[string][]byte, error) {
 		if p.Replica != "" {
 			files[path.Join(folder, p.Name+".replica.env")] = environmentFile(map[string]string{"REPLICA_URL": p.Replica})
 		}
-		if p.Version != "" {
-			files[path.Join(folder, "systemd", "vigil@"+p.Name+".service.d", "version.conf")] = p.dropIn()
+		for name, text := range p.dropIns() {
+			files[path.Join(folder, "systemd", name)] = text
 		}
 		proxy := path.Join(folder, "practices.caddy")
 		if lines[proxy] == nil {
@@ -107,10 +107,47 @@ func environmentFile(values map[string]string) []byte {
 	return text.Bytes()
 }
 
-// dropIn lays the program of the practice's version over the one that the unit names, for this practice alone.
-func (p Practice) dropIn() []byte {
-	return fmt.Appendf(nil, "%s[Service]\nBindReadOnlyPaths=/usr/local/lib/vigil/%s/vigil:/usr/local/bin/vigil\n", first, p.Version)
+// dropIns is what a practice's units have beyond those that all practices share, by its path below /etc/systemd/system.
+func (p Practice) dropIns() map[string][]byte {
+	files := map[string][]byte{}
+	add := func(unit, name, section string) {
+		files[path.Join(unit+"@"+p.Name+".service.d", name+".conf")] = []byte(first + "[Service]\n" + section)
+	}
+	if p.Version != "" { // for all that open the folder: an older program refuses what a newer one has started on
+		for _, unit := range []string{"vigil", "vigil-backup", "vigil-verify"} {
+			add(unit, "version", "BindReadOnlyPaths=/usr/local/lib/vigil/"+p.Version+"/vigil:/usr/local/bin/vigil\n")
+		}
+	}
+	if writable := p.writable(); writable != "" {
+		for _, unit := range []string{"vigil", "vigil-backup"} {
+			add(unit, "folders", writable)
+		}
+	}
+	if p.Replica == "" {
+		add("vigil-verify", "no-replica", "ExecStart=\nExecStart=/usr/local/bin/vigil backup verify --dir /var/cache/vigil-verify/%i/backup\n")
+	}
+	return files
 }
+
+// writable are the folders beside the data that the practice writes to, which the units otherwise close. One that is not there does not keep
+// the service from being started: vigil check says so in words.
+func (p Practice) writable() string {
+	var lines strings.Builder
+	for _, name := range []string{"VIGIL_BACKUP_FOLDER", "VIGIL_WAREHOUSE_FOLDER", "VIGIL_AUDIT_HEAD_PATH", "VIGIL_LOG_FILE"} {
+		at := p.Settings[name]
+		if !path.IsAbs(at) {
+			continue
+		}
+		if strings.HasSuffix(name, "_PATH") || strings.HasSuffix(name, "_FILE") {
+			at = path.Dir(at)
+		}
+		fmt.Fprintf(&lines, "ReadWritePaths=\"-%s\"\n", escaped.Replace(at))
+	}
+	return lines.String()
+}
+
+// escaped is a path as a line of a unit has it: a percent sign begins a specifier there.
+var escaped = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "%", "%%")
 
 // chartValues are what deploy/helm/vigil wants to know of a practice.
 type chartValues struct {

@@ -27,7 +27,7 @@ func runReleased(t *testing.T, dist string) {
 	if err != nil || at(t, folder, nil, program, "licenses") != string(licenses) {
 		t.Errorf("the archive's licenses are not the program's (%v)", err)
 	}
-	for _, beside := range []string{"LICENSE", "NOTICE", "README.md", "docs/operations.md", "docs/upgrading.md", "docs/runbooks.md", "deploy/vigil@.service", "deploy/prometheus/vigil.rules.yml", "deploy/helm/vigil/Chart.yaml", "deploy/practices.example.yaml"} {
+	for _, beside := range []string{"LICENSE", "NOTICE", "README.md", "docs/operations.md", "docs/three-practices.md", "docs/upgrading.md", "docs/runbooks.md", "deploy/vigil@.service", "deploy/prometheus/vigil.rules.yml", "deploy/helm/vigil/Chart.yaml", "deploy/practices.example.yaml"} {
 		if _, err := os.Stat(filepath.Join(folder, name, beside)); err != nil {
 			t.Error(err)
 		}

@@ -5,6 +5,7 @@ go 1.27
 require (
 	github.com/dexidp/dex v0.0.0-20260806151424-ab64ed778070
 	github.com/prometheus/client_golang v1.24.1
+	go.yaml.in/yaml/v3 v3.0.4
 )
 
 require (

@@ -1,14 +1,15 @@
-// Vigil is signed in to with a real identity provider: Dex with one client, and its connector that lets in the person whom Dex is tested with, of
-// the group "authors".
+// Vigil is signed in to with a real identity provider: Dex, started as its own program is, `dex serve FILE`, of whose file it knows the part that
+// the tests and docs/three-practices.md have. Its own program needs a module that is not published in the version that fits.
 package main
 
 import (
+	"bytes"
 	"context"
-	"flag"
+	"encoding/json"
 	"log"
 	"log/slog"
-	"net"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/dexidp/dex/server"
@@ -18,30 +19,95 @@ import (
 	"github.com/dexidp/dex/storage/memory"
 	"github.com/dexidp/dex/web"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.yaml.in/yaml/v3"
 )
 
+// settings is Dex's file. Whatever else stands in one is refused: it would do nothing here.
+type settings struct {
+	Issuer  string `json:"issuer"`
+	Storage struct {
+		Type string `json:"type"`
+	} `json:"storage"`
+	Web struct {
+		HTTP string `json:"http"`
+	} `json:"web"`
+	OAuth2 struct {
+		SkipApprovalScreen bool `json:"skipApprovalScreen"`
+	} `json:"oauth2"`
+	EnablePasswordDB bool                `json:"enablePasswordDB"`
+	Passwords        []password          `json:"staticPasswords"`
+	Clients          []storage.Client    `json:"staticClients"`
+	Connectors       []storage.Connector `json:"connectors"`
+}
+
+// password is one of the people whom Dex knows itself; the hash is a text in the file.
+type password struct {
+	Email    string   `json:"email"`
+	Username string   `json:"username"`
+	Name     string   `json:"name"`
+	UserID   string   `json:"userID"`
+	Groups   []string `json:"groups"`
+	Hash     string   `json:"hash"`
+}
+
+// local is what Dex calls the connector for the people whom it knows itself.
+const local = "local"
+
 func main() {
-	addr := flag.String("addr", "", "address to listen on")
-	back := flag.String("redirect", "", "address that the client comes back to")
-	flag.Parse()
+	if len(os.Args) != 3 || os.Args[1] != "serve" {
+		log.Fatal("dex serve FILE")
+	}
+	s, err := read(os.Args[2])
+	if err != nil {
+		log.Fatal(err)
+	}
 	quiet := slog.New(slog.DiscardHandler)
-	store := memory.New(quiet)
-	store = storage.WithStaticClients(store, []storage.Client{{ID: "vigil", Secret: "secret of the test", Name: "Vigil", RedirectURIs: []string{*back}}})
-	store = storage.WithStaticConnectors(store, []storage.Connector{{ID: "mock", Type: "mockCallback", Name: "Example"}})
+	store := stored(s, quiet)
 	keys, err := (&signer.LocalConfig{KeysRotationPeriod: "6h"}).Open(context.Background(), store, time.Hour, time.Now, quiet)
 	if err != nil {
 		log.Fatal(err)
 	}
 	dex, err := server.NewServer(context.Background(), server.Config{
-		Issuer: "http://" + *addr + "/dex", Storage: store, SkipApprovalScreen: true, Signer: keys, Logger: quiet, Web: server.WebConfig{WebFS: web.FS()},
+		Issuer: s.Issuer, Storage: store, SkipApprovalScreen: s.OAuth2.SkipApprovalScreen, Signer: keys, Logger: quiet, Web: server.WebConfig{WebFS: web.FS()},
 		PKCE: authflow.PKCEConfig{Enforce: true, CodeChallengeMethodsSupported: []string{"S256"}}, PrometheusRegistry: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
-	listener, err := net.Listen("tcp", *addr)
+	log.Fatal(http.ListenAndServe(s.Web.HTTP, dex))
+}
+
+// read takes the file as Dex does, whose settings are named as JSON.
+func read(name string) (s settings, err error) {
+	text, err := os.ReadFile(name)
 	if err != nil {
-		log.Fatal(err)
+		return s, err
 	}
-	log.Fatal(http.Serve(listener, dex))
+	var members map[string]any
+	if err := yaml.Unmarshal(text, &members); err != nil {
+		return s, err
+	}
+	raw, err := json.Marshal(members)
+	if err != nil {
+		return s, err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.DisallowUnknownFields()
+	return s, decoder.Decode(&s)
+}
+
+// stored is what the file names: clients, people, connectors.
+func stored(s settings, quiet *slog.Logger) storage.Storage {
+	store := storage.WithStaticClients(memory.New(quiet), s.Clients)
+	var people []storage.Password
+	for _, one := range s.Passwords {
+		people = append(people, storage.Password{
+			Email: one.Email, Username: one.Username, Name: one.Name, UserID: one.UserID, Groups: one.Groups, Hash: []byte(one.Hash),
+		})
+	}
+	store = storage.WithStaticPasswords(store, people, quiet)
+	if s.EnablePasswordDB {
+		s.Connectors = append(s.Connectors, storage.Connector{ID: local, Type: local, Name: "Email"})
+	}
+	return storage.WithStaticConnectors(store, s.Connectors)
 }
