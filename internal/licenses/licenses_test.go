@@ -111,8 +111,13 @@ func compare(t *testing.T, kind string, shipped []string) {
 func TestEveryModuleIsListed(t *testing.T) {
 	var shipped []string
 	for _, build := range [][3]string{
-		{"linux", "amd64", "0"}, {"linux", "arm64", "0"}, {"darwin", "amd64", "0"}, {"darwin", "arm64", "0"}, {"windows", "amd64", "0"},
-		{"linux", "amd64", "1"}, {"linux", "arm64", "1"},
+		{"linux", "amd64", "0"},
+		{"linux", "arm64", "0"},
+		{"darwin", "amd64", "0"},
+		{"darwin", "arm64", "0"},
+		{"windows", "amd64", "0"},
+		{"linux", "amd64", "1"},
+		{"linux", "arm64", "1"},
 	} {
 		shipped = append(shipped, modules(t, build[0], build[1], build[2])...)
 	}
