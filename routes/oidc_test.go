@@ -143,7 +143,9 @@ func TestSignOnRefused(t *testing.T) {
 	h.back(other, query).want(400, unknown)
 	h.back(went{}, query).want(400, unknown)
 	h.back(w, url.Values{"code": query["code"]}).want(400, unknown)
-	h.back(w, url.Values{"code": query["code"], "state": {"x" + query.Get("state")[1:]}}).want(400, unknown)
+	altered := []byte(query.Get("state"))
+	altered[0] ^= 1 // whatever it was, it is another one
+	h.back(w, url.Values{"code": query["code"], "state": {string(altered)}}).want(400, unknown)
 	h.back(w, url.Values{"state": query["state"], "error": {"access_denied"}}).want(400, "authorization_denied")
 	h.back(w, url.Values{"state": query["state"], "code": {"guessed"}}).want(401, "authentication_failed")
 	h.now = h.now.Add(10 * time.Minute)

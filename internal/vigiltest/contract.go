@@ -3,7 +3,6 @@ package vigiltest
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"embed"
 	"encoding/json"
 	"fmt"
@@ -23,6 +22,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // anyRequestMeets lists the errors an operation need not list: they are its `default`.
@@ -46,7 +46,7 @@ type contract struct {
 	document   *openapi3.T
 	mux        *http.ServeMux
 	operations map[string]*routers.Route // by mux pattern
-	fitted     sync.Map                  // sums of answers whose body fitted; many are the same refusal, and to read a schema takes long
+	schemas    *schemas
 }
 
 var loadContract = sync.OnceValues(func() (*contract, error) {
@@ -64,7 +64,11 @@ var loadContract = sync.OnceValues(func() (*contract, error) {
 	if err := document.Validate(context.Background()); err != nil {
 		return nil, fmt.Errorf("validating openapi.yaml: %w", err)
 	}
-	c := &contract{document: document, mux: http.NewServeMux(), operations: map[string]*routers.Route{}}
+	schemas, err := newSchemas(document)
+	if err != nil {
+		return nil, err
+	}
+	c := &contract{document: document, mux: http.NewServeMux(), operations: map[string]*routers.Route{}, schemas: schemas}
 	for path, item := range document.Paths.Map() {
 		for method, operation := range item.Operations() {
 			pattern := method + " " + path
@@ -89,19 +93,25 @@ func (c *contract) check(method, path string, status int, header http.Header, bo
 	if status == http.StatusNoContent && len(body) > 0 {
 		return fmt.Errorf("a body of %d bytes with a 204", len(body))
 	}
-	answer := sha256.Sum256(fmt.Appendf(nil, "%s %s\n%d %q\n%s", operation.Method, operation.Path, status, header.Get("Content-Type"), body))
-	_, fitted := c.fitted.Load(answer)
-	err := openapi3filter.ValidateResponse(context.Background(), &openapi3filter.ResponseValidationInput{
+	schema, err := c.schemas.of(operation, status, header)
+	if err != nil {
+		return err
+	}
+	err = openapi3filter.ValidateResponse(context.Background(), &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: request, Route: operation},
 		Status:                 status,
 		Header:                 header,
 		Body:                   io.NopCloser(bytes.NewReader(body)),
-		Options:                &openapi3filter.Options{IncludeResponseStatus: true, ExcludeResponseBody: fitted},
+		Options:                &openapi3filter.Options{IncludeResponseStatus: true, ExcludeResponseBody: schema != nil},
 	})
-	if err == nil && method != http.MethodHead { // of which no body is looked at
-		c.fitted.Store(answer, true)
+	if err != nil || schema == nil || method == http.MethodHead { // of which no body is looked at
+		return err
 	}
-	return err
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("reading the body: %w", err)
+	}
+	return schema.Validate(value)
 }
 
 // find tries the path as it is, then with the slash that a caller may leave out.

@@ -12,14 +12,23 @@ import (
 // router prefers the word only among rows of one method, so a path that lacks a method which a wider one has is told to refuse it.
 // Source: docs/decisions/conventions.md, "Method handling".
 func mountSiblings(group *router.RouterGroup[*core.RequestEvent], routes []Route, refuse func(*core.RequestEvent) error) {
-	offered := map[string][]string{}
+	offered := map[string][]string{} // methods by path
 	for _, row := range routes {
 		offered[row.Path] = append(offered[row.Path], row.Method)
 	}
+	segments := make(map[string][]string, len(offered))
+	for path := range offered {
+		segments[path] = strings.Split(path, "/")
+	}
 	for path, own := range offered {
+		var taken []string
+		for other, methods := range offered {
+			if wider(segments[other], segments[path]) {
+				taken = append(taken, methods...)
+			}
+		}
 		for _, method := range Methods {
-			taken := func(row Route) bool { return row.Method == method && wider(row.Path, path) }
-			if slices.Contains(own, method) || !slices.ContainsFunc(routes, taken) {
+			if slices.Contains(own, method) || !slices.Contains(taken, method) {
 				continue
 			}
 			for _, pattern := range Patterns(path) {
@@ -29,9 +38,8 @@ func mountSiblings(group *router.RouterGroup[*core.RequestEvent], routes []Route
 	}
 }
 
-// wider reports whether a template holds every path of another one, and more.
-func wider(template, other string) bool {
-	segments, others := strings.Split(template, "/"), strings.Split(other, "/")
+// wider reports whether a template holds every path of another one, and more; both by their segments.
+func wider(segments, others []string) bool {
 	if len(segments) != len(others) {
 		return false
 	}
