@@ -21,11 +21,11 @@ func (p *Program) backupCommand() *cobra.Command {
 	create := &cobra.Command{Use: "create", Short: "Take a backup now", Args: noArgs, RunE: p.createBackup}
 	list := &cobra.Command{Use: "list", Short: "List the backups, newest first", Args: noArgs, RunE: p.listBackups}
 	verify := &cobra.Command{
-		Use: "verify [NAME]", Short: "Bring a backup (the newest) back to a scratch folder and check it whole", Args: cobra.MaximumNArgs(1), RunE: p.verifyBackup,
+		Use: "verify [NAME]", Short: "Bring a backup (the newest) back to a scratch folder and check it whole", Args: maybeOneArg("name"), RunE: p.verifyBackup,
 	}
 	var replace bool
 	restore := &cobra.Command{
-		Use: "restore [NAME]", Short: "Put a backup (the newest) into the data folder; fails while anything has the folder open", Args: cobra.MaximumNArgs(1),
+		Use: "restore [NAME]", Short: "Put a backup (the newest) into the data folder; fails while anything has the folder open", Args: maybeOneArg("name"),
 		RunE: func(cmd *cobra.Command, args []string) error { return p.restoreBackup(cmd, args, replace) },
 	}
 	restore.Flags().BoolVar(&replace, "replace", false, "move the database that is there aside")

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/backup"
 	"github.com/vigilhealth/vigil/internal/config"
 	"github.com/vigilhealth/vigil/internal/place"
 )
@@ -33,13 +34,14 @@ func (p *Program) checkCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use: "check", Short: "Say whether the service would do its work here: settings, folder, keys, disk, neighbours, backups", Args: noArgs,
 		Long: "One line for each subject: ok, warn or fail. Exit status 0 when all is well, 1 when something failed, 2 when there are warnings\n" +
-			"only. Changes nothing, and works beside a running service. Nobody else is contacted without --deep.",
+			"only. Changes nothing, and works beside a running service. With --deep the whole database is read, and\n" +
+			"mail server, EMR and bucket are asked; nobody else is contacted without it.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c := &checkup{program: p, out: cmd.OutOrStdout(), deep: deep, now: now()}
 			return c.run(cmd.Context())
 		},
 	}
-	command.Flags().BoolVar(&deep, "deep", false, "ask mail server, EMR and bucket, too")
+	command.Flags().BoolVar(&deep, "deep", false, "read the whole database, and ask mail server, EMR and bucket, too")
 	return command
 }
 
@@ -76,7 +78,7 @@ func (c *checkup) run(ctx context.Context) error {
 	readable := c.checkSettings()
 	exists := c.checkFolder()
 	if readable {
-		defer c.checkKeys(exists)()
+		defer c.checkKeys(ctx, exists)()
 	}
 	c.checkDisk()
 	if readable {
@@ -109,8 +111,30 @@ func (c *checkup) checkSettings() (readable bool) {
 	for _, warning := range settings.Warnings() {
 		c.warn("settings", "%s", warning)
 	}
+	if err := mayAppend(settings.LogFile); err != nil {
+		c.fail("settings", "VIGIL_LOG_FILE: %s cannot be written: %v", settings.LogFile, reasonOf(err))
+		return true
+	}
 	c.ok("settings", "%s, at %s", settings.Environment, c.settings.PublicURL)
 	return true
+}
+
+// mayAppend reports whether a file could be written on, or made; it makes none. No file is no matter.
+func mayAppend(name string) error {
+	if name == "" {
+		return nil
+	}
+	file, err := os.OpenFile(name, os.O_APPEND|os.O_WRONLY, 0) //nolint:gosec // the operator names it
+	if err == nil {
+		return file.Close()
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if folder := filepath.Dir(name); exists(folder) {
+		return place.Writable(folder)
+	}
+	return err
 }
 
 // checkFolder reports whether there is a database that this program may open.
@@ -144,7 +168,7 @@ func (c *checkup) checkFolder() (exists bool) {
 }
 
 // checkKeys opens the database, as the others need it, and returns what closes it.
-func (c *checkup) checkKeys(exists bool) (leave func()) {
+func (c *checkup) checkKeys(ctx context.Context, exists bool) (leave func()) {
 	const subject = "keys"
 	leave = func() {}
 	if err := c.settings.RequireEncryption(); err != nil {
@@ -165,8 +189,21 @@ func (c *checkup) checkKeys(exists bool) (leave func()) {
 		return leave
 	}
 	c.app = opened.App
+	if c.deep {
+		c.checkPages(ctx)
+	}
 	c.ok(subject, "%s; every one that stored values need is there", what)
 	return func() { _ = opened.Close() } // nothing was written
+}
+
+// checkPages reads the whole database. A damage where nobody looks is otherwise first seen by the next backup.
+func (c *checkup) checkPages(ctx context.Context) {
+	switch err := backup.QuickCheck(ctx, c.app.ConcurrentDB()); {
+	case errors.Is(err, backup.ErrDamaged):
+		c.fail("folder", "the database is damaged; see docs/operations.md, \"A damaged database\"")
+	case err != nil:
+		c.fail("folder", "%v", err)
+	}
 }
 
 const (

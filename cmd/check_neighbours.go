@@ -189,11 +189,14 @@ func (c *checkup) checkBackup(ctx context.Context) {
 			return
 		}
 	}
-	if !bucket && exists(folder) {
-		newest, err := newestIn(ctx, folder)
-		if err != nil {
-			c.fail(subject, "%v", err)
-			return
+	if !bucket {
+		var newest time.Time
+		if exists(folder) { // else it would be made; an unmounted disk looks so, too
+			var err error
+			if newest, err = newestIn(ctx, folder); err != nil {
+				c.fail(subject, "%v", err)
+				return
+			}
 		}
 		if newest.IsZero() && !taken.IsZero() {
 			c.warn(subject, "there is none in %s, where one was taken %s ago", folder, age(c.now, taken))

@@ -56,10 +56,10 @@ func (p *Program) withHouse(work func(app core.App, house clearinghouse.House, b
 func (p *Program) exportClaims(cmd *cobra.Command, month, out string) error {
 	span, ok := billing.MonthSpan(month)
 	if !ok {
-		return errors.New("--month must be YYYY-MM")
+		return usageError{errors.New("--month must be YYYY-MM")}
 	}
 	if info, err := os.Stat(out); err != nil || !info.IsDir() {
-		return errors.New("--out must be a folder that is there")
+		return usageError{errors.New("--out must be a folder that is there")}
 	}
 	return p.withHouse(func(app core.App, house clearinghouse.House, by audit.Actor, now time.Time) error {
 		ids, err := collections.EntriesToSend(app, span.Start, span.End, house.Billing.Claims.Submitter.Usage)

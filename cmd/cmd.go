@@ -61,10 +61,12 @@ func (p *Program) Run(args []string, in io.Reader, out, errOut io.Writer) int {
 		return int(status)
 	}
 	for line := range strings.Lines(err.Error()) {
-		fmt.Fprintf(errOut, "vigil: %s\n", strings.TrimSpace(line))
+		if line = strings.TrimSpace(line); line != "" {
+			fmt.Fprintf(errOut, "vigil: %s\n", line)
+		}
 	}
 	var misused usageError
-	if errors.As(err, &misused) || strings.HasPrefix(err.Error(), "unknown command") {
+	if errors.As(err, &misused) || strings.HasPrefix(err.Error(), "unknown command") || strings.HasPrefix(err.Error(), "required flag") {
 		fmt.Fprintln(errOut, "vigil: see vigil help")
 		return exitUsage
 	}
@@ -118,7 +120,15 @@ func now() time.Time { return time.Now().UTC() }
 
 // newLog writes JSON lines. No level prints health information: what could hold any refuses to print.
 func newLog(out io.Writer, level slog.Level) *slog.Logger {
-	return slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: level}))
+	return slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: level, ReplaceAttr: inUnits}))
+}
+
+// inUnits writes a duration as a person does, 1.5s; the handler would count nanoseconds.
+func inUnits(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().Round(time.Millisecond).String())
+	}
+	return a
 }
 
 // helpOnly is what a command does that only has others below it; a word that names none of them is wrong usage.
@@ -142,6 +152,16 @@ func oneArg(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 || args[0] == "" {
 			return usageError{fmt.Errorf("%s takes %s", cmd.CommandPath(), what)}
+		}
+		return nil
+	}
+}
+
+// maybeOneArg refuses more than one argument.
+func maybeOneArg(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return usageError{fmt.Errorf("%s takes one %s at most", cmd.CommandPath(), what)}
 		}
 		return nil
 	}

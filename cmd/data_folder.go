@@ -225,6 +225,8 @@ func bootstrap(app core.App) error {
 		return nil
 	case strings.HasPrefix(err.Error(), "cipher: "): // from opening PocketBase's settings row
 		return fmt.Errorf("%s is not the key of this data folder: %w", settingsKeyName, err)
+	case strings.Contains(err.Error(), "missing encryption key"): // PocketBase found that row sealed
+		return fmt.Errorf("%s is not set, and the settings in this data folder are sealed with it", settingsKeyName)
 	default:
 		return fmt.Errorf("open the data folder: %w", err)
 	}

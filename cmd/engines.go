@@ -205,7 +205,7 @@ func (s *Service) retention() retention.Periods {
 // probes are how health is checked.
 func (s *Service) probes() dashboard.Probes {
 	probes := dashboard.Probes{
-		Database: collections.Answers, Writes: collections.ProveWriting, Room: s.hasRoom, FHIR: probeFHIR, Keep: dashboard.StoreHealth,
+		Database: collections.Answers, Writes: s.proveWriting, Room: s.hasRoom, FHIR: probeFHIR, Keep: dashboard.StoreHealth,
 		Workers: func(app core.App) (running, queued int, err error) {
 			running, queued = int(s.running.Load()), s.writer.QueueDepth()
 			if !s.emr.Configured() { // what nobody will deliver does not count, as the EMR itself does not
@@ -281,6 +281,19 @@ func (s *Service) facade() *fhirapi.Engine {
 	return &fhirapi.Engine{
 		Systems: s.fhirSystems(), Zone: s.settings.PracticeLocation, Directory: s.directory, Practice: s.settings.Practice.Name, PublicURL: s.settings.PublicURL,
 	}
+}
+
+// groupPages is more than the journal takes for a reading with all its consequences.
+const groupPages = 64
+
+// proveWriting writes a page; where there is next to no room left, as much as readings need: a single page still fits into the journal of a full
+// disk when every reading is refused.
+func (s *Service) proveWriting(ctx context.Context, app core.App) error {
+	pages := 1
+	if !s.hasRoom() {
+		pages = groupPages
+	}
+	return collections.ProveWriting(ctx, app, pages)
 }
 
 // hasRoom reports whether the disk takes more than the next few readings, or does not say.

@@ -43,6 +43,9 @@ func (p *Program) ingestionCommand() *cobra.Command {
 
 // besideService runs work on the data folder with the engines of the service, which may be running meanwhile.
 func (p *Program) besideService(cmd *cobra.Command, work func(context.Context, *cobra.Command, *Service) error) error {
+	if err := p.needsDatabase(); err != nil {
+		return err
+	}
 	s, err := p.openService(cmd)
 	if err != nil {
 		return err

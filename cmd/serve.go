@@ -3,7 +3,9 @@ package cmd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net"
 
 	"github.com/jonboulle/clockwork"
 	"github.com/spf13/cobra"
@@ -58,6 +60,9 @@ func (p *Program) runService(ctx context.Context, settings config.Settings, log 
 	scheme, addr := "http", httpAddr
 	if httpsAddr != "" {
 		scheme, addr = "https", httpsAddr
+	}
+	if _, err := net.ResolveTCPAddr("tcp", addr); err != nil { // before there is a folder
+		return usageError{fmt.Errorf("--%s must be an address to listen on such as %s: %w", scheme, defaultAddr, err)}
 	}
 	settings = settings.ServedAt(scheme + "://" + addr)
 	signals, stop := hangUps()

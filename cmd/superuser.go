@@ -20,7 +20,7 @@ import (
 func (p *Program) superuserCommand() *cobra.Command {
 	app := &laterApp{}
 	command := cmd.NewSuperuserCommand(app)
-	command.Short = "Accounts of the dashboard"
+	command.Short, command.RunE = "Accounts of the dashboard", helpOnly
 	for _, sub := range command.Commands() {
 		if sub.Name() == "otp" {
 			command.RemoveCommand(sub)
@@ -41,6 +41,11 @@ type laterApp struct {
 // withFolder opens the data folder, with keys and hooks, for as long as a command runs.
 func (p *Program) withFolder(app *laterApp, run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
+		if makes := cmd.Name() == "create" || cmd.Name() == "upsert"; !makes { // the first account may come before the first start
+			if err := p.needsDatabase(); err != nil {
+				return err
+			}
+		}
 		s, err := p.openService(cmd)
 		if err != nil {
 			return err

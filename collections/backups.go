@@ -63,9 +63,13 @@ type VerifiedBackup struct {
 	At   time.Time
 }
 
-// ProveWriting commits something, as every reading does, to see whether the database takes it: a number in its header that nobody uses. It makes
-// no row, and no statement has to be understood anew because of it.
-func ProveWriting(ctx context.Context, app core.App) error {
-	_, err := app.NonconcurrentDB().NewQuery("PRAGMA user_version = 1").WithContext(ctx).Execute()
-	return wrap(err, "write to the database")
+// ProveWriting commits something, as every reading does, to see whether the database takes it: a number in its header that nobody uses, as often
+// as pages of the journal are to be filled. It makes no row, and no statement has to be understood anew because of it.
+func ProveWriting(ctx context.Context, app core.App, pages int) error {
+	for range pages {
+		if _, err := app.NonconcurrentDB().NewQuery("PRAGMA user_version = 1").WithContext(ctx).Execute(); err != nil {
+			return wrap(err, "write to the database")
+		}
+	}
+	return nil
 }

@@ -9,7 +9,6 @@ package backup
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -78,7 +77,7 @@ func (s *Store) Find(ctx context.Context, name string) (Kept, error) {
 		}
 	}
 	if len(kept) == 0 {
-		return Kept{}, errors.New("there is no backup yet")
+		return Kept{}, fmt.Errorf("there is no backup in %s", s.place.Where())
 	}
 	return Kept{}, fmt.Errorf("there is no backup named %q; list shows which there are", name)
 }

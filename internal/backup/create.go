@@ -50,6 +50,9 @@ type Counts struct {
 // Create takes a backup of the database as it is now, beside whatever reads and writes it, and returns its name. What was
 // committed before the call is in it.
 func Create(ctx context.Context, app core.App, store *Store, keys Keys, version string, now time.Time) (string, Manifest, error) {
+	if err := store.Probe(ctx); err != nil { // before a database of gigabytes is copied
+		return "", Manifest{}, err
+	}
 	scratch, leave, err := room(app.DataDir())
 	if err != nil {
 		return "", Manifest{}, err
@@ -83,7 +86,7 @@ func copyDatabase(ctx context.Context, app core.App, target string) error {
 func describe(ctx context.Context, file, version string, now time.Time) (Manifest, error) {
 	m := Manifest{Version: version, CreatedAt: now.UTC()}
 	err := reading(file, func(db *dbx.DB) (err error) {
-		if err := quickCheck(ctx, db); err != nil {
+		if err := QuickCheck(ctx, db); err != nil {
 			return err
 		}
 		m.Counts, m.AuditHead, err = count(ctx, db)
@@ -99,8 +102,8 @@ func describe(ctx context.Context, file, version string, now time.Time) (Manifes
 // ErrDamaged means that the database itself is damaged: a copy of it is none that anybody could use.
 var ErrDamaged = errors.New("the database is damaged: no backup was taken, and none is removed; see docs/operations.md, \"A damaged database\"")
 
-// quickCheck looks at every page of a copy, but not whether indexes say what their tables do.
-func quickCheck(ctx context.Context, db *dbx.DB) error {
+// QuickCheck looks at every page of a database, but not whether indexes say what their tables do.
+func QuickCheck(ctx context.Context, db dbx.Builder) error {
 	var problems []string
 	err := db.NewQuery("PRAGMA quick_check(5)").WithContext(ctx).Column(&problems)
 	if ctx.Err() != nil {

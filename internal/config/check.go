@@ -196,6 +196,9 @@ func (l *loader) warn(s *Settings) {
 			add(f.name + " is plain http in production")
 		}
 	}
+	if at, err := url.Parse(s.PublicURL); err == nil && (at.Hostname() == "localhost" || net.ParseIP(at.Hostname()).IsLoopback()) {
+		add(Prefix + "PUBLIC_URL is an address of this machine alone: it stands in FHIR identifiers and mails for good")
+	}
 	if s.SettingsKey == "" {
 		add(Prefix + "SETTINGS_KEY is not set: PocketBase keeps its settings in the clear")
 	}

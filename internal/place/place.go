@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -134,6 +135,9 @@ func (p *Place) Where() string {
 func (p *Place) Probe(ctx context.Context, name string) error {
 	p.files.SetContext(ctx)
 	if err := p.files.Upload([]byte("a file could be written here\n"), p.under+name); err != nil {
+		if path, ok := errors.AsType[*fs.PathError](err); ok { // which names a file that nobody has heard of
+			err = path.Err
+		}
 		return fmt.Errorf("%s cannot be written: %w", p.Where(), p.Plain(err))
 	}
 	if _, err := p.List(ctx, name); err != nil {
