@@ -1,0 +1,106 @@
+// What stopped the next people who did the tasks of a practice for the first time, a part for each.
+import assert from "node:assert/strict";
+import { input, run, shows } from "./browser.mjs";
+import { section, settled, signIn, signOff } from "./console.mjs";
+import { sendReading, signedIn } from "./service.mjs";
+
+// Who does it, and what.
+const tasks = {
+  onTheList: ["nurse@vigil.example", onTheList],
+  thresholds: ["nurse@vigil.example", thresholds],
+  onCall: ["nurse@vigil.example", onCall],
+  batch: ["billing@vigil.example", batch],
+};
+
+await run(async (page) => {
+  const done = [];
+  for (const [name, [who, task]] of Object.entries(tasks).filter(([name]) => !input.only || name === input.only)) {
+    await signIn(page, who);
+    await settled(page);
+    await task(page);
+    await signOff(page);
+    done.push(name);
+  }
+  return done;
+});
+
+/** Whether somebody sees the whole of something, and nothing lies over it. */
+function inSight(locator) {
+  return locator.evaluate((node) => {
+    const { left, right, top, bottom } = node.getBoundingClientRect();
+    return top >= 0 && bottom <= innerHeight && node.contains(document.elementFromPoint((left + right) / 2, (top + bottom) / 2));
+  });
+}
+
+// A row that is told anew still says on how many days, and keeps its line.
+async function onTheList(page) {
+  await shows(page.locator(".stream"), /^Live$/);
+  const days = /Out of range on \d of \d days/;
+  const row = page.locator(`.triage > .row[data-id="${await page.locator(".triage > .row", { hasText: days })
+    .filter({ has: page.locator(".value", { hasText: /mmHg/ }) }).first().getAttribute("data-id")}"]`);
+  const points = () => row.locator(".spark .line").evaluate((line) => line.getAttribute("d").split(/[ML]/).length);
+  const before = await points();
+  await sendReading("NEWCOMER-1", await row.getAttribute("data-id"), { systolic: 213, diastolic: 121, pulse: 90 });
+  await row.locator(".value b", { hasText: "213/121" }).waitFor();
+  assert.match(await row.locator(".why").innerText(), days, "the row no longer says on how many days");
+  assert.ok(await points() >= before, "the line is gone");
+}
+
+// Whoever has changed a bound reads and fills what belongs to the change without looking for it.
+async function thresholds(page) {
+  await page.locator(".triage > .row").first().click();
+  await page.locator("aside.drawer").getByRole("button", { name: "Whole chart" }).click();
+  await page.getByRole("navigation", { name: "About this patient" }).getByRole("button", { name: "Thresholds" }).click();
+  for (const [width, height] of [[1280, 800], [390, 844]]) {
+    await page.setViewportSize({ width, height });
+    const bound = page.locator("fieldset", { hasText: "Blood pressure" }).getByRole("spinbutton").first();
+    await bound.scrollIntoViewIfNeeded();
+    await bound.fill("171");
+    for (const what of [page.getByLabel("Reason for the change"), page.getByRole("button", { name: "Save thresholds" })]) {
+      assert.ok(await inSight(what), `${what} is out of sight at ${width}`);
+    }
+  }
+  await page.setViewportSize({ width: 1400, height: 1000 });
+}
+
+// Who is on call stands in the menu, and has a way back.
+async function onCall(page) {
+  await section(page, "On call").click();
+  await page.getByRole("heading", { level: 1, name: "On call" }).waitFor();
+  await page.getByRole("main").getByRole("button", { name: "Escalations" }).click();
+  await page.getByRole("heading", { level: 1, name: "Escalations" }).waitFor();
+}
+
+// What cannot be sent has no button that tries; what was made says where it is, and is handed over.
+async function batch(page) {
+  const sheet = "**/api/v1/billing/month-end/**";
+  await page.route(sheet, async (route) => {
+    const answer = await (await route.fetch()).json();
+    answer.results.forEach((row) => { row.in_batch = false; });
+    await route.fulfill({ json: answer });
+  });
+  const next = page.getByRole("region", { name: "Next batch" });
+  const toBeSent = async () => {
+    await section(page, "Billing").click();
+    await page.locator(".funnel").getByRole("button", { name: /Reviewed/ }).click();
+    await page.getByRole("heading", { name: "Reviewed, to be sent" }).waitFor();
+    await shows(next, "pass preflight");
+  };
+  await toBeSent();
+  await shows(next, "0 pass preflight");
+  for (const where of [next, page.locator(".foot-of-sheet")]) {
+    assert.ok(await where.getByRole("button", { name: "Make batch" }).isDisabled());
+    await shows(where, /none of \d passes? preflight/);
+  }
+  await page.unroute(sheet);
+  await section(page, "Inbox").click();
+  await toBeSent();
+  await next.getByRole("button", { name: /^Make batch of \d/ }).click();
+  await shows(page.locator(".toast"), /^File \d+ is made\. It stands first under “Batches and responses”/);
+  const saves = [page.locator(".toast").getByRole("button", { name: "Save the file" }),
+    page.getByRole("region", { name: "Batches and responses" }).getByRole("button", { name: /^Save file/ }).first()];
+  for (const save of saves) {
+    const [file] = await Promise.all([page.waitForEvent("download"), save.click()]);
+    assert.match(file.suggestedFilename(), /837/);
+  }
+}
