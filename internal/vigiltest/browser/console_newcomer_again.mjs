@@ -9,6 +9,7 @@ const tasks = {
   onTheList: ["nurse@vigil.example", onTheList],
   thresholds: ["nurse@vigil.example", thresholds],
   onCall: ["nurse@vigil.example", onCall],
+  daysShort: ["nurse@vigil.example", daysShort],
   batch: ["billing@vigil.example", batch],
 };
 
@@ -69,6 +70,20 @@ async function onCall(page) {
   await page.getByRole("heading", { level: 1, name: "On call" }).waitFor();
   await page.getByRole("main").getByRole("button", { name: "Escalations" }).click();
   await page.getByRole("heading", { level: 1, name: "Escalations" }).waitFor();
+}
+
+// A nurse finds whom to call so that they come to sixteen days, how long there is for it, and the number, which offers the timer.
+async function daysShort(page) {
+  await section(page, "Patients").click();
+  await page.getByRole("tab", { name: "Short of days" }).click();
+  await page.getByLabel("Show").selectOption("All who still need days");
+  const row = page.getByRole("region", { name: "Patients short of days" }).locator("tbody tr").first();
+  await shows(row, /\d+ of 16/);
+  assert.match(await row.innerText(), /\d+ days? left|\d+ days?\s+until/);
+  const call = row.getByRole("link");
+  assert.match(await call.getAttribute("href"), /^tel:\+?\d+$/);
+  await call.evaluate((link) => { link.addEventListener("click", (event) => event.preventDefault()); link.click(); });
+  await page.getByRole("button", { name: "Time this call" }).waitFor();
 }
 
 // What cannot be sent has no button that tries; what was made says where it is, and is handed over.
