@@ -10,6 +10,9 @@ const tasks = {
   thresholds: ["nurse@vigil.example", thresholds],
   onCall: ["nurse@vigil.example", onCall],
   daysShort: ["nurse@vigil.example", daysShort],
+  fastEnter: ["nurse@vigil.example", fastEnter],
+  timerAndTexts: ["nurse@vigil.example", timerAndTexts],
+  unlink: ["admin@vigil.example", unlink],
   batch: ["billing@vigil.example", batch],
 };
 
@@ -118,4 +121,92 @@ async function batch(page) {
     const [file] = await Promise.all([page.waitForEvent("download"), save.click()]);
     assert.match(file.suggestedFilename(), /837/);
   }
+}
+
+/** Holds back what the service answers to a path until it is let go. */
+async function held(page, path, change = (answer) => answer) {
+  let go;
+  const gone = new Promise((done) => { go = done; });
+  await page.route(path, async (route) => {
+    const answer = await (await route.fetch()).json();
+    await gone;
+    await route.fulfill({ json: change(answer) });
+  });
+  return async () => { go(); await page.unroute(path, { behavior: "wait" }); };
+}
+
+// Enter before the answer is there is meant for what was typed, also when whoever pressed it has gone on; of similar names it takes the same.
+async function fastEnter(page) {
+  const call = await signedIn("nurse@vigil.example");
+  const [patient] = (await call("GET", "patients/?page_size=1")).results;
+  await section(page, "Escalations").click();
+  await page.getByRole("button", { name: /^New escalation/ }).click();
+  const dialog = page.getByRole("dialog");
+  const patients = await held(page, "**/api/v1/patients/?search=*");
+  const asked = page.waitForRequest(/patients\/\?search=/);
+  await dialog.getByRole("searchbox").pressSequentially(patient.mrn);
+  await page.keyboard.press("Enter");
+  await asked;
+  await patients();
+  await dialog.locator(".picked", { hasText: patient.last_name }).waitFor();
+  const staff = await held(page, "**/api/v1/users/staff/**", (answer) => ({ ...answer,
+    results: answer.results.flatMap((one) => (one.name === "Priya Raman" ? [{ ...one, id: 999, name: "Priya Ramanathan", email: "other@vigil.example" }, one]
+      : [one])) }));
+  const whom = dialog.getByRole("combobox", { name: "Assign to" });
+  await whom.pressSequentially("Priya Raman");
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("Tab");
+  await staff();
+  await dialog.getByRole("button", { name: /^Take away Priya/ }).waitFor();
+  await dialog.getByRole("button", { name: "Take away Priya Raman", exact: true }).waitFor();
+  assert.ok(!await whom.evaluate((node) => node === document.activeElement), "the focus came back by itself");
+  await dialog.getByRole("button", { name: "Cancel" }).click();
+}
+
+// Stopping the timer says how much it logs; a slash and a name put in any of many templates.
+async function timerAndTexts(page) {
+  const manager = await signedIn("manager@vigil.example");
+  const known = (await manager("GET", "note-templates/?page_size=1")).count;
+  assert.ok(known >= 5, `the practice has ${known} note templates`);
+  for (let i = known; i <= 100; i++) {
+    await manager("POST", "note-templates/", { name: `Filler ${i}`, context: "note", text: `Filler ${i}` });
+  }
+  await manager("POST", "note-templates/", { name: "Zinc, asked", context: "note", text: "Asked about zinc." });
+  await page.locator(".triage > .row").first().click();
+  await page.locator("aside.drawer").getByRole("button", { name: "Whole chart" }).click();
+  await page.getByRole("button", { name: "Start timer" }).click();
+  await page.getByRole("group", { name: "Your timer" }).getByRole("button", { name: /^Stop/ }).click();
+  const dialog = page.getByRole("dialog");
+  await shows(dialog, /\d+ min \d+ s will be logged/);
+  const note = dialog.getByLabel("Notes");
+  await note.pressSequentially("Spoke. /zin");
+  const menu = dialog.getByRole("listbox", { name: "Note templates" });
+  await menu.getByRole("option", { name: /Zinc/ }).waitFor();
+  assert.ok(await inSight(menu), "the templates are out of sight");
+  await page.keyboard.press("Escape");
+  await menu.waitFor({ state: "detached" });
+  await page.keyboard.type("c");
+  await menu.waitFor();
+  await page.keyboard.press("Enter");
+  assert.equal(await note.inputValue(), "Spoke. Asked about zinc.");
+  await note.pressSequentially(" 120/80, and/or");
+  assert.equal(await menu.count(), 0, "a slash within a word opened the templates");
+  await dialog.getByRole("button", { name: "Stop and log" }).click();
+  await shows(page.locator(".toast"), "Logged.");
+}
+
+// An administrator takes somebody's link to the practice's sign-on away.
+async function unlink(page) {
+  await page.route("**/api/v1/auth/oidc/", (route) => route.fulfill({ json: { offered: true, required: false } }));
+  await section(page, "Operations").click();
+  await page.getByRole("tab", { name: "Users" }).click();
+  await page.getByRole("region", { name: "Users" }).getByRole("button", { name: /Raman/ }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByRole("button", { name: "Unlink from sign-on" }).click();
+  await page.route("**/api/v1/users/*/identity/", (route) => route.fulfill({ status: 204 }));
+  const [request] = await Promise.all([page.waitForRequest(/users\/\d+\/identity\/$/), dialog.getByRole("button", { name: "Unlink the account" }).click()]);
+  assert.equal(request.method(), "DELETE");
+  await shows(page.locator(".toast"), "Done.");
+  await dialog.getByRole("button", { name: "Close", exact: true }).click();
+  await page.unroute("**/api/v1/auth/oidc/");
 }
