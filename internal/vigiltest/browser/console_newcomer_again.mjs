@@ -7,6 +7,7 @@ import { sendReading, signedIn } from "./service.mjs";
 // Who does it, and what.
 const tasks = {
   onTheList: ["nurse@vigil.example", onTheList],
+  panel: ["nurse@vigil.example", panel],
   thresholds: ["nurse@vigil.example", thresholds],
   onCall: ["nurse@vigil.example", onCall],
   daysShort: ["nurse@vigil.example", daysShort],
@@ -48,6 +49,21 @@ async function onTheList(page) {
   await row.locator(".value b", { hasText: "213/121" }).waitFor();
   assert.match(await row.locator(".why").innerText(), days, "the row no longer says on how many days");
   assert.ok(await points() >= before, "the line is gone");
+}
+
+// What stands at the top of the panel at the side is not under the bar, however many lines that has.
+async function panel(page) {
+  for (const [width, height] of [[1280, 800], [700, 900], [390, 844]]) {
+    await page.setViewportSize({ width, height });
+    await page.locator(".triage > .row").first().click();
+    const side = page.locator("aside.drawer");
+    await side.locator(".causes li").first().waitFor();
+    for (const what of ["Whole chart", "Close the panel"]) {
+      assert.ok(await inSight(side.getByRole("button", { name: what })), `“${what}” is out of sight at ${width}`);
+    }
+    await side.getByRole("button", { name: "Close the panel" }).click();
+  }
+  await page.setViewportSize({ width: 1400, height: 1000 });
 }
 
 // Whoever has changed a bound reads and fills what belongs to the change without looking for it.
