@@ -80,6 +80,9 @@ async function thresholds(page) {
       assert.ok(await inSight(what), `${what} is out of sight at ${width}`);
     }
   }
+  const bar = await page.locator(".phone-bar").evaluate((node) => node.getBoundingClientRect().top).catch(() => Infinity);
+  const foot = await page.locator(".form-foot").evaluate((node) => node.getBoundingClientRect().bottom);
+  assert.ok(foot <= bar, `the bar of the phone covers ${foot - bar} pixels`);
   await page.setViewportSize({ width: 1400, height: 1000 });
 }
 

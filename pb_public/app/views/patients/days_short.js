@@ -26,6 +26,8 @@ export function DaysShort() {
 /** @type {import("../../ui/table.js").Column[]} */
 const columns = [
   { name: "patient_name", head: "Patient", cell: (row) => html`<bdi>${row.patient_name}</bdi> · ${row.mrn}` },
+  { name: "phone", head: "Call", cell: (row) => (row.phone ? html`<a class="nowrap" data-patient=${row.patient_id}
+    href=${`tel:${row.phone.replace(/[^\d+]/g, "")}`}>${row.phone}</a>` : "No number") },
   { name: "days", head: "Days so far", cell: (row) => html`<div class="near"><span>${row.days} of ${row.days_needed}</span>
     <progress max=${row.days_needed} value=${row.days} aria-label=${`${row.days} of ${row.days_needed} days`}></progress></div>` },
   { name: "days_to_go", head: "Still needed", cell: (row) => plural(row.days_to_go, "day") },
@@ -34,6 +36,4 @@ const columns = [
   { name: "days_to_spare", head: "Can miss", cell: (row) => (row.days_to_spare === 0
     ? html`<strong><span class="mark warning" aria-hidden="true">◆</span> None: every day counts</strong>`
     : html`${row.behind && html`<span class="mark warning" aria-hidden="true">◆</span> `}${plural(row.days_to_spare, "day")}`) },
-  { name: "phone", head: "Call", cell: (row) => (row.phone ? html`<a class="nowrap" data-patient=${row.patient_id}
-    href=${`tel:${row.phone.replace(/[^\d+]/g, "")}`}>${row.phone}</a>` : "No number") },
 ];
