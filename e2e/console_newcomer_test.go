@@ -12,3 +12,10 @@ func TestConsoleNewcomer(t *testing.T) {
 	var did struct{ Who string }
 	browser.run(t, p, "console_newcomer.mjs", object{"password": sandbox.Password}, &did)
 }
+
+// What stopped the next ones, a task at a time.
+func TestConsoleNewcomerAgain(t *testing.T) {
+	browser, p := newConsole(t, 12)
+	var done []string
+	browser.run(t, p, "console_newcomer_again.mjs", object{"password": sandbox.Password, "secret": demoSecret(t, p.Dir)}, &done)
+}

@@ -32,11 +32,11 @@ var unlimited = []string{"VIGIL_RATE_LIMIT_USER=0", "VIGIL_RATE_LIMIT_ANON=0", "
 
 // menus are the sections of the console by account of the demo. Source: docs/decisions/roles.md, "Who may call what".
 var menus = map[string][]string{
-	"admin":    {"Triage", "Patients", "Enrolment", "Alerts", "Escalations", "Billing", "Reports", "EMR", "Operations", "Inbox", "Account"},
-	"manager":  {"Triage", "Patients", "Enrolment", "Alerts", "Escalations", "Billing", "EMR", "Operations", "Inbox", "Account"},
-	"provider": {"Triage", "Patients", "Enrolment", "Alerts", "Escalations", "Billing", "EMR", "Inbox", "Account"},
-	"nurse":    {"Triage", "Patients", "Enrolment", "Alerts", "Escalations", "EMR", "Inbox", "Account"},
-	"ma":       {"Triage", "Patients", "Enrolment", "Alerts", "Escalations", "EMR", "Operations", "Inbox", "Account"},
+	"admin":    {"Triage", "Patients", "Enrolment", "Alerts", "Escalations", "On call", "Billing", "Reports", "EMR", "Operations", "Inbox", "Account"},
+	"manager":  {"Triage", "Patients", "Enrolment", "Alerts", "Escalations", "On call", "Billing", "EMR", "Operations", "Inbox", "Account"},
+	"provider": {"Triage", "Patients", "Enrolment", "Alerts", "Escalations", "On call", "Billing", "EMR", "Inbox", "Account"},
+	"nurse":    {"Triage", "Patients", "Enrolment", "Alerts", "Escalations", "On call", "EMR", "Inbox", "Account"},
+	"ma":       {"Triage", "Patients", "Enrolment", "Alerts", "Escalations", "On call", "EMR", "Operations", "Inbox", "Account"},
 	"billing":  {"Patients", "Enrolment", "Billing", "Reports", "EMR", "Operations", "Inbox", "Account"},
 	"patient":  {"My readings", "Inbox", "Account"},
 }

@@ -47,6 +47,77 @@ func TestDataDays(t *testing.T) {
 	c.wantRoles("GET", path, nil, append(clinical[:5:5], access.DataMonitor)...)
 }
 
+// Whom to call: who can miss the fewest days first, with the number; who is behind is who would not come to it by going on as so far.
+func TestDaysShort(t *testing.T) {
+	c := newClinic(t, shortSupply) // January 15, 2026, in New York
+	names := map[any]string{}
+	worn := func(name string, days int, phone any) {
+		id := c.enrol(object{"first_name": name, "icd10_codes": []string{"I10"}, "phone": phone})
+		c.consent(id)
+		c.wear(id, "D-"+name, c.now.AddDate(0, 0, -20), days) // from December 26, so that ten days are left
+		names[id] = name
+	}
+	worn("Steady", 14, "+12025550101")
+	worn("Behind", 6, "+12025550102")
+	worn("Lost", 5, "+12025550103")
+	worn("There", 16, "+12025550104")
+	const path = "/patients/data-days/"
+	list := c.ask(access.Nurse, "GET", path, nil).want(200)
+	list.wantAt(object{"count": 2.0, "next": nil, "previous": nil})
+	for i, want := range []object{
+		{"days": 6.0, "days_to_go": 10.0, "days_to_spare": 0.0, "behind": true, "phone": "+12025550102"},
+		{"days": 14.0, "days_to_go": 2.0, "days_to_spare": 8.0, "behind": false, "phone": "+12025550101"},
+	} {
+		got := list.results()[i]
+		if names[got["patient_id"]] != []string{"Behind", "Steady"}[i] || got["days_left"] != 10.0 || got["last_day"] != "2026-01-24" || got["days_needed"] != 16.0 {
+			t.Errorf("%d: %v", i, got)
+		}
+		for name, value := range want {
+			if got[name] != value {
+				t.Errorf("%d: %s is %v, want %v", i, name, got[name], value)
+			}
+		}
+	}
+	for behind, want := range map[string]string{"true": "Behind", "false": "Steady"} {
+		if found := c.ask(access.MA, "GET", path+"?behind="+behind, nil).results(); len(found) != 1 || names[found[0]["patient_id"]] != want {
+			t.Errorf("behind=%s finds %v", behind, found)
+		}
+	}
+	if phone := c.ask(access.DataMonitor, "GET", path, nil).results()[0]["phone"]; phone != nil {
+		t.Errorf("who bills is told the number %v", phone)
+	}
+	second := c.ask(access.Nurse, "GET", path+"?page_size=1&page=2", nil).want(200).at("results").([]any)
+	if len(second) != 1 || names[second[0].(object)["patient_id"]] != "Steady" {
+		t.Errorf("the second page has %v", second)
+	}
+	c.ask(access.Nurse, "GET", path+"?behind=perhaps", nil).wantFields("behind")
+}
+
+// Who lacks days is found however many lack minutes, and no page ends the list.
+func TestNearBillableByUnit(t *testing.T) {
+	c := newClinic(t)
+	lacksDays := c.enrol(object{"icd10_codes": []string{"I10"}})
+	c.consent(lacksDays)
+	c.wear(lacksDays, "D-1", c.now.AddDate(0, 0, -20), 7)
+	for i := range 51 {
+		c.talk(c.enrol(nil), c.now.Add(-time.Duration(i+1)*15*time.Minute).UTC().Format(time.RFC3339), 14)
+	}
+	const path = "/billing/near-billable/"
+	for _, ordering := range []string{"missing", "-worth"} {
+		found := c.ask(access.DataMonitor, "GET", path+"?unit=days&ordering="+ordering, nil).want(200)
+		if list := found.results(); len(list) != 1 || list[0]["patient_id"] != lacksDays {
+			t.Errorf("by %s: %v", ordering, list)
+		}
+		all := c.ask(access.DataMonitor, "GET", path+"?ordering="+ordering, nil).want(200)
+		all.wantAt(object{"count": 52.0})
+		rest := c.ask(access.DataMonitor, "GET", path+"?page=2&ordering="+ordering, nil).want(200)
+		if first, second := len(all.at("results").([]any)), len(rest.at("results").([]any)); first != 50 || second != 2 {
+			t.Errorf("by %s the pages have %d and %d", ordering, first, second)
+		}
+	}
+	c.ask(access.DataMonitor, "GET", path+"?unit=hours", nil).wantFields("unit")
+}
+
 // What somebody typed, and what came without consent, has data and does not count; a period with too few days left is out of reach.
 func TestDataDaysThatDoNotCount(t *testing.T) {
 	c := newClinic(t, shortSupply)

@@ -20,28 +20,29 @@ type nearView struct {
 	Missing     string `json:"missing"`
 }
 
-// nearest is how many patients close to a code are shown.
+// nearest is how many patients close to a code a page has unless it is asked for another number.
 const nearest = 50
 
 func (a *api) listNearBillable(c *web.Call) error {
 	q := c.Query()
 	byWorth := q.Ordering("missing", "-worth") == "-worth"
+	unit, page := q.OneOf("unit", "days", "minutes"), q.Paging()
+	if !q.Has("page_size") {
+		page.Size = nearest
+	}
 	if err := q.Err(); err != nil {
 		return err
 	}
-	team, err := a.team(c, "")
+	include, err := a.ofTheirs(c)
 	if err != nil {
 		return err
 	}
-	var include func(string) bool
-	if team != "" {
-		mine, err := collections.PatientsOfTeam(c.App, team)
-		if err != nil {
-			return err
-		}
-		include = func(id string) bool { return mine[id] }
+	all, err := a.Billing.NearBillable(c.App, c.Now, include, math.MaxInt)
+	if err != nil {
+		return err
 	}
-	near, worth, err := a.nearest(c, include, byWorth)
+	all = slices.DeleteFunc(all, func(n billing.Near) bool { return unit != "" && n.Unit != unit })
+	near, worth, err := a.nearest(c, all, page, byWorth)
 	if err != nil {
 		return err
 	}
@@ -52,25 +53,37 @@ func (a *api) listNearBillable(c *web.Call) error {
 	views := web.Views(near, func(n billing.Near) nearView {
 		return nearView{n, n.WorthIn(worth), names[n.PatientID].FirstLast(), names[n.PatientID].MRN, n.Still()}
 	})
-	return c.Answer(map[string]any{"count": len(views), "results": views}, recordShown(c, audit.ResourceBillingEntry, "", views, func(v nearView) string { return v.PatientID }))
+	answer, err := web.PageOf(c, page, len(all), views)
+	if err != nil {
+		return err
+	}
+	return c.Answer(answer, recordShown(c, audit.ResourceBillingEntry, "", views, func(v nearView) string { return v.PatientID }))
 }
 
-// nearest are the patients close to a code, the least missing or the most worth first, with what each is worth.
-func (a *api) nearest(c *web.Call, include func(string) bool, byWorth bool) ([]billing.Near, map[string]billing.Worth, error) {
-	limit := nearest
-	if byWorth {
-		limit = math.MaxInt // what is worth most may miss more
+// ofTheirs says of which patients the caller may hear: nil for all, else those of the own care teams.
+func (a *api) ofTheirs(c *web.Call) (func(string) bool, error) {
+	team, err := a.team(c, "")
+	if err != nil || team == "" {
+		return nil, err
 	}
-	near, err := a.Billing.NearBillable(c.App, c.Now, include, limit)
+	mine, err := collections.PatientsOfTeam(c.App, team)
+	return func(id string) bool { return mine[id] }, err
+}
+
+// nearest is a page of those close to a code, the least missing or the most worth first, with what each is worth: of all, where that decides.
+func (a *api) nearest(c *web.Call, all []billing.Near, page web.Paging, byWorth bool) ([]billing.Near, map[string]billing.Worth, error) {
+	from := min(page.Offset(), len(all))
+	here := func() []billing.Near { return all[from:min(from+page.Size, len(all))] }
+	weighed := all
+	if !byWorth {
+		weighed = here()
+	}
+	worth, err := a.Billing.NearWorth(c.App, weighed, a.Billing.Day(c.Now))
 	if err != nil {
 		return nil, nil, err
 	}
-	worth, err := a.Billing.NearWorth(c.App, near, a.Billing.Day(c.Now))
-	if err != nil {
-		return nil, nil, err
-	}
 	if byWorth {
-		slices.SortFunc(near, billing.ByWorth(worth))
+		slices.SortFunc(all, billing.ByWorth(worth))
 	}
-	return near[:min(nearest, len(near))], worth, nil
+	return here(), worth, nil
 }

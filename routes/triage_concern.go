@@ -56,12 +56,12 @@ type holderView struct {
 }
 
 // besideScores adds to summaries what a row of the list says besides the score. Source: docs/decisions/triage.md, "What a row says".
-func besideScores(ctx context.Context, app core.App, views []triageView, trends bool, now time.Time) error {
+func besideScores(ctx context.Context, app core.App, views []triageView, lines bool, now time.Time) error {
 	ids := make([]string, len(views))
 	for i := range views {
 		ids[i] = views[i].PatientID
 	}
-	rows, err := triage.ReadBeside(ctx, app, ids, trends, now)
+	rows, err := triage.ReadBeside(ctx, app, ids, lines, now)
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func besideScores(ctx context.Context, app core.App, views []triageView, trends 
 		if row.Holder.State != "" {
 			views[i].Holder = new(viewHolder(row.Holder, names))
 		}
-		if trends {
+		if lines {
 			points := make([]pointView, len(row.Trend))
 			for n, point := range row.Trend {
 				points[n] = pointView{input.FormatInstant(point.At), point.Value}

@@ -204,11 +204,16 @@ func TestHolder(t *testing.T) {
 	}
 }
 
-// The live topic tells the same without the line, which who follows it draws on; without being asked, the list stays as it was.
+// The live topic tells the same, also what goes by the days before, without the line, which who follows it draws on; without being asked, the list stays as it was.
 func TestConcernLive(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(nil)
-	c.measured("bp", patient, `"systolic":188,"diastolic":114`, time.Hour)
+	for day := range 3 {
+		c.measured("bp", patient, `"systolic":188,"diastolic":114`, time.Duration(2-day)*24*time.Hour)
+	}
+	if said := c.said(patient); !strings.Contains(said, "Out of range on 3 of 3 days") {
+		t.Error(said)
+	}
 	shown, err := routes.LiveViews{Clock: func() time.Time { return c.now }}.Patients(c.app, []string{patient})
 	if err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 
 func visitRows() []route {
 	return []route{
+		{http.MethodGet, "/patients/data-days/", access.ReadDataDays, limits.User, (*api).listDaysShort},
 		{http.MethodGet, "/patients/{id}/data-days/", access.ReadDataDays, limits.User, ofPatient((*api).readDataDays)},
 		{http.MethodGet, "/patients/{id}/report/", access.ReadVisitReport, limits.User, ofPatient((*api).readVisitReport)},
 	}

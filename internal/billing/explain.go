@@ -218,6 +218,8 @@ type Near struct {
 	// Reached is the code that the period has come to already, nil for none; Reachable those that it can still come to.
 	Reached   *string  `json:"reached"`
 	Reachable []string `json:"reachable"`
+	// Today says that today has data already, so that of the days left it is no room for another.
+	Today bool `json:"-"`
 }
 
 // Missing is how much is still to come.
@@ -229,7 +231,7 @@ func (e *Engine) NearBillable(app core.App, now time.Time, include func(patientI
 	if list, err = e.nearTime(app, now, include); err != nil {
 		return nil, err
 	}
-	days, err := e.nearDays(app, now, include)
+	days, err := e.NearDays(app, now, include)
 	if err != nil {
 		return nil, err
 	}
@@ -267,8 +269,8 @@ func (e *Engine) nearTime(app core.App, now time.Time, include func(string) bool
 	return list, nil
 }
 
-// nearDays are those whose running 30 days can still come to 16 days with data.
-func (e *Engine) nearDays(app core.App, now time.Time, include func(string) bool) (list []Near, err error) {
+// NearDays are those whose running 30 days can still come to 16 days with data.
+func (e *Engine) NearDays(app core.App, now time.Time, include func(string) bool) (list []Near, err error) {
 	today := e.Day(now)
 	for after := ""; ; {
 		ids, err := collections.PatientsWithDevices(app, true, after, chunk)
@@ -312,7 +314,7 @@ func (e *Engine) nearDaysOf(app core.App, ids []string, today string) (list []Ne
 	for _, w := range windows {
 		n := Near{
 			PatientID: w.Patient, CPTCode: DeviceSupply, PeriodStart: w.Start, PeriodEnd: w.End, Unit: "days", Have: len(w.days), Needed: needed,
-			DaysLeft: DaysBetween(today, w.End) + 1,
+			DaysLeft: DaysBetween(today, w.End) + 1, Today: slices.Contains(w.days, today),
 		}
 		if e.reachDays(&n, w.End); 0 < n.Missing() && n.Missing() <= n.DaysLeft {
 			list = append(list, n)

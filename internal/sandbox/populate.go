@@ -36,6 +36,9 @@ func Populate(app core.App, engine *observations.Engine, count int, zone *time.L
 	if err != nil {
 		return err
 	}
+	if err := writeTexts(app, now); err != nil {
+		return err
+	}
 	enrolled := now.AddDate(0, 0, -historyDays)
 	payers, err := contract(app, enrolled)
 	if err != nil {

@@ -51,7 +51,7 @@ type Holder struct {
 	Priority     string
 }
 
-// Beside is what stands on a row beside the score: what to look at, how it went, and who takes care. Trend is nil where it was not asked for.
+// Beside is what stands on a row beside the score: what to look at, how it went, and who takes care. Trend may be nil where no line was asked for.
 type Beside struct {
 	Concern Concern
 	Trend   []Point
@@ -59,8 +59,9 @@ type Beside struct {
 }
 
 // ReadBeside reads what stands beside the scores of the given patients: the pictures by which alerts are judged, and what happened since. It
-// takes the same few statements however many they are. Source: docs/decisions/triage.md, "What a row says".
-func ReadBeside(ctx context.Context, app core.App, patientIDs []string, trends bool, now time.Time) (map[string]Beside, error) {
+// takes the same few statements however many they are. Where no line is to be drawn, values are read only of those whose reasons go by them.
+// Source: docs/decisions/triage.md, "What a row says".
+func ReadBeside(ctx context.Context, app core.App, patientIDs []string, lines bool, now time.Time) (map[string]Beside, error) {
 	list, err := json.Marshal(patientIDs)
 	if err != nil {
 		return nil, fmt.Errorf("list patients of a page: %w", err)
@@ -77,13 +78,13 @@ func ReadBeside(ctx context.Context, app core.App, patientIDs []string, trends b
 	for _, picture := range pictures {
 		concern := picture.Concern(now)
 		rows[picture.PatientID] = Beside{Concern: concern}
-		asked = append(asked, followed(picture.PatientID, concern, trends))
+		asked = append(asked, followed(picture.PatientID, concern, lines))
 	}
 	return rows, readFollowed(ctx, app, asked, pictures, rows, now)
 }
 
-// followed is whose line is drawn, of which kind and parameter; no kind for nothing to draw.
-func followed(patientID string, c Concern, trends bool) [3]string {
+// followed is whose values are read, of which kind and parameter; no kind for none: neither a line nor a reason goes by them.
+func followed(patientID string, c Concern, lines bool) [3]string {
 	of := c.Of()
 	if of == nil && c.Change != nil {
 		for _, p := range vitals.Changing {
@@ -92,7 +93,7 @@ func followed(patientID string, c Concern, trends bool) [3]string {
 			}
 		}
 	}
-	if of == nil || !trends {
+	if of == nil || !lines && !c.goesByDays() {
 		return [3]string{patientID, "", ""}
 	}
 	return [3]string{patientID, string(of.Kinds[0]), of.Column}

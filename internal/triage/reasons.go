@@ -198,9 +198,14 @@ func (c Concern) value(of *vitals.Parameter) float64 {
 	return 0
 }
 
+// goesByDays says whether a reason is told by how the value was on the days before: a value beyond a bound, not one that is judged by its change.
+func (c *Concern) goesByDays() bool {
+	return (c.State == StateCritical || c.State == StateWarning) && c.Of() != nil && c.Of().Change == nil
+}
+
 // Follow adds what the last fortnight of the value says: on how many of the last days it was out of range, or that this is the first time.
 func (c *Concern) Follow(trend []Point, zone *time.Location, now time.Time) {
-	if c.State != StateCritical && c.State != StateWarning || c.Of() == nil || c.Of().Change != nil || len(trend) < 2 {
+	if !c.goesByDays() || len(trend) < 2 {
 		return
 	}
 	out, days := map[string]bool{}, map[string]bool{}

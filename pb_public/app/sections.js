@@ -16,6 +16,7 @@ export const sections = [
   { view: "enrolment", name: "Enrolment", key: "n", may: all("read_enrolment") },
   { view: "alerts", name: "Alerts", key: "a", may: all("read_alerts") },
   { view: "escalations", name: "Escalations", key: "e", may: all("read_escalations") },
+  { view: "on-call", name: "On call", key: "c", may: all("read_on_call_rota") },
   { view: "billing", name: "Billing", key: "b", may: all("read_billing") },
   { view: "reports", name: "Reports", key: "r", may: all("read_billing_reports") },
   { view: "emr", name: "EMR", key: "m", may: all("read_transmissions") },
@@ -28,7 +29,6 @@ export const sections = [
 /** Views that no menu names. @type {Section[]} */
 const hidden = [
   { view: "patient", name: "Patient", key: "", may: all("read_patients") },
-  { view: "on-call", name: "On call", key: "", may: all("read_on_call_rota") },
   { view: "entry", name: "Billing entry", key: "", may: all("read_billing") },
 ];
 

@@ -14,7 +14,7 @@ import { useInSight } from "./ui/tabs.js";
 import { Toasts } from "./ui/toast.js";
 import { TopTimer } from "./ui/top_timer.js";
 import { countUnread, unread } from "./unread.js";
-import { classes, html, useEffect, useLayoutEffect, useState } from "./view.js";
+import { classes, html, useEffect, useLayoutEffect, useRef, useState } from "./view.js";
 import { load } from "./views.js";
 import { NewPassword, SignIn } from "./views/sign_in.js";
 
@@ -53,11 +53,12 @@ function Frame({ person }) {
     return () => { clearInterval(timer); clearTimeout(waiting); stops.forEach((stop) => stop()); };
   }, []);
   const menu = useInSight(view);
+  const bar = useBar();
   const open = criticals.value;
   useEffect(() => { document.title = `${open > 0 ? `(${open}) ` : ""}${section ? `${section.name} – ` : ""}Vigil`; }, [section, open]);
   return html`
     <a class="skip" href="#main" onClick=${toMain}>Skip to content</a>
-    <header class=${classes("top", mine.length <= 8 && "few")}>
+    <header class=${classes("top", mine.length <= 8 && "few")} ref=${bar}>
       <span class="brand"><img src="/favicon.svg" alt="" width="28" height="28" /> <span class="name">Vigil</span></span>
       <nav aria-label="Sections" ref=${menu}>
         ${mine.map((s) => html`<a key=${s.view} href=${`#/${s.view}`} aria-current=${s.view === view ? "page" : null}
@@ -83,6 +84,17 @@ function Frame({ person }) {
     </main>
     ${keyList && html`<${KeyList} close=${() => list(false)} />`}
     ${Find && html`<${Find} close=${() => find(false)} />`}`;
+}
+
+/** Says to what stays below the bar how high it is: in a narrow window it has two lines. @returns the ref of the bar */
+function useBar() {
+  const bar = useRef(/** @type {HTMLElement | null} */ (null));
+  useEffect(() => {
+    const watch = new ResizeObserver(() => document.documentElement.style.setProperty("--bar", `${bar.current?.offsetHeight ?? 0}px`));
+    bar.current && watch.observe(bar.current);
+    return () => watch.disconnect();
+  }, []);
+  return bar;
 }
 
 const mac = /mac/i.test(navigator.platform);

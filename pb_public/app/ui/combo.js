@@ -25,8 +25,8 @@ export function Combo({ label, name = "", find, value, many = false, eager = fal
   const [term, type] = useState("");
   const [open, show] = useState(false);
   const [at, step] = useState(0);
-  const waits = useRef(false); // Enter came before what is found for the last letters: it is meant for that
-  const { found, of, said } = useFound(find, term, open && (eager || term.length > 0));
+  const [waits, wait] = useState(false); // Enter came before what is found for the last letters: it is meant for that
+  const { found, of, said } = useFound(find, term, (open || waits) && (eager || term.length > 0));
   const free = (found ?? []).filter((one) => !many || !picked.some((p) => p.value === one.value));
   const take = (/** @type {Option[]} */ next) => {
     pick(next);
@@ -37,10 +37,11 @@ export function Combo({ label, name = "", find, value, many = false, eager = fal
       return;
     }
     take(many ? [...picked, one] : [one]);
+    const here = document.activeElement === input.current || !waits; // else whoever pressed Enter has gone on
     type("");
-    show(many && eager);
+    show(many && eager && here);
     step(0);
-    input.current?.focus();
+    here && input.current?.focus();
   };
   const remove = (/** @type {Option} */ one) => {
     take(picked.filter((p) => p !== one));
@@ -57,8 +58,9 @@ export function Combo({ label, name = "", find, value, many = false, eager = fal
       step(open && free.length > 0 ? (at + by + free.length) % free.length : 0);
     } else if (event.key === "Enter" && !event.ctrlKey && !event.metaKey && (open || term)) {
       event.preventDefault();
-      if (open && of !== term.trim()) {
-        waits.current = true;
+      if (term.trim() !== "" && (found === null || of !== term.trim())) {
+        show(true);
+        wait(true);
         return;
       }
       choose(free[at] ?? (found !== null ? typed?.(term.trim()) : null));
@@ -71,10 +73,11 @@ export function Combo({ label, name = "", find, value, many = false, eager = fal
     }
   };
   useEffect(() => {
-    step(0);
-    if (waits.current && found !== null && of === term.trim()) {
-      waits.current = false;
-      choose(free[0] ?? typed?.(term.trim()));
+    const exact = free.findIndex((one) => [one.value, one.text].some((text) => text.toLowerCase() === term.trim().toLowerCase()));
+    step(Math.max(exact, 0));
+    if (waits && found !== null && of === term.trim()) {
+      wait(false);
+      choose(free[Math.max(exact, 0)] ?? typed?.(term.trim()));
     }
   }, [found]);
   const wrong = (name && wrongOf(errors, name)) || [];
@@ -95,7 +98,7 @@ export function Combo({ label, name = "", find, value, many = false, eager = fal
           aria-invalid=${wrong.length > 0 ? "true" : null}
         data-field=${name || null} placeholder=${picked.length === 0 ? placeholder
           : null} value=${term} autofocus=${autofocus} disabled=${disabled}
-        onInput=${(event) => { waits.current = false; type(event.target.value); show(true); step(0); }} onFocus=${() =>
+        onInput=${(event) => { wait(false); type(event.target.value); show(true); step(0); }} onFocus=${() =>
           eager && (many || picked.length === 0) && show(true)} onClick=${() => eager && show(true)} onKeyDown=${key} />
     </div>
     <ul id=${`${id}-list`} role="listbox" aria-label=${label} class="combo-list" hidden=${!open || free.length === 0}>${free.map((one, i) =>
@@ -122,7 +125,12 @@ function useFound(find, term, wanted) {
     }
     const cancel = new AbortController();
     const timer = setTimeout(() => {
-      latest.current(term.trim(), cancel.signal).then((options) => { show({ found: options, of: term.trim() }); say(""); },
+      latest.current(term.trim(), cancel.signal).then((options) => {
+        if (!cancel.signal.aborted) { // whoever asks does not always stop asking
+          show({ found: options, of: term.trim() });
+          say("");
+        }
+      },
         (error) => { cancel.signal.aborted || say(asProblem(error).message); });
     }, term ? settle : 0);
     return () => { clearTimeout(timer); cancel.abort(); };

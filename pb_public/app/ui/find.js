@@ -24,7 +24,6 @@ const fits = (text, term) => term.toLowerCase().split(/\s+/).every((word) => tex
 /** What the console itself has: pages and actions. @returns {Found[]} */
 const ofHere = () => [
   ...sectionsOf().map((s) => ({ group: "Pages", text: s.name, key: `g ${s.key}`, act: () => go(s.view) })),
-  ...(can("readClinical") ? [{ group: "Pages", text: "On call", act: () => go("on-call") }] : []),
   ...actingKeys().filter(({ key }) => !key.startsWith("g ")).map(({ key, does, act }) => ({ group: "Actions here", text: does, key, act })),
   { group: "Actions", text: "Sign off", act: () => { void signOff(); } },
 ];

@@ -74,11 +74,12 @@ export function valuesOf(form) {
  * A form that sends its values, by its button or by Ctrl or Cmd with Enter. The service's field errors go to the fields, also of what lies
  * in them (`icd10_codes.0`); several, and those of no field, stand in a summary that leads to each. children is a function of the field
  * errors. send's answer goes to done. With draft, a key as useDraft has it, what is typed survives a reload and an ended session until it
- * is sent.
+ * is sent. foot is what belongs to the button: with it they stay in sight at the lower edge of a form that is longer than the window.
  * @param {{send: (values: Record<string, any>) => Promise<any>, done?: (answer: any) => void, submit: string, danger?: boolean,
- * cancel?: () => void, draft?: string,   children: (errors: Record<string, string[]>) => any}} props
+ * cancel?: () => void, draft?: string, foot?: (errors: Record<string, string[]>) => any,
+ * children: (errors: Record<string, string[]>) => any}} props
  */
-export function Form({ send, done, submit, danger, cancel, draft, children }) {
+export function Form({ send, done, submit, danger, cancel, draft, foot, children }) {
   const [problem, fail] = useState(/** @type {import("../api.js").Problem | null} */ (null));
   const [busy, work] = useState(false);
   const form = useRef(/** @type {HTMLFormElement | null} */ (null));
@@ -108,12 +109,12 @@ export function Form({ send, done, submit, danger, cancel, draft, children }) {
       <button type="button" class="link" onClick=${begun.anew}>Begin anew</button></p>`}
     <${Wrongs} problem=${problem} form=${form} />
     ${children(problem?.fields ?? {})}
-    <${Loose} problem=${problem} />
-    <div class="actions">
-      ${cancel && html`<button type="button" class="quiet" onClick=${() => { begun.forget(); cancel(); }}>Cancel</button>`}
-      <button type="submit" class=${danger ? "danger" : "main"} disabled=${busy} title="Ctrl or ⌘ with Enter">${busy ? "One moment"
-        : submit}</button>
-    </div>
+    <div class=${classes(foot && "form-foot")}>${foot?.(problem?.fields ?? {})}<${Loose} problem=${problem} />
+      <div class="actions">
+        ${cancel && html`<button type="button" class="quiet" onClick=${() => { begun.forget(); cancel(); }}>Cancel</button>`}
+        <button type="submit" class=${danger ? "danger" : "main"} disabled=${busy} title="Ctrl or ⌘ with Enter">${busy ? "One moment"
+          : submit}</button>
+      </div></div>
   </form>`;
 }
 

@@ -1,13 +1,15 @@
 // A note with the practice's own texts at hand: whoever writes the same thing every day chooses it, and makes it fit what was.
-import { get, written } from "../api.js";
+import { all, written } from "../api.js";
 import { can } from "../can.js";
 import { me } from "../session.js";
 import { effect, html, useRef } from "../view.js";
 import { Field } from "./form.js";
+import { NoteMenu } from "./note_menu.js";
 import { useLoad } from "./states.js";
 
 /** @typedef {"alert" | "escalation" | "note"} Context what a note is about */
 
+const most = 2000; // texts, which is more than anybody keeps
 const fresh = 60_000; // milliseconds: who goes from patient to patient asks once
 /** @type {Map<string, {at: number, texts: Promise<any[]>}>} what was asked for, by person and context */
 const asked = new Map();
@@ -28,7 +30,7 @@ function textsFor(context) {
   if (known && Date.now() - known.at < fresh) {
     return known.texts;
   }
-  const texts = get("note-templates/", { context, page_size: 100 }).then(({ results }) => results);
+  const texts = all("note-templates/", { context }, most);
   texts.catch(() => asked.delete(key));
   asked.set(key, { at: Date.now(), texts });
   return texts;
@@ -53,15 +55,19 @@ export function NoteTexts({ context, into }) {
       insert(note, chosen.text);
     }
   };
-  return texts.length > 0 && html`<select class="texts" aria-label="Insert a note template" onChange=${choose}>
+  return texts.length > 0 && html`<select class="texts" aria-label="Insert a note template" title="Or type / and its name in the note"
+      onChange=${choose}>
     <option value="">Insert a template…</option>
-    ${texts.map((/** @type {any} */ one) => html`<option key=${one.id} value=${one.id}>${one.name}</option>`)}</select>`;
+    ${texts.map((/** @type {any} */ one) => html`<option key=${one.id} value=${one.id}>${one.name}</option>`)}</select>
+    <${NoteMenu} texts=${texts} into=${into} insert=${insert} />`;
 }
 
-/** Puts a text where the cursor stands, apart from what stands before it. @param {HTMLTextAreaElement} note @param {string} text */
-function insert(note, text) {
-  const before = note.value.slice(0, note.selectionStart);
-  note.setRangeText((before === "" || /\s$/.test(before) ? "" : " ") + text, note.selectionStart, note.selectionEnd, "end");
+/** Puts a text where the cursor stands, in the place of the last letters before it, apart from what stands before these.
+ *  @param {HTMLTextAreaElement} note @param {string} text @param {number} [instead] of how many letters */
+function insert(note, text, instead = 0) {
+  const from = note.selectionStart - instead;
+  const before = note.value.slice(0, from);
+  note.setRangeText((before === "" || /\s$/.test(before) ? "" : " ") + text, from, note.selectionEnd, "end");
   note.dispatchEvent(new Event("input", { bubbles: true }));
   note.focus();
 }

@@ -22,7 +22,9 @@ export function PickPatient({ label, chosen, first = "", name, hint, errors = {}
   const [patient, take] = useState(/** @type {Patient | null} */ (null));
   const [term, type] = useState("");
   const [{ found, of }, show] = useState({ found: /** @type {Patient[] | null} */ (null), of: "" });
+  const [waits, wait] = useState(false); // Enter came before the answer: it is meant for that
   const input = useRef(/** @type {HTMLInputElement | null} */ (null));
+  const list = useRef(/** @type {HTMLUListElement | null} */ (null));
   useEffect(() => {
     if (term.length < 2) {
       return show({ found: null, of: "" });
@@ -47,6 +49,13 @@ export function PickPatient({ label, chosen, first = "", name, hint, errors = {}
       setTimeout(() => input.current?.focus());
     }
   };
+  const enter = () => { // nobody is chosen for their place in a list: of several, the first has the focus
+    wait(found === null || of !== term);
+    if (found !== null && of === term) {
+      found.length === 1 ? choose(found[0]) : list.current?.querySelector("button")?.focus();
+    }
+  };
+  useEffect(() => { waits && enter(); }, [found]);
   const wrong = name && errors[name];
   return html`<div class="field pick">
     <label for=${id}>${label}</label>
@@ -56,9 +65,9 @@ export function PickPatient({ label, chosen, first = "", name, hint, errors = {}
         aria-label=${`Take back ${patientLine(patient)}`} onClick=${() => choose(null)}>×</button></div>`
       : html`<input id=${id} ref=${input} type="search" autocomplete="off" placeholder="Name or MRN" value=${term}
         aria-describedby=${`${id}-said`} aria-invalid=${wrong ? "true" : null}
-          onInput=${(event) => type(event.target.value.trim())} onKeyDown=${(event) => event.key === "Enter"
-            && (event.preventDefault(), found?.length === 1 && of === term && choose(found[0]))} />`}
-    ${found && html`<ul class="found">${found.map((one) => html`<li key=${one.id}><button type="button" onClick=${() =>
+          onInput=${(event) => { wait(false); type(event.target.value.trim()); }}
+          onKeyDown=${(event) => event.key === "Enter" && (event.preventDefault(), enter())} />`}
+    ${found && html`<ul class="found" ref=${list}>${found.map((one) => html`<li key=${one.id}><button type="button" onClick=${() =>
       choose(one)}><bdi>${patientLine(one)}</bdi></button></li>`)}</ul>`}
     <small id=${`${id}-said`} role="status">${found ? (found.length === 0 ? "No patient matches." : `${found.length} found`)
       : hint ?? ""}</small>

@@ -23,21 +23,32 @@ export const sent = (answer) => answer.catch((problem) => {
   throw problem;
 });
 
-/** @param {{since: string}} props */
-export function Elapsed({ since }) {
+/** Seconds since a moment, told anew each second. @param {string} since */
+function useSeconds(since) {
   const [, tick] = useState(0);
   useEffect(() => {
     const timer = setInterval(() => tick((n) => n + 1), 1000);
     return () => clearInterval(timer);
   }, []);
-  const seconds = Math.max(0, Math.floor((Date.now() - Date.parse(since)) / 1000));
+  return Math.max(0, Math.floor((Date.now() - Date.parse(since)) / 1000));
+}
+
+/** @param {{since: string}} props */
+export function Elapsed({ since }) {
+  const seconds = useSeconds(since);
   const two = (/** @type {number} */ n) => String(n).padStart(2, "0");
   return html`${seconds >= 3600 && `${Math.floor(seconds / 3600)}:`}${two(Math.floor(seconds / 60) % 60)}:${two(seconds % 60)}`;
 }
 
+/** How much will be on record when it is stopped now. @param {{since: string}} props */
+function Logs({ since }) {
+  const seconds = useSeconds(since);
+  return html`<strong>${Math.floor(seconds / 60)} min ${seconds % 60} s</strong> will be logged`;
+}
+
 /** @param {{entry: import("../timer.js").Running, close: () => void, done?: () => void}} props */
 export const StopTimer = ({ entry, close, done }) => html`<${Dialog} title="Stop the timer" close=${close}>
-  <p>For <strong><bdi>${entry.patient_name}</bdi></strong>, since ${clock(entry.started_at)}.</p>
+  <p>For <strong><bdi>${entry.patient_name}</bdi></strong>, since ${clock(entry.started_at)}: <${Logs} since=${entry.started_at} />.</p>
   <${Form} submit="Stop and log" cancel=${close} draft=${`time.${entry.id}`}
     send=${(/** @type {any} */ values) => sent(post(`time-entries/${entry.id}/stop/`, values))}
     done=${() => { toast("Logged."); close(); done?.(); }}>${(errors) => html`

@@ -1,19 +1,22 @@
 // Short words on what just happened, read out by screen readers; what can be taken back says so for ten seconds.
 import { classes, html, signal, useEffect, useRef } from "../view.js";
 
-/** @typedef {{id: number, text: any, kind: string, undo?: () => any, lasts: number}} Said */
+/** @typedef {{name: string, act: () => Promise<any>}} Offer what can be done next, by its name */
+/** @typedef {{id: number, text: any, kind: string, undo?: () => any, offer?: Offer, lasts: number}} Said */
 
 const shown = signal(/** @type {Said[]} */ ([]));
 let last = 0;
 
 /**
  * Says something. With undo there is a button that takes it back, for ten seconds; undo may answer a promise, whose refusal is said.
- * @param {any} text @param {"done"|"problem"} [kind] @param {{undo?: () => any}} [more] @returns {() => void} takes it away again
+ * With offer there is one for what is likely to be done next, for as long as a problem is shown.
+ * @param {any} text @param {"done"|"problem"} [kind] @param {{undo?: () => any, offer?: Offer}} [more]
+ * @returns {() => void} takes it away again
  */
-export function toast(text, kind = "done", { undo } = {}) {
+export function toast(text, kind = "done", { undo, offer } = {}) {
   const id = ++last;
-  const lasts = undo ? 10 : kind === "problem" ? 12 : 5;
-  shown.value = [...shown.value.slice(-3), { id, text, kind, undo, lasts }];
+  const lasts = undo ? 10 : kind === "problem" || offer ? 12 : 5;
+  shown.value = [...shown.value.slice(-3), { id, text, kind, undo, offer, lasts }];
   return () => dismiss(id);
 }
 
@@ -24,7 +27,7 @@ function dismiss(id) {
 
 /** Its time stands still while the pointer or the focus is on it. @param {{said: Said}} props */
 function Toast({ said }) {
-  const { id, text, kind, undo, lasts } = said;
+  const { id, text, kind, undo, offer, lasts } = said;
   const held = useRef(false);
   const left = useRef(lasts * 1000);
   useEffect(() => {
@@ -37,19 +40,21 @@ function Toast({ said }) {
     }, step);
     return () => clearInterval(timer);
   }, []);
-  const back = async () => {
+  const press = async (/** @type {(() => any) | undefined} */ act, /** @type {string} */ otherwise) => {
     dismiss(id);
     try {
-      await undo?.();
+      await act?.();
     } catch (error) {
-      toast(error instanceof Error ? error.message : "It could not be taken back.", "problem");
+      toast(error instanceof Error ? error.message : otherwise, "problem");
     }
   };
   const hold = () => { held.current = true; };
   const free = () => { held.current = false; };
   return html`<div class=${classes("toast", kind)} onPointerEnter=${hold} onPointerLeave=${free} onFocusIn=${hold} onFocusOut=${free}>
     <span>${text}</span>
-    ${undo && html`<button class="undo" onClick=${back}>Undo</button><span class="ring" aria-hidden="true"
+    ${offer && html`<button class="undo" onClick=${() => press(offer.act, "It did not work.")}>${offer.name}</button>`}
+    ${undo && html`<button class="undo"
+      onClick=${() => press(undo, "It could not be taken back.")}>Undo</button><span class="ring" aria-hidden="true"
       style=${{ "--lasts": `${lasts}s` }}></span>`}
     <button class="quiet" aria-label="Dismiss" onClick=${() => dismiss(id)}>×</button></div>`;
 }

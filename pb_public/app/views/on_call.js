@@ -3,6 +3,7 @@
 import { all, get, put } from "../api.js";
 import { can } from "../can.js";
 import { byWhom } from "../colleagues.js";
+import { go } from "../router.js";
 import { ActionButton, Dialog, Field, Form } from "../ui/form.js";
 import { dateTime, words } from "../ui/format.js";
 import { asProblem, Loaded, useLoad } from "../ui/states.js";
@@ -50,7 +51,9 @@ export function OnCall({ fill }) {
   const state = useLoad(read, []);
   const may = can("setOnCall");
   const [asking, ask] = useState(fill && may ? "override" : "");
-  return html`<div class="heading"><h1>On call</h1></div>
+  return html`<div class="heading"><h1>On call</h1>
+      ${can("readClinical") && html`<button type="button" onClick=${() => go("escalations")}><span
+        aria-hidden="true">←</span> Escalations</button>`}</div>
     <${Loaded} from=${state}>${(/** @type {State} */ { rota, duty, turns }) => html`
       <section class="card" aria-labelledby="now"><div class="heading"><h2 id="now">Now</h2>
         ${may && duty.user_id !== null && html`<button class="main" onClick=${() => ask("hand-over")}>Hand over</button>`}</div>

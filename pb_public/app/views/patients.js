@@ -6,22 +6,29 @@ import { go } from "../router.js";
 import { Badge } from "../ui/badge.js";
 import { Dialog, Field, Form } from "../ui/form.js";
 import { calendarDate, words } from "../ui/format.js";
+import { Tabs } from "../ui/tabs.js";
 import { StaffPicker } from "../ui/staff_picker.js";
 import { List } from "../ui/table.js";
 import { toast } from "../ui/toast.js";
 import { html, useRef } from "../view.js";
 import { CodesPicker, InsuranceFields, insuranceOf, nested, ScheduleFields, scheduleOf, unchosen } from "./enrolment/fields.js";
 import { PersonFields, personOf } from "./enrolment/person.js";
+import { DaysShort } from "./patients/days_short.js";
 
 const open = (/** @type {any} */ patient) => go("patient", { id: patient.id });
 
-export function Patients() {
+export const Patients = () => html`<div class="heading"><h1>Patients</h1>${can("changePatient") && html`<div class="acts">
+    <button onClick=${() => go("enrolment")}>Unfinished enrolments</button>
+    <button class="main" onClick=${() => go("enrolment", { fresh: true })}>Enrol a patient</button></div>`}</div>
+  <${Tabs} label="Patients" tabs=${[
+    { key: "all", name: "All patients", show: () => html`<${Everybody} />` },
+    can("readDays") && { key: "days", name: "Short of days", show: () => html`<${DaysShort} />` },
+  ]} />`;
+
+function Everybody() {
   const [query, change] = useQuery({ active: true, search: "" }, ["search"]);
   const wait = useRef(0);
-  return html`<div class="heading"><h1>Patients</h1>${can("changePatient") && html`<div class="acts">
-      <button onClick=${() => go("enrolment")}>Unfinished enrolments</button>
-      <button class="main" onClick=${() => go("enrolment", { fresh: true })}>Enrol a patient</button></div>`}</div>
-    <div class="filters" role="search">
+  return html`<div class="filters" role="search">
       <${Field} label="Name or MRN" name="search" kind="search" value=${query.search} onInput=${(event) => {
         clearTimeout(wait.current);
         wait.current = setTimeout(() => change({ search: event.target.value.trim() }), 300);

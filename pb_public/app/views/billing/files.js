@@ -8,6 +8,9 @@ import { answersIn } from "./words.js";
 import { toast } from "../../ui/toast.js";
 import { html, useState } from "../../view.js";
 
+/** Hands a file of claims to the browser to keep. @param {any} batch */
+export const saveFile = ({ id, interchange_control_number: no }) => download(`billing/claim-batches/${id}/file/`, {}, `${no}.837`);
+
 /** The files that left. @param {{turn: number}} props */
 export const BatchFiles = ({ turn }) => html`<section class="card"><h2>Files that left</h2>
   <${List} path="billing/claim-batches/" turn=${turn} caption="Files of claims" nothing="No file has left" columns=${fileColumns}
@@ -27,8 +30,7 @@ const fileColumns = [
   { name: "status", head: "State", cell: (row) => `${words(row.status)}${row.usage === "T" ? ", test" : ""}` },
   { name: "answers", head: "Lines by answer", cell: (row) => answersIn(row.answers) },
   { name: "id", head: "File", cell: (row) => can("manageBilling")
-    && html`<${ActionButton} kind="quiet" act=${() => download(`billing/claim-batches/${row.id}/file/`, {},
-    `${row.interchange_control_number}.837`)}>Save</${ActionButton}>` },
+    && html`<${ActionButton} kind="quiet" act=${() => saveFile(row)}>Save</${ActionButton}>` },
 ];
 
 /** @type {import("../../ui/table.js").Column[]} */

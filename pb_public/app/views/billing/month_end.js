@@ -1,6 +1,6 @@
 // The month's end: what waits for its review or its way to the payer, what holds it back and what mends that; forty reviewed with one
 // press, or one by one. Filters, page and stage stand in the address.
-import { get } from "../../api.js";
+import { all, get } from "../../api.js";
 import { useQuery } from "../../query.js";
 import { go } from "../../router.js";
 import { Loaded, useLoad } from "../../ui/states.js";
@@ -17,18 +17,18 @@ import { stages, Work } from "./month/work.js";
 export function MonthEnd({ month, funnel, turn, changed }) {
   const [query, ask] = useQuery({ stage: "pending_review", show: "all", why: "", code: "", payer: "", page: 1 });
   const sheet = useLoad((signal) => get("billing/month-end/", { month }, signal), [month, turn]);
-  const near = useLoad((signal) => get("billing/near-billable/", { ordering: "-worth" }, signal), [turn]);
+  const near = useLoad(() => all("billing/near-billable/", { ordering: "-worth" }), [turn]);
   const stage = stages[query.stage] ? query.stage : "pending_review";
   const choose = (/** @type {string} */ to) => (stages[to] ? ask({ stage: to, show: "all", why: "" })
     : go("billing", {}, { tab: "entries", status: to, ...(month ? daysOf(month) : {}) }));
-  const all = /** @type {Row[]} */ (sheet.data?.results ?? []);
-  const rows = all.filter((row) => row.lifecycle_status === stage).sort(byName);
-  const blocked = all.filter((row) => row.lifecycle_status === "pending_review" && !row.ready).length;
+  const entries = /** @type {Row[]} */ (sheet.data?.results ?? []);
+  const rows = entries.filter((row) => row.lifecycle_status === stage).sort(byName);
+  const blocked = entries.filter((row) => row.lifecycle_status === "pending_review" && !row.ready).length;
   return html`<${Funnel} funnel=${funnel} blocked=${sheet.data && blocked} at=${stage} choose=${choose} />
     <div class="month-end">
       <div class="beside">
         <${Blocks} rows=${rows} why=${query.why} choose=${(/** @type {string} */ why) => ask({ why, show: why ? "blocked" : "all" })} />
-        ${near.data && funnel.days_left > 0 && html`<${Reach} near=${near.data.results} />`}</div>
+        ${near.data && funnel.days_left > 0 && html`<${Reach} near=${near.data} />`}</div>
       <div class="panel wide"><${Loaded} from=${sheet}>${() => html`<${Work} key=${month + stage} sheet=${sheet.data} rows=${rows}
         query=${{ ...query, stage }} ask=${ask} changed=${changed} />`}</${Loaded}></div>
     </div>

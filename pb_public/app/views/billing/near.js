@@ -5,12 +5,14 @@ import { go } from "../../router.js";
 import { Field } from "../../ui/form.js";
 import { calendarDate, money, words } from "../../ui/format.js";
 import { Loaded, Nothing, useLoad } from "../../ui/states.js";
-import { Table } from "../../ui/table.js";
+import { Pages, Table } from "../../ui/table.js";
 import { html } from "../../view.js";
 
 /** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["NearPatient"]} Near */
 
 const orders = /** @type {[string, string][]} */ ([["-worth", "What brings most"], ["missing", "The least missing"]]);
+
+const pageSize = 50;
 
 const units = /** @type {[string, string][]} */ ([["", "Days or minutes"], ["days", "Days with readings"], ["minutes", "Minutes"]]);
 
@@ -18,20 +20,21 @@ const about = "A reading or a call in time makes these billable. What it brings 
   + "what the period has come to already.";
 
 export function NearBillable() {
-  const [query, ask] = useQuery({ near: "-worth", missing: "" });
-  const near = useLoad((signal) => get("billing/near-billable/", { ordering: query.near }, signal), [query.near]);
-  const fits = (/** @type {{results: Near[]}} */ data) => data.results.filter((row) => query.missing === "" || row.unit === query.missing);
+  const [query, ask] = useQuery({ near: "-worth", missing: "", page: 1 });
+  const near = useLoad((signal) => get("billing/near-billable/", { ordering: query.near, unit: query.missing, page: query.page,
+    page_size: pageSize }, signal), [query.near, query.missing, query.page]);
   return html`<div class="filters" role="search" aria-label="Which patients first">
       <${Field} label="What is missing" name="missing" kind="select" value=${query.missing} options=${units}
-        onChange=${(event) => ask({ missing: event.target.value })} />
+        onChange=${(event) => ask({ missing: event.target.value, page: 1 })} />
       <${Field} label="First" name="near" kind="select" value=${query.near} options=${orders}
-        onChange=${(event) => ask({ near: event.target.value })} /></div>
+        onChange=${(event) => ask({ near: event.target.value, page: 1 })} /></div>
     <p class="soft">${about}</p>
-    <${Loaded} from=${near} empty=${(data) => fits(data).length === 0} nothing=${html`<${Nothing}
+    <${Loaded} from=${near} empty=${(data) => data.count === 0} nothing=${html`<${Nothing}
       title="Nobody is close to a code">Patients appear here when a few days or minutes are missing.</${Nothing}>`}>
-      ${(data) => html`<${Table} caption="Nearly billable patients" rows=${fits(data)} columns=${columns}
+      ${(data) => html`<${Table} caption="Nearly billable patients" rows=${data.results} columns=${columns}
         keyOf=${(/** @type {Near} */ row) => `${row.patient_id} ${row.cpt_code} ${row.period_start}`}
-        open=${(/** @type {Near} */ row) => go("patient", { id: row.patient_id, tab: "bill" })} zone=${false} />`}
+        open=${(/** @type {Near} */ row) => go("patient", { id: row.patient_id, tab: "bill" })} zone=${false} />
+        <${Pages} page=${query.page} count=${data.count} size=${pageSize} turn=${(page) => ask({ page })} />`}
     </${Loaded}>`;
 }
 

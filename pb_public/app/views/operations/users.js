@@ -1,5 +1,5 @@
 // The accounts: who may sign in and as what; an administrator creates and changes them, and helps those who are locked out.
-import { get, patch, post } from "../../api.js";
+import { get, patch, post, Problem, remove } from "../../api.js";
 import { can } from "../../can.js";
 import { me } from "../../session.js";
 import { Badge } from "../../ui/badge.js";
@@ -115,7 +115,8 @@ function Acts({ user, changed }) {
   const path = (/** @type {string} */ act) => `users/${user.id}/${act}/`;
   const anew = () => get(`users/${user.id}/`).then(changed);
   const own = user.id === me.value?.id;
-  const dangers = { "2fa/reset": "Switch off the second factor", deactivate: "Close the account" };
+  const signOn = useLoad((signal) => get("auth/oidc/", {}, signal), []);
+  const danger = dangers[sure];
   return html`<div class="actions">
       ${isLocked(user) && html`<${ActionButton} act=${() => post(path("unlock")).then(anew)} said="Not locked any more.">Unlock
         </${ActionButton}>`}
@@ -126,10 +127,24 @@ function Acts({ user, changed }) {
       ${user.is_active ? !own && html`<button onClick=${() => ask("deactivate")}>Close the account</button>`
         : html`<${ActionButton} kind="main" act=${() => post(path("activate")).then(anew)} said="The account is open again.">
           Open the account again</${ActionButton}>`}
+      ${signOn.data?.offered && user.role !== "patient" && html`<button onClick=${() => ask("identity")}>Unlink from sign-on</button>`}
     </div>
-    ${sure && html`<div class="notice warning" role="alert"><p>${sure === "deactivate"
-      ? "They are signed off at once and cannot sign in any more."
-      : "Their next sign-in asks for the password only. They should set it up anew."}</p>
+    ${danger && html`<div class="notice warning" role="alert"><p>${danger.about}</p>
       <div class="actions"><button onClick=${() => ask("")}>Leave it</button><${ActionButton} kind="danger" act=${() =>
-        post(path(sure)).then(anew)} said="Done." done=${() => ask("")}>${dangers[sure]}</${ActionButton}></div></div>`}`;
+        (sure === "identity" ? unlink : post)(path(sure)).then(anew)} said="Done." done=${() => ask("")}>${danger.name}
+      </${ActionButton}></div></div>`}`;
 }
+
+/** @param {string} path */
+const unlink = (path) => remove(path).catch((problem) => {
+  throw problem.status === 404 ? new Problem(404, { detail: "This account is not linked: they have not signed on so far." }) : problem;
+});
+
+/** What is asked twice, by the door that does it. @type {Record<string, {name: string, about: string}>} */
+const dangers = {
+  "2fa/reset": { name: "Switch off the second factor",
+    about: "Their next sign-in asks for the password only. They should set it up anew." },
+  deactivate: { name: "Close the account", about: "They are signed off at once and cannot sign in any more." },
+  identity: { name: "Unlink the account", about: "The account forgets who they are at the practice’s sign-on, and they are signed off. "
+    + "Their next sign-on is linked anew if it has this email address." },
+};

@@ -87,10 +87,9 @@ function BoundsForm({ id, bounds, propose, done }) {
   return html`<div ref=${box}>
     <p class="hint">${bounds.is_default ? "The practice's defaults hold."
       : `Set for this patient on ${dateTime(bounds.updated_at)} by ${bounds.updated_by}.`} An empty bound raises nothing.</p>
-    ${mayChange ? html`<${Form} submit="Save thresholds" send=${send} done=${() => { toast("Thresholds saved."); done(); }}>${(errors) =>
-      html`
-      ${fields(errors)}<${Field} label="Reason for the change" name="reason" kind="textarea" errors=${errors} />`}
-    </${Form}>` : fields({})}
+    ${mayChange ? html`<${Form} submit="Save thresholds" send=${send} done=${() => { toast("Thresholds saved."); done(); }}
+      foot=${(errors) => html`<${Field} label="Reason for the change" name="reason" kind="textarea" rows="1" errors=${errors} />`}>
+      ${fields}</${Form}>` : fields({})}
   </div>`;
 }
 

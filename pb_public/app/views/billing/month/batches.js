@@ -6,8 +6,9 @@ import { Badge } from "../../../ui/badge.js";
 import { ActionButton } from "../../../ui/form.js";
 import { day, money, number, words } from "../../../ui/format.js";
 import { Loaded, useLoad } from "../../../ui/states.js";
-import { classes, html, useState } from "../../../view.js";
-import { TakeIn } from "../files.js";
+import { toast } from "../../../ui/toast.js";
+import { classes, html, useId, useState } from "../../../view.js";
+import { saveFile, TakeIn } from "../files.js";
 import { amountOf, sumOf } from "../reasons.js";
 import { SubmitMany } from "../submit_many.js";
 import { answersIn } from "../words.js";
@@ -46,7 +47,9 @@ function Sent({ of }) {
     <span>${day(of.created_at)}</span><span>${number(of.claims)} claims</span><span class="number">${money(of.total_charge)}</span>
     <span><span class=${classes("mark", tone)} aria-hidden="true">${sign}</span>${` ${said}`}
       <small>${answersIn(of.answers)}</small>
-      ${of.usage === "T" && html` <${Badge} of="warning" text="Test" />`}</span></li>`;
+      ${of.usage === "T" && html` <${Badge} of="warning" text="Test" />`}</span>
+    ${can("manageBilling") && html`<${ActionButton} kind="quiet" act=${() => saveFile(of)}
+      aria-label=${`Save file ${of.interchange_control_number}`}>Save</${ActionButton}>`}</li>`;
 }
 
 /** @param {{of: any}} props an answer */
@@ -60,13 +63,25 @@ const Back = ({ of }) => html`<li>
  *  @param {{sends: boolean, rows: Row[], changed: () => void}} props */
 export function Send({ sends, rows, changed }) {
   const [submitting, submit] = useState(false);
-  const ids = rows.slice(0, most).map((row) => row.entry_id);
-  if (!can("manageBilling") || ids.length === 0) {
+  const why = useId();
+  const fit = rows.filter((row) => (sends ? row.in_batch : row.ready));
+  const ids = fit.slice(0, most).map((row) => row.entry_id);
+  if (!can("manageBilling") || rows.length === 0) {
     return null;
   }
+  if (ids.length === 0) {
+    return html`<button type="button" disabled aria-describedby=${why}>${sends ? "Make batch" : "Submit"}</button>
+      <small id=${why}>${sends ? `Nothing to send: none of ${number(rows.length)} passes preflight.`
+        : `Nothing to submit: something stands against each of ${number(rows.length)}.`}</small>`;
+  }
+  const made = (/** @type {any} */ batch) => {
+    toast(`File ${batch.interchange_control_number} is made. It stands first under “Batches and responses”.`, "done",
+      { offer: { name: "Save the file", act: () => saveFile(batch) } });
+    changed();
+  };
   return sends
-    ? html`<${ActionButton} kind="main" act=${() => post("billing/claim-batches/", { entry_ids: ids })} said="The file is made."
-      done=${changed}>Make batch of ${number(ids.length)}</${ActionButton}>`
+    ? html`<${ActionButton} kind="main" act=${() => post("billing/claim-batches/", { entry_ids: ids })}
+      done=${made}>Make batch of ${number(ids.length)}</${ActionButton}>`
     : html`<button type="button" class="main" onClick=${() => submit(true)}>Submit ${number(ids.length)}</button>
       ${submitting && html`<${SubmitMany} find=${() => Promise.resolve(ids)} close=${() => submit(false)} done=${changed} />`}`;
 }
@@ -83,6 +98,6 @@ export function NextBatch({ sheet, changed, errors }) {
         : `${number(fit.length)} can be submitted`}</small></p>
     <div class="actions">${rows.length > fit.length && html`<button type="button"
       onClick=${errors}>See ${number(rows.length - fit.length)} held back</button>`}
-      <${Send} sends=${sheet.sends_claims} rows=${fit} changed=${changed} /></div></div>
+      <${Send} sends=${sheet.sends_claims} rows=${rows} changed=${changed} /></div></div>
   </section>`;
 }

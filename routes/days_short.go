@@ -1,0 +1,96 @@
+package routes
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/routes/web"
+)
+
+// shortView is a patient whose period still wants days with data, and can have them.
+type shortView struct {
+	PatientID   string  `json:"patient_id"`
+	PatientName string  `json:"patient_name"`
+	MRN         string  `json:"mrn"`
+	Phone       *string `json:"phone"`
+	First       string  `json:"first_day"`
+	Last        string  `json:"last_day"`
+	Days        int     `json:"days"`
+	DaysNeeded  int     `json:"days_needed"`
+	ToGo        int     `json:"days_to_go"`
+	DaysLeft    int     `json:"days_left"`
+	Spare       int     `json:"days_to_spare"`
+	Behind      bool    `json:"behind"`
+}
+
+// listDaysShort answers with whom to call so that they come to sixteen days: those who can miss the fewest days first. It tells no money, so that
+// all read it who make the call. Source: docs/decisions/billing.md, "Days with data of a patient".
+func (a *api) listDaysShort(c *web.Call) error {
+	q, page := c.Listing()
+	behind := q.Boolean("behind")
+	if err := q.Err(); err != nil {
+		return err
+	}
+	include, err := a.ofTheirs(c)
+	if err != nil {
+		return err
+	}
+	near, err := a.Billing.NearDays(c.App, c.Now, include)
+	if err != nil {
+		return err
+	}
+	near = slices.DeleteFunc(near, func(n billing.Near) bool { return n.CPTCode != billing.DeviceSupply }) // who can come to two days only
+	all := slices.DeleteFunc(web.Views(near, viewShort), func(v shortView) bool { return v.Spare < 0 || behind != nil && v.Behind != *behind })
+	slices.SortFunc(all, func(x, y shortView) int {
+		return cmp.Or(cmp.Compare(x.Spare, y.Spare), cmp.Compare(x.DaysLeft, y.DaysLeft), cmp.Compare(x.PatientID, y.PatientID))
+	})
+	from := min(page.Offset(), len(all))
+	views := all[from:min(from+page.Size, len(all))]
+	if err := a.nameShort(c, views); err != nil {
+		return err
+	}
+	answer, err := web.PageOf(c, page, len(all), views)
+	if err != nil {
+		return err
+	}
+	return c.Answer(answer, recordShown(c, audit.ResourcePatient, "", views, func(v shortView) string { return v.PatientID }))
+}
+
+// viewShort counts what a period wants. Behind is who would not come to it by going on as so far.
+func viewShort(n billing.Near) shortView {
+	room, gone := n.DaysLeft, billing.DaysBetween(n.PeriodStart, n.PeriodEnd)+1-n.DaysLeft
+	if n.Today {
+		room, gone = room-1, gone+1
+	}
+	return shortView{
+		PatientID: n.PatientID, First: n.PeriodStart, Last: n.PeriodEnd, Days: n.Have, DaysNeeded: n.Needed, ToGo: n.Missing(), DaysLeft: n.DaysLeft,
+		Spare: room - n.Missing(), Behind: n.Have*(room+gone) < n.Needed*gone,
+	}
+}
+
+// nameShort says who they are, and their number to whoever may see it.
+func (a *api) nameShort(c *web.Call, views []shortView) error {
+	ids := make([]string, len(views))
+	for i, v := range views {
+		ids[i] = v.PatientID
+	}
+	names, err := patients.Names(c.App, ids)
+	if err != nil {
+		return err
+	}
+	phones, err := patients.Phones(c.App, ids, c.Caller.Role)
+	if err != nil {
+		return err
+	}
+	for i := range views {
+		v := &views[i]
+		v.PatientName, v.MRN = names[v.PatientID].FirstLast(), names[v.PatientID].MRN
+		if phone, known := phones[v.PatientID]; known {
+			v.Phone = orNull(phone.Reveal())
+		}
+	}
+	return nil
+}
