@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -25,6 +26,20 @@ func newConsole(t *testing.T, patients int) (chromium, *practice) {
 	env := append([]string{"VIGIL_WEB_PUSH_ALLOWED_HOSTS=push.vigil.example"}, unlimited...)
 	demo := launch(t, dir, env, "demo", "--patients", strconv.Itoa(patients), "--quiet")
 	return browser, &practice{URL: demo.URL, Dir: dir, process: demo}
+}
+
+// newLocalConsole is a demo practice under a name, which passkeys want; an address has none.
+func newLocalConsole(t *testing.T, patients int, env ...string) (chromium, *practice) {
+	t.Helper()
+	if _, err := os.Stat("pb_public/vendor/preact.js"); err != nil {
+		t.Skip("the console is not in this build: run make web")
+	}
+	browser := newChromium(t)
+	addr := freeAddr(t)
+	at := "http://localhost:" + addr[strings.LastIndex(addr, ":")+1:]
+	dir := filepath.Join(t.TempDir(), "data")
+	demo := launchAt(t, addr, dir, slices.Concat([]string{"VIGIL_PUBLIC_URL=" + at}, env, unlimited), "demo", "--patients", strconv.Itoa(patients), "--quiet")
+	return browser, &practice{URL: at, Dir: dir, process: demo}
 }
 
 // unlimited lets a browser do in a minute what a person does in a day.
@@ -77,17 +92,9 @@ func TestConsole(t *testing.T) {
 
 // Passkeys as people meet them: the service under a name, and a browser with a security key of its own.
 func TestConsolePasskeys(t *testing.T) {
-	if _, err := os.Stat("pb_public/vendor/preact.js"); err != nil {
-		t.Skip("the console is not in this build: run make web")
-	}
-	browser := newChromium(t)
-	addr := freeAddr(t)
-	at := "http://localhost:" + addr[strings.LastIndex(addr, ":")+1:]
-	// Nothing is fresh, so that the console has to ask for the password each time.
-	env := append([]string{"VIGIL_PUBLIC_URL=" + at, "VIGIL_FRESH_SIGN_IN=0s"}, unlimited...)
-	demo := launchAt(t, addr, filepath.Join(t.TempDir(), "data"), env, "demo", "--patients", "3", "--quiet")
+	browser, p := newLocalConsole(t, 3, "VIGIL_FRESH_SIGN_IN=0s") // nothing is fresh, so that the console has to ask for the password each time
 	nobody := map[string]any{}
-	browser.run(t, &practice{URL: at, process: demo}, "console_passkeys.mjs", object{"password": sandbox.Password}, &nobody)
+	browser.run(t, p, "console_passkeys.mjs", object{"password": sandbox.Password}, &nobody)
 }
 
 // workInConsole does a day's work in the browser, and looks at what the service holds of it.
@@ -148,20 +155,4 @@ func TestConsoleTypes(t *testing.T) {
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("npm run check: %v\n%s", err, out)
 	}
-}
-
-// make screens: pictures of the console for the documentation.
-func TestConsoleScreens(t *testing.T) {
-	folder := os.Getenv("VIGIL_SCREENS")
-	if folder == "" {
-		t.Skip("run make screens")
-	}
-	browser, p := newConsole(t, 40)
-	biller := p.signInWith(t, "billing@vigil.example", sandbox.Password)
-	p.post(t, "/api/v1/billing/run/", biller, object{}).expect(t, 200)
-	folder, err := filepath.Abs(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	browser.run(t, p, "console_screens.mjs", object{"password": sandbox.Password, "folder": folder}, &map[string]any{})
 }

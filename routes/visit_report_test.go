@@ -327,3 +327,22 @@ func TestVisitReportFindings(t *testing.T) {
 		})
 	}
 }
+
+// What is out of bounds beside the blood pressure is said first as well, and a number that says it is an MRN is not called one twice.
+func TestVisitReportBeyondPressure(t *testing.T) {
+	c := newIngestingClinic(t)
+	id := c.enrol(object{"mrn": "MRN-0042"})
+	for ago := 20; ago >= 1; ago-- {
+		c.storedReading(id, "blood_pressure", c.now.AddDate(0, 0, -ago), dbx.Params{"systolic": 130.0, "diastolic": 80.0})
+	}
+	c.storedReading(id, "pulse_oximetry", c.now.AddDate(0, 0, -2), dbx.Params{"spo2": 87.0, "pulse": 70.0})
+	c.storedReading(id, "pulse_oximetry", c.now.Add(-time.Hour), dbx.Params{"spo2": 90.0, "pulse": 70.0})
+	c.storedReading(id, "blood_glucose", c.now.Add(-time.Hour), dbx.Params{"glucose_mg_dl": 110.0})
+	_, text := paper(t, c.ask(access.Nurse, "GET", "/patients/"+id+"/report/", nil))
+	wantWords(t, text, "The last SpO₂, 90 % on", "is at or beyond the warning limit.", "MRN-0042")
+	for _, wrong := range []string{"MRN MRN", "The last Glucose", "The last Pulse"} {
+		if strings.Contains(text, wrong) {
+			t.Errorf("the sheet says %q", wrong)
+		}
+	}
+}

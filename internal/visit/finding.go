@@ -40,6 +40,7 @@ func (r *Report) find() (f Finding) {
 	critical := r.criticalReadings(7)
 	f.Urgent = len(critical) > 0
 	add(r.worst(critical))
+	add(r.beyond())
 	add(r.weight())
 	add(r.evenings())
 	add(r.silence())
@@ -144,6 +145,22 @@ func (r *Report) worst(critical []Point) string {
 		word = ""
 	}
 	return text + ", " + word + r.inWords(highest.Reading) + " on " + stamp(highest.At) + "."
+}
+
+// beyond names what else was last measured out of bounds: a sheet about the pressure alone would be silent on it.
+func (r *Report) beyond() string {
+	var words []string
+	for _, p := range vitals.Watched {
+		last := r.last(p)
+		if last == nil || p == vitals.Systolic || p == vitals.Diastolic || p == vitals.WeightKg {
+			continue
+		}
+		value := *last.Reading.Value(p)
+		if limit := map[level]string{levelWarning: "warning", levelCritical: "critical"}[levelIn(value, r.bounds.Of(p))]; limit != "" {
+			words = append(words, fmt.Sprintf("The last %s, %s on %s, is at or beyond the %s limit.", subscript(p.Label), r.wish.Units.value(p, value), stamp(last.At), limit))
+		}
+	}
+	return strings.Join(words, " ")
 }
 
 func (r *Report) weight() string {

@@ -88,7 +88,7 @@ func (r *Report) who(s *pdf.Sheet, y float64) float64 {
 	s.Cut(left, y+6, 72, pdf.Type{Size: 11.5, Bold: true, Ink: pdf.Black}, person.FirstName+" "+person.LastName)
 	s.Cut(left, y+11, 72, plain, born)
 	s.Cut(left, y+15.5, 72, plain, codes)
-	s.Cut(second, y+6, 42, plain, "MRN "+r.patient.MRN())
+	s.Cut(second, y+6, 42, plain, r.mrn())
 	s.Cut(second, y+11, 42, plain, phone)
 	s.Cut(second, y+15.5, 42, plain, "Times: patient's, "+r.now.In(r.zone).Format("MST"))
 	s.Cut(third, y+6, right-third, plain, r.equipment())
@@ -98,11 +98,22 @@ func (r *Report) who(s *pdf.Sheet, y float64) float64 {
 	return y + 18.5
 }
 
+// mrn says what the number is, unless it says so itself.
+func (r *Report) mrn() string {
+	if number := r.patient.MRN(); strings.HasPrefix(strings.ToUpper(number), "MRN") {
+		return number
+	}
+	return "MRN " + r.patient.MRN()
+}
+
 func (r *Report) equipment() string {
 	var list []string
 	for _, device := range r.devices {
-		kind := strings.ReplaceAll(device.Type(), "_", " ")
-		list = append(list, kind+" "+device.DeviceID())
+		name := device.DeviceID()
+		if len(r.devices) < 3 { // more have no room in the line but for their numbers
+			name = strings.ReplaceAll(device.Type(), "_", " ") + " " + name
+		}
+		list = append(list, name)
 	}
 	if len(list) == 0 {
 		return "No device assigned"
@@ -287,7 +298,7 @@ func (r *Report) others(s *pdf.Sheet, x, y, width float64) (end float64) {
 		r.sign(s, levelIn(value, r.bounds.Of(p)), x+20.5, y-1.1)
 		s.Text(x+39, y, rightward(strong), r.wish.Units.value(p, value))
 		s.Text(x+40.5, y, small, last.At.Format("Jan 2"))
-		r.spark(s, p, x+50, y+0.9, 16, 3.8)
+		r.spark(s, p, x+50, y+0.9, 13, 3.8)
 		s.Text(x+width, y, rightward(plain), r.meanOf(p))
 		s.Rule(x, y+1.6, x+width, y+1.6, 0.15, pdf.Hairs)
 	}
@@ -364,7 +375,7 @@ func (r *Report) visit(s *pdf.Sheet, y float64) {
 func (r *Report) foot(s *pdf.Sheet, page int) {
 	person := r.patient.Demographics()
 	s.Rule(left, footAt-2.8, right, footAt-2.8, 0.2, pdf.Hairs)
-	s.Cut(left, footAt+0.8, wide-20, small, person.FirstName+" "+person.LastName+" · MRN "+r.patient.MRN()+" · born "+cmp.Or(person.DateOfBirth, "not recorded"))
+	s.Cut(left, footAt+0.8, wide-20, small, person.FirstName+" "+person.LastName+" · "+r.mrn()+" · born "+cmp.Or(person.DateOfBirth, "not recorded"))
 	s.Text(right-14.5, footAt+0.8, small, fmt.Sprintf("Page %d of {pages}", page))
 	s.Cut(left, footAt+4.2, wide, small, "Made "+r.now.In(r.zone).Format("Jan 2, 2006 15:04 MST")+" by "+r.wish.Maker.Reveal()+". Home readings, not a diagnosis.")
 }

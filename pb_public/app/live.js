@@ -95,6 +95,12 @@ export function keepLive() {
       close();
     }
   });
+  addEventListener("offline", () => { // a stream that nothing comes through does not know by itself
+    if (stream.peek() !== "off") {
+      stream.value = "cut";
+    }
+  });
+  addEventListener("online", () => me.peek() && stream.peek() === "cut" && void open());
   setInterval(() => { // the SDK reconnects by itself, but not after it was refused
     if (stream.value === "cut" && me.value && !pb.realtime.isConnected) {
       void renew().catch(() => false).then((fresh) => fresh ? undefined : open());

@@ -58,7 +58,7 @@ export function Escalations() {
         nothing=${html`<${Nothing} title=${over ? "Nothing is over yet" : "Nothing waits here"}>
         ${query.show === "open" ? "No escalation is open." : html`<button
           onClick=${() => change({ show: "open" })}>Show all open escalations</button>`}</${Nothing}>`}>
-        ${() => html`<div><${Rows} list=${shown} deadlines=${deadlines.data} put=${put} grouped=${!over} />
+        ${() => html`<div>${heads}<${Rows} list=${shown} deadlines=${deadlines.data} put=${put} grouped=${!over} />
           ${over && closed.data && html`<${Pages} page=${query.page} count=${closed.data.count} size=${pageSize}
             turn=${(page) => change({ page })} />`}</div>`}
       </${Loaded}>
@@ -66,6 +66,10 @@ export function Escalations() {
     </div>
     ${making && html`<${NewEscalation} close=${() => make(false)} done=${open.reload} />`}`;
 }
+
+/** What the columns hold; who hears a row is told by its words. */
+const heads = html`<p class="escalation-heads" aria-hidden="true"><span>Urgency</span><span>Patient and reason</span><span>Open for</span>
+  <span>Ladder: who is told, and when</span><span>With</span><span>Next step</span></p>`;
 
 /** The head under which an escalation stands. @param {Escalation} one */
 const groupOf = (one) => (one.taken ? "Being handled" : { stat: "Stat, nobody has taken it", urgent: "Urgent, nobody has taken it",

@@ -5,14 +5,15 @@ import { can } from "../../can.js";
 import { colleague } from "../../colleagues.js";
 import { keepDraft, useDraft } from "../../drafts.js";
 import { useKeys } from "../../keys.js";
+import { practice } from "../../session.js";
 import { share } from "../../ui/badge.js";
 import { Drawer } from "../../ui/drawer.js";
-import { number, words } from "../../ui/format.js";
+import { calendarDate, clock, number, words } from "../../ui/format.js";
 import { NoteTexts } from "../../ui/note_field.js";
 import { Failed, useLoad } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
 import { reading } from "../../ui/vitals.js";
-import { ZoneNote } from "../../ui/when.js";
+import { ZoneNote, zoneShort } from "../../ui/when.js";
 import { classes, html, useEffect, useRef, useState } from "../../view.js";
 import { acknowledge, startCall, takable, take } from "./acts.js";
 import { Causes, causesOf } from "./causes.js";
@@ -108,13 +109,16 @@ export function Panel({ row, at, count, work }) {
   </${Drawer}>`;
 }
 
-/** @param {{row: Row, patient: any}} props */
+/** Who is called is asked for their date of birth, and not woken. @param {{row: Row, patient: any}} props */
 function Who({ row, patient: p }) {
   const years = p?.date_of_birth ? Math.floor((Date.now() - Date.parse(p.date_of_birth)) / 31_556_952_000) : null;
+  const home = p?.time_zone || practice.value.time_zone || undefined;
   const sex = { male: "M", female: "F", other: "other" }[p?.gender ?? ""] ?? "";
   return html`<div class="of"><h2><bdi>${row.patient_name}</bdi></h2>
-    <p><span>${[years !== null && `${years} ${sex}`, row.mrn].filter(Boolean).join(" · ")}</span>
-      <span>${p ? p.icd10_codes?.join(", ") || "No diagnosis recorded" : "\u00a0"}</span></p></div>`;
+    <p><span>${[years !== null && `${years} ${sex}`, years !== null && `born ${calendarDate(p.date_of_birth)}`, row.mrn].filter(Boolean)
+      .join(" · ")}</span>
+      <span>${p ? p.icd10_codes?.join(", ") || "No diagnosis recorded" : "\u00a0"}</span>
+      ${p && html`<span>${clock(new Date().toISOString(), home)} at home, ${zoneShort(home)}</span>`}</p></div>`;
 }
 
 /** @param {{row: Row}} props */

@@ -8,11 +8,15 @@ import { html } from "../../../view.js";
 import { level } from "./pressure.js";
 import { suspect } from "../readings_of.js";
 
+const order = ["normal", "warning", "critical"];
 const tiled = values.filter(({ field }) => !["systolic", "diastolic"].includes(field));
 
-/** @param {{observations: any[], thresholds: any, summary: any, days: number, zone: string | undefined}} props */
+/** What is out of bounds comes first.
+ *  @param {{observations: any[], thresholds: any, summary: any, days: number, zone: string | undefined}} props */
 export function Tiles({ observations, thresholds, summary, days, zone }) {
-  const measured = tiled.filter(({ field }) => observations.some((o) => counts(o) && typeof o[field] === "number"));
+  const lastOf = (/** @type {string} */ field) => observations.filter((o) => counts(o) && typeof o[field] === "number").at(-1);
+  const rank = (/** @type {any} */ value) => order.indexOf(levelIn(lastOf(value.field)[value.field], boundsOf(value, thresholds)));
+  const measured = tiled.filter(({ field }) => lastOf(field)).sort((a, b) => rank(b) - rank(a));
   const others = tiled.filter((value) => !measured.includes(value)).map(({ title, name }) => title ?? name);
   return html`${measured.length > 0 && html`<ul class="tiles" aria-label="Other readings">${measured.map((value) =>
   html`<li key=${value.field} class="card"><${Tile} value=${value} observations=${observations} thresholds=${thresholds} days=${days}

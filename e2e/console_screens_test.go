@@ -1,0 +1,191 @@
+package e2e
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vigilhealth/vigil/internal/sandbox"
+)
+
+// A picture of the console for its documentation. What is done in the view before the picture is taken is in console_screens.mjs, by the name.
+type screen struct {
+	Name  string `json:"name"`
+	View  string `json:"view"` // empty for what needs no sign-in
+	Tab   string `json:"tab"`  // empty for the first one
+	Role  string `json:"role"`
+	About object `json:"about"`
+	Part  bool   `json:"part"` // of a view: in two pictures instead of four
+}
+
+// Who is shown a view: who works with it, and whoever may do everything where nobody is named.
+var screenRoles = map[string]string{
+	"triage": "nurse", "alerts": "nurse", "escalations": "nurse", "inbox": "nurse", "account": "nurse", "patients": "nurse",
+	"patient": "provider", "enrolment": "provider", "billing": "billing", "entry": "billing", "reports": "billing", "my-health": "patient",
+}
+
+// The tab that a view opens with, where it is not the first in its module.
+var firstTabs = map[string]string{"billing": "month"}
+
+// What the router has no name for.
+var moreScreens = []screen{
+	{Name: "sign-in"},
+	{Name: "triage-panel", View: "triage"},
+	{Name: "triage-find", View: "triage"},
+	{Name: "triage-keys", View: "triage"},
+	{Name: "alerts-chosen", View: "alerts"},
+	{Name: "escalations-chosen", View: "escalations"},
+	{Name: "enrolment-path", View: "enrolment"},
+}
+
+var (
+	viewLine = regexp.MustCompile(`(?m)^  "?([a-z-]+)"?: \(\) => import\("\./(views/[a-z_]+\.js)"\)`)
+	tabLine  = regexp.MustCompile(`\{ (?:key|tab): "([a-z-]+)", name: `)
+)
+
+// screens are all that has to be shown: each view that the router can load, each tab that its module has, and what has no name there.
+func screens(t *testing.T) []screen {
+	t.Helper()
+	var all []screen
+	for _, view := range viewLine.FindAllStringSubmatch(source(t, "views.js"), -1) {
+		all = append(all, screen{Name: view[1], View: view[1]})
+		tabs := tabLine.FindAllStringSubmatch(source(t, view[2]), -1)
+		for _, tab := range tabs {
+			if tab[1] != cmp.Or(firstTabs[view[1]], tabs[0][1]) {
+				all = append(all, screen{Name: view[1] + "-" + tab[1], View: view[1], Tab: tab[1], Part: true})
+			}
+		}
+	}
+	for _, more := range moreScreens {
+		more.Part = true
+		all = append(all, more)
+	}
+	for i, one := range all {
+		all[i].Role = cmp.Or(screenRoles[one.View], "admin")
+	}
+	return all
+}
+
+// source is a module of the console.
+func source(t *testing.T, module string) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("pb_public/app", module))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+// files are the pictures of a screen: at a desk and on a phone, in light and dark; a part of a view in one of each.
+func (s screen) files() []string {
+	if s.Part {
+		return []string{s.Name + "-desktop-light.webp", s.Name + "-phone-dark.webp"}
+	}
+	var names []string
+	for _, size := range []string{"desktop", "phone"} {
+		names = append(names, s.Name+"-"+size+"-light.webp", s.Name+"-"+size+"-dark.webp")
+	}
+	return names
+}
+
+// Every view that the router knows and every tab has its pictures in docs/screens, docs/console.md shows them, and there is no picture of what is gone.
+func TestConsolePictured(t *testing.T) {
+	var want []string
+	page, err := os.ReadFile("docs/console.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := screens(t)
+	if len(shown) < 40 {
+		t.Fatalf("only %d views and tabs were found in the console's modules", len(shown))
+	}
+	for _, one := range shown {
+		want = append(want, one.files()...)
+		if !strings.Contains(string(page), "(screens/"+one.files()[0]+")") {
+			t.Errorf("docs/console.md does not lead to the picture of %s", one.Name)
+		}
+	}
+	entries, err := os.ReadDir("docs/screens")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var size int64
+	for _, entry := range entries {
+		if !slices.Contains(want, entry.Name()) {
+			t.Errorf("docs/screens/%s shows nothing that the console has", entry.Name())
+		}
+		info, err := entry.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		size += info.Size()
+		want = slices.DeleteFunc(want, func(name string) bool { return name == entry.Name() })
+	}
+	if len(want) > 0 {
+		t.Errorf("make screens has not been run since these came: %s", strings.Join(want, ", "))
+	}
+	if limit := int64(8 << 20); size > limit {
+		t.Errorf("the pictures take %d bytes, more than %d", size, limit)
+	}
+}
+
+// make screens: pictures of the console for the documentation.
+func TestConsoleScreens(t *testing.T) {
+	folder := os.Getenv("VIGIL_SCREENS")
+	if folder == "" {
+		t.Skip("run make screens")
+	}
+	browser, p := newLocalConsole(t, 40)
+	biller := p.signInWith(t, "billing@vigil.example", sandbox.Password)
+	p.post(t, "/api/v1/billing/run/", biller, object{}).expect(t, 200)
+	admin := p.signInWith(t, "admin@vigil.example", sandbox.Password)
+	furnish(t, p, admin)
+	abouts := map[string]object{
+		"patient": {"id": text(t, p.get(t, "/api/v1/triage/patients/?page_size=1", admin).expect(t, 200), "results.0.patient_id")},
+		"entry":   {"id": text(t, p.get(t, "/api/v1/billing/entries/?page_size=1", biller).expect(t, 200), "results.0.id")},
+	}
+	unfinished := text(t, p.get(t, "/api/v1/enrolments/?page_size=1", admin).expect(t, 200), "results.0.patient_id")
+	all := screens(t)
+	for i, one := range all {
+		all[i].About = abouts[one.View]
+		if one.Name == "enrolment-path" {
+			all[i].About = object{"id": unfinished}
+		}
+	}
+	folder, err := filepath.Abs(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var taken struct{ Pictures int }
+	browser.run(t, p, "console_screens.mjs", object{"password": sandbox.Password, "folder": folder, "screens": all}, &taken)
+	t.Logf("%d pictures of %d views and parts of views", taken.Pictures, len(all))
+}
+
+// furnish gives the demo what a practice has that has worked for a while: a rota, texts for notes, and machines that are connected.
+func furnish(t *testing.T, p *practice, admin string) {
+	t.Helper()
+	users := map[string]any{}
+	for _, user := range at(t, p.get(t, "/api/v1/users/?page_size=100", admin).expect(t, 200), "results").([]any) {
+		users[user.(object)["role"].(string)] = user.(object)["id"]
+	}
+	var shifts []object
+	for day := range 7 {
+		shifts = append(shifts, object{"weekday": day, "start": "07:00", "end": "19:00", "user_id": users["provider"]})
+		if day != 3 { // the gap that the rota warns of
+			shifts = append(shifts, object{"weekday": day, "start": "19:00", "end": "07:00", "user_id": users["clinical_manager"]})
+		}
+	}
+	p.send(t, "PUT", "/api/v1/on-call/", admin, encode(t, object{"time_zone": "America/New_York", "shifts": shifts, "overrides": []object{}})).expect(t, 200)
+	for name, text := range map[string]string{
+		"Called, feels well": "Called; feels well, no chest pain, no dizziness. Measures again at noon.",
+		"No answer":          "Called twice, no answer; message left.",
+	} {
+		p.post(t, "/api/v1/note-templates/", admin, object{"name": name, "text": text}).expect(t, 201)
+	}
+	p.post(t, "/api/v1/clients/", admin, object{"name": "Device cloud", "scopes": []string{"ingest"}}).expect(t, 201)
+	p.post(t, "/api/v1/webhooks/", admin, object{"url": "https://warehouse.example/vigil", "events": []string{"alert.raised"}, "active": false}).expect(t, 201)
+}

@@ -1,0 +1,99 @@
+// What the sketches measure: how much of the list is seen at once, what covers what, what stands where, and what is said when the line is dead.
+import assert from "node:assert/strict";
+import { run } from "./browser.mjs";
+import { section, settled, signIn } from "./console.mjs";
+import { signedIn } from "./service.mjs";
+
+const phone = { width: 390, height: 844 };
+const box = (locator) => locator.first().boundingBox();
+const row = ".triage > .row";
+
+await run(async (page) => {
+  await signIn(page, "nurse@vigil.example");
+  await page.locator(row).first().waitFor();
+  await page.locator(".stream.live").waitFor();
+  await list(page);
+  await panel(page);
+  await escalations(page);
+  await alerts(page);
+  await tiles(page);
+  await offline(page);
+  return {};
+}, { tolerate: /ERR_INTERNET_DISCONNECTED/ });
+
+// On a phone the first patient stands in the upper third; what is done quickly covers neither the value nor the reason, however wide the window.
+async function list(page) {
+  await page.setViewportSize(phone);
+  const { y } = await box(page.locator(row));
+  assert.ok(y < 265, `the first patient stands ${y} from the top of a phone`);
+  for (const width of [1040, 1280, 1440]) {
+    await page.setViewportSize({ width, height: 900 });
+    const first = page.locator(row, { has: page.getByRole("button", { name: /^Acknowledge/ }) }).first();
+    await first.hover();
+    await first.locator(".quick button").first().waitFor();
+    const why = await box(first.locator(".why"));
+    for (const button of await first.locator(".quick button").all()) {
+      const { x } = await button.boundingBox();
+      assert.ok(x >= why.x + why.width, `in a window of ${width} the reason is covered: it ends at ${why.x + why.width}, the button begins at ${x}`);
+    }
+  }
+}
+
+// Who calls asks for the date of birth, and does not wake anybody.
+async function panel(page) {
+  const first = page.locator(row).first();
+  const id = await first.getAttribute("data-id");
+  const patient = await (await signedIn("nurse@vigil.example"))("GET", `patients/${id}/`);
+  await first.click();
+  const drawer = page.locator("aside.drawer");
+  await drawer.locator(".causes[aria-busy=false]").waitFor();
+  const [year, , day] = patient.date_of_birth.split("-");
+  const said = await drawer.locator(".of").innerText();
+  assert.match(said, new RegExp(`born \\w+ ${Number(day)}, ${year}`));
+  assert.match(said, /\d\d:\d\d.* at home/);
+  await page.keyboard.press("Escape");
+}
+
+// The columns of the escalations have heads, each above what it names.
+async function escalations(page) {
+  await section(page, "Escalations").click();
+  const line = page.locator("li.escalation > .line").first();
+  await line.waitFor();
+  for (const [head, part] of [["Ladder", ".ladder"], ["With", ".with"], ["Patient and reason", ".whom"]]) {
+    const [above, below] = [await box(page.locator(".escalation-heads > span", { hasText: head })), await box(line.locator(part))];
+    assert.ok(Math.abs(above.x - below.x) < 2 && above.y < below.y, `${head} stands at ${above.x}, what it names at ${below.x}`);
+  }
+}
+
+// Since when a cause is there is not cut off.
+async function alerts(page) {
+  await section(page, "Alerts").click();
+  await settled(page);
+  const cell = page.locator("table.causes tr.cause > td.c6").first();
+  await cell.waitFor();
+  await cell.evaluate((node) => { node.textContent = "since yest. 08:48 AM"; });
+  const [whole, seen] = await cell.evaluate((node) => [node.scrollWidth, node.clientWidth]);
+  assert.ok(whole <= seen, `${whole} wide in a column of ${seen}`);
+}
+
+// On the sheet what is out of bounds comes before what is not.
+async function tiles(page) {
+  const api = await signedIn("nurse@vigil.example");
+  const out = (await api("GET", "triage/patients/?page_size=100")).results
+    .find(({ latest_vitals: v }) => v.pulse_oximetry?.spo2 <= 92 && v.pulse_oximetry.pulse > 50 && v.pulse_oximetry.pulse < 110);
+  assert.ok(out, "nobody in the demo has too little oxygen");
+  await page.evaluate((id) => import("/app/router.js").then(({ go }) => go("patient", { id })), out.patient_id);
+  const names = page.locator(".tiles h3");
+  await names.first().waitFor();
+  await page.waitForFunction(() => document.querySelector(".tiles h3")?.textContent === "SpO₂");
+}
+
+// Without a network the list does not pretend to be live, and is again as soon as there is one.
+async function offline(page) {
+  await section(page, "Triage").click();
+  await page.context().setOffline(true);
+  await page.locator(".stream.cut").waitFor();
+  await page.locator(".triage-page > .notice[role=alert]").waitFor();
+  await page.context().setOffline(false);
+  await page.locator(".stream.live").waitFor();
+}
