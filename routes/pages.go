@@ -42,6 +42,7 @@ func showPage(e *core.RequestEvent, pages *console.Files) error {
 	if err == nil && part(name) {
 		h.Del("X-Frame-Options")
 		h.Del("X-Xss-Protection")
+		h.Del("Cross-Origin-Opener-Policy") // PocketBase has these on everything
 	} else {
 		h.Set("Content-Security-Policy", pagePolicy)
 		h.Set("Referrer-Policy", "no-referrer")
