@@ -49,9 +49,10 @@ run: OMIT = --omit=dev
 run: web build ## build and start the whole practice in a box on http://127.0.0.1:8090
 	./vigil demo
 
-web: ## copy the console's packages from npm to where the next build embeds them
+web: ## copy the console's packages from npm to where the next build embeds them, and pack its files
 	@if command -v npm >/dev/null; then cd internal/console && { npm ci --silent --no-audit --no-fund --prefer-offline $(OMIT) && node vendor.mjs || echo "npm did not bring the console's packages: the service is whole, but without the console at /"; }; \
 	else echo "no npm here: the service is whole, but without the console at /"; fi
+	@CGO_ENABLED=0 GOFLAGS= go run ./internal/console/pack pb_public || echo "the console's files are not packed: it works, and is heavier"
 
 # What the race detector need not watch takes half of the time under it: SQLite, C put into Go that keeps its memory outside Go's, where the
 # detector does not look; what reads text and makes hashes of it. Everything else is watched, and so is whatever uses

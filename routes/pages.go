@@ -10,31 +10,78 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pocketbase/pocketbase/apis"
 	"github.com/pocketbase/pocketbase/core"
-	"github.com/pocketbase/pocketbase/tools/hook"
 	"github.com/pocketbase/pocketbase/tools/router"
 	"github.com/swaggest/swgui/v5/static"
 
+	"github.com/vigilhealth/vigil/internal/console"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // pagePolicy lets the console use what this service serves and nothing else: no inline script, no other origin, no frame.
 const pagePolicy = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
 
-// ServePages serves the console and its files, compressed, wherever no other route answers.
+// ServePages serves the console and its files wherever no other route answers, in the coding that the browser likes best.
 func ServePages(r *router.Router[*core.RequestEvent], files fs.FS) {
-	r.GET("/{path...}", apis.Static(files, false)).Bind(apis.Gzip(), &hook.Handler[*core.RequestEvent]{Func: func(e *core.RequestEvent) error {
-		h := e.Response.Header()
+	pages := console.New(files)
+	r.GET("/{path...}", func(e *core.RequestEvent) error { return showPage(e, pages) }).Bind(apis.SkipSuccessActivityLog())
+}
+
+func showPage(e *core.RequestEvent, pages *console.Files) error {
+	h := e.Response.Header()
+	h.Set("Vary", strings.Join(append(h.Values("Vary"), "Accept-Encoding"), ", "))
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-cache")
+	name := cmp.Or(e.Request.PathValue("path"), "index.html")
+	file, err := pages.Find(strings.TrimSuffix(name, "/"))
+	if err == nil && part(name) {
+		h.Del("X-Frame-Options")
+		h.Del("X-Xss-Protection")
+		h.Del("Cross-Origin-Opener-Policy") // PocketBase has these on everything
+	} else {
 		h.Set("Content-Security-Policy", pagePolicy)
-		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
-		h.Set("Cache-Control", "no-cache")
-		return e.Next()
-	}})
+	}
+	if err != nil {
+		return router.ErrFileNotFound
+	}
+	if name != "index.html" && strings.HasSuffix(e.Request.URL.Path, "/") {
+		return e.Redirect(http.StatusMovedPermanently, "/"+strings.TrimSuffix(name, "/"))
+	}
+	coding := console.Choose(e.Request.Header.Values("Accept-Encoding"))
+	body, tag, err := file.As(coding)
+	if err != nil {
+		return err
+	}
+	h.Set("ETag", tag)
+	if web.Known(e.Request, tag) {
+		e.Response.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	h.Set("Content-Type", file.Type)
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	if coding != console.Plain {
+		h.Set("Content-Encoding", coding)
+	}
+	e.Response.WriteHeader(http.StatusOK)
+	if e.Request.Method == http.MethodHead {
+		return nil
+	}
+	_, err = e.Response.Write(body)
+	return err
+}
+
+// part reports whether a file is a module or a style, which never is a page, a frame or a worker of its own: what is told to these would be read by
+// nobody, two hundred times.
+func part(name string) bool {
+	folder, _, _ := strings.Cut(name, "/")
+	return slices.Contains([]string{"app", "vendor", "style"}, folder)
 }
 
 // docsPath is where people read the contract.

@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path"
@@ -13,10 +14,11 @@ import (
 // named finds the modules that one names: to import from, to load later, or only for their types.
 var named = regexp.MustCompile(`(?:\bfrom|\bimport|\bimport\()\s*"([^"]+)"`)
 
-// A module is understood from those it names, and so none may name itself through others.
-func TestNoCircles(t *testing.T) {
+// modules has the modules that each of the console names, and the text of its page.
+func modules(t *testing.T, named *regexp.Regexp) (names map[string][]string, page string) {
+	t.Helper()
 	console := os.DirFS("../../pb_public")
-	names := map[string][]string{}
+	names = map[string][]string{}
 	err := fs.WalkDir(console, ".", func(file string, _ fs.DirEntry, err error) error {
 		if err != nil || path.Ext(file) != ".js" || strings.HasPrefix(file, "vendor/") {
 			return err
@@ -32,9 +34,46 @@ func TestNoCircles(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil || len(names["app/main.js"]) == 0 || !slices.Contains(names["app/views.js"], "app/views/triage.js") ||
+	text, failed := fs.ReadFile(console, "index.html")
+	if err = errors.Join(err, failed); err != nil {
+		t.Fatal(err)
+	}
+	return names, string(text)
+}
+
+// The page names at once what its first module needs, so that nothing waits for the module before it to be read; and nothing else.
+func TestPageNamesItsModules(t *testing.T) {
+	names, page := modules(t, regexp.MustCompile(`(?:\bfrom|\bimport)\s*"([^"]+)"`))
+	needed := map[string]bool{ // what the packages name
+		"vendor/preact.js": true, "vendor/preact-hooks.js": true, "vendor/preact-signals.js": true, "vendor/preact-signals-core.js": true, "vendor/htm.js": true,
+	}
+	var follow func(file string)
+	follow = func(file string) {
+		if path.Ext(file) == ".js" && !needed[file] {
+			needed[file] = true
+			for _, next := range names[file] {
+				follow(next)
+			}
+		}
+	}
+	follow("app/main.js")
+	for _, found := range regexp.MustCompile(`<link rel="modulepreload" href="/([^"]+)">`).FindAllStringSubmatch(page, -1) {
+		if !needed[found[1]] {
+			t.Errorf("the page names %s, which its first module does not need", found[1])
+		}
+		delete(needed, found[1])
+	}
+	for file := range needed {
+		t.Errorf("the page does not name %s", file)
+	}
+}
+
+// A module is understood from those it names, and so none may name itself through others.
+func TestNoCircles(t *testing.T) {
+	names, _ := modules(t, named)
+	if len(names["app/main.js"]) == 0 || !slices.Contains(names["app/views.js"], "app/views/triage.js") ||
 		!slices.Contains(names["app/views/entry.js"], "app/views/entry/steps.js") {
-		t.Fatalf("%d modules were read, of which the first names %v (%v)", len(names), names["app/main.js"], err)
+		t.Fatalf("%d modules were read, of which the first names %v", len(names), names["app/main.js"])
 	}
 	left := map[string]bool{} // modules that lead into no circle
 	var follow func(file string, way []string)

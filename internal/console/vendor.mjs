@@ -15,7 +15,6 @@ const modules = {
   "@preact/signals": "@preact/signals/dist/signals.module.js",
   "htm": "htm/dist/htm.module.js",
   "uplot": "uplot/dist/uPlot.iife.min.js",
-  "pocketbase": "pocketbase/dist/pocketbase.es.mjs",
 };
 const styles = { "uplot.css": "uplot/dist/uPlot.min.css" };
 

@@ -1,6 +1,6 @@
 // The live triage topic: what changes is told as it happens. When the stream is cut the console says so, and whoever
 // listens fetches anew once it is back, because what was missed is not repeated.
-import PocketBase, { BaseAuthStore } from "/vendor/pocketbase.js";
+import { follow } from "./events.js";
 import { accessToken, me, renew, renewals } from "./session.js";
 import { effect, signal } from "./view.js";
 
@@ -31,38 +31,16 @@ export function onGap(refetch) {
   return () => { refetchers.delete(refetch); };
 }
 
-const store = new BaseAuthStore(); // in memory; the SDK's own keeps tokens in local storage
-const pb = new PocketBase(location.origin, store);
-pb.autoCancellation(false);
-pb.realtime.onDisconnect = () => {
-  if (stream.peek() !== "off" && !opening) {
-    stream.value = "cut";
-  }
-};
+/** Ends what is followed now. */
+let unfollow = () => {};
+let trying = false; // by itself, after the connection broke
 
-/** @type {Promise<void> | null} */
-let opening = null;
-
-/** Opens the stream, or opens it anew under a fresh token; callers at the same time share one attempt. */
+/** Opens the stream, or opens it anew under a fresh token. */
 function open() {
-  opening ??= connect().finally(() => { opening = null; });
-  return opening;
-}
-
-async function connect() {
+  unfollow();
   stream.value = stream.peek() === "cut" ? "cut" : "connecting"; // peek: whoever calls must not follow what is set here
-  store.save(accessToken(), null);
-  try {
-    await pb.realtime.unsubscribe();
-    await pb.realtime.subscribe("triage", tell);
-    await pb.realtime.subscribe("PB_CONNECT", caughtUp); // from now on: when the SDK has reconnected by itself
-    if (!pb.realtime.isConnected) {
-      throw new Error("not connected"); // the SDK does not wait while it tries again by itself; it tells when it got through
-    }
-    caughtUp();
-  } catch {
-    stream.value = "cut";
-  }
+  trying = false;
+  unfollow = follow("triage", accessToken(), { told: tell, up: caughtUp, down: (again) => { stream.value = "cut"; trying = again; } });
 }
 
 /** @param {Message} message */
@@ -81,8 +59,7 @@ function caughtUp() {
 
 function close() {
   stream.value = "off";
-  store.clear();
-  void pb.realtime.unsubscribe();
+  unfollow();
 }
 
 export function keepLive() {
@@ -90,7 +67,7 @@ export function keepLive() {
     const listening = me.value !== null && readers.includes(me.value.role);
     void renewals.value; // a fresh token wants a fresh subscription
     if (listening) {
-      void open();
+      open();
     } else {
       close();
     }
@@ -98,11 +75,12 @@ export function keepLive() {
   addEventListener("offline", () => { // a stream that nothing comes through does not know by itself
     if (stream.peek() !== "off") {
       stream.value = "cut";
+      trying = true;
     }
   });
-  addEventListener("online", () => me.peek() && stream.peek() === "cut" && void open());
-  setInterval(() => { // the SDK reconnects by itself, but not after it was refused
-    if (stream.value === "cut" && me.value && !pb.realtime.isConnected) {
+  addEventListener("online", () => me.peek() && stream.peek() === "cut" && open());
+  setInterval(() => { // a stream that was refused waits for a fresh token
+    if (stream.value === "cut" && me.value && !trying) {
       void renew().catch(() => false).then((fresh) => fresh ? undefined : open());
     }
   }, 10_000);

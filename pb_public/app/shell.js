@@ -27,6 +27,7 @@ export function Shell() {
       leave();
     }
   }, [person === null]);
+  useEffect(() => { person === null && void load.triage().catch(() => {}); }, []); // most come for it: it is there when they have signed in
   return html`
     ${person === null ? html`<${SignIn} />` : person.must_change_password ? html`<${NewPassword} />` : html`<${Frame} person=${person} />`}
     ${person && html`<${Ending} />`}

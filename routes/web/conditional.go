@@ -27,12 +27,18 @@ func (c *Call) Tagged(status int, value any) error {
 		return err
 	}
 	c.Header().Set("ETag", tag)
-	reading := c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead
-	if known := c.Request.Header.Values("If-None-Match"); reading && len(known) > 0 && parseTags(known).weakly(tag) {
+	if Known(c.Request, tag) {
 		c.response.WriteHeader(http.StatusNotModified)
 		return nil
 	}
 	return c.Send(status, JSONType, body)
+}
+
+// Known reports whether somebody reads what they have already.
+func Known(r *http.Request, tag string) bool {
+	reading := r.Method == http.MethodGet || r.Method == http.MethodHead
+	known := r.Header.Values("If-None-Match")
+	return reading && len(known) > 0 && parseTags(known).weakly(tag)
 }
 
 func tagOf(body []byte) (string, error) {

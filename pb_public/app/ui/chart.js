@@ -1,5 +1,4 @@
 // Charts over time, drawn on a canvas, with the numbers behind them in a table for those who cannot see it.
-import uPlot from "/vendor/uplot.js";
 import { bound, colour, shade, strike } from "./chart_parts.js";
 import { broken } from "./gaps.js";
 import { zone as ownZone } from "./zone.js";
@@ -8,10 +7,14 @@ import { classes, html, useEffect, useRef } from "../view.js";
 /**
  * @typedef {{label: string, values: (number | null)[], tone?: string, bars?: boolean, points?: boolean}} Line tone is the name of a
   *  colour property
+ * @typedef {typeof import("/vendor/uplot.js")} Library
  * @typedef {import("./chart_parts.js").Band} Band
  * @typedef {import("./chart_parts.js").Mark} Mark
  * @typedef {import("./chart_parts.js").Limit} Limit
  */
+
+/** The library comes when the first chart is drawn: most who look at a list draw none. */
+const library = () => import("/vendor/uplot.js").then((module) => module.default);
 
 /** @type {never[]} */
 const none = []; // the same one each time, so that nothing is drawn anew
@@ -32,19 +35,27 @@ export function TimeChart({ title, times, lines, bands = none, marks = none, lim
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
   useEffect(() => {
     const node = /** @type {HTMLDivElement} */ (box.current);
-    let plot = draw(node);
-    const watch = new ResizeObserver(() => plot.setSize({ width: node.clientWidth, height }));
-    watch.observe(node);
-    const scheme = matchMedia("(prefers-color-scheme: dark)");
-    const redraw = () => { plot.destroy(); plot = draw(node); };
-    const paper = matchMedia("print");
-    scheme.addEventListener("change", redraw);
-    paper.addEventListener("change", redraw);
-    return () => { scheme.removeEventListener("change", redraw); paper.removeEventListener("change",
-      redraw); watch.disconnect(); plot.destroy(); };
+    /** @type {InstanceType<Library> | undefined} */
+    let plot;
+    let gone = false;
+    const watch = new ResizeObserver(() => plot?.setSize({ width: node.clientWidth, height }));
+    const redraw = () => library().then((made) => {
+      plot?.destroy();
+      plot = gone ? undefined : draw(made, node);
+    });
+    void redraw().then(() => gone || watch.observe(node));
+    const changes = [matchMedia("(prefers-color-scheme: dark)"), matchMedia("print")];
+    changes.forEach((change) => change.addEventListener("change", redraw));
+    return () => {
+      gone = true;
+      changes.forEach((change) => change.removeEventListener("change", redraw));
+      watch.disconnect();
+      plot?.destroy();
+      plot = undefined;
+    };
   }, [times, lines, bands, marks, limits, zone]);
 
-  const draw = (/** @type {HTMLDivElement} */ node) => {
+  const draw = (/** @type {Library} */ uPlot, /** @type {HTMLDivElement} */ node) => {
     const shown = gaps ? broken(times, lines, zone) : { times, lines };
     const bars = lines.some((line) => line.bars);
     const clock = dates ? "Etc/UTC" : zone ?? ownZone();

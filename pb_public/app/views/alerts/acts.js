@@ -1,6 +1,6 @@
 // What can be done about an alert, and the dialogs for it.
 import { get, post } from "../../api.js";
-import { can, canAcknowledge } from "../../can.js";
+import { can } from "../../can.js";
 import { Dialog, Field, Form } from "../../ui/form.js";
 import { words } from "../../ui/format.js";
 import { NoteField } from "../../ui/note_field.js";
@@ -13,24 +13,6 @@ import { OpenAlready } from "../escalate.js";
 import { StaffField } from "../staff_field.js";
 
 /** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["Alert"]} Alert */
-
-const urgency = ["critical", "warning", "no_data", "normal"];
-
-/**
- * Acknowledges the most urgent open alert of a patient that the caller may acknowledge; the oldest among equals.
- * @param {string} patientID
- */
-export async function acknowledgeWorst(patientID) {
-  const { results } = await get("alerts/", { patient_id: patientID, acknowledged: false, page_size: 100 });
-  const mine = results.filter(canAcknowledge);
-  const level = urgency.find((wanted) => mine.some((alert) => alert.level === wanted));
-  const worst = mine.filter((alert) => alert.level === level).at(-1);
-  if (!worst) {
-    return toast(results.length ? "Critical alerts are for a nurse or provider." : "No open alert.");
-  }
-  await post(`alerts/${worst.id}/acknowledge/`, {});
-  toast(`Acknowledged: ${worst.message ?? words(worst.type)}`);
-}
 
 const outcomes = /** @type {[string, string][]} */ (["patient_contacted", "monitoring", "medication_adjusted", "referred", "false_alarm",
   "resolved"].map((o) => [o, words(o)]));

@@ -66,9 +66,6 @@ export function valueOf(alert) {
     : { value: String(shown(read[main.field], main.unit) ?? "–"), unit: unitOf(main.unit) };
 }
 
-/** The whole reading in words. @param {Alert} alert */
-export const readingOf = (alert) => (alert.reading ? reading(alert.reading) : alert.message ?? typeName(alert.type));
-
 /** When what an alert is about was measured. @param {Alert} alert */
 export const measuredAt = (alert) => /** @type {string} */ (/** @type {any} */ (alert.reading)?.measured_at ?? alert.created_at);
 
