@@ -14,7 +14,7 @@ const flags = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--di
 export async function run(script, { tolerate, ...options } = {}) {
   const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: flags });
   const context = await browser.newContext({ viewport: { width: 1400, height: 1000 }, reducedMotion: "reduce", ...options });
-  context.setDefaultTimeout(15_000);
+  context.setDefaultTimeout(45_000); // nothing takes as long, but on a machine that does much else
   const complaints = [];
   context.on("page", (opened) => watch(opened, tolerate, complaints));
   const page = await context.newPage();

@@ -24,12 +24,19 @@ async function signIn(page) {
   await page.goto(`${base}/_/`);
   await page.locator("[name=identity]").fill(input.email);
   await page.locator("[name=password]").fill(input.password);
+  const records = page.waitForResponse((response) => /\/collections\/[^/]+\/records/.test(response.url()));
   await page.getByRole("button", { name: "Next" }).click();
-  await page.waitForURL(/collection=/); // the dashboard opens the first one by itself
+  await page.waitForURL(/collection=/); // the dashboard opens the first one by itself, and until it has, heeds no other address
+  await records;
+  await page.locator(".new-record-btn").waitFor();
 }
 
 // openCollection shows the list of a collection's records.
 async function openCollection(page, name) {
+  const header = await page.locator(".page-header").innerText();
+  if (header.split(/\s+/).includes(name)) {
+    return; // it is open, and the dashboard would not open it again
+  }
   const records = page.waitForResponse((response) => response.url().includes(`/collections/${name}/records`));
   await page.goto(`${base}/_/#/collections?collection=${name}`);
   await records;
