@@ -1,5 +1,5 @@
-// One topic of the service's stream of events, for as long as somebody wants it. A connection that breaks is opened again by itself, and what
-// was missed meanwhile is not repeated; one that is refused is not.
+// One topic of the service's stream of events, for as long as somebody wants it. A connection that breaks is opened again by
+// itself, and what was missed meanwhile is not repeated; one that is refused is not.
 const address = "/api/realtime";
 const waits = [200, 300, 500, 1_000, 1_200, 1_500, 2_000]; // milliseconds before the next try; the last one again and again
 
@@ -44,8 +44,9 @@ export function follow(topic, token, { told, up, down }) {
   return end;
 }
 
-/** Says what is wanted on an open stream. @param {string} clientId @param {string} topic @param {string} token @returns {Promise<number>} the
- *  status; 503 when nobody answers */
+/** Says what is wanted on an open stream.
+ * @param {string} clientId @param {string} topic @param {string} token
+ * @returns {Promise<number>} the status; 503 when nobody answers */
 const want = (clientId, topic, token) => fetch(address, {
   method: "POST", credentials: "omit", cache: "no-store", headers: { "Content-Type": "application/json", Authorization: token },
   body: JSON.stringify({ clientId, subscriptions: [topic] }),

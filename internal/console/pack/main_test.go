@@ -17,17 +17,18 @@ import (
 
 func TestSqueeze(t *testing.T) {
 	for given, want := range map[string]string{
-		"html`\n  <p\n    class=x\n    title=\"a\n  b\">\n    One\n    two ${\" \"}\n  <b>${x}</b> ${y}\n</p>`": "html`<p class=x title=\"a\n  b\">One\n    two ${\" \"}<b>${x}</b> ${y}</p>`",
-		"html`<p>${a&&html`\n  <i>x</i>\n`}\n</p>`":                                                             "html`<p>${a&&html`<i>x</i>`}</p>`",
+		"html`\n  <p\n    class=x\n    title=\"a\n  b\">\n    One\n    two ${\" \"}\n  <b>${x}</b> ${y}\n</p>`": "html`<p class=x title=\"a\n  b\">One\n    two ${\" \"}<b>${x}<//> ${y}<//>`",
+		"html`<p>${a&&html`\n  <i>x</i>\n`}\n</p>`":                                                             "html`<p>${a&&html`<i>x<//>`}<//>`",
 		"x=`a\n  b${`\n  c`}`;html`\n`":                                                                         "x=`a\n  b${`\n  c`}`;html``",
 		"a.replace(/[`/]\\/`/g,\"`\")+b/c;html`\n`":                                                             "a.replace(/[`/]\\/`/g,\"`\")+b/c;html``",
 		"xhtml`\n `;o.html`\n `":                                                                                "xhtml`\n `;o.html`\n `",
-		"html`<p a=${{b:1}}\n  c>${()=>{return{d:\"}\"}}}\n</p>`":                                               "html`<p a=${{b:1}} c>${()=>{return{d:\"}\"}}}</p>`",
+		"html`<${A}>\n<i>x</i>\n</${A}></${A.b}>`":                                                              "html`<${A}><i>x<//><//><//>`",
+		"html`<p a=${{b:1}}\n  c>${()=>{return{d:\"}\"}}}\n</p>`":                                               "html`<p a=${{b:1}} c>${()=>{return{d:\"}\"}}}<//>`",
 		"html`<!-- a\n  b --><p>\n</p>`":                                                                        "html`<!-- a\n  b --><p>\n</p>`",
-		"html`<p>\n\u00a0\u00a0a \\n ${b}\u2009\n c\n</p>`;c=`${d}\n  e`":                                       "html`<p>a \\n ${b} c</p>`;c=`${d}\n  e`",
+		"html`<p>\n\u00a0\u00a0a \\n ${b}\u2009\n c\n</p>`;c=`${d}\n  e`":                                       "html`<p>a \\n ${b} c<//>`;c=`${d}\n  e`",
 	} {
 		if strings.Contains(given, "\u2009") {
-			want = "html`<p>a \\n ${b}c</p>`;c=`${d}\n  e`"
+			want = "html`<p>a \\n ${b}c<//>`;c=`${d}\n  e`"
 		}
 		if got := squeeze(given); got != want {
 			t.Errorf("%q\nbecomes %q\nwant    %q", given, got, want)

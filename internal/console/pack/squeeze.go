@@ -6,12 +6,14 @@ import (
 )
 
 // The console writes its elements in templates that htm reads. What htm throws away when it reads them need not be sent: in text the space round a
-// break of line at either end, in a tag all but one space. Source: htm 3.1.1, src/build.mjs.
+// break of line at either end, in a tag all but one space, the name of an element that ends. Source: htm 3.1.1, src/build.mjs.
 
 const space = `[\s\v\pZ\x{feff}]` // as a script understands it
 
 var (
 	breaks  = regexp.MustCompile(`^` + space + `*\n` + space + `*|` + space + `*\n` + space + `*$`)
+	closing = regexp.MustCompile(`^/[\w-]+>`)
+	ending  = regexp.MustCompile(`^\$\{[\w$.]+\}>`)
 	between = regexp.MustCompile(`[ \t\r\n]*\n[ \t\r\n]*`)
 	// A module may know htm's tag by a shorter name.
 	renamed = regexp.MustCompile(`\bimport\{[^}]*\bhtml as ([\w$]+)`)
@@ -126,6 +128,11 @@ func (s *squeezer) template() {
 			text = at.squeezed(text)
 		}
 		s.out.WriteString(text)
+		if component := ending.FindString(s.rest); component != "" && strings.HasSuffix(text, "</") && at.tag {
+			s.out.WriteString("/>")
+			s.rest, at.tag = s.rest[len(component):], false
+			continue
+		}
 		if !strings.HasPrefix(s.rest, "${") {
 			s.take(min(1, len(s.rest)))
 			return
@@ -176,6 +183,7 @@ func (p *place) squeezed(text string) string {
 			}
 			if i := strings.IndexByte(text, '<'); i >= 0 {
 				n, p.tag = i+1, true
+				text = text[:n] + closing.ReplaceAllString(text[n:], "//>")
 			}
 		}
 		out.WriteString(done(text[:n]))

@@ -1,12 +1,14 @@
 // The practice's EMR: how it is connected, patients to bring over, and what was delivered to it.
 import { can } from "../can.js";
+import { late } from "../ui/late.js";
 import { Tabs } from "../ui/tabs.js";
 import { html } from "../view.js";
-import { Connection } from "./emr/connection.js";
-import { Corrections } from "./emr/corrections.js";
-import { ImportPatients } from "./emr/import.js";
 import { Transmissions } from "./emr/transmissions.js";
-import { UnlinkedPatients } from "./emr/unlinked.js";
+
+const Connection = late(() => import("./emr/connection.js").then((m) => m.Connection));
+const Corrections = late(() => import("./emr/corrections.js").then((m) => m.Corrections));
+const ImportPatients = late(() => import("./emr/import.js").then((m) => m.ImportPatients));
+const UnlinkedPatients = late(() => import("./emr/unlinked.js").then((m) => m.UnlinkedPatients));
 
 export function EMR() {
   return html`<div class="heading"><h1>EMR</h1></div>

@@ -1,19 +1,21 @@
 // Whether the system is well, and what needs a hand: services, numbers, kept events, devices, accounts, bounds, the audit trail.
 import { can } from "../can.js";
+import { late } from "../ui/late.js";
 import { Tabs } from "../ui/tabs.js";
 import { html } from "../view.js";
-import { Audit } from "./operations/audit.js";
-import { Clients } from "./operations/clients.js";
-import { DefaultThresholds } from "./operations/default_thresholds.js";
-import { Equipment } from "./operations/equipment.js";
 import { Health } from "./operations/health.js";
-import { NoteTemplates } from "./operations/note_templates.js";
-import { Numbers } from "./operations/numbers.js";
-import { Pushes } from "./operations/pushes.js";
-import { Quarantine } from "./operations/quarantine.js";
-import { ThresholdTemplates } from "./operations/templates.js";
-import { Users } from "./operations/users.js";
-import { Webhooks } from "./operations/webhooks.js";
+
+const Audit = late(() => import("./operations/audit.js").then((m) => m.Audit));
+const Clients = late(() => import("./operations/clients.js").then((m) => m.Clients));
+const DefaultThresholds = late(() => import("./operations/default_thresholds.js").then((m) => m.DefaultThresholds));
+const Equipment = late(() => import("./operations/equipment.js").then((m) => m.Equipment));
+const NoteTemplates = late(() => import("./operations/note_templates.js").then((m) => m.NoteTemplates));
+const Numbers = late(() => import("./operations/numbers.js").then((m) => m.Numbers));
+const Pushes = late(() => import("./operations/pushes.js").then((m) => m.Pushes));
+const Quarantine = late(() => import("./operations/quarantine.js").then((m) => m.Quarantine));
+const ThresholdTemplates = late(() => import("./operations/templates.js").then((m) => m.ThresholdTemplates));
+const Users = late(() => import("./operations/users.js").then((m) => m.Users));
+const Webhooks = late(() => import("./operations/webhooks.js").then((m) => m.Webhooks));
 
 export function Operations() {
   return html`<div class="heading"><h1>Operations</h1></div>
