@@ -30,7 +30,7 @@ type File struct {
 
 // newFile has content as it is, or what is packed in its place.
 func newFile(kind, sum string, content, packed []byte) *File {
-	plain := func() ([]byte, error) { return content, nil }
+	plain := sync.OnceValues(func() ([]byte, error) { return content, nil })
 	small := sync.OnceValues(func() ([]byte, error) {
 		return pack(content, func(w io.Writer) io.WriteCloser { return brotli.NewWriterLevel(w, brotliLevel) })
 	})

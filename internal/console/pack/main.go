@@ -65,7 +65,8 @@ var loaders = map[string]api.Loader{".js": api.LoaderJS, ".css": api.LoaderCSS}
 // pack makes one file small. It stays a module of its own, and says the same: in its templates spaces mean something. The scripts of the
 // packages come as small as their authors make them, and would only grow.
 func pack(name string, content []byte) ([]byte, error) {
-	if loader, ok := loaders[path.Ext(name)]; ok && !(loader == api.LoaderJS && strings.HasPrefix(name, "vendor/")) {
+	loader, ok := loaders[path.Ext(name)]
+	if ok && (loader == api.LoaderCSS || !strings.HasPrefix(name, "vendor/")) {
 		made := api.Transform(string(content), api.TransformOptions{
 			Loader: loader, Sourcefile: name, Charset: api.CharsetUTF8, LegalComments: api.LegalCommentsNone,
 			MinifyWhitespace: true, MinifyIdentifiers: true, MinifySyntax: true,
