@@ -29,8 +29,8 @@ SQLITE ?= $(shell test "$$(go env GOOS GOARCH)" = "$$(go env GOHOSTOS GOHOSTARCH
 IN_C    = sqlite_in_c,sqlite_stat4,sqlite_omit_load_extension,sqlite_math_functions,no_default_driver,netgo,osusergo
 BUILDS  = build bench bench-quick bench-console bench-parts bench-peers torture drills screens
 ifeq ($(SQLITE),c)
-$(BUILDS) test: export CGO_ENABLED = 1
-$(BUILDS) test: export GOFLAGS = -tags=$(IN_C)
+$(BUILDS) test test-looks: export CGO_ENABLED = 1
+$(BUILDS) test test-looks: export GOFLAGS = -tags=$(IN_C)
 build: STATIC = -linkmode external -extldflags -static
 else
 $(BUILDS): export CGO_ENABLED = 0
@@ -40,7 +40,7 @@ endif
 folders = $(shell grep -rlE --include='*_test.go' --exclude-dir=node_modules '$(1)' . | xargs -r -n1 dirname | sort -u)
 
 .DEFAULT_GOAL := help
-.PHONY: help run web test test-translated build check lint licenses release vuln fuzz golden bench screens bench-console bench-quick bench-parts torture drills
+.PHONY: help run web test test-translated test-looks build check lint licenses release vuln fuzz golden bench screens bench-console bench-quick bench-parts torture drills
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -91,7 +91,7 @@ screens: web ## pictures of the console in docs/screens
 build: ## build ./vigil, one static file
 	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION) $(STATIC)" -o vigil .
 
-check: test test-translated lint ## what CI runs
+check: test test-translated test-looks lint ## what CI runs
 
 # The other build: without the detector, which the first has run under.
 test-translated: ## every test of Go once more, with SQLite's translation to Go, where make test had it in C
@@ -100,6 +100,10 @@ ifeq ($(SQLITE),c)
 else
 	@echo "make test had SQLite's translation to Go already"
 endif
+
+# make test looks at each view and dialog in one of three sizes, in turn.
+test-looks: web ## every view and dialog of the console in every size and scheme, by axe and by keyboard
+	VIGIL_TEST_LOOKS=all go test -count=1 -run 'TestConsoleAccessible$$' -timeout 20m ./e2e
 
 # What no program calls may still stand: a guard that fmt, slog and json look for, what tests are written with, and the three lists that the
 # tests of the whole service hold it against.

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"os"
 	"testing"
 
 	"github.com/vigilhealth/vigil/internal/sandbox"
@@ -13,7 +14,7 @@ var accessibleDialogs = []string{
 }
 
 // Every view that the router knows, with its tabs and dialogs: by axe in both schemes, at a desk, at 200 % and on a phone, nothing scrolls sideways,
-// and a keyboard alone gets everywhere, sees where it is and hears what it is.
+// and a keyboard alone gets everywhere, sees where it is and hears what it is. The sizes take turns, unless all are asked for: `make test-looks`.
 func TestConsoleAccessible(t *testing.T) {
 	browser, p := newConsole(t, 12)
 	biller := p.signInWith(t, "billing@vigil.example", sandbox.Password)
@@ -23,7 +24,7 @@ func TestConsoleAccessible(t *testing.T) {
 	p.post(t, "/api/v1/escalations/", admin, object{"patient_id": patient, "priority": "urgent", "reason": "Rising since Friday."}).expect(t, 201)
 	var saw struct{ Views, Dialogs, States int }
 	browser.run(t, p, "console_accessible.mjs", object{
-		"password": sandbox.Password, "dialogs": accessibleDialogs, "patient": patient,
+		"password": sandbox.Password, "all": os.Getenv("VIGIL_TEST_LOOKS") == "all", "dialogs": accessibleDialogs, "patient": patient,
 		"entry":      text(t, p.get(t, "/api/v1/billing/entries/?page_size=1", biller).expect(t, 200), "results.0.id"),
 		"unfinished": text(t, p.get(t, "/api/v1/enrolments/?page_size=1", admin).expect(t, 200), "results.0.patient_id"),
 	}, &saw)

@@ -72,10 +72,10 @@ await run(async (page) => {
   return { views: views.length, dialogs: dialogs.size, states };
 });
 
-async function see(page, what, within) {
+async function see(page, what, within = "#main") {
   states++;
   assert.equal(await page.locator(".door").count() > 0, what === "sign-in", `${what}: the session is over`);
-  wrong.push(...await look(page, what, within));
+  wrong.push(...await look(page, what, within, input.all));
 }
 
 async function open(page, view, about, query = {}) {

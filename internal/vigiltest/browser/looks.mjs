@@ -115,18 +115,20 @@ function watchOver() {
   };
 }
 
-// look says what is wrong with the page as it is, or with a part of it, at all sizes and in both schemes.
-export async function look(page, what, within = "#main") {
+let looks = 0;
+
+// look says what is wrong with the page as it is, or with a part of it, in both schemes: at every size, or at the one whose turn it is.
+export async function look(page, what, within, all) {
   const wrong = [];
-  for (const [width, height] of sizes) {
+  for (const [width, height] of all ? sizes : [sizes[looks++ % sizes.length]]) {
     await page.setViewportSize({ width, height });
     await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
     const wide = await page.evaluate(() => document.documentElement.scrollWidth);
     const at = wide > width ? [`the page is ${wide} wide`] : [];
     const whole = within === "#main" && width === sizes[0][0]; // what is round it is the same at all sizes
-    const left = width === enlarged ? ofColours : [];
-    at.push(...await barriers(page, whole ? null : within, { type: "tag", values: asked }, left));
-    if (width !== enlarged) {
+    const colours = !all || width !== enlarged;
+    at.push(...await barriers(page, whole ? null : within, { type: "tag", values: asked }, colours ? [] : ofColours));
+    if (colours) {
       await page.emulateMedia({ colorScheme: "dark" });
       at.push(...(await barriers(page, within, { type: "rule", values: ofColours })).map((one) => `dark: ${one}`));
       await page.emulateMedia({ colorScheme: "light" });
