@@ -59,7 +59,7 @@ web: ## copy the console's packages from npm to where the next build embeds them
 # sync.Map or another generic of sync: its copy, compiled there, may become that of the whole program.
 # Without the experiment such a package would hide from the detector that memory is used anew, and it would report races that are none.
 UNWATCHED = modernc.org/sqlite/lib modernc.org/libc modernc.org/memory regexp regexp/syntax encoding/json/jsontext encoding/json/internal/... \
-	golang.org/x/crypto/blowfish github.com/santhosh-tekuri/jsonschema/v6/...
+	golang.org/x/crypto/blowfish github.com/santhosh-tekuri/jsonschema/v6/... github.com/andybalholm/brotli/... github.com/evanw/esbuild/...
 RACE = -race $(foreach package,$(UNWATCHED),-gcflags=$(package)=-race=false)
 EXPERIMENT = nosizespecializedmalloc
 

@@ -1,4 +1,4 @@
-// Pack makes the console's files small, each by itself, and puts them where the program looks for them: `make web` runs it.
+// Command pack makes the console's files small, each by itself, and puts them where the program looks for them: `make web` runs it.
 //
 //	go run ./internal/console/pack pb_public
 package main
