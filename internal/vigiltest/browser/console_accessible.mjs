@@ -17,7 +17,7 @@ const choices = ["[role=tab]", ...rows.map((name) => `nav[aria-label="${name}"] 
 
 // The buttons that open a dialog or a form begin with these words. None of them acts at once.
 const opening = ["Add", "Change", "Snooze", "Log", "Enter", "Escalate", "Hand over", "New", "Assign", "Replace", "Set-up(?! and)",
-  "Unassign", "Record", "Revoke", "Run billing", "Make", "Export reviewed", "Take in", "Archive", "Delete", "Entered in error", "Set up",
+  "Unassign", "Record", "Revoke", "Run billing", "Make(?! batch)", "Export reviewed", "Take in", "Archive", "Delete", "Entered in error", "Set up",
   "Confirm", "Discard", "Give", "Resolve", "Acknowledge with", "Note", "Invite", "Readings of", "About the escalation",
   "Sign off(?! everywhere)"];
 const opens = new RegExp(`^(${opening.join("|")})\\b(?!.* as reviewed)`);

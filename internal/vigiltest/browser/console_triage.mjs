@@ -118,7 +118,7 @@ async function panelFollows(page) {
   await page.keyboard.press("k");
   await shows(who, await name(0));
   await drawer(page).locator(".causes[aria-busy=false]").waitFor();
-  assert.match(await drawer(page).locator(".of").innerText(), /\d+ [MF] · MRN-\d+/);
+  assert.match(await drawer(page).locator(".of").innerText(), /\d+ [MF] · born \w+ \d+, \d+ · MRN-\d+/);
   await drawer(page).locator(".past canvas, .past .hint").first().waitFor();
   await page.keyboard.press("Escape");
   await drawer(page).waitFor({ state: "detached" });

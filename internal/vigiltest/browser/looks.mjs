@@ -123,8 +123,7 @@ export async function look(page, what, within, all) {
   for (const [width, height] of all ? sizes : [sizes[looks++ % sizes.length]]) {
     await page.setViewportSize({ width, height });
     await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
-    const wide = await page.evaluate(() => document.documentElement.scrollWidth);
-    const at = wide > width ? [`the page is ${wide} wide`] : [];
+    const at = await page.evaluate(tooWide);
     const whole = within === "#main" && width === sizes[0][0]; // what is round it is the same at all sizes
     const colours = !all || width !== enlarged;
     at.push(...await barriers(page, whole ? null : within, { type: "tag", values: asked }, colours ? [] : ofColours));
@@ -138,6 +137,14 @@ export async function look(page, what, within, all) {
   }
   await page.setViewportSize({ width: sizes[0][0], height: sizes[0][1] });
   return wrong;
+}
+
+// Runs in the page: what makes it scroll sideways.
+function tooWide() {
+  const { scrollWidth, clientWidth } = document.documentElement;
+  const beyond = [...document.querySelectorAll("body *")].filter((node) => node.getBoundingClientRect().right > clientWidth + 1);
+  const told = beyond.slice(-3).map((node) => node.cloneNode(false).outerHTML.slice(0, 120));
+  return scrollWidth <= innerWidth ? [] : [`the page is ${scrollWidth} wide, to where these are: ${told.join(", ")}`];
 }
 
 // barriers is what axe holds against a part of the page, or against the whole; rules that are left out are asked elsewhere.
