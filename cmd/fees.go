@@ -41,9 +41,6 @@ func (p *Program) importFees(cmd *cobra.Command, args []string) error {
 			return fmt.Errorf("read the list: %w", err)
 		}
 	}
-	if err := p.needsDatabase(); err != nil {
-		return err
-	}
 	s, err := p.openService(cmd)
 	if err != nil {
 		return err

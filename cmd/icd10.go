@@ -19,9 +19,6 @@ func (p *Program) icd10Command() *cobra.Command {
 }
 
 func (p *Program) importICD10(cmd *cobra.Command, args []string) error {
-	if err := p.needsDatabase(); err != nil {
-		return err
-	}
 	app, _, err := p.folder()
 	if err != nil {
 		return err

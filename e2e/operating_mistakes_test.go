@@ -39,7 +39,7 @@ func TestMistypedFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, line := range []string{
-		"ingestion replay", "ingestion import " + file, "icd10 import " + file, "fees import 2026", "superuser unlock a@vigil.test", "superuser reset-2fa a@vigil.test",
+		"ingestion replay", "ingestion import " + file, "superuser unlock a@vigil.test", "superuser reset-2fa a@vigil.test",
 		"superuser delete a@vigil.test", "transmissions retry --since 3d", "jobs list", "audit verify", "keys rotate", "backup create",
 	} {
 		dir := filepath.Join(t.TempDir(), "data")
