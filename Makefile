@@ -40,7 +40,7 @@ endif
 folders = $(shell grep -rlE --include='*_test.go' --exclude-dir=node_modules '$(1)' . | xargs -r -n1 dirname | sort -u)
 
 .DEFAULT_GOAL := help
-.PHONY: help run web test test-translated test-looks build check lint licenses release vuln fuzz golden bench screens bench-console bench-quick bench-parts torture drills
+.PHONY: help run web test test-translated test-looks test-deploy build check lint licenses release vuln fuzz golden bench screens bench-console bench-quick bench-parts torture drills
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,14 +60,11 @@ web: ## copy the console's packages from npm to where the next build embeds them
 # Without the experiment such a package would hide from the detector that memory is used anew, and it would report races that are none.
 UNWATCHED = modernc.org/sqlite/lib modernc.org/libc modernc.org/memory regexp regexp/syntax encoding/json/jsontext encoding/json/internal/... \
 	golang.org/x/crypto/blowfish github.com/santhosh-tekuri/jsonschema/v6/... github.com/andybalholm/brotli/... github.com/evanw/esbuild/...
-RACE = -race $(foreach package,$(UNWATCHED),-gcflags=$(package)=-race=false)
+RACE = -race -ldflags='-s -w' $(foreach package,$(UNWATCHED),-gcflags=$(package)=-race=false)
 EXPERIMENT = nosizespecializedmalloc
 
 # The detector makes collecting garbage dear, and tests make little that lasts: they may keep more of it, some hundred MB.
 GARBAGE = 400
-
-# The tests that try fewer random cases under the race detector, which are run once more without it.
-ROUNDS = $(shell grep -rl --include='*_test.go' --exclude-dir=node_modules 'vigiltest\.Rounds\b' . | xargs -r awk '/^func Test/ {name = $$2; sub("[^A-Za-z0-9_].*", "", name)} /vigiltest\.Rounds/ {print name}' | sort -u)
 
 # A race build needs a C compiler that links a program, which is more than one that exists. Tests from outside have nothing for the detector: the
 # program that they drive is built as it is released. They run beside the others.
@@ -80,10 +77,9 @@ test: web ## all that must pass: vet, format, every test (race detector where C 
 	else \
 		export CGO_ENABLED=0; set -- go test; echo "no working C compiler here: testing without the race detector"; \
 	fi; \
-	set -ex; go vet $(PACKAGES); said="$$(mktemp)"; go test -timeout 30m $(OUTSIDE) >"$$said" 2>&1 & outside=$$!; \
-	set -ex; env GOGC=$(GARBAGE) "$$@" -timeout 20m $$(go list $(PACKAGES) | grep -v "/$(notdir $(OUTSIDE))$$") || { kill $$outside; exit 1; }; \
-	wait $$outside || { cat "$$said"; exit 1; }; cat "$$said"; rm "$$said"; \
-	go test -timeout 20m -run "^($$(echo $(ROUNDS) | tr ' ' '|'))\$$" $(call folders,vigiltest\.Rounds\b); cd deploy/check; export GOFLAGS=; go vet ./...; go test ./...
+	set -ex; said="$$(mktemp)"; go test -vet=all -timeout 30m $(OUTSIDE) >"$$said" 2>&1 & outside=$$!; \
+	set -ex; env GOGC=$(GARBAGE) "$$@" -vet=all -timeout 20m $$(go list $(PACKAGES) | grep -v "/$(notdir $(OUTSIDE))$$") || { kill $$outside; exit 1; }; \
+	wait $$outside || { cat "$$said"; exit 1; }; cat "$$said"; rm "$$said"
 
 screens: web ## pictures of the console in docs/screens
 	VIGIL_SCREENS=docs/screens go test -count=1 -run 'TestConsoleScreens$$' -timeout 15m ./e2e
@@ -91,19 +87,23 @@ screens: web ## pictures of the console in docs/screens
 build: ## build ./vigil, one static file
 	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION) $(STATIC)" -o vigil .
 
-check: test test-translated test-looks lint ## what CI runs
+check: test test-translated test-looks test-deploy lint ## what CI runs
 
-# The other build: without the detector, which the first has run under.
-test-translated: ## every test of Go once more, with SQLite's translation to Go, where make test had it in C
+# The tests that try fewer random cases under the race detector, which this runs without it, in full.
+ROUNDS = $(shell grep -rl --include='*_test.go' --exclude-dir=node_modules 'vigiltest\.Rounds\b' . | xargs -r awk '/^func Test/ {name = $$2; sub("[^A-Za-z0-9_].*", "", name)} /vigiltest\.Rounds/ {print name}' | sort -u)
+test-translated: ## every test of Go without the race detector, with SQLite's translation to Go; where make test had that, those alone that tried fewer cases
 ifeq ($(SQLITE),c)
 	CGO_ENABLED=0 go test -vet=off -timeout 20m -skip '^TestConsole' $(PACKAGES)
 else
-	@echo "make test had SQLite's translation to Go already"
+	CGO_ENABLED=0 go test -timeout 20m -run "^($$(echo $(ROUNDS) | tr ' ' '|'))\$$" $(call folders,vigiltest\.Rounds\b)
 endif
 
 # make test looks at each view and dialog in one of three sizes, in turn.
 test-looks: web ## every view and dialog of the console in every size and scheme, by axe and by keyboard
 	VIGIL_TEST_LOOKS=all go test -count=1 -run 'TestConsoleAccessible$$' -timeout 20m ./e2e
+
+test-deploy: ## what stands in deploy/, read by the tools that it is for
+	cd deploy/check; export GOFLAGS=; go test -vet=all ./...
 
 # What no program calls may still stand: a guard that fmt, slog and json look for, what tests are written with, and the three lists that the
 # tests of the whole service hold it against.
