@@ -119,7 +119,7 @@ async function throughDoors(page, view, about) {
     await loaded(page);
     await note(page);
     await see(page, `${view}, ${name}`, await page.locator("aside.drawer").count() > 0 ? "aside.drawer" : "#main");
-    await shut(page, "dialog[open] button, aside.drawer button, #main button");
+    await shut(page);
   }
 }
 
@@ -147,7 +147,7 @@ async function throughDialogs(page, what, said) {
     await note(page);
     await see(page, `${what}, ${name}`);
     if (await page.locator("dialog[open]").count() > 0) {
-      await shut(page, "dialog[open] button");
+      await shut(page);
     }
   }
 }
@@ -161,9 +161,12 @@ async function note(page) {
   }
 }
 
-// shut closes what is open by Escape, with the focus in it again.
-async function shut(page, within) {
-  await page.locator(within).first().focus();
+// shut closes what is open by Escape, with the focus in it again: on a button, since a list that is open would take the key.
+async function shut(page) {
+  const dialog = page.locator("dialog[open]");
+  const within = await dialog.count() > 0 ? dialog : page.locator("aside.drawer, #main"); // what is round a dialog takes no focus
+  const button = within.locator("button").first();
+  await button.count() > 0 && await button.focus(); // Find has none
   await page.keyboard.press("Escape");
-  await page.locator("dialog[open]").waitFor({ state: "detached" });
+  await dialog.waitFor({ state: "detached" });
 }

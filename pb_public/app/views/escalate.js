@@ -38,7 +38,7 @@ export function OpenAlready({ patient, close }) {
   return open.data?.count > 0 && html`<div class="notice warning" role="status"><strong><span
     aria-hidden="true">◆</span> ${open.data.count === 1 ? "One is open already" : `${open.data.count} are open already`}</strong>
     <ul class="plain-list">${open.data.results.map((/** @type {any} */ one) => html`<li key=${one.id}><span>
-      ${words(one.priority)}, ${agoShort(one.created_at)}: ${one.reason}.
+      ${words(one.priority)}, ${agoShort(one.created_at)}: ${one.reason.replace(/[.\s]*$/, ".")}
       ${one.assigned_to ? ` With ${colleague(one.assigned_to, one.assigned_name)}, ${one.taken ? "in progress" : "not taken yet"}.`
         : " With nobody yet."}</span></li>`)}</ul>
     <button type="button" onClick=${() => { close(); go("patient", { id: patient, tab: "escalations" }); }}>Open ${open.data.count === 1
