@@ -67,7 +67,8 @@ EXPERIMENT = nosizespecializedmalloc
 GARBAGE = 400
 
 # A race build needs a C compiler that links a program, which is more than one that exists. Tests from outside have nothing for the detector: the
-# program that they drive is built as it is released. They run beside the others.
+# program that they drive is built as it is released. They run beside the others, which make way for them: a browser that
+# waits for a core is what takes longest.
 test: web ## all that must pass: vet, format, every test (race detector where C compiles, browser where Chromium is)
 	@unformatted="$$("$$(go env GOROOT)/bin/gofmt" -l .)"; \
 	if [ -n "$$unformatted" ]; then printf 'gofmt would change:\n%s\n' "$$unformatted"; exit 1; fi
@@ -78,7 +79,7 @@ test: web ## all that must pass: vet, format, every test (race detector where C 
 		export CGO_ENABLED=0; set -- go test; echo "no working C compiler here: testing without the race detector"; \
 	fi; \
 	set -ex; said="$$(mktemp)"; go test -vet=all -timeout 30m $(OUTSIDE) >"$$said" 2>&1 & outside=$$!; \
-	set -ex; env GOGC=$(GARBAGE) "$$@" -vet=all -timeout 20m $$(go list $(PACKAGES) | grep -v "/$(notdir $(OUTSIDE))$$") || { kill $$outside; exit 1; }; \
+	set -ex; env GOGC=$(GARBAGE) nice -n 10 "$$@" -vet=all -timeout 20m $$(go list $(PACKAGES) | grep -v "/$(notdir $(OUTSIDE))$$") || { kill $$outside; exit 1; }; \
 	wait $$outside || { cat "$$said"; exit 1; }; cat "$$said"; rm "$$said"
 
 screens: web ## pictures of the console in docs/screens

@@ -97,7 +97,8 @@ async function daysShort(page) {
   const which = page.getByLabel("What is missing");
   assert.equal(await which.inputValue(), unit);
   const count = async (wanted) => {
-    const [answer] = await Promise.all([page.waitForResponse(/near-billable\/.*page_size/), which.selectOption(wanted)]);
+    const asked = (url) => /near-billable\/.*page_size/.test(url) && (new URL(url).searchParams.get("unit") ?? "") === wanted;
+    const [answer] = await Promise.all([page.waitForResponse((one) => asked(one.url())), which.selectOption(wanted)]);
     const found = await answer.json();
     const said = found.results.map(({ have, needed, unit }) => `${have} of ${needed} ${unit}`);
     await page.waitForFunction((texts) => texts === [...document.querySelectorAll(".near span")].map((node) => node.textContent).join(), said.join());
