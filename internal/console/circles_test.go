@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/vigilhealth/vigil/internal/console"
 )
 
 // named finds the modules that one names: to import from, to load later, or only for their types.
@@ -94,30 +92,5 @@ func TestNoCircles(t *testing.T) {
 	}
 	for file := range names {
 		follow(file, nil)
-	}
-}
-
-// All that the console can ever ask for is no more than a slow line brings in a few seconds, whatever somebody opens.
-func TestConsoleWeighsLittle(t *testing.T) {
-	const most = 250_000 // bytes, as browsers ask for them
-	folder := os.DirFS("../../pb_public")
-	if packed, err := fs.ReadDir(folder, console.Packed); err != nil || len(packed) == 0 {
-		t.Skip("the console's files are not packed: run make web")
-	}
-	files, sum := console.New(folder), 0
-	err := fs.WalkDir(folder, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !console.Sent(name) {
-			return err
-		}
-		file, err := files.Find(name)
-		if err != nil {
-			return err
-		}
-		body, _, err := file.As(console.Brotli)
-		sum += len(body)
-		return err
-	})
-	if err != nil || sum > most {
-		t.Errorf("the console weighs %d bytes, more than %d: %v", sum, most, err)
 	}
 }
