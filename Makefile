@@ -11,8 +11,8 @@ ACTIONLINT    := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 export GOTOOLCHAIN = auto
 TOOL = GOTOOLCHAIN="$$(go env GOVERSION)" go run
 
-# The package whose tests take longest goes first, so that no core waits for it at the end.
-PACKAGES = ./routes ./...
+# The packages whose tests take longest go first, so that no core waits for them at the end.
+PACKAGES = ./routes ./internal/transmissions ./...
 # Tests from outside, which mostly wait.
 OUTSIDE  = ./e2e
 # The tag's, without its v; between two tags also how far it is from the last one.

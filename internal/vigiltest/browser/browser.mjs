@@ -9,12 +9,14 @@ export const input = JSON.parse(process.env.INPUT);
 
 const flags = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking", "--disable-component-update"];
 
+const patience = 45_000; // milliseconds; nothing takes as long, but on a machine that does much else
+
 // run opens the page, hands it to the script and prints what comes back. When it fails there is a picture of the page.
 // tolerate is a pattern of complaints that the script provokes.
 export async function run(script, { tolerate, ...options } = {}) {
   const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: flags });
   const context = await browser.newContext({ viewport: { width: 1400, height: 1000 }, reducedMotion: "reduce", ...options });
-  context.setDefaultTimeout(45_000); // nothing takes as long, but on a machine that does much else
+  context.setDefaultTimeout(patience);
   const complaints = [];
   context.on("page", (opened) => watch(opened, tolerate, complaints));
   const page = await context.newPage();
@@ -54,6 +56,15 @@ export async function refused(page, act) {
   });
   await Promise.all([answer, act()]);
   assert.equal((await answer).status(), 400);
+}
+
+// until waits for something to be true in the page that the page has to wait for itself, as for a module: waitForFunction takes a promise
+// for true.
+export async function until(page, happens, arg) {
+  for (const end = Date.now() + patience; !await page.evaluate(happens, arg);) {
+    assert.ok(Date.now() < end, `in vain: ${happens}`);
+    await page.waitForTimeout(50);
+  }
 }
 
 // shows waits until a text can be seen.

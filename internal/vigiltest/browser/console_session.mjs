@@ -1,7 +1,7 @@
 // A session over tabs, a reload and an absence: shared without a token in any storage, warned of before it ends, and a half-written note is kept
 // for its writer. INPUT says which part; each begins with nobody signed in.
 import assert from "node:assert/strict";
-import { base, input, run, shows } from "./browser.mjs";
+import { base, input, run, shows, until } from "./browser.mjs";
 import { accessible, heading, section, settled, signIn, signOff } from "./console.mjs";
 
 const parts = { tabs, drafts, absence, names };
@@ -64,7 +64,7 @@ async function tabs(page) {
   assert.equal(swaps.length, 1, "three tabs swap the token more than once");
   await page.context().unroute("**/auth/token/refresh/");
   secrets.push(await token(page));
-  await third.waitForFunction(async (now) => (await import("/app/session.js")).tokensHeld()?.refresh === now, secrets[1]);
+  await until(third, async (now) => (await import("/app/session.js")).tokensHeld()?.refresh === now, secrets[1]);
   await works(second);
   await page.close(); // the tab that renewed for all
   assert.equal(await renew(second), true);

@@ -1,7 +1,7 @@
 // What stands round every view of the console: keys, errors of forms, what the address keeps, whom to assign to, zones, find, the timer, the
 // title, rights and units. INPUT says which part; each signs in anew.
 import assert from "node:assert/strict";
-import { input, run, shows } from "./browser.mjs";
+import { input, run, shows, until } from "./browser.mjs";
 import { accessible, heading, section, settled, signIn } from "./console.mjs";
 import { sendReading } from "./service.mjs";
 
@@ -68,12 +68,12 @@ async function keys(page) {
     await heading(page, "Account").click();
   };
   await act(false);
-  await page.waitForFunction(async () => !(await import("/app/session.js")).display.peek().single_keys);
+  await until(page, async () => !(await import("/app/session.js")).display.peek().single_keys);
   await page.keyboard.press("g");
   await page.keyboard.press("t");
   assert.equal(await page.getByRole("heading", { level: 1 }).innerText(), "Account", "keys that are switched off act");
   await act(true);
-  await page.waitForFunction(async () => (await import("/app/session.js")).display.peek().single_keys);
+  await until(page, async () => (await import("/app/session.js")).display.peek().single_keys);
   await page.keyboard.press("g");
   await page.keyboard.press("t");
   await heading(page, "Triage").waitFor();
@@ -208,6 +208,7 @@ async function zones(page) {
   }
   const choose = async (zone, words) => {
     await section(page, "Account").click();
+    await page.getByRole("combobox", { name: "Time zone" }).waitFor();
     const taken = page.getByRole("button", { name: /^Take away America/ });
     if (await taken.count() > 0) {
       await taken.click();
@@ -217,7 +218,7 @@ async function zones(page) {
       await page.getByRole("option", { name: new RegExp(zone) }).click();
     }
     await page.getByRole("button", { name: "Save", exact: true }).click();
-    await page.waitForFunction(async (want) => ((await import("/app/session.js")).me.peek()?.time_zone ?? "") === want, zone.replace(" ", "_"));
+    await until(page, async (want) => ((await import("/app/session.js")).me.peek()?.time_zone ?? "") === want, zone.replace(" ", "_"));
   };
   await choose("America/Los Angeles", "los ang");
   await section(page, "EMR").click();
@@ -321,7 +322,7 @@ async function title(page) {
   await signIn(page, "nurse@vigil.example");
   await shows(page.locator(".stream"), "Live");
   const count = async () => Number((await page.title()).match(/^\((\d+)\) /)?.[1] ?? 0);
-  await page.waitForFunction(async (open) => (await import("/app/criticals.js")).criticals.peek() === open, input.criticals);
+  await until(page, async (open) => (await import("/app/criticals.js")).criticals.peek() === open, input.criticals);
   assert.equal(await count(), input.criticals);
   await sendReading(input.device, input.patient, { systolic: 214, diastolic: 127, pulse: 98 });
   await page.waitForFunction((open) => document.title.startsWith(`(${open}) `), input.criticals + 1);
@@ -356,7 +357,7 @@ async function units(page) {
     await page.getByLabel("Weight").selectOption(weight);
     await page.getByLabel("Temperature").selectOption(temperature);
     await page.getByRole("button", { name: "Save how things are shown" }).click();
-    await page.waitForFunction(async (unit) => (await import("/app/session.js")).display.peek().weight_unit === unit, weight);
+    await until(page, async (unit) => (await import("/app/session.js")).display.peek().weight_unit === unit, weight);
   };
   await choose("lb", "F");
   await look(page, input.mrn);
