@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"os"
 	"testing"
 	"time"
 )
@@ -10,9 +9,7 @@ import (
 // note took two clicks each and two turns of the page, 58 without the letters of the notes; giving an escalation to a colleague took two clicks and
 // the 22 letters of an address. Both take less than half of that.
 func TestConsoleAlerts(t *testing.T) {
-	if _, err := os.Stat("pb_public/vendor/preact.js"); err != nil {
-		t.Skip("the console is not in this build: run make web")
-	}
+	needsConsole(t)
 	browser := newChromium(t)
 	p := newPractice(t, unlimited...).serve(t, "")
 	p.user(t, "nurse", object{"first_name": "Noah", "last_name": "Okafor"})

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"os"
 	"testing"
 	"time"
 
@@ -33,9 +32,7 @@ var failures = [][2]string{
 
 // A new administrator finds what was given up, reads of each what to do about it, and queues it again: one error first, then the rest.
 func TestConsoleDeliveries(t *testing.T) {
-	if _, err := os.Stat("pb_public/vendor/preact.js"); err != nil {
-		t.Skip("the console is not in this build: run make web")
-	}
+	needsConsole(t)
 	browser := newChromium(t)
 	p, emr, w := deliveringPractice(t, sandbox.Fault{Match: createAtEMR, Status: 422}, append(unlimited,
 		"VIGIL_EMR_RETRY_DELAYS=50ms,50ms,50ms,50ms,50ms", "VIGIL_EMR_RATE_LIMIT_PER_SECOND=0")...)

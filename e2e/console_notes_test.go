@@ -1,15 +1,12 @@
 package e2e
 
 import (
-	"os"
 	"testing"
 )
 
 // Texts for notes in a real browser, from whoever keeps them to the note that they stand in.
 func TestConsoleNotes(t *testing.T) {
-	if _, err := os.Stat("pb_public/vendor/preact.js"); err != nil {
-		t.Skip("the console is not in this build: run make web")
-	}
+	needsConsole(t)
 	browser := newChromium(t)
 	p := newPractice(t, unlimited...).serve(t, "")
 	p.user(t, "nurse", object{"first_name": "Noah", "last_name": "Okafor"})

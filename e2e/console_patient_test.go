@@ -70,9 +70,7 @@ func (g *glancedAt) about(t *testing.T, path string) object {
 
 // The patient at a glance, in a browser whose clock is in Tokyo: what breached first, both pressures, the days, what is open, and the acts by key.
 func TestConsolePatient(t *testing.T) {
-	if _, err := os.Stat("pb_public/vendor/preact.js"); err != nil {
-		t.Skip("the console is not in this build: run make web")
-	}
+	needsConsole(t)
 	browser := newChromium(t)
 	g := newGlance(t)
 	papers := t.TempDir()

@@ -15,12 +15,18 @@ import (
 	"github.com/vigilhealth/vigil/internal/sandbox"
 )
 
-// newConsole is a demo practice whose binary has the console in it; the test is skipped where its packages were not copied.
-func newConsole(t *testing.T, patients int) (chromium, *practice) {
+// needsConsole skips a test where `go test` was run without `make web` before it, which `make test` does.
+func needsConsole(t *testing.T) {
 	t.Helper()
 	if _, err := os.Stat("pb_public/vendor/preact.js"); err != nil {
 		t.Skip("the console is not in this build: run make web")
 	}
+}
+
+// newConsole is a demo practice whose binary has the console in it; the test is skipped where its packages were not copied.
+func newConsole(t *testing.T, patients int) (chromium, *practice) {
+	t.Helper()
+	needsConsole(t)
 	browser := newChromium(t)
 	dir := filepath.Join(t.TempDir(), "data")
 	env := append([]string{"VIGIL_WEB_PUSH_ALLOWED_HOSTS=push.vigil.example"}, unlimited...)
@@ -31,9 +37,7 @@ func newConsole(t *testing.T, patients int) (chromium, *practice) {
 // newLocalConsole is a demo practice under a name, which passkeys want; an address has none.
 func newLocalConsole(t *testing.T, patients int, env ...string) (chromium, *practice) {
 	t.Helper()
-	if _, err := os.Stat("pb_public/vendor/preact.js"); err != nil {
-		t.Skip("the console is not in this build: run make web")
-	}
+	needsConsole(t)
 	browser := newChromium(t)
 	addr := freeAddr(t)
 	at := "http://localhost:" + addr[strings.LastIndex(addr, ":")+1:]

@@ -4,7 +4,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,9 +15,7 @@ import (
 
 // Webhooks in a real browser, with a receiver that believes nothing that is not signed, and that the browser tells what to answer.
 func TestConsoleWebhooks(t *testing.T) {
-	if _, err := os.Stat("pb_public/vendor/preact.js"); err != nil {
-		t.Skip("the console is not in this build: run make web")
-	}
+	needsConsole(t)
 	browser := newChromium(t)
 	r := &directed{status: 200, t: t}
 	server := httptest.NewServer(r.routes())

@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -130,9 +129,7 @@ func TestPushWorkerInBrowser(t *testing.T) {
 
 // A touched notification opens the app where there is no window of it, and else leads the open window to what the push was about.
 func TestPushTouchedInBrowser(t *testing.T) {
-	if _, err := os.Stat("pb_public/vendor/preact.js"); err != nil {
-		t.Skip("the console is not in this build: run make web")
-	}
+	needsConsole(t)
 	browser := newChromium(t)
 	p := newPractice(t).serve(t, "")
 	patient := p.patient(t, object{"first_name": "Zoë", "last_name": "Touched"})

@@ -138,9 +138,7 @@ func TestSignOnWithDex(t *testing.T) {
 		t.Errorf("check: %d\n%s%s", status, out, errOut)
 	}
 	t.Run("console", func(t *testing.T) {
-		if _, err := os.Stat("pb_public/vendor/preact.js"); err != nil {
-			t.Skip("the console is not in this build: run make web")
-		}
+		needsConsole(t)
 		nobody := map[string]any{}
 		newChromium(t).run(t, p, "console_sign_on.mjs", object{}, &nobody)
 	})

@@ -5,7 +5,7 @@ package console
 
 import (
 	"crypto/sha256"
-	"encoding/base64"
+	"encoding/hex"
 	"io/fs"
 	"path"
 	"strings"
@@ -30,10 +30,10 @@ type Files struct {
 // New has the files of a folder.
 func New(files fs.FS) *Files { return &Files{files: files} }
 
-// Sum names content.
+// Sum names content, in letters that a name may begin with: Go embeds no file whose name begins with an underscore.
 func Sum(content []byte) string {
 	sum := sha256.Sum256(content)
-	return base64.RawURLEncoding.EncodeToString(sum[:12])
+	return hex.EncodeToString(sum[:12])
 }
 
 // Sent reports whether a file is one that is sent.
