@@ -65,6 +65,7 @@ async function answerAll(page, rows, worst) {
   await type(page, "Nail varnish: seen together.");
   await press(page, "Control+Enter");
   await shows(page.locator(".toast"), "Acknowledged 27 alerts");
+  await accessible(page, "rows that are answered, which stay where they were");
   const mine = page.getByRole("button", { name: /Mine, in progress/ });
   await shows(mine, "28");
   await mine.click();

@@ -139,11 +139,22 @@ export async function look(page, what, within, all) {
   return wrong;
 }
 
-// Runs in the page: what makes it scroll sideways.
+// Runs in the page: what makes it scroll sideways, with times as long as they get at some hour of the day.
 function tooWide() {
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const was = new Map();
+  while (texts.nextNode()) {
+    const { currentNode: node, currentNode: { nodeValue: text } } = texts;
+    const longest = text.replace(/(?<!\d)\d\d? (sec\.|min\.|hr\.|days?) ago|yesterday|\bnow\b/g, "59 min. ago").replace(/(?<!\d)\d(:\d\d [AP]M)/g, "12$1");
+    if (longest !== text) {
+      was.set(node, text);
+      node.nodeValue = longest;
+    }
+  }
   const { scrollWidth, clientWidth } = document.documentElement;
   const beyond = [...document.querySelectorAll("body *")].filter((node) => node.getBoundingClientRect().right > clientWidth + 1);
   const told = beyond.slice(-3).map((node) => node.cloneNode(false).outerHTML.slice(0, 120));
+  was.forEach((text, node) => { node.nodeValue = text; });
   return scrollWidth <= innerWidth ? [] : [`the page is ${scrollWidth} wide, to where these are: ${told.join(", ")}`];
 }
 
