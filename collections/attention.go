@@ -12,18 +12,23 @@ type Attention struct {
 	Escalated  int `db:"escalated"`
 }
 
-// CountAttention counts among the listed patients, of a person's care teams unless "". from is the score at which an unanswered critical begins.
-func CountAttention(app core.App, careTeamOf string, level string, from int) (a Attention, err error) {
+// UnansweredFrom is the score at which an unanswered critical begins. The triggers of the totals count from it too: another one needs a migration.
+const UnansweredFrom = 86
+
+// CountAttention counts among the listed patients, of a person's care teams unless "".
+func CountAttention(app core.App, careTeamOf string, level string) (a Attention, err error) {
 	where := listed(careTeamOf)
-	if a.Unanswered, err = append(where.Equal("risk_level", level), dbx.NewExp("risk_score >= {:from}", dbx.Params{"from": from})).
-		Count(app, TriageScores); err != nil {
-		return a, err
-	}
 	if a.Escalated, err = where.And(escalated).Count(app, TriageScores); err != nil {
 		return a, err
 	}
 	if careTeamOf == "" {
-		a.Alerting, err = CountListed(app, "", nil, new(true))
+		err = app.DB().Select("COALESCE(SUM(unanswered) FILTER (WHERE risk_level = {:level}), 0) AS unanswered",
+			"COALESCE(SUM(patients) FILTER (WHERE unacknowledged), 0) AS alerting").From("triage_totals").
+			Bind(dbx.Params{"level": level}).Row(&a.Unanswered, &a.Alerting)
+		return a, wrap(err, "read triage totals")
+	}
+	unanswered := append(where.Equal("risk_level", level), dbx.NewExp("risk_score >= {:from}", dbx.Params{"from": UnansweredFrom}))
+	if a.Unanswered, err = unanswered.Count(app, TriageScores); err != nil {
 		return a, err
 	}
 	a.Alerting, err = where.And("unacknowledged_alerts > 0").Count(app, TriageScores)

@@ -155,8 +155,8 @@ func TestTotalsFollowTheRows(t *testing.T) {
 		}
 		var differ int
 		err := app.DB().NewQuery(`SELECT COUNT(*) FROM (
-			SELECT risk_level, needs_review, unacknowledged, patients, risk_scores, alerts, escalations FROM triage_totals WHERE patients != 0 OR alerts != 0 OR escalations != 0 OR risk_scores != 0
-			EXCEPT SELECT risk_level, needs_review, unacknowledged_alerts > 0, COUNT(*), SUM(risk_score), SUM(unacknowledged_alerts), SUM(active_escalations)
+			SELECT risk_level, needs_review, unacknowledged, patients, risk_scores, alerts, escalations, unanswered FROM triage_totals WHERE patients != 0 OR alerts != 0 OR escalations != 0 OR risk_scores != 0
+			EXCEPT SELECT risk_level, needs_review, unacknowledged_alerts > 0, COUNT(*), SUM(risk_score), SUM(unacknowledged_alerts), SUM(active_escalations), SUM(risk_score >= 86)
 				FROM triage_scores WHERE listed GROUP BY 1, 2, 3)`).Row(&differ)
 		if err != nil || differ != 0 {
 			rt.Fatalf("%d groups differ (%v)", differ, err)

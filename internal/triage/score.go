@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
@@ -33,7 +34,7 @@ const (
 	reviewFullAfter      = 168 * time.Hour
 	vitalsWindow         = 7 * 24 * time.Hour
 	dataWindow           = 30 * 24 * time.Hour
-	lowestUnanswered     = 86
+	lowestUnanswered     = collections.UnansweredFrom
 	highestOther         = lowestCritical - 1 // of all who are in neither critical band
 	roundingError        = 1e-9               // so that what is a half on paper is rounded up
 	lowestCritical       = 76

@@ -42,7 +42,7 @@ func ReadStats(app core.App, careTeamOf string, today time.Time) (stats Stats, e
 	if stats.PatientsReviewedToday, err = collections.CountReviewed(app, careTeamOf, today); err != nil {
 		return stats, err
 	}
-	wanted, err := collections.CountAttention(app, careTeamOf, string(RiskCritical), lowestUnanswered)
+	wanted, err := collections.CountAttention(app, careTeamOf, string(RiskCritical))
 	stats.CriticalUnanswered, stats.PatientsAlerting, stats.PatientsEscalated = wanted.Unanswered, wanted.Alerting, wanted.Escalated
 	return stats, err
 }
