@@ -9,13 +9,16 @@ package sqlite
 typedef struct sqlite3 sqlite3;
 extern int sqlite3_auto_extension(void (*)(void)) __attribute__((weak));
 extern int sqlite3_db_config(sqlite3 *, int, ...) __attribute__((weak));
+extern int sqlite3_config(int, ...) __attribute__((weak));
 
 static int defend(sqlite3 *db, char **message, const void *api) {
 	return sqlite3_db_config(db, 1010, 1, (int *)0); // SQLITE_DBCONFIG_DEFENSIVE
 }
 
-static int defend_connections(void) {
-	return sqlite3_auto_extension((void (*)(void))defend);
+// set_up comes before the first connection. Counting what is allocated takes a lock that all connections share, and nobody asks for the sum.
+static int set_up(void) {
+	int failed = sqlite3_config(9, 0); // SQLITE_CONFIG_MEMSTATUS
+	return failed ? failed : sqlite3_auto_extension((void (*)(void))defend);
 }
 */
 import "C"
@@ -36,8 +39,8 @@ const InC = true
 
 // registered opens connections whose SQL cannot touch what SQLite keeps for itself: the driver has no word for that.
 var registered = func() driver.Driver {
-	if C.defend_connections() != 0 {
-		panic("SQLite cannot be set up") // out of memory, before anything began
+	if C.set_up() != 0 {
+		panic("SQLite cannot be set up") // out of memory, or in use already, before anything began
 	}
 	return &sqlite3.SQLiteDriver{}
 }()
