@@ -153,11 +153,11 @@ torture: ## kill the service at random moments under load for TORTURE (10m), in 
 	TORTURE=$(TORTURE) ROTATIONS=$(ROTATIONS) CHANGES=100000 KILLS=20 go test -run '^(TestTorture|TestChangesThroughKills|TestRotationTorture|TestDiskFails|TestOthersHang|TestHalfSentRequests|TestManySignIns|TestManyStreams)$$' -v -count=1 -timeout 60m ./e2e
 
 # Litestream and Caddy are built once, into the user's cache.
-drills: ## lose, move and upgrade practices, with the real Litestream and Caddy; deliver to a real HAPI FHIR server through faults and kills; read deploy/ with its tools; make a release twice; generate clients in Python and Go; run docs/integrating.md; clone and walk docs/quickstart.md and docs/three-practices.md
+drills: ## lose, move and upgrade practices, with the real Litestream and Caddy; run the units of deploy/ under a systemd (root); deliver to a real HAPI FHIR server through faults and kills; read deploy/ with its tools; make a release twice; generate clients in Python and Go; run docs/integrating.md; clone and walk docs/quickstart.md and docs/three-practices.md
 	@set -ex; tools="$${XDG_CACHE_HOME:-$$HOME/.cache}/vigil-tools"; \
 	GOBIN="$$tools" CGO_ENABLED=0 go install $(LITESTREAM); GOBIN="$$tools" CGO_ENABLED=0 go install $(CADDY); \
-	export PATH="$$tools:$$PATH" VIGIL_TEST_CLONE=1 VIGIL_TEST_HAPI=1 VIGIL_TEST_GENERATED=1 VIGIL_TEST_CELLS=20; \
-	go test -count=1 -v -timeout 40m -run '^(TestBackup|TestReplica|TestThreeCells|TestThreePractices|TestWaves|TestQuickstart|TestHAPI|TestGeneratedClient|TestIntegrating)' ./e2e; \
+	export PATH="$$tools:$$PATH" VIGIL_TEST_CLONE=1 VIGIL_TEST_HAPI=1 VIGIL_TEST_GENERATED=1 VIGIL_TEST_CELLS=20 VIGIL_TEST_UNITS=1; \
+	go test -count=1 -v -timeout 40m -run '^(TestBackup|TestReplica|TestThreeCells|TestThreePractices|TestUnits|TestWaves|TestQuickstart|TestHAPI|TestGeneratedClient|TestIntegrating)' ./e2e; \
 	export GOFLAGS=; (cd deploy/check; go test -count=1 -v ./...); cd internal/release; VIGIL_TEST_RELEASE=1 go test -count=1 -v -timeout 60m ./...
 
 bench-parts: ## Go benchmarks with allocations; BENCH chooses by name
