@@ -29,11 +29,7 @@ func viewFee(f collections.Fee) feeView {
 }
 
 func (a *api) listFees(c *web.Call) error {
-	fees, err := collections.ListFees(c.App)
-	if err != nil {
-		return err
-	}
-	return web.ListWhole(c, web.Views(fees, viewFee), 0)
+	return web.ListedWhole(c, viewFee)(collections.ListFees(c.App))
 }
 
 func (a *api) importFees(c *web.Call) error {
