@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/pocketbase/pocketbase/core"
+
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
@@ -61,13 +63,13 @@ type answersView struct {
 }
 
 // viewBatches are batches as they are shown, with what was answered to each.
-func viewBatches(c *web.Call, rows ...collections.BatchRow) ([]batchView, error) {
+func viewBatches(app core.App, rows []collections.BatchRow) ([]batchView, error) {
 	ids := distinct(rows, func(b collections.BatchRow) string { return b.ID })
-	answers, err := collections.AnswersOfBatches(c.App, ids)
+	answers, err := collections.AnswersOfBatches(app, ids)
 	return web.Views(rows, func(b collections.BatchRow) batchView {
 		a := answers[b.ID]
 		return batchView{
-			b.ID, b.Number, b.Usage, b.Claims, b.Lines, billing.Cents(b.ChargeCents), b.Status, b.CreatedBy, instantOrNull(collections.ParseInstant(b.CreatedAt)),
+			b.ID, b.Number, b.Usage, b.Claims, b.Lines, billing.Cents(b.ChargeCents), b.Status, b.CreatedBy, instantOf(b.CreatedAt),
 			answersView{a.SentBack, a.Paid, a.Denied, a.Voided, a.SentAgain, a.Open},
 		}
 	}), err
@@ -81,15 +83,7 @@ func (a *api) createBatch(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	row, err := a.house().Send(c.App, ids, c.Actor(), c.Now)
-	if err != nil {
-		return err
-	}
-	views, err := viewBatches(c, row)
-	if err != nil {
-		return err
-	}
-	return c.Created(views[0])
+	return show(c, c.Created, viewBatches)(a.house().Send(c.App, ids, c.Actor(), c.Now))
 }
 
 // readEntryIDs reads the entries of a batch, each once.
@@ -120,7 +114,7 @@ func (a *api) listBatches(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	views, err := viewBatches(c, page...)
+	views, err := viewBatches(c.App, page)
 	if err != nil {
 		return err
 	}
@@ -143,7 +137,7 @@ type batchWithLines struct {
 }
 
 func (a *api) readBatch(c *web.Call, row collections.BatchRow) error {
-	views, err := viewBatches(c, row)
+	views, err := viewBatches(c.App, []collections.BatchRow{row})
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ type feeView struct {
 func viewFee(f collections.Fee) feeView {
 	return feeView{
 		f.CPTCode, f.Locality, f.EffectiveDate, (*billing.Cents)(f.ChargeCents), (*billing.Cents)(f.ExpectedCents), f.Source,
-		instantOrNull(collections.ParseInstant(f.UpdatedAt)),
+		instantOf(f.UpdatedAt),
 	}
 }
 
