@@ -190,8 +190,8 @@ type Sighting struct {
 }
 
 // RecordSighting stores a sighting, in one statement; a device that nobody registered is listed as discovered. What is older than what is known
-// changes nothing. attend says that the device is one of [DevicesToCheck] now, or said this very time before, when it lay in the future.
-func RecordSighting(tx core.App, s Sighting, now time.Time) (attend bool, err error) {
+// changes nothing. check says that the device is one of [DevicesToCheck] now, or said this very time before, when it lay in the future.
+func RecordSighting(tx core.App, s Sighting, now time.Time) (check bool, err error) {
 	at := Instant(s.ReadAt)
 	row := dbx.Params{
 		"device": s.DeviceID, "kind": s.Kind, "model": s.Model, "hub": s.HubID, "signal": s.Signal, "level": s.BatteryLevel,
@@ -203,8 +203,8 @@ func RecordSighting(tx core.App, s Sighting, now time.Time) (attend bool, err er
 	if s.BatteryLevel != nil {
 		row["charged"] = at
 	}
-	err = tx.NonconcurrentDB().NewQuery(recordSighting).Bind(row).Row(&attend)
-	return attend, wrap(err, "note what a reading says of its device")
+	err = tx.NonconcurrentDB().NewQuery(recordSighting).Bind(row).Row(&check)
+	return check, wrap(err, "note what a reading says of its device")
 }
 
 // DevicesToCheck are the devices that somebody has to look at.

@@ -56,8 +56,8 @@ type followed struct {
 	// stamped: a new row says itself when it was stored. Calling a function would have SQLite keep a journal of every page that the statement touches,
 	// which costs more than all the rest, and no reading is stored without this.
 	stamped bool
-	// settled is when a row is over as soon as it is stored, which is told as a second change, and ended its event.
-	settled, ended string
+	// over is when a row is over as soon as it is stored, which is told as a second change, and ended its event.
+	over, ended string
 	// handedOn: an update may take it from a patient, who is whom that is about.
 	handedOn bool
 }
@@ -94,7 +94,7 @@ var followedTables = []followed{
 		raised:   `'alert.raised'`,
 		moved: `CASE WHEN NEW.` + alertOver + ` AND NOT OLD.` + alertOver + ` THEN 'alert.resolved'
 			WHEN OLD.` + alertOver + ` AND NOT NEW.` + alertOver + ` THEN 'alert.raised' ELSE '' END`,
-		settled: alertOver, ended: `'alert.resolved'`,
+		over: alertOver, ended: `'alert.resolved'`,
 	},
 	{
 		table: Escalations, noun: ChangeEscalation, record: rowCount, patient: rowOwner,
@@ -212,9 +212,9 @@ func (t followed) triggers(app core.App) (map[string]string, error) {
 		created, deleted = updated, updated
 	}
 	stored := t.tell("NEW", created, t.raised)
-	if t.settled != "" {
+	if t.over != "" {
 		stored += " INSERT INTO changes (" + toldColumns + ") SELECT " +
-			t.values("NEW", quoted(WasUpdated), t.ended) + " WHERE NEW." + t.settled + ";"
+			t.values("NEW", quoted(WasUpdated), t.ended) + " WHERE NEW." + t.over + ";"
 	}
 	prefix := "changes_" + t.table
 	looked, changed := t.looksAt(columns)

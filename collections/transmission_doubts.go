@@ -33,8 +33,10 @@ type ClearedDoubt struct {
 	EMRID, SentHash         string // "" keeps what is there
 }
 
-// Settled: the EMR's copy says what it is to say, or there is none, so that nobody has to correct it.
-func (c ClearedDoubt) Settled() bool { return c.Status == FHIRTransmitted || c.ErrorCode == NeverSent }
+// NoCorrection: the EMR's copy says what it is to say, or there is none, so that nobody has to correct it.
+func (c ClearedDoubt) NoCorrection() bool {
+	return c.Status == FHIRTransmitted || c.ErrorCode == NeverSent
+}
 
 // ClearDoubt stores what a look came to; not held when somebody has changed the record meanwhile.
 func ClearDoubt(tx core.App, d DoubtfulTransmission, c ClearedDoubt, now time.Time) (held bool, err error) {

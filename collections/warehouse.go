@@ -52,7 +52,7 @@ type ShipRow struct {
 	Values    []string
 }
 
-// ShipTables are the tables that can leave for a warehouse, by name.
+// ShipTables are the tables that can leave for a warehouse, but for [ShipReadings].
 var ShipTables = []*ShipTable{
 	{Name: "alerts", Resource: "Flag", table: Alerts, changed: ColumnUpdatedAt, Columns: []ShipColumn{
 		ownID("alert"), ofPatient, idOf("observation", "observation"), idOf("escalation", "escalation"), idOf("device_id", "device"), word("type"), word("level"), word("status"),
@@ -74,15 +74,6 @@ var ShipTables = []*ShipTable{
 		ownID("escalation"), ofPatient, idOf("alert", "alert"), word("priority"), word("status"), whole("tier"), idOf("assigned_to", "user"), measure("interaction_minutes"),
 		moment("created_at"), moment("notified_at"), moment("assigned_at"), moment("resolved_at"), moment("cancelled_at"), moment("updated_at"),
 	}},
-	{Name: "observations", Resource: "Observation", table: Observations, changed: ColumnUpdatedAt, Columns: []ShipColumn{
-		ownID("observation"), ofPatient,
-		{"type", ShapeText, "", "observation_type"},
-		idOf("device_id", "device"), moment("measured_at"),
-		{"received_at", ShapeMoment, "", "created_at"},
-		measure("systolic"), measure("diastolic"), measure("pulse"), measure("weight_kg"), measure("spo2"), measure("perfusion_index"), measure("glucose_mg_dl"),
-		measure("temperature_c"), word("comparator"), word("irregular_heartbeat"), word("meal_context"), word("source"), word("origin"), word("status"), word("review_state"),
-		moment("updated_at"),
-	}},
 	{Name: "patients", Resource: "Patient", table: Patients, changed: ColumnUpdatedAt, fill: fillBirthdays, Columns: []ShipColumn{
 		ownID("patient"),
 		{"birth_year", ShapeBirthYear, "", "''"},
@@ -100,6 +91,24 @@ var ShipTables = []*ShipTable{
 		ownID("transmission"), ofPatient, idOf("observation", "observation"), word("observation_type"), word("form"), word("status"), whole("attempt_count"), whole("corrections"),
 		word("error_code"), moment("created_at"), moment("first_attempted_at"), moment("last_attempted_at"), moment("updated_at"),
 	}},
+}
+
+// ShipReadings is the table of readings: what they measured and said stands in columns that their kinds name.
+func ShipReadings(measured, said []string) *ShipTable {
+	columns := []ShipColumn{
+		ownID("observation"), ofPatient,
+		{"type", ShapeText, "", "observation_type"},
+		idOf("device_id", "device"), moment("measured_at"),
+		{"received_at", ShapeMoment, "", "created_at"},
+	}
+	for _, name := range measured {
+		columns = append(columns, measure(name))
+	}
+	for _, name := range said {
+		columns = append(columns, word(name))
+	}
+	columns = append(columns, word("source"), word("origin"), word("status"), word("review_state"), moment("updated_at"))
+	return &ShipTable{Name: "observations", Resource: "Observation", table: Observations, changed: ColumnUpdatedAt, Columns: columns}
 }
 
 var ofPatient = idOf("patient", "patient")

@@ -168,8 +168,6 @@ func Bind(app core.App, engines Engines) {
 	closeNative(app)
 	guardUnreadable(app)
 	guardSuperusers(app, h)
-	guardClients(app)
-	guardWebhooks(app)
 	refreshDashboard(app)
 	searchDashboard(app, h)
 	guardRealtime(app, h)

@@ -24,10 +24,32 @@ import (
 func guardSuperusers(app core.App, h *hooks) {
 	app.OnRecordAuthWithPasswordRequest(core.CollectionNameSuperusers).BindFunc(h.checkSuperuser)
 	app.OnRecordAuthRequest(core.CollectionNameSuperusers).BindFunc(h.giveToken)
-	app.OnRecordEnrich(collections.Users, core.CollectionNameSuperusers).BindFunc(hideFactors)
+	hideSecrets(app)
 	app.OnRecordCreateRequest(signIns...).BindFunc(refuseSignIns)
 	app.OnRecordUpdateRequest(signIns...).BindFunc(refuseSignIns)
 	app.OnRecordDeleteRequest(signIns...).BindFunc(refuseSignIns)
+}
+
+// secrets are the fields that nobody is shown: PocketBase shows superusers what is hidden, and what is sealed, opened. Whether there is a second
+// factor may be seen. An address of a webhook may hold a secret of its receiver's.
+var secrets = map[string][]string{
+	collections.Users:             factorFields[1:],
+	core.CollectionNameSuperusers: factorFields[1:],
+	collections.Clients:           {"secret_hash", "token_key"},
+	collections.Webhooks:          {"url", "secret", "previous_secret"},
+}
+
+func hideSecrets(app core.App) {
+	for collection, fields := range secrets {
+		app.OnRecordEnrich(collection).BindFunc(func(e *core.RecordEnrichEvent) error {
+			record := e.Record // the event goes on to the next one
+			if err := e.Next(); err != nil {
+				return err
+			}
+			record.Hide(fields...)
+			return nil
+		})
+	}
 }
 
 func originOf(e *core.RequestEvent) audit.Origin {
@@ -141,16 +163,6 @@ func nativeError(e *core.RequestEvent, err error) error {
 // factorFields are the second factors of users and superusers, which nobody reads or writes in the dashboard: who could read one could use it, and
 // who could turn one off would need the password only.
 var factorFields = []string{"two_factor_enabled", "totp_secret", "totp_last_step", "totp_pending_secret", "totp_pending_codes", "totp_pending_until", "totp_pending_failures"}
-
-// hideFactors leaves second factors out of what PocketBase shows, to superusers too.
-func hideFactors(e *core.RecordEnrichEvent) error {
-	record := e.Record // the event goes on to the next one
-	if err := e.Next(); err != nil {
-		return err
-	}
-	record.Hide(factorFields[1:]...) // whether there is one may be seen
-	return nil
-}
 
 // restoreFactors undoes what the dashboard, which saves whole records, wrote in the place of what it was not shown.
 func restoreFactors(record *core.Record) {

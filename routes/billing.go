@@ -330,7 +330,7 @@ func addMoney(v *entryView, entry *collections.BillingEntry) {
 	v.FactsCheckedAt, v.EvidenceChangedAt = instantOrNull(entry.FactsCheckedAt()), instantOrNull(entry.EvidenceChangedAt())
 	v.RepayBy = orNull(entry.RepayBy())
 	if r := entry.Rejection(); r != nil {
-		v.Rejection = &rejectionView{r.Source, append([]string{}, r.Codes...), instantOrNull(collections.ParseInstant(r.At))}
+		v.Rejection = &rejectionView{r.Source, append([]string{}, r.Codes...), instantOf(r.At)}
 	}
 	if date := entry.RefundDate(); date != "" {
 		v.Refund = &paymentView{billing.Cents(entry.RefundedCents()), date, entry.RefundReference()}

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/pocketbase/pocketbase/core"
+
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
@@ -21,11 +23,11 @@ func batchRows() []route {
 	return []route{
 		{http.MethodGet, "/billing/claim-batches/", access.ReadBillingReports.Or(access.ScopeBillingRead), limits.User, (*api).listBatches},
 		{http.MethodPost, "/billing/claim-batches/", access.ManageBilling, limits.User, (*api).createBatch},
-		{http.MethodGet, "/billing/claim-batches/{id}/", access.ReadBillingReports.Or(access.ScopeBillingRead), limits.User, (*api).readBatch},
-		{http.MethodGet, "/billing/claim-batches/{id}/file/", access.ManageBilling, limits.User, (*api).readBatchFile},
+		{http.MethodGet, "/billing/claim-batches/{id}/", access.ReadBillingReports.Or(access.ScopeBillingRead), limits.User, of(byUUID(collections.FindBatchRow), (*api).readBatch)},
+		{http.MethodGet, "/billing/claim-batches/{id}/file/", access.ManageBilling, limits.User, of(byUUID(collections.FindBatchRow), (*api).readBatchFile)},
 		{http.MethodGet, "/billing/claim-responses/", access.ReadBillingReports.Or(access.ScopeBillingRead), limits.User, (*api).listResponses},
 		{http.MethodPost, "/billing/claim-responses/", access.ManageBilling, limits.User, (*api).takeResponse},
-		{http.MethodGet, "/billing/claim-responses/{id}/", access.ReadBillingReports.Or(access.ScopeBillingRead), limits.User, (*api).readResponse},
+		{http.MethodGet, "/billing/claim-responses/{id}/", access.ReadBillingReports.Or(access.ScopeBillingRead), limits.User, of(byUUID(collections.FindClaimResponse), (*api).readResponse)},
 	}
 }
 
@@ -61,13 +63,13 @@ type answersView struct {
 }
 
 // viewBatches are batches as they are shown, with what was answered to each.
-func viewBatches(c *web.Call, rows ...collections.BatchRow) ([]batchView, error) {
+func viewBatches(app core.App, rows []collections.BatchRow) ([]batchView, error) {
 	ids := distinct(rows, func(b collections.BatchRow) string { return b.ID })
-	answers, err := collections.AnswersOfBatches(c.App, ids)
+	answers, err := collections.AnswersOfBatches(app, ids)
 	return web.Views(rows, func(b collections.BatchRow) batchView {
 		a := answers[b.ID]
 		return batchView{
-			b.ID, b.Number, b.Usage, b.Claims, b.Lines, billing.Cents(b.ChargeCents), b.Status, b.CreatedBy, instantOrNull(collections.ParseInstant(b.CreatedAt)),
+			b.ID, b.Number, b.Usage, b.Claims, b.Lines, billing.Cents(b.ChargeCents), b.Status, b.CreatedBy, instantOf(b.CreatedAt),
 			answersView{a.SentBack, a.Paid, a.Denied, a.Voided, a.SentAgain, a.Open},
 		}
 	}), err
@@ -81,15 +83,7 @@ func (a *api) createBatch(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	row, err := a.house().Send(c.App, ids, c.Actor(), c.Now)
-	if err != nil {
-		return err
-	}
-	views, err := viewBatches(c, row)
-	if err != nil {
-		return err
-	}
-	return c.Created(views[0])
+	return show(c, c.Created, viewBatches)(a.house().Send(c.App, ids, c.Actor(), c.Now))
 }
 
 // readEntryIDs reads the entries of a batch, each once.
@@ -120,7 +114,7 @@ func (a *api) listBatches(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	views, err := viewBatches(c, page...)
+	views, err := viewBatches(c.App, page)
 	if err != nil {
 		return err
 	}
@@ -142,22 +136,8 @@ type batchWithLines struct {
 	Entries []batchLineView `json:"entries"`
 }
 
-// batch finds the batch of the path.
-func batchOf(c *web.Call) (row collections.BatchRow, err error) {
-	id, err := c.PathUUID()
-	if err != nil {
-		return row, err
-	}
-	row, err = collections.FindBatchRow(c.App, id)
-	return row, fault.OrMissing(err)
-}
-
-func (a *api) readBatch(c *web.Call) error {
-	row, err := batchOf(c)
-	if err != nil {
-		return err
-	}
-	views, err := viewBatches(c, row)
+func (a *api) readBatch(c *web.Call, row collections.BatchRow) error {
+	views, err := viewBatches(c.App, []collections.BatchRow{row})
 	if err != nil {
 		return err
 	}
@@ -168,11 +148,7 @@ func (a *api) readBatch(c *web.Call) error {
 }
 
 // readBatchFile hands out the file: everybody on it was read.
-func (a *api) readBatchFile(c *web.Call) error {
-	row, err := batchOf(c)
-	if err != nil {
-		return err
-	}
+func (a *api) readBatchFile(c *web.Call, row collections.BatchRow) error {
 	lines, err := collections.LinesOfBatch(c.App, row.ID)
 	if err != nil {
 		return err
@@ -236,16 +212,11 @@ func (a *api) listResponses(c *web.Call) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	page, total, err := collections.PageOfClaimResponses(c.App, p.Offset(), p.Size)
-	if err != nil {
-		return err
-	}
-	return web.List(c, p, total, web.Views(page, func(r collections.ResponseRow) responseView {
+	return web.Listed(c, p, func(r collections.ResponseRow) responseView {
 		return responseView{
-			r.ID, r.Type, r.ControlNumber, r.Applied, r.Unmatched(), r.CreatedBy, instantOrNull(collections.ParseInstant(r.CreatedAt)),
-			instantOrNull(collections.ParseInstant(r.FinishedAt)),
+			r.ID, r.Type, r.ControlNumber, r.Applied, r.Unmatched(), r.CreatedBy, instantOf(r.CreatedAt), instantOf(r.FinishedAt),
 		}
-	}), 0)
+	})(collections.PageOfClaimResponses(c.App, p.Offset(), p.Size))
 }
 
 type unmatchedView struct {
@@ -266,15 +237,7 @@ type responseDetail struct {
 	FinishedAt    *string         `json:"finished_at"`
 }
 
-func (a *api) readResponse(c *web.Call) error {
-	id, err := c.PathUUID()
-	if err != nil {
-		return err
-	}
-	r, err := collections.FindClaimResponse(c.App, id)
-	if err != nil {
-		return fault.OrMissing(err)
-	}
+func (a *api) readResponse(c *web.Call, r *collections.ClaimResponse) error {
 	return c.OK(responseDetail{r.Id, r.Type(), r.ControlNumber(), r.Applied(), web.Views(r.Unmatched(), func(u collections.Unmatched) unmatchedView {
 		return unmatchedView{u.Segment, u.ControlNumber, billing.Cents(u.AmountCents), u.Reason}
 	}), r.CreatedBy(), instantOrNull(r.CreatedAt()), instantOrNull(r.FinishedAt())})

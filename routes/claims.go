@@ -147,7 +147,7 @@ func (a *api) readResubmit(c *web.Call, b moveBody, checks *input.Checks) billin
 }
 
 func (a *api) readCorrections(c *web.Call, checks *input.Checks, f input.Object) (corrections billing.Corrections) {
-	if f.Sent() && !f.Null() && !f.Given() {
+	if f.Wrong() {
 		checks.Reject("corrections", "Expected an object.")
 		return corrections
 	}

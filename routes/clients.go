@@ -19,10 +19,10 @@ func clientRows() []route {
 		{http.MethodPost, "/oauth/token/", access.Anyone, limits.SignIn, signIn((*api).signInClient)},
 		{http.MethodGet, "/clients/", access.ManageClients, limits.User, (*api).listClients},
 		{http.MethodPost, "/clients/", access.ManageClients, limits.User, (*api).createClient},
-		{http.MethodGet, "/clients/{id}/", access.ManageClients, limits.User, of((*api).client, (*api).readClient)},
-		{http.MethodPatch, "/clients/{id}/", access.ManageClients, limits.User, of((*api).client, (*api).changeClient)},
-		{http.MethodDelete, "/clients/{id}/", access.ManageClients, limits.User, of((*api).client, (*api).deleteClient)},
-		{http.MethodPost, "/clients/{id}/rotate-secret/", access.ManageClients, limits.User, of((*api).client, (*api).rotateClientSecret)},
+		{http.MethodGet, "/clients/{id}/", access.ManageClients, limits.User, of(byUUID(collections.FindClient), (*api).readClient)},
+		{http.MethodPatch, "/clients/{id}/", access.ManageClients, limits.User, of(byUUID(collections.FindClient), (*api).changeClient)},
+		{http.MethodDelete, "/clients/{id}/", access.ManageClients, limits.User, of(byUUID(collections.FindClient), (*api).deleteClient)},
+		{http.MethodPost, "/clients/{id}/rotate-secret/", access.ManageClients, limits.User, of(byUUID(collections.FindClient), (*api).rotateClientSecret)},
 	}
 }
 
@@ -57,26 +57,12 @@ func (a *api) viewCredentials(made clients.Credentials) credentialsView {
 	return credentialsView{a.viewClient(made.Client), made.Secret}
 }
 
-// client finds the client of the path.
-func (a *api) client(c *web.Call) (*collections.Client, error) {
-	id, err := c.PathUUID()
-	if err != nil {
-		return nil, err
-	}
-	client, err := collections.FindClient(c.App, id)
-	return client, fault.OrMissing(err)
-}
-
 func (a *api) listClients(c *web.Call) error {
 	q, p := c.Listing()
 	if err := q.Err(); err != nil {
 		return err
 	}
-	page, total, err := collections.PageOfClients(c.App, p.Offset(), p.Size)
-	if err != nil {
-		return err
-	}
-	return web.List(c, p, total, web.Views(page, a.viewClient), 0)
+	return web.Listed(c, p, a.viewClient)(collections.PageOfClients(c.App, p.Offset(), p.Size))
 }
 
 func (a *api) createClient(c *web.Call) error {

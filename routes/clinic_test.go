@@ -81,7 +81,7 @@ func newClinic(t testing.TB, change ...func(*routes.Engines)) *clinic {
 	engines := routes.Engines{
 		Options: web.Options{
 			PublicURL: "https://vigil.example.org", Zone: newYork, Log: slog.New(slog.DiscardHandler), Clock: func() time.Time { return c.now },
-			AccessTokens: clients.Bearers{People: authority, Clients: c.clients}, Limits: limits.New(nil),
+			AccessTokens: clients.Holders{People: authority, Clients: c.clients}, Limits: limits.New(nil),
 		},
 		EMR:     routes.EMR{Client: noEMR(t)},
 		Devices: devices.NewEngine(devices.Rules{PracticeZone: newYork, ManagedMode: true, DeliveryWorkingDays: 5, MissedDaysBeforeEscalation: 3}),

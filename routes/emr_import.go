@@ -2,7 +2,6 @@ package routes
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -83,24 +82,13 @@ func (a *api) readImport(c *web.Call, body importBody) (what patients.Import, as
 
 // readEMRIDs returns each id once, without "Patient/".
 func readEMRIDs(checks *input.Checks, name string, list input.Field[[]input.String]) (ids []string, asSent map[string]string) {
-	switch {
-	case !list.Given():
-		checks.Reject(name, "Must be a list of ids.")
-		return nil, nil
-	case len(list.Value) == 0:
+	if list.Given() && len(list.Value) == 0 {
 		checks.Reject(name, "This list may not be empty.")
-		return nil, nil
-	case len(list.Value) > patients.MaxImport:
-		checks.Reject(name, fmt.Sprintf("Ensure this field has no more than %d items.", patients.MaxImport))
-		return nil, nil
 	}
 	asSent = map[string]string{}
-	for i, item := range list.Value {
-		field := fmt.Sprintf("%s.%d", name, i)
-		sent := checks.Text(field, item, input.Required(100).Identifier())
+	for field, sent := range input.Texts(checks, name, list, patients.MaxImport, "Must be a list of ids.", input.Required(100).Identifier()) {
 		id := strings.TrimPrefix(sent, "Patient/")
 		switch {
-		case sent == "":
 		case !emr.IsPatientID(id):
 			checks.Reject(field, "Must be an id of the EMR, such as Patient/123.")
 		case asSent[id] == "":

@@ -1,6 +1,7 @@
 package routes
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -42,20 +43,13 @@ func waitings(app core.App, page []*collections.Escalation) (map[string]waiting,
 		switch {
 		case escalations.Status(e.Status()).Closed():
 		case w.Taken:
-			w.WorksSince = instantOrNull(later(e.WorksSince(), e.RemindedAt()))
+			w.WorksSince = instantOrNull(slices.MaxFunc([]time.Time{e.WorksSince(), e.RemindedAt()}, time.Time.Compare))
 		default:
 			w.WaitsSince, w.TierAt = instantOrNull(e.WaitsSince()), instantOrNull(e.TierAt())
 		}
 		waits[e.Id] = w
 	}
 	return waits, nil
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }
 
 // deadlinesView is how long an escalation of a priority may wait to be taken before the next are told, in seconds since it began to wait.

@@ -24,16 +24,12 @@ type feeView struct {
 func viewFee(f collections.Fee) feeView {
 	return feeView{
 		f.CPTCode, f.Locality, f.EffectiveDate, (*billing.Cents)(f.ChargeCents), (*billing.Cents)(f.ExpectedCents), f.Source,
-		instantOrNull(collections.ParseInstant(f.UpdatedAt)),
+		instantOf(f.UpdatedAt),
 	}
 }
 
 func (a *api) listFees(c *web.Call) error {
-	fees, err := collections.ListFees(c.App)
-	if err != nil {
-		return err
-	}
-	return web.ListWhole(c, web.Views(fees, viewFee), 0)
+	return web.ListedWhole(c, viewFee)(collections.ListFees(c.App))
 }
 
 func (a *api) importFees(c *web.Call) error {

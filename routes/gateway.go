@@ -256,15 +256,6 @@ func (a *api) listQuarantine(c *web.Call) error {
 	return web.List(c, p, total, views, unreadable)
 }
 
-// quarantined finds the event of the path.
-func (a *api) quarantined(c *web.Call) (*collections.GatewayEvent, error) {
-	id, err := c.PathUUID()
-	if err != nil {
-		return nil, err
-	}
-	return intake.Find(c.App, id)
-}
-
 func (a *api) releaseEvent(c *web.Call, event *collections.GatewayEvent) error {
 	type releaseBody struct {
 		PatientID input.String `json:"patient_id"`

@@ -39,11 +39,7 @@ func (a *api) listNoteTemplates(c *web.Call) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	list, err := notetemplates.For(c.App, context)
-	if err != nil {
-		return err
-	}
-	return web.ListWhole(c, web.Views(list, viewNoteTemplate), 0)
+	return web.ListedWhole(c, viewNoteTemplate)(notetemplates.For(c.App, context))
 }
 
 func (a *api) readNoteTemplate(c *web.Call, number int64) error {

@@ -193,11 +193,7 @@ func (a *api) listTokens(c *web.Call) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	tokens, total, err := collections.PageOfPushTokens(c.App, c.Caller.RecordID, p.Offset(), p.Size)
-	if err != nil {
-		return err
-	}
-	return web.List(c, p, total, web.Views(tokens, a.viewToken), 0)
+	return web.Listed(c, p, a.viewToken)(collections.PageOfPushTokens(c.App, c.Caller.RecordID, p.Offset(), p.Size))
 }
 
 func (a *api) deleteToken(c *web.Call, number int64) error {

@@ -42,7 +42,7 @@ func newSignOnClinic(t *testing.T, change ...func(*oidc.Options, *auth.Options))
 	h.clinic = newClinic(t, func(e *routes.Engines) {
 		a.SignOn = oidc.New(o)
 		e.Auth = auth.New(vigiltest.Sealer(), a)
-		e.AccessTokens = clients.Bearers{People: e.Auth, Clients: e.Clients}
+		e.AccessTokens = clients.Holders{People: e.Auth, Clients: e.Clients}
 	})
 	return h
 }

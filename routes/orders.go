@@ -1,6 +1,8 @@
 package routes
 
 import (
+	"github.com/pocketbase/pocketbase/core"
+
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/billing"
@@ -23,8 +25,8 @@ type orderView struct {
 	RecordedAt *string `json:"recorded_at"`
 }
 
-func viewOrders(c *web.Call, page []*collections.Order) ([]orderView, error) {
-	names, err := billing.Providers(c.App, distinct(page, (*collections.Order).AuthorID))
+func viewOrders(app core.App, page []*collections.Order) ([]orderView, error) {
+	names, err := billing.Providers(app, distinct(page, (*collections.Order).AuthorID))
 	return web.Views(page, func(o *collections.Order) orderView {
 		return orderView{
 			o.Number(), o.PatientID(), o.Kind(), o.Dated(), orNull(o.Until()), collections.Number(o.AuthorID()), names[o.AuthorID()], orNull(o.Text().Reveal()), o.RecordedBy(),
@@ -44,7 +46,7 @@ func (a *api) listOrders(c *web.Call, patient *collections.Patient) error {
 		return err
 	}
 	page, unreadable := collections.ReadableOnly(page)
-	views, err := viewOrders(c, page)
+	views, err := viewOrders(c.App, page)
 	if err != nil {
 		return err
 	}
@@ -61,13 +63,5 @@ func (a *api) recordOrder(c *web.Call, patient *collections.Patient) error {
 	if err != nil {
 		return err
 	}
-	order, err := patients.RecordOrder(c.App, patient.Id, draft, c.Actor(), c.Caller.RecordID, c.Now)
-	if err != nil {
-		return err
-	}
-	views, err := viewOrders(c, []*collections.Order{order})
-	if err != nil {
-		return err
-	}
-	return c.Created(views[0])
+	return show(c, c.Created, viewOrders)(patients.RecordOrder(c.App, patient.Id, draft, c.Actor(), c.Caller.RecordID, c.Now))
 }

@@ -165,7 +165,7 @@ func (a *api) findPatients(c *web.Call, wanted patients.Query) (views []patients
 			return nil, 0, 0, err
 		}
 	}
-	if err := a.addStandings(c, page, views); err != nil {
+	if err := a.addNeeds(c, page, views); err != nil {
 		return nil, 0, 0, err
 	}
 	event := audit.PatientRead

@@ -40,11 +40,7 @@ func viewPayer(p collections.Payer) payerView {
 }
 
 func (a *api) listPayers(c *web.Call) error {
-	payers, err := collections.ListPayers(c.App)
-	if err != nil {
-		return err
-	}
-	return web.ListWhole(c, web.Views(payers, viewPayer), 0)
+	return web.ListedWhole(c, viewPayer)(collections.ListPayers(c.App))
 }
 
 func (a *api) createPayer(c *web.Call) error {
@@ -113,11 +109,7 @@ func viewRate(r collections.PayerRate) rateView {
 }
 
 func (a *api) listPayerRates(c *web.Call) error {
-	rates, err := collections.ListPayerRates(c.App)
-	if err != nil {
-		return err
-	}
-	return web.ListWhole(c, web.Views(rates, viewRate), 0)
+	return web.ListedWhole(c, viewRate)(collections.ListPayerRates(c.App))
 }
 
 func (a *api) createPayerRate(c *web.Call) error {

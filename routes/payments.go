@@ -48,17 +48,15 @@ const maxRARC = 5
 
 func (a *api) readAdjust(c *web.Call, b moveBody, checks *input.Checks) billing.Move {
 	d := billing.AdjustmentDraft{
-		Group: checks.Text("group", b.Group, input.Required(0).OneOf(billing.AdjustmentGroups...)), CARC: checks.Text("carc", b.CARC, input.Optional(5)),
-		RARC: readRARC(checks, b.RARC), Reason: checks.Text("reason", b.Reason, input.Required(500).Multiline()), Amount: readSignedCents(checks, "amount", b.Amount),
-	}
-	if d.CARC != "" && !carcPattern.MatchString(d.CARC) {
-		checks.Reject("carc", "Is no claim adjustment reason code.")
+		Group: checks.Text("group", b.Group, input.Required(0).OneOf(billing.AdjustmentGroups...)),
+		CARC:  checks.Text("carc", b.CARC, input.Optional(5).Matching(carcPattern, "Is no claim adjustment reason code.")),
+		RARC:  readRARC(checks, b.RARC), Reason: checks.Text("reason", b.Reason, input.Required(500).Multiline()), Amount: readSignedCents(checks, "amount", b.Amount),
 	}
 	return a.Billing.Adjust(d, c.Actor(), c.Now)
 }
 
 func readRARC(checks *input.Checks, f input.Strings) []string {
-	if f.Sent() && !f.Null() && !f.Given() || len(f.Value) > maxRARC {
+	if f.Wrong() || len(f.Value) > maxRARC {
 		checks.Reject("rarc", fmt.Sprintf("Expected a list of at most %d texts.", maxRARC))
 	}
 	for i, code := range f.Value {

@@ -41,6 +41,18 @@ func of[T any](find func(*api, *web.Call) (T, error), handle func(*api, *web.Cal
 	}
 }
 
+// byUUID finds what the UUID of the path names.
+func byUUID[T any](find func(core.App, string) (T, error)) func(*api, *web.Call) (T, error) {
+	return func(_ *api, c *web.Call) (found T, err error) {
+		id, err := c.PathUUID()
+		if err != nil {
+			return found, err
+		}
+		found, err = find(c.App, id)
+		return found, fault.OrMissing(err)
+	}
+}
+
 // ofPatient serves a row about the patient of its path.
 func ofPatient(handle func(*api, *web.Call, *collections.Patient) error) handler {
 	return of(func(a *api, c *web.Call) (*collections.Patient, error) { return a.patient(c, collections.FindPatient) }, handle)

@@ -163,9 +163,9 @@ var table = slices.Concat([]route{
 	{http.MethodPost, "/ingestion/observations/{id}/confirm/", access.CorrectObservations, limits.User, of((*api).observation, (*api).confirm)},
 	{http.MethodGet, "/ingestion/status/", access.ReadIngestionStatus, limits.User, (*api).ingestionStatus},
 	{http.MethodGet, "/ingestion/quarantine/", access.ReadQuarantine, limits.User, (*api).listQuarantine},
-	{http.MethodPost, "/ingestion/quarantine/{id}/release/", access.ManageQuarantine, limits.User, of((*api).quarantined, (*api).releaseEvent)},
-	{http.MethodPost, "/ingestion/quarantine/{id}/confirm/", access.ConfirmImplausible, limits.User, of((*api).quarantined, (*api).confirmEvent)},
-	{http.MethodPost, "/ingestion/quarantine/{id}/discard/", access.DiscardEvents, limits.User, of((*api).quarantined, (*api).discardEvent)},
+	{http.MethodPost, "/ingestion/quarantine/{id}/release/", access.ManageQuarantine, limits.User, of(byUUID(intake.Find), (*api).releaseEvent)},
+	{http.MethodPost, "/ingestion/quarantine/{id}/confirm/", access.ConfirmImplausible, limits.User, of(byUUID(intake.Find), (*api).confirmEvent)},
+	{http.MethodPost, "/ingestion/quarantine/{id}/discard/", access.DiscardEvents, limits.User, of(byUUID(intake.Find), (*api).discardEvent)},
 
 	// gateway.go; a row for each vendor is at the end
 	{http.MethodPost, "/gateway/webhook/", access.SignedByGateway, limits.Webhook, (*api).receiveEvent},

@@ -35,11 +35,7 @@ func viewTemplate(t *collections.ThresholdTemplate) templateView {
 }
 
 func (a *api) listTemplates(c *web.Call) error {
-	list, err := collections.ListThresholdTemplates(c.App)
-	if err != nil {
-		return err
-	}
-	return web.ListWhole(c, web.Views(list, viewTemplate), 0)
+	return web.ListedWhole(c, viewTemplate)(collections.ListThresholdTemplates(c.App))
 }
 
 func (a *api) readTemplate(c *web.Call, number int64) error {
@@ -79,22 +75,22 @@ func (a *api) applyTemplate(c *web.Call, patient *collections.Patient) error {
 	return web.Show(c.OK, thresholdsFor(c))(templates.Apply(c.App, patient.Id, choice, c.Actor(), c.Now))
 }
 
-// addStandings completes the views of patients with where their thresholds stand. Both lists are in the same order.
-func (a *api) addStandings(c *web.Call, page []*collections.Patient, views []patients.View) error {
+// addNeeds completes the views of patients with what they want of thresholds. Both lists are in the same order.
+func (a *api) addNeeds(c *web.Call, page []*collections.Patient, views []patients.View) error {
 	candidates := make([]templates.Candidate, len(page))
 	for i, p := range page {
 		age, known := patients.Age(p, c.Now, a.Zone)
 		candidates[i] = templates.Candidate{PatientID: p.Id, Codes: p.ICD10Codes(), Age: age, AgeKnown: known}
 	}
-	standings, err := templates.Standings(c.App, candidates)
+	needs, err := templates.NeedsOf(c.App, candidates)
 	if err != nil {
 		return err
 	}
 	for i := range views {
-		standing := standings[views[i].ID]
-		views[i].NeedsThresholds = standing.NeedsThresholds
-		if standing.Proposed > 0 {
-			views[i].ProposedTemplate = &standing.Proposed
+		need := needs[views[i].ID]
+		views[i].NeedsThresholds = need.Thresholds
+		if need.Proposed > 0 {
+			views[i].ProposedTemplate = &need.Proposed
 		}
 	}
 	return nil
@@ -107,6 +103,6 @@ func (a *api) viewPatient(c *web.Call, p *collections.Patient) (patients.View, e
 		return view, err
 	}
 	views := []patients.View{view}
-	err = a.addStandings(c, []*collections.Patient{p}, views)
+	err = a.addNeeds(c, []*collections.Patient{p}, views)
 	return views[0], err
 }

@@ -49,7 +49,7 @@ func (a *api) listUnlinkedPatients(c *web.Call) error {
 		who, waiting := p.Demographics(), waits[p.Id]
 		return unlinkedView{
 			PatientID: p.Id, PatientName: strings.TrimSpace(who.FirstName + " " + who.LastName), MRN: p.MRN(), DateOfBirth: orNull(who.DateOfBirth),
-			WaitingReadings: waiting.Readings, OldestReadingAt: instantOrNull(collections.ParseInstant(waiting.Oldest)),
+			WaitingReadings: waiting.Readings, OldestReadingAt: instantOf(waiting.Oldest),
 		}
 	})
 	if err := c.RecordRead(audit.PatientRead, audit.ResourcePatient, "", ids...); err != nil {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
-	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/limits"
 	"github.com/vigilhealth/vigil/internal/webhooks"
@@ -17,12 +16,12 @@ func webhookRows() []route {
 	return []route{
 		{http.MethodGet, "/webhooks/", access.ManageWebhooks, limits.User, (*api).listWebhooks},
 		{http.MethodPost, "/webhooks/", access.ManageWebhooks, limits.User, (*api).createWebhook},
-		{http.MethodGet, "/webhooks/{id}/", access.ManageWebhooks, limits.User, of((*api).webhook, (*api).readWebhook)},
-		{http.MethodPatch, "/webhooks/{id}/", access.ManageWebhooks, limits.User, of((*api).webhook, (*api).changeWebhook)},
-		{http.MethodDelete, "/webhooks/{id}/", access.ManageWebhooks, limits.User, of((*api).webhook, (*api).deleteWebhook)},
-		{http.MethodPost, "/webhooks/{id}/test/", access.ManageWebhooks, limits.User, of((*api).webhook, (*api).testWebhook)},
-		{http.MethodPost, "/webhooks/{id}/rotate-secret/", access.ManageWebhooks, limits.User, of((*api).webhook, (*api).rotateWebhookSecret)},
-		{http.MethodGet, "/webhooks/{id}/deliveries/", access.ManageWebhooks, limits.User, of((*api).webhook, (*api).listWebhookDeliveries)},
+		{http.MethodGet, "/webhooks/{id}/", access.ManageWebhooks, limits.User, of(byUUID(collections.FindWebhook), (*api).readWebhook)},
+		{http.MethodPatch, "/webhooks/{id}/", access.ManageWebhooks, limits.User, of(byUUID(collections.FindWebhook), (*api).changeWebhook)},
+		{http.MethodDelete, "/webhooks/{id}/", access.ManageWebhooks, limits.User, of(byUUID(collections.FindWebhook), (*api).deleteWebhook)},
+		{http.MethodPost, "/webhooks/{id}/test/", access.ManageWebhooks, limits.User, of(byUUID(collections.FindWebhook), (*api).testWebhook)},
+		{http.MethodPost, "/webhooks/{id}/rotate-secret/", access.ManageWebhooks, limits.User, of(byUUID(collections.FindWebhook), (*api).rotateWebhookSecret)},
+		{http.MethodGet, "/webhooks/{id}/deliveries/", access.ManageWebhooks, limits.User, of(byUUID(collections.FindWebhook), (*api).listWebhookDeliveries)},
 		{http.MethodPost, "/webhooks/deliveries/{id}/retry/", access.ManageWebhooks, limits.User, (*api).retryWebhookDelivery},
 	}
 }
@@ -100,16 +99,6 @@ func viewWebhookDelivery(active bool) func(collections.WebhookDelivery) webhookD
 	}
 }
 
-// webhook finds the webhook of the path.
-func (a *api) webhook(c *web.Call) (*collections.Webhook, error) {
-	id, err := c.PathUUID()
-	if err != nil {
-		return nil, err
-	}
-	webhook, err := collections.FindWebhook(c.App, id)
-	return webhook, fault.OrMissing(err)
-}
-
 func (a *api) listWebhooks(c *web.Call) error {
 	q, p := c.Listing()
 	if err := q.Err(); err != nil {
@@ -163,11 +152,7 @@ func (a *api) listWebhookDeliveries(c *web.Call, webhook *collections.Webhook) e
 	if err := q.Err(); err != nil {
 		return err
 	}
-	page, total, err := collections.PageOfWebhookDeliveries(c.App, webhook.Id, status, p.Offset(), p.Size)
-	if err != nil {
-		return err
-	}
-	return web.List(c, p, total, web.Views(page, viewWebhookDelivery(webhook.Active())), 0)
+	return web.Listed(c, p, viewWebhookDelivery(webhook.Active()))(collections.PageOfWebhookDeliveries(c.App, webhook.Id, status, p.Offset(), p.Size))
 }
 
 func (a *api) retryWebhookDelivery(c *web.Call) error {

@@ -1,8 +1,6 @@
 package alerts
 
 import (
-	"fmt"
-
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/phi"
 )
@@ -39,22 +37,14 @@ func (b UndoBody) Read(c *input.Checks) []int64 { return readNumbers(c, b.AlertI
 
 // readNumbers reads the numbers of alerts.
 func readNumbers(c *input.Checks, list input.Field[[]input.Integer]) (numbers []int64) {
-	const name = "alert_ids"
-	switch {
-	case !list.Given() && list.Sent() && !list.Null():
-		c.Reject(name, "Must be a list of the ids of alerts.")
-	case len(list.Value) == 0:
-		c.Reject(name, "Choose at least one alert.")
-	case len(list.Value) > MostAtOnce:
-		c.Reject(name, fmt.Sprintf("Ensure this field has no more than %d items.", MostAtOnce))
-	default:
-		seen := make(map[int64]bool, len(list.Value))
-		for i, sent := range list.Value {
-			number := c.Integer(fmt.Sprintf("%s.%d", name, i), sent, true)
-			if number != nil && !seen[*number] {
-				seen[*number] = true
-				numbers = append(numbers, *number)
-			}
+	if len(list.Value) == 0 && !list.Wrong() {
+		c.Reject("alert_ids", "Choose at least one alert.")
+	}
+	seen := map[int64]bool{}
+	for name, sent := range input.Items(c, "alert_ids", list, MostAtOnce, "Must be a list of the ids of alerts.") {
+		if number := c.Integer(name, sent, true); number != nil && !seen[*number] {
+			seen[*number] = true
+			numbers = append(numbers, *number)
 		}
 	}
 	return numbers

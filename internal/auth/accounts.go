@@ -204,9 +204,5 @@ func readNPI(c *input.Checks, f input.String) string {
 }
 
 func readTaxonomy(c *input.Checks, f input.String) string {
-	text := c.Text("taxonomy_code", f, input.Optional(10))
-	if text != "" && !input.TaxonomyCode.MatchString(text) {
-		c.Reject("taxonomy_code", "Must be a taxonomy code of ten characters, such as 207Q00000X.")
-	}
-	return text
+	return c.Text("taxonomy_code", f, input.Optional(10).Matching(input.TaxonomyCode, "Must be a taxonomy code of ten characters, such as 207Q00000X."))
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/tokens"
 )
 
 // stepLife is how long somebody whose password was right has for the second factor.
@@ -86,9 +87,9 @@ func (e *Engine) stepKey(user *collections.User) string {
 
 // askSecondFactor refuses a sign-in whose password was right, with what the second step needs.
 func (e *Engine) askSecondFactor(tx core.App, user *collections.User, f factors, now time.Time) (refused, err error) {
-	token := stepPrefix + randomToken()
+	token := stepPrefix + tokens.Random()
 	step := collections.SignInStep{UserID: user.Id, KeyHash: e.stepKey(user)}
-	if err := collections.AddSignInStep(tx, randomHash(token), step, now, now.Add(stepLife)); err != nil {
+	if err := collections.AddSignInStep(tx, tokens.Hash(token), step, now, now.Add(stepLife)); err != nil {
 		return nil, err
 	}
 	return totpRequired().With("temporary_token", token).With("methods", e.methods(f)), nil

@@ -19,6 +19,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/tokens"
 )
 
 // StepBody may hold the temporary token of a right password.
@@ -35,7 +36,7 @@ func (b StepBody) read(checks *input.Checks) string {
 	if len(checks.Fields["temporary_token"]) == 0 && !stepFormat.MatchString(token) {
 		return "no token of ours looks like this"
 	}
-	return randomHash(token)
+	return tokens.Hash(token)
 }
 
 // signingIn is the purpose of a challenge for a sign-in: alone, or as the second step of one password.
@@ -220,7 +221,7 @@ func (e *Engine) judgeAssertion(tx core.App, p passkeyAttempt) (v verdict, err e
 	if err != nil || state != challengeHolds {
 		return verdict{late: state == challengeEnded}, err
 	}
-	if first, err := collections.UseChallenge(tx, randomHash(challenge), p.now, ends); err != nil || !first {
+	if first, err := collections.UseChallenge(tx, tokens.Hash(challenge), p.now, ends); err != nil || !first {
 		return v, err
 	}
 	if v.user, err = p.account(tx); err != nil || v.user == nil || !mayHavePasskeys(v.user) {

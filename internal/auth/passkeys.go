@@ -19,6 +19,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/tokens"
 )
 
 // maxPasskeys bounds what one person has. Source: docs/decisions/authentication.md, "Passkeys".
@@ -211,7 +212,7 @@ func (e *Engine) storePasskey(tx core.App, user *collections.User, caller Caller
 	if state, _, err := e.checkChallenge(challenge, registering(user, caller), now); err != nil || state != challengeHolds {
 		return nil, tokenInvalid(), err // the token key changed meanwhile
 	}
-	if first, err := collections.UseChallenge(tx, randomHash(challenge), now, n.ends); err != nil || !first {
+	if first, err := collections.UseChallenge(tx, tokens.Hash(challenge), now, n.ends); err != nil || !first {
 		return nil, invalidPasskey(nil), err
 	}
 	person, err := e.ownerOf(tx, user)

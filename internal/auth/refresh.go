@@ -8,6 +8,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/tokens"
 )
 
 // RefreshBody holds the refresh token to swap or to end.
@@ -29,7 +30,7 @@ func (b RefreshBody) read() (hash string, err error) {
 	if !refreshFormat.MatchString(token) {
 		return "", checks.Err()
 	}
-	return randomHash(token), nil
+	return tokens.Hash(token), nil
 }
 
 // Refresh swaps a refresh token for a new one and a new access token; the old one has had its use. A second use means
@@ -165,7 +166,7 @@ func endOwnFamily(tx core.App, caller Caller, token string, now time.Time) (ende
 	if !refreshFormat.MatchString(token) {
 		return 0, nil
 	}
-	held, err := collections.HoldRefreshToken(tx, randomHash(token))
+	held, err := collections.HoldRefreshToken(tx, tokens.Hash(token))
 	if collections.Missing(err) || err == nil && held.UserID != caller.RecordID {
 		return 0, nil
 	}

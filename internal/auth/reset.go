@@ -13,6 +13,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/notifications"
+	"github.com/vigilhealth/vigil/internal/tokens"
 )
 
 // How long a link to set a password works, and how many are mailed. Source: docs/decisions/authentication.md, "Registration" and "Password reset confirm".
@@ -32,7 +33,7 @@ const becauseReset = "password_reset"
 
 // Invite creates an account with a password nobody knows, and returns the one-time link with which its holder sets one.
 func Invite(app core.App, a NewAccount, resetURL string, by audit.Actor, now time.Time) (link string, err error) {
-	a.Password = "Aa1-" + randomToken() // meets the policy; known to nobody
+	a.Password = "Aa1-" + tokens.Random() // meets the policy; known to nobody
 	a.MustChangePassword = true
 	err = app.RunInTransaction(func(tx core.App) error {
 		user, err := CreateAccount(tx, a, by, now)
@@ -47,8 +48,8 @@ func Invite(app core.App, a NewAccount, resetURL string, by audit.Actor, now tim
 
 // addResetToken makes a one-time link; earlier links of the user stop working.
 func addResetToken(tx core.App, user *collections.User, resetURL, purpose string, life time.Duration, now time.Time) (link string, err error) {
-	token := randomToken()
-	if err := collections.AddResetToken(tx, user.Id, randomHash(token), purpose, now, now.Add(life)); err != nil {
+	token := tokens.Random()
+	if err := collections.AddResetToken(tx, user.Id, tokens.Hash(token), purpose, now, now.Add(life)); err != nil {
 		return "", err
 	}
 	address, err := url.Parse(resetURL)
@@ -135,7 +136,7 @@ func (e *Engine) ConfirmReset(ctx context.Context, app core.App, body ResetBody,
 	if len(checks.Fields["token"]) > 0 {
 		return checks.Err()
 	}
-	userID, err := collections.FindResetToken(app, randomHash(token), now)
+	userID, err := collections.FindResetToken(app, tokens.Hash(token), now)
 	if collections.Missing(err) {
 		if err := checks.Err(); err != nil {
 			return err
@@ -154,7 +155,7 @@ func (e *Engine) ConfirmReset(ctx context.Context, app core.App, body ResetBody,
 		return err
 	}
 	return e.change(app, userID, func(tx core.App, user *collections.User) (refused, err error) {
-		if _, err := collections.UseResetToken(tx, randomHash(token), now); collections.Missing(err) {
+		if _, err := collections.UseResetToken(tx, tokens.Hash(token), now); collections.Missing(err) {
 			return invalidResetToken(), nil
 		} else if err != nil {
 			return nil, err

@@ -14,6 +14,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/oidc"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/tokens"
 )
 
 // becauseProvider is why sessions of somebody end whom the identity provider gives no role any more.
@@ -77,7 +78,7 @@ func (e *Engine) FinishSignOn(ctx context.Context, app core.App, back oidc.Callb
 	if err == nil && user == nil && identity.Role != "" { // outside of the transaction, since it takes a twentieth of a second
 		wait, done := waiting(ctx)
 		defer done()
-		hash, err = e.hash(wait, app, randomToken())
+		hash, err = e.hash(wait, app, tokens.Random())
 	}
 	if err != nil {
 		return Session{}, err
@@ -120,7 +121,7 @@ func userOfIdentity(app core.App, identity oidc.Identity) (*collections.User, er
 }
 
 func (e *Engine) decideSignOn(tx core.App, s signOn) (session Session, refused, err error) {
-	if first, err := collections.UseChallenge(tx, randomHash(s.identity.State), s.now, s.identity.Ends); err != nil || !first {
+	if first, err := collections.UseChallenge(tx, tokens.Hash(s.identity.State), s.now, s.identity.Ends); err != nil || !first {
 		return session, oidc.UnknownState(), err
 	}
 	linked, err := collections.UserOfIdentity(tx, s.identity.Issuer, s.identity.Subject)

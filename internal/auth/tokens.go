@@ -1,10 +1,6 @@
 package auth
 
 import (
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -67,23 +63,10 @@ const refreshPrefix = "rt_"
 
 var refreshFormat = regexp.MustCompile(`^` + refreshPrefix + `[A-Za-z0-9_-]{43}$`)
 
-// randomToken has 256 random bits.
-func randomToken() string {
-	var random [32]byte
-	_, _ = rand.Read(random[:]) // never fails
-	return base64.RawURLEncoding.EncodeToString(random[:])
-}
-
-// randomHash is what is stored of a token or challenge: it is random, so that a hash without salt or key is enough.
-func randomHash(token string) string {
-	sum := sha256.Sum256([]byte(token))
-	return hex.EncodeToString(sum[:])
-}
-
 // issue stores the next refresh token of a family, which never outlives it, and signs an access token beside it.
 func (e *Engine) issue(tx core.App, user *collections.User, link collections.RefreshToken, now time.Time) (Session, error) {
-	token := refreshPrefix + randomToken()
-	link.UserID, link.TokenHash, link.IssuedAt = user.Id, randomHash(token), now
+	token := refreshPrefix + tokens.Random()
+	link.UserID, link.TokenHash, link.IssuedAt = user.Id, tokens.Hash(token), now
 	link.ExpiresAt = now.Add(refreshLife)
 	if end := link.FamilyStartedAt.Add(e.options.RefreshFamilyLife); end.Before(link.ExpiresAt) {
 		link.ExpiresAt = end

@@ -61,39 +61,24 @@ func (b PayerBody) Change(c *input.Checks, p collections.Payer) collections.Paye
 // claims reads what claims to the payer need.
 func (b PayerBody) claims(c *input.Checks, p *collections.Payer) {
 	if b.EDIPayerID.Sent() {
-		p.EDI = matching(c, "edi_payer_id", b.EDIPayerID, ediPattern, "Must be 2 to 80 letters and digits.")
+		p.EDI = c.Text("edi_payer_id", b.EDIPayerID, input.Optional(0).Identifier().Matching(ediPattern, "Must be 2 to 80 letters and digits."))
 	}
 	if b.ClaimFilingCode.Sent() {
-		p.Filing = matching(c, "claim_filing_code", b.ClaimFilingCode, filingPattern, "Must be two capital letters or digits, such as MB.")
+		p.Filing = c.Text("claim_filing_code", b.ClaimFilingCode,
+			input.Optional(0).Identifier().Matching(filingPattern, "Must be two capital letters or digits, such as MB."))
 	}
 	if !b.Address.Sent() {
 		return
 	}
 	p.Address = collections.PayerAddress{}
-	if !b.Address.Given() {
-		if !b.Address.Null() {
-			c.Reject("address", "Expected an object.")
-		}
+	a, ok := input.Nested(c, "address", b.Address, "Expected an object.")
+	if !ok {
 		return
 	}
-	a := b.Address.Value
 	p.Address = collections.PayerAddress{
 		Line1: c.Text("address.line1", a.Line1, input.Required(55)), Line2: c.Text("address.line2", a.Line2, input.Optional(55)),
-		City: c.Text("address.city", a.City, input.Required(30)), State: c.Text("address.state", a.State, input.Required(2)),
-		PostalCode: c.Text("address.postal_code", a.PostalCode, input.Required(10)),
+		City:       c.Text("address.city", a.City, input.Required(30)),
+		State:      c.Text("address.state", a.State, input.Required(2).Matching(statePattern, "Must be two capital letters.")),
+		PostalCode: c.Text("address.postal_code", a.PostalCode, input.Required(10).Matching(postalPattern, "Must be a ZIP code: 12345 or 12345-6789.")),
 	}
-	if s := p.Address.State; s != "" && !statePattern.MatchString(s) {
-		c.Reject("address.state", "Must be two capital letters.")
-	}
-	if z := p.Address.PostalCode; z != "" && !postalPattern.MatchString(z) {
-		c.Reject("address.postal_code", "Must be a ZIP code: 12345 or 12345-6789.")
-	}
-}
-
-func matching(c *input.Checks, name string, f input.String, pattern *regexp.Regexp, complaint string) string {
-	text := c.Text(name, f, input.Optional(0).Identifier())
-	if text != "" && !pattern.MatchString(text) {
-		c.Reject(name, complaint)
-	}
-	return text
 }

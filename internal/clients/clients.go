@@ -5,10 +5,6 @@
 package clients
 
 import (
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -62,14 +58,14 @@ type People interface {
 	Authenticate(app core.App, token string, now time.Time) (auth.Caller, error)
 }
 
-// Bearers tells who holds an access token, a person or a client. A person's token costs nothing more for it.
-type Bearers struct {
+// Holders tells who holds an access token, a person or a client. A person's token costs nothing more for it.
+type Holders struct {
 	People  People
 	Clients *Engine
 }
 
 // Authenticate returns the holder of the token, or the fault token_invalid or token_expired; not_authenticated for no token.
-func (b Bearers) Authenticate(app core.App, token string, now time.Time) (auth.Caller, error) {
+func (b Holders) Authenticate(app core.App, token string, now time.Time) (auth.Caller, error) {
 	if strings.HasPrefix(token, tokenPrefix) {
 		return b.Clients.Authenticate(app, token, now)
 	}
@@ -195,17 +191,4 @@ func (u *uses) latest(id string) time.Time {
 	u.lock.Lock()
 	defer u.lock.Unlock()
 	return u.of[id].at
-}
-
-// random has 256 random bits.
-func random() string {
-	var bits [32]byte
-	_, _ = rand.Read(bits[:]) // never fails
-	return base64.RawURLEncoding.EncodeToString(bits[:])
-}
-
-// hashOf is what is stored of a secret: it is random, so that a hash without salt or key is enough.
-func hashOf(secret string) string {
-	sum := sha256.Sum256([]byte(secret))
-	return hex.EncodeToString(sum[:])
 }

@@ -340,9 +340,9 @@ func (p *people) Authenticate(core.App, string, time.Time) (auth.Caller, error) 
 }
 
 // A person's token goes straight to where people are known.
-func TestBearers(t *testing.T) {
+func TestHolders(t *testing.T) {
 	known := &people{}
-	b := clients.Bearers{People: known} // no clients to ask
+	b := clients.Holders{People: known} // no clients to ask
 	for _, token := range []string{"", "eyJhbGciOiJIUzI1NiJ9.e30.AA", "CT_x", "x ct_x"} {
 		if caller, err := b.Authenticate(nil, token, clock); err != nil || caller.ID != 1 {
 			t.Errorf("%q: %+v, %v", token, caller, err)
@@ -388,11 +388,11 @@ func BenchmarkAuthenticate(b *testing.B) {
 		b.Fatal(err)
 	}
 	known := auth.New(vigiltest.Sealer(), auth.Options{})
-	bearers := clients.Bearers{People: known, Clients: e}
+	holders := clients.Holders{People: known, Clients: e}
 	user := vigiltest.Token(b, vigiltest.User(b, app, access.Nurse), clock)
 	for name, ask := range map[string]func() error{
-		"client":      func() error { _, err := bearers.Authenticate(app, token.Access, clock); return err },
-		"user":        func() error { _, err := bearers.Authenticate(app, user, clock); return err },
+		"client":      func() error { _, err := holders.Authenticate(app, token.Access, clock); return err },
+		"user":        func() error { _, err := holders.Authenticate(app, user, clock); return err },
 		"user before": func() error { _, err := known.Authenticate(app, user, clock); return err },
 	} {
 		b.Run(name, func(b *testing.B) {

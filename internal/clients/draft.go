@@ -17,6 +17,7 @@ import (
 const (
 	maxName   = 100
 	maxRanges = 50
+	notTexts  = "Must be a list of texts."
 )
 
 // Body is the body of a request to make or change a client.
@@ -95,7 +96,7 @@ func readActive(c *input.Checks, f input.Boolean) bool {
 
 func readScopes(c *input.Checks, f input.Field[[]input.String]) []string {
 	scopes := access.ClientScopes{}
-	for name, text := range texts(c, "scopes", f, len(access.AllClientScopes)*2) {
+	for name, text := range input.Texts(c, "scopes", f, len(access.AllClientScopes)*2, notTexts, input.Required(0).Identifier()) {
 		scope, known := access.ParseClientScope(text)
 		if !known {
 			c.Reject(name, "This is no scope.")
@@ -108,7 +109,7 @@ func readScopes(c *input.Checks, f input.Field[[]input.String]) []string {
 
 func readRanges(c *input.Checks, f input.Field[[]input.String]) []string {
 	ranges := []string{}
-	for name, text := range texts(c, "allowed_cidrs", f, maxRanges) {
+	for name, text := range input.Texts(c, "allowed_cidrs", f, maxRanges, notTexts, input.Required(0).Identifier()) {
 		r, err := parseRange(text)
 		if err != nil {
 			c.Reject(name, "Must be an address or a range of addresses, such as 192.0.2.0/24.")
@@ -117,28 +118,6 @@ func readRanges(c *input.Checks, f input.Field[[]input.String]) []string {
 		}
 	}
 	return ranges
-}
-
-// texts goes through a list of texts, with the name of each; null is an empty list.
-func texts(c *input.Checks, name string, f input.Field[[]input.String], most int) func(yield func(name, text string) bool) {
-	return func(yield func(name, text string) bool) {
-		switch {
-		case !f.Sent() || f.Null():
-			return
-		case !f.Given():
-			c.Reject(name, "Must be a list of texts.")
-			return
-		case len(f.Value) > most:
-			c.Reject(name, fmt.Sprintf("Ensure this field has no more than %d items.", most))
-			return
-		}
-		for i, item := range f.Value {
-			at := fmt.Sprintf("%s.%d", name, i)
-			if text := c.Text(at, item, input.Required(0).Identifier()); text != "" && !yield(at, text) {
-				return
-			}
-		}
-	}
 }
 
 func parseRange(text string) (netip.Prefix, error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/tokens"
 )
 
 // Credentials are a client with its secret, which is shown once. They refuse to print.
@@ -31,9 +32,9 @@ func (Credentials) LogValue() slog.Value { return slog.StringValue("[credentials
 // Create makes a client.
 func (e *Engine) Create(app core.App, draft Draft, by audit.Actor, now time.Time) (made Credentials, err error) {
 	values := draft(collections.ClientValues{Active: true})
-	made.Secret = secretPrefix + random()
+	made.Secret = secretPrefix + tokens.Random()
 	err = app.RunInTransaction(func(tx core.App) error {
-		if made.Client, err = collections.CreateClient(tx, values, hashOf(made.Secret), random(), now); err != nil {
+		if made.Client, err = collections.CreateClient(tx, values, tokens.Hash(made.Secret), tokens.Random(), now); err != nil {
 			return err
 		}
 		return note(tx, audit.ClientCreate, made.Client.Id, changes(collections.ClientValues{}, values), by, now)
@@ -55,7 +56,7 @@ func (e *Engine) Change(app core.App, id string, draft Draft, by audit.Actor, no
 		_, elsewhere := changed["jwks_url"]
 		_, otherKeys := changed["jwks"]
 		if elsewhere || otherKeys || before.Active && !after.Active {
-			collections.EndClientTokens(client, random())
+			collections.EndClientTokens(client, tokens.Random())
 		}
 		if err := collections.ChangeClient(tx, client, after, now); err != nil {
 			return err
@@ -67,11 +68,11 @@ func (e *Engine) Change(app core.App, id string, draft Draft, by audit.Actor, no
 
 // RotateSecret gives a client another secret. The old one, and every token, end at once.
 func (e *Engine) RotateSecret(app core.App, id string, by audit.Actor, now time.Time) (made Credentials, err error) {
-	made.Secret = secretPrefix + random()
+	made.Secret = secretPrefix + tokens.Random()
 	err = e.inTransaction(app, id, func(tx core.App, client *collections.Client) error {
 		made.Client = client
-		collections.EndClientTokens(client, random())
-		if err := collections.ReplaceClientSecret(tx, client, hashOf(made.Secret), now); err != nil {
+		collections.EndClientTokens(client, tokens.Random())
+		if err := collections.ReplaceClientSecret(tx, client, tokens.Hash(made.Secret), now); err != nil {
 			return err
 		}
 		return note(tx, audit.ClientSecretRotate, id, nil, by, now)

@@ -94,7 +94,7 @@ func checkSecret(app core.App, given basic) (*proof, error) {
 		return nil, err
 	}
 	p := &proof{client: client, method: "client_secret_basic"}
-	if subtle.ConstantTimeCompare([]byte(hashOf(given.secret)), []byte(client.SecretHash())) != 1 {
+	if subtle.ConstantTimeCompare([]byte(tokens.Hash(given.secret)), []byte(client.SecretHash())) != 1 {
 		return p, wrongCredentials("wrong secret")
 	}
 	return p, nil
@@ -110,7 +110,7 @@ func (e *Engine) issue(tx core.App, p *proof, asked string, from audit.Origin, n
 		return Token{}, wrongCredentials("the client was changed meanwhile")
 	}
 	if p.jti != "" {
-		first, err := collections.UseChallenge(tx, hashOf("client assertion "+client.Id+" "+p.jti), now, p.ends)
+		first, err := collections.UseChallenge(tx, tokens.Hash("client assertion "+client.Id+" "+p.jti), now, p.ends)
 		if err != nil {
 			return Token{}, err
 		}

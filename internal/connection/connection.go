@@ -6,9 +6,7 @@ package connection
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -24,6 +22,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/tokens"
 )
 
 const (
@@ -52,7 +51,7 @@ func Start(app core.App, client *emr.Client, userID string, by audit.Actor, now 
 		return Started{}, err
 	}
 	err = app.RunInTransaction(func(tx core.App) error {
-		err := collections.AddEMRAuthState(tx, hash(state), userID, phi.Text(verifier), now, now.Add(stateLifetime), now.Add(-stateMemory))
+		err := collections.AddEMRAuthState(tx, tokens.Hash(state), userID, phi.Text(verifier), now, now.Add(stateLifetime), now.Add(-stateMemory))
 		if err != nil {
 			return err
 		}
@@ -69,11 +68,6 @@ func secret(size int) string {
 	raw := make([]byte, size)
 	_, _ = io.ReadFull(rand.Reader, raw) // never fails
 	return base64.RawURLEncoding.EncodeToString(raw)
-}
-
-func hash(state string) string {
-	sum := sha256.Sum256([]byte(state))
-	return hex.EncodeToString(sum[:])
 }
 
 // Callback is what the EMR sent the browser back with. It refuses to print its secrets.
@@ -132,7 +126,7 @@ func statusOf(e *emr.Error) any {
 func take(app core.App, state string, now time.Time) (user *collections.User, verifier phi.Text, err error) {
 	invalid := fault.New(fault.Invalid, "invalid_oauth_state", "The sign-in at the EMR was not started here, was finished before or took too long. Start again.")
 	err = app.RunInTransaction(func(tx core.App) (err error) {
-		userID, v, err := collections.UseEMRAuthState(tx, hash(state), now)
+		userID, v, err := collections.UseEMRAuthState(tx, tokens.Hash(state), now)
 		if err != nil {
 			return err
 		}

@@ -98,8 +98,8 @@ const (
 // Client speaks with one EMR. It is safe for use by many goroutines, which share its token and its request rate.
 type Client struct {
 	line        *line
-	main        bearer          // of deliveries and tests
-	reads       bearer          // of what people ask for
+	main        tokenSource     // of deliveries and tests
+	reads       tokenSource     // of what people ask for
 	service     *backendService // nil when not configured
 	session     *session        // nil when not configured
 	audience    string          // whose tokens these are
@@ -148,7 +148,7 @@ func New(o Options) (*Client, error) {
 		c.main, c.reads = c.session, c.session
 		return c, nil
 	}
-	c.reads = &eitherBearer{first: c.session, then: c.main}
+	c.reads = &eitherSource{first: c.session, then: c.main}
 	return c, nil
 }
 

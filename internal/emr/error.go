@@ -8,11 +8,11 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/vigilhealth/vigil/internal/fhir"
+	"github.com/vigilhealth/vigil/internal/outbound"
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
@@ -171,7 +171,7 @@ func withIssues(text string, e *Error) string {
 
 // readStatus fills in what a status means whoever answered; the other 4xx it leaves alone.
 func (e *Error) readStatus(status int, header http.Header, now time.Time) {
-	wait, given := retryAfter(header.Get("Retry-After"), now)
+	wait, given := outbound.RetryAfter(header, now)
 	e.RetryAfter = wait
 	switch {
 	case status == http.StatusUnauthorized:
@@ -191,15 +191,3 @@ func (e *Error) readStatus(status int, header http.Header, now time.Time) {
 }
 
 func unavailable(status int) string { return fmt.Sprintf("EMR unavailable (%d)", status) }
-
-// retryAfter reads the header's two forms, seconds and HTTP date. Source: RFC 9110, section 10.2.3.
-func retryAfter(value string, now time.Time) (wait time.Duration, given bool) {
-	const day = 24 * time.Hour // more is as good as never, and must not overflow
-	if seconds, err := strconv.ParseUint(value, 10, 32); err == nil {
-		return min(time.Duration(seconds)*time.Second, day), true
-	}
-	if at, err := http.ParseTime(value); err == nil {
-		return min(max(at.Sub(now), 0), day), true
-	}
-	return 0, false
-}

@@ -62,7 +62,7 @@ func (c *Client) search(ctx context.Context, values url.Values, count int) ([]Pa
 	path := "/Patient?" + values.Encode()
 	for range maxPages {
 		got, _, err := c.send(ctx, call{
-			method: http.MethodGet, path: path, requestID: uuid.NewString(), maxBody: maxBundle, once: true, bearer: c.reads,
+			method: http.MethodGet, path: path, requestID: uuid.NewString(), maxBody: maxBundle, once: true, source: c.reads,
 		})
 		if err != nil {
 			return nil, err
@@ -99,7 +99,7 @@ func (c *Client) within(link string) (path string, ok bool) {
 // always an *Error.
 func (c *Client) ReadPatient(ctx context.Context, id string) (Patient, error) {
 	got, attempts, err := c.send(ctx, call{
-		method: http.MethodGet, path: "/Patient/" + url.PathEscape(id), requestID: uuid.NewString(), maxBody: maxBody, once: true, bearer: c.reads,
+		method: http.MethodGet, path: "/Patient/" + url.PathEscape(id), requestID: uuid.NewString(), maxBody: maxBody, once: true, source: c.reads,
 	})
 	if err != nil {
 		if e, ok := err.(*Error); ok && (e.Status == http.StatusNotFound || e.Status == http.StatusGone) { //nolint:errorlint // always our own

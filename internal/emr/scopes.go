@@ -34,7 +34,7 @@ type MissingScope struct {
 // GrantedScopes are what deliveries may do, as the EMR said when it signed the service in last, or the person in whose name it works. An EMR
 // that does not say has granted what it was asked for; so it is taken before the first sign-in. Source: RFC 6749, section 5.1.
 func (c *Client) GrantedScopes() []string {
-	if c.session != nil && c.main == bearer(c.session) {
+	if c.session != nil && c.main == tokenSource(c.session) {
 		tokens, _ := c.session.current()
 		return strings.Fields(cmp.Or(tokens.Scope, strings.Join(c.session.config.Scopes, " ")))
 	}
@@ -47,7 +47,7 @@ func (c *Client) GrantedScopes() []string {
 // MissingScopes are what the service cannot do with the scopes granted for its deliveries, in the order of its needs.
 func (c *Client) MissingScopes() []MissingScope {
 	level := "system"
-	if c.session != nil && c.main == bearer(c.session) {
+	if c.session != nil && c.main == tokenSource(c.session) {
 		level = "user"
 	}
 	return missing(level, c.GrantedScopes())

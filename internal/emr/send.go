@@ -66,8 +66,8 @@ type call struct {
 	body         []byte
 	requestID    string
 	maxBody      int64
-	once         bool   // no quick retries
-	bearer       bearer // nil is that of deliveries
+	once         bool        // no quick retries
+	source       tokenSource // nil is that of deliveries
 	// lookup finds out whether an earlier send arrived after all. It is set where sending twice would store twice. Its error is always an
 	// *Error; it is asked once each time, since the retries are those of the call.
 	lookup func(context.Context) (emrID string, found bool, err error)
@@ -103,8 +103,8 @@ type run struct {
 
 // send makes the call with its quick retries. Source: docs/decisions/transmissions.md, "Immediate retries".
 func (c *Client) send(ctx context.Context, what call) (answer, []Attempt, error) {
-	if what.bearer == nil {
-		what.bearer = c.main
+	if what.source == nil {
+		what.source = c.main
 	}
 	r := &run{Client: c, call: what, began: c.line.now()}
 	delays := &quickDelays{jitter: c.jitter, used: new(int)}
@@ -177,7 +177,7 @@ func (r *run) exchange(ctx context.Context) (answer, *Error) {
 }
 
 func (r *run) signedExchange(ctx context.Context) (answer, *Error) {
-	token, e := r.bearer.token(ctx)
+	token, e := r.source.token(ctx)
 	if e != nil {
 		e.SignIn = true
 		return answer{}, e
@@ -216,7 +216,7 @@ func (r *run) signedExchange(ctx context.Context) (answer, *Error) {
 		r.line.pace.pause(e.RetryAfter)
 	case CodeAuth:
 		if got.status == http.StatusUnauthorized {
-			r.bearer.reject(token)
+			r.source.reject(token)
 		}
 	}
 	return got, e

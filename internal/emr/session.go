@@ -210,13 +210,13 @@ func (s *session) request(params url.Values, secrets ...string) func() (tokenReq
 	}
 }
 
-// eitherBearer brings the person's token while there is one, else the service's.
-type eitherBearer struct {
+// eitherSource brings the person's token while there is one, else the service's.
+type eitherSource struct {
 	first *session
-	then  bearer
+	then  tokenSource
 }
 
-func (b *eitherBearer) token(ctx context.Context) (string, *Error) {
+func (b *eitherSource) token(ctx context.Context) (string, *Error) {
 	if b.first.connected() {
 		token, e := b.first.token(ctx)
 		if e == nil || e.Code != CodeAuth {
@@ -226,7 +226,7 @@ func (b *eitherBearer) token(ctx context.Context) (string, *Error) {
 	return b.then.token(ctx)
 }
 
-func (b *eitherBearer) reject(token string) {
+func (b *eitherSource) reject(token string) {
 	b.first.reject(token)
 	b.then.reject(token)
 }

@@ -26,15 +26,15 @@ const (
 	assertionType     = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 )
 
-// bearer is where the access token of a call comes from: the service's own, or a connected user's.
-type bearer interface {
+// tokenSource is where the access token of a call comes from: the service's own, or a connected user's.
+type tokenSource interface {
 	// token returns a token good for use now.
 	token(ctx context.Context) (string, *Error)
 	// reject says that the EMR refused the token.
 	reject(token string)
 }
 
-// unconfigured is the bearer of a client without settings.
+// unconfigured is the token source of a client without settings.
 type unconfigured struct{}
 
 func (unconfigured) token(context.Context) (string, *Error) { return "", notConfigured() }

@@ -86,7 +86,7 @@ type Facts struct {
 	Delivers     bool // of the practice: readings go to an EMR
 	Linked       bool // the EMR knows the patient
 	Team         int  // who looks after the patient, the primary provider among them
-	Standing     templates.Standing
+	Needs        templates.Needs
 	Visited      bool // a visit as an established patient is on record
 	Expects      bool // some reading is expected by the schedule, or by the rule where there is none
 }
@@ -217,10 +217,10 @@ func (d *decision) monitoring(f Facts) {
 	if !f.Expects {
 		d.hints(Schedule, item("nothing_expected", "monitoring_schedule", "The schedule expects nothing.", "No missed reading is noticed.", ""))
 	}
-	if f.Standing.NeedsThresholds {
+	if f.Needs.Thresholds {
 		d.misses(Thresholds, item("needs_thresholds", "", "The practice's thresholds are for adults.", "Only values that mean danger at every age raise an alert.", StopsAlerts))
 	}
-	if f.Standing.Proposed > 0 {
+	if f.Needs.Proposed > 0 {
 		d.hints(Thresholds, item("template_proposed", "proposed_template", "A template fits the diagnoses and age.", "It is never applied by itself.", ""))
 	}
 }

@@ -54,7 +54,7 @@ func (e *Engine) Of(app core.App, p *collections.Patient, now time.Time) (Enrolm
 		f.Claim = found[0]
 	}
 	age, known := patients.Age(p, now, e.Billing.Zone)
-	standings, err := templates.Standings(app, []templates.Candidate{{PatientID: p.Id, Codes: p.ICD10Codes(), Age: age, AgeKnown: known}})
+	needs, err := templates.NeedsOf(app, []templates.Candidate{{PatientID: p.Id, Codes: p.ICD10Codes(), Age: age, AgeKnown: known}})
 	if err != nil {
 		return Enrolment{}, err
 	}
@@ -63,7 +63,7 @@ func (e *Engine) Of(app core.App, p *collections.Patient, now time.Time) (Enrolm
 		return Enrolment{}, err
 	}
 	schedule := p.MonitoringSchedule()
-	f.Standing, f.Linked, f.Expects = standings[p.Id], p.ExternalID() != "", schedule == nil || len(schedule) > 0
+	f.Needs, f.Linked, f.Expects = needs[p.Id], p.ExternalID() != "", schedule == nil || len(schedule) > 0
 	f.Visited = slices.ContainsFunc(orders, func(o collections.FirstOrder) bool { return o.Kind == collections.EstablishedVisit })
 	return Decide(f), nil
 }
@@ -82,7 +82,7 @@ func (e *Engine) facts(app core.App, ids []string, now time.Time) (map[string]Fa
 	for i, id := range ids {
 		candidates[i].PatientID = id
 	}
-	standings, err := templates.Standings(app, candidates)
+	needs, err := templates.NeedsOf(app, candidates)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func (e *Engine) facts(app core.App, ids []string, now time.Time) (map[string]Fa
 	for _, id := range ids {
 		all[id] = Facts{
 			Ready: ready[id], RequireOrder: e.Billing.RequireOrder, Delivers: delivers, Team: len(teams[id]),
-			Standing: templates.Standing{NeedsThresholds: standings[id].NeedsThresholds}, Visited: true, Expects: true,
+			Needs: templates.Needs{Thresholds: needs[id].Thresholds}, Visited: true, Expects: true,
 		}
 	}
 	return all, nil

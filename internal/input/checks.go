@@ -64,6 +64,8 @@ type TextRule struct {
 	required, filled, multiline, identifier, lookedUp bool
 	max                                               int
 	oneOf                                             []string
+	pattern                                           *regexp.Regexp
+	unlike                                            string // what is said of text that does not match it
 }
 
 // Required text may not be absent, null or blank.
@@ -87,6 +89,12 @@ func (r TextRule) LookedUp() TextRule { r.lookedUp = true; return r }
 // OneOf admits only the listed values.
 func (r TextRule) OneOf(values ...string) TextRule { r.oneOf = values; return r }
 
+// Matching admits only what has a form; complaint says which.
+func (r TextRule) Matching(form *regexp.Regexp, complaint string) TextRule {
+	r.pattern, r.unlike = form, complaint
+	return r
+}
+
 // Text returns the trimmed, NFC-normalised text, or "" after a complaint.
 // Source: docs/decisions/conventions.md, "String normalisation" and docs/decisions/limits.md, "Maximum lengths".
 func (c *Checks) Text(name string, f String, rule TextRule) string {
@@ -109,6 +117,8 @@ func (c *Checks) Text(name string, f String, rule TextRule) string {
 		c.Reject(name, fmt.Sprintf("Ensure this field has no more than %d characters.", rule.max))
 	case rule.oneOf != nil && !slices.Contains(rule.oneOf, text):
 		c.Reject(name, fmt.Sprintf("Must be one of: %s.", strings.Join(rule.oneOf, ", ")))
+	case rule.pattern != nil && !rule.pattern.MatchString(text):
+		c.Reject(name, rule.unlike)
 	default:
 		return text
 	}
@@ -161,6 +171,15 @@ func given[T any](c *Checks, name string, f Field[T], required bool, wrongType s
 		return nil
 	}
 	return &f.Value
+}
+
+// Nested returns the object or list of a member, and whether it is there to look at. It complains, in the words of wrongType, of anything else but null.
+func Nested[T any](c *Checks, name string, f Field[T], wrongType string) (value T, ok bool) {
+	if f.wrong {
+		c.Reject(name, wrongType)
+		return value, false
+	}
+	return f.Value, f.Given()
 }
 
 // Number returns the number, or nil when absent or after a complaint.

@@ -64,6 +64,9 @@ func (f Field[T]) Null() bool { return f.null }
 // Given reports whether the member was sent with a usable value.
 func (f Field[T]) Given() bool { return f.present && !f.null && !f.wrong }
 
+// Wrong reports whether something else was sent than the member may be, null apart.
+func (f Field[T]) Wrong() bool { return f.wrong }
+
 // DecodeObject reads one JSON object in UTF-8 into dst. It refuses other bytes, malformed JSON, trailing data, a root that is not an
 // object and nesting deeper than 32 with a parse_error fault, and an object with two members of one name with a validation fault that
 // names it.

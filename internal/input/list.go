@@ -5,6 +5,7 @@ import (
 	"encoding/json/jsontext"
 	"fmt"
 	"io"
+	"iter"
 
 	"github.com/vigilhealth/vigil/internal/fault"
 )
@@ -84,7 +85,42 @@ func readItems(dec *jsontext.Decoder, most int) (items []jsontext.Value, problem
 	case count == 0:
 		problem = "Ensure this field has at least 1 item."
 	case count > most:
-		problem = fmt.Sprintf("Ensure this field has no more than %d items.", most)
+		problem = tooMany(most)
 	}
 	return items, problem, nil
+}
+
+func tooMany(most int) string {
+	return fmt.Sprintf("Ensure this field has no more than %d items.", most)
+}
+
+// Items goes through a list, each item with its name, such as codes.2. One that was left out or null is empty. It complains, and goes through nothing,
+// when what was sent is no list, in the words of wrongType, or has more items than most.
+func Items[T any](c *Checks, name string, list Field[[]T], most int, wrongType string) iter.Seq2[string, T] {
+	return func(yield func(string, T) bool) {
+		switch {
+		case list.wrong:
+			c.Reject(name, wrongType)
+			return
+		case len(list.Value) > most:
+			c.Reject(name, tooMany(most))
+			return
+		}
+		for i, item := range list.Value {
+			if !yield(fmt.Sprintf("%s.%d", name, i), item) {
+				return
+			}
+		}
+	}
+}
+
+// Texts is [Items] for texts that keep to a rule; it complains of the others, and leaves them out.
+func Texts(c *Checks, name string, list Field[[]String], most int, wrongType string, rule TextRule) iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for name, item := range Items(c, name, list, most, wrongType) {
+			if text := c.Text(name, item, rule); text != "" && !yield(name, text) {
+				return
+			}
+		}
+	}
 }

@@ -291,15 +291,15 @@ func (e *Engine) worstOf(
 	return worst, beside, nil
 }
 
-// repeats reports whether a gateway's reading that is stored came again, whole: what was to be settled the first time may not have been.
+// repeats reports whether a gateway's reading that is stored came again, whole: what was to be decided the first time may not have been.
 func (v verdict) repeats(event gateway.Event) bool {
 	o := v.outcome.Observation
 	return v.status == Known && o.Source == vitals.SourceGateway && !o.EnteredInError && event.Implausible == nil && len(event.LeftOut) == 0
 }
 
-// settleRepeat decides about a measurement that was refused, kept, and has been taken since, because its time has come: the reading speaks for
+// decideRepeat decides about a measurement that was refused, kept, and has been taken since, because its time has come: the reading speaks for
 // itself, and says nothing good of the clock. What somebody has discarded stays so.
-func (e *Engine) settleRepeat(app core.App, event gateway.Event, v verdict, d Delivery) error {
+func (e *Engine) decideRepeat(app core.App, event gateway.Event, v verdict, d Delivery) error {
 	kept, err := collections.FindGatewayEvent(app, gateway.BodyID(d.Vendor, d.Body))
 	if collections.Missing(err) || err == nil && !kept.Implausible() {
 		return nil
@@ -350,11 +350,11 @@ func (e *Engine) settleRepeat(app core.App, event gateway.Event, v verdict, d De
 		if err := end(tx, kept, ending{status: collections.EventReleased, observation: v.outcome.Observation.ID, patient: v.patient}, d.By, d.At); err != nil {
 			return err
 		}
-		settled, err := e.reported(kept)
+		reported, err := e.reported(kept)
 		if err != nil {
 			return nil //nolint:nilerr // nothing in it was kept for its clock
 		}
-		return e.tellOfRest(tx, settled, v.patient, d.At)
+		return e.tellOfRest(tx, reported, v.patient, d.At)
 	})
 }
 

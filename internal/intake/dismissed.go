@@ -66,8 +66,8 @@ func (e *Engine) decided(tx core.App, event gateway.Event, r vitals.Reading, pat
 	return nil, nil
 }
 
-// settledBefore ends an event that is the same measurement as one that somebody has decided about, as that was decided.
-func (e *Engine) settledBefore(tx core.App, stored *collections.GatewayEvent, event gateway.Event, patientID string, now time.Time) (bool, error) {
+// decidedBefore ends an event that is the same measurement as one that somebody has decided about, as that was decided.
+func (e *Engine) decidedBefore(tx core.App, stored *collections.GatewayEvent, event gateway.Event, patientID string, now time.Time) (bool, error) {
 	if fromPeople(SourceOf(stored)) || SourceOf(stored) == SourceImport {
 		return false, nil
 	}

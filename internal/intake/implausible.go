@@ -70,8 +70,8 @@ type claim struct {
 	doubted bool // it may be somebody else's
 }
 
-// attend has the patient's people told of what is implausible in an event that was stored, once, as soon as it is known whose it is.
-func (e *Engine) attend(tx core.App, eventID string, event gateway.Event, now time.Time) error {
+// tellOfImplausible has the patient's people told of what is implausible in an event that was stored, once, as soon as it is known whose it is.
+func (e *Engine) tellOfImplausible(tx core.App, eventID string, event gateway.Event, now time.Time) error {
 	if event.Implausible == nil {
 		return nil
 	}
@@ -123,7 +123,7 @@ func (e *Engine) tellOf(tx core.App, stored *collections.GatewayEvent, event gat
 		return err
 	}
 	if !wrong { // a dead clock says the same time again and again
-		if settled, err := e.settledBefore(tx, stored, event, patientID, now); err != nil || settled {
+		if decided, err := e.decidedBefore(tx, stored, event, patientID, now); err != nil || decided {
 			return err
 		}
 	}

@@ -140,7 +140,7 @@ func (e *Engine) refuse(app core.App, p part, d Delivery, told bool) (Result, er
 		if err != nil {
 			return err
 		}
-		return e.attend(tx, result.EventID, p.event, d.At)
+		return e.tellOfImplausible(tx, result.EventID, p.event, d.At)
 	})
 	return result, err
 }
@@ -173,7 +173,7 @@ func (e *Engine) receive(ctx context.Context, app core.App, event gateway.Event,
 		return e.handle(app, event, v.status, d)
 	}
 	if v.outcome.CheckDevice || v.repeats(event) {
-		if err := e.settleRepeat(app, event, v, d); err != nil {
+		if err := e.decideRepeat(app, event, v, d); err != nil {
 			return Result{}, err
 		}
 	}

@@ -108,7 +108,7 @@ func (e *Engine) replayOne(tx core.App, id string, all *together, done *Replayed
 		return nil
 	}
 	event, err := e.reread(waiting)
-	if err := e.attend(tx, id, event, now); err != nil {
+	if err := e.tellOfImplausible(tx, id, event, now); err != nil {
 		return err
 	}
 	if refused, ok := errors.AsType[*fault.Error](err); ok {

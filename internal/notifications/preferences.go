@@ -222,7 +222,7 @@ func (b PreferencesBody) mergeInto(p *Preferences, checks *input.Checks) {
 	}
 }
 
-// present reports whether a nested object is there to look at; it complains about anything else that was sent.
+// present reports whether a nested object is there to look at; it complains about anything else that was sent, null too.
 func present[T any](checks *input.Checks, name string, f input.Field[T]) bool {
 	if f.Sent() && !f.Given() {
 		checks.Reject(name, notAnObject)

@@ -13,7 +13,6 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -177,24 +176,14 @@ func (p *Push) send(ctx context.Context, l message, now time.Time) answer {
 	}
 	defer response.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, drained)) // so that the connection can be used again
-	return answer{status: response.StatusCode, retryAfter: retryAfter(response.Header.Get("Retry-After"), now)}
+	wait, _ := outbound.RetryAfter(response.Header, now)
+	return answer{status: response.StatusCode, retryAfter: wait}
 }
 
 type doer func(*http.Request) (*http.Response, error)
 
 // Do implements [webpush.HTTPClient].
 func (d doer) Do(r *http.Request) (*http.Response, error) { return d(r) }
-
-// retryAfter reads seconds or a date; 0 for neither. Source: RFC 9110, section 10.2.3.
-func retryAfter(header string, now time.Time) time.Duration {
-	if seconds, err := strconv.Atoi(header); err == nil {
-		return time.Duration(min(max(seconds, 0), 1_000_000)) * time.Second
-	}
-	if at, err := http.ParseTime(header); err == nil {
-		return max(at.Sub(now), 0)
-	}
-	return 0
-}
 
 // payload is what the device shows; url is a path of the app and names no patient.
 type payload struct {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -84,13 +85,11 @@ const longestToken = 4096
 func (b RegisterBody) read(p *Push) (registration, error) {
 	checks := input.NewChecks()
 	r := registration{
-		kind: checks.Text("type", b.Type, input.Required(50)), device: checks.Text("device_id", b.DeviceID, input.Required(128).Identifier()),
+		kind:     checks.Text("type", b.Type, input.Required(50).Matching(tokenKind, "Must have only lower-case letters, digits, hyphens and underscores.")),
+		device:   checks.Text("device_id", b.DeviceID, input.Required(128).Identifier()),
 		platform: checks.Text("platform", b.Platform, input.Required(50)), version: checks.Text("app_version", b.AppVersion, input.Optional(50)),
 	}
 	input.NotNull(checks, "app_version", b.AppVersion)
-	if r.kind != "" && !tokenKind.MatchString(r.kind) {
-		checks.Reject("type", "Must have only lower-case letters, digits, hyphens and underscores.")
-	}
 	raw := bytes.TrimSpace(b.Token)
 	if len(raw) > 0 && raw[0] == '{' && (r.kind == webPush || r.kind == webPushDev) {
 		r.token = string(raw)
@@ -248,7 +247,7 @@ func (d *Dispatcher) TestTokens(ctx context.Context, app core.App) (done TokenTe
 	because := map[string]string{} // by token
 	var untested []*collections.PushToken
 	for _, token := range tokens {
-		switch heard := latest(token.LastDeliveredAt(), token.UpdatedAt()); {
+		switch heard := slices.MaxFunc([]time.Time{token.LastDeliveredAt(), token.UpdatedAt()}, time.Time.Compare); {
 		case !token.ExpiresAt().IsZero() && !token.ExpiresAt().After(now):
 			because[token.Id] = becauseExpired
 			done.Expired++
@@ -287,11 +286,4 @@ func (d *Dispatcher) TestTokens(ctx context.Context, app core.App) (done TokenTe
 		}
 		return nil
 	})
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

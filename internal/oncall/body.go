@@ -1,7 +1,6 @@
 package oncall
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -73,23 +72,12 @@ func (b Body) Read(c *input.Checks) Draft {
 
 // each reads a list of objects.
 func each[B any](c *input.Checks, name string, list input.Field[[]input.Field[B]], read func(name string, item B)) {
-	if !list.Given() {
-		if list.Sent() && !list.Null() {
-			c.Reject(name, "Must be a list of objects.")
-		}
-		return
-	}
-	if len(list.Value) > mostTurns {
-		c.Reject(name, fmt.Sprintf("Ensure this field has no more than %d items.", mostTurns))
-		return
-	}
-	for i, item := range list.Value {
-		one := fmt.Sprintf("%s.%d", name, i)
+	for name, item := range input.Items(c, name, list, mostTurns, "Must be a list of objects.") {
 		if !item.Given() {
-			c.Reject(one, "Must be an object.")
+			c.Reject(name, "Must be an object.")
 			continue
 		}
-		read(one, item.Value)
+		read(name, item.Value)
 	}
 }
 

@@ -95,8 +95,8 @@ func (b Body) Read(c *input.Checks, now time.Time, practice *time.Location) Draf
 	// What is left out here stays out of the draft, so that a replacement keeps what is stored.
 	input.NotNull(c, "mrn", b.MRN)
 	if b.MRN.Sent() {
-		d[collections.PatientMRN] = matching(c, "mrn", b.MRN, 50, mrnPattern,
-			"Must start with a letter or digit and contain only letters, digits, dots, underscores and hyphens.")
+		d[collections.PatientMRN] = c.Text("mrn", b.MRN, input.Optional(50).Identifier().Matching(mrnPattern,
+			"Must start with a letter or digit and contain only letters, digits, dots, underscores and hyphens."))
 	}
 	if b.SSN.Sent() {
 		d[collections.PatientSSN] = ssn(c, b.SSN)
@@ -140,7 +140,7 @@ func (b Body) ReadReplacement(c *input.Checks, now time.Time, practice *time.Loc
 
 // address returns the sealed form of an address, "" for none.
 func address(c *input.Checks, f input.Field[AddressBody]) string {
-	body, ok := given(c, "address", f, msgObject)
+	body, ok := input.Nested(c, "address", f, msgObject)
 	if !ok {
 		return ""
 	}
@@ -159,7 +159,7 @@ func address(c *input.Checks, f input.Field[AddressBody]) string {
 		if upper := strings.ToUpper(a.State); slices.Contains(stateCodes, upper) {
 			a.State = upper
 		}
-		a.Zip = matching(c, "address.zip", body.Zip, 0, zipPattern, "Must be a ZIP code: 12345 or 12345-6789.")
+		a.Zip = c.Text("address.zip", body.Zip, input.Optional(0).Identifier().Matching(zipPattern, "Must be a ZIP code: 12345 or 12345-6789."))
 	} else {
 		a.Zip = c.Text("address.zip", body.Zip, input.Optional(20))
 	}
@@ -172,20 +172,10 @@ func address(c *input.Checks, f input.Field[AddressBody]) string {
 
 // icd10Codes returns the codes in upper case, each once.
 func icd10Codes(c *input.Checks, f input.Field[[]input.String]) []string {
-	list, _ := given(c, "icd10_codes", f, "Must be a list of codes.")
-	if len(list) > maxCodes {
-		c.Reject("icd10_codes", fmt.Sprintf("Ensure this field has no more than %d items.", maxCodes))
-		return nil
-	}
 	codes := []string{}
-	for i, item := range list {
-		item.Value = strings.ToUpper(item.Value)
-		code := c.Text(fmt.Sprintf("icd10_codes.%d", i), item, input.Required(0).Identifier())
-		if code == "" {
-			continue
-		}
-		if !input.ValidICD10(code) {
-			c.Reject(fmt.Sprintf("icd10_codes.%d", i), "Must be an ICD-10-CM code, such as I10 or E11.9.")
+	for name, code := range input.Texts(c, "icd10_codes", f, maxCodes, "Must be a list of codes.", input.Required(0).Identifier()) {
+		if code = strings.ToUpper(code); !input.ValidICD10(code) {
+			c.Reject(name, "Must be an ICD-10-CM code, such as I10 or E11.9.")
 		} else if !slices.Contains(codes, code) {
 			codes = append(codes, code)
 		}
@@ -195,7 +185,7 @@ func icd10Codes(c *input.Checks, f input.Field[[]input.String]) []string {
 
 // schedule returns nil for null, which stands for one reading a day of each assigned device.
 func schedule(c *input.Checks, f input.Field[map[string]input.Field[kindBody]]) any {
-	kinds, ok := given(c, "monitoring_schedule", f, msgObject)
+	kinds, ok := input.Nested(c, "monitoring_schedule", f, msgObject)
 	if !ok {
 		return nil
 	}
@@ -209,7 +199,7 @@ func schedule(c *input.Checks, f input.Field[map[string]input.Field[kindBody]]) 
 			continue
 		}
 		name := "monitoring_schedule." + kind
-		if body, ok := given(c, name, field, msgObject); ok {
+		if body, ok := input.Nested(c, name, field, msgObject); ok {
 			expected[kind] = collections.Expectation{PerDay: perDay(c, name+".per_day", body.PerDay), Days: weekdays(c, name+".days", body.Days)}
 		}
 	}

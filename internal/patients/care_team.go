@@ -54,13 +54,7 @@ func (b CareTeamBody) Read(c *input.Checks) CareTeamDraft {
 	if id := number(c, "primary_provider_id", b.PrimaryProviderID, msgProvider); id > 0 {
 		d.provider = collections.NumberID(id)
 	}
-	list, _ := given(c, "members", b.Members, "Must be a list of members.")
-	if len(list) > maxMembers {
-		c.Reject("members", fmt.Sprintf("Ensure this field has no more than %d items.", maxMembers))
-		return d
-	}
-	for i, item := range list {
-		name := fmt.Sprintf("members.%d", i)
+	for name, item := range input.Items(c, "members", b.Members, maxMembers, "Must be a list of members.") {
 		if !item.Given() {
 			c.Reject(name, msgObject)
 			continue

@@ -36,26 +36,6 @@ var (
 	dayNames = []string{"monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"}
 )
 
-// given returns the value of an object or list, after a complaint when it is neither that nor null.
-func given[T any](c *input.Checks, name string, f input.Field[T], wrongType string) (value T, ok bool) {
-	if f.Given() {
-		return f.Value, true
-	}
-	if f.Sent() && !f.Null() {
-		c.Reject(name, wrongType)
-	}
-	return value, false
-}
-
-// matching returns optional text that has the pattern; of any length for 0.
-func matching(c *input.Checks, name string, f input.String, length int, pattern *regexp.Regexp, complaint string) string {
-	text := c.Text(name, f, input.Optional(length).Identifier())
-	if text != "" && !pattern.MatchString(text) {
-		c.Reject(name, complaint)
-	}
-	return text
-}
-
 // number returns the optional integer id of another object, 0 for none.
 func number(c *input.Checks, name string, f input.Integer, complaint string) int64 {
 	id := c.Integer(name, f, false)
@@ -84,7 +64,7 @@ func birthDate(c *input.Checks, f input.String, today string) string {
 
 // ssn returns the nine digits. Source: docs/decisions/patients.md, "SSN".
 func ssn(c *input.Checks, f input.String) string {
-	text := matching(c, "ssn", f, 0, ssnPattern, "Must have the form AAA-GG-SSSS or nine digits.")
+	text := c.Text("ssn", f, input.Optional(0).Identifier().Matching(ssnPattern, "Must have the form AAA-GG-SSSS or nine digits."))
 	digits := input.Digits(text)
 	if text == "" || len(digits) != 9 {
 		return ""
@@ -136,7 +116,7 @@ func perDay(c *input.Checks, name string, f input.Integer) int {
 
 // weekdays returns the named days in the order of the week, nil for every day.
 func weekdays(c *input.Checks, name string, f input.Field[[]input.String]) []string {
-	list, ok := given(c, name, f, "Must be a list of weekdays.")
+	list, ok := input.Nested(c, name, f, "Must be a list of weekdays.")
 	if !ok {
 		return nil
 	}

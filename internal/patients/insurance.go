@@ -41,9 +41,9 @@ var Relationships = []string{"self", "spouse", "child", "other"}
 // insurance reads the member into its columns. What a payer would miss is no complaint here: it is known bit by bit, and asked for before a claim
 // goes out.
 func insurance(c *input.Checks, f input.Field[InsuranceBody], today string, d map[string]any) {
-	body, _ := given(c, "insurance", f, msgObject)
+	body, _ := input.Nested(c, "insurance", f, msgObject)
 	primary := coverage(c, "insurance", body.coverageBody, today)
-	if second, ok := given(c, "insurance.secondary", body.Secondary, msgObject); ok {
+	if second, ok := input.Nested(c, "insurance.secondary", body.Secondary, msgObject); ok {
 		primary.Secondary = coverage(c, "insurance.secondary", second, today)
 	}
 	if alone := c.Boolean("insurance.self_pay", body.SelfPay, false); alone != nil && *alone {
@@ -67,11 +67,11 @@ func coverage(c *input.Checks, name string, b coverageBody, today string) *phi.C
 	covered := &phi.Coverage{
 		Payer:        number(c, name+".payer_id", b.PayerID, msgPayer),
 		MemberID:     c.Text(name+".member_id", b.MemberID, input.Optional(50).Identifier()),
-		GroupNumber:  matching(c, name+".group_number", b.GroupNumber, 50, groupPattern, "Must be letters, digits, spaces, dots, slashes and hyphens."),
+		GroupNumber:  c.Text(name+".group_number", b.GroupNumber, input.Optional(50).Identifier().Matching(groupPattern, "Must be letters, digits, spaces, dots, slashes and hyphens.")),
 		Relationship: c.Text(name+".relationship", b.Relationship, input.Optional(0).OneOf(Relationships...)),
 	}
 	name += ".subscriber"
-	who, ok := given(c, name, b.Subscriber, msgObject)
+	who, ok := input.Nested(c, name, b.Subscriber, msgObject)
 	if !ok {
 		return covered
 	}

@@ -48,7 +48,7 @@ func Forget(tx core.App, patientID string, gone []*collections.Alert, by audit.A
 		if err := alerts.EndForgotten(tx, snooze, by, now); err != nil {
 			return err
 		}
-		if _, err := tellStanding(tx, snooze, now, now); err != nil {
+		if _, err := tellAfterSnooze(tx, snooze, now, now); err != nil {
 			return err
 		}
 	}

@@ -119,7 +119,7 @@ func tellMissed(tx core.App, alert *collections.Alert, since, now time.Time) err
 		return err
 	}
 	for _, snooze := range ended {
-		if _, err := tellStanding(tx, snooze, snooze.EndedAt(), now); err != nil {
+		if _, err := tellAfterSnooze(tx, snooze, snooze.EndedAt(), now); err != nil {
 			return err
 		}
 	}

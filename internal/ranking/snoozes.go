@@ -36,7 +36,7 @@ func StartSnooze(app core.App, patientID string, draft alerts.SnoozeDraft, by au
 			before = nil
 		}
 		if snooze, err = alerts.StartSnooze(tx, patientID, draft, by, now); err == nil && before != nil {
-			told, err = tellStanding(tx, before, now, now)
+			told, err = tellAfterSnooze(tx, before, now, now)
 		}
 		return movedBy(told, patientID), err
 	})
@@ -49,7 +49,7 @@ func EndSnooze(app core.App, patientID string, number int64, by audit.Actor, now
 		if snooze, err = alerts.EndSnooze(tx, patientID, number, by, now); err != nil {
 			return "", err
 		}
-		told, err := tellStanding(tx, snooze, now, now)
+		told, err := tellAfterSnooze(tx, snooze, now, now)
 		return movedBy(told, patientID), err
 	})
 	return snooze, err
@@ -105,14 +105,14 @@ func runOut(tx core.App, snooze *collections.Snooze, now time.Time) (told bool, 
 	if err := alerts.RunOut(tx, snooze, now); err != nil {
 		return false, err
 	}
-	return tellStanding(tx, snooze, snooze.EndsAt(), now)
+	return tellAfterSnooze(tx, snooze, snooze.EndsAt(), now)
 }
 
-// tellStanding judges what a snooze leaves behind that ended at a time, and tells it once, whatever was told just before: unacknowledged
+// tellAfterSnooze judges what a snooze leaves behind that ended at a time, and tells it once, whatever was told just before: unacknowledged
 // critical alerts, which escalate unless they came late; unacknowledged warnings while the latest value is out of range; and a critical value of the last day
 // that somebody has acknowledged and nothing was measured since. What a reading has told after the end, or another snooze keeps quiet, is
 // left out. Source: docs/decisions/alerts.md, "Snooze" and "Late readings".
-func tellStanding(tx core.App, snooze *collections.Snooze, end, now time.Time) (told bool, err error) {
+func tellAfterSnooze(tx core.App, snooze *collections.Snooze, end, now time.Time) (told bool, err error) {
 	patient, kind := snooze.PatientID(), snooze.Type()
 	if there, err := Watched(tx, patient); err != nil || !there {
 		return false, err
@@ -121,7 +121,7 @@ func tellStanding(tx core.App, snooze *collections.Snooze, end, now time.Time) (
 	if err != nil {
 		return false, err
 	}
-	alert, open, err := standing(tx, picture, kind, now)
+	alert, open, err := toTell(tx, picture, kind, now)
 	if err != nil {
 		return false, err
 	}
@@ -161,9 +161,9 @@ func tellStanding(tx core.App, snooze *collections.Snooze, end, now time.Time) (
 	}, now)
 }
 
-// standing is the alert by which people are told what still stands of a kind, nil for nothing, and how many as severe nobody has
+// toTell is the alert by which people are told what still stands of a kind, nil for nothing, and how many as severe nobody has
 // acknowledged: of the most severe ones the one that was measured last, a late one only where all of them are and nothing has come since.
-func standing(tx core.App, picture triage.Picture, kind string, now time.Time) (alert *collections.Alert, open int, err error) {
+func toTell(tx core.App, picture triage.Picture, kind string, now time.Time) (alert *collections.Alert, open int, err error) {
 	late, err := collections.LateAlerts(tx, picture.PatientID, kind)
 	if err != nil {
 		return nil, 0, err

@@ -204,7 +204,7 @@ func (b *books) round(ctx context.Context, run, review, send, answers time.Time)
 	if err := b.send(covered, alone, send); err != nil {
 		return err
 	}
-	return b.settle(append(covered, alone...), answers)
+	return b.answerClaims(append(covered, alone...), answers)
 }
 
 // send submits claims: to payers as a batch where the practice has a clearinghouse, one by one elsewhere.
@@ -224,8 +224,8 @@ func (b *books) send(covered, alone []string, at time.Time) error {
 	return nil
 }
 
-// settle is what the payers answer: of ten claims six are paid but for the patient's fifth, one is paid in part, one is denied, and two are open.
-func (b *books) settle(ids []string, at time.Time) error {
+// answerClaims is what the payers answer: of ten claims six are paid but for the patient's fifth, one is paid in part, one is denied, and two are open.
+func (b *books) answerClaims(ids []string, at time.Time) error {
 	by := actor(b.staff.biller)
 	for _, id := range ids {
 		entry, err := collections.FindBillingEntry(b.app, id)
@@ -252,7 +252,7 @@ func (b *books) settle(ids []string, at time.Time) error {
 		}
 		for _, move := range moves {
 			if _, err := b.money.Do(b.app, id, move, by, at); err != nil {
-				return fmt.Errorf("settle: %s: %w", move.Name, err)
+				return fmt.Errorf("answer claims: %s: %w", move.Name, err)
 			}
 		}
 	}

@@ -18,15 +18,15 @@ type Candidate struct {
 	AgeKnown  bool
 }
 
-// Standing is where a patient's thresholds stand.
-type Standing struct {
-	NeedsThresholds bool
+// Needs are what a patient wants of thresholds.
+type Needs struct {
+	Thresholds bool
 	// Proposed is the number of the template that fits and was not applied; 0 for none.
 	Proposed int64
 }
 
-// Standings are those of the given patients, by id.
-func Standings(app core.App, candidates []Candidate) (map[string]Standing, error) {
+// NeedsOf are those of the given patients, by id.
+func NeedsOf(app core.App, candidates []Candidate) (map[string]Needs, error) {
 	ids := make([]string, len(candidates))
 	for i, c := range candidates {
 		ids[i] = c.PatientID
@@ -39,12 +39,12 @@ func Standings(app core.App, candidates []Candidate) (map[string]Standing, error
 	for _, state := range states {
 		of[state.PatientID] = state
 	}
-	standings := make(map[string]Standing, len(candidates))
+	needs := make(map[string]Needs, len(candidates))
 	var offers []offer
 	for _, c := range candidates {
 		state := of[c.PatientID]
 		minor := state.AgeGroup == collections.AgeMinor
-		standing := Standing{NeedsThresholds: minor && state.Needed}
+		need := Needs{Thresholds: minor && state.Needed}
 		if len(c.Codes) > 0 || minor {
 			if offers == nil {
 				if offers, err = readOffers(app); err != nil {
@@ -55,11 +55,11 @@ func Standings(app core.App, candidates []Candidate) (map[string]Standing, error
 			if err != nil {
 				return nil, err
 			}
-			standing.Proposed = propose(offers, c, minor, applied)
+			need.Proposed = propose(offers, c, minor, applied)
 		}
-		standings[c.PatientID] = standing
+		needs[c.PatientID] = need
 	}
-	return standings, nil
+	return needs, nil
 }
 
 // offer is a template as far as proposing goes.

@@ -99,12 +99,12 @@ func TestProposedAsShipped(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	standings, err := templates.Standings(app, all) // a page at once
+	needs, err := templates.NeedsOf(app, all) // a page at once
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range tests {
-		if got := standings[test.who.PatientID].Proposed; got != test.want {
+		if got := needs[test.who.PatientID].Proposed; got != test.want {
 			t.Errorf("%s: template %d is proposed, want %d", test.name, got, test.want)
 		}
 	}
@@ -161,7 +161,7 @@ func TestProposedOfOwn(t *testing.T) {
 		if test.code != "" {
 			c.Codes = []string{test.code}
 		}
-		standings, err := templates.Standings(app, []templates.Candidate{c})
+		needs, err := templates.NeedsOf(app, []templates.Candidate{c})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +169,7 @@ func TestProposedOfOwn(t *testing.T) {
 		if test.want == "shipped" {
 			want = heartFailure
 		}
-		if got := standings[patient]; got.Proposed != want || got.NeedsThresholds != test.minor {
+		if got := needs[patient]; got.Proposed != want || got.Thresholds != test.minor {
 			t.Errorf("%d years, %q: %+v, want template %d", test.age, test.code, got, want)
 		}
 	}

@@ -59,11 +59,8 @@ func (b Body) Read(c *input.Checks, now time.Time) Draft {
 		collections.TemplateBounds: readBounds(c, b.Thresholds),
 	}
 	if b.Key.Sent() {
-		key := c.Text("key", b.Key, input.Optional(maxKey).Identifier())
-		if key != "" && !keyPattern.MatchString(key) {
-			c.Reject("key", "Must consist of lower-case letters, digits and underscores.")
-		}
-		d[collections.TemplateKey] = key
+		rule := input.Optional(maxKey).Identifier().Matching(keyPattern, "Must consist of lower-case letters, digits and underscores.")
+		d[collections.TemplateKey] = c.Text("key", b.Key, rule)
 	}
 	if b.Diagnoses.Sent() {
 		d[collections.TemplateDiagnoses] = readDiagnoses(c, b.Diagnoses)
@@ -110,18 +107,8 @@ func readAge(c *input.Checks, name string, f input.Integer) any {
 
 func readTexts(c *input.Checks, name string, f input.Field[[]input.String], most, longest int) []string {
 	texts := []string{}
-	switch {
-	case f.Null():
-		return texts
-	case !f.Given():
-		c.Reject(name, "Must be a list of texts.")
-		return texts
-	case len(f.Value) > most:
-		c.Reject(name, fmt.Sprintf("Ensure this field has no more than %d items.", most))
-		return texts
-	}
-	for i, item := range f.Value {
-		if text := c.Text(fmt.Sprintf("%s.%d", name, i), item, input.Required(longest)); text != "" && !slices.Contains(texts, text) {
+	for _, text := range input.Texts(c, name, f, most, "Must be a list of texts.", input.Required(longest)) {
+		if !slices.Contains(texts, text) {
 			texts = append(texts, text)
 		}
 	}

@@ -95,7 +95,7 @@ func (w *Worker) clear(ctx context.Context, app core.App, d collections.Doubtful
 				return err
 			}
 		}
-		if result.Settled() {
+		if result.NoCorrection() {
 			if err := collections.DropCorrection(tx, d.ID); err != nil {
 				return err
 			}

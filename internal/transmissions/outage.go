@@ -91,8 +91,8 @@ func (w *Worker) resume(app core.App) {
 	w.line.resume(stalled > 0, w.Clock())
 }
 
-// attend probes the line while it is down, and says how long to leave it alone; 0 when something may be sent.
-func (w *Worker) attend(ctx context.Context, app core.App) time.Duration {
+// probe tries the line while it is down, and says how long to leave it alone; 0 when something may be sent.
+func (w *Worker) probe(ctx context.Context, app core.App) time.Duration {
 	if wait := w.line.untilProbe(w.Clock()); wait > 0 || !w.line.isDown() {
 		return wait
 	}
@@ -141,8 +141,8 @@ func (w *Worker) tellOfOutage(app core.App) error {
 	return err
 }
 
-// settle ends the outage once nothing waits any more, and tells of the end of one that lasted.
-func (w *Worker) settle(app core.App) error {
+// endOutage ends the outage once nothing waits any more, and tells of the end of one that lasted.
+func (w *Worker) endOutage(app core.App) error {
 	o, ok := w.line.current()
 	if ok && !o.back.IsZero() && o.back.Sub(o.since) >= tellAfter {
 		delivered, _, _, err := collections.TransmissionsSince(app, o.since)

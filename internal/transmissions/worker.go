@@ -154,7 +154,7 @@ func (w *Worker) Run(ctx context.Context, app core.App) {
 
 // step does what is to be done now, and returns what fires when there is more; nil when only a wake or the sweep can tell.
 func (w *Worker) step(ctx context.Context, app core.App) <-chan time.Time {
-	if wait := w.attend(ctx, app); wait > 0 {
+	if wait := w.probe(ctx, app); wait > 0 {
 		return time.After(wait)
 	}
 	round, err := w.round(ctx, app, roundSize, woken)
@@ -168,7 +168,7 @@ func (w *Worker) step(ctx context.Context, app core.App) <-chan time.Time {
 		w.report(w.tellOfOutage(app), "outage not told")
 		return time.After(max(w.line.untilProbe(w.Clock()), time.Millisecond))
 	case w.line.inOrder() && ended == 0:
-		w.report(w.settle(app), "end of an outage not told")
+		w.report(w.endOutage(app), "end of an outage not told")
 	case w.line.inOrder(), ended >= roundSize:
 		w.Wake()
 	}

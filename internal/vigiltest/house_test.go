@@ -71,6 +71,40 @@ func TestHouse(t *testing.T) {
 	}
 }
 
+// The map in README.md names every package of internal/ once, and none that there is not: whoever is new finds a package by it.
+func TestMapIsWhole(t *testing.T) {
+	files := tree(t)
+	_, rows, found := bytes.Cut(files["README.md"], []byte("| In `internal/` | What it knows |"))
+	rows, _, ended := bytes.Cut(rows, []byte("\n\n"))
+	if !found || !ended {
+		t.Fatal("README.md has no map of internal/")
+	}
+	onMap := map[string]int{}
+	for row := range strings.Lines(string(rows)) {
+		if cells := strings.Split(row, "|"); len(cells) == 4 {
+			for _, name := range inCode.FindAllStringSubmatch(cells[1], -1) {
+				onMap[name[1]]++
+			}
+		}
+	}
+	there := map[string]bool{}
+	for name := range files {
+		if parts := strings.Split(name, "/"); len(parts) > 2 && parts[0] == "internal" && path.Ext(name) == ".go" {
+			there[parts[1]] = true
+		}
+	}
+	for name := range there {
+		if onMap[name] != 1 {
+			t.Errorf("internal/%s stands on the map %d times, want once", name, onMap[name])
+		}
+	}
+	for name := range onMap {
+		if !there[name] {
+			t.Errorf("%s stands on the map and is no package", name)
+		}
+	}
+}
+
 // commented returns the file's name if it carries the package comment, and checks how that begins.
 func commented(t *testing.T, name string, file *ast.File) []string {
 	if file.Doc == nil {

@@ -14,6 +14,7 @@ import (
 	"io"
 	"io/fs"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -23,6 +24,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/exports"
 	"github.com/vigilhealth/vigil/internal/pace"
 	"github.com/vigilhealth/vigil/internal/place"
+	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
 const (
@@ -59,10 +61,24 @@ type Engine struct {
 	veil    veil
 }
 
+// Tables are those that can leave, by name. A kind of reading that is added leaves with its columns.
+func Tables() []*collections.ShipTable {
+	var measured, said []string
+	for _, p := range vitals.Parameters {
+		measured = append(measured, p.Column)
+	}
+	for _, m := range vitals.Marks {
+		said = append(said, m.Name)
+	}
+	slices.Sort(said)
+	return slices.SortedFunc(slices.Values(append(slices.Clone(collections.ShipTables), collections.ShipReadings(measured, said))),
+		func(a, b *collections.ShipTable) int { return strings.Compare(a.Name, b.Name) })
+}
+
 // New returns an engine.
 func New(o Options) *Engine {
 	e := &Engine{options: o, veil: veil{o.Key}}
-	for _, t := range collections.ShipTables {
+	for _, t := range Tables() {
 		if (t.Resource != "" || o.Format != FHIR) && (len(o.Tables) == 0 || slices.Contains(o.Tables, t.Name)) {
 			e.tables = append(e.tables, t)
 		}

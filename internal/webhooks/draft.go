@@ -64,24 +64,22 @@ func (e *Engine) readURL(c *input.Checks, f input.String) string {
 	return at
 }
 
+const notEvents = "Must be a list of events."
+
 func readEvents(c *input.Checks, f input.Field[[]input.String]) []string {
 	events := []string{}
 	switch {
-	case !f.Sent():
-		return events
-	case !f.Given():
-		c.Reject("events", "Must be a list of events.")
-		return events
-	case len(f.Value) == 0 || len(f.Value) > 2*len(Events):
+	case f.Null():
+		c.Reject("events", notEvents)
+	case f.Given() && (len(f.Value) == 0 || len(f.Value) > 2*len(Events)):
 		c.Reject("events", fmt.Sprintf("Name 1 to %d events.", len(Events)))
 		return events
 	}
-	for i, item := range f.Value {
-		at := fmt.Sprintf("events.%d", i)
-		switch text := c.Text(at, item, input.Required(0).Identifier()); {
-		case text == "" || slices.Contains(events, text):
+	for name, text := range input.Texts(c, "events", f, 2*len(Events), notEvents, input.Required(0).Identifier()) {
+		switch {
+		case slices.Contains(events, text):
 		case !slices.Contains(Events, text):
-			c.Reject(at, "This is no event.")
+			c.Reject(name, "This is no event.")
 		default:
 			events = append(events, text)
 		}

@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -51,7 +52,7 @@ func (e *Engine) store(app core.App, group []*groupcommit.Item[ending, string]) 
 		}
 		tx = collections.Prepared(tx)
 		for _, item := range group {
-			if item.Out, err = e.settle(tx, trail, item.In.delivery, item.In.answer); err != nil {
+			if item.Out, err = e.storeEnding(tx, trail, item.In.delivery, item.In.answer); err != nil {
 				return err
 			}
 		}
@@ -59,8 +60,8 @@ func (e *Engine) store(app core.App, group []*groupcommit.Item[ending, string]) 
 	})
 }
 
-// settle stores how an attempt ended, and what follows for its webhook.
-func (e *Engine) settle(tx core.App, trail *audit.Chain, d collections.WebhookDelivery, a answer) (outcome string, err error) {
+// storeEnding stores how an attempt ended, and what follows for its webhook.
+func (e *Engine) storeEnding(tx core.App, trail *audit.Chain, d collections.WebhookDelivery, a answer) (outcome string, err error) {
 	end := collections.EndedWebhookDelivery{Error: a.problem, Code: a.status, StartedAt: a.startedAt, Ended: a.endedAt}
 	switch {
 	case a.problem == "":
@@ -70,7 +71,7 @@ func (e *Engine) settle(tx core.App, trail *audit.Chain, d collections.WebhookDe
 	default:
 		end.Status, outcome = collections.WebhookPending, outcomeRetried
 		next, again := e.Schedule.Next(d.Attempts-d.Spent+1, a.endedAt, e.Spread())
-		if end.DueAt = later(next, a.endedAt.Add(a.pause)); !again {
+		if end.DueAt = slices.MaxFunc([]time.Time{next, a.endedAt.Add(a.pause)}, time.Time.Compare); !again {
 			end.Status, end.DueAt, outcome = collections.WebhookFailed, time.Time{}, outcomeFailed
 		}
 	}
@@ -87,13 +88,6 @@ func (e *Engine) settle(tx core.App, trail *audit.Chain, d collections.WebhookDe
 
 // gone is a receiver's word that it wants nothing more. Source: RFC 9110, section 15.5.11; Standard Webhooks, "Delivery success and failure".
 const gone = 410
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
 
 // follow notes what an attempt says of the receiver, and puts its webhook out of use when that is how it is.
 func (e *Engine) follow(tx core.App, trail *audit.Chain, d collections.WebhookDelivery, a answer, outcome string) error {

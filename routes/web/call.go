@@ -79,7 +79,7 @@ func (d *Door) door(row Route) func(*core.RequestEvent) error {
 			}
 			d.refuse(c, row, c.noteDenied(row, err))
 		}
-		d.settle(c, err)
+		d.finish(c, err)
 		switch {
 		case c.Caller.Client != nil:
 			e.Set(callerKey, c.Caller.Client.ID)

@@ -127,13 +127,13 @@ func (d *Door) answerAgain(c *Call, a *idempotency.Answer) error {
 	return write(c.response, a.Status, a.Body)
 }
 
-// settle keeps the answer of a request under a key, and gives it; failure is what was answered with, if anything went wrong.
-func (d *Door) settle(c *Call, failure error) {
+// finish stores the answer of a request under a key, and gives it; failure is what was answered with, if anything went wrong.
+func (d *Door) finish(c *Call, failure error) {
 	if c.once == nil {
 		return
 	}
 	h := c.once.answer
-	if err := d.keep(c, failure); err != nil {
+	if err := d.store(c, failure); err != nil {
 		d.Log.ErrorContext(c.Request.Context(), "answer not kept", slog.String("request_id", c.RequestID), slog.Any("error", err))
 	}
 	if err := h.send(); err != nil {
@@ -141,7 +141,7 @@ func (d *Door) settle(c *Call, failure error) {
 	}
 }
 
-func (d *Door) keep(c *Call, failure error) error {
+func (d *Door) store(c *Call, failure error) error {
 	h, app := c.once.answer, c.unkeyed()
 	switch {
 	case h.sent: // too large to be kept

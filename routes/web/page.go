@@ -73,6 +73,16 @@ func List[T any](c *Call, p Paging, count int, results []T, unreadable int) erro
 	return c.OK(page)
 }
 
+// Listed is List of what a finder gave, each row by its view, or returns the error that it gave instead.
+func Listed[T, V any](c *Call, p Paging, view func(T) V) func([]T, int, error) error {
+	return func(page []T, count int, err error) error {
+		if err != nil {
+			return err
+		}
+		return List(c, p, count, Views(page, view), 0)
+	}
+}
+
 // ListWhole answers the page that was asked for of a list that is short enough to be read whole, and tells how many of all could not be
 // read.
 func ListWhole[T any](c *Call, all []T, unreadable int) error {
@@ -83,6 +93,16 @@ func ListWhole[T any](c *Call, all []T, unreadable int) error {
 	}
 	from := min(p.Offset(), len(all))
 	return List(c, p, len(all)+unreadable, all[from:min(from+p.Size, len(all))], unreadable)
+}
+
+// ListedWhole is ListWhole of what a finder gave, each row by its view, or returns the error that it gave instead.
+func ListedWhole[T, V any](c *Call, view func(T) V) func([]T, error) error {
+	return func(all []T, err error) error {
+		if err != nil {
+			return err
+		}
+		return ListWhole(c, Views(all, view), 0)
+	}
 }
 
 // PageOf is one page of count entries; a list that ends before it is a fault.
