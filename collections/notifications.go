@@ -130,7 +130,8 @@ func Covered(tx core.App, n UnplannedNotification, now time.Time) (covered bool,
 
 // MarkPlanned notes that the pushes of a notification are planned, and whether it shows in the app.
 func MarkPlanned(tx core.App, id string, inApp bool, now time.Time) error {
-	return update(tx, "note planned notification", Notifications, dbx.Params{"dispatched_at": Instant(now), "in_app": inApp}, dbx.HashExp{"id": id})
+	return exec(tx, "note planned notification", `UPDATE notifications SET dispatched_at = {:now}, in_app = {:inApp} WHERE id = {:id}`,
+		dbx.Params{"now": Instant(now), "inApp": inApp, "id": id})
 }
 
 // Inbox chooses notifications of one person that show in the app.
@@ -250,7 +251,7 @@ func OpenAnnouncements(app core.App, after *Announcement, limit int) (open []*An
 
 // CloseAnnouncement notes that people have been told.
 func CloseAnnouncement(tx core.App, id string, now time.Time) error {
-	return update(tx, "close announcement", Announcements, dbx.Params{"told_at": Instant(now)}, dbx.HashExp{"id": id})
+	return exec(tx, "close announcement", `UPDATE announcements SET told_at = {:now} WHERE id = {:id}`, dbx.Params{"now": Instant(now), "id": id})
 }
 
 // Announced reports whether there is an announcement with the key.

@@ -36,11 +36,13 @@ type DispatcherOptions struct {
 type Dispatcher struct {
 	DispatcherOptions
 	wake.Signal
-	round   sync.Mutex    // one round tells, plans and claims at a time
-	slots   chan struct{} // one for each conversation with a push service
-	paused  pauses
-	unheard atomic.Int64 // announcements without an audience, as last logged
-	endings *groupcommit.Group[ending, struct{}]
+	round sync.Mutex // one round tells, plans and claims at a time
+	// statements are those of a round's transactions, whose texts are looked through only once.
+	statements collections.Statements
+	slots      chan struct{} // one for each conversation with a push service
+	paused     pauses
+	unheard    atomic.Int64 // announcements without an audience, as last logged
+	endings    *groupcommit.Group[ending, struct{}]
 }
 
 const (
@@ -200,6 +202,7 @@ func (d *Dispatcher) tellOne(app core.App, t draftedNotices) error {
 func (d *Dispatcher) store(app core.App, drafted ...draftedNotices) error {
 	now := d.Clock()
 	return app.RunInTransaction(func(tx core.App) error {
+		tx = d.statements.In(tx)
 		trail, err := audit.NewChain(tx)
 		if err != nil {
 			return err

@@ -28,6 +28,7 @@ func (d *Dispatcher) plan(ctx context.Context, app core.App, p *pass) error {
 			if err != nil {
 				return err
 			}
+			tx = d.statements.In(tx) // not before: what asks for several people is another text for each number of them
 			for _, entry := range entries {
 				if err := d.planOne(tx, entry, people[entry.User], &p.texts, now); err != nil {
 					return err

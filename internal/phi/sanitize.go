@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -139,9 +140,17 @@ func tidy(text string) string {
 // pattern is one thing to take out. The first group of the expression is what goes; what follows it is only looked at. Go's expressions take
 // linear time and know no lookbehind: what may stand before is asked by hand, and a match that is refused is looked for again one character on.
 type pattern struct {
-	expression  *regexp.Regexp
+	expression  func() *regexp.Regexp
 	mayFollow   func(before rune, match string) bool // nil is anything
 	replacement string
+	// needs are texts one of which is in whatever matches, so that a text without any of them need not be searched. Most that leave the house name
+	// nobody and hold no digit, and making the expressions of one patient takes longer than all the rest of telling of an alert.
+	needs []string
+}
+
+// mayMatch reports whether a text holds what the pattern needs.
+func (p *pattern) mayMatch(text string) bool {
+	return slices.ContainsFunc(p.needs, func(needed string) bool { return strings.Contains(text, needed) })
 }
 
 // Parts of the expressions.
@@ -170,7 +179,7 @@ var patterns = []*pattern{
 	gone(`(mrn(?:[ :#.-]{1,4}(?:is )?(?:[a-z][a-z0-9-]{0,18})?|)\d[a-z0-9-]{0,40})`, unless(isWord)),
 	gone(`(medical record(?: number| no\.?)?[ :#.-]{0,4}(?:is )?(?:[a-z][a-z0-9-]{0,18})?\d[a-z0-9-]{0,40})`, unless(isWord)),
 
-	gone(`([a-z0-9._%+-]{1,64}@[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63}){1,4})`, nil),
+	address(`([a-z0-9._%+-]{1,64}@[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63}){1,4})`),
 
 	gone(`((?:\+?1[-. ]?)?(?:\(\d{3}\) ?|\d{3}[-. ])\d{3}[-. ]\d{4}(?: ?(?:x|ext\.?) ?\d{1,6})?)`+end,
 		unless(func(r rune) bool { return isWord(r) || r == '/' })),
@@ -186,16 +195,34 @@ var patterns = []*pattern{
 	value(`(?:weight`+verb+`)?\d{1,3}(?:\.\d{1,2})? ?(?:kg|lbs?|pounds)\b`, "abnormal weight"),
 }
 
-// gone is a pattern that leaves nothing.
+// digits are what patterns of numbers, dates and measurements need.
+var digits = strings.Split("0123456789", "")
+
+// gone is a pattern with a digit that leaves nothing.
 func gone(expression string, mayFollow func(rune, string) bool) *pattern {
-	return &pattern{regexp.MustCompile(`(?i)` + expression), mayFollow, " "}
+	return &pattern{compiled(`(?i)` + expression), mayFollow, " ", digits}
+}
+
+// address is a pattern with an @ that leaves nothing.
+func address(expression string) *pattern {
+	return &pattern{compiled(`(?i)` + expression), nil, " ", []string{"@"}}
+}
+
+func compiled(expression string) func() *regexp.Regexp {
+	made := regexp.MustCompile(expression)
+	return func() *regexp.Regexp { return made }
+}
+
+// onceNeeded compiles when the first text is searched, which few are.
+func onceNeeded(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
 }
 
 // value is a measurement, which leaves a phrase; all its forms are one expression, so that none is looked for across the phrase. Where it begins with a word, that is a whole word.
 func value(expression, phrase string) *pattern {
-	return &pattern{regexp.MustCompile(`(?i)(` + expression + `)`), func(before rune, match string) bool {
+	return &pattern{compiled(`(?i)(` + expression + `)`), func(before rune, match string) bool {
 		return !isWord(before) || isDigit(match[0])
-	}, phrase}
+	}, phrase, digits}
 }
 
 func unless(refused func(rune) bool) func(rune, string) bool {
@@ -221,8 +248,13 @@ func (s *sanitizer) replaceFolded(text string, p *pattern) (string, bool) {
 func (s *sanitizer) replaceIn(text, searched string, origin func(int) int, p *pattern) (string, bool) {
 	var out strings.Builder
 	copied, found := 0, false
+	if !p.mayMatch(searched) {
+		s.searched += len(searched)
+		return text, false
+	}
+	expression := p.expression()
 	for at := 0; at < len(searched); {
-		match := p.expression.FindStringSubmatchIndex(searched[at:])
+		match := expression.FindStringSubmatchIndex(searched[at:])
 		if match == nil {
 			s.searched += len(searched) - at
 			break
@@ -267,32 +299,41 @@ func (Known) MarshalJSON() ([]byte, error) { return nil, errEncode }
 // knownPatterns are the identifiers of all who are known, and then their names: one pass each, so that no replacement is looked at
 // again. They match folded text.
 func knownPatterns(known []Known) (found []*pattern) {
-	var identifiers, yours, others []string
+	var identifiers, quoted []string
+	yours, others := &names{replacement: "your patient"}, &names{replacement: "a patient"}
 	for _, k := range known {
 		for _, identifier := range k.Identifiers {
 			if folded := foldWhole(identifier); folded != "" {
-				identifiers = append(identifiers, regexp.QuoteMeta(folded))
+				identifiers, quoted = append(identifiers, folded), append(quoted, regexp.QuoteMeta(folded))
 			}
 		}
 		if k.Yours {
-			yours = append(yours, k.forms()...)
+			yours.add(k)
 		} else {
-			others = append(others, k.forms()...)
+			others.add(k)
 		}
 	}
 	if len(identifiers) > 0 {
-		found = append(found, &pattern{regexp.MustCompile(`(` + anyOf(identifiers) + `)`), nil, " "})
+		found = append(found, &pattern{onceNeeded(`(` + anyOf(quoted) + `)`), nil, " ", identifiers})
 	}
-	for _, of := range []struct {
-		names       []string
-		replacement string
-	}{{yours, "your patient"}, {others, "a patient"}} {
-		if len(of.names) > 0 {
-			expression := `((?:(?:mr|mrs|ms|miss|dr|prof)\.? )?` + anyOf(of.names) + `)(?:[^\pL\pN_]|$)`
-			found = append(found, &pattern{regexp.MustCompile(expression), unless(isWord), of.replacement})
+	for _, of := range []*names{yours, others} {
+		if len(of.forms) > 0 {
+			expression := `((?:(?:mr|mrs|ms|miss|dr|prof)\.? )?` + anyOf(of.forms) + `)(?:[^\pL\pN_]|$)`
+			found = append(found, &pattern{onceNeeded(expression), unless(isWord), of.replacement, of.parts})
 		}
 	}
 	return found
+}
+
+// names are those that one phrase stands for: the forms in which they are written, and the parts of which each form has one at least.
+type names struct {
+	forms, parts []string
+	replacement  string
+}
+
+func (n *names) add(k Known) {
+	forms, parts := k.forms()
+	n.forms, n.parts = append(n.forms, forms...), append(n.parts, parts...)
 }
 
 // anyOf prefers the longest.
@@ -301,8 +342,9 @@ func anyOf(alternatives []string) string {
 	return `(?:` + strings.Join(alternatives, `|`) + `)`
 }
 
-// forms are the ways in which a name is written, folded and quoted. A name of several words is known by each of its longer ones too.
-func (k Known) forms() (forms []string) {
+// forms are the ways in which a name is written, folded and quoted, and the parts without one of which none of them stands anywhere. A name of
+// several words is known by each of its longer ones too.
+func (k Known) forms() (forms, parts []string) {
 	first, last := foldWhole(k.First), foldWhole(k.Last)
 	if first != "" && last != "" {
 		f, l, initial := regexp.QuoteMeta(first), regexp.QuoteMeta(last), regexp.QuoteMeta(string([]rune(first)[:1]))
@@ -312,15 +354,15 @@ func (k Known) forms() (forms []string) {
 		if name == "" {
 			continue
 		}
-		forms = append(forms, regexp.QuoteMeta(name))
+		forms, parts = append(forms, regexp.QuoteMeta(name)), append(parts, name)
 		words := strings.FieldsFunc(name, func(r rune) bool { return r == ' ' || r == '-' })
 		for _, word := range words {
 			if len(words) > 1 && len([]rune(word)) > 2 {
-				forms = append(forms, regexp.QuoteMeta(word))
+				forms, parts = append(forms, regexp.QuoteMeta(word)), append(parts, word)
 			}
 		}
 	}
-	return forms
+	return forms, parts
 }
 
 // foldWhole is a name or identifier as it is looked for.
@@ -332,9 +374,14 @@ func foldWhole(text string) string {
 // fold is the text without case and accents, and for each of its bytes, and its end, where it came from.
 func fold(text string) (folded string, origin []int) {
 	var out strings.Builder
-	caser := cases.Fold()
+	origin = make([]int, 0, len(text)+1)
 	for i, r := range text {
-		for _, part := range foldRune(caser, r) {
+		if r <= unicode.MaxASCII {
+			out.WriteByte(byte(unicode.ToLower(r)))
+			origin = append(origin, i)
+			continue
+		}
+		for _, part := range cases.Fold().String(norm.NFKD.String(string(r))) {
 			if unicode.Is(unicode.Mn, part) {
 				continue
 			}
@@ -345,11 +392,4 @@ func fold(text string) (folded string, origin []int) {
 		}
 	}
 	return out.String(), append(origin, len(text))
-}
-
-func foldRune(caser cases.Caser, r rune) string {
-	if r <= unicode.MaxASCII {
-		return string(unicode.ToLower(r))
-	}
-	return caser.String(norm.NFKD.String(string(r)))
 }
