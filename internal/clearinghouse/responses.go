@@ -176,6 +176,10 @@ func (t *taking) batch(segment, number string, refused, partly bool, codes []str
 	if err != nil {
 		return err
 	}
+	if t.tried(row) {
+		t.leave(segment, number, 0, claims.TestUsage)
+		return nil
+	}
 	status := collections.BatchAccepted
 	if refused {
 		status = collections.BatchRejected
@@ -281,6 +285,10 @@ func (t *taking) sendBack(source x12.SourceStatus) error {
 	if err != nil {
 		return err
 	}
+	if t.tried(row) {
+		t.leave("TRN", source.Batch, 0, claims.TestUsage)
+		return nil
+	}
 	if err := collections.SetBatchStatus(t.app, row.ID, collections.BatchRejected, t.now); err != nil {
 		return err
 	}
@@ -303,6 +311,14 @@ func (t *taking) claim(c x12.ClaimStatus, refused bool) error {
 		t.leave("TRN", c.ControlNumber, 0, "unknown_claim")
 		return nil
 	}
+	batch, err := collections.FindBatchRow(t.app, lines[0].BatchID)
+	if err != nil {
+		return err
+	}
+	if t.tried(batch) {
+		t.leave("TRN", c.ControlNumber, 0, claims.TestUsage)
+		return nil
+	}
 	codes := codesOf(c.Words)
 	for _, l := range c.Lines {
 		codes = append(codes, codesOf(l.Words)...)
@@ -323,18 +339,24 @@ func (t *taking) claim(c x12.ClaimStatus, refused bool) error {
 		}
 	}
 	if refused {
-		return t.partly(lines[0].BatchID)
+		return t.partly(batch)
 	}
 	return nil
 }
 
 // partly notes that not all of a batch was taken up.
-func (t *taking) partly(batchID string) error {
-	row, err := collections.FindBatchRow(t.app, batchID)
-	if err != nil || row.Status == collections.BatchRejected {
-		return err
+func (t *taking) partly(batch collections.BatchRow) error {
+	if batch.Status == collections.BatchRejected {
+		return nil
 	}
-	return collections.SetBatchStatus(t.app, batchID, collections.BatchPartly, t.now)
+	return collections.SetBatchStatus(t.app, batch.ID, collections.BatchPartly, t.now)
+}
+
+// tried reports whether a file was sent as a test where claims are sent for production now. A payer knows nothing of it, so that what an answer says of
+// it, marked for production as every answer is then, is for a person: the claim may be on its way again, and its answer is to come.
+// Source: docs/decisions/claims.md, "Tests".
+func (t *taking) tried(batch collections.BatchRow) bool {
+	return batch.Usage == "T" && t.Billing.Claims.Submitter.Usage == "P"
 }
 
 // codesOf are the categories and status codes, "A7:562".
