@@ -105,3 +105,31 @@ func TestTheSameLinesAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// A file of answers that comes several times at the same moment is applied once, and is repeated for the others.
+func TestTheSameAnswerAtOnce(t *testing.T) {
+	h := newHouse(t)
+	a, b := h.insured("Ada", 40, nil), h.insured("Bea", 20, nil)
+	entries := h.reviewed()
+	_, file := h.send(entries[a+" 99457"], entries[a+" 99458"], entries[b+" 99457"])
+	paid := h.payer.Pay(file, nil)
+	answers := make(chan reply)
+	for range 6 {
+		go func() { answers <- h.take(paid) }()
+	}
+	applied, repeated := 0.0, 0
+	for range 6 {
+		answer := (<-answers).want(200)
+		applied += answer.at("applied").(float64)
+		if answer.at("repeated") == true {
+			repeated++
+		}
+	}
+	if applied != 3 || repeated != 5 {
+		t.Errorf("%v lines applied, %d times repeated", applied, repeated)
+	}
+	for _, entry := range entries {
+		r := h.entry(entry)
+		r.wantAt(object{"lifecycle_status": "paid", "paid_total": r.at("charge")})
+	}
+}

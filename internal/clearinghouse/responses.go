@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -27,6 +28,9 @@ type Outcome struct {
 	Repeated bool
 }
 
+// turn is whose file is being applied: one after the other, so that a file which comes twice at the same moment is a repeated one.
+var turn sync.Mutex
+
 // Take applies a file of answers: 999, 277CA and 835, alone or together. Every line is changed in a transaction of its own, once however often and in
 // whatever envelope the same decision comes; a file that was begun when the service stopped is gone on with when it comes again. What cannot be
 // matched is kept for a person. A file that is not as X12 must be, or for somebody else, is an invalid_x12 fault, and nothing has changed.
@@ -36,6 +40,8 @@ func (h House) Take(app core.App, file []byte, by audit.Actor, now time.Time) (O
 	if err != nil {
 		return Outcome{}, err
 	}
+	turn.Lock()
+	defer turn.Unlock()
 	sum := sha256.Sum256(file)
 	digest := hex.EncodeToString(sum[:])
 	response, err := collections.FindResponseByDigest(app, digest)
@@ -105,6 +111,10 @@ func (h House) keep(app core.App, digest string, file []byte, answers []x12.Answ
 		kind = "mixed"
 	}
 	err = app.RunInTransaction(func(tx core.App) error {
+		response, err = collections.FindResponseByDigest(tx, digest) // a command may be at it, too
+		if !collections.Missing(err) {
+			return err
+		}
 		response, err = collections.AddClaimResponse(tx, collections.ResponseDraft{
 			Digest: digest, Type: kind, ControlNumber: answers[0].Interchange, CreatedBy: by.Email, File: phi.Text(base64.StdEncoding.EncodeToString(file)),
 		}, now)
