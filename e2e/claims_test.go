@@ -89,5 +89,7 @@ func TestClaimsByFolder(t *testing.T) {
 	if said := run("claims", "import", in); strings.Count(said, "applied before") != 3 {
 		t.Errorf("the second import said %q", said)
 	}
-	run("audit", "verify")
+	if status, said, complaint := vigil(t, p.Env, "", "audit", "verify", "--dir", p.Dir); status != 0 {
+		t.Errorf("the audit trail does not verify: %s%s", said, complaint)
+	}
 }
