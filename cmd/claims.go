@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -36,20 +37,11 @@ func (p *Program) claimsCommand() *cobra.Command {
 	return command
 }
 
-// withHouse opens the data folder for a command about claims.
-func (p *Program) withHouse(work func(app core.App, house clearinghouse.House, by audit.Actor, now time.Time) error) error {
-	app, settings, err := p.folder()
-	if err != nil {
-		return err
-	}
-	if err := bootstrap(app); err != nil {
-		return err
-	}
-	defer func() { _ = app.ClearBootstrap() }()
-	if err := migrate(app); err != nil {
-		return err
-	}
-	return work(app, clearinghouse.House{Billing: newBilling(settings, nil)}, audit.Actor{Email: "system"}, now())
+// withHouse opens the data folder, beside the service or without one, for a command about claims: with the keys, since claims name people.
+func (p *Program) withHouse(cmd *cobra.Command, work func(app core.App, house clearinghouse.House, by audit.Actor, now time.Time) error) error {
+	return p.besideService(cmd, func(_ context.Context, _ *cobra.Command, s *Service) error {
+		return work(s.app, clearinghouse.House{Billing: s.billing}, audit.Actor{Type: audit.BySystem, Email: "system"}, now())
+	})
 }
 
 // exportClaims writes batches of what may be sent, and says of the rest what stands against it.
@@ -61,7 +53,7 @@ func (p *Program) exportClaims(cmd *cobra.Command, month, out string) error {
 	if info, err := os.Stat(out); err != nil || !info.IsDir() {
 		return usageError{errors.New("--out must be a folder that is there")}
 	}
-	return p.withHouse(func(app core.App, house clearinghouse.House, by audit.Actor, now time.Time) error {
+	return p.withHouse(cmd, func(app core.App, house clearinghouse.House, by audit.Actor, now time.Time) error {
 		ids, err := collections.EntriesToSend(app, span.Start, span.End, house.Billing.Claims.Submitter.Usage)
 		if err != nil {
 			return err
@@ -133,7 +125,7 @@ func (p *Program) importClaims(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	return p.withHouse(func(app core.App, house clearinghouse.House, by audit.Actor, now time.Time) error {
+	return p.withHouse(cmd, func(app core.App, house clearinghouse.House, by audit.Actor, now time.Time) error {
 		failed := 0
 		for _, path := range files {
 			file, err := os.ReadFile(path) //nolint:gosec // the operator names it

@@ -128,6 +128,14 @@ func PatientsWithDevices(app core.App, holding bool, after string, limit int) ([
 		dbx.Params{"after": after, "limit": limit})
 }
 
+// PatientsReadLate are those of whom readings were stored since a moment that had been measured before another one. The signs keep SQLite to the order
+// in which readings were stored.
+func PatientsReadLate(app core.App, stored, measuredBefore time.Time) ([]string, error) {
+	return queryColumn[string](app, "list who was read late",
+		`SELECT DISTINCT +patient FROM observations WHERE created_at >= {:stored} AND +measured_at < {:before} AND +status = 'final' ORDER BY 1`,
+		dbx.Params{"stored": Instant(stored), "before": Instant(measuredBefore)})
+}
+
 // PatientsWithActivity are the next patients who have had a device or interactive time, or the one of them that is named.
 func PatientsWithActivity(app core.App, only, after string, limit int) ([]string, error) {
 	return queryColumn[string](app, "list patients with activity", `SELECT id FROM patients p WHERE id > {:after} AND deleted_at = '' AND ({:one} = '' OR id = {:one})

@@ -77,12 +77,13 @@ func ClaimedAfter(app core.App, states []string, since, after string, limit int)
 type SeenEntry struct {
 	ID        string `db:"id"`
 	Status    string `db:"lifecycle_status"`
+	Batch     string `db:"claim_batch"`
 	UpdatedAt string `db:"updated_at"`
 }
 
 // EntriesSeen are some entries as they are now, by id.
 func EntriesSeen(app core.App, ids []string) (map[string]SeenEntry, error) {
-	list, err := queryAll[SeenEntry](app, "look at entries", "SELECT id, lifecycle_status, updated_at FROM billing_entries WHERE id"+those, idsOf(ids))
+	list, err := queryAll[SeenEntry](app, "look at entries", "SELECT id, lifecycle_status, claim_batch, updated_at FROM billing_entries WHERE id"+those, idsOf(ids))
 	seen := make(map[string]SeenEntry, len(list))
 	for _, x := range list {
 		seen[x.ID] = x

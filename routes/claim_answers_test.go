@@ -60,3 +60,34 @@ func TestPaidToSomebodyElse(t *testing.T) {
 	h.take([]byte(strings.Replace(paid, "*XX*1234567893", "*FI*12-3456789", 1))).want(200).wantAt(object{"applied": 1.0})
 	h.entry(entry).wantAt(object{"lifecycle_status": "paid"})
 }
+
+// An answer marked for production cannot be about what was sent as a test alone: it is for a person, and the claim goes out as what it is.
+func TestAnswersForProductionToATest(t *testing.T) {
+	h := newHouse(t)
+	id := h.insured("Ada", 20, nil)
+	entry := h.reviewed()[id+" 99457"]
+	_, test := h.send(entry)
+	claim := h.claimOf(entry, test)
+
+	h.money.Claims.Submitter.Usage, h.payer.Usage = "P", "P"
+	for name, answer := range map[string][]byte{
+		"999":    h.payer.Acknowledge(test, payer.Fault{Claim: claim, Element: 2, Code: "7"}),
+		"277CA":  h.payer.Take(test, map[string]payer.Refusal{claim: {Category: "A7", Code: "562"}}),
+		"taken":  h.payer.Take(test, nil),
+		"paid":   h.payer.Pay(test, nil),
+		"denied": h.payer.Pay(test, map[string]payer.Decision{claim: payer.Deny("CO", "16")}),
+	} {
+		answered := h.take(answer).want(200).wantAt(object{"applied": 0.0, "unmatched": 1.0})
+		if text := h.left(answered); !strings.Contains(text, `"reason":"test_usage"`) {
+			t.Errorf("%s: left %s", name, text)
+		}
+		h.entry(entry).wantAt(object{"lifecycle_status": "submitted", "paid_total": 0.0, "rejection": nil})
+	}
+
+	_, real := h.send(entry)
+	if c := real.Claims[0]; c.Frequency != "1" || c.ControlNumber == claim {
+		t.Errorf("sent as %+v", c)
+	}
+	h.take(h.payer.Pay(real, nil)).want(200).wantAt(object{"applied": 1.0, "unmatched": 0.0})
+	h.entry(entry).wantAt(object{"lifecycle_status": "paid"})
+}

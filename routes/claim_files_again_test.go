@@ -69,3 +69,67 @@ func TestDecisionsThatCameLate(t *testing.T) {
 	h.take(paid).want(200).wantAt(object{"applied": 0.0, "unmatched": 1.0})
 	h.entry(typed).wantAt(object{"lifecycle_status": "paid", "paid_total": charge})
 }
+
+// Two people, or one who pressed twice, send the same lines at the same moment: one file has them.
+func TestTheSameLinesAtOnce(t *testing.T) {
+	for _, usage := range []string{"T", "P"} {
+		h := newHouse(t)
+		a, b := h.insured("Ada", 40, nil), h.insured("Bea", 20, nil)
+		entries := h.reviewed()
+		ids := []string{entries[a+" 99457"], entries[a+" 99458"], entries[b+" 99457"]}
+		if usage == "P" { // sent as tests before, so that they are submitted already
+			h.send(ids...)
+			h.money.Claims.Submitter.Usage = "P"
+		}
+		answers := make(chan int)
+		for range 6 {
+			go func() {
+				answers <- h.ask(access.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": ids}).status
+			}()
+		}
+		said := map[int]int{}
+		for range 6 {
+			said[<-answers]++
+		}
+		if said[201] != 1 || said[400] != 5 {
+			t.Errorf("usage %s: answered %v", usage, said)
+		}
+		sent := 0
+		for _, row := range h.ask(access.Admin, "GET", "/billing/claim-batches/?page_size=100", nil).want(200).results() {
+			if row["usage"] == usage {
+				sent++
+			}
+		}
+		if sent != 1 {
+			t.Errorf("usage %s: in %d files", usage, sent)
+		}
+	}
+}
+
+// A file of answers that comes several times at the same moment is applied once, and is repeated for the others.
+func TestTheSameAnswerAtOnce(t *testing.T) {
+	h := newHouse(t)
+	a, b := h.insured("Ada", 40, nil), h.insured("Bea", 20, nil)
+	entries := h.reviewed()
+	_, file := h.send(entries[a+" 99457"], entries[a+" 99458"], entries[b+" 99457"])
+	paid := h.payer.Pay(file, nil)
+	answers := make(chan reply)
+	for range 6 {
+		go func() { answers <- h.take(paid) }()
+	}
+	applied, repeated := 0.0, 0
+	for range 6 {
+		answer := (<-answers).want(200)
+		applied += answer.at("applied").(float64)
+		if answer.at("repeated") == true {
+			repeated++
+		}
+	}
+	if applied != 3 || repeated != 5 {
+		t.Errorf("%v lines applied, %d times repeated", applied, repeated)
+	}
+	for _, entry := range entries {
+		r := h.entry(entry)
+		r.wantAt(object{"lifecycle_status": "paid", "paid_total": r.at("charge")})
+	}
+}

@@ -2,12 +2,14 @@ package billing
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
 )
 
 // Decided is a submission whose entry was recounted before the transaction that makes it, so that readings do not wait while hundreds are.
@@ -17,7 +19,8 @@ type Decided struct {
 	again  func() Move // the same, recounted in the transaction
 	entry  *collections.BillingEntry
 	from   string
-	seen   string // when the entry was last changed
+	batch  string // in which the entry stood last
+	seen   string // when it was last changed
 	before amounts
 }
 
@@ -29,7 +32,7 @@ func (d Decided) EntryID() string { return d.entry.Id }
 func (e *Engine) Decide(app core.App, entry *collections.BillingEntry, frequency, reference string, now time.Time) (Decided, error) {
 	d := Decided{
 		move: e.submitAs(frequency, reference, now, true), again: func() Move { return e.submitAs(frequency, reference, now, false) },
-		entry: entry, from: entry.Status(), seen: entry.GetString(collections.ColumnUpdatedAt), before: amountsOf(entry),
+		entry: entry, from: entry.Status(), batch: entry.BatchID(), seen: entry.GetString(collections.ColumnUpdatedAt), before: amountsOf(entry),
 	}
 	return d, d.move.check(app, entry)
 }
@@ -51,10 +54,14 @@ func (e *Engine) Apply(tx core.App, list []Decided, since string, by audit.Actor
 	}
 	refused = map[string]error{}
 	stands := func(d Decided) bool {
-		return !touched[d.entry.PatientID()] && seen[d.entry.Id] == collections.SeenEntry{ID: d.entry.Id, Status: d.from, UpdatedAt: d.seen}
+		return !touched[d.entry.PatientID()] && seen[d.entry.Id] == collections.SeenEntry{ID: d.entry.Id, Status: d.from, Batch: d.batch, UpdatedAt: d.seen}
 	}
 	for _, d := range list {
 		if stands(d) {
+			continue
+		}
+		if is := seen[d.entry.Id]; is.Status != d.from || is.Batch != d.batch { // somebody else has sent it, or undone it
+			refused[d.entry.Id] = fault.State("invalid_transition", "The entry has changed meanwhile: it is "+strings.ReplaceAll(is.Status, "_", " ")+".")
 			continue
 		}
 		if _, err := e.Do(tx, d.entry.Id, d.again(), by, now); err != nil {

@@ -182,6 +182,34 @@ func TestRunsMakeUp(t *testing.T) {
 	}
 }
 
+// What comes of a period that is long over, and was looked at before, is billed all the same; a pending 99445 of then becomes a 99454.
+func TestReadingsOfLongAgo(t *testing.T) {
+	d := newDesk(t, newCodes)
+	patient := d.patient(wears("2026-01-01", "", "2026-01-05", 15))
+	other := d.patient(wears("2026-01-01", "", "2026-01-05", 1))
+	d.run(billing.DeviceJob, "2026-06-01 12:00")
+	d.want("fifteen days", d.entries(patient), "99445 2026-02-03 1")
+	d.want("one day", d.entries(other), "")
+	stored := func(patient, key, day, when, status string) {
+		d.exec(`INSERT INTO reading_days (patient, day, observation_type, first_observation, readings, device_readings) VALUES ({:p}, {:day}, 'weight', 'x', 1, 1)`,
+			dbx.Params{"p": patient, "day": day})
+		d.exec(`INSERT INTO observations (id, patient, observation_type, measured_at, device_id, source, weight_kg, status, reading_key, created_at)
+			VALUES ({:key}, {:p}, 'weight', {:measured}, 'D', 'gateway', 80, {:status}, {:key}, {:at})`,
+			dbx.Params{"key": key, "p": patient, "measured": collections.Instant(at(day + " 12:00")), "status": status, "at": collections.Instant(at(when))})
+	}
+	stored(patient, "late", "2026-01-28", "2026-06-01 15:00", "final")
+	stored(other, "withdrawn", "2026-01-29", "2026-06-01 15:00", "entered-in-error") // which its day says, too, where it is not planted
+	d.run(billing.DeviceJob, "2026-06-02 12:00")
+	d.want("the sixteenth, months late", d.entries(patient), "99454 2026-02-03 1")
+	d.want("withdrawn", d.entries(other), "")
+	stored(other, "second", "2026-01-30", "2026-06-02 11:00", "final") // before the last run began: it had its chance
+	d.run(billing.SmartJob, "2026-06-03 12:00")
+	d.want("known to the last run", d.entries(other), "")
+	stored(other, "third", "2026-01-31", "2026-06-03 12:00", "final")
+	d.run(billing.SmartJob, "2026-06-03 16:00")
+	d.want("by the other run", d.entries(other), "99445 2026-02-03 1")
+}
+
 // An entry costs what its payer pays on the service date, in the latest rate in force; else the code's own rate.
 func TestRates(t *testing.T) {
 	d := newDesk(t)

@@ -133,13 +133,46 @@ func (r *run) since(kind string) (day string, err error) {
 	return "", nil
 }
 
+// beginning is before every period.
+const beginning = "1900-01-01"
+
 // devices bills the 30-day periods that ended before today.
 func (r *run) devices(lenient bool) error {
 	from, err := r.since("patients")
 	if err != nil {
 		return err
 	}
-	span := Span{max(from, "1900-01-01"), AddDays(r.Day(r.now), -1)}
+	if err := r.everybody(Span{max(from, beginning), AddDays(r.Day(r.now), -1)}, lenient); err != nil || from <= beginning {
+		return err
+	}
+	return r.late(from, lenient)
+}
+
+// late bills the periods that ended before a day of those patients of whom a reading from then was stored since the last run: history that a practice
+// brought along, or a hub that had lain switched off. Source: docs/decisions/billing.md, "30-day period and the 16 days (99454)".
+func (r *run) late(from string, lenient bool) error {
+	last, err := collections.LastCounted(r.app, lockName, "patients")
+	if err != nil {
+		return err
+	}
+	_, before := r.Bounds(Span{from, from})
+	ids, err := collections.PatientsReadLate(r.app, last, before)
+	if err != nil {
+		return err
+	}
+	for some := range slices.Chunk(ids, chunk) {
+		if err := r.pace.Rest(r.ctx); err != nil {
+			return err
+		}
+		if err := r.deviceChunk(some, Span{beginning, AddDays(from, -1)}, lenient); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// everybody bills the periods of all patients that end in a span.
+func (r *run) everybody(span Span, lenient bool) error {
 	for after := ""; ; {
 		if err := r.pace.Rest(r.ctx); err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/internal/claims"
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/x12"
 )
@@ -66,6 +67,14 @@ func (t *taking) decision(p x12.Payment, c x12.ClaimPayment) error {
 	lines = slices.DeleteFunc(lines, func(l collections.ClaimLine) bool { return l.Frequency == "8" && len(lines) > 1 && !wholly(lines) })
 	if len(lines) == 0 {
 		t.leave("CLP", c.ControlNumber, c.Paid, "unknown_claim")
+		return nil
+	}
+	batch, err := collections.FindBatchRow(t.app, lines[0].BatchID)
+	if err != nil {
+		return err
+	}
+	if t.tried(batch) {
+		t.leave("CLP", c.ControlNumber, c.Paid, claims.TestUsage)
 		return nil
 	}
 	parts, reason := apportion(c, lines)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -27,6 +28,9 @@ type Outcome struct {
 	Repeated bool
 }
 
+// turn is whose file is being applied: one after the other, so that a file which comes twice at the same moment is a repeated one.
+var turn sync.Mutex
+
 // Take applies a file of answers: 999, 277CA and 835, alone or together. Every line is changed in a transaction of its own, once however often and in
 // whatever envelope the same decision comes; a file that was begun when the service stopped is gone on with when it comes again. What cannot be
 // matched is kept for a person. A file that is not as X12 must be, or for somebody else, is an invalid_x12 fault, and nothing has changed.
@@ -36,6 +40,8 @@ func (h House) Take(app core.App, file []byte, by audit.Actor, now time.Time) (O
 	if err != nil {
 		return Outcome{}, err
 	}
+	turn.Lock()
+	defer turn.Unlock()
 	sum := sha256.Sum256(file)
 	digest := hex.EncodeToString(sum[:])
 	response, err := collections.FindResponseByDigest(app, digest)
@@ -105,6 +111,10 @@ func (h House) keep(app core.App, digest string, file []byte, answers []x12.Answ
 		kind = "mixed"
 	}
 	err = app.RunInTransaction(func(tx core.App) error {
+		response, err = collections.FindResponseByDigest(tx, digest) // a command may be at it, too
+		if !collections.Missing(err) {
+			return err
+		}
 		response, err = collections.AddClaimResponse(tx, collections.ResponseDraft{
 			Digest: digest, Type: kind, ControlNumber: answers[0].Interchange, CreatedBy: by.Email, File: phi.Text(base64.StdEncoding.EncodeToString(file)),
 		}, now)
@@ -175,6 +185,10 @@ func (t *taking) batch(segment, number string, refused, partly bool, codes []str
 	}
 	if err != nil {
 		return err
+	}
+	if t.tried(row) {
+		t.leave(segment, number, 0, claims.TestUsage)
+		return nil
 	}
 	status := collections.BatchAccepted
 	if refused {
@@ -281,6 +295,10 @@ func (t *taking) sendBack(source x12.SourceStatus) error {
 	if err != nil {
 		return err
 	}
+	if t.tried(row) {
+		t.leave("TRN", source.Batch, 0, claims.TestUsage)
+		return nil
+	}
 	if err := collections.SetBatchStatus(t.app, row.ID, collections.BatchRejected, t.now); err != nil {
 		return err
 	}
@@ -303,6 +321,14 @@ func (t *taking) claim(c x12.ClaimStatus, refused bool) error {
 		t.leave("TRN", c.ControlNumber, 0, "unknown_claim")
 		return nil
 	}
+	batch, err := collections.FindBatchRow(t.app, lines[0].BatchID)
+	if err != nil {
+		return err
+	}
+	if t.tried(batch) {
+		t.leave("TRN", c.ControlNumber, 0, claims.TestUsage)
+		return nil
+	}
 	codes := codesOf(c.Words)
 	for _, l := range c.Lines {
 		codes = append(codes, codesOf(l.Words)...)
@@ -323,18 +349,24 @@ func (t *taking) claim(c x12.ClaimStatus, refused bool) error {
 		}
 	}
 	if refused {
-		return t.partly(lines[0].BatchID)
+		return t.partly(batch)
 	}
 	return nil
 }
 
 // partly notes that not all of a batch was taken up.
-func (t *taking) partly(batchID string) error {
-	row, err := collections.FindBatchRow(t.app, batchID)
-	if err != nil || row.Status == collections.BatchRejected {
-		return err
+func (t *taking) partly(batch collections.BatchRow) error {
+	if batch.Status == collections.BatchRejected {
+		return nil
 	}
-	return collections.SetBatchStatus(t.app, batchID, collections.BatchPartly, t.now)
+	return collections.SetBatchStatus(t.app, batch.ID, collections.BatchPartly, t.now)
+}
+
+// tried reports whether a file was sent as a test where claims are sent for production now. A payer knows nothing of it, so that what an answer says of
+// it, marked for production as every answer is then, is for a person: the claim may be on its way again, and its answer is to come.
+// Source: docs/decisions/claims.md, "Tests".
+func (t *taking) tried(batch collections.BatchRow) bool {
+	return batch.Usage == "T" && t.Billing.Claims.Submitter.Usage == "P"
 }
 
 // codesOf are the categories and status codes, "A7:562".
