@@ -46,8 +46,9 @@ func (c *checkup) checkBackup(ctx context.Context) {
 			c.warn(subject, "there is none in %s, where one was taken %s ago", folder, age(c.now, taken))
 			return
 		}
-		if free, known := diskFree(nearest(folder)); known && free < max(diskEmpty, uint64(newest.Size)) { //nolint:gosec // a size
-			c.warn(subject, "%s free in %s, where the newest has %s: the next will not fit", inMegabytes(free), folder, inMegabytes(uint64(newest.Size))) //nolint:gosec // a size
+		size := uint64(newest.Size) //nolint:gosec // of a file
+		if free, known := diskFree(nearest(folder)); known && free < max(diskEmpty, size) {
+			c.warn(subject, "%s free in %s, where the newest has %s: the next will not fit", inMegabytes(free), folder, inMegabytes(size))
 			return
 		}
 		taken = newest.CreatedAt
