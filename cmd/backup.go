@@ -33,7 +33,12 @@ func (p *Program) backupCommand() *cobra.Command {
 		Use: "adopt", Short: "Prepare a database that came from a replica or a disk's snapshot, before the first start on it", Args: noArgs,
 		Long: "What is not known to be delivered is then looked for at the EMR before it is sent. A database that vigil backup restore\n" +
 			"brought back is prepared already. Harmless when repeated, or when there is no database yet.",
-		RunE: func(cmd *cobra.Command, _ []string) error { return backup.Adopt(cmd.Context(), p.dir) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := knownSchema(p.dir); err != nil {
+				return err
+			}
+			return backup.Adopt(cmd.Context(), p.dir)
+		},
 	}
 	command.AddCommand(create, list, verify, restore, adopt)
 	return command

@@ -35,13 +35,13 @@ func (p *Program) checkCommand() *cobra.Command {
 		Use: "check", Short: "Say whether the service would do its work here: settings, folder, keys, disk, neighbours, backups", Args: noArgs,
 		Long: "One line for each subject: ok, warn or fail. Exit status 0 when all is well, 1 when something failed, 2 when there are warnings\n" +
 			"only. Changes nothing, and works beside a running service. With --deep the whole database is read, and\n" +
-			"mail server, EMR and bucket are asked; nobody else is contacted without it.",
+			"mail server, EMR, identity provider and bucket are asked; nobody else is contacted without it.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c := &checkup{program: p, out: cmd.OutOrStdout(), deep: deep, now: now()}
 			return c.run(cmd.Context())
 		},
 	}
-	command.Flags().BoolVar(&deep, "deep", false, "read the whole database, and ask mail server, EMR and bucket, too")
+	command.Flags().BoolVar(&deep, "deep", false, "read the whole database, and ask mail server, EMR, identity provider and bucket, too")
 	return command
 }
 
@@ -85,6 +85,7 @@ func (c *checkup) run(ctx context.Context) error {
 		c.checkTime()
 		c.checkSMTP(ctx)
 		c.checkEMR(ctx)
+		c.checkSignOn(ctx)
 		c.checkBucket(ctx)
 		c.checkCertificate()
 		c.checkBackup(ctx)
@@ -155,6 +156,12 @@ func (c *checkup) checkFolder() (exists bool) {
 		c.fail(subject, "%s: %v", file, reasonOf(err))
 		return false
 	}
+	for _, name := range databaseFiles(dir) { // before it is opened: a file that is closed gives up the locks of this process
+		if err := mayAppend(name); err != nil {
+			c.fail(subject, "%s cannot be written: %v", name, reasonOf(err))
+			return false
+		}
+	}
 	if err := knownSchema(dir); err != nil {
 		c.fail(subject, "%v", err)
 		return false
@@ -192,6 +199,9 @@ func (c *checkup) checkKeys(ctx context.Context, exists bool) (leave func()) {
 	if c.deep {
 		c.checkPages(ctx)
 	}
+	if err := collections.CheckAuditGuards(c.app); err != nil {
+		c.fail("folder", "%v; see docs/operations.md, \"Upgrade\"", err)
+	}
 	c.ok(subject, "%s; every one that stored values need is there", what)
 	return func() { _ = opened.Close() } // nothing was written
 }
@@ -215,11 +225,7 @@ const (
 
 func (c *checkup) checkDisk() {
 	const subject = "disk"
-	dir := c.program.dir
-	for !exists(dir) && dir != filepath.Dir(dir) {
-		dir = filepath.Dir(dir)
-	}
-	free, known := diskFree(dir)
+	free, known := diskFree(nearest(c.program.dir))
 	size := databaseSize(c.program.dir)
 	switch {
 	case !known:
@@ -227,16 +233,31 @@ func (c *checkup) checkDisk() {
 	case free < diskEmpty:
 		c.fail(subject, "%s free: readings are refused when nothing is left", inMegabytes(free))
 	case free < size+diskSpare:
-		c.warn(subject, "%s free, too little for a backup, which needs room for a copy of the database of %s", inMegabytes(free), inMegabytes(size))
+		c.warn(subject, "%s free, too little for a backup, which needs room for a copy of the database of %s, and %s beside it",
+			inMegabytes(free), inMegabytes(size), inMegabytes(diskSpare))
 	default:
 		c.ok(subject, "%s free", inMegabytes(free))
 	}
 }
 
+// nearest is a folder, or what it would be made in.
+func nearest(dir string) string {
+	for !exists(dir) && dir != filepath.Dir(dir) {
+		dir = filepath.Dir(dir)
+	}
+	return dir
+}
+
+// databaseFiles are the database, its journal, and what its users share. The service writes to all of them.
+func databaseFiles(dir string) []string {
+	file := filepath.Join(dir, "data.db")
+	return []string{file, file + "-wal", file + "-shm"}
+}
+
 // databaseSize is that of the database with what waits in its journal.
 func databaseSize(dir string) (bytes uint64) {
-	for _, name := range []string{"data.db", "data.db-wal"} {
-		if info, err := os.Stat(filepath.Join(dir, name)); err == nil {
+	for _, name := range databaseFiles(dir)[:2] {
+		if info, err := os.Stat(name); err == nil {
 			bytes += uint64(info.Size()) //nolint:gosec // a size
 		}
 	}

@@ -11,18 +11,14 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/backup"
 	"github.com/vigilhealth/vigil/internal/config"
+	"github.com/vigilhealth/vigil/internal/oidc"
 	"github.com/vigilhealth/vigil/internal/place"
 )
 
 // askPatience is how long check waits for one neighbour.
 const askPatience = 20 * time.Second
-
-// backupOld is the age from which the newest backup is worth a word: a night was left out.
-const backupOld = 48 * time.Hour
 
 func (c *checkup) checkSMTP(ctx context.Context) {
 	const subject = "SMTP"
@@ -122,6 +118,26 @@ func (c *checkup) checkEMR(ctx context.Context) {
 	}
 }
 
+// checkSignOn asks the identity provider what it is, when there is one. It is otherwise found away by the first who wants to sign in.
+func (c *checkup) checkSignOn(ctx context.Context) {
+	const subject = "OIDC"
+	o := c.settings.OIDC
+	switch {
+	case !o.Configured():
+		return
+	case !c.deep:
+		c.ok(subject, "%s; not asked without --deep", o.Issuer)
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	defer cancel()
+	if err := oidc.New(oidc.Options{Issuer: o.Issuer}).Introduce(ctx, c.now); err != nil {
+		c.fail(subject, "%s %v", o.Issuer, err)
+		return
+	}
+	c.ok(subject, "%s says how people sign in", o.Issuer)
+}
+
 func (c *checkup) checkBucket(ctx context.Context) {
 	const subject = "bucket"
 	b := c.settings.Backup
@@ -171,55 +187,6 @@ func (c *checkup) checkCertificate() {
 	}
 }
 
-// checkBackup looks where backups are kept, as far as that is no neighbour, and when one was last taken and proven.
-func (c *checkup) checkBackup(ctx context.Context) {
-	const subject = "backup"
-	bucket, folder := c.settings.Backup.S3Bucket != "", backupFolder(c.program.dir, c.settings)
-	if !bucket {
-		if err := place.Writable(folder); err != nil {
-			c.fail(subject, "%s cannot be written: %v", folder, reasonOf(err))
-			return
-		}
-	}
-	var taken, verified time.Time
-	if c.app != nil && collections.HasBackups(c.app) {
-		var err error
-		if taken, verified, err = collections.BackupTimes(c.app); err != nil {
-			c.fail(subject, "%v", err)
-			return
-		}
-	}
-	if !bucket {
-		var newest time.Time
-		if exists(folder) { // else it would be made; an unmounted disk looks so, too
-			var err error
-			if newest, err = newestIn(ctx, folder); err != nil {
-				c.fail(subject, "%v", err)
-				return
-			}
-		}
-		if newest.IsZero() && !taken.IsZero() {
-			c.warn(subject, "there is none in %s, where one was taken %s ago", folder, age(c.now, taken))
-			return
-		}
-		taken = newest
-	}
-	proven := "never verified"
-	if !verified.IsZero() {
-		proven = "verified " + age(c.now, verified) + " ago"
-	}
-	switch {
-	case taken.IsZero():
-		c.warn(subject, "there is none yet: vigil backup create takes one")
-	case c.now.Sub(taken) > backupOld:
-		c.warn(subject, "the newest is %s old, %s", age(c.now, taken), proven)
-	case c.settings.Backup.Keep > 0 && !verified.IsZero() && c.now.Sub(verified) > backupOld:
-		c.warn(subject, "the newest is %s old, but the last that was proven to be good was %s", age(c.now, taken), proven)
-	default:
-		c.ok(subject, "the newest is %s old, %s", age(c.now, taken), proven)
-	}
-}
-
 // checkWarehouse looks whether what leaves could be written. A bucket is that of the backups, which has been looked at.
 func (c *checkup) checkWarehouse() {
 	w := c.settings.Warehouse
@@ -233,18 +200,3 @@ func (c *checkup) checkWarehouse() {
 	}
 	c.ok(subject, "%s takes files", w.Folder)
 }
-
-func newestIn(ctx context.Context, folder string) (time.Time, error) {
-	at, err := place.OpenFolder(folder)
-	if err != nil {
-		return time.Time{}, err
-	}
-	store := backup.NewStore(at)
-	kept, err := store.List(ctx)
-	if err := errors.Join(err, store.Close()); err != nil || len(kept) == 0 {
-		return time.Time{}, err
-	}
-	return kept[0].CreatedAt, nil
-}
-
-func age(now, at time.Time) string { return max(0, now.Sub(at)).Round(time.Minute).String() }

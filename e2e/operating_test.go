@@ -233,6 +233,11 @@ func TestDiskRunsFull(t *testing.T) {
 	wantCheck(t, p.Env, p.Dir, 1, map[string]string{"disk": "fail"})
 	eventually(t, within, "it is known that the disk is full", func() bool { return health() != "healthy" })
 	eventually(t, 2*within, "a reading is refused", func() bool { return read() == 503 })
+	for _, path := range []string{"/api/v1/patients/", "/api/v1/triage/patients/", "/api/v1/patients/" + patient + "/"} { // each look is recorded
+		if a := p.get(t, path, p.Admin(t)); a.status != 503 && a.status != 200 {
+			t.Errorf("%s: %d with a full disk", path, a.status)
+		}
+	}
 	looks := func() any { return at(t, p.get(t, "/health/", ""), "timestamp") }
 	for range 2 {
 		last := looks()

@@ -198,6 +198,15 @@ func wantIsolated(t *testing.T, network networkingv1.NetworkPolicy, pod corev1.P
 	}
 }
 
+// A start that is refused, for a disk that is full or not mounted yet, is tried again for as long as it takes: systemd would else give up after five
+// tries within ten seconds, and the service would stay down when all is well again.
+func TestUnitIsNeverGivenUp(t *testing.T) {
+	unit, rest, _ := strings.Cut(string(deployed(t, "vigil@.service")), "[Service]")
+	if !strings.Contains(unit, "\nStartLimitIntervalSec=0\n") || !strings.Contains(rest, "\nRestart=always\n") {
+		t.Error("the unit stays down after some tries")
+	}
+}
+
 // Memory holds keys and names in the clear: no part of it may reach a disk.
 func TestMemoryStaysInMemory(t *testing.T) {
 	unit := strings.Split(string(deployed(t, "vigil@.service")), "\n")

@@ -128,6 +128,19 @@ func (s *Store) clearUnfinished(ctx context.Context) {
 	}
 }
 
+// freeName is that of a backup taken then, or in the first second after it of which there is none: nothing is written over.
+func (s *Store) freeName(ctx context.Context, at time.Time) (string, error) {
+	kept, err := s.List(ctx)
+	if err != nil {
+		return "", err
+	}
+	for ; ; at = at.Add(time.Second) {
+		if name := nameOf(at); !slices.ContainsFunc(kept, func(k Kept) bool { return k.Name == name }) {
+			return name, nil
+		}
+	}
+}
+
 func nameOf(at time.Time) string { return prefix + at.UTC().Format(nameTime) + extension }
 
 func createdAt(name string) (time.Time, bool) {

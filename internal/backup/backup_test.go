@@ -269,3 +269,23 @@ func TestBackupOfDamage(t *testing.T) {
 		t.Errorf("kept %v, %v", kept, err)
 	}
 }
+
+// Two backups of one second are two: a command beside the nightly job, or two commands, write nothing over.
+func TestBackupsOfOneSecond(t *testing.T) {
+	app := vigiltest.NewApp(t)
+	store, _ := folder(t)
+	keys := backup.Keys{Ring: ring(t, "first")}
+	note(t, app, 1)
+	first, _ := create(t, app, store, keys, vigiltest.Clock)
+	note(t, app, 1)
+	second, _ := create(t, app, store, keys, vigiltest.Clock)
+	third, _ := create(t, app, store, keys, vigiltest.Clock)
+	for name, entries := range map[string]int64{first: 1, second: 2, third: 2} {
+		if m, err := backup.Verify(t.Context(), store, keys, name, t.TempDir(), open); err != nil || m.Counts.AuditEntries != entries {
+			t.Errorf("%s: %+v, %v; want %d entries", name, m.Counts, err, entries)
+		}
+	}
+	if kept, err := store.List(t.Context()); err != nil || len(kept) != 3 || kept[0].Name != third {
+		t.Errorf("kept %v: %v", kept, err)
+	}
+}

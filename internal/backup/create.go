@@ -66,7 +66,10 @@ func Create(ctx context.Context, app core.App, store *Store, keys Keys, version 
 	if err != nil {
 		return "", Manifest{}, err
 	}
-	name := nameOf(now)
+	name, err := store.freeName(ctx, now)
+	if err != nil {
+		return "", Manifest{}, err
+	}
 	err = store.put(ctx, name, func(w io.Writer) error { return seal(ctx, w, keys, manifest, copied) })
 	return name, manifest, err
 }
@@ -162,7 +165,12 @@ func seal(ctx context.Context, w io.Writer, keys Keys, m Manifest, file string) 
 		return fmt.Errorf("pack the backup: %w", err)
 	}
 	archive := tar.NewWriter(packed)
-	return errors.Join(pack(ctx, archive, m, file), archive.Close(), packed.Close(), sealed.Close())
+	for _, step := range []func() error{func() error { return pack(ctx, archive, m, file) }, archive.Close, packed.Close, sealed.Close} {
+		if err := step(); err != nil { // the steps after it would say the same once more
+			return err
+		}
+	}
+	return nil
 }
 
 func pack(ctx context.Context, archive *tar.Writer, m Manifest, file string) error {

@@ -150,6 +150,9 @@ func (l List) problems() (found Problems) {
 				take(p, what, fmt.Sprintf("%s on %s", fmt.Sprint(port), p.Machine))
 			}
 		}
+		for what, where := range p.places() {
+			take(p, what, where)
+		}
 		found = append(found, p.own()...)
 	}
 	slices.Sort(found)

@@ -75,7 +75,7 @@ func (m *Metrics) Jobs(names []string) {
 
 // refusals are the reasons of which operators want to hear the first time.
 var refusals = []string{
-	"invalid_signature", "stale_timestamp", "webhook_not_configured", "validation_error", "service_unavailable", intake.ReasonUnknownPatient,
+	"invalid_signature", "invalid_secret", "source_not_allowed", "stale_timestamp", "webhook_not_configured", "validation_error", "service_unavailable", intake.ReasonUnknownPatient,
 	intake.ReasonPatientMismatch, intake.ReasonPatientInactive, intake.ReasonUnsupportedType, intake.ReasonConflict, intake.ReasonDeviceMismatch,
 	intake.ReasonBeforeBirth,
 }

@@ -10,8 +10,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -127,6 +129,22 @@ func (p *Provider) discover(ctx context.Context, now time.Time) (*endpoints, err
 	case got := <-answer:
 		found, _ = got.Val.(*endpoints)
 		return found, got.Err
+	}
+}
+
+// Introduce asks the provider what it is, for an operator who wants to know beforehand. The error is a sentence, and none of the provider's.
+func (p *Provider) Introduce(ctx context.Context, now time.Time) error {
+	_, err := p.ask(ctx, now)
+	_, away := errors.AsType[*url.Error](err)
+	switch {
+	case err == nil:
+		return nil
+	case away:
+		return errors.New("cannot be reached, or has no certificate that can be trusted")
+	case strings.Contains(err.Error(), "issuer"):
+		return errors.New("calls itself otherwise: VIGIL_OIDC_ISSUER must be as the provider's own document has it, to the last slash")
+	default:
+		return errors.New("does not say at /.well-known/openid-configuration what it is")
 	}
 }
 

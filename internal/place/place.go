@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/pocketbase/pocketbase/tools/filesystem"
@@ -68,6 +69,9 @@ func (p *Place) Close() error { return p.files.Close() }
 
 // List is every file whose name begins so, what is half written to a folder too.
 func (p *Place) List(ctx context.Context, prefix string) ([]File, error) {
+	if err := p.readable(); err != nil {
+		return nil, err
+	}
 	p.files.SetContext(ctx)
 	objects, err := p.files.List(p.under + prefix)
 	if err != nil {
@@ -78,6 +82,21 @@ func (p *Place) List(ctx context.Context, prefix string) ([]File, error) {
 		files[i] = File{Name: strings.TrimPrefix(object.Key, p.under), Size: object.Size}
 	}
 	return files, nil
+}
+
+// readable fails for a folder that may not be looked into: its files would otherwise seem not to be there.
+func (p *Place) readable() error {
+	if p.folder == "" {
+		return nil
+	}
+	folder, err := os.Open(p.folder)
+	if err == nil {
+		return folder.Close()
+	}
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
+		err = path.Err
+	}
+	return fmt.Errorf("%s cannot be read: %w", p.Where(), err)
 }
 
 // Write streams a file into the place. It gets its name when it is whole; when write fails nothing is left.
@@ -92,9 +111,20 @@ func (p *Place) Write(ctx context.Context, name string, write func(io.Writer) er
 	if err := write(w); err != nil {
 		abandon()
 		_ = w.Close() // it says that it was abandoned
-		return p.Plain(err)
+		return p.unwritten(err)
 	}
-	return p.Plain(w.Close())
+	if err := w.Close(); err != nil {
+		return p.unwritten(err)
+	}
+	return nil
+}
+
+// unwritten says why the place did not take a file. What else kept it from being written is told as it is.
+func (p *Place) unwritten(err error) error {
+	if path, ok := errors.AsType[*fs.PathError](err); ok && p.folder != "" && strings.HasPrefix(path.Path, filepath.Clean(p.folder)) {
+		return fmt.Errorf("%s cannot be written: %w", p.Where(), path.Err) // the file is one that nobody has heard of
+	}
+	return p.Plain(err)
 }
 
 // Read opens a file. Of one that is not there the error is fs.ErrNotExist.
@@ -135,10 +165,7 @@ func (p *Place) Where() string {
 func (p *Place) Probe(ctx context.Context, name string) error {
 	p.files.SetContext(ctx)
 	if err := p.files.Upload([]byte("a file could be written here\n"), p.under+name); err != nil {
-		if path, ok := errors.AsType[*fs.PathError](err); ok { // which names a file that nobody has heard of
-			err = path.Err
-		}
-		return fmt.Errorf("%s cannot be written: %w", p.Where(), p.Plain(err))
+		return p.unwritten(err)
 	}
 	if _, err := p.List(ctx, name); err != nil {
 		return err
@@ -179,6 +206,9 @@ var refusals = []struct{ code, said string }{
 	{"QuotaExceeded", "the bucket is full"},
 }
 
+// answerNumber is how an answer of a bucket's service begins: its status and the code, which are no words of anybody's.
+var answerNumber = regexp.MustCompile(`\b[345][0-9]{2} [A-Za-z]{1,64}\b`)
+
 // placeError says what a place refused; what the service sent is not for reading.
 type placeError struct {
 	said  string
@@ -190,7 +220,7 @@ func (e *placeError) Unwrap() error { return e.cause }
 
 // Plain says what a bucket refused in a sentence, without its document.
 func (p *Place) Plain(err error) error {
-	if err == nil || p.folder != "" {
+	if said, ok := errors.AsType[*placeError](err); err == nil || p.folder != "" || ok && said.cause != nil {
 		return err
 	}
 	text := err.Error()
@@ -199,8 +229,14 @@ func (p *Place) Plain(err error) error {
 			return &placeError{fmt.Sprintf("%s: %s", p.Where(), known.said), err}
 		}
 	}
-	if before, _, raw := strings.Cut(text, "\n"); raw {
-		return &placeError{before, err}
+	if number := answerNumber.FindString(text); number != "" {
+		return &placeError{fmt.Sprintf("%s: the bucket's service answers %s", p.Where(), number), err}
 	}
-	return err
+	if strings.HasPrefix(text, "expected element type") {
+		return &placeError{p.Where() + ": what answers there is no S3-compatible service: see VIGIL_BACKUP_S3_ENDPOINT", err}
+	}
+	if before, _, raw := strings.Cut(text, "\n"); raw {
+		text = before
+	}
+	return &placeError{p.Where() + ": " + text, err}
 }

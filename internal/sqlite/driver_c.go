@@ -182,3 +182,11 @@ func (c copying) Step(pages int32) (more bool, err error) {
 
 // Finish ends the copy.
 func (c copying) Finish() error { return errors.Join(c.SQLiteBackup.Finish(), c.target.Close()) }
+
+// codeOf is SQLite's number of an error; 0 when it is none of SQLite's.
+func codeOf(err error) int {
+	if refused, ok := errors.AsType[sqlite3.Error](err); ok {
+		return int(refused.Code)
+	}
+	return 0
+}

@@ -5,6 +5,7 @@ package sqlite
 import (
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -48,4 +49,12 @@ func copyTo(inner connection, target string) (copying, error) {
 	}
 	started, err := source.NewBackup(target + "?_pragma=journal_mode(OFF)&_pragma=synchronous(OFF)")
 	return copying{started}, err
+}
+
+// codeOf is SQLite's number of an error; 0 when it is none of SQLite's.
+func codeOf(err error) int {
+	if refused, ok := errors.AsType[*modernc.Error](err); ok {
+		return refused.Code() & 0xff // without what it adds
+	}
+	return 0
 }

@@ -67,3 +67,13 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 
 // Driver implements [driver.Connector].
 func (connector) Driver() driver.Driver { return registered }
+
+// TakesNothing reports whether the database could not be written because its disk is full or does not work, or may not be written to: what is
+// asked for is in order, and can be asked for again. The numbers are SQLite's: SQLITE_READONLY, SQLITE_IOERR, SQLITE_FULL.
+func TakesNothing(err error) bool {
+	switch codeOf(err) {
+	case 8, 10, 13:
+		return true
+	}
+	return false
+}

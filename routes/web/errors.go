@@ -18,6 +18,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/sqlite"
 )
 
 // statuses is the only place where a kind of fault becomes a status. Source: docs/decisions/errors.md, "Error-code catalogue".
@@ -82,6 +83,8 @@ func outcome(c *Call, err error) (*fault.Error, int) {
 			return f, statusClientGone
 		case errors.Is(ended, context.DeadlineExceeded):
 			f = fault.New(fault.Unavailable, "service_unavailable", "The request took too long.").Because(err)
+		case sqlite.TakesNothing(err): // as on a full disk, where even a look at a patient cannot be recorded
+			f = fault.New(fault.Unavailable, "service_unavailable", "Nothing can be stored at the moment.").Because(err)
 		}
 	}
 	return f, statuses[f.Kind]
