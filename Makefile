@@ -149,7 +149,7 @@ bench-console: web ## the console in a browser with 10,000 patients: first view,
 bench-quick: ## the same in short, under three minutes, leaving no files
 	go run ./internal/bench -quick
 
-bench-peers: ## Vigil beside a real HAPI FHIR server (Java 17, Maven; else skipped): a table, docs/bench-peers.csv and .svg; under eight minutes
+bench-peers: ## Vigil beside a real HAPI FHIR server (Java 17, Maven; else skipped): a table, docs/bench-peers.csv and .svg; some minutes on a quiet machine
 	go run ./internal/bench -peers -out docs
 
 # A line for each run, and everything that it said where it failed. Without all of them the target fails.

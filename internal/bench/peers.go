@@ -78,7 +78,7 @@ func peers(ctx context.Context, b built, p plan, t *table) error {
 // guarantees says what each side does for its figures, so that nobody takes the one for the other.
 func guarantees(t *table, kit hapi.Kit) {
 	t.say("Vigil: a write is the whole pipeline (access, checks, alert, score, days, counts, transmission, audit trail), answered once its commit was flushed to the disk (synchronous FULL); every answer is current; who asks has signed in")
-	t.say("%s %s as it comes, JPA on Java %s with a heap of at most %s: H2 %s in a file as it comes, which writes a commit to the file up to half a second after it was answered, and flushes nothing; "+
+	t.say("%s %s as it comes, JPA on Java %s with a heap of at most %s: H2 %s in a file as it comes, which writes a commit to the file up to half a second after it was answered, and waits for no disk; "+
 		"references are checked, resources are not validated; nobody signs in; a search may be answered by one of the last minute, but where it says \"current\". No PostgreSQL",
 		peer, kit.Version("hapi-fhir-jpaserver-base"), kit.Java, peerHeap, kit.Version("h2"))
 }
