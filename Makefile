@@ -40,7 +40,7 @@ endif
 folders = $(shell grep -rlE --include='*_test.go' --exclude-dir=node_modules '$(1)' . | xargs -r -n1 dirname | sort -u)
 
 .DEFAULT_GOAL := help
-.PHONY: help run web test test-translated test-looks test-deploy build check lint licenses release vuln fuzz golden bench screens bench-console bench-quick bench-parts torture drills
+.PHONY: help run web test test-translated test-looks test-deploy build check lint licenses release vuln fuzz golden bench screens bench-console bench-quick bench-parts bench-peers torture drills
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -149,8 +149,24 @@ bench-console: web ## the console in a browser with 10,000 patients: first view,
 bench-quick: ## the same in short, under three minutes, leaving no files
 	go run ./internal/bench -quick
 
-torture: ## kill the service at random moments under load for TORTURE (10m), in ROTATIONS (50) rotations of its keys, and 20 times while somebody follows 100,000 changes; fail its disk and its neighbours; press at its doors
+bench-peers: ## Vigil beside a real HAPI FHIR server (Java 17, Maven; else skipped): a table, docs/bench-peers.csv and .svg; some minutes on a quiet machine
+	go run ./internal/bench -peers -out docs
+
+# A line for each run, and everything that it said where it failed. Without all of them the target fails.
+EACH_RUN = awk -v build="$$build" -v runs=$(RUNS) '{ said = said $$0 "\n" } \
+	/ kills; acknowledged: / { sub(/.*[0-9]: /, ""); figures = $$0 } \
+	/^--- / { n++; print build ", run " n ": " $$2 " " figures " " $$NF; if ($$2 == "PASS:") passed++; else printf "%s", said; said = figures = ""; fflush() } \
+	END { if (passed != runs) { printf "%s", said; print build ": " passed + 0 " of " runs " runs passed"; exit 1 } }'
+
+torture: ## kill the service at random moments under load for TORTURE (10m), in ROTATIONS (50) rotations of its keys, and 20 times while somebody follows 100,000 changes; fail its disk and its neighbours; press at its doors; or RUNS=20 short runs with three kills each, with SQLite in C and translated
+ifdef RUNS
+	@failed=0; for build in "SQLite in C" "SQLite translated"; do case "$$build" in \
+		*C) if [ $(SQLITE) != c ]; then echo "$$build: not run, no C compiler links static programs here, or it is not wanted"; continue; fi; set -- CGO_ENABLED=1 GOFLAGS=-tags=$(IN_C);; \
+		*) set -- CGO_ENABLED=0 GOFLAGS=;; esac; \
+		env "$$@" TORTURE= go test -run '^TestTorture$$' -count=$(RUNS) -v -timeout 0 ./e2e 2>&1 | $(EACH_RUN) || failed=1; done; exit $$failed
+else
 	TORTURE=$(TORTURE) ROTATIONS=$(ROTATIONS) CHANGES=100000 KILLS=20 go test -run '^(TestTorture|TestChangesThroughKills|TestRotationTorture|TestDiskFails|TestOthersHang|TestHalfSentRequests|TestManySignIns|TestManyStreams)$$' -v -count=1 -timeout 60m ./e2e
+endif
 
 # Litestream and Caddy are built once, into the user's cache.
 drills: ## lose, move and upgrade practices, with the real Litestream and Caddy; run the units of deploy/ under a systemd (root); deliver to a real HAPI FHIR server through faults and kills; read deploy/ with its tools; make a release twice; generate clients in Python and Go; run docs/integrating.md; clone and walk docs/quickstart.md and docs/three-practices.md

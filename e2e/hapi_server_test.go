@@ -1,99 +1,71 @@
 package e2e
 
 import (
-	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/vigilhealth/vigil/internal/vigiltest/hapi"
 )
 
-// fetchHAPI has Maven fetch and compile the HAPI FHIR server of testdata/hapi, and returns its class path. It skips the test where that
-// cannot be.
-func fetchHAPI(t *testing.T) string {
+// fetchHAPI has Maven fetch and compile the HAPI FHIR server. It skips the test where that cannot be.
+func fetchHAPI(t *testing.T) hapi.Kit {
 	t.Helper()
 	if os.Getenv("VIGIL_TEST_HAPI") == "" {
 		t.Skip("make drills runs this")
 	}
-	for _, needed := range []string{"mvn", "javac", "java"} {
-		if _, err := exec.LookPath(needed); err != nil {
-			t.Skipf("no %s here: a HAPI FHIR server needs Java 17 and Maven", needed)
-		}
+	kit, err := hapi.Assemble(t.Context(), t.TempDir())
+	if _, missing := errors.AsType[hapi.Unavailable](err); missing {
+		t.Skip(err)
 	}
-	folder := t.TempDir()
-	list := filepath.Join(folder, "classpath")
-	out, err := exec.Command("mvn", "--batch-mode", "--quiet", "--file", "e2e/testdata/hapi/pom.xml", "-DbuildDirectory="+folder,
-		"compile", "dependency:build-classpath", "-Dmdep.outputFile="+list).CombinedOutput()
-	if err != nil {
-		t.Fatalf("mvn: %v\n%s", err, out)
-	}
-	fetched, err := os.ReadFile(list)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return filepath.Join(folder, "classes") + string(os.PathListSeparator) + strings.TrimSpace(string(fetched))
+	return kit
 }
 
-// hapi is a HAPI FHIR server on a database in a file.
-type hapi struct {
-	addr, url, base string // base is what it takes for its own address
-	classes         string
-	database        string
-	cmd             *exec.Cmd
-	done            chan error
-	said            bytes.Buffer
+// hapiServer is a HAPI FHIR server as a careful practice would run it, on a database in a file.
+type hapiServer struct {
+	*hapi.Server
+	kit     hapi.Kit
+	options hapi.Options
+	url     string // stays the same over every restart
 }
 
-func newHAPI(t *testing.T, classes, base string) *hapi {
+func newHAPI(t *testing.T, kit hapi.Kit, base string) *hapiServer {
 	t.Helper()
 	addr := freeAddr(t)
-	h := &hapi{addr: addr, url: "http://" + addr + "/fhir", base: base, classes: classes, database: filepath.Join(t.TempDir(), "hapi")}
+	h := &hapiServer{kit: kit, url: "http://" + addr + "/fhir", options: hapi.Options{
+		Address: addr, Base: base, Database: filepath.Join(t.TempDir(), "hapi"), Strict: true,
+		JVM: []string{"-Xmx1500m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"},
+	}}
 	h.start(t)
-	t.Cleanup(h.kill)
+	t.Cleanup(func() { h.Kill() })
 	return h
 }
 
-func (h *hapi) start(t *testing.T) {
+func (h *hapiServer) start(t *testing.T) {
 	t.Helper()
-	h.cmd = exec.Command("java", "-Xmx1500m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", h.classes, "Hapi", h.addr, h.base, h.database)
-	h.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	h.said.Reset()
-	h.cmd.Stdout, h.cmd.Stderr = &h.said, &h.said
-	if err := h.cmd.Start(); err != nil {
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	defer cancel()
+	server, err := h.kit.Start(t.Context(), h.options)
+	if err == nil {
+		h.Server = server
+		err = h.Await(ctx, "/metadata")
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	h.done = make(chan error, 1)
-	go func() { h.done <- h.cmd.Wait() }()
-	eventually(t, 4*time.Minute, "HAPI answers", func() bool {
-		select {
-		case err := <-h.done:
-			h.done <- err
-			t.Fatalf("HAPI ended: %v\n%s", err, &h.said)
-		default:
-		}
-		answer, err := http.Get(h.url + "/metadata")
-		if err != nil {
-			return false
-		}
-		_ = answer.Body.Close()
-		return answer.StatusCode == http.StatusOK
-	})
-}
-
-// kill ends it as a power cut would; a second call does nothing.
-func (h *hapi) kill() {
-	_ = h.cmd.Process.Kill()
-	err := <-h.done
-	h.done <- err
 }
 
 // put stores a resource under an id of ours.
-func (h *hapi) put(t *testing.T, kind, id string, resource object) {
+func (h *hapiServer) put(t *testing.T, kind, id string, resource object) {
 	t.Helper()
 	resource["resourceType"], resource["id"] = kind, id
 	a := sendEMR(t, http.MethodPut, h.url+"/"+kind+"/"+id, "", strings.NewReader(encode(t, resource)), "application/fhir+json")
@@ -131,7 +103,7 @@ func (k kept) value(code string) float64 {
 }
 
 // list reads all pages of a search or a history, as they are now and not as HAPI remembers them.
-func (h *hapi) list(t *testing.T, path string) (list []kept) {
+func (h *hapiServer) list(t *testing.T, path string) (list []kept) {
 	t.Helper()
 	for next := h.url + path; next != ""; {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, next, nil)
@@ -152,7 +124,7 @@ func (h *hapi) list(t *testing.T, path string) (list []kept) {
 		}
 		for _, link := range page.Link {
 			if link.Relation == "next" {
-				next = h.url + strings.TrimPrefix(link.URL, h.base)
+				next = h.url + strings.TrimPrefix(link.URL, h.options.Base)
 			}
 		}
 	}

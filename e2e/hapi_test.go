@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/vigilhealth/vigil/internal/vigiltest/hapi"
 )
 
 const (
@@ -77,7 +79,7 @@ type drill struct {
 	url      string // of the practice, over all kills
 	admin    string
 	gate     *gate
-	hapi     *hapi
+	hapi     *hapiServer
 	readings []*reading
 	refused  []unwelcome
 	began    time.Time
@@ -86,11 +88,11 @@ type drill struct {
 // A real HAPI FHIR server, a gateway before it that fails in every way, kills on both sides, and 1,000 readings, some completed or
 // withdrawn later: in the end HAPI has each once and as it is now, with and without conditional create.
 func TestHAPI(t *testing.T) {
-	classes := fetchHAPI(t)
+	kit := fetchHAPI(t)
 	for name, conditional := range map[string]bool{"conditional create": true, "no conditional create": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := newDrill(t, classes, conditional)
+			d := newDrill(t, kit, conditional)
 			d.sendWhatFails(t)
 			var before *stage
 			for _, s := range stages() {
@@ -108,7 +110,7 @@ func TestHAPI(t *testing.T) {
 	}
 }
 
-func newDrill(t *testing.T, classes string, conditional bool) *drill {
+func newDrill(t *testing.T, kit hapi.Kit, conditional bool) *drill {
 	t.Helper()
 	p := newPractice(t, fmt.Sprint("VIGIL_FHIR_CONDITIONAL_CREATE=", conditional), "VIGIL_GATEWAY_TENOVI_SECRET="+password)
 	d := &drill{practice: p, gate: newGate(t, p.Env), began: time.Now().AddDate(0, 0, -40).Truncate(time.Minute)}
@@ -116,7 +118,7 @@ func newDrill(t *testing.T, classes string, conditional bool) *drill {
 	p.Env = append(p.Env, emrSettings("http://"+d.gate.addr)...)
 	p.Env = append(p.Env, "VIGIL_EMR_RATE_LIMIT_PER_SECOND=30", "VIGIL_EMR_TIMEOUT=8s", "VIGIL_EMR_RETRY_DELAYS=1s,2s,3s,4s,5s",
 		"VIGIL_EMR_QUICK_RETRY_DELAYS=50ms,100ms,200ms", "VIGIL_EMR_PROBE_INTERVAL=1s")
-	d.hapi = newHAPI(t, classes, base)
+	d.hapi = newHAPI(t, kit, base)
 	d.gate.behind = d.hapi.url
 	for i := range drillPatients {
 		d.hapi.put(t, "Patient", fmt.Sprint("pat-", i), object{"name": []object{{"family": "Lee", "given": []string{"Ann"}}}})
@@ -292,7 +294,7 @@ func killVigil(t *testing.T, d *drill, begin func()) {
 func killHAPI(t *testing.T, d *drill, begin func()) {
 	begin()
 	pause(t.Context(), time.Duration(200+rand.IntN(500))*time.Millisecond)
-	d.hapi.kill()
+	d.hapi.Kill()
 	d.hapi.start(t)
 }
 

@@ -19,6 +19,7 @@ type figures struct {
 	perSecond          float64
 	p50, p95, p99, max time.Duration
 	failed             int
+	work               time.Duration // of the server's processor for each request; 0 where nobody looked
 }
 
 // target is where load goes: next makes the n-th request, as the bytes on the wire. It counts what was asked and what
@@ -29,6 +30,17 @@ type target struct {
 	want int // the status of success
 
 	asked, accepted atomic.Int64
+
+	worked func() time.Duration // the server's processor time so far; nil where nobody looks
+}
+
+// watch returns what the server's processor has worked for each request since.
+func (to *target) watch() func() time.Duration {
+	if to.worked == nil {
+		return func() time.Duration { return 0 }
+	}
+	before, asked := to.worked(), to.asked.Load()
+	return func() time.Duration { return (to.worked() - before) / time.Duration(max(to.asked.Load()-asked, 1)) }
 }
 
 // load is how hard to press, and for how long.
@@ -61,6 +73,19 @@ func pour(ctx context.Context, to *target, perSecond float64, l load) (figures, 
 		time.Sleep(time.Until(began.Add(at)))
 		return began.Add(at), false
 	})
+}
+
+// fill asks so many times, as fast as the server takes it.
+func fill(ctx context.Context, to *target, clients, count int) error {
+	var turns atomic.Int64
+	before := to.accepted.Load()
+	_, err := eachClient(ctx, to, clients, time.Now(), func() (sent time.Time, over bool) {
+		return time.Now(), turns.Add(1) > int64(count)
+	})
+	if accepted := to.accepted.Load() - before; err == nil && accepted != int64(count) {
+		err = fmt.Errorf("%d of %d requests succeeded", accepted, count)
+	}
+	return err
 }
 
 // eachClient has every client ask until its turns are over, and adds up what they saw from a moment until the last was answered. A turn

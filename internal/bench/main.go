@@ -7,6 +7,7 @@
 //	go run ./internal/bench -quick          under three minutes
 //	go run ./internal/bench -paths ingest   some of it
 //	go run ./internal/bench -against ./old  beside an older binary
+//	go run ./internal/bench -peers          beside a FHIR server (HAPI FHIR JPA; Java 17 and Maven)
 //
 // It prints a table and, with -out, leaves the same as CSV with a chart. Only ratios travel between machines. It fails
 // when the database does not hold exactly what was acknowledged.
@@ -27,6 +28,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/vigilhealth/vigil/internal/sqlite"
 )
 
 // plan is what the flags chose.
@@ -40,6 +43,7 @@ type plan struct {
 	only     []string
 	out      string
 	older    string        // a binary to compare with
+	peers    bool          // to compare with a FHIR server
 	delay    time.Duration // added to each commit on both sides, in the path that is about it
 }
 
@@ -50,6 +54,9 @@ func main() {
 			exit(servePlain(os.Args[2:]))
 		case "listen":
 			exit(listen(os.Args[2:]))
+		case "sqlite":
+			fmt.Println(sqliteHere())
+			exit(nil)
 		}
 	}
 	p := plan{warmUp: time.Second}
@@ -60,8 +67,9 @@ func main() {
 	flag.IntVar(&p.patients, "patients", 100_000, "patients of the reading paths")
 	flag.IntVar(&p.readings, "readings", 10_000_000, "readings stored for the reading paths")
 	flag.IntVar(&p.entries, "entries", 1_000_000, "billing entries stored for the reports")
-	flag.StringVar(&p.out, "out", "", "folder for bench.csv and bench.svg")
+	flag.StringVar(&p.out, "out", "", "folder for bench.csv and bench.svg, or bench-peers.csv and bench-peers.svg")
 	flag.StringVar(&p.older, "against", "", "an older binary of Vigil: the two are pressed in turns, and nothing else is measured")
+	flag.BoolVar(&p.peers, "peers", false, "beside a FHIR server, and nothing else is measured")
 	flag.DurationVar(&p.delay, "commit-delay", time.Millisecond, "added to each commit in the path \"slow disk\", on both sides")
 	flag.Parse()
 	if *quick {
@@ -97,9 +105,14 @@ func measure(ctx context.Context, p plan) error {
 		return err
 	}
 	t := &table{}
-	chosen := pathsOf(p.only)
-	if p.older != "" {
+	chosen, name := pathsOf(p.only), "bench"
+	switch {
+	case p.older != "":
 		chosen = []path{{"paired", paired}}
+	case p.peers:
+		chosen, name = []path{{"peers", peers}}, "bench-peers"
+	default:
+		t.say("plain PocketBase as it comes: %s", sqliteOf(ctx, b.plainest))
 	}
 	for _, path := range chosen {
 		if ctx.Err() != nil {
@@ -114,10 +127,11 @@ func measure(ctx context.Context, p plan) error {
 	}
 	fmt.Println()
 	t.print(os.Stdout)
-	if ctx.Err() != nil || p.out == "" {
+	if ctx.Err() != nil || p.out == "" || len(t.rows) == 0 {
 		return errors.Join(err, ctx.Err())
 	}
-	return errors.Join(err, t.writeCSV(filepath.Join(p.out, "bench.csv"), print), t.writeChart(filepath.Join(p.out, "bench.svg")))
+	file := filepath.Join(p.out, name)
+	return errors.Join(err, t.writeCSV(file+".csv", print), t.writeChart(file+".svg"))
 }
 
 // fingerprint says on what the figures were taken.
@@ -127,9 +141,18 @@ func fingerprint(scratch string) string {
 		commit = strings.TrimSpace(string(out))
 	}
 	times := syncTimes(scratch)
-	return fmt.Sprintf("%s; %s, %d cores, load %s; %s, PocketBase %s, SQLite driver %s; fdatasync p50 %s p99 %s",
+	return fmt.Sprintf("%s; %s, %d cores, load %s; %s, PocketBase %s, %s; fdatasync p50 %s p99 %s",
 		commit, field("/proc/cpuinfo", "model name"), runtime.NumCPU(), loadAverage(), runtime.Version(),
-		module("github.com/pocketbase/pocketbase"), module("modernc.org/sqlite"), times[0], times[1])
+		module("github.com/pocketbase/pocketbase"), sqliteHere(), times[0], times[1])
+}
+
+// sqliteHere is the SQLite that this program has, and so the Vigil that it builds.
+func sqliteHere() string {
+	db := sqlite.File(":memory:", "query_only(ON)")
+	defer func() { _ = db.Close() }() // it is empty
+	version := "of an unknown version"
+	_ = db.NewQuery(`SELECT sqlite_version()`).Row(&version) // stays unknown
+	return fmt.Sprintf("SQLite %s %s (%s %s)", version, driver, driverModule, module(driverModule))
 }
 
 // field is the value behind a name and a colon in a file of the system; "unknown" when it is not there.
@@ -228,10 +251,12 @@ func race(ctx context.Context, p plan, l load, targets ...*target) ([][]figures,
 			if n%2 == 1 {
 				which = len(targets) - 1 - i
 			}
+			worked := targets[which].watch()
 			var err error
 			if round[which], err = press(ctx, targets[which], l); err != nil {
 				return nil, err
 			}
+			round[which].work = worked()
 		}
 		rounds = append(rounds, round)
 	}

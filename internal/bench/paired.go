@@ -34,14 +34,14 @@ func paired(ctx context.Context, b built, p plan, t *table) error {
 	began := time.Now().Add(-25 * 24 * time.Hour)
 	in := []*target{readings(ours, began), readings(theirs, began)}
 	for _, clients := range []int{1, 8, 64, 256} {
-		if err := pair(ctx, p, t, "ingest", load{clients, p.warmUp, p.length}, servers, in); err != nil {
+		if err := pair(ctx, p, t, "ingest", load{clients, p.warmUp, p.length}, in...); err != nil {
 			return err
 		}
 	}
 	for name, path := range map[string]string{
 		"triage page": "/api/v1/triage/patients/", "patients": "/api/v1/patients/", "observations, newest first": "/api/v1/ingestion/observations/", "alerts": "/api/v1/alerts/",
 	} {
-		if err := pair(ctx, p, t, name, load{8, p.warmUp / 2, p.length / 2}, servers, []*target{asking(ours, path), asking(theirs, path)}); err != nil {
+		if err := pair(ctx, p, t, name, load{8, p.warmUp / 2, p.length / 2}, asking(ours, path), asking(theirs, path)); err != nil {
 			return err
 		}
 	}
@@ -49,21 +49,15 @@ func paired(ctx context.Context, b built, p plan, t *table) error {
 }
 
 // pair adds two rows of one load: rate and processor time per request, each the median of the rounds' own ratios.
-func pair(ctx context.Context, p plan, t *table, name string, l load, servers []*server, to []*target) error {
-	var rounds [][]figures
+func pair(ctx context.Context, p plan, t *table, name string, l load, to ...*target) error {
+	p.rounds *= 2
+	rounds, err := race(ctx, p, l, to...)
+	if err != nil {
+		return err
+	}
 	var costs []float64
-	for n := range 2 * p.rounds {
-		round, cost := make([]figures, 2), make([]float64, 2)
-		for i := range round {
-			which := (i + n) % 2
-			before, asked := servers[which].worked(), to[which].asked.Load()
-			var err error
-			if round[which], err = press(ctx, to[which], l); err != nil {
-				return err
-			}
-			cost[which] = (servers[which].worked() - before).Seconds() / float64(max(to[which].asked.Load()-asked, 1))
-		}
-		rounds, costs = append(rounds, round), append(costs, cost[0]/cost[1])
+	for _, round := range rounds {
+		costs = append(costs, round[0].work.Seconds()/round[1].work.Seconds())
 	}
 	slices.Sort(costs)
 	r := compare("paired: "+name, l, rounds, 1, "older", byThroughput, aim{})
@@ -89,9 +83,12 @@ func (s *server) enrol(ctx context.Context, count int) error {
 	return nil
 }
 
-// worked is the processor time of the process so far, its own and the system's for it. Source: proc_pid_stat(5).
-func (s *server) worked() time.Duration {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
+// worked is the processor time of the process so far.
+func (s *server) worked() time.Duration { return workOf(s.cmd.Process.Pid) }
+
+// workOf is a process's own time and the system's for it. Source: proc_pid_stat(5).
+func workOf(process int) time.Duration {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", process))
 	if err != nil {
 		return 0
 	}

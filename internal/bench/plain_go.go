@@ -7,6 +7,12 @@ import (
 	_ "modernc.org/sqlite" // PocketBase's own
 )
 
+// driver is how SQLite is in this program, and by whom.
+const (
+	driver       = "translated to Go"
+	driverModule = "modernc.org/sqlite"
+)
+
 // plainConnect opens as PocketBase does, but for the waiting.
 func plainConnect(path, synchronous string) (*dbx.DB, error) {
 	return dbx.Open("sqlite", path+"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=journal_size_limit(200000000)&_pragma=synchronous("+synchronous+

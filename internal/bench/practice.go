@@ -23,12 +23,17 @@ func practice(ctx context.Context, b built, p plan, t *table) (failed error) {
 	if err != nil {
 		return err
 	}
+	same, err := b.beside(ctx, plain)
+	defer same.stop() // before the other, whose folder it reads
+	if err != nil {
+		return err
+	}
 	fmt.Printf("  seeded %d patients, %d readings, %d entries in %s\n", p.patients, p.readings, p.entries, time.Since(began).Round(time.Second))
 	if err := candidate.warm(ctx); err != nil {
 		return err
 	}
 	for _, part := range []func() error{
-		func() error { return lists(ctx, p, t, candidate, plain) },
+		func() error { return lists(ctx, p, t, candidate, plain, same) },
 		func() error { return diskOf(t, candidate, p) },
 		func() error { return bill(ctx, p, t, candidate) },
 		func() error { return reports(ctx, p, t, candidate) },
@@ -66,11 +71,11 @@ func (s *server) warm(ctx context.Context) error {
 
 // asking is a target that asks for one path.
 func asking(s *server, path string) *target {
-	return &target{addr: s.addr, want: 200, next: func(int64) []byte { return wire("GET", s.addr, path, s.token, nil) }}
+	return &target{addr: s.addr, want: 200, worked: s.worked, next: func(int64) []byte { return wire("GET", s.addr, path, s.token, nil) }}
 }
 
 // lists are those that people wait for, with the practice's whole data behind them.
-func lists(ctx context.Context, p plan, t *table, candidate, plain *server) error {
+func lists(ctx context.Context, p plan, t *table, candidate, plain, same *server) error {
 	list := "/api/collections/" + plainPatients + "/records?perPage=20&"
 	observations := "/api/collections/" + plainReadings + "/records?perPage=20&sort=-measured_at"
 	for _, l := range []struct {
@@ -89,7 +94,11 @@ func lists(ctx context.Context, p plan, t *table, candidate, plain *server) erro
 	} {
 		for _, clients := range []int{1, 8} {
 			how := load{clients, p.warmUp / 2, p.length / 2}
-			rounds, err := race(ctx, p, how, asking(candidate, l.ours), asking(plain, l.theirs))
+			targets := []*target{asking(candidate, l.ours), asking(plain, l.theirs)}
+			if same != nil {
+				targets = append(targets, asking(same, l.theirs))
+			}
+			rounds, err := race(ctx, p, how, targets...)
 			if err != nil {
 				return err
 			}
@@ -98,6 +107,9 @@ func lists(ctx context.Context, p plan, t *table, candidate, plain *server) erro
 				r.aim = aim{}
 			}
 			t.add(r)
+			if same != nil {
+				t.add(compare(l.name, how, rounds, 2, sameSQLite, byLatency, aim{}))
+			}
 			if l.name == "patient search" && clients == 1 {
 				t.add(row{path: l.name + ", p50", value: float64(r.p50.Microseconds()) / 1000, unit: "ms", aim: aim{5, 1.5}})
 			}

@@ -96,8 +96,17 @@ func (r row) cells() []string {
 	}
 }
 
-// table gathers the rows.
-type table struct{ rows []row }
+// table gathers the rows, and what a reader of them should know.
+type table struct {
+	rows []row
+	said []string
+}
+
+// say shows a remark, which stands above the rows of the file.
+func (t *table) say(format string, args ...any) {
+	t.said = append(t.said, fmt.Sprintf(format, args...))
+	fmt.Println(t.said[len(t.said)-1])
+}
 
 // add shows a row as soon as it is there.
 func (t *table) add(r row) {
@@ -115,10 +124,12 @@ func (t *table) print(out io.Writer) {
 	_ = w.Flush() // to a terminal
 }
 
-// writeCSV leaves the table under a comment that says where it was measured.
+// writeCSV leaves the table under comments that say where it was measured, and what else is to be known.
 func (t *table) writeCSV(file, print string) error {
 	var text bytes.Buffer
-	fmt.Fprintf(&text, "# %s\n", print)
+	for _, line := range append([]string{print}, t.said...) {
+		fmt.Fprintf(&text, "# %s\n", line)
+	}
 	w := csv.NewWriter(&text)
 	if err := w.Write(columns); err != nil {
 		return err

@@ -24,6 +24,7 @@ import ca.uhn.fhir.rest.server.util.ISearchParamRegistry;
 import ca.uhn.fhir.validation.IInstanceValidatorModule;
 import ca.uhn.fhir.validation.ResultSeverityEnum;
 import jakarta.persistence.EntityManagerFactory;
+import java.io.IOException;
 import java.util.List;
 import java.util.Properties;
 import javax.sql.DataSource;
@@ -44,15 +45,21 @@ import org.springframework.orm.jpa.JpaTransactionManager;
 import org.springframework.orm.jpa.LocalContainerEntityManagerFactoryBean;
 
 /**
- * A HAPI FHIR R4 server as a practice would run it: stored in a file, versions kept, references checked, a search answered from the last one
- * for a minute, and what does not validate refused. Arguments: address to listen on, base address that it gives as its own, database file.
+ * A HAPI FHIR R4 server, stored in a file, versions kept, references checked, a search answered from the last one for a minute: all as HAPI and
+ * its database come. A strict one is as a careful practice would run it: it hands every commit to the file at once, and refuses what does not
+ * validate. Arguments: address to listen on, base address that it gives as its own, database file, "strict" or nothing.
  */
 public class Hapi {
   public static void main(String[] args) throws Exception {
+    endWithWhoStarted();
     String[] listen = args[0].split(":");
-    System.setProperty("drill.database", args[2]);
+    boolean strict = args.length > 3 && args[3].equals("strict");
+    System.setProperty("hapi.database", "jdbc:h2:file:" + args[2] + (strict ? ";WRITE_DELAY=0" : ""));
     var context = new AnnotationConfigApplicationContext(Practice.class);
     var fhir = server(context, args[1]);
+    if (strict) {
+      refuseInvalid(context, fhir);
+    }
     var jetty = new Server(new QueuedThreadPool(24));
     var connector = new ServerConnector(jetty);
     connector.setHost(listen[0]);
@@ -63,6 +70,22 @@ public class Hapi {
     jetty.setHandler(root);
     jetty.start();
     jetty.join();
+  }
+
+  /** Nothing is sent to its standard input, which ends with the process that holds the other end, however that ends. */
+  static void endWithWhoStarted() {
+    var watch =
+        new Thread(
+            () -> {
+              try {
+                while (System.in.read() >= 0) {}
+              } catch (IOException e) {
+                // the same as its end
+              }
+              Runtime.getRuntime().halt(1);
+            });
+    watch.setDaemon(true);
+    watch.start();
   }
 
   static RestfulServer server(AnnotationConfigApplicationContext context, String base) {
@@ -81,14 +104,17 @@ public class Hapi {
     pages.setMaximumPageSize(500);
     server.setPagingProvider(pages);
     server.setServerAddressStrategy(new HardcodedServerAddressStrategy(base));
+    return server;
+  }
+
+  static void refuseInvalid(AnnotationConfigApplicationContext context, RestfulServer server) {
     var validator = context.getBean(IInstanceValidatorModule.class);
     ((FhirInstanceValidator) validator).setErrorForUnknownProfiles(false); // Maven has no US Core
-    dao.getContext().newValidator().registerValidatorModule(validator).validateWithResult(new Observation()); // reads all of R4, once
+    server.getFhirContext().newValidator().registerValidatorModule(validator).validateWithResult(new Observation()); // reads all of R4, once
     var refusing = new RequestValidatingInterceptor();
     refusing.setFailOnSeverity(ResultSeverityEnum.ERROR);
     refusing.setValidatorModules(List.of(validator));
     server.registerInterceptor(refusing);
-    return server;
   }
 
   /** What HAPI leaves to whoever runs it. */
@@ -106,7 +132,7 @@ public class Hapi {
     @Bean
     public DataSource dataSource() {
       var source = new BasicDataSource();
-      source.setUrl("jdbc:h2:file:" + System.getProperty("drill.database") + ";WRITE_DELAY=0");
+      source.setUrl(System.getProperty("hapi.database"));
       source.setMaxTotal(20);
       return source;
     }
