@@ -364,7 +364,7 @@ type Engines struct {
 // api is what handlers are methods of.
 type api struct {
 	Engines
-	contract contract
+	contract document
 	refusals gateway.Refusals
 	codes    *icd10.Desk
 	enrolled *enrolment.Engine
@@ -372,13 +372,13 @@ type api struct {
 
 // Register serves the tables on the app's router, and ends the chain of OnServe handlers it is called in.
 func Register(e *core.ServeEvent, engines Engines) error {
-	document, err := servedBy(engines.Version)
+	described, err := documentOf(engines.Version)
 	if err != nil {
 		return err
 	}
 	engines.PublicURL = strings.TrimSuffix(engines.PublicURL, "/")
 	a := &api{
-		Engines: engines, contract: document, codes: &icd10.Desk{},
+		Engines: engines, contract: described, codes: &icd10.Desk{},
 		enrolled: &enrolment.Engine{Billing: engines.Billing, Delivers: engines.EMR.delivers},
 	}
 	door := &web.Door{Options: engines.Options, Produces: a.produces, Refused: a.noteRejected, OtherForm: a.fhirFault, Reach: a.reach}
