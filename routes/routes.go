@@ -368,6 +368,7 @@ type api struct {
 	refusals gateway.Refusals
 	codes    *icd10.Desk
 	enrolled *enrolment.Engine
+	pages    triagePages
 }
 
 // Register serves the tables on the app's router, and ends the chain of OnServe handlers it is called in.
@@ -378,7 +379,7 @@ func Register(e *core.ServeEvent, engines Engines) error {
 	}
 	engines.PublicURL = strings.TrimSuffix(engines.PublicURL, "/")
 	a := &api{
-		Engines: engines, contract: described, codes: &icd10.Desk{},
+		Engines: engines, contract: described, codes: &icd10.Desk{}, pages: newTriagePages(),
 		enrolled: &enrolment.Engine{Billing: engines.Billing, Delivers: engines.EMR.delivers},
 	}
 	door := &web.Door{Options: engines.Options, Produces: a.produces, Refused: a.noteRejected, OtherForm: a.fhirFault, Reach: a.reach}

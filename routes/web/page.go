@@ -73,6 +73,15 @@ func List[T any](c *Call, p Paging, count int, results []T, unreadable int) erro
 	return c.OK(page)
 }
 
+// Listed is the body of what [List] answers, for a handler that keeps it; none of its entries is left out.
+func Listed[T any](c *Call, p Paging, count int, results []T) ([]byte, error) {
+	page, err := PageOf(c, p, count, results)
+	if err != nil {
+		return nil, err
+	}
+	return Encode(page)
+}
+
 // ListWhole answers the page that was asked for of a list that is short enough to be read whole, and tells how many of all could not be
 // read.
 func ListWhole[T any](c *Call, all []T, unreadable int) error {
