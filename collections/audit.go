@@ -210,11 +210,11 @@ func LoadAuditKeys() (AuditKeys, error) {
 func (AuditKeys) Format(s fmt.State, _ rune) { _, _ = s.Write([]byte("[secret]")) }
 
 // EverUsed reports whether the database has been worked with: somebody was entered, or a number given out. A fresh one has neither, but
-// for the numbers of the threshold templates that come with the schema.
+// for those that come with the schema: of the threshold templates, and of the state of the triage list.
 func EverUsed(app core.App) (bool, error) {
 	return queryValue[bool](app, "look whether the database was used",
 		`SELECT EXISTS (SELECT 1 FROM audit_log) OR EXISTS (SELECT 1 FROM users) OR EXISTS (SELECT 1 FROM patients)
-		OR EXISTS (SELECT 1 FROM sequences WHERE name != 'threshold_templates') OR EXISTS (SELECT 1 FROM gateway_events)`, nil)
+		OR EXISTS (SELECT 1 FROM sequences WHERE name NOT IN ('threshold_templates', 'triage_list')) OR EXISTS (SELECT 1 FROM gateway_events)`, nil)
 }
 
 // BeforeAuditKeys reports whether the database's index key was sealed before audit trails had a key: then no state can be expected. Nobody

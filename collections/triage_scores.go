@@ -87,3 +87,9 @@ func CountListed(app core.App, level string, needsReview, unacknowledged *bool) 
 	err = app.DB().Select("COALESCE(SUM(patients), 0)").From("triage_totals").Where(Every(where)).Row(&total)
 	return total, wrap(err, "read triage totals")
 }
+
+// ListVersion is another number after each commit that changes what a page of the triage list shows: places, names, care teams, escalations. Triggers
+// count it; see the migration of the triage version.
+func ListVersion(app core.App) (int64, error) {
+	return queryValue[int64](app, "read the version of the triage list", `SELECT value FROM sequences WHERE name = 'triage_list'`, nil)
+}

@@ -364,21 +364,22 @@ type Engines struct {
 // api is what handlers are methods of.
 type api struct {
 	Engines
-	contract contract
+	contract document
 	refusals gateway.Refusals
 	codes    *icd10.Desk
 	enrolled *enrolment.Engine
+	pages    triagePages
 }
 
 // Register serves the tables on the app's router, and ends the chain of OnServe handlers it is called in.
 func Register(e *core.ServeEvent, engines Engines) error {
-	document, err := servedBy(engines.Version)
+	described, err := documentOf(engines.Version)
 	if err != nil {
 		return err
 	}
 	engines.PublicURL = strings.TrimSuffix(engines.PublicURL, "/")
 	a := &api{
-		Engines: engines, contract: document, codes: &icd10.Desk{},
+		Engines: engines, contract: described, codes: &icd10.Desk{}, pages: newTriagePages(),
 		enrolled: &enrolment.Engine{Billing: engines.Billing, Delivers: engines.EMR.delivers},
 	}
 	door := &web.Door{Options: engines.Options, Produces: a.produces, Refused: a.noteRejected, OtherForm: a.fhirFault, Reach: a.reach}

@@ -8,7 +8,6 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/live"
@@ -62,32 +61,21 @@ func viewTriage(row triage.Row, names map[string]patients.Name) triageView {
 }
 
 func (a *api) listTriage(c *web.Call) error {
-	q, p := c.Listing()
-	filter := triage.Filter{
-		RiskLevel:      q.OneOf("risk_level", string(triage.RiskCritical), string(triage.RiskWarning), string(triage.RiskNormal), string(triage.RiskNoData)),
-		Unacknowledged: q.Boolean("has_unack_alerts"), NeedsReview: q.Boolean("needs_review"), Escalated: q.IsTrue("escalated"),
-		Order: triage.Order(q.Ordering(string(triage.BySeverity), string(triage.ByLeastRisk), string(triage.ByLastReading), string(triage.ByLatestReading))),
-	}
-	if mine := q.IsTrue("mine"); mine || a.confinedToTeams(c) {
-		filter.CareTeamOf = c.Caller.RecordID
-	}
-	only, search, withTrends, withConcern := q.PatientID(), q.Text("search", 100), q.IsTrue("trends"), q.IsTrue("concern")
-	if err := q.Err(); err != nil {
+	asked, err := a.askedOfTriage(c)
+	if err != nil {
 		return err
 	}
-	if search != "" {
-		var err error
-		if filter.Among, err = patients.Search(a.Directory, search, mostFound); err != nil {
+	var version int64 // is read before all else that is shown
+	key := asked.key(c)
+	if asked.plain {
+		if version, err = collections.ListVersion(c.App); err != nil {
 			return err
 		}
-	}
-	if only != "" {
-		if err := a.reach(c, only); err != nil {
-			return err
+		if page, known := a.pages.Find(key, version); known {
+			return page.show(c)
 		}
-		filter.CareTeamOf, filter.Among = "", []string{only}
 	}
-	page, total, err := triage.List(c.App, filter, p.Offset(), p.Size)
+	page, total, err := triage.List(c.App, asked.filter, asked.paging.Offset(), asked.paging.Size)
 	if err != nil {
 		return err
 	}
@@ -96,7 +84,7 @@ func (a *api) listTriage(c *web.Call) error {
 		return err
 	}
 	ids := web.Views(page, func(row triage.Row) string { return row.PatientID })
-	if withTrends {
+	if asked.trends {
 		trends, err := triage.ReadTrends(c.App, ids)
 		if err != nil {
 			return err
@@ -105,15 +93,53 @@ func (a *api) listTriage(c *web.Call) error {
 			views[i].Trends = trends[ids[i]]
 		}
 	}
-	if withConcern {
+	if asked.concern {
 		if err := besideScores(c.Request.Context(), c.App, views, true, c.Now); err != nil {
 			return err
 		}
 	}
-	if err := c.RecordRead(audit.PatientRead, audit.ResourcePatient, "", ids...); err != nil {
-		return err
+	made := triagePage{patients: ids}
+	made.answer, made.missing = web.ListBody(c, asked.paging, total, views)
+	if asked.plain {
+		a.pages.keep(key, version, views, made)
 	}
-	return web.List(c, p, total, views, 0)
+	return made.show(c)
+}
+
+// askedOfTriage is what is asked of the list. Plain is what only the list and the names on it decide: what stands beside the scores depends on the
+// hour too, what is searched for on the directory.
+type askedOfTriage struct {
+	filter                 triage.Filter
+	paging                 web.Paging
+	trends, concern, plain bool
+}
+
+func (a *api) askedOfTriage(c *web.Call) (asked askedOfTriage, err error) {
+	q, p := c.Listing()
+	asked = askedOfTriage{paging: p, filter: triage.Filter{
+		RiskLevel:      q.OneOf("risk_level", string(triage.RiskCritical), string(triage.RiskWarning), string(triage.RiskNormal), string(triage.RiskNoData)),
+		Unacknowledged: q.Boolean("has_unack_alerts"), NeedsReview: q.Boolean("needs_review"), Escalated: q.IsTrue("escalated"),
+		Order: triage.Order(q.Ordering(string(triage.BySeverity), string(triage.ByLeastRisk), string(triage.ByLastReading), string(triage.ByLatestReading))),
+	}}
+	if mine := q.IsTrue("mine"); mine || a.confinedToTeams(c) {
+		asked.filter.CareTeamOf = c.Caller.RecordID
+	}
+	only, search := q.PatientID(), q.Text("search", 100)
+	asked.trends, asked.concern = q.IsTrue("trends"), q.IsTrue("concern")
+	asked.plain = only == "" && search == "" && !asked.trends && !asked.concern
+	if err := q.Err(); err != nil {
+		return asked, err
+	}
+	if search != "" {
+		if asked.filter.Among, err = patients.Search(a.Directory, search, mostFound); err != nil {
+			return asked, err
+		}
+	}
+	if only != "" {
+		asked.filter.CareTeamOf, asked.filter.Among = "", []string{only}
+		err = a.reach(c, only)
+	}
+	return asked, err
 }
 
 // mostFound is how many patients a search of the list looks at; more means that the search says too little.

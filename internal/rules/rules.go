@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
 )
 
 // made is what the migrations of this version make, as [Describe] says it: written anew by make golden, whenever a migration touches a
@@ -38,21 +40,7 @@ type Difference struct {
 // ruleNames are what lets others in than superusers, when it is not nil.
 var ruleNames = []string{"listRule", "viewRule", "createRule", "updateRule", "deleteRule", "authRule", "manageRule"}
 
-// Describe says what is declared about every collection of the database, by its name.
-func Describe(app core.App) (map[string]Collection, error) {
-	found, err := app.FindAllCollections()
-	if err != nil {
-		return nil, fmt.Errorf("read the collections: %w", err)
-	}
-	described := make(map[string]Collection, len(found))
-	for _, c := range found {
-		if described[c.Name], err = describe(c); err != nil {
-			return nil, err
-		}
-	}
-	return described, nil
-}
-
+// describe says what is declared about a collection.
 func describe(c *core.Collection) (Collection, error) {
 	raw, err := json.Marshal(c) // leaves secrets out
 	if err != nil {
@@ -132,22 +120,33 @@ func Check(app core.App) ([]Difference, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := Describe(app)
+	found, err := collections.AllDeclared(app)
 	if err != nil {
 		return nil, err
 	}
 	var all []Difference
-	for _, name := range slices.Sorted(maps.Keys(found)) {
-		if known, ours := wanted[name]; ours {
-			all = append(all, Differences(name, found[name], known)...)
+	for _, one := range found {
+		known, ours := wanted[one.Name]
+		delete(wanted, one.Name)
+		if ours && asMade(one, known) {
 			continue
 		}
-		all = append(all, open(name, found[name])...)
+		c, err := one.Read(app)
+		if err != nil {
+			return nil, err
+		}
+		described, err := describe(c)
+		switch {
+		case err != nil:
+			return nil, err
+		case ours:
+			all = append(all, Differences(one.Name, described, known)...)
+		default:
+			all = append(all, open(one.Name, described)...)
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
-		if _, there := found[name]; !there {
-			err = errors.Join(err, fmt.Errorf("collection %s is gone: restore a backup", name))
-		}
+		err = errors.Join(err, fmt.Errorf("collection %s is gone: restore a backup", name))
 	}
 	return all, err
 }

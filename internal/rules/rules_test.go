@@ -109,6 +109,15 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// Of a fresh database, only what accounts are in has to be looked at more closely.
+func TestStandsAsMade(t *testing.T) {
+	names, err := rules.TakenToPieces(migrated(t))
+	slices.Sort(names)
+	if err != nil || !slices.Equal(names, []string{"_superusers", "users"}) {
+		t.Errorf("%v, %v", names, err)
+	}
+}
+
 func TestNothingToPutRight(t *testing.T) {
 	app := migrated(t)
 	if found, err := rules.PutRight(app, vigiltest.Clock); err != nil || len(found) != 0 {
@@ -135,6 +144,7 @@ func TestPutRight(t *testing.T) {
 		"hidden field":      {field("users", "totp_secret", "hidden", "false"), "users", "fields.totp_secret"},
 		"encrypted no more": {field("patients", "last_name", "type", `"text"`), "patients", "fields.last_name"},
 		"field gone":        {`UPDATE _collections SET fields = (SELECT json_group_array(json(f.value)) FROM json_each(fields) AS f WHERE json_extract(f.value, '$.name') != 'role') WHERE name = 'users'`, "users", "fields.role"},
+		"field twice":       {`UPDATE _collections SET fields = json_insert(fields, '$[#]', json_set(json_extract(fields, '$[2]'), '$.hidden', json('true'))) WHERE name = 'alerts'`, "alerts", "fields.level"},
 		"system no more":    {`UPDATE _collections SET system = FALSE WHERE name = 'audit_log'`, "audit_log", "system"},
 		"made public":       {`INSERT INTO _collections (id, type, name, fields, listRule) VALUES ('pbc_leak', 'base', 'leak', '[]', '')`, "leak", "listRule"},
 		"made a view":       {`INSERT INTO _collections (id, type, name, fields, viewRule, options) VALUES ('pbc_leak', 'view', 'leak', '[]', '', '{"viewQuery":"SELECT id FROM users"}')`, "leak", "viewRule"},

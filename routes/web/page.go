@@ -83,6 +83,15 @@ func Listed[T, V any](c *Call, p Paging, view func(T) V) func([]T, int, error) e
 	}
 }
 
+// ListBody is what [List] answers, for a handler that keeps it; none of its entries is left out.
+func ListBody[T any](c *Call, p Paging, count int, results []T) ([]byte, error) {
+	page, err := PageOf(c, p, count, results)
+	if err != nil {
+		return nil, err
+	}
+	return Encode(page)
+}
+
 // ListWhole answers the page that was asked for of a list that is short enough to be read whole, and tells how many of all could not be
 // read.
 func ListWhole[T any](c *Call, all []T, unreadable int) error {

@@ -22,6 +22,9 @@ const JSONType = "application/json"
 // OK answers 200 with a value that encodes as the contract shows it.
 func (c *Call) OK(value any) error { return c.JSON(http.StatusOK, value) }
 
+// OKEncoded answers 200 with a body that [Encode] made.
+func (c *Call) OKEncoded(body []byte) error { return c.Send(http.StatusOK, JSONType, body) }
+
 // Answer is OK with what a function gave, or the error that it gave instead.
 func (c *Call) Answer(value any, err error) error {
 	if err != nil {

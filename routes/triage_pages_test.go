@@ -1,0 +1,241 @@
+package routes_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+	"github.com/vigilhealth/vigil/routes"
+)
+
+// busyList is a practice in which somebody does something, by the API, the dashboard, a script or the clock.
+type busyList struct {
+	*clinic
+	random *rand.Rand
+	people []string
+}
+
+func (l *busyList) anybody() string { return l.people[l.random.IntN(len(l.people))] }
+
+// one is one id of what a query finds, "" for none.
+func (l *busyList) one(query string) string {
+	if found := l.read(query); len(found) > 0 {
+		return found[l.random.IntN(len(found))]
+	}
+	return ""
+}
+
+func (l *busyList) update(table string, columns dbx.Params, where dbx.Expression) {
+	l.t.Helper()
+	if _, err := l.app.DB().Update(table, columns, where).Execute(); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// act does one thing by chance, and says what; what is refused changes nothing, which is a step too.
+func (l *busyList) act() (what string) {
+	patient, n := l.anybody(), l.random.IntN(100)
+	staff := []access.Role{access.Admin, access.ClinicalManager, access.Provider, access.Nurse}
+	role := staff[l.random.IntN(len(staff))]
+	about := func(query, path string, body object) {
+		if id := l.one(query); id != "" {
+			l.ask(role, "POST", fmt.Sprintf(path, collections.Number(id)), body)
+		}
+	}
+	steps := []struct {
+		what string
+		do   func()
+	}{
+		{"a reading", func() {
+			l.ask(role, "POST", "/ingestion/blood-pressure/", object{
+				"patient_id": patient, "systolic": 100 + n, "diastolic": 70, "pulse": 70, "measured_at": l.now.Add(-time.Duration(n) * time.Hour).Format(time.RFC3339),
+			})
+		}},
+		{"an acknowledgement", func() {
+			about("SELECT id FROM alerts WHERE acknowledged = FALSE", "/alerts/%d/acknowledge/", object{"notes": "Seen."})
+		}},
+		{"a resolution", func() {
+			about("SELECT id FROM alerts WHERE status != 'resolved'", "/alerts/%d/resolve/", object{"notes": "Done.", "resolution_notes": "Done."})
+		}},
+		{"a withdrawal", func() {
+			if id := l.one("SELECT id FROM observations WHERE status = 'final'"); id != "" {
+				l.ask(role, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "Typed wrongly."})
+			}
+		}},
+		{"an escalation", func() {
+			l.ask(role, "POST", "/escalations/", object{"patient_id": patient, "priority": "stat", "reason": "Look."})
+		}},
+		{"an escalation's end", func() {
+			if id := l.one("SELECT id FROM escalations WHERE status IN ('open', 'in_progress')"); id != "" {
+				l.ask(role, "PATCH", fmt.Sprintf("/escalations/%d/", collections.Number(id)), object{"status": "resolved", "resolution_notes": "Done."})
+			}
+		}},
+		{"a review", func() { l.ask(role, "POST", "/triage/patients/"+patient+"/review/", nil) }},
+		{"a snooze", func() {
+			l.ask(role, "POST", "/patients/"+patient+"/snoozes/", object{"alert_type": "blood_pressure", "ends_at": l.now.Add(time.Hour).Format(time.RFC3339), "reason": "At the dentist."})
+		}},
+		{"a name", func() {
+			l.ask(access.Admin, "PUT", "/patients/"+patient+"/", person(object{"last_name": fmt.Sprint("Murray", strings.Repeat("y", n%7))}))
+		}},
+		{"bounds", func() {
+			l.ask(role, "PUT", "/patients/"+patient+"/vital-config/", object{"reason": "Own", "blood_pressure": object{"systolic_high": 120 + n/4, "systolic_critical": 150 + n/4}})
+		}},
+		{"an archive", func() { l.ask(access.Admin, "POST", "/patients/"+patient+"/archive/", object{"reason": "Moved."}) }},
+		{"a return", func() { l.ask(access.Admin, "POST", "/patients/"+patient+"/unarchive/", nil) }},
+		{"a care team", func() {
+			members := []object{{"user_id": l.clinic.people[access.Nurse].Number(), "role": "nurse"}}
+			l.ask(access.Admin, "PUT", "/patients/"+patient+"/care-team/", object{"members": members[:n%2]})
+		}},
+		{"a provider", func() {
+			l.update(collections.Patients, dbx.Params{"primary_provider": []string{"", l.clinic.people[access.Provider].Id}[n%2]}, dbx.HashExp{"id": patient})
+		}},
+		{"a patient", func() {
+			if len(l.people) < 12 {
+				l.people = append(l.people, l.enrol(object{"first_name": "Grace", "last_name": fmt.Sprint("Hopper")}))
+			}
+		}},
+		{"the dashboard", func() {
+			record, err := collections.FindTriageScore(l.app, patient)
+			if err == nil {
+				record.Set("last_reviewed_by", fmt.Sprint("somebody", n, "@vigil.test"))
+				err = l.app.Save(record)
+			}
+			if err != nil {
+				l.t.Fatal(err)
+			}
+		}},
+		{"a script", func() {
+			l.update(collections.TriageScores, dbx.Params{"risk_score": n}, dbx.HashExp{"patient": patient})
+		}},
+		{"the clock", func() {
+			l.now = l.now.Add(time.Duration(n) * time.Hour)
+			if _, _, err := triage.RescoreAll(l.t.Context(), l.app, l.now, func([]string) {}); err != nil {
+				l.t.Fatal(err)
+			}
+		}},
+		{"half a change", func() {
+			_ = l.app.RunInTransaction(func(tx core.App) error {
+				_, _ = tx.DB().Update(collections.TriageScores, dbx.Params{"risk_score": 99}, dbx.HashExp{"patient": patient}).Execute()
+				return fmt.Errorf("and none of it")
+			})
+		}},
+		{"a look", func() { l.ask(role, "GET", "/patients/"+patient+"/", nil) }},
+	}
+	step := steps[l.random.IntN(len(steps))]
+	step.do()
+	return step.what
+}
+
+// Whatever anybody does between, a page that is remembered is the one that would be made now, for whoever asks, and is recorded as that one is.
+func TestRememberedTriagePages(t *testing.T) {
+	l := &busyList{clinic: newIngestingClinic(t, func(e *routes.Engines) { e.RestrictToCareTeam = true }), random: rand.New(rand.NewPCG(3, 3))}
+	for range 7 {
+		l.people = append(l.people, l.enrol(nil))
+	}
+	queries := []string{
+		"page_size=3", "page=2&page_size=3", "page_size=100", "risk_level=critical", "has_unack_alerts=true", "needs_review=false&page_size=2", "escalated=true",
+		"mine=true", "ordering=risk_score", "ordering=-last_reading_at&page_size=4", "page=9&page_size=1",
+	}
+	roles := []access.Role{access.Admin, access.ClinicalManager, access.Provider, access.Nurse, access.MA}
+	for i := range vigiltest.Rounds(400, 60) {
+		did := l.act()
+		for range 3 {
+			role, query := roles[l.random.IntN(len(roles))], queries[l.random.IntN(len(queries))]
+			first := l.ask(role, "GET", "/triage/patients/?"+query, nil)
+			other := fmt.Sprintf("fresh=%d&", i)
+			fresh := l.ask(role, "GET", "/triage/patients/?"+other+query, nil)
+			again := l.ask(role, "GET", "/triage/patients/?"+query, nil)
+			want := strings.ReplaceAll(fresh.body, other, "")
+			for what, got := range map[string]reply{"": first, ", asked twice": again} {
+				if got.status != fresh.status || got.status == 200 && got.body != want {
+					t.Fatalf("step %d, after %s, %s of %s%s: %d %s\nwant %d %s", i, did, query, role, what, got.status, got.body, fresh.status, want)
+				}
+			}
+			l.wantAlike(3)
+		}
+	}
+}
+
+// wantAlike checks that the last entries of the trail say the same of whoever was shown whom.
+func (l *busyList) wantAlike(n int) {
+	l.t.Helper()
+	var rows []struct{ ID, Said, Changes string }
+	err := l.app.DB().NewQuery(`SELECT id, changes, json_array(event, outcome, actor_id, actor_role, resource_type, resource_id, patient, recorded_at) AS said
+		FROM audit_log ORDER BY id DESC LIMIT +{:n}`).Bind(dbx.Params{"n": n}).All(&rows)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	said := map[string]bool{}
+	for _, row := range rows {
+		changes, err := collections.OpenValue(row.Changes, collections.AuditLog, "changes", row.ID)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		said[row.Said+changes] = true
+	}
+	if len(said) != 1 {
+		l.t.Fatalf("the trail tells the same pages apart: %v", said)
+	}
+}
+
+// A page is made once while nothing changes, and not kept with a name that cannot be opened.
+func TestTriagePagesAreRemembered(t *testing.T) {
+	c := newClinic(t)
+	ada, grace := c.enrol(nil), c.enrol(object{"first_name": "Grace"})
+	page := func() string { return c.ask(access.Nurse, "GET", "/triage/patients/", nil).want(200).body }
+	before := page()
+	c.unnoticed("triage_list_move", func() { c.rank(ada, dbx.Params{"risk_score": 77}) })
+	if page() != before {
+		t.Error("the page was made again")
+	}
+	if c.ask(access.Nurse, "GET", "/triage/patients/?concern=true", nil).want(200).body == before {
+		t.Error("what stands beside the scores was left out")
+	}
+	c.ask(access.DataMonitor, "GET", "/triage/patients/", nil).want(403)
+	c.rank(grace, dbx.Params{"risk_score": 50})
+	if after := page(); !strings.Contains(after, `"risk_score":77`) || !strings.Contains(after, `"risk_score":50`) {
+		t.Errorf("another state has the old page: %s", after)
+	}
+	var name string
+	if err := c.app.DB().Select("first_name").From(collections.Patients).Where(dbx.HashExp{"id": ada}).Row(&name); err != nil {
+		t.Fatal(err)
+	}
+	rename := func(sealed string) {
+		if _, err := c.app.DB().Update(collections.Patients, dbx.Params{"first_name": sealed}, dbx.HashExp{"id": ada}).Execute(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rename("damaged")
+	if damaged := page(); !strings.Contains(damaged, collections.UnreadableText) {
+		t.Errorf("a damaged name is shown: %s", damaged)
+	}
+	c.unnoticed("triage_list_patient", func() { rename(name) })
+	if mended := page(); strings.Contains(mended, collections.UnreadableText) {
+		t.Errorf("a page with a damaged name was kept: %s", mended)
+	}
+}
+
+// unnoticed does something without one of the triggers that tell of it.
+func (c *clinic) unnoticed(trigger string, work func()) {
+	c.t.Helper()
+	var made string
+	if err := c.app.DB().NewQuery("SELECT sql FROM sqlite_schema WHERE name = {:name}").Bind(dbx.Params{"name": trigger}).Row(&made); err != nil {
+		c.t.Fatal(err)
+	}
+	if _, err := c.app.DB().NewQuery("DROP TRIGGER " + trigger).Execute(); err != nil {
+		c.t.Fatal(err)
+	}
+	work()
+	if _, err := c.app.DB().NewQuery(made).Execute(); err != nil {
+		c.t.Fatal(err)
+	}
+}
