@@ -78,11 +78,11 @@ func (p *Program) unlockSuperuserCommand(app *laterApp) *cobra.Command {
 			if err := app.service.auth.UnlockSuperuser(app.App, args[0], audit.System(), now()); err != nil {
 				return err
 			}
-			if _, err := app.FindAuthRecordByEmail(core.CollectionNameSuperusers, args[0]); err != nil { // mistyped, perhaps
-				fmt.Fprintf(cmd.OutOrStdout(), "%s is not locked. No superuser has that address.\n", args[0])
-				return nil
+			mistyped := ""
+			if _, err := app.FindAuthRecordByEmail(core.CollectionNameSuperusers, args[0]); err != nil {
+				mistyped = " No superuser has that address."
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s is not locked.\n", args[0])
+			fmt.Fprintf(cmd.OutOrStdout(), "%s is not locked.%s\n", args[0], mistyped)
 			return nil
 		}),
 	}

@@ -61,7 +61,7 @@ func newUnitMachine(t *testing.T, files, user string) unitMachine {
 	go func() { ended <- cmd.Wait() }()
 	t.Cleanup(func() {
 		cancel()
-		<-ended
+		_ = <-ended // it was told to
 	})
 	var m unitMachine
 	eventually(t, time.Minute, "systemd runs", func() bool {

@@ -100,7 +100,7 @@ func (l *busyList) act() (what string) {
 		}},
 		{"a patient", func() {
 			if len(l.people) < 12 {
-				l.people = append(l.people, l.enrol(object{"first_name": "Grace", "last_name": fmt.Sprint("Hopper")}))
+				l.people = append(l.people, l.enrol(object{"first_name": "Grace", "last_name": "Hopper"}))
 			}
 		}},
 		{"the dashboard", func() {

@@ -111,7 +111,7 @@ func (m *match) emptied(ctx context.Context) error {
 		}
 		m.empty = append(m.empty, size)
 	}
-	again, err := m.built.start(ctx, m.ours.dir)
+	again, err := m.start(ctx, m.ours.dir)
 	if err == nil {
 		again.people, again.token, m.ours = m.ours.people, m.ours.token, again
 	}
@@ -221,7 +221,7 @@ func (m *match) restart(ctx context.Context) error {
 	var ratios []float64
 	for range max(m.rounds/2, 1) {
 		began := time.Now()
-		ours, err := m.built.start(ctx, m.ours.dir)
+		ours, err := m.start(ctx, m.ours.dir)
 		if err != nil {
 			return err
 		}

@@ -377,7 +377,7 @@ func fold(text string) (folded string, origin []int) {
 	origin = make([]int, 0, len(text)+1)
 	for i, r := range text {
 		if r <= unicode.MaxASCII {
-			out.WriteByte(byte(unicode.ToLower(r)))
+			out.WriteRune(unicode.ToLower(r))
 			origin = append(origin, i)
 			continue
 		}
