@@ -88,8 +88,20 @@ func CountListed(app core.App, level string, needsReview, unacknowledged *bool) 
 	return total, wrap(err, "read triage totals")
 }
 
-// ListVersion is another number after each commit that changes what a page of the triage list shows: places, names, care teams, escalations. Triggers
-// count it; see the migration of the triage version.
-func ListVersion(app core.App) (int64, error) {
-	return queryValue[int64](app, "read the version of the triage list", `SELECT value FROM sequences WHERE name = 'triage_list'`, nil)
+// ListVersion is another one after each commit that changes what a page of the triage list shows: places, names, care teams, escalations. What
+// triggers count says so, see the migration of the triage version, or a change that is told, as every reading is.
+type ListVersion struct {
+	Counted int64 `db:"counted"`
+	Told    int64 `db:"told"`
+}
+
+// ReadListVersion reads the version; what is read after it is at least as new.
+func ReadListVersion(app core.App) (v ListVersion, err error) {
+	err = app.ConcurrentDB().NewQuery(`SELECT value AS counted, (SELECT MAX(seq) FROM changes) AS told FROM sequences WHERE name = 'triage_list'`).Row(&v.Counted, &v.Told)
+	return v, wrap(err, "read the version of the triage list")
+}
+
+// CountListVersion notes, inside a transaction, that places were worked out anew and nothing else tells of it.
+func CountListVersion(tx core.App) error {
+	return exec(tx, "count the states of the triage list", `UPDATE sequences SET value = value + 1 WHERE name = 'triage_list'`, nil)
 }

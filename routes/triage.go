@@ -65,10 +65,10 @@ func (a *api) listTriage(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	var version int64 // is read before all else that is shown
+	var version collections.ListVersion // is read before all else that is shown
 	key := asked.key(c)
 	if asked.plain {
-		if version, err = collections.ListVersion(c.App); err != nil {
+		if version, err = collections.ReadListVersion(c.App); err != nil {
 			return err
 		}
 		if page, known := a.pages.Find(key, version); known {

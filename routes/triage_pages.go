@@ -37,15 +37,19 @@ func (p triagePage) show(c *web.Call) error {
 }
 
 // triagePages remembers plain pages for as long as the list is what it was. Source: docs/decisions/triage.md, "Remembered pages".
-type triagePages struct{ *remembered.Pages[triagePage] }
+type triagePages struct {
+	*remembered.Pages[collections.ListVersion, triagePage]
+}
 
 // mostPages is in bytes; a page of twenty patients has a dozen thousand.
 const mostPages = 4 << 20
 
-func newTriagePages() triagePages { return triagePages{remembered.NewPages[triagePage](mostPages)} }
+func newTriagePages() triagePages {
+	return triagePages{remembered.NewPages[collections.ListVersion, triagePage](mostPages)}
+}
 
 // keep remembers a page, unless a name on it could not be opened.
-func (p triagePages) keep(key string, state int64, views []triageView, page triagePage) {
+func (p triagePages) keep(key string, state collections.ListVersion, views []triageView, page triagePage) {
 	unreadable := slices.ContainsFunc(views, func(v triageView) bool { return v.PatientName == collections.UnreadableText })
 	if page.missing == nil && !unreadable {
 		p.Keep(key, state, page, len(page.answer)+64*len(page.patients))

@@ -106,7 +106,8 @@ func (l *busyList) act() (what string) {
 		{"the dashboard", func() {
 			record, err := collections.FindTriageScore(l.app, patient)
 			if err == nil {
-				record.Set("last_reviewed_by", fmt.Sprint("somebody", n, "@vigil.test"))
+				record.Set([]string{"last_reviewed_by", "risk_level"}[n%2], []string{fmt.Sprint("somebody", n, "@vigil.test"), "normal"}[n%2])
+				record.Set("scored_at", collections.Instant(l.now.Add(time.Duration(n))))
 				err = l.app.Save(record)
 			}
 			if err != nil {
@@ -193,7 +194,7 @@ func TestTriagePagesAreRemembered(t *testing.T) {
 	ada, grace := c.enrol(nil), c.enrol(object{"first_name": "Grace"})
 	page := func() string { return c.ask(access.Nurse, "GET", "/triage/patients/", nil).want(200).body }
 	before := page()
-	c.unnoticed("triage_list_move", func() { c.rank(ada, dbx.Params{"risk_score": 77}) })
+	c.unnoticed("triage_list_place", func() { c.rank(ada, dbx.Params{"risk_score": 77}) })
 	if page() != before {
 		t.Error("the page was made again")
 	}

@@ -4,20 +4,22 @@ import "sync"
 
 // Pages keeps what was made of one state of the database until there is another: then all of it is worth nothing. It holds no more bytes than it
 // was made for, and begins anew when it would.
-type Pages[P any] struct {
+type Pages[S comparable, P any] struct {
 	most int
 
 	lock  sync.Mutex
-	state int64
+	state S
 	known map[string]P
 	held  int
 }
 
 // NewPages returns an empty memory of at most so many bytes.
-func NewPages[P any](most int) *Pages[P] { return &Pages[P]{most: most, known: map[string]P{}} }
+func NewPages[S comparable, P any](most int) *Pages[S, P] {
+	return &Pages[S, P]{most: most, known: map[string]P{}}
+}
 
 // Find returns what is remembered of a state.
-func (p *Pages[P]) Find(key string, state int64) (page P, known bool) {
+func (p *Pages[S, P]) Find(key string, state S) (page P, known bool) {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	if p.state == state {
@@ -28,7 +30,7 @@ func (p *Pages[P]) Find(key string, state int64) (page P, known bool) {
 
 // Keep remembers a page of so many bytes. The state must have been read before anything that the page is made of: what was changed meanwhile is then shown
 // under an older state, and never found again.
-func (p *Pages[P]) Keep(key string, state int64, page P, bytes int) {
+func (p *Pages[S, P]) Keep(key string, state S, page P, bytes int) {
 	bytes += len(key)
 	if bytes > p.most {
 		return

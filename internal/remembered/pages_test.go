@@ -8,8 +8,8 @@ import (
 )
 
 func TestPages(t *testing.T) {
-	pages := remembered.NewPages[string](20)
-	want := func(what, key string, state int64, page string) {
+	pages := remembered.NewPages[int, string](20)
+	want := func(what, key string, state int, page string) {
 		t.Helper()
 		if found, known := pages.Find(key, state); found != page || known != (page != "") {
 			t.Errorf("%s: %q %t, want %q", what, found, known, page)

@@ -116,7 +116,8 @@ func ReplaceLatest(tx core.App, patientID string, latest Latest) error {
 	return collections.SetLatestVitals(tx, patientID, string(raw))
 }
 
-// SavePlace writes the row behind the triage list inside the caller's transaction.
+// SavePlace writes the row behind the triage list inside the caller's transaction, in which a change is told, as with a reading, or the states of the list
+// are counted: see [collections.ListVersion].
 func SavePlace(tx core.App, patientID string, s Place, now time.Time) error {
 	latest, err := s.Latest.encode()
 	if err != nil {

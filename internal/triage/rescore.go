@@ -26,7 +26,10 @@ func Rescore(tx core.App, patientID string, now time.Time) (Place, error) {
 		return Place{}, err
 	}
 	place := picture.Place(now)
-	return place, SavePlace(tx, patientID, place, now)
+	if err := SavePlace(tx, patientID, place, now); err != nil {
+		return place, err
+	}
+	return place, collections.CountListVersion(tx)
 }
 
 // RescoreAll catches up with what time alone changes, and with new defaults: readings and alerts grow old, reviews lie
@@ -109,6 +112,6 @@ func rescoreTogether(app core.App, patients []string, now time.Time) error {
 				return err
 			}
 		}
-		return nil
+		return collections.CountListVersion(tx)
 	})
 }
