@@ -97,7 +97,7 @@ type ListVersion struct {
 
 // ReadListVersion reads the version; what is read after it is at least as new.
 func ReadListVersion(app core.App) (v ListVersion, err error) {
-	err = app.ConcurrentDB().NewQuery(`SELECT value AS counted, (SELECT MAX(seq) FROM changes) AS told FROM sequences WHERE name = 'triage_list'`).Row(&v.Counted, &v.Told)
+	err = app.ConcurrentDB().NewQuery(`SELECT value AS counted, (SELECT COALESCE(MAX(seq), 0) FROM changes) AS told FROM sequences WHERE name = 'triage_list'`).Row(&v.Counted, &v.Told)
 	return v, wrap(err, "read the version of the triage list")
 }
 
