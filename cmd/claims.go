@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -58,25 +59,29 @@ func (p *Program) exportClaims(cmd *cobra.Command, month, out string) error {
 		if err != nil {
 			return err
 		}
-		for len(ids) > 0 {
-			some := ids[:min(len(ids), clearinghouse.MaxLines)]
-			ids = ids[len(some):]
-			if err := exportBatch(cmd, app, house, some, out, by, now); err != nil {
+		all, left := len(ids), 0
+		for some := range slices.Chunk(ids, clearinghouse.MaxLines) {
+			stay, err := exportBatch(cmd, app, house, some, out, by, now)
+			if err != nil {
 				return err
 			}
+			left += stay
+		}
+		if left > 0 {
+			return fmt.Errorf("%d of %d lines were not sent", left, all)
 		}
 		return nil
 	})
 }
 
-// exportBatch sends what nothing stands against. The file is written before it is told of; one that could not be written is had again from the API.
-func exportBatch(cmd *cobra.Command, app core.App, house clearinghouse.House, ids []string, out string, by audit.Actor, now time.Time) error {
+// exportBatch sends what nothing stands against, and counts what stays. The file is written before it is told of; one that could not be written is had again from the API.
+func exportBatch(cmd *cobra.Command, app core.App, house clearinghouse.House, ids []string, out string, by audit.Actor, now time.Time) (left int, err error) {
 	row, err := house.Send(app, ids, by, now)
 	var refused *fault.Error
 	if errors.As(err, &refused) {
 		lines, _ := refused.Extra["lines"].([]clearinghouse.Refusal)
 		if len(lines) == 0 {
-			return err
+			return 0, err
 		}
 		against := map[string]bool{}
 		for _, l := range lines {
@@ -92,19 +97,20 @@ func exportBatch(cmd *cobra.Command, app core.App, house clearinghouse.House, id
 			}
 		}
 		if len(rest) == 0 {
-			return nil
+			return len(ids), nil
 		}
 		if len(rest) == len(ids) {
-			return err // what stands against it is none of these
+			return 0, err // what stands against it is none of these
 		}
-		return exportBatch(cmd, app, house, rest, out, by, now)
+		left, err = exportBatch(cmd, app, house, rest, out, by, now)
+		return left + len(ids) - len(rest), err
 	}
 	if err != nil {
-		return err
+		return 0, err
 	}
 	file, err := collections.BatchFile(app, row.ID)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	path := filepath.Join(out, row.Number+".837")
 	unfinished := filepath.Join(out, "."+row.Number+".837") // what watches the folder takes whole files only
@@ -113,10 +119,10 @@ func exportBatch(cmd *cobra.Command, app core.App, house clearinghouse.House, id
 		err = os.Rename(unfinished, path)
 	}
 	if err != nil {
-		return fmt.Errorf("write batch %s, which is stored and can be fetched from the API: %w", row.Number, err)
+		return 0, fmt.Errorf("write batch %s, which is stored and can be fetched from the API: %w", row.Number, err)
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s: %d claims, %d lines, %s\n", path, row.Claims, row.Lines, billing.Cents(row.ChargeCents))
-	return nil
+	return 0, nil
 }
 
 // importClaims applies a file, or all of a folder in the order of their names. A file that is refused does not keep others from being applied.

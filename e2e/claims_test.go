@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,6 +43,27 @@ func reviewedClaim(t *testing.T, p *practice) (path, month string) {
 	return path, text(t, listed, "results.0.service_date")[:7]
 }
 
+// wantNothingSent has an export meet a claim that lacks its address: what stays is named, and the status tells whoever runs this by the clock.
+func (p *practice) wantNothingSent(t *testing.T, entry, month, out string) {
+	t.Helper()
+	patient := "/api/v1/patients/" + text(t, p.get(t, entry, p.Admin(t)).expect(t, 200), "patient_id") + "/"
+	address := at(t, p.get(t, patient, p.Admin(t)).expect(t, 200), "address")
+	live := func(address any) {
+		t.Helper()
+		merged, err := json.Marshal(object{"address": address})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.send(t, http.MethodPatch, patient, p.Admin(t), string(merged), "Content-Type", "application/merge-patch+json").expect(t, 200)
+	}
+	live(nil)
+	status, said, complaint := vigil(t, p.Env, "", "claims", "export", "--month", month, "--out", out, "--dir", p.Dir)
+	if status != 1 || said != "" || !strings.Contains(complaint, "address") || !strings.Contains(complaint, "1 of 1 lines were not sent") {
+		t.Errorf("the export ended with %d: %s%s", status, said, complaint)
+	}
+	live(address)
+}
+
 // The commands carry claims by a folder, beside the service: they open what is sealed, and leave a trail that verifies.
 func TestClaimsByFolder(t *testing.T) {
 	t.Parallel()
@@ -56,6 +79,7 @@ func TestClaimsByFolder(t *testing.T) {
 		return said
 	}
 
+	p.wantNothingSent(t, entry, month, out)
 	if said := run("claims", "export", "--month", month, "--out", out); !strings.Contains(said, "1 claims, 1 lines, 47.87") {
 		t.Errorf("export said %q", said)
 	}
