@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -9,8 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"golang.org/x/sys/unix"
 )
 
 // closedPractice is one whose database is its owner's alone, as a start leaves it.
@@ -26,22 +23,7 @@ func closedPractice(t *testing.T) *practice {
 // A database that its user may not write is named by check, with the file, before the service fails on it.
 func TestCheckNamesFilesThatAreClosed(t *testing.T) {
 	t.Parallel()
-	if os.Geteuid() != 0 {
-		t.Skip("only root gives files to somebody")
-	}
-	const nobody = 65534
-	p := newPractice(t)
-	err := filepath.WalkDir(p.Dir, func(path string, _ os.DirEntry, err error) error {
-		return errors.Join(err, os.Chmod(path, 0o700), os.Chown(path, nobody, nobody))
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for dir := filepath.Dir(p.Dir); dir != os.TempDir(); dir = filepath.Dir(dir) {
-		if err := os.Chmod(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
+	p := nobodysPractice(t)
 	p.must(t, p.Dir, "backup", "create")
 	wantCheck(t, p.Env, p.Dir, 0, map[string]string{"folder": "ok"})
 	file := filepath.Join(p.Dir, "data.db")
@@ -99,10 +81,7 @@ func TestCheckFindsAFullTarget(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t)
 	disk := t.TempDir()
-	if err := unix.Mount("none", disk, "tmpfs", 0, "size=64k"); err != nil {
-		t.Skip("a disk of its own takes root: ", err)
-	}
-	t.Cleanup(func() { _ = unix.Unmount(disk, unix.MNT_DETACH) })
+	mountDisk(t, disk, "size=64k", 0)
 	folder := filepath.Join(disk, "kept")
 	env := with(p.Env, "VIGIL_BACKUP_FOLDER="+folder)
 	said := wantCheck(t, env, p.Dir, 2, map[string]string{"backup": "warn"})

@@ -108,10 +108,7 @@ func TestBackupSaysWhatTheFolderRefuses(t *testing.T) {
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Mount("none", folder, "tmpfs", unix.MS_RDONLY, "size=1m"); err != nil {
-		t.Skip("a folder that not even root can write takes root: ", err)
-	}
-	t.Cleanup(func() { _ = unix.Unmount(folder, unix.MNT_DETACH) })
+	mountDisk(t, folder, "size=1m", unix.MS_RDONLY)
 	wantComplaint(t, with(p.Env, "VIGIL_BACKUP_FOLDER="+folder), "", []string{"backup", "create"}, p.Dir, "the folder "+folder+" cannot be written: read-only file system")
 }
 

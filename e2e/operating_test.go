@@ -199,10 +199,7 @@ func TestDiskRunsFull(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t)
 	disk := t.TempDir()
-	if err := unix.Mount("none", disk, "tmpfs", 0, "size=48m"); err != nil {
-		t.Skip("a disk of its own takes root: ", err)
-	}
-	t.Cleanup(func() { _ = unix.Unmount(disk, unix.MNT_DETACH) })
+	mountDisk(t, disk, "size=48m", 0)
 	dir := filepath.Join(disk, "data")
 	if err := os.CopyFS(dir, os.DirFS(p.Dir)); err != nil {
 		t.Fatal(err)
@@ -280,13 +277,15 @@ func owners(t *testing.T, dir string) map[uint32][]string {
 	return found
 }
 
-// Root who works on a practice's folder leaves nothing in it that the practice's service cannot open.
-func TestRootKeepsOwners(t *testing.T) {
-	t.Parallel()
+// nobody is a user who owns nothing else.
+const nobody = 65534
+
+// nobodysPractice is one whose files belong to nobody, as those of a service with a user of its own do; a test is left out where none can be given.
+func nobodysPractice(t *testing.T) *practice {
+	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("only root can")
+		t.Skip("only root gives files to somebody")
 	}
-	const nobody = 65534
 	p := newPractice(t)
 	err := filepath.WalkDir(p.Dir, func(path string, _ os.DirEntry, err error) error {
 		return errors.Join(err, os.Chmod(path, 0o700), os.Chown(path, nobody, nobody))
@@ -299,6 +298,22 @@ func TestRootKeepsOwners(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	return p
+}
+
+// mountDisk puts a small disk of its own on a folder; a test is left out where none can be had.
+func mountDisk(t *testing.T, folder, options string, flags uintptr) {
+	t.Helper()
+	if err := unix.Mount("none", folder, "tmpfs", flags, options); err != nil {
+		t.Skip("a disk of its own takes root: ", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(folder, unix.MNT_DETACH) })
+}
+
+// Root who works on a practice's folder leaves nothing in it that the practice's service cannot open.
+func TestRootKeepsOwners(t *testing.T) {
+	t.Parallel()
+	p := nobodysPractice(t)
 	keys := filepath.Join(t.TempDir(), "keys") // which root alone can read
 	if err := os.WriteFile(keys, []byte(valueOf(p.Env, "VIGIL_ENCRYPTION_KEYS")), 0o600); err != nil {
 		t.Fatal(err)
