@@ -78,7 +78,7 @@ test: web ## all that must pass: vet, format, every test (race detector where C 
 	else \
 		export CGO_ENABLED=0; set -- go test; echo "no working C compiler here: testing without the race detector"; \
 	fi; \
-	set -ex; said="$$(mktemp)"; go test -vet=all -timeout 30m $(OUTSIDE) >"$$said" 2>&1 & outside=$$!; \
+	set -ex; said="$$(mktemp)"; go test -vet=all -timeout 45m $(OUTSIDE) >"$$said" 2>&1 & outside=$$!; \
 	set -ex; nice -n 10 env GOGC=$(GARBAGE) "$$@" -vet=all -timeout 30m $$(go list $(PACKAGES) | grep -v "/$(notdir $(OUTSIDE))$$") || { kill $$outside; exit 1; }; \
 	wait $$outside || { cat "$$said"; exit 1; }; cat "$$said"; rm "$$said"
 
