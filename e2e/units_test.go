@@ -61,7 +61,9 @@ func newUnitMachine(t *testing.T, files, user string) unitMachine {
 	go func() { ended <- cmd.Wait() }()
 	t.Cleanup(func() {
 		cancel()
-		_ = <-ended // it was told to
+		if err := <-ended; err != nil {
+			t.Log("systemd was told to end:", err)
+		}
 	})
 	var m unitMachine
 	eventually(t, time.Minute, "systemd runs", func() bool {
