@@ -44,6 +44,9 @@ func (p *Program) retryTransmissions(cmd *cobra.Command, since, code string, dry
 	if !ok {
 		return usageError{fmt.Errorf("--since must be a duration such as 36h or 3d, a date or a date-time, not %q", since)}
 	}
+	if from.After(now()) {
+		return usageError{fmt.Errorf("--since must be a time that has passed, not %q", since)}
+	}
 	if err := p.needsDatabase(); err != nil {
 		return err
 	}

@@ -107,6 +107,7 @@ func TestWrongUsage(t *testing.T) {
 		{"transmissions", "retry", "--since", ""},
 		{"transmissions", "retry", "--since", "yesterday"},
 		{"transmissions", "retry", "--since", "-36h"},
+		{"transmissions", "retry", "--since", "2999-01-01"},
 		{"transmissions", "retry", "--since", "36h", "--code", "broken"},
 		{"transmissions", "retry", "--since", "36h", "TXN-2026-000001"},
 		{"help", "fly"},

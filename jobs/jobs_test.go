@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -302,5 +303,23 @@ func TestTable(t *testing.T) {
 	}
 	if _, err := keepDatabase(e, t.Context(), app); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestJobsThatAreOff(t *testing.T) {
+	app := vigiltest.NewApp(t)
+	e := Engines{Transmissions: transmissions.NewWorker(transmissions.Options{EMR: unconfigured{}}), SendMeans: true, Clock: clockwork.NewFakeClockAt(vigiltest.Clock)}
+	said := 0
+	for _, row := range table {
+		switch row.name {
+		case "backup", "backup verification", "mean blood pressures", WarehouseExport:
+			if done, err := row.run(e, t.Context(), app); err != nil || !maps.Equal(done, counts{"off": 1}) {
+				t.Errorf("%s: %v (%v)", row.name, done, err)
+			}
+			said++
+		}
+	}
+	if said != 4 {
+		t.Errorf("%d of them are in the table", said)
 	}
 }

@@ -10,10 +10,10 @@ import (
 
 // sendMeans has the mean blood pressure of each week that is over sent to the EMR, where the practice wants that.
 func sendMeans(e Engines, ctx context.Context, app core.App) (counts, error) {
-	seen, queued := 0, 0
 	if !e.SendMeans || !e.Transmissions.EMR.Configured() {
-		return counts{"seen": seen, "queued": queued}, nil
+		return off, nil
 	}
+	seen, queued := 0, 0
 	now := e.Clock.Now().UTC()
 	err := summaries.NewReader(e.Zone).EachWeek(ctx, app, now, func(week summaries.Week) error {
 		seen++

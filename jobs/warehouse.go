@@ -18,7 +18,7 @@ const WarehouseExport = "warehouse export"
 // exportWarehouse writes what has ended or changed since the last run, where the practice wants that.
 func exportWarehouse(e Engines, ctx context.Context, app core.App) (counts, error) {
 	if e.Warehouse == nil {
-		return counts{}, nil
+		return off, nil
 	}
 	done, err := e.Warehouse.Run(ctx, app, false, e.Clock.Now().UTC())
 	return done.Counts(), err

@@ -66,9 +66,10 @@ func build(ctx context.Context, scratch string) (built, error) {
 	return b, nil
 }
 
-// compile builds a package with the tags that this program was built with, and more.
+// compile builds a package with the tags that this program was built with, and more, but not the one by which this program sees sizes of tables.
 func compile(ctx context.Context, into, what string, tags ...string) error {
-	return compileWith(ctx, into, what, strings.Join(append(tags, setting("-tags")), ","), setting("CGO_ENABLED"))
+	own := slices.DeleteFunc(strings.Split(setting("-tags"), ","), func(tag string) bool { return tag == "sqlite_dbstat" })
+	return compileWith(ctx, into, what, strings.Join(append(tags, own...), ","), setting("CGO_ENABLED"))
 }
 
 // setting is how this program was built.

@@ -167,8 +167,12 @@ func (p *Place) Probe(ctx context.Context, name string) error {
 	if err := p.files.Upload([]byte("a file could be written here\n"), p.under+name); err != nil {
 		return p.unwritten(err)
 	}
-	if _, err := p.List(ctx, name); err != nil {
+	files, err := p.List(ctx, name)
+	if err != nil {
 		return err
+	}
+	if len(files) == 0 { // PocketBase takes an answer without a document, as a proxy gives, for the end of the list
+		return &placeError{p.Where() + ": it took a file and does not list it: see whether something stands between, such as a proxy", nil}
 	}
 	_ = p.files.Delete(p.under + name) // a key that may not remove is a good one
 	return nil

@@ -47,6 +47,23 @@ func TestWordsOfOthersAreNotRepeated(t *testing.T) {
 
 func last(_ []place.File, err error) error { return err }
 
+// What answers everything with a page of text is no place for backups, though PocketBase reads such a list as an empty one.
+func TestBucketThatIsAProxysPage(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = io.WriteString(w, "welcome")
+	}))
+	defer server.Close()
+	at, err := place.OpenBucket(place.Bucket{Name: "kept", Region: "us-east-1", Endpoint: server.URL, AccessKey: "id", Secret: "s", ForcePathStyle: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = at.Close() }()
+	if err := at.Probe(t.Context(), "check"); err == nil || !strings.Contains(err.Error(), "does not list it") {
+		t.Error(err)
+	}
+}
+
 // A folder that may not be looked into is not an empty one.
 func TestFolderThatIsClosed(t *testing.T) {
 	if os.Geteuid() == 0 || runtime.GOOS == "windows" {
