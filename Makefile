@@ -62,7 +62,8 @@ web: ## copy the console's packages from npm to where the next build embeds them
 # Without the experiment such a package would hide from the detector that memory is used anew, and it would report races that are none.
 UNWATCHED = modernc.org/sqlite/lib modernc.org/libc modernc.org/memory regexp regexp/syntax encoding/json/jsontext encoding/json/internal/... \
 	golang.org/x/crypto/blowfish github.com/santhosh-tekuri/jsonschema/v6/... github.com/andybalholm/brotli/... github.com/evanw/esbuild/...
-RACE = -race -ldflags='-s -w' $(foreach package,$(UNWATCHED),-gcflags=$(package)=-race=false)
+# Neither are pointers that libraries make of numbers (checkptr), which is no race.
+RACE = -race -ldflags='-s -w' -gcflags=all=-d=checkptr=0 $(foreach package,$(UNWATCHED),-gcflags=$(package)=-race=false)
 EXPERIMENT = nosizespecializedmalloc
 
 # The detector makes collecting garbage dear, and tests make little that lasts: they may keep more of it, some hundred MB.
