@@ -47,13 +47,16 @@ func NewApp(dir string, settings config.Settings) (core.App, error) {
 		DataMaxOpenConns: readConnections, DataMaxIdleConns: readConnections, AuxMaxOpenConns: logConnections, AuxMaxIdleConns: logConnections,
 		DBConnect: sqlite.Connect,
 	})
-	app.OnBootstrap().Unbind(reloadWhenTold)
+	app.OnBootstrap().Unbind(reloadWhenTold, collectionsAgain)
 	return app, nil
 }
 
 // reloadWhenTold is PocketBase's hook that reads settings and collections anew when a file in the data folder says that another process has changed
 // them. Ours count from the start, when they are checked: whoever can write the folder would change the rules of a running service.
 const reloadWhenTold = "__pbNotifyWatcherSystemHook__"
+
+// collectionsAgain is PocketBase's hook that reads all collections a second time at the start.
+const collectionsAgain = "__pbCollectionSystemHook__"
 
 // folder is the app on the data folder that a command beside the service works on; nothing is opened yet.
 func (p *Program) folder() (core.App, config.Settings, error) {
