@@ -15,7 +15,7 @@ var (
 		ByID: "id", ByPatient: "patient", ByKind: "observation_type", ByStatus: "status", ByMeasured: "measured_at", ByCreated: "created_at",
 		ByUpdated: "updated_at", ByDeviceID: "device_id",
 	}}
-	PatientSearch = &Searched{table: Patients, keep: "deleted_at = ''", columns: map[string]string{
+	PatientSearch = &Searched{table: Patients, only: "deleted_at = ''", columns: map[string]string{
 		ByID: "id", ByPatient: "id", ByGender: "gender", ByUpdated: "updated_at", ByMRN: "mrn", ByExternalID: "external_id",
 	}}
 	AlertSearch = &Searched{table: Alerts, patient: "patient", columns: map[string]string{
@@ -24,12 +24,12 @@ var (
 	DeviceSearch = &Searched{table: Devices, patient: "patient", columns: map[string]string{
 		ByID: "id", ByPatient: "patient", ByType: "kind", ByDeviceID: "device_id", ByUpdated: "MAX(" + strings.Join(deviceTold, ", ") + ", " + deviceHandedOn + ")",
 	}}
-	StaffSearch = &Searched{table: Users, keep: "role != 'patient'", columns: map[string]string{
+	StaffSearch = &Searched{table: Users, only: "role != 'patient'", columns: map[string]string{
 		ByID: "id", ByNPI: "npi", ByUpdated: "updated_at",
 	}}
 	TeamSearch = &Searched{
 		table: Patients, columns: map[string]string{ByID: "id", ByPatient: "id", ByUpdated: "MAX(p.updated_at, COALESCE(told.at, ''))"},
-		keep: "deleted_at = '' AND (primary_provider != '' OR EXISTS (SELECT 1 FROM care_team_members m WHERE m.patient = patients.id))",
+		only: "deleted_at = '' AND (primary_provider != '' OR EXISTS (SELECT 1 FROM care_team_members m WHERE m.patient = patients.id))",
 		within: map[string]string{ByUpdated: `id IN (WITH told AS MATERIALIZED (SELECT patient, MAX(recorded_at) AS at FROM audit_log
 			WHERE event = 'care_team.update' GROUP BY patient) SELECT p.id FROM patients p LEFT JOIN told ON told.patient = p.id WHERE %s)`},
 	}

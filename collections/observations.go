@@ -150,7 +150,7 @@ func (f ObservationFilter) count(app core.App) (n int, err error) {
 	if !whole || f.PatientID != "" || f.CareTeamOf != "" || f.FHIRStatus != "" && f.FHIRStatus != FHIRTransmitted {
 		return f.conditions().Count(app, Observations)
 	}
-	if n, err = KeptReadings(app, first, last, f.Kind); err != nil || f.FHIRStatus == "" {
+	if n, err = TotalReadings(app, first, last, f.Kind); err != nil || f.FHIRStatus == "" {
 		return n, err
 	}
 	f.FHIRStatus = ""

@@ -137,7 +137,7 @@ type FinishedTransmission struct {
 	NextRetryAt                                  time.Time
 	Attempts                                     int
 	Ambiguous, WaitsForLine                      bool
-	KeepReason                                   bool   // the error stays the one that is there
+	SameReason                                   bool   // the error stays the one that is there
 	EMRID, SentHash                              string // "" keeps what is there
 }
 
@@ -155,7 +155,7 @@ func FinishTransmission(tx core.App, c ClaimedTransmission, s FinishedTransmissi
 			sent_hash = CASE WHEN {:hash} = '' THEN sent_hash ELSE {:hash} END
 		WHERE id = {:id} AND status = 'processing' AND claimed_at = {:claimed}
 		RETURNING status`).Bind(dbx.Params{
-		"id": c.ID, "claimed": c.ClaimedAt, "followed": c.Corrections, "status": s.Status, "keep": s.KeepReason, "code": s.ErrorCode, "message": s.ErrorMessage, "diagnostics": s.Diagnostics,
+		"id": c.ID, "claimed": c.ClaimedAt, "followed": c.Corrections, "status": s.Status, "keep": s.SameReason, "code": s.ErrorCode, "message": s.ErrorMessage, "diagnostics": s.Diagnostics,
 		"next": Instant(s.NextRetryAt), "attempts": s.Attempts, "ambiguous": s.Ambiguous, "line": s.WaitsForLine, "now": Instant(now), "started": Instant(startedAt),
 		"emr": s.EMRID, "hash": s.SentHash,
 	}).Row(&status)

@@ -11,7 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/patients"
 )
 
-// calledAbout are the types of alerts that somebody settles by calling the patient: nothing comes, or nothing that can be relied on.
+// calledAbout are the types of alerts that somebody deals with by calling the patient: nothing comes, or nothing that can be relied on.
 var calledAbout = []string{alerts.TypeMissedReading, alerts.TypeNoReading24h, alerts.TypeStaleReading, alerts.TypeDeviceBattery}
 
 // toCall reports whether an alert that is not over is about something to call the patient for.

@@ -101,7 +101,7 @@ func (a *api) listTriage(c *web.Call) error {
 	made := triagePage{patients: ids}
 	made.answer, made.missing = web.ListBody(c, asked.paging, total, views)
 	if asked.plain {
-		a.pages.keep(key, version, views, made)
+		a.pages.remember(key, version, views, made)
 	}
 	return made.show(c)
 }

@@ -49,10 +49,10 @@ func newTriagePages() triagePages {
 }
 
 // keep remembers a page, unless a name on it could not be opened.
-func (p triagePages) keep(key string, state collections.ListVersion, views []triageView, page triagePage) {
+func (p triagePages) remember(key string, state collections.ListVersion, views []triageView, page triagePage) {
 	unreadable := slices.ContainsFunc(views, func(v triageView) bool { return v.PatientName == collections.UnreadableText })
 	if page.missing == nil && !unreadable {
-		p.Keep(key, state, page, len(page.answer)+64*len(page.patients))
+		p.Remember(key, state, page, len(page.answer)+64*len(page.patients))
 	}
 }
 

@@ -52,7 +52,7 @@ func (h House) Take(app core.App, file []byte, by audit.Actor, now time.Time) (O
 		return Outcome{}, err
 	}
 	if err != nil {
-		if response, err = h.keep(app, digest, file, answers, by, now); err != nil {
+		if response, err = h.storeResponse(app, digest, file, answers, by, now); err != nil {
 			return Outcome{}, err
 		}
 	}
@@ -105,7 +105,7 @@ func (h House) read(app core.App, file []byte) ([]x12.Answer, error) {
 }
 
 // keep stores the file before anything is done with it.
-func (h House) keep(app core.App, digest string, file []byte, answers []x12.Answer, by audit.Actor, now time.Time) (response *collections.ClaimResponse, err error) {
+func (h House) storeResponse(app core.App, digest string, file []byte, answers []x12.Answer, by audit.Actor, now time.Time) (response *collections.ClaimResponse, err error) {
 	kind := answers[0].Type
 	if slices.ContainsFunc(answers, func(a x12.Answer) bool { return a.Type != kind }) {
 		kind = "mixed"

@@ -40,7 +40,7 @@ func byDeviceID(s *Search, _ *reading, v values) string {
 }
 
 func byDeviceType(s *Search, _ *reading, v values) string {
-	s.keep(s.Kind.table.AnyOf(collections.ByType, kindsLike(v, func(t token, d *vitals.Definition) bool {
+	s.narrow(s.Kind.table.AnyOf(collections.ByType, kindsLike(v, func(t token, d *vitals.Definition) bool {
 		return d.FHIR.Device.Code != "" && t.is("http://snomed.info/sct", d.FHIR.Device.Code)
 	})))
 	return ""
@@ -157,7 +157,7 @@ func byTeamState(s *Search, _ *reading, v values) string {
 		active = active || t.is(system, "active")
 	}
 	if !active {
-		s.keep(s.Kind.table.AnyOf(collections.ByID, nil))
+		s.narrow(s.Kind.table.AnyOf(collections.ByID, nil))
 	}
 	return ""
 }

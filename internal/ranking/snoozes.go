@@ -127,7 +127,7 @@ func tellAfterSnooze(tx core.App, snooze *collections.Snooze, end, now time.Time
 	}
 	critical := alert != nil && alert.Level() == string(alerts.Critical)
 	if (!critical || open == 0) && !picture.Snoozed(kind, alerts.Critical, now) {
-		if undecided, err := keptQuiet(tx, picture, kind); err != nil {
+		if undecided, err := silenced(tx, picture, kind); err != nil {
 			return false, err
 		} else if undecided != nil {
 			alert, open, critical = undecided, 1, true

@@ -40,13 +40,13 @@ func plain(text string) (string, bool) {
 
 // digits are those of a text; false for letters among them.
 func digits(text string) (string, bool) {
-	kept := strings.Map(func(r rune) rune {
+	folded := strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {
 			return r
 		}
 		return -1
 	}, text)
-	return kept, strings.IndexFunc(text, unicode.IsLetter) < 0
+	return folded, strings.IndexFunc(text, unicode.IsLetter) < 0
 }
 
 // isNPI holds a number to its check digit: Luhn, over the digits with 80840 before them. Source: CMS, National Provider Identifier check digit

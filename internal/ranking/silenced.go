@@ -10,10 +10,10 @@ import (
 	"github.com/vigilhealth/vigil/internal/triage"
 )
 
-// keptQuiet is the alert about a clock that is ahead which shows critical values of a kind that nobody has decided about, and that are told
-// nowhere else: a snooze has kept them quiet. Nil for none. A change of weight is left out: whose it is, is asked there.
+// silenced is the alert about a clock that is ahead which shows critical values of a kind that nobody has decided about, and that are told
+// nowhere else, since a snooze silences them. Nil for none. A change of weight is left out: whose it is, is asked there.
 // Source: docs/decisions/devices.md, "A clock that is ahead".
-func keptQuiet(tx core.App, picture triage.Picture, kind string) (*collections.Alert, error) {
+func silenced(tx core.App, picture triage.Picture, kind string) (*collections.Alert, error) {
 	waiting, err := collections.UndecidedClockAlerts(tx, picture.PatientID, alerts.TypeDeviceClock, alerts.TypeImplausibleReading)
 	if err != nil {
 		return nil, err
