@@ -44,9 +44,6 @@ func (p *Program) retryTransmissions(cmd *cobra.Command, since, code string, dry
 	if !ok {
 		return usageError{fmt.Errorf("--since must be a duration such as 36h or 3d, a date or a date-time, not %q", since)}
 	}
-	if err := p.needsDatabase(); err != nil {
-		return err
-	}
 	return p.besideService(cmd, func(ctx context.Context, cmd *cobra.Command, s *Service) error {
 		filter := transmissions.GivenUp{From: from, ErrorCode: code}
 		if dryRun {

@@ -40,9 +40,7 @@ func Act(tx core.App, alert *collections.Alert, action Action, by audit.Actor, n
 		return err
 	}
 	said := audit.Changes{}
-	if to := alert.Status(); to != from {
-		said[changedStatus] = audit.Change{Old: from, New: to}
-	}
+	said.Note(changedStatus, from, alert.Status())
 	if action.Move != Annotate {
 		if !heldUntil.IsZero() {
 			said[changedHeld] = audit.Change{Old: collections.Instant(heldUntil)}

@@ -262,9 +262,7 @@ func values(held map[string]string) []string {
 func note(tx core.App, t *collections.ThresholdTemplate, before, after map[string]string, by audit.Actor, now time.Time) error {
 	changes := audit.Changes{}
 	for _, column := range contents {
-		if before[column] != after[column] {
-			changes[column] = audit.Change{Old: before[column], New: after[column]}
-		}
+		changes.Note(column, before[column], after[column])
 	}
 	return audit.Append(tx, audit.Entry{
 		Event: audit.SettingsUpdate, Actor: by, ResourceType: audit.ResourceThresholdTemplate, ResourceID: fmt.Sprint(t.Number()), Changes: changes,
