@@ -46,11 +46,17 @@ func byDeviceType(s *Search, _ *reading, v values) string {
 	return ""
 }
 
-func renderDevices(_ *Engine, app core.App, records []*core.Record, _ Reader) ([]Row, error) {
+// idsOf are the ids of some records, in their order.
+func idsOf(records []*core.Record) []string {
 	ids := make([]string, len(records))
 	for i, record := range records {
 		ids[i] = record.Id
 	}
+	return ids
+}
+
+func renderDevices(_ *Engine, app core.App, records []*core.Record, _ Reader) ([]Row, error) {
+	ids := idsOf(records)
 	told, err := collections.DevicesToldAt(app, ids)
 	if err != nil {
 		return nil, err
@@ -163,10 +169,7 @@ func byTeamState(s *Search, _ *reading, v values) string {
 }
 
 func renderTeams(_ *Engine, app core.App, records []*core.Record, _ Reader) ([]Row, error) {
-	ids := make([]string, len(records))
-	for i, record := range records {
-		ids[i] = record.Id
-	}
+	ids := idsOf(records)
 	told, err := collections.TeamsToldAt(app, ids)
 	if err != nil {
 		return nil, err

@@ -150,7 +150,7 @@ func (p *Publisher) Run(ctx context.Context, app core.App) {
 			return
 		case <-wait.C:
 		case <-p.Signal:
-			if !pause(ctx, gathering+readerShare*time.Duration(len(p.open()))) {
+			if !wake.Pause(ctx, gathering+readerShare*time.Duration(len(p.open()))) {
 				return
 			}
 		}
@@ -166,17 +166,6 @@ func (p *Publisher) Run(ctx context.Context, app core.App) {
 		default:
 			wait.Reset(sweep)
 		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }
 
