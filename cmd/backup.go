@@ -117,8 +117,8 @@ func (p *Program) createBackup(cmd *cobra.Command, _ []string) error {
 
 func (p *Program) listBackups(cmd *cobra.Command, _ []string) error {
 	return p.withBackups(func(b backups) error {
-		kept, err := b.store.List(cmd.Context())
-		for _, one := range kept {
+		stored, err := b.store.List(cmd.Context())
+		for _, one := range stored {
 			fmt.Fprintf(cmd.OutOrStdout(), "%s  %s  %8.1f MB\n", one.Name, one.CreatedAt.Format(time.RFC3339), float64(one.Size)/1e6)
 		}
 		return err

@@ -89,8 +89,8 @@ func (s *Service) verifyNewest(ctx context.Context, app core.App) (int, error) {
 		return 0, err
 	}
 	defer func() { _ = b.store.Close() }() // only read
-	kept, err := b.store.List(ctx)
-	if err != nil || len(kept) == 0 {
+	stored, err := b.store.List(ctx)
+	if err != nil || len(stored) == 0 {
 		return 0, err
 	}
 	verified, err := collections.VerifiedBackups(app)
@@ -98,12 +98,12 @@ func (s *Service) verifyNewest(ctx context.Context, app core.App) (int, error) {
 		return 0, err
 	}
 	lately := slices.ContainsFunc(verified, func(v collections.VerifiedBackup) bool {
-		return v.Name == kept[0].Name && now().Sub(v.At) < verifiedLately
+		return v.Name == stored[0].Name && now().Sub(v.At) < verifiedLately
 	})
 	if lately {
 		return 0, nil
 	}
-	if err := s.program.verifyBeside(ctx, app.DataDir(), kept[0].Name); err != nil {
+	if err := s.program.verifyBeside(ctx, app.DataDir(), stored[0].Name); err != nil {
 		return 0, err
 	}
 	return 1, nil

@@ -35,7 +35,7 @@ func (c *checkup) checkBackup(ctx context.Context) {
 			return
 		}
 	}
-	var newest backup.Kept
+	var newest backup.Stored
 	if !bucket {
 		var err error
 		if newest, err = newestIn(ctx, folder); err != nil {
@@ -86,7 +86,7 @@ func (c *checkup) sayBackup(taken time.Time, newest string, verified []collectio
 }
 
 // newestIn is the newest backup in a folder; none when there is no folder, which is not made: an unmounted disk looks so, too.
-func newestIn(ctx context.Context, folder string) (newest backup.Kept, err error) {
+func newestIn(ctx context.Context, folder string) (newest backup.Stored, err error) {
 	if !exists(folder) {
 		return newest, nil
 	}
@@ -95,11 +95,11 @@ func newestIn(ctx context.Context, folder string) (newest backup.Kept, err error
 		return newest, err
 	}
 	store := backup.NewStore(at)
-	kept, err := store.List(ctx)
-	if err := errors.Join(err, store.Close()); err != nil || len(kept) == 0 {
+	stored, err := store.List(ctx)
+	if err := errors.Join(err, store.Close()); err != nil || len(stored) == 0 {
 		return newest, err
 	}
-	return kept[0], nil
+	return stored[0], nil
 }
 
 func age(now, at time.Time) string { return max(0, now.Sub(at)).Round(time.Minute).String() }

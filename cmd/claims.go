@@ -77,8 +77,7 @@ func (p *Program) exportClaims(cmd *cobra.Command, month, out string) error {
 // exportBatch sends what nothing stands against, and counts what stays. The file is written before it is told of; one that could not be written is had again from the API.
 func exportBatch(cmd *cobra.Command, app core.App, house clearinghouse.House, ids []string, out string, by audit.Actor, now time.Time) (left int, err error) {
 	row, err := house.Send(app, ids, by, now)
-	var refused *fault.Error
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*fault.Error](err); ok {
 		lines, _ := refused.Extra["lines"].([]clearinghouse.Refusal)
 		if len(lines) == 0 {
 			return 0, err
@@ -139,9 +138,8 @@ func (p *Program) importClaims(cmd *cobra.Command, args []string) error {
 				return fmt.Errorf("read a file of answers: %w", err)
 			}
 			done, err := house.Take(app, file, by, now)
-			var refused *fault.Error
-			switch {
-			case errors.As(err, &refused) && refused.Kind != fault.Internal:
+			switch refused, ok := errors.AsType[*fault.Error](err); {
+			case ok && refused.Kind != fault.Internal:
 				failed++
 				fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", path, refused.Detail)
 			case err != nil:

@@ -65,8 +65,7 @@ func (p *Program) Run(args []string, in io.Reader, out, errOut io.Writer) int {
 			fmt.Fprintf(errOut, "vigil: %s\n", line)
 		}
 	}
-	var misused usageError
-	if errors.As(err, &misused) || strings.HasPrefix(err.Error(), "unknown command") || strings.HasPrefix(err.Error(), "required flag") {
+	if _, misused := errors.AsType[usageError](err); misused || strings.HasPrefix(err.Error(), "unknown command") || strings.HasPrefix(err.Error(), "required flag") {
 		fmt.Fprintln(errOut, "vigil: see vigil help")
 		return exitUsage
 	}

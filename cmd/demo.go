@@ -124,7 +124,7 @@ func (d *demo) settings(emrURL string) (config.Settings, error) {
 // keys are generated once and kept beside the data they seal.
 func (d *demo) keys() ([]string, error) {
 	path := filepath.Join(d.dir, demoEnvName)
-	kept, err := os.ReadFile(path) //nolint:gosec // the operator's own folder
+	written, err := os.ReadFile(path) //nolint:gosec // the operator's own folder
 	if errors.Is(err, fs.ErrNotExist) {
 		block, err := config.Generate(rand.Reader, now())
 		if err != nil {
@@ -136,12 +136,12 @@ func (d *demo) keys() ([]string, error) {
 		if err := os.WriteFile(path, []byte(block), 0o600); err != nil {
 			return nil, fmt.Errorf("keep the keys: %w", err)
 		}
-		kept = []byte(block)
+		written = []byte(block)
 	} else if err != nil {
 		return nil, fmt.Errorf("read the keys: %w", err)
 	}
 	var pairs []string
-	for scanner := bufio.NewScanner(bytes.NewReader(kept)); scanner.Scan(); {
+	for scanner := bufio.NewScanner(bytes.NewReader(written)); scanner.Scan(); {
 		if line := strings.TrimSpace(scanner.Text()); line != "" && !strings.HasPrefix(line, "#") {
 			pairs = append(pairs, line)
 		}
@@ -210,7 +210,7 @@ func (d *demo) populate(ctx context.Context, s *Service) (enrolled int, err erro
 	if err := sandbox.Populate(s.app, s.readings, d.patients, s.settings.PracticeLocation, at, bar); err != nil {
 		return 0, err
 	}
-	return d.patients, sandbox.KeepBooks(ctx, s.app, s.billing, s.settings.PracticeLocation, at)
+	return d.patients, sandbox.BillMonth(ctx, s.app, s.billing, s.settings.PracticeLocation, at)
 }
 
 func (d *demo) superuser(app core.App) error {

@@ -205,7 +205,7 @@ func (s *Service) retention() retention.Periods {
 // probes are how health is checked.
 func (s *Service) probes() dashboard.Probes {
 	probes := dashboard.Probes{
-		Database: collections.Answers, Writes: s.proveWriting, Room: s.hasRoom, FHIR: probeFHIR, Keep: dashboard.StoreHealth,
+		Database: collections.Answers, Writes: s.proveWriting, Room: s.hasRoom, FHIR: probeFHIR, Store: dashboard.StoreHealth,
 		Workers: func(app core.App) (running, queued int, err error) {
 			running, queued = int(s.running.Load()), s.writer.QueueDepth()
 			if !s.emr.Configured() { // what nobody will deliver does not count, as the EMR itself does not

@@ -43,9 +43,6 @@ func (p *Program) export(cmd *cobra.Command, date string, all bool) error {
 	if date != "" && day.IsZero() {
 		return usageError{errors.New("--date must be a day, YYYY-MM-DD")}
 	}
-	if err := p.needsDatabase(); err != nil {
-		return err
-	}
 	return p.besideService(cmd, func(ctx context.Context, cmd *cobra.Command, s *Service) error {
 		var done warehouse.Done
 		if day.IsZero() {

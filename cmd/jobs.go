@@ -19,12 +19,7 @@ func (p *Program) jobsCommand() *cobra.Command {
 	command.AddCommand(&cobra.Command{
 		Use: "list", Short: "List the jobs with their schedule, their last run and their next", Args: noArgs,
 		Long: "Times are the practice's. The schedule is in the five fields of cron. Works beside a running service.",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := p.needsDatabase(); err != nil {
-				return err
-			}
-			return p.besideService(cmd, listJobs)
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return p.besideService(cmd, listJobs) },
 	})
 	return command
 }

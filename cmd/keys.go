@@ -73,8 +73,8 @@ func printRotation(out io.Writer, report rotation.Report) error {
 	if report.Unreadable > 0 {
 		fmt.Fprintf(out, "%d values open with none of the keys and were left as they are:\n  %s\n", report.Unreadable, strings.Join(report.Named, "\n  "))
 	}
-	for _, key := range slices.Sorted(maps.Keys(report.Kept)) {
-		fmt.Fprintf(out, "Key %s has to stay in the ring: %s.\n", key, report.Kept[key])
+	for _, key := range slices.Sorted(maps.Keys(report.Unretired)) {
+		fmt.Fprintf(out, "Key %s has to stay in the ring: %s.\n", key, report.Unretired[key])
 	}
 	for _, key := range report.Keys() {
 		fmt.Fprintf(out, "Key %s is still needed for %d rows of the audit log, which cannot be changed.\n", key, report.AuditRows[key])

@@ -94,8 +94,7 @@ func (p *Program) resetSuperuserFactorCommand(app *laterApp) *cobra.Command {
 		Use: "reset-2fa EMAIL", Short: "Give a superuser a new second factor, and end every session and lock", Args: oneArg("an e-mail address"),
 		RunE: p.withFolder(app, func(cmd *cobra.Command, args []string) error {
 			setup, err := app.service.auth.ResetSuperuserFactor(app.App, args[0], none, audit.System(), now())
-			var refused *fault.Error
-			if errors.As(err, &refused) && refused.Kind == fault.NotFound {
+			if refused, ok := errors.AsType[*fault.Error](err); ok && refused.Kind == fault.NotFound {
 				return fmt.Errorf("there is no superuser %s", args[0])
 			}
 			if err != nil {

@@ -47,9 +47,6 @@ func (p *Program) retryTransmissions(cmd *cobra.Command, since, code string, dry
 	if from.After(now()) {
 		return usageError{fmt.Errorf("--since must be a time that has passed, not %q", since)}
 	}
-	if err := p.needsDatabase(); err != nil {
-		return err
-	}
 	return p.besideService(cmd, func(ctx context.Context, cmd *cobra.Command, s *Service) error {
 		filter := transmissions.GivenUp{From: from, ErrorCode: code}
 		if dryRun {

@@ -124,39 +124,39 @@ type AuditState struct {
 	Seal        string `db:"seal"`
 }
 
-// AuditEnd is where the trail ends, by its last row and by what is kept about it, both of one moment.
+// AuditEnd is where the trail ends, by its last row and by what its state says of it, both of one moment.
 type AuditEnd struct {
 	ID   string `db:"last_id"` // "" for an empty trail
 	Hash string `db:"last_hash"`
 	AuditState
-	Kept bool `db:"kept"` // there is a state
+	HasState bool `db:"has_state"`
 }
 
 // ReadAuditEnd reads where the trail ends. Inside a transaction it sees that transaction's rows.
 func ReadAuditEnd(app core.App) (end AuditEnd, err error) {
 	err = app.NonconcurrentDB().NewQuery(`SELECT COALESCE(last.id, '') AS last_id, COALESCE(last.hash, '') AS last_hash,
-		kept.id IS NOT NULL AS kept, COALESCE(kept.entries, 0) AS entries, COALESCE(kept.head, '') AS head,
-		COALESCE(kept.unkeyed, 0) AS unkeyed, COALESCE(kept.unkeyed_head, '') AS unkeyed_head, COALESCE(kept.seal, '') AS seal
-		FROM (SELECT 1) LEFT JOIN (SELECT id, hash FROM audit_log ORDER BY id DESC LIMIT 1) AS last LEFT JOIN audit_state AS kept`).One(&end)
+		state.id IS NOT NULL AS has_state, COALESCE(state.entries, 0) AS entries, COALESCE(state.head, '') AS head,
+		COALESCE(state.unkeyed, 0) AS unkeyed, COALESCE(state.unkeyed_head, '') AS unkeyed_head, COALESCE(state.seal, '') AS seal
+		FROM (SELECT 1) LEFT JOIN (SELECT id, hash FROM audit_log ORDER BY id DESC LIMIT 1) AS last LEFT JOIN audit_state AS state`).One(&end)
 	return end, wrap(err, "read the end of the audit trail")
 }
 
-// HasAuditState reports whether the schema has come to keep a state; a database that a new version has not opened yet has none.
+// HasAuditState reports whether the schema has a state by now; a database that a new version has not opened yet has none.
 func HasAuditState(app core.App) (bool, error) {
 	return queryValue[bool](app, "look for the audit trail's state",
 		`SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'audit_state')`, nil)
 }
 
-// ReadAuditState reads what is kept about the trail and the id of its last row, which is all that an append needs; a missing row when nothing
-// is kept. It is asked in every transaction, so it is short.
+// ReadAuditState reads the state of the trail and the id of its last row, which is all that an append needs; a missing row when there is
+// none. It is asked in every transaction, so it is short.
 func ReadAuditState(tx core.App) (end AuditEnd, err error) {
 	err = tx.NonconcurrentDB().NewQuery(`SELECT entries, head, unkeyed, unkeyed_head, seal, COALESCE((SELECT MAX(id) FROM audit_log), '') AS last_id FROM audit_state`).
 		Row(&end.Entries, &end.Head, &end.Unkeyed, &end.UnkeyedHead, &end.Seal, &end.ID)
-	end.Kept = err == nil
+	end.HasState = err == nil
 	return end, wrap(err, "read the audit trail's state")
 }
 
-// ReadAuditEndBefore is ReadAuditEnd for a database whose schema keeps no state yet.
+// ReadAuditEndBefore is ReadAuditEnd for a database whose schema has no state yet.
 func ReadAuditEndBefore(app core.App) (end AuditEnd, err error) {
 	end.ID, end.Hash, err = AuditHead(app)
 	return end, err
@@ -302,14 +302,14 @@ func CheckAuditGuards(app core.App) error {
 	if err != nil {
 		return fmt.Errorf("look for the audit log's guards: %w", err)
 	}
-	keeps, err := HasAuditState(app)
+	hasState, err := HasAuditState(app)
 	if err != nil {
 		return err
 	}
 	missing := map[string]bool{}
 	for table, guards := range auditGuards {
 		for name := range guards {
-			missing[name] = table == "audit_log" || keeps
+			missing[name] = table == "audit_log" || hasState
 		}
 	}
 	var wrong []string

@@ -14,7 +14,7 @@ import (
 )
 
 // BillingEntry is one service for one patient on its way to being paid.
-type BillingEntry struct{ core.BaseRecordProxy }
+type BillingEntry struct{ aboutPatient }
 
 // FindBillingEntry finds one entry.
 func FindBillingEntry(app core.App, id string) (*BillingEntry, error) {
@@ -215,7 +215,6 @@ func (e *BillingEntry) DenialDescription() string   { return e.GetString(EntryDe
 func (e *BillingEntry) DenialDate() string          { return e.GetString(EntryDenialDate) }
 func (e *BillingEntry) AppealDate() string          { return e.GetString(EntryAppealDate) }
 func (e *BillingEntry) AppealReference() string     { return e.GetString(EntryAppealReference) }
-func (e *BillingEntry) UpdatedAt() time.Time        { return instantOf(e, "updated_at") }
 
 // ChargeCents is what the payer is asked for; AmountCents is what is expected of it.
 func (e *BillingEntry) ChargeCents() int64           { return int64(e.GetInt(EntryChargeCents)) }
@@ -269,7 +268,6 @@ func (e *BillingEntry) Adjustments() (list []Adjustment) {
 	return list
 }
 
-func (e *BillingEntry) PatientID() string    { return e.GetString("patient") }
 func (e *BillingEntry) CPTCode() string      { return e.GetString("cpt_code") }
 func (e *BillingEntry) ServiceDate() string  { return e.GetString(EntryServiceDate) }
 func (e *BillingEntry) PeriodStart() string  { return e.GetString("billing_period_start") }
@@ -282,5 +280,4 @@ func (e *BillingEntry) AmountCents() int64   { return int64(e.GetInt(EntryAmount
 func (e *BillingEntry) Warnings() []string   { return e.GetStringSlice(EntryWarnings) }
 func (e *BillingEntry) ICD10Codes() []string { return e.GetStringSlice(EntryICD10Codes) }
 func (e *BillingEntry) CreatedBy() string    { return e.GetString("created_by") }
-func (e *BillingEntry) CreatedAt() time.Time { return instantOf(e, "created_at") }
 func (e *BillingEntry) Notes() phi.Text      { return phi.Text(e.GetString(EntryNotes)) }

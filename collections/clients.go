@@ -9,7 +9,7 @@ import (
 )
 
 // Client is a machine with credentials of its own. Its secret is stored as a hash.
-type Client struct{ core.BaseRecordProxy }
+type Client struct{ dated }
 
 // ClientValues are what an administrator says of a client.
 type ClientValues struct {
@@ -94,5 +94,4 @@ func (c *Client) Values() ClientValues {
 
 func (c *Client) SecretHash() string    { return c.GetString("secret_hash") }
 func (c *Client) TokenKey() string      { return c.GetString("token_key") }
-func (c *Client) CreatedAt() time.Time  { return instantOf(c, ColumnCreatedAt) }
 func (c *Client) LastUsedAt() time.Time { return instantOf(c, "last_used_at") }

@@ -25,7 +25,7 @@ const (
 )
 
 // Consent is what a patient agreed to, when and how.
-type Consent struct{ core.BaseRecordProxy }
+type Consent struct{ aboutPatient }
 
 // AsConsent reads a record of the consents collection as a Consent.
 func AsConsent(record *core.Record) *Consent { return as[Consent](record) }
@@ -46,7 +46,6 @@ func PageOfConsents(app core.App, patientID string, offset, limit int) ([]*Conse
 }
 
 func (c *Consent) Number() int64      { return Number(c.Id) }
-func (c *Consent) PatientID() string  { return c.GetString(ColumnPatient) }
 func (c *Consent) Type() string       { return c.GetString(ConsentType) }
 func (c *Consent) Method() string     { return c.GetString(ConsentMethod) }
 func (c *Consent) ObtainedBy() string { return c.GetString(ConsentObtainedBy) }
@@ -60,4 +59,3 @@ func (c *Consent) RevokeReason() phi.Text { return phi.Text(c.GetString(ConsentR
 func (c *Consent) GrantedAt() time.Time   { return instantOf(c, ConsentGrantedAt) }
 func (c *Consent) ExpiresAt() time.Time   { return instantOf(c, ConsentExpiresAt) }
 func (c *Consent) RevokedAt() time.Time   { return instantOf(c, ConsentRevokedAt) }
-func (c *Consent) CreatedAt() time.Time   { return instantOf(c, ColumnCreatedAt) }

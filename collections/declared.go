@@ -1,6 +1,8 @@
 package collections
 
 import (
+	"strings"
+
 	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 )
@@ -32,4 +34,14 @@ func (d Declared) Read(app core.App) (*core.Collection, error) {
 	c := &core.Collection{}
 	err := app.CollectionQuery().AndWhere(dbx.HashExp{"id": d.ID}).One(c)
 	return c, wrap(err, "read collection %s", d.Name)
+}
+
+// AppliedMigrations are the names of the migrations that a database has seen. It can be asked before there is an app.
+func AppliedMigrations(db *dbx.DB) ([]string, error) {
+	var names []string
+	err := db.Select("file").From(core.DefaultMigrationsTable).OrderBy("file").Column(&names)
+	if err != nil && strings.Contains(err.Error(), "no such table") { // a database before its first migration
+		err = nil
+	}
+	return names, wrap(err, "read the migrations of the database")
 }

@@ -174,10 +174,10 @@ const recordSighting = `INSERT INTO devices (device_id, device_type, kind, model
 		flag_reason = CASE WHEN excluded.last_reading_at > {:fresh} THEN '' ELSE flag_reason END,
 		flagged = CASE WHEN excluded.last_reading_at > {:fresh} THEN FALSE ELSE flagged END
 	RETURNING ` + needsCheck + ` OR EXISTS (SELECT 1 FROM gateway_events e WHERE e.device_id = {:device} AND e.device_id != ''
-		AND e.received_at > {:kept} AND e.received_at < {:at} AND e.timestamp = {:at} AND e.implausible = TRUE)`
+		AND e.received_at > {:since} AND e.received_at < {:at} AND e.timestamp = {:at} AND e.implausible = TRUE)`
 
-// keptAhead bounds how far ahead a measurement may have lain that is looked for when its time has come.
-const keptAhead = 7 * 24 * time.Hour
+// soughtAhead bounds how far ahead a measurement may have lain that is looked for when its time has come.
+const soughtAhead = 7 * 24 * time.Hour
 
 // Sighting is what a stored reading says about its device. Times are those of the reading.
 type Sighting struct {
@@ -195,7 +195,7 @@ func RecordSighting(tx core.App, s Sighting, now time.Time) (check bool, err err
 	at := Instant(s.ReadAt)
 	row := dbx.Params{
 		"device": s.DeviceID, "kind": s.Kind, "model": s.Model, "hub": s.HubID, "signal": s.Signal, "level": s.BatteryLevel,
-		"band": s.BatteryState, "charged": "", "at": at, "seen": "", "now": Instant(now), "fresh": Instant(s.FreshAfter), "kept": Instant(s.ReadAt.Add(-keptAhead)),
+		"band": s.BatteryState, "charged": "", "at": at, "seen": "", "now": Instant(now), "fresh": Instant(s.FreshAfter), "since": Instant(s.ReadAt.Add(-soughtAhead)),
 	}
 	if s.ByGateway {
 		row["seen"] = at

@@ -20,7 +20,7 @@ const (
 )
 
 // Export is a bulk export that a client asked for. Its files lie beside the database, sealed under its key.
-type Export struct{ core.BaseRecordProxy }
+type Export struct{ dated }
 
 // ExportDraft is an export about to be stored.
 type ExportDraft struct {
@@ -139,10 +139,121 @@ func (e *Export) FileKey() phi.Text          { return phi.Text(e.GetString("file
 func (e *Export) Status() string             { return e.GetString("status") }
 func (e *Export) Attempts() int              { return e.GetInt("attempts") }
 func (e *Export) TransactionTime() time.Time { return instantOf(e, "transaction_time") }
-func (e *Export) CreatedAt() time.Time       { return instantOf(e, ColumnCreatedAt) }
 func (e *Export) ExpiresAt() time.Time       { return instantOf(e, "expires_at") }
 
 // Files are the files of an export that was made.
 func (e *Export) Files() (files []ExportFile, err error) {
 	return files, wrap(e.UnmarshalJSONField("files", &files), "read files of export")
+}
+
+// placeAt is how far the changes had gone at a time; exact is for a time that was marked, as the moment of every export is.
+func placeAt(app core.App, at time.Time) (place int64, exact bool, err error) {
+	err = app.DB().NewQuery(`SELECT COALESCE(MAX(seq), 0), COALESCE(MAX(at) = {:at}, FALSE) FROM change_marks WHERE at <= {:at}`).
+		Bind(dbx.Params{"at": Instant(at)}).Row(&place, &exact)
+	return place, exact, wrap(err, "find place of a time")
+}
+
+// apiID is the record id of what a change names.
+const apiID = `CASE type WHEN 'device' THEN (SELECT id FROM devices WHERE device_id = record) ELSE record END`
+
+// ChangedAfter are what was committed of a type after a moment that was marked, until some time later; none when the moment was not.
+func ChangedAfter(app core.App, noun string, moment, until time.Time) ([]string, error) {
+	place, exact, err := placeAt(app, moment)
+	if err != nil || !exact {
+		return nil, err
+	}
+	return queryColumn[string](app, "find what was changed", `SELECT DISTINCT `+apiID+` FROM changes
+		WHERE seq > {:place} AND seq <= COALESCE((SELECT MIN(seq) FROM change_marks WHERE at >= {:until}), (SELECT MAX(seq) FROM changes))
+			AND type = {:noun} AND change != 'deleted' AND record != ''`,
+		dbx.Params{"place": place, "until": Instant(until), "noun": noun})
+}
+
+// DeletedSince are what was deleted of a type since a time; what has come back is among it. complete is false when changes are not kept that long.
+func DeletedSince(app core.App, noun string, since time.Time) (ids []string, complete bool, err error) {
+	place, exact, err := placeAt(app, since)
+	if err != nil {
+		return nil, false, err
+	}
+	var kept bool
+	err = app.DB().NewQuery(`SELECT COALESCE((SELECT MIN(seq) FROM changes) <= MAX({:place}, 1), FALSE)`).Bind(dbx.Params{"place": place}).Row(&kept)
+	if err != nil {
+		return nil, false, wrap(err, "find oldest change")
+	}
+	ids, err = queryColumn[string](app, "find what was deleted", `SELECT DISTINCT record FROM changes
+		WHERE seq > {:place} AND ({:exact} OR at >= {:since}) AND type = {:noun} AND change = 'deleted'`,
+		dbx.Params{"place": place, "exact": exact, "since": Instant(since), "noun": noun})
+	return ids, kept, err
+}
+
+// RestoredSince are the patients who were deleted and came back since a time.
+func RestoredSince(app core.App, since time.Time) ([]string, error) {
+	place, exact, err := placeAt(app, since)
+	if err != nil {
+		return nil, err
+	}
+	return queryColumn[string](app, "find who was restored", `SELECT DISTINCT record FROM changes
+		WHERE seq > {:place} AND ({:exact} OR at >= {:since}) AND type = 'patient' AND change = 'created' AND event != 'patient.created'`,
+		dbx.Params{"place": place, "exact": exact, "since": Instant(since)})
+}
+
+// rowsOfPatient are the tables whose rows are a patient's, by noun.
+var rowsOfPatient = map[string]string{ChangeObservation: Observations, ChangeAlert: Alerts}
+
+// RowsOfPatients are what there is of a type that is these patients'.
+func RowsOfPatients(app core.App, noun string, patientIDs []string) ([]string, error) {
+	table, known := rowsOfPatient[noun]
+	if !known {
+		return nil, nil
+	}
+	id := "t.id"
+	if noun == ChangeAlert {
+		id = "ltrim(t.id, '0')"
+	}
+	return queryColumn[string](app, "find what is of patients", `SELECT `+id+` FROM json_each({:patients}) p CROSS JOIN `+table+` t WHERE t.patient = p.value`,
+		dbx.Params{"patients": jsonList(patientIDs)})
+}
+
+// teamChange is the entry of a patient's trail that may say that the primary provider is another.
+type teamChange struct {
+	ID      string `db:"id"`
+	Patient string `db:"patient"`
+	Changes string `db:"changes"`
+}
+
+// EmptiedTeams are the patients whose care team has nobody any more, and had somebody at a time or since. The primary provider is a column of the patient:
+// that it was this one which changed, the trail says, where an entry may be dated so long before its commit. Of what cannot be opened it is assumed.
+func EmptiedTeams(app core.App, since time.Time, longest time.Duration) (patients []string, err error) {
+	place, exact, err := placeAt(app, since)
+	if err != nil {
+		return nil, err
+	}
+	params := dbx.Params{"place": place, "exact": exact, "since": Instant(since), "from": Instant(since.Add(-longest))}
+	const changed = `SELECT DISTINCT c.record FROM changes c JOIN patients p ON p.id = c.record AND p.primary_provider = ''
+			AND NOT EXISTS (SELECT 1 FROM care_team_members m WHERE m.patient = p.id)
+		WHERE c.seq > {:place} AND ({:exact} OR c.at >= {:since}) AND c.change = 'updated' AND c.type = `
+	if patients, err = queryColumn[string](app, "find teams without members", changed+`'care_team'`, params); err != nil {
+		return nil, err
+	}
+	entries, err := queryAll[teamChange](app, "find teams without a provider", `SELECT a.id, a.patient, a.changes FROM (`+changed+`'patient') t
+		CROSS JOIN audit_log a ON a.patient = t.record
+		WHERE +a.event IN ('care_team.update', 'patient.update') AND +a.recorded_at >= {:from} AND a.changes != ''`, params)
+	for _, e := range entries {
+		if e.namesProvider() {
+			patients = append(patients, e.Patient)
+		}
+	}
+	return patients, err
+}
+
+func (c teamChange) namesProvider() bool {
+	text, err := Open(c.Changes, AuditLog+".changes", c.ID)
+	if err != nil {
+		return true
+	}
+	var names map[string]json.RawMessage
+	if json.Unmarshal([]byte(text), &names) != nil {
+		return true
+	}
+	_, named := names["primary_provider_id"]
+	return named
 }

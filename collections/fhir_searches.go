@@ -15,7 +15,7 @@ var (
 		ByID: "id", ByPatient: "patient", ByKind: "observation_type", ByStatus: "status", ByMeasured: "measured_at", ByCreated: "created_at",
 		ByUpdated: "updated_at", ByDeviceID: "device_id",
 	}}
-	PatientSearch = &Searched{table: Patients, keep: "deleted_at = ''", columns: map[string]string{
+	PatientSearch = &Searched{table: Patients, only: "deleted_at = ''", columns: map[string]string{
 		ByID: "id", ByPatient: "id", ByGender: "gender", ByUpdated: "updated_at", ByMRN: "mrn", ByExternalID: "external_id",
 	}}
 	AlertSearch = &Searched{table: Alerts, patient: "patient", columns: map[string]string{
@@ -24,12 +24,12 @@ var (
 	DeviceSearch = &Searched{table: Devices, patient: "patient", columns: map[string]string{
 		ByID: "id", ByPatient: "patient", ByType: "kind", ByDeviceID: "device_id", ByUpdated: "MAX(" + strings.Join(deviceTold, ", ") + ", " + deviceHandedOn + ")",
 	}}
-	StaffSearch = &Searched{table: Users, keep: "role != 'patient'", columns: map[string]string{
+	StaffSearch = &Searched{table: Users, only: "role != 'patient'", columns: map[string]string{
 		ByID: "id", ByNPI: "npi", ByUpdated: "updated_at",
 	}}
 	TeamSearch = &Searched{
 		table: Patients, columns: map[string]string{ByID: "id", ByPatient: "id", ByUpdated: "MAX(p.updated_at, COALESCE(told.at, ''))"},
-		keep: "deleted_at = '' AND (primary_provider != '' OR EXISTS (SELECT 1 FROM care_team_members m WHERE m.patient = patients.id))",
+		only: "deleted_at = '' AND (primary_provider != '' OR EXISTS (SELECT 1 FROM care_team_members m WHERE m.patient = patients.id))",
 		within: map[string]string{ByUpdated: `id IN (WITH told AS MATERIALIZED (SELECT patient, MAX(recorded_at) AS at FROM audit_log
 			WHERE event = 'care_team.update' GROUP BY patient) SELECT p.id FROM patients p LEFT JOIN told ON told.patient = p.id WHERE %s)`},
 	}
@@ -172,9 +172,6 @@ func (a *Alert) ChangedAt() time.Time { return firstOf(instantOf(a, ColumnUpdate
 // AsDevice reads a record of the devices as one.
 func AsDevice(record *core.Record) *Device { return as[Device](record) }
 
-// UpdatedAt is when the account was last changed.
-func (u *User) UpdatedAt() time.Time { return instantOf(u, ColumnUpdatedAt) }
-
 // TeamPlace is somebody's place on a patient's care team.
 type TeamPlace struct {
 	Patient string `db:"patient"`
@@ -214,4 +211,47 @@ func EachIdentity(app core.App, ids []string, each func(id, family, given, birth
 		}
 		return nil
 	})
+}
+
+// Comparison is a stretch of time with how a period is to stand to it: one of FHIR's prefixes.
+type Comparison struct {
+	Prefix      string
+	From, Until time.Time // from a moment until before another
+}
+
+// FlagLasted keeps alerts whose time as a flag stands so to one of the stretches. It begins when the alert was made and ends when it was resolved; of
+// what is open it has no end. Source: FHIR R4, search, "prefix", on what has a start and an end.
+func FlagLasted(wanted []Comparison) dbx.Expression {
+	return built(func(bind func(any) string) string {
+		terms := make([]string, len(wanted))
+		for i, c := range wanted {
+			terms[i] = c.ofFlag(bind(Instant(c.From)), bind(Instant(c.Until)))
+		}
+		return "(" + strings.Join(terms, " OR ") + ")"
+	})
+}
+
+// ofFlag also bounds the start where the end tells of it, since alerts are found by their start.
+func (c Comparison) ofFlag(from, until string) string {
+	within := "(created_at >= " + from + " AND created_at < " + until + " AND resolved_at != '' AND resolved_at < " + until + ")"
+	goesOn, before := "(resolved_at = '' OR resolved_at >= "+until+")", "created_at < "+from
+	switch c.Prefix {
+	case "ne":
+		return "NOT " + within
+	case "gt":
+		return goesOn
+	case "lt":
+		return before
+	case "ge":
+		return "(" + goesOn + " OR " + within + ")"
+	case "le":
+		return "(" + before + " OR " + within + ")"
+	case "sa":
+		return "created_at >= " + until
+	case "eb":
+		return "(" + before + " AND resolved_at != '' AND resolved_at < " + from + ")"
+	case "ap":
+		return "(created_at < " + until + " AND (resolved_at = '' OR resolved_at >= " + from + "))"
+	}
+	return within
 }

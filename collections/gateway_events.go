@@ -3,6 +3,7 @@ package collections
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -167,3 +168,64 @@ func (e *GatewayEvent) DeviceID() string        { return e.GetString("device_id"
 func (e *GatewayEvent) MeasurementType() string { return e.GetString("measurement_type") }
 func (e *GatewayEvent) ClosedBy() string        { return e.GetString("closed_by") }
 func (e *GatewayEvent) ReceivedAt() time.Time   { return instantOf(e, "received_at") }
+
+// Addressee is what says whose an event is: who held its device at its time, who holds it now, and whom it names; "" and nobody when
+// there is no one.
+type Addressee struct {
+	Holder, Now string
+	Named       ReceivingPatient
+}
+
+// addressee asks for all of it at once: to begin to read costs more than to find a row. Each search has an index: an event must not cost
+// more in a larger practice.
+var addressee = `SELECT
+	COALESCE((` + DeviceHolderQuery("{:device}", "{:at}") + `), ''),
+	COALESCE((SELECT patient FROM device_assignments WHERE device_id = {:device} AND unassigned_at = ''), ''),
+	COALESCE(named.id, ''), COALESCE(named.active, FALSE), COALESCE(named.deleted_at, '')
+FROM (SELECT 1) LEFT JOIN (
+	SELECT 1 AS preference, id, active, deleted_at FROM patients WHERE gateway_patient_id = {:value} AND gateway_patient_id != ''
+	UNION ALL SELECT 2, id, active, deleted_at FROM patients WHERE id = {:id}
+	UNION ALL SELECT 3, id, active, deleted_at FROM patients WHERE mrn = {:value} COLLATE NOCASE AND {:value} != ''
+) AS named ORDER BY named.preference LIMIT 1`
+
+// FindAddressee looks for whom an identifier names, which may be the gateway's own, then our id, then the MRN, and for who has the device.
+func FindAddressee(app core.App, deviceID, identifier string, at time.Time) (a Addressee, err error) {
+	err = app.DB().NewQuery(addressee).Bind(dbx.Params{
+		"device": deviceID, "at": Instant(at), "value": identifier, "id": strings.ToLower(identifier),
+	}).Row(&a.Holder, &a.Now, &a.Named.ID, &a.Named.Active, &a.Named.DeletedAt)
+	return a, wrap(err, "find whose an event is")
+}
+
+// AlertsOfQuarantine are the alerts about an event in the quarantine, in order.
+func AlertsOfQuarantine(app core.App, eventID string) ([]*Alert, error) {
+	return listOf[Alert](app, Alerts, dbx.NewExp(`quarantine_id = {:event} AND quarantine_id != ''
+		OR id = (SELECT alert FROM gateway_events WHERE id = {:event} AND alert != '')`, dbx.Params{"event": eventID}), "id")
+}
+
+// PatientOfQuarantine is whose people know of an event in the quarantine; "" while nobody does.
+func PatientOfQuarantine(app core.App, eventID string) (string, error) {
+	patients, err := PatientsOfQuarantine(app, eventID)
+	return patients[eventID], err
+}
+
+// PatientsOfQuarantine are those of several events, by event.
+func PatientsOfQuarantine(app core.App, eventIDs ...string) (map[string]string, error) {
+	if len(eventIDs) == 0 {
+		return map[string]string{}, nil
+	}
+	told := app.DB().Select("quarantine_id", "patient").From(Alerts).Where(dbx.And(AnyOf("quarantine_id", eventIDs), dbx.NewExp("quarantine_id != ''")))
+	return readMap[string]("find whose events are", told.Union(
+		app.DB().Select("id", "patient").From(GatewayEvents).Where(dbx.And(AnyOf("id", eventIDs), dbx.NewExp("patient != ''"))).Build(),
+	))
+}
+
+// NotePatientOf says whose an event in the quarantine is, where no alert need be about it alone.
+func NotePatientOf(tx core.App, eventID, patientID string) error {
+	return update(tx, "note whose an event is", GatewayEvents, dbx.Params{"patient": patientID}, dbx.HashExp{"id": eventID})
+}
+
+// NoteReadingOf says which reading became of what the alerts about an event in the quarantine are about: withdrawing it takes them back.
+func NoteReadingOf(tx core.App, eventID, observationID string) error {
+	return update(tx, "note what became of an event", Alerts, dbx.Params{"observation": observationID},
+		dbx.NewExp("quarantine_id = {:event} AND quarantine_id != ''", dbx.Params{"event": eventID}))
+}

@@ -24,8 +24,8 @@ const (
 	MailParameters    = "parameters"
 )
 
-// Mail is one mail of the outbox. Recipient and parameters are encrypted.
-type Mail struct{ core.BaseRecordProxy }
+// Mail is one mail of the outbox, dated when it was queued. Recipient and parameters are encrypted.
+type Mail struct{ dated }
 
 // NewMail returns an unsaved mail that is due now. userID is "" while nobody has looked up whose address it is.
 func NewMail(app core.App, template, userID, recipient string, parameters map[string]string, now time.Time) (*Mail, error) {
@@ -58,11 +58,10 @@ func (m *Mail) Parameters() map[string]string {
 // SetUser says whose address it is.
 func (m *Mail) SetUser(id string) { m.Set("user", id) }
 
-func (m *Mail) Template() string     { return m.GetString("template") }    // the text
-func (m *Mail) UserID() string       { return m.GetString("user") }        // whom the mail is for; "" while nobody has looked
-func (m *Mail) Recipient() string    { return m.GetString("recipient") }   // the address, opened
-func (m *Mail) Attempts() int        { return m.GetInt("attempts") }       // the tries to send, the one under way included
-func (m *Mail) CreatedAt() time.Time { return instantOf(m, "created_at") } // when the mail was queued
+func (m *Mail) Template() string  { return m.GetString("template") }  // the text
+func (m *Mail) UserID() string    { return m.GetString("user") }      // whom the mail is for; "" while nobody has looked
+func (m *Mail) Recipient() string { return m.GetString("recipient") } // the address, opened
+func (m *Mail) Attempts() int     { return m.GetInt("attempts") }     // the tries to send, the one under way included
 
 // ClaimMail takes the mail that has been due for longest and puts off its next attempt to the end of the lease, so that nobody else takes
 // it meanwhile. A missing row means that none is due.

@@ -11,7 +11,7 @@ import (
 )
 
 // Notification is one entry of a person's list. Title and body are encrypted.
-type Notification struct{ core.BaseRecordProxy }
+type Notification struct{ aboutPatient }
 
 func (n *Notification) Number() int64        { return Number(n.Id) }
 func (n *Notification) Channel() string      { return n.GetString("channel") }
@@ -19,12 +19,10 @@ func (n *Notification) Type() string         { return n.GetString("type") }
 func (n *Notification) Severity() string     { return n.GetString("severity") }
 func (n *Notification) Title() string        { return n.GetString("title") }
 func (n *Notification) Body() phi.Text       { return phi.Text(n.GetString("body")) }
-func (n *Notification) PatientID() string    { return n.GetString("patient") }
 func (n *Notification) AlertID() string      { return n.GetString("alert") }
 func (n *Notification) EscalationID() string { return n.GetString("escalation") }
 func (n *Notification) EntryID() string      { return n.GetString("billing_entry") }
 func (n *Notification) ReadAt() time.Time    { return instantOf(n, "read_at") }
-func (n *Notification) CreatedAt() time.Time { return instantOf(n, "created_at") }
 
 // HasNotification reports whether a person has a notification with a key.
 func HasNotification(app core.App, userID, key string) (bool, error) {

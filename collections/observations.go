@@ -150,7 +150,7 @@ func (f ObservationFilter) count(app core.App) (n int, err error) {
 	if !whole || f.PatientID != "" || f.CareTeamOf != "" || f.FHIRStatus != "" && f.FHIRStatus != FHIRTransmitted {
 		return f.conditions().Count(app, Observations)
 	}
-	if n, err = KeptReadings(app, first, last, f.Kind); err != nil || f.FHIRStatus == "" {
+	if n, err = TotalReadings(app, first, last, f.Kind); err != nil || f.FHIRStatus == "" {
 		return n, err
 	}
 	f.FHIRStatus = ""
@@ -203,4 +203,139 @@ func EachReadingBack(app core.App, patientID, kind string, since time.Time, colu
 	return eachRow("read latest readings", app.DB().NewQuery(`SELECT measured_at, device_id, `+columns+` FROM observations
 		WHERE patient = {:patient} AND observation_type = {:kind} AND measured_at >= {:from} AND status = 'final' ORDER BY measured_at DESC, id DESC`).
 		Bind(dbx.Params{"patient": patientID, "kind": kind, "from": Instant(since)}), each)
+}
+
+// EachCharted goes through all readings of a patient from a time until before another in order of measurement, also those that nobody believes and
+// those that were taken back: id, kind, time, status, review state, and the named columns.
+func EachCharted(app core.App, patientID string, from, to time.Time, columns string, each func(*dbx.Rows) error) error {
+	return eachRow("read a patient's chart", app.DB().NewQuery(`SELECT id, observation_type, measured_at, status, review_state, `+columns+` FROM observations
+		WHERE patient = {:patient} AND measured_at >= {:from} AND measured_at < {:to} ORDER BY measured_at, created_at, id`).
+		Bind(dbx.Params{"patient": patientID, "from": Instant(from), "to": Instant(to)}), each)
+}
+
+// ObservationsByID are the observations with some ids, in no order.
+func ObservationsByID(app core.App, ids []string) (found []*core.Record, err error) {
+	err = app.RecordQuery(Observations).AndWhere(among(ids)).All(&found)
+	return found, wrap(err, "fetch observations")
+}
+
+// believed is what of a patient's readings is believed: not withdrawn, and not in doubt.
+const believed = "status = 'final' AND review_state != 'suspect'"
+
+// typed are the readings that only the patient vouches for, those from before origins were kept among them.
+const typed = "(origin = 'patient' OR origin = '' AND source = 'patient_portal')"
+
+// ObservationsAfter are a patient's readings of some kinds that are believed, measured after a time, in order of measurement.
+func ObservationsAfter[Kind ~string](app core.App, patientID string, kinds []Kind, after time.Time) (found []*core.Record, err error) {
+	where := Conditions{
+		dbx.HashExp{"patient": patientID}, AnyOf("observation_type", kinds), dbx.NewExp("measured_at > {:after}", dbx.Params{"after": Instant(after)}),
+	}.And(believed)
+	err = app.RecordQuery(Observations).AndWhere(Every(where)).OrderBy("measured_at", "created_at", "id").All(&found)
+	return found, wrap(err, "read what was measured after")
+}
+
+// MeasuredAfter reports whether a patient has a believed reading of some kinds, with a value in one of the columns, measured after a
+// time; one that only the patient vouches for counts if typedToo.
+func MeasuredAfter[Kind ~string](app core.App, patientID string, kinds []Kind, columns []string, after time.Time, typedToo bool) (bool, error) {
+	measured := Conditions{}
+	for _, column := range columns {
+		measured = measured.And(column + " IS NOT NULL")
+	}
+	where := Conditions{
+		dbx.HashExp{"patient": patientID},
+		AnyOf("observation_type", kinds), dbx.NewExp("measured_at > {:after}", dbx.Params{"after": Instant(after)}),
+		dbx.Or(measured...),
+	}.And(believed)
+	if !typedToo {
+		where = where.And("NOT " + typed)
+	}
+	id := ""
+	err := app.DB().Select("id").From(Observations).Where(Every(where)).Limit(1).Row(&id)
+	return id != "", wrap(unlessMissing(err), "look for what was measured after")
+}
+
+// StoredAfter reports whether a patient has a believed reading that was stored after a time.
+func StoredAfter(app core.App, patientID string, after time.Time) (bool, error) {
+	return queryValue[bool](app, "look for what was stored after", `SELECT EXISTS (SELECT 1 FROM observations
+		WHERE patient = {:patient} AND created_at > {:after} AND `+believed+`)`, dbx.Params{"patient": patientID, "after": Instant(after)})
+}
+
+// FlaggedTimes are when a patient's believed readings with a flag were measured, from one time to another, both included, in order.
+func FlaggedTimes[Kind ~string](app core.App, patientID string, kinds []Kind, column string, from, to time.Time) (times []time.Time, err error) {
+	var stored []string
+	err = app.DB().Select("measured_at").From(Observations).Where(Every(Conditions{
+		dbx.HashExp{"patient": patientID, column: "yes"}, AnyOf("observation_type", kinds),
+	}.Between("measured_at", from, to).And(believed))).OrderBy("measured_at").Column(&stored)
+	for _, at := range stored {
+		times = append(times, ParseInstant(at))
+	}
+	return times, wrap(err, "read flagged readings")
+}
+
+// LastRecurring is the time of measurement of the last alert of a type about a patient that was not withdrawn; zero for none.
+func LastRecurring(app core.App, patientID, alertType string) (time.Time, error) {
+	at, err := queryValue[string](app, "find last alert", `SELECT COALESCE(MAX(measured_at), '') FROM alerts a
+		WHERE patient = {:patient} AND type = {:type} AND `+holds, dbx.Params{"patient": patientID, "type": alertType})
+	return ParseInstant(at), err
+}
+
+// holds is what is left of alerts whose readings were not withdrawn.
+const holds = `resolution_reason != 'withdrawn'
+	AND NOT EXISTS (SELECT 1 FROM observations WHERE id = a.observation AND status = 'entered_in_error')`
+
+// Review says whether a stored reading is believed, and what depends on that.
+type Review struct {
+	Status, State, Reason, ConfirmedBy string
+	ConfirmedAt                        time.Time
+	FHIRStatus                         string
+	FHIRVersion                        int
+	TransformedAt                      time.Time
+}
+
+// SetReview stores what is thought of a reading.
+func SetReview(tx core.App, id string, r Review, now time.Time) error {
+	return update(tx, "store the review", Observations, dbx.Params{
+		"status": r.Status, "review_state": r.State, "suspect_reason": r.Reason, "confirmed_by": r.ConfirmedBy, "confirmed_at": Instant(r.ConfirmedAt),
+		"fhir_status": r.FHIRStatus, "fhir_version": r.FHIRVersion, "transformed_at": Instant(r.TransformedAt), "updated_at": Instant(now),
+	}, dbx.HashExp{"id": id})
+}
+
+// AskedInRun reports whether an alert of the type was raised for another suspect reading of the same run: those of the patient and kind
+// without one that holds measured in between.
+func AskedInRun(app core.App, id, alertType string) (bool, error) {
+	return queryValue[bool](app, "look for the question about a run", `SELECT EXISTS (
+		SELECT 1 FROM observations o JOIN observations other ON other.patient = o.patient AND other.observation_type = o.observation_type
+			AND other.status = 'suspect' AND other.id != o.id
+		JOIN alerts a ON a.observation = other.id AND a.observation != '' AND a.type = {:type}
+		WHERE o.id = {:id} AND NOT EXISTS (SELECT 1 FROM observations held WHERE held.patient = o.patient AND held.observation_type = o.observation_type
+			AND held.status = 'final' AND held.measured_at BETWEEN min(o.measured_at, other.measured_at) AND max(o.measured_at, other.measured_at)))`,
+		dbx.Params{"id": id, "type": alertType})
+}
+
+// SuspectFollows reports whether what was measured next of an observation's patient and kind is suspect.
+func SuspectFollows(app core.App, patientID, kind, id string, at time.Time) (bool, error) {
+	status, err := queryValue[string](app, "look for what was measured next", `SELECT status FROM observations
+		WHERE patient = {:patient} AND observation_type = {:kind} AND measured_at >= {:at} AND id != {:id} AND status IN ('final', 'suspect')
+		ORDER BY measured_at LIMIT 1`, dbx.Params{"patient": patientID, "kind": kind, "id": id, "at": Instant(at)})
+	return status == "suspect", unlessMissing(err)
+}
+
+// UnaskedAround lists the suspect readings next to one that is decided, the oldest first: those of its patient and kind without one that holds
+// measured in between, about which no alert of the type was raised. Those that are suspect for another reason are none of them.
+func UnaskedAround(app core.App, id, alertType, otherReason string) ([]string, error) {
+	return queryColumn[string](app, "list the suspect readings about which nobody is asked", `SELECT other.id
+		FROM observations o JOIN observations other ON other.patient = o.patient AND other.observation_type = o.observation_type
+			AND other.status = 'suspect' AND other.suspect_reason != {:reason} AND other.id != o.id
+		WHERE o.id = {:id} AND NOT EXISTS (SELECT 1 FROM alerts a WHERE a.observation = other.id AND a.observation != '' AND a.type = {:type})
+			AND NOT EXISTS (SELECT 1 FROM observations held WHERE held.patient = o.patient AND held.observation_type = o.observation_type
+				AND held.status = 'final' AND held.id != o.id
+				AND held.measured_at BETWEEN min(o.measured_at, other.measured_at) AND max(o.measured_at, other.measured_at))
+		ORDER BY other.measured_at, other.id`,
+		dbx.Params{"id": id, "type": alertType, "reason": otherReason})
+}
+
+// EndAlertsOfObservation gives the alerts of a type about a reading that are not over a status that ends them.
+func EndAlertsOfObservation(tx core.App, observationID, alertType, status, by string, now time.Time) ([]EndedAlert, error) {
+	return endAlerts(tx, `observation = {:observation} AND observation != '' AND type = {:type} AND status IN ('active', 'acknowledged')`,
+		dbx.Params{"observation": observationID, "type": alertType}, status, by, now)
 }

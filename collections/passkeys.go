@@ -9,7 +9,7 @@ import (
 )
 
 // Passkey is a WebAuthn credential of a person: the public half, which opens nothing by itself. The name is encrypted.
-type Passkey struct{ core.BaseRecordProxy }
+type Passkey struct{ dated }
 
 // NewPasskey is what a registration gave.
 type NewPasskey struct {
@@ -91,5 +91,4 @@ func (p *Passkey) UserVerified() bool   { return p.GetBool("user_verified") }   
 func (p *Passkey) BackupEligible() bool { return p.GetBool("backup_eligible") } // the device may copy it to others
 func (p *Passkey) BackedUp() bool       { return p.GetBool("backed_up") }       // it had been copied at the last use
 
-func (p *Passkey) CreatedAt() time.Time  { return instantOf(p, "created_at") }
 func (p *Passkey) LastUsedAt() time.Time { return instantOf(p, "last_used_at") }

@@ -64,7 +64,7 @@ func (e Expectation) On(weekday string) bool {
 }
 
 // Patient is a person under monitoring.
-type Patient struct{ core.BaseRecordProxy }
+type Patient struct{ dated }
 
 // AsPatient reads a record of the patients collection as a Patient.
 func AsPatient(record *core.Record) *Patient { return as[Patient](record) }
@@ -324,8 +324,6 @@ func (p *Patient) UnarchivedAt() time.Time { return instantOf(p, PatientUnarchiv
 func (p *Patient) UnarchivedBy() string    { return p.GetString(PatientUnarchivedBy) }
 func (p *Patient) DeletedAt() time.Time    { return instantOf(p, PatientDeletedAt) }
 func (p *Patient) DeletedBy() string       { return p.GetString(PatientDeletedBy) }
-func (p *Patient) CreatedAt() time.Time    { return instantOf(p, ColumnCreatedAt) }
-func (p *Patient) UpdatedAt() time.Time    { return instantOf(p, ColumnUpdatedAt) }
 
 // SetBlindIndex stores the index of a sealed column beside it.
 func (p *Patient) SetBlindIndex(column, index string) { p.Set(column+"_index", index) }

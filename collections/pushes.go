@@ -9,8 +9,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// PushToken is where one device of a person takes pushes. The token itself is encrypted.
-type PushToken struct{ core.BaseRecordProxy }
+// PushToken is where one device of a person takes pushes; it is written anew with every registration. The token itself is encrypted.
+type PushToken struct{ dated }
 
 // NewPushToken returns an unsaved token with the next number.
 func NewPushToken(app core.App, userID string, now time.Time) (*PushToken, error) {
@@ -31,25 +31,22 @@ const (
 	TokenSession     = "session"
 )
 
-func (t *PushToken) Number() int64        { return Number(t.Id) }
-func (t *PushToken) Hash() string         { return t.GetString(TokenHash) }
-func (t *PushToken) DeviceID() string     { return t.GetString(TokenDeviceID) }
-func (t *PushToken) Platform() string     { return t.GetString(TokenPlatform) }
-func (t *PushToken) AppVersion() string   { return t.GetString(TokenAppVersion) }
-func (t *PushToken) Hint() string         { return t.GetString(TokenHint) }
-func (t *PushToken) Active() bool         { return t.GetBool("active") }
-func (t *PushToken) CreatedAt() time.Time { return instantOf(t, "created_at") }
-func (t *PushToken) Type() string         { return t.GetString("type") }            // the kind of token
-func (t *PushToken) Token() phi.Text      { return phi.Text(t.GetString("token")) } // opened
-func (t *PushToken) UserID() string       { return t.GetString("user") }            // whose device it is
+func (t *PushToken) Number() int64      { return Number(t.Id) }
+func (t *PushToken) Hash() string       { return t.GetString(TokenHash) }
+func (t *PushToken) DeviceID() string   { return t.GetString(TokenDeviceID) }
+func (t *PushToken) Platform() string   { return t.GetString(TokenPlatform) }
+func (t *PushToken) AppVersion() string { return t.GetString(TokenAppVersion) }
+func (t *PushToken) Hint() string       { return t.GetString(TokenHint) }
+func (t *PushToken) Active() bool       { return t.GetBool("active") }
+func (t *PushToken) Type() string       { return t.GetString("type") }            // the kind of token
+func (t *PushToken) Token() phi.Text    { return phi.Text(t.GetString("token")) } // opened
+func (t *PushToken) UserID() string     { return t.GetString("user") }            // whose device it is
 
 // ExpiresAt is when the subscription ends by its own word; zero for never.
 func (t *PushToken) ExpiresAt() time.Time { return instantOf(t, "expires_at") }
 
 // LastDeliveredAt is when a push was last accepted; zero for never.
 func (t *PushToken) LastDeliveredAt() time.Time { return instantOf(t, "last_delivered_at") }
-
-func (t *PushToken) UpdatedAt() time.Time { return instantOf(t, "updated_at") } // when the device was last registered
 
 // ActivePushTokens are the tokens in use of the given users, by user; of everybody for nil.
 func ActivePushTokens(app core.App, userIDs []string) (tokens []*PushToken, err error) {

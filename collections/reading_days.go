@@ -69,22 +69,22 @@ func ForgetDays(tx core.App, d Days) error {
 
 func dateOf(at time.Time) string { return at.Format(time.DateOnly) }
 
-// KeptDay is a day with data as it is kept.
-type KeptDay struct {
+// StoredDay is a day with data as it is stored.
+type StoredDay struct {
 	Day      string `db:"day"`
 	Kind     string `db:"observation_type"`
 	Readings int    `db:"readings"`
 	Devices  int    `db:"device_readings"`
 }
 
-// KeptDays are a patient's.
-func KeptDays(app core.App, patientID string) ([]KeptDay, error) {
-	return queryAll[KeptDay](app, "read days with data", `SELECT day, observation_type, readings, device_readings FROM reading_days WHERE patient = {:patient}`,
+// StoredDays are a patient's.
+func StoredDays(app core.App, patientID string) ([]StoredDay, error) {
+	return queryAll[StoredDay](app, "read days with data", `SELECT day, observation_type, readings, device_readings FROM reading_days WHERE patient = {:patient}`,
 		dbx.Params{"patient": patientID})
 }
 
-// KeptReadings is how many readings the totals of some days have, both included, of a kind unless "".
-func KeptReadings(app core.App, first, last, kind string) (int, error) {
+// TotalReadings is how many readings the totals of some days have, both included, of a kind unless "".
+func TotalReadings(app core.App, first, last, kind string) (int, error) {
 	return queryValue[int](app, "add up daily counts", `SELECT COALESCE(SUM(readings), 0) FROM daily_counts
 		WHERE day BETWEEN {:first} AND {:last} AND ({:kind} = '' OR observation_type = {:kind})`, dbx.Params{"first": first, "last": last, "kind": kind})
 }
@@ -106,8 +106,8 @@ func totalOf(day time.Time) dbx.Params {
 // TotalsDiffer reports whether the totals of a day, which begins at the given time, are not those of its readings.
 func TotalsDiffer(app core.App, day time.Time) (bool, error) {
 	return queryValue[bool](app, "compare the totals of a day", `WITH counted AS MATERIALIZED (`+countedTotals+`),
-			kept AS (SELECT observation_type, status, readings FROM daily_counts WHERE day = {:day} AND readings != 0)
-		SELECT EXISTS (SELECT * FROM counted EXCEPT SELECT * FROM kept) OR EXISTS (SELECT * FROM kept EXCEPT SELECT * FROM counted)`, totalOf(day))
+			totals AS (SELECT observation_type, status, readings FROM daily_counts WHERE day = {:day} AND readings != 0)
+		SELECT EXISTS (SELECT * FROM counted EXCEPT SELECT * FROM totals) OR EXISTS (SELECT * FROM totals EXCEPT SELECT * FROM counted)`, totalOf(day))
 }
 
 // CountTotals counts the totals of a day anew.

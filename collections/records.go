@@ -15,6 +15,17 @@ type proxy[T any] interface {
 	core.RecordProxy
 }
 
+// dated is a record of a collection that has [ColumnCreatedAt] and, where it can change, [ColumnUpdatedAt].
+type dated struct{ core.BaseRecordProxy }
+
+func (r *dated) CreatedAt() time.Time { return instantOf(r, ColumnCreatedAt) }
+func (r *dated) UpdatedAt() time.Time { return instantOf(r, ColumnUpdatedAt) }
+
+// aboutPatient is one that has [ColumnPatient], too.
+type aboutPatient struct{ dated }
+
+func (r *aboutPatient) PatientID() string { return r.GetString(ColumnPatient) }
+
 // as reads a record as one of a type.
 func as[T any, P proxy[T]](record *core.Record) P {
 	typed := P(new(T))

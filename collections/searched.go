@@ -18,7 +18,7 @@ type Searched struct {
 	// patient is the column of whose the row is; "" where it is nobody's.
 	patient string
 	// keep is what holds of all rows that are shown.
-	keep string
+	only string
 	// within finds the rows by what is kept elsewhere, by name: it names the column's condition as %s.
 	within map[string]string
 }
@@ -144,8 +144,8 @@ func (s *Searched) NobodysOrOnTeamOf(userID string) dbx.Expression {
 // shown are the conditions with what holds of all rows that are shown: those of deleted patients are not.
 func (s *Searched) shown(where Conditions) dbx.Expression {
 	all := slices.Clone(where)
-	if s.keep != "" {
-		all = append(all, dbx.NewExp(s.keep))
+	if s.only != "" {
+		all = append(all, dbx.NewExp(s.only))
 	}
 	if s.patient != "" && s.table != Patients {
 		all = append(all, dbx.NewExp(s.patient+" NOT IN (SELECT id FROM patients WHERE deleted_at != '')"))

@@ -31,7 +31,7 @@ func standsOf(alias string) string {
 // auditedLine is an entry as one text: id, code, service date, first and last day of the period.
 const auditedLine = `concat_ws(',', id, cpt_code, service_date, billing_period_start, billing_period_end)`
 
-// AuditedLines are the standing entries of some service dates, both included, one line for each patient. Whose they are is read from one index, what
+// AuditedLines are the entries that count of some service dates, both included, one line for each patient. Whose they are is read from one index, what
 // they are from the index that goes from patient to patient: from the table itself, each would be read from another place.
 func AuditedLines(app core.App, first, last string) ([]PatientLines, error) {
 	return queryAll[PatientLines](app, "read billing entries of a month", `WITH billed AS MATERIALIZED (SELECT DISTINCT patient AS who FROM billing_entries
@@ -41,7 +41,7 @@ func AuditedLines(app core.App, first, last string) ([]PatientLines, error) {
 		GROUP BY patient`, dbx.Params{"first": first, "last": last})
 }
 
-// AuditedLinesOf are the standing entries of some patients, with some codes, from a service date until before another.
+// AuditedLinesOf are the entries that count of some patients, with some codes, from a service date until before another.
 func AuditedLinesOf(app core.App, ids, codes []string, from, until string) ([]PatientLines, error) {
 	return queryAll[PatientLines](app, "read billing entries around a month", `SELECT patient, group_concat(`+auditedLine+`, ';') AS list FROM billing_entries
 		WHERE patient`+those+` AND service_date >= {:from} AND service_date < {:until} AND `+stands+`

@@ -58,7 +58,7 @@ func KnownAlertsAt(app core.App, patientID, alertType string, at, open, acknowle
 
 // QuietSince are the ids of the unacknowledged critical alerts of a type about a patient that were stored since a time and kept quiet.
 func QuietSince(app core.App, patientID, alertType string, since time.Time) ([]string, error) {
-	return queryColumn[string](app, "find alerts that were kept quiet", `SELECT id FROM alerts
+	return queryColumn[string](app, "find alerts that were snoozed", `SELECT id FROM alerts
 		WHERE patient = {:patient} AND type = {:type} AND acknowledged = FALSE AND level = 'critical' AND snoozed = TRUE AND late = FALSE
 			AND created_at >= {:since}`, dbx.Params{"patient": patientID, "type": alertType, "since": Instant(since)})
 }

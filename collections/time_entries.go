@@ -22,7 +22,7 @@ const (
 )
 
 // TimeEntry is a stretch of a person's work for a patient.
-type TimeEntry struct{ core.BaseRecordProxy }
+type TimeEntry struct{ aboutPatient }
 
 // AsTimeEntry reads a record of the time entries collection as a TimeEntry.
 func AsTimeEntry(record *core.Record) *TimeEntry { return as[TimeEntry](record) }
@@ -68,7 +68,6 @@ func PageOfTimeEntries(app core.App, f TimeFilter, offset, limit int) (page []*T
 }
 
 func (e *TimeEntry) Number() int64        { return Number(e.Id) }
-func (e *TimeEntry) PatientID() string    { return e.GetString("patient") }
 func (e *TimeEntry) UserRecordID() string { return e.GetString("user") }
 func (e *TimeEntry) Category() string     { return e.GetString("category") }
 func (e *TimeEntry) Notes() phi.Text      { return phi.Text(e.GetString("notes")) }
@@ -82,8 +81,6 @@ func (e *TimeEntry) Source() string       { return e.GetString("source") }
 func (e *TimeEntry) AutoStopped() bool    { return e.GetBool("auto_stopped") }
 func (e *TimeEntry) EntryID() string      { return e.GetString("billing_entry") }
 func (e *TimeEntry) EscalationID() string { return e.GetString("escalation") }
-func (e *TimeEntry) CreatedAt() time.Time { return instantOf(e, "created_at") }
-func (e *TimeEntry) UpdatedAt() time.Time { return instantOf(e, "updated_at") }
 func (e *TimeEntry) Seconds() int         { return e.GetInt("duration_seconds") }
 
 func (e *TimeEntry) AttestedBy() string    { return e.GetString("attested_by") }

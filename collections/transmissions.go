@@ -10,7 +10,7 @@ import (
 )
 
 // Transmission is the delivery of one observation to the EMR.
-type Transmission struct{ core.BaseRecordProxy }
+type Transmission struct{ aboutPatient }
 
 // AsTransmission reads a record of the transmissions as one.
 func AsTransmission(record *core.Record) *Transmission { return as[Transmission](record) }
@@ -21,7 +21,6 @@ func FindTransmission(app core.App, id string) (*Transmission, error) {
 }
 
 func (t *Transmission) ObservationID() string       { return t.GetString("observation") }
-func (t *Transmission) PatientID() string           { return t.GetString("patient") }
 func (t *Transmission) Form() string                { return t.GetString("form") }
 func (t *Transmission) WaitsFor() string            { return t.GetString("waits_for") }
 func (t *Transmission) ObservationType() string     { return t.GetString("observation_type") }
@@ -32,7 +31,6 @@ func (t *Transmission) AttemptCount() int           { return t.GetInt("attempt_c
 func (t *Transmission) FirstAttemptedAt() time.Time { return instantOf(t, "first_attempted_at") }
 func (t *Transmission) LastAttemptedAt() time.Time  { return instantOf(t, "last_attempted_at") }
 func (t *Transmission) NextRetryAt() time.Time      { return instantOf(t, "next_retry_at") }
-func (t *Transmission) CreatedAt() time.Time        { return instantOf(t, "created_at") }
 
 // The two ways to be due, as their partial indexes have them.
 const (
@@ -137,7 +135,7 @@ type FinishedTransmission struct {
 	NextRetryAt                                  time.Time
 	Attempts                                     int
 	Ambiguous, WaitsForLine                      bool
-	KeepReason                                   bool   // the error stays the one that is there
+	SameReason                                   bool   // the error stays the one that is there
 	EMRID, SentHash                              string // "" keeps what is there
 }
 
@@ -155,7 +153,7 @@ func FinishTransmission(tx core.App, c ClaimedTransmission, s FinishedTransmissi
 			sent_hash = CASE WHEN {:hash} = '' THEN sent_hash ELSE {:hash} END
 		WHERE id = {:id} AND status = 'processing' AND claimed_at = {:claimed}
 		RETURNING status`).Bind(dbx.Params{
-		"id": c.ID, "claimed": c.ClaimedAt, "followed": c.Corrections, "status": s.Status, "keep": s.KeepReason, "code": s.ErrorCode, "message": s.ErrorMessage, "diagnostics": s.Diagnostics,
+		"id": c.ID, "claimed": c.ClaimedAt, "followed": c.Corrections, "status": s.Status, "keep": s.SameReason, "code": s.ErrorCode, "message": s.ErrorMessage, "diagnostics": s.Diagnostics,
 		"next": Instant(s.NextRetryAt), "attempts": s.Attempts, "ambiguous": s.Ambiguous, "line": s.WaitsForLine, "now": Instant(now), "started": Instant(startedAt),
 		"emr": s.EMRID, "hash": s.SentHash,
 	}).Row(&status)

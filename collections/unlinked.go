@@ -38,9 +38,9 @@ func HoldForLink(tx core.App, c ClaimedTransmission, now time.Time) (held, linke
 	return true, waits == "", err
 }
 
-// KeepForLink has a transmission that failed because the EMR does not know the patient wait for that, though it stands as failed. Where the EMR does
+// AwaitLink has a transmission that failed because the EMR does not know the patient wait for that, though it stands as failed. Where the EMR does
 // meanwhile it is queued again.
-func KeepForLink(tx core.App, c ClaimedTransmission, now time.Time) (linked bool, err error) {
+func AwaitLink(tx core.App, c ClaimedTransmission, now time.Time) (linked bool, err error) {
 	n, err := updateCounted(tx, "hold transmission", Transmissions, dbx.Params{"waits_for": WaitsForLink},
 		dbx.NewExp("id = {:id} AND NOT "+patientIsLinked, dbx.Params{"id": c.ID}))
 	if err != nil || n > 0 {

@@ -24,7 +24,7 @@ const (
 )
 
 // User is a person who may sign in.
-type User struct{ core.BaseRecordProxy }
+type User struct{ dated }
 
 // AsUser reads a record of the users collection as a User.
 func AsUser(record *core.Record) *User { return as[User](record) }
@@ -110,8 +110,8 @@ func (u *User) Role() string      { return u.GetString("role") }                
 func (u *User) Active() bool      { return u.GetBool("is_active") }                // the account may be used
 func (u *User) FirstName() string { return TextOf(u.ProxyRecord(), "first_name") } // opened
 func (u *User) LastName() string  { return TextOf(u.ProxyRecord(), "last_name") }  // opened
-func (u *User) PatientID() string { return u.GetString("patient") }                // the patient whose portal account this is, else ""
 func (u *User) Phone() string     { return TextOf(u.ProxyRecord(), "phone") }      // opened
+func (u *User) PatientID() string { return u.GetString("patient") }                // the patient whose portal account this is, else ""
 func (u *User) Taxonomy() string  { return u.GetString(UserTaxonomy) }
 func (u *User) NPI() string       { return u.GetString("npi") } // the National Provider Identifier, else ""
 
@@ -173,7 +173,6 @@ func (u *User) SetTimeZone(name string)         { u.Set(UserTimeZone, name) }
 func (u *User) SetUpdatedAt(at time.Time)       { u.Set(ColumnUpdatedAt, Instant(at)) }
 
 func (u *User) LastLoginAt() time.Time { return instantOf(u, "last_login_at") } // zero before the first sign-in
-func (u *User) CreatedAt() time.Time   { return instantOf(u, "created_at") }    // when the account was made
 
 // SetSignedIn notes a completed sign-in. It writes these columns only, so that it never undoes another change.
 func SetSignedIn(app core.App, userID string, totpStep int64, now time.Time) error {
@@ -244,4 +243,49 @@ func (s *Superuser) SetTwoFactor(secret string) {
 // SetSuperuserStep notes the time step of an accepted code. It writes this column only, so that it never undoes another change.
 func SetSuperuserStep(app core.App, id string, step int64) error {
 	return exec(app, "note second factor", `UPDATE _superusers SET totp_last_step = MAX(totp_last_step, {:step}) WHERE id = {:id}`, dbx.Params{"step": step, "id": id})
+}
+
+// The columns of how things are shown to somebody.
+const (
+	UserWeightUnit      = "weight_unit"
+	UserTemperatureUnit = "temperature_unit"
+	UserSingleKeys      = "single_keys"
+)
+
+// What stands in [UserSingleKeys].
+const (
+	KeysOn  = ""
+	KeysOff = "off"
+)
+
+// Display is how things are shown to the user: the units of weight and temperature, and whether single keys act.
+func (u *User) Display() (weight, temperature string, singleKeys bool) {
+	weight, temperature = u.GetString(UserWeightUnit), u.GetString(UserTemperatureUnit)
+	if weight == "" {
+		weight = "kg"
+	}
+	if temperature == "" {
+		temperature = "C"
+	}
+	return weight, temperature, u.GetString(UserSingleKeys) != KeysOff
+}
+
+// StaffNames are what people are called, by e-mail address; addresses that nobody has are left out.
+func StaffNames(app core.App, emails []string) (map[string]phi.Text, error) {
+	rows, err := queryAll[struct {
+		ID    string `db:"id"`
+		Email string `db:"email"`
+		First string `db:"first_name"`
+		Last  string `db:"last_name"`
+	}](app, "read names of staff", `SELECT id, email, first_name, last_name FROM users
+		WHERE email != '' AND email IN (SELECT value FROM json_each({:emails}))`, dbx.Params{"emails": jsonList(emails)})
+	names := make(map[string]phi.Text, len(rows))
+	for _, row := range rows {
+		first, last, broken := openNames(Users, row.ID, row.First, row.Last)
+		if broken {
+			continue // the address is shown instead
+		}
+		names[row.Email] = first + " " + last
+	}
+	return names, err
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // Webhook is a receiver of another's that is told what happens. Its address and its secrets are encrypted.
-type Webhook struct{ core.BaseRecordProxy }
+type Webhook struct{ dated }
 
 // Why the service has put a webhook out of use.
 const (
@@ -99,8 +99,6 @@ func (w *Webhook) OffBecause() string         { return w.GetString("off_because"
 func (w *Webhook) Secret() string             { return w.GetString("secret") }
 func (w *Webhook) FailingSince() time.Time    { return instantOf(w, "failing_since") }
 func (w *Webhook) LastDeliveredAt() time.Time { return instantOf(w, "last_delivered_at") }
-func (w *Webhook) CreatedAt() time.Time       { return instantOf(w, ColumnCreatedAt) }
-func (w *Webhook) UpdatedAt() time.Time       { return instantOf(w, ColumnUpdatedAt) }
 
 // PreviousSecret is the one that signs, too; "" for none.
 func (w *Webhook) PreviousSecret(now time.Time) string {

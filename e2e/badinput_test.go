@@ -25,7 +25,7 @@ type refusal struct {
 // What is kept of a refused request, where anything is.
 var (
 	oneAuditRow = map[string]int{"audit_log": 1}                      // refused roles; of unsigned webhooks the first of an hour
-	keptEvent   = map[string]int{"gateway_events": 1, "audit_log": 1} // signed, but not to be stored: kept for staff
+	quarantined = map[string]int{"gateway_events": 1, "audit_log": 1} // signed, but not to be stored: kept for staff
 	// What no device should report is kept, and people are told; how much else follows depends on what is open already.
 	implausible = map[string]int{"gateway_events": 1, "alerts": 1}
 	gathered    = map[string]int{"gateway_events": 1} // by the alert that is open for the same parameter
@@ -233,7 +233,7 @@ func TestBadWebhooks(t *testing.T) {
 		return func() answer { return c.signed(t, body) }
 	}
 	field := func(name string, changes object, fields ...string) refusal {
-		return refusal{name, signed(event(changes)), 400, invalid, fields, keptEvent}
+		return refusal{name, signed(event(changes)), 400, invalid, fields, quarantined}
 	}
 	wantRefused(t, c.db, []refusal{
 		{"unsigned", post(good), 401, "invalid_signature", nil, oneAuditRow},
@@ -249,8 +249,8 @@ func TestBadWebhooks(t *testing.T) {
 		{"timestamp in words", post(good, withTime("now")...), 401, "stale_timestamp", nil, nil},
 		{"timestamp with a fraction", post(good, withTime("1768484700.5")...), 401, "stale_timestamp", nil, nil},
 
-		{"malformed", signed(`{"event_type":`), 400, "parse_error", nil, keptEvent},
-		{"a list", signed(`[1]`), 400, "parse_error", nil, keptEvent},
+		{"malformed", signed(`{"event_type":`), 400, "parse_error", nil, quarantined},
+		{"a list", signed(`[1]`), 400, "parse_error", nil, quarantined},
 		field("no device", object{"device_id": nil}, "device_id"),
 		field("no values", object{"values": nil}, "values"),
 		field("values is a list", object{"values": []int{1}}, "values"),
@@ -292,8 +292,8 @@ func (c *crowd) wantQuarantined(t *testing.T, event func(object) object) {
 			before := rowsOf(t, c.db)
 			a := c.signed(t, event(q.changes)).expect(t, 200)
 			wantAt(t, a, object{"status": "quarantined", "reason": q.reason, "observation_id": nil})
-			if grown := added(before, rowsOf(t, c.db)); !maps.Equal(grown, keptEvent) {
-				t.Errorf("rows added: %v, want %v", grown, keptEvent)
+			if grown := added(before, rowsOf(t, c.db)); !maps.Equal(grown, quarantined) {
+				t.Errorf("rows added: %v, want %v", grown, quarantined)
 			}
 			before = rowsOf(t, c.db)
 			again := c.signed(t, event(q.changes)).expect(t, 200)

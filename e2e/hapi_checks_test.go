@@ -41,7 +41,7 @@ func (d *drill) sendWhatFails(t *testing.T) {
 }
 
 // settled waits until nothing is on its way any more, and says what stands in its way when that does not come.
-func (d *drill) settled(t *testing.T, what string) {
+func (d *drill) drained(t *testing.T, what string) {
 	t.Helper()
 	db := d.database(t)
 	count := `SELECT COUNT(*) FROM transmissions WHERE (status IN ('pending', 'processing') OR (status = 'failed' AND next_retry_at != '')) AND observation NOT IN ('`
@@ -61,7 +61,7 @@ func (d *drill) settled(t *testing.T, what string) {
 func (d *drill) wantDelivered(t *testing.T) {
 	t.Helper()
 	began := time.Now()
-	d.settled(t, "the end")
+	d.drained(t, "the end")
 	var given []struct {
 		ID      string `db:"observation"`
 		Code    string `db:"error_code"`

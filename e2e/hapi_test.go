@@ -53,7 +53,7 @@ type stage struct {
 	outage bool
 	// slotless says that no reading needed more than the retries within one delivery.
 	slotless bool
-	settle   bool // all that came is delivered before the next stage begins
+	drain    bool // all that came is delivered before the next stage begins
 }
 
 // stages are 1,000 readings in all.
@@ -61,14 +61,14 @@ func stages() []*stage {
 	hangs := [][]string{{lateAnswer}, {silence}, {}, {}, {lateAnswer, lostAnswer}, {lateRequest}, {}, {}, {}, {}}
 	mixed := [][]string{{lostAnswer}, {}, {error500}, {}, {lostRequest, fine, lostAnswer}, {}, {error503, error503}, {tooMany}}
 	return []*stage{
-		{name: "calm", readings: 100, settle: true},
+		{name: "calm", readings: 100, drain: true},
 		{name: "two server errors for everything", readings: 100, faults: [][]string{{error500, error500}}, slotless: true},
 		{name: "errors", readings: 120, faults: [][]string{{error500}, {}, {error503}, {tooMany}, {}, {error500, error503, error500}, {lostRequest}, {}}},
 		{name: "lost answers", readings: 160, faults: [][]string{{lostAnswer}, {}, {lostRequest, fine, lostAnswer}, {lostAnswer, error500}, {lostRequest, lostAnswer}}},
 		{name: "silence", readings: 120, faults: hangs},
 		{name: "kills of Vigil", readings: 160, faults: mixed, during: killVigil},
-		{name: "no connection", readings: 80, during: closeGate, outage: true, settle: true},
-		{name: "no token", readings: 60, refuse: true, during: awaitRefusals, outage: true, settle: true},
+		{name: "no connection", readings: 80, during: closeGate, outage: true, drain: true},
+		{name: "no token", readings: 60, refuse: true, during: awaitRefusals, outage: true, drain: true},
 		{name: "a kill of HAPI", readings: 100, faults: mixed, during: killHAPI},
 	}
 }
@@ -162,8 +162,8 @@ func (d *drill) play(t *testing.T, s, before *stage) {
 		}
 	}
 	d.gate.change(false)
-	if s.settle {
-		d.settled(t, s.name)
+	if s.drain {
+		d.drained(t, s.name)
 	}
 	t.Logf("%s: %v", s.name, time.Since(began).Round(time.Second))
 }

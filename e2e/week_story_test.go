@@ -228,7 +228,7 @@ func (w *week) secondFactor() {
 
 func (w *week) forgottenPassword() {
 	w.post(w.t, "/api/v1/auth/password-reset/", "", object{"email": visitor}).expect(w.t, http.StatusOK)
-	w.settle()
+	w.awaitTold()
 	token := ""
 	for _, mail := range w.mail.Messages() {
 		for line := range strings.Lines(mail.Text) {

@@ -273,7 +273,7 @@ func (w *week) until(what string, holds func() bool) {
 }
 
 // settle waits until everybody has been told.
-func (w *week) settle() {
+func (w *week) awaitTold() {
 	w.t.Helper()
 	soon := collections.Instant(w.clock.Now().Add(5 * time.Minute))
 	w.until("everybody is told", func() bool {
@@ -326,7 +326,7 @@ func (w *week) pass(happening map[int]func()) {
 		if local.Weekday() == time.Sunday && local.Hour() == 3 {
 			w.run(tokenDay)
 		}
-		w.settle()
+		w.awaitTold()
 	}
 	if failed := w.count("SELECT COUNT(*) FROM job_runs WHERE status != 'succeeded'"); failed != 0 {
 		w.t.Errorf("%d jobs failed: %s", failed, fmt.Sprint(w.failures()))

@@ -19,8 +19,7 @@ func (h *hooks) guardAlert(e *core.RecordEvent) error {
 // guardEscalation holds an escalation to its state machine, with the same consequences whoever opens or changes it.
 func (h *hooks) guardEscalation(e *core.RecordEvent) error {
 	err := ranking.GuardEscalation(e.App, h.Billing, collections.AsEscalation(e.Record), writerOf(e.Record), h.Clock(), e.Next)
-	var refused *fault.Error
-	if errors.As(err, &refused) && refused.Kind == fault.Invalid && len(refused.Fields) == 0 {
+	if refused, ok := errors.AsType[*fault.Error](err); ok && refused.Kind == fault.Invalid && len(refused.Fields) == 0 {
 		return validation.Errors{"status": validation.NewError(refused.Code, refused.Detail)}
 	}
 	return asColumns(err)

@@ -153,7 +153,7 @@ func TestCollectionsAreFixed(t *testing.T) {
 }
 
 // PocketBase's settings stay as the service's own demand; what is left to the dashboard is on record by name.
-func TestSettingsAreKept(t *testing.T) {
+func TestSettingsStayAsTheyAre(t *testing.T) {
 	d := newDashboard(t)
 	for _, body := range []string{
 		`{"backups":{"cron":"* * * * *","cronMaxKeep":1}}`, `{"batch":{"enabled":true,"maxRequests":50,"timeout":3}}`, `{"rateLimits":{"enabled":true}}`,

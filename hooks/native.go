@@ -135,11 +135,10 @@ func (h *hooks) loadAccessToken() *hook.Handler[*core.RequestEvent] {
 				return e.Next()
 			}
 			holder, err := h.Auth.Holder(e.App, token, h.Clock())
-			var refused *fault.Error
-			switch {
+			switch _, refused := errors.AsType[*fault.Error](err); {
 			case err == nil:
 				e.Auth = holder
-			case !errors.As(err, &refused):
+			case !refused:
 				return e.InternalServerError("", err)
 			}
 			return e.Next()

@@ -65,11 +65,10 @@ func (h *hooks) subscribe(e *core.RealtimeSubscribeRequestEvent) error {
 		return e.ForbiddenError("", nil)
 	}
 	caller, err := h.Live.Subscribe(e.App, stream, accessToken(e.Request), now)
-	var refused *fault.Error
-	switch {
-	case errors.As(err, &refused) && refused.Kind == fault.Unauthenticated:
+	switch refused, ok := errors.AsType[*fault.Error](err); {
+	case ok && refused.Kind == fault.Unauthenticated:
 		return e.UnauthorizedError("", nil)
-	case errors.As(err, &refused):
+	case ok:
 		return e.ForbiddenError("", nil)
 	case err != nil:
 		return err

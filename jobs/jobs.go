@@ -94,7 +94,7 @@ var table = []job{
 	{"risk recalculation", schedule.Cron("0 * * * *"), rescore},
 	{"overdue escalations", schedule.Cron("* * * * *"), remind},
 	{"snoozes and held alerts", schedule.Cron("* * * * *"), endWaits},
-	{"ages", schedule.Cron("*/15 * * * *"), keepAges},
+	{"ages", schedule.Cron("*/15 * * * *"), updateAges},
 	{"mail delivery", schedule.Cron("*/5 * * * *"), sendMails},
 	{"push delivery", schedule.Cron("*/5 * * * *"), sendPushes},
 	{"reminders", schedule.Cron("*/15 * * * *"), remindPeople},
@@ -118,7 +118,7 @@ var table = []job{
 	{"export cleanup", schedule.Cron("*/15 * * * *"), cleanExports},
 	{"mean blood pressures", schedule.Daily(5, 30), sendMeans},
 	{WarehouseExport, schedule.Daily(2, 40), exportWarehouse},
-	{"database upkeep", schedule.Daily(3, 40), keepDatabase},
+	{"database upkeep", schedule.Daily(3, 40), maintainDatabase},
 }
 
 // Schedule is the table as it runs, by the clock and by hand.
@@ -233,9 +233,9 @@ func remind(e Engines, ctx context.Context, app core.App) (counts, error) {
 	return counts{"overdue": swept.Waiting, "without_note": swept.Idle, "follow_ups": due}, errors.Join(failed, err)
 }
 
-// keepDatabase does what PocketBase's own midnight job did, without its checkpoint that holds up every writer while
+// maintainDatabase does what PocketBase's own midnight job did, without its checkpoint that holds up every writer while
 // anybody reads, and with statistics that are the same every day.
-func keepDatabase(_ Engines, ctx context.Context, app core.App) (counts, error) {
+func maintainDatabase(_ Engines, ctx context.Context, app core.App) (counts, error) {
 	if _, err := app.NonconcurrentDB().NewQuery("PRAGMA wal_checkpoint(PASSIVE)").WithContext(ctx).Execute(); err != nil {
 		return nil, fmt.Errorf("checkpoint: %w", err)
 	}
@@ -266,7 +266,7 @@ func testTokens(e Engines, ctx context.Context, app core.App) (counts, error) {
 // verifyAudit walks the audit chain, keeps its head elsewhere, and tells the administrators when it does not hold.
 func verifyAudit(e Engines, _ context.Context, app core.App) (counts, error) {
 	now := e.Clock.Now().UTC()
-	result, err := audit.VerifyAndKeepHead(app, e.AuditHead, now)
+	result, err := audit.VerifyAndAppendHead(app, e.AuditHead, now)
 	if err == nil && !result.Valid {
 		err = notifications.NotifyOfBrokenAudit(app, *result.FirstInvalidID, now)
 	}

@@ -301,7 +301,7 @@ func TestTable(t *testing.T) {
 	if done, err := rescore(e, t.Context(), app); err != nil || done["seen"] != 0 {
 		t.Errorf("%v (%v)", done, err)
 	}
-	if _, err := keepDatabase(e, t.Context(), app); err != nil {
+	if _, err := maintainDatabase(e, t.Context(), app); err != nil {
 		t.Error(err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // endWaits ends what keeps alerts quiet or escalations waiting and has lasted as long as it should.
 func endWaits(e Engines, ctx context.Context, app core.App) (counts, error) {
 	now := e.Clock.Now().UTC()
-	settled, failed := e.Readings.SettleHeld(ctx, app, now)
+	decided, failed := e.Readings.DecideHeld(ctx, app, now)
 	ended, told, err := ranking.EndDueSnoozes(ctx, app, now)
-	return counts{"settled": settled, "ended": ended, "told": told}, errors.Join(failed, err)
+	return counts{"settled": decided, "ended": ended, "told": told}, errors.Join(failed, err)
 }

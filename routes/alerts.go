@@ -3,6 +3,7 @@ package routes
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -292,4 +293,63 @@ func (a *api) endSnooze(c *web.Call, patient *collections.Patient) error {
 		return err
 	}
 	return web.Show(c.OK, snoozeFor(c))(ranking.EndSnooze(c.App, patient.Id, number, c.Actor(), c.Now))
+}
+
+// calledAbout are the types of alerts that somebody deals with by calling the patient: nothing comes, or nothing that can be relied on.
+var calledAbout = []string{alerts.TypeMissedReading, alerts.TypeNoReading24h, alerts.TypeStaleReading, alerts.TypeDeviceBattery}
+
+// toCall reports whether an alert that is not over is about something to call the patient for.
+func toCall(alert *collections.Alert) bool {
+	status := alerts.Status(alert.Status())
+	return slices.Contains(calledAbout, alert.Type()) && (status == alerts.StatusActive || status == alerts.StatusAcknowledged)
+}
+
+// viewAlerts shows alerts to a reader of the role, with the patient's phone where somebody is to call and the role may see it.
+// Source: docs/decisions/devices.md, "Whom to call".
+func viewAlerts(role access.Role) func(core.App, []*collections.Alert) ([]alertView, error) {
+	return func(app core.App, page []*collections.Alert) ([]alertView, error) {
+		views, err := named(viewAlert)(app, page)
+		if err != nil {
+			return nil, err
+		}
+		phones, err := patients.Phones(app, distinct(slices.DeleteFunc(slices.Clone(page), func(a *collections.Alert) bool { return !toCall(a) }),
+			(*collections.Alert).PatientID), role)
+		if err != nil {
+			return nil, err
+		}
+		for i, alert := range page {
+			if toCall(alert) {
+				views[i].PatientPhone = orNull(phones[alert.PatientID()].Reveal())
+			}
+		}
+		return views, countReported(app, page, views)
+	}
+}
+
+// viewLiveAlerts shows alerts to whoever may follow the triage list; all of them may see the phone.
+var viewLiveAlerts = viewAlerts(access.Nurse)
+
+// countReported completes alerts about what became no reading: how many events each is about, and what the latest of them said.
+// Source: docs/decisions/observations.md, "Many implausible values".
+func countReported(app core.App, page []*collections.Alert, views []alertView) error {
+	var events []string
+	for _, alert := range page {
+		if id := alert.QuarantineID(); id != "" {
+			events = append(events, id)
+		}
+	}
+	gathered, err := collections.GatheringsOf(app, events...)
+	if err != nil {
+		return err
+	}
+	for i, alert := range page {
+		if alert.QuarantineID() == "" {
+			continue
+		}
+		views[i].ReportedCount, views[i].LatestValues = new(1), views[i].ReportedValues
+		if g := gathered[alert.QuarantineID()]; g.Count > 0 {
+			views[i].ReportedCount, views[i].LatestValues = &g.Count, g.Latest
+		}
+	}
+	return nil
 }

@@ -110,9 +110,8 @@ func (a *api) mayActOn(c *web.Call, numbers []int64) (may []int64, refused map[i
 		if err == nil && c.Scope == access.NonCritical && alert.Level() == string(alerts.Critical) {
 			err = fault.Denied()
 		}
-		var refusal *fault.Error
-		switch {
-		case errors.As(err, &refusal) && !refusal.Unexpected():
+		switch refusal, ok := errors.AsType[*fault.Error](err); {
+		case ok && !refusal.Unexpected():
 			refused[number] = refusal
 		case err != nil:
 			return nil, nil, err

@@ -63,8 +63,7 @@ func (a *api) login(c *web.Call, body auth.LoginBody) error {
 func signIn(handle handler) handler {
 	return func(a *api, c *web.Call) error {
 		err := handle(a, c)
-		var f *fault.Error
-		if errors.As(err, &f) && f.Kind == fault.Unauthenticated && f.Code != auth.TOTPRequired {
+		if f, ok := errors.AsType[*fault.Error](err); ok && f.Kind == fault.Unauthenticated && f.Code != auth.TOTPRequired {
 			a.Limits.Take(limits.Auth, limits.AddressKey(c.Address), c.Now)
 		}
 		return err

@@ -43,7 +43,7 @@ func (a *api) readDataDays(c *web.Call, patient *collections.Patient) error {
 func viewDataDays(patientID string, d billing.DataDays) dataDaysView {
 	v := dataDaysView{
 		PatientID: patientID, TimeZone: d.Zone.String(), Today: d.Today, First: d.Start, Last: d.End, Period: d.Period,
-		Days: orEmptyList(d.Days), NoConsent: orEmptyList(d.Unconsented), Typed: orEmptyList(d.Typed),
+		Days: append([]string{}, d.Days...), NoConsent: append([]string{}, d.Unconsented...), Typed: append([]string{}, d.Typed...),
 		DaysNeeded: d.Needed, ToGo: max(0, d.Needed-len(d.Days)), DaysLeft: d.DaysLeft, Reached: d.Reached, Reachable: d.Reachable,
 		Earlier: billing.AddDays(d.Start, -1),
 	}
@@ -51,11 +51,4 @@ func viewDataDays(patientID string, d billing.DataDays) dataDaysView {
 		v.Later = new(billing.AddDays(d.End, 1))
 	}
 	return v
-}
-
-func orEmptyList(list []string) []string {
-	if list == nil {
-		return []string{}
-	}
-	return list
 }

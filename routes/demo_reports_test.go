@@ -41,7 +41,7 @@ func newDemoClinic(t *testing.T, patients int, now time.Time) *clinic {
 	if err := sandbox.Populate(c.app, engine, patients, newYork, now, func(int, int) {}); err != nil {
 		t.Fatal(err)
 	}
-	if err := sandbox.KeepBooks(t.Context(), c.app, money, newYork, now); err != nil {
+	if err := sandbox.BillMonth(t.Context(), c.app, money, newYork, now); err != nil {
 		var f *fault.Error
 		errors.As(err, &f)
 		t.Fatalf("%v %.1500s", err, fmt.Sprintf("%+v %+v", f.Fields, f.Extra))

@@ -17,7 +17,7 @@ func TestStatusDuringAnOutage(t *testing.T) {
 	d := newDelivering(t)
 	d.emr.refuse(&emr.Error{Code: emr.CodeUnavailable, Message: "EMR unavailable (no connection)", Ambiguous: true})
 	first := d.send()
-	if s := <-d.settled; s.ObservationID != first || s.RetryAt != clock.Add(5*time.Minute) {
+	if s := <-d.finished; s.ObservationID != first || s.RetryAt != clock.Add(5*time.Minute) {
 		t.Fatalf("%+v", s)
 	}
 	var later []string
@@ -32,16 +32,16 @@ func TestStatusDuringAnOutage(t *testing.T) {
 		d.ask(access.Admin, "POST", "/fhir/process-pending/", nil).want(200).wantAt(object{
 			"processed": 1.0, "succeeded": 0.0, "failed": 1.0, "details.transmitted": 0.0,
 		})
-		<-d.settled
+		<-d.finished
 	}
 	d.ask(access.Admin, "POST", "/fhir/process-pending/", nil).want(200).wantAt(object{"processed": 1.0, "failed": 1.0, "skipped": 0.0})
-	<-d.settled
+	<-d.finished
 	d.ask(access.Admin, "POST", "/fhir/process-pending/", nil).want(200).wantAt(object{"processed": 0.0, "failed": 0.0, "skipped": 0.0}) // nothing is due
 	d.ask(access.MA, "GET", "/fhir/transmissions/?status=failed", nil).want(200).wantAt(object{"count": 4.0})
 
 	// By hand, too: it is said to be on its way, fails, and is no worse for it.
 	d.ask(access.Nurse, "POST", "/fhir/observations/"+first+"/transmit/", nil).want(200).wantAt(object{"fhir_status": "processing"})
-	if s := <-d.settled; s.ObservationID != first || !s.Failed() {
+	if s := <-d.finished; s.ObservationID != first || !s.Failed() {
 		t.Fatalf("%+v", s)
 	}
 	d.ask(access.MA, "GET", "/fhir/transmissions/?status=failed", nil).want(200).wantAt(object{"count": 4.0})
@@ -55,7 +55,7 @@ func TestStatusDuringAnOutage(t *testing.T) {
 	d.advance(time.Second)
 	d.ask(access.Nurse, "POST", "/fhir/observations/"+later[0]+"/transmit/", nil).want(200)
 	for range 4 {
-		if s := <-d.settled; s.Failed() {
+		if s := <-d.finished; s.Failed() {
 			t.Errorf("%+v", s)
 		}
 	}

@@ -32,7 +32,7 @@ func TestConnectedAsSoonAsDelivered(t *testing.T) {
 	status("disconnected")
 	d.advance(time.Second)
 	d.send()
-	if s := <-d.settled; s.Failed() {
+	if s := <-d.finished; s.Failed() {
 		t.Fatalf("%+v", s)
 	}
 	status("connected")

@@ -138,7 +138,7 @@ func TestMalformedKeys(t *testing.T) {
 }
 
 // What was refused is answered again, what failed or was about the caller is tried again.
-func TestWhichAnswersAreKept(t *testing.T) {
+func TestWhichAnswersAreStored(t *testing.T) {
 	c := newClinic(t)
 	nurse := c.tokenOf(access.Nurse)
 	bad := answered(t, c.keyed(nurse, "/patients/", `{"first_name":"Ada"}`, "bad"), 400, "validation_error", false)
@@ -223,7 +223,7 @@ func TestRaceWithOneKey(t *testing.T) {
 }
 
 // What is kept can be read by nobody without the caller's key: neither names nor a secret that is shown once. After a day it is gone.
-func TestKeptAnswersAreSealed(t *testing.T) {
+func TestStoredAnswersAreSealed(t *testing.T) {
 	c := newClinic(t)
 	admin := c.tokenOf(access.Admin)
 	made := answered(t, c.keyed(admin, "/clients/", `{"name":"Device cloud","scopes":["ingest"]}`, "a key of the caller"), 201, "", false)

@@ -15,7 +15,7 @@ func TestTransmitRightAfterTransform(t *testing.T) {
 	id := d.observe()
 	path := "/fhir/observations/" + id
 	d.ask(access.Nurse, "POST", path+"/transform/", nil).want(200)
-	number := (<-d.settled).TransmissionID
+	number := (<-d.finished).TransmissionID
 	for _, after := range []time.Duration{0, 59 * time.Second, time.Second} {
 		d.advance(after)
 		d.ask(access.Provider, "POST", path+"/transmit/", nil).want(200).wantAt(object{"observation_id": id, "fhir_status": "transmitted", "transmission_id": number})
@@ -23,7 +23,7 @@ func TestTransmitRightAfterTransform(t *testing.T) {
 	d.ask(access.Nurse, "POST", path+"/transform/", nil).want(400, "invalid_state")
 	d.advance(time.Millisecond)
 	d.ask(access.Provider, "POST", path+"/transmit/", nil).want(400, "invalid_state")
-	if len(d.settled) != 0 {
+	if len(d.finished) != 0 {
 		t.Error("it was sent again")
 	}
 
@@ -32,10 +32,10 @@ func TestTransmitRightAfterTransform(t *testing.T) {
 	id = d.observe()
 	path = "/fhir/observations/" + id
 	d.ask(access.Nurse, "POST", path+"/transform/", nil).want(200)
-	<-d.settled
+	<-d.finished
 	d.emr.refuse(nil)
 	d.ask(access.Nurse, "POST", path+"/transmit/", nil).want(200).wantAt(object{"fhir_status": "processing"})
-	<-d.settled
+	<-d.finished
 	d.ask(access.Nurse, "POST", path+"/transmit/", nil).want(200).wantAt(object{"fhir_status": "transmitted"})
 }
 
@@ -47,7 +47,7 @@ func TestTransmitAfterTheServicesTransform(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.ask(access.Admin, "POST", "/fhir/process-pending/", nil).want(200).wantAt(object{"details.transformed": 1.0})
-	<-d.settled
+	<-d.finished
 	d.ask(access.Admin, "POST", "/fhir/observations/"+owed+"/transmit/", nil).want(400, "invalid_state")
 }
 
@@ -62,10 +62,10 @@ func TestTransmitWhileItIsSent(t *testing.T) {
 	d.ask(access.Nurse, "POST", "/fhir/observations/"+id+"/transmit/", nil).want(200).wantAt(object{"fhir_status": "processing"})
 	d.ask(access.Nurse, "POST", "/fhir/observations/"+id+"/transmit/", nil).want(200).wantAt(object{"fhir_status": "processing"})
 	answer()
-	<-d.settled
+	<-d.finished
 	d.ask(access.Nurse, "POST", "/fhir/observations/"+id+"/transmit/", nil).want(200).wantAt(object{"fhir_status": "transmitted"})
 	d.stopWorker()
-	if len(d.settled) != 0 {
+	if len(d.finished) != 0 {
 		t.Error("it was sent twice")
 	}
 }

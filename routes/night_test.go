@@ -82,7 +82,7 @@ func (w *nightShift) portal() *collections.User {
 // minute runs the jobs of a minute.
 func (w *nightShift) minute() {
 	w.t.Helper()
-	if _, err := w.readings.SettleHeld(w.t.Context(), w.app, w.now); err != nil {
+	if _, err := w.readings.DecideHeld(w.t.Context(), w.app, w.now); err != nil {
 		w.t.Fatal(err)
 	}
 	if _, _, err := ranking.EndDueSnoozes(w.t.Context(), w.app, w.now); err != nil {

@@ -99,7 +99,7 @@ func TestRequeuedIsDelivered(t *testing.T) {
 	d := newDelivering(t)
 	id, observation := d.fail(900001, time.Hour, nil)
 	d.ask(access.Admin, "POST", retryPath, object{"since": "2h"}).want(200).wantAt(object{"requeued": 1.0})
-	if s := <-d.settled; s.TransmissionID != id || s.Failed() {
+	if s := <-d.finished; s.TransmissionID != id || s.Failed() {
 		t.Errorf("%+v", s)
 	}
 	d.ask(access.Nurse, "GET", "/fhir/transmissions/"+id+"/", nil).want(200).wantAt(object{"status": "transmitted"})
@@ -146,7 +146,7 @@ func TestWordsOfTheEMR(t *testing.T) {
 	d.emr.refuse(&emr.Error{Code: emr.CodeInvalidResource, Status: 422, Message: "Invalid FHIR resource: value", Diagnostics: phi.Text("Ada Lovelace weighs 80")})
 	id := d.observe()
 	d.ask(access.Provider, "POST", "/fhir/observations/"+id+"/transform/", nil).want(200)
-	number := (<-d.settled).TransmissionID
+	number := (<-d.finished).TransmissionID
 	path := "/fhir/transmissions/" + number + "/"
 	read := func() (n int) {
 		if err := d.app.DB().NewQuery(`SELECT COUNT(*) FROM audit_log WHERE event = 'emr_words.read' AND resource_type = 'Transmission' AND resource_id = '` + number +

@@ -77,7 +77,7 @@ func (m *mailbox) UpdateObservation(_ context.Context, emrID string, _ []byte, r
 type delivering struct {
 	*clinic
 	emr        *mailbox
-	settled    chan transmissions.Result
+	finished   chan transmissions.Result
 	patient    string
 	at         atomic.Pointer[time.Time] // the worker's clock
 	stopWorker func()
@@ -90,13 +90,13 @@ func (d *delivering) advance(by time.Duration) {
 
 func newDelivering(t *testing.T, change ...func(*routes.Engines)) *delivering {
 	t.Helper()
-	d := &delivering{emr: &mailbox{}, settled: make(chan transmissions.Result, 10)}
+	d := &delivering{emr: &mailbox{}, finished: make(chan transmissions.Result, 10)}
 	d.at.Store(new(clock))
 	at := func() time.Time { return *d.at.Load() }
 	worker := transmissions.NewWorker(transmissions.Options{
 		EMR: d.emr, Schedule: transmissions.Schedule{5 * time.Minute}, Load: observations.NewEngine(observations.Rules{}).LoadFHIR, Clock: at,
 		Log: slog.New(slog.DiscardHandler), Spread: func() float64 { return 0 },
-		Finished: func(s transmissions.Result) { d.settled <- s },
+		Finished: func(s transmissions.Result) { d.finished <- s },
 	})
 	fine := dashboard.Probes{
 		Database: func(context.Context, core.App) error { return nil }, EMR: func(context.Context) error { return nil },
@@ -137,7 +137,7 @@ func TestTransformAndTransmit(t *testing.T) {
 	path := "/fhir/observations/" + id
 	d.ask(access.Nurse, "POST", path+"/transmit/", nil).want(400, "not_transformed")
 	d.ask(access.Nurse, "POST", path+"/transform/", nil).want(200).wantAt(object{"observation_id": id, "fhir_status": "pending"})
-	if s := <-d.settled; s.ObservationID != id || s.Failed() { // woken by the transform
+	if s := <-d.finished; s.ObservationID != id || s.Failed() { // woken by the transform
 		t.Fatalf("%+v", s)
 	}
 	d.ask(access.Nurse, "POST", path+"/transform/", nil).want(400, "invalid_state")
@@ -148,9 +148,9 @@ func TestTransformAndTransmit(t *testing.T) {
 	other := d.observe()
 	path = "/fhir/observations/" + other
 	d.ask(access.Provider, "POST", path+"/transform/", nil).want(200)
-	<-d.settled
+	<-d.finished
 	number, _ := d.ask(access.Provider, "POST", path+"/transmit/", nil).want(200).wantAt(object{"fhir_status": "processing"}).at("transmission_id").(string)
-	<-d.settled
+	<-d.finished
 	failed := d.ask(access.DataMonitor, "GET", "/fhir/transmissions/"+number+"/", nil).want(200).wantAt(object{
 		"id": number, "status": "failed", "error_code": "invalid_resource", "error_message": "Invalid FHIR resource: value", "next_retry_at": nil,
 		"patient_name": "Ada Lovelace", "attempt_count": 1.0,
@@ -166,7 +166,7 @@ func TestTransformAndTransmit(t *testing.T) {
 	}
 	d.emr.refuse(nil)
 	d.ask(access.Provider, "POST", path+"/transmit/", nil).want(200)
-	<-d.settled
+	<-d.finished
 	d.ask(access.DataMonitor, "GET", "/fhir/transmissions/"+number+"/", nil).want(200).wantAt(object{"status": "transmitted", "error_code": nil})
 
 	for _, unknown := range []string{collections.NewUUID(), "x"} {
@@ -216,7 +216,7 @@ func TestProcessPending(t *testing.T) {
 	}
 	// The form that was owed is made, and it is sent: by this call or by the worker that it woke.
 	d.ask(access.Admin, "POST", "/fhir/process-pending/", nil).want(200).wantAt(object{"details.transformed": 1.0})
-	if s := <-d.settled; s.ObservationID != id || s.RetryAt != clock.Add(5*time.Minute) {
+	if s := <-d.finished; s.ObservationID != id || s.RetryAt != clock.Add(5*time.Minute) {
 		t.Errorf("%+v", s)
 	}
 	d.stopWorker() // it might have been woken once more, and be the first to see that the retry is due

@@ -17,8 +17,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// notesKept is how much an alert holds of notes, each.
-const notesKept = 5000
+// maxNotes is how much an alert holds of notes, each.
+const maxNotes = 5000
 
 // Find returns an alert by its public number, or a not-found fault.
 func Find(app core.App, number int64) (*collections.Alert, error) {
@@ -40,9 +40,7 @@ func Act(tx core.App, alert *collections.Alert, action Action, by audit.Actor, n
 		return err
 	}
 	said := audit.Changes{}
-	if to := alert.Status(); to != from {
-		said[changedStatus] = audit.Change{Old: from, New: to}
-	}
+	said.Note(changedStatus, from, alert.Status())
 	if action.Move != Annotate {
 		if !heldUntil.IsZero() {
 			said[changedHeld] = audit.Change{Old: collections.Instant(heldUntil)}
@@ -89,7 +87,7 @@ func change(alert *collections.Alert, from Status, action Action, by audit.Actor
 			continue
 		}
 		all := join(phi.Text(alert.GetString(column)), more).Reveal()
-		if utf8.RuneCountInString(all) > notesKept {
+		if utf8.RuneCountInString(all) > maxNotes {
 			return fault.Field(column, "The alert has no room for a note of this length.")
 		}
 		alert.Set(column, all)

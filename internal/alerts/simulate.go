@@ -96,7 +96,7 @@ func (s *simulator) run(ctx context.Context) error {
 	if o.PatientsTotal, err = s.patients.Count(ctx, s.app); err != nil {
 		return err
 	}
-	readings, err := collections.KeptReadings(s.app, o.From.Format(time.DateOnly), "~", "")
+	readings, err := collections.TotalReadings(s.app, o.From.Format(time.DateOnly), "~", "")
 	if err != nil {
 		return err
 	}

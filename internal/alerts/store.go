@@ -107,7 +107,7 @@ func Store(tx core.App, draft Draft, now time.Time) (string, error) {
 		row["value"], row["threshold"] = draft.Finding.Value, draft.Finding.Threshold
 	}
 	if draft.Late || draft.NormalReadings > 0 || draft.Superseded {
-		draft.settle(row, stored)
+		draft.completeLate(row, stored)
 	}
 	if _, err := tx.DB().Insert(collections.Alerts, row).Execute(); err != nil {
 		return "", fmt.Errorf("store alert: %w", err)
@@ -115,8 +115,8 @@ func Store(tx core.App, draft Draft, now time.Time) (string, error) {
 	return id, nil
 }
 
-// settle completes the row of an alert whose reading is not the newest there is.
-func (d Draft) settle(row dbx.Params, at string) {
+// completeLate completes the row of an alert whose reading is not the newest there is.
+func (d Draft) completeLate(row dbx.Params, at string) {
 	row["late"], row["normal_readings"] = d.Late, d.NormalReadings
 	if d.Superseded {
 		row["resolution_reason"] = ReasonSuperseded

@@ -59,9 +59,7 @@ func Undo(tx core.App, alert *collections.Alert, by audit.Actor, now time.Time) 
 		return done, err
 	}
 	changes := audit.Changes{}
-	if was != before.Status {
-		changes[changedStatus] = audit.Change{Old: was, New: before.Status}
-	}
+	changes.Note(changedStatus, was, before.Status)
 	if note := said(last, changedNotes); note != "" {
 		changes[changedNotes] = audit.Change{Old: phi.Text(note)}
 	}

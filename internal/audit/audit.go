@@ -50,6 +50,13 @@ type Change struct {
 	New any `json:"new,omitempty"`
 }
 
+// Note notes a field whose value differs; values are texts, numbers or flags.
+func (c Changes) Note(name string, before, after any) {
+	if before != after {
+		c[name] = Change{Old: before, New: after}
+	}
+}
+
 // Format shows nothing of the values.
 func (Changes) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[changes]") }
 

@@ -18,7 +18,7 @@ func TestHeadElsewhere(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "head")
 	keep := func() audit.Result {
 		t.Helper()
-		result, err := audit.VerifyAndKeepHead(app, path, vigiltest.Clock)
+		result, err := audit.VerifyAndAppendHead(app, path, vigiltest.Clock)
 		if err != nil {
 			t.Fatal(err)
 		}

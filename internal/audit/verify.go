@@ -85,19 +85,19 @@ func Verify(app core.App, progress func(checked, total int64)) (Result, error) {
 
 // endOf is where the trail ends, and what is wrong with what is kept about it.
 func endOf(app core.App, k keys) (collections.AuditEnd, Problem, error) {
-	keeps, err := collections.HasAuditState(app)
+	hasState, err := collections.HasAuditState(app)
 	if err != nil {
 		return collections.AuditEnd{}, "", err
 	}
 	read := collections.ReadAuditEndBefore
-	if keeps {
+	if hasState {
 		read = collections.ReadAuditEnd
 	}
 	end, err := read(app)
 	switch {
 	case err != nil || k.sealed(end):
 		return end, "", err
-	case end.Kept:
+	case end.HasState:
 		return end, StateForged, nil
 	}
 	earlier, err := expected(app)
@@ -162,8 +162,8 @@ func VerifyAgainstHead(app core.App, path string, progress func(checked, total i
 	return compareHead(app, path, result)
 }
 
-// VerifyAndKeepHead is VerifyAgainstHead, and appends the head to the file when the chain holds: one line of time, row number and hash.
-func VerifyAndKeepHead(app core.App, path string, now time.Time) (Result, error) {
+// VerifyAndAppendHead is VerifyAgainstHead, and appends the head to the file when the chain holds: one line of time, row number and hash.
+func VerifyAndAppendHead(app core.App, path string, now time.Time) (Result, error) {
 	result, err := VerifyAgainstHead(app, path, nil)
 	if err != nil || !result.Valid || path == "" || result.Checked == 0 {
 		return result, err
@@ -243,7 +243,7 @@ func (k keys) seal(s collections.AuditState) string {
 
 // sealed reports whether the state is as the service wrote it.
 func (k keys) sealed(end collections.AuditEnd) bool {
-	return end.Kept && hmac.Equal([]byte(k.seal(end.AuditState)), []byte(end.Seal))
+	return end.HasState && hmac.Equal([]byte(k.seal(end.AuditState)), []byte(end.Seal))
 }
 
 // Begin makes the state that a database has not had yet: of a fresh one, and of one that an older version wrote, whose rows keep their
@@ -256,7 +256,7 @@ func Begin(app core.App) error {
 			return err
 		}
 		end, err := collections.ReadAuditEnd(tx)
-		if err != nil || end.Kept {
+		if err != nil || end.HasState {
 			return err
 		}
 		earlier, err := expected(tx)

@@ -52,7 +52,7 @@ type Owner struct{ Email, FirstName, LastName string }
 // Source: docs/decisions/authentication.md, "Password policy errors".
 func PasswordProblems(password string, owner Owner) (broken []string) {
 	rules := []struct {
-		kept    bool
+		met     bool
 		message string
 	}{
 		{utf8.RuneCountInString(password) >= minPasswordCharacters, "Must have at least 12 characters."},
@@ -66,7 +66,7 @@ func PasswordProblems(password string, owner Owner) (broken []string) {
 		{!owner.knownBy(password), "Must not be your name, your e-mail address or the name of this service with digits and signs added."},
 	}
 	for _, rule := range rules {
-		if !rule.kept {
+		if !rule.met {
 			broken = append(broken, rule.message)
 		}
 	}

@@ -42,64 +42,64 @@ const probeName = "check"
 // Probe proves that a backup could be written, found and removed.
 func (s *Store) Probe(ctx context.Context) error { return s.place.Probe(ctx, probeName) }
 
-// Kept is one backup in the store.
-type Kept struct {
+// Stored is one backup in the store.
+type Stored struct {
 	Name      string
 	CreatedAt time.Time
 	Size      int64 // bytes
 }
 
 // List is every finished backup, newest first.
-func (s *Store) List(ctx context.Context) ([]Kept, error) {
+func (s *Store) List(ctx context.Context) ([]Stored, error) {
 	files, err := s.place.List(ctx, prefix)
 	if err != nil {
 		return nil, fmt.Errorf("list backups: %w", err)
 	}
-	var kept []Kept
+	var stored []Stored
 	for _, file := range files {
 		if at, ok := createdAt(file.Name); ok {
-			kept = append(kept, Kept{Name: file.Name, CreatedAt: at, Size: file.Size})
+			stored = append(stored, Stored{Name: file.Name, CreatedAt: at, Size: file.Size})
 		}
 	}
-	slices.SortFunc(kept, func(a, b Kept) int { return b.CreatedAt.Compare(a.CreatedAt) })
-	return kept, nil
+	slices.SortFunc(stored, func(a, b Stored) int { return b.CreatedAt.Compare(a.CreatedAt) })
+	return stored, nil
 }
 
 // Find is the named backup; "" or "latest" means the newest.
-func (s *Store) Find(ctx context.Context, name string) (Kept, error) {
-	kept, err := s.List(ctx)
+func (s *Store) Find(ctx context.Context, name string) (Stored, error) {
+	stored, err := s.List(ctx)
 	if err != nil {
-		return Kept{}, err
+		return Stored{}, err
 	}
-	for _, one := range kept {
+	for _, one := range stored {
 		if one.Name == name || name == "" || name == "latest" {
 			return one, nil
 		}
 	}
-	if len(kept) == 0 {
-		return Kept{}, fmt.Errorf("there is no backup in %s", s.place.Where())
+	if len(stored) == 0 {
+		return Stored{}, fmt.Errorf("there is no backup in %s", s.place.Where())
 	}
-	return Kept{}, fmt.Errorf("there is no backup named %q; list shows which there are", name)
+	return Stored{}, fmt.Errorf("there is no backup named %q; list shows which there are", name)
 }
 
 // Keep removes all but the newest backups and returns how many went. The newest of those that were proven to be good stays whatever its age, and
 // while none was, nothing is removed: copies of a database that was damaged unnoticed are not to displace the last good one.
 // Source: docs/decisions/operating.md, "Backups that are checked".
 func (s *Store) Keep(ctx context.Context, newest int, verified []string) (removed int, err error) {
-	kept, err := s.List(ctx)
+	stored, err := s.List(ctx)
 	if err != nil {
 		return 0, err
 	}
-	good := slices.IndexFunc(kept, func(k Kept) bool { return slices.Contains(verified, k.Name) })
+	good := slices.IndexFunc(stored, func(k Stored) bool { return slices.Contains(verified, k.Name) })
 	if good < 0 {
 		return 0, nil
 	}
-	for i := max(newest, 1); i < len(kept); i++ {
+	for i := max(newest, 1); i < len(stored); i++ {
 		if i == good {
 			continue
 		}
-		if err := s.place.Remove(ctx, kept[i].Name); err != nil {
-			return removed, fmt.Errorf("remove backup %s: %w", kept[i].Name, err)
+		if err := s.place.Remove(ctx, stored[i].Name); err != nil {
+			return removed, fmt.Errorf("remove backup %s: %w", stored[i].Name, err)
 		}
 		removed++
 	}
@@ -130,12 +130,12 @@ func (s *Store) clearUnfinished(ctx context.Context) {
 
 // freeName is that of a backup taken then, or in the first second after it of which there is none: nothing is written over.
 func (s *Store) freeName(ctx context.Context, at time.Time) (string, error) {
-	kept, err := s.List(ctx)
+	stored, err := s.List(ctx)
 	if err != nil {
 		return "", err
 	}
 	for ; ; at = at.Add(time.Second) {
-		if name := nameOf(at); !slices.ContainsFunc(kept, func(k Kept) bool { return k.Name == name }) {
+		if name := nameOf(at); !slices.ContainsFunc(stored, func(k Stored) bool { return k.Name == name }) {
 			return name, nil
 		}
 	}

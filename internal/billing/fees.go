@@ -167,8 +167,7 @@ func ReadFees(file []byte) (fees []collections.Fee, err error) {
 
 // rowOf is the row in which reading stopped.
 func rowOf(err error, number int) int {
-	var syntax *csv.ParseError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*csv.ParseError](err); ok {
 		return syntax.StartLine
 	}
 	return number

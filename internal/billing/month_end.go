@@ -132,7 +132,7 @@ func (w *weighing) weigh(i int) (Weighed, error) {
 		reasons = append(reasons, PreflightErrors)
 	}
 	x.Code, x.Reasons = r.claim.code, append([]string{}, reasons...)
-	for _, warning := range settled(r.entry) {
+	for _, warning := range staying(r.entry) {
 		if warning != AttestInteraction {
 			x.Warnings = append(x.Warnings, warning)
 		}

@@ -105,7 +105,7 @@ func (e *Engine) Adjust(d AdjustmentDraft, by audit.Actor, now time.Time) Move {
 		if left := max(0, entry.OpenCents()); a.AmountCents > left { // what is taken back is more to be paid
 			return fault.Field("amount", "Only "+Cents(left).String()+" is open.")
 		}
-		if a.AmountCents < 0 && standing(entry.Adjustments(), a)+a.AmountCents < 0 {
+		if a.AmountCents < 0 && takenOff(entry.Adjustments(), a)+a.AmountCents < 0 {
 			return fault.Field("amount", "Not so much was taken off under this group and these codes.")
 		}
 		return post(tx, entry, collections.Payment{

@@ -91,8 +91,8 @@ func sameReason(a, b collections.Adjustment) bool {
 	return a.Group == b.Group && a.CARC == b.CARC && slices.Equal(a.RARC, b.RARC)
 }
 
-// standing is what was taken off for the same reason.
-func standing(list []collections.Adjustment, reason collections.Adjustment) int64 {
+// takenOff is what was taken off for the same reason.
+func takenOff(list []collections.Adjustment, reason collections.Adjustment) int64 {
 	for _, a := range list {
 		if sameReason(a, reason) {
 			return a.AmountCents

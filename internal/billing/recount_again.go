@@ -50,7 +50,7 @@ func (e *Engine) checkResubmit(tx core.App, entry *collections.BillingEntry, c C
 	if err := r.write(); err != nil {
 		return err
 	}
-	warnings := slices.DeleteFunc(settled(entry), func(w string) bool { return w == EvidenceChanged })
+	warnings := slices.DeleteFunc(staying(entry), func(w string) bool { return w == EvidenceChanged })
 	if twice || !moved && slices.Contains(entry.Warnings(), PossibleDuplicate) {
 		warnings = append(warnings, PossibleDuplicate)
 	}

@@ -208,8 +208,8 @@ var recounted = []string{
 	MinutesBelowMinimum, NotInteractive, OverlapTime, PossibleDuplicate, MissingOrder, CompetingService,
 }
 
-// settled are the warnings of an entry that a recount does not find anew.
-func settled(entry *collections.BillingEntry) []string {
+// staying are the warnings of an entry that a recount does not find anew.
+func staying(entry *collections.BillingEntry) []string {
 	return slices.DeleteFunc(entry.Warnings(), func(w string) bool { return slices.Contains(recounted, w) })
 }
 
@@ -261,7 +261,7 @@ func (e *Engine) checkReview(tx core.App, entry *collections.BillingEntry, by au
 	if err != nil {
 		return err
 	}
-	warnings := settled(entry)
+	warnings := staying(entry)
 	if waits {
 		reasons = append(reasons, AttestInteraction)
 	} else if i := slices.Index(warnings, AttestInteraction); i >= 0 {

@@ -190,7 +190,7 @@ func (e *Engine) remitReversal(r Remittance, by audit.Actor, now time.Time) Move
 		case VoidRequested, Submitted: // a denial is lifted when a claim is sent anew
 			return post(tx, entry, r.posting(collections.ReversalKind, -r.Paid, nil, by), now)
 		}
-		reversal := r.posting(collections.ReversalKind, -r.Paid, negative(standingOf(entry.Adjustments(), r.Adjustments)), by)
+		reversal := r.posting(collections.ReversalKind, -r.Paid, negative(onEntry(entry.Adjustments(), r.Adjustments)), by)
 		taken = r.takesAll(append(list, reversal))
 		if err := post(tx, entry, reversal, now); err != nil || !taken {
 			return err
@@ -200,9 +200,9 @@ func (e *Engine) remitReversal(r Remittance, by audit.Actor, now time.Time) Move
 	return m
 }
 
-// standingOf are those among adjustments that stand on an entry, as far as they do: what was left out, was never booked or is paid is not taken back. A
+// onEntry are those among adjustments that an entry has, as far as it has them: what was left out, was never booked or is paid is not taken back. A
 // reversal may come without the remarks of what it reverses.
-func standingOf(entry, list []collections.Adjustment) (found []collections.Adjustment) {
+func onEntry(entry, list []collections.Adjustment) (found []collections.Adjustment) {
 	left := slices.Clone(entry)
 	for _, a := range list {
 		for _, remarked := range []bool{true, false} {

@@ -60,7 +60,7 @@ func (e *Engine) AttestTime(app core.App, number int64, contact string, by audit
 		if err := audit.Append(tx, timeAudit(audit.TimeEntryAttest, entry, by), now); err != nil {
 			return err
 		}
-		return e.settleAttested(tx, entry.PatientID(), by, now)
+		return e.clearAttested(tx, entry.PatientID(), by, now)
 	})
 	return entry, err
 }
@@ -79,8 +79,8 @@ func mayAttest(tx core.App, userID string, by audit.Actor) (bool, error) {
 
 func notAuthor(detail string) *fault.Error { return fault.New(fault.Forbidden, NotAuthor, detail) }
 
-// settleAttested takes the warning from a patient's entries whose minutes are all attested now.
-func (e *Engine) settleAttested(tx core.App, patientID string, by audit.Actor, now time.Time) error {
+// clearAttested takes the warning from a patient's entries whose minutes are all attested now.
+func (e *Engine) clearAttested(tx core.App, patientID string, by audit.Actor, now time.Time) error {
 	waiting, _, err := collections.PageOfBillingEntries(tx, collections.EntryFilter{PatientID: patientID, States: []string{PendingReview}},
 		[]string{"id"}, 0, maxWaiting)
 	if err != nil {
@@ -154,7 +154,7 @@ func timeBehind(entry *collections.BillingEntry) (ids []string) {
 	return ids
 }
 
-// attest settles, for a review, the minutes that nobody has vouched for: they are the reviewer's own, who says so with it, or nobody else's to approve.
+// attest answers for, in a review, the minutes that nobody has vouched for: they are the reviewer's own, who says so with it, or nobody else's to approve.
 // waits says that the reviewer has not said so.
 func (e *Engine) attest(tx core.App, entry *collections.BillingEntry, by audit.Actor, attested bool, now time.Time) (waits bool, err error) {
 	open, err := e.unattested(tx, entry)

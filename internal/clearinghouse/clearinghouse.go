@@ -211,8 +211,7 @@ func (h House) submit(tx core.App, p plan, decided []billing.Decided, head strin
 
 // refusedBy adds what a refused move says; other errors are passed on.
 func refusedBy(list []Refusal, entryID string, err error) ([]Refusal, error) {
-	var refused *fault.Error
-	if errors.As(err, &refused) && refused.Kind != fault.Internal {
+	if refused, ok := errors.AsType[*fault.Error](err); ok && refused.Kind != fault.Internal {
 		return append(list, Refusal{entryID, findings(refused)}), nil
 	}
 	return list, err

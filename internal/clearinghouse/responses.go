@@ -52,7 +52,7 @@ func (h House) Take(app core.App, file []byte, by audit.Actor, now time.Time) (O
 		return Outcome{}, err
 	}
 	if err != nil {
-		if response, err = h.keep(app, digest, file, answers, by, now); err != nil {
+		if response, err = h.storeResponse(app, digest, file, answers, by, now); err != nil {
 			return Outcome{}, err
 		}
 	}
@@ -77,8 +77,7 @@ func (h House) read(app core.App, file []byte) ([]x12.Answer, error) {
 		receivers = []string{s.ID}
 	}
 	answers, err := x12.Answers(file, receivers...)
-	var wrong *x12.Fault
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*x12.Fault](err); ok {
 		return nil, fault.New(fault.Invalid, "invalid_x12", wrong.Error()).With("segment", wrong.Segment).With("position", wrong.Position).With("ordinal", wrong.Ordinal)
 	}
 	if err != nil {
@@ -105,7 +104,7 @@ func (h House) read(app core.App, file []byte) ([]x12.Answer, error) {
 }
 
 // keep stores the file before anything is done with it.
-func (h House) keep(app core.App, digest string, file []byte, answers []x12.Answer, by audit.Actor, now time.Time) (response *collections.ClaimResponse, err error) {
+func (h House) storeResponse(app core.App, digest string, file []byte, answers []x12.Answer, by audit.Actor, now time.Time) (response *collections.ClaimResponse, err error) {
 	kind := answers[0].Type
 	if slices.ContainsFunc(answers, func(a x12.Answer) bool { return a.Type != kind }) {
 		kind = "mixed"
@@ -245,8 +244,7 @@ func (t *taking) reject(l collections.ClaimLine, source string, codes []string) 
 
 // done counts what was applied; what the state of a line does not allow is for a person.
 func (t *taking) done(err error, segment, control string, amount x12.Cents) error {
-	var refused *fault.Error
-	if errors.As(err, &refused) && refused.Kind != fault.Internal {
+	if refused, ok := errors.AsType[*fault.Error](err); ok && refused.Kind != fault.Internal {
 		t.leave(segment, control, amount, refused.Code)
 		return nil
 	}

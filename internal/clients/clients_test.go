@@ -448,7 +448,7 @@ func FuzzKeys(f *testing.F) {
 }
 
 // Clients read their collection through the typed record.
-func TestValuesKeep(t *testing.T) {
+func TestValuesStay(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	e := newEngine()
 	m := register(t, e, app, `{"name":"Cloud","scopes":["ingest"],"allowed_cidrs":["192.0.2.1"]}`)

@@ -110,21 +110,13 @@ func note(tx core.App, event audit.Event, id string, changed audit.Changes, by a
 // changes are what differs. Of keys the names are told.
 func changes(before, after collections.ClientValues) audit.Changes {
 	changed := audit.Changes{}
-	for name, texts := range map[string][2]string{
-		"name":          {before.Name, after.Name},
-		"scopes":        {strings.Join(before.Scopes, " "), strings.Join(after.Scopes, " ")},
-		"jwks_url":      {before.JWKSURL, after.JWKSURL},
-		"allowed_cidrs": {strings.Join(before.AllowedCIDRs, " "), strings.Join(after.AllowedCIDRs, " ")},
-	} {
-		if texts[0] != texts[1] {
-			changed[name] = audit.Change{Old: texts[0], New: texts[1]}
-		}
-	}
+	changed.Note("name", before.Name, after.Name)
+	changed.Note("scopes", strings.Join(before.Scopes, " "), strings.Join(after.Scopes, " "))
+	changed.Note("jwks_url", before.JWKSURL, after.JWKSURL)
+	changed.Note("allowed_cidrs", strings.Join(before.AllowedCIDRs, " "), strings.Join(after.AllowedCIDRs, " "))
+	changed.Note("active", before.Active, after.Active)
 	if !bytes.Equal(before.JWKS, after.JWKS) {
 		changed["jwks"] = audit.Change{Old: keyNames(before.JWKS), New: keyNames(after.JWKS)}
-	}
-	if before.Active != after.Active {
-		changed["active"] = audit.Change{Old: before.Active, New: after.Active}
 	}
 	return changed
 }

@@ -102,13 +102,13 @@ func Finish(ctx context.Context, app core.App, client *emr.Client, back Callback
 		return emr.Tokens{}, refuse(f)
 	}
 	err = app.RunInTransaction(func(tx core.App) error {
-		if err := keep(tx, emr.InteractiveFlow, tokens); err != nil {
+		if err := store(tx, emr.InteractiveFlow, tokens); err != nil {
 			return err
 		}
 		return audit.Append(tx, audit.Entry{Event: audit.EMRToken, Actor: by, ResourceType: resource, ResourceID: string(emr.InteractiveFlow)}, clock())
 	})
 	if err != nil {
-		return emr.Tokens{}, fmt.Errorf("keep EMR tokens: %w", err)
+		return emr.Tokens{}, fmt.Errorf("store EMR tokens: %w", err)
 	}
 	client.Adopt(tokens)
 	return tokens, nil
@@ -213,17 +213,17 @@ func (v vault) Load(flow emr.Flow) (emr.Tokens, error) {
 	}, nil
 }
 
-// Keep implements [emr.Vault]. That a person's grant was renewed is on record; the service's own hourly sign-in is not.
-func (v vault) Keep(flow emr.Flow, t emr.Tokens) error {
+// Store implements [emr.Vault]. That a person's grant was renewed is on record; the service's own hourly sign-in is not.
+func (v vault) Store(flow emr.Flow, t emr.Tokens) error {
 	return v.app.RunInTransaction(func(tx core.App) error {
-		if err := keep(tx, flow, t); err != nil || flow != emr.InteractiveFlow {
+		if err := store(tx, flow, t); err != nil || flow != emr.InteractiveFlow {
 			return err
 		}
 		return audit.Append(tx, audit.Entry{Event: audit.EMRToken, Actor: audit.System(), ResourceType: resource, ResourceID: string(flow)}, v.clock())
 	})
 }
 
-func keep(tx core.App, flow emr.Flow, t emr.Tokens) error {
+func store(tx core.App, flow emr.Flow, t emr.Tokens) error {
 	return collections.StoreEMRToken(tx, collections.EMRToken{
 		Flow: string(flow), AccessToken: t.Access, RefreshToken: t.Refresh, Scope: t.Scope, ConnectedBy: t.ConnectedBy, Audience: t.Audience,
 		ObtainedAt: t.ObtainedAt, ExpiresAt: t.ExpiresAt, RefreshExpiresAt: t.RefreshExpiresAt,

@@ -76,7 +76,7 @@ func TestStateIsGoodForOneUse(t *testing.T) {
 	}
 }
 
-func TestVaultKeepsOneRowForEachFlow(t *testing.T) {
+func TestVaultHasOneRowForEachFlow(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	vault := connection.NewVault(app, func() time.Time { return vigiltest.Clock })
 	if none, err := vault.Load(emr.InteractiveFlow); err != nil || none != (emr.Tokens{}) {
@@ -87,7 +87,7 @@ func TestVaultKeepsOneRowForEachFlow(t *testing.T) {
 			Access: phi.Text("a" + string(rune('0'+n))), Refresh: "r", Scope: "s", ConnectedBy: "admin@vigil.example", Audience: "x",
 			ObtainedAt: vigiltest.Clock, ExpiresAt: vigiltest.Clock.Add(time.Hour), RefreshExpiresAt: vigiltest.Clock.Add(7 * 24 * time.Hour),
 		}
-		if err := vault.Keep(flow, want); err != nil {
+		if err := vault.Store(flow, want); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := vault.Load(flow); err != nil || got != want {

@@ -9,8 +9,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/access"
 )
 
-// keepFor is how long figures are answered from memory. Source: docs/decisions/dashboard.md, "KPI details".
-const keepFor = 30 * time.Second
+// freshFor is how long figures are answered from memory. Source: docs/decisions/dashboard.md, "KPI details".
+const freshFor = 30 * time.Second
 
 // Options of a board.
 type Options struct {
@@ -20,28 +20,28 @@ type Options struct {
 	CursorKey []byte
 }
 
-// Board answers what people ask of the dashboard. Figures are kept for half a minute, and worked out once for all who ask at the same time.
+// Board answers what people ask of the dashboard. Figures are remembered for half a minute, and worked out once for all who ask at the same time.
 type Board struct {
 	Options
 	once   singleflight.Group
 	lock   sync.Mutex
-	answer map[string]kept
+	answer map[string]figure
 }
 
-type kept struct {
+type figure struct {
 	value any
 	until time.Time
 }
 
 // NewBoard returns a board.
-func NewBoard(o Options) *Board { return &Board{Options: o, answer: map[string]kept{}} }
+func NewBoard(o Options) *Board { return &Board{Options: o, answer: map[string]figure{}} }
 
-// remembered answers from memory, or works the answer out and keeps it.
+// remembered answers from memory, or works the answer out and remembers it.
 func remembered[T any](b *Board, key string, now time.Time, work func() (T, error)) (T, error) {
 	b.lock.Lock()
 	known, ok := b.answer[key]
 	b.lock.Unlock()
-	if ok && now.Before(known.until) && known.until.Sub(now) <= keepFor {
+	if ok && now.Before(known.until) && known.until.Sub(now) <= freshFor {
 		return known.value.(T), nil
 	}
 	value, err, _ := b.once.Do(key, func() (any, error) {
@@ -66,7 +66,7 @@ func (b *Board) remember(key string, value any, now time.Time) {
 			delete(b.answer, other)
 		}
 	}
-	b.answer[key] = kept{value, now.Add(keepFor)}
+	b.answer[key] = figure{value, now.Add(freshFor)}
 }
 
 // today is the practice's date.

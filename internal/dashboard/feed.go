@@ -21,9 +21,9 @@ import (
 	"github.com/vigilhealth/vigil/internal/patients"
 )
 
-// feedKept is how far back the feed goes. The audit trail behind it goes further.
+// feedReach is how far back the feed goes. The audit trail behind it goes further.
 // Source: docs/decisions/dashboard.md, "Feed types and severities".
-const feedKept = 400 * 24 * time.Hour
+const feedReach = 400 * 24 * time.Hour
 
 // FeedEntry is one entry of the feed. Its message may name a patient; it refuses to print for that.
 type FeedEntry struct {
@@ -95,7 +95,7 @@ func (b *Board) Feed(app core.App, q FeedQuery, now time.Time) (page FeedPage, e
 			return page, err
 		}
 	}
-	first, err := firstKept(app, now)
+	first, err := firstShown(app, now)
 	if err != nil || first == "" {
 		return page, err
 	}
@@ -119,10 +119,10 @@ func (b *Board) Feed(app core.App, q FeedQuery, now time.Time) (page FeedPage, e
 	return page, page.name(app, q.Role)
 }
 
-// firstKept is the id of the oldest row that the feed shows; "" when there is none.
-func firstKept(app core.App, now time.Time) (id string, err error) {
+// firstShown is the id of the oldest row that the feed shows; "" when there is none.
+func firstShown(app core.App, now time.Time) (id string, err error) {
 	err = app.DB().NewQuery(`SELECT id FROM audit_log WHERE recorded_at >= {:since} ORDER BY recorded_at LIMIT 1`).
-		Bind(dbx.Params{"since": collections.Instant(now.Add(-feedKept))}).Row(&id)
+		Bind(dbx.Params{"since": collections.Instant(now.Add(-feedReach))}).Row(&id)
 	if err != nil && !collections.Missing(err) {
 		return "", fmt.Errorf("find the start of the feed: %w", err)
 	}

@@ -84,8 +84,8 @@ type Probes struct {
 	GivenUp func(app core.App) (int, error)
 	// Workers says how many run and how much waits for them.
 	Workers func(app core.App) (running, queued int, err error)
-	// Keep stores a look for good; nil keeps nothing.
-	Keep func(app core.App, kept Kept) error
+	// Store stores a look for good; nil stores nothing.
+	Store func(app core.App, lasting Lasting) error
 }
 
 // Monitor looks at the services every ten seconds and answers from memory.
@@ -156,7 +156,7 @@ func (m *Monitor) Check(ctx context.Context, app core.App) {
 	if earlier != nil {
 		m.tellChanges(earlier.Services, *s)
 	}
-	m.keep(app, *report)
+	m.store(app, *report)
 }
 
 func (m *Monitor) measure(threshold time.Duration, probe func() error) Check {
@@ -231,16 +231,16 @@ type memory struct {
 	inARow    int
 }
 
-// Kept is what is stored of the looks since the last time: samples, and the change of state that has lasted, if any.
-type Kept struct {
+// Lasting is what is stored of the looks since the last time: samples, and the change of state that has lasted, if any.
+type Lasting struct {
 	At       time.Time
 	Samples  []Report
 	From, To Health // equal when nothing changed
 }
 
-// keep stores a sample every minute, and a change of state that lasts. What a broken database refuses is stored when it is back.
-func (m *Monitor) keep(app core.App, report Report) {
-	if m.probes.Keep == nil {
+// store has a sample stored every minute, and a change of state that lasts. What a broken database refuses is stored when it is back.
+func (m *Monitor) store(app core.App, report Report) {
+	if m.probes.Store == nil {
 		return
 	}
 	r := &m.memory
@@ -253,27 +253,27 @@ func (m *Monitor) keep(app core.App, report Report) {
 		r.unsaved = append(r.unsaved, report)
 		r.unsaved = r.unsaved[max(0, len(r.unsaved)-mostUnsaved):]
 	}
-	kept := Kept{At: report.At, Samples: r.unsaved, From: r.told, To: r.told}
+	lasting := Lasting{At: report.At, Samples: r.unsaved, From: r.told, To: r.told}
 	if r.inARow >= steady {
-		kept.To = report.Status
-		if kept.From == "" {
-			kept.From, r.told = kept.To, kept.To // the first state is no change
+		lasting.To = report.Status
+		if lasting.From == "" {
+			lasting.From, r.told = lasting.To, lasting.To // the first state is no change
 		}
 	}
-	if len(kept.Samples) == 0 && kept.From == kept.To {
+	if len(lasting.Samples) == 0 && lasting.From == lasting.To {
 		return
 	}
-	if err := m.probes.Keep(app, kept); err != nil {
+	if err := m.probes.Store(app, lasting); err != nil {
 		m.log.Warn("health not kept", slog.Any("error", err))
 		return
 	}
-	r.unsaved, r.told = nil, kept.To
+	r.unsaved, r.told = nil, lasting.To
 }
 
 // StoreHealth stores samples of the health for the uptime, and a change of state in the audit trail.
-func StoreHealth(app core.App, kept Kept) error {
+func StoreHealth(app core.App, lasting Lasting) error {
 	return app.RunInTransaction(func(tx core.App) error {
-		for _, sample := range kept.Samples {
+		for _, sample := range lasting.Samples {
 			services, err := json.Marshal(sample.Services)
 			if err != nil {
 				return fmt.Errorf("encode health: %w", err)
@@ -282,13 +282,13 @@ func StoreHealth(app core.App, kept Kept) error {
 				return err
 			}
 		}
-		if kept.From == kept.To {
+		if lasting.From == lasting.To {
 			return nil
 		}
 		return audit.Append(tx, audit.Entry{
-			Event: audit.HealthChange, Actor: audit.System(), ResourceType: audit.ResourceService, ResourceID: string(kept.To),
-			Changes: audit.Changes{"status": {Old: string(kept.From), New: string(kept.To)}},
-		}, kept.At)
+			Event: audit.HealthChange, Actor: audit.System(), ResourceType: audit.ResourceService, ResourceID: string(lasting.To),
+			Changes: audit.Changes{"status": {Old: string(lasting.From), New: string(lasting.To)}},
+		}, lasting.At)
 	})
 }
 

@@ -17,7 +17,7 @@ import (
 )
 
 // A minute has one sample, and a change is told once it lasts; what a broken database refuses comes later, and in order.
-func TestHealthIsKept(t *testing.T) {
+func TestHealthIsStored(t *testing.T) {
 	at, broken, refusing := start, false, false
 	var kept []string
 	probes := dashboard.Probes{
@@ -29,7 +29,7 @@ func TestHealthIsKept(t *testing.T) {
 			}
 			return nil
 		},
-		Keep: func(_ core.App, k dashboard.Kept) error {
+		Store: func(_ core.App, k dashboard.Lasting) error {
 			if refusing {
 				return errors.New("no database")
 			}
@@ -64,12 +64,12 @@ func TestHealthIsKept(t *testing.T) {
 	}
 }
 
-func TestKeepHealth(t *testing.T) {
+func TestStoreHealth(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	sample := func(status dashboard.Health, ago time.Duration) dashboard.Report {
 		return dashboard.Report{Status: status, At: start.Add(-ago)}
 	}
-	err := dashboard.StoreHealth(app, dashboard.Kept{
+	err := dashboard.StoreHealth(app, dashboard.Lasting{
 		At: start, From: dashboard.Healthy, To: dashboard.Down,
 		Samples: []dashboard.Report{
 			sample(dashboard.Down, 31*24*time.Hour), sample(dashboard.Healthy, 2*time.Minute), sample(dashboard.Degraded, time.Minute), sample(dashboard.Down, 0),

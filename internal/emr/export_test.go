@@ -1,4 +1,4 @@
 package emr
 
-// KeptLooks is how many look-ups a client remembers.
-func KeptLooks(c *Client) int { return len(c.looks.last) }
+// RememberedLooks is how many look-ups a client remembers.
+func RememberedLooks(c *Client) int { return len(c.looks.last) }

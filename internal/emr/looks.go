@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// keptLooks is how many look-ups are remembered before those that no longer matter are forgotten.
-const keptLooks = 1024
+// mostLooks is how many look-ups are remembered before those that no longer matter are forgotten.
+const mostLooks = 1024
 
 // underWay is how long an EMR may still be at work on a request that nobody waits for any more.
 const underWay = time.Minute
@@ -16,8 +16,8 @@ const underWay = time.Minute
 // is believed only when it can be neither.
 // Source: docs/decisions/transmissions.md, "Look-ups and the EMR's search cache".
 type looks struct {
-	keeps time.Duration // how long an EMR may keep an answer
-	began time.Time     // an earlier process may have searched for anything until then, and have sent it
+	cacheLife time.Duration // how long an EMR may keep an answer
+	began     time.Time     // an earlier process may have searched for anything until then, and have sent it
 
 	mu     sync.Mutex
 	last   map[string]looked
@@ -28,8 +28,8 @@ type looks struct {
 // sent last. left is when a send of it was last given up without an end.
 type looked struct{ last, before, left time.Time }
 
-func newLooks(keeps time.Duration, now func() time.Time) *looks {
-	return &looks{keeps: max(keeps, 0), began: now(), last: map[string]looked{}, forget: keptLooks}
+func newLooks(cacheLife time.Duration, now func() time.Time) *looks {
+	return &looks{cacheLife: max(cacheLife, 0), began: now(), last: map[string]looked{}, forget: mostLooks}
 }
 
 // falseUntil says until when "not there" may be wrong; the zero time means that it is true. takenUp: an earlier process may have searched and
@@ -47,8 +47,8 @@ func (l *looks) falseUntil(observationID string, takenUp bool) (until time.Time)
 	if !is.left.IsZero() {
 		until = is.left.Add(underWay)
 	}
-	if kept := is.before.Add(l.keeps); !is.before.IsZero() && kept.After(until) {
-		until = kept
+	if cached := is.before.Add(l.cacheLife); !is.before.IsZero() && cached.After(until) {
+		until = cached
 	}
 	return until
 }
@@ -74,11 +74,11 @@ func (l *looks) change(observationID string, now time.Time, change func(*looked)
 	defer l.mu.Unlock()
 	if len(l.last) >= l.forget {
 		for id, was := range l.last {
-			if now.Sub(was.last) >= l.keeps && now.Sub(was.left) >= underWay {
+			if now.Sub(was.last) >= l.cacheLife && now.Sub(was.left) >= underWay {
 				delete(l.last, id)
 			}
 		}
-		l.forget = max(keptLooks, 2*len(l.last))
+		l.forget = max(mostLooks, 2*len(l.last))
 	}
 	is := l.last[observationID]
 	change(&is)

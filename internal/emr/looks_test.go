@@ -25,8 +25,8 @@ func caching(keeps time.Duration, stubborn bool) func(*sandbox.EMROptions) {
 	return func(o *sandbox.EMROptions) { o.SearchCache, o.StubbornCache = keeps, stubborn }
 }
 
-// keepTrying sends until it is done, as the queue would: it looks first where something was sent, and waits as long as it is told to.
-func (b *bubble) keepTrying(t *testing.T, client *emr.Client, sent bool) {
+// sendUntilDone sends until it is done, as the queue would: it looks first where something was sent, and waits as long as it is told to.
+func (b *bubble) sendUntilDone(t *testing.T, client *emr.Client, sent bool) {
 	t.Helper()
 	for delivery := range 20 {
 		if sent || delivery > 0 {
@@ -72,7 +72,7 @@ func TestSearchCacheStoresNothingTwice(t *testing.T) {
 					}[rest%3](w, r)
 				}
 				time.Sleep(2 * keeps)
-				b.keepTrying(t, b.client(t, withoutConditions(keeps)), false)
+				b.sendUntilDone(t, b.client(t, withoutConditions(keeps)), false)
 				if s := b.Stats(); s.Observations != 1 {
 					t.Errorf("kept for %s, stubborn %t, fate %d of the first %d: stored %d times: %v", keeps, stubborn, fate, first, s.Observations, b.asked)
 				}
@@ -145,7 +145,7 @@ func TestDoneAfterTheSenderGaveUp(t *testing.T) {
 							}
 							client = b.client(t, withoutConditions(cache)) // of the next process
 						}
-						b.keepTrying(t, client, name == "cut off by a stop")
+						b.sendUntilDone(t, client, name == "cut off by a stop")
 						<-done
 						synctest.Wait()
 						if s := b.Stats(); s.Observations != 1 {
@@ -274,7 +274,7 @@ func TestLooksAreForgotten(t *testing.T) {
 			_, _, _ = client.FindObservation(t.Context(), fmt.Sprint(n))
 			time.Sleep(time.Second)
 		}
-		if kept := emr.KeptLooks(client); kept > 1100 {
+		if kept := emr.RememberedLooks(client); kept > 1100 {
 			t.Errorf("%d are kept", kept)
 		}
 	})

@@ -118,7 +118,7 @@ func (c *Client) find(ctx context.Context, l look) (emrID string, found bool, er
 		return "", false, refused(got, attempts)
 	}
 	if emrID == "" && l.exact && stale {
-		return "", false, outdated(max(c.looks.keeps, falseUntil.Sub(c.line.now())))
+		return "", false, outdated(max(c.looks.cacheLife, falseUntil.Sub(c.line.now())))
 	}
 	return emrID, emrID != "", nil
 }

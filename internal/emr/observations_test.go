@@ -209,7 +209,7 @@ func TestQuickRetries(t *testing.T) {
 	}
 }
 
-func TestEarlierAmbiguityIsKept(t *testing.T) {
+func TestEarlierAmbiguityStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, e := deliver(t, newClient(t, posts(reply{status: 503}, reply{status: 422, body: outcome("value")}), quickRetries))
 		if e.Code != emr.CodeInvalidResource || !e.Ambiguous {

@@ -99,7 +99,7 @@ type memory struct {
 
 func (m *memory) Load(f emr.Flow) (emr.Tokens, error) { return m.kept[f], nil }
 
-func (m *memory) Keep(f emr.Flow, t emr.Tokens) error {
+func (m *memory) Store(f emr.Flow, t emr.Tokens) error {
 	if m.failing {
 		return errors.New("disk full")
 	}
@@ -143,7 +143,7 @@ func TestInteractiveSignIn(t *testing.T) {
 		t.Fatalf("searched without a connection: %v", err)
 	}
 	first := w.connect(t, client)
-	_ = vault.Keep(emr.InteractiveFlow, first)
+	_ = vault.Store(emr.InteractiveFlow, first)
 	if first.ConnectedBy != "admin@vigil.example" || first.ExpiresAt.Sub(w.now) != time.Hour || first.RefreshExpiresAt.Sub(w.now) != 7*24*time.Hour {
 		t.Errorf("%+v", first)
 	}
@@ -198,7 +198,7 @@ func TestRevokedConnectionFallsBackToTheService(t *testing.T) {
 	}
 }
 
-func TestFailedKeepIsMadeUpFor(t *testing.T) {
+func TestFailedStoreIsMadeUpFor(t *testing.T) {
 	w := newWorld(t)
 	vault := &memory{kept: map[emr.Flow]emr.Tokens{}}
 	client := w.client(t, func(o *emr.Options) { o.Vault, o.ApplicationType = vault, emr.Interactive })

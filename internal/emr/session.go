@@ -30,9 +30,9 @@ type session struct {
 	audience string
 	flight   singleflight.Group
 	mu       sync.Mutex
-	kept     Tokens
+	tokens   Tokens
 	loaded   bool
-	unkept   bool // the vault has not got them yet
+	unstored bool // the vault has not got them yet
 }
 
 func newSession(o Options, l *line, audience string) *session {
@@ -82,7 +82,7 @@ func (c *Client) Adopt(t Tokens) {
 	}
 	c.session.mu.Lock()
 	defer c.session.mu.Unlock()
-	c.session.kept, c.session.loaded, c.session.unkept = t, true, false
+	c.session.tokens, c.session.loaded, c.session.unstored = t, true, false
 }
 
 // Connection is the person's grant, zero when nobody is connected.
@@ -98,16 +98,16 @@ func (s *session) current() (Tokens, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.loaded {
-		kept, err := loadTokens(s.vault, InteractiveFlow, s.audience)
+		stored, err := loadTokens(s.vault, InteractiveFlow, s.audience)
 		if err != nil {
 			return Tokens{}, err
 		}
-		s.kept, s.loaded = kept, true
+		s.tokens, s.loaded = stored, true
 	}
-	if s.unkept { // what the EMR has swapped must not be lost by one failed write
-		s.unkept = s.vault.Keep(InteractiveFlow, s.kept) != nil
+	if s.unstored { // what the EMR has swapped must not be lost by one failed write
+		s.unstored = s.vault.Store(InteractiveFlow, s.tokens) != nil
 	}
-	return s.kept, nil
+	return s.tokens, nil
 }
 
 // connected reports whether the session can bring a token.
@@ -170,19 +170,19 @@ func (s *session) renew(ctx context.Context, old Tokens) (Tokens, *Error) {
 func (s *session) replace(old, t Tokens) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.kept.Refresh != old.Refresh {
+	if s.tokens.Refresh != old.Refresh {
 		return
 	}
-	s.kept = t
-	s.unkept = s.vault != nil && s.vault.Keep(InteractiveFlow, t) != nil
+	s.tokens = t
+	s.unstored = s.vault != nil && s.vault.Store(InteractiveFlow, t) != nil
 }
 
 // reject makes the next call renew the token, unless another has taken its place.
 func (s *session) reject(token string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.kept.Access.Reveal() == token {
-		s.kept.Access = ""
+	if s.tokens.Access.Reveal() == token {
+		s.tokens.Access = ""
 	}
 }
 

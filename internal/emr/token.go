@@ -83,7 +83,7 @@ type backendService struct {
 	audience string
 
 	once   sync.Once
-	kept   atomic.Pointer[grant]
+	valid  atomic.Pointer[grant]
 	last   atomic.Pointer[grant] // kept, also when refused since
 	flight singleflight.Group
 }
@@ -110,7 +110,7 @@ func (b *backendService) remembered() *grant {
 		}
 		g := grantOf(t)
 		if b.last.CompareAndSwap(nil, g) {
-			b.kept.CompareAndSwap(nil, g)
+			b.valid.CompareAndSwap(nil, g)
 		}
 	})
 	return b.last.Load()
@@ -118,7 +118,7 @@ func (b *backendService) remembered() *grant {
 
 func (b *backendService) current() *grant {
 	b.remembered()
-	if g := b.kept.Load(); g != nil && b.line.now().Before(g.useUntil) {
+	if g := b.valid.Load(); g != nil && b.line.now().Before(g.useUntil) {
 		return g
 	}
 	return nil
@@ -137,8 +137,8 @@ func (b *backendService) token(ctx context.Context) (string, *Error) {
 
 // reject forgets the token unless another has taken its place: many refusals of one token make one sign-in.
 func (b *backendService) reject(token string) {
-	if g := b.kept.Load(); g != nil && g.secret == token {
-		b.kept.CompareAndSwap(g, nil)
+	if g := b.valid.Load(); g != nil && g.secret == token {
+		b.valid.CompareAndSwap(g, nil)
 	}
 }
 
@@ -155,9 +155,9 @@ func (b *backendService) fetch(ctx context.Context, always bool) (*grant, *Error
 		t.Audience = b.audience
 		g := grantOf(t)
 		b.last.Store(g)
-		b.kept.Store(g)
+		b.valid.Store(g)
 		if b.vault != nil {
-			_ = b.vault.Keep(BackendServicesFlow, t) // what is not kept is asked for again after a restart
+			_ = b.vault.Store(BackendServicesFlow, t) // what is not kept is asked for again after a restart
 		}
 		return g, nil
 	})

@@ -15,7 +15,7 @@ import (
 
 var asJSON = map[string]string{"Content-Type": "application/json"}
 
-func TestTokenIsKeptUntilFiveMinutesBeforeItsEnd(t *testing.T) {
+func TestTokenIsUsedUntilFiveMinutesBeforeItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fake := posts()
 		client := newClient(t, fake)

@@ -71,7 +71,7 @@ func (t Tokens) renewAt() time.Time {
 type Vault interface {
 	// Load returns the kept tokens, zero ones for none.
 	Load(Flow) (Tokens, error)
-	Keep(Flow, Tokens) error
+	Store(Flow, Tokens) error
 }
 
 func loadTokens(v Vault, flow Flow, audience string) (Tokens, error) {

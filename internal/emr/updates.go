@@ -23,10 +23,10 @@ const mostVersions = 4
 // always an *Error.
 // Source: FHIR R4, http.html, "update" and "Managing Resource Contention"; docs/decisions/fhir.md, "Withdrawn or corrected after delivery".
 func (c *Client) UpdateObservation(ctx context.Context, emrID string, resource []byte, requestID string, ambiguous bool) (Created, error) {
-	kept := &keptCopy{client: c, path: "/Observation/" + emrID, resource: resource, header: http.Header{"Content-Type": {fhir.ContentType}}}
+	remote := &remoteCopy{client: c, path: "/Observation/" + emrID, resource: resource, header: http.Header{"Content-Type": {fhir.ContentType}}}
 	created := Created{EMRID: emrID}
 	for put := 1; ; put++ {
-		there, err := kept.read(ctx, false)
+		there, err := remote.read(ctx, false)
 		if e, failed := errors.AsType[*Error](err); failed {
 			e.Ambiguous, e.Attempts = ambiguous, append(created.Attempts, e.Attempts...)
 			return Created{}, e
@@ -36,9 +36,9 @@ func (c *Client) UpdateObservation(ctx context.Context, emrID string, resource [
 			return created, nil
 		}
 		got, attempts, err := c.send(ctx, call{
-			method: http.MethodPut, path: kept.path, body: resource, requestID: requestID, maxBody: maxBody, header: kept.header,
+			method: http.MethodPut, path: remote.path, body: resource, requestID: requestID, maxBody: maxBody, header: remote.header,
 			lookup: func(ctx context.Context) (string, bool, error) {
-				found, err := kept.read(ctx, true)
+				found, err := remote.read(ctx, true)
 				return emrID, found, err
 			},
 		})
@@ -48,12 +48,12 @@ func (c *Client) UpdateObservation(ctx context.Context, emrID string, resource [
 		case failed && e.Status == http.StatusGone:
 			created.AlreadyThere = true
 			return created, nil
-		case failed && kept.overtaken(e) && put < mostVersions:
+		case failed && remote.overtaken(e) && put < mostVersions:
 			ambiguous = ambiguous || e.Ambiguous
 			continue
 		case failed:
 			e.Attempts = created.Attempts
-			e.ofUpdate(kept)
+			e.ofUpdate(remote)
 			return Created{}, e
 		case got.lookedUp == "" && !maybeFHIR(got.body): // a proxy's page is no receipt
 			e := refused(got, created.Attempts)
@@ -68,13 +68,13 @@ func (c *Client) UpdateObservation(ctx context.Context, emrID string, resource [
 // HasObservation reports whether the EMR's copy says what the resource says, or is deleted; it changes nothing. known is false where nobody may
 // read. The error is always an *Error.
 func (c *Client) HasObservation(ctx context.Context, emrID string, resource []byte) (has, known bool, err error) {
-	kept := &keptCopy{client: c, path: "/Observation/" + emrID, resource: resource, header: http.Header{}}
-	has, err = kept.read(ctx, false)
-	return has, kept.seen, err
+	remote := &remoteCopy{client: c, path: "/Observation/" + emrID, resource: resource, header: http.Header{}}
+	has, err = remote.read(ctx, false)
+	return has, remote.seen, err
 }
 
-// keptCopy is the EMR's copy of what is to be put there.
-type keptCopy struct {
+// remoteCopy is the EMR's copy of what is to be put there.
+type remoteCopy struct {
 	client   *Client
 	path     string
 	resource []byte
@@ -85,7 +85,7 @@ type keptCopy struct {
 const ifMatch = "If-Match"
 
 // read reports whether the copy is what we send, and notes its version. An EMR that lets nobody read cannot say so.
-func (k *keptCopy) read(ctx context.Context, once bool) (there bool, err error) {
+func (k *remoteCopy) read(ctx context.Context, once bool) (there bool, err error) {
 	k.header.Del(ifMatch)
 	got, _, err := k.client.send(ctx, call{
 		method: http.MethodGet, path: k.path, requestID: uuid.NewString(), maxBody: maxBody, header: uncached, once: once,
@@ -105,12 +105,12 @@ func (k *keptCopy) read(ctx context.Context, once bool) (there bool, err error) 
 }
 
 // overtaken reports whether the copy is no longer the version that was read. HAPI says so by a 409, others as the specification by a 412.
-func (k *keptCopy) overtaken(e *Error) bool {
+func (k *remoteCopy) overtaken(e *Error) bool {
 	return k.header.Get(ifMatch) != "" && (e.Status == http.StatusPreconditionFailed || e.Status == http.StatusConflict)
 }
 
 // ofUpdate says of a refusal what it means for an update. Source: docs/decisions/transmissions.md, "Delivery failure texts".
-func (e *Error) ofUpdate(k *keptCopy) {
+func (e *Error) ofUpdate(k *remoteCopy) {
 	switch {
 	case e.SignIn:
 	case k.overtaken(e):
@@ -154,9 +154,9 @@ func versionOf(got answer) string {
 }
 
 // sameContent reports whether a copy says all that was sent, whatever the EMR has added. Of what is withdrawn nothing else matters.
-func sameContent(kept, sent []byte) bool {
+func sameContent(remote, sent []byte) bool {
 	var theirs, ours map[string]any
-	if json.Unmarshal(kept, &theirs) != nil || json.Unmarshal(sent, &ours) != nil {
+	if json.Unmarshal(remote, &theirs) != nil || json.Unmarshal(sent, &ours) != nil {
 		return false
 	}
 	if ours["status"] == "entered-in-error" {

@@ -120,12 +120,12 @@ func (e *Engine) prospects(app core.App, list []collections.EnrolledPatient, now
 			found[p.Patient] = p
 		}
 	}
-	e.keep(list, stale, found, common, own)
+	e.remember(list, stale, found, common, own)
 	return found, nil
 }
 
-// keep remembers what was read under the versions that were listed before it was read: what changed in between is read again.
-func (e *Engine) keep(list []collections.EnrolledPatient, stale []string, found map[string]claims.Prospect, common string, own map[string]string) {
+// remember stores in memory what was read under the versions that were listed before it was read: what changed in between is read again.
+func (e *Engine) remember(list []collections.EnrolledPatient, stale []string, found map[string]claims.Prospect, common string, own map[string]string) {
 	if len(stale) == 0 {
 		return
 	}

@@ -146,9 +146,7 @@ func planAssignee(
 	if assignee != nil {
 		e.Assign(assignee.Email(), now)
 	}
-	if after := e.AssignedTo(); after != before {
-		changes[collections.EscalationAssignedTo] = audit.Change{Old: before, New: after}
-	}
+	changes.Note(collections.EscalationAssignedTo, before, e.AssignedTo())
 	return assignee, nil
 }
 

@@ -109,16 +109,16 @@ func (e *Engine) finish(app core.App, w *writer, at time.Time, failure error) er
 		w.abandon()
 		end.Status, end.Files, end.TransactionTime, event = collections.ExportFailed, nil, time.Time{}, audit.ExportFail
 	}
-	kept := false
+	made := false
 	err := app.RunInTransaction(func(tx core.App) error {
 		done, err := collections.FinishExport(tx, w.export.Id, end)
 		if err != nil || !done {
 			return err
 		}
-		kept = failure == nil
+		made = failure == nil
 		return note(tx, event, w.export.Id, audit.Changes{"resources": {New: w.making.done.Load()}}, now)
 	})
-	if err != nil || !kept {
+	if err != nil || !made {
 		err = errors.Join(err, removeFolder(app, w.export.Id))
 	}
 	return errors.Join(failure, err)

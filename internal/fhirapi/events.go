@@ -48,7 +48,7 @@ func byFlagState(s *Search, _ *reading, v values) string {
 			return "Must be one of: " + codes(flagStates) + "."
 		}
 	}
-	s.keep(collections.FlagIs(states))
+	s.narrow(collections.FlagIs(states))
 	return ""
 }
 

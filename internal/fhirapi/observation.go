@@ -62,7 +62,7 @@ func holding(p Param) Param {
 	add := p.add
 	p.add = func(s *Search, in *reading, v values) string {
 		if !slices.ContainsFunc(v.tokens(), func(t token) bool { return t.is(observationState, "final") }) {
-			s.keep(collections.NotFinal())
+			s.narrow(collections.NotFinal())
 		}
 		return add(s, in, v)
 	}
@@ -79,14 +79,14 @@ func profilesOfReadings() (names []string) {
 }
 
 func byCategory(s *Search, _ *reading, v values) string {
-	s.keep(s.Kind.table.AnyOf(collections.ByKind, kindsLike(v, func(t token, d *vitals.Definition) bool {
+	s.narrow(s.Kind.table.AnyOf(collections.ByKind, kindsLike(v, func(t token, d *vitals.Definition) bool {
 		return t.is(categories, "vital-signs") || d.FHIR.Laboratory && t.is(categories, "laboratory")
 	})))
 	return ""
 }
 
 func byCode(s *Search, _ *reading, v values) string {
-	s.keep(s.Kind.table.AnyOf(collections.ByKind, kindsLike(v, func(t token, d *vitals.Definition) bool {
+	s.narrow(s.Kind.table.AnyOf(collections.ByKind, kindsLike(v, func(t token, d *vitals.Definition) bool {
 		return slices.ContainsFunc(d.FHIR.Codes, func(c vitals.Code) bool { return t.is(loinc, c.Code) })
 	})))
 	return ""

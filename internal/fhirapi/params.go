@@ -70,7 +70,7 @@ func moment(name, definition, by string) Param {
 			}
 		}
 		s.dated = true
-		s.keep(s.Kind.table.During(by, stretches))
+		s.narrow(s.Kind.table.During(by, stretches))
 		return ""
 	}}
 }
@@ -171,7 +171,7 @@ func coded(name, definition, by, system string, list []code) Param {
 				return "Must be one of: " + codes(list) + "."
 			}
 		}
-		s.keep(s.Kind.table.AnyOf(by, stored))
+		s.narrow(s.Kind.table.AnyOf(by, stored))
 		return ""
 	}}
 }
@@ -239,4 +239,4 @@ func number(text string) (b collections.Between, ok bool) {
 }
 
 // either keeps what one of the conditions holds for.
-func (s *Search) either(conditions []dbx.Expression) { s.keep(collections.AnyOfThese(conditions)) }
+func (s *Search) either(conditions []dbx.Expression) { s.narrow(collections.AnyOfThese(conditions)) }

@@ -25,6 +25,6 @@ func byFlagTime(s *Search, in *reading, v values) string {
 		}
 	}
 	s.dated = true
-	s.keep(collections.FlagLasted(list))
+	s.narrow(collections.FlagLasted(list))
 	return ""
 }

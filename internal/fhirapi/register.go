@@ -40,17 +40,23 @@ func byDeviceID(s *Search, _ *reading, v values) string {
 }
 
 func byDeviceType(s *Search, _ *reading, v values) string {
-	s.keep(s.Kind.table.AnyOf(collections.ByType, kindsLike(v, func(t token, d *vitals.Definition) bool {
+	s.narrow(s.Kind.table.AnyOf(collections.ByType, kindsLike(v, func(t token, d *vitals.Definition) bool {
 		return d.FHIR.Device.Code != "" && t.is("http://snomed.info/sct", d.FHIR.Device.Code)
 	})))
 	return ""
 }
 
-func renderDevices(_ *Engine, app core.App, records []*core.Record, _ Reader) ([]Row, error) {
+// idsOf are the ids of some records, in their order.
+func idsOf(records []*core.Record) []string {
 	ids := make([]string, len(records))
 	for i, record := range records {
 		ids[i] = record.Id
 	}
+	return ids
+}
+
+func renderDevices(_ *Engine, app core.App, records []*core.Record, _ Reader) ([]Row, error) {
+	ids := idsOf(records)
 	told, err := collections.DevicesToldAt(app, ids)
 	if err != nil {
 		return nil, err
@@ -157,16 +163,13 @@ func byTeamState(s *Search, _ *reading, v values) string {
 		active = active || t.is(system, "active")
 	}
 	if !active {
-		s.keep(s.Kind.table.AnyOf(collections.ByID, nil))
+		s.narrow(s.Kind.table.AnyOf(collections.ByID, nil))
 	}
 	return ""
 }
 
 func renderTeams(_ *Engine, app core.App, records []*core.Record, _ Reader) ([]Row, error) {
-	ids := make([]string, len(records))
-	for i, record := range records {
-		ids[i] = record.Id
-	}
+	ids := idsOf(records)
 	told, err := collections.TeamsToldAt(app, ids)
 	if err != nil {
 		return nil, err

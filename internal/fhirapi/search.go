@@ -70,12 +70,12 @@ func (s *Search) context() context.Context {
 // IDs keeps the resources with these ids.
 func (s *Search) IDs(ids ...string) {
 	s.ids = true
-	s.keep(s.Kind.table.AnyOf(collections.ByID, s.Kind.recordIDs(ids)))
+	s.narrow(s.Kind.table.AnyOf(collections.ByID, s.Kind.recordIDs(ids)))
 }
 
 // OfPatients keeps what is these patients'.
 func (s *Search) OfPatients(ids ...string) {
-	s.keep(s.Kind.table.Of(ids))
+	s.narrow(s.Kind.table.Of(ids))
 	if s.patients == nil {
 		s.patients = slices.Clone(ids)
 		return
@@ -85,7 +85,7 @@ func (s *Search) OfPatients(ids ...string) {
 
 // UpdatedSince keeps what was changed at a time or after.
 func (s *Search) UpdatedSince(at time.Time) {
-	s.keep(s.Kind.table.During(collections.ByUpdated, []collections.Stretch{{From: at}}))
+	s.narrow(s.Kind.table.During(collections.ByUpdated, []collections.Stretch{{From: at}}))
 }
 
 // ByID walks in the order of ids, which is that of creation for most and never changes.
@@ -105,7 +105,7 @@ func (s *Search) ForSomebody() bool { return s.named != nil || s.born != nil || 
 // Cheap reports whether it is soon counted how many match: without looking at values, an index tells.
 func (s *Search) Cheap() bool { return !s.Kind.Vast || s.ids || s.patients != nil && len(s.needs) == 0 }
 
-func (s *Search) keep(condition dbx.Expression) { s.where = append(s.where, condition) }
+func (s *Search) narrow(condition dbx.Expression) { s.where = append(s.where, condition) }
 
 func (s *Search) order() Order {
 	order := s.Kind.Orders[0]

@@ -35,7 +35,7 @@ type head struct {
 func (a Answer) encode() (string, error) {
 	first, err := json.Marshal(head{a.Status, a.Header, a.Rights, a.Patients})
 	if err != nil {
-		return "", fmt.Errorf("keep an answer: %w", err)
+		return "", fmt.Errorf("store an answer: %w", err)
 	}
 	return string(first) + "\n" + string(a.Body), nil
 }

@@ -21,11 +21,11 @@ import (
 	"github.com/vigilhealth/vigil/internal/groupcommit"
 )
 
-// Kept is how long a key is known. Source: draft-ietf-httpapi-idempotency-key-header-07, section 2.3: the server says how long.
-const Kept = 24 * time.Hour
+// KnownFor is how long a key is known. Source: draft-ietf-httpapi-idempotency-key-header-07, section 2.3: the server says how long.
+const KnownFor = 24 * time.Hour
 
-// MostKept bounds the answers that are kept, in bytes.
-const MostKept = 2 << 20
+// MaxAnswer bounds the answers that are stored, in bytes.
+const MaxAnswer = 2 << 20
 
 // lookAtOnce is how many keys are looked up at a time, which takes microseconds each.
 const lookAtOnce = 4
@@ -116,7 +116,7 @@ func (k *Keys) start(id, request string) error {
 func (u *Use) find(app core.App, now time.Time) (answer *Answer, stored bool, err error) {
 	u.keys.looking <- struct{}{}
 	defer func() { <-u.keys.looking }()
-	known, found, err := collections.FindIdempotencyKey(u.keys.reads.In(app), u.row.ID, u.key, now.Add(-Kept))
+	known, found, err := collections.FindIdempotencyKey(u.keys.reads.In(app), u.row.ID, u.key, now.Add(-KnownFor))
 	switch {
 	case err != nil || !found:
 		return nil, false, err
@@ -150,7 +150,7 @@ func (u *Use) Note(tx core.App) error {
 	if u.noted.Load() {
 		return nil
 	}
-	noted, err := collections.NoteIdempotencyKey(tx, u.row, u.row.At.Add(-Kept))
+	noted, err := collections.NoteIdempotencyKey(tx, u.row, u.row.At.Add(-KnownFor))
 	if err == nil && !noted {
 		err = inProgress() // by another process
 	}
@@ -189,8 +189,8 @@ func (a *notingApp) Delete(model core.Model) error {
 // Stored reports whether something was stored for the request.
 func (u *Use) Stored() bool { return u.noted.Load() }
 
-// Keep stores the answer, durably.
-func (u *Use) Keep(app core.App, a Answer) error {
+// Store stores the answer, durably.
+func (u *Use) Store(app core.App, a Answer) error {
 	text, err := a.encode()
 	if err != nil {
 		return err
@@ -203,8 +203,8 @@ func (u *Use) Keep(app core.App, a Answer) error {
 	return err
 }
 
-// KeepNone stores that the request was carried out, and that nobody knows what was answered.
-func (u *Use) KeepNone(app core.App) error {
+// StoreUnknown stores that the request was carried out, and that nobody knows what was answered.
+func (u *Use) StoreUnknown(app core.App) error {
 	if u.Stored() {
 		return nil
 	}
@@ -250,7 +250,7 @@ func Sweep(ctx context.Context, app core.App, now time.Time) (gone int, err erro
 		if err := ctx.Err(); err != nil {
 			return gone, err
 		}
-		n, err := collections.DropIdempotencyKeys(app, now.Add(-Kept), sweptTogether)
+		n, err := collections.DropIdempotencyKeys(app, now.Add(-KnownFor), sweptTogether)
 		if gone += n; err != nil || n < sweptTogether {
 			return gone, err
 		}

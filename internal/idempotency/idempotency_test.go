@@ -51,7 +51,7 @@ func TestWhileOneRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused(t, k, app, request, now, "idempotency_in_progress") // noted, and not lost: it goes on
-	if err := use.Keep(app, idempotency.Answer{Status: 201, Body: []byte("made")}); err != nil {
+	if err := use.Store(app, idempotency.Answer{Status: 201, Body: []byte("made")}); err != nil {
 		t.Fatal(err)
 	}
 	if use, answered, err := k.Begin(app, request, now); err != nil || use != nil || answered == nil || answered.Status != 201 || string(answered.Body) != "made" {
@@ -125,7 +125,7 @@ func TestDropped(t *testing.T) {
 	}
 	use.Release()
 	use = begin(t, k, app, now)
-	if err := use.KeepNone(app); err != nil {
+	if err := use.StoreUnknown(app); err != nil {
 		t.Fatal(err)
 	}
 	use.Release()
@@ -136,7 +136,7 @@ func TestDropped(t *testing.T) {
 func TestUnreadableAnswer(t *testing.T) {
 	app, k := vigiltest.NewApp(t), process()
 	use := begin(t, k, app, now)
-	if err := use.Keep(app, idempotency.Answer{Status: 200, Body: []byte("x")}); err != nil {
+	if err := use.Store(app, idempotency.Answer{Status: 200, Body: []byte("x")}); err != nil {
 		t.Fatal(err)
 	}
 	use.Release()

@@ -297,11 +297,11 @@ func (v verdict) repeats(event gateway.Event) bool {
 	return v.status == Known && o.Source == vitals.SourceGateway && !o.EnteredInError && event.Implausible == nil && len(event.LeftOut) == 0
 }
 
-// decideRepeat decides about a measurement that was refused, kept, and has been taken since, because its time has come: the reading speaks for
+// decideRepeat decides about a measurement that was refused, is in the quarantine, and has been taken since, because its time has come: the reading speaks for
 // itself, and says nothing good of the clock. What somebody has discarded stays so.
 func (e *Engine) decideRepeat(app core.App, event gateway.Event, v verdict, d Delivery) error {
-	kept, err := collections.FindGatewayEvent(app, gateway.BodyID(d.Vendor, d.Body))
-	if collections.Missing(err) || err == nil && !kept.Implausible() {
+	quarantined, err := collections.FindGatewayEvent(app, gateway.BodyID(d.Vendor, d.Body))
+	if collections.Missing(err) || err == nil && !quarantined.Implausible() {
 		return nil
 	}
 	if err != nil {
@@ -311,17 +311,17 @@ func (e *Engine) decideRepeat(app core.App, event gateway.Event, v verdict, d De
 		if err := collections.NoteClockStillAhead(tx, event.DeviceID, event.At); err != nil {
 			return err
 		}
-		if kept.Status() == collections.EventDiscarded {
+		if quarantined.Status() == collections.EventDiscarded {
 			o, err := e.Readings.Withdraw(tx, v.outcome.Observation.ID, "The same measurement was discarded.", audit.System(), d.At)
 			if err != nil || e.Recheck == nil {
 				return err
 			}
 			return e.Recheck(tx, o.PatientID, o.Reading.MeasuredAt, d.At)
 		}
-		if kept.Status() != collections.EventRejected || event.Implausible != nil || len(event.LeftOut) > 0 {
+		if quarantined.Status() != collections.EventRejected || event.Implausible != nil || len(event.LeftOut) > 0 {
 			return nil // values that are not in the reading go on waiting for somebody
 		}
-		raised, err := collections.AlertsOfQuarantine(tx, kept.Id)
+		raised, err := collections.AlertsOfQuarantine(tx, quarantined.Id)
 		if err != nil {
 			return err
 		}
@@ -330,7 +330,7 @@ func (e *Engine) decideRepeat(app core.App, event gateway.Event, v verdict, d De
 				if alert.Type() == alerts.TypeDeviceClock {
 					continue // it is about the clock
 				}
-				if stays, err := e.leaves(tx, alert, kept.Id, d.At); err != nil {
+				if stays, err := e.leaves(tx, alert, quarantined.Id, d.At); err != nil {
 					return "", err
 				} else if stays {
 					continue
@@ -344,13 +344,13 @@ func (e *Engine) decideRepeat(app core.App, event gateway.Event, v verdict, d De
 		if err != nil {
 			return err
 		}
-		if err := collections.NoteReadingOf(tx, kept.Id, v.outcome.Observation.ID); err != nil {
+		if err := collections.NoteReadingOf(tx, quarantined.Id, v.outcome.Observation.ID); err != nil {
 			return err
 		}
-		if err := end(tx, kept, ending{status: collections.EventReleased, observation: v.outcome.Observation.ID, patient: v.patient}, d.By, d.At); err != nil {
+		if err := end(tx, quarantined, ending{status: collections.EventReleased, observation: v.outcome.Observation.ID, patient: v.patient}, d.By, d.At); err != nil {
 			return err
 		}
-		reported, err := e.reported(kept)
+		reported, err := e.reported(quarantined)
 		if err != nil {
 			return nil //nolint:nilerr // nothing in it was kept for its clock
 		}

@@ -110,7 +110,7 @@ func (e *Engine) endAlerts(tx core.App, event *collections.GatewayEvent, notes p
 func (e *Engine) reported(stored *collections.GatewayEvent) (gateway.Event, error) {
 	nothing := fault.State("invalid_state", "The event holds no implausible measurement.")
 	if fromPeople(stored.Source()) {
-		event, err := readKept(stored.Payload())
+		event, err := readTyped(stored.Payload())
 		if err != nil {
 			return event, nothing.Because(err)
 		}
@@ -169,8 +169,8 @@ func (e *Engine) vouched(
 	return s, nil
 }
 
-// kept is how a measurement that a person typed is stored while it is implausible.
-type kept struct {
+// typedReading is how a measurement that a person typed is stored while it is implausible.
+type typedReading struct {
 	PatientID       string             `json:"patient_id"`
 	ObservationType vitals.Kind        `json:"observation_type"`
 	MeasuredAt      time.Time          `json:"measured_at"`
@@ -182,9 +182,9 @@ type kept struct {
 	OriginalUnit    string             `json:"original_unit,omitempty"`
 }
 
-func encodeKept(patientID string, i gateway.Implausible) ([]byte, error) {
+func encodeTyped(patientID string, i gateway.Implausible) ([]byte, error) {
 	r := i.Reading
-	k := kept{
+	k := typedReading{
 		PatientID: patientID, ObservationType: r.Kind, MeasuredAt: r.MeasuredAt, DeviceID: r.DeviceID, Values: map[string]float64{},
 		Marks: map[string]string{}, OriginalValue: r.OriginalValue, OriginalUnit: r.OriginalUnit,
 	}
@@ -204,10 +204,10 @@ func encodeKept(patientID string, i gateway.Implausible) ([]byte, error) {
 	return json.Marshal(k)
 }
 
-func readKept(payload phi.Text) (gateway.Event, error) {
-	var k kept
+func readTyped(payload phi.Text) (gateway.Event, error) {
+	var k typedReading
 	if err := json.Unmarshal([]byte(payload.Reveal()), &k); err != nil {
-		return gateway.Event{}, fmt.Errorf("read a kept measurement: %w", err)
+		return gateway.Event{}, fmt.Errorf("read a stored measurement: %w", err)
 	}
 	i := gateway.Implausible{Reading: vitals.Reading{
 		Kind: k.ObservationType, MeasuredAt: k.MeasuredAt.UTC(), DeviceID: k.DeviceID, OriginalValue: k.OriginalValue, OriginalUnit: k.OriginalUnit,
@@ -242,13 +242,13 @@ type Report struct {
 	Refusal fault.Fields
 }
 
-// Report keeps an implausible measurement and has the patient's people told of it. Sent again it is known. Nothing is kept about a patient
+// Report puts an implausible measurement into the quarantine and has the patient's people told of it. Sent again it is known. Nothing is stored about a patient
 // who does not exist, is not being looked after, or did not have the device then.
 func (e *Engine) Report(app core.App, r Report, by audit.Actor, now time.Time) error {
 	i := gateway.Implausible{Reading: r.Reading, Outside: r.Outside}
-	body, err := encodeKept(r.PatientID, i)
+	body, err := encodeTyped(r.PatientID, i)
 	if err != nil {
-		return fmt.Errorf("keep an implausible measurement: %w", err)
+		return fmt.Errorf("store an implausible measurement: %w", err)
 	}
 	event := gateway.Event{
 		Type: gateway.MeasurementCreated, DeviceID: r.Reading.DeviceID, At: r.Reading.MeasuredAt, MeasurementType: string(r.Reading.Kind), Implausible: &i,
@@ -262,27 +262,27 @@ func (e *Engine) Report(app core.App, r Report, by audit.Actor, now time.Time) e
 		if err != nil || holder != "" && holder != r.PatientID {
 			return err
 		}
-		return e.keep(tx, Entry{
+		return e.quarantine(tx, Entry{
 			ID: gateway.BodyID(gateway.Vendor(r.Source), body), Source: r.Source, Event: event, Payload: body, FieldErrors: r.Refusal,
 		}, r.PatientID, by, now)
 	})
 }
 
-// keepLine keeps an implausible line of a table whose patient is known. Of any other the file is still there.
-func (e *Engine) keepLine(app core.App, event gateway.Event, body []byte, refusal fault.Fields, now time.Time) error {
+// quarantineLine stores an implausible line of a table whose patient is known. Of any other the file is still there.
+func (e *Engine) quarantineLine(app core.App, event gateway.Event, body []byte, refusal fault.Fields, now time.Time) error {
 	return app.RunInTransaction(func(tx core.App) error {
 		patient, reason, err := Place(tx, event)
 		if err != nil || reason != "" {
 			return err
 		}
-		return e.keep(tx, Entry{
+		return e.quarantine(tx, Entry{
 			ID: gateway.BodyID(gateway.Contract, body), Source: SourceImport, Event: event, Payload: body, FieldErrors: refusal,
 		}, patient, audit.System(), now)
 	})
 }
 
-// keep stores an implausible measurement, unless it is there already, and tells of it.
-func (e *Engine) keep(tx core.App, entry Entry, patientID string, by audit.Actor, now time.Time) error {
+// quarantine stores an implausible measurement, unless it is there already, and tells of it.
+func (e *Engine) quarantine(tx core.App, entry Entry, patientID string, by audit.Actor, now time.Time) error {
 	entry.Status, entry.Reason = collections.EventRejected, "validation_error"
 	id, known, err := Store(tx, entry, by, now)
 	if err != nil || known {
@@ -295,7 +295,7 @@ func (e *Engine) keep(tx core.App, entry Entry, patientID string, by audit.Actor
 	return e.tellOf(tx, stored, entry.Event, patientID, now)
 }
 
-// ReportRecord keeps the implausible measurement in a record that somebody tried to create, if there is one.
+// ReportRecord reports the implausible measurement in a record that somebody tried to create, if there is one.
 func (e *Engine) ReportRecord(app core.App, record *core.Record, by audit.Actor, now time.Time) error {
 	o, fields := observations.FromRecord(record), input.NewChecks()
 	o.Reading.MeasuredAt = e.Readings.MeasuredAt(fields, record, now)

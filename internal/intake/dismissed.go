@@ -19,12 +19,12 @@ import (
 func (e *Engine) dismissed(event gateway.Event, patientID string, d Delivery) func(tx core.App) (phi.Text, bool, error) {
 	const why = "The same measurement was discarded."
 	return func(tx core.App) (phi.Text, bool, error) {
-		kept, err := collections.FindGatewayEvent(tx, gateway.BodyID(d.Vendor, d.Body))
+		quarantined, err := collections.FindGatewayEvent(tx, gateway.BodyID(d.Vendor, d.Body))
 		if unlessMissing(err) != nil {
 			return "", false, err
 		}
 		if err == nil {
-			return why, kept.Implausible() && kept.Status() == collections.EventDiscarded, nil
+			return why, quarantined.Implausible() && quarantined.Status() == collections.EventDiscarded, nil
 		}
 		if event.Implausible != nil || len(event.LeftOut) > 0 {
 			return "", false, nil // what is told is not what was discarded
@@ -39,11 +39,11 @@ func (e *Engine) dismissedPart(app core.App, event gateway.Event, d Delivery) (*
 	if event.Addition == "" || event.Implausible != nil {
 		return nil, nil
 	}
-	kept, err := collections.FindGatewayEvent(app, gateway.BodyID(d.Vendor, d.Body))
-	if err != nil || !kept.Implausible() || kept.Status() != collections.EventDiscarded {
+	quarantined, err := collections.FindGatewayEvent(app, gateway.BodyID(d.Vendor, d.Body))
+	if err != nil || !quarantined.Implausible() || quarantined.Status() != collections.EventDiscarded {
 		return nil, unlessMissing(err)
 	}
-	return kept, nil
+	return quarantined, nil
 }
 
 // decided is an event about which somebody has decided and that is the same measurement of the same patient: of one device, at one time by its

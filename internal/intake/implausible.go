@@ -96,7 +96,7 @@ func (e *Engine) give(tx core.App, stored *collections.GatewayEvent, event gatew
 		return err
 	}
 	if told != "" {
-		return keptForItsPatient()
+		return alreadyPlaced()
 	}
 	patient, err := collections.FindReceivingPatient(tx, patientID)
 	if err != nil {
@@ -113,7 +113,7 @@ func (e *Engine) give(tx core.App, stored *collections.GatewayEvent, event gatew
 	}, now)
 }
 
-func keptForItsPatient() error {
+func alreadyPlaced() error {
 	return fault.State("invalid_state", "The event is known to be this patient's: confirm or discard its values.")
 }
 

@@ -75,13 +75,13 @@ type importing struct {
 	lines  int
 	done   Imported
 	// all is the block that is being stored; engine looks again at what it was wrong about.
-	all    *together
-	engine *Engine
-	kept   []keptLine
+	all         *together
+	engine      *Engine
+	implausible []implausibleLine
 }
 
-// keptLine is a line that was refused for values that no device should report.
-type keptLine struct {
+// implausibleLine is a line that was refused for values that no device should report.
+type implausibleLine struct {
 	entry
 	body    []byte
 	refusal fault.Fields
@@ -110,7 +110,7 @@ func (i *importing) read(table Table) (group []entry, more bool, err error) {
 		switch {
 		case isFault:
 			if event.Implausible != nil && event.Implausible.Ahead.IsZero() { // a line of the future is a mistake of the table
-				i.kept = append(i.kept, keptLine{entry{line, event}, body, refused.Fields})
+				i.implausible = append(i.implausible, implausibleLine{entry{line, event}, body, refused.Fields})
 			}
 			i.refuse(line, reasonText(refused))
 		case err != nil:
@@ -128,9 +128,9 @@ func (i *importing) tell() error {
 	if i.DryRun {
 		return nil
 	}
-	for _, line := range i.kept {
-		if err := i.engine.keepLine(i.app, line.event, line.body, line.refusal, i.Clock()); err != nil {
-			return fmt.Errorf("keep line %d: %w", line.line, err)
+	for _, line := range i.implausible {
+		if err := i.engine.quarantineLine(i.app, line.event, line.body, line.refusal, i.Clock()); err != nil {
+			return fmt.Errorf("store line %d: %w", line.line, err)
 		}
 	}
 	return nil

@@ -61,7 +61,7 @@ func (e *Engine) Release(app core.App, id, patientID string, by audit.Actor, now
 			return err
 		}
 		if fromPeople(waiting.Source()) {
-			return keptForItsPatient()
+			return alreadyPlaced()
 		}
 		if _, err := collections.FindPatient(tx, patientID); err != nil {
 			return fault.OrMissing(err)

@@ -230,9 +230,9 @@ func BeginRetirement(app core.App, ring *phi.KeyRing) (*Retirement, error) {
 // Finish seals the index key anew and takes each old key off the register under which count finds nothing, both at once and last of all: a rotation that was
 // killed before leaves a folder that asks for all of its keys. alone says whether no other command works on the folder. It returns the
 // keys that had to stay, with the reason.
-func (r *Retirement) Finish(app core.App, values map[string]int, alone bool) (kept map[string]string, err error) {
+func (r *Retirement) Finish(app core.App, values map[string]int, alone bool) (unretired map[string]string, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
-		kept = map[string]string{}
+		unretired = map[string]string{}
 		sealing, err := serviceSeals(tx)
 		if err != nil {
 			return err
@@ -266,12 +266,12 @@ func (r *Retirement) Finish(app core.App, values map[string]int, alone bool) (ke
 				}
 			}
 			if reason != "" {
-				kept[key.ID] = reason
+				unretired[key.ID] = reason
 			}
 		}
 		return nil
 	})
-	return kept, err
+	return unretired, err
 }
 
 // serviceSeals is the key under which the running service seals; "" without one.

@@ -1,5 +1,5 @@
 // Package live tells open streams what changes on the triage list, as it changes. It follows the audit trail: every change of
-// a patient's standing, of an alert and of an escalation leaves an entry in its own transaction, so that following the
+// a patient's place on the list, of an alert and of an escalation leaves an entry in its own transaction, so that following the
 // entries misses nothing and tells only of what is committed. One goroutine reads, renders and hands out; whoever
 // writes a reading at most wakes it, and no reader can hold it up.
 //
@@ -94,7 +94,7 @@ func NewPublisher(o Options) *Publisher {
 	return &Publisher{Options: o, Signal: wake.New(), told: map[string]triage.Stats{}, streams: map[*Stream]struct{}{}}
 }
 
-// Rescored is told whose standing changed without an entry in the trail: the clock's hourly work.
+// Rescored is told whose place on the list changed without an entry in the trail: the clock's hourly work.
 func (p *Publisher) Rescored(patientIDs []string) {
 	p.aged.put(patientIDs)
 	p.Wake()
@@ -150,7 +150,7 @@ func (p *Publisher) Run(ctx context.Context, app core.App) {
 			return
 		case <-wait.C:
 		case <-p.Signal:
-			if !pause(ctx, gathering+readerShare*time.Duration(len(p.open()))) {
+			if !wake.Pause(ctx, gathering+readerShare*time.Duration(len(p.open()))) {
 				return
 			}
 		}
@@ -166,17 +166,6 @@ func (p *Publisher) Run(ctx context.Context, app core.App) {
 		default:
 			wait.Reset(sweep)
 		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }
 

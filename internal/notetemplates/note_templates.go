@@ -62,7 +62,7 @@ func Create(app core.App, draft Draft, by audit.Actor, now time.Time) (t *collec
 		if t, err = collections.NewNoteTemplate(tx); err != nil {
 			return err
 		}
-		return keep(tx, t, draft, by, now)
+		return store(tx, t, draft, by, now)
 	})
 	return t, err
 }
@@ -73,7 +73,7 @@ func Replace(app core.App, number int64, draft Draft, by audit.Actor, now time.T
 		if t, err = collections.FindNoteTemplate(tx, number); err != nil {
 			return fault.OrMissing(err)
 		}
-		return keep(tx, t, draft, by, now)
+		return store(tx, t, draft, by, now)
 	})
 	return t, err
 }
@@ -99,8 +99,8 @@ func Delete(app core.App, number int64, by audit.Actor, now time.Time) error {
 // contents are the columns of which a change is one of the template.
 var contents = []string{collections.NoteTemplateName, collections.NoteTemplateText, collections.NoteTemplateContext}
 
-// keep writes a draft into a template, stores it and notes what is new.
-func keep(tx core.App, t *collections.NoteTemplate, draft Draft, by audit.Actor, now time.Time) error {
+// store writes a draft into a template, stores it and notes what is new.
+func store(tx core.App, t *collections.NoteTemplate, draft Draft, by audit.Actor, now time.Time) error {
 	changes := audit.Changes{}
 	for _, column := range contents {
 		if old, given := t.GetString(column), draft.columns[column]; old != given {

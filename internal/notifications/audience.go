@@ -47,8 +47,8 @@ func (d *Dispatcher) noteUnheard(waiting int) {
 	d.Log.Error("nobody to tell: there is no active administrator", slog.Int("announcements", waiting))
 }
 
-// keepForAdministrators stores a notice for the administrators whom there are none of yet.
-func keepForAdministrators(tx core.App, n Notice, now time.Time) error {
+// storeForAdministrators stores a notice for the administrators whom there are none of yet.
+func storeForAdministrators(tx core.App, n Notice, now time.Time) error {
 	return Announce(tx, Announcement{
 		Kind: ServiceTrouble, Severity: n.Severity, Body: n.Title + ". " + n.Body,
 		Key: "administrators/" + cmp.Or(n.DedupeKey, core.GenerateDefaultRandomId()),

@@ -18,11 +18,10 @@ var ofServer = []int{421, 432, 454, 530, 534, 535, 538}
 
 // serversFault reports whether a failure says that no mail would be taken.
 func serversFault(failure error) bool {
-	var refused *textproto.Error
-	switch {
+	switch refused, ok := errors.AsType[*textproto.Error](failure); {
 	case failure == nil, errors.Is(failure, errNotConfigured), errors.Is(failure, errUnfillable), errors.Is(failure, errUnreadable):
 		return false
-	case errors.As(failure, &refused):
+	case ok:
 		return slices.Contains(ofServer, refused.Code)
 	}
 	return true
@@ -30,15 +29,14 @@ func serversFault(failure error) bool {
 
 // note says once when the server goes down, and once when it is back.
 func (l *mailLine) note(failure error, now time.Time, log *slog.Logger) {
-	var refused *textproto.Error
-	switch {
+	switch _, answered := errors.AsType[*textproto.Error](failure); {
 	case serversFault(failure):
 		if l.since.IsZero() {
 			l.since = now
 			log.Warn("the mail server is down: mails wait", slog.String("because", explain(failure)))
 		}
 	case l.since.IsZero():
-	case failure == nil || errors.As(failure, &refused): // it took one, or answered about one
+	case failure == nil || answered: // it took one, or answered about one
 		log.Info("the mail server is back: mails that wait are sent", slog.Duration("after", now.Sub(l.since)))
 		l.since = time.Time{}
 	}

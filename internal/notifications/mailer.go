@@ -251,11 +251,10 @@ func nextAttempt(attempts int, now time.Time) time.Time {
 
 // explain says why an attempt failed. A server's own text may quote the address, so only its number is kept.
 func explain(failure error) string {
-	var refused *textproto.Error
-	switch {
+	switch refused, ok := errors.AsType[*textproto.Error](failure); {
 	case failure == nil:
 		return ""
-	case errors.As(failure, &refused):
+	case ok:
 		return fmt.Sprintf("the mail server answered %d", refused.Code)
 	}
 	for _, known := range []error{errNotConfigured, errTimeout, errUnfillable, errUnreadable} {

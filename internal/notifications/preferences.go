@@ -290,10 +290,10 @@ func (c quietChange) mergeInto(q *QuietHours, checks *input.Checks) {
 		checks.Reject("quiet_hours.exceptions", "Must be a list of channels.")
 		return
 	}
-	kept := []string{}
+	exceptions := []string{}
 	for _, name := range Channels { // each once, in the contract's order; escalations always
 		if name == Escalations || slices.Contains(c.Exceptions.Value, name) {
-			kept = append(kept, name)
+			exceptions = append(exceptions, name)
 		}
 	}
 	for _, name := range c.Exceptions.Value {
@@ -302,7 +302,7 @@ func (c quietChange) mergeInto(q *QuietHours, checks *input.Checks) {
 			return
 		}
 	}
-	q.Exceptions = kept
+	q.Exceptions = exceptions
 }
 
 func mergeFlag(checks *input.Checks, name string, f input.Boolean, into *bool) {

@@ -192,7 +192,7 @@ func NotifyOfEmergencyAccess(tx core.App, patientID, actorEmail string, reason p
 		DedupeKey: "emergency/" + patientID + "/" + actorEmail + "/" + now.UTC().Format(time.DateOnly),
 	}
 	if len(told) == 0 {
-		return keepForAdministrators(tx, notice, now)
+		return storeForAdministrators(tx, notice, now)
 	}
 	for _, userID := range told { // who is both is told once, for the key
 		if err := Notify(tx, userID, notice, now); err != nil {
@@ -221,7 +221,7 @@ func NotifyAdministrators(tx core.App, notice Notice, mail Template, now time.Ti
 		return err
 	}
 	if len(admins) == 0 {
-		return keepForAdministrators(tx, notice, now)
+		return storeForAdministrators(tx, notice, now)
 	}
 	for _, admin := range admins {
 		if err := Notify(tx, admin.Id, notice, now); err != nil {

@@ -83,9 +83,9 @@ func countDays(app core.App, zone *time.Location, of collections.Days) (map[pati
 	return days, nil
 }
 
-// replaceDays puts days with data in the place of those that are kept.
-func replaceDays(tx core.App, kept collections.Days, days map[patientDay]dayCount) error {
-	if err := collections.ForgetDays(tx, kept); err != nil {
+// replaceDays puts days with data in the place of those that are stored.
+func replaceDays(tx core.App, which collections.Days, days map[patientDay]dayCount) error {
+	if err := collections.ForgetDays(tx, which); err != nil {
 		return err
 	}
 	return storeDays(tx, days)

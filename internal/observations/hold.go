@@ -79,7 +79,7 @@ func (a *application) askAgain(draft alerts.Draft, id string) error {
 }
 
 // endWaits does what a reading does to escalations of the patient that wait: they join the one it opened or joined; and where it is the
-// last of the readings that settle a severe one, they are due at once, see [Engine.SettleHeld].
+// last of the readings that settle a severe one, they are due at once, see [Engine.DecideHeld].
 func (e *Engine) endWaits(tx core.App, effects Effects, outcome Outcome, before triage.Picture, now time.Time) error {
 	if e.rules.ConfirmReadings <= 0 {
 		return nil

@@ -51,7 +51,7 @@ func TestWriterRemembersWhatWaits(t *testing.T) {
 			return err
 		},
 		func(string) error {
-			_, err := engine.SettleHeld(t.Context(), app, moment)
+			_, err := engine.DecideHeld(t.Context(), app, moment)
 			return err
 		},
 	}
@@ -112,9 +112,9 @@ func TestSettlingGoesOn(t *testing.T) {
 	if _, err := app.DB().NewQuery("DELETE FROM triage_scores WHERE patient = '" + rows[0].GetString("patient") + "'").Execute(); err != nil {
 		t.Fatal(err)
 	}
-	settled, err := engine.SettleHeld(t.Context(), app, now.Add(11*time.Minute))
-	if err == nil || settled != 2 {
-		t.Errorf("%d settled (%v)", settled, err)
+	decided, err := engine.DecideHeld(t.Context(), app, now.Add(11*time.Minute))
+	if err == nil || decided != 2 {
+		t.Errorf("%d settled (%v)", decided, err)
 	}
 	var stats int
 	if err := app.DB().NewQuery("SELECT COUNT(*) FROM escalations WHERE priority = 'stat'").Row(&stats); err != nil || stats != 2 {
@@ -133,7 +133,7 @@ func TestTypedPressuresRepeatTypedOnes(t *testing.T) {
 		s.Source = vitals.SourcePortal
 		ingest(t, app, engine, s)
 	}
-	if _, err := engine.SettleHeld(t.Context(), app, now); err != nil { // two repeated readings are enough
+	if _, err := engine.DecideHeld(t.Context(), app, now); err != nil { // two repeated readings are enough
 		t.Fatal(err)
 	}
 	var value float64
@@ -158,7 +158,7 @@ func TestWhatIsOverJoinsNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		ingest(t, app, engine, submission(patient, at(bloodPressure(205, 80), now.Add(-time.Minute))))
-		if _, err := engine.SettleHeld(t.Context(), app, now.Add(time.Hour)); err != nil {
+		if _, err := engine.DecideHeld(t.Context(), app, now.Add(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 		got := texts(t, app, "SELECT group_concat(CAST(value AS INTEGER)) FROM (SELECT value FROM alerts WHERE escalation != '' ORDER BY id)")

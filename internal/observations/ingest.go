@@ -87,7 +87,7 @@ func (e *Engine) ingest(tx core.App, b *batch, m *memory, s Submission, now time
 		return outcome, err
 	}
 	if s.unjudged() {
-		return e.keepUndated(tx, b, o, s, now)
+		return e.storeUndated(tx, b, o, s, now)
 	}
 	check, err := recordSighting(tx, o, s.Device, now)
 	if err != nil {
@@ -95,7 +95,7 @@ func (e *Engine) ingest(tx core.App, b *batch, m *memory, s Submission, now time
 	}
 	if check && s.Dismissed != nil {
 		if why, dismissed, err := s.Dismissed(tx); err != nil || dismissed {
-			return e.keepDismissed(tx, b, o, s, why, err, now)
+			return e.storeDismissed(tx, b, o, s, why, err, now)
 		}
 	}
 	outcome, err := e.consequences(tx, b, o, patient, s, now)
@@ -122,7 +122,7 @@ func (e *Engine) consequences(
 		return Outcome{}, err
 	}
 	if o.Reading.Kind.Definition().Doubted != nil {
-		if outcome, settled, err := e.settleDoubt(tx, b, o, picture, patient, s.By, now); settled || err != nil {
+		if outcome, decided, err := e.decideDoubt(tx, b, o, picture, patient, s.By, now); decided || err != nil {
 			return outcome, err
 		}
 	}

@@ -25,7 +25,7 @@ func TestWriterRemembersAges(t *testing.T) {
 		people = append(people, vigiltest.Patient(t, app, columns))
 	}
 	look := func(at time.Time) error {
-		_, _, err := patients.KeepAgeGroups(t.Context(), app, at, time.UTC)
+		_, _, err := patients.UpdateAgeGroups(t.Context(), app, at, time.UTC)
 		return err
 	}
 	random := rand.New(rand.NewPCG(11, 11))

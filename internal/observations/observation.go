@@ -50,7 +50,7 @@ type Observation struct {
 	// confirmed: it was stored before, as suspect, and counts from now on.
 	confirmed    bool
 	confirmNotes phi.Text
-	// undoubted: whether it may be somebody else's is settled.
+	// undoubted: whether it may be somebody else's is decided.
 	undoubted bool
 }
 

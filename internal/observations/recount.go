@@ -50,14 +50,14 @@ func (e *Engine) recountTotals(ctx context.Context, app core.App) (days, wrong i
 
 // nextTotal is the first day from the given one on that has a reading or a total, in the practice's zone; zero when there is none.
 func (e *Engine) nextTotal(app core.App, from time.Time) (next time.Time, err error) {
-	measured, kept, err := collections.NextCounted(app, from)
+	measured, stored, err := collections.NextCounted(app, from)
 	if err != nil {
 		return next, err
 	}
 	if measured != "" {
 		next = collections.StartOfDay(collections.ParseInstant(measured).In(e.rules.PracticeZone))
 	}
-	if day := collections.ParseDay(kept, e.rules.PracticeZone); !day.IsZero() && (measured == "" || day.Before(next)) {
+	if day := collections.ParseDay(stored, e.rules.PracticeZone); !day.IsZero() && (measured == "" || day.Before(next)) {
 		next = day
 	}
 	return next, nil
@@ -112,9 +112,9 @@ func (e *Engine) miscounted(app core.App, id string) (counted map[patientDay]day
 	if counted, err = countDays(app, zone, collections.Days{PatientID: id}); err != nil {
 		return nil, 0, err
 	}
-	kept, err := collections.KeptDays(app, id)
+	stored, err := collections.StoredDays(app, id)
 	wrong = len(counted)
-	for _, row := range kept {
+	for _, row := range stored {
 		is, exists := counted[patientDay{id, row.Day, row.Kind}]
 		switch right := is.readings == row.Readings && is.fromDevices == row.Devices; {
 		case exists && right:

@@ -105,14 +105,14 @@ func (d *doubt) compare(usual []alerts.Weighing, origin vitals.Origin, rules Rul
 	d.Unit, d.Meant = d.Of.Mistook(d.Value, d.Usual, rules.Suspect)
 }
 
-// settleDoubt stores what a doubt comes to, if there is any: a suspect reading counts for nothing, or a second one like it bears it out, and
+// decideDoubt stores what a doubt comes to, if there is any: a suspect reading counts for nothing, or a second one like it bears it out, and
 // both are judged in the order in which they were measured.
-func (e *Engine) settleDoubt(
+func (e *Engine) decideDoubt(
 	tx core.App, b *batch, o Observation, picture triage.Picture, patient subject, by audit.Actor, now time.Time,
-) (outcome Outcome, settled bool, err error) {
+) (outcome Outcome, decided bool, err error) {
 	d := e.doubt(o, picture)
 	if d.suspect() {
-		outcome, err = e.keepSuspect(tx, b, o, d, picture, patient, by, now)
+		outcome, err = e.storeSuspect(tx, b, o, d, picture, patient, by, now)
 		return outcome, true, err
 	}
 	if len(d.bears) == 0 {
@@ -141,8 +141,8 @@ func (e *Engine) settleDoubt(
 	return outcome, true, err
 }
 
-// keepSuspect stores that a reading is doubted, and asks the care team once for each run of such readings.
-func (e *Engine) keepSuspect(
+// storeSuspect stores that a reading is doubted, and asks the care team once for each run of such readings.
+func (e *Engine) storeSuspect(
 	tx core.App, b *batch, o Observation, d doubt, picture triage.Picture, patient subject, by audit.Actor, now time.Time,
 ) (Outcome, error) {
 	o.Review, o.SuspectReason = Suspect, d.reason()

@@ -31,10 +31,10 @@ func noteCompleted(b *batch, o Observation, by audit.Actor, now time.Time) (Outc
 	return Outcome{Observation: o, Completed: true}, a.note()
 }
 
-// keepUndated notes a stored reading of which nobody knows when it was taken. It is evidence that somebody measured, and of nothing about
+// storeUndated notes a stored reading of which nobody knows when it was taken. It is evidence that somebody measured, and of nothing about
 // today: it raises nothing, is nobody's latest and no day's, and is not sent on. That its device's clock is wrong is told once the reading is
 // committed. Source: docs/decisions/devices.md, "Wrong clock".
-func (e *Engine) keepUndated(tx core.App, b *batch, o Observation, s Submission, now time.Time) (outcome Outcome, err error) {
+func (e *Engine) storeUndated(tx core.App, b *batch, o Observation, s Submission, now time.Time) (outcome Outcome, err error) {
 	a := application{tx: tx, batch: b, effects: Effects{Observation: o}, by: s.By, now: now}
 	if err := a.note(); err != nil {
 		return Outcome{}, err

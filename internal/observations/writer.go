@@ -134,8 +134,7 @@ func (w *Writer) ingest(tx core.App, b *batch, group []*submitted) error {
 		in := w.engine.following(r.In, group[i+1:], now)
 		misled = misled || len(in.Following) > len(r.In.Following)
 		r.Out, r.Err = w.engine.ingest(tx, b, w.memory, in, now)
-		var refused *fault.Error
-		if r.Err != nil && !errors.As(r.Err, &refused) {
+		if _, refused := errors.AsType[*fault.Error](r.Err); r.Err != nil && !refused {
 			return r.Err
 		}
 		anyRefused = anyRefused || r.Err != nil

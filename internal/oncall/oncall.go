@@ -142,13 +142,9 @@ func (d Draft) row() (row collections.OnCallRow, err error) {
 // difference is what of the rota changes, as the audit trail keeps it.
 func difference(before, after collections.OnCallRow) audit.Changes {
 	changes := audit.Changes{}
-	for name, values := range map[string][2]string{
-		"time_zone": {before.TimeZone, after.TimeZone}, "shifts": {before.Shifts, after.Shifts}, "overrides": {before.Overrides, after.Overrides},
-	} {
-		if values[0] != values[1] {
-			changes[name] = audit.Change{Old: values[0], New: values[1]}
-		}
-	}
+	changes.Note("time_zone", before.TimeZone, after.TimeZone)
+	changes.Note("shifts", before.Shifts, after.Shifts)
+	changes.Note("overrides", before.Overrides, after.Overrides)
 	return changes
 }
 

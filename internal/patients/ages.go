@@ -46,8 +46,8 @@ func ageGroup(age int, known bool) string {
 	return collections.AgeAdult
 }
 
-// keepAgeGroup stores whether a stored patient is a minor. A minor is ranked anew with every change: the schedule says what is expected.
-func keepAgeGroup(tx core.App, p *collections.Patient, now time.Time, practice *time.Location) error {
+// storeAgeGroup stores whether a stored patient is a minor. A minor is ranked anew with every change: the schedule says what is expected.
+func storeAgeGroup(tx core.App, p *collections.Patient, now time.Time, practice *time.Location) error {
 	was, err := collections.AgeGroupOf(tx, p.Id)
 	if err != nil {
 		return err
@@ -65,9 +65,9 @@ func keepAgeGroup(tx core.App, p *collections.Patient, now time.Time, practice *
 	return err
 }
 
-// KeepAgeGroups looks at the minors, and at whose age nobody has looked at: from their 18th birthday on, as it is where they live, the
+// UpdateAgeGroups looks at the minors, and at whose age nobody has looked at: from their 18th birthday on, as it is where they live, the
 // practice's thresholds hold for patients. It says how many it has seen and of how many the bounds are others now.
-func KeepAgeGroups(ctx context.Context, app core.App, now time.Time, practice *time.Location) (seen, changed int, err error) {
+func UpdateAgeGroups(ctx context.Context, app core.App, now time.Time, practice *time.Location) (seen, changed int, err error) {
 	for after := ""; ; {
 		page, err := collections.YoungAfter(app, after, youngPage)
 		if err != nil || len(page) == 0 {

@@ -73,7 +73,7 @@ func TestComingOfAge(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, changed, err := patients.KeepAgeGroups(t.Context(), app, now, newYork); err != nil || changed != changes {
+			if _, changed, err := patients.UpdateAgeGroups(t.Context(), app, now, newYork); err != nil || changed != changes {
 				t.Errorf("%s, at %s: %d changed, %v, want %d", test.zone, at, changed, err, changes)
 			}
 			if group := storedAgeGroup(t, app, p.Id); group != want {
@@ -103,7 +103,7 @@ func TestAgesAfterAnUpgrade(t *testing.T) {
 		return n
 	}
 	children, adults := entries(child.Id), entries(adult.Id)
-	seen, changed, err := patients.KeepAgeGroups(t.Context(), app, vigiltest.Clock, newYork)
+	seen, changed, err := patients.UpdateAgeGroups(t.Context(), app, vigiltest.Clock, newYork)
 	if err != nil || seen != 2 || changed != 1 {
 		t.Errorf("%d seen, %d changed, %v", seen, changed, err)
 	}
@@ -113,7 +113,7 @@ func TestAgesAfterAnUpgrade(t *testing.T) {
 	if entries(child.Id) != children+1 || entries(adult.Id) != adults {
 		t.Error("the trail has not what changed, or what did not")
 	}
-	if seen, _, err := patients.KeepAgeGroups(t.Context(), app, vigiltest.Clock, newYork); err != nil || seen != 1 {
+	if seen, _, err := patients.UpdateAgeGroups(t.Context(), app, vigiltest.Clock, newYork); err != nil || seen != 1 {
 		t.Errorf("%d seen again, %v: adults are done with", seen, err)
 	}
 }

@@ -140,7 +140,7 @@ func (d *Directory) Find(f Find) (ids []string, total int) {
 	d.reading.RLock()
 	defer d.reading.RUnlock()
 	found := d.base.search(wanted)
-	found.keep(func(i int) bool {
+	found.filter(func(i int) bool {
 		return d.base.state[i] == f.State && !d.gone.has(i) && (only == nil || only[d.base.ids[i]])
 	})
 	total = found.count()

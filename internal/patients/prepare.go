@@ -321,8 +321,8 @@ func asFault(err error) error {
 			continue
 		}
 		message := complaint.Error()
-		var coded validation.Error
-		if rule, ok := unique[column]; ok && errors.As(complaint, &coded) && coded.Code() == "validation_not_unique" {
+		coded, isCoded := errors.AsType[validation.Error](complaint)
+		if rule, ok := unique[column]; ok && isCoded && coded.Code() == "validation_not_unique" {
 			message = rule.complaint // another process was faster: the index had the last word
 		}
 		fields.Add(nameOf(column), message)

@@ -140,8 +140,8 @@ func (b bitmap) setAll(size int) {
 	}
 }
 
-// keep clears the bits of which stays says no.
-func (b bitmap) keep(stays func(i int) bool) {
+// filter clears the bits of which stays says no.
+func (b bitmap) filter(stays func(i int) bool) {
 	for word := range b {
 		for rest := b[word]; rest != 0; rest &= rest - 1 {
 			if bit := bits.TrailingZeros64(rest); !stays(word*64 + bit) {

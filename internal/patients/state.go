@@ -268,7 +268,7 @@ func afterStored(tx core.App, p, before *collections.Patient, by audit.Actor, no
 	if err := triage.SetListed(tx, p.Id, p.Active() && !p.Deleted(), p.CreatedAt()); err != nil {
 		return err
 	}
-	if err := keepAgeGroup(tx, p, now, practice); err != nil {
+	if err := storeAgeGroup(tx, p, now, practice); err != nil {
 		return err
 	}
 	if err := moveDays(tx, p, before, practice); err != nil {

@@ -108,8 +108,8 @@ func NewView(p *collections.Patient, role access.Role) (View, error) {
 		PrimaryProviderID:  orNull(p.PrimaryProviderID()),
 		GatewayPatientID:   orNull(p.GatewayPatientID()),
 		MonitoringSchedule: p.MonitoringSchedule(),
-		ICD10Codes:         orEmpty(p.ICD10Codes()),
-		Programs:           orEmpty(p.Programs()),
+		ICD10Codes:         append([]string{}, p.ICD10Codes()...),
+		Programs:           append([]string{}, p.Programs()...),
 		RedactedFields:     []string{},
 		DeletedAt:          instant(p.DeletedAt()),
 		DeletedBy:          orNull(p.DeletedBy()),
@@ -175,13 +175,6 @@ func orNull[T comparable](value T) *T {
 		return nil
 	}
 	return &value
-}
-
-func orEmpty(list []string) []string {
-	if list == nil {
-		return []string{}
-	}
-	return list
 }
 
 func instant(at time.Time) *string {

@@ -233,8 +233,8 @@ func (r *KeyRing) Derive(keyID, label string) (secret []byte, ok bool) {
 		return nil, false
 	}
 	name := derivation{keyID, label}
-	if kept, found := r.derived.Load(name); found {
-		return slices.Clone(kept.([]byte)), true
+	if known, found := r.derived.Load(name); found {
+		return slices.Clone(known.([]byte)), true
 	}
 	secret, err := hkdf.Key(sha256.New, root[:], nil, "vigil v1 ring: "+label, KeySize)
 	if err != nil { // only for more than 255 blocks, or for short keys where FIPS 140 is enforced

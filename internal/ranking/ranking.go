@@ -17,6 +17,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
 // Change carries out a change and then ranks the patient it is about anew, in one transaction, which may be app's own. A change
@@ -173,4 +174,44 @@ func DropThresholds(tx core.App, record *core.Record, by audit.Actor, now time.T
 	return Change(tx, now, func(tx core.App) (string, error) {
 		return collections.PatientOf(record), alerts.DropThresholds(tx, record, by, now, remove)
 	})
+}
+
+// answered is the alert about a critical value of the last day that somebody has acknowledged and that still stands; nil for none. What the
+// patient typed since, critical or not, takes no device's place: each is looked for by itself. One that is over, by somebody's word or by what
+// was measured, is not told again. Source: docs/decisions/alerts.md, "Snooze" and "Who settles what".
+func answered(tx core.App, picture triage.Picture, kind string, now time.Time) (*collections.Alert, error) {
+	for _, measured := range picture.CriticalSince(kind, now.Add(-stillCritical)) {
+		alert, err := collections.CriticalMeasuredAt(tx, picture.PatientID, kind, string(alerts.StatusAcknowledged), measured)
+		if err != nil || alert != nil {
+			return alert, err
+		}
+	}
+	return nil, nil
+}
+
+// overtaken reports whether something at least as reliable was measured after the reading behind an alert: of one that came late it is then
+// no news how the patient was. Source: docs/decisions/alerts.md, "Late readings".
+func overtaken(tx core.App, patientID string, alert alerts.Open) (bool, error) {
+	var kinds []vitals.Kind
+	var columns []string
+	for _, p := range vitals.Watched {
+		if p.Group == alert.Type {
+			kinds, columns = append(kinds, p.Kinds...), append(columns, p.Column)
+		}
+	}
+	if len(columns) == 0 {
+		return false, nil
+	}
+	return collections.MeasuredAfter(tx, patientID, kinds, columns, alert.MeasuredAt, vitals.OriginPatient.Settles(alert.Origin))
+}
+
+// Expect ranks a minor anew of whom other kinds are expected from now on: there may be no bounds for them. For an adult nothing follows.
+// Source: docs/decisions/alerts.md, "Minors".
+func Expect(tx core.App, patientID string, now time.Time) error {
+	group, err := collections.AgeGroupOf(tx, patientID)
+	if err != nil || group != collections.AgeMinor {
+		return err
+	}
+	_, err = triage.Rescore(tx, patientID, now)
+	return err
 }

@@ -66,9 +66,8 @@ func eachAlert(app core.App, numbers []int64, now time.Time, do func(tx core.App
 			if err == nil {
 				err = do(tx, alert)
 			}
-			var refused *fault.Error
-			switch {
-			case errors.As(err, &refused) && !refused.Unexpected():
+			switch refused, ok := errors.AsType[*fault.Error](err); {
+			case ok && !refused.Unexpected():
 				acted[number] = Acted{Refused: refused}
 			case err != nil:
 				return err

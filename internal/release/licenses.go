@@ -200,14 +200,14 @@ func (g *gatherer) byHand(context.Context) error {
 		if err != nil {
 			return err
 		}
-		c := component{row[0], row[1], row[2], row[3], row[4], g.keep(text)}
+		c := component{row[0], row[1], row[2], row[3], row[4], g.add(text)}
 		g.list = append(g.list, c)
 	}
 	return nil
 }
 
-// keep stores a text once and gives its name.
-func (g *gatherer) keep(text []byte) string {
+// add stores a text once and gives its name.
+func (g *gatherer) add(text []byte) string {
 	sum := sha256.Sum256(text)
 	name := hex.EncodeToString(sum[:6])
 	g.texts[name] = text
@@ -233,7 +233,7 @@ func (g *gatherer) read(c *component, folders ...string) error {
 			if bytes.ContainsRune(text, 0) {
 				continue // no text: a logo, say
 			}
-			texts = append(texts, g.keep(text))
+			texts = append(texts, g.add(text))
 			for _, match := range licensecheck.Scan(text).Match {
 				if match.ID == "GooglePatentsFile" {
 					match.ID = "LicenseRef-Google-Patents" // SPDX has no name for it

@@ -159,8 +159,7 @@ func output(ctx context.Context, dir string, env []string, name string, args ...
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
 	printed, err := cmd.Output()
 	if err != nil {
-		var ended *exec.ExitError
-		if errors.As(err, &ended) {
+		if ended, ok := errors.AsType[*exec.ExitError](err); ok {
 			return "", fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, ended.Stderr)
 		}
 		return "", fmt.Errorf("%s: %w", name, err)

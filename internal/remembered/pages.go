@@ -2,7 +2,7 @@ package remembered
 
 import "sync"
 
-// Pages keeps what was made of one state of the database until there is another: then all of it is worth nothing. It holds no more bytes than it
+// Pages remembers what was made of one state of the database until there is another: then all of it is worth nothing. It holds no more bytes than it
 // was made for, and begins anew when it would.
 type Pages[S comparable, P any] struct {
 	most int
@@ -28,9 +28,9 @@ func (p *Pages[S, P]) Find(key string, state S) (page P, known bool) {
 	return page, known
 }
 
-// Keep remembers a page of so many bytes. The state must have been read before anything that the page is made of: what was changed meanwhile is then shown
+// Remember stores a page of so many bytes. The state must have been read before anything that the page is made of: what was changed meanwhile is then shown
 // under an older state, and never found again.
-func (p *Pages[S, P]) Keep(key string, state S, page P, bytes int) {
+func (p *Pages[S, P]) Remember(key string, state S, page P, bytes int) {
 	bytes += len(key)
 	if bytes > p.most {
 		return

@@ -16,23 +16,23 @@ func TestPages(t *testing.T) {
 		}
 	}
 	want("nothing yet", "a", 1, "")
-	pages.Keep("a", 1, "one", 3)
-	pages.Keep("a", 1, "again", 5)
-	pages.Keep("b", 1, "two", 3)
+	pages.Remember("a", 1, "one", 3)
+	pages.Remember("a", 1, "again", 5)
+	pages.Remember("b", 1, "two", 3)
 	want("kept", "a", 1, "one")
 	want("both", "b", 1, "two")
 	want("another state", "a", 2, "")
 	want("which it has not met", "a", 1, "one")
-	pages.Keep("a", 2, "later", 5)
+	pages.Remember("a", 2, "later", 5)
 	want("the other one", "a", 2, "later")
 	want("is all that holds", "b", 1, "")
-	pages.Keep("c", 1, "late", 4) // made while the state became another
+	pages.Remember("c", 1, "late", 4) // made while the state became another
 	want("late", "c", 2, "")
-	pages.Keep("d", 3, "0123456789", 10)
-	pages.Keep("e", 3, "012345678", 9)
+	pages.Remember("d", 3, "0123456789", 10)
+	pages.Remember("e", 3, "012345678", 9)
 	want("it began anew", "d", 3, "")
 	want("with the last", "e", 3, "012345678")
-	pages.Keep("f", 3, strings.Repeat("x", 20), 20)
+	pages.Remember("f", 3, strings.Repeat("x", 20), 20)
 	want("too large for any room", "f", 3, "")
 	want("takes nobody's", "e", 3, "012345678")
 }

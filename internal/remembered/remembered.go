@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// keptFor bounds how long an entry is believed: another process may change what it was read from without telling us.
-const keptFor = 30 * time.Second
+// believedFor bounds how long an entry is believed: another process may change what it was read from without telling us.
+const believedFor = 30 * time.Second
 
 // Records remembers values by the id of the record that they were read from.
 type Records[V any] struct {
@@ -35,7 +35,7 @@ func (r *Records[V]) Find(id string, now time.Time, read func() (V, error)) (V, 
 	found, ok := r.known[id]
 	forgotten := r.forgotten
 	r.lock.RUnlock()
-	if ok && now.Sub(found.readAt) < keptFor {
+	if ok && now.Sub(found.readAt) < believedFor {
 		return found.value, nil
 	}
 	value, err := read()

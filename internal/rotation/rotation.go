@@ -45,7 +45,7 @@ type Report struct {
 	// Named are the first of the unreadable values, as collection, id and column.
 	Named []string
 	// Kept says of each older key that could not be retired, why.
-	Kept map[string]string
+	Unretired map[string]string
 	// AuditRows counts the rows of the audit log that still need another key, by key.
 	AuditRows map[string]int
 }
@@ -228,7 +228,7 @@ func (r *rotation) retire(tables []collections.SealedTable) error {
 			stale += n
 		}
 		r.report.Remaining = max(0, stale-r.report.Unreadable)
-		r.report.Kept, err = retirement.Finish(r.app, values, alone)
+		r.report.Unretired, err = retirement.Finish(r.app, values, alone)
 		return err
 	})
 }

@@ -18,15 +18,15 @@ import (
 
 // books are what was billed of the month that lies behind.
 type books struct {
-	app     core.App
-	money   *billing.Engine
-	zone    *time.Location
-	now     time.Time
-	staff   staff
-	ids     []string // of the patients, in order
-	opened  time.Time
-	calls   []call
-	settled int // how many claims have had their answer
+	app      core.App
+	money    *billing.Engine
+	zone     *time.Location
+	now      time.Time
+	staff    staff
+	ids      []string // of the patients, in order
+	opened   time.Time
+	calls    []call
+	answered int // how many claims have had their answer
 }
 
 // call is one that somebody makes.
@@ -36,10 +36,10 @@ type call struct {
 	from, until      time.Time
 }
 
-// KeepBooks bills the month of a populated practice as its people would have: calls and their minutes, a run of the billing, reviews, claims to the
+// BillMonth bills the month of a populated practice as its people would have: calls and their minutes, a run of the billing, reviews, claims to the
 // payers, and what came of those. Like [Populate] it goes through the functions that the API uses, each at its own time. A batch of claims is made
 // where the practice may send any.
-func KeepBooks(ctx context.Context, app core.App, money *billing.Engine, zone *time.Location, now time.Time) error {
+func BillMonth(ctx context.Context, app core.App, money *billing.Engine, zone *time.Location, now time.Time) error {
 	b := &books{app: app, money: money, zone: zone, now: now, opened: now.AddDate(0, 0, -historyDays)}
 	if err := b.find(); err != nil {
 		return err
@@ -232,9 +232,9 @@ func (b *books) answerClaims(ids []string, at time.Time) error {
 		if err != nil {
 			return err
 		}
-		b.settled++
+		b.answered++
 		var moves []billing.Move
-		switch place := b.settled % 10; {
+		switch place := b.answered % 10; {
 		case place == 3 || place == 8: // no answer yet
 		case place == 6:
 			moves = []billing.Move{b.money.Deny("CO-16", "Claim lacks information needed for adjudication.", b.money.Day(at), at)}

@@ -137,7 +137,7 @@ func (e *EMR) Close() error {
 
 func (e *EMR) routes() *http.ServeMux {
 	fhir := "/fhir/" + e.options.PracticeCode
-	cache := &searchCache{keeps: e.options.SearchCache, stubborn: e.options.StubbornCache, now: e.options.Now, kept: map[string]keptAnswer{}}
+	cache := &searchCache{life: e.options.SearchCache, stubborn: e.options.StubbornCache, now: e.options.Now, cached: map[string]cachedAnswer{}}
 	readObservation := readOrWriteObservation
 	if e.options.StrictScopes {
 		readObservation = onlyReadObservation

@@ -11,40 +11,40 @@ import (
 // searchCache answers a search with what the same search found a short time ago, as HAPI FHIR does for a minute.
 // Source: HAPI FHIR documentation, "Search Result Caching".
 type searchCache struct {
-	keeps    time.Duration
+	life     time.Duration
 	stubborn bool // answers from the cache even those who ask for no such answer
 	now      func() time.Time
 
-	mu   sync.Mutex
-	kept map[string]keptAnswer
+	mu     sync.Mutex
+	cached map[string]cachedAnswer
 }
 
-type keptAnswer struct {
+type cachedAnswer struct {
 	at     time.Time
 	answer *httptest.ResponseRecorder
 }
 
 // around puts the cache in front of a search.
 func (c *searchCache) around(next http.HandlerFunc) http.HandlerFunc {
-	if c.keeps <= 0 {
+	if c.life <= 0 {
 		return next
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
 		fresh := !c.stubborn && strings.Contains(r.Header.Get("Cache-Control"), "no-cache")
 		c.mu.Lock()
-		kept, known := c.kept[r.URL.RawQuery]
+		cached, known := c.cached[r.URL.RawQuery]
 		c.mu.Unlock()
-		if fresh || !known || c.now().Sub(kept.at) >= c.keeps {
-			kept = keptAnswer{c.now(), httptest.NewRecorder()}
-			next(kept.answer, r)
+		if fresh || !known || c.now().Sub(cached.at) >= c.life {
+			cached = cachedAnswer{c.now(), httptest.NewRecorder()}
+			next(cached.answer, r)
 			c.mu.Lock()
-			c.kept[r.URL.RawQuery] = kept
+			c.cached[r.URL.RawQuery] = cached
 			c.mu.Unlock()
 		} else {
 			w.Header().Set("X-Cache", "HIT")
 		}
-		w.Header().Set("Content-Type", kept.answer.Header().Get("Content-Type"))
-		w.WriteHeader(kept.answer.Code)
-		_, _ = w.Write(kept.answer.Body.Bytes()) // the caller has hung up; there is nobody left to tell
+		w.Header().Set("Content-Type", cached.answer.Header().Get("Content-Type"))
+		w.WriteHeader(cached.answer.Code)
+		_, _ = w.Write(cached.answer.Body.Bytes()) // the caller has hung up; there is nobody left to tell
 	}
 }

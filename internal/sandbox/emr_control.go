@@ -174,6 +174,6 @@ func (e *EMR) replay(lines *bufio.Reader) (int64, error) {
 		if refused := observation.check(); refused != nil {
 			return 0, fmt.Errorf("line holds no observation: %s", refused.diagnostics)
 		}
-		e.keep(observation.ID, observation.incoming, line.Resource, line.ReceivedAt)
+		e.remember(observation.ID, observation.incoming, line.Resource, line.ReceivedAt)
 	}
 }

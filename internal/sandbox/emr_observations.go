@@ -218,11 +218,11 @@ func (e *EMR) write(fields resource, observation incoming, id string, version in
 	if err != nil {
 		return nil, &refusal{http.StatusInternalServerError, "exception", err.Error()}
 	}
-	return e.keep(id, observation, raw, now), nil
+	return e.remember(id, observation, raw, now), nil
 }
 
-// keep adds an Observation to memory, or a version of one it has. The caller holds the lock.
-func (e *EMR) keep(id string, observation incoming, raw json.RawMessage, at time.Time) *StoredObservation {
+// remember adds an Observation to memory, or a version of one it has. The caller holds the lock.
+func (e *EMR) remember(id string, observation incoming, raw json.RawMessage, at time.Time) *StoredObservation {
 	if known := e.byID[id]; known != nil {
 		known.Subject, known.Effective = strings.TrimPrefix(observation.Subject.Reference, "Patient/"), observation.effective()
 		known.Code, known.Status, known.Resource, known.Versions = observation.Code.Coding[0].Code, observation.Status, raw, known.Versions+1

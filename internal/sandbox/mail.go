@@ -117,7 +117,7 @@ func (m *MailCatcher) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, "application/json", messages)
 }
 
-func (m *MailCatcher) keep(message Message) {
+func (m *MailCatcher) add(message Message) {
 	m.mu.Lock()
 	m.messages = append(m.messages, message)
 	close(m.arrived)
@@ -160,7 +160,7 @@ func (s *mailSession) Data(r io.Reader) error {
 	}
 	message := Message{From: s.from, To: s.to, Raw: raw, ReceivedAt: s.catcher.now().UTC()}
 	message.read()
-	s.catcher.keep(message)
+	s.catcher.add(message)
 	return nil
 }
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// remembered bounds the statements that one connection keeps.
+// remembered bounds the statements that one connection remembers.
 const remembered = 128
 
 // connection is what the driver's connections can do and PocketBase relies on.
@@ -33,11 +33,11 @@ type statement interface {
 type conn struct {
 	connection
 	known map[string]*list.Element
-	order *list.List // of *kept, the last used first
+	order *list.List // of *idle, the last used first
 }
 
-// kept is a prepared statement that waits for its text to come again; it is not in use.
-type kept struct {
+// idle is a prepared statement that waits for its text to come again; it is not in use.
+type idle struct {
 	text string
 	statement
 }
@@ -64,7 +64,7 @@ func (c *conn) Prepare(text string) (driver.Stmt, error) {
 func (c *conn) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
 	if element, ok := c.known[text]; ok {
 		delete(c.known, text)
-		found := c.order.Remove(element).(*kept)
+		found := c.order.Remove(element).(*idle)
 		return &lent{statement: found.statement, text: text, conn: c}, nil
 	}
 	prepared, err := c.connection.PrepareContext(ctx, text)
@@ -78,16 +78,16 @@ func (c *conn) PrepareContext(ctx context.Context, text string) (driver.Stmt, er
 	return &lent{statement: capable, text: text, conn: c}, nil
 }
 
-// keep takes a statement back for the next who asks for its text.
-func (c *conn) keep(text string, s statement) error {
+// takeBack takes a statement back for the next who asks for its text.
+func (c *conn) takeBack(text string, s statement) error {
 	if _, there := c.known[text]; there {
 		return s.Close()
 	}
-	c.known[text] = c.order.PushFront(&kept{text, s})
+	c.known[text] = c.order.PushFront(&idle{text, s})
 	if c.order.Len() <= remembered {
 		return nil
 	}
-	oldest := c.order.Remove(c.order.Back()).(*kept)
+	oldest := c.order.Remove(c.order.Back()).(*idle)
 	delete(c.known, oldest.text)
 	return oldest.Close()
 }
@@ -95,7 +95,7 @@ func (c *conn) keep(text string, s statement) error {
 // Close implements [driver.Conn].
 func (c *conn) Close() error {
 	for element := c.order.Front(); element != nil; element = element.Next() {
-		_ = element.Value.(*kept).Close() // the connection goes with it
+		_ = element.Value.(*idle).Close() // the connection goes with it
 	}
 	c.order.Init()
 	clear(c.known)
@@ -116,5 +116,5 @@ func (l *lent) Close() error {
 		return nil
 	}
 	l.closed = true
-	return l.conn.keep(l.text, l.statement)
+	return l.conn.takeBack(l.text, l.statement)
 }

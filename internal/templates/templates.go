@@ -156,7 +156,7 @@ func Create(app core.App, draft Draft, by audit.Actor, now time.Time) (t *collec
 		if t, err = collections.NewThresholdTemplate(tx); err != nil {
 			return err
 		}
-		return keep(tx, t, draft, by, now)
+		return store(tx, t, draft, by, now)
 	})
 	return t, err
 }
@@ -167,7 +167,7 @@ func Replace(app core.App, number int64, draft Draft, by audit.Actor, now time.T
 		if t, err = collections.FindThresholdTemplate(tx, number); err != nil {
 			return fault.OrMissing(err)
 		}
-		return keep(tx, t, draft, by, now)
+		return store(tx, t, draft, by, now)
 	})
 	return t, err
 }
@@ -187,8 +187,8 @@ func Delete(app core.App, number int64, by audit.Actor, now time.Time) error {
 	})
 }
 
-// keep writes a draft into a template, stores it and notes what is new.
-func keep(tx core.App, t *collections.ThresholdTemplate, draft Draft, by audit.Actor, now time.Time) error {
+// store writes a draft into a template, stores it and notes what is new.
+func store(tx core.App, t *collections.ThresholdTemplate, draft Draft, by audit.Actor, now time.Time) error {
 	var before map[string]string
 	if !t.IsNew() {
 		before = content(t)
@@ -262,9 +262,7 @@ func values(held map[string]string) []string {
 func note(tx core.App, t *collections.ThresholdTemplate, before, after map[string]string, by audit.Actor, now time.Time) error {
 	changes := audit.Changes{}
 	for _, column := range contents {
-		if before[column] != after[column] {
-			changes[column] = audit.Change{Old: before[column], New: after[column]}
-		}
+		changes.Note(column, before[column], after[column])
 	}
 	return audit.Append(tx, audit.Entry{
 		Event: audit.SettingsUpdate, Actor: by, ResourceType: audit.ResourceThresholdTemplate, ResourceID: fmt.Sprint(t.Number()), Changes: changes,

@@ -182,7 +182,7 @@ func (s *Signer) read(token, kind string, find func(Token) (Account, error)) (t 
 	case err != nil:
 		return t, account, ErrInvalid
 	}
-	s.known.keep(token, t, account)
+	s.known.remember(token, t, account)
 	return t, account, nil
 }
 
@@ -231,7 +231,7 @@ func (m *memory) find(token string) (t Token, signedFor Account, seen bool) {
 	return good.token, good.signedFor, seen
 }
 
-func (m *memory) keep(token string, t Token, signedFor Account) {
+func (m *memory) remember(token string, t Token, signedFor Account) {
 	m.lock.Lock()
 	defer m.lock.Unlock()
 	if m.known == nil || len(m.known) >= mostKnown {

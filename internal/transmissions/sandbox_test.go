@@ -80,10 +80,10 @@ func sandboxClient(url string, key *rsa.PrivateKey, conditional bool, cache ...t
 }
 
 // sandboxWorker delivers to it what the app really holds, by a retry table of milliseconds.
-func sandboxWorker(client *emr.Client, settled func(transmissions.Result)) *transmissions.Worker {
+func sandboxWorker(client *emr.Client, finished func(transmissions.Result)) *transmissions.Worker {
 	return transmissions.NewWorker(transmissions.Options{
 		EMR: client, Schedule: transmissions.Schedule{5e6, 5e6, 5e6, 5e6, 5e6}, Load: observations.NewEngine(observations.Rules{}).LoadFHIR,
-		Clock: wallClock, Log: slog.New(slog.DiscardHandler), Finished: settled,
+		Clock: wallClock, Log: slog.New(slog.DiscardHandler), Finished: finished,
 	})
 }
 

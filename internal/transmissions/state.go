@@ -136,7 +136,7 @@ func Fail(tx core.App, c Claimed, f Failure, schedule Schedule, spread float64, 
 	attempts, next, again := f.after(c, schedule, spread, now)
 	_, err = storeEnd(tx, c, collections.FinishedTransmission{
 		Status: collections.FHIRFailed, ErrorCode: f.Code, ErrorMessage: f.Message, Diagnostics: diagnostics,
-		Attempts: attempts, NextRetryAt: next, Ambiguous: c.Ambiguous || f.Ambiguous, WaitsForLine: f.Held, KeepReason: f.hides(c),
+		Attempts: attempts, NextRetryAt: next, Ambiguous: c.Ambiguous || f.Ambiguous, WaitsForLine: f.Held, SameReason: f.hides(c),
 	}, startedAt, now)
 	if err != nil || f.Line {
 		return next, err

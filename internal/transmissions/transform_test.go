@@ -106,13 +106,13 @@ func TestRetryTransforms(t *testing.T) {
 // running starts the worker; what it settles comes out of the channel.
 func running(t *testing.T, app core.App, f *fakeEMR, clock *ticking) (*transmissions.Worker, <-chan transmissions.Result) {
 	t.Helper()
-	settled := make(chan transmissions.Result, 10)
-	w := newWorker(f, clock, func(o *transmissions.Options) { o.Finished = func(s transmissions.Result) { settled <- s } })
+	finished := make(chan transmissions.Result, 10)
+	w := newWorker(f, clock, func(o *transmissions.Options) { o.Finished = func(s transmissions.Result) { finished <- s } })
 	ctx, cancel := context.WithCancel(t.Context())
 	var run sync.WaitGroup
 	run.Go(func() { w.Run(ctx, app) })
 	t.Cleanup(func() { cancel(); run.Wait() })
-	return w, settled
+	return w, finished
 }
 
 func TestTransmit(t *testing.T) {
@@ -123,13 +123,13 @@ func TestTransmit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, settled := running(t, app, f, clock)
+	w, finished := running(t, app, f, clock)
 	f.refuse = func(string, int) *emr.Error { return invalid() }
 	got, err := w.Transmit(app, observation, person, now)
 	if err != nil || got != id {
 		t.Fatalf("%s (%v)", got, err)
 	}
-	if s := <-settled; s.TransmissionID != id || !s.Failed() || !s.RetryAt.IsZero() {
+	if s := <-finished; s.TransmissionID != id || !s.Failed() || !s.RetryAt.IsZero() {
 		t.Errorf("it stays given up: %+v", s)
 	}
 	check(t, app, collections.Transmissions, id, map[string]any{"status": "failed", "attempt_count": 5.0, "next_retry_at": ""})
@@ -139,7 +139,7 @@ func TestTransmit(t *testing.T) {
 	if _, err := w.Transmit(app, observation, person, now); err != nil {
 		t.Fatal(err)
 	}
-	if s := <-settled; s.Failed() || f.sends[observation] != 2 {
+	if s := <-finished; s.Failed() || f.sends[observation] != 2 {
 		t.Errorf("%+v", s)
 	}
 	check(t, app, collections.Observations, observation, map[string]any{"fhir_status": "transmitted"})
@@ -157,13 +157,13 @@ func TestTransmitNotConfigured(t *testing.T) {
 	f.refuse = func(string, int) *emr.Error {
 		return &emr.Error{Code: emr.CodeNotConfigured, Message: "EMR is not configured"}
 	}
-	w, settled := running(t, app, f, clock)
+	w, finished := running(t, app, f, clock)
 	for _, whose := range []string{patient, stranger} {
 		id, observation := queue(t, app, whose, now)
 		if _, err := w.Transmit(app, observation, person, now); err != nil {
 			t.Fatal(err)
 		}
-		<-settled
+		<-finished
 		check(t, app, collections.Transmissions, id, map[string]any{"status": "failed", "error_code": "not_configured", "error_message": "EMR is not configured"})
 	}
 }

@@ -43,7 +43,7 @@ func hold(tx core.App, c Claimed, d delivery, out *Result, now time.Time) error 
 	if err != nil {
 		return err
 	}
-	if out.Again, err = collections.KeepForLink(tx, c, now); err != nil || !out.Again {
+	if out.Again, err = collections.AwaitLink(tx, c, now); err != nil || !out.Again {
 		return err
 	}
 	_, err = collections.NextTurn(tx, c.PatientID)

@@ -31,8 +31,8 @@ const renderers = 4
 // roundSize bounds how many a woken round sends.
 const roundSize = 500
 
-// keptFailures bounds what a round remembers of those that failed, whatever the backlog.
-const keptFailures = 1000
+// mostFailures bounds what a round remembers of those that failed, whatever the backlog.
+const mostFailures = 1000
 
 // retryPause gathers retries that fall due one shortly after the other, so that a long outage does not make a round of each.
 const retryPause = 200 * time.Millisecond
@@ -198,7 +198,7 @@ func (w *Worker) RunningSince() time.Time {
 // Round is what one pass over the due transmissions did.
 type Round struct {
 	Succeeded, Failed int
-	// Failures are the first of those that failed, at most keptFailures.
+	// Failures are the first of those that failed, at most mostFailures.
 	Failures []Result
 	// Skipped counts what was due while no EMR is configured or the line is down, or of patients whom the EMR does not know: nothing is attempted
 	// then, and no slot is used.
@@ -333,7 +333,7 @@ func (t *tally) add(s Result, err error) {
 		t.round.Skipped++
 	case s.Failed():
 		t.round.Failed++
-		if len(t.round.Failures) < keptFailures {
+		if len(t.round.Failures) < mostFailures {
 			t.round.Failures = append(t.round.Failures, s)
 		}
 	default:

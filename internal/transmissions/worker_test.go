@@ -349,17 +349,17 @@ func TestRunRecovers(t *testing.T) {
 	id, observation := queue(t, app, patient, now)
 	claim(t, app, 1, now)
 	f.stored[observation] = "emr-before-the-crash"
-	settled := make(chan transmissions.Result, 1)
-	w := newWorker(f, clock, func(o *transmissions.Options) { o.Finished = func(s transmissions.Result) { settled <- s } })
+	finished := make(chan transmissions.Result, 1)
+	w := newWorker(f, clock, func(o *transmissions.Options) { o.Finished = func(s transmissions.Result) { finished <- s } })
 	ctx, cancel := context.WithCancel(t.Context())
 	var run sync.WaitGroup
 	run.Go(func() { w.Run(ctx, app) })
-	if s := <-settled; s.EMRID != "emr-before-the-crash" || f.sends[observation] != 0 {
+	if s := <-finished; s.EMRID != "emr-before-the-crash" || f.sends[observation] != 0 {
 		t.Errorf("%+v, sent %d times", s, f.sends[observation])
 	}
 	_, later := queue(t, app, patient, now)
 	w.Wake()
-	if s := <-settled; s.ObservationID != later {
+	if s := <-finished; s.ObservationID != later {
 		t.Errorf("woken: %+v", s)
 	}
 	cancel()
@@ -377,16 +377,16 @@ func TestRunRetries(t *testing.T) {
 		}
 		return nil
 	}
-	settled := make(chan transmissions.Result, 3)
+	finished := make(chan transmissions.Result, 3)
 	w := newWorker(f, &ticking{}, func(o *transmissions.Options) {
 		o.Clock, o.Schedule = time.Now, transmissions.Schedule{time.Millisecond, time.Millisecond}
-		o.Finished = func(s transmissions.Result) { settled <- s }
+		o.Finished = func(s transmissions.Result) { finished <- s }
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	var run sync.WaitGroup
 	run.Go(func() { w.Run(ctx, app) })
 	for i := range 3 {
-		if s := <-settled; s.Failed() != (i < 2) {
+		if s := <-finished; s.Failed() != (i < 2) {
 			t.Errorf("send %d: %+v", i+1, s)
 		}
 	}

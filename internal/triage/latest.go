@@ -40,13 +40,13 @@ func ParseLatest(stored string) (Latest, error) {
 // With returns the latest readings after one more of an origin arrived, which may be older than what is there.
 func (l Latest) With(r vitals.Reading, origin vitals.Origin) Latest {
 	typed := !origin.Settles(vitals.OriginDevice)
-	kept := vitals.Reading{Kind: r.Kind, MeasuredAt: r.MeasuredAt}
+	last := vitals.Reading{Kind: r.Kind, MeasuredAt: r.MeasuredAt}
 	for _, p := range r.Kind.Definition().All {
 		if p.Group == "" {
 			continue
 		}
 		value := r.Value(p)
-		*kept.Slot(p) = value
+		*last.Slot(p) = value
 		if value != nil && (typed || l.vouched != nil) {
 			l.vouched = l.vouchedWith(p, *value, r.MeasuredAt, typed)
 		}
@@ -58,10 +58,10 @@ func (l Latest) With(r vitals.Reading, origin vitals.Origin) Latest {
 	}
 	for _, m := range r.Kind.Definition().Marks {
 		if m.Latest {
-			kept.Say(m, r.Says(m))
+			last.Say(m, r.Says(m))
 		}
 	}
-	l.kinds = newer(l.kinds, len(vitals.Kinds), slices.Index(vitals.Kinds, r.Kind), &kept)
+	l.kinds = newer(l.kinds, len(vitals.Kinds), slices.Index(vitals.Kinds, r.Kind), &last)
 	return l
 }
 

@@ -86,9 +86,9 @@ func Rate(c Circumstances, now time.Time) Score {
 	if c.silent() && !c.Latest.measuredSince(now.Add(-dataWindow)) && !slices.ContainsFunc(latest[measured:], parameter.critical) {
 		return Score{Level: RiskNoData, Factors: []Factor{}}
 	}
-	standing := c.stillVouched(latest, now)
-	worst := worstDanger(c, standing, now)
-	lowest := c.lowestScore(standing, now)
+	vouched := c.stillVouched(latest, now)
+	worst := worstDanger(c, vouched, now)
+	lowest := c.lowestScore(vouched, now)
 	sum, factors := addUp([]Factor{vitalsFactor(latest, now), alertsFactor(c.Alerts), reviewFactor(c.ReviewedAt, now)}, lowest.span > 0)
 	if lowest.span == 0 {
 		if lowest.score > sum && lowest.why != "" {

@@ -28,15 +28,15 @@ type databases map[string][]byte
 // race detector the migrations take longer than the tests of most packages: the first binary leaves them in the user's cache for the rest.
 var template = sync.OnceValues(func() (databases, error) {
 	collections.UseSealer(Sealer())
-	kept := keptTemplate()
-	if kept != "" {
-		if files, err := readDatabases(kept); err == nil {
+	cached := cachedTemplate()
+	if cached != "" {
+		if files, err := readDatabases(cached); err == nil {
 			return files, nil
 		}
 	}
 	files, err := migrated()
-	if err == nil && kept != "" {
-		_ = files.keep(kept) // else the next one makes it again
+	if err == nil && cached != "" {
+		_ = files.store(cached) // else the next one makes it again
 	}
 	return files, err
 })
@@ -89,7 +89,7 @@ func (d databases) write(dir string) error {
 }
 
 // keep leaves the databases in a folder, all of them or none, and drops the oldest.
-func (d databases) keep(folder string) error {
+func (d databases) store(folder string) error {
 	all := filepath.Dir(folder)
 	if err := os.MkdirAll(all, 0o700); err != nil {
 		return err
@@ -108,8 +108,8 @@ func (d databases) keep(folder string) error {
 	return dropOldest(all, filepath.Base(folder))
 }
 
-// mostKept are how many templates are kept: as many as somebody goes back and forth between.
-const mostKept = 8
+// mostCached are how many templates are kept: as many as somebody goes back and forth between.
+const mostCached = 8
 
 // dropOldest keeps the one just made and the newest others.
 func dropOldest(all, made string) error {
@@ -124,7 +124,7 @@ func dropOldest(all, made string) error {
 		}
 	}
 	newest := slices.SortedFunc(maps.Keys(age), func(a, b string) int { return age[b].Compare(age[a]) })
-	for _, name := range newest[min(len(newest), mostKept-1):] {
+	for _, name := range newest[min(len(newest), mostCached-1):] {
 		if err := os.RemoveAll(filepath.Join(all, name)); err != nil {
 			return err
 		}
@@ -138,8 +138,8 @@ var madeOf = []string{
 	"internal/tokens", "internal/vigiltest", "migrations", "migrations/data",
 }
 
-// keptTemplate is the folder for a template made of what there is now; "" where there is no cache, or no source.
-func keptTemplate() string {
+// cachedTemplate is the folder for a template made of what there is now; "" where there is no cache, or no source.
+func cachedTemplate() string {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return ""

@@ -98,12 +98,12 @@ func TestTemplateFingerprint(t *testing.T) {
 }
 
 // What is kept is what was made, and few are kept.
-func TestTemplateIsKept(t *testing.T) {
+func TestTemplateIsCached(t *testing.T) {
 	all := filepath.Join(t.TempDir(), "vigil-test-templates")
 	made := databases{"data.db": []byte("data"), "auxiliary.db": []byte("logs")}
-	for i := range 2 * mostKept {
+	for i := range 2 * mostCached {
 		folder := filepath.Join(all, strconv.Itoa(i))
-		if err := made.keep(folder); err != nil {
+		if err := made.store(folder); err != nil {
 			t.Fatal(err)
 		}
 		got, err := readDatabases(folder)
@@ -114,8 +114,8 @@ func TestTemplateIsKept(t *testing.T) {
 			t.Error(diff)
 		}
 	}
-	if entries, err := os.ReadDir(all); err != nil || len(entries) != mostKept {
-		t.Errorf("%d are kept (%v), want %d", len(entries), err, mostKept)
+	if entries, err := os.ReadDir(all); err != nil || len(entries) != mostCached {
+		t.Errorf("%d are kept (%v), want %d", len(entries), err, mostCached)
 	}
 	if _, err := readDatabases(filepath.Join(all, "never")); !os.IsNotExist(err) {
 		t.Errorf("one that was never made: %v", err)

@@ -60,7 +60,7 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-func TestOriginalValueIsKept(t *testing.T) {
+func TestOriginalValueIsStored(t *testing.T) {
 	for _, tc := range []struct {
 		kind Kind
 		raw  string

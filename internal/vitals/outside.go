@@ -55,11 +55,11 @@ func (p *Parameter) Outside(value float64) (outside Outside) {
 
 // Only returns the reading with no values but those of the parameters, and without marks.
 func (r Reading) Only(parameters []*Parameter) Reading {
-	kept := Reading{Kind: r.Kind, MeasuredAt: r.MeasuredAt, DeviceID: r.DeviceID}
+	rest := Reading{Kind: r.Kind, MeasuredAt: r.MeasuredAt, DeviceID: r.DeviceID}
 	for _, p := range parameters {
-		kept.values[p.place] = r.values[p.place]
+		rest.values[p.place] = r.values[p.place]
 	}
-	return kept
+	return rest
 }
 
 // Say is a value in words: Systolic 204 mmHg.

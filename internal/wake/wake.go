@@ -2,6 +2,11 @@
 // so that whoever waits for it also looks by the clock.
 package wake
 
+import (
+	"context"
+	"time"
+)
+
 // Signal is what an engine waits for; embedded, it gives the engine its Wake.
 type Signal chan struct{}
 
@@ -13,5 +18,17 @@ func (s Signal) Wake() {
 	select {
 	case s <- struct{}{}:
 	default:
+	}
+}
+
+// Pause waits, and says whether ctx lasted.
+func Pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/changes"
+	"github.com/vigilhealth/vigil/internal/wake"
 )
 
 const (
@@ -60,7 +61,7 @@ func (e *Engine) fanOut(ctx context.Context, app core.App) (found map[string]boo
 			if err := e.spread(app, group, batch, found); err != nil {
 				return found, err
 			}
-			if e.yields() && !pause(ctx, min(restFor*e.Clock().Sub(began), longestRest)) {
+			if e.yields() && !wake.Pause(ctx, min(restFor*e.Clock().Sub(began), longestRest)) {
 				return found, ctx.Err()
 			}
 		}

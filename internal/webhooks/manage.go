@@ -219,15 +219,9 @@ func note(tx core.App, event audit.Event, id string, differing audit.Changes, by
 // changed is what differs.
 func changed(before, after collections.WebhookValues) audit.Changes {
 	differing := audit.Changes{}
-	for name, values := range map[string][2]any{
-		"url":            {before.URL, after.URL},
-		"events":         {strings.Join(before.Events, " "), strings.Join(after.Events, " ")},
-		"include_values": {before.IncludeValues, after.IncludeValues},
-		"active":         {before.Active, after.Active},
-	} {
-		if values[0] != values[1] {
-			differing[name] = audit.Change{Old: values[0], New: values[1]}
-		}
-	}
+	differing.Note("url", before.URL, after.URL)
+	differing.Note("events", strings.Join(before.Events, " "), strings.Join(after.Events, " "))
+	differing.Note("include_values", before.IncludeValues, after.IncludeValues)
+	differing.Note("active", before.Active, after.Active)
 	return differing
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/wake"
 )
 
 const (
@@ -45,7 +46,7 @@ func (e *Engine) Run(ctx context.Context, app core.App) {
 				e.Log.Error("deliveries of removed webhooks not removed", slog.Any("error", err))
 			}
 		}
-		if e.yields() && !pause(ctx, gathering) {
+		if e.yields() && !wake.Pause(ctx, gathering) {
 			return
 		}
 		found, err := e.fanOut(ctx, app)
@@ -60,17 +61,6 @@ func (e *Engine) Run(ctx context.Context, app core.App) {
 
 // yields: somebody waits for a reading to be stored, which goes first.
 func (e *Engine) yields() bool { return e.ReadingsWait != nil && e.ReadingsWait() }
-
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}
 
 // open gives every webhook in use a lane, and wakes those for which something was found.
 func (e *Engine) open(ctx, patience context.Context, app core.App, running *sync.WaitGroup, found map[string]bool) error {

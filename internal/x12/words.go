@@ -5,6 +5,8 @@ import (
 	"unicode"
 
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/vigilhealth/vigil/internal/input"
 )
 
 // basic are the characters of X12's basic set beside letters, digits and the blank, without those that we separate with. Source: 005010X222A1,
@@ -40,13 +42,7 @@ func plain(text string) (string, bool) {
 
 // digits are those of a text; false for letters among them.
 func digits(text string) (string, bool) {
-	kept := strings.Map(func(r rune) rune {
-		if r >= '0' && r <= '9' {
-			return r
-		}
-		return -1
-	}, text)
-	return kept, strings.IndexFunc(text, unicode.IsLetter) < 0
+	return input.Digits(text), strings.IndexFunc(text, unicode.IsLetter) < 0
 }
 
 // isNPI holds a number to its check digit: Luhn, over the digits with 80840 before them. Source: CMS, National Provider Identifier check digit

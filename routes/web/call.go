@@ -98,8 +98,8 @@ func (d *Door) newCall(e *core.RequestEvent, row Route) *Call {
 	case row.MaxBody > 0:
 		limit = row.MaxBody
 	}
-	if kept, ok := e.Request.Body.(*router.RereadableReadCloser); ok {
-		e.Request.Body = kept.ReadCloser // PocketBase's copy for reading it again, which nobody does here
+	if rereadable, ok := e.Request.Body.(*router.RereadableReadCloser); ok {
+		e.Request.Body = rereadable.ReadCloser // PocketBase's copy for reading it again, which nobody does here
 	}
 	return &Call{
 		App:       e.App,

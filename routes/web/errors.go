@@ -142,10 +142,9 @@ func fromPocketBase(refusal *router.ApiError) *fault.Error {
 // dotted flattens nested validation errors: {"address": {"city": …}} becomes "address.city".
 func dotted(into fault.Fields, prefix string, invalid validation.Errors) fault.Fields {
 	for name, err := range invalid {
-		var nested validation.Errors
-		switch {
+		switch nested, ok := errors.AsType[validation.Errors](err); {
 		case err == nil:
-		case errors.As(err, &nested):
+		case ok:
 			dotted(into, prefix+name+".", nested)
 		default:
 			into.Add(prefix+name, inflector.Sentenize(err.Error()))

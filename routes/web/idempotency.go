@@ -23,8 +23,8 @@ import (
 // replayedHeader says that an answer was given before.
 const replayedHeader = "Idempotent-Replayed"
 
-// keptHeaders are those of an answer that belong to its body.
-var keptHeaders = []string{"Content-Type", "Content-Disposition", "Etag", "Location"}
+// storedHeaders are those of an answer that belong to its body.
+var storedHeaders = []string{"Content-Type", "Content-Disposition", "Etag", "Location"}
 
 // Keyed reports whether a route looks at the key: each that makes something for somebody who is known. A key belongs to its caller.
 func (r Route) Keyed() bool {
@@ -145,15 +145,15 @@ func (d *Door) store(c *Call, failure error) error {
 	h, app := c.once.answer, c.unkeyed()
 	switch {
 	case h.sent: // too large to be kept
-		return c.once.KeepNone(app)
+		return c.once.StoreUnknown(app)
 	case lasts(h.status):
 		answer := idempotency.Answer{Status: h.status, Header: map[string]string{}, Body: h.body.Bytes(), Rights: c.rights(), Patients: c.once.patients}
-		for _, name := range keptHeaders {
+		for _, name := range storedHeaders {
 			if value := h.Header().Get(name); value != "" {
 				answer.Header[name] = value
 			}
 		}
-		return c.once.Keep(app, answer)
+		return c.once.Store(app, answer)
 	case failure != nil && Translate(failure).Kind == fault.Internal && c.once.Stored():
 		return nil // it broke half way: nobody knows what a second time would do
 	}
@@ -188,7 +188,7 @@ func (h *held) WriteHeader(status int) {
 // Write implements [http.ResponseWriter].
 func (h *held) Write(part []byte) (int, error) {
 	h.WriteHeader(http.StatusOK)
-	if !h.sent && h.body.Len()+len(part) > idempotency.MostKept {
+	if !h.sent && h.body.Len()+len(part) > idempotency.MaxAnswer {
 		if err := h.send(); err != nil {
 			return 0, err
 		}

@@ -140,13 +140,13 @@ const csvType = "text/csv; charset=utf-8"
 // Source: docs/decisions/billing.md, "Claims export".
 func CSVSafe(cell string) string {
 	var safe strings.Builder
-	kept := 0
+	written := 0
 	for at, start := 0, true; at < len(cell); {
 		r, size := utf8.DecodeRuneInString(cell[at:])
 		switch parts := strings.ContainsRune(";\t\r\n", r); {
 		case start && (opensFormula(r) || at == 0 && parts && r != ';'):
-			safe.WriteString(cell[kept:at] + "'")
-			kept, start = at, parts
+			safe.WriteString(cell[written:at] + "'")
+			written, start = at, parts
 		case parts:
 			start = true
 		case start && !skipped(r):
@@ -154,7 +154,7 @@ func CSVSafe(cell string) string {
 		}
 		at += size
 	}
-	return safe.String() + cell[kept:]
+	return safe.String() + cell[written:]
 }
 
 // opensFormula knows the signs in all their widths and heights.

@@ -38,8 +38,8 @@ func (m *maker) withMoney(by billing.Dimension) ([]billing.Sum, error) {
 	return billing.Sums(m.app, f, by, billing.ByStatus)
 }
 
-// reconcile adds up what counts. standing are the sums without those of voided entries, as the other figures take them.
-func reconcile(sums []billing.Sum) (r Reconciled, standing []billing.Sum) {
+// reconcile adds up what counts. counted are the sums without those of voided entries, as the other figures take them.
+func reconcile(sums []billing.Sum) (r Reconciled, counted []billing.Sum) {
 	for _, s := range sums {
 		r.Refunded += s.Refunded
 		switch s.Status {
@@ -55,10 +55,10 @@ func reconcile(sums []billing.Sum) (r Reconciled, standing []billing.Sum) {
 			r.Adjusted += s.Adjusted
 			r.PatientResponsibility += s.PatientShare
 		}
-		standing = append(standing, s)
+		counted = append(counted, s)
 	}
 	r.Open = r.Billed - r.Paid - r.Adjusted - r.PatientResponsibility
-	return r, standing
+	return r, counted
 }
 
 func (u *Undone) add(s billing.Sum) {

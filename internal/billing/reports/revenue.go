@@ -61,13 +61,13 @@ func (m *maker) revenue() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	reconciled, standing := reconcile(states)
-	all := total(standing)
+	reconciled, counted := reconcile(states)
+	all := total(counted)
 	body := RevenueBody{
 		TotalRevenue: all.Amount, CollectedRevenue: all.Collected, ByCPT: []CodeRevenue{}, ByPayer: []PayerRevenue{}, ByProvider: []ProviderRevenue{},
 		Reconciled: reconciled,
 	}
-	for _, s := range byCode(standing) {
+	for _, s := range byCode(counted) {
 		body.ByCPT = append(body.ByCPT, CodeRevenue{s.CPTCode, s.Claims, s.Units, s.Amount, s.Collected})
 	}
 	payers, names, err := m.ranked(billing.ByPayer, m.payers)

@@ -69,7 +69,7 @@ func (p *Payer) Take(s Submission, refusals map[string]Refusal) []byte {
 	if sentBack {
 		out.add("STC", whole.composite(), day, "U", dollars(total(s.Claims)))
 	} else {
-		accepted = kept(s.Claims, refusals)
+		accepted = unrefused(s.Claims, refusals)
 		out.add("STC", "A1:19:PR", day, "WQ", dollars(total(s.Claims)))
 	}
 	out.sums("90", "AA", s.Claims, accepted)
@@ -96,7 +96,7 @@ func (out *set) providers(s Submission, refusals map[string]Refusal, day string)
 		out.add("NM1", "85", "2", billing.Name, "", "", "", "", "XX", billing.ID)
 		out.add("TRN", "1", "0")
 		out.add("STC", "A1:19:PR", "", "WQ", dollars(total(claims[billing])))
-		out.sums("QA", "QC", claims[billing], kept(claims[billing], refusals))
+		out.sums("QA", "QC", claims[billing], unrefused(claims[billing], refusals))
 		for _, c := range claims[billing] {
 			level++
 			out.add("HL", strconv.Itoa(level), parent, "PT")
@@ -130,7 +130,7 @@ func (out *set) sums(accepted, rejected string, all, some []Claim) {
 	}
 }
 
-func kept(claims []Claim, refusals map[string]Refusal) (list []Claim) {
+func unrefused(claims []Claim, refusals map[string]Refusal) (list []Claim) {
 	for _, c := range claims {
 		if _, found := refusals[c.ControlNumber]; !found {
 			list = append(list, c)

@@ -19,17 +19,17 @@ import (
 )
 
 const (
-	// heldRound bounds how many alerts one round settles; the next minute goes on.
+	// heldRound bounds about how many alerts one round decides; the next minute goes on.
 	heldRound = 500
 	// mostRepeated bounds how many repeated readings of one alert are looked at.
 	mostRepeated = 50
 )
 
-// SettleHeld decides about every escalation that has waited long enough for a severe blood pressure to be confirmed, each in a transaction
+// DecideHeld decides about every escalation that has waited long enough for a severe blood pressure to be confirmed, each in a transaction
 // of its own: severe again, or nothing came: it is opened; otherwise the alert is resolved, and a warning says what the repeated readings
 // come to. The wait is stored with the alert, so that none is lost with the process. One that fails does not hold up the others.
 // Source: docs/decisions/alerts.md, "Confirming a severe reading".
-func (e *Engine) SettleHeld(ctx context.Context, app core.App, now time.Time) (settled int, err error) {
+func (e *Engine) DecideHeld(ctx context.Context, app core.App, now time.Time) (decided int, err error) {
 	due, err := collections.HeldAlerts(app, now.Add(escalations.Slack), heldRound)
 	if err != nil {
 		return 0, err
@@ -37,20 +37,20 @@ func (e *Engine) SettleHeld(ctx context.Context, app core.App, now time.Time) (s
 	var failures []error
 	for _, id := range due {
 		if err := ctx.Err(); err != nil {
-			return settled, errors.Join(append(failures, err)...)
+			return decided, errors.Join(append(failures, err)...)
 		}
-		err := ranking.Change(app, now, func(tx core.App) (string, error) { return settle(tx, id, now) })
+		err := ranking.Change(app, now, func(tx core.App) (string, error) { return decideHeld(tx, id, now) })
 		if err != nil {
 			failures = append(failures, fmt.Errorf("held alert %s: %w", id, err))
 			continue
 		}
-		settled++
+		decided++
 	}
-	return settled, errors.Join(failures...)
+	return decided, errors.Join(failures...)
 }
 
-// settle decides about one alert; the patient is ranked anew.
-func settle(tx core.App, id string, now time.Time) (patientID string, err error) {
+// decideHeld decides about one alert; the patient is ranked anew.
+func decideHeld(tx core.App, id string, now time.Time) (patientID string, err error) {
 	alert, err := collections.FindAlert(tx, id)
 	if err != nil || alert.HeldUntil().IsZero() || alert.HeldUntil().After(now.Add(escalations.Slack)) { // a reading was quicker
 		return "", err
