@@ -37,7 +37,9 @@ func main() {
 		}
 	}
 	now := time.Now().UTC().Truncate(time.Millisecond)
-	reading := must(client.PostBloodPressureWithResponse(ctx, vigil.BloodPressureBody{PatientId: &ada.Id, Systolic: 191, Diastolic: 84, MeasuredAt: now})).JSON201
+	once := "8e03978e-40d5-43e8-bc93-6894a57f9324"
+	reading := must(client.PostBloodPressureWithResponse(ctx, &vigil.PostBloodPressureParams{IdempotencyKey: &once},
+		vigil.BloodPressureBody{PatientId: &ada.Id, Systolic: 191, Diastolic: 84, MeasuredAt: now})).JSON201
 	fmt.Println("reading:", *reading.Systolic, *reading.Origin, reading.MeasuredAt.Equal(now))
 	alerts := must(client.ListAlertsWithResponse(ctx, &vigil.ListAlertsParams{PatientId: &ada.Id})).JSON200
 	for _, alert := range alerts.Results {
