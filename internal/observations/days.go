@@ -88,5 +88,8 @@ func replaceDays(tx core.App, kept collections.Days, days map[patientDay]dayCoun
 	if err := collections.ForgetDays(tx, kept); err != nil {
 		return err
 	}
+	if err := collections.NoteDays(tx, kept.PatientID); err != nil {
+		return err
+	}
 	return storeDays(tx, days)
 }
