@@ -84,14 +84,19 @@ type Settings struct {
 }
 
 // Engine plans and stores billing entries by a practice's settings.
-type Engine struct{ Settings }
+type Engine struct {
+	Settings
+	lists *worklists
+}
 
 // New returns an engine.
 func New(s Settings) *Engine {
 	if s.Zone == nil {
 		s.Zone = time.UTC
 	}
-	return &Engine{s}
+	e := &Engine{Settings: s}
+	e.lists = e.newWorklists()
+	return e
 }
 
 // Day is the practice's calendar day of a moment, YYYY-MM-DD.
