@@ -149,9 +149,20 @@ export async function resume() {
   };
   readyForReload();
   addEventListener("pagehide", () => {
+    // What a tab that is closed still hears it would do, beside the next one in line: both with the same token.
+    channel?.removeEventListener("message", heard);
+    release();
     const tokens = tokensHeld();
     if (tokens && me.peek()) {
       leaveForReload({ session, tokens, names: namesHeld() });
+    }
+  });
+  addEventListener("pageshow", ({ persisted }) => {
+    if (persisted) {
+      channel?.addEventListener("message", heard);
+      if (tokensHeld()) {
+        standInLine();
+      }
     }
   });
   const before = await fromReload();
