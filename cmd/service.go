@@ -263,7 +263,6 @@ func (s *Service) start() error {
 	}
 	s.background.Go(func() { s.monitor.Run(ctx, s.app) })
 	s.background.Go(func() { s.rescoreInheritors(ctx) })
-	s.background.Go(func() { s.billing.RefreshWorklists(ctx, s.app, s.now, s.log) })
 	s.background.Go(func() {
 		if err := s.directory.Build(s.app); err != nil {
 			s.log.Error("directory not built", slog.Any("error", err))

@@ -32,15 +32,13 @@ type PatientMinutes struct {
 	Minutes int    `db:"minutes"`
 }
 
-// CountedMinutes sums the time that counts of those of some patients who are active, in a span, each moment once. Care management counts for those with
-// live contact.
-func CountedMinutes(app core.App, ids []string, from, to string, rule TimeRule) ([]PatientMinutes, error) {
+// CountedMinutes sums the time that counts of the active patients in a span, each moment once. Care management counts for those with live contact.
+func CountedMinutes(app core.App, from, to string, rule TimeRule) ([]PatientMinutes, error) {
 	return queryAll[PatientMinutes](app, "sum interactive time", `SELECT s.patient, CAST(SUM(`+uncovered+`) AS INTEGER) / 60 AS minutes FROM (
 			SELECT patient, category, started_at, ended_at, duration_seconds, `+coveredBefore+` FROM time_entries
-			WHERE patient`+those+` AND started_at >= {:earliest} AND started_at < {:to} AND `+counting+`) s
+			WHERE started_at >= {:earliest} AND started_at < {:to} AND `+counting+`) s
 		CROSS JOIN patients p ON p.id = s.patient AND p.active AND p.deleted_at = '' AND s.started_at >= {:from}
-		GROUP BY s.patient HAVING MAX(s.category = 'interactive')`,
-		rule.params(dbx.Params{"ids": jsonList(ids), "from": from, "to": to, "earliest": dayBefore(from)}))
+		GROUP BY s.patient HAVING MAX(s.category = 'interactive')`, rule.params(dbx.Params{"from": from, "to": to, "earliest": dayBefore(from)}))
 }
 
 // TimeStretch is finished interactive time.

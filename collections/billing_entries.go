@@ -67,28 +67,40 @@ func InsertBillingEntry(tx core.App, d BillingDraft, now time.Time) (stored bool
 	return ids[d.ID], err
 }
 
-// InsertBillingEntries stores drafts as pending_review, and returns the ids of those that were stored: the engine's own uniqueness may stand against
-// some.
+// InsertBillingEntries stores drafts as pending_review, all with one statement, and returns the ids of those that were stored: the engine's own
+// uniqueness may stand against some.
 func InsertBillingEntries(tx core.App, drafts []BillingDraft, now time.Time) (stored map[string]bool, err error) {
-	rows, at := make([][]any, len(drafts)), Instant(now)
+	rows := make([]map[string]any, len(drafts))
 	for i, d := range drafts {
-		if rows[i], err = d.row(at); err != nil {
+		if rows[i], err = d.columns(); err != nil {
 			return nil, err
 		}
 	}
-	ids, err := insertBillingEntries.StoreReturning(tx, rows)
+	list, err := json.Marshal(rows)
+	if err != nil {
+		return nil, fmt.Errorf("encode billing entries: %w", err)
+	}
+	var ids []string
+	err = tx.NonconcurrentDB().NewQuery(insertBillingEntries).Bind(dbx.Params{"rows": string(list), "now": Instant(now)}).Column(&ids)
 	if err != nil {
 		return nil, fmt.Errorf("store billing entries: %w", err)
 	}
 	return setOf(ids), nil
 }
 
-var insertBillingEntries = NewRowInsert(BillingEntries, `id, claim_id, patient, cpt_code, service_date, duration_minutes, units, amount_cents, charge_cents,
-	lifecycle_status, source, created_by, payer, payer_name, icd10_codes, rendering_provider, billing_period_start, billing_period_end, transmission_days,
-	evidence, warnings, notes, created_at, updated_at`, "ON CONFLICT DO NOTHING RETURNING id")
+// Materialised, because json_each writes a value out anew each time it is read.
+const insertBillingEntries = `WITH r AS MATERIALIZED (SELECT value FROM json_each({:rows})) INSERT INTO billing_entries (id, claim_id, patient, cpt_code, service_date, duration_minutes, units,
+		amount_cents, charge_cents, lifecycle_status, source, created_by, payer, payer_name, icd10_codes, rendering_provider, billing_period_start,
+		billing_period_end, transmission_days, evidence, warnings, notes, created_at, updated_at)
+	SELECT value ->> 'id', value ->> 'claim', value ->> 'patient', value ->> 'code', value ->> 'service', value ->> 'minutes', value ->> 'units',
+		value ->> 'amount', value ->> 'charge', 'pending_review', value ->> 'source', value ->> 'by', value ->> 'payer', value ->> 'name', value ->> 'icd',
+		value ->> 'provider', value ->> 'start', value ->> 'end', value ->> 'days', value ->> 'evidence', value ->> 'warnings', value ->> 'notes',
+		{:now}, {:now}
+	FROM r WHERE TRUE
+	ON CONFLICT DO NOTHING RETURNING id`
 
-// row are the values of the draft in the order of the columns.
-func (d BillingDraft) row(at string) ([]any, error) {
+// columns are the draft as the statement reads it.
+func (d BillingDraft) columns() (map[string]any, error) {
 	notes, err := Seal(d.Notes.Reveal(), "billing_entries.notes", d.ID)
 	if err != nil {
 		return nil, fmt.Errorf("seal notes: %w", err)
@@ -97,13 +109,11 @@ func (d BillingDraft) row(at string) ([]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode evidence: %w", err)
 	}
-	var days any
-	if d.TransmissionDays != nil {
-		days = *d.TransmissionDays
-	}
-	return []any{
-		d.ID, d.ClaimID, d.PatientID, d.CPTCode, d.ServiceDate, d.Minutes, d.Units, d.AmountCents, d.charge(), "pending_review", d.Source, d.CreatedBy,
-		d.PayerID, d.PayerName, jsonList(d.ICD10Codes), d.Provider, d.PeriodStart, d.PeriodEnd, days, string(evidence), jsonList(d.Warnings), notes, at, at,
+	return map[string]any{
+		"id": d.ID, "claim": d.ClaimID, "patient": d.PatientID, "code": d.CPTCode, "service": d.ServiceDate, "minutes": d.Minutes,
+		"units": d.Units, "amount": d.AmountCents, "charge": d.charge(), "source": d.Source, "by": d.CreatedBy, "payer": d.PayerID, "name": d.PayerName,
+		"icd": jsonList(d.ICD10Codes), "provider": d.Provider, "start": d.PeriodStart, "end": d.PeriodEnd, "days": d.TransmissionDays,
+		"evidence": string(evidence), "warnings": jsonList(d.Warnings), "notes": notes,
 	}, nil
 }
 

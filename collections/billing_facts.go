@@ -117,10 +117,14 @@ func DaysInWindows(app core.App, windows string) ([]DaysInWindow, error) {
 		dbx.Params{"list": windows})
 }
 
-// PatientsWithDevices are the next patients who have had a device.
-func PatientsWithDevices(app core.App, after string, limit int) ([]string, error) {
+// PatientsWithDevices are the next patients who have had a device, or hold one now.
+func PatientsWithDevices(app core.App, holding bool, after string, limit int) ([]string, error) {
+	where := ""
+	if holding {
+		where = "unassigned_at = '' AND "
+	}
 	return queryColumn[string](app, "list patients with devices",
-		`SELECT DISTINCT patient FROM device_assignments WHERE patient > {:after} ORDER BY patient LIMIT +{:limit}`,
+		`SELECT DISTINCT patient FROM device_assignments WHERE `+where+`patient > {:after} ORDER BY patient LIMIT +{:limit}`,
 		dbx.Params{"after": after, "limit": limit})
 }
 
@@ -132,16 +136,12 @@ func PatientsReadLate(app core.App, stored, measuredBefore time.Time) ([]string,
 		dbx.Params{"stored": Instant(stored), "before": Instant(measuredBefore)})
 }
 
-// PatientsWithActivity are the next patients who have had a device or interactive time, after one; of those named alone, unless nil.
-func PatientsWithActivity(app core.App, named []string, after string, limit int) ([]string, error) {
-	params, where := dbx.Params{"after": after, "limit": limit}, "id > {:after} AND deleted_at = ''"
-	if named != nil {
-		params["ids"], where = jsonList(named), where+" AND id"+those
-	}
-	return queryColumn[string](app, "list patients with activity", `SELECT id FROM patients p WHERE `+where+`
+// PatientsWithActivity are the next patients who have had a device or interactive time, or the one of them that is named.
+func PatientsWithActivity(app core.App, only, after string, limit int) ([]string, error) {
+	return queryColumn[string](app, "list patients with activity", `SELECT id FROM patients p WHERE id > {:after} AND deleted_at = '' AND ({:one} = '' OR id = {:one})
 			AND (EXISTS (SELECT 1 FROM device_assignments d WHERE d.patient = p.id)
 				OR EXISTS (SELECT 1 FROM time_entries t WHERE t.patient = p.id AND t.category = 'interactive'))
-		ORDER BY id LIMIT +{:limit}`, params)
+		ORDER BY id LIMIT +{:limit}`, dbx.Params{"after": after, "one": only, "limit": limit})
 }
 
 // LastCounted is when the last run of a job that succeeded and counted something was started; zero when none is noted.

@@ -175,9 +175,6 @@ func TellChanges(app core.App) error {
 		}
 		maps.Copy(want, triggers)
 	}
-	for _, t := range notedTables {
-		maps.Copy(want, t.triggers())
-	}
 	have, err := readMap[string]("read triggers", app.DB().NewQuery(`SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND name GLOB 'changes_*'`))
 	if err != nil || maps.Equal(have, want) {
 		return err

@@ -11,7 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// docs/indexes.md names every index of the tables that a reading or a billing entry is written to, and none that is not there.
+// docs/indexes.md names every index of the tables that a reading is written to, and none that is not there.
 func TestIndexesAreListed(t *testing.T) {
 	page, err := os.ReadFile("../docs/indexes.md")
 	if err != nil {
@@ -27,7 +27,7 @@ func TestIndexesAreListed(t *testing.T) {
 		}
 	}
 	var there []string
-	tables := []string{collections.Observations, collections.Transmissions, collections.AuditLog, collections.TriageScores, collections.Alerts, collections.Escalations, collections.Devices, collections.BillingEntries}
+	tables := []string{collections.Observations, collections.Transmissions, collections.AuditLog, collections.TriageScores, collections.Alerts, collections.Escalations, collections.Devices}
 	for _, table := range tables {
 		var names []string
 		if err := vigiltest.NewApp(t).DB().NewQuery("SELECT name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL AND tbl_name = {:table}").

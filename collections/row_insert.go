@@ -18,7 +18,7 @@ type RowInsert struct {
 // rowGroups are how many rows a statement takes. Few sizes make few statements, which connections remember.
 var rowGroups = []int{16, 4, 1}
 
-const mostColumns = 24
+const mostColumns = 20
 
 // rowParameters are the names of the values of each row of a statement.
 var rowParameters = func() (names [16][mostColumns]string) {
@@ -46,24 +46,6 @@ func NewRowInsert(table, columns, then string) RowInsert {
 // Store inserts the rows in their order, each with a value for every column. After an error some may be stored: the transaction must be rolled
 // back.
 func (i RowInsert) Store(tx core.App, rows [][]any) error {
-	return i.each(tx, rows, func(q *dbx.Query) error {
-		_, err := q.Execute()
-		return err
-	})
-}
-
-// StoreReturning is Store for an insert that ends in RETURNING one column, and collects what that returns.
-func (i RowInsert) StoreReturning(tx core.App, rows [][]any) (returned []string, err error) {
-	err = i.each(tx, rows, func(q *dbx.Query) error {
-		var some []string
-		err := q.Column(&some)
-		returned = append(returned, some...)
-		return err
-	})
-	return returned, err
-}
-
-func (i RowInsert) each(tx core.App, rows [][]any, run func(*dbx.Query) error) error {
 	for _, size := range rowGroups {
 		for ; len(rows) >= size; rows = rows[size:] {
 			params := make(dbx.Params, size*i.columns)
@@ -72,7 +54,7 @@ func (i RowInsert) each(tx core.App, rows [][]any, run func(*dbx.Query) error) e
 					params[rowParameters[r][c]] = value
 				}
 			}
-			if err := run(tx.NonconcurrentDB().NewQuery(i.texts[size]).Bind(params)); err != nil {
+			if _, err := tx.NonconcurrentDB().NewQuery(i.texts[size]).Bind(params).Execute(); err != nil {
 				return err
 			}
 		}

@@ -108,7 +108,6 @@ var table = []job{
 	{"smart billing engine", schedule.Cron("0 */4 * * *"), bill(billing.SmartJob)},
 	{"billing sums", schedule.Daily(3, 0), recountBilling},
 	{"billing evidence", schedule.Daily(3, 20), recheckEvidence}, // after the days were counted anew
-	{"billing worklists", schedule.Daily(3, 30), recountWorklists},
 	{"running timers", schedule.Cron("*/5 * * * *"), stopTimers},
 	{"reading sums", schedule.Daily(3, 10), recountReadings},
 	{"audit verification", schedule.Daily(4, 0), verifyAudit},

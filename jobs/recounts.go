@@ -3,7 +3,6 @@ package jobs
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -14,17 +13,6 @@ import (
 
 func recountBilling(e Engines, ctx context.Context, app core.App) (counts, error) {
 	return recount(e, ctx, app, "billing sums", "months", billing.Recount)
-}
-
-// recountWorklists also says in the log which list was wrong about whom, since nothing shows it afterwards.
-func recountWorklists(e Engines, ctx context.Context, app core.App) (counts, error) {
-	return recount(e, ctx, app, "billing worklists", "patients", func(ctx context.Context, app core.App) (seen, wrong int, err error) {
-		seen, err = e.Billing.RecountWorklists(ctx, app, e.Clock.Now(), func(list, patientID string) {
-			wrong++
-			e.Log.Error("a worklist was wrong", slog.String("list", list), slog.String("patient", patientID))
-		})
-		return seen, wrong, err
-	})
 }
 
 func recountReadings(e Engines, ctx context.Context, app core.App) (counts, error) {

@@ -1,6 +1,9 @@
 package routes
 
 import (
+	"math"
+	"slices"
+
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/billing"
@@ -10,7 +13,8 @@ import (
 
 // nearView is a patient close to a code.
 type nearView struct {
-	billing.NearWorth
+	billing.Near
+	billing.Worth
 	PatientName string `json:"patient_name"`
 	MRN         string `json:"mrn"`
 	Missing     string `json:"missing"`
@@ -33,19 +37,23 @@ func (a *api) listNearBillable(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	filter := billing.NearFilter{Include: include, Unit: unit, ByWorth: byWorth}
-	near, total, err := a.Billing.NearBillable(c.App, c.Now, filter, page.Offset(), page.Size)
+	all, err := a.Billing.NearBillable(c.App, c.Now, include, math.MaxInt)
 	if err != nil {
 		return err
 	}
-	names, err := patients.Names(c.App, distinct(near, func(n billing.NearWorth) string { return n.PatientID }))
+	all = slices.DeleteFunc(all, func(n billing.Near) bool { return unit != "" && n.Unit != unit })
+	near, worth, err := a.nearest(c, all, page, byWorth)
 	if err != nil {
 		return err
 	}
-	views := web.Views(near, func(n billing.NearWorth) nearView {
-		return nearView{n, names[n.PatientID].FirstLast(), names[n.PatientID].MRN, n.Still()}
+	names, err := patients.Names(c.App, distinct(near, func(n billing.Near) string { return n.PatientID }))
+	if err != nil {
+		return err
+	}
+	views := web.Views(near, func(n billing.Near) nearView {
+		return nearView{n, n.WorthIn(worth), names[n.PatientID].FirstLast(), names[n.PatientID].MRN, n.Still()}
 	})
-	answer, err := web.PageOf(c, page, total, views)
+	answer, err := web.PageOf(c, page, len(all), views)
 	if err != nil {
 		return err
 	}
@@ -60,4 +68,22 @@ func (a *api) ofTheirs(c *web.Call) (func(string) bool, error) {
 	}
 	mine, err := collections.PatientsOfTeam(c.App, team)
 	return func(id string) bool { return mine[id] }, err
+}
+
+// nearest is a page of those close to a code, the least missing or the most worth first, with what each is worth: of all, where that decides.
+func (a *api) nearest(c *web.Call, all []billing.Near, page web.Paging, byWorth bool) ([]billing.Near, map[string]billing.Worth, error) {
+	from := min(page.Offset(), len(all))
+	here := func() []billing.Near { return all[from:min(from+page.Size, len(all))] }
+	weighed := all
+	if !byWorth {
+		weighed = here()
+	}
+	worth, err := a.Billing.NearWorth(c.App, weighed, a.Billing.Day(c.Now))
+	if err != nil {
+		return nil, nil, err
+	}
+	if byWorth {
+		slices.SortFunc(all, billing.ByWorth(worth))
+	}
+	return here(), worth, nil
 }

@@ -40,7 +40,6 @@ var counted = []string{
 	"SELECT COUNT(*) FROM `push_deliveries` WHERE TRUE",
 	"SELECT COUNT(*) FROM `time_entries` WHERE TRUE", "SELECT COUNT(*) FROM `audit_log` WHERE `outcome`=?",
 	"SELECT COUNT(*) FROM `audit_log` WHERE `resource_type`=?",
-	"SELECT COUNT(*) FROM `billing_entries` WHERE (`lifecycle_status` IN (?, ?, ?, ?, ?, ?, ?, ?, ?)) AND (`source`=?)",
 	"SELECT COUNT(*) FROM `billing_entries` WHERE (`lifecycle_status` IN (?, ?, ?, ?, ?, ?, ?, ?, ?)) AND (source = ?)",
 	"SELECT COUNT(*) FROM `billing_entries` WHERE (`lifecycle_status` IN (?, ?, ?, ?, ?, ?, ?, ?, ?)) AND (source != ?)",
 	"SELECT `id`, `escalation` FROM `alerts` WHERE (?=?) AND (escalation != ?) ORDER BY `id`", // of no escalation: nothing is read

@@ -84,19 +84,14 @@ type Settings struct {
 }
 
 // Engine plans and stores billing entries by a practice's settings.
-type Engine struct {
-	Settings
-	lists *worklists
-}
+type Engine struct{ Settings }
 
 // New returns an engine.
 func New(s Settings) *Engine {
 	if s.Zone == nil {
 		s.Zone = time.UTC
 	}
-	e := &Engine{Settings: s}
-	e.lists = e.newWorklists()
-	return e
+	return &Engine{s}
 }
 
 // Day is the practice's calendar day of a moment, YYYY-MM-DD.

@@ -105,7 +105,6 @@ func (r *run) do(job Job) (err error) {
 // close records the run and tells billing what was left out.
 func (r *run) close(by audit.Actor) error {
 	r.counts["created"], r.counts["skipped"] = len(r.result.Created), len(r.result.Skipped)
-	defer r.lists.changedMuch()
 	return r.app.RunInTransaction(func(tx core.App) error {
 		err := audit.Append(tx, audit.Entry{
 			Event: audit.BillingRun, Actor: by, ResourceType: audit.ResourceBillingRun,
@@ -161,68 +160,57 @@ func (r *run) late(from string, lenient bool) error {
 	if err != nil {
 		return err
 	}
-	late := slices.Collect(slices.Chunk(ids, chunk))
-	return r.billDevices(func() (some []string, err error) {
-		if len(late) > 0 {
-			some, late = late[0], late[1:]
+	for some := range slices.Chunk(ids, chunk) {
+		if err := r.pace.Rest(r.ctx); err != nil {
+			return err
 		}
-		return some, nil
-	}, Span{beginning, AddDays(from, -1)}, lenient, func(int) {})
+		if err := r.deviceChunk(some, Span{beginning, AddDays(from, -1)}, lenient); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // everybody bills the periods of all patients that end in a span.
 func (r *run) everybody(span Span, lenient bool) error {
-	after := ""
-	r.counts["patients"] += 0 // said even of none
-	return r.billDevices(func() ([]string, error) {
-		ids, err := collections.PatientsWithDevices(r.app, after, chunk)
-		if len(ids) > 0 {
-			after = ids[len(ids)-1]
-		}
-		return ids, err
-	}, span, lenient, func(patients int) { r.counts["patients"] += patients })
-}
-
-// billDevices bills the periods that end in a span of the patients that next names, some at a time, and says of how many that was done.
-func (r *run) billDevices(next func() ([]string, error), span Span, lenient bool, done func(patients int)) error {
-	return ahead(next, func(ids []string) (planned, error) { return r.planDevices(ids, span, lenient) }, func(p planned) error {
+	for after := ""; ; {
 		if err := r.pace.Rest(r.ctx); err != nil {
 			return err
 		}
-		r.result.Skipped = append(r.result.Skipped, p.skipped...)
-		err := r.store(func(tx core.App) ([]Created, error) { return r.apply(tx, r.tariff, p.due, r.now) }, len(p.due))
-		if err == nil {
-			done(p.patients)
+		ids, err := collections.PatientsWithDevices(r.app, false, after, chunk)
+		if err != nil {
+			return err
 		}
-		return err
-	})
+		if len(ids) == 0 {
+			r.counts["patients"] += 0 // said even of none
+			return nil
+		}
+		if err := r.deviceChunk(ids, span, lenient); err != nil {
+			return err
+		}
+		after = ids[len(ids)-1]
+		r.counts["patients"] += len(ids)
+	}
 }
 
-// planned is what a chunk of patients comes to.
-type planned struct {
-	patients int
-	due      []draft
-	skipped  []Skip
-}
-
-// planDevices gathers and plans outside any transaction; what is due is stored in a short one. Several do it at once.
-func (r *run) planDevices(ids []string, span Span, lenient bool) (p planned, err error) {
+// deviceChunk gathers and plans outside any transaction, and stores in a short one.
+func (r *run) deviceChunk(ids []string, span Span, lenient bool) error {
 	patients, err := r.load(r.app, ids, span.Start)
 	if err != nil {
-		return p, err
+		return err
 	}
 	windows, err := r.windows(r.app, patients, span)
 	if err != nil {
-		return p, err
+		return err
 	}
-	p.patients = len(ids)
+	var due []draft
 	for _, id := range ids {
 		if f := patients[id]; f != nil {
 			more, skipped := r.planDevice(f, windows[id], lenient)
-			p.due, p.skipped = append(p.due, more...), append(p.skipped, skipped...)
+			due, r.result.Skipped = append(due, more...), append(r.result.Skipped, skipped...)
 		}
 	}
-	return p, nil
+	return r.store(func(tx core.App) ([]Created, error) { return r.apply(tx, r.tariff, due, r.now) }, len(due))
 }
 
 // windows are the periods of patients that end in a span and are not billed yet, with their days.

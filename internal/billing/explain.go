@@ -1,11 +1,14 @@
 package billing
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
 )
 
 // Check is one condition of eligibility.
@@ -24,7 +27,7 @@ func (e *Engine) Eligibility(app core.App, patientID string, now time.Time) (eli
 	f, today := patients[patientID], e.Day(now)
 	against := e.missing(f, today)
 	stands := func(item string) bool { return slices.Contains(against, item) }
-	held := f.holdsDevice()
+	held := slices.ContainsFunc(f.holdings, func(h Holding) bool { return h.Until == "" })
 	add := func(name string, ok bool, yes, no string) {
 		if ok {
 			no = yes
@@ -201,3 +204,124 @@ func plural(n int, what string) string {
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }
+
+// Near is a patient who is close to a code.
+type Near struct {
+	PatientID   string `json:"patient_id"`
+	CPTCode     string `json:"cpt_code"`
+	PeriodStart string `json:"period_start"`
+	PeriodEnd   string `json:"period_end"`
+	Unit        string `json:"unit"` // days or minutes
+	Have        int    `json:"have"`
+	Needed      int    `json:"needed"`
+	DaysLeft    int    `json:"days_left"` // of the period, today included
+	// Reached is the code that the period has come to already, nil for none; Reachable those that it can still come to.
+	Reached   *string  `json:"reached"`
+	Reachable []string `json:"reachable"`
+	// Today says that today has data already, so that of the days left it is no room for another.
+	Today bool `json:"-"`
+}
+
+// Missing is how much is still to come.
+func (n Near) Missing() int { return n.Needed - n.Have }
+
+// NearBillable lists the patients closest to a code of the running periods, the least missing first: no more than limit. include narrows it
+// to some patients; nil takes all.
+func (e *Engine) NearBillable(app core.App, now time.Time, include func(patientID string) bool, limit int) (list []Near, err error) {
+	if list, err = e.nearTime(app, now, include); err != nil {
+		return nil, err
+	}
+	days, err := e.NearDays(app, now, include)
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, days...)
+	slices.SortFunc(list, byMissing)
+	return list[:min(limit, len(list))], nil
+}
+
+func byMissing(a, b Near) int {
+	return cmp.Or(cmp.Compare(a.Missing(), b.Missing()), cmp.Compare(a.DaysLeft, b.DaysLeft), cmp.Compare(a.PatientID, b.PatientID), cmp.Compare(a.CPTCode, b.CPTCode))
+}
+
+// nearTime are those who have interactive time this month and are under the next threshold.
+func (e *Engine) nearTime(app core.App, now time.Time, include func(string) bool) (list []Near, err error) {
+	today := e.Day(now)
+	month := monthOf(today)
+	from, to := e.instants(month)
+	rows, err := collections.CountedMinutes(app, from, to, e.countsOf(month))
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		next := e.nextThreshold(row.Minutes)
+		if next == nil || include != nil && !include(row.Patient) {
+			continue
+		}
+		n := Near{PatientID: row.Patient, CPTCode: FirstTwenty, PeriodStart: month.Start, PeriodEnd: month.End, Unit: "minutes", Have: row.Minutes, Needed: *next}
+		if n.Needed > ruleOf(FirstTwenty).MinMinutes {
+			n.CPTCode = NextTwenty
+		}
+		n.DaysLeft = DaysBetween(today, month.End) + 1
+		e.reachMinutes(&n, month.End)
+		list = append(list, n)
+	}
+	return list, nil
+}
+
+// NearDays are those whose running 30 days can still come to 16 days with data.
+func (e *Engine) NearDays(app core.App, now time.Time, include func(string) bool) (list []Near, err error) {
+	today := e.Day(now)
+	for after := ""; ; {
+		ids, err := collections.PatientsWithDevices(app, true, after, chunk)
+		if err != nil {
+			return nil, err
+		}
+		if len(ids) == 0 {
+			return list, nil
+		}
+		after = ids[len(ids)-1]
+		if include != nil {
+			ids = slices.DeleteFunc(ids, func(id string) bool { return !include(id) })
+		}
+		near, err := e.nearDaysOf(app, ids, today)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, near...)
+	}
+}
+
+func (e *Engine) nearDaysOf(app core.App, ids []string, today string) (list []Near, err error) {
+	patients, err := e.load(app, ids, today)
+	if err != nil {
+		return nil, err
+	}
+	anchors, err := e.anchors(app, patients)
+	if err != nil {
+		return nil, err
+	}
+	var windows []window
+	for id, found := range anchors {
+		if p, ok := periodWith(found[len(found)-1], today); ok && patients[id].activeOn(today) {
+			windows = append(windows, window{Patient: id, Start: p.Start, End: p.End})
+		}
+	}
+	if err := e.fill(app, patients, windows); err != nil {
+		return nil, err
+	}
+	needed := ruleOf(DeviceSupply).MinDays
+	for _, w := range windows {
+		n := Near{
+			PatientID: w.Patient, CPTCode: DeviceSupply, PeriodStart: w.Start, PeriodEnd: w.End, Unit: "days", Have: len(w.days), Needed: needed,
+			DaysLeft: DaysBetween(today, w.End) + 1, Today: slices.Contains(w.days, today),
+		}
+		if e.reachDays(&n, w.End); 0 < n.Missing() && n.Missing() <= n.DaysLeft {
+			list = append(list, n)
+		}
+	}
+	return list, nil
+}
+
+// Still says in words what is missing: "2 more days".
+func (n Near) Still() string { return plural(n.Missing(), "more "+n.Unit[:len(n.Unit)-1]) }

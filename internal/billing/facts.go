@@ -62,11 +62,6 @@ func (f *facts) activeOn(day string) bool {
 	return f.archived == "" || f.restored == "" || day <= f.archived || day >= f.restored
 }
 
-// holdsDevice reports whether the patient holds a device now.
-func (f *facts) holdsDevice() bool {
-	return slices.ContainsFunc(f.holdings, func(h Holding) bool { return h.Until == "" })
-}
-
 // What may be missing. Source: docs/decisions/billing.md, "Eligibility".
 const (
 	NotActive        = "not_active"

@@ -26,29 +26,28 @@ type Funnel struct {
 // among those that end in the month and the one that runs on the day.
 func (e *Engine) FunnelOf(app core.App, month Span, now time.Time) (f Funnel, asOf string, err error) {
 	asOf = min(month.End, e.Day(now))
-	from, _ := e.instants(month)
+	from, to := e.instants(month)
+	rows, err := collections.CountedMinutes(app, from, to, e.countsOf(month))
+	if err != nil {
+		return f, asOf, err
+	}
+	minutes := map[string]int{}
+	for _, row := range rows {
+		minutes[row.Patient] = row.Minutes
+	}
 	for after := ""; ; {
 		ids, err := collections.EnrolledSince(app, from, after, chunk)
 		if err != nil || len(ids) == 0 {
 			return f, asOf, err
 		}
 		after = ids[len(ids)-1]
-		if err := e.funnelOf(app, &f, ids, month, asOf, e.Day(now)); err != nil {
+		if err := e.funnelOf(app, &f, ids, minutes, month, asOf, e.Day(now)); err != nil {
 			return f, asOf, err
 		}
 	}
 }
 
-func (e *Engine) funnelOf(app core.App, sum *Funnel, ids []string, month Span, asOf, today string) error {
-	from, to := e.instants(month)
-	rows, err := collections.CountedMinutes(app, ids, from, to, e.countsOf(month))
-	if err != nil {
-		return err
-	}
-	minutes := map[string]int{}
-	for _, row := range rows {
-		minutes[row.Patient] = row.Minutes
-	}
+func (e *Engine) funnelOf(app core.App, sum *Funnel, ids []string, minutes map[string]int, month Span, asOf, today string) error {
 	patients, err := e.load(app, ids, month.Start)
 	if err != nil {
 		return err

@@ -108,7 +108,7 @@ func TestCountedSecondsAreTheUnion(t *testing.T) {
 		if got := sums[0].Counted; got != want/60 {
 			t.Errorf("seed %d: the summary counts %d minutes, want %d of %d seconds", seed, got, want/60, want)
 		}
-		near, err := collections.CountedMinutes(d.app, []string{patient}, collections.Instant(from), collections.Instant(to), d.e.RuleForTest(month))
+		near, err := collections.CountedMinutes(d.app, collections.Instant(from), collections.Instant(to), d.e.RuleForTest(month))
 		if err != nil {
 			t.Fatal(err)
 		}

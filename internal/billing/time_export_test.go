@@ -1,7 +1,6 @@
 package billing
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -26,8 +25,8 @@ func (e *Engine) SecondsForTest(t *testing.T, app core.App, patient string, mont
 // UnbilledSecondsForTest are those that the look for unbilled time counts.
 func (e *Engine) UnbilledSecondsForTest(t *testing.T, app core.App, patient string, month Span) int {
 	t.Helper()
-	u := &unbilled{Engine: e, span: month}
-	months, err := u.stretchesByMonth(app, []string{patient})
+	u := &unbilled{Engine: e, app: app, span: month}
+	months, err := u.stretchesByMonth([]string{patient})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,14 +50,4 @@ func (e *Engine) CountedForTest(t *testing.T, app core.App, entry *collections.B
 		t.Fatal(err)
 	}
 	return CountedForTest{r.found.minutes, r.found.ofPatient, againstTime(e.ruleFor(r.claim.code, r.claim.service), r.claim, r.found)}
-}
-
-// RefreshForTest brings the worklists up to date as the service does without being asked.
-func (e *Engine) RefreshForTest(app core.App, now time.Time) error {
-	return e.refresh(context.Background(), app, now)
-}
-
-// AheadForTest plans chunks while earlier ones are stored.
-func AheadForTest(next func() ([]string, error), plan func([]string) (string, error), store func(string) error) error {
-	return ahead(next, plan, store)
 }

@@ -2,15 +2,17 @@ package billing
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"time"
-	"unique"
 
 	"github.com/pocketbase/pocketbase/core"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/worklist"
 )
 
 // NotBilledYet is why something that nothing stands against has no entry: no run has come by.
@@ -37,125 +39,91 @@ type UnbilledFilter struct {
 	Payer, Provider              *string
 }
 
-// earned is an [Unbilled] as it stands on a worklist: what is the same for many patients is there once.
-type earned struct {
-	patient worklist.Patient
-	what    unique.Handle[earning]
-}
-
-type earning struct {
-	code     string
-	period   Span
-	days     int // -1 for none
-	minutes  int // as well
-	reason   string
-	amount   Cents
-	payer    string // record id; "" for none
-	provider string // as well
-}
-
 // Unbilled looks for periods and months that are over and earned a code, and have no entry, as a strict run of the engine would see them. What a
 // person voided, or billed in another way, and what was not monitored, is not unbilled.
 func (e *Engine) Unbilled(app core.App, f UnbilledFilter, now time.Time) (list []Unbilled, err error) {
-	list = []Unbilled{}
-	if f.PatientID != "" { // planned anew, without waiting for everybody's
-		q := e.unbilledOn(e.Day(now), e.readTariff)
-		ids, err := q.Whom(app, []string{f.PatientID}, "", 1)
-		if err != nil || len(ids) == 0 {
-			return list, err
-		}
-		answers, err := q.Answer(app, ids)
-		return f.choose(answers[f.PatientID]), err
-	}
-	var all []earned
-	if err := e.lists.unbilled.Ask(app, e.unbilledNow(now), func(a worklist.Snapshot[[]earned]) { all = e.lists.byEnd.In(a) }); err != nil {
+	u := &unbilled{Engine: e, app: app, filter: f, today: e.Day(now), list: []Unbilled{}}
+	if u.tariff, err = e.readTariff(app); err != nil {
 		return nil, err
 	}
-	return f.choose(all), nil
-}
-
-// choose are those that a filter leaves, by the end of their period.
-func (f UnbilledFilter) choose(all []earned) []Unbilled {
-	list := []Unbilled{}
-	for _, x := range all {
-		if u := x.what.Value(); f.lets(u) {
-			list = append(list, u.of(x.patient))
+	u.span = Span{max(f.From, "1900-01-01"), AddDays(u.today, -1)}
+	if f.To != "" {
+		u.span.End = min(u.span.End, f.To)
+	}
+	var parts []*unbilled
+	var workers errgroup.Group
+	workers.SetLimit(readers)
+	for after := ""; ; {
+		ids, err := collections.PatientsWithActivity(app, f.PatientID, after, chunk)
+		if err != nil || len(ids) == 0 {
+			if err = errors.Join(err, workers.Wait()); err != nil {
+				return nil, err
+			}
+			break
 		}
+		part := *u
+		parts = append(parts, &part)
+		workers.Go(func() error { return part.guarded(ids) })
+		after = ids[len(ids)-1]
 	}
-	slices.SortStableFunc(list, func(a, b Unbilled) int { return cmp.Compare(a.PeriodEnd, b.PeriodEnd) })
-	return list
+	for _, part := range parts {
+		u.list = append(u.list, part.list...)
+	}
+	slices.SortStableFunc(u.list, func(a, b Unbilled) int { return cmp.Compare(a.PeriodEnd, b.PeriodEnd) })
+	return u.list, nil
 }
 
-func (f UnbilledFilter) lets(u earning) bool {
-	return (f.CPTCode == "" || f.CPTCode == u.code) && f.From <= u.period.End && (f.To == "" || u.period.End <= f.To) &&
-		(f.Payer == nil || *f.Payer == u.payer) && (f.Provider == nil || *f.Provider == u.provider)
-}
-
-func (u earning) of(patient worklist.Patient) Unbilled {
-	x := Unbilled{
-		PatientID: patient.Value(), CPTCode: u.code, PeriodStart: u.period.Start, PeriodEnd: u.period.End, Reason: u.reason, EstimatedAmount: u.amount,
-	}
-	if u.days >= 0 {
-		x.TransmissionDays = &u.days
-	}
-	if u.minutes >= 0 {
-		x.Minutes = &u.minutes
-	}
-	return x
-}
-
-func (e *Engine) unbilledNow(now time.Time) worklist.Question[[]earned] {
-	return e.unbilledOn(e.Day(now), e.lists.tariff.of)
-}
-
-// unbilledOn asks what patients earned until the day before one, that has no entry.
-func (e *Engine) unbilledOn(today string, tariffOf func(core.App) (tariff, error)) worklist.Question[[]earned] {
-	u := unbilled{Engine: e, tariffOf: tariffOf, span: Span{"1900-01-01", AddDays(today, -1)}}
-	return worklist.Question[[]earned]{
-		Name: "looking for unbilled activity", Key: today, Whom: collections.PatientsWithActivity, Answer: u.ask,
-	}
-}
+// readers are how many chunks are looked through at once, each over a connection of its own; the others are left to everybody else.
+const readers = 2
 
 // unbilled is a search under way.
 type unbilled struct {
 	*Engine
-	span     Span
-	tariffOf func(core.App) (tariff, error)
-	tariff   tariff
-	list     []earning // of the patient who is looked at
+	app    core.App
+	filter UnbilledFilter
+	span   Span
+	today  string
+	tariff tariff
+	list   []Unbilled
 }
 
-// ask goes through some patients.
-func (u unbilled) ask(app core.App, ids []string) (found map[string][]earned, err error) {
-	if u.tariff, err = u.tariffOf(app); err != nil {
-		return nil, err
-	}
-	patients, err := u.load(app, ids, u.span.Start)
+// guarded looks through a chunk. A panic is an error like any other: in a goroutine of its own it would end the service.
+func (u *unbilled) guarded(ids []string) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("looking for unbilled activity panicked (%T): %s", v, debug.Stack()) // the text of v could quote a value
+		}
+	}()
+	return u.chunk(ids)
+}
+
+func (u *unbilled) chunk(ids []string) error {
+	patients, err := u.load(u.app, ids, u.span.Start)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	windows, err := u.windows(app, patients, u.span)
+	windows, err := u.windows(u.app, patients, u.span)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	stretches, err := u.stretchesByMonth(app, ids)
+	stretches, err := u.stretchesByMonth(ids)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	found = map[string][]earned{}
 	for _, id := range ids {
 		f := patients[id]
-		if f == nil {
+		if f == nil || !u.wanted(f) {
 			continue
 		}
-		u.list = nil
 		u.devices(f, windows[id])
 		u.months(f, stretches[id])
-		for _, one := range u.list {
-			found[id] = append(found[id], earned{unique.Make(id), unique.Make(one)})
-		}
 	}
-	return found, nil
+	return nil
+}
+
+func (u *unbilled) wanted(f *facts) bool {
+	payer, _ := u.tariff.payer(f.payer)
+	return (u.filter.Payer == nil || *u.filter.Payer == payer) && (u.filter.Provider == nil || *u.filter.Provider == f.provider)
 }
 
 // add notes a code that was earned, unless it was decided not to bill it.
@@ -165,20 +133,13 @@ func (u *unbilled) add(f *facts, code string, period Span, service string, units
 	default:
 		return
 	}
-	if period.End < u.span.Start || period.End > u.span.End {
+	if u.filter.CPTCode != "" && u.filter.CPTCode != code || period.End < u.span.Start || period.End > u.span.End {
 		return
 	}
-	one := earning{
-		code: code, period: period, days: -1, minutes: -1, reason: reason, amount: u.tariff.rate(f.payer, code, service) * Cents(units), provider: f.provider,
-	}
-	one.payer, _ = u.tariff.payer(f.payer)
-	if days != nil {
-		one.days = *days
-	}
-	if minutes != nil {
-		one.minutes = *minutes
-	}
-	u.list = append(u.list, one)
+	u.list = append(u.list, Unbilled{
+		PatientID: f.id, CPTCode: code, PeriodStart: period.Start, PeriodEnd: period.End, TransmissionDays: days, Minutes: minutes, Reason: reason,
+		EstimatedAmount: u.tariff.rate(f.payer, code, service) * Cents(units),
+	})
 }
 
 // devices plans window by window, so that each refusal belongs to its period.
@@ -237,9 +198,9 @@ func (u *unbilled) months(f *facts, byMonth map[Span][]Stretch) {
 
 // stretchesByMonth reads the finished interactive time of some patients, by practice month, of months that are over; one line for each patient,
 // as entries are.
-func (u *unbilled) stretchesByMonth(app core.App, ids []string) (map[string]map[Span][]Stretch, error) {
+func (u *unbilled) stretchesByMonth(ids []string) (map[string]map[Span][]Stretch, error) {
 	from, to := u.around(Span{monthOf(u.span.Start).Start, u.span.End})
-	rows, err := collections.StretchLines(app, ids, from, to, u.counts(u.TimeRule))
+	rows, err := collections.StretchLines(u.app, ids, from, to, u.counts(u.TimeRule))
 	if err != nil {
 		return nil, err
 	}

@@ -88,8 +88,5 @@ func replaceDays(tx core.App, which collections.Days, days map[patientDay]dayCou
 	if err := collections.ForgetDays(tx, which); err != nil {
 		return err
 	}
-	if err := collections.NoteDays(tx, kept.PatientID); err != nil {
-		return err
-	}
 	return storeDays(tx, days)
 }

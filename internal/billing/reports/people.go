@@ -183,7 +183,7 @@ func (m *maker) sumPatients(ids []string) (rows []PatientRow, err error) {
 	params["ids"] = listOf(ids)
 	err = m.app.DB().NewQuery(`SELECT j.value AS patient, CAST(COALESCE(SUM(b.amount_cents), 0) AS INTEGER) AS amount,
 			CAST(COALESCE(SUM(b.payment_cents), 0) AS INTEGER) AS paid, COUNT(b.patient) AS claims, MAX(b.service_date) AS last
-		FROM json_each({:ids}) j LEFT JOIN billing_entries b INDEXED BY idx_billing_entries_walk ON ` + where + ` GROUP BY j.value ORDER BY j.value`).Bind(params).All(&rows)
+		FROM json_each({:ids}) j LEFT JOIN billing_entries b INDEXED BY idx_billing_entries_patient ON ` + where + ` GROUP BY j.value ORDER BY j.value`).Bind(params).All(&rows)
 	if err != nil {
 		return nil, fmt.Errorf("sum entries of patients: %w", err)
 	}
