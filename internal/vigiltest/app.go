@@ -53,7 +53,7 @@ const sealedIndexKey = "v1:test:of-OVKqdRMoBHFS1:ll5OmG0HuyXBk97Aj8HGbPGtcLsaJrG
 // NewApp returns a fresh app as the migrations leave it, gone when the test ends. It fits
 // tests.ApiScenario as TestAppFactory. Passwords are hashed at bcrypt's lowest cost.
 // It is put together here, for PocketBase's own way copies the folder, looks for migrations, counts events and reads all collections twice:
-// under the race detector half of what most tests take.
+// together a quarter of what the tests of routes take under the race detector.
 func NewApp(t testing.TB) *tests.TestApp {
 	t.Helper()
 	files, err := template()
