@@ -4,17 +4,31 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
+	"sync"
 	"time"
 
 	"github.com/pocketbase/dbx"
 )
 
+// longLog is how many pages wait in the log of what nobody waits for until a commit moves them.
+const longLog = 3000
+
+// lengths of a log, in pages of 4 kB.
+type lengths struct {
+	// long is how many wait until they are moved: the more, the more often a page that changed with many commits is written once.
+	long int
+	// few are moved in the writer's place: some milliseconds. A log is begun anew by the first who writes after all of it was moved, and while
+	// readings come in it never is all without that.
+	few int
+	// longest is how long a log becomes before more than a few are moved in the writer's place: what comes in while the rest is moved beside the
+	// writer, a tenth of a second at most.
+	longest int
+}
+
+var usual = lengths{long: 16_000, few: 256, longest: 50_000}
+
 const (
-	// longLog is how many pages of a log are too many. A log is begun anew by the first who writes after all of it was moved. As many may be moved
-	// in the writer's place: some hundredths of a second.
-	longLog = 3000
-	// few are not worth a round beside the writer.
-	few = 256
 	// between two looks at the log, and after one that failed: a full disk is not written to without end.
 	between      = 200 * time.Millisecond
 	afterFailure = 5 * time.Second
@@ -23,15 +37,18 @@ const (
 // Checkpointer moves what was committed from the write-ahead log into the database, beside whoever writes. SQLite leaves that to the commit that
 // makes the log too long: while somebody reads for long, nothing can be moved, and once they leave one commit moves everything that piled up.
 type Checkpointer struct {
+	lengths
+	path   string
 	aside  *dbx.DB     // a connection of its own
 	writer dbx.Builder // the connection on which is written
+	seen   int         // pages of the log at the last look
 }
 
 // NewCheckpointer opens a connection to the database at a path that is written by writer. Run closes it.
 func NewCheckpointer(path string, writer dbx.Builder) *Checkpointer {
 	aside := File(path, "busy_timeout(0)")
 	aside.DB().SetMaxOpenConns(1)
-	return &Checkpointer{aside: aside, writer: writer}
+	return &Checkpointer{lengths: usual, path: path, aside: aside, writer: writer}
 }
 
 // Run keeps the log short until ctx is done. What fails is said once, and tried again.
@@ -56,23 +73,52 @@ func (c *Checkpointer) Run(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// round moves a log that is too long: the most of it beside the writer, then the rest in the writer's place, or it would never be all while readings
-// come in. What was committed while that place was waited for is left to the next round when it is much.
+// round moves a log that is too long: most of it beside the writer, then the rest in the writer's place once that is little, or the log very long. What
+// was committed while that place was waited for is left to the next round when it is much.
 func (c *Checkpointer) round(ctx context.Context) error {
 	pages, moved, err := checkpoint(ctx, c.aside, "NOOP")
-	if err != nil || pages < longLog || pages == moved {
+	quiet := pages == c.seen
+	c.seen = pages
+	if err != nil || pages < c.long || pages == moved {
 		return err
 	}
-	if pages-moved > few {
-		if pages, moved, err = checkpoint(ctx, c.aside, "PASSIVE"); err != nil || pages < longLog || pages-moved > longLog {
+	if left := pages - moved; left >= c.long || left > c.few && quiet {
+		if pages, moved, err = checkpoint(ctx, c.aside, "PASSIVE"); err != nil || pages < c.long || pages-moved > c.long {
 			return err // somebody else moves it, or still reads what was before
 		}
+		if err := flush(c.path); err != nil {
+			return err
+		}
 	}
-	if pages, moved, err = checkpoint(ctx, c.writer, "NOOP"); err != nil || pages-moved > longLog {
+	if pages, moved, err = checkpoint(ctx, c.aside, "NOOP"); err != nil || pages-moved > c.few && pages < c.longest {
+		return err
+	}
+	if pages, moved, err = checkpoint(ctx, c.writer, "NOOP"); err != nil || pages-moved > c.long {
 		return err
 	}
 	_, _, err = checkpoint(ctx, c.writer, "PASSIVE")
 	return err
+}
+
+// flushed are the databases that flush has opened, by path. They stay open: to close a file lets go of all locks that the process has on it, SQLite's too
+// (POSIX, fcntl).
+var flushed sync.Map
+
+// flush has the system write to the disk what was moved into a database. SQLite does so only once all of a log is moved, which would be in the writer's
+// place, where it takes ten times as long as the moving.
+func flush(path string) error {
+	file, open := flushed.Load(path)
+	if !open {
+		opened, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			return fmt.Errorf("open the database to flush it: %w", err)
+		}
+		file, _ = flushed.LoadOrStore(path, opened) // only one goroutine flushes a database
+	}
+	if err := file.(*os.File).Sync(); err != nil {
+		return fmt.Errorf("flush the database: %w", err)
+	}
+	return nil
 }
 
 // checkpoint moves the log, or with NOOP nothing. It says how many pages the log has and how many of them are in the database,

@@ -38,17 +38,27 @@ func fill(t *testing.T, db *dbx.DB, pages int) {
 	}
 }
 
+// longLog is from how many pages on a log is moved in these tests.
+const longLog = 2000
+
 func checkpointed(t *testing.T) (db *dbx.DB, round func()) {
 	t.Helper()
 	db, path := opened(t)
-	checkpointer := sqlite.NewCheckpointer(path, db)
-	t.Cleanup(func() { _ = checkpointer.Close() })
+	checkpointer := shortened(t, path, db)
 	return db, func() {
 		t.Helper()
 		if err := checkpointer.Round(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+func shortened(t *testing.T, path string, writer dbx.Builder) *sqlite.Checkpointer {
+	t.Helper()
+	checkpointer := sqlite.NewCheckpointer(path, writer)
+	checkpointer.Shorten(longLog, 50, 10*longLog)
+	t.Cleanup(func() { _ = checkpointer.Close() })
+	return checkpointer
 }
 
 func opened(t *testing.T) (db *dbx.DB, path string) {
@@ -89,7 +99,7 @@ func TestLogIsMovedAndBegunAnew(t *testing.T) {
 	fill(t, db, 2000)
 	round()
 	pages, moved := logged(t, db)
-	if pages < sqlite.LongLog || moved != pages {
+	if pages < longLog || moved != pages {
 		t.Fatalf("%d of %d pages were moved", moved, pages)
 	}
 	fill(t, db, 1)
@@ -158,8 +168,7 @@ func TestLogThatAnotherMovesIsLeftToThem(t *testing.T) {
 	writer.QueryLogFunc = func(_ context.Context, _ time.Duration, asked string, _ *sql.Rows, _ error) {
 		t.Errorf("the writer is asked for %s", asked)
 	}
-	checkpointer := sqlite.NewCheckpointer(path, writer)
-	t.Cleanup(func() { _ = checkpointer.Close() })
+	checkpointer := shortened(t, path, writer)
 	if err := checkpointer.Round(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -201,6 +210,51 @@ func TestLargeTransactionIsNotMovedByTheWriter(t *testing.T) {
 	round()
 	if pages, moved := logged(t, db); moved != pages {
 		t.Errorf("%d of %d pages were moved", moved, pages)
+	}
+}
+
+// While much comes in as fast as it is moved, nobody waits: the log grows, until it is very long. Once less comes in it is begun anew.
+func TestLogGrowsWhileMuchComesIn(t *testing.T) {
+	db, path := opened(t)
+	writer := sqlite.File(path, "busy_timeout(0)")
+	t.Cleanup(func() { _ = writer.Close() })
+	asked := 0
+	writer.QueryLogFunc = func(context.Context, time.Duration, string, *sql.Rows, error) { asked++ }
+	checkpointer := shortened(t, path, writer)
+	var reader *sql.Tx // holds up the moving of what comes in after it
+	checkpointer.Aside().QueryLogFunc = func(_ context.Context, _ time.Duration, asked string, _ *sql.Rows, _ error) {
+		if strings.Contains(asked, "PASSIVE") && reader != nil {
+			_ = reader.Rollback() // it only read
+			reader = nil
+		}
+	}
+	round := func(rows, meanwhile int) (pages, moved int) {
+		t.Helper()
+		fill(t, db, rows)
+		if meanwhile > 0 {
+			reader = reads(t, db)
+			fill(t, db, meanwhile)
+		}
+		if err := checkpointer.Round(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return logged(t, db)
+	}
+	for i := range 2 {
+		if pages, moved := round(longLog, 100); pages < (i+1)*longLog || pages-moved < 100 || asked > 0 {
+			t.Errorf("%d of %d pages were moved; the writer was asked %d times", moved, pages, asked)
+		}
+	}
+	if pages, moved := round(2*longLog, 100); moved != pages || pages < 10*longLog || asked != 2 {
+		t.Errorf("a very long log: %d of %d pages were moved; the writer was asked %d times", moved, pages, asked)
+	}
+	if pages, moved := round(longLog, 100); pages > 4*longLog || pages-moved < 100 || asked != 2 {
+		t.Errorf("a log that was begun anew: %d of %d pages were moved; the writer was asked %d times", moved, pages, asked)
+	}
+	for i, then := range []int{2, 4} { // less than a log's length came in since the last look, then nothing
+		if pages, moved := round(100*(1-i), 0); asked != then || i == 1 && moved != pages {
+			t.Errorf("less comes in: %d of %d pages were moved; the writer was asked %d times", moved, pages, asked)
+		}
 	}
 }
 

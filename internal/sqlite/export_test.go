@@ -17,8 +17,8 @@ type forgetful struct{ connector }
 
 func (f forgetful) Connect(context.Context) (driver.Conn, error) { return f.open() }
 
-// LongLog is from how many pages on a log is moved.
-const LongLog = longLog
+// Shorten has a log moved when it is shorter than usual.
+func (c *Checkpointer) Shorten(long, few, longest int) { c.lengths = lengths{long, few, longest} }
 
 // Round looks at the log once, and moves it if it is too long.
 func (c *Checkpointer) Round(ctx context.Context) error { return c.round(ctx) }
