@@ -18,16 +18,7 @@ type Statements struct {
 	dbx.Builder // of the transaction under way
 	db          *dbx.DB
 	under       underway
-	known       map[string]*remembered
-	transaction int // counts them
-}
-
-// underway is the transaction in which remembered statements run.
-type underway struct{ dbx.Executor }
-
-type remembered struct {
-	*dbx.Query
-	transaction int // for which it was prepared
+	known       map[string]*dbx.Query
 }
 
 // In returns the app of a transaction with this memory; the transaction before must be over.
@@ -47,25 +38,21 @@ func (s *Statements) In(tx core.App) core.App {
 		return tx
 	}
 	if s.known == nil {
-		s.known = map[string]*remembered{}
+		s.known = map[string]*dbx.Query{}
 	}
-	s.Builder, s.db, s.under.Executor = open, builder.DB(), builder.Executor()
-	s.transaction++
+	s.Builder, s.db = open, builder.DB()
+	s.under.enter(builder.Executor())
 	return &preparedApp{App: tx, statements: s}
 }
 
-// NewQuery implements [dbx.Builder]. The end of the transaction closes what is prepared here.
+// NewQuery implements [dbx.Builder]. Each connection remembers what it has understood of a text (internal/sqlite).
 func (s *Statements) NewQuery(sql string) *dbx.Query {
 	query, ok := s.known[sql]
 	if !ok {
-		query = &remembered{Query: dbx.NewQuery(s.db, &s.under, sql)}
+		query = dbx.NewQuery(s.db, &s.under, sql)
 		s.known[sql] = query
 	}
-	if query.transaction != s.transaction {
-		query.Prepare()
-		query.transaction = s.transaction
-	}
-	return query.Query
+	return query
 }
 
 type preparedApp struct {

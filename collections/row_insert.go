@@ -1,10 +1,8 @@
 package collections
 
 import (
-	"fmt"
 	"strings"
 
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 )
 
@@ -18,27 +16,12 @@ type RowInsert struct {
 // rowGroups are how many rows a statement takes. Few sizes make few statements, which connections remember.
 var rowGroups = []int{16, 4, 1}
 
-const mostColumns = 20
-
-// rowParameters are the names of the values of each row of a statement.
-var rowParameters = func() (names [16][mostColumns]string) {
-	for i := range names {
-		for j := range names[i] {
-			names[i][j] = fmt.Sprintf("r%dc%d", i, j)
-		}
-	}
-	return names
-}()
-
 // NewRowInsert takes the table, its columns separated by commas, and what follows the rows, such as ON CONFLICT; "" is nothing.
 func NewRowInsert(table, columns, then string) RowInsert {
 	insert := RowInsert{columns: strings.Count(columns, ",") + 1, texts: map[int]string{}}
-	rows := make([]string, len(rowParameters))
-	for i := range rows {
-		rows[i] = "({:" + strings.Join(rowParameters[i][:insert.columns], "}, {:") + "})"
-	}
+	row := "(?" + strings.Repeat(", ?", insert.columns-1) + ")"
 	for _, size := range rowGroups {
-		insert.texts[size] = "INSERT INTO " + table + " (" + columns + ") VALUES " + strings.Join(rows[:size], ", ") + " " + then
+		insert.texts[size] = "INSERT INTO " + table + " (" + columns + ") VALUES " + row + strings.Repeat(", "+row, size-1) + " " + then
 	}
 	return insert
 }
@@ -46,15 +29,14 @@ func NewRowInsert(table, columns, then string) RowInsert {
 // Store inserts the rows in their order, each with a value for every column. After an error some may be stored: the transaction must be rolled
 // back.
 func (i RowInsert) Store(tx core.App, rows [][]any) error {
+	values := make([]any, 0, rowGroups[0]*i.columns)
 	for _, size := range rowGroups {
 		for ; len(rows) >= size; rows = rows[size:] {
-			params := make(dbx.Params, size*i.columns)
-			for r, row := range rows[:size] {
-				for c, value := range row {
-					params[rowParameters[r][c]] = value
-				}
+			values = values[:0]
+			for _, row := range rows[:size] {
+				values = append(values, row...)
 			}
-			if _, err := tx.NonconcurrentDB().NewQuery(i.texts[size]).Bind(params).Execute(); err != nil {
+			if _, err := Write(tx, i.texts[size], values...); err != nil {
 				return err
 			}
 		}

@@ -46,8 +46,11 @@ func newConn(inner connection) *conn {
 	return &conn{connection: inner, known: map[string]*list.Element{}, order: list.New()}
 }
 
-// ExecContext implements [driver.ExecerContext] for texts of several statements, of which only the first could be prepared.
+// ExecContext implements [driver.ExecerContext] for texts of several statements, of which only the first could be prepared, and for those who borrow.
 func (c *conn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
+	if c.lend(text, args) {
+		return driver.RowsAffected(0), nil
+	}
 	if !strings.Contains(strings.TrimRight(text, "; \t\r\n"), ";") {
 		return nil, driver.ErrSkip
 	}

@@ -2,8 +2,10 @@ package sqlite_test
 
 import (
 	"database/sql"
+	"database/sql/driver"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -134,5 +136,51 @@ func BenchmarkStatement(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// borrower keeps what it was lent.
+type borrower struct {
+	run func(text string, args []driver.NamedValue) (affected int64, err error)
+}
+
+func (b *borrower) Borrow(run func(text string, args []driver.NamedValue) (affected int64, err error)) {
+	b.run = run
+}
+
+// Who borrows the connection of a transaction writes in it: what is rolled back is gone, and all others go on as ever.
+func TestConnectionIsLent(t *testing.T) {
+	db := open(t).DB()
+	for i, ends := range []func(*sql.Tx) error{(*sql.Tx).Rollback, (*sql.Tx).Commit} {
+		tx, err := db.Begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var lent borrower
+		run(t, tx, "", &lent)
+		for n := range 3 {
+			args := []driver.NamedValue{{Ordinal: 1, Value: int64(n)}, {Ordinal: 2, Value: "a word; another"}}
+			if affected, err := lent.run("INSERT INTO numbers VALUES (?, ?) ON CONFLICT DO NOTHING", args); affected != 1 || err != nil {
+				t.Errorf("%d rows (%v)", affected, err)
+			}
+		}
+		if affected, err := lent.run("UPDATE numbers SET word = 'w'", nil); affected != 3 || err != nil {
+			t.Errorf("%d rows were changed (%v)", affected, err)
+		}
+		if _, err := lent.run("UPDATE numbers SET word = 'x' WHERE n = 0; UPDATE numbers SET word = 'y' WHERE n = 1", nil); err != nil {
+			t.Error(err)
+		}
+		for text, why := range map[string]string{"INSERT INTO numbers VALUES (0, '')": "UNIQUE", "UPDATE missing SET n = 1": "no such table", "no SQL": "syntax"} {
+			if _, err := lent.run(text, nil); err == nil || !strings.Contains(err.Error(), why) {
+				t.Errorf("%s: %v", text, err)
+			}
+		}
+		if err := ends(tx); err != nil {
+			t.Fatal(err)
+		}
+		var words string
+		if err := db.QueryRow("SELECT COALESCE(group_concat(word, '' ORDER BY n), '') FROM numbers").Scan(&words); err != nil || words != []string{"", "xyw"}[i] {
+			t.Errorf("the words are %q (%v)", words, err)
+		}
 	}
 }
