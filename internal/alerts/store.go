@@ -109,7 +109,7 @@ func Store(tx core.App, draft Draft, now time.Time) (string, error) {
 	if draft.Late || draft.NormalReadings > 0 || draft.Superseded {
 		draft.completeLate(row, stored)
 	}
-	if _, err := tx.DB().Insert(collections.Alerts, row).Execute(); err != nil {
+	if err := collections.InsertRow(tx, collections.Alerts, row); err != nil {
 		return "", fmt.Errorf("store alert: %w", err)
 	}
 	return id, nil

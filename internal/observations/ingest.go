@@ -2,8 +2,6 @@ package observations
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -235,19 +233,25 @@ func checkDevice(tx core.App, m *memory, patientID string, r vitals.Reading) (as
 // insertObservation fails as it would without OR FAIL, for it stores one row; but SQLite keeps no journal of the statement's own, which it would because
 // each row is told to those who follow the changes.
 var insertObservation = func() string {
-	names := slices.Sorted(maps.Keys(Observation{}.columns()))
-	return fmt.Sprintf("INSERT OR FAIL INTO observations (%s) VALUES ({:%s}) ON CONFLICT DO NOTHING",
-		strings.Join(names, ", "), strings.Join(names, "}, {:"))
+	var names []string
+	for _, c := range (Observation{}).cells() {
+		names = append(names, c.column)
+	}
+	return fmt.Sprintf("INSERT OR FAIL INTO observations (%s) VALUES (?%s) ON CONFLICT DO NOTHING", strings.Join(names, ", "), strings.Repeat(", ?", len(names)-1))
 }()
 
 // insert stores the observation unless a unique key says that it is there already.
 func insert(tx core.App, o Observation) (stored bool, err error) {
-	result, err := tx.NonconcurrentDB().NewQuery(insertObservation).Bind(o.columns()).Execute()
+	cells := o.cells()
+	values := make([]any, len(cells))
+	for i, c := range cells {
+		values[i] = c.value
+	}
+	n, err := collections.Write(tx, insertObservation, values...)
 	if err != nil {
 		return false, fmt.Errorf("store observation: %w", err)
 	}
-	n, err := result.RowsAffected()
-	return n == 1, err
+	return n == 1, nil
 }
 
 // repeated answers for a reading one of whose keys is taken: the same reading again, or a gateway that contradicts itself. It does so even

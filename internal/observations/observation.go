@@ -108,27 +108,43 @@ func (o Observation) status() string {
 	return collections.StatusFinal
 }
 
-// columns are the observation's values as they are stored.
-func (o Observation) columns() dbx.Params {
+// cell is a value of a row.
+type cell struct {
+	column string
+	value  any
+}
+
+// cells are the observation's values as they are stored, in the same order for all.
+func (o Observation) cells() []cell {
 	r := o.Reading
 	review := o.Review
 	if review == Accepted {
 		review = "" // as of all that were stored before there was a word for it
 	}
-	columns := dbx.Params{
-		"id": o.ID, "patient": o.PatientID, "observation_type": string(r.Kind), "measured_at": collections.Instant(r.MeasuredAt),
-		"device_id": r.DeviceID, "source": string(o.Source), "origin": string(o.Origin),
-		"review_state": string(review), "suspect_reason": o.SuspectReason, "confirmed_by": o.ConfirmedBy, "confirmed_at": collections.Instant(o.ConfirmedAt),
-		"original_value": r.OriginalValue, "original_unit": r.OriginalUnit, "status": o.status(),
-		"fhir_status": o.FHIRStatus, "fhir_version": o.FHIRVersion, "transformed_at": collections.Instant(o.TransformedAt),
-		"reading_key": o.readingKey, "gateway_key": o.gatewayKey, "processing_ms": o.ProcessingMS,
-		"created_at": collections.Instant(o.CreatedAt), "updated_at": collections.Instant(o.UpdatedAt),
-	}
+	cells := make([]cell, 0, 24+len(vitals.Parameters)+len(vitals.Marks))
+	cells = append(cells,
+		cell{"id", o.ID}, cell{"patient", o.PatientID}, cell{"observation_type", string(r.Kind)}, cell{"measured_at", collections.Instant(r.MeasuredAt)},
+		cell{"device_id", r.DeviceID}, cell{"source", string(o.Source)}, cell{"origin", string(o.Origin)}, cell{"review_state", string(review)},
+		cell{"suspect_reason", o.SuspectReason}, cell{"confirmed_by", o.ConfirmedBy}, cell{"confirmed_at", collections.Instant(o.ConfirmedAt)},
+		cell{"original_value", r.OriginalValue}, cell{"original_unit", r.OriginalUnit}, cell{"status", o.status()}, cell{"fhir_status", o.FHIRStatus},
+		cell{"fhir_version", o.FHIRVersion}, cell{"transformed_at", collections.Instant(o.TransformedAt)}, cell{"reading_key", o.readingKey},
+		cell{"gateway_key", o.gatewayKey}, cell{"processing_ms", o.ProcessingMS}, cell{"created_at", collections.Instant(o.CreatedAt)},
+		cell{"updated_at", collections.Instant(o.UpdatedAt)},
+	)
 	for _, p := range vitals.Parameters {
-		columns[p.Column] = r.Value(p)
+		cells = append(cells, cell{p.Column, r.Value(p)})
 	}
 	for _, m := range vitals.Marks {
-		columns[m.Name] = r.Says(m)
+		cells = append(cells, cell{m.Name, r.Says(m)})
+	}
+	return cells
+}
+
+// columns are the cells by their columns.
+func (o Observation) columns() dbx.Params {
+	columns := dbx.Params{}
+	for _, c := range o.cells() {
+		columns[c.column] = c.value
 	}
 	return columns
 }

@@ -3,9 +3,9 @@ package triage
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -131,19 +131,20 @@ func SavePlace(tx core.App, patientID string, s Place, now time.Time) error {
 	if !s.OldestUnacknowledgedAt.IsZero() {
 		oldest = collections.Instant(s.OldestUnacknowledgedAt)
 	}
-	row := dbx.Params{
-		"score": s.Score.Value, "level": string(s.Score.Level), "factors": string(factors), "latest": string(latest),
-		"reading": collections.Instant(s.Latest.MeasuredAt()), "open": s.Unacknowledged, "critical": s.UnacknowledgedCritical,
-		"oldest": oldest, "escalations": s.ActiveEscalations, "review": s.NeedsReview, "bounds": s.NeedsThresholds, "now": collections.Instant(now),
-		"patient": patientID,
+	rank := []any{
+		s.Score.Value, string(s.Score.Level), s.Unacknowledged, s.UnacknowledgedCritical, oldest, s.ActiveEscalations, s.NeedsReview,
 	}
-	for _, update := range []string{refreshPlace, movePlace} {
-		result, err := tx.NonconcurrentDB().NewQuery(update).Bind(row).Execute()
+	rest := []any{string(factors), string(latest), collections.Instant(s.Latest.MeasuredAt()), collections.Instant(now), s.NeedsThresholds, patientID}
+	for _, update := range []struct {
+		text   string
+		values []any
+	}{{refreshPlace, slices.Concat(rest, rank)}, {movePlace, slices.Concat(rank, rest)}} {
+		n, err := collections.Write(tx, update.text, update.values...)
 		if err != nil {
 			return fmt.Errorf("store triage row: %w", err)
 		}
-		if n, err := result.RowsAffected(); err != nil || n == 1 {
-			return err
+		if n == 1 {
+			return nil
 		}
 	}
 	return nil
@@ -152,13 +153,9 @@ func SavePlace(tx core.App, patientID string, s Place, now time.Time) error {
 // Most readings leave a patient where they are. Naming a ranking column in an update rewrites every index that has it, so the
 // first form names none and takes hold only where nothing moves.
 const (
-	refreshPlace = `UPDATE triage_scores SET risk_factors = {:factors}, latest_vitals = {:latest}, last_reading_at = {:reading}, scored_at = {:now}, needs_thresholds = {:bounds}
-		WHERE patient = {:patient} AND risk_score = {:score} AND risk_level = {:level} AND unacknowledged_alerts = {:open}
-			AND unacknowledged_critical = {:critical} AND oldest_unacknowledged_at = {:oldest} AND active_escalations = {:escalations}
-			AND needs_review = {:review}`
-	movePlace = `UPDATE triage_scores SET
-			risk_score = {:score}, risk_level = {:level}, risk_factors = {:factors}, latest_vitals = {:latest},
-			last_reading_at = {:reading}, unacknowledged_alerts = {:open}, unacknowledged_critical = {:critical},
-			oldest_unacknowledged_at = {:oldest}, active_escalations = {:escalations}, needs_review = {:review}, scored_at = {:now}, needs_thresholds = {:bounds}
-		WHERE patient = {:patient}`
+	restOfPlace  = `risk_factors = ?, latest_vitals = ?, last_reading_at = ?, scored_at = ?, needs_thresholds = ?`
+	refreshPlace = `UPDATE triage_scores SET ` + restOfPlace + ` WHERE patient = ? AND risk_score = ? AND risk_level = ? AND unacknowledged_alerts = ?
+		AND unacknowledged_critical = ? AND oldest_unacknowledged_at = ? AND active_escalations = ? AND needs_review = ?`
+	movePlace = `UPDATE triage_scores SET risk_score = ?, risk_level = ?, unacknowledged_alerts = ?, unacknowledged_critical = ?, oldest_unacknowledged_at = ?,
+		active_escalations = ?, needs_review = ?, ` + restOfPlace + ` WHERE patient = ?`
 )
