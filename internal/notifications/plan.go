@@ -84,6 +84,9 @@ func (d *Dispatcher) people(tx core.App, entries []collections.UnplannedNotifica
 
 func (d *Dispatcher) planOne(tx core.App, entry collections.UnplannedNotification, to *person, texts *cleaner, now time.Time) error {
 	choice := to.preferences.channel(entry.Channel, entry.Type, entry.Severity)
+	if len(to.tokens) == 0 { // whatever the push would be, it goes nowhere
+		return collections.MarkPlanned(tx, entry.ID, choice.InApp, now)
+	}
 	covered, err := collections.Covered(tx, entry, now)
 	if err != nil {
 		return err
