@@ -109,7 +109,7 @@ var flushed sync.Map
 func flush(path string) error {
 	file, open := flushed.Load(path)
 	if !open {
-		opened, err := os.OpenFile(path, os.O_RDWR, 0)
+		opened, err := os.OpenFile(path, os.O_RDWR, 0) //nolint:gosec // G304: the database that is served
 		if err != nil {
 			return fmt.Errorf("open the database to flush it: %w", err)
 		}
