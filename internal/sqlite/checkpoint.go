@@ -26,7 +26,7 @@ type lengths struct {
 	longest int
 }
 
-var usual = lengths{long: 16_000, few: 256, longest: 50_000}
+var usual = lengths{long: 8_000, few: 256, longest: 50_000}
 
 const (
 	// between two looks at the log, and after one that failed: a full disk is not written to without end.
