@@ -199,7 +199,7 @@ func TestDiskRunsFull(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t)
 	disk := t.TempDir()
-	mountDisk(t, disk, "size=48m", 0)
+	mountDisk(t, disk, "size=160m", 0)
 	dir := filepath.Join(disk, "data")
 	if err := os.CopyFS(dir, os.DirFS(p.Dir)); err != nil {
 		t.Fatal(err)
