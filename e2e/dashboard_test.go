@@ -123,6 +123,9 @@ func TestDashboardDaily(t *testing.T) {
 			t.Errorf("the log names %q", secret)
 		}
 	}
+	if err := demo.Stop(t); err != nil { // a backup may be under way, in a process of its own
+		t.Error(err)
+	}
 }
 
 func enterDashboardWithCode(t *testing.T, browser chromium) {
