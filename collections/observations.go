@@ -2,6 +2,7 @@ package collections
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"time"
 
@@ -43,26 +44,39 @@ func FindObservation(app core.App, id string) (*core.Record, error) {
 	return record, wrap(err, "find observation")
 }
 
-// FindObservationByKey finds the observation that a reading key or a gateway key names; either may be "". When they name
-// two, the reading key decides.
-func FindObservationByKey(app core.App, readingKey, gatewayKey string) (*core.Record, error) {
-	record := &core.Record{}
-	err := app.RecordQuery(Observations).AndWhere(keyed("reading_key", readingKey)).One(record)
-	if Missing(err) {
-		err = app.RecordQuery(Observations).AndWhere(keyed("gateway_key", gatewayKey)).One(record)
+// ReadingKey says which reading an observation is: no two of a patient and kind that were measured within the same second have the same Key, unless
+// it is "".
+type ReadingKey struct {
+	PatientID, Kind string
+	MeasuredAt      time.Time
+	Key             string
+}
+
+// FindObservationByReading finds the observation that a reading is stored as.
+func FindObservationByReading(app core.App, k ReadingKey) (*core.Record, error) {
+	second := k.MeasuredAt.Truncate(time.Second)
+	// Word for word as in the index, without which SQLite would look at the rows.
+	return findObservation(app, k.Key, `patient = {:patient} AND observation_type = {:kind} AND measured_at BETWEEN {:from} AND {:to}
+		AND NULLIF(reading_key, '') = {:key}`, dbx.Params{
+		"patient": k.PatientID, "kind": k.Kind, "from": Instant(second), "to": Instant(second.Add(time.Second - time.Microsecond)), "key": k.Key,
+	})
+}
+
+// FindObservationByGatewayKey finds the observation that came from the gateway under a key.
+func FindObservationByGatewayKey(app core.App, key string) (*core.Record, error) {
+	return findObservation(app, key, "gateway_key = {:key} AND gateway_key != ''", dbx.Params{"key": key}) // the index leaves out who has none
+}
+
+// findObservation finds the observation for which a condition holds, if there is a key to look for.
+func findObservation(app core.App, key, where string, params dbx.Params) (*core.Record, error) {
+	record, err := &core.Record{}, sql.ErrNoRows
+	if key != "" {
+		err = app.RecordQuery(Observations).AndWhere(dbx.NewExp(where, params)).Limit(1).One(record)
 	}
 	if err != nil {
 		return nil, wrap(err, "find observation by key")
 	}
 	return record, nil
-}
-
-// keyed repeats the condition of the partial index, without which SQLite would not use it.
-func keyed(column, key string) dbx.Expression {
-	if key == "" {
-		return dbx.NewExp("FALSE")
-	}
-	return dbx.NewExp(fmt.Sprintf("(%s = {:%s} AND %s != '')", column, column, column), dbx.Params{column: key})
 }
 
 // TakeGatewayKey gives the gateway's key to a reading that came another way first: what comes under the key from now on repeats this

@@ -55,7 +55,7 @@ type TransmissionFilter struct {
 // PageOfTransmissions returns a page of transmissions, newest first, and how many there are in all. Where only a status is asked for, the count
 // is one that is kept.
 func PageOfTransmissions(app core.App, f TransmissionFilter, offset, limit int) (page []*core.Record, total int, err error) {
-	const newestFirst = "created_at DESC, id DESC"
+	const newestFirst = "_rowid_ DESC" // they were queued in the order of their rows
 	total, err = f.count(app)
 	if err != nil {
 		return nil, 0, err

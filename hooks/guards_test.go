@@ -266,6 +266,30 @@ func TestObservationIsFixed(t *testing.T) {
 	}
 }
 
+// No id is given twice, however it is written, and what else is wrong is said, too; no row but the one that has it is read for that.
+func TestIDIsTaken(t *testing.T) {
+	app, _ := bound(t)
+	first := save(t, app, collections.Observations, weighing(80))
+	collection, err := app.FindCollectionByNameOrId(collections.Observations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, given := range []string{first.Id, strings.ToUpper(first.Id)} {
+		second := core.NewRecord(collection)
+		second.Load(weighing(90))
+		second.Id = given
+		if err := app.Save(second); err == nil || !strings.Contains(err.Error(), "id:") {
+			t.Errorf("%s: %v", given, err)
+		}
+	}
+	wrong := core.NewRecord(collection)
+	wrong.Load(weighing(95))
+	wrong.Set("original_unit", strings.Repeat("x", 21))
+	if err := app.Save(wrong); err == nil || !strings.Contains(err.Error(), "original_unit") {
+		t.Error(err)
+	}
+}
+
 func TestIDs(t *testing.T) {
 	app, _ := bound(t)
 	first := save(t, app, collections.Observations, weighing(80))

@@ -53,6 +53,7 @@ type moment = func(app core.App, tags ...string) *hook.TaggedHook[*core.RecordEv
 // When rows run.
 var (
 	creating    = []moment{core.App.OnRecordCreate}
+	validating  = []moment{core.App.OnRecordValidate}
 	updating    = []moment{core.App.OnRecordUpdate}
 	deleting    = []moment{core.App.OnRecordDelete}
 	saving      = []moment{core.App.OnRecordCreate, core.App.OnRecordUpdate}
@@ -94,6 +95,7 @@ var table = []row{
 	{creating, collections.UUIDs, numbered, (*hooks).giveUUID},
 	{creating, collections.Numbered, numbered, (*hooks).giveNumber},
 	{creating, ours, numbered, (*hooks).giveTime},
+	{validating, []string{collections.Observations, collections.Transmissions}, ruled, (*hooks).validateRow},
 
 	{saving, []string{collections.Users}, ruled, (*hooks).guardUser},
 	{updating, []string{collections.Users}, ruled, (*hooks).endSessions},

@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	validation "github.com/pocketbase/ozzo-validation/v4"
 	"github.com/pocketbase/pocketbase/core"
 	"github.com/pocketbase/pocketbase/tools/router"
 
@@ -16,6 +17,26 @@ func (h *hooks) giveUUID(e *core.RecordEvent) error {
 		e.Record.Id = collections.NewUUID()
 	}
 	return e.Next()
+}
+
+// validateRow validates as PocketBase would, but does not look for a new record's id regardless of case, for which every row of these tables would be
+// read: only one case is well-formed, and of that the primary key allows one.
+func (h *hooks) validateRow(e *core.RecordEvent) error {
+	if !e.Record.IsNew() {
+		return e.Next()
+	}
+	refused := validation.Errors{}
+	for _, field := range e.Record.Collection().Fields {
+		id, isText := field.(*core.TextField)
+		validate := func() error { return field.ValidateValue(e.Context, e.App, e.Record) }
+		if isText && id.PrimaryKey {
+			validate = func() error { return id.ValidatePlainValue(e.Record.Id) }
+		}
+		if err := validate(); err != nil {
+			refused[field.GetName()] = err
+		}
+	}
+	return refused.Filter()
 }
 
 // giveTime says when a record was made that the dashboard or a script creates without saying so.

@@ -364,7 +364,7 @@ func restOf(tx core.App, event gateway.Event, patientID string) (stored bool, mi
 	if event.Implausible.Ahead.IsZero() || len(event.Implausible.Outside) == 0 {
 		return false, missing, nil
 	}
-	record, err := collections.FindObservationByKey(tx, "", event.Key())
+	record, err := collections.FindObservationByGatewayKey(tx, event.Key())
 	if err != nil {
 		return false, missing, unlessMissing(err)
 	}

@@ -23,7 +23,7 @@ const ReasonNoReading = "reading_missing"
 // reading, day or delivery: where the EMR has the reading already, its copy follows.
 // Source: docs/decisions/gateway.md, "Other device vendors"; docs/decisions/fhir.md, "Withdrawn or corrected after delivery".
 func (e *Engine) complete(tx core.App, b *batch, m *memory, s Submission, now time.Time) (Outcome, error) {
-	record, err := collections.FindObservationByKey(tx, "", s.GatewayKey)
+	record, err := collections.FindObservationByGatewayKey(tx, s.GatewayKey)
 	if collections.Missing(err) {
 		return Outcome{}, fault.State(ReasonNoReading, "The reading that this belongs to has not come.")
 	}
@@ -77,13 +77,13 @@ func (e *Engine) complete(tx core.App, b *batch, m *memory, s Submission, now ti
 
 // completedKey is the key of the whole reading. One that came another way before has it: then the completed one keeps its own.
 func (o Observation) completedKey(tx core.App, own string) (string, error) {
-	key := readingKey(o.PatientID, o.Reading)
-	_, err := collections.FindObservationByKey(tx, key, "")
+	o.readingKey = readingKey(o.PatientID, o.Reading)
+	_, err := o.stored(tx)
 	switch {
 	case own == "" || err == nil:
 		return own, nil
 	case collections.Missing(err):
-		return key, nil
+		return o.readingKey, nil
 	}
 	return "", err
 }

@@ -28,7 +28,7 @@ func (e *Engine) Adopt(tx core.App, record *core.Record, by audit.Actor, now tim
 	if record.Id != "" {
 		o.ID = record.Id
 	}
-	if _, err := collections.FindObservationByKey(tx, o.readingKey, o.gatewayKey); err == nil {
+	if _, err := o.stored(tx); err == nil {
 		return Outcome{}, fault.Field("measured_at", "This very reading is stored already.")
 	} else if !collections.Missing(err) {
 		return Outcome{}, err

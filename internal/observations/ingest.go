@@ -77,7 +77,7 @@ func (e *Engine) ingest(tx core.App, b *batch, m *memory, s Submission, now time
 			s.Reading = s.Reading.Beyond(outcome.Observation.Reading)
 			return e.complete(tx, b, m, s, now)
 		case err == nil && s.Partial && outcome.Duplicate:
-			_, err = collections.FindObservationByKey(tx, "", o.gatewayKey)
+			_, err = collections.FindObservationByGatewayKey(tx, o.gatewayKey)
 			if outcome.OtherKey = collections.Missing(err); outcome.OtherKey {
 				err = nil
 			}
@@ -230,14 +230,20 @@ func checkDevice(tx core.App, m *memory, patientID string, r vitals.Reading) (as
 	return held == patientID, nil
 }
 
-// insertObservation fails as it would without OR FAIL, for it stores one row; but SQLite keeps no journal of the statement's own, which it would because
-// each row is told to those who follow the changes.
+// insertObservation stores a row unless its patient has the reading already, measured within the same second. It fails as it would without OR FAIL, for
+// it stores one row; but SQLite keeps no journal of the statement's own, which it would because each row is told to those who follow the changes.
 var insertObservation = func() string {
-	var names []string
-	for _, c := range (Observation{}).cells() {
-		names = append(names, c.column)
+	var names, values []string
+	number := map[string]string{}
+	for i, c := range (Observation{}).cells() {
+		names, values = append(names, c.column), append(values, fmt.Sprintf("?%d", i+1))
+		number[c.column] = values[i]
 	}
-	return fmt.Sprintf("INSERT OR FAIL INTO observations (%s) VALUES (?%s) ON CONFLICT DO NOTHING", strings.Join(names, ", "), strings.Repeat(", ?", len(names)-1))
+	second := "substr(" + number["measured_at"] + ", 1, 20)" // 2026-01-15T13:45:00. comes before all fractions of it
+	return "INSERT OR FAIL INTO observations (" + strings.Join(names, ", ") + ") SELECT " + strings.Join(values, ", ") +
+		" WHERE NOT EXISTS (SELECT 1 FROM observations WHERE patient = " + number["patient"] + " AND observation_type = " + number["observation_type"] +
+		" AND measured_at BETWEEN " + second + " AND " + second + " || '999999Z' AND NULLIF(reading_key, '') = " + number["reading_key"] + ")" +
+		" ON CONFLICT DO NOTHING"
 }()
 
 // insert stores the observation unless a unique key says that it is there already.
@@ -258,7 +264,7 @@ func insert(tx core.App, o Observation) (stored bool, err error) {
 // where the values are those of a reading that came another way; only one that came from the gateway itself, and has not got the key,
 // was put beside the key's own reading by a person. keyless says that the stored reading is to have the gateway's key, which nobody has.
 func repeated(app core.App, o Observation) (outcome Outcome, keyless bool, err error) {
-	same, err := collections.FindObservationByKey(app, o.readingKey, "")
+	same, err := o.stored(app)
 	if err != nil && !collections.Missing(err) {
 		return Outcome{}, false, err
 	}
@@ -266,7 +272,7 @@ func repeated(app core.App, o Observation) (outcome Outcome, keyless bool, err e
 	if known && (o.gatewayKey == "" || same.GetString(collections.ObservationSource) == string(vitals.SourceGateway)) {
 		return Outcome{Observation: FromRecord(same), Duplicate: true}, false, nil
 	}
-	first, err := collections.FindObservationByKey(app, "", o.gatewayKey)
+	first, err := collections.FindObservationByGatewayKey(app, o.gatewayKey)
 	switch {
 	case err == nil && o.partial && readingKey(collections.PatientOf(first), readingFromRecord(first).As(o.Reading)) == o.readingKey:
 		return Outcome{Observation: FromRecord(first), Duplicate: true}, false, nil

@@ -1,7 +1,11 @@
 package observations_test
 
 import (
+	"context"
+	"database/sql"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -379,14 +383,66 @@ func TestIngestWithoutTransform(t *testing.T) {
 	}
 }
 
+// One reading is stored once, whatever fraction of its second a sender says; what differs otherwise is another one.
+func TestIngestOncePerSecond(t *testing.T) {
+	app, engine := newApp(t, rules)
+	patient, other := vigiltest.Patient(t, app, nil), vigiltest.Patient(t, app, nil)
+	second := now.Add(-time.Hour).Truncate(time.Second)
+	first := ingest(t, app, engine, submission(patient, at(bloodPressure(120, 80), second.Add(250*time.Millisecond)))).Observation.ID
+	for _, fraction := range []time.Duration{0, time.Microsecond, 250 * time.Millisecond, time.Second - time.Microsecond, time.Second - time.Nanosecond} {
+		outcome := ingest(t, app, engine, submission(patient, at(bloodPressure(120, 80), second.Add(fraction))))
+		if !outcome.Duplicate || outcome.Observation.ID != first {
+			t.Errorf("%s later: duplicate %t of %s, want %s", fraction, outcome.Duplicate, outcome.Observation.ID, first)
+		}
+	}
+	for name, s := range map[string]observations.Submission{
+		"the second before": submission(patient, at(bloodPressure(120, 80), second.Add(-time.Microsecond))),
+		"the second after":  submission(patient, at(bloodPressure(120, 80), second.Add(time.Second))),
+		"other values":      submission(patient, at(bloodPressure(120, 81), second.Add(250*time.Millisecond))),
+		"another kind":      submission(patient, at(weight(80), second.Add(250*time.Millisecond))),
+		"another device":    submission(patient, at(from("BP-9", bloodPressure(120, 80)), second.Add(250*time.Millisecond))),
+		"somebody else's":   submission(other, at(bloodPressure(120, 80), second.Add(250*time.Millisecond))),
+	} {
+		if ingest(t, app, engine, s).Duplicate {
+			t.Errorf("%s is a duplicate", name)
+		}
+	}
+	repeatable := submission(patient, at(bloodPressure(120, 80), second))
+	repeatable.Repeatable = true
+	for range 2 {
+		if ingest(t, app, engine, repeatable).Duplicate {
+			t.Error("a repeatable reading is a duplicate")
+		}
+	}
+}
+
+// Nothing but its indexes is read to find what a key names.
 func TestFindByKeyUsesItsIndex(t *testing.T) {
 	app, _ := newApp(t, rules)
-	for _, column := range []string{"reading_key", "gateway_key"} {
+	var said []string
+	app.ConcurrentDB().(*dbx.DB).QueryLogFunc = func(_ context.Context, _ time.Duration, query string, _ *sql.Rows, _ error) {
+		said = append(said, query)
+	}
+	for _, find := range []func() error{
+		func() error {
+			_, err := collections.FindObservationByReading(app, collections.ReadingKey{PatientID: "p", Kind: "weight", MeasuredAt: now, Key: "k"})
+			return err
+		},
+		func() error { _, err := collections.FindObservationByGatewayKey(app, "k"); return err },
+	} {
+		if err := find(); !collections.Missing(err) {
+			t.Error(err)
+		}
+	}
+	app.ConcurrentDB().(*dbx.DB).QueryLogFunc = nil
+	said = slices.DeleteFunc(said, func(query string) bool { return !strings.Contains(query, "`observations`") })
+	for i, want := range []string{
+		"idx_observations_patient_kind (patient=? AND observation_type=? AND measured_at>? AND measured_at<?)", "idx_observations_gateway_key (gateway_key=?)",
+	} {
 		var steps []struct {
 			Detail string `db:"detail"`
 		}
-		err := app.DB().NewQuery(`EXPLAIN QUERY PLAN SELECT * FROM observations WHERE ` + column + ` = 'k' AND ` + column + ` != ''`).All(&steps)
-		if want := "SEARCH observations USING INDEX idx_observations_" + column + " (" + column + "=?)"; err != nil || len(steps) != 1 || steps[0].Detail != want {
+		if err := app.DB().NewQuery("EXPLAIN QUERY PLAN " + said[i]).All(&steps); err != nil || len(steps) != 1 || !strings.HasSuffix(steps[0].Detail, want) {
 			t.Errorf("%v (%v), want %s", steps, err, want)
 		}
 	}

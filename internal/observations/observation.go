@@ -170,3 +170,10 @@ func readingKey(patientID string, r vitals.Reading) string {
 	}, "|")))
 	return base64.RawURLEncoding.EncodeToString(sum[:24])
 }
+
+// stored is the observation that has the reading's key.
+func (o Observation) stored(app core.App) (*core.Record, error) {
+	return collections.FindObservationByReading(app, collections.ReadingKey{
+		PatientID: o.PatientID, Kind: string(o.Reading.Kind), MeasuredAt: o.Reading.MeasuredAt, Key: o.readingKey,
+	})
+}
