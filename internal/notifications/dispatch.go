@@ -152,9 +152,9 @@ func (d *Dispatcher) tell(ctx context.Context, app core.App, p *pass) error {
 // many people to tell, each is told on its own, so that only the one at fault waits for the next time.
 func (d *Dispatcher) tellGroup(app core.App, group []*collections.Announcement, p *pass) (failures []error) {
 	var drafted []draftedNotices
-	rows := 0
+	rows, people := 0, recipients{app, map[string][]string{}}
 	for _, a := range group {
-		drafts, err := d.drafts(app, a)
+		drafts, err := draftsOf(people, a)
 		if errors.Is(err, errNobody) {
 			p.unheard++
 			continue
@@ -235,9 +235,9 @@ func insertAll(tx core.App, drafts []collections.NotificationDraft, now time.Tim
 	return nil
 }
 
-// drafts are the entries that an announcement makes.
-func (d *Dispatcher) drafts(app core.App, a *collections.Announcement) (drafts []collections.NotificationDraft, err error) {
-	m, people := means(a), recipients{app}
+// draftsOf are the entries that an announcement makes.
+func draftsOf(people recipients, a *collections.Announcement) (drafts []collections.NotificationDraft, err error) {
+	m := means(a)
 	hear, err := people.of(a, m)
 	if err != nil {
 		return nil, err

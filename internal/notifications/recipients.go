@@ -3,6 +3,7 @@ package notifications
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -16,7 +17,11 @@ import (
 var clinicalRoles = []access.Role{access.Admin, access.ClinicalManager, access.Provider, access.Nurse, access.MA}
 
 // recipients finds people. All it returns have an account that may be used.
-type recipients struct{ app core.App }
+type recipients struct {
+	app core.App
+	// found is who was found before, for the announcements of one group: most ask for the same. Nil remembers nobody.
+	found map[string][]string
+}
 
 // of are the people for an announcement, each once, in the order of their numbers; errNobody when there is nobody who may be told.
 func (r recipients) of(a *collections.Announcement, m meaning) ([]string, error) {
@@ -61,7 +66,7 @@ func (r recipients) careTeam(a *collections.Announcement) ([]string, error) {
 
 // QueueForCareTeam puts a mail for everybody who hears of a patient's alerts into the outbox. It names nobody, so it takes no parameters.
 func QueueForCareTeam(tx core.App, template Template, patientID string, now time.Time) error {
-	r := recipients{tx}
+	r := recipients{app: tx}
 	team, err := r.careTeam(&collections.Announcement{Patient: patientID})
 	if err == nil {
 		team, err = r.orAdministrators(team)
@@ -156,7 +161,15 @@ func (r recipients) find(tie collections.Tie, to string, roles ...access.Role) (
 	for i, role := range roles {
 		names[i] = string(role)
 	}
-	return collections.ActiveUsers(r.app, names, tie, to)
+	asked := strings.Join(append(names, string(tie), to), "\x00")
+	if people, known := r.found[asked]; known {
+		return slices.Clone(people), nil
+	}
+	people, err := collections.ActiveUsers(r.app, names, tie, to)
+	if err == nil && r.found != nil {
+		r.found[asked] = slices.Clone(people)
+	}
+	return people, err
 }
 
 // EmergencyAccess is the type of notices that somebody opened a patient outside their care teams.
@@ -172,7 +185,7 @@ func NotifyOfEmergencyAccess(tx core.App, patientID, actorEmail string, reason p
 	if err != nil {
 		return err
 	}
-	r := recipients{tx}
+	r := recipients{app: tx}
 	provider, err := r.find(collections.PrimaryProviderOf, patientID, clinicalRoles...)
 	if err != nil {
 		return err
