@@ -198,8 +198,10 @@ func (e *Engine) findSubject(tx core.App, m *memory, s Submission) (subject, err
 }
 
 func loadHolder(tx core.App, patientID string) (h holder, err error) {
-	err = tx.DB().NewQuery(`SELECT p.active, p.deleted_at, p.time_zone, p.date_of_birth, p.first_name, p.last_name, p.mrn, COALESCE(u.email, '') AS provider_email
-		FROM patients p LEFT JOIN users u ON u.id = p.primary_provider AND u.is_active = TRUE WHERE p.id = {:id}`).
+	// A subquery, since SQLite takes five times as long for an outer join.
+	err = tx.DB().NewQuery(`SELECT p.active, p.deleted_at, p.time_zone, p.date_of_birth, p.first_name, p.last_name, p.mrn,
+		COALESCE((SELECT u.email FROM users u WHERE u.id = p.primary_provider AND u.is_active = TRUE), '') AS provider_email
+		FROM patients p WHERE p.id = {:id}`).
 		Bind(dbx.Params{"id": patientID}).One(&h)
 	if err != nil {
 		err = fmt.Errorf("find patient of reading: %w", err)
