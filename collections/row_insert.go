@@ -29,7 +29,7 @@ func NewRowInsert(table, columns, then string) RowInsert {
 // Store inserts the rows in their order, each with a value for every column. After an error some may be stored: the transaction must be rolled
 // back.
 func (i RowInsert) Store(tx core.App, rows [][]any) error {
-	values := make([]any, 0, rowGroups[0]*i.columns)
+	values := make([]any, 0, min(len(rows), rowGroups[0])*i.columns)
 	for _, size := range rowGroups {
 		for ; len(rows) >= size; rows = rows[size:] {
 			values = values[:0]
