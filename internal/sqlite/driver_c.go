@@ -10,6 +10,7 @@ typedef struct sqlite3 sqlite3;
 extern int sqlite3_auto_extension(void (*)(void)) __attribute__((weak));
 extern int sqlite3_db_config(sqlite3 *, int, ...) __attribute__((weak));
 extern int sqlite3_config(int, ...) __attribute__((weak));
+extern int add_joined(void); // joined.c
 
 static int defend(sqlite3 *db, char **message, const void *api) {
 	return sqlite3_db_config(db, 1010, 1, (int *)0); // SQLITE_DBCONFIG_DEFENSIVE
@@ -18,7 +19,8 @@ static int defend(sqlite3 *db, char **message, const void *api) {
 // set_up comes before the first connection. Counting what is allocated takes a lock that all connections share, and nobody asks for the sum.
 static int set_up(void) {
 	int failed = sqlite3_config(9, 0); // SQLITE_CONFIG_MEMSTATUS
-	return failed ? failed : sqlite3_auto_extension((void (*)(void))defend);
+	if (!failed) failed = sqlite3_auto_extension((void (*)(void))defend);
+	return failed ? failed : add_joined();
 }
 */
 import "C"
@@ -49,9 +51,9 @@ var registered = func() driver.Driver {
 var Connected func(path string, to *sqlite3.SQLiteConn)
 
 // open makes a connection without a lock of its own: a connection serves one goroutine at a time, and SQLite would take the lock for each value that
-// is bound.
+// is bound. Its writes into the log are joined, see joined.c.
 func (c connector) open() (session, error) {
-	opened, err := registered.Open(c.path + "?_mutex=no")
+	opened, err := registered.Open(c.path + "?_mutex=no&vfs=joined")
 	if err != nil {
 		return session{}, err
 	}
