@@ -12,7 +12,7 @@ import (
 //   - whether a reading is there already is seen where the readings of its patient and kind stand in order of time, instead of in a tree of its own
 //     whose keys lie anywhere;
 //   - the order in which deliveries were queued is that of their rows, so an index of patients alone has it, too;
-//   - PocketBase looks for an id regardless of case before it creates a record, which nobody does with deliveries, and with readings a hook does it.
+//   - PocketBase looks for an id regardless of case before it creates a record; a hook validates new readings and deliveries without that.
 func init() {
 	step("1767225991_fewer_trees.go", func(app core.App) error {
 		if err := execute(app, `CREATE UNIQUE INDEX idx_observations_patient_kind ON observations (patient, observation_type, measured_at, NULLIF(reading_key, ''))`); err != nil {
