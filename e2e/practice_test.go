@@ -370,14 +370,21 @@ func rowsOf(t testing.TB, db *dbx.DB) map[string]int {
 	}
 	rows := map[string]int{}
 	for _, table := range tables {
+		where := ""
+		if table == "audit_log" {
+			where = " WHERE " + notByClock
+		}
 		var n int
-		if err := db.NewQuery(`SELECT COUNT(*) FROM "` + table + `"`).Row(&n); err != nil {
+		if err := db.NewQuery(`SELECT COUNT(*) FROM "` + table + `"` + where).Row(&n); err != nil {
 			t.Fatal(err)
 		}
 		rows[table] = n
 	}
 	return rows
 }
+
+// notByClock leaves out of the audit trail what a job writes when its hour comes, whatever a test does at that moment.
+const notByClock = `event NOT IN ('billing.run', 'retention.purge', 'audit.verify', 'service.health_change')`
 
 // added says by how much each table grew; tables that did not are left out.
 func added(before, after map[string]int) map[string]int {
