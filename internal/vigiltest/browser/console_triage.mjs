@@ -179,14 +179,23 @@ async function reviewedAndOn(page) {
   await page.waitForFunction((id) => document.activeElement?.dataset?.id === id, ids[at + 1]);
   await shows(drawer(page).getByRole("heading", { level: 2 }), await row(page, ids[at + 1]).locator(".name").innerText());
   assert.equal((await rowOf(ids[at])).last_reviewed_by, nurse);
-  let answer = () => {};
-  await page.route("**/review/", async (route) => { await new Promise((go) => { answer = go; }); await route.continue(); });
+  const answers = [];
+  await page.route("**/review/", async (route) => { await new Promise((go) => { answers.push(go); }); await route.continue(); });
+  const busy = (id) => row(page, id).and(page.locator(".busy"));
   await page.keyboard.press("r");
-  await row(page, ids[at + 1]).and(page.locator(".busy")).waitFor();
+  await busy(ids[at + 1]).waitFor();
   await page.keyboard.press("r"); // pressed twice is once
   await page.keyboard.press("j");
+  await page.keyboard.press("r"); // two under way: what the one's answer ends is not the other's
+  await busy(ids[at + 2]).waitFor();
   await page.keyboard.press("j");
-  answer();
+  while (answers.length < 2) {
+    await page.waitForTimeout(20);
+  }
+  answers[1]();
+  await busy(ids[at + 2]).waitFor({ state: "detached" });
+  assert.equal(await busy(ids[at + 1]).count(), 1, "the other is still under way");
+  answers[0]();
   const told = page.locator(".toast", { hasText: `${await row(page, ids[at + 1]).locator(".name").innerText()}: Reviewed` });
   await told.waitFor();
   assert.equal(await told.count(), 1);

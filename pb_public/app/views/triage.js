@@ -93,7 +93,7 @@ const Foot = ({ held }) => html`<p class="keys no-print"><span><kbd>J</kbd> <kbd
  */
 function useWork({ rows, list, open, page, change, filters }) {
   const [current, look] = useState(open);
-  const [busy, work] = useState("");
+  const [busy, work] = useState(/** @type {ReadonlySet<string>} */ (new Set()));
   const [dialog, ask] = useState(/** @type {{kind: "escalate" | "snooze", row: Row} | null} */ (null));
   const [wish, wishes] = useState({ for: "", what: "" }); // what a key asked of the panel before it was there
   const onward = useOnward(filters);
@@ -147,10 +147,10 @@ function useWork({ rows, list, open, page, change, filters }) {
       return false; // pressed twice
     }
     under.current.add(id);
-    work(id);
+    work(new Set(under.current));
     const well = await said(row, act(), list.reload);
     under.current.delete(id);
-    work("");
+    work(new Set(under.current));
     return well;
   };
   const see = (/** @type {Row} */ row, what = "") => {

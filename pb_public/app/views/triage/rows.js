@@ -16,7 +16,7 @@ export const rowOf = (id) => /** @type {HTMLElement | null} */ ([...document.que
 /**
  * @param {{rows: Row[], grouped: boolean, counts: Record<string, number> | null, changed: Set<string>, current: string, opened: string,
  *  pick: (row: Row) => void,
- *   acts: Acts, rest: (why: "pointer" | "focus", on: boolean) => void, busy: string}} props
+ *   acts: Acts, rest: (why: "pointer" | "focus", on: boolean) => void, busy: ReadonlySet<string>}} props
  */
 export function Rows({ rows, grouped, counts, changed, current, opened, pick, acts, rest, busy }) {
   const list = useRef(/** @type {HTMLOListElement | null} */ (null));
@@ -34,7 +34,7 @@ export function Rows({ rows, grouped, counts, changed, current, opened, pick, ac
       group = groupOf(row);
       const line = html`<li key=${id} data-id=${id} tabindex=${id === entered ? "0" : "-1"} aria-current=${id === opened ? "true" : null}
         aria-label=${drawn(row).label}
-          class=${classes("row", row.risk_level, changed.has(id) && "moved", id === opened && "opened", busy === id && "busy")}
+          class=${classes("row", row.risk_level, changed.has(id) && "moved", id === opened && "opened", busy.has(id) && "busy")}
           onFocus=${() => pick(row)} onPointerEnter=${() => hover(id)}
             onClick=${(event) => event.target.closest("button, a") || acts.open(row)}>
           ${drawn(row).drawn}
