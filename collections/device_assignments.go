@@ -11,11 +11,11 @@ import (
 
 // DeviceHolder returns the patient to whom the device was assigned at the given moment; "" when nobody held it.
 func DeviceHolder(app core.App, deviceID string, at time.Time) (patientID string, err error) {
-	patientID, err = queryValue[string](app, "find device holder", DeviceHolderQuery("{:device}", "{:at}"), dbx.Params{"device": deviceID, "at": Instant(at)})
+	patientID, err = queryValue[string](app, "find device holder", DeviceHolderQuery("+{:device}", "+{:at}"), dbx.Params{"device": deviceID, "at": Instant(at)})
 	return patientID, unlessMissing(err)
 }
 
-// DeviceHolderQuery finds who held a device at a moment; the two are parameters, or columns of a query around it.
+// DeviceHolderQuery finds who held a device at a moment; the two are parameters, with a plus (see internal/sqlite), or columns of a query around it.
 func DeviceHolderQuery(device, at string) string {
 	return `SELECT patient FROM device_assignments
 		WHERE device_id = ` + device + ` AND assigned_at <= ` + at + ` AND (unassigned_at = '' OR unassigned_at > ` + at + `)

@@ -156,7 +156,7 @@ const newer = `excluded.last_seen_at != '' AND excluded.last_seen_at >= last_see
 
 const recordSighting = `INSERT INTO devices (device_id, device_type, kind, model, status, hub_id, signal_strength,
 		battery_level, battery_state, battery_at, last_reading_at, last_seen_at, created_at)
-	VALUES ({:device}, {:kind}, {:kind}, {:model}, 'discovered', {:hub}, {:signal}, {:level}, {:band}, {:charged}, {:at}, {:seen}, {:now})
+	VALUES (?, ?, ?, ?, 'discovered', ?, ?, ?, ?, ?, ?, ?, ?)
 	ON CONFLICT (device_id) DO UPDATE SET
 		device_type = CASE device_type WHEN '' THEN excluded.device_type ELSE device_type END,
 		kind = CASE kind WHEN '' THEN excluded.kind ELSE kind END,
@@ -171,10 +171,10 @@ const recordSighting = `INSERT INTO devices (device_id, device_type, kind, model
 		battery_at = MAX(battery_at, excluded.battery_at),
 		last_reading_at = MAX(last_reading_at, excluded.last_reading_at),
 		last_seen_at = MAX(last_seen_at, excluded.last_seen_at),
-		flag_reason = CASE WHEN excluded.last_reading_at > {:fresh} THEN '' ELSE flag_reason END,
-		flagged = CASE WHEN excluded.last_reading_at > {:fresh} THEN FALSE ELSE flagged END
-	RETURNING ` + needsCheck + ` OR EXISTS (SELECT 1 FROM gateway_events e WHERE e.device_id = {:device} AND e.device_id != ''
-		AND e.received_at > {:since} AND e.received_at < {:at} AND e.timestamp = {:at} AND e.implausible = TRUE)`
+		flag_reason = CASE WHEN excluded.last_reading_at > ? THEN '' ELSE flag_reason END,
+		flagged = CASE WHEN excluded.last_reading_at > ? THEN FALSE ELSE flagged END
+	RETURNING ` + needsCheck + ` OR EXISTS (SELECT 1 FROM gateway_events e WHERE e.device_id = ? AND e.device_id != ''
+		AND e.received_at > ? AND e.received_at < ? AND e.timestamp = ? AND e.implausible = TRUE)`
 
 // soughtAhead bounds how far ahead a measurement may have lain that is looked for when its time has come.
 const soughtAhead = 7 * 24 * time.Hour
@@ -192,19 +192,18 @@ type Sighting struct {
 // RecordSighting stores a sighting, in one statement; a device that nobody registered is listed as discovered. What is older than what is known
 // changes nothing. check says that the device is one of [DevicesToCheck] now, or said this very time before, when it lay in the future.
 func RecordSighting(tx core.App, s Sighting, now time.Time) (check bool, err error) {
-	at := Instant(s.ReadAt)
-	row := dbx.Params{
-		"device": s.DeviceID, "kind": s.Kind, "model": s.Model, "hub": s.HubID, "signal": s.Signal, "level": s.BatteryLevel,
-		"band": s.BatteryState, "charged": "", "at": at, "seen": "", "now": Instant(now), "fresh": Instant(s.FreshAfter), "since": Instant(s.ReadAt.Add(-soughtAhead)),
-	}
+	at, seen, charged := Instant(s.ReadAt), "", ""
 	if s.ByGateway {
-		row["seen"] = at
+		seen = at
 	}
 	if s.BatteryLevel != nil {
-		row["charged"] = at
+		charged = at
 	}
-	err = tx.NonconcurrentDB().NewQuery(recordSighting).Bind(row).Row(&check)
-	return check, wrap(err, "note what a reading says of its device")
+	fresh, since := Instant(s.FreshAfter), Instant(s.ReadAt.Add(-soughtAhead))
+	found, err := WriteReturning(tx, recordSighting,
+		s.DeviceID, s.Kind, s.Kind, s.Model, s.HubID, s.Signal, s.BatteryLevel, s.BatteryState, charged, at, seen, Instant(now), // a new row
+		fresh, fresh, s.DeviceID, since, at, at)
+	return found != 0, wrap(err, "note what a reading says of its device")
 }
 
 // DevicesToCheck are the devices that somebody has to look at.

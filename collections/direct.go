@@ -3,6 +3,7 @@ package collections
 import (
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,8 +16,9 @@ import (
 // underway is the transaction in which remembered statements run. What writes goes to its connection, past what database/sql does for every statement.
 type underway struct {
 	dbx.Executor
-	run    func(text string, args []driver.NamedValue) (affected int64, err error)
+	run    func(text string, args []driver.NamedValue, answer []driver.Value) (rows int64, err error)
 	values []driver.NamedValue // of the last statement, to be used again
+	answer [1]driver.Value     // likewise
 }
 
 // enter begins with a transaction.
@@ -28,7 +30,7 @@ func (u *underway) enter(transaction dbx.Executor) {
 }
 
 // Borrow takes the connection of the transaction; see internal/sqlite.
-func (u *underway) Borrow(run func(text string, args []driver.NamedValue) (affected int64, err error)) {
+func (u *underway) Borrow(run func(text string, args []driver.NamedValue, answer []driver.Value) (rows int64, err error)) {
 	u.run = run
 }
 
@@ -37,25 +39,97 @@ func (u *underway) Exec(text string, args ...any) (sql.Result, error) {
 	if u.run == nil {
 		return u.Executor.Exec(text, args...)
 	}
+	if err := u.convert(args); err != nil {
+		return nil, err
+	}
+	affected, err := u.run(text, u.values, nil)
+	return driver.RowsAffected(affected), err
+}
+
+func (u *underway) convert(args []any) error {
 	u.values = u.values[:0]
 	for i, arg := range args {
 		value, err := driver.DefaultParameterConverter.ConvertValue(arg)
 		if err != nil {
-			return nil, fmt.Errorf("value %d: %w", i+1, err)
+			return fmt.Errorf("value %d: %w", i+1, err)
 		}
 		u.values = append(u.values, driver.NamedValue{Ordinal: i + 1, Value: value})
 	}
-	affected, err := u.run(text, u.values)
-	return driver.RowsAffected(affected), err
+	return nil
+}
+
+// said executes a statement that answers one row of one whole number.
+func (u *underway) said(text string, args []any) (number int64, err error) {
+	if u.run == nil {
+		return saidBy(u.Executor, text, args)
+	}
+	if err := u.convert(args); err != nil {
+		return 0, err
+	}
+	rows, err := u.run(text, u.values, u.answer[:])
+	if err != nil {
+		return 0, err
+	}
+	number, whole := u.answer[0].(int64)
+	if rows != 1 || !whole {
+		return 0, fmt.Errorf("%d rows are answered, the first a %T", rows, u.answer[0])
+	}
+	return number, nil
 }
 
 // Write executes one of the few statements that every reading comes to, whose parameters are question marks, in the order of args, and returns how
 // many rows it wrote: dbx would have each value found by its name.
 func Write(tx core.App, text string, args ...any) (affected int64, err error) {
+	executor, err := executorOf(tx)
+	if err != nil {
+		return 0, err
+	}
+	result, err := executor.Exec(text, args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// WriteReturning is [Write] for a statement that returns one row of one whole number, or of one condition as 0 or 1.
+func WriteReturning(tx core.App, text string, args ...any) (number int64, err error) {
+	executor, err := executorOf(tx)
+	if err != nil {
+		return 0, err
+	}
+	if under, remembers := executor.(*underway); remembers {
+		return under.said(text, args)
+	}
+	return saidBy(executor, text, args)
+}
+
+func saidBy(executor dbx.Executor, text string, args []any) (number int64, err error) {
+	rows, err := executor.Query(text, args...)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	count := 0
+	for ; rows.Next(); count++ {
+		if err := rows.Scan(&number); err != nil {
+			return 0, err
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return 0, err
+	}
+	if count != 1 {
+		return 0, fmt.Errorf("%d rows are answered", count)
+	}
+	return number, nil
+}
+
+// executorOf is what executes within a transaction.
+func executorOf(tx core.App) (dbx.Executor, error) {
 	builder := tx.NonconcurrentDB()
 	switch open := builder.(type) {
 	case *Statements:
-		return affectedBy(&open.under, text, args)
+		return &open.under, nil
 	case *dbx.Tx:
 		builder = open.Builder
 	case *dbx.DB:
@@ -63,17 +137,9 @@ func Write(tx core.App, text string, args ...any) (affected int64, err error) {
 	}
 	executes, ok := builder.(interface{ Executor() dbx.Executor })
 	if !ok {
-		return 0, fmt.Errorf("a %T executes nothing", builder)
+		return nil, fmt.Errorf("a %T executes nothing", builder)
 	}
-	return affectedBy(executes.Executor(), text, args)
-}
-
-func affectedBy(executor dbx.Executor, text string, args []any) (int64, error) {
-	result, err := executor.Exec(text, args...)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
+	return executes.Executor(), nil
 }
 
 // InsertRow is [Write] for a row whose columns are not always the same.

@@ -179,7 +179,7 @@ type Addressee struct {
 // addressee asks for all of it at once: to begin to read costs more than to find a row. Each search has an index: an event must not cost
 // more in a larger practice.
 var addressee = `SELECT
-	COALESCE((` + DeviceHolderQuery("{:device}", "{:at}") + `), ''),
+	COALESCE((` + DeviceHolderQuery("+{:device}", "+{:at}") + `), ''),
 	COALESCE((SELECT patient FROM device_assignments WHERE device_id = {:device} AND unassigned_at = ''), ''),
 	COALESCE(named.id, ''), COALESCE(named.active, FALSE), COALESCE(named.deleted_at, '')
 FROM (SELECT 1) LEFT JOIN (

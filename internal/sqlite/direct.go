@@ -5,12 +5,17 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 )
+
+// Run executes a statement on a lent connection and returns how many rows it wrote. Where answer has room, the statement answers, and what it says
+// first is put there; then the rows are those that it answered.
+type Run = func(text string, args []driver.NamedValue, answer []driver.Value) (rows int64, err error)
 
 // Borrower is the only argument of a statement without a text: instead of running it, the connection is lent, until the transaction under way
 // ends. What database/sql does for every statement costs as much as a short one itself; who stores many in one transaction goes past it.
 type Borrower interface {
-	Borrow(run func(text string, args []driver.NamedValue) (affected int64, err error))
+	Borrow(run Run)
 }
 
 // CheckNamedValue implements [driver.NamedValueChecker]: all but a borrower is as ever.
@@ -33,11 +38,11 @@ func (c *conn) lend(text string, args []driver.NamedValue) bool {
 	return borrows
 }
 
-// run executes a statement that is remembered like all others.
-func (c *conn) run(text string, args []driver.NamedValue) (affected int64, err error) {
+// run is the [Run] of this connection; a statement is remembered like all others.
+func (c *conn) run(text string, args []driver.NamedValue, answer []driver.Value) (rows int64, err error) {
 	result, err := c.ExecContext(context.Background(), text, args)
 	if errors.Is(err, driver.ErrSkip) {
-		result, err = c.execRemembered(text, args)
+		return c.runRemembered(text, args, answer)
 	}
 	if err != nil {
 		return 0, err
@@ -45,15 +50,46 @@ func (c *conn) run(text string, args []driver.NamedValue) (affected int64, err e
 	return result.RowsAffected()
 }
 
-func (c *conn) execRemembered(text string, args []driver.NamedValue) (driver.Result, error) {
+func (c *conn) runRemembered(text string, args []driver.NamedValue, answer []driver.Value) (rows int64, err error) {
 	prepared, err := c.PrepareContext(context.Background(), text)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	executes, ok := prepared.(driver.StmtExecContext)
+	defer func() { err = errors.Join(err, prepared.Close()) }()
+	able, ok := prepared.(statement)
 	if !ok {
-		return nil, errors.Join(fmt.Errorf("a %T executes nothing", prepared), prepared.Close())
+		return 0, fmt.Errorf("a %T executes nothing", prepared)
 	}
-	result, err := executes.ExecContext(context.Background(), args)
-	return result, errors.Join(err, prepared.Close())
+	if len(answer) > 0 {
+		return first(able, args, answer)
+	}
+	result, err := able.ExecContext(context.Background(), args)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// first puts what a statement answers first into answer, and counts all that it answers: what is not read to the end is not done.
+func first(asked statement, args []driver.NamedValue, answer []driver.Value) (count int64, err error) {
+	rows, err := asked.QueryContext(context.Background(), args)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	if columns := len(rows.Columns()); columns != len(answer) {
+		return 0, fmt.Errorf("%d columns are answered, and there is room for %d", columns, len(answer))
+	}
+	row := answer
+	for {
+		switch err := rows.Next(row); {
+		case errors.Is(err, io.EOF):
+			return count, nil
+		case err != nil:
+			return count, err
+		}
+		if count++; count == 1 {
+			row = make([]driver.Value, len(answer))
+		}
+	}
 }

@@ -1,8 +1,9 @@
 // Package sqlite knows how a database file is opened: durable where readings are kept, with few connections and small
 // caches, and with statements that are read once. SQLite spends as long on understanding the text of a short statement as on
 // running it, and database/sql forgets what was understood after every call; here each connection remembers the statements it has seen.
-// SQLite itself understands a statement anew whenever a bound LIMIT or OFFSET could change its plan, which is at every call; ours are
-// written LIMIT +{:n}, whose value it does not look at.
+// SQLite itself understands a statement anew whenever a bound value could change its plan, which is at every call: a LIMIT or OFFSET, and what
+// a range is compared with where rows are asked for in order. What is asked often is written LIMIT +{:n} or at <= +{:at}, whose value it does
+// not look at.
 //
 // SQLite itself is compiled from C where the program is built with a C compiler (driver_c.go), and translated to Go elsewhere (driver_go.go). Nothing
 // else may tell the two apart; each opens the other's files.

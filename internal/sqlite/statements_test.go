@@ -140,13 +140,9 @@ func BenchmarkStatement(b *testing.B) {
 }
 
 // borrower keeps what it was lent.
-type borrower struct {
-	run func(text string, args []driver.NamedValue) (affected int64, err error)
-}
+type borrower struct{ run sqlite.Run }
 
-func (b *borrower) Borrow(run func(text string, args []driver.NamedValue) (affected int64, err error)) {
-	b.run = run
-}
+func (b *borrower) Borrow(run sqlite.Run) { b.run = run }
 
 // Who borrows the connection of a transaction writes in it: what is rolled back is gone, and all others go on as ever.
 func TestConnectionIsLent(t *testing.T) {
@@ -160,18 +156,32 @@ func TestConnectionIsLent(t *testing.T) {
 		run(t, tx, "", &lent)
 		for n := range 3 {
 			args := []driver.NamedValue{{Ordinal: 1, Value: int64(n)}, {Ordinal: 2, Value: "a word; another"}}
-			if affected, err := lent.run("INSERT INTO numbers VALUES (?, ?) ON CONFLICT DO NOTHING", args); affected != 1 || err != nil {
+			if affected, err := lent.run("INSERT INTO numbers VALUES (?, ?) ON CONFLICT DO NOTHING", args, nil); affected != 1 || err != nil {
 				t.Errorf("%d rows (%v)", affected, err)
 			}
 		}
-		if affected, err := lent.run("UPDATE numbers SET word = 'w'", nil); affected != 3 || err != nil {
+		if affected, err := lent.run("UPDATE numbers SET word = 'w'", nil, nil); affected != 3 || err != nil {
 			t.Errorf("%d rows were changed (%v)", affected, err)
 		}
-		if _, err := lent.run("UPDATE numbers SET word = 'x' WHERE n = 0; UPDATE numbers SET word = 'y' WHERE n = 1", nil); err != nil {
+		if _, err := lent.run("UPDATE numbers SET word = 'x' WHERE n = 0; UPDATE numbers SET word = 'y' WHERE n = 1", nil, nil); err != nil {
 			t.Error(err)
 		}
+		answer := make([]driver.Value, 2)
+		rows, err := lent.run("UPDATE numbers SET word = word || '.' WHERE n >= ? RETURNING n, word", []driver.NamedValue{{Ordinal: 1, Value: int64(1)}}, answer)
+		if rows != 2 || err != nil || answer[0] != int64(1) || answer[1] != "y." {
+			t.Errorf("%d rows are answered, the first %v (%v)", rows, answer, err)
+		}
+		if rows, err := lent.run("SELECT n, word FROM numbers WHERE word = 'w.'", nil, answer); rows != 1 || err != nil || answer[0] != int64(2) {
+			t.Errorf("%d rows are found, the first %v (%v)", rows, answer, err)
+		}
+		if rows, err := lent.run("SELECT n, word FROM numbers WHERE n > 9", nil, answer); rows != 0 || err != nil {
+			t.Errorf("%d rows are found where there are none (%v)", rows, err)
+		}
+		if _, err := lent.run("SELECT n FROM numbers", nil, answer); err == nil {
+			t.Error("an answer of another width is taken")
+		}
 		for text, why := range map[string]string{"INSERT INTO numbers VALUES (0, '')": "UNIQUE", "UPDATE missing SET n = 1": "no such table", "no SQL": "syntax"} {
-			if _, err := lent.run(text, nil); err == nil || !strings.Contains(err.Error(), why) {
+			if _, err := lent.run(text, nil, nil); err == nil || !strings.Contains(err.Error(), why) {
 				t.Errorf("%s: %v", text, err)
 			}
 		}
@@ -179,7 +189,7 @@ func TestConnectionIsLent(t *testing.T) {
 			t.Fatal(err)
 		}
 		var words string
-		if err := db.QueryRow("SELECT COALESCE(group_concat(word, '' ORDER BY n), '') FROM numbers").Scan(&words); err != nil || words != []string{"", "xyw"}[i] {
+		if err := db.QueryRow("SELECT COALESCE(group_concat(word, '' ORDER BY n), '') FROM numbers").Scan(&words); err != nil || words != []string{"", "xy.w."}[i] {
 			t.Errorf("the words are %q (%v)", words, err)
 		}
 	}
