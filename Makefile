@@ -95,7 +95,7 @@ check: test test-translated test-looks test-deploy lint ## what CI runs
 
 # The tests that try fewer random cases under the race detector, which this runs without it, in full.
 ROUNDS = $(shell grep -rl --include='*_test.go' --exclude-dir=node_modules 'vigiltest\.Rounds\b' . | xargs -r awk '/^func Test/ {name = $$2; sub("[^A-Za-z0-9_].*", "", name)} /vigiltest\.Rounds/ {print name}' | sort -u)
-test-translated: ## every test of Go without the race detector, with SQLite's translation to Go; where make test had that, those alone that tried fewer cases
+test-translated: web ## every test of Go without the race detector, with SQLite's translation to Go; where make test had that, those alone that tried fewer cases
 ifeq ($(SQLITE),c)
 	CGO_ENABLED=0 go test -vet=off -timeout 20m -skip '^TestConsole' $(PACKAGES)
 else
