@@ -68,6 +68,11 @@ func (r *directed) routes() http.Handler {
 			defer r.lock.Unlock()
 			return slices.ContainsFunc(r.taken, func(body string) bool { return strings.Contains(body, q.PathValue("id")) })
 		})
+		admin := r.practice.Admin(r.t)
+		hook := text(r.t, r.practice.get(r.t, "/api/v1/webhooks/", admin).expect(r.t, 200), "results.0.id")
+		eventually(r.t, within, "the service knows that it was taken", func() bool {
+			return strings.Contains(string(r.practice.get(r.t, "/api/v1/webhooks/"+hook+"/deliveries/?status=delivered", admin).expect(r.t, 200).body), q.PathValue("id"))
+		})
 	})
 	return mux
 }

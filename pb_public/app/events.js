@@ -11,9 +11,10 @@ const waits = [200, 300, 500, 1_000, 1_200, 1_500, 2_000]; // milliseconds befor
 export function follow(topic, token, { told, up, down }) {
   /** @type {EventSource | null} */
   let stream = null;
+  let asking = new AbortController(); // what is wanted on a stream that is over is asked no longer
   let timer = 0;
   let tries = 0;
-  const end = () => { clearTimeout(timer); stream?.close(); stream = null; };
+  const end = () => { clearTimeout(timer); asking.abort(); stream?.close(); stream = null; };
   const again = () => {
     end();
     timer = setTimeout(open, waits[Math.min(tries++, waits.length - 1)]);
@@ -21,18 +22,19 @@ export function follow(topic, token, { told, up, down }) {
   };
   const open = () => {
     const mine = stream = new EventSource(address);
+    const { signal } = asking = new AbortController();
     const ours = () => mine === stream; // else it has broken meanwhile, or nobody wants it any more
     mine.addEventListener("error", () => ours() && again());
     mine.addEventListener(topic, ({ data }) => ours() && told(JSON.parse(data)));
     mine.addEventListener("PB_CONNECT", async ({ lastEventId }) => {
-      const status = await want(lastEventId, topic, token);
+      const status = await want(lastEventId, topic, token, signal);
       if (!ours()) {
         return;
       }
       if (status < 300) {
         tries = 0;
         up();
-      } else if (status >= 500) {
+      } else if (status >= 500 || status === 404) { // the stream was over before anybody was told what is wanted on it
         again();
       } else {
         end();
@@ -45,9 +47,9 @@ export function follow(topic, token, { told, up, down }) {
 }
 
 /** Says what is wanted on an open stream.
- * @param {string} clientId @param {string} topic @param {string} token
+ * @param {string} clientId @param {string} topic @param {string} token @param {AbortSignal} signal
  * @returns {Promise<number>} the status; 503 when nobody answers */
-const want = (clientId, topic, token) => fetch(address, {
-  method: "POST", credentials: "omit", cache: "no-store", headers: { "Content-Type": "application/json", Authorization: token },
+const want = (clientId, topic, token, signal) => fetch(address, {
+  method: "POST", signal, credentials: "omit", cache: "no-store", headers: { "Content-Type": "application/json", Authorization: token },
   body: JSON.stringify({ clientId, subscriptions: [topic] }),
 }).then((answer) => answer.status, () => 503);
