@@ -92,7 +92,7 @@ type UnplannedNotification struct {
 
 // UnplannedNotifications are due and without plan: those about escalations first, since their pushes speak for alerts, then oldest first.
 func UnplannedNotifications(app core.App, now time.Time, limit int) (list []UnplannedNotification, err error) {
-	err = app.NonconcurrentDB().NewQuery(`SELECT n.id, n.user, n.channel, n.type, n.severity, n.patient, n.alert, n.at_once,
+	err = app.DB().NewQuery(`SELECT n.id, n.user, n.channel, n.type, n.severity, n.patient, n.alert, n.at_once,
 			COALESCE((SELECT primary_provider FROM patients WHERE id = n.patient) = n.user, FALSE) OR
 			COALESCE((SELECT assigned_to FROM escalations WHERE id = n.escalation) = (SELECT email FROM users WHERE id = n.user), FALSE) AS yours
 		FROM notifications n WHERE n.id IN (SELECT id FROM notifications WHERE dispatched_at = '' AND due_at <= {:now}

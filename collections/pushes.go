@@ -164,8 +164,14 @@ func (c *ClaimedPush) Token() (phi.Text, error) {
 	return phi.Text(plain), err
 }
 
-// ClaimPushes takes the pushes that have been due for longest and puts off their next attempt to the end of the lease.
+// ClaimPushes takes the pushes that have been due for longest and puts off their next attempt to the end of the lease. Where none is due, which is
+// mostly so, nobody's transaction is waited for.
 func ClaimPushes(app core.App, now, lease time.Time, limit int) (claimed []*ClaimedPush, err error) {
+	due, err := queryValue[bool](app, "look for pushes", `SELECT EXISTS (SELECT 1 FROM push_deliveries WHERE status = 'pending' AND next_attempt_at <= {:now})`,
+		dbx.Params{"now": Instant(now)})
+	if err != nil || !due {
+		return nil, err
+	}
 	err = app.RunInTransaction(func(tx core.App) error {
 		var ids []string
 		err := tx.DB().NewQuery(`UPDATE push_deliveries SET attempts = attempts + 1, attempted_at = {:now}, next_attempt_at = {:lease} WHERE id IN

@@ -344,12 +344,14 @@ func (g *Group) Append(app core.App, entry Entry, now time.Time) error {
 }
 
 func appendAll(app core.App, entries []*groupcommit.Item[datedEntry, struct{}]) error {
-	return inChain(app, func(chain *Chain) error {
-		for _, e := range entries {
-			if err := chain.Add(e.In.Entry, e.In.now); err != nil {
-				return err
+	return groupcommit.Along(app, func(tx core.App) error {
+		return inChain(tx, func(chain *Chain) error {
+			for _, e := range entries {
+				if err := chain.Add(e.In.Entry, e.In.now); err != nil {
+					return err
+				}
 			}
-		}
-		return nil
+			return nil
+		})
 	})
 }

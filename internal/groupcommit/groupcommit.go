@@ -52,6 +52,8 @@ type Options[In, Out any] struct {
 	Failed func(*Item[In, Out])
 	// After is told of each group once all are answered. It must not block.
 	After func([]*Item[In, Out])
+	// Along makes an item of work that others want done in the transaction of those that Run stores; see [Along]. Nil if there is no such thing.
+	Along func(work func(tx core.App) error) In
 	// Most bounds what one transaction takes; 0 is all that wait.
 	Most int
 	Log  *slog.Logger
@@ -119,6 +121,7 @@ func (g *Group[In, Out]) Submit(ctx context.Context, in In) (out Out, err error)
 // Run stores what is submitted until ctx ends and the queue is empty. A group runs once.
 func (g *Group[In, Out]) Run(ctx context.Context, app core.App) {
 	defer close(g.ended)
+	defer g.lend(app)()
 	for {
 		select {
 		case first := <-g.queue:

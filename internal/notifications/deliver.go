@@ -168,7 +168,7 @@ func payloadOf(push *collections.ClaimedPush, body string) []byte {
 // storeEndings stores how attempts ended, as many as readings can wait for.
 func (d *Dispatcher) storeEndings(app core.App, endings []*groupcommit.Item[ending, struct{}]) error {
 	now := d.Clock()
-	return app.RunInTransaction(func(tx core.App) error {
+	return groupcommit.Along(app, func(tx core.App) error {
 		for _, e := range endings {
 			if err := e.In.store(tx, now); err != nil {
 				return err

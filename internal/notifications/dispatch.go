@@ -190,7 +190,7 @@ type draftedNotices struct {
 // tellOne tells an announcement, in several commits when many people are to hear of it; the last closes it.
 func (d *Dispatcher) tellOne(app core.App, t draftedNotices) error {
 	for ; len(t.drafts) > batch; t.drafts = t.drafts[batch:] {
-		err := app.RunInTransaction(func(tx core.App) error { return insertAll(tx, t.drafts[:batch], d.Clock()) })
+		err := groupcommit.Along(app, func(tx core.App) error { return insertAll(tx, t.drafts[:batch], d.Clock()) })
 		if err != nil {
 			return err
 		}
@@ -201,7 +201,7 @@ func (d *Dispatcher) tellOne(app core.App, t draftedNotices) error {
 // store puts what was drafted on people's lists and closes their announcements. A notification that is there already is left as it is.
 func (d *Dispatcher) store(app core.App, drafted ...draftedNotices) error {
 	now := d.Clock()
-	return app.RunInTransaction(func(tx core.App) error {
+	return groupcommit.Along(app, func(tx core.App) error {
 		tx = d.statements.In(tx)
 		trail, err := audit.NewChain(tx)
 		if err != nil {

@@ -10,25 +10,25 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/groupcommit"
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// plan decides for each new entry of a list which devices get a push, one after the other: the push of one may speak for the next.
+// plan decides for each new entry of a list which devices get a push, one after the other: the push of one may speak for the next. Nobody else plans
+// meanwhile, so that what is there is read before the transaction.
 func (d *Dispatcher) plan(ctx context.Context, app core.App, p *pass) error {
 	for ctx.Err() == nil {
-		planned := 0
-		err := app.RunInTransaction(func(tx core.App) error {
-			now := d.Clock()
-			entries, err := collections.UnplannedNotifications(tx, now, batch)
-			if err != nil {
-				return err
-			}
-			planned = len(entries)
-			people, err := d.people(tx, entries)
-			if err != nil {
-				return err
-			}
-			tx = d.statements.In(tx) // not before: what asks for several people is another text for each number of them
+		now := d.Clock()
+		entries, err := collections.UnplannedNotifications(app, now, batch)
+		if err != nil || len(entries) == 0 {
+			return err
+		}
+		people, err := d.people(app, entries)
+		if err != nil {
+			return err
+		}
+		err = groupcommit.Along(app, func(tx core.App) error {
+			tx = d.statements.In(tx)
 			for _, entry := range entries {
 				if err := d.planOne(tx, entry, people[entry.User], &p.texts, now); err != nil {
 					return err
@@ -39,7 +39,7 @@ func (d *Dispatcher) plan(ctx context.Context, app core.App, p *pass) error {
 		if err != nil {
 			return fmt.Errorf("plan pushes: %w", err)
 		}
-		if planned < batch {
+		if len(entries) < batch {
 			return nil
 		}
 	}
@@ -54,20 +54,20 @@ type person struct {
 }
 
 // people reads what is known of those whom entries are for, with one query for each thing.
-func (d *Dispatcher) people(tx core.App, entries []collections.UnplannedNotification) (map[string]*person, error) {
+func (d *Dispatcher) people(app core.App, entries []collections.UnplannedNotification) (map[string]*person, error) {
 	ids := make([]string, 0, len(entries))
 	for _, entry := range entries {
 		ids = append(ids, entry.User)
 	}
-	chosen, err := collections.PreferencesOf(tx, ids)
+	chosen, err := collections.PreferencesOf(app, ids)
 	if err != nil {
 		return nil, err
 	}
-	zones, err := collections.TimeZonesOf(tx, ids)
+	zones, err := collections.TimeZonesOf(app, ids)
 	if err != nil {
 		return nil, err
 	}
-	tokens, err := collections.ActivePushTokens(tx, ids)
+	tokens, err := collections.ActivePushTokens(app, ids)
 	if err != nil {
 		return nil, err
 	}

@@ -120,6 +120,8 @@ type Submission struct {
 	By audit.Actor
 	// ReceivedAt is when it reached the door.
 	ReceivedAt time.Time
+	// along is there instead of a reading: what others want done in the transaction of readings.
+	along func(tx core.App) error
 }
 
 // origin says who vouches for the reading.

@@ -43,11 +43,12 @@ func NewWriter(engine *Engine, clock func() time.Time, log *slog.Logger, stored 
 	w := &Writer{engine: engine, clock: clock, stored: stored, log: log, memory: newMemory()}
 	w.group = groupcommit.New(groupcommit.Options[Submission, Outcome]{
 		Store: w.store, Failed: w.fail, After: w.finish, Most: largestGroup, Log: log,
+		Along: func(work func(tx core.App) error) Submission { return Submission{along: work} },
 	})
 	return w
 }
 
-// QueueDepth is how many readings wait.
+// QueueDepth is how many readings wait, and others whose work goes along with them.
 func (w *Writer) QueueDepth() int { return w.group.Waiting() }
 
 // Busy reports whether somebody waits for a reading to be stored.
@@ -104,6 +105,10 @@ func (w *Writer) store(app core.App, group []*submitted) error {
 		}
 	}()
 	err := app.RunInTransaction(func(tx core.App) error {
+		readings, err := doneAlong(tx, group)
+		if err != nil || len(readings) == 0 {
+			return err
+		}
 		tx = w.statements.In(tx)
 		b, err := newBatch(tx)
 		if err != nil {
@@ -112,7 +117,7 @@ func (w *Writer) store(app core.App, group []*submitted) error {
 		if err := w.memory.catchUp(tx, b.trail.Head()); err != nil {
 			return err
 		}
-		if err := w.ingest(tx, b, inOrder(group)); err != nil {
+		if err := w.ingest(tx, b, inOrder(readings)); err != nil {
 			return err
 		}
 		w.memory.head = b.trail.Head()
@@ -120,6 +125,19 @@ func (w *Writer) store(app core.App, group []*submitted) error {
 	})
 	stored = err == nil
 	return err
+}
+
+// doneAlong does what others want done, before the audit trail is looked at, to which they may append, and returns the readings.
+func doneAlong(tx core.App, group []*submitted) (readings []*submitted, err error) {
+	readings = make([]*submitted, 0, len(group))
+	for _, r := range group {
+		if r.In.along == nil {
+			readings = append(readings, r)
+		} else if err := r.In.along(tx); err != nil {
+			return nil, err
+		}
+	}
+	return readings, nil
 }
 
 // ingest stores a group in its order. One that is refused leaves nothing behind.
@@ -142,6 +160,9 @@ func (w *Writer) ingest(tx core.App, b *batch, group []*submitted) error {
 }
 
 func (w *Writer) fail(r *submitted) {
+	if r.In.along != nil {
+		return // whoever wanted it done is told as it is
+	}
 	w.log.Error("reading not stored", slog.Any("error", r.Err))
 	r.Err = unavailable("The reading could not be stored.").Because(r.Err)
 }
@@ -151,7 +172,7 @@ func (w *Writer) finish(group []*submitted) {
 	defer w.pulse.Store(idle)
 	var stored []Outcome
 	for _, r := range group {
-		if r.Err == nil && !r.Out.Duplicate && !r.Out.Conflict {
+		if r.In.along == nil && r.Err == nil && !r.Out.Duplicate && !r.Out.Conflict {
 			stored = append(stored, r.Out)
 		}
 	}

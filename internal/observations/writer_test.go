@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
+	"github.com/pocketbase/pocketbase/tools/store"
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
@@ -288,6 +289,8 @@ func TestWriterFullAndDrained(t *testing.T) {
 
 // brokenApp is an app whose database is gone.
 type brokenApp struct{ core.App }
+
+func (brokenApp) Store() *store.Store[string, any] { return store.New[string, any](nil) }
 
 func (brokenApp) RunInTransaction(func(core.App) error) error { return errors.New("no database") }
 

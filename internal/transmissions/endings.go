@@ -43,7 +43,7 @@ func (w *Worker) tell(group []*ended) {
 
 func (w *Worker) store(app core.App, group []*ended) error {
 	now := w.Clock()
-	return app.RunInTransaction(func(tx core.App) error {
+	return groupcommit.Along(app, func(tx core.App) error {
 		trail, err := audit.NewChain(tx)
 		if err != nil {
 			return err

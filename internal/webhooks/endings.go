@@ -45,7 +45,7 @@ func (e *Engine) tell(group []*groupcommit.Item[ending, string]) {
 
 // store stores how attempts ended, in one transaction.
 func (e *Engine) store(app core.App, group []*groupcommit.Item[ending, string]) error {
-	return app.RunInTransaction(func(tx core.App) error {
+	return groupcommit.Along(app, func(tx core.App) error {
 		trail, err := audit.NewChain(tx)
 		if err != nil {
 			return err
