@@ -289,12 +289,14 @@ func (c *crowd) wantQuarantined(t *testing.T, event func(object) object) {
 		{"unsupported type", object{"measurement_type": "peak_flow"}, "unsupported_type"},
 	} {
 		t.Run(q.name, func(t *testing.T) {
+			everybodyTold(t, c.db)
 			before := rowsOf(t, c.db)
 			a := c.signed(t, event(q.changes)).expect(t, 200)
 			wantAt(t, a, object{"status": "quarantined", "reason": q.reason, "observation_id": nil})
 			if grown := added(before, rowsOf(t, c.db)); !maps.Equal(grown, quarantined) {
 				t.Errorf("rows added: %v, want %v", grown, quarantined)
 			}
+			everybodyTold(t, c.db)
 			before = rowsOf(t, c.db)
 			again := c.signed(t, event(q.changes)).expect(t, 200)
 			wantAt(t, again, object{"event_id": text(t, a, "event_id"), "observation_id": nil})
@@ -303,6 +305,7 @@ func (c *crowd) wantQuarantined(t *testing.T, event func(object) object) {
 			}
 		})
 	}
+	everybodyTold(t, c.db)
 	before := rowsOf(t, c.db)
 	wantAt(t, c.signed(t, event(nil)).expect(t, 200), object{"status": "duplicate", "event_id": text(t, first, "event_id"), "observation_id": text(t, first, "observation_id")})
 	if grown := added(before, rowsOf(t, c.db)); len(grown) != 0 {

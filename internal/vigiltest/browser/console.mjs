@@ -25,6 +25,7 @@ export async function signOff(page) {
 
 // settled waits until nothing is being loaded any more.
 export async function settled(page) {
+  await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))); // what was just asked for is not waited for yet
   await page.waitForFunction(() => document.querySelector(".state.waiting") === null && document.querySelector("h1") !== null);
 }
 

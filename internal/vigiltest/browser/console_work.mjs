@@ -127,7 +127,7 @@ async function approve(page) {
   await page.getByRole("tab", { name: "Entries" }).click();
   await page.getByLabel("State").selectOption("pending_review");
   await settled(page);
-  await page.locator("tbody tr", { hasNot: page.getByText(/duplicate|attest|missing|unknown|overlaps|before/i) }).first().locator("button.link").click();
+  await page.locator("tbody tr", { hasText: "To be reviewed", hasNot: page.getByText(/duplicate|attest|missing|unknown|overlaps|before/i) }).first().locator("button.link").click();
   const claim = (await heading(page, /^CLM/).innerText()).split(" ")[0];
   const step = async (name, confirm = name) => {
     await page.getByRole("button", { name, exact: true }).click();
