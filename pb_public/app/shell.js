@@ -8,13 +8,14 @@ import { comeBackAs, go, leave, place } from "./router.js";
 import { sectionOf, sectionsOf } from "./sections.js";
 import { me } from "./session.js";
 import { signOff } from "./sign_on.js";
+import { useHeight } from "./ui/height.js";
 import { KeyList } from "./ui/key_list.js";
 import { Nothing, Waiting } from "./ui/states.js";
 import { useInSight } from "./ui/tabs.js";
 import { Toasts } from "./ui/toast.js";
 import { TopTimer } from "./ui/top_timer.js";
 import { countUnread, unread } from "./unread.js";
-import { classes, html, useEffect, useLayoutEffect, useRef, useState } from "./view.js";
+import { classes, html, useEffect, useLayoutEffect, useState } from "./view.js";
 import { load } from "./views.js";
 import { NewPassword, SignIn } from "./views/sign_in.js";
 
@@ -54,7 +55,7 @@ function Frame({ person }) {
     return () => { clearInterval(timer); clearTimeout(waiting); stops.forEach((stop) => stop()); };
   }, []);
   const menu = useInSight(view);
-  const bar = useBar();
+  const bar = useHeight("--bar");
   const open = criticals.value;
   useEffect(() => { document.title = `${open > 0 ? `(${open}) ` : ""}${section ? `${section.name} – ` : ""}Vigil`; }, [section, open]);
   return html`
@@ -85,17 +86,6 @@ function Frame({ person }) {
     </main>
     ${keyList && html`<${KeyList} close=${() => list(false)} />`}
     ${Find && html`<${Find} close=${() => find(false)} />`}`;
-}
-
-/** Says to what stays below the bar how high it is: in a narrow window it has two lines. @returns the ref of the bar */
-function useBar() {
-  const bar = useRef(/** @type {HTMLElement | null} */ (null));
-  useEffect(() => {
-    const watch = new ResizeObserver(() => document.documentElement.style.setProperty("--bar", `${bar.current?.offsetHeight ?? 0}px`));
-    bar.current && watch.observe(bar.current);
-    return () => watch.disconnect();
-  }, []);
-  return bar;
 }
 
 const mac = /mac/i.test(navigator.platform);

@@ -1,6 +1,7 @@
 // What is chosen, the one note that goes into each chart, and what is done with it.
 import { can, canAcknowledge } from "../../can.js";
 import { useDraft } from "../../drafts.js";
+import { useHeight } from "../../ui/height.js";
 import { NoteTexts } from "../../ui/note_field.js";
 import { asProblem } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
@@ -48,8 +49,9 @@ export function Bar({ rows, note, told, clear, busy, reload }) {
       clear();
     }
   };
+  const bar = useHeight("--bulk");
   const [one] = rows;
-  return html`<section class="bulk no-print" aria-label="What is chosen" onKeyDown=${escape}>
+  return html`<section class="bulk no-print" ref=${bar} aria-label="What is chosen" onKeyDown=${escape}>
     <div class="bulk-says">
       <strong>${count(rows.length, "cause")}, ${count(alerts, "alert")}</strong>
       ${charts > 1 && html`<span class="badge warning"><span aria-hidden="true">◆</span> One note into ${charts} charts</span>`}
