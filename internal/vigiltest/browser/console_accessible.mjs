@@ -125,6 +125,7 @@ async function throughDoors(page, view, about) {
 
 // throughDialogs opens what can be opened there, once for each kind of button, and looks at it. What leads to another view is not followed.
 async function throughDialogs(page, what, said) {
+  await page.mouse.move(5, 5); // what a row shows under the pointer goes away when another row moves there
   const button = (name) => page.locator("#main").getByRole("button", { name }).filter({ visible: true });
   const names = await button(opens).evaluateAll((nodes) => nodes
     .filter((node) => !node.disabled && !(node.form && node.type === "submit") && !node.hasAttribute("aria-pressed"))
