@@ -60,7 +60,7 @@ func (p *Program) serveCommand() *cobra.Command {
 
 // garbage is how much may be allocated, in percent of what is in use, before what is no longer in use is looked for. The service has a few dozen
 // megabytes in use, so that Go's 100 would have it look many times a second while readings come in, for a twelfth of all its work.
-const garbage = 400
+const garbage = 300
 
 // collectLess sets garbage, unless whoever runs the service has said how much.
 func collectLess(environ []string) {
