@@ -1,6 +1,7 @@
 package groupcommit
 
 import (
+	"context"
 	"errors"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -12,18 +13,16 @@ const lenderKey = "groupcommit.lender"
 // lender shares its transactions with those who work with the same app.
 type lender struct {
 	app core.App
-	// do returns errNotTaken when it did nothing.
-	do func(work func(tx core.App) error) error
+	// do says whether it did the work, or tried.
+	do func(work func(tx core.App) error) (done bool, err error)
 }
-
-var errNotTaken = errors.New("no transaction to share")
 
 // Along does work in a transaction, as [core.App.RunInTransaction] does: in that of the group that Run stores with [Options.Along], while there is one.
 // Then neither waits for the other's turn at the database, and both share a commit. Work that fails keeps nobody else's from being stored. It may
 // be done a second time, when all of the first was rolled back, and must wait for nothing but the database.
 func Along(app core.App, work func(tx core.App) error) error {
 	if l, lends := app.Store().Get(lenderKey).(lender); lends && l.app == app {
-		if err := l.do(work); !errors.Is(err, errNotTaken) {
+		if done, err := l.do(work); done {
 			return err
 		}
 	}
@@ -39,17 +38,14 @@ func (g *Group[In, Out]) lend(app core.App) (end func()) {
 	return func() { app.Store().Remove(lenderKey) }
 }
 
-func (g *Group[In, Out]) along(work func(tx core.App) error) error {
+func (g *Group[In, Out]) along(work func(tx core.App) error) (done bool, err error) {
 	item := newItem[In, Out](g.Along(work))
 	if !g.handIn(item) {
-		return errNotTaken
+		return false, nil
 	}
-	select {
-	case <-item.done:
-	case <-g.ended:
-		if !item.answered() { // it was not among the last
-			return errNotTaken
-		}
+	answer := g.await(context.Background(), item)
+	if errors.Is(answer.Err, ErrStopped) {
+		return false, nil
 	}
-	return item.Err
+	return true, answer.Err
 }

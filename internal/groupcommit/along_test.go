@@ -67,13 +67,21 @@ func lending(app core.App, gate chan struct{}, stored *[]int) (g *groupcommit.Gr
 	return g, func() { cancel(); running.Wait() }
 }
 
+// occupied is a group that lends, while it stores a first number alone; release lets go on once all callers wait, and waits for them.
+func occupied(t *testing.T, app core.App, stored *[]int) (g *groupcommit.Group[job, int], callers *sync.WaitGroup, release, end func()) {
+	t.Helper()
+	gate := make(chan struct{})
+	g, end = lending(app, gate, stored)
+	callers = &sync.WaitGroup{}
+	callers.Go(func() { _, _ = g.Submit(t.Context(), job{number: 1}) })
+	synctest.Wait()
+	return g, callers, func() { synctest.Wait(); close(gate); callers.Wait() }, end
+}
+
 func TestWorkGoesAlong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		app, gate, stored, done := newPractice(), make(chan struct{}), []int(nil), 0
-		g, end := lending(app, gate, &stored)
-		var callers sync.WaitGroup
-		callers.Go(func() { _, _ = g.Submit(t.Context(), job{number: 1}) })
-		synctest.Wait() // the first is alone
+		app, stored, done := newPractice(), []int(nil), 0
+		g, callers, release, end := occupied(t, app, &stored)
 		callers.Go(func() { _, _ = g.Submit(t.Context(), job{number: 2}) })
 		for range 3 {
 			callers.Go(func() {
@@ -82,9 +90,7 @@ func TestWorkGoesAlong(t *testing.T) {
 				}
 			})
 		}
-		synctest.Wait()
-		close(gate)
-		callers.Wait()
+		release()
 		if app.transactions != 2 || done != 3 || !slices.Equal(stored, []int{1, 2}) {
 			t.Errorf("%d transactions, %d times done, %v stored", app.transactions, done, stored)
 		}
@@ -96,11 +102,8 @@ var errWork = errors.New("it does not work")
 
 func TestWorkThatFailsFailsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		app, gate, stored, done := newPractice(), make(chan struct{}), []int(nil), 0
-		g, end := lending(app, gate, &stored)
-		var callers sync.WaitGroup
-		callers.Go(func() { _, _ = g.Submit(t.Context(), job{number: 1}) })
-		synctest.Wait()
+		app, stored, done := newPractice(), []int(nil), 0
+		g, callers, release, end := occupied(t, app, &stored)
 		callers.Go(func() {
 			if err := groupcommit.Along(app, func(core.App) error { return errWork }); !errors.Is(err, errWork) {
 				t.Errorf("told %v", err)
@@ -116,9 +119,7 @@ func TestWorkThatFailsFailsAlone(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		synctest.Wait()
-		close(gate)
-		callers.Wait()
+		release()
 		if done == 0 || !slices.Equal(stored, []int{1, 2}) {
 			t.Errorf("%d times done, %v stored", done, stored)
 		}
