@@ -61,7 +61,7 @@ func (f AlertGroupFilter) where() Conditions {
 	}
 	return where.Equal("status", f.Status).Equal("type", f.Type).Equal("patient", f.PatientID).Equal("acknowledged_by", f.AcknowledgedBy).
 		Is("snoozed", f.Snoozed).Between("created_at", f.From, f.To).OnCareTeamOf(f.CareTeamOf).
-		And("patient NOT IN (SELECT id FROM patients WHERE deleted_at != '')")
+		And(notDeleted)
 }
 
 func (f AlertGroupFilter) groups(app core.App) *dbx.SelectQuery {

@@ -60,13 +60,21 @@ func (c Conditions) PageOfPatients(app core.App, collection, order string, offse
 
 // PageOfPatientsAmong is PageOfPatients for who knows already how many rows match, those of deleted patients among them.
 func (c Conditions) PageOfPatientsAmong(app core.App, collection, order string, offset, limit, matching int) (page []*core.Record, total int, err error) {
-	hidden, err := c.And("id IN (SELECT gone.id FROM patients CROSS JOIN "+collection+" gone ON gone.patient = patients.id"+
-		" WHERE patients.deleted_at != '')").Count(app, collection)
+	hidden, err := c.countDeleted(app, collection)
 	if err != nil {
 		return nil, 0, err
 	}
-	page, err = c.And("patient NOT IN (SELECT id FROM patients WHERE deleted_at != '')").rows(app, collection, order, offset, limit)
+	page, err = c.And(notDeleted).rows(app, collection, order, offset, limit)
 	return page, matching - hidden, err
+}
+
+// notDeleted leaves out what belongs to deleted patients, as all lists do.
+const notDeleted = `patient NOT IN (SELECT id FROM patients WHERE deleted_at != '')`
+
+// countDeleted is how many rows of deleted patients match.
+func (c Conditions) countDeleted(app core.App, collection string) (int, error) {
+	return c.And("id IN (SELECT gone.id FROM patients CROSS JOIN "+collection+" gone ON gone.patient = patients.id"+
+		" WHERE patients.deleted_at != '')").Count(app, collection)
 }
 
 // And keeps rows for which an SQL expression holds, too.

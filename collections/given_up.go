@@ -14,9 +14,6 @@ const NeverSent = "entered_in_error"
 // their partial index wants to hear comes first.
 const givenUp = `status = 'failed' AND next_retry_at = '' AND error_code != '` + NeverSent + `' AND waits_for = '' AND correction_closed_at = ''`
 
-// notDeleted leaves out what belongs to deleted patients, as all lists do.
-const notDeleted = `patient NOT IN (SELECT id FROM patients WHERE deleted_at != '')`
-
 func (f TransmissionFilter) conditions() Conditions {
 	c := Conditions{}.Equal("status", f.Status).Equal("patient", f.PatientID).
 		Between("COALESCE(NULLIF(last_attempted_at, ''), created_at)", f.From, f.To).OnCareTeamOf(f.CareTeamOf)

@@ -55,6 +55,8 @@ type Keyset struct {
 	// After and AfterID are the order's value and the id of the last row before; no id for the first page.
 	After, AfterID string
 	Limit          int
+	// Kinds are those of the readings of one patient that may match, for the order of measurement; nil elsewhere.
+	Kinds []string
 }
 
 // built is an SQL expression with parameters of its own, whatever else stands in the statement.
@@ -185,7 +187,11 @@ func (s *Searched) order(k Keyset) []string {
 
 // Page finds the next rows.
 func (s *Searched) Page(ctx context.Context, app core.App, where Conditions, k Keyset) (page []*core.Record, err error) {
-	err = app.RecordQuery(s.table).WithContext(ctx).AndWhere(s.shown(where)).AndWhere(s.after(k)).OrderBy(s.order(k)...).Limit(int64(k.Limit)).All(&page)
+	of := dbx.And(s.shown(where), s.after(k))
+	if len(k.Kinds) > 1 {
+		of = merged{k.Kinds, of, s.order(k), 0, k.Limit}
+	}
+	err = app.RecordQuery(s.table).WithContext(ctx).AndWhere(of).OrderBy(s.order(k)...).Limit(int64(k.Limit)).All(&page)
 	return page, wrap(err, "search %s", s.table)
 }
 

@@ -108,9 +108,11 @@ func (e *Engine) Page(app core.App, s *Search) (rows []Row, last Position, done 
 		return nil, last, false, err
 	}
 	order := s.order()
-	records, err := s.Kind.table.Page(s.context(), app, where, collections.Keyset{
-		By: order.by, Descending: order.Descending, After: s.After.Value, AfterID: s.After.ID, Limit: s.Limit + 1,
-	})
+	page := collections.Keyset{By: order.by, Descending: order.Descending, After: s.After.Value, AfterID: s.After.ID, Limit: s.Limit + 1}
+	if order.by == collections.ByMeasured && s.ofOne() {
+		page.Kinds = s.kindsLeft()
+	}
+	records, err := s.Kind.table.Page(s.context(), app, where, page)
 	if err != nil {
 		return nil, last, false, err
 	}

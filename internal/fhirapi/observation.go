@@ -79,16 +79,16 @@ func profilesOfReadings() (names []string) {
 }
 
 func byCategory(s *Search, _ *reading, v values) string {
-	s.narrow(s.Kind.table.AnyOf(collections.ByKind, kindsLike(v, func(t token, d *vitals.Definition) bool {
+	s.ofKinds(kindsLike(v, func(t token, d *vitals.Definition) bool {
 		return t.is(categories, "vital-signs") || d.FHIR.Laboratory && t.is(categories, "laboratory")
-	})))
+	}))
 	return ""
 }
 
 func byCode(s *Search, _ *reading, v values) string {
-	s.narrow(s.Kind.table.AnyOf(collections.ByKind, kindsLike(v, func(t token, d *vitals.Definition) bool {
+	s.ofKinds(kindsLike(v, func(t token, d *vitals.Definition) bool {
 		return slices.ContainsFunc(d.FHIR.Codes, func(c vitals.Code) bool { return t.is(loinc, c.Code) })
-	})))
+	}))
 	return ""
 }
 

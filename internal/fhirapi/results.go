@@ -48,7 +48,8 @@ func (e *Engine) Search(app core.App, s *Search) (r Result, err error) {
 func (e *Engine) LastN(app core.App, s *Search, most int, withdrawnToo bool) (r Result, err error) {
 	for _, d := range vitals.Definitions {
 		one := *s
-		one.where = append(slices.Clone(s.where), s.Kind.table.AnyOf(collections.ByKind, []string{string(d.Kind)}))
+		one.where = slices.Clone(s.where)
+		one.ofKinds([]string{string(d.Kind)})
 		if !withdrawnToo {
 			one.where = append(one.where, s.Kind.table.AnyOf(collections.ByStatus, []string{collections.StatusFinal, collections.StatusSuspect}))
 		}

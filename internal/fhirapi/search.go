@@ -35,6 +35,7 @@ type Search struct {
 	ctx      context.Context // of the request; nil for none
 	where    collections.Conditions
 	patients []string // the only ones that were asked for; nil for no such limit
+	kinds    []string // of readings, the same
 	ids      bool     // single resources were asked for
 	dated    bool     // a time was asked for
 	named    []func(patients.Called) bool
@@ -83,6 +84,19 @@ func (s *Search) OfPatients(ids ...string) {
 	s.patients = slices.DeleteFunc(s.patients, func(id string) bool { return !slices.Contains(ids, id) })
 }
 
+// ofKinds keeps readings of these kinds.
+func (s *Search) ofKinds(kinds []string) {
+	s.narrow(s.Kind.table.AnyOf(collections.ByKind, kinds))
+	s.kinds = slices.DeleteFunc(slices.Clone(s.kindsLeft()), func(kind string) bool { return !slices.Contains(kinds, kind) })
+}
+
+func (s *Search) kindsLeft() []string {
+	if s.kinds == nil {
+		return collections.ReadingKinds
+	}
+	return s.kinds
+}
+
 // UpdatedSince keeps what was changed at a time or after.
 func (s *Search) UpdatedSince(at time.Time) {
 	s.narrow(s.Kind.table.During(collections.ByUpdated, []collections.Stretch{{From: at}}))
@@ -98,6 +112,9 @@ func (s *Search) Patient() string {
 	}
 	return ""
 }
+
+// ofOne reports whether nothing but one patient's can be found.
+func (s *Search) ofOne() bool { return len(s.patients) == 1 || s.Reader.Own != nil }
 
 // ForSomebody reports whether somebody was looked for by what identifies a person.
 func (s *Search) ForSomebody() bool { return s.named != nil || s.born != nil || s.identified }

@@ -1,0 +1,37 @@
+package collections
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pocketbase/dbx"
+)
+
+// ReadingKinds are all that an observation_type can be. Whoever asks for a patient's readings of a span of time, of whichever kind, names them all:
+// of each kind they stand in order of time, in the one index of patients.
+var ReadingKinds = []string{"blood_pressure", "weight", "pulse_oximetry", "blood_glucose", "body_temperature"}
+
+// anyKind is true of all readings, and has a span of time found where the kinds have it.
+var anyKind = "observation_type IN ('" + strings.Join(ReadingKinds, "', '") + "')"
+
+// merged are the readings of a page that are of one patient and of several kinds, in an order that begins with the time of measurement. Each kind is
+// walked in its own order, and no further than to the end of the page: SQLite merges what it is told apart, and would sort all that it finds together.
+type merged struct {
+	kinds         []string
+	where         dbx.Expression
+	order         []string
+	offset, limit int
+}
+
+// Build implements [dbx.Expression].
+func (m merged) Build(db *dbx.DB, params dbx.Params) string {
+	where := m.where.Build(db, params)
+	walks := make([]string, len(m.kinds))
+	for i, kind := range m.kinds {
+		walks[i] = fmt.Sprintf("SELECT _rowid_ AS number, measured_at, id FROM observations WHERE observation_type = '%s' AND (%s)", kind, where)
+	}
+	return built(func(bind func(any) string) string {
+		return "_rowid_ IN (SELECT number FROM (" + strings.Join(walks, " UNION ALL ") + " ORDER BY " + strings.Join(m.order, ", ") +
+			" LIMIT +" + bind(m.limit) + " OFFSET +" + bind(m.offset) + "))"
+	}).Build(db, params)
+}
