@@ -14,7 +14,7 @@ import (
 // longLog is how many pages wait in the log of what nobody waits for until a commit moves them.
 const longLog = 3000
 
-// lengths of a log, in pages of 4 kB.
+// lengths of a log, in pages.
 type lengths struct {
 	// long is how many wait until they are moved: the more, the more often a page that changed with many commits is written once.
 	long int
@@ -26,7 +26,10 @@ type lengths struct {
 	longest int
 }
 
-var usual = lengths{long: 8_000, few: 256, longest: 50_000}
+// usual is 32, 1 and 200 MB, in pages of some bytes.
+func usual(page int) lengths {
+	return lengths{long: 32 << 20 / page, few: 1 << 20 / page, longest: 200 << 20 / page}
+}
 
 const (
 	// between two looks at the log, and after one that failed: a full disk is not written to without end.
@@ -37,18 +40,18 @@ const (
 // Checkpointer moves what was committed from the write-ahead log into the database, beside whoever writes. SQLite leaves that to the commit that
 // makes the log too long: while somebody reads for long, nothing can be moved, and once they leave one commit moves everything that piled up.
 type Checkpointer struct {
-	lengths
-	path   string
-	aside  *dbx.DB     // a connection of its own
-	writer dbx.Builder // the connection on which is written
-	seen   int         // pages of the log at the last look
+	lengths // none until the first round
+	path    string
+	aside   *dbx.DB     // a connection of its own
+	writer  dbx.Builder // the connection on which is written
+	seen    int         // pages of the log at the last look
 }
 
 // NewCheckpointer opens a connection to the database at a path that is written by writer. Run closes it.
 func NewCheckpointer(path string, writer dbx.Builder) *Checkpointer {
 	aside := File(path, "busy_timeout(0)")
 	aside.DB().SetMaxOpenConns(1)
-	return &Checkpointer{lengths: usual, path: path, aside: aside, writer: writer}
+	return &Checkpointer{path: path, aside: aside, writer: writer}
 }
 
 // Run keeps the log short until ctx is done. What fails is said once, and tried again.
@@ -76,6 +79,13 @@ func (c *Checkpointer) Run(ctx context.Context, log *slog.Logger) {
 // round moves a log that is too long: most of it beside the writer, then the rest in the writer's place once that is little, or the log very long. What
 // was committed while that place was waited for is left to the next round when it is much.
 func (c *Checkpointer) round(ctx context.Context) error {
+	if c.long == 0 {
+		var page int
+		if err := c.aside.NewQuery("PRAGMA page_size").WithContext(ctx).Row(&page); err != nil {
+			return fmt.Errorf("ask how large pages are: %w", err)
+		}
+		c.lengths = usual(page)
+	}
 	pages, moved, err := checkpoint(ctx, c.aside, "NOOP")
 	quiet := pages == c.seen
 	c.seen = pages

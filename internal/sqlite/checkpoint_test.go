@@ -32,7 +32,7 @@ func logged(t *testing.T, db *dbx.DB) (pages, moved int) {
 func fill(t *testing.T, db *dbx.DB, pages int) {
 	t.Helper()
 	for range pages {
-		if _, err := db.NewQuery("INSERT INTO readings (value) VALUES (zeroblob(3900))").Execute(); err != nil {
+		if _, err := db.NewQuery("INSERT INTO readings (value) VALUES (zeroblob(1900))").Execute(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -188,7 +188,7 @@ func TestLargeTransactionIsNotMovedByTheWriter(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 4000 {
-		if _, err := writing.Exec("INSERT INTO readings (value) VALUES (zeroblob(3900))"); err != nil {
+		if _, err := writing.Exec("INSERT INTO readings (value) VALUES (zeroblob(1900))"); err != nil {
 			t.Fatal(err)
 		}
 	}

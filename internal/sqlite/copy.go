@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// pagesAtOnce is how much is copied between two rests: 4 MB, some milliseconds.
+	// pagesAtOnce is how much is copied between two rests: 2 MB, or 4 where a database has pages of 4 kB; some milliseconds.
 	pagesAtOnce = 1000
 	// stepsToSync is how often the copy is written out to the disk. Left to the system, it would pile up in memory until everybody who writes
 	// has to wait for it, readings among them.

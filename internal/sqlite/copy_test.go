@@ -22,7 +22,7 @@ func TestCopyBesideWriter(t *testing.T) {
 		run(t, db, "INSERT INTO numbers VALUES (?, 'late')", 30_000+rests)
 		return nil
 	})
-	if err != nil || rests < 5 || rests > 12 {
+	if err != nil || rests < 10 || rests > 20 {
 		t.Fatalf("%d rests: %v", rests, err)
 	}
 	copied, err := sqlite.Open(target, "OFF")

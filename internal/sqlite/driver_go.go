@@ -3,11 +3,11 @@
 package sqlite
 
 import (
+	"context"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"strings"
 
 	modernc "modernc.org/sqlite"
 )
@@ -15,14 +15,20 @@ import (
 // InC reports whether SQLite is what its authors wrote, and not its translation to Go.
 const InC = false
 
+// open makes a connection. The driver would set what it is told in the order of the alphabet, and too late how large pages are.
 func (c connector) open() (connection, error) {
-	opened, err := registered.Open(c.path + "?_txlock=immediate&_defensive=1&_pragma=" + strings.Join(c.pragmas, "&_pragma="))
+	opened, err := registered.Open(c.path + "?_txlock=immediate&_defensive=1")
 	if err != nil {
 		return nil, err
 	}
 	inner, ok := opened.(connection)
 	if !ok {
 		return nil, fmt.Errorf("the SQLite driver's %T lacks something", opened)
+	}
+	for _, pragma := range c.pragmas {
+		if _, err := inner.ExecContext(context.Background(), "PRAGMA "+pragma, nil); err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", pragma, err), inner.Close())
+		}
 	}
 	return inner, nil
 }

@@ -21,8 +21,8 @@ func TestOpenedAsTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		for pragma, want := range map[string]any{
-			"synchronous": number, "journal_mode": "wal", "busy_timeout": 10000, "foreign_keys": 1, "wal_autocheckpoint": 250000, "cache_size": -8000,
-			"temp_store": 2, "journal_size_limit": 200000000, "encoding": "UTF-8", "page_size": 4096, "auto_vacuum": 0, "recursive_triggers": 0,
+			"synchronous": number, "journal_mode": "wal", "busy_timeout": 10000, "foreign_keys": 1, "wal_autocheckpoint": 250000, "cache_size": -4000,
+			"temp_store": 2, "journal_size_limit": 200000000, "encoding": "UTF-8", "page_size": 2048, "auto_vacuum": 0, "recursive_triggers": 0,
 		} {
 			switch want := want.(type) {
 			case int:

@@ -16,7 +16,7 @@
 
 #include "vfs.h"
 
-// ROOM is for 31 pages of 4 kB. SQLite's own files for Unix take fewer than 128 kB at once: of a greater amount they look at the last 17 bits only.
+// ROOM is for 62 pages of 2 kB. SQLite's own files for Unix take fewer than 128 kB at once: of a greater amount they look at the last 17 bits only.
 #define ROOM (126 * 1024)
 
 // SQLite's number of the write lock among those of the shared memory.

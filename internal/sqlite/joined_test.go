@@ -57,7 +57,7 @@ func connected(t testing.TB, path, synchronous string, joined bool) writer {
 	}
 	t.Cleanup(func() { _, _ = conn.Close(), opened.Close() })
 	w := writer{conn, t, path}
-	for _, pragma := range []string{"busy_timeout(10000)", "journal_mode(WAL)", "wal_autocheckpoint(0)", "cache_size(10)", "secure_delete(ON)"} {
+	for _, pragma := range []string{"busy_timeout(10000)", "page_size(2048)", "journal_mode(WAL)", "wal_autocheckpoint(0)", "cache_size(10)", "secure_delete(ON)"} {
 		run(t, w, "PRAGMA "+pragma)
 	}
 	if !joined {
@@ -103,7 +103,7 @@ func (w writer) frames() []string {
 	if err := w.QueryRowContext(w.t.Context(), "PRAGMA wal_checkpoint(NOOP)").Scan(&busy, &count, &moved); err != nil {
 		w.t.Fatal(err)
 	}
-	const header, frame, page = 32, 24, 4096
+	const header, frame, page = 32, 24, 2048
 	found := []string{string(log[:12])}
 	for n := range count {
 		at := log[header+n*(frame+page):]
