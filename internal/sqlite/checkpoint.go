@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -35,6 +36,9 @@ const (
 	// between two looks at the log, and after one that failed: a full disk is not written to without end.
 	between      = 200 * time.Millisecond
 	afterFailure = 5 * time.Second
+	// flushes is how long the system gathers what is moved into the database. Of a log that grew for long it would write a gigabyte at once, and every
+	// commit waits for the same disk.
+	flushes = 100 * time.Millisecond
 )
 
 // Checkpointer moves what was committed from the write-ahead log into the database, beside whoever writes. SQLite leaves that to the commit that
@@ -92,12 +96,14 @@ func (c *Checkpointer) round(ctx context.Context) error {
 	if err != nil || pages < c.long || pages == moved {
 		return err
 	}
-	if left := pages - moved; left >= c.long || left > c.few && quiet {
-		if pages, moved, err = checkpoint(ctx, c.aside, "PASSIVE"); err != nil || pages < c.long || pages-moved > c.long {
-			return err // somebody else moves it, or still reads what was before
+	if pages >= c.longest { // somebody reads for long: the first commit after they leave would move a gigabyte
+		if _, err := c.writer.NewQuery("PRAGMA wal_autocheckpoint(0)").WithContext(ctx).Execute(); err != nil {
+			return fmt.Errorf("leave the log to the checkpointer: %w", err)
 		}
-		if err := flush(c.path); err != nil {
-			return err
+	}
+	if left := pages - moved; left >= c.long || left > c.few && quiet {
+		if pages, moved, err = c.moveAside(ctx); err != nil || pages < c.long || pages-moved > c.long {
+			return err // somebody else moves it, or still reads what was before
 		}
 	}
 	if pages, moved, err = checkpoint(ctx, c.aside, "NOOP"); err != nil || pages-moved > c.few && pages < c.longest {
@@ -108,6 +114,25 @@ func (c *Checkpointer) round(ctx context.Context) error {
 	}
 	_, _, err = checkpoint(ctx, c.writer, "PASSIVE")
 	return err
+}
+
+// moveAside moves what it can beside the writer, and has it written to the disk.
+func (c *Checkpointer) moveAside(ctx context.Context) (pages, moved int, err error) {
+	done, flushing := make(chan struct{}), make(chan error, 1)
+	go func() {
+		for {
+			select {
+			case <-done:
+				flushing <- flush(c.path)
+				return
+			case <-time.After(flushes):
+				_ = flush(c.path) // the last one tells
+			}
+		}
+	}()
+	pages, moved, err = checkpoint(ctx, c.aside, "PASSIVE")
+	close(done)
+	return pages, moved, errors.Join(err, <-flushing)
 }
 
 // flushed are the databases that flush has opened, by path. They stay open: to close a file lets go of all locks that the process has on it, SQLite's too

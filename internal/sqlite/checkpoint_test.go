@@ -136,6 +136,40 @@ func TestNoCommitMovesWhatPiledUp(t *testing.T) {
 	}
 }
 
+// Nor does a commit of a log that grew so long that SQLite would have it moved there.
+func TestNoCommitMovesAVeryLongLog(t *testing.T) {
+	db, path := opened(t)
+	beside := sqlite.File(path, "busy_timeout(10000)")
+	t.Cleanup(func() { _ = beside.Close() })
+	db.DB().SetMaxOpenConns(1)
+	if _, err := db.NewQuery("PRAGMA wal_autocheckpoint(7000)").Execute(); err != nil {
+		t.Fatal(err)
+	}
+	checkpointer := shortened(t, path, db)
+	checkpointer.Shorten(longLog, 50, 3*longLog)
+	fill(t, db, 10)
+	reader := reads(t, beside)
+	fill(t, db, 6500)
+	if err := checkpointer.Round(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	fill(t, db, 1500)
+	before, moved := logged(t, db)
+	if err := reader.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	fill(t, db, 5)
+	if pages, after := logged(t, db); after != moved || before < 8000 || pages < before {
+		t.Errorf("commits moved %d of %d pages", after-moved, pages)
+	}
+	if err := checkpointer.Round(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if pages, moved := logged(t, db); moved != pages {
+		t.Errorf("%d of %d pages were moved", moved, pages)
+	}
+}
+
 // Who moves the log already is left to it: once they are done, the writer's place must not be taken for what is left.
 func TestLogThatAnotherMovesIsLeftToThem(t *testing.T) {
 	db, path := opened(t)
