@@ -120,6 +120,8 @@ type Submission struct {
 	By audit.Actor
 	// ReceivedAt is when it reached the door.
 	ReceivedAt time.Time
+	// key is that of the reading, computed where nobody waits; "" where it was not.
+	key string
 	// along is there instead of a reading: what others want done in the transaction of readings.
 	along func(tx core.App) error
 }

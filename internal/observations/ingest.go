@@ -74,7 +74,7 @@ func (e *Engine) ingest(tx core.App, b *batch, m *memory, s Submission, now time
 		case err == nil && keyless:
 			err = collections.TakeGatewayKey(tx, outcome.Observation.ID, o.gatewayKey)
 		case err == nil && s.Partial && outcome.Conflict: // which it is not when it says more and nothing else
-			s.Reading = s.Reading.Beyond(outcome.Observation.Reading)
+			s.Reading, s.key = s.Reading.Beyond(outcome.Observation.Reading), ""
 			return e.complete(tx, b, m, s, now)
 		case err == nil && s.Partial && outcome.Duplicate:
 			_, err = collections.FindObservationByGatewayKey(tx, o.gatewayKey)
@@ -163,7 +163,10 @@ func (e *Engine) observe(s Submission, now time.Time) Observation {
 		ProcessingMS: float64(now.Sub(s.ReceivedAt).Microseconds()) / 1000, CreatedAt: now, UpdatedAt: now, partial: s.Partial,
 	}
 	if !s.Repeatable {
-		o.readingKey, o.gatewayKey = readingKey(s.PatientID, s.Reading), s.GatewayKey
+		o.readingKey, o.gatewayKey = s.key, s.GatewayKey
+		if o.readingKey == "" {
+			o.readingKey = readingKey(s.PatientID, s.Reading)
+		}
 	}
 	if o.confirm(s, now); s.unjudged() {
 		o.Review, o.SuspectReason = Suspect, ReasonDeviceClock
@@ -190,7 +193,7 @@ func (e *Engine) findSubject(tx core.App, m *memory, s Submission) (subject, err
 		return subject{}, fault.Missing()
 	case !h.Active:
 		return subject{}, fault.Field("patient_id", "This patient is archived.")
-	case !s.Undated && h.unborn(s.PatientID, s.Reading.MeasuredAt.In(collections.Zone(h.TimeZone, e.rules.PracticeZone))):
+	case !s.Undated && patient.unborn(s.PatientID, s.Reading.MeasuredAt.In(collections.Zone(h.TimeZone, e.rules.PracticeZone))):
 		return subject{}, fault.Field("measured_at", "Measurement time is before the patient's date of birth.")
 	}
 	assigned, err := checkDevice(tx, m, s.PatientID, s.Reading)
@@ -211,9 +214,17 @@ func loadHolder(tx core.App, patientID string) (h holder, err error) {
 
 // unborn reports whether the time, in the patient's zone, lies before the date of birth. A date that cannot be opened
 // stands in no reading's way. Source: docs/decisions/conventions.md, "Future and past measurement times".
-func (h holder) unborn(patientID string, at time.Time) bool {
-	born, err := collections.OpenValue(h.BirthDate, collections.Patients, collections.PatientDateOfBirth, patientID)
-	return err == nil && at.Format(time.DateOnly) < born
+func (k *known) unborn(patientID string, at time.Time) bool {
+	day := at.Format(time.DateOnly)
+	if k.alive != "" && day >= k.alive {
+		return false
+	}
+	born, err := collections.OpenValue(k.holder.BirthDate, collections.Patients, collections.PatientDateOfBirth, patientID)
+	if err == nil && day < born {
+		return true
+	}
+	k.alive = day
+	return false
 }
 
 // checkDevice reports whether the device was assigned to the patient when the reading was taken; a reading from a device

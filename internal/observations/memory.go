@@ -32,6 +32,7 @@ type memory struct {
 type known struct {
 	holder  holder
 	picture *triage.Picture // nil: to be read
+	alive   string          // the first day known to be none before the patient's birth; "" for none
 }
 
 // holding is the open assignment of a device; patient is "" while nobody has it.

@@ -69,6 +69,9 @@ func (w *Writer) Alive(now time.Time, patience time.Duration) bool {
 // Submit hands over a reading and returns once it is durably stored, or refused. When ctx ends first the reading may
 // still be stored; sending it again is then answered as a duplicate.
 func (w *Writer) Submit(ctx context.Context, s Submission) (Outcome, error) {
+	if !s.Repeatable {
+		s.key = readingKey(s.PatientID, s.Reading)
+	}
 	outcome, err := w.group.Submit(ctx, s)
 	return outcome, waited(err)
 }
