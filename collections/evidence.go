@@ -83,7 +83,7 @@ type EvidenceAlert struct {
 func EvidenceReadings(app core.App, patientID string, from, to time.Time) ([]EvidenceReading, error) {
 	return queryAll[EvidenceReading](app, "read readings of the evidence", `SELECT o.id, o.observation_type, o.measured_at, o.device_id, o.source,
 			CASE WHEN o.origin = '' THEN 'device' ELSE o.origin END AS origin FROM observations o
-		WHERE o.patient = {:patient} AND o.`+anyKind+` AND o.measured_at >= {:first} AND o.measured_at < {:last} AND o.status = 'final' AND `+Transmitted("o")+`
+		WHERE o.patient = {:patient} AND o.`+anyKind(app)+` AND o.measured_at >= {:first} AND o.measured_at < {:last} AND o.status = 'final' AND `+Transmitted("o")+`
 			AND EXISTS (SELECT 1 FROM device_assignments a WHERE a.patient = o.patient AND a.device_id = o.device_id AND a.assigned_at <= o.measured_at
 				AND (a.unassigned_at = '' OR a.unassigned_at > o.measured_at)) ORDER BY o.measured_at, o.id`,
 		dbx.Params{"patient": patientID, "first": Instant(from), "last": Instant(to)})

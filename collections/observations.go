@@ -155,15 +155,15 @@ func PageOfObservations(app core.App, f ObservationFilter, offset, limit int) ([
 	if f.OldestFirst {
 		order = "measured_at ASC, id ASC"
 	}
-	all := f.conditions()
-	if f.PatientID == "" || f.Kind != "" {
+	all, kinds := f.conditions(), ReadingKinds(app)
+	if f.PatientID == "" || f.Kind != "" || len(kinds) == 0 {
 		return all.PageOfPatientsAmong(app, Observations, order, offset, limit, matching)
 	}
 	hidden, err := all.countDeleted(app, Observations)
 	if err != nil {
 		return nil, 0, err
 	}
-	page, err := Conditions{merged{ReadingKinds, Every(all.And(notDeleted)), strings.Split(order, ", "), offset, limit}}.rows(app, Observations, order, 0, limit)
+	page, err := Conditions{merged{kinds, Every(all.And(notDeleted)), strings.Split(order, ", "), offset, limit}}.rows(app, Observations, order, 0, limit)
 	return page, matching - hidden, err
 }
 
@@ -172,7 +172,7 @@ func PageOfObservations(app core.App, f ObservationFilter, offset, limit int) ([
 func (f ObservationFilter) count(app core.App) (n int, err error) {
 	first, last, whole := f.days()
 	if f.PatientID != "" && f.Kind == "" {
-		return f.conditions().And(anyKind).Count(app, Observations)
+		return f.conditions().And(anyKind(app)).Count(app, Observations)
 	}
 	if !whole || f.PatientID != "" || f.CareTeamOf != "" || f.FHIRStatus != "" && f.FHIRStatus != FHIRTransmitted {
 		return f.conditions().Count(app, Observations)
@@ -221,7 +221,7 @@ func CountStored(app core.App, since, begun, hour, lately time.Time) (today, las
 // EachReading goes through what a patient's readings that hold had since a time, in order: id, kind, time, and the named columns.
 func EachReading(ctx context.Context, app core.App, patientID string, since time.Time, columns string, each func(*dbx.Rows) error) error {
 	return eachRow("read a patient's readings", app.DB().NewQuery(`SELECT id, observation_type, measured_at, `+columns+`
-		FROM observations WHERE patient = {:patient} AND `+anyKind+` AND measured_at >= {:from} AND status = 'final' ORDER BY measured_at`).
+		FROM observations WHERE patient = {:patient} AND `+anyKind(app)+` AND measured_at >= {:from} AND status = 'final' ORDER BY measured_at`).
 		Bind(dbx.Params{"patient": patientID, "from": Instant(since)}).WithContext(ctx), each)
 }
 
@@ -236,7 +236,7 @@ func EachReadingBack(app core.App, patientID, kind string, since time.Time, colu
 // those that were taken back: id, kind, time, status, review state, and the named columns.
 func EachCharted(app core.App, patientID string, from, to time.Time, columns string, each func(*dbx.Rows) error) error {
 	return eachRow("read a patient's chart", app.DB().NewQuery(`SELECT id, observation_type, measured_at, status, review_state, `+columns+` FROM observations
-		WHERE patient = {:patient} AND `+anyKind+` AND measured_at >= {:from} AND measured_at < {:to} ORDER BY measured_at, created_at, id`).
+		WHERE patient = {:patient} AND `+anyKind(app)+` AND measured_at >= {:from} AND measured_at < {:to} ORDER BY measured_at, created_at, id`).
 		Bind(dbx.Params{"patient": patientID, "from": Instant(from), "to": Instant(to)}), each)
 }
 

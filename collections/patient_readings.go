@@ -5,14 +5,30 @@ import (
 	"strings"
 
 	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
 )
 
-// ReadingKinds are all that an observation_type can be. Whoever asks for a patient's readings of a span of time, of whichever kind, names them all:
-// of each kind they stand in order of time, in the one index of patients.
-var ReadingKinds = []string{"blood_pressure", "weight", "pulse_oximetry", "blood_glucose", "body_temperature"}
+// ReadingKinds are all that an observation_type can be, as the collection has it; nil while there is none.
+func ReadingKinds(app core.App) []string {
+	readings, err := app.FindCachedCollectionByNameOrId(Observations)
+	if err != nil {
+		return nil
+	}
+	if kinds, ok := readings.Fields.GetByName("observation_type").(*core.SelectField); ok {
+		return kinds.Values
+	}
+	return nil
+}
 
-// anyKind is true of all readings, and has a span of time found where the kinds have it.
-var anyKind = "observation_type IN ('" + strings.Join(ReadingKinds, "', '") + "')"
+// anyKind is true of all readings. Whoever asks for a patient's readings of a span of time, of whichever kind, says so: of each kind they stand in order of
+// time, in the one index of patients.
+func anyKind(app core.App) string {
+	kinds := ReadingKinds(app)
+	if len(kinds) == 0 {
+		return "observation_type != ''"
+	}
+	return "observation_type IN ('" + strings.Join(kinds, "', '") + "')"
+}
 
 // merged are the readings of a page that are of one patient and of several kinds, in an order that begins with the time of measurement. Each kind is
 // walked in its own order, and no further than to the end of the page: SQLite merges what it is told apart, and would sort all that it finds together.

@@ -57,7 +57,7 @@ func Transmitted(observation string) string {
 func ReadingsOfDays(app core.App, d Days) (found []DatedReading, err error) {
 	err = app.DB().Select("id", "observation_type", "measured_at", "("+Transmitted("observations")+" AND device_id != '' AND patient IS ("+
 		DeviceHolderQuery("observations.device_id", "observations.measured_at")+")) AS from_device").From(Observations).
-		Where(Every(append(d.where("measured_at", Instant).And(anyKind), dbx.HashExp{"status": StatusFinal}))).OrderBy("measured_at", "id").All(&found)
+		Where(Every(append(d.where("measured_at", Instant).And(anyKind(app)), dbx.HashExp{"status": StatusFinal}))).OrderBy("measured_at", "id").All(&found)
 	return found, wrap(err, "count days with data")
 }
 

@@ -97,6 +97,6 @@ func OriginsOfReadings(app core.App, ids []string, from, to time.Time) ([]Origin
 	return queryAll[OriginOfReading](app, "read origins of readings", `SELECT o.patient, p.time_zone, o.measured_at,
 			(o.origin IN ('staff', 'patient') OR o.origin = '' AND o.source != 'gateway') AS typed
 		FROM json_each({:ids}) j CROSS JOIN patients p ON p.id = j.value CROSS JOIN observations o ON o.patient = p.id
-			AND o.`+anyKind+` AND o.measured_at >= {:from} AND o.measured_at < {:to}
+			AND o.`+anyKind(app)+` AND o.measured_at >= {:from} AND o.measured_at < {:to}
 		WHERE o.status = 'final' AND o.review_state != 'suspect'`, params)
 }

@@ -11,7 +11,7 @@ import (
 // of measurement: kind, time, source, origin, and the named columns.
 func EachSummarised(app core.App, patientID, kind string, from, to time.Time, columns string, each func(*dbx.Rows) error) error {
 	return eachRow("summarise readings", app.DB().NewQuery(`SELECT observation_type, measured_at, source, origin, `+columns+` FROM observations
-		WHERE patient = {:patient} AND `+anyKind+` AND measured_at >= {:from} AND measured_at < {:to} AND {:kind} IN ('', observation_type)
+		WHERE patient = {:patient} AND `+anyKind(app)+` AND measured_at >= {:from} AND measured_at < {:to} AND {:kind} IN ('', observation_type)
 			AND status = 'final' AND review_state != 'suspect' ORDER BY measured_at, created_at, id`).
 		Bind(dbx.Params{"patient": patientID, "kind": kind, "from": Instant(from), "to": Instant(to)}), each)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
 // How many resources a page has.
@@ -92,7 +93,7 @@ func (s *Search) ofKinds(kinds []string) {
 
 func (s *Search) kindsLeft() []string {
 	if s.kinds == nil {
-		return collections.ReadingKinds
+		return vitals.KindNames
 	}
 	return s.kinds
 }
