@@ -287,4 +287,5 @@ func (t followed) values(row, change, event string) string {
 // of says which row an expression is of.
 func of(row, expression string) string { return strings.ReplaceAll(expression, "{row}", row) }
 
-func quoted(text string) string { return "'" + text + "'" }
+// quoted is a text as SQL has it.
+func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }

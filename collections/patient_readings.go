@@ -1,6 +1,7 @@
 package collections
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/pocketbase/dbx"
@@ -19,23 +20,17 @@ func ReadingKinds(app core.App) []string {
 	return nil
 }
 
-// literals are texts as SQL has them.
-func literals(texts []string) []string {
-	written := make([]string, len(texts))
-	for i, text := range texts {
-		written[i] = "'" + strings.ReplaceAll(text, "'", "''") + "'"
-	}
-	return written
-}
-
 // anyKind is true of all readings. Whoever asks for a patient's readings of a span of time, of whichever kind, says so: of each kind they stand in order of
 // time, in the one index of patients.
 func anyKind(app core.App) string {
-	kinds := ReadingKinds(app)
+	kinds := slices.Clone(ReadingKinds(app))
 	if len(kinds) == 0 {
 		return "observation_type != ''"
 	}
-	return "observation_type IN (" + strings.Join(literals(kinds), ", ") + ")"
+	for i, kind := range kinds {
+		kinds[i] = quoted(kind)
+	}
+	return "observation_type IN (" + strings.Join(kinds, ", ") + ")"
 }
 
 // merged are the readings of a page that are of one patient and of several kinds, in an order that begins with the time of measurement. Each kind is
@@ -50,9 +45,9 @@ type merged struct {
 // Build implements [dbx.Expression].
 func (m merged) Build(db *dbx.DB, params dbx.Params) string {
 	where := m.where.Build(db, params)
-	walks := literals(m.kinds)
-	for i, kind := range walks {
-		walks[i] = "SELECT _rowid_ AS number, measured_at, id FROM observations WHERE observation_type = " + kind + " AND (" + where + ")"
+	walks := make([]string, len(m.kinds))
+	for i, kind := range m.kinds {
+		walks[i] = "SELECT _rowid_ AS number, measured_at, id FROM observations WHERE observation_type = " + quoted(kind) + " AND (" + where + ")"
 	}
 	return built(func(bind func(any) string) string {
 		return "_rowid_ IN (SELECT number FROM (" + strings.Join(walks, " UNION ALL ") + " ORDER BY " + strings.Join(m.order, ", ") +
