@@ -182,8 +182,9 @@ func Instant(at time.Time) string {
 	micros := at.Nanosecond() / 1000
 	text := []byte(instantLayout)
 	for i, two := range [...]int{year / 100, year % 100, int(month), day, hour, minute, second, micros / 10_000, micros / 100 % 100, micros % 100} {
+		const digits = "0123456789"
 		place := pairsOfInstant[i]
-		text[place], text[place+1] = byte('0'+two/10), byte('0'+two%10)
+		text[place], text[place+1] = digits[two/10], digits[two%10]
 	}
 	return string(text)
 }
