@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/observations"
@@ -96,9 +97,37 @@ func TestPagesOfAPatient(t *testing.T) {
 				t.Errorf("%+v: %s", f, diff)
 			}
 		}
+		var want []string
+		for _, r := range stored {
+			want = append(want, r.ID)
+		}
+		if diff := cmp.Diff(want, searched(t, app, ada, !oldestFirst)); diff != "" {
+			t.Errorf("searched page by page, oldest first %t: %s", oldestFirst, diff)
+		}
 	}
 	if ties < 20 {
 		t.Errorf("only %d readings shared a moment", ties)
+	}
+}
+
+// searched are the ids of a patient's readings, as a search goes on from the last row of the page before, three to a page.
+func searched(t *testing.T, app core.App, patient string, newestFirst bool) (ids []string) {
+	t.Helper()
+	search := collections.ReadingSearch
+	k := collections.Keyset{By: collections.ByMeasured, Descending: newestFirst, Limit: 3, Kinds: vitals.KindNames}
+	for {
+		page, err := search.Page(t.Context(), app, collections.Conditions{search.Of([]string{patient})}, k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, record := range page {
+			ids = append(ids, record.Id)
+		}
+		if len(page) < k.Limit {
+			return ids
+		}
+		last := page[len(page)-1]
+		k.After, k.AfterID = search.Place(last, k.By), last.Id
 	}
 }
 
