@@ -20,6 +20,7 @@ import (
 
 	"github.com/vigilhealth/vigil/internal/config"
 	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/sqlite"
 )
 
 // Exit statuses: done, failed with one clear line on standard error, wrong usage.
@@ -48,6 +49,7 @@ type Program struct {
 func (p *Program) Run(args []string, in io.Reader, out, errOut io.Writer) int {
 	closeFiles()
 	p.dir = dataFolder(args)
+	sqlite.SortBeside(p.dir)
 	root := p.rootCommand()
 	root.SetArgs(args)
 	root.SetIn(in)

@@ -143,7 +143,7 @@ func OpenToServe(app core.App, settings config.Settings) (*phi.Sealer, error) {
 
 // migrate brings the schema up to date.
 func migrate(app core.App) error {
-	if err := app.RunAllMigrations(); err != nil {
+	if err := sqlite.SortOnDisk(app.NonconcurrentDB(), app.RunAllMigrations); err != nil {
 		return fmt.Errorf("bring the schema up to date: %w", err)
 	}
 	if err := collections.SetPlannerStatistics(app); err != nil {

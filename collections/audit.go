@@ -271,20 +271,21 @@ func AuditOfPatient(patientID string, events []string, from, to time.Time) dbx.E
 }
 
 // auditGuards are the triggers that keep the audit trail append-only and its state in place, by table and name, word for word as the
-// migrations made them.
-var auditGuards = map[string]map[string]string{
+// migrations made them: the last text is today's, any other is of a folder or a backup that has not been brought up to date.
+var auditGuards = map[string]map[string][]string{
 	"audit_log": {
-		"audit_log_no_update": `CREATE TRIGGER audit_log_no_update BEFORE UPDATE ON audit_log BEGIN SELECT RAISE(ABORT,'audit_log is append-only'); END`,
-		"audit_log_no_delete": `CREATE TRIGGER audit_log_no_delete BEFORE DELETE ON audit_log BEGIN SELECT RAISE(ABORT,'audit_log is append-only'); END`,
-		"audit_log_no_replace": `CREATE TRIGGER audit_log_no_replace BEFORE INSERT ON audit_log WHEN EXISTS (SELECT 1 FROM audit_log WHERE id = NEW.id)
-			BEGIN SELECT RAISE(ABORT,'audit_log is append-only'); END`,
+		"audit_log_no_update":  {`CREATE TRIGGER audit_log_no_update BEFORE UPDATE ON audit_log BEGIN SELECT RAISE(ABORT,'audit_log is append-only'); END`},
+		"audit_log_no_delete":  {`CREATE TRIGGER audit_log_no_delete BEFORE DELETE ON audit_log BEGIN SELECT RAISE(ABORT,'audit_log is append-only'); END`},
+		"audit_log_no_replace": {noReplace + `BEGIN SELECT RAISE(ABORT,'audit_log is append-only'); END`, noReplace + `BEGIN SELECT RAISE(FAIL,'audit_log is append-only'); END`},
 	},
 	"audit_state": {
-		"audit_state_no_delete": `CREATE TRIGGER audit_state_no_delete BEFORE DELETE ON audit_state BEGIN SELECT RAISE(ABORT,'audit_state is kept'); END`,
-		"audit_state_no_replace": `CREATE TRIGGER audit_state_no_replace BEFORE INSERT ON audit_state WHEN EXISTS (SELECT 1 FROM audit_state)
-			BEGIN SELECT RAISE(ABORT,'audit_state is kept'); END`,
+		"audit_state_no_delete": {`CREATE TRIGGER audit_state_no_delete BEFORE DELETE ON audit_state BEGIN SELECT RAISE(ABORT,'audit_state is kept'); END`},
+		"audit_state_no_replace": {`CREATE TRIGGER audit_state_no_replace BEFORE INSERT ON audit_state WHEN EXISTS (SELECT 1 FROM audit_state)
+			BEGIN SELECT RAISE(ABORT,'audit_state is kept'); END`},
 	},
 }
+
+const noReplace = `CREATE TRIGGER audit_log_no_replace BEFORE INSERT ON audit_log WHEN EXISTS (SELECT 1 FROM audit_log WHERE id = NEW.id) `
 
 // ErrGuards says that a trigger that keeps the audit trail is not there, not the one that was made, or one too many.
 var ErrGuards = errors.New("the audit log has lost its guards")
@@ -314,8 +315,8 @@ func CheckAuditGuards(app core.App) error {
 	}
 	var wrong []string
 	for _, trigger := range found {
-		text, known := auditGuards[trigger.Table][trigger.Name]
-		if !known || words(trigger.SQL) != words(text) {
+		ours := func(text string) bool { return words(trigger.SQL) == words(text) }
+		if !slices.ContainsFunc(auditGuards[trigger.Table][trigger.Name], ours) {
 			wrong = append(wrong, trigger.Name+" is not ours")
 		}
 		missing[trigger.Name] = false

@@ -49,11 +49,18 @@ func (u *underway) Exec(text string, args ...any) (sql.Result, error) {
 func (u *underway) convert(args []any) error {
 	u.values = u.values[:0]
 	for i, arg := range args {
-		value, err := driver.DefaultParameterConverter.ConvertValue(arg)
-		if err != nil {
-			return fmt.Errorf("value %d: %w", i+1, err)
+		switch v := arg.(type) {
+		case nil, string, int64, float64, bool, []byte: // as they are
+		case int:
+			arg = int64(v)
+		default:
+			value, err := driver.DefaultParameterConverter.ConvertValue(arg)
+			if err != nil {
+				return fmt.Errorf("value %d: %w", i+1, err)
+			}
+			arg = value
 		}
-		u.values = append(u.values, driver.NamedValue{Ordinal: i + 1, Value: value})
+		u.values = append(u.values, driver.NamedValue{Ordinal: i + 1, Value: arg})
 	}
 	return nil
 }

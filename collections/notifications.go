@@ -64,15 +64,12 @@ func InsertNotification(tx core.App, d NotificationDraft, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("seal notification: %w", err)
 	}
-	return exec(tx, "store notification", `INSERT INTO notifications (id, user, channel, type, severity, title, body, patient, alert,
+	_, err = Write(tx, `INSERT INTO notifications (id, user, channel, type, severity, title, body, patient, alert,
 			escalation, billing_entry, dedupe_key, in_app, at_once, due_at, dispatched_at, read_at, created_at)
-		VALUES ({:id}, {:user}, {:channel}, {:type}, {:severity}, {:title}, {:body}, {:patient}, {:alert},
-			{:escalation}, {:entry}, {:key}, {:inApp}, {:atOnce}, {:at}, '', '', {:at})
-		ON CONFLICT (user, dedupe_key) WHERE dedupe_key != '' DO NOTHING`, dbx.Params{
-		"id": id, "user": d.User, "channel": d.Channel, "type": d.Type, "severity": d.Severity, "title": title, "body": body,
-		"patient": d.Patient, "alert": d.Alert, "escalation": d.Escalation, "entry": d.Entry, "key": d.DedupeKey, "inApp": d.InApp,
-		"atOnce": d.AtOnce, "at": Instant(now),
-	})
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, '', '', ?15)
+		ON CONFLICT (user, dedupe_key) WHERE dedupe_key != '' DO NOTHING`,
+		id, d.User, d.Channel, d.Type, d.Severity, title, body, d.Patient, d.Alert, d.Escalation, d.Entry, d.DedupeKey, d.InApp, d.AtOnce, Instant(now))
+	return wrap(err, "store notification")
 }
 
 // UnplannedNotification is one whose pushes nobody has planned yet.
@@ -226,14 +223,11 @@ func InsertAnnouncement(tx core.App, a Announcement, body phi.Text, told, now ti
 	if err != nil {
 		return false, fmt.Errorf("seal announcement: %w", err)
 	}
-	n, err := change(tx, "store announcement", `INSERT INTO announcements
+	n, err := Write(tx, `INSERT INTO announcements
 			(id, kind, severity, patient, alert, escalation, billing_entry, user, key, body, at_once, created_at, told_at)
-		VALUES ({:id}, {:kind}, {:severity}, {:patient}, {:alert}, {:escalation}, {:entry}, {:user}, {:key}, {:body}, {:atOnce}, {:at}, {:told})
-		ON CONFLICT (key) DO NOTHING`, dbx.Params{
-		"id": id, "kind": a.Kind, "severity": a.Severity, "patient": a.Patient, "alert": a.Alert, "escalation": a.Escalation,
-		"entry": a.Entry, "user": a.User, "key": a.Key, "body": sealed, "atOnce": a.AtOnce, "at": Instant(now), "told": Instant(told),
-	})
-	return n == 1, err
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING`,
+		id, a.Kind, a.Severity, a.Patient, a.Alert, a.Escalation, a.Entry, a.User, a.Key, sealed, a.AtOnce, Instant(now), Instant(told))
+	return n == 1, wrap(err, "store announcement")
 }
 
 // OpenAnnouncements are those nobody has been told of, oldest first, after the given one.
@@ -249,7 +243,8 @@ func OpenAnnouncements(app core.App, after *Announcement, limit int) (open []*An
 
 // CloseAnnouncement notes that people have been told.
 func CloseAnnouncement(tx core.App, id string, now time.Time) error {
-	return exec(tx, "close announcement", `UPDATE announcements SET told_at = {:now} WHERE id = {:id}`, dbx.Params{"now": Instant(now), "id": id})
+	_, err := Write(tx, `UPDATE announcements SET told_at = ? WHERE id = ?`, Instant(now), id)
+	return wrap(err, "close announcement")
 }
 
 // Announced reports whether there is an announcement with the key.

@@ -58,7 +58,7 @@ func FindObservationByReading(app core.App, k ReadingKey) (*core.Record, error) 
 	second := k.MeasuredAt.Truncate(time.Second)
 	// Word for word as in the index, without which SQLite would look at the rows.
 	return findObservation(app, k.Key, `patient = {:patient} AND observation_type = {:kind} AND measured_at BETWEEN {:from} AND {:to}
-		AND NULLIF(reading_key, '') = {:key}`, dbx.Params{
+		AND CASE WHEN reading_key != '' THEN reading_key END = {:key}`, dbx.Params{
 		"patient": k.PatientID, "kind": k.Kind, "from": Instant(second), "to": Instant(second.Add(time.Second - time.Microsecond)), "key": k.Key,
 	})
 }

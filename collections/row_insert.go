@@ -7,7 +7,8 @@ import (
 )
 
 // RowInsert stores rows of one table, up to sixteen with one statement: what a statement costs by itself, such as the journal that SQLite keeps
-// for each one on a table with triggers, is shared. Values are bound, so texts may be anything.
+// for each one on a table with triggers, is shared. One that fails leaves what came before it: with that SQLite keeps no journal where nothing else
+// asks for one. Values are bound, so texts may be anything.
 type RowInsert struct {
 	columns int
 	texts   map[int]string // by the number of rows
@@ -21,7 +22,7 @@ func NewRowInsert(table, columns, then string) RowInsert {
 	insert := RowInsert{columns: strings.Count(columns, ",") + 1, texts: map[int]string{}}
 	row := "(?" + strings.Repeat(", ?", insert.columns-1) + ")"
 	for _, size := range rowGroups {
-		insert.texts[size] = "INSERT INTO " + table + " (" + columns + ") VALUES " + row + strings.Repeat(", "+row, size-1) + " " + then
+		insert.texts[size] = "INSERT OR FAIL INTO " + table + " (" + columns + ") VALUES " + row + strings.Repeat(", "+row, size-1) + " " + then
 	}
 	return insert
 }

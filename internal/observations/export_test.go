@@ -54,3 +54,6 @@ func (w *Writer) Recall(app core.App, now time.Time) (pictures int, differences 
 	})
 	return pictures, differences, err
 }
+
+// InsertObservation is the statement that stores a reading.
+var InsertObservation = insertObservation

@@ -252,20 +252,22 @@ var insertObservation = func() string {
 		names, values = append(names, c.column), append(values, fmt.Sprintf("?%d", i+1))
 		number[c.column] = values[i]
 	}
-	second := "substr(" + number["measured_at"] + ", 1, 20)" // 2026-01-15T13:45:00. comes before all fractions of it
+	second := fmt.Sprintf("?%d", len(values)+1) // a call of substr could fail, and the statement would have its journal
 	return "INSERT OR FAIL INTO observations (" + strings.Join(names, ", ") + ") SELECT " + strings.Join(values, ", ") +
 		" WHERE NOT EXISTS (SELECT 1 FROM observations WHERE patient = " + number["patient"] + " AND observation_type = " + number["observation_type"] +
-		" AND measured_at BETWEEN " + second + " AND " + second + " || '999999Z' AND NULLIF(reading_key, '') = " + number["reading_key"] + ")" +
+		" AND measured_at BETWEEN " + second + " AND " + second + " || '999999Z' AND CASE WHEN reading_key != '' THEN reading_key END = " + number["reading_key"] + ")" +
 		" ON CONFLICT DO NOTHING"
 }()
 
 // insert stores the observation unless a unique key says that it is there already.
 func insert(tx core.App, o Observation) (stored bool, err error) {
 	cells := o.cells()
-	values := make([]any, len(cells))
+	values := make([]any, len(cells)+1)
 	for i, c := range cells {
 		values[i] = c.value
 	}
+	at := collections.Instant(o.Reading.MeasuredAt)
+	values[len(cells)] = at[:min(len(at), len("2026-01-15T13:45:00."))] // comes before all fractions of the second
 	n, err := collections.Write(tx, insertObservation, values...)
 	if err != nil {
 		return false, fmt.Errorf("store observation: %w", err)

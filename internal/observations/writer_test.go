@@ -352,3 +352,8 @@ func TestTenThousandDuplicates(t *testing.T) {
 		t.Error("the writer is not alive")
 	}
 }
+
+// A reading is stored without a journal of the statement, which is kept where a statement could fail half way: one that fails undoes the group.
+func TestReadingKeepsNoJournal(t *testing.T) {
+	vigiltest.WantNoJournal(t, vigiltest.NewApp(t), observations.InsertObservation)
+}

@@ -27,9 +27,9 @@ type lengths struct {
 	longest int
 }
 
-// usual is 32, 1 and 200 MB, in pages of some bytes.
+// usual is 64, 1 and 200 MB, in pages of some bytes.
 func usual(page int) lengths {
-	return lengths{long: 32 << 20 / page, few: 1 << 20 / page, longest: 200 << 20 / page}
+	return lengths{long: 64 << 20 / page, few: 1 << 20 / page, longest: 200 << 20 / page}
 }
 
 const (

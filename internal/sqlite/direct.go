@@ -38,11 +38,20 @@ func (c *conn) lend(text string, args []driver.NamedValue) bool {
 	return borrows
 }
 
+// runsBound is a statement that can be run with all of its values at once, past the driver. It may leave one to the driver, and says so.
+type runsBound interface {
+	runBound(args []driver.NamedValue) (rows int64, done bool, err error)
+}
+
 // run is the [Run] of this connection; a statement is remembered like all others.
 func (c *conn) run(text string, args []driver.NamedValue, answer []driver.Value) (rows int64, err error) {
+	if element, known := c.known[text]; known {
+		c.order.MoveToFront(element)
+		return execute(element.Value.(*idle).statement, args, answer)
+	}
 	result, err := c.ExecContext(context.Background(), text, args)
 	if errors.Is(err, driver.ErrSkip) {
-		return c.runRemembered(text, args, answer)
+		return c.runAnew(text, args, answer)
 	}
 	if err != nil {
 		return 0, err
@@ -50,18 +59,27 @@ func (c *conn) run(text string, args []driver.NamedValue, answer []driver.Value)
 	return result.RowsAffected()
 }
 
-func (c *conn) runRemembered(text string, args []driver.NamedValue, answer []driver.Value) (rows int64, err error) {
-	prepared, err := c.PrepareContext(context.Background(), text)
+func (c *conn) runAnew(text string, args []driver.NamedValue, answer []driver.Value) (rows int64, err error) {
+	opened, err := c.PrepareContext(context.Background(), text)
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, prepared.Close()) }()
-	able, ok := prepared.(statement)
+	defer func() { err = errors.Join(err, opened.Close()) }()
+	taken, ok := opened.(*lent)
 	if !ok {
-		return 0, fmt.Errorf("a %T executes nothing", prepared)
+		return 0, fmt.Errorf("a %T executes nothing", opened)
 	}
+	return execute(taken.statement, args, answer)
+}
+
+func execute(able statement, args []driver.NamedValue, answer []driver.Value) (rows int64, err error) {
 	if len(answer) > 0 {
 		return first(able, args, answer)
+	}
+	if bound, ok := able.(runsBound); ok {
+		if rows, done, err := bound.runBound(args); done {
+			return rows, err
+		}
 	}
 	result, err := able.ExecContext(context.Background(), args)
 	if err != nil {

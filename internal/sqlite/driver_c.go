@@ -32,6 +32,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unsafe"
 
 	"github.com/mattn/go-sqlite3"
 )
@@ -69,11 +70,14 @@ func (c connector) open() (session, error) {
 	if Connected != nil {
 		Connected(c.path, inner)
 	}
-	return session{inner}, nil
+	return session{inner, &bounds{}}, nil
 }
 
 // session is a connection between two borrowers: nothing of one is left for the next.
-type session struct{ *sqlite3.SQLiteConn }
+type session struct {
+	*sqlite3.SQLiteConn
+	bounds *bounds
+}
 
 // ResetSession implements [driver.SessionResetter].
 func (session) ResetSession(context.Context) error { return nil }
@@ -92,13 +96,15 @@ func (s session) PrepareContext(ctx context.Context, text string) (driver.Stmt, 
 		return nil, errors.Join(fmt.Errorf("the SQLite driver prepared a %T", opened), opened.Close())
 	}
 	upper := strings.ToUpper(strings.TrimSpace(text))
-	return prepared{inner, inner.Readonly() || strings.HasPrefix(upper, "PRAGMA") || strings.Contains(upper, "RETURNING")}, nil
+	return prepared{inner, handleOf(inner), s.bounds, inner.Readonly() || strings.HasPrefix(upper, "PRAGMA") || strings.Contains(upper, "RETURNING")}, nil
 }
 
 // prepared is a statement that reads to the end what it answers, though nobody asks for it: the driver stops at the first row and leaves it there.
 // From then on its connection would see the database as it was at that moment, or commit nothing.
 type prepared struct {
 	*sqlite3.SQLiteStmt
+	handle  unsafe.Pointer // SQLite's own; nil if it is not known
+	bounds  *bounds        // of its connection
 	answers bool
 }
 

@@ -4,10 +4,12 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"fmt"
+	"math"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/pocketbase/dbx"
 
@@ -191,6 +193,97 @@ func TestConnectionIsLent(t *testing.T) {
 		var words string
 		if err := db.QueryRow("SELECT COALESCE(group_concat(word, '' ORDER BY n), '') FROM numbers").Scan(&words); err != nil || words != []string{"", "xy.w."}[i] {
 			t.Errorf("the words are %q (%v)", words, err)
+		}
+	}
+}
+
+// lentIn is the connection of a transaction in a database of its own, to the end of the test.
+func lentIn(t *testing.T) sqlite.Run {
+	t.Helper()
+	tx, err := open(t).DB().Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback() })
+	var lent borrower
+	run(t, tx, "", &lent)
+	return lent.run
+}
+
+// ordered are values in their order.
+func ordered(values ...any) (args []driver.NamedValue) {
+	for i, value := range values {
+		args = append(args, driver.NamedValue{Ordinal: i + 1, Value: value})
+	}
+	return args
+}
+
+// Values of every kind are stored as they are, by a statement that was run before as by a new one.
+func TestLentValues(t *testing.T) {
+	lent := lentIn(t)
+	if _, err := lent("CREATE TABLE cells (v)", nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	at := time.Date(2026, 3, 8, 7, 30, 0, 0, time.UTC)
+	for round := range 2 {
+		for _, tt := range []struct {
+			value any
+			want  string // what SQLite says of it
+		}{
+			{nil, "NULL"},
+			{int64(0), "0"},
+			{int64(math.MinInt64), "-9223372036854775808"},
+			{int64(math.MaxInt64), "9223372036854775807"},
+			{true, "1"},
+			{false, "0"},
+			{98.6, "98.6"},
+			{-0.5, "-0.5"},
+			{"", "''"},
+			{"it's; ümläut ?1", "'it''s; ümläut ?1'"},
+			{strings.Repeat("x", 5000), "'" + strings.Repeat("x", 5000) + "'"},
+			{[]byte{}, "X''"},
+			{[]byte(nil), "NULL"},
+			{[]byte{0, 255, 0}, "X'00FF00'"},
+		} {
+			if rows, err := lent("INSERT INTO cells VALUES (?)", ordered(tt.value), nil); rows != 1 || err != nil {
+				t.Errorf("%v: %d rows (%v)", tt.value, rows, err)
+			}
+			is := make([]driver.Value, 1)
+			if rows, err := lent("SELECT quote(v) FROM cells ORDER BY rowid DESC LIMIT 1", nil, is); rows != 1 || err != nil || is[0] != tt.want {
+				t.Errorf("%v is stored as %v in round %d (%v)", tt.value, is[0], round, err)
+			}
+		}
+		if _, err := lent("INSERT INTO cells VALUES (?)", ordered(at), nil); err != nil {
+			t.Errorf("a time, which goes through the driver: %v", err)
+		}
+	}
+	several := ordered("first", int64(2), nil, []byte("fourth"), "fifth")
+	if rows, err := lent("INSERT INTO cells VALUES (?1 || ?5), (?2), (?3), (?4)", several, nil); rows != 4 || err != nil {
+		t.Errorf("%d rows (%v)", rows, err)
+	}
+	is := make([]driver.Value, 1)
+	const last = "SELECT group_concat(quote(v), ' ') FROM (SELECT v FROM cells ORDER BY rowid DESC LIMIT 4)"
+	if _, err := lent(last, nil, is); err != nil || is[0] != "X'666F75727468' NULL 2 'firstfifth'" {
+		t.Errorf("several at once are %v (%v)", is[0], err)
+	}
+}
+
+// A statement that fails says what SQLite says, and is as good as new.
+func TestLentFailures(t *testing.T) {
+	lent := lentIn(t)
+	const insert = "INSERT INTO numbers VALUES (?, ?)"
+	for range 2 {
+		for i, args := range [][]driver.NamedValue{ordered(int64(1), "one"), ordered(int64(1), "again"), ordered(int64(2)), nil} {
+			rows, err := lent(insert, args, nil)
+			switch {
+			case i == 0 && (rows != 1 || err != nil), i > 0 && err == nil:
+				t.Errorf("%d values: %d rows (%v)", len(args), rows, err)
+			case i == 1 && (!strings.Contains(err.Error(), "UNIQUE constraint failed: numbers.n") || sqlite.TakesNothing(err)):
+				t.Errorf("a row that is there: %v", err)
+			}
+		}
+		if rows, err := lent("DELETE FROM numbers", nil, nil); rows != 1 || err != nil {
+			t.Errorf("%d rows were there (%v)", rows, err)
 		}
 	}
 }

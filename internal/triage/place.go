@@ -154,8 +154,8 @@ func SavePlace(tx core.App, patientID string, s Place, now time.Time) error {
 // first form names none and takes hold only where nothing moves.
 const (
 	restOfPlace  = `risk_factors = ?, latest_vitals = ?, last_reading_at = ?, scored_at = ?, needs_thresholds = ?`
-	refreshPlace = `UPDATE triage_scores SET ` + restOfPlace + ` WHERE patient = ? AND risk_score = ? AND risk_level = ? AND unacknowledged_alerts = ?
+	refreshPlace = `UPDATE OR FAIL triage_scores SET ` + restOfPlace + ` WHERE patient = ? AND risk_score = ? AND risk_level = ? AND unacknowledged_alerts = ?
 		AND unacknowledged_critical = ? AND oldest_unacknowledged_at = ? AND active_escalations = ? AND needs_review = ?`
-	movePlace = `UPDATE triage_scores SET risk_score = ?, risk_level = ?, unacknowledged_alerts = ?, unacknowledged_critical = ?, oldest_unacknowledged_at = ?,
+	movePlace = `UPDATE OR FAIL triage_scores SET risk_score = ?, risk_level = ?, unacknowledged_alerts = ?, unacknowledged_critical = ?, oldest_unacknowledged_at = ?,
 		active_escalations = ?, needs_review = ?, ` + restOfPlace + ` WHERE patient = ?`
 )
