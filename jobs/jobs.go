@@ -128,16 +128,16 @@ type Schedule struct {
 	engines Engines
 }
 
-// Start runs the table by the clock until the schedule is shut down.
-func Start(app core.App, e Engines) (*Schedule, error) {
+// Start runs the table by the clock until the schedule is shut down. More may be asked of the scheduler than it needs: a monitor, say.
+func Start(app core.App, e Engines, more ...gocron.SchedulerOption) (*Schedule, error) {
 	if err := collections.AbandonJobs(app, e.Clock.Now()); err != nil {
 		return nil, err
 	}
-	scheduler, err := gocron.NewScheduler(gocron.WithLocation(e.Zone), gocron.WithClock(e.Clock), gocron.WithStopTimeout(stopTimeout),
+	scheduler, err := gocron.NewScheduler(append(more, gocron.WithLocation(e.Zone), gocron.WithClock(e.Clock), gocron.WithStopTimeout(stopTimeout),
 		gocron.WithGlobalJobOptions(gocron.WithSingletonMode(gocron.LimitModeReschedule),
 			gocron.WithEventListeners(gocron.AfterJobRunsWithPanic(func(_ uuid.UUID, name string, _ any) {
 				e.Log.Error("job panicked", slog.String("job", name))
-			}))))
+			}))))...)
 	if err != nil {
 		return nil, fmt.Errorf("make scheduler: %w", err)
 	}
