@@ -53,12 +53,17 @@ type ReadingKey struct {
 	Key             string
 }
 
+// HasReadingKey is true in SQL of the observation with a key, which is written as the statement binds it; of none where that is "". Earlier versions
+// stored longer keys, which begin with what is one today. Word for word as in the index, without which SQLite would look at the rows.
+func HasReadingKey(key string) string {
+	return key + ` != '' AND CASE WHEN reading_key != '' THEN reading_key END BETWEEN ` + key + ` AND ` + key + ` || '~'`
+}
+
 // FindObservationByReading finds the observation that a reading is stored as.
 func FindObservationByReading(app core.App, k ReadingKey) (*core.Record, error) {
 	second := k.MeasuredAt.Truncate(time.Second)
-	// Word for word as in the index, without which SQLite would look at the rows.
 	return findObservation(app, k.Key, `patient = {:patient} AND observation_type = {:kind} AND measured_at BETWEEN {:from} AND {:to}
-		AND CASE WHEN reading_key != '' THEN reading_key END = {:key}`, dbx.Params{
+		AND `+HasReadingKey("{:key}"), dbx.Params{
 		"patient": k.PatientID, "kind": k.Kind, "from": Instant(second), "to": Instant(second.Add(time.Second - time.Microsecond)), "key": k.Key,
 	})
 }

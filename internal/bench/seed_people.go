@@ -83,7 +83,7 @@ func (s *seeder) seedReadings(count int) error {
 			INSERT INTO observations (id, patient, observation_type, measured_at, device_id, source, systolic, diastolic, pulse, status, fhir_status,
 				fhir_version, reading_key, created_at, updated_at)
 			SELECT printf('%08x-%04x-7000-8000-%012x', at * 1000 >> 16, at * 1000 & 65535, i), patient, 'blood_pressure', stamp, device, 'gateway',
-				110 + i % 40, 70 + i % 15, 60 + i % 30, 'final', 'transmitted', 1, printf('seed-%010d', i), stamp, stamp
+				110 + i % 40, 70 + i % 15, 60 + i % 30, 'final', 'transmitted', 1, printf('s%011d', i), stamp, stamp
 			FROM stamped CROSS JOIN numbered ON k = i % {:patients}`, params)
 	})
 	if err != nil {

@@ -255,7 +255,7 @@ var insertObservation = func() string {
 	second := fmt.Sprintf("?%d", len(values)+1) // a call of substr could fail, and the statement would have its journal
 	return "INSERT OR FAIL INTO observations (" + strings.Join(names, ", ") + ") SELECT " + strings.Join(values, ", ") +
 		" WHERE NOT EXISTS (SELECT 1 FROM observations WHERE patient = " + number["patient"] + " AND observation_type = " + number["observation_type"] +
-		" AND measured_at BETWEEN " + second + " AND " + second + " || '999999Z' AND CASE WHEN reading_key != '' THEN reading_key END = " + number["reading_key"] + ")" +
+		" AND measured_at BETWEEN " + second + " AND " + second + " || '999999Z' AND " + collections.HasReadingKey(number["reading_key"]) + ")" +
 		" ON CONFLICT DO NOTHING"
 }()
 

@@ -389,12 +389,20 @@ func TestIngestOncePerSecond(t *testing.T) {
 	patient, other := vigiltest.Patient(t, app, nil), vigiltest.Patient(t, app, nil)
 	second := now.Add(-time.Hour).Truncate(time.Second)
 	first := ingest(t, app, engine, submission(patient, at(bloodPressure(120, 80), second.Add(250*time.Millisecond)))).Observation.ID
-	for _, fraction := range []time.Duration{0, time.Microsecond, 250 * time.Millisecond, time.Second - time.Microsecond, time.Second - time.Nanosecond} {
-		outcome := ingest(t, app, engine, submission(patient, at(bloodPressure(120, 80), second.Add(fraction))))
-		if !outcome.Duplicate || outcome.Observation.ID != first {
-			t.Errorf("%s later: duplicate %t of %s, want %s", fraction, outcome.Duplicate, outcome.Observation.ID, first)
+	again := func(version string) {
+		t.Helper()
+		for _, fraction := range []time.Duration{0, time.Microsecond, 250 * time.Millisecond, time.Second - time.Microsecond, time.Second - time.Nanosecond} {
+			outcome := ingest(t, app, engine, submission(patient, at(bloodPressure(120, 80), second.Add(fraction))))
+			if !outcome.Duplicate || outcome.Observation.ID != first {
+				t.Errorf("%s, %s later: duplicate %t of %s, want %s", version, fraction, outcome.Duplicate, outcome.Observation.ID, first)
+			}
 		}
 	}
+	again("as stored today")
+	if _, err := app.DB().NewQuery("UPDATE observations SET reading_key = reading_key || 'zz-_09AZ_zz-_09AZ_zz'").Execute(); err != nil {
+		t.Fatal(err)
+	}
+	again("as stored by an earlier version, with a longer key")
 	for name, s := range map[string]observations.Submission{
 		"the second before": submission(patient, at(bloodPressure(120, 80), second.Add(-time.Microsecond))),
 		"the second after":  submission(patient, at(bloodPressure(120, 80), second.Add(time.Second))),
