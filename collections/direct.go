@@ -53,6 +53,10 @@ func (u *underway) convert(args []any) error {
 		case nil, string, int64, float64, bool, []byte: // as they are
 		case int:
 			arg = int64(v)
+		case *float64:
+			if arg = nil; v != nil {
+				arg = *v
+			}
 		default:
 			value, err := driver.DefaultParameterConverter.ConvertValue(arg)
 			if err != nil {

@@ -20,6 +20,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/pocketbase/pocketbase/core"
 
@@ -236,7 +237,9 @@ func (e Entry) row(id string, now time.Time) (collections.AuditRow, error) {
 
 // clip keeps what a caller sent within its column: valid UTF-8 of at most max characters.
 func clip(text string, max int) string {
-	text = strings.ToValidUTF8(text, "\uFFFD")
+	if !utf8.ValidString(text) { // mostly it is, which is quickly seen
+		text = strings.ToValidUTF8(text, "\uFFFD")
+	}
 	if len(text) <= max {
 		return text
 	}

@@ -165,7 +165,7 @@ func (e *Effects) after(picture triage.Picture, now time.Time) triage.Picture {
 		progress[p.Alert.ID] = p
 	}
 	picture.Recent = slices.Clip(picture.Recent) // the situation stays as it was
-	var open []alerts.Open
+	open := make([]alerts.Open, 0, len(picture.Open)+len(e.Alerts))
 	for _, alert := range picture.Open {
 		made, touched := progress[alert.ID]
 		if made.Resolved {
