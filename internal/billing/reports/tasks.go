@@ -77,7 +77,7 @@ func (m *maker) tasks() (any, error) {
 		}
 	}
 	where, params := m.where("lifecycle_status = 'pending_review'", "instr(warnings, 'attest_interaction') > 0")
-	if err := m.app.DB().NewQuery("SELECT COUNT(*) FROM billing_entries WHERE " + where).Bind(params).Row(&body.AttestationNeeded); err != nil {
+	if err := m.app.DB().NewQuery("SELECT COUNT(*) FROM billing_entries" + m.through("attest") + " WHERE " + where).Bind(params).Row(&body.AttestationNeeded); err != nil {
 		return nil, fmt.Errorf("count entries to attest: %w", err)
 	}
 	for _, state := range []string{billing.PendingReview, billing.Reviewed, billing.Denied} {
@@ -117,7 +117,8 @@ func (m *maker) tasks() (any, error) {
 	return body, nil
 }
 
-// waiting are the entries that have been in a state the longest.
+// waiting are the entries that have been in a state the longest; of those that came to it at once, as all of a billing run do, the first ones of the
+// table, in whose order the index has them.
 func (m *maker) waiting(state string) (items []TaskItem, err error) {
 	where, params := m.where("lifecycle_status = '" + state + "'")
 	params["limit"] = mostItems
@@ -130,7 +131,7 @@ func (m *maker) waiting(state string) (items []TaskItem, err error) {
 	}
 	err = m.app.DB().NewQuery(`SELECT id, patient, cpt_code, ` + waitingSince + ` AS since, COALESCE(instr(warnings, 'attest_interaction') > 0, FALSE) AS attest
 		FROM billing_entries` + m.through("waiting") + ` WHERE ` + where + ` AND lifecycle_status IN ('pending_review', 'reviewed', 'denied')
-		ORDER BY ` + waitingSince + `, id LIMIT +{:limit}`).Bind(params).All(&rows)
+		ORDER BY ` + waitingSince + `, _rowid_ LIMIT +{:limit}`).Bind(params).All(&rows)
 	if err != nil {
 		return nil, fmt.Errorf("list waiting entries: %w", err)
 	}
