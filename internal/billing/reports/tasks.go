@@ -76,7 +76,8 @@ func (m *maker) tasks() (any, error) {
 			body.RefundDue = s.Claims
 		}
 	}
-	where, params := m.where("lifecycle_status = 'pending_review'", "instr(warnings, 'attest_interaction') > 0")
+	// Of whichever day: the index has these entries alone, by their day.
+	where, params := m.where("lifecycle_status = 'pending_review'", "instr(warnings, 'attest_interaction') > 0", "service_date > ''")
 	if err := m.app.DB().NewQuery("SELECT COUNT(*) FROM billing_entries" + m.through("attest") + " WHERE " + where).Bind(params).Row(&body.AttestationNeeded); err != nil {
 		return nil, fmt.Errorf("count entries to attest: %w", err)
 	}
