@@ -76,10 +76,8 @@ func (m *maker) tasks() (any, error) {
 			body.RefundDue = s.Claims
 		}
 	}
-	// Of whichever day: the index has these entries alone, by their day.
-	where, params := m.where("lifecycle_status = 'pending_review'", "instr(warnings, 'attest_interaction') > 0", "service_date > ''")
-	if err := m.app.DB().NewQuery("SELECT COUNT(*) FROM billing_entries" + m.through("attest") + " WHERE " + where).Bind(params).Row(&body.AttestationNeeded); err != nil {
-		return nil, fmt.Errorf("count entries to attest: %w", err)
+	if body.AttestationNeeded, err = m.toAttest(); err != nil {
+		return nil, err
 	}
 	for _, state := range []string{billing.PendingReview, billing.Reviewed, billing.Denied} {
 		items, err := m.waiting(state)
@@ -116,6 +114,15 @@ func (m *maker) tasks() (any, error) {
 	})
 	body.Items = body.Items[:min(len(body.Items), mostItems)]
 	return body, nil
+}
+
+// toAttest counts the entries that wait for somebody to attest the interaction, of whichever day: their index has them alone, by their day.
+func (m *maker) toAttest() (count int, err error) {
+	where, params := m.where("lifecycle_status = 'pending_review'", "instr(warnings, 'attest_interaction') > 0", "service_date > ''")
+	if err := m.app.DB().NewQuery("SELECT COUNT(*) FROM billing_entries" + m.through("attest") + " WHERE " + where).Bind(params).Row(&count); err != nil {
+		return 0, fmt.Errorf("count entries to attest: %w", err)
+	}
+	return count, nil
 }
 
 // waiting are the entries that have been in a state the longest; of those that came to it at once, as all of a billing run do, the first ones of the
