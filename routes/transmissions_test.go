@@ -27,12 +27,12 @@ import (
 type mailbox struct {
 	lock    sync.Mutex
 	refusal *emr.Error
-	off     bool
+	off     atomic.Bool
 }
 
 func (m *mailbox) refuse(e *emr.Error) { m.lock.Lock(); defer m.lock.Unlock(); m.refusal = e }
 
-func (m *mailbox) Configured() bool { return !m.off }
+func (m *mailbox) Configured() bool { return !m.off.Load() }
 
 func (m *mailbox) CreateObservation(_ context.Context, id string, _ []byte, requestID string) (emr.Created, error) {
 	m.lock.Lock()
@@ -202,7 +202,7 @@ func TestFHIRStatus(t *testing.T) {
 	d.ask(access.MA, "GET", "/fhir/status/", nil).want(200).wantAt(object{
 		"status": "degraded", "queue.failed_awaiting_retry": 21.0, "today_stats.failed": 0.0, "uptime": "66.6%",
 	})
-	d.emr.off = true
+	d.emr.off.Store(true)
 	d.ask(access.MA, "GET", "/fhir/status/", nil).want(200).wantAt(object{"emr_connection": "not_configured"})
 	d.wantRoles("GET", "/fhir/status/", nil, access.Admin, access.ClinicalManager, access.Provider, access.Nurse, access.MA, access.DataMonitor)
 }
