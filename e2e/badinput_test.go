@@ -36,7 +36,7 @@ func wantRefused(t *testing.T, db *dbx.DB, cases []refusal) {
 	t.Helper()
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			before := rowsOf(t, db)
+			before := rowsBefore(t, db)
 			a := c.asked().expect(t, c.status)
 			wantAt(t, a, object{"code": c.code})
 			var body struct {
@@ -210,7 +210,7 @@ func TestBadReadings(t *testing.T) {
 	for _, edge := range []object{{"systolic": 300, "diastolic": 200, "pulse": 250}, {"systolic": 60, "diastolic": 30, "pulse": 30}} {
 		c.ask(t, "POST", path, c.reading(edge))().expect(t, 201)
 		everybodyTold(t, c.db)
-		before := rowsOf(t, c.db)
+		before := rowsBefore(t, c.db)
 		wantAt(t, c.ask(t, "POST", path, c.reading(edge))().expect(t, 200), object{"duplicate": true})
 		if grown := added(before, rowsOf(t, c.db)); len(grown) != 0 {
 			t.Errorf("a repeat adds %v", grown)
@@ -290,14 +290,14 @@ func (c *crowd) wantQuarantined(t *testing.T, event func(object) object) {
 	} {
 		t.Run(q.name, func(t *testing.T) {
 			everybodyTold(t, c.db)
-			before := rowsOf(t, c.db)
+			before := rowsBefore(t, c.db)
 			a := c.signed(t, event(q.changes)).expect(t, 200)
 			wantAt(t, a, object{"status": "quarantined", "reason": q.reason, "observation_id": nil})
 			if grown := added(before, rowsOf(t, c.db)); !maps.Equal(grown, quarantined) {
 				t.Errorf("rows added: %v, want %v", grown, quarantined)
 			}
 			everybodyTold(t, c.db)
-			before = rowsOf(t, c.db)
+			before = rowsBefore(t, c.db)
 			again := c.signed(t, event(q.changes)).expect(t, 200)
 			wantAt(t, again, object{"event_id": text(t, a, "event_id"), "observation_id": nil})
 			if grown := added(before, rowsOf(t, c.db)); len(grown) != 0 {
@@ -306,7 +306,7 @@ func (c *crowd) wantQuarantined(t *testing.T, event func(object) object) {
 		})
 	}
 	everybodyTold(t, c.db)
-	before := rowsOf(t, c.db)
+	before := rowsBefore(t, c.db)
 	wantAt(t, c.signed(t, event(nil)).expect(t, 200), object{"status": "duplicate", "event_id": text(t, first, "event_id"), "observation_id": text(t, first, "observation_id")})
 	if grown := added(before, rowsOf(t, c.db)); len(grown) != 0 {
 		t.Errorf("a duplicate adds %v", grown)
@@ -403,7 +403,7 @@ func (c *crowd) wantMethods(t *testing.T) {
 			if strings.Contains(allow, method) {
 				continue
 			}
-			before := rowsOf(t, c.db)
+			before := rowsBefore(t, c.db)
 			a := c.send(t, method, path, c.Admin(t), "{}").expect(t, http.StatusMethodNotAllowed)
 			wantAt(t, a, object{"code": "method_not_allowed"})
 			for _, allowed := range strings.Fields(allow) {

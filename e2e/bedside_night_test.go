@@ -249,7 +249,7 @@ func nightFlood(t *testing.T, w ward) {
 	for worker := range 4 {
 		run.Go(func() {
 			for i := range 15 {
-				if a := w.signed(t, cuff("Flood", float64(400+(i+worker)%7), 90, now().Add(-time.Duration(worker*15+i)*time.Second))); a.status != 400 {
+				if a := w.signed(t, cuff("Flood", float64(400+worker*15+i), 90, now().Add(-time.Duration(worker*15+i)*time.Second))); a.status != 400 {
 					t.Errorf("answered %d\n%s", a.status, a.body)
 				}
 			}

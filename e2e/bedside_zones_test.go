@@ -28,11 +28,11 @@ func (w ward) alerts(t testing.TB, patient, filter string) (list []object) {
 	return list
 }
 
-// changed is the last noon after the clocks were changed where a ward is: the night before it has 23 or 25 hours.
+// changed is the last noon after the clocks were changed where a ward is, three whole days of which are over: the night before it has 23 or 25 hours.
 func (w ward) changed() time.Time {
 	today := now().In(w.zone)
 	for day := range 400 {
-		noon := time.Date(today.Year(), today.Month(), today.Day()-1-day, 12, 0, 0, 0, w.zone)
+		noon := time.Date(today.Year(), today.Month(), today.Day()-4-day, 12, 0, 0, 0, w.zone)
 		_, after := noon.Zone()
 		if _, before := noon.AddDate(0, 0, -1).Zone(); before != after {
 			return noon

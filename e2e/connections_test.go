@@ -70,7 +70,7 @@ const alive = "GET /health/live HTTP/1.1\r\nHost: vigil\r\n\r\n"
 // One address has 256 connections and no more, whatever it does with them; the gateway at another is answered. A proxy has as many as it likes.
 func TestHeldConnections(t *testing.T) {
 	t.Parallel()
-	p := pressed(t, "VIGIL_TRUSTED_PROXIES=127.0.0.8/31", "VIGIL_TRUSTED_PROXY_HEADERS=X-Forwarded-For")
+	p := pressed(t, "VIGIL_TRUSTED_PROXIES=127.0.0.8/31", "VIGIL_TRUSTED_PROXY_HEADERS=X-Forwarded-For", "VIGIL_READ_BODY_TIMEOUT=5m")
 	var held []*said
 	for range 256 {
 		held = append(held, p.say(t, "127.0.0.2", halfBody))
@@ -115,7 +115,7 @@ func TestAllPlacesTaken(t *testing.T) {
 // Headers and bodies have their time; what is done with a request, and a stream, have more.
 func TestSlowRequestsAreCut(t *testing.T) {
 	t.Parallel()
-	p := newPractice(t, "VIGIL_READ_HEADER_TIMEOUT=300ms", "VIGIL_READ_BODY_TIMEOUT=300ms").serve(t, "")
+	p := newPractice(t, "VIGIL_READ_HEADER_TIMEOUT=2s", "VIGIL_READ_BODY_TIMEOUT=2s").serve(t, "")
 	stream := p.say(t, "127.0.0.2", "GET /api/realtime HTTP/1.1\r\nHost: vigil\r\n\r\n")
 	p.say(t, "127.0.0.2", halfHead).isCut(t)
 	for _, path := range []string{"/api/v1/auth/login/", "/api/v1/gateway/webhook/", "/api/v1/auth/password-reset/"} {

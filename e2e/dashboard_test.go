@@ -132,7 +132,7 @@ func enterDashboardWithCode(t *testing.T, browser chromium) {
 	p := newPractice(t).serve(t, "")
 	said, _ := p.superuserCommand(t, "reset-2fa", superuserEmail)
 	secret := authenticatorSecret.FindString(said)
-	code, err := totp.GenerateCode(secret, time.Now())
+	code, err := totp.GenerateCode(secret, time.Now().Add(30*time.Second)) // it is good for a minute at least: a browser is started first
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func TestIngestionBesideTheService(t *testing.T) {
 	}
 	const refused = "line 4: systolic: A valid number is required."
 	everybodyTold(t, db)
-	before := rowsOf(t, db)
+	before := rowsBefore(t, db)
 	wantVigil(t, p, 1, "1 would be stored, 1 known, 1 refused\n", refused, "ingestion", "import", file, "--dry-run")
 	if grown := added(before, rowsOf(t, db)); len(grown) != 0 {
 		t.Errorf("a dry run adds %v", grown)

@@ -93,6 +93,11 @@ func TestMetricsAgreeWithTheAPI(t *testing.T) {
 	}
 	eventually(t, within, "everything is delivered", func() bool { return fhir("today_stats.transmitted") == stored })
 
+	eventually(t, within, "the last delivery is counted", func() bool { // which it is a moment after it is stored
+		samples, _ := scrape(t, metricsAddr)
+		return sum(samples, "vigil_deliveries_total", `outcome="transmitted"`) >= stored && sum(samples, "vigil_delivery_seconds_count") >= stored
+	})
+
 	samples, text := scrape(t, metricsAddr)
 	api := map[string]float64{}
 	for name, path := range map[string]string{

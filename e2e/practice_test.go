@@ -383,6 +383,17 @@ func rowsOf(t testing.TB, db *dbx.DB) map[string]int {
 	return rows
 }
 
+// rowsBefore is rowsOf before something whose rows are counted. It waits while jobs are about to run, or do, that tell people what the hour has for
+// them.
+func rowsBefore(t testing.TB, db *dbx.DB) map[string]int {
+	t.Helper()
+	const every, ahead, behind = 15 * time.Minute, 8 * time.Second, 4 * time.Second
+	if since := time.Since(time.Now().Add(ahead).Truncate(every)); since < behind {
+		time.Sleep(behind - since)
+	}
+	return rowsOf(t, db)
+}
+
 // notByClock leaves out of the audit trail what a job writes when its hour comes, whatever a test does at that moment.
 const notByClock = `event NOT IN ('billing.run', 'retention.purge', 'audit.verify', 'service.health_change')`
 

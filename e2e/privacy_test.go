@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -71,8 +73,12 @@ func TestNoHealthInformationInTheClear(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = mail.Close() })
 	var delivered bytes.Buffer
+	var lock sync.Mutex
 	emr := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = delivered.ReadFrom(r.Body)
+		body, _ := io.ReadAll(r.Body)
+		lock.Lock()
+		delivered.Write(body)
+		lock.Unlock()
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}))
 	t.Cleanup(emr.Close)
@@ -92,7 +98,7 @@ func TestNoHealthInformationInTheClear(t *testing.T) {
 		t.Error("the service logged nothing")
 	}
 	haystacks["what the service printed"] = newHaystack([]byte(p.Output()))
-	haystacks["what the EMR was sent"] = newHaystack(delivered.Bytes())
+	haystacks["what the EMR was sent"] = newHaystack(delivered.Bytes()) // the service has stopped
 	haystacks["pushes, opened"] = newHaystack(pushes.opened())
 	for i, message := range mail.Messages() {
 		haystacks[fmt.Sprint("mail ", i)] = newHaystack([]byte(message.Subject + message.Text + message.HTML))

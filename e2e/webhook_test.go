@@ -54,7 +54,7 @@ func TestOneReadingByEveryDoor(t *testing.T) {
 		p.giveDevice(t, device, patient)
 		measuredAt := day.AddDate(0, 0, -1-i)
 		everybodyTold(t, db)
-		before, audited := rowsOf(t, db), auditEvents(t, db)
+		before, audited := rowsBefore(t, db), auditEvents(t, db)
 		id := door.send(patient, device, measuredAt)
 		everybodyTold(t, db)
 		patients, ids = append(patients, patient), append(ids, id)
@@ -79,7 +79,7 @@ func TestOneReadingByEveryDoor(t *testing.T) {
 
 	// A reading that is stored stays one reading, whichever door it came by and comes by again.
 	for i, door := range doors {
-		before := rowsOf(t, db)
+		before := rowsBefore(t, db)
 		device, measuredAt := fmt.Sprintf("BP-%d", i), day.AddDate(0, 0, -1-i)
 		wantAt(t, p.signed(t, measurement("GW-"+device, device, 150, 85, measuredAt)).expect(t, 200), object{"status": "duplicate", "observation_id": ids[i]})
 		body := bloodPressure(patients[i], 150, 85, measuredAt)

@@ -2,11 +2,13 @@ package hooks_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -114,7 +116,10 @@ func (s *station) subscribe(clientID, token string, topics ...string) (status in
 // From the connection to the message, over the wire; the subscription is on record.
 func TestRealtimeTopic(t *testing.T) {
 	s := newStation(t, 0, nothing{})
-	go s.publisher.Run(t.Context(), s.app)
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { s.publisher.Run(ctx, s.app) })
+	t.Cleanup(func() { stop(); running.Wait() })
 	nurse := vigiltest.User(t, s.app, access.Nurse)
 	id, lines := s.open()
 	for _, token := range []string{vigiltest.Token(t, nurse, time.Now()), "Bearer " + vigiltest.Token(t, nurse, time.Now())} { // the SDK sends it bare

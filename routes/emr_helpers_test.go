@@ -44,6 +44,17 @@ type emrClinic struct {
 
 func newEMRClinic(t *testing.T, patients []sandbox.EMRPatient, change ...func(*routes.Engines)) *emrClinic {
 	t.Helper()
+	return newEMRClinicOf(t, time.Minute, patients, change...)
+}
+
+// newImpatientEMRClinic is for an EMR that does not answer: whatever else is asked may be too slow as well.
+func newImpatientEMRClinic(t *testing.T) *emrClinic {
+	t.Helper()
+	return newEMRClinicOf(t, 200*time.Millisecond, nil)
+}
+
+func newEMRClinicOf(t *testing.T, patience time.Duration, patients []sandbox.EMRPatient, change ...func(*routes.Engines)) *emrClinic {
+	t.Helper()
 	c := &emrClinic{}
 	at := func() time.Time {
 		if c.clinic == nil {
@@ -64,7 +75,7 @@ func newEMRClinic(t *testing.T, patients []sandbox.EMRPatient, change ...func(*r
 		c.client, err = emr.New(emr.Options{
 			BaseURL: server.URL + "/fhir/demo", TokenURL: server.URL + "/oauth/token", AuthorizeURL: server.URL + "/oauth/authorize",
 			ClientID: "vigil", ClientSecret: "hush hush", PrivateKey: emrKey(), ExtraScopes: []string{"offline_access"}, Now: at,
-			RedirectURL: "https://vigil.example.org/api/v1/emr/auth/callback/", QuickRetryDelays: []time.Duration{}, Timeout: 300 * time.Millisecond,
+			RedirectURL: "https://vigil.example.org/api/v1/emr/auth/callback/", QuickRetryDelays: []time.Duration{}, Timeout: patience,
 		})
 		if err != nil {
 			t.Fatal(err)

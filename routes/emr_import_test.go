@@ -158,7 +158,6 @@ func TestImportOfAHundred(t *testing.T) {
 	}{
 		"down":       {sandbox.Fault{Match: "/Patient/", Status: 503}, 502, "emr_error"},
 		"gone":       {sandbox.Fault{Match: "/", Drop: sandbox.DropBefore}, 502, "emr_unavailable"},
-		"too slow":   {sandbox.Fault{Match: "/Patient/", Drop: sandbox.DropHang}, 504, "emr_timeout"},
 		"no sign-in": {sandbox.Fault{Match: "/oauth", Status: 400}, 502, "emr_error"},
 	} {
 		c.emr.Fail(test.fault)

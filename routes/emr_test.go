@@ -163,7 +163,6 @@ func TestEMRTests(t *testing.T) {
 		"refused sign-in": {sandbox.Fault{Match: "/oauth", Status: 401}, "jwt", 502, "emr_error", object{"upstream_status": 401.0, "error": "invalid_request", "error_description": "fault on demand"}},
 		"sign-in down":    {sandbox.Fault{Match: "/oauth", Status: 503}, "jwt", 502, "emr_error", object{"upstream_status": 503.0}},
 		"cut connection":  {sandbox.Fault{Match: "/oauth", Drop: sandbox.DropBefore}, "jwt", 502, "emr_unavailable", object{"upstream_status": nil}},
-		"slow":            {sandbox.Fault{Match: "/metadata", DelayMS: 60_000}, "connection", 504, "emr_timeout", object{"upstream_status": nil}},
 		"HTML":            {sandbox.Fault{Match: "/metadata", Answer: sandbox.AnswerHTML}, "connection", 502, "emr_error", object{"upstream_status": 200.0}},
 		"redirect":        {sandbox.Fault{Match: "/metadata", Answer: sandbox.AnswerRedirect}, "connection", 502, "emr_error", object{"upstream_status": 307.0}},
 		"throttled":       {sandbox.Fault{Match: "/metadata", Status: 429, RetryAfter: 1}, "connection", 502, "emr_error", object{"upstream_status": 429.0}},
@@ -179,6 +178,23 @@ func TestEMRTests(t *testing.T) {
 	}
 	if c.emr.Stats().Strays != 0 {
 		t.Error("a redirect was followed")
+	}
+}
+
+// An EMR that takes a request and never answers is said to be too slow, and a hundred patients are not asked for one after another.
+func TestSlowEMR(t *testing.T) {
+	c := newImpatientEMRClinic(t)
+	c.emr.Fail(sandbox.Fault{Match: "/metadata", DelayMS: 60_000})
+	c.ask(access.Admin, "POST", "/emr/test/connection/", nil).want(504, "emr_timeout").wantAt(object{"upstream_status": nil})
+	var ids []string
+	for n := range 100 {
+		ids = append(ids, fmt.Sprintf("c%03d", n))
+	}
+	c.emr.Fail(sandbox.Fault{Match: "/Patient/", Drop: sandbox.DropHang})
+	before := c.emr.Stats().Faulted
+	c.ask(access.Admin, "POST", importPath, object{"emr_patient_ids": ids}).want(504, "emr_timeout")
+	if asked := c.emr.Stats().Faulted - before; asked > 3 {
+		t.Errorf("%d requests to an EMR that does not answer", asked)
 	}
 }
 

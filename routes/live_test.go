@@ -42,10 +42,12 @@ func (s *screen) follow(t *testing.T, reviewed string) {
 				Data object
 			}
 			if err := json.Unmarshal([]byte(strings.TrimPrefix(event, "event:triage\ndata:")), &message); err != nil {
-				t.Fatal(err)
+				t.Error(err)
+				return
 			}
 			if message.Seq <= s.last {
-				t.Fatalf("%v follows %v", message.Seq, s.last)
+				t.Errorf("%v follows %v", message.Seq, s.last)
+				return
 			}
 			s.last = message.Seq
 			if message.Type == "patient" {
@@ -58,7 +60,7 @@ func (s *screen) follow(t *testing.T, reviewed string) {
 			return
 		}
 	}
-	t.Fatal("the stream ended")
+	t.Error("the stream ended")
 }
 
 // ordered is the list in the order of severity, told from the rows alone.
@@ -116,6 +118,11 @@ func TestTwoScreensAgreeAfterABurst(t *testing.T) {
 	}
 	running.Go(func() { publisher.Run(ctx, c.app) })
 	running.Go(func() { writer.Run(ctx, c.app) })
+	quietOne := patients[len(patients)-1] // has no reading: the last to be told of
+	var followers sync.WaitGroup
+	for _, s := range screens {
+		followers.Go(func() { s.follow(t, quietOne) })
+	}
 
 	var senders sync.WaitGroup
 	for sender := range 8 {
@@ -133,14 +140,13 @@ func TestTwoScreensAgreeAfterABurst(t *testing.T) {
 		})
 	}
 	senders.Wait()
-	quietOne := patients[len(patients)-1] // had no reading: the last to be told of
 	c.ask(access.Nurse, "POST", "/triage/patients/"+quietOne+"/review/", nil).want(200)
 	var api []string
 	for _, row := range c.ask(access.Nurse, "GET", "/triage/patients/?page_size=100", nil).results() {
 		api = append(api, row["patient_id"].(string))
 	}
+	followers.Wait()
 	for i, s := range screens {
-		s.follow(t, quietOne)
 		if got := s.ordered(); !slices.Equal(got, api) {
 			t.Errorf("screen %d differs from the API:\n%s\n%s", i, fmt.Sprint(got), fmt.Sprint(api))
 		}

@@ -80,7 +80,7 @@ func TestNPI(t *testing.T) {
 
 // Of many who guess at once with a stolen access token, five guesses are looked at.
 func TestConcurrentWrongProofs(t *testing.T) {
-	app, e := vigiltest.NewApp(t), newEngine()
+	app, e := vigiltest.NewApp(t), newEngine().WithoutRest()
 	user := vigiltest.User(t, app, access.Nurse)
 	caller := callerOf(t, e, app, login(t, e, app, user, clock).Access)
 	var lock sync.Mutex

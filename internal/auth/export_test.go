@@ -54,6 +54,9 @@ func (e *Engine) HoldPlaces() (giveBack func()) {
 	}
 }
 
+// WithoutRest has places that do not rest: of many attempts at once none is turned away for want of time.
+func (e *Engine) WithoutRest() *Engine { e.places.rest = 0; return e }
+
 // HashAt sets the cost of hashing passwords.
 func HashAt(users *core.Collection, cost int) {
 	users.Fields.GetByName(core.FieldNamePassword).(*core.PasswordField).Cost = cost

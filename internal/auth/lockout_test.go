@@ -111,7 +111,7 @@ func TestLock(t *testing.T) {
 // Of twenty wrong attempts at once exactly five are counted as failures; the others met the lock.
 func TestConcurrentFailuresAreAllCounted(t *testing.T) {
 	for _, email := range []string{"known", "nobody@vigil.test"} {
-		app, e := vigiltest.NewApp(t), newEngine()
+		app, e := vigiltest.NewApp(t), newEngine().WithoutRest()
 		if email == "known" {
 			email = vigiltest.User(t, app, access.Nurse).Email()
 		}

@@ -173,7 +173,7 @@ func TestNoCommitMovesAVeryLongLog(t *testing.T) {
 // Who moves the log already is left to it: once they are done, the writer's place must not be taken for what is left.
 func TestLogThatAnotherMovesIsLeftToThem(t *testing.T) {
 	db, path := opened(t)
-	beside := sqlite.File(path, "busy_timeout(10000)")
+	beside := sqlite.File(path, "busy_timeout(60000)")
 	t.Cleanup(func() { _ = beside.Close() })
 	reader := reads(t, beside)
 	fill(t, db, 3100)

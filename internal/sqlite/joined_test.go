@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -277,6 +278,8 @@ func TestJoinedLogBeginsAnew(t *testing.T) {
 
 // Only where commits wait for the disk are writes joined, from the second on: a few instead of two for each page.
 func TestJoinedWrites(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	for _, tt := range []struct {
 		synchronous string
 		later       []string
@@ -313,10 +316,10 @@ func TestJoinedWrites(t *testing.T) {
 	}
 }
 
-// written is how often this process has had something written.
+// written is how often the thread of the test, which is to be locked, has had something written.
 func written(t *testing.T) int {
 	t.Helper()
-	told, err := os.ReadFile("/proc/self/io")
+	told, err := os.ReadFile("/proc/thread-self/io")
 	if err != nil {
 		t.Skip(err)
 	}

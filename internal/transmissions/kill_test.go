@@ -108,8 +108,8 @@ func throughFaultsAndKills(t *testing.T, n int, kills int64, cache time.Duration
 	p := newPractice(t, &signingKey().PublicKey, func() {
 		// In the middle of a delivery: the EMR has it, and nobody has been told.
 		if at, done := stored.Add(1), killed.Load(); done < kills && at >= (done+1)*int64(n)/(kills+1) {
-			if process := victim.Swap(nil); process != nil {
-				killed.Add(1)
+			if process := victim.Load(); process != nil && killed.CompareAndSwap(done, done+1) {
+				victim.CompareAndSwap(process, nil)
 				_ = process.Kill()
 			}
 		}

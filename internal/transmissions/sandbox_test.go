@@ -71,7 +71,7 @@ func sandboxClient(url string, key *rsa.PrivateKey, conditional bool, cache ...t
 	options := emr.Options{
 		BaseURL: url + "/fhir/demo", TokenURL: url + "/oauth/token", ClientID: "vigil", PrivateKey: key,
 		QuickRetryDelays: []time.Duration{time.Millisecond, 2 * time.Millisecond, 4 * time.Millisecond},
-		Timeout:          5 * time.Second, ConditionalCreate: conditional, Now: wallClock,
+		Timeout:          time.Minute, ConditionalCreate: conditional, Now: wallClock,
 	}
 	for _, keeps := range cache {
 		options.SearchCache = keeps

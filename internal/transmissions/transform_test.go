@@ -123,8 +123,8 @@ func TestTransmit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, finished := running(t, app, f, clock)
 	f.refuse = func(string, int) *emr.Error { return invalid() }
+	w, finished := running(t, app, f, clock)
 	got, err := w.Transmit(app, observation, person, now)
 	if err != nil || got != id {
 		t.Fatalf("%s (%v)", got, err)

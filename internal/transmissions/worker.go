@@ -119,7 +119,7 @@ func NewWorker(o Options) *Worker {
 		rendering: make(chan struct{}, renderers), line: newLine(cmp.Or(o.ProbeInterval, defaultProbeInterval), o.Spread, o.Log),
 	}
 	w.endings = groupcommit.New(groupcommit.Options[endedDelivery, Result]{Store: w.store, After: w.tell, Log: o.Log})
-	w.patience, w.giveUp = context.WithCancel(context.Background()) //nolint:gosec // Run calls giveUp when it ends
+	w.patience, w.giveUp = context.WithCancel(context.Background()) //nolint:gosec // Run calls giveUp when it takes too long to end
 	return w
 }
 
@@ -130,7 +130,15 @@ func (w *Worker) Run(ctx context.Context, app core.App) {
 		w.Log.Error("transmissions not recovered", slog.Any("error", err))
 	}
 	w.resume(app)
-	context.AfterFunc(ctx, func() { time.AfterFunc(stopPatience, w.giveUp) })
+	ended := make(chan struct{})
+	defer close(ended)
+	context.AfterFunc(ctx, func() {
+		select {
+		case <-time.After(stopPatience):
+			w.giveUp()
+		case <-ended: // whoever asks for deliveries later has them
+		}
+	})
 	w.since.Store(w.Clock().Unix())
 	defer w.since.Store(0)
 	var asked sync.WaitGroup

@@ -70,6 +70,7 @@ func NewApp(t testing.TB) *tests.TestApp {
 		return e.Next()
 	})
 	app.OnBootstrap().Unbind("__pbCollectionSystemHook__") // what it reads is read before
+	app.OnServe().Unbind("__pbCronStart__")                // its clock is the wall's, and what it runs may be at it when the test ends
 	if err := app.Bootstrap(); err != nil {
 		t.Fatalf("start the test app: %v", err)
 	}

@@ -133,7 +133,7 @@ func TestRedirects(t *testing.T) {
 // Receivers that hang, that answer without end, that are nobody: each is its own trouble. A healthy one has everything while the others hang, and a
 // slow one is waited for.
 func TestBadReceivers(t *testing.T) {
-	p := newPractice(t, func(o *webhooks.Options) { o.Timeout = 2 * time.Second })
+	p := newPractice(t, func(o *webhooks.Options) { o.Timeout = 10 * time.Second })
 	healthy := p.receiver(nil)
 	all := make(chan struct{})
 	var once sync.Once
@@ -168,6 +168,7 @@ func TestBadReceivers(t *testing.T) {
 	t.Cleanup(secure.Close)
 	nobody := httptest.NewServer(http.NotFoundHandler())
 	nobody.Close()
+	t.Cleanup(func() { once.Do(func() { close(all) }) }) // who waits for it goes before the receivers do
 	ids := map[string]string{}
 	for name, r := range map[string]*receiver{"healthy": healthy, "hangs": hangs, "slow": slow, "endless": endless, "drips": drips} {
 		ids[name] = p.hook(r, "observation.created")

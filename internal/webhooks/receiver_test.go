@@ -54,8 +54,8 @@ func newPractice(t testing.TB, change ...func(*webhooks.Options)) *practice {
 
 func (p *practice) newEngine(change ...func(*webhooks.Options)) *webhooks.Engine {
 	o := webhooks.Options{
-		Views: p.views, Timeout: 5 * time.Second, DisableAfter: 120 * time.Hour, Agent: "Vigil/test", Log: slog.New(slog.DiscardHandler),
-		Outbound: outbound.New(outbound.Options{Timeout: 5 * time.Second, DevHosts: []string{"127.0.0.1"}}),
+		Views: p.views, Timeout: time.Minute, DisableAfter: 120 * time.Hour, Agent: "Vigil/test", Log: slog.New(slog.DiscardHandler),
+		Outbound: outbound.New(outbound.Options{Timeout: time.Minute, DevHosts: []string{"127.0.0.1"}}),
 		Schedule: webhooks.Schedule{
 			5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
 		},
