@@ -119,7 +119,7 @@ func NewWorker(o Options) *Worker {
 		rendering: make(chan struct{}, renderers), line: newLine(cmp.Or(o.ProbeInterval, defaultProbeInterval), o.Spread, o.Log),
 	}
 	w.endings = groupcommit.New(groupcommit.Options[endedDelivery, Result]{Store: w.store, After: w.tell, Log: o.Log})
-	w.patience, w.giveUp = context.WithCancel(context.Background()) //nolint:gosec // Run calls giveUp when it takes too long to end
+	w.patience, w.giveUp = context.WithCancel(context.Background()) // Run calls giveUp when it takes too long to end
 	return w
 }
 
