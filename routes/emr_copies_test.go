@@ -63,7 +63,7 @@ func newAtTheEMR(t *testing.T) *atTheEMR {
 			Finished: func(r transmissions.Result) { a.finished <- r },
 			EMR:      client, Schedule: transmissions.Schedule{time.Minute, time.Minute, time.Minute, time.Minute, time.Minute}, Clock: now,
 			Load: observations.NewEngine(observations.Rules{PracticeZone: newYork, SendDevice: true}).LoadFHIR,
-			Log:  slog.New(slog.DiscardHandler), Spread: func() float64 { return 0 },
+			Log:  slog.New(slog.DiscardHandler), Spread: func() float64 { return 0 }, StopPatience: time.Hour, // rounds are asked for after its stop
 		})
 		a.worker, e.Monitor = e.Transmissions, dashboard.NewMonitor(dashboard.Probes{}, now, slog.New(slog.DiscardHandler))
 	})

@@ -95,7 +95,7 @@ func newDelivering(t *testing.T, change ...func(*routes.Engines)) *delivering {
 	at := func() time.Time { return *d.at.Load() }
 	worker := transmissions.NewWorker(transmissions.Options{
 		EMR: d.emr, Schedule: transmissions.Schedule{5 * time.Minute}, Load: observations.NewEngine(observations.Rules{}).LoadFHIR, Clock: at,
-		Log: slog.New(slog.DiscardHandler), Spread: func() float64 { return 0 },
+		Log: slog.New(slog.DiscardHandler), Spread: func() float64 { return 0 }, StopPatience: time.Hour, // rounds are asked for after its stop
 		Finished: func(s transmissions.Result) { d.finished <- s },
 	})
 	fine := dashboard.Probes{

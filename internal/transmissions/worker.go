@@ -39,8 +39,7 @@ const retryPause = 200 * time.Millisecond
 
 const defaultProbeInterval = 15 * time.Second
 
-// stopPatience bounds the wait for the EMR's answers when the worker stops.
-const stopPatience = 10 * time.Second
+const defaultStopPatience = 10 * time.Second
 
 // EMR is what the worker needs of the EMR client.
 type EMR interface {
@@ -60,6 +59,8 @@ type Options struct {
 	Schedule Schedule
 	// ProbeInterval lies between two looks at an EMR that is down, give or take a fifth; 0 means 15 s.
 	ProbeInterval time.Duration
+	// StopPatience bounds the wait for the EMR's answers when the worker stops, whoever asked for them; 0 means 10 s.
+	StopPatience time.Duration
 	// Load reads the observation behind a transmission.
 	Load func(app core.App, observationID string) (fhir.Stored, error)
 	// LoadMean reads the mean blood pressure of a patient from one date to another; nil where means are never sent.
@@ -119,7 +120,7 @@ func NewWorker(o Options) *Worker {
 		rendering: make(chan struct{}, renderers), line: newLine(cmp.Or(o.ProbeInterval, defaultProbeInterval), o.Spread, o.Log),
 	}
 	w.endings = groupcommit.New(groupcommit.Options[endedDelivery, Result]{Store: w.store, After: w.tell, Log: o.Log})
-	w.patience, w.giveUp = context.WithCancel(context.Background()) // Run calls giveUp when it takes too long to end
+	w.patience, w.giveUp = context.WithCancel(context.Background()) //nolint:gosec // Run calls giveUp when it ends
 	return w
 }
 
@@ -130,15 +131,7 @@ func (w *Worker) Run(ctx context.Context, app core.App) {
 		w.Log.Error("transmissions not recovered", slog.Any("error", err))
 	}
 	w.resume(app)
-	ended := make(chan struct{})
-	defer close(ended)
-	context.AfterFunc(ctx, func() {
-		select {
-		case <-time.After(stopPatience):
-			w.giveUp()
-		case <-ended: // whoever asks for deliveries later has them
-		}
-	})
+	context.AfterFunc(ctx, func() { time.AfterFunc(cmp.Or(w.StopPatience, defaultStopPatience), w.giveUp) })
 	w.since.Store(w.Clock().Unix())
 	defer w.since.Store(0)
 	var asked sync.WaitGroup
