@@ -388,9 +388,7 @@ func rowsOf(t testing.TB, db *dbx.DB) map[string]int {
 func rowsBefore(t testing.TB, db *dbx.DB) map[string]int {
 	t.Helper()
 	const every, ahead, behind = 15 * time.Minute, 8 * time.Second, 4 * time.Second
-	if since := time.Since(time.Now().Add(ahead).Truncate(every)); since < behind {
-		time.Sleep(behind - since)
-	}
+	eventually(t, within, "the jobs of a quarter of an hour are done", func() bool { return time.Since(time.Now().Add(ahead).Truncate(every)) >= behind })
 	return rowsOf(t, db)
 }
 

@@ -143,7 +143,8 @@ func TestSixtyGuessesAtOnce(t *testing.T) {
 		})
 	}
 	guesses.Wait()
-	if answers[200] > 0 || answers[400] > 5 || answers[400]+answers[423]+answers[503] != 60 { // 503: too many wait on this machine
+	// A door that is locked was tried five times. 503: too many wait on this machine.
+	if answers[200] > 0 || answers[400] > 5 || answers[423] > 0 && answers[400] != 5 || answers[400]+answers[423]+answers[503] != 60 {
 		t.Errorf("the answers were %v", answers)
 	}
 	for range 5 - answers[400] {

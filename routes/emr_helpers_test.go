@@ -48,9 +48,9 @@ func newEMRClinic(t *testing.T, patients []sandbox.EMRPatient, change ...func(*r
 }
 
 // newImpatientEMRClinic is for an EMR that does not answer: whatever else is asked may be too slow as well.
-func newImpatientEMRClinic(t *testing.T) *emrClinic {
+func newImpatientEMRClinic(t *testing.T, patients []sandbox.EMRPatient) *emrClinic {
 	t.Helper()
-	return newEMRClinicOf(t, 200*time.Millisecond, nil)
+	return newEMRClinicOf(t, 200*time.Millisecond, patients)
 }
 
 func newEMRClinicOf(t *testing.T, patience time.Duration, patients []sandbox.EMRPatient, change ...func(*routes.Engines)) *emrClinic {

@@ -133,15 +133,19 @@ func TestImportBodies(t *testing.T) {
 	c.wantRoles("POST", importPath, object{"emr_patient_ids": []string{"nobody"}}, access.Admin, access.ClinicalManager, access.MA)
 }
 
-// Whatever the EMR does, an import is whole for each patient and says what became of every id.
-func TestImportOfAHundred(t *testing.T) {
-	var crowd []sandbox.EMRPatient
-	var ids []string
+// aHundred are patients of an EMR, and their ids.
+func aHundred() (crowd []sandbox.EMRPatient, ids []string) {
 	for n := range 100 {
 		id := fmt.Sprintf("c%03d", n)
 		ids = append(ids, id)
 		crowd = append(crowd, sandbox.EMRPatient{ID: id, MRN: "C" + id, Family: "Crowd", Given: []string{"Cy"}, Gender: "female", BirthDate: "1949-09-09"})
 	}
+	return crowd, ids
+}
+
+// Whatever the EMR does, an import is whole for each patient and says what became of every id.
+func TestImportOfAHundred(t *testing.T) {
+	crowd, ids := aHundred()
 	c := newEMRClinic(t, crowd)
 	total := func() (patients, rows, trail int) {
 		err := c.app.DB().NewQuery(`SELECT (SELECT COUNT(*) FROM patients), (SELECT COUNT(*) FROM triage_scores),

@@ -183,19 +183,17 @@ func TestEMRTests(t *testing.T) {
 
 // An EMR that takes a request and never answers is said to be too slow, and a hundred patients are not asked for one after another.
 func TestSlowEMR(t *testing.T) {
-	c := newImpatientEMRClinic(t)
+	crowd, ids := aHundred()
+	c := newImpatientEMRClinic(t, crowd)
 	c.emr.Fail(sandbox.Fault{Match: "/metadata", DelayMS: 60_000})
 	c.ask(access.Admin, "POST", "/emr/test/connection/", nil).want(504, "emr_timeout").wantAt(object{"upstream_status": nil})
-	var ids []string
-	for n := range 100 {
-		ids = append(ids, fmt.Sprintf("c%03d", n))
-	}
 	c.emr.Fail(sandbox.Fault{Match: "/Patient/", Drop: sandbox.DropHang})
 	before := c.emr.Stats().Faulted
 	c.ask(access.Admin, "POST", importPath, object{"emr_patient_ids": ids}).want(504, "emr_timeout")
 	if asked := c.emr.Stats().Faulted - before; asked > 3 {
 		t.Errorf("%d requests to an EMR that does not answer", asked)
 	}
+	c.ask(access.Admin, "GET", "/patients/", nil).want(200).wantAt(object{"count": 0.0})
 }
 
 func TestEMRSearch(t *testing.T) {

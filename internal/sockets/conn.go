@@ -181,7 +181,7 @@ var turnedAway = fmt.Appendf(nil, "HTTP/1.1 503 Service Unavailable\r\nConnectio
 // turnAway refuses a connection. So little fits into an empty buffer at once; the deadline is for what we did not think of.
 func (l *listener) turnAway(c net.Conn) {
 	if l.plain {
-		_ = c.SetWriteDeadline(l.gate.Clock().Add(100 * time.Millisecond))
+		_ = c.SetWriteDeadline(l.gate.Clock().Add(10 * time.Millisecond))
 		_, _ = c.Write(turnedAway) // whoever does not hear it finds the connection closed
 	}
 	_ = c.Close()
