@@ -12,7 +12,7 @@ export GOTOOLCHAIN = auto
 TOOL = GOTOOLCHAIN="$$(go env GOVERSION)" go run
 
 # The packages whose tests take longest go first, so that no core waits for them at the end.
-PACKAGES = ./routes ./internal/transmissions ./...
+PACKAGES = ./routes ./internal/emr ./...
 # Tests from outside, which mostly wait.
 OUTSIDE  = ./e2e
 # The tag's, without its v; between two tags also how far it is from the last one.
@@ -56,9 +56,9 @@ run: web build ## build and start the whole practice in a box on http://127.0.0.
 	./vigil demo
 
 web: ## copy the console's packages from npm to where the next build embeds them, and pack its files
-	@if command -v npm >/dev/null; then cd internal/console && { npm ci --silent --no-audit --no-fund --prefer-offline $(OMIT) && node vendor.mjs || echo "npm did not bring the console's packages: the service is whole, but without the console at /"; }; \
+	@if command -v npm >/dev/null; then cd routes/console && { npm ci --silent --no-audit --no-fund --prefer-offline $(OMIT) && node vendor.mjs || echo "npm did not bring the console's packages: the service is whole, but without the console at /"; }; \
 	else echo "no npm here: the service is whole, but without the console at /"; fi
-	@CGO_ENABLED=0 GOFLAGS= go run ./internal/console/pack pb_public || echo "the console's files are not packed: it works, and is heavier"
+	@CGO_ENABLED=0 GOFLAGS= go run ./tools/console pb_public || echo "the console's files are not packed: it works, and is heavier"
 
 # What the race detector need not watch takes half of the time under it: SQLite, C put into Go that keeps its memory outside Go's, where the
 # detector does not look; what reads text and makes hashes of it. Everything else is watched, and so is whatever uses
@@ -127,7 +127,7 @@ lint: ## golangci-lint by .golangci.yml: mistakes, formats, the import rule; fun
 	else echo "no npm here, or nothing that it could bring: Spectral and Redocly do not read the contract"; fi
 
 # Whoever makes a release anew takes this toolchain, and the C compiler that pip brings: others make other bytes. PLATFORMS="linux/amd64" makes it for that one alone.
-RELEASE = cd internal/release && GOTOOLCHAIN="$$(sed -n 's/^const toolchain = "\(.*\)"/\1/p' main.go)" GOFLAGS= go run -trimpath -buildvcs=false .
+RELEASE = cd tools/release && GOTOOLCHAIN="$$(sed -n 's/^const toolchain = "\(.*\)"/\1/p' main.go)" GOFLAGS= go run -trimpath -buildvcs=false .
 
 release: web ## dist/: archives for each platform, container image, list of parts, provenance, checksums; the same bytes whenever and wherever
 	$(RELEASE) build -version "$(VERSION)" -tags "$(IN_C)" -out dist $(if $(PLATFORMS),-platforms $(PLATFORMS))
@@ -148,16 +148,16 @@ golden: ## rewrite the golden files, to be read in the diff
 	go test $(call folders,flag\.Bool."update") -update
 
 bench: ## Vigil beside a plain PocketBase, with the targets: a table, docs/bench.csv and docs/bench.svg; a quarter of an hour
-	go run ./internal/bench -out docs
+	go run ./tools/bench -out docs
 
 bench-console: web ## the console in a browser with 10,000 patients: first view, frames, bytes
-	go run ./internal/bench -paths console
+	go run ./tools/bench -paths console
 
 bench-quick: ## the same in short, under three minutes, leaving no files
-	go run ./internal/bench -quick
+	go run ./tools/bench -quick
 
 bench-peers: ## Vigil beside a real HAPI FHIR server (Java 17, Maven; else skipped): a table, docs/bench-peers.csv and .svg; some minutes on a quiet machine
-	go run ./internal/bench -peers -out docs
+	go run ./tools/bench -peers -out docs
 
 # A line for each run, and everything that it said where it failed. Without all of them the target fails.
 EACH_RUN = awk -v build="$$build" -v runs=$(RUNS) '{ said = said $$0 "\n" } \
@@ -181,7 +181,7 @@ drills: ## lose, move and upgrade practices, with the real Litestream and Caddy;
 	GOBIN="$$tools" CGO_ENABLED=0 go install $(LITESTREAM); GOBIN="$$tools" CGO_ENABLED=0 go install $(CADDY); \
 	export PATH="$$tools:$$PATH" VIGIL_TEST_CLONE=1 VIGIL_TEST_HAPI=1 VIGIL_TEST_GENERATED=1 VIGIL_TEST_CELLS=20 VIGIL_TEST_UNITS=1; \
 	go test -count=1 -v -timeout 40m -run '^(TestBackup|TestReplica|TestThreeCells|TestThreePractices|TestUnits|TestWaves|TestQuickstart|TestHAPI|TestGeneratedClient|TestIntegrating)' ./e2e; \
-	export GOFLAGS=; (cd deploy/check; go test -count=1 -v ./...); cd internal/release; VIGIL_TEST_RELEASE=1 go test -count=1 -v -timeout 60m ./...
+	export GOFLAGS=; (cd deploy/check; go test -count=1 -v ./...); cd tools/release; VIGIL_TEST_RELEASE=1 go test -count=1 -v -timeout 60m ./...
 
 bench-parts: ## Go benchmarks with allocations; BENCH chooses by name
 	go test -run '^$$' -bench '$(BENCH)' -benchmem $(call folders,^func Benchmark)

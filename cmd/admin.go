@@ -9,14 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/authz"
 )
 
 func (p *Program) adminCommand() *cobra.Command {
 	admin := &cobra.Command{Use: "admin", Short: "Administrators of the practice", RunE: helpOnly}
-	account := auth.NewAccount{Role: access.Admin}
+	account := auth.NewAccount{Role: authz.Admin}
 	var passwordStdin bool
 	create := &cobra.Command{
 		Use: "create", Short: "Create an administrator", Args: noArgs,

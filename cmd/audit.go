@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/keyring"
+	"github.com/vigilhealth/vigil/internal/phi/keyring"
 )
 
 func (p *Program) auditCommand() *cobra.Command {

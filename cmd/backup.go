@@ -11,9 +11,8 @@ import (
 
 	"github.com/vigilhealth/vigil/internal/backup"
 	"github.com/vigilhealth/vigil/internal/config"
-	"github.com/vigilhealth/vigil/internal/keyring"
 	"github.com/vigilhealth/vigil/internal/phi"
-	"github.com/vigilhealth/vigil/internal/place"
+	"github.com/vigilhealth/vigil/internal/phi/keyring"
 )
 
 func (p *Program) backupCommand() *cobra.Command {
@@ -61,16 +60,16 @@ func openBackups(dir string, settings config.Settings) (backups, error) {
 	b := settings.Backup
 	keys := backup.Keys{Ring: ring, Recipients: b.Recipients}
 	if b.S3Bucket != "" {
-		at, err := place.OpenBucket(bucketOf(b, b.S3Prefix))
+		at, err := backup.OpenBucket(bucketOf(b, b.S3Prefix))
 		return backups{backup.NewStore(at), keys}, err
 	}
-	at, err := place.OpenFolder(backupFolder(dir, settings))
+	at, err := backup.OpenFolder(backupFolder(dir, settings))
 	return backups{backup.NewStore(at), keys}, err
 }
 
 // bucketOf is the practice's part of the bucket of the settings.
-func bucketOf(b config.Backup, prefix string) place.Bucket {
-	return place.Bucket{
+func bucketOf(b config.Backup, prefix string) backup.BucketConfig {
+	return backup.BucketConfig{
 		Name: b.S3Bucket, Region: b.S3Region, Endpoint: b.S3Endpoint, AccessKey: b.S3AccessKey, Secret: b.S3Secret.Reveal(),
 		ForcePathStyle: b.S3ForcePathStyle, Prefix: prefix,
 	}

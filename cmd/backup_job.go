@@ -16,7 +16,6 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/backup"
-	"github.com/vigilhealth/vigil/internal/place"
 )
 
 // verifiedLately is how fresh a verification must be not to be repeated in the same night.
@@ -142,7 +141,7 @@ func (s *Service) inspectBackups(ctx context.Context) {
 func (s *Service) probeBackups(ctx context.Context) error {
 	if s.settings.Backup.S3Bucket == "" {
 		folder := backupFolder(s.app.DataDir(), s.settings)
-		if err := place.Writable(folder); err != nil {
+		if err := backup.Writable(folder); err != nil {
 			return fmt.Errorf("the folder %s: %w", folder, reasonOf(err))
 		}
 		return nil

@@ -17,7 +17,6 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/backup"
 	"github.com/vigilhealth/vigil/internal/config"
-	"github.com/vigilhealth/vigil/internal/place"
 )
 
 // exitStatus is a command that has said all there is to say, and ends with a status.
@@ -133,7 +132,7 @@ func mayAppend(name string) error {
 		return err
 	}
 	if folder := filepath.Dir(name); exists(folder) {
-		return place.Writable(folder)
+		return backup.Writable(folder)
 	}
 	return err
 }
@@ -142,7 +141,7 @@ func mayAppend(name string) error {
 func (c *checkup) checkFolder() (exists bool) {
 	const subject = "folder"
 	dir := c.program.dir
-	if err := place.Writable(dir); err != nil {
+	if err := backup.Writable(dir); err != nil {
 		c.fail(subject, "%s cannot be written: %v", dir, reasonOf(err))
 		return false
 	}

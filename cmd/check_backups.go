@@ -8,7 +8,6 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/backup"
-	"github.com/vigilhealth/vigil/internal/place"
 )
 
 // backupOld is the age from which the newest backup is worth a word: a night was left out.
@@ -19,7 +18,7 @@ func (c *checkup) checkBackup(ctx context.Context) {
 	const subject = "backup"
 	bucket, folder := c.settings.Backup.S3Bucket != "", backupFolder(c.program.dir, c.settings)
 	if !bucket {
-		if err := place.Writable(folder); err != nil {
+		if err := backup.Writable(folder); err != nil {
 			c.fail(subject, "%s cannot be written: %v", folder, reasonOf(err))
 			return
 		}
@@ -90,7 +89,7 @@ func newestIn(ctx context.Context, folder string) (newest backup.Stored, err err
 	if !exists(folder) {
 		return newest, nil
 	}
-	at, err := place.OpenFolder(folder)
+	at, err := backup.OpenFolder(folder)
 	if err != nil {
 		return newest, err
 	}

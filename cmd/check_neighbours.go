@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/backup"
 	"github.com/vigilhealth/vigil/internal/config"
-	"github.com/vigilhealth/vigil/internal/oidc"
-	"github.com/vigilhealth/vigil/internal/place"
 )
 
 // askPatience is how long check waits for one neighbour.
@@ -131,7 +131,7 @@ func (c *checkup) checkSignOn(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
-	if err := oidc.New(oidc.Options{Issuer: o.Issuer}).Introduce(ctx, c.now); err != nil {
+	if err := auth.NewOIDCProvider(auth.OIDCOptions{Issuer: o.Issuer}).Introduce(ctx, c.now); err != nil {
 		c.fail(subject, "%s %v", o.Issuer, err)
 		return
 	}
@@ -194,7 +194,7 @@ func (c *checkup) checkWarehouse() {
 		return
 	}
 	const subject = "warehouse"
-	if err := place.Writable(w.Folder); err != nil {
+	if err := backup.Writable(w.Folder); err != nil {
 		c.fail(subject, "%s cannot be written: %v", w.Folder, reasonOf(err))
 		return
 	}

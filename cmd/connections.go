@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/vigilhealth/vigil/internal/config"
-	"github.com/vigilhealth/vigil/internal/metrics"
-	"github.com/vigilhealth/vigil/internal/sockets"
+	"github.com/vigilhealth/vigil/internal/ratelimit"
 	"github.com/vigilhealth/vigil/jobs"
+	"github.com/vigilhealth/vigil/routes/metrics"
 )
 
 // idleTime is how long a connection may wait for its next request.
@@ -32,7 +32,7 @@ func fitting(connections int, files uint64) int {
 }
 
 // newGate makes what limits connections. Deadlines of connections are the machine's, whatever clock the service goes by.
-func newGate(settings config.Settings, log *slog.Logger) *sockets.Gate {
+func newGate(settings config.Settings, log *slog.Logger) *ratelimit.ConnLimiter {
 	c := settings.Connections
 	if files, known := mostFiles(); known {
 		if fits := fitting(c.Max, files); c.Max > fits {
@@ -42,7 +42,7 @@ func newGate(settings config.Settings, log *slog.Logger) *sockets.Gate {
 			c.Max = fits
 		}
 	}
-	return sockets.NewGate(sockets.Options{
+	return ratelimit.NewConnLimiter(ratelimit.ConnOptions{
 		Max: c.Max, MaxPerAddress: c.MaxPerAddress, Proxies: c.TrustedProxies, ProxyHeaders: settings.TrustedProxyHeaders,
 		ReadHeaderTimeout: c.ReadHeaderTimeout, ReadBodyTimeout: c.ReadBodyTimeout, IdleTimeout: idleTime, Clock: time.Now,
 	})
@@ -68,7 +68,7 @@ func (s *Service) serveMetrics(ctx context.Context) error {
 	pages := http.NewServeMux()
 	pages.Handle("GET /metrics", s.metrics.Handler(s.log))
 	server := &http.Server{Handler: pages, WriteTimeout: 30 * time.Second, ReadHeaderTimeout: 5 * time.Second}
-	gate := sockets.NewGate(sockets.Options{
+	gate := ratelimit.NewConnLimiter(ratelimit.ConnOptions{
 		Max: 64, ReadHeaderTimeout: server.ReadHeaderTimeout, ReadBodyTimeout: 5 * time.Second, IdleTimeout: idleTime, Clock: time.Now,
 	})
 	gate.Secure(server)

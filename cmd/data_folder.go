@@ -17,12 +17,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/hooks/schemadrift"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/backup"
 	"github.com/vigilhealth/vigil/internal/config"
-	"github.com/vigilhealth/vigil/internal/keyring"
 	"github.com/vigilhealth/vigil/internal/phi"
-	"github.com/vigilhealth/vigil/internal/rules"
+	"github.com/vigilhealth/vigil/internal/phi/keyring"
 	"github.com/vigilhealth/vigil/internal/sqlite"
 	_ "github.com/vigilhealth/vigil/migrations" // the schema
 )
@@ -284,7 +284,7 @@ func inspect(app core.App, log *slog.Logger, now time.Time) error {
 	if err := audit.CheckEnd(app); err != nil { // it is told, and stops nobody's care
 		log.Error("audit trail", slog.Any("error", err))
 	}
-	found, err := rules.PutRight(app, now)
+	found, err := schemadrift.PutRight(app, now)
 	for _, one := range found {
 		log.Error("a rule of PocketBase's was changed in the file and is put right", slog.String("collection", one.Collection), slog.String("what", one.What))
 	}

@@ -23,9 +23,9 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/config"
-	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/emr"
+	"github.com/vigilhealth/vigil/internal/ingest"
 	"github.com/vigilhealth/vigil/internal/sandbox"
-	"github.com/vigilhealth/vigil/internal/transmissions"
 )
 
 // The demo's accounts at PocketBase's dashboard, and the pace of its gateway.
@@ -66,8 +66,8 @@ type demo struct {
 	mail *sandbox.MailCatcher
 
 	lock    sync.Mutex
-	waiting map[string]observations.Outcome // stored while the demo runs, not yet at the EMR
-	backlog int                             // deliveries of the past month
+	waiting map[string]ingest.Outcome // stored while the demo runs, not yet at the EMR
+	backlog int                       // deliveries of the past month
 }
 
 func (d *demo) run(ctx context.Context, errOut io.Writer) error {
@@ -92,7 +92,7 @@ func (d *demo) run(ctx context.Context, errOut io.Writer) error {
 	if err := d.openEMR(settings, listener, emrURL); err != nil {
 		return err
 	}
-	d.waiting = map[string]observations.Outcome{}
+	d.waiting = map[string]ingest.Outcome{}
 	return d.runService(ctx, settings, newLog(errOut, demoLogLevel), d.httpAddr, "", func(s *Service) error { return d.prepare(ctx, s, emrURL) })
 }
 
@@ -185,7 +185,7 @@ func (d *demo) prepare(ctx context.Context, s *Service, emrURL string) error {
 	for n := 1; n <= enrolled; n++ {
 		d.emr.AddPatient(sandbox.NewNeighbour(n).EMRPatient())
 	}
-	if d.backlog, _, _, err = transmissions.Backlog(s.app); err != nil {
+	if d.backlog, _, _, err = emr.Backlog(s.app); err != nil {
 		return err
 	}
 	s.stored, s.finished = d.noteStored, d.noteFinished
@@ -259,7 +259,7 @@ func (d *demo) simulate(ctx context.Context, s *Service, address string, enrolle
 	}
 }
 
-func (d *demo) noteStored(outcomes []observations.Outcome) {
+func (d *demo) noteStored(outcomes []ingest.Outcome) {
 	d.lock.Lock()
 	defer d.lock.Unlock()
 	for _, outcome := range outcomes {
@@ -268,7 +268,7 @@ func (d *demo) noteStored(outcomes []observations.Outcome) {
 }
 
 // noteFinished prints one calm line for each reading whose way has ended: reading, alert, EMR id. It names nobody.
-func (d *demo) noteFinished(result transmissions.Result) {
+func (d *demo) noteFinished(result emr.Result) {
 	d.lock.Lock()
 	defer d.lock.Unlock()
 	outcome, live := d.waiting[result.ObservationID]

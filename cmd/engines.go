@@ -16,22 +16,22 @@ import (
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/billing/reports"
 	"github.com/vigilhealth/vigil/internal/claims"
-	"github.com/vigilhealth/vigil/internal/clients"
+
 	"github.com/vigilhealth/vigil/internal/config"
 	"github.com/vigilhealth/vigil/internal/dashboard"
 	"github.com/vigilhealth/vigil/internal/emr"
 	"github.com/vigilhealth/vigil/internal/escalations"
-	"github.com/vigilhealth/vigil/internal/exports"
 	"github.com/vigilhealth/vigil/internal/fhir"
-	"github.com/vigilhealth/vigil/internal/fhirapi"
+	"github.com/vigilhealth/vigil/internal/fhirserver"
+
 	"github.com/vigilhealth/vigil/internal/gateway"
-	"github.com/vigilhealth/vigil/internal/intake"
-	"github.com/vigilhealth/vigil/internal/limits"
-	"github.com/vigilhealth/vigil/internal/live"
+	"github.com/vigilhealth/vigil/internal/ingest"
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/phi"
-	"github.com/vigilhealth/vigil/internal/retention"
-	"github.com/vigilhealth/vigil/internal/transmissions"
+	"github.com/vigilhealth/vigil/internal/ratelimit"
+	"github.com/vigilhealth/vigil/internal/realtime"
+	"github.com/vigilhealth/vigil/jobs/retention"
+
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vitals"
 	"github.com/vigilhealth/vigil/routes"
@@ -49,7 +49,7 @@ func (s *Service) routeEngines() routes.Engines {
 	return routes.Engines{
 		Options: web.Options{
 			PublicURL: s.settings.PublicURL, Zone: s.settings.PracticeLocation, AllowedOrigins: s.settings.CORSAllowedOrigins, Log: s.log, Clock: s.now,
-			AccessTokens: clients.Holders{People: s.auth, Clients: s.clients}, Limits: s.limits, Watch: web.Watch{Answered: s.metrics.Answered, Rejected: s.metrics.Rejected},
+			AccessTokens: auth.Holders{People: s.auth, Clients: s.clients}, Limits: s.limits, Watch: web.Watch{Answered: s.metrics.Answered, Rejected: s.metrics.Rejected},
 		},
 		Jobs: s.jobs(),
 		Auth: s.auth, Clients: s.clients, Outgoing: routes.Outgoing{Webhooks: s.webhooks, Exports: s.exports}, Push: s.push, Directory: s.directory, Readings: s.readings, Writer: s.writer, Transmissions: s.worker, Monitor: s.monitor,
@@ -91,9 +91,9 @@ func newAuth(sealer *phi.Sealer, settings config.Settings) (*auth.Engine, error)
 	}), nil
 }
 
-func newClients(sealer *phi.Sealer, settings config.Settings) *clients.Engine {
-	return clients.New(sealer, clients.Options{
-		TokenURL: settings.PublicURL + web.BasePath + "/oauth/token/", Outbound: clients.NewOutbound(settings.Outbound.DevAllowedHosts),
+func newClients(sealer *phi.Sealer, settings config.Settings) *auth.MachineClients {
+	return auth.NewMachineClients(sealer, auth.MachineClientOptions{
+		TokenURL: settings.PublicURL + web.BasePath + "/oauth/token/", Outbound: auth.NewOutbound(settings.Outbound.DevAllowedHosts),
 	})
 }
 
@@ -126,9 +126,9 @@ func newDesk(settings config.Settings) claims.Desk {
 	}
 }
 
-func (s *Service) newIntake() *intake.Engine {
+func (s *Service) newIntake() *ingest.Pipeline {
 	g := s.settings.Gateway
-	return intake.New(intake.Options{
+	return ingest.NewPipeline(ingest.PipelineOptions{
 		Adapters: gateway.NewAdapters(g, s.settings.Clinical.MeasuredAtMaxFuture), Readings: s.readings, Writer: s.writer, Devices: s.devices,
 		Repeatable: !g.DedupEnabled, Recheck: s.billing.Recheck, Log: s.log,
 	})
@@ -145,8 +145,8 @@ func (s *Service) newMailer() *notifications.Mailer {
 	})
 }
 
-func (s *Service) newLive() *live.Publisher {
-	return live.NewPublisher(live.Options{
+func (s *Service) newLive() *realtime.Publisher {
+	return realtime.NewPublisher(realtime.Options{
 		Views: routes.LiveViews{Clock: s.now}, Check: s.auth.Check, RestrictToCareTeam: s.settings.Clinical.RestrictToCareTeam,
 		Zone: s.settings.PracticeLocation, Clock: s.now, Log: s.log,
 	})
@@ -177,20 +177,20 @@ func newPush(settings config.Settings) *notifications.Push {
 	})
 }
 
-func newLimiter(r config.RateLimits) *limits.Limiter {
+func newLimiter(r config.RateLimits) *ratelimit.Limiter {
 	if r.User.Unlimited() { // who lets people ask without end, lets machines
 		r.Client = config.RateLimit{}
 	}
 	if r.Auth.Unlimited() {
 		r.SignIn = config.RateLimit{}
 	}
-	policies := map[limits.Class]limits.Policy{}
-	for class, limit := range map[limits.Class]config.RateLimit{
-		limits.User: r.User, limits.Client: r.Client, limits.Anon: r.Anon, limits.Auth: r.Auth, limits.SignIn: r.SignIn, limits.Refresh: r.Refresh, limits.Webhook: r.Webhook, limits.Realtime: r.Realtime,
+	policies := map[ratelimit.Class]ratelimit.Policy{}
+	for class, limit := range map[ratelimit.Class]config.RateLimit{
+		ratelimit.User: r.User, ratelimit.Client: r.Client, ratelimit.Anon: r.Anon, ratelimit.Auth: r.Auth, ratelimit.SignIn: r.SignIn, ratelimit.Refresh: r.Refresh, ratelimit.Webhook: r.Webhook, ratelimit.Realtime: r.Realtime,
 	} {
-		policies[class] = limits.Policy{Requests: limit.Limit, Window: limit.Window}
+		policies[class] = ratelimit.Policy{Requests: limit.Limit, Window: limit.Window}
 	}
-	return limits.New(policies)
+	return ratelimit.NewLimiter(policies)
 }
 
 // retention is how long what is purged is kept.
@@ -211,7 +211,7 @@ func (s *Service) probes() dashboard.Probes {
 			if !s.emr.Configured() { // what nobody will deliver does not count, as the EMR itself does not
 				return running, queued, nil
 			}
-			pending, _, _, err := transmissions.Backlog(app)
+			pending, _, _, err := emr.Backlog(app)
 			return running, queued + pending, err
 		},
 	}
@@ -271,14 +271,14 @@ func (s *Service) fhirSystems() fhir.Systems {
 	return fhir.Systems{MRN: s.settings.FHIR.MRNSystem, EMRID: s.settings.FHIR.EMRIDSystem}
 }
 
-func (s *Service) newExports() *exports.Engine {
-	return exports.New(exports.Options{
-		Resources: exports.Facade{Engine: s.facade()}, Keep: s.settings.FHIR.ExportKeep, Clock: s.now, Log: s.log,
+func (s *Service) newExports() *fhirserver.BulkExporter {
+	return fhirserver.New(fhirserver.Options{
+		Resources: fhirserver.Facade{Engine: s.facade()}, Keep: s.settings.FHIR.ExportKeep, Clock: s.now, Log: s.log,
 	})
 }
 
-func (s *Service) facade() *fhirapi.Engine {
-	return &fhirapi.Engine{
+func (s *Service) facade() *fhirserver.Engine {
+	return &fhirserver.Engine{
 		Systems: s.fhirSystems(), Zone: s.settings.PracticeLocation, Directory: s.directory, Practice: s.settings.Practice.Name, PublicURL: s.settings.PublicURL,
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/exports"
+	"github.com/vigilhealth/vigil/internal/backup"
+	"github.com/vigilhealth/vigil/internal/fhirserver"
 	"github.com/vigilhealth/vigil/internal/phi"
-	"github.com/vigilhealth/vigil/internal/place"
 	"github.com/vigilhealth/vigil/internal/warehouse"
 	"github.com/vigilhealth/vigil/jobs"
 )
@@ -70,17 +70,17 @@ func (s *Service) newWarehouse(sealer *phi.Sealer) (*warehouse.Engine, error) {
 	}
 	return warehouse.New(warehouse.Options{
 		Practice: w.Practice, Format: w.Format, Tables: w.Tables, Key: key, Zone: s.settings.PracticeLocation,
-		Resources: exports.Facade{Engine: s.facade()}, Open: s.openWarehouse,
+		Resources: fhirserver.Facade{Engine: s.facade()}, Open: s.openWarehouse,
 	}), nil
 }
 
 // openWarehouse opens the folder of what leaves, or its part of the bucket of the backups.
-func (s *Service) openWarehouse() (*place.Place, error) {
+func (s *Service) openWarehouse() (*backup.BlobStore, error) {
 	w := s.settings.Warehouse
 	if w.Folder != "" {
-		return place.OpenFolder(w.Folder)
+		return backup.OpenFolder(w.Folder)
 	}
-	return place.OpenBucket(bucketOf(s.settings.Backup, w.Prefix))
+	return backup.OpenBucket(bucketOf(s.settings.Backup, w.Prefix))
 }
 
 // lastExport is when what leaves for a warehouse last left, as whole as it should; known is false when nothing does.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/vigilhealth/vigil/internal/fleet"
+	"github.com/vigilhealth/vigil/cmd/fleet"
 )
 
 func (p *Program) fleetCommand() *cobra.Command {

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vigilhealth/vigil/internal/gateway"
-	"github.com/vigilhealth/vigil/internal/intake"
+	"github.com/vigilhealth/vigil/internal/ingest"
 )
 
 func (p *Program) ingestionCommand() *cobra.Command {
@@ -78,7 +78,7 @@ func (s *Service) importReadings(ctx context.Context, cmd *cobra.Command, path s
 	}
 	var refused []error
 	show := progress(cmd.ErrOrStderr(), "lines read")
-	done, err := s.intake.Import(ctx, s.app, table, intake.ImportOptions{
+	done, err := s.intake.Import(ctx, s.app, table, ingest.ImportOptions{
 		DryRun: dryRun, Clock: now, Progress: func(lines int) { show(lines, total) },
 		Refused: func(line int, reason string) { refused = append(refused, fmt.Errorf("line %d: %s", line, reason)) },
 	})

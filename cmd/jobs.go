@@ -9,8 +9,8 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 	"github.com/spf13/cobra"
 
-	"github.com/vigilhealth/vigil/internal/schedule"
 	"github.com/vigilhealth/vigil/jobs"
+	"github.com/vigilhealth/vigil/jobs/schedule"
 	"github.com/vigilhealth/vigil/routes"
 )
 

@@ -18,7 +18,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/config"
 	"github.com/vigilhealth/vigil/internal/phi"
-	"github.com/vigilhealth/vigil/internal/rotation"
+	"github.com/vigilhealth/vigil/internal/phi/keyring"
 )
 
 func (p *Program) keysCommand() *cobra.Command {
@@ -61,14 +61,14 @@ func (p *Program) rotateCommand() *cobra.Command {
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			report, err := rotation.Run(ctx, app, sealer.KeyRing, audit.System(), now(), progress(cmd.OutOrStdout(), "re-encrypting rows"), letGo)
+			report, err := keyring.Run(ctx, app, sealer.KeyRing, audit.System(), now(), progress(cmd.OutOrStdout(), "re-encrypting rows"), letGo)
 			return errors.Join(printRotation(cmd.OutOrStdout(), report), err)
 		},
 	}
 }
 
 // printRotation says what was done and which keys are still needed; what is left to do is an error.
-func printRotation(out io.Writer, report rotation.Report) error {
+func printRotation(out io.Writer, report keyring.Report) error {
 	fmt.Fprintf(out, "%d values re-encrypted under key %s.\n", report.Resealed, report.KeyID)
 	if report.Unreadable > 0 {
 		fmt.Fprintf(out, "%d values open with none of the keys and were left as they are:\n  %s\n", report.Unreadable, strings.Join(report.Named, "\n  "))

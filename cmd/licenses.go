@@ -3,7 +3,7 @@ package cmd
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/vigilhealth/vigil/internal/licenses"
+	"github.com/vigilhealth/vigil/cmd/licenses"
 )
 
 func (p *Program) licensesCommand() *cobra.Command {

@@ -24,25 +24,24 @@ import (
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/billing"
-	"github.com/vigilhealth/vigil/internal/clients"
+
 	"github.com/vigilhealth/vigil/internal/config"
-	"github.com/vigilhealth/vigil/internal/connection"
 	"github.com/vigilhealth/vigil/internal/dashboard"
 	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/emr"
-	"github.com/vigilhealth/vigil/internal/exports"
-	"github.com/vigilhealth/vigil/internal/intake"
-	"github.com/vigilhealth/vigil/internal/limits"
-	"github.com/vigilhealth/vigil/internal/live"
-	"github.com/vigilhealth/vigil/internal/metrics"
+	"github.com/vigilhealth/vigil/internal/fhirserver"
+	"github.com/vigilhealth/vigil/internal/ingest"
 	"github.com/vigilhealth/vigil/internal/notifications"
-	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/ratelimit"
+	"github.com/vigilhealth/vigil/internal/realtime"
+	"github.com/vigilhealth/vigil/routes/metrics"
+
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/phi"
-	"github.com/vigilhealth/vigil/internal/sockets"
+
 	"github.com/vigilhealth/vigil/internal/sqlite"
-	"github.com/vigilhealth/vigil/internal/summaries"
-	"github.com/vigilhealth/vigil/internal/transmissions"
+	"github.com/vigilhealth/vigil/internal/vitalsummary"
+
 	"github.com/vigilhealth/vigil/internal/vitals"
 	"github.com/vigilhealth/vigil/internal/warehouse"
 	"github.com/vigilhealth/vigil/internal/webhooks"
@@ -61,27 +60,27 @@ type Service struct {
 	clock    clockwork.Clock
 
 	auth       *auth.Engine
-	clients    *clients.Engine
+	clients    *auth.MachineClients
 	webhooks   *webhooks.Engine
 	mailer     *notifications.Mailer
 	push       *notifications.Push
 	dispatcher *notifications.Dispatcher
 	directory  *patients.Directory
-	readings   *observations.Engine
-	writer     *observations.Writer
-	intake     *intake.Engine
+	readings   *ingest.Evaluator
+	writer     *ingest.Writer
+	intake     *ingest.Pipeline
 	emr        *emr.Client
 	devices    *devices.Engine
-	worker     *transmissions.Worker
+	worker     *emr.Worker
 	monitor    *dashboard.Monitor
 	board      *dashboard.Board
 	metrics    *metrics.Metrics
 	billing    *billing.Engine
-	live       *live.Publisher
-	exports    *exports.Engine
+	live       *realtime.Publisher
+	exports    *fhirserver.BulkExporter
 	warehouse  *warehouse.Engine // nil when nothing leaves
-	limits     *limits.Limiter
-	gate       *sockets.Gate
+	limits     *ratelimit.Limiter
+	gate       *ratelimit.ConnLimiter
 	Scheduler  *jobs.Schedule
 	inheritors inheritors
 
@@ -90,8 +89,8 @@ type Service struct {
 	hangUps      chan os.Signal
 
 	// stored and finished are told what happened, for the demo's calm lines; they must not block.
-	stored   func([]observations.Outcome)
-	finished func(transmissions.Result)
+	stored   func([]ingest.Outcome)
+	finished func(emr.Result)
 	// listening is told the address once requests are accepted.
 	Listening func(address string)
 
@@ -111,7 +110,7 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 	var err error
 	s := &Service{
 		program: p, settings: settings, app: app, log: log, clock: clock, directory: patients.NewDirectory(), metrics: metrics.New(p.Version),
-		stored: func([]observations.Outcome) {}, finished: func(transmissions.Result) {}, Listening: func(string) {},
+		stored: func([]ingest.Outcome) {}, finished: func(emr.Result) {}, Listening: func(string) {},
 	}
 	if err := inspect(app, log, s.now()); err != nil {
 		return nil, err
@@ -125,7 +124,7 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 	s.push = newPush(settings)
 	s.dispatcher = notifications.NewDispatcher(notifications.DispatcherOptions{Push: s.push, Zone: settings.PracticeLocation, Clock: s.now, Log: log, Finished: s.metrics.Pushed})
 	s.dispatcher.Attach(app)
-	s.readings = observations.NewEngine(observations.Rules{
+	s.readings = ingest.NewEvaluator(ingest.Rules{
 		PracticeZone: settings.PracticeLocation, AutoTransform: settings.FHIR.AutoTransform, MaxFuture: settings.Clinical.MeasuredAtMaxFuture,
 		SendHeartRate: settings.FHIR.SendHeartRate, SendDevice: settings.FHIR.SendDevice,
 		NormalReadingsNeeded: alerts.NormalReadingsNeeded{Warning: settings.Clinical.AutoResolveWarning, Critical: settings.Clinical.AutoResolveCritical},
@@ -139,7 +138,7 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 	}
 	s.inheritors, s.limits = newInheritors(), newLimiter(settings.RateLimits)
 	s.gate, s.devices = newGate(settings, log), newDevices(settings)
-	s.writer = observations.NewWriter(s.readings, s.now, log, func(outcomes []observations.Outcome) {
+	s.writer = ingest.NewWriter(s.readings, s.now, log, func(outcomes []ingest.Outcome) {
 		s.readingsStored()
 		s.metrics.Stored(outcomes, s.now())
 		s.stored(outcomes)
@@ -148,11 +147,11 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 	if s.emr, err = newEMRClient(app, settings, s.now); err != nil {
 		return nil, err
 	}
-	s.worker = transmissions.NewWorker(transmissions.Options{
+	s.worker = emr.NewWorker(emr.WorkerOptions{
 		EMR: s.emr, ProbeInterval: settings.EMR.ProbeInterval, Schedule: settings.EMR.RetryDelays,
 		Load: s.readings.LoadFHIR, HeartRate: settings.FHIR.SendHeartRate,
-		LoadMean: summaries.NewReader(settings.PracticeLocation).LoadMean,
-		Clock:    s.now, Log: log, Finished: func(result transmissions.Result) {
+		LoadMean: vitalsummary.NewReader(settings.PracticeLocation).LoadMean,
+		Clock:    s.now, Log: log, Finished: func(result emr.Result) {
 			s.metrics.Delivered(result, s.now())
 			s.finished(result)
 		},
@@ -176,7 +175,7 @@ func newEMRClient(app core.App, settings config.Settings, now func() time.Time) 
 	e := settings.EMR
 	var vault emr.Vault // without a database tokens are kept in memory
 	if app != nil {
-		vault = connection.NewVault(app, now)
+		vault = emr.NewVault(app, now)
 	}
 	client, err := emr.New(emr.Options{
 		BaseURL: e.FHIRBaseURL, TokenURL: e.TokenURL, ClientID: e.ClientID, PrivateKey: e.PrivateKey,

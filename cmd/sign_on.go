@@ -3,24 +3,24 @@ package cmd
 import (
 	"fmt"
 
+	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/config"
-	"github.com/vigilhealth/vigil/internal/oidc"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // newSignOn is the practice's identity provider; nil when there is none. It is asked for nothing yet.
-func newSignOn(sealer *phi.Sealer, settings config.Settings) (*oidc.Provider, error) {
+func newSignOn(sealer *phi.Sealer, settings config.Settings) (*auth.OIDCProvider, error) {
 	key, err := sealer.DeriveKey("sign-on state")
 	if err != nil {
 		return nil, fmt.Errorf("sign-on: %w", err)
 	}
 	o := settings.OIDC
-	roles := make([]oidc.RoleOf, len(o.RoleMap))
+	roles := make([]auth.RoleOf, len(o.RoleMap))
 	for i, pair := range o.RoleMap {
-		roles[i] = oidc.RoleOf(pair)
+		roles[i] = auth.RoleOf(pair)
 	}
-	return oidc.New(oidc.Options{
+	return auth.NewOIDCProvider(auth.OIDCOptions{
 		Issuer: o.Issuer, ClientID: o.ClientID, ClientSecret: phi.Text(o.ClientSecret.Reveal()), RedirectURL: settings.PublicURL + web.BasePath + "/auth/oidc/callback/",
 		RoleClaim: o.RoleClaim, Roles: roles, TrustMFA: o.TrustMFA, MaxAge: o.MaxAge, Key: key,
 	}), nil

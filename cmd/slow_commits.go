@@ -5,7 +5,7 @@ package cmd
 import (
 	"os"
 
-	"github.com/vigilhealth/vigil/internal/bench/slow"
+	"github.com/vigilhealth/vigil/tools/bench/slow"
 )
 
 // The benchmark builds the service with this tag to see it on a slower disk.

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/transmissions"
+	"github.com/vigilhealth/vigil/internal/emr"
 )
 
 func (p *Program) transmissionsCommand() *cobra.Command {
@@ -23,7 +23,7 @@ func (p *Program) transmissionsCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.retryTransmissions(cmd, since, code, dryRun) },
 	}
 	retry.Flags().StringVar(&since, "since", "", "since when they were last tried: 36h, 3d, a date or a date-time (required)")
-	retry.Flags().StringVar(&code, "code", "", "only those of this error code: "+strings.Join(transmissions.ErrorCodes(), ", "))
+	retry.Flags().StringVar(&code, "code", "", "only those of this error code: "+strings.Join(emr.ErrorCodes(), ", "))
 	retry.Flags().BoolVar(&dryRun, "dry-run", false, "count them, and change nothing")
 	command.AddCommand(retry)
 	return command
@@ -33,14 +33,14 @@ func (p *Program) retryTransmissions(cmd *cobra.Command, since, code string, dry
 	if since == "" {
 		return usageError{fmt.Errorf("%s needs --since: a duration such as 36h or 3d, a date or a date-time", cmd.CommandPath())}
 	}
-	if code != "" && !slices.Contains(transmissions.ErrorCodes(), code) {
-		return usageError{fmt.Errorf("--code must be one of %s", strings.Join(transmissions.ErrorCodes(), ", "))}
+	if code != "" && !slices.Contains(emr.ErrorCodes(), code) {
+		return usageError{fmt.Errorf("--code must be one of %s", strings.Join(emr.ErrorCodes(), ", "))}
 	}
 	settings, err := p.settings()
 	if err != nil {
 		return err
 	}
-	from, ok := transmissions.ParseSince(since, settings.PracticeLocation, now())
+	from, ok := emr.ParseSince(since, settings.PracticeLocation, now())
 	if !ok {
 		return usageError{fmt.Errorf("--since must be a duration such as 36h or 3d, a date or a date-time, not %q", since)}
 	}
@@ -48,15 +48,15 @@ func (p *Program) retryTransmissions(cmd *cobra.Command, since, code string, dry
 		return usageError{fmt.Errorf("--since must be a time that has passed, not %q", since)}
 	}
 	return p.besideService(cmd, func(ctx context.Context, cmd *cobra.Command, s *Service) error {
-		filter := transmissions.GivenUp{From: from, ErrorCode: code}
+		filter := emr.GivenUp{From: from, ErrorCode: code}
 		if dryRun {
-			counted, err := transmissions.CountGivenUp(s.app, filter)
+			counted, err := emr.CountGivenUp(s.app, filter)
 			if err == nil {
 				fmt.Fprintf(cmd.OutOrStdout(), "%d would be queued again\n", counted)
 			}
 			return err
 		}
-		requeued, err := transmissions.Requeue(ctx, s.app, filter, audit.System(), now())
+		requeued, err := emr.Requeue(ctx, s.app, filter, audit.System(), now())
 		fmt.Fprintf(cmd.OutOrStdout(), "%d queued again\n", requeued)
 		return err
 	})

@@ -1,7 +1,7 @@
 package cmd
 
 import (
-	"github.com/vigilhealth/vigil/internal/outbound"
+	"github.com/vigilhealth/vigil/internal/egress"
 	"github.com/vigilhealth/vigil/internal/webhooks"
 	"github.com/vigilhealth/vigil/routes"
 )
@@ -10,7 +10,7 @@ func (s *Service) newWebhooks() *webhooks.Engine {
 	w := s.settings.Webhooks
 	return webhooks.New(webhooks.Options{
 		Views: routes.WebhookViews{Zone: s.settings.PracticeLocation, Clock: s.now}, Timeout: w.Timeout, Schedule: w.RetryDelays, DisableAfter: w.DisableAfter,
-		Outbound: outbound.New(outbound.Options{Timeout: w.Timeout, DevHosts: s.settings.Outbound.DevAllowedHosts}),
+		Outbound: egress.New(egress.Options{Timeout: w.Timeout, DevHosts: s.settings.Outbound.DevAllowedHosts}),
 		Agent:    "Vigil/" + s.program.Version, ReadingsWait: func() bool { return s.writer.Busy() }, Clock: s.now, Log: s.log, Ended: s.metrics.Told,
 	})
 }

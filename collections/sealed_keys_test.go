@@ -8,7 +8,7 @@ import (
 	"github.com/pocketbase/dbx"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
@@ -70,7 +70,7 @@ func TestIndexKeyFitsTheData(t *testing.T) {
 // A new index key for a database in use would cut every lookup and keyed hash off from what is stored: the old one was taken away.
 func TestIndexKeyIsMadeOnce(t *testing.T) {
 	app := vigiltest.NewApp(t)
-	vigiltest.User(t, app, access.Nurse)
+	vigiltest.User(t, app, authz.Nurse)
 	if _, err := app.DB().Delete("sealed_keys", dbx.NewExp("TRUE")).Execute(); err != nil {
 		t.Fatal(err)
 	}

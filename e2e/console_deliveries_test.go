@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vigilhealth/vigil/internal/emr"
 	"github.com/vigilhealth/vigil/internal/sandbox"
-	"github.com/vigilhealth/vigil/internal/transmissions"
 )
 
 // failures of deliveries as they stand in the records: one for each remedy.
@@ -34,7 +34,7 @@ var failures = [][2]string{
 func TestConsoleDeliveries(t *testing.T) {
 	needsConsole(t)
 	browser := newChromium(t)
-	p, emr, w := deliveringPractice(t, sandbox.Fault{Match: createAtEMR, Status: 422}, append(unlimited,
+	p, fakeServer, w := deliveringPractice(t, sandbox.Fault{Match: createAtEMR, Status: 422}, append(unlimited,
 		"VIGIL_EMR_RETRY_DELAYS=50ms,50ms,50ms,50ms,50ms", "VIGIL_EMR_RATE_LIMIT_PER_SECOND=0")...)
 	type told struct {
 		ID   string `json:"id"`
@@ -51,18 +51,18 @@ func TestConsoleDeliveries(t *testing.T) {
 			return at(t, list, "count") == float64(i+1)
 		})
 		wantAt(t, list, object{"results.0.observation_id": id})
-		remedy, _ := transmissions.RemedyFor(failure[0], failure[1], true)
+		remedy, _ := emr.RemedyFor(failure[0], failure[1], true)
 		number := text(t, list, "results.0.id")
 		p.amend(t, "transmissions", number, object{"error_code": failure[0], "error_message": failure[1]})
 		expected = append(expected, told{number, failure[1], remedy.Text})
 	}
-	emr.behave(t)
+	fakeServer.behave(t)
 	nobody := map[string]any{}
 	browser.run(t, p, "console_deliveries.mjs", object{"email": adminEmail, "password": password, "failures": expected, "ofAuth": 3}, &nobody)
 	eventually(t, within, "everything is delivered", func() bool {
 		return at(t, p.get(t, "/api/v1/fhir/transmissions/?status=transmitted", p.Admin(t)).expect(t, 200), "count") == float64(len(failures))
 	})
-	if stats := emr.stats(t); stats.Observations != len(failures) || stats.MostPerIdentifier != 1 {
+	if stats := fakeServer.stats(t); stats.Observations != len(failures) || stats.MostPerIdentifier != 1 {
 		t.Errorf("the EMR holds %d observations, one of them %d times", stats.Observations, stats.MostPerIdentifier)
 	}
 	wantAt(t, p.get(t, "/api/v1/fhir/status/", p.Admin(t)).expect(t, 200), object{"queue.given_up": 0.0})

@@ -151,11 +151,11 @@ func TestConsoleTypes(t *testing.T) {
 	if err != nil {
 		t.Skip("no npm here")
 	}
-	if _, err := os.Stat("internal/console/node_modules/.bin/tsc"); err != nil {
+	if _, err := os.Stat("routes/console/node_modules/.bin/tsc"); err != nil {
 		t.Skip("the console's tools are not installed: run make web")
 	}
 	command := exec.CommandContext(t.Context(), npm, "run", "--silent", "check")
-	command.Dir = "internal/console"
+	command.Dir = "routes/console"
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("npm run check: %v\n%s", err, out)
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/vigiltest/hapi"
+	"github.com/vigilhealth/vigil/e2e/hapi"
 )
 
 // fetchHAPI has Maven fetch and compile the HAPI FHIR server. It skips the test where that cannot be.

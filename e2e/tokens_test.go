@@ -15,9 +15,9 @@ import (
 	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/tools/security"
 
+	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/sqlite"
-	"github.com/vigilhealth/vigil/internal/tokens"
 )
 
 // stolen is what the database holds of an account: all that signs PocketBase's own tokens.
@@ -61,9 +61,9 @@ func (p *practice) tokenOf(t testing.TB, collection, email string, ago time.Dura
 		t.Fatal(err)
 	}
 	issued := time.Now().Add(ago)
-	token, err := tokens.NewSigner(ring).Sign(
-		tokens.Token{Kind: tokens.Access, Collection: account.CollectionID, Holder: account.ID, SignedInAt: issued, IssuedAt: issued, ExpiresAt: issued.Add(15 * time.Minute)},
-		tokens.Account{TokenKey: account.TokenKey, Secret: account.secret(t, "auth")})
+	token, err := auth.NewSigner(ring).Sign(
+		auth.TokenClaims{Kind: auth.AccessToken, Collection: account.CollectionID, Holder: account.ID, SignedInAt: issued, IssuedAt: issued, ExpiresAt: issued.Add(15 * time.Minute)},
+		auth.Account{TokenKey: account.TokenKey, Secret: account.secret(t, "auth")})
 	if err != nil {
 		t.Fatal(err)
 	}

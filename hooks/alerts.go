@@ -8,17 +8,17 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/ranking"
+	"github.com/vigilhealth/vigil/internal/triage"
 )
 
 // guardAlert holds a change of an alert to its state machine, with the same consequences whoever makes it.
 func (h *hooks) guardAlert(e *core.RecordEvent) error {
-	return ranking.GuardAlert(e.App, collections.AsAlert(e.Record), writerOf(e.Record), h.Clock(), e.Next)
+	return triage.GuardAlert(e.App, collections.AsAlert(e.Record), writerOf(e.Record), h.Clock(), e.Next)
 }
 
 // guardEscalation holds an escalation to its state machine, with the same consequences whoever opens or changes it.
 func (h *hooks) guardEscalation(e *core.RecordEvent) error {
-	err := ranking.GuardEscalation(e.App, h.Billing, collections.AsEscalation(e.Record), writerOf(e.Record), h.Clock(), e.Next)
+	err := triage.GuardEscalation(e.App, h.Billing, collections.AsEscalation(e.Record), writerOf(e.Record), h.Clock(), e.Next)
 	if refused, ok := errors.AsType[*fault.Error](err); ok && refused.Kind == fault.Invalid && len(refused.Fields) == 0 {
 		return validation.Errors{"status": validation.NewError(refused.Code, refused.Detail)}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/pocketbase/dbx"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
@@ -88,7 +88,7 @@ func TestAlertsInTheDashboard(t *testing.T) {
 // Every pair of states, in the dashboard, and the same consequences as through the API.
 func TestEscalationsInTheDashboard(t *testing.T) {
 	d := newDashboard(t)
-	provider := vigiltest.User(t, d.app, access.Provider, vigiltest.Email("provider@vigil.test"))
+	provider := vigiltest.User(t, d.app, authz.Provider, vigiltest.Email("provider@vigil.test"))
 	open := func(patient string) string {
 		return d.do("POST", collections.Escalations, "", object{"patient": patient, "priority": "urgent", "status": "resolved", "reason": "By hand.", "created_by": "x"})["id"].(string)
 	}

@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -47,7 +47,7 @@ func TestDashboardSearch(t *testing.T) {
 	ada := d.enrol(object{"phone": "(555) 010-0200", "ssn": "123-45-6789", "email": "ada@mail.test", "gateway_patient_id": "gw-ada_7", "address": `{"line1":"1 Secret St","city":"Springfield"}`})
 	gone := d.enrol(object{"first_name": "Zoë", "last_name": "Quill"})
 	d.do("PATCH", collections.Patients, gone, object{"deleted_at": "2026-01-15T13:45:00.000000Z"})
-	nurse := vigiltest.User(t, d.app, access.Nurse)
+	nurse := vigiltest.User(t, d.app, authz.Nurse)
 	for _, level := range []alerts.Level{alerts.Warning, alerts.Critical} {
 		if _, err := alerts.Store(d.app, alerts.Draft{PatientID: ada, Finding: alerts.Finding{Type: "pulse", Level: level}}, vigiltest.Clock); err != nil {
 			t.Fatal(err)

@@ -8,8 +8,8 @@ import (
 
 	"github.com/pocketbase/pocketbase/core"
 
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -50,7 +50,7 @@ func lastChange(t *testing.T, app core.App, patient string) string {
 // What a superuser writes in the dashboard is on record with what it was before and after: of secrets the names.
 func TestDashboardTrailSaysWhatChanged(t *testing.T) {
 	d := newDashboard(t)
-	user := vigiltest.User(t, d.app, access.Nurse)
+	user := vigiltest.User(t, d.app, authz.Nurse)
 	path := "/api/collections/users/records/" + user.Id
 	patch := func(body string) {
 		t.Helper()

@@ -11,8 +11,8 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/ingest"
 	"github.com/vigilhealth/vigil/internal/notifications"
-	"github.com/vigilhealth/vigil/internal/observations"
 	"github.com/vigilhealth/vigil/internal/sandbox"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
@@ -24,7 +24,7 @@ const demoPatients = 40
 // those who are told, and writes it down.
 func TestMonthOfTheDemo(t *testing.T) {
 	d := newDashboard(t)
-	readings := observations.NewEngine(observations.Rules{
+	readings := ingest.NewEvaluator(ingest.Rules{
 		PracticeZone: time.UTC, AutoTransform: true, MaxFuture: 5 * time.Minute,
 		NormalReadingsNeeded: alerts.NormalReadingsNeeded{Warning: 1, Critical: 2},
 	})

@@ -17,9 +17,9 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/hooks"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/authz"
+	"github.com/vigilhealth/vigil/internal/ingest"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
@@ -33,7 +33,7 @@ const (
 func bound(t *testing.T) (app *tests.TestApp, woken *int) {
 	t.Helper()
 	app, woken = vigiltest.NewApp(t), new(int)
-	engine := observations.NewEngine(observations.Rules{PracticeZone: time.UTC, AutoTransform: true, MaxFuture: time.Minute})
+	engine := ingest.NewEvaluator(ingest.Rules{PracticeZone: time.UTC, AutoTransform: true, MaxFuture: time.Minute})
 	hooks.Bind(app, hooks.Engines{
 		Observations: engine, Directory: patients.NewDirectory(), Zone: time.UTC,
 		Clock: func() time.Time { return vigiltest.Clock }, Forget: func(string) {}, Wake: func() { *woken++ }, WakeMailer: func() {},
@@ -105,7 +105,7 @@ func TestClosedRoutes(t *testing.T) {
 // PocketBase's own ways to a user's token know no lock, no second factor and no rotation.
 func TestNativeSignInIsClosed(t *testing.T) {
 	d := newDashboard(t)
-	user := vigiltest.User(t, d.app, access.Nurse, vigiltest.Email("nurse@vigil.test"))
+	user := vigiltest.User(t, d.app, authz.Nurse, vigiltest.Email("nurse@vigil.test"))
 	token := vigiltest.Token(t, user, vigiltest.Clock)
 	for path, body := range map[string]string{
 		"auth-with-password":     `{"identity":"nurse@vigil.test","password":"` + vigiltest.Password + `"}`,
@@ -144,7 +144,7 @@ func (d *dashboard) as(token, method, path, body string) *httptest.ResponseRecor
 
 func TestRealtimeIsClosed(t *testing.T) {
 	d := newDashboard(t)
-	user := vigiltest.Token(t, vigiltest.User(t, d.app, access.Admin), vigiltest.Clock)
+	user := vigiltest.Token(t, vigiltest.User(t, d.app, authz.Admin), vigiltest.Clock)
 	for _, test := range []struct {
 		who, token, topics string
 		want               int

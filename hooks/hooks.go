@@ -13,15 +13,15 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/billing"
-	"github.com/vigilhealth/vigil/internal/limits"
-	"github.com/vigilhealth/vigil/internal/live"
-	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/ingest"
 	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/internal/ratelimit"
+	"github.com/vigilhealth/vigil/internal/realtime"
 )
 
 // Engines is what the handlers call, built once in cmd.
 type Engines struct {
-	Observations *observations.Engine
+	Observations *ingest.Evaluator
 	// Report keeps the implausible measurement in a record that could not be created.
 	Report    func(app core.App, record *core.Record, by audit.Actor, now time.Time) error
 	Directory *patients.Directory
@@ -37,8 +37,8 @@ type Engines struct {
 	// Wake tells the transmission worker to look now, WakeMailer the mailer.
 	Wake, WakeMailer func()
 	// Live tells who subscribes what changes; Limits bounds how often one address may.
-	Live   *live.Publisher
-	Limits *limits.Limiter
+	Live   *realtime.Publisher
+	Limits *ratelimit.Limiter
 	// Auth signs superusers in, and knows whose a token is.
 	Auth *auth.Engine
 	// Billing bills the time of escalations that are resolved.

@@ -11,7 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/ingest"
 )
 
 // adoptObservation gives a reading created as a record the same checks and consequences as any other.
@@ -34,7 +34,7 @@ func (h *hooks) reportImplausible(e *core.RecordEvent) error {
 
 // refuseChange: a reading is evidence.
 func (h *hooks) refuseChange(*core.RecordEvent) error {
-	return validation.Errors{"measured_at": validation.NewError("fixed", observations.ErrFixed.Error())}
+	return validation.Errors{"measured_at": validation.NewError("fixed", ingest.ErrFixed.Error())}
 }
 
 // asColumns turns a fault into complaints by column, which the dashboard shows beside the inputs.
@@ -62,7 +62,7 @@ func (h *hooks) guardAssignment(e *core.RecordEvent) error {
 		return err
 	}
 	before := collections.AsDeviceAssignment(e.Record.Original()).PatientID()
-	if err := observations.FollowAssignment(e.App, e.Record, h.Zone, e.Next); err != nil {
+	if err := ingest.FollowAssignment(e.App, e.Record, h.Zone, e.Next); err != nil {
 		return err
 	}
 	for _, patient := range slices.Compact([]string{before, collections.PatientOf(e.Record)}) {

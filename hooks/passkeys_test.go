@@ -4,14 +4,14 @@ import (
 	"testing"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
 // A superuser neither adds nor changes nor takes away a passkey: that would open somebody else's account.
 func TestPasskeysInTheDashboard(t *testing.T) {
 	d := newDashboard(t)
-	nurse, other := vigiltest.User(t, d.app, access.Nurse), vigiltest.User(t, d.app, access.Nurse)
+	nurse, other := vigiltest.User(t, d.app, authz.Nurse), vigiltest.User(t, d.app, authz.Nurse)
 	passkey, err := collections.CreatePasskey(d.app, collections.NewPasskey{UserID: nurse.Id, Name: "Key", CredentialID: "aWQ", PublicKey: "a2V5"}, vigiltest.Clock)
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/patients"
-	"github.com/vigilhealth/vigil/internal/ranking"
+	"github.com/vigilhealth/vigil/internal/triage"
 )
 
 // guardPatient checks and completes a patient whoever writes it, gives a new one a row on the triage list, and ends what a
@@ -49,7 +49,7 @@ func (h *hooks) guardConsent(e *core.RecordEvent) error {
 
 // guardThresholds checks bounds whoever writes them, logs what changes, and ranks the patient anew.
 func (h *hooks) guardThresholds(e *core.RecordEvent) error {
-	return ranking.GuardThresholds(e.App, e.Record, writerOf(e.Record), h.Clock(), e.Next)
+	return triage.GuardThresholds(e.App, e.Record, writerOf(e.Record), h.Clock(), e.Next)
 }
 
 // dropThresholds lets a patient fall back to the practice's bounds, which themselves stay.
@@ -57,5 +57,5 @@ func (h *hooks) dropThresholds(e *core.RecordEvent) error {
 	if collections.PatientOf(e.Record) == "" {
 		return router.NewBadRequestError("The practice's thresholds cannot be deleted.", nil)
 	}
-	return ranking.DropThresholds(e.App, e.Record, writerOf(e.Record), h.Clock(), e.Next)
+	return triage.DropThresholds(e.App, e.Record, writerOf(e.Record), h.Clock(), e.Next)
 }

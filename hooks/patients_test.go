@@ -16,9 +16,9 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/hooks"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
@@ -277,8 +277,8 @@ func TestThresholdsInDashboard(t *testing.T) {
 func TestCareTeamInDashboard(t *testing.T) {
 	d := newDashboard(t)
 	id := d.enrol(nil)
-	nurse, admin := vigiltest.User(t, d.app, access.Nurse), vigiltest.User(t, d.app, access.Admin)
-	gone := vigiltest.User(t, d.app, access.Nurse, vigiltest.Inactive())
+	nurse, admin := vigiltest.User(t, d.app, authz.Nurse), vigiltest.User(t, d.app, authz.Admin)
+	gone := vigiltest.User(t, d.app, authz.Nurse, vigiltest.Inactive())
 	for _, user := range []string{admin.Id, gone.Id} {
 		d.refused("POST", collections.CareTeamMembers, "", "user", object{"patient": id, "user": user})
 	}

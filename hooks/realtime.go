@@ -14,9 +14,8 @@ import (
 
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/limits"
-	"github.com/vigilhealth/vigil/internal/live"
-	"github.com/vigilhealth/vigil/internal/sockets"
+	"github.com/vigilhealth/vigil/internal/ratelimit"
+	"github.com/vigilhealth/vigil/internal/realtime"
 )
 
 // stalled is how long one write to a stream may take.
@@ -43,7 +42,7 @@ func (h *hooks) openStream(e *core.RealtimeConnectRequestEvent) error {
 	if e.Request.ProtoMajor == 1 { // a stream that ends frees its connection
 		e.Response.Header().Set("Connection", "close")
 	}
-	e.Client = live.NewStream(e.Client, sockets.Await(e.Request.Context()))
+	e.Client = realtime.NewStream(e.Client, ratelimit.Await(e.Request.Context()))
 	return e.Next()
 }
 
@@ -59,8 +58,8 @@ func (h *hooks) subscribe(e *core.RealtimeSubscribeRequestEvent) error {
 	if len(e.Subscriptions) == 0 {
 		return e.Next()
 	}
-	foreign := slices.ContainsFunc(e.Subscriptions, func(topic string) bool { return topic != live.Topic && topic != connected })
-	stream, ours := e.Client.(*live.Stream)
+	foreign := slices.ContainsFunc(e.Subscriptions, func(topic string) bool { return topic != realtime.Topic && topic != connected })
+	stream, ours := e.Client.(*realtime.Stream)
 	if foreign || !ours || h.Live == nil {
 		return e.ForbiddenError("", nil)
 	}
@@ -75,7 +74,7 @@ func (h *hooks) subscribe(e *core.RealtimeSubscribeRequestEvent) error {
 	}
 	err = audit.Append(e.App, audit.Entry{
 		Event: audit.PatientRead, Actor: caller.Actor(originOf(e.RequestEvent)),
-		ResourceType: audit.ResourceTopic, ResourceID: live.Topic,
+		ResourceType: audit.ResourceTopic, ResourceID: realtime.Topic,
 	}, now)
 	h.giveBackOpening(e)
 	return unless(err, e)
@@ -87,7 +86,7 @@ func (h *hooks) subscribeSuperuser(e *core.RealtimeSubscribeRequestEvent) error 
 	if err != nil {
 		return e.UnauthorizedError("", nil)
 	}
-	if stream, ours := e.Client.(*live.Stream); ours {
+	if stream, ours := e.Client.(*realtime.Stream); ours {
 		stream.EndsIn(until.Sub(h.Clock()))
 	}
 	return e.Next()
@@ -109,7 +108,7 @@ func (h *hooks) takeRealtime(e *core.RequestEvent, key string) (counted, error) 
 	if h.Limits == nil {
 		return request, nil
 	}
-	taken := h.Limits.Take(limits.Realtime, key, request.at)
+	taken := h.Limits.Take(ratelimit.Realtime, key, request.at)
 	if taken.Allowed {
 		return request, nil
 	}
@@ -123,7 +122,7 @@ func addressOf(e *core.RequestEvent) string {
 	if addr, err := netip.ParseAddr(address); err == nil {
 		address = addr.Unmap().String()
 	}
-	return limits.AddressKey(address)
+	return ratelimit.AddressKey(address)
 }
 
 // subscriber is the key of who subscribes: the user, or the address of somebody without a good token.
@@ -140,7 +139,7 @@ func (h *hooks) subscriber(e *core.RequestEvent, now time.Time) string {
 func (h *hooks) giveBackOpening(e *core.RealtimeSubscribeRequestEvent) {
 	if opening, charged := e.Client.Get(openedAt).(counted); charged && h.Limits != nil {
 		e.Client.Unset(openedAt)
-		h.Limits.GiveBack(limits.Realtime, opening.key, opening.at)
+		h.Limits.GiveBack(ratelimit.Realtime, opening.key, opening.at)
 	}
 }
 
@@ -159,7 +158,7 @@ func writeMessage(e *core.RealtimeMessageEvent) error {
 	control := http.NewResponseController(e.Response)
 	_ = control.SetWriteDeadline(time.Now().Add(stalled)) // not every test's connection has one
 	defer func() { _ = control.SetWriteDeadline(time.Time{}) }()
-	if e.Message.Name != live.Topic {
+	if e.Message.Name != realtime.Topic {
 		return e.Next()
 	}
 	if _, err := e.Response.Write(e.Message.Data); err != nil {

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/observations"
-	"github.com/vigilhealth/vigil/internal/ranking"
+	"github.com/vigilhealth/vigil/internal/authz"
+	"github.com/vigilhealth/vigil/internal/ingest"
+	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/internal/vitals"
 	"github.com/vigilhealth/vigil/routes"
@@ -35,10 +35,10 @@ func BenchmarkLive(b *testing.B) {
 			}
 			ctx, stop := context.WithCancel(b.Context())
 			var running sync.WaitGroup
-			writer := observations.NewWriter(s.readings, time.Now, s.publisher.Log, func([]observations.Outcome) { s.publisher.Wake() })
+			writer := ingest.NewWriter(s.readings, time.Now, s.publisher.Log, func([]ingest.Outcome) { s.publisher.Wake() })
 			running.Go(func() { writer.Run(ctx, s.app) })
 			running.Go(func() { s.publisher.Run(ctx, s.app) })
-			token := vigiltest.Token(b, vigiltest.User(b, s.app, access.Nurse), time.Now())
+			token := vigiltest.Token(b, vigiltest.User(b, s.app, authz.Nurse), time.Now())
 			reviewed := patients[50]
 			var told sync.WaitGroup
 			var messages atomic.Int64
@@ -49,7 +49,7 @@ func BenchmarkLive(b *testing.B) {
 			sendAll(b, writer, patients[:50])
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "readings/s")
 			begun := time.Now()
-			if err := ranking.Review(s.app, reviewed, "", audit.System(), time.Now()); err != nil {
+			if err := triage.Review(s.app, reviewed, "", audit.System(), time.Now()); err != nil {
 				b.Fatal(err)
 			}
 			told.Wait()
@@ -81,14 +81,14 @@ func (s *station) follow(token, patient string, told *sync.WaitGroup, messages *
 }
 
 // sendAll submits b.N readings from 64 senders.
-func sendAll(b *testing.B, writer *observations.Writer, patients []string) {
+func sendAll(b *testing.B, writer *ingest.Writer, patients []string) {
 	var next atomic.Int64
 	var senders sync.WaitGroup
 	for range 64 {
 		senders.Go(func() {
 			for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
 				systolic, diastolic, at := float64(110+i%45), 80.0, time.Now().Add(time.Duration(i-int64(b.N))*time.Minute)
-				_, err := writer.Submit(b.Context(), observations.Submission{
+				_, err := writer.Submit(b.Context(), ingest.Submission{
 					PatientID: patients[i%int64(len(patients))], Source: vitals.SourceGateway, By: audit.System(), ReceivedAt: time.Now(),
 					Reading: vitals.Reading{Kind: vitals.BloodPressure, MeasuredAt: at}.With(vitals.Systolic, systolic).With(vitals.Diastolic, diastolic),
 				})

@@ -20,43 +20,43 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/hooks"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/auth"
-	"github.com/vigilhealth/vigil/internal/limits"
-	"github.com/vigilhealth/vigil/internal/live"
-	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/authz"
+	"github.com/vigilhealth/vigil/internal/ingest"
 	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/internal/ratelimit"
+	"github.com/vigilhealth/vigil/internal/realtime"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
 // nothing shows every patient as one who has left the list.
 type nothing struct{}
 
-func (nothing) Patients(core.App, []string) (map[string]live.View, error)    { return nil, nil }
-func (nothing) Alerts(core.App, []string) (map[string]live.View, error)      { return nil, nil }
-func (nothing) Escalations(core.App, []string) (map[string]live.View, error) { return nil, nil }
+func (nothing) Patients(core.App, []string) (map[string]realtime.View, error)    { return nil, nil }
+func (nothing) Alerts(core.App, []string) (map[string]realtime.View, error)      { return nil, nil }
+func (nothing) Escalations(core.App, []string) (map[string]realtime.View, error) { return nil, nil }
 
 // station serves PocketBase's realtime routes with our hooks.
 type station struct {
 	t         testing.TB
 	app       *tests.TestApp
-	readings  *observations.Engine
-	publisher *live.Publisher
+	readings  *ingest.Evaluator
+	publisher *realtime.Publisher
 	server    *httptest.Server
 }
 
-func newStation(t testing.TB, requests int, views live.Views) *station {
+func newStation(t testing.TB, requests int, views realtime.Views) *station {
 	t.Helper()
-	s := &station{t: t, app: vigiltest.NewApp(t), readings: observations.NewEngine(observations.Rules{PracticeZone: time.UTC})}
+	s := &station{t: t, app: vigiltest.NewApp(t), readings: ingest.NewEvaluator(ingest.Rules{PracticeZone: time.UTC})}
 	authority := auth.New(vigiltest.Sealer(), auth.Options{})
-	s.publisher = live.NewPublisher(live.Options{
+	s.publisher = realtime.NewPublisher(realtime.Options{
 		Views: views, Check: authority.Check, Zone: time.UTC, Clock: time.Now, Log: slog.New(slog.DiscardHandler),
 	})
 	engines := hooks.Engines{
 		Observations: s.readings, Directory: patients.NewDirectory(), Zone: time.UTC, Clock: time.Now, Forget: func(string) {},
 		Wake: func() {}, WakeMailer: func() {}, Live: s.publisher, Auth: authority,
-		Limits: limits.New(map[limits.Class]limits.Policy{limits.Realtime: {Requests: requests, Window: time.Minute}}),
+		Limits: ratelimit.NewLimiter(map[ratelimit.Class]ratelimit.Policy{ratelimit.Realtime: {Requests: requests, Window: time.Minute}}),
 	}
 	hooks.Bind(s.app, engines)
 	router, err := apis.NewRouter(s.app)
@@ -120,7 +120,7 @@ func TestRealtimeTopic(t *testing.T) {
 	var running sync.WaitGroup
 	running.Go(func() { s.publisher.Run(ctx, s.app) })
 	t.Cleanup(func() { stop(); running.Wait() })
-	nurse := vigiltest.User(t, s.app, access.Nurse)
+	nurse := vigiltest.User(t, s.app, authz.Nurse)
 	id, lines := s.open()
 	for _, token := range []string{vigiltest.Token(t, nurse, time.Now()), "Bearer " + vigiltest.Token(t, nurse, time.Now())} { // the SDK sends it bare
 		if status, _ := s.subscribe(id, token, "triage"); status != 204 {
@@ -143,7 +143,7 @@ func TestRealtimeTopic(t *testing.T) {
 
 func TestRealtimeRefusals(t *testing.T) {
 	s := newStation(t, 0, nothing{})
-	token := func(role access.Role, options ...vigiltest.UserOption) string {
+	token := func(role authz.Role, options ...vigiltest.UserOption) string {
 		return vigiltest.Token(t, vigiltest.User(t, s.app, role, options...), time.Now())
 	}
 	for _, test := range []struct {
@@ -151,14 +151,14 @@ func TestRealtimeRefusals(t *testing.T) {
 		topics      []string
 		want        int
 	}{
-		{"nurse", token(access.Nurse), []string{"triage"}, 204},
-		{"with options", token(access.Nurse), []string{"triage?options={}"}, 403},
-		{"the SDK's reconnection", token(access.Nurse), []string{"triage", "PB_CONNECT"}, 204},
-		{"and another", token(access.Nurse), []string{"triage", "alerts/*"}, 403},
-		{"data monitor", token(access.DataMonitor), []string{"triage"}, 403},
-		{"patient", token(access.Patient), []string{"triage"}, 403},
+		{"nurse", token(authz.Nurse), []string{"triage"}, 204},
+		{"with options", token(authz.Nurse), []string{"triage?options={}"}, 403},
+		{"the SDK's reconnection", token(authz.Nurse), []string{"triage", "PB_CONNECT"}, 204},
+		{"and another", token(authz.Nurse), []string{"triage", "alerts/*"}, 403},
+		{"data monitor", token(authz.DataMonitor), []string{"triage"}, 403},
+		{"patient", token(authz.Patient), []string{"triage"}, 403},
 		{"guest", "", []string{"triage"}, 401},
-		{"inactive", token(access.Nurse, vigiltest.Inactive()), []string{"triage"}, 401},
+		{"inactive", token(authz.Nurse, vigiltest.Inactive()), []string{"triage"}, 401},
 	} {
 		id, _ := s.open()
 		if status, _ := s.subscribe(id, test.token, test.topics...); status != test.want {
@@ -167,7 +167,7 @@ func TestRealtimeRefusals(t *testing.T) {
 	}
 	foreign := subscriptions.NewDefaultClient() // not of our making
 	s.app.SubscriptionsBroker().Register(foreign)
-	if status, _ := s.subscribe(foreign.Id(), token(access.Nurse), "triage"); status != 403 {
+	if status, _ := s.subscribe(foreign.Id(), token(authz.Nurse), "triage"); status != 403 {
 		t.Errorf("a foreign client: %d", status)
 	}
 }
@@ -176,7 +176,7 @@ func TestRealtimeRefusals(t *testing.T) {
 func TestSubscribingIsLimitedByUser(t *testing.T) {
 	s := newStation(t, 2, nothing{})
 	id, _ := s.open()
-	nurse := vigiltest.Token(t, vigiltest.User(t, s.app, access.Nurse), time.Now())
+	nurse := vigiltest.Token(t, vigiltest.User(t, s.app, authz.Nurse), time.Now())
 	for range 2 {
 		if status, _ := s.subscribe(id, nurse, "triage"); status != 204 {
 			t.Fatalf("the nurse: %d", status)
@@ -185,7 +185,7 @@ func TestSubscribingIsLimitedByUser(t *testing.T) {
 	if status, header := s.subscribe(id, nurse, "triage"); status != 429 || header.Get("Retry-After") == "" {
 		t.Errorf("the nurse's third: %d, retry after %q", status, header.Get("Retry-After"))
 	}
-	colleague := vigiltest.Token(t, vigiltest.User(t, s.app, access.Provider), time.Now())
+	colleague := vigiltest.Token(t, vigiltest.User(t, s.app, authz.Provider), time.Now())
 	other, _ := s.open()
 	if status, _ := s.subscribe(other, colleague, "triage"); status != 204 {
 		t.Errorf("a colleague: %d", status)
@@ -197,7 +197,7 @@ func TestSubscribingIsLimitedByUser(t *testing.T) {
 func TestOpeningIsLimitedByAddress(t *testing.T) {
 	s := newStation(t, 2, nothing{})
 	for n := range 6 {
-		user := vigiltest.User(t, s.app, access.Nurse, vigiltest.Email(fmt.Sprintf("colleague%d@vigil.test", n)))
+		user := vigiltest.User(t, s.app, authz.Nurse, vigiltest.Email(fmt.Sprintf("colleague%d@vigil.test", n)))
 		id, _ := s.open()
 		if status, _ := s.subscribe(id, vigiltest.Token(t, user, time.Now()), "triage"); status != 204 {
 			t.Fatalf("colleague %d: %d", n, status)

@@ -6,12 +6,12 @@ import (
 	"github.com/pocketbase/pocketbase/tools/router"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // giveUUID makes the id time-ordered; a well-formed one that the writer chose stays.
 func (h *hooks) giveUUID(e *core.RecordEvent) error {
-	if id, ok := input.ParseUUID(e.Record.Id); ok {
+	if id, ok := validate.ParseUUID(e.Record.Id); ok {
 		e.Record.Id = id
 	} else {
 		e.Record.Id = collections.NewUUID()

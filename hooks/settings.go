@@ -10,8 +10,8 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 	"github.com/pocketbase/pocketbase/tools/router"
 
+	"github.com/vigilhealth/vigil/hooks/schemadrift"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/rules"
 )
 
 // addressesOfSuperusers is the one of PocketBase's settings that is the dashboard's to change; all others come from the service's own, and
@@ -106,11 +106,11 @@ func guardSchema(app core.App, h *hooks) {
 func (h *hooks) refuseCollection(e *core.CollectionRequestEvent) error {
 	changes := audit.Changes{}
 	if e.Request.Method != "DELETE" {
-		different, err := rules.Wished(e.App, e.Collection)
+		different, err := schemadrift.Wished(e.App, e.Collection)
 		if err != nil {
 			return err
 		}
-		changes = rules.Changes(different)
+		changes = schemadrift.Changes(different)
 	}
 	return h.refuseAttempt(e.RequestEvent, audit.RulesRefused, cmp.Or(stored(e.App, e.Collection), e.Collection.Name), changes, schemaRefused)
 }

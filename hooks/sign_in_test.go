@@ -16,8 +16,8 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/hooks"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
@@ -133,7 +133,7 @@ func (n *native) accounts() string {
 // one of PocketBase's own tokens for resets and confirmations. The list comes from the router that runs.
 func TestNativeRoutesAreNoWayIn(t *testing.T) {
 	n := newNative(t)
-	user := vigiltest.User(t, n.app, access.Nurse, vigiltest.TwoFactor("GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"))
+	user := vigiltest.User(t, n.app, authz.Nurse, vigiltest.TwoFactor("GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"))
 	record := user.ProxyRecord()
 	fresh := made(t)
 	tokens := []string{
@@ -184,7 +184,7 @@ func TestNativeRoutesAreNoWayIn(t *testing.T) {
 // The dashboard's superusers cannot become a user either.
 func TestSuperusersCannotBecomeUsers(t *testing.T) {
 	n := newNative(t)
-	user := vigiltest.User(t, n.app, access.Nurse)
+	user := vigiltest.User(t, n.app, authz.Nurse)
 	bearer := n.bearer(n.superuser())
 	for _, route := range n.routes {
 		if !strings.Contains(route, "{collection}") || !strings.Contains(route, "/api/collections/{collection}/") || strings.Contains(route, "/records") ||

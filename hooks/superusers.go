@@ -17,7 +17,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // guardSuperusers has superusers sign in by our rules, and gives them our tokens.
@@ -53,7 +53,7 @@ func hideSecrets(app core.App) {
 }
 
 func originOf(e *core.RequestEvent) audit.Origin {
-	return audit.Origin{Address: e.RealIP(), Client: input.CleanLine(e.Request.UserAgent()), RequestID: e.Response.Header().Get("X-Request-ID")}
+	return audit.Origin{Address: e.RealIP(), Client: validate.CleanLine(e.Request.UserAgent()), RequestID: e.Response.Header().Get("X-Request-ID")}
 }
 
 // checkSuperuser takes the place of PocketBase's own check of the password, which knows neither lock nor second factor and hashes for as many as

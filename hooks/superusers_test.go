@@ -13,8 +13,8 @@ import (
 	"github.com/pquerna/otp/totp"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -249,7 +249,7 @@ func TestDashboardPasswordPolicy(t *testing.T) {
 	n := newNative(t)
 	root := n.superuser()
 	bearer := n.bearer(root)
-	user := vigiltest.User(t, n.app, access.Nurse)
+	user := vigiltest.User(t, n.app, authz.Nurse)
 	for _, weak := range []string{"12345678", "short-A1", "all-lower-case-1", "ALL-UPPER-CASE-1", "No-Digits-At-All", "NoSignsAtAll77", "new@practice.testA1"} {
 		body := map[string]string{"email": "new@practice.test", "password": weak, "passwordConfirm": weak}
 		if answer := n.call("POST "+superusers+"records", bearer, body); answer.Code != 400 {
@@ -270,7 +270,7 @@ func TestSecondFactorsAreNotShown(t *testing.T) {
 	root := n.superuser()
 	secret := n.enrol()
 	const theirs = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"
-	user := vigiltest.User(t, n.app, access.Nurse, vigiltest.TwoFactor(theirs))
+	user := vigiltest.User(t, n.app, authz.Nurse, vigiltest.TwoFactor(theirs))
 	bearer := n.bearer(n.root())
 	for _, path := range []string{superusers + "records", superusers + "records/" + root.Id, "/api/collections/users/records", "/api/collections/users/records/" + user.Id} {
 		answer := n.call("GET "+path, bearer, nil)
@@ -322,7 +322,7 @@ func TestNoWayByMail(t *testing.T) {
 func TestSignInsAreNotMadeByHand(t *testing.T) {
 	n := newNative(t)
 	bearer := n.bearer(n.superuser())
-	user := vigiltest.User(t, n.app, access.Admin)
+	user := vigiltest.User(t, n.app, authz.Admin)
 	_, err := collections.CreateRefreshToken(n.app, collections.RefreshToken{
 		UserID: user.Id, TokenHash: "hash", Family: "f", FamilyStartedAt: n.now, IssuedAt: n.now, ExpiresAt: n.now.Add(time.Hour),
 	})

@@ -6,7 +6,7 @@ import (
 	"github.com/pocketbase/dbx"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -25,7 +25,7 @@ func TestDashboardChangesEndSessions(t *testing.T) {
 		"second factor": {map[string]any{"two_factor_enabled": false}, false}, // is not turned off here
 		"phone":         {map[string]any{"phone": "555 0100"}, false},
 	} {
-		user := vigiltest.User(t, n.app, access.Nurse, vigiltest.TwoFactor("GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"))
+		user := vigiltest.User(t, n.app, authz.Nurse, vigiltest.TwoFactor("GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"))
 		_, err := collections.CreateRefreshToken(n.app, collections.RefreshToken{
 			UserID: user.Id, TokenHash: name, Family: name,
 			FamilyStartedAt: vigiltest.Clock, IssuedAt: vigiltest.Clock, ExpiresAt: vigiltest.Clock,

@@ -11,8 +11,8 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
@@ -20,10 +20,10 @@ import (
 // A trail that was changed is told to every active administrator, in the app and by mail; a whole one to nobody.
 func TestBrokenAuditIsTold(t *testing.T) {
 	app := vigiltest.NewApp(t)
-	vigiltest.User(t, app, access.Admin)
-	vigiltest.User(t, app, access.Admin)
-	vigiltest.User(t, app, access.Admin, vigiltest.Inactive())
-	vigiltest.User(t, app, access.Nurse)
+	vigiltest.User(t, app, authz.Admin)
+	vigiltest.User(t, app, authz.Admin)
+	vigiltest.User(t, app, authz.Admin, vigiltest.Inactive())
+	vigiltest.User(t, app, authz.Nurse)
 	e := Engines{Clock: clockwork.NewFakeClockAt(vigiltest.Clock), AuditHead: filepath.Join(t.TempDir(), "head")}
 	for range 3 {
 		if err := audit.Append(app, audit.Entry{Event: audit.Login, Actor: audit.System()}, vigiltest.Clock); err != nil {
@@ -56,7 +56,7 @@ func TestBrokenAuditIsTold(t *testing.T) {
 
 func TestMailsAreSwept(t *testing.T) {
 	app := vigiltest.NewApp(t)
-	user := vigiltest.User(t, app, access.Nurse)
+	user := vigiltest.User(t, app, authz.Nurse)
 	if err := notifications.Queue(app, notifications.PasswordChanged, user, nil, vigiltest.Clock); err != nil {
 		t.Fatal(err)
 	}

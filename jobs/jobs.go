@@ -19,16 +19,15 @@ import (
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/billing"
-	"github.com/vigilhealth/vigil/internal/connection"
 	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/emr"
 	"github.com/vigilhealth/vigil/internal/escalations"
-	"github.com/vigilhealth/vigil/internal/exports"
+	"github.com/vigilhealth/vigil/internal/fhirserver"
+	"github.com/vigilhealth/vigil/internal/ingest"
 	"github.com/vigilhealth/vigil/internal/notifications"
-	"github.com/vigilhealth/vigil/internal/observations"
-	"github.com/vigilhealth/vigil/internal/retention"
-	"github.com/vigilhealth/vigil/internal/schedule"
-	"github.com/vigilhealth/vigil/internal/transmissions"
+	"github.com/vigilhealth/vigil/jobs/retention"
+	"github.com/vigilhealth/vigil/jobs/schedule"
+
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/warehouse"
 )
@@ -41,13 +40,13 @@ const stopTimeout = 20 * time.Second
 
 // Engines is what the jobs call, built once in cmd.
 type Engines struct {
-	Transmissions *transmissions.Worker
+	Transmissions *emr.Worker
 	Mailer        *notifications.Mailer
 	Dispatcher    *notifications.Dispatcher
 	Devices       *devices.Engine
 	Billing       *billing.Engine
-	Readings      *observations.Engine
-	Exports       *exports.Engine
+	Readings      *ingest.Evaluator
+	Exports       *fhirserver.BulkExporter
 	EMR           *emr.Client
 	// Warehouse exports what leaves for a warehouse; nil when nothing does.
 	Warehouse *warehouse.Engine
@@ -206,7 +205,7 @@ func sendDue(e Engines, ctx context.Context, app core.App) (counts, error) {
 	}
 	round, err := e.Transmissions.Sweep(ctx, app)
 	if err == nil {
-		err = transmissions.NoteSync(app, e.Clock.Now().UTC())
+		err = emr.NoteSync(app, e.Clock.Now().UTC())
 	}
 	return counts{"transformed": transformed, "succeeded": round.Succeeded, "failed": round.Failed, "skipped": round.Skipped}, err
 }
@@ -218,7 +217,7 @@ func rescore(e Engines, ctx context.Context, app core.App) (counts, error) {
 
 // watchEMRConnection tells the administrators before the interactive connection ends.
 func watchEMRConnection(e Engines, _ context.Context, app core.App) (counts, error) {
-	ending, err := connection.WarnOfEnd(app, e.EMR, e.Clock.Now().UTC())
+	ending, err := emr.WarnOfEnd(app, e.EMR, e.Clock.Now().UTC())
 	if ending {
 		return counts{"ending": 1}, err
 	}

@@ -21,8 +21,8 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/emr"
-	"github.com/vigilhealth/vigil/internal/schedule"
-	"github.com/vigilhealth/vigil/internal/transmissions"
+	"github.com/vigilhealth/vigil/jobs/schedule"
+
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -301,11 +301,11 @@ func TestStartClosesAbandonedRuns(t *testing.T) {
 }
 
 // unconfigured is an EMR client before anybody has configured one.
-type unconfigured struct{ transmissions.EMR }
+type unconfigured struct{ emr.EMR }
 
 func (unconfigured) Configured() bool { return false }
 
-var _ transmissions.EMR = (*emr.Client)(nil)
+var _ emr.EMR = (*emr.Client)(nil)
 
 func TestTable(t *testing.T) {
 	app := vigiltest.NewApp(t)
@@ -314,7 +314,7 @@ func TestTable(t *testing.T) {
 	}
 	clock := func() time.Time { return vigiltest.Clock }
 	e := Engines{
-		Transmissions: transmissions.NewWorker(transmissions.Options{EMR: unconfigured{}, Clock: clock}), Log: slog.New(slog.DiscardHandler),
+		Transmissions: emr.NewWorker(emr.WorkerOptions{EMR: unconfigured{}, Clock: clock}), Log: slog.New(slog.DiscardHandler),
 		Clock: clockwork.NewFakeClockAt(vigiltest.Clock),
 	}
 	names := map[string]bool{}
@@ -337,7 +337,7 @@ func TestTable(t *testing.T) {
 
 func TestJobsThatAreOff(t *testing.T) {
 	app := vigiltest.NewApp(t)
-	e := Engines{Transmissions: transmissions.NewWorker(transmissions.Options{EMR: unconfigured{}}), SendMeans: true, Clock: clockwork.NewFakeClockAt(vigiltest.Clock)}
+	e := Engines{Transmissions: emr.NewWorker(emr.WorkerOptions{EMR: unconfigured{}}), SendMeans: true, Clock: clockwork.NewFakeClockAt(vigiltest.Clock)}
 	said := 0
 	for _, row := range table {
 		switch row.name {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/pocketbase/pocketbase/core"
 
-	"github.com/vigilhealth/vigil/internal/summaries"
+	"github.com/vigilhealth/vigil/internal/vitalsummary"
 )
 
 // sendMeans has the mean blood pressure of each week that is over sent to the EMR, where the practice wants that.
@@ -15,7 +15,7 @@ func sendMeans(e Engines, ctx context.Context, app core.App) (counts, error) {
 	}
 	seen, queued := 0, 0
 	now := e.Clock.Now().UTC()
-	err := summaries.NewReader(e.Zone).EachWeek(ctx, app, now, func(week summaries.Week) error {
+	err := vitalsummary.NewReader(e.Zone).EachWeek(ctx, app, now, func(week vitalsummary.Week) error {
 		seen++
 		added, err := e.Transmissions.QueueMean(app, week.PatientID, week.From, week.To, week.Enough, now)
 		if added {

@@ -10,8 +10,8 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/ingest"
 	"github.com/vigilhealth/vigil/internal/notifications"
-	"github.com/vigilhealth/vigil/internal/observations"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -24,7 +24,7 @@ func TestWrongSumsAreTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			app := vigiltest.NewApp(t)
 			e := Engines{
-				Readings: observations.NewEngine(observations.Rules{PracticeZone: time.UTC}), Log: slog.New(slog.DiscardHandler),
+				Readings: ingest.NewEvaluator(ingest.Rules{PracticeZone: time.UTC}), Log: slog.New(slog.DiscardHandler),
 				Clock: clockwork.NewFakeClockAt(time.Date(2026, 2, 2, 3, 0, 0, 0, time.UTC)),
 			}
 			row := rowOf(t, name)

@@ -13,7 +13,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/schedule"
+	"github.com/vigilhealth/vigil/jobs/schedule"
 )
 
 // makeUpAfter is how long after the start runs that were missed are made up for: what waited for the service goes first.

@@ -8,8 +8,8 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/schedule"
 	"github.com/vigilhealth/vigil/internal/warehouse"
+	"github.com/vigilhealth/vigil/jobs/schedule"
 )
 
 // WarehouseExport is the job that writes what leaves for a warehouse.

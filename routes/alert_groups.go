@@ -9,10 +9,10 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/input"
-	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/ingest"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -138,7 +138,7 @@ func (a *api) viewGroups(c *web.Call, filter collections.AlertGroupFilter, group
 		view := groupView{
 			PatientID: group.PatientID, PatientName: names[group.PatientID].FirstLast(), MRN: names[group.PatientID].MRN, Type: group.Type,
 			Level: collections.AlertSeverities[group.Severity], Count: group.Alerts, Critical: group.Critical, Acknowledged: group.Acknowledged,
-			FirstAt: input.FormatInstant(group.First()), LastAt: input.FormatInstant(group.Last()), AlertIDs: members[i].numbers,
+			FirstAt: validate.FormatInstant(group.First()), LastAt: validate.FormatInstant(group.Last()), AlertIDs: members[i].numbers,
 			Escalation: open[members[i].escalation], Trend: append([]float64{}, trends[group.PatientID][group.Type]...),
 		}
 		if at := slices.IndexFunc(latest, func(alert *collections.Alert) bool { return alert.Id == members[i].latest }); at >= 0 {
@@ -212,9 +212,9 @@ func viewReadings(c *web.Call, page []*collections.Alert) ([]alertView, error) {
 	if err != nil {
 		return nil, err
 	}
-	behind := make(map[string]observations.Observation, len(records))
+	behind := make(map[string]ingest.Observation, len(records))
 	for _, record := range records {
-		behind[record.Id] = observations.FromRecord(record)
+		behind[record.Id] = ingest.FromRecord(record)
 	}
 	for i, alert := range page {
 		if o, there := behind[alert.ObservationID()]; there {
@@ -225,12 +225,12 @@ func viewReadings(c *web.Call, page []*collections.Alert) ([]alertView, error) {
 }
 
 // viewReading shows what was measured, when and by what.
-func viewReading(o observations.Observation) *observationView {
+func viewReading(o ingest.Observation) *observationView {
 	var v observationView
 	v.Add("observation_type", o.Reading.Kind)
 	showValues(&v, o.Reading)
 	v.Add("device_id", orNull(o.Reading.DeviceID))
-	v.Add("measured_at", input.FormatInstant(o.Reading.MeasuredAt))
+	v.Add("measured_at", validate.FormatInstant(o.Reading.MeasuredAt))
 	v.Add("origin", o.Origin)
 	v.Add("review_state", o.Review)
 	return &v

@@ -6,8 +6,8 @@ import (
 
 	"github.com/pocketbase/dbx"
 
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/authz"
 )
 
 // Silent, stuck and nearly empty devices: whoever may see the phone sees whom to call, as long as the alert is not over.
@@ -26,7 +26,7 @@ func TestStoryWhomToCall(t *testing.T) {
 		}
 	}
 	called := map[string]bool{"missed_reading": true, "no_reading_24h": true, "stale_reading": true, "device_battery": true}
-	check := func(role access.Role, list []object, sees bool) {
+	check := func(role authz.Role, list []object, sees bool) {
 		t.Helper()
 		if len(list) == 0 {
 			t.Errorf("%s sees no alert", role)
@@ -41,7 +41,7 @@ func TestStoryWhomToCall(t *testing.T) {
 			}
 		}
 	}
-	for _, role := range []access.Role{access.Admin, access.ClinicalManager, access.Provider, access.Nurse, access.MA} {
+	for _, role := range []authz.Role{authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA} {
 		list := c.ask(role, "GET", "/alerts/?page_size=100", nil).results()
 		check(role, list, true)
 		if len(list) != 12 {
@@ -49,15 +49,15 @@ func TestStoryWhomToCall(t *testing.T) {
 		}
 		check(role, c.ask(role, "GET", "/devices/alerts/?page_size=100", nil).results(), true)
 	}
-	check(access.DataMonitor, c.ask(access.DataMonitor, "GET", "/devices/alerts/?page_size=100", nil).results(), false)
-	one := c.ask(access.MA, "GET", "/alerts/?type=device_battery&patient_id="+patient, nil).results()[0]
+	check(authz.DataMonitor, c.ask(authz.DataMonitor, "GET", "/devices/alerts/?page_size=100", nil).results(), false)
+	one := c.ask(authz.MA, "GET", "/alerts/?type=device_battery&patient_id="+patient, nil).results()[0]
 	path := "/alerts/" + fmt.Sprint(one["id"]) + "/"
-	c.ask(access.MA, "GET", path, nil).want(200).wantAt(object{"patient_phone": phone})
-	c.ask(access.Nurse, "POST", path+"resolve/", object{}).want(200).wantAt(object{"patient_phone": nil})
+	c.ask(authz.MA, "GET", path, nil).want(200).wantAt(object{"patient_phone": phone})
+	c.ask(authz.Nurse, "POST", path+"resolve/", object{}).want(200).wantAt(object{"patient_phone": nil})
 
 	// A number that cannot be opened hides itself, not the alert.
 	if _, err := c.app.DB().Update("patients", dbx.Params{"phone": "v1.lost.AAAA"}, dbx.HashExp{"id": patient}).Execute(); err != nil {
 		t.Fatal(err)
 	}
-	check(access.Nurse, c.ask(access.Nurse, "GET", "/alerts/?type=stale_reading", nil).results(), false)
+	check(authz.Nurse, c.ask(authz.Nurse, "GET", "/alerts/?type=stale_reading", nil).results(), false)
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
-	"github.com/vigilhealth/vigil/internal/ranking"
+	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -71,7 +71,7 @@ func viewAlert(alert *collections.Alert, names map[string]patients.Name) alertVi
 		Parameter: orNull(alert.Parameter()), Late: alert.Late(), ResolutionReason: orNull(alert.ResolutionReason()),
 		ReportedValues: json.RawMessage(cmp.Or(alert.ReportedValues().Reveal(), "null")), QuarantineID: orNull(alert.QuarantineID()),
 		LatestValues: json.RawMessage("null"),
-		Snoozed:      alert.Snoozed(), HeldUntil: instantOrNull(alert.HeldUntil()), CreatedAt: input.FormatInstant(alert.CreatedAt()), EscalationID: numberOrNull(alert.EscalationID()),
+		Snoozed:      alert.Snoozed(), HeldUntil: instantOrNull(alert.HeldUntil()), CreatedAt: validate.FormatInstant(alert.CreatedAt()), EscalationID: numberOrNull(alert.EscalationID()),
 	}
 }
 
@@ -85,7 +85,7 @@ func (a *api) listAlerts(c *web.Call) error {
 		return err
 	}
 	if withReadings {
-		if err := c.NeedToo(access.ScopeObservationsRead); err != nil {
+		if err := c.NeedToo(authz.ScopeObservationsRead); err != nil {
 			return err
 		}
 		return a.answerAlerts(c, p, filter, mine, viewReadings)
@@ -172,7 +172,7 @@ func (a *api) alert(c *web.Call) (*collections.Alert, error) {
 func viewTrail(app core.App, alert *collections.Alert) ([]trailView, error) {
 	trail, err := alerts.Trail(app, alert.Id)
 	return web.Views(trail, func(step alerts.Step) trailView {
-		return trailView{step.Action, input.FormatInstant(step.At), step.Actor, orNull(step.Detail)}
+		return trailView{step.Action, validate.FormatInstant(step.At), step.Actor, orNull(step.Detail)}
 	}), err
 }
 
@@ -194,17 +194,19 @@ func answerAlert(c *web.Call, alert *collections.Alert) error {
 }
 
 func (a *api) acknowledgeAlert(c *web.Call, alert *collections.Alert) error {
-	if c.Scope == access.NonCritical && alert.Level() == string(alerts.Critical) {
+	if c.Scope == authz.NonCritical && alert.Level() == string(alerts.Critical) {
 		return fault.Denied()
 	}
-	action, err := web.ReadOptional(c, func(body alerts.AcknowledgeBody, checks *input.Checks) alerts.Action { return body.Read(checks, c.Now) })
-	if action.Move == alerts.Resolve && access.Reach(c.Caller.Role, access.ResolveAlerts) == access.None {
+	action, err := web.ReadOptional(c, func(body alerts.AcknowledgeBody, checks *validate.Checks) alerts.Action {
+		return body.Read(checks, c.Now)
+	})
+	if action.Move == alerts.Resolve && authz.Reach(c.Caller.Role, authz.ResolveAlerts) == authz.None {
 		return fault.Denied() // whatever else is wrong with the body
 	}
 	if err != nil {
 		return err
 	}
-	if alert, err = ranking.ActOnAlert(c.App, alert.Number(), action, c.Actor(), c.Now); err != nil {
+	if alert, err = triage.ActOnAlert(c.App, alert.Number(), action, c.Actor(), c.Now); err != nil {
 		return err
 	}
 	by, at := orNull(alert.AcknowledgedBy()), instantOrNull(alert.AcknowledgedAt())
@@ -218,11 +220,11 @@ func (a *api) acknowledgeAlert(c *web.Call, alert *collections.Alert) error {
 // actOnAlert serves a move that a body may add a note to.
 func actOnAlert(move alerts.Move) handler {
 	return of((*api).alert, func(_ *api, c *web.Call, alert *collections.Alert) error {
-		action, err := web.ReadOptional(c, func(body alerts.NoteBody, checks *input.Checks) alerts.Action { return body.Read(checks, move) })
+		action, err := web.ReadOptional(c, func(body alerts.NoteBody, checks *validate.Checks) alerts.Action { return body.Read(checks, move) })
 		if err != nil {
 			return err
 		}
-		if alert, err = ranking.ActOnAlert(c.App, alert.Number(), action, c.Actor(), c.Now); err != nil {
+		if alert, err = triage.ActOnAlert(c.App, alert.Number(), action, c.Actor(), c.Now); err != nil {
 			return err
 		}
 		return answerAlert(c, alert)
@@ -234,7 +236,7 @@ func (a *api) escalateAlert(c *web.Call, alert *collections.Alert) error {
 	if err != nil {
 		return err
 	}
-	return show(c, c.Created, viewEscalations)(ranking.EscalateAlert(c.App, alert.Number(), draft, c.Actor(), c.Now))
+	return show(c, c.Created, viewEscalations)(triage.EscalateAlert(c.App, alert.Number(), draft, c.Actor(), c.Now))
 }
 
 // snoozeView is a snooze as the contract shows it.
@@ -280,11 +282,13 @@ func (a *api) listSnoozes(c *web.Call, patient *collections.Patient) error {
 }
 
 func (a *api) startSnooze(c *web.Call, patient *collections.Patient) error {
-	draft, err := web.Read(c, func(body alerts.SnoozeBody, checks *input.Checks) alerts.SnoozeDraft { return body.Read(checks, c.Now) })
+	draft, err := web.Read(c, func(body alerts.SnoozeBody, checks *validate.Checks) alerts.SnoozeDraft {
+		return body.Read(checks, c.Now)
+	})
 	if err != nil {
 		return err
 	}
-	return web.Show(c.Created, snoozeFor(c))(ranking.StartSnooze(c.App, patient.Id, draft, c.Actor(), c.Now))
+	return web.Show(c.Created, snoozeFor(c))(triage.StartSnooze(c.App, patient.Id, draft, c.Actor(), c.Now))
 }
 
 func (a *api) endSnooze(c *web.Call, patient *collections.Patient) error {
@@ -292,7 +296,7 @@ func (a *api) endSnooze(c *web.Call, patient *collections.Patient) error {
 	if err != nil {
 		return err
 	}
-	return web.Show(c.OK, snoozeFor(c))(ranking.EndSnooze(c.App, patient.Id, number, c.Actor(), c.Now))
+	return web.Show(c.OK, snoozeFor(c))(triage.EndSnooze(c.App, patient.Id, number, c.Actor(), c.Now))
 }
 
 // calledAbout are the types of alerts that somebody deals with by calling the patient: nothing comes, or nothing that can be relied on.
@@ -306,7 +310,7 @@ func toCall(alert *collections.Alert) bool {
 
 // viewAlerts shows alerts to a reader of the role, with the patient's phone where somebody is to call and the role may see it.
 // Source: docs/decisions/devices.md, "Whom to call".
-func viewAlerts(role access.Role) func(core.App, []*collections.Alert) ([]alertView, error) {
+func viewAlerts(role authz.Role) func(core.App, []*collections.Alert) ([]alertView, error) {
 	return func(app core.App, page []*collections.Alert) ([]alertView, error) {
 		views, err := named(viewAlert)(app, page)
 		if err != nil {
@@ -327,7 +331,7 @@ func viewAlerts(role access.Role) func(core.App, []*collections.Alert) ([]alertV
 }
 
 // viewLiveAlerts shows alerts to whoever may follow the triage list; all of them may see the phone.
-var viewLiveAlerts = viewAlerts(access.Nurse)
+var viewLiveAlerts = viewAlerts(authz.Nurse)
 
 // countReported completes alerts about what became no reading: how many events each is about, and what the latest of them said.
 // Source: docs/decisions/observations.md, "Many implausible values".

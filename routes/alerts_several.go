@@ -5,13 +5,13 @@ import (
 	"net/http"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
-	"github.com/vigilhealth/vigil/internal/limits"
-	"github.com/vigilhealth/vigil/internal/ranking"
+	"github.com/vigilhealth/vigil/internal/ratelimit"
+	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -24,15 +24,15 @@ type Boards struct {
 // boardRows are what the boards of alerts, escalations and of who is on call ask for.
 func boardRows() []route {
 	return []route{
-		{http.MethodGet, "/alerts/groups/", access.ReadAlerts, limits.User, (*api).listAlertGroups},
-		{http.MethodPost, "/alerts/acknowledge/", access.AcknowledgeAlerts, limits.User, actOnAlerts(alerts.Acknowledge)},
-		{http.MethodPost, "/alerts/resolve/", access.ResolveAlerts, limits.User, actOnAlerts(alerts.Resolve)},
-		{http.MethodPost, "/alerts/undo/", access.AcknowledgeAlerts, limits.User, (*api).undoAlerts},
-		{http.MethodGet, "/escalations/deadlines/", access.ReadEscalations, limits.User, (*api).readDeadlines},
-		{http.MethodGet, "/on-call/", access.ReadOnCall, limits.User, (*api).readOnCall},
-		{http.MethodPut, "/on-call/", access.SetOnCall, limits.User, (*api).setOnCall},
-		{http.MethodGet, "/on-call/now/", access.ReadOnCall, limits.User, (*api).readOnCallNow},
-		{http.MethodGet, "/on-call/turns/", access.ReadOnCall, limits.User, (*api).listTurns},
+		{http.MethodGet, "/alerts/groups/", authz.ReadAlerts, ratelimit.User, (*api).listAlertGroups},
+		{http.MethodPost, "/alerts/acknowledge/", authz.AcknowledgeAlerts, ratelimit.User, actOnAlerts(alerts.Acknowledge)},
+		{http.MethodPost, "/alerts/resolve/", authz.ResolveAlerts, ratelimit.User, actOnAlerts(alerts.Resolve)},
+		{http.MethodPost, "/alerts/undo/", authz.AcknowledgeAlerts, ratelimit.User, (*api).undoAlerts},
+		{http.MethodGet, "/escalations/deadlines/", authz.ReadEscalations, ratelimit.User, (*api).readDeadlines},
+		{http.MethodGet, "/on-call/", authz.ReadOnCall, ratelimit.User, (*api).readOnCall},
+		{http.MethodPut, "/on-call/", authz.SetOnCall, ratelimit.User, (*api).setOnCall},
+		{http.MethodGet, "/on-call/now/", authz.ReadOnCall, ratelimit.User, (*api).readOnCallNow},
+		{http.MethodGet, "/on-call/turns/", authz.ReadOnCall, ratelimit.User, (*api).listTurns},
 	}
 }
 
@@ -72,7 +72,7 @@ func actOnAlerts(move alerts.Move) handler {
 		if err != nil {
 			return err
 		}
-		acted, err := ranking.ActOnAlerts(c.App, may, alerts.Action{Move: move, Notes: chosen.Notes}, c.Actor(), c.Now)
+		acted, err := triage.ActOnAlerts(c.App, may, alerts.Action{Move: move, Notes: chosen.Notes}, c.Actor(), c.Now)
 		return answerSeveral(c, chosen.Numbers, acted, refused, err)
 	}
 }
@@ -82,7 +82,7 @@ func (a *api) undoAlerts(c *web.Call) error {
 	if err := c.RefuseEmergency(); err != nil {
 		return err
 	}
-	numbers, err := web.Read(c, func(body alerts.UndoBody, checks *input.Checks) []int64 { return body.Read(checks) })
+	numbers, err := web.Read(c, func(body alerts.UndoBody, checks *validate.Checks) []int64 { return body.Read(checks) })
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (a *api) undoAlerts(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	acted, err := ranking.UndoAlerts(c.App, may, c.Actor(), c.Now)
+	acted, err := triage.UndoAlerts(c.App, may, c.Actor(), c.Now)
 	return answerSeveral(c, numbers, acted, refused, err)
 }
 
@@ -107,7 +107,7 @@ func (a *api) mayActOn(c *web.Call, numbers []int64) (may []int64, refused map[i
 			}
 			err = reached[patient]
 		}
-		if err == nil && c.Scope == access.NonCritical && alert.Level() == string(alerts.Critical) {
+		if err == nil && c.Scope == authz.NonCritical && alert.Level() == string(alerts.Critical) {
 			err = fault.Denied()
 		}
 		switch refusal, ok := errors.AsType[*fault.Error](err); {
@@ -122,7 +122,7 @@ func (a *api) mayActOn(c *web.Call, numbers []int64) (may []int64, refused map[i
 	return may, refused, nil
 }
 
-func answerSeveral(c *web.Call, numbers []int64, acted map[int64]ranking.Acted, refused map[int64]*fault.Error, err error) error {
+func answerSeveral(c *web.Call, numbers []int64, acted map[int64]triage.Acted, refused map[int64]*fault.Error, err error) error {
 	if err != nil {
 		return err
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/pocketbase/dbx"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/routes"
@@ -48,45 +48,45 @@ func (r reply) actions() (list []string) {
 func TestAcknowledgeAlert(t *testing.T) {
 	c := newClinic(t)
 	patient := c.enrol(nil)
-	nurse, provider := c.people[access.Nurse].Email(), c.people[access.Provider].Email()
+	nurse, provider := c.people[authz.Nurse].Email(), c.people[authz.Provider].Email()
 
 	plain := c.alert(patient, alerts.Critical)
-	c.ask(access.Nurse, "POST", plain+"acknowledge/", nil).want(200).wantAt(object{
+	c.ask(authz.Nurse, "POST", plain+"acknowledge/", nil).want(200).wantAt(object{
 		"acknowledged": true, "acknowledged_by": nurse, "acknowledged_at": "2026-01-15T13:45:00Z", "notes": nil, "status": nil, "audit_trail": nil,
 	})
 	c.now = c.now.Add(time.Minute)
-	c.ask(access.Provider, "POST", plain+"acknowledge/", object{"notes": "Called."}).want(200).
+	c.ask(authz.Provider, "POST", plain+"acknowledge/", object{"notes": "Called."}).want(200).
 		wantAt(object{"acknowledged_by": nurse, "acknowledged_at": "2026-01-15T13:45:00Z", "notes": "Called."})
-	c.ask(access.Provider, "POST", plain+"acknowledge/", object{"outcome": "resolved", "clinical_note": "Fine."}).want(200).wantAt(object{
+	c.ask(authz.Provider, "POST", plain+"acknowledge/", object{"outcome": "resolved", "clinical_note": "Fine."}).want(200).wantAt(object{
 		"status": "resolved", "acknowledged_by": nurse, "outcome": "resolved", "acknowledged": nil,
 	})
-	c.ask(access.Nurse, "GET", plain, nil).want(200).wantAt(object{
+	c.ask(authz.Nurse, "GET", plain, nil).want(200).wantAt(object{
 		"status": "resolved", "resolved_by": provider, "clinical_note": "Fine.", "notes": "Called.", "level": "critical", "patient_name": "Ada Lovelace",
 	})
 	for _, step := range []string{"acknowledge/", "resolve/", "notes/", "escalate/"} {
-		c.ask(access.Nurse, "POST", plain+step, object{"notes": "x"}).want(400, "invalid_state")
+		c.ask(authz.Nurse, "POST", plain+step, object{"notes": "x"}).want(400, "invalid_state")
 	}
 
 	detailed := c.alert(patient, alerts.Warning)
-	reply := c.ask(access.Nurse, "POST", detailed+"acknowledge/", object{"outcome": "monitoring", "follow_up_required": true}).want(200)
+	reply := c.ask(authz.Nurse, "POST", detailed+"acknowledge/", object{"outcome": "monitoring", "follow_up_required": true}).want(200)
 	reply.wantAt(object{"status": "acknowledged", "outcome": "monitoring", "acknowledged_by": nurse})
-	c.ask(access.Nurse, "GET", detailed, nil).wantAt(object{"follow_up_required": true, "follow_up_at": "2026-01-16T13:46:00Z"})
-	c.ask(access.MA, "POST", detailed+"notes/", object{"notes": "Asked for a call."}).want(200).wantAt(object{"notes": "Asked for a call.", "status": "acknowledged"})
-	c.ask(access.MA, "POST", detailed+"notes/", object{}).wantFields("notes")
-	c.ask(access.MA, "POST", detailed+"escalate/", nil).want(201).wantAt(object{
-		"priority": "urgent", "reason": "Pulse 120 bpm.", "status": "open", "created_by": c.people[access.MA].Email(), "patient_id": patient,
+	c.ask(authz.Nurse, "GET", detailed, nil).wantAt(object{"follow_up_required": true, "follow_up_at": "2026-01-16T13:46:00Z"})
+	c.ask(authz.MA, "POST", detailed+"notes/", object{"notes": "Asked for a call."}).want(200).wantAt(object{"notes": "Asked for a call.", "status": "acknowledged"})
+	c.ask(authz.MA, "POST", detailed+"notes/", object{}).wantFields("notes")
+	c.ask(authz.MA, "POST", detailed+"escalate/", nil).want(201).wantAt(object{
+		"priority": "urgent", "reason": "Pulse 120 bpm.", "status": "open", "created_by": c.people[authz.MA].Email(), "patient_id": patient,
 	})
 	alertID := collections.NumberID(2)
 	c.insert(collections.Announcements, dbx.Params{"id": "announcement001", "key": alerts.AnnouncementKey(alertID), "told_at": collections.Instant(c.now.Add(-time.Hour))})
-	got := c.ask(access.Nurse, "POST", detailed+"resolve/", nil).want(200).wantAt(object{"status": "resolved", "acknowledged": true}).actions()
+	got := c.ask(authz.Nurse, "POST", detailed+"resolve/", nil).want(200).wantAt(object{"status": "resolved", "acknowledged": true}).actions()
 	want := []string{"notified system <nil>", "acknowledged nurse monitoring", "note_added ma Asked for a call.", "escalated ma <nil>", "resolved nurse <nil>"}
 	if !slices.Equal(got, want) {
 		t.Errorf("the trail is %v, want %v", got, want)
 	}
-	c.ask(access.Nurse, "POST", c.alert(patient, alerts.Warning)+"acknowledge/", object{"outcome": "no good"}).wantFields("outcome")
-	c.ask(access.Nurse, "POST", "/alerts/999/acknowledge/", nil).want(404)
-	c.ask(access.Nurse, "GET", "/alerts/x/", nil).want(404)
-	if row := c.ask(access.Nurse, "GET", "/triage/patients/", nil).results()[0]; row["unacknowledged_alerts"] != 1.0 || row["last_reviewed_by"] != nurse {
+	c.ask(authz.Nurse, "POST", c.alert(patient, alerts.Warning)+"acknowledge/", object{"outcome": "no good"}).wantFields("outcome")
+	c.ask(authz.Nurse, "POST", "/alerts/999/acknowledge/", nil).want(404)
+	c.ask(authz.Nurse, "GET", "/alerts/x/", nil).want(404)
+	if row := c.ask(authz.Nurse, "GET", "/triage/patients/", nil).results()[0]; row["unacknowledged_alerts"] != 1.0 || row["last_reviewed_by"] != nurse {
 		t.Errorf("the triage list has %v", row)
 	}
 }
@@ -96,76 +96,76 @@ func TestAlertRoles(t *testing.T) {
 	c := newClinic(t)
 	patient := c.enrol(nil)
 	critical, warning := c.alert(patient, alerts.Critical), c.alert(patient, alerts.Warning)
-	c.ask(access.MA, "POST", critical+"acknowledge/", nil).want(403, "permission_denied")
-	c.ask(access.MA, "POST", warning+"acknowledge/", object{"outcome": "resolved"}).want(403, "permission_denied")
-	c.ask(access.MA, "POST", warning+"acknowledge/", nil).want(200)
-	staff := []access.Role{access.Admin, access.ClinicalManager, access.Provider, access.Nurse, access.MA}
+	c.ask(authz.MA, "POST", critical+"acknowledge/", nil).want(403, "permission_denied")
+	c.ask(authz.MA, "POST", warning+"acknowledge/", object{"outcome": "resolved"}).want(403, "permission_denied")
+	c.ask(authz.MA, "POST", warning+"acknowledge/", nil).want(200)
+	staff := []authz.Role{authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA}
 	c.wantRoles("GET", critical, nil, staff...)
 	c.wantRoles("POST", critical+"notes/", object{"notes": "x"}, staff...)
 	c.wantRoles("POST", critical+"escalate/", nil, staff...)
 	c.wantRoles("POST", critical+"resolve/", nil, staff[:4]...)
 
-	c.ask(access.Admin, "DELETE", "/patients/"+patient+"/", nil).want(204)
-	c.ask(access.Nurse, "GET", warning, nil).want(404)
+	c.ask(authz.Admin, "DELETE", "/patients/"+patient+"/", nil).want(204)
+	c.ask(authz.Nurse, "GET", warning, nil).want(404)
 
 	own := newClinic(t, func(e *routes.Engines) { e.RestrictToCareTeam = true })
 	foreign := own.alert(own.enrol(nil), alerts.Warning)
-	own.ask(access.Nurse, "GET", foreign, nil).want(403)
-	own.ask(access.Nurse, "POST", foreign+"acknowledge/", nil).want(403)
-	own.ask(access.ClinicalManager, "GET", foreign, nil).want(200)
+	own.ask(authz.Nurse, "GET", foreign, nil).want(403)
+	own.ask(authz.Nurse, "POST", foreign+"acknowledge/", nil).want(403)
+	own.ask(authz.ClinicalManager, "GET", foreign, nil).want(200)
 }
 
 func TestEscalations(t *testing.T) {
 	c := newClinic(t)
-	nurse := c.people[access.Nurse].Email()
-	patient := c.enrol(object{"primary_provider_id": c.people[access.Provider].Number()})
+	nurse := c.people[authz.Nurse].Email()
+	patient := c.enrol(object{"primary_provider_id": c.people[authz.Provider].Number()})
 	body := object{"patient_id": patient, "priority": "urgent", "reason": "Three high readings."}
-	created := c.ask(access.MA, "POST", "/escalations/", body).want(201)
+	created := c.ask(authz.MA, "POST", "/escalations/", body).want(201)
 	created.wantAt(object{
-		"status": "open", "priority": "urgent", "reason": "Three high readings.", "assigned_to": c.people[access.Provider].Email(), "patient_name": "Ada Lovelace",
-		"created_by": c.people[access.MA].Email(), "assigned_at": "2026-01-15T13:45:00Z", "resolution_notes": "", "resolved_by": nil, "alert_id": nil,
+		"status": "open", "priority": "urgent", "reason": "Three high readings.", "assigned_to": c.people[authz.Provider].Email(), "patient_name": "Ada Lovelace",
+		"created_by": c.people[authz.MA].Email(), "assigned_at": "2026-01-15T13:45:00Z", "resolution_notes": "", "resolved_by": nil, "alert_id": nil,
 	})
 	path := fmt.Sprintf("/escalations/%v/", created.at("id"))
-	c.ask(access.MA, "GET", path, nil).want(200).wantAt(object{"id": created.at("id"), "status": "open"})
+	c.ask(authz.MA, "GET", path, nil).want(200).wantAt(object{"id": created.at("id"), "status": "open"})
 
 	c.now = c.now.Add(10 * time.Minute)
-	c.ask(access.Nurse, "PATCH", path, object{"status": "in_progress", "assigned_to": nurse, "priority": "stat"}).want(200).
+	c.ask(authz.Nurse, "PATCH", path, object{"status": "in_progress", "assigned_to": nurse, "priority": "stat"}).want(200).
 		wantAt(object{"status": "in_progress", "assigned_to": nurse, "assigned_at": "2026-01-15T13:55:00Z", "priority": "stat"})
-	c.ask(access.Nurse, "PATCH", path, object{"status": "in_progress"}).want(200).wantAt(object{"status": "in_progress"})
-	c.ask(access.Nurse, "PATCH", path, object{"status": "resolved", "resolution_notes": "Adjusted.", "interaction_minutes": 12}).want(200).
+	c.ask(authz.Nurse, "PATCH", path, object{"status": "in_progress"}).want(200).wantAt(object{"status": "in_progress"})
+	c.ask(authz.Nurse, "PATCH", path, object{"status": "resolved", "resolution_notes": "Adjusted.", "interaction_minutes": 12}).want(200).
 		wantAt(object{"status": "resolved", "resolution_notes": "Adjusted.", "resolved_by": nurse, "resolved_at": "2026-01-15T13:55:00Z", "interaction_minutes": 12.0})
-	c.ask(access.Nurse, "PATCH", path, object{"status": "cancelled"}).want(400, "invalid_transition")
-	c.ask(access.Nurse, "PATCH", path, object{"priority": "routine"}).want(400, "invalid_state")
-	c.ask(access.Nurse, "PATCH", path, object{"status": "open"}).wantFields("status")
-	c.ask(access.Nurse, "PATCH", path, object{"interaction_minutes": 5}).wantFields("interaction_minutes")
-	c.ask(access.Nurse, "PATCH", path, object{"status": "resolved", "interaction_minutes": 241, "priority": "now", "resolution_notes": strings.Repeat("x", 4001)}).
+	c.ask(authz.Nurse, "PATCH", path, object{"status": "cancelled"}).want(400, "invalid_transition")
+	c.ask(authz.Nurse, "PATCH", path, object{"priority": "routine"}).want(400, "invalid_state")
+	c.ask(authz.Nurse, "PATCH", path, object{"status": "open"}).wantFields("status")
+	c.ask(authz.Nurse, "PATCH", path, object{"interaction_minutes": 5}).wantFields("interaction_minutes")
+	c.ask(authz.Nurse, "PATCH", path, object{"status": "resolved", "interaction_minutes": 241, "priority": "now", "resolution_notes": strings.Repeat("x", 4001)}).
 		wantFields("interaction_minutes", "priority", "resolution_notes")
 
-	c.ask(access.Nurse, "POST", "/escalations/", object{}).wantFields("patient_id", "priority", "reason")
+	c.ask(authz.Nurse, "POST", "/escalations/", object{}).wantFields("patient_id", "priority", "reason")
 	for field, value := range map[string]any{"priority": "high", "reason": " ", "assigned_to": "nobody@vigil.test"} {
 		changed := object{"patient_id": patient, "priority": "urgent", "reason": "x", field: value}
-		c.ask(access.Nurse, "POST", "/escalations/", changed).wantFields(field)
+		c.ask(authz.Nurse, "POST", "/escalations/", changed).wantFields(field)
 	}
-	c.ask(access.Nurse, "POST", "/escalations/", object{"patient_id": collections.NewUUID(), "priority": "urgent", "reason": "x"}).want(404, "not_found")
-	c.ask(access.Nurse, "POST", "/escalations/", object{"patient_id": patient, "priority": "urgent", "reason": "x", "related_escalation_id": 99}).want(404, "not_found")
+	c.ask(authz.Nurse, "POST", "/escalations/", object{"patient_id": collections.NewUUID(), "priority": "urgent", "reason": "x"}).want(404, "not_found")
+	c.ask(authz.Nurse, "POST", "/escalations/", object{"patient_id": patient, "priority": "urgent", "reason": "x", "related_escalation_id": 99}).want(404, "not_found")
 
-	related := c.ask(access.Nurse, "POST", "/escalations/", object{
+	related := c.ask(authz.Nurse, "POST", "/escalations/", object{
 		"patient_id": patient, "priority": "routine", "reason": "Once more.", "assigned_to": nurse, "related_escalation_id": created.at("id"),
 	}).want(201).wantAt(object{"related_escalation_id": created.at("id"), "assigned_to": nurse})
 	for filter, want := range map[string]int{
 		"": 2, "?status=open": 1, "?priority=stat": 1, "?priority=urgent": 0, "?assigned_to=" + strings.ToUpper(nurse): 2, "?patient_id=" + patient: 2,
 		"?patient_id=" + collections.NewUUID(): 0, "?status=resolved&priority=stat": 1,
 	} {
-		if list := c.ask(access.MA, "GET", "/escalations/"+filter, nil).results(); len(list) != want {
+		if list := c.ask(authz.MA, "GET", "/escalations/"+filter, nil).results(); len(list) != want {
 			t.Errorf("%q lists %d", filter, len(list))
 		}
 	}
-	if list := c.ask(access.MA, "GET", "/escalations/", nil).results(); list[0]["id"] != related.at("id") {
+	if list := c.ask(authz.MA, "GET", "/escalations/", nil).results(); list[0]["id"] != related.at("id") {
 		t.Error("the newest does not come first")
 	}
-	c.ask(access.MA, "GET", "/escalations/?status=done", nil).wantFields("status")
+	c.ask(authz.MA, "GET", "/escalations/?status=done", nil).wantFields("status")
 
-	staff := []access.Role{access.Admin, access.ClinicalManager, access.Provider, access.Nurse, access.MA}
+	staff := []authz.Role{authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA}
 	c.wantRoles("GET", path, nil, staff...)
 	c.wantRoles("POST", "/escalations/", object{}, staff...)
 	c.wantRoles("PATCH", path, object{}, staff[:4]...)
@@ -175,35 +175,35 @@ func TestSnoozes(t *testing.T) {
 	c := newClinic(t)
 	patient := c.enrol(nil)
 	path := "/patients/" + patient + "/snoozes/"
-	nurse := c.people[access.Nurse].Email()
-	first := c.ask(access.Nurse, "POST", path, object{"type": "pulse", "reason": "Exercise week.", "ends_at": "2026-01-20T00:00:00Z"}).want(201)
+	nurse := c.people[authz.Nurse].Email()
+	first := c.ask(authz.Nurse, "POST", path, object{"type": "pulse", "reason": "Exercise week.", "ends_at": "2026-01-20T00:00:00Z"}).want(201)
 	first.wantAt(object{
 		"type": "pulse", "reason": "Exercise week.", "in_force": true, "include_critical": false, "created_by": nurse, "ends_at": "2026-01-20T00:00:00Z", "ended_at": nil,
 	})
-	c.ask(access.Nurse, "POST", path, object{"type": "weight", "reason": "Diet.", "ends_at": "2026-01-15T14:00:00Z"}).want(201)
+	c.ask(authz.Nurse, "POST", path, object{"type": "weight", "reason": "Diet.", "ends_at": "2026-01-15T14:00:00Z"}).want(201)
 	c.now = c.now.Add(time.Hour)
-	second := c.ask(access.Provider, "POST", path, object{"type": "pulse", "reason": "Fever.", "ends_at": "2026-01-15T18:45:00Z", "include_critical": true}).want(201)
-	list := c.ask(access.MA, "GET", path, nil).results()
-	if len(list) != 3 || list[0]["id"] != second.at("id") || list[2]["ended_by"] != c.people[access.Provider].Email() || list[2]["in_force"] != false || list[1]["in_force"] != false {
+	second := c.ask(authz.Provider, "POST", path, object{"type": "pulse", "reason": "Fever.", "ends_at": "2026-01-15T18:45:00Z", "include_critical": true}).want(201)
+	list := c.ask(authz.MA, "GET", path, nil).results()
+	if len(list) != 3 || list[0]["id"] != second.at("id") || list[2]["ended_by"] != c.people[authz.Provider].Email() || list[2]["in_force"] != false || list[1]["in_force"] != false {
 		t.Errorf("the list has %v", list)
 	}
 	for filter, want := range map[string]int{"?in_force=true": 1, "?in_force=false": 2} {
-		if got := c.ask(access.MA, "GET", path+filter, nil).results(); len(got) != want {
+		if got := c.ask(authz.MA, "GET", path+filter, nil).results(); len(got) != want {
 			t.Errorf("%s lists %d", filter, len(got))
 		}
 	}
 	end := fmt.Sprintf("%s%v/end/", path, second.at("id"))
-	c.ask(access.Nurse, "POST", end, nil).want(200).wantAt(object{"in_force": false, "ended_by": nurse, "ended_at": "2026-01-15T14:45:00Z"})
-	c.ask(access.Nurse, "POST", end, nil).want(400, "invalid_state")
-	c.ask(access.Nurse, "POST", fmt.Sprintf("%s%v/end/", path, 999), nil).want(404)
-	c.ask(access.Nurse, "POST", fmt.Sprintf("/patients/%s/snoozes/%v/end/", c.enrol(nil), second.at("id")), nil).want(404)
-	c.ask(access.Nurse, "POST", path, object{"type": "battery", "ends_at": "2026-01-15T19:45:00Z", "include_critical": true}).wantFields("type", "reason", "ends_at")
+	c.ask(authz.Nurse, "POST", end, nil).want(200).wantAt(object{"in_force": false, "ended_by": nurse, "ended_at": "2026-01-15T14:45:00Z"})
+	c.ask(authz.Nurse, "POST", end, nil).want(400, "invalid_state")
+	c.ask(authz.Nurse, "POST", fmt.Sprintf("%s%v/end/", path, 999), nil).want(404)
+	c.ask(authz.Nurse, "POST", fmt.Sprintf("/patients/%s/snoozes/%v/end/", c.enrol(nil), second.at("id")), nil).want(404)
+	c.ask(authz.Nurse, "POST", path, object{"type": "battery", "ends_at": "2026-01-15T19:45:00Z", "include_critical": true}).wantFields("type", "reason", "ends_at")
 
 	events := c.events(patient)
 	if n := len(slices.DeleteFunc(events, func(e string) bool { return !strings.HasPrefix(e, "snooze.") })); n != 4 {
 		t.Errorf("the trail has %v", events)
 	}
-	staff := []access.Role{access.Admin, access.ClinicalManager, access.Provider, access.Nurse, access.MA}
+	staff := []authz.Role{authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA}
 	c.wantRoles("GET", path, nil, staff...)
 	c.wantRoles("POST", path, object{}, staff[:4]...)
 	c.wantRoles("POST", end, object{}, staff[:4]...)
@@ -238,7 +238,7 @@ func TestSimulateThresholds(t *testing.T) {
 	c := newClinic(t)
 	const path = "/triage/simulate-thresholds/"
 	ada, grace := c.enrol(nil), c.enrol(nil)
-	c.ask(access.Nurse, "PUT", "/patients/"+grace+"/vital-config/", object{"reason": "Own", "blood_pressure": object{"systolic_high": 130, "systolic_critical": 185}}).want(200)
+	c.ask(authz.Nurse, "PUT", "/patients/"+grace+"/vital-config/", object{"reason": "Own", "blood_pressure": object{"systolic_high": 130, "systolic_critical": 185}}).want(200)
 	c.observe(ada, 150, 1, alerts.Warning)
 	c.observe(ada, 190, 1, alerts.Critical)
 	c.observe(ada, 120, 2, "")
@@ -246,7 +246,7 @@ func TestSimulateThresholds(t *testing.T) {
 	c.observe(grace, 135, 3, alerts.Warning)
 	before := vigiltest.RowCounts(t, c.app)
 
-	everybody := c.ask(access.Nurse, "POST", path, object{"blood_pressure": object{"systolic_high": 160, "systolic_critical": 200}}).want(200).wantAt(object{
+	everybody := c.ask(authz.Nurse, "POST", path, object{"blood_pressure": object{"systolic_high": 160, "systolic_critical": 200}}).want(200).wantAt(object{
 		"patient_id": nil, "patients_total": 2.0, "patients_seen": 2.0, "sample_every": 1.0, "complete": true, "readings": 4.0,
 		"from": "2025-10-17T13:45:00Z", "to": "2026-01-15T13:45:00Z", "actual.total": 3.0, "actual.critical": 1.0, "actual.warning": 2.0,
 		"simulated.total": 2.0, "simulated.critical": 0.0, "simulated.warning": 2.0, "missed_critical.count": 1.0,
@@ -259,16 +259,16 @@ func TestSimulateThresholds(t *testing.T) {
 	if len(days) != 91 || days[89].(object)["date"] != "2026-01-14" || days[89].(object)["actual"].(object)["total"] != 2.0 {
 		t.Errorf("%d days, the day before yesterday %v", len(days), days[89])
 	}
-	c.ask(access.Nurse, "POST", path, object{"patient_id": grace, "blood_pressure": nil}).want(200).
+	c.ask(authz.Nurse, "POST", path, object{"patient_id": grace, "blood_pressure": nil}).want(200).
 		wantAt(object{"patient_id": grace, "patients_total": 1.0, "readings": 1.0, "actual.warning": 1.0, "simulated.total": 0.0, "missed_critical.count": 0.0})
-	c.ask(access.Nurse, "POST", path, object{}).want(200).wantAt(object{"actual.total": 3.0, "simulated.total": 3.0})
+	c.ask(authz.Nurse, "POST", path, object{}).want(200).wantAt(object{"actual.total": 3.0, "simulated.total": 3.0})
 	if added := vigiltest.RowsAdded(t, c.app, before); len(added) != 1 || added["audit_log"] != 3 {
 		t.Errorf("three simulations add %v", added)
 	}
 
-	c.ask(access.Nurse, "POST", path, object{"patient_id": collections.NewUUID()}).want(404)
-	c.ask(access.Nurse, "POST", path, object{"patient_id": "x"}).wantFields("patient_id")
-	c.ask(access.Nurse, "POST", path, object{"pulse": object{"high": 1000}, "weight": 3}).wantFields("pulse.high", "weight")
-	c.ask(access.Nurse, "POST", path, object{"pulse": object{"high": 60, "low": 70}}).wantFields("pulse.high")
-	c.wantRoles("POST", path, object{}, access.Admin, access.ClinicalManager, access.Provider, access.Nurse)
+	c.ask(authz.Nurse, "POST", path, object{"patient_id": collections.NewUUID()}).want(404)
+	c.ask(authz.Nurse, "POST", path, object{"patient_id": "x"}).wantFields("patient_id")
+	c.ask(authz.Nurse, "POST", path, object{"pulse": object{"high": 1000}, "weight": 3}).wantFields("pulse.high", "weight")
+	c.ask(authz.Nurse, "POST", path, object{"pulse": object{"high": 60, "low": 70}}).wantFields("pulse.high")
+	c.wantRoles("POST", path, object{}, authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse)
 }

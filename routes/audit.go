@@ -10,7 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/fhir"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -41,7 +41,7 @@ type auditView struct {
 
 func viewAudit(e audit.Stored) auditView {
 	return auditView{
-		ID: e.Number(), RecordedAt: input.FormatInstant(collections.ParseInstant(e.RecordedAt)), Event: e.Event, Action: e.Action, Outcome: e.Outcome,
+		ID: e.Number(), RecordedAt: validate.FormatInstant(collections.ParseInstant(e.RecordedAt)), Event: e.Event, Action: e.Action, Outcome: e.Outcome,
 		ActorType: e.ActorType, ActorID: orNull(e.ActorID), ActorEmail: orNull(e.ActorEmail), ActorRole: orNull(e.ActorRole), ActorName: orNull(e.ActorName),
 		ResourceType: orNull(e.ResourceType), ResourceID: orNull(e.ResourceID), PatientID: orNull(e.Patient), SourceIP: orNull(e.SourceIP),
 		Client: orNull(e.Client), RequestID: orNull(e.RequestID), Reason: orNull(e.Reason), ChangedFields: e.Fields(), PrevHash: e.PrevHash, Hash: e.Hash,
@@ -86,7 +86,7 @@ func (a *api) exportAudit(c *web.Call, filter audit.Filter) error {
 		return err
 	}
 	err = audit.Each(c.App, filter, func(e audit.Stored) error {
-		return web.WriteSafe(w, strconv.FormatInt(e.Number(), 10), input.FormatInstant(collections.ParseInstant(e.RecordedAt)), e.Event, e.Action, e.Outcome,
+		return web.WriteSafe(w, strconv.FormatInt(e.Number(), 10), validate.FormatInstant(collections.ParseInstant(e.RecordedAt)), e.Event, e.Action, e.Outcome,
 			e.ActorType, e.ActorID, e.ActorEmail, e.ActorRole, e.ResourceType, e.ResourceID, e.Patient, e.SourceIP, e.Client, e.RequestID, e.Reason,
 			strings.Join(e.Fields(), ";"), e.PrevHash, e.Hash, e.ActorName)
 	})

@@ -5,11 +5,11 @@ import (
 	"net/http"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
-	"github.com/vigilhealth/vigil/internal/limits"
+	"github.com/vigilhealth/vigil/internal/ratelimit"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -52,7 +52,7 @@ func viewTokens(s auth.Session) tokensView {
 // The fifth failure in a row locks for thirty minutes. After the last check the failures are forgotten, the sign-in is recorded and tokens are given out.
 // Source: docs/decisions/authentication.md, "Which response on the fifth failure" and "Login when TOTP is missing".
 func (a *api) login(c *web.Call, body auth.LoginBody) error {
-	if err := c.Take(a.Limits, limits.Auth, limits.AddressKey(c.Address)+" "+body.Account()); err != nil {
+	if err := c.Take(a.Limits, ratelimit.Auth, ratelimit.AddressKey(c.Address)+" "+body.Account()); err != nil {
 		return err
 	}
 	return web.Show(c.OK, viewSignedIn)(a.Auth.Login(c.Request.Context(), c.App, body, c.Origin(), c.Now))
@@ -64,7 +64,7 @@ func signIn(handle handler) handler {
 	return func(a *api, c *web.Call) error {
 		err := handle(a, c)
 		if f, ok := errors.AsType[*fault.Error](err); ok && f.Kind == fault.Unauthenticated && f.Code != auth.TOTPRequired {
-			a.Limits.Take(limits.Auth, limits.AddressKey(c.Address), c.Now)
+			a.Limits.Take(ratelimit.Auth, ratelimit.AddressKey(c.Address), c.Now)
 		}
 		return err
 	}
@@ -141,9 +141,9 @@ func showProfile(c *web.Call, user *collections.User) error {
 
 // roleView describes a role to people.
 type roleView struct {
-	ID          access.Role `json:"id"`
-	Name        string      `json:"name"`
-	Description string      `json:"description"`
+	ID          authz.Role `json:"id"`
+	Name        string     `json:"name"`
+	Description string     `json:"description"`
 }
 
 type rolesView struct {
@@ -151,7 +151,7 @@ type rolesView struct {
 }
 
 func (a *api) roles(c *web.Call) error {
-	return c.OK(rolesView{web.Views(access.Roles, func(role access.Role) roleView {
+	return c.OK(rolesView{web.Views(authz.Roles, func(role authz.Role) roleView {
 		name, description := role.Describe()
 		return roleView{role, name, description}
 	})})
@@ -190,7 +190,7 @@ func proof(c *web.Call) (proof auth.PasswordProof, err error) {
 	if err != nil {
 		return proof, err
 	}
-	if err := input.DecodeObject(raw, &proof); err == nil {
+	if err := validate.DecodeObject(raw, &proof); err == nil {
 		return proof, nil
 	}
 	return auth.PasswordProof{}, nil

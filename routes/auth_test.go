@@ -15,8 +15,8 @@ import (
 	"github.com/pquerna/otp/totp"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/sandbox"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
@@ -122,11 +122,11 @@ func TestRegistration(t *testing.T) {
 		"email": " New.Nurse@Practice.Test ", "password": newPassword, "first_name": "New", "last_name": "Nurse", "role": "nurse",
 		"time_zone": "America/Chicago", "npi": "1234567893", "phone": "+1 312 555 0100",
 	}
-	made := c.ask(access.Admin, "POST", "/auth/register/", body).want(201)
+	made := c.ask(authz.Admin, "POST", "/auth/register/", body).want(201)
 	if made.text("email") != "new.nurse@practice.test" || made.text("created_at") != "2026-01-15T13:45:00Z" || made.object()["is_active"] != true {
 		t.Errorf("registered %s", made.body)
 	}
-	again := c.ask(access.Admin, "POST", "/auth/register/", body).want(400, "validation_error")
+	again := c.ask(authz.Admin, "POST", "/auth/register/", body).want(400, "validation_error")
 	if again.fieldErrors("email") == "" {
 		t.Errorf("a second account of the address: %s", again.body)
 	}
@@ -175,20 +175,20 @@ func TestRegistrationRefusals(t *testing.T) {
 				body[name] = fine
 			}
 			body[field] = value
-			answer := c.ask(access.Admin, "POST", "/auth/register/", body).want(400, "validation_error")
+			answer := c.ask(authz.Admin, "POST", "/auth/register/", body).want(400, "validation_error")
 			if answer.fieldErrors(field) == "" || len(answer.object()["field_errors"].(object)) != 1 {
 				t.Errorf("%s %v: %s", field, value, answer.body)
 			}
 		}
 	}
-	if n := vigiltest.RowCounts(t, c.app); n["users"] != len(access.Roles) || n["mails"] != 0 {
+	if n := vigiltest.RowCounts(t, c.app); n["users"] != len(authz.Roles) || n["mails"] != 0 {
 		t.Errorf("refusals left %d users, %d mails", n["users"], n["mails"])
 	}
 }
 
 func TestPasswordChange(t *testing.T) {
 	c := newClinic(t)
-	user := c.people[access.Nurse]
+	user := c.people[authz.Nurse]
 	session := c.login(user.Email(), vigiltest.Password).want(200)
 	token := session.text("access")
 	change := func(old, wanted, confirm string) reply {
@@ -227,7 +227,7 @@ func TestPasswordChange(t *testing.T) {
 func TestPasswordReset(t *testing.T) {
 	c := newClinic(t)
 	catcher, mailer := c.post()
-	user := c.people[access.Provider]
+	user := c.people[authz.Provider]
 	session := c.login(user.Email(), vigiltest.Password).want(200)
 	ask := func(email string) reply {
 		return c.send("", "POST", "/auth/password-reset/", object{"email": email}).want(200)
@@ -282,7 +282,7 @@ func TestPasswordReset(t *testing.T) {
 func TestWhoHasNoAccountGetsNoMail(t *testing.T) {
 	c := newClinic(t)
 	catcher, mailer := c.post()
-	inactive := vigiltest.User(t, c.app, access.Nurse, vigiltest.Inactive())
+	inactive := vigiltest.User(t, c.app, authz.Nurse, vigiltest.Inactive())
 	for _, address := range []string{"nobody@practice.test", inactive.Email()} {
 		c.send("", "POST", "/auth/password-reset/", object{"email": address}).want(200)
 	}
@@ -297,9 +297,9 @@ func TestWhoHasNoAccountGetsNoMail(t *testing.T) {
 func TestLockIsToldToAdministrators(t *testing.T) {
 	c := newClinic(t)
 	catcher, mailer := c.post()
-	second := vigiltest.User(t, c.app, access.Admin)
-	vigiltest.User(t, c.app, access.Admin, vigiltest.Inactive())
-	for _, address := range []string{c.people[access.Nurse].Email(), "nobody@practice.test"} {
+	second := vigiltest.User(t, c.app, authz.Admin)
+	vigiltest.User(t, c.app, authz.Admin, vigiltest.Inactive())
+	for _, address := range []string{c.people[authz.Nurse].Email(), "nobody@practice.test"} {
 		before := vigiltest.RowCounts(t, c.app)
 		for range 5 {
 			c.login(address, "wrong").want(401, "authentication_failed")
@@ -315,35 +315,35 @@ func TestLockIsToldToAdministrators(t *testing.T) {
 	var to []string
 	for _, mail := range c.deliver(catcher, mailer) {
 		to = append(to, mail.To...)
-		if strings.Contains(string(mail.Raw), c.people[access.Nurse].Email()) {
+		if strings.Contains(string(mail.Raw), c.people[authz.Nurse].Email()) {
 			t.Error("the mail names the account")
 		}
 	}
 	slices.Sort(to)
-	want := []string{c.people[access.Admin].Email(), second.Email()}
+	want := []string{c.people[authz.Admin].Email(), second.Email()}
 	slices.Sort(want)
 	if !slices.Equal(to, want) {
 		t.Errorf("mailed %v, want %v", to, want)
 	}
 	notices, err := c.app.FindRecordsByFilter(collections.Notifications, "user = {:user}", "", 0, 0, dbx.Params{"user": second.Id})
-	if err != nil || len(notices) != 1 || !strings.Contains(notices[0].GetString("body"), c.people[access.Nurse].Email()) {
+	if err != nil || len(notices) != 1 || !strings.Contains(notices[0].GetString("body"), c.people[authz.Nurse].Email()) {
 		t.Errorf("%d notices, %v", len(notices), err)
 	}
 	var stored string
 	if err := c.app.DB().NewQuery("SELECT body FROM notifications LIMIT 1").Row(&stored); err != nil || strings.Contains(stored, "locked") {
 		t.Errorf("the notice is readable on disk: %q, %v", stored, err)
 	}
-	c.ask(access.Admin, "POST", "/users/"+number(c.people[access.Nurse])+"/unlock/", nil).want(200)
-	c.login(c.people[access.Nurse].Email(), vigiltest.Password).want(200)
+	c.ask(authz.Admin, "POST", "/users/"+number(c.people[authz.Nurse])+"/unlock/", nil).want(200)
+	c.login(c.people[authz.Nurse].Email(), vigiltest.Password).want(200)
 }
 
 func TestRolesThatNeedASecondFactor(t *testing.T) {
 	var authority *auth.Engine
 	c := newClinic(t, func(e *routes.Engines) {
-		authority = auth.New(vigiltest.Sealer(), auth.Options{RefreshFamilyLife: time.Hour, FreshSignIn: time.Hour, RequireTwoFactor: []access.Role{access.Admin}})
+		authority = auth.New(vigiltest.Sealer(), auth.Options{RefreshFamilyLife: time.Hour, FreshSignIn: time.Hour, RequireTwoFactor: []authz.Role{authz.Admin}})
 		e.Auth, e.AccessTokens = authority, authority
 	})
-	admin, nurse := c.people[access.Admin], c.people[access.Nurse]
+	admin, nurse := c.people[authz.Admin], c.people[authz.Nurse]
 	token := c.login(admin.Email(), vigiltest.Password).want(200).text("access")
 	for _, path := range []string{"/users/", "/users/me/", "/patients/", "/alerts/"} {
 		c.send(token, "GET", path, nil).want(403, "two_factor_setup_required")

@@ -8,12 +8,12 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -38,7 +38,7 @@ func (a *api) listEntries(c *web.Call) error {
 	if !between.To.IsZero() {
 		filter.To = a.Billing.Day(between.To)
 	}
-	if c.Caller.Role == access.Provider {
+	if c.Caller.Role == authz.Provider {
 		filter.Provider, filter.ProviderEmail = c.Caller.RecordID, c.Caller.Email
 	}
 	return list(c, p, audit.ResourceBillingEntry, viewEntries)(
@@ -52,7 +52,7 @@ func readIDs(q *web.Query) (ids []string) {
 		return nil
 	}
 	for part := range strings.SplitSeq(text, ",") {
-		id, ok := input.ParseUUID(strings.TrimSpace(part))
+		id, ok := validate.ParseUUID(strings.TrimSpace(part))
 		if !ok {
 			q.Reject("ids", "Must be UUIDs separated by commas.")
 		}
@@ -71,7 +71,7 @@ func (a *api) entry(c *web.Call) (*collections.BillingEntry, error) {
 	if err != nil {
 		return nil, fault.OrMissing(err)
 	}
-	if c.Caller.Role != access.Provider {
+	if c.Caller.Role != authz.Provider {
 		return entry, nil
 	}
 	if entry.ProviderID() == c.Caller.RecordID || strings.EqualFold(entry.CreatedBy(), c.Caller.Email) {
@@ -106,7 +106,7 @@ func answerEntry(c *web.Call, entry *collections.BillingEntry) error {
 }
 
 func (a *api) createEntry(c *web.Call) error {
-	draft, err := web.Read(c, func(body billing.ManualBody, checks *input.Checks) billing.ManualDraft {
+	draft, err := web.Read(c, func(body billing.ManualBody, checks *validate.Checks) billing.ManualDraft {
 		return a.Billing.ReadManual(body, checks, c.Now)
 	})
 	if err != nil {
@@ -120,11 +120,11 @@ func (a *api) createEntry(c *web.Call) error {
 
 func (a *api) runBilling(c *web.Call) error {
 	type jobBody struct {
-		Job input.String `json:"job"`
+		Job validate.String `json:"job"`
 	}
-	job, err := web.ReadOptional(c, func(body jobBody, checks *input.Checks) billing.Job {
-		input.NotNull(checks, "job", body.Job)
-		return billing.Job(checks.Text("job", body.Job, input.Optional(0).OneOf(string(billing.DeviceJob), string(billing.TimeJob), string(billing.AllJobs))))
+	job, err := web.ReadOptional(c, func(body jobBody, checks *validate.Checks) billing.Job {
+		validate.NotNull(checks, "job", body.Job)
+		return billing.Job(checks.Text("job", body.Job, validate.Optional(0).OneOf(string(billing.DeviceJob), string(billing.TimeJob), string(billing.AllJobs))))
 	})
 	if err != nil {
 		return err
@@ -134,7 +134,7 @@ func (a *api) runBilling(c *web.Call) error {
 		return err
 	}
 	return c.OK(map[string]any{
-		"started_at": input.FormatInstant(result.StartedAt), "finished_at": input.FormatInstant(result.FinishedAt),
+		"started_at": validate.FormatInstant(result.StartedAt), "finished_at": validate.FormatInstant(result.FinishedAt),
 		"created": append([]billing.Created{}, result.Created...), "skipped": append([]billing.Skip{}, result.Skipped...),
 	})
 }
@@ -340,7 +340,7 @@ func addMoney(v *entryView, entry *collections.BillingEntry) {
 func viewHistory(trail []audit.Stored) []moveView {
 	return web.Views(trail, func(s audit.Stored) moveView {
 		return moveView{
-			Action: s.Event[len("billing."):], Actor: actorOf(s), Timestamp: input.FormatInstant(collections.ParseInstant(s.RecordedAt)),
+			Action: s.Event[len("billing."):], Actor: actorOf(s), Timestamp: validate.FormatInstant(collections.ParseInstant(s.RecordedAt)),
 			From: textOf(s.Changes["lifecycle_status"].Old), To: textOf(s.Changes["lifecycle_status"].New), Detail: textOf(s.Changes["detail"].New),
 		}
 	})

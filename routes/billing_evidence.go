@@ -6,11 +6,11 @@ import (
 	"strings"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/billing"
-	"github.com/vigilhealth/vigil/internal/billing/pdf"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/pdf"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -35,7 +35,7 @@ func (s section) objects() []map[string]any {
 }
 
 func (a *api) readEvidence(c *web.Call, entry *collections.BillingEntry) error {
-	if err := c.NeedToo(access.ScopePatientsRead, access.ScopeObservationsRead, access.ScopeAlertsRead); err != nil {
+	if err := c.NeedToo(authz.ScopePatientsRead, authz.ScopeObservationsRead, authz.ScopeAlertsRead); err != nil {
 		return err // it is what was measured, meant, ordered and agreed to in that time
 	}
 	q := c.Query()
@@ -59,7 +59,7 @@ func (a *api) readEvidence(c *web.Call, entry *collections.BillingEntry) error {
 		return evidencePDF(c, views[0], evidence, sections)
 	}
 	answer := map[string]any{
-		"entry": views[0], "generated_at": input.FormatInstant(c.Now),
+		"entry": views[0], "generated_at": validate.FormatInstant(c.Now),
 		"audit_chain": map[string]any{"head_id": evidence.HeadID, "head_hash": evidence.HeadHash},
 	}
 	for _, s := range sections {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/billing"
-	"github.com/vigilhealth/vigil/internal/billing/pdf"
+	"github.com/vigilhealth/vigil/internal/pdf"
 )
 
 var (

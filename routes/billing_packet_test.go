@@ -7,16 +7,16 @@ import (
 
 	"github.com/pocketbase/dbx"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 )
 
 // The packet of a device line and of a line of minutes: why, whose, by what, with which values, and when each was recorded.
 func TestEvidencePacket(t *testing.T) {
 	c := newClinic(t)
-	if _, err := c.app.DB().Update("users", dbx.Params{"npi": "1234567893", "taxonomy_code": "207R00000X"}, dbx.HashExp{"id": c.people[access.Provider].Id}).Execute(); err != nil {
+	if _, err := c.app.DB().Update("users", dbx.Params{"npi": "1234567893", "taxonomy_code": "207R00000X"}, dbx.HashExp{"id": c.people[authz.Provider].Id}).Execute(); err != nil {
 		t.Fatal(err)
 	}
-	number := c.people[access.Provider].Number()
+	number := c.people[authz.Provider].Number()
 	id := c.enrol(object{"icd10_codes": []string{"I10"}, "primary_provider_id": number})
 	c.consent(id) // of November, recorded now
 	c.wear(id, "D-1", c.now.AddDate(0, 0, -31), 16)
@@ -24,24 +24,24 @@ func TestEvidencePacket(t *testing.T) {
 		t.Fatal(err)
 	}
 	order := func(kind, dated, text string) {
-		c.ask(access.Nurse, "POST", "/patients/"+id+"/orders/", object{"kind": kind, "dated": dated, "text": text, "author_id": number}).want(201)
+		c.ask(authz.Nurse, "POST", "/patients/"+id+"/orders/", object{"kind": kind, "dated": dated, "text": text, "author_id": number}).want(201)
 	}
 	order("plan_of_care", "2025-11-03", "Markedplan daily")
 	order("rpm_order", "2025-11-02", "Weigh daily")
 	order("plan_of_care", "2025-12-01", "Weigh twice")
 	order("plan_of_care", "2026-01-15", "Later than the period")
-	c.ask(access.Nurse, "POST", "/time-entries/", object{
+	c.ask(authz.Nurse, "POST", "/time-entries/", object{
 		"patient_id": id, "category": "interactive", "started_at": c.now.Add(-30 * time.Hour).Format(time.RFC3339), "duration_seconds": 1200, "notes": "Talked",
 		"activity": "phone_call", "contact_method": "phone",
 	}).want(201)
-	c.ask(access.DataMonitor, "POST", "/billing/run/", nil).want(200)
+	c.ask(authz.DataMonitor, "POST", "/billing/run/", nil).want(200)
 	evidence := func(code string) (reply, string) {
-		entries := c.ask(access.DataMonitor, "GET", "/billing/entries/?cpt_code="+code, nil).results()
+		entries := c.ask(authz.DataMonitor, "GET", "/billing/entries/?cpt_code="+code, nil).results()
 		if len(entries) != 1 {
 			t.Fatalf("%s was billed %d times", code, len(entries))
 		}
 		path := "/billing/entries/" + entries[0]["id"].(string) + "/evidence/"
-		return c.ask(access.DataMonitor, "GET", path, nil).want(200), path
+		return c.ask(authz.DataMonitor, "GET", path, nil).want(200), path
 	}
 	supply, path := evidence("99454")
 	supply.wantAt(object{
@@ -54,7 +54,7 @@ func TestEvidencePacket(t *testing.T) {
 	}
 	wantMembers(t, "order", first(supply, "orders"), object{
 		"kind": "rpm_order", "dated": "2025-11-02", "recorded_at": "2026-01-15T13:45:00Z", "author_id": float64(number), "text": "Weigh daily",
-		"recorded_by": c.people[access.Nurse].Email(),
+		"recorded_by": c.people[authz.Nurse].Email(),
 	})
 	wantMembers(t, "reading", first(supply, "readings"), object{"origin": "device", "source": "gateway"})
 	if values := first(supply, "readings")["values"].(object); len(values) != 1 || values["weight_kg"] != 80.0 {
@@ -66,11 +66,11 @@ func TestEvidencePacket(t *testing.T) {
 		t.Errorf("the chain ends with %q", hash)
 	}
 	minutes, _ := evidence("99457")
-	wantMembers(t, "time", first(minutes, "time_entries"), object{"started_at": "2026-01-14T07:45:00Z", "recorded_at": "2026-01-15T13:45:00Z", "author": c.people[access.Nurse].Email()})
+	wantMembers(t, "time", first(minutes, "time_entries"), object{"started_at": "2026-01-14T07:45:00Z", "recorded_at": "2026-01-15T13:45:00Z", "author": c.people[authz.Nurse].Email()})
 	if person, _ := first(minutes, "time_entries")["person"].(string); !strings.Contains(person, ", ") {
 		t.Errorf("the time is %q's", person)
 	}
-	if paper := c.ask(access.DataMonitor, "GET", path+"?format=pdf", nil).want(200); !strings.HasPrefix(paper.body, "%PDF-") {
+	if paper := c.ask(authz.DataMonitor, "GET", path+"?format=pdf", nil).want(200); !strings.HasPrefix(paper.body, "%PDF-") {
 		t.Error("the packet is no PDF")
 	}
 }
@@ -79,6 +79,6 @@ func TestEvidencePacket(t *testing.T) {
 func TestEvidencePacketOfNothing(t *testing.T) {
 	c := newClinic(t)
 	line := c.billedLine(c.enrol(nil), "99454", "2026-01-10", "2025-12-12", "2026-01-10", "pending_review")
-	c.ask(access.DataMonitor, "GET", "/billing/entries/"+line+"/evidence/", nil).want(200).wantAt(object{"rendering_provider": nil, "plan_of_care": nil})
-	c.ask(access.DataMonitor, "GET", "/billing/entries/"+line+"/evidence/?format=pdf", nil).want(200)
+	c.ask(authz.DataMonitor, "GET", "/billing/entries/"+line+"/evidence/", nil).want(200).wantAt(object{"rendering_provider": nil, "plan_of_care": nil})
+	c.ask(authz.DataMonitor, "GET", "/billing/entries/"+line+"/evidence/?format=pdf", nil).want(200)
 }

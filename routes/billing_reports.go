@@ -11,11 +11,11 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/billing/pdf"
 	"github.com/vigilhealth/vigil/internal/billing/reports"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/internal/pdf"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -68,7 +68,7 @@ func (a *api) days(q *web.Query) (from, to string) {
 }
 
 func (a *api) checkSpan(q *web.Query, from, to string) {
-	start, err := input.ParseDate(from)
+	start, err := validate.ParseDate(from)
 	if err == nil && to >= start.AddDate(longestYears, 0, 0).Format("2006-01-02") {
 		q.Reject("date_from", "The span must not be longer than 5 years.")
 	}
@@ -234,7 +234,7 @@ func answerBody(c *web.Call, made reports.Report, p web.Paging) error {
 		DateTo      *string      `json:"date_to"`
 		GeneratedAt string       `json:"generated_at"`
 		Cached      bool         `json:"cached"`
-	}{made.Name, orNull(made.From), orNull(made.To), input.FormatInstant(made.GeneratedAt), made.Cached})
+	}{made.Name, orNull(made.From), orNull(made.To), validate.FormatInstant(made.GeneratedAt), made.Cached})
 	if err != nil {
 		return err
 	}

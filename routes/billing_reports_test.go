@@ -10,21 +10,21 @@ import (
 	"github.com/pocketbase/dbx"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/billing/reports"
 )
 
 // bill makes a claim of January by hand and takes it through the moves.
 func (c *clinic) bill(patient, code, day string, moves ...string) string {
 	c.t.Helper()
-	entry := c.ask(access.DataMonitor, "POST", "/billing/entries/manual-create/", object{"patient_id": patient, "cpt_code": code, "service_date": day, "duration_minutes": 20}).want(201)
+	entry := c.ask(authz.DataMonitor, "POST", "/billing/entries/manual-create/", object{"patient_id": patient, "cpt_code": code, "service_date": day, "duration_minutes": 20}).want(201)
 	id := entry.object()["id"].(string)
 	bodies := map[string]object{
 		"deny": {"code": "CO-16", "description": "=Lacks information"}, "pay": {"amount": 40.5, "payment_date": "2026-01-15", "reference": "EFT"},
 		"appeal": {"reason": "It is covered"}, "void": {"reason": "Twice"}, "review": {}, "submit": {},
 	}
 	for _, move := range moves {
-		c.ask(access.DataMonitor, "POST", "/billing/entries/"+id+"/"+move+"/", bodies[move]).want(200)
+		c.ask(authz.DataMonitor, "POST", "/billing/entries/"+id+"/"+move+"/", bodies[move]).want(200)
 	}
 	return id
 }
@@ -32,7 +32,7 @@ func (c *clinic) bill(patient, code, day string, moves ...string) string {
 // books is a clinic with a few claims: 47.87 paid with 40.50, 38.49 denied, 43.02 pending, and one voided.
 func books(t *testing.T) (c *clinic, patient string) {
 	c = newClinic(t)
-	patient = c.enrol(object{"icd10_codes": []string{"I10"}, "first_name": "=Ada", "primary_provider_id": c.people[access.Provider].Number()})
+	patient = c.enrol(object{"icd10_codes": []string{"I10"}, "first_name": "=Ada", "primary_provider_id": c.people[authz.Provider].Number()})
 	c.consent(patient)
 	c.talk(patient, "2026-01-04T14:00:00Z", 40)
 	c.bill(patient, "99457", "2026-01-05", "review", "submit", "pay")
@@ -48,55 +48,55 @@ func TestReports(t *testing.T) {
 	c, patient := books(t)
 	for _, name := range reports.Names() {
 		path := reportPath + string(name) + "/"
-		c.wantRoles("GET", path, nil, access.Admin, access.DataMonitor)
+		c.wantRoles("GET", path, nil, authz.Admin, authz.DataMonitor)
 		for _, query := range []string{"", "?date_from=2025-01-01&date_to=2025-02-10", "?payer_id=1", "?cpt_code=99454&patient_id=" + patient, "?refresh=true&format=json"} {
 			status := 200
 			if query == "?payer_id=1" {
 				status = 404 // there is none
 			}
-			c.ask(access.DataMonitor, "GET", path+query, nil).want(status)
+			c.ask(authz.DataMonitor, "GET", path+query, nil).want(status)
 		}
 		for query, field := range map[string]string{
 			"date_from=x": "date_from", "date_from=2026-01-02&date_to=2026-01-01": "date_from", "cpt_code=1": "cpt_code", "export=xml": "export", "format=": "format",
 			"date_from=2020-01-01&date_to=2025-01-01": "date_from", "refresh=2": "refresh", "patient_id=7": "patient_id", "payer_id=a": "payer_id", "date_from=2026-01-16": "date_from",
 			"date_from=9999-01-01&date_to=9999-12-31": "", "date_to=9999-12-31": "date_to",
 		} {
-			if got := c.ask(access.Admin, "GET", path+"?"+query, nil); field != "" {
+			if got := c.ask(authz.Admin, "GET", path+"?"+query, nil); field != "" {
 				got.wantFields(field)
 			} else {
 				got.wantFields("date_from", "date_to")
 			}
 		}
-		c.ask(access.Admin, "GET", path+"?date_from=2020-01-02&date_to=2025-01-01", nil).want(200)
-		c.ask(access.Admin, "GET", path+"?provider_id=99", nil).want(404)
-		c.ask(access.Admin, "GET", path+"?patient_id="+collections.NewUUID(), nil).want(404)
-		if paper := c.ask(access.Admin, "GET", path+"?export=pdf", nil).want(200); !strings.HasPrefix(paper.body, "%PDF-") {
+		c.ask(authz.Admin, "GET", path+"?date_from=2020-01-02&date_to=2025-01-01", nil).want(200)
+		c.ask(authz.Admin, "GET", path+"?provider_id=99", nil).want(404)
+		c.ask(authz.Admin, "GET", path+"?patient_id="+collections.NewUUID(), nil).want(404)
+		if paper := c.ask(authz.Admin, "GET", path+"?export=pdf", nil).want(200); !strings.HasPrefix(paper.body, "%PDF-") {
 			t.Errorf("%s is no PDF", name)
 		}
-		rows, err := csv.NewReader(strings.NewReader(c.ask(access.Admin, "GET", path+"?export=csv", nil).want(200).body)).ReadAll()
+		rows, err := csv.NewReader(strings.NewReader(c.ask(authz.Admin, "GET", path+"?export=csv", nil).want(200).body)).ReadAll()
 		if err != nil || len(rows) == 0 || slices.Contains(rows[0], "") {
 			t.Errorf("%s as CSV is %v: %v", name, rows, err)
 		}
 	}
-	c.ask(access.Admin, "GET", reportPath+"revenue/", nil).want(200).wantAt(object{"total_revenue": 129.38, "collected_revenue": 40.5, "date_from": "2025-12-17", "date_to": "2026-01-15", "cached": false})
-	c.ask(access.Admin, "GET", reportPath+"quick-stats/", nil).want(200).wantAt(object{"total_revenue": 129.38, "claims_count": 3.0, "collection_rate": 0.469, "date_from": "2026-01-01", "as_of": "2026-01-15"})
-	c.ask(access.Admin, "GET", reportPath+"tasks-summary/", nil).want(200).wantAt(object{"pending_reviews": 1.0, "denied_awaiting_resubmission": 1.0, "date_from": nil})
-	c.ask(access.Admin, "GET", reportPath+"aging/", nil).want(200).wantAt(object{"total_amount": 0.0})
-	if rows := c.ask(access.Admin, "GET", reportPath+"monthly-trend/", nil).want(200).object()["results"].([]any); len(rows) != 12 {
+	c.ask(authz.Admin, "GET", reportPath+"revenue/", nil).want(200).wantAt(object{"total_revenue": 129.38, "collected_revenue": 40.5, "date_from": "2025-12-17", "date_to": "2026-01-15", "cached": false})
+	c.ask(authz.Admin, "GET", reportPath+"quick-stats/", nil).want(200).wantAt(object{"total_revenue": 129.38, "claims_count": 3.0, "collection_rate": 0.469, "date_from": "2026-01-01", "as_of": "2026-01-15"})
+	c.ask(authz.Admin, "GET", reportPath+"tasks-summary/", nil).want(200).wantAt(object{"pending_reviews": 1.0, "denied_awaiting_resubmission": 1.0, "date_from": nil})
+	c.ask(authz.Admin, "GET", reportPath+"aging/", nil).want(200).wantAt(object{"total_amount": 0.0})
+	if rows := c.ask(authz.Admin, "GET", reportPath+"monthly-trend/", nil).want(200).object()["results"].([]any); len(rows) != 12 {
 		t.Errorf("the trend has %d months", len(rows))
 	}
-	summary := c.ask(access.Admin, "GET", reportPath+"patient-summary/?patient_id="+patient, nil).results()
+	summary := c.ask(authz.Admin, "GET", reportPath+"patient-summary/?patient_id="+patient, nil).results()
 	if len(summary) != 1 || summary[0]["lifetime_revenue"] != 129.38 || summary[0]["eligible"] != true || len(summary[0]["history"].([]any)) != 3 || summary[0]["patient_name"] != "=Ada Lovelace" {
 		t.Errorf("the summary is %v", summary)
 	}
-	c.ask(access.Admin, "GET", reportPath+"patient-summary/?page=2", nil).want(404)
-	c.ask(access.Admin, "GET", reportPath+"patient-summary/?page=0", nil).wantFields("page")
+	c.ask(authz.Admin, "GET", reportPath+"patient-summary/?page=2", nil).want(404)
+	c.ask(authz.Admin, "GET", reportPath+"patient-summary/?page=0", nil).wantFields("page")
 }
 
 func TestReportCache(t *testing.T) {
 	c, patient := books(t)
 	path := reportPath + "monthly-trend/"
-	revenue := func(query string, as access.Role) (float64, bool) {
+	revenue := func(query string, as authz.Role) (float64, bool) {
 		body := c.ask(as, "GET", path+query, nil).want(200).object()
 		last := body["results"].([]any)[11].(object)
 		return last["revenue"].(float64), body["cached"].(bool)
@@ -104,19 +104,19 @@ func TestReportCache(t *testing.T) {
 	made := c.now
 	for i, step := range []struct {
 		query   string
-		as      access.Role
+		as      authz.Role
 		wait    time.Duration
 		revenue float64
 		cached  bool
 	}{
-		{"", access.Admin, 0, 129.38, false},
-		{"", access.Admin, 14 * time.Minute, 129.38, true}, // 43.02 more since, but kept
-		{"?refresh=false", access.Admin, 0, 129.38, true},
-		{"", access.DataMonitor, 0, 172.4, false}, // a role of its own
-		{"?cpt_code=99457", access.Admin, 0, 47.87, false},
-		{"?refresh=true", access.Admin, 0, 172.4, false},
-		{"", access.Admin, 0, 172.4, true},
-		{"", access.Admin, 15 * time.Minute, 172.4, false},
+		{"", authz.Admin, 0, 129.38, false},
+		{"", authz.Admin, 14 * time.Minute, 129.38, true}, // 43.02 more since, but kept
+		{"?refresh=false", authz.Admin, 0, 129.38, true},
+		{"", authz.DataMonitor, 0, 172.4, false}, // a role of its own
+		{"?cpt_code=99457", authz.Admin, 0, 47.87, false},
+		{"?refresh=true", authz.Admin, 0, 172.4, false},
+		{"", authz.Admin, 0, 172.4, true},
+		{"", authz.Admin, 15 * time.Minute, 172.4, false},
 	} {
 		c.now = c.now.Add(step.wait)
 		if got, cached := revenue(step.query, step.as); got != step.revenue || cached != step.cached {
@@ -127,40 +127,40 @@ func TestReportCache(t *testing.T) {
 		}
 	}
 	c.now = made.Add(31 * time.Minute)
-	first := c.ask(access.Admin, "GET", path, nil).want(200).at("generated_at")
-	if again := c.ask(access.Admin, "GET", path, nil).at("generated_at"); again != first {
+	first := c.ask(authz.Admin, "GET", path, nil).want(200).at("generated_at")
+	if again := c.ask(authz.Admin, "GET", path, nil).at("generated_at"); again != first {
 		t.Errorf("the cached report was made %v, not %v", again, first)
 	}
-	c.ask(access.Admin, "GET", reportPath+"claims-status/", nil).want(200)
-	c.ask(access.Admin, "GET", reportPath+"claims-status/", nil).want(200).wantAt(object{"cached": false})
+	c.ask(authz.Admin, "GET", reportPath+"claims-status/", nil).want(200)
+	c.ask(authz.Admin, "GET", reportPath+"claims-status/", nil).want(200).wantAt(object{"cached": false})
 }
 
 func TestReportFiles(t *testing.T) {
 	c, patient := books(t)
-	exported := c.ask(access.DataMonitor, "GET", reportPath+"export/", nil).want(200).body
+	exported := c.ask(authz.DataMonitor, "GET", reportPath+"export/", nil).want(200).body
 	if want := "cpt_code,claims,units,revenue,collected\r\n99454,1,1,43.02,0.00\r\n99457,1,1,47.87,40.50\r\n99458,1,1,38.49,0.00\r\n"; exported != want {
 		t.Errorf("revenue as CSV is %q", exported)
 	}
-	exported = c.ask(access.DataMonitor, "GET", reportPath+"export/?report=patient-summary&fields=patient_name,%20claims", nil).want(200).body
+	exported = c.ask(authz.DataMonitor, "GET", reportPath+"export/?report=patient-summary&fields=patient_name,%20claims", nil).want(200).body
 	if exported != "patient_name,claims\r\n'=Ada Lovelace,3\r\n" {
 		t.Errorf("patients as CSV are %q", exported)
 	}
-	trend := c.ask(access.DataMonitor, "GET", reportPath+"export/?report=monthly-trend&fields=growth_rate&date_from=2025-12-01", nil).want(200).body
+	trend := c.ask(authz.DataMonitor, "GET", reportPath+"export/?report=monthly-trend&fields=growth_rate&date_from=2025-12-01", nil).want(200).body
 	if trend != "growth_rate\r\n\"\"\r\n\"\"\r\n" && trend != "growth_rate\r\n\r\n\r\n" {
 		t.Errorf("growth as CSV is %q", trend)
 	}
-	tricky := c.ask(access.DataMonitor, "GET", reportPath+"export/?report=tasks-summary&fields=task,patient_name&cpt_code=99458", nil).want(200).body
+	tricky := c.ask(authz.DataMonitor, "GET", reportPath+"export/?report=tasks-summary&fields=task,patient_name&cpt_code=99458", nil).want(200).body
 	if tricky != "task,patient_name\r\nresubmit,'=Ada Lovelace\r\n" {
 		t.Errorf("tasks as CSV are %q", tricky)
 	}
-	c.ask(access.DataMonitor, "GET", reportPath+"export/?fields=claims,secret", nil).wantFields("fields")
-	c.ask(access.DataMonitor, "GET", reportPath+"export/?fields=", nil).wantFields("fields")
-	c.ask(access.DataMonitor, "GET", reportPath+"export/?report=export", nil).wantFields("report")
-	c.ask(access.DataMonitor, "GET", reportPath+"export/?format=json", nil).wantFields("format")
-	if paper := c.ask(access.DataMonitor, "GET", reportPath+"export/?report=executive-dashboard&format=pdf&date_from=2025-02-01", nil).want(200); !strings.HasPrefix(paper.body, "%PDF-") {
+	c.ask(authz.DataMonitor, "GET", reportPath+"export/?fields=claims,secret", nil).wantFields("fields")
+	c.ask(authz.DataMonitor, "GET", reportPath+"export/?fields=", nil).wantFields("fields")
+	c.ask(authz.DataMonitor, "GET", reportPath+"export/?report=export", nil).wantFields("report")
+	c.ask(authz.DataMonitor, "GET", reportPath+"export/?format=json", nil).wantFields("format")
+	if paper := c.ask(authz.DataMonitor, "GET", reportPath+"export/?report=executive-dashboard&format=pdf&date_from=2025-02-01", nil).want(200); !strings.HasPrefix(paper.body, "%PDF-") {
 		t.Error("the dashboard is no PDF")
 	}
-	c.wantRoles("GET", reportPath+"export/", nil, access.Admin, access.DataMonitor)
+	c.wantRoles("GET", reportPath+"export/", nil, authz.Admin, authz.DataMonitor)
 	if events := c.events(patient); !slices.Contains(events, "report.export") {
 		t.Errorf("the export of a patient's revenue left %v", events)
 	}
@@ -173,24 +173,24 @@ func TestReportFiles(t *testing.T) {
 func TestBillingStatistics(t *testing.T) {
 	c, _ := books(t)
 	const stats, breakdown = "/reports/billing/stats/", "/reports/billing/"
-	c.ask(access.Admin, "GET", stats, nil).want(200).wantAt(object{
+	c.ask(authz.Admin, "GET", stats, nil).want(200).wantAt(object{
 		"period": "2026-01", "total_revenue": 129.38, "collected_revenue": 40.5, "total_claims": 3.0, "claims_by_status.paid": 1.0, "claims_by_status.denied": 1.0,
 		"claims_by_status.pending": 1.0, "revenue_by_cpt.99457": 47.87, "collection_rate": 0.469, "avg_days_to_payment": 0.0,
 	})
-	c.ask(access.Admin, "GET", stats+"?period=2020-02", nil).want(200).wantAt(object{"total_claims": 0.0, "collection_rate": 0.0})
-	c.ask(access.Admin, "GET", stats+"?period=2020-13", nil).wantFields("period")
-	c.ask(access.Admin, "GET", stats+"?period=9999-12", nil).want(200).wantAt(object{"total_claims": 0.0})
-	c.wantRoles("GET", stats, nil, access.Admin, access.DataMonitor)
-	c.wantRoles("GET", breakdown+"?date_from=2026-01-01&date_to=2026-01-15", nil, access.Admin, access.DataMonitor)
-	c.ask(access.Admin, "GET", breakdown, nil).wantFields("date_from", "date_to")
-	c.ask(access.Admin, "GET", breakdown+"?date_from=2026-01-02&date_to=2026-01-01", nil).wantFields("date_from")
-	c.ask(access.Admin, "GET", breakdown+"?date_from=2020-01-01&date_to=2026-01-01", nil).wantFields("date_from")
+	c.ask(authz.Admin, "GET", stats+"?period=2020-02", nil).want(200).wantAt(object{"total_claims": 0.0, "collection_rate": 0.0})
+	c.ask(authz.Admin, "GET", stats+"?period=2020-13", nil).wantFields("period")
+	c.ask(authz.Admin, "GET", stats+"?period=9999-12", nil).want(200).wantAt(object{"total_claims": 0.0})
+	c.wantRoles("GET", stats, nil, authz.Admin, authz.DataMonitor)
+	c.wantRoles("GET", breakdown+"?date_from=2026-01-01&date_to=2026-01-15", nil, authz.Admin, authz.DataMonitor)
+	c.ask(authz.Admin, "GET", breakdown, nil).wantFields("date_from", "date_to")
+	c.ask(authz.Admin, "GET", breakdown+"?date_from=2026-01-02&date_to=2026-01-01", nil).wantFields("date_from")
+	c.ask(authz.Admin, "GET", breakdown+"?date_from=2020-01-01&date_to=2026-01-01", nil).wantFields("date_from")
 	for query, keys := range map[string][]string{
 		"date_from=2026-01-05&date_to=2026-01-07":                {"2026-01-05", "2026-01-06", "2026-01-07"},
 		"date_from=2025-12-28&date_to=2026-01-05&group_by=week":  {"2025-W52", "2026-W01", "2026-W02"},
 		"date_from=2024-02-29&date_to=2024-03-01&group_by=month": {"2024-02", "2024-03"},
 	} {
-		body := c.ask(access.Admin, "GET", breakdown+"?"+query, nil).want(200).object()
+		body := c.ask(authz.Admin, "GET", breakdown+"?"+query, nil).want(200).object()
 		got := []string{}
 		for _, row := range body["breakdown"].([]any) {
 			got = append(got, row.(object)["period"].(string))

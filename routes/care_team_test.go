@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -13,11 +13,11 @@ func TestCareTeam(t *testing.T) {
 	c := newClinic(t)
 	id := c.enrol(nil)
 	path := "/patients/" + id + "/care-team/"
-	provider, nurse, ma := c.people[access.Provider].Number(), c.people[access.Nurse].Number(), c.people[access.MA].Number()
-	gone := vigiltest.User(t, c.app, access.Nurse, vigiltest.Inactive()).Number()
-	c.ask(access.DataMonitor, "GET", path, nil).want(200).wantAt(object{"primary_provider_id": nil, "primary_provider_name": nil})
+	provider, nurse, ma := c.people[authz.Provider].Number(), c.people[authz.Nurse].Number(), c.people[authz.MA].Number()
+	gone := vigiltest.User(t, c.app, authz.Nurse, vigiltest.Inactive()).Number()
+	c.ask(authz.DataMonitor, "GET", path, nil).want(200).wantAt(object{"primary_provider_id": nil, "primary_provider_name": nil})
 
-	set := c.ask(access.Provider, "PUT", path, object{"primary_provider_id": provider, "members": []object{{"user_id": nurse}, {"user_id": ma, "role": "Scribe"}}}).want(200)
+	set := c.ask(authz.Provider, "PUT", path, object{"primary_provider_id": provider, "members": []object{{"user_id": nurse}, {"user_id": ma, "role": "Scribe"}}}).want(200)
 	set.wantAt(object{"primary_provider_id": float64(provider), "primary_provider_name": "Test Person"})
 	members := func(r reply) (list []string) {
 		for _, m := range r.object()["members"].([]any) {
@@ -28,20 +28,20 @@ func TestCareTeam(t *testing.T) {
 	if got := members(set); !slices.Equal(got, []string{"nurse Test Person", "Scribe Test Person"}) {
 		t.Errorf("the members are %v", got)
 	}
-	c.ask(access.Nurse, "GET", "/patients/"+id+"/", nil).want(200).wantAt(object{"primary_provider_id": float64(provider)})
+	c.ask(authz.Nurse, "GET", "/patients/"+id+"/", nil).want(200).wantAt(object{"primary_provider_id": float64(provider)})
 
 	before := len(c.events(id))
-	c.ask(access.Provider, "PUT", path, object{"primary_provider_id": provider, "members": []object{{"user_id": nurse}, {"user_id": ma, "role": "Scribe"}}}).want(200)
-	c.ask(access.Provider, "PUT", path, object{}).want(200)
+	c.ask(authz.Provider, "PUT", path, object{"primary_provider_id": provider, "members": []object{{"user_id": nurse}, {"user_id": ma, "role": "Scribe"}}}).want(200)
+	c.ask(authz.Provider, "PUT", path, object{}).want(200)
 	if len(c.events(id)) != before {
 		t.Error("a change of nothing is recorded")
 	}
-	kept := c.ask(access.Provider, "PUT", path, object{"members": []object{{"user_id": nurse, "role": "Case manager"}}}).want(200)
+	kept := c.ask(authz.Provider, "PUT", path, object{"members": []object{{"user_id": nurse, "role": "Case manager"}}}).want(200)
 	if got := members(kept); !slices.Equal(got, []string{"Case manager Test Person"}) {
 		t.Errorf("the members are %v", got)
 	}
 	kept.wantAt(object{"primary_provider_id": float64(provider)})
-	emptied := c.ask(access.Provider, "PUT", path, object{"primary_provider_id": nil, "members": nil}).want(200)
+	emptied := c.ask(authz.Provider, "PUT", path, object{"primary_provider_id": nil, "members": nil}).want(200)
 	if emptied.wantAt(object{"primary_provider_id": nil}); len(members(emptied)) != 0 {
 		t.Error("the team is not empty")
 	}
@@ -57,8 +57,8 @@ func TestCareTeam(t *testing.T) {
 		"primary is nobody":     {object{"primary_provider_id": 999}, []string{"primary_provider_id"}},
 		"primary of wrong type": {object{"primary_provider_id": "1"}, []string{"primary_provider_id"}},
 		"member is inactive":    {object{"members": []object{{"user_id": nurse}, {"user_id": gone}}}, []string{"members.1.user_id"}},
-		"member is an admin":    {object{"members": []object{{"user_id": c.people[access.Admin].Number()}}}, []string{"members.0.user_id"}},
-		"member is a patient":   {object{"members": []object{{"user_id": c.people[access.Patient].Number()}}}, []string{"members.0.user_id"}},
+		"member is an admin":    {object{"members": []object{{"user_id": c.people[authz.Admin].Number()}}}, []string{"members.0.user_id"}},
+		"member is a patient":   {object{"members": []object{{"user_id": c.people[authz.Patient].Number()}}}, []string{"members.0.user_id"}},
 		"member without an id":  {object{"members": []object{{"role": "x"}}}, []string{"members.0.user_id"}},
 		"member with a low id":  {object{"members": []object{{"user_id": -1}}}, []string{"members.0.user_id"}},
 		"member twice":          {object{"members": []object{{"user_id": nurse}, {"user_id": nurse}}}, []string{"members.1.user_id"}},
@@ -68,11 +68,11 @@ func TestCareTeam(t *testing.T) {
 		"too many":              {object{"members": slices.Repeat([]object{{"user_id": nurse}}, 51)}, []string{"members"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			answer := c.ask(access.Provider, "PUT", path, test.body)
+			answer := c.ask(authz.Provider, "PUT", path, test.body)
 			answer.t = t
 			answer.wantFields(test.wrong...)
 		})
 	}
 	c.wantRoles("PUT", "/patients/"+nobody+"/care-team/", object{}, archivers[:3]...)
-	c.wantRoles("GET", "/patients/"+nobody+"/care-team/", nil, access.Roles...)
+	c.wantRoles("GET", "/patients/"+nobody+"/care-team/", nil, authz.Roles...)
 }

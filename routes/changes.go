@@ -7,18 +7,18 @@ import (
 	"strings"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/changes"
+	"github.com/vigilhealth/vigil/internal/authz"
+	"github.com/vigilhealth/vigil/internal/changefeed"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
-	"github.com/vigilhealth/vigil/internal/limits"
+	"github.com/vigilhealth/vigil/internal/ratelimit"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // changeRows are the endpoints of those who follow what happens.
 func changeRows() []route {
-	return []route{{http.MethodGet, "/changes/", access.ReadChanges.Or(access.ScopeChangesRead), limits.User, (*api).listChanges}}
+	return []route{{http.MethodGet, "/changes/", authz.ReadChanges.Or(authz.ScopeChangesRead), ratelimit.User, (*api).listChanges}}
 }
 
 // changeView is one change: what it names is read where it is.
@@ -36,8 +36,8 @@ type changesView struct {
 	HasMore    bool         `json:"has_more"`
 }
 
-func viewChange(c changes.Change) changeView {
-	return changeView{Type: c.Type, ID: c.ID(), Change: c.Kind, At: input.FormatInstant(c.At)}
+func viewChange(c changefeed.Change) changeView {
+	return changeView{Type: c.Type, ID: c.ID(), Change: c.Kind, At: validate.FormatInstant(c.At)}
 }
 
 // changesShown are how many changes a page has, unless said otherwise, and at most.
@@ -47,31 +47,31 @@ const changesShown, mostChanges = 100, 1000
 const latest = "latest"
 
 // readsChanges is what somebody must be allowed to read, of everybody, to be told of a type. Source: docs/decisions/changes.md, "Who is told what".
-var readsChanges = map[string]access.Action{
-	collections.ChangeAlert:        access.ReadAlerts,
-	collections.ChangeCareTeam:     access.ReadCareTeam,
-	collections.ChangeClaim:        access.ReadBilling,
-	collections.ChangeConsent:      access.ReadConsents,
-	collections.ChangeDevice:       access.ReadDevices,
-	collections.ChangeEscalation:   access.ReadEscalations,
-	collections.ChangeObservation:  access.ReadObservations,
-	collections.ChangeOrder:        access.ReadOrders,
-	collections.ChangePatient:      access.ReadPatients,
-	collections.ChangeSnooze:       access.ReadAlerts,
-	collections.ChangeTimeEntry:    access.ReadTimeEntries,
-	collections.ChangeTransmission: access.ReadTransmissions,
-	collections.ChangeVitalConfig:  access.ReadThresholds,
+var readsChanges = map[string]authz.Action{
+	collections.ChangeAlert:        authz.ReadAlerts,
+	collections.ChangeCareTeam:     authz.ReadCareTeam,
+	collections.ChangeClaim:        authz.ReadBilling,
+	collections.ChangeConsent:      authz.ReadConsents,
+	collections.ChangeDevice:       authz.ReadDevices,
+	collections.ChangeEscalation:   authz.ReadEscalations,
+	collections.ChangeObservation:  authz.ReadObservations,
+	collections.ChangeOrder:        authz.ReadOrders,
+	collections.ChangePatient:      authz.ReadPatients,
+	collections.ChangeSnooze:       authz.ReadAlerts,
+	collections.ChangeTimeEntry:    authz.ReadTimeEntries,
+	collections.ChangeTransmission: authz.ReadTransmissions,
+	collections.ChangeVitalConfig:  authz.ReadThresholds,
 }
 
 // mayFollow reports whether the caller is told of a type; a client of all, since it is told ids and reads nothing by them without a scope.
 func mayFollow(c *web.Call, noun string) bool {
-	return c.Caller.Role == access.Client || access.Reach(c.Caller.Role, readsChanges[noun]) == access.All
+	return c.Caller.Role == authz.Client || authz.Reach(c.Caller.Role, readsChanges[noun]) == authz.All
 }
 
 // listChanges serves what was committed after a place, in the order of the commits.
 func (a *api) listChanges(c *web.Call) error {
 	q := c.Query()
-	reader := changes.Reader{Limit: q.Positive("limit", changesShown, mostChanges)}
+	reader := changefeed.Reader{Limit: q.Positive("limit", changesShown, mostChanges)}
 	asked := typesAsked(q)
 	if err := q.Err(); err != nil {
 		return err
@@ -82,7 +82,7 @@ func (a *api) listChanges(c *web.Call) error {
 		}
 	}
 	if asked == nil {
-		asked = slices.DeleteFunc(changes.Types(), func(noun string) bool { return !mayFollow(c, noun) })
+		asked = slices.DeleteFunc(changefeed.Types(), func(noun string) bool { return !mayFollow(c, noun) })
 	}
 	reader.Types = asked
 	if a.confinedToTeams(c) {
@@ -116,23 +116,23 @@ func typesAsked(q *web.Query) (asked []string) {
 	return asked
 }
 
-func readChanges(c *web.Call, reader changes.Reader, since string) (changes.Page, error) {
+func readChanges(c *web.Call, reader changefeed.Reader, since string) (changefeed.Page, error) {
 	switch since {
 	case "":
-		return reader.Read(c.App, changes.Oldest())
+		return reader.Read(c.App, changefeed.Oldest())
 	case latest:
-		next, err := changes.Latest(c.App)
-		return changes.Page{Next: next}, err
+		next, err := changefeed.Latest(c.App)
+		return changefeed.Page{Next: next}, err
 	}
-	from, err := changes.Parse(since)
+	from, err := changefeed.Parse(since)
 	if err != nil {
-		return changes.Page{}, err
+		return changefeed.Page{}, err
 	}
 	return reader.Read(c.App, from)
 }
 
 // recordFollowed notes whose changes were shown. Whoever asks and learns nothing has read of nobody.
-func recordFollowed(c *web.Call, page changes.Page) error {
+func recordFollowed(c *web.Call, page changefeed.Page) error {
 	if len(page.Changes) == 0 {
 		return nil
 	}

@@ -7,12 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/routes"
 )
 
 // follow reads everything after a cursor and returns it as lines, with the cursor behind it.
-func (c *clinic) follow(role access.Role, since, query string) (lines []string, next string) {
+func (c *clinic) follow(role authz.Role, since, query string) (lines []string, next string) {
 	c.t.Helper()
 	for more := true; more; since = next {
 		page := c.ask(role, "GET", "/changes/?since="+url.QueryEscape(since)+query, nil).want(200).object()
@@ -28,7 +28,7 @@ func (c *clinic) follow(role access.Role, since, query string) (lines []string, 
 // latest is the cursor behind all there is.
 func (c *clinic) latest() string {
 	c.t.Helper()
-	lines, next := c.follow(access.Admin, "latest", "")
+	lines, next := c.follow(authz.Admin, "latest", "")
 	if len(lines) != 0 || next == "" {
 		c.t.Fatalf("latest is %q with %v", next, lines)
 	}
@@ -40,12 +40,12 @@ func TestChangesAreFollowed(t *testing.T) {
 	c := newIngestingClinic(t)
 	start := c.latest()
 	patient := c.enrol(nil)
-	reading := c.ask(access.Nurse, "POST", "/ingestion/blood-pressure/", object{
+	reading := c.ask(authz.Nurse, "POST", "/ingestion/blood-pressure/", object{
 		"patient_id": patient, "systolic": 190, "diastolic": 125, "measured_at": "2026-01-15T13:40:00Z",
 	}).want(201).object()["id"].(string)
-	lines, next := c.follow(access.Admin, start, "&limit=1")
-	alerts := c.ask(access.Admin, "GET", "/alerts/", nil).results()
-	escalations := c.ask(access.Admin, "GET", "/escalations/", nil).results()
+	lines, next := c.follow(authz.Admin, start, "&limit=1")
+	alerts := c.ask(authz.Admin, "GET", "/alerts/", nil).results()
+	escalations := c.ask(authz.Admin, "GET", "/escalations/", nil).results()
 	if len(alerts) == 0 || len(escalations) != 1 {
 		t.Fatalf("%d alerts, %d escalations", len(alerts), len(escalations))
 	}
@@ -58,26 +58,26 @@ func TestChangesAreFollowed(t *testing.T) {
 			t.Errorf("%s is told %d times in %v", line, n, lines)
 		}
 	}
-	if again, same := c.follow(access.Admin, next, ""); len(again) != 0 || same != next {
+	if again, same := c.follow(authz.Admin, next, ""); len(again) != 0 || same != next {
 		t.Errorf("nothing happened, and %v is told", again)
 	}
-	all, end := c.follow(access.Admin, start, "&limit=1000")
+	all, end := c.follow(authz.Admin, start, "&limit=1000")
 	if !slices.Equal(all, lines) || end != next {
 		t.Errorf("in one page %v, one by one %v", all, lines)
 	}
-	whole, _ := c.follow(access.Admin, "", "")
+	whole, _ := c.follow(authz.Admin, "", "")
 	if !slices.Equal(whole[len(whole)-len(all):], all) {
 		t.Errorf("from the oldest: %v", whole)
 	}
-	some, end := c.follow(access.Admin, start, "&types=alert,%20escalation&limit=1")
+	some, end := c.follow(authz.Admin, start, "&types=alert,%20escalation&limit=1")
 	if end != next || len(some) != len(alerts)+1 {
 		t.Errorf("of two types: %v", some)
 	}
 
-	c.ask(access.Nurse, "POST", fmt.Sprintf("/alerts/%v/acknowledge/", alerts[0]["id"]), object{"notes": "called"}).want(200)
-	c.ask(access.Nurse, "POST", "/ingestion/observations/"+reading+"/entered-in-error/", object{"reason": "wrong patient"}).want(200)
-	c.ask(access.Admin, "DELETE", "/patients/"+patient+"/", nil).want(204)
-	after, _ := c.follow(access.Admin, next, "")
+	c.ask(authz.Nurse, "POST", fmt.Sprintf("/alerts/%v/acknowledge/", alerts[0]["id"]), object{"notes": "called"}).want(200)
+	c.ask(authz.Nurse, "POST", "/ingestion/observations/"+reading+"/entered-in-error/", object{"reason": "wrong patient"}).want(200)
+	c.ask(authz.Admin, "DELETE", "/patients/"+patient+"/", nil).want(204)
+	after, _ := c.follow(authz.Admin, next, "")
 	for _, line := range []string{fmt.Sprint("alert ", alerts[0]["id"], " updated"), "observation " + reading + " updated", "patient " + patient + " deleted"} {
 		if !slices.Contains(after, line) {
 			t.Errorf("%s is not told: %v", line, after)
@@ -96,7 +96,7 @@ func TestChangesRefused(t *testing.T) {
 		own: 200, "": 200, "latest": 200, foreign: 400, "x": 400, own + "A": 400, own[:len(own)-1]: 400, "AAAAAAAAAAAAAAAAAAAAAA": 400, strings.ToLower(own): 400,
 		"__________8AAAAAAAAAAA": 400, "\x00": 400,
 	} {
-		got := c.ask(access.Admin, "GET", "/changes/?since="+url.QueryEscape(since), nil)
+		got := c.ask(authz.Admin, "GET", "/changes/?since="+url.QueryEscape(since), nil)
 		if got.want(status); status == 400 && got.object()["code"] != "invalid_cursor" {
 			t.Errorf("%q: %s", since, got.body)
 		}
@@ -104,21 +104,21 @@ func TestChangesRefused(t *testing.T) {
 	for query, field := range map[string]string{
 		"types=weather": "types", "types=alert,weather": "types", "types=,": "types", "types=Alert": "types", "limit=0": "limit", "limit=-1": "limit", "limit=x": "limit",
 	} {
-		got := c.ask(access.Admin, "GET", "/changes/?"+query, nil).want(400, "validation_error").object()
+		got := c.ask(authz.Admin, "GET", "/changes/?"+query, nil).want(400, "validation_error").object()
 		if got["field_errors"].(object)[field] == nil {
 			t.Errorf("%s: %v", query, got)
 		}
 	}
-	c.ask(access.Admin, "GET", "/changes/?limit=100000&types=", nil).want(200)
-	c.wantRoles("GET", "/changes/", nil, access.Admin, access.ClinicalManager, access.Provider, access.Nurse, access.MA, access.DataMonitor)
+	c.ask(authz.Admin, "GET", "/changes/?limit=100000&types=", nil).want(200)
+	c.wantRoles("GET", "/changes/", nil, authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA, authz.DataMonitor)
 }
 
 // Each role follows what it may read of everybody.
 func TestChangesByRole(t *testing.T) {
 	c := newIngestingClinic(t)
-	for role, closed := range map[access.Role][]string{
-		access.Admin: nil, access.ClinicalManager: nil, access.Provider: {"time_entry"}, access.Nurse: {"claim", "time_entry"}, access.MA: {"claim", "time_entry"},
-		access.DataMonitor: {"alert", "escalation", "snooze", "vital_config"},
+	for role, closed := range map[authz.Role][]string{
+		authz.Admin: nil, authz.ClinicalManager: nil, authz.Provider: {"time_entry"}, authz.Nurse: {"claim", "time_entry"}, authz.MA: {"claim", "time_entry"},
+		authz.DataMonitor: {"alert", "escalation", "snooze", "vital_config"},
 	} {
 		for _, noun := range []string{
 			"alert", "care_team", "claim", "consent", "device", "escalation", "observation", "order", "patient", "snooze", "time_entry", "transmission", "vital_config",
@@ -131,10 +131,10 @@ func TestChangesByRole(t *testing.T) {
 		}
 	}
 	patient := c.enrol(nil)
-	c.ask(access.Nurse, "POST", "/ingestion/blood-pressure/", object{
+	c.ask(authz.Nurse, "POST", "/ingestion/blood-pressure/", object{
 		"patient_id": patient, "systolic": 190, "diastolic": 125, "measured_at": "2026-01-15T13:40:00Z",
 	}).want(201)
-	if lines, _ := c.follow(access.DataMonitor, "", ""); slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "alert") || strings.HasPrefix(l, "escalation") }) ||
+	if lines, _ := c.follow(authz.DataMonitor, "", ""); slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "alert") || strings.HasPrefix(l, "escalation") }) ||
 		!slices.Contains(lines, "patient "+patient+" created") {
 		t.Errorf("a data monitor is told %v", lines)
 	}
@@ -144,15 +144,15 @@ func TestChangesByRole(t *testing.T) {
 func TestChangesOfTheCareTeam(t *testing.T) {
 	c := newClinic(t, func(e *routes.Engines) { e.RestrictToCareTeam = true })
 	own, other := c.enrol(object{"mrn": "OWN"}), c.enrol(object{"mrn": "OTHER"})
-	c.ask(access.Admin, "PUT", "/patients/"+own+"/care-team/", object{"members": []object{{"user_id": c.people[access.Nurse].Number(), "role": "nurse"}}}).want(200)
-	lines, _ := c.follow(access.Nurse, "", "&limit=1")
+	c.ask(authz.Admin, "PUT", "/patients/"+own+"/care-team/", object{"members": []object{{"user_id": c.people[authz.Nurse].Number(), "role": "nurse"}}}).want(200)
+	lines, _ := c.follow(authz.Nurse, "", "&limit=1")
 	if !slices.Contains(lines, "patient "+own+" created") || !slices.Contains(lines, "care_team "+own+" updated") || slices.Contains(lines, "patient "+other+" created") {
 		t.Errorf("the nurse is told %v", lines)
 	}
-	if lines, _ := c.follow(access.MA, "", ""); slices.Contains(lines, "patient "+own+" created") {
+	if lines, _ := c.follow(authz.MA, "", ""); slices.Contains(lines, "patient "+own+" created") {
 		t.Errorf("somebody of no team is told %v", lines)
 	}
-	if lines, _ := c.follow(access.Admin, "", ""); !slices.Contains(lines, "patient "+other+" created") {
+	if lines, _ := c.follow(authz.Admin, "", ""); !slices.Contains(lines, "patient "+other+" created") {
 		t.Errorf("the administrator is told %v", lines)
 	}
 }

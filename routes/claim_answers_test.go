@@ -5,14 +5,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vigilhealth/vigil/internal/access"
-	"github.com/vigilhealth/vigil/internal/vigiltest/payer"
+	"github.com/vigilhealth/vigil/e2e/payer"
+	"github.com/vigilhealth/vigil/internal/authz"
 )
 
 // left is what of an answer was left for a person.
 func (h *house) left(answer reply) string {
 	h.t.Helper()
-	return h.ask(access.Admin, "GET", fmt.Sprint("/billing/claim-responses/", answer.at("id"), "/"), nil).want(200).body
+	return h.ask(authz.Admin, "GET", fmt.Sprint("/billing/claim-responses/", answer.at("id"), "/"), nil).want(200).body
 }
 
 // A claim that was sent back while somebody asks for its void is told to a person: there is nothing to be voided.
@@ -22,7 +22,7 @@ func TestSentBackWhileToBeVoided(t *testing.T) {
 	entries := h.reviewed()
 	one, two := entries[a+" 99457"], entries[b+" 99457"]
 	_, file := h.send(one)
-	h.ask(access.DataMonitor, "POST", "/billing/entries/"+one+"/request-void/", nil).want(200)
+	h.ask(authz.DataMonitor, "POST", "/billing/entries/"+one+"/request-void/", nil).want(200)
 	claim := h.claimOf(one, file)
 	answer := h.take(h.payer.Take(file, map[string]payer.Refusal{claim: {Category: "A7", Code: "562"}})).want(200).wantAt(object{"applied": 0.0, "unmatched": 1.0})
 	if text := h.left(answer); !strings.Contains(text, claim) || !strings.Contains(text, `"reason":"void_requested"`) {
@@ -32,7 +32,7 @@ func TestSentBackWhileToBeVoided(t *testing.T) {
 	h.take(h.payer.Acknowledge(file, payer.Fault{Claim: claim, Element: 2, Code: "7"})).want(200).wantAt(object{"unmatched": 1.0})
 
 	h.send(two) // the void itself is sent back to be sent so again, once
-	h.ask(access.DataMonitor, "POST", "/billing/entries/"+two+"/request-void/", nil).want(200)
+	h.ask(authz.DataMonitor, "POST", "/billing/entries/"+two+"/request-void/", nil).want(200)
 	_, file = h.send(two)
 	back := h.payer.Take(file, map[string]payer.Refusal{h.claimOf(two, file): {Category: "A7", Code: "562"}})
 	h.take(back).want(200).wantAt(object{"applied": 1.0, "unmatched": 0.0})

@@ -8,26 +8,26 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/clearinghouse"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
-	"github.com/vigilhealth/vigil/internal/limits"
+	"github.com/vigilhealth/vigil/internal/ratelimit"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // batchRows are the routes of claim batches and of what is answered to them.
 func batchRows() []route {
 	return []route{
-		{http.MethodGet, "/billing/claim-batches/", access.ReadBillingReports.Or(access.ScopeBillingRead), limits.User, (*api).listBatches},
-		{http.MethodPost, "/billing/claim-batches/", access.ManageBilling, limits.User, (*api).createBatch},
-		{http.MethodGet, "/billing/claim-batches/{id}/", access.ReadBillingReports.Or(access.ScopeBillingRead), limits.User, of(byUUID(collections.FindBatchRow), (*api).readBatch)},
-		{http.MethodGet, "/billing/claim-batches/{id}/file/", access.ManageBilling, limits.User, of(byUUID(collections.FindBatchRow), (*api).readBatchFile)},
-		{http.MethodGet, "/billing/claim-responses/", access.ReadBillingReports.Or(access.ScopeBillingRead), limits.User, (*api).listResponses},
-		{http.MethodPost, "/billing/claim-responses/", access.ManageBilling, limits.User, (*api).takeResponse},
-		{http.MethodGet, "/billing/claim-responses/{id}/", access.ReadBillingReports.Or(access.ScopeBillingRead), limits.User, of(byUUID(collections.FindClaimResponse), (*api).readResponse)},
+		{http.MethodGet, "/billing/claim-batches/", authz.ReadBillingReports.Or(authz.ScopeBillingRead), ratelimit.User, (*api).listBatches},
+		{http.MethodPost, "/billing/claim-batches/", authz.ManageBilling, ratelimit.User, (*api).createBatch},
+		{http.MethodGet, "/billing/claim-batches/{id}/", authz.ReadBillingReports.Or(authz.ScopeBillingRead), ratelimit.User, of(byUUID(collections.FindBatchRow), (*api).readBatch)},
+		{http.MethodGet, "/billing/claim-batches/{id}/file/", authz.ManageBilling, ratelimit.User, of(byUUID(collections.FindBatchRow), (*api).readBatchFile)},
+		{http.MethodGet, "/billing/claim-responses/", authz.ReadBillingReports.Or(authz.ScopeBillingRead), ratelimit.User, (*api).listResponses},
+		{http.MethodPost, "/billing/claim-responses/", authz.ManageBilling, ratelimit.User, (*api).takeResponse},
+		{http.MethodGet, "/billing/claim-responses/{id}/", authz.ReadBillingReports.Or(authz.ScopeBillingRead), ratelimit.User, of(byUUID(collections.FindClaimResponse), (*api).readResponse)},
 	}
 }
 
@@ -77,9 +77,9 @@ func viewBatches(app core.App, rows []collections.BatchRow) ([]batchView, error)
 
 func (a *api) createBatch(c *web.Call) error {
 	type batchBody struct {
-		EntryIDs input.Strings `json:"entry_ids"`
+		EntryIDs validate.Strings `json:"entry_ids"`
 	}
-	ids, err := web.Read(c, func(body batchBody, checks *input.Checks) []string { return readEntryIDs(checks, body.EntryIDs) })
+	ids, err := web.Read(c, func(body batchBody, checks *validate.Checks) []string { return readEntryIDs(checks, body.EntryIDs) })
 	if err != nil {
 		return err
 	}
@@ -87,13 +87,13 @@ func (a *api) createBatch(c *web.Call) error {
 }
 
 // readEntryIDs reads the entries of a batch, each once.
-func readEntryIDs(checks *input.Checks, f input.Strings) (ids []string) {
+func readEntryIDs(checks *validate.Checks, f validate.Strings) (ids []string) {
 	if !f.Given() || len(f.Value) == 0 || len(f.Value) > clearinghouse.MaxLines {
 		checks.Reject("entry_ids", fmt.Sprintf("Expected a list of 1 to %d ids.", clearinghouse.MaxLines))
 	}
 	seen := map[string]bool{}
 	for i, text := range f.Value {
-		id, ok := input.ParseUUID(text)
+		id, ok := validate.ParseUUID(text)
 		if !ok {
 			checks.Reject(fmt.Sprintf("entry_ids.%d", i), "Must be a valid UUID.")
 		} else if seen[id] {

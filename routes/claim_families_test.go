@@ -7,20 +7,20 @@ import (
 	"testing"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
-	"github.com/vigilhealth/vigil/internal/vigiltest/payer"
+	"github.com/vigilhealth/vigil/e2e/payer"
+	"github.com/vigilhealth/vigil/internal/authz"
 )
 
 // What preflight lets pass a batch takes, and what it does not it names as the batch does.
 func TestPreflightKnowsTheForm(t *testing.T) {
 	h := newHouse(t)
 	odd, abroad := h.insured("Лавлейс", 20, object{"member_id": "W1X"}), h.insured("Ada", 20, nil)
-	h.ask(access.Admin, "PUT", "/patients/"+abroad+"/", person(object{"last_name": "Ada", "address": object{"line1": "Karl Johans gate 1", "city": "Oslo", "zip": "0154", "country": "NO"}})).want(200)
-	h.ask(access.Admin, "POST", "/billing/run/", object{"job": "time"}).want(200)
-	for _, e := range h.ask(access.Admin, "GET", "/billing/entries/?status=pending", nil).want(200).results() {
-		h.ask(access.DataMonitor, "POST", fmt.Sprint("/billing/entries/", e["id"], "/review/"), nil).want(200)
-		found := h.ask(access.DataMonitor, "GET", fmt.Sprint("/billing/entries/", e["id"], "/preflight/"), nil).want(200)
-		sent := h.ask(access.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []any{e["id"]}})
+	h.ask(authz.Admin, "PUT", "/patients/"+abroad+"/", person(object{"last_name": "Ada", "address": object{"line1": "Karl Johans gate 1", "city": "Oslo", "zip": "0154", "country": "NO"}})).want(200)
+	h.ask(authz.Admin, "POST", "/billing/run/", object{"job": "time"}).want(200)
+	for _, e := range h.ask(authz.Admin, "GET", "/billing/entries/?status=pending", nil).want(200).results() {
+		h.ask(authz.DataMonitor, "POST", fmt.Sprint("/billing/entries/", e["id"], "/review/"), nil).want(200)
+		found := h.ask(authz.DataMonitor, "GET", fmt.Sprint("/billing/entries/", e["id"], "/preflight/"), nil).want(200)
+		sent := h.ask(authz.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []any{e["id"]}})
 		if ok := e["patient_id"] == abroad; found.at("ok") != ok || ok != (sent.status == 201) {
 			t.Errorf("preflight says %s, the batch %d %s", found.body, sent.status, sent.body)
 		}
@@ -38,21 +38,21 @@ func TestNoSecondWithoutTheFirst(t *testing.T) {
 	first, next := entries[id+" 99457"], entries[id+" 99458"]
 	alone := func(code int) reply {
 		t.Helper()
-		return h.ask(access.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []string{next}}).want(code)
+		return h.ask(authz.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []string{next}}).want(code)
 	}
 	if r := alone(400); !strings.Contains(r.body, "missing_primary_code") || !strings.Contains(r.body, next) {
 		t.Errorf("sent alone: %s", r.body)
 	}
-	h.ask(access.DataMonitor, "POST", "/billing/entries/"+first+"/return/", object{"reason": "Look again"}).want(200)
-	if r := h.ask(access.DataMonitor, "POST", "/billing/entries/"+next+"/submit/", nil).want(400, "invalid_state"); !strings.Contains(r.body, "missing_primary_code") {
+	h.ask(authz.DataMonitor, "POST", "/billing/entries/"+first+"/return/", object{"reason": "Look again"}).want(200)
+	if r := h.ask(authz.DataMonitor, "POST", "/billing/entries/"+next+"/submit/", nil).want(400, "invalid_state"); !strings.Contains(r.body, "missing_primary_code") {
 		t.Errorf("submitted alone: %s", r.body)
 	}
-	h.ask(access.DataMonitor, "POST", "/billing/entries/"+first+"/review/", nil).want(200)
+	h.ask(authz.DataMonitor, "POST", "/billing/entries/"+first+"/review/", nil).want(200)
 	_, file := h.send(first)
 	h.take(h.payer.Pay(file, map[string]payer.Decision{h.claimOf(first, file): payer.Deny("CO", "50")})).want(200)
 	alone(400)
-	h.ask(access.DataMonitor, "POST", "/billing/entries/"+next+"/submit/", nil).want(400, "invalid_state")
-	h.ask(access.DataMonitor, "POST", "/billing/entries/"+first+"/resubmit/", nil).want(200)
+	h.ask(authz.DataMonitor, "POST", "/billing/entries/"+next+"/submit/", nil).want(400, "invalid_state")
+	h.ask(authz.DataMonitor, "POST", "/billing/entries/"+first+"/resubmit/", nil).want(200)
 	h.send(first)
 	alone(201)
 }
@@ -67,7 +67,7 @@ func TestReplacementsFollowTheirLines(t *testing.T) {
 	h.take(h.payer.Pay(file, map[string]payer.Decision{h.claimOf(first, file): payer.Deny("CO", "16")})).want(200)
 	again := func(entry string, decision payer.Decision) payer.Claim {
 		t.Helper()
-		h.ask(access.DataMonitor, "POST", "/billing/entries/"+entry+"/resubmit/", object{"corrections": object{"icd10_codes": []string{"I10"}}}).want(200)
+		h.ask(authz.DataMonitor, "POST", "/billing/entries/"+entry+"/resubmit/", object{"corrections": object{"icd10_codes": []string{"I10"}}}).want(200)
 		_, file := h.send(entry)
 		h.take(h.payer.Pay(file, map[string]payer.Decision{file.Claims[0].ControlNumber: decision})).want(200)
 		return file.Claims[0]
@@ -104,7 +104,7 @@ func TestReplacementsComeTogether(t *testing.T) {
 	}
 	resubmit := func(entry string) {
 		t.Helper()
-		h.ask(access.DataMonitor, "POST", "/billing/entries/"+entry+"/resubmit/", nil).want(200)
+		h.ask(authz.DataMonitor, "POST", "/billing/entries/"+entry+"/resubmit/", nil).want(200)
 	}
 	deny(file)
 	resubmit(first)
@@ -127,9 +127,9 @@ func TestTestsUseUpNothing(t *testing.T) {
 	one, denied := entries[a+" 99457"], entries[b+" 99457"]
 	batch, file := h.send(one, denied)
 	tried := h.claimOf(one, file)
-	h.ask(access.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []string{one}}).want(400, "invalid_state")
+	h.ask(authz.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []string{one}}).want(400, "invalid_state")
 	h.take(h.payer.Pay(file, map[string]payer.Decision{tried: payer.Silence(), h.claimOf(denied, file): payer.Deny("CO", "16")})).want(200)
-	h.ask(access.DataMonitor, "POST", "/billing/entries/"+denied+"/resubmit/", nil).want(200)
+	h.ask(authz.DataMonitor, "POST", "/billing/entries/"+denied+"/resubmit/", nil).want(200)
 
 	h.money.Claims.Submitter.Usage, h.payer.Usage = "P", "P"
 	if waiting, err := collections.EntriesToSend(h.app, "2026-01-01", "2026-01-31", "P"); err != nil || len(waiting) != 2 {
@@ -146,7 +146,7 @@ func TestTestsUseUpNothing(t *testing.T) {
 	if now := h.claimOf(one, file); now == tried || batch.at("id") == real.at("id") {
 		t.Errorf("sent again as %s", now)
 	}
-	h.ask(access.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []string{one}}).want(400, "invalid_state")
+	h.ask(authz.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []string{one}}).want(400, "invalid_state")
 	h.take(h.payer.Pay(file, nil)).want(200)
 	h.entry(one).wantAt(object{"lifecycle_status": "paid"})
 	h.entry(denied).wantAt(object{"lifecycle_status": "paid"})
@@ -159,9 +159,9 @@ func TestNoVoidOfATest(t *testing.T) {
 	entry := h.reviewed()[id+" 99457"]
 	h.send(entry)
 	h.money.Claims.Submitter.Usage = "P"
-	h.ask(access.DataMonitor, "POST", "/billing/entries/"+entry+"/request-void/", nil).want(200)
-	if r := h.ask(access.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []string{entry}}).want(400, "invalid_state"); !strings.Contains(r.body, "test_usage") {
+	h.ask(authz.DataMonitor, "POST", "/billing/entries/"+entry+"/request-void/", nil).want(200)
+	if r := h.ask(authz.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []string{entry}}).want(400, "invalid_state"); !strings.Contains(r.body, "test_usage") {
 		t.Errorf("refused with %s", r.body)
 	}
-	h.ask(access.DataMonitor, "POST", "/billing/entries/"+entry+"/void/", object{"reason": "Never sent"}).want(200)
+	h.ask(authz.DataMonitor, "POST", "/billing/entries/"+entry+"/void/", object{"reason": "Never sent"}).want(200)
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
-	"github.com/vigilhealth/vigil/internal/vigiltest/payer"
+	"github.com/vigilhealth/vigil/e2e/payer"
+	"github.com/vigilhealth/vigil/internal/authz"
 )
 
 // What left by other ways stays where it is; what does not hold any more leaves by none.
@@ -14,7 +14,7 @@ func TestWhatWaitsForABatch(t *testing.T) {
 	h := newHouse(t)
 	left, sent, undone := h.insured("Ada", 20, nil), h.insured("Bea", 20, nil), h.insured("Cleo", 40, nil)
 	entries := h.reviewed()
-	submit := func(id string) { h.ask(access.DataMonitor, "POST", "/billing/entries/"+id+"/submit/", nil).want(200) }
+	submit := func(id string) { h.ask(authz.DataMonitor, "POST", "/billing/entries/"+id+"/submit/", nil).want(200) }
 	byPortal, first, next := entries[left+" 99457"], entries[undone+" 99457"], entries[undone+" 99458"]
 	submit(byPortal)
 	if waiting, err := collections.EntriesToSend(h.app, "2026-01-01", "2026-01-31", "T"); err != nil || strings.Contains(strings.Join(waiting, " "), byPortal) || len(waiting) != 3 {
@@ -24,8 +24,8 @@ func TestWhatWaitsForABatch(t *testing.T) {
 
 	submit(first)
 	submit(next)
-	h.ask(access.DataMonitor, "POST", "/billing/entries/"+first+"/request-void/", nil).want(200)
-	refused := h.ask(access.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []string{next}}).want(400, "invalid_state")
+	h.ask(authz.DataMonitor, "POST", "/billing/entries/"+first+"/request-void/", nil).want(200)
+	refused := h.ask(authz.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []string{next}}).want(400, "invalid_state")
 	if !strings.Contains(refused.body, "evidence_changed") {
 		t.Errorf("refused with %s", refused.body)
 	}
@@ -40,7 +40,7 @@ func TestBatchNamesWhoseFactsFail(t *testing.T) {
 	if _, err := h.app.DB().NewQuery("UPDATE consents SET revoked_at = '2025-12-01T00:00:00.000000Z' WHERE patient = '" + bad + "'").Execute(); err != nil {
 		t.Fatal(err)
 	}
-	refused := h.ask(access.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []string{one, two}}).want(400, "invalid_state")
+	refused := h.ask(authz.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []string{one, two}}).want(400, "invalid_state")
 	if !strings.Contains(refused.body, two) || !strings.Contains(refused.body, "missing_consent") || strings.Contains(refused.body, one) {
 		t.Errorf("refused with %s", refused.body)
 	}
@@ -55,8 +55,8 @@ func TestDecisionsThatCameLate(t *testing.T) {
 	again, typed := entries[a+" 99457"], entries[b+" 99457"]
 	_, old := h.send(again, typed)
 	claim, other := h.claimOf(again, old), h.claimOf(typed, old)
-	h.ask(access.DataMonitor, "POST", "/billing/entries/"+again+"/deny/", object{"code": "CO-16", "description": "By portal"}).want(200)
-	h.ask(access.DataMonitor, "POST", "/billing/entries/"+again+"/resubmit/", object{"corrections": object{"icd10_codes": []string{"I10"}}}).want(200)
+	h.ask(authz.DataMonitor, "POST", "/billing/entries/"+again+"/deny/", object{"code": "CO-16", "description": "By portal"}).want(200)
+	h.ask(authz.DataMonitor, "POST", "/billing/entries/"+again+"/resubmit/", object{"corrections": object{"icd10_codes": []string{"I10"}}}).want(200)
 	h.send(again)
 	answer := h.take(h.payer.Pay(old, map[string]payer.Decision{claim: payer.Deny("CO", "50"), other: payer.Silence()})).want(200)
 	answer.wantAt(object{"applied": 0.0, "unmatched": 1.0, "finished_at": "2026-01-15T13:45:00Z"})
@@ -65,7 +65,7 @@ func TestDecisionsThatCameLate(t *testing.T) {
 	paid := h.payer.Pay(old, map[string]payer.Decision{claim: payer.Silence()})
 	trace := strings.Split(strings.Split(string(paid), "TRN*1*")[1], "*")[0]
 	charge := h.entry(typed).at("charge")
-	h.ask(access.DataMonitor, "POST", "/billing/entries/"+typed+"/pay/", object{"amount": charge, "payment_date": "2026-01-15", "reference": trace}).want(200)
+	h.ask(authz.DataMonitor, "POST", "/billing/entries/"+typed+"/pay/", object{"amount": charge, "payment_date": "2026-01-15", "reference": trace}).want(200)
 	h.take(paid).want(200).wantAt(object{"applied": 0.0, "unmatched": 1.0})
 	h.entry(typed).wantAt(object{"lifecycle_status": "paid", "paid_total": charge})
 }
@@ -84,7 +84,7 @@ func TestTheSameLinesAtOnce(t *testing.T) {
 		answers := make(chan int)
 		for range 6 {
 			go func() {
-				answers <- h.ask(access.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": ids}).status
+				answers <- h.ask(authz.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": ids}).status
 			}()
 		}
 		said := map[int]int{}
@@ -95,7 +95,7 @@ func TestTheSameLinesAtOnce(t *testing.T) {
 			t.Errorf("usage %s: answered %v", usage, said)
 		}
 		sent := 0
-		for _, row := range h.ask(access.Admin, "GET", "/billing/claim-batches/?page_size=100", nil).want(200).results() {
+		for _, row := range h.ask(authz.Admin, "GET", "/billing/claim-batches/?page_size=100", nil).want(200).results() {
 			if row["usage"] == usage {
 				sent++
 			}

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/e2e/payer"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/claims"
-	"github.com/vigilhealth/vigil/internal/vigiltest/payer"
 	"github.com/vigilhealth/vigil/internal/x12"
 	"github.com/vigilhealth/vigil/routes"
 )
@@ -38,9 +38,9 @@ func newHouse(t *testing.T) *house {
 	}
 	h.money = money
 	h.payer = &payer.Payer{ID: "HOUSE1", Name: "CLEARING HOUSE", At: h.now}
-	h.insurer = h.ask(access.Admin, "POST", "/billing/payers/", object{"name": "Acme", "payer_id": "AC", "edi_payer_id": "60054", "claim_filing_code": "CI"}).want(201).at("id")
-	h.provider = h.people[access.Provider]
-	h.ask(access.Admin, "PATCH", fmt.Sprintf("/users/%d/", h.provider.Number()), object{"npi": "1245319599", "taxonomy_code": "207R00000X"}).want(200)
+	h.insurer = h.ask(authz.Admin, "POST", "/billing/payers/", object{"name": "Acme", "payer_id": "AC", "edi_payer_id": "60054", "claim_filing_code": "CI"}).want(201).at("id")
+	h.provider = h.people[authz.Provider]
+	h.ask(authz.Admin, "PATCH", fmt.Sprintf("/users/%d/", h.provider.Number()), object{"npi": "1245319599", "taxonomy_code": "207R00000X"}).want(200)
 	return h
 }
 
@@ -56,7 +56,7 @@ func (h *house) insured(name string, minutes int, insurance object) string {
 		"address": object{"line1": "1 Main St", "city": "Troy", "state": "NY", "zip": "12180"},
 	})
 	h.consent(id)
-	h.ask(access.Provider, "POST", "/patients/"+id+"/orders/", object{"kind": "rpm_order", "dated": "2025-12-01"}).want(201)
+	h.ask(authz.Provider, "POST", "/patients/"+id+"/orders/", object{"kind": "rpm_order", "dated": "2025-12-01"}).want(201)
 	for ; minutes > 0; minutes -= 20 {
 		h.talk(id, time.Date(2026, 1, 2, 14, 0, 0, 0, time.UTC).Add(time.Duration(h.talked)*20*time.Minute).Format(time.RFC3339), min(minutes, 20))
 		h.talked++
@@ -67,11 +67,11 @@ func (h *house) insured(name string, minutes int, insurance object) string {
 // reviewed bills the month and reviews what came of it: entries by patient and code.
 func (h *house) reviewed() map[string]string {
 	h.t.Helper()
-	h.ask(access.Admin, "POST", "/billing/run/", object{"job": "time"}).want(200)
+	h.ask(authz.Admin, "POST", "/billing/run/", object{"job": "time"}).want(200)
 	entries := map[string]string{}
-	for _, e := range h.ask(access.Admin, "GET", "/billing/entries/?status=pending&page_size=100", nil).want(200).results() {
+	for _, e := range h.ask(authz.Admin, "GET", "/billing/entries/?status=pending&page_size=100", nil).want(200).results() {
 		id := e["id"].(string)
-		h.ask(access.DataMonitor, "POST", "/billing/entries/"+id+"/review/", nil).want(200)
+		h.ask(authz.DataMonitor, "POST", "/billing/entries/"+id+"/review/", nil).want(200)
 		entries[e["patient_id"].(string)+" "+e["cpt_code"].(string)] = id
 	}
 	return entries
@@ -79,8 +79,8 @@ func (h *house) reviewed() map[string]string {
 
 func (h *house) send(ids ...string) (batch reply, file payer.Submission) {
 	h.t.Helper()
-	batch = h.ask(access.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": ids}).want(201)
-	raw := h.ask(access.Admin, "GET", fmt.Sprint("/billing/claim-batches/", batch.at("id"), "/file/"), nil).want(200).body
+	batch = h.ask(authz.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": ids}).want(201)
+	raw := h.ask(authz.Admin, "GET", fmt.Sprint("/billing/claim-batches/", batch.at("id"), "/file/"), nil).want(200).body
 	file, err := payer.Receive([]byte(raw))
 	if err != nil {
 		h.t.Fatal(err)
@@ -90,12 +90,12 @@ func (h *house) send(ids ...string) (batch reply, file payer.Submission) {
 
 func (h *house) take(file []byte) reply {
 	h.t.Helper()
-	return h.ask(access.DataMonitor, "POST", "/billing/claim-responses/", string(file), "Content-Type", "application/edi-x12")
+	return h.ask(authz.DataMonitor, "POST", "/billing/claim-responses/", string(file), "Content-Type", "application/edi-x12")
 }
 
 func (h *house) entry(id string) reply {
 	h.t.Helper()
-	return h.ask(access.Admin, "GET", "/billing/entries/"+id+"/", nil).want(200)
+	return h.ask(authz.Admin, "GET", "/billing/entries/"+id+"/", nil).want(200)
 }
 
 func (h *house) claimOf(entry string, file payer.Submission) string {
@@ -132,7 +132,7 @@ func TestClaimsThereAndBack(t *testing.T) {
 	first := func(name string) string { return entries[ids[name]+" 99457"] }
 	second := func(name string) string { return entries[ids[name]+" 99458"] }
 	h.entry(first("Paid")).wantAt(object{"lifecycle_status": "submitted", "submission_reference": number, "claim_control_number": h.entry(second("Paid")).at("claim_control_number")})
-	h.ask(access.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": all}).want(400, "invalid_state") // they left
+	h.ask(authz.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": all}).want(400, "invalid_state") // they left
 
 	syntax := h.payer.Acknowledge(file)
 	h.take(syntax).want(200).wantAt(object{"type": "999", "applied": 11.0, "unmatched": 0.0, "repeated": false})
@@ -140,14 +140,14 @@ func TestClaimsThereAndBack(t *testing.T) {
 	answered := func(sentBack, paid, denied, open float64) {
 		t.Helper()
 		want := object{"sent_back": sentBack, "paid": paid, "denied": denied, "voided": 0.0, "sent_again": 0.0, "open": open}
-		one := h.ask(access.Admin, "GET", fmt.Sprint("/billing/claim-batches/", batch.at("id"), "/"), nil).want(200).at("answers")
-		listed := h.ask(access.Admin, "GET", "/billing/claim-batches/", nil).want(200).results()[0]["answers"]
+		one := h.ask(authz.Admin, "GET", fmt.Sprint("/billing/claim-batches/", batch.at("id"), "/"), nil).want(200).at("answers")
+		listed := h.ask(authz.Admin, "GET", "/billing/claim-batches/", nil).want(200).results()[0]["answers"]
 		if fmt.Sprint(one) != fmt.Sprint(want) || fmt.Sprint(listed) != fmt.Sprint(want) {
 			t.Errorf("the answers are %v, in the list %v, want %v", one, listed, want)
 		}
 	}
 	answered(0, 0, 0, 11)
-	h.ask(access.Admin, "GET", fmt.Sprint("/billing/claim-batches/", batch.at("id"), "/"), nil).want(200).wantAt(object{"status": "accepted"})
+	h.ask(authz.Admin, "GET", fmt.Sprint("/billing/claim-batches/", batch.at("id"), "/"), nil).want(200).wantAt(object{"status": "accepted"})
 
 	h.take(h.payer.Take(file, map[string]payer.Refusal{h.claimOf(first("Sentback"), file): {Category: "A7", Code: "562", Entity: "85"}})).want(200)
 	for _, id := range []string{first("Sentback"), second("Sentback")} {
@@ -165,7 +165,7 @@ func TestClaimsThereAndBack(t *testing.T) {
 	}
 	payment := h.payer.Pay(file, decisions, x12.ProviderAdjustment{Provider: "1234567893", Year: "2026-12-31", Reason: "FB", Reference: "BALANCE7", Amount: 700})
 	answer := h.take(payment).want(200).wantAt(object{"type": "835", "applied": 9.0, "unmatched": 1.0})
-	detail := h.ask(access.Admin, "GET", fmt.Sprint("/billing/claim-responses/", answer.at("id"), "/"), nil).want(200).body
+	detail := h.ask(authz.Admin, "GET", fmt.Sprint("/billing/claim-responses/", answer.at("id"), "/"), nil).want(200).body
 	if !strings.Contains(detail, `"segment":"PLB"`) || !strings.Contains(detail, "BALANCE7") || !strings.Contains(detail, `"amount":7.00`) {
 		t.Errorf("left for a person: %s", detail)
 	}
@@ -207,8 +207,8 @@ func TestClaimsAgain(t *testing.T) {
 	claim := h.claimOf(a1, file)
 	h.take(h.payer.Pay(file, map[string]payer.Decision{claim: payer.Deny("CO", "16"), h.claimOf(b1, file): payer.Silence()})).want(200).wantAt(object{"applied": 2.0})
 
-	h.ask(access.DataMonitor, "POST", "/billing/entries/"+a1+"/resubmit/", object{"corrections": object{"icd10_codes": []string{"I10"}}}).want(200)
-	h.ask(access.DataMonitor, "POST", "/billing/entries/"+b1+"/request-void/", object{"reason": "Wrong patient"}).want(200)
+	h.ask(authz.DataMonitor, "POST", "/billing/entries/"+a1+"/resubmit/", object{"corrections": object{"icd10_codes": []string{"I10"}}}).want(200)
+	h.ask(authz.DataMonitor, "POST", "/billing/entries/"+b1+"/request-void/", object{"reason": "Wrong patient"}).want(200)
 	_, file = h.send(a1, b1)
 	for _, c := range file.Claims {
 		if c.ControlNumber == h.claimOf(a1, file) && (c.Frequency != "7" || len(c.Lines) != 1 || c.PayerControlNumber == "") {
@@ -234,12 +234,12 @@ func TestVoidOfPartOfAClaim(t *testing.T) {
 	entries := h.reviewed()
 	first, next := entries[id+" 99457"], entries[id+" 99458"]
 	h.send(first, next)
-	h.ask(access.DataMonitor, "POST", "/billing/entries/"+next+"/request-void/", object{"reason": "One call was another patient's"}).want(200)
+	h.ask(authz.DataMonitor, "POST", "/billing/entries/"+next+"/request-void/", object{"reason": "One call was another patient's"}).want(200)
 	batch, file := h.send(next)
 	if len(file.Claims) != 1 || file.Claims[0].Frequency != "7" || len(file.Claims[0].Lines) != 1 || file.Claims[0].Lines[0].Charge != file.Claims[0].Charge {
 		t.Fatalf("sent %+v", file.Claims)
 	}
-	text := h.ask(access.Admin, "GET", fmt.Sprint("/billing/claim-batches/", batch.at("id"), "/"), nil).want(200).body
+	text := h.ask(authz.Admin, "GET", fmt.Sprint("/billing/claim-batches/", batch.at("id"), "/"), nil).want(200).body
 	if strings.Count(text, `"carried_by_replacement":true`) != 1 {
 		t.Errorf("the batch is %s", text)
 	}
@@ -253,13 +253,13 @@ func TestClaimFilesRefused(t *testing.T) {
 	good, bare := h.insured("Ada", 20, nil), h.insured("Bea", 20, object{"member_id": nil})
 	entries := h.reviewed()
 	one, two := entries[good+" 99457"], entries[bare+" 99457"]
-	refused := h.ask(access.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []string{one, two, nobody}}).want(400, "invalid_state")
+	refused := h.ask(authz.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []string{one, two, nobody}}).want(400, "invalid_state")
 	if !strings.Contains(refused.body, "missing_member_id") || !strings.Contains(refused.body, two) || strings.Contains(refused.body, one) || !strings.Contains(refused.body, "not_found") {
 		t.Errorf("refused with %s", refused.body)
 	}
 	h.entry(one).wantAt(object{"lifecycle_status": "reviewed", "claim_control_number": nil})
-	h.ask(access.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []string{}}).wantFields("entry_ids")
-	h.ask(access.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []string{one, one, "x"}}).wantFields("entry_ids.1", "entry_ids.2")
+	h.ask(authz.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []string{}}).wantFields("entry_ids")
+	h.ask(authz.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []string{one, one, "x"}}).wantFields("entry_ids.1", "entry_ids.2")
 	_, file := h.send(one)
 	syntax := string(h.payer.Acknowledge(file))
 	for name, wrong := range map[string]string{
@@ -271,7 +271,7 @@ func TestClaimFilesRefused(t *testing.T) {
 			t.Errorf("%s: %s", name, answer.body)
 		}
 	}
-	if list := h.ask(access.Admin, "GET", "/billing/claim-responses/", nil).want(200).results(); len(list) != 0 {
+	if list := h.ask(authz.Admin, "GET", "/billing/claim-responses/", nil).want(200).results(); len(list) != 0 {
 		t.Errorf("kept %v", list)
 	}
 	other := &payer.Payer{ID: "HOUSE1", Name: "CLEARING HOUSE", At: h.now}
@@ -280,5 +280,5 @@ func TestClaimFilesRefused(t *testing.T) {
 	foreign.Claims[0].ControlNumber = "V999999999C00001"
 	h.take(other.Pay(foreign, nil)).want(200).wantAt(object{"applied": 0.0, "unmatched": 1.0})
 	h.entry(one).wantAt(object{"lifecycle_status": "submitted"})
-	h.wantRoles("GET", "/billing/claim-batches/", nil, access.Admin, access.DataMonitor)
+	h.wantRoles("GET", "/billing/claim-batches/", nil, authz.Admin, authz.DataMonitor)
 }

@@ -4,15 +4,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vigilhealth/vigil/internal/access"
-	"github.com/vigilhealth/vigil/internal/vigiltest/payer"
+	"github.com/vigilhealth/vigil/e2e/payer"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/x12"
 )
 
 // reconciled checks that all that was billed is somewhere, to the cent.
 func (h *house) reconciled(what string) {
 	h.t.Helper()
-	r := h.ask(access.Admin, "GET", "/billing/reports/revenue/?date_from=2025-12-01&date_to=2026-01-15", nil).want(200)
+	r := h.ask(authz.Admin, "GET", "/billing/reports/revenue/?date_from=2025-12-01&date_to=2026-01-15", nil).want(200)
 	cents := func(name string) int { return int(r.at(name).(float64)*100 + 1e6 + 0.5) }
 	if cents("billed")-1e6 != cents("paid")+cents("adjusted")+cents("patient_responsibility")+cents("open")-4e6 {
 		h.t.Errorf("%s: does not reconcile: %s", what, r.body)

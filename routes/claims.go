@@ -10,37 +10,37 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // moveBody holds what any of the moves of a claim may carry; each reads its own members.
 type moveBody struct {
-	Notes               input.String  `json:"notes"`
-	Attested            input.Boolean `json:"attested"`
-	OverrideReason      input.String  `json:"override_reason"`
-	Reason              input.String  `json:"reason"`
-	Reference           input.String  `json:"reference"`
-	SubmissionReference input.String  `json:"submission_reference"`
-	SubmittedAt         input.String  `json:"submitted_at"`
-	Amount              input.Number  `json:"amount"`
-	PaymentDate         input.String  `json:"payment_date"`
-	Payer               input.String  `json:"payer"`
-	OverpaymentReason   input.String  `json:"overpayment_reason"`
-	Date                input.String  `json:"date"`
-	Group               input.String  `json:"group"`
-	CARC                input.String  `json:"carc"`
-	RARC                input.Strings `json:"rarc"`
-	Code                input.String  `json:"code"`
-	Description         input.String  `json:"description"`
-	DenialDate          input.String  `json:"denial_date"`
-	AppealDate          input.String  `json:"appeal_date"`
-	Corrections         input.Object  `json:"corrections"`
+	Notes               validate.String  `json:"notes"`
+	Attested            validate.Boolean `json:"attested"`
+	OverrideReason      validate.String  `json:"override_reason"`
+	Reason              validate.String  `json:"reason"`
+	Reference           validate.String  `json:"reference"`
+	SubmissionReference validate.String  `json:"submission_reference"`
+	SubmittedAt         validate.String  `json:"submitted_at"`
+	Amount              validate.Number  `json:"amount"`
+	PaymentDate         validate.String  `json:"payment_date"`
+	Payer               validate.String  `json:"payer"`
+	OverpaymentReason   validate.String  `json:"overpayment_reason"`
+	Date                validate.String  `json:"date"`
+	Group               validate.String  `json:"group"`
+	CARC                validate.String  `json:"carc"`
+	RARC                validate.Strings `json:"rarc"`
+	Code                validate.String  `json:"code"`
+	Description         validate.String  `json:"description"`
+	DenialDate          validate.String  `json:"denial_date"`
+	AppealDate          validate.String  `json:"appeal_date"`
+	Corrections         validate.Object  `json:"corrections"`
 }
 
 // move serves a move of a claim, as it is read from a body.
-func move(read func(*api, *web.Call, moveBody, *input.Checks) billing.Move) handler {
+func move(read func(*api, *web.Call, moveBody, *validate.Checks) billing.Move) handler {
 	return func(a *api, c *web.Call) error {
 		id, err := c.PathUUID()
 		if err != nil {
@@ -49,7 +49,7 @@ func move(read func(*api, *web.Call, moveBody, *input.Checks) billing.Move) hand
 		if _, err := collections.FindBillingEntry(c.App, id); err != nil {
 			return fault.OrMissing(err)
 		}
-		m, err := web.ReadOptional(c, func(b moveBody, checks *input.Checks) billing.Move { return read(a, c, b, checks) })
+		m, err := web.ReadOptional(c, func(b moveBody, checks *validate.Checks) billing.Move { return read(a, c, b, checks) })
 		if err != nil {
 			return err
 		}
@@ -61,34 +61,34 @@ func move(read func(*api, *web.Call, moveBody, *input.Checks) billing.Move) hand
 	}
 }
 
-func (a *api) readReview(c *web.Call, b moveBody, checks *input.Checks) billing.Move {
-	notes := checks.Text("notes", b.Notes, input.Optional(4000).Multiline())
-	override := checks.Text("override_reason", b.OverrideReason, input.Optional(500).Multiline())
+func (a *api) readReview(c *web.Call, b moveBody, checks *validate.Checks) billing.Move {
+	notes := checks.Text("notes", b.Notes, validate.Optional(4000).Multiline())
+	override := checks.Text("override_reason", b.OverrideReason, validate.Optional(500).Multiline())
 	attested := checks.Boolean("attested", b.Attested, false)
 	return a.Billing.Review(c.Actor(), notes, override, attested != nil && *attested, c.Now)
 }
 
-func (a *api) readReturn(_ *web.Call, b moveBody, checks *input.Checks) billing.Move {
-	return a.Billing.Return(checks.Text("reason", b.Reason, input.Required(500).Multiline()))
+func (a *api) readReturn(_ *web.Call, b moveBody, checks *validate.Checks) billing.Move {
+	return a.Billing.Return(checks.Text("reason", b.Reason, validate.Required(500).Multiline()))
 }
 
-func (a *api) readSubmit(c *web.Call, b moveBody, checks *input.Checks) billing.Move {
+func (a *api) readSubmit(c *web.Call, b moveBody, checks *validate.Checks) billing.Move {
 	at := checks.Instant("submitted_at", b.SubmittedAt, false)
 	checks.NotFuture("submitted_at", at, c.Now, 0)
-	return a.Billing.Submit(checks.Text("submission_reference", b.SubmissionReference, input.Optional(100).Identifier()), at, c.Now)
+	return a.Billing.Submit(checks.Text("submission_reference", b.SubmissionReference, validate.Optional(100).Identifier()), at, c.Now)
 }
 
-func (a *api) readPay(c *web.Call, b moveBody, checks *input.Checks) billing.Move {
+func (a *api) readPay(c *web.Call, b moveBody, checks *validate.Checks) billing.Move {
 	amount := readCents(checks, "amount", b.Amount)
 	return a.Billing.Pay(billing.PaymentDraft{
-		Amount: amount, Date: a.pastDay(c, checks, "payment_date", b.PaymentDate, true), Reference: checks.Text("reference", b.Reference, input.Required(100).Identifier()),
-		Payer:             cmp.Or(checks.Text("payer", b.Payer, input.Optional(0).OneOf(billing.PayerWords...)), collections.PrimaryPayer),
-		OverpaymentReason: checks.Text("overpayment_reason", b.OverpaymentReason, input.Optional(500).Multiline()),
+		Amount: amount, Date: a.pastDay(c, checks, "payment_date", b.PaymentDate, true), Reference: checks.Text("reference", b.Reference, validate.Required(100).Identifier()),
+		Payer:             cmp.Or(checks.Text("payer", b.Payer, validate.Optional(0).OneOf(billing.PayerWords...)), collections.PrimaryPayer),
+		OverpaymentReason: checks.Text("overpayment_reason", b.OverpaymentReason, validate.Optional(500).Multiline()),
 	}, c.Actor(), c.Now)
 }
 
 // readCents reads an amount in dollars of whole cents.
-func readCents(checks *input.Checks, name string, f input.Number) billing.Cents {
+func readCents(checks *validate.Checks, name string, f validate.Number) billing.Cents {
 	value := checks.Number(name, f, true)
 	if value == nil {
 		return 0
@@ -101,7 +101,7 @@ func readCents(checks *input.Checks, name string, f input.Number) billing.Cents 
 }
 
 // pastDay reads a practice day that is not to come; today when an optional one is left out.
-func (a *api) pastDay(c *web.Call, checks *input.Checks, name string, f input.String, required bool) string {
+func (a *api) pastDay(c *web.Call, checks *validate.Checks, name string, f validate.String, required bool) string {
 	today := a.Billing.Day(c.Now)
 	day := checks.Date(name, f, required)
 	if day > today {
@@ -113,47 +113,47 @@ func (a *api) pastDay(c *web.Call, checks *input.Checks, name string, f input.St
 	return day
 }
 
-func (a *api) readDeny(c *web.Call, b moveBody, checks *input.Checks) billing.Move {
-	return a.Billing.Deny(checks.Text("code", b.Code, input.Required(20).Identifier()), checks.Text("description", b.Description, input.Required(500)),
+func (a *api) readDeny(c *web.Call, b moveBody, checks *validate.Checks) billing.Move {
+	return a.Billing.Deny(checks.Text("code", b.Code, validate.Required(20).Identifier()), checks.Text("description", b.Description, validate.Required(500)),
 		a.pastDay(c, checks, "denial_date", b.DenialDate, false), c.Now)
 }
 
-func (a *api) readAppeal(c *web.Call, b moveBody, checks *input.Checks) billing.Move {
-	return a.Billing.Appeal(checks.Text("reason", b.Reason, input.Required(500).Multiline()),
-		checks.Text("reference", b.Reference, input.Optional(100).Identifier()), a.pastDay(c, checks, "appeal_date", b.AppealDate, false))
+func (a *api) readAppeal(c *web.Call, b moveBody, checks *validate.Checks) billing.Move {
+	return a.Billing.Appeal(checks.Text("reason", b.Reason, validate.Required(500).Multiline()),
+		checks.Text("reference", b.Reference, validate.Optional(100).Identifier()), a.pastDay(c, checks, "appeal_date", b.AppealDate, false))
 }
 
-func (a *api) readVoid(c *web.Call, b moveBody, checks *input.Checks) billing.Move {
-	return a.Billing.Void(checks.Text("reason", b.Reason, input.Required(500).Multiline()), c.Now)
+func (a *api) readVoid(c *web.Call, b moveBody, checks *validate.Checks) billing.Move {
+	return a.Billing.Void(checks.Text("reason", b.Reason, validate.Required(500).Multiline()), c.Now)
 }
 
-func (a *api) readRequestVoid(c *web.Call, b moveBody, checks *input.Checks) billing.Move {
-	return a.Billing.RequestVoid(checks.Text("reason", b.Reason, input.Optional(500).Multiline()), c.Actor(), c.Now)
+func (a *api) readRequestVoid(c *web.Call, b moveBody, checks *validate.Checks) billing.Move {
+	return a.Billing.RequestVoid(checks.Text("reason", b.Reason, validate.Optional(500).Multiline()), c.Actor(), c.Now)
 }
 
-func (a *api) readRefund(c *web.Call, b moveBody, checks *input.Checks) billing.Move {
+func (a *api) readRefund(c *web.Call, b moveBody, checks *validate.Checks) billing.Move {
 	return a.Billing.Refund(billing.RefundDraft{
 		Amount: readCents(checks, "amount", b.Amount), Date: a.pastDay(c, checks, "date", b.Date, true),
-		Reference: checks.Text("reference", b.Reference, input.Required(100).Identifier()),
-		Payer:     checks.Text("payer", b.Payer, input.Optional(0).OneOf(billing.PayerWords...)),
+		Reference: checks.Text("reference", b.Reference, validate.Required(100).Identifier()),
+		Payer:     checks.Text("payer", b.Payer, validate.Optional(0).OneOf(billing.PayerWords...)),
 	}, c.Actor(), c.Now)
 }
 
-func (a *api) readResubmit(c *web.Call, b moveBody, checks *input.Checks) billing.Move {
-	reference := checks.Text("submission_reference", b.SubmissionReference, input.Optional(100).Identifier())
+func (a *api) readResubmit(c *web.Call, b moveBody, checks *validate.Checks) billing.Move {
+	reference := checks.Text("submission_reference", b.SubmissionReference, validate.Optional(100).Identifier())
 	corrections := a.readCorrections(c, checks, b.Corrections)
-	corrections.Override = checks.Text("override_reason", b.OverrideReason, input.Optional(500).Multiline())
+	corrections.Override = checks.Text("override_reason", b.OverrideReason, validate.Optional(500).Multiline())
 	return a.Billing.Resubmit(corrections, reference, c.Now)
 }
 
-func (a *api) readCorrections(c *web.Call, checks *input.Checks, f input.Object) (corrections billing.Corrections) {
+func (a *api) readCorrections(c *web.Call, checks *validate.Checks, f validate.Object) (corrections billing.Corrections) {
 	if f.Wrong() {
 		checks.Reject("corrections", "Expected an object.")
 		return corrections
 	}
-	var codes input.Strings
-	var day, notes input.String
-	var minutes input.Integer
+	var codes validate.Strings
+	var day, notes validate.String
+	var minutes validate.Integer
 	for name, field := range map[string]interface{ UnmarshalJSON([]byte) error }{
 		"icd10_codes": &codes, "service_date": &day, "notes": &notes, "duration_minutes": &minutes,
 	} {
@@ -161,7 +161,7 @@ func (a *api) readCorrections(c *web.Call, checks *input.Checks, f input.Object)
 			_ = field.UnmarshalJSON(raw) // a wrong type is kept for the checks
 		}
 	}
-	inner := input.NewChecks()
+	inner := validate.NewChecks()
 	corrections.ICD10Codes = billing.ReadICD10(inner, "icd10_codes", codes)
 	if day.Given() {
 		corrections.ServiceDate = a.pastDay(c, inner, "service_date", day, false)
@@ -170,7 +170,7 @@ func (a *api) readCorrections(c *web.Call, checks *input.Checks, f input.Object)
 		corrections.Minutes = new(billing.ReadMinutes(inner, minutes, false, 0))
 	}
 	if notes.Sent() {
-		corrections.Notes = new(inner.Text("notes", notes, input.Optional(4000).Multiline()))
+		corrections.Notes = new(inner.Text("notes", notes, validate.Optional(4000).Multiline()))
 	}
 	for name, messages := range inner.Fields {
 		for _, message := range messages {
@@ -193,14 +193,14 @@ const maxBatch = 1000
 
 func (a *api) submitClaims(c *web.Call) error {
 	var body struct {
-		EntryIDs            input.Strings `json:"entry_ids"`
-		SubmissionReference input.String  `json:"submission_reference"`
+		EntryIDs            validate.Strings `json:"entry_ids"`
+		SubmissionReference validate.String  `json:"submission_reference"`
 	}
 	if err := c.Decode(&body); err != nil {
 		return err
 	}
-	checks := input.NewChecks()
-	reference := checks.Text("submission_reference", body.SubmissionReference, input.Optional(100).Identifier())
+	checks := validate.NewChecks()
+	reference := checks.Text("submission_reference", body.SubmissionReference, validate.Optional(100).Identifier())
 	ids := readMany(checks, body.EntryIDs)
 	if err := checks.Err(); err != nil {
 		return err

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 )
 
 // The evidence for an entry holds what was measured, alerts, orders and consents: a client that reads billing is not shown by it what its scopes keep
@@ -13,7 +13,7 @@ func TestEvidenceForClients(t *testing.T) {
 	c := newClinic(t)
 	patient := c.billable()
 	c.talk(patient, "2026-01-10T14:00:00Z", 40)
-	c.ask(access.DataMonitor, "POST", "/billing/run/", object{"job": "time"}).want(200)
+	c.ask(authz.DataMonitor, "POST", "/billing/run/", object{"job": "time"}).want(200)
 	path := "/billing/entries/" + c.entryOf(patient, "99457") + "/"
 	all := []string{"billing.read", "patients.read", "observations.read", "alerts.read"}
 	m := c.addClient(object{"scopes": all})

@@ -3,7 +3,7 @@ package routes_test
 import (
 	"testing"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 )
 
 // Who enrolled somebody stands in the feed: a client by its name, since null would say that the service did it by itself.
@@ -12,11 +12,11 @@ func TestClientsInTheFeed(t *testing.T) {
 	token := c.token(c.addClient(object{"scopes": []string{"patients.write"}}), "")
 	c.as(token, "POST", "/patients/", person(object{"first_name": "Grace", "last_name": "Hopper"})).want(201)
 	c.enrol(nil)
-	feed := c.ask(access.Admin, "GET", "/dashboard/activity/", nil).want(200).object()["results"].([]any)
+	feed := c.ask(authz.Admin, "GET", "/dashboard/activity/", nil).want(200).object()["results"].([]any)
 	if len(feed) != 2 {
 		t.Fatalf("the feed says %v", feed)
 	}
-	if user, client := feed[0].(object)["user"], feed[1].(object)["user"]; client != "Device cloud" || user != c.people[access.Admin].Email() {
+	if user, client := feed[0].(object)["user"], feed[1].(object)["user"]; client != "Device cloud" || user != c.people[authz.Admin].Email() {
 		t.Errorf("enrolled by %v and %v", user, client)
 	}
 }

@@ -5,24 +5,24 @@ import (
 	"net/http"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
-	"github.com/vigilhealth/vigil/internal/clients"
+	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
-	"github.com/vigilhealth/vigil/internal/limits"
+	"github.com/vigilhealth/vigil/internal/ratelimit"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // clientRows are the machines with credentials of their own, and how they sign in.
 func clientRows() []route {
 	return []route{
-		{http.MethodPost, "/oauth/token/", access.Anyone, limits.SignIn, signIn((*api).signInClient)},
-		{http.MethodGet, "/clients/", access.ManageClients, limits.User, (*api).listClients},
-		{http.MethodPost, "/clients/", access.ManageClients, limits.User, (*api).createClient},
-		{http.MethodGet, "/clients/{id}/", access.ManageClients, limits.User, of(byUUID(collections.FindClient), (*api).readClient)},
-		{http.MethodPatch, "/clients/{id}/", access.ManageClients, limits.User, of(byUUID(collections.FindClient), (*api).changeClient)},
-		{http.MethodDelete, "/clients/{id}/", access.ManageClients, limits.User, of(byUUID(collections.FindClient), (*api).deleteClient)},
-		{http.MethodPost, "/clients/{id}/rotate-secret/", access.ManageClients, limits.User, of(byUUID(collections.FindClient), (*api).rotateClientSecret)},
+		{http.MethodPost, "/oauth/token/", authz.Anyone, ratelimit.SignIn, signIn((*api).signInClient)},
+		{http.MethodGet, "/clients/", authz.ManageClients, ratelimit.User, (*api).listClients},
+		{http.MethodPost, "/clients/", authz.ManageClients, ratelimit.User, (*api).createClient},
+		{http.MethodGet, "/clients/{id}/", authz.ManageClients, ratelimit.User, of(byUUID(collections.FindClient), (*api).readClient)},
+		{http.MethodPatch, "/clients/{id}/", authz.ManageClients, ratelimit.User, of(byUUID(collections.FindClient), (*api).changeClient)},
+		{http.MethodDelete, "/clients/{id}/", authz.ManageClients, ratelimit.User, of(byUUID(collections.FindClient), (*api).deleteClient)},
+		{http.MethodPost, "/clients/{id}/rotate-secret/", authz.ManageClients, ratelimit.User, of(byUUID(collections.FindClient), (*api).rotateClientSecret)},
 	}
 }
 
@@ -53,7 +53,7 @@ type credentialsView struct {
 	ClientSecret string `json:"client_secret"`
 }
 
-func (a *api) viewCredentials(made clients.Credentials) credentialsView {
+func (a *api) viewCredentials(made auth.Credentials) credentialsView {
 	return credentialsView{a.viewClient(made.Client), made.Secret}
 }
 
@@ -66,7 +66,7 @@ func (a *api) listClients(c *web.Call) error {
 }
 
 func (a *api) createClient(c *web.Call) error {
-	draft, err := web.Read(c, func(body clients.Body, checks *input.Checks) clients.Draft { return a.Clients.ReadNew(body, checks) })
+	draft, err := web.Read(c, func(body auth.Body, checks *validate.Checks) auth.Draft { return a.Clients.ReadNew(body, checks) })
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (a *api) readClient(c *web.Call, client *collections.Client) error {
 }
 
 func (a *api) changeClient(c *web.Call, client *collections.Client) error {
-	draft, err := web.Read(c, func(body clients.Body, checks *input.Checks) clients.Draft { return a.Clients.ReadChange(body, checks) })
+	draft, err := web.Read(c, func(body auth.Body, checks *validate.Checks) auth.Draft { return a.Clients.ReadChange(body, checks) })
 	if err != nil {
 		return err
 	}
@@ -109,20 +109,20 @@ func (a *api) signInClient(c *web.Call) error {
 	if err != nil {
 		return challenged(c, err)
 	}
-	admit := func(clientID string) error { return c.Take(a.Limits, limits.Auth, "client "+clientID) }
+	admit := func(clientID string) error { return c.Take(a.Limits, ratelimit.Auth, "client "+clientID) }
 	token, err := a.Clients.SignIn(c.Request.Context(), c.App, form, admit, c.Origin(), c.Now)
 	if err != nil {
 		return challenged(c, err)
 	}
-	return c.OK(accessTokenView{token.Access, "bearer", int(clients.Life.Seconds()), token.Scope})
+	return c.OK(accessTokenView{token.Access, "bearer", int(auth.Life.Seconds()), token.Scope})
 }
 
-func readTokenForm(c *web.Call) (clients.Form, error) {
+func readTokenForm(c *web.Call) (auth.Form, error) {
 	body, err := c.Body()
 	if err != nil {
-		return clients.Form{}, err
+		return auth.Form{}, err
 	}
-	return clients.ReadForm(c.Request.Header.Get("Content-Type"), body, c.Request.Header.Get("Authorization"))
+	return auth.ReadForm(c.Request.Header.Get("Content-Type"), body, c.Request.Header.Get("Authorization"))
 }
 
 // challenged says how a client may prove who it is, when it has not. Source: RFC 6749, section 5.2; RFC 7617.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -27,7 +27,7 @@ func TestMachinesLeavePeopleIn(t *testing.T) {
 	c := newLimitedClinic(t)
 	var machines []object
 	for range 3 {
-		machines = append(machines, c.ask(access.Admin, "POST", "/clients/", object{"name": "Reports", "scopes": []string{"patients.read"}}).want(201).object())
+		machines = append(machines, c.ask(authz.Admin, "POST", "/clients/", object{"name": "Reports", "scopes": []string{"patients.read"}}).want(201).object())
 	}
 	for n := range 60 {
 		m := machines[n%3]
@@ -38,7 +38,7 @@ func TestMachinesLeavePeopleIn(t *testing.T) {
 	if status, policy := c.knocks(machines[0]["id"].(string), machines[0]["client_secret"].(string)); status != 429 || policy != `"auth";q=20;w=60` {
 		t.Errorf("a machine's 21st token: %d under %s", status, policy)
 	}
-	if status, policy, _ := c.enters(c.people[access.Nurse].Email(), vigiltest.Password); status != 200 {
+	if status, policy, _ := c.enters(c.people[authz.Nurse].Email(), vigiltest.Password); status != 200 {
 		t.Errorf("a person beside them: %d under %s", status, policy)
 	}
 	if status, policy := c.knocks(machines[1]["id"].(string), "wrong"); status != 401 {
@@ -49,7 +49,7 @@ func TestMachinesLeavePeopleIn(t *testing.T) {
 // Guesses at machines' secrets are as few as those at passwords, and of one account.
 func TestGuessingSecretsIsBounded(t *testing.T) {
 	c := newLimitedClinic(t)
-	m := c.ask(access.Admin, "POST", "/clients/", object{"name": "Reports", "scopes": []string{"patients.read"}}).want(201).object()
+	m := c.ask(authz.Admin, "POST", "/clients/", object{"name": "Reports", "scopes": []string{"patients.read"}}).want(201).object()
 	id, secret := m["id"].(string), m["client_secret"].(string)
 	refused := 0
 	for n := range 40 {
@@ -70,7 +70,7 @@ func TestGuessingSecretsIsBounded(t *testing.T) {
 	if status, _ := c.knocks(id, secret); status != 429 {
 		t.Errorf("the right secret from there: %d", status)
 	}
-	if status, _, _ := c.enters(c.people[access.Nurse].Email(), vigiltest.Password); status != 429 {
+	if status, _, _ := c.enters(c.people[authz.Nurse].Email(), vigiltest.Password); status != 429 {
 		t.Errorf("a right password from there: %d", status)
 	}
 }

@@ -22,9 +22,9 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/golang-jwt/jwt/v5"
 
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/limits"
+	"github.com/vigilhealth/vigil/internal/authz"
+	"github.com/vigilhealth/vigil/internal/ratelimit"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/routes"
 )
@@ -44,7 +44,7 @@ func (c *clinic) addClient(changes object) machine {
 	for name, value := range changes {
 		body[name] = value
 	}
-	made := c.ask(access.Admin, "POST", "/clients/", body).want(201).object()
+	made := c.ask(authz.Admin, "POST", "/clients/", body).want(201).object()
 	return machine{made["id"].(string), made["client_secret"].(string)}
 }
 
@@ -124,7 +124,7 @@ func (c *clinic) read(query string) (column []string) {
 
 func TestClientsOfTheAdministrator(t *testing.T) {
 	c := newClinic(t)
-	made := c.ask(access.Admin, "POST", "/clients/", object{
+	made := c.ask(authz.Admin, "POST", "/clients/", object{
 		"name": " Device cloud ", "scopes": []string{"ingest", "system/Observation.read", "ingest"}, "allowed_cidrs": []string{"192.0.2.7", "2001:db8::1/32"},
 	}).want(201).wantAt(object{"name": "Device cloud", "active": true, "jwks": nil, "jwks_url": nil, "last_used_at": nil}).object()
 	id, secret := made["id"].(string), made["client_secret"].(string)
@@ -137,19 +137,19 @@ func TestClientsOfTheAdministrator(t *testing.T) {
 	if kept := fmt.Sprint(c.read(`SELECT json_group_array(json_array(secret_hash, token_key, name, scopes)) FROM clients`)); strings.Contains(kept, secret[3:]) {
 		t.Errorf("the secret is stored: %s", kept)
 	}
-	shown := c.ask(access.Admin, "GET", "/clients/"+id+"/", nil).want(200)
-	listed := c.ask(access.Admin, "GET", "/clients/", nil).results()
+	shown := c.ask(authz.Admin, "GET", "/clients/"+id+"/", nil).want(200)
+	listed := c.ask(authz.Admin, "GET", "/clients/", nil).results()
 	if len(listed) != 1 || shown.object()["id"] != id || strings.Contains(shown.body, "secret") || listed[0]["client_secret"] != nil {
 		t.Errorf("shown as %s, listed as %v", shown.body, listed)
 	}
-	c.ask(access.Admin, "PATCH", "/clients/"+id+"/", object{"name": "Cloud", "scopes": []string{"patients.read"}}).want(200).
+	c.ask(authz.Admin, "PATCH", "/clients/"+id+"/", object{"name": "Cloud", "scopes": []string{"patients.read"}}).want(200).
 		wantAt(object{"name": "Cloud", "active": true})
-	if again := c.ask(access.Admin, "POST", "/clients/"+id+"/rotate-secret/", nil).want(200).object()["client_secret"]; again == secret || again == nil {
+	if again := c.ask(authz.Admin, "POST", "/clients/"+id+"/rotate-secret/", nil).want(200).object()["client_secret"]; again == secret || again == nil {
 		t.Errorf("the secret stayed: %v", again)
 	}
-	c.ask(access.Admin, "DELETE", "/clients/"+id+"/", nil).want(204)
+	c.ask(authz.Admin, "DELETE", "/clients/"+id+"/", nil).want(204)
 	for _, method := range []string{"GET", "PATCH", "DELETE"} {
-		c.ask(access.Admin, method, "/clients/"+id+"/", object{}).want(404)
+		c.ask(authz.Admin, method, "/clients/"+id+"/", object{}).want(404)
 	}
 	stored := c.read(`SELECT event FROM audit_log WHERE resource_type = 'Client' ORDER BY id`)
 	if want := []string{"client.create", "client.update", "client.secret_rotate", "client.delete"}; !slices.Equal(stored, want) {
@@ -192,9 +192,9 @@ func TestBodiesOfClients(t *testing.T) {
 		"no boolean":           {with(object{"active": "yes"}), []string{"active"}},
 		"a long name":          {with(object{"name": strings.Repeat("n", 101)}), []string{"name"}},
 	} {
-		t.Run(what, func(t *testing.T) { c.ask(access.Admin, "POST", "/clients/", test.body).wantFields(test.wrong...) })
+		t.Run(what, func(t *testing.T) { c.ask(authz.Admin, "POST", "/clients/", test.body).wantFields(test.wrong...) })
 	}
-	if n := len(c.ask(access.Admin, "GET", "/clients/", nil).results()); n != 0 {
+	if n := len(c.ask(authz.Admin, "GET", "/clients/", nil).results()); n != 0 {
 		t.Errorf("%d were stored", n)
 	}
 }
@@ -218,17 +218,17 @@ func TestClientSendsReadings(t *testing.T) {
 	if err != nil || len(page) != 1 || page[0].ActorType != "client" || page[0].ActorName != "Device cloud" || page[0].ActorEmail != "" {
 		t.Errorf("the trail: %+v, %v", page, err)
 	}
-	c.ask(access.Admin, "GET", "/audit/events/?actor="+m.id, nil).want(200)
-	c.ask(access.Admin, "GET", fmt.Sprintf("/audit/events/%d/?_format=fhir", page[0].Number()), nil).want(200)
+	c.ask(authz.Admin, "GET", "/audit/events/?actor="+m.id, nil).want(200)
+	c.ask(authz.Admin, "GET", fmt.Sprintf("/audit/events/%d/?_format=fhir", page[0].Number()), nil).want(200)
 	if result, err := audit.Verify(c.app, nil); err != nil || !result.Valid {
 		t.Errorf("the trail does not hold: %+v, %v", result, err)
 	}
-	if used := c.ask(access.Admin, "GET", "/clients/"+m.id+"/", nil).object()["last_used_at"]; used != "2026-01-15T13:45:00Z" {
+	if used := c.ask(authz.Admin, "GET", "/clients/"+m.id+"/", nil).object()["last_used_at"]; used != "2026-01-15T13:45:00Z" {
 		t.Errorf("last used at %v", used)
 	}
 	c.now = c.now.Add(20 * time.Second)
 	c.as(token, "POST", "/ingestion/blood-pressure/", object{}).want(400)
-	if used := c.ask(access.Admin, "GET", "/clients/"+m.id+"/", nil).object()["last_used_at"]; used != "2026-01-15T13:45:20Z" {
+	if used := c.ask(authz.Admin, "GET", "/clients/"+m.id+"/", nil).object()["last_used_at"]; used != "2026-01-15T13:45:20Z" {
 		t.Errorf("then at %v", used)
 	}
 	if stored := c.read(`SELECT last_used_at FROM clients`); !slices.Equal(stored, []string{"2026-01-15T13:45:00.000000Z"}) {
@@ -239,7 +239,7 @@ func TestClientSendsReadings(t *testing.T) {
 // Every route, with a token of every scope: open is what the table of scopes says, by its own scope alone, and all else is 403.
 func TestEveryRouteForClients(t *testing.T) {
 	c := newClinic(t)
-	file, err := os.Open("../internal/access/testdata/scopes.csv")
+	file, err := os.Open("../internal/authz/testdata/scopes.csv")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +252,7 @@ func TestEveryRouteForClients(t *testing.T) {
 	for _, line := range lines[1:] {
 		wanted[line[0]+" "+line[1]] = line[2]
 	}
-	all := access.AllClientScopes.Texts()
+	all := authz.AllClientScopes.Texts()
 	m := c.addClient(object{"scopes": all})
 	full := c.token(m, "")
 	without := map[string]string{}
@@ -262,7 +262,7 @@ func TestEveryRouteForClients(t *testing.T) {
 		})
 		without[scope] = c.token(m, strings.Join(rest, " "))
 	}
-	without[string(access.AnySystemScope)] = c.token(m, strings.Join(slices.DeleteFunc(slices.Clone(all), func(s string) bool { return strings.HasPrefix(s, "system/") }), " "))
+	without[string(authz.AnySystemScope)] = c.token(m, strings.Join(slices.DeleteFunc(slices.Clone(all), func(s string) bool { return strings.HasPrefix(s, "system/") }), " "))
 	for _, route := range routes.Rows() {
 		name := route.Method + " " + route.Path
 		if string(route.Scope) != wanted[name] {
@@ -305,11 +305,11 @@ func TestRevocation(t *testing.T) {
 	read := func(token string) reply { return c.as(token, "GET", "/patients/", nil) }
 	scopes := object{"scopes": []string{"patients.read", "alerts.read"}}
 	for what, revoke := range map[string]func(m machine){
-		"out of use":     func(m machine) { c.ask(access.Admin, "PATCH", "/clients/"+m.id+"/", object{"active": false}).want(200) },
-		"another secret": func(m machine) { c.ask(access.Admin, "POST", "/clients/"+m.id+"/rotate-secret/", nil).want(200) },
-		"removed":        func(m machine) { c.ask(access.Admin, "DELETE", "/clients/"+m.id+"/", nil).want(204) },
+		"out of use":     func(m machine) { c.ask(authz.Admin, "PATCH", "/clients/"+m.id+"/", object{"active": false}).want(200) },
+		"another secret": func(m machine) { c.ask(authz.Admin, "POST", "/clients/"+m.id+"/rotate-secret/", nil).want(200) },
+		"removed":        func(m machine) { c.ask(authz.Admin, "DELETE", "/clients/"+m.id+"/", nil).want(204) },
 		"other keys": func(m machine) {
-			c.ask(access.Admin, "PATCH", "/clients/"+m.id+"/", object{"jwks": setOf(t, "a", &ecKey(t).PublicKey)}).want(200)
+			c.ask(authz.Admin, "PATCH", "/clients/"+m.id+"/", object{"jwks": setOf(t, "a", &ecKey(t).PublicKey)}).want(200)
 		},
 	} {
 		m := c.addClient(scopes)
@@ -323,17 +323,17 @@ func TestRevocation(t *testing.T) {
 			t.Errorf("%s: signing in answers %d", what, got)
 		}
 		if what == "out of use" {
-			c.ask(access.Admin, "PATCH", "/clients/"+m.id+"/", object{"active": true}).want(200)
+			c.ask(authz.Admin, "PATCH", "/clients/"+m.id+"/", object{"active": true}).want(200)
 			read(token).want(401, "token_invalid")
 			read(c.token(m, "")).want(200)
 		}
 	}
 	m := c.addClient(scopes)
 	token := c.token(m, "")
-	c.ask(access.Admin, "PATCH", "/clients/"+m.id+"/", object{"scopes": []string{"alerts.read"}}).want(200)
+	c.ask(authz.Admin, "PATCH", "/clients/"+m.id+"/", object{"scopes": []string{"alerts.read"}}).want(200)
 	read(token).want(403, "insufficient_scope")
 	c.as(token, "GET", "/alerts/", nil).want(200)
-	c.ask(access.Admin, "PATCH", "/clients/"+m.id+"/", object{"allowed_cidrs": []string{"198.51.100.0/24"}}).want(200)
+	c.ask(authz.Admin, "PATCH", "/clients/"+m.id+"/", object{"allowed_cidrs": []string{"198.51.100.0/24"}}).want(200)
 	c.as(token, "GET", "/alerts/", nil).want(403, "permission_denied")
 	c.signIn(m, "").refusedToken(401, "invalid_client")
 
@@ -343,7 +343,7 @@ func TestRevocation(t *testing.T) {
 	read(token).want(200)
 	c.now = c.now.Add(time.Second)
 	read(token).want(401, "token_expired")
-	for _, forged := range []string{token + "A", "ct_", "ct_x.y.z", strings.TrimPrefix(token, "ct_"), "ct_" + vigiltest.Token(t, c.people[access.Admin], c.now)} {
+	for _, forged := range []string{token + "A", "ct_", "ct_x.y.z", strings.TrimPrefix(token, "ct_"), "ct_" + vigiltest.Token(t, c.people[authz.Admin], c.now)} {
 		read(forged).want(401, "token_invalid")
 	}
 }
@@ -529,8 +529,8 @@ func TestTokenRequests(t *testing.T) {
 func TestLimitsOfClients(t *testing.T) {
 	hour := time.Hour
 	c := newClinic(t, func(e *routes.Engines) {
-		e.Limits = limits.New(map[limits.Class]limits.Policy{
-			limits.Auth: {Requests: 5, Window: hour}, limits.Client: {Requests: 3, Window: hour}, limits.User: {Requests: 100, Window: hour}, limits.Anon: {Requests: 1, Window: hour},
+		e.Limits = ratelimit.NewLimiter(map[ratelimit.Class]ratelimit.Policy{
+			ratelimit.Auth: {Requests: 5, Window: hour}, ratelimit.Client: {Requests: 3, Window: hour}, ratelimit.User: {Requests: 100, Window: hour}, ratelimit.Anon: {Requests: 1, Window: hour},
 		})
 	})
 	ask := func(address string, m machine) int {
@@ -564,7 +564,7 @@ func TestLimitsOfClients(t *testing.T) {
 	}
 	c.as(token, "GET", "/patients/", nil).want(429, "throttled")
 	c.as(others, "GET", "/patients/", nil).want(200)
-	c.ask(access.Admin, "GET", "/patients/", nil).want(200)
+	c.ask(authz.Admin, "GET", "/patients/", nil).want(200)
 }
 
 // A day on which a client sends what the patient's device measured is a day of transmission; one on which staff types the same is none.
@@ -588,7 +588,7 @@ func TestDaysOfClients(t *testing.T) {
 		[]string{"01-08 1 0", "01-09 1 0", "01-10 1 0", "01-11 1 0", "01-13 1 1", "01-14 1 1", "01-15 1 1"}) {
 		t.Errorf("the days are %q", got)
 	}
-	explained := c.ask(access.Admin, "GET", "/billing/explain/"+patient+"/", nil).want(200).body
+	explained := c.ask(authz.Admin, "GET", "/billing/explain/"+patient+"/", nil).want(200).body
 	if !strings.Contains(explained, `"days":3,"days_needed":16`) {
 		t.Errorf("billing knows %s", explained)
 	}
@@ -601,15 +601,15 @@ func TestImplausibleOfClients(t *testing.T) {
 	token := c.token(c.addClient(nil), "")
 	c.as(token, "POST", "/ingestion/pulse-oximetry/", object{"patient_id": patient, "spo2": 40, "device_id": "OX-1", "measured_at": c.now.Add(-time.Minute).Format(time.RFC3339)}).
 		want(400, "validation_error")
-	waiting := c.ask(access.Nurse, "GET", "/ingestion/quarantine/", nil)
+	waiting := c.ask(authz.Nurse, "GET", "/ingestion/quarantine/", nil)
 	if waiting.status == 403 {
-		waiting = c.ask(access.Admin, "GET", "/ingestion/quarantine/", nil)
+		waiting = c.ask(authz.Admin, "GET", "/ingestion/quarantine/", nil)
 	}
 	list := waiting.results()
 	if len(list) != 1 || list[0]["source"] != "client" || list[0]["patient_id"] != patient {
 		t.Fatalf("in quarantine: %v", list)
 	}
-	c.ask(access.Nurse, "POST", fmt.Sprintf("/ingestion/quarantine/%v/confirm/", list[0]["id"]), object{"notes": "Seen on the display."}).want(201).
+	c.ask(authz.Nurse, "POST", fmt.Sprintf("/ingestion/quarantine/%v/confirm/", list[0]["id"]), object{"notes": "Seen on the display."}).want(201).
 		wantAt(object{"origin": "machine", "source": "api"})
 }
 
@@ -635,7 +635,7 @@ func TestWhatClientsSee(t *testing.T) {
 		t.Errorf("refusals in the trail: %d, %v", total, err)
 	}
 	c.as(token, "GET", "/patients/"+patient+"/", nil).want(200)
-	c.ask(access.Admin, "GET", "/patients/"+patient+"/access-log/", nil).want(200)
+	c.ask(authz.Admin, "GET", "/patients/"+patient+"/access-log/", nil).want(200)
 }
 
 // Of fifty who come with one assertion, one is let in.

@@ -17,17 +17,17 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/hooks"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/billing/reports"
-	"github.com/vigilhealth/vigil/internal/clients"
+
 	"github.com/vigilhealth/vigil/internal/dashboard"
 	"github.com/vigilhealth/vigil/internal/devices"
+	"github.com/vigilhealth/vigil/internal/egress"
 	"github.com/vigilhealth/vigil/internal/fhir"
-	"github.com/vigilhealth/vigil/internal/limits"
-	"github.com/vigilhealth/vigil/internal/outbound"
 	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/internal/ratelimit"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/internal/webhooks"
 	"github.com/vigilhealth/vigil/routes"
@@ -42,16 +42,16 @@ type clinic struct {
 	app     *tests.TestApp
 	handler http.Handler
 	now     time.Time
-	people  map[access.Role]*collections.User
+	people  map[authz.Role]*collections.User
 	auth    *auth.Engine
-	clients *clients.Engine
+	clients *auth.MachineClients
 
 	webhooks *webhooks.Engine
 }
 
 func newClinic(t testing.TB, change ...func(*routes.Engines)) *clinic {
 	t.Helper()
-	c := &clinic{t: t, app: vigiltest.NewApp(t), now: clock, people: map[access.Role]*collections.User{}}
+	c := &clinic{t: t, app: vigiltest.NewApp(t), now: clock, people: map[authz.Role]*collections.User{}}
 	directory := patients.NewDirectory()
 	t.Cleanup(directory.Close)
 	authority := auth.New(vigiltest.Sealer(), auth.Options{
@@ -59,12 +59,12 @@ func newClinic(t testing.TB, change ...func(*routes.Engines)) *clinic {
 		SignInURL: "https://vigil.example.org",
 	})
 	c.auth = authority
-	c.clients = clients.New(vigiltest.Sealer(), clients.Options{
-		TokenURL: "https://vigil.example.org/api/v1/oauth/token/", Outbound: clients.NewOutbound([]string{"127.0.0.1"}),
+	c.clients = auth.NewMachineClients(vigiltest.Sealer(), auth.MachineClientOptions{
+		TokenURL: "https://vigil.example.org/api/v1/oauth/token/", Outbound: auth.NewOutbound([]string{"127.0.0.1"}),
 	})
 	c.webhooks = webhooks.New(webhooks.Options{
 		Views: routes.WebhookViews{Zone: newYork, Clock: func() time.Time { return c.now }}, Timeout: 5 * time.Second, DisableAfter: 120 * time.Hour,
-		Schedule: webhooks.Schedule{5 * time.Second, 5 * time.Minute}, Outbound: outbound.New(outbound.Options{Timeout: 5 * time.Second, DevHosts: []string{"127.0.0.1"}}),
+		Schedule: webhooks.Schedule{5 * time.Second, 5 * time.Minute}, Outbound: egress.New(egress.Options{Timeout: 5 * time.Second, DevHosts: []string{"127.0.0.1"}}),
 		Agent: "Vigil/test", Clock: func() time.Time { return c.now }, Log: slog.New(slog.DiscardHandler),
 	})
 	money := billing.New(billing.Settings{Zone: newYork, MaxUnits99458: 3, RequireConsent: true, EscalationTimeCap: time.Hour, LiveContactFrom: "2026-01-01"})
@@ -75,13 +75,13 @@ func newClinic(t testing.TB, change ...func(*routes.Engines)) *clinic {
 	if err := directory.Build(c.app); err != nil {
 		t.Fatal(err)
 	}
-	for _, role := range access.Roles {
+	for _, role := range authz.Roles {
 		c.people[role] = vigiltest.User(t, c.app, role)
 	}
 	engines := routes.Engines{
 		Options: web.Options{
 			PublicURL: "https://vigil.example.org", Zone: newYork, Log: slog.New(slog.DiscardHandler), Clock: func() time.Time { return c.now },
-			AccessTokens: clients.Holders{People: authority, Clients: c.clients}, Limits: limits.New(nil),
+			AccessTokens: auth.Holders{People: authority, Clients: c.clients}, Limits: ratelimit.NewLimiter(nil),
 		},
 		EMR:     routes.EMR{Client: noEMR(t)},
 		Devices: devices.NewEngine(devices.Rules{PracticeZone: newYork, ManagedMode: true, DeliveryWorkingDays: 5, MissedDaysBeforeEscalation: 3}),
@@ -115,7 +115,7 @@ type reply struct {
 }
 
 // ask sends a request as a person of the role; a body that is not text is encoded.
-func (c *clinic) ask(role access.Role, method, path string, body any, header ...string) reply {
+func (c *clinic) ask(role authz.Role, method, path string, body any, header ...string) reply {
 	c.t.Helper()
 	return c.askAs(c.people[role], method, path, body, header...)
 }
@@ -228,7 +228,7 @@ func person(changes object) object {
 // enrol makes a patient and returns the id.
 func (c *clinic) enrol(changes object) string {
 	c.t.Helper()
-	return c.ask(access.Admin, "POST", "/patients/", person(changes)).want(201).object()["id"].(string)
+	return c.ask(authz.Admin, "POST", "/patients/", person(changes)).want(201).object()["id"].(string)
 }
 
 // events are the audit events about a patient since the given number of rows, in order.
@@ -249,13 +249,13 @@ func (c *clinic) insert(table string, columns dbx.Params) {
 }
 
 // wantRoles checks who may call: a role is refused with 403 unless it is in the list.
-func (c *clinic) wantRoles(method, path string, body any, allowed ...access.Role) {
+func (c *clinic) wantRoles(method, path string, body any, allowed ...authz.Role) {
 	c.t.Helper()
-	may := map[access.Role]bool{}
+	may := map[authz.Role]bool{}
 	for _, role := range allowed {
 		may[role] = true
 	}
-	for _, role := range access.Roles {
+	for _, role := range authz.Roles {
 		if got := c.ask(role, method, path, body); (got.status != http.StatusForbidden) != may[role] {
 			c.t.Errorf("%s answers %s with %d", got.what, role, got.status)
 		}

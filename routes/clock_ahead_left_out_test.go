@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 )
 
 // The time of a measurement with a value out of range has come: its rest is a reading, and what is not in it is as loud as before, until
@@ -16,7 +16,7 @@ func TestStoryClockAheadLeavesOut(t *testing.T) {
 			c := newIngestingClinic(t)
 			c.t = t
 			patient := c.enrol(nil)
-			c.ask(access.Nurse, "POST", "/devices/assign/", object{"device_id": "tel", "patient_id": patient, "device_type": "blood_pressure"}).want(200)
+			c.ask(authz.Nurse, "POST", "/devices/assign/", object{"device_id": "tel", "patient_id": patient, "device_type": "blood_pressure"}).want(200)
 			c.now = c.now.Add(time.Hour)
 			body := telli("BloodPressure", "tel", c.now.Add(30*time.Minute), `"systolic":118,"diastolic":76,"pulse":24`)
 			c.sends(t, "telli", body).want(400)
@@ -33,11 +33,11 @@ func TestStoryClockAheadLeavesOut(t *testing.T) {
 			}
 			event := "/ingestion/quarantine/" + loud["quarantine_id"].(string)
 			if decided == "discard" {
-				c.ask(access.Nurse, "POST", event+"/discard/", object{"reason": "A loose cuff."}).want(200)
+				c.ask(authz.Nurse, "POST", event+"/discard/", object{"reason": "A loose cuff."}).want(200)
 				c.wantReadings(t, "blood_pressure 118.0/76.0 - ")
 				return
 			}
-			c.ask(access.Nurse, "POST", event+"/confirm/", object{"notes": "Felt at the wrist."}).want(201).
+			c.ask(authz.Nurse, "POST", event+"/confirm/", object{"notes": "Felt at the wrist."}).want(201).
 				wantAt(object{"review_state": "confirmed", "suspect_reason": nil, "pulse": 24.0})
 			c.wantReadings(t, "blood_pressure 118.0/76.0 24 ")
 			if open := c.open(patient); slices.Contains(open, "implausible_reading critical") || !slices.Contains(open, "blood_pressure critical") && !slices.Contains(open, "pulse critical") {

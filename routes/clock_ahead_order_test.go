@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 )
 
 // What was kept is settled whatever came between, in whichever order, and also where that went wrong the first time.
@@ -22,7 +22,7 @@ func TestStoryClockAheadSentAgainInAnyOrder(t *testing.T) {
 			id := c.implausible(patient)["quarantine_id"].(string)
 			c.event(t, second).want(400)
 			if story == "discarded, right time between" {
-				c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "A loose clip."}).want(200)
+				c.ask(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "A loose clip."}).want(200)
 			}
 			if story == "right time between" || story == "discarded, right time between" {
 				c.now = c.now.Add(2 * time.Minute)
@@ -47,7 +47,7 @@ func TestStoryClockAheadSentAgainInAnyOrder(t *testing.T) {
 			kept := c.rows(t, `SELECT status || ' ' || observation FROM gateway_events WHERE id = '`+id+`'`)
 			if story == "discarded, right time between" {
 				wantSame(t, "kept", kept, []string{"discarded "})
-				c.ask(access.Nurse, "GET", "/ingestion/observations/"+stored+"/", nil).want(200).wantAt(object{"status": "entered_in_error"})
+				c.ask(authz.Nurse, "GET", "/ingestion/observations/"+stored+"/", nil).want(200).wantAt(object{"status": "entered_in_error"})
 				return
 			}
 			wantSame(t, "kept", kept, []string{"released " + stored})

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 )
 
 // A snooze that covers critical values keeps quiet what is known, whatever the clock says, and nothing worse, and no other value.
@@ -19,7 +19,7 @@ func TestStoryClockAheadAndSnoozed(t *testing.T) {
 		c := newIngestingClinic(t)
 		patient := c.enrol(object{"gateway_patient_id": "gw-1"})
 		c.event(t, cuffEvent("BP-1", "gw-1", 186, c.now)).want(200)
-		c.ask(access.Provider, "POST", "/patients/"+patient+"/snoozes/", object{
+		c.ask(authz.Provider, "POST", "/patients/"+patient+"/snoozes/", object{
 			"type": "blood_pressure", "reason": "Known.", "include_critical": true, "ends_at": c.now.Add(3 * time.Hour).Format(time.RFC3339),
 		}).want(201)
 		before := len(c.stats(t))
@@ -45,10 +45,10 @@ func TestStoryClockAheadAtTheEndOfASnooze(t *testing.T) {
 			c.t = t
 			patient := c.enrol(object{"gateway_patient_id": "gw-1"})
 			c.event(t, cuffEvent("BP-1", "gw-1", 186, c.now)).want(200)
-			alert := c.ask(access.Nurse, "GET", "/alerts/"+query("patient_id", patient, "type", "blood_pressure"), nil).results()[0]
-			c.ask(access.Provider, "POST", "/alerts/"+formatID(alert)+"/acknowledge/", nil).want(200)
-			c.ask(access.Provider, "PATCH", "/escalations/1/", object{"status": "resolved", "resolution_notes": "Called."}).want(200)
-			c.ask(access.Provider, "POST", "/patients/"+patient+"/snoozes/", object{
+			alert := c.ask(authz.Nurse, "GET", "/alerts/"+query("patient_id", patient, "type", "blood_pressure"), nil).results()[0]
+			c.ask(authz.Provider, "POST", "/alerts/"+formatID(alert)+"/acknowledge/", nil).want(200)
+			c.ask(authz.Provider, "PATCH", "/escalations/1/", object{"status": "resolved", "resolution_notes": "Called."}).want(200)
+			c.ask(authz.Provider, "POST", "/patients/"+patient+"/snoozes/", object{
 				"type": "blood_pressure", "reason": "Known.", "include_critical": true, "ends_at": c.now.Add(3 * time.Hour).Format(time.RFC3339),
 			}).want(201)
 			for _, systolic := range []int{189, 188} {
@@ -56,7 +56,7 @@ func TestStoryClockAheadAtTheEndOfASnooze(t *testing.T) {
 				c.event(t, cuffEvent("BP-1", "gw-1", systolic, c.now.Add(time.Hour))).want(400)
 			}
 			wantSame(t, "snoozed", c.stats(t), []string{"stat resolved system"})
-			c.ask(access.Provider, "POST", "/patients/"+patient+"/snoozes/1/end/", object{}).want(200)
+			c.ask(authz.Provider, "POST", "/patients/"+patient+"/snoozes/1/end/", object{}).want(200)
 			wantSame(t, "its end", c.stats(t), []string{"stat resolved system", "stat open system"})
 			c.decide(decision, c.alertsOf(patient, "device_clock")[0]["quarantine_id"].(string))
 			wantIn(t, c.implausible(patient), object{"status": "active", "level": "critical", "value": 188.0})

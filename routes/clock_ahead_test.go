@@ -10,7 +10,7 @@ import (
 
 	"github.com/pocketbase/pocketbase/core"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/routes"
 )
 
@@ -33,7 +33,7 @@ func TestStoryClockAhead(t *testing.T) {
 			t.Run(story.name+" "+fast.String(), func(t *testing.T) {
 				c := newIngestingClinic(t)
 				c.t = t
-				patient := c.enrol(object{"gateway_patient_id": "gw-1", "primary_provider": c.people[access.Provider].Number()})
+				patient := c.enrol(object{"gateway_patient_id": "gw-1", "primary_provider": c.people[authz.Provider].Number()})
 				received, says := c.now, c.now.Add(fast)
 				body := measured("D-1", "gw-1", story.kind, story.unit, says, story.values)
 				for range 2 {
@@ -54,7 +54,7 @@ func TestStoryClockAhead(t *testing.T) {
 					t.Errorf("it says %q", said)
 				}
 				id := clocks[0]["quarantine_id"].(string)
-				kept := c.ask(access.MA, "GET", "/ingestion/quarantine/"+query("status", "rejected"), nil).results()
+				kept := c.ask(authz.MA, "GET", "/ingestion/quarantine/"+query("status", "rejected"), nil).results()
 				if len(kept) != 1 {
 					t.Fatalf("%d are kept", len(kept))
 				}
@@ -82,8 +82,8 @@ func TestStoryClockAhead(t *testing.T) {
 
 				// Somebody vouches for it: it is a reading of when it came, and says so.
 				c.now = c.now.Add(20 * time.Minute)
-				stored := c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "Seen on the display."}).want(201).wantAt(object{
-					"review_state": "confirmed", "suspect_reason": "device_clock", "confirmed_by": c.people[access.Nurse].Email(),
+				stored := c.ask(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "Seen on the display."}).want(201).wantAt(object{
+					"review_state": "confirmed", "suspect_reason": "device_clock", "confirmed_by": c.people[authz.Nurse].Email(),
 					"measured_at": received.Format("2006-01-02T15:04:05Z"), "patient_id": patient, "origin": "device",
 				})
 				if alerts := append(c.alertsOf(patient, "device_clock"), c.alertsOf(patient, "implausible_reading")...); slices.ContainsFunc(alerts, func(a object) bool { return a["status"] != "resolved" }) {
@@ -150,7 +150,7 @@ func TestStoryClockAheadSaysMore(t *testing.T) {
 	}
 	// What was told is discarded: the worst of the rest is.
 	worst := c.alertsOf(patient, "device_clock")[0]["quarantine_id"].(string)
-	c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+worst+"/discard/", object{"reason": "The cuff was on the table."}).want(200)
+	c.ask(authz.Nurse, "POST", "/ingestion/quarantine/"+worst+"/discard/", object{"reason": "The cuff was on the table."}).want(200)
 	if rest := open(); len(rest) != 1 {
 		t.Errorf("of the rest: %v", rest)
 	}
@@ -159,7 +159,7 @@ func TestStoryClockAheadSaysMore(t *testing.T) {
 	c.event(t, cuffEvent("BP-1", "gw-1", 126, c.now)).want(200).wantAt(object{"status": "accepted"})
 	wantSame(t, "what nobody has decided about", open(), []string{"168"})
 	for _, id := range c.rows(t, `SELECT id FROM gateway_events WHERE status = 'rejected'`) {
-		c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "The cuff was on the table."}).want(200)
+		c.ask(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "The cuff was on the table."}).want(200)
 	}
 	wantSame(t, "open", open(), nil)
 	says(127)
@@ -175,7 +175,7 @@ func alertSystolic(alert object) string {
 func TestStoryClockAheadOfVendors(t *testing.T) {
 	c := newIngestingClinic(t)
 	cem, dee := c.enrol(object{"gateway_patient_id": "GW-3"}), c.enrol(nil)
-	c.ask(access.Nurse, "POST", "/devices/assign/", object{"device_id": "tel", "patient_id": dee, "device_type": "pulse_oximeter"}).want(200)
+	c.ask(authz.Nurse, "POST", "/devices/assign/", object{"device_id": "tel", "patient_id": dee, "device_type": "pulse_oximeter"}).want(200)
 	c.now = c.now.Add(time.Hour)
 	at := c.now.Add(90 * time.Minute)
 	c.sends(t, "tenovi", "["+pressure("T-1", "GW-3", at, 128)+","+pulse("T-1", "GW-3", at, 28)+"]").want(400)
@@ -190,7 +190,7 @@ func TestStoryClockAheadOfVendors(t *testing.T) {
 		}
 		loud := c.implausible(patient)["quarantine_id"]
 		for _, id := range slices.Compact([]any{clocks[0]["quarantine_id"], loud}) { // the pulse after the pressure that it belongs to
-			c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+id.(string)+"/confirm/", object{"notes": "True."}).want(201).
+			c.ask(authz.Nurse, "POST", "/ingestion/quarantine/"+id.(string)+"/confirm/", object{"notes": "True."}).want(201).
 				wantAt(object{"origin": "device", "review_state": "confirmed", "suspect_reason": "device_clock", "measured_at": c.now.Format(time.RFC3339)})
 		}
 		if open := c.open(patient); slices.Contains(open, "device_clock warning") || slices.Contains(open, "implausible_reading critical") {
@@ -216,15 +216,15 @@ func TestStoryClockAheadOfNobody(t *testing.T) {
 	c.wantAlerts(t)
 	id := c.rows(t, `SELECT id FROM gateway_events`)[0]
 	received := c.now.Format(time.RFC3339)
-	c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "x"}).want(400, "invalid_state")
+	c.ask(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "x"}).want(400, "invalid_state")
 	c.now = c.now.Add(10 * time.Minute)
-	c.ask(access.MA, "POST", "/ingestion/quarantine/"+id+"/release/", object{"patient_id": patient}).want(200).wantAt(object{"status": "rejected", "patient_id": patient})
+	c.ask(authz.MA, "POST", "/ingestion/quarantine/"+id+"/release/", object{"patient_id": patient}).want(200).wantAt(object{"status": "rejected", "patient_id": patient})
 	wantIn(t, c.implausible(patient), object{"parameter": "spo2", "value": 70.0})
 	if clocks := c.alertsOf(patient, "device_clock"); len(clocks) != 1 || !strings.Contains(clocks[0]["message"].(string), received) {
 		t.Errorf("about the clock: %v", clocks)
 	}
 	typed := object{"patient_id": patient, "systolic": 204, "diastolic": 124, "measured_at": c.now.Add(time.Hour).Format(time.RFC3339)}
-	c.ask(access.Nurse, "POST", "/ingestion/blood-pressure/", typed).wantFields("measured_at")
+	c.ask(authz.Nurse, "POST", "/ingestion/blood-pressure/", typed).wantFields("measured_at")
 	if kept := c.rows(t, `SELECT id FROM gateway_events`); len(kept) != 1 {
 		t.Errorf("%d are kept", len(kept))
 	}
@@ -246,13 +246,13 @@ func TestStoryClockAheadSentAgain(t *testing.T) {
 		c.event(t, body).want(400)
 		id := c.implausible(patient)["quarantine_id"].(string)
 		if decided != "" {
-			c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "A loose clip."}).want(200)
+			c.ask(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "A loose clip."}).want(200)
 		}
 		c.now = c.now.Add(5 * time.Minute)
 		stored := c.event(t, body).want(200).wantAt(object{"status": "accepted"}).at("observation_id").(string)
 		c.event(t, body).want(200).wantAt(object{"status": "duplicate", "observation_id": stored})
 		if decided != "" {
-			c.ask(access.Nurse, "GET", "/ingestion/observations/"+stored+"/", nil).want(200).wantAt(object{"status": "entered_in_error"})
+			c.ask(authz.Nurse, "GET", "/ingestion/observations/"+stored+"/", nil).want(200).wantAt(object{"status": "entered_in_error"})
 			if rechecked != patient {
 				t.Errorf("what was billed was counted anew for %q", rechecked)
 			}
@@ -313,7 +313,7 @@ func TestStoryClockAheadPartConfirmed(t *testing.T) {
 			t.Fatalf("%d are kept", len(ids))
 		}
 		for _, id := range ids {
-			c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "True."}).want(201)
+			c.ask(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "True."}).want(201)
 		}
 		c.wantReadings(t, "blood_pressure 126.0/82.0 "+held+" ")
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 )
 
 // A clock that was ahead, told and decided about, and is dead now: its people hear of that too, once, whatever they do with it.
@@ -20,11 +20,11 @@ func TestStoryClockAheadThenDead(t *testing.T) {
 			event := "/ingestion/quarantine/" + alert["quarantine_id"].(string)
 			switch decided {
 			case "confirm":
-				c.ask(access.Nurse, "POST", event+"/confirm/", object{"notes": "True."}).want(201)
+				c.ask(authz.Nurse, "POST", event+"/confirm/", object{"notes": "True."}).want(201)
 			case "discard":
-				c.ask(access.Nurse, "POST", event+"/discard/", object{"reason": "Nobody wore it."}).want(200)
+				c.ask(authz.Nurse, "POST", event+"/discard/", object{"reason": "Nobody wore it."}).want(200)
 			case "resolve":
-				c.ask(access.Nurse, "POST", "/alerts/"+formatID(alert)+"/resolve/", object{}).want(200)
+				c.ask(authz.Nurse, "POST", "/alerts/"+formatID(alert)+"/resolve/", object{}).want(200)
 			}
 			dead := time.Date(1970, 1, 1, 0, 2, 0, 0, time.UTC)
 			said := func() (list []object) {
@@ -48,7 +48,7 @@ func TestStoryClockAheadThenDead(t *testing.T) {
 			if len(told) != 1 || told[0]["status"] != "active" || !strings.Contains(told[0]["message"].(string), "Systolic 204 mmHg") {
 				t.Fatalf("of a dead clock: %v", told)
 			}
-			c.ask(access.Nurse, "POST", "/alerts/"+formatID(told[0])+"/resolve/", object{}).want(200)
+			c.ask(authz.Nurse, "POST", "/alerts/"+formatID(told[0])+"/resolve/", object{}).want(200)
 			c.now = c.now.Add(time.Minute)
 			c.event(t, cuffEvent("BP-1", "gw-1", 206, dead.Add(time.Hour))).want(200)
 			if told := said(); len(told) != 1 {

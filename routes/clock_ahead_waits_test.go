@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/devices"
 )
 
@@ -54,11 +54,11 @@ func TestStoryClockAheadInDoubt(t *testing.T) {
 	wantSame(t, "what is less does not", c.clocksOf(patient), []string{"83"})
 	// Decided: of the rest the patient's own gain is the worst, and neither of the doubted ones.
 	id := c.alertsOf(patient, "device_clock")[0]["quarantine_id"].(string)
-	c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "With the coat on."}).want(200)
+	c.ask(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "With the coat on."}).want(200)
 	wantSame(t, "of the rest", c.clocksOf(patient), []string{"82.8"})
 	for range 2 { // the latest of equally uncertain ones first
 		id = c.alertsOf(patient, "device_clock")[0]["quarantine_id"].(string)
-		c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "With the coat on."}).want(200)
+		c.ask(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "With the coat on."}).want(200)
 		latest := c.alertsOf(patient, "device_clock")[0]
 		if message := latest["message"].(string); latest["status"] == "active" && strings.Contains(message, "limit") {
 			t.Errorf("of a weight in doubt it says %q", message)
@@ -108,7 +108,7 @@ func TestStoryClockRightAgainKeepsWhatItSaid(t *testing.T) {
 			// What they show is decided; the rest is told, and with the last of it the alert is over.
 			for _, left := range [][]string{{"168"}, nil} {
 				id := c.alertsOf(patient, "device_clock")[0]["quarantine_id"].(string)
-				c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "Somebody played with it."}).want(200)
+				c.ask(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "Somebody played with it."}).want(200)
 				wantSame(t, "left", systolic(), left)
 			}
 		})
@@ -144,8 +144,8 @@ func TestStoryClockAheadGainRanks(t *testing.T) {
 		t.Errorf("ranked %v, want 86 + 14 × 0.33", got)
 	}
 	id := c.implausible(patient)
-	c.ask(access.Provider, "POST", "/alerts/"+formatID(id)+"/acknowledge/", nil).want(200)
-	c.ask(access.Provider, "PATCH", "/escalations/1/", object{"status": "resolved", "resolution_notes": "Called."}).want(200)
+	c.ask(authz.Provider, "POST", "/alerts/"+formatID(id)+"/acknowledge/", nil).want(200)
+	c.ask(authz.Provider, "PATCH", "/escalations/1/", object{"status": "resolved", "resolution_notes": "Called."}).want(200)
 	if got := c.score(patient); got["risk_score"] != 79.0 {
 		t.Errorf("acknowledged it ranks %v, want 76 + 9 × 0.33", got)
 	}
@@ -170,7 +170,7 @@ func TestStoryDismissedIsNotToldAgain(t *testing.T) {
 		return c.rows(c.t, `SELECT kind || ' ' || key FROM announcements WHERE alert != '' OR kind LIKE 'escalation%' ORDER BY created_at, kind, key`)
 	}
 	discard := func(c *clinic, id string) {
-		c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "A loose clip."}).want(200)
+		c.ask(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "A loose clip."}).want(200)
 	}
 	envelope := func(body string) string { return strings.Replace(body, `"unit"`, `"battery_level":60,"unit"`, 1) }
 	for _, other := range []bool{false, true} {
@@ -188,7 +188,7 @@ func TestStoryDismissedIsNotToldAgain(t *testing.T) {
 				}
 				c.now = c.now.Add(5 * time.Minute)
 				stored := c.event(t, body).want(200).wantAt(object{"status": "accepted"}).at("observation_id").(string)
-				c.ask(access.Nurse, "GET", "/ingestion/observations/"+stored+"/", nil).want(200).wantAt(object{"status": "entered_in_error", "fhir_status": nil})
+				c.ask(authz.Nurse, "GET", "/ingestion/observations/"+stored+"/", nil).want(200).wantAt(object{"status": "entered_in_error", "fhir_status": nil})
 				wantSame(t, "told", told(c), before)
 				if open := c.open(patient); len(open) != 0 {
 					t.Errorf("open: %q", open)
@@ -234,7 +234,7 @@ func TestStoryDismissedIsNotToldAgain(t *testing.T) {
 		body := measured("OX-1", "gw-1", "pulse_oximetry", "%", c.now, `"spo2":48`)
 		c.event(t, body).want(400)
 		id := c.rows(t, `SELECT id FROM gateway_events`)[0]
-		stored := c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "Seen."}).want(201).at("id").(string)
+		stored := c.ask(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "Seen."}).want(201).at("id").(string)
 		before := told(c)
 		c.event(t, envelope(body)).want(400)
 		wantSame(t, "told", told(c), before)

@@ -4,15 +4,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
 // A clock that jumps locks nobody out for longer than a new sign-in takes, keeps no token alive that is over, and leaves the audit trail whole.
 func TestClockJumps(t *testing.T) {
 	c := newClinic(t)
-	start, email := c.now, c.people[access.Admin].Email()
+	start, email := c.now, c.people[authz.Admin].Email()
 	session := c.login(email, vigiltest.Password).want(200)
 	profile := func(token string) reply { return c.send(token, "GET", "/auth/profile/", nil) }
 	profile(session.text("access")).want(200)

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 )
 
 // What another practice bills for a patient stands against what is billed here, from its first to its last day, until somebody says why not.
@@ -12,14 +12,14 @@ func TestCompetingServices(t *testing.T) {
 	c := newClinic(t)
 	patient := c.billable()
 	c.talk(patient, "2026-01-10T14:00:00Z", 40)
-	c.ask(access.DataMonitor, "POST", "/billing/run/", object{"job": "time"}).want(200)
+	c.ask(authz.DataMonitor, "POST", "/billing/run/", object{"job": "time"}).want(200)
 	first, next := c.entryOf(patient, "99457"), c.entryOf(patient, "99458")
 	record := func(dated string, until any) reply {
 		t.Helper()
-		return c.ask(access.Nurse, "POST", "/patients/"+patient+"/orders/", object{"kind": "competing_service", "dated": dated, "until": until, "text": "RTM at the hip clinic"})
+		return c.ask(authz.Nurse, "POST", "/patients/"+patient+"/orders/", object{"kind": "competing_service", "dated": dated, "until": until, "text": "RTM at the hip clinic"})
 	}
 	record("2026-01-05", "2026-01-04").wantFields("until")
-	c.ask(access.Provider, "POST", "/patients/"+patient+"/orders/", object{"kind": "rpm_order", "dated": "2026-01-05", "until": "2026-01-06"}).wantFields("until")
+	c.ask(authz.Provider, "POST", "/patients/"+patient+"/orders/", object{"kind": "rpm_order", "dated": "2026-01-05", "until": "2026-01-06"}).wantFields("until")
 	review := func(entry string, reason any) reply {
 		t.Helper()
 		return c.move(entry, "review", object{"override_reason": reason})
@@ -46,7 +46,7 @@ func TestCompetingServices(t *testing.T) {
 	if r := c.move(next, "submit", nil).want(200); !strings.Contains(r.body, `"competing_service"`) {
 		t.Errorf("submitted as %s", r.body)
 	}
-	if list := c.ask(access.DataMonitor, "GET", "/patients/"+patient+"/orders/?kind=competing_service", nil).want(200).results(); len(list) != 3 {
+	if list := c.ask(authz.DataMonitor, "GET", "/patients/"+patient+"/orders/?kind=competing_service", nil).want(200).results(); len(list) != 3 {
 		t.Errorf("recorded are %v", list)
 	}
 }
@@ -61,7 +61,7 @@ func TestTasksOfWhatIsUndone(t *testing.T) {
 	c.move(paid, "request-void", nil).want(200)
 	tasks := func() reply {
 		t.Helper()
-		return c.ask(access.DataMonitor, "GET", "/billing/reports/tasks-summary/", nil).want(200)
+		return c.ask(authz.DataMonitor, "GET", "/billing/reports/tasks-summary/", nil).want(200)
 	}
 	now := tasks().wantAt(object{"void_requested": 1.0, "refund_due": 1.0})
 	if !strings.Contains(now.body, `"entry_id":"`+asked+`","task":"void_requested"`) || !strings.Contains(now.body, `"entry_id":"`+paid+`","task":"refund_due"`) ||
@@ -80,11 +80,11 @@ func TestCompetingServiceOfADeniedClaim(t *testing.T) {
 	c := newClinic(t)
 	patient := c.billable()
 	c.talk(patient, "2026-01-10T14:00:00Z", 20)
-	c.ask(access.DataMonitor, "POST", "/billing/run/", object{"job": "time"}).want(200)
+	c.ask(authz.DataMonitor, "POST", "/billing/run/", object{"job": "time"}).want(200)
 	entry := c.entryOf(patient, "99457")
 	c.move(entry, "review", nil).want(200)
 	c.move(entry, "submit", nil).want(200)
-	c.ask(access.Nurse, "POST", "/patients/"+patient+"/orders/", object{"kind": "competing_service", "dated": "2026-01-01", "text": "RTM at the hip clinic"}).want(201)
+	c.ask(authz.Nurse, "POST", "/patients/"+patient+"/orders/", object{"kind": "competing_service", "dated": "2026-01-01", "text": "RTM at the hip clinic"}).want(201)
 	c.move(entry, "deny", object{"code": "CO-16", "description": "Incomplete"}).want(200)
 	c.refusedFor(entry, "resubmit", nil, "competing_service")
 	c.move(entry, "resubmit", object{"override_reason": strings.Repeat("x", 501)}).wantFields("override_reason")

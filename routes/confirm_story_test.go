@@ -8,7 +8,7 @@ import (
 
 	"github.com/pocketbase/dbx"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -76,15 +76,15 @@ func TestStorySevereConfirmed(t *testing.T) {
 		"dangerously low":                {func(w *nightShift) { w.cuff(75, 38, 0) }, 1, 1},
 		"one reading that is not severe": {func(w *nightShift) { w.cuff(150, 95, 0) }, 0, 0},
 		"something else critical": {func(w *nightShift) {
-			w.ask(access.Nurse, "POST", "/ingestion/pulse-oximetry/", object{"patient_id": w.patient, "spo2": 84, "measured_at": w.now.Format(time.RFC3339)}).want(201)
+			w.ask(authz.Nurse, "POST", "/ingestion/pulse-oximetry/", object{"patient_id": w.patient, "spo2": 84, "measured_at": w.now.Format(time.RFC3339)}).want(201)
 		}, 1, 1},
 		"only an older reading": {func(w *nightShift) { w.cuffAt(w.now.Add(-2*time.Hour), 130, 80, 0) }, 0, 1},
 		"acknowledged":          {func(w *nightShift) { w.acknowledge(w.newest()) }, 0, 1},
 		"resolved by a person": {func(w *nightShift) {
-			w.ask(access.Nurse, "POST", fmt.Sprintf("/alerts/%v/resolve/", w.newest()["id"]), object{}).want(200)
+			w.ask(authz.Nurse, "POST", fmt.Sprintf("/alerts/%v/resolve/", w.newest()["id"]), object{}).want(200)
 		}, 0, 0},
 		"entered in error": {func(w *nightShift) {
-			w.ask(access.Nurse, "POST", fmt.Sprintf("/ingestion/observations/%v/entered-in-error/", w.newest()["observation_id"]), object{"reason": "The spouse's."}).want(200)
+			w.ask(authz.Nurse, "POST", fmt.Sprintf("/ingestion/observations/%v/entered-in-error/", w.newest()["observation_id"]), object{"reason": "The spouse's."}).want(200)
 		}, 0, 0},
 		"typed by the patient": {func(w *nightShift) {
 			portal := w.portal()
@@ -96,7 +96,7 @@ func TestStorySevereConfirmed(t *testing.T) {
 		}, 0, 1},
 		"snoozed": {func(w *nightShift) { w.snooze(4*time.Hour, true).want(201) }, 0, 0},
 		"archived": {func(w *nightShift) {
-			w.ask(access.Admin, "POST", "/patients/"+w.patient+"/archive/", object{"reason": "Moved away."}).want(200)
+			w.ask(authz.Admin, "POST", "/patients/"+w.patient+"/archive/", object{"reason": "Moved away."}).want(200)
 		}, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -114,9 +114,9 @@ func TestStorySevereConfirmed(t *testing.T) {
 			w.wantStat("at the end", test.end)
 			if test.end == 1 {
 				escalation := w.escalationsOf()[0]
-				alert := w.ask(access.Nurse, "GET", fmt.Sprintf("/alerts/%v/", first["id"]), nil).want(200)
+				alert := w.ask(authz.Nurse, "GET", fmt.Sprintf("/alerts/%v/", first["id"]), nil).want(200)
 				alert.wantAt(object{"escalation_id": escalation["id"], "held_until": nil})
-				if got := w.pushed(w.people[access.ClinicalManager], "escalations"); got != 1 {
+				if got := w.pushed(w.people[authz.ClinicalManager], "escalations"); got != 1 {
 					t.Errorf("%d pushes about the escalation", got)
 				}
 			}
@@ -137,7 +137,7 @@ func TestWhatNeverWaits(t *testing.T) {
 			for name, value := range values {
 				body[name] = value
 			}
-			w.ask(access.Nurse, "POST", "/ingestion/"+kind+"/", body).want(201)
+			w.ask(authz.Nurse, "POST", "/ingestion/"+kind+"/", body).want(201)
 		}
 	}
 	for name, test := range map[string]struct {
@@ -158,7 +158,7 @@ func TestWhatNeverWaits(t *testing.T) {
 		"critical within a day":        {confirm, afterOne(23*time.Hour + 59*time.Minute), 1},
 		"critical more than a day ago": {confirm, afterOne(24 * time.Hour), 0},
 		"withdrawn within a day": {confirm, func(w *nightShift) {
-			w.ask(access.Nurse, "POST", fmt.Sprintf("/ingestion/observations/%v/entered-in-error/", w.cuff(182, 118, 0)["observation_id"]), object{"reason": "The spouse's."}).want(200)
+			w.ask(authz.Nurse, "POST", fmt.Sprintf("/ingestion/observations/%v/entered-in-error/", w.cuff(182, 118, 0)["observation_id"]), object{"reason": "The spouse's."}).want(200)
 			w.now = w.now.Add(time.Hour)
 			w.cuff(182, 118, 0)
 		}, 0},
@@ -210,7 +210,7 @@ func TestMeasureAgainSaysNothing(t *testing.T) {
 func TestEveryEntranceWaits(t *testing.T) {
 	quarantined := func(w *nightShift) {
 		id := w.event(w.t, cuffEvent("BP-1", "GW-unknown", 190, w.now)).want(200).at("event_id").(string)
-		w.ask(access.MA, "POST", "/ingestion/quarantine/"+id+"/release/", object{"patient_id": w.patient}).want(201)
+		w.ask(authz.MA, "POST", "/ingestion/quarantine/"+id+"/release/", object{"patient_id": w.patient}).want(201)
 	}
 	for name, test := range map[string]struct {
 		send func(w *nightShift)
@@ -222,7 +222,7 @@ func TestEveryEntranceWaits(t *testing.T) {
 		}, 0},
 		"a release":  {quarantined, 0},
 		"the portal": {func(w *nightShift) { w.typed(w.portal(), 190) }, 0},
-		"staff":      {func(w *nightShift) { w.typed(w.people[access.MA], 190) }, 0},
+		"staff":      {func(w *nightShift) { w.typed(w.people[authz.MA], 190) }, 0},
 		"tenovi in parts": {func(w *nightShift) {
 			w.sends(w.t, "tenovi", pressure("T-1", "GW-1", w.now, 190)).wantBecame("accepted")
 			w.wantStat("the pressure", 0)

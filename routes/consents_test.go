@@ -6,33 +6,33 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 )
 
 func TestConsents(t *testing.T) {
 	c := newClinic(t)
 	id, other := c.enrol(nil), c.enrol(nil)
 	path := "/patients/" + id + "/consents/"
-	given := c.ask(access.MA, "POST", path, object{
+	given := c.ask(authz.MA, "POST", path, object{
 		"type": "rpm", "method": "verbal", "granted_at": "2026-01-15T12:00:00-05:00", "obtained_by": "Nurse Joy",
 		"notes": "Said yes on the phone.\nTwice.", "document_reference": nil,
 	}).want(400) // noon in New York is yet to come
 	given.wantFields("granted_at")
-	given = c.ask(access.MA, "POST", path, object{
+	given = c.ask(authz.MA, "POST", path, object{
 		"type": "rpm", "method": "verbal", "granted_at": "2026-01-15T07:00:00-05:00", "obtained_by": "Nurse Joy",
 		"notes": "Said yes on the phone.\nTwice.", "expires_at": "2026-01-16T00:00:00Z",
 	}).want(201)
 	given.wantAt(object{
 		"id": 1.0, "patient_id": id, "type": "rpm", "method": "verbal", "status": "active", "granted_at": "2026-01-15T12:00:00Z",
-		"expires_at": "2026-01-16T00:00:00Z", "obtained_by": "Nurse Joy", "recorded_by": c.people[access.MA].Email(),
+		"expires_at": "2026-01-16T00:00:00Z", "obtained_by": "Nurse Joy", "recorded_by": c.people[authz.MA].Email(),
 		"notes": "Said yes on the phone.\nTwice.", "document_reference": nil, "revoked_at": nil, "created_at": "2026-01-15T13:45:00Z",
 	})
-	c.ask(access.Nurse, "POST", path, object{"type": "ccm", "method": "written", "granted_at": "2026-01-10", "document_reference": "Scan 7"}).want(201).
+	c.ask(authz.Nurse, "POST", path, object{"type": "ccm", "method": "written", "granted_at": "2026-01-10", "document_reference": "Scan 7"}).want(201).
 		wantAt(object{"granted_at": "2026-01-10T05:00:00Z", "document_reference": "Scan 7", "id": 2.0})
-	c.ask(access.Nurse, "POST", "/patients/"+other+"/consents/", object{"type": "rpm", "method": "electronic", "granted_at": "2026-01-10"}).want(201)
+	c.ask(authz.Nurse, "POST", "/patients/"+other+"/consents/", object{"type": "rpm", "method": "electronic", "granted_at": "2026-01-10"}).want(201)
 
 	statuses := func() (list []string) {
-		for _, consent := range c.ask(access.DataMonitor, "GET", path, nil).results() {
+		for _, consent := range c.ask(authz.DataMonitor, "GET", path, nil).results() {
 			list = append(list, consent["type"].(string)+" "+consent["status"].(string))
 		}
 		return list
@@ -41,18 +41,18 @@ func TestConsents(t *testing.T) {
 		t.Errorf("the consents are %v", got)
 	}
 	c.now = c.now.Add(24 * time.Hour)
-	c.ask(access.MA, "POST", path+"2/revoke/", object{"reason": "Changed her mind"}).want(200).wantAt(object{
+	c.ask(authz.MA, "POST", path+"2/revoke/", object{"reason": "Changed her mind"}).want(200).wantAt(object{
 		"status":        "revoked",
-		"revoke_reason": "Changed her mind", "revoked_at": "2026-01-16T13:45:00Z", "revoked_by": c.people[access.MA].Email(),
+		"revoke_reason": "Changed her mind", "revoked_at": "2026-01-16T13:45:00Z", "revoked_by": c.people[authz.MA].Email(),
 	})
 	if got := statuses(); !slices.Equal(got, []string{"rpm expired", "ccm revoked"}) {
 		t.Errorf("the consents are %v", got)
 	}
-	c.ask(access.MA, "POST", path+"2/revoke/", object{"reason": "Again"}).want(400, "invalid_state")
-	c.ask(access.MA, "POST", path+"1/revoke/", object{"reason": "Too late"}).want(400, "invalid_state")
-	c.ask(access.MA, "POST", path+"2/revoke/", object{"reason": ""}).wantFields("reason")
+	c.ask(authz.MA, "POST", path+"2/revoke/", object{"reason": "Again"}).want(400, "invalid_state")
+	c.ask(authz.MA, "POST", path+"1/revoke/", object{"reason": "Too late"}).want(400, "invalid_state")
+	c.ask(authz.MA, "POST", path+"2/revoke/", object{"reason": ""}).wantFields("reason")
 	for _, wrong := range []string{"3", "99", "0", "x", "02"} { // 3 is another patient's
-		c.ask(access.MA, "POST", path+wrong+"/revoke/", object{"reason": "x"}).want(404, "not_found")
+		c.ask(authz.MA, "POST", path+wrong+"/revoke/", object{"reason": "x"}).want(404, "not_found")
 	}
 	if events := c.events(id); !slices.Contains(events, "consent.grant") || !slices.Contains(events, "consent.revoke") {
 		t.Errorf("the audit trail has %v", events)
@@ -84,12 +84,12 @@ func TestConsentComplaints(t *testing.T) {
 					body[field] = value
 				}
 			}
-			answer := c.ask(access.Nurse, "POST", path, body)
+			answer := c.ask(authz.Nurse, "POST", path, body)
 			answer.t = t
 			answer.wantFields(test.wrong...)
 		})
 	}
 	c.wantRoles("POST", "/patients/"+nobody+"/consents/", valid, clinical...)
-	c.wantRoles("GET", "/patients/"+nobody+"/consents/", nil, access.Roles...)
+	c.wantRoles("GET", "/patients/"+nobody+"/consents/", nil, authz.Roles...)
 	c.wantRoles("POST", "/patients/"+nobody+"/consents/1/revoke/", object{"reason": "x"}, clinical...)
 }

@@ -5,13 +5,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 )
 
 // tasks is the report of what waits.
 func (c *clinic) tasks() reply {
 	c.t.Helper()
-	return c.ask(access.DataMonitor, "GET", "/billing/reports/tasks-summary/", nil).want(200)
+	return c.ask(authz.DataMonitor, "GET", "/billing/reports/tasks-summary/", nil).want(200)
 }
 
 // A claim that was paid twice stands; what was too much is a task until it is back, and goes back in parts, to whoever paid it, never more.
@@ -59,13 +59,13 @@ func TestACreditGoesBack(t *testing.T) {
 		t.Errorf("the tasks are %s", now.body)
 	}
 	between := "?date_from=2026-01-01&date_to=2026-01-15"
-	c.ask(access.Admin, "GET", "/billing/reports/revenue/"+between, nil).want(200).wantAt(object{"billed": 56.0, "paid": 56.0, "open": 0.0, "refunded": 0.0})
+	c.ask(authz.Admin, "GET", "/billing/reports/revenue/"+between, nil).want(200).wantAt(object{"billed": 56.0, "paid": 56.0, "open": 0.0, "refunded": 0.0})
 
 	// Undone later, the rest alone is owed.
 	c.move(id, "request-void", object{"reason": "Wrong"}).want(200)
 	refund(object{"amount": 56.01}).wantFields("amount")
 	refund(object{"amount": 56, "reference": "CHK-3"}).want(200).wantAt(object{"lifecycle_status": "refunded", "refund.amount": 56.0})
-	c.wantRoles("POST", "/billing/entries/"+id+"/refund/", object{}, access.Admin, access.DataMonitor)
+	c.wantRoles("POST", "/billing/entries/"+id+"/refund/", object{}, authz.Admin, authz.DataMonitor)
 }
 
 // A denied claim that was sent anew (frequency code 7) and paid, and then its first one too, without a reversal: a credit that somebody sees.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 )
 
 // A patient's name as it stands in a report and in the claims.
@@ -15,13 +15,13 @@ func TestExportsAreNoFormulas(t *testing.T) {
 	for name, cell := range map[string]string{
 		"＝HYPERLINK(1)": "'＝HYPERLINK(1)", "＋1": "'＋1", "－1": "'－1", "＠x": "'＠x", "﹦1": "'﹦1",
 	} {
-		c.ask(access.Admin, http.MethodPut, "/patients/"+patient+"/", person(object{"first_name": name, "last_name": name})).want(200)
+		c.ask(authz.Admin, http.MethodPut, "/patients/"+patient+"/", person(object{"first_name": name, "last_name": name})).want(200)
 		c.now = c.now.Add(time.Hour) // reports are kept for a while
 		for path, want := range map[string]string{
 			reportPath + "export/?report=patient-summary&fields=patient_name": "patient_name\r\n" + cell + " " + name + "\r\n",
 			"/billing/claims-exports/?format=csv&status=paid":                 "\"" + cell + ", " + name + "\"",
 		} {
-			if body := c.ask(access.DataMonitor, http.MethodGet, path, nil).want(200).body; !strings.Contains(body, want) {
+			if body := c.ask(authz.DataMonitor, http.MethodGet, path, nil).want(200).body; !strings.Contains(body, want) {
 				t.Errorf("%s with the name %q lacks %q: %s", path, name, want, body)
 			}
 		}

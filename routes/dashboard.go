@@ -4,11 +4,11 @@ import (
 	"net/http"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/dashboard"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -50,7 +50,7 @@ func (a *api) readDashboard(c *web.Call) error {
 	view := dashboardView{
 		PatientsMonitored: k.PatientsMonitored, VitalAlerts: &k.VitalAlerts, TransmissionRate: k.TransmissionRate,
 		ReceivedToday: k.ReceivedToday, ExpectedToday: k.ExpectedToday, ComplianceRate: k.ComplianceRate, NeedThresholds: k.NeedThresholds,
-		AvgProcessingTimeMS: k.AvgProcessingTimeMS, MonthlyRevenue: &k.MonthlyRevenue, LastUpdated: input.FormatInstant(k.At),
+		AvgProcessingTimeMS: k.AvgProcessingTimeMS, MonthlyRevenue: &k.MonthlyRevenue, LastUpdated: validate.FormatInstant(k.At),
 		Scope: "all", Sections: dashboard.Sections(c.Caller.Role), QuickActions: dashboard.QuickActions(c.Caller.Role),
 	}
 	if team != "" {
@@ -71,7 +71,7 @@ func (a *api) dashboardTeam(c *web.Call, scope string) (userRecordID string, err
 	switch {
 	case a.confinedToTeams(c):
 		return c.Caller.RecordID, nil
-	case scope == "all" || !access.OnTeams(c.Caller.Role) && c.Caller.Role != access.ClinicalManager:
+	case scope == "all" || !authz.OnTeams(c.Caller.Role) && c.Caller.Role != authz.ClinicalManager:
 		return "", nil
 	case scope == "mine":
 		return c.Caller.RecordID, nil
@@ -142,7 +142,7 @@ func (a *api) readActivity(c *web.Call) error {
 func viewActivity(c *web.Call, page dashboard.FeedPage) activityPage {
 	view := activityPage{Results: web.Views(page.Entries, func(e dashboard.FeedEntry) activityView {
 		return activityView{
-			ID: e.ID, Type: e.Type, Message: e.Message(), Severity: e.Severity, Timestamp: input.FormatInstant(e.At),
+			ID: e.ID, Type: e.Type, Message: e.Message(), Severity: e.Severity, Timestamp: validate.FormatInstant(e.At),
 			User: orNull(e.User), PatientID: orNull(e.PatientID), ObjectID: orNull(e.ObjectID),
 		}
 	})}
@@ -177,7 +177,7 @@ func (a *api) readProcessingSeries(c *web.Call) error {
 		return err
 	}
 	return c.OK(series[processingView]{"24h", "15m", web.Views(buckets, func(b dashboard.Processing) processingView {
-		return processingView{input.FormatInstant(b.At), b.AvgMS, b.P95MS, b.Count}
+		return processingView{validate.FormatInstant(b.At), b.AvgMS, b.P95MS, b.Count}
 	})})
 }
 
@@ -208,5 +208,5 @@ func (a *api) health(c *web.Call) error {
 	if report.Status == dashboard.Down {
 		status = http.StatusServiceUnavailable
 	}
-	return c.JSON(status, healthView{report.Status, input.FormatInstant(report.At), a.Version, report.Services})
+	return c.JSON(status, healthView{report.Status, validate.FormatInstant(report.At), a.Version, report.Services})
 }

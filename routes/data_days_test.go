@@ -6,7 +6,7 @@ import (
 
 	"github.com/pocketbase/dbx"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/routes"
 )
 
@@ -20,7 +20,7 @@ func TestDataDays(t *testing.T) {
 	c.consent(id)
 	c.wear(id, "D-1", c.now.AddDate(0, 0, -20), 14) // December 26 to January 8
 	path := "/patients/" + id + "/data-days/"
-	answer := c.ask(access.Nurse, "GET", path, nil).want(200)
+	answer := c.ask(authz.Nurse, "GET", path, nil).want(200)
 	answer.wantAt(object{
 		"patient_id": id, "time_zone": "America/New_York", "today": "2026-01-15", "first_day": "2025-12-26", "last_day": "2026-01-24", "billing_period": true,
 		"days_needed": 16.0, "days_to_go": 2.0, "days_left": 10.0, "reached": "99445", "earlier": "2025-12-25", "later": nil,
@@ -31,20 +31,20 @@ func TestDataDays(t *testing.T) {
 	if reachable := answer.at("reachable").([]any); len(reachable) != 1 || reachable[0] != "99454" {
 		t.Errorf("what can be reached is %v", reachable)
 	}
-	for _, code := range c.ask(access.Provider, "GET", "/billing/explain/"+id+"/?month=2026-01", nil).want(200).at("codes").([]any) {
+	for _, code := range c.ask(authz.Provider, "GET", "/billing/explain/"+id+"/?month=2026-01", nil).want(200).at("codes").([]any) {
 		if x := code.(object); x["cpt_code"] == "99454" && (x["days"] != 14.0 || x["period_start"] != "2025-12-26") {
 			t.Errorf("billing counts otherwise: %v", x)
 		}
 	}
-	c.ask(access.Nurse, "GET", path+"?date=2026-01-24", nil).want(200).wantAt(object{"first_day": "2025-12-26"})
-	c.ask(access.Nurse, "GET", path+"?date=2026-01-25", nil).want(200).wantAt(object{"first_day": "2026-01-25", "days_left": 0.0, "days_to_go": 16.0})
+	c.ask(authz.Nurse, "GET", path+"?date=2026-01-24", nil).want(200).wantAt(object{"first_day": "2025-12-26"})
+	c.ask(authz.Nurse, "GET", path+"?date=2026-01-25", nil).want(200).wantAt(object{"first_day": "2026-01-25", "days_left": 0.0, "days_to_go": 16.0})
 	// Before the first reading there is no period: the month, and nothing counts.
-	c.ask(access.Nurse, "GET", path+"?date=2025-12-25", nil).want(200).wantAt(object{
+	c.ask(authz.Nurse, "GET", path+"?date=2025-12-25", nil).want(200).wantAt(object{
 		"first_day": "2025-12-01", "last_day": "2025-12-31", "billing_period": false, "reached": nil, "later": "2026-01-01",
 	})
-	c.ask(access.Nurse, "GET", path+"?date=2026-02-30", nil).wantFields("date")
-	c.ask(access.Nurse, "GET", "/patients/"+nobody+"/data-days/", nil).want(404)
-	c.wantRoles("GET", path, nil, append(clinical[:5:5], access.DataMonitor)...)
+	c.ask(authz.Nurse, "GET", path+"?date=2026-02-30", nil).wantFields("date")
+	c.ask(authz.Nurse, "GET", "/patients/"+nobody+"/data-days/", nil).want(404)
+	c.wantRoles("GET", path, nil, append(clinical[:5:5], authz.DataMonitor)...)
 }
 
 // Whom to call: who can miss the fewest days first, with the number; who is behind is who would not come to it by going on as so far.
@@ -62,7 +62,7 @@ func TestDaysShort(t *testing.T) {
 	worn("Lost", 5, "+12025550103")
 	worn("There", 16, "+12025550104")
 	const path = "/patients/data-days/"
-	list := c.ask(access.Nurse, "GET", path, nil).want(200)
+	list := c.ask(authz.Nurse, "GET", path, nil).want(200)
 	list.wantAt(object{"count": 2.0, "next": nil, "previous": nil})
 	for i, want := range []object{
 		{"days": 6.0, "days_to_go": 10.0, "days_to_spare": 0.0, "behind": true, "phone": "+12025550102"},
@@ -79,18 +79,18 @@ func TestDaysShort(t *testing.T) {
 		}
 	}
 	for behind, want := range map[string]string{"true": "Behind", "false": "Steady"} {
-		if found := c.ask(access.MA, "GET", path+"?behind="+behind, nil).results(); len(found) != 1 || names[found[0]["patient_id"]] != want {
+		if found := c.ask(authz.MA, "GET", path+"?behind="+behind, nil).results(); len(found) != 1 || names[found[0]["patient_id"]] != want {
 			t.Errorf("behind=%s finds %v", behind, found)
 		}
 	}
-	if phone := c.ask(access.DataMonitor, "GET", path, nil).results()[0]["phone"]; phone != nil {
+	if phone := c.ask(authz.DataMonitor, "GET", path, nil).results()[0]["phone"]; phone != nil {
 		t.Errorf("who bills is told the number %v", phone)
 	}
-	second := c.ask(access.Nurse, "GET", path+"?page_size=1&page=2", nil).want(200).at("results").([]any)
+	second := c.ask(authz.Nurse, "GET", path+"?page_size=1&page=2", nil).want(200).at("results").([]any)
 	if len(second) != 1 || names[second[0].(object)["patient_id"]] != "Steady" {
 		t.Errorf("the second page has %v", second)
 	}
-	c.ask(access.Nurse, "GET", path+"?behind=perhaps", nil).wantFields("behind")
+	c.ask(authz.Nurse, "GET", path+"?behind=perhaps", nil).wantFields("behind")
 }
 
 // Who lacks days is found however many lack minutes, and no page ends the list.
@@ -104,29 +104,29 @@ func TestNearBillableByUnit(t *testing.T) {
 	}
 	const path = "/billing/near-billable/"
 	for _, ordering := range []string{"missing", "-worth"} {
-		found := c.ask(access.DataMonitor, "GET", path+"?unit=days&ordering="+ordering, nil).want(200)
+		found := c.ask(authz.DataMonitor, "GET", path+"?unit=days&ordering="+ordering, nil).want(200)
 		if list := found.results(); len(list) != 1 || list[0]["patient_id"] != lacksDays {
 			t.Errorf("by %s: %v", ordering, list)
 		}
-		all := c.ask(access.DataMonitor, "GET", path+"?ordering="+ordering, nil).want(200)
+		all := c.ask(authz.DataMonitor, "GET", path+"?ordering="+ordering, nil).want(200)
 		all.wantAt(object{"count": 52.0})
-		rest := c.ask(access.DataMonitor, "GET", path+"?page=2&ordering="+ordering, nil).want(200)
+		rest := c.ask(authz.DataMonitor, "GET", path+"?page=2&ordering="+ordering, nil).want(200)
 		if first, second := len(all.at("results").([]any)), len(rest.at("results").([]any)); first != 50 || second != 2 {
 			t.Errorf("by %s the pages have %d and %d", ordering, first, second)
 		}
 	}
-	c.ask(access.DataMonitor, "GET", path+"?unit=hours", nil).wantFields("unit")
+	c.ask(authz.DataMonitor, "GET", path+"?unit=hours", nil).wantFields("unit")
 }
 
 // What somebody typed, and what came without consent, has data and does not count; a period with too few days left is out of reach.
 func TestDataDaysThatDoNotCount(t *testing.T) {
 	c := newClinic(t, shortSupply)
 	id := c.enrol(object{"icd10_codes": []string{"I10"}})
-	c.ask(access.MA, "POST", "/patients/"+id+"/consents/", object{"type": "rpm", "method": "written", "granted_at": "2025-12-30"}).want(201)
+	c.ask(authz.MA, "POST", "/patients/"+id+"/consents/", object{"type": "rpm", "method": "written", "granted_at": "2025-12-30"}).want(201)
 	c.wear(id, "D-1", c.now.AddDate(0, 0, -20), 6) // December 26 to 31
 	c.insert("reading_days", dbx.Params{"patient": id, "day": "2026-01-02", "observation_type": "weight", "first_observation": nobody, "readings": 2, "device_readings": 0})
 	path := "/patients/" + id + "/data-days/"
-	answer := c.ask(access.Nurse, "GET", path, nil).want(200)
+	answer := c.ask(authz.Nurse, "GET", path, nil).want(200)
 	for name, want := range map[string]int{"days": 2, "days_without_consent": 4, "days_typed": 1} {
 		if got := answer.at(name).([]any); len(got) != want {
 			t.Errorf("%s are %v, want %d", name, got, want)
@@ -139,5 +139,5 @@ func TestDataDaysThatDoNotCount(t *testing.T) {
 	// Today is the patient's: in Auckland it is the 16th already.
 	c.now = time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC)
 	far := c.enrol(object{"time_zone": "Pacific/Auckland"})
-	c.ask(access.Nurse, "GET", "/patients/"+far+"/data-days/", nil).want(200).wantAt(object{"today": "2026-01-16", "time_zone": "Pacific/Auckland", "first_day": "2026-01-01"})
+	c.ask(authz.Nurse, "GET", "/patients/"+far+"/data-days/", nil).want(200).wantAt(object{"today": "2026-01-16", "time_zone": "Pacific/Auckland", "first_day": "2026-01-01"})
 }

@@ -3,8 +3,8 @@ package routes_test
 import (
 	"testing"
 
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/authz"
 )
 
 // Lists hide a deleted patient like single reads do, whatever they are asked for, and the counts say so; restored, everything
@@ -15,10 +15,10 @@ func TestListsHideDeletedPatients(t *testing.T) {
 	for _, patient := range []string{gone, stays} {
 		c.observe(patient, 120, 0, "")
 		c.alert(patient, alerts.Critical)
-		c.ask(access.Nurse, "POST", "/escalations/", object{"patient_id": patient, "priority": "urgent", "reason": "x"}).want(201)
-		c.ask(access.Nurse, "PUT", "/patients/"+patient+"/vital-config/", object{"pulse": object{"high": 100}, "reason": "x"}).want(200)
+		c.ask(authz.Nurse, "POST", "/escalations/", object{"patient_id": patient, "priority": "urgent", "reason": "x"}).want(201)
+		c.ask(authz.Nurse, "PUT", "/patients/"+patient+"/vital-config/", object{"pulse": object{"high": 100}, "reason": "x"}).want(200)
 	}
-	c.ask(access.Admin, "PUT", "/settings/default-thresholds/", object{"pulse": object{"high": 105}, "reason": "x"}).want(200)
+	c.ask(authz.Admin, "PUT", "/settings/default-thresholds/", object{"pulse": object{"high": 105}, "reason": "x"}).want(200)
 
 	wantListed := func(when string, ofGone, common int) {
 		t.Helper()
@@ -28,7 +28,7 @@ func TestListsHideDeletedPatients(t *testing.T) {
 				extra = 1 // of the practice
 			}
 			for query, want := range map[string]int{"": common + extra, "?patient_id=" + gone: ofGone, "?patient_id=" + stays: 1} {
-				got := c.ask(access.ClinicalManager, "GET", path+query, nil).want(200)
+				got := c.ask(authz.ClinicalManager, "GET", path+query, nil).want(200)
 				if got.at("count") != float64(want) || len(got.results()) != want {
 					t.Errorf("%s: %s%s has %v and %d rows, want %d", when, path, query, got.at("count"), len(got.results()), want)
 				}
@@ -36,9 +36,9 @@ func TestListsHideDeletedPatients(t *testing.T) {
 		}
 	}
 	wantListed("before", 1, 2)
-	c.ask(access.Admin, "DELETE", "/patients/"+gone+"/", nil).want(204)
+	c.ask(authz.Admin, "DELETE", "/patients/"+gone+"/", nil).want(204)
 	wantListed("deleted", 0, 1)
-	c.ask(access.Admin, "POST", "/patients/"+gone+"/restore/", nil).want(200)
+	c.ask(authz.Admin, "POST", "/patients/"+gone+"/restore/", nil).want(200)
 	wantListed("restored", 1, 2)
 }
 
@@ -47,17 +47,17 @@ func TestReadingsOfDeletedPatients(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(nil)
 	c.observe(patient, 120, 0, "")
-	reading := c.ask(access.Nurse, "GET", "/ingestion/observations/", nil).want(200).results()[0]["id"].(string)
+	reading := c.ask(authz.Nurse, "GET", "/ingestion/observations/", nil).want(200).results()[0]["id"].(string)
 	wantAll := func(status int) {
 		t.Helper()
-		for _, role := range []access.Role{access.Admin, access.Nurse, access.DataMonitor} {
+		for _, role := range []authz.Role{authz.Admin, authz.Nurse, authz.DataMonitor} {
 			c.ask(role, "GET", "/ingestion/observations/"+reading+"/", nil).want(status)
 			c.ask(role, "GET", "/fhir/observations/"+reading+"/", nil).want(status)
 		}
 	}
 	wantAll(200)
-	c.ask(access.Admin, "DELETE", "/patients/"+patient+"/", nil).want(204)
+	c.ask(authz.Admin, "DELETE", "/patients/"+patient+"/", nil).want(204)
 	wantAll(404)
-	c.ask(access.Admin, "POST", "/patients/"+patient+"/restore/", nil).want(200)
+	c.ask(authz.Admin, "POST", "/patients/"+patient+"/restore/", nil).want(200)
 	wantAll(200)
 }

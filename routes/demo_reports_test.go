@@ -9,14 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/billing/reports"
 	"github.com/vigilhealth/vigil/internal/claims"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/ingest"
 	"github.com/vigilhealth/vigil/internal/sandbox"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/routes"
@@ -35,7 +35,7 @@ func newDemoClinic(t *testing.T, patients int, now time.Time) *clinic {
 		Submitter: claims.Submitter{ID: "DEMO", Contact: "Billing", ReceiverID: "DEMOHOUSE", ReceiverName: "Demo Clearing House", Usage: "T", PlaceOfService: "11"},
 	}
 	c.now = now
-	engine := observations.NewEngine(observations.Rules{
+	engine := ingest.NewEvaluator(ingest.Rules{
 		PracticeZone: newYork, AutoTransform: true, MaxFuture: 5 * time.Minute, NormalReadingsNeeded: alerts.NormalReadingsNeeded{Warning: 1, Critical: 2},
 	})
 	if err := sandbox.Populate(c.app, engine, patients, newYork, now, func(int, int) {}); err != nil {
@@ -105,7 +105,7 @@ func TestDemoLeavesNoReportEmpty(t *testing.T) {
 			month, before := local.Format("2006-01"), local.AddDate(0, 0, -local.Day()).Format("2006-01")
 			range60 := query("date_from", local.AddDate(0, 0, -60).Format(time.DateOnly), "date_to", local.Format(time.DateOnly))
 			for _, name := range reports.Names() {
-				c.wantSaid(access.DataMonitor, "/billing/reports/"+string(name)+"/", true)
+				c.wantSaid(authz.DataMonitor, "/billing/reports/"+string(name)+"/", true)
 			}
 			for path, figures := range map[string]bool{
 				"/reports/billing/stats/": true, "/reports/billing/" + range60: true, "/billing/claim-batches/": true, "/billing/entries/": true,
@@ -113,11 +113,11 @@ func TestDemoLeavesNoReportEmpty(t *testing.T) {
 				"/billing/preflight/?month=" + before: false, "/time-entries/": true, "/time-entries/summary/?month=" + before: true,
 				"/time-entries/summary/?month=" + month: true, "/billing/near-billable/": true,
 			} {
-				c.wantSaid(access.Admin, path, figures)
+				c.wantSaid(authz.Admin, path, figures)
 			}
 			c.wantOneMoney(range60)
-			for _, patient := range c.ask(access.Admin, "GET", "/patients/?page_size=100", nil).results() {
-				team, _ := c.ask(access.Admin, "GET", fmt.Sprint("/patients/", patient["id"], "/care-team/"), nil).want(200).at("members").([]any)
+			for _, patient := range c.ask(authz.Admin, "GET", "/patients/?page_size=100", nil).results() {
+				team, _ := c.ask(authz.Admin, "GET", fmt.Sprint("/patients/", patient["id"], "/care-team/"), nil).want(200).at("members").([]any)
 				if len(team) == 0 {
 					t.Errorf("nobody looks after %v", patient["mrn"])
 				}
@@ -133,7 +133,7 @@ func TestDemoLeavesNoReportEmpty(t *testing.T) {
 var mayBeEmpty = []string{".warnings", ".errors", ".adjustments", ".modifiers", ".rarc", ".common_denial_reasons", ".time_entry_ids", ".against"}
 
 // wantSaid checks that an answer has no empty part but those that may be, and figures where it is about such.
-func (c *clinic) wantSaid(role access.Role, path string, figures bool) {
+func (c *clinic) wantSaid(role authz.Role, path string, figures bool) {
 	c.t.Helper()
 	answer := c.ask(role, "GET", path, nil).want(200)
 	for _, part := range empty("", any(answer.object())) {
@@ -157,7 +157,7 @@ func (c *clinic) wantOneMoney(between string) {
 	}
 	var billed, paid, patients, adjusted int64
 	for page := 1; ; page++ {
-		answer := c.ask(access.Admin, "GET", fmt.Sprint("/billing/entries/?page_size=100&page=", page), nil)
+		answer := c.ask(authz.Admin, "GET", fmt.Sprint("/billing/entries/?page_size=100&page=", page), nil)
 		entries, _ := answer.want(200).object()["results"].([]any)
 		for _, one := range entries {
 			entry := one.(object)
@@ -173,7 +173,7 @@ func (c *clinic) wantOneMoney(between string) {
 		}
 	}
 	for _, path := range []string{"/billing/reports/revenue/" + between, "/billing/reports/executive-dashboard/" + between} {
-		answer := c.ask(access.Admin, "GET", path, nil).want(200)
+		answer := c.ask(authz.Admin, "GET", path, nil).want(200)
 		sum := int64(0)
 		for _, part := range []string{"paid", "adjusted", "patient_responsibility", "open"} {
 			amount := cents(answer.at(part))

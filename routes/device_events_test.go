@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/gateway"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
@@ -23,17 +23,17 @@ func (c *clinic) deviceEvent(t *testing.T, m gateway.Measurement) reply {
 func TestDeviceEvents(t *testing.T) {
 	c := newIngestingClinic(t)
 	id := c.enrol(object{"gateway_patient_id": "GW-1"})
-	c.ask(access.Nurse, "POST", "/devices/assign/", object{"device_id": "BP-1", "patient_id": id, "device_type": "blood_pressure"}).want(200)
+	c.ask(authz.Nurse, "POST", "/devices/assign/", object{"device_id": "BP-1", "patient_id": id, "device_type": "blood_pressure"}).want(200)
 	connected := gateway.Measurement{EventType: gateway.DeviceConnected, DeviceID: "BP-1", HubID: "H1", Timestamp: c.now, BatteryLevel: new(84)}
 	c.deviceEvent(t, connected).want(200).wantAt(object{"status": "accepted"})
-	c.ask(access.Nurse, "GET", "/devices/BP-1/", nil).want(200).wantAt(object{
+	c.ask(authz.Nurse, "GET", "/devices/BP-1/", nil).want(200).wantAt(object{
 		"status": "connected", "hub_id": "H1", "battery_level": 84.0, "battery_state": "normal", "last_seen_at": "2026-01-15T13:45:00Z", "last_reading_at": nil,
 	})
 	c.now = c.now.Add(time.Minute)
 	empty := fmt.Sprintf(`{"event_type":"measurement.created","device_id":"BP-1","patient_id":"GW-1","measurement_type":"bp","values":{"systolic":120,"diastolic":80},
 		"timestamp":%q,"battery_level":8,"signal_strength":-70,"hub_id":"H2","device_model":"BP-7"}`, c.now.Format(time.RFC3339))
 	c.event(t, empty).want(200).wantAt(object{"status": "accepted"})
-	c.ask(access.Nurse, "GET", "/devices/BP-1/", nil).want(200).wantAt(object{
+	c.ask(authz.Nurse, "GET", "/devices/BP-1/", nil).want(200).wantAt(object{
 		"hub_id": "H2", "battery_level": 8.0, "battery_state": "critical", "signal_strength": -70.0, "model": "BP-7", "last_reading_at": "2026-01-15T13:46:00Z",
 	})
 	offline := gateway.Measurement{EventType: gateway.HubOffline, HubID: "H2", Timestamp: c.now.Add(time.Minute)}
@@ -50,7 +50,7 @@ func TestDeviceEvents(t *testing.T) {
 		{"type": "hub_offline", "level": "warning", "value": nil, "patient_id": id, "message": "Hub H2 is offline."},
 		{"type": "device_battery", "level": "critical", "value": 8.0, "threshold": 10.0, "patient_id": id},
 	}
-	got := c.ask(access.DataMonitor, "GET", "/devices/alerts/", nil).results()
+	got := c.ask(authz.DataMonitor, "GET", "/devices/alerts/", nil).results()
 	if len(got) != len(want) {
 		t.Fatalf("the alerts are %v", got)
 	}
@@ -74,7 +74,7 @@ func TestDeviceEvents(t *testing.T) {
 		}
 	}
 	hubs := map[any]any{}
-	for _, hub := range c.ask(access.Nurse, "GET", "/hubs/", nil).results() {
+	for _, hub := range c.ask(authz.Nurse, "GET", "/hubs/", nil).results() {
 		hubs[hub["hub_id"]] = hub["status"]
 	}
 	for _, hub := range []string{"H1", "H2", "H3", "H4", "H5"} {
@@ -83,8 +83,8 @@ func TestDeviceEvents(t *testing.T) {
 		}
 	}
 	// A reading that a nurse types in with an unknown device lists the device; it says nothing of connections.
-	c.ask(access.Nurse, "POST", "/ingestion/weight/", object{"patient_id": id, "weight_kg": 80, "device_id": "W-9", "measured_at": "2026-01-15T13:00:00Z"}).want(201)
-	c.ask(access.Nurse, "GET", "/devices/W-9/", nil).want(200).wantAt(object{
+	c.ask(authz.Nurse, "POST", "/ingestion/weight/", object{"patient_id": id, "weight_kg": 80, "device_id": "W-9", "measured_at": "2026-01-15T13:00:00Z"}).want(201)
+	c.ask(authz.Nurse, "GET", "/devices/W-9/", nil).want(200).wantAt(object{
 		"status": "discovered", "device_type": "weight", "patient_id": nil, "last_reading_at": "2026-01-15T13:00:00Z", "last_seen_at": nil,
 	})
 }

@@ -5,13 +5,13 @@ import (
 	"slices"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -81,7 +81,7 @@ type assigningView struct {
 }
 
 func (a *api) assignDevice(c *web.Call) error {
-	assignment, err := web.Read(c, func(body devices.AssignBody, checks *input.Checks) devices.Assignment {
+	assignment, err := web.Read(c, func(body devices.AssignBody, checks *validate.Checks) devices.Assignment {
 		return body.Read(checks, c.Now)
 	})
 	if err != nil {
@@ -120,7 +120,7 @@ func (a *api) device(c *web.Call) (*collections.Device, error) {
 		return nil, err
 	}
 	holder := device.PatientID()
-	if c.Scope == access.Own && (holder == "" || holder != c.Caller.PatientID) {
+	if c.Scope == authz.Own && (holder == "" || holder != c.Caller.PatientID) {
 		return nil, fault.Missing()
 	}
 	if holder == "" {
@@ -150,7 +150,7 @@ func (a *api) readDevice(c *web.Call, device *collections.Device) error {
 // seesHolder reports whether the caller may know that a patient held a device.
 func (a *api) seesHolder(c *web.Call, patientID string) (bool, error) {
 	switch {
-	case c.Scope == access.Own:
+	case c.Scope == authz.Own:
 		return patientID == c.Caller.PatientID, nil
 	case a.confinedToTeams(c):
 		return patients.OnCareTeam(c.App, patientID, c.Caller.RecordID)
@@ -167,7 +167,7 @@ func (a *api) unassignDevice(c *web.Call, device *collections.Device) error {
 }
 
 func (a *api) replaceDevice(c *web.Call, device *collections.Device) error {
-	replacement, err := web.Read(c, func(body devices.ReplaceBody, checks *input.Checks) devices.Replacement {
+	replacement, err := web.Read(c, func(body devices.ReplaceBody, checks *validate.Checks) devices.Replacement {
 		return body.Read(checks, device.DeviceID())
 	})
 	if err != nil {
@@ -177,7 +177,7 @@ func (a *api) replaceDevice(c *web.Call, device *collections.Device) error {
 }
 
 func (a *api) completeDeviceSetUp(c *web.Call, device *collections.Device) error {
-	done, err := web.ReadOptional(c, func(body devices.SetUpBody, checks *input.Checks) devices.SetUp { return body.Read(checks, c.Now) })
+	done, err := web.ReadOptional(c, func(body devices.SetUpBody, checks *validate.Checks) devices.SetUp { return body.Read(checks, c.Now) })
 	if err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func (a *api) listDevices(c *web.Call) (err error) {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	if c.Scope == access.Own {
+	if c.Scope == authz.Own {
 		filter.HeldBy = &c.Caller.PatientID
 	}
 	if filter.CareTeamOf, err = a.team(c, filter.PatientID); err != nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/routes"
 )
@@ -32,11 +32,11 @@ func TestEmergencyOpensFewWrites(t *testing.T) {
 		}
 		opens := opened.MatchString(route.Path)
 		path := pathParameter.ReplaceAllString(strings.Replace(route.Path, "/patients/{id}", "/patients/"+foreign, 1), "999999")
-		for _, role := range access.Roles {
+		for _, role := range authz.Roles {
 			for _, value := range []string{emergencyReason, "", "short"} {
 				answer := c.emergency(route.Method, path, vigiltest.Token(t, c.people[role], c.now), value)
 				if opens {
-					if answer.Code == 403 && access.Reach(role, route.Action) != access.None && strings.Contains(answer.Body.String(), "An emergency opens") {
+					if answer.Code == 403 && authz.Reach(role, route.Action) != authz.None && strings.Contains(answer.Body.String(), "An emergency opens") {
 						t.Errorf("%s %s is not open in an emergency: %s", route.Method, route.Path, answer.Body)
 					}
 					continue
@@ -76,16 +76,16 @@ func (c *clinic) emergency(method, path, token, reason string) *httptest.Respons
 func TestEmergencyIsNotMembership(t *testing.T) {
 	c := newClinic(t, func(e *routes.Engines) { e.RestrictToCareTeam = true })
 	foreign, own := c.enrol(nil), c.enrol(object{"mrn": "MRN-OWN"})
-	team := object{"members": []object{{"user_id": c.people[access.Provider].Number()}}}
-	c.ask(access.Admin, "PUT", "/patients/"+own+"/care-team/", team).want(200)
+	team := object{"members": []object{{"user_id": c.people[authz.Provider].Number()}}}
+	c.ask(authz.Admin, "PUT", "/patients/"+own+"/care-team/", team).want(200)
 	urgent := object{"patient_id": foreign, "priority": "stat", "reason": "No pulse"}
 	for _, patient := range []string{foreign, own} {
-		c.ask(access.Provider, "PUT", "/patients/"+patient+"/care-team/", team, "X-Emergency-Access", emergencyReason).want(403, "permission_denied")
+		c.ask(authz.Provider, "PUT", "/patients/"+patient+"/care-team/", team, "X-Emergency-Access", emergencyReason).want(403, "permission_denied")
 	}
-	c.ask(access.Provider, "GET", "/patients/"+foreign+"/", nil).want(403, "permission_denied")
-	c.ask(access.Provider, "GET", "/patients/"+foreign+"/care-team/", nil, "X-Emergency-Access", emergencyReason).want(200)
-	c.ask(access.Provider, "POST", "/escalations/", urgent).want(403, "permission_denied")
-	c.ask(access.Provider, "POST", "/escalations/", urgent,
+	c.ask(authz.Provider, "GET", "/patients/"+foreign+"/", nil).want(403, "permission_denied")
+	c.ask(authz.Provider, "GET", "/patients/"+foreign+"/care-team/", nil, "X-Emergency-Access", emergencyReason).want(200)
+	c.ask(authz.Provider, "POST", "/escalations/", urgent).want(403, "permission_denied")
+	c.ask(authz.Provider, "POST", "/escalations/", urgent,
 		"X-Emergency-Access", emergencyReason).want(201)
 	if events := c.events(foreign); !slices.Contains(events, "access.emergency") {
 		t.Errorf("recorded %v", events)

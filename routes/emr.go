@@ -11,12 +11,11 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/connection"
 	"github.com/vigilhealth/vigil/internal/emr"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/phi"
-	"github.com/vigilhealth/vigil/internal/transmissions"
+	"github.com/vigilhealth/vigil/internal/validate"
+
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -38,7 +37,7 @@ func (a *api) startEMRSignIn(c *web.Call) error {
 	if err := c.DecodeOptional(&struct{}{}); err != nil {
 		return err
 	}
-	started, err := connection.Start(c.App, a.EMR.Client, c.Caller.RecordID, c.Actor(), c.Now)
+	started, err := emr.Start(c.App, a.EMR.Client, c.Caller.RecordID, c.Actor(), c.Now)
 	if err != nil {
 		return upstream(err)
 	}
@@ -55,7 +54,7 @@ func (a *api) finishEMRSignIn(c *web.Call) error {
 	values := c.Request.URL.Query()
 	c.Header().Set("Cache-Control", "no-store")
 	c.Header().Set("Referrer-Policy", "no-referrer") // the address holds the code
-	tokens, err := connection.Finish(c.Request.Context(), c.App, a.EMR.Client, connection.Callback{
+	tokens, err := emr.Finish(c.Request.Context(), c.App, a.EMR.Client, emr.Callback{
 		State: phi.Text(values.Get("state")), Code: phi.Text(values.Get("code")), Error: values.Get("error"),
 	}, c.Origin(), a.Now)
 	browser := a.EMR.ReturnURL != "" && web.Preferred(c.Request.Header, web.JSONType, "text/html") == "text/html"
@@ -78,7 +77,7 @@ func (a *api) finishEMRSignIn(c *web.Call) error {
 		RefreshExpiresAt *string  `json:"refresh_expires_at"`
 		FHIRBaseURL      string   `json:"fhir_base_url"`
 		ConnectedBy      string   `json:"connected_by"`
-	}{"connected", connection.Scopes(tokens.Scope), instantOrNull(tokens.ExpiresAt), instantOrNull(tokens.RefreshExpiresAt), a.EMR.Client.BaseURL(), tokens.ConnectedBy})
+	}{"connected", emr.Scopes(tokens.Scope), instantOrNull(tokens.ExpiresAt), instantOrNull(tokens.RefreshExpiresAt), a.EMR.Client.BaseURL(), tokens.ConnectedBy})
 }
 
 // returnTo sends the browser to the page that the operator named.
@@ -97,7 +96,7 @@ func (a *api) returnTo(c *web.Call, with url.Values) error {
 }
 
 func (a *api) readEMRStatus(c *web.Call) error {
-	s, err := connection.StatusOf(a.EMR.Client, c.Now)
+	s, err := emr.StatusOf(a.EMR.Client, c.Now)
 	if err != nil {
 		return err
 	}
@@ -303,7 +302,7 @@ func viewHeld(t *collections.Transmission) heldView {
 	v := heldView{WaitsFor: orNull(t.WaitsFor())}
 	if since := t.CorrectionDueAt(); !since.IsZero() {
 		v.Correction = &correctionView{
-			input.FormatInstant(since), instantOrNull(t.CorrectionClosedAt()), orNull(t.CorrectionClosedBy()), orNull(t.CorrectionNote().Reveal()),
+			validate.FormatInstant(since), instantOrNull(t.CorrectionClosedAt()), orNull(t.CorrectionClosedBy()), orNull(t.CorrectionNote().Reveal()),
 		}
 	}
 	return v
@@ -317,11 +316,11 @@ type fhirPeopleView struct {
 
 // correctedBody says what was done about a copy at the EMR.
 type correctedBody struct {
-	Notes input.String `json:"notes"`
+	Notes validate.String `json:"notes"`
 }
 
-func (b correctedBody) read(checks *input.Checks) phi.Text {
-	return phi.Text(checks.Text("notes", b.Notes, input.Required(2000)))
+func (b correctedBody) read(checks *validate.Checks) phi.Text {
+	return phi.Text(checks.Text("notes", b.Notes, validate.Required(2000)))
 }
 
 // acknowledgeCorrection closes the task of correcting the EMR's copy: a person says that it was seen to.
@@ -331,14 +330,14 @@ func (a *api) acknowledgeCorrection(c *web.Call) error {
 		return err
 	}
 	id := c.Request.PathValue("id")
-	found, _, err := transmissions.Find(c.App, id)
+	found, _, err := emr.Find(c.App, id)
 	if err != nil {
 		return err
 	}
 	if err := a.reachPresent(c, found.PatientID()); err != nil {
 		return err
 	}
-	if err := transmissions.Acknowledge(c.App, id, notes, c.Actor(), c.Now); err != nil {
+	if err := emr.Acknowledge(c.App, id, notes, c.Actor(), c.Now); err != nil {
 		return err
 	}
 	return a.readTransmission(c)

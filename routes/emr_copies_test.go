@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/dashboard"
 	"github.com/vigilhealth/vigil/internal/emr"
-	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/ingest"
 	"github.com/vigilhealth/vigil/internal/sandbox"
-	"github.com/vigilhealth/vigil/internal/transmissions"
+
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/routes"
 )
@@ -25,13 +25,13 @@ type atTheEMR struct {
 	*clinic
 	emr      *sandbox.EMR
 	patient  string
-	worker   *transmissions.Worker
-	finished chan transmissions.Result
+	worker   *emr.Worker
+	finished chan emr.Result
 }
 
 func newAtTheEMR(t *testing.T) *atTheEMR {
 	t.Helper()
-	a := &atTheEMR{finished: make(chan transmissions.Result, 100)}
+	a := &atTheEMR{finished: make(chan emr.Result, 100)}
 	now := func() time.Time {
 		if a.clinic == nil {
 			return clock
@@ -59,10 +59,10 @@ func newAtTheEMR(t *testing.T) *atTheEMR {
 	}
 	a.clinic = newIngestingClinic(t, func(e *routes.Engines) {
 		e.ProcessPendingLimit, e.EMR.Client = 100, client
-		e.Transmissions = transmissions.NewWorker(transmissions.Options{
-			Finished: func(r transmissions.Result) { a.finished <- r },
-			EMR:      client, Schedule: transmissions.Schedule{time.Minute, time.Minute, time.Minute, time.Minute, time.Minute}, Clock: now,
-			Load: observations.NewEngine(observations.Rules{PracticeZone: newYork, SendDevice: true}).LoadFHIR,
+		e.Transmissions = emr.NewWorker(emr.WorkerOptions{
+			Finished: func(r emr.Result) { a.finished <- r },
+			EMR:      client, Schedule: emr.Schedule{time.Minute, time.Minute, time.Minute, time.Minute, time.Minute}, Clock: now,
+			Load: ingest.NewEvaluator(ingest.Rules{PracticeZone: newYork, SendDevice: true}).LoadFHIR,
 			Log:  slog.New(slog.DiscardHandler), Spread: func() float64 { return 0 }, StopPatience: time.Hour, // rounds are asked for after its stop
 		})
 		a.worker, e.Monitor = e.Transmissions, dashboard.NewMonitor(dashboard.Probes{}, now, slog.New(slog.DiscardHandler))
@@ -75,7 +75,7 @@ func newAtTheEMR(t *testing.T) *atTheEMR {
 func (a *atTheEMR) deliver(after time.Duration) {
 	a.t.Helper()
 	a.now = a.now.Add(after)
-	a.ask(access.Admin, "POST", "/fhir/process-pending/", nil).want(200)
+	a.ask(authz.Admin, "POST", "/fhir/process-pending/", nil).want(200)
 }
 
 // sendAsked lets the worker run until it has sent what a person asked for.
@@ -108,7 +108,7 @@ func (a *atTheEMR) copies(want int) []sandbox.StoredObservation {
 
 func (a *atTheEMR) withdraw(id string) {
 	a.t.Helper()
-	a.ask(access.Nurse, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "the neighbour's"}).want(200)
+	a.ask(authz.Nurse, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "the neighbour's"}).want(200)
 }
 
 // A reading that was entered in error is marked at the EMR, exactly once, whatever goes wrong on the way; before it was sent it never is.
@@ -139,14 +139,14 @@ func TestStoryWithdrawnAtTheEMR(t *testing.T) {
 			if got := a.copies(1)[0]; got.Status != "entered-in-error" || got.Versions != 2 {
 				t.Errorf("withdrawn: %s, version %d", got.Status, got.Versions)
 			}
-			a.ask(access.Nurse, "GET", "/ingestion/observations/"+id+"/", nil).want(200).
+			a.ask(authz.Nurse, "GET", "/ingestion/observations/"+id+"/", nil).want(200).
 				wantAt(object{"fhir_status": "transmitted", "status": "entered_in_error"})
 
 			never := a.event(t, cuffEvent("BP-1", "gw-1", 151, a.now)).want(200).at("observation_id").(string)
 			a.withdraw(never)
 			a.deliver(10 * time.Minute)
 			a.copies(1)
-			a.ask(access.Nurse, "GET", "/ingestion/observations/"+never+"/", nil).want(200).wantAt(object{"fhir_status": "failed"})
+			a.ask(authz.Nurse, "GET", "/ingestion/observations/"+never+"/", nil).want(200).wantAt(object{"fhir_status": "failed"})
 		})
 	}
 }
@@ -166,7 +166,7 @@ func TestStoryEMRTakesNoUpdate(t *testing.T) {
 		t.Errorf("told %d times (%v)", told, err)
 	}
 	a.emr.ClearFaults()
-	a.ask(access.Nurse, "POST", "/fhir/observations/"+id+"/transform/", nil).want(200)
+	a.ask(authz.Nurse, "POST", "/fhir/observations/"+id+"/transform/", nil).want(200)
 	a.deliver(time.Minute)
 	if got := a.copies(1)[0]; got.Status != "entered-in-error" {
 		t.Errorf("sent by hand: %s", got.Status)
@@ -176,15 +176,15 @@ func TestStoryEMRTakesNoUpdate(t *testing.T) {
 // What a device measured and what a person typed differ at the EMR, and its times say where the patient was.
 func TestStoryTypedAndMeasuredAtTheEMR(t *testing.T) {
 	a := newAtTheEMR(t)
-	a.ask(access.MA, "POST", "/devices/assign/", object{
+	a.ask(authz.MA, "POST", "/devices/assign/", object{
 		"device_id": "BP-1", "patient_id": a.patient, "device_type": "blood_pressure", "manufacturer": "Example Medical", "model": "BP-7",
 		"serial_number": "4711", "udi": "(01)00844588003288(21)4711",
 	}).want(200).wantAt(object{"manufacturer": "Example Medical", "model": "BP-7", "serial_number": "4711", "udi": "(01)00844588003288(21)4711"})
-	a.ask(access.MA, "GET", "/devices/BP-1/", nil).want(200).wantAt(object{"manufacturer": "Example Medical", "serial_number": "4711"})
-	owner := vigiltest.User(t, a.app, access.Patient, vigiltest.PortalOf(a.patient))
+	a.ask(authz.MA, "GET", "/devices/BP-1/", nil).want(200).wantAt(object{"manufacturer": "Example Medical", "serial_number": "4711"})
+	owner := vigiltest.User(t, a.app, authz.Patient, vigiltest.PortalOf(a.patient))
 	a.event(t, cuffEvent("BP-1", "gw-1", 150, a.now)).want(200)
 	body := object{"patient_id": a.patient, "systolic": 128, "diastolic": 79, "device_id": "BP-1", "measured_at": "2026-01-15T13:40:00Z"}
-	a.ask(access.Nurse, "POST", "/ingestion/blood-pressure/", body).want(201)
+	a.ask(authz.Nurse, "POST", "/ingestion/blood-pressure/", body).want(201)
 	body["systolic"], body["measured_at"] = 127, "2026-01-15T13:41:00Z"
 	a.askAs(owner, "POST", "/ingestion/blood-pressure/", body).want(201)
 	a.deliver(time.Minute)

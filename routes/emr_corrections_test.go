@@ -6,16 +6,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/sandbox"
 )
 
 // due are the copies at the EMR that a person is to correct, as each place that counts them says.
 func (a *atTheEMR) due() (list []object) {
 	a.t.Helper()
-	list = a.ask(access.Nurse, "GET", "/fhir/transmissions/?correction_due=true", nil).results()
-	a.ask(access.MA, "GET", "/fhir/status/", nil).want(200).wantAt(object{"queue.corrections_due": float64(len(list))})
-	a.ask(access.DataMonitor, "GET", "/billing/reports/tasks-summary/", nil).want(200).wantAt(object{"emr_corrections": float64(len(list))})
+	list = a.ask(authz.Nurse, "GET", "/fhir/transmissions/?correction_due=true", nil).results()
+	a.ask(authz.MA, "GET", "/fhir/status/", nil).want(200).wantAt(object{"queue.corrections_due": float64(len(list))})
+	a.ask(authz.DataMonitor, "GET", "/billing/reports/tasks-summary/", nil).want(200).wantAt(object{"emr_corrections": float64(len(list))})
 	return list
 }
 
@@ -43,17 +43,17 @@ func TestStoryRefusedUpdateIsATask(t *testing.T) {
 			if task["due_since"] == nil || task["acknowledged_at"] != nil {
 				t.Errorf("task %v", task)
 			}
-			a.ask(access.Nurse, "POST", path+"acknowledge/", object{}).wantFields("notes")
-			a.ask(access.MA, "POST", path+"acknowledge/", object{"notes": "Done."}).want(403)
+			a.ask(authz.Nurse, "POST", path+"acknowledge/", object{}).wantFields("notes")
+			a.ask(authz.MA, "POST", path+"acknowledge/", object{"notes": "Done."}).want(403)
 			if got := a.due(); len(got) != 1 {
 				t.Fatalf("due %v", got)
 			}
-			a.ask(access.Nurse, "POST", path+"acknowledge/", object{"notes": "Marked in the chart of Ada."}).want(200).wantAt(object{
-				"correction.acknowledged_by": a.people[access.Nurse].Email(), "correction.notes": "Marked in the chart of Ada.",
+			a.ask(authz.Nurse, "POST", path+"acknowledge/", object{"notes": "Marked in the chart of Ada."}).want(200).wantAt(object{
+				"correction.acknowledged_by": a.people[authz.Nurse].Email(), "correction.notes": "Marked in the chart of Ada.",
 			})
-			a.ask(access.Nurse, "POST", path+"acknowledge/", object{"notes": "Again."}).want(400, "invalid_state")
+			a.ask(authz.Nurse, "POST", path+"acknowledge/", object{"notes": "Again."}).want(400, "invalid_state")
 			// What fails again is known already.
-			a.ask(access.Nurse, "POST", "/fhir/observations/"+id+"/transform/", nil).want(200)
+			a.ask(authz.Nurse, "POST", "/fhir/observations/"+id+"/transform/", nil).want(200)
 			for range 3 {
 				a.deliver(time.Hour)
 			}
@@ -64,9 +64,9 @@ func TestStoryRefusedUpdateIsATask(t *testing.T) {
 				t.Errorf("the trail has %v", events)
 			}
 			a.emr.ClearFaults()
-			a.ask(access.Nurse, "POST", "/fhir/observations/"+id+"/transform/", nil).want(200)
+			a.ask(authz.Nurse, "POST", "/fhir/observations/"+id+"/transform/", nil).want(200)
 			a.deliver(time.Minute)
-			a.ask(access.Nurse, "GET", path, nil).want(200).wantAt(object{"status": "transmitted", "correction": nil})
+			a.ask(authz.Nurse, "GET", path, nil).want(200).wantAt(object{"status": "transmitted", "correction": nil})
 		})
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/connection"
 	"github.com/vigilhealth/vigil/internal/emr"
 	"github.com/vigilhealth/vigil/internal/sandbox"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
@@ -88,7 +87,7 @@ func newEMRClinicOf(t *testing.T, patience time.Duration, patients []sandbox.EMR
 
 // vault is that of the service, over this clinic's database.
 func (c *emrClinic) vault() emr.Vault {
-	return connection.NewVault(c.app, func() time.Time { return c.now })
+	return emr.NewVault(c.app, func() time.Time { return c.now })
 }
 
 // allow starts a sign-in as administrator, plays the browser at the EMR and returns the query it comes back with.

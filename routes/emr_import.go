@@ -7,8 +7,8 @@ import (
 
 	"github.com/vigilhealth/vigil/internal/emr"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -17,10 +17,10 @@ const askTime = time.Minute
 
 // importBody is the body of both variants, told apart by the key of the ids.
 type importBody struct {
-	PatientIDs       input.Field[[]input.String] `json:"patient_ids"`
-	EMRPatientIDs    input.Field[[]input.String] `json:"emr_patient_ids"`
-	AssignToProvider input.String                `json:"assign_to_provider"`
-	Program          input.String                `json:"program"`
+	PatientIDs       validate.Field[[]validate.String] `json:"patient_ids"`
+	EMRPatientIDs    validate.Field[[]validate.String] `json:"emr_patient_ids"`
+	AssignToProvider validate.String                   `json:"assign_to_provider"`
+	Program          validate.String                   `json:"program"`
 }
 
 // importFromEMR answers variant A with 201 and variant B with 200. Source: docs/decisions/patients.md, "Import variants".
@@ -46,9 +46,9 @@ func (a *api) importFromEMR(c *web.Call, body importBody) error {
 
 // readImport checks the body; asSent is the form in which each id came.
 func (a *api) readImport(c *web.Call, body importBody) (what patients.Import, asSent map[string]string, err error) {
-	checks := input.NewChecks()
-	input.NotNull(checks, "patient_ids", body.PatientIDs)
-	input.NotNull(checks, "emr_patient_ids", body.EMRPatientIDs)
+	checks := validate.NewChecks()
+	validate.NotNull(checks, "patient_ids", body.PatientIDs)
+	validate.NotNull(checks, "emr_patient_ids", body.EMRPatientIDs)
 	if err := checks.Err(); err != nil {
 		return what, nil, err
 	}
@@ -62,10 +62,10 @@ func (a *api) readImport(c *web.Call, body importBody) (what patients.Import, as
 	what = patients.Import{Program: patients.DefaultProgram}
 	what.EMRIDs, asSent = readEMRIDs(checks, name, list)
 	if body.PatientIDs.Sent() {
-		if program := checks.Text("program", body.Program, input.Optional(50)); program != "" {
+		if program := checks.Text("program", body.Program, validate.Optional(50)); program != "" {
 			what.Program = program
 		}
-		if who := checks.Text("assign_to_provider", body.AssignToProvider, input.Optional(254).Identifier()); who != "" {
+		if who := checks.Text("assign_to_provider", body.AssignToProvider, validate.Optional(254).Identifier()); who != "" {
 			provider, err := patients.FindProvider(c.App, who)
 			if err != nil {
 				return what, nil, err
@@ -81,12 +81,12 @@ func (a *api) readImport(c *web.Call, body importBody) (what patients.Import, as
 }
 
 // readEMRIDs returns each id once, without "Patient/".
-func readEMRIDs(checks *input.Checks, name string, list input.Field[[]input.String]) (ids []string, asSent map[string]string) {
+func readEMRIDs(checks *validate.Checks, name string, list validate.Field[[]validate.String]) (ids []string, asSent map[string]string) {
 	if list.Given() && len(list.Value) == 0 {
 		checks.Reject(name, "This list may not be empty.")
 	}
 	asSent = map[string]string{}
-	for field, sent := range input.Texts(checks, name, list, patients.MaxImport, "Must be a list of ids.", input.Required(100).Identifier()) {
+	for field, sent := range validate.Texts(checks, name, list, patients.MaxImport, "Must be a list of ids.", validate.Required(100).Identifier()) {
 		id := strings.TrimPrefix(sent, "Patient/")
 		switch {
 		case !emr.IsPatientID(id):

@@ -11,7 +11,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/dashboard"
 	"github.com/vigilhealth/vigil/routes"
 )
@@ -26,7 +26,7 @@ func TestConnectedAsSoonAsDelivered(t *testing.T) {
 	d = newDelivering(t, func(e *routes.Engines) { e.Monitor = monitor })
 	status := func(want string) {
 		t.Helper()
-		d.ask(access.MA, "GET", "/fhir/status/", nil).want(200).wantAt(object{"emr_connection": want})
+		d.ask(authz.MA, "GET", "/fhir/status/", nil).want(200).wantAt(object{"emr_connection": want})
 	}
 	monitor.Check(t.Context(), d.app)
 	status("disconnected")
@@ -36,7 +36,7 @@ func TestConnectedAsSoonAsDelivered(t *testing.T) {
 		t.Fatalf("%+v", s)
 	}
 	status("connected")
-	d.ask(access.MA, "GET", "/fhir/status/", nil).want(200).wantAt(object{"emr_away_since": nil, "status": "operational"})
+	d.ask(authz.MA, "GET", "/fhir/status/", nil).want(200).wantAt(object{"emr_away_since": nil, "status": "operational"})
 	d.advance(time.Second)
 	monitor.Check(t.Context(), d.app)
 	status("disconnected")
@@ -60,7 +60,7 @@ func TestTurnsWaitInTheQueue(t *testing.T) {
 			t.Errorf("%s: %d since %s, want %d since %s (%v)", q.Name, got, first, want, since, err)
 		}
 	}
-	d.ask(access.MA, "GET", "/fhir/status/", nil).want(200).wantAt(object{"queue.pending": 3.0, "queue.unlinked": 1.0})
+	d.ask(authz.MA, "GET", "/fhir/status/", nil).want(200).wantAt(object{"queue.pending": 3.0, "queue.unlinked": 1.0})
 }
 
 // The list of those who are not linked counts what the status counts, whatever form it is to be delivered in.
@@ -74,8 +74,8 @@ func TestUnlinkedCountsEveryForm(t *testing.T) {
 			"created_at": collections.Instant(clock),
 		})
 	}
-	d.ask(access.MA, "GET", "/fhir/status/", nil).want(200).wantAt(object{"queue.unlinked": 3.0})
-	if list := d.ask(access.Admin, "GET", "/emr/unlinked-patients/", nil).results(); len(list) != 1 || list[0]["waiting_readings"] != 3.0 {
+	d.ask(authz.MA, "GET", "/fhir/status/", nil).want(200).wantAt(object{"queue.unlinked": 3.0})
+	if list := d.ask(authz.Admin, "GET", "/emr/unlinked-patients/", nil).results(); len(list) != 1 || list[0]["waiting_readings"] != 3.0 {
 		t.Errorf("list %v", list)
 	}
 }

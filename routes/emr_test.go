@@ -9,8 +9,7 @@ import (
 	"time"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
-	"github.com/vigilhealth/vigil/internal/connection"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/emr"
 	"github.com/vigilhealth/vigil/internal/sandbox"
 	"github.com/vigilhealth/vigil/routes"
@@ -30,9 +29,9 @@ func TestEMRNotConfigured(t *testing.T) {
 		{"GET", "/emr/patients/?name=a", nil},
 		{"POST", "/patients/import_selected_from_emr/", object{"patient_ids": []string{"1"}}},
 	} {
-		c.ask(access.Admin, call.method, call.path, call.body).want(400, "emr_not_configured")
+		c.ask(authz.Admin, call.method, call.path, call.body).want(400, "emr_not_configured")
 	}
-	status := c.ask(access.Admin, "GET", "/emr/auth/status/", nil).want(200).wantAt(object{
+	status := c.ask(authz.Admin, "GET", "/emr/auth/status/", nil).want(200).wantAt(object{
 		"jwt_configured": false, "jwt_last_success": nil, "oauth2_configured": false, "oauth2_token_expires": nil, "fhir_base_url": nil,
 	})
 	if scopes := status.at("scopes").([]any); len(scopes) != 0 {
@@ -46,14 +45,14 @@ func TestEMRSignInOfAPerson(t *testing.T) {
 	done := c.comeBack(back, browserAccept)
 	var body object
 	if err := json.Unmarshal(done.Body.Bytes(), &body); err != nil || done.Code != 200 || body["status"] != "connected" ||
-		body["connected_by"] != c.people[access.Admin].Email() || body["expires_at"] != "2026-01-15T14:45:00Z" {
+		body["connected_by"] != c.people[authz.Admin].Email() || body["expires_at"] != "2026-01-15T14:45:00Z" {
 		t.Fatalf("%d %s", done.Code, done.Body)
 	}
 	if again := c.comeBack(back, ""); again.Code != 400 || !strings.Contains(again.Body.String(), "invalid_oauth_state") {
 		t.Errorf("the state worked twice: %d %s", again.Code, again.Body)
 	}
 	tokens, _ := c.client.Connection()
-	c.ask(access.ClinicalManager, "GET", "/emr/auth/status/", nil).want(200).wantAt(object{
+	c.ask(authz.ClinicalManager, "GET", "/emr/auth/status/", nil).want(200).wantAt(object{
 		"jwt_configured": true, "oauth2_configured": true, "oauth2_token_expires": "2026-01-15T14:45:00Z", "oauth2_refresh_expires": "2026-01-22T13:45:00Z",
 	})
 	for _, secret := range []string{tokens.Access.Reveal(), tokens.Refresh.Reveal()} {
@@ -110,7 +109,7 @@ func TestEMRSignInRefusals(t *testing.T) {
 		}
 	}
 	back := c.allow()
-	user := c.people[access.Admin]
+	user := c.people[authz.Admin]
 	user.Set("is_active", false)
 	if err := c.app.Save(user); err != nil {
 		t.Fatal(err)
@@ -140,19 +139,19 @@ func TestEMRSignInReturnsTheBrowser(t *testing.T) {
 
 func TestEMRTests(t *testing.T) {
 	c := newEMRClinic(t, nil)
-	c.ask(access.Admin, "POST", "/emr/test/jwt/", nil).want(200).wantAt(object{
+	c.ask(authz.Admin, "POST", "/emr/test/jwt/", nil).want(200).wantAt(object{
 		"status": "success", "token_type": "bearer", "expires_in": 3600.0, "scope": "system/Patient.read system/Observation.write system/*.write",
 	})
-	c.ask(access.Admin, "POST", "/emr/test/connection/", nil).want(200).wantAt(object{
+	c.ask(authz.Admin, "POST", "/emr/test/connection/", nil).want(200).wantAt(object{
 		"status": "success", "fhir_server": "EMR sandbox", "fhir_version": "4.0.1",
 	})
 	for _, which := range []string{"jwt", "connection"} {
-		missing := c.ask(access.Admin, "POST", "/emr/test/"+which+"/", nil).want(200).at("missing_scopes")
+		missing := c.ask(authz.Admin, "POST", "/emr/test/"+which+"/", nil).want(200).at("missing_scopes")
 		if got := fmt.Sprint(missing); got != "[map[does:look_up scope:system/Observation.read scope_v2:system/Observation.rs]]" {
 			t.Errorf("%s: missing %s", which, got)
 		}
 	}
-	c.ask(access.Admin, "GET", "/emr/auth/status/", nil).want(200).wantAt(object{"jwt_last_success": "2026-01-15T13:45:00Z"})
+	c.ask(authz.Admin, "GET", "/emr/auth/status/", nil).want(200).wantAt(object{"jwt_last_success": "2026-01-15T13:45:00Z"})
 	for name, test := range map[string]struct {
 		fault  sandbox.Fault
 		path   string
@@ -170,7 +169,7 @@ func TestEMRTests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.emr.Fail(test.fault)
 			defer c.emr.ClearFaults()
-			c.ask(access.Admin, "POST", "/emr/test/"+test.path+"/", nil).want(test.status, test.code).wantAt(test.values)
+			c.ask(authz.Admin, "POST", "/emr/test/"+test.path+"/", nil).want(test.status, test.code).wantAt(test.values)
 		})
 		if test.fault.RetryAfter > 0 {
 			c.now = c.now.Add(time.Minute) // the pause is over
@@ -186,20 +185,20 @@ func TestSlowEMR(t *testing.T) {
 	crowd, ids := aHundred()
 	c := newImpatientEMRClinic(t, crowd)
 	c.emr.Fail(sandbox.Fault{Match: "/metadata", DelayMS: 60_000})
-	c.ask(access.Admin, "POST", "/emr/test/connection/", nil).want(504, "emr_timeout").wantAt(object{"upstream_status": nil})
+	c.ask(authz.Admin, "POST", "/emr/test/connection/", nil).want(504, "emr_timeout").wantAt(object{"upstream_status": nil})
 	c.emr.Fail(sandbox.Fault{Match: "/Patient/", Drop: sandbox.DropHang})
 	before := c.emr.Stats().Faulted
-	c.ask(access.Admin, "POST", importPath, object{"emr_patient_ids": ids}).want(504, "emr_timeout")
+	c.ask(authz.Admin, "POST", importPath, object{"emr_patient_ids": ids}).want(504, "emr_timeout")
 	if asked := c.emr.Stats().Faulted - before; asked > 3 {
 		t.Errorf("%d requests to an EMR that does not answer", asked)
 	}
-	c.ask(access.Admin, "GET", "/patients/", nil).want(200).wantAt(object{"count": 0.0})
+	c.ask(authz.Admin, "GET", "/patients/", nil).want(200).wantAt(object{"count": 0.0})
 }
 
 func TestEMRSearch(t *testing.T) {
 	c := newEMRClinic(t, nil)
 	c.enrol(object{"external_id": "Patient/pat-1001"})
-	found := c.ask(access.MA, "GET", "/emr/patients/"+query("name", "quint"), nil).want(200).object()
+	found := c.ask(authz.MA, "GET", "/emr/patients/"+query("name", "quint"), nil).want(200).object()
 	if found["count"] != 1.0 {
 		t.Fatalf("%v", found)
 	}
@@ -210,15 +209,15 @@ func TestEMRSearch(t *testing.T) {
 		"": 12, query("_count", "5"): 5, query("birthdate", "1958-01-20"): 1, query("identifier", "urn:oid:2.16.840.1.113883.19.5|E1003"): 1,
 		query("identifier", "nobody"): 0,
 	} {
-		if got := c.ask(access.Admin, "GET", "/emr/patients/"+path, nil).want(200).object()["count"]; got != count {
+		if got := c.ask(authz.Admin, "GET", "/emr/patients/"+path, nil).want(200).object()["count"]; got != count {
 			t.Errorf("%s: %v, want %v", path, got, count)
 		}
 	}
-	c.ask(access.Admin, "GET", "/emr/patients/"+query("_count", "0"), nil).wantFields("_count")
-	c.ask(access.Admin, "GET", "/emr/patients/"+query("_count", "101", "birthdate", "1958"), nil).wantFields("_count", "birthdate")
+	c.ask(authz.Admin, "GET", "/emr/patients/"+query("_count", "0"), nil).wantFields("_count")
+	c.ask(authz.Admin, "GET", "/emr/patients/"+query("_count", "101", "birthdate", "1958"), nil).wantFields("_count", "birthdate")
 	c.emr.Fail(sandbox.Fault{Match: "/Patient", Times: 1, Status: 403})
-	c.ask(access.Admin, "GET", "/emr/patients/"+query("name", "Quintanar"), nil).want(502, "emr_error").wantAt(object{"upstream_status": 403.0})
-	c.wantRoles("GET", "/emr/patients/"+query("name", "x"), nil, access.Admin, access.ClinicalManager, access.MA)
+	c.ask(authz.Admin, "GET", "/emr/patients/"+query("name", "Quintanar"), nil).want(502, "emr_error").wantAt(object{"upstream_status": 403.0})
+	c.wantRoles("GET", "/emr/patients/"+query("name", "x"), nil, authz.Admin, authz.ClinicalManager, authz.MA)
 	var rows []string
 	if err := c.app.DB().NewQuery("SELECT changes FROM audit_log WHERE event = 'emr.search'").Column(&rows); err != nil || len(rows) < 6 || strings.Contains(rows[0], "quint") {
 		t.Errorf("%d searches on record, the first %.40s, %v", len(rows), rows, err)
@@ -227,14 +226,14 @@ func TestEMRSearch(t *testing.T) {
 
 func TestEMRSearchTermCanBeRequired(t *testing.T) {
 	c := newEMRClinic(t, nil, func(e *routes.Engines) { e.EMR.RequireSearchTerm = true })
-	c.ask(access.Admin, "GET", "/emr/patients/", nil).wantFields("non_field_errors")
-	c.ask(access.Admin, "GET", "/emr/patients/"+query("name", "quint"), nil).want(200)
+	c.ask(authz.Admin, "GET", "/emr/patients/", nil).wantFields("non_field_errors")
+	c.ask(authz.Admin, "GET", "/emr/patients/"+query("name", "quint"), nil).want(200)
 }
 
 func TestEMRConnectionEndIsAnnounced(t *testing.T) {
 	c := newEMRClinic(t, nil)
 	announced := func() (n int) {
-		ending, err := connection.WarnOfEnd(c.app, c.client, c.now)
+		ending, err := emr.WarnOfEnd(c.app, c.client, c.now)
 		if err != nil {
 			t.Fatal(err)
 		}

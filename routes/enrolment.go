@@ -4,18 +4,17 @@ import (
 	"net/http"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/enrolment"
-	"github.com/vigilhealth/vigil/internal/limits"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/internal/ratelimit"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // enrolmentView is where a patient's enrolment stands.
 type enrolmentView struct {
 	PatientID string `json:"patient_id"`
-	enrolment.Enrolment
+	patients.Enrolment
 }
 
 func (a *api) readEnrolment(c *web.Call, patient *collections.Patient) error {
@@ -28,16 +27,16 @@ func (a *api) readEnrolment(c *web.Call, patient *collections.Patient) error {
 
 // unfinishedView is a patient whose enrolment is not done.
 type unfinishedView struct {
-	PatientID   string           `json:"patient_id"`
-	PatientName string           `json:"patient_name"`
-	MRN         string           `json:"mrn"`
-	CreatedAt   *string          `json:"created_at"`
-	State       string           `json:"state"`
-	Done        int              `json:"done"`
-	Of          int              `json:"of"`
-	Missing     []enrolment.Item `json:"missing"`
-	Steps       []string         `json:"steps"`
-	Stops       []string         `json:"stops"`
+	PatientID   string          `json:"patient_id"`
+	PatientName string          `json:"patient_name"`
+	MRN         string          `json:"mrn"`
+	CreatedAt   *string         `json:"created_at"`
+	State       string          `json:"state"`
+	Done        int             `json:"done"`
+	Of          int             `json:"of"`
+	Missing     []patients.Item `json:"missing"`
+	Steps       []string        `json:"steps"`
+	Stops       []string        `json:"stops"`
 }
 
 // unfinishedPage is a page of them, with the counts of all before the filter.
@@ -52,8 +51,8 @@ type unfinishedPage struct {
 
 func (a *api) listEnrolments(c *web.Call) error {
 	q, p := c.Listing()
-	filter := enrolment.Filter{
-		State: q.OneOf("state", enrolment.Missing, enrolment.Waiting), Step: q.OneOf("step", enrolment.Steps...), Stops: q.OneOf("stops", enrolment.Stopped...),
+	filter := patients.Filter{
+		State: q.OneOf("state", patients.Missing, patients.Waiting), Step: q.OneOf("step", patients.Steps...), Stops: q.OneOf("stops", patients.Stopped...),
 	}
 	if err := q.Err(); err != nil {
 		return err
@@ -75,20 +74,20 @@ func (a *api) listEnrolments(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := recordShown(c, audit.ResourceEnrolment, "", rows, func(r enrolment.Row) string { return r.Patient }); err != nil {
+	if err := recordShown(c, audit.ResourceEnrolment, "", rows, func(r patients.Row) string { return r.Patient }); err != nil {
 		return err
 	}
-	page, err := web.PageOf(c, p, len(found.Rows), web.Views(rows, func(r enrolment.Row) unfinishedView { return viewUnfinished(r, names[r.Patient]) }))
+	page, err := web.PageOf(c, p, len(found.Rows), web.Views(rows, func(r patients.Row) unfinishedView { return viewUnfinished(r, names[r.Patient]) }))
 	return c.Answer(unfinishedPage{page, found.Total, found.Missing, found.Waiting, found.Steps, found.Stops}, err)
 }
 
-func viewUnfinished(r enrolment.Row, name patients.Name) unfinishedView {
+func viewUnfinished(r patients.Row, name patients.Name) unfinishedView {
 	v := unfinishedView{
 		PatientID: r.Patient, PatientName: name.LastFirst(), MRN: name.MRN, CreatedAt: instantOrNull(r.CreatedAt), State: r.State, Done: r.Done, Of: r.Of,
-		Missing: []enrolment.Item{}, Steps: []string{}, Stops: r.Stops,
+		Missing: []patients.Item{}, Steps: []string{}, Stops: r.Stops,
 	}
 	for _, step := range r.Steps {
-		if step.State != enrolment.Done {
+		if step.State != patients.Done {
 			v.Steps = append(v.Steps, step.Step)
 		}
 		v.Missing = append(v.Missing, step.Missing...)
@@ -101,8 +100,8 @@ func (e EMR) delivers() bool { return e.Client != nil && e.Client.Configured() }
 
 func enrolmentRows() []route {
 	return []route{
-		{http.MethodGet, "/icd10/", access.ReadCodes.Or(access.ScopeBillingRead), limits.User, (*api).searchICD10},
-		{http.MethodGet, "/enrolments/", access.ReadEnrolment.Or(access.ScopePatientsRead), limits.User, (*api).listEnrolments},
-		{http.MethodGet, "/patients/{id}/enrolment/", access.ReadEnrolment.Or(access.ScopePatientsRead), limits.User, ofPatient((*api).readEnrolment)},
+		{http.MethodGet, "/icd10/", authz.ReadCodes.Or(authz.ScopeBillingRead), ratelimit.User, (*api).searchICD10},
+		{http.MethodGet, "/enrolments/", authz.ReadEnrolment.Or(authz.ScopePatientsRead), ratelimit.User, (*api).listEnrolments},
+		{http.MethodGet, "/patients/{id}/enrolment/", authz.ReadEnrolment.Or(authz.ScopePatientsRead), ratelimit.User, ofPatient((*api).readEnrolment)},
 	}
 }

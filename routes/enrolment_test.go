@@ -6,14 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/routes"
 )
 
 // lacks are the steps of a patient's enrolment that are not done, each with what is missing: "payer: missing_member_id".
 func (c *clinic) lacks(patient string) (list []string) {
 	c.t.Helper()
-	found := c.ask(access.Nurse, "GET", "/patients/"+patient+"/enrolment/", nil).want(200).object()
+	found := c.ask(authz.Nurse, "GET", "/patients/"+patient+"/enrolment/", nil).want(200).object()
 	for _, step := range found["steps"].([]any) {
 		step := step.(object)
 		if step["state"] == "waiting" {
@@ -38,26 +38,26 @@ func TestEnrolmentStepByStep(t *testing.T) {
 	c := newClinic(t)
 	id := c.enrol(nil)
 	at := "/patients/" + id + "/"
-	patch := func(body object) { t.Helper(); c.ask(access.Nurse, "PATCH", at, body).want(200) }
+	patch := func(body object) { t.Helper(); c.ask(authz.Nurse, "PATCH", at, body).want(200) }
 	c.wantLacks(id, "person: missing_address", "consent: missing_consent", "payer: self_pay", "order: missing_rendering_provider", "order: missing_order",
 		"diagnoses: missing_diagnosis", "team: no_team", "device: no_device", "reading: waits")
 
 	patch(object{"address": object{"line1": "1 Elm St", "city": "Springfield", "state": "IL", "zip": "62701"}})
 	c.consent(id)
-	payer := c.ask(access.Admin, "POST", "/billing/payers/", object{"name": "Acme", "payer_id": "AC", "edi_payer_id": "60054", "claim_filing_code": "CI"}).want(201).object()["id"]
+	payer := c.ask(authz.Admin, "POST", "/billing/payers/", object{"name": "Acme", "payer_id": "AC", "edi_payer_id": "60054", "claim_filing_code": "CI"}).want(201).object()["id"]
 	patch(object{"insurance": object{"payer_id": payer, "relationship": "spouse"}})
 	c.wantLacks(id, "payer: missing_member_id", "payer: missing_subscriber", "order: missing_rendering_provider", "order: missing_order",
 		"diagnoses: missing_diagnosis", "team: no_team", "device: no_device", "reading: waits")
 	patch(object{"insurance": object{"member_id": "AC-1", "relationship": "self"}})
-	patch(object{"primary_provider_id": c.people[access.Provider].Number(), "icd10_codes": []string{"I10", "Z99.99"}})
-	c.ask(access.Nurse, "POST", at+"orders/", object{"kind": "rpm_order", "dated": "2026-01-02", "author_id": c.people[access.Provider].Number()}).want(201)
+	patch(object{"primary_provider_id": c.people[authz.Provider].Number(), "icd10_codes": []string{"I10", "Z99.99"}})
+	c.ask(authz.Nurse, "POST", at+"orders/", object{"kind": "rpm_order", "dated": "2026-01-02", "author_id": c.people[authz.Provider].Number()}).want(201)
 	c.wantLacks(id, "diagnoses: unknown_icd10", "device: no_device", "reading: waits")
 	patch(object{"icd10_codes": []string{"I10"}})
-	c.ask(access.Nurse, "POST", "/devices/assign/", object{"device_id": "E-1", "patient_id": id, "device_type": "weight"}).want(200)
+	c.ask(authz.Nurse, "POST", "/devices/assign/", object{"device_id": "E-1", "patient_id": id, "device_type": "weight"}).want(200)
 	c.wantLacks(id, "device: missing_setup", "reading: waits")
-	c.ask(access.Nurse, "POST", "/devices/E-1/setup-complete/", object{}).want(200)
+	c.ask(authz.Nurse, "POST", "/devices/E-1/setup-complete/", object{}).want(200)
 	c.wantLacks(id, "reading: waits")
-	if rows := c.ask(access.Nurse, "GET", "/enrolments/?state=waiting", nil).results(); len(rows) != 1 || rows[0]["patient_id"] != id {
+	if rows := c.ask(authz.Nurse, "GET", "/enrolments/?state=waiting", nil).results(); len(rows) != 1 || rows[0]["patient_id"] != id {
 		t.Errorf("waiting are %v", rows)
 	}
 }
@@ -65,15 +65,15 @@ func TestEnrolmentStepByStep(t *testing.T) {
 // A state that follows from what others hold changes with it: the list knows at once what the patient's own answer says.
 func TestEnrolmentsFollowWhatTheyRestOn(t *testing.T) {
 	c := newClinic(t)
-	payer := c.ask(access.Admin, "POST", "/billing/payers/", object{"name": "Acme", "payer_id": "AC", "edi_payer_id": "60054", "claim_filing_code": "CI"}).want(201).object()["id"]
+	payer := c.ask(authz.Admin, "POST", "/billing/payers/", object{"name": "Acme", "payer_id": "AC", "edi_payer_id": "60054", "claim_filing_code": "CI"}).want(201).object()["id"]
 	whole := object{
-		"icd10_codes": []string{"I10"}, "primary_provider_id": c.people[access.Provider].Number(), "insurance": object{"payer_id": payer, "member_id": "AC-1"},
+		"icd10_codes": []string{"I10"}, "primary_provider_id": c.people[authz.Provider].Number(), "insurance": object{"payer_id": payer, "member_id": "AC-1"},
 		"address": object{"line1": "1 Elm St", "city": "Springfield", "state": "IL", "zip": "62701"},
 	}
 	id := c.enrol(whole)
 	listed := func(query string) (row object) {
 		t.Helper()
-		for _, one := range c.ask(access.Nurse, "GET", "/enrolments/?page_size=100"+query, nil).want(200).object()["results"].([]any) {
+		for _, one := range c.ask(authz.Nurse, "GET", "/enrolments/?page_size=100"+query, nil).want(200).object()["results"].([]any) {
 			if one.(object)["patient_id"] == id {
 				row = one.(object)
 			}
@@ -104,19 +104,19 @@ func TestEnrolmentsFollowWhatTheyRestOn(t *testing.T) {
 	if listed("&stops=claims") != nil || listed("&stops=billing") == nil || listed("&step=device") == nil || listed("&step=consent") != nil {
 		t.Error("the filters do not hold")
 	}
-	c.ask(access.Nurse, "PATCH", "/patients/"+id+"/", object{"insurance": object{"member_id": nil}}).want(200)
+	c.ask(authz.Nurse, "PATCH", "/patients/"+id+"/", object{"insurance": object{"member_id": nil}}).want(200)
 	same("without a member id")
 	if listed("&stops=claims") == nil {
 		t.Error("a claim without a member id is not said to be stopped")
 	}
-	c.ask(access.Nurse, "PATCH", "/patients/"+id+"/", object{"insurance": nil}).want(200)
+	c.ask(authz.Nurse, "PATCH", "/patients/"+id+"/", object{"insurance": nil}).want(200)
 	same("without a payer")
-	c.ask(access.Nurse, "PATCH", "/patients/"+id+"/", object{"insurance": object{"self_pay": true}}).want(200)
+	c.ask(authz.Nurse, "PATCH", "/patients/"+id+"/", object{"insurance": object{"self_pay": true}}).want(200)
 	same("who pays alone")
 	if got := c.lacks(id); slices.ContainsFunc(got, func(item string) bool { return strings.HasPrefix(item, "payer") }) {
 		t.Errorf("who pays alone lacks %q", got)
 	}
-	c.ask(access.Admin, "POST", "/patients/"+id+"/archive/", object{"reason": "Moved"}).want(200)
+	c.ask(authz.Admin, "POST", "/patients/"+id+"/archive/", object{"reason": "Moved"}).want(200)
 	if listed("") != nil {
 		t.Error("an archived patient is still being enrolled")
 	}
@@ -124,14 +124,14 @@ func TestEnrolmentsFollowWhatTheyRestOn(t *testing.T) {
 
 func TestSelfPayIsSaid(t *testing.T) {
 	c := newClinic(t)
-	payer := c.ask(access.Admin, "POST", "/billing/payers/", object{"name": "Acme", "payer_id": "AC"}).want(201).object()["id"]
-	c.ask(access.Nurse, "POST", "/patients/", person(object{"insurance": object{"payer_id": payer, "self_pay": true}})).wantFields("insurance.self_pay")
+	payer := c.ask(authz.Admin, "POST", "/billing/payers/", object{"name": "Acme", "payer_id": "AC"}).want(201).object()["id"]
+	c.ask(authz.Nurse, "POST", "/patients/", person(object{"insurance": object{"payer_id": payer, "self_pay": true}})).wantFields("insurance.self_pay")
 	id := c.enrol(object{"insurance": object{"self_pay": true}})
-	if got := c.ask(access.Nurse, "GET", "/patients/"+id+"/", nil).want(200).at("insurance.self_pay"); got != true {
+	if got := c.ask(authz.Nurse, "GET", "/patients/"+id+"/", nil).want(200).at("insurance.self_pay"); got != true {
 		t.Errorf("self_pay is %v", got)
 	}
-	c.ask(access.Nurse, "PATCH", "/patients/"+id+"/", object{"insurance": object{"payer_id": payer, "self_pay": nil}}).want(200)
-	if got := c.ask(access.Nurse, "GET", "/patients/"+id+"/", nil).want(200).at("insurance.self_pay"); got != false {
+	c.ask(authz.Nurse, "PATCH", "/patients/"+id+"/", object{"insurance": object{"payer_id": payer, "self_pay": nil}}).want(200)
+	if got := c.ask(authz.Nurse, "GET", "/patients/"+id+"/", nil).want(200).at("insurance.self_pay"); got != false {
 		t.Errorf("self_pay is %v beside a payer", got)
 	}
 }
@@ -140,20 +140,20 @@ func TestSelfPayIsSaid(t *testing.T) {
 func TestEnrolmentsOfOwnPatients(t *testing.T) {
 	c := newClinic(t, func(e *routes.Engines) { e.RestrictToCareTeam = true })
 	mine, theirs := c.enrol(nil), c.enrol(object{"first_name": "Grace"})
-	c.ask(access.Admin, "PUT", "/patients/"+mine+"/care-team/", object{"members": []object{{"user_id": c.people[access.Nurse].Number()}}}).want(200)
-	listed := func(role access.Role) (ids []string) {
+	c.ask(authz.Admin, "PUT", "/patients/"+mine+"/care-team/", object{"members": []object{{"user_id": c.people[authz.Nurse].Number()}}}).want(200)
+	listed := func(role authz.Role) (ids []string) {
 		for _, row := range c.ask(role, "GET", "/enrolments/", nil).results() {
 			ids = append(ids, row["patient_id"].(string))
 		}
 		return ids
 	}
-	if got := listed(access.Nurse); !slices.Equal(got, []string{mine}) {
+	if got := listed(authz.Nurse); !slices.Equal(got, []string{mine}) {
 		t.Errorf("a nurse sees %v", got)
 	}
-	if got := listed(access.Admin); len(got) != 2 {
+	if got := listed(authz.Admin); len(got) != 2 {
 		t.Errorf("an administrator sees %v", got)
 	}
-	c.ask(access.Nurse, "GET", "/patients/"+theirs+"/enrolment/", nil).want(403)
+	c.ask(authz.Nurse, "GET", "/patients/"+theirs+"/enrolment/", nil).want(403)
 	if events := c.events(mine); !slices.Contains(events[1:], "patient.read") {
 		t.Errorf("the trail of the patient is %v", events)
 	}
@@ -163,7 +163,7 @@ func TestICD10WhileTyping(t *testing.T) {
 	c := newClinic(t)
 	codes := func(query string) (list []string) {
 		t.Helper()
-		for _, row := range c.ask(access.MA, "GET", "/icd10/?"+query, nil).want(200).object()["results"].([]any) {
+		for _, row := range c.ask(authz.MA, "GET", "/icd10/?"+query, nil).want(200).object()["results"].([]any) {
 			list = append(list, row.(object)["code"].(string))
 		}
 		return list
@@ -182,13 +182,13 @@ func TestICD10WhileTyping(t *testing.T) {
 			t.Errorf("%s finds %v, want %v", query, got, want)
 		}
 	}
-	c.ask(access.MA, "GET", "/icd10/?codes=I10&search=heart", nil).wantFields("codes")
-	c.ask(access.MA, "GET", "/icd10/?codes="+strings.Repeat("I10,", 13), nil).wantFields("codes")
-	c.wantRoles("GET", "/icd10/?search=heart", nil, access.Admin, access.ClinicalManager, access.Provider, access.Nurse, access.MA, access.DataMonitor)
+	c.ask(authz.MA, "GET", "/icd10/?codes=I10&search=heart", nil).wantFields("codes")
+	c.ask(authz.MA, "GET", "/icd10/?codes="+strings.Repeat("I10,", 13), nil).wantFields("codes")
+	c.wantRoles("GET", "/icd10/?search=heart", nil, authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA, authz.DataMonitor)
 	// Every code that is of the right form is taken, in the list or not.
 	id := c.enrol(object{"icd10_codes": []string{"Z99.99", "I10"}})
-	if got := fmt.Sprint(c.ask(access.MA, "GET", "/patients/"+id+"/", nil).want(200).object()["icd10_codes"]); got != "[Z99.99 I10]" {
+	if got := fmt.Sprint(c.ask(authz.MA, "GET", "/patients/"+id+"/", nil).want(200).object()["icd10_codes"]); got != "[Z99.99 I10]" {
 		t.Errorf("kept is %s", got)
 	}
-	c.ask(access.MA, "PATCH", "/patients/"+id+"/", object{"icd10_codes": []string{"I10", "heart"}}).wantFields("icd10_codes.1")
+	c.ask(authz.MA, "PATCH", "/patients/"+id+"/", object{"icd10_codes": []string{"I10", "heart"}}).wantFields("icd10_codes.1")
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/escalations"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
-	"github.com/vigilhealth/vigil/internal/ranking"
+	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -56,7 +56,7 @@ type eventView struct {
 }
 
 func viewEscalationEvent(e escalations.Event) eventView {
-	return eventView{input.FormatInstant(e.At), e.Name, e.User, orNull(e.Detail.Reveal())}
+	return eventView{validate.FormatInstant(e.At), e.Name, e.User, orNull(e.Detail.Reveal())}
 }
 
 func viewEscalation(e *collections.Escalation, names map[string]patients.Name, alertIDs []string, history []escalations.Event) escalationView {
@@ -136,7 +136,7 @@ func (a *api) createEscalation(c *web.Call) error {
 	if err := a.reach(c, draft.PatientID); err != nil {
 		return err
 	}
-	return show(c, c.Created, viewEscalations)(ranking.OpenEscalation(c.App, draft, c.Actor(), c.Now))
+	return show(c, c.Created, viewEscalations)(triage.OpenEscalation(c.App, draft, c.Actor(), c.Now))
 }
 
 func (a *api) updateEscalation(c *web.Call, e *collections.Escalation) error {
@@ -144,7 +144,7 @@ func (a *api) updateEscalation(c *web.Call, e *collections.Escalation) error {
 	if err != nil {
 		return err
 	}
-	return show(c, c.OK, viewEscalations)(ranking.UpdateEscalation(c.App, a.Billing, e.Number(), change, c.Actor(), c.Now))
+	return show(c, c.OK, viewEscalations)(triage.UpdateEscalation(c.App, a.Billing, e.Number(), change, c.Actor(), c.Now))
 }
 
 // The orders of the list of escalations.

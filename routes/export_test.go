@@ -1,7 +1,7 @@
 package routes
 
 import (
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -11,15 +11,15 @@ import (
 type Row struct {
 	Method, Path    string
 	Public, Gateway bool
-	Action          access.Action
-	Scope           access.ClientScope
+	Action          authz.Action
+	Scope           authz.ClientScope
 }
 
 func Rows() []Row {
 	var rows []Row
 	a := new(api)
 	for _, r := range append(a.bind(web.BasePath, table), a.bind("", rootTable)...) {
-		rows = append(rows, Row{r.Method, r.Path, r.Who == access.Anyone, r.Who == access.SignedByGateway, r.Who, r.Scope})
+		rows = append(rows, Row{r.Method, r.Path, r.Who == authz.Anyone, r.Who == authz.SignedByGateway, r.Who, r.Scope})
 	}
 	return rows
 }

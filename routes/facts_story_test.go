@@ -10,7 +10,7 @@ import (
 	"github.com/pocketbase/dbx"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/routes"
 )
@@ -18,7 +18,7 @@ import (
 // covered is a patient of a provider, with a diagnosis and consent since November.
 func (c *clinic) covered() string {
 	c.t.Helper()
-	patient := c.enrol(object{"icd10_codes": []string{"I10"}, "primary_provider_id": c.people[access.Provider].Number()})
+	patient := c.enrol(object{"icd10_codes": []string{"I10"}, "primary_provider_id": c.people[authz.Provider].Number()})
 	c.consent(patient)
 	return patient
 }
@@ -26,7 +26,7 @@ func (c *clinic) covered() string {
 // entryOf is the id of a patient's entry of a code.
 func (c *clinic) entryOf(patient, code string) string {
 	c.t.Helper()
-	list := c.ask(access.DataMonitor, "GET", "/billing/entries/?patient_id="+patient+"&cpt_code="+code, nil).results()
+	list := c.ask(authz.DataMonitor, "GET", "/billing/entries/?patient_id="+patient+"&cpt_code="+code, nil).results()
 	if len(list) != 1 {
 		c.t.Fatalf("%d entries of %s", len(list), code)
 	}
@@ -35,20 +35,20 @@ func (c *clinic) entryOf(patient, code string) string {
 
 func (c *clinic) byHand(patient, code, day string, minutes int) string {
 	c.t.Helper()
-	return c.ask(access.DataMonitor, "POST", "/billing/entries/manual-create/", object{
+	return c.ask(authz.DataMonitor, "POST", "/billing/entries/manual-create/", object{
 		"patient_id": patient, "cpt_code": code, "service_date": day, "duration_minutes": minutes,
 	}).want(201).text("id")
 }
 
 func (c *clinic) moveEntry(entry, move string, body any) reply {
 	c.t.Helper()
-	return c.ask(access.DataMonitor, "POST", "/billing/entries/"+entry+"/"+move+"/", body)
+	return c.ask(authz.DataMonitor, "POST", "/billing/entries/"+entry+"/"+move+"/", body)
 }
 
 // refusedFor asks for a move, which is refused for these reasons and no other, and leaves the entry as it was.
 func (c *clinic) refusedFor(entry, move string, body any, reasons ...string) {
 	c.t.Helper()
-	before := c.ask(access.DataMonitor, "GET", "/billing/entries/"+entry+"/", nil).body
+	before := c.ask(authz.DataMonitor, "GET", "/billing/entries/"+entry+"/", nil).body
 	r := c.moveEntry(entry, move, body).want(400, "invalid_state")
 	var got []string
 	for _, w := range r.at("warnings").([]any) {
@@ -61,7 +61,7 @@ func (c *clinic) refusedFor(entry, move string, body any, reasons ...string) {
 	if body == nil {
 		c.weighsLike(entry, move, got)
 	}
-	if after := c.ask(access.DataMonitor, "GET", "/billing/entries/"+entry+"/", nil).body; after != before {
+	if after := c.ask(authz.DataMonitor, "GET", "/billing/entries/"+entry+"/", nil).body; after != before {
 		c.t.Errorf("the refused %s left %s, was %s", move, after, before)
 	}
 }
@@ -70,7 +70,7 @@ func (c *clinic) refusedFor(entry, move string, body any, reasons ...string) {
 func (c *clinic) withdraw(patient string) {
 	c.t.Helper()
 	id := c.rows(c.t, `SELECT id FROM observations WHERE status = 'final' AND patient = '`+patient+`' ORDER BY measured_at DESC LIMIT 1`)[0]
-	c.ask(access.Nurse, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "Not the patient"}).want(200)
+	c.ask(authz.Nurse, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "Not the patient"}).want(200)
 }
 
 // The facts refuse: days that were withdrawn, a first twenty that was voided, and what a person claims without days or minutes.
@@ -78,22 +78,22 @@ func TestFactsRefuse(t *testing.T) {
 	c := newIngestingClinic(t, func(e *routes.Engines) { e.Billing.Enable2026Codes = true })
 	sixteen := c.covered()
 	c.wear(sixteen, "D-1", c.now.AddDate(0, 0, -31), 16)
-	c.ask(access.DataMonitor, "POST", "/billing/run/", object{"job": "device"}).want(200)
+	c.ask(authz.DataMonitor, "POST", "/billing/run/", object{"job": "device"}).want(200)
 	supply := c.entryOf(sixteen, "99454")
 	c.withdraw(sixteen)
 	c.refusedFor(supply, "review", nil, "days_below_minimum")
 	c.moveEntry(supply, "void", object{"reason": "Fifteen days"}).want(200)
-	c.ask(access.DataMonitor, "POST", "/billing/run/", object{"job": "device"}).want(200)
+	c.ask(authz.DataMonitor, "POST", "/billing/run/", object{"job": "device"}).want(200)
 	c.moveEntry(c.entryOf(sixteen, "99445"), "review", nil).want(200).wantAt(object{"transmission_days": 15.0, "amount": 47.0})
 
 	hours := c.covered()
 	c.talk(hours, "2026-01-10T14:00:00Z", 85)
-	c.ask(access.DataMonitor, "POST", "/billing/run/", object{"job": "time"}).want(200)
+	c.ask(authz.DataMonitor, "POST", "/billing/run/", object{"job": "time"}).want(200)
 	first, next := c.entryOf(hours, "99457"), c.entryOf(hours, "99458")
 	c.moveEntry(next, "review", nil).want(200).wantAt(object{"units": 3.0})
 	c.moveEntry(first, "void", object{"reason": "Wrong"}).want(200)
 	c.refusedFor(next, "submit", nil, "missing_primary_code")
-	batch := c.ask(access.DataMonitor, "POST", "/billing/claims/submit/", object{"entry_ids": []string{next}}).want(200)
+	batch := c.ask(authz.DataMonitor, "POST", "/billing/claims/submit/", object{"entry_ids": []string{next}}).want(200)
 	if detail := batch.at("details").([]any)[0].(object); detail["reason"] != "invalid_state" || fmt.Sprint(detail["warnings"]) != "[missing_primary_code]" {
 		t.Errorf("the batch says %v", detail)
 	}
@@ -109,7 +109,7 @@ func TestFactsRefuse(t *testing.T) {
 		"minutes_below_minimum", "missing_consent", "missing_diagnosis", "missing_provider")
 
 	reader := c.covered() // reading data is no contact
-	c.ask(access.Nurse, "POST", "/time-entries/", object{
+	c.ask(authz.Nurse, "POST", "/time-entries/", object{
 		"patient_id": reader, "category": "review", "started_at": "2026-01-12T14:00:00Z", "duration_seconds": 1200,
 	}).want(201)
 	c.refusedFor(c.byHand(reader, "99457", "2026-01-14", 20), "review", nil, "minutes_below_minimum", "not_interactive")
@@ -121,19 +121,19 @@ func TestEvidenceChangesBehindAClaim(t *testing.T) {
 	c := newIngestingClinic(t, func(e *routes.Engines) { money = e.Billing })
 	patient := c.covered()
 	c.wear(patient, "D-1", c.now.AddDate(0, 0, -31), 16)
-	c.ask(access.DataMonitor, "POST", "/billing/run/", object{"job": "device"}).want(200)
+	c.ask(authz.DataMonitor, "POST", "/billing/run/", object{"job": "device"}).want(200)
 	entry := c.entryOf(patient, "99454")
 	c.moveEntry(entry, "review", nil).want(200)
 	c.moveEntry(entry, "submit", nil).want(200).wantAt(object{"evidence_changed_at": nil, "repay_by": nil})
 	c.moveEntry(entry, "pay", object{"amount": 43.02, "payment_date": "2026-01-15", "reference": "EFT"}).want(200)
 	c.withdraw(patient)
 	path := "/billing/entries/" + entry + "/"
-	flagged := c.ask(access.DataMonitor, "GET", path, nil)
+	flagged := c.ask(authz.DataMonitor, "GET", path, nil)
 	flagged.wantAt(object{"status": "paid", "repay_by": "2026-03-16", "evidence_changed_at": c.now.UTC().Format(time.RFC3339)})
 	if got := fmt.Sprint(flagged.at("warnings")); got != "[missing_order evidence_changed days_below_minimum]" {
 		t.Errorf("the warnings are %s", got)
 	}
-	tasks := c.ask(access.DataMonitor, "GET", "/billing/reports/tasks-summary/", nil).want(200)
+	tasks := c.ask(authz.DataMonitor, "GET", "/billing/reports/tasks-summary/", nil).want(200)
 	if items := tasks.at("items").([]any); tasks.at("evidence_changed") != 1.0 || !slices.ContainsFunc(items, func(item any) bool {
 		return item.(object)["task"] == "evidence_changed" && item.(object)["entry_id"] == entry && item.(object)["repay_by"] == "2026-03-16"
 	}) {
@@ -160,10 +160,10 @@ func TestEvidenceChangesBehindAClaim(t *testing.T) {
 	if err != nil || seen != 1 || marked != 1 {
 		t.Errorf("%d of %d were marked: %v", marked, seen, err)
 	}
-	c.ask(access.DataMonitor, "GET", path, nil).wantAt(object{"evidence_changed_at": nil, "repay_by": nil})
+	c.ask(authz.DataMonitor, "GET", path, nil).wantAt(object{"evidence_changed_at": nil, "repay_by": nil})
 	// consent that is taken back today leaves what was done before
-	c.ask(access.MA, "POST", "/patients/"+patient+"/consents/1/revoke/", object{"reason": "Enough"}).want(200)
-	c.ask(access.DataMonitor, "GET", path, nil).wantAt(object{"evidence_changed_at": nil})
+	c.ask(authz.MA, "POST", "/patients/"+patient+"/consents/1/revoke/", object{"reason": "Enough"}).want(200)
+	c.ask(authz.DataMonitor, "GET", path, nil).wantAt(object{"evidence_changed_at": nil})
 }
 
 // A denied claim is sent again only as what the facts of its new period bear out.
@@ -197,11 +197,11 @@ func TestTypedDays(t *testing.T) {
 	typed := c.covered()
 	c.wear(typed, "D-1", c.now.AddDate(0, 0, -40), 1) // so that there is a period
 	for i := range 16 {
-		c.ask(access.MA, "POST", "/ingestion/weight/", object{
+		c.ask(authz.MA, "POST", "/ingestion/weight/", object{
 			"patient_id": typed, "weight_kg": 80, "device_id": "D-1", "measured_at": collections.Instant(c.now.AddDate(0, 0, i-30)),
 		}).want(201).wantAt(object{"origin": "staff"})
 	}
-	if made := c.ask(access.DataMonitor, "POST", "/billing/run/", object{"job": "device"}).want(200).object()["created"].([]any); len(made) != 0 {
+	if made := c.ask(authz.DataMonitor, "POST", "/billing/run/", object{"job": "device"}).want(200).object()["created"].([]any); len(made) != 0 {
 		t.Errorf("typed days made %v", made)
 	}
 	c.refusedFor(c.byHand(typed, "99454", "2026-01-04", 0), "review", nil, "days_below_minimum")
@@ -214,7 +214,7 @@ func TestUndoneUnderAnother(t *testing.T) {
 	entries := h.reviewed()
 	first, next := entries[id+" 99457"], entries[id+" 99458"]
 	h.send(first, next)
-	h.ask(access.DataMonitor, "POST", "/billing/entries/"+first+"/request-void/", object{"reason": "Nobody called"}).want(200)
+	h.ask(authz.DataMonitor, "POST", "/billing/entries/"+first+"/request-void/", object{"reason": "Nobody called"}).want(200)
 	h.entry(next).wantAt(object{"lifecycle_status": "submitted", "repay_by": "2026-03-16"})
 	if got := h.entry(next).body; !strings.Contains(got, "evidence_changed") || !strings.Contains(got, "missing_primary_code") {
 		t.Errorf("what stood on it is %s", got)

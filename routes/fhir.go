@@ -10,18 +10,18 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/dashboard"
+	"github.com/vigilhealth/vigil/internal/emr"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/fhir"
-	"github.com/vigilhealth/vigil/internal/fhirapi"
-	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/fhirserver"
+	"github.com/vigilhealth/vigil/internal/ingest"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/phi"
-	"github.com/vigilhealth/vigil/internal/transmissions"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // readFHIRObservation serves the FHIR R4 Observation, rendered from the stored reading.
-func (a *api) readFHIRObservation(c *web.Call, o observations.Observation) error {
+func (a *api) readFHIRObservation(c *web.Call, o ingest.Observation) error {
 	names, err := patients.Names(c.App, []string{o.PatientID})
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ type fhirTodayView struct {
 
 // fhirStatus says how deliveries to the EMR go. Today begins at midnight in the practice's zone.
 func (a *api) fhirStatus(c *web.Call) error {
-	f, err := transmissions.ReadFigures(c.App, collections.StartOfDay(c.Now.In(a.Zone)))
+	f, err := emr.ReadFigures(c.App, collections.StartOfDay(c.Now.In(a.Zone)))
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (a *api) emrAwaySince() time.Time {
 const fhirDown = "down"
 
 // fhirHealth sums up. An EMR that nobody configured does not count against the service.
-func fhirHealth(f transmissions.Figures, connection string, working bool) string {
+func fhirHealth(f emr.Figures, connection string, working bool) string {
 	switch {
 	case connection == "disconnected" || !working:
 		return fhirDown
@@ -192,7 +192,7 @@ func (a *api) produces(row web.Route) []string {
 
 // typesByCode are the kinds of faults whose code says more.
 var typesByCode = map[string]string{
-	fhirapi.CodeNotSupported: "not-supported", fhirapi.CodeTooCostly: "too-costly", fhirapi.CodeTooLong: "too-long", "token_expired": "expired",
+	fhirserver.CodeNotSupported: "not-supported", fhirserver.CodeTooCostly: "too-costly", fhirserver.CodeTooLong: "too-long", "token_expired": "expired",
 }
 
 // issueTypes are the kinds of faults in FHIR's words. Source: FHIR R4, value set issue-type.

@@ -9,8 +9,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/vigilhealth/vigil/internal/access"
-	"github.com/vigilhealth/vigil/internal/fhirapi"
+	"github.com/vigilhealth/vigil/internal/authz"
+	"github.com/vigilhealth/vigil/internal/fhirserver"
 	"github.com/vigilhealth/vigil/routes"
 )
 
@@ -96,7 +96,7 @@ func TestCapabilityStatementIsTheTable(t *testing.T) {
 			t.Errorf("%s is described otherwise: %s", name, diff)
 		}
 		for _, param := range append(params, "_count", "_summary", "_total", "_sort") {
-			value := map[string]string{"_count": "1", "_summary": "count", "_total": "none", "_sort": fhirapi.KindOf(name).Sorts()[0]}[param]
+			value := map[string]string{"_count": "1", "_summary": "count", "_total": "none", "_sort": fhirserver.KindOf(name).Sorts()[0]}[param]
 			if value == "" {
 				value = values[param]
 			}
@@ -107,7 +107,7 @@ func TestCapabilityStatementIsTheTable(t *testing.T) {
 			if strings.HasPrefix(param, "component") {
 				more = "&date=2026"
 			}
-			if rec := c.askFHIR(c.tokenOf(access.Admin), "GET", "/"+name+"?"+param+"="+value+more, "", "Prefer", "handling=strict"); rec.Code != 200 {
+			if rec := c.askFHIR(c.tokenOf(authz.Admin), "GET", "/"+name+"?"+param+"="+value+more, "", "Prefer", "handling=strict"); rec.Code != 200 {
 				t.Errorf("%s by %s=%s: %d %s", name, param, value, rec.Code, rec.Body)
 			}
 		}
@@ -115,7 +115,7 @@ func TestCapabilityStatementIsTheTable(t *testing.T) {
 	if diff := cmp.Diff(said, served); diff != "" {
 		t.Errorf("the statement and the table differ: %s", diff)
 	}
-	if len(fhirapi.Kinds) != 8 || !slices.IsSortedFunc(fhirapi.Kinds, func(a, b *fhirapi.Kind) int { return strings.Compare(a.Type, b.Type) }) {
+	if len(fhirserver.Kinds) != 8 || !slices.IsSortedFunc(fhirserver.Kinds, func(a, b *fhirserver.Kind) int { return strings.Compare(a.Type, b.Type) }) {
 		t.Error("the types are not the eight in their order")
 	}
 }

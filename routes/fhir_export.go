@@ -9,44 +9,44 @@ import (
 	"time"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/exports"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/fhir"
-	"github.com/vigilhealth/vigil/internal/fhirapi"
-	"github.com/vigilhealth/vigil/internal/limits"
+	"github.com/vigilhealth/vigil/internal/fhirserver"
+
+	"github.com/vigilhealth/vigil/internal/ratelimit"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // The addresses of the bulk export. Source: HL7 Bulk Data Access 2.0.
 const (
-	exportPath = fhirapi.Base + "/$export-status/"
+	exportPath = fhirserver.Base + "/$export-status/"
 	ndjsonType = "application/fhir+ndjson"
 	// everyone is the group of all patients: the one there is.
 	everyone = "all"
 )
 
-type exportEngine = exports.Engine
+type exportEngine = fhirserver.BulkExporter
 
 // exportRows are what a client calls to have resources in bulk.
 func exportRows() (rows []route) {
-	for path, level := range map[string]exports.Level{
-		fhirapi.Base + "/$export": exports.System, fhirapi.Base + "/Patient/$export": exports.Patients, fhirapi.Base + "/Group/{group}/$export": exports.Patients,
+	for path, level := range map[string]fhirserver.Level{
+		fhirserver.Base + "/$export": fhirserver.System, fhirserver.Base + "/Patient/$export": fhirserver.Patients, fhirserver.Base + "/Group/{group}/$export": fhirserver.Patients,
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
-			rows = append(rows, route{method, path, access.ExportResources.Or(access.AnySystemScope), limits.User, startExport(level)})
+			rows = append(rows, route{method, path, authz.ExportResources.Or(authz.AnySystemScope), ratelimit.User, startExport(level)})
 		}
 	}
 	return append(rows, []route{
-		{http.MethodGet, fhirapi.Base + "/.well-known/smart-configuration", access.Anyone, limits.User, (*api).readSmartConfiguration},
-		{http.MethodGet, exportPath + "{id}", access.ExportResources.Or(access.AnySystemScope), limits.User, (*api).readExport},
-		{http.MethodDelete, exportPath + "{id}", access.ExportResources.Or(access.AnySystemScope), limits.User, (*api).removeExport},
-		{http.MethodGet, exportPath + "{id}/{file}", access.ExportResources.Or(access.AnySystemScope), limits.User, (*api).readExportFile},
+		{http.MethodGet, fhirserver.Base + "/.well-known/smart-configuration", authz.Anyone, ratelimit.User, (*api).readSmartConfiguration},
+		{http.MethodGet, exportPath + "{id}", authz.ExportResources.Or(authz.AnySystemScope), ratelimit.User, (*api).readExport},
+		{http.MethodDelete, exportPath + "{id}", authz.ExportResources.Or(authz.AnySystemScope), ratelimit.User, (*api).removeExport},
+		{http.MethodGet, exportPath + "{id}/{file}", authz.ExportResources.Or(authz.AnySystemScope), ratelimit.User, (*api).readExportFile},
 	}...)
 }
 
-func startExport(level exports.Level) handler {
+func startExport(level fhirserver.Level) handler {
 	return func(a *api, c *web.Call) error {
 		if c.Request.Method == http.MethodHead { // GET begins something here, and HEAD must not
 			return fault.New(fault.MethodNotAllowed, "method_not_allowed", "This method is not allowed here.")
@@ -54,7 +54,7 @@ func startExport(level exports.Level) handler {
 		if group := c.Request.PathValue("group"); group != "" && group != everyone {
 			return fault.Missing()
 		}
-		parameters, err := exports.InQuery(c.Request.URL.RawQuery)
+		parameters, err := fhirserver.InQuery(c.Request.URL.RawQuery)
 		if err != nil {
 			return err
 		}
@@ -69,8 +69,8 @@ func startExport(level exports.Level) handler {
 				}
 			}
 		}
-		asked, err := exports.Read(level, parameters, exports.ReadPrefer(c.Request.Header.Values("Prefer")), a.PublicURL+c.Request.URL.RequestURI(),
-			func(kind string) error { return c.NeedToo(access.SystemScope(kind)) })
+		asked, err := fhirserver.Read(level, parameters, fhirserver.ReadPrefer(c.Request.Header.Values("Prefer")), a.PublicURL+c.Request.URL.RequestURI(),
+			func(kind string) error { return c.NeedToo(authz.SystemScope(kind)) })
 		if err != nil {
 			return err
 		}
@@ -150,10 +150,10 @@ func (a *api) showManifest(c *web.Call, export *collections.Export) error {
 		TransactionTime: export.TransactionTime().Format(time.RFC3339Nano), Request: export.Request(), RequiresAccessToken: true,
 		Output: []manifestFileView{}, Deleted: []manifestFileView{}, Error: []manifestFileView{},
 	}
-	lists := map[string]*[]manifestFileView{exports.Output: &view.Output, exports.Deleted: &view.Deleted, exports.Errors: &view.Error}
+	lists := map[string]*[]manifestFileView{fhirserver.Output: &view.Output, fhirserver.Deleted: &view.Deleted, fhirserver.Errors: &view.Error}
 	for _, file := range files {
 		list := lists[file.Kind]
-		*list = append(*list, manifestFileView{file.Type, a.PublicURL + exportPath + export.Id + "/" + file.Name + exports.Extension, file.Count})
+		*list = append(*list, manifestFileView{file.Type, a.PublicURL + exportPath + export.Id + "/" + file.Name + fhirserver.Extension, file.Count})
 	}
 	c.Header().Set("Expires", export.ExpiresAt().Format(http.TimeFormat))
 	return c.OK(view)
@@ -176,17 +176,17 @@ func (a *api) readExportFile(c *web.Call) error {
 		return err
 	}
 	name := c.Request.PathValue("file")
-	packed, file, err := exports.Open(c.App, export, name)
+	packed, file, err := fhirserver.Open(c.App, export, name)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = packed.Close() }() // read only
 	needed := export.Types()
-	if file.Kind == exports.Output {
+	if file.Kind == fhirserver.Output {
 		needed = []string{file.Type}
 	}
 	for _, kind := range needed { // the token may carry less than the one that began it
-		if err := c.NeedToo(access.SystemScope(kind)); err != nil {
+		if err := c.NeedToo(authz.SystemScope(kind)); err != nil {
 			return err
 		}
 	}
@@ -224,7 +224,7 @@ type smartConfiguration struct {
 }
 
 func (a *api) readSmartConfiguration(c *web.Call) error {
-	scopes := access.AllClientScopes.Texts()
+	scopes := authz.AllClientScopes.Texts()
 	scopes = slices.DeleteFunc(scopes, func(scope string) bool { return !strings.HasPrefix(scope, "system/") })
 	return c.OK(smartConfiguration{
 		TokenEndpoint: a.PublicURL + web.BasePath + "/oauth/token/", Methods: []string{"private_key_jwt", "client_secret_basic"},

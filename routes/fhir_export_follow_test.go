@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 )
 
 // follower exports what was changed since the export before, of all types.
@@ -76,14 +76,14 @@ func TestExportSinceOfTheRestored(t *testing.T) {
 	if len(want) != 6 || !strings.HasPrefix(want[0], "Flag/") {
 		t.Fatalf("Bob has %v", want)
 	}
-	f.ask(access.Admin, "DELETE", "/patients/"+f.bob+"/", nil).want(204)
+	f.ask(authz.Admin, "DELETE", "/patients/"+f.bob+"/", nil).want(204)
 	exported, deleted := f.next()
 	deleted = slices.DeleteFunc(deleted, func(name string) bool { return name == "CareTeam/"+f.bob })
 	if len(exported) != 0 || !slices.Equal(deleted, want) {
 		t.Errorf("deleted: exported %v, deleted %v, want %v", namesOf(exported), deleted, want)
 	}
 	f.quiet()
-	f.ask(access.Admin, "POST", "/patients/"+f.bob+"/restore/", nil).want(200)
+	f.ask(authz.Admin, "POST", "/patients/"+f.bob+"/restore/", nil).want(200)
 	if exported, deleted := f.next(); !slices.Equal(namesOf(exported), want) || len(deleted) != 0 {
 		t.Errorf("restored: exported %v, deleted %v, want %v", namesOf(exported), deleted, want)
 	}
@@ -99,7 +99,7 @@ func TestExportSinceOfDevicesTakenBack(t *testing.T) {
 		return patient["reference"]
 	}
 	assign := func(device, patient string) {
-		f.ask(access.Admin, "POST", "/devices/assign/", object{"device_id": device, "patient_id": patient, "device_type": "blood_pressure_monitor"}).want(200)
+		f.ask(authz.Admin, "POST", "/devices/assign/", object{"device_id": device, "patient_id": patient, "device_type": "blood_pressure_monitor"}).want(200)
 	}
 	check := func(what string, want any) {
 		t.Helper()
@@ -116,22 +116,22 @@ func TestExportSinceOfDevicesTakenBack(t *testing.T) {
 		}
 		f.quiet()
 	}
-	f.ask(access.Admin, "POST", "/devices/"+cuff+"/unassign/", object{"reason": "Moved."}).want(200)
+	f.ask(authz.Admin, "POST", "/devices/"+cuff+"/unassign/", object{"reason": "Moved."}).want(200)
 	check("unassigned", nil)
 	assign(cuff, f.ada)
 	check("assigned", "Patient/"+f.ada)
-	f.ask(access.Admin, "POST", "/devices/"+cuff+"/replace/", object{"new_device_id": "BPM-00043", "reason": "Broken."}).want(200)
+	f.ask(authz.Admin, "POST", "/devices/"+cuff+"/replace/", object{"new_device_id": "BPM-00043", "reason": "Broken."}).want(200)
 	check("replaced", nil)
 	id = f.search("/Device?patient=" + f.ada)[0]
-	f.ask(access.Admin, "DELETE", "/patients/"+f.ada+"/", nil).want(204)
+	f.ask(authz.Admin, "DELETE", "/patients/"+f.ada+"/", nil).want(204)
 	check("freed", nil)
 }
 
 // A care team without anybody is none: it is deleted, however its last member left.
 func TestExportSinceOfEmptiedTeams(t *testing.T) {
 	f := newFollower(t)
-	team, nurse := "CareTeam/"+f.ada, []object{{"user_id": f.people[access.Nurse].Number()}}
-	change := func(body object) { f.ask(access.Admin, "PUT", "/patients/"+f.ada+"/care-team/", body).want(200) }
+	team, nurse := "CareTeam/"+f.ada, []object{{"user_id": f.people[authz.Nurse].Number()}}
+	change := func(body object) { f.ask(authz.Admin, "PUT", "/patients/"+f.ada+"/care-team/", body).want(200) }
 	check := func(what string, there bool) {
 		t.Helper()
 		exported, deleted := f.next()
@@ -146,15 +146,15 @@ func TestExportSinceOfEmptiedTeams(t *testing.T) {
 	check("without anybody", false)
 	change(object{"members": nurse})
 	check("with a nurse", true)
-	change(object{"members": []object{}, "primary_provider_id": f.people[access.Provider].Number()})
+	change(object{"members": []object{}, "primary_provider_id": f.people[authz.Provider].Number()})
 	check("with a provider", true)
 	change(object{"primary_provider_id": nil})
 	check("without the provider", false)
-	f.ask(access.Admin, "PATCH", "/patients/"+f.ada+"/", object{"primary_provider_id": f.people[access.Provider].Number()}).want(200)
+	f.ask(authz.Admin, "PATCH", "/patients/"+f.ada+"/", object{"primary_provider_id": f.people[authz.Provider].Number()}).want(200)
 	check("with a provider again", true)
-	f.ask(access.Admin, "PATCH", "/patients/"+f.ada+"/", object{"primary_provider_id": nil}).want(200)
+	f.ask(authz.Admin, "PATCH", "/patients/"+f.ada+"/", object{"primary_provider_id": nil}).want(200)
 	check("without the provider again", false)
-	f.ask(access.Admin, "PATCH", "/patients/"+f.ada+"/", object{"phone": "+15550123"}).want(200)
+	f.ask(authz.Admin, "PATCH", "/patients/"+f.ada+"/", object{"phone": "+15550123"}).want(200)
 	if exported, deleted := f.next(); !slices.Equal(namesOf(exported), []string{"Patient/" + f.ada}) || len(deleted) != 0 {
 		t.Errorf("another telephone: exported %v, deleted %v", namesOf(exported), deleted)
 	}

@@ -17,16 +17,16 @@ import (
 	"github.com/pocketbase/dbx"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
-	"github.com/vigilhealth/vigil/internal/exports"
-	"github.com/vigilhealth/vigil/internal/fhirapi"
+	"github.com/vigilhealth/vigil/internal/authz"
+	"github.com/vigilhealth/vigil/internal/fhirserver"
+
 	"github.com/vigilhealth/vigil/routes"
 )
 
 // bulk is a clinic that exports when it is told to.
 type bulk struct {
 	*practice
-	engine *exports.Engine
+	engine *fhirserver.BulkExporter
 	token  string
 }
 
@@ -34,8 +34,8 @@ func newBulk(t *testing.T, scopes ...string) *bulk {
 	t.Helper()
 	b := &bulk{}
 	b.practice = newPractice(t, func(e *routes.Engines) {
-		b.engine = exports.New(exports.Options{
-			Resources: exports.Facade{Engine: &fhirapi.Engine{Systems: e.FHIRSystems, Zone: e.Zone, Directory: e.Directory, PublicURL: e.PublicURL}},
+		b.engine = fhirserver.New(fhirserver.Options{
+			Resources: fhirserver.Facade{Engine: &fhirserver.Engine{Systems: e.FHIRSystems, Zone: e.Zone, Directory: e.Directory, PublicURL: e.PublicURL}},
 			Keep:      24 * time.Hour, Clock: func() time.Time { return b.now }, Log: slog.New(slog.DiscardHandler),
 		})
 		e.Exports = b.engine
@@ -228,7 +228,7 @@ func TestExportRefusals(t *testing.T) {
 	b := newBulk(t, "system/Observation.rs", "system/Patient.read", "system/Group.rs")
 	full := b.clinic.token(b.addClient(object{"scopes": []string{"system/*.rs"}}), "")
 	narrow := b.token
-	for _, role := range access.Roles {
+	for _, role := range authz.Roles {
 		b.token = b.tokenOf(role)
 		b.refused(b.do("GET", "/$export", "", "Prefer", async), 403, "permission_denied")
 	}
@@ -311,7 +311,7 @@ func TestExportByANarrowToken(t *testing.T) {
 func TestExportSince(t *testing.T) {
 	b := newBulk(t, "system/*.rs")
 	kept, deleted := b.ada, b.enrol(object{"mrn": "A-2"})
-	hers := b.ask(access.Admin, "POST", "/ingestion/blood-pressure/", object{
+	hers := b.ask(authz.Admin, "POST", "/ingestion/blood-pressure/", object{
 		"patient_id": deleted, "systolic": 191, "diastolic": 121, "pulse": 80, "measured_at": b.now.Add(-time.Minute).Format(time.RFC3339),
 	}).want(201).at("id").(string)
 	var flags []string
@@ -333,9 +333,9 @@ func TestExportSince(t *testing.T) {
 	moment := b.now
 	b.now = b.now.Add(time.Second)
 	fresh := b.enrol(object{"mrn": "A-3"})
-	reading := b.ask(access.Nurse, "POST", "/ingestion/weight/", object{"patient_id": fresh, "weight_kg": 81, "measured_at": b.now.Add(-time.Minute).Format(time.RFC3339)}).
+	reading := b.ask(authz.Nurse, "POST", "/ingestion/weight/", object{"patient_id": fresh, "weight_kg": 81, "measured_at": b.now.Add(-time.Minute).Format(time.RFC3339)}).
 		want(201).at("id").(string)
-	b.ask(access.Admin, "DELETE", "/patients/"+deleted+"/", nil).want(204)
+	b.ask(authz.Admin, "DELETE", "/patients/"+deleted+"/", nil).want(204)
 	after := b.manifest(b.start("/$export?_type=Patient,Observation" + since))
 	if got, want := namesOf(b.lines(after, "output")), []string{"Observation/" + reading, "Patient/" + fresh}; !slices.Equal(got, want) {
 		t.Errorf("exported %v, want %v", got, want)
@@ -369,7 +369,7 @@ func TestSmartConfiguration(t *testing.T) {
 		t.Fatalf("answered %d %s", rec.Code, rec.Body)
 	}
 	scopes := fmt.Sprint(told["scopes_supported"])
-	for _, kind := range fhirapi.Kinds {
+	for _, kind := range fhirserver.Kinds {
 		if !strings.Contains(scopes, "system/"+kind.Type+".rs") {
 			t.Errorf("%s is not among %s", kind.Type, scopes)
 		}

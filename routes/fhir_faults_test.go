@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -13,7 +13,7 @@ import (
 func TestFHIRFaults(t *testing.T) {
 	c := newClinic(t)
 	const fhirType, jsonType = "application/fhir+json", "application/json"
-	ask := func(method, path, accept string, role access.Role) *httptest.ResponseRecorder {
+	ask := func(method, path, accept string, role authz.Role) *httptest.ResponseRecorder {
 		r := httptest.NewRequestWithContext(t.Context(), method, "/api/v1"+path, nil)
 		if role != "" {
 			r.Header.Set("Authorization", "Bearer "+vigiltest.Token(t, c.people[role], c.now))
@@ -28,26 +28,26 @@ func TestFHIRFaults(t *testing.T) {
 	unknown := collections.NewUUID()
 	for _, test := range []struct {
 		method, path, accept string
-		role                 access.Role
+		role                 authz.Role
 		status               int
 		kind, code           string // FHIR's code, or ours
 	}{
-		{"GET", "/fhir/observations/" + unknown + "/", fhirType, access.Nurse, 404, fhirType, "not-found"},
-		{"GET", "/fhir/observations/x/", fhirType + ", application/json;q=0.5", access.Nurse, 404, fhirType, "not-found"},
-		{"GET", "/fhir/observations/" + unknown + "/", "", access.Nurse, 404, jsonType, "not_found"},
-		{"GET", "/fhir/observations/" + unknown + "/", "*/*", access.Nurse, 404, jsonType, "not_found"},
-		{"GET", "/fhir/observations/" + unknown + "/", jsonType + ", " + fhirType, access.Nurse, 404, jsonType, "not_found"},
-		{"GET", "/fhir/observations/" + unknown + "/", "text/html", access.Nurse, 406, jsonType, "not_acceptable"},
-		{"GET", "/fhir/patients/" + unknown + "/", fhirType, access.Nurse, 404, fhirType, "not-found"},
-		{"GET", "/fhir/patients/" + unknown + "/", fhirType, access.DataMonitor, 403, fhirType, "forbidden"},
+		{"GET", "/fhir/observations/" + unknown + "/", fhirType, authz.Nurse, 404, fhirType, "not-found"},
+		{"GET", "/fhir/observations/x/", fhirType + ", application/json;q=0.5", authz.Nurse, 404, fhirType, "not-found"},
+		{"GET", "/fhir/observations/" + unknown + "/", "", authz.Nurse, 404, jsonType, "not_found"},
+		{"GET", "/fhir/observations/" + unknown + "/", "*/*", authz.Nurse, 404, jsonType, "not_found"},
+		{"GET", "/fhir/observations/" + unknown + "/", jsonType + ", " + fhirType, authz.Nurse, 404, jsonType, "not_found"},
+		{"GET", "/fhir/observations/" + unknown + "/", "text/html", authz.Nurse, 406, jsonType, "not_acceptable"},
+		{"GET", "/fhir/patients/" + unknown + "/", fhirType, authz.Nurse, 404, fhirType, "not-found"},
+		{"GET", "/fhir/patients/" + unknown + "/", fhirType, authz.DataMonitor, 403, fhirType, "forbidden"},
 		{"GET", "/fhir/patients/" + unknown + "/", fhirType, "", 401, fhirType, "login"},
-		{"GET", "/fhir/Observation/1", fhirType, access.Nurse, 404, fhirType, "not-found"},
+		{"GET", "/fhir/Observation/1", fhirType, authz.Nurse, 404, fhirType, "not-found"},
 		{"GET", "/fhir/metadata", fhirType, "", 404, fhirType, "not-found"},
 		{"GET", "/fhir/metadata", "text/html", "", 404, jsonType, "not_found"},
 		{"GET", "/fhir/metadata", "", "", 404, jsonType, "not_found"},
-		{"DELETE", "/fhir/observations/" + unknown + "/", fhirType, access.Nurse, 405, fhirType, "not-supported"},
-		{"GET", "/fhir/status/", fhirType, access.Nurse, 406, jsonType, "not_acceptable"},
-		{"GET", "/nothing/", fhirType, access.Nurse, 404, jsonType, "not_found"},
+		{"DELETE", "/fhir/observations/" + unknown + "/", fhirType, authz.Nurse, 405, fhirType, "not-supported"},
+		{"GET", "/fhir/status/", fhirType, authz.Nurse, 406, jsonType, "not_acceptable"},
+		{"GET", "/nothing/", fhirType, authz.Nurse, 404, jsonType, "not_found"},
 	} {
 		rec := ask(test.method, test.path, test.accept, test.role)
 		answer := reply{t, test.method + " " + test.path, rec.Code, rec.Body.String()}
@@ -68,5 +68,5 @@ func TestFHIRFaults(t *testing.T) {
 			t.Errorf("%s for %q: %v, want %s", test.path, test.accept, code, test.code)
 		}
 	}
-	c.ask(access.Nurse, "GET", "/fhir/observations/"+unknown+"/", nil, "Accept", fhirType).want(404)
+	c.ask(authz.Nurse, "GET", "/fhir/observations/"+unknown+"/", nil, "Accept", fhirType).want(404)
 }

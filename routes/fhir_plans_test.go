@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/vigilhealth/vigil/internal/access"
-	"github.com/vigilhealth/vigil/internal/fhirapi"
+	"github.com/vigilhealth/vigil/internal/authz"
+	"github.com/vigilhealth/vigil/internal/fhirserver"
 )
 
 // Whatever is asked of the FHIR interface about a patient, a time or an id is found by an index, in its order and page by page.
@@ -13,7 +13,7 @@ func TestFHIRSearchesFindTheirWay(t *testing.T) {
 	p := newPractice(t)
 	watch := watchQueries(p.clinic)
 	paths := []string{"/Observation/$lastn?patient=" + p.ada + "&max=5", "/Observation?_include=Observation:subject&_include=Observation:device&_revinclude=Provenance:target"}
-	for _, kind := range fhirapi.Kinds {
+	for _, kind := range fhirserver.Kinds {
 		paths = append(paths, "/"+kind.Type, "/"+kind.Type+"?_count=2", "/"+kind.Type+"/"+p.ada)
 		for _, sort := range kind.Sorts() {
 			paths = append(paths, "/"+kind.Type+"?_sort="+sort)
@@ -31,7 +31,7 @@ func TestFHIRSearchesFindTheirWay(t *testing.T) {
 					value = "final"
 				}
 				paths = append(paths, "/"+kind.Type+"?_sort="+sort+"&"+param.Name+"="+value+more)
-				if slices.ContainsFunc(kind.Params, func(p fhirapi.Param) bool { return p.Name == "patient" }) {
+				if slices.ContainsFunc(kind.Params, func(p fhirserver.Param) bool { return p.Name == "patient" }) {
 					paths = append(paths, "/"+kind.Type+"?_sort="+sort+"&_total=none&patient="+p.ada+"&"+param.Name+"="+value)
 				}
 			}
@@ -41,7 +41,7 @@ func TestFHIRSearchesFindTheirWay(t *testing.T) {
 	for _, path := range paths {
 		for page := 0; path != "" && page < 2; page++ {
 			watch.start()
-			bundle := parsed(t, p.askFHIR(p.tokenOf(access.Admin), "GET", path, ""))
+			bundle := parsed(t, p.askFHIR(p.tokenOf(authz.Admin), "GET", path, ""))
 			for _, query := range watch.stop() {
 				for _, step := range slices.Concat(scans(t, p.app.ConcurrentDB(), query), detours(t, p.app.ConcurrentDB(), query, p.ada)) {
 					t.Errorf("%s: %s\n\tin %s", path, step, query)

@@ -9,26 +9,26 @@ import (
 	"time"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/fhir"
-	"github.com/vigilhealth/vigil/internal/fhirapi"
-	"github.com/vigilhealth/vigil/internal/limits"
+	"github.com/vigilhealth/vigil/internal/fhirserver"
+	"github.com/vigilhealth/vigil/internal/ratelimit"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // r4Rows are the rows of the FHIR interface: what it can do, and for each type reading and searching.
 func r4Rows() []route {
-	rows := []route{{http.MethodGet, fhirapi.Base + "/metadata", access.Anyone, limits.User, inFHIR((*api).readCapability)}}
-	for _, kind := range fhirapi.Kinds {
-		path, may := fhirapi.Base+"/"+kind.Type, kind.May.Or(kind.Scope())
+	rows := []route{{http.MethodGet, fhirserver.Base + "/metadata", authz.Anyone, ratelimit.User, inFHIR((*api).readCapability)}}
+	for _, kind := range fhirserver.Kinds {
+		path, may := fhirserver.Base+"/"+kind.Type, kind.May.Or(kind.Scope())
 		rows = append(rows,
-			route{http.MethodGet, path, may, limits.User, inFHIR(func(a *api, c *web.Call) error { return a.searchFHIR(c, kind) })},
-			route{http.MethodPost, path + "/_search", may, limits.User, inFHIR(func(a *api, c *web.Call) error { return a.searchFHIR(c, kind) })},
-			route{http.MethodGet, path + "/{id}", may, limits.User, inFHIR(func(a *api, c *web.Call) error { return a.readFHIR(c, kind) })},
+			route{http.MethodGet, path, may, ratelimit.User, inFHIR(func(a *api, c *web.Call) error { return a.searchFHIR(c, kind) })},
+			route{http.MethodPost, path + "/_search", may, ratelimit.User, inFHIR(func(a *api, c *web.Call) error { return a.searchFHIR(c, kind) })},
+			route{http.MethodGet, path + "/{id}", may, ratelimit.User, inFHIR(func(a *api, c *web.Call) error { return a.readFHIR(c, kind) })},
 		)
 		if kind.HasLastN() {
-			rows = append(rows, route{http.MethodGet, path + "/$lastn", may, limits.User, inFHIR(func(a *api, c *web.Call) error { return a.lastFHIR(c, kind) })})
+			rows = append(rows, route{http.MethodGet, path + "/$lastn", may, ratelimit.User, inFHIR(func(a *api, c *web.Call) error { return a.lastFHIR(c, kind) })})
 		}
 	}
 	return rows
@@ -68,8 +68,8 @@ func (a *api) sendResource(c *web.Call, r fhir.Resource) error {
 }
 
 // reads is what reads and renders.
-func (a *api) reads() *fhirapi.Engine {
-	return &fhirapi.Engine{Systems: a.FHIRSystems, Zone: a.Zone, Directory: a.Directory, Practice: a.PracticeName, PublicURL: a.PublicURL}
+func (a *api) reads() *fhirserver.Engine {
+	return &fhirserver.Engine{Systems: a.FHIRSystems, Zone: a.Zone, Directory: a.Directory, Practice: a.PracticeName, PublicURL: a.PublicURL}
 }
 
 func (a *api) readCapability(c *web.Call) error {
@@ -80,15 +80,15 @@ func (a *api) readCapability(c *web.Call) error {
 }
 
 // reader is what the caller may see of what the row asks for; care teams apart, which depend on what is asked.
-func reader(c *web.Call) fhirapi.Reader {
-	r := fhirapi.Reader{Role: c.Caller.Role}
-	if c.Scope == access.Own {
+func reader(c *web.Call) fhirserver.Reader {
+	r := fhirserver.Reader{Role: c.Caller.Role}
+	if c.Scope == authz.Own {
 		r.Own = &c.Caller.PatientID
 	}
 	return r
 }
 
-func (a *api) readFHIR(c *web.Call, kind *fhirapi.Kind) error {
+func (a *api) readFHIR(c *web.Call, kind *fhirserver.Kind) error {
 	row, found, err := a.reads().Find(c.App, kind, c.Request.PathValue("id"), reader(c))
 	switch {
 	case err != nil:
@@ -96,7 +96,7 @@ func (a *api) readFHIR(c *web.Call, kind *fhirapi.Kind) error {
 	case !found:
 		return fault.Missing()
 	}
-	if row.PatientID != "" && kind.May != access.ReadAudit {
+	if row.PatientID != "" && kind.May != authz.ReadAudit {
 		if err := a.reach(c, row.PatientID); err != nil {
 			return err
 		}
@@ -108,7 +108,7 @@ func (a *api) readFHIR(c *web.Call, kind *fhirapi.Kind) error {
 	if err != nil {
 		return err
 	}
-	if err := recordFHIR(c, kind, row.ID, []fhirapi.Row{row}); err != nil {
+	if err := recordFHIR(c, kind, row.ID, []fhirserver.Row{row}); err != nil {
 		return err
 	}
 	known, err := conditional(c, body)
@@ -151,11 +151,11 @@ func conditional(c *web.Call, body []byte) (known bool, err error) {
 }
 
 // recordFHIR notes whose data the caller was shown.
-func recordFHIR(c *web.Call, kind *fhirapi.Kind, id string, rows []fhirapi.Row) error {
+func recordFHIR(c *web.Call, kind *fhirserver.Kind, id string, rows []fhirserver.Row) error {
 	switch {
 	case kind.Event == "":
 		return nil
-	case kind.May == access.ReadAudit:
+	case kind.May == authz.ReadAudit:
 		return recordAudit(c, kind.Event, id)
 	}
 	shown := []string{}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/routes"
 )
@@ -54,7 +54,7 @@ func (c *clinic) askFHIR(token, method, path, form string, header ...string) *ht
 }
 
 // fhir asks as a person and returns what came as an object.
-func (c *clinic) fhir(role access.Role, path string, header ...string) object {
+func (c *clinic) fhir(role authz.Role, path string, header ...string) object {
 	c.t.Helper()
 	rec := c.askFHIR(c.tokenOf(role), "GET", path, "", header...)
 	if rec.Code != 200 {
@@ -121,10 +121,10 @@ func newPractice(t *testing.T, change ...func(*routes.Engines)) *practice {
 		"address": object{"line1": "1 Main St", "city": "Springfield", "state": "IL", "zip": "62701"},
 	})
 	p.bob = p.enrol(object{"first_name": "Robert", "last_name": "O'Brien-Núñez", "mrn": "MRN-BOB", "date_of_birth": "1961-07-02", "gender": "male"})
-	p.ask(access.Admin, "PUT", "/patients/"+p.ada+"/care-team/", object{
-		"primary_provider_id": p.people[access.Provider].Number(), "members": []object{{"user_id": p.people[access.Nurse].Number(), "role": "RPM nurse"}},
+	p.ask(authz.Admin, "PUT", "/patients/"+p.ada+"/care-team/", object{
+		"primary_provider_id": p.people[authz.Provider].Number(), "members": []object{{"user_id": p.people[authz.Nurse].Number(), "role": "RPM nurse"}},
 	}).want(200)
-	p.ask(access.Admin, "POST", "/devices/assign/", object{
+	p.ask(authz.Admin, "POST", "/devices/assign/", object{
 		"device_id": cuff, "patient_id": p.ada, "device_type": "blood_pressure_monitor",
 		"manufacturer": "Omron", "model": "HEM-9210T", "serial_number": "S-1", "udi": "(01)04015672113930(21)S-1",
 	}).want(200)
@@ -133,15 +133,15 @@ func newPractice(t *testing.T, change ...func(*routes.Engines)) *practice {
 		p.pressures = append(p.pressures, p.event(t, cuffEvent(cuff, "gw-ada", 130+10*day, at)).want(200).at("observation_id").(string))
 	}
 	minutes := 60
-	typed := func(role access.Role, kind string, body object) string {
+	typed := func(role authz.Role, kind string, body object) string {
 		body["measured_at"] = p.now.Add(-time.Duration(minutes) * time.Minute).Format(time.RFC3339)
 		minutes++
 		return p.ask(role, "POST", "/ingestion/"+kind+"/", body).want(201).at("id").(string)
 	}
-	p.weight = typed(access.Nurse, "weight", object{"patient_id": p.ada, "weight_kg": 72.5})
-	p.glucose = typed(access.Admin, "blood-glucose", object{"patient_id": p.ada, "glucose_mg_dl": 112})
-	p.bobs = typed(access.Admin, "blood-pressure", object{"patient_id": p.bob, "systolic": 190, "diastolic": 99, "pulse": 77})
-	portal := vigiltest.User(t, p.app, access.Patient)
+	p.weight = typed(authz.Nurse, "weight", object{"patient_id": p.ada, "weight_kg": 72.5})
+	p.glucose = typed(authz.Admin, "blood-glucose", object{"patient_id": p.ada, "glucose_mg_dl": 112})
+	p.bobs = typed(authz.Admin, "blood-pressure", object{"patient_id": p.bob, "systolic": 190, "diastolic": 99, "pulse": 77})
+	portal := vigiltest.User(t, p.app, authz.Patient)
 	portal.Set(collections.UserPatient, p.ada)
 	if err := p.app.Save(portal); err != nil {
 		t.Fatal(err)

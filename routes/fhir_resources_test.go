@@ -13,14 +13,14 @@ import (
 	"github.com/pocketbase/dbx"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 )
 
 func TestSearchPatientsAsFHIR(t *testing.T) {
 	p := newPractice(t)
-	p.ask(access.Admin, "POST", "/patients/"+p.bob+"/archive/", object{"reason": "moved away"}).want(200)
+	p.ask(authz.Admin, "POST", "/patients/"+p.bob+"/archive/", object{"reason": "moved away"}).want(200)
 	gone := p.enrol(object{"last_name": "Lovelace-Gone", "mrn": "MRN-GONE"})
-	p.ask(access.Admin, "DELETE", "/patients/"+gone+"/", nil).want(204)
+	p.ask(authz.Admin, "DELETE", "/patients/"+gone+"/", nil).want(204)
 	const mrn = "https://vigil.example.org/fhir/identifier/mrn|"
 	for query, want := range map[string][]string{
 		"":                           {p.ada, p.bob},
@@ -83,11 +83,11 @@ func TestSearchPatientsAsFHIR(t *testing.T) {
 	if rec := p.askFHIR(p.machine, "GET", "/Patient/"+gone, ""); rec.Code != 404 {
 		t.Errorf("who was deleted: %d", rec.Code)
 	}
-	if bob := p.fhir(access.Nurse, "/Patient/"+p.bob); bob["active"] != false {
+	if bob := p.fhir(authz.Nurse, "/Patient/"+p.bob); bob["active"] != false {
 		t.Errorf("who was archived: %v", bob["active"])
 	}
 	// The same form as the one that /api/v1 serves.
-	if diff := cmp.Diff(p.ask(access.Nurse, "GET", "/fhir/patients/"+p.ada+"/", nil).want(200).object(), p.fhir(access.Nurse, "/Patient/"+p.ada)); diff != "" {
+	if diff := cmp.Diff(p.ask(authz.Nurse, "GET", "/fhir/patients/"+p.ada+"/", nil).want(200).object(), p.fhir(authz.Nurse, "/Patient/"+p.ada)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -95,8 +95,8 @@ func TestSearchPatientsAsFHIR(t *testing.T) {
 // A reading is the one that is delivered and served elsewhere; what it names is served here.
 func TestReadingAsItIsServed(t *testing.T) {
 	p := newPractice(t)
-	elsewhere := p.ask(access.Nurse, "GET", "/fhir/observations/"+p.pressures[4]+"/", nil).want(200).object()
-	here := p.fhir(access.Nurse, "/Observation/"+p.pressures[4])
+	elsewhere := p.ask(authz.Nurse, "GET", "/fhir/observations/"+p.pressures[4]+"/", nil).want(200).object()
+	here := p.fhir(authz.Nurse, "/Observation/"+p.pressures[4])
 	device := here["device"].(object)["reference"].(string)
 	here["device"].(object)["reference"], elsewhere["subject"] = "#device", object{"reference": "Patient/" + p.ada}
 	if elsewhere["device"].(object)["reference"] == nil {
@@ -106,7 +106,7 @@ func TestReadingAsItIsServed(t *testing.T) {
 	if diff := cmp.Diff(elsewhere, here); diff != "" {
 		t.Error(diff)
 	}
-	if served := p.fhir(access.Nurse, "/"+device); served["identifier"].([]any)[0].(object)["value"] != cuff || served["status"] != "active" {
+	if served := p.fhir(authz.Nurse, "/"+device); served["identifier"].([]any)[0].(object)["value"] != cuff || served["status"] != "active" {
 		t.Errorf("the device: %v", served)
 	}
 	if here["effectiveDateTime"] != "2026-01-14T08:45:00-05:00" {
@@ -115,7 +115,7 @@ func TestReadingAsItIsServed(t *testing.T) {
 	if got := p.search("/Observation?patient=" + p.ada + "&date=" + here["effectiveDateTime"].(string)); !slices.Equal(got, p.pressures[4:]) {
 		t.Errorf("its own time finds %v", got)
 	}
-	if own := p.fhir(access.Nurse, "/Observation/"+p.own); own["performer"].([]any)[0].(object)["reference"] != "Patient/"+p.ada {
+	if own := p.fhir(authz.Nurse, "/Observation/"+p.own); own["performer"].([]any)[0].(object)["reference"] != "Patient/"+p.ada {
 		t.Errorf("what the patient typed: %v", own)
 	}
 }
@@ -139,8 +139,8 @@ func TestStatesOfReadings(t *testing.T) {
 		}
 	}
 	p.now = p.now.Add(time.Minute)
-	p.ask(access.Nurse, "POST", "/ingestion/observations/"+p.weight+"/entered-in-error/", object{"reason": "somebody else"}).want(200)
-	rec := p.askFHIR(p.tokenOf(access.Nurse), "GET", path, "", "If-None-Match", tag)
+	p.ask(authz.Nurse, "POST", "/ingestion/observations/"+p.weight+"/entered-in-error/", object{"reason": "somebody else"}).want(200)
+	rec := p.askFHIR(p.tokenOf(authz.Nurse), "GET", path, "", "If-None-Match", tag)
 	if rec.Code != 200 || rec.Header().Get("ETag") == tag || parsed(t, rec)["status"] != "entered-in-error" {
 		t.Errorf("withdrawn: %d %s", rec.Code, rec.Body)
 	}
@@ -152,14 +152,14 @@ func TestStatesOfReadings(t *testing.T) {
 
 	lena := p.enrol(object{"mrn": "MRN-LENA"})
 	weigh := func(kg float64, ago time.Duration) string {
-		return p.ask(access.Nurse, "POST", "/ingestion/weight/", object{"patient_id": lena, "weight_kg": kg, "measured_at": p.now.Add(-ago).Format(time.RFC3339)}).
+		return p.ask(authz.Nurse, "POST", "/ingestion/weight/", object{"patient_id": lena, "weight_kg": kg, "measured_at": p.now.Add(-ago).Format(time.RFC3339)}).
 			want(201).at("id").(string)
 	}
 	for day := range 4 {
 		weigh(70, time.Duration(day+2)*24*time.Hour)
 	}
 	doubted := weigh(105, time.Minute)
-	p.ask(access.Nurse, "GET", "/ingestion/observations/"+doubted+"/", nil).want(200).wantAt(object{"review_state": "suspect"})
+	p.ask(authz.Nurse, "GET", "/ingestion/observations/"+doubted+"/", nil).want(200).wantAt(object{"review_state": "suspect"})
 	if got := p.search("/Observation?status=preliminary"); !slices.Equal(got, []string{doubted}) {
 		t.Errorf("preliminary: %v", got)
 	}
@@ -167,8 +167,8 @@ func TestStatesOfReadings(t *testing.T) {
 	if parsed(t, before)["status"] != "preliminary" {
 		t.Errorf("doubted: %s", before.Body)
 	}
-	p.ask(access.Nurse, "POST", "/ingestion/observations/"+doubted+"/confirm/", object{}).want(200)
-	after := p.askFHIR(p.tokenOf(access.Nurse), "GET", "/Observation/"+doubted, "", "If-None-Match", before.Header().Get("ETag"))
+	p.ask(authz.Nurse, "POST", "/ingestion/observations/"+doubted+"/confirm/", object{}).want(200)
+	after := p.askFHIR(p.tokenOf(authz.Nurse), "GET", "/Observation/"+doubted, "", "If-None-Match", before.Header().Get("ETag"))
 	if after.Code != 200 || parsed(t, after)["status"] != "final" {
 		t.Errorf("confirmed: %d %s", after.Code, after.Body)
 	}
@@ -177,7 +177,7 @@ func TestStatesOfReadings(t *testing.T) {
 func TestLastReadings(t *testing.T) {
 	p := newPractice(t)
 	b := p.pressures
-	p.ask(access.Nurse, "POST", "/ingestion/observations/"+b[4]+"/entered-in-error/", object{"reason": "x"}).want(200)
+	p.ask(authz.Nurse, "POST", "/ingestion/observations/"+b[4]+"/entered-in-error/", object{"reason": "x"}).want(200)
 	ada := "/Observation/$lastn?patient=" + p.ada
 	for path, want := range map[string][]string{
 		ada:                                 {b[3], p.weight, p.own, p.glucose},
@@ -193,7 +193,7 @@ func TestLastReadings(t *testing.T) {
 			t.Errorf("%s: %s", path, diff)
 		}
 	}
-	if self := linkOf(p.fhir(access.Nurse, ada+"&max=9999&colour=red"), "self"); self != "/Observation/$lastn?max=100&patient="+p.ada {
+	if self := linkOf(p.fhir(authz.Nurse, ada+"&max=9999&colour=red"), "self"); self != "/Observation/$lastn?max=100&patient="+p.ada {
 		t.Errorf("self is %s", self)
 	}
 	for _, wrong := range []string{"/Observation/$lastn", "/Observation/$lastn?code=85354-9", ada + "&max=0", ada + "&max=x", "/Observation/$lastn?patient=" + p.ada + "," + p.bob, ada + "&date=x"} {
@@ -211,7 +211,7 @@ func TestProvenanceOfReadings(t *testing.T) {
 		t.Fatal(err)
 	}
 	device := p.search("/Device?identifier=" + cuff)[0]
-	nurse := strconv.FormatInt(p.people[access.Nurse].Number(), 10)
+	nurse := strconv.FormatInt(p.people[authz.Nurse].Number(), 10)
 	for id, want := range map[string]string{
 		p.pressures[1]: "author Device/" + device + "; transmitter Device gateway",
 		imported:       "author Device/" + device + "; assembler Import of a file",
@@ -219,7 +219,7 @@ func TestProvenanceOfReadings(t *testing.T) {
 		p.own:          "author Patient/" + p.ada,
 		p.sent:         "author Device; transmitter Device cloud",
 	} {
-		bundle := p.fhir(access.Nurse, "/Provenance?target=Observation/"+id)
+		bundle := p.fhir(authz.Nurse, "/Provenance?target=Observation/"+id)
 		all := found(bundle, "match")
 		if len(all) != 1 || all[0]["target"].([]any)[0].(object)["reference"] != "Observation/"+id {
 			t.Errorf("%s: %v", id, bundle)
@@ -253,12 +253,12 @@ func TestProvenanceOfReadings(t *testing.T) {
 // An alert is a flag: active until it is resolved, acknowledged or not.
 func TestAlertsAreFlags(t *testing.T) {
 	p := newPractice(t)
-	bobs := found(p.fhir(access.Nurse, "/Flag?patient="+p.bob+"&status=active"), "match")
+	bobs := found(p.fhir(authz.Nurse, "/Flag?patient="+p.bob+"&status=active"), "match")
 	if len(bobs) != 1 {
 		t.Fatalf("%v", bobs)
 	}
 	flag, id := bobs[0], bobs[0]["id"].(string)
-	alert := p.ask(access.Nurse, "GET", "/alerts/"+id+"/", nil).want(200).object()
+	alert := p.ask(authz.Nurse, "GET", "/alerts/"+id+"/", nil).want(200).object()
 	code := flag["code"].(object)
 	if code["text"] != alert["message"] || code["coding"].([]any)[0].(object)["code"] != "blood_pressure" || code["coding"].([]any)[1].(object)["code"] != "critical" ||
 		flag["subject"].(object)["reference"] != "Patient/"+p.bob || flag["period"].(object)["start"] != alert["created_at"] || flag["period"].(object)["end"] != nil ||
@@ -266,16 +266,16 @@ func TestAlertsAreFlags(t *testing.T) {
 		t.Errorf("%v", flag)
 	}
 	p.now = p.now.Add(time.Hour)
-	p.ask(access.Nurse, "POST", "/alerts/"+id+"/acknowledge/", nil).want(200)
-	if got := p.fhir(access.Nurse, "/Flag/"+id); got["status"] != "active" {
+	p.ask(authz.Nurse, "POST", "/alerts/"+id+"/acknowledge/", nil).want(200)
+	if got := p.fhir(authz.Nurse, "/Flag/"+id); got["status"] != "active" {
 		t.Errorf("acknowledged: %v", got["status"])
 	}
-	p.ask(access.Nurse, "POST", "/alerts/"+id+"/resolve/", nil).want(200)
-	over := p.fhir(access.Nurse, "/Flag/"+id)
+	p.ask(authz.Nurse, "POST", "/alerts/"+id+"/resolve/", nil).want(200)
+	over := p.fhir(authz.Nurse, "/Flag/"+id)
 	if over["status"] != "inactive" || over["period"].(object)["end"] != "2026-01-15T14:45:00Z" || over["meta"].(object)["versionId"] == flag["meta"].(object)["versionId"] {
 		t.Errorf("resolved: %v", over)
 	}
-	p.ask(access.Nurse, "POST", "/ingestion/observations/"+p.pressures[4]+"/entered-in-error/", object{"reason": "x"}).want(200)
+	p.ask(authz.Nurse, "POST", "/ingestion/observations/"+p.pressures[4]+"/entered-in-error/", object{"reason": "x"}).want(200)
 	for query, want := range map[string]int{
 		"status=active": 3, "status=inactive": 1, "status=entered-in-error": 1, "": 5, "patient=" + p.bob: 1, "patient=Patient/" + p.bob + "&status=active,inactive": 1,
 		"date=2026-01-15": 2, "date=ne2026-01-15": 3, "date=lt2026-01-15": 0, "date=gt2026-01-15": 3, "date=ge2026-01-15": 5, "date=le2026-01-15": 2,
@@ -284,7 +284,7 @@ func TestAlertsAreFlags(t *testing.T) {
 		"date=ap2026-01-15": 5, "date=2025,2026": 2, "_id=" + id: 1, "_id=x," + id: 1, "_lastUpdated=ge2026-01-15T14:45:00Z": 2,
 	} {
 		if want < 0 {
-			if rec := p.askFHIR(p.tokenOf(access.Nurse), "GET", "/Flag?"+query, ""); rec.Code != 400 {
+			if rec := p.askFHIR(p.tokenOf(authz.Nurse), "GET", "/Flag?"+query, ""); rec.Code != 400 {
 				t.Errorf("%s: %d", query, rec.Code)
 			}
 			continue
@@ -293,15 +293,15 @@ func TestAlertsAreFlags(t *testing.T) {
 			t.Errorf("%s: %v", query, got)
 		}
 	}
-	if rec := p.askFHIR(p.tokenOf(access.Nurse), "GET", "/Flag?status=open", ""); rec.Code != 400 {
+	if rec := p.askFHIR(p.tokenOf(authz.Nurse), "GET", "/Flag?status=open", ""); rec.Code != 400 {
 		t.Errorf("a state of no flag: %d", rec.Code)
 	}
 }
 
 func TestTheRegisterAsFHIR(t *testing.T) {
 	p := newPractice(t)
-	p.ask(access.Admin, "PATCH", fmt.Sprintf("/users/%d/", p.people[access.Provider].Number()), object{"npi": "1234567893", "first_name": "Grace", "last_name": "Hopper"}).want(200)
-	grace := strconv.FormatInt(p.people[access.Provider].Number(), 10)
+	p.ask(authz.Admin, "PATCH", fmt.Sprintf("/users/%d/", p.people[authz.Provider].Number()), object{"npi": "1234567893", "first_name": "Grace", "last_name": "Hopper"}).want(200)
+	grace := strconv.FormatInt(p.people[authz.Provider].Number(), 10)
 	for query, want := range map[string]int{
 		"/Practitioner": 6, "/Practitioner?name=hop": 1, "/Practitioner?name=grace hopper": 1, "/Practitioner?name:exact=hopper": 0, "/Practitioner?name:exact=Hopper": 1,
 		"/Practitioner?name:contains=oppe": 1, "/Practitioner?name=nobody": 0, "/Practitioner?identifier=http://hl7.org/fhir/sid/us-npi|1234567893": 1, "/Practitioner?identifier=0": 0,
@@ -326,11 +326,11 @@ func TestTheRegisterAsFHIR(t *testing.T) {
 			t.Errorf("%s: %s", query, rec.Body)
 		}
 	}
-	who := p.fhir(access.DataMonitor, "/Practitioner/"+grace)
+	who := p.fhir(authz.DataMonitor, "/Practitioner/"+grace)
 	if who["identifier"].([]any)[0].(object)["value"] != "1234567893" || who["active"] != true || who["name"].([]any)[0].(object)["family"] != "Hopper" || who["telecom"] != nil {
 		t.Errorf("%v", who)
 	}
-	team := p.fhir(access.Nurse, "/CareTeam/"+p.ada)
+	team := p.fhir(authz.Nurse, "/CareTeam/"+p.ada)
 	first := team["participant"].([]any)[0].(object)
 	if first["member"].(object)["reference"] != "Practitioner/"+grace || first["member"].(object)["display"] != "Grace Hopper" || first["role"].([]any)[0].(object)["text"] != "primary provider" ||
 		len(team["participant"].([]any)) != 2 {
@@ -340,7 +340,7 @@ func TestTheRegisterAsFHIR(t *testing.T) {
 		t.Errorf("nobody's team: %d", rec.Code)
 	}
 	p.now = p.now.Add(48 * time.Hour)
-	p.ask(access.Admin, "PUT", "/patients/"+p.ada+"/care-team/", object{"members": []object{}}).want(200)
+	p.ask(authz.Admin, "PUT", "/patients/"+p.ada+"/care-team/", object{"members": []object{}}).want(200)
 	if got := p.search("/CareTeam?_lastUpdated=gt2026-01-16"); len(got) != 1 {
 		t.Errorf("who left is not told of: %v", got)
 	}
@@ -348,16 +348,16 @@ func TestTheRegisterAsFHIR(t *testing.T) {
 
 func TestAuditEventsAsFHIR(t *testing.T) {
 	p := newPractice(t)
-	last := p.fhir(access.Admin, "/AuditEvent?_count=1")
+	last := p.fhir(authz.Admin, "/AuditEvent?_count=1")
 	event := found(last, "match")[0]
 	if last["total"] != nil || event["recorded"] == nil || linkOf(last, "next") == "" {
 		t.Errorf("%v", last)
 	}
-	want := p.ask(access.Admin, "GET", "/audit/events/"+event["id"].(string)+"/?_format=fhir", nil).want(200).object()
+	want := p.ask(authz.Admin, "GET", "/audit/events/"+event["id"].(string)+"/?_format=fhir", nil).want(200).object()
 	if want["meta"] = (object{"versionId": "1", "lastUpdated": event["recorded"]}); !cmp.Equal(want, event) {
 		t.Error(cmp.Diff(want, event))
 	}
-	creates := found(p.fhir(access.Admin, "/AuditEvent?patient="+p.bob+"&action=C&outcome=0&date=2026-01-15&_count=100"), "match")
+	creates := found(p.fhir(authz.Admin, "/AuditEvent?patient="+p.bob+"&action=C&outcome=0&date=2026-01-15&_count=100"), "match")
 	if len(creates) == 0 || slices.ContainsFunc(creates, func(e object) bool { return e["action"] != "C" }) {
 		t.Errorf("%v", creates)
 	}
@@ -366,7 +366,7 @@ func TestAuditEventsAsFHIR(t *testing.T) {
 			t.Errorf("%s: %v", none, got)
 		}
 	}
-	counted := p.fhir(access.Admin, "/AuditEvent?patient="+p.bob+"&_summary=count")
+	counted := p.fhir(authz.Admin, "/AuditEvent?patient="+p.bob+"&_summary=count")
 	if counted["total"] == 0.0 || slices.Contains(slices.Collect(maps.Keys(counted)), "entry") {
 		t.Errorf("%v", counted)
 	}

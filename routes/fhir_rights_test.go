@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/limits"
+	"github.com/vigilhealth/vigil/internal/authz"
+	"github.com/vigilhealth/vigil/internal/ratelimit"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/routes"
 )
@@ -37,7 +37,7 @@ func TestPortalReadsItsOwnAsFHIR(t *testing.T) {
 	if who := parsed(t, rec)["agent"].([]any)[0].(object)["who"].(object); who["reference"] != nil || who["display"] != "Staff" {
 		t.Errorf("the patient is told who typed it: %v", who)
 	}
-	nobody := vigiltest.User(t, p.app, access.Patient) // who is linked to no patient
+	nobody := vigiltest.User(t, p.app, authz.Patient) // who is linked to no patient
 	rec = p.askFHIR(vigiltest.Token(t, nobody, p.now), "GET", "/Device", "")
 	if rec.Code != 200 || len(found(parsed(t, rec), "match")) != 0 {
 		t.Errorf("who is nobody's sees %d %s", rec.Code, rec.Body)
@@ -65,7 +65,7 @@ func TestIncludedIsWhatTheCallerMayRead(t *testing.T) {
 		token               string
 		patient, device, pr int
 	}{
-		"nurse": {p.tokenOf(access.Nurse), 1, 1, 5}, "data monitor": {p.tokenOf(access.DataMonitor), 0, 1, 5}, "the patient": {p.portal, 1, 1, 5},
+		"nurse": {p.tokenOf(authz.Nurse), 1, 1, 5}, "data monitor": {p.tokenOf(authz.DataMonitor), 0, 1, 5}, "the patient": {p.portal, 1, 1, 5},
 		"a client for all": {p.machine, 1, 1, 5}, "a client for readings": {p.client("system/Observation.rs"), 0, 0, 0},
 		"a client for two": {p.client("system/Observation.read", "system/Patient.rs"), 1, 0, 0},
 	} {
@@ -76,7 +76,7 @@ func TestIncludedIsWhatTheCallerMayRead(t *testing.T) {
 			t.Errorf("%s: %v", who, seen)
 		}
 	}
-	bundle := p.fhir(access.Nurse, query)
+	bundle := p.fhir(authz.Nurse, query)
 	device := found(bundle, "include")
 	if at := slices.IndexFunc(device, func(r object) bool { return r["resourceType"] == "Device" }); at < 0 ||
 		device[at]["patient"].(object)["reference"] != "Patient/"+p.ada || device[at]["manufacturer"] != "Omron" {
@@ -109,7 +109,7 @@ func TestReadingAsFHIRIsRecorded(t *testing.T) {
 		{"/AuditEvent/1", "audit.read", "AuditEvent", "1", ""},
 		{"/Observation/$lastn?patient=" + p.ada, "observation.read", "Observation", "", p.ada},
 	} {
-		for _, token := range []string{p.machine, p.tokenOf(access.Admin)} {
+		for _, token := range []string{p.machine, p.tokenOf(authz.Admin)} {
 			if rec := p.askFHIR(token, "GET", test.path, ""); rec.Code != 200 {
 				t.Fatalf("%s: %d", test.path, rec.Code)
 			}
@@ -124,7 +124,7 @@ func TestReadingAsFHIRIsRecorded(t *testing.T) {
 	if shown, _ := last().Changes["patient_ids"].New.([]any); len(shown) != 2 {
 		t.Errorf("a search for everything shows %v", last().Changes)
 	}
-	if seen := p.ask(access.Admin, "GET", "/patients/"+p.ada+"/access-log/", nil).want(200).object()["results"].([]any); seen[0].(object)["actor_type"] != "client" {
+	if seen := p.ask(authz.Admin, "GET", "/patients/"+p.ada+"/access-log/", nil).want(200).object()["results"].([]any); seen[0].(object)["actor_type"] != "client" {
 		t.Errorf("the access log: %v", seen[0])
 	}
 }
@@ -133,23 +133,23 @@ func TestReadingAsFHIRIsRecorded(t *testing.T) {
 func TestCareTeamsConfineFHIR(t *testing.T) {
 	p := newPractice(t, func(e *routes.Engines) { e.RestrictToCareTeam = true })
 	for path, want := range map[string]int{"/Patient": 1, "/Observation": 8, "/Flag": 4, "/CareTeam": 1, "/Device": 1, "/Provenance": 8, "/Observation?_id=" + p.bobs: 0, "/Practitioner": 6} {
-		if got := found(p.fhir(access.Nurse, path), "match"); len(got) != want {
+		if got := found(p.fhir(authz.Nurse, path), "match"); len(got) != want {
 			t.Errorf("%s: %d", path, len(got))
 		}
 	}
 	reason := []string{"X-Emergency-Access", "called by the ambulance"}
 	for _, path := range []string{"/Patient/" + p.bob, "/Observation/" + p.bobs, "/Observation?patient=" + p.bob, "/Observation/$lastn?patient=" + p.bob} {
-		if rec := p.askFHIR(p.tokenOf(access.Nurse), "GET", path, ""); rec.Code != 403 || outcomeCode(t, rec.Body.Bytes()) != "permission_denied" {
+		if rec := p.askFHIR(p.tokenOf(authz.Nurse), "GET", path, ""); rec.Code != 403 || outcomeCode(t, rec.Body.Bytes()) != "permission_denied" {
 			t.Errorf("%s: %d", path, rec.Code)
 		}
-		if rec := p.askFHIR(p.tokenOf(access.Nurse), "GET", path, "", reason...); rec.Code != 200 {
+		if rec := p.askFHIR(p.tokenOf(authz.Nurse), "GET", path, "", reason...); rec.Code != 200 {
 			t.Errorf("%s in an emergency: %d %s", path, rec.Code, rec.Body)
 		}
 	}
-	if rec := p.askFHIR(p.tokenOf(access.Nurse), "POST", "/Observation/_search", "patient="+p.bob, reason...); rec.Code != 200 {
+	if rec := p.askFHIR(p.tokenOf(authz.Nurse), "POST", "/Observation/_search", "patient="+p.bob, reason...); rec.Code != 200 {
 		t.Errorf("a form in an emergency: %d %s", rec.Code, rec.Body)
 	}
-	if got := found(p.fhir(access.Admin, "/Patient"), "match"); len(got) != 2 {
+	if got := found(p.fhir(authz.Admin, "/Patient"), "match"); len(got) != 2 {
 		t.Errorf("an administrator sees %d", len(got))
 	}
 }
@@ -194,7 +194,7 @@ func TestFHIRErrors(t *testing.T) {
 		{"GET", "/fhir/R4/Patient?_format=xml", bearer, 406, "not_acceptable"},
 		{"GET", "/fhir/R4/metadata?_format=application/fhir+xml", nil, 406, "not_acceptable"},
 		{"GET", "/fhir/R4/metadata", []string{"Accept", "text/turtle"}, 406, "not_acceptable"},
-		{"GET", "/fhir/R4/AuditEvent", []string{"Authorization", "Bearer " + p.tokenOf(access.Nurse)}, 403, "permission_denied"},
+		{"GET", "/fhir/R4/AuditEvent", []string{"Authorization", "Bearer " + p.tokenOf(authz.Nurse)}, 403, "permission_denied"},
 	} {
 		rec := raw(test.method, test.path, test.header...)
 		if rec.Code != test.status || rec.Header().Get("Content-Type") != "application/fhir+json" {
@@ -238,7 +238,7 @@ func TestFHIRErrors(t *testing.T) {
 
 func TestFHIRIsThrottledInItsOwnWords(t *testing.T) {
 	p := newPractice(t, func(e *routes.Engines) {
-		e.Limits = limits.New(map[limits.Class]limits.Policy{limits.Anon: {Requests: 1, Window: 60e9}})
+		e.Limits = ratelimit.NewLimiter(map[ratelimit.Class]ratelimit.Policy{ratelimit.Anon: {Requests: 1, Window: 60e9}})
 	})
 	var rec *httptest.ResponseRecorder
 	for range 2 {

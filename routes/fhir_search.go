@@ -8,17 +8,17 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/fhir"
-	"github.com/vigilhealth/vigil/internal/fhirapi"
+	"github.com/vigilhealth/vigil/internal/fhirserver"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // asked is what a request looks for, and the address of its result.
 type asked struct {
-	search     *fhirapi.Search
+	search     *fhirserver.Search
 	understood url.Values
 	self       string
 }
@@ -62,12 +62,12 @@ func strict(c *web.Call) bool {
 }
 
 // ask reads what a request looks for: a search, or the next page of one.
-func (a *api) ask(c *web.Call, kind *fhirapi.Kind, params url.Values) (q asked, err error) {
-	request := fhirapi.Request{Params: params, Strict: strict(c), Now: c.Now, Reader: reader(c)}
-	page, after := params.Get(fhirapi.PageParam), fhirapi.Position{}
-	if params.Has(fhirapi.PageParam) {
+func (a *api) ask(c *web.Call, kind *fhirserver.Kind, params url.Values) (q asked, err error) {
+	request := fhirserver.Request{Params: params, Strict: strict(c), Now: c.Now, Reader: reader(c)}
+	page, after := params.Get(fhirserver.PageParam), fhirserver.Position{}
+	if params.Has(fhirserver.PageParam) {
 		request.Strict = true // it was understood before
-		if request.Params, after, err = fhirapi.OpenPage(kind, page); err != nil {
+		if request.Params, after, err = fhirserver.OpenPage(kind, page); err != nil {
 			return q, err
 		}
 	}
@@ -79,17 +79,17 @@ func (a *api) ask(c *web.Call, kind *fhirapi.Kind, params url.Values) (q asked, 
 	if q.search.Reader.CareTeamOf, err = a.team(c, q.search.Patient()); err != nil {
 		return q, err
 	}
-	q.self = a.PublicURL + fhirapi.Base + "/" + kind.Type
+	q.self = a.PublicURL + fhirserver.Base + "/" + kind.Type
 	switch {
 	case page != "":
-		q.self += "?" + url.Values{fhirapi.PageParam: {page}}.Encode()
+		q.self += "?" + url.Values{fhirserver.PageParam: {page}}.Encode()
 	case len(q.understood) > 0:
 		q.self += "?" + q.understood.Encode()
 	}
 	return q, nil
 }
 
-func (a *api) searchFHIR(c *web.Call, kind *fhirapi.Kind) error {
+func (a *api) searchFHIR(c *web.Call, kind *fhirserver.Kind) error {
 	params, err := parameters(c)
 	if err != nil {
 		return err
@@ -104,11 +104,11 @@ func (a *api) searchFHIR(c *web.Call, kind *fhirapi.Kind) error {
 	}
 	links := []fhir.Link{{Relation: "self", URL: q.self}}
 	if found.Next != nil {
-		next, err := fhirapi.NextPage(kind, q.understood, *found.Next)
+		next, err := fhirserver.NextPage(kind, q.understood, *found.Next)
 		if err != nil {
 			return err
 		}
-		links = append(links, fhir.Link{Relation: "next", URL: a.PublicURL + fhirapi.Base + "/" + kind.Type + "?" + fhirapi.PageParam + "=" + next})
+		links = append(links, fhir.Link{Relation: "next", URL: a.PublicURL + fhirserver.Base + "/" + kind.Type + "?" + fhirserver.PageParam + "=" + next})
 	}
 	return a.answerFound(c, q, found, links)
 }
@@ -120,7 +120,7 @@ const (
 )
 
 // lastFHIR answers the last readings of each kind of one patient. Source: FHIR R4, Observation, "$lastn".
-func (a *api) lastFHIR(c *web.Call, kind *fhirapi.Kind) error {
+func (a *api) lastFHIR(c *web.Call, kind *fhirserver.Kind) error {
 	params, err := parameters(c)
 	if err != nil {
 		return err
@@ -148,28 +148,28 @@ func (a *api) lastFHIR(c *web.Call, kind *fhirapi.Kind) error {
 	if given {
 		q.understood.Set("max", strconv.Itoa(most))
 	}
-	self := a.PublicURL + fhirapi.Base + "/" + kind.Type + "/$lastn?" + q.understood.Encode()
+	self := a.PublicURL + fhirserver.Base + "/" + kind.Type + "/$lastn?" + q.understood.Encode()
 	return a.answerFound(c, q, found, []fhir.Link{{Relation: "self", URL: self}})
 }
 
 // answerFound answers a page with what was to be brought along, and records who was shown. What cannot be read, or is not for the caller, is told
 // of and left out.
-func (a *api) answerFound(c *web.Call, q asked, found fhirapi.Result, links []fhir.Link) error {
-	besides, withheld, err := a.reads().Besides(c.App, q.search, found.Rows, func(kind *fhirapi.Kind) bool {
+func (a *api) answerFound(c *web.Call, q asked, found fhirserver.Result, links []fhir.Link) error {
+	besides, withheld, err := a.reads().Besides(c.App, q.search, found.Rows, func(kind *fhirserver.Kind) bool {
 		if c.Caller.Client != nil {
 			return c.Caller.Client.Scopes.Allow(kind.Scope())
 		}
-		return access.Reach(c.Caller.Role, kind.May) != access.None
+		return authz.Reach(c.Caller.Role, kind.May) != authz.None
 	})
 	if err != nil {
 		return err
 	}
-	page := foundPage{base: a.PublicURL + fhirapi.Base}
+	page := foundPage{base: a.PublicURL + fhirserver.Base}
 	if err := page.add(q.search.Kind, fhir.Match, found.Rows); err != nil {
 		return err
 	}
 	shown := found.Rows
-	for _, kind := range fhirapi.Kinds {
+	for _, kind := range fhirserver.Kinds {
 		if err := page.add(kind, fhir.Include, besides[kind]); err != nil {
 			return err
 		}
@@ -188,7 +188,7 @@ func (a *api) answerFound(c *web.Call, q asked, found fhirapi.Result, links []fh
 }
 
 // recordSearch notes whose data a search showed; one for people by what they are called is a search for patients.
-func recordSearch(c *web.Call, q asked, shown []fhirapi.Row) error {
+func recordSearch(c *web.Call, q asked, shown []fhirserver.Row) error {
 	kind := *q.search.Kind
 	if q.search.ForSomebody() {
 		kind.Event = audit.PatientSearch
@@ -203,7 +203,7 @@ type foundPage struct {
 	remarks []fhir.Issue
 }
 
-func (p *foundPage) add(kind *fhirapi.Kind, mode string, rows []fhirapi.Row) error {
+func (p *foundPage) add(kind *fhirserver.Kind, mode string, rows []fhirserver.Row) error {
 	unreadable := 0
 	for _, row := range rows {
 		if row.Unreadable {

@@ -10,13 +10,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 )
 
 // search asks for a type with a query and returns the ids of what was found.
 func (p *practice) search(query string) []string {
 	p.t.Helper()
-	return idsOf(found(p.fhir(access.Admin, query), "match"))
+	return idsOf(found(p.fhir(authz.Admin, query), "match"))
 }
 
 // Each parameter finds what it says, in the order of the last first.
@@ -85,7 +85,7 @@ func TestSearchReadings(t *testing.T) {
 			t.Errorf("%s in a form: %d %s", query, form.Code, diff)
 		}
 	}
-	if total := p.fhir(access.Nurse, "/Observation?"+ada+"&category=vital-signs&_summary=count")["total"]; total != 8.0 {
+	if total := p.fhir(authz.Nurse, "/Observation?"+ada+"&category=vital-signs&_summary=count")["total"]; total != 8.0 {
 		t.Errorf("counted %v", total)
 	}
 }
@@ -101,7 +101,7 @@ func TestPages(t *testing.T) {
 		var got []string
 		path := "/Observation?_count=3&_total=accurate&_sort=" + sort
 		for pages := 0; path != ""; pages++ {
-			bundle := p.fhir(access.Admin, path)
+			bundle := p.fhir(authz.Admin, path)
 			if bundle["total"] != 10.0 {
 				t.Errorf("%s: total %v", path, bundle["total"])
 			}
@@ -115,19 +115,19 @@ func TestPages(t *testing.T) {
 			t.Errorf("%s: %s", sort, diff)
 		}
 	}
-	bundle := p.fhir(access.Admin, "/Observation?_sort=date&_count=4&patient="+p.ada)
+	bundle := p.fhir(authz.Admin, "/Observation?_sort=date&_count=4&patient="+p.ada)
 	next := linkOf(bundle, "next")
 	if strings.Contains(next, p.ada) || !strings.HasPrefix(next, "/Observation?_page=") || strings.Contains(next, "&") {
 		t.Errorf("the next page is %s", next)
 	}
 	body := object{"patient_id": p.ada, "systolic": 111, "diastolic": 70, "measured_at": p.now.AddDate(0, 0, -9).Format(time.RFC3339)}
-	p.ask(access.Nurse, "POST", "/ingestion/blood-pressure/", body).want(201) // before all that was shown
-	p.ask(access.Nurse, "POST", "/ingestion/observations/"+p.pressures[0]+"/entered-in-error/", object{"reason": "x"}).want(200)
+	p.ask(authz.Nurse, "POST", "/ingestion/blood-pressure/", body).want(201) // before all that was shown
+	p.ask(authz.Nurse, "POST", "/ingestion/observations/"+p.pressures[0]+"/entered-in-error/", object{"reason": "x"}).want(200)
 	if got := p.search(next); len(got) != 4 || got[0] != p.pressures[4] {
 		t.Errorf("the next page begins with %v", got)
 	}
 	// Somebody else's page shows what that person may see.
-	rec := p.askFHIR(p.portal, "GET", linkOf(p.fhir(access.Admin, "/Observation?_count=1&patient="+p.bob), "next"), "")
+	rec := p.askFHIR(p.portal, "GET", linkOf(p.fhir(authz.Admin, "/Observation?_count=1&patient="+p.bob), "next"), "")
 	if got := found(parsed(t, rec), "match"); rec.Code != 200 || len(got) != 0 {
 		t.Errorf("Ada is shown %v", got)
 	}
@@ -168,7 +168,7 @@ func TestWhatIsNotUnderstood(t *testing.T) {
 		ada + "&_format=json&_pretty=true":            ada,
 		ada + "&_include=Observation:subject:Patient": "_include=Observation%3Asubject%3APatient&" + ada,
 	} {
-		bundle := p.fhir(access.Nurse, "/Observation?"+query)
+		bundle := p.fhir(authz.Nurse, "/Observation?"+query)
 		if got := linkOf(bundle, "self"); got != "/Observation?"+self {
 			t.Errorf("%s is understood as %s", query, got)
 		}

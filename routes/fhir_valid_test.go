@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/vigilhealth/vigil/internal/fhirapi"
+	"github.com/vigilhealth/vigil/internal/fhirserver"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -14,7 +14,7 @@ func TestServedResourcesAreValid(t *testing.T) {
 	p := newPractice(t)
 	resources := map[string]json.RawMessage{}
 	id := regexp.MustCompile(`^[A-Za-z0-9.-]{1,64}$`)
-	for _, kind := range fhirapi.Kinds {
+	for _, kind := range fhirserver.Kinds {
 		rec := p.askFHIR(p.machine, "GET", "/"+kind.Type+"?_count=200&_revinclude=Provenance:target&_include=Observation:device", "")
 		if rec.Code != 200 {
 			t.Fatalf("%s: %d %s", kind.Type, rec.Code, rec.Body)

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/routes"
 )
@@ -14,7 +14,7 @@ import (
 // Whoever holds a token some time after the sign-in adds no second factor and takes none away without the password; before, the contract holds.
 func TestFreshSignIn(t *testing.T) {
 	c := newClinic(t)
-	user := c.people[access.Nurse]
+	user := c.people[authz.Nurse]
 	session := c.login(user.Email(), vigiltest.Password).want(200)
 	d := c.enrolled(session.text("access"))
 	access2 := d.signIn().want(200).text("access") // a passkey alone is a sign-in, too
@@ -51,7 +51,7 @@ func TestFreshSignIn(t *testing.T) {
 // Wrong passwords lock the account as they do at the sign-in, and no right one helps while it is locked.
 func TestFreshSignInCountsWrongPasswords(t *testing.T) {
 	c := newClinic(t)
-	user := c.people[access.MA]
+	user := c.people[authz.MA]
 	token := c.login(user.Email(), vigiltest.Password).want(200).text("access")
 	c.now = c.now.Add(11 * time.Minute)
 	try := func(password string) reply {
@@ -63,7 +63,7 @@ func TestFreshSignInCountsWrongPasswords(t *testing.T) {
 	}
 	try(vigiltest.Password).want(423, "account_locked")
 	c.login(user.Email(), vigiltest.Password).want(423, "account_locked")
-	c.ask(access.Admin, "POST", "/users/"+number(user)+"/unlock/", nil).want(200)
+	c.ask(authz.Admin, "POST", "/users/"+number(user)+"/unlock/", nil).want(200)
 	try(vigiltest.Password).want(200)
 	for range 2 {
 		try("wrong").want(401, "authentication_failed")
@@ -76,12 +76,12 @@ func TestFreshSignInCountsWrongPasswords(t *testing.T) {
 // A token that names no sign-in, and one whose sign-in has ended, are not fresh.
 func TestFreshSignInNeedsASession(t *testing.T) {
 	c := newClinic(t)
-	user := c.people[access.Provider]
+	user := c.people[authz.Provider]
 	session := c.login(user.Email(), vigiltest.Password).want(200)
 	c.send(session.text("access"), "POST", "/auth/logout/", object{"refresh": session.text("refresh")}).want(204)
 	c.send(session.text("access"), "POST", "/auth/2fa/setup/", nil).want(403, "reauthentication_required")
-	c.ask(access.Provider, "POST", "/auth/2fa/setup/", nil).want(403, "reauthentication_required")
-	c.ask(access.Provider, "POST", "/auth/2fa/setup/", object{"password": vigiltest.Password}).want(200)
+	c.ask(authz.Provider, "POST", "/auth/2fa/setup/", nil).want(403, "reauthentication_required")
+	c.ask(authz.Provider, "POST", "/auth/2fa/setup/", object{"password": vigiltest.Password}).want(200)
 }
 
 // Passkeys belong to a name: where the service has an address only, it says so.
@@ -92,7 +92,7 @@ func TestPasskeysNeedAHostName(t *testing.T) {
 			authority = auth.New(vigiltest.Sealer(), auth.Options{RefreshFamilyLife: time.Hour, FreshSignIn: time.Hour, SignInURL: at})
 			e.Auth, e.AccessTokens = authority, authority
 		})
-		token := c.login(c.people[access.Admin].Email(), vigiltest.Password).want(200).text("access")
+		token := c.login(c.people[authz.Admin].Email(), vigiltest.Password).want(200).text("access")
 		c.offer(token).want(400, "passkeys_unavailable")
 		c.send(token, "POST", "/auth/passkeys/", object{}).want(400, "passkeys_unavailable")
 		c.send("", "POST", "/auth/passkeys/authentication-options/", object{}).want(400, "passkeys_unavailable")
@@ -103,11 +103,11 @@ func TestPasskeysNeedAHostName(t *testing.T) {
 	}
 	c := newClinic(t, func(e *routes.Engines) {
 		authority := auth.New(vigiltest.Sealer(), auth.Options{
-			RefreshFamilyLife: time.Hour, FreshSignIn: time.Hour, SignInURL: "http://localhost:8090", RequireTwoFactor: []access.Role{access.Admin},
+			RefreshFamilyLife: time.Hour, FreshSignIn: time.Hour, SignInURL: "http://localhost:8090", RequireTwoFactor: []authz.Role{authz.Admin},
 		})
 		e.Auth, e.AccessTokens = authority, authority
 	})
-	token := c.login(c.people[access.Admin].Email(), vigiltest.Password).want(200).text("access")
+	token := c.login(c.people[authz.Admin].Email(), vigiltest.Password).want(200).text("access")
 	c.send(token, "GET", "/users/", nil).want(403, "two_factor_setup_required")
 	d := c.device()
 	d.at.ID, d.at.Origin = "localhost", "http://localhost:8090"

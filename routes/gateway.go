@@ -10,14 +10,14 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/gateway"
-	"github.com/vigilhealth/vigil/internal/input"
-	"github.com/vigilhealth/vigil/internal/intake"
-	"github.com/vigilhealth/vigil/internal/limits"
+	"github.com/vigilhealth/vigil/internal/ingest"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/ratelimit"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -30,15 +30,15 @@ type webhookAnswer struct {
 }
 
 // answers are the gateway's words for what became of an event.
-var answers = map[intake.Status]string{
-	intake.Stored: "accepted", intake.Known: "duplicate", intake.Held: "quarantined", intake.Handled: "accepted", intake.Ignored: "ignored",
-	intake.Refused: "rejected",
+var answers = map[ingest.Status]string{
+	ingest.Stored: "accepted", ingest.Known: "duplicate", ingest.Held: "quarantined", ingest.Handled: "accepted", ingest.Ignored: "ignored",
+	ingest.Refused: "rejected",
 }
 
 // vendorRows are a row for each vendor with a webhook of its own.
 func vendorRows() (rows []route) {
 	for _, vendor := range gateway.Vendors() {
-		rows = append(rows, route{http.MethodPost, "/gateway/" + string(vendor) + "/", access.SignedByGateway, limits.Webhook, receive(vendor)})
+		rows = append(rows, route{http.MethodPost, "/gateway/" + string(vendor) + "/", authz.SignedByGateway, ratelimit.Webhook, receive(vendor)})
 	}
 	return rows
 }
@@ -93,13 +93,13 @@ func receive(vendor gateway.Vendor) handler {
 	}
 }
 
-func viewResult(result intake.Result) webhookAnswer {
+func viewResult(result ingest.Result) webhookAnswer {
 	return webhookAnswer{Status: answers[result.Status], EventID: result.EventID, ObservationID: result.ObservationID, Reason: result.Reason}
 }
 
 // receiveFrom takes what a vendor sends. Only what somebody vouches for is read, and nothing of it is lost: it is stored, known, kept
 // for a person to place, or refused with the reason and kept all the same.
-func (a *api) receiveFrom(c *web.Call, vendor gateway.Vendor) ([]intake.Result, error) {
+func (a *api) receiveFrom(c *web.Call, vendor gateway.Vendor) ([]ingest.Result, error) {
 	if addr, err := netip.ParseAddr(c.Address); err != nil || !gateway.SourceAllowed(addr, a.GatewaySources) {
 		return nil, a.noteUnsigned(c, nil, fault.New(fault.Forbidden, "source_not_allowed", "Requests from this address are not accepted."))
 	}
@@ -114,12 +114,12 @@ func (a *api) receiveFrom(c *web.Call, vendor gateway.Vendor) ([]intake.Result, 
 	if secret == gateway.PreviousSecret {
 		a.Log.Info("webhook signed with the previous secret")
 	}
-	results, err := a.Intake.Receive(c.Request.Context(), c.App, intake.Delivery{Vendor: vendor, Body: body, By: audit.Gateway(c.Origin()), At: c.Now})
+	results, err := a.Intake.Receive(c.Request.Context(), c.App, ingest.Delivery{Vendor: vendor, Body: body, By: audit.Gateway(c.Origin()), At: c.Now})
 	if err != nil { // the sender has to try again: storage failed
 		return nil, fault.New(fault.Unavailable, "service_unavailable", "The event could not be stored.").Because(err)
 	}
 	for _, result := range results {
-		if result.Status == intake.Held && !result.Repeated && a.Watch.Rejected != nil {
+		if result.Status == ingest.Held && !result.Repeated && a.Watch.Rejected != nil {
 			a.Watch.Rejected(result.Reason)
 		}
 	}
@@ -127,7 +127,7 @@ func (a *api) receiveFrom(c *web.Call, vendor gateway.Vendor) ([]intake.Result, 
 }
 
 // countRefused counts what was refused of a delivery that is answered with 200; one that is refused as a whole is counted as such.
-func (a *api) countRefused(results []intake.Result) {
+func (a *api) countRefused(results []ingest.Result) {
 	for _, result := range results {
 		if result.Refusal != nil && !result.Repeated && a.Watch.Rejected != nil {
 			a.Watch.Rejected(result.Refusal.Code)
@@ -142,7 +142,7 @@ func (a *api) noteUnsigned(c *web.Call, body []byte, refusal error) error {
 	if !errors.As(refusal, &refused) || (refused.Kind != fault.Unauthenticated && refused.Kind != fault.Forbidden) {
 		return refusal
 	}
-	due := a.refusals.Note(limits.AddressKey(c.Address), refused.Code, c.Now)
+	due := a.refusals.Note(ratelimit.AddressKey(c.Address), refused.Code, c.Now)
 	if len(due) == 0 {
 		return refusal
 	}
@@ -186,7 +186,7 @@ func refusedEntry(c *web.Call, refused gateway.Refusal, body []byte) audit.Entry
 
 // noteRejected tells who counts that a reading or an event of the gateway was refused.
 func (a *api) noteRejected(row web.Route, err error) {
-	if a.Watch.Rejected != nil && (row.Who == access.SignedByGateway || row.Who == access.IngestReadings) {
+	if a.Watch.Rejected != nil && (row.Who == authz.SignedByGateway || row.Who == authz.IngestReadings) {
 		a.Watch.Rejected(web.Translate(err).Code)
 	}
 }
@@ -225,8 +225,8 @@ func viewItem(e *collections.GatewayEvent) itemView {
 	return itemView{
 		ID: e.Id, Status: e.Status(), Reason: e.Reason(), EventType: orNull(e.EventType()),
 		DeviceID: orNull(e.DeviceID()), GatewayPatientID: orNull(gateway.PatientIdentifier([]byte(e.Payload().Reveal()))),
-		MeasurementType: orNull(e.MeasurementType()), Timestamp: instantOrNull(e.Timestamp()), ReceivedAt: input.FormatInstant(e.ReceivedAt()),
-		Source: intake.SourceOf(e), Implausible: e.Implausible(),
+		MeasurementType: orNull(e.MeasurementType()), Timestamp: instantOrNull(e.Timestamp()), ReceivedAt: validate.FormatInstant(e.ReceivedAt()),
+		Source: ingest.SourceOf(e), Implausible: e.Implausible(),
 		FieldErrors: e.FieldErrors(), ObservationID: orNull(e.ObservationID()), ClosedBy: orNull(e.ClosedBy()), ClosedAt: instantOrNull(e.ClosedAt()),
 	}
 }
@@ -235,7 +235,7 @@ func (a *api) listQuarantine(c *web.Call) error {
 	q, p := c.Listing()
 	between := q.Between()
 	filter := collections.GatewayEventFilter{
-		Status: q.OneOf("status", intake.QuarantineStatuses...), Among: intake.QuarantineStatuses,
+		Status: q.OneOf("status", ingest.QuarantineStatuses...), Among: ingest.QuarantineStatuses,
 		Reason: q.Text("reason", 50), DeviceID: q.Text("device_id", 128),
 		From: between.From, To: between.To,
 	}
@@ -258,9 +258,9 @@ func (a *api) listQuarantine(c *web.Call) error {
 
 func (a *api) releaseEvent(c *web.Call, event *collections.GatewayEvent) error {
 	type releaseBody struct {
-		PatientID input.String `json:"patient_id"`
+		PatientID validate.String `json:"patient_id"`
 	}
-	patientID, err := web.Read(c, func(body releaseBody, checks *input.Checks) string {
+	patientID, err := web.Read(c, func(body releaseBody, checks *validate.Checks) string {
 		return checks.UUID("patient_id", body.PatientID, true)
 	})
 	if err != nil {
@@ -274,7 +274,7 @@ func (a *api) releaseEvent(c *web.Call, event *collections.GatewayEvent) error {
 		return err
 	}
 	if outcome.Observation.ID == "" { // its values wait to be confirmed
-		return show(c, c.OK, viewItems)(intake.Find(c.App, event.Id))
+		return show(c, c.OK, viewItems)(ingest.FindQuarantined(c.App, event.Id))
 	}
 	a.Transmissions.Wake()
 	return a.answerIngested(c, outcome)

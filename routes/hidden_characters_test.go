@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -24,18 +24,18 @@ func TestHiddenCharactersAreRefused(t *testing.T) {
 			"email": {"email": "a" + r + "b@example.org"}, "phone": {"phone": "555 010" + r + " 1234"}, "address.city": {"address": object{"line1": "1 Main St", "city": odd}},
 			"icd10_codes.0": {"icd10_codes": []string{"I1" + r + "0"}}, "insurance.member_id": {"insurance": object{"member_id": odd}},
 		} {
-			c.ask(access.Admin, http.MethodPost, "/patients/", person(body)).wantFields(field)
+			c.ask(authz.Admin, http.MethodPost, "/patients/", person(body)).wantFields(field)
 		}
 		for _, kind := range []string{"weight", "blood-pressure"} {
 			body := object{"patient_id": id, "weight_kg": 80, "systolic": 120, "diastolic": 80, "measured_at": at, "device_id": odd}
-			c.ask(access.Nurse, http.MethodPost, "/ingestion/"+kind+"/", body).wantFields("device_id")
+			c.ask(authz.Nurse, http.MethodPost, "/ingestion/"+kind+"/", body).wantFields("device_id")
 		}
-		c.ask(access.Nurse, http.MethodPost, "/devices/assign/", object{"device_id": odd, "patient_id": id, "device_type": "weight"}).wantFields("device_id")
-		c.ask(access.Nurse, http.MethodPost, "/devices/", object{"device_id": odd, "device_type": "weight"}).wantFields("device_id")
-		c.ask(access.Admin, http.MethodPost, "/auth/register/", object{
+		c.ask(authz.Nurse, http.MethodPost, "/devices/assign/", object{"device_id": odd, "patient_id": id, "device_type": "weight"}).wantFields("device_id")
+		c.ask(authz.Nurse, http.MethodPost, "/devices/", object{"device_id": odd, "device_type": "weight"}).wantFields("device_id")
+		c.ask(authz.Admin, http.MethodPost, "/auth/register/", object{
 			"email": "a" + r + "b@vigil.test", "first_name": odd, "last_name": odd, "role": "nurse", "password": vigiltest.Password, "password_confirm": vigiltest.Password,
 		}).wantFields("email", "first_name", "last_name")
-		c.ask(access.Admin, http.MethodPost, "/billing/payers/", object{"name": odd, "payer_id": odd}).wantFields("name", "payer_id")
+		c.ask(authz.Admin, http.MethodPost, "/billing/payers/", object{"name": odd, "payer_id": odd}).wantFields("name", "payer_id")
 	}
 	if added := vigiltest.RowsAdded(t, c.app, before); len(added) > 0 {
 		t.Errorf("refused requests left %v", added)
@@ -46,12 +46,12 @@ func TestHiddenCharactersAreRefused(t *testing.T) {
 func TestFreeTextIsCleaned(t *testing.T) {
 	c := newClinic(t)
 	id := c.enrol(nil)
-	c.ask(access.Nurse, http.MethodPost, "/escalations/", object{"patient_id": id, "priority": "urgent", "reason": "Gave \u202e5\u202c mg\u200b\u2028می\u200cخواهم\nالضغط"}).want(201).
+	c.ask(authz.Nurse, http.MethodPost, "/escalations/", object{"patient_id": id, "priority": "urgent", "reason": "Gave \u202e5\u202c mg\u200b\u2028می\u200cخواهم\nالضغط"}).want(201).
 		wantAt(object{"reason": "Gave 5 mg\nمی\u200cخواهم\nالضغط"})
-	c.ask(access.Nurse, http.MethodPost, "/escalations/", object{"patient_id": id, "priority": "urgent", "reason": "\u202e\u202c"}).wantFields("reason")
+	c.ask(authz.Nurse, http.MethodPost, "/escalations/", object{"patient_id": id, "priority": "urgent", "reason": "\u202e\u202c"}).wantFields("reason")
 
-	c.ask(access.Nurse, http.MethodGet, "/patients/"+id+"/", nil, "User-Agent", "nice\u202e browser").want(200)
-	entry := c.ask(access.Admin, http.MethodGet, "/audit/events/?event=patient.read", nil).want(200)
+	c.ask(authz.Nurse, http.MethodGet, "/patients/"+id+"/", nil, "User-Agent", "nice\u202e browser").want(200)
+	entry := c.ask(authz.Admin, http.MethodGet, "/audit/events/?event=patient.read", nil).want(200)
 	if !strings.Contains(entry.body, "nice browser") || strings.Contains(entry.body, "\u202e") {
 		t.Errorf("recorded %s", entry.body)
 	}
@@ -63,14 +63,14 @@ func TestHiddenCharactersByGateway(t *testing.T) {
 	c.enrol(object{"gateway_patient_id": "GW-1"})
 	labelled := strings.Replace(cuffEvent("BP-1", "GW-1", 121, c.now), `"timestamp"`, `"device_model":"BP\u202e-7","timestamp"`, 1)
 	c.event(t, labelled).want(200).wantAt(object{"status": "accepted"})
-	c.ask(access.Nurse, http.MethodGet, "/devices/BP-1/", nil).want(200).wantAt(object{"model": "BP-7"})
+	c.ask(authz.Nurse, http.MethodGet, "/devices/BP-1/", nil).want(200).wantAt(object{"model": "BP-7"})
 	for i, field := range []string{"device_id", "patient_id"} {
 		sent := fmt.Sprintf(`{"event_type":"measurement.created","device_id":"BP-1","patient_id":"GW-1","measurement_type":"bp","values":{"systolic":%d,"diastolic":80},"timestamp":%q}`,
 			130+i, c.now.Add(time.Duration(i-9)*time.Minute).Format(time.RFC3339))
 		sent = strings.Replace(sent, `"`+field+`":"`, `"`+field+`":"\u202e`, 1)
 		c.event(t, sent).wantFields(field)
 	}
-	kept := c.ask(access.MA, http.MethodGet, "/ingestion/quarantine/?status=rejected", nil).results()
+	kept := c.ask(authz.MA, http.MethodGet, "/ingestion/quarantine/?status=rejected", nil).results()
 	if len(kept) != 2 || strings.Contains(fmt.Sprint(kept), "\u202e") {
 		t.Errorf("kept: %+q", kept)
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 )
 
 // BenchmarkReadingsUnderKeys is readings of 64 senders at once, without and with a key each.
@@ -21,7 +21,7 @@ func BenchmarkReadingsUnderKeys(b *testing.B) {
 			for i := range 64 {
 				patients = append(patients, c.enrol(object{"mrn": fmt.Sprintf("BENCH-%d", i)}))
 			}
-			token, first := c.tokenOf(access.Nurse), c.now.Add(-400*24*time.Hour)
+			token, first := c.tokenOf(authz.Nurse), c.now.Add(-400*24*time.Hour)
 			var sent atomic.Int64
 			b.SetParallelism(32)
 			b.ReportAllocs()

@@ -15,7 +15,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/idempotency"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/routes"
@@ -36,7 +36,7 @@ func (c *clinic) keyed(token, path, body string, keys ...string) *httptest.Respo
 	return rec
 }
 
-func (c *clinic) tokenOf(role access.Role) string { return vigiltest.Token(c.t, c.people[role], c.now) }
+func (c *clinic) tokenOf(role authz.Role) string { return vigiltest.Token(c.t, c.people[role], c.now) }
 
 // answered checks an answer: its status, the code of an error, and whether it was given before.
 func answered(t *testing.T, rec *httptest.ResponseRecorder, status int, code string, again bool) string {
@@ -52,7 +52,7 @@ const ada = `{"first_name":"Ada","last_name":"Lovelace","date_of_birth":"1955-12
 // A request that is sent again under its key is carried out once, for its caller, for a day. Source: docs/decisions/conventions.md, "Idempotency keys".
 func TestStoryIdempotencyKey(t *testing.T) {
 	c := newClinic(t)
-	nurse := c.tokenOf(access.Nurse)
+	nurse := c.tokenOf(authz.Nurse)
 	before := vigiltest.RowCounts(t, c.app)
 	first := answered(t, c.keyed(nurse, "/patients/", ada, "k-1"), 201, "", false)
 	for _, key := range []string{"k-1", `"k-1"`, "  k-1 "} {
@@ -75,7 +75,7 @@ func TestStoryIdempotencyKey(t *testing.T) {
 	answered(t, c.keyed(nurse, "/escalations/", ada, "k-1"), 422, "idempotency_key_reused", false)
 
 	// The same key of somebody else is another one, and so is one that was not sent.
-	second := answered(t, c.keyed(c.tokenOf(access.Provider), "/patients/", ada, "k-1"), 201, "", false)
+	second := answered(t, c.keyed(c.tokenOf(authz.Provider), "/patients/", ada, "k-1"), 201, "", false)
 	machine := c.token(c.addClient(object{"scopes": []string{"patients.write"}}), "patients.write")
 	third := answered(t, c.keyed(machine, "/patients/", ada, "k-1"), 201, "", false)
 	if second == first || third == first || third == second {
@@ -87,12 +87,12 @@ func TestStoryIdempotencyKey(t *testing.T) {
 
 	// For a day.
 	c.now = c.now.Add(24*time.Hour - time.Second)
-	answered(t, c.keyed(c.tokenOf(access.Nurse), "/patients/", ada, "k-1"), 201, "", true)
+	answered(t, c.keyed(c.tokenOf(authz.Nurse), "/patients/", ada, "k-1"), 201, "", true)
 	c.now = c.now.Add(time.Second)
-	if got := answered(t, c.keyed(c.tokenOf(access.Nurse), "/patients/", ada, "k-1"), 201, "", false); got == first {
+	if got := answered(t, c.keyed(c.tokenOf(authz.Nurse), "/patients/", ada, "k-1"), 201, "", false); got == first {
 		t.Error("after a day nothing was made")
 	}
-	answered(t, c.keyed(c.tokenOf(access.Nurse), "/patients/", ada, "k-1"), 201, "", true)
+	answered(t, c.keyed(c.tokenOf(authz.Nurse), "/patients/", ada, "k-1"), 201, "", true)
 }
 
 // Every POST of somebody known looks at the key, and no other one does.
@@ -103,7 +103,7 @@ func TestEveryPostTakesAKey(t *testing.T) {
 		if row.Method != http.MethodPost || !strings.HasPrefix(row.Path, "/api/v1/") {
 			continue
 		}
-		role := access.Admin
+		role := authz.Admin
 		path := strings.TrimPrefix(pathParameter.ReplaceAllString(row.Path, "999999"), "/api/v1")
 		rec := c.keyed(c.tokenOf(role), path, "{}", strings.Repeat("k", 256))
 		complains := rec.Code == 400 && strings.Contains(rec.Body.String(), `"Idempotency-Key"`)
@@ -124,13 +124,13 @@ func TestMalformedKeys(t *testing.T) {
 		"empty": {""}, "blank": {"  "}, "empty string": {`""`}, "too long": {strings.Repeat("x", 256)}, "umlaut": {"schlüssel"}, "control": {"a\x01b"},
 		"two": {"a", "b"}, "open": {`"abc`}, "more after it": {`"abc", "def"`}, "bad escape": {`"a\b"`}, "ends in escape": {`"a\`}, "delete": {"a\x7f"},
 	} {
-		rec := c.keyed(c.tokenOf(access.Nurse), "/patients/", ada, keys...)
+		rec := c.keyed(c.tokenOf(authz.Nurse), "/patients/", ada, keys...)
 		if answered(t, rec, 400, "validation_error", false); !strings.Contains(rec.Body.String(), `"field_errors":{"Idempotency-Key":[`) {
 			t.Errorf("%s: %s", name, rec.Body)
 		}
 	}
 	for _, key := range []string{strings.Repeat("x", 255), `"` + strings.Repeat(`\"`, 255) + `"`, "a b,c", "8e03978e-40d5-43e8-bc93-6894a57f9324"} {
-		answered(t, c.keyed(c.tokenOf(access.Nurse), "/patients/", ada, key), 201, "", false)
+		answered(t, c.keyed(c.tokenOf(authz.Nurse), "/patients/", ada, key), 201, "", false)
 	}
 	if n := len(c.read("SELECT id FROM patients")); n != 4 {
 		t.Errorf("%d patients", n)
@@ -140,7 +140,7 @@ func TestMalformedKeys(t *testing.T) {
 // What was refused is answered again, what failed or was about the caller is tried again.
 func TestWhichAnswersAreStored(t *testing.T) {
 	c := newClinic(t)
-	nurse := c.tokenOf(access.Nurse)
+	nurse := c.tokenOf(authz.Nurse)
 	bad := answered(t, c.keyed(nurse, "/patients/", `{"first_name":"Ada"}`, "bad"), 400, "validation_error", false)
 	if answered(t, c.keyed(nurse, "/patients/", `{"first_name":"Ada"}`, "bad"), 400, "validation_error", true) != bad {
 		t.Error("another refusal")
@@ -164,24 +164,24 @@ func TestWhichAnswersAreStored(t *testing.T) {
 // An answer is given again only to who may still see it.
 func TestKeysOfWhoMayNoLonger(t *testing.T) {
 	c := newClinic(t, func(e *routes.Engines) { e.RestrictToCareTeam = true })
-	nurse := c.people[access.Nurse]
+	nurse := c.people[authz.Nurse]
 	id := c.enrol(nil)
-	c.ask(access.Admin, "PUT", "/patients/"+id+"/care-team/", object{"members": []object{{"user_id": nurse.Number()}}}).want(200)
+	c.ask(authz.Admin, "PUT", "/patients/"+id+"/care-team/", object{"members": []object{{"user_id": nurse.Number()}}}).want(200)
 	body := fmt.Sprintf(`{"patient_id":%q,"priority":"routine","reason":"Swollen ankles"}`, id)
-	answered(t, c.keyed(c.tokenOf(access.Nurse), "/escalations/", body, "k"), 201, "", false)
-	answered(t, c.keyed(c.tokenOf(access.Nurse), "/escalations/", body, "k"), 201, "", true)
-	c.ask(access.Admin, "PUT", "/patients/"+id+"/care-team/", object{"members": []object{}}).want(200)
-	answered(t, c.keyed(c.tokenOf(access.Nurse), "/escalations/", body, "k"), 403, "permission_denied", false)
-	c.ask(access.Admin, "PUT", "/patients/"+id+"/care-team/", object{"members": []object{{"user_id": nurse.Number()}}}).want(200)
-	answered(t, c.keyed(c.tokenOf(access.Nurse), "/escalations/", body, "k"), 201, "", true)
+	answered(t, c.keyed(c.tokenOf(authz.Nurse), "/escalations/", body, "k"), 201, "", false)
+	answered(t, c.keyed(c.tokenOf(authz.Nurse), "/escalations/", body, "k"), 201, "", true)
+	c.ask(authz.Admin, "PUT", "/patients/"+id+"/care-team/", object{"members": []object{}}).want(200)
+	answered(t, c.keyed(c.tokenOf(authz.Nurse), "/escalations/", body, "k"), 403, "permission_denied", false)
+	c.ask(authz.Admin, "PUT", "/patients/"+id+"/care-team/", object{"members": []object{{"user_id": nurse.Number()}}}).want(200)
+	answered(t, c.keyed(c.tokenOf(authz.Nurse), "/escalations/", body, "k"), 201, "", true)
 
 	users := "/users/" + fmt.Sprint(nurse.Number()) + "/"
-	c.ask(access.Admin, "PATCH", users, object{"role": "ma"}).want(200)
-	answered(t, c.keyed(c.tokenOf(access.Nurse), "/escalations/", body, "k"), 403, "permission_denied", false) // an ma may open one, too
-	c.ask(access.Admin, "PATCH", users, object{"role": "data_monitor"}).want(200)
-	answered(t, c.keyed(c.tokenOf(access.Nurse), "/escalations/", body, "k"), 403, "permission_denied", false)
-	c.ask(access.Admin, "POST", users+"deactivate/", nil).want(200)
-	answered(t, c.keyed(c.tokenOf(access.Nurse), "/escalations/", body, "k"), 401, "", false)
+	c.ask(authz.Admin, "PATCH", users, object{"role": "ma"}).want(200)
+	answered(t, c.keyed(c.tokenOf(authz.Nurse), "/escalations/", body, "k"), 403, "permission_denied", false) // an ma may open one, too
+	c.ask(authz.Admin, "PATCH", users, object{"role": "data_monitor"}).want(200)
+	answered(t, c.keyed(c.tokenOf(authz.Nurse), "/escalations/", body, "k"), 403, "permission_denied", false)
+	c.ask(authz.Admin, "POST", users+"deactivate/", nil).want(200)
+	answered(t, c.keyed(c.tokenOf(authz.Nurse), "/escalations/", body, "k"), 401, "", false)
 	if n := len(c.read("SELECT id FROM escalations")); n != 1 {
 		t.Errorf("%d escalations", n)
 	}
@@ -190,14 +190,14 @@ func TestKeysOfWhoMayNoLonger(t *testing.T) {
 	both := c.token(m, "patients.write ingest")
 	answered(t, c.keyed(both, "/patients/", ada, "k"), 201, "", false)
 	answered(t, c.keyed(c.token(m, "ingest"), "/patients/", ada, "k"), 403, "insufficient_scope", false)
-	c.ask(access.Admin, "DELETE", "/clients/"+m.id+"/", nil).want(204)
+	c.ask(authz.Admin, "DELETE", "/clients/"+m.id+"/", nil).want(204)
 	answered(t, c.keyed(both, "/patients/", ada, "k"), 401, "", false)
 }
 
 // Fifty at once with one key are one effect; everybody is told the same, or to wait.
 func TestRaceWithOneKey(t *testing.T) {
 	c := newClinic(t)
-	nurse := c.tokenOf(access.Nurse)
+	nurse := c.tokenOf(authz.Nurse)
 	before := vigiltest.RowCounts(t, c.app)
 	var run sync.WaitGroup
 	answers := make([]*httptest.ResponseRecorder, 50)
@@ -225,7 +225,7 @@ func TestRaceWithOneKey(t *testing.T) {
 // What is kept can be read by nobody without the caller's key: neither names nor a secret that is shown once. After a day it is gone.
 func TestStoredAnswersAreSealed(t *testing.T) {
 	c := newClinic(t)
-	admin := c.tokenOf(access.Admin)
+	admin := c.tokenOf(authz.Admin)
 	made := answered(t, c.keyed(admin, "/clients/", `{"name":"Device cloud","scopes":["ingest"]}`, "a key of the caller"), 201, "", false)
 	_, secret, _ := strings.Cut(made, `"client_secret":"`)
 	secret, _, _ = strings.Cut(secret, `"`)
@@ -260,7 +260,7 @@ func TestReadingsUnderAKey(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(nil)
 	body := fmt.Sprintf(`{"patient_id":%q,"weight_kg":80,"measured_at":%q}`, patient, c.now.Format(time.RFC3339))
-	nurse := c.tokenOf(access.Nurse)
+	nurse := c.tokenOf(authz.Nurse)
 	first := answered(t, c.keyed(nurse, "/ingestion/weight/", body, "w"), 201, "", false)
 	if answered(t, c.keyed(nurse, "/ingestion/weight/", body, "w"), 201, "", true) != first {
 		t.Error("another answer")

@@ -4,11 +4,11 @@ import (
 	"errors"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
-	"github.com/vigilhealth/vigil/internal/intake"
+	"github.com/vigilhealth/vigil/internal/ingest"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vitals"
 	"github.com/vigilhealth/vigil/routes/web"
 )
@@ -36,13 +36,13 @@ func notReported(err error) error {
 // implausible is what is to be told of a reading that was refused, if there is anything.
 func (a *api) implausible(
 	c *web.Call, kind *vitals.Definition, body vitals.Body, envelope vitals.Envelope, refusal error, reach func(patientID string) error,
-) (report intake.Report, ok bool) {
+) (report ingest.Report, ok bool) {
 	refused, isFault := errors.AsType[*fault.Error](refusal)
 	if !isFault {
 		return report, false
 	}
 	reading, outside, ok := kind.ReadOutside(body)
-	checks := input.NewChecks()
+	checks := validate.NewChecks()
 	var patientID string
 	patientID, reading.DeviceID, reading.MeasuredAt = envelope.Read(checks, c.Now, a.MaxFuture)
 	if !ok || checks.Err() != nil || reach(patientID) != nil {
@@ -50,18 +50,18 @@ func (a *api) implausible(
 	}
 	way := string(sourceOf(c))
 	if c.Caller.Client != nil {
-		way = intake.SourceClient
+		way = ingest.SourceClient
 	}
-	return intake.Report{PatientID: patientID, Source: way, Reading: reading, Outside: outside, Refusal: refused.Fields}, true
+	return ingest.Report{PatientID: patientID, Source: way, Reading: reading, Outside: outside, Refusal: refused.Fields}, true
 }
 
 // confirmEvent makes an observation of a measurement whose values somebody vouches for.
 func (a *api) confirmEvent(c *web.Call, event *collections.GatewayEvent) error {
 	type confirmBody struct {
-		Notes input.String `json:"notes"`
+		Notes validate.String `json:"notes"`
 	}
-	notes, err := web.Read(c, func(body confirmBody, checks *input.Checks) phi.Text {
-		return phi.Text(checks.Text("notes", body.Notes, input.Required(500).Multiline()))
+	notes, err := web.Read(c, func(body confirmBody, checks *validate.Checks) phi.Text {
+		return phi.Text(checks.Text("notes", body.Notes, validate.Required(500).Multiline()))
 	})
 	if err != nil {
 		return err
@@ -88,13 +88,13 @@ func (a *api) mayDiscard(c *web.Call, event *collections.GatewayEvent) error {
 	if err != nil {
 		return err
 	}
-	needed := access.ManageQuarantine
+	needed := authz.ManageQuarantine
 	if patient != "" {
-		needed = access.ConfirmImplausible
+		needed = authz.ConfirmImplausible
 	} else if err := c.RefuseEmergency(); err != nil { // nobody's reading is no emergency
 		return err
 	}
-	if access.Reach(c.Caller.Role, needed) == access.None {
+	if authz.Reach(c.Caller.Role, needed) == authz.None {
 		return fault.New(fault.Forbidden, "permission_denied", "Your role may not discard this event.")
 	}
 	return a.reachEvent(c, patient)

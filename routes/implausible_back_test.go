@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
@@ -41,9 +41,9 @@ func TestStoryImplausibleLateAndWhatIsNewer(t *testing.T) {
 			patient := c.enrol(object{"gateway_patient_id": "gw-1"})
 			want.body["patient_id"], want.body["measured_at"] = patient, c.now.Format(time.RFC3339)
 			if want.newer == "portal" {
-				c.askAs(vigiltest.User(t, c.app, access.Patient, vigiltest.PortalOf(patient)), "POST", "/ingestion/pulse-oximetry/", want.body).want(201)
+				c.askAs(vigiltest.User(t, c.app, authz.Patient, vigiltest.PortalOf(patient)), "POST", "/ingestion/pulse-oximetry/", want.body).want(201)
 			} else {
-				c.ask(access.Nurse, "POST", "/ingestion/pulse-oximetry/", want.body).want(201)
+				c.ask(authz.Nurse, "POST", "/ingestion/pulse-oximetry/", want.body).want(201)
 			}
 			c.event(t, want.late("gw-1", c.now.Add(-30*time.Hour))).want(400)
 			wantIn(t, c.implausible(patient), object{"late": true, "status": want.status})
@@ -59,7 +59,7 @@ func TestStoryImplausibleLateAndWhatIsNewer(t *testing.T) {
 func (c *clinic) discard(patient string) {
 	c.t.Helper()
 	id := c.implausible(patient)["quarantine_id"].(string)
-	c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "A loose clip."}).want(200)
+	c.ask(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "A loose clip."}).want(200)
 }
 
 // Whatever is taken back, in whichever order: the escalation is about what is left, and is over when nothing is.
@@ -82,8 +82,8 @@ func TestStoryWhatIsLeftOfAnEscalation(t *testing.T) {
 		c, patient := begin(t)
 		id := severe(c)
 		c.event(t, spo2Of48("gw-1", c.now)).want(400)
-		c.ask(access.Provider, "POST", "/alerts/"+formatID(c.alertsOf(patient, "blood_pressure")[0])+"/resolve/", object{"outcome": "medication"}).want(200)
-		c.ask(access.Nurse, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "of the neighbour"}).want(200)
+		c.ask(authz.Provider, "POST", "/alerts/"+formatID(c.alertsOf(patient, "blood_pressure")[0])+"/resolve/", object{"outcome": "medication"}).want(200)
+		c.ask(authz.Nurse, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "of the neighbour"}).want(200)
 		if got := whole(c); !slices.Equal(got, []string{"stat open implausible_reading"}) {
 			t.Errorf("of the rest: %q", got)
 		}
@@ -100,7 +100,7 @@ func TestStoryWhatIsLeftOfAnEscalation(t *testing.T) {
 		if got := whole(c); !slices.Equal(got, []string{"stat open blood_pressure"}) || withdrawn(c) != 0 {
 			t.Errorf("of the rest: %q", got)
 		}
-		e := c.ask(access.Nurse, "GET", "/escalations/1/", nil).want(200)
+		e := c.ask(authz.Nurse, "GET", "/escalations/1/", nil).want(200)
 		alert := c.alertsOf(patient, "blood_pressure")[0]
 		e.wantAt(object{"reason": alert["message"], "alert_id": alert["id"]})
 	})
@@ -134,7 +134,7 @@ func TestStoryWhatIsLeftOfAnEscalation(t *testing.T) {
 		if got := whole(c); !slices.Equal(got, []string{"urgent open missed_reading"}) || withdrawn(c) != 0 {
 			t.Errorf("of the rest: %q", got)
 		}
-		c.ask(access.Nurse, "GET", "/escalations/1/", nil).want(200).wantAt(object{"reason": "No measurement for 3 days"})
+		c.ask(authz.Nurse, "GET", "/escalations/1/", nil).want(200).wantAt(object{"reason": "No measurement for 3 days"})
 	})
 }
 
@@ -143,7 +143,7 @@ func TestStoryDiscardedAfterwards(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
 	c.event(t, measured("W-1", "gw-1", "weight", "kg", c.now, `"weight":12`)).want(400) // no escalation: the writer remembers the patient
-	c.ask(access.Provider, "POST", "/alerts/"+formatID(c.implausible(patient))+"/resolve/", object{"outcome": "a child on the scale"}).want(200)
+	c.ask(authz.Provider, "POST", "/alerts/"+formatID(c.implausible(patient))+"/resolve/", object{"outcome": "a child on the scale"}).want(200)
 	c.event(t, cuffEvent("BP-1", "gw-1", 128, c.now)).want(200)
 	c.discard(patient)
 	c.now = c.now.Add(time.Minute)
@@ -166,8 +166,8 @@ func TestStoryConfirmedAndUndated(t *testing.T) {
 	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
 	c.event(t, spo2Of48("gw-1", time.Date(1970, 1, 1, 0, 2, 0, 0, time.UTC))).want(400)
 	id := c.implausible(patient)["quarantine_id"].(string)
-	c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "Seen on the display."}).want(201).wantAt(object{
-		"spo2": 48.0, "review_state": "suspect", "suspect_reason": "device_clock", "confirmed_by": c.people[access.Nurse].Email(), "fhir_status": nil,
+	c.ask(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "Seen on the display."}).want(201).wantAt(object{
+		"spo2": 48.0, "review_state": "suspect", "suspect_reason": "device_clock", "confirmed_by": c.people[authz.Nurse].Email(), "fhir_status": nil,
 	})
 	wantIn(t, c.implausible(patient), object{"status": "resolved", "outcome": "confirmed"})
 	for _, nothing := range []string{
@@ -177,7 +177,7 @@ func TestStoryConfirmedAndUndated(t *testing.T) {
 			t.Errorf("%s: %q", nothing, got)
 		}
 	}
-	if latest := c.ask(access.Nurse, "GET", "/triage/patients/", nil).results()[0]["latest_vitals"].(object)["pulse_oximetry"]; latest != nil {
+	if latest := c.ask(authz.Nurse, "GET", "/triage/patients/", nil).results()[0]["latest_vitals"].(object)["pulse_oximetry"]; latest != nil {
 		t.Errorf("latest is %v", latest)
 	}
 }

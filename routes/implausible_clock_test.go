@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -17,7 +17,7 @@ func TestStoryImplausibleOfADeadClock(t *testing.T) {
 		c := newIngestingClinic(t)
 		patient := c.enrol(object{"gateway_patient_id": "gw-1"})
 		if held {
-			c.ask(access.Nurse, "POST", "/devices/assign/", object{"device_id": "OX-1", "patient_id": patient, "device_type": "pulse_oximeter"}).want(200)
+			c.ask(authz.Nurse, "POST", "/devices/assign/", object{"device_id": "OX-1", "patient_id": patient, "device_type": "pulse_oximeter"}).want(200)
 			c.now = c.now.Add(time.Hour)
 		}
 		dead := time.Date(1970, 1, 1, 0, 2, 0, 0, time.UTC)
@@ -68,21 +68,21 @@ func TestStoryChildsWeight(t *testing.T) {
 			if score := c.score(patient); (score["risk_level"] == "critical") != (story.level == "critical") {
 				t.Errorf("ranked %v", score)
 			}
-			c.ask(access.Nurse, "POST", "/alerts/"+formatID(alert)+"/acknowledge/", nil).want(200)
+			c.ask(authz.Nurse, "POST", "/alerts/"+formatID(alert)+"/acknowledge/", nil).want(200)
 			if score := c.score(patient); story.level == "warning" && score["risk_level"] == "critical" {
 				t.Errorf("ranked %v", score)
 			}
 			path := "/ingestion/quarantine/" + alert["quarantine_id"].(string)
-			c.ask(access.MA, "POST", path+"/confirm/", object{"notes": "x"}).want(403)
-			c.ask(access.Nurse, "POST", path+"/confirm/", object{"notes": "Her weight."}).want(201).wantAt(object{"review_state": "confirmed"})
+			c.ask(authz.MA, "POST", path+"/confirm/", object{"notes": "x"}).want(403)
+			c.ask(authz.Nurse, "POST", path+"/confirm/", object{"notes": "Her weight."}).want(201).wantAt(object{"review_state": "confirmed"})
 		})
 	}
 	// By every entrance; other values of a child are as loud as ever.
 	c := newIngestingClinic(t)
 	child := c.enrol(object{"gateway_patient_id": "GW-1", "date_of_birth": "2022-12-10"})
 	at := c.now.Format(time.RFC3339)
-	c.ask(access.Nurse, "POST", "/ingestion/weight/", object{"patient_id": child, "weight_kg": 12.1, "measured_at": at}).wantFields("weight_kg")
-	c.askAs(vigiltest.User(t, c.app, access.Patient, vigiltest.PortalOf(child)), "POST", "/ingestion/weight/", object{"weight_lbs": 27, "measured_at": at}).want(400)
+	c.ask(authz.Nurse, "POST", "/ingestion/weight/", object{"patient_id": child, "weight_kg": 12.1, "measured_at": at}).wantFields("weight_kg")
+	c.askAs(vigiltest.User(t, c.app, authz.Patient, vigiltest.PortalOf(child)), "POST", "/ingestion/weight/", object{"weight_lbs": 27, "measured_at": at}).want(400)
 	c.event(t, measured("W-1", "GW-1", "weight", "kg", c.now.Add(time.Hour), `"weight":12.2`)).want(400) // a clock that is ahead
 	c.event(t, measured("BP-1", "GW-1", "blood_pressure", "mmHg", c.now, `"systolic":104,"diastolic":58,"pulse":28`)).want(400)
 	var levels []string

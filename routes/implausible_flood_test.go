@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 )
 
 // nonsense is what a cuff sends that no cuff should.
@@ -18,7 +18,7 @@ func nonsense(c *clinic, device string, systolic, diastolic int) string {
 
 func (c *clinic) decide(what, id string) reply {
 	c.t.Helper()
-	return c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+id+"/"+what+"/", object{"reason": "A broken cuff.", "notes": "Felt."})
+	return c.ask(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/"+what+"/", object{"reason": "A broken cuff.", "notes": "Felt."})
 }
 
 // A cuff that sends 200 impossible values within an hour makes one alert: with the worst and the latest of them, and how many they are. People
@@ -67,7 +67,7 @@ func TestStoryFloodOfImplausibleValues(t *testing.T) {
 	}
 	wantIn(t, c.implausible(patient), object{"status": "resolved", "resolution_reason": "withdrawn"})
 	wantSame(t, "the confirmed one is left", c.stats(t), []string{"stat open system"})
-	c.ask(access.Nurse, "POST", fmt.Sprintf("/ingestion/observations/%v/entered-in-error/", stored), object{"reason": "The same cuff."}).want(200)
+	c.ask(authz.Nurse, "POST", fmt.Sprintf("/ingestion/observations/%v/entered-in-error/", stored), object{"reason": "The same cuff."}).want(200)
 	wantSame(t, "nothing is left", c.stats(t), []string{"stat cancelled system"})
 }
 
@@ -148,7 +148,7 @@ func TestFloodsApart(t *testing.T) {
 		c.event(t, measured("BP-1", "gw-1", "blood_pressure", "mmHg", c.now, `"systolic":104,"diastolic":58,"pulse":28`)).want(400)
 	})
 	more("typed", func() {
-		c.ask(access.Nurse, "POST", "/ingestion/blood-pressure/", object{
+		c.ask(authz.Nurse, "POST", "/ingestion/blood-pressure/", object{
 			"patient_id": patient, "device_id": "BP-1", "systolic": 500, "diastolic": 90, "measured_at": c.now.Format(time.RFC3339),
 		}).wantFields("systolic")
 	})
@@ -156,7 +156,7 @@ func TestFloodsApart(t *testing.T) {
 		c.event(t, measured("BP-1", "gw-1", "blood_pressure", "mmHg", c.now.AddDate(0, 0, -3), `"systolic":500,"diastolic":90`)).want(400)
 	})
 	for _, alert := range c.alertsOf(patient, "implausible_reading") {
-		c.ask(access.Provider, "POST", "/alerts/"+formatID(alert)+"/acknowledge/", nil).want(200)
+		c.ask(authz.Provider, "POST", "/alerts/"+formatID(alert)+"/acknowledge/", nil).want(200)
 	}
 	more("acknowledged", func() { c.event(t, nonsense(c, "BP-1", 500, 90)).want(400) })
 	other := c.enrol(object{"gateway_patient_id": "gw-2"})
@@ -165,7 +165,7 @@ func TestFloodsApart(t *testing.T) {
 	// Somebody closes the escalation without an answer: what comes next opens another.
 	for i, e := range c.stats(t) {
 		if e == "stat open system" {
-			c.ask(access.Provider, "PATCH", fmt.Sprintf("/escalations/%d/", i+1), object{"status": "resolved", "resolution_notes": "Called."}).want(200)
+			c.ask(authz.Provider, "PATCH", fmt.Sprintf("/escalations/%d/", i+1), object{"status": "resolved", "resolution_notes": "Called."}).want(200)
 		}
 	}
 	before := len(c.stats(t))
@@ -228,10 +228,10 @@ func TestFloodOfAnArchivedPatient(t *testing.T) {
 		c.event(t, nonsense(c, "BP-1", 500, 90)).want(400)
 	}
 	kept := c.rows(t, `SELECT id FROM gateway_events ORDER BY received_at`)
-	c.ask(access.Provider, "POST", "/patients/"+patient+"/archive/", object{"reason": "moved"}).want(200)
+	c.ask(authz.Provider, "POST", "/patients/"+patient+"/archive/", object{"reason": "moved"}).want(200)
 	c.decide("discard", kept[0]).want(200)
 	c.decide("confirm", kept[1]).want(400)
-	c.ask(access.Provider, "POST", "/patients/"+patient+"/unarchive/", object{}).want(200)
+	c.ask(authz.Provider, "POST", "/patients/"+patient+"/unarchive/", object{}).want(200)
 	c.decide("discard", kept[1]).want(200)
 	wantIn(t, c.implausible(patient), object{"reported_count": 1.0})
 	c.now = c.now.Add(time.Minute)
@@ -260,7 +260,7 @@ func TestFloodBesideReadings(t *testing.T) {
 	}
 	wantSame(t, "escalations", c.stats(t), []string{"stat open system"})
 	for _, id := range stored {
-		c.ask(access.Nurse, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "A broken cuff."}).want(200)
+		c.ask(authz.Nurse, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "A broken cuff."}).want(200)
 	}
 	wantSame(t, "escalations", c.stats(t), []string{"stat cancelled system"})
 	if open := c.open(patient); len(open) != 0 {

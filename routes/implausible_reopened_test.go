@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -52,22 +52,22 @@ func TestStorySupersededImplausibleWaitsAgain(t *testing.T) {
 				body := r["body"].(object)
 				body["patient_id"], body["measured_at"] = patient, c.now.Add(time.Duration(i-60)*time.Minute).Format(time.RFC3339)
 				if r["portal"] != nil {
-					c.askAs(vigiltest.User(t, c.app, access.Patient, vigiltest.PortalOf(patient)), "POST", r["path"].(string), body).want(201)
+					c.askAs(vigiltest.User(t, c.app, authz.Patient, vigiltest.PortalOf(patient)), "POST", r["path"].(string), body).want(201)
 					continue
 				}
-				ids = append(ids, fmt.Sprint(c.ask(access.Nurse, "POST", r["path"].(string), body).want(201).at("id")))
+				ids = append(ids, fmt.Sprint(c.ask(authz.Nurse, "POST", r["path"].(string), body).want(201).at("id")))
 			}
 			c.event(t, test.late(c.now.Add(-30*time.Hour))).want(400)
 			late := c.implausible(patient)
 			wantIn(t, late, object{"late": true, "status": over, "resolution_reason": "superseded"})
 			switch at := "/ingestion/quarantine/" + late["quarantine_id"].(string); test.decided {
 			case "confirm":
-				c.ask(access.Nurse, "POST", at+"/confirm/", object{"notes": "Seen on the display."}).want(201)
+				c.ask(authz.Nurse, "POST", at+"/confirm/", object{"notes": "Seen on the display."}).want(201)
 			case "discard":
-				c.ask(access.Nurse, "POST", at+"/discard/", object{"reason": "A broken cuff."}).want(200)
+				c.ask(authz.Nurse, "POST", at+"/discard/", object{"reason": "A broken cuff."}).want(200)
 			}
 			for _, id := range ids[:test.withdrawn] {
-				c.ask(access.Nurse, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "The neighbour's."}).want(200)
+				c.ask(authz.Nurse, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "The neighbour's."}).want(200)
 			}
 			wantIn(t, c.implausible(patient), object{"late": true, "status": test.status, "acknowledged": test.status == over})
 			told, want := c.rows(t, `SELECT kind FROM announcements WHERE alert = (SELECT id FROM alerts WHERE type = 'implausible_reading')`), []string{"reading_superseded"}
@@ -77,7 +77,7 @@ func TestStorySupersededImplausibleWaitsAgain(t *testing.T) {
 			if !slices.Equal(told, want) || len(c.stats(t)) != 0 {
 				t.Errorf("told: %q, escalations: %q", told, c.stats(t))
 			}
-			handling := c.ask(access.Nurse, "GET", "/triage/patients/", nil).results()[0]["handling"]
+			handling := c.ask(authz.Nurse, "GET", "/triage/patients/", nil).results()[0]["handling"]
 			if (handling == "unanswered") != (test.status == waits) && test.decided != "confirm" {
 				t.Errorf("handling is %v", handling)
 			}

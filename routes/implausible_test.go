@@ -10,7 +10,7 @@ import (
 
 	"github.com/pocketbase/dbx"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -23,7 +23,7 @@ func measured(device, patient, kind, unit string, at time.Time, values string) s
 // alertsOf are a patient's alerts of a type, the newest first.
 func (c *clinic) alertsOf(patient, alertType string) []object {
 	c.t.Helper()
-	return c.ask(access.Nurse, "GET", "/alerts/"+query("patient_id", patient, "type", alertType, "page_size", "100"), nil).results()
+	return c.ask(authz.Nurse, "GET", "/alerts/"+query("patient_id", patient, "type", alertType, "page_size", "100"), nil).results()
 }
 
 // implausible is the one alert about values that no device should report.
@@ -53,7 +53,7 @@ func (c *clinic) stats(t testing.TB) []string {
 // score is what the triage list shows of a patient.
 func (c *clinic) score(patient string) object {
 	c.t.Helper()
-	for _, p := range c.ask(access.Nurse, "GET", "/triage/patients/?page_size=100", nil).results() {
+	for _, p := range c.ask(authz.Nurse, "GET", "/triage/patients/?page_size=100", nil).results() {
 		if p["patient_id"] == patient {
 			return object{"risk_score": p["risk_score"], "risk_level": p["risk_level"], "unacknowledged_alerts": p["unacknowledged_alerts"], "active_escalations": p["active_escalations"]}
 		}
@@ -86,7 +86,7 @@ func TestStoryImplausibleByWebhook(t *testing.T) {
 		t.Run(story.name, func(t *testing.T) {
 			c := newIngestingClinic(t)
 			c.t = t
-			patient := c.enrol(object{"gateway_patient_id": "gw-1", "primary_provider": c.people[access.Provider].Number()})
+			patient := c.enrol(object{"gateway_patient_id": "gw-1", "primary_provider": c.people[authz.Provider].Number()})
 			before := c.score(patient)
 			body := measured("D-1", "gw-1", story.kind, story.unit, c.now.Add(-time.Minute), story.values)
 			for range 3 { // the gateway tries again
@@ -119,7 +119,7 @@ func TestStoryImplausibleByWebhook(t *testing.T) {
 				t.Errorf("%d readings are stored", len(n))
 			}
 			id := alert["quarantine_id"].(string)
-			kept := c.ask(access.MA, "GET", "/ingestion/quarantine/"+query("status", "rejected"), nil).results()
+			kept := c.ask(authz.MA, "GET", "/ingestion/quarantine/"+query("status", "rejected"), nil).results()
 			if len(kept) != 1 {
 				t.Fatalf("%d are kept", len(kept))
 			}
@@ -127,10 +127,10 @@ func TestStoryImplausibleByWebhook(t *testing.T) {
 
 			// Discarded: nothing was measured.
 			discard := "/ingestion/quarantine/" + id + "/discard/"
-			c.ask(access.MA, "POST", discard, object{"reason": "x"}).want(403)
-			c.ask(access.Nurse, "POST", discard, object{"reason": "The cuff was on the table."}).want(200).wantAt(object{"status": "discarded", "patient_id": patient})
+			c.ask(authz.MA, "POST", discard, object{"reason": "x"}).want(403)
+			c.ask(authz.Nurse, "POST", discard, object{"reason": "The cuff was on the table."}).want(200).wantAt(object{"status": "discarded", "patient_id": patient})
 			wantIn(t, c.implausible(patient), object{
-				"status": "resolved", "resolution_reason": "withdrawn", "resolved_by": c.people[access.Nurse].Email(), "acknowledged": true,
+				"status": "resolved", "resolution_reason": "withdrawn", "resolved_by": c.people[authz.Nurse].Email(), "acknowledged": true,
 			})
 			for _, e := range c.stats(t) {
 				if e != "stat cancelled system" {
@@ -141,8 +141,8 @@ func TestStoryImplausibleByWebhook(t *testing.T) {
 				t.Errorf("ranked %v, before %v", got, before)
 			}
 			c.event(t, body).wantFields(story.field)
-			c.ask(access.Nurse, "POST", discard, object{"reason": "x"}).want(400, "invalid_state")
-			c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "x"}).want(400, "invalid_state")
+			c.ask(authz.Nurse, "POST", discard, object{"reason": "x"}).want(400, "invalid_state")
+			c.ask(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "x"}).want(400, "invalid_state")
 			c.implausible(patient)
 		})
 	}
@@ -161,14 +161,14 @@ func TestStoryImplausibleConfirmed(t *testing.T) {
 		t.Errorf("the alert says %q", message)
 	}
 	confirm := "/ingestion/quarantine/" + alert["quarantine_id"].(string) + "/confirm/"
-	c.ask(access.Nurse, "POST", confirm, object{}).wantFields("notes")
-	for _, role := range []access.Role{access.MA, access.DataMonitor, access.Patient} {
+	c.ask(authz.Nurse, "POST", confirm, object{}).wantFields("notes")
+	for _, role := range []authz.Role{authz.MA, authz.DataMonitor, authz.Patient} {
 		c.ask(role, "POST", confirm, object{"notes": "x"}).want(403)
 	}
 	c.now = c.now.Add(10 * time.Minute)
-	stored := c.ask(access.Nurse, "POST", confirm, object{"notes": "By palpation 28, too. Ambulance called."}).want(201).wantAt(object{
+	stored := c.ask(authz.Nurse, "POST", confirm, object{"notes": "By palpation 28, too. Ambulance called."}).want(201).wantAt(object{
 		"patient_id": patient, "systolic": 104.0, "diastolic": 58.0, "pulse": 28.0, "source": "gateway", "origin": "device", "device_id": "BP-1",
-		"review_state": "confirmed", "confirmed_by": c.people[access.Nurse].Email(), "confirmed_at": "2026-01-15T13:55:00Z",
+		"review_state": "confirmed", "confirmed_by": c.people[authz.Nurse].Email(), "confirmed_at": "2026-01-15T13:55:00Z",
 		"measured_at": "2026-01-15T13:44:00Z", "alert_triggered": true, "fhir_status": "pending",
 	})
 	wantIn(t, c.implausible(patient), object{"status": "resolved", "resolution_reason": nil, "outcome": "confirmed", "observation_id": stored.at("id")})
@@ -179,13 +179,13 @@ func TestStoryImplausibleConfirmed(t *testing.T) {
 		t.Errorf("escalations: %q", got)
 	}
 	id := stored.at("id").(string)
-	c.ask(access.Nurse, "GET", "/fhir/observations/"+id+"/", nil).want(200)
-	c.ask(access.Nurse, "GET", "/ingestion/observations/"+id+"/", nil).want(200).wantAt(object{"pulse": 28.0})
-	if vitals := c.ask(access.Nurse, "GET", "/triage/patients/", nil).results()[0]["latest_vitals"].(object)["blood_pressure"].(object); vitals["systolic"] != 104.0 {
+	c.ask(authz.Nurse, "GET", "/fhir/observations/"+id+"/", nil).want(200)
+	c.ask(authz.Nurse, "GET", "/ingestion/observations/"+id+"/", nil).want(200).wantAt(object{"pulse": 28.0})
+	if vitals := c.ask(authz.Nurse, "GET", "/triage/patients/", nil).results()[0]["latest_vitals"].(object)["blood_pressure"].(object); vitals["systolic"] != 104.0 {
 		t.Errorf("latest are %v", vitals)
 	}
 	c.event(t, body).wantFields("values.pulse")
-	c.ask(access.Provider, "POST", confirm, object{"notes": "x"}).want(400, "invalid_state")
+	c.ask(authz.Provider, "POST", confirm, object{"notes": "x"}).want(400, "invalid_state")
 	c.implausible(patient)
 	if n := c.rows(t, `SELECT id FROM observations`); len(n) != 1 {
 		t.Errorf("%d readings", len(n))
@@ -196,15 +196,15 @@ func TestStoryImplausibleConfirmed(t *testing.T) {
 func TestStoryImplausibleFromEveryEntrance(t *testing.T) {
 	c := newIngestingClinic(t)
 	ada, ben, cem, dee := c.enrol(nil), c.enrol(nil), c.enrol(object{"gateway_patient_id": "GW-3"}), c.enrol(nil)
-	portal := vigiltest.User(t, c.app, access.Patient, vigiltest.PortalOf(ben))
+	portal := vigiltest.User(t, c.app, authz.Patient, vigiltest.PortalOf(ben))
 	at := c.now.Add(-time.Minute).Format(time.RFC3339)
 	typed := object{"patient_id": ada, "systolic": 104, "diastolic": 58, "pulse": 28, "measured_at": at}
-	c.ask(access.Provider, "POST", "/ingestion/blood-pressure/", typed).wantFields("pulse")
-	c.ask(access.Provider, "POST", "/ingestion/blood-pressure/", typed).wantFields("pulse")
+	c.ask(authz.Provider, "POST", "/ingestion/blood-pressure/", typed).wantFields("pulse")
+	c.ask(authz.Provider, "POST", "/ingestion/blood-pressure/", typed).wantFields("pulse")
 	c.askAs(portal, "POST", "/ingestion/pulse-oximetry/", object{"spo2": 48, "measured_at": at}).wantFields("spo2")
 	c.askAs(portal, "POST", "/ingestion/pulse-oximetry/", object{"patient_id": ada, "spo2": 48, "measured_at": at}).wantFields("spo2")
 	c.sends(t, "tenovi", "["+pressure("T-1", "GW-3", c.now, 128)+","+pulse("T-1", "GW-3", c.now, 28)+"]").wantBecame("accepted", "rejected validation_error")
-	c.ask(access.Nurse, "POST", "/devices/assign/", object{"device_id": "tel", "patient_id": dee, "device_type": "blood_pressure"}).want(200)
+	c.ask(authz.Nurse, "POST", "/devices/assign/", object{"device_id": "tel", "patient_id": dee, "device_type": "blood_pressure"}).want(200)
 	c.now = c.now.Add(time.Hour)
 	c.sends(t, "telli", telli("BloodPressure", "tel", c.now, `"systolic":128,"diastolic":80,"pulse":24`)).wantBecame("accepted", "rejected validation_error")
 	for _, want := range []struct {
@@ -219,7 +219,7 @@ func TestStoryImplausibleFromEveryEntrance(t *testing.T) {
 		if !slices.Equal(kept, []string{want.source}) {
 			t.Errorf("it came by %q, want %s", kept, want.source)
 		}
-		stored := c.ask(access.ClinicalManager, "POST", "/ingestion/quarantine/"+alert["quarantine_id"].(string)+"/confirm/", object{"notes": "True."}).want(201)
+		stored := c.ask(authz.ClinicalManager, "POST", "/ingestion/quarantine/"+alert["quarantine_id"].(string)+"/confirm/", object{"notes": "True."}).want(201)
 		stored.wantAt(object{"origin": want.origin, "review_state": "confirmed", "patient_id": want.patient})
 		wantIn(t, c.implausible(want.patient), object{"status": "resolved"})
 	}
@@ -227,7 +227,7 @@ func TestStoryImplausibleFromEveryEntrance(t *testing.T) {
 	if got := c.stats(t); len(got) != 4 {
 		t.Errorf("escalations: %q", got)
 	}
-	if pages := c.ask(access.Admin, "GET", "/ingestion/quarantine/"+query("status", "released"), nil).results(); len(pages) != 4 {
+	if pages := c.ask(authz.Admin, "GET", "/ingestion/quarantine/"+query("status", "released"), nil).results(); len(pages) != 4 {
 		t.Errorf("%d are released", len(pages))
 	}
 }
@@ -246,8 +246,8 @@ func TestStoryNonsenseAlarmsNobody(t *testing.T) {
 	for _, values := range []string{`"systolic":104,"diastolic":120`, `"systolic":"HI","diastolic":58,"pulse":28`, `"diastolic":58,"pulse":28`} {
 		c.event(t, measured("BP-1", "gw-1", "blood_pressure", "mmHg", c.now.Add(time.Hour), values)).want(400)
 	}
-	c.ask(access.Nurse, "POST", "/ingestion/blood-pressure/", object{"patient_id": patient, "systolic": "55", "diastolic": 30, "measured_at": c.now.Format(time.RFC3339)}).wantFields("systolic")
-	c.ask(access.Nurse, "POST", "/ingestion/blood-pressure/", object{"patient_id": "0194c5a8-0000-7000-8000-000000000000", "systolic": 55, "diastolic": 30, "measured_at": c.now.Format(time.RFC3339)}).wantFields("systolic")
+	c.ask(authz.Nurse, "POST", "/ingestion/blood-pressure/", object{"patient_id": patient, "systolic": "55", "diastolic": 30, "measured_at": c.now.Format(time.RFC3339)}).wantFields("systolic")
+	c.ask(authz.Nurse, "POST", "/ingestion/blood-pressure/", object{"patient_id": "0194c5a8-0000-7000-8000-000000000000", "systolic": 55, "diastolic": 30, "measured_at": c.now.Format(time.RFC3339)}).wantFields("systolic")
 	c.wantAlerts(t)
 	if kept := c.rows(t, `SELECT id FROM gateway_events WHERE implausible = TRUE`); len(kept) != 0 {
 		t.Errorf("%d are implausible", len(kept))
@@ -265,11 +265,11 @@ func TestStoryImplausibleOfNobody(t *testing.T) {
 	c.event(t, bodies[0]).want(400)
 	c.wantAlerts(t)
 	id := c.rows(t, `SELECT id FROM gateway_events`)[0]
-	c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "x"}).want(400, "invalid_state")
+	c.ask(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "x"}).want(400, "invalid_state")
 	release := "/ingestion/quarantine/" + id + "/release/"
-	c.ask(access.MA, "POST", release, object{"patient_id": patient}).want(200).wantAt(object{"id": id, "status": "rejected", "patient_id": patient, "implausible": true})
+	c.ask(authz.MA, "POST", release, object{"patient_id": patient}).want(200).wantAt(object{"id": id, "status": "rejected", "patient_id": patient, "implausible": true})
 	wantIn(t, c.implausible(patient), object{"parameter": "systolic", "value": 55.0, "quarantine_id": id})
-	c.ask(access.MA, "POST", release, object{"patient_id": c.enrol(nil)}).want(400, "invalid_state")
+	c.ask(authz.MA, "POST", release, object{"patient_id": c.enrol(nil)}).want(400, "invalid_state")
 
 	c.now = c.now.Add(time.Hour)
 	c.event(t, bodies[1]).want(400)
@@ -300,7 +300,7 @@ func TestStoryBrokenCuff(t *testing.T) {
 			t.Fatalf("after %d: %q", i, got)
 		}
 		id := c.implausible(patient)["quarantine_id"].(string)
-		c.ask(access.Admin, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "A broken cuff."}).want(200)
+		c.ask(authz.Admin, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "A broken cuff."}).want(200)
 	}
 	if got := c.stats(t); !slices.Equal(got, []string{"stat cancelled system"}) {
 		t.Errorf("after all: %q", got)

@@ -8,16 +8,16 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
-	"github.com/vigilhealth/vigil/internal/limits"
-	"github.com/vigilhealth/vigil/internal/object"
-	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/ratelimit"
+	"github.com/vigilhealth/vigil/internal/validate"
+
+	"github.com/vigilhealth/vigil/internal/emr"
+	"github.com/vigilhealth/vigil/internal/ingest"
 	"github.com/vigilhealth/vigil/internal/phi"
-	"github.com/vigilhealth/vigil/internal/transmissions"
 	"github.com/vigilhealth/vigil/internal/vitals"
 	"github.com/vigilhealth/vigil/routes/web"
 )
@@ -26,12 +26,12 @@ import (
 func ingestionRows() (rows []route) {
 	for _, kind := range vitals.Definitions {
 		rows = append(rows, route{
-			http.MethodPost, "/ingestion/" + kind.Kind.Path() + "/", access.IngestReadings.Or(access.ScopeIngest), limits.User,
+			http.MethodPost, "/ingestion/" + kind.Kind.Path() + "/", authz.IngestReadings.Or(authz.ScopeIngest), ratelimit.User,
 			func(a *api, c *web.Call) error { return a.ingest(c, kind) },
 		})
 	}
 	return append(rows, route{
-		http.MethodPost, "/ingestion/batch/", access.IngestReadings.Or(access.ScopeIngest), limits.User, (*api).ingestBatch,
+		http.MethodPost, "/ingestion/batch/", authz.IngestReadings.Or(authz.ScopeIngest), ratelimit.User, (*api).ingestBatch,
 	})
 }
 
@@ -49,7 +49,7 @@ func (a *api) ingest(c *web.Call, kind *vitals.Definition) error {
 	if err != nil {
 		return err
 	}
-	checks := input.NewChecks()
+	checks := validate.NewChecks()
 	line := a.readReading(c, checks, kind, body, envelope)
 	if err := checks.Err(); err != nil {
 		return a.reportImplausible(c, kind, body, envelope, err)
@@ -75,16 +75,16 @@ func decodeEnvelope(c *web.Call, raw []byte) (vitals.Envelope, error) {
 
 // ownPatient lets a portal user leave the patient out: it is always the own one.
 func ownPatient(c *web.Call, envelope *vitals.Envelope) error {
-	if c.Caller.Role == access.Patient && !envelope.PatientID.Given() && (!envelope.PatientID.Sent() || envelope.PatientID.Null()) {
+	if c.Caller.Role == authz.Patient && !envelope.PatientID.Given() && (!envelope.PatientID.Sent() || envelope.PatientID.Null()) {
 		if c.Caller.PatientID == "" {
 			return fault.Missing()
 		}
-		envelope.PatientID = input.Of(c.Caller.PatientID)
+		envelope.PatientID = validate.Of(c.Caller.PatientID)
 	}
 	return nil
 }
 
-func (a *api) answerIngested(c *web.Call, outcome observations.Outcome) error {
+func (a *api) answerIngested(c *web.Call, outcome ingest.Outcome) error {
 	if !outcome.Duplicate {
 		return c.Created(viewObservation(outcome.Observation, raisedBy(outcome), c.Caller.Role))
 	}
@@ -108,13 +108,13 @@ func (a *api) listObservations(c *web.Call) (err error) {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	if c.Scope == access.Own && !confine(c, &filter.PatientID) {
+	if c.Scope == authz.Own && !confine(c, &filter.PatientID) {
 		return web.List(c, p, 0, []observationView{}, 0)
 	}
 	if filter.CareTeamOf, err = a.team(c, filter.PatientID); err != nil {
 		return err
 	}
-	page, total, err := observations.List(c.App, filter, p.Offset(), p.Size)
+	page, total, err := ingest.List(c.App, filter, p.Offset(), p.Size)
 	if err != nil {
 		return err
 	}
@@ -134,20 +134,20 @@ func confine(c *web.Call, patientID *string) bool {
 	return true
 }
 
-func viewObservations(c *web.Call, page []observations.Observation) ([]observationView, error) {
-	raised, err := collections.AlertsOfObservations(c.App, web.Views(page, func(o observations.Observation) string { return o.ID })...)
+func viewObservations(c *web.Call, page []ingest.Observation) ([]observationView, error) {
+	raised, err := collections.AlertsOfObservations(c.App, web.Views(page, func(o ingest.Observation) string { return o.ID })...)
 	if err != nil {
 		return nil, err
 	}
-	views := web.Views(page, func(o observations.Observation) observationView {
+	views := web.Views(page, func(o ingest.Observation) observationView {
 		return viewObservation(o, raisedFrom(raised[o.ID]), c.Caller.Role)
 	})
-	shown := distinct(page, func(o observations.Observation) string { return o.PatientID })
+	shown := distinct(page, func(o ingest.Observation) string { return o.PatientID })
 	return views, c.RecordRead(audit.ObservationRead, audit.ResourceObservation, "", shown...)
 }
 
-func (a *api) readObservation(c *web.Call, o observations.Observation) error {
-	views, err := viewObservations(c, []observations.Observation{o})
+func (a *api) readObservation(c *web.Call, o ingest.Observation) error {
+	views, err := viewObservations(c, []ingest.Observation{o})
 	if err != nil {
 		return err
 	}
@@ -155,13 +155,13 @@ func (a *api) readObservation(c *web.Call, o observations.Observation) error {
 }
 
 // observation finds the observation of the path, if the caller may see it.
-func (a *api) observation(c *web.Call) (observations.Observation, error) {
+func (a *api) observation(c *web.Call) (ingest.Observation, error) {
 	id, err := c.PathUUID()
 	if err != nil {
-		return observations.Observation{}, err
+		return ingest.Observation{}, err
 	}
-	o, err := observations.Find(c.App, id)
-	if err == nil && c.Scope == access.Own && o.PatientID != c.Caller.PatientID {
+	o, err := ingest.Find(c.App, id)
+	if err == nil && c.Scope == authz.Own && o.PatientID != c.Caller.PatientID {
 		err = fault.Missing()
 	}
 	if err == nil {
@@ -171,7 +171,7 @@ func (a *api) observation(c *web.Call) (observations.Observation, error) {
 }
 
 // withdraw marks a reading as entered in error.
-func (a *api) withdraw(c *web.Call, o observations.Observation) error {
+func (a *api) withdraw(c *web.Call, o ingest.Observation) error {
 	reason, err := reason(c)
 	if err != nil {
 		return err
@@ -190,7 +190,7 @@ func (a *api) withdraw(c *web.Call, o observations.Observation) error {
 }
 
 // confirm takes a suspect reading for the patient's own.
-func (a *api) confirm(c *web.Call, o observations.Observation) error {
+func (a *api) confirm(c *web.Call, o ingest.Observation) error {
 	notes, err := web.Read(c, confirmBody.read)
 	if err != nil {
 		return err
@@ -204,11 +204,11 @@ func (a *api) confirm(c *web.Call, o observations.Observation) error {
 
 // confirmBody is why a reading is believed, which nobody has to say.
 type confirmBody struct {
-	Notes input.String `json:"notes"`
+	Notes validate.String `json:"notes"`
 }
 
-func (b confirmBody) read(c *input.Checks) phi.Text {
-	return phi.Text(c.Text("notes", b.Notes, input.Optional(2000).Multiline()))
+func (b confirmBody) read(c *validate.Checks) phi.Text {
+	return phi.Text(c.Text("notes", b.Notes, validate.Optional(2000).Multiline()))
 }
 
 // Bounds of a healthy ingestion. Source: docs/decisions/observations.md, "Ingestion status".
@@ -238,7 +238,7 @@ type pipelineView struct {
 
 func (a *api) ingestionStatus(c *web.Call) error {
 	today := collections.StartOfDay(c.Now.In(a.Zone))
-	numbers, err := observations.Count(c.App, today, c.Now)
+	numbers, err := ingest.Count(c.App, today, c.Now)
 	if err != nil {
 		return err
 	}
@@ -246,7 +246,7 @@ func (a *api) ingestionStatus(c *web.Call) error {
 		Status: "operational", ObservationsToday: numbers.Today, ObservationsThisHour: numbers.LastHour,
 		ProcessingRate: fmt.Sprintf("%.1f/min", numbers.PerMinute), LastProcessedAt: instantOrNull(numbers.LastAt),
 	}
-	figures, err := transmissions.ReadFigures(c.App, today)
+	figures, err := emr.ReadFigures(c.App, today)
 	if err != nil {
 		return err
 	}
@@ -267,7 +267,7 @@ func (a *api) ingestionStatus(c *web.Call) error {
 
 // observationView is an observation as the contract shows it: the fields of other kinds are left out.
 // Source: docs/decisions/observations.md, "Observation response shape".
-type observationView = object.Shown
+type observationView = validate.Shown
 
 type alertDetails struct {
 	Level   string `json:"level"`
@@ -282,7 +282,7 @@ type raised struct {
 	Asks bool
 }
 
-func viewObservation(o observations.Observation, raisedAlerts []raised, reader access.Role) observationView {
+func viewObservation(o ingest.Observation, raisedAlerts []raised, reader authz.Role) observationView {
 	r, status := o.Reading, collections.StatusFinal
 	if o.EnteredInError {
 		status = collections.StatusEnteredInError
@@ -293,14 +293,14 @@ func viewObservation(o observations.Observation, raisedAlerts []raised, reader a
 	v.Add("observation_type", r.Kind)
 	showValues(&v, r)
 	v.Add("device_id", orNull(r.DeviceID))
-	v.Add("measured_at", input.FormatInstant(r.MeasuredAt))
+	v.Add("measured_at", validate.FormatInstant(r.MeasuredAt))
 	v.Add("source", o.Source)
 	v.Add("origin", o.Origin)
 	v.Add("review_state", o.Review)
-	if o.Review != observations.Accepted {
+	if o.Review != ingest.Accepted {
 		v.Add("suspect_reason", orNull(o.SuspectReason))
 		confirmedBy := o.ConfirmedBy
-		if reader == access.Patient && confirmedBy != alerts.System {
+		if reader == authz.Patient && confirmedBy != alerts.System {
 			confirmedBy = "" // no names of staff: docs/decisions/roles.md, "Who may call what"
 		}
 		v.Add("confirmed_by", orNull(confirmedBy))
@@ -310,7 +310,7 @@ func viewObservation(o observations.Observation, raisedAlerts []raised, reader a
 	v.Add("fhir_status", orNull(o.FHIRStatus))
 	showAlerts(&v, raisedAlerts, reader)
 	v.Add("transmitted_resource_id", orNull(o.EMRResourceID))
-	v.Add("created_at", input.FormatInstant(o.CreatedAt))
+	v.Add("created_at", validate.FormatInstant(o.CreatedAt))
 	return v
 }
 
@@ -336,8 +336,8 @@ func showValues(v *observationView, r vitals.Reading) {
 }
 
 // showAlerts shows the most severe alert. Alerts are a clinical work list: the portal does not see them, billing and clients see that there are some.
-func showAlerts(v *observationView, raisedAlerts []raised, reader access.Role) {
-	if reader == access.Patient {
+func showAlerts(v *observationView, raisedAlerts []raised, reader authz.Role) {
+	if reader == authz.Patient {
 		return
 	}
 	var details *alertDetails
@@ -345,7 +345,7 @@ func showAlerts(v *observationView, raisedAlerts []raised, reader access.Role) {
 	for _, alert := range raisedAlerts {
 		ids = append(ids, alert.ID)
 		worse := details == nil || asks && !alert.Asks || (alert.Level == string(alerts.Critical) && details.Level != alert.Level)
-		if worse && reader != access.DataMonitor && reader != access.Client {
+		if worse && reader != authz.DataMonitor && reader != authz.Client {
 			details, asks = &alertDetails{Level: alert.Level, Message: alert.Message}, alert.Asks
 		}
 	}
@@ -356,7 +356,7 @@ func showAlerts(v *observationView, raisedAlerts []raised, reader access.Role) {
 	v.Add("alert_ids", ids)
 }
 
-func raisedBy(outcome observations.Outcome) (list []raised) {
+func raisedBy(outcome ingest.Outcome) (list []raised) {
 	for _, alert := range outcome.Alerts {
 		if alert.Level != string(alerts.Normal) {
 			list = append(list, raised{ID: collections.Number(alert.ID), Level: alert.Level, Message: alert.Message})

@@ -3,10 +3,10 @@ package routes
 import (
 	"encoding/json/jsontext"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
-	"github.com/vigilhealth/vigil/internal/intake"
+	"github.com/vigilhealth/vigil/internal/ingest"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vitals"
 	"github.com/vigilhealth/vigil/routes/web"
 )
@@ -62,9 +62,9 @@ type batch struct {
 	api     *api
 	call    *web.Call
 	view    readingsView
-	lines   []intake.Line
+	lines   []ingest.Line
 	places  []int // of the lines in what was sent
-	reports []intake.Report
+	reports []ingest.Report
 	reached map[string]error // whether the caller may act on a patient
 }
 
@@ -72,14 +72,14 @@ type batch struct {
 func (b *batch) read(index int, item jsontext.Value) error {
 	var body vitals.Body
 	var envelope vitals.Envelope
-	if err := input.DecodeObject(item, &body); err != nil {
+	if err := validate.DecodeObject(item, &body); err != nil {
 		return b.reject(index, err)
 	}
-	if err := input.DecodeMember(item, &envelope); err != nil {
+	if err := validate.DecodeMember(item, &envelope); err != nil {
 		return b.reject(index, err)
 	}
-	checks := input.NewChecks()
-	kind := vitals.Kind(checks.Text("type", sentType(body), input.Required(0).OneOf(vitals.KindNames...)))
+	checks := validate.NewChecks()
+	kind := vitals.Kind(checks.Text("type", sentType(body), validate.Required(0).OneOf(vitals.KindNames...)))
 	if err := ownPatient(b.call, &envelope); err != nil {
 		return b.reject(index, err)
 	}
@@ -101,7 +101,7 @@ func (b *batch) read(index int, item jsontext.Value) error {
 	return nil
 }
 
-func sentType(body vitals.Body) (sent input.String) {
+func sentType(body vitals.Body) (sent validate.String) {
 	if raw := body.Member("type"); raw != nil {
 		_ = sent.UnmarshalJSON(raw) // never fails: a wrong type is kept for the checks
 	}
@@ -176,14 +176,14 @@ func (b *batch) reject(index int, err error) error {
 }
 
 // readReading reads what a caller sends of one reading; it is to be used only when checks have nothing to complain about.
-func (a *api) readReading(c *web.Call, checks *input.Checks, kind *vitals.Definition, body vitals.Body, envelope vitals.Envelope) intake.Line {
-	line := intake.Line{Reading: kind.Read(checks, body), Source: sourceOf(c)}
+func (a *api) readReading(c *web.Call, checks *validate.Checks, kind *vitals.Definition, body vitals.Body, envelope vitals.Envelope) ingest.Line {
+	line := ingest.Line{Reading: kind.Read(checks, body), Source: sourceOf(c)}
 	line.PatientID, line.Reading.DeviceID, line.Reading.MeasuredAt = envelope.Read(checks, c.Now, a.MaxFuture)
 	return line
 }
 
 func sourceOf(c *web.Call) vitals.Source {
-	if c.Caller.Role == access.Patient {
+	if c.Caller.Role == authz.Patient {
 		return vitals.SourcePortal
 	}
 	return vitals.SourceAPI
@@ -191,7 +191,7 @@ func sourceOf(c *web.Call) vitals.Source {
 
 // mayIngest refuses a patient whom the caller may not store readings of.
 func (a *api) mayIngest(c *web.Call, patientID string) error {
-	if c.Caller.Role == access.Patient && patientID != c.Caller.PatientID {
+	if c.Caller.Role == authz.Patient && patientID != c.Caller.PatientID {
 		return fault.Missing()
 	}
 	return a.reach(c, patientID)

@@ -14,9 +14,9 @@ import (
 	"github.com/pocketbase/dbx"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/limits"
+	"github.com/vigilhealth/vigil/internal/authz"
+	"github.com/vigilhealth/vigil/internal/ratelimit"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/routes"
 )
@@ -58,10 +58,10 @@ func TestStoryBatchOfReadings(t *testing.T) {
 	c := newIngestingClinic(t)
 	id, other := c.enrol(nil), c.enrol(nil)
 	gone := c.enrol(nil)
-	c.ask(access.Admin, "DELETE", "/patients/"+gone+"/", nil).want(204)
+	c.ask(authz.Admin, "DELETE", "/patients/"+gone+"/", nil).want(204)
 	archived := c.enrol(nil)
-	c.ask(access.Admin, "POST", "/patients/"+archived+"/archive/", object{"reason": "moved"}).want(200)
-	c.ask(access.Admin, "POST", "/devices/assign/", object{"device_id": "CUFF-1", "patient_id": other, "device_type": "blood_pressure"})
+	c.ask(authz.Admin, "POST", "/patients/"+archived+"/archive/", object{"reason": "moved"}).want(200)
+	c.ask(authz.Admin, "POST", "/devices/assign/", object{"device_id": "CUFF-1", "patient_id": other, "device_type": "blood_pressure"})
 	now := c.now
 	with := func(line object, changes object) object {
 		line = maps.Clone(line)
@@ -98,7 +98,7 @@ func TestStoryBatchOfReadings(t *testing.T) {
 		weighed(id, now, 80.5),
 		good, // again
 	}
-	got := c.ask(access.Nurse, "POST", batchPath, object{"readings": sent})
+	got := c.ask(authz.Nurse, "POST", batchPath, object{"readings": sent})
 	lines := got.lines()
 
 	single := newIngestingClinic(t)
@@ -106,7 +106,7 @@ func TestStoryBatchOfReadings(t *testing.T) {
 	counts := map[any]float64{}
 	for i, line := range sent {
 		body := line.(object)
-		answer := single.ask(access.Nurse, "POST", "/ingestion/"+strings.ReplaceAll(body["type"].(string), "_", "-")+"/", body)
+		answer := single.ask(authz.Nurse, "POST", "/ingestion/"+strings.ReplaceAll(body["type"].(string), "_", "-")+"/", body)
 		want := map[int]string{200: "duplicate", 201: "accepted"}[answer.status]
 		if want == "" {
 			want = "rejected"
@@ -181,10 +181,10 @@ func TestBatchInAnyOrder(t *testing.T) {
 		}
 		shuffled := slices.Clone(sent)
 		shuffle.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-		together.ask(access.Nurse, "POST", batchPath, object{"readings": shuffled}).wantAt(object{"accepted": float64(len(sent)), "rejected": 0.0})
+		together.ask(authz.Nurse, "POST", batchPath, object{"readings": shuffled}).wantAt(object{"accepted": float64(len(sent)), "rejected": 0.0})
 		inOrder := newIngestingClinic(t)
 		inOrder.copyPeople(t, together)
-		inOrder.ask(access.Nurse, "POST", batchPath, object{"readings": sent}).wantAt(object{"accepted": float64(len(sent))})
+		inOrder.ask(authz.Nurse, "POST", batchPath, object{"readings": sent}).wantAt(object{"accepted": float64(len(sent))})
 		for what, query := range map[string]string{
 			"alerts":       "SELECT type || ' ' || level || ' ' || parameter || ' ' || late || ' ' || status || ' ' || measured_at FROM alerts ORDER BY 1",
 			"escalations":  "SELECT priority || status || (SELECT COUNT(*) FROM alerts a WHERE a.escalation = e.id) FROM escalations e ORDER BY 1",
@@ -217,7 +217,7 @@ func TestLateInABatch(t *testing.T) {
 			if first {
 				slices.Reverse(sent)
 			}
-			c.ask(access.Nurse, "POST", batchPath, object{"readings": sent}).want(200)
+			c.ask(authz.Nurse, "POST", batchPath, object{"readings": sent}).want(200)
 			got := slices.Compact(c.read("SELECT status || ' ' || resolution_reason FROM alerts WHERE late AND level = 'critical' ORDER BY 1"))
 			if !slices.Equal(got, test.statuses) {
 				t.Errorf("%s: the late alerts are %v, want %v", name, got, test.statuses)
@@ -240,13 +240,13 @@ func TestBatchBounds(t *testing.T) {
 		list(0): "readings", list(1001): "readings", `{}`: "readings", `{"readings":null}`: "readings", `{"readings":{}}`: "readings",
 		`{"readings":[1],"readings":[1]}`: "readings", `{"Readings":[1]}`: "readings",
 	} {
-		c.ask(access.Nurse, "POST", batchPath, body).wantFields(field)
+		c.ask(authz.Nurse, "POST", batchPath, body).wantFields(field)
 	}
 	for _, body := range []string{``, `[]`, `{"readings":[}`, `{"readings":[1,]}`, `{"readings":[1]} x`, `{"readings":[{"a":]}`, `{"readings":[1]`, `null`} {
-		c.ask(access.Nurse, "POST", batchPath, body).want(400, "parse_error")
+		c.ask(authz.Nurse, "POST", batchPath, body).want(400, "parse_error")
 	}
-	c.ask(access.Nurse, "POST", batchPath, `{"readings":[]}`, "Content-Type", "text/csv").want(415)
-	c.ask(access.Nurse, "POST", batchPath, `{"readings":["`+strings.Repeat("x", 2<<20)+`"]}`).want(413, "payload_too_large")
+	c.ask(authz.Nurse, "POST", batchPath, `{"readings":[]}`, "Content-Type", "text/csv").want(415)
+	c.ask(authz.Nurse, "POST", batchPath, `{"readings":["`+strings.Repeat("x", 2<<20)+`"]}`).want(413, "payload_too_large")
 	if n := len(c.read("SELECT id FROM observations")); n != 0 {
 		t.Fatalf("%d are stored of what was refused", n)
 	}
@@ -262,7 +262,7 @@ func TestBatchBounds(t *testing.T) {
 			items[i] = encoded(t, weighed(id, c.now.Add(-time.Duration(i)*time.Minute), 80))
 		}
 	}
-	got := c.ask(access.Nurse, "POST", batchPath, `{"readings":[`+strings.Join(items, ",")+`]}`)
+	got := c.ask(authz.Nurse, "POST", batchPath, `{"readings":[`+strings.Join(items, ",")+`]}`)
 	got.wantAt(object{"accepted": 991.0, "rejected": 9.0, "duplicates": 0.0})
 	for i, line := range got.lines() {
 		if (line["status"] == "rejected") != (bad[i] != "") {
@@ -277,7 +277,7 @@ func TestBatchBounds(t *testing.T) {
 			t.Errorf("line %d is wrong in %v", i, got)
 		}
 	}
-	again := c.ask(access.Nurse, "POST", batchPath, `{"readings":[`+strings.Join(items, ",")+`]}`)
+	again := c.ask(authz.Nurse, "POST", batchPath, `{"readings":[`+strings.Join(items, ",")+`]}`)
 	again.wantAt(object{"accepted": 0.0, "rejected": 9.0, "duplicates": 991.0})
 	if n := len(c.read("SELECT id FROM observations")); n != 991 {
 		t.Errorf("%d are stored", n)
@@ -289,10 +289,10 @@ func TestBatchByRole(t *testing.T) {
 	c := newIngestingClinic(t)
 	id := c.enrol(nil)
 	c.wantRoles("POST", batchPath, object{"readings": []any{bp(id, c.now, 120, 80)}},
-		access.Admin, access.ClinicalManager, access.Provider, access.Nurse, access.MA, access.Patient)
+		authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA, authz.Patient)
 
 	own := c.enrol(nil)
-	portal := vigiltest.User(t, c.app, access.Patient, vigiltest.PortalOf(own))
+	portal := vigiltest.User(t, c.app, authz.Patient, vigiltest.PortalOf(own))
 	line := bp(id, c.now, 121, 80)
 	mine := maps.Clone(line)
 	delete(mine, "patient_id")
@@ -319,16 +319,16 @@ func TestBatchByRole(t *testing.T) {
 func TestBatchOutsideTheTeam(t *testing.T) {
 	c := newIngestingClinic(t, func(e *routes.Engines) { e.RestrictToCareTeam = true })
 	mine, others := c.enrol(nil), c.enrol(nil)
-	c.ask(access.Admin, "PUT", "/patients/"+mine+"/care-team/", object{"members": []object{{"user_id": c.people[access.Nurse].Number()}}}).want(200)
+	c.ask(authz.Admin, "PUT", "/patients/"+mine+"/care-team/", object{"members": []object{{"user_id": c.people[authz.Nurse].Number()}}}).want(200)
 	body := object{"readings": []any{bp(mine, c.now, 120, 80), bp(others, c.now, 121, 80), bp(others, c.now, 400, 80), bp(others, c.now, 122, 80)}}
-	lines := c.ask(access.Nurse, "POST", batchPath, body).lines()
+	lines := c.ask(authz.Nurse, "POST", batchPath, body).lines()
 	if lines[0]["status"] != "accepted" || lines[1]["code"] != "permission_denied" || lines[1]["errors"].(object)["patient_id"] == nil || lines[2]["code"] != "validation_error" {
 		t.Errorf("%v", lines)
 	}
 	if kept := c.read("SELECT id FROM gateway_events"); len(kept) != 0 {
 		t.Errorf("kept %v", kept)
 	}
-	c.ask(access.Nurse, "POST", batchPath, body, "X-Emergency-Access", "found unconscious at home").wantAt(object{"accepted": 2.0, "duplicates": 1.0, "rejected": 1.0})
+	c.ask(authz.Nurse, "POST", batchPath, body, "X-Emergency-Access", "found unconscious at home").wantAt(object{"accepted": 2.0, "duplicates": 1.0, "rejected": 1.0})
 	if _, n, err := audit.List(c.app, audit.Filter{Event: string(audit.EmergencyAccess)}, 0, 10); n != 1 || err != nil {
 		t.Errorf("%d emergencies (%v)", n, err)
 	}
@@ -337,7 +337,7 @@ func TestBatchOutsideTheTeam(t *testing.T) {
 // A batch is one request, so that 10,000 readings are ten; and under a key it is answered again, line for line.
 func TestBackfillWithLimits(t *testing.T) {
 	c := newIngestingClinic(t, func(e *routes.Engines) {
-		e.Limits = limits.New(map[limits.Class]limits.Policy{limits.Client: {Requests: 600, Window: time.Minute}, limits.User: {Requests: 1000, Window: time.Hour}})
+		e.Limits = ratelimit.NewLimiter(map[ratelimit.Class]ratelimit.Policy{ratelimit.Client: {Requests: 600, Window: time.Minute}, ratelimit.User: {Requests: 1000, Window: time.Hour}})
 	})
 	id := c.enrol(nil)
 	token := c.token(c.addClient(nil), "ingest")
@@ -369,9 +369,9 @@ func TestBatchWithoutAWriter(t *testing.T) {
 	if _, err := c.app.DB().NewQuery("CREATE TRIGGER no BEFORE INSERT ON observations BEGIN SELECT RAISE(ABORT, 'full'); END").Execute(); err != nil {
 		t.Fatal(err)
 	}
-	answered(t, c.keyed(c.tokenOf(access.Nurse), batchPath, body, "b"), 503, "service_unavailable", false)
+	answered(t, c.keyed(c.tokenOf(authz.Nurse), batchPath, body, "b"), 503, "service_unavailable", false)
 	if _, err := c.app.DB().NewQuery("DROP TRIGGER no").Execute(); err != nil {
 		t.Fatal(err)
 	}
-	answered(t, c.keyed(c.tokenOf(access.Nurse), batchPath, body, "b"), 200, "", false)
+	answered(t, c.keyed(c.tokenOf(authz.Nurse), batchPath, body, "b"), 200, "", false)
 }

@@ -7,19 +7,19 @@ import (
 
 	"github.com/pocketbase/pocketbase/core"
 
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/limits"
-	"github.com/vigilhealth/vigil/internal/schedule"
+	"github.com/vigilhealth/vigil/internal/ratelimit"
+	"github.com/vigilhealth/vigil/jobs/schedule"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // jobRows are the scheduled jobs, as an administrator sees and runs them.
 func jobRows() []route {
 	return []route{
-		{http.MethodGet, "/jobs/", access.ManageJobs, limits.User, (*api).listJobs},
-		{http.MethodPost, "/jobs/{name}/run/", access.ManageJobs, limits.User, (*api).runJob},
+		{http.MethodGet, "/jobs/", authz.ManageJobs, ratelimit.User, (*api).listJobs},
+		{http.MethodPost, "/jobs/{name}/run/", authz.ManageJobs, ratelimit.User, (*api).runJob},
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/emr"
 )
 
@@ -14,15 +14,15 @@ func TestTransmitRightAfterTransform(t *testing.T) {
 	d := newDelivering(t)
 	id := d.observe()
 	path := "/fhir/observations/" + id
-	d.ask(access.Nurse, "POST", path+"/transform/", nil).want(200)
+	d.ask(authz.Nurse, "POST", path+"/transform/", nil).want(200)
 	number := (<-d.finished).TransmissionID
 	for _, after := range []time.Duration{0, 59 * time.Second, time.Second} {
 		d.advance(after)
-		d.ask(access.Provider, "POST", path+"/transmit/", nil).want(200).wantAt(object{"observation_id": id, "fhir_status": "transmitted", "transmission_id": number})
+		d.ask(authz.Provider, "POST", path+"/transmit/", nil).want(200).wantAt(object{"observation_id": id, "fhir_status": "transmitted", "transmission_id": number})
 	}
-	d.ask(access.Nurse, "POST", path+"/transform/", nil).want(400, "invalid_state")
+	d.ask(authz.Nurse, "POST", path+"/transform/", nil).want(400, "invalid_state")
 	d.advance(time.Millisecond)
-	d.ask(access.Provider, "POST", path+"/transmit/", nil).want(400, "invalid_state")
+	d.ask(authz.Provider, "POST", path+"/transmit/", nil).want(400, "invalid_state")
 	if len(d.finished) != 0 {
 		t.Error("it was sent again")
 	}
@@ -31,12 +31,12 @@ func TestTransmitRightAfterTransform(t *testing.T) {
 	d.emr.refuse(&emr.Error{Code: emr.CodeUnavailable, Status: 503, Message: "EMR unavailable (503)"})
 	id = d.observe()
 	path = "/fhir/observations/" + id
-	d.ask(access.Nurse, "POST", path+"/transform/", nil).want(200)
+	d.ask(authz.Nurse, "POST", path+"/transform/", nil).want(200)
 	<-d.finished
 	d.emr.refuse(nil)
-	d.ask(access.Nurse, "POST", path+"/transmit/", nil).want(200).wantAt(object{"fhir_status": "processing"})
+	d.ask(authz.Nurse, "POST", path+"/transmit/", nil).want(200).wantAt(object{"fhir_status": "processing"})
 	<-d.finished
-	d.ask(access.Nurse, "POST", path+"/transmit/", nil).want(200).wantAt(object{"fhir_status": "transmitted"})
+	d.ask(authz.Nurse, "POST", path+"/transmit/", nil).want(200).wantAt(object{"fhir_status": "transmitted"})
 }
 
 // Only what a person transformed counts: not what the service transforms when it stores a reading, nor what it makes up for.
@@ -46,9 +46,9 @@ func TestTransmitAfterTheServicesTransform(t *testing.T) {
 	if _, err := d.app.DB().NewQuery(`UPDATE observations SET transform_error = 'The reading has no FHIR form.' WHERE id = '` + owed + `'`).Execute(); err != nil {
 		t.Fatal(err)
 	}
-	d.ask(access.Admin, "POST", "/fhir/process-pending/", nil).want(200).wantAt(object{"details.transformed": 1.0})
+	d.ask(authz.Admin, "POST", "/fhir/process-pending/", nil).want(200).wantAt(object{"details.transformed": 1.0})
 	<-d.finished
-	d.ask(access.Admin, "POST", "/fhir/observations/"+owed+"/transmit/", nil).want(400, "invalid_state")
+	d.ask(authz.Admin, "POST", "/fhir/observations/"+owed+"/transmit/", nil).want(400, "invalid_state")
 }
 
 // One that is under way right after its transform is on its way: nothing is sent twice, and nobody is refused.
@@ -58,12 +58,12 @@ func TestTransmitWhileItIsSent(t *testing.T) {
 	answer := sync.OnceFunc(d.emr.lock.Unlock)
 	t.Cleanup(answer)
 	id := d.observe()
-	d.ask(access.Nurse, "POST", "/fhir/observations/"+id+"/transform/", nil).want(200)
-	d.ask(access.Nurse, "POST", "/fhir/observations/"+id+"/transmit/", nil).want(200).wantAt(object{"fhir_status": "processing"})
-	d.ask(access.Nurse, "POST", "/fhir/observations/"+id+"/transmit/", nil).want(200).wantAt(object{"fhir_status": "processing"})
+	d.ask(authz.Nurse, "POST", "/fhir/observations/"+id+"/transform/", nil).want(200)
+	d.ask(authz.Nurse, "POST", "/fhir/observations/"+id+"/transmit/", nil).want(200).wantAt(object{"fhir_status": "processing"})
+	d.ask(authz.Nurse, "POST", "/fhir/observations/"+id+"/transmit/", nil).want(200).wantAt(object{"fhir_status": "processing"})
 	answer()
 	<-d.finished
-	d.ask(access.Nurse, "POST", "/fhir/observations/"+id+"/transmit/", nil).want(200).wantAt(object{"fhir_status": "transmitted"})
+	d.ask(authz.Nurse, "POST", "/fhir/observations/"+id+"/transmit/", nil).want(200).wantAt(object{"fhir_status": "transmitted"})
 	d.stopWorker()
 	if len(d.finished) != 0 {
 		t.Error("it was sent twice")

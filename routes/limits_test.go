@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
-	"github.com/vigilhealth/vigil/internal/limits"
+	"github.com/vigilhealth/vigil/internal/authz"
+	"github.com/vigilhealth/vigil/internal/ratelimit"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/routes"
 )
@@ -18,9 +18,9 @@ import (
 func newLimitedClinic(t *testing.T) *clinic {
 	t.Helper()
 	return newClinic(t, func(e *routes.Engines) {
-		e.Limits = limits.New(map[limits.Class]limits.Policy{
-			limits.User: {Requests: 1000, Window: time.Hour}, limits.Anon: {Requests: 100, Window: time.Hour}, limits.Auth: {Requests: 20, Window: time.Minute},
-			limits.SignIn: {Requests: 300, Window: time.Minute}, limits.Refresh: {Requests: 120, Window: time.Minute},
+		e.Limits = ratelimit.NewLimiter(map[ratelimit.Class]ratelimit.Policy{
+			ratelimit.User: {Requests: 1000, Window: time.Hour}, ratelimit.Anon: {Requests: 100, Window: time.Hour}, ratelimit.Auth: {Requests: 20, Window: time.Minute},
+			ratelimit.SignIn: {Requests: 300, Window: time.Minute}, ratelimit.Refresh: {Requests: 120, Window: time.Minute},
 		})
 	})
 }
@@ -55,7 +55,7 @@ func TestClinicBehindOneAddress(t *testing.T) {
 	c := newLimitedClinic(t)
 	var sessions []string
 	for n := range 60 {
-		user := vigiltest.User(t, c.app, access.Nurse, vigiltest.Email(fmt.Sprintf("colleague%d@vigil.test", n)))
+		user := vigiltest.User(t, c.app, authz.Nurse, vigiltest.Email(fmt.Sprintf("colleague%d@vigil.test", n)))
 		if n%4 == 0 {
 			if status, _, _ := c.enters(user.Email(), "Wrong-Horse-42!"); status != 401 {
 				t.Fatalf("wrong password %d: %d", n, status)
@@ -87,7 +87,7 @@ func TestRefreshLimit(t *testing.T) {
 			t.Fatalf("refresh %d: %d %s", n, status, code)
 		}
 	}
-	if status, _, _ := c.enters(c.people[access.Nurse].Email(), vigiltest.Password); status != 200 {
+	if status, _, _ := c.enters(c.people[authz.Nurse].Email(), vigiltest.Password); status != 200 {
 		t.Errorf("a sign-in beside it: %d", status)
 	}
 	c.now = c.now.Add(time.Minute)
@@ -120,7 +120,7 @@ func TestGuessingIsBounded(t *testing.T) {
 			if refused != 20 {
 				t.Errorf("%d of 40 guesses were refused", refused)
 			}
-			if status, _, _ := c.enters(c.people[access.Nurse].Email(), vigiltest.Password); status != 429 {
+			if status, _, _ := c.enters(c.people[authz.Nurse].Email(), vigiltest.Password); status != 429 {
 				t.Errorf("a right password from there: %d", status)
 			}
 		})
@@ -130,7 +130,7 @@ func TestGuessingIsBounded(t *testing.T) {
 // One account is let in twenty times a minute from one address, as the contract has it; the colleagues are not concerned.
 func TestOneAccountsSignIns(t *testing.T) {
 	c := newLimitedClinic(t)
-	email := c.people[access.Nurse].Email()
+	email := c.people[authz.Nurse].Email()
 	for n := range 21 {
 		spelled := email
 		if n%2 == 1 {
@@ -141,7 +141,7 @@ func TestOneAccountsSignIns(t *testing.T) {
 			t.Fatalf("sign-in %d: %d %s", n, status, code)
 		}
 	}
-	if status, _, _ := c.enters(c.people[access.MA].Email(), vigiltest.Password); status != 200 {
+	if status, _, _ := c.enters(c.people[authz.MA].Email(), vigiltest.Password); status != 200 {
 		t.Errorf("a colleague: %d", status)
 	}
 }
@@ -149,17 +149,17 @@ func TestOneAccountsSignIns(t *testing.T) {
 // A locked account that an app goes on trying shuts nobody else out, and neither does a password that waits for its second factor.
 func TestLockedAccountIsItsOwnTrouble(t *testing.T) {
 	c := newLimitedClinic(t)
-	email := c.people[access.Nurse].Email()
+	email := c.people[authz.Nurse].Email()
 	for range 19 {
 		_, _, _ = c.enters(email, "Wrong-Horse-42!")
 	}
-	user := vigiltest.User(t, c.app, access.Provider, vigiltest.Email("two@vigil.test"), vigiltest.TwoFactor("JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"))
+	user := vigiltest.User(t, c.app, authz.Provider, vigiltest.Email("two@vigil.test"), vigiltest.TwoFactor("JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"))
 	for range 19 {
 		if status, _, code := c.enters(user.Email(), vigiltest.Password); status != 401 || code != "totp_required" {
 			t.Fatalf("without a code: %d %s", status, code)
 		}
 	}
-	if status, _, _ := c.enters(c.people[access.MA].Email(), vigiltest.Password); status != 200 {
+	if status, _, _ := c.enters(c.people[authz.MA].Email(), vigiltest.Password); status != 200 {
 		t.Errorf("a colleague: %d", status)
 	}
 }
@@ -177,11 +177,11 @@ func TestMailsAreLimited(t *testing.T) {
 		return c.askAs(user, "POST", "/auth/2fa/verify/", object{"totp_code": "000000"}).status
 	}
 	for n := range 21 {
-		if got, want := verify(c.people[access.Nurse]), map[bool]int{false: 400, true: 429}[n == 20]; got != want {
+		if got, want := verify(c.people[authz.Nurse]), map[bool]int{false: 400, true: 429}[n == 20]; got != want {
 			t.Fatalf("verify %d: %d", n, got)
 		}
 	}
-	if got := verify(c.people[access.MA]); got != 400 {
+	if got := verify(c.people[authz.MA]); got != 400 {
 		t.Errorf("a colleague: %d", got)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -28,7 +28,7 @@ func BenchmarkList(b *testing.B) {
 			}
 		}
 	}
-	token := "Bearer " + vigiltest.Token(b, c.people[access.Nurse], c.now)
+	token := "Bearer " + vigiltest.Token(b, c.people[authz.Nurse], c.now)
 	for _, path := range []string{"/triage/patients/", "/ingestion/observations/", "/patients/", "/alerts/", "/triage/patients/stats/"} {
 		for _, readers := range []int{1, 8} {
 			b.Run(fmt.Sprintf("readers=%d%s", readers, path), func(b *testing.B) {

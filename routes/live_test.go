@@ -14,10 +14,10 @@ import (
 
 	"github.com/pocketbase/pocketbase/tools/subscriptions"
 
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/live"
-	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/authz"
+	"github.com/vigilhealth/vigil/internal/ingest"
+	"github.com/vigilhealth/vigil/internal/realtime"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/internal/vitals"
 	"github.com/vigilhealth/vigil/routes"
@@ -25,7 +25,7 @@ import (
 
 // screen is somebody's list: fetched once, then kept by the messages alone.
 type screen struct {
-	stream *live.Stream
+	stream *realtime.Stream
 	rows   map[string]object
 	last   float64
 }
@@ -94,22 +94,22 @@ func TestTwoScreensAgreeAfterABurst(t *testing.T) {
 		patients = append(patients, c.enrol(nil))
 	}
 	quiet := slog.New(slog.DiscardHandler)
-	publisher := live.NewPublisher(live.Options{
+	publisher := realtime.NewPublisher(realtime.Options{
 		Views: routes.LiveViews{}, Check: c.auth.Check, Zone: newYork, Clock: func() time.Time { return clock }, Log: quiet,
 	})
-	engine := observations.NewEngine(observations.Rules{PracticeZone: newYork})
-	writer := observations.NewWriter(engine, func() time.Time { return clock }, quiet, func([]observations.Outcome) { publisher.Wake() })
+	engine := ingest.NewEvaluator(ingest.Rules{PracticeZone: newYork})
+	writer := ingest.NewWriter(engine, func() time.Time { return clock }, quiet, func([]ingest.Outcome) { publisher.Wake() })
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
 	var screens []*screen
-	for _, role := range []access.Role{access.Nurse, access.Admin} {
-		s := &screen{stream: live.NewStream(subscriptions.NewDefaultClient(), func() {}), rows: map[string]object{}}
+	for _, role := range []authz.Role{authz.Nurse, authz.Admin} {
+		s := &screen{stream: realtime.NewStream(subscriptions.NewDefaultClient(), func() {}), rows: map[string]object{}}
 		if _, err := publisher.Subscribe(c.app, s.stream, vigiltest.Token(t, c.people[role], c.now), clock); err != nil {
 			t.Fatal(err)
 		}
-		s.stream.Subscribe(live.Topic)
+		s.stream.Subscribe(realtime.Topic)
 		c.app.SubscriptionsBroker().Register(s.stream)
 		for _, row := range c.ask(role, "GET", "/triage/patients/?page_size=100", nil).results() {
 			s.rows[row["patient_id"].(string)] = row
@@ -129,7 +129,7 @@ func TestTwoScreensAgreeAfterABurst(t *testing.T) {
 		senders.Go(func() {
 			for i := sender; i < 500; i += 8 {
 				systolic, diastolic := float64(100+(i*37)%110), 70.0
-				_, err := writer.Submit(t.Context(), observations.Submission{
+				_, err := writer.Submit(t.Context(), ingest.Submission{
 					PatientID: patients[i%(len(patients)-1)], Source: vitals.SourceGateway, By: audit.System(), ReceivedAt: clock,
 					Reading: vitals.Reading{Kind: vitals.BloodPressure, MeasuredAt: clock.Add(-time.Duration(i) * time.Minute)}.With(vitals.Systolic, systolic).With(vitals.Diastolic, diastolic),
 				})
@@ -140,9 +140,9 @@ func TestTwoScreensAgreeAfterABurst(t *testing.T) {
 		})
 	}
 	senders.Wait()
-	c.ask(access.Nurse, "POST", "/triage/patients/"+quietOne+"/review/", nil).want(200)
+	c.ask(authz.Nurse, "POST", "/triage/patients/"+quietOne+"/review/", nil).want(200)
 	var api []string
-	for _, row := range c.ask(access.Nurse, "GET", "/triage/patients/?page_size=100", nil).results() {
+	for _, row := range c.ask(authz.Nurse, "GET", "/triage/patients/?page_size=100", nil).results() {
 		api = append(api, row["patient_id"].(string))
 	}
 	followers.Wait()

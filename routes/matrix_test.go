@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/routes"
 )
@@ -19,7 +19,7 @@ var pathParameter = regexp.MustCompile(`\{[a-z0-9_]+\}`)
 // matrixRows reads the role matrix, by method and path with every parameter written {}.
 func matrixRows(t *testing.T) map[string][]string {
 	t.Helper()
-	file, err := os.Open("../internal/access/testdata/matrix.csv")
+	file, err := os.Open("../internal/authz/testdata/matrix.csv")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestEveryRouteForEveryRole(t *testing.T) {
 		name := route.Method + " " + pathParameter.ReplaceAllString(route.Path, "{}")
 		row, known := matrix[name]
 		if !known {
-			t.Errorf("%s %s is served but stands in no row of internal/access/testdata/matrix.csv", route.Method, route.Path)
+			t.Errorf("%s %s is served but stands in no row of internal/authz/testdata/matrix.csv", route.Method, route.Path)
 			continue
 		}
 		if string(route.Action) != row[2] {
@@ -56,7 +56,7 @@ func TestEveryRouteForEveryRole(t *testing.T) {
 		if got := anonymous.Code == 401 && code(t, anonymous) == "not_authenticated"; got == open {
 			t.Errorf("%s answers %d to nobody", name, anonymous.Code)
 		}
-		for i, role := range access.Roles {
+		for i, role := range authz.Roles {
 			answer := c.knock(route.Method, path, vigiltest.Token(t, c.people[role], c.now))
 			switch refused := answer.Code == 403 && code(t, answer) != "reauthentication_required"; { // these tokens belong to no sign-in
 			case row[3+i] == "no" && (!refused || code(t, answer) != "permission_denied"):
@@ -79,7 +79,7 @@ func TestRowsWithAQuery(t *testing.T) {
 			continue
 		}
 		asked++
-		for i, role := range access.Roles {
+		for i, role := range authz.Roles {
 			if got := c.knock(row[0], row[1], vigiltest.Token(t, c.people[role], c.now)).Code; (got == 403) != (row[3+i] == "no") {
 				t.Errorf("%s %s answers %d to %s", row[0], row[1], got, role)
 			}
@@ -105,8 +105,8 @@ func (c *clinic) knock(method, path, token string) *httptest.ResponseRecorder {
 func TestRefusalsAreRecorded(t *testing.T) {
 	c := newClinic(t)
 	before := vigiltest.RowCounts(t, c.app)
-	c.ask(access.Nurse, "GET", "/audit/events/77/?actor=secret", nil).want(403, "permission_denied")
-	c.ask(access.Patient, "POST", "/auth/register/", `{"email":"x"}`).want(403, "permission_denied")
+	c.ask(authz.Nurse, "GET", "/audit/events/77/?actor=secret", nil).want(403, "permission_denied")
+	c.ask(authz.Patient, "POST", "/auth/register/", `{"email":"x"}`).want(403, "permission_denied")
 	if added := vigiltest.RowsAdded(t, c.app, before); len(added) != 1 || added["audit_log"] != 2 {
 		t.Errorf("two refusals left %v", added)
 	}
@@ -114,7 +114,7 @@ func TestRefusalsAreRecorded(t *testing.T) {
 	if err != nil || total != 2 {
 		t.Fatalf("%d entries, %v", total, err)
 	}
-	if got := page[1]; got.ResourceID != "GET /api/v1/audit/events/{id}/" || got.Outcome != "4" || got.ActorEmail != c.people[access.Nurse].Email() || got.Patient != "" {
+	if got := page[1]; got.ResourceID != "GET /api/v1/audit/events/{id}/" || got.Outcome != "4" || got.ActorEmail != c.people[authz.Nurse].Email() || got.Patient != "" {
 		t.Errorf("recorded %+v", got)
 	}
 }

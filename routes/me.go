@@ -4,18 +4,18 @@ import (
 	"net/http"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/auth"
-	"github.com/vigilhealth/vigil/internal/limits"
+	"github.com/vigilhealth/vigil/internal/authz"
+	"github.com/vigilhealth/vigil/internal/ratelimit"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // meRows are what an app asks about whoever signed in, and whom they can give work to.
 func meRows() []route {
 	return []route{
-		{http.MethodGet, "/auth/me/", access.UseOwnAccount, limits.User, (*api).readMe},
-		{http.MethodPatch, "/auth/me/", access.UseOwnAccount, limits.User, withBody((*api).updateMe)},
-		{http.MethodGet, "/users/staff/", access.ReadStaff, limits.User, (*api).listStaff},
+		{http.MethodGet, "/auth/me/", authz.UseOwnAccount, ratelimit.User, (*api).readMe},
+		{http.MethodPatch, "/auth/me/", authz.UseOwnAccount, ratelimit.User, withBody((*api).updateMe)},
+		{http.MethodGet, "/users/staff/", authz.ReadStaff, ratelimit.User, (*api).listStaff},
 	}
 }
 
@@ -58,7 +58,7 @@ func (a *api) showMe(c *web.Call, user *collections.User, err error) error {
 	}
 	weight, temperature, singleKeys := user.Display()
 	return c.OK(meView{
-		Permissions: access.Rights(access.Role(user.Role())), Practice: practiceView{a.PracticeName, a.Zone.String()},
+		Permissions: authz.Rights(authz.Role(user.Role())), Practice: practiceView{a.PracticeName, a.Zone.String()},
 		Display: displayView{weight, temperature, singleKeys}, DraftKey: key,
 	})
 }
@@ -78,15 +78,15 @@ func viewColleague(user *collections.User) colleagueView {
 // listStaff answers the active staff: not the portal's users, and nobody whose account is off.
 func (a *api) listStaff(c *web.Call) error {
 	q, p := c.Listing()
-	roles := make([]access.Role, 0, len(access.Roles))
-	for _, role := range access.Roles {
-		if role != access.Patient {
+	roles := make([]authz.Role, 0, len(authz.Roles))
+	for _, role := range authz.Roles {
+		if role != authz.Patient {
 			roles = append(roles, role)
 		}
 	}
 	active := true
 	wanted := auth.UserQuery{
-		Role: q.OneOf("role", texts(roles)...), Not: string(access.Patient), Active: &active, Search: q.Text("search", 100), Offset: p.Offset(), Limit: p.Size,
+		Role: q.OneOf("role", texts(roles)...), Not: string(authz.Patient), Active: &active, Search: q.Text("search", 100), Offset: p.Offset(), Limit: p.Size,
 	}
 	if err := q.Err(); err != nil {
 		return err

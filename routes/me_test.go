@@ -5,29 +5,29 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
 // What an app is told of somebody's rights is the policy, for each role: what it shows, opens.
 func TestRightsAreThePolicy(t *testing.T) {
 	c := newClinic(t)
-	words := map[access.Scope]string{access.NonCritical: "non_critical", access.Own: "own", access.All: "all"}
-	for _, role := range access.Roles {
+	words := map[authz.Scope]string{authz.NonCritical: "non_critical", authz.Own: "own", authz.All: "all"}
+	for _, role := range authz.Roles {
 		told := c.ask(role, "GET", "/auth/me/", nil).want(200).object()["permissions"].(object)
-		for _, action := range []access.Action{
-			access.ReadTriage, access.AcknowledgeAlerts, access.ReadStaff, access.ReadBilling, access.ConnectEMR, access.SetOnCall, access.ChangeTimeEntries, access.ReadPatients,
+		for _, action := range []authz.Action{
+			authz.ReadTriage, authz.AcknowledgeAlerts, authz.ReadStaff, authz.ReadBilling, authz.ConnectEMR, authz.SetOnCall, authz.ChangeTimeEntries, authz.ReadPatients,
 		} {
-			want, may := words[access.Reach(role, action)]
+			want, may := words[authz.Reach(role, action)]
 			if got, has := told[action.Code()]; has != may || may && got != want {
 				t.Errorf("%s is told %v of %q, want %q", role, got, action, want)
 			}
 		}
-		if len(told) != len(access.Rights(role)) {
-			t.Errorf("%s is told of %d rights, and has %d", role, len(told), len(access.Rights(role)))
+		if len(told) != len(authz.Rights(role)) {
+			t.Errorf("%s is told of %d rights, and has %d", role, len(told), len(authz.Rights(role)))
 		}
 	}
-	if got := access.Rights(access.MA)["acknowledge_alerts"]; got != "non_critical" {
+	if got := authz.Rights(authz.MA)["acknowledge_alerts"]; got != "non_critical" {
 		t.Errorf("a medical assistant acknowledges %q", got)
 	}
 }
@@ -35,28 +35,28 @@ func TestRightsAreThePolicy(t *testing.T) {
 // Units and keys are the person's own, stay over sessions and are nobody else's.
 func TestDisplay(t *testing.T) {
 	c := newClinic(t)
-	c.ask(access.Nurse, "GET", "/auth/me/", nil).want(200).wantAt(object{
+	c.ask(authz.Nurse, "GET", "/auth/me/", nil).want(200).wantAt(object{
 		"display.weight_unit": "kg", "display.temperature_unit": "C", "display.single_keys": true, "practice.time_zone": "America/New_York",
 	})
-	c.ask(access.Nurse, "PATCH", "/auth/me/", object{"weight_unit": "lb", "single_keys": false}).want(200).wantAt(object{
+	c.ask(authz.Nurse, "PATCH", "/auth/me/", object{"weight_unit": "lb", "single_keys": false}).want(200).wantAt(object{
 		"display.weight_unit": "lb", "display.temperature_unit": "C", "display.single_keys": false,
 	})
-	c.ask(access.Nurse, "PATCH", "/auth/me/", object{"temperature_unit": "F", "single_keys": true}).want(200)
-	c.ask(access.Nurse, "GET", "/auth/me/", nil).want(200).wantAt(object{
+	c.ask(authz.Nurse, "PATCH", "/auth/me/", object{"temperature_unit": "F", "single_keys": true}).want(200)
+	c.ask(authz.Nurse, "GET", "/auth/me/", nil).want(200).wantAt(object{
 		"display.weight_unit": "lb", "display.temperature_unit": "F", "display.single_keys": true,
 	})
-	c.ask(access.Provider, "GET", "/auth/me/", nil).want(200).wantAt(object{"display.weight_unit": "kg", "display.temperature_unit": "C"})
+	c.ask(authz.Provider, "GET", "/auth/me/", nil).want(200).wantAt(object{"display.weight_unit": "kg", "display.temperature_unit": "C"})
 	for field, wrong := range map[string]any{"weight_unit": "stone", "temperature_unit": "K", "single_keys": "sometimes"} {
-		c.ask(access.Nurse, "PATCH", "/auth/me/", object{field: wrong}).wantFields(field)
+		c.ask(authz.Nurse, "PATCH", "/auth/me/", object{field: wrong}).wantFields(field)
 	}
-	c.ask(access.Nurse, "PATCH", "/auth/me/", object{"weight_unit": nil}).wantFields("weight_unit")
+	c.ask(authz.Nurse, "PATCH", "/auth/me/", object{"weight_unit": nil}).wantFields("weight_unit")
 }
 
 // The key for drafts is the same for a person each time, and another for everybody.
 func TestDraftKey(t *testing.T) {
 	c := newClinic(t)
-	seen := map[string]access.Role{}
-	for _, role := range access.Roles {
+	seen := map[string]authz.Role{}
+	for _, role := range authz.Roles {
 		key := c.ask(role, "GET", "/auth/me/", nil).want(200).text("draft_key")
 		if raw, err := base64.StdEncoding.DecodeString(key); err != nil || len(raw) != 32 {
 			t.Errorf("the key of %s is %q (%v)", role, key, err)
@@ -74,9 +74,9 @@ func TestDraftKey(t *testing.T) {
 // A nurse finds whom to assign to; nobody finds patients, accounts that are off, or more than name, address and role.
 func TestStaff(t *testing.T) {
 	c := newClinic(t)
-	off := vigiltest.User(t, c.app, access.Nurse, vigiltest.Inactive(), vigiltest.With("first_name", "Otto"), vigiltest.With("last_name", "Offline"))
-	vigiltest.User(t, c.app, access.Provider, vigiltest.With("first_name", "Amara"), vigiltest.With("last_name", "Osei"))
-	for _, role := range []access.Role{access.Admin, access.ClinicalManager, access.Provider, access.Nurse, access.MA} {
+	off := vigiltest.User(t, c.app, authz.Nurse, vigiltest.Inactive(), vigiltest.With("first_name", "Otto"), vigiltest.With("last_name", "Offline"))
+	vigiltest.User(t, c.app, authz.Provider, vigiltest.With("first_name", "Amara"), vigiltest.With("last_name", "Osei"))
+	for _, role := range []authz.Role{authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA} {
 		var roles []string
 		for _, one := range c.ask(role, "GET", "/users/staff/", nil).results() {
 			roles = append(roles, one["role"].(string))
@@ -91,13 +91,13 @@ func TestStaff(t *testing.T) {
 			t.Errorf("%s is offered %v", role, roles)
 		}
 	}
-	if found := c.ask(access.Nurse, "GET", "/users/staff/?search=osei%20ama&role=provider", nil).results(); len(found) != 1 || found[0]["name"] != "Amara Osei" {
+	if found := c.ask(authz.Nurse, "GET", "/users/staff/?search=osei%20ama&role=provider", nil).results(); len(found) != 1 || found[0]["name"] != "Amara Osei" {
 		t.Errorf("Dr. Osei is found as %v", found)
 	}
-	c.ask(access.Nurse, "GET", "/users/staff/?search=offline", nil).want(200).wantAt(object{"count": 0.0})
-	c.ask(access.Nurse, "GET", "/users/staff/?role=patient", nil).wantFields("role")
-	c.ask(access.Nurse, "GET", "/users/", nil).want(403, "permission_denied")
-	for _, role := range []access.Role{access.DataMonitor, access.Patient} {
+	c.ask(authz.Nurse, "GET", "/users/staff/?search=offline", nil).want(200).wantAt(object{"count": 0.0})
+	c.ask(authz.Nurse, "GET", "/users/staff/?role=patient", nil).wantFields("role")
+	c.ask(authz.Nurse, "GET", "/users/", nil).want(403, "permission_denied")
+	for _, role := range []authz.Role{authz.DataMonitor, authz.Patient} {
 		c.ask(role, "GET", "/users/staff/", nil).want(403, "permission_denied")
 	}
 }

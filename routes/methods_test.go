@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/routes"
 	"github.com/vigilhealth/vigil/routes/web"
@@ -39,7 +39,7 @@ func TestEveryPathForEveryMethod(t *testing.T) {
 				continue
 			}
 			for _, form := range slices.Compact([]string{asked, strings.TrimSuffix(asked, "/")}) {
-				for _, token := range []string{"", vigiltest.Token(t, c.people[access.Admin], c.now)} {
+				for _, token := range []string{"", vigiltest.Token(t, c.people[authz.Admin], c.now)} {
 					tried++
 					answer := c.knock(method, form, token)
 					if got := answer.Header().Get("Allow"); answer.Code != 405 || got != want {

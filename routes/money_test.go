@@ -7,39 +7,39 @@ import (
 	"github.com/pocketbase/dbx"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/billing"
 )
 
 // line makes an entry of 99457 by hand and brings it as far as submitted.
 func (c *clinic) line(patient, day string) string {
 	c.t.Helper()
-	c.ask(access.Provider, "POST", "/time-entries/", object{
+	c.ask(authz.Provider, "POST", "/time-entries/", object{
 		"patient_id": patient, "category": "interpretation", "started_at": day + "T14:00:00Z", "duration_seconds": 1800, "notes": "Read",
 	}).want(201)
-	id := c.ask(access.DataMonitor, "POST", "/billing/entries/manual-create/", object{
+	id := c.ask(authz.DataMonitor, "POST", "/billing/entries/manual-create/", object{
 		"patient_id": patient, "cpt_code": "99091", "service_date": day, "duration_minutes": 30,
 	}).want(201).text("id")
-	c.ask(access.DataMonitor, "POST", "/billing/entries/"+id+"/review/", object{"override_reason": "Another month's"}).want(200)
-	c.ask(access.DataMonitor, "POST", "/billing/entries/"+id+"/submit/", nil).want(200)
+	c.ask(authz.DataMonitor, "POST", "/billing/entries/"+id+"/review/", object{"override_reason": "Another month's"}).want(200)
+	c.ask(authz.DataMonitor, "POST", "/billing/entries/"+id+"/submit/", nil).want(200)
 	return id
 }
 
 func (c *clinic) billable() string {
 	c.t.Helper()
-	id := c.enrol(object{"icd10_codes": []string{"I10"}, "primary_provider_id": c.people[access.Provider].Number()})
+	id := c.enrol(object{"icd10_codes": []string{"I10"}, "primary_provider_id": c.people[authz.Provider].Number()})
 	c.consent(id)
 	return id
 }
 
 func (c *clinic) move(id, name string, body any) reply {
 	c.t.Helper()
-	return c.ask(access.DataMonitor, "POST", "/billing/entries/"+id+"/"+name+"/", body)
+	return c.ask(authz.DataMonitor, "POST", "/billing/entries/"+id+"/"+name+"/", body)
 }
 
 func (c *clinic) fees(csv string) reply {
 	c.t.Helper()
-	return c.ask(access.Admin, "POST", "/billing/fee-schedule/import/", csv, "Content-Type", "text/csv")
+	return c.ask(authz.Admin, "POST", "/billing/fee-schedule/import/", csv, "Content-Type", "text/csv")
 }
 
 const feeHeader = "cpt_code,locality,effective_date,charge,expected,source\n"
@@ -84,7 +84,7 @@ func TestUndoing(t *testing.T) {
 	}
 	c.move(paid, "refund", object{"amount": 1, "date": "2026-01-15", "reference": "R"}).want(400, "invalid_transition")
 	// By hand the service may be billed again, and what was undone is no duplicate.
-	again := c.ask(access.DataMonitor, "POST", "/billing/entries/manual-create/", object{"patient_id": patient, "cpt_code": "99091", "service_date": "2026-01-13", "duration_minutes": 30}).want(201)
+	again := c.ask(authz.DataMonitor, "POST", "/billing/entries/manual-create/", object{"patient_id": patient, "cpt_code": "99091", "service_date": "2026-01-13", "duration_minutes": 30}).want(201)
 	if strings.Contains(again.body, "possible_duplicate") {
 		t.Errorf("a duplicate of what was undone: %s", again.body)
 	}
@@ -93,7 +93,7 @@ func TestUndoing(t *testing.T) {
 		t.Errorf("billing was told %d times (%v)", told, err)
 	}
 	for _, name := range []string{"request-void", "refund", "adjust"} {
-		c.wantRoles("POST", "/billing/entries/"+paid+"/"+name+"/", object{}, access.Admin, access.DataMonitor)
+		c.wantRoles("POST", "/billing/entries/"+paid+"/"+name+"/", object{}, authz.Admin, authz.DataMonitor)
 	}
 	entry, err := collections.FindBillingEntry(c.app, paid)
 	if err != nil {
@@ -134,35 +134,35 @@ func TestPaymentsAddUp(t *testing.T) {
 	pay(30, nil).want(200).wantAt(object{"paid_total": 100.0, "open": 0.0})
 	last := pay(5, object{"overpayment_reason": "Paid twice"}).want(200)
 	last.wantAt(object{"paid_total": 105.0, "open": -5.0})
-	report := c.ask(access.Admin, "GET", "/billing/reports/revenue/?date_from=2026-01-01&date_to=2026-01-15", nil).want(200)
+	report := c.ask(authz.Admin, "GET", "/billing/reports/revenue/?date_from=2026-01-01&date_to=2026-01-15", nil).want(200)
 	report.wantAt(object{"billed": 100.0, "expected": 56.0, "paid": 105.0, "adjusted": 0.0, "patient_responsibility": 0.0, "open": -5.0, "refunded": 0.0, "total_revenue": 56.0, "collected_revenue": 105.0})
-	c.ask(access.Admin, "GET", "/billing/reports/executive-dashboard/?refresh=true", nil).want(200).wantAt(object{"billed": 100.0, "open": -5.0, "left_out.voided.claims": 0.0})
+	c.ask(authz.Admin, "GET", "/billing/reports/executive-dashboard/?refresh=true", nil).want(200).wantAt(object{"billed": 100.0, "open": -5.0, "left_out.voided.claims": 0.0})
 	c.move(id, "request-void", object{"reason": "Wrong"}).want(200)
 	c.move(id, "refund", object{"amount": 105, "date": "2026-01-15", "reference": "CHK"}).want(200).wantAt(object{"lifecycle_status": "refunded"})
-	c.ask(access.Admin, "GET", "/billing/reports/revenue/?date_from=2026-01-01&date_to=2026-01-15", nil).want(200).wantAt(object{
+	c.ask(authz.Admin, "GET", "/billing/reports/revenue/?date_from=2026-01-01&date_to=2026-01-15", nil).want(200).wantAt(object{
 		"billed": 0.0, "paid": 0.0, "open": 0.0, "refunded": 105.0, "left_out.refunded.claims": 1.0, "left_out.refunded.billed": 100.0, "left_out.refunded.refunded": 105.0,
 	})
-	c.ask(access.Admin, "GET", "/billing/reports/claims-status/?date_from=2026-01-01&date_to=2026-01-15", nil).want(200)
+	c.ask(authz.Admin, "GET", "/billing/reports/claims-status/?date_from=2026-01-01&date_to=2026-01-15", nil).want(200)
 }
 
 // What is wrong in a list is told by row and column, and nothing of it is taken in; the same list again changes nothing.
 func TestFeeSchedule(t *testing.T) {
 	c := newClinic(t)
-	c.ask(access.Admin, "POST", "/billing/fee-schedule/import/", feeHeader).want(415)
+	c.ask(authz.Admin, "POST", "/billing/fee-schedule/import/", feeHeader).want(415)
 	c.fees("").wantFields("row 1")
 	c.fees("cpt_code,locality\n").wantFields("row 1")
 	c.fees(feeHeader).wantFields("row 2")
 	c.fees(feeHeader + "99454,,2026-01-01,95,52.11\n").wantFields("row 2")
 	c.fees(feeHeader+"99454,,2026-01-01,95,52.11,CMS\n"+"12345,?,2026-02-30,9.999,-1,CMS\n"+"99454,,2026-01-01,,,CMS\n").
 		wantFields("row 3.cpt_code", "row 3.locality", "row 3.effective_date", "row 3.charge", "row 3.expected", "row 4.cpt_code", "row 4.charge")
-	if n := len(c.ask(access.Admin, "GET", "/billing/fee-schedule/", nil).results()); n != 0 {
+	if n := len(c.ask(authz.Admin, "GET", "/billing/fee-schedule/", nil).results()); n != 0 {
 		t.Fatalf("%d rows of lists that were refused", n)
 	}
 	list := feeHeader + "99454,,2026-01-01,95,52.11,CMS\n" + "99454,05,2026-02-01,120.5,,Practice\n" + "99457,,2026-01-01,,51.77,CMS\n"
 	c.fees(list).want(200).wantAt(object{"rows": 3.0, "created": 3.0, "replaced": 0.0, "unchanged": 0.0})
 	c.fees(list).want(200).wantAt(object{"created": 0.0, "replaced": 0.0, "unchanged": 3.0})
 	c.fees(strings.ReplaceAll(list, "52.11", "52.12")).want(200).wantAt(object{"created": 0.0, "replaced": 1.0, "unchanged": 2.0})
-	rows := c.ask(access.DataMonitor, "GET", "/billing/fee-schedule/", nil).results()
+	rows := c.ask(authz.DataMonitor, "GET", "/billing/fee-schedule/", nil).results()
 	if len(rows) != 3 || rows[0]["expected"] != 52.12 || rows[1]["charge"] != 120.5 || rows[1]["expected"] != nil || rows[1]["locality"] != "05" || rows[2]["charge"] != nil {
 		t.Errorf("the rows are %v", rows)
 	}
@@ -171,7 +171,7 @@ func TestFeeSchedule(t *testing.T) {
 	if err != nil || traces != 4 {
 		t.Errorf("%d traces (%v)", traces, err)
 	}
-	c.wantRoles("GET", "/billing/fee-schedule/", nil, access.Admin, access.DataMonitor)
+	c.wantRoles("GET", "/billing/fee-schedule/", nil, authz.Admin, authz.DataMonitor)
 }
 
 // Expected is the payer's rate, then the schedule's, then the catalogue's; the charge is the schedule's, then what is expected. Both stay as they were
@@ -179,22 +179,22 @@ func TestFeeSchedule(t *testing.T) {
 func TestChargeAndExpected(t *testing.T) {
 	c := newClinic(t)
 	patient := c.billable()
-	payer := c.ask(access.DataMonitor, "POST", "/billing/payers/", object{"name": "Acme", "payer_id": "AC"}).want(201).object()
+	payer := c.ask(authz.DataMonitor, "POST", "/billing/payers/", object{"name": "Acme", "payer_id": "AC"}).want(201).object()
 	make := func(day string) reply {
-		return c.ask(access.DataMonitor, "POST", "/billing/entries/manual-create/", object{"patient_id": patient, "cpt_code": "99091", "service_date": day, "duration_minutes": 30}).want(201)
+		return c.ask(authz.DataMonitor, "POST", "/billing/entries/manual-create/", object{"patient_id": patient, "cpt_code": "99091", "service_date": day, "duration_minutes": 30}).want(201)
 	}
 	first := make("2026-01-12")
 	first.wantAt(object{"charge": 56.0, "expected": 56.0, "amount": 56.0})
 	c.fees(feeHeader + "99091,,2026-01-13,110,55.45,CMS\n" + "99091,,2025-01-01,90,,CMS\n" + "99091,07,2026-01-01,300,99,Elsewhere\n").want(200)
 	make("2026-01-12").wantAt(object{"charge": 90.0, "expected": 56.0})
 	make("2026-01-13").wantAt(object{"charge": 110.0, "expected": 55.45, "amount": 55.45})
-	c.ask(access.Admin, "POST", "/billing/payer-rates/", object{"payer_id": payer["id"], "cpt_code": "99091", "rate": 70, "effective_date": "2026-01-14"}).want(201)
+	c.ask(authz.Admin, "POST", "/billing/payer-rates/", object{"payer_id": payer["id"], "cpt_code": "99091", "rate": 70, "effective_date": "2026-01-14"}).want(201)
 	if _, err := c.app.NonconcurrentDB().Update("patients", dbx.Params{"insurance_payer": payer["id"]}, dbx.HashExp{"id": patient}).Execute(); err != nil {
 		t.Fatal(err)
 	}
 	make("2026-01-13").wantAt(object{"charge": 110.0, "expected": 55.45, "payer": "Acme"})
 	make("2026-01-14").wantAt(object{"charge": 110.0, "expected": 70.0})
-	c.ask(access.DataMonitor, "GET", "/billing/entries/"+first.text("id")+"/", nil).want(200).wantAt(object{"charge": 56.0, "expected": 56.0})
+	c.ask(authz.DataMonitor, "GET", "/billing/entries/"+first.text("id")+"/", nil).want(200).wantAt(object{"charge": 56.0, "expected": 56.0})
 	if entry, err := collections.FindBillingEntry(c.app, first.text("id")); err != nil || entry.OpenCents() != 5600 {
 		t.Errorf("open is %d (%v)", entry.OpenCents(), err)
 	}

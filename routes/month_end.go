@@ -11,8 +11,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/claims"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -95,7 +95,7 @@ func (a *api) readMonthEnd(c *web.Call) error {
 		return err
 	}
 	answer := monthEndView{
-		Month: month.Start[:len("2006-01")], CheckedAt: input.FormatInstant(c.Now), SendsClaims: a.Billing.Claims.Submitter.ID != "",
+		Month: month.Start[:len("2006-01")], CheckedAt: validate.FormatInstant(c.Now), SendsClaims: a.Billing.Claims.Submitter.ID != "",
 		Usage: a.Billing.Claims.Submitter.Usage, Count: total, LeftOut: total - len(list),
 		Results: web.Views(list, func(w billing.Weighed) weighedView { return viewWeighed(w, names[w.Entry.PatientID()]) }),
 	}
@@ -142,14 +142,14 @@ func viewFacts(w billing.Weighed) factsView {
 // reviewMany reviews entries, each for itself: one that is refused keeps none of the others back.
 func (a *api) reviewMany(c *web.Call) error {
 	var body struct {
-		EntryIDs input.Strings `json:"entry_ids"`
-		Notes    input.String  `json:"notes"`
+		EntryIDs validate.Strings `json:"entry_ids"`
+		Notes    validate.String  `json:"notes"`
 	}
 	if err := c.Decode(&body); err != nil {
 		return err
 	}
-	checks := input.NewChecks()
-	notes := checks.Text("notes", body.Notes, input.Optional(4000).Multiline())
+	checks := validate.NewChecks()
+	notes := checks.Text("notes", body.Notes, validate.Optional(4000).Multiline())
 	ids := readMany(checks, body.EntryIDs)
 	if err := checks.Err(); err != nil {
 		return err
@@ -164,14 +164,14 @@ func (a *api) reviewMany(c *web.Call) error {
 }
 
 // readMany reads the ids of entries of which many are changed by one call.
-func readMany(checks *input.Checks, f input.Strings) []string {
+func readMany(checks *validate.Checks, f validate.Strings) []string {
 	if !f.Given() || len(f.Value) == 0 || len(f.Value) > maxBatch {
 		checks.Reject("entry_ids", fmt.Sprintf("Expected a list of 1 to %d ids.", maxBatch))
 	}
 	ids := make([]string, len(f.Value))
 	for i, text := range f.Value {
 		var ok bool
-		if ids[i], ok = input.ParseUUID(text); !ok {
+		if ids[i], ok = validate.ParseUUID(text); !ok {
 			checks.Reject(fmt.Sprintf("entry_ids.%d", i), "Must be a valid UUID.")
 		}
 	}

@@ -10,15 +10,15 @@ import (
 	"github.com/pocketbase/dbx"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/routes"
 )
 
 // weighed is an entry as its month's end shows it; nil when it is not in it.
 func (c *clinic) weighed(entry string) object {
 	c.t.Helper()
-	service := c.ask(access.DataMonitor, "GET", "/billing/entries/"+entry+"/", nil).want(200).text("service_date")
-	for _, row := range c.ask(access.DataMonitor, "GET", "/billing/month-end/?month="+service[:7], nil).results() {
+	service := c.ask(authz.DataMonitor, "GET", "/billing/entries/"+entry+"/", nil).want(200).text("service_date")
+	for _, row := range c.ask(authz.DataMonitor, "GET", "/billing/month-end/?month="+service[:7], nil).results() {
 		if row["entry_id"] == entry {
 			return row
 		}
@@ -56,9 +56,9 @@ func eight(c *clinic) (clean, held []string) {
 		c.run("device")
 		clean = append(clean, c.entryOf(patient, "99454"))
 	}
-	without := c.enrol(object{"icd10_codes": []string{"I10"}, "primary_provider_id": c.people[access.Provider].Number()})
+	without := c.enrol(object{"icd10_codes": []string{"I10"}, "primary_provider_id": c.people[authz.Provider].Number()})
 	c.wear(without, "M-5", c.now.AddDate(0, 0, -31), 16)
-	undiagnosed := c.enrol(object{"primary_provider_id": c.people[access.Provider].Number()})
+	undiagnosed := c.enrol(object{"primary_provider_id": c.people[authz.Provider].Number()})
 	c.consent(undiagnosed)
 	c.wear(undiagnosed, "M-6", c.now.AddDate(0, 0, -31), 16)
 	c.run("device")
@@ -67,14 +67,14 @@ func eight(c *clinic) (clean, held []string) {
 
 func (c *clinic) run(job string) {
 	c.t.Helper()
-	c.ask(access.DataMonitor, "POST", "/billing/run/", object{"job": job}).want(200)
+	c.ask(authz.DataMonitor, "POST", "/billing/run/", object{"job": job}).want(200)
 }
 
 // What a month's end says of an entry is what the review of it then says.
 func TestMonthEnd(t *testing.T) {
 	c := newIngestingClinic(t)
 	clean, held := eight(c)
-	sheet := c.ask(access.DataMonitor, "GET", "/billing/month-end/", nil).want(200)
+	sheet := c.ask(authz.DataMonitor, "GET", "/billing/month-end/", nil).want(200)
 	sheet.wantAt(object{"month": "2026-01", "sends_claims": false, "left_out": 0.0})
 	for _, entry := range clean {
 		row := c.weighed(entry)
@@ -91,20 +91,20 @@ func TestMonthEnd(t *testing.T) {
 		}
 	}
 	before := c.rows(t, `SELECT COUNT(*) FROM audit_log WHERE event LIKE 'billing.%'`)
-	c.ask(access.DataMonitor, "GET", "/billing/month-end/?status=pending_review", nil).want(200)
+	c.ask(authz.DataMonitor, "GET", "/billing/month-end/?status=pending_review", nil).want(200)
 	if after := c.rows(t, `SELECT COUNT(*) FROM audit_log WHERE event LIKE 'billing.%'`); !slices.Equal(before, after) {
 		t.Error("weighing leaves a trace of something done")
 	}
-	if reviewed := c.ask(access.DataMonitor, "GET", "/billing/month-end/?status=reviewed", nil).results(); len(reviewed) != 0 {
+	if reviewed := c.ask(authz.DataMonitor, "GET", "/billing/month-end/?status=reviewed", nil).results(); len(reviewed) != 0 {
 		t.Errorf("reviewed are %v", reviewed)
 	}
-	for _, row := range c.ask(access.DataMonitor, "GET", "/billing/month-end/?month=2025-12", nil).results() {
+	for _, row := range c.ask(authz.DataMonitor, "GET", "/billing/month-end/?month=2025-12", nil).results() {
 		if row["cpt_code"] != "99453" || row["service_date"] != "2025-12-15" {
 			t.Errorf("of December is %v", row)
 		}
 	}
-	c.ask(access.DataMonitor, "GET", "/billing/month-end/?month=2026-1&status=paid", nil).wantFields("month", "status")
-	c.wantRoles("GET", "/billing/month-end/", nil, access.Admin, access.DataMonitor)
+	c.ask(authz.DataMonitor, "GET", "/billing/month-end/?month=2026-1&status=paid", nil).wantFields("month", "status")
+	c.wantRoles("GET", "/billing/month-end/", nil, authz.Admin, authz.DataMonitor)
 }
 
 // Many reviews in one call are as many single ones: those that stand are made, each with its trace; the others are left as they were, and say why.
@@ -113,8 +113,8 @@ func TestReviewMany(t *testing.T) {
 	clean, held := eight(c)
 	const unknown = "0190b2c4-0000-7000-8000-0000000000ff"
 	ids := append(slices.Concat(clean, held), clean[0], unknown)
-	c.wantRoles("POST", "/billing/entries/review/", object{"entry_ids": []string{unknown}}, access.Admin, access.DataMonitor)
-	answer := c.ask(access.DataMonitor, "POST", "/billing/entries/review/", object{"entry_ids": ids, "notes": "Checked"}).want(200)
+	c.wantRoles("POST", "/billing/entries/review/", object{"entry_ids": []string{unknown}}, authz.Admin, authz.DataMonitor)
+	answer := c.ask(authz.DataMonitor, "POST", "/billing/entries/review/", object{"entry_ids": ids, "notes": "Checked"}).want(200)
 	answer.wantAt(object{"reviewed": 5.0, "skipped": 5.0})
 	details := answer.at("details").([]any)
 	for i, want := range []string{
@@ -129,7 +129,7 @@ func TestReviewMany(t *testing.T) {
 	}
 	for _, entry := range clean {
 		moves := c.rows(t, `SELECT actor_email FROM audit_log WHERE event = 'billing.review' AND resource_id = '`+entry+`'`)
-		if len(moves) != 1 || moves[0] != c.people[access.DataMonitor].Email() {
+		if len(moves) != 1 || moves[0] != c.people[authz.DataMonitor].Email() {
 			t.Errorf("the review's trace is %v", moves)
 		}
 		if row := c.weighed(entry); row["lifecycle_status"] != "reviewed" || row["ready"] != true || row["in_batch"] != false { // self-pay
@@ -137,15 +137,15 @@ func TestReviewMany(t *testing.T) {
 		}
 	}
 	for _, entry := range held {
-		c.ask(access.DataMonitor, "GET", "/billing/entries/"+entry+"/", nil).want(200).wantAt(object{"lifecycle_status": "pending_review", "reviewed_by": nil})
+		c.ask(authz.DataMonitor, "GET", "/billing/entries/"+entry+"/", nil).want(200).wantAt(object{"lifecycle_status": "pending_review", "reviewed_by": nil})
 	}
-	again := c.ask(access.DataMonitor, "POST", "/billing/entries/review/", object{"entry_ids": clean[:1]}).want(200)
+	again := c.ask(authz.DataMonitor, "POST", "/billing/entries/review/", object{"entry_ids": clean[:1]}).want(200)
 	if d := again.at("details").([]any)[0].(object); d["reason"] != "invalid_transition" {
 		t.Errorf("reviewed again it says %v", d)
 	}
-	c.ask(access.DataMonitor, "POST", "/billing/entries/review/", object{"entry_ids": []string{}}).wantFields("entry_ids")
-	c.ask(access.DataMonitor, "POST", "/billing/entries/review/", object{"entry_ids": slices.Repeat([]string{unknown}, 1001)}).wantFields("entry_ids")
-	c.ask(access.DataMonitor, "POST", "/billing/entries/review/", object{"entry_ids": []string{"x"}}).wantFields("entry_ids.0")
+	c.ask(authz.DataMonitor, "POST", "/billing/entries/review/", object{"entry_ids": []string{}}).wantFields("entry_ids")
+	c.ask(authz.DataMonitor, "POST", "/billing/entries/review/", object{"entry_ids": slices.Repeat([]string{unknown}, 1001)}).wantFields("entry_ids")
+	c.ask(authz.DataMonitor, "POST", "/billing/entries/review/", object{"entry_ids": []string{"x"}}).wantFields("entry_ids.0")
 }
 
 // The same call under its key reviews once, and answers as it did.
@@ -156,7 +156,7 @@ func TestReviewManyUnderAKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	biller := c.tokenOf(access.DataMonitor)
+	biller := c.tokenOf(authz.DataMonitor)
 	first := answered(t, c.keyed(biller, "/billing/entries/review/", string(body), "month-end"), 200, "", false)
 	if again := answered(t, c.keyed(biller, "/billing/entries/review/", string(body), "month-end"), 200, "", true); again != first {
 		t.Errorf("answered %s, then %s", first, again)
@@ -167,16 +167,16 @@ func TestReviewManyUnderAKey(t *testing.T) {
 func TestFunnel(t *testing.T) {
 	c := newIngestingClinic(t)
 	clean, _ := eight(c)
-	c.ask(access.DataMonitor, "POST", "/billing/entries/review/", object{"entry_ids": clean[:4]}).want(200)
+	c.ask(authz.DataMonitor, "POST", "/billing/entries/review/", object{"entry_ids": clean[:4]}).want(200)
 	for _, entry := range clean[:3] {
 		c.moveEntry(entry, "submit", nil).want(200)
 	}
 	c.moveEntry(clean[0], "pay", object{"amount": 41.17, "payment_date": "2026-01-15", "reference": "EFT"}).want(200)
 	c.moveEntry(clean[1], "pay", object{"amount": 43.02, "payment_date": "2026-01-15", "reference": "EFT"}).want(200)
-	c.ask(access.MA, "POST", "/patients/"+c.covered()+"/archive/", object{"reason": "Moved away"}).want(403)
+	c.ask(authz.MA, "POST", "/patients/"+c.covered()+"/archive/", object{"reason": "Moved away"}).want(403)
 	c.talk(c.covered(), "2026-01-05T14:00:00Z", 24)
 	c.talk(c.covered(), "2026-01-05T15:00:00Z", 11)
-	funnel := c.ask(access.Admin, "GET", "/billing/funnel/", nil).want(200)
+	funnel := c.ask(authz.Admin, "GET", "/billing/funnel/", nil).want(200)
 	// Five clean, one without consent, one without a diagnosis, one billed by hand, one who stays, two who were called.
 	funnel.wantAt(object{
 		"month": "2026-01", "as_of": "2026-01-15", "days_left": 17.0, "time_zone": "America/New_York", "month_before.month": "2025-12",
@@ -185,7 +185,7 @@ func TestFunnel(t *testing.T) {
 	})
 	between := "?date_from=2026-01-01&date_to=2026-01-31"
 	states := map[string]object{}
-	for _, row := range c.ask(access.Admin, "GET", reportPath+"claims-status/"+between, nil).want(200).at("results").([]any) {
+	for _, row := range c.ask(authz.Admin, "GET", reportPath+"claims-status/"+between, nil).want(200).at("results").([]any) {
 		states[row.(object)["lifecycle_status"].(string)] = row.(object)
 	}
 	claims, amount, paid := 0.0, 0.0, 0.0
@@ -198,13 +198,13 @@ func TestFunnel(t *testing.T) {
 			claims, amount, paid = claims+stage["claims"].(float64), amount+stage["amount"].(float64), paid+stage["paid"].(float64)
 		}
 	}
-	revenue := c.ask(access.Admin, "GET", reportPath+"revenue/"+between, nil).want(200)
+	revenue := c.ask(authz.Admin, "GET", reportPath+"revenue/"+between, nil).want(200)
 	if fmt.Sprintf("%.2f", amount) != fmt.Sprintf("%.2f", revenue.at("total_revenue")) || fmt.Sprintf("%.2f", paid) != fmt.Sprintf("%.2f", revenue.at("paid")) || fmt.Sprintf("%.2f", paid) != "84.19" {
 		t.Errorf("the funnel comes to %.0f claims, %.2f expected, %.2f paid; the report to %v and %v", claims, amount, paid, revenue.at("total_revenue"), revenue.at("paid"))
 	}
-	next := c.ask(access.Admin, "GET", "/billing/funnel/?month=2026-02", nil).want(200)
+	next := c.ask(authz.Admin, "GET", "/billing/funnel/?month=2026-02", nil).want(200)
 	next.wantAt(object{"month_before.month": "2026-01", "month_before.claims": claims, "month_before.paid": 84.19})
-	c.wantRoles("GET", "/billing/funnel/", nil, access.Admin, access.DataMonitor)
+	c.wantRoles("GET", "/billing/funnel/", nil, authz.Admin, authz.DataMonitor)
 }
 
 // Who is nearest is told by what each missing day or minute brings, with what is reached already taken off and until when there is time.
@@ -217,7 +217,7 @@ func TestNearWorth(t *testing.T) {
 	c.wear(days, "N-1", c.now.AddDate(0, 0, -20), 14) // two days that bring less than nothing beside 99445
 	stopped := c.enrol(object{"icd10_codes": []string{"I10"}})
 	c.talk(stopped, "2026-01-07T14:00:00Z", 19) // a minute for 21.87, but no consent
-	list := c.ask(access.DataMonitor, "GET", "/billing/near-billable/?ordering=-worth", nil).results()
+	list := c.ask(authz.DataMonitor, "GET", "/billing/near-billable/?ordering=-worth", nil).results()
 	var got []string
 	for _, n := range list {
 		got = append(got, fmt.Sprint(n["cpt_code"], " ", n["expected"], " ", n["gain"], " ", n["gain_per_unit"], " ", n["until"], " ", n["against"]))
@@ -228,10 +228,10 @@ func TestNearWorth(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("in the order of worth are\n%q, want\n%q", got, want)
 	}
-	if first := c.ask(access.Provider, "GET", "/billing/near-billable/", nil).results()[0]; first["patient_id"] != stopped {
+	if first := c.ask(authz.Provider, "GET", "/billing/near-billable/", nil).results()[0]; first["patient_id"] != stopped {
 		t.Errorf("the least missing is not first: %v", first)
 	}
-	c.ask(access.DataMonitor, "GET", "/billing/near-billable/?ordering=worth", nil).wantFields("ordering")
+	c.ask(authz.DataMonitor, "GET", "/billing/near-billable/?ordering=worth", nil).wantFields("ordering")
 }
 
 // A patient's month shows each day with data, the minutes where they were spent, and the period with what it still needs.
@@ -240,7 +240,7 @@ func TestBillingCalendar(t *testing.T) {
 	patient := c.covered()
 	c.wear(patient, "C-1", time.Date(2026, 1, 3, 15, 0, 0, 0, time.UTC), 10)
 	c.talk(patient, "2026-01-06T03:30:00Z", 12) // the fifth in New York
-	month := c.ask(access.Provider, "GET", "/billing/calendar/"+patient+"/?month=2026-01", nil).want(200)
+	month := c.ask(authz.Provider, "GET", "/billing/calendar/"+patient+"/?month=2026-01", nil).want(200)
 	days := month.at("days").([]any)
 	if len(days) != 31 {
 		t.Fatalf("January has %d days", len(days))
@@ -254,18 +254,18 @@ func TestBillingCalendar(t *testing.T) {
 	if periods := fmt.Sprint(month.at("periods")); periods != "[map[days:10 days_needed:16 period_end:2026-02-01 period_start:2026-01-03]]" {
 		t.Errorf("the periods are %s", periods)
 	}
-	c.wantRoles("GET", "/billing/calendar/"+patient+"/", nil, access.Admin, access.ClinicalManager, access.Provider, access.DataMonitor)
+	c.wantRoles("GET", "/billing/calendar/"+patient+"/", nil, authz.Admin, authz.ClinicalManager, authz.Provider, authz.DataMonitor)
 }
 
 // The list of entries can be narrowed to those that something names.
 func TestEntriesByID(t *testing.T) {
 	c := newIngestingClinic(t)
 	clean, held := eight(c)
-	list := c.ask(access.DataMonitor, "GET", "/billing/entries/?ids="+clean[1]+","+held[0], nil).results()
+	list := c.ask(authz.DataMonitor, "GET", "/billing/entries/?ids="+clean[1]+","+held[0], nil).results()
 	if len(list) != 2 || !slices.ContainsFunc(list, func(o object) bool { return o["id"] == held[0] }) {
 		t.Errorf("asked for two, got %v", list)
 	}
-	c.ask(access.DataMonitor, "GET", "/billing/entries/?ids=x", nil).wantFields("ids")
+	c.ask(authz.DataMonitor, "GET", "/billing/entries/?ids=x", nil).wantFields("ids")
 }
 
 // BenchmarkMonthEnd weighs a month of 1,000 entries.
@@ -276,15 +276,15 @@ func BenchmarkMonthEnd(b *testing.B) {
 		patients[i] = c.covered()
 		c.wear(patients[i], fmt.Sprint("B-", i), c.now.AddDate(0, 0, -31), 16)
 		c.insert("time_entries", dbx.Params{
-			"patient": patients[i], "user": c.people[access.Nurse].Id, "category": "interactive", "activity": "phone_call", "contact_method": "phone", "source": "manual",
+			"patient": patients[i], "user": c.people[authz.Nurse].Id, "category": "interactive", "activity": "phone_call", "contact_method": "phone", "source": "manual",
 			"started_at": collections.Instant(time.Date(2026, 1, 1, 5, 0, 0, 0, time.UTC).Add(time.Duration(i) * 25 * time.Minute)),
 			"ended_at":   collections.Instant(time.Date(2026, 1, 1, 5, 24, 0, 0, time.UTC).Add(time.Duration(i) * 25 * time.Minute)), "duration_seconds": 1440,
 			"notes": "", "created_at": collections.Instant(c.now),
 		})
 	}
-	c.ask(access.DataMonitor, "POST", "/billing/run/", nil).want(200)
+	c.ask(authz.DataMonitor, "POST", "/billing/run/", nil).want(200)
 	for b.Loop() {
-		if n := len(c.ask(access.DataMonitor, "GET", "/billing/month-end/", nil).results()); n < 900 {
+		if n := len(c.ask(authz.DataMonitor, "GET", "/billing/month-end/", nil).results()); n < 900 {
 			b.Fatalf("%d entries", n)
 		}
 	}

@@ -13,13 +13,13 @@ import (
 	"github.com/pocketbase/dbx"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/gateway"
-	"github.com/vigilhealth/vigil/internal/intake"
+	"github.com/vigilhealth/vigil/internal/ingest"
 	"github.com/vigilhealth/vigil/internal/notifications"
-	"github.com/vigilhealth/vigil/internal/observations"
-	"github.com/vigilhealth/vigil/internal/ranking"
+
+	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/routes"
 )
@@ -27,7 +27,7 @@ import (
 // nightShift is a clinic with a patient, a writer, the jobs of every minute, and people whose phones are told.
 type nightShift struct {
 	*clinic
-	readings   *observations.Engine
+	readings   *ingest.Evaluator
 	dispatcher *notifications.Dispatcher
 	patient    string
 }
@@ -36,15 +36,15 @@ type nightShift struct {
 func newNightShift(t *testing.T, confirm time.Duration) *nightShift {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
-	w := &nightShift{readings: observations.NewEngine(observations.Rules{
+	w := &nightShift{readings: ingest.NewEvaluator(ingest.Rules{
 		PracticeZone: newYork, AutoTransform: true, MaxFuture: 5 * time.Minute, ConfirmReadings: confirm, LateAfter: 24 * time.Hour,
 		NormalReadingsNeeded: alerts.NormalReadingsNeeded{Warning: 1, Critical: 2},
 	})}
 	now := func() time.Time { return w.now }
-	writer := observations.NewWriter(w.readings, now, quiet, func([]observations.Outcome) {})
+	writer := ingest.NewWriter(w.readings, now, quiet, func([]ingest.Outcome) {})
 	w.clinic = newIngestingClinic(t, func(e *routes.Engines) {
 		e.Readings, e.Writer, e.Push = w.readings, writer, notifications.NewPush(notifications.PushOptions{})
-		e.Intake = intake.New(intake.Options{
+		e.Intake = ingest.NewPipeline(ingest.PipelineOptions{
 			Adapters: gateway.NewAdapters(gatewaySettings, e.MaxFuture), Readings: w.readings, Writer: writer, Devices: e.Devices, Log: quiet,
 		})
 	})
@@ -59,9 +59,9 @@ func newNightShift(t *testing.T, confirm time.Duration) *nightShift {
 		Push: notifications.NewPush(notifications.PushOptions{}), Zone: newYork, Clock: now, Log: quiet,
 	})
 	w.patient = w.enrol(object{"gateway_patient_id": "GW-1", "phone": "555-731-9042"})
-	w.ask(access.Admin, "PUT", "/patients/"+w.patient+"/care-team/", object{"members": []object{{"user_id": w.people[access.Nurse].Number()}}}).want(200)
-	w.phone(w.people[access.Nurse])
-	w.phone(w.people[access.ClinicalManager])
+	w.ask(authz.Admin, "PUT", "/patients/"+w.patient+"/care-team/", object{"members": []object{{"user_id": w.people[authz.Nurse].Number()}}}).want(200)
+	w.phone(w.people[authz.Nurse])
+	w.phone(w.people[authz.ClinicalManager])
 	return w
 }
 
@@ -76,7 +76,7 @@ func (w *nightShift) phone(user *collections.User) {
 // portal is the patient's own account.
 func (w *nightShift) portal() *collections.User {
 	w.t.Helper()
-	return vigiltest.User(w.t, w.app, access.Patient, vigiltest.PortalOf(w.patient))
+	return vigiltest.User(w.t, w.app, authz.Patient, vigiltest.PortalOf(w.patient))
 }
 
 // minute runs the jobs of a minute.
@@ -85,7 +85,7 @@ func (w *nightShift) minute() {
 	if _, err := w.readings.DecideHeld(w.t.Context(), w.app, w.now); err != nil {
 		w.t.Fatal(err)
 	}
-	if _, _, err := ranking.EndDueSnoozes(w.t.Context(), w.app, w.now); err != nil {
+	if _, _, err := triage.EndDueSnoozes(w.t.Context(), w.app, w.now); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -129,10 +129,10 @@ func (w *nightShift) pushed(user *collections.User, channel string) (n int) {
 // wantPushed checks how many pushes about alerts and about escalations the nurse and the manager got since the last time, by whom they go to.
 func (w *nightShift) wantPushed(what string, alerted, escalated int) {
 	w.t.Helper()
-	if got := w.pushed(w.people[access.Nurse], notifications.Alerts); got != alerted {
+	if got := w.pushed(w.people[authz.Nurse], notifications.Alerts); got != alerted {
 		w.t.Errorf("%s: %d pushes about alerts, want %d", what, got, alerted)
 	}
-	if got := w.pushed(w.people[access.ClinicalManager], notifications.Escalations); got != escalated {
+	if got := w.pushed(w.people[authz.ClinicalManager], notifications.Escalations); got != escalated {
 		w.t.Errorf("%s: %d pushes about escalations, want %d", what, got, escalated)
 	}
 }
@@ -157,7 +157,7 @@ func (w *nightShift) cuffAt(at time.Time, systolic, diastolic, pulse int) object
 // alertsOf are the alerts of the patient, newest first.
 func (w *nightShift) alertsOf(pairs ...string) []object {
 	w.t.Helper()
-	return w.ask(access.Nurse, "GET", "/alerts/"+query(append([]string{"patient_id", w.patient, "page_size", "100"}, pairs...)...), nil).results()
+	return w.ask(authz.Nurse, "GET", "/alerts/"+query(append([]string{"patient_id", w.patient, "page_size", "100"}, pairs...)...), nil).results()
 }
 
 // newest is the newest alert of the patient; nil for none.
@@ -172,7 +172,7 @@ func (w *nightShift) newest() object {
 // escalationsOf are the escalations of the patient that are not closed.
 func (w *nightShift) escalationsOf() []object {
 	w.t.Helper()
-	list := w.ask(access.Nurse, "GET", "/escalations/"+query("patient_id", w.patient), nil).results()
+	list := w.ask(authz.Nurse, "GET", "/escalations/"+query("patient_id", w.patient), nil).results()
 	return slices.DeleteFunc(list, func(e object) bool { return e["status"] == "resolved" || e["status"] == "cancelled" })
 }
 
@@ -194,21 +194,21 @@ func (w *nightShift) wantStat(what string, n int) {
 func (w *nightShift) close() {
 	w.t.Helper()
 	for _, e := range w.escalationsOf() {
-		w.ask(access.Nurse, "PATCH", fmt.Sprintf("/escalations/%v/", e["id"]), object{"status": "resolved"}).want(200)
+		w.ask(authz.Nurse, "PATCH", fmt.Sprintf("/escalations/%v/", e["id"]), object{"status": "resolved"}).want(200)
 	}
 }
 
 // snooze keeps critical blood pressures quiet.
 func (w *nightShift) snooze(length time.Duration, critical bool) reply {
 	w.t.Helper()
-	return w.ask(access.Nurse, "POST", "/patients/"+w.patient+"/snoozes/", object{
+	return w.ask(authz.Nurse, "POST", "/patients/"+w.patient+"/snoozes/", object{
 		"type": "blood_pressure", "reason": "Known.", "include_critical": critical, "ends_at": w.now.Add(length).UTC().Format(time.RFC3339Nano),
 	})
 }
 
 func (w *nightShift) acknowledge(alert object) {
 	w.t.Helper()
-	w.ask(access.Nurse, "POST", fmt.Sprintf("/alerts/%v/acknowledge/", alert["id"]), object{}).want(200)
+	w.ask(authz.Nurse, "POST", fmt.Sprintf("/alerts/%v/acknowledge/", alert["id"]), object{}).want(200)
 }
 
 // want checks values of an alert.

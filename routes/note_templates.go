@@ -4,20 +4,20 @@ import (
 	"net/http"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/limits"
-	"github.com/vigilhealth/vigil/internal/notetemplates"
+	"github.com/vigilhealth/vigil/internal/ratelimit"
+	"github.com/vigilhealth/vigil/internal/templates"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
 func noteTemplateRows() []route {
 	return []route{
-		{http.MethodGet, "/note-templates/", access.ReadNoteTemplates, limits.User, (*api).listNoteTemplates},
-		{http.MethodPost, "/note-templates/", access.ManageNoteTemplates, limits.User, (*api).createNoteTemplate},
-		{http.MethodGet, "/note-templates/{id}/", access.ReadNoteTemplates, limits.User, of((*api).number, (*api).readNoteTemplate)},
-		{http.MethodPut, "/note-templates/{id}/", access.ManageNoteTemplates, limits.User, of((*api).number, (*api).replaceNoteTemplate)},
-		{http.MethodDelete, "/note-templates/{id}/", access.ManageNoteTemplates, limits.User, of((*api).number, (*api).deleteNoteTemplate)},
+		{http.MethodGet, "/note-templates/", authz.ReadNoteTemplates, ratelimit.User, (*api).listNoteTemplates},
+		{http.MethodPost, "/note-templates/", authz.ManageNoteTemplates, ratelimit.User, (*api).createNoteTemplate},
+		{http.MethodGet, "/note-templates/{id}/", authz.ReadNoteTemplates, ratelimit.User, of((*api).number, (*api).readNoteTemplate)},
+		{http.MethodPut, "/note-templates/{id}/", authz.ManageNoteTemplates, ratelimit.User, of((*api).number, (*api).replaceNoteTemplate)},
+		{http.MethodDelete, "/note-templates/{id}/", authz.ManageNoteTemplates, ratelimit.User, of((*api).number, (*api).deleteNoteTemplate)},
 	}
 }
 
@@ -35,11 +35,11 @@ func viewNoteTemplate(t *collections.NoteTemplate) noteTemplateView {
 
 func (a *api) listNoteTemplates(c *web.Call) error {
 	q := c.Query()
-	context := q.OneOf("context", notetemplates.Contexts...)
+	context := q.OneOf("context", templates.Contexts...)
 	if err := q.Err(); err != nil {
 		return err
 	}
-	return web.ListedWhole(c, viewNoteTemplate)(notetemplates.For(c.App, context))
+	return web.ListedWhole(c, viewNoteTemplate)(templates.For(c.App, context))
 }
 
 func (a *api) readNoteTemplate(c *web.Call, number int64) error {
@@ -48,21 +48,21 @@ func (a *api) readNoteTemplate(c *web.Call, number int64) error {
 }
 
 func (a *api) createNoteTemplate(c *web.Call) error {
-	draft, err := web.Read(c, notetemplates.Body.Read)
+	draft, err := web.Read(c, templates.NoteBody.Read)
 	if err != nil {
 		return err
 	}
-	return web.Show(c.Created, viewNoteTemplate)(notetemplates.Create(c.App, draft, c.Actor(), c.Now))
+	return web.Show(c.Created, viewNoteTemplate)(templates.CreateNote(c.App, draft, c.Actor(), c.Now))
 }
 
 func (a *api) replaceNoteTemplate(c *web.Call, number int64) error {
-	draft, err := web.Read(c, notetemplates.Body.Read)
+	draft, err := web.Read(c, templates.NoteBody.Read)
 	if err != nil {
 		return err
 	}
-	return web.Show(c.OK, viewNoteTemplate)(notetemplates.Replace(c.App, number, draft, c.Actor(), c.Now))
+	return web.Show(c.OK, viewNoteTemplate)(templates.ReplaceNote(c.App, number, draft, c.Actor(), c.Now))
 }
 
 func (a *api) deleteNoteTemplate(c *web.Call, number int64) error {
-	return c.Done(notetemplates.Delete(c.App, number, c.Actor(), c.Now))
+	return c.Done(templates.DeleteNote(c.App, number, c.Actor(), c.Now))
 }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/routes"
 )
@@ -184,7 +184,7 @@ func (w *world) unique(prefix string) string { w.names++; return fmt.Sprint(pref
 
 func newWorld(t *testing.T) *world {
 	c := newIngestingClinic(t)
-	return &world{c, c.login(c.people[access.Admin].Email(), vigiltest.Password).want(200).text("access"), "", 0}
+	return &world{c, c.login(c.people[authz.Admin].Email(), vigiltest.Password).want(200).text("access"), "", 0}
 }
 
 func (w *world) patient() string {
@@ -225,7 +225,7 @@ func (w *world) target(path string) string {
 		{"/patients/{id}/", w.patient},
 		{"/triage/patients/{id}/", w.patient},
 		{"/emr/unlinked-patients/{id}/", w.patient},
-		{"/users/{id}/", func() string { return fmt.Sprint(w.people[access.Nurse].Number()) }},
+		{"/users/{id}/", func() string { return fmt.Sprint(w.people[authz.Nurse].Number()) }},
 		{"/auth/passkeys/{id}/", func() string { return w.clinic.enrolled(w.token).id }},
 		{"/clients/{id}/", func() string { return w.made("/clients/", object{"name": "Cloud", "scopes": []string{"ingest"}}) }},
 		{"/webhooks/{id}/", func() string {
@@ -242,7 +242,7 @@ func (w *world) target(path string) string {
 		}},
 		{"/ingestion/quarantine/{id}/", func() string {
 			w.event(w.t, cuffEvent(w.unique("BP-"), "nobody", 150, w.now))
-			return fmt.Sprint(w.ask(access.Admin, "GET", "/ingestion/quarantine/", nil).results()[0]["id"])
+			return fmt.Sprint(w.ask(authz.Admin, "GET", "/ingestion/quarantine/", nil).results()[0]["id"])
 		}},
 		{"/devices/{device_id}/", func() string { return w.made("/devices/", object{"device_id": w.unique("W-"), "device_type": "scale"}) }},
 		{"/threshold-templates/{id}/", func() string {

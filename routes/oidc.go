@@ -4,10 +4,10 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/auth"
-	"github.com/vigilhealth/vigil/internal/limits"
-	"github.com/vigilhealth/vigil/internal/oidc"
+	"github.com/vigilhealth/vigil/internal/authz"
+	"github.com/vigilhealth/vigil/internal/ratelimit"
+
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -19,11 +19,11 @@ const (
 // signOnRows are signing in with the practice's identity provider.
 func signOnRows() []route {
 	return []route{
-		{http.MethodGet, signOnPath, access.Anyone, limits.User, (*api).readSignOn},
-		{http.MethodGet, signOnPath + "login/", access.Anyone, limits.SignIn, (*api).beginSignOn},
-		{http.MethodGet, signOnPath + "callback/", access.Anyone, limits.SignIn, signIn((*api).finishSignOn)},
-		{http.MethodPost, signOnPath + "verify/", access.Anyone, limits.SignIn, signIn(withBody((*api).finishStep))},
-		{http.MethodDelete, "/users/{id}/identity/", access.ManageUsers, limits.User, numbered((*api).unlinkUser)},
+		{http.MethodGet, signOnPath, authz.Anyone, ratelimit.User, (*api).readSignOn},
+		{http.MethodGet, signOnPath + "login/", authz.Anyone, ratelimit.SignIn, (*api).beginSignOn},
+		{http.MethodGet, signOnPath + "callback/", authz.Anyone, ratelimit.SignIn, signIn((*api).finishSignOn)},
+		{http.MethodPost, signOnPath + "verify/", authz.Anyone, ratelimit.SignIn, signIn(withBody((*api).finishStep))},
+		{http.MethodDelete, "/users/{id}/identity/", authz.ManageUsers, ratelimit.User, numbered((*api).unlinkUser)},
 	}
 }
 
@@ -72,7 +72,7 @@ func (a *api) finishSignOn(c *web.Call) error {
 	if offered, _ := a.Auth.SignOn(); offered && web.Preferred(c.Request.Header, htmlType, web.JSONType) == htmlType {
 		return leave(c, a.PublicURL+"/#/sign-on?"+values.Encode())
 	}
-	back := oidc.Callback{State: values.Get("state"), Code: values.Get("code"), Error: values.Get("error")}
+	back := auth.Callback{State: values.Get("state"), Code: values.Get("code"), Error: values.Get("error")}
 	name, _ := a.signOnCookie()
 	if held, err := c.Request.Cookie(name); err == nil {
 		back.Cookie = held.Value

@@ -11,10 +11,9 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/auth"
-	"github.com/vigilhealth/vigil/internal/clients"
-	"github.com/vigilhealth/vigil/internal/oidc"
+	"github.com/vigilhealth/vigil/internal/authz"
+
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/routes"
@@ -26,23 +25,23 @@ type signOnClinic struct {
 	provider *vigiltest.IdentityProvider
 }
 
-func newSignOnClinic(t *testing.T, change ...func(*oidc.Options, *auth.Options)) *signOnClinic {
+func newSignOnClinic(t *testing.T, change ...func(*auth.OIDCOptions, *auth.Options)) *signOnClinic {
 	t.Helper()
 	h := &signOnClinic{}
 	h.provider = vigiltest.NewIdentityProvider(t, func() time.Time { return h.now })
-	o := oidc.Options{
+	o := auth.OIDCOptions{
 		Issuer: h.provider.URL, ClientID: vigiltest.SignOnClient, ClientSecret: phi.Text(vigiltest.SignOnSecret), Key: []byte("a key for tests"),
 		RedirectURL: "https://vigil.example.org/api/v1/auth/oidc/callback/",
-		Roles:       []oidc.RoleOf{{Group: "RPM Leads", Role: access.ClinicalManager}, {Group: "RPM Nurses", Role: access.Nurse}, {Group: "IT", Role: access.Admin}},
+		Roles:       []auth.RoleOf{{Group: "RPM Leads", Role: authz.ClinicalManager}, {Group: "RPM Nurses", Role: authz.Nurse}, {Group: "IT", Role: authz.Admin}},
 	}
 	a := auth.Options{RefreshFamilyLife: 7 * 24 * time.Hour, FreshSignIn: 10 * time.Minute, SignInURL: "https://vigil.example.org"}
 	for _, f := range change {
 		f(&o, &a)
 	}
 	h.clinic = newClinic(t, func(e *routes.Engines) {
-		a.SignOn = oidc.New(o)
+		a.SignOn = auth.NewOIDCProvider(o)
 		e.Auth = auth.New(vigiltest.Sealer(), a)
-		e.AccessTokens = clients.Holders{People: e.Auth, Clients: e.Clients}
+		e.AccessTokens = auth.Holders{People: e.Auth, Clients: e.Clients}
 	})
 	return h
 }
@@ -182,9 +181,9 @@ func TestSignOnRefused(t *testing.T) {
 	if got := h.read("SELECT id FROM identities"); len(got) != 0 {
 		t.Error(got)
 	}
-	away := newSignOnClinic(t, func(o *oidc.Options, _ *auth.Options) { o.Issuer = "http://127.0.0.1:1" })
+	away := newSignOnClinic(t, func(o *auth.OIDCOptions, _ *auth.Options) { o.Issuer = "http://127.0.0.1:1" })
 	away.send("", "GET", "/auth/oidc/login/", nil).want(502, "oidc_failed")
-	wrong := newSignOnClinic(t, func(o *oidc.Options, _ *auth.Options) { o.ClientSecret = "not this" })
+	wrong := newSignOnClinic(t, func(o *auth.OIDCOptions, _ *auth.Options) { o.ClientSecret = "not this" })
 	wrong.signOn(claimsOf("ann", nil)).want(502, "oidc_failed")
 	none := newClinic(t)
 	if got := none.send("", "GET", "/auth/oidc/", nil).want(200).object(); got["offered"] != false {
@@ -197,7 +196,7 @@ func TestSignOnRefused(t *testing.T) {
 // Accounts that are there already. Source: docs/decisions/authentication.md, "Single sign-on".
 func TestSignOnToAnAccount(t *testing.T) {
 	h := newSignOnClinic(t)
-	nurse, portal, admin := h.people[access.Nurse], h.people[access.Patient], h.people[access.Admin]
+	nurse, portal, admin := h.people[authz.Nurse], h.people[authz.Patient], h.people[authz.Admin]
 	h.signOn(claimsOf("n", object{"email": nurse.Email(), "email_verified": false})).want(403, "account_not_linked")
 	h.signOn(claimsOf("n", object{"email": nurse.Email(), "email_verified": nil})).want(403, "account_not_linked")
 	h.signOn(claimsOf("p", object{"email": portal.Email()})).want(403, "account_not_linked")
@@ -224,27 +223,27 @@ func TestSignOnToAnAccount(t *testing.T) {
 // Source: docs/decisions/authentication.md, "Single sign-on".
 func TestIdentityTakenAway(t *testing.T) {
 	h := newSignOnClinic(t)
-	nurse := h.people[access.Nurse]
+	nurse := h.people[authz.Nurse]
 	path := fmt.Sprintf("/users/%d/identity/", nurse.Number())
-	remove := func(role access.Role) reply { return h.ask(role, "DELETE", path, nil) }
-	remove(access.Admin).want(404, "not_found") // there is none
+	remove := func(role authz.Role) reply { return h.ask(role, "DELETE", path, nil) }
+	remove(authz.Admin).want(404, "not_found") // there is none
 	first := h.signOn(claimsOf("n", object{"email": nurse.Email()})).want(200)
 	h.signOn(claimsOf("next", object{"email": nurse.Email()})).want(403, "account_not_linked")
-	remove(access.ClinicalManager).want(403, "permission_denied")
+	remove(authz.ClinicalManager).want(403, "permission_denied")
 	h.send(first.text("access"), "GET", "/auth/profile/", nil).want(200)
-	remove(access.Admin).want(204)
+	remove(authz.Admin).want(204)
 	h.send(first.text("access"), "GET", "/auth/profile/", nil).want(401)
 	h.send("", "POST", "/auth/token/refresh/", object{"refresh": first.text("refresh")}).want(401, "token_revoked")
 	if got := h.audited("auth.identity"); got != "linked unlinked" {
 		t.Errorf("recorded %q", got)
 	}
 	h.signOn(claimsOf("next", object{"email": nurse.Email()})).want(200).wantAt(object{"user.email": nurse.Email()})
-	h.ask(access.Admin, "DELETE", "/users/999999/identity/", nil).want(404, "not_found")
+	h.ask(authz.Admin, "DELETE", "/users/999999/identity/", nil).want(404, "not_found")
 }
 
 // The provider's second factor stands for ours, and nothing else does. Source: docs/decisions/authentication.md, "Single sign-on".
 func TestSignOnSecondFactor(t *testing.T) {
-	h := newSignOnClinic(t, func(_ *oidc.Options, a *auth.Options) { a.RequireTwoFactor = []access.Role{access.Nurse} })
+	h := newSignOnClinic(t, func(_ *auth.OIDCOptions, a *auth.Options) { a.RequireTwoFactor = []authz.Role{authz.Nurse} })
 	bare := h.signOn(claimsOf("ann", object{"amr": []string{"pwd"}})).want(200).text("access")
 	h.send(bare, "GET", "/patients/", nil).want(403, "two_factor_setup_required")
 	full := h.signOn(claimsOf("ann", object{"amr": []string{"pwd", "otp", "mfa"}})).want(200)
@@ -271,19 +270,19 @@ func TestSignOnSecondFactor(t *testing.T) {
 	verify(last, good).want(401, "authentication_failed") // a code works once
 	h.send("", "POST", "/auth/oidc/verify/", object{}).wantFields("temporary_token")
 
-	trusted := newSignOnClinic(t, func(o *oidc.Options, a *auth.Options) {
+	trusted := newSignOnClinic(t, func(o *auth.OIDCOptions, a *auth.Options) {
 		o.TrustMFA = true
-		a.RequireTwoFactor = []access.Role{access.Nurse}
+		a.RequireTwoFactor = []authz.Role{authz.Nurse}
 	})
 	trusted.send(trusted.signOn(claimsOf("ann", nil)).want(200).text("access"), "GET", "/patients/", nil).want(200)
 }
 
 // With the provider required the local sign-in is left to administrators, and to patients, whom the provider does not know.
 func TestSignOnRequired(t *testing.T) {
-	h := newSignOnClinic(t, func(_ *oidc.Options, a *auth.Options) { a.RequireSignOn = true })
-	for _, role := range access.Roles {
+	h := newSignOnClinic(t, func(_ *auth.OIDCOptions, a *auth.Options) { a.RequireSignOn = true })
+	for _, role := range authz.Roles {
 		login := h.login(h.people[role].Email(), vigiltest.Password)
-		if role == access.Admin || role == access.Patient {
+		if role == authz.Admin || role == authz.Patient {
 			login.want(200)
 			continue
 		}

@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/input"
-	"github.com/vigilhealth/vigil/internal/oncall"
+	"github.com/vigilhealth/vigil/internal/escalations"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -39,24 +39,24 @@ type onCallUserView struct {
 	Active bool   `json:"active"`
 }
 
-func viewShift(s oncall.Shift) shiftView {
+func viewShift(s escalations.Shift) shiftView {
 	return shiftView{s.Weekday, s.Start, s.End, collections.Number(s.User)}
 }
 
-func viewOverride(o oncall.Override) overrideView {
-	return overrideView{input.FormatInstant(o.StartsAt), input.FormatInstant(o.EndsAt), collections.Number(o.User)}
+func viewOverride(o escalations.Override) overrideView {
+	return overrideView{validate.FormatInstant(o.StartsAt), validate.FormatInstant(o.EndsAt), collections.Number(o.User)}
 }
 
-func viewPerson(p oncall.Person) onCallUserView {
+func viewPerson(p escalations.Person) onCallUserView {
 	return onCallUserView{collections.Number(p.User), p.Name.Reveal(), p.Active}
 }
 
 // showOnCall answers with a rota and the names of those in it.
-func showOnCall(c *web.Call, rota oncall.Rota, err error) error {
+func showOnCall(c *web.Call, rota escalations.Rota, err error) error {
 	if err != nil {
 		return err
 	}
-	people, err := oncall.People(c.App, rota)
+	people, err := escalations.People(c.App, rota)
 	return c.Answer(onCallView{
 		TimeZone: rota.Zone.String(), Shifts: web.Views(rota.Shifts, viewShift), Overrides: web.Views(rota.Overrides, viewOverride),
 		People: web.Views(people, viewPerson), UpdatedAt: instantOrNull(rota.UpdatedAt), UpdatedBy: orNull(rota.UpdatedBy),
@@ -64,16 +64,16 @@ func showOnCall(c *web.Call, rota oncall.Rota, err error) error {
 }
 
 func (a *api) readOnCall(c *web.Call) error {
-	rota, err := oncall.Read(c.App, a.Zone)
+	rota, err := escalations.Read(c.App, a.Zone)
 	return showOnCall(c, rota, err)
 }
 
 func (a *api) setOnCall(c *web.Call) error {
-	draft, err := web.Read(c, oncall.Body.Read)
+	draft, err := web.Read(c, escalations.RotaBody.Read)
 	if err != nil {
 		return err
 	}
-	rota, err := oncall.Set(c.App, draft, a.Zone, c.Actor(), c.Now)
+	rota, err := escalations.Set(c.App, draft, a.Zone, c.Actor(), c.Now)
 	return showOnCall(c, rota, err)
 }
 
@@ -84,7 +84,7 @@ type onCallNowView struct {
 }
 
 func (a *api) readOnCallNow(c *web.Call) error {
-	duty, err := oncall.Now(c.App, a.Zone, c.Now)
+	duty, err := escalations.Now(c.App, a.Zone, c.Now)
 	return c.Answer(onCallNowView{numberOrNull(duty.User), instantOrNull(duty.Until)}, err)
 }
 
@@ -116,15 +116,15 @@ func (a *api) listTurns(c *web.Call) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	rota, coming, err := oncall.Coming(c.App, a.Zone, c.Now, c.Now.Add(time.Duration(days)*24*time.Hour))
+	rota, coming, err := escalations.Coming(c.App, a.Zone, c.Now, c.Now.Add(time.Duration(days)*24*time.Hour))
 	if err != nil {
 		return err
 	}
-	names, err := collections.UserNames(c.App, distinct(coming, func(t oncall.Turn) string { return t.User }))
+	names, err := collections.UserNames(c.App, distinct(coming, func(t escalations.Turn) string { return t.User }))
 	if err != nil {
 		return err
 	}
-	people, err := collections.UsersByID(c.App, distinct(coming, func(t oncall.Turn) string { return t.User }))
+	people, err := collections.UsersByID(c.App, distinct(coming, func(t escalations.Turn) string { return t.User }))
 	if err != nil {
 		return err
 	}
@@ -132,8 +132,8 @@ func (a *api) listTurns(c *web.Call) error {
 	for _, user := range people {
 		emails[user.Id] = user.Email()
 	}
-	return c.OK(turnsView{TimeZone: rota.Zone.String(), Turns: web.Views(coming, func(t oncall.Turn) turnView {
-		view := turnView{StartsAt: input.FormatInstant(t.From), EndsAt: input.FormatInstant(t.To), UserID: numberOrNull(t.User), Override: t.Override}
+	return c.OK(turnsView{TimeZone: rota.Zone.String(), Turns: web.Views(coming, func(t escalations.Turn) turnView {
+		view := turnView{StartsAt: validate.FormatInstant(t.From), EndsAt: validate.FormatInstant(t.To), UserID: numberOrNull(t.User), Override: t.Override}
 		if name, there := names[t.User]; there {
 			view.Name, view.Email = orNull(name.First.Reveal()+" "+name.Last.Reveal()), orNull(emails[t.User])
 		}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
@@ -38,7 +38,7 @@ func newNight(t *testing.T, at time.Time, change ...func(*routes.Engines)) *nigh
 			escalations.Routine: {24 * time.Hour, 48 * time.Hour, 72 * time.Hour},
 		},
 	}}
-	for _, role := range []access.Role{access.Nurse, access.Provider, access.ClinicalManager, access.Admin} {
+	for _, role := range []authz.Role{authz.Nurse, authz.Provider, authz.ClinicalManager, authz.Admin} {
 		n.register(n.people[role])
 	}
 	return n
@@ -93,7 +93,7 @@ func (n *night) wantTold(user *collections.User, want ...string) {
 // events are the steps of an escalation: minute and event.
 func (n *night) steps(path string) (list []string) {
 	n.t.Helper()
-	history, _ := n.ask(access.Nurse, "GET", path, nil).want(200).at("history").([]any)
+	history, _ := n.ask(authz.Nurse, "GET", path, nil).want(200).at("history").([]any)
 	for _, one := range history {
 		step := one.(object)
 		at, err := time.Parse(time.RFC3339, step["at"].(string))
@@ -127,34 +127,34 @@ func TestStoryOfAStatThatNobodyTouches(t *testing.T) {
 	for zone, at := range clockChanges {
 		t.Run(zone, func(t *testing.T) {
 			n := newNight(t, at)
-			onCall := vigiltest.User(t, n.app, access.Nurse, vigiltest.Email("night@vigil.test"))
+			onCall := vigiltest.User(t, n.app, authz.Nurse, vigiltest.Email("night@vigil.test"))
 			n.register(onCall)
-			n.ask(access.ClinicalManager, "PUT", "/on-call/", always(zone, onCall)).want(200)
-			patient := n.enrol(object{"primary_provider_id": n.people[access.Provider].Number()})
-			created := n.ask(access.MA, "POST", "/escalations/", object{"patient_id": patient, "priority": "stat", "reason": "SpO2 82 %."}).want(201).
+			n.ask(authz.ClinicalManager, "PUT", "/on-call/", always(zone, onCall)).want(200)
+			patient := n.enrol(object{"primary_provider_id": n.people[authz.Provider].Number()})
+			created := n.ask(authz.MA, "POST", "/escalations/", object{"patient_id": patient, "priority": "stat", "reason": "SpO2 82 %."}).want(201).
 				wantAt(object{"tier": 0.0, "reminded_at": nil})
 			path := fmt.Sprintf("/escalations/%v/", created.at("id"))
 
 			n.until(14)
-			n.ask(access.Nurse, "GET", path, nil).want(200).wantAt(object{"tier": 0.0})
+			n.ask(authz.Nurse, "GET", path, nil).want(200).wantAt(object{"tier": 0.0})
 			n.wantTold(onCall)
 			n.until(15)
-			n.ask(access.Nurse, "GET", path, nil).want(200).wantAt(object{"tier": 1.0})
+			n.ask(authz.Nurse, "GET", path, nil).want(200).wantAt(object{"tier": 1.0})
 			n.wantTold(onCall, "15 escalation_overdue")
 			n.until(31)
-			n.ask(access.Nurse, "GET", path, nil).want(200).wantAt(object{"tier": 2.0})
-			n.wantTold(n.people[access.ClinicalManager], "15 escalation_overdue", "30 escalation_overdue")
-			n.wantTold(n.people[access.Admin])
+			n.ask(authz.Nurse, "GET", path, nil).want(200).wantAt(object{"tier": 2.0})
+			n.wantTold(n.people[authz.ClinicalManager], "15 escalation_overdue", "30 escalation_overdue")
+			n.wantTold(n.people[authz.Admin])
 			n.until(130)
-			n.ask(access.Nurse, "GET", path, nil).want(200).wantAt(object{"tier": 3.0, "status": "open"})
-			n.wantTold(n.people[access.Admin], "60 escalation_overdue", "120 escalation_overdue")
+			n.ask(authz.Nurse, "GET", path, nil).want(200).wantAt(object{"tier": 3.0, "status": "open"})
+			n.wantTold(n.people[authz.Admin], "60 escalation_overdue", "120 escalation_overdue")
 			n.wantTold(onCall, "15 escalation_overdue")
-			n.wantTold(n.people[access.Nurse])
+			n.wantTold(n.people[authz.Nurse])
 			want := []string{"0 opened", "15 tier_1", "30 tier_2", "45 overdue", "60 tier_3", "75 overdue", "90 overdue", "105 overdue", "120 tier_3"}
 			if got := n.steps(path); !slices.Equal(got, want) {
 				t.Errorf("its history is %q, want %q", got, want)
 			}
-			for _, push := range n.ask(access.Admin, "GET", "/notifications/deliveries/?page_size=100", nil).results() {
+			for _, push := range n.ask(authz.Admin, "GET", "/notifications/deliveries/?page_size=100", nil).results() {
 				if text := fmt.Sprint(push["title"], push["body"]); strings.Contains(text, "Ada") || strings.Contains(text, "82") || push["status"] != "sent" {
 					t.Errorf("a push says %q and is %v", text, push["status"])
 				}
@@ -172,45 +172,45 @@ func TestStoryOfAStatThatNobodyTouches(t *testing.T) {
 // A stat escalation set to in_progress and forgotten: a reminder by four hours without a note, not before, and no other tier.
 func TestStoryOfAStatThatIsForgotten(t *testing.T) {
 	n := newNight(t, clock)
-	nurse, manager := n.people[access.Nurse], n.people[access.ClinicalManager]
-	patient := n.enrol(object{"primary_provider_id": n.people[access.Provider].Number()})
-	path := fmt.Sprintf("/escalations/%v/", n.ask(access.MA, "POST", "/escalations/", object{"patient_id": patient, "priority": "stat", "reason": "204/124."}).want(201).at("id"))
+	nurse, manager := n.people[authz.Nurse], n.people[authz.ClinicalManager]
+	patient := n.enrol(object{"primary_provider_id": n.people[authz.Provider].Number()})
+	path := fmt.Sprintf("/escalations/%v/", n.ask(authz.MA, "POST", "/escalations/", object{"patient_id": patient, "priority": "stat", "reason": "204/124."}).want(201).at("id"))
 	n.until(5)
-	n.ask(access.Nurse, "PATCH", path, object{"status": "in_progress"}).want(200).wantAt(object{"assigned_to": n.people[access.Provider].Email()})
+	n.ask(authz.Nurse, "PATCH", path, object{"status": "in_progress"}).want(200).wantAt(object{"assigned_to": n.people[authz.Provider].Email()})
 	n.until(60)
-	n.ask(access.Nurse, "PATCH", path, object{"notes": "Called, no answer."}).want(200).wantAt(object{"status": "in_progress", "reminded_at": nil})
+	n.ask(authz.Nurse, "PATCH", path, object{"notes": "Called, no answer."}).want(200).wantAt(object{"status": "in_progress", "reminded_at": nil})
 	n.until(299)
 	n.wantTold(nurse)
 	n.until(300)
-	n.ask(access.Nurse, "GET", path, nil).want(200).wantAt(object{"reminded_at": "2026-01-15T18:45:00Z", "tier": 0.0})
+	n.ask(authz.Nurse, "GET", path, nil).want(200).wantAt(object{"reminded_at": "2026-01-15T18:45:00Z", "tier": 0.0})
 	n.wantTold(nurse, "300 escalation_idle")
 	if got := n.told(manager); got[len(got)-1] != "300 escalation_idle" {
 		t.Errorf("the clinical manager hears %q", got)
 	}
 	n.until(540)
 	n.wantTold(nurse, "300 escalation_idle", "540 escalation_idle")
-	n.ask(access.Nurse, "PATCH", path, object{"status": "resolved", "notes": "Ambulance."}).want(200).wantAt(object{"status": "resolved"})
+	n.ask(authz.Nurse, "PATCH", path, object{"status": "resolved", "notes": "Ambulance."}).want(200).wantAt(object{"status": "resolved"})
 	n.until(900)
 	n.wantTold(nurse, "300 escalation_idle", "540 escalation_idle")
 	want := []string{"0 opened", "5 in_progress", "60 note", "300 reminded", "540 reminded", "540 note", "540 resolved"}
 	if got := n.steps(path); !slices.Equal(got, want) {
 		t.Errorf("its history is %q, want %q", got, want)
 	}
-	history := n.ask(access.Nurse, "GET", "/escalations/", nil).results()[0]["history"].([]any)
+	history := n.ask(authz.Nurse, "GET", "/escalations/", nil).results()[0]["history"].([]any)
 	if note := history[2].(object); note["detail"] != "Called, no answer." || note["user"] != nurse.Email() {
 		t.Errorf("the list shows %v", note)
 	}
-	n.ask(access.Nurse, "PATCH", path, object{"notes": "Late."}).want(400, "invalid_state")
-	n.ask(access.Nurse, "PATCH", path, object{"notes": strings.Repeat("x", 4001)}).wantFields("notes")
+	n.ask(authz.Nurse, "PATCH", path, object{"notes": "Late."}).want(400, "invalid_state")
+	n.ask(authz.Nurse, "PATCH", path, object{"notes": strings.Repeat("x", 4001)}).wantFields("notes")
 }
 
 // Where clinicians are confined to their care teams, who is on call reaches the patient of the escalation once called, and no longer than it is open.
 func TestOnCallReachesThePatient(t *testing.T) {
 	n := newNight(t, clock, func(e *routes.Engines) { e.RestrictToCareTeam = true })
-	onCall := vigiltest.User(t, n.app, access.Nurse, vigiltest.Email("night@vigil.test"))
-	n.ask(access.Admin, "PUT", "/on-call/", always("UTC", onCall)).want(200)
-	patient := n.enrol(object{"primary_provider_id": n.people[access.Provider].Number()})
-	path := fmt.Sprintf("/escalations/%v/", n.ask(access.Provider, "POST", "/escalations/", object{"patient_id": patient, "priority": "stat", "reason": "Pulse 28."}).want(201).at("id"))
+	onCall := vigiltest.User(t, n.app, authz.Nurse, vigiltest.Email("night@vigil.test"))
+	n.ask(authz.Admin, "PUT", "/on-call/", always("UTC", onCall)).want(200)
+	patient := n.enrol(object{"primary_provider_id": n.people[authz.Provider].Number()})
+	path := fmt.Sprintf("/escalations/%v/", n.ask(authz.Provider, "POST", "/escalations/", object{"patient_id": patient, "priority": "stat", "reason": "Pulse 28."}).want(201).at("id"))
 	may := func(status, listed int) {
 		t.Helper()
 		n.askAs(onCall, "GET", path, nil).want(status)
@@ -218,7 +218,7 @@ func TestOnCallReachesThePatient(t *testing.T) {
 		if list := n.askAs(onCall, "GET", "/escalations/", nil).results(); len(list) != listed {
 			t.Errorf("the list shows %d", len(list))
 		}
-		n.ask(access.Nurse, "GET", path, nil).want(403)
+		n.ask(authz.Nurse, "GET", path, nil).want(403)
 	}
 	n.until(14)
 	may(403, 0)
@@ -233,18 +233,18 @@ func TestOnCallReachesThePatient(t *testing.T) {
 // The rota is set by who leads, seen by all who treat, and says who is on call.
 func TestOnCall(t *testing.T) {
 	c := newClinic(t)
-	nurse, provider := c.people[access.Nurse], c.people[access.Provider]
-	c.ask(access.MA, "GET", "/on-call/", nil).want(200).wantAt(object{"time_zone": "America/New_York", "updated_at": nil, "updated_by": nil})
-	c.ask(access.MA, "GET", "/on-call/now/", nil).want(200).wantAt(object{"user_id": nil, "until": nil})
+	nurse, provider := c.people[authz.Nurse], c.people[authz.Provider]
+	c.ask(authz.MA, "GET", "/on-call/", nil).want(200).wantAt(object{"time_zone": "America/New_York", "updated_at": nil, "updated_by": nil})
+	c.ask(authz.MA, "GET", "/on-call/now/", nil).want(200).wantAt(object{"user_id": nil, "until": nil})
 
 	body := object{
 		"time_zone": "America/New_York",
 		"shifts":    []object{{"weekday": 3, "start": "08:00", "end": "20:00", "user_id": nurse.Number()}}, // Thursday; it is 08:45
 		"overrides": []object{{"starts_at": "2026-01-15T14:00:00Z", "ends_at": "2026-01-15T16:00:00Z", "user_id": provider.Number()}},
 	}
-	set := c.ask(access.ClinicalManager, "PUT", "/on-call/", body).want(200).
-		wantAt(object{"time_zone": "America/New_York", "updated_at": "2026-01-15T13:45:00Z", "updated_by": c.people[access.ClinicalManager].Email()})
-	again := c.ask(access.Nurse, "GET", "/on-call/", nil).want(200)
+	set := c.ask(authz.ClinicalManager, "PUT", "/on-call/", body).want(200).
+		wantAt(object{"time_zone": "America/New_York", "updated_at": "2026-01-15T13:45:00Z", "updated_by": c.people[authz.ClinicalManager].Email()})
+	again := c.ask(authz.Nurse, "GET", "/on-call/", nil).want(200)
 	for _, field := range []string{"shifts", "overrides", "people", "time_zone"} {
 		if fmt.Sprint(again.at(field)) != fmt.Sprint(set.at(field)) {
 			t.Errorf("%s is %v, then %v", field, set.at(field), again.at(field))
@@ -257,33 +257,33 @@ func TestOnCall(t *testing.T) {
 	}
 	now := func(user any, until string) {
 		t.Helper()
-		c.ask(access.Provider, "GET", "/on-call/now/", nil).want(200).wantAt(object{"user_id": user, "until": until})
+		c.ask(authz.Provider, "GET", "/on-call/now/", nil).want(200).wantAt(object{"user_id": user, "until": until})
 	}
 	now(float64(nurse.Number()), "2026-01-15T14:00:00Z")
 	c.now = c.now.Add(15 * time.Minute)
 	now(float64(provider.Number()), "2026-01-15T16:00:00Z")
-	c.ask(access.Admin, "POST", fmt.Sprintf("/users/%d/deactivate/", provider.Number()), nil).want(200)
-	c.ask(access.Nurse, "GET", "/on-call/now/", nil).want(200).wantAt(object{"user_id": float64(nurse.Number()), "until": "2026-01-16T01:00:00Z"})
+	c.ask(authz.Admin, "POST", fmt.Sprintf("/users/%d/deactivate/", provider.Number()), nil).want(200)
+	c.ask(authz.Nurse, "GET", "/on-call/now/", nil).want(200).wantAt(object{"user_id": float64(nurse.Number()), "until": "2026-01-16T01:00:00Z"})
 	c.now = time.Date(2026, time.January, 16, 1, 0, 0, 0, time.UTC)
-	c.ask(access.Nurse, "GET", "/on-call/now/", nil).want(200).wantAt(object{"user_id": nil, "until": "2026-01-22T13:00:00Z"})
+	c.ask(authz.Nurse, "GET", "/on-call/now/", nil).want(200).wantAt(object{"user_id": nil, "until": "2026-01-22T13:00:00Z"})
 
 	// Handing over: an override from now until the end of the turn, beside what stands there.
 	c.now = time.Date(2026, time.January, 22, 18, 0, 0, 0, time.UTC)
 	body["overrides"] = append(body["overrides"].([]object), object{
-		"starts_at": "2026-01-22T13:00:00-05:00", "ends_at": "2026-01-23T01:00:00Z", "user_id": c.people[access.ClinicalManager].Number(),
+		"starts_at": "2026-01-22T13:00:00-05:00", "ends_at": "2026-01-23T01:00:00Z", "user_id": c.people[authz.ClinicalManager].Number(),
 	})
-	c.ask(access.ClinicalManager, "PUT", "/on-call/", body).want(200)
-	c.ask(access.Nurse, "GET", "/on-call/now/", nil).want(200).wantAt(object{"user_id": float64(c.people[access.ClinicalManager].Number()), "until": "2026-01-23T01:00:00Z"})
+	c.ask(authz.ClinicalManager, "PUT", "/on-call/", body).want(200)
+	c.ask(authz.Nurse, "GET", "/on-call/now/", nil).want(200).wantAt(object{"user_id": float64(c.people[authz.ClinicalManager].Number()), "until": "2026-01-23T01:00:00Z"})
 
-	c.ask(access.Admin, "PUT", "/on-call/", object{"time_zone": "Mars", "shifts": []object{{"weekday": 9, "start": "8", "end": "20:00"}}}).
+	c.ask(authz.Admin, "PUT", "/on-call/", object{"time_zone": "Mars", "shifts": []object{{"weekday": 9, "start": "8", "end": "20:00"}}}).
 		wantFields("time_zone", "shifts.0.weekday", "shifts.0.start", "shifts.0.user_id")
-	c.ask(access.Admin, "PUT", "/on-call/", object{"time_zone": "UTC", "shifts": []object{
-		{"weekday": 0, "start": "08:00", "end": "20:00", "user_id": c.people[access.MA].Number()}, {"weekday": 0, "start": "08:00", "end": "20:00", "user_id": 999},
+	c.ask(authz.Admin, "PUT", "/on-call/", object{"time_zone": "UTC", "shifts": []object{
+		{"weekday": 0, "start": "08:00", "end": "20:00", "user_id": c.people[authz.MA].Number()}, {"weekday": 0, "start": "08:00", "end": "20:00", "user_id": 999},
 	}}).wantFields("shifts.0.user_id", "shifts.1.user_id")
-	staff := []access.Role{access.Admin, access.ClinicalManager, access.Nurse, access.MA}
-	c.people[access.Provider] = vigiltest.User(t, c.app, access.Provider)
-	staff = append(staff, access.Provider)
+	staff := []authz.Role{authz.Admin, authz.ClinicalManager, authz.Nurse, authz.MA}
+	c.people[authz.Provider] = vigiltest.User(t, c.app, authz.Provider)
+	staff = append(staff, authz.Provider)
 	c.wantRoles("GET", "/on-call/", nil, staff...)
 	c.wantRoles("GET", "/on-call/now/", nil, staff...)
-	c.wantRoles("PUT", "/on-call/", object{"time_zone": "UTC"}, access.Admin, access.ClinicalManager)
+	c.wantRoles("PUT", "/on-call/", object{"time_zone": "UTC"}, authz.Admin, authz.ClinicalManager)
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/billing"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -57,7 +57,7 @@ func (a *api) listOrders(c *web.Call, patient *collections.Patient) error {
 }
 
 func (a *api) recordOrder(c *web.Call, patient *collections.Patient) error {
-	draft, err := web.Read(c, func(body patients.OrderBody, checks *input.Checks) patients.OrderDraft {
+	draft, err := web.Read(c, func(body patients.OrderBody, checks *validate.Checks) patients.OrderDraft {
 		return body.Read(checks, c.Now, a.Zone)
 	})
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/pocketbase/pocketbase/tools/router"
 	"github.com/swaggest/swgui/v5/static"
 
-	"github.com/vigilhealth/vigil/internal/console"
+	"github.com/vigilhealth/vigil/routes/console"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 

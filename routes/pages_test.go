@@ -15,9 +15,9 @@ import (
 	"github.com/andybalholm/brotli"
 	"github.com/pocketbase/pocketbase/apis"
 
-	"github.com/vigilhealth/vigil/internal/console"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/routes"
+	"github.com/vigilhealth/vigil/routes/console"
 )
 
 // servePages serves a folder as the program serves the console.

@@ -9,14 +9,14 @@ import (
 	"github.com/descope/virtualwebauthn"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
 // The whole life of a passkey of every role of the staff.
 func TestPasskeys(t *testing.T) {
-	for _, role := range access.Roles {
-		if role == access.Patient {
+	for _, role := range authz.Roles {
+		if role == authz.Patient {
 			continue
 		}
 		t.Run(string(role), func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestPasskeysThatOpenNothing(t *testing.T) {
 		return c.send("", "POST", "/auth/passkeys/authenticate/", object{"credential": shown})
 	}
 	registered := func(c *clinic, d *device, user *collections.User) reply { // a challenge for a registration
-		token := c.login(c.people[access.MA].Email(), vigiltest.Password).want(200).text("access")
+		token := c.login(c.people[authz.MA].Email(), vigiltest.Password).want(200).text("access")
 		return c.send("", "POST", "/auth/passkeys/authenticate/", object{"credential": d.get(c.offer(token))})
 	}
 	for name, try := range map[string]try{
@@ -114,7 +114,7 @@ func TestPasskeysThatOpenNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newClinic(t)
-			user := c.people[access.Nurse]
+			user := c.people[authz.Nurse]
 			d := c.enrolled(c.login(user.Email(), vigiltest.Password).want(200).text("access"))
 			try(c, d, user).want(401, "authentication_failed")
 			if got := c.failures(); got != 1 {
@@ -127,7 +127,7 @@ func TestPasskeysThatOpenNothing(t *testing.T) {
 // A device that checks nobody is a second factor all the same.
 func TestPasskeyWithoutUserVerification(t *testing.T) {
 	c := newClinic(t)
-	user := c.people[access.MA]
+	user := c.people[authz.MA]
 	token := c.login(user.Email(), vigiltest.Password).want(200).text("access")
 	d := c.device()
 	d.holds.Options.UserNotVerified = true
@@ -139,7 +139,7 @@ func TestPasskeyWithoutUserVerification(t *testing.T) {
 // What comes too late opens nothing, but was nobody's guess.
 func TestPasskeysTooLate(t *testing.T) {
 	c := newClinic(t)
-	user := c.people[access.Nurse]
+	user := c.people[authz.Nurse]
 	d := c.enrolled(c.login(user.Email(), vigiltest.Password).want(200).text("access"))
 	late := object{"credential": d.get(c.send("", "POST", "/auth/passkeys/authentication-options/", object{}))}
 	temporary := c.step(user, "passkey")
@@ -176,11 +176,11 @@ func TestPasskeysTooLate(t *testing.T) {
 // The accounts behind passkeys: another's, closed ones, locked ones, and those whose role has none.
 func TestPasskeysAndAccounts(t *testing.T) {
 	c := newClinic(t)
-	user, other := c.people[access.Nurse], c.people[access.Provider]
+	user, other := c.people[authz.Nurse], c.people[authz.Provider]
 	mine := c.enrolled(c.login(user.Email(), vigiltest.Password).want(200).text("access"))
 	theirs := c.enrolled(c.login(other.Email(), vigiltest.Password).want(200).text("access"))
 	theirs.signIn(c.step(user, "passkey")).want(401, "authentication_failed")
-	token := c.login(c.people[access.MA].Email(), vigiltest.Password).want(200).text("access")
+	token := c.login(c.people[authz.MA].Email(), vigiltest.Password).want(200).text("access")
 	for _, path := range []string{mine.id, "0", "x", "999999"} {
 		c.send(token, "DELETE", "/auth/passkeys/"+path+"/", object{}).want(404, "not_found")
 		c.send(token, "PATCH", "/auth/passkeys/"+path+"/", object{"name": "Mine"}).want(404, "not_found")
@@ -188,7 +188,7 @@ func TestPasskeysAndAccounts(t *testing.T) {
 	if listed := c.send(token, "GET", "/auth/passkeys/", nil).results(); len(listed) != 0 {
 		t.Errorf("shows %v", listed)
 	}
-	portal := c.login(c.people[access.Patient].Email(), vigiltest.Password).want(200).text("access")
+	portal := c.login(c.people[authz.Patient].Email(), vigiltest.Password).want(200).text("access")
 	c.offer(portal).want(403, "permission_denied")
 	c.device().signIn().want(401, "authentication_failed") // nobody's
 
@@ -198,14 +198,14 @@ func TestPasskeysAndAccounts(t *testing.T) {
 	}
 	mine.signIn().want(423, "account_locked")
 	c.login(user.Email(), vigiltest.Password).want(423, "account_locked")
-	c.ask(access.Admin, "POST", "/users/"+number(user)+"/unlock/", nil).want(200)
+	c.ask(authz.Admin, "POST", "/users/"+number(user)+"/unlock/", nil).want(200)
 	mine.signIn().want(200)
 
-	c.ask(access.Admin, "POST", "/users/"+number(user)+"/deactivate/", nil).want(200)
+	c.ask(authz.Admin, "POST", "/users/"+number(user)+"/deactivate/", nil).want(200)
 	mine.signIn().want(401, "authentication_failed")
-	c.ask(access.Admin, "POST", "/users/"+number(user)+"/activate/", nil).want(200)
+	c.ask(authz.Admin, "POST", "/users/"+number(user)+"/activate/", nil).want(200)
 	mine.signIn().want(200)
-	c.ask(access.Admin, "PATCH", "/users/"+number(user)+"/", object{"role": "patient"}).want(200)
+	c.ask(authz.Admin, "PATCH", "/users/"+number(user)+"/", object{"role": "patient"}).want(200)
 	mine.signIn().want(401, "authentication_failed")
 	c.login(user.Email(), vigiltest.Password).want(200) // no passkey, no second step
 }
@@ -213,9 +213,9 @@ func TestPasskeysAndAccounts(t *testing.T) {
 // What a registration refuses.
 func TestPasskeyRegistrationRefuses(t *testing.T) {
 	c := newClinic(t)
-	user := c.people[access.Admin]
+	user := c.people[authz.Admin]
 	token := c.login(user.Email(), vigiltest.Password).want(200).text("access")
-	other := c.login(c.people[access.Nurse].Email(), vigiltest.Password).want(200).text("access")
+	other := c.login(c.people[authz.Nurse].Email(), vigiltest.Password).want(200).text("access")
 	again := c.login(user.Email(), vigiltest.Password).want(200).text("access")
 	d := c.device()
 	c.registerWith(token, "Key", d.create(c.offer(other))).want(400, "invalid_passkey")
@@ -250,7 +250,7 @@ func TestPasskeysBesideTOTP(t *testing.T) {
 	const secret = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"
 	c := newClinic(t)
 	catcher, mailer := c.post()
-	user := vigiltest.User(t, c.app, access.Nurse, vigiltest.TwoFactor(secret))
+	user := vigiltest.User(t, c.app, authz.Nurse, vigiltest.TwoFactor(secret))
 	token := c.login(user.Email(), vigiltest.Password, "totp_code", codeAt(t, secret, c.now)).want(200).text("access")
 	c.step(user, "totp")
 	d := c.enrolled(token)
@@ -259,16 +259,16 @@ func TestPasskeysBesideTOTP(t *testing.T) {
 	c.send(token, "DELETE", "/auth/passkeys/"+d.id+"/", object{}).want(204)
 	c.send("", "POST", "/auth/token/refresh/", object{"refresh": session.text("refresh")}).want(200) // a factor is left
 	d = c.enrolled(token)
-	c.ask(access.Admin, "POST", "/users/"+number(user)+"/2fa/reset/", nil).want(200)
+	c.ask(authz.Admin, "POST", "/users/"+number(user)+"/2fa/reset/", nil).want(200)
 	d.signIn().want(401, "authentication_failed")
-	c.ask(access.Admin, "POST", "/users/"+number(user)+"/unlock/", nil).want(200)
+	c.ask(authz.Admin, "POST", "/users/"+number(user)+"/unlock/", nil).want(200)
 	c.login(user.Email(), vigiltest.Password).want(200)
-	c.ask(access.Admin, "POST", "/users/"+number(user)+"/2fa/reset/", nil).want(400, "invalid_state")
+	c.ask(authz.Admin, "POST", "/users/"+number(user)+"/2fa/reset/", nil).want(400, "invalid_state")
 
 	token = c.login(user.Email(), vigiltest.Password).want(200).text("access")
 	c.enrolled(token)
-	c.ask(access.Admin, "GET", "/users/"+number(user)+"/", nil).want(200).wantAt(object{"has_passkeys": true, "is_2fa_enabled": false})
-	c.ask(access.Admin, "POST", "/users/"+number(user)+"/2fa/reset/", nil).want(200)
+	c.ask(authz.Admin, "GET", "/users/"+number(user)+"/", nil).want(200).wantAt(object{"has_passkeys": true, "is_2fa_enabled": false})
+	c.ask(authz.Admin, "POST", "/users/"+number(user)+"/2fa/reset/", nil).want(200)
 	c.login(user.Email(), vigiltest.Password).want(200)
 	if mails := len(c.deliver(catcher, mailer)); mails != 8 {
 		t.Errorf("%d mails, want three added, three removed, two second factors off", mails)
@@ -279,7 +279,7 @@ func TestPasskeysBesideTOTP(t *testing.T) {
 func TestCopiedPasskey(t *testing.T) {
 	c := newClinic(t)
 	catcher, mailer := c.post()
-	user := c.people[access.Provider]
+	user := c.people[authz.Provider]
 	d := c.enrolled(c.login(user.Email(), vigiltest.Password).want(200).text("access"))
 	d.key.Counter = 7
 	d.signIn().want(200)

@@ -11,14 +11,14 @@ import (
 	"github.com/pocketbase/dbx"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/routes"
 )
 
 // call sends a request with headers and returns the whole answer, which is held against the contract.
-func (c *clinic) call(role access.Role, method, path, body string, header ...string) *httptest.ResponseRecorder {
+func (c *clinic) call(role authz.Role, method, path, body string, header ...string) *httptest.ResponseRecorder {
 	c.t.Helper()
 	r := httptest.NewRequestWithContext(c.t.Context(), method, "/api/v1"+path, strings.NewReader(body))
 	r.Header.Set("Authorization", "Bearer "+c.tokenOf(role))
@@ -49,9 +49,9 @@ const whole = `{"first_name":"Ada","last_name":"Lovelace","date_of_birth":"1955-
 // A merge patch changes what it names and nothing else. Source: docs/decisions/patients.md, "PATCH semantics".
 func TestStoryPatchPatient(t *testing.T) {
 	c := newClinic(t)
-	made := c.ask(access.Admin, "POST", "/patients/", whole).want(201).object()
+	made := c.ask(authz.Admin, "POST", "/patients/", whole).want(201).object()
 	path := "/patients/" + made["id"].(string) + "/"
-	before := c.ask(access.Admin, "GET", path, nil).want(200).object()
+	before := c.ask(authz.Admin, "GET", path, nil).want(200).object()
 	for _, step := range []struct {
 		patch   string
 		changed object // by dotted path
@@ -78,11 +78,11 @@ func TestStoryPatchPatient(t *testing.T) {
 		}}},
 	} {
 		c.now = c.now.Add(time.Minute)
-		got := replyOf(t, step.patch, c.call(access.Nurse, "PATCH", path, step.patch)).want(200)
+		got := replyOf(t, step.patch, c.call(authz.Nurse, "PATCH", path, step.patch)).want(200)
 		for at, value := range step.changed {
 			put(before, at, value)
 		}
-		after := c.ask(access.Admin, "GET", path, nil).want(200).object()
+		after := c.ask(authz.Admin, "GET", path, nil).want(200).object()
 		before["updated_at"] = after["updated_at"]
 		for _, computed := range []string{"needs_thresholds", "proposed_template"} {
 			before[computed] = after[computed]
@@ -119,10 +119,10 @@ func put(o object, path string, value any) {
 
 func TestPatchesThatAreRefused(t *testing.T) {
 	c := newClinic(t)
-	id := c.ask(access.Admin, "POST", "/patients/", whole).want(201).object()["id"].(string)
+	id := c.ask(authz.Admin, "POST", "/patients/", whole).want(201).object()["id"].(string)
 	c.enrol(object{"mrn": "TAKEN"})
 	path := "/patients/" + id + "/"
-	before := c.ask(access.Admin, "GET", path, nil).body
+	before := c.ask(authz.Admin, "GET", path, nil).body
 	for patch, fields := range map[string][]string{
 		`{"first_name":null}`:                               {"first_name"},
 		`{"last_name":"","gender":null}`:                    {"last_name", "gender"},
@@ -141,49 +141,49 @@ func TestPatchesThatAreRefused(t *testing.T) {
 		`{"ssn":"000-00-0000"}`:                             {"ssn"},
 		`{"a":{"b":1,"b":2}}`:                               {"a.b"},
 	} {
-		replyOf(t, patch, c.call(access.Nurse, "PATCH", path, patch)).wantFields(fields...)
+		replyOf(t, patch, c.call(authz.Nurse, "PATCH", path, patch)).wantFields(fields...)
 	}
 	for _, patch := range []string{``, `[]`, `null`, `"x"`, `{`, `{} {}`, "{\"phone\":\"\xff\"}", strings.Repeat(`{"a":`, 40) + `1` + strings.Repeat(`}`, 40)} {
-		replyOf(t, patch, c.call(access.Nurse, "PATCH", path, patch)).want(400, "parse_error")
+		replyOf(t, patch, c.call(authz.Nurse, "PATCH", path, patch)).want(400, "parse_error")
 	}
 	for _, kind := range []string{"application/json-patch+json", "text/plain", "application/xml", "application/fhir+json", ""} {
-		rec := c.call(access.Nurse, "PATCH", path, `{"phone":null}`, "Content-Type", kind)
+		rec := c.call(authz.Nurse, "PATCH", path, `{"phone":null}`, "Content-Type", kind)
 		if replyOf(t, kind, rec).want(415, "unsupported_media_type"); rec.Header().Get("Accept-Patch") != "application/merge-patch+json, application/json" {
 			t.Errorf("%s: %v", kind, rec.Header())
 		}
 	}
 	for _, kind := range []string{"application/json", "application/json; charset=utf-8", "application/merge-patch+json; charset=UTF-8"} {
-		replyOf(t, kind, c.call(access.Nurse, "PATCH", path, `{"first_name":null}`, "Content-Type", kind)).want(400)
+		replyOf(t, kind, c.call(authz.Nurse, "PATCH", path, `{"first_name":null}`, "Content-Type", kind)).want(400)
 	}
-	if after := c.ask(access.Admin, "GET", path, nil).body; after != before {
+	if after := c.ask(authz.Admin, "GET", path, nil).body; after != before {
 		t.Errorf("refused patches changed\n%s\nto\n%s", before, after)
 	}
-	replyOf(t, "emergency", c.call(access.Nurse, "PATCH", path, `{}`, "X-Emergency-Access", "somebody is dying here")).want(403)
-	replyOf(t, "nobody", c.call(access.Nurse, "PATCH", "/patients/"+collections.NewUUID()+"/", `{}`)).want(404)
-	c.ask(access.Admin, "DELETE", path, nil).want(204)
-	replyOf(t, "deleted", c.call(access.Nurse, "PATCH", path, `{}`)).want(404)
+	replyOf(t, "emergency", c.call(authz.Nurse, "PATCH", path, `{}`, "X-Emergency-Access", "somebody is dying here")).want(403)
+	replyOf(t, "nobody", c.call(authz.Nurse, "PATCH", "/patients/"+collections.NewUUID()+"/", `{}`)).want(404)
+	c.ask(authz.Admin, "DELETE", path, nil).want(204)
+	replyOf(t, "deleted", c.call(authz.Nurse, "PATCH", path, `{}`)).want(404)
 }
 
 // A tag stands for what one reader is shown, and a change is made only on what was read. Source: docs/decisions/patients.md, "Entity tags".
 func TestStoryEntityTags(t *testing.T) {
 	c := newClinic(t)
-	rec := c.call(access.Nurse, "POST", "/patients/", whole)
+	rec := c.call(authz.Nurse, "POST", "/patients/", whole)
 	id := replyOf(t, "create", rec).want(201).object()["id"].(string)
 	path, tag := "/patients/"+id+"/", rec.Header().Get("ETag")
 	if !strings.HasPrefix(tag, `"`) || len(tag) < 20 {
 		t.Fatalf("the tag is %q", tag)
 	}
-	read := func(role access.Role, header ...string) *httptest.ResponseRecorder {
+	read := func(role authz.Role, header ...string) *httptest.ResponseRecorder {
 		return c.call(role, "GET", path, "", header...)
 	}
-	if got := read(access.Nurse).Header().Get("ETag"); got != tag {
+	if got := read(authz.Nurse).Header().Get("ETag"); got != tag {
 		t.Errorf("read as %s, made as %s", got, tag)
 	}
-	if got := c.call(access.Nurse, "HEAD", path, "").Header().Get("ETag"); got != tag {
+	if got := c.call(authz.Nurse, "HEAD", path, "").Header().Get("ETag"); got != tag {
 		t.Errorf("HEAD has %s", got)
 	}
-	seen := map[string]access.Role{}
-	for _, role := range []access.Role{access.Admin, access.Nurse, access.DataMonitor} { // each sees something else
+	seen := map[string]authz.Role{}
+	for _, role := range []authz.Role{authz.Admin, authz.Nurse, authz.DataMonitor} { // each sees something else
 		got := read(role).Header().Get("ETag")
 		if other, same := seen[got]; same {
 			t.Errorf("%s and %s have one tag", role, other)
@@ -197,65 +197,65 @@ func TestStoryEntityTags(t *testing.T) {
 	}
 	c.now = c.now.Add(time.Minute)
 	for _, known := range []string{tag, "W/" + tag, `"other", ` + tag, "*"} {
-		rec := read(access.Nurse, "If-None-Match", known)
+		rec := read(authz.Nurse, "If-None-Match", known)
 		if rec.Code != 304 || rec.Body.Len() > 0 || rec.Header().Get("ETag") != tag || rec.Header().Get("Content-Type") != "" {
 			t.Errorf("%s: %d %v", known, rec.Code, rec.Header())
 		}
 	}
 	for _, known := range []string{`"other"`, strings.Trim(tag, `"`), `W/"other"`} {
-		if rec := read(access.Nurse, "If-None-Match", known); rec.Code != 200 {
+		if rec := read(authz.Nurse, "If-None-Match", known); rec.Code != 200 {
 			t.Errorf("%s: %d", known, rec.Code)
 		}
 	}
 
 	// Changes.
-	before := read(access.Admin).Body.String()
+	before := read(authz.Admin).Body.String()
 	for _, condition := range []string{`"other"`, "W/" + tag, "", "nonsense", strings.Trim(tag, `"`), tag + tag, `"a" "b"`, `W/"a", W/` + tag} {
 		if condition == "" {
 			condition = " "
 		}
 		for _, method := range []string{"PATCH", "PUT", "DELETE"} {
 			body := ada
-			rec := c.call(access.Admin, method, path, body, "Content-Type", "application/json", "If-Match", condition)
+			rec := c.call(authz.Admin, method, path, body, "Content-Type", "application/json", "If-Match", condition)
 			replyOf(t, method+" if "+condition, rec).want(412, "precondition_failed")
 		}
 	}
-	replyOf(t, "another reader's tag", c.call(access.Admin, "PATCH", path, `{}`, "If-Match", tag)).want(412)
-	replyOf(t, "only if new", c.call(access.Admin, "PUT", path, ada, "Content-Type", "application/json", "If-None-Match", "*")).want(412)
-	if after := read(access.Admin).Body.String(); after != before {
+	replyOf(t, "another reader's tag", c.call(authz.Admin, "PATCH", path, `{}`, "If-Match", tag)).want(412)
+	replyOf(t, "only if new", c.call(authz.Admin, "PUT", path, ada, "Content-Type", "application/json", "If-None-Match", "*")).want(412)
+	if after := read(authz.Admin).Body.String(); after != before {
 		t.Error("what was refused has changed something")
 	}
 	for _, step := range []struct{ method, body, condition string }{
 		{"PATCH", `{"phone":"2125550100"}`, `"other" , ` + "TAG"}, {"PATCH", `{"phone":"2125550101"}`, "*"}, {"PUT", ada, "TAG"}, {"PATCH", `{"phone":"2125550102"}`, "TAG"},
 	} {
 		c.now = c.now.Add(time.Minute)
-		rec := c.call(access.Nurse, step.method, path, step.body, "Content-Type", "application/json", "If-Match", strings.Replace(step.condition, "TAG", tag, 1))
+		rec := c.call(authz.Nurse, step.method, path, step.body, "Content-Type", "application/json", "If-Match", strings.Replace(step.condition, "TAG", tag, 1))
 		replyOf(t, step.method, rec).want(200)
-		if rec.Header().Get("ETag") == tag || rec.Header().Get("ETag") != read(access.Nurse).Header().Get("ETag") {
+		if rec.Header().Get("ETag") == tag || rec.Header().Get("ETag") != read(authz.Nurse).Header().Get("ETag") {
 			t.Errorf("%s has the tag %s after %s", step.method, rec.Header().Get("ETag"), tag)
 		}
 		stale := tag
 		tag = rec.Header().Get("ETag")
-		replyOf(t, "stale", c.call(access.Nurse, "PATCH", path, `{}`, "If-Match", stale)).want(412)
+		replyOf(t, "stale", c.call(authz.Nurse, "PATCH", path, `{}`, "If-Match", stale)).want(412)
 	}
 
 	// What is shown beside the record counts, too.
-	row := read(access.Nurse)
-	c.ask(access.Admin, "POST", "/threshold-templates/", object{
+	row := read(authz.Nurse)
+	c.ask(authz.Admin, "POST", "/threshold-templates/", object{
 		"key": "htn", "name": "Hypertension", "diagnoses": []string{"I10"}, "thresholds": object{"blood_pressure": object{"systolic_high": 140}},
 	}).want(201)
-	if proposed := read(access.Nurse); proposed.Body.String() == row.Body.String() || proposed.Header().Get("ETag") == tag {
+	if proposed := read(authz.Nurse); proposed.Body.String() == row.Body.String() || proposed.Header().Get("ETag") == tag {
 		t.Errorf("%s\nbecame\n%s\nand its tag %s", row.Body, proposed.Body, proposed.Header().Get("ETag"))
 	}
-	replyOf(t, "stale", c.call(access.Nurse, "PATCH", path, `{}`, "If-Match", tag)).want(412)
-	replyOf(t, "delete", c.call(access.Admin, "DELETE", path, "", "If-Match", read(access.Admin).Header().Get("ETag"))).want(204)
+	replyOf(t, "stale", c.call(authz.Nurse, "PATCH", path, `{}`, "If-Match", tag)).want(412)
+	replyOf(t, "delete", c.call(authz.Admin, "DELETE", path, "", "If-Match", read(authz.Admin).Header().Get("ETag"))).want(204)
 }
 
 // Of fifty changes of what all have read one is made.
 func TestRaceOfPatches(t *testing.T) {
 	c := newClinic(t)
 	path := "/patients/" + c.enrol(nil) + "/"
-	tag := c.call(access.Nurse, "GET", path, "").Header().Get("ETag")
+	tag := c.call(authz.Nurse, "GET", path, "").Header().Get("ETag")
 	var run sync.WaitGroup
 	statuses := make([]int, 50)
 	for i := range statuses {
@@ -264,7 +264,7 @@ func TestRaceOfPatches(t *testing.T) {
 			if i%5 == 0 {
 				method, body = "PUT", strings.Replace(ada, "{", fmt.Sprintf(`{"phone":"21255501%02d",`, i), 1)
 			}
-			statuses[i] = c.call(access.Nurse, method, path, body, "Content-Type", "application/json", "If-Match", tag).Code
+			statuses[i] = c.call(authz.Nurse, method, path, body, "Content-Type", "application/json", "If-Match", tag).Code
 		})
 	}
 	run.Wait()
@@ -275,7 +275,7 @@ func TestRaceOfPatches(t *testing.T) {
 	if len(won[200]) != 1 || len(won[412]) != 49 {
 		t.Fatalf("%v", won)
 	}
-	if got := c.ask(access.Nurse, "GET", path, nil).at("phone"); got != fmt.Sprintf("21255501%02d", won[200][0]) {
+	if got := c.ask(authz.Nurse, "GET", path, nil).at("phone"); got != fmt.Sprintf("21255501%02d", won[200][0]) {
 		t.Errorf("%v won, the phone is %v", won[200], got)
 	}
 }
@@ -284,6 +284,6 @@ func TestRaceOfPatches(t *testing.T) {
 func TestPatchOutsideTheTeam(t *testing.T) {
 	c := newClinic(t, func(e *routes.Engines) { e.RestrictToCareTeam = true })
 	path := "/patients/" + c.enrol(nil) + "/"
-	replyOf(t, "patch", c.call(access.Nurse, "PATCH", path, `{"phone":null}`, "If-Match", "*")).want(403, "permission_denied")
-	replyOf(t, "patch", c.call(access.Patient, "PATCH", path, `{"phone":null}`)).want(403, "permission_denied")
+	replyOf(t, "patch", c.call(authz.Nurse, "PATCH", path, `{"phone":null}`, "If-Match", "*")).want(403, "permission_denied")
+	replyOf(t, "patch", c.call(authz.Patient, "PATCH", path, `{"phone":null}`)).want(403, "permission_denied")
 }

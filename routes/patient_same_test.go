@@ -5,18 +5,18 @@ import (
 	"time"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 )
 
 // What changes nothing of a patient leaves no trace: no version, no time, no entry in the trail, no change that others are told.
 // Source: docs/decisions/patients.md, "PATCH semantics".
 func TestChangesOfNothing(t *testing.T) {
 	c := newClinic(t)
-	made := c.ask(access.Admin, "POST", "/patients/", whole).want(201).object()
+	made := c.ask(authz.Admin, "POST", "/patients/", whole).want(201).object()
 	id := made["id"].(string)
 	path := "/patients/" + id + "/"
-	first := c.call(access.Nurse, "GET", path, "")
+	first := c.call(authz.Nurse, "GET", path, "")
 	tag := first.Header().Get("ETag")
 	trace := func() (version, changes, entries int) {
 		t.Helper()
@@ -48,13 +48,13 @@ func TestChangesOfNothing(t *testing.T) {
 	} {
 		c.now = c.now.Add(time.Minute)
 		for _, header := range [][]string{nil, {"If-Match", tag}} {
-			rec := c.call(access.Nurse, step.method, path, step.body, append([]string{"Content-Type", "application/json"}, header...)...)
+			rec := c.call(authz.Nurse, step.method, path, step.body, append([]string{"Content-Type", "application/json"}, header...)...)
 			replyOf(t, step.method+" "+step.body, rec).want(200)
 			if rec.Header().Get("ETag") != tag || rec.Body.String() != first.Body.String() {
 				t.Errorf("%s %s: %s, not %s\n%s\nnot\n%s", step.method, step.body, rec.Header().Get("ETag"), tag, rec.Body, first.Body)
 			}
 		}
-		rec := c.call(access.Nurse, step.method, path, step.body, "Content-Type", "application/json", "If-Match", `"other"`)
+		rec := c.call(authz.Nurse, step.method, path, step.body, "Content-Type", "application/json", "If-Match", `"other"`)
 		replyOf(t, "stale "+step.method, rec).want(412, "precondition_failed")
 		if v, ch, e := trace(); v != version || ch != changes || e != entries {
 			t.Errorf("%s %s: version %d, %d changes, %d entries, not %d, %d, %d", step.method, step.body, v, ch, e, version, changes, entries)
@@ -62,7 +62,7 @@ func TestChangesOfNothing(t *testing.T) {
 	}
 
 	// A patch of which one thing is new changes that, once.
-	rec := c.call(access.Nurse, "PATCH", path, `{"phone":"2125550123","email":"ada@elsewhere.example"}`, "If-Match", tag)
+	rec := c.call(authz.Nurse, "PATCH", path, `{"phone":"2125550123","email":"ada@elsewhere.example"}`, "If-Match", tag)
 	replyOf(t, "a new address", rec).want(200)
 	if v, ch, e := trace(); v != version+1 || ch <= changes || e != 1 || rec.Header().Get("ETag") == tag {
 		t.Errorf("version %d, %d changes, %d entries, tag %s", v, ch, e, rec.Header().Get("ETag"))

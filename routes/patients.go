@@ -6,12 +6,12 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -54,7 +54,9 @@ func (a *api) showPatient(c *web.Call, answer func(any) error, view func(patient
 }
 
 func (a *api) createPatient(c *web.Call) error {
-	draft, err := web.Read(c, func(body patients.Body, checks *input.Checks) patients.Draft { return body.Read(checks, c.Now, a.Zone) })
+	draft, err := web.Read(c, func(body patients.Body, checks *validate.Checks) patients.Draft {
+		return body.Read(checks, c.Now, a.Zone)
+	})
 	if err != nil {
 		return err
 	}
@@ -88,7 +90,7 @@ func (a *api) wantsDeleted(c *web.Call) (bool, error) {
 	if !q.IsTrue("deleted") {
 		return false, q.Err()
 	}
-	if access.Reach(c.Caller.Role, access.RestorePatients) != access.All {
+	if authz.Reach(c.Caller.Role, authz.RestorePatients) != authz.All {
 		return false, fault.Denied()
 	}
 	return true, nil
@@ -102,7 +104,7 @@ func (a *api) listPatients(c *web.Call) error {
 	q, p := c.Listing()
 	wanted := patients.Query{
 		Search: q.Text("search", 100), Active: q.Boolean("active"), Deleted: deleted, Offset: p.Offset(), Limit: p.Size,
-		Ordering: patients.Order(q.Ordering(string(patients.ByLastName), string(patients.ByCreation), string(patients.ByCreationLast))),
+		Ordering: patients.ListOrder(q.Ordering(string(patients.ByLastName), string(patients.ByCreation), string(patients.ByCreationLast))),
 	}
 	if err := q.Err(); err != nil {
 		return err
@@ -143,7 +145,7 @@ func (a *api) listArchivedPatients(c *web.Call) error {
 // findPatients finds a page of the patients that the caller may see, and records who was shown; those who cannot be read are left out.
 func (a *api) findPatients(c *web.Call, wanted patients.Query) (views []patients.View, total, unreadable int, err error) {
 	switch {
-	case c.Scope == access.Own:
+	case c.Scope == authz.Own:
 		wanted.Only = []string{}
 		if c.Caller.PatientID != "" {
 			wanted.Only = append(wanted.Only, c.Caller.PatientID)
@@ -176,7 +178,7 @@ func (a *api) findPatients(c *web.Call, wanted patients.Query) (views []patients
 }
 
 func (a *api) replacePatient(c *web.Call, patient *collections.Patient) error {
-	draft, err := web.Read(c, func(body patients.Body, checks *input.Checks) patients.Draft {
+	draft, err := web.Read(c, func(body patients.Body, checks *validate.Checks) patients.Draft {
 		return body.ReadReplacement(checks, c.Now, a.Zone)
 	})
 	if err != nil {
@@ -238,10 +240,10 @@ func (a *api) unarchivePatient(c *web.Call, patient *collections.Patient) error 
 // reason reads a body that is one required reason of up to 500 characters.
 func reason(c *web.Call) (phi.Text, error) {
 	type reasonBody struct {
-		Reason input.String `json:"reason"`
+		Reason validate.String `json:"reason"`
 	}
-	return web.Read(c, func(body reasonBody, checks *input.Checks) phi.Text {
-		return phi.Text(checks.Text("reason", body.Reason, input.Required(500).Multiline()))
+	return web.Read(c, func(body reasonBody, checks *validate.Checks) phi.Text {
+		return phi.Text(checks.Text("reason", body.Reason, validate.Required(500).Multiline()))
 	})
 }
 
@@ -315,7 +317,7 @@ func viewConsent(c *web.Call, consent *collections.Consent) consentView {
 		RevokedAt: instantOrNull(consent.RevokedAt()), RevokedBy: orNull(consent.RevokedBy()), RevokeReason: orNull(consent.RevokeReason().Reveal()),
 		RecordedAt: instantOrNull(consent.CreatedAt()), CreatedAt: instantOrNull(consent.CreatedAt()),
 	}
-	if c.Caller.Role == access.Patient {
+	if c.Caller.Role == authz.Patient {
 		view.ObtainedBy, view.RecordedBy, view.RevokedBy = nil, nil, nil
 	}
 	return view
@@ -342,7 +344,7 @@ func (a *api) listConsents(c *web.Call, patient *collections.Patient) error {
 }
 
 func (a *api) grantConsent(c *web.Call, patient *collections.Patient) error {
-	draft, err := web.Read(c, func(body patients.ConsentBody, checks *input.Checks) patients.Draft {
+	draft, err := web.Read(c, func(body patients.ConsentBody, checks *validate.Checks) patients.Draft {
 		return body.Read(checks, c.Now, a.Zone)
 	})
 	if err != nil {

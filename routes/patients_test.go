@@ -9,14 +9,14 @@ import (
 	"github.com/pocketbase/dbx"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/routes"
 )
 
 var (
-	clinical  = []access.Role{access.Admin, access.ClinicalManager, access.Provider, access.Nurse, access.MA}
+	clinical  = []authz.Role{authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA}
 	archivers = clinical[:4]
 )
 
@@ -33,22 +33,22 @@ func TestReplacePatient(t *testing.T) {
 	path := "/patients/" + id + "/"
 
 	c.now = c.now.Add(time.Hour)
-	replaced := c.ask(access.Nurse, "PUT", path, person(object{"last_name": "King"})).want(200)
+	replaced := c.ask(authz.Nurse, "PUT", path, person(object{"last_name": "King"})).want(200)
 	replaced.wantAt(object{
 		"last_name": "King", "phone": nil, "email": nil, "address": nil, "mrn": "A-1", "external_id": "e-1",
 		"gateway_patient_id": "g-1", "time_zone": "America/Chicago", "insurance.member_id": "m-1", "updated_at": "2026-01-15T14:45:00Z",
 		"created_at": "2026-01-15T13:45:00Z", "active": true,
 	})
-	c.ask(access.Admin, "GET", path, nil).want(200).wantAt(object{"ssn_last4": "6789", "last_name": "King"})
-	c.ask(access.Admin, "PUT", path, person(object{"ssn": ""})).want(200)
-	cleared := c.ask(access.Admin, "PUT", path, `{"first_name":"Ada","last_name":"King","date_of_birth":"1955-12-10","gender":"female",
+	c.ask(authz.Admin, "GET", path, nil).want(200).wantAt(object{"ssn_last4": "6789", "last_name": "King"})
+	c.ask(authz.Admin, "PUT", path, person(object{"ssn": ""})).want(200)
+	cleared := c.ask(authz.Admin, "PUT", path, `{"first_name":"Ada","last_name":"King","date_of_birth":"1955-12-10","gender":"female",
 		"ssn":null,"external_id":null,"gateway_patient_id":null,"time_zone":null,"insurance":null,"icd10_codes":null}`).want(200)
 	cleared.wantAt(object{"ssn_last4": nil, "external_id": nil, "gateway_patient_id": nil, "time_zone": nil, "insurance": nil})
 
-	if found := c.ask(access.Admin, "GET", "/patients/"+query("search", "king"), nil).results(); len(found) != 1 {
+	if found := c.ask(authz.Admin, "GET", "/patients/"+query("search", "king"), nil).results(); len(found) != 1 {
 		t.Errorf("the new name finds %d patients", len(found))
 	}
-	if found := c.ask(access.Admin, "GET", "/patients/"+query("search", "lovelace"), nil).results(); len(found) != 0 {
+	if found := c.ask(authz.Admin, "GET", "/patients/"+query("search", "lovelace"), nil).results(); len(found) != 0 {
 		t.Error("the old name still finds the patient")
 	}
 	if events := c.events(id); !slices.Contains(events, "patient.update") {
@@ -56,18 +56,18 @@ func TestReplacePatient(t *testing.T) {
 	}
 
 	other := c.enrol(object{"mrn": "B-1"})
-	c.ask(access.Admin, "PUT", path, person(object{"mrn": "b-1"})).wantFields("mrn")
-	c.ask(access.Nurse, "GET", "/patients/"+query("search", strings.Repeat("a", 101))+"&ordering=first_name", nil).wantFields("search", "ordering")
-	c.ask(access.Admin, "PUT", path, `{"mrn":null}`).wantFields("mrn", "first_name", "last_name", "date_of_birth", "gender")
-	c.ask(access.Admin, "PUT", path, person(object{"mrn": "  "})).wantFields("mrn")
-	c.ask(access.Admin, "PUT", path, person(object{
+	c.ask(authz.Admin, "PUT", path, person(object{"mrn": "b-1"})).wantFields("mrn")
+	c.ask(authz.Nurse, "GET", "/patients/"+query("search", strings.Repeat("a", 101))+"&ordering=first_name", nil).wantFields("search", "ordering")
+	c.ask(authz.Admin, "PUT", path, `{"mrn":null}`).wantFields("mrn", "first_name", "last_name", "date_of_birth", "gender")
+	c.ask(authz.Admin, "PUT", path, person(object{"mrn": "  "})).wantFields("mrn")
+	c.ask(authz.Admin, "PUT", path, person(object{
 		"last_name": strings.Repeat("x", 101), "phone": "12", "email": "no",
 		"address": object{"line1": "1"}, "ssn": "000-12-3456", "icd10_codes": []string{"nonsense"},
 	})).
 		wantFields("last_name", "phone", "email", "address.city", "ssn", "icd10_codes.0")
-	c.ask(access.Admin, "PUT", path, `{"first_name"`).want(400, "parse_error")
-	c.ask(access.Admin, "PUT", "/patients/"+nobody+"/", person(nil)).want(404, "not_found")
-	c.ask(access.Admin, "PUT", "/patients/12/", person(nil)).want(404, "not_found")
+	c.ask(authz.Admin, "PUT", path, `{"first_name"`).want(400, "parse_error")
+	c.ask(authz.Admin, "PUT", "/patients/"+nobody+"/", person(nil)).want(404, "not_found")
+	c.ask(authz.Admin, "PUT", "/patients/12/", person(nil)).want(404, "not_found")
 	c.wantRoles("PUT", "/patients/"+other+"/", person(nil), clinical...)
 }
 
@@ -78,41 +78,41 @@ func TestArchive(t *testing.T) {
 	c.wantRoles("POST", "/patients/"+nobody+"/archive/", object{"reason": "x"}, archivers...)
 	c.wantRoles("POST", "/patients/"+nobody+"/unarchive/", nil, archivers...)
 
-	c.ask(access.Nurse, "POST", path+"unarchive/", nil).want(400, "invalid_state")
-	c.ask(access.Nurse, "POST", path+"archive/", object{}).wantFields("reason")
-	c.ask(access.Nurse, "POST", path+"archive/", object{"reason": " "}).wantFields("reason")
-	c.ask(access.Nurse, "POST", path+"archive/", object{"reason": strings.Repeat("é", 501)}).wantFields("reason")
-	c.ask(access.Nurse, "POST", path+"archive/", object{"reason": "Moved away"}).want(200).wantAt(object{
+	c.ask(authz.Nurse, "POST", path+"unarchive/", nil).want(400, "invalid_state")
+	c.ask(authz.Nurse, "POST", path+"archive/", object{}).wantFields("reason")
+	c.ask(authz.Nurse, "POST", path+"archive/", object{"reason": " "}).wantFields("reason")
+	c.ask(authz.Nurse, "POST", path+"archive/", object{"reason": strings.Repeat("é", 501)}).wantFields("reason")
+	c.ask(authz.Nurse, "POST", path+"archive/", object{"reason": "Moved away"}).want(200).wantAt(object{
 		"id": id, "status": "archived",
-		"archived_at": "2026-01-15T13:45:00Z", "archived_by": c.people[access.Nurse].Email(), "archive_reason": "Moved away",
+		"archived_at": "2026-01-15T13:45:00Z", "archived_by": c.people[authz.Nurse].Email(), "archive_reason": "Moved away",
 	})
-	c.ask(access.Nurse, "POST", path+"archive/", object{"reason": "Again"}).want(400, "invalid_state")
-	c.ask(access.MA, "GET", path, nil).want(200).wantAt(object{"active": false, "status": "archived", "archive_reason": "Moved away"})
+	c.ask(authz.Nurse, "POST", path+"archive/", object{"reason": "Again"}).want(400, "invalid_state")
+	c.ask(authz.MA, "GET", path, nil).want(200).wantAt(object{"active": false, "status": "archived", "archive_reason": "Moved away"})
 
-	if found := c.ask(access.MA, "GET", "/patients/", nil).results(); len(found) != 0 {
+	if found := c.ask(authz.MA, "GET", "/patients/", nil).results(); len(found) != 0 {
 		t.Error("an archived patient is on the list of active ones")
 	}
-	if found := c.ask(access.MA, "GET", "/patients/?active=false", nil).results(); len(found) != 1 {
+	if found := c.ask(authz.MA, "GET", "/patients/?active=false", nil).results(); len(found) != 1 {
 		t.Error("active=false does not find the archived patient")
 	}
-	archived := c.ask(access.DataMonitor, "GET", "/patients/archived/", nil).results()
+	archived := c.ask(authz.DataMonitor, "GET", "/patients/archived/", nil).results()
 	if len(archived) != 1 || archived[0]["id"] != id || archived[0]["archive_reason"] != "Moved away" || archived[0]["last_name"] != "Lovelace" {
 		t.Errorf("the archived list has %v", archived)
 	}
-	c.wantRoles("GET", "/patients/archived/", nil, access.Admin, access.ClinicalManager, access.Provider, access.Nurse, access.MA, access.DataMonitor)
+	c.wantRoles("GET", "/patients/archived/", nil, authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA, authz.DataMonitor)
 
 	c.now = c.now.Add(time.Hour)
-	c.ask(access.Nurse, "PUT", path, person(object{"last_name": "King"})).want(200).wantAt(object{"active": false, "archived_at": "2026-01-15T13:45:00Z"})
-	c.ask(access.Provider, "POST", path+"unarchive/", nil).want(200).wantAt(object{
+	c.ask(authz.Nurse, "PUT", path, person(object{"last_name": "King"})).want(200).wantAt(object{"active": false, "archived_at": "2026-01-15T13:45:00Z"})
+	c.ask(authz.Provider, "POST", path+"unarchive/", nil).want(200).wantAt(object{
 		"id": id, "status": "active",
-		"unarchived_at": "2026-01-15T14:45:00Z", "unarchived_by": c.people[access.Provider].Email(),
+		"unarchived_at": "2026-01-15T14:45:00Z", "unarchived_by": c.people[authz.Provider].Email(),
 	})
-	c.ask(access.MA, "GET", path, nil).want(200).wantAt(object{
+	c.ask(authz.MA, "GET", path, nil).want(200).wantAt(object{
 		"active": true, "status": "active", "archive_reason": "Moved away",
-		"archived_by": c.people[access.Nurse].Email(), "archived_at": "2026-01-15T13:45:00Z",
+		"archived_by": c.people[authz.Nurse].Email(), "archived_at": "2026-01-15T13:45:00Z",
 	})
-	c.ask(access.Nurse, "POST", path+"archive/", object{"reason": "Again"}).want(200).wantAt(object{
-		"archived_by": c.people[access.Nurse].Email(),
+	c.ask(authz.Nurse, "POST", path+"archive/", object{"reason": "Again"}).want(200).wantAt(object{
+		"archived_by": c.people[authz.Nurse].Email(),
 		"archived_at": "2026-01-15T14:45:00Z",
 	})
 	if events := c.events(id); !slices.Equal(slices.DeleteFunc(events, func(e string) bool { return e == "patient.read" }),
@@ -125,11 +125,11 @@ func TestDeleteAndRestore(t *testing.T) {
 	c := newClinic(t)
 	id, other := c.enrol(nil), c.enrol(object{"last_name": "Other"})
 	path := "/patients/" + id + "/"
-	c.wantRoles("DELETE", "/patients/"+nobody+"/", nil, access.Admin, access.ClinicalManager)
-	c.wantRoles("POST", "/patients/"+nobody+"/restore/", nil, access.Admin)
-	c.wantRoles("GET", "/patients/?deleted=true", nil, access.Admin)
-	c.wantRoles("GET", path+"?deleted=true", nil, access.Admin)
-	c.ask(access.Admin, "GET", "/patients/?deleted=maybe", nil).wantFields("deleted")
+	c.wantRoles("DELETE", "/patients/"+nobody+"/", nil, authz.Admin, authz.ClinicalManager)
+	c.wantRoles("POST", "/patients/"+nobody+"/restore/", nil, authz.Admin)
+	c.wantRoles("GET", "/patients/?deleted=true", nil, authz.Admin)
+	c.wantRoles("GET", path+"?deleted=true", nil, authz.Admin)
+	c.ask(authz.Admin, "GET", "/patients/?deleted=maybe", nil).wantFields("deleted")
 
 	for i, patient := range []string{id, other} {
 		at := collections.Instant(clock)
@@ -155,8 +155,8 @@ func TestDeleteAndRestore(t *testing.T) {
 		}
 	}
 
-	c.ask(access.ClinicalManager, "DELETE", path, nil).want(204)
-	c.ask(access.ClinicalManager, "DELETE", path, nil).want(404)
+	c.ask(authz.ClinicalManager, "DELETE", path, nil).want(204)
+	c.ask(authz.ClinicalManager, "DELETE", path, nil).want(404)
 	for _, method := range [][2]string{
 		{"GET", path},
 		{"PUT", path},
@@ -171,23 +171,23 @@ func TestDeleteAndRestore(t *testing.T) {
 		{"POST", path + "consents/1/revoke/"},
 		{"GET", "/fhir" + path},
 	} {
-		c.ask(access.Admin, method[0], method[1], object{"reason": "x"}).want(404, "not_found")
+		c.ask(authz.Admin, method[0], method[1], object{"reason": "x"}).want(404, "not_found")
 	}
-	if found := c.ask(access.Admin, "GET", "/patients/", nil).results(); len(found) != 1 || found[0]["id"] != other {
+	if found := c.ask(authz.Admin, "GET", "/patients/", nil).results(); len(found) != 1 || found[0]["id"] != other {
 		t.Errorf("the list has %v", found)
 	}
-	deleted := c.ask(access.Admin, "GET", "/patients/?deleted=true", nil).results()
-	if len(deleted) != 1 || deleted[0]["id"] != id || deleted[0]["deleted_by"] != c.people[access.ClinicalManager].Email() {
+	deleted := c.ask(authz.Admin, "GET", "/patients/?deleted=true", nil).results()
+	if len(deleted) != 1 || deleted[0]["id"] != id || deleted[0]["deleted_by"] != c.people[authz.ClinicalManager].Email() {
 		t.Errorf("the list of deleted patients has %v", deleted)
 	}
-	c.ask(access.Admin, "GET", path+"?deleted=true", nil).want(200).wantAt(object{"deleted_at": "2026-01-15T13:45:00Z"})
+	c.ask(authz.Admin, "GET", path+"?deleted=true", nil).want(200).wantAt(object{"deleted_at": "2026-01-15T13:45:00Z"})
 
 	for name, test := range map[string]struct {
 		sql  string
 		want []string
 	}{
 		"devices":     {"SELECT status || patient FROM devices WHERE patient = {:patient} OR device_id = 'D-1'", []string{"inventory"}},
-		"assignments": {"SELECT unassigned_by FROM device_assignments WHERE patient = {:patient} AND unassigned_at != ''", []string{c.people[access.ClinicalManager].Email()}},
+		"assignments": {"SELECT unassigned_by FROM device_assignments WHERE patient = {:patient} AND unassigned_at != ''", []string{c.people[authz.ClinicalManager].Email()}},
 		"alerts": {
 			"SELECT status || ' ' || acknowledged_by || ' ' || resolved_by FROM alerts WHERE patient = {:patient} AND acknowledged ORDER BY id",
 			[]string{"resolved system system", "resolved n@vigil.test system", "auto_resolved n@vigil.test "},
@@ -209,10 +209,10 @@ func TestDeleteAndRestore(t *testing.T) {
 		t.Error("another patient's escalations changed", open, err)
 	}
 
-	c.ask(access.Admin, "POST", path+"restore/", nil).want(200).wantAt(object{"id": id, "active": true, "deleted_at": nil})
-	c.ask(access.Admin, "POST", path+"restore/", nil).want(400, "invalid_state")
-	c.ask(access.Nurse, "GET", path, nil).want(200)
-	if found := c.ask(access.Nurse, "GET", "/patients/"+query("search", "lovelace"), nil).results(); len(found) != 1 {
+	c.ask(authz.Admin, "POST", path+"restore/", nil).want(200).wantAt(object{"id": id, "active": true, "deleted_at": nil})
+	c.ask(authz.Admin, "POST", path+"restore/", nil).want(400, "invalid_state")
+	c.ask(authz.Nurse, "GET", path, nil).want(200)
+	if found := c.ask(authz.Nurse, "GET", "/patients/"+query("search", "lovelace"), nil).results(); len(found) != 1 {
 		t.Error("a restored patient is not found")
 	}
 	want := []string{"patient.create", "device.unassign", "alert.resolve", "alert.resolve", "escalation.update", "escalation.update", "patient.delete", "patient.restore"}
@@ -225,8 +225,8 @@ func TestDeleteAndRestore(t *testing.T) {
 func TestPortalConfinement(t *testing.T) {
 	c := newClinic(t)
 	own, foreign := c.enrol(object{"phone": "555-0100-200"}), c.enrol(nil)
-	user := vigiltest.User(t, c.app, access.Patient, vigiltest.PortalOf(own))
-	unlinked := c.people[access.Patient]
+	user := vigiltest.User(t, c.app, authz.Patient, vigiltest.PortalOf(own))
+	unlinked := c.people[authz.Patient]
 	for _, part := range []string{"", "vital-config/", "care-team/", "consents/"} {
 		c.askAs(user, "GET", "/patients/"+own+"/"+part, nil).want(200)
 		c.askAs(user, "GET", "/patients/"+foreign+"/"+part, nil).want(404, "not_found")
@@ -240,13 +240,13 @@ func TestPortalConfinement(t *testing.T) {
 	if list := c.askAs(unlinked, "GET", "/patients/", nil).results(); len(list) != 0 {
 		t.Errorf("an unlinked portal user sees %v", list)
 	}
-	c.ask(access.Nurse, "POST", "/patients/"+own+"/consents/", object{"type": "rpm", "method": "written", "granted_at": "2026-01-01", "obtained_by": "Nurse Joy"}).want(201)
-	c.ask(access.Nurse, "PUT", "/patients/"+own+"/vital-config/", object{"pulse": object{"high": 100}, "reason": "x"}).want(200)
+	c.ask(authz.Nurse, "POST", "/patients/"+own+"/consents/", object{"type": "rpm", "method": "written", "granted_at": "2026-01-01", "obtained_by": "Nurse Joy"}).want(201)
+	c.ask(authz.Nurse, "PUT", "/patients/"+own+"/vital-config/", object{"pulse": object{"high": 100}, "reason": "x"}).want(200)
 	c.askAs(user, "GET", "/patients/"+own+"/vital-config/", nil).want(200).wantAt(object{"updated_by": nil, "pulse.high": 100.0})
 	if consents := c.askAs(user, "GET", "/patients/"+own+"/consents/", nil).results(); consents[0]["obtained_by"] != nil || consents[0]["recorded_by"] != nil {
 		t.Errorf("the portal names staff: %v", consents)
 	}
-	c.ask(access.Admin, "DELETE", "/patients/"+own+"/", nil).want(204)
+	c.ask(authz.Admin, "DELETE", "/patients/"+own+"/", nil).want(204)
 	c.askAs(user, "GET", "/patients/"+own+"/", nil).want(404)
 	if list := c.askAs(user, "GET", "/patients/", nil).results(); len(list) != 0 {
 		t.Error("a portal user sees a deleted record")
@@ -257,39 +257,39 @@ func TestPortalConfinement(t *testing.T) {
 func TestRestrictedToCareTeam(t *testing.T) {
 	c := newClinic(t, func(e *routes.Engines) { e.RestrictToCareTeam = true })
 	own, foreign := c.enrol(object{"last_name": "Own"}), c.enrol(object{"last_name": "Foreign"})
-	nurse := c.people[access.Nurse]
-	c.ask(access.Admin, "PUT", "/patients/"+own+"/care-team/", object{
+	nurse := c.people[authz.Nurse]
+	c.ask(authz.Admin, "PUT", "/patients/"+own+"/care-team/", object{
 		"members":             []object{{"user_id": nurse.Number()}},
-		"primary_provider_id": c.people[access.Provider].Number(),
+		"primary_provider_id": c.people[authz.Provider].Number(),
 	}).want(200)
-	for role, sees := range map[access.Role]int{access.Nurse: 1, access.Provider: 1, access.MA: 0, access.ClinicalManager: 2, access.Admin: 2, access.DataMonitor: 2} {
+	for role, sees := range map[authz.Role]int{authz.Nurse: 1, authz.Provider: 1, authz.MA: 0, authz.ClinicalManager: 2, authz.Admin: 2, authz.DataMonitor: 2} {
 		if found := c.ask(role, "GET", "/patients/", nil).results(); len(found) != sees {
 			t.Errorf("a %s sees %d patients, want %d", role, len(found), sees)
 		}
 	}
-	c.ask(access.Nurse, "GET", "/patients/"+own+"/", nil).want(200)
-	c.ask(access.ClinicalManager, "GET", "/patients/"+foreign+"/", nil).want(200)
+	c.ask(authz.Nurse, "GET", "/patients/"+own+"/", nil).want(200)
+	c.ask(authz.ClinicalManager, "GET", "/patients/"+foreign+"/", nil).want(200)
 	for _, part := range []string{"", "vital-config/", "care-team/", "consents/"} {
-		c.ask(access.Nurse, "GET", "/patients/"+foreign+"/"+part, nil).want(403, "permission_denied")
+		c.ask(authz.Nurse, "GET", "/patients/"+foreign+"/"+part, nil).want(403, "permission_denied")
 	}
-	c.ask(access.Nurse, "PUT", "/patients/"+foreign+"/", person(nil)).want(403)
-	c.ask(access.Nurse, "POST", "/ingestion/weight/", object{"patient_id": foreign, "weight_kg": 80, "measured_at": "2026-01-15T13:00:00Z"}).want(403)
-	c.ask(access.Provider, "PUT", "/patients/"+own+"/vital-config/", object{"pulse": object{"high": 100}, "reason": "x"}).want(200)
-	c.ask(access.ClinicalManager, "PUT", "/patients/"+foreign+"/vital-config/", object{"pulse": object{"high": 100}, "reason": "x"}).want(200)
+	c.ask(authz.Nurse, "PUT", "/patients/"+foreign+"/", person(nil)).want(403)
+	c.ask(authz.Nurse, "POST", "/ingestion/weight/", object{"patient_id": foreign, "weight_kg": 80, "measured_at": "2026-01-15T13:00:00Z"}).want(403)
+	c.ask(authz.Provider, "PUT", "/patients/"+own+"/vital-config/", object{"pulse": object{"high": 100}, "reason": "x"}).want(200)
+	c.ask(authz.ClinicalManager, "PUT", "/patients/"+foreign+"/vital-config/", object{"pulse": object{"high": 100}, "reason": "x"}).want(200)
 	for _, list := range []string{"/triage/patients/", "/threshold-changes/"} {
-		if found := c.ask(access.Nurse, "GET", list, nil).results(); len(found) != 1 || found[0]["patient_id"] != own {
+		if found := c.ask(authz.Nurse, "GET", list, nil).results(); len(found) != 1 || found[0]["patient_id"] != own {
 			t.Errorf("%s shows %v", list, found)
 		}
 	}
 	for _, list := range []string{"/threshold-changes/", "/alerts/", "/ingestion/observations/", "/fhir/transmissions/"} {
-		c.ask(access.Nurse, "GET", list, nil).want(200)
-		c.ask(access.Nurse, "GET", list+query("patient_id", foreign), nil).want(403)
-		c.ask(access.Nurse, "GET", list+query("patient_id", own), nil).want(200)
-		c.ask(access.Nurse, "GET", list+query("patient_id", foreign), nil, "X-Emergency-Access", "Found unconscious in the lobby").want(200)
+		c.ask(authz.Nurse, "GET", list, nil).want(200)
+		c.ask(authz.Nurse, "GET", list+query("patient_id", foreign), nil).want(403)
+		c.ask(authz.Nurse, "GET", list+query("patient_id", own), nil).want(200)
+		c.ask(authz.Nurse, "GET", list+query("patient_id", foreign), nil, "X-Emergency-Access", "Found unconscious in the lobby").want(200)
 	}
-	c.ask(access.Nurse, "GET", "/patients/"+foreign+"/", nil, "X-Emergency-Access", "short").wantFields("X-Emergency-Access")
-	c.ask(access.Nurse, "GET", "/patients/"+foreign+"/", nil, "X-Emergency-Access", "Found unconscious in the lobby").want(200)
-	c.ask(access.Nurse, "GET", "/patients/"+nobody+"/", nil, "X-Emergency-Access", "Found unconscious in the lobby").want(404)
+	c.ask(authz.Nurse, "GET", "/patients/"+foreign+"/", nil, "X-Emergency-Access", "short").wantFields("X-Emergency-Access")
+	c.ask(authz.Nurse, "GET", "/patients/"+foreign+"/", nil, "X-Emergency-Access", "Found unconscious in the lobby").want(200)
+	c.ask(authz.Nurse, "GET", "/patients/"+nobody+"/", nil, "X-Emergency-Access", "Found unconscious in the lobby").want(404)
 	if events := c.events(foreign); !slices.Contains(events, "access.emergency") {
 		t.Errorf("the audit trail has %v", events)
 	}
@@ -323,14 +323,14 @@ func TestDamagedFields(t *testing.T) {
 	}
 	phone = column("phone", id)
 	for method, body := range map[string]any{"GET": nil, "PUT": person(nil), "DELETE": nil} {
-		c.ask(access.Admin, method, "/patients/"+id+"/", body).want(503, "record_unreadable").wantAt(object{
+		c.ask(authz.Admin, method, "/patients/"+id+"/", body).want(503, "record_unreadable").wantAt(object{
 			"detail": "A stored value of patient " + id + " cannot be opened; nothing was changed.",
 		})
 	}
-	c.ask(access.Admin, "GET", "/fhir/patients/"+id+"/", nil).want(503, "record_unreadable")
-	c.ask(access.Admin, "POST", "/patients/"+id+"/archive/", object{"reason": "Lost"}).want(503, "record_unreadable")
-	c.ask(access.Admin, "GET", "/patients/", nil).want(200).wantAt(object{"count": 2.0, "unreadable": 1.0})
-	if found := c.ask(access.Admin, "GET", "/patients/", nil).results(); len(found) != 1 || found[0]["id"] != other {
+	c.ask(authz.Admin, "GET", "/fhir/patients/"+id+"/", nil).want(503, "record_unreadable")
+	c.ask(authz.Admin, "POST", "/patients/"+id+"/archive/", object{"reason": "Lost"}).want(503, "record_unreadable")
+	c.ask(authz.Admin, "GET", "/patients/", nil).want(200).wantAt(object{"count": 2.0, "unreadable": 1.0})
+	if found := c.ask(authz.Admin, "GET", "/patients/", nil).results(); len(found) != 1 || found[0]["id"] != other {
 		t.Errorf("the list shows %v", found)
 	}
 	if column("phone", id) != phone || column("email", id) != "plain@planted.test" {
@@ -341,13 +341,13 @@ func TestDamagedFields(t *testing.T) {
 func TestFHIRPatient(t *testing.T) {
 	c := newClinic(t)
 	id := c.enrol(object{"mrn": "A-1", "external_id": "e-1", "ssn": "123-45-6789"})
-	got := c.ask(access.Nurse, "GET", "/fhir/patients/"+id+"/", nil).want(200)
+	got := c.ask(authz.Nurse, "GET", "/fhir/patients/"+id+"/", nil).want(200)
 	got.wantAt(object{"resourceType": "Patient", "id": id, "active": true, "gender": "female", "birthDate": "1955-12-10", "meta.versionId": "1"})
 	if !strings.Contains(got.body, `"system":"https://vigil.example.org/fhir/identifier/emr","value":"e-1"`) || strings.Contains(got.body, "6789") {
 		t.Errorf("the resource is %s", got.body)
 	}
-	c.ask(access.Nurse, "GET", "/fhir/patients/"+id+"/", nil, "Accept", "application/fhir+json").want(200)
-	c.ask(access.Admin, "POST", "/patients/"+id+"/archive/", object{"reason": "x"}).want(200)
-	c.ask(access.Nurse, "GET", "/fhir/patients/"+id+"/", nil).want(200).wantAt(object{"active": false, "meta.versionId": "2"})
-	c.wantRoles("GET", "/fhir/patients/"+nobody+"/", nil, append([]access.Role{access.Patient}, clinical...)...)
+	c.ask(authz.Nurse, "GET", "/fhir/patients/"+id+"/", nil, "Accept", "application/fhir+json").want(200)
+	c.ask(authz.Admin, "POST", "/patients/"+id+"/archive/", object{"reason": "x"}).want(200)
+	c.ask(authz.Nurse, "GET", "/fhir/patients/"+id+"/", nil).want(200).wantAt(object{"active": false, "meta.versionId": "2"})
+	c.wantRoles("GET", "/fhir/patients/"+nobody+"/", nil, append([]authz.Role{authz.Patient}, clinical...)...)
 }

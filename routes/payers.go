@@ -9,7 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -44,7 +44,7 @@ func (a *api) listPayers(c *web.Call) error {
 }
 
 func (a *api) createPayer(c *web.Call) error {
-	draft, err := web.Read(c, func(body billing.PayerBody, checks *input.Checks) collections.Payer { return body.Read(checks) })
+	draft, err := web.Read(c, func(body billing.PayerBody, checks *validate.Checks) collections.Payer { return body.Read(checks) })
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (a *api) changePayer(c *web.Call) error {
 	if err != nil {
 		return fault.OrMissing(err)
 	}
-	payer, err := web.Read(c, func(body billing.PayerBody, checks *input.Checks) collections.Payer {
+	payer, err := web.Read(c, func(body billing.PayerBody, checks *validate.Checks) collections.Payer {
 		return body.Change(checks, stored)
 	})
 	if err != nil {
@@ -114,16 +114,16 @@ func (a *api) listPayerRates(c *web.Call) error {
 
 func (a *api) createPayerRate(c *web.Call) error {
 	type rateBody struct {
-		PayerID       input.Integer `json:"payer_id"`
-		CPTCode       input.String  `json:"cpt_code"`
-		Rate          input.Number  `json:"rate"`
-		EffectiveDate input.String  `json:"effective_date"`
+		PayerID       validate.Integer `json:"payer_id"`
+		CPTCode       validate.String  `json:"cpt_code"`
+		Rate          validate.Number  `json:"rate"`
+		EffectiveDate validate.String  `json:"effective_date"`
 	}
 	var number *int64
-	rate, err := web.Read(c, func(body rateBody, checks *input.Checks) collections.PayerRate {
+	rate, err := web.Read(c, func(body rateBody, checks *validate.Checks) collections.PayerRate {
 		number = checks.Integer("payer_id", body.PayerID, true)
 		return collections.PayerRate{
-			CPTCode: checks.Text("cpt_code", body.CPTCode, input.Required(0).OneOf(a.catalogued()...)), RateCents: int64(readCents(checks, "rate", body.Rate)),
+			CPTCode: checks.Text("cpt_code", body.CPTCode, validate.Required(0).OneOf(a.catalogued()...)), RateCents: int64(readCents(checks, "rate", body.Rate)),
 			EffectiveDate: checks.Date("effective_date", body.EffectiveDate, true),
 		}
 	})

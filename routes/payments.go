@@ -6,7 +6,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/billing"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -46,16 +46,16 @@ var (
 // maxRARC is how many remark codes one adjustment has at most.
 const maxRARC = 5
 
-func (a *api) readAdjust(c *web.Call, b moveBody, checks *input.Checks) billing.Move {
+func (a *api) readAdjust(c *web.Call, b moveBody, checks *validate.Checks) billing.Move {
 	d := billing.AdjustmentDraft{
-		Group: checks.Text("group", b.Group, input.Required(0).OneOf(billing.AdjustmentGroups...)),
-		CARC:  checks.Text("carc", b.CARC, input.Optional(5).Matching(carcPattern, "Is no claim adjustment reason code.")),
-		RARC:  readRARC(checks, b.RARC), Reason: checks.Text("reason", b.Reason, input.Required(500).Multiline()), Amount: readSignedCents(checks, "amount", b.Amount),
+		Group: checks.Text("group", b.Group, validate.Required(0).OneOf(billing.AdjustmentGroups...)),
+		CARC:  checks.Text("carc", b.CARC, validate.Optional(5).Matching(carcPattern, "Is no claim adjustment reason code.")),
+		RARC:  readRARC(checks, b.RARC), Reason: checks.Text("reason", b.Reason, validate.Required(500).Multiline()), Amount: readSignedCents(checks, "amount", b.Amount),
 	}
 	return a.Billing.Adjust(d, c.Actor(), c.Now)
 }
 
-func readRARC(checks *input.Checks, f input.Strings) []string {
+func readRARC(checks *validate.Checks, f validate.Strings) []string {
 	if f.Wrong() || len(f.Value) > maxRARC {
 		checks.Reject("rarc", fmt.Sprintf("Expected a list of at most %d texts.", maxRARC))
 	}
@@ -68,7 +68,7 @@ func readRARC(checks *input.Checks, f input.Strings) []string {
 }
 
 // readSignedCents reads an amount in dollars of whole cents that is not nothing; less than nothing takes something back.
-func readSignedCents(checks *input.Checks, name string, f input.Number) billing.Cents {
+func readSignedCents(checks *validate.Checks, name string, f validate.Number) billing.Cents {
 	value := checks.Number(name, f, true)
 	if value == nil {
 		return 0

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/pocketbase/dbx"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -18,8 +18,8 @@ import (
 func TestPortalReadingsLeaveTheRegisterAlone(t *testing.T) {
 	c := newIngestingClinic(t)
 	id := c.enrol(object{"gateway_patient_id": "GW-1"})
-	portal := vigiltest.User(t, c.app, access.Patient, vigiltest.PortalOf(id))
-	c.ask(access.Nurse, "POST", "/devices/assign/", object{"device_id": "BP-1", "patient_id": id, "device_type": "blood_pressure"}).want(200)
+	portal := vigiltest.User(t, c.app, authz.Patient, vigiltest.PortalOf(id))
+	c.ask(authz.Nurse, "POST", "/devices/assign/", object{"device_id": "BP-1", "patient_id": id, "device_type": "blood_pressure"}).want(200)
 	c.event(t, strings.Replace(cuffEvent("BP-1", "GW-1", 121, c.now), `"timestamp"`, `"battery_level":80,"timestamp"`, 1)).want(200)
 
 	before, register := vigiltest.RowCounts(t, c.app), c.register()
@@ -42,8 +42,8 @@ func TestPortalReadingsLeaveTheRegisterAlone(t *testing.T) {
 		t.Errorf("a portal user's readings changed the register: %s", diff)
 	}
 
-	c.ask(access.Nurse, "POST", "/ingestion/weight/", object{"patient_id": id, "weight_kg": 81, "device_id": "typed", "measured_at": c.now.Format(time.RFC3339)}).want(201)
-	c.ask(access.Nurse, "GET", "/devices/typed/", nil).want(200).wantAt(object{"status": "discovered"})
+	c.ask(authz.Nurse, "POST", "/ingestion/weight/", object{"patient_id": id, "weight_kg": 81, "device_id": "typed", "measured_at": c.now.Format(time.RFC3339)}).want(201)
+	c.ask(authz.Nurse, "GET", "/devices/typed/", nil).want(200).wantAt(object{"status": "discovered"})
 }
 
 // register is every row of the devices as it is stored.

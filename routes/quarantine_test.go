@@ -13,14 +13,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/config"
 	"github.com/vigilhealth/vigil/internal/emr"
 	"github.com/vigilhealth/vigil/internal/gateway"
-	"github.com/vigilhealth/vigil/internal/intake"
-	"github.com/vigilhealth/vigil/internal/observations"
-	"github.com/vigilhealth/vigil/internal/transmissions"
+	"github.com/vigilhealth/vigil/internal/ingest"
+
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/internal/vitals"
 	"github.com/vigilhealth/vigil/routes"
@@ -34,7 +33,7 @@ var gatewaySettings = config.Gateway{WebhookSecret: webhookSecret, TenoviSecret:
 // newIngestingClinic is a clinic with a writer that runs and a gateway that signs.
 func newIngestingClinic(t testing.TB, change ...func(*routes.Engines)) *clinic {
 	t.Helper()
-	readings := observations.NewEngine(observations.Rules{
+	readings := ingest.NewEvaluator(ingest.Rules{
 		PracticeZone: newYork, AutoTransform: true, MaxFuture: 5 * time.Minute,
 		NormalReadingsNeeded: alerts.NormalReadingsNeeded{Warning: 1, Critical: 2},
 		LateAfter:            24 * time.Hour, IrregularHeartbeats: 3,
@@ -48,15 +47,15 @@ func newIngestingClinic(t testing.TB, change ...func(*routes.Engines)) *clinic {
 		}
 		return c.now
 	}
-	writer := observations.NewWriter(readings, now, quiet, func([]observations.Outcome) {})
+	writer := ingest.NewWriter(readings, now, quiet, func([]ingest.Outcome) {})
 	client, err := emr.New(emr.Options{Now: time.Now}) // it reaches nobody
 	if err != nil {
 		t.Fatal(err)
 	}
 	c = newClinic(t, append([]func(*routes.Engines){func(e *routes.Engines) {
 		e.Readings, e.Writer, e.MaxFuture = readings, writer, 5*time.Minute
-		e.Transmissions = transmissions.NewWorker(transmissions.Options{EMR: client, Load: observations.NewEngine(observations.Rules{}).LoadFHIR, Clock: now, Log: quiet})
-		e.Intake = intake.New(intake.Options{
+		e.Transmissions = emr.NewWorker(emr.WorkerOptions{EMR: client, Load: ingest.NewEvaluator(ingest.Rules{}).LoadFHIR, Clock: now, Log: quiet})
+		e.Intake = ingest.NewPipeline(ingest.PipelineOptions{
 			Adapters: gateway.NewAdapters(gatewaySettings, e.MaxFuture), Readings: readings, Writer: writer, Devices: e.Devices, Log: quiet,
 		})
 	}}, change...)...)
@@ -102,63 +101,63 @@ func TestQuarantine(t *testing.T) {
 	c.event(t, `{"event_type":`).want(400, "parse_error")
 
 	const list = "/ingestion/quarantine/"
-	if all := c.ask(access.MA, "GET", list, nil).results(); len(all) != 3 {
+	if all := c.ask(authz.MA, "GET", list, nil).results(); len(all) != 3 {
 		t.Errorf("%d events are listed", len(all))
 	}
-	rejected := c.ask(access.Admin, "GET", list+query("status", "rejected", "reason", "validation_error"), nil).results()
+	rejected := c.ask(authz.Admin, "GET", list+query("status", "rejected", "reason", "validation_error"), nil).results()
 	if len(rejected) != 1 || rejected[0]["field_errors"].(object)["values.systolic"] == nil || rejected[0]["gateway_patient_id"] != "nobody" {
 		t.Errorf("rejected: %v", rejected)
 	}
-	c.ask(access.Admin, "GET", list+query("status", "handled"), nil).wantFields("status")
+	c.ask(authz.Admin, "GET", list+query("status", "handled"), nil).wantFields("status")
 
 	patient := c.enrol(nil)
 	release, discard := list+id+"/release/", list+rejected[0]["id"].(string)+"/discard/"
-	c.ask(access.MA, "POST", release, object{}).wantFields("patient_id")
-	c.ask(access.MA, "POST", list+"0194c5a8-0000-7000-8000-000000000000/release/", object{}).want(404)
-	c.ask(access.MA, "POST", release, object{"patient_id": "0194c5a8-0000-7000-8000-000000000000"}).want(404)
-	stored := c.ask(access.MA, "POST", release, object{"patient_id": patient}).want(201).
+	c.ask(authz.MA, "POST", release, object{}).wantFields("patient_id")
+	c.ask(authz.MA, "POST", list+"0194c5a8-0000-7000-8000-000000000000/release/", object{}).want(404)
+	c.ask(authz.MA, "POST", release, object{"patient_id": "0194c5a8-0000-7000-8000-000000000000"}).want(404)
+	stored := c.ask(authz.MA, "POST", release, object{"patient_id": patient}).want(201).
 		wantAt(object{"patient_id": patient, "systolic": 150.0, "source": "gateway", "alert_triggered": true})
-	c.ask(access.MA, "POST", release, object{"patient_id": patient}).want(400, "invalid_state")
+	c.ask(authz.MA, "POST", release, object{"patient_id": patient}).want(400, "invalid_state")
 	c.event(t, unplaced).want(200).wantAt(object{"status": "duplicate", "observation_id": stored.at("id")})
-	c.ask(access.MA, "POST", discard, object{"reason": " "}).wantFields("reason")
-	c.ask(access.MA, "POST", discard, object{"reason": "a test device"}).want(200).wantAt(object{"status": "discarded", "closed_by": c.people[access.MA].Email()})
-	c.ask(access.MA, "POST", discard, object{"reason": "a test device"}).want(400, "invalid_state")
+	c.ask(authz.MA, "POST", discard, object{"reason": " "}).wantFields("reason")
+	c.ask(authz.MA, "POST", discard, object{"reason": "a test device"}).want(200).wantAt(object{"status": "discarded", "closed_by": c.people[authz.MA].Email()})
+	c.ask(authz.MA, "POST", discard, object{"reason": "a test device"}).want(400, "invalid_state")
 
-	c.wantRoles("GET", list, nil, access.Admin, access.ClinicalManager, access.MA, access.DataMonitor)
-	c.wantRoles("POST", release, object{"patient_id": patient}, access.Admin, access.ClinicalManager, access.MA)
-	c.wantRoles("POST", discard, object{"reason": "x"}, access.Admin, access.ClinicalManager, access.MA)
+	c.wantRoles("GET", list, nil, authz.Admin, authz.ClinicalManager, authz.MA, authz.DataMonitor)
+	c.wantRoles("POST", release, object{"patient_id": patient}, authz.Admin, authz.ClinicalManager, authz.MA)
+	c.wantRoles("POST", discard, object{"reason": "x"}, authz.Admin, authz.ClinicalManager, authz.MA)
 }
 
 func TestEnteredInError(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(nil)
 	body := object{"patient_id": patient, "systolic": 150, "diastolic": 80, "measured_at": c.now.Format(time.RFC3339)}
-	id := c.ask(access.Nurse, "POST", "/ingestion/blood-pressure/", body).want(201).at("id").(string)
+	id := c.ask(authz.Nurse, "POST", "/ingestion/blood-pressure/", body).want(201).at("id").(string)
 	path := "/ingestion/observations/" + id + "/entered-in-error/"
-	c.ask(access.Nurse, "POST", path, object{}).wantFields("reason")
-	c.ask(access.Nurse, "POST", "/ingestion/observations/0194c5a8-0000-7000-8000-000000000000/entered-in-error/", object{"reason": "x"}).want(404)
+	c.ask(authz.Nurse, "POST", path, object{}).wantFields("reason")
+	c.ask(authz.Nurse, "POST", "/ingestion/observations/0194c5a8-0000-7000-8000-000000000000/entered-in-error/", object{"reason": "x"}).want(404)
 	for range 2 {
-		c.ask(access.Nurse, "POST", path, object{"reason": "wrong arm"}).want(200).wantAt(object{"status": "entered_in_error", "fhir_status": "failed"})
+		c.ask(authz.Nurse, "POST", path, object{"reason": "wrong arm"}).want(200).wantAt(object{"status": "entered_in_error", "fhir_status": "failed"})
 	}
-	c.ask(access.Nurse, "GET", "/fhir/observations/"+id+"/", nil).want(200).wantAt(object{"status": "entered-in-error", "meta.versionId": "2"})
-	c.ask(access.Nurse, "POST", "/fhir/observations/"+id+"/transform/", nil).want(400, "invalid_state")
-	c.ask(access.Nurse, "POST", "/fhir/observations/"+id+"/transmit/", nil).want(400, "invalid_state")
-	c.ask(access.Nurse, "POST", "/ingestion/blood-pressure/", body).want(200).wantAt(object{"duplicate": true, "status": "entered_in_error"})
-	c.wantRoles("POST", path, object{"reason": "x"}, access.Admin, access.ClinicalManager, access.Provider, access.Nurse)
+	c.ask(authz.Nurse, "GET", "/fhir/observations/"+id+"/", nil).want(200).wantAt(object{"status": "entered-in-error", "meta.versionId": "2"})
+	c.ask(authz.Nurse, "POST", "/fhir/observations/"+id+"/transform/", nil).want(400, "invalid_state")
+	c.ask(authz.Nurse, "POST", "/fhir/observations/"+id+"/transmit/", nil).want(400, "invalid_state")
+	c.ask(authz.Nurse, "POST", "/ingestion/blood-pressure/", body).want(200).wantAt(object{"duplicate": true, "status": "entered_in_error"})
+	c.wantRoles("POST", path, object{"reason": "x"}, authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse)
 }
 
 func TestIngestionStatus(t *testing.T) {
-	var writer *observations.Writer
+	var writer *ingest.Writer
 	c := newIngestingClinic(t, func(e *routes.Engines) { writer = e.Writer })
 	const path = "/ingestion/status/"
-	c.ask(access.Nurse, "GET", path, nil).want(200).wantAt(object{
+	c.ask(authz.Nurse, "GET", path, nil).want(200).wantAt(object{
 		"status": "operational", "queue_depth": 0.0, "observations_today": 0.0, "processing_rate": "0.0/min", "last_processed_at": nil,
 	})
 	c.enrol(object{"gateway_patient_id": "gw-1"})
 	for i := range 3 {
 		c.event(t, cuffEvent("BP-1", "gw-1", 120, c.now.Add(-time.Duration(i)*time.Hour))).want(200)
 	}
-	c.ask(access.DataMonitor, "GET", path, nil).want(200).wantAt(object{
+	c.ask(authz.DataMonitor, "GET", path, nil).want(200).wantAt(object{
 		"status": "operational", "queue_depth": 3.0, "observations_today": 3.0, "observations_this_hour": 3.0, "processing_rate": "0.2/min",
 		"last_processed_at": "2026-01-15T13:45:00Z", "fhir_pipeline.pending": 3.0, "fhir_pipeline.failed_today": 0.0,
 	})
@@ -166,11 +165,11 @@ func TestIngestionStatus(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	c.now = c.now.Add(6 * time.Minute)
-	c.ask(access.Admin, "GET", path, nil).want(200).wantAt(object{"status": "degraded"})
-	c.wantRoles("GET", path, nil, access.Admin, access.ClinicalManager, access.Provider, access.Nurse, access.MA, access.DataMonitor)
+	c.ask(authz.Admin, "GET", path, nil).want(200).wantAt(object{"status": "degraded"})
+	c.wantRoles("GET", path, nil, authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA, authz.DataMonitor)
 
 	still := newClinic(t, func(e *routes.Engines) { // nobody runs its writer
-		e.Writer = observations.NewWriter(observations.NewEngine(observations.Rules{PracticeZone: newYork}), time.Now, e.Log, nil)
+		e.Writer = ingest.NewWriter(ingest.NewEvaluator(ingest.Rules{PracticeZone: newYork}), time.Now, e.Log, nil)
 	})
-	still.ask(access.Admin, "GET", path, nil).want(200).wantAt(object{"status": "down"})
+	still.ask(authz.Admin, "GET", path, nil).want(200).wantAt(object{"status": "down"})
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/pocketbase/dbx"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/routes"
 )
@@ -63,7 +63,7 @@ func TestNoEndpointReadsATableWhole(t *testing.T) {
 		path := pathParameter.ReplaceAllString(route.Path, patient)
 		for _, query := range queriesOf(document, route.Path, patient) {
 			watch.start()
-			answer := c.knock(route.Method, path+query, vigiltest.Token(t, c.people[access.Admin], c.now))
+			answer := c.knock(route.Method, path+query, vigiltest.Token(t, c.people[authz.Admin], c.now))
 			if answer.Code == http.StatusOK {
 				answered++
 			}

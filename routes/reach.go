@@ -4,13 +4,13 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -20,7 +20,7 @@ func (a *api) patient(c *web.Call, find func(core.App, string) (*collections.Pat
 	if err != nil {
 		return nil, err
 	}
-	if c.Scope == access.Own && id != c.Caller.PatientID {
+	if c.Scope == authz.Own && id != c.Caller.PatientID {
 		return nil, fault.Missing()
 	}
 	p, err := find(c.App, id)
@@ -87,8 +87,8 @@ func (a *api) reach(c *web.Call, patientID string) error {
 		return fault.New(fault.Forbidden, "permission_denied",
 			"The patient is not in your care. In an emergency, give a reason in "+web.EmergencyHeader+".")
 	}
-	checks := input.NewChecks()
-	text := checks.Text(web.EmergencyHeader, input.Of(given[0]), input.Required(500).Multiline())
+	checks := validate.NewChecks()
+	text := checks.Text(web.EmergencyHeader, validate.Of(given[0]), validate.Required(500).Multiline())
 	if text != "" && len([]rune(text)) < 10 {
 		checks.Reject(web.EmergencyHeader, "Ensure this field has at least 10 characters.")
 	}
@@ -142,5 +142,5 @@ func (a *api) teamFor(c *web.Call, q *web.Query, patientID string) (userRecordID
 
 // confinedToTeams reports whether the caller sees the patients of the own care teams only.
 func (a *api) confinedToTeams(c *web.Call) bool {
-	return a.RestrictToCareTeam && access.OnTeams(c.Caller.Role)
+	return a.RestrictToCareTeam && authz.OnTeams(c.Caller.Role)
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/routes"
 )
@@ -30,7 +30,7 @@ func TestRepeatedMembersAreRefused(t *testing.T) {
 		{"POST", "/auth/logout/", `{"refresh":"a","refresh":"b"}`, "refresh"},
 		{"POST", "/triage/patients/" + id + "/review/", `{"unknown":1,"unknown":1}`, "unknown"},
 	} {
-		c.ask(access.Admin, test.method, test.path, test.body).wantFields(test.field)
+		c.ask(authz.Admin, test.method, test.path, test.body).wantFields(test.field)
 	}
 	for _, path := range []string{"/auth/login/", "/auth/token/refresh/", "/auth/password-reset/", "/auth/password-reset/confirm/"} {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/v1"+path, strings.NewReader(`{"email":"a@vigil.test","email":"b@vigil.test"}`))
@@ -42,7 +42,7 @@ func TestRepeatedMembersAreRefused(t *testing.T) {
 	if added := vigiltest.RowsAdded(t, c.app, before); len(added) > 0 {
 		t.Errorf("refused bodies left %v", added)
 	}
-	c.ask(access.Admin, "PATCH", "/users/me/notification-preferences/", `{"channels":{"alerts":{"push":true,"PUSH":false}}}`).want(200).
+	c.ask(authz.Admin, "PATCH", "/users/me/notification-preferences/", `{"channels":{"alerts":{"push":true,"PUSH":false}}}`).want(200).
 		wantAt(object{"channels.alerts.push": true})
 }
 
@@ -55,7 +55,7 @@ func TestNoRowTakesARepeatedMember(t *testing.T) {
 			continue
 		}
 		path := strings.TrimPrefix(pathParameter.ReplaceAllString(route.Path, "999999"), "/api/v1")
-		for _, role := range access.Roles {
+		for _, role := range authz.Roles {
 			if answer := c.ask(role, route.Method, path, `{"twice":1,"twice":{"a":2}}`); answer.status == 400 && answer.at("field_errors.twice") != nil {
 				named++
 			} else if answer.status == 201 || answer.status == 400 && answer.at("code") == "validation_error" {
@@ -84,7 +84,7 @@ func TestRepeatedMembersByGateway(t *testing.T) {
 			t.Errorf("%s twice left %v", field, added)
 		}
 	}
-	if kept := c.ask(access.MA, http.MethodGet, "/ingestion/quarantine/?status=rejected", nil).results(); len(kept) != 3 {
+	if kept := c.ask(authz.MA, http.MethodGet, "/ingestion/quarantine/?status=rejected", nil).results(); len(kept) != 3 {
 		t.Errorf("kept: %v", kept)
 	}
 	c.event(t, good).want(200).wantAt(object{"status": "accepted"})

@@ -1,14 +1,14 @@
 package routes
 
 import (
-	"github.com/vigilhealth/vigil/internal/billing/selfaudit"
+	"github.com/vigilhealth/vigil/internal/billing/reports"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // selfAuditView is what an auditor would ask about a month.
 type selfAuditView struct {
-	Month    string              `json:"month"`
-	Findings []selfaudit.Finding `json:"findings"`
+	Month    string            `json:"month"`
+	Findings []reports.Finding `json:"findings"`
 }
 
 // auditSelf names entries by their ids alone: whom they are about is recorded when one of them is opened.
@@ -18,9 +18,9 @@ func (a *api) auditSelf(c *web.Call) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	facts, err := selfaudit.Gather(c.App, a.Zone, month)
+	facts, err := reports.Gather(c.App, a.Zone, month)
 	if err != nil {
 		return err
 	}
-	return c.OK(selfAuditView{month.Start[:len("2006-01")], selfaudit.Find(facts)})
+	return c.OK(selfAuditView{month.Start[:len("2006-01")], reports.Find(facts)})
 }

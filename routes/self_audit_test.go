@@ -10,7 +10,7 @@ import (
 	"github.com/pocketbase/dbx"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/routes"
 )
 
@@ -33,7 +33,7 @@ func (c *clinic) billedLine(patient, code, service, start, end, status string) s
 // auditOf is the finding of a pattern in a month: its count, and what is behind it; nothing when it is not there.
 func (c *clinic) auditOf(month, pattern string) string {
 	c.t.Helper()
-	for _, found := range c.ask(access.DataMonitor, "GET", "/billing/self-audit/?month="+month, nil).want(200).at("findings").([]any) {
+	for _, found := range c.ask(authz.DataMonitor, "GET", "/billing/self-audit/?month="+month, nil).want(200).at("findings").([]any) {
 		if found := found.(object); found["pattern"] == pattern {
 			ids := []string{}
 			for _, id := range found["entry_ids"].([]any) {
@@ -60,12 +60,12 @@ func (c *clinic) wantAudit(month, pattern string, count int, entries []string, t
 func TestSelfAuditOfLines(t *testing.T) {
 	c := newClinic(t)
 	patient := c.enrol(nil)
-	c.ask(access.Admin, "GET", "/billing/self-audit/", nil).want(200).wantAt(object{"month": "2026-01"})
-	c.ask(access.Admin, "GET", "/billing/self-audit/?month=2026-13", nil).wantFields("month")
-	c.wantRoles("GET", "/billing/self-audit/", nil, access.Admin, access.DataMonitor)
+	c.ask(authz.Admin, "GET", "/billing/self-audit/", nil).want(200).wantAt(object{"month": "2026-01"})
+	c.ask(authz.Admin, "GET", "/billing/self-audit/?month=2026-13", nil).wantFields("month")
+	c.wantRoles("GET", "/billing/self-audit/", nil, authz.Admin, authz.DataMonitor)
 
 	visit := func(day string) {
-		c.ask(access.Provider, "POST", "/patients/"+patient+"/orders/", object{"kind": "established_visit", "dated": day}).want(201)
+		c.ask(authz.Provider, "POST", "/patients/"+patient+"/orders/", object{"kind": "established_visit", "dated": day}).want(201)
 	}
 	c.billedLine(patient, "99457", "2025-10-31", "2025-10-01", "2025-10-31", "voided")
 	first := c.billedLine(patient, "99454", "2025-11-10", "2025-10-12", "2025-11-10", "paid")
@@ -118,7 +118,7 @@ func TestSelfAuditOfEnrolment(t *testing.T) {
 func TestSelfAuditOfTime(t *testing.T) {
 	c := newClinic(t)
 	patient := c.enrol(nil)
-	log := func(role access.Role, started time.Time, seconds int) int {
+	log := func(role authz.Role, started time.Time, seconds int) int {
 		return int(c.ask(role, "POST", "/time-entries/", object{
 			"patient_id": patient, "category": "review", "started_at": started.Format(time.RFC3339), "duration_seconds": seconds,
 		}).want(201).at("id").(float64))
@@ -127,13 +127,13 @@ func TestSelfAuditOfTime(t *testing.T) {
 	// Four equal ones and one that is not, and one of somebody else.
 	same := []int{}
 	for i := range 4 {
-		same = append(same, log(access.Nurse, day.Add(time.Duration(i)*time.Hour), 20*60+i))
+		same = append(same, log(authz.Nurse, day.Add(time.Duration(i)*time.Hour), 20*60+i))
 	}
-	log(access.Nurse, day.Add(5*time.Hour), 21*60)
-	log(access.MA, day.Add(6*time.Hour), 20*60)
+	log(authz.Nurse, day.Add(5*time.Hour), 21*60)
+	log(authz.MA, day.Add(6*time.Hour), 20*60)
 	c.wantAudit("2026-01", "same_minutes", 0, nil)
 	line := c.billedLine(patient, "99457", "2026-01-13", "2026-01-01", "2026-01-31", "pending_review")
-	same = append(same, log(access.Nurse, day.Add(7*time.Hour), 20*60+59))
+	same = append(same, log(authz.Nurse, day.Add(7*time.Hour), 20*60+59))
 	if _, err := c.app.DB().NewQuery("UPDATE time_entries SET billing_entry = '" + line + "' WHERE id = '" + collections.NumberID(int64(same[4])) + "'").Execute(); err != nil {
 		t.Fatal(err)
 	}
@@ -145,11 +145,11 @@ func TestSelfAuditOfTime(t *testing.T) {
 	c.wantAudit("2026-01", "same_minutes", 0, nil)
 
 	c.wantAudit("2026-01", "late_entry", 0, nil)
-	log(access.Provider, c.now.Add(-72*time.Hour-10*time.Minute), 600)
+	log(authz.Provider, c.now.Add(-72*time.Hour-10*time.Minute), 600)
 	c.wantAudit("2026-01", "late_entry", 0, nil)
-	late := log(access.Provider, c.now.Add(-72*time.Hour-21*time.Minute), 659)
+	late := log(authz.Provider, c.now.Add(-72*time.Hour-21*time.Minute), 659)
 	c.wantAudit("2026-01", "late_entry", 1, nil, late)
-	december := log(access.Provider, time.Date(2026, 1, 1, 4, 59, 0, 0, time.UTC), 60) // still December in New York
+	december := log(authz.Provider, time.Date(2026, 1, 1, 4, 59, 0, 0, time.UTC), 60) // still December in New York
 	c.wantAudit("2026-01", "late_entry", 1, nil, late)
 	c.wantAudit("2025-12", "late_entry", 1, nil, december)
 }
@@ -168,7 +168,7 @@ func TestSelfAuditOfImpossibleDays(t *testing.T) {
 			c := newClinic(t, func(e *routes.Engines) { e.Zone = zone })
 			patient, ids := c.enrol(nil), []int{}
 			log := func(started time.Time, minutes int) {
-				ids = append(ids, int(c.ask(access.Nurse, "POST", "/time-entries/", object{
+				ids = append(ids, int(c.ask(authz.Nurse, "POST", "/time-entries/", object{
 					"patient_id": patient, "category": "care_management", "started_at": started.Format(time.RFC3339), "duration_seconds": minutes * 60,
 				}).want(201).at("id").(float64)))
 			}

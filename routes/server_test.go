@@ -18,7 +18,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/fhir"
-	"github.com/vigilhealth/vigil/internal/limits"
+	"github.com/vigilhealth/vigil/internal/ratelimit"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/routes"
 	"github.com/vigilhealth/vigil/routes/web"
@@ -52,7 +52,7 @@ func serve(t *testing.T) *server {
 	e := &core.ServeEvent{App: app, Router: router, Server: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { mux.ServeHTTP(w, r) })}}
 	err = routes.Register(e, routes.Engines{Options: web.Options{
 		PublicURL: "https://vigil.example.org/", Zone: newYork, Log: slog.New(slog.DiscardHandler), Clock: func() time.Time { return clock },
-		AccessTokens: nobodys{}, Limits: limits.New(nil),
+		AccessTokens: nobodys{}, Limits: ratelimit.NewLimiter(nil),
 	}})
 	if err == nil {
 		mux, err = router.BuildMux()

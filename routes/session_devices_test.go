@@ -8,7 +8,7 @@ import (
 
 	"github.com/pocketbase/dbx"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
@@ -32,7 +32,7 @@ func newHandover(t *testing.T) *handover {
 
 func (w *handover) signIn(more ...string) phone {
 	w.t.Helper()
-	signed := w.login(w.people[access.ClinicalManager].Email(), vigiltest.Password, more...).want(200)
+	signed := w.login(w.people[authz.ClinicalManager].Email(), vigiltest.Password, more...).want(200)
 	return phone{signed.text("access"), signed.text("refresh")}
 }
 
@@ -155,7 +155,7 @@ func TestSharedBrowser(t *testing.T) {
 	w := newHandover(t)
 	manager := w.signIn()
 	w.register(manager, "shared").want(201)
-	nurse := w.login(w.people[access.Nurse].Email(), vigiltest.Password).want(200)
+	nurse := w.login(w.people[authz.Nurse].Email(), vigiltest.Password).want(200)
 	w.register(phone{access: nurse.text("access")}, "shared").want(201)
 	w.wantRings("taken over", "")
 	w.signOut(manager)
@@ -176,12 +176,12 @@ func TestEndingAllSessionsSilencesAll(t *testing.T) {
 		"by an administrator": func(w *handover, _ phone) { w.manage("logout/", 200) },
 		"deactivated":         func(w *handover, _ phone) { w.manage("deactivate/", 200) },
 		"another role, and back": func(w *handover, _ phone) {
-			for _, role := range []access.Role{access.Nurse, access.ClinicalManager} {
-				w.ask(access.Admin, "PATCH", w.managed(), object{"role": role}).want(200)
+			for _, role := range []authz.Role{authz.Nurse, authz.ClinicalManager} {
+				w.ask(authz.Admin, "PATCH", w.managed(), object{"role": role}).want(200)
 			}
 		},
 		"as the dashboard does": func(w *handover, _ phone) {
-			user := w.people[access.ClinicalManager]
+			user := w.people[authz.ClinicalManager]
 			user.SetPassword(newPassword)
 			if err := w.app.Save(user); err != nil {
 				w.t.Fatal(err)
@@ -193,10 +193,10 @@ func TestEndingAllSessionsSilencesAll(t *testing.T) {
 			one, two := w.signIn(), w.signIn()
 			w.register(one, "one").want(201)
 			w.register(two, "two").want(201)
-			w.ask(access.ClinicalManager, "POST", "/notifications/tokens/register/", object{
+			w.ask(authz.ClinicalManager, "POST", "/notifications/tokens/register/", object{
 				"token": "of old", "type": "development", "device_id": "old", "platform": "ios",
 			}).want(201)
-			w.ask(access.Nurse, "POST", "/notifications/tokens/register/", object{
+			w.ask(authz.Nurse, "POST", "/notifications/tokens/register/", object{
 				"token": "somebody else's", "type": "development", "device_id": "one", "platform": "ios",
 			}).want(201)
 			end(w, one)
@@ -246,21 +246,21 @@ func TestForeignLogoutSilencesNothing(t *testing.T) {
 	w := newHandover(t)
 	own := w.signIn()
 	w.register(own, "own").want(201)
-	w.ask(access.Admin, "POST", "/auth/logout/", object{"refresh": own.refresh, "device_id": "own"}).want(204)
-	w.ask(access.ClinicalManager, "POST", "/auth/logout/", object{"refresh": "rt_" + strings.Repeat("A", 43)}).want(204)
+	w.ask(authz.Admin, "POST", "/auth/logout/", object{"refresh": own.refresh, "device_id": "own"}).want(204)
+	w.ask(authz.ClinicalManager, "POST", "/auth/logout/", object{"refresh": "rt_" + strings.Repeat("A", 43)}).want(204)
 	w.wantRings("others signed out", "own")
 }
 
 func (w *handover) manage(action string, want int) {
 	w.t.Helper()
-	w.ask(access.Admin, "POST", w.managed()+action, nil).want(want)
+	w.ask(authz.Admin, "POST", w.managed()+action, nil).want(want)
 }
 
 // managed is the account of the clinical manager.
 func (w *handover) managed() string {
 	w.t.Helper()
 	var number string
-	err := w.app.DB().NewQuery(`SELECT CAST(CAST(id AS INTEGER) AS TEXT) FROM users WHERE id = {:id}`).Bind(dbx.Params{"id": w.people[access.ClinicalManager].Id}).Row(&number)
+	err := w.app.DB().NewQuery(`SELECT CAST(CAST(id AS INTEGER) AS TEXT) FROM users WHERE id = {:id}`).Bind(dbx.Params{"id": w.people[authz.ClinicalManager].Id}).Row(&number)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -30,7 +30,7 @@ func newWard(t testing.TB, changes object) *ward {
 		patient[name] = value
 	}
 	id := c.enrol(patient)
-	return &ward{c, id, vigiltest.User(t, c.app, access.Patient, vigiltest.PortalOf(id))}
+	return &ward{c, id, vigiltest.User(t, c.app, authz.Patient, vigiltest.PortalOf(id))}
 }
 
 // comes has a reading come by an entrance: device, staff or patient. It returns its id.
@@ -45,13 +45,13 @@ func (w *ward) comes(entrance string, systolic, diastolic int, at time.Time) str
 		return w.askAs(w.portal, "POST", "/ingestion/blood-pressure/", body).want(201).wantAt(object{"origin": "patient"}).at("id").(string)
 	}
 	body["device_id"] = "BP-1" // whatever a person types
-	return w.ask(access.Nurse, "POST", "/ingestion/blood-pressure/", body).want(201).wantAt(object{"origin": "staff"}).at("id").(string)
+	return w.ask(authz.Nurse, "POST", "/ingestion/blood-pressure/", body).want(201).wantAt(object{"origin": "staff"}).at("id").(string)
 }
 
 // standing are the patient's alerts in the order of measurement of what raised them, as "value level status", with what else is special.
 func (w *ward) standing() (list []string) {
 	w.t.Helper()
-	for _, alert := range w.ask(access.Nurse, "GET", "/alerts/"+query("patient_id", w.patient, "page_size", "100"), nil).results() {
+	for _, alert := range w.ask(authz.Nurse, "GET", "/alerts/"+query("patient_id", w.patient, "page_size", "100"), nil).results() {
 		if alert["level"] == "normal" {
 			continue
 		}
@@ -88,13 +88,13 @@ func (w *ward) told() []string {
 
 func (w *ward) score() (score float64, level string) {
 	w.t.Helper()
-	place := w.ask(access.Nurse, "GET", "/triage/patients/"+query("page_size", "100"), nil).results()[0]
+	place := w.ask(authz.Nurse, "GET", "/triage/patients/"+query("page_size", "100"), nil).results()[0]
 	return place["risk_score"].(float64), place["risk_level"].(string)
 }
 
 func (w *ward) withdraws(id string) {
 	w.t.Helper()
-	w.ask(access.Nurse, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "the spouse's"}).want(200)
+	w.ask(authz.Nurse, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "the spouse's"}).want(200)
 }
 
 // A device's critical reading is settled by devices and staff, never by what the patient types; a patient's own by anybody.
@@ -154,7 +154,7 @@ func TestStoryLateReading(t *testing.T) {
 		if score, _ := w.score(); score != before {
 			t.Errorf("%s: what is superseded moves the score from %v to %v", zone, before, score)
 		}
-		alert := w.ask(access.Nurse, "GET", "/alerts/"+query("patient_id", w.patient), nil).results()[0]
+		alert := w.ask(authz.Nurse, "GET", "/alerts/"+query("patient_id", w.patient), nil).results()[0]
 		if alert["resolved_by"] != "system" || alert["acknowledged"] != true {
 			t.Errorf("%s: %v", zone, alert)
 		}
@@ -201,8 +201,8 @@ func TestLateReadings(t *testing.T) {
 	}
 	// Another kind supersedes nothing, and a pulse supersedes a pulse whichever device took it.
 	w := newWard(t, nil)
-	w.ask(access.Nurse, "POST", "/ingestion/pulse-oximetry/", object{"patient_id": w.patient, "spo2": 97, "pulse": 70, "measured_at": w.now.Format(time.RFC3339)}).want(201)
-	w.ask(access.Nurse, "POST", "/ingestion/blood-pressure/", object{
+	w.ask(authz.Nurse, "POST", "/ingestion/pulse-oximetry/", object{"patient_id": w.patient, "spo2": 97, "pulse": 70, "measured_at": w.now.Format(time.RFC3339)}).want(201)
+	w.ask(authz.Nurse, "POST", "/ingestion/blood-pressure/", object{
 		"patient_id": w.patient, "systolic": 188, "diastolic": 110, "pulse": 140, "measured_at": w.now.AddDate(0, 0, -2).Format(time.RFC3339),
 	}).want(201)
 	w.wantStanding("of two kinds", "188 critical active late", "140 critical auto_resolved late superseded")
@@ -245,7 +245,7 @@ func TestStoryBatch(t *testing.T) {
 			slices.Reverse(parts)
 		}
 		answer := w.sends(t, "tenovi", "["+strings.Join(parts, ",")+"]").wantBecame("accepted", "accepted", "accepted", "accepted", "accepted")
-		first := w.ask(access.Nurse, "GET", "/ingestion/observations/"+answer.delivered()[0]["observation_id"].(string)+"/", nil).want(200)
+		first := w.ask(authz.Nurse, "GET", "/ingestion/observations/"+answer.delivered()[0]["observation_id"].(string)+"/", nil).want(200)
 		if want := map[bool]float64{true: 128, false: 188}[newestFirst]; first.at("systolic") != want {
 			t.Errorf("the first answer is about %v, want %v", first.at("systolic"), want)
 		}
@@ -284,10 +284,10 @@ func TestStoryBatch(t *testing.T) {
 func TestStoryIrregularHeartbeats(t *testing.T) {
 	flag := func(w *ward, at time.Time, systolic int) string {
 		body := object{"patient_id": w.patient, "systolic": systolic, "diastolic": 78, "irregular_heartbeat": true, "measured_at": at.Format(time.RFC3339)}
-		return w.ask(access.Nurse, "POST", "/ingestion/blood-pressure/", body).want(201).at("id").(string)
+		return w.ask(authz.Nurse, "POST", "/ingestion/blood-pressure/", body).want(201).at("id").(string)
 	}
 	warnings := func(w *ward) (list []object) {
-		return w.ask(access.Nurse, "GET", "/alerts/"+query("patient_id", w.patient, "type", "irregular_heartbeat"), nil).results()
+		return w.ask(authz.Nurse, "GET", "/alerts/"+query("patient_id", w.patient, "type", "irregular_heartbeat"), nil).results()
 	}
 	for _, zone := range []string{"America/New_York", "Australia/Lord_Howe"} {
 		w := newWard(t, object{"time_zone": zone})
@@ -305,7 +305,7 @@ func TestStoryIrregularHeartbeats(t *testing.T) {
 		if score, level := w.score(); score < 51 || level != "warning" {
 			t.Errorf("%s: %v %s", zone, score, level)
 		}
-		w.ask(access.Nurse, "POST", "/alerts/"+fmt.Sprint(warnings(w)[0]["id"])+"/resolve/", object{}).want(200)
+		w.ask(authz.Nurse, "POST", "/alerts/"+fmt.Sprint(warnings(w)[0]["id"])+"/resolve/", object{}).want(200)
 		w.now = start.AddDate(0, 0, 6)
 		flag(w, w.now, 119)
 		if n := len(warnings(w)); n != 1 {
@@ -360,8 +360,8 @@ func TestStoryWithdrawal(t *testing.T) {
 	w.comes("device", 122, 78, w.now.Add(-time.Hour))
 	before, _ := w.score()
 	id := w.comes("device", 232, 130, w.now)
-	e := w.ask(access.Nurse, "GET", "/escalations/"+query("patient_id", w.patient), nil).results()[0]
-	if w.ask(access.Nurse, "PATCH", "/escalations/"+fmt.Sprint(e["id"])+"/", object{"status": "in_progress"}).want(200); e["status"] != "open" {
+	e := w.ask(authz.Nurse, "GET", "/escalations/"+query("patient_id", w.patient), nil).results()[0]
+	if w.ask(authz.Nurse, "PATCH", "/escalations/"+fmt.Sprint(e["id"])+"/", object{"status": "in_progress"}).want(200); e["status"] != "open" {
 		t.Errorf("it began as %v", e)
 	}
 	w.withdraws(id)
@@ -383,7 +383,7 @@ func TestStoryWithdrawal(t *testing.T) {
 	first := w.comes("device", 232, 130, w.now.Add(-time.Minute))
 	second := w.comes("device", 208, 118, w.now)
 	w.withdraws(first)
-	e = w.ask(access.Nurse, "GET", "/escalations/"+query("patient_id", w.patient), nil).results()[0]
+	e = w.ask(authz.Nurse, "GET", "/escalations/"+query("patient_id", w.patient), nil).results()[0]
 	if e["status"] != "open" || e["priority"] != "stat" || !strings.Contains(e["reason"].(string), "208") {
 		t.Errorf("what is left: %v", e)
 	}
@@ -415,7 +415,7 @@ func TestStoryWithdrawal(t *testing.T) {
 	w.wantStanding("the breach is withdrawn", "204 critical auto_resolved", "150 warning auto_resolved withdrawn")
 	w.withdraws(two)
 	w.wantStanding("one of two again", "204 critical active", "150 warning auto_resolved withdrawn")
-	trail := w.ask(access.Nurse, "GET", "/alerts/1/", nil).want(200).object()["audit_trail"].([]any)
+	trail := w.ask(authz.Nurse, "GET", "/alerts/1/", nil).want(200).object()["audit_trail"].([]any)
 	var steps []string
 	for _, step := range trail {
 		steps = append(steps, step.(object)["action"].(string))
@@ -431,7 +431,7 @@ func TestStoryWithdrawal(t *testing.T) {
 	for day, kg := range []float64{88, 84.5, 88.1, 90.4} {
 		w.now = start.AddDate(0, 0, day)
 		body := object{"patient_id": w.patient, "weight_kg": kg, "measured_at": w.now.Format(time.RFC3339)}
-		weights = append(weights, w.ask(access.Nurse, "POST", "/ingestion/weight/", body).want(201).at("id").(string))
+		weights = append(weights, w.ask(authz.Nurse, "POST", "/ingestion/weight/", body).want(201).at("id").(string))
 	}
 	w.wantStanding("weights", "-3.5 warning active", "3.6 warning active", "5.9 critical active")
 	w.withdraws(weights[1])

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
@@ -85,10 +85,10 @@ func TestWorseThanSnoozedRenewsTheEscalation(t *testing.T) {
 	w.wantStat("worse", 1)
 	end := fmt.Sprintf("/patients/%s/snoozes/1/end/", w.patient)
 	w.now = w.now.Add(time.Minute)
-	w.ask(access.Nurse, "POST", end, nil).want(200)
+	w.ask(authz.Nurse, "POST", end, nil).want(200)
 	w.wantPushed("at the end", 1, 1)
 	var told int
-	trail, _ := w.ask(access.Nurse, "GET", fmt.Sprintf("/alerts/%v/", worse["id"]), nil).want(200).at("audit_trail").([]any)
+	trail, _ := w.ask(authz.Nurse, "GET", fmt.Sprintf("/alerts/%v/", worse["id"]), nil).want(200).at("audit_trail").([]any)
 	for _, step := range trail {
 		if step.(object)["action"] == "notified" {
 			told++
@@ -133,8 +133,8 @@ func TestWhatBreaksThrough(t *testing.T) {
 			}
 			w.close()
 			w.snooze(4*time.Hour, true).want(201)
-			w.pushed(w.people[access.Nurse], notifications.Alerts)
-			w.pushed(w.people[access.ClinicalManager], notifications.Escalations)
+			w.pushed(w.people[authz.Nurse], notifications.Alerts)
+			w.pushed(w.people[authz.ClinicalManager], notifications.Escalations)
 			w.now = w.now.Add(time.Minute)
 			w.want("the next", w.cuff(test.next.systolic, test.next.diastolic, test.next.pulse), object{"level": "critical", "snoozed": !test.breaks})
 			n := 0
@@ -198,13 +198,13 @@ func TestTheEndOfASnooze(t *testing.T) {
 		}, 1, 1},
 		"acknowledged, and still critical": {true, func(w *nightShift) { w.acknowledge(w.cuff(190, 110, 0)) }, 1, 0},
 		"resolved by a person": {true, func(w *nightShift) {
-			w.ask(access.Nurse, "POST", fmt.Sprintf("/alerts/%v/resolve/", w.cuff(190, 110, 0)["id"]), object{}).want(200)
+			w.ask(authz.Nurse, "POST", fmt.Sprintf("/alerts/%v/resolve/", w.cuff(190, 110, 0)["id"]), object{}).want(200)
 		}, 0, 0},
 		"a warning stands":                {false, func(w *nightShift) { w.cuff(150, 80, 0) }, 1, 0},
 		"a warning that was acknowledged": {false, func(w *nightShift) { w.acknowledge(w.cuff(150, 80, 0)) }, 0, 0},
 		"the patient is archived": {true, func(w *nightShift) {
 			w.cuff(190, 110, 0)
-			w.ask(access.Admin, "POST", "/patients/"+w.patient+"/archive/", object{"reason": "Moved away."}).want(200)
+			w.ask(authz.Admin, "POST", "/patients/"+w.patient+"/archive/", object{"reason": "Moved away."}).want(200)
 		}, 0, 0},
 	} {
 		for _, byPerson := range []bool{true, false} {
@@ -219,7 +219,7 @@ func TestTheEndOfASnooze(t *testing.T) {
 				w.wantPushed("during", 0, 0)
 				if byPerson {
 					end := fmt.Sprintf("/patients/%s/snoozes/%v/end/", w.patient, snooze.at("id"))
-					w.ask(access.Nurse, "POST", end, nil).want(200).wantAt(object{"in_force": false})
+					w.ask(authz.Nurse, "POST", end, nil).want(200).wantAt(object{"in_force": false})
 				} else {
 					w.now = w.now.Add(length) // the service was down for a while
 				}
@@ -261,7 +261,7 @@ func TestTheEndOfASnoozeWithLateReadings(t *testing.T) {
 			w.now = w.now.Add(time.Minute)
 			test.during(w)
 			w.wantPushed("during", 0, 0)
-			w.ask(access.Nurse, "POST", fmt.Sprintf("/patients/%s/snoozes/%v/end/", w.patient, snooze.at("id")), nil).want(200)
+			w.ask(authz.Nurse, "POST", fmt.Sprintf("/patients/%s/snoozes/%v/end/", w.patient, snooze.at("id")), nil).want(200)
 			w.wantPushed("at the end", 1, test.stat)
 			w.wantStat("at the end", test.stat)
 			joined := w.rows(t, `SELECT CAST(value AS INTEGER) FROM alerts WHERE escalation != '' ORDER BY id`)
@@ -317,9 +317,9 @@ func TestSnoozesInARow(t *testing.T) {
 	w.snooze(4*time.Hour, true).want(201)
 
 	// So does whoever ends it, and so does its end.
-	end := fmt.Sprintf("/patients/%s/snoozes/%v/end/", w.patient, w.ask(access.Nurse, "GET", "/patients/"+w.patient+"/snoozes/?in_force=true", nil).results()[0]["id"])
+	end := fmt.Sprintf("/patients/%s/snoozes/%v/end/", w.patient, w.ask(authz.Nurse, "GET", "/patients/"+w.patient+"/snoozes/?in_force=true", nil).results()[0]["id"])
 	w.now = w.now.Add(3 * time.Hour)
-	w.ask(access.Nurse, "POST", end, nil).want(200)
+	w.ask(authz.Nurse, "POST", end, nil).want(200)
 	w.wantPushed("ended", 1, 1)
 	w.snooze(4*time.Hour, true).want(201)
 	w.now = w.now.Add(4*time.Hour + 30*time.Second)

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 )
 
 // What the patient typed keeps the end of a snooze silent about nothing that a device measured: it settles only what the patient typed.
@@ -22,7 +22,7 @@ func TestStoryTypedNormalAtTheEndOfASnooze(t *testing.T) {
 		"acknowledged, then staff": {true, func(w *nightShift) {
 			w.acknowledge(w.cuff(204, 124, 0))
 			w.now = w.now.Add(2 * time.Hour)
-			w.typed(w.people[access.Nurse], 120)
+			w.typed(w.people[authz.Nurse], 120)
 		}, 0},
 		"a warning, then typed": {false, func(w *nightShift) {
 			w.cuff(150, 80, 0)
@@ -56,16 +56,16 @@ func TestStoryTypedNormalAtTheEndOfASnooze(t *testing.T) {
 			w.acknowledge(w.cuff(204, 124, 0))
 			w.now = w.now.Add(time.Hour)
 			w.typed(w.portal(), 182)
-			w.ask(access.Nurse, "POST", "/alerts/"+formatID(w.newest())+"/resolve/", object{"notes": "A mistake."}).want(200)
+			w.ask(authz.Nurse, "POST", "/alerts/"+formatID(w.newest())+"/resolve/", object{"notes": "A mistake."}).want(200)
 		}, 1},
 		"acknowledged, then a worse one that is withdrawn": {true, func(w *nightShift) {
 			w.acknowledge(w.cuff(204, 124, 0))
 			w.now = w.now.Add(time.Hour)
 			id := w.cuff(206, 124, 0)["observation_id"].(string)
-			w.ask(access.Nurse, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "The husband."}).want(200)
+			w.ask(authz.Nurse, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "The husband."}).want(200)
 		}, 1},
 		"acknowledged and resolved, then a critical and a normal one typed": {true, func(w *nightShift) {
-			w.ask(access.Nurse, "POST", "/alerts/"+formatID(w.cuff(204, 124, 0))+"/resolve/", object{"notes": "Treated."}).want(200)
+			w.ask(authz.Nurse, "POST", "/alerts/"+formatID(w.cuff(204, 124, 0))+"/resolve/", object{"notes": "Treated."}).want(200)
 			w.now = w.now.Add(time.Hour)
 			w.typed(w.portal(), 182)
 			w.acknowledge(w.newest())
@@ -85,11 +85,11 @@ func TestStoryTypedNormalAtTheEndOfASnooze(t *testing.T) {
 			w := newNightShift(t, 0)
 			w.snooze(4*time.Hour, test.critical).want(201)
 			test.during(w)
-			w.pushed(w.people[access.Nurse], "alerts")
+			w.pushed(w.people[authz.Nurse], "alerts")
 			w.now = w.now.Add(4 * time.Hour)
 			w.minute()
 			w.minute()
-			if got := w.pushed(w.people[access.Nurse], "alerts"); got != test.alerted {
+			if got := w.pushed(w.people[authz.Nurse], "alerts"); got != test.alerted {
 				t.Errorf("%d pushes at the end, want %d", got, test.alerted)
 			}
 		})

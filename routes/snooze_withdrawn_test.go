@@ -5,14 +5,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/notifications"
 )
 
 // snoozeOf keeps critical alerts of a type quiet.
 func (w *nightShift) snoozeOf(alertType string, length time.Duration) {
 	w.t.Helper()
-	w.ask(access.Nurse, "POST", "/patients/"+w.patient+"/snoozes/", object{
+	w.ask(authz.Nurse, "POST", "/patients/"+w.patient+"/snoozes/", object{
 		"type": alertType, "reason": "Known.", "include_critical": true, "ends_at": w.now.Add(length).UTC().Format(time.RFC3339Nano),
 	}).want(201)
 }
@@ -20,13 +20,13 @@ func (w *nightShift) snoozeOf(alertType string, length time.Duration) {
 // withdraw marks the reading behind an alert as entered in error.
 func (w *nightShift) withdraw(alert object) {
 	w.t.Helper()
-	w.ask(access.Nurse, "POST", fmt.Sprintf("/ingestion/observations/%v/entered-in-error/", alert["observation_id"]), object{"reason": "A cold finger."}).want(200)
+	w.ask(authz.Nurse, "POST", fmt.Sprintf("/ingestion/observations/%v/entered-in-error/", alert["observation_id"]), object{"reason": "A cold finger."}).want(200)
 }
 
 // wantSnoozes checks how many snoozes are in force.
 func (w *nightShift) wantSnoozes(n int) {
 	w.t.Helper()
-	if got := w.ask(access.Nurse, "GET", "/patients/"+w.patient+"/snoozes/?in_force=true", nil).results(); len(got) != n {
+	if got := w.ask(authz.Nurse, "GET", "/patients/"+w.patient+"/snoozes/?in_force=true", nil).results(); len(got) != n {
 		w.t.Errorf("%d snoozes are in force, want %d", len(got), n)
 	}
 }
@@ -45,8 +45,8 @@ func TestStoryWithdrawnBehindASnooze(t *testing.T) {
 			w.wantStat("withdrawn", 0)
 			w.wantSnoozes(0)
 			wantSame(t, "its end", w.rows(t, `SELECT event || ' ' || actor_email FROM audit_log WHERE event = 'snooze.end'`),
-				[]string{"snooze.end " + w.people[access.Nurse].Email()})
-			wantSame(t, "ended by", w.rows(t, `SELECT ended_by FROM snoozes`), []string{w.people[access.Nurse].Email()})
+				[]string{"snooze.end " + w.people[authz.Nurse].Email()})
+			wantSame(t, "ended by", w.rows(t, `SELECT ended_by FROM snoozes`), []string{w.people[authz.Nurse].Email()})
 			w.wantPushed("withdrawn", 0, 0)
 			w.now = w.now.Add(5 * time.Minute)
 			next := w.oxygen(72)
@@ -76,7 +76,7 @@ func TestWhatASnoozeKnowsAfterAWithdrawal(t *testing.T) {
 			return wrong
 		}, nil, 0, 0, 85, true},
 		"resolved before the withdrawal": {func(w *nightShift) object { return w.oxygen(70) }, func(w *nightShift) {
-			w.ask(access.Nurse, "POST", fmt.Sprintf("/alerts/%v/resolve/", w.newest()["id"]), object{}).want(200)
+			w.ask(authz.Nurse, "POST", fmt.Sprintf("/alerts/%v/resolve/", w.newest()["id"]), object{}).want(200)
 		}, 0, 0, 85, true},
 		"what came quietly since and is worse than what is left is told": {func(w *nightShift) object { w.oxygen(86); return w.oxygen(70) }, func(w *nightShift) {
 			w.oxygen(72)
@@ -97,8 +97,8 @@ func TestWhatASnoozeKnowsAfterAWithdrawal(t *testing.T) {
 			w.close()
 			w.snoozeOf("pulse_oximetry", 4*time.Hour)
 			w.now = w.now.Add(40 * time.Minute) // what is told now is held back by nothing
-			w.pushed(w.people[access.Nurse], notifications.Alerts)
-			w.pushed(w.people[access.ClinicalManager], notifications.Escalations)
+			w.pushed(w.people[authz.Nurse], notifications.Alerts)
+			w.pushed(w.people[authz.ClinicalManager], notifications.Escalations)
 			if test.during != nil {
 				test.during(w)
 			}
@@ -124,7 +124,7 @@ func TestWithdrawalLeavesOtherSnoozes(t *testing.T) {
 	w.now = w.now.Add(time.Minute)
 	wrong := w.oxygen(87)
 	w.snooze(4*time.Hour, true).want(201)
-	w.ask(access.Nurse, "POST", "/patients/"+w.patient+"/snoozes/", object{
+	w.ask(authz.Nurse, "POST", "/patients/"+w.patient+"/snoozes/", object{
 		"type": "pulse", "reason": "Known.", "ends_at": w.now.Add(time.Hour).UTC().Format(time.RFC3339Nano),
 	}).want(201)
 	w.withdraw(wrong)
@@ -136,7 +136,7 @@ func TestCorrectedBehindASnooze(t *testing.T) {
 	w := newNightShift(t, 0)
 	weigh := func(kg float64) object {
 		w.now = w.now.Add(24 * time.Hour)
-		w.ask(access.Nurse, "POST", "/ingestion/weight/", object{"patient_id": w.patient, "weight_kg": kg, "measured_at": w.now.UTC().Format(time.RFC3339Nano)}).want(201)
+		w.ask(authz.Nurse, "POST", "/ingestion/weight/", object{"patient_id": w.patient, "weight_kg": kg, "measured_at": w.now.UTC().Format(time.RFC3339Nano)}).want(201)
 		return w.newest()
 	}
 	w.now = w.now.Add(-72 * time.Hour)
@@ -145,7 +145,7 @@ func TestCorrectedBehindASnooze(t *testing.T) {
 	weigh(80)
 	w.want("gain", w.newest(), object{"type": "weight", "level": "critical"})
 	w.snoozeOf("weight", 4*time.Hour)
-	w.ask(access.Nurse, "POST", "/ingestion/observations/"+low+"/entered-in-error/", object{"reason": "The child."}).want(200)
+	w.ask(authz.Nurse, "POST", "/ingestion/observations/"+low+"/entered-in-error/", object{"reason": "The child."}).want(200)
 	w.wantSnoozes(0)
 	w.wantStat("corrected", 0)
 }
@@ -157,7 +157,7 @@ func TestImplausibleBehindASnooze(t *testing.T) {
 	event := fmt.Sprint(w.newest()["quarantine_id"])
 	w.snoozeOf("pulse_oximetry", time.Hour)
 	wantSame(t, "known", w.rows(t, `SELECT COALESCE(known, '') FROM snoozes WHERE ended_at = ''`), []string{"null"})
-	w.ask(access.Nurse, "POST", "/ingestion/quarantine/"+event+"/confirm/", object{"notes": "Seen."}).want(201)
+	w.ask(authz.Nurse, "POST", "/ingestion/quarantine/"+event+"/confirm/", object{"notes": "Seen."}).want(201)
 	vouched := w.newest()
 	w.want("vouched for", vouched, object{"type": "pulse_oximetry", "snoozed": false})
 	w.snoozeOf("pulse_oximetry", time.Hour)

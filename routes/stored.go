@@ -9,8 +9,8 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -22,7 +22,7 @@ func instantOrNull(at time.Time) *string {
 	if at.IsZero() {
 		return nil
 	}
-	return new(input.FormatInstant(at))
+	return new(validate.FormatInstant(at))
 }
 
 // orNull is null for the empty text.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 )
 
 // A weight that nobody has vouched for is a question that waits: its patient is held among the warnings until somebody answers, and ranks by
@@ -15,21 +15,21 @@ func TestStorySuspectWaitsAmongWarnings(t *testing.T) {
 		answer func(c *clinic, patient string, id any)
 		then   string // the level after the answer
 	}{
-		"11 kg more, confirmed": {99, func(c *clinic, _ string, id any) { c.confirmReading(access.Nurse, id).want(200) }, "critical"},
+		"11 kg more, confirmed": {99, func(c *clinic, _ string, id any) { c.confirmReading(authz.Nurse, id).want(200) }, "critical"},
 		"11 kg more, entered in error": {99, func(c *clinic, _ string, id any) {
-			c.ask(access.Nurse, "POST", fmt.Sprintf("/ingestion/observations/%v/entered-in-error/", id), object{"reason": "The spouse's."}).want(200)
+			c.ask(authz.Nurse, "POST", fmt.Sprintf("/ingestion/observations/%v/entered-in-error/", id), object{"reason": "The spouse's."}).want(200)
 		}, "normal"},
 		"26 kg less, acknowledged": {62, func(c *clinic, patient string, _ any) {
 			question := c.alertsOf(patient, "suspect_reading")[0]["id"]
-			c.ask(access.Nurse, "POST", fmt.Sprintf("/alerts/%v/acknowledge/", question), object{"notes": "Asked."}).want(200)
+			c.ask(authz.Nurse, "POST", fmt.Sprintf("/alerts/%v/acknowledge/", question), object{"notes": "Asked."}).want(200)
 		}, "normal"},
-		"in pounds, confirmed": {194, func(c *clinic, _ string, id any) { c.confirmReading(access.Provider, id).want(200) }, "critical"},
+		"in pounds, confirmed": {194, func(c *clinic, _ string, id any) { c.confirmReading(authz.Provider, id).want(200) }, "critical"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newIngestingClinic(t)
 			c.t = t
 			patient, at := c.weighedDaily(88.2, 87.9, 88, 88.1, 88.3, 87.8, 88)
-			row := func() object { return c.ask(access.Nurse, "GET", "/triage/patients/", nil).results()[0] }
+			row := func() object { return c.ask(authz.Nurse, "GET", "/triage/patients/", nil).results()[0] }
 			wantIn(t, row(), object{"risk_level": "normal"})
 			doubted := c.scale("GW-1", test.kg, at).wantAt(object{"review_state": "suspect"}).at("id")
 			wantIn(t, row(), object{"risk_level": "warning", "risk_score": 51.0, "handling": nil, "latest_vitals.weight.weight_kg": nil})

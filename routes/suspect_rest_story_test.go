@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 )
 
 // Once the reading that a run was asked about is decided, somebody is asked about what is left of the run.
@@ -37,9 +37,9 @@ func TestStoryRestOfASuspectRun(t *testing.T) {
 				return len(c.rows(t, `SELECT a.id FROM announcements n JOIN alerts a ON a.id = n.alert WHERE a.type = 'suspect_reading'`))
 			}
 			if story.confirm {
-				c.confirmReading(access.Nurse, ids[story.decide]).want(200)
+				c.confirmReading(authz.Nurse, ids[story.decide]).want(200)
 			} else {
-				c.ask(access.Nurse, "POST", "/ingestion/observations/"+ids[story.decide]+"/entered-in-error/", object{"reason": "The spouse"}).want(200)
+				c.ask(authz.Nurse, "POST", "/ingestion/observations/"+ids[story.decide]+"/entered-in-error/", object{"reason": "The spouse"}).want(200)
 			}
 			var questions []string
 			for _, raised := range c.raisedAbout(patient) {

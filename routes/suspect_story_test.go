@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -21,14 +21,14 @@ func (c *clinic) scale(gatewayPatient string, kg float64, at time.Time) reply {
 	body := fmt.Sprintf(`{"event_type":"measurement.created","device_id":"W-1","patient_id":%q,"measurement_type":"weight","values":{"weight":%v},"unit":"kg","timestamp":%q}`,
 		gatewayPatient, kg, at.Format(time.RFC3339))
 	id, _ := c.event(c.t, body).want(200).at("observation_id").(string)
-	return c.ask(access.Nurse, "GET", "/ingestion/observations/"+id+"/", nil).want(200)
+	return c.ask(authz.Nurse, "GET", "/ingestion/observations/"+id+"/", nil).want(200)
 }
 
 // weighedDaily is a patient who was weighed each morning of the days before now, at the weights given, with a scale of their own.
 func (c *clinic) weighedDaily(kg ...float64) (patient string, next time.Time) {
 	c.t.Helper()
 	patient = c.enrol(object{"gateway_patient_id": "GW-1"})
-	c.ask(access.Admin, "POST", "/devices/assign/", object{
+	c.ask(authz.Admin, "POST", "/devices/assign/", object{
 		"device_id": "W-1", "patient_id": patient, "device_type": "weight_scale", "assigned_at": c.now.AddDate(0, 0, -40).Format(time.RFC3339),
 	}).want(200)
 	for i, value := range kg {
@@ -43,7 +43,7 @@ func (c *clinic) standing(patient string) string {
 	days := c.rows(c.t, `SELECT COALESCE(SUM(readings), 0) || ' readings, ' || COALESCE(SUM(device_readings), 0) || ' of devices' FROM reading_days WHERE patient = '`+patient+`'`)
 	queued := c.rows(c.t, `SELECT COUNT(*) FROM transmissions WHERE patient = '`+patient+`'`)
 	var latest any
-	for _, row := range c.ask(access.Nurse, "GET", "/triage/patients/"+query("page_size", "100"), nil).results() {
+	for _, row := range c.ask(authz.Nurse, "GET", "/triage/patients/"+query("page_size", "100"), nil).results() {
 		if row["patient_id"] == patient || row["id"] == patient {
 			vitals, _ := row["latest_vitals"].(object)
 			weight, _ := vitals["weight"].(object)
@@ -55,14 +55,14 @@ func (c *clinic) standing(patient string) string {
 
 func (c *clinic) open(patient string) (list []string) {
 	c.t.Helper()
-	for _, alert := range c.ask(access.Nurse, "GET", "/alerts/"+query("patient_id", patient, "status", "active", "page_size", "100"), nil).results() {
+	for _, alert := range c.ask(authz.Nurse, "GET", "/alerts/"+query("patient_id", patient, "status", "active", "page_size", "100"), nil).results() {
 		list = append(list, fmt.Sprint(alert["type"], " ", alert["level"]))
 	}
 	slices.Sort(list)
 	return list
 }
 
-func (c *clinic) confirmReading(role access.Role, id any) reply {
+func (c *clinic) confirmReading(role authz.Role, id any) reply {
 	c.t.Helper()
 	return c.ask(role, "POST", fmt.Sprintf("/ingestion/observations/%v/confirm/", id), object{"notes": "It was she."})
 }
@@ -70,7 +70,7 @@ func (c *clinic) confirmReading(role access.Role, id any) reply {
 // portalOf is a portal user who is the patient.
 func (c *clinic) portalOf(patient string) *collections.User {
 	c.t.Helper()
-	portal := vigiltest.User(c.t, c.app, access.Patient)
+	portal := vigiltest.User(c.t, c.app, authz.Patient)
 	portal.Set("patient", patient)
 	if err := c.app.Save(portal.ProxyRecord()); err != nil {
 		c.t.Fatal(err)
@@ -106,13 +106,13 @@ func TestStorySpouseOnTheScale(t *testing.T) {
 
 	id := spouse.at("id").(string)
 	for _, path := range []string{"/transform/", "/transmit/"} {
-		if answer := c.ask(access.Nurse, "POST", "/fhir/observations/"+id+path, nil); answer.status != 400 {
+		if answer := c.ask(authz.Nurse, "POST", "/fhir/observations/"+id+path, nil); answer.status != 400 {
 			t.Errorf("%s of a suspect reading: %d %s", path, answer.status, answer.body)
 		}
 	}
-	c.ask(access.Nurse, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "The spouse"}).want(200).
+	c.ask(authz.Nurse, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "The spouse"}).want(200).
 		wantAt(object{"status": "entered_in_error", "review_state": "suspect"})
-	c.confirmReading(access.Nurse, id).want(400, "invalid_state")
+	c.confirmReading(authz.Nurse, id).want(400, "invalid_state")
 	wantSame(t, "open", c.open(patient), []string{"suspect_reading warning", "suspect_reading warning"}) // of the rest of its run, and of the next
 }
 
@@ -125,7 +125,7 @@ func TestStoryPoundsAsKilograms(t *testing.T) {
 		t.Errorf("it says %q", said)
 	}
 	wantSame(t, "alerts", c.raisedAbout(patient), []string{"suspect_reading warning weight 176.4/90"})
-	if open := c.ask(access.Nurse, "GET", "/escalations/"+query("patient_id", patient), nil).results(); len(open) > 0 {
+	if open := c.ask(authz.Nurse, "GET", "/escalations/"+query("patient_id", patient), nil).results(); len(open) > 0 {
 		t.Errorf("escalated: %v", open)
 	}
 }
@@ -158,7 +158,7 @@ func TestStorySecondReadingConfirms(t *testing.T) {
 			first := c.scale("GW-1", story.first, at).wantAt(object{"review_state": "suspect"})
 			days := c.standing(patient)
 			second := c.scale("GW-1", story.second, at.Add(story.after)).wantAt(object{"review_state": story.state})
-			first = c.ask(access.Nurse, "GET", "/ingestion/observations/"+first.at("id").(string)+"/", nil).want(200)
+			first = c.ask(authz.Nurse, "GET", "/ingestion/observations/"+first.at("id").(string)+"/", nil).want(200)
 			if !story.confirms {
 				first.wantAt(object{"review_state": "suspect", "fhir_status": nil})
 				return
@@ -209,7 +209,7 @@ func TestStoryTypedWeightConfirmsNoDevice(t *testing.T) {
 			c := newIngestingClinic(t)
 			c.t = t
 			patient, at := c.weighedDaily(88, 88, 88, 88, 88)
-			portal := vigiltest.User(t, c.app, access.Patient, vigiltest.PortalOf(patient))
+			portal := vigiltest.User(t, c.app, authz.Patient, vigiltest.PortalOf(patient))
 			for i, kg := range story.kg {
 				c.now = at.Add(time.Duration(i) * time.Hour)
 				body := object{"patient_id": patient, "weight_kg": kg, "measured_at": c.now.Format(time.RFC3339)}
@@ -219,7 +219,7 @@ func TestStoryTypedWeightConfirmsNoDevice(t *testing.T) {
 				case 'p':
 					c.askAs(portal, "POST", "/ingestion/weight/", body).want(201)
 				default:
-					c.ask(access.Nurse, "POST", "/ingestion/weight/", body).want(201)
+					c.ask(authz.Nurse, "POST", "/ingestion/weight/", body).want(201)
 				}
 			}
 			kept := c.rows(t, `SELECT weight_kg || ' ' || IIF(review_state = '', 'accepted', review_state) FROM observations WHERE measured_at >= '`+collections.Instant(at)+`' ORDER BY measured_at`)
@@ -229,20 +229,20 @@ func TestStoryTypedWeightConfirmsNoDevice(t *testing.T) {
 	// What a person has confirmed is a person's word, whoever sent it.
 	c := newIngestingClinic(t)
 	patient, at := c.weighedDaily(88, 88, 88, 88, 88)
-	portal := vigiltest.User(t, c.app, access.Patient, vigiltest.PortalOf(patient))
+	portal := vigiltest.User(t, c.app, authz.Patient, vigiltest.PortalOf(patient))
 	c.now = at
 	typed := c.askAs(portal, "POST", "/ingestion/weight/", object{"patient_id": patient, "weight_kg": 62, "measured_at": at.Format(time.RFC3339)}).want(201)
-	c.confirmReading(access.Nurse, typed.at("id")).want(200)
+	c.confirmReading(authz.Nurse, typed.at("id")).want(200)
 	c.scale("GW-1", 62.5, at.Add(time.Hour)).wantAt(object{"review_state": "accepted"})
 }
 
 // Who decides about patients may say that it was the patient.
 func TestStoryStaffConfirm(t *testing.T) {
-	for _, role := range []access.Role{access.Admin, access.ClinicalManager, access.Provider, access.Nurse} {
+	for _, role := range []authz.Role{authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse} {
 		c := newIngestingClinic(t)
 		patient, at := c.weighedDaily(80, 80.2, 79.9)
 		sent := c.scale("GW-1", 92, at).wantAt(object{"review_state": "suspect"})
-		for _, other := range []access.Role{access.MA, access.DataMonitor, access.Patient} {
+		for _, other := range []authz.Role{authz.MA, authz.DataMonitor, authz.Patient} {
 			c.confirmReading(other, sent.at("id")).want(403)
 		}
 		c.confirmReading(role, "0194c5a8-0000-7000-8000-000000000000").want(404)
@@ -261,7 +261,7 @@ func TestStoryStaffConfirm(t *testing.T) {
 		if got := c.standing(patient); got != "4 readings, 4 of devices, 4 for the EMR, latest 92" {
 			t.Error(got)
 		}
-		if open := c.ask(access.Nurse, "GET", "/escalations/"+query("patient_id", patient), nil).results(); len(open) != 1 || open[0]["priority"] != "stat" {
+		if open := c.ask(authz.Nurse, "GET", "/escalations/"+query("patient_id", patient), nil).results(); len(open) != 1 || open[0]["priority"] != "stat" {
 			t.Errorf("escalated: %v", open)
 		}
 		before := len(c.events(patient))
@@ -301,7 +301,7 @@ func TestStorySuspectLimits(t *testing.T) {
 			for i, kg := range story.usual {
 				sent := c.scale("GW-1", kg, c.now.AddDate(0, 0, i-len(story.usual)))
 				if sent.at("review_state") == "suspect" {
-					c.confirmReading(access.Nurse, sent.at("id")).want(200)
+					c.confirmReading(authz.Nurse, sent.at("id")).want(200)
 				}
 			}
 			c.scale("GW-1", story.kg, c.now.Add(time.Minute)).wantAt(object{"review_state": story.want})
@@ -326,32 +326,32 @@ func TestStorySuspectEntrances(t *testing.T) {
 	c.now = at.AddDate(0, 0, 6)
 	day := func(n int) time.Time { return at.AddDate(0, 0, n).Truncate(time.Second) }
 	typed := object{"patient_id": patient, "weight_kg": 62, "measured_at": day(0).Format(time.RFC3339)}
-	c.ask(access.MA, "POST", "/ingestion/weight/", typed).want(201).wantAt(object{"review_state": "suspect", "origin": "staff"})
-	c.ask(access.MA, "POST", "/ingestion/weight/", typed).want(200).wantAt(object{"review_state": "suspect", "duplicate": true})
-	c.ask(access.MA, "POST", "/ingestion/weight/", object{"patient_id": patient, "weight_lbs": 250, "measured_at": day(2).Format(time.RFC3339)}).want(201).
+	c.ask(authz.MA, "POST", "/ingestion/weight/", typed).want(201).wantAt(object{"review_state": "suspect", "origin": "staff"})
+	c.ask(authz.MA, "POST", "/ingestion/weight/", typed).want(200).wantAt(object{"review_state": "suspect", "duplicate": true})
+	c.ask(authz.MA, "POST", "/ingestion/weight/", object{"patient_id": patient, "weight_lbs": 250, "measured_at": day(2).Format(time.RFC3339)}).want(201).
 		wantAt(object{"review_state": "suspect", "suspect_reason": "far_from_usual", "weight_kg": 113.4})
 	own := c.askAs(portal, "POST", "/ingestion/weight/", object{"weight_kg": 62, "measured_at": day(4).Format(time.RFC3339)}).want(201).
 		wantAt(object{"review_state": "suspect", "origin": "patient"})
 	waited := c.event(t, fmt.Sprintf(`{"event_type":"measurement.created","device_id":"W-2","patient_id":"nobody","measurement_type":"weight","values":{"weight":70},"unit":"kg","timestamp":%q}`,
 		day(5).Format(time.RFC3339))).want(200).at("event_id")
-	c.ask(access.MA, "POST", fmt.Sprintf("/ingestion/quarantine/%v/release/", waited), object{"patient_id": patient}).want(201).
+	c.ask(authz.MA, "POST", fmt.Sprintf("/ingestion/quarantine/%v/release/", waited), object{"patient_id": patient}).want(201).
 		wantAt(object{"review_state": "suspect", "origin": "device"})
 	// What else is measured in between has nothing to do with it.
-	c.ask(access.MA, "POST", "/ingestion/blood-pressure/", object{"patient_id": patient, "systolic": 120, "diastolic": 80, "measured_at": day(5).Format(time.RFC3339)}).want(201).
+	c.ask(authz.MA, "POST", "/ingestion/blood-pressure/", object{"patient_id": patient, "systolic": 120, "diastolic": 80, "measured_at": day(5).Format(time.RFC3339)}).want(201).
 		wantAt(object{"review_state": "accepted"})
 	wantSame(t, "alerts", c.raisedAbout(patient), []string{"suspect_reading warning weight 62/78"})
 
 	// The patient steps on the scale again, and that settles it, whoever typed the other.
 	c.askAs(portal, "POST", "/ingestion/weight/", object{"weight_kg": 62.5, "measured_at": day(4).Add(time.Minute).Format(time.RFC3339)}).want(201).
 		wantAt(object{"review_state": "confirmed"})
-	c.ask(access.Nurse, "GET", "/ingestion/observations/"+own.at("id").(string)+"/", nil).want(200).wantAt(object{"review_state": "confirmed", "confirmed_by": "system"})
+	c.ask(authz.Nurse, "GET", "/ingestion/observations/"+own.at("id").(string)+"/", nil).want(200).wantAt(object{"review_state": "confirmed", "confirmed_by": "system"})
 	c.askAs(portal, "GET", "/ingestion/observations/"+own.at("id").(string)+"/", nil).want(200).wantAt(object{"confirmed_by": "system"})
 
 	// The list counts what it shows, whatever is thought of it.
-	if all := c.ask(access.Nurse, "GET", "/ingestion/observations/"+query("page_size", "100"), nil).results(); len(all) != 9 {
+	if all := c.ask(authz.Nurse, "GET", "/ingestion/observations/"+query("page_size", "100"), nil).results(); len(all) != 9 {
 		t.Errorf("%d readings are listed", len(all))
 	}
-	if weights := c.ask(access.Nurse, "GET", "/ingestion/observations/"+query("page_size", "100", "observation_type", "weight"), nil).results(); len(weights) != 8 {
+	if weights := c.ask(authz.Nurse, "GET", "/ingestion/observations/"+query("page_size", "100", "observation_type", "weight"), nil).results(); len(weights) != 8 {
 		t.Errorf("%d weights are listed", len(weights))
 	}
 }
@@ -361,7 +361,7 @@ func TestStorySuspectBilling(t *testing.T) {
 	c := newIngestingClinic(t)
 	start := c.now.AddDate(0, 0, -31)
 	patient := c.enrol(object{"gateway_patient_id": "GW-1"})
-	c.ask(access.Admin, "POST", "/devices/assign/", object{
+	c.ask(authz.Admin, "POST", "/devices/assign/", object{
 		"device_id": "W-1", "patient_id": patient, "device_type": "weight_scale", "assigned_at": start.AddDate(0, 0, -1).Format(time.RFC3339),
 	}).want(200)
 	for i := range 15 {
@@ -379,11 +379,11 @@ func TestStorySuspectBilling(t *testing.T) {
 	if got := days(); got != "15 days, 15 readings" {
 		t.Errorf("%v before it is confirmed", got)
 	}
-	c.confirmReading(access.Provider, spouse.at("id")).want(200)
+	c.confirmReading(authz.Provider, spouse.at("id")).want(200)
 	if got := days(); got != "16 days, 16 readings" {
 		t.Errorf("%v once it is confirmed", got)
 	}
-	c.ask(access.Nurse, "POST", fmt.Sprintf("/ingestion/observations/%v/entered-in-error/", spouse.at("id")), object{"reason": "It was the spouse"}).want(200)
+	c.ask(authz.Nurse, "POST", fmt.Sprintf("/ingestion/observations/%v/entered-in-error/", spouse.at("id")), object{"reason": "It was the spouse"}).want(200)
 	if got := days(); got != "15 days, 15 readings" {
 		t.Errorf("%v once it is withdrawn", got)
 	}
@@ -410,7 +410,7 @@ func TestStoryWrongUnitWaitsForAPerson(t *testing.T) {
 			}
 			wantSame(t, name, c.open(patient), []string{"suspect_reading warning"})
 			first := c.rows(t, `SELECT id FROM observations WHERE review_state = 'suspect' ORDER BY measured_at LIMIT 1`)[0]
-			c.confirmReading(access.Nurse, first).want(200).wantAt(object{"review_state": "confirmed"}) // really so heavy
+			c.confirmReading(authz.Nurse, first).want(200).wantAt(object{"review_state": "confirmed"}) // really so heavy
 			if left := c.rows(t, `SELECT id FROM observations WHERE review_state = 'suspect'`); len(left) != len(weights)-1 {
 				t.Errorf("%s: %d wait, whom nobody vouched for", name, len(left))
 			}
@@ -421,7 +421,7 @@ func TestStoryWrongUnitWaitsForAPerson(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient, at := c.weighedDaily(80, 80.2, 79.9)
 	c.scale("GW-1", 176.4, at)
-	c.ask(access.Nurse, "POST", "/ingestion/weight/", object{"patient_id": patient, "weight_kg": 176.4, "measured_at": c.now.Format(time.RFC3339)}).
+	c.ask(authz.Nurse, "POST", "/ingestion/weight/", object{"patient_id": patient, "weight_kg": 176.4, "measured_at": c.now.Format(time.RFC3339)}).
 		want(201).wantAt(object{"review_state": "suspect", "suspect_reason": "wrong_unit"})
 	// The patient steps on it in the right unit: nobody takes that for the other.
 	c.scale("GW-1", 80.3, at.Add(time.Minute)).wantAt(object{"review_state": "accepted", "alert_triggered": false})

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/routes"
 )
@@ -22,7 +22,7 @@ func TestTelliPulseLeftOut(t *testing.T) {
 	var counted []string
 	c := newIngestingClinic(t, func(e *routes.Engines) { e.Watch.Rejected = func(reason string) { counted = append(counted, reason) } })
 	patient := c.enrol(nil)
-	c.ask(access.Nurse, "POST", "/devices/assign/", object{"device_id": "d", "patient_id": patient, "device_type": "blood_pressure"}).want(200)
+	c.ask(authz.Nurse, "POST", "/devices/assign/", object{"device_id": "d", "patient_id": patient, "device_type": "blood_pressure"}).want(200)
 	c.now = c.now.Add(time.Hour)
 	body := telli("BloodPressure", "d", c.now, `"systolic":190,"diastolic":80,"pulse":24`)
 	for _, want := range []string{"accepted", "duplicate"} {
@@ -45,21 +45,21 @@ func TestTelli(t *testing.T) {
 	reading := telli("BloodPressure", device, c.now, `"arrhythmia":0,"systolic":191,"diastolic":98,"pulse":66`)
 	id := c.sends(t, "telli", reading).wantBecame("quarantined unknown_patient").delivered()[0]["event_id"].(string)
 	patient := c.enrol(nil)
-	c.ask(access.MA, "POST", "/ingestion/quarantine/"+id+"/release/", object{"patient_id": patient}).want(201).
+	c.ask(authz.MA, "POST", "/ingestion/quarantine/"+id+"/release/", object{"patient_id": patient}).want(201).
 		wantAt(object{"systolic": 191.0, "pulse": 66.0, "irregular_heartbeat": false, "device_id": device, "measured_at": "2026-01-15T13:45:00Z", "alert_triggered": true})
 	c.sends(t, "telli", reading).wantBecame("duplicate")
 	c.now = c.now.Add(time.Hour)
-	c.ask(access.Nurse, "POST", "/devices/assign/", object{"device_id": device, "patient_id": patient, "device_type": "blood_pressure"}).want(200)
+	c.ask(authz.Nurse, "POST", "/devices/assign/", object{"device_id": device, "patient_id": patient, "device_type": "blood_pressure"}).want(200)
 	c.now = c.now.Add(time.Hour)
 	next := telli("BloodPressure", device, c.now, `"arrhythmia":1,"systolic":121,"diastolic":78`)
 	c.sends(t, "telli", next).wantBecame("accepted")
 	c.wantReadings(t, "blood_pressure 191.0/98.0 66 no", "blood_pressure 121.0/78.0 - yes")
-	c.ask(access.Nurse, "GET", "/devices/"+device+"/", nil).want(200).wantAt(object{"battery_level": 10.0, "battery_state": "low"})
+	c.ask(authz.Nurse, "GET", "/devices/"+device+"/", nil).want(200).wantAt(object{"battery_level": 10.0, "battery_state": "low"})
 
 	c.now = c.now.Add(time.Hour)
 	heartbeat := fmt.Sprintf(`{"type":"Heartbeat","deviceId":%q,"time":"%d","tzOffsetMinutes":"-300","genVer":"2","devdata":{"r":"4","batt":"9","cycles":"0"}}`, device, c.now.UnixMilli())
 	c.sends(t, "telli", heartbeat).wantBecame("accepted")
-	c.ask(access.Nurse, "GET", "/devices/"+device+"/", nil).want(200).wantAt(object{"battery_level": 90.0, "battery_state": "normal", "status": "connected", "last_seen_at": "2026-01-15T16:45:00Z"})
+	c.ask(authz.Nurse, "GET", "/devices/"+device+"/", nil).want(200).wantAt(object{"battery_level": 90.0, "battery_state": "normal", "status": "connected", "last_seen_at": "2026-01-15T16:45:00Z"})
 	before := vigiltest.RowCounts(t, c.app)
 	c.sends(t, "telli", heartbeat).wantBecame("duplicate")
 	c.sends(t, "telli", next).wantBecame("duplicate")

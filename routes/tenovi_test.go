@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/routes"
 )
@@ -37,8 +37,8 @@ func TestTenoviArray(t *testing.T) {
 		t.Errorf("the reading is answered with %v", first)
 	}
 	c.wantReadings(t, "blood_pressure 128.0/82.0 71 ")
-	c.ask(access.Nurse, "POST", "/devices/assign/", object{"device_id": "T-1", "patient_id": id, "device_type": "blood_pressure"}).want(200)
-	c.ask(access.Nurse, "GET", "/devices/T-1/", nil).want(200).wantAt(object{"hub_id": "A1B2C3D4E5F6", "battery_level": 8.0, "battery_state": "critical"})
+	c.ask(authz.Nurse, "POST", "/devices/assign/", object{"device_id": "T-1", "patient_id": id, "device_type": "blood_pressure"}).want(200)
+	c.ask(authz.Nurse, "GET", "/devices/T-1/", nil).want(200).wantAt(object{"hub_id": "A1B2C3D4E5F6", "battery_level": 8.0, "battery_state": "critical"})
 	before := vigiltest.RowCounts(t, c.app)
 	c.sends(t, "tenovi", body).wantBecame("duplicate", "duplicate", "ignored")
 	if added := vigiltest.RowsAdded(t, c.app, before); len(added) != 0 {
@@ -52,7 +52,7 @@ func TestTenoviArray(t *testing.T) {
 		wantBecame("accepted", "rejected validation_error", "rejected parse_error")
 	c.sends(t, "tenovi", pulse("T-1", "GW-1", later, 7)).wantFields("value_1")
 	c.sends(t, "tenovi", `{"metric":`).want(400, "parse_error")
-	if listed := c.ask(access.MA, "GET", "/ingestion/quarantine/?status=rejected", nil).results(); len(listed) != 3 {
+	if listed := c.ask(authz.MA, "GET", "/ingestion/quarantine/?status=rejected", nil).results(); len(listed) != 3 {
 		t.Errorf("%d rejected events are listed", len(listed))
 	}
 }
@@ -128,7 +128,7 @@ func TestTenoviReleases(t *testing.T) {
 			ids = append(ids, answer.delivered()[0]["event_id"].(string))
 		}
 		release := func(id string) reply {
-			return c.ask(access.MA, "POST", "/ingestion/quarantine/"+id+"/release/", object{"patient_id": patient})
+			return c.ask(authz.MA, "POST", "/ingestion/quarantine/"+id+"/release/", object{"patient_id": patient})
 		}
 		if first == 1 {
 			release(ids[1]).want(400, "reading_missing")

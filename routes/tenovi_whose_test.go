@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/routes"
 )
@@ -45,7 +45,7 @@ func TestTenoviPulseOfAnotherPatient(t *testing.T) {
 		c := newIngestingClinic(t)
 		c.enrol(object{"gateway_patient_id": "GW-77"})
 		ben := c.enrol(object{"gateway_patient_id": "GW-78"})
-		c.ask(access.Nurse, "POST", "/devices/assign/", object{"device_id": "T-1", "patient_id": ben, "device_type": "blood_pressure"}).want(200)
+		c.ask(authz.Nurse, "POST", "/devices/assign/", object{"device_id": "T-1", "patient_id": ben, "device_type": "blood_pressure"}).want(200)
 		c.now = c.now.Add(time.Hour)
 		c.sends(t, "tenovi", pulse("T-1", "GW-77", c.now, 36)).wantBecame("quarantined patient_mismatch")
 		c.sends(t, "tenovi", pressure("T-1", "", c.now, 122)).wantBecame("accepted")
@@ -66,7 +66,7 @@ func TestTenoviPulseOfAnotherPatient(t *testing.T) {
 		ben := c.enrol(nil)
 		c.sends(t, "tenovi", pulse("T-1", "GW-77", c.now, 36)).wantBecame("quarantined unknown_patient")
 		id := c.sends(t, "tenovi", pressure("T-1", "GW-78", c.now, 122)).wantBecame("quarantined unknown_patient").delivered()[0]["event_id"].(string)
-		c.ask(access.MA, "POST", "/ingestion/quarantine/"+id+"/release/", object{"patient_id": ben}).want(201)
+		c.ask(authz.MA, "POST", "/ingestion/quarantine/"+id+"/release/", object{"patient_id": ben}).want(201)
 		c.wantReadings(t, "blood_pressure 122.0/82.0 - ")
 		c.wantWaiting(t, "open pulse unknown_patient")
 	})
@@ -161,7 +161,7 @@ func TestRejectedPartIsTold(t *testing.T) {
 			t.Errorf("staff hear %q, and %q are counted", got, counted)
 		}
 	}
-	c.ask(access.MA, http.MethodGet, "/ingestion/quarantine/?status=rejected", nil).want(200)
+	c.ask(authz.MA, http.MethodGet, "/ingestion/quarantine/?status=rejected", nil).want(200)
 }
 
 // A reading that cannot be read takes nothing with it: its pulse waits for the one that is sent right.
@@ -227,7 +227,7 @@ func TestTenoviBattery(t *testing.T) {
 	c.sends(t, "tenovi", battery("14.5%")).wantBecame("accepted")
 	c.sends(t, "tenovi", battery("4")).wantBecame("accepted")
 	for range 2 {
-		c.ask(access.Nurse, http.MethodGet, "/devices/T-1/", nil).want(200).wantAt(object{"battery_level": 4.0, "battery_state": "critical"})
+		c.ask(authz.Nurse, http.MethodGet, "/devices/T-1/", nil).want(200).wantAt(object{"battery_level": 4.0, "battery_state": "critical"})
 		if n := c.rows(t, `SELECT COUNT(*) FROM gateway_events WHERE status = 'handled'`); n[0] != "2" {
 			t.Errorf("%s words of the device are kept", n[0])
 		}
@@ -243,7 +243,7 @@ func TestTenoviReleaseBesideTakesItsPulse(t *testing.T) {
 	id := c.sends(t, "tenovi", pressure("T-1", "", c.now, 130)).wantBecame("quarantined unknown_patient").delivered()[0]["event_id"].(string)
 	c.sends(t, "tenovi", pulse("T-1", "", c.now, 36)).wantBecame("quarantined unknown_patient")
 	c.sends(t, "tenovi", pressure("T-1", "GW-1", c.now, 120)).wantBecame("accepted")
-	c.ask(access.MA, http.MethodPost, "/ingestion/quarantine/"+id+"/release/", object{"patient_id": patient}).want(201).wantAt(object{"pulse": 36.0})
+	c.ask(authz.MA, http.MethodPost, "/ingestion/quarantine/"+id+"/release/", object{"patient_id": patient}).want(201).wantAt(object{"pulse": 36.0})
 	c.wantReadings(t, "blood_pressure 120.0/82.0 - ", "blood_pressure 130.0/82.0 36 ")
 	c.wantAlerts(t, "pulse critical")
 	c.wantWaiting(t)

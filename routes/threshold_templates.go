@@ -5,9 +5,9 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/templates"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -44,7 +44,7 @@ func (a *api) readTemplate(c *web.Call, number int64) error {
 }
 
 func readTemplateBody(c *web.Call) (templates.Draft, error) {
-	return web.Read(c, func(body templates.Body, checks *input.Checks) templates.Draft { return body.Read(checks, c.Now) })
+	return web.Read(c, func(body templates.Body, checks *validate.Checks) templates.Draft { return body.Read(checks, c.Now) })
 }
 
 func (a *api) createTemplate(c *web.Call) error {

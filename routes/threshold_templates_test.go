@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 )
 
 // templateOf finds a shipped template by its key.
 func (c *clinic) templateOf(key string) object {
 	c.t.Helper()
-	for _, t := range c.ask(access.Nurse, "GET", "/threshold-templates/", nil).results() {
+	for _, t := range c.ask(authz.Nurse, "GET", "/threshold-templates/", nil).results() {
 		if t["key"] == key {
 			return t
 		}
@@ -24,7 +24,7 @@ func (c *clinic) templateOf(key string) object {
 
 func (c *clinic) giveTemplate(patient, key string) reply {
 	c.t.Helper()
-	return c.ask(access.Nurse, "POST", "/patients/"+patient+"/vital-config/apply-template/", object{"template_id": c.templateOf(key)["id"]})
+	return c.ask(authz.Nurse, "POST", "/patients/"+patient+"/vital-config/apply-template/", object{"template_id": c.templateOf(key)["id"]})
 }
 
 // bornBefore is the date of birth of somebody who is so many years old today, and a day.
@@ -36,7 +36,7 @@ func (c *clinic) bornBefore(years int) string {
 func (c *clinic) levelsByType(patient string) map[string]string {
 	c.t.Helper()
 	raised := map[string]string{}
-	for _, alert := range c.ask(access.Nurse, "GET", "/alerts/"+query("patient_id", patient), nil).results() {
+	for _, alert := range c.ask(authz.Nurse, "GET", "/alerts/"+query("patient_id", patient), nil).results() {
 		raised[alert["type"].(string)] = alert["level"].(string)
 	}
 	return raised
@@ -56,13 +56,13 @@ func (c *clinic) nurseMeasures(patient, kind string, values object) {
 	for name, value := range values {
 		body[name] = value
 	}
-	c.ask(access.Nurse, "POST", "/ingestion/"+kind+"/", body).want(201)
+	c.ask(authz.Nurse, "POST", "/ingestion/"+kind+"/", body).want(201)
 	c.now = c.now.Add(time.Minute)
 }
 
 func (c *clinic) triageRow(patient string) object {
 	c.t.Helper()
-	return c.ask(access.Nurse, "GET", "/triage/patients/"+query("patient_id", patient), nil).results()[0]
+	return c.ask(authz.Nurse, "GET", "/triage/patients/"+query("patient_id", patient), nil).results()[0]
 }
 
 // factorDetail is what a reason of a patient's score says; "" when it is none.
@@ -79,7 +79,7 @@ func TestStoryChildOfSeven(t *testing.T) {
 	c := newIngestingClinic(t)
 	id := c.enrol(object{"date_of_birth": c.bornBefore(7)})
 	patient := "/patients/" + id + "/"
-	c.ask(access.Nurse, "GET", patient, nil).want(200).wantAt(object{"needs_thresholds": true, "proposed_template": nil})
+	c.ask(authz.Nurse, "GET", patient, nil).want(200).wantAt(object{"needs_thresholds": true, "proposed_template": nil})
 
 	// What is ordinary for a child, and beyond the bounds of adults.
 	c.nurseMeasures(id, "blood-pressure", object{"systolic": 122, "diastolic": 80, "pulse": 132})
@@ -89,7 +89,7 @@ func TestStoryChildOfSeven(t *testing.T) {
 	c.nurseMeasures(id, "weight", object{"weight_kg": 22})
 	c.nurseMeasures(id, "weight", object{"weight_kg": 25})
 	c.wantLevelsByType(id, map[string]string{})
-	c.ask(access.Nurse, "GET", patient+"vital-config/", nil).want(200).wantAt(object{
+	c.ask(authz.Nurse, "GET", patient+"vital-config/", nil).want(200).wantAt(object{
 		"is_default": true, "blood_pressure.systolic_high": nil, "blood_pressure.systolic_low": nil, "pulse.high": nil, "weight.change_threshold_kg": nil,
 	})
 
@@ -99,16 +99,16 @@ func TestStoryChildOfSeven(t *testing.T) {
 	if summary["needs_review"] != true || summary["needs_thresholds"] != true || factorDetail(summary, "thresholds") != want {
 		t.Errorf("the triage list has %v", summary)
 	}
-	c.ask(access.Nurse, "POST", "/triage/patients/"+id+"/review/", object{}).want(200).wantAt(object{"needs_review": true, "needs_thresholds": true})
-	c.ask(access.Admin, "GET", "/dashboard/stats/", nil).want(200).wantAt(object{"patients_needing_thresholds": 1.0})
+	c.ask(authz.Nurse, "POST", "/triage/patients/"+id+"/review/", object{}).want(200).wantAt(object{"needs_review": true, "needs_thresholds": true})
+	c.ask(authz.Admin, "GET", "/dashboard/stats/", nil).want(200).wantAt(object{"patients_needing_thresholds": 1.0})
 
 	// With bounds for all that is measured it is over, and the bounds hold.
 	own := object{"reason": "Fleming, Lancet, 2011", "blood_pressure": object{"systolic_high": 115, "systolic_critical": 130}, "pulse": object{"low": 65, "high": 130}}
-	c.ask(access.Nurse, "PUT", patient+"vital-config/", own).want(200)
-	c.ask(access.Nurse, "GET", patient, nil).wantAt(object{"needs_thresholds": true})
+	c.ask(authz.Nurse, "PUT", patient+"vital-config/", own).want(200)
+	c.ask(authz.Nurse, "GET", patient, nil).wantAt(object{"needs_thresholds": true})
 	rest := object{"reason": "x", "pulse_oximetry": object{"low": 92, "critical_low": 89}, "body_temperature": object{"high": 38.5}, "weight": nil}
-	c.ask(access.Nurse, "PUT", patient+"vital-config/", rest).want(200)
-	c.ask(access.Nurse, "GET", patient, nil).wantAt(object{"needs_thresholds": false})
+	c.ask(authz.Nurse, "PUT", patient+"vital-config/", rest).want(200)
+	c.ask(authz.Nurse, "GET", patient, nil).wantAt(object{"needs_thresholds": false})
 	c.nurseMeasures(id, "blood-pressure", object{"systolic": 122, "diastolic": 80})
 	c.wantLevelsByType(id, map[string]string{"blood_pressure": "warning"})
 	if summary := c.triageRow(id); summary["needs_thresholds"] != false || factorDetail(summary, "thresholds") != "" {
@@ -116,13 +116,13 @@ func TestStoryChildOfSeven(t *testing.T) {
 	}
 
 	// A device for another kind asks for thresholds of it at once.
-	c.ask(access.Nurse, "POST", "/devices/assign/", object{"device_id": "GM-7", "patient_id": id, "device_type": "blood_glucose", "shipping_address": "1 Elm Street"}).want(200)
-	c.ask(access.Nurse, "GET", patient, nil).wantAt(object{"needs_thresholds": true})
+	c.ask(authz.Nurse, "POST", "/devices/assign/", object{"device_id": "GM-7", "patient_id": id, "device_type": "blood_glucose", "shipping_address": "1 Elm Street"}).want(200)
+	c.ask(authz.Nurse, "GET", patient, nil).wantAt(object{"needs_thresholds": true})
 	if got := factorDetail(c.triageRow(id), "thresholds"); got != "A minor without thresholds for: blood glucose." {
 		t.Errorf("the reason is %q", got)
 	}
 	c.giveTemplate(id, "diabetes").want(200)
-	c.ask(access.Nurse, "GET", patient, nil).wantAt(object{"needs_thresholds": false})
+	c.ask(authz.Nurse, "GET", patient, nil).wantAt(object{"needs_thresholds": false})
 }
 
 // What is dangerous at every age is not silent while bounds are missing.
@@ -151,31 +151,31 @@ func TestStoryPregnancy(t *testing.T) {
 	c := newIngestingClinic(t)
 	id := c.enrol(object{"date_of_birth": c.bornBefore(31), "icd10_codes": []string{"O13.3"}})
 	patient := "/patients/" + id + "/"
-	c.ask(access.Nurse, "GET", patient, nil).want(200).wantAt(object{"proposed_template": c.templateOf("pregnancy")["id"], "needs_thresholds": false})
+	c.ask(authz.Nurse, "GET", patient, nil).want(200).wantAt(object{"proposed_template": c.templateOf("pregnancy")["id"], "needs_thresholds": false})
 
 	c.giveTemplate(id, "pregnancy").want(200).wantAt(object{
 		"is_default": false, "blood_pressure.systolic_critical": 160.0, "blood_pressure.diastolic_critical": 110.0, "blood_pressure.systolic_high": 140.0,
-		"pulse_oximetry.low": 94.0, "blood_glucose.critical": 300.0, "updated_by": c.people[access.Nurse].Email(),
+		"pulse_oximetry.low": 94.0, "blood_glucose.critical": 300.0, "updated_by": c.people[authz.Nurse].Email(),
 	})
 	c.nurseMeasures(id, "blood-pressure", object{"systolic": 162, "diastolic": 112})
 	c.wantLevelsByType(id, map[string]string{"blood_pressure": "critical"})
-	if list := c.ask(access.Nurse, "GET", "/escalations/"+query("patient_id", id), nil).results(); len(list) != 1 || list[0]["priority"] != "stat" {
+	if list := c.ask(authz.Nurse, "GET", "/escalations/"+query("patient_id", id), nil).results(); len(list) != 1 || list[0]["priority"] != "stat" {
 		t.Errorf("the escalations are %v", list)
 	}
-	c.ask(access.Nurse, "GET", patient, nil).wantAt(object{"proposed_template": nil})
+	c.ask(authz.Nurse, "GET", patient, nil).wantAt(object{"proposed_template": nil})
 
 	want := []string{"systolic_critical 180→160", "diastolic_critical 120→110", "pulse_high 110→120", "spo2_critical_low 88→90", "spo2_low 92→94"}
 	if got := c.changes("patient_id", id); !slices.Equal(got, want) {
 		t.Errorf("the change log has %v, want %v", got, want)
 	}
-	log := c.ask(access.Nurse, "GET", "/threshold-changes/"+query("patient_id", id), nil).results()
+	log := c.ask(authz.Nurse, "GET", "/threshold-changes/"+query("patient_id", id), nil).results()
 	if log[0]["reason"] != "Template Pregnancy, version 1." {
 		t.Errorf("the reason is %v", log[0]["reason"])
 	}
 	if events := c.events(id); !slices.Contains(events, "threshold.update") {
 		t.Errorf("the audit trail has %v", events)
 	}
-	applied := c.ask(access.Nurse, "GET", patient+"vital-config/", nil).at("templates").([]any)
+	applied := c.ask(authz.Nurse, "GET", patient+"vital-config/", nil).at("templates").([]any)
 	if len(applied) != 1 || applied[0].(object)["key"] != "pregnancy" || applied[0].(object)["version"] != 1.0 {
 		t.Errorf("applied are %v", applied)
 	}
@@ -195,7 +195,7 @@ func TestStoryCOPD(t *testing.T) {
 	} {
 		c := newIngestingClinic(t)
 		id := c.enrol(object{"icd10_codes": []string{"J44.1"}})
-		c.ask(access.Nurse, "GET", "/patients/"+id+"/", nil).wantAt(object{"proposed_template": c.templateOf("copd")["id"]})
+		c.ask(authz.Nurse, "GET", "/patients/"+id+"/", nil).wantAt(object{"proposed_template": c.templateOf("copd")["id"]})
 		c.giveTemplate(id, "copd").want(200)
 		c.nurseMeasures(id, "pulse-oximetry", object{"spo2": spo2})
 		c.wantLevelsByType(id, want)
@@ -210,21 +210,21 @@ func TestTemplateReachesTheWriter(t *testing.T) {
 	c.giveTemplate(id, "copd").want(200)
 	c.nurseMeasures(id, "pulse-oximetry", object{"spo2": 90})
 	c.wantLevelsByType(id, map[string]string{})
-	c.ask(access.Admin, "PUT", "/patients/"+id+"/", person(object{"date_of_birth": c.bornBefore(16)})).want(200)
+	c.ask(authz.Admin, "PUT", "/patients/"+id+"/", person(object{"date_of_birth": c.bornBefore(16)})).want(200)
 	c.nurseMeasures(id, "blood-pressure", object{"systolic": 145, "diastolic": 80, "pulse": 115})
 	c.wantLevelsByType(id, map[string]string{})
-	c.ask(access.Admin, "PUT", "/patients/"+id+"/", person(object{"date_of_birth": c.bornBefore(61)})).want(200)
+	c.ask(authz.Admin, "PUT", "/patients/"+id+"/", person(object{"date_of_birth": c.bornBefore(61)})).want(200)
 	c.nurseMeasures(id, "blood-pressure", object{"systolic": 145, "diastolic": 80, "pulse": 115})
 	c.wantLevelsByType(id, map[string]string{"blood_pressure": "warning", "pulse": "warning"})
 }
 
 func TestProposals(t *testing.T) {
 	c := newClinic(t)
-	children := c.ask(access.Admin, "POST", "/threshold-templates/", object{
+	children := c.ask(authz.Admin, "POST", "/threshold-templates/", object{
 		"name": "Children of 6 to 12 years", "min_age": 6, "max_age": 12, "thresholds": object{"pulse": object{"low": 65, "high": 130}}, "sources": []string{"Fleming, Lancet, 2011"},
 	}).want(201)
 	children.wantAt(object{"key": "children_of_6_to_12_years", "version": 1.0, "signed_off_by": nil, "thresholds.pulse.high": 130.0})
-	asthma := c.ask(access.Admin, "POST", "/threshold-templates/", object{"name": "Overlap", "diagnoses": []string{"j44.89"}, "thresholds": object{"pulse": object{"high": 120}}}).want(201)
+	asthma := c.ask(authz.Admin, "POST", "/threshold-templates/", object{"name": "Overlap", "diagnoses": []string{"j44.89"}, "thresholds": object{"pulse": object{"high": 120}}}).want(201)
 	for _, test := range []struct {
 		age   int
 		codes []string
@@ -254,17 +254,17 @@ func TestProposals(t *testing.T) {
 		if key, isKey := want.(string); isKey {
 			want = c.templateOf(key)["id"]
 		}
-		if got := c.ask(access.Nurse, "GET", "/patients/"+id+"/", nil).at("proposed_template"); got != want {
+		if got := c.ask(authz.Nurse, "GET", "/patients/"+id+"/", nil).at("proposed_template"); got != want {
 			t.Errorf("%d years, %v: %v is proposed, want %v", test.age, test.codes, got, want)
 		}
 	}
 	// A further diagnosis proposes what was not applied; the list says the same as the patient.
 	id := c.enrol(object{"icd10_codes": []string{"I50.9"}, "last_name": "Zuse"})
 	c.giveTemplate(id, "heart_failure").want(200).wantAt(object{"weight.change_threshold_kg": 2.0, "weight.critical_change_kg": 4.0})
-	c.ask(access.Nurse, "GET", "/patients/"+id+"/", nil).wantAt(object{"proposed_template": nil})
-	c.ask(access.Nurse, "PUT", "/patients/"+id+"/", person(object{"icd10_codes": []string{"I50.9", "J44.0"}, "last_name": "Zuse"})).want(200).
+	c.ask(authz.Nurse, "GET", "/patients/"+id+"/", nil).wantAt(object{"proposed_template": nil})
+	c.ask(authz.Nurse, "PUT", "/patients/"+id+"/", person(object{"icd10_codes": []string{"I50.9", "J44.0"}, "last_name": "Zuse"})).want(200).
 		wantAt(object{"proposed_template": c.templateOf("copd")["id"]})
-	listed := c.ask(access.Nurse, "GET", "/patients/"+query("search", "Zuse"), nil).results()
+	listed := c.ask(authz.Nurse, "GET", "/patients/"+query("search", "Zuse"), nil).results()
 	if len(listed) != 1 || listed[0]["proposed_template"] != c.templateOf("copd")["id"] || listed[0]["needs_thresholds"] != false {
 		t.Errorf("the list has %v", listed)
 	}
@@ -273,7 +273,7 @@ func TestProposals(t *testing.T) {
 
 func TestShippedTemplates(t *testing.T) {
 	c := newClinic(t)
-	list := c.ask(access.MA, "GET", "/threshold-templates/", nil).results()
+	list := c.ask(authz.MA, "GET", "/threshold-templates/", nil).results()
 	var keys []string
 	for _, shipped := range list {
 		keys = append(keys, shipped["key"].(string))
@@ -283,8 +283,8 @@ func TestShippedTemplates(t *testing.T) {
 		}
 		// Each is valid, which saving it again shows, and saving it as it is changes nothing.
 		path := fmt.Sprintf("/threshold-templates/%v/", shipped["id"])
-		again := c.ask(access.Admin, "PUT", path, shipped).want(200)
-		if !again.sameAs(shipped) || !c.ask(access.Nurse, "GET", path, nil).want(200).sameAs(shipped) {
+		again := c.ask(authz.Admin, "PUT", path, shipped).want(200)
+		if !again.sameAs(shipped) || !c.ask(authz.Nurse, "GET", path, nil).want(200).sameAs(shipped) {
 			t.Errorf("%v became %s", shipped, again.body)
 		}
 	}
@@ -293,7 +293,7 @@ func TestShippedTemplates(t *testing.T) {
 	}
 	// What an adult is given is what the practice begins with.
 	id := c.enrol(nil)
-	before := c.ask(access.Nurse, "GET", "/patients/"+id+"/vital-config/", nil).object()
+	before := c.ask(authz.Nurse, "GET", "/patients/"+id+"/vital-config/", nil).object()
 	after := c.giveTemplate(id, "adult").want(200).object()
 	for _, group := range []string{"blood_pressure", "pulse", "pulse_oximetry", "blood_glucose", "body_temperature", "weight"} {
 		if fmt.Sprint(before[group]) != fmt.Sprint(after[group]) {
@@ -310,14 +310,14 @@ func TestTemplateKeepsTheTarget(t *testing.T) {
 	c := newIngestingClinic(t)
 	id := c.enrol(nil)
 	config := "/patients/" + id + "/vital-config/"
-	c.ask(access.Nurse, "PUT", config, object{"reason": "x", "weight": object{"target_kg": 80, "daily_change_kg": 1.5, "over_target_kg": 3}}).want(200)
+	c.ask(authz.Nurse, "PUT", config, object{"reason": "x", "weight": object{"target_kg": 80, "daily_change_kg": 1.5, "over_target_kg": 3}}).want(200)
 	c.giveTemplate(id, "heart_failure").want(200).wantAt(object{"weight.target_kg": 80.0, "weight.change_threshold_kg": 2.0, "weight.daily_change_kg": 1.4})
 	c.nurseMeasures(id, "weight", object{"weight_kg": 84.2})
 	c.wantLevelsByType(id, map[string]string{"weight": "warning"})
 
 	// Switched off by a template the group is off, and a template that names a target sets it.
 	for name, weight := range map[string]any{"named": object{"target_kg": 75}, "off": nil} {
-		c.ask(access.Admin, "POST", "/threshold-templates/", object{"name": name, "thresholds": object{"weight": weight}}).want(201)
+		c.ask(authz.Admin, "POST", "/threshold-templates/", object{"name": name, "thresholds": object{"weight": weight}}).want(201)
 	}
 	c.giveTemplate(id, "named").want(200).wantAt(object{"weight.target_kg": 75.0})
 	c.giveTemplate(id, "off").want(200).wantAt(object{"weight": nil})
@@ -332,7 +332,7 @@ func TestTemplateGivenAgain(t *testing.T) {
 		c.giveTemplate(id, key).want(200)
 	}
 	var listed []string
-	for _, given := range c.ask(access.Nurse, "GET", "/patients/"+id+"/vital-config/", nil).at("templates").([]any) {
+	for _, given := range c.ask(authz.Nurse, "GET", "/patients/"+id+"/vital-config/", nil).at("templates").([]any) {
 		listed = append(listed, fmt.Sprint(given.(object)["key"], " ", given.(object)["at"]))
 	}
 	if want := []string{"diabetes " + c.now.Add(-time.Minute).Format(time.RFC3339), "copd " + c.now.Format(time.RFC3339)}; !slices.Equal(listed, want) {
@@ -355,31 +355,31 @@ func (r reply) sameAs(other object) bool { return fmt.Sprint(r.object()) == fmt.
 func TestTemplateVersions(t *testing.T) {
 	c := newClinic(t)
 	body := object{"name": "Athletes", "key": "athletes", "thresholds": object{"pulse": object{"critical_low": 35, "low": 40}}, "diagnoses": []string{}}
-	made := c.ask(access.Admin, "POST", "/threshold-templates/", body).want(201)
+	made := c.ask(authz.Admin, "POST", "/threshold-templates/", body).want(201)
 	path := fmt.Sprintf("/threshold-templates/%v/", made.at("id"))
 	patient := c.enrol(nil)
 	c.giveTemplate(patient, "athletes").want(200).wantAt(object{"pulse.low": 40.0})
 
 	body["signed_off_by"] = "Dr. Meredith Grey"
-	c.ask(access.Admin, "PUT", path, body).want(200).wantAt(object{"version": 1.0, "signed_off_by": "Dr. Meredith Grey", "signed_off_at": c.now.Format(time.RFC3339)})
+	c.ask(authz.Admin, "PUT", path, body).want(200).wantAt(object{"version": 1.0, "signed_off_by": "Dr. Meredith Grey", "signed_off_at": c.now.Format(time.RFC3339)})
 	c.now = c.now.Add(time.Hour)
-	whole := c.ask(access.Admin, "GET", path, nil).object()
+	whole := c.ask(authz.Admin, "GET", path, nil).object()
 	whole["thresholds"] = object{"pulse": object{"critical_low": 30, "low": 40}}
-	changed := c.ask(access.Admin, "PUT", path, whole).want(200) // with the sign-off of the version before
+	changed := c.ask(authz.Admin, "PUT", path, whole).want(200) // with the sign-off of the version before
 	changed.wantAt(object{"version": 2.0, "signed_off_by": nil, "signed_off_at": nil, "thresholds.pulse.critical_low": 30.0})
 	whole["signed_off_by"], whole["signed_off_at"] = "Dr. Miranda Bailey", c.now.Format(time.RFC3339)
-	c.ask(access.Admin, "PUT", path, whole).want(200).wantAt(object{"version": 2.0, "signed_off_by": "Dr. Miranda Bailey"})
+	c.ask(authz.Admin, "PUT", path, whole).want(200).wantAt(object{"version": 2.0, "signed_off_by": "Dr. Miranda Bailey"})
 
 	// Who was given the first version keeps it, also when the template is gone.
-	c.ask(access.Nurse, "GET", "/patients/"+patient+"/vital-config/", nil).wantAt(object{"pulse.critical_low": 35.0})
-	c.ask(access.Admin, "DELETE", path, nil).want(204)
-	c.ask(access.Admin, "GET", path, nil).want(404)
-	c.ask(access.Admin, "DELETE", path, nil).want(404)
-	c.ask(access.Nurse, "GET", "/patients/"+patient+"/vital-config/", nil).wantAt(object{"pulse.critical_low": 35.0})
-	c.ask(access.Nurse, "POST", "/patients/"+patient+"/vital-config/apply-template/", object{"template_id": made.at("id")}).want(404)
+	c.ask(authz.Nurse, "GET", "/patients/"+patient+"/vital-config/", nil).wantAt(object{"pulse.critical_low": 35.0})
+	c.ask(authz.Admin, "DELETE", path, nil).want(204)
+	c.ask(authz.Admin, "GET", path, nil).want(404)
+	c.ask(authz.Admin, "DELETE", path, nil).want(404)
+	c.ask(authz.Nurse, "GET", "/patients/"+patient+"/vital-config/", nil).wantAt(object{"pulse.critical_low": 35.0})
+	c.ask(authz.Nurse, "POST", "/patients/"+patient+"/vital-config/apply-template/", object{"template_id": made.at("id")}).want(404)
 
 	// A template takes the place of what was set of its groups.
-	c.ask(access.Nurse, "PUT", "/patients/"+patient+"/vital-config/", object{"reason": "x", "pulse_oximetry": object{"low": 99, "critical_low": 96}, "blood_glucose": nil}).want(200)
+	c.ask(authz.Nurse, "PUT", "/patients/"+patient+"/vital-config/", object{"reason": "x", "pulse_oximetry": object{"low": 99, "critical_low": 96}, "blood_glucose": nil}).want(200)
 	c.giveTemplate(patient, "copd").want(200).wantAt(object{"pulse_oximetry.low": 87.0, "pulse_oximetry.critical_low": 85.0, "blood_glucose": nil, "pulse.critical_low": 35.0})
 	c.giveTemplate(patient, "diabetes").want(200).wantAt(object{"blood_glucose.low": 70.0})
 }
@@ -419,20 +419,20 @@ func TestTemplateComplaints(t *testing.T) {
 		"sign-off to come":        {good(object{"signed_off_by": "x", "signed_off_at": "2036-01-01T00:00:00Z"}), []string{"signed_off_at"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			answer := c.ask(access.Admin, "POST", "/threshold-templates/", test.body)
+			answer := c.ask(authz.Admin, "POST", "/threshold-templates/", test.body)
 			answer.t = t
 			answer.wantFields(test.wrong...)
 		})
 	}
 	id := c.enrol(nil)
-	c.ask(access.Nurse, "POST", "/patients/"+id+"/vital-config/apply-template/", object{}).wantFields("template_id")
-	c.ask(access.Nurse, "POST", "/patients/"+id+"/vital-config/apply-template/", object{"template_id": 999}).want(404)
-	c.ask(access.Nurse, "POST", "/patients/"+nobody+"/vital-config/apply-template/", object{"template_id": 1}).want(404)
+	c.ask(authz.Nurse, "POST", "/patients/"+id+"/vital-config/apply-template/", object{}).wantFields("template_id")
+	c.ask(authz.Nurse, "POST", "/patients/"+id+"/vital-config/apply-template/", object{"template_id": 999}).want(404)
+	c.ask(authz.Nurse, "POST", "/patients/"+nobody+"/vital-config/apply-template/", object{"template_id": 1}).want(404)
 	c.wantRoles("GET", "/threshold-templates/", nil, clinical...)
 	c.wantRoles("GET", "/threshold-templates/1/", nil, clinical...)
-	c.wantRoles("POST", "/threshold-templates/", object{}, access.Admin)
-	c.wantRoles("PUT", "/threshold-templates/1/", object{}, access.Admin)
-	c.wantRoles("DELETE", "/threshold-templates/999/", nil, access.Admin)
+	c.wantRoles("POST", "/threshold-templates/", object{}, authz.Admin)
+	c.wantRoles("PUT", "/threshold-templates/1/", object{}, authz.Admin)
+	c.wantRoles("DELETE", "/threshold-templates/999/", nil, authz.Admin)
 	c.wantRoles("POST", "/patients/"+nobody+"/vital-config/apply-template/", object{"template_id": 1}, archivers...)
 }
 
@@ -443,8 +443,8 @@ func TestSimulatingForMinors(t *testing.T) {
 		c.nurseMeasures(id, "blood-pressure", object{"systolic": 150, "diastolic": 80})
 	}
 	for patient, want := range map[string]float64{child: 0, adult: 1} {
-		c.ask(access.Nurse, "POST", "/triage/simulate-thresholds/", object{"patient_id": patient, "pulse": object{"high": 105}}).want(200).
+		c.ask(authz.Nurse, "POST", "/triage/simulate-thresholds/", object{"patient_id": patient, "pulse": object{"high": 105}}).want(200).
 			wantAt(object{"simulated.total": want, "actual.total": want})
 	}
-	c.ask(access.Nurse, "POST", "/triage/simulate-thresholds/", object{"blood_pressure": object{"systolic_high": 130}}).want(200).wantAt(object{"simulated.total": 1.0})
+	c.ask(authz.Nurse, "POST", "/triage/simulate-thresholds/", object{"blood_pressure": object{"systolic_high": 130}}).want(200).wantAt(object{"simulated.total": 1.0})
 }

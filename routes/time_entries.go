@@ -4,12 +4,12 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -108,7 +108,9 @@ func (a *api) monthIn(c *web.Call, q *web.Query, name string) billing.Span {
 }
 
 func (a *api) logTime(c *web.Call) error {
-	draft, err := web.Read(c, func(body billing.TimeBody, checks *input.Checks) billing.TimeDraft { return body.Read(checks, c.Now) })
+	draft, err := web.Read(c, func(body billing.TimeBody, checks *validate.Checks) billing.TimeDraft {
+		return body.Read(checks, c.Now)
+	})
 	if err != nil {
 		return err
 	}
@@ -139,7 +141,7 @@ func (a *api) stopTimer(c *web.Call, number int64) error {
 
 // author is whose time the caller may change, or sum up: "" for everybody's.
 func author(c *web.Call) string {
-	if c.Scope == access.Own {
+	if c.Scope == authz.Own {
 		return c.Caller.RecordID
 	}
 	return ""

@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 )
 
 // timeOf logs time with a patient as somebody.
-func (c *clinic) timeOf(role access.Role, patient, start string, minutes int, changes object) reply {
+func (c *clinic) timeOf(role authz.Role, patient, start string, minutes int, changes object) reply {
 	body := object{
 		"patient_id": patient, "category": "interactive", "contact_method": "phone", "started_at": start, "duration_seconds": minutes * 60, "notes": "Talked",
 	}
@@ -23,7 +23,7 @@ func (c *clinic) timeOf(role access.Role, patient, start string, minutes int, ch
 // countedOf are the minutes of a patient's month that count.
 func (c *clinic) countedOf(patient string) float64 {
 	c.t.Helper()
-	sums := c.ask(access.Admin, "GET", "/time-entries/summary/?month=2026-01&patient_id="+patient, nil).results()
+	sums := c.ask(authz.Admin, "GET", "/time-entries/summary/?month=2026-01&patient_id="+patient, nil).results()
 	if len(sums) == 0 {
 		return 0
 	}
@@ -34,36 +34,36 @@ func (c *clinic) countedOf(patient string) float64 {
 func TestTwoStaffOnOneCall(t *testing.T) {
 	c := newClinic(t)
 	id, other := c.enrol(object{"icd10_codes": []string{"I10"}}), c.enrol(nil)
-	nurse := c.people[access.Nurse]
-	first := c.timeOf(access.Nurse, id, "2026-01-15T10:00:00Z", 12, nil).want(201).object()
+	nurse := c.people[authz.Nurse]
+	first := c.timeOf(authz.Nurse, id, "2026-01-15T10:00:00Z", 12, nil).want(201).object()
 	for start, minutes := range map[string]int{"2026-01-15T10:00:00Z": 12, "2026-01-15T09:59:00Z": 2, "2026-01-15T10:11:59Z": 1, "2026-01-15T04:00:00-06:00": 1, "2026-01-15T09:00:00Z": 120} {
-		c.timeOf(access.MA, id, start, minutes, nil).want(400, "overlapping_time").wantAt(object{
+		c.timeOf(authz.MA, id, start, minutes, nil).want(400, "overlapping_time").wantAt(object{
 			"time_entry_id": first["id"], "overlaps.id": first["id"], "overlaps.started_at": "2026-01-15T10:00:00Z", "overlaps.ended_at": "2026-01-15T10:12:00Z",
 		})
 	}
 	if n := c.countedOf(id); n != 12 {
 		t.Errorf("%v minutes count", n)
 	}
-	c.timeOf(access.Nurse, other, "2026-01-15T10:05:00Z", 3, nil).want(400, "overlapping_time").wantAt(object{"time_entry_id": first["id"]}) // their own
-	c.timeOf(access.MA, other, "2026-01-15T10:05:00Z", 3, nil).want(201)
-	c.timeOf(access.MA, id, "2026-01-15T10:00:00Z", 12, object{"category": "review"}).want(201)
-	before := c.timeOf(access.MA, id, "2026-01-15T09:50:00Z", 10, nil).want(201).object()
+	c.timeOf(authz.Nurse, other, "2026-01-15T10:05:00Z", 3, nil).want(400, "overlapping_time").wantAt(object{"time_entry_id": first["id"]}) // their own
+	c.timeOf(authz.MA, other, "2026-01-15T10:05:00Z", 3, nil).want(201)
+	c.timeOf(authz.MA, id, "2026-01-15T10:00:00Z", 12, object{"category": "review"}).want(201)
+	before := c.timeOf(authz.MA, id, "2026-01-15T09:50:00Z", 10, nil).want(201).object()
 	path := fmt.Sprintf("/time-entries/%.0f/", before["id"])
-	c.ask(access.MA, "PATCH", path, object{"duration_seconds": 601}).want(400, "overlapping_time").wantAt(object{"time_entry_id": first["id"]})
-	c.ask(access.MA, "PATCH", path, object{"notes": "Talked about salt"}).want(200).wantAt(object{"duration_seconds": 600.0})
+	c.ask(authz.MA, "PATCH", path, object{"duration_seconds": 601}).want(400, "overlapping_time").wantAt(object{"time_entry_id": first["id"]})
+	c.ask(authz.MA, "PATCH", path, object{"notes": "Talked about salt"}).want(200).wantAt(object{"duration_seconds": 600.0})
 	if n := c.countedOf(id); n != 22 {
 		t.Errorf("%v minutes count", n)
 	}
 	// a timer is no way round it
 	c.now = time.Date(2026, 1, 15, 14, 0, 0, 0, time.UTC)
-	running := c.ask(access.Nurse, "POST", "/time-entries/start/", object{"patient_id": id, "category": "interactive", "contact_method": "phone"}).want(201).object()
-	c.ask(access.MA, "POST", "/time-entries/start/", object{"patient_id": id, "category": "interactive"}).want(400, "overlapping_time").wantAt(object{"time_entry_id": running["id"]})
-	read := c.ask(access.MA, "POST", "/time-entries/start/", object{"patient_id": id, "category": "review"}).want(201).object()
+	running := c.ask(authz.Nurse, "POST", "/time-entries/start/", object{"patient_id": id, "category": "interactive", "contact_method": "phone"}).want(201).object()
+	c.ask(authz.MA, "POST", "/time-entries/start/", object{"patient_id": id, "category": "interactive"}).want(400, "overlapping_time").wantAt(object{"time_entry_id": running["id"]})
+	read := c.ask(authz.MA, "POST", "/time-entries/start/", object{"patient_id": id, "category": "review"}).want(201).object()
 	c.now = c.now.Add(10 * time.Minute)
 	stop := fmt.Sprintf("/time-entries/%.0f/stop/", read["id"])
-	c.ask(access.MA, "POST", stop, object{"category": "interactive", "notes": "Talked"}).want(400, "overlapping_time")
-	c.ask(access.MA, "POST", stop, object{"notes": "Listened"}).want(200).wantAt(object{"category": "review"})
-	c.ask(access.Nurse, "POST", fmt.Sprintf("/time-entries/%.0f/stop/", running["id"]), object{"notes": "Talked"}).want(200).wantAt(object{"duration_seconds": 600.0, "user": float64(nurse.Number())})
+	c.ask(authz.MA, "POST", stop, object{"category": "interactive", "notes": "Talked"}).want(400, "overlapping_time")
+	c.ask(authz.MA, "POST", stop, object{"notes": "Listened"}).want(200).wantAt(object{"category": "review"})
+	c.ask(authz.Nurse, "POST", fmt.Sprintf("/time-entries/%.0f/stop/", running["id"]), object{"notes": "Talked"}).want(200).wantAt(object{"duration_seconds": 600.0, "user": float64(nurse.Number())})
 }
 
 // Which ways of contact are live, and what a missing one is taken for.
@@ -93,63 +93,63 @@ func TestContactMethods(t *testing.T) {
 		for k, v := range test.body {
 			body[k] = v
 		}
-		entry := c.ask(access.Nurse, "POST", "/time-entries/", body).want(201)
+		entry := c.ask(authz.Nurse, "POST", "/time-entries/", body).want(201)
 		entry.wantAt(object{"contact_method": test.as, "live": test.live, "recorded_at": c.now.UTC().Format(time.RFC3339), "needs_attestation": false})
 		if n := c.countedOf(id); (n == 20) != test.live {
 			t.Errorf("%v counts %v minutes", test.body, n)
 		}
 	}
-	c.timeOf(access.Nurse, c.enrol(nil), "2026-01-10T10:00:00Z", 5, object{"contact_method": "pigeon"}).wantFields("contact_method")
-	entry := c.timeOf(access.Nurse, c.enrol(nil), "2026-01-10T10:00:00Z", 20, object{"contact_method": "message"}).want(201).object()
+	c.timeOf(authz.Nurse, c.enrol(nil), "2026-01-10T10:00:00Z", 5, object{"contact_method": "pigeon"}).wantFields("contact_method")
+	entry := c.timeOf(authz.Nurse, c.enrol(nil), "2026-01-10T10:00:00Z", 20, object{"contact_method": "message"}).want(201).object()
 	path := fmt.Sprintf("/time-entries/%.0f/", entry["id"])
-	c.ask(access.Nurse, "PATCH", path, object{"contact_method": "video"}).want(200).wantAt(object{"live": true})
-	c.ask(access.Nurse, "PATCH", path, object{"contact_method": nil}).want(200).wantAt(object{"live": false, "contact_method": nil})
+	c.ask(authz.Nurse, "PATCH", path, object{"contact_method": "video"}).want(200).wantAt(object{"live": true})
+	c.ask(authz.Nurse, "PATCH", path, object{"contact_method": nil}).want(200).wantAt(object{"live": false, "contact_method": nil})
 }
 
 // The minutes of two escalations, resolved at once by one provider, are one stretch; who spent it vouches for it, and nobody else reviews it before.
 func TestEscalationMinutesAreAttested(t *testing.T) {
 	c := newClinic(t)
-	id := c.enrol(object{"icd10_codes": []string{"I10"}, "primary_provider_id": c.people[access.Provider].Number()})
+	id := c.enrol(object{"icd10_codes": []string{"I10"}, "primary_provider_id": c.people[authz.Provider].Number()})
 	c.consent(id)
-	provider := c.people[access.Provider].Email()
+	provider := c.people[authz.Provider].Email()
 	var paths []string
 	c.now = time.Date(2026, 1, 15, 16, 0, 0, 0, time.UTC)
 	for range 2 {
-		made := c.ask(access.Nurse, "POST", "/escalations/", object{"patient_id": id, "priority": "urgent", "reason": "High", "assigned_to": provider}).want(201).object()
+		made := c.ask(authz.Nurse, "POST", "/escalations/", object{"patient_id": id, "priority": "urgent", "reason": "High", "assigned_to": provider}).want(201).object()
 		paths = append(paths, fmt.Sprintf("/escalations/%.0f/", made["id"]))
 	}
 	c.now = time.Date(2026, 1, 15, 17, 10, 0, 0, time.UTC) // 12:10 in New York
 	for i, path := range paths {
-		resolved := c.ask(access.Provider, "PATCH", path, object{"status": "resolved", "interaction_minutes": 25, "resolution_notes": "Called."}).want(200)
+		resolved := c.ask(authz.Provider, "PATCH", path, object{"status": "resolved", "interaction_minutes": 25, "resolution_notes": "Called."}).want(200)
 		if said := strings.Contains(resolved.body, "time_logged"); said != (i == 1) {
 			t.Errorf("the history of escalation %d says %s", i, resolved.body)
 		}
 	}
-	times := c.ask(access.Admin, "GET", "/time-entries/?patient_id="+id, nil).results()
+	times := c.ask(authz.Admin, "GET", "/time-entries/?patient_id="+id, nil).results()
 	if len(times) != 1 || times[0]["started_at"] != "2026-01-15T16:45:00Z" || times[0]["duration_seconds"] != 1500.0 || times[0]["needs_attestation"] != true {
 		t.Fatalf("logged %v", times)
 	}
-	entries := c.ask(access.Admin, "GET", "/billing/entries/?patient_id="+id, nil).results()
+	entries := c.ask(authz.Admin, "GET", "/billing/entries/?patient_id="+id, nil).results()
 	if len(entries) != 1 || entries[0]["cpt_code"] != "99457" {
 		t.Fatalf("billed %v", entries)
 	}
 	entry, attest := "/billing/entries/"+entries[0]["id"].(string)+"/", fmt.Sprintf("/time-entries/%.0f/attest/", times[0]["id"])
-	for _, role := range []access.Role{access.Admin, access.DataMonitor} {
+	for _, role := range []authz.Role{authz.Admin, authz.DataMonitor} {
 		for _, attested := range []bool{false, true} {
 			c.ask(role, "POST", entry+"review/", object{"attested": attested}).want(403, "not_author")
 		}
 	}
-	for _, role := range []access.Role{access.Admin, access.Nurse, access.MA} {
+	for _, role := range []authz.Role{authz.Admin, authz.Nurse, authz.MA} {
 		c.ask(role, "POST", attest, object{}).want(403, "not_author")
 	}
-	c.ask(access.DataMonitor, "POST", attest, object{}).want(403, "permission_denied")
-	c.ask(access.Provider, "POST", attest, object{"contact_method": "message"}).wantFields("contact_method")
-	c.ask(access.Provider, "POST", "/time-entries/9999/attest/", nil).want(404)
-	c.ask(access.Provider, "POST", attest, object{"contact_method": "phone"}).want(200).
+	c.ask(authz.DataMonitor, "POST", attest, object{}).want(403, "permission_denied")
+	c.ask(authz.Provider, "POST", attest, object{"contact_method": "message"}).wantFields("contact_method")
+	c.ask(authz.Provider, "POST", "/time-entries/9999/attest/", nil).want(404)
+	c.ask(authz.Provider, "POST", attest, object{"contact_method": "phone"}).want(200).
 		wantAt(object{"attested_by": provider, "attested_at": "2026-01-15T17:10:00Z", "contact_method": "phone", "needs_attestation": false})
-	c.ask(access.ClinicalManager, "POST", attest, nil).want(200).wantAt(object{"attested_by": provider})
-	c.ask(access.DataMonitor, "POST", entry+"review/", nil).want(200).wantAt(object{"lifecycle_status": "reviewed", "attested": true})
-	shown := c.ask(access.Admin, "GET", entry+"evidence/", nil).want(200).object()["time_entries"].([]any)[0].(object)
+	c.ask(authz.ClinicalManager, "POST", attest, nil).want(200).wantAt(object{"attested_by": provider})
+	c.ask(authz.DataMonitor, "POST", entry+"review/", nil).want(200).wantAt(object{"lifecycle_status": "reviewed", "attested": true})
+	shown := c.ask(authz.Admin, "GET", entry+"evidence/", nil).want(200).object()["time_entries"].([]any)[0].(object)
 	if shown["recorded_at"] != "2026-01-15T17:10:00Z" || shown["started_at"] != "2026-01-15T16:45:00Z" || shown["attested_by"] != provider {
 		t.Errorf("the evidence shows %v", shown)
 	}

@@ -4,12 +4,12 @@ import (
 	"cmp"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/input"
-	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/authz"
+	"github.com/vigilhealth/vigil/internal/emr"
+	"github.com/vigilhealth/vigil/internal/ingest"
 	"github.com/vigilhealth/vigil/internal/patients"
-	"github.com/vigilhealth/vigil/internal/transmissions"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -42,8 +42,8 @@ func viewTransmission(t *collections.Transmission, names map[string]patients.Nam
 		ID:       t.Id, ObservationID: t.ObservationID(), PatientID: t.PatientID(), PatientName: names[t.PatientID()].FirstLast(),
 		ObservationType: t.ObservationType(), Form: cmp.Or(t.Form(), "reading"), Status: t.Status(), ErrorMessage: orNull(t.ErrorMessage()), ErrorCode: orNull(t.ErrorCode()),
 		GivenUp: t.GivenUp(), Remedy: remedyOf(t),
-		AttemptCount: t.AttemptCount(), MaxAttempts: transmissions.MaxAttempts, FirstAttemptedAt: instantOrNull(t.FirstAttemptedAt()),
-		LastAttemptedAt: instantOrNull(t.LastAttemptedAt()), NextRetryAt: instantOrNull(t.NextRetryAt()), CreatedAt: input.FormatInstant(t.CreatedAt()),
+		AttemptCount: t.AttemptCount(), MaxAttempts: emr.MaxAttempts, FirstAttemptedAt: instantOrNull(t.FirstAttemptedAt()),
+		LastAttemptedAt: instantOrNull(t.LastAttemptedAt()), NextRetryAt: instantOrNull(t.NextRetryAt()), CreatedAt: validate.FormatInstant(t.CreatedAt()),
 	}
 }
 
@@ -63,7 +63,7 @@ type attemptView struct {
 }
 
 func (a *api) readTransmission(c *web.Call) error {
-	found, ledger, err := transmissions.Find(c.App, c.Request.PathValue("id"))
+	found, ledger, err := emr.Find(c.App, c.Request.PathValue("id"))
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (a *api) readTransmission(c *web.Call) error {
 
 func viewAttempt(attempt collections.TransmissionAttempt) attemptView {
 	return attemptView{
-		StartedAt: input.FormatInstant(collections.ParseInstant(attempt.StartedAt)), DurationMS: attempt.DurationMS,
+		StartedAt: validate.FormatInstant(collections.ParseInstant(attempt.StartedAt)), DurationMS: attempt.DurationMS,
 		Status: attempt.StatusCode, RequestID: attempt.RequestID, ErrorCode: orNull(attempt.ErrorCode),
 	}
 }
@@ -98,17 +98,17 @@ type queuedView struct {
 	Message        string `json:"message"`
 }
 
-func (a *api) transformObservation(c *web.Call, o observations.Observation) error {
+func (a *api) transformObservation(c *web.Call, o ingest.Observation) error {
 	if err := a.Transmissions.Transform(c.App, o.ID, c.Actor(), c.Now); err != nil {
 		return err
 	}
 	return c.OK(queuedView{
-		ObservationID: o.ID, FHIRStatus: collections.FHIRPending, TransformedAt: input.FormatInstant(c.Now),
+		ObservationID: o.ID, FHIRStatus: collections.FHIRPending, TransformedAt: validate.FormatInstant(c.Now),
 		Message: "Observation transformed to FHIR and queued for transmission.",
 	})
 }
 
-func (a *api) transmitObservation(c *web.Call, o observations.Observation) error {
+func (a *api) transmitObservation(c *web.Call, o ingest.Observation) error {
 	asked, err := a.Transmissions.Deliver(c.App, o.ID, c.Actor(), c.Now)
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (a *api) listTransmissions(c *web.Call) (err error) {
 	between := q.Between()
 	filter := collections.TransmissionFilter{
 		PatientID: q.PatientID(), From: between.From, To: between.To, GivenUp: q.Boolean("given_up"),
-		ErrorCode: q.OneOf("error_code", transmissions.ErrorCodes()...),
+		ErrorCode: q.OneOf("error_code", emr.ErrorCodes()...),
 		Status:    q.OneOf("status", collections.FHIRPending, collections.FHIRProcessing, collections.FHIRTransmitted, collections.FHIRFailed),
 	}
 	filter.CorrectionDue = q.OneOf("correction_due", "true") != ""
@@ -179,11 +179,11 @@ func (a *api) processPending(c *web.Call) error {
 
 // requeueBody says what of the deliveries that were given up is to be queued again: since when, and by the filters of their list.
 type requeueBody struct {
-	Since     input.String  `json:"since"`
-	DateTo    input.String  `json:"date_to"`
-	ErrorCode input.String  `json:"error_code"`
-	PatientID input.String  `json:"patient_id"`
-	DryRun    input.Boolean `json:"dry_run"`
+	Since     validate.String  `json:"since"`
+	DateTo    validate.String  `json:"date_to"`
+	ErrorCode validate.String  `json:"error_code"`
+	PatientID validate.String  `json:"patient_id"`
+	DryRun    validate.Boolean `json:"dry_run"`
 }
 
 type requeuedView struct {
@@ -193,18 +193,18 @@ type requeuedView struct {
 
 // requeueTransmissions queues again what was given up. Source: docs/decisions/transmissions.md, "Queued again".
 func (a *api) requeueTransmissions(c *web.Call, body requeueBody) error {
-	checks := input.NewChecks()
-	filter := transmissions.GivenUp{
-		ErrorCode: checks.Text("error_code", body.ErrorCode, input.Optional(40).Filled().OneOf(transmissions.ErrorCodes()...)),
+	checks := validate.NewChecks()
+	filter := emr.GivenUp{
+		ErrorCode: checks.Text("error_code", body.ErrorCode, validate.Optional(40).Filled().OneOf(emr.ErrorCodes()...)),
 		PatientID: checks.UUID("patient_id", body.PatientID, false),
 	}
 	var ok bool
-	if since := checks.Text("since", body.Since, input.Required(40)); since != "" {
-		if filter.From, ok = transmissions.ParseSince(since, a.Zone, c.Now); !ok {
+	if since := checks.Text("since", body.Since, validate.Required(40)); since != "" {
+		if filter.From, ok = emr.ParseSince(since, a.Zone, c.Now); !ok {
 			checks.Reject("since", "Must be a date, an ISO 8601 date-time or a duration such as 36h.")
 		}
 	}
-	if to := checks.Text("date_to", body.DateTo, input.Optional(40).Filled()); to != "" {
+	if to := checks.Text("date_to", body.DateTo, validate.Optional(40).Filled()); to != "" {
 		if filter.To, ok = web.Edge(to, a.Zone, true); !ok {
 			checks.Reject("date_to", web.MsgEdge)
 		} else if filter.From.After(filter.To) {
@@ -216,10 +216,10 @@ func (a *api) requeueTransmissions(c *web.Call, body requeueBody) error {
 		return err
 	}
 	if dry != nil && *dry {
-		counted, err := transmissions.CountGivenUp(c.App, filter)
+		counted, err := emr.CountGivenUp(c.App, filter)
 		return c.Answer(requeuedView{counted, true}, err)
 	}
-	requeued, err := transmissions.Requeue(c.Request.Context(), c.App, filter, c.Actor(), c.Now)
+	requeued, err := emr.Requeue(c.Request.Context(), c.App, filter, c.Actor(), c.Now)
 	if requeued > 0 {
 		a.Transmissions.Wake()
 	}
@@ -236,7 +236,7 @@ func remedyOf(t *collections.Transmission) *remedyView {
 	if t.Status() != collections.FHIRFailed {
 		return nil
 	}
-	remedy, ok := transmissions.RemedyFor(t.ErrorCode(), t.ErrorMessage(), t.GivenUp())
+	remedy, ok := emr.RemedyFor(t.ErrorCode(), t.ErrorMessage(), t.GivenUp())
 	if !ok {
 		return nil
 	}
@@ -246,7 +246,7 @@ func remedyOf(t *collections.Transmission) *remedyView {
 // wordsOfEMR are the EMR's own words about its refusal, for those who have to mend it; they may name the patient, so whoever is shown them is noted.
 // Source: docs/decisions/transmissions.md, "The EMR's own words".
 func wordsOfEMR(c *web.Call, t *collections.Transmission) (*string, error) {
-	if access.Reach(c.Caller.Role, access.RequeueTransmissions) != access.All || t.ErrorCode() == "" {
+	if authz.Reach(c.Caller.Role, authz.RequeueTransmissions) != authz.All || t.ErrorCode() == "" {
 		return nil, nil
 	}
 	if err := collections.Readable(t.ProxyRecord()); err != nil {

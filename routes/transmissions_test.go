@@ -14,12 +14,12 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/dashboard"
 	"github.com/vigilhealth/vigil/internal/emr"
-	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/ingest"
 	"github.com/vigilhealth/vigil/internal/phi"
-	"github.com/vigilhealth/vigil/internal/transmissions"
+
 	"github.com/vigilhealth/vigil/routes"
 )
 
@@ -77,7 +77,7 @@ func (m *mailbox) UpdateObservation(_ context.Context, emrID string, _ []byte, r
 type delivering struct {
 	*clinic
 	emr        *mailbox
-	finished   chan transmissions.Result
+	finished   chan emr.Result
 	patient    string
 	at         atomic.Pointer[time.Time] // the worker's clock
 	stopWorker func()
@@ -90,13 +90,13 @@ func (d *delivering) advance(by time.Duration) {
 
 func newDelivering(t *testing.T, change ...func(*routes.Engines)) *delivering {
 	t.Helper()
-	d := &delivering{emr: &mailbox{}, finished: make(chan transmissions.Result, 10)}
+	d := &delivering{emr: &mailbox{}, finished: make(chan emr.Result, 10)}
 	d.at.Store(new(clock))
 	at := func() time.Time { return *d.at.Load() }
-	worker := transmissions.NewWorker(transmissions.Options{
-		EMR: d.emr, Schedule: transmissions.Schedule{5 * time.Minute}, Load: observations.NewEngine(observations.Rules{}).LoadFHIR, Clock: at,
+	worker := emr.NewWorker(emr.WorkerOptions{
+		EMR: d.emr, Schedule: emr.Schedule{5 * time.Minute}, Load: ingest.NewEvaluator(ingest.Rules{}).LoadFHIR, Clock: at,
 		Log: slog.New(slog.DiscardHandler), Spread: func() float64 { return 0 }, StopPatience: time.Hour, // rounds are asked for after its stop
-		Finished: func(s transmissions.Result) { d.finished <- s },
+		Finished: func(s emr.Result) { d.finished <- s },
 	})
 	fine := dashboard.Probes{
 		Database: func(context.Context, core.App) error { return nil }, EMR: func(context.Context) error { return nil },
@@ -135,23 +135,23 @@ func TestTransformAndTransmit(t *testing.T) {
 	d := newDelivering(t)
 	id := d.observe()
 	path := "/fhir/observations/" + id
-	d.ask(access.Nurse, "POST", path+"/transmit/", nil).want(400, "not_transformed")
-	d.ask(access.Nurse, "POST", path+"/transform/", nil).want(200).wantAt(object{"observation_id": id, "fhir_status": "pending"})
+	d.ask(authz.Nurse, "POST", path+"/transmit/", nil).want(400, "not_transformed")
+	d.ask(authz.Nurse, "POST", path+"/transform/", nil).want(200).wantAt(object{"observation_id": id, "fhir_status": "pending"})
 	if s := <-d.finished; s.ObservationID != id || s.Failed() { // woken by the transform
 		t.Fatalf("%+v", s)
 	}
-	d.ask(access.Nurse, "POST", path+"/transform/", nil).want(400, "invalid_state")
-	d.ask(access.Nurse, "GET", path+"/", nil).want(200).wantAt(object{"meta.versionId": "1", "status": "final"})
+	d.ask(authz.Nurse, "POST", path+"/transform/", nil).want(400, "invalid_state")
+	d.ask(authz.Nurse, "GET", path+"/", nil).want(200).wantAt(object{"meta.versionId": "1", "status": "final"})
 
 	// Refused, then asked for by hand: refused again, then taken.
 	d.emr.refuse(&emr.Error{Code: emr.CodeInvalidResource, Status: 422, Message: "Invalid FHIR resource: value", Diagnostics: phi.Text("Ada weighs 80")})
 	other := d.observe()
 	path = "/fhir/observations/" + other
-	d.ask(access.Provider, "POST", path+"/transform/", nil).want(200)
+	d.ask(authz.Provider, "POST", path+"/transform/", nil).want(200)
 	<-d.finished
-	number, _ := d.ask(access.Provider, "POST", path+"/transmit/", nil).want(200).wantAt(object{"fhir_status": "processing"}).at("transmission_id").(string)
+	number, _ := d.ask(authz.Provider, "POST", path+"/transmit/", nil).want(200).wantAt(object{"fhir_status": "processing"}).at("transmission_id").(string)
 	<-d.finished
-	failed := d.ask(access.DataMonitor, "GET", "/fhir/transmissions/"+number+"/", nil).want(200).wantAt(object{
+	failed := d.ask(authz.DataMonitor, "GET", "/fhir/transmissions/"+number+"/", nil).want(200).wantAt(object{
 		"id": number, "status": "failed", "error_code": "invalid_resource", "error_message": "Invalid FHIR resource: value", "next_retry_at": nil,
 		"patient_name": "Ada Lovelace", "attempt_count": 1.0,
 	})
@@ -165,17 +165,17 @@ func TestTransformAndTransmit(t *testing.T) {
 		t.Error(diff)
 	}
 	d.emr.refuse(nil)
-	d.ask(access.Provider, "POST", path+"/transmit/", nil).want(200)
+	d.ask(authz.Provider, "POST", path+"/transmit/", nil).want(200)
 	<-d.finished
-	d.ask(access.DataMonitor, "GET", "/fhir/transmissions/"+number+"/", nil).want(200).wantAt(object{"status": "transmitted", "error_code": nil})
+	d.ask(authz.DataMonitor, "GET", "/fhir/transmissions/"+number+"/", nil).want(200).wantAt(object{"status": "transmitted", "error_code": nil})
 
 	for _, unknown := range []string{collections.NewUUID(), "x"} {
-		d.ask(access.Admin, "POST", "/fhir/observations/"+unknown+"/transform/", nil).want(404)
-		d.ask(access.Admin, "POST", "/fhir/observations/"+unknown+"/transmit/", nil).want(404)
+		d.ask(authz.Admin, "POST", "/fhir/observations/"+unknown+"/transform/", nil).want(404)
+		d.ask(authz.Admin, "POST", "/fhir/observations/"+unknown+"/transmit/", nil).want(404)
 	}
-	d.ask(access.Admin, "GET", "/fhir/transmissions/TXN-2026-999999/", nil).want(404)
+	d.ask(authz.Admin, "GET", "/fhir/transmissions/TXN-2026-999999/", nil).want(404)
 
-	d.ask(access.DataMonitor, "GET", "/fhir/transmissions/", nil).want(200)
+	d.ask(authz.DataMonitor, "GET", "/fhir/transmissions/", nil).want(200)
 	var recorded int
 	err := d.app.DB().NewQuery(`SELECT COUNT(*) FROM audit_log WHERE event = 'patient.read' AND resource_type = 'Transmission'`).Row(&recorded)
 	if err != nil || recorded == 0 {
@@ -185,7 +185,7 @@ func TestTransformAndTransmit(t *testing.T) {
 
 func TestFHIRStatus(t *testing.T) {
 	d := newDelivering(t)
-	d.ask(access.MA, "GET", "/fhir/status/", nil).want(200).wantAt(object{
+	d.ask(authz.MA, "GET", "/fhir/status/", nil).want(200).wantAt(object{
 		"status": "operational", "emr_connection": "connected", "emr_last_successful_transmission": nil, "today_stats.success_rate": 100.0,
 		"uptime": "100.0%", "queue.pending": 0.0,
 	})
@@ -199,12 +199,12 @@ func TestFHIRStatus(t *testing.T) {
 		d.insert(collections.HealthSamples, dbx.Params{"sampled_at": collections.Instant(clock.Add(-time.Duration(i) * time.Hour)), "status": status})
 	}
 	d.insert(collections.HealthSamples, dbx.Params{"sampled_at": collections.Instant(clock.AddDate(0, -2, 0)), "status": "down"})
-	d.ask(access.MA, "GET", "/fhir/status/", nil).want(200).wantAt(object{
+	d.ask(authz.MA, "GET", "/fhir/status/", nil).want(200).wantAt(object{
 		"status": "degraded", "queue.failed_awaiting_retry": 21.0, "today_stats.failed": 0.0, "uptime": "66.6%",
 	})
 	d.emr.off.Store(true)
-	d.ask(access.MA, "GET", "/fhir/status/", nil).want(200).wantAt(object{"emr_connection": "not_configured"})
-	d.wantRoles("GET", "/fhir/status/", nil, access.Admin, access.ClinicalManager, access.Provider, access.Nurse, access.MA, access.DataMonitor)
+	d.ask(authz.MA, "GET", "/fhir/status/", nil).want(200).wantAt(object{"emr_connection": "not_configured"})
+	d.wantRoles("GET", "/fhir/status/", nil, authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA, authz.DataMonitor)
 }
 
 func TestProcessPending(t *testing.T) {
@@ -215,13 +215,13 @@ func TestProcessPending(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The form that was owed is made, and it is sent: by this call or by the worker that it woke.
-	d.ask(access.Admin, "POST", "/fhir/process-pending/", nil).want(200).wantAt(object{"details.transformed": 1.0})
+	d.ask(authz.Admin, "POST", "/fhir/process-pending/", nil).want(200).wantAt(object{"details.transformed": 1.0})
 	if s := <-d.finished; s.ObservationID != id || s.RetryAt != clock.Add(5*time.Minute) {
 		t.Errorf("%+v", s)
 	}
 	d.stopWorker() // it might have been woken once more, and be the first to see that the retry is due
 	d.advance(5 * time.Minute)
-	answer := d.ask(access.Admin, "POST", "/fhir/process-pending/", nil).want(200).wantAt(object{"processed": 1.0, "failed": 1.0, "details.transformed": 0.0})
+	answer := d.ask(authz.Admin, "POST", "/fhir/process-pending/", nil).want(200).wantAt(object{"processed": 1.0, "failed": 1.0, "details.transformed": 0.0})
 	errors, _ := answer.at("details.transmission_errors").([]any)
 	if diff := cmp.Diff([]any{object{"observation_id": id, "error": "EMR unavailable (503)", "retry_at": nil}}, errors); diff != "" {
 		t.Error(diff)

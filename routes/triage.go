@@ -11,15 +11,14 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/async"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
-	"github.com/vigilhealth/vigil/internal/live"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/phi"
-	"github.com/vigilhealth/vigil/internal/ranking"
-	"github.com/vigilhealth/vigil/internal/remembered"
+	"github.com/vigilhealth/vigil/internal/realtime"
 	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -176,16 +175,16 @@ func (a *api) readTriageStats(c *web.Call) error {
 
 func (a *api) reviewPatient(c *web.Call, patient *collections.Patient) error {
 	type reviewBody struct {
-		Notes input.String `json:"notes"`
+		Notes validate.String `json:"notes"`
 	}
-	notes, err := web.ReadOptional(c, func(body reviewBody, checks *input.Checks) phi.Text {
-		input.NotNull(checks, "notes", body.Notes)
-		return phi.Text(checks.Text("notes", body.Notes, input.Optional(maxReviewNotes).Multiline()))
+	notes, err := web.ReadOptional(c, func(body reviewBody, checks *validate.Checks) phi.Text {
+		validate.NotNull(checks, "notes", body.Notes)
+		return phi.Text(checks.Text("notes", body.Notes, validate.Optional(maxReviewNotes).Multiline()))
 	})
 	if err != nil {
 		return err
 	}
-	if err := ranking.Review(c.App, patient.Id, notes, c.Actor(), c.Now); err != nil {
+	if err := triage.Review(c.App, patient.Id, notes, c.Actor(), c.Now); err != nil {
 		return err
 	}
 	rows, err := triage.Find(c.App, patient.Id)
@@ -204,10 +203,10 @@ const maxReviewNotes = 2000
 // LiveViews shows the live list what the endpoints show. Without a clock it shows no more than the plain list.
 type LiveViews struct{ Clock func() time.Time }
 
-var _ live.Views = LiveViews{}
+var _ realtime.Views = LiveViews{}
 
 // Patients implements [live.Views].
-func (l LiveViews) Patients(app core.App, ids []string) (map[string]live.View, error) {
+func (l LiveViews) Patients(app core.App, ids []string) (map[string]realtime.View, error) {
 	rows, err := triage.Find(app, ids...)
 	if err != nil {
 		return nil, err
@@ -216,27 +215,27 @@ func (l LiveViews) Patients(app core.App, ids []string) (map[string]live.View, e
 	if err == nil && l.Clock != nil {
 		err = besideScores(context.Background(), app, shown, false, l.Clock())
 	}
-	views := make(map[string]live.View, len(shown))
+	views := make(map[string]realtime.View, len(shown))
 	for _, view := range shown {
-		views[view.PatientID] = live.View{PatientID: view.PatientID, Data: view}
+		views[view.PatientID] = realtime.View{PatientID: view.PatientID, Data: view}
 	}
 	return views, err
 }
 
 // Alerts implements [live.Views].
-func (LiveViews) Alerts(app core.App, ids []string) (map[string]live.View, error) {
+func (LiveViews) Alerts(app core.App, ids []string) (map[string]realtime.View, error) {
 	rows, err := collections.AlertsByID(app, ids)
 	return liveViews(app, rows, err, viewLiveAlerts)
 }
 
 // Escalations implements [live.Views].
-func (LiveViews) Escalations(app core.App, ids []string) (map[string]live.View, error) {
+func (LiveViews) Escalations(app core.App, ids []string) (map[string]realtime.View, error) {
 	rows, err := collections.EscalationsByID(app, ids)
 	return liveViews(app, rows, err, viewEscalations)
 }
 
 // liveViews shows records by their ids, without those that cannot be read: whoever reads the list is told how many are left out.
-func liveViews[R ofPatients, V any](app core.App, rows []R, err error, view func(core.App, []R) ([]V, error)) (map[string]live.View, error) {
+func liveViews[R ofPatients, V any](app core.App, rows []R, err error, view func(core.App, []R) ([]V, error)) (map[string]realtime.View, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -245,9 +244,9 @@ func liveViews[R ofPatients, V any](app core.App, rows []R, err error, view func
 	if err != nil {
 		return nil, err
 	}
-	shown := make(map[string]live.View, len(rows))
+	shown := make(map[string]realtime.View, len(rows))
 	for i, row := range rows {
-		shown[row.ProxyRecord().Id] = live.View{PatientID: row.PatientID(), Data: views[i]}
+		shown[row.ProxyRecord().Id] = realtime.View{PatientID: row.PatientID(), Data: views[i]}
 	}
 	return shown, nil
 }
@@ -278,14 +277,14 @@ func (p triagePage) show(c *web.Call) error {
 
 // triagePages remembers plain pages for as long as the list is what it was. Source: docs/decisions/triage.md, "Remembered pages".
 type triagePages struct {
-	*remembered.Pages[collections.ListVersion, triagePage]
+	*async.Pages[collections.ListVersion, triagePage]
 }
 
 // mostPages is in bytes; a page of twenty patients has a dozen thousand.
 const mostPages = 4 << 20
 
 func newTriagePages() triagePages {
-	return triagePages{remembered.NewPages[collections.ListVersion, triagePage](mostPages)}
+	return triagePages{async.NewPages[collections.ListVersion, triagePage](mostPages)}
 }
 
 // keep remembers a page, unless a name on it could not be opened.

@@ -8,8 +8,8 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -84,7 +84,7 @@ func besideScores(ctx context.Context, app core.App, views []triageView, lines b
 		if lines {
 			points := make([]pointView, len(row.Trend))
 			for n, point := range row.Trend {
-				points[n] = pointView{input.FormatInstant(point.At), point.Value}
+				points[n] = pointView{validate.FormatInstant(point.At), point.Value}
 			}
 			views[i].Trend = &points
 		}

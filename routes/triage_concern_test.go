@@ -14,14 +14,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/pocketbase/dbx"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/routes"
 )
 
 // row is the triage row of a patient as a nurse sees it.
 func (c *clinic) row(patient string) object {
 	c.t.Helper()
-	return c.ask(access.Nurse, "GET", "/triage/patients/"+query("patient_id", patient, "concern", "true"), nil).want(200).results()[0]
+	return c.ask(authz.Nurse, "GET", "/triage/patients/"+query("patient_id", patient, "concern", "true"), nil).want(200).results()[0]
 }
 
 // said is what a row says in short: state, values, change, age, reasons, who takes care.
@@ -123,7 +123,7 @@ func TestConcernInDoubt(t *testing.T) {
 		loose, c.now.Format(time.RFC3339)))
 	c.wantRow("a loose cuff", loose, "unsure {diastolic:18,systolic:246} <nil> 0s; Implausible: confirm or discard; Stat escalation | nobody <nil>")
 	off := c.enrol(nil)
-	c.ask(access.Provider, "PUT", "/patients/"+off+"/vital-config/", object{"blood_pressure": nil, "reason": "Hospice."}).want(200)
+	c.ask(authz.Provider, "PUT", "/patients/"+off+"/vital-config/", object{"blood_pressure": nil, "reason": "Hospice."}).want(200)
 	c.measured("bp", off, `"systolic":230,"diastolic":130`, time.Hour)
 	c.wantRow("without bounds", off, "no_bounds {diastolic:130,systolic:230} <nil> 1h0m0s; No bounds to hold it against")
 }
@@ -143,7 +143,7 @@ func TestConcernIsTheAlert(t *testing.T) {
 		patient := c.enrol(nil)
 		c.inUnit(kind, unit, patient, values, time.Duration(random.IntN(300))*time.Minute)
 		want := "in_range"
-		for _, alert := range c.ask(access.Nurse, "GET", "/alerts/"+query("patient_id", patient), nil).results() {
+		for _, alert := range c.ask(authz.Nurse, "GET", "/alerts/"+query("patient_id", patient), nil).results() {
 			if level := alert["level"].(string); level == "critical" || want != "critical" {
 				want = level
 			}
@@ -179,26 +179,26 @@ func TestHolder(t *testing.T) {
 	c.measured("bp", patient, `"systolic":150,"diastolic":80`, time.Hour)
 	want("a warning", "nobody <nil> <nil> <nil>")
 	until := c.now.Add(3 * time.Hour).Format(time.RFC3339)
-	c.ask(access.Nurse, "POST", "/patients/"+patient+"/snoozes/", object{"type": "blood_pressure", "reason": "Known.", "ends_at": until}).want(201)
-	want("put off", "snoozed "+c.people[access.Nurse].Email()+" <nil> "+until)
-	e := c.ask(access.Nurse, "POST", "/escalations/", object{
-		"patient_id": patient, "priority": "urgent", "reason": "Dizzy.", "assigned_to": c.people[access.Provider].Email(),
+	c.ask(authz.Nurse, "POST", "/patients/"+patient+"/snoozes/", object{"type": "blood_pressure", "reason": "Known.", "ends_at": until}).want(201)
+	want("put off", "snoozed "+c.people[authz.Nurse].Email()+" <nil> "+until)
+	e := c.ask(authz.Nurse, "POST", "/escalations/", object{
+		"patient_id": patient, "priority": "urgent", "reason": "Dizzy.", "assigned_to": c.people[authz.Provider].Email(),
 	}).want(201).at("id")
-	want("somebody was told", "assigned "+c.people[access.Provider].Email()+" urgent <nil>")
-	if found := c.ask(access.Nurse, "GET", "/triage/patients/?escalated=true", nil).results(); len(found) != 1 || found[0]["patient_id"] != patient {
+	want("somebody was told", "assigned "+c.people[authz.Provider].Email()+" urgent <nil>")
+	if found := c.ask(authz.Nurse, "GET", "/triage/patients/?escalated=true", nil).results(); len(found) != 1 || found[0]["patient_id"] != patient {
 		t.Errorf("escalated are %v", found)
 	}
-	c.ask(access.Nurse, "GET", "/triage/patients/stats/", nil).want(200).wantAt(object{
+	c.ask(authz.Nurse, "GET", "/triage/patients/stats/", nil).want(200).wantAt(object{
 		"patients_escalated": 1.0, "patients_alerting": 1.0, "critical_unanswered": 0.0, "patients_mine": 0.0,
 	})
-	c.ask(access.Provider, "PATCH", fmt.Sprintf("/escalations/%v/", e), object{"status": "in_progress"}).want(200)
-	want("at work", "in_progress "+c.people[access.Provider].Email()+" urgent <nil>")
-	c.ask(access.Provider, "PATCH", fmt.Sprintf("/escalations/%v/", e), object{"status": "resolved", "resolution_notes": "Feels well."}).want(200)
+	c.ask(authz.Provider, "PATCH", fmt.Sprintf("/escalations/%v/", e), object{"status": "in_progress"}).want(200)
+	want("at work", "in_progress "+c.people[authz.Provider].Email()+" urgent <nil>")
+	c.ask(authz.Provider, "PATCH", fmt.Sprintf("/escalations/%v/", e), object{"status": "resolved", "resolution_notes": "Feels well."}).want(200)
 	c.now = c.now.Add(4 * time.Hour)
 	c.answerAll(patient)
-	want("acknowledged", "acknowledged "+c.people[access.Nurse].Email()+" <nil> <nil>")
+	want("acknowledged", "acknowledged "+c.people[authz.Nurse].Email()+" <nil> <nil>")
 	c.measured("bp", patient, `"systolic":210,"diastolic":125`, 0)
-	c.ask(access.Nurse, "GET", "/triage/patients/stats/", nil).want(200).wantAt(object{"critical_unanswered": 1.0})
+	c.ask(authz.Nurse, "GET", "/triage/patients/stats/", nil).want(200).wantAt(object{"critical_unanswered": 1.0})
 	if !strings.HasPrefix(holder(), "nobody") && !strings.HasPrefix(holder(), "assigned") {
 		t.Errorf("a critical value, and %s takes care", holder())
 	}
@@ -230,7 +230,7 @@ func TestConcernLive(t *testing.T) {
 	if diff := cmp.Diff(want, told); diff != "" {
 		t.Error(diff)
 	}
-	plain := c.ask(access.Nurse, "GET", "/triage/patients/", nil).results()[0]
+	plain := c.ask(authz.Nurse, "GET", "/triage/patients/", nil).results()[0]
 	for _, added := range []string{"concern", "trend", "holder"} {
 		if _, there := plain[added]; there {
 			t.Errorf("the plain list has a %s", added)
@@ -247,7 +247,7 @@ func TestConcernReadsFew(t *testing.T) {
 	}
 	count := func() int64 {
 		asked.Store(0)
-		c.ask(access.Nurse, "GET", "/triage/patients/?concern=true", nil).want(200)
+		c.ask(authz.Nurse, "GET", "/triage/patients/?concern=true", nil).want(200)
 		return asked.Load()
 	}
 	for range 2 {

@@ -11,7 +11,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/routes"
@@ -44,7 +44,7 @@ func (l *busyList) update(table string, columns dbx.Params, where dbx.Expression
 // act does one thing by chance, and says what; what is refused changes nothing, which is a step too.
 func (l *busyList) act() (what string) {
 	patient, n := l.anybody(), l.random.IntN(100)
-	staff := []access.Role{access.Admin, access.ClinicalManager, access.Provider, access.Nurse}
+	staff := []authz.Role{authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse}
 	role := staff[l.random.IntN(len(staff))]
 	about := func(query, path string, body object) {
 		if id := l.one(query); id != "" {
@@ -84,19 +84,19 @@ func (l *busyList) act() (what string) {
 			l.ask(role, "POST", "/patients/"+patient+"/snoozes/", object{"alert_type": "blood_pressure", "ends_at": l.now.Add(time.Hour).Format(time.RFC3339), "reason": "At the dentist."})
 		}},
 		{"a name", func() {
-			l.ask(access.Admin, "PUT", "/patients/"+patient+"/", person(object{"last_name": fmt.Sprint("Murray", strings.Repeat("y", n%7))}))
+			l.ask(authz.Admin, "PUT", "/patients/"+patient+"/", person(object{"last_name": fmt.Sprint("Murray", strings.Repeat("y", n%7))}))
 		}},
 		{"bounds", func() {
 			l.ask(role, "PUT", "/patients/"+patient+"/vital-config/", object{"reason": "Own", "blood_pressure": object{"systolic_high": 120 + n/4, "systolic_critical": 150 + n/4}})
 		}},
-		{"an archive", func() { l.ask(access.Admin, "POST", "/patients/"+patient+"/archive/", object{"reason": "Moved."}) }},
-		{"a return", func() { l.ask(access.Admin, "POST", "/patients/"+patient+"/unarchive/", nil) }},
+		{"an archive", func() { l.ask(authz.Admin, "POST", "/patients/"+patient+"/archive/", object{"reason": "Moved."}) }},
+		{"a return", func() { l.ask(authz.Admin, "POST", "/patients/"+patient+"/unarchive/", nil) }},
 		{"a care team", func() {
-			members := []object{{"user_id": l.clinic.people[access.Nurse].Number(), "role": "nurse"}}
-			l.ask(access.Admin, "PUT", "/patients/"+patient+"/care-team/", object{"members": members[:n%2]})
+			members := []object{{"user_id": l.clinic.people[authz.Nurse].Number(), "role": "nurse"}}
+			l.ask(authz.Admin, "PUT", "/patients/"+patient+"/care-team/", object{"members": members[:n%2]})
 		}},
 		{"a provider", func() {
-			l.update(collections.Patients, dbx.Params{"primary_provider": []string{"", l.clinic.people[access.Provider].Id}[n%2]}, dbx.HashExp{"id": patient})
+			l.update(collections.Patients, dbx.Params{"primary_provider": []string{"", l.clinic.people[authz.Provider].Id}[n%2]}, dbx.HashExp{"id": patient})
 		}},
 		{"a patient", func() {
 			if len(l.people) < 12 {
@@ -146,7 +146,7 @@ func TestRememberedTriagePages(t *testing.T) {
 		"page_size=3", "page=2&page_size=3", "page_size=100", "risk_level=critical", "has_unack_alerts=true", "needs_review=false&page_size=2", "escalated=true",
 		"mine=true", "ordering=risk_score", "ordering=-last_reading_at&page_size=4", "page=9&page_size=1",
 	}
-	roles := []access.Role{access.Admin, access.ClinicalManager, access.Provider, access.Nurse, access.MA}
+	roles := []authz.Role{authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA}
 	for i := range vigiltest.Rounds(400, 60) {
 		did := l.act()
 		for range 3 {
@@ -192,16 +192,16 @@ func (l *busyList) wantAlike(n int) {
 func TestTriagePagesAreRemembered(t *testing.T) {
 	c := newClinic(t)
 	ada, grace := c.enrol(nil), c.enrol(object{"first_name": "Grace"})
-	page := func() string { return c.ask(access.Nurse, "GET", "/triage/patients/", nil).want(200).body }
+	page := func() string { return c.ask(authz.Nurse, "GET", "/triage/patients/", nil).want(200).body }
 	before := page()
 	c.unnoticed("triage_list_place", func() { c.rank(ada, dbx.Params{"risk_score": 77}) })
 	if page() != before {
 		t.Error("the page was made again")
 	}
-	if c.ask(access.Nurse, "GET", "/triage/patients/?concern=true", nil).want(200).body == before {
+	if c.ask(authz.Nurse, "GET", "/triage/patients/?concern=true", nil).want(200).body == before {
 		t.Error("what stands beside the scores was left out")
 	}
-	c.ask(access.DataMonitor, "GET", "/triage/patients/", nil).want(403)
+	c.ask(authz.DataMonitor, "GET", "/triage/patients/", nil).want(403)
 	c.rank(grace, dbx.Params{"risk_score": 50})
 	if after := page(); !strings.Contains(after, `"risk_score":77`) || !strings.Contains(after, `"risk_score":50`) {
 		t.Errorf("another state has the old page: %s", after)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/routes"
 )
@@ -31,7 +31,7 @@ func (c *clinic) rescored() []string {
 	if _, _, err := triage.RescoreAll(c.t.Context(), c.app, c.now, func([]string) {}); err != nil {
 		c.t.Fatal(err)
 	}
-	return c.ask(access.Nurse, "GET", "/triage/patients/", nil).standing()
+	return c.ask(authz.Nurse, "GET", "/triage/patients/", nil).standing()
 }
 
 func (c *clinic) wantOrder(what string, got []string, want ...string) {
@@ -61,18 +61,18 @@ func TestStoryWorstFirst(t *testing.T) {
 			enrol := func(name string) string { return c.enrol(object{"last_name": name, "time_zone": zone}) }
 			old, low, warned, silent, open := enrol("Old"), enrol("Low"), enrol("Warned"), enrol("Silent"), enrol("Open")
 			c.now = c.now.Add(400*24*time.Hour + time.Hour)
-			c.ask(access.Nurse, "POST", "/ingestion/pulse-oximetry/", object{
+			c.ask(authz.Nurse, "POST", "/ingestion/pulse-oximetry/", object{
 				"patient_id": old, "spo2": 84, "measured_at": c.now.Add(-400 * 24 * time.Hour).Format(time.RFC3339),
 			}).want(201)
 			for i := range 8 {
 				c.measured("bp", warned, `"systolic":178,"diastolic":118`, time.Duration(8-i)*time.Minute)
 			}
-			c.ask(access.Nurse, "POST", "/escalations/", object{"patient_id": open, "priority": "stat", "reason": "Fell at home."}).want(201)
+			c.ask(authz.Nurse, "POST", "/escalations/", object{"patient_id": open, "priority": "stat", "reason": "Fell at home."}).want(201)
 			c.measured("spo2", low, `"spo2":70`, 0)
 
 			c.wantOrder("unanswered", c.rescored(), "Low 94 critical unanswered", "Old 87 critical unanswered", "Open 86 critical unanswered",
 				"Warned 75 warning <nil>", "Silent 0 no_data <nil>")
-			row := c.ask(access.Nurse, "GET", "/triage/patients/"+query("patient_id", low), nil).results()[0]
+			row := c.ask(authz.Nurse, "GET", "/triage/patients/"+query("patient_id", low), nil).results()[0]
 			factors := map[string]any{}
 			for _, factor := range row["risk_factors"].([]any) {
 				factors[factor.(object)["factor"].(string)] = factor.(object)["points"]
@@ -81,16 +81,16 @@ func TestStoryWorstFirst(t *testing.T) {
 				t.Errorf("its reasons are %v", factors)
 			}
 			for level, want := range map[string]int{"critical": 3, "warning": 1, "normal": 0, "no_data": 1} {
-				if got := len(c.ask(access.Nurse, "GET", "/triage/patients/"+query("risk_level", level), nil).results()); got != want {
+				if got := len(c.ask(authz.Nurse, "GET", "/triage/patients/"+query("risk_level", level), nil).results()); got != want {
 					t.Errorf("%d patients are %s", got, level)
 				}
-				c.ask(access.Nurse, "GET", "/triage/patients/stats/", nil).want(200).wantAt(object{"patients_by_risk_level." + level: float64(want)})
+				c.ask(authz.Nurse, "GET", "/triage/patients/stats/", nil).want(200).wantAt(object{"patients_by_risk_level." + level: float64(want)})
 			}
 
 			c.answerAll(low)
 			c.wantOrder("answered", c.rescored(), "Old 87 critical unanswered", "Open 86 critical unanswered", "Low 81 critical handled",
 				"Warned 75 warning <nil>", "Silent 0 no_data <nil>")
-			c.ask(access.Nurse, "POST", "/triage/patients/"+low+"/review/", nil).want(200).wantAt(object{"handling": "handled", "needs_review": true})
+			c.ask(authz.Nurse, "POST", "/triage/patients/"+low+"/review/", nil).want(200).wantAt(object{"handling": "handled", "needs_review": true})
 			c.wantLive(low, `"handling":"handled"`)
 			c.measured("spo2", silent, `"spo2":87`, 23*time.Hour)
 			c.answerAll(silent)
@@ -115,12 +115,12 @@ func TestStoryWorstFirst(t *testing.T) {
 // answerAll acknowledges a patient's alerts and resolves the escalations.
 func (c *clinic) answerAll(patient string) {
 	c.t.Helper()
-	for _, alert := range c.ask(access.Nurse, "GET", "/alerts/"+query("patient_id", patient, "acknowledged", "false"), nil).results() {
-		c.ask(access.Nurse, "POST", fmt.Sprintf("/alerts/%v/acknowledge/", alert["id"]), nil).want(200)
+	for _, alert := range c.ask(authz.Nurse, "GET", "/alerts/"+query("patient_id", patient, "acknowledged", "false"), nil).results() {
+		c.ask(authz.Nurse, "POST", fmt.Sprintf("/alerts/%v/acknowledge/", alert["id"]), nil).want(200)
 	}
-	for _, escalation := range c.ask(access.Nurse, "GET", "/escalations/"+query("patient_id", patient), nil).results() {
+	for _, escalation := range c.ask(authz.Nurse, "GET", "/escalations/"+query("patient_id", patient), nil).results() {
 		if escalation["status"] == "open" {
-			c.ask(access.Nurse, "PATCH", fmt.Sprintf("/escalations/%v/", escalation["id"]), object{"status": "resolved", "resolution_notes": "Called."}).want(200)
+			c.ask(authz.Nurse, "PATCH", fmt.Sprintf("/escalations/%v/", escalation["id"]), object{"status": "resolved", "resolution_notes": "Called."}).want(200)
 		}
 	}
 }
@@ -156,7 +156,7 @@ func TestStoryWorseOrFresherFirst(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, worseFirst := range []bool{true, false} {
-				for _, role := range []access.Role{access.Nurse, access.MA} {
+				for _, role := range []authz.Role{authz.Nurse, authz.MA} {
 					c := newIngestingClinic(t)
 					send := func(last, values string, ago time.Duration) {
 						patient := c.enrol(object{"last_name": last})
@@ -170,7 +170,7 @@ func TestStoryWorseOrFresherFirst(t *testing.T) {
 					if !worseFirst {
 						send("Worse", pair.worse, pair.worseAgo)
 					}
-					rows := c.ask(access.Nurse, "GET", "/triage/patients/", nil).standing()
+					rows := c.ask(authz.Nurse, "GET", "/triage/patients/", nil).standing()
 					if !strings.HasPrefix(rows[0], "Worse") || strings.Fields(rows[0])[1] == strings.Fields(rows[1])[1] {
 						t.Errorf("by %s, worse first %t: %v", role, worseFirst, rows)
 					}
@@ -202,7 +202,7 @@ func TestStoryGainRanks(t *testing.T) {
 		patient := c.enrol(object{"last_name": name})
 		for i, kg := range []float64{80, kg} {
 			at := c.now.AddDate(0, 0, 2*(i-1)).Format(time.RFC3339)
-			c.ask(access.Nurse, "POST", "/ingestion/weight/", object{"patient_id": patient, "weight_kg": kg, "measured_at": at}).want(201)
+			c.ask(authz.Nurse, "POST", "/ingestion/weight/", object{"patient_id": patient, "weight_kg": kg, "measured_at": at}).want(201)
 		}
 	}
 	rows := c.rescored()
@@ -217,7 +217,7 @@ func TestStoryDangerFollowsThresholds(t *testing.T) {
 	patient := c.enrol(nil)
 	c.measured("spo2", patient, `"spo2":84`, 0)
 	c.wantOrder("by the defaults", c.rescored(), "Lovelace 90 critical unanswered")
-	c.ask(access.Provider, "PUT", "/patients/"+patient+"/vital-config/", object{"reason": "COPD", "pulse_oximetry": object{"low": 86, "critical_low": 80}}).want(200)
+	c.ask(authz.Provider, "PUT", "/patients/"+patient+"/vital-config/", object{"reason": "COPD", "pulse_oximetry": object{"low": 86, "critical_low": 80}}).want(200)
 	c.wantOrder("by the patient's own", c.rescored(), "Lovelace 86 critical unanswered")
 	c.answerAll(patient)
 	if rows := c.rescored(); !strings.HasSuffix(rows[0], " <nil>") {

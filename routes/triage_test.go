@@ -10,7 +10,7 @@ import (
 	"github.com/pocketbase/dbx"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vitals"
 	"github.com/vigilhealth/vigil/routes"
@@ -39,14 +39,14 @@ func TestListTriage(t *testing.T) {
 		}
 		ids = append(ids, id)
 	}
-	c.insert(collections.CareTeamMembers, dbx.Params{"patient": ids[2], "user": c.people[access.Nurse].Id})
+	c.insert(collections.CareTeamMembers, dbx.Params{"patient": ids[2], "user": c.people[authz.Nurse].Id})
 	for filter, want := range map[string][]int{
 		"": {0, 1, 2, 3}, "?ordering=risk_score": {3, 2, 1, 0}, "?ordering=last_reading_at": {3, 0, 2, 1}, "?ordering=-last_reading_at": {1, 2, 0, 3},
 		"?risk_level=warning": {1}, "?has_unack_alerts=true": {0}, "?has_unack_alerts=false": {1, 2, 3}, "?needs_review=true": {0, 1},
 		"?needs_review=true&risk_level=critical&has_unack_alerts=true": {0}, "?needs_review=false&has_unack_alerts=true": nil, "?mine=true": {2},
 	} {
 		var got []int
-		for _, row := range c.ask(access.Nurse, "GET", "/triage/patients/"+filter, nil).results() {
+		for _, row := range c.ask(authz.Nurse, "GET", "/triage/patients/"+filter, nil).results() {
 			for i, id := range ids {
 				if row["patient_id"] == id {
 					got = append(got, i)
@@ -57,7 +57,7 @@ func TestListTriage(t *testing.T) {
 			t.Errorf("%s: %s", filter, diff)
 		}
 	}
-	first := c.ask(access.MA, "GET", "/triage/patients/?page_size=1", nil)
+	first := c.ask(authz.MA, "GET", "/triage/patients/?page_size=1", nil)
 	first.wantAt(object{"count": 4.0})
 	row := first.object()["results"].([]any)[0].(object)
 	if row["unacknowledged_critical"] != 1.0 || row["oldest_unacknowledged_at"] != "2026-01-15T10:00:00Z" || row["patient_name"] != "Ada Lovelace" {
@@ -68,9 +68,9 @@ func TestListTriage(t *testing.T) {
 	}
 	for _, query := range []string{"risk_level=high", "has_unack_alerts=perhaps", "ordering=name", "needs_review=", "mine=me"} {
 		name, _, _ := strings.Cut(query, "=")
-		c.ask(access.Nurse, "GET", "/triage/patients/?"+query, nil).wantFields(name)
+		c.ask(authz.Nurse, "GET", "/triage/patients/?"+query, nil).wantFields(name)
 	}
-	c.wantRoles("GET", "/triage/patients/", nil, access.Admin, access.ClinicalManager, access.Provider, access.Nurse, access.MA)
+	c.wantRoles("GET", "/triage/patients/", nil, authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA)
 }
 
 func TestTriageTrends(t *testing.T) {
@@ -80,7 +80,7 @@ func TestTriageTrends(t *testing.T) {
 		c.observe(ill, float64(120+day), 14-day, "")
 	}
 	c.observe(other, 111, 1, "")
-	found := c.ask(access.Nurse, "GET", "/triage/patients/?trends=true&search=hop+GRA", nil).results()
+	found := c.ask(authz.Nurse, "GET", "/triage/patients/?trends=true&search=hop+GRA", nil).results()
 	if len(found) != 1 || found[0]["patient_id"] != ill {
 		t.Fatalf("searching found %v", found)
 	}
@@ -88,26 +88,26 @@ func TestTriageTrends(t *testing.T) {
 	if diff := cmp.Diff(object{"blood_pressure": want}, found[0]["trends"]); diff != "" {
 		t.Error(diff)
 	}
-	for _, row := range c.ask(access.Nurse, "GET", "/triage/patients/?trends=true", nil).results() {
+	for _, row := range c.ask(authz.Nurse, "GET", "/triage/patients/?trends=true", nil).results() {
 		if row["patient_id"] == other && !cmp.Equal(row["trends"], object{"blood_pressure": []any{111.0}}) {
 			t.Errorf("the other has the trends %v", row["trends"])
 		}
 	}
-	if rows := c.ask(access.Nurse, "GET", "/triage/patients/?patient_id="+other, nil).results(); len(rows) != 1 || rows[0]["patient_id"] != other {
+	if rows := c.ask(authz.Nurse, "GET", "/triage/patients/?patient_id="+other, nil).results(); len(rows) != 1 || rows[0]["patient_id"] != other {
 		t.Errorf("asked for one patient, got %v", rows)
 	}
-	c.ask(access.Nurse, "GET", "/triage/patients/?patient_id=nobody", nil).wantFields("patient_id")
-	plain := c.ask(access.Nurse, "GET", "/triage/patients/?search=nobody", nil)
+	c.ask(authz.Nurse, "GET", "/triage/patients/?patient_id=nobody", nil).wantFields("patient_id")
+	plain := c.ask(authz.Nurse, "GET", "/triage/patients/?search=nobody", nil)
 	plain.wantAt(object{"count": 0.0})
-	if _, told := c.ask(access.Nurse, "GET", "/triage/patients/", nil).results()[0]["trends"]; told {
+	if _, told := c.ask(authz.Nurse, "GET", "/triage/patients/", nil).results()[0]["trends"]; told {
 		t.Error("trends are told without being asked for")
 	}
-	c.ask(access.Nurse, "GET", "/triage/patients/?trends=many", nil).wantFields("trends")
+	c.ask(authz.Nurse, "GET", "/triage/patients/?trends=many", nil).wantFields("trends")
 }
 
 func TestTriageStats(t *testing.T) {
 	c := newClinic(t, func(e *routes.Engines) { e.RestrictToCareTeam = true })
-	c.ask(access.Admin, "GET", "/triage/patients/stats/", nil).want(200).wantAt(object{"total_patients": 0.0, "avg_risk_score": 0.0})
+	c.ask(authz.Admin, "GET", "/triage/patients/stats/", nil).want(200).wantAt(object{"total_patients": 0.0, "avg_risk_score": 0.0})
 	midnight := time.Date(c.now.Year(), c.now.Month(), c.now.Day(), 5, 0, 0, 0, time.UTC) // in New York
 	var ids []string
 	for i, columns := range []dbx.Params{
@@ -119,18 +119,18 @@ func TestTriageStats(t *testing.T) {
 		ids = append(ids, c.enrol(nil))
 		c.rank(ids[i], columns)
 	}
-	c.ask(access.Admin, "POST", "/patients/"+c.enrol(nil)+"/archive/", object{"reason": "Moved away"}).want(200)
-	c.insert(collections.CareTeamMembers, dbx.Params{"patient": ids[0], "user": c.people[access.Nurse].Id})
-	c.ask(access.Admin, "GET", "/triage/patients/stats/", nil).want(200).wantAt(object{
+	c.ask(authz.Admin, "POST", "/patients/"+c.enrol(nil)+"/archive/", object{"reason": "Moved away"}).want(200)
+	c.insert(collections.CareTeamMembers, dbx.Params{"patient": ids[0], "user": c.people[authz.Nurse].Id})
+	c.ask(authz.Admin, "GET", "/triage/patients/stats/", nil).want(200).wantAt(object{
 		"total_patients": 4.0, "patients_by_risk_level.critical": 1.0, "patients_by_risk_level.warning": 1.0, "patients_by_risk_level.normal": 1.0,
 		"patients_by_risk_level.no_data": 1.0, "total_unacknowledged_alerts": 3.0, "active_escalations": 1.0, "avg_risk_score": 53.7,
 		"patients_reviewed_today": 2.0, "patients_needing_review": 2.0,
 	})
-	c.ask(access.Nurse, "GET", "/triage/patients/stats/", nil).want(200).wantAt(object{
+	c.ask(authz.Nurse, "GET", "/triage/patients/stats/", nil).want(200).wantAt(object{
 		"total_patients": 1.0, "patients_by_risk_level.critical": 1.0, "avg_risk_score": 80.0, "patients_reviewed_today": 0.0,
 		"total_unacknowledged_alerts": 2.0, "patients_needing_review": 1.0,
 	})
-	c.wantRoles("GET", "/triage/patients/stats/", nil, access.Admin, access.ClinicalManager, access.Provider, access.Nurse, access.MA)
+	c.wantRoles("GET", "/triage/patients/stats/", nil, authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA)
 }
 
 func TestReviewPatient(t *testing.T) {
@@ -143,17 +143,17 @@ func TestReviewPatient(t *testing.T) {
 	}
 	c.now = c.now.Add(48 * time.Hour)
 	path := "/triage/patients/" + id + "/review/"
-	c.ask(access.Nurse, "POST", path, object{"notes": "Called; feels well."}).want(200).wantAt(object{
-		"patient_id": id, "last_reviewed_by": c.people[access.Nurse].Email(), "last_reviewed_at": c.now.Format("2006-01-02T15:04:05Z"),
+	c.ask(authz.Nurse, "POST", path, object{"notes": "Called; feels well."}).want(200).wantAt(object{
+		"patient_id": id, "last_reviewed_by": c.people[authz.Nurse].Email(), "last_reviewed_at": c.now.Format("2006-01-02T15:04:05Z"),
 		"risk_score": 30.0, "latest_vitals.blood_pressure.systolic": 150.0, "latest_vitals.blood_pressure.measured_at": "2026-01-15T12:45:00Z",
 	})
-	c.ask(access.Provider, "POST", path, nil).want(200).wantAt(object{"last_reviewed_by": c.people[access.Provider].Email()})
+	c.ask(authz.Provider, "POST", path, nil).want(200).wantAt(object{"last_reviewed_by": c.people[authz.Provider].Email()})
 	if events := strings.Join(c.events(id), " "); strings.Count(events, "triage.review") != 2 {
 		t.Errorf("on record: %s", events)
 	}
-	c.ask(access.Nurse, "POST", path, object{"notes": strings.Repeat("x", 2001)}).wantFields("notes")
-	c.ask(access.Nurse, "POST", path, `{"notes":`).want(400)
-	c.ask(access.Nurse, "POST", fmt.Sprintf("/triage/patients/%s/review/", collections.NewUUID()), nil).want(404)
-	c.ask(access.Nurse, "POST", "/triage/patients/7/review/", nil).want(404)
-	c.wantRoles("POST", path, nil, access.Admin, access.ClinicalManager, access.Provider, access.Nurse)
+	c.ask(authz.Nurse, "POST", path, object{"notes": strings.Repeat("x", 2001)}).wantFields("notes")
+	c.ask(authz.Nurse, "POST", path, `{"notes":`).want(400)
+	c.ask(authz.Nurse, "POST", fmt.Sprintf("/triage/patients/%s/review/", collections.NewUUID()), nil).want(404)
+	c.ask(authz.Nurse, "POST", "/triage/patients/7/review/", nil).want(404)
+	c.wantRoles("POST", path, nil, authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse)
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/pquerna/otp/totp"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -34,7 +34,7 @@ func codes(r reply) (list []string) {
 func TestTwoFactor(t *testing.T) {
 	c := newClinic(t)
 	catcher, mailer := c.post()
-	user := c.people[access.Nurse]
+	user := c.people[authz.Nurse]
 	token := c.login(user.Email(), vigiltest.Password).want(200).text("access")
 	post := func(path string, body object) reply { return c.send(token, "POST", "/auth/2fa/"+path, body) }
 
@@ -101,7 +101,7 @@ func TestTwoFactor(t *testing.T) {
 
 func TestQRCode(t *testing.T) {
 	c := newClinic(t)
-	token := c.login(c.people[access.Patient].Email(), vigiltest.Password).want(200).text("access")
+	token := c.login(c.people[authz.Patient].Email(), vigiltest.Password).want(200).text("access")
 	c.send(token, "POST", "/auth/2fa/setup/", nil).want(200)
 	drawn, err := png.Decode(strings.NewReader(c.send(token, "GET", "/auth/2fa/qr-code/", nil).want(200).body))
 	if err != nil || drawn.Bounds().Dx() < 256 || drawn.Bounds().Dx() != drawn.Bounds().Dy() {
@@ -120,13 +120,13 @@ func TestQRCode(t *testing.T) {
 	}
 	c.send(token, "GET", "/auth/2fa/qr-code/", nil, "Accept", "text/html").want(406, "not_acceptable")
 	c.now = c.now.Add(15 * time.Minute)
-	token = c.login(c.people[access.Patient].Email(), vigiltest.Password).want(200).text("access")
+	token = c.login(c.people[authz.Patient].Email(), vigiltest.Password).want(200).text("access")
 	c.send(token, "GET", "/auth/2fa/qr-code/", nil).want(404, "not_found")
 }
 
 func TestWrongCodesEndASetUp(t *testing.T) {
 	c := newClinic(t)
-	token := c.login(c.people[access.MA].Email(), vigiltest.Password).want(200).text("access")
+	token := c.login(c.people[authz.MA].Email(), vigiltest.Password).want(200).text("access")
 	secret := c.send(token, "POST", "/auth/2fa/setup/", nil).want(200).text("secret")
 	verify := func(code string) reply { return c.send(token, "POST", "/auth/2fa/verify/", object{"totp_code": code}) }
 	for range 5 {
@@ -143,7 +143,7 @@ func TestWrongCodesEndASetUp(t *testing.T) {
 func TestGuessingASecondFactorEnds(t *testing.T) {
 	const secret = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"
 	c := newClinic(t)
-	user := vigiltest.User(t, c.app, access.Nurse, vigiltest.TwoFactor(secret))
+	user := vigiltest.User(t, c.app, authz.Nurse, vigiltest.TwoFactor(secret))
 	token := vigiltest.Token(t, user, c.now)
 	disable := func(code string) reply {
 		return c.send(token, "POST", "/auth/2fa/disable/", object{"password": vigiltest.Password, "totp_code": code})
@@ -152,6 +152,6 @@ func TestGuessingASecondFactorEnds(t *testing.T) {
 		disable("000000").want(400, "invalid_totp")
 	}
 	disable(codeAt(t, secret, c.now)).want(429, "throttled")
-	c.ask(access.Admin, "POST", "/users/"+number(user)+"/unlock/", nil).want(200)
+	c.ask(authz.Admin, "POST", "/users/"+number(user)+"/unlock/", nil).want(200)
 	disable(codeAt(t, secret, c.now)).want(200)
 }

@@ -4,18 +4,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/triage"
 )
 
 // answered has somebody answer all that is open.
 func (w *ward) answered() {
 	w.t.Helper()
-	for _, alert := range w.ask(access.Nurse, "GET", "/alerts/"+query("status", "active", "page_size", "100"), nil).results() {
-		w.ask(access.Nurse, "POST", "/alerts/"+formatID(alert)+"/acknowledge/", nil).want(200)
+	for _, alert := range w.ask(authz.Nurse, "GET", "/alerts/"+query("status", "active", "page_size", "100"), nil).results() {
+		w.ask(authz.Nurse, "POST", "/alerts/"+formatID(alert)+"/acknowledge/", nil).want(200)
 	}
-	for _, escalation := range w.ask(access.Nurse, "GET", "/escalations/"+query("status", "open"), nil).results() {
-		w.ask(access.Provider, "PATCH", "/escalations/"+formatID(escalation)+"/", object{"status": "resolved", "resolution_notes": "Called."}).want(200)
+	for _, escalation := range w.ask(authz.Nurse, "GET", "/escalations/"+query("status", "open"), nil).results() {
+		w.ask(authz.Provider, "PATCH", "/escalations/"+formatID(escalation)+"/", object{"status": "resolved", "resolution_notes": "Called."}).want(200)
 	}
 }
 
@@ -48,7 +48,7 @@ func TestStoryTypedNormalsKeepTheBand(t *testing.T) {
 			}
 			want := func(what string, handled bool) {
 				t.Helper()
-				row := w.ask(access.Nurse, "GET", "/triage/patients/", nil).results()[0]
+				row := w.ask(authz.Nurse, "GET", "/triage/patients/", nil).results()[0]
 				if (row["handling"] == "handled") != handled || (row["risk_level"] == "critical") != handled {
 					t.Errorf("%s: %v %v %v", what, row["risk_score"], row["risk_level"], row["handling"])
 				}
@@ -60,7 +60,7 @@ func TestStoryTypedNormalsKeepTheBand(t *testing.T) {
 					t.Errorf("%s: stored is %s, anew it is %s", what, stored, anew)
 				}
 			}
-			row := w.ask(access.Nurse, "GET", "/triage/patients/", nil).results()[0]["latest_vitals"].(object)
+			row := w.ask(authz.Nurse, "GET", "/triage/patients/", nil).results()[0]["latest_vitals"].(object)
 			if shown := row["blood_pressure"].(object)["systolic"]; shown != float64(129-len(test.then)) || len(row) != 1 {
 				t.Errorf("shown are %v", row)
 			}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 )
 
 // A value that somebody vouches for joins the reading it was measured with, and says no more of when that was: with a time that cannot be it is
@@ -38,7 +38,7 @@ func TestStoryConfirmedPartIsUndated(t *testing.T) {
 			before := latest()
 			c.sends(t, "tenovi", pulse("T-1", "GW-1", at, 24)).want(400)
 			id := c.implausible(patient)["quarantine_id"].(string)
-			c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "Seen on the display."}).want(201).
+			c.ask(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "Seen on the display."}).want(201).
 				wantAt(object{"systolic": 128.0, "pulse": 24.0, "review_state": test.state})
 			wantIn(t, c.implausible(patient), object{"status": "resolved", "outcome": "confirmed"})
 			if raised := c.rows(t, `SELECT type FROM alerts WHERE type NOT IN ('implausible_reading', 'device_clock')`); len(raised) != 0 || len(c.stats(t)) != 0 {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 )
 
 // A cuff whose clock is dead: what it measured is kept and not judged as of now, and its people hear of the clock, once until it is right.
@@ -21,7 +21,7 @@ func TestStoryDeadClock(t *testing.T) {
 			before := c.score(patient)
 			dead := time.Date(1970, 1, 1, 0, 2, 0, 0, time.UTC)
 			id := c.event(t, cuffEvent("BP-1", "gw-1", 204, dead)).want(200).wantAt(object{"status": "accepted"}).at("observation_id").(string)
-			c.ask(access.Nurse, "GET", "/ingestion/observations/"+id+"/", nil).want(200).wantAt(object{
+			c.ask(authz.Nurse, "GET", "/ingestion/observations/"+id+"/", nil).want(200).wantAt(object{
 				"systolic": 204.0, "measured_at": "1970-01-01T00:02:00Z", "review_state": "suspect", "suspect_reason": "device_clock", "fhir_status": nil,
 			})
 			for i := range 3 {
@@ -38,7 +38,7 @@ func TestStoryDeadClock(t *testing.T) {
 			if told := c.rows(t, `SELECT kind || ' ' || severity FROM announcements WHERE alert != ''`); !slices.Equal(told, []string{"device_alert_raised warning"}) || len(c.stats(t)) != 0 {
 				t.Errorf("told: %q, escalations: %q", told, c.stats(t))
 			}
-			latest := c.ask(access.Nurse, "GET", "/triage/patients/", nil).results()[0]["latest_vitals"].(object)["blood_pressure"].(object)
+			latest := c.ask(authz.Nurse, "GET", "/triage/patients/", nil).results()[0]["latest_vitals"].(object)["blood_pressure"].(object)
 			if latest["systolic"] != 128.0 {
 				t.Errorf("latest are %v", latest)
 			}
@@ -53,7 +53,7 @@ func TestStoryDeadClock(t *testing.T) {
 			}
 
 			// A person dealt with it: still nobody hears of it again. A sane time ends it; a wrong one after that is told again.
-			c.ask(access.Nurse, "POST", "/alerts/"+formatID(alert)+"/acknowledge/", nil).want(200)
+			c.ask(authz.Nurse, "POST", "/alerts/"+formatID(alert)+"/acknowledge/", nil).want(200)
 			if level := c.score(patient)["risk_level"]; level != before["risk_level"] {
 				t.Errorf("answered it is ranked %v, before %v", level, before)
 			}
@@ -84,21 +84,21 @@ func TestStoryHowOldIsWrong(t *testing.T) {
 		enrolled.AddDate(-1, 0, 0): false, enrolled.AddDate(-1, 0, 0).Add(-time.Second): true, enrolled.AddDate(0, -11, 0): false, enrolled.AddDate(-30, 0, 0): true,
 	} {
 		id := c.event(t, cuffEvent("BP-1", "gw-1", 128, age)).want(200).wantAt(object{"status": "accepted"}).at("observation_id").(string)
-		state := c.ask(access.Nurse, "GET", "/ingestion/observations/"+id+"/", nil).want(200).at("review_state")
+		state := c.ask(authz.Nurse, "GET", "/ingestion/observations/"+id+"/", nil).want(200).at("review_state")
 		if (state == "suspect") != wrong {
 			t.Errorf("measured %s: %v", age, state)
 		}
 	}
-	c.ask(access.Nurse, "POST", "/ingestion/blood-pressure/", object{
+	c.ask(authz.Nurse, "POST", "/ingestion/blood-pressure/", object{
 		"patient_id": patient, "systolic": 128, "diastolic": 80, "device_id": "BP-7", "measured_at": enrolled.AddDate(-3, 0, 0).Format(time.RFC3339),
 	}).want(201).wantAt(object{"review_state": "accepted"})
 
 	// A device cannot have measured before it was made.
-	c.ask(access.Nurse, "POST", "/devices/", object{"device_id": "BP-9", "device_type": "blood_pressure", "manufacture_date": "2026-01-05"}).want(201)
+	c.ask(authz.Nurse, "POST", "/devices/", object{"device_id": "BP-9", "device_type": "blood_pressure", "manufacture_date": "2026-01-05"}).want(201)
 	for day, wrong := range map[string]bool{"2026-01-03T00:00:00Z": true, "2026-01-05T06:00:00Z": false} {
 		at, _ := time.Parse(time.RFC3339, day)
 		id := c.event(t, cuffEvent("BP-9", "gw-1", 128, at)).want(200).at("observation_id").(string)
-		if state := c.ask(access.Nurse, "GET", "/ingestion/observations/"+id+"/", nil).want(200).at("review_state"); (state == "suspect") != wrong {
+		if state := c.ask(authz.Nurse, "GET", "/ingestion/observations/"+id+"/", nil).want(200).at("review_state"); (state == "suspect") != wrong {
 			t.Errorf("measured %s: %v", day, state)
 		}
 	}
@@ -108,7 +108,7 @@ func TestStoryHowOldIsWrong(t *testing.T) {
 func TestStoryDeadClockOfAHeldDevice(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient, other := c.enrol(nil), c.enrol(object{"gateway_patient_id": "gw-2"})
-	c.ask(access.Nurse, "POST", "/devices/assign/", object{"device_id": "tel", "patient_id": patient, "device_type": "blood_pressure"}).want(200)
+	c.ask(authz.Nurse, "POST", "/devices/assign/", object{"device_id": "tel", "patient_id": patient, "device_type": "blood_pressure"}).want(200)
 	c.now = c.now.Add(time.Hour)
 	dead := time.Date(1970, 1, 1, 0, 2, 0, 0, time.UTC)
 	c.sends(t, "telli", telli("BloodPressure", "tel", dead, `"systolic":204,"diastolic":124`)).wantBecame("accepted")
@@ -125,9 +125,9 @@ func TestStoryDeadClockOfAHeldDevice(t *testing.T) {
 		t.Errorf("told: %q, escalations: %q", told, c.stats(t))
 	}
 	// Taken back and given to somebody else, whose people hear of it anew.
-	c.ask(access.Nurse, "POST", "/devices/tel/unassign/", object{"reason": "returned"}).want(200)
+	c.ask(authz.Nurse, "POST", "/devices/tel/unassign/", object{"reason": "returned"}).want(200)
 	c.now = c.now.Add(time.Hour)
-	c.ask(access.Nurse, "POST", "/devices/assign/", object{"device_id": "tel", "patient_id": other, "device_type": "blood_pressure"}).want(200)
+	c.ask(authz.Nurse, "POST", "/devices/assign/", object{"device_id": "tel", "patient_id": other, "device_type": "blood_pressure"}).want(200)
 	c.now = c.now.Add(time.Hour)
 	c.sends(t, "telli", telli("BloodPressure", "tel", dead.Add(3*time.Hour), `"systolic":144,"diastolic":94`)).wantBecame("accepted")
 	if alerts := c.alertsOf(other, "device_clock"); len(alerts) != 1 || alerts[0]["status"] != "active" {

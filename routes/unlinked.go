@@ -8,8 +8,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/emr"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -60,8 +60,8 @@ func (a *api) listUnlinkedPatients(c *web.Call) error {
 
 // linkBody says who a patient is at the EMR.
 type linkBody struct {
-	EMRID     input.String  `json:"emr_id"`
-	Confirmed input.Boolean `json:"confirmed"`
+	EMRID     validate.String  `json:"emr_id"`
+	Confirmed validate.Boolean `json:"confirmed"`
 }
 
 type wantedLink struct {
@@ -69,8 +69,8 @@ type wantedLink struct {
 	confirmed bool
 }
 
-func (b linkBody) read(checks *input.Checks) (wanted wantedLink) {
-	sent := checks.Text("emr_id", b.EMRID, input.Required(100).Identifier())
+func (b linkBody) read(checks *validate.Checks) (wanted wantedLink) {
+	sent := checks.Text("emr_id", b.EMRID, validate.Required(100).Identifier())
 	wanted.emrID = strings.TrimPrefix(sent, "Patient/")
 	if sent != "" && !emr.IsPatientID(wanted.emrID) {
 		checks.Reject("emr_id", "Must be an id of the EMR, such as Patient/123.")

@@ -11,7 +11,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/dashboard"
 	"github.com/vigilhealth/vigil/routes"
 )
@@ -59,7 +59,7 @@ func TestUptimeAgreesWithStatus(t *testing.T) {
 			if c.down {
 				status = "down"
 			}
-			d.ask(access.MA, "GET", "/fhir/status/", nil).want(200).wantAt(object{"status": status, "uptime": c.want})
+			d.ask(authz.MA, "GET", "/fhir/status/", nil).want(200).wantAt(object{"status": status, "uptime": c.want})
 		})
 	}
 }

@@ -2,8 +2,8 @@ package routes
 
 import (
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/routes/web"
 )
@@ -53,7 +53,7 @@ func (a *api) viewUser(c *web.Call, users ...*collections.User) (func(*collectio
 func (a *api) listUsers(c *web.Call) error {
 	q, p := c.Listing()
 	wanted := auth.UserQuery{
-		Role: q.OneOf("role", texts(access.Roles)...), Active: q.Boolean("is_active"), Search: q.Text("search", 100),
+		Role: q.OneOf("role", texts(authz.Roles)...), Active: q.Boolean("is_active"), Search: q.Text("search", 100),
 		Ordering: q.Ordering(auth.UserOrders...), Offset: p.Offset(), Limit: p.Size,
 	}
 	if err := q.Err(); err != nil {

@@ -5,29 +5,29 @@ import (
 	"net/http"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/auth"
-	"github.com/vigilhealth/vigil/internal/limits"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/phi"
-	"github.com/vigilhealth/vigil/internal/visit"
+	"github.com/vigilhealth/vigil/internal/ratelimit"
+	"github.com/vigilhealth/vigil/internal/visitreport"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
 func visitRows() []route {
 	return []route{
-		{http.MethodGet, "/patients/data-days/", access.ReadDataDays, limits.User, (*api).listDaysShort},
-		{http.MethodGet, "/patients/{id}/data-days/", access.ReadDataDays, limits.User, ofPatient((*api).readDataDays)},
-		{http.MethodGet, "/patients/{id}/report/", access.ReadVisitReport, limits.User, ofPatient((*api).readVisitReport)},
+		{http.MethodGet, "/patients/data-days/", authz.ReadDataDays, ratelimit.User, (*api).listDaysShort},
+		{http.MethodGet, "/patients/{id}/data-days/", authz.ReadDataDays, ratelimit.User, ofPatient((*api).readDataDays)},
+		{http.MethodGet, "/patients/{id}/report/", authz.ReadVisitReport, ratelimit.User, ofPatient((*api).readVisitReport)},
 	}
 }
 
 // readVisitReport answers with the sheet for a visit. Its name is the same for everybody: nothing of the patient stands in an address or a file's name.
 func (a *api) readVisitReport(c *web.Call, patient *collections.Patient) error {
 	q := c.Query()
-	wish := visit.Wish{Days: visit.UsualDays}
+	wish := visitreport.Wish{Days: visitreport.UsualDays}
 	if days := q.Integer("days"); days != nil {
-		if wish.Days = int(*days); *days < visit.LeastDays || *days > visit.MostDays {
+		if wish.Days = int(*days); *days < visitreport.LeastDays || *days > visitreport.MostDays {
 			q.Reject("days", "Must be a whole number from 7 to 90.")
 		}
 	}
@@ -46,10 +46,10 @@ func (a *api) readVisitReport(c *web.Call, patient *collections.Patient) error {
 	name := names[c.Caller.RecordID]
 	wish.Maker = phi.Text(name.First.Reveal() + " " + name.Last.Reveal())
 	// Calls and notes are time entries, which some roles see only of themselves.
-	if access.Reach(c.Caller.Role, access.ReadTimeEntries) != access.All {
+	if authz.Reach(c.Caller.Role, authz.ReadTimeEntries) != authz.All {
 		wish.NotesOf = c.Caller.RecordID
 	}
-	report, err := visit.Gather(c.App, visit.Practice{Name: a.PracticeName, Letterhead: a.Letterhead, Zone: a.Zone}, patient, wish, c.Now)
+	report, err := visitreport.Gather(c.App, visitreport.Practice{Name: a.PracticeName, Letterhead: a.Letterhead, Zone: a.Zone}, patient, wish, c.Now)
 	if err != nil {
 		return err
 	}
@@ -64,11 +64,11 @@ func (a *api) readVisitReport(c *web.Call, patient *collections.Patient) error {
 }
 
 // unitsFor are those that were asked for, else the caller's own; a client of the API has none.
-func unitsFor(c *web.Call, weight, temperature string) (units visit.Units, err error) {
+func unitsFor(c *web.Call, weight, temperature string) (units visitreport.Units, err error) {
 	callers, err := collections.UsersByID(c.App, []string{c.Caller.RecordID})
 	for _, user := range callers {
 		ownWeight, ownTemperature, _ := user.Display()
 		weight, temperature = cmp.Or(weight, ownWeight), cmp.Or(temperature, ownTemperature)
 	}
-	return visit.Units{Pounds: weight == "lb", Fahrenheit: temperature == "F"}, err
+	return visitreport.Units{Pounds: weight == "lb", Fahrenheit: temperature == "F"}, err
 }

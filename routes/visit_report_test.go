@@ -20,7 +20,7 @@ import (
 
 	"github.com/pocketbase/dbx"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/routes"
 )
@@ -125,7 +125,7 @@ func TestVisitReport(t *testing.T) {
 		e.PracticeName, e.Letterhead = "Hudson Valley Heart Clinic", "12 Mill Road, Albany NY 12207 · (518) 555-0100"
 	})
 	c.now = time.Date(2026, 1, 15, 17, 0, 0, 0, time.UTC) // noon in New York
-	provider := c.people[access.Provider]
+	provider := c.people[authz.Provider]
 	id := c.enrol(object{
 		"first_name": "Kwame", "last_name": "Hall", "date_of_birth": "1959-03-04", "gender": "male", "phone": "(518) 555-0120", "icd10_codes": []string{"I50.9", "I10"},
 		"time_zone": "America/New_York", "primary_provider_id": provider.Number(),
@@ -152,19 +152,19 @@ func TestVisitReport(t *testing.T) {
 	pressure(2, 11, 149, 91, dbx.Params{"origin": "staff", "source": "api"})
 	c.storedReading(id, "weight", time.Date(2026, 1, 10, 8, 0, 0, 0, newYork), dbx.Params{"weight_kg": 88.5})
 	c.storedReading(id, "weight", time.Date(2026, 1, 14, 8, 0, 0, 0, newYork), dbx.Params{"weight_kg": 90.1})
-	c.ask(access.Provider, "PUT", "/patients/"+id+"/vital-config/", object{"weight": object{"target_kg": 88}, "reason": "heart failure"}).want(200)
-	c.ask(access.Nurse, "POST", "/ingestion/blood-pressure/", object{
+	c.ask(authz.Provider, "PUT", "/patients/"+id+"/vital-config/", object{"weight": object{"target_kg": 88}, "reason": "heart failure"}).want(200)
+	c.ask(authz.Nurse, "POST", "/ingestion/blood-pressure/", object{
 		"patient_id": id, "systolic": 188, "diastolic": 114, "measured_at": c.now.Add(-20 * time.Minute).Format(time.RFC3339),
 	}).want(201)
-	alert := c.ask(access.Nurse, "GET", "/alerts/?patient_id="+id+"&level=critical", nil).results()[0]
-	c.ask(access.Nurse, "POST", fmt.Sprintf("/alerts/%.0f/acknowledge/", alert["id"]), object{"outcome": "patient_contacted", "clinical_note": "Headache, took lisinopril late."}).want(200)
-	c.ask(access.Nurse, "POST", "/time-entries/", object{
+	alert := c.ask(authz.Nurse, "GET", "/alerts/?patient_id="+id+"&level=critical", nil).results()[0]
+	c.ask(authz.Nurse, "POST", fmt.Sprintf("/alerts/%.0f/acknowledge/", alert["id"]), object{"outcome": "patient_contacted", "clinical_note": "Headache, took lisinopril late."}).want(200)
+	c.ask(authz.Nurse, "POST", "/time-entries/", object{
 		"patient_id": id, "category": "interactive", "activity": "phone_call", "contact_method": "phone", "started_at": c.now.Add(-10 * time.Minute).Format(time.RFC3339),
 		"duration_seconds": 360, "notes": "Salty dinner on Friday; agreed to measure twice a day.",
 	}).want(201)
 	before := len(c.events(id))
 
-	answer := c.ask(access.Provider, "GET", "/patients/"+id+"/report/", nil)
+	answer := c.ask(authz.Provider, "GET", "/patients/"+id+"/report/", nil)
 	pages, text := paper(t, answer)
 	if pages != 1 {
 		t.Errorf("the sheet has %d pages", pages)
@@ -189,7 +189,7 @@ func TestVisitReport(t *testing.T) {
 		t.Error("the provider's sheet has the nurse's time entry")
 	}
 	wantWords(t, text, "by Test Person only")
-	_, whole := paper(t, c.ask(access.ClinicalManager, "GET", "/patients/"+id+"/report/?days=90", nil))
+	_, whole := paper(t, c.ask(authz.ClinicalManager, "GET", "/patients/"+id+"/report/?days=90", nil))
 	wantWords(t, whole, "T. Person, 6 min: Salty dinner on Friday; agreed to measure twice a day.", "Oct 18, 2025 to Jan 15, 2026")
 	if events := c.events(id)[before:]; len(events) < 2 || events[0] != "patient.read" {
 		t.Errorf("the audit log has %v", events)
@@ -208,7 +208,7 @@ func TestVisitReportIsForThoseWhoReadTheChart(t *testing.T) {
 	path := "/patients/" + id + "/report/"
 	c.wantRoles("GET", path, nil, clinical...)
 	r := httptest.NewRequestWithContext(t.Context(), "GET", "/api/v1"+path, http.NoBody)
-	r.Header.Set("Authorization", "Bearer "+vigiltest.Token(t, c.people[access.Nurse], c.now))
+	r.Header.Set("Authorization", "Bearer "+vigiltest.Token(t, c.people[authz.Nurse], c.now))
 	rec := httptest.NewRecorder()
 	c.handler.ServeHTTP(rec, r)
 	if named := rec.Header().Get("Content-Disposition"); named != `attachment; filename=visit-report.pdf` {
@@ -218,10 +218,10 @@ func TestVisitReportIsForThoseWhoReadTheChart(t *testing.T) {
 		t.Errorf("the answer is %s", kind)
 	}
 	for _, days := range []string{"6", "91", "0", "-1", "x", "3.5"} {
-		c.ask(access.Nurse, "GET", path+"?days="+days, nil).wantFields("days")
+		c.ask(authz.Nurse, "GET", path+"?days="+days, nil).wantFields("days")
 	}
-	c.ask(access.Nurse, "GET", "/patients/"+nobody+"/report/", nil).want(404)
-	pages, text := paper(t, c.ask(access.Nurse, "GET", path+"?days=7", nil))
+	c.ask(authz.Nurse, "GET", "/patients/"+nobody+"/report/", nil).want(404)
+	pages, text := paper(t, c.ask(authz.Nurse, "GET", path+"?days=7", nil))
 	if pages != 1 {
 		t.Errorf("an empty sheet has %d pages", pages)
 	}
@@ -242,15 +242,15 @@ func TestVisitReportOfMuch(t *testing.T) {
 		c.storedReading(id, "weight", at, dbx.Params{"weight_kg": 80.0})
 	}
 	for i := range 12 {
-		c.ask(access.Nurse, "POST", "/ingestion/blood-pressure/", object{
+		c.ask(authz.Nurse, "POST", "/ingestion/blood-pressure/", object{
 			"patient_id": id, "systolic": 190 + i, "diastolic": 121, "measured_at": c.now.Add(-time.Duration(i+1) * time.Hour).Format(time.RFC3339),
 		}).want(201)
-		c.ask(access.ClinicalManager, "POST", "/time-entries/", object{
+		c.ask(authz.ClinicalManager, "POST", "/time-entries/", object{
 			"patient_id": id, "category": "review", "started_at": c.now.Add(-time.Duration(i+1) * 25 * time.Hour).Format(time.RFC3339), "duration_seconds": 60,
 			"notes": strings.Repeat("A long note about everything that was said. ", 10),
 		}).want(201)
 	}
-	pages, text := paper(t, c.ask(access.ClinicalManager, "GET", "/patients/"+id+"/report/?days=90", nil))
+	pages, text := paper(t, c.ask(authz.ClinicalManager, "GET", "/patients/"+id+"/report/?days=90", nil))
 	if pages != 1 {
 		t.Errorf("a full sheet has %d pages", pages)
 	}
@@ -264,7 +264,7 @@ func TestVisitReportNames(t *testing.T) {
 	} {
 		c := newClinic(t)
 		id := c.enrol(object{"first_name": first, "last_name": "Hall", "mrn": "A-77"})
-		_, text := paper(t, c.ask(access.Nurse, "GET", "/patients/"+id+"/report/", nil))
+		_, text := paper(t, c.ask(authz.Nurse, "GET", "/patients/"+id+"/report/", nil))
 		if strings.Contains(text, "□") == whole {
 			t.Errorf("%s is set wholly: %v is wrong:\n%.200s", first, whole, text)
 		}
@@ -283,10 +283,10 @@ func TestVisitReportZone(t *testing.T) {
 	c := newIngestingClinic(t)
 	c.now = time.Date(2026, 1, 15, 9, 45, 0, 0, time.UTC) // 23:45 on the 14th in Honolulu
 	id := c.enrol(object{"time_zone": "Pacific/Honolulu"})
-	c.ask(access.Nurse, "POST", "/ingestion/blood-pressure/", object{
+	c.ask(authz.Nurse, "POST", "/ingestion/blood-pressure/", object{
 		"patient_id": id, "systolic": 188, "diastolic": 114, "measured_at": c.now.Add(-15 * time.Minute).Format(time.RFC3339),
 	}).want(201)
-	_, text := paper(t, c.ask(access.Nurse, "GET", "/patients/"+id+"/report/", nil))
+	_, text := paper(t, c.ask(authz.Nurse, "GET", "/patients/"+id+"/report/", nil))
 	wantWords(t, text, "188/114 on Jan 14 23:30", "Times: patient's, HST", "Dec 16, 2025 to Jan 14, 2026", "Made Jan 14, 2026 23:45 HST")
 }
 
@@ -319,7 +319,7 @@ func TestVisitReportFindings(t *testing.T) {
 			}
 			// Out of this world, and doubted: in no mean and no finding.
 			c.storedReading(id, "blood_pressure", c.now.AddDate(0, 0, -2), dbx.Params{"systolic": 240.0, "diastolic": 140.0, "review_state": "suspect"})
-			_, text := paper(t, c.ask(access.Nurse, "GET", "/patients/"+id+"/report/?days=90", nil))
+			_, text := paper(t, c.ask(authz.Nurse, "GET", "/patients/"+id+"/report/?days=90", nil))
 			wantWords(t, text, append(story.words, "Left out: 1 suspect")...)
 			if strings.Contains(text, "240/140") {
 				t.Error("a doubted reading is a finding")
@@ -338,7 +338,7 @@ func TestVisitReportBeyondPressure(t *testing.T) {
 	c.storedReading(id, "pulse_oximetry", c.now.AddDate(0, 0, -2), dbx.Params{"spo2": 87.0, "pulse": 70.0})
 	c.storedReading(id, "pulse_oximetry", c.now.Add(-time.Hour), dbx.Params{"spo2": 90.0, "pulse": 70.0})
 	c.storedReading(id, "blood_glucose", c.now.Add(-time.Hour), dbx.Params{"glucose_mg_dl": 110.0})
-	_, text := paper(t, c.ask(access.Nurse, "GET", "/patients/"+id+"/report/", nil))
+	_, text := paper(t, c.ask(authz.Nurse, "GET", "/patients/"+id+"/report/", nil))
 	wantWords(t, text, "The last SpO₂, 90 % on", "is at or beyond the warning limit.", "MRN-0042")
 	for _, wrong := range []string{"MRN MRN", "The last Glucose", "The last Pulse"} {
 		if strings.Contains(text, wrong) {

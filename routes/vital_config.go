@@ -6,19 +6,19 @@ import (
 	"time"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
-	"github.com/vigilhealth/vigil/internal/object"
-	"github.com/vigilhealth/vigil/internal/ranking"
+	"github.com/vigilhealth/vigil/internal/validate"
+
+	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vitals"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // thresholdsView is the contract's threshold configuration: the bounds in force. A group that is off is null.
-type thresholdsView = object.Shown
+type thresholdsView = validate.Shown
 
 // shownSides is the order in which the contract lists bounds.
 var shownSides = []vitals.Side{vitals.High, vitals.Critical, vitals.Low, vitals.CriticalLow}
@@ -34,7 +34,7 @@ func thresholdsFor(c *web.Call) func(alerts.Configuration) thresholdsView {
 			}
 			view.Add(group, viewGroup(group, configured.InForce))
 		}
-		if c.Caller.Role == access.Patient {
+		if c.Caller.Role == authz.Patient {
 			configured.UpdatedBy = ""
 		}
 		view.Add("updated_at", instantOrNull(configured.UpdatedAt))
@@ -49,14 +49,14 @@ func thresholdsFor(c *web.Call) func(alerts.Configuration) thresholdsView {
 func viewApplied(c *web.Call, applied []collections.AppliedTemplate) []collections.AppliedTemplate {
 	shown := append([]collections.AppliedTemplate{}, applied...)
 	for i := range shown {
-		if c.Caller.Role == access.Patient {
+		if c.Caller.Role == authz.Patient {
 			shown[i].By = ""
 		}
 	}
 	return shown
 }
 
-func viewGroup(group string, t alerts.Thresholds) (view object.Shown) {
+func viewGroup(group string, t alerts.Thresholds) (view validate.Shown) {
 	for _, p := range vitals.Watched {
 		switch rule := t.Change(p); {
 		case p.Group != group:
@@ -107,7 +107,7 @@ func (a *api) setThresholds(c *web.Call, patientID string) error {
 	if err != nil {
 		return err
 	}
-	return web.Show(c.OK, thresholdsFor(c))(ranking.SetThresholds(c.App, patientID, change, c.Actor(), c.Now))
+	return web.Show(c.OK, thresholdsFor(c))(triage.SetThresholds(c.App, patientID, change, c.Actor(), c.Now))
 }
 
 // thresholdChangeView is the contract's threshold change log entry; patient_id is null for the practice's defaults.
@@ -195,7 +195,7 @@ func viewTally(t alerts.Tally) tallyView {
 
 func viewSimulation(p alerts.Proposal, s alerts.Simulated) simulationView {
 	view := simulationView{
-		PatientID: orNull(p.PatientID), From: input.FormatInstant(s.From), To: input.FormatInstant(s.To), PatientsTotal: s.PatientsTotal,
+		PatientID: orNull(p.PatientID), From: validate.FormatInstant(s.From), To: validate.FormatInstant(s.To), PatientsTotal: s.PatientsTotal,
 		PatientsSeen: s.Patients, SampleEvery: s.SampleEvery, Complete: s.Complete, Readings: s.Readings,
 		Actual: viewTally(s.Actual), Simulated: viewTally(s.Simulated), PerDay: []dayView{},
 		MissedCritical: missedSumView{Count: s.MissedCount, Readings: []missedView{}},
@@ -205,7 +205,7 @@ func viewSimulation(p alerts.Proposal, s alerts.Simulated) simulationView {
 	}
 	for _, m := range s.Missed {
 		view.MissedCritical.Readings = append(view.MissedCritical.Readings, missedView{
-			m.ObservationID, m.PatientID, input.FormatInstant(m.MeasuredAt), m.Raised.Type, orNull(m.Raised.Parameter), m.Raised.Value,
+			m.ObservationID, m.PatientID, validate.FormatInstant(m.MeasuredAt), m.Raised.Type, orNull(m.Raised.Parameter), m.Raised.Value,
 			m.Raised.Threshold, orNull(string(m.Simulated)),
 		})
 	}

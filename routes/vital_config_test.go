@@ -10,14 +10,14 @@ import (
 	"github.com/pocketbase/dbx"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/routes"
 )
 
 // changes lists the change log as field, old and new value, oldest first.
 func (c *clinic) changes(filter ...string) (list []string) {
 	c.t.Helper()
-	for _, entry := range c.ask(access.Nurse, "GET", "/threshold-changes/"+query(filter...), nil).results() {
+	for _, entry := range c.ask(authz.Nurse, "GET", "/threshold-changes/"+query(filter...), nil).results() {
 		list = append(list, fmt.Sprintf("%s %v→%v", entry["field"], entry["old_value"], entry["new_value"]))
 	}
 	slices.Reverse(list)
@@ -28,7 +28,7 @@ func TestThresholds(t *testing.T) {
 	c := newClinic(t)
 	id := c.enrol(nil)
 	path := "/patients/" + id + "/vital-config/"
-	c.ask(access.MA, "GET", path, nil).want(200).wantAt(object{
+	c.ask(authz.MA, "GET", path, nil).want(200).wantAt(object{
 		"patient_id": id, "is_default": true, "updated_at": nil, "updated_by": nil,
 		"blood_pressure.systolic_high": 140.0, "blood_pressure.systolic_critical": 180.0, "blood_pressure.systolic_low": 90.0, "blood_pressure.systolic_critical_low": 80.0,
 		"blood_pressure.diastolic_high": 90.0, "pulse.high": 110.0, "pulse_oximetry.low": 92.0, "blood_glucose.critical": 300.0,
@@ -36,12 +36,12 @@ func TestThresholds(t *testing.T) {
 	})
 
 	c.now = c.now.Add(time.Minute)
-	changed := c.ask(access.Nurse, "PUT", path, object{
+	changed := c.ask(authz.Nurse, "PUT", path, object{
 		"reason": "Per Dr. Grey", "blood_pressure": object{"systolic_high": 135, "systolic_low": 80, "unknown": 1},
 		"weight": object{"change_threshold_kg": 3, "change_window_days": 3},
 	}).want(200)
 	changed.wantAt(object{
-		"is_default": false, "updated_at": "2026-01-15T13:46:00Z", "updated_by": c.people[access.Nurse].Email(),
+		"is_default": false, "updated_at": "2026-01-15T13:46:00Z", "updated_by": c.people[authz.Nurse].Email(),
 		"blood_pressure.systolic_high": 135.0, "blood_pressure.systolic_low": 80.0, "blood_pressure.systolic_critical_low": nil, // the default would contradict
 		"blood_pressure.systolic_critical": 180.0, "weight.critical_change_kg": 6.0, "weight.change_window_days": 3.0, "pulse.high": 110.0,
 	})
@@ -51,20 +51,20 @@ func TestThresholds(t *testing.T) {
 	}
 
 	before := len(c.events(id))
-	c.ask(access.Nurse, "PUT", path, object{"reason": "Same again", "blood_pressure": object{"systolic_high": 135}}).want(200).
+	c.ask(authz.Nurse, "PUT", path, object{"reason": "Same again", "blood_pressure": object{"systolic_high": 135}}).want(200).
 		wantAt(object{"updated_at": "2026-01-15T13:46:00Z"})
-	c.ask(access.Nurse, "PUT", path, object{"reason": "Nothing"}).want(200)
+	c.ask(authz.Nurse, "PUT", path, object{"reason": "Nothing"}).want(200)
 	if len(c.events(id)) != before || len(c.changes()) != 4 {
 		t.Error("a change of nothing leaves traces")
 	}
 
-	c.ask(access.Nurse, "PUT", path, object{"reason": "Athlete", "pulse": nil, "blood_glucose": object{"high": nil}}).want(200).
+	c.ask(authz.Nurse, "PUT", path, object{"reason": "Athlete", "pulse": nil, "blood_glucose": object{"high": nil}}).want(200).
 		wantAt(object{"pulse": nil, "blood_glucose.high": nil, "blood_glucose.critical": 300.0})
 	want = append(want, "pulse_critical_low 40→<nil>", "pulse_low 50→<nil>", "pulse_high 110→<nil>", "pulse_critical 130→<nil>", "glucose_high 250→<nil>")
 	if got := c.changes("patient_id", id); !slices.Equal(got, want) {
 		t.Errorf("the change log has %v, want %v", got, want)
 	}
-	c.ask(access.Nurse, "PUT", path, object{"reason": "Watched again", "pulse": object{"high": 120}}).want(200).
+	c.ask(authz.Nurse, "PUT", path, object{"reason": "Watched again", "pulse": object{"high": 120}}).want(200).
 		wantAt(object{"pulse.high": 120.0, "pulse.low": 50.0})
 
 	var reason string
@@ -99,18 +99,18 @@ func TestThresholdComplaints(t *testing.T) {
 		"critical below change": {object{"reason": "x", "weight": object{"change_threshold_kg": 3, "critical_change_kg": 2}}, []string{"weight.critical_change_kg"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			answer := c.ask(access.Nurse, "PUT", path, test.body)
+			answer := c.ask(authz.Nurse, "PUT", path, test.body)
 			answer.t = t
 			answer.wantFields(test.wrong...)
 		})
 	}
-	c.ask(access.Nurse, "PUT", path, object{"reason": "x", "pulse": object{"high": 100}}).want(200)
-	c.ask(access.Nurse, "PUT", path, object{"reason": "x", "pulse": object{"low": 100}}).wantFields("pulse.low") // the one that was sent
+	c.ask(authz.Nurse, "PUT", path, object{"reason": "x", "pulse": object{"high": 100}}).want(200)
+	c.ask(authz.Nurse, "PUT", path, object{"reason": "x", "pulse": object{"low": 100}}).wantFields("pulse.low") // the one that was sent
 	if got := c.changes("patient_id", id); len(got) != 1 {
 		t.Errorf("refused changes are logged: %v", got)
 	}
 	c.wantRoles("PUT", "/patients/"+nobody+"/vital-config/", object{"reason": "x"}, archivers...)
-	c.wantRoles("GET", "/patients/"+nobody+"/vital-config/", nil, append([]access.Role{access.Patient}, clinical...)...)
+	c.wantRoles("GET", "/patients/"+nobody+"/vital-config/", nil, append([]authz.Role{authz.Patient}, clinical...)...)
 	c.wantRoles("GET", "/threshold-changes/", nil, clinical...)
 }
 
@@ -118,53 +118,53 @@ func TestDefaultThresholds(t *testing.T) {
 	told := 0
 	c := newClinic(t, func(e *routes.Engines) { e.DefaultsChanged = func() { told++ } })
 	own, inherits := c.enrol(nil), c.enrol(nil)
-	c.ask(access.Nurse, "PUT", "/patients/"+own+"/vital-config/", object{"reason": "x", "pulse": object{"high": 100}}).want(200)
+	c.ask(authz.Nurse, "PUT", "/patients/"+own+"/vital-config/", object{"reason": "x", "pulse": object{"high": 100}}).want(200)
 	const path = "/settings/default-thresholds/"
-	c.ask(access.MA, "GET", path, nil).want(200).wantAt(object{"patient_id": nil, "is_default": true, "updated_at": nil, "pulse.high": 110.0})
-	c.ask(access.Admin, "PUT", path, object{"pulse": object{"high": 105}}).wantFields("reason")
-	c.ask(access.Admin, "PUT", path, object{"reason": "x", "pulse": object{"high": 40}}).wantFields("pulse.high")
-	c.ask(access.Admin, "PUT", path, object{"reason": "Board decision", "pulse": object{"high": 105}}).want(200).
-		wantAt(object{"patient_id": nil, "pulse.high": 105.0, "updated_by": c.people[access.Admin].Email()})
+	c.ask(authz.MA, "GET", path, nil).want(200).wantAt(object{"patient_id": nil, "is_default": true, "updated_at": nil, "pulse.high": 110.0})
+	c.ask(authz.Admin, "PUT", path, object{"pulse": object{"high": 105}}).wantFields("reason")
+	c.ask(authz.Admin, "PUT", path, object{"reason": "x", "pulse": object{"high": 40}}).wantFields("pulse.high")
+	c.ask(authz.Admin, "PUT", path, object{"reason": "Board decision", "pulse": object{"high": 105}}).want(200).
+		wantAt(object{"patient_id": nil, "pulse.high": 105.0, "updated_by": c.people[authz.Admin].Email()})
 	if told != 1 {
 		t.Errorf("those who rank the patients are told %d times", told)
 	}
-	c.ask(access.MA, "GET", "/patients/"+inherits+"/vital-config/", nil).want(200).wantAt(object{"pulse.high": 105.0, "is_default": true, "updated_at": nil})
-	c.ask(access.MA, "GET", "/patients/"+own+"/vital-config/", nil).want(200).wantAt(object{"pulse.high": 100.0, "is_default": false})
-	log := c.ask(access.Nurse, "GET", "/threshold-changes/", nil).results()
+	c.ask(authz.MA, "GET", "/patients/"+inherits+"/vital-config/", nil).want(200).wantAt(object{"pulse.high": 105.0, "is_default": true, "updated_at": nil})
+	c.ask(authz.MA, "GET", "/patients/"+own+"/vital-config/", nil).want(200).wantAt(object{"pulse.high": 100.0, "is_default": false})
+	log := c.ask(authz.Nurse, "GET", "/threshold-changes/", nil).results()
 	if len(log) != 2 || log[0]["patient_id"] != nil || log[0]["reason"] != "Board decision" || log[1]["patient_id"] != own {
 		t.Errorf("the change log has %v", log)
 	}
 	c.wantRoles("GET", path, nil, clinical...)
-	c.wantRoles("PUT", path, object{"reason": "x"}, access.Admin)
+	c.wantRoles("PUT", path, object{"reason": "x"}, authz.Admin)
 }
 
 func TestThresholdChangeFilters(t *testing.T) {
 	c := newClinic(t)
 	one, two := c.enrol(nil), c.enrol(nil)
 	for i, change := range []struct {
-		role    access.Role
+		role    authz.Role
 		patient string
 		body    object
 	}{
-		{access.Nurse, one, object{"pulse": object{"high": 101}}},
-		{access.Provider, one, object{"pulse": object{"high": 102, "low": 45}}},
-		{access.Nurse, two, object{"pulse_oximetry": object{"low": 91}}},
+		{authz.Nurse, one, object{"pulse": object{"high": 101}}},
+		{authz.Provider, one, object{"pulse": object{"high": 102, "low": 45}}},
+		{authz.Nurse, two, object{"pulse_oximetry": object{"low": 91}}},
 	} {
 		c.now = clock.AddDate(0, 0, i)
 		change.body["reason"] = "x"
 		c.ask(change.role, "PUT", "/patients/"+change.patient+"/vital-config/", change.body).want(200)
 	}
 	for filter, count := range map[string]int{
-		"": 4, query("patient_id", one): 3, query("patient_id", nobody): 0, query("field", "pulse_high"): 2, query("changed_by", c.people[access.Nurse].Email()): 2,
+		"": 4, query("patient_id", one): 3, query("patient_id", nobody): 0, query("field", "pulse_high"): 2, query("changed_by", c.people[authz.Nurse].Email()): 2,
 		query("date_from", "2026-01-16"): 3, query("date_to", "2026-01-16"): 3, query("date_from", "2026-01-16", "date_to", "2026-01-16"): 2,
 		query("patient_id", one, "field", "pulse_low"): 1,
 	} {
-		if got := c.ask(access.MA, "GET", "/threshold-changes/"+filter, nil).results(); len(got) != count {
+		if got := c.ask(authz.MA, "GET", "/threshold-changes/"+filter, nil).results(); len(got) != count {
 			t.Errorf("%s finds %d changes, want %d", filter, len(got), count)
 		}
 	}
-	c.ask(access.MA, "GET", "/threshold-changes/"+query("field", "pulse", "patient_id", "7"), nil).wantFields("field", "patient_id")
-	if newest := c.ask(access.MA, "GET", "/threshold-changes/", nil).results()[0]; newest["field"] != "spo2_low" || newest["changed_at"] != "2026-01-17T13:45:00Z" {
+	c.ask(authz.MA, "GET", "/threshold-changes/"+query("field", "pulse", "patient_id", "7"), nil).wantFields("field", "patient_id")
+	if newest := c.ask(authz.MA, "GET", "/threshold-changes/", nil).results()[0]; newest["field"] != "spo2_low" || newest["changed_at"] != "2026-01-17T13:45:00Z" {
 		t.Errorf("the newest is %v", newest)
 	}
 }
@@ -184,9 +184,9 @@ func TestThresholdsRescore(t *testing.T) {
 		return value
 	}
 	path := "/patients/" + id + "/vital-config/"
-	c.ask(access.Nurse, "PUT", path, object{"reason": "x", "blood_pressure": object{"systolic_critical": 150}}).want(200)
+	c.ask(authz.Nurse, "PUT", path, object{"reason": "x", "blood_pressure": object{"systolic_critical": 150}}).want(200)
 	strict := score()
-	c.ask(access.Nurse, "PUT", path, object{"reason": "x", "blood_pressure": object{"systolic_high": 160, "systolic_critical": 190}}).want(200)
+	c.ask(authz.Nurse, "PUT", path, object{"reason": "x", "blood_pressure": object{"systolic_high": 160, "systolic_critical": 190}}).want(200)
 	if calm := score(); strict < 50 || calm >= strict {
 		t.Errorf("scores %d under strict and %d under wide bounds", strict, calm)
 	}

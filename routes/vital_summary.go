@@ -3,25 +3,25 @@ package routes
 import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/input"
-	"github.com/vigilhealth/vigil/internal/object"
-	"github.com/vigilhealth/vigil/internal/summaries"
+	"github.com/vigilhealth/vigil/internal/validate"
+
 	"github.com/vigilhealth/vigil/internal/vitals"
+	"github.com/vigilhealth/vigil/internal/vitalsummary"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // summaryView is what a patient's readings come to over the last days.
 type summaryView struct {
-	PatientID string         `json:"patient_id"`
-	AsOf      string         `json:"as_of"`
-	Periods   []object.Shown `json:"periods"`
+	PatientID string           `json:"patient_id"`
+	AsOf      string           `json:"as_of"`
+	Periods   []validate.Shown `json:"periods"`
 }
 
-func viewSummary(s summaries.Summary) summaryView {
-	return summaryView{PatientID: s.PatientID, AsOf: input.FormatInstant(s.AsOf), Periods: web.Views(s.Periods, viewSummaryPeriod)}
+func viewSummary(s vitalsummary.Summary) summaryView {
+	return summaryView{PatientID: s.PatientID, AsOf: validate.FormatInstant(s.AsOf), Periods: web.Views(s.Periods, viewSummaryPeriod)}
 }
 
-func viewSummaryPeriod(period summaries.Period) (view object.Shown) {
+func viewSummaryPeriod(period vitalsummary.Period) (view validate.Shown) {
 	view.Add("days", period.Days)
 	for _, group := range period.Groups {
 		view.Add(group.Name, viewSummaryGroup(group))
@@ -29,7 +29,7 @@ func viewSummaryPeriod(period summaries.Period) (view object.Shown) {
 	return view
 }
 
-func viewSummaryGroup(g summaries.Group) (view object.Shown) {
+func viewSummaryGroup(g vitalsummary.Group) (view validate.Shown) {
 	view.Add("readings", g.Readings)
 	view.Add("days", g.Days)
 	for _, p := range g.Parameters {
@@ -50,7 +50,7 @@ func viewSummaryGroup(g summaries.Group) (view object.Shown) {
 	return view
 }
 
-func viewPartOfDay(g summaries.Group, part summaries.Values) (view object.Shown) {
+func viewPartOfDay(g vitalsummary.Group, part vitalsummary.Values) (view validate.Shown) {
 	view.Add("readings", part.Readings)
 	for _, p := range g.Parameters {
 		view.Add(summaryName("mean", g, p), part.Mean(p))
@@ -59,7 +59,7 @@ func viewPartOfDay(g summaries.Group, part summaries.Values) (view object.Shown)
 }
 
 // summaryName is the word alone where the group has one parameter, else with the parameter.
-func summaryName(word string, g summaries.Group, p *vitals.Parameter) string {
+func summaryName(word string, g vitalsummary.Group, p *vitals.Parameter) string {
 	if len(g.Parameters) == 1 {
 		return word
 	}
@@ -67,7 +67,7 @@ func summaryName(word string, g summaries.Group, p *vitals.Parameter) string {
 }
 
 func (a *api) readVitalSummary(c *web.Call, patient *collections.Patient) error {
-	summary, err := summaries.NewReader(a.Zone).Of(c.App, patient.Id, c.Now)
+	summary, err := vitalsummary.NewReader(a.Zone).Of(c.App, patient.Id, c.Now)
 	if err == nil {
 		err = c.RecordRead(audit.ObservationRead, audit.ResourcePatient, patient.Id, patient.Id)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/pocketbase/dbx"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -29,7 +29,7 @@ func (c *clinic) storedReading(patient, kind string, at time.Time, values dbx.Pa
 
 func (c *clinic) summary(patient string, days int) object {
 	c.t.Helper()
-	for _, period := range c.ask(access.Nurse, "GET", "/patients/"+patient+"/vitals/summary/", nil).want(200).at("periods").([]any) {
+	for _, period := range c.ask(authz.Nurse, "GET", "/patients/"+patient+"/vitals/summary/", nil).want(200).at("periods").([]any) {
 		if period.(object)["days"] == float64(days) {
 			return period.(object)
 		}
@@ -95,15 +95,15 @@ func TestStoryVitalSummary(t *testing.T) {
 	wantMembers(t, "month", c.summary(patient, 30)["blood_pressure"].(object), object{"readings": 10.0, "days": 5.0, "max_systolic": 199.0})
 
 	// The bounds in force now count, also for what came before them.
-	c.ask(access.Provider, "PUT", "/patients/"+patient+"/vital-config/", object{"blood_pressure": object{"systolic_high": 130}, "reason": "after a stroke"}).want(200)
+	c.ask(authz.Provider, "PUT", "/patients/"+patient+"/vital-config/", object{"blood_pressure": object{"systolic_high": 130}, "reason": "after a stroke"}).want(200)
 	wantMembers(t, "tighter", c.summary(patient, 7)["blood_pressure"].(object), object{"in_range_percent": 55.6})
-	c.ask(access.Provider, "PUT", "/patients/"+patient+"/vital-config/", object{"blood_pressure": nil, "reason": "palliative"}).want(200)
+	c.ask(authz.Provider, "PUT", "/patients/"+patient+"/vital-config/", object{"blood_pressure": nil, "reason": "palliative"}).want(200)
 	wantMembers(t, "no bounds", c.summary(patient, 7)["blood_pressure"].(object), object{"in_range_percent": nil})
 
 	path := "/patients/" + patient + "/vitals/summary/"
-	c.ask(access.Nurse, "GET", path, nil).want(200).wantAt(object{"patient_id": patient, "as_of": "2026-03-11T16:00:00Z"})
-	c.ask(access.Nurse, "GET", "/patients/"+nobody+"/vitals/summary/", nil).want(404)
-	owner, stranger := vigiltest.User(t, c.app, access.Patient, vigiltest.PortalOf(patient)), vigiltest.User(t, c.app, access.Patient, vigiltest.PortalOf(c.enrol(nil)))
+	c.ask(authz.Nurse, "GET", path, nil).want(200).wantAt(object{"patient_id": patient, "as_of": "2026-03-11T16:00:00Z"})
+	c.ask(authz.Nurse, "GET", "/patients/"+nobody+"/vitals/summary/", nil).want(404)
+	owner, stranger := vigiltest.User(t, c.app, authz.Patient, vigiltest.PortalOf(patient)), vigiltest.User(t, c.app, authz.Patient, vigiltest.PortalOf(c.enrol(nil)))
 	c.askAs(owner, "GET", path, nil).want(200)
 	c.askAs(stranger, "GET", path, nil).want(404)
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/auth"
-	"github.com/vigilhealth/vigil/internal/input"
-	"github.com/vigilhealth/vigil/internal/limits"
-	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/authz"
+	"github.com/vigilhealth/vigil/internal/ingest"
+	"github.com/vigilhealth/vigil/internal/ratelimit"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/webhooks"
 	"github.com/vigilhealth/vigil/routes/web"
 )
@@ -20,15 +20,15 @@ import (
 // webhookRows are the receivers of others that are told what happens, and what each was told.
 func webhookRows() []route {
 	return []route{
-		{http.MethodGet, "/webhooks/", access.ManageWebhooks, limits.User, (*api).listWebhooks},
-		{http.MethodPost, "/webhooks/", access.ManageWebhooks, limits.User, (*api).createWebhook},
-		{http.MethodGet, "/webhooks/{id}/", access.ManageWebhooks, limits.User, of(byUUID(collections.FindWebhook), (*api).readWebhook)},
-		{http.MethodPatch, "/webhooks/{id}/", access.ManageWebhooks, limits.User, of(byUUID(collections.FindWebhook), (*api).changeWebhook)},
-		{http.MethodDelete, "/webhooks/{id}/", access.ManageWebhooks, limits.User, of(byUUID(collections.FindWebhook), (*api).deleteWebhook)},
-		{http.MethodPost, "/webhooks/{id}/test/", access.ManageWebhooks, limits.User, of(byUUID(collections.FindWebhook), (*api).testWebhook)},
-		{http.MethodPost, "/webhooks/{id}/rotate-secret/", access.ManageWebhooks, limits.User, of(byUUID(collections.FindWebhook), (*api).rotateWebhookSecret)},
-		{http.MethodGet, "/webhooks/{id}/deliveries/", access.ManageWebhooks, limits.User, of(byUUID(collections.FindWebhook), (*api).listWebhookDeliveries)},
-		{http.MethodPost, "/webhooks/deliveries/{id}/retry/", access.ManageWebhooks, limits.User, (*api).retryWebhookDelivery},
+		{http.MethodGet, "/webhooks/", authz.ManageWebhooks, ratelimit.User, (*api).listWebhooks},
+		{http.MethodPost, "/webhooks/", authz.ManageWebhooks, ratelimit.User, (*api).createWebhook},
+		{http.MethodGet, "/webhooks/{id}/", authz.ManageWebhooks, ratelimit.User, of(byUUID(collections.FindWebhook), (*api).readWebhook)},
+		{http.MethodPatch, "/webhooks/{id}/", authz.ManageWebhooks, ratelimit.User, of(byUUID(collections.FindWebhook), (*api).changeWebhook)},
+		{http.MethodDelete, "/webhooks/{id}/", authz.ManageWebhooks, ratelimit.User, of(byUUID(collections.FindWebhook), (*api).deleteWebhook)},
+		{http.MethodPost, "/webhooks/{id}/test/", authz.ManageWebhooks, ratelimit.User, of(byUUID(collections.FindWebhook), (*api).testWebhook)},
+		{http.MethodPost, "/webhooks/{id}/rotate-secret/", authz.ManageWebhooks, ratelimit.User, of(byUUID(collections.FindWebhook), (*api).rotateWebhookSecret)},
+		{http.MethodGet, "/webhooks/{id}/deliveries/", authz.ManageWebhooks, ratelimit.User, of(byUUID(collections.FindWebhook), (*api).listWebhookDeliveries)},
+		{http.MethodPost, "/webhooks/deliveries/{id}/retry/", authz.ManageWebhooks, ratelimit.User, (*api).retryWebhookDelivery},
 	}
 }
 
@@ -93,7 +93,7 @@ func viewWebhookDelivery(active bool) func(collections.WebhookDelivery) webhookD
 		view := webhookDeliveryView{
 			ID: d.ID, WebhookID: d.Webhook, Event: d.Event, ObjectID: d.Record, PatientID: orNull(d.Patient), Status: d.Status, Attempts: d.Attempts,
 			Error: orNull(d.Error), OccurredAt: instantOf(d.Occurred), LastAttemptAt: instantOf(d.LastAt), DeliveredAt: instantOf(d.Delivered),
-			CreatedAt: input.FormatInstant(collections.ParseInstant(d.CreatedAt)),
+			CreatedAt: validate.FormatInstant(collections.ParseInstant(d.CreatedAt)),
 		}
 		if d.Code != 0 {
 			view.StatusCode = &d.Code
@@ -119,7 +119,9 @@ func (a *api) listWebhooks(c *web.Call) error {
 }
 
 func (a *api) createWebhook(c *web.Call) error {
-	draft, err := web.Read(c, func(body webhooks.Body, checks *input.Checks) webhooks.Draft { return a.Webhooks.ReadNew(body, checks) })
+	draft, err := web.Read(c, func(body webhooks.Body, checks *validate.Checks) webhooks.Draft {
+		return a.Webhooks.ReadNew(body, checks)
+	})
 	if err != nil {
 		return err
 	}
@@ -131,7 +133,7 @@ func (a *api) readWebhook(c *web.Call, webhook *collections.Webhook) error {
 }
 
 func (a *api) changeWebhook(c *web.Call, webhook *collections.Webhook) error {
-	draft, err := web.Read(c, func(body webhooks.Body, checks *input.Checks) webhooks.Draft {
+	draft, err := web.Read(c, func(body webhooks.Body, checks *validate.Checks) webhooks.Draft {
 		return a.Webhooks.ReadChange(body, checks)
 	})
 	if err != nil {
@@ -181,7 +183,7 @@ var _ webhooks.Views = WebhookViews{}
 var objectViews = map[string]func(v WebhookViews, app core.App, id string) (any, error){
 	collections.ChangeObservation: WebhookViews.observation,
 	collections.ChangeAlert: shown(collections.AlertsByID, func(app core.App, page []*collections.Alert) ([]alertView, error) {
-		return viewAlerts(access.Client)(app, page)
+		return viewAlerts(authz.Client)(app, page)
 	}),
 	collections.ChangeEscalation:   shown(collections.EscalationsByID, viewEscalations),
 	collections.ChangePatient:      WebhookViews.patient,
@@ -253,7 +255,7 @@ func (WebhookViews) observation(app core.App, id string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := observations.FromRecord(record)
+	o := ingest.FromRecord(record)
 	if _, err := collections.FindPatient(app, o.PatientID); err != nil {
 		return nil, err
 	}
@@ -261,7 +263,7 @@ func (WebhookViews) observation(app core.App, id string) (any, error) {
 		return nil, err
 	}
 	raised, err := collections.AlertsOfObservations(app, id)
-	return viewObservation(o, raisedFrom(raised[id]), access.Client), err
+	return viewObservation(o, raisedFrom(raised[id]), authz.Client), err
 }
 
 func (v WebhookViews) patient(app core.App, id string) (any, error) {
@@ -273,7 +275,7 @@ func (v WebhookViews) patient(app core.App, id string) (any, error) {
 		return nil, err
 	}
 	a := &api{Engines: Engines{Options: web.Options{Zone: v.Zone}}}
-	return a.viewPatient(&web.Call{App: app, Now: v.Clock(), Caller: auth.Caller{Role: access.Client}}, p)
+	return a.viewPatient(&web.Call{App: app, Now: v.Clock(), Caller: auth.Caller{Role: authz.Client}}, p)
 }
 
 func (WebhookViews) device(app core.App, id string) (any, error) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 )
 
 // A mistyped weight is withdrawn and entered anew: what the newest is beside the right one is told, although it was told beside the wrong one.
@@ -16,7 +16,7 @@ func TestStoryWeightEnteredAnew(t *testing.T) {
 	mistyped := c.weigh(patient, 80, monday).want(201)
 	c.weigh(patient, 85, tuesday).want(201).wantAt(object{"alert_details.level": "critical"})
 	wantSame(t, "escalations", c.stats(t), []string{"stat open system"})
-	c.ask(access.Nurse, "POST", "/ingestion/observations/"+mistyped.at("id").(string)+"/entered-in-error/", object{"reason": "Mistyped."}).want(200)
+	c.ask(authz.Nurse, "POST", "/ingestion/observations/"+mistyped.at("id").(string)+"/entered-in-error/", object{"reason": "Mistyped."}).want(200)
 	wantSame(t, "escalations, withdrawn", c.stats(t), []string{"stat cancelled system"})
 	c.weigh(patient, 80.2, monday).want(201)
 	wantSame(t, "alerts", c.raisedAbout(patient), []string{"weight critical weight_change 5/4.6", "weight critical weight_change 4.8/4.6"})
@@ -27,7 +27,7 @@ func TestStoryWeightEnteredAnew(t *testing.T) {
 // An older weight that was in doubt is confirmed after the newest one was judged: what the newest is beside it is told.
 func TestStoryOlderWeightIsConfirmed(t *testing.T) {
 	for name, confirm := range map[string]func(c *clinic, first reply, at time.Time){
-		"by the nurse": func(c *clinic, first reply, _ time.Time) { c.confirmReading(access.Nurse, first.at("id")).want(200) },
+		"by the nurse": func(c *clinic, first reply, _ time.Time) { c.confirmReading(authz.Nurse, first.at("id")).want(200) },
 		"by one like it": func(c *clinic, _ reply, at time.Time) {
 			c.scale("GW-1", 76.4, at.Add(time.Minute)).wantAt(object{"review_state": "confirmed"})
 		},

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/escalations"
 )
 
@@ -27,8 +27,8 @@ func TestLadderTellsNoValues(t *testing.T) {
 	if told := w.rows(t, `SELECT kind FROM announcements WHERE kind LIKE 'escalation%' ORDER BY rowid`); len(told) != 3 || told[2] == told[0] {
 		t.Fatalf("told: %q", told)
 	}
-	w.pushed(w.people[access.Nurse], "escalations")
-	w.pushed(w.people[access.ClinicalManager], "escalations")
+	w.pushed(w.people[authz.Nurse], "escalations")
+	w.pushed(w.people[authz.ClinicalManager], "escalations")
 	w.now = w.now.Add(time.Minute)
 	w.oxygen(80)
 	w.wantPushed("better", 0, 0)

@@ -6,14 +6,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/escalations"
 )
 
 // oxygen is a reading that the staff types.
 func (w *nightShift) oxygen(spo2 int) object {
 	w.t.Helper()
-	w.ask(access.Nurse, "POST", "/ingestion/pulse-oximetry/", object{
+	w.ask(authz.Nurse, "POST", "/ingestion/pulse-oximetry/", object{
 		"patient_id": w.patient, "spo2": spo2, "measured_at": w.now.UTC().Format(time.RFC3339Nano),
 	}).want(201)
 	return w.newest()
@@ -23,7 +23,7 @@ func (w *nightShift) oxygen(spo2 int) object {
 func (w *nightShift) joined() (list []string) {
 	w.t.Helper()
 	for _, e := range w.escalationsOf() {
-		steps, _ := w.ask(access.Nurse, "GET", fmt.Sprintf("/escalations/%v/", e["id"]), nil).want(200).at("history").([]any)
+		steps, _ := w.ask(authz.Nurse, "GET", fmt.Sprintf("/escalations/%v/", e["id"]), nil).want(200).at("history").([]any)
 		for _, step := range steps {
 			if step := step.(object); step["event"] == "alert_joined" {
 				list = append(list, fmt.Sprint(step["detail"]))
@@ -60,7 +60,7 @@ func TestStoryWorseWithoutASnooze(t *testing.T) {
 		"after the half hour as before":     {{minute, oxygen(80), true, 0}, {29 * minute, oxygen(80), false, 0}, {2 * minute, oxygen(80), true, 0}, {minute, oxygen(79), false, 0}},
 		"what was told last, not the worst": {{minute, pressure(232, 110, 0), true, 0}, {31 * minute, pressure(184, 110, 0), true, 0}, {minute, pressure(230, 110, 0), true, 0}},
 		"better than what was told":         {{minute, pressure(232, 110, 0), true, 0}, {minute, pressure(184, 110, 0), false, 0}},
-		"a warning after a critical one":    {{minute, oxygen(80), true, 0}, {minute, func(w *nightShift) { w.cuff(150, 80, 0); w.pushed(w.people[access.Nurse], "alerts") }, false, 0}},
+		"a warning after a critical one":    {{minute, oxygen(80), true, 0}, {minute, func(w *nightShift) { w.cuff(150, 80, 0); w.pushed(w.people[authz.Nurse], "alerts") }, false, 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newNightShift(t, 0)
@@ -102,8 +102,8 @@ func TestWhatIsWorseStandsInTheHistory(t *testing.T) {
 	if e := w.escalationsOf()[0]; e["reason"] != first["message"] || e["alert_id"] != first["id"] {
 		t.Errorf("the escalation is about %v: %v", e["alert_id"], e["reason"])
 	}
-	w.pushed(w.people[access.ClinicalManager], "escalations")
-	list := w.ask(access.ClinicalManager, "GET", "/notifications/?channel=escalations", nil).results()
+	w.pushed(w.people[authz.ClinicalManager], "escalations")
+	list := w.ask(authz.ClinicalManager, "GET", "/notifications/?channel=escalations", nil).results()
 	if len(list) != 3 || !strings.Contains(fmt.Sprint(list[1]["body"]), "stat: A worse critical reading: Systolic 232 mmHg") {
 		t.Errorf("the list has %v", list)
 	}
@@ -134,7 +134,7 @@ func TestWorseThanWhatIsLeft(t *testing.T) {
 	wrong := w.cuff(255, 110, 0)
 	w.wantPushed("both", 2, 2)
 	w.now = w.now.Add(time.Minute)
-	w.ask(access.Nurse, "POST", fmt.Sprintf("/ingestion/observations/%v/entered-in-error/", wrong["observation_id"]), object{"reason": "A child's arm."}).want(200)
+	w.ask(authz.Nurse, "POST", fmt.Sprintf("/ingestion/observations/%v/entered-in-error/", wrong["observation_id"]), object{"reason": "A child's arm."}).want(200)
 	w.now = w.now.Add(5 * time.Minute)
 	w.cuff(190, 110, 0)
 	w.wantPushed("known", 0, 0)

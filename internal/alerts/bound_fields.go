@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -133,7 +133,7 @@ func (b Bounds) complaintsOf(patientID string, blames func(name string) bool) ma
 	return wrong
 }
 
-func (b Bounds) check(c *input.Checks, patientID string, blames func(name string) bool) {
+func (b Bounds) check(c *validate.Checks, patientID string, blames func(name string) bool) {
 	for name, message := range b.complaintsOf(patientID, blames) {
 		c.Reject(name, message)
 	}

@@ -11,13 +11,13 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
 // groupBody is one group of a [ChangeBody]; null switches the group off.
-type groupBody = input.Field[map[string]input.Number]
+type groupBody = validate.Field[map[string]validate.Number]
 
 // ChangeBody is the members of a request to change thresholds: the groups, and the reason.
 type ChangeBody map[string]json.RawMessage
@@ -32,24 +32,24 @@ type Change struct {
 
 // Read checks a body as far as one can without what is stored. Unknown members are ignored.
 // Source: docs/decisions/alerts.md, "No thresholds, no alert" and "Change-log field names".
-func (b ChangeBody) Read(c *input.Checks) Change {
+func (b ChangeBody) Read(c *validate.Checks) Change {
 	change := b.readGroups(c)
-	change.Reason = phi.Text(c.Text("reason", member[string](b, "reason"), input.Required(500)))
+	change.Reason = phi.Text(c.Text("reason", member[string](b, "reason"), validate.Required(500)))
 	return change
 }
 
 // member is one member of the body.
-func member[T any](b ChangeBody, name string) (f input.Field[T]) {
+func member[T any](b ChangeBody, name string) (f validate.Field[T]) {
 	if raw, sent := b[name]; sent {
 		_ = f.UnmarshalJSON(raw) // never fails: a wrong type is kept for the checks
 	}
 	return f
 }
 
-func (b ChangeBody) readGroups(c *input.Checks) Change {
+func (b ChangeBody) readGroups(c *validate.Checks) Change {
 	change, bodies := Change{groups: map[string]map[string]*float64{}}, map[string]groupBody{}
 	for _, group := range Groups {
-		sent := member[map[string]input.Number](b, group)
+		sent := member[map[string]validate.Number](b, group)
 		bodies[group] = sent
 		switch {
 		case sent.Given():
@@ -180,7 +180,7 @@ func SetThresholds(tx core.App, patientID string, change Change, by audit.Actor,
 		return c, false, err
 	}
 	after := change.applyTo(before.own)
-	checks := input.NewChecks()
+	checks := validate.NewChecks()
 	after.check(checks, patientID, change.names)
 	if err := checks.Err(); err != nil {
 		return c, false, err

@@ -18,7 +18,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -29,7 +29,7 @@ func readChange(t *testing.T, text string) (alerts.Change, fault.Fields) {
 	if err := json.Unmarshal([]byte(text), &body); err != nil {
 		t.Fatal(err)
 	}
-	checks := input.NewChecks()
+	checks := validate.NewChecks()
 	return body.Read(checks), checks.Fields
 }
 

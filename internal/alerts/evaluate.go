@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -85,7 +85,7 @@ func (f Finding) Breached() bool { return f.Level != "" }
 // Date has the message state when the reading was taken, as that of a late one does: late data must not hide danger, nor pass for fresh.
 // Source: docs/decisions/conventions.md, "Future and past measurement times".
 func (f *Finding) Date(measuredAt time.Time) {
-	f.Message += " Measured " + input.FormatInstant(measuredAt) + "."
+	f.Message += " Measured " + validate.FormatInstant(measuredAt) + "."
 }
 
 // Weighing is an earlier value of a parameter that is watched for its changes.

@@ -8,16 +8,16 @@ import (
 	"github.com/pocketbase/dbx"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
 // A follow-up reminds whoever asked for it, once.
 func TestRemindFollowUps(t *testing.T) {
 	app := vigiltest.NewApp(t)
-	nurse := vigiltest.User(t, app, access.Nurse, vigiltest.Email("nurse@vigil.test"))
+	nurse := vigiltest.User(t, app, authz.Nurse, vigiltest.Email("nurse@vigil.test"))
 	by := audit.User(nurse.Number(), nurse.Email(), nurse.Role(), audit.Origin{})
 	alert := find(t, app, store(t, app, alerts.Draft{Finding: alerts.Finding{Type: "pulse", Level: alerts.Warning, Message: "Pulse 120 bpm."}}, now))
 	action := alerts.Action{Move: alerts.Acknowledge, FollowUpAt: now.Add(time.Hour)}

@@ -1,8 +1,8 @@
 package alerts
 
 import (
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // MostAtOnce bounds what one request acts on. Source: docs/decisions/alerts.md, "Several at once".
@@ -16,12 +16,12 @@ type Chosen struct {
 
 // ChosenBody is the body of a request about several alerts.
 type ChosenBody struct {
-	AlertIDs input.Field[[]input.Integer] `json:"alert_ids"`
-	Notes    input.String                 `json:"notes"`
+	AlertIDs validate.Field[[]validate.Integer] `json:"alert_ids"`
+	Notes    validate.String                    `json:"notes"`
 }
 
 // Read checks the body.
-func (b ChosenBody) Read(c *input.Checks) Chosen {
+func (b ChosenBody) Read(c *validate.Checks) Chosen {
 	chosen := Chosen{Notes: readNote(c, "notes", b.Notes)}
 	chosen.Numbers = readNumbers(c, b.AlertIDs)
 	return chosen
@@ -29,19 +29,19 @@ func (b ChosenBody) Read(c *input.Checks) Chosen {
 
 // UndoBody is the body of a request to undo what was done with alerts.
 type UndoBody struct {
-	AlertIDs input.Field[[]input.Integer] `json:"alert_ids"`
+	AlertIDs validate.Field[[]validate.Integer] `json:"alert_ids"`
 }
 
 // Read checks the body.
-func (b UndoBody) Read(c *input.Checks) []int64 { return readNumbers(c, b.AlertIDs) }
+func (b UndoBody) Read(c *validate.Checks) []int64 { return readNumbers(c, b.AlertIDs) }
 
 // readNumbers reads the numbers of alerts.
-func readNumbers(c *input.Checks, list input.Field[[]input.Integer]) (numbers []int64) {
+func readNumbers(c *validate.Checks, list validate.Field[[]validate.Integer]) (numbers []int64) {
 	if len(list.Value) == 0 && !list.Wrong() {
 		c.Reject("alert_ids", "Choose at least one alert.")
 	}
 	seen := map[int64]bool{}
-	for name, sent := range input.Items(c, "alert_ids", list, MostAtOnce, "Must be a list of the ids of alerts.") {
+	for name, sent := range validate.Items(c, "alert_ids", list, MostAtOnce, "Must be a list of the ids of alerts.") {
 		if number := c.Integer(name, sent, true); number != nil && !seen[*number] {
 			seen[*number] = true
 			numbers = append(numbers, *number)

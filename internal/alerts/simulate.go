@@ -9,7 +9,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -33,7 +33,7 @@ type Proposal struct {
 
 // ReadProposal checks the body of a simulation: thresholds as for a change, perhaps a patient, and no reason, since nothing
 // is changed.
-func (b ChangeBody) ReadProposal(c *input.Checks) Proposal {
+func (b ChangeBody) ReadProposal(c *validate.Checks) Proposal {
 	return Proposal{PatientID: c.UUID("patient_id", member[string](b, "patient_id"), false), Change: b.readGroups(c)}
 }
 
@@ -62,7 +62,7 @@ func Simulate(ctx context.Context, app core.App, p Proposal, zone *time.Location
 		return outcome, err
 	}
 	after := p.Change.applyTo(before.own)
-	checks := input.NewChecks()
+	checks := validate.NewChecks()
 	after.check(checks, p.PatientID, p.Change.names)
 	if err := checks.Err(); err != nil {
 		return outcome, err

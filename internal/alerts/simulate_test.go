@@ -11,7 +11,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -38,7 +38,7 @@ func propose(t testing.TB, text string) alerts.Proposal {
 	if err := json.Unmarshal([]byte(text), &body); err != nil {
 		t.Fatal(err)
 	}
-	checks := input.NewChecks()
+	checks := validate.NewChecks()
 	proposal := body.ReadProposal(checks)
 	if err := checks.Err(); err != nil {
 		t.Fatal(err)

@@ -9,8 +9,8 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // How long known breaches can be kept quiet. Source: docs/decisions/alerts.md, "Snooze".
@@ -36,10 +36,10 @@ func (s Snooze) Covers(alertType string, level Level, at time.Time) bool {
 
 // SnoozeBody is the body of a request to snooze.
 type SnoozeBody struct {
-	Type            input.String  `json:"type"`
-	Reason          input.String  `json:"reason"`
-	EndsAt          input.String  `json:"ends_at"`
-	IncludeCritical input.Boolean `json:"include_critical"`
+	Type            validate.String  `json:"type"`
+	Reason          validate.String  `json:"reason"`
+	EndsAt          validate.String  `json:"ends_at"`
+	IncludeCritical validate.Boolean `json:"include_critical"`
 }
 
 // SnoozeDraft is a body that was found valid.
@@ -49,9 +49,9 @@ type SnoozeDraft struct {
 }
 
 // Read checks the body.
-func (b SnoozeBody) Read(c *input.Checks, now time.Time) (draft SnoozeDraft) {
-	draft.Type = c.Text("type", b.Type, input.Required(0).OneOf(ReadingTypes...))
-	draft.Reason = phi.Text(c.Text("reason", b.Reason, input.Required(500).Multiline()))
+func (b SnoozeBody) Read(c *validate.Checks, now time.Time) (draft SnoozeDraft) {
+	draft.Type = c.Text("type", b.Type, validate.Required(0).OneOf(ReadingTypes...))
+	draft.Reason = phi.Text(c.Text("reason", b.Reason, validate.Required(500).Multiline()))
 	draft.EndsAt = c.Instant("ends_at", b.EndsAt, true)
 	if critical := c.Boolean("include_critical", b.IncludeCritical, false); critical != nil {
 		draft.IncludeCritical = *critical
@@ -95,12 +95,12 @@ func StartSnooze(tx core.App, patientID string, draft SnoozeDraft, by audit.Acto
 		return nil, err
 	}
 	return snooze, noteSnooze(tx, audit.SnoozeCreate, snooze, draft.Reason, audit.Changes{
-		"type": {New: draft.Type}, "ends_at": {New: input.FormatInstant(draft.EndsAt)}, "include_critical": {New: draft.IncludeCritical},
+		"type": {New: draft.Type}, "ends_at": {New: validate.FormatInstant(draft.EndsAt)}, "include_critical": {New: draft.IncludeCritical},
 	}, by, now)
 }
 
 // row is since when alerts of the type have been quiet without a break, and critical ones, when this snooze begins now; zero where they
-// are not. A snooze that has run out is no break by itself: that people are told is one, see internal/ranking.
+// are not. A snooze that has run out is no break by itself: that people are told is one, see internal/triage.
 func (d SnoozeDraft) row(tx core.App, patientID string, now time.Time) (quiet, critical time.Time, err error) {
 	before, err := collections.CurrentSnooze(tx, patientID, d.Type)
 	if err != nil {
@@ -118,9 +118,9 @@ func (d SnoozeDraft) row(tx core.App, patientID string, now time.Time) (quiet, c
 	}
 	switch {
 	case d.IncludeCritical && d.EndsAt.Sub(critical) > longestCriticalSnooze:
-		return quiet, critical, fault.Field("ends_at", "Critical alerts can be snoozed for 4 hours in a row at most, and have been since "+input.FormatInstant(critical)+".")
+		return quiet, critical, fault.Field("ends_at", "Critical alerts can be snoozed for 4 hours in a row at most, and have been since "+validate.FormatInstant(critical)+".")
 	case d.EndsAt.Sub(quiet) > longestSnooze:
-		return quiet, critical, fault.Field("ends_at", "Alerts can be snoozed for 30 days in a row at most, and have been since "+input.FormatInstant(quiet)+".")
+		return quiet, critical, fault.Field("ends_at", "Alerts can be snoozed for 30 days in a row at most, and have been since "+validate.FormatInstant(quiet)+".")
 	}
 	return quiet, critical, nil
 }

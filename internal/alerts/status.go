@@ -11,8 +11,8 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // Move is what a person does with an alert.
@@ -57,11 +57,11 @@ type Action struct {
 
 // AcknowledgeBody is the body of an acknowledgement, in either variant.
 type AcknowledgeBody struct {
-	Notes            input.String  `json:"notes"`
-	Outcome          input.String  `json:"outcome"`
-	ClinicalNote     input.String  `json:"clinical_note"`
-	FollowUpRequired input.Boolean `json:"follow_up_required"`
-	FollowUpAt       input.String  `json:"follow_up_at"`
+	Notes            validate.String  `json:"notes"`
+	Outcome          validate.String  `json:"outcome"`
+	ClinicalNote     validate.String  `json:"clinical_note"`
+	FollowUpRequired validate.Boolean `json:"follow_up_required"`
+	FollowUpAt       validate.String  `json:"follow_up_at"`
 }
 
 const (
@@ -74,7 +74,7 @@ const (
 var outcomeForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,50}$`)
 
 // Read checks the body. Source: docs/decisions/alerts.md, "Acknowledge variants".
-func (b AcknowledgeBody) Read(c *input.Checks, now time.Time) Action {
+func (b AcknowledgeBody) Read(c *validate.Checks, now time.Time) Action {
 	action := Action{Move: Acknowledge, Notes: readNote(c, "notes", b.Notes)}
 	action.Detailed = there(b.Outcome) || there(b.ClinicalNote) || there(b.FollowUpRequired)
 	if !action.Detailed {
@@ -82,7 +82,7 @@ func (b AcknowledgeBody) Read(c *input.Checks, now time.Time) Action {
 	}
 	action.ClinicalNote = join(readNote(c, "clinical_note", b.ClinicalNote), action.Notes)
 	action.Notes = ""
-	action.Outcome = c.Text("outcome", b.Outcome, input.Optional(50).Filled())
+	action.Outcome = c.Text("outcome", b.Outcome, validate.Optional(50).Filled())
 	switch {
 	case action.Outcome == outcomeDone:
 		action.Move = Resolve
@@ -100,24 +100,24 @@ func (b AcknowledgeBody) Read(c *input.Checks, now time.Time) Action {
 	return action
 }
 
-func there[T any](f input.Field[T]) bool { return f.Sent() && !f.Null() }
+func there[T any](f validate.Field[T]) bool { return f.Sent() && !f.Null() }
 
 // NoteBody is the body of a note, or of a resolution, where it may be left out.
 type NoteBody struct {
-	Notes input.String `json:"notes"`
+	Notes validate.String `json:"notes"`
 }
 
 // Read checks the body for a move; only an annotation must say something.
-func (b NoteBody) Read(c *input.Checks, move Move) Action {
-	rule := input.Optional(noteLength)
+func (b NoteBody) Read(c *validate.Checks, move Move) Action {
+	rule := validate.Optional(noteLength)
 	if move == Annotate {
-		rule = input.Required(noteLength)
+		rule = validate.Required(noteLength)
 	}
 	return Action{Move: move, Notes: phi.Text(c.Text("notes", b.Notes, rule.Multiline()))}
 }
 
-func readNote(c *input.Checks, name string, field input.String) phi.Text {
-	return phi.Text(c.Text(name, field, input.Optional(noteLength).Multiline()))
+func readNote(c *validate.Checks, name string, field validate.String) phi.Text {
+	return phi.Text(c.Text(name, field, validate.Optional(noteLength).Multiline()))
 }
 
 // join appends a note on a line of its own.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // Every move from every state.
@@ -81,7 +81,7 @@ func readAcknowledgement(t *testing.T, text string) (alerts.Action, fault.Fields
 	if err := json.Unmarshal([]byte(text), &body); err != nil {
 		t.Fatal(err)
 	}
-	checks := input.NewChecks()
+	checks := validate.NewChecks()
 	return body.Read(checks, now), checks.Fields
 }
 
@@ -91,11 +91,11 @@ func TestReadSnooze(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &body); err != nil {
 			t.Fatal(err)
 		}
-		checks := input.NewChecks()
+		checks := validate.NewChecks()
 		return body.Read(checks, now), checks.Fields
 	}
 	in := func(d time.Duration, more string) string {
-		return `{"type":"pulse","reason":"exercise","ends_at":"` + input.FormatInstant(now.Add(d)) + `"` + more + `}`
+		return `{"type":"pulse","reason":"exercise","ends_at":"` + validate.FormatInstant(now.Add(d)) + `"` + more + `}`
 	}
 	const critical = `,"include_critical":true`
 	for _, body := range []string{in(time.Minute, ""), in(30*24*time.Hour, ""), in(4*time.Hour, critical), in(5*time.Hour, `,"include_critical":false`)} {

@@ -4,18 +4,18 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // ReadBounds checks the bounds of a template, in the form of a change without its reason; complaints go under name. What is
 // misspelt would be a bound that nobody misses until it is needed, so that it is refused here, and a template needs at least one bound or a
 // group that is switched off. Source: docs/decisions/alerts.md, "Templates".
-func (b ChangeBody) ReadBounds(c *input.Checks, name string) Bounds {
-	inner := input.NewChecks()
+func (b ChangeBody) ReadBounds(c *validate.Checks, name string) Bounds {
+	inner := validate.NewChecks()
 	bounds := Bounds(b.readGroups(inner).groups)
 	for _, group := range Groups {
-		for field := range member[map[string]input.Number](b, group).Value {
+		for field := range member[map[string]validate.Number](b, group).Value {
 			if _, read := bounds[group][field]; !read {
 				inner.Reject(group+"."+field, "There is no such bound.")
 			}

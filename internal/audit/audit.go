@@ -25,7 +25,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/groupcommit"
+	"github.com/vigilhealth/vigil/internal/async"
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
@@ -327,7 +327,7 @@ func rowHash(with hash.Hash, previous string, r collections.AuditRow) string {
 
 // Group records entries of many callers in few transactions: a commit waits for the disk, so those who read share that wait.
 type Group struct {
-	entries *groupcommit.Group[datedEntry, struct{}]
+	entries *async.Group[datedEntry, struct{}]
 }
 
 type datedEntry struct {
@@ -337,7 +337,7 @@ type datedEntry struct {
 
 // NewGroup returns a group.
 func NewGroup(log *slog.Logger) *Group {
-	return &Group{groupcommit.New(groupcommit.Options[datedEntry, struct{}]{Store: appendAll, Log: log})}
+	return &Group{async.NewGroup(async.GroupOptions[datedEntry, struct{}]{Store: appendAll, Log: log})}
 }
 
 // Append records one entry durably, in a transaction with those of others. app must be in no transaction of its own.
@@ -346,8 +346,8 @@ func (g *Group) Append(app core.App, entry Entry, now time.Time) error {
 	return err
 }
 
-func appendAll(app core.App, entries []*groupcommit.Item[datedEntry, struct{}]) error {
-	return groupcommit.Along(app, func(tx core.App) error {
+func appendAll(app core.App, entries []*async.GroupItem[datedEntry, struct{}]) error {
+	return async.Along(app, func(tx core.App) error {
 		return inChain(tx, func(chain *Chain) error {
 			for _, e := range entries {
 				if err := chain.Add(e.In.Entry, e.In.now); err != nil {

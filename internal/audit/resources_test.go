@@ -32,7 +32,7 @@ func resources(t *testing.T) (names []string) {
 
 // Other words that read the same: FHIR's resources, people's roles, and what people are told.
 var otherWords = []string{
-	"internal/access/", "internal/audit/", "internal/bench/", "internal/emr/", "internal/exports/", "internal/fhir/", "internal/fhirapi/",
+	"internal/authz/", "internal/audit/", "tools/bench/", "internal/emr/", "internal/fhirserver/", "internal/fhir/", "internal/fhirserver/",
 	"internal/sandbox/", "internal/vigiltest/", "internal/warehouse/resources.go", "internal/notifications/kinds.go", "routes/emr.go",
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -93,7 +93,7 @@ func olden(t testing.TB, app core.App) {
 func upgraded(t testing.TB) core.App {
 	t.Helper()
 	app := vigiltest.NewApp(t)
-	vigiltest.User(t, app, access.Nurse)
+	vigiltest.User(t, app, authz.Nurse)
 	appendMany(t, app, 5)
 	made := guards(t, app)
 	olden(t, app)

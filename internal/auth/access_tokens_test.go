@@ -11,9 +11,9 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/auth"
-	"github.com/vigilhealth/vigil/internal/tokens"
+	"github.com/vigilhealth/vigil/internal/authz"
+
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -29,7 +29,7 @@ func forgetOnSave(app core.App, e *auth.Engine) {
 
 func TestAuthenticateRefusals(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
-	user := vigiltest.User(t, app, access.Nurse)
+	user := vigiltest.User(t, app, authz.Nurse)
 	session := login(t, e, app, user, clock)
 	users := user.Collection()
 	claims := func(change jwt.MapClaims) jwt.MapClaims {
@@ -54,11 +54,11 @@ func TestAuthenticateRefusals(t *testing.T) {
 		return token
 	}
 	key := []byte(user.TokenKey() + users.AuthToken.Secret) // all that lies in the database
-	ours := func(change func(*tokens.Token)) string {
-		token := tokens.Token{Kind: tokens.Access, Collection: users.Id, Holder: user.Id, IssuedAt: clock, ExpiresAt: clock.Add(time.Minute)}
+	ours := func(change func(*auth.TokenClaims)) string {
+		token := auth.TokenClaims{Kind: auth.AccessToken, Collection: users.Id, Holder: user.Id, IssuedAt: clock, ExpiresAt: clock.Add(time.Minute)}
 		change(&token)
-		signed, err := tokens.NewSigner(vigiltest.Sealer()).Sign(token,
-			tokens.Account{TokenKey: user.TokenKey(), Secret: users.AuthToken.Secret})
+		signed, err := auth.NewSigner(vigiltest.Sealer()).Sign(token,
+			auth.Account{TokenKey: user.TokenKey(), Secret: users.AuthToken.Secret})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +81,7 @@ func TestAuthenticateRefusals(t *testing.T) {
 	payload := base64.RawURLEncoding.EncodeToString([]byte(`{"id":"` + user.Id + `","type":"auth","collectionId":"` + users.Id + `","exp":9999999999}`))
 	for name, test := range map[string]struct{ token, want string }{
 		"the real one":             {session.Access, ""},
-		"made here":                {ours(func(*tokens.Token) {}), ""},
+		"made here":                {ours(func(*auth.TokenClaims) {}), ""},
 		"made for tests":           {vigiltest.Token(t, user, clock), ""},
 		"made by PocketBase":       {native(user.NewAuthToken), "token_invalid"},
 		"ten years by PocketBase":  {native(func() (string, error) { return user.NewStaticAuthToken(87600 * time.Hour) }), "token_invalid"},
@@ -99,17 +99,17 @@ func TestAuthenticateRefusals(t *testing.T) {
 		"other key":                {sign(jwt.SigningMethodHS256, []byte("x"), nil), "token_invalid"},
 		"empty key":                {sign(jwt.SigningMethodHS256, []byte(users.AuthToken.Secret), jwt.MapClaims{"id": ""}), "token_invalid"},
 		"secret without token key": {sign(jwt.SigningMethodHS256, []byte(users.AuthToken.Secret), jwt.MapClaims{"id": "000000000000099"}), "token_invalid"},
-		"expired":                  {ours(func(t *tokens.Token) { t.IssuedAt, t.ExpiresAt = clock.Add(-time.Minute), clock }), "token_expired"},
-		"good for ten years":       {ours(func(t *tokens.Token) { t.ExpiresAt = clock.AddDate(10, 0, 0) }), "token_invalid"},
-		"issued tomorrow": {ours(func(t *tokens.Token) {
+		"expired":                  {ours(func(t *auth.TokenClaims) { t.IssuedAt, t.ExpiresAt = clock.Add(-time.Minute), clock }), "token_expired"},
+		"good for ten years":       {ours(func(t *auth.TokenClaims) { t.ExpiresAt = clock.AddDate(10, 0, 0) }), "token_invalid"},
+		"issued tomorrow": {ours(func(t *auth.TokenClaims) {
 			t.IssuedAt, t.ExpiresAt = clock.Add(24*time.Hour), clock.Add(24*time.Hour+time.Minute)
 		}), "token_invalid"},
 		"no expiry":        {sign(jwt.SigningMethodHS256, key, jwt.MapClaims{"exp": nil}), "token_invalid"},
 		"expiry no number": {sign(jwt.SigningMethodHS256, key, jwt.MapClaims{"exp": "tomorrow"}), "token_invalid"},
-		"other type":       {ours(func(t *tokens.Token) { t.Kind = core.TokenTypeFile }), "token_invalid"},
-		"half a sign-in":   {ours(func(t *tokens.Token) { t.Kind = tokens.Half }), "token_invalid"},
-		"other collection": {ours(func(t *tokens.Token) { t.Collection = superuser.Collection().Id }), "token_invalid"},
-		"other user":       {ours(func(t *tokens.Token) { t.Holder = "000000000000099" }), "token_invalid"},
+		"other type":       {ours(func(t *auth.TokenClaims) { t.Kind = core.TokenTypeFile }), "token_invalid"},
+		"half a sign-in":   {ours(func(t *auth.TokenClaims) { t.Kind = auth.SecondFactorToken }), "token_invalid"},
+		"other collection": {ours(func(t *auth.TokenClaims) { t.Collection = superuser.Collection().Id }), "token_invalid"},
+		"other user":       {ours(func(t *auth.TokenClaims) { t.Holder = "000000000000099" }), "token_invalid"},
 		"a superuser's":    {native(superuser.NewAuthToken), "token_invalid"},
 		"a file token":     {native(user.NewFileToken), "token_invalid"},
 		"a reset token":    {native(user.NewPasswordResetToken), "token_invalid"},
@@ -144,7 +144,7 @@ func respell(signature string) string {
 // PocketBase by itself takes none of our tokens, and we none of its: what lies in its database signs nothing.
 func TestPocketBaseDoesNotSign(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
-	user := vigiltest.User(t, app, access.Nurse)
+	user := vigiltest.User(t, app, authz.Nurse)
 	session := login(t, e, app, user, time.Now())
 	if _, err := app.FindAuthRecordByToken(session.Access, core.TokenTypeAuth); err == nil {
 		t.Error("the database is enough to check a token, so it is enough to sign one")
@@ -160,20 +160,20 @@ func TestChangesOfAUserCountAtOnce(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*collections.User)
 		want   string
-		role   access.Role
+		role   authz.Role
 	}{
-		"role":       {func(u *collections.User) { u.Set("role", "ma") }, "", access.MA},
+		"role":       {func(u *collections.User) { u.Set("role", "ma") }, "", authz.MA},
 		"state":      {func(u *collections.User) { u.Set("is_active", false) }, "token_invalid", ""},
 		"password":   {func(u *collections.User) { u.SetPassword("Another-Horse-43") }, "token_invalid", ""},
 		"address":    {func(u *collections.User) { u.SetEmail("new@vigil.test") }, "token_invalid", ""},
 		"token key":  {func(u *collections.User) { u.RefreshTokenKey() }, "token_invalid", ""},
-		"first name": {func(u *collections.User) { u.Set("first_name", "Other") }, "", access.Nurse},
+		"first name": {func(u *collections.User) { u.Set("first_name", "Other") }, "", authz.Nurse},
 	} {
 		app, e := vigiltest.NewApp(t), newEngine()
 		forgetOnSave(app, e)
-		user := vigiltest.User(t, app, access.Nurse)
+		user := vigiltest.User(t, app, authz.Nurse)
 		session := login(t, e, app, user, clock)
-		if caller := callerOf(t, e, app, session.Access); caller.Role != access.Nurse {
+		if caller := callerOf(t, e, app, session.Access); caller.Role != authz.Nurse {
 			t.Fatalf("%s: %+v", name, caller)
 		}
 		test.change(user)
@@ -191,7 +191,7 @@ func TestChangesOfAUserCountAtOnce(t *testing.T) {
 func TestDeletedUserIsRefused(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
 	forgetOnSave(app, e)
-	user := vigiltest.User(t, app, access.Nurse)
+	user := vigiltest.User(t, app, authz.Nurse)
 	token := vigiltest.Token(t, user, clock)
 	callerOf(t, e, app, token)
 	if err := app.Delete(user); err != nil {
@@ -204,7 +204,7 @@ func TestDeletedUserIsRefused(t *testing.T) {
 // What another process changes counts within half a minute.
 func TestMemoryOfUsersIsShort(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
-	user := vigiltest.User(t, app, access.Nurse)
+	user := vigiltest.User(t, app, authz.Nurse)
 	token := vigiltest.Token(t, user, clock)
 	callerOf(t, e, app, token)
 	if _, err := app.NonconcurrentDB().NewQuery(`UPDATE users SET is_active = FALSE`).Execute(); err != nil {
@@ -220,7 +220,7 @@ func TestMemoryOfUsersIsShort(t *testing.T) {
 func TestForgetWinsOverReaders(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
 	forgetOnSave(app, e)
-	user := vigiltest.User(t, app, access.Nurse)
+	user := vigiltest.User(t, app, authz.Nurse)
 	token := vigiltest.Token(t, user, clock)
 	stop := make(chan struct{})
 	var readers sync.WaitGroup
@@ -261,7 +261,7 @@ func callerOf(t testing.TB, e *auth.Engine, app core.App, token string) auth.Cal
 
 func BenchmarkAuthenticate(b *testing.B) {
 	app, e := vigiltest.NewApp(b), newEngine()
-	token := login(b, e, app, vigiltest.User(b, app, access.Nurse), clock).Access
+	token := login(b, e, app, vigiltest.User(b, app, authz.Nurse), clock).Access
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
@@ -275,7 +275,7 @@ func BenchmarkAuthenticate(b *testing.B) {
 // What PocketBase does for the same token.
 func BenchmarkPocketBaseLoader(b *testing.B) {
 	app, e := vigiltest.NewApp(b), newEngine()
-	token := login(b, e, app, vigiltest.User(b, app, access.Nurse), time.Now()).Access
+	token := login(b, e, app, vigiltest.User(b, app, authz.Nurse), time.Now()).Access
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {

@@ -10,17 +10,17 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/notifications"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // NewAccount is a person about to get an account.
 type NewAccount struct {
 	Email, FirstName, LastName string
-	Role                       access.Role
+	Role                       authz.Role
 	Password                   string
 	// PatientID links a portal account to its patient.
 	PatientID                      string
@@ -94,11 +94,11 @@ func (a NewAccount) store(tx core.App, hash string, by audit.Actor, now time.Tim
 
 // checkPatientLink holds that only portal accounts are linked, and to a patient who exists.
 // Source: docs/decisions/users.md, "Patient portal link".
-func checkPatientLink(tx core.App, role access.Role, patientID string) error {
+func checkPatientLink(tx core.App, role authz.Role, patientID string) error {
 	if patientID == "" {
 		return nil
 	}
-	if role != access.Patient {
+	if role != authz.Patient {
 		return fault.Field("patient_id", "Only accounts with the role patient are linked to a patient.")
 	}
 	_, err := collections.FindPatient(tx, patientID)
@@ -110,26 +110,26 @@ func checkPatientLink(tx core.App, role access.Role, patientID string) error {
 
 // RegisterBody is a new account as an administrator sends it.
 type RegisterBody struct {
-	Email              input.String  `json:"email"`
-	Password           input.String  `json:"password"`
-	FirstName          input.String  `json:"first_name"`
-	LastName           input.String  `json:"last_name"`
-	Role               input.String  `json:"role"`
-	PatientID          input.String  `json:"patient_id"`
-	TimeZone           input.String  `json:"time_zone"`
-	NPI                input.String  `json:"npi"`
-	Taxonomy           input.String  `json:"taxonomy_code"`
-	Phone              input.String  `json:"phone"`
-	MustChangePassword input.Boolean `json:"must_change_password"`
+	Email              validate.String  `json:"email"`
+	Password           validate.String  `json:"password"`
+	FirstName          validate.String  `json:"first_name"`
+	LastName           validate.String  `json:"last_name"`
+	Role               validate.String  `json:"role"`
+	PatientID          validate.String  `json:"patient_id"`
+	TimeZone           validate.String  `json:"time_zone"`
+	NPI                validate.String  `json:"npi"`
+	Taxonomy           validate.String  `json:"taxonomy_code"`
+	Phone              validate.String  `json:"phone"`
+	MustChangePassword validate.Boolean `json:"must_change_password"`
 }
 
 func (b RegisterBody) read() (NewAccount, error) {
-	checks := input.NewChecks()
+	checks := validate.NewChecks()
 	a := NewAccount{
-		Email:     checks.Text("email", b.Email, input.Required(254).Identifier()),
-		FirstName: checks.Text("first_name", b.FirstName, input.Required(100)),
-		LastName:  checks.Text("last_name", b.LastName, input.Required(100)),
-		Role:      access.Role(checks.Text("role", b.Role, input.Required(30).OneOf(roleNames()...))),
+		Email:     checks.Text("email", b.Email, validate.Required(254).Identifier()),
+		FirstName: checks.Text("first_name", b.FirstName, validate.Required(100)),
+		LastName:  checks.Text("last_name", b.LastName, validate.Required(100)),
+		Role:      authz.Role(checks.Text("role", b.Role, validate.Required(30).OneOf(roleNames()...))),
 		Password:  checks.Secret("password", b.Password, 0),
 		PatientID: checks.UUID("patient_id", b.PatientID, false),
 		TimeZone:  checks.TimeZone("time_zone", b.TimeZone), NPI: readNPI(checks, b.NPI), Taxonomy: readTaxonomy(checks, b.Taxonomy), Phone: checks.Phone("phone", b.Phone),
@@ -151,7 +151,7 @@ func (b RegisterBody) read() (NewAccount, error) {
 }
 
 func roleNames() (names []string) {
-	for _, role := range access.Roles {
+	for _, role := range authz.Roles {
 		names = append(names, string(role))
 	}
 	return names
@@ -195,14 +195,14 @@ func validEmail(folded string) bool {
 
 const msgEmail = "Must be a valid e-mail address."
 
-func readNPI(c *input.Checks, f input.String) string {
-	text := c.Text("npi", f, input.Optional(10))
-	if text != "" && !input.ValidNPI(text) {
+func readNPI(c *validate.Checks, f validate.String) string {
+	text := c.Text("npi", f, validate.Optional(10))
+	if text != "" && !validate.ValidNPI(text) {
 		c.Reject("npi", "Must be ten digits with a valid check digit.")
 	}
 	return text
 }
 
-func readTaxonomy(c *input.Checks, f input.String) string {
-	return c.Text("taxonomy_code", f, input.Optional(10).Matching(input.TaxonomyCode, "Must be a taxonomy code of ten characters, such as 207Q00000X."))
+func readTaxonomy(c *validate.Checks, f validate.String) string {
+	return c.Text("taxonomy_code", f, validate.Optional(10).Matching(validate.TaxonomyCode, "Must be a taxonomy code of ten characters, such as 207Q00000X."))
 }

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/auth"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/authz"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -72,7 +72,7 @@ func TestNPI(t *testing.T) {
 		"1234567893": true, "1245319599": true, "2000000008": false, "1234567890": false, "123456789": false, "12345678933": false,
 		"3234567893": false, "": false, "123456789x": false, "１２３４５６７８９３": false,
 	} {
-		if input.ValidNPI(npi) != valid {
+		if validate.ValidNPI(npi) != valid {
 			t.Errorf("%q: valid is not %v", npi, valid)
 		}
 	}
@@ -81,7 +81,7 @@ func TestNPI(t *testing.T) {
 // Of many who guess at once with a stolen access token, five guesses are looked at.
 func TestConcurrentWrongProofs(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine().WithoutRest()
-	user := vigiltest.User(t, app, access.Nurse)
+	user := vigiltest.User(t, app, authz.Nurse)
 	caller := callerOf(t, e, app, login(t, e, app, user, clock).Access)
 	var lock sync.Mutex
 	told := map[string]int{}
@@ -106,13 +106,13 @@ func TestConcurrentWrongProofs(t *testing.T) {
 }
 
 func passwordBody(old, wanted string) auth.PasswordBody {
-	return auth.PasswordBody{OldPassword: input.Of(old), NewPassword: input.Of(wanted), NewPasswordConfirm: input.Of(wanted)}
+	return auth.PasswordBody{OldPassword: validate.Of(old), NewPassword: validate.Of(wanted), NewPasswordConfirm: validate.Of(wanted)}
 }
 
 // Two changes at once: the second proved a password that is no longer the password.
 func TestConcurrentPasswordChanges(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
-	user := vigiltest.User(t, app, access.Nurse)
+	user := vigiltest.User(t, app, authz.Nurse)
 	caller := callerOf(t, e, app, login(t, e, app, user, clock).Access)
 	results := make([]error, 4)
 	var changes sync.WaitGroup
@@ -139,7 +139,7 @@ func TestConcurrentPasswordChanges(t *testing.T) {
 
 func TestResetLinkWorksOnceUnderConcurrency(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
-	link, err := auth.Invite(app, auth.NewAccount{Email: "new@practice.test", FirstName: "New", LastName: "Person", Role: access.Nurse},
+	link, err := auth.Invite(app, auth.NewAccount{Email: "new@practice.test", FirstName: "New", LastName: "Person", Role: authz.Nurse},
 		"https://vigil.example.org/reset?x=1", audit.System(), clock)
 	if err != nil {
 		t.Fatal(err)
@@ -155,8 +155,8 @@ func TestResetLinkWorksOnceUnderConcurrency(t *testing.T) {
 	for range 5 {
 		tries.Go(func() {
 			err := e.ConfirmReset(t.Context(), app, auth.ResetBody{
-				Token: input.Of(token), NewPassword: input.Of("Next-Password-1"),
-				NewPasswordConfirm: input.Of("Next-Password-1"),
+				Token: validate.Of(token), NewPassword: validate.Of("Next-Password-1"),
+				NewPasswordConfirm: validate.Of("Next-Password-1"),
 			}, origin, clock.Add(23*time.Hour))
 			lock.Lock()
 			defer lock.Unlock()
@@ -173,7 +173,7 @@ func TestRegistrationSealsNames(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	_, err := auth.CreateAccount(app, auth.NewAccount{
 		Email: "new@practice.test", FirstName: "Wilhelmina", LastName: "Harker", Phone: "312 555 0100",
-		Role: access.Nurse, Password: "Correct-Horse-42",
+		Role: authz.Nurse, Password: "Correct-Horse-42",
 	}, audit.System(), clock)
 	if err != nil {
 		t.Fatal(err)
@@ -196,7 +196,7 @@ func TestRegistrationSealsNames(t *testing.T) {
 // Ten kilobytes take no longer than any wrong password, and are no password.
 func TestHugePasswords(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
-	user := vigiltest.User(t, app, access.Nurse)
+	user := vigiltest.User(t, app, authz.Nurse)
 	_, err := e.Login(t.Context(), app, credentials(user.Email(), vigiltest.Password+strings.Repeat("x", 10_000)), origin, clock)
 	wantCode(t, "ten kilobytes", err, "authentication_failed")
 }
@@ -212,7 +212,7 @@ func BenchmarkLogin(b *testing.B) {
 		b.Fatal(err)
 	}
 	e := newEngine()
-	user := vigiltest.User(b, app, access.Nurse)
+	user := vigiltest.User(b, app, authz.Nurse)
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
 			if _, err := e.Login(b.Context(), app, credentials(user.Email(), vigiltest.Password), origin, clock); err != nil {

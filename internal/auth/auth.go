@@ -17,13 +17,12 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/oidc"
+
+	"github.com/vigilhealth/vigil/internal/async"
 	"github.com/vigilhealth/vigil/internal/phi"
-	"github.com/vigilhealth/vigil/internal/remembered"
-	"github.com/vigilhealth/vigil/internal/tokens"
 )
 
 // Options are the settings of signing in.
@@ -39,22 +38,22 @@ type Options struct {
 	// FreshSignIn is for how long after a sign-in second factors may be added without the password; 0 always asks for it.
 	FreshSignIn time.Duration
 	// RequireTwoFactor lists the roles that reach nothing but their sign-in until they have a second factor.
-	RequireTwoFactor []access.Role
+	RequireTwoFactor []authz.Role
 	// SuperuserTwoFactor lets no superuser into the dashboard without one.
 	SuperuserTwoFactor bool
 	// SignOn is the practice's identity provider; nil without one. RequireSignOn leaves the local sign-in to administrators and patients.
-	SignOn        *oidc.Provider
+	SignOn        *OIDCProvider
 	RequireSignOn bool
 }
 
 // Engine signs people in and recognises them. It is safe for concurrent use.
 type Engine struct {
 	sealer  *phi.Sealer
-	signer  *tokens.Signer
+	signer  *Signer
 	options Options
 	places  *places // for passwords being hashed
 	turns   *places // for attempts being decided
-	users   *remembered.Records[knownUser]
+	users   *async.Cache[knownUser]
 	noted   activity
 	arrived arrived
 	// passkeys is nil where the service has no host name.
@@ -66,9 +65,9 @@ type Engine struct {
 func New(sealer *phi.Sealer, options Options) *Engine {
 	options.TOTPIssuer = cmp.Or(options.TOTPIssuer, "RPM")
 	return &Engine{
-		sealer: sealer, signer: tokens.NewSigner(sealer), options: options, places: newPlaces(max(1, runtime.GOMAXPROCS(0)/2)),
+		sealer: sealer, signer: NewSigner(sealer), options: options, places: newPlaces(max(1, runtime.GOMAXPROCS(0)/2)),
 		passkeys: newRelyingParty(options.SignInURL, options.TOTPIssuer), turns: newTurns(),
-		users: remembered.New[knownUser](rememberedUsers),
+		users: async.NewCache[knownUser](rememberedUsers),
 	}
 }
 
@@ -82,7 +81,7 @@ func (c Caller) Actor(from audit.Origin) audit.Actor {
 
 func callerOf(user *collections.User) Caller {
 	return Caller{
-		RecordID: user.Id, ID: user.Number(), Email: user.Email(), Role: access.Role(user.Role()), PatientID: user.PatientID(),
+		RecordID: user.Id, ID: user.Number(), Email: user.Email(), Role: authz.Role(user.Role()), PatientID: user.PatientID(),
 		TwoFactor: user.TwoFactorEnabled(),
 	}
 }
@@ -98,7 +97,7 @@ func mayUse(app core.App, user *collections.User) (bool, error) {
 	if !user.Active() {
 		return false, nil
 	}
-	if access.Role(user.Role()) != access.Patient || user.PatientID() == "" {
+	if authz.Role(user.Role()) != authz.Patient || user.PatientID() == "" {
 		return true, nil
 	}
 	_, err := collections.FindPatient(app, user.PatientID())
@@ -135,12 +134,12 @@ func tokenRevoked() error { return refusal("token_revoked", "The token was revok
 
 // Caller is who makes a request, as the database knew them when the request came in.
 type Caller struct {
-	RecordID  string      // native record id
-	ID        int64       // public id
-	Email     string      // sign-in address
-	Role      access.Role // never taken from the token
-	PatientID string      // linked patient of a portal user, else ""
-	Family    string      // the sign-in the access token came from; "" when it names none
+	RecordID  string     // native record id
+	ID        int64      // public id
+	Email     string     // sign-in address
+	Role      authz.Role // never taken from the token
+	PatientID string     // linked patient of a portal user, else ""
+	Family    string     // the sign-in the access token came from; "" when it names none
 	// TwoFactor reports whether signing in takes a second factor; NeedsTwoFactor, that the role must have one and the caller has not.
 	TwoFactor, NeedsTwoFactor bool
 	// Client is the machine that makes the request; nil for a person.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // The units that somebody may read in. What is stored and sent is in the first of each, always.
@@ -20,20 +20,20 @@ var (
 
 // DisplayPatch changes how things are shown to the caller; what is left out stays.
 type DisplayPatch struct {
-	WeightUnit      input.String  `json:"weight_unit"`
-	TemperatureUnit input.String  `json:"temperature_unit"`
-	SingleKeys      input.Boolean `json:"single_keys"`
+	WeightUnit      validate.String  `json:"weight_unit"`
+	TemperatureUnit validate.String  `json:"temperature_unit"`
+	SingleKeys      validate.Boolean `json:"single_keys"`
 }
 
 // columns reads the fields that were sent, by column.
 func (p DisplayPatch) columns() (map[string]string, error) {
-	checks := input.NewChecks()
+	checks := validate.NewChecks()
 	columns := map[string]string{}
 	if p.WeightUnit.Sent() {
-		columns[collections.UserWeightUnit] = checks.Text("weight_unit", p.WeightUnit, input.Required(2).OneOf(WeightUnits...))
+		columns[collections.UserWeightUnit] = checks.Text("weight_unit", p.WeightUnit, validate.Required(2).OneOf(WeightUnits...))
 	}
 	if p.TemperatureUnit.Sent() {
-		columns[collections.UserTemperatureUnit] = checks.Text("temperature_unit", p.TemperatureUnit, input.Required(1).OneOf(TemperatureUnits...))
+		columns[collections.UserTemperatureUnit] = checks.Text("temperature_unit", p.TemperatureUnit, validate.Required(1).OneOf(TemperatureUnits...))
 	}
 	if p.SingleKeys.Sent() {
 		columns[collections.UserSingleKeys] = collections.KeysOn

@@ -11,8 +11,7 @@ import (
 	"github.com/pquerna/otp/hotp"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
-	"github.com/vigilhealth/vigil/internal/tokens"
+	"github.com/vigilhealth/vigil/internal/authz"
 )
 
 // stepLife is how long somebody whose password was right has for the second factor.
@@ -30,7 +29,7 @@ func (f factors) any() bool { return f.totp || f.passkeys }
 
 // mayHavePasskeys reports whether the user's role has passkeys at all: one that was registered before a change of role is no second factor.
 func mayHavePasskeys(user *collections.User) bool {
-	return access.Reach(access.Role(user.Role()), access.UsePasskeys) != access.None
+	return authz.Reach(authz.Role(user.Role()), authz.UsePasskeys) != authz.None
 }
 
 func factorsOf(app core.App, user *collections.User) (f factors, err error) {
@@ -87,9 +86,9 @@ func (e *Engine) stepKey(user *collections.User) string {
 
 // askSecondFactor refuses a sign-in whose password was right, with what the second step needs.
 func (e *Engine) askSecondFactor(tx core.App, user *collections.User, f factors, now time.Time) (refused, err error) {
-	token := stepPrefix + tokens.Random()
+	token := stepPrefix + Random()
 	step := collections.SignInStep{UserID: user.Id, KeyHash: e.stepKey(user)}
-	if err := collections.AddSignInStep(tx, tokens.Hash(token), step, now, now.Add(stepLife)); err != nil {
+	if err := collections.AddSignInStep(tx, Hash(token), step, now, now.Add(stepLife)); err != nil {
 		return nil, err
 	}
 	return totpRequired().With("temporary_token", token).With("methods", e.methods(f)), nil

@@ -8,7 +8,6 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/tokens"
 )
 
 // forgiveWithin is how soon a swapped refresh token must come again for its answer to count as lost.
@@ -73,7 +72,7 @@ func (a *arrived) add(link string) {
 
 // noteArrival notes the use of an access token that came of a swap: its answer was not lost. Where another was given in its place meanwhile, two
 // hold tokens of one session, which ends. Only in the first moments is the use of consequence; later it is enough to look.
-func (e *Engine) noteArrival(app core.App, read tokens.Token, now time.Time) error {
+func (e *Engine) noteArrival(app core.App, read TokenClaims, now time.Time) error {
 	if read.Link == "" || e.arrived.has(read.Link) {
 		return nil
 	}
@@ -96,7 +95,7 @@ func (e *Engine) noteArrival(app core.App, read tokens.Token, now time.Time) err
 }
 
 // endForked ends the session of a superseded access token that was used all the same, and says so once.
-func endForked(tx core.App, read tokens.Token, now time.Time) error {
+func endForked(tx core.App, read TokenClaims, now time.Time) error {
 	ended, err := collections.RevokeRefreshFamily(tx, read.Family, becauseReuse)
 	if err != nil || ended == 0 {
 		return err

@@ -9,8 +9,8 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -24,7 +24,7 @@ func told(t *testing.T, app core.App) int {
 func TestLostAnswerIsForgiven(t *testing.T) {
 	for _, after := range []time.Duration{-time.Second, 0, time.Second, 30 * time.Second} {
 		app, e := vigiltest.NewApp(t), newEngine()
-		first := login(t, e, app, vigiltest.User(t, app, access.Provider), clock)
+		first := login(t, e, app, vigiltest.User(t, app, authz.Provider), clock)
 		at := clock.Add(time.Hour)
 		lost, err := refresh(e, app, first.Refresh, at)
 		wantCode(t, "swap", err, "")
@@ -48,7 +48,7 @@ func TestLostAnswerIsForgiven(t *testing.T) {
 // The next lost answer of the session is forgiven as the first was; a phone may be in a cellar for a week.
 func TestEachSwapIsForgivenOnce(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
-	session := login(t, e, app, vigiltest.User(t, app, access.Provider), clock)
+	session := login(t, e, app, vigiltest.User(t, app, authz.Provider), clock)
 	at := clock
 	for range 5 {
 		at = at.Add(10 * time.Minute)
@@ -112,7 +112,7 @@ func TestReuseIsNotForgiven(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			app, e := vigiltest.NewApp(t), newEngine()
-			user := vigiltest.User(t, app, access.Provider)
+			user := vigiltest.User(t, app, authz.Provider)
 			first := login(t, e, app, user, clock)
 			at := clock.Add(time.Minute)
 			child, err := refresh(e, app, first.Refresh, at)
@@ -140,7 +140,7 @@ func TestReuseIsNotForgiven(t *testing.T) {
 func TestOldAccessTokenSpeaksForNobody(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	e := newEngine(func(o *auth.Options) { o.IdleLogout = time.Minute })
-	first := login(t, e, app, vigiltest.User(t, app, access.Provider), clock)
+	first := login(t, e, app, vigiltest.User(t, app, authz.Provider), clock)
 	_, err := refresh(e, app, first.Refresh, clock)
 	wantCode(t, "swap", err, "")
 	for range 3 {
@@ -169,7 +169,7 @@ func TestForkedSessionEnds(t *testing.T) {
 	} {
 		for _, after := range []time.Duration{2 * time.Second, 5 * time.Minute, 14 * time.Minute} {
 			app, e := vigiltest.NewApp(t), newEngine()
-			user := vigiltest.User(t, app, access.Provider)
+			user := vigiltest.User(t, app, authz.Provider)
 			first := login(t, e, app, user, clock)
 			lost, err := refresh(e, app, first.Refresh, clock)
 			wantCode(t, "swap", err, "")

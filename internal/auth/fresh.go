@@ -11,12 +11,12 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // PasswordProof tells again who is at the keyboard, where the sign-in is not fresh any more.
 type PasswordProof struct {
-	Password input.String `json:"password"`
+	Password validate.String `json:"password"`
 }
 
 // missing reports whether no password came along.
@@ -35,7 +35,7 @@ func (e *Engine) proveFresh(ctx context.Context, app core.App, caller Caller, pr
 	if proof.missing() {
 		return fault.New(fault.Forbidden, "reauthentication_required", "Enter your password again to do this.")
 	}
-	checks := input.NewChecks()
+	checks := validate.NewChecks()
 	password := checks.Secret("password", proof.Password, 0)
 	if err := checks.Err(); err != nil {
 		return err

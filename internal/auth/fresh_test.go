@@ -4,21 +4,21 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/auth"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/authz"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
 func passwordProof(password string) auth.PasswordProof {
-	return auth.PasswordProof{Password: input.Of(password)}
+	return auth.PasswordProof{Password: validate.Of(password)}
 }
 
 // A session is fresh for so long after its sign-in, however young its token is; one that was ended is not, nor a token without one.
 func TestFreshSignIn(t *testing.T) {
 	for _, life := range []time.Duration{0, time.Minute, 10 * time.Minute} {
 		app, e := vigiltest.NewApp(t), newEngine(freshFor(life))
-		user := vigiltest.User(t, app, access.Nurse)
+		user := vigiltest.User(t, app, authz.Nurse)
 		caller, session := signedIn(t, e, app, user, clock)
 		try := func(c auth.Caller, body auth.PasswordProof, at time.Time) string {
 			_, err := e.SetUpTwoFactor(t.Context(), app, c, body, origin, at)
@@ -69,7 +69,7 @@ func TestFreshSignIn(t *testing.T) {
 // A password given again is guessed at no better than one at the sign-in: both count, and a lock of either holds for both.
 func TestProofsCountLikeSignIns(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine(freshFor(0))
-	user := vigiltest.User(t, app, access.Nurse)
+	user := vigiltest.User(t, app, authz.Nurse)
 	caller, _ := signedIn(t, e, app, user, clock)
 	at := clock.Add(time.Minute)
 	try := func(password string) string {
@@ -108,7 +108,7 @@ func TestProofsCountLikeSignIns(t *testing.T) {
 // Of an account that was closed, the password proves nothing any more.
 func TestProofOfAClosedAccount(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine(freshFor(0))
-	user := vigiltest.User(t, app, access.Nurse)
+	user := vigiltest.User(t, app, authz.Nurse)
 	caller, _ := signedIn(t, e, app, user, clock)
 	if _, err := e.Deactivate(app, administrator(t, e, app), user.Id, origin, clock); err != nil {
 		t.Fatal(err)

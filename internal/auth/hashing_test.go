@@ -8,11 +8,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -110,7 +110,7 @@ func TestWhoGaveUpTakesNoPlace(t *testing.T) {
 	giveBack()
 
 	app, e := vigiltest.NewApp(t), newEngine()
-	user := vigiltest.User(t, app, access.Nurse)
+	user := vigiltest.User(t, app, authz.Nurse)
 	before := vigiltest.RowCounts(t, app)
 	for range 20 {
 		if _, err := e.Login(gone, app, credentials(user.Email(), "Wrong-Password-1"), origin, clock); !errors.Is(err, context.Canceled) {
@@ -125,9 +125,9 @@ func TestWhoGaveUpTakesNoPlace(t *testing.T) {
 // Whatever hashes a password waits in the same queue, and being told to come back counts as no failure.
 func TestOverloaded(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
-	user := vigiltest.User(t, app, access.Nurse)
-	caller := auth.Caller{RecordID: user.Id, ID: user.Number(), Email: user.Email(), Role: access.Nurse}
-	link, err := auth.Invite(app, auth.NewAccount{Email: "new@practice.test", FirstName: "New", LastName: "Person", Role: access.Nurse},
+	user := vigiltest.User(t, app, authz.Nurse)
+	caller := auth.Caller{RecordID: user.Id, ID: user.Number(), Email: user.Email(), Role: authz.Nurse}
+	link, err := auth.Invite(app, auth.NewAccount{Email: "new@practice.test", FirstName: "New", LastName: "Person", Role: authz.Nurse},
 		"https://vigil.example.org/reset", audit.System(), clock)
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +135,7 @@ func TestOverloaded(t *testing.T) {
 	_, token, _ := strings.Cut(link, "token=")
 	before := vigiltest.RowCounts(t, app)
 	giveBack := e.HoldPlaces()
-	proof := auth.ProofBody{Password: input.Of(vigiltest.Password), TOTPCode: input.Of("123456")}
+	proof := auth.ProofBody{Password: validate.Of(vigiltest.Password), TOTPCode: validate.Of("123456")}
 	for name, try := range map[string]func(ctx context.Context) error{
 		"login": func(ctx context.Context) error {
 			_, err := e.Login(ctx, app, credentials(user.Email(), vigiltest.Password), origin, clock)
@@ -146,7 +146,7 @@ func TestOverloaded(t *testing.T) {
 		},
 		"reset": func(ctx context.Context) error {
 			return e.ConfirmReset(ctx, app, auth.ResetBody{
-				Token: input.Of(token), NewPassword: input.Of("Next-Password-1"), NewPasswordConfirm: input.Of("Next-Password-1"),
+				Token: validate.Of(token), NewPassword: validate.Of("Next-Password-1"), NewPasswordConfirm: validate.Of("Next-Password-1"),
 			}, origin, clock)
 		},
 		"second factor off": func(ctx context.Context) error { return e.DisableTwoFactor(ctx, app, caller, proof, origin, clock) },

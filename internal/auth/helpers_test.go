@@ -14,7 +14,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -102,11 +102,11 @@ func counted(t testing.TB, app core.App) (sum int) {
 }
 
 func credentials(email, password string) auth.LoginBody {
-	return auth.LoginBody{Email: input.Of(email), Password: input.Of(password)}
+	return auth.LoginBody{Email: validate.Of(email), Password: validate.Of(password)}
 }
 
 func withCode(body auth.LoginBody, code string) auth.LoginBody {
-	body.TOTPCode = input.Of(code)
+	body.TOTPCode = validate.Of(code)
 	return body
 }
 
@@ -123,7 +123,7 @@ func refresh(e *auth.Engine, app core.App, token string, now time.Time) (auth.Se
 	return e.Refresh(app, refreshBody(token), origin, now)
 }
 
-func refreshBody(token string) auth.RefreshBody { return auth.RefreshBody{Refresh: input.Of(token)} }
+func refreshBody(token string) auth.RefreshBody { return auth.RefreshBody{Refresh: validate.Of(token)} }
 
 // code is the fault's code; "" for success, the error's text for what is no fault.
 func code(err error) string {

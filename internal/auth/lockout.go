@@ -10,8 +10,8 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/notifications"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // Source: docs/decisions/authentication.md, "Which response on the fifth failure".
@@ -86,7 +86,7 @@ func authenticationFailed() error { return refusal("authentication_failed", "Inv
 
 func accountLocked(until, now time.Time) error {
 	return fault.New(fault.Locked, "account_locked", "The account is locked after repeated failed logins.").
-		With("locked_until", input.FormatInstant(until)).After(until.Sub(now))
+		With("locked_until", validate.FormatInstant(until)).After(until.Sub(now))
 }
 
 // tellOwner puts a notice about their account on a person's list and into their mailbox.
@@ -119,7 +119,7 @@ func tellOfRefusedPasskey(tx core.App, user *collections.User, now time.Time) er
 // tellOfLock queues word of a lock for the administrators. Whether the address has an account is looked up by the mailer, so that a lock
 // takes the same work with and without one.
 func (a attempt) tellOfLock(tx core.App, until time.Time) error {
-	parameters := map[string]string{"until": input.FormatInstant(until), "account": "account"}
+	parameters := map[string]string{"until": validate.FormatInstant(until), "account": "account"}
 	if a.dashboard {
 		parameters["account"] = "dashboard account"
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
@@ -40,7 +40,7 @@ func TestLockoutRules(t *testing.T) {
 // An address with an account and one without are told the same, attempt by attempt.
 func TestUnknownAddressLooksLikeAKnownOne(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
-	known := vigiltest.User(t, app, access.Nurse)
+	known := vigiltest.User(t, app, authz.Nurse)
 	script := func(email string) (told []string) {
 		for n, after := range []time.Duration{0, 1, 2, 3, 4, 5, 6 * time.Minute, 35 * time.Minute, 65 * time.Minute, 66 * time.Minute} {
 			_, err := e.Login(t.Context(), app, credentials(email, "wrong"), origin, clock.Add(after))
@@ -78,7 +78,7 @@ func TestUnknownAddressLooksLikeAKnownOne(t *testing.T) {
 
 func TestLock(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
-	user := vigiltest.User(t, app, access.Nurse)
+	user := vigiltest.User(t, app, authz.Nurse)
 	right, wrong := credentials(user.Email(), vigiltest.Password), credentials(user.Email(), "wrong")
 	try := func(body auth.LoginBody, after time.Duration) error {
 		_, err := e.Login(t.Context(), app, body, origin, clock.Add(after))
@@ -113,7 +113,7 @@ func TestConcurrentFailuresAreAllCounted(t *testing.T) {
 	for _, email := range []string{"known", "nobody@vigil.test"} {
 		app, e := vigiltest.NewApp(t), newEngine().WithoutRest()
 		if email == "known" {
-			email = vigiltest.User(t, app, access.Nurse).Email()
+			email = vigiltest.User(t, app, authz.Nurse).Email()
 		}
 		told := map[string]int{}
 		var lock sync.Mutex

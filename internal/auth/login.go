@@ -12,22 +12,22 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // LoginBody is what a person signs in with.
 type LoginBody struct {
-	Email      input.String `json:"email"`
-	Password   input.String `json:"password"`
-	TOTPCode   input.String `json:"totp_code"`   // either field takes either kind of second factor
-	BackupCode input.String `json:"backup_code"` //
-	DeviceID   input.String `json:"device_id"`   // ties the sign-in to a push device
+	Email      validate.String `json:"email"`
+	Password   validate.String `json:"password"`
+	TOTPCode   validate.String `json:"totp_code"`   // either field takes either kind of second factor
+	BackupCode validate.String `json:"backup_code"` //
+	DeviceID   validate.String `json:"device_id"`   // ties the sign-in to a push device
 }
 
 // Account is whose sign-in it would be; "" when no account can be called that.
 func (b LoginBody) Account() string {
-	return FoldEmail(input.NewChecks().Text("email", b.Email, input.Required(254).LookedUp()))
+	return FoldEmail(validate.NewChecks().Text("email", b.Email, validate.Required(254).LookedUp()))
 }
 
 // attempt is one try at signing in.
@@ -92,19 +92,19 @@ func commitDecision[T any](app core.App, decide func(tx core.App) (result T, ref
 }
 
 func (e *Engine) readLogin(app core.App, body LoginBody, from audit.Origin, now time.Time) (attempt, error) {
-	checks := input.NewChecks()
+	checks := validate.NewChecks()
 	a := attempt{
-		email:    FoldEmail(checks.Text("email", body.Email, input.Required(254).LookedUp())),
+		email:    FoldEmail(checks.Text("email", body.Email, validate.Required(254).LookedUp())),
 		password: checks.Secret("password", body.Password, 0),
-		code:     checks.Text("totp_code", body.TOTPCode, input.Optional(11).Identifier()),
-		deviceID: checks.Text("device_id", body.DeviceID, input.Optional(128).Identifier()),
+		code:     checks.Text("totp_code", body.TOTPCode, validate.Optional(11).Identifier()),
+		deviceID: checks.Text("device_id", body.DeviceID, validate.Optional(128).Identifier()),
 		from:     from,
 		now:      now,
 	}
-	input.NotNull(checks, "totp_code", body.TOTPCode)
-	input.NotNull(checks, "backup_code", body.BackupCode)
-	input.NotNull(checks, "device_id", body.DeviceID)
-	if backup := checks.Text("backup_code", body.BackupCode, input.Optional(11).Identifier()); a.code == "" {
+	validate.NotNull(checks, "totp_code", body.TOTPCode)
+	validate.NotNull(checks, "backup_code", body.BackupCode)
+	validate.NotNull(checks, "device_id", body.DeviceID)
+	if backup := checks.Text("backup_code", body.BackupCode, validate.Optional(11).Identifier()); a.code == "" {
 		a.code = backup
 	}
 	if err := checks.Err(); err != nil {

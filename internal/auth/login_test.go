@@ -12,19 +12,19 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
 func TestLogin(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
-	user := vigiltest.User(t, app, access.Nurse, vigiltest.Email("nurse@vigil.test"))
+	user := vigiltest.User(t, app, authz.Nurse, vigiltest.Email("nurse@vigil.test"))
 	before := vigiltest.RowCounts(t, app)
 	body := credentials("  Nurse@VIGIL.test ", vigiltest.Password)
-	body.DeviceID = input.Of("phone-1")
+	body.DeviceID = validate.Of("phone-1")
 	session, err := e.Login(t.Context(), app, withCode(body, "123456"), origin, clock) // no second factor: the code is ignored
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +40,7 @@ func TestLogin(t *testing.T) {
 		t.Error("the access token names no sign-in")
 	}
 	caller.Family = ""
-	if want := (auth.Caller{RecordID: user.Id, ID: 1, Email: "nurse@vigil.test", Role: access.Nurse}); err != nil || caller != want {
+	if want := (auth.Caller{RecordID: user.Id, ID: 1, Email: "nurse@vigil.test", Role: authz.Nurse}); err != nil || caller != want {
 		t.Errorf("the access token is %+v, %v", caller, err)
 	}
 	stored, err := collections.FindUser(app, user.Id)
@@ -84,12 +84,12 @@ func TestLoginFields(t *testing.T) {
 func TestLoginRefusals(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
 	long := strings.Repeat("Aa1!", 18)[:71]
-	vigiltest.User(t, app, access.Nurse, vigiltest.Email("kim@vigil.test"))
-	vigiltest.User(t, app, access.Nurse, vigiltest.Email("long@vigil.test"), vigiltest.With("password", long))
-	vigiltest.User(t, app, access.Nurse, vigiltest.Email("gone@vigil.test"), vigiltest.Inactive())
-	vigiltest.User(t, app, access.Patient, vigiltest.Email("p1@vigil.test"), vigiltest.PortalOf(patient(t, app, "A-1", false)))
-	vigiltest.User(t, app, access.Patient, vigiltest.Email("p2@vigil.test"), vigiltest.PortalOf(patient(t, app, "A-2", true)))
-	vigiltest.User(t, app, access.Patient, vigiltest.Email("p3@vigil.test"), vigiltest.PortalOf(collections.NewUUID()))
+	vigiltest.User(t, app, authz.Nurse, vigiltest.Email("kim@vigil.test"))
+	vigiltest.User(t, app, authz.Nurse, vigiltest.Email("long@vigil.test"), vigiltest.With("password", long))
+	vigiltest.User(t, app, authz.Nurse, vigiltest.Email("gone@vigil.test"), vigiltest.Inactive())
+	vigiltest.User(t, app, authz.Patient, vigiltest.Email("p1@vigil.test"), vigiltest.PortalOf(patient(t, app, "A-1", false)))
+	vigiltest.User(t, app, authz.Patient, vigiltest.Email("p2@vigil.test"), vigiltest.PortalOf(patient(t, app, "A-2", true)))
+	vigiltest.User(t, app, authz.Patient, vigiltest.Email("p3@vigil.test"), vigiltest.PortalOf(collections.NewUUID()))
 	tests := []struct{ name, email, password, want string }{
 		{"right", "kim@vigil.test", vigiltest.Password, ""},
 		{"wrong password", "kim@vigil.test", "wrong", "authentication_failed"},
@@ -147,7 +147,7 @@ func TestFoldEmail(t *testing.T) {
 // The work for an unknown address is the work for a known one: the decoy is a well-formed hash of the same cost.
 func TestDecoyCostsAsMuch(t *testing.T) {
 	app := vigiltest.NewApp(t)
-	user := vigiltest.User(t, app, access.Nurse)
+	user := vigiltest.User(t, app, authz.Nurse)
 	decoy, err := auth.DecoyHash(app)
 	if err != nil {
 		t.Fatal(err)
@@ -172,7 +172,7 @@ func TestLoginSeesChangesMadeMeanwhile(t *testing.T) {
 		"state":    func(u *collections.User) { u.Set("is_active", false) },
 	} {
 		app, e := vigiltest.NewApp(t), newEngine()
-		user := vigiltest.User(t, app, access.Nurse)
+		user := vigiltest.User(t, app, authz.Nurse)
 		err := e.LoginWhile(t.Context(), app, credentials(user.Email(), vigiltest.Password), origin, clock, func() {
 			change(user)
 			if err := app.Save(user); err != nil {

@@ -17,18 +17,17 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/phi"
-	"github.com/vigilhealth/vigil/internal/tokens"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // StepBody may hold the temporary token of a right password.
 type StepBody struct {
-	TemporaryToken input.String `json:"temporary_token"`
+	TemporaryToken validate.String `json:"temporary_token"`
 }
 
 // read returns the hash of the token; "" when none was sent.
-func (b StepBody) read(checks *input.Checks) string {
+func (b StepBody) read(checks *validate.Checks) string {
 	if !b.TemporaryToken.Sent() || b.TemporaryToken.Null() {
 		return ""
 	}
@@ -36,7 +35,7 @@ func (b StepBody) read(checks *input.Checks) string {
 	if len(checks.Fields["temporary_token"]) == 0 && !stepFormat.MatchString(token) {
 		return "no token of ours looks like this"
 	}
-	return tokens.Hash(token)
+	return Hash(token)
 }
 
 // signingIn is the purpose of a challenge for a sign-in: alone, or as the second step of one password.
@@ -48,7 +47,7 @@ func (e *Engine) PasskeyAssertion(app core.App, body StepBody, now time.Time) (*
 	if e.passkeys == nil {
 		return nil, passkeysUnavailable()
 	}
-	checks := input.NewChecks()
+	checks := validate.NewChecks()
 	step := body.read(checks)
 	if err := checks.Err(); err != nil {
 		return nil, err
@@ -99,8 +98,8 @@ func (e *Engine) userOfStep(app core.App, step string, now time.Time) (*collecti
 // AssertionBody is the use of a passkey.
 type AssertionBody struct {
 	StepBody
-	Credential input.Field[json.RawMessage] `json:"credential"`
-	DeviceID   input.String                 `json:"device_id"` // ties the sign-in to a push device
+	Credential validate.Field[json.RawMessage] `json:"credential"`
+	DeviceID   validate.String                 `json:"device_id"` // ties the sign-in to a push device
 }
 
 // passkeyAttempt is one try at signing in with a passkey.
@@ -128,10 +127,10 @@ func (e *Engine) SignInWithPasskey(ctx context.Context, app core.App, body Asser
 }
 
 func (e *Engine) readAssertion(app core.App, body AssertionBody, from audit.Origin, now time.Time) (p passkeyAttempt, err error) {
-	checks := input.NewChecks()
+	checks := validate.NewChecks()
 	p.step = body.read(checks)
-	input.NotNull(checks, "device_id", body.DeviceID)
-	deviceID := checks.Text("device_id", body.DeviceID, input.Optional(128))
+	validate.NotNull(checks, "device_id", body.DeviceID)
+	deviceID := checks.Text("device_id", body.DeviceID, validate.Optional(128))
 	var unreadable error
 	if p.shown, unreadable = protocol.ParseCredentialRequestResponseBytes(body.Credential.Value); unreadable != nil {
 		checks.Reject("credential", "Must be a public-key credential as a browser makes it.")
@@ -221,7 +220,7 @@ func (e *Engine) judgeAssertion(tx core.App, p passkeyAttempt) (v verdict, err e
 	if err != nil || state != challengeHolds {
 		return verdict{late: state == challengeEnded}, err
 	}
-	if first, err := collections.UseChallenge(tx, tokens.Hash(challenge), p.now, ends); err != nil || !first {
+	if first, err := collections.UseChallenge(tx, Hash(challenge), p.now, ends); err != nil || !first {
 		return v, err
 	}
 	if v.user, err = p.account(tx); err != nil || v.user == nil || !mayHavePasskeys(v.user) {

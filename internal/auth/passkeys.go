@@ -16,10 +16,9 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/phi"
-	"github.com/vigilhealth/vigil/internal/tokens"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // maxPasskeys bounds what one person has. Source: docs/decisions/authentication.md, "Passkeys".
@@ -152,8 +151,8 @@ func tooManyPasskeys() error {
 // PasskeyBody is a new passkey: what the browser made of the options, and a name for it.
 type PasskeyBody struct {
 	PasswordProof
-	Name       input.String                 `json:"name"`
-	Credential input.Field[json.RawMessage] `json:"credential"`
+	Name       validate.String                 `json:"name"`
+	Credential validate.Field[json.RawMessage] `json:"credential"`
 }
 
 func invalidPasskey(because error) error {
@@ -182,8 +181,8 @@ func (e *Engine) RegisterPasskey(ctx context.Context, app core.App, caller Calle
 			return nil, err
 		}
 	}
-	checks := input.NewChecks()
-	name := checks.Text("name", body.Name, input.Required(100).Filled())
+	checks := validate.NewChecks()
+	name := checks.Text("name", body.Name, validate.Required(100).Filled())
 	if !body.Credential.Given() || unreadable != nil {
 		checks.Reject("credential", "Must be a public-key credential as a browser makes it.")
 	}
@@ -212,7 +211,7 @@ func (e *Engine) storePasskey(tx core.App, user *collections.User, caller Caller
 	if state, _, err := e.checkChallenge(challenge, registering(user, caller), now); err != nil || state != challengeHolds {
 		return nil, tokenInvalid(), err // the token key changed meanwhile
 	}
-	if first, err := collections.UseChallenge(tx, tokens.Hash(challenge), now, n.ends); err != nil || !first {
+	if first, err := collections.UseChallenge(tx, Hash(challenge), now, n.ends); err != nil || !first {
 		return nil, invalidPasskey(nil), err
 	}
 	person, err := e.ownerOf(tx, user)
@@ -272,13 +271,13 @@ func aboutPasskey(user *collections.User, p *collections.Passkey, event audit.Ev
 
 // PasskeyName is another name for a passkey.
 type PasskeyName struct {
-	Name input.String `json:"name"`
+	Name validate.String `json:"name"`
 }
 
 // RenamePasskey gives a passkey of the caller's another name.
 func (e *Engine) RenamePasskey(app core.App, caller Caller, id string, body PasskeyName, from audit.Origin, now time.Time) (renamed *collections.Passkey, err error) {
-	checks := input.NewChecks()
-	name := checks.Text("name", body.Name, input.Required(100).Filled())
+	checks := validate.NewChecks()
+	name := checks.Text("name", body.Name, validate.Required(100).Filled())
 	if err := checks.Err(); err != nil {
 		return nil, err
 	}

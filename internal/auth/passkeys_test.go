@@ -12,10 +12,10 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -33,7 +33,7 @@ type key struct {
 	stored *collections.Passkey
 }
 
-func newKeys(t *testing.T, role access.Role, options ...vigiltest.UserOption) *key {
+func newKeys(t *testing.T, role authz.Role, options ...vigiltest.UserOption) *key {
 	t.Helper()
 	app, e := vigiltest.NewApp(t), newEngine(freshFor(10*time.Minute), withResetPage)
 	k := &key{t: t, app: app, e: e, now: clock, user: vigiltest.User(t, app, role, options...)}
@@ -85,7 +85,7 @@ func (k *key) made() json.RawMessage {
 }
 
 func (k *key) register(name string, made json.RawMessage) error {
-	body := auth.PasskeyBody{Name: input.Of(name), Credential: input.Of(made)}
+	body := auth.PasskeyBody{Name: validate.Of(name), Credential: validate.Of(made)}
 	stored, err := k.e.RegisterPasskey(k.t.Context(), k.app, k.caller, body, origin, k.now)
 	k.stored = stored
 	return err
@@ -107,7 +107,7 @@ func (k *key) show(step string) (json.RawMessage, error) {
 	k.t.Helper()
 	body := auth.StepBody{}
 	if step != "" {
-		body.TemporaryToken = input.Of(step)
+		body.TemporaryToken = validate.Of(step)
 	}
 	asked, err := k.e.PasskeyAssertion(k.app, body, k.now)
 	if err != nil {
@@ -135,9 +135,9 @@ func (k *key) signIn(step string) (auth.Session, string) {
 }
 
 func (k *key) use(step string, shown json.RawMessage) (auth.Session, string) {
-	body := auth.AssertionBody{Credential: input.Of(shown), DeviceID: input.Of("phone-1")}
+	body := auth.AssertionBody{Credential: validate.Of(shown), DeviceID: validate.Of("phone-1")}
 	if step != "" {
-		body.TemporaryToken = input.Of(step)
+		body.TemporaryToken = validate.Of(step)
 	}
 	session, err := k.e.SignInWithPasskey(k.t.Context(), k.app, body, origin, k.now)
 	return session, code(err)
@@ -171,7 +171,7 @@ func (k *key) want(what, got, want string) {
 
 // A passkey opens alone and as the second step of a password, until it is taken away.
 func TestPasskeyOpens(t *testing.T) {
-	k := newKeys(t, access.Provider).enrolled()
+	k := newKeys(t, authz.Provider).enrolled()
 	session, refused := k.signIn("")
 	if refused != "" || session.User.Id != k.user.Id {
 		t.Fatalf("alone: %s", refused)
@@ -185,11 +185,11 @@ func TestPasskeyOpens(t *testing.T) {
 	if got := opens(t, k.e, k.app, k.user, vigiltest.Password, "123456", clock); got != "totp_required" { // no code stands for a passkey
 		t.Errorf("a code: %s", got)
 	}
-	renamed, err := k.e.RenamePasskey(k.app, k.caller, k.id(), auth.PasskeyName{Name: input.Of("Red key")}, origin, clock)
+	renamed, err := k.e.RenamePasskey(k.app, k.caller, k.id(), auth.PasskeyName{Name: validate.Of("Red key")}, origin, clock)
 	if err != nil || renamed.Name() != "Red key" {
 		t.Errorf("renamed: %v", err)
 	}
-	_, err = k.e.RenamePasskey(k.app, k.caller, k.id(), auth.PasskeyName{Name: input.Of(" ")}, origin, clock)
+	_, err = k.e.RenamePasskey(k.app, k.caller, k.id(), auth.PasskeyName{Name: validate.Of(" ")}, origin, clock)
 	k.want("no name", wrongFields(err), "name")
 	k.want("the last factor goes", code(k.e.RemovePasskey(t.Context(), k.app, k.caller, k.id(), auth.PasswordProof{}, origin, clock)), "")
 	_, err = refresh(k.e, k.app, session.Refresh, clock)
@@ -209,7 +209,7 @@ func TestPasskeyOpens(t *testing.T) {
 
 // What is not exactly what was asked for opens nothing, and counts as one failure.
 func TestPasskeyOpensNothing(t *testing.T) {
-	practice := newKeys(t, access.Admin)
+	practice := newKeys(t, authz.Admin)
 	alone := func(change func(*key)) func(*key) string {
 		return func(k *key) string {
 			change(k)
@@ -273,7 +273,7 @@ func TestPasskeyOpensNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := practice.another()
-			k.t, k.user = t, vigiltest.User(t, k.app, access.Nurse)
+			k.t, k.user = t, vigiltest.User(t, k.app, authz.Nurse)
 			k.caller, _ = signedIn(t, k.e, k.app, k.user, clock)
 			k.enrolled()
 			before := counted(t, k.app)
@@ -287,26 +287,26 @@ func TestPasskeyOpensNothing(t *testing.T) {
 
 // A device that checks nobody is a second factor all the same, and what is no credential is refused before anything is looked up.
 func TestPasskeyAsSecondFactorOnly(t *testing.T) {
-	k := newKeys(t, access.MA)
+	k := newKeys(t, authz.MA)
 	k.device.Options.UserNotVerified = true
 	k.enrolled()
 	_, refused := k.signIn(k.step("passkey"))
 	k.want("as the second step", refused, "")
 	before := vigiltest.RowCounts(t, k.app)
 	_, err := k.e.SignInWithPasskey(t.Context(), k.app, auth.AssertionBody{
-		Credential: input.Of(json.RawMessage(`{"id":"x"}`)), DeviceID: input.Of(strings.Repeat("x", 129)),
+		Credential: validate.Of(json.RawMessage(`{"id":"x"}`)), DeviceID: validate.Of(strings.Repeat("x", 129)),
 	}, origin, clock)
 	k.want("no credential", wrongFields(err), "credential device_id")
 	if added := vigiltest.RowsAdded(t, k.app, before); len(added) > 0 {
 		t.Errorf("added %v", added)
 	}
-	_, err = k.e.PasskeyAssertion(k.app, auth.StepBody{TemporaryToken: input.Of("st_unknown")}, clock)
+	_, err = k.e.PasskeyAssertion(k.app, auth.StepBody{TemporaryToken: validate.Of("st_unknown")}, clock)
 	wantCode(t, "an unknown step", err, "authentication_failed")
 }
 
 // Five minutes is the time for a challenge and for the second step; what comes later was nobody's guess.
 func TestPasskeyTooLate(t *testing.T) {
-	k := newKeys(t, access.Nurse).enrolled()
+	k := newKeys(t, authz.Nurse).enrolled()
 	late, err := k.show("")
 	if err != nil {
 		t.Fatal(err)
@@ -346,7 +346,7 @@ func TestPasskeyTooLate(t *testing.T) {
 
 // A lock, a closed account and a role without passkeys hold at this door too.
 func TestPasskeyOfWhom(t *testing.T) {
-	k := newKeys(t, access.Nurse).enrolled()
+	k := newKeys(t, authz.Nurse).enrolled()
 	admin := administrator(t, k.e, k.app)
 	signIn := func() string { _, refused := k.signIn(""); return refused }
 	stranger := *k.another()
@@ -375,7 +375,7 @@ func TestPasskeyOfWhom(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.want("open again", signIn(), "")
-	if _, err := k.e.UpdateUser(k.app, admin, k.user.Id, auth.UserPatch{Role: input.Of("patient")}, origin, clock); err != nil {
+	if _, err := k.e.UpdateUser(k.app, admin, k.user.Id, auth.UserPatch{Role: validate.Of("patient")}, origin, clock); err != nil {
 		t.Fatal(err)
 	}
 	k.want("of a role without passkeys", signIn(), "authentication_failed")
@@ -384,15 +384,15 @@ func TestPasskeyOfWhom(t *testing.T) {
 
 // Another's passkey is no second factor, and nobody changes another's.
 func TestPasskeyOfAnother(t *testing.T) {
-	mine := newKeys(t, access.Nurse).enrolled()
+	mine := newKeys(t, authz.Nurse).enrolled()
 	theirs := mine.another()
-	theirs.user = vigiltest.User(t, mine.app, access.Provider)
+	theirs.user = vigiltest.User(t, mine.app, authz.Provider)
 	theirs.caller, _ = signedIn(t, mine.e, mine.app, theirs.user, clock)
 	theirs.enrolled()
 	_, refused := theirs.signIn(mine.step("passkey"))
 	mine.want("another's as second step", refused, "authentication_failed")
 	for _, id := range []string{mine.id(), "", "nobody"} {
-		_, err := theirs.e.RenamePasskey(theirs.app, theirs.caller, id, auth.PasskeyName{Name: input.Of("Mine")}, origin, clock)
+		_, err := theirs.e.RenamePasskey(theirs.app, theirs.caller, id, auth.PasskeyName{Name: validate.Of("Mine")}, origin, clock)
 		wantCode(t, "renaming "+id, err, "not_found")
 		wantCode(t, "removing "+id, theirs.e.RemovePasskey(t.Context(), theirs.app, theirs.caller, id, auth.PasswordProof{}, origin, clock), "not_found")
 	}
@@ -402,8 +402,8 @@ func TestPasskeyOfAnother(t *testing.T) {
 }
 
 func TestPasskeyRegistration(t *testing.T) {
-	k := newKeys(t, access.Admin)
-	user := vigiltest.User(t, k.app, access.Nurse)
+	k := newKeys(t, authz.Admin)
+	user := vigiltest.User(t, k.app, authz.Nurse)
 	other, again := k.another(), k.another()
 	other.caller, _ = signedIn(t, k.e, k.app, user, clock)
 	again.caller, _ = signedIn(t, k.e, k.app, k.user, clock)
@@ -437,7 +437,7 @@ func TestPasskeyRegistration(t *testing.T) {
 
 // What was begun while the sign-in was fresh may be finished later; without that the password is asked for, and for removing one.
 func TestPasskeyRegistrationIsFresh(t *testing.T) {
-	k := newKeys(t, access.Nurse)
+	k := newKeys(t, authz.Nurse)
 	k.now = clock.Add(10 * time.Minute)
 	made := k.made()
 	k.now = k.now.Add(time.Second)
@@ -459,7 +459,7 @@ func TestPasskeyRegistrationIsFresh(t *testing.T) {
 
 // Beside an authenticator app a passkey is one more way; an administrator's reset takes all of them.
 func TestPasskeyBesideTOTP(t *testing.T) {
-	k := newKeys(t, access.Nurse)
+	k := newKeys(t, authz.Nurse)
 	admin := administrator(t, k.e, k.app)
 	setup, err := k.e.SetUpTwoFactor(t.Context(), k.app, k.caller, auth.PasswordProof{}, origin, clock)
 	if err != nil {
@@ -492,7 +492,7 @@ func TestPasskeyBesideTOTP(t *testing.T) {
 
 // A count that goes backwards is told to the owner; what was learnt before still opens.
 func TestCopiedPasskey(t *testing.T) {
-	k := newKeys(t, access.Provider).enrolled()
+	k := newKeys(t, authz.Provider).enrolled()
 	k.secret.Counter = 7
 	_, refused := k.signIn("")
 	k.want("the owner", refused, "")
@@ -512,7 +512,7 @@ func TestCopiedPasskey(t *testing.T) {
 
 // Browsers bind passkeys to a name: where the service has an address only, there are none, and no one is asked for one.
 func TestPasskeysNeedAName(t *testing.T) {
-	k := newKeys(t, access.Nurse).enrolled()
+	k := newKeys(t, authz.Nurse).enrolled()
 	for _, at := range []string{"", "http://127.0.0.1:8090", "https://[2001:db8::1]", "https://[2001:db8::1]:443/x", "%zz"} {
 		nameless := *k
 		nameless.e = newEngine(freshFor(time.Hour), func(o *auth.Options) { o.SignInURL = at })
@@ -529,8 +529,8 @@ func TestPasskeysNeedAName(t *testing.T) {
 
 // Where a role must have a second factor, either kind will do.
 func TestRequiredSecondFactor(t *testing.T) {
-	k := newKeys(t, access.Admin)
-	k.e = newEngine(freshFor(time.Hour), withResetPage, func(o *auth.Options) { o.RequireTwoFactor = []access.Role{access.Admin, access.Provider} })
+	k := newKeys(t, authz.Admin)
+	k.e = newEngine(freshFor(time.Hour), withResetPage, func(o *auth.Options) { o.RequireTwoFactor = []authz.Role{authz.Admin, authz.Provider} })
 	needs := func(user *collections.User) bool {
 		t.Helper()
 		caller, err := k.e.Check(k.app, vigiltest.Token(t, user, clock), clock)
@@ -539,7 +539,7 @@ func TestRequiredSecondFactor(t *testing.T) {
 		}
 		return caller.NeedsTwoFactor
 	}
-	if !needs(k.user) || needs(vigiltest.User(t, k.app, access.Nurse)) || needs(vigiltest.User(t, k.app, access.Provider, vigiltest.TwoFactor(secret))) {
+	if !needs(k.user) || needs(vigiltest.User(t, k.app, authz.Nurse)) || needs(vigiltest.User(t, k.app, authz.Provider, vigiltest.TwoFactor(secret))) {
 		t.Error("the wrong people need one")
 	}
 	k.enrolled()

@@ -19,8 +19,8 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/notifications"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // Lengths of passwords. What bcrypt would not read is refused, never cut: a longer password would match by its beginning alone.
@@ -97,9 +97,9 @@ func lettersOf(text string) string {
 
 // PasswordBody changes the caller's password.
 type PasswordBody struct {
-	OldPassword        input.String `json:"old_password"`
-	NewPassword        input.String `json:"new_password"`
-	NewPasswordConfirm input.String `json:"new_password_confirm"`
+	OldPassword        validate.String `json:"old_password"`
+	NewPassword        validate.String `json:"new_password"`
+	NewPasswordConfirm validate.String `json:"new_password_confirm"`
 }
 
 const becausePassword = "password_change"
@@ -109,7 +109,7 @@ const becausePassword = "password_change"
 func (e *Engine) ChangePassword(ctx context.Context, app core.App, caller Caller, body PasswordBody, from audit.Origin, now time.Time) error {
 	ctx, done := waiting(ctx)
 	defer done()
-	checks := input.NewChecks()
+	checks := validate.NewChecks()
 	old := checks.Secret("old_password", body.OldPassword, 0)
 	password := readNewPassword(checks, body.NewPassword, body.NewPasswordConfirm)
 	if len(checks.Fields["old_password"]) > 0 {
@@ -133,7 +133,7 @@ func (e *Engine) ChangePassword(ctx context.Context, app core.App, caller Caller
 }
 
 // readNewPassword reads a password that is sent twice; "" after a complaint.
-func readNewPassword(checks *input.Checks, password, confirm input.String) string {
+func readNewPassword(checks *validate.Checks, password, confirm validate.String) string {
 	wanted := checks.Secret("new_password", password, 0)
 	repeated := checks.Secret("new_password_confirm", confirm, 0)
 	if wanted != "" && repeated != "" && wanted != repeated {
@@ -143,7 +143,7 @@ func readNewPassword(checks *input.Checks, password, confirm input.String) strin
 }
 
 // hashNewPassword holds the policy for a user's next password and returns its hash, or all complaints so far.
-func (e *Engine) hashNewPassword(ctx context.Context, app core.App, checks *input.Checks, password string, user *collections.User) (string, error) {
+func (e *Engine) hashNewPassword(ctx context.Context, app core.App, checks *validate.Checks, password string, user *collections.User) (string, error) {
 	if password != "" {
 		for _, broken := range PasswordProblems(password, Owner{user.Email(), user.FirstName(), user.LastName()}) {
 			checks.Reject("new_password", broken)

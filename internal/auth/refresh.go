@@ -7,13 +7,12 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/input"
-	"github.com/vigilhealth/vigil/internal/tokens"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // RefreshBody holds the refresh token to swap or to end.
 type RefreshBody struct {
-	Refresh input.String `json:"refresh"`
+	Refresh validate.String `json:"refresh"`
 }
 
 // Why a refresh token was revoked.
@@ -25,12 +24,12 @@ const (
 
 // read returns the hash of the token; "" when no token of ours looks like this.
 func (b RefreshBody) read() (hash string, err error) {
-	checks := input.NewChecks()
+	checks := validate.NewChecks()
 	token := checks.Secret("refresh", b.Refresh, 512)
 	if !refreshFormat.MatchString(token) {
 		return "", checks.Err()
 	}
-	return tokens.Hash(token), nil
+	return Hash(token), nil
 }
 
 // Refresh swaps a refresh token for a new one and a new access token; the old one has had its use. A second use means
@@ -130,16 +129,16 @@ func (e *Engine) rotate(tx core.App, token collections.RefreshToken, user *colle
 
 // LogoutBody holds the refresh token of the sign-in to end, and a device of the caller that is to be silent, too, whoever registered it.
 type LogoutBody struct {
-	Refresh  input.String `json:"refresh"`
-	DeviceID input.String `json:"device_id"`
+	Refresh  validate.String `json:"refresh"`
+	DeviceID validate.String `json:"device_id"`
 }
 
 // Logout ends the family of one of the caller's own refresh tokens and silences its devices. Any other token is passed over in silence.
 // Source: docs/decisions/authentication.md, "Logout".
 func (e *Engine) Logout(app core.App, caller Caller, body LogoutBody, from audit.Origin, now time.Time) error {
-	checks := input.NewChecks()
-	input.NotNull(checks, "device_id", body.DeviceID)
-	deviceID := checks.Text("device_id", body.DeviceID, input.Optional(128).Identifier())
+	checks := validate.NewChecks()
+	validate.NotNull(checks, "device_id", body.DeviceID)
+	deviceID := checks.Text("device_id", body.DeviceID, validate.Optional(128).Identifier())
 	token := checks.Secret("refresh", body.Refresh, 512)
 	if err := checks.Err(); err != nil {
 		return err
@@ -166,7 +165,7 @@ func endOwnFamily(tx core.App, caller Caller, token string, now time.Time) (ende
 	if !refreshFormat.MatchString(token) {
 		return 0, nil
 	}
-	held, err := collections.HoldRefreshToken(tx, tokens.Hash(token))
+	held, err := collections.HoldRefreshToken(tx, Hash(token))
 	if collections.Missing(err) || err == nil && held.UserID != caller.RecordID {
 		return 0, nil
 	}

@@ -13,15 +13,15 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/auth"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/authz"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
 func TestRefreshRotates(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
-	user := vigiltest.User(t, app, access.Provider)
+	user := vigiltest.User(t, app, authz.Provider)
 	first := login(t, e, app, user, clock)
 	if len(first.Refresh) != 46 || !strings.HasPrefix(first.Refresh, "rt_") {
 		t.Errorf("refresh token looks like %q", first.Refresh)
@@ -46,7 +46,7 @@ func TestRefreshRotates(t *testing.T) {
 
 func TestRefreshReuseEndsTheFamily(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
-	user := vigiltest.User(t, app, access.Provider)
+	user := vigiltest.User(t, app, authz.Provider)
 	other := login(t, e, app, user, clock)
 	first := login(t, e, app, user, clock)
 	second, err := refresh(e, app, first.Refresh, clock)
@@ -69,7 +69,7 @@ func TestRefreshReuseEndsTheFamily(t *testing.T) {
 // Of several that swap one token at once, one wins and one is taken for its repetition; that there were more ends the family.
 func TestConcurrentRefreshHasOneWinner(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
-	session := login(t, e, app, vigiltest.User(t, app, access.Provider), clock)
+	session := login(t, e, app, vigiltest.User(t, app, authz.Provider), clock)
 	var lock sync.Mutex
 	told := map[string]int{}
 	var winners []auth.Session
@@ -101,7 +101,7 @@ func TestConcurrentRefreshHasOneWinner(t *testing.T) {
 
 func TestRefreshRefusals(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
-	user := vigiltest.User(t, app, access.Provider)
+	user := vigiltest.User(t, app, authz.Provider)
 	session := login(t, e, app, user, clock)
 	for name, test := range map[string]struct {
 		token string
@@ -130,7 +130,7 @@ func TestRefreshRefusals(t *testing.T) {
 
 func TestRefreshFamilyEnds(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
-	session := login(t, e, app, vigiltest.User(t, app, access.Provider), clock)
+	session := login(t, e, app, vigiltest.User(t, app, authz.Provider), clock)
 	now := clock
 	for range 8 {
 		now = now.Add(20 * time.Hour)
@@ -150,7 +150,7 @@ func TestRefreshFamilyEnds(t *testing.T) {
 func TestIdleLogout(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	e := auth.New(vigiltest.Sealer(), auth.Options{RefreshFamilyLife: 7 * 24 * time.Hour, IdleLogout: 10 * time.Minute})
-	user := vigiltest.User(t, app, access.Provider)
+	user := vigiltest.User(t, app, authz.Provider)
 	busy, idle := login(t, e, app, user, clock), login(t, e, app, user, clock)
 	for _, after := range []time.Duration{time.Minute, 8 * time.Minute, 14 * time.Minute} {
 		if _, err := e.Authenticate(app, busy.Access, clock.Add(after)); err != nil {
@@ -168,9 +168,9 @@ func TestIdleLogout(t *testing.T) {
 
 func TestLogout(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
-	user, stranger := vigiltest.User(t, app, access.Provider), vigiltest.User(t, app, access.Nurse)
+	user, stranger := vigiltest.User(t, app, authz.Provider), vigiltest.User(t, app, authz.Nurse)
 	body := credentials(user.Email(), vigiltest.Password)
-	body.DeviceID = input.Of("phone-1")
+	body.DeviceID = validate.Of("phone-1")
 	phone, err := e.Login(t.Context(), app, body, origin, clock)
 	if err != nil {
 		t.Fatal(err)
@@ -227,7 +227,7 @@ func TestLogout(t *testing.T) {
 
 func TestRevokeAllSparesOthers(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
-	one, two := vigiltest.User(t, app, access.Provider), vigiltest.User(t, app, access.Nurse)
+	one, two := vigiltest.User(t, app, authz.Provider), vigiltest.User(t, app, authz.Nurse)
 	a, b, c := login(t, e, app, one, clock), login(t, e, app, one, clock), login(t, e, app, two, clock)
 	if n, err := auth.RevokeAll(app, one.Id, "password change", clock); n != 2 || err != nil {
 		t.Errorf("revoked %d, %v", n, err)
@@ -242,9 +242,9 @@ func TestRevokeAllSparesOthers(t *testing.T) {
 }
 
 func logoutBody(refresh, device string) auth.LogoutBody {
-	body := auth.LogoutBody{Refresh: input.Of(refresh)}
+	body := auth.LogoutBody{Refresh: validate.Of(refresh)}
 	if device != "" {
-		body.DeviceID = input.Of(device)
+		body.DeviceID = validate.Of(device)
 	}
 	return body
 }

@@ -11,9 +11,8 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/notifications"
-	"github.com/vigilhealth/vigil/internal/tokens"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // How long a link to set a password works, and how many are mailed. Source: docs/decisions/authentication.md, "Registration" and "Password reset confirm".
@@ -33,7 +32,7 @@ const becauseReset = "password_reset"
 
 // Invite creates an account with a password nobody knows, and returns the one-time link with which its holder sets one.
 func Invite(app core.App, a NewAccount, resetURL string, by audit.Actor, now time.Time) (link string, err error) {
-	a.Password = "Aa1-" + tokens.Random() // meets the policy; known to nobody
+	a.Password = "Aa1-" + Random() // meets the policy; known to nobody
 	a.MustChangePassword = true
 	err = app.RunInTransaction(func(tx core.App) error {
 		user, err := CreateAccount(tx, a, by, now)
@@ -48,8 +47,8 @@ func Invite(app core.App, a NewAccount, resetURL string, by audit.Actor, now tim
 
 // addResetToken makes a one-time link; earlier links of the user stop working.
 func addResetToken(tx core.App, user *collections.User, resetURL, purpose string, life time.Duration, now time.Time) (link string, err error) {
-	token := tokens.Random()
-	if err := collections.AddResetToken(tx, user.Id, tokens.Hash(token), purpose, now, now.Add(life)); err != nil {
+	token := Random()
+	if err := collections.AddResetToken(tx, user.Id, Hash(token), purpose, now, now.Add(life)); err != nil {
 		return "", err
 	}
 	address, err := url.Parse(resetURL)
@@ -64,14 +63,14 @@ func addResetToken(tx core.App, user *collections.User, resetURL, purpose string
 
 // ResetRequestBody asks for a link to set a password.
 type ResetRequestBody struct {
-	Email input.String `json:"email"`
+	Email validate.String `json:"email"`
 }
 
 // RequestReset queues a mail with a link for whoever has the address, if anybody. It does the same work for every address: who has one is
 // looked up by the mailer. Source: docs/decisions/authentication.md, "Password reset confirm".
 func (e *Engine) RequestReset(app core.App, body ResetRequestBody, from audit.Origin, now time.Time) error {
-	checks := input.NewChecks()
-	email := FoldEmail(checks.Text("email", body.Email, input.Required(254).LookedUp()))
+	checks := validate.NewChecks()
+	email := FoldEmail(checks.Text("email", body.Email, validate.Required(254).LookedUp()))
 	if err := checks.Err(); err != nil {
 		return err
 	}
@@ -120,9 +119,9 @@ func (e *Engine) fillReset(tx core.App, mail *collections.Mail, user *collection
 
 // ResetBody sets a new password with the token of a mailed link.
 type ResetBody struct {
-	Token              input.String `json:"token"`
-	NewPassword        input.String `json:"new_password"`
-	NewPasswordConfirm input.String `json:"new_password_confirm"`
+	Token              validate.String `json:"token"`
+	NewPassword        validate.String `json:"new_password"`
+	NewPasswordConfirm validate.String `json:"new_password_confirm"`
 }
 
 // ConfirmReset sets the password of the account a token was made for. The token works once, and all sessions end.
@@ -130,13 +129,13 @@ type ResetBody struct {
 func (e *Engine) ConfirmReset(ctx context.Context, app core.App, body ResetBody, from audit.Origin, now time.Time) error {
 	ctx, done := waiting(ctx)
 	defer done()
-	checks := input.NewChecks()
+	checks := validate.NewChecks()
 	token := checks.Secret("token", body.Token, 512)
 	password := readNewPassword(checks, body.NewPassword, body.NewPasswordConfirm)
 	if len(checks.Fields["token"]) > 0 {
 		return checks.Err()
 	}
-	userID, err := collections.FindResetToken(app, tokens.Hash(token), now)
+	userID, err := collections.FindResetToken(app, Hash(token), now)
 	if collections.Missing(err) {
 		if err := checks.Err(); err != nil {
 			return err
@@ -155,7 +154,7 @@ func (e *Engine) ConfirmReset(ctx context.Context, app core.App, body ResetBody,
 		return err
 	}
 	return e.change(app, userID, func(tx core.App, user *collections.User) (refused, err error) {
-		if _, err := collections.UseResetToken(tx, tokens.Hash(token), now); collections.Missing(err) {
+		if _, err := collections.UseResetToken(tx, Hash(token), now); collections.Missing(err) {
 			return invalidResetToken(), nil
 		} else if err != nil {
 			return nil, err

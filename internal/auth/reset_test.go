@@ -11,10 +11,10 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/auth"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/authz"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -26,7 +26,7 @@ func withResetPage(o *auth.Options) {
 
 func askReset(t testing.TB, e *auth.Engine, app core.App, email string, now time.Time) {
 	t.Helper()
-	if err := e.RequestReset(app, auth.ResetRequestBody{Email: input.Of(email)}, origin, now); err != nil {
+	if err := e.RequestReset(app, auth.ResetRequestBody{Email: validate.Of(email)}, origin, now); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -67,14 +67,14 @@ func tokenIn(t testing.TB, link string) string {
 func setPassword(t testing.TB, e *auth.Engine, app core.App, token, password string, now time.Time) error {
 	t.Helper()
 	return e.ConfirmReset(t.Context(), app, auth.ResetBody{
-		Token: input.Of(token), NewPassword: input.Of(password), NewPasswordConfirm: input.Of(password),
+		Token: validate.Of(token), NewPassword: validate.Of(password), NewPasswordConfirm: validate.Of(password),
 	}, origin, now)
 }
 
 // Asking tells nobody whether an address has an account: the same is stored for both, and who has it is in neither mail.
 func TestAskingForAResetTellsNothing(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine(withResetPage)
-	user := vigiltest.User(t, app, access.Nurse)
+	user := vigiltest.User(t, app, authz.Nurse)
 	added := map[string]map[string]int{}
 	for _, email := range []string{user.Email(), "nobody@vigil.test"} {
 		before := vigiltest.RowCounts(t, app)
@@ -104,7 +104,7 @@ func TestAskingForAResetTellsNothing(t *testing.T) {
 
 func TestResetLink(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine(withResetPage)
-	user := vigiltest.User(t, app, access.Nurse, vigiltest.With("must_change_password", true))
+	user := vigiltest.User(t, app, authz.Nurse, vigiltest.With("must_change_password", true))
 	for range 5 {
 		opens(t, e, app, user, "wrong", "", clock)
 	}
@@ -120,15 +120,15 @@ func TestResetLink(t *testing.T) {
 	for _, weak := range []string{"short-A1", vigiltest.Password, "Test, Person 1815"} {
 		wantCode(t, weak, setPassword(t, e, app, token, weak, clock), "validation_error")
 	}
-	err := e.ConfirmReset(t.Context(), app, auth.ResetBody{Token: input.Of(token), NewPassword: input.Of("Next-Password-1"), NewPasswordConfirm: input.Of("Next-Password-2")}, origin, clock)
+	err := e.ConfirmReset(t.Context(), app, auth.ResetBody{Token: validate.Of(token), NewPassword: validate.Of("Next-Password-1"), NewPasswordConfirm: validate.Of("Next-Password-2")}, origin, clock)
 	if got := wrongFields(err); got != "new_password_confirm" {
 		t.Errorf("two passwords: %s", got)
 	}
-	err = e.ConfirmReset(t.Context(), app, auth.ResetBody{NewPassword: input.Of("x")}, origin, clock)
+	err = e.ConfirmReset(t.Context(), app, auth.ResetBody{NewPassword: validate.Of("x")}, origin, clock)
 	if got := wrongFields(err); got != "new_password_confirm token" {
 		t.Errorf("no token: %s", got)
 	}
-	err = e.ConfirmReset(t.Context(), app, auth.ResetBody{Token: input.Of("unknown"), NewPassword: input.Of("x")}, origin, clock)
+	err = e.ConfirmReset(t.Context(), app, auth.ResetBody{Token: validate.Of("unknown"), NewPassword: validate.Of("x")}, origin, clock)
 	if got := wrongFields(err); got != "new_password_confirm" { // nothing of a password's policy is told to who has no link
 		t.Errorf("an unknown token: %s", got)
 	}
@@ -152,7 +152,7 @@ func TestResetLink(t *testing.T) {
 // A reset ends every sign-in.
 func TestResetEndsSessions(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine(withResetPage)
-	user := vigiltest.User(t, app, access.Nurse)
+	user := vigiltest.User(t, app, authz.Nurse)
 	_, session := signedIn(t, e, app, user, clock)
 	admin := administrator(t, e, app)
 	if err := e.SendReset(app, admin, user.Id, origin, clock); err != nil {
@@ -172,7 +172,7 @@ func TestResetEndsSessions(t *testing.T) {
 // Three links an hour, whoever asked for them, and none to whom they are of no use.
 func TestResetMailsAreFew(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine(withResetPage)
-	user := vigiltest.User(t, app, access.Nurse)
+	user := vigiltest.User(t, app, authz.Nurse)
 	for _, test := range []struct {
 		minutes int
 		mailed  bool
@@ -184,9 +184,9 @@ func TestResetMailsAreFew(t *testing.T) {
 			t.Errorf("after %d minutes: mailed is %v", test.minutes, token != "")
 		}
 	}
-	closed := vigiltest.User(t, app, access.Nurse, vigiltest.Inactive())
-	gone := vigiltest.User(t, app, access.Patient, vigiltest.PortalOf(patient(t, app, "A-2", true)))
-	portal := vigiltest.User(t, app, access.Patient, vigiltest.PortalOf(patient(t, app, "A-1", false)))
+	closed := vigiltest.User(t, app, authz.Nurse, vigiltest.Inactive())
+	gone := vigiltest.User(t, app, authz.Patient, vigiltest.PortalOf(patient(t, app, "A-2", true)))
+	portal := vigiltest.User(t, app, authz.Patient, vigiltest.PortalOf(patient(t, app, "A-1", false)))
 	for email, mailed := range map[string]bool{closed.Email(): false, gone.Email(): false, "nobody@vigil.test": false, portal.Email(): true} {
 		askReset(t, e, app, email, clock)
 		if token, _ := resolve(t, e, app, clock); (token != "") != mailed {
@@ -198,9 +198,9 @@ func TestResetMailsAreFew(t *testing.T) {
 // The administrators hear of a lock where there is something to unlock: a known address, of a user or of the dashboard.
 func TestAdministratorsHearOfLocks(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
-	admin := vigiltest.User(t, app, access.Admin)
-	vigiltest.User(t, app, access.Admin, vigiltest.Inactive())
-	known := vigiltest.User(t, app, access.Nurse)
+	admin := vigiltest.User(t, app, authz.Admin)
+	vigiltest.User(t, app, authz.Admin, vigiltest.Inactive())
+	known := vigiltest.User(t, app, authz.Nurse)
 	root := superuser(t, app, "root@vigil.test")
 	lock := func(try func() error) []string {
 		for range 5 {
@@ -258,8 +258,8 @@ func TestRegister(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine(withResetPage)
 	admin := administrator(t, e, app)
 	body := auth.RegisterBody{
-		Email: input.Of(" New.Person@Practice.TEST "), Password: input.Of("Correct-Horse-42"), FirstName: input.Of("New"), LastName: input.Of("Person"),
-		Role: input.Of("provider"), TimeZone: input.Of("America/Denver"), NPI: input.Of("1234567893"), Phone: input.Of("312 555 0100"),
+		Email: validate.Of(" New.Person@Practice.TEST "), Password: validate.Of("Correct-Horse-42"), FirstName: validate.Of("New"), LastName: validate.Of("Person"),
+		Role: validate.Of("provider"), TimeZone: validate.Of("America/Denver"), NPI: validate.Of("1234567893"), Phone: validate.Of("312 555 0100"),
 	}
 	user, err := e.Register(t.Context(), app, body, admin.Actor(origin), clock)
 	if err != nil {
@@ -290,7 +290,7 @@ func TestRegister(t *testing.T) {
 	if got := recorded(t, app, user); got != "user.create[] auth.password_reset[]" {
 		t.Errorf("recorded %s", got)
 	}
-	body.MustChangePassword, body.Email = input.Of(false), input.Of("other@practice.test")
+	body.MustChangePassword, body.Email = validate.Of(false), validate.Of("other@practice.test")
 	if other, err := e.Register(t.Context(), app, body, admin.Actor(origin), clock); err != nil || other.MustChangePassword() {
 		t.Errorf("one who keeps the password: %v", err)
 	}
@@ -298,7 +298,7 @@ func TestRegister(t *testing.T) {
 
 func TestRegisterRefuses(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine(withResetPage)
-	vigiltest.User(t, app, access.Nurse, vigiltest.Email("taken@practice.test"))
+	vigiltest.User(t, app, authz.Nurse, vigiltest.Email("taken@practice.test"))
 	here, gone := patient(t, app, "A-1", false), patient(t, app, "A-2", true)
 	before := vigiltest.RowCounts(t, app)
 	for name, test := range map[string]struct {
@@ -306,22 +306,22 @@ func TestRegisterRefuses(t *testing.T) {
 		want   string
 	}{
 		"everything missing":        {func(b *auth.RegisterBody) { *b = auth.RegisterBody{} }, "email first_name last_name password role"},
-		"a taken address":           {func(b *auth.RegisterBody) { b.Email = input.Of("TAKEN@practice.test") }, "email"},
-		"no address":                {func(b *auth.RegisterBody) { b.Email = input.Of("practice.test") }, "email"},
-		"no domain":                 {func(b *auth.RegisterBody) { b.Email = input.Of("new@practice") }, "email"},
-		"a Cyrillic letter":         {func(b *auth.RegisterBody) { b.Email = input.Of("n\u0435w@practice.test") }, "email"},
-		"65 before the sign":        {func(b *auth.RegisterBody) { b.Email = input.Of(strings.Repeat("a", 65) + "@practice.test") }, "email"},
-		"two points":                {func(b *auth.RegisterBody) { b.Email = input.Of("new..person@practice.test") }, "email"},
-		"a weak password":           {func(b *auth.RegisterBody) { b.Password = input.Of("password") }, "password"},
-		"the address as password":   {func(b *auth.RegisterBody) { b.Password = input.Of("New@practice.test-1") }, "password"},
-		"no role of ours":           {func(b *auth.RegisterBody) { b.Role = input.Of("boss") }, "role"},
-		"a linked nurse":            {func(b *auth.RegisterBody) { b.PatientID = input.Of(here) }, "patient_id"},
-		"no NPI":                    {func(b *auth.RegisterBody) { b.NPI = input.Of("1234567890") }, "npi"},
-		"neither zone nor phone":    {func(b *auth.RegisterBody) { b.TimeZone, b.Phone = input.Of("x"), input.Of("x") }, "phone time_zone"},
-		"a portal of a deleted one": {func(b *auth.RegisterBody) { b.Role, b.PatientID = input.Of("patient"), input.Of(gone) }, ""},
+		"a taken address":           {func(b *auth.RegisterBody) { b.Email = validate.Of("TAKEN@practice.test") }, "email"},
+		"no address":                {func(b *auth.RegisterBody) { b.Email = validate.Of("practice.test") }, "email"},
+		"no domain":                 {func(b *auth.RegisterBody) { b.Email = validate.Of("new@practice") }, "email"},
+		"a Cyrillic letter":         {func(b *auth.RegisterBody) { b.Email = validate.Of("n\u0435w@practice.test") }, "email"},
+		"65 before the sign":        {func(b *auth.RegisterBody) { b.Email = validate.Of(strings.Repeat("a", 65) + "@practice.test") }, "email"},
+		"two points":                {func(b *auth.RegisterBody) { b.Email = validate.Of("new..person@practice.test") }, "email"},
+		"a weak password":           {func(b *auth.RegisterBody) { b.Password = validate.Of("password") }, "password"},
+		"the address as password":   {func(b *auth.RegisterBody) { b.Password = validate.Of("New@practice.test-1") }, "password"},
+		"no role of ours":           {func(b *auth.RegisterBody) { b.Role = validate.Of("boss") }, "role"},
+		"a linked nurse":            {func(b *auth.RegisterBody) { b.PatientID = validate.Of(here) }, "patient_id"},
+		"no NPI":                    {func(b *auth.RegisterBody) { b.NPI = validate.Of("1234567890") }, "npi"},
+		"neither zone nor phone":    {func(b *auth.RegisterBody) { b.TimeZone, b.Phone = validate.Of("x"), validate.Of("x") }, "phone time_zone"},
+		"a portal of a deleted one": {func(b *auth.RegisterBody) { b.Role, b.PatientID = validate.Of("patient"), validate.Of(gone) }, ""},
 	} {
 		body := auth.RegisterBody{
-			Email: input.Of("new@practice.test"), Password: input.Of("Correct-Horse-42"), FirstName: input.Of("Ada"), LastName: input.Of("Byron"), Role: input.Of("nurse"),
+			Email: validate.Of("new@practice.test"), Password: validate.Of("Correct-Horse-42"), FirstName: validate.Of("Ada"), LastName: validate.Of("Byron"), Role: validate.Of("nurse"),
 		}
 		test.change(&body)
 		_, err := e.Register(t.Context(), app, body, audit.System(), clock)
@@ -333,8 +333,8 @@ func TestRegisterRefuses(t *testing.T) {
 		t.Errorf("added %v", added)
 	}
 	body := auth.RegisterBody{
-		Email: input.Of(strings.Repeat("a", 64) + "@practice.test"), Password: input.Of("Correct-Horse-42"), FirstName: input.Of("Ada"), LastName: input.Of("Byron"),
-		Role: input.Of("patient"), PatientID: input.Of(here),
+		Email: validate.Of(strings.Repeat("a", 64) + "@practice.test"), Password: validate.Of("Correct-Horse-42"), FirstName: validate.Of("Ada"), LastName: validate.Of("Byron"),
+		Role: validate.Of("patient"), PatientID: validate.Of(here),
 	}
 	if user, err := e.Register(t.Context(), app, body, audit.System(), clock); err != nil || user.PatientID() != here {
 		t.Errorf("a portal account: %v", err)

@@ -11,9 +11,9 @@ import (
 	"github.com/pquerna/otp/totp"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/auth"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/authz"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -65,7 +65,7 @@ func codeAt(t *testing.T, at time.Time) string {
 
 func TestLoginWithTOTP(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
-	user := vigiltest.User(t, app, access.Nurse, vigiltest.TwoFactor(secret))
+	user := vigiltest.User(t, app, authz.Nurse, vigiltest.TwoFactor(secret))
 	right := credentials(user.Email(), vigiltest.Password)
 	try := func(body auth.LoginBody, at time.Time) error {
 		_, err := e.Login(t.Context(), app, body, origin, at)
@@ -89,7 +89,7 @@ func TestLoginWithTOTP(t *testing.T) {
 
 func TestTOTPCodeWorksOnceUnderConcurrency(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
-	user := vigiltest.User(t, app, access.Nurse, vigiltest.TwoFactor(secret))
+	user := vigiltest.User(t, app, authz.Nurse, vigiltest.TwoFactor(secret))
 	body := withCode(credentials(user.Email(), vigiltest.Password), codeAt(t, clock))
 	var lock sync.Mutex
 	told := map[string]int{}
@@ -110,7 +110,7 @@ func TestTOTPCodeWorksOnceUnderConcurrency(t *testing.T) {
 
 func TestLoginWithDamagedSecret(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
-	user := vigiltest.User(t, app, access.Nurse, vigiltest.TwoFactor(secret))
+	user := vigiltest.User(t, app, authz.Nurse, vigiltest.TwoFactor(secret))
 	_, err := app.NonconcurrentDB().NewQuery(`UPDATE users SET totp_secret = 'v1:test:AAAA:BBBB'`).Execute()
 	if err != nil {
 		t.Fatal(err)
@@ -127,14 +127,14 @@ func TestLoginWithDamagedSecret(t *testing.T) {
 
 func TestLoginWithBackupCode(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
-	user := vigiltest.User(t, app, access.Nurse, vigiltest.TwoFactor(secret))
-	other := vigiltest.User(t, app, access.Nurse, vigiltest.TwoFactor(secret))
+	user := vigiltest.User(t, app, authz.Nurse, vigiltest.TwoFactor(secret))
+	other := vigiltest.User(t, app, authz.Nurse, vigiltest.TwoFactor(secret))
 	for _, code := range []string{"abcdefghjk", "0123456789", "mnpqrstvwx"} {
 		backupCode(t, app, user, code)
 	}
 	right := credentials(user.Email(), vigiltest.Password)
 	inOwnField := right
-	inOwnField.BackupCode = input.Of("01234-56789")
+	inOwnField.BackupCode = validate.Of("01234-56789")
 	try := func(body auth.LoginBody) error {
 		_, err := e.Login(t.Context(), app, body, origin, clock)
 		return err

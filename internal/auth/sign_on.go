@@ -8,13 +8,12 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
-	"github.com/vigilhealth/vigil/internal/oidc"
+	"github.com/vigilhealth/vigil/internal/validate"
+
 	"github.com/vigilhealth/vigil/internal/phi"
-	"github.com/vigilhealth/vigil/internal/tokens"
 )
 
 // becauseProvider is why sessions of somebody end whom the identity provider gives no role any more.
@@ -49,14 +48,14 @@ func (e *Engine) SignOn() (offered, required bool) {
 // are not the provider's. Source: docs/decisions/authentication.md, "Single sign-on".
 func (e *Engine) mustSignOn(user *collections.User) bool {
 	_, required := e.SignOn()
-	role := access.Role(user.Role())
-	return required && role != access.Admin && role != access.Patient
+	role := authz.Role(user.Role())
+	return required && role != authz.Admin && role != authz.Patient
 }
 
 // BeginSignOn starts a sign-in at the identity provider.
-func (e *Engine) BeginSignOn(ctx context.Context, now time.Time) (oidc.Started, error) {
+func (e *Engine) BeginSignOn(ctx context.Context, now time.Time) (Started, error) {
 	if e.options.SignOn == nil {
-		return oidc.Started{}, signOnMissing()
+		return Started{}, signOnMissing()
 	}
 	return e.options.SignOn.Begin(ctx, now)
 }
@@ -65,7 +64,7 @@ func (e *Engine) BeginSignOn(ctx context.Context, now time.Time) (oidc.Started, 
 // provider signed; that the sign-in has not come back before; a role for one of the groups (no_role); the account, which arises now if there is
 // none; that it may be used; the second factor, unless the provider asked for one (totp_required, with a temporary token).
 // Source: docs/decisions/authentication.md, "Single sign-on".
-func (e *Engine) FinishSignOn(ctx context.Context, app core.App, back oidc.Callback, from audit.Origin, now time.Time) (Session, error) {
+func (e *Engine) FinishSignOn(ctx context.Context, app core.App, back Callback, from audit.Origin, now time.Time) (Session, error) {
 	if e.options.SignOn == nil {
 		return Session{}, signOnMissing()
 	}
@@ -78,7 +77,7 @@ func (e *Engine) FinishSignOn(ctx context.Context, app core.App, back oidc.Callb
 	if err == nil && user == nil && identity.Role != "" { // outside of the transaction, since it takes a twentieth of a second
 		wait, done := waiting(ctx)
 		defer done()
-		hash, err = e.hash(wait, app, tokens.Random())
+		hash, err = e.hash(wait, app, Random())
 	}
 	if err != nil {
 		return Session{}, err
@@ -89,7 +88,7 @@ func (e *Engine) FinishSignOn(ctx context.Context, app core.App, back oidc.Callb
 
 // signOn is one return from the identity provider.
 type signOn struct {
-	identity     oidc.Identity
+	identity     Identity
 	passwordHash string // of a password that nobody knows, for an account that arises
 	key          string // keyed hash of the identity
 	from         audit.Origin
@@ -109,7 +108,7 @@ func (s signOn) refuse(tx core.App, user *collections.User, refusal error, reaso
 }
 
 // userOfIdentity is whom the identity is known to be, or who has its address; nil for nobody.
-func userOfIdentity(app core.App, identity oidc.Identity) (*collections.User, error) {
+func userOfIdentity(app core.App, identity Identity) (*collections.User, error) {
 	id, err := collections.UserOfIdentity(app, identity.Issuer, identity.Subject)
 	switch {
 	case err == nil:
@@ -121,8 +120,8 @@ func userOfIdentity(app core.App, identity oidc.Identity) (*collections.User, er
 }
 
 func (e *Engine) decideSignOn(tx core.App, s signOn) (session Session, refused, err error) {
-	if first, err := collections.UseChallenge(tx, tokens.Hash(s.identity.State), s.now, s.identity.Ends); err != nil || !first {
-		return session, oidc.UnknownState(), err
+	if first, err := collections.UseChallenge(tx, Hash(s.identity.State), s.now, s.identity.Ends); err != nil || !first {
+		return session, UnknownState(), err
 	}
 	linked, err := collections.UserOfIdentity(tx, s.identity.Issuer, s.identity.Subject)
 	if err != nil && !collections.Missing(err) {
@@ -172,7 +171,7 @@ func (e *Engine) decideSignOn(tx core.App, s signOn) (session Session, refused, 
 // address now: addresses are handed on. Source: OpenID Connect Core 1.0, 5.7.
 func (s signOn) isTheirs(tx core.App, user *collections.User, linked string) (bool, error) {
 	switch {
-	case access.Role(user.Role()) == access.Patient:
+	case authz.Role(user.Role()) == authz.Patient:
 		return false, nil
 	case linked != "":
 		return true, nil
@@ -186,7 +185,7 @@ func (s signOn) isTheirs(tx core.App, user *collections.User, linked string) (bo
 // newAccount makes the account of somebody who signs in for the first time. Its password is known to nobody.
 func (s signOn) newAccount(tx core.App) (created *collections.User, refused, err error) {
 	if s.passwordHash == "" { // there was one a moment ago
-		return nil, oidc.UnknownState(), nil
+		return nil, UnknownState(), nil
 	}
 	account := NewAccount{
 		Email: FoldEmail(s.identity.Email), FirstName: shortened(s.identity.FirstName), LastName: shortened(s.identity.LastName), Role: s.identity.Role,
@@ -202,7 +201,7 @@ func (s signOn) newAccount(tx core.App) (created *collections.User, refused, err
 
 // shortened is a name as accounts take it.
 func shortened(name string) string {
-	runes := []rune(input.CleanLine(name))
+	runes := []rune(validate.CleanLine(name))
 	return string(runes[:min(len(runes), 100)])
 }
 
@@ -255,11 +254,11 @@ func (e *Engine) Unlink(app core.App, caller Caller, userID string, from audit.O
 
 // giveRole gives the account the role of the provider's groups.
 func (s signOn) giveRole(tx core.App, user *collections.User) (refused, err error) {
-	before, after := access.Role(user.Role()), s.identity.Role
+	before, after := authz.Role(user.Role()), s.identity.Role
 	if before == after {
 		return nil, nil
 	}
-	if before == access.Admin {
+	if before == authz.Admin {
 		if refused, err := leavesAnAdministrator(tx, Caller{}, user); refused != nil || err != nil {
 			return refused, err
 		}

@@ -8,28 +8,28 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // StepCodeBody is the code that follows a sign-in at the identity provider, which asked for one factor only.
 type StepCodeBody struct {
 	StepBody
-	TOTPCode   input.String `json:"totp_code"`   // either field takes either kind
-	BackupCode input.String `json:"backup_code"` //
+	TOTPCode   validate.String `json:"totp_code"`   // either field takes either kind
+	BackupCode validate.String `json:"backup_code"` //
 }
 
 // FinishStep ends a sign-in whose first step was right with a code. It refuses as [Engine.Login] does; the temporary token is used up, right or
 // wrong. Source: docs/decisions/authentication.md, "Single sign-on".
 func (e *Engine) FinishStep(ctx context.Context, app core.App, body StepCodeBody, from audit.Origin, now time.Time) (Session, error) {
-	checks := input.NewChecks()
+	checks := validate.NewChecks()
 	step := body.read(checks)
 	if !body.TemporaryToken.Given() {
 		checks.Reject("temporary_token", "This field is required.")
 	}
-	input.NotNull(checks, "totp_code", body.TOTPCode)
-	input.NotNull(checks, "backup_code", body.BackupCode)
-	code := checks.Text("totp_code", body.TOTPCode, input.Optional(11).Identifier())
-	if backup := checks.Text("backup_code", body.BackupCode, input.Optional(11).Identifier()); code == "" {
+	validate.NotNull(checks, "totp_code", body.TOTPCode)
+	validate.NotNull(checks, "backup_code", body.BackupCode)
+	code := checks.Text("totp_code", body.TOTPCode, validate.Optional(11).Identifier())
+	if backup := checks.Text("backup_code", body.BackupCode, validate.Optional(11).Identifier()); code == "" {
 		code = backup
 	}
 	if err := checks.Err(); err != nil {

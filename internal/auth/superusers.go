@@ -12,7 +12,6 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/tokens"
 )
 
 // Superusers of the dashboard are no users, but meet the same rules at their door: the lock, the places for hashing, the second factor, the
@@ -69,7 +68,7 @@ func (e *Engine) SuperuserPassword(ctx context.Context, app core.App, address, p
 		case code != "":
 			return e.superuserCode(tx, a, superuser, failures, code)
 		case superuser.TwoFactorEnabled():
-			step.Half, err = e.signer.Sign(superuserToken(superuser, tokens.Half, now, now.Add(halfLife), now), superuserAccount(superuser))
+			step.Half, err = e.signer.Sign(superuserToken(superuser, SecondFactorToken, now, now.Add(halfLife), now), superuserAccount(superuser))
 			return step, nil, errors.Join(err, a.record(tx, audit.PasswordAccepted, audit.Success, ""))
 		}
 		return e.superuserWithoutFactor(tx, a, superuser)
@@ -90,7 +89,7 @@ func (e *Engine) superuserWithoutFactor(tx core.App, a attempt, superuser *colle
 func (e *Engine) SuperuserCode(ctx context.Context, app core.App, half, code string, from audit.Origin, now time.Time) (SuperuserStep, error) {
 	ctx, done := waiting(ctx)
 	defer done()
-	superuser, _, err := e.superuserOf(app, half, tokens.Half, now)
+	superuser, _, err := e.superuserOf(app, half, SecondFactorToken, now)
 	if err != nil {
 		return SuperuserStep{}, err
 	}
@@ -170,7 +169,7 @@ func (e *Engine) SuperuserSignedIn(app core.App, record *core.Record, from audit
 
 // SuperuserRenewed gives the next token of a session, until the session ends; then it refuses with token_expired.
 func (e *Engine) SuperuserRenewed(app core.App, token string, now time.Time) (string, error) {
-	superuser, read, err := e.superuserOf(app, token, tokens.Access, now)
+	superuser, read, err := e.superuserOf(app, token, AccessToken, now)
 	if err != nil {
 		return "", err
 	}
@@ -187,40 +186,40 @@ func (e *Engine) SignSuperuser(record *core.Record, signedInAt, now time.Time) (
 		ends = last
 	}
 	superuser := collections.AsSuperuser(record)
-	return e.signer.Sign(superuserToken(superuser, tokens.Access, signedInAt, ends, now), superuserAccount(superuser))
+	return e.signer.Sign(superuserToken(superuser, AccessToken, signedInAt, ends, now), superuserAccount(superuser))
 }
 
-func superuserToken(superuser *collections.Superuser, kind string, signedInAt, ends, now time.Time) tokens.Token {
-	return tokens.Token{
+func superuserToken(superuser *collections.Superuser, kind string, signedInAt, ends, now time.Time) TokenClaims {
+	return TokenClaims{
 		Kind: kind, Collection: superuser.Collection().Id, Holder: superuser.Id, SignedInAt: signedInAt, IssuedAt: now, ExpiresAt: ends,
 	}
 }
 
-func superuserAccount(superuser *collections.Superuser) tokens.Account {
+func superuserAccount(superuser *collections.Superuser) Account {
 	return account(superuser.TokenKey(), superuser.Collection(), superuserLife)
 }
 
 // superuserOf finds whose token of a kind it is. It refuses with token_invalid or token_expired.
-func (e *Engine) superuserOf(app core.App, token, kind string, now time.Time) (superuser *collections.Superuser, read tokens.Token, err error) {
+func (e *Engine) superuserOf(app core.App, token, kind string, now time.Time) (superuser *collections.Superuser, read TokenClaims, err error) {
 	superusers, err := app.FindCachedCollectionByNameOrId(core.CollectionNameSuperusers)
 	if err != nil {
 		return nil, read, err
 	}
-	read, err = e.signer.Check(token, kind, now, func(t tokens.Token) (tokens.Account, error) {
+	read, err = e.signer.Check(token, kind, now, func(t TokenClaims) (Account, error) {
 		if t.Collection != superusers.Id || t.SignedInAt.IsZero() {
-			return tokens.Account{}, errNotOurs
+			return Account{}, errNotOurs
 		}
 		if superuser, err = collections.FindSuperuser(app, t.Holder); collections.Missing(err) {
-			return tokens.Account{}, errNotOurs
+			return Account{}, errNotOurs
 		} else if err != nil {
-			return tokens.Account{}, err
+			return Account{}, err
 		}
 		return superuserAccount(superuser), nil
 	})
 	switch {
-	case errors.Is(err, tokens.ErrExpired):
+	case errors.Is(err, ErrExpired):
 		return nil, read, tokenExpired()
-	case errors.Is(err, tokens.ErrInvalid), errors.Is(err, errNotOurs):
+	case errors.Is(err, ErrInvalid), errors.Is(err, errNotOurs):
 		return nil, read, tokenInvalid()
 	}
 	return superuser, read, err
@@ -228,13 +227,13 @@ func (e *Engine) superuserOf(app core.App, token, kind string, now time.Time) (s
 
 // SuperuserUntil is when the access token of a superuser ends.
 func (e *Engine) SuperuserUntil(app core.App, token string, now time.Time) (time.Time, error) {
-	_, read, err := e.superuserOf(app, token, tokens.Access, now)
+	_, read, err := e.superuserOf(app, token, AccessToken, now)
 	return read.ExpiresAt, err
 }
 
 // Holder is the account whose access token it is, of a user or a superuser, for PocketBase's own doors. It refuses like [Engine.Check].
 func (e *Engine) Holder(app core.App, token string, now time.Time) (*core.Record, error) {
-	superuser, read, err := e.superuserOf(app, token, tokens.Access, now)
+	superuser, read, err := e.superuserOf(app, token, AccessToken, now)
 	switch {
 	case err == nil && now.Before(read.SignedInAt.Add(superuserSession)):
 		return superuser.ProxyRecord(), nil

@@ -9,9 +9,9 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -96,7 +96,7 @@ func (d *dashboard) token() string {
 // Known or not, an address locks on the fifth failure in a row, and the lock is not the one of a user with the same address.
 func TestSuperuserLock(t *testing.T) {
 	d := newDashboard(t)
-	user := vigiltest.User(t, d.app, access.Admin, vigiltest.Email("root@vigil.test"))
+	user := vigiltest.User(t, d.app, authz.Admin, vigiltest.Email("root@vigil.test"))
 	for _, address := range []string{"root@vigil.test", "nobody@vigil.test"} {
 		for n := range 5 {
 			if _, got := d.password(address, "wrong", ""); got != "authentication_failed" {
@@ -161,7 +161,7 @@ func TestSuperuserSecondStep(t *testing.T) {
 	secret := d.enrol()
 	at := func(after time.Duration) string { return codeFor(t, secret, clock.Add(after)) }
 	half := d.half()
-	userToken := login(t, d.e, d.app, vigiltest.User(t, d.app, access.Admin), clock).Access
+	userToken := login(t, d.e, d.app, vigiltest.User(t, d.app, authz.Admin), clock).Access
 	whole, err := d.e.SignSuperuser(reload(t, d.app, "root@vigil.test"), clock, clock)
 	if err != nil {
 		t.Fatal(err)
@@ -348,7 +348,7 @@ func TestSuperuserSession(t *testing.T) {
 // PocketBase's own doors take both kinds of holders, and a superuser's token is no user's.
 func TestHolder(t *testing.T) {
 	d := newDashboard(t)
-	user := vigiltest.User(t, d.app, access.Nurse)
+	user := vigiltest.User(t, d.app, authz.Nurse)
 	session := login(t, d.e, d.app, user, clock)
 	token := d.token()
 	if holder, err := d.e.Holder(d.app, session.Access, clock); err != nil || holder.Id != user.Id {

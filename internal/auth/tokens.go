@@ -13,7 +13,6 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/tokens"
 )
 
 // refreshLife is how long a refresh token lasts. Source: docs/decisions/authentication.md, "Refresh-token family".
@@ -46,16 +45,16 @@ func (e *Engine) SignAccess(user *collections.User, family string, now time.Time
 // signAccess is SignAccess for a token that came of swapping a refresh token: link is the one that was handed out with it.
 func (e *Engine) signAccess(user *collections.User, of collections.RefreshToken, link string, now time.Time) (string, error) {
 	users := user.Collection()
-	token := tokens.Token{
-		Kind: tokens.Access, Collection: users.Id, Holder: user.Id, Family: of.Family, Link: link, SecondFactor: of.SecondFactor,
+	token := TokenClaims{
+		Kind: AccessToken, Collection: users.Id, Holder: user.Id, Family: of.Family, Link: link, SecondFactor: of.SecondFactor,
 		IssuedAt: now, ExpiresAt: now.Add(accessLife),
 	}
 	return e.signer.Sign(token, account(user.TokenKey(), users, accessLife))
 }
 
 // account is what tokens of a record are signed with.
-func account(tokenKey string, collection *core.Collection, life time.Duration) tokens.Account {
-	return tokens.Account{TokenKey: tokenKey, Secret: collection.AuthToken.Secret, Life: life}
+func account(tokenKey string, collection *core.Collection, life time.Duration) Account {
+	return Account{TokenKey: tokenKey, Secret: collection.AuthToken.Secret, Life: life}
 }
 
 // Refresh tokens are opaque: 256 random bits behind a prefix. Source: docs/decisions/authentication.md, "Refresh token format".
@@ -65,8 +64,8 @@ var refreshFormat = regexp.MustCompile(`^` + refreshPrefix + `[A-Za-z0-9_-]{43}$
 
 // issue stores the next refresh token of a family, which never outlives it, and signs an access token beside it.
 func (e *Engine) issue(tx core.App, user *collections.User, link collections.RefreshToken, now time.Time) (Session, error) {
-	token := refreshPrefix + tokens.Random()
-	link.UserID, link.TokenHash, link.IssuedAt = user.Id, tokens.Hash(token), now
+	token := refreshPrefix + Random()
+	link.UserID, link.TokenHash, link.IssuedAt = user.Id, Hash(token), now
 	link.ExpiresAt = now.Add(refreshLife)
 	if end := link.FamilyStartedAt.Add(e.options.RefreshFamilyLife); end.Before(link.ExpiresAt) {
 		link.ExpiresAt = end
@@ -85,7 +84,7 @@ func (e *Engine) issue(tx core.App, user *collections.User, link collections.Ref
 	return Session{Access: access, AccessExpiresIn: accessLife, Refresh: token, RefreshExpiresIn: link.ExpiresAt.Sub(now), User: user}, nil
 }
 
-// errNotOurs is said of tokens that are not of an account of the collection asked for, users or superusers.
+// errUnknownClientToken is said of tokens that are not of an account of the collection asked for, users or superusers.
 var errNotOurs = errors.New("not a token of such an account")
 
 // Authenticate returns the holder of an access token. It refuses with not_authenticated when there is none, with
@@ -109,16 +108,16 @@ func (e *Engine) Check(app core.App, token string, now time.Time) (caller Caller
 		return caller, fmt.Errorf("find users: %w", err)
 	}
 	var user knownUser
-	read, err := e.signer.Check(token, tokens.Access, now, func(t tokens.Token) (tokens.Account, error) {
+	read, err := e.signer.Check(token, AccessToken, now, func(t TokenClaims) (Account, error) {
 		if t.Collection != users.Id {
-			return tokens.Account{}, errNotOurs
+			return Account{}, errNotOurs
 		}
 		if user, err = e.knownUser(app, t.Holder, now); collections.Missing(err) {
-			return tokens.Account{}, errNotOurs
+			return Account{}, errNotOurs
 		}
 		return account(user.tokenKey, users, accessLife), err
 	})
-	forged, expired := errors.Is(err, tokens.ErrInvalid) || errors.Is(err, errNotOurs), errors.Is(err, tokens.ErrExpired)
+	forged, expired := errors.Is(err, ErrInvalid) || errors.Is(err, errNotOurs), errors.Is(err, ErrExpired)
 	switch {
 	case err != nil && !forged && !expired: // ours, not the token's
 		return caller, err

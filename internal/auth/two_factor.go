@@ -22,8 +22,8 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/notifications"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // A set-up waits so long for its first code, and takes so many wrong ones. Source: docs/decisions/authentication.md, "TOTP parameters".
@@ -92,7 +92,7 @@ func (e *Engine) PendingURI(app core.App, caller Caller, now time.Time) (string,
 
 // CodeBody is a time-based code.
 type CodeBody struct {
-	TOTPCode input.String `json:"totp_code"`
+	TOTPCode validate.String `json:"totp_code"`
 }
 
 func invalidTOTP() error {
@@ -102,8 +102,8 @@ func invalidTOTP() error {
 // VerifyTwoFactor turns the second factor on with the first code of the set-up under way. That code is not counted as used: the caller is
 // signed in already, so it may still open their next sign-in.
 func (e *Engine) VerifyTwoFactor(app core.App, caller Caller, body CodeBody, from audit.Origin, now time.Time) error {
-	checks := input.NewChecks()
-	code := checks.Text("totp_code", body.TOTPCode, input.Required(11).Identifier())
+	checks := validate.NewChecks()
+	code := checks.Text("totp_code", body.TOTPCode, validate.Required(11).Identifier())
 	if err := checks.Err(); err != nil {
 		return err
 	}
@@ -133,9 +133,9 @@ func (e *Engine) VerifyTwoFactor(app core.App, caller Caller, body CodeBody, fro
 
 // ProofBody is password and second factor of somebody who is signed in.
 type ProofBody struct {
-	Password   input.String `json:"password"`
-	TOTPCode   input.String `json:"totp_code"` // either field takes either kind
-	BackupCode input.String `json:"backup_code"`
+	Password   validate.String `json:"password"`
+	TOTPCode   validate.String `json:"totp_code"` // either field takes either kind
+	BackupCode validate.String `json:"backup_code"`
 }
 
 // DisableTwoFactor turns the second factor off, which takes both factors, and ends every session.
@@ -182,12 +182,12 @@ func (e *Engine) ReplaceBackupCodes(ctx context.Context, app core.App, caller Ca
 func (e *Engine) withBothFactors(ctx context.Context, app core.App, caller Caller, body ProofBody, from audit.Origin, now time.Time,
 	apply func(tx core.App, user *collections.User) error,
 ) error {
-	checks := input.NewChecks()
+	checks := validate.NewChecks()
 	password := checks.Secret("password", body.Password, 0)
-	input.NotNull(checks, "totp_code", body.TOTPCode)
-	input.NotNull(checks, "backup_code", body.BackupCode)
-	code := checks.Text("totp_code", body.TOTPCode, input.Optional(11).Identifier())
-	if backup := checks.Text("backup_code", body.BackupCode, input.Optional(11).Identifier()); code == "" {
+	validate.NotNull(checks, "totp_code", body.TOTPCode)
+	validate.NotNull(checks, "backup_code", body.BackupCode)
+	code := checks.Text("totp_code", body.TOTPCode, validate.Optional(11).Identifier())
+	if backup := checks.Text("backup_code", body.BackupCode, validate.Optional(11).Identifier()); code == "" {
 		code = backup
 	}
 	if code == "" && len(checks.Fields["totp_code"]) == 0 && len(checks.Fields["backup_code"]) == 0 {

@@ -11,9 +11,9 @@ import (
 
 	"github.com/pquerna/otp/totp"
 
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/auth"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/authz"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -30,10 +30,10 @@ func codeFor(t testing.TB, secret string, at time.Time) string {
 	return code
 }
 
-func codeBody(code string) auth.CodeBody { return auth.CodeBody{TOTPCode: input.Of(code)} }
+func codeBody(code string) auth.CodeBody { return auth.CodeBody{TOTPCode: validate.Of(code)} }
 
 func proof(password, code string) auth.ProofBody {
-	return auth.ProofBody{Password: input.Of(password), TOTPCode: input.Of(code)}
+	return auth.ProofBody{Password: validate.Of(password), TOTPCode: validate.Of(code)}
 }
 
 // twoFactor is a nurse with a session, and what they do to their second factor.
@@ -45,13 +45,13 @@ type twoFactor struct {
 func newTwoFactor(t *testing.T) *twoFactor {
 	d := &dashboard{t: t, app: vigiltest.NewApp(t), e: newEngine(freshFor(10 * time.Minute)), now: clock}
 	f := &twoFactor{dashboard: d}
-	f.caller, _ = signedIn(t, d.e, d.app, vigiltest.User(t, d.app, access.Nurse, vigiltest.Email("nurse@vigil.test")), clock)
+	f.caller, _ = signedIn(t, d.e, d.app, vigiltest.User(t, d.app, authz.Nurse, vigiltest.Email("nurse@vigil.test")), clock)
 	return f
 }
 
 func (f *twoFactor) setUp() auth.Setup {
 	f.t.Helper()
-	setup, err := f.e.SetUpTwoFactor(f.t.Context(), f.app, f.caller, auth.PasswordProof{Password: input.Of(vigiltest.Password)}, origin, f.now)
+	setup, err := f.e.SetUpTwoFactor(f.t.Context(), f.app, f.caller, auth.PasswordProof{Password: validate.Of(vigiltest.Password)}, origin, f.now)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestSetUpWaitsForItsCode(t *testing.T) {
 // An issuer's name with spaces reaches authenticator apps as it is.
 func TestProvisioningURI(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine(freshFor(time.Hour), func(o *auth.Options) { o.TOTPIssuer = "Main St. & Sons" })
-	caller, _ := signedIn(t, e, app, vigiltest.User(t, app, access.Nurse, vigiltest.Email("a+b@vigil.test")), clock)
+	caller, _ := signedIn(t, e, app, vigiltest.User(t, app, authz.Nurse, vigiltest.Email("a+b@vigil.test")), clock)
 	setup, err := e.SetUpTwoFactor(t.Context(), app, caller, auth.PasswordProof{}, origin, clock)
 	if want := "otpauth://totp/Main%20St.%20%26%20Sons:a+b@vigil.test?secret=" + setup.Secret + "&issuer=Main%20St.%20%26%20Sons&"; err != nil || !strings.HasPrefix(setup.ProvisioningURI, want) {
 		t.Errorf("%s, %v", setup.ProvisioningURI, err)
@@ -163,8 +163,8 @@ func TestTwoFactorLife(t *testing.T) {
 		want string
 	}{
 		"nothing":                    {auth.ProofBody{}, "validation_error"},
-		"no code":                    {auth.ProofBody{Password: input.Of(vigiltest.Password)}, "validation_error"},
-		"no password":                {auth.ProofBody{TOTPCode: input.Of(setup.BackupCodes[4])}, "validation_error"},
+		"no code":                    {auth.ProofBody{Password: validate.Of(vigiltest.Password)}, "validation_error"},
+		"no password":                {auth.ProofBody{TOTPCode: validate.Of(setup.BackupCodes[4])}, "validation_error"},
 		"a used code":                {proof(vigiltest.Password, code1), "invalid_totp"},
 		"wrong password, right code": {proof("wrong", setup.BackupCodes[4]), "validation_error"},
 	} {
@@ -180,7 +180,7 @@ func TestTwoFactorLife(t *testing.T) {
 	f.want("a new one", f.login(codes[0]), "")
 
 	_, session := signedInWith(t, f, codes[1])
-	body := auth.ProofBody{Password: input.Of(vigiltest.Password), BackupCode: input.Of(codes[2])}
+	body := auth.ProofBody{Password: validate.Of(vigiltest.Password), BackupCode: validate.Of(codes[2])}
 	f.want("off", f.turnOff(body), "")
 	f.want("off again", f.turnOff(proof(vigiltest.Password, codes[3])), "invalid_state")
 	_, err = refresh(f.e, f.app, session.Refresh, f.now)
@@ -238,7 +238,7 @@ func TestProofOfThePasswordBefore(t *testing.T) {
 		"the same again":     {passwordBody("Next-Password-1", "Next-Password-1"), "new_password"},
 		"against the policy": {passwordBody("Next-Password-1", "nurse@vigil.test-A1"), "new_password"},
 		"two that differ": {auth.PasswordBody{
-			OldPassword: input.Of("Next-Password-1"), NewPassword: input.Of("Third-Password-1"), NewPasswordConfirm: input.Of("Third-Password-2"),
+			OldPassword: validate.Of("Next-Password-1"), NewPassword: validate.Of("Third-Password-1"), NewPasswordConfirm: validate.Of("Third-Password-2"),
 		}, "new_password_confirm"},
 	} {
 		f.want(name, wrongFields(f.e.ChangePassword(t.Context(), f.app, f.caller, test.body, origin, clock)), test.want)

@@ -8,11 +8,11 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // Why sessions and push tokens of a user were ended by an administrator.
@@ -24,34 +24,34 @@ const (
 
 // UserPatch changes an account; fields that are left out stay. null empties what may be empty.
 type UserPatch struct {
-	FirstName input.String `json:"first_name"`
-	LastName  input.String `json:"last_name"`
-	Role      input.String `json:"role"`
-	TimeZone  input.String `json:"time_zone"`
-	NPI       input.String `json:"npi"`
-	Taxonomy  input.String `json:"taxonomy_code"`
-	Phone     input.String `json:"phone"`
-	PatientID input.String `json:"patient_id"`
+	FirstName validate.String `json:"first_name"`
+	LastName  validate.String `json:"last_name"`
+	Role      validate.String `json:"role"`
+	TimeZone  validate.String `json:"time_zone"`
+	NPI       validate.String `json:"npi"`
+	Taxonomy  validate.String `json:"taxonomy_code"`
+	Phone     validate.String `json:"phone"`
+	PatientID validate.String `json:"patient_id"`
 }
 
 // OwnPatch is what people change of themselves.
 type OwnPatch struct {
-	TimeZone input.String `json:"time_zone"`
-	Phone    input.String `json:"phone"`
+	TimeZone validate.String `json:"time_zone"`
+	Phone    validate.String `json:"phone"`
 }
 
 // columns reads the fields that were sent, by column.
 func (p UserPatch) columns() (map[string]string, error) {
-	checks := input.NewChecks()
+	checks := validate.NewChecks()
 	columns := map[string]string{}
-	take := func(field input.String, column string, read func() string) {
+	take := func(field validate.String, column string, read func() string) {
 		if field.Sent() {
 			columns[column] = read()
 		}
 	}
-	take(p.FirstName, collections.UserFirstName, func() string { return checks.Text("first_name", p.FirstName, input.Required(100)) })
-	take(p.LastName, collections.UserLastName, func() string { return checks.Text("last_name", p.LastName, input.Required(100)) })
-	take(p.Role, collections.UserRole, func() string { return checks.Text("role", p.Role, input.Required(30).OneOf(roleNames()...)) })
+	take(p.FirstName, collections.UserFirstName, func() string { return checks.Text("first_name", p.FirstName, validate.Required(100)) })
+	take(p.LastName, collections.UserLastName, func() string { return checks.Text("last_name", p.LastName, validate.Required(100)) })
+	take(p.Role, collections.UserRole, func() string { return checks.Text("role", p.Role, validate.Required(30).OneOf(roleNames()...)) })
 	take(p.TimeZone, collections.UserTimeZone, func() string { return checks.TimeZone("time_zone", p.TimeZone) })
 	take(p.NPI, collections.UserNPI, func() string { return readNPI(checks, p.NPI) })
 	take(p.Taxonomy, collections.UserTaxonomy, func() string { return readTaxonomy(checks, p.Taxonomy) })
@@ -68,16 +68,16 @@ func (e *Engine) UpdateUser(app core.App, caller Caller, userID string, patch Us
 		return nil, err
 	}
 	return e.manage(app, userID, func(tx core.App, user *collections.User) (refused, err error) {
-		before, after := access.Role(user.Role()), access.Role(user.Role())
+		before, after := authz.Role(user.Role()), authz.Role(user.Role())
 		if role, changed := columns[collections.UserRole]; changed {
-			after = access.Role(role)
+			after = authz.Role(role)
 		}
-		if before == access.Admin && after != access.Admin {
+		if before == authz.Admin && after != authz.Admin {
 			if refused, err := leavesAnAdministrator(tx, caller, user); refused != nil || err != nil {
 				return refused, err
 			}
 		}
-		if after != access.Patient && columns[collections.UserPatient] == "" {
+		if after != authz.Patient && columns[collections.UserPatient] == "" {
 			columns[collections.UserPatient] = "" // nobody else is linked
 		}
 		if err := checkPatientLink(tx, after, columns[collections.UserPatient]); err != nil {
@@ -150,7 +150,7 @@ func leavesAnAdministrator(tx core.App, caller Caller, user *collections.User) (
 	if user.Id == caller.RecordID {
 		return fault.State("invalid_state", "Administrators cannot take their own role or account away."), nil
 	}
-	admins, err := collections.UserList(tx, collections.UserFilter{Role: string(access.Admin), Active: new(true)})
+	admins, err := collections.UserList(tx, collections.UserFilter{Role: string(authz.Admin), Active: new(true)})
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +166,7 @@ func (e *Engine) Deactivate(app core.App, caller Caller, userID string, from aud
 		if !user.Active() {
 			return fault.State("invalid_state", "The account is already inactive."), nil
 		}
-		if user.Id == caller.RecordID || access.Role(user.Role()) == access.Admin {
+		if user.Id == caller.RecordID || authz.Role(user.Role()) == authz.Admin {
 			if refused, err := leavesAnAdministrator(tx, caller, user); refused != nil || err != nil {
 				return refused, err
 			}

@@ -12,17 +12,17 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/auth"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/authz"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
 // administrator is the caller of what only administrators do.
 func administrator(t testing.TB, e *auth.Engine, app core.App) auth.Caller {
 	t.Helper()
-	caller, _ := signedIn(t, e, app, vigiltest.User(t, app, access.Admin), clock)
+	caller, _ := signedIn(t, e, app, vigiltest.User(t, app, authz.Admin), clock)
 	return caller
 }
 
@@ -43,7 +43,7 @@ func recorded(t testing.TB, app core.App, user *collections.User) string {
 }
 
 // null is a field that was sent as null.
-func null() (field input.String) {
+func null() (field validate.String) {
 	_ = field.UnmarshalJSON([]byte("null"))
 	return field
 }
@@ -51,25 +51,25 @@ func null() (field input.String) {
 func TestRoleChangeEndsSignIns(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
 	admin := administrator(t, e, app)
-	nurse := vigiltest.User(t, app, access.Nurse)
+	nurse := vigiltest.User(t, app, authz.Nurse)
 	_, session := signedIn(t, e, app, nurse, clock)
 	update := func(patch auth.UserPatch) (*collections.User, error) {
 		return e.UpdateUser(app, admin, nurse.Id, patch, origin, clock.Add(time.Minute))
 	}
 
-	changed, err := update(auth.UserPatch{FirstName: input.Of("Florence"), NPI: input.Of("1234567893"), Role: input.Of("nurse")})
+	changed, err := update(auth.UserPatch{FirstName: validate.Of("Florence"), NPI: validate.Of("1234567893"), Role: validate.Of("nurse")})
 	if err != nil || changed.FirstName() != "Florence" || changed.LastName() != "Person" || changed.NPI() != "1234567893" {
 		t.Fatalf("changed to %s %s, %v", changed.FirstName(), changed.LastName(), err)
 	}
 	session, err = refresh(e, app, session.Refresh, clock.Add(time.Minute))
 	wantCode(t, "after another name and the same role", err, "")
-	if _, err := update(auth.UserPatch{FirstName: input.Of("Florence")}); err != nil {
+	if _, err := update(auth.UserPatch{FirstName: validate.Of("Florence")}); err != nil {
 		t.Error(err)
 	}
-	if _, err := update(auth.UserPatch{Role: input.Of("provider"), NPI: input.Of("")}); err != nil {
+	if _, err := update(auth.UserPatch{Role: validate.Of("provider"), NPI: validate.Of("")}); err != nil {
 		t.Fatal(err)
 	}
-	if caller := callerOf(t, e, app, session.Access); caller.Role != access.Provider {
+	if caller := callerOf(t, e, app, session.Access); caller.Role != authz.Provider {
 		t.Errorf("the next request is a %s's", caller.Role)
 	}
 	_, err = refresh(e, app, session.Refresh, clock.Add(time.Minute))
@@ -87,22 +87,22 @@ func TestRoleChangeEndsSignIns(t *testing.T) {
 func TestUpdateUserRefuses(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
 	admin := administrator(t, e, app)
-	nurse := vigiltest.User(t, app, access.Nurse)
+	nurse := vigiltest.User(t, app, authz.Nurse)
 	here, gone := patient(t, app, "A-1", false), patient(t, app, "A-2", true)
 	before := vigiltest.RowCounts(t, app)
 	for name, test := range map[string]struct {
 		patch auth.UserPatch
 		want  string
 	}{
-		"names that are empty":   {auth.UserPatch{FirstName: input.Of(""), LastName: input.Of(" ")}, "first_name last_name"},
-		"no role of ours":        {auth.UserPatch{Role: input.Of("boss")}, "role"},
-		"a role in capitals":     {auth.UserPatch{Role: input.Of("Admin")}, "role"},
-		"a wrong check digit":    {auth.UserPatch{NPI: input.Of("1234567890")}, "npi"},
-		"no zone":                {auth.UserPatch{TimeZone: input.Of("Mars/Olympus")}, "time_zone"},
-		"no telephone":           {auth.UserPatch{Phone: input.Of("x")}, "phone"},
-		"no patient's id":        {auth.UserPatch{PatientID: input.Of("7")}, "patient_id"},
-		"a nurse who is linked":  {auth.UserPatch{PatientID: input.Of(here)}, "patient_id"},
-		"linked before the role": {auth.UserPatch{PatientID: input.Of(here), Role: input.Of("provider")}, "patient_id"},
+		"names that are empty":   {auth.UserPatch{FirstName: validate.Of(""), LastName: validate.Of(" ")}, "first_name last_name"},
+		"no role of ours":        {auth.UserPatch{Role: validate.Of("boss")}, "role"},
+		"a role in capitals":     {auth.UserPatch{Role: validate.Of("Admin")}, "role"},
+		"a wrong check digit":    {auth.UserPatch{NPI: validate.Of("1234567890")}, "npi"},
+		"no zone":                {auth.UserPatch{TimeZone: validate.Of("Mars/Olympus")}, "time_zone"},
+		"no telephone":           {auth.UserPatch{Phone: validate.Of("x")}, "phone"},
+		"no patient's id":        {auth.UserPatch{PatientID: validate.Of("7")}, "patient_id"},
+		"a nurse who is linked":  {auth.UserPatch{PatientID: validate.Of(here)}, "patient_id"},
+		"linked before the role": {auth.UserPatch{PatientID: validate.Of(here), Role: validate.Of("provider")}, "patient_id"},
 	} {
 		_, err := e.UpdateUser(app, admin, nurse.Id, test.patch, origin, clock)
 		if got := wrongFields(err); got != test.want {
@@ -110,7 +110,7 @@ func TestUpdateUserRefuses(t *testing.T) {
 		}
 	}
 	for _, nobody := range []string{gone, collections.NewUUID()} {
-		_, err := e.UpdateUser(app, admin, nurse.Id, auth.UserPatch{Role: input.Of("patient"), PatientID: input.Of(nobody)}, origin, clock)
+		_, err := e.UpdateUser(app, admin, nurse.Id, auth.UserPatch{Role: validate.Of("patient"), PatientID: validate.Of(nobody)}, origin, clock)
 		wantCode(t, "a link to nobody", err, "not_found")
 	}
 	_, err := e.UpdateUser(app, admin, "nobody", auth.UserPatch{}, origin, clock)
@@ -124,18 +124,18 @@ func TestUpdateUserRefuses(t *testing.T) {
 func TestPatientLinkFollowsTheRole(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
 	admin := administrator(t, e, app)
-	user := vigiltest.User(t, app, access.Nurse)
+	user := vigiltest.User(t, app, authz.Nurse)
 	ada, bob := patient(t, app, "A-1", false), patient(t, app, "A-2", false)
 	for _, step := range []struct {
 		patch auth.UserPatch
 		link  string
 	}{
-		{auth.UserPatch{Role: input.Of("patient"), PatientID: input.Of(ada)}, ada},
-		{auth.UserPatch{FirstName: input.Of("Ada")}, ada},
-		{auth.UserPatch{PatientID: input.Of(bob)}, bob},
-		{auth.UserPatch{Role: input.Of("ma")}, ""},
-		{auth.UserPatch{Role: input.Of("patient")}, ""},
-		{auth.UserPatch{PatientID: input.Of(bob)}, bob},
+		{auth.UserPatch{Role: validate.Of("patient"), PatientID: validate.Of(ada)}, ada},
+		{auth.UserPatch{FirstName: validate.Of("Ada")}, ada},
+		{auth.UserPatch{PatientID: validate.Of(bob)}, bob},
+		{auth.UserPatch{Role: validate.Of("ma")}, ""},
+		{auth.UserPatch{Role: validate.Of("patient")}, ""},
+		{auth.UserPatch{PatientID: validate.Of(bob)}, bob},
 		{auth.UserPatch{PatientID: null()}, ""},
 	} {
 		changed, err := e.UpdateUser(app, admin, user.Id, step.patch, origin, clock)
@@ -147,17 +147,17 @@ func TestPatientLinkFollowsTheRole(t *testing.T) {
 
 func TestOwnAccount(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
-	user := vigiltest.User(t, app, access.Nurse)
+	user := vigiltest.User(t, app, authz.Nurse)
 	me, _ := signedIn(t, e, app, user, clock)
-	changed, err := e.UpdateOwn(app, me, auth.OwnPatch{TimeZone: input.Of("Europe/Paris")}, origin, clock)
+	changed, err := e.UpdateOwn(app, me, auth.OwnPatch{TimeZone: validate.Of("Europe/Paris")}, origin, clock)
 	if err != nil || changed.TimeZone() != "Europe/Paris" || changed.Phone() != "" {
 		t.Errorf("%s %s, %v", changed.TimeZone(), changed.Phone(), err)
 	}
-	_, err = e.UpdateOwn(app, me, auth.OwnPatch{TimeZone: input.Of("Paris"), Phone: input.Of("x")}, origin, clock)
+	_, err = e.UpdateOwn(app, me, auth.OwnPatch{TimeZone: validate.Of("Paris"), Phone: validate.Of("x")}, origin, clock)
 	if got := wrongFields(err); got != "phone time_zone" {
 		t.Errorf("wrong are %s", got)
 	}
-	if _, err := e.UpdateOwn(app, me, auth.OwnPatch{TimeZone: input.Of("Europe/Paris")}, origin, clock); err != nil {
+	if _, err := e.UpdateOwn(app, me, auth.OwnPatch{TimeZone: validate.Of("Europe/Paris")}, origin, clock); err != nil {
 		t.Error(err)
 	}
 	if got := recorded(t, app, user); got != "user.update[time_zone]" {
@@ -169,14 +169,14 @@ func TestOwnAccount(t *testing.T) {
 func TestAnAdministratorStays(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
 	me := administrator(t, e, app)
-	other := vigiltest.User(t, app, access.Admin)
-	vigiltest.User(t, app, access.Admin, vigiltest.Inactive())
-	away := auth.UserPatch{Role: input.Of("clinical_manager")}
+	other := vigiltest.User(t, app, authz.Admin)
+	vigiltest.User(t, app, authz.Admin, vigiltest.Inactive())
+	away := auth.UserPatch{Role: validate.Of("clinical_manager")}
 	_, err := e.Deactivate(app, me, me.RecordID, origin, clock)
 	wantCode(t, "taking oneself away", err, "invalid_state")
 	_, err = e.UpdateUser(app, me, me.RecordID, away, origin, clock)
 	wantCode(t, "taking one's own role", err, "invalid_state")
-	_, err = e.UpdateUser(app, me, me.RecordID, auth.UserPatch{Role: input.Of("admin"), FirstName: input.Of("Still")}, origin, clock)
+	_, err = e.UpdateUser(app, me, me.RecordID, auth.UserPatch{Role: validate.Of("admin"), FirstName: validate.Of("Still")}, origin, clock)
 	wantCode(t, "staying", err, "")
 	_, err = e.UpdateUser(app, me, other.Id, away, origin, clock)
 	wantCode(t, "another's role", err, "")
@@ -212,7 +212,7 @@ func TestAdministratorsPutEachOtherOut(t *testing.T) {
 func TestDeactivation(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
 	admin := administrator(t, e, app)
-	nurse := vigiltest.User(t, app, access.Nurse)
+	nurse := vigiltest.User(t, app, authz.Nurse)
 	_, session := signedIn(t, e, app, nurse, clock)
 	pushToken(t, app, nurse, "phone", 1)
 	_, err := e.Activate(app, admin, nurse.Id, origin, clock)
@@ -249,14 +249,14 @@ func TestDeactivation(t *testing.T) {
 func TestUnlock(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
 	admin := administrator(t, e, app)
-	nurse, other := vigiltest.User(t, app, access.Nurse), vigiltest.User(t, app, access.Nurse)
+	nurse, other := vigiltest.User(t, app, authz.Nurse), vigiltest.User(t, app, authz.Nurse)
 	caller, _ := signedIn(t, e, app, nurse, clock)
 	for range 5 {
 		opens(t, e, app, nurse, "wrong", "", clock)
 		opens(t, e, app, other, "wrong", "", clock)
 		_ = e.ChangePassword(t.Context(), app, caller, passwordBody("wrong", "Next-Password-1"), origin, clock)
 	}
-	locks, err := e.Locks(app, []*collections.User{nurse, other, vigiltest.User(t, app, access.MA)}, clock)
+	locks, err := e.Locks(app, []*collections.User{nurse, other, vigiltest.User(t, app, authz.MA)}, clock)
 	until := clock.Add(30 * time.Minute)
 	if err != nil || len(locks) != 2 || !locks[nurse.Id].Equal(until) || !locks[other.Id].Equal(until) {
 		t.Errorf("locked are %v, %v", locks, err)
@@ -288,7 +288,7 @@ func TestUnlock(t *testing.T) {
 func TestEndSessions(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
 	admin := administrator(t, e, app)
-	nurse := vigiltest.User(t, app, access.Nurse)
+	nurse := vigiltest.User(t, app, authz.Nurse)
 	_, one := signedIn(t, e, app, nurse, clock)
 	two := login(t, e, app, nurse, clock)
 	if err := e.EndSessions(app, admin, nurse.Id, origin, clock); err != nil {
@@ -317,13 +317,13 @@ func TestUsers(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	for _, person := range []struct {
 		first, last, email string
-		role               access.Role
+		role               authz.Role
 		made, seen         int // hours from the clock
 	}{
-		{"Zoë", "Adams", "c@vigil.test", access.Nurse, 3, 1},
-		{"Ada", "zimmer", "a@vigil.test", access.Admin, 1, 2},
-		{"Ben", "Adams", "d@vigil.test", access.MA, 2, 0},
-		{"Mia", "Moss", "b@other.test", access.Provider, 4, 3},
+		{"Zoë", "Adams", "c@vigil.test", authz.Nurse, 3, 1},
+		{"Ada", "zimmer", "a@vigil.test", authz.Admin, 1, 2},
+		{"Ben", "Adams", "d@vigil.test", authz.MA, 2, 0},
+		{"Mia", "Moss", "b@other.test", authz.Provider, 4, 3},
 	} {
 		options := []vigiltest.UserOption{
 			vigiltest.Email(person.email), vigiltest.With("first_name", person.first), vigiltest.With("last_name", person.last),

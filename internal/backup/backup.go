@@ -18,7 +18,6 @@ import (
 	"filippo.io/age"
 
 	"github.com/vigilhealth/vigil/internal/phi"
-	"github.com/vigilhealth/vigil/internal/place"
 )
 
 const (
@@ -28,10 +27,10 @@ const (
 )
 
 // Store is where backups are kept: one place for one practice.
-type Store struct{ place *place.Place }
+type Store struct{ place *BlobStore }
 
 // NewStore keeps backups in a place.
-func NewStore(p *place.Place) *Store { return &Store{p} }
+func NewStore(p *BlobStore) *Store { return &Store{p} }
 
 // Close lets go of the place.
 func (s *Store) Close() error { return s.place.Close() }

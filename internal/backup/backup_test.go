@@ -17,7 +17,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/backup"
 	"github.com/vigilhealth/vigil/internal/phi"
-	"github.com/vigilhealth/vigil/internal/place"
+
 	"github.com/vigilhealth/vigil/internal/sqlite"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
@@ -38,7 +38,7 @@ func ring(t *testing.T, ids ...string) *phi.KeyRing {
 func folder(t *testing.T) (*backup.Store, string) {
 	t.Helper()
 	dir := t.TempDir()
-	at, err := place.OpenFolder(dir)
+	at, err := backup.OpenFolder(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

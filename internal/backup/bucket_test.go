@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/vigilhealth/vigil/internal/backup"
-	"github.com/vigilhealth/vigil/internal/place"
+
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -16,7 +16,7 @@ func TestBackupsInBucket(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	kept := vigiltest.NewBucket(t, "backups")
 	kept.Put("other/vigil-20260101T000000Z.tar.gz.age", []byte("somebody else's"))
-	at, err := place.OpenBucket(place.Bucket{
+	at, err := backup.OpenBucket(backup.BucketConfig{
 		Name: "backups", Region: "us-east-1", Endpoint: kept.URL, AccessKey: vigiltest.BucketKey, Secret: "secret", ForcePathStyle: true, Prefix: "elm-street",
 	})
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/pace"
+	"github.com/vigilhealth/vigil/internal/async"
 	"github.com/vigilhealth/vigil/internal/sqlite"
 )
 
@@ -80,7 +80,7 @@ func copyDatabase(ctx context.Context, app core.App, target string) error {
 	if !ok {
 		return fmt.Errorf("copy the database: %T is none", app.ConcurrentDB())
 	}
-	if err := sqlite.Copy(ctx, db.DB(), target, pace.Always().Rest); err != nil {
+	if err := sqlite.Copy(ctx, db.DB(), target, async.ThrottleAlways().Rest); err != nil {
 		return fmt.Errorf("copy the database: %w", err)
 	}
 	return nil
@@ -98,7 +98,7 @@ func describe(ctx context.Context, file, version string, now time.Time) (Manifes
 	if err != nil {
 		return m, err
 	}
-	m.SHA256, err = hashOf(ctx, file, pace.Always())
+	m.SHA256, err = hashOf(ctx, file, async.ThrottleAlways())
 	return m, err
 }
 
@@ -137,7 +137,7 @@ func reading(file string, use func(*dbx.DB) error) error {
 	return errors.Join(use(db), db.Close())
 }
 
-func hashOf(ctx context.Context, file string, p *pace.Pace) (string, error) {
+func hashOf(ctx context.Context, file string, p *async.Throttle) (string, error) {
 	f, err := os.Open(file) //nolint:gosec // a file of ours
 	if err != nil {
 		return "", fmt.Errorf("hash the copy: %w", err)
@@ -196,7 +196,7 @@ func pack(ctx context.Context, archive *tar.Writer, m Manifest, file string) err
 	if err := archive.WriteHeader(&tar.Header{Name: databaseFile, Mode: 0o600, Size: info.Size(), ModTime: m.CreatedAt}); err != nil {
 		return fmt.Errorf("pack the database: %w", err)
 	}
-	if _, err := io.Copy(archive, pace.Always().Reader(ctx, f)); err != nil {
+	if _, err := io.Copy(archive, async.ThrottleAlways().Reader(ctx, f)); err != nil {
 		return fmt.Errorf("pack the database: %w", err)
 	}
 	return nil

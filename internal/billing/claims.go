@@ -12,10 +12,10 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/async"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/notifications"
-	"github.com/vigilhealth/vigil/internal/pace"
 )
 
 // The states of a claim, and how the contract shows them. Source: docs/decisions/billing.md, "Two billing vocabularies".
@@ -290,7 +290,7 @@ const exportPage = 1000
 
 // EachClaim hands the claims in some states to visit, page by page, by creation. payerID is a record id; "" is every payer.
 func (e *Engine) EachClaim(ctx context.Context, app core.App, states []string, payerID string, visit func([]ClaimRow) error) error {
-	exporting := pace.While(e.ReadingsWait)
+	exporting := async.ThrottleWhile(e.ReadingsWait)
 	for after := ""; ; {
 		if err := exporting.Rest(ctx); err != nil {
 			return err

@@ -13,7 +13,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/billing"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -415,12 +415,12 @@ func TestReadManual(t *testing.T) {
 	now := at("2026-01-15 20:30") // the 16th in Greenwich
 	good := func() billing.ManualBody {
 		return billing.ManualBody{
-			PatientID: input.Of(collections.NewUUID()), CPTCode: input.Of("99457"), ServiceDate: input.Of("2026-01-15"), Minutes: input.Of(int64(20)),
-			Notes: input.Of("Talked\nlong"), ICD10Codes: texts(" e11.9", "I10"),
+			PatientID: validate.Of(collections.NewUUID()), CPTCode: validate.Of("99457"), ServiceDate: validate.Of("2026-01-15"), Minutes: validate.Of(int64(20)),
+			Notes: validate.Of("Talked\nlong"), ICD10Codes: texts(" e11.9", "I10"),
 		}
 	}
 	read := func(e *billing.Engine, change func(*billing.ManualBody)) (billing.ManualDraft, string) {
-		body, checks := good(), input.NewChecks()
+		body, checks := good(), validate.NewChecks()
 		change(&body)
 		draft := e.ReadManual(body, checks, now)
 		return draft, wrongFields(checks.Err())
@@ -431,15 +431,15 @@ func TestReadManual(t *testing.T) {
 		t.Errorf("%+v, %s", draft, wrong)
 	}
 	code := func(c string, minutes int64) func(*billing.ManualBody) {
-		return func(b *billing.ManualBody) { b.CPTCode, b.Minutes = input.Of(c), input.Of(minutes) }
+		return func(b *billing.ManualBody) { b.CPTCode, b.Minutes = validate.Of(c), validate.Of(minutes) }
 	}
 	for name, test := range map[string]struct {
 		change func(*billing.ManualBody)
 		want   string
 	}{
 		"nothing":                 {func(b *billing.ManualBody) { *b = billing.ManualBody{} }, "cpt_code duration_minutes patient_id service_date"},
-		"tomorrow":                {func(b *billing.ManualBody) { b.ServiceDate = input.Of("2026-01-16") }, "service_date"},
-		"no day":                  {func(b *billing.ManualBody) { b.ServiceDate = input.Of("2026-02-30") }, "service_date"},
+		"tomorrow":                {func(b *billing.ManualBody) { b.ServiceDate = validate.Of("2026-01-16") }, "service_date"},
+		"no day":                  {func(b *billing.ManualBody) { b.ServiceDate = validate.Of("2026-02-30") }, "service_date"},
 		"no code of ours":         {code("99490", 20), "cpt_code"},
 		"a code that is off":      {code("99445", 0), "cpt_code"},
 		"nineteen minutes":        {code("99457", 19), "duration_minutes"},
@@ -455,18 +455,18 @@ func TestReadManual(t *testing.T) {
 		"a dozen":                 {func(b *billing.ManualBody) { b.ICD10Codes = texts(slices.Repeat([]string{"I10"}, 12)...) }, ""},
 		"more than a dozen":       {func(b *billing.ManualBody) { b.ICD10Codes = texts(slices.Repeat([]string{"I10"}, 13)...) }, "icd10_codes"},
 		"no list":                 {func(b *billing.ManualBody) { _ = b.ICD10Codes.UnmarshalJSON([]byte(`"I10"`)) }, "icd10_codes"},
-		"long notes":              {func(b *billing.ManualBody) { b.Notes = input.Of(strings.Repeat("x", 4001)) }, "notes"},
+		"long notes":              {func(b *billing.ManualBody) { b.Notes = validate.Of(strings.Repeat("x", 4001)) }, "notes"},
 	} {
 		if _, wrong := read(newEngine(), test.change); wrong != test.want {
 			t.Errorf("%s: %q is wrong, want %q", name, wrong, test.want)
 		}
 	}
-	if draft, wrong := read(newEngine(), func(b *billing.ManualBody) { b.ICD10Codes = input.Strings{} }); wrong != "" || draft.ICD10Codes != nil {
+	if draft, wrong := read(newEngine(), func(b *billing.ManualBody) { b.ICD10Codes = validate.Strings{} }); wrong != "" || draft.ICD10Codes != nil {
 		t.Errorf("left out: %v %s", draft.ICD10Codes, wrong)
 	}
 	modern := billing.New(billing.Settings{Zone: newYork, MaxUnits99458: 3, Enable2026Codes: true})
 	for day, want := range map[string]string{"2025-12-31": "cpt_code", "2026-01-01": ""} {
-		if _, wrong := read(modern, func(b *billing.ManualBody) { code("99470", 10)(b); b.ServiceDate = input.Of(day) }); wrong != want {
+		if _, wrong := read(modern, func(b *billing.ManualBody) { code("99470", 10)(b); b.ServiceDate = validate.Of(day) }); wrong != want {
 			t.Errorf("99470 on %s: %s", day, wrong)
 		}
 	}

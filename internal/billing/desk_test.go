@@ -13,11 +13,11 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -38,7 +38,7 @@ func newDesk(t *testing.T, change ...func(*billing.Settings)) *desk {
 		apply(&e.Settings)
 	}
 	app := vigiltest.NewApp(t)
-	return &desk{t: t, app: app, e: e, nurse: vigiltest.User(t, app, access.Nurse), by: audit.User(9, "biller@vigil.test", "data_monitor", audit.Origin{})}
+	return &desk{t: t, app: app, e: e, nurse: vigiltest.User(t, app, authz.Nurse), by: audit.User(9, "biller@vigil.test", "data_monitor", audit.Origin{})}
 }
 
 // at is a moment by the practice's clock, as "2026-01-31 23:59".
@@ -212,9 +212,9 @@ func (d *desk) do(entry *collections.BillingEntry, m billing.Move) (*collections
 	return moved, refused(err)
 }
 
-func texts(list ...string) input.Strings { return input.Of(list) }
+func texts(list ...string) validate.Strings { return validate.Of(list) }
 
 func (d *desk) provider() *collections.User {
 	d.t.Helper()
-	return vigiltest.User(d.t, d.app, access.Provider)
+	return vigiltest.User(d.t, d.app, authz.Provider)
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/async"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/notifications"
-	"github.com/vigilhealth/vigil/internal/pace"
 )
 
 // Job is what a run does.
@@ -59,7 +59,7 @@ func (e *Engine) Run(ctx context.Context, app core.App, job Job, by audit.Actor,
 	if !ok {
 		return result, fault.State("invalid_state", "Billing is running already.")
 	}
-	r := &run{Engine: e, ctx: ctx, app: app, now: now, counts: map[string]int{}, pace: pace.While(e.ReadingsWait)}
+	r := &run{Engine: e, ctx: ctx, app: app, now: now, counts: map[string]int{}, pace: async.ThrottleWhile(e.ReadingsWait)}
 	failure := "panicked"
 	defer func() {
 		err = errors.Join(err, collections.FinishJob(app, lock, r.counts, failure, clock()))
@@ -84,7 +84,7 @@ type run struct {
 	tariff tariff
 	result Result
 	counts map[string]int
-	pace   *pace.Pace
+	pace   *async.Throttle
 }
 
 func (r *run) do(job Job) (err error) {

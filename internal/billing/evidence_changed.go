@@ -9,9 +9,9 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/async"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/notifications"
-	"github.com/vigilhealth/vigil/internal/pace"
 )
 
 const (
@@ -115,7 +115,7 @@ func (e *Engine) mark(tx core.App, entryID string, reasons []string, now time.Ti
 // sum may change for reasons that do not know of billing.
 func (e *Engine) RecheckAll(ctx context.Context, app core.App, now time.Time) (seen, marked int, err error) {
 	since := AddDays(e.Day(now), -lookBackYears*366)
-	checking := pace.While(e.ReadingsWait)
+	checking := async.ThrottleWhile(e.ReadingsWait)
 	for after := ""; ; {
 		if err := checking.Rest(ctx); err != nil {
 			return seen, marked, err

@@ -10,7 +10,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // The CMS order file of ICD-10-CM has fixed columns: order number 1-5, code 7-13 without its dot, 15 is 1 for a code that may stand on a claim and
@@ -76,7 +76,7 @@ func parseOrderLine(line string) (code collections.ICD10Code, ok bool, err error
 	}
 	bare := strings.TrimSpace(line[codeFrom:codeTo])
 	code.Code = dotted(bare)
-	if !input.ValidICD10(code.Code) {
+	if !validate.ValidICD10(code.Code) {
 		return code, false, nil // a code that entries do not take, such as those for special purposes (U)
 	}
 	code.Description, code.Category = strings.ToValidUTF8(strings.TrimSpace(line[longFrom:]), ""), blockOf(bare)

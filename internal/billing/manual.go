@@ -10,22 +10,22 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/icd10"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // ManualBody is the body of an entry that a person makes.
 type ManualBody struct {
-	PatientID   input.String  `json:"patient_id"`
-	CPTCode     input.String  `json:"cpt_code"`
-	ServiceDate input.String  `json:"service_date"`
-	Minutes     input.Integer `json:"duration_minutes"`
-	Notes       input.String  `json:"notes"`
-	ICD10Codes  input.Strings `json:"icd10_codes"`
+	PatientID   validate.String  `json:"patient_id"`
+	CPTCode     validate.String  `json:"cpt_code"`
+	ServiceDate validate.String  `json:"service_date"`
+	Minutes     validate.Integer `json:"duration_minutes"`
+	Notes       validate.String  `json:"notes"`
+	ICD10Codes  validate.Strings `json:"icd10_codes"`
 }
 
 // ManualDraft is a checked body.
@@ -40,10 +40,10 @@ type ManualDraft struct {
 const maxMinutes = 1440
 
 // ReadManual checks the body of a manual entry.
-func (e *Engine) ReadManual(b ManualBody, c *input.Checks, now time.Time) ManualDraft {
+func (e *Engine) ReadManual(b ManualBody, c *validate.Checks, now time.Time) ManualDraft {
 	d := ManualDraft{
-		PatientID: c.UUID("patient_id", b.PatientID, true), CPTCode: c.Text("cpt_code", b.CPTCode, input.Required(0).OneOf(e.Codes()...)),
-		ServiceDate: c.Date("service_date", b.ServiceDate, true), Notes: phi.Text(c.Text("notes", b.Notes, input.Optional(4000).Multiline())),
+		PatientID: c.UUID("patient_id", b.PatientID, true), CPTCode: c.Text("cpt_code", b.CPTCode, validate.Required(0).OneOf(e.Codes()...)),
+		ServiceDate: c.Date("service_date", b.ServiceDate, true), Notes: phi.Text(c.Text("notes", b.Notes, validate.Optional(4000).Multiline())),
 		ICD10Codes: ReadICD10(c, "icd10_codes", b.ICD10Codes),
 	}
 	if d.ServiceDate > e.Day(now) {
@@ -58,7 +58,7 @@ func (e *Engine) ReadManual(b ManualBody, c *input.Checks, now time.Time) Manual
 }
 
 // ReadMinutes checks a duration in minutes.
-func ReadMinutes(c *input.Checks, f input.Integer, required bool, least int) int {
+func ReadMinutes(c *validate.Checks, f validate.Integer, required bool, least int) int {
 	minutes := c.Integer("duration_minutes", f, required)
 	if minutes == nil {
 		return 0
@@ -70,7 +70,7 @@ func ReadMinutes(c *input.Checks, f input.Integer, required bool, least int) int
 }
 
 // ReadICD10 checks diagnosis codes; nil when they are left out. Source: docs/decisions/billing.md, "ICD-10".
-func ReadICD10(c *input.Checks, name string, f input.Strings) []string {
+func ReadICD10(c *validate.Checks, name string, f validate.Strings) []string {
 	if !f.Sent() || f.Null() {
 		return nil
 	}
@@ -81,7 +81,7 @@ func ReadICD10(c *input.Checks, name string, f input.Strings) []string {
 	codes := []string{}
 	for i, text := range f.Value {
 		code := strings.ToUpper(strings.TrimSpace(text))
-		if !input.ValidICD10(code) {
+		if !validate.ValidICD10(code) {
 			c.Reject(fmt.Sprintf("%s.%d", name, i), "Is not an ICD-10-CM code.")
 		}
 		codes = append(codes, code)
@@ -166,7 +166,7 @@ func (e *Engine) manualDraft(tx core.App, f *facts, d ManualDraft, by audit.Acto
 
 // interpreter is who interpreted: the author when a provider, else the patient's own; nobody else may bill it.
 func interpreter(tx core.App, primary string, by audit.Actor) (string, error) {
-	if by.Role == string(access.Provider) {
+	if by.Role == string(authz.Provider) {
 		if user, err := collections.FindUserByEmail(tx, by.Email); err == nil {
 			return user.Id, nil
 		} else if !collections.Missing(err) {
@@ -175,7 +175,7 @@ func interpreter(tx core.App, primary string, by audit.Actor) (string, error) {
 	}
 	if primary != "" {
 		user, err := collections.FindUser(tx, primary)
-		if err == nil && user.Role() == string(access.Provider) {
+		if err == nil && user.Role() == string(authz.Provider) {
 			return primary, nil
 		} else if err != nil && !collections.Missing(err) {
 			return "", err

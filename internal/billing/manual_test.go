@@ -8,8 +8,8 @@ import (
 	"github.com/pocketbase/dbx"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
@@ -51,7 +51,7 @@ func TestManualEntries(t *testing.T) {
 func TestManualWarnings(t *testing.T) {
 	d := newDesk(t, newCodes)
 	d.exec("INSERT INTO icd10_codes (id, code, description) VALUES ('i10', 'I10', 'Hypertension') ON CONFLICT DO NOTHING", nil)
-	provider := vigiltest.User(t, d.app, access.Provider)
+	provider := vigiltest.User(t, d.app, authz.Provider)
 	for name, test := range map[string]struct {
 		change    func(*oracleCase)
 		before    string // a code that stands already
@@ -125,7 +125,7 @@ func TestManualRefuses(t *testing.T) {
 // Interpretation is a provider's: the author's, else the patient's own; everything else is under the patient's provider, whoever wrote it down.
 func TestWhoRenders(t *testing.T) {
 	d := newDesk(t)
-	own, author := vigiltest.User(t, d.app, access.Provider), vigiltest.User(t, d.app, access.Provider)
+	own, author := vigiltest.User(t, d.app, authz.Provider), vigiltest.User(t, d.app, authz.Provider)
 	as := func(user *collections.User) audit.Actor {
 		return audit.User(user.Number(), user.Email(), user.Role(), audit.Origin{})
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/billing"
-	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/ingest"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -51,7 +51,7 @@ func (p oraclePractice) bring(t *testing.T, patient string, c *oracleCase, dice 
 				return err
 			}
 		}
-		return observations.RecountDays(tx, patient, c.zone, time.Time{})
+		return ingest.RecountDays(tx, patient, c.zone, time.Time{})
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -189,7 +189,7 @@ func (p oraclePractice) change(t *testing.T, patient string, c oracleCase, dice 
 			})
 		}
 	}
-	if err := p.app.RunInTransaction(func(tx core.App) error { return observations.RecountDays(tx, patient, c.zone, time.Time{}) }); err != nil {
+	if err := p.app.RunInTransaction(func(tx core.App) error { return ingest.RecountDays(tx, patient, c.zone, time.Time{}) }); err != nil {
 		t.Fatal(err)
 	}
 	return c

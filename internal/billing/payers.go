@@ -4,25 +4,25 @@ import (
 	"regexp"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // PayerBody is the body that adds a payer or changes one.
 type PayerBody struct {
-	Name            input.String                  `json:"name"`
-	PayerID         input.String                  `json:"payer_id"`
-	IsActive        input.Boolean                 `json:"is_active"`
-	EDIPayerID      input.String                  `json:"edi_payer_id"`
-	ClaimFilingCode input.String                  `json:"claim_filing_code"`
-	Address         input.Field[payerAddressBody] `json:"address"`
+	Name            validate.String                  `json:"name"`
+	PayerID         validate.String                  `json:"payer_id"`
+	IsActive        validate.Boolean                 `json:"is_active"`
+	EDIPayerID      validate.String                  `json:"edi_payer_id"`
+	ClaimFilingCode validate.String                  `json:"claim_filing_code"`
+	Address         validate.Field[payerAddressBody] `json:"address"`
 }
 
 type payerAddressBody struct {
-	Line1      input.String `json:"line1"`
-	Line2      input.String `json:"line2"`
-	City       input.String `json:"city"`
-	State      input.String `json:"state"`
-	PostalCode input.String `json:"postal_code"`
+	Line1      validate.String `json:"line1"`
+	Line2      validate.String `json:"line2"`
+	City       validate.String `json:"city"`
+	State      validate.String `json:"state"`
+	PostalCode validate.String `json:"postal_code"`
 }
 
 // What a claim form can carry. Source: ASC X12N 005010X222A1 (837P), 2010BB NM109, SBR09, N301, N401 to N403.
@@ -34,22 +34,22 @@ var (
 )
 
 // Read checks the body of a new payer.
-func (b PayerBody) Read(c *input.Checks) collections.Payer {
+func (b PayerBody) Read(c *validate.Checks) collections.Payer {
 	active := c.Boolean("is_active", b.IsActive, false)
 	p := collections.Payer{
-		Name: c.Text("name", b.Name, input.Required(200)), Code: c.Text("payer_id", b.PayerID, input.Required(50).Identifier()), Active: active == nil || *active,
+		Name: c.Text("name", b.Name, validate.Required(200)), Code: c.Text("payer_id", b.PayerID, validate.Required(50).Identifier()), Active: active == nil || *active,
 	}
 	b.claims(c, &p)
 	return p
 }
 
 // Change checks a body that changes a payer: what is left out stays.
-func (b PayerBody) Change(c *input.Checks, p collections.Payer) collections.Payer {
+func (b PayerBody) Change(c *validate.Checks, p collections.Payer) collections.Payer {
 	if b.Name.Sent() {
-		p.Name = c.Text("name", b.Name, input.Required(200))
+		p.Name = c.Text("name", b.Name, validate.Required(200))
 	}
 	if b.PayerID.Sent() {
-		p.Code = c.Text("payer_id", b.PayerID, input.Required(50).Identifier())
+		p.Code = c.Text("payer_id", b.PayerID, validate.Required(50).Identifier())
 	}
 	if active := c.Boolean("is_active", b.IsActive, false); active != nil {
 		p.Active = *active
@@ -59,26 +59,26 @@ func (b PayerBody) Change(c *input.Checks, p collections.Payer) collections.Paye
 }
 
 // claims reads what claims to the payer need.
-func (b PayerBody) claims(c *input.Checks, p *collections.Payer) {
+func (b PayerBody) claims(c *validate.Checks, p *collections.Payer) {
 	if b.EDIPayerID.Sent() {
-		p.EDI = c.Text("edi_payer_id", b.EDIPayerID, input.Optional(0).Identifier().Matching(ediPattern, "Must be 2 to 80 letters and digits."))
+		p.EDI = c.Text("edi_payer_id", b.EDIPayerID, validate.Optional(0).Identifier().Matching(ediPattern, "Must be 2 to 80 letters and digits."))
 	}
 	if b.ClaimFilingCode.Sent() {
 		p.Filing = c.Text("claim_filing_code", b.ClaimFilingCode,
-			input.Optional(0).Identifier().Matching(filingPattern, "Must be two capital letters or digits, such as MB."))
+			validate.Optional(0).Identifier().Matching(filingPattern, "Must be two capital letters or digits, such as MB."))
 	}
 	if !b.Address.Sent() {
 		return
 	}
 	p.Address = collections.PayerAddress{}
-	a, ok := input.Nested(c, "address", b.Address, "Expected an object.")
+	a, ok := validate.Nested(c, "address", b.Address, "Expected an object.")
 	if !ok {
 		return
 	}
 	p.Address = collections.PayerAddress{
-		Line1: c.Text("address.line1", a.Line1, input.Required(55)), Line2: c.Text("address.line2", a.Line2, input.Optional(55)),
-		City:       c.Text("address.city", a.City, input.Required(30)),
-		State:      c.Text("address.state", a.State, input.Required(2).Matching(statePattern, "Must be two capital letters.")),
-		PostalCode: c.Text("address.postal_code", a.PostalCode, input.Required(10).Matching(postalPattern, "Must be a ZIP code: 12345 or 12345-6789.")),
+		Line1: c.Text("address.line1", a.Line1, validate.Required(55)), Line2: c.Text("address.line2", a.Line2, validate.Optional(55)),
+		City:       c.Text("address.city", a.City, validate.Required(30)),
+		State:      c.Text("address.state", a.State, validate.Required(2).Matching(statePattern, "Must be two capital letters.")),
+		PostalCode: c.Text("address.postal_code", a.PostalCode, validate.Required(10).Matching(postalPattern, "Must be a ZIP code: 12345 or 12345-6789.")),
 	}
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // NotAuthor is the code of a word about minutes that is somebody else's to give. Source: docs/decisions/billing.md, "Attested minutes".
@@ -21,12 +21,12 @@ const NotAuthor = "not_author"
 
 // AttestBody is the body of somebody's word that time was contact with the patient.
 type AttestBody struct {
-	ContactMethod input.String `json:"contact_method"`
+	ContactMethod validate.String `json:"contact_method"`
 }
 
 // Read checks it: contact was live, or there is nothing to attest.
-func (b AttestBody) Read(c *input.Checks) string {
-	return c.Text("contact_method", b.ContactMethod, input.Optional(0).OneOf(contacts[:3]...))
+func (b AttestBody) Read(c *validate.Checks) string {
+	return c.Text("contact_method", b.ContactMethod, validate.Optional(0).OneOf(contacts[:3]...))
 }
 
 // AttestTime notes that whoever spent time, or a clinical manager, confirms that it was live contact, and by which way if that is said. What waits
@@ -67,7 +67,7 @@ func (e *Engine) AttestTime(app core.App, number int64, contact string, by audit
 
 // mayAttest reports whether somebody may vouch for a user's minutes.
 func mayAttest(tx core.App, userID string, by audit.Actor) (bool, error) {
-	if by.Role == string(access.ClinicalManager) {
+	if by.Role == string(authz.ClinicalManager) {
 		return true, nil
 	}
 	user, err := collections.FindUser(tx, userID)

@@ -10,7 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/billing"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // times are the numbers of a patient's time entries, by when they began.
@@ -106,7 +106,7 @@ func TestWhatIsAttested(t *testing.T) {
 		return refused(err)
 	}
 	message, review := callFor(d.patient(), "2026-01-15 09:00"), callFor(d.patient(), "2026-01-15 10:00")
-	message.ContactMethod, review.Category = input.Of("message"), input.Of("review")
+	message.ContactMethod, review.Category = validate.Of("message"), validate.Of("review")
 	d.want("messages", attest(d.logged(d.nurse, message, now), ""), "invalid_state")
 	d.want("reading", attest(d.logged(d.nurse, review, now), ""), "invalid_state")
 	running, err := d.e.StartTimer(d.app, d.nurse.Id, billing.TimeDraft{PatientID: d.patient(), Category: collections.Interactive}, d.by, at(now))
@@ -121,7 +121,7 @@ func TestWhatIsAttested(t *testing.T) {
 	if x := d.time(entry.Number()); x.Contact() != collections.ByVideo || x.ToAttest() {
 		t.Errorf("by %q, to attest %v", x.Contact(), x.ToAttest())
 	}
-	for what, body := range map[string]billing.TimeBody{"notes": {Notes: input.Of("Asked about salt")}, "length": {Seconds: input.Of(int64(900))}} {
+	for what, body := range map[string]billing.TimeBody{"notes": {Notes: validate.Of("Asked about salt")}, "length": {Seconds: validate.Of(int64(900))}} {
 		if _, err := d.e.ChangeTime(d.app, entry.Number(), d.nurse.Id, body, d.by, at(now)); err != nil {
 			t.Fatal(err)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/pocketbase/dbx"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
@@ -62,7 +62,7 @@ func TestCountedSecondsAreTheUnion(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 19))
 		rule := []string{billing.InteractiveOnly, billing.WithCareManagement}[seed%2]
 		d := newDesk(t, func(s *billing.Settings) { s.TimeRule, s.LiveContactFrom = rule, "2026-01-01" })
-		people := []string{d.nurse.Id, vigiltest.User(t, d.app, access.MA).Id, vigiltest.User(t, d.app, access.Provider).Id}
+		people := []string{d.nurse.Id, vigiltest.User(t, d.app, authz.MA).Id, vigiltest.User(t, d.app, authz.Provider).Id}
 		month, _ := billing.MonthSpan([]string{"2026-03", "2026-11", "2028-02", "2026-12"}[seed%4]) // both changes of the clocks, a leap day, a year's end
 		from, to := d.e.Bounds(month)
 		var rows []logRow
@@ -131,7 +131,7 @@ func TestCountedSecondsAreTheUnion(t *testing.T) {
 // Two staff on one call of twelve minutes are twelve minutes, however that got into the log; ten more make the first twenty.
 func TestTwoStaffOnOneCall(t *testing.T) {
 	d := newDesk(t)
-	other := vigiltest.User(t, d.app, access.MA)
+	other := vigiltest.User(t, d.app, authz.MA)
 	patient := d.patient()
 	call := func(user string, start string, minutes int) logRow {
 		return logRow{user, "interactive", "phone", "manual", at(start), minutes * 60}
@@ -233,7 +233,7 @@ func TestLiveContact(t *testing.T) {
 	} {
 		name := fmt.Sprint(test.contact, " of ", test.source, " on ", test.start)
 		patient := d.patient()
-		d.insert(patient, logRow{vigiltest.User(t, d.app, access.Nurse).Id, "interactive", test.contact, test.source, at(test.start), 1200})
+		d.insert(patient, logRow{vigiltest.User(t, d.app, authz.Nurse).Id, "interactive", test.contact, test.source, at(test.start), 1200})
 		d.run(billing.TimeJob, "2026-03-03 09:00")
 		if made := d.entries(patient) != ""; made != test.counts {
 			t.Errorf("%s made %q", name, d.entries(patient))

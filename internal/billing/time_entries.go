@@ -12,8 +12,8 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // Bounds of time entries. Source: docs/decisions/billing.md, "Interactive-time endpoints".
@@ -39,14 +39,14 @@ var calls = map[string]string{"phone_call": collections.ByPhone, "video_call": c
 
 // TimeBody is a body about time; which members count depends on the call.
 type TimeBody struct {
-	PatientID     input.String  `json:"patient_id"`
-	Category      input.String  `json:"category"`
-	Activity      input.String  `json:"activity"`
-	ContactMethod input.String  `json:"contact_method"`
-	StartedAt     input.String  `json:"started_at"`
-	EndedAt       input.String  `json:"ended_at"`
-	Seconds       input.Integer `json:"duration_seconds"`
-	Notes         input.String  `json:"notes"`
+	PatientID     validate.String  `json:"patient_id"`
+	Category      validate.String  `json:"category"`
+	Activity      validate.String  `json:"activity"`
+	ContactMethod validate.String  `json:"contact_method"`
+	StartedAt     validate.String  `json:"started_at"`
+	EndedAt       validate.String  `json:"ended_at"`
+	Seconds       validate.Integer `json:"duration_seconds"`
+	Notes         validate.String  `json:"notes"`
 }
 
 // TimeDraft is a checked body; empty and zero members were not sent.
@@ -59,7 +59,7 @@ type TimeDraft struct {
 }
 
 // Read checks the body of a finished stretch of time.
-func (b TimeBody) Read(c *input.Checks, now time.Time) TimeDraft {
+func (b TimeBody) Read(c *validate.Checks, now time.Time) TimeDraft {
 	d := b.ReadStart(c)
 	d.StartedAt = c.Instant("started_at", b.StartedAt, true)
 	b.readEnd(c, &d)
@@ -71,7 +71,7 @@ func (b TimeBody) Read(c *input.Checks, now time.Time) TimeDraft {
 }
 
 // readEnd reads when the stretch ended, or how long it took.
-func (b TimeBody) readEnd(c *input.Checks, d *TimeDraft) {
+func (b TimeBody) readEnd(c *validate.Checks, d *TimeDraft) {
 	d.EndedAt = c.Instant("ended_at", b.EndedAt, false)
 	seconds := c.Integer("duration_seconds", b.Seconds, false)
 	switch {
@@ -98,7 +98,7 @@ func (b TimeBody) readEnd(c *input.Checks, d *TimeDraft) {
 	}
 }
 
-func (d TimeDraft) check(c *input.Checks, now time.Time) {
+func (d TimeDraft) check(c *validate.Checks, now time.Time) {
 	if d.StartedAt.IsZero() || len(c.Fields) > 0 {
 		return
 	}
@@ -113,25 +113,25 @@ func (d TimeDraft) check(c *input.Checks, now time.Time) {
 }
 
 // ReadStart checks the body that starts a timer.
-func (b TimeBody) ReadStart(c *input.Checks) TimeDraft {
+func (b TimeBody) ReadStart(c *validate.Checks) TimeDraft {
 	d := TimeDraft{
-		PatientID: c.UUID("patient_id", b.PatientID, true), Category: c.Text("category", b.Category, input.Required(0).OneOf(Categories...)),
+		PatientID: c.UUID("patient_id", b.PatientID, true), Category: c.Text("category", b.Category, validate.Required(0).OneOf(Categories...)),
 	}
 	b.readRest(c, &d)
 	return d
 }
 
-func (b TimeBody) readRest(c *input.Checks, d *TimeDraft) {
-	d.Activity = c.Text("activity", b.Activity, input.Optional(0).OneOf(Activities...))
-	d.ContactMethod, d.contactSent = c.Text("contact_method", b.ContactMethod, input.Optional(0).OneOf(contacts...)), b.ContactMethod.Sent()
-	d.Notes, d.notesSent = phi.Text(c.Text("notes", b.Notes, input.Optional(4000).Multiline())), b.Notes.Sent()
+func (b TimeBody) readRest(c *validate.Checks, d *TimeDraft) {
+	d.Activity = c.Text("activity", b.Activity, validate.Optional(0).OneOf(Activities...))
+	d.ContactMethod, d.contactSent = c.Text("contact_method", b.ContactMethod, validate.Optional(0).OneOf(contacts...)), b.ContactMethod.Sent()
+	d.Notes, d.notesSent = phi.Text(c.Text("notes", b.Notes, validate.Optional(4000).Multiline())), b.Notes.Sent()
 }
 
 // ReadChange checks the body that changes an entry, or stops a timer: members that are left out stay.
-func (b TimeBody) ReadChange(c *input.Checks, entry *collections.TimeEntry, now time.Time) TimeDraft {
-	d := TimeDraft{Category: c.Text("category", b.Category, input.Optional(0).OneOf(Categories...))}
-	input.NotNull(c, "category", b.Category)
-	input.NotNull(c, "started_at", b.StartedAt)
+func (b TimeBody) ReadChange(c *validate.Checks, entry *collections.TimeEntry, now time.Time) TimeDraft {
+	d := TimeDraft{Category: c.Text("category", b.Category, validate.Optional(0).OneOf(Categories...))}
+	validate.NotNull(c, "category", b.Category)
+	validate.NotNull(c, "started_at", b.StartedAt)
 	b.readRest(c, &d)
 	if !b.StartedAt.Sent() && !b.EndedAt.Sent() && !b.Seconds.Sent() {
 		return d
@@ -140,7 +140,7 @@ func (b TimeBody) ReadChange(c *input.Checks, entry *collections.TimeEntry, now 
 		d.StartedAt = entry.StartedAt()
 	}
 	if !b.EndedAt.Sent() && !b.Seconds.Sent() {
-		b.Seconds = input.Of(int64(entry.Seconds()))
+		b.Seconds = validate.Of(int64(entry.Seconds()))
 	}
 	b.readEnd(c, &d)
 	d.check(c, now)
@@ -225,9 +225,9 @@ func (e *Engine) StopTimer(app core.App, number int64, userID string, body TimeB
 		if !entry.Running() {
 			return fault.State("invalid_state", "The timer has stopped already.")
 		}
-		checks := input.NewChecks()
-		input.NotNull(checks, "started_at", body.StartedAt)
-		body.StartedAt, body.EndedAt, body.Seconds = input.String{}, input.String{}, input.Integer{}
+		checks := validate.NewChecks()
+		validate.NotNull(checks, "started_at", body.StartedAt)
+		body.StartedAt, body.EndedAt, body.Seconds = validate.String{}, validate.String{}, validate.Integer{}
 		d := body.ReadChange(checks, entry, now)
 		d.put(entry)
 		stop(entry, now)
@@ -276,7 +276,7 @@ func (e *Engine) ChangeTime(app core.App, number int64, userID string, body Time
 		if entry.Running() {
 			return fault.State("invalid_state", "Stop the timer first.")
 		}
-		checks := input.NewChecks()
+		checks := validate.NewChecks()
 		d := body.ReadChange(checks, entry, now)
 		if d.put(entry); entry.Category() == collections.Interactive && entry.Notes() == "" {
 			checks.Reject("notes", msgNotes)

@@ -9,20 +9,20 @@ import (
 	"github.com/pocketbase/dbx"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/billing"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
 // instant is a moment of the practice's clock as bodies have it.
-func instant(text string) input.String { return input.Of(at(text).Format(time.RFC3339)) }
+func instant(text string) validate.String { return validate.Of(at(text).Format(time.RFC3339)) }
 
 // callFor is a body about ten minutes of talk.
 func callFor(patient, start string) billing.TimeBody {
 	return billing.TimeBody{
-		PatientID: input.Of(patient), Category: input.Of("interactive"), Activity: input.Of("phone_call"), ContactMethod: input.Of("phone"),
-		StartedAt: instant(start), Seconds: input.Of(int64(600)), Notes: input.Of("Talked"),
+		PatientID: validate.Of(patient), Category: validate.Of("interactive"), Activity: validate.Of("phone_call"), ContactMethod: validate.Of("phone"),
+		StartedAt: instant(start), Seconds: validate.Of(int64(600)), Notes: validate.Of("Talked"),
 	}
 }
 
@@ -35,41 +35,41 @@ func TestReadTime(t *testing.T) {
 		seconds int
 	}{
 		"by its length":      {func(*billing.TimeBody) {}, "", 600},
-		"by its end":         {func(b *billing.TimeBody) { b.Seconds, b.EndedAt = input.Integer{}, instant("2026-01-15 09:15") }, "", 900},
+		"by its end":         {func(b *billing.TimeBody) { b.Seconds, b.EndedAt = validate.Integer{}, instant("2026-01-15 09:15") }, "", 900},
 		"by both":            {func(b *billing.TimeBody) { b.EndedAt = instant("2026-01-15 09:10") }, "", 600},
 		"by two that differ": {func(b *billing.TimeBody) { b.EndedAt = instant("2026-01-15 09:11") }, "duration_seconds", 0},
-		"by neither":         {func(b *billing.TimeBody) { b.Seconds = input.Integer{} }, "ended_at", 0},
+		"by neither":         {func(b *billing.TimeBody) { b.Seconds = validate.Integer{} }, "ended_at", 0},
 		"nothing":            {func(b *billing.TimeBody) { *b = billing.TimeBody{} }, "category patient_id started_at", 0},
-		"no time at all":     {func(b *billing.TimeBody) { b.Seconds = input.Of(int64(0)) }, "duration_seconds", 0},
-		"a second":           {func(b *billing.TimeBody) { b.Seconds = input.Of(int64(1)) }, "", 1},
+		"no time at all":     {func(b *billing.TimeBody) { b.Seconds = validate.Of(int64(0)) }, "duration_seconds", 0},
+		"a second":           {func(b *billing.TimeBody) { b.Seconds = validate.Of(int64(1)) }, "", 1},
 		"four hours": {func(b *billing.TimeBody) {
-			b.StartedAt, b.Seconds = instant("2026-01-15 08:00"), input.Of(int64(14400))
+			b.StartedAt, b.Seconds = instant("2026-01-15 08:00"), validate.Of(int64(14400))
 		}, "", 14400},
 		"a second more": {func(b *billing.TimeBody) {
-			b.StartedAt, b.Seconds = instant("2026-01-15 07:00"), input.Of(int64(14401))
+			b.StartedAt, b.Seconds = instant("2026-01-15 07:00"), validate.Of(int64(14401))
 		}, "duration_seconds", 0},
-		"four hours and more by ends": {func(b *billing.TimeBody) { b.Seconds, b.EndedAt = input.Integer{}, instant("2026-01-15 13:01") }, "ended_at", 0},
+		"four hours and more by ends": {func(b *billing.TimeBody) { b.Seconds, b.EndedAt = validate.Integer{}, instant("2026-01-15 13:01") }, "ended_at", 0},
 		"four hours by its end": {func(b *billing.TimeBody) {
-			b.StartedAt, b.Seconds, b.EndedAt = instant("2026-01-15 08:00"), input.Integer{}, instant("2026-01-15 12:00")
+			b.StartedAt, b.Seconds, b.EndedAt = instant("2026-01-15 08:00"), validate.Integer{}, instant("2026-01-15 12:00")
 		}, "", 14400},
-		"an end before its beginning": {func(b *billing.TimeBody) { b.Seconds, b.EndedAt = input.Integer{}, instant("2026-01-15 08:59") }, "ended_at", 0},
-		"an end that is no moment":    {func(b *billing.TimeBody) { b.Seconds, b.EndedAt = input.Integer{}, input.Of("soon") }, "ended_at", 0},
+		"an end before its beginning": {func(b *billing.TimeBody) { b.Seconds, b.EndedAt = validate.Integer{}, instant("2026-01-15 08:59") }, "ended_at", 0},
+		"an end that is no moment":    {func(b *billing.TimeBody) { b.Seconds, b.EndedAt = validate.Integer{}, validate.Of("soon") }, "ended_at", 0},
 		"up to now":                   {func(b *billing.TimeBody) { b.StartedAt = instant("2026-01-15 11:50") }, "", 600},
 		"beyond now":                  {func(b *billing.TimeBody) { b.StartedAt = instant("2026-01-15 11:51") }, "ended_at", 0},
 		"from tomorrow":               {func(b *billing.TimeBody) { b.StartedAt = instant("2026-01-16 09:00") }, "started_at", 0},
 		"thirty-five days ago":        {func(b *billing.TimeBody) { b.StartedAt = instant("2025-12-11 12:00") }, "", 600},
 		"a minute before":             {func(b *billing.TimeBody) { b.StartedAt = instant("2025-12-11 11:59") }, "started_at", 0},
-		"talk without notes":          {func(b *billing.TimeBody) { b.Notes = input.String{} }, "notes", 0},
-		"reading without notes":       {func(b *billing.TimeBody) { b.Notes, b.Category = input.String{}, input.Of("review") }, "", 600},
-		"notes that are too long":     {func(b *billing.TimeBody) { b.Notes = input.Of(strings.Repeat("x", 4001)) }, "notes", 0},
+		"talk without notes":          {func(b *billing.TimeBody) { b.Notes = validate.String{} }, "notes", 0},
+		"reading without notes":       {func(b *billing.TimeBody) { b.Notes, b.Category = validate.String{}, validate.Of("review") }, "", 600},
+		"notes that are too long":     {func(b *billing.TimeBody) { b.Notes = validate.Of(strings.Repeat("x", 4001)) }, "notes", 0},
 		"words that nobody knows": {
 			func(b *billing.TimeBody) {
-				b.Category, b.Activity, b.ContactMethod = input.Of("work"), input.Of("lunch"), input.Of("pigeon")
+				b.Category, b.Activity, b.ContactMethod = validate.Of("work"), validate.Of("lunch"), validate.Of("pigeon")
 			},
 			"activity category contact_method", 0,
 		},
 	} {
-		body, checks := callFor(collections.NewUUID(), "2026-01-15 09:00"), input.NewChecks()
+		body, checks := callFor(collections.NewUUID(), "2026-01-15 09:00"), validate.NewChecks()
 		test.change(&body)
 		draft := body.Read(checks, now)
 		if wrong := wrongFields(checks.Err()); wrong != test.want {
@@ -83,7 +83,7 @@ func TestReadTime(t *testing.T) {
 // log writes down a person's time.
 func (d *desk) log(user *collections.User, body billing.TimeBody, when string) (*collections.TimeEntry, error) {
 	d.t.Helper()
-	checks := input.NewChecks()
+	checks := validate.NewChecks()
 	draft := body.Read(checks, at(when))
 	if err := checks.Err(); err != nil {
 		d.t.Fatal(err)
@@ -113,12 +113,12 @@ func (d *desk) time(number int64) *collections.TimeEntry {
 func TestOverlappingTime(t *testing.T) {
 	const now = "2026-01-15 18:00"
 	d := newDesk(t)
-	other := vigiltest.User(t, d.app, access.Nurse)
+	other := vigiltest.User(t, d.app, authz.Nurse)
 	one, two, three := d.patient(), d.patient(), d.patient()
 	d.logged(d.nurse, callFor(one, "2026-01-15 09:00"), now)
 	d.logged(d.nurse, callFor(two, "2026-01-15 12:00"), now)
 	review := callFor(one, "2026-01-15 09:05")
-	review.Category = input.Of("review")
+	review.Category = validate.Of("review")
 	for name, test := range map[string]struct {
 		user *collections.User
 		body billing.TimeBody
@@ -152,7 +152,7 @@ func TestOverlappingTime(t *testing.T) {
 // A timer is one a person, ends after an hour at the latest, and is stopped by whose it is.
 func TestTimers(t *testing.T) {
 	d := newDesk(t)
-	other := vigiltest.User(t, d.app, access.MA)
+	other := vigiltest.User(t, d.app, authz.MA)
 	patient, archived := d.patient(), d.patient(func(c *oracleCase) { c.archived = at("2026-01-10 12:00") })
 	start := func(user *collections.User, patient, when string) (*collections.TimeEntry, string) {
 		entry, err := d.e.StartTimer(d.app, user.Id, billing.TimeDraft{PatientID: patient, Category: collections.ReviewTime}, d.by, at(when))
@@ -168,15 +168,15 @@ func TestTimers(t *testing.T) {
 	d.want("a second", got, "invalid_state")
 	theirs, got := start(other, patient, "2026-01-15 09:01")
 	d.want("another's", got, "")
-	_, got = start(vigiltest.User(t, d.app, access.Nurse), archived, "2026-01-15 09:01")
+	_, got = start(vigiltest.User(t, d.app, authz.Nurse), archived, "2026-01-15 09:01")
 	d.want("for an archived patient", got, "invalid_state")
 	d.want("another's, stopped", stop(theirs.Number(), d.nurse.Id, billing.TimeBody{}, "2026-01-15 09:10"), "not_found")
 	d.want("nobody's, stopped", stop(999, d.nurse.Id, billing.TimeBody{}, "2026-01-15 09:10"), "not_found")
-	_, err := d.e.ChangeTime(d.app, mine.Number(), d.nurse.Id, billing.TimeBody{Notes: input.Of("Read")}, d.by, at("2026-01-15 09:10"))
+	_, err := d.e.ChangeTime(d.app, mine.Number(), d.nurse.Id, billing.TimeBody{Notes: validate.Of("Read")}, d.by, at("2026-01-15 09:10"))
 	d.want("changed while it runs", refused(err), "invalid_state")
-	d.want("stopped with words nobody knows", stop(mine.Number(), d.nurse.Id, billing.TimeBody{Category: input.Of("work")}, "2026-01-15 09:10"), "validation_error")
+	d.want("stopped with words nobody knows", stop(mine.Number(), d.nurse.Id, billing.TimeBody{Category: validate.Of("work")}, "2026-01-15 09:10"), "validation_error")
 	lie := billing.TimeBody{ // only what it was is told, never how long
-		Category: input.Of("interpretation"), Notes: input.Of("Read"), StartedAt: instant("2026-01-15 05:00"), Seconds: input.Of(int64(14400)),
+		Category: validate.Of("interpretation"), Notes: validate.Of("Read"), StartedAt: instant("2026-01-15 05:00"), Seconds: validate.Of(int64(14400)),
 	}
 	d.want("stopped", stop(mine.Number(), d.nurse.Id, lie, "2026-01-15 09:10"), "")
 	if x := d.time(mine.Number()); x.Seconds() != 600 || x.Category() != "interpretation" || x.Notes() != "Read" || x.GetBool("auto_stopped") || !x.StartedAt().Equal(at("2026-01-15 09:00")) {
@@ -197,7 +197,7 @@ func TestTimersEndByThemselves(t *testing.T) {
 	d := newDesk(t)
 	var timers []*collections.TimeEntry
 	for _, when := range []string{"2026-01-15 09:00", "2026-01-15 09:30", "2026-01-15 09:31"} {
-		entry, err := d.e.StartTimer(d.app, vigiltest.User(t, d.app, access.Nurse).Id, billing.TimeDraft{PatientID: d.patient(), Category: collections.ReviewTime}, d.by, at(when))
+		entry, err := d.e.StartTimer(d.app, vigiltest.User(t, d.app, authz.Nurse).Id, billing.TimeDraft{PatientID: d.patient(), Category: collections.ReviewTime}, d.by, at(when))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -230,7 +230,7 @@ func TestChangeTime(t *testing.T) {
 	entry := d.logged(d.nurse, callFor(patient, "2026-01-15 09:00"), now)
 	d.logged(d.nurse, callFor(patient, "2026-01-15 11:00"), now)
 	review := callFor(patient, "2026-01-15 12:00")
-	review.Category, review.Notes = input.Of("review"), input.String{}
+	review.Category, review.Notes = validate.Of("review"), validate.String{}
 	silent := d.logged(d.nurse, review, now)
 	change := func(x *collections.TimeEntry, user string, body billing.TimeBody) string {
 		_, err := d.e.ChangeTime(d.app, x.Number(), user, body, d.by, at(now))
@@ -245,11 +245,11 @@ func TestChangeTime(t *testing.T) {
 		want string
 	}{
 		{billing.TimeBody{}, "09:00 09:10 600 interactive phone_call Talked"},
-		{billing.TimeBody{Activity: input.Of("video_call")}, "09:00 09:10 600 interactive video_call Talked"},
+		{billing.TimeBody{Activity: validate.Of("video_call")}, "09:00 09:10 600 interactive video_call Talked"},
 		{billing.TimeBody{StartedAt: instant("2026-01-15 09:30")}, "09:30 09:40 600 interactive video_call Talked"}, // as long as before
 		{billing.TimeBody{EndedAt: instant("2026-01-15 10:00")}, "09:30 10:00 1800 interactive video_call Talked"},
-		{billing.TimeBody{Seconds: input.Of(int64(60))}, "09:30 09:31 60 interactive video_call Talked"},
-		{billing.TimeBody{Notes: input.Of("Asked"), StartedAt: instant("2026-01-15 09:00"), Seconds: input.Of(int64(7200))}, "09:00 11:00 7200 interactive video_call Asked"},
+		{billing.TimeBody{Seconds: validate.Of(int64(60))}, "09:30 09:31 60 interactive video_call Talked"},
+		{billing.TimeBody{Notes: validate.Of("Asked"), StartedAt: instant("2026-01-15 09:00"), Seconds: validate.Of(int64(7200))}, "09:00 11:00 7200 interactive video_call Asked"},
 	} {
 		d.want("changed", change(entry, d.nurse.Id, step.body), "")
 		d.want("changed", state(), step.want)
@@ -260,22 +260,22 @@ func TestChangeTime(t *testing.T) {
 		body billing.TimeBody
 		want string
 	}{
-		"another's":          {"somebody", billing.TimeBody{Notes: input.Of("Mine?")}, ""},
-		"into another":       {d.nurse.Id, billing.TimeBody{Seconds: input.Of(int64(7201))}, "started_at"},
-		"without notes":      {d.nurse.Id, billing.TimeBody{Notes: input.Of("")}, "notes"},
+		"another's":          {"somebody", billing.TimeBody{Notes: validate.Of("Mine?")}, ""},
+		"into another":       {d.nurse.Id, billing.TimeBody{Seconds: validate.Of(int64(7201))}, "started_at"},
+		"without notes":      {d.nurse.Id, billing.TimeBody{Notes: validate.Of("")}, "notes"},
 		"into the future":    {d.nurse.Id, billing.TimeBody{StartedAt: instant("2026-01-15 17:00")}, "ended_at"},
-		"too long":           {d.nurse.Id, billing.TimeBody{Seconds: input.Of(int64(14401))}, "duration_seconds"},
-		"words nobody knows": {d.nurse.Id, billing.TimeBody{Activity: input.Of("lunch")}, "activity"},
+		"too long":           {d.nurse.Id, billing.TimeBody{Seconds: validate.Of(int64(14401))}, "duration_seconds"},
+		"words nobody knows": {d.nurse.Id, billing.TimeBody{Activity: validate.Of("lunch")}, "activity"},
 	} {
 		got := change(entry, test.user, test.body)
 		d.want(name, got, test.want)
 		d.want(name, state(), before)
 	}
-	_, err := d.e.ChangeTime(d.app, entry.Number(), "somebody", billing.TimeBody{Notes: input.Of("Mine?")}, d.by, at(now))
+	_, err := d.e.ChangeTime(d.app, entry.Number(), "somebody", billing.TimeBody{Notes: validate.Of("Mine?")}, d.by, at(now))
 	d.want("another's", refused(err), "not_found")
-	d.want("reading becomes talk without notes", change(silent, d.nurse.Id, billing.TimeBody{Category: input.Of("interactive")}), "notes")
-	d.want("with notes", change(silent, d.nurse.Id, billing.TimeBody{Category: input.Of("interactive"), Notes: input.Of("Talked")}), "")
-	d.want("anybody's, by who may", change(entry, "", billing.TimeBody{Notes: input.Of("Checked")}), "")
+	d.want("reading becomes talk without notes", change(silent, d.nurse.Id, billing.TimeBody{Category: validate.Of("interactive")}), "notes")
+	d.want("with notes", change(silent, d.nurse.Id, billing.TimeBody{Category: validate.Of("interactive"), Notes: validate.Of("Talked")}), "")
+	d.want("anybody's, by who may", change(entry, "", billing.TimeBody{Notes: validate.Of("Checked")}), "")
 
 	// what is billed stays; what is not may go, and the trail keeps that it was there
 	d.run(billing.TimeJob, now)

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // Finding is one thing a payer refuses a claim for, or one to know of.
@@ -126,9 +126,9 @@ func (k *check) practice() {
 	} {
 		k.refuse(f.value == "", MissingBilling, f.name, "The practice's "+f.what+" is not set.")
 	}
-	k.refuse(p.NPI != "" && !input.ValidNPI(p.NPI), InvalidNPI, "VIGIL_PRACTICE_NPI", "The practice's National Provider Identifier has a wrong check digit.")
+	k.refuse(p.NPI != "" && !validate.ValidNPI(p.NPI), InvalidNPI, "VIGIL_PRACTICE_NPI", "The practice's National Provider Identifier has a wrong check digit.")
 	k.refuse(p.Taxonomy == "", MissingTaxonomy, "VIGIL_PRACTICE_TAXONOMY", "The practice's taxonomy code is not set.")
-	k.refuse(p.Zip != "" && len(input.Digits(p.Zip)) != 9, MissingBilling, "VIGIL_PRACTICE_ZIP", "The practice's ZIP code needs all nine digits.")
+	k.refuse(p.Zip != "" && len(validate.Digits(p.Zip)) != 9, MissingBilling, "VIGIL_PRACTICE_ZIP", "The practice's ZIP code needs all nine digits.")
 	k.refuse(!placePattern.MatchString(s.PlaceOfService), InvalidPlace, "VIGIL_CLAIMS_PLACE_OF_SERVICE", "The place of service is two digits.")
 	if s.ID == "" {
 		return // claims leave by other ways: what a file alone needs is not missed
@@ -154,7 +154,7 @@ func (k *check) provider() {
 	}
 	k.refuse(p.First.Reveal() == "" || p.Last.Reveal() == "", MissingName, "rendering_provider_id", "The rendering provider's name is not complete.")
 	k.refuse(p.NPI == "", InvalidNPI, "users.npi", "The rendering provider has no National Provider Identifier.")
-	k.refuse(p.NPI != "" && !input.ValidNPI(p.NPI), InvalidNPI, "users.npi", "The rendering provider's National Provider Identifier has a wrong check digit.")
+	k.refuse(p.NPI != "" && !validate.ValidNPI(p.NPI), InvalidNPI, "users.npi", "The rendering provider's National Provider Identifier has a wrong check digit.")
 	k.refuse(p.Taxonomy == "", MissingTaxonomy, "users.taxonomy_code", "The rendering provider has no taxonomy code.")
 }
 
@@ -222,7 +222,7 @@ func (k *check) line(today string) {
 	k.refuse(len(c.Diagnoses) == 0, MissingDiagnosis, "icd10_codes", "A claim needs a diagnosis.")
 	k.refuse(len(c.Diagnoses) > maxDiagnoses, InvalidDiagnosis, "icd10_codes", "A claim takes twelve diagnoses.")
 	for _, code := range c.Diagnoses {
-		k.refuse(!input.ValidICD10(code), InvalidDiagnosis, "icd10_codes", "A diagnosis is not of the form of ICD-10-CM.")
+		k.refuse(!validate.ValidICD10(code), InvalidDiagnosis, "icd10_codes", "A diagnosis is not of the form of ICD-10-CM.")
 	}
 	k.warn(len(c.UnknownDiagnoses) > 0, UnknownDiagnosis, "icd10_codes", "Not in the code list of this service: "+strings.Join(c.UnknownDiagnoses, ", ")+".")
 	k.refuse(len(c.Modifiers) > maxModifiers || slices.ContainsFunc(c.Modifiers, func(m string) bool { return !modifierPattern.MatchString(m) }),

@@ -7,7 +7,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/claims"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/x12"
 )
 
@@ -41,8 +41,8 @@ func (t *taking) paysUs(p x12.Payment) bool {
 	practice := t.Billing.Claims.Practice
 	said := false
 	for _, told := range []string{p.Payee.ID, p.PayeeTaxID} {
-		if told = input.Digits(told); told != "" {
-			if told == input.Digits(practice.NPI) || told == input.Digits(practice.TaxID) {
+		if told = validate.Digits(told); told != "" {
+			if told == validate.Digits(practice.NPI) || told == validate.Digits(practice.TaxID) {
 				return true
 			}
 			said = true

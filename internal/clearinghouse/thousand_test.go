@@ -11,14 +11,14 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/e2e/payer"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/claims"
 	"github.com/vigilhealth/vigil/internal/clearinghouse"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
-	"github.com/vigilhealth/vigil/internal/vigiltest/payer"
 )
 
 // practice is one with many patients and a clearinghouse.
@@ -54,13 +54,13 @@ func (p *practice) must(err error) {
 // crowd enrols people with everything a claim needs and twenty minutes of telephone each, bills the month and reviews it.
 func (p *practice) crowd(n int) (entries []string) {
 	p.Helper()
-	provider := vigiltest.User(p.TB, p.app, access.Provider)
+	provider := vigiltest.User(p.TB, p.app, authz.Provider)
 	provider.Set(collections.UserNPI, "1245319599")
 	provider.Set(collections.UserTaxonomy, "207R00000X")
 	p.must(p.app.Save(provider))
 	insurer, _, err := collections.AddPayer(p.app, collections.Payer{Name: "Acme", Code: "AC", Active: true, EDI: "60054", Filing: "CI"}, p.now)
 	p.must(err)
-	nurses := []string{vigiltest.User(p.TB, p.app, access.Nurse).Id, vigiltest.User(p.TB, p.app, access.Nurse).Id, vigiltest.User(p.TB, p.app, access.Nurse).Id, vigiltest.User(p.TB, p.app, access.Nurse).Id}
+	nurses := []string{vigiltest.User(p.TB, p.app, authz.Nurse).Id, vigiltest.User(p.TB, p.app, authz.Nurse).Id, vigiltest.User(p.TB, p.app, authz.Nurse).Id, vigiltest.User(p.TB, p.app, authz.Nurse).Id}
 	address, err := (&phi.Address{Line1: "1 Main St", City: "Troy", State: "NY", Zip: "12180", Country: "US"}).Plaintext()
 	p.must(err)
 	p.must(p.app.RunInTransaction(func(tx core.App) error {

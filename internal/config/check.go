@@ -15,7 +15,7 @@ import (
 	"time"
 	_ "time/tzdata" // a container may have no time zones of its own
 
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // check holds every value to its tags, then the values to each other.
@@ -242,7 +242,7 @@ var rules = map[string]func(string) (string, error){
 	"ein":          digits(9, "must be nine digits, 12-3456789"),
 	"npi":          npi,
 	"state":        pattern(`^[A-Z]{2}$`, "must be two capital letters"),
-	"taxonomy":     pattern(input.TaxonomyCode.String(), "must be a provider taxonomy code such as 207Q00000X"),
+	"taxonomy":     pattern(validate.TaxonomyCode.String(), "must be a provider taxonomy code such as 207Q00000X"),
 	"tenDigits":    digits(10, "must be ten digits"),
 	"twoDigits":    pattern(`^[0-9]{2}$`, "must be two digits"),
 	"x12":          pattern(`^[A-Za-z0-9 .,'()/&#-]{2,60}$`, "must be 2 to 60 letters, digits, spaces and simple signs"),

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // Claims is how the practice is known to its clearinghouse. Empty, claims are checked as far as they can be and no file is made.
@@ -35,7 +35,7 @@ type Practice struct {
 // digits brings a number that people write with signs between to its digits.
 func digits(n int, message string) func(string) (string, error) {
 	return func(text string) (string, error) {
-		plain := input.Digits(text)
+		plain := validate.Digits(text)
 		if len(plain) != n || strings.Trim(text, "0123456789-() .") != "" {
 			return "", errors.New(message)
 		}
@@ -44,7 +44,7 @@ func digits(n int, message string) func(string) (string, error) {
 }
 
 func npi(text string) (string, error) {
-	if !input.ValidNPI(text) {
+	if !validate.ValidNPI(text) {
 		return "", errors.New("must be ten digits with a valid check digit")
 	}
 	return text, nil

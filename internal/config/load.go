@@ -18,7 +18,7 @@ import (
 
 	"github.com/caarlos0/env/v11"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
@@ -128,7 +128,7 @@ func (l *loader) parsers() map[reflect.Type]env.ParserFunc {
 		reflect.TypeFor[time.Duration]():   reporting(l, func(text string) (time.Duration, error) { return parseDuration(text, unitOf(l.current)) }),
 		reflect.TypeFor[[]time.Duration](): reporting(l, parseDurations),
 		reflect.TypeFor[[]string]():        reporting(l, func(text string) ([]string, error) { return list(text), nil }),
-		reflect.TypeFor[[]access.Role]():   reporting(l, parseRoles),
+		reflect.TypeFor[[]authz.Role]():    reporting(l, parseRoles),
 		reflect.TypeFor[[]netip.Prefix]():  reporting(l, parsePrefixes),
 		reflect.TypeFor[RateLimit]():       reporting(l, parseRateLimit),
 		reflect.TypeFor[[]GroupRole]():     reporting(l, parseRoleMap),

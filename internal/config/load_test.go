@@ -16,7 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/config"
 )
 
@@ -135,7 +135,7 @@ func TestValues(t *testing.T) {
 		"anon":      cmp.Diff(true, s.RateLimits.Anon.Unlimited()),
 		"origins":   cmp.Diff([]string{"https://app.example.org", "https://b.example.org:8443"}, s.CORSAllowedOrigins),
 		"headers":   cmp.Diff([]string{"X-Forwarded-For"}, s.TrustedProxyHeaders),
-		"roles":     cmp.Diff([]access.Role{access.Admin, access.Provider}, s.Auth.RequireTwoFactor),
+		"roles":     cmp.Diff([]authz.Role{authz.Admin, authz.Provider}, s.Auth.RequireTwoFactor),
 		"idle":      cmp.Diff(15*time.Minute, s.Auth.IdleLogout),
 		"family":    cmp.Diff(2*day, s.Auth.RefreshFamilyLife),
 		"dev hosts": cmp.Diff([]string{"localhost:9999", "[::1]:80", "127.0.0.1"}, s.WebPush.DevAllowedHosts),

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 )
 
 // OIDC is the practice's identity provider. Source: docs/decisions/authentication.md, "Single sign-on".
@@ -27,7 +27,7 @@ func (o OIDC) Configured() bool { return o.Issuer != "" }
 // GroupRole gives a group of the provider's a role here.
 type GroupRole struct {
 	Group string
-	Role  access.Role
+	Role  authz.Role
 }
 
 // parseRoleMap reads group=role pairs. A group may hold spaces and equal signs, as those of directories do.
@@ -37,8 +37,8 @@ func parseRoleMap(text string) (pairs []GroupRole, err error) {
 		if at < 0 {
 			return nil, errRoleMap
 		}
-		pair := GroupRole{strings.TrimSpace(item[:at]), access.Role(strings.TrimSpace(item[at+1:]))}
-		if pair.Group == "" || !slices.Contains(access.Roles, pair.Role) || pair.Role == access.Patient {
+		pair := GroupRole{strings.TrimSpace(item[:at]), authz.Role(strings.TrimSpace(item[at+1:]))}
+		if pair.Group == "" || !slices.Contains(authz.Roles, pair.Role) || pair.Role == authz.Patient {
 			return nil, errRoleMap
 		}
 		pairs = append(pairs, pair)

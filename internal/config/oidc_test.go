@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 )
 
 // Groups are called as directories call them.
@@ -14,7 +14,7 @@ func TestRoleMap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []GroupRole{{"RPM Leads", access.ClinicalManager}, {"CN=nurses", access.Nurse}}
+	want := []GroupRole{{"RPM Leads", authz.ClinicalManager}, {"CN=nurses", authz.Nurse}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -13,7 +13,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 )
 
 // list splits at commas and white space.
@@ -94,12 +94,12 @@ func parseDurations(text string) ([]time.Duration, error) {
 	return durations, nil
 }
 
-func parseRoles(text string) ([]access.Role, error) {
-	var roles []access.Role
+func parseRoles(text string) ([]authz.Role, error) {
+	var roles []authz.Role
 	for _, item := range list(text) {
-		role := access.Role(item)
+		role := authz.Role(item)
 		if !role.Valid() {
-			return nil, fmt.Errorf("must be a list of roles: %s", joinRoles(access.Roles))
+			return nil, fmt.Errorf("must be a list of roles: %s", joinRoles(authz.Roles))
 		}
 		if !slices.Contains(roles, role) {
 			roles = append(roles, role)
@@ -108,7 +108,7 @@ func parseRoles(text string) ([]access.Role, error) {
 	return roles, nil
 }
 
-func joinRoles(roles []access.Role) string {
+func joinRoles(roles []authz.Role) string {
 	names := make([]string, len(roles))
 	for i, role := range roles {
 		names[i] = string(role)

@@ -11,7 +11,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
@@ -198,7 +198,7 @@ type TLS struct {
 // Auth is about signing in.
 type Auth struct {
 	TOTPIssuer         string        `env:"TOTP_ISSUER" envDefault:"RPM" is:"issuer" doc:"name shown in authenticator apps"`
-	RequireTwoFactor   []access.Role `env:"REQUIRE_2FA_ROLES" doc:"roles that must set up a second factor"`
+	RequireTwoFactor   []authz.Role  `env:"REQUIRE_2FA_ROLES" doc:"roles that must set up a second factor"`
 	FreshSignIn        time.Duration `env:"FRESH_SIGN_IN" envDefault:"10m" min:"0s" max:"24h" doc:"for how long after a sign-in second factors are added without the password; 0 = always asked"`
 	SuperuserTwoFactor string        `env:"SUPERUSER_REQUIRE_2FA" oneof:"true,false" doc:"no superuser enters the dashboard without a second factor; default true in production, false elsewhere"`
 	RefreshFamilyLife  time.Duration `env:"REFRESH_FAMILY_MAX_DAYS" envDefault:"7" min:"24h" max:"2160h" doc:"longest chain of refresh tokens, then login again"`

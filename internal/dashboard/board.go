@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 )
 
 // freshFor is how long figures are answered from memory. Source: docs/decisions/dashboard.md, "KPI details".
@@ -87,15 +87,15 @@ const (
 )
 
 // GroupOf is the group of a role; "" for one without a dashboard.
-func GroupOf(role access.Role) Group {
+func GroupOf(role authz.Role) Group {
 	switch role {
-	case access.Admin:
+	case authz.Admin:
 		return Administrators
-	case access.ClinicalManager, access.Provider, access.Nurse:
+	case authz.ClinicalManager, authz.Provider, authz.Nurse:
 		return Clinicians
-	case access.MA:
+	case authz.MA:
 		return Staff
-	case access.DataMonitor:
+	case authz.DataMonitor:
 		return Billing
 	}
 	return ""
@@ -111,7 +111,7 @@ var sections = map[Group][]string{
 }
 
 // Sections lists what a role sees, in the order of the contract. Source: docs/decisions/dashboard.md, "Role-dependent sections".
-func Sections(role access.Role) []string { return sections[GroupOf(role)] }
+func Sections(role authz.Role) []string { return sections[GroupOf(role)] }
 
 var quickActions = map[Group][]string{
 	Administrators: {"add_patient", "import_from_emr", "view_triage_queue", "run_billing", "export_reports", "system_settings"},
@@ -121,8 +121,8 @@ var quickActions = map[Group][]string{
 }
 
 // QuickActions lists what a role is offered. The clinical manager, who coordinates the staff, has the staff's actions too.
-func QuickActions(role access.Role) []string {
-	if role == access.ClinicalManager {
+func QuickActions(role authz.Role) []string {
+	if role == authz.ClinicalManager {
 		return []string{"add_patient", "import_from_emr", "view_triage_queue"}
 	}
 	return quickActions[GroupOf(role)]

@@ -15,8 +15,8 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/patients"
 )
@@ -48,7 +48,7 @@ func (e FeedEntry) Message() string { return e.kind.message(e) }
 
 // FeedQuery is what somebody asks of the feed.
 type FeedQuery struct {
-	Role access.Role
+	Role authz.Role
 	// CareTeamOf confines it to the patients of a user's care teams, and to what is about no patient; "" does not.
 	CareTeamOf string
 	Type       FeedType // "" is any
@@ -199,7 +199,7 @@ func (r feedRow) entry(k kind) FeedEntry {
 }
 
 // name puts the patients' names into the messages, for roles that look after patients; who bills reads of patients elsewhere.
-func (p FeedPage) name(app core.App, role access.Role) error {
+func (p FeedPage) name(app core.App, role authz.Role) error {
 	if GroupOf(role) == Billing {
 		return nil
 	}

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 )
 
 // FeedType is what an entry of the feed is about.
@@ -113,7 +113,7 @@ func words(severity string) (list []string) {
 }
 
 // visibleTo are the kinds that a role sees. Source: docs/decisions/dashboard.md, "Role-dependent sections".
-func visibleTo(role access.Role, only FeedType) (visible []kind) {
+func visibleTo(role authz.Role, only FeedType) (visible []kind) {
 	group := GroupOf(role)
 	for _, k := range kinds {
 		seen := false

@@ -8,8 +8,8 @@ import (
 
 	"github.com/pocketbase/pocketbase/core"
 
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/dashboard"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
@@ -51,7 +51,7 @@ func TestFeed(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, e := range feed(t, app, b, dashboard.FeedQuery{Role: access.Admin}, start).Entries {
+	for _, e := range feed(t, app, b, dashboard.FeedQuery{Role: authz.Admin}, start).Entries {
 		got = append(got, fmt.Sprintf("%s %s %s", e.Type, e.Severity, e.Message()))
 		if printed := fmt.Sprintf("%v %+v", e, e); strings.Contains(printed, e.Message()) {
 			t.Errorf("%s prints", e.ID)
@@ -64,10 +64,10 @@ func TestFeed(t *testing.T) {
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if page := feed(t, app, b, dashboard.FeedQuery{Role: access.Nurse, Type: dashboard.FeedUser}, start); len(page.Entries) != 0 {
+	if page := feed(t, app, b, dashboard.FeedQuery{Role: authz.Nurse, Type: dashboard.FeedUser}, start); len(page.Entries) != 0 {
 		t.Error("a nurse reads who signed in")
 	}
-	if page := feed(t, app, b, dashboard.FeedQuery{Role: access.Patient}, start); len(page.Entries) != 0 {
+	if page := feed(t, app, b, dashboard.FeedQuery{Role: authz.Patient}, start); len(page.Entries) != 0 {
 		t.Error("a portal user reads the feed")
 	}
 }
@@ -76,7 +76,7 @@ func TestFeed(t *testing.T) {
 func TestFeedCursor(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	happened(t, app, start, audit.Login, audit.Login, audit.Login)
-	q := dashboard.FeedQuery{Role: access.Admin, Limit: 2}
+	q := dashboard.FeedQuery{Role: authz.Admin, Limit: 2}
 	page := feed(t, app, board("one"), q, start)
 	if len(page.Entries) != 2 || page.Next == "" {
 		t.Fatalf("%d entries", len(page.Entries))
@@ -94,7 +94,7 @@ func TestFeedCursor(t *testing.T) {
 func FuzzFeedCursor(f *testing.F) {
 	app, b := vigiltest.NewApp(f), board("key")
 	happened(f, app, start, audit.Login, audit.Login)
-	page, err := b.Feed(app, dashboard.FeedQuery{Role: access.Admin, Limit: 1}, start)
+	page, err := b.Feed(app, dashboard.FeedQuery{Role: authz.Admin, Limit: 1}, start)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func FuzzFeedCursor(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, cursor string) {
-		got, err := b.Feed(app, dashboard.FeedQuery{Role: access.Admin, Limit: 1, Cursor: &cursor}, start)
+		got, err := b.Feed(app, dashboard.FeedQuery{Role: authz.Admin, Limit: 1, Cursor: &cursor}, start)
 		if (err == nil) != (cursor == page.Next) || err == nil && len(got.Entries) != 1 {
 			t.Errorf("%q: %d entries (%v)", cursor, len(got.Entries), err)
 		}
@@ -120,6 +120,6 @@ func BenchmarkFeed(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		feed(b, app, board, dashboard.FeedQuery{Role: access.Admin, Limit: 20}, start)
+		feed(b, app, board, dashboard.FeedQuery{Role: authz.Admin, Limit: 20}, start)
 	}
 }

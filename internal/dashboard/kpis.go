@@ -13,8 +13,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/devices"
-	"github.com/vigilhealth/vigil/internal/object"
-	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/ingest"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -248,7 +248,7 @@ type DayVolume struct {
 
 // MarshalJSONTo writes the kinds beside the total, those without a reading too.
 func (v DayVolume) MarshalJSONTo(enc *jsontext.Encoder) error {
-	var shown object.Shown
+	var shown validate.Shown
 	shown.Add("date", v.Date)
 	shown.Add("total", v.Total)
 	for _, kind := range vitals.Kinds {
@@ -289,8 +289,8 @@ type Processing struct {
 // Processing is the last day in quarters of an hour, the oldest first.
 func (b *Board) Processing(app core.App, now time.Time) ([]Processing, error) {
 	return remembered(b, "processing", now, func() ([]Processing, error) {
-		last := now.UTC().Truncate(observations.TimingBucket)
-		first := last.Add(-(processingBuckets - 1) * observations.TimingBucket)
+		last := now.UTC().Truncate(ingest.TimingBucket)
+		first := last.Add(-(processingBuckets - 1) * ingest.TimingBucket)
 		rows, err := collections.Timings(app, first, last)
 		if err != nil {
 			return nil, err
@@ -301,7 +301,7 @@ func (b *Board) Processing(app core.App, now time.Time) ([]Processing, error) {
 		}
 		results := make([]Processing, processingBuckets)
 		for i := range results {
-			at := first.Add(time.Duration(i) * observations.TimingBucket)
+			at := first.Add(time.Duration(i) * ingest.TimingBucket)
 			results[i] = summarise(at, byBucket[collections.Instant(at)])
 		}
 		return results, nil

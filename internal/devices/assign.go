@@ -14,9 +14,9 @@ import (
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/phi"
-	"github.com/vigilhealth/vigil/internal/ranking"
+	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -27,11 +27,11 @@ const (
 
 // AssignBody is the body that gives a patient a device.
 type AssignBody struct {
-	DeviceID        input.String `json:"device_id"`
-	PatientID       input.String `json:"patient_id"`
-	DeviceType      input.String `json:"device_type"`
-	ShippingAddress input.String `json:"shipping_address"`
-	AssignedAt      input.String `json:"assigned_at"`
+	DeviceID        validate.String `json:"device_id"`
+	PatientID       validate.String `json:"patient_id"`
+	DeviceType      validate.String `json:"device_type"`
+	ShippingAddress validate.String `json:"shipping_address"`
+	AssignedAt      validate.String `json:"assigned_at"`
 	MakerBody
 }
 
@@ -45,10 +45,10 @@ type Assignment struct {
 }
 
 // Read checks a body. Source: docs/decisions/devices.md, "Device assignment".
-func (b AssignBody) Read(c *input.Checks, now time.Time) Assignment {
+func (b AssignBody) Read(c *validate.Checks, now time.Time) Assignment {
 	a := Assignment{
-		DeviceID: c.Text("device_id", b.DeviceID, input.Required(maxID).Identifier()), PatientID: c.UUID("patient_id", b.PatientID, true),
-		ShippingAddress: phi.Text(c.Text("shipping_address", b.ShippingAddress, input.Optional(500).Multiline())),
+		DeviceID: c.Text("device_id", b.DeviceID, validate.Required(maxID).Identifier()), PatientID: c.UUID("patient_id", b.PatientID, true),
+		ShippingAddress: phi.Text(c.Text("shipping_address", b.ShippingAddress, validate.Optional(500).Multiline())),
 		At:              c.Instant("assigned_at", b.AssignedAt, false),
 		Maker:           b.read(c),
 	}
@@ -59,8 +59,8 @@ func (b AssignBody) Read(c *input.Checks, now time.Time) Assignment {
 	return a
 }
 
-func readType(c *input.Checks, field input.String) (deviceType string, kind vitals.Kind) {
-	text := c.Text("device_type", field, input.Required(0))
+func readType(c *validate.Checks, field validate.String) (deviceType string, kind vitals.Kind) {
+	text := c.Text("device_type", field, validate.Required(0))
 	if text == "" {
 		return "", ""
 	}
@@ -184,7 +184,7 @@ func (e *Engine) hand(tx core.App, device *collections.Device, a Assignment, by 
 	if err != nil {
 		return err
 	}
-	if err := ranking.Expect(tx, a.PatientID, now); err != nil {
+	if err := triage.Expect(tx, a.PatientID, now); err != nil {
 		return err
 	}
 	return e.checkBattery(tx, device, now)

@@ -9,7 +9,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/gateway"
@@ -29,7 +29,7 @@ func repeat(n int, text string) (list []string) {
 
 func newProvider(w *ward, email string) string {
 	w.Helper()
-	return vigiltest.User(w.T, w.app, access.Provider, vigiltest.Email(email)).Id
+	return vigiltest.User(w.T, w.app, authz.Provider, vigiltest.Email(email)).Id
 }
 
 // Whatever is assigned, taken back and replaced in any order, at present and in the past, and however often it is refused:

@@ -10,8 +10,8 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/notifications"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -99,7 +99,7 @@ func clockMessage(tx core.App, device *collections.Device) (string, error) {
 	}
 	at := collections.ParseInstant(stored.GetString(collections.ObservationMeasuredAt))
 	return fmt.Sprintf("%s It reported %s, measured %s, which cannot be. Its readings are kept and not judged.",
-		message, strings.Join(values, ", "), input.FormatInstant(at)), nil
+		message, strings.Join(values, ", "), validate.FormatInstant(at)), nil
 }
 
 // production is the date of manufacture in a unique device identifier as people read it, by its application identifier.

@@ -19,7 +19,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/notifications"
-	"github.com/vigilhealth/vigil/internal/ranking"
+	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -39,7 +39,7 @@ type Engine struct {
 	rules Rules
 }
 
-// NewEngine returns an engine with the given rules.
+// NewEvaluator returns an engine with the given rules.
 func NewEngine(rules Rules) *Engine { return &Engine{rules: rules} }
 
 var slugForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,49}$`)
@@ -102,7 +102,7 @@ type alarm struct {
 
 // raise stores an alert with its audit entry, tells people and ranks the patient anew, in the caller's transaction.
 func raise(tx core.App, a alarm, now time.Time) (alertID string, err error) {
-	err = ranking.Change(tx, now, func(tx core.App) (string, error) {
+	err = triage.Change(tx, now, func(tx core.App) (string, error) {
 		if alertID, err = alerts.Raise(tx, a.draft, now); err != nil || a.kind == "" {
 			return a.draft.PatientID, err
 		}
@@ -135,7 +135,7 @@ func resolveAlerts(tx core.App, deviceID, alertType, patientID, recovery string,
 // tellResolved records that alerts about a device or hub are over, and why.
 func tellResolved(tx core.App, resolved []collections.EndedAlert, deviceID, recovery string, now time.Time) error {
 	for _, alert := range resolved {
-		err := ranking.Change(tx, now, func(tx core.App) (string, error) {
+		err := triage.Change(tx, now, func(tx core.App) (string, error) {
 			if err := alerts.NoteAutoResolved(tx, alert, now); err != nil || recovery == "" {
 				return alert.PatientID, err
 			}

@@ -15,7 +15,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/gateway"
-	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/ingest"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/internal/vitals"
@@ -28,7 +28,7 @@ type ward struct {
 	*testing.T
 	app      *tests.TestApp
 	engine   *devices.Engine
-	readings *observations.Engine
+	readings *ingest.Evaluator
 	now      time.Time
 }
 
@@ -37,7 +37,7 @@ func newWard(t *testing.T) *ward {
 	newYork := zone(t, "America/New_York")
 	w := &ward{T: t, app: vigiltest.NewApp(t), now: vigiltest.Clock}
 	w.engine = devices.NewEngine(devices.Rules{PracticeZone: newYork, ManagedMode: true, DeliveryWorkingDays: 5, MissedDaysBeforeEscalation: 3})
-	w.readings = observations.NewEngine(observations.Rules{PracticeZone: newYork})
+	w.readings = ingest.NewEvaluator(ingest.Rules{PracticeZone: newYork})
 	hooks.Bind(w.app, hooks.Engines{
 		Observations: w.readings, Directory: patients.NewDirectory(), Zone: newYork, Clock: func() time.Time { return w.now },
 		Forget: func(string) {}, Wake: func() {}, WakeMailer: func() {},
@@ -80,7 +80,7 @@ func (w *ward) measure(patient, device string, kg float64, at time.Time, told de
 	w.Helper()
 	told.ByGateway = true
 	err := w.app.RunInTransaction(func(tx core.App) error {
-		outcome, err := w.readings.Ingest(tx, observations.Submission{
+		outcome, err := w.readings.Ingest(tx, ingest.Submission{
 			PatientID: patient, Source: vitals.SourceGateway, ReceivedAt: w.now, Device: told, By: audit.Gateway(audit.Origin{}),
 			Reading: vitals.Reading{Kind: vitals.Weight, MeasuredAt: at, DeviceID: device}.With(vitals.WeightKg, kg),
 		}, w.now)

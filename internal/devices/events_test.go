@@ -8,7 +8,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/gateway"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
@@ -66,8 +66,8 @@ func TestConnectionFollowsTheNewestEvent(t *testing.T) {
 
 func TestBatteryOfMeasurementsAndEvents(t *testing.T) {
 	w := newWard(t)
-	provider := vigiltest.User(t, w.app, access.Provider)
-	vigiltest.User(t, w.app, access.Nurse) // of no care team
+	provider := vigiltest.User(t, w.app, authz.Provider)
+	vigiltest.User(t, w.app, authz.Nurse) // of no care team
 	patient := w.patient(dbx.Params{"primary_provider": provider.Id})
 	w.assign("S-1", patient, "scale", time.Time{})
 	orders := w.count("device_orders", "TRUE")

@@ -7,24 +7,24 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // MakerBody is what a body may say of who made a device, and which one it is.
 type MakerBody struct {
-	Manufacturer input.String `json:"manufacturer"`
-	Model        input.String `json:"model"`
-	SerialNumber input.String `json:"serial_number"`
-	UDI          input.String `json:"udi"`
+	Manufacturer validate.String `json:"manufacturer"`
+	Model        validate.String `json:"model"`
+	SerialNumber validate.String `json:"serial_number"`
+	UDI          validate.String `json:"udi"`
 }
 
 // Maker is what is known of who made a device, and which one it is; what is "" is not known.
 type Maker struct{ Manufacturer, Model, SerialNumber, UDI string }
 
-func (b MakerBody) read(c *input.Checks) Maker {
+func (b MakerBody) read(c *validate.Checks) Maker {
 	return Maker{
-		Manufacturer: c.Text("manufacturer", b.Manufacturer, input.Optional(100)), Model: c.Text("model", b.Model, input.Optional(100)),
-		SerialNumber: c.Text("serial_number", b.SerialNumber, input.Optional(100)), UDI: c.Text("udi", b.UDI, input.Optional(300)),
+		Manufacturer: c.Text("manufacturer", b.Manufacturer, validate.Optional(100)), Model: c.Text("model", b.Model, validate.Optional(100)),
+		SerialNumber: c.Text("serial_number", b.SerialNumber, validate.Optional(100)), UDI: c.Text("udi", b.UDI, validate.Optional(300)),
 	}
 }
 

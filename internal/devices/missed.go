@@ -15,7 +15,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/phi"
-	"github.com/vigilhealth/vigil/internal/ranking"
+	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -113,7 +113,7 @@ func (e *Engine) escalateMissed(tx core.App, patientID, alertID string, now time
 	}
 	reason := "No measurement for " + strconv.Itoa(e.rules.MissedDaysBeforeEscalation) + " days"
 	draft := escalations.Draft{PatientID: patientID, Priority: escalations.Urgent, Reason: phi.Text(reason), AssignedTo: assignee, AlertID: alertID}
-	return ranking.Change(tx, now, func(tx core.App) (string, error) {
+	return triage.Change(tx, now, func(tx core.App) (string, error) {
 		id, opened, err := escalations.OpenBySystem(tx, draft, now)
 		if err != nil || !opened {
 			return "", err

@@ -7,21 +7,21 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
 // RegisterBody is the body that registers a device.
 type RegisterBody struct {
-	DeviceID   input.String `json:"device_id"`
-	DeviceType input.String `json:"device_type"`
+	DeviceID   validate.String `json:"device_id"`
+	DeviceType validate.String `json:"device_type"`
 	MakerBody
-	MadeOn input.String `json:"manufacture_date"`
+	MadeOn validate.String `json:"manufacture_date"`
 }
 
 // Registration is a body that was found valid by itself.
@@ -33,8 +33,8 @@ type Registration struct {
 }
 
 // Read checks a body. Source: docs/decisions/devices.md, "Device registry".
-func (b RegisterBody) Read(c *input.Checks) Registration {
-	r := Registration{DeviceID: c.Text("device_id", b.DeviceID, input.Required(maxID).Identifier()), Maker: b.read(c)}
+func (b RegisterBody) Read(c *validate.Checks) Registration {
+	r := Registration{DeviceID: c.Text("device_id", b.DeviceID, validate.Required(maxID).Identifier()), Maker: b.read(c)}
 	r.MadeOn = c.Date("manufacture_date", b.MadeOn, false)
 	r.Type, r.Kind = readType(c, b.DeviceType)
 	return r
@@ -146,8 +146,8 @@ func takeBack(tx core.App, device *collections.Device, status string, event audi
 
 // ReplaceBody is the body that puts another device in a device's place.
 type ReplaceBody struct {
-	NewDeviceID input.String `json:"new_device_id"`
-	Reason      input.String `json:"reason"`
+	NewDeviceID validate.String `json:"new_device_id"`
+	Reason      validate.String `json:"reason"`
 }
 
 // Replacement is a body that was found valid by itself.
@@ -157,10 +157,10 @@ type Replacement struct {
 }
 
 // Read checks a body about the device deviceID.
-func (b ReplaceBody) Read(c *input.Checks, deviceID string) Replacement {
+func (b ReplaceBody) Read(c *validate.Checks, deviceID string) Replacement {
 	r := Replacement{
-		NewDeviceID: c.Text("new_device_id", b.NewDeviceID, input.Required(maxID).Identifier()),
-		Reason:      phi.Text(c.Text("reason", b.Reason, input.Required(500).Multiline())),
+		NewDeviceID: c.Text("new_device_id", b.NewDeviceID, validate.Required(maxID).Identifier()),
+		Reason:      phi.Text(c.Text("reason", b.Reason, validate.Required(500).Multiline())),
 	}
 	if r.NewDeviceID == deviceID {
 		c.Reject("new_device_id", "Must be another device.")
@@ -211,9 +211,9 @@ func (e *Engine) Replace(app core.App, deviceID string, r Replacement, by audit.
 
 // SetUpBody is the body that records that a patient was shown how to use a device; every member may be left out.
 type SetUpBody struct {
-	EducatedBy  input.Integer `json:"educated_by"`
-	CompletedAt input.String  `json:"completed_at"`
-	Notes       input.String  `json:"notes"`
+	EducatedBy  validate.Integer `json:"educated_by"`
+	CompletedAt validate.String  `json:"completed_at"`
+	Notes       validate.String  `json:"notes"`
 }
 
 // SetUp is a body that was found valid by itself.
@@ -224,8 +224,8 @@ type SetUp struct {
 }
 
 // Read checks a body. Source: docs/decisions/billing.md, "99453".
-func (b SetUpBody) Read(c *input.Checks, now time.Time) SetUp {
-	s := SetUp{CompletedAt: c.Instant("completed_at", b.CompletedAt, false), Notes: phi.Text(c.Text("notes", b.Notes, input.Optional(4000).Multiline()))}
+func (b SetUpBody) Read(c *validate.Checks, now time.Time) SetUp {
+	s := SetUp{CompletedAt: c.Instant("completed_at", b.CompletedAt, false), Notes: phi.Text(c.Text("notes", b.Notes, validate.Optional(4000).Multiline()))}
 	if by := c.Integer("educated_by", b.EducatedBy, false); by != nil {
 		if s.EducatedBy = *by; *by <= 0 {
 			c.Reject("educated_by", "Must be the id of a user.")
@@ -287,7 +287,7 @@ func educatorOf(tx core.App, s SetUp, by audit.Actor) (string, error) {
 		return authorOf(by), nil
 	}
 	user, err := collections.FindUser(tx, collections.NumberID(s.EducatedBy))
-	if collections.Missing(err) || (err == nil && user.Role() == string(access.Patient)) {
+	if collections.Missing(err) || (err == nil && user.Role() == string(authz.Patient)) {
 		return "", fault.Missing()
 	}
 	if err != nil {

@@ -97,7 +97,7 @@ const (
 
 // Client speaks with one EMR. It is safe for use by many goroutines, which share its token and its request rate.
 type Client struct {
-	line        *line
+	line        *transport
 	main        tokenSource     // of deliveries and tests
 	reads       tokenSource     // of what people ask for
 	service     *backendService // nil when not configured
@@ -131,7 +131,7 @@ func New(o Options) (*Client, error) {
 	if c.jitter == nil {
 		c.jitter = rand.Float64
 	}
-	c.line = newLine(o)
+	c.line = newTransport(o)
 	c.looks = newLooks(o.SearchCache, o.Now)
 	c.audience = audience(o)
 	if err := c.signIns(o); err != nil {
@@ -205,8 +205,8 @@ func checkAddress(address string) error {
 	return nil
 }
 
-func newLine(o Options) *line {
-	l := &line{now: o.Now, timeout: cmp.Or(max(o.Timeout, 0), defaultTimeout), pace: newPacer(o.RatePerSecond, o.Now)}
+func newTransport(o Options) *transport {
+	l := &transport{now: o.Now, timeout: cmp.Or(max(o.Timeout, 0), defaultTimeout), pace: newPacer(o.RatePerSecond, o.Now)}
 	transport := o.Transport
 	if transport == nil {
 		transport = &http.Transport{

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vigilhealth/vigil/internal/egress"
 	"github.com/vigilhealth/vigil/internal/fhir"
-	"github.com/vigilhealth/vigil/internal/outbound"
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
@@ -171,7 +171,7 @@ func withIssues(text string, e *Error) string {
 
 // readStatus fills in what a status means whoever answered; the other 4xx it leaves alone.
 func (e *Error) readStatus(status int, header http.Header, now time.Time) {
-	wait, given := outbound.RetryAfter(header, now)
+	wait, given := egress.RetryAfter(header, now)
 	e.RetryAfter = wait
 	switch {
 	case status == http.StatusUnauthorized:

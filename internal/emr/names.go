@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // mostWays bounds the searches that one name is put to the EMR with.
@@ -113,9 +113,9 @@ var nameUses = []string{"official", "usual", "", "temp", "nickname", "anonymous"
 // parts are first and last name; of several given names the first.
 func (n fhirName) parts() (first, last string) {
 	if len(n.Given) > 0 {
-		first = input.CleanLine(n.Given[0])
+		first = validate.CleanLine(n.Given[0])
 	}
-	return first, input.CleanLine(n.Family)
+	return first, validate.CleanLine(n.Family)
 }
 
 // rank orders names: one with first and last name comes before one that lacks either, then the use counts.

@@ -16,8 +16,8 @@ func perSecond(n float64) func(*emr.Options) {
 	return func(o *emr.Options) { o.RatePerSecond = n }
 }
 
-// deliverAll sends n observations at once and waits for the end of all.
-func deliverAll(t *testing.T, client *emr.Client, n int) {
+// deliverConcurrently sends n observations at once and waits for the end of all.
+func deliverConcurrently(t *testing.T, client *emr.Client, n int) {
 	t.Helper()
 	var group sync.WaitGroup
 	for range n {
@@ -29,7 +29,7 @@ func deliverAll(t *testing.T, client *emr.Client, n int) {
 func TestCallsAreEvenlySpaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fake := posts()
-		deliverAll(t, newClient(t, fake, perSecond(10)), 30)
+		deliverConcurrently(t, newClient(t, fake, perSecond(10)), 30)
 		if len(fake.seen) != 31 {
 			t.Fatalf("%d calls", len(fake.seen))
 		}
@@ -45,10 +45,10 @@ func TestIdleTimeIsNotSavedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fake := posts()
 		client := newClient(t, fake, perSecond(10))
-		deliverAll(t, client, 1)
+		deliverConcurrently(t, client, 1)
 		time.Sleep(time.Minute)
 		start := time.Now()
-		deliverAll(t, client, 3)
+		deliverConcurrently(t, client, 3)
 		for i, h := range fake.seen[2:] {
 			if got, want := h.at.Sub(start), time.Duration(i)*100*time.Millisecond; got != want {
 				t.Errorf("call %d after %v, want %v", i, got, want)
@@ -93,7 +93,7 @@ func TestNeverMoreThanTheLimitInAnySecond(t *testing.T) {
 func TestNoPacing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		deliverAll(t, newClient(t, posts(), perSecond(0)), 200)
+		deliverConcurrently(t, newClient(t, posts(), perSecond(0)), 200)
 		if took := time.Since(start); took != 0 {
 			t.Errorf("took %v", took)
 		}
@@ -119,7 +119,7 @@ func TestRetryAfterPausesEverybody(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				fake := posts(reply{status: 429, header: map[string]string{"Retry-After": test.value()}}, reply{status: 201})
-				deliverAll(t, newClient(t, fake, perSecond(10)), 4)
+				deliverConcurrently(t, newClient(t, fake, perSecond(10)), 4)
 				sends := fake.requests("fhir")
 				if len(sends) != 4 {
 					t.Fatalf("%d sends", len(sends))
@@ -174,7 +174,7 @@ func TestLeavingTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fake := posts()
 		client := newClient(t, fake, perSecond(0.1))
-		deliverAll(t, client, 1)
+		deliverConcurrently(t, client, 1)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		var group sync.WaitGroup
@@ -188,7 +188,7 @@ func TestLeavingTheQueue(t *testing.T) {
 		}
 		group.Wait()
 		start := time.Now()
-		deliverAll(t, client, 1)
+		deliverConcurrently(t, client, 1)
 		if waited := time.Since(start); waited != 9*time.Second {
 			t.Errorf("those who left took turns: waited %v", waited)
 		}

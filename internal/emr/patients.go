@@ -14,8 +14,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 const (
@@ -287,7 +287,7 @@ func (f fhirPatient) mrn() string {
 
 func (f fhirPatient) contact(system string) string {
 	for _, t := range f.Telecom {
-		if value := input.CleanLine(t.Value); t.System == system && t.Use != "old" && value != "" {
+		if value := validate.CleanLine(t.Value); t.System == system && t.Use != "old" && value != "" {
 			return value
 		}
 	}
@@ -307,7 +307,7 @@ func (f fhirPatient) home() *phi.Address {
 	if chosen == nil {
 		return nil
 	}
-	clean := input.CleanLine
+	clean := validate.CleanLine
 	a := &phi.Address{City: clean(chosen.City), State: clean(chosen.State), Zip: clean(chosen.PostalCode), Country: clean(chosen.Country)}
 	if len(chosen.Line) > 0 {
 		a.Line1, a.Line2 = clean(chosen.Line[0]), clean(strings.Join(chosen.Line[1:], ", "))

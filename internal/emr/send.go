@@ -15,8 +15,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/fhir"
 )
 
-// line is the one way out: every request, those for tokens included, waits for its turn and has a bounded time.
-type line struct {
+// transport is the one way out: every request, those for tokens included, waits for its turn and has a bounded time.
+type transport struct {
 	http    *http.Client
 	pace    *pacer
 	timeout time.Duration
@@ -25,7 +25,7 @@ type line struct {
 
 // use waits for a turn and gives work the timeout. Work returns an error only for a request without an answer. The
 // duration is that of work alone.
-func (l *line) use(ctx context.Context, work func(context.Context) error) (time.Duration, *Error) {
+func (l *transport) use(ctx context.Context, work func(context.Context) error) (time.Duration, *Error) {
 	if err := l.pace.wait(ctx); err != nil {
 		return 0, lost(ctx, err, false, l.timeout)
 	}

@@ -22,7 +22,7 @@ var UserScopes = []string{"user/Patient.read", "user/Observation.write"}
 // session is the interactive sign-in: one person's grant, renewed for as long as the EMR allows.
 // Source: SMART App Launch, standalone launch; RFC 6749, sections 4.1 and 6; RFC 7636.
 type session struct {
-	line     *line
+	line     *transport
 	config   oauth2.Config
 	key      *rsa.PrivateKey // proves the client where there is no secret
 	fhirBase string
@@ -35,7 +35,7 @@ type session struct {
 	unstored bool // the vault has not got them yet
 }
 
-func newSession(o Options, l *line, audience string) *session {
+func newSession(o Options, l *transport, audience string) *session {
 	scopes := o.UserScopes
 	if scopes == nil {
 		scopes = UserScopes

@@ -74,7 +74,7 @@ func (c *Client) LastSignIn() Grant {
 // backendService signs in as the service itself.
 // Source: SMART App Launch, Backend Services and Client Authentication: Asymmetric; RFC 7523.
 type backendService struct {
-	line     *line
+	line     *transport
 	tokenURL string
 	clientID string
 	key      *rsa.PrivateKey
@@ -164,7 +164,7 @@ func (b *backendService) fetch(ctx context.Context, always bool) (*grant, *Error
 }
 
 // shared has one caller do the work for all who ask meanwhile. A caller that leaves does not end it for the others.
-func shared[T any](ctx context.Context, flight *singleflight.Group, l *line, work func(context.Context) (T, *Error)) (result T, e *Error) {
+func shared[T any](ctx context.Context, flight *singleflight.Group, l *transport, work func(context.Context) (T, *Error)) (result T, e *Error) {
 	done := flight.DoChan("", func() (any, error) {
 		got, e := work(context.WithoutCancel(ctx))
 		if e != nil {

@@ -98,7 +98,7 @@ type tokenRequest struct {
 }
 
 // requestToken makes one token request, which is made up at the moment of leaving.
-func (l *line) requestToken(ctx context.Context, make func() (tokenRequest, error)) (Tokens, *Error) {
+func (l *transport) requestToken(ctx context.Context, make func() (tokenRequest, error)) (Tokens, *Error) {
 	var (
 		request  tokenRequest
 		token    *oauth2.Token
@@ -157,7 +157,7 @@ var oauthErrors = []string{
 }
 
 // tokenRefusal reads the token endpoint's error.
-func (l *line) tokenRefusal(r *oauth2.RetrieveError, secrets []string) *Error {
+func (l *transport) tokenRefusal(r *oauth2.RetrieveError, secrets []string) *Error {
 	description := r.ErrorDescription
 	for _, secret := range secrets {
 		if secret != "" {

@@ -4,8 +4,8 @@ import (
 	"cmp"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 const (
@@ -23,32 +23,32 @@ var (
 
 // Body is the body of a request to open an escalation.
 type Body struct {
-	PatientID           input.String  `json:"patient_id"`
-	Priority            input.String  `json:"priority"`
-	Reason              input.String  `json:"reason"`
-	AssignedTo          input.String  `json:"assigned_to"`
-	RelatedEscalationID input.Integer `json:"related_escalation_id"`
+	PatientID           validate.String  `json:"patient_id"`
+	Priority            validate.String  `json:"priority"`
+	Reason              validate.String  `json:"reason"`
+	AssignedTo          validate.String  `json:"assigned_to"`
+	RelatedEscalationID validate.Integer `json:"related_escalation_id"`
 }
 
 // Read checks the body of an escalation of a patient.
-func (b Body) Read(c *input.Checks) Draft {
-	draft := b.read(c, input.Required(0), input.Required(reasonLength))
+func (b Body) Read(c *validate.Checks) Draft {
+	draft := b.read(c, validate.Required(0), validate.Required(reasonLength))
 	draft.PatientID = c.UUID("patient_id", b.PatientID, true)
 	return draft
 }
 
 // ReadForAlert checks the body of an escalation of an alert, which names the patient and may give the reason.
-func (b Body) ReadForAlert(c *input.Checks) Draft {
-	draft := b.read(c, input.Optional(0).Filled(), input.Optional(reasonLength))
+func (b Body) ReadForAlert(c *validate.Checks) Draft {
+	draft := b.read(c, validate.Optional(0).Filled(), validate.Optional(reasonLength))
 	draft.Priority = cmp.Or(draft.Priority, Urgent)
 	return draft
 }
 
-func (b Body) read(c *input.Checks, priority, reason input.TextRule) Draft {
+func (b Body) read(c *validate.Checks, priority, reason validate.TextRule) Draft {
 	draft := Draft{
 		Priority:   Priority(c.Text("priority", b.Priority, priority.OneOf(Priorities...))),
 		Reason:     phi.Text(c.Text("reason", b.Reason, reason.Multiline())),
-		AssignedTo: c.Text("assigned_to", b.AssignedTo, input.Optional(emailLength).Identifier()),
+		AssignedTo: c.Text("assigned_to", b.AssignedTo, validate.Optional(emailLength).Identifier()),
 	}
 	if related := c.Integer("related_escalation_id", b.RelatedEscalationID, false); related != nil {
 		draft.RelatedID = collections.NumberID(max(*related, 0))
@@ -58,12 +58,12 @@ func (b Body) read(c *input.Checks, priority, reason input.TextRule) Draft {
 
 // ChangeBody is the body of a request to change an escalation.
 type ChangeBody struct {
-	Status             input.String  `json:"status"`
-	ResolutionNotes    input.String  `json:"resolution_notes"`
-	AssignedTo         input.String  `json:"assigned_to"`
-	Priority           input.String  `json:"priority"`
-	InteractionMinutes input.Integer `json:"interaction_minutes"`
-	Notes              input.String  `json:"notes"`
+	Status             validate.String  `json:"status"`
+	ResolutionNotes    validate.String  `json:"resolution_notes"`
+	AssignedTo         validate.String  `json:"assigned_to"`
+	Priority           validate.String  `json:"priority"`
+	InteractionMinutes validate.Integer `json:"interaction_minutes"`
+	Notes              validate.String  `json:"notes"`
 }
 
 // Change is what of an escalation is to change; nil leaves it.
@@ -81,21 +81,21 @@ type Change struct {
 }
 
 // Read checks the body. Source: docs/decisions/escalations.md, "Escalation state machine" and docs/decisions/billing.md, "Escalation time versus interactive time".
-func (b ChangeBody) Read(c *input.Checks) (change Change) {
+func (b ChangeBody) Read(c *validate.Checks) (change Change) {
 	if b.Status.Sent() {
-		status := Status(c.Text("status", b.Status, input.Required(0).OneOf(Statuses[1:]...)))
+		status := Status(c.Text("status", b.Status, validate.Required(0).OneOf(Statuses[1:]...)))
 		change.Status = &status
 	}
 	if b.ResolutionNotes.Sent() {
-		change.Notes = new(phi.Text(c.Text("resolution_notes", b.ResolutionNotes, input.Optional(notesLength).Multiline())))
+		change.Notes = new(phi.Text(c.Text("resolution_notes", b.ResolutionNotes, validate.Optional(notesLength).Multiline())))
 	}
 	if b.AssignedTo.Sent() {
-		change.AssignedTo = new(c.Text("assigned_to", b.AssignedTo, input.Optional(emailLength).Identifier()))
+		change.AssignedTo = new(c.Text("assigned_to", b.AssignedTo, validate.Optional(emailLength).Identifier()))
 	}
 	if b.Priority.Sent() {
-		change.Priority = new(Priority(c.Text("priority", b.Priority, input.Required(0).OneOf(Priorities...))))
+		change.Priority = new(Priority(c.Text("priority", b.Priority, validate.Required(0).OneOf(Priorities...))))
 	}
-	change.Note = phi.Text(c.Text("notes", b.Notes, input.Optional(notesLength).Multiline()))
+	change.Note = phi.Text(c.Text("notes", b.Notes, validate.Optional(notesLength).Multiline()))
 	if minutes := c.Integer("interaction_minutes", b.InteractionMinutes, false); minutes != nil {
 		switch {
 		case *minutes < 0 || *minutes > mostMinutes:

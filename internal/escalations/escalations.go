@@ -1,7 +1,7 @@
 // Package escalations knows what needs somebody's answer: how an escalation is opened, by a person or by the system, whose it
 // is, which state may follow which, and when nobody answered in time. Every change is audited and announced in the transaction
 // that makes it. The package refuses to know where the patient ranks, who is told how, what time costs, and requests; what
-// follows for the patient is done by internal/ranking.
+// follows for the patient is done by internal/triage.
 package escalations
 
 import (

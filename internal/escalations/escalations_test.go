@@ -11,8 +11,8 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/hooks"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
@@ -35,8 +35,8 @@ func newPractice(t *testing.T) *practice {
 		Directory: patients.NewDirectory(), Zone: time.UTC, Clock: func() time.Time { return now },
 		Forget: func(string) {}, Wake: func() {}, WakeMailer: func() {},
 	})
-	p.provider = vigiltest.User(t, p.app, access.Provider, vigiltest.Email("provider@vigil.test"))
-	p.nurse = vigiltest.User(t, p.app, access.Nurse, vigiltest.Email("nurse@vigil.test"))
+	p.provider = vigiltest.User(t, p.app, authz.Provider, vigiltest.Email("provider@vigil.test"))
+	p.nurse = vigiltest.User(t, p.app, authz.Nurse, vigiltest.Email("nurse@vigil.test"))
 	p.patient = p.enrol(p.provider.Id)
 	return p
 }
@@ -207,8 +207,8 @@ func TestOpen(t *testing.T) {
 	p.want(p.create(escalations.Draft{PatientID: alone}), map[string]any{"assigned_to": "", "assigned_at": ""})
 	p.want(p.create(escalations.Draft{RelatedID: record.Id}), map[string]any{"related_escalation": record.Id})
 
-	vigiltest.User(t, p.app, access.MA, vigiltest.Email("ma@vigil.test"))
-	vigiltest.User(t, p.app, access.Nurse, vigiltest.Email("gone@vigil.test"), vigiltest.Inactive())
+	vigiltest.User(t, p.app, authz.MA, vigiltest.Email("ma@vigil.test"))
+	vigiltest.User(t, p.app, authz.Nurse, vigiltest.Email("gone@vigil.test"), vigiltest.Inactive())
 	for _, draft := range []escalations.Draft{
 		{PatientID: p.patient, AssignedTo: "ma@vigil.test"},
 		{PatientID: p.patient, AssignedTo: "gone@vigil.test"},

@@ -13,7 +13,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/escalations"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -110,7 +110,7 @@ func TestReadBodies(t *testing.T) {
 		`{}`: "patient_id priority reason",
 		`{"patient_id":"x","priority":"now","reason":" ","assigned_to":7}`: "assigned_to patient_id priority reason",
 	} {
-		checks := input.NewChecks()
+		checks := validate.NewChecks()
 		draft := decode[escalations.Body](t, text).Read(checks)
 		if got := strings.Join(slices.Sorted(maps.Keys(checks.Fields)), " "); got != want {
 			t.Errorf("%s: %q is wrong, want %q", text, got, want)
@@ -119,7 +119,7 @@ func TestReadBodies(t *testing.T) {
 			t.Errorf("%s is read as %s of %s", text, draft.Priority, draft.PatientID)
 		}
 	}
-	checks := input.NewChecks()
+	checks := validate.NewChecks()
 	draft := decode[escalations.Body](t, `{"related_escalation_id":12,"assigned_to":"nurse@vigil.test"}`).ReadForAlert(checks)
 	if checks.Err() != nil || draft.Priority != escalations.Urgent || draft.Reason != "" || draft.RelatedID != collections.NumberID(12) || draft.AssignedTo != "nurse@vigil.test" {
 		t.Errorf("about an alert: %s, related %s, to %s (%v)", draft.Priority, draft.RelatedID, draft.AssignedTo, checks.Err())
@@ -136,7 +136,7 @@ func TestReadBodies(t *testing.T) {
 		`{"notes":7}`:                                                             "notes",
 		`{"notes":"` + strings.Repeat("x", 4001) + `"}`:                           "notes",
 	} {
-		checks := input.NewChecks()
+		checks := validate.NewChecks()
 		decode[escalations.ChangeBody](t, text).Read(checks)
 		if got := strings.Join(slices.Sorted(maps.Keys(checks.Fields)), " "); got != want {
 			t.Errorf("%s: %q is wrong, want %q", text, got, want)

@@ -9,10 +9,9 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/notifications"
-	"github.com/vigilhealth/vigil/internal/oncall"
 )
 
 // The tiers of the ladder: who is told of an escalation that nobody takes.
@@ -51,7 +50,7 @@ type Swept struct{ Waiting, Idle int }
 // Sweep takes every escalation that nobody took in time one step on, and reminds of those that somebody works on without a note. What it cannot
 // do for one escalation keeps it from none of the others.
 func (l Ladder) Sweep(ctx context.Context, app core.App, now time.Time) (done Swept, err error) {
-	duty, failed := oncall.Now(app, l.Zone, now)
+	duty, failed := Now(app, l.Zone, now)
 	failures := []error{failed} // nobody is on call then, and the ladder goes on
 	s := sweep{ladder: l, onCall: duty.User, now: now, due: now.Add(Slack)}
 	for _, priority := range []Priority{Stat, Urgent, Routine} {
@@ -161,7 +160,7 @@ func (s sweep) climb(tx core.App, id string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	managers, err := collections.ActiveUsers(tx, []string{string(access.ClinicalManager)}, "", "")
+	managers, err := collections.ActiveUsers(tx, []string{string(authz.ClinicalManager)}, "", "")
 	if err != nil {
 		return false, err
 	}

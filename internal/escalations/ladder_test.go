@@ -12,9 +12,9 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/escalations"
-	"github.com/vigilhealth/vigil/internal/oncall"
+
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -69,7 +69,7 @@ func (p *practice) nameOf(userID string) string {
 }
 
 // rota puts somebody on call for a time; "" takes everybody off it.
-func (p *practice) rota(turns ...oncall.Override) {
+func (p *practice) rota(turns ...escalations.Override) {
 	p.t.Helper()
 	overrides, err := json.Marshal(turns)
 	if err != nil {
@@ -80,8 +80,8 @@ func (p *practice) rota(turns ...oncall.Override) {
 	}
 }
 
-func (p *practice) turn(user *collections.User, from, to time.Duration) oncall.Override {
-	return oncall.Override{StartsAt: now.Add(from), EndsAt: now.Add(to), User: user.Id}
+func (p *practice) turn(user *collections.User, from, to time.Duration) escalations.Override {
+	return escalations.Override{StartsAt: now.Add(from), EndsAt: now.Add(to), User: user.Id}
 }
 
 // history is what an escalation says of itself: minutes since now, event and who.
@@ -106,9 +106,9 @@ func (p *practice) history(e *collections.Escalation) (list []string) {
 func staffed(t *testing.T) (p *practice, onCall, manager *collections.User) {
 	t.Helper()
 	p = newPractice(t)
-	vigiltest.User(t, p.app, access.Admin, vigiltest.Email("admin@vigil.test"))
-	manager = vigiltest.User(t, p.app, access.ClinicalManager, vigiltest.Email("manager@vigil.test"))
-	onCall = vigiltest.User(t, p.app, access.Nurse, vigiltest.Email("night@vigil.test"))
+	vigiltest.User(t, p.app, authz.Admin, vigiltest.Email("admin@vigil.test"))
+	manager = vigiltest.User(t, p.app, authz.ClinicalManager, vigiltest.Email("manager@vigil.test"))
+	onCall = vigiltest.User(t, p.app, authz.Nurse, vigiltest.Email("night@vigil.test"))
 	p.rota(p.turn(onCall, -time.Hour, never))
 	return p, onCall, manager
 }
@@ -217,7 +217,7 @@ func TestLadderBesideOverdue(t *testing.T) {
 // A tier that nobody is in is left at once: nobody's emergency waits for somebody who is not there.
 func TestEmptyTiers(t *testing.T) {
 	p := newPractice(t)
-	manager := vigiltest.User(t, p.app, access.ClinicalManager, vigiltest.Email("manager@vigil.test"))
+	manager := vigiltest.User(t, p.app, authz.ClinicalManager, vigiltest.Email("manager@vigil.test"))
 	first := p.create(escalations.Draft{Priority: escalations.Stat})
 	p.sweep(ladder(), now.Add(15*time.Minute))
 	p.want(first, map[string]any{"tier": 2.0})
@@ -288,7 +288,7 @@ func TestTaken(t *testing.T) {
 			return err
 		}, 1},
 		{"with somebody who left", func(e *collections.Escalation) error {
-			gone := vigiltest.User(t, p.app, access.Nurse, vigiltest.Email("gone@vigil.test"))
+			gone := vigiltest.User(t, p.app, authz.Nurse, vigiltest.Email("gone@vigil.test"))
 			if _, err := p.updateBy(gone, e, escalations.Change{Status: new(escalations.StatusInProgress), AssignedTo: new(gone.Email())}, now); err != nil {
 				return err
 			}
@@ -363,7 +363,7 @@ func TestMoreUrgentWaitsAnew(t *testing.T) {
 // When somebody else comes on call while an escalation waits, that person hears of it too, and once.
 func TestHandOver(t *testing.T) {
 	p, onCall, _ := staffed(t)
-	next := vigiltest.User(t, p.app, access.Provider, vigiltest.Email("morning@vigil.test"))
+	next := vigiltest.User(t, p.app, authz.Provider, vigiltest.Email("morning@vigil.test"))
 	p.rota(p.turn(onCall, 0, 20*time.Minute), p.turn(next, 25*time.Minute, never))
 	e := p.create(escalations.Draft{Priority: escalations.Stat})
 	since := len(p.told())

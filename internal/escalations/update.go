@@ -11,9 +11,9 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/phi"
@@ -152,8 +152,8 @@ func planAssignee(
 
 // answers reports whether somebody can be given an escalation.
 func answers(user *collections.User) bool {
-	switch access.Role(user.Role()) {
-	case access.Provider, access.Nurse, access.ClinicalManager, access.Admin:
+	switch authz.Role(user.Role()) {
+	case authz.Provider, authz.Nurse, authz.ClinicalManager, authz.Admin:
 		return user.Active()
 	}
 	return false

@@ -3,8 +3,8 @@ package fhir
 import (
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // RaisedAlert is an alert as it is read.
@@ -56,11 +56,11 @@ func Flag(a RaisedAlert) Resource {
 		Code: concept{
 			Coding: []coding{{System: alertTypeSystem, Code: a.Type}, {System: alertLevelSystem, Code: a.Level}}, Text: a.Message.Reveal(),
 		},
-		Subject: reference{Reference: "Patient/" + a.PatientID}, Period: openPeriod{Start: input.FormatInstant(a.CreatedAt)},
+		Subject: reference{Reference: "Patient/" + a.PatientID}, Period: openPeriod{Start: validate.FormatInstant(a.CreatedAt)},
 		Author: reference{Type: "Device", Display: "Vigil"},
 	}
 	if !a.ResolvedAt.IsZero() {
-		r.Period.End = input.FormatInstant(a.ResolvedAt)
+		r.Period.End = validate.FormatInstant(a.ResolvedAt)
 	}
 	switch {
 	case a.Withdrawn:

@@ -3,7 +3,7 @@ package fhir
 import (
 	"strconv"
 
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // Linked is the form that the FHIR interface serves: what it refers to is served there, too. The device is its own resource and not contained, and
@@ -27,7 +27,7 @@ func Linked(s Stored, deviceID string) Resource {
 func (o *observation) serve(s Stored) {
 	o.ID = s.ID
 	o.Meta.VersionID = strconv.Itoa(s.version())
-	o.Meta.LastUpdated = input.FormatInstant(s.UpdatedAt)
+	o.Meta.LastUpdated = validate.FormatInstant(s.UpdatedAt)
 }
 
 // version counts what a reader can see: the forms of the reading from 1, and before them the one that nobody has confirmed. A reading that never had a

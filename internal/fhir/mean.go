@@ -3,7 +3,7 @@ package fhir
 import (
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -43,7 +43,7 @@ func DeliveredMean(m Mean, externalID string) Resource {
 		Category:        []concept{vitalSigns},
 		Code:            concept{Coding: []coding{loinc(meanPanel)}},
 		EffectivePeriod: &period{Start: local(m.From, m.From.Location()), End: local(m.To.Add(-time.Second), m.To.Location())},
-		Issued:          input.FormatInstant(m.CreatedAt),
+		Issued:          validate.FormatInstant(m.CreatedAt),
 	}
 	for _, part := range []struct {
 		code vitals.Code

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -93,7 +93,7 @@ func begin(s Stored) *observation {
 		Status:            "final",
 		Category:          []concept{vitalSigns},
 		EffectiveDateTime: local(r.MeasuredAt, s.Zone),
-		Issued:            input.FormatInstant(s.CreatedAt),
+		Issued:            validate.FormatInstant(s.CreatedAt),
 	}
 	switch {
 	case s.EnteredInError:

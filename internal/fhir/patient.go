@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // StoredPatient is a patient as the service keeps it: all that the FHIR form depends on. What the reader may not see is
@@ -76,7 +76,7 @@ func Patient(s StoredPatient, systems Systems) Resource {
 		ResourceType: "Patient",
 		ID:           s.ID,
 		Meta: meta{
-			VersionID: strconv.Itoa(max(s.Version, 1)), LastUpdated: input.FormatInstant(s.UpdatedAt),
+			VersionID: strconv.Itoa(max(s.Version, 1)), LastUpdated: validate.FormatInstant(s.UpdatedAt),
 			Profile: []string{profilePrefix + "us-core-patient"},
 		},
 		Identifier: []patientIdentifier{{

@@ -3,7 +3,7 @@ package fhir
 import (
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -58,7 +58,7 @@ func agentType(code, display string) concept {
 func Provenance(o Origin) Resource {
 	r := provenance{
 		ResourceType: "Provenance", ID: o.ObservationID, Meta: meta{Profile: []string{profilePrefix + "us-core-provenance"}},
-		Target: []reference{{Reference: "Observation/" + o.ObservationID}}, Recorded: input.FormatInstant(o.CreatedAt),
+		Target: []reference{{Reference: "Observation/" + o.ObservationID}}, Recorded: validate.FormatInstant(o.CreatedAt),
 	}
 	practice := &reference{Type: "Organization", Display: o.Practice}
 	if tag, known := reportedBy[o.Of]; known {

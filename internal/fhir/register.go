@@ -5,8 +5,8 @@ import (
 	"encoding/hex"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -33,7 +33,7 @@ func edition(r versioned, updatedAt time.Time) Resource {
 	const length = 8 // enough to tell one edition from those before
 	sum := sha256.Sum256(said)
 	m := r.about()
-	m.VersionID, m.LastUpdated = hex.EncodeToString(sum[:length]), input.FormatInstant(updatedAt)
+	m.VersionID, m.LastUpdated = hex.EncodeToString(sum[:length]), validate.FormatInstant(updatedAt)
 	return resource
 }
 

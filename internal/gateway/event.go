@@ -13,7 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -116,9 +116,9 @@ func (e Event) Key() string {
 	case !e.Type.Known():
 		parts = append(parts, hex.EncodeToString(e.bodyHash[:]))
 	case eventTypes[e.Type].hub:
-		parts = append(parts, e.HubID, input.FormatInstant(e.At))
+		parts = append(parts, e.HubID, validate.FormatInstant(e.At))
 	default:
-		parts = append(parts, e.DeviceID, input.FormatInstant(e.At))
+		parts = append(parts, e.DeviceID, validate.FormatInstant(e.At))
 	}
 	for i, part := range parts {
 		parts[i] = url.PathEscape(part) // a bar in an identifier must not look like the next part
@@ -159,18 +159,18 @@ const (
 
 // eventBody is an event as the gateway sends it.
 type eventBody struct {
-	EventType       input.String             `json:"event_type"`
-	DeviceID        input.String             `json:"device_id"`
-	HubID           input.String             `json:"hub_id"`
-	PatientID       input.String             `json:"patient_id"`
-	MeasurementType input.String             `json:"measurement_type"`
-	Values          input.Field[vitals.Body] `json:"values"`
-	Unit            input.String             `json:"unit"`
-	Timestamp       input.String             `json:"timestamp"`
-	LastSeenAt      input.String             `json:"last_seen_at"`
-	DeviceModel     input.String             `json:"device_model"`
-	BatteryLevel    input.Integer            `json:"battery_level"`
-	SignalStrength  input.Integer            `json:"signal_strength"`
+	EventType       validate.String             `json:"event_type"`
+	DeviceID        validate.String             `json:"device_id"`
+	HubID           validate.String             `json:"hub_id"`
+	PatientID       validate.String             `json:"patient_id"`
+	MeasurementType validate.String             `json:"measurement_type"`
+	Values          validate.Field[vitals.Body] `json:"values"`
+	Unit            validate.String             `json:"unit"`
+	Timestamp       validate.String             `json:"timestamp"`
+	LastSeenAt      validate.String             `json:"last_seen_at"`
+	DeviceModel     validate.String             `json:"device_model"`
+	BatteryLevel    validate.Integer            `json:"battery_level"`
+	SignalStrength  validate.Integer            `json:"signal_strength"`
 }
 
 // Parse reads a verified body. It answers a parse_error fault for what is not a JSON object and a validation fault
@@ -178,16 +178,16 @@ type eventBody struct {
 // see EventType.Known; nor is a measurement type we do not know, see Event.Unsupported.
 func (g Gateway) Parse(raw []byte, now time.Time) (Event, error) {
 	var sent eventBody
-	if err := input.DecodeObject(raw, &sent); err != nil {
+	if err := validate.DecodeObject(raw, &sent); err != nil {
 		return Event{}, err
 	}
-	c := input.NewChecks()
+	c := validate.NewChecks()
 	event := Event{
 		Vendor: g.vendor, Type: EventType(text(c, "event_type", sent.EventType, true, maxWord)), bodyHash: sha256.Sum256(raw), ReceivedAt: now,
 	}
 	if event.Type != "" && !event.Type.Known() {
 		// What an unknown event holds is not ours to judge, but a hub it names is alive.
-		sent.readEnvelope(input.NewChecks(), &event)
+		sent.readEnvelope(validate.NewChecks(), &event)
 		return event, nil
 	}
 	sent.readEnvelope(c, &event)
@@ -213,28 +213,28 @@ func (g Gateway) Parse(raw []byte, now time.Time) (Event, error) {
 }
 
 // readEnvelope fills in what events of any type may carry.
-func (b eventBody) readEnvelope(c *input.Checks, event *Event) {
+func (b eventBody) readEnvelope(c *validate.Checks, event *Event) {
 	must := eventTypes[event.Type]
 	event.DeviceID = text(c, "device_id", b.DeviceID, must.device, maxDeviceID)
 	event.HubID = text(c, "hub_id", b.HubID, must.hub, maxDeviceID)
 	event.PatientID = text(c, "patient_id", b.PatientID, must.patient && event.Vendor == Contract, maxPatientID)
 	if b.DeviceModel.Given() { // a label: no reading is refused for what nobody sees in it
-		b.DeviceModel = input.Of(input.CleanLine(b.DeviceModel.Value))
+		b.DeviceModel = validate.Of(validate.CleanLine(b.DeviceModel.Value))
 	}
 	event.DeviceModel = text(c, "device_model", b.DeviceModel, false, maxDeviceModel)
 	event.BatteryLevel = within(c, "battery_level", b.BatteryLevel, 0, 100)
 	event.SignalStrength = within(c, "signal_strength", b.SignalStrength, -150, 0)
 }
 
-func text(c *input.Checks, name string, f input.String, required bool, max int) string {
+func text(c *validate.Checks, name string, f validate.String, required bool, max int) string {
 	if required {
-		return c.Text(name, f, input.Required(max).Identifier())
+		return c.Text(name, f, validate.Required(max).Identifier())
 	}
-	return c.Text(name, f, input.Optional(max).Identifier())
+	return c.Text(name, f, validate.Optional(max).Identifier())
 }
 
 // within returns an optional whole number from low to high, both included.
-func within(c *input.Checks, name string, f input.Integer, low, high int64) *int64 {
+func within(c *validate.Checks, name string, f validate.Integer, low, high int64) *int64 {
 	value := c.Integer(name, f, false)
 	if value != nil && (*value < low || *value > high) {
 		c.Reject(name, fmt.Sprintf("Must be between %d and %d.", low, high))

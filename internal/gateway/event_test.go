@@ -13,7 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -254,7 +254,7 @@ func TestTimesAroundDST(t *testing.T) {
 		"2026-01-16T03:30:00+13:45":         "2026-01-15T13:45:00Z",
 		" 2026-01-15T13:45:00.500+00:00 \t": "2026-01-15T13:45:00.500Z",
 	} {
-		if got := input.FormatInstant(parse(t, with(t, vectorBody, change{"timestamp": text})).At); got != want {
+		if got := validate.FormatInstant(parse(t, with(t, vectorBody, change{"timestamp": text})).At); got != want {
 			t.Errorf("%s became %s, want %s", text, got, want)
 		}
 	}
@@ -356,7 +356,7 @@ func FuzzParse(f *testing.F) {
 		if event.Reading == nil {
 			return
 		}
-		c := input.NewChecks()
+		c := validate.NewChecks()
 		event.Reading.Check(c)
 		if err := c.Err(); err != nil || event.Reading.MeasuredAt.After(now.Add(adapter.MaxFuture)) || event.Reading.DeviceID == "" {
 			t.Errorf("%s: %v", event.Reading.ValuesKey(), err)

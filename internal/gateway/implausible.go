@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -47,7 +47,7 @@ func (e Event) onlyAhead(err error) bool {
 
 // readImplausible reads the values of a measurement that was refused once more; nil when more is wrong with it than their ranges
 // and the device's clock.
-func (b eventBody) readImplausible(c *input.Checks, event Event) *Implausible {
+func (b eventBody) readImplausible(c *validate.Checks, event Event) *Implausible {
 	kind, supported := kindOf(event.measurement)
 	if !supported || !b.Values.Given() {
 		return nil
@@ -58,10 +58,10 @@ func (b eventBody) readImplausible(c *input.Checks, event Event) *Implausible {
 		}
 	}
 	units, choice := kind.Units()
-	unit := readUnit(input.NewChecks(), b.Unit, units, choice)
+	unit := readUnit(validate.NewChecks(), b.Unit, units, choice)
 	reading, outside, ok := kind.ReadSentOutside(b.Values.Value, unit)
 	if !ok && event.ahead { // nothing may be wrong with its values
-		own := input.NewChecks()
+		own := validate.NewChecks()
 		reading, outside = kind.ReadSent(own, b.Values.Value, unit), nil
 		ok = own.Err() == nil
 	}

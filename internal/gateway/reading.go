@@ -9,8 +9,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/vigilhealth/vigil/internal/input"
-	"github.com/vigilhealth/vigil/internal/object"
+	"github.com/vigilhealth/vigil/internal/validate"
+
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -27,8 +27,8 @@ func kindOf(word string) (*vitals.Definition, bool) {
 
 // readMeasurement reads the values by the rules of the kind: one set of rules, whoever sends. A measurement type without
 // a kind gives a reading without a kind.
-func (b eventBody) readMeasurement(c *input.Checks, event *Event) vitals.Reading {
-	event.MeasurementType = c.Text("measurement_type", b.MeasurementType, input.Required(maxWord))
+func (b eventBody) readMeasurement(c *validate.Checks, event *Event) vitals.Reading {
+	event.MeasurementType = c.Text("measurement_type", b.MeasurementType, validate.Required(maxWord))
 	event.measurement = strings.ToLower(event.MeasurementType)
 	kind, supported := kindOf(event.measurement)
 	if !supported && event.measurement != "" {
@@ -46,7 +46,7 @@ func (b eventBody) readMeasurement(c *input.Checks, event *Event) vitals.Reading
 	if !b.Values.Given() {
 		return vitals.Reading{}
 	}
-	own := input.NewChecks()
+	own := validate.NewChecks()
 	reading := kind.ReadSent(own, b.Values.Value, unit)
 	for field, messages := range own.Fields {
 		for _, message := range messages {
@@ -60,7 +60,7 @@ func (b eventBody) readMeasurement(c *input.Checks, event *Event) vitals.Reading
 }
 
 // readUnit returns the unit in the spelling of known, or "" when it may be and is left out, or after a complaint.
-func readUnit(c *input.Checks, f input.String, known []string, must bool) string {
+func readUnit(c *validate.Checks, f validate.String, known []string, must bool) string {
 	unit := text(c, "unit", f, must, maxWord)
 	if unit == "" {
 		return ""
@@ -90,7 +90,7 @@ type Measurement struct {
 }
 
 // Values are the values of a Measurement, in its Unit.
-type Values = object.Shown
+type Values = validate.Shown
 
 // Body is the JSON of the event.
 func (m Measurement) Body() ([]byte, error) {
@@ -110,10 +110,10 @@ func PatientIdentifier(body []byte) string {
 		body = all[0]
 	}
 	var sent struct {
-		PatientID input.String `json:"patient_id"`
+		PatientID validate.String `json:"patient_id"`
 	}
-	if err := input.DecodeObject(body, &sent); err != nil || utf8.RuneCountInString(sent.PatientID.Value) > maxPatientID {
+	if err := validate.DecodeObject(body, &sent); err != nil || utf8.RuneCountInString(sent.PatientID.Value) > maxPatientID {
 		return ""
 	}
-	return input.CleanLine(sent.PatientID.Value)
+	return validate.CleanLine(sent.PatientID.Value)
 }

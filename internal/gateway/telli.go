@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/vigilhealth/vigil/internal/config"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -27,12 +27,12 @@ func newTelli(settings config.Gateway, maxFuture time.Duration) Adapter {
 
 // telliBody is any of its messages; which one, readingType or type says.
 type telliBody struct {
-	ReadingType scalar                   `json:"readingType"`
-	Type        scalar                   `json:"type"`
-	Device      scalar                   `json:"deviceId"`
-	Time        scalar                   `json:"time"` // Unix milliseconds
-	Data        input.Field[telliValues] `json:"data"`
-	State       input.Field[telliState]  `json:"devdata"`
+	ReadingType scalar                      `json:"readingType"`
+	Type        scalar                      `json:"type"`
+	Device      scalar                      `json:"deviceId"`
+	Time        scalar                      `json:"time"` // Unix milliseconds
+	Data        validate.Field[telliValues] `json:"data"`
+	State       validate.Field[telliState]  `json:"devdata"`
 }
 
 // telliState is what a device says of itself. Its signal is a grade and no strength, so it is left out.
@@ -141,5 +141,5 @@ func (b telliBody) at() scalar {
 	if err != nil || ms < 0 || ms > 253402300799999 { // the year 9999
 		return b.Time
 	}
-	return scalar(input.FormatInstant(time.UnixMilli(ms)))
+	return scalar(validate.FormatInstant(time.UnixMilli(ms)))
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/vigilhealth/vigil/internal/config"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -31,18 +31,18 @@ func newTenovi(settings config.Gateway, maxFuture time.Duration) Adapter {
 
 // tenoviMeasurement is one metric. The gateway's hardware_uuid is our hub; it changes when a gateway is replaced.
 type tenoviMeasurement struct {
-	Metric    scalar                    `json:"metric"`
-	Name      scalar                    `json:"device_name"`
-	Device    scalar                    `json:"hwi_device_id"`
-	Patient   scalar                    `json:"patient_id"`
-	Hub       scalar                    `json:"hardware_uuid"`
-	Sensor    scalar                    `json:"sensor_code"`
-	First     scalar                    `json:"value_1"`
-	Second    scalar                    `json:"value_2"`
-	Created   scalar                    `json:"created"`
-	Timestamp scalar                    `json:"timestamp"`
-	Dummy     scalar                    `json:"dummy_data"`
-	Filter    input.Field[tenoviFilter] `json:"filter_params"`
+	Metric    scalar                       `json:"metric"`
+	Name      scalar                       `json:"device_name"`
+	Device    scalar                       `json:"hwi_device_id"`
+	Patient   scalar                       `json:"patient_id"`
+	Hub       scalar                       `json:"hardware_uuid"`
+	Sensor    scalar                       `json:"sensor_code"`
+	First     scalar                       `json:"value_1"`
+	Second    scalar                       `json:"value_2"`
+	Created   scalar                       `json:"created"`
+	Timestamp scalar                       `json:"timestamp"`
+	Dummy     scalar                       `json:"dummy_data"`
+	Filter    validate.Field[tenoviFilter] `json:"filter_params"`
 }
 
 type tenoviFilter struct {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/vigilhealth/vigil/internal/config"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // vendors have a file of vectors each, named after them.
@@ -65,7 +65,7 @@ func line(event Event, err error) string {
 		}
 	}
 	if !event.At.IsZero() {
-		parts = append(parts, "at", input.FormatInstant(event.At))
+		parts = append(parts, "at", validate.FormatInstant(event.At))
 	}
 	if event.Unsupported() && err == nil {
 		parts = append(parts, "unsupported")
@@ -191,7 +191,7 @@ func fuzzVendor(f *testing.F, vendor Vendor) {
 				t.Fatalf("an event is taken apart: %q", split)
 			}
 			if event.Reading != nil && event.Addition == "" {
-				checks := input.NewChecks()
+				checks := validate.NewChecks()
 				event.Reading.Check(checks)
 				if checks.Err() != nil {
 					t.Fatalf("%v", checks.Fields)

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // words are an event of another vendor in the words of the contract, so that one set of rules reads it, whoever sends.
@@ -171,6 +171,6 @@ func (s sharedSecret) equals(value string) int {
 // decode reads one object.
 func decode[T any](raw []byte) (T, error) {
 	var sent T
-	err := input.DecodeObject(raw, &sent)
+	err := validate.DecodeObject(raw, &sent)
 	return sent, err
 }

@@ -18,7 +18,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 //go:embed data/codes.gz
@@ -195,4 +195,4 @@ func Dotted(bare string) string {
 
 // Taken reports whether patients and claims here take a code of the set: those of the chapter for special purposes (U) are not of the form that
 // the contract fixed. Source: docs/decisions/billing.md, "ICD-10".
-func Taken(code string) bool { return input.ValidICD10(code) }
+func Taken(code string) bool { return validate.ValidICD10(code) }

@@ -17,8 +17,8 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/async"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/groupcommit"
 )
 
 // KnownFor is how long a key is known. Source: draft-ietf-httpapi-idempotency-key-header-07, section 2.3: the server says how long.
@@ -34,7 +34,7 @@ const lookAtOnce = 4
 type Keys struct {
 	lock    sync.Mutex
 	running map[string]string // id to request
-	answers *groupcommit.Group[collections.IdempotencyKey, struct{}]
+	answers *async.Group[collections.IdempotencyKey, struct{}]
 	// ended counts the uses that ended, of some ids together, so that who begins knows whether any did meanwhile.
 	ended      [256]atomic.Uint64
 	reads      collections.Reads
@@ -45,7 +45,7 @@ type Keys struct {
 // New returns an empty memory.
 func New(log *slog.Logger) *Keys {
 	k := &Keys{running: map[string]string{}, looking: make(chan struct{}, lookAtOnce)}
-	k.answers = groupcommit.New(groupcommit.Options[collections.IdempotencyKey, struct{}]{Store: k.storeAll, Log: log})
+	k.answers = async.NewGroup(async.GroupOptions[collections.IdempotencyKey, struct{}]{Store: k.storeAll, Log: log})
 	return k
 }
 
@@ -229,7 +229,7 @@ func (u *Use) Release() {
 	})
 }
 
-func (k *Keys) storeAll(app core.App, uses []*groupcommit.Item[collections.IdempotencyKey, struct{}]) error {
+func (k *Keys) storeAll(app core.App, uses []*async.GroupItem[collections.IdempotencyKey, struct{}]) error {
 	return app.RunInTransaction(func(tx core.App) error {
 		tx = k.statements.In(tx)
 		for _, use := range uses {

@@ -9,7 +9,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 )
 
 // personal are the kinds that are for one person alone: a summary of somebody's own day, or a word to the patient. Where that person has no
@@ -26,7 +26,7 @@ func (r recipients) orAdministrators(people []string) ([]string, error) {
 	if len(people) > 0 {
 		return people, nil
 	}
-	return r.find("", "", access.Admin)
+	return r.find("", "", authz.Admin)
 }
 
 // followers are nobody else while the owner of a follow-up can be told, and the care team once the owner has left.

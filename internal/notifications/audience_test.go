@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
@@ -35,9 +35,9 @@ func TestNothingIsToldToNobody(t *testing.T) {
 			w := newWard(t)
 			var log bytes.Buffer
 			w.Log = slog.New(slog.NewTextHandler(&log, nil))
-			gone := w.member(access.Nurse, vigiltest.Inactive())
-			w.member(access.DataMonitor) // is on the team, and hears of no patient
-			vigiltest.User(t, w.app, access.Admin, vigiltest.Inactive())
+			gone := w.member(authz.Nurse, vigiltest.Inactive())
+			w.member(authz.DataMonitor) // is on the team, and hears of no patient
+			vigiltest.User(t, w.app, authz.Admin, vigiltest.Inactive())
 			billing := ownOnly[kind]
 			for _, m := range []notifications.Kind{
 				notifications.ClaimDenied, notifications.RefundIsDue, notifications.EvidenceChanged, notifications.BillingRunSkipped,
@@ -56,7 +56,7 @@ func TestNothingIsToldToNobody(t *testing.T) {
 			if said := strings.Count(log.String(), "level=ERROR"); said != 1-w.closed() || strings.Contains(log.String(), "Mummelsee") {
 				t.Errorf("said %d times: %s", said, log.String())
 			}
-			admin := vigiltest.User(t, w.app, access.Admin)
+			admin := vigiltest.User(t, w.app, authz.Admin)
 			w.send()
 			if got := len(w.list(admin)); got != 1-boolean(billing) || w.open() != 0 {
 				t.Errorf("the administrator has %d, %d wait", got, w.open())
@@ -88,14 +88,14 @@ func (w *ward) closed() int { return 1 - w.open() }
 // A follow-up whose owner has left is the care team's, and so are the mails and notices that do not go through announcements.
 func TestWhoTakesOver(t *testing.T) {
 	w := newWard(t)
-	owner, nurse := w.member(access.Nurse, vigiltest.Inactive()), w.member(access.Nurse)
-	admin := vigiltest.User(t, w.app, access.Admin)
+	owner, nurse := w.member(authz.Nurse, vigiltest.Inactive()), w.member(authz.Nurse)
+	admin := vigiltest.User(t, w.app, authz.Admin)
 	w.announce(notifications.Announcement{Kind: notifications.FollowUpDue, Severity: "info", PatientID: w.patient, UserID: owner.Id, Body: "Call.", Key: "a"})
 	w.send()
 	if len(w.list(nurse)) != 1 || len(w.list(admin)) != 0 {
 		t.Errorf("nurse %d, administrator %d", len(w.list(nurse)), len(w.list(admin)))
 	}
-	left := vigiltest.User(t, w.app, access.Provider, vigiltest.Inactive())
+	left := vigiltest.User(t, w.app, authz.Provider, vigiltest.Inactive())
 	alone := w.enrol("Otto", "Niemandskind", left.Id)
 	if err := notifications.NotifyOfEmergencyAccess(w.app, alone, "nurse@example.org", phi.Text("unconscious"), w.now); err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func TestNoticesWaitForAnAdministrator(t *testing.T) {
 	if w.open() != 2 {
 		t.Fatalf("%d wait", w.open())
 	}
-	admin := vigiltest.User(t, w.app, access.Admin)
+	admin := vigiltest.User(t, w.app, authz.Admin)
 	w.send()
 	if got := len(w.list(admin)); got != 2 || w.open() != 0 {
 		t.Errorf("told %d, %d wait", got, w.open())

@@ -8,7 +8,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
@@ -20,7 +20,7 @@ func BenchmarkThousandRecipients(b *testing.B) {
 	w := newWard(b)
 	phone := newBrowser(b)
 	for i := range people {
-		admin := vigiltest.User(b, w.app, access.Admin)
+		admin := vigiltest.User(b, w.app, authz.Admin)
 		w.register(admin, "web_push_dev", "phone", phone.subscribe(fmt.Sprint(w.service.URL, "/", i)))
 	}
 	event := 0

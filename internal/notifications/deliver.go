@@ -11,7 +11,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/groupcommit"
+	"github.com/vigilhealth/vigil/internal/async"
 )
 
 // retryDelays is the wait after each attempt but the last. Source: docs/decisions/notifications.md, "Web Push delivery".
@@ -166,9 +166,9 @@ func payloadOf(push *collections.ClaimedPush, body string) []byte {
 }
 
 // storeEndings stores how attempts ended, as many as readings can wait for.
-func (d *Dispatcher) storeEndings(app core.App, endings []*groupcommit.Item[ending, struct{}]) error {
+func (d *Dispatcher) storeEndings(app core.App, endings []*async.GroupItem[ending, struct{}]) error {
 	now := d.Clock()
-	return groupcommit.Along(app, func(tx core.App) error {
+	return async.Along(app, func(tx core.App) error {
 		for _, e := range endings {
 			if err := e.In.store(tx, now); err != nil {
 				return err

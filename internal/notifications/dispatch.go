@@ -14,10 +14,9 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/async"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/groupcommit"
 	"github.com/vigilhealth/vigil/internal/phi"
-	"github.com/vigilhealth/vigil/internal/wake"
 )
 
 // DispatcherOptions are what a dispatcher needs from outside.
@@ -35,14 +34,14 @@ type DispatcherOptions struct {
 // in small transactions, so that readings never wait for it, and can do again after a crash.
 type Dispatcher struct {
 	DispatcherOptions
-	wake.Signal
+	async.Signal
 	round sync.Mutex // one round tells, plans and claims at a time
 	// statements are those of a round's transactions, whose texts are looked through only once.
 	statements collections.Statements
 	slots      chan struct{} // one for each conversation with a push service
 	paused     pauses
 	unheard    atomic.Int64 // announcements without an audience, as last logged
-	endings    *groupcommit.Group[ending, struct{}]
+	endings    *async.Group[ending, struct{}]
 }
 
 const (
@@ -64,8 +63,8 @@ const (
 
 // NewDispatcher returns a dispatcher; Run starts it.
 func NewDispatcher(o DispatcherOptions) *Dispatcher {
-	d := &Dispatcher{DispatcherOptions: o, Signal: wake.New(), slots: make(chan struct{}, concurrency)}
-	d.endings = groupcommit.New(groupcommit.Options[ending, struct{}]{Store: d.storeEndings, Most: together, Log: o.Log})
+	d := &Dispatcher{DispatcherOptions: o, Signal: async.NewSignal(), slots: make(chan struct{}, concurrency)}
+	d.endings = async.NewGroup(async.GroupOptions[ending, struct{}]{Store: d.storeEndings, Most: together, Log: o.Log})
 	return d
 }
 
@@ -190,7 +189,7 @@ type draftedNotices struct {
 // tellOne tells an announcement, in several commits when many people are to hear of it; the last closes it.
 func (d *Dispatcher) tellOne(app core.App, t draftedNotices) error {
 	for ; len(t.drafts) > batch; t.drafts = t.drafts[batch:] {
-		err := groupcommit.Along(app, func(tx core.App) error { return insertAll(tx, t.drafts[:batch], d.Clock()) })
+		err := async.Along(app, func(tx core.App) error { return insertAll(tx, t.drafts[:batch], d.Clock()) })
 		if err != nil {
 			return err
 		}
@@ -201,7 +200,7 @@ func (d *Dispatcher) tellOne(app core.App, t draftedNotices) error {
 // store puts what was drafted on people's lists and closes their announcements. A notification that is there already is left as it is.
 func (d *Dispatcher) store(app core.App, drafted ...draftedNotices) error {
 	now := d.Clock()
-	return groupcommit.Along(app, func(tx core.App) error {
+	return async.Along(app, func(tx core.App) error {
 		tx = d.statements.In(tx)
 		trail, err := audit.NewChain(tx)
 		if err != nil {

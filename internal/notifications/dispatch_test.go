@@ -12,7 +12,7 @@ import (
 	"github.com/pocketbase/dbx"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
@@ -20,7 +20,7 @@ import (
 // A push can be opened by the browser it is for and by nobody else, is signed, and says nothing.
 func TestPushOnTheWire(t *testing.T) {
 	w := newWard(t)
-	nurse := w.member(access.Nurse)
+	nurse := w.member(authz.Nurse)
 	phone, laptop := w.device(nurse, "/phone"), w.device(nurse, "/laptop")
 	w.critical("1")
 	if done := w.send(); done.Told != 1 || done.Sent != 2 {
@@ -61,7 +61,7 @@ func TestPushOnTheWire(t *testing.T) {
 // An alert and the escalation it opens are one event: who hears of the escalation gets no second push, but both on the list.
 func TestOnePushForAnEscalatedAlert(t *testing.T) {
 	w := newWard(t)
-	nurse, provider := w.member(access.Nurse), w.member(access.Provider)
+	nurse, provider := w.member(authz.Nurse), w.member(authz.Provider)
 	if _, err := w.app.DB().Update("patients", dbx.Params{"primary_provider": provider.Id}, nil).Execute(); err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestPushThatWasNotDeliveredSpeaksForNobody(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWard(t)
-			provider := w.member(access.Provider)
+			provider := w.member(authz.Provider)
 			if _, err := w.app.DB().Update("patients", dbx.Params{"primary_provider": provider.Id}, nil).Execute(); err != nil {
 				t.Fatal(err)
 			}
@@ -135,8 +135,8 @@ func TestPushThatWasNotDeliveredSpeaksForNobody(t *testing.T) {
 // What the EMR has wrong is an urgent task; what it never got is a matter of the service.
 func TestTroubleWithTheEMR(t *testing.T) {
 	w := newWard(t)
-	admin := vigiltest.User(t, w.app, access.Admin)
-	w.device(w.member(access.Provider), "/provider")
+	admin := vigiltest.User(t, w.app, authz.Admin)
+	w.device(w.member(authz.Provider), "/provider")
 	w.device(admin, "/admin")
 	w.announce(notifications.Announcement{Kind: notifications.EMRCopyWrong, Severity: "critical", PatientID: w.patient, Key: "1"})
 	w.announce(notifications.Announcement{Kind: notifications.DeliveryGivenUp, Severity: "warning", Key: "2"})
@@ -152,7 +152,7 @@ func TestTroubleWithTheEMR(t *testing.T) {
 // Nothing that somebody writes into a record by hand leaves the house.
 func TestPushIsSanitisedWhateverItsOrigin(t *testing.T) {
 	w := newWard(t)
-	nurse := w.member(access.Nurse)
+	nurse := w.member(authz.Nurse)
 	phone := w.device(nurse, "/phone")
 	w.service.answer = func(rw http.ResponseWriter, _ *http.Request, _ int) { rw.WriteHeader(http.StatusServiceUnavailable) }
 	w.critical("1")
@@ -211,7 +211,7 @@ func TestAnswersOfThePushService(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWard(t)
-			nurse := w.member(access.Nurse)
+			nurse := w.member(authz.Nurse)
 			w.device(nurse, "/phone")
 			w.service.answer = c.answer
 			w.critical("1")
@@ -244,8 +244,8 @@ func TestAnswersOfThePushService(t *testing.T) {
 // A refusal is told to the administrators, once a day.
 func TestRefusalIsTold(t *testing.T) {
 	w := newWard(t)
-	admin := vigiltest.User(t, w.app, access.Admin)
-	nurse := w.member(access.Nurse)
+	admin := vigiltest.User(t, w.app, authz.Admin)
+	nurse := w.member(authz.Nurse)
 	w.device(nurse, "/phone")
 	w.service.answer = func(rw http.ResponseWriter, _ *http.Request, _ int) { rw.WriteHeader(http.StatusForbidden) }
 	w.critical("1")
@@ -260,7 +260,7 @@ func TestRefusalIsTold(t *testing.T) {
 // A service that hangs does not keep the others waiting, and what hung is tried again.
 func TestHangingPushService(t *testing.T) {
 	w := newWard(t)
-	nurse := w.member(access.Nurse)
+	nurse := w.member(authz.Nurse)
 	w.device(nurse, "/hangs")
 	w.device(nurse, "/answers")
 	held, release := make(chan struct{}), make(chan struct{})
@@ -299,7 +299,7 @@ func TestHangingPushService(t *testing.T) {
 // What was under way when the service went down is finished by the next one.
 func TestRestart(t *testing.T) {
 	w := newWard(t)
-	nurse := w.member(access.Nurse)
+	nurse := w.member(authz.Nurse)
 	w.device(nurse, "/phone")
 	w.critical("1")
 	claimed, err := collections.ClaimPushes(w.app, w.now, w.now.Add(time.Minute), 10)
@@ -322,7 +322,7 @@ func TestRestart(t *testing.T) {
 // A device that is signed out gets nothing, not even what was planned before.
 func TestSignedOutDevice(t *testing.T) {
 	w := newWard(t)
-	nurse := w.member(access.Nurse)
+	nurse := w.member(authz.Nurse)
 	w.device(nurse, "/phone")
 	w.service.answer = func(rw http.ResponseWriter, _ *http.Request, _ int) { rw.WriteHeader(http.StatusBadGateway) }
 	w.critical("1")
@@ -344,7 +344,7 @@ func TestSignedOutDevice(t *testing.T) {
 // In the database neither lists nor tokens can be read.
 func TestSealedAtRest(t *testing.T) {
 	w := newWard(t)
-	nurse := w.member(access.Nurse)
+	nurse := w.member(authz.Nurse)
 	w.device(nurse, "/phone")
 	w.critical("1")
 	w.send()

@@ -11,10 +11,10 @@ import (
 
 	"github.com/pocketbase/pocketbase/core"
 
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
+	"github.com/vigilhealth/vigil/internal/ingest"
 	"github.com/vigilhealth/vigil/internal/notifications"
-	"github.com/vigilhealth/vigil/internal/observations"
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/internal/vitals"
@@ -31,7 +31,7 @@ func BenchmarkReadingsBesidePushes(b *testing.B) {
 	}
 	phone := newBrowser(b)
 	for i := range people {
-		w.register(vigiltest.User(b, w.app, access.Admin), "web_push_dev", "phone", phone.subscribe(fmt.Sprint(w.service.URL, "/", i)))
+		w.register(vigiltest.User(b, w.app, authz.Admin), "web_push_dev", "phone", phone.subscribe(fmt.Sprint(w.service.URL, "/", i)))
 	}
 	s := newStream(b, w)
 	var calm, pushing []time.Duration
@@ -66,7 +66,7 @@ func BenchmarkReadingsBesidePushes(b *testing.B) {
 type stream struct {
 	b        *testing.B
 	now      time.Time
-	writer   *observations.Writer
+	writer   *ingest.Writer
 	patients []string
 	number   int
 }
@@ -74,8 +74,8 @@ type stream struct {
 func newStream(b *testing.B, w *ward) *stream {
 	b.Helper()
 	s := &stream{b: b, now: w.now}
-	engine := observations.NewEngine(observations.Rules{PracticeZone: newYork, MaxFuture: time.Hour})
-	s.writer = observations.NewWriter(engine, func() time.Time { return w.now }, slog.New(slog.DiscardHandler), func([]observations.Outcome) {})
+	engine := ingest.NewEvaluator(ingest.Rules{PracticeZone: newYork, MaxFuture: time.Hour})
+	s.writer = ingest.NewWriter(engine, func() time.Time { return w.now }, slog.New(slog.DiscardHandler), func([]ingest.Outcome) {})
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { s.writer.Run(ctx, w.app) })
@@ -90,10 +90,10 @@ func newStream(b *testing.B, w *ward) *stream {
 }
 
 // next is a reading that nobody has to hear of.
-func (s *stream) next() observations.Submission {
+func (s *stream) next() ingest.Submission {
 	s.number++
 	systolic, diastolic := 120.0, 80.0
-	return observations.Submission{
+	return ingest.Submission{
 		PatientID: s.patients[s.number%len(s.patients)], Source: vitals.SourceAPI, ReceivedAt: s.now, By: audit.System(),
 		Reading: vitals.Reading{Kind: vitals.BloodPressure, MeasuredAt: s.now.Add(time.Duration(s.number-1_000_000) * time.Second)}.With(vitals.Systolic, systolic).With(vitals.Diastolic, diastolic),
 	}

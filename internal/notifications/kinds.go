@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 )
 
 // The channels of the contract.
@@ -63,7 +63,7 @@ var meanings = map[Kind]meaning{
 	DeviceAlertRaised:   {Alerts, deviceNotice, "Device needs attention", recipients.careTeam},
 	ReadingMissed:       {Alerts, missedReading, "Reading missed", recipients.careTeam},
 	EMRCopyWrong:        {Alerts, emrCorrection, "Urgent task: correct the EMR", recipients.careTeam},
-	ServiceTrouble:      {Alerts, SystemHealth, "Service", roles(access.Admin)},
+	ServiceTrouble:      {Alerts, SystemHealth, "Service", roles(authz.Admin)},
 	EscalationOpened:    {Escalations, escalationOpened, "Escalation", recipients.responsible},
 	EscalationAssigned:  {Escalations, escalationAssigned, "Escalation assigned to you", recipients.responsible},
 	EscalationOverdue:   {Escalations, escalationOverdue, "Escalation not answered", recipients.responsible},
@@ -71,15 +71,15 @@ var meanings = map[Kind]meaning{
 	EscalationUntaken:   {Escalations, escalationOverdue, "Escalation not answered", recipients.everyLevel},
 	EscalationIdle:      {Escalations, escalationIdle, "Escalation without a note", recipients.workers},
 	EscalationUnnoted:   {Escalations, escalationIdle, "Escalation without a note", recipients.supervisors},
-	EventQuarantined:    {Reminders, quarantine, "Device events to place", roles(access.Admin, access.ClinicalManager, access.MA)},
-	EvidenceChanged:     {Reminders, evidenceChanged, "Billed evidence changed", roles(access.Admin, access.DataMonitor)},
-	ClaimDenied:         {Reminders, claimDenied, "Claim denied", roles(access.Admin, access.DataMonitor)},
-	RefundIsDue:         {Reminders, billingTasks, "Refund due", roles(access.Admin, access.DataMonitor)},
-	BillingRunSkipped:   {Reminders, billingRun, "Billing run", roles(access.Admin, access.DataMonitor)},
-	AttestationNeeded:   {Reminders, attestation, "Time to confirm", roles(access.Admin, access.DataMonitor)},
-	DeliveryGivenUp:     {Alerts, SystemHealth, "Delivery to the EMR", roles(access.Admin, access.DataMonitor)},
-	EMROutage:           {Alerts, SystemHealth, "EMR outage", roles(access.Admin, access.DataMonitor)},
-	WebhookTrouble:      {Alerts, SystemHealth, "Webhook", roles(access.Admin)},
+	EventQuarantined:    {Reminders, quarantine, "Device events to place", roles(authz.Admin, authz.ClinicalManager, authz.MA)},
+	EvidenceChanged:     {Reminders, evidenceChanged, "Billed evidence changed", roles(authz.Admin, authz.DataMonitor)},
+	ClaimDenied:         {Reminders, claimDenied, "Claim denied", roles(authz.Admin, authz.DataMonitor)},
+	RefundIsDue:         {Reminders, billingTasks, "Refund due", roles(authz.Admin, authz.DataMonitor)},
+	BillingRunSkipped:   {Reminders, billingRun, "Billing run", roles(authz.Admin, authz.DataMonitor)},
+	AttestationNeeded:   {Reminders, attestation, "Time to confirm", roles(authz.Admin, authz.DataMonitor)},
+	DeliveryGivenUp:     {Alerts, SystemHealth, "Delivery to the EMR", roles(authz.Admin, authz.DataMonitor)},
+	EMROutage:           {Alerts, SystemHealth, "EMR outage", roles(authz.Admin, authz.DataMonitor)},
+	WebhookTrouble:      {Alerts, SystemHealth, "Webhook", roles(authz.Admin)},
 	FollowUpDue:         {Reminders, followUp, "Follow-up", recipients.followers},
 	ReviewsPending:      {Reminders, pendingReviews, "Reviews", nobodyElse},
 	BillingTasksPending: {Reminders, billingTasks, "Billing tasks", nobodyElse},

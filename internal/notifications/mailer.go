@@ -15,8 +15,8 @@ import (
 	"github.com/pocketbase/pocketbase/tools/mailer"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/async"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/wake"
 )
 
 // Queue puts a mail to a user into the outbox, in the transaction of what it tells.
@@ -55,14 +55,14 @@ type MailerOptions struct {
 // Mailer sends what is in the outbox: woken after a commit, and swept by the clock in case a wake was lost.
 type Mailer struct {
 	MailerOptions
-	wake.Signal
+	async.Signal
 	round sync.Mutex // one round at a time
 	line  mailLine
 }
 
 // NewMailer returns a mailer; Run starts it.
 func NewMailer(o MailerOptions) *Mailer {
-	return &Mailer{MailerOptions: o, Signal: wake.New()}
+	return &Mailer{MailerOptions: o, Signal: async.NewSignal()}
 }
 
 // Run sends whenever it is woken, until ctx ends.

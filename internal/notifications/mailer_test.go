@@ -15,8 +15,8 @@ import (
 	"github.com/pocketbase/pocketbase/tests"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/sandbox"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
@@ -66,7 +66,7 @@ func newOffice(t *testing.T, change ...func(*notifications.MailerOptions)) *offi
 		f(&options)
 	}
 	o.mailer = notifications.NewMailer(options)
-	o.user = vigiltest.User(t, o.app, access.Nurse)
+	o.user = vigiltest.User(t, o.app, authz.Nurse)
 	return o
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/groupcommit"
+	"github.com/vigilhealth/vigil/internal/async"
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
@@ -27,7 +27,7 @@ func (d *Dispatcher) plan(ctx context.Context, app core.App, p *pass) error {
 		if err != nil {
 			return err
 		}
-		err = groupcommit.Along(app, func(tx core.App) error {
+		err = async.Along(app, func(tx core.App) error {
 			tx = d.statements.In(tx)
 			for _, entry := range entries {
 				if err := d.planOne(tx, entry, people[entry.User], &p.texts, now); err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/pocketbase/pocketbase/tests"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/notifications"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -69,7 +69,7 @@ func (w *ward) enrol(first, last, provider string) string {
 }
 
 // member is somebody of the patient's care team.
-func (w *ward) member(role access.Role, options ...vigiltest.UserOption) *collections.User {
+func (w *ward) member(role authz.Role, options ...vigiltest.UserOption) *collections.User {
 	w.t.Helper()
 	user := vigiltest.User(w.t, w.app, role, options...)
 	m, err := collections.NewCareTeamMember(w.app, w.patient, user.Id)
@@ -98,7 +98,7 @@ func (w *ward) register(user *collections.User, kind, device, token string) *col
 		w.t.Fatal(err)
 	}
 	registered, _, err := w.push.Register(w.app, user.Id, "", notifications.RegisterBody{
-		Token: raw, Type: input.Of(kind), DeviceID: input.Of(device), Platform: input.Of("web"),
+		Token: raw, Type: validate.Of(kind), DeviceID: validate.Of(device), Platform: validate.Of("web"),
 	}, w.now)
 	if err != nil {
 		w.t.Fatal(err)

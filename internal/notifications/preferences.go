@@ -12,7 +12,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // Channel says how a person hears of what comes on a channel.
@@ -151,23 +151,23 @@ func (q QuietHours) silence(channel, clock string) bool {
 
 // PreferencesBody changes preferences: what is left out stays.
 type PreferencesBody struct {
-	Channels   input.Object             `json:"channels"`
-	QuietHours input.Field[quietChange] `json:"quiet_hours"`
-	TimeZone   input.String             `json:"time_zone"`
+	Channels   validate.Object             `json:"channels"`
+	QuietHours validate.Field[quietChange] `json:"quiet_hours"`
+	TimeZone   validate.String             `json:"time_zone"`
 }
 
 type channelChange struct {
-	Push     input.Boolean                         `json:"push"`
-	InApp    input.Boolean                         `json:"in_app"`
-	Time     input.String                          `json:"time"`
-	Subtypes input.Field[map[string]input.Boolean] `json:"subtypes"`
+	Push     validate.Boolean                            `json:"push"`
+	InApp    validate.Boolean                            `json:"in_app"`
+	Time     validate.String                             `json:"time"`
+	Subtypes validate.Field[map[string]validate.Boolean] `json:"subtypes"`
 }
 
 type quietChange struct {
-	Enabled    input.Boolean `json:"enabled"`
-	Start      input.String  `json:"start"`
-	End        input.String  `json:"end"`
-	Exceptions input.Strings `json:"exceptions"`
+	Enabled    validate.Boolean `json:"enabled"`
+	Start      validate.String  `json:"start"`
+	End        validate.String  `json:"end"`
+	Exceptions validate.Strings `json:"exceptions"`
 }
 
 const (
@@ -188,7 +188,7 @@ func ChangePreferences(app core.App, userID string, body PreferencesBody, practi
 		if changed, err = PreferencesOf(tx, user, practice); err != nil {
 			return err
 		}
-		checks := input.NewChecks()
+		checks := validate.NewChecks()
 		body.mergeInto(&changed, checks)
 		if err := checks.Err(); err != nil {
 			return err
@@ -205,7 +205,7 @@ func ChangePreferences(app core.App, userID string, body PreferencesBody, practi
 	return changed, err
 }
 
-func (b PreferencesBody) mergeInto(p *Preferences, checks *input.Checks) {
+func (b PreferencesBody) mergeInto(p *Preferences, checks *validate.Checks) {
 	if present(checks, "channels", b.Channels) {
 		for _, name := range slices.Sorted(maps.Keys(b.Channels.Value)) {
 			b.mergeChannel(p, name, checks)
@@ -214,7 +214,7 @@ func (b PreferencesBody) mergeInto(p *Preferences, checks *input.Checks) {
 	if present(checks, "quiet_hours", b.QuietHours) {
 		b.QuietHours.Value.mergeInto(&p.QuietHours, checks)
 	}
-	input.NotNull(checks, "time_zone", b.TimeZone)
+	validate.NotNull(checks, "time_zone", b.TimeZone)
 	if b.TimeZone.Sent() {
 		if zone := checks.TimeZone("time_zone", b.TimeZone); zone != "" {
 			p.TimeZone = zone
@@ -223,14 +223,14 @@ func (b PreferencesBody) mergeInto(p *Preferences, checks *input.Checks) {
 }
 
 // present reports whether a nested object is there to look at; it complains about anything else that was sent, null too.
-func present[T any](checks *input.Checks, name string, f input.Field[T]) bool {
+func present[T any](checks *validate.Checks, name string, f validate.Field[T]) bool {
 	if f.Sent() && !f.Given() {
 		checks.Reject(name, notAnObject)
 	}
 	return f.Given()
 }
 
-func (b PreferencesBody) mergeChannel(p *Preferences, name string, checks *input.Checks) {
+func (b PreferencesBody) mergeChannel(p *Preferences, name string, checks *validate.Checks) {
 	field := "channels." + name
 	choices := map[string]*Channel{
 		Escalations: &p.Channels.Escalations, Alerts: &p.Channels.Alerts.Channel, Reminders: &p.Channels.Reminders,
@@ -242,7 +242,7 @@ func (b PreferencesBody) mergeChannel(p *Preferences, name string, checks *input
 		return
 	}
 	var change *channelChange
-	if input.DecodeMember(b.Channels.Value[name], &change) != nil || change == nil {
+	if validate.DecodeMember(b.Channels.Value[name], &change) != nil || change == nil {
 		checks.Reject(field, notAnObject)
 		return
 	}
@@ -260,7 +260,7 @@ func (b PreferencesBody) mergeChannel(p *Preferences, name string, checks *input
 	}
 }
 
-func (c channelChange) mergeSubtypes(p *Preferences, checks *input.Checks) {
+func (c channelChange) mergeSubtypes(p *Preferences, checks *validate.Checks) {
 	const field = "channels.alerts.subtypes"
 	if !present(checks, field, c.Subtypes) {
 		return
@@ -276,7 +276,7 @@ func (c channelChange) mergeSubtypes(p *Preferences, checks *input.Checks) {
 	}
 }
 
-func (c quietChange) mergeInto(q *QuietHours, checks *input.Checks) {
+func (c quietChange) mergeInto(q *QuietHours, checks *validate.Checks) {
 	mergeFlag(checks, "quiet_hours.enabled", c.Enabled, &q.Enabled)
 	mergeTime(checks, "quiet_hours.start", c.Start, &q.Start)
 	mergeTime(checks, "quiet_hours.end", c.End, &q.End)
@@ -305,7 +305,7 @@ func (c quietChange) mergeInto(q *QuietHours, checks *input.Checks) {
 	q.Exceptions = exceptions
 }
 
-func mergeFlag(checks *input.Checks, name string, f input.Boolean, into *bool) {
+func mergeFlag(checks *validate.Checks, name string, f validate.Boolean, into *bool) {
 	if f.Null() {
 		checks.Reject(name, "Must be true or false.")
 	} else if value := checks.Boolean(name, f, false); value != nil {
@@ -313,7 +313,7 @@ func mergeFlag(checks *input.Checks, name string, f input.Boolean, into *bool) {
 	}
 }
 
-func mergeTime(checks *input.Checks, name string, f input.String, into *string) {
+func mergeTime(checks *validate.Checks, name string, f validate.String, into *string) {
 	if !f.Sent() {
 		return
 	}

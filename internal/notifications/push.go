@@ -21,7 +21,7 @@ import (
 	"github.com/SherClockHolmes/webpush-go"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/outbound"
+	"github.com/vigilhealth/vigil/internal/egress"
 )
 
 // The kinds of token that we know what to do with. Source: docs/decisions/notifications.md, "Token kinds".
@@ -176,7 +176,7 @@ func (p *Push) send(ctx context.Context, l message, now time.Time) answer {
 	}
 	defer response.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, drained)) // so that the connection can be used again
-	wait, _ := outbound.RetryAfter(response.Header, now)
+	wait, _ := egress.RetryAfter(response.Header, now)
 	return answer{status: response.StatusCode, retryAfter: wait}
 }
 
@@ -265,14 +265,14 @@ func (p *Push) hostAllowed(host string) bool {
 	})
 }
 
-// newClient is a client that follows nobody anywhere. Unless inside, it connects to public addresses only: they are checked when it dials,
+// newSignInClient is a client that follows nobody anywhere. Unless inside, it connects to public addresses only: they are checked when it dials,
 // after the name was looked up, so that no name can lead it into the house.
 func newClient(inside bool) *http.Client {
 	dialer := &net.Dialer{Timeout: pushTimeout}
 	if !inside {
 		dialer.ControlContext = func(_ context.Context, _, address string, _ syscall.RawConn) error {
 			at, err := netip.ParseAddrPort(address)
-			if err != nil || !outbound.Public(at.Addr()) {
+			if err != nil || !egress.Public(at.Addr()) {
 				return fmt.Errorf("dial: %w", errEndpoint)
 			}
 			return nil

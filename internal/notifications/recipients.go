@@ -9,12 +9,12 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
 // clinicalRoles are those who may hear of a patient's state.
-var clinicalRoles = []access.Role{access.Admin, access.ClinicalManager, access.Provider, access.Nurse, access.MA}
+var clinicalRoles = []authz.Role{authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA}
 
 // recipients finds people. All it returns have an account that may be used.
 type recipients struct {
@@ -51,7 +51,7 @@ func (r recipients) of(a *collections.Announcement, m meaning) ([]string, error)
 func nobodyElse(recipients, *collections.Announcement) ([]string, error) { return nil, nil }
 
 // roles are all who have one of the roles.
-func roles(wanted ...access.Role) audience {
+func roles(wanted ...authz.Role) audience {
 	return func(r recipients, _ *collections.Announcement) ([]string, error) { return r.find("", "", wanted...) }
 }
 
@@ -87,7 +87,7 @@ func QueueForCareTeam(tx core.App, template Template, patientID string, now time
 }
 
 func (r recipients) managers(*collections.Announcement) ([]string, error) {
-	return r.find("", "", access.ClinicalManager)
+	return r.find("", "", authz.ClinicalManager)
 }
 
 // responsible is who has an escalation and the patient's primary provider; the clinical managers too while nobody has it or nobody
@@ -138,7 +138,7 @@ func (r recipients) everyLevel(a *collections.Announcement) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	admins, err := r.find("", "", access.Admin)
+	admins, err := r.find("", "", authz.Admin)
 	return append(people, admins...), err
 }
 
@@ -147,7 +147,7 @@ func (r recipients) portal(patientID string) ([]string, error) {
 	if patientID == "" {
 		return nil, nil
 	}
-	return r.find(collections.PortalOf, patientID, access.Patient)
+	return r.find(collections.PortalOf, patientID, authz.Patient)
 }
 
 // patient is the patient, where the patient has an account.
@@ -156,7 +156,7 @@ func (r recipients) patient(a *collections.Announcement) ([]string, error) {
 }
 
 // find are those with one of the roles and with a tie to a patient or an escalation; "" asks for none.
-func (r recipients) find(tie collections.Tie, to string, roles ...access.Role) ([]string, error) {
+func (r recipients) find(tie collections.Tie, to string, roles ...authz.Role) ([]string, error) {
 	names := make([]string, len(roles))
 	for i, role := range roles {
 		names[i] = string(role)
@@ -229,7 +229,7 @@ func NotifyOfBrokenAudit(app core.App, firstInvalidID int64, now time.Time) erro
 // NotifyAdministrators puts a notice on the list of every active administrator and a mail into their mailboxes. Where there is none the notice
 // waits for the first.
 func NotifyAdministrators(tx core.App, notice Notice, mail Template, now time.Time) error {
-	admins, err := collections.UserList(tx, collections.UserFilter{Role: string(access.Admin), Active: new(true)})
+	admins, err := collections.UserList(tx, collections.UserFilter{Role: string(authz.Admin), Active: new(true)})
 	if err != nil {
 		return err
 	}

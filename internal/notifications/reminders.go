@@ -10,17 +10,17 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 )
 
 // reminderTime is when reminders come that nobody chose a time for, by the person's clock.
 const reminderTime = "09:00"
 
 // clinicians review patients. Source: docs/decisions/dashboard.md, "Role-dependent sections".
-var clinicians = map[access.Role]bool{access.ClinicalManager: true, access.Provider: true, access.Nurse: true}
+var clinicians = map[authz.Role]bool{authz.ClinicalManager: true, authz.Provider: true, authz.Nurse: true}
 
 // billers work on claims.
-var billers = map[access.Role]bool{access.Admin: true, access.DataMonitor: true}
+var billers = map[authz.Role]bool{authz.Admin: true, authz.DataMonitor: true}
 
 // Remind announces what is due by the clocks of the people: daily summaries, reviews and billing tasks that wait. It may run as
 // often as it likes: each thing is said once, and what is empty at its time is not said later that day. It returns how much it announced.
@@ -58,9 +58,9 @@ type reminder struct {
 }
 
 func remindOne(app core.App, user *collections.User, p Preferences, local time.Time) (announced int, err error) {
-	role := access.Role(user.Role())
+	role := authz.Role(user.Role())
 	var due []reminder
-	if daily := p.Channels.DailyDigest; role != access.Patient && (daily.Push || daily.InApp) {
+	if daily := p.Channels.DailyDigest; role != authz.Patient && (daily.Push || daily.InApp) {
 		due = append(due, reminder{DigestReady, daily.Time, true, writeDigest})
 	}
 	if clinicians[role] {
@@ -145,7 +145,7 @@ const (
 // writeDigest sums up the night, by role: alerts, escalations and pace for those who treat, pace for medical assistants, billing for those
 // who bill. "" is nothing to report. Source: docs/decisions/notifications.md, "Daily digest".
 func writeDigest(app core.App, user *collections.User, local time.Time) (string, error) {
-	role := access.Role(user.Role())
+	role := authz.Role(user.Role())
 	scope := collections.Scope("")
 	if clinicians[role] {
 		own, err := collections.OwnPatients(app, user.Id)
@@ -157,14 +157,14 @@ func writeDigest(app core.App, user *collections.User, local time.Time) (string,
 		}
 	}
 	var parts []string
-	if clinicians[role] || role == access.Admin {
+	if clinicians[role] || role == authz.Admin {
 		night, err := nightly(app, scope, local)
 		if err != nil {
 			return "", err
 		}
 		parts = append(parts, night...)
 	}
-	if role != access.DataMonitor {
+	if role != authz.DataMonitor {
 		since := local.AddDate(0, 0, -paceWindow).Format(time.DateOnly)
 		behind, err := collections.PatientsBehind(app, scope, since, paceDays)
 		if err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/pocketbase/dbx"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/notifications"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -21,14 +21,14 @@ import (
 func TestRecipients(t *testing.T) {
 	w := newWard(t)
 	people := map[string]*collections.User{}
-	for _, role := range access.Roles {
+	for _, role := range authz.Roles {
 		people[string(role)] = vigiltest.User(t, w.app, role)
 	}
-	people["portal"] = vigiltest.User(t, w.app, access.Patient, vigiltest.PortalOf(w.patient))
-	people["team nurse"] = w.member(access.Nurse)
-	w.member(access.Nurse, vigiltest.Inactive())
-	w.member(access.DataMonitor)
-	assigned := vigiltest.User(t, w.app, access.MA)
+	people["portal"] = vigiltest.User(t, w.app, authz.Patient, vigiltest.PortalOf(w.patient))
+	people["team nurse"] = w.member(authz.Nurse)
+	w.member(authz.Nurse, vigiltest.Inactive())
+	w.member(authz.DataMonitor)
+	assigned := vigiltest.User(t, w.app, authz.MA)
 	people["assigned"] = assigned
 	alone := w.enrol("Otto", "Niemandskind", people["provider"].Id)
 	nobodys := w.enrol("Ida", "Waisenkind", "")
@@ -97,7 +97,7 @@ func TestRecipients(t *testing.T) {
 // A reminder about routine work keeps quiet hours; one about urgent work does not.
 func TestIdleWorkChannel(t *testing.T) {
 	w := newWard(t)
-	manager := vigiltest.User(t, w.app, access.ClinicalManager)
+	manager := vigiltest.User(t, w.app, authz.ClinicalManager)
 	for severity, want := range map[string]string{"info": "reminders", "warning": "escalations", "critical": "escalations"} {
 		w.announce(notifications.Announcement{Kind: notifications.EscalationUnnoted, Severity: severity, PatientID: w.patient, Body: "Quendolin", Key: severity})
 		w.send()
@@ -171,7 +171,7 @@ func TestChoices(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWard(t)
-			manager := w.member(access.ClinicalManager)
+			manager := w.member(authz.ClinicalManager)
 			w.register(manager, "development", "phone", "simulator")
 			w.choose(manager, c.choice)
 			w.announce(notifications.Announcement{Kind: c.kind, Severity: c.level, PatientID: w.patient, Key: "1"})
@@ -186,7 +186,7 @@ func TestChoices(t *testing.T) {
 
 func TestRegistration(t *testing.T) {
 	w := newWard(t)
-	nurse, other := vigiltest.User(t, w.app, access.Nurse), vigiltest.User(t, w.app, access.Nurse)
+	nurse, other := vigiltest.User(t, w.app, authz.Nurse), vigiltest.User(t, w.app, authz.Nurse)
 	b := newBrowser(t)
 	first := w.register(nurse, "web_push_dev", "phone", b.subscribe(w.service.URL+"/1"))
 	if again := w.register(nurse, "web_push_dev", "phone", b.subscribe(w.service.URL+"/1")); again.Id != first.Id {
@@ -233,23 +233,23 @@ func TestRegistrationRefused(t *testing.T) {
 		if strings.HasPrefix(c.token, "{") && name != "http" { // as text or as an object
 			raw, _ = json.Marshal(c.token)
 		}
-		user := vigiltest.User(t, w.app, access.Nurse)
+		user := vigiltest.User(t, w.app, authz.Nurse)
 		_, _, err := w.push.Register(w.app, user.Id, "", notifications.RegisterBody{
-			Token: raw, Type: input.Of(c.kind), DeviceID: input.Of("d"), Platform: input.Of("web"),
+			Token: raw, Type: validate.Of(c.kind), DeviceID: validate.Of("d"), Platform: validate.Of("web"),
 		}, w.now)
 		if err == nil || !strings.Contains(err.Error(), "token") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	for _, endpoint := range []string{"https://web.push.apple.com/x", "https://fcm.googleapis.com:443/x"} {
-		w.register(vigiltest.User(t, w.app, access.Nurse), "web_push", "d", b.subscribe(endpoint))
+		w.register(vigiltest.User(t, w.app, authz.Nurse), "web_push", "d", b.subscribe(endpoint))
 	}
 }
 
 // Tokens go when they have expired, when nobody uses them, and when the push service has forgotten them.
 func TestTokenTest(t *testing.T) {
 	w := newWard(t)
-	nurse := vigiltest.User(t, w.app, access.Nurse)
+	nurse := vigiltest.User(t, w.app, authz.Nurse)
 	gone, kept := newBrowser(t), newBrowser(t)
 	w.register(nurse, "web_push_dev", "gone", gone.subscribe(w.service.URL+"/gone"))
 	w.register(nurse, "web_push_dev", "kept", kept.subscribe(w.service.URL+"/kept"))
@@ -274,9 +274,9 @@ func TestTokenTest(t *testing.T) {
 // Summaries and reminders come once a day, when it is time where the person is, and only if there is something to say.
 func TestRemind(t *testing.T) {
 	w := newWard(t)
-	nurse := w.member(access.Nurse)
-	berlin := vigiltest.User(t, w.app, access.Provider, vigiltest.With("time_zone", "Europe/Berlin"))
-	monitor := vigiltest.User(t, w.app, access.DataMonitor)
+	nurse := w.member(authz.Nurse)
+	berlin := vigiltest.User(t, w.app, authz.Provider, vigiltest.With("time_zone", "Europe/Berlin"))
+	monitor := vigiltest.User(t, w.app, authz.DataMonitor)
 	if err := alertOf(w); err != nil {
 		t.Fatal(err)
 	}

@@ -9,14 +9,14 @@ import (
 	"github.com/pocketbase/dbx"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/notifications"
 )
 
 // What nobody has to act on is on the list in the app and pushed to nobody.
 func TestInTheAppOnly(t *testing.T) {
 	w := newWard(t)
-	provider := w.member(access.Provider)
+	provider := w.member(authz.Provider)
 	if _, err := w.app.DB().Update("patients", dbx.Params{"primary_provider": provider.Id}, nil).Execute(); err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func TestInTheAppOnly(t *testing.T) {
 func TestWithdrawnPushSpeaksForNobody(t *testing.T) {
 	for reason, pushes := range map[string]int{"": 1, "withdrawn": 2} {
 		w := newWard(t)
-		nurse := w.member(access.Nurse)
+		nurse := w.member(authz.Nurse)
 		w.device(nurse, "/nurse")
 		if err := alertOf(w); err != nil {
 			t.Fatal(err)

@@ -20,8 +20,8 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // Why a token is inactive.
@@ -65,10 +65,10 @@ func (s subscription) expires() time.Time {
 // RegisterBody registers the token of a device. The token of a browser may be an object instead of its JSON text.
 type RegisterBody struct {
 	Token      json.RawMessage `json:"token"`
-	Type       input.String    `json:"type"`
-	DeviceID   input.String    `json:"device_id"`
-	Platform   input.String    `json:"platform"`
-	AppVersion input.String    `json:"app_version"`
+	Type       validate.String `json:"type"`
+	DeviceID   validate.String `json:"device_id"`
+	Platform   validate.String `json:"platform"`
+	AppVersion validate.String `json:"app_version"`
 }
 
 // registration is a checked body.
@@ -83,18 +83,18 @@ var tokenKind = regexp.MustCompile(`^[a-z0-9_-]{1,50}$`)
 const longestToken = 4096
 
 func (b RegisterBody) read(p *Push) (registration, error) {
-	checks := input.NewChecks()
+	checks := validate.NewChecks()
 	r := registration{
-		kind:     checks.Text("type", b.Type, input.Required(50).Matching(tokenKind, "Must have only lower-case letters, digits, hyphens and underscores.")),
-		device:   checks.Text("device_id", b.DeviceID, input.Required(128).Identifier()),
-		platform: checks.Text("platform", b.Platform, input.Required(50)), version: checks.Text("app_version", b.AppVersion, input.Optional(50)),
+		kind:     checks.Text("type", b.Type, validate.Required(50).Matching(tokenKind, "Must have only lower-case letters, digits, hyphens and underscores.")),
+		device:   checks.Text("device_id", b.DeviceID, validate.Required(128).Identifier()),
+		platform: checks.Text("platform", b.Platform, validate.Required(50)), version: checks.Text("app_version", b.AppVersion, validate.Optional(50)),
 	}
-	input.NotNull(checks, "app_version", b.AppVersion)
+	validate.NotNull(checks, "app_version", b.AppVersion)
 	raw := bytes.TrimSpace(b.Token)
 	if len(raw) > 0 && raw[0] == '{' && (r.kind == webPush || r.kind == webPushDev) {
 		r.token = string(raw)
 	} else {
-		var field input.String
+		var field validate.String
 		if len(raw) > 0 {
 			if err := json.Unmarshal(raw, &field); err != nil {
 				return r, fmt.Errorf("read token: %w", err)
@@ -110,7 +110,7 @@ func (b RegisterBody) read(p *Push) (registration, error) {
 }
 
 // readSubscription checks where a browser wants its pushes. Source: docs/decisions/notifications.md, "Token kinds"; RFC 8291, section 3.
-func (r *registration) readSubscription(p *Push, checks *input.Checks) {
+func (r *registration) readSubscription(p *Push, checks *validate.Checks) {
 	var s subscription
 	if len(r.token) > longestToken || json.Unmarshal([]byte(r.token), &s) != nil || s.Endpoint == "" {
 		checks.Reject("token", "Must be a push subscription as JSON.")

@@ -12,7 +12,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
@@ -125,7 +125,7 @@ func BenchmarkPatients(b *testing.B) {
 	b.Run("search without a hit", func(b *testing.B) {
 		report(b, func(int) { directory.Find(patients.Find{Search: "zzyzx", Limit: 20}) })
 	})
-	for name, order := range map[string]patients.Order{"by last name": patients.ByLastName, "by creation": patients.ByCreationLast} {
+	for name, order := range map[string]patients.ListOrder{"by last name": patients.ByLastName, "by creation": patients.ByCreationLast} {
 		b.Run("page "+name, func(b *testing.B) {
 			report(b, func(n int) { list(b, patients.Find{Order: order, Offset: n % 4000 * 20, Limit: 20}) })
 		})
@@ -137,7 +137,7 @@ func BenchmarkPatients(b *testing.B) {
 				b.Fatal(len(page), err)
 			}
 			for _, p := range page {
-				if _, err := patients.NewView(p, access.Nurse); err != nil {
+				if _, err := patients.NewView(p, authz.Nurse); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -17,44 +17,44 @@ import (
 	"time"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
 // Body is the body of a request to create or replace a patient.
 type Body struct {
-	FirstName          input.String                                  `json:"first_name"`
-	LastName           input.String                                  `json:"last_name"`
-	DateOfBirth        input.String                                  `json:"date_of_birth"`
-	Gender             input.String                                  `json:"gender"`
-	MRN                input.String                                  `json:"mrn"`
-	Phone              input.String                                  `json:"phone"`
-	Email              input.String                                  `json:"email"`
-	Address            input.Field[AddressBody]                      `json:"address"`
-	SSN                input.String                                  `json:"ssn"`
-	ExternalID         input.String                                  `json:"external_id"`
-	GatewayPatientID   input.String                                  `json:"gateway_patient_id"`
-	TimeZone           input.String                                  `json:"time_zone"`
-	PrimaryProviderID  input.Integer                                 `json:"primary_provider_id"`
-	Insurance          input.Field[InsuranceBody]                    `json:"insurance"`
-	ICD10Codes         input.Field[[]input.String]                   `json:"icd10_codes"`
-	MonitoringSchedule input.Field[map[string]input.Field[kindBody]] `json:"monitoring_schedule"`
+	FirstName          validate.String                                     `json:"first_name"`
+	LastName           validate.String                                     `json:"last_name"`
+	DateOfBirth        validate.String                                     `json:"date_of_birth"`
+	Gender             validate.String                                     `json:"gender"`
+	MRN                validate.String                                     `json:"mrn"`
+	Phone              validate.String                                     `json:"phone"`
+	Email              validate.String                                     `json:"email"`
+	Address            validate.Field[AddressBody]                         `json:"address"`
+	SSN                validate.String                                     `json:"ssn"`
+	ExternalID         validate.String                                     `json:"external_id"`
+	GatewayPatientID   validate.String                                     `json:"gateway_patient_id"`
+	TimeZone           validate.String                                     `json:"time_zone"`
+	PrimaryProviderID  validate.Integer                                    `json:"primary_provider_id"`
+	Insurance          validate.Field[InsuranceBody]                       `json:"insurance"`
+	ICD10Codes         validate.Field[[]validate.String]                   `json:"icd10_codes"`
+	MonitoringSchedule validate.Field[map[string]validate.Field[kindBody]] `json:"monitoring_schedule"`
 }
 
 // AddressBody is the address member of a [Body].
 type AddressBody struct {
-	Line1   input.String `json:"line1"`
-	Line2   input.String `json:"line2"`
-	City    input.String `json:"city"`
-	State   input.String `json:"state"`
-	Zip     input.String `json:"zip"`
-	Country input.String `json:"country"`
+	Line1   validate.String `json:"line1"`
+	Line2   validate.String `json:"line2"`
+	City    validate.String `json:"city"`
+	State   validate.String `json:"state"`
+	Zip     validate.String `json:"zip"`
+	Country validate.String `json:"country"`
 }
 
 type kindBody struct {
-	PerDay input.Integer               `json:"per_day"`
-	Days   input.Field[[]input.String] `json:"days"`
+	PerDay validate.Integer                  `json:"per_day"`
+	Days   validate.Field[[]validate.String] `json:"days"`
 }
 
 // Draft is a body that was found valid: what to write into which column of a patient. Columns that are not in it
@@ -82,20 +82,20 @@ func (d Draft) applyTo(p *collections.Patient) {
 // contract, dotted where nested ("address.zip", "icd10_codes.0"). The date of birth may be today's date in the
 // practice's time zone at the latest.
 // Source: docs/decisions/patients.md, "SSN", "MRN", "Field formats", docs/decisions/limits.md, "Maximum lengths" and docs/decisions/devices.md, "Measurement schedule".
-func (b Body) Read(c *input.Checks, now time.Time, practice *time.Location) Draft {
+func (b Body) Read(c *validate.Checks, now time.Time, practice *time.Location) Draft {
 	d := map[string]any{
-		collections.PatientFirstName:   c.Text("first_name", b.FirstName, input.Required(100)),
-		collections.PatientLastName:    c.Text("last_name", b.LastName, input.Required(100)),
+		collections.PatientFirstName:   c.Text("first_name", b.FirstName, validate.Required(100)),
+		collections.PatientLastName:    c.Text("last_name", b.LastName, validate.Required(100)),
 		collections.PatientDateOfBirth: birthDate(c, b.DateOfBirth, now.In(practice).Format(time.DateOnly)),
-		collections.PatientGender:      c.Text("gender", b.Gender, input.Required(0).OneOf("male", "female", "other", "unknown")),
+		collections.PatientGender:      c.Text("gender", b.Gender, validate.Required(0).OneOf("male", "female", "other", "unknown")),
 		collections.PatientPhone:       c.Phone("phone", b.Phone),
 		collections.PatientEmail:       email(c, b.Email),
 		collections.PatientAddress:     address(c, b.Address),
 	}
 	// What is left out here stays out of the draft, so that a replacement keeps what is stored.
-	input.NotNull(c, "mrn", b.MRN)
+	validate.NotNull(c, "mrn", b.MRN)
 	if b.MRN.Sent() {
-		d[collections.PatientMRN] = c.Text("mrn", b.MRN, input.Optional(50).Identifier().Matching(mrnPattern,
+		d[collections.PatientMRN] = c.Text("mrn", b.MRN, validate.Optional(50).Identifier().Matching(mrnPattern,
 			"Must start with a letter or digit and contain only letters, digits, dots, underscores and hyphens."))
 	}
 	if b.SSN.Sent() {
@@ -103,10 +103,10 @@ func (b Body) Read(c *input.Checks, now time.Time, practice *time.Location) Draf
 	}
 	if b.ExternalID.Sent() {
 		b.ExternalID.Value = strings.TrimPrefix(strings.TrimSpace(b.ExternalID.Value), "Patient/")
-		d[collections.PatientExternalID] = c.Text("external_id", b.ExternalID, input.Optional(100).Identifier())
+		d[collections.PatientExternalID] = c.Text("external_id", b.ExternalID, validate.Optional(100).Identifier())
 	}
 	if b.GatewayPatientID.Sent() {
-		d[collections.PatientGatewayID] = c.Text("gateway_patient_id", b.GatewayPatientID, input.Optional(100).Identifier())
+		d[collections.PatientGatewayID] = c.Text("gateway_patient_id", b.GatewayPatientID, validate.Optional(100).Identifier())
 	}
 	if b.TimeZone.Sent() {
 		d[collections.PatientTimeZone] = c.TimeZone("time_zone", b.TimeZone)
@@ -131,7 +131,7 @@ func (b Body) Read(c *input.Checks, now time.Time, practice *time.Location) Draf
 
 // ReadReplacement checks the body that replaces a patient: as [Body.Read], except that a medical record number,
 // once there, can be left out but not taken away. Source: docs/decisions/patients.md, "PUT semantics".
-func (b Body) ReadReplacement(c *input.Checks, now time.Time, practice *time.Location) Draft {
+func (b Body) ReadReplacement(c *validate.Checks, now time.Time, practice *time.Location) Draft {
 	if b.MRN.Given() && strings.TrimSpace(b.MRN.Value) == "" {
 		c.Reject("mrn", "This field may not be blank.")
 	}
@@ -139,17 +139,17 @@ func (b Body) ReadReplacement(c *input.Checks, now time.Time, practice *time.Loc
 }
 
 // address returns the sealed form of an address, "" for none.
-func address(c *input.Checks, f input.Field[AddressBody]) string {
-	body, ok := input.Nested(c, "address", f, msgObject)
+func address(c *validate.Checks, f validate.Field[AddressBody]) string {
+	body, ok := validate.Nested(c, "address", f, msgObject)
 	if !ok {
 		return ""
 	}
-	input.NotNull(c, "address.country", body.Country)
+	validate.NotNull(c, "address.country", body.Country)
 	a := &phi.Address{
-		Line1:   c.Text("address.line1", body.Line1, input.Required(200)),
-		Line2:   c.Text("address.line2", body.Line2, input.Optional(200)),
-		City:    c.Text("address.city", body.City, input.Required(100)),
-		State:   c.Text("address.state", body.State, input.Optional(50)),
+		Line1:   c.Text("address.line1", body.Line1, validate.Required(200)),
+		Line2:   c.Text("address.line2", body.Line2, validate.Optional(200)),
+		City:    c.Text("address.city", body.City, validate.Required(100)),
+		State:   c.Text("address.state", body.State, validate.Optional(50)),
 		Country: country(c, body.Country),
 	}
 	if len([]rune(a.State)) == 1 {
@@ -159,9 +159,9 @@ func address(c *input.Checks, f input.Field[AddressBody]) string {
 		if upper := strings.ToUpper(a.State); slices.Contains(stateCodes, upper) {
 			a.State = upper
 		}
-		a.Zip = c.Text("address.zip", body.Zip, input.Optional(0).Identifier().Matching(zipPattern, "Must be a ZIP code: 12345 or 12345-6789."))
+		a.Zip = c.Text("address.zip", body.Zip, validate.Optional(0).Identifier().Matching(zipPattern, "Must be a ZIP code: 12345 or 12345-6789."))
 	} else {
-		a.Zip = c.Text("address.zip", body.Zip, input.Optional(20))
+		a.Zip = c.Text("address.zip", body.Zip, validate.Optional(20))
 	}
 	text, err := a.Plaintext()
 	if err != nil {
@@ -171,10 +171,10 @@ func address(c *input.Checks, f input.Field[AddressBody]) string {
 }
 
 // icd10Codes returns the codes in upper case, each once.
-func icd10Codes(c *input.Checks, f input.Field[[]input.String]) []string {
+func icd10Codes(c *validate.Checks, f validate.Field[[]validate.String]) []string {
 	codes := []string{}
-	for name, code := range input.Texts(c, "icd10_codes", f, maxCodes, "Must be a list of codes.", input.Required(0).Identifier()) {
-		if code = strings.ToUpper(code); !input.ValidICD10(code) {
+	for name, code := range validate.Texts(c, "icd10_codes", f, maxCodes, "Must be a list of codes.", validate.Required(0).Identifier()) {
+		if code = strings.ToUpper(code); !validate.ValidICD10(code) {
 			c.Reject(name, "Must be an ICD-10-CM code, such as I10 or E11.9.")
 		} else if !slices.Contains(codes, code) {
 			codes = append(codes, code)
@@ -184,8 +184,8 @@ func icd10Codes(c *input.Checks, f input.Field[[]input.String]) []string {
 }
 
 // schedule returns nil for null, which stands for one reading a day of each assigned device.
-func schedule(c *input.Checks, f input.Field[map[string]input.Field[kindBody]]) any {
-	kinds, ok := input.Nested(c, "monitoring_schedule", f, msgObject)
+func schedule(c *validate.Checks, f validate.Field[map[string]validate.Field[kindBody]]) any {
+	kinds, ok := validate.Nested(c, "monitoring_schedule", f, msgObject)
 	if !ok {
 		return nil
 	}
@@ -199,7 +199,7 @@ func schedule(c *input.Checks, f input.Field[map[string]input.Field[kindBody]]) 
 			continue
 		}
 		name := "monitoring_schedule." + kind
-		if body, ok := input.Nested(c, name, field, msgObject); ok {
+		if body, ok := validate.Nested(c, name, field, msgObject); ok {
 			expected[kind] = collections.Expectation{PerDay: perDay(c, name+".per_day", body.PerDay), Days: weekdays(c, name+".days", body.Days)}
 		}
 	}

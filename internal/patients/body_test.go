@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -35,7 +35,7 @@ func bodyWith(t testing.TB, changes map[string]any) patients.Body {
 		t.Fatal(err)
 	}
 	var body patients.Body
-	if err := input.DecodeObject(raw, &body); err != nil {
+	if err := validate.DecodeObject(raw, &body); err != nil {
 		t.Fatal(err)
 	}
 	return body
@@ -189,7 +189,7 @@ func TestReadComplaints(t *testing.T) {
 			field = test.member
 		}
 		t.Run(fmt.Sprintf("%s %.30v", field, test.value), func(t *testing.T) {
-			c := input.NewChecks()
+			c := validate.NewChecks()
 			bodyWith(t, object{test.member: test.value}).Read(c, vigiltest.Clock, newYork)
 			got := c.Fields[field]
 			if len(got) != 1 || got[0] != test.message {
@@ -200,7 +200,7 @@ func TestReadComplaints(t *testing.T) {
 }
 
 func TestReadReportsEveryField(t *testing.T) {
-	c := input.NewChecks()
+	c := validate.NewChecks()
 	bodyWith(t, object{"first_name": "", "gender": nil, "phone": "1", "address": object{"zip": "x"}}).Read(c, vigiltest.Clock, newYork)
 	want := fault.Fields{
 		"first_name": {"This field may not be blank."}, "gender": {"This field may not be null."},
@@ -236,7 +236,7 @@ func TestReadAccepts(t *testing.T) {
 		{"monitoring_schedule": object{"weight": nil, "blood_glucose": object{"per_day": 8}}},
 		{"unknown": "ignored"},
 	} {
-		c := input.NewChecks()
+		c := validate.NewChecks()
 		if bodyWith(t, changes).Read(c, vigiltest.Clock, newYork); c.Err() != nil {
 			t.Errorf("%v: %v", changes, c.Fields)
 		}
@@ -246,11 +246,11 @@ func TestReadAccepts(t *testing.T) {
 func TestBirthDateUsesThePracticesDay(t *testing.T) {
 	lateEvening := time.Date(2026, time.January, 16, 3, 0, 0, 0, time.UTC) // still the 15th in New York
 	body := bodyWith(t, object{"date_of_birth": "2026-01-16"})
-	c := input.NewChecks()
+	c := validate.NewChecks()
 	if body.Read(c, lateEvening, newYork); c.Err() == nil {
 		t.Error("born tomorrow in New York")
 	}
-	c = input.NewChecks()
+	c = validate.NewChecks()
 	if body.Read(c, lateEvening, time.UTC); c.Err() != nil {
 		t.Error(c.Fields)
 	}
@@ -258,7 +258,7 @@ func TestBirthDateUsesThePracticesDay(t *testing.T) {
 
 func TestReadReplacementKeepsTheMRN(t *testing.T) {
 	for value, want := range map[any]string{nil: "This field may not be null.", " ": "This field may not be blank.", "A-1": "", omitted: ""} {
-		c := input.NewChecks()
+		c := validate.NewChecks()
 		bodyWith(t, object{"mrn": value}).ReadReplacement(c, vigiltest.Clock, newYork)
 		if got := strings.Join(c.Fields["mrn"], " "); got != want {
 			t.Errorf("%q: %q, want %q", value, got, want)
@@ -267,7 +267,7 @@ func TestReadReplacementKeepsTheMRN(t *testing.T) {
 }
 
 func TestDraftRefusesToPrint(t *testing.T) {
-	draft := bodyWith(t, object{"last_name": "Markedname"}).Read(input.NewChecks(), vigiltest.Clock, newYork)
+	draft := bodyWith(t, object{"last_name": "Markedname"}).Read(validate.NewChecks(), vigiltest.Clock, newYork)
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
 		if text := fmt.Sprintf(verb, draft) + fmt.Sprintf(verb, &draft); strings.Contains(text, "Markedname") {
 			t.Errorf("%s prints %s", verb, text)

@@ -11,11 +11,11 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 const (
@@ -24,18 +24,18 @@ const (
 )
 
 // careTeamRoles may be on a care team. Source: docs/decisions/patients.md, "Care team".
-var careTeamRoles = []access.Role{access.Provider, access.Nurse, access.MA, access.ClinicalManager}
+var careTeamRoles = []authz.Role{authz.Provider, authz.Nurse, authz.MA, authz.ClinicalManager}
 
 // CareTeamBody is the body that sets a care team. What is left out stays; a null list is an empty one.
 type CareTeamBody struct {
-	PrimaryProviderID input.Integer                          `json:"primary_provider_id"`
-	Members           input.Field[[]input.Field[MemberBody]] `json:"members"`
+	PrimaryProviderID validate.Integer                             `json:"primary_provider_id"`
+	Members           validate.Field[[]validate.Field[MemberBody]] `json:"members"`
 }
 
 // MemberBody is one member of a [CareTeamBody].
 type MemberBody struct {
-	UserID input.Integer `json:"user_id"`
-	Role   input.String  `json:"role"`
+	UserID validate.Integer `json:"user_id"`
+	Role   validate.String  `json:"role"`
 }
 
 // CareTeamDraft is a body that was found valid by itself.
@@ -49,12 +49,12 @@ type CareTeamDraft struct {
 type memberDraft struct{ user, role string }
 
 // Read checks a body as far as one can without what is stored.
-func (b CareTeamBody) Read(c *input.Checks) CareTeamDraft {
+func (b CareTeamBody) Read(c *validate.Checks) CareTeamDraft {
 	d := CareTeamDraft{setsProvider: b.PrimaryProviderID.Sent(), setsMembers: b.Members.Sent()}
 	if id := number(c, "primary_provider_id", b.PrimaryProviderID, msgProvider); id > 0 {
 		d.provider = collections.NumberID(id)
 	}
-	for name, item := range input.Items(c, "members", b.Members, maxMembers, "Must be a list of members.") {
+	for name, item := range validate.Items(c, "members", b.Members, maxMembers, "Must be a list of members.") {
 		if !item.Given() {
 			c.Reject(name, msgObject)
 			continue
@@ -62,7 +62,7 @@ func (b CareTeamBody) Read(c *input.Checks) CareTeamDraft {
 		if c.Integer(name+".user_id", item.Value.UserID, true) == nil {
 			continue
 		}
-		m := memberDraft{role: c.Text(name+".role", item.Value.Role, input.Optional(50))}
+		m := memberDraft{role: c.Text(name+".role", item.Value.Role, validate.Optional(50))}
 		if id := number(c, name+".user_id", item.Value.UserID, msgMember); id > 0 {
 			m.user = collections.NumberID(id)
 		}
@@ -217,7 +217,7 @@ func memberUser(app core.App, userID string) (*collections.User, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !user.Active() || !slices.Contains(careTeamRoles, access.Role(user.Role())) {
+	if !user.Active() || !slices.Contains(careTeamRoles, authz.Role(user.Role())) {
 		return nil, nil
 	}
 	return user, nil

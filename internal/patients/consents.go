@@ -12,8 +12,8 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // The states of a consent.
@@ -32,28 +32,28 @@ const (
 
 // ConsentBody is the body that records a consent.
 type ConsentBody struct {
-	Type              input.String `json:"type"`
-	Method            input.String `json:"method"`
-	GrantedAt         input.String `json:"granted_at"`
-	ObtainedBy        input.String `json:"obtained_by"`
-	ExpiresAt         input.String `json:"expires_at"`
-	DocumentReference input.String `json:"document_reference"`
-	Notes             input.String `json:"notes"`
+	Type              validate.String `json:"type"`
+	Method            validate.String `json:"method"`
+	GrantedAt         validate.String `json:"granted_at"`
+	ObtainedBy        validate.String `json:"obtained_by"`
+	ExpiresAt         validate.String `json:"expires_at"`
+	DocumentReference validate.String `json:"document_reference"`
+	Notes             validate.String `json:"notes"`
 }
 
 // Read checks a body and returns what to store. A bare date is its first moment in the practice's time zone.
 // Source: docs/decisions/patients.md, "Consent records".
-func (b ConsentBody) Read(c *input.Checks, now time.Time, practice *time.Location) Draft {
+func (b ConsentBody) Read(c *validate.Checks, now time.Time, practice *time.Location) Draft {
 	granted := dayOrInstant(c, "granted_at", b.GrantedAt, practice, true)
 	expires := dayOrInstant(c, "expires_at", b.ExpiresAt, practice, false)
 	columns := map[string]any{
-		collections.ConsentType:              c.Text("type", b.Type, input.Required(0).OneOf("rpm", "ccm", "data_sharing", "messaging")),
-		collections.ConsentMethod:            c.Text("method", b.Method, input.Required(0).OneOf("written", "verbal", "electronic")),
+		collections.ConsentType:              c.Text("type", b.Type, validate.Required(0).OneOf("rpm", "ccm", "data_sharing", "messaging")),
+		collections.ConsentMethod:            c.Text("method", b.Method, validate.Required(0).OneOf("written", "verbal", "electronic")),
 		collections.ConsentGrantedAt:         collections.Instant(granted),
 		collections.ConsentExpiresAt:         collections.Instant(expires),
-		collections.ConsentObtainedBy:        c.Text("obtained_by", b.ObtainedBy, input.Optional(254)),
-		collections.ConsentDocumentReference: c.Text("document_reference", b.DocumentReference, input.Optional(500)),
-		collections.ConsentNotes:             c.Text("notes", b.Notes, input.Optional(4000).Multiline()),
+		collections.ConsentObtainedBy:        c.Text("obtained_by", b.ObtainedBy, validate.Optional(254)),
+		collections.ConsentDocumentReference: c.Text("document_reference", b.DocumentReference, validate.Optional(500)),
+		collections.ConsentNotes:             c.Text("notes", b.Notes, validate.Optional(4000).Multiline()),
 	}
 	if granted.After(now.Add(grantTolerance)) {
 		c.Reject("granted_at", "Must not be in the future.")
@@ -67,7 +67,7 @@ func (b ConsentBody) Read(c *input.Checks, now time.Time, practice *time.Locatio
 	return Draft{columns}
 }
 
-func dayOrInstant(c *input.Checks, name string, f input.String, zone *time.Location, required bool) time.Time {
+func dayOrInstant(c *validate.Checks, name string, f validate.String, zone *time.Location, required bool) time.Time {
 	if day, err := time.ParseInLocation(time.DateOnly, f.Value, zone); f.Given() && err == nil {
 		f.Value = day.Format(time.RFC3339)
 	}

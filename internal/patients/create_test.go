@@ -19,17 +19,17 @@ import (
 	"github.com/pocketbase/pocketbase/tests"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
 var nurse = audit.User(7, "nurse@vigil.test", "nurse", audit.Origin{})
 
-// newApp is a fresh app with the hooks that patients need.
+// newPipelineApp is a fresh app with the hooks that patients need.
 func newApp(t testing.TB) *tests.TestApp {
 	app := vigiltest.NewApp(t)
 	save := func(e *core.RecordEvent) error {
@@ -47,7 +47,7 @@ func newApp(t testing.TB) *tests.TestApp {
 
 func draftOf(t testing.TB, changes object) patients.Draft {
 	t.Helper()
-	c := input.NewChecks()
+	c := validate.NewChecks()
 	draft := bodyWith(t, changes).Read(c, vigiltest.Clock, newYork)
 	if c.Err() != nil {
 		t.Fatal(c.Fields)
@@ -90,7 +90,7 @@ func everything(provider, payer int64) object {
 
 func TestCreateStoresEverything(t *testing.T) {
 	app := newApp(t)
-	provider, payerID := vigiltest.User(t, app, access.Provider).Number(), payer(t, app)
+	provider, payerID := vigiltest.User(t, app, authz.Provider).Number(), payer(t, app)
 	before := vigiltest.RowCounts(t, app)
 	created := create(t, app, everything(provider, payerID))
 	want := map[string]int{"patients": 1, "triage_scores": 1, "audit_log": 1}
@@ -167,7 +167,7 @@ func onDisk(t *testing.T, app core.App) string {
 func TestNothingMarkedIsReadableOnDisk(t *testing.T) {
 	app := newApp(t)
 	known := onDisk(t, app) // random ids and keys, in which four digits may stand by chance
-	p := create(t, app, everything(vigiltest.User(t, app, access.Provider).Number(), payer(t, app)))
+	p := create(t, app, everything(vigiltest.User(t, app, authz.Provider).Number(), payer(t, app)))
 	if _, err := patients.Replace(app, p.Id, draftOf(t, object{"first_name": "Markedsecond", "phone": "555 010 0198"}), nurse, vigiltest.Clock); err != nil {
 		t.Fatal(err)
 	}
@@ -212,8 +212,8 @@ func TestTakenValuesAndUnknownReferences(t *testing.T) {
 	if err := deleted(app, other); err != nil {
 		t.Fatal(err)
 	}
-	clerk := vigiltest.User(t, app, access.Nurse).Number()
-	gone := vigiltest.User(t, app, access.Provider, vigiltest.Inactive()).Number()
+	clerk := vigiltest.User(t, app, authz.Nurse).Number()
+	gone := vigiltest.User(t, app, authz.Provider, vigiltest.Inactive()).Number()
 	taken := fault.Fields{
 		"mrn": {"A patient with this MRN already exists."}, "gateway_patient_id": {"A patient with this gateway patient id already exists."},
 		"external_id": {"A patient with this external id already exists."},
@@ -398,12 +398,12 @@ func TestTriageRowFollowsThePatient(t *testing.T) {
 
 func TestReplace(t *testing.T) {
 	app := newApp(t)
-	provider, payerID := vigiltest.User(t, app, access.Provider).Number(), payer(t, app)
+	provider, payerID := vigiltest.User(t, app, authz.Provider).Number(), payer(t, app)
 	p := create(t, app, everything(provider, payerID))
 	later := vigiltest.Clock.Add(time.Hour)
 	replace := func(changes object) *collections.Patient {
 		t.Helper()
-		c := input.NewChecks()
+		c := validate.NewChecks()
 		draft := bodyWith(t, changes).ReadReplacement(c, later, newYork)
 		if c.Err() != nil {
 			t.Fatal(c.Fields)

@@ -24,14 +24,14 @@ const (
 	Deleted
 )
 
-// Order is the order of a list; ties are broken by id.
-type Order string
+// ListOrder is the order of a list; ties are broken by id.
+type ListOrder string
 
 // The orders of the contract.
 const (
-	ByLastName     Order = "last_name"
-	ByCreation     Order = "created_at"
-	ByCreationLast Order = "-created_at"
+	ByLastName     ListOrder = "last_name"
+	ByCreation     ListOrder = "created_at"
+	ByCreationLast ListOrder = "-created_at"
 )
 
 const (
@@ -46,7 +46,7 @@ type Find struct {
 	State  State
 	// Only limits the result to these ids; nil does not limit it.
 	Only          []string
-	Order         Order // ByLastName when empty
+	Order         ListOrder // ByLastName when empty
 	Offset, Limit int
 }
 
@@ -315,7 +315,7 @@ func byCreation(a, b *entry) int {
 	return bytes.Compare(a.id[:], b.id[:])
 }
 
-func (o Order) compare(a, b *entry) int {
+func (o ListOrder) compare(a, b *entry) int {
 	switch o {
 	case ByCreation:
 		return byCreation(a, b)

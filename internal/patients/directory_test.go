@@ -140,7 +140,7 @@ func TestDirectoryAgainstNaiveSearch(t *testing.T) {
 			"": func(t *rapid.T) {
 				f := Find{
 					Search: names.Draw(t, "search"), State: State(rapid.IntRange(0, 2).Draw(t, "state")),
-					Order:  rapid.SampledFrom([]Order{"", ByLastName, ByCreation, ByCreationLast}).Draw(t, "order"),
+					Order:  rapid.SampledFrom([]ListOrder{"", ByLastName, ByCreation, ByCreationLast}).Draw(t, "order"),
 					Offset: rapid.IntRange(0, 5).Draw(t, "offset"), Limit: rapid.IntRange(0, 5).Draw(t, "limit"),
 				}
 				if rapid.Bool().Draw(t, "some only") {

@@ -6,7 +6,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // Everyone returns at most so many ids of patients of any state, active ones first, and how many there are: those whose names or MRN hold every
@@ -48,12 +48,12 @@ var indexed = []string{collections.PatientSSN, collections.PatientEmail, collect
 func forIndex(column, value string) string {
 	switch column {
 	case collections.PatientSSN:
-		return input.Digits(value)
+		return validate.Digits(value)
 	case collections.PatientEmail:
 		return strings.ToLower(value)
 	}
 	value, _, _ = strings.Cut(value, "x")
-	value = input.Digits(value)
+	value = validate.Digits(value)
 	if len(value) == 11 {
 		value = strings.TrimPrefix(value, "1")
 	}

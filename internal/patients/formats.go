@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 const (
@@ -37,7 +37,7 @@ var (
 )
 
 // number returns the optional integer id of another object, 0 for none.
-func number(c *input.Checks, name string, f input.Integer, complaint string) int64 {
+func number(c *validate.Checks, name string, f validate.Integer, complaint string) int64 {
 	id := c.Integer(name, f, false)
 	if id == nil {
 		return 0
@@ -49,8 +49,8 @@ func number(c *input.Checks, name string, f input.Integer, complaint string) int
 	return *id
 }
 
-func birthDate(c *input.Checks, f input.String, today string) string {
-	text := c.Text("date_of_birth", f, input.Required(0).Identifier())
+func birthDate(c *validate.Checks, f validate.String, today string) string {
+	text := c.Text("date_of_birth", f, validate.Required(0).Identifier())
 	if text == "" {
 		return ""
 	}
@@ -63,9 +63,9 @@ func birthDate(c *input.Checks, f input.String, today string) string {
 }
 
 // ssn returns the nine digits. Source: docs/decisions/patients.md, "SSN".
-func ssn(c *input.Checks, f input.String) string {
-	text := c.Text("ssn", f, input.Optional(0).Identifier().Matching(ssnPattern, "Must have the form AAA-GG-SSSS or nine digits."))
-	digits := input.Digits(text)
+func ssn(c *validate.Checks, f validate.String) string {
+	text := c.Text("ssn", f, validate.Optional(0).Identifier().Matching(ssnPattern, "Must have the form AAA-GG-SSSS or nine digits."))
+	digits := validate.Digits(text)
 	if text == "" || len(digits) != 9 {
 		return ""
 	}
@@ -81,16 +81,16 @@ func ssn(c *input.Checks, f input.String) string {
 	return digits
 }
 
-func email(c *input.Checks, f input.String) string {
-	text := c.Text("email", f, input.Optional(254).Identifier())
+func email(c *validate.Checks, f validate.String) string {
+	text := c.Text("email", f, validate.Optional(254).Identifier())
 	if text != "" && (!mailboxPattern.MatchString(text) || strings.LastIndexByte(text, '@') > 64) {
 		c.Reject("email", "Must be a valid e-mail address.")
 	}
 	return text
 }
 
-func country(c *input.Checks, f input.String) string {
-	text := c.Text("address.country", f, input.Optional(50))
+func country(c *validate.Checks, f validate.String) string {
+	text := c.Text("address.country", f, validate.Optional(50))
 	switch {
 	case text == "":
 		return "US"
@@ -102,7 +102,7 @@ func country(c *input.Checks, f input.String) string {
 	return text
 }
 
-func perDay(c *input.Checks, name string, f input.Integer) int {
+func perDay(c *validate.Checks, name string, f validate.Integer) int {
 	n := c.Integer(name, f, true)
 	if n == nil {
 		return 0
@@ -115,8 +115,8 @@ func perDay(c *input.Checks, name string, f input.Integer) int {
 }
 
 // weekdays returns the named days in the order of the week, nil for every day.
-func weekdays(c *input.Checks, name string, f input.Field[[]input.String]) []string {
-	list, ok := input.Nested(c, name, f, "Must be a list of weekdays.")
+func weekdays(c *validate.Checks, name string, f validate.Field[[]validate.String]) []string {
+	list, ok := validate.Nested(c, name, f, "Must be a list of weekdays.")
 	if !ok {
 		return nil
 	}
@@ -126,7 +126,7 @@ func weekdays(c *input.Checks, name string, f input.Field[[]input.String]) []str
 	var days []string
 	for i, item := range list {
 		item.Value = strings.ToLower(item.Value)
-		days = append(days, c.Text(fmt.Sprintf("%s.%d", name, i), item, input.Required(0).OneOf(dayNames...)))
+		days = append(days, c.Text(fmt.Sprintf("%s.%d", name, i), item, validate.Required(0).OneOf(dayNames...)))
 	}
 	slices.SortFunc(days, func(a, b string) int { return slices.Index(dayNames, a) - slices.Index(dayNames, b) })
 	return slices.Compact(days)

@@ -14,12 +14,12 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/emr"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 const (
@@ -212,7 +212,7 @@ var neededOfEMR = map[string]string{"first_name": "first name", "last_name": "la
 // what is needed and does not fit is named in lacks.
 func draftOf(found emr.Patient, now time.Time, practice *time.Location) (draft Draft, leftOut, lacks []string) {
 	body := bodyOfEMR(found)
-	checks := input.NewChecks()
+	checks := validate.NewChecks()
 	draft = body.Read(checks, now, practice)
 	for name := range checks.Fields {
 		name, _, _ = strings.Cut(name, ".")
@@ -229,42 +229,42 @@ func draftOf(found emr.Patient, now time.Time, practice *time.Location) (draft D
 		return draft, nil, lacks
 	}
 	for name, forget := range map[string]func(){
-		"phone":   func() { body.Phone = input.String{} },
-		"email":   func() { body.Email = input.String{} },
-		"address": func() { body.Address = input.Field[AddressBody]{} },
-		"mrn":     func() { body.MRN = input.String{} },
+		"phone":   func() { body.Phone = validate.String{} },
+		"email":   func() { body.Email = validate.String{} },
+		"address": func() { body.Address = validate.Field[AddressBody]{} },
+		"mrn":     func() { body.MRN = validate.String{} },
 	} {
 		if slices.Contains(leftOut, name) {
 			forget()
 		}
 	}
-	return body.Read(input.NewChecks(), now, practice), leftOut, nil
+	return body.Read(validate.NewChecks(), now, practice), leftOut, nil
 }
 
 func bodyOfEMR(found emr.Patient) Body {
 	body := Body{
-		FirstName: input.Of(found.Who.FirstName), LastName: input.Of(found.Who.LastName), DateOfBirth: input.Of(found.Who.DateOfBirth),
-		Gender: input.Of(found.Gender), ExternalID: input.Of(found.ID),
+		FirstName: validate.Of(found.Who.FirstName), LastName: validate.Of(found.Who.LastName), DateOfBirth: validate.Of(found.Who.DateOfBirth),
+		Gender: validate.Of(found.Gender), ExternalID: validate.Of(found.ID),
 	}
 	if found.MRN != "" {
-		body.MRN = input.Of(found.MRN)
+		body.MRN = validate.Of(found.MRN)
 	}
 	if found.Who.Phone != "" {
-		body.Phone = input.Of(found.Who.Phone)
+		body.Phone = validate.Of(found.Who.Phone)
 	}
 	if found.Who.Email != "" {
-		body.Email = input.Of(found.Who.Email)
+		body.Email = validate.Of(found.Who.Email)
 	}
 	if a := found.Who.Address; a != nil {
-		body.Address = input.Of(addressOf(*a))
+		body.Address = validate.Of(addressOf(*a))
 	}
 	return body
 }
 
 func addressOf(a phi.Address) AddressBody {
 	return AddressBody{
-		Line1: input.Of(a.Line1), Line2: input.Of(a.Line2), City: input.Of(a.City), State: input.Of(a.State), Zip: input.Of(a.Zip),
-		Country: input.Of(a.Country),
+		Line1: validate.Of(a.Line1), Line2: validate.Of(a.Line2), City: validate.Of(a.City), State: validate.Of(a.State), Zip: validate.Of(a.Zip),
+		Country: validate.Of(a.Country),
 	}
 }
 
@@ -278,7 +278,7 @@ func FindProvider(app core.App, who string) (*collections.User, error) {
 	if collections.Missing(err) {
 		return nil, nil //nolint:nilnil // nobody is an answer
 	}
-	if err != nil || user.Active() && user.Role() == string(access.Provider) {
+	if err != nil || user.Active() && user.Role() == string(authz.Provider) {
 		return user, err
 	}
 	return nil, nil //nolint:nilnil // nobody is an answer

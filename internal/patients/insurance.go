@@ -8,31 +8,31 @@ import (
 	"time"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // InsuranceBody is the insurance member of a [Body]. It is replaced as a whole.
 type InsuranceBody struct {
 	coverageBody
-	Secondary input.Field[coverageBody] `json:"secondary"`
-	SelfPay   input.Boolean             `json:"self_pay"`
+	Secondary validate.Field[coverageBody] `json:"secondary"`
+	SelfPay   validate.Boolean             `json:"self_pay"`
 }
 
 // coverageBody is one insurance of a patient.
 type coverageBody struct {
-	PayerID      input.Integer               `json:"payer_id"`
-	MemberID     input.String                `json:"member_id"`
-	GroupNumber  input.String                `json:"group_number"`
-	Relationship input.String                `json:"relationship"`
-	Subscriber   input.Field[subscriberBody] `json:"subscriber"`
+	PayerID      validate.Integer               `json:"payer_id"`
+	MemberID     validate.String                `json:"member_id"`
+	GroupNumber  validate.String                `json:"group_number"`
+	Relationship validate.String                `json:"relationship"`
+	Subscriber   validate.Field[subscriberBody] `json:"subscriber"`
 }
 
 type subscriberBody struct {
-	FirstName   input.String `json:"first_name"`
-	LastName    input.String `json:"last_name"`
-	DateOfBirth input.String `json:"date_of_birth"`
-	Gender      input.String `json:"gender"`
+	FirstName   validate.String `json:"first_name"`
+	LastName    validate.String `json:"last_name"`
+	DateOfBirth validate.String `json:"date_of_birth"`
+	Gender      validate.String `json:"gender"`
 }
 
 // Relationships are what the patient may be to the subscriber. Source: ASC X12N 005010X222A1 (837P), SBR02 and PAT01, in plain words.
@@ -40,10 +40,10 @@ var Relationships = []string{"self", "spouse", "child", "other"}
 
 // insurance reads the member into its columns. What a payer would miss is no complaint here: it is known bit by bit, and asked for before a claim
 // goes out.
-func insurance(c *input.Checks, f input.Field[InsuranceBody], today string, d map[string]any) {
-	body, _ := input.Nested(c, "insurance", f, msgObject)
+func insurance(c *validate.Checks, f validate.Field[InsuranceBody], today string, d map[string]any) {
+	body, _ := validate.Nested(c, "insurance", f, msgObject)
 	primary := coverage(c, "insurance", body.coverageBody, today)
-	if second, ok := input.Nested(c, "insurance.secondary", body.Secondary, msgObject); ok {
+	if second, ok := validate.Nested(c, "insurance.secondary", body.Secondary, msgObject); ok {
 		primary.Secondary = coverage(c, "insurance.secondary", second, today)
 	}
 	if alone := c.Boolean("insurance.self_pay", body.SelfPay, false); alone != nil && *alone {
@@ -63,23 +63,23 @@ func insurance(c *input.Checks, f input.Field[InsuranceBody], today string, d ma
 // groupPattern is what X12 can carry of a number on an insurance card.
 var groupPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 ./_-]*$`)
 
-func coverage(c *input.Checks, name string, b coverageBody, today string) *phi.Coverage {
+func coverage(c *validate.Checks, name string, b coverageBody, today string) *phi.Coverage {
 	covered := &phi.Coverage{
 		Payer:        number(c, name+".payer_id", b.PayerID, msgPayer),
-		MemberID:     c.Text(name+".member_id", b.MemberID, input.Optional(50).Identifier()),
-		GroupNumber:  c.Text(name+".group_number", b.GroupNumber, input.Optional(50).Identifier().Matching(groupPattern, "Must be letters, digits, spaces, dots, slashes and hyphens.")),
-		Relationship: c.Text(name+".relationship", b.Relationship, input.Optional(0).OneOf(Relationships...)),
+		MemberID:     c.Text(name+".member_id", b.MemberID, validate.Optional(50).Identifier()),
+		GroupNumber:  c.Text(name+".group_number", b.GroupNumber, validate.Optional(50).Identifier().Matching(groupPattern, "Must be letters, digits, spaces, dots, slashes and hyphens.")),
+		Relationship: c.Text(name+".relationship", b.Relationship, validate.Optional(0).OneOf(Relationships...)),
 	}
 	name += ".subscriber"
-	who, ok := input.Nested(c, name, b.Subscriber, msgObject)
+	who, ok := validate.Nested(c, name, b.Subscriber, msgObject)
 	if !ok {
 		return covered
 	}
 	covered.Subscriber = &phi.Subscriber{
-		FirstName:   c.Text(name+".first_name", who.FirstName, input.Required(100)),
-		LastName:    c.Text(name+".last_name", who.LastName, input.Required(100)),
-		DateOfBirth: c.Text(name+".date_of_birth", who.DateOfBirth, input.Optional(0).Identifier()),
-		Gender:      c.Text(name+".gender", who.Gender, input.Optional(0).OneOf("male", "female", "other", "unknown")),
+		FirstName:   c.Text(name+".first_name", who.FirstName, validate.Required(100)),
+		LastName:    c.Text(name+".last_name", who.LastName, validate.Required(100)),
+		DateOfBirth: c.Text(name+".date_of_birth", who.DateOfBirth, validate.Optional(0).Identifier()),
+		Gender:      c.Text(name+".gender", who.Gender, validate.Optional(0).OneOf("male", "female", "other", "unknown")),
 	}
 	if born := covered.Subscriber.DateOfBirth; born != "" {
 		if _, err := time.Parse(time.DateOnly, born); err != nil {

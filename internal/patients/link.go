@@ -14,7 +14,6 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/emr"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/transmissions"
 )
 
 // What speaks against a link to a record of the EMR, or is to be known of it.
@@ -31,7 +30,7 @@ func sendWhatWaited(tx core.App, p, before *collections.Patient, now time.Time) 
 	if p.ExternalID() == "" || before != nil && before.ExternalID() == p.ExternalID() {
 		return nil
 	}
-	return transmissions.Linked(tx, p.Id, now)
+	return emr.Linked(tx, p.Id, now)
 }
 
 // Link ties a patient to the record that the EMR has of them. The EMR is asked for the record first, outside of any transaction: what it does not

@@ -14,7 +14,7 @@ type Query struct {
 	Active *bool
 	// Deleted shows deleted patients instead; the caller has checked who asks.
 	Deleted  bool
-	Ordering Order // by last name when empty
+	Ordering ListOrder // by last name when empty
 	// Only limits the list to these ids, such as a portal user's own; nil does not limit it.
 	Only          []string
 	Offset, Limit int

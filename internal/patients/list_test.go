@@ -14,7 +14,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
@@ -140,7 +140,7 @@ func TestDirectoryFollowsCommits(t *testing.T) {
 
 func TestDamagedValues(t *testing.T) {
 	app := newApp(t)
-	everyone := everything(vigiltest.User(t, app, access.Provider).Number(), payer(t, app))
+	everyone := everything(vigiltest.User(t, app, authz.Provider).Number(), payer(t, app))
 	a := create(t, app, everyone)
 	b := create(t, app, object{"first_name": "Bob", "last_name": "Whole", "phone": "555 010 0100"})
 	var sealed dbx.NullStringMap
@@ -160,7 +160,7 @@ func TestDamagedValues(t *testing.T) {
 		t.Errorf("%d are shown, %d left out", len(whole), left)
 	}
 	for _, p := range page {
-		_, err := patients.NewView(p, access.Admin)
+		_, err := patients.NewView(p, authz.Admin)
 		if refused, ok := errors.AsType[*collections.Unreadable](err); !ok || refused.ID != p.Id {
 			t.Errorf("the patient is shown: %v", err)
 		}
@@ -190,9 +190,9 @@ func TestDamagedValues(t *testing.T) {
 
 func TestView(t *testing.T) {
 	app := newApp(t)
-	provider, payerID := vigiltest.User(t, app, access.Provider).Number(), payer(t, app)
+	provider, payerID := vigiltest.User(t, app, authz.Provider).Number(), payer(t, app)
 	p := create(t, app, everything(provider, payerID))
-	view, err := patients.NewView(p, access.Admin)
+	view, err := patients.NewView(p, authz.Admin)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +212,7 @@ func TestView(t *testing.T) {
 	}
 
 	bare := create(t, app, object{"address": object{"line1": "1 Main St", "city": "Springfield"}})
-	if view, err = patients.NewView(bare, access.Admin); err != nil {
+	if view, err = patients.NewView(bare, authz.Admin); err != nil {
 		t.Fatal(err)
 	}
 	if raw, err = json.Marshal(view); err != nil {
@@ -230,13 +230,13 @@ func TestView(t *testing.T) {
 
 func TestViewHidesWhatTheRoleMayNotSee(t *testing.T) {
 	app := newApp(t)
-	p := create(t, app, everything(vigiltest.User(t, app, access.Provider).Number(), payer(t, app)))
+	p := create(t, app, everything(vigiltest.User(t, app, authz.Provider).Number(), payer(t, app)))
 	p.Load(object{"active": false, "archived_at": collections.Instant(vigiltest.Clock), "archived_by": "nurse@vigil.test", "archive_reason": "moved", "unarchived_by": "nurse@vigil.test"})
-	for role, hidden := range map[access.Role]string{
-		access.Admin: "", access.ClinicalManager: "", access.Provider: "ssn_last4", access.Nurse: "ssn_last4", access.MA: "ssn_last4",
-		access.DataMonitor: "phone email address",
-		access.Patient:     "archived_by unarchived_by ssn_last4",
-		"stranger":         "phone email address archived_by unarchived_by ssn_last4",
+	for role, hidden := range map[authz.Role]string{
+		authz.Admin: "", authz.ClinicalManager: "", authz.Provider: "ssn_last4", authz.Nurse: "ssn_last4", authz.MA: "ssn_last4",
+		authz.DataMonitor: "phone email address",
+		authz.Patient:     "archived_by unarchived_by ssn_last4",
+		"stranger":        "phone email address archived_by unarchived_by ssn_last4",
 	} {
 		v, err := patients.NewView(p, role)
 		if err != nil {

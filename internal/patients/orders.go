@@ -7,21 +7,21 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // OrderBody is the body that records an order of monitoring, a plan of care, the visit that made somebody an established patient, or what somebody
 // else bills for a patient.
 type OrderBody struct {
-	Kind     input.String  `json:"kind"`
-	Dated    input.String  `json:"dated"`
-	Until    input.String  `json:"until"`
-	AuthorID input.Integer `json:"author_id"`
-	Text     input.String  `json:"text"`
+	Kind     validate.String  `json:"kind"`
+	Dated    validate.String  `json:"dated"`
+	Until    validate.String  `json:"until"`
+	AuthorID validate.Integer `json:"author_id"`
+	Text     validate.String  `json:"text"`
 }
 
 // OrderDraft is an order that was found valid.
@@ -38,11 +38,11 @@ const (
 )
 
 // Read checks a body. Source: docs/decisions/billing.md, "Orders, plans and visits".
-func (b OrderBody) Read(c *input.Checks, now time.Time, practice *time.Location) OrderDraft {
+func (b OrderBody) Read(c *validate.Checks, now time.Time, practice *time.Location) OrderDraft {
 	d := OrderDraft{
-		kind:  c.Text("kind", b.Kind, input.Required(0).OneOf(collections.OrderKinds...)),
+		kind:  c.Text("kind", b.Kind, validate.Required(0).OneOf(collections.OrderKinds...)),
 		dated: c.Date("dated", b.Dated, true),
-		text:  phi.Text(c.Text("text", b.Text, input.Optional(4000).Multiline())),
+		text:  phi.Text(c.Text("text", b.Text, validate.Optional(4000).Multiline())),
 	}
 	if d.dated > now.In(practice).Format(time.DateOnly) {
 		c.Reject("dated", "Must not be in the future.")
@@ -74,10 +74,10 @@ func RecordOrder(app core.App, patientID string, d OrderDraft, by audit.Actor, c
 			return err
 		}
 		if d.kind == collections.CompetingService {
-			if err != nil || access.Reach(access.Role(user.Role()), access.RecordOrders) == access.None {
+			if err != nil || authz.Reach(authz.Role(user.Role()), authz.RecordOrders) == authz.None {
 				return fault.Field("author_id", msgHeard)
 			}
-		} else if err != nil || !orders(access.Role(user.Role())) {
+		} else if err != nil || !orders(authz.Role(user.Role())) {
 			return fault.Field("author_id", msgAuthor)
 		}
 		order, err = collections.AddOrder(tx, collections.OrderDraft{
@@ -95,6 +95,6 @@ func RecordOrder(app core.App, patientID string, d OrderDraft, by audit.Actor, c
 }
 
 // orders reports whether somebody of a role may have ordered monitoring. Which profession an administrator has nobody records here.
-func orders(role access.Role) bool {
-	return role == access.Provider || role == access.ClinicalManager || role == access.Admin
+func orders(role authz.Role) bool {
+	return role == authz.Provider || role == authz.ClinicalManager || role == authz.Admin
 }

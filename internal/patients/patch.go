@@ -15,7 +15,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // Patch is a merge patch of a [Body], by member. It refuses to print.
@@ -41,7 +41,7 @@ func Change(app core.App, id string, patch Patch, by audit.Actor, now time.Time,
 		if err != nil {
 			return err
 		}
-		checks := input.NewChecks()
+		checks := validate.NewChecks()
 		draft := body.ReadReplacement(checks, now, practice)
 		if err := checks.Err(); err != nil {
 			return err
@@ -62,7 +62,7 @@ func (patch Patch) onto(p *collections.Patient) (body Body, err error) {
 	whole := map[string]jsontext.Value{}
 	raw, err := json.Marshal(membersOf(p, readable))
 	if err == nil {
-		err = input.DecodeMember(raw, &whole)
+		err = validate.DecodeMember(raw, &whole)
 	}
 	if err != nil {
 		return body, fmt.Errorf("write a patient as a body: %w", err)
@@ -75,7 +75,7 @@ func (patch Patch) onto(p *collections.Patient) (body Body, err error) {
 	if raw, err = json.Marshal(whole); err != nil {
 		return body, fmt.Errorf("write a patched patient: %w", err)
 	}
-	return body, input.DecodeObject(raw, &body)
+	return body, validate.DecodeObject(raw, &body)
 }
 
 // merge applies a merge patch to a value, which may be none. Written here since the libraries come with the other kind of patch, for which a
@@ -111,7 +111,7 @@ func membersIn(value jsontext.Value) (members map[string]jsontext.Value, ok bool
 	if value.Kind() != '{' {
 		return nil, false
 	}
-	return members, input.DecodeMember(value, &members) == nil
+	return members, validate.DecodeMember(value, &members) == nil
 }
 
 // only leaves of a draft the columns that the patch is about.

@@ -15,10 +15,10 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // mrnSequence numbers the medical record numbers that we give out.
@@ -112,7 +112,7 @@ func changedColumns(p, stored *collections.Patient) []string {
 
 // normalise reads the changed columns as a body and puts back what was read.
 func normalise(p *collections.Patient, changed []string, now time.Time, practice *time.Location) validation.Errors {
-	c, wrong := input.NewChecks(), validation.Errors{}
+	c, wrong := validate.NewChecks(), validation.Errors{}
 	draft := bodyOf(p, changed).ReadReplacement(c, now, practice)
 	for _, name := range slices.Sorted(maps.Keys(c.Fields)) {
 		if column, inner := columnOf(name); slices.Contains(changed, column) {
@@ -236,7 +236,7 @@ func checkOthers(app core.App, p *collections.Patient, changed []string, wrong v
 			}
 		} else if column == collections.PatientPrimaryProvider {
 			var user *collections.User
-			if user, err = collections.FindUser(app, value); err != nil || !user.Active() || user.Role() != string(access.Provider) {
+			if user, err = collections.FindUser(app, value); err != nil || !user.Active() || user.Role() != string(authz.Provider) {
 				complaint = msgProvider
 			}
 		} else if column == collections.PatientInsurancePayer && p.InsurancePayerID() != 0 {

@@ -94,7 +94,7 @@ func (r *roll) search(wanted [][]byte) bitmap {
 }
 
 // place is how many entries of the roll come before e.
-func (r *roll) place(e *entry, order Order) int {
+func (r *roll) place(e *entry, order ListOrder) int {
 	return sort.Search(len(r.ids), func(n int) bool {
 		other := r.entry(r.at(n, order))
 		return order.compare(&other, e) >= 0
@@ -102,7 +102,7 @@ func (r *roll) place(e *entry, order Order) int {
 }
 
 // at is the nth entry in an order.
-func (r *roll) at(n int, order Order) int {
+func (r *roll) at(n int, order ListOrder) int {
 	switch order {
 	case ByCreation:
 		return int(r.byCreation[n])
@@ -112,8 +112,8 @@ func (r *roll) at(n int, order Order) int {
 	return n
 }
 
-// inOrder walks the marked entries in an order, with their places in it.
-func (r *roll) inOrder(order Order, marked bitmap) iter.Seq2[int, int] {
+// sortByMeasurement walks the marked entries in an order, with their places in it.
+func (r *roll) inOrder(order ListOrder, marked bitmap) iter.Seq2[int, int] {
 	return func(yield func(place, i int) bool) {
 		for n := range r.ids {
 			if i := r.at(n, order); marked.has(i) && !yield(n, i) {

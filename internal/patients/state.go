@@ -14,9 +14,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/ingest"
 	"github.com/vigilhealth/vigil/internal/phi"
-	"github.com/vigilhealth/vigil/internal/ranking"
 	"github.com/vigilhealth/vigil/internal/triage"
 )
 
@@ -293,7 +292,7 @@ func moveDays(tx core.App, p, before *collections.Patient, practice *time.Locati
 	if zone.String() == collections.Zone(before.TimeZone(), practice).String() {
 		return nil
 	}
-	return observations.RecountDays(tx, p.Id, zone, time.Time{})
+	return ingest.RecountDays(tx, p.Id, zone, time.Time{})
 }
 
 // endEverything leaves a deleted patient without devices, open alerts and open escalations, each ending recorded.
@@ -332,7 +331,7 @@ func endEverything(tx core.App, p *collections.Patient, by audit.Actor, now time
 			}
 		}
 	}
-	return ranking.Change(tx, now, func(core.App) (string, error) { return p.Id, chain.Store() })
+	return triage.Change(tx, now, func(core.App) (string, error) { return p.Id, chain.Store() })
 }
 
 func publicIDs(recordIDs []string) []string {

@@ -11,9 +11,9 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // The states of a patient as the contract names them.
@@ -80,7 +80,7 @@ func (AddressView) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[addr
 
 // NewView is the patient as a reader of the given role may see it: what the role hides is null and named in
 // redacted_fields. It fails when anything of the patient cannot be opened.
-func NewView(p *collections.Patient, role access.Role) (View, error) {
+func NewView(p *collections.Patient, role authz.Role) (View, error) {
 	if err := collections.Readable(p.ProxyRecord()); err != nil {
 		return View{}, err
 	}
@@ -131,30 +131,30 @@ func NewView(p *collections.Patient, role access.Role) (View, error) {
 
 // redact hides what the role may not see; a role it does not know sees least.
 // Source: docs/decisions/patients.md, "Who sees demographics"; the names of staff from a portal user by docs/decisions/roles.md, "Who may call what".
-func (v *View) redact(role access.Role) {
+func (v *View) redact(role authz.Role) {
 	hide := func(name string, field **string) {
 		*field = nil
 		v.RedactedFields = append(v.RedactedFields, name)
 	}
 	clinical := isClinical(role)
-	if !clinical && role != access.Patient && role != access.Client {
+	if !clinical && role != authz.Patient && role != authz.Client {
 		hide("phone", &v.Phone)
 		hide("email", &v.Email)
 		v.Address = nil
 		v.RedactedFields = append(v.RedactedFields, "address")
 	}
-	if !clinical && role != access.DataMonitor {
+	if !clinical && role != authz.DataMonitor {
 		hide("archived_by", &v.ArchivedBy)
 		hide("unarchived_by", &v.UnarchivedBy)
 	}
-	if role != access.Admin && role != access.ClinicalManager && role != access.DataMonitor {
+	if role != authz.Admin && role != authz.ClinicalManager && role != authz.DataMonitor {
 		hide("ssn_last4", &v.SSNLast4)
 	}
 }
 
-func isClinical(role access.Role) bool {
+func isClinical(role authz.Role) bool {
 	switch role {
-	case access.Admin, access.ClinicalManager, access.Provider, access.Nurse, access.MA:
+	case authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA:
 		return true
 	}
 	return false
@@ -181,7 +181,7 @@ func instant(at time.Time) *string {
 	if at.IsZero() {
 		return nil
 	}
-	return orNull(input.FormatInstant(at))
+	return orNull(validate.FormatInstant(at))
 }
 
 // Name is what a list of alerts, claims or triage rows shows of a patient. It refuses to print.
@@ -222,7 +222,7 @@ func Names(app core.App, ids []string) (map[string]Name, error) {
 
 // Phones opens the phone numbers of the given patients for a reader of the role, with one query; those who have none are left out, and all
 // for who may not see them. Source: docs/decisions/patients.md, "Who sees demographics".
-func Phones(app core.App, ids []string, role access.Role) (map[string]phi.Text, error) {
+func Phones(app core.App, ids []string, role authz.Role) (map[string]phi.Text, error) {
 	if len(ids) == 0 || !isClinical(role) {
 		return nil, nil
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/clearinghouse"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // books are what was billed of the month that lies behind.
@@ -154,10 +154,10 @@ func (b *books) callUntil(then time.Time) error {
 		made := b.calls[0]
 		b.calls = b.calls[1:]
 		by := actor(made.by)
-		checks := input.NewChecks()
+		checks := validate.NewChecks()
 		draft := billing.TimeBody{
-			PatientID: input.Of(made.patientID), Category: input.Of(collections.Interactive), Activity: input.Of("phone_call"), Notes: input.Of(made.topic),
-			StartedAt: input.Of(made.from.Format(time.RFC3339)), EndedAt: input.Of(made.until.Format(time.RFC3339)),
+			PatientID: validate.Of(made.patientID), Category: validate.Of(collections.Interactive), Activity: validate.Of("phone_call"), Notes: validate.Of(made.topic),
+			StartedAt: validate.Of(made.from.Format(time.RFC3339)), EndedAt: validate.Of(made.until.Format(time.RFC3339)),
 		}.Read(checks, made.until)
 		if err := checks.Err(); err != nil {
 			return err

@@ -10,8 +10,8 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/billing"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // price is what the made-up practice asks for a code, and what Medicare's list has it expect, in cents.
@@ -76,15 +76,15 @@ func note(tx core.App, resourceType, resourceID string, now time.Time) error {
 }
 
 // insured is the insurance of the nth patient; every tenth has none and pays alone.
-func insured(n int, payers []int64) (body input.Field[patients.InsuranceBody]) {
+func insured(n int, payers []int64) (body validate.Field[patients.InsuranceBody]) {
 	if n%10 == 0 || len(payers) == 0 {
 		return body
 	}
 	var card patients.InsuranceBody
-	card.PayerID = input.Of(payers[n%len(payers)])
-	card.MemberID = input.Of(fmt.Sprintf("W%07d", 2_400_000+n*37))
-	card.Relationship = input.Of("self")
-	return input.Of(card)
+	card.PayerID = validate.Of(payers[n%len(payers)])
+	card.MemberID = validate.Of(fmt.Sprintf("W%07d", 2_400_000+n*37))
+	card.Relationship = validate.Of("self")
+	return validate.Of(card)
 }
 
 // prescribe records what a claim rests on, and who looks after the patient: the order, the plan, the visit before, and a nurse beside the
@@ -96,9 +96,9 @@ func prescribe(app core.App, n int, patientID string, staff staff, at time.Time)
 	}
 	by := actor(staff.provider)
 	for _, kind := range kinds {
-		checks := input.NewChecks()
+		checks := validate.NewChecks()
 		order := patients.OrderBody{
-			Kind: input.Of(kind), Dated: input.Of(at.AddDate(0, 0, -3).Format(time.DateOnly)), Text: input.Of(plans[kind]),
+			Kind: validate.Of(kind), Dated: validate.Of(at.AddDate(0, 0, -3).Format(time.DateOnly)), Text: validate.Of(plans[kind]),
 		}.Read(checks, at, time.UTC)
 		if err := checks.Err(); err != nil {
 			return err
@@ -107,9 +107,9 @@ func prescribe(app core.App, n int, patientID string, staff staff, at time.Time)
 			return fmt.Errorf("record %s: %w", strings.ReplaceAll(kind, "_", " "), err)
 		}
 	}
-	checks := input.NewChecks()
-	team := patients.CareTeamBody{Members: input.Of([]input.Field[patients.MemberBody]{
-		input.Of(patients.MemberBody{UserID: input.Of(staff.nurse.Number())}),
+	checks := validate.NewChecks()
+	team := patients.CareTeamBody{Members: validate.Of([]validate.Field[patients.MemberBody]{
+		validate.Of(patients.MemberBody{UserID: validate.Of(staff.nurse.Number())}),
 	})}.Read(checks)
 	if err := checks.Err(); err != nil {
 		return err

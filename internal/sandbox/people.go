@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -15,19 +15,19 @@ const Password = "Vigil-Demo-2026!"
 
 // Colleague is a made-up person with an account.
 type Colleague struct {
-	Role                       access.Role
+	Role                       authz.Role
 	Email, FirstName, LastName string
 }
 
 // Colleagues is one person for each role, in the contract's order.
 var Colleagues = []Colleague{
-	{access.Admin, "admin@vigil.example", "Alex", "Morgan"},
-	{access.ClinicalManager, "manager@vigil.example", "Maria", "Lindqvist"},
-	{access.Provider, "provider@vigil.example", "Priya", "Raman"},
-	{access.Nurse, "nurse@vigil.example", "Noah", "Okafor"},
-	{access.MA, "ma@vigil.example", "Mina", "Castillo"},
-	{access.DataMonitor, "billing@vigil.example", "Dana", "Whitfield"},
-	{access.Patient, "patient@vigil.example", "Grace", "Hall"},
+	{authz.Admin, "admin@vigil.example", "Alex", "Morgan"},
+	{authz.ClinicalManager, "manager@vigil.example", "Maria", "Lindqvist"},
+	{authz.Provider, "provider@vigil.example", "Priya", "Raman"},
+	{authz.Nurse, "nurse@vigil.example", "Noah", "Okafor"},
+	{authz.MA, "ma@vigil.example", "Mina", "Castillo"},
+	{authz.DataMonitor, "billing@vigil.example", "Dana", "Whitfield"},
+	{authz.Patient, "patient@vigil.example", "Grace", "Hall"},
 }
 
 var (

@@ -9,15 +9,15 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/devices"
-	"github.com/vigilhealth/vigil/internal/input"
-	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/ingest"
 	"github.com/vigilhealth/vigil/internal/patients"
-	"github.com/vigilhealth/vigil/internal/ranking"
+	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -31,7 +31,7 @@ const (
 
 // Populate fills an empty database with colleagues, patients and a month of readings, through the same functions that the API uses. It is
 // the one part of the sandbox that knows Vigil inside. progress is told how many steps of how many are done.
-func Populate(app core.App, engine *observations.Engine, count int, zone *time.Location, now time.Time, progress func(done, total int)) error {
+func Populate(app core.App, engine *ingest.Evaluator, count int, zone *time.Location, now time.Time, progress func(done, total int)) error {
 	staff, err := hire(app, now)
 	if err != nil {
 		return err
@@ -74,10 +74,10 @@ func lookAfter(app core.App, provider *collections.User, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("list the alerts of the past: %w", err)
 	}
-	by := audit.User(provider.Number(), provider.Email(), string(access.Provider), audit.Origin{})
+	by := audit.User(provider.Number(), provider.Email(), string(authz.Provider), audit.Origin{})
 	for _, alert := range open {
 		at := collections.ParseInstant(alert.CreatedAt).Add(time.Hour)
-		if _, err := ranking.ActOnAlert(app, collections.Number(alert.ID), alerts.Action{Move: alerts.Acknowledge}, by, at); err != nil {
+		if _, err := triage.ActOnAlert(app, collections.Number(alert.ID), alerts.Action{Move: alerts.Acknowledge}, by, at); err != nil {
 			return fmt.Errorf("acknowledge an alert of the past: %w", err)
 		}
 	}
@@ -94,7 +94,7 @@ type staff struct{ provider, nurse, biller *collections.User }
 
 func hire(app core.App, now time.Time) (hired staff, err error) {
 	for _, colleague := range Colleagues {
-		if colleague.Role == access.Patient {
+		if colleague.Role == authz.Patient {
 			continue
 		}
 		user, err := auth.CreateAccount(app, colleague.account(), audit.System(), now)
@@ -108,19 +108,19 @@ func hire(app core.App, now time.Time) (hired staff, err error) {
 
 // take remembers somebody whose work is on record.
 func (s *staff) take(user *collections.User) {
-	switch access.Role(user.Role()) {
-	case access.Provider:
+	switch authz.Role(user.Role()) {
+	case authz.Provider:
 		s.provider = user
-	case access.Nurse:
+	case authz.Nurse:
 		s.nurse = user
-	case access.DataMonitor:
+	case authz.DataMonitor:
 		s.biller = user
 	}
 }
 
 func (c Colleague) account() auth.NewAccount {
 	account := auth.NewAccount{Email: c.Email, FirstName: c.FirstName, LastName: c.LastName, Role: c.Role, Password: Password}
-	if c.Role == access.Provider {
+	if c.Role == authz.Provider {
 		account.NPI, account.Taxonomy = "1245319599", "207R00000X" // internal medicine
 	}
 	return account
@@ -141,15 +141,15 @@ func openPortal(app core.App, ids []string, now time.Time) error {
 func enrol(app core.App, n int, staff staff, payers []int64, at time.Time) (string, error) {
 	who := NewNeighbour(n)
 	body := patients.Body{
-		FirstName: input.Of(who.FirstName), LastName: input.Of(who.LastName), DateOfBirth: input.Of(who.BirthDate), Gender: input.Of(who.Gender),
-		Phone: input.Of(who.Phone), Email: input.Of(who.Email), GatewayPatientID: input.Of(who.GatewayID), ExternalID: input.Of(who.EMRID),
-		PrimaryProviderID: input.Of(staff.provider.Number()), Insurance: insured(n, payers), ICD10Codes: input.Of([]input.String{input.Of(diagnoses[n%len(diagnoses)])}),
-		Address: input.Of(patients.AddressBody{
-			Line1: input.Of(who.Line1), City: input.Of(who.City), State: input.Of(who.State),
-			Zip: input.Of(who.Zip),
+		FirstName: validate.Of(who.FirstName), LastName: validate.Of(who.LastName), DateOfBirth: validate.Of(who.BirthDate), Gender: validate.Of(who.Gender),
+		Phone: validate.Of(who.Phone), Email: validate.Of(who.Email), GatewayPatientID: validate.Of(who.GatewayID), ExternalID: validate.Of(who.EMRID),
+		PrimaryProviderID: validate.Of(staff.provider.Number()), Insurance: insured(n, payers), ICD10Codes: validate.Of([]validate.String{validate.Of(diagnoses[n%len(diagnoses)])}),
+		Address: validate.Of(patients.AddressBody{
+			Line1: validate.Of(who.Line1), City: validate.Of(who.City), State: validate.Of(who.State),
+			Zip: validate.Of(who.Zip),
 		}),
 	}
-	checks := input.NewChecks()
+	checks := validate.NewChecks()
 	draft := body.Read(checks, at, time.UTC)
 	if err := checks.Err(); err != nil {
 		return "", err
@@ -176,9 +176,9 @@ var diagnoses = []string{"I10", "I50.9", "E11.9", "J44.9"}
 func document(app core.App, n int, patientID string, provider *collections.User, at time.Time) error {
 	by := audit.System()
 	if n%9 != 0 {
-		checks := input.NewChecks()
+		checks := validate.NewChecks()
 		draft := patients.ConsentBody{
-			Type: input.Of("rpm"), Method: input.Of("written"), GrantedAt: input.Of(at.Format(time.RFC3339)), ObtainedBy: input.Of(provider.Email()),
+			Type: validate.Of("rpm"), Method: validate.Of("written"), GrantedAt: validate.Of(at.Format(time.RFC3339)), ObtainedBy: validate.Of(provider.Email()),
 		}.Read(checks, at, time.UTC)
 		if err := checks.Err(); err != nil {
 			return err
@@ -248,7 +248,7 @@ type past struct {
 }
 
 // relive stores the month as it would have come in, each reading a minute after it was taken.
-func relive(app core.App, engine *observations.Engine, ids []string, now time.Time, progress func(done, total int)) error {
+func relive(app core.App, engine *ingest.Evaluator, ids []string, now time.Time, progress func(done, total int)) error {
 	var month []past
 	for i, id := range ids {
 		for _, reading := range History(kit(i+1), historyDays, Seed, now) {
@@ -261,7 +261,7 @@ func relive(app core.App, engine *observations.Engine, ids []string, now time.Ti
 		err := app.RunInTransaction(func(tx core.App) error {
 			for _, p := range group {
 				at := p.reading.MeasuredAt.Add(time.Minute).UTC()
-				_, err := engine.Ingest(tx, observations.Submission{
+				_, err := engine.Ingest(tx, ingest.Submission{
 					PatientID: p.patientID, Reading: p.reading, Source: vitals.SourceGateway,
 					By: audit.Gateway(audit.Origin{}), ReceivedAt: at,
 				}, at)

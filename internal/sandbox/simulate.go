@@ -192,7 +192,7 @@ func (s *simulation) plan(open, ctx context.Context) {
 	}
 }
 
-// deliverAll makes the first attempt of each event in order, in the slot it was given, and leaves retries to
+// deliverConcurrently makes the first attempt of each event in order, in the slot it was given, and leaves retries to
 // deliveries of their own.
 func (s *simulation) deliverAll(open, ctx context.Context, events []Event) {
 	defer func() { <-s.slots }()

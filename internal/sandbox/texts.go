@@ -7,8 +7,8 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/input"
-	"github.com/vigilhealth/vigil/internal/notetemplates"
+	"github.com/vigilhealth/vigil/internal/templates"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // texts are what the practice writes again and again, by what a note is about.
@@ -27,13 +27,13 @@ var texts = []struct{ name, context, text string }{
 // writeTexts gives the practice its templates for notes.
 func writeTexts(app core.App, now time.Time) error {
 	for _, one := range texts {
-		body := notetemplates.Body{Name: input.Of(one.name), Text: input.Of(one.text), Context: input.Of(one.context)}
-		checks := input.NewChecks()
+		body := templates.NoteBody{Name: validate.Of(one.name), Text: validate.Of(one.text), Context: validate.Of(one.context)}
+		checks := validate.NewChecks()
 		draft := body.Read(checks)
 		if err := checks.Err(); err != nil {
 			return fmt.Errorf("read the template %q: %w", one.name, err)
 		}
-		if _, err := notetemplates.Create(app, draft, audit.System(), now); err != nil {
+		if _, err := templates.CreateNote(app, draft, audit.System(), now); err != nil {
 			return fmt.Errorf("keep the template %q: %w", one.name, err)
 		}
 	}

@@ -11,15 +11,15 @@ import (
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/phi"
-	"github.com/vigilhealth/vigil/internal/ranking"
+	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // ApplyBody is the body that gives a patient a template.
 type ApplyBody struct {
-	TemplateID input.Integer `json:"template_id"`
-	Reason     input.String  `json:"reason"`
+	TemplateID validate.Integer `json:"template_id"`
+	Reason     validate.String  `json:"reason"`
 }
 
 // Choice is a body that was found valid.
@@ -29,18 +29,18 @@ type Choice struct {
 }
 
 // Read checks a body.
-func (b ApplyBody) Read(c *input.Checks) (choice Choice) {
+func (b ApplyBody) Read(c *validate.Checks) (choice Choice) {
 	if number := c.Integer("template_id", b.TemplateID, true); number != nil {
 		choice.Number = *number
 	}
-	choice.Reason = phi.Text(c.Text("reason", b.Reason, input.Optional(500)))
+	choice.Reason = phi.Text(c.Text("reason", b.Reason, validate.Optional(500)))
 	return choice
 }
 
 // Apply gives a patient the bounds of a template: they are logged as any change of thresholds, the patient is ranked anew, and it is noted
 // which version of which template it was. A clinician may apply any, whatever is proposed. Source: docs/decisions/alerts.md, "Templates".
 func Apply(app core.App, patientID string, choice Choice, by audit.Actor, now time.Time) (c alerts.Configuration, err error) {
-	err = ranking.Change(app, now, func(tx core.App) (string, error) {
+	err = triage.Change(app, now, func(tx core.App) (string, error) {
 		if _, err := collections.FindPatient(tx, patientID); err != nil {
 			return "", fault.OrMissing(err)
 		}
@@ -65,7 +65,7 @@ func Apply(app core.App, patientID string, choice Choice, by audit.Actor, now ti
 			return "", err
 		}
 		if err := collections.StoreAppliedTemplates(tx, patientID, given(before.Templates, collections.AppliedTemplate{
-			ID: t.Number(), Key: t.Key(), Name: t.Name(), Version: t.Version(), At: input.FormatInstant(now), By: by.Email,
+			ID: t.Number(), Key: t.Key(), Name: t.Name(), Version: t.Version(), At: validate.FormatInstant(now), By: by.Email,
 		})); err != nil {
 			return "", err
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // What a template may hold.
@@ -38,28 +38,28 @@ var (
 
 // Body is the body of a request to make or replace a template.
 type Body struct {
-	Key         input.String                   `json:"key"`
-	Name        input.String                   `json:"name"`
-	Diagnoses   input.Field[[]input.String]    `json:"diagnoses"`
-	MinAge      input.Integer                  `json:"min_age"`
-	MaxAge      input.Integer                  `json:"max_age"`
-	Thresholds  input.Field[alerts.ChangeBody] `json:"thresholds"`
-	Sources     input.Field[[]input.String]    `json:"sources"`
-	SignedOffBy input.String                   `json:"signed_off_by"`
-	SignedOffAt input.String                   `json:"signed_off_at"`
+	Key         validate.String                   `json:"key"`
+	Name        validate.String                   `json:"name"`
+	Diagnoses   validate.Field[[]validate.String] `json:"diagnoses"`
+	MinAge      validate.Integer                  `json:"min_age"`
+	MaxAge      validate.Integer                  `json:"max_age"`
+	Thresholds  validate.Field[alerts.ChangeBody] `json:"thresholds"`
+	Sources     validate.Field[[]validate.String] `json:"sources"`
+	SignedOffBy validate.String                   `json:"signed_off_by"`
+	SignedOffAt validate.String                   `json:"signed_off_at"`
 }
 
 // Draft is a body that was found valid: what to write into which column. Columns that are not in it keep what they hold.
 type Draft struct{ columns map[string]any }
 
 // Read checks a body. What is optional and left out of a replacement stays. Source: docs/decisions/alerts.md, "Templates".
-func (b Body) Read(c *input.Checks, now time.Time) Draft {
+func (b Body) Read(c *validate.Checks, now time.Time) Draft {
 	d := map[string]any{
-		collections.TemplateName:   c.Text("name", b.Name, input.Required(maxName)),
+		collections.TemplateName:   c.Text("name", b.Name, validate.Required(maxName)),
 		collections.TemplateBounds: readBounds(c, b.Thresholds),
 	}
 	if b.Key.Sent() {
-		rule := input.Optional(maxKey).Identifier().Matching(keyPattern, "Must consist of lower-case letters, digits and underscores.")
+		rule := validate.Optional(maxKey).Identifier().Matching(keyPattern, "Must consist of lower-case letters, digits and underscores.")
 		d[collections.TemplateKey] = c.Text("key", b.Key, rule)
 	}
 	if b.Diagnoses.Sent() {
@@ -68,7 +68,7 @@ func (b Body) Read(c *input.Checks, now time.Time) Draft {
 	if b.Sources.Sent() {
 		d[collections.TemplateSources] = readTexts(c, "sources", b.Sources, maxSources, maxSource)
 	}
-	for name, f := range map[string]input.Integer{collections.TemplateMinAge: b.MinAge, collections.TemplateMaxAge: b.MaxAge} {
+	for name, f := range map[string]validate.Integer{collections.TemplateMinAge: b.MinAge, collections.TemplateMaxAge: b.MaxAge} {
 		if f.Sent() {
 			d[name] = readAge(c, name, f)
 		}
@@ -77,7 +77,7 @@ func (b Body) Read(c *input.Checks, now time.Time) Draft {
 	return Draft{d}
 }
 
-func readBounds(c *input.Checks, f input.Field[alerts.ChangeBody]) string {
+func readBounds(c *validate.Checks, f validate.Field[alerts.ChangeBody]) string {
 	if !f.Given() {
 		if f.Sent() && !f.Null() {
 			c.Reject("thresholds", "Must be an object.")
@@ -93,7 +93,7 @@ func readBounds(c *input.Checks, f input.Field[alerts.ChangeBody]) string {
 	return text
 }
 
-func readAge(c *input.Checks, name string, f input.Integer) any {
+func readAge(c *validate.Checks, name string, f validate.Integer) any {
 	age := c.Integer(name, f, false)
 	switch {
 	case age == nil:
@@ -105,9 +105,9 @@ func readAge(c *input.Checks, name string, f input.Integer) any {
 	return float64(*age)
 }
 
-func readTexts(c *input.Checks, name string, f input.Field[[]input.String], most, longest int) []string {
+func readTexts(c *validate.Checks, name string, f validate.Field[[]validate.String], most, longest int) []string {
 	texts := []string{}
-	for _, text := range input.Texts(c, name, f, most, "Must be a list of texts.", input.Required(longest)) {
+	for _, text := range validate.Texts(c, name, f, most, "Must be a list of texts.", validate.Required(longest)) {
 		if !slices.Contains(texts, text) {
 			texts = append(texts, text)
 		}
@@ -116,7 +116,7 @@ func readTexts(c *input.Checks, name string, f input.Field[[]input.String], most
 }
 
 // readDiagnoses: codes, or what they begin with.
-func readDiagnoses(c *input.Checks, f input.Field[[]input.String]) []string {
+func readDiagnoses(c *validate.Checks, f validate.Field[[]validate.String]) []string {
 	for i := range f.Value {
 		f.Value[i].Value = strings.ToUpper(f.Value[i].Value)
 	}
@@ -130,11 +130,11 @@ func readDiagnoses(c *input.Checks, f input.Field[[]input.String]) []string {
 }
 
 // readSignOff: who and when go together; without a time it is now.
-func (b Body) readSignOff(c *input.Checks, d map[string]any, now time.Time) {
+func (b Body) readSignOff(c *validate.Checks, d map[string]any, now time.Time) {
 	if !b.SignedOffBy.Sent() && !b.SignedOffAt.Sent() {
 		return
 	}
-	by := c.Text("signed_off_by", b.SignedOffBy, input.Optional(254))
+	by := c.Text("signed_off_by", b.SignedOffBy, validate.Optional(254))
 	at := c.Instant("signed_off_at", b.SignedOffAt, false)
 	switch {
 	case at.After(now):

@@ -17,9 +17,9 @@ import (
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/templates"
 	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
@@ -32,7 +32,7 @@ func read(t *testing.T, body string) (templates.Draft, error) {
 	if err := json.Unmarshal([]byte(body), &b); err != nil {
 		t.Fatal(err)
 	}
-	c := input.NewChecks()
+	c := validate.NewChecks()
 	draft := b.Read(c, now)
 	return draft, c.Err()
 }
@@ -255,7 +255,7 @@ func TestApply(t *testing.T) {
 		var listed []int64
 		for _, a := range got.Templates {
 			listed = append(listed, a.ID)
-			if a.Version != 1 || a.By != manager.Email || a.At != input.FormatInstant(now) {
+			if a.Version != 1 || a.By != manager.Email || a.At != validate.FormatInstant(now) {
 				t.Errorf("%s: %+v", step.name, a)
 			}
 		}
@@ -302,7 +302,7 @@ func TestApplyBody(t *testing.T) {
 		if err := json.Unmarshal([]byte(body), &b); err != nil {
 			t.Fatal(err)
 		}
-		c := input.NewChecks()
+		c := validate.NewChecks()
 		choice := b.Read(c)
 		got := fmt.Sprint(choice.Number, " ", choice.Reason.Reveal())
 		if err := c.Err(); err != nil {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -95,7 +95,7 @@ type danger struct {
 
 // String says which value it is. It names the time and not the age: the words are kept while the score stays.
 func (d danger) String() string {
-	return d.of.name + " " + number(d.of.value) + ", critical at " + number(d.bound) + ", measured " + input.FormatInstant(d.of.at) + "."
+	return d.of.name + " " + number(d.of.value) + ", critical at " + number(d.bound) + ", measured " + validate.FormatInstant(d.of.at) + "."
 }
 
 // worstDanger is the greatest among the latest values and those behind the unanswered alerts. Of alerts, too, the bounds in force count:
@@ -149,7 +149,7 @@ func (p Picture) undecided() (list []alerts.Open) {
 	return list
 }
 
-// stillCritical: a latest value lies at or beyond a critical bound and was measured within 24 hours, whoever has acknowledged it.
+// currentWithin: a latest value lies at or beyond a critical bound and was measured within 24 hours, whoever has acknowledged it.
 func stillCritical(latest []parameter, now time.Time) bool {
 	return slices.ContainsFunc(latest, func(p parameter) bool {
 		return p.critical() && !p.at.Before(now.Add(-halfFreshAfter))

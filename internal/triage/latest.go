@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/vigilhealth/vigil/internal/alerts"
-	"github.com/vigilhealth/vigil/internal/input"
-	"github.com/vigilhealth/vigil/internal/object"
+	"github.com/vigilhealth/vigil/internal/validate"
+
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -201,14 +201,14 @@ func (w *writer) reading(name string, r *vitals.Reading, parameters []*vitals.Pa
 		}
 	}
 	w.token(jsontext.String("measured_at"))
-	w.token(jsontext.String(input.FormatInstant(r.MeasuredAt)))
+	w.token(jsontext.String(validate.FormatInstant(r.MeasuredAt)))
 	w.token(jsontext.EndObject)
 }
 
 // UnmarshalJSONFrom reads what was stored. Members that mean nothing to it are left aside.
 func (l *Latest) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	*l = Latest{}
-	return object.Read(dec, func(name string) error {
+	return validate.Read(dec, func(name string) error {
 		r, err := readLatest(dec)
 		if err != nil || r == nil {
 			return err
@@ -238,7 +238,7 @@ func readLatest(dec *jsontext.Decoder) (*vitals.Reading, error) {
 		return nil, dec.SkipValue()
 	}
 	r := &vitals.Reading{}
-	err := object.Read(dec, func(name string) error {
+	err := validate.Read(dec, func(name string) error {
 		if kind := dec.PeekKind(); kind != '0' && kind != '"' {
 			return dec.SkipValue()
 		}

@@ -19,7 +19,7 @@ const (
 )
 
 // Rescore reads a patient's picture anew and stores where the patient ranks; every cause but a reading leads here, through
-// internal/ranking.
+// internal/triage.
 func Rescore(tx core.App, patientID string, now time.Time) (Place, error) {
 	picture, err := ReadPicture(tx, patientID, nil, now)
 	if err != nil {

@@ -18,12 +18,12 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/sqlite"
-	"github.com/vigilhealth/vigil/internal/tokens"
 	_ "github.com/vigilhealth/vigil/migrations"
 )
 
@@ -184,7 +184,7 @@ var passwordHash = sync.OnceValue(func() string {
 })
 
 // User stores an active user of a role, made at [Clock].
-func User(t testing.TB, app core.App, role access.Role, options ...UserOption) *collections.User {
+func User(t testing.TB, app core.App, role authz.Role, options ...UserOption) *collections.User {
 	t.Helper()
 	user, err := collections.NewUser(app)
 	if err != nil {
@@ -212,9 +212,9 @@ func Token(t testing.TB, user *collections.User, now time.Time) string {
 	t.Helper()
 	users := user.Collection()
 	const life = 15 * time.Minute
-	token, err := tokens.NewSigner(Sealer()).Sign(
-		tokens.Token{Kind: tokens.Access, Collection: users.Id, Holder: user.Id, IssuedAt: now, ExpiresAt: now.Add(life)},
-		tokens.Account{TokenKey: user.TokenKey(), Secret: users.AuthToken.Secret, Life: life})
+	token, err := auth.NewSigner(Sealer()).Sign(
+		auth.TokenClaims{Kind: auth.AccessToken, Collection: users.Id, Holder: user.Id, IssuedAt: now, ExpiresAt: now.Add(life)},
+		auth.Account{TokenKey: user.TokenKey(), Secret: users.AuthToken.Secret, Life: life})
 	if err != nil {
 		t.Fatal(err)
 	}

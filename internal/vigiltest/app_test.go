@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -23,7 +23,7 @@ func TestAppsAreSeparateAndEmpty(t *testing.T) {
 			t.Errorf("%s is not counted", table)
 		}
 	}
-	user := vigiltest.User(t, one, access.Nurse)
+	user := vigiltest.User(t, one, authz.Nurse)
 	if added := vigiltest.RowsAdded(t, one, before); len(added) != 2 || added["users"] != 1 || added["sequences"] != 1 {
 		t.Errorf("a user adds %v", added)
 	}

@@ -26,13 +26,13 @@ var outside = map[string]string{
 	"internal/billing/reports/tasks.go":      report,
 	"internal/billing/sums.go":               "measured hot path: a sum is put together from kept sums, and recounted from the same text over the entries (BenchmarkReports)",
 	"internal/dashboard/feed.go":             "measured hot path: one branch for each kind of the feed, put together from the table of kinds (BenchmarkFeed)",
-	"internal/rotation/rotation.go":          "walks every sealed column of every collection by what the schema says; the one column it names is the id",
-	"internal/rules/put_right.go":            "PocketBase's own table of collections, not one of ours",
+	"internal/phi/keyring/rotation.go":       "walks every sealed column of every collection by what the schema says; the one column it names is the id",
+	"hooks/schemadrift/put_right.go":         "PocketBase's own table of collections, not one of ours",
 	"internal/sqlite/copy.go":                "SQLite's own table: whether a copy can be read",
 	"internal/alerts/store.go":               reading,
 	"internal/escalations/by_system.go":      reading,
-	"internal/observations/ingest.go":        reading,
-	"internal/observations/observation.go":   reading,
+	"internal/ingest/ingest.go":              reading,
+	"internal/ingest/observation.go":         reading,
 	"internal/triage/place.go":               reading,
 	"internal/triage/picture.go":             ranked,
 	"internal/triage/rescore.go":             ranked,
@@ -51,7 +51,7 @@ const (
 )
 
 // storage are the folders that may name columns: storage itself, the schema's history, and what stands beside the service.
-var storage = []string{"collections/", "migrations/", "internal/bench/", "internal/sandbox/", "internal/vigiltest/"}
+var storage = []string{"collections/", "migrations/", "tools/bench/", "internal/sandbox/", "internal/vigiltest/"}
 
 // statement is what SQL begins with, and what it is put together from.
 var statement = regexp.MustCompile(`\b(SELECT|INSERT( OR [A-Z]+)? INTO|UPDATE \S+ SET|UPDATE\b.*\bSET|DELETE FROM|ON CONFLICT|EXISTS \(|ORDER BY|GROUP BY|COALESCE\(|\bIN \(|IS NULL|= TRUE|= FALSE)|\{:\w+\}|[!<>=] ?''|\b[a-z_]+ (DESC|ASC)\b`)

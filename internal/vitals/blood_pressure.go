@@ -1,6 +1,6 @@
 package vitals
 
-import "github.com/vigilhealth/vigil/internal/input"
+import "github.com/vigilhealth/vigil/internal/validate"
 
 // BloodPressure is taken by a cuff, mostly with the pulse.
 const BloodPressure Kind = "blood_pressure"
@@ -37,7 +37,7 @@ func init() {
 		Kind: BloodPressure, Place: 1,
 		Must: []*Parameter{Systolic, Diastolic}, May: []*Parameter{Pulse}, Marks: []*Mark{IrregularHeartbeat},
 		// Source: docs/decisions/observations.md, "Cross-field checks".
-		Coherent: func(r Reading, c *input.Checks) {
+		Coherent: func(r Reading, c *validate.Checks) {
 			if systolic, diastolic := r.Value(Systolic), r.Value(Diastolic); systolic != nil && diastolic != nil && *diastolic >= *systolic {
 				c.Reject("diastolic", "Must be lower than systolic.")
 			}

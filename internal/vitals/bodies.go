@@ -8,8 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/input"
-	"github.com/vigilhealth/vigil/internal/object"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // maxDeviceID is in characters. Source: docs/decisions/limits.md, "Maximum lengths".
@@ -17,25 +16,25 @@ const maxDeviceID = 128
 
 // Envelope is what the body of every kind holds besides the measurement.
 type Envelope struct {
-	PatientID  input.String `json:"patient_id"`
-	DeviceID   input.String `json:"device_id"`
-	MeasuredAt input.String `json:"measured_at"`
+	PatientID  validate.String `json:"patient_id"`
+	DeviceID   validate.String `json:"device_id"`
+	MeasuredAt validate.String `json:"measured_at"`
 }
 
 // Read returns the patient's UUID, the device id ("" when unknown) and the time of measurement in UTC, which may lie
 // at most maxFuture ahead of now. For a caller who may leave out patient_id, fill it in before.
-func (e Envelope) Read(c *input.Checks, now time.Time, maxFuture time.Duration) (patientID, deviceID string, measuredAt time.Time) {
+func (e Envelope) Read(c *validate.Checks, now time.Time, maxFuture time.Duration) (patientID, deviceID string, measuredAt time.Time) {
 	patientID = c.UUID("patient_id", e.PatientID, true)
-	deviceID = c.Text("device_id", e.DeviceID, input.Optional(maxDeviceID).Filled().Identifier())
+	deviceID = c.Text("device_id", e.DeviceID, validate.Optional(maxDeviceID).Filled().Identifier())
 	measuredAt = c.Instant("measured_at", e.MeasuredAt, true)
 	c.NotFuture("measured_at", measuredAt, now, maxFuture)
 	return patientID, deviceID, measuredAt
 }
 
 // Body is the members of an object that holds a measurement, whatever its kind: each kind looks only at its own.
-type Body = object.Sent
+type Body = validate.Sent
 
-func field[T any](b Body, name string) (f input.Field[T]) {
+func field[T any](b Body, name string) (f validate.Field[T]) {
 	if raw := b.Member(name); raw != nil {
 		_ = f.UnmarshalJSON(raw) // never fails: a wrong type is kept for the checks
 	}
@@ -44,9 +43,11 @@ func field[T any](b Body, name string) (f input.Field[T]) {
 
 // Read reads the body of a caller of the API: a parameter in another unit has a field of its own. The reading is without
 // time and device, and to be used only when c has nothing to complain about.
-func (d *Definition) Read(c *input.Checks, b Body) Reading { return d.read(c, b, nil).coherent(c, d) }
+func (d *Definition) Read(c *validate.Checks, b Body) Reading {
+	return d.read(c, b, nil).coherent(c, d)
+}
 
-func (d *Definition) read(c *input.Checks, b Body, outside *Outside) Reading {
+func (d *Definition) read(c *validate.Checks, b Body, outside *Outside) Reading {
 	r := Reading{Kind: d.Kind}
 	for _, p := range d.All {
 		name, number, in := p.Column, field[float64](b, p.Column), (*Unit)(nil)
@@ -57,7 +58,7 @@ func (d *Definition) read(c *input.Checks, b Body, outside *Outside) Reading {
 			}
 			if filled(number) {
 				c.Reject(p.Units[i].Field, "Send either "+name+" or "+p.Units[i].Field+", not both.")
-				number, in = input.Number{}, &p.Units[i]
+				number, in = validate.Number{}, &p.Units[i]
 				break
 			}
 			name, number, in = p.Units[i].Field, other, &p.Units[i]
@@ -74,11 +75,11 @@ func (d *Definition) read(c *input.Checks, b Body, outside *Outside) Reading {
 }
 
 // ReadSent reads the values of a gateway, in its words and in the unit it named, one of [Definition.Units] or "".
-func (d *Definition) ReadSent(c *input.Checks, b Body, unit string) Reading {
+func (d *Definition) ReadSent(c *validate.Checks, b Body, unit string) Reading {
 	return d.readSent(c, b, unit, nil).coherent(c, d)
 }
 
-func (d *Definition) readSent(c *input.Checks, b Body, unit string, outside *Outside) Reading {
+func (d *Definition) readSent(c *validate.Checks, b Body, unit string, outside *Outside) Reading {
 	r := Reading{Kind: d.Kind}
 	for _, p := range d.All {
 		name, number, in := p.Name, field[float64](b, p.Name), (*Unit)(nil)
@@ -100,7 +101,7 @@ func (d *Definition) readSent(c *input.Checks, b Body, unit string, outside *Out
 			in = p.unit(unit)
 		}
 		if in != nil && !filled(number) {
-			number, in = input.Number{}, nil
+			number, in = validate.Number{}, nil
 		}
 		r.take(c, p, name, number, in, unit, outside)
 	}
@@ -127,7 +128,7 @@ func SentFields() (names []string) {
 
 // take reads one number, which came in another unit when in is not nil; what was sent in one is kept beside what it comes to.
 // Source: docs/decisions/observations.md, "Weight in pounds", "Pulse-oximetry and glucose fields" and "Glucose units".
-func (r *Reading) take(c *input.Checks, p *Parameter, name string, number input.Number, in *Unit, unit string, outside *Outside) {
+func (r *Reading) take(c *validate.Checks, p *Parameter, name string, number validate.Number, in *Unit, unit string, outside *Outside) {
 	if in == nil {
 		r.values[p.place] = p.read(c, name, number, slices.Contains(r.Kind.Definition().Must, p), outside)
 		return
@@ -142,7 +143,7 @@ func (r *Reading) take(c *input.Checks, p *Parameter, name string, number input.
 	}
 }
 
-func (r Reading) coherent(c *input.Checks, d *Definition) Reading {
+func (r Reading) coherent(c *validate.Checks, d *Definition) Reading {
 	if d.Coherent != nil {
 		d.Coherent(r, c)
 	}
@@ -150,7 +151,7 @@ func (r Reading) coherent(c *input.Checks, d *Definition) Reading {
 }
 
 // read returns the word of a mark; two fields for it must agree.
-func (m *Mark) read(c *input.Checks, b Body) string {
+func (m *Mark) read(c *validate.Checks, b Body) string {
 	if m.Flag() {
 		said := c.Boolean(m.Name, field[bool](b, m.Name), false)
 		switch {
@@ -161,7 +162,7 @@ func (m *Mark) read(c *input.Checks, b Body) string {
 		}
 		return No
 	}
-	word := c.Text(m.Name, field[string](b, m.Name), input.Optional(0).OneOf(m.Words...))
+	word := c.Text(m.Name, field[string](b, m.Name), validate.Optional(0).OneOf(m.Words...))
 	if m.Also == "" {
 		return word
 	}
@@ -169,7 +170,7 @@ func (m *Mark) read(c *input.Checks, b Body) string {
 	for _, pair := range m.AlsoWords {
 		words = append(words, pair[0])
 	}
-	other := c.Text(m.Also, field[string](b, m.Also), input.Optional(0).OneOf(append(words, m.Words...)...))
+	other := c.Text(m.Also, field[string](b, m.Also), validate.Optional(0).OneOf(append(words, m.Words...)...))
 	for _, pair := range m.AlsoWords {
 		if other == pair[0] {
 			other = pair[1]
@@ -216,4 +217,4 @@ func (p *Parameter) shown(raw jsontext.Value) (Shown, bool) {
 }
 
 // filled reports whether the caller sent something in this field, of whatever type.
-func filled(f input.Number) bool { return f.Sent() && !f.Null() }
+func filled(f validate.Number) bool { return f.Sent() && !f.Null() }

@@ -6,17 +6,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // read decodes raw and reads it as the kind's body.
-func read(t testing.TB, kind Kind, raw string) (Reading, *input.Checks) {
+func read(t testing.TB, kind Kind, raw string) (Reading, *validate.Checks) {
 	t.Helper()
 	var b Body
 	if err := json.Unmarshal([]byte(raw), &b); err != nil {
 		t.Fatal(err)
 	}
-	c := input.NewChecks()
+	c := validate.NewChecks()
 	return kind.Definition().Read(c, b), c
 }
 
@@ -163,10 +163,10 @@ func TestEnvelope(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var sent Envelope
-			if err := input.DecodeObject([]byte(tc.raw), &sent); err != nil {
+			if err := validate.DecodeObject([]byte(tc.raw), &sent); err != nil {
 				t.Fatal(err)
 			}
-			c := input.NewChecks()
+			c := validate.NewChecks()
 			id, device, at := sent.Read(c, now, 5*time.Minute)
 			if got := wrong(c); got != tc.want {
 				t.Fatalf("complained about %q, want %q", got, tc.want)
@@ -190,7 +190,7 @@ func FuzzBodies(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		var sent map[string]any
-		if input.DecodeObject(raw, &sent) != nil {
+		if validate.DecodeObject(raw, &sent) != nil {
 			return
 		}
 		for _, kind := range Kinds {

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // Kind is the kind of a reading, the contract's observation_type.
@@ -21,7 +21,7 @@ type Definition struct {
 	Must, May []*Parameter
 	Marks     []*Mark
 	// Coherent complains about values that contradict each other; nil for a kind where none can.
-	Coherent func(r Reading, c *input.Checks)
+	Coherent func(r Reading, c *validate.Checks)
 	// Words are the gateways' other words for the kind, in lower case.
 	Words []string
 	// Fields are the gateways' other words for parameters of this kind.

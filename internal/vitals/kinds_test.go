@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // What is stored under these keys must be found again, whatever becomes of the declarations.
@@ -92,7 +92,7 @@ func TestReadingsOfEveryKind(t *testing.T) {
 				api[m.Name], want = word, want.Saying(m, word)
 			}
 		}
-		c := input.NewChecks()
+		c := validate.NewChecks()
 		if want.Check(c); c.Err() != nil {
 			return // incoherent
 		}
@@ -119,7 +119,7 @@ func TestOtherUnits(t *testing.T) {
 		}
 		p, unit := d.Main(), rapid.SampledFrom(d.Main().Units).Draw(t, "unit")
 		value := RoundHalfUp(rapid.Float64Range(0, 1200).Draw(t, "value"), 1)
-		c, again := input.NewChecks(), input.NewChecks()
+		c, again := validate.NewChecks(), validate.NewChecks()
 		got := d.Read(c, body(t, map[string]any{unit.Field: value}))
 		sent := d.ReadSent(again, body(t, map[string]any{p.Name: value}), unit.Words[0])
 		if (c.Err() == nil) != (again.Err() == nil) {
@@ -128,7 +128,7 @@ func TestOtherUnits(t *testing.T) {
 		if c.Err() == nil && (!got.SameValues(sent) || *got.Value(p) != unit.Convert(value) || *got.OriginalValue != value || *sent.OriginalValue != value) {
 			t.Fatalf("%v %s became %s and %s", value, unit.Name, got.ValuesKey(), sent.ValuesKey())
 		}
-		c = input.NewChecks()
+		c = validate.NewChecks()
 		if d.Read(c, body(t, map[string]any{unit.Field: value, p.Column: value})); len(c.Fields[unit.Field]) != 1 {
 			t.Fatalf("both units: %v", c.Fields)
 		}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // Outside are the parameters of a reading whose values lie outside the range of what may be sent. Such a reading is no reading: it is
@@ -16,7 +16,7 @@ type Outside []*Parameter
 var conceivable = Range{Min: -10_000, Max: 10_000}
 
 // admits reports whether a value may be taken: it lies in the range, or it is noted that it does not.
-func (o *Outside) admits(c *input.Checks, p *Parameter, r Range, name string, value float64) bool {
+func (o *Outside) admits(c *validate.Checks, p *Parameter, r Range, name string, value float64) bool {
 	if o == nil || !conceivable.Contains(value) {
 		return r.check(c, name, value)
 	}
@@ -28,28 +28,28 @@ func (o *Outside) admits(c *input.Checks, p *Parameter, r Range, name string, va
 
 // ReadOutside reads a body that [Definition.Read] refused. ok: nothing was wrong with it but values outside their ranges.
 func (d *Definition) ReadOutside(b Body) (r Reading, outside Outside, ok bool) {
-	c := input.NewChecks()
+	c := validate.NewChecks()
 	r = d.read(c, b, &outside)
 	return r, outside, c.Err() == nil && len(outside) > 0
 }
 
 // ReadSentOutside reads the values of a gateway that [Definition.ReadSent] refused.
 func (d *Definition) ReadSentOutside(b Body, unit string) (r Reading, outside Outside, ok bool) {
-	c := input.NewChecks()
+	c := validate.NewChecks()
 	r = d.readSent(c, b, unit, &outside)
 	return r, outside, c.Err() == nil && len(outside) > 0
 }
 
 // Outside finds the values outside their ranges of a reading that did not come through a [Body]. ok: nothing else is wrong with it.
 func (r Reading) Outside() (outside Outside, ok bool) {
-	c := input.NewChecks()
+	c := validate.NewChecks()
 	r.check(c, &outside)
 	return outside, c.Err() == nil && len(outside) > 0
 }
 
 // Outside is the parameter, when the value lies outside its range.
 func (p *Parameter) Outside(value float64) (outside Outside) {
-	outside.admits(input.NewChecks(), p, p.Range, p.Column, value)
+	outside.admits(validate.NewChecks(), p, p.Range, p.Column, value)
 	return outside
 }
 

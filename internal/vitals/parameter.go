@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // Parameter is one number that readings hold.
@@ -238,7 +238,7 @@ func (r Range) Message() string {
 }
 
 // check complains when value lies outside the range.
-func (r Range) check(c *input.Checks, name string, value float64) bool {
+func (r Range) check(c *validate.Checks, name string, value float64) bool {
 	if r.Contains(value) {
 		return true
 	}
@@ -248,7 +248,7 @@ func (r Range) check(c *input.Checks, name string, value float64) bool {
 
 // read returns the field's number with two decimals when it lies in the range, else nil after a complaint. The range is
 // held against what was sent: 300.004 mmHg is not 300.
-func (p *Parameter) read(c *input.Checks, name string, f input.Number, required bool, outside *Outside) *float64 {
+func (p *Parameter) read(c *validate.Checks, name string, f validate.Number, required bool, outside *Outside) *float64 {
 	value := c.Number(name, f, required)
 	if value == nil || !outside.admits(c, p, p.Range, name, *value) {
 		return nil

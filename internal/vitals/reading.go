@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // Source says by which way a reading came.
@@ -151,14 +151,14 @@ const (
 
 // Check complains, under the contract's field names, about a reading that did not come through a [Body]: a kind that does
 // not exist, values that are missing, foreign to the kind or out of range.
-func (r Reading) Check(c *input.Checks) {
+func (r Reading) Check(c *validate.Checks) {
 	r.check(c, nil)
 	if d := r.Kind.Definition(); d.Coherent != nil {
 		d.Coherent(r, c)
 	}
 }
 
-func (r Reading) check(c *input.Checks, outside *Outside) {
+func (r Reading) check(c *validate.Checks, outside *Outside) {
 	d := r.Kind.Definition()
 	if d == &undefined {
 		c.Reject("observation_type", oneOf(KindNames))

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 func TestKinds(t *testing.T) {
@@ -83,7 +83,7 @@ func TestReadingDoesNotPrint(t *testing.T) {
 }
 
 // wrong returns the names of the fields complained about.
-func wrong(c *input.Checks) string {
+func wrong(c *validate.Checks) string {
 	return strings.Join(slices.Sorted(maps.Keys(c.Fields)), " ")
 }
 
@@ -111,7 +111,7 @@ func TestCheckReading(t *testing.T) {
 		{"foreign words", Reading{Kind: BloodGlucose}.With(GlucoseMgDL, 90.0).Saying(MealContext, "pre_meal").Saying(Comparator, "="), "comparator meal_context"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			c := input.NewChecks()
+			c := validate.NewChecks()
 			tc.reading.Check(c)
 			if got := wrong(c); got != tc.want {
 				t.Errorf("complained about %q, want %q", got, tc.want)

@@ -13,8 +13,8 @@ import (
 	"github.com/pocketbase/dbx"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/e2e/pip"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
-	"github.com/vigilhealth/vigil/internal/vigiltest/pip"
 	"github.com/vigilhealth/vigil/internal/warehouse"
 )
 

@@ -10,16 +10,16 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/pace"
-	"github.com/vigilhealth/vigil/internal/place"
+	"github.com/vigilhealth/vigil/internal/async"
+	"github.com/vigilhealth/vigil/internal/backup"
 )
 
 // shipment is one run: what it writes to, and what it has written.
 type shipment struct {
 	engine *Engine
-	place  *place.Place
+	place  *backup.BlobStore
 	now    time.Time
-	rest   *pace.Pace
+	rest   *async.Throttle
 	done   Done
 }
 

@@ -20,10 +20,10 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/async"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/exports"
-	"github.com/vigilhealth/vigil/internal/pace"
-	"github.com/vigilhealth/vigil/internal/place"
+	"github.com/vigilhealth/vigil/internal/backup"
+	"github.com/vigilhealth/vigil/internal/fhirserver"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -39,7 +39,7 @@ const (
 
 // Resources renders rows as FHIR, as the bulk export does.
 type Resources interface {
-	Named(app core.App, kind string, ids []string) ([]exports.Resource, error)
+	Named(app core.App, kind string, ids []string) ([]fhirserver.Resource, error)
 }
 
 // Options of the engine.
@@ -51,7 +51,7 @@ type Options struct {
 	Zone      *time.Location
 	Resources Resources
 	// Open opens the place of the files.
-	Open func() (*place.Place, error)
+	Open func() (*backup.BlobStore, error)
 }
 
 // Engine exports. Two runs at once are for its caller to prevent.
@@ -168,7 +168,7 @@ func (e *Engine) audited(app core.App, now time.Time, said audit.Changes, work f
 	if err != nil {
 		return Done{}, err
 	}
-	s := &shipment{engine: e, place: at, now: now, rest: pace.Always()}
+	s := &shipment{engine: e, place: at, now: now, rest: async.ThrottleAlways()}
 	failure := errors.Join(work(s), at.Close())
 	entry := audit.Entry{Event: audit.WarehouseExport, Actor: audit.System(), ResourceType: audit.ResourceExport, ResourceID: e.options.Practice, Changes: said}
 	said["to"], said["format"], said["tables"] = audit.Change{New: at.Where()}, audit.Change{New: e.options.Format}, audit.Change{New: e.state(now).Tables}
@@ -201,7 +201,7 @@ func (e *Engine) days(app core.App, t *collections.ShipTable, since, first, now 
 
 func (e *Engine) stateName() string { return "practice=" + e.options.Practice + "/export.json" }
 
-func (e *Engine) readState(ctx context.Context, at *place.Place) (s state, err error) {
+func (e *Engine) readState(ctx context.Context, at *backup.BlobStore) (s state, err error) {
 	file, err := at.Read(ctx, e.stateName())
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil
@@ -220,7 +220,7 @@ func (e *Engine) readState(ctx context.Context, at *place.Place) (s state, err e
 	return s, nil
 }
 
-func (e *Engine) writeState(ctx context.Context, at *place.Place, s state) error {
+func (e *Engine) writeState(ctx context.Context, at *backup.BlobStore, s state) error {
 	err := at.Write(ctx, e.stateName(), func(w io.Writer) error { return json.NewEncoder(w).Encode(s) })
 	if err != nil {
 		return fmt.Errorf("note how far the export came: %w", err)

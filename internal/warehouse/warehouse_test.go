@@ -19,11 +19,11 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/config"
-	"github.com/vigilhealth/vigil/internal/exports"
 	"github.com/vigilhealth/vigil/internal/fhir"
-	"github.com/vigilhealth/vigil/internal/fhirapi"
+	"github.com/vigilhealth/vigil/internal/fhirserver"
+
+	"github.com/vigilhealth/vigil/internal/backup"
 	"github.com/vigilhealth/vigil/internal/patients"
-	"github.com/vigilhealth/vigil/internal/place"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/internal/warehouse"
 )
@@ -48,11 +48,11 @@ func newCell(t *testing.T, bucket *vigiltest.Bucket, name, format string) *cell 
 	c := &cell{t: t, app: vigiltest.NewApp(t), bucket: bucket, now: vigiltest.Clock, zone: zone}
 	c.options = warehouse.Options{
 		Practice: name, Format: format, Zone: zone, Key: []byte("the key of " + name),
-		Resources: exports.Facade{Engine: &fhirapi.Engine{
+		Resources: fhirserver.Facade{Engine: &fhirserver.Engine{
 			Systems: fhir.Systems{MRN: "https://vigil.example.org/mrn"}, Zone: zone, Directory: patients.NewDirectory(), PublicURL: "https://vigil.example.org",
 		}},
-		Open: func() (*place.Place, error) {
-			return place.OpenBucket(place.Bucket{
+		Open: func() (*backup.BlobStore, error) {
+			return backup.OpenBucket(backup.BucketConfig{
 				Name: bucket.Name, Region: "us-east-1", Endpoint: bucket.URL, AccessKey: vigiltest.BucketKey, Secret: "secret", ForcePathStyle: true, Prefix: "warehouse",
 			})
 		},

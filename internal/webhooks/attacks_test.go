@@ -19,8 +19,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/input"
-	"github.com/vigilhealth/vigil/internal/outbound"
+	"github.com/vigilhealth/vigil/internal/egress"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/webhooks"
 )
 
@@ -82,7 +82,7 @@ func TestNamesThatLeadInside(t *testing.T) {
 	_, port, _ := net.SplitHostPort(open.Listener.Addr().String())
 	n := newNames(t)
 	p := newPractice(t)
-	p.engine = p.newEngine(func(o *webhooks.Options) { o.Outbound = outbound.New(outbound.Options{Timeout: 5 * time.Second}) })
+	p.engine = p.newEngine(func(o *webhooks.Options) { o.Outbound = egress.New(egress.Options{Timeout: 5 * time.Second}) })
 	for i, at := range []string{
 		"127.0.0.1", "127.8.8.8", "10.0.0.1", "172.16.5.4", "192.168.0.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1",
 		"fe80::1", "fd00::1", "64:ff9b::7f00:1", "::", "2002:7f00:1::",
@@ -336,7 +336,7 @@ func TestUniqueByChange(t *testing.T) {
 // What is found wrong with a body names its field.
 func TestReadNew(t *testing.T) {
 	p := newPractice(t)
-	checks := input.NewChecks()
+	checks := validate.NewChecks()
 	p.engine.ReadNew(webhooks.Body{}, checks)
 	if len(checks.Fields) != 2 || checks.Fields["url"] == nil || checks.Fields["events"] == nil {
 		t.Errorf("%v", checks.Fields)

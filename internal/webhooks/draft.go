@@ -5,23 +5,23 @@ import (
 	"slices"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/input"
-	"github.com/vigilhealth/vigil/internal/outbound"
+	"github.com/vigilhealth/vigil/internal/egress"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // Body is the body of a request to make or change a webhook.
 type Body struct {
-	URL           input.String                `json:"url"`
-	Events        input.Field[[]input.String] `json:"events"`
-	Active        input.Boolean               `json:"active"`
-	IncludeValues input.Boolean               `json:"include_values"`
+	URL           validate.String                   `json:"url"`
+	Events        validate.Field[[]validate.String] `json:"events"`
+	Active        validate.Boolean                  `json:"active"`
+	IncludeValues validate.Boolean                  `json:"include_values"`
 }
 
 // Draft is a body that was found valid: what it says, in the place of what was said before.
 type Draft func(before collections.WebhookValues) collections.WebhookValues
 
 // ReadNew checks the body of a webhook that is to be made.
-func (e *Engine) ReadNew(b Body, c *input.Checks) Draft {
+func (e *Engine) ReadNew(b Body, c *validate.Checks) Draft {
 	for name, sent := range map[string]bool{"url": b.URL.Sent(), "events": b.Events.Sent()} {
 		if !sent {
 			c.Reject(name, "This field is required.")
@@ -31,7 +31,7 @@ func (e *Engine) ReadNew(b Body, c *input.Checks) Draft {
 }
 
 // ReadChange checks the body of a change; what is left out of it stays.
-func (e *Engine) ReadChange(b Body, c *input.Checks) Draft {
+func (e *Engine) ReadChange(b Body, c *validate.Checks) Draft {
 	url, events := e.readURL(c, b.URL), readEvents(c, b.Events)
 	active, values := readFlag(c, "active", b.Active), readFlag(c, "include_values", b.IncludeValues)
 	return func(v collections.WebhookValues) collections.WebhookValues {
@@ -52,11 +52,11 @@ func (e *Engine) ReadChange(b Body, c *input.Checks) Draft {
 }
 
 // readURL takes an address to which requests may go, as far as that shows before its name is looked up.
-func (e *Engine) readURL(c *input.Checks, f input.String) string {
+func (e *Engine) readURL(c *validate.Checks, f validate.String) string {
 	if !f.Sent() {
 		return ""
 	}
-	at := c.Text("url", f, input.Required(outbound.LongestURL).Identifier())
+	at := c.Text("url", f, validate.Required(egress.LongestURL).Identifier())
 	if at != "" && e.Outbound.Check(at) != nil {
 		c.Reject("url", "Must be an https address of a public host, without user or fragment.")
 		return ""
@@ -66,7 +66,7 @@ func (e *Engine) readURL(c *input.Checks, f input.String) string {
 
 const notEvents = "Must be a list of events."
 
-func readEvents(c *input.Checks, f input.Field[[]input.String]) []string {
+func readEvents(c *validate.Checks, f validate.Field[[]validate.String]) []string {
 	events := []string{}
 	switch {
 	case f.Null():
@@ -75,7 +75,7 @@ func readEvents(c *input.Checks, f input.Field[[]input.String]) []string {
 		c.Reject("events", fmt.Sprintf("Name 1 to %d events.", len(Events)))
 		return events
 	}
-	for name, text := range input.Texts(c, "events", f, 2*len(Events), notEvents, input.Required(0).Identifier()) {
+	for name, text := range validate.Texts(c, "events", f, 2*len(Events), notEvents, validate.Required(0).Identifier()) {
 		switch {
 		case slices.Contains(events, text):
 		case !slices.Contains(Events, text):
@@ -87,7 +87,7 @@ func readEvents(c *input.Checks, f input.Field[[]input.String]) []string {
 	return events
 }
 
-func readFlag(c *input.Checks, name string, f input.Boolean) bool {
+func readFlag(c *validate.Checks, name string, f validate.Boolean) bool {
 	if !f.Sent() {
 		return false
 	}

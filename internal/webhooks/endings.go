@@ -7,8 +7,8 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/async"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/groupcommit"
 	"github.com/vigilhealth/vigil/internal/notifications"
 )
 
@@ -35,7 +35,7 @@ type ending struct {
 }
 
 // tell counts a group of attempts.
-func (e *Engine) tell(group []*groupcommit.Item[ending, string]) {
+func (e *Engine) tell(group []*async.GroupItem[ending, string]) {
 	for _, item := range group {
 		if item.Err == nil && item.Out != "" && e.Ended != nil {
 			e.Ended(item.Out)
@@ -44,8 +44,8 @@ func (e *Engine) tell(group []*groupcommit.Item[ending, string]) {
 }
 
 // store stores how attempts ended, in one transaction.
-func (e *Engine) store(app core.App, group []*groupcommit.Item[ending, string]) error {
-	return groupcommit.Along(app, func(tx core.App) error {
+func (e *Engine) store(app core.App, group []*async.GroupItem[ending, string]) error {
+	return async.Along(app, func(tx core.App) error {
 		trail, err := audit.NewChain(tx)
 		if err != nil {
 			return err

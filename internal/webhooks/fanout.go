@@ -12,8 +12,8 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/changes"
-	"github.com/vigilhealth/vigil/internal/wake"
+	"github.com/vigilhealth/vigil/internal/async"
+	"github.com/vigilhealth/vigil/internal/changefeed"
 )
 
 const (
@@ -50,7 +50,7 @@ func (e *Engine) fanOut(ctx context.Context, app core.App) (found map[string]boo
 		busy = false
 		for position, group := range together(followers) {
 			began := e.Clock()
-			batch, err := changes.After(app, position, nil, changesAtOnce)
+			batch, err := changefeed.After(app, position, nil, changesAtOnce)
 			if err != nil {
 				return found, fmt.Errorf("read changes: %w", err)
 			}
@@ -61,7 +61,7 @@ func (e *Engine) fanOut(ctx context.Context, app core.App) (found map[string]boo
 			if err := e.spread(app, group, batch, found); err != nil {
 				return found, err
 			}
-			if e.yields() && !wake.Pause(ctx, min(restFor*e.Clock().Sub(began), longestRest)) {
+			if e.yields() && !async.Pause(ctx, min(restFor*e.Clock().Sub(began), longestRest)) {
 				return found, ctx.Err()
 			}
 		}
@@ -107,12 +107,12 @@ func together(followers []*follower) map[int64][]*follower {
 }
 
 // spread moves followers that have come equally far over a batch of changes.
-func (e *Engine) spread(app core.App, group []*follower, batch []changes.Change, found map[string]bool) error {
+func (e *Engine) spread(app core.App, group []*follower, batch []changefeed.Change, found map[string]bool) error {
 	last, now := batch[len(batch)-1].Seq, e.Clock()
 	var moving []*follower
 	for _, f := range group {
 		f.at = last
-		if last-f.stored >= noteEvery || now.Sub(f.notedAt) >= noteAfter || slices.ContainsFunc(batch, func(c changes.Change) bool { return f.interest[c.Event] }) {
+		if last-f.stored >= noteEvery || now.Sub(f.notedAt) >= noteAfter || slices.ContainsFunc(batch, func(c changefeed.Change) bool { return f.interest[c.Event] }) {
 			moving = append(moving, f)
 		}
 	}
@@ -145,7 +145,7 @@ func (e *Engine) spread(app core.App, group []*follower, batch []changes.Change,
 }
 
 // move stores what a follower is to be told of, and how far it has come; nothing when somebody has changed it meanwhile.
-func (e *Engine) move(tx core.App, f *follower, batch []changes.Change, last int64, now time.Time) error {
+func (e *Engine) move(tx core.App, f *follower, batch []changefeed.Change, last int64, now time.Time) error {
 	moved, err := collections.MoveWebhook(tx, f.id, f.events, f.stored, last)
 	if f.lost = !moved; err != nil || !moved {
 		return err
@@ -165,7 +165,7 @@ func (e *Engine) move(tx core.App, f *follower, batch []changes.Change, last int
 }
 
 // queueOf names what is told in order: the events of a patient, or of what belongs to none.
-func queueOf(c changes.Change) string {
+func queueOf(c changefeed.Change) string {
 	if c.Patient != "" {
 		return c.Patient
 	}

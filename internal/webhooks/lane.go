@@ -9,7 +9,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/wake"
+	"github.com/vigilhealth/vigil/internal/async"
 )
 
 const (
@@ -31,7 +31,7 @@ const (
 type lane struct {
 	engine *Engine
 	id     string
-	wake.Signal
+	async.Signal
 
 	lock  sync.Mutex
 	under map[string]string // the queues of deliveries under way, by id
@@ -40,7 +40,7 @@ type lane struct {
 }
 
 func (e *Engine) newLane(id string) *lane {
-	return &lane{engine: e, id: id, Signal: wake.New(), under: map[string]string{}}
+	return &lane{engine: e, id: id, Signal: async.NewSignal(), under: map[string]string{}}
 }
 
 // run sends what is due until the webhook is out of use or ctx ends. Requests under way end by themselves, or with patience.

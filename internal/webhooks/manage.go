@@ -8,10 +8,10 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/async"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/changes"
+	"github.com/vigilhealth/vigil/internal/changefeed"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/groupcommit"
 )
 
 // mostWebhooks bounds how many there are: each has workers of its own.
@@ -29,7 +29,7 @@ func (e *Engine) Create(app core.App, draft Draft, by audit.Actor, now time.Time
 		if count >= mostWebhooks {
 			return fault.New(fault.Invalid, "invalid_state", "There are as many webhooks as there may be.")
 		}
-		last, err := changes.Last(tx)
+		last, err := changefeed.Last(tx)
 		if err != nil {
 			return err
 		}
@@ -191,7 +191,7 @@ func (e *Engine) Test(ctx context.Context, app core.App, id string, by audit.Act
 		return trail.Store()
 	})
 	if err == nil {
-		e.tell([]*groupcommit.Item[ending, string]{{Out: outcome}})
+		e.tell([]*async.GroupItem[ending, string]{{Out: outcome}})
 		e.Changed(id)
 	}
 	return d, err

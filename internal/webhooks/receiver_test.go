@@ -19,8 +19,8 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/input"
-	"github.com/vigilhealth/vigil/internal/outbound"
+	"github.com/vigilhealth/vigil/internal/egress"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/internal/webhooks"
 )
@@ -55,7 +55,7 @@ func newPractice(t testing.TB, change ...func(*webhooks.Options)) *practice {
 func (p *practice) newEngine(change ...func(*webhooks.Options)) *webhooks.Engine {
 	o := webhooks.Options{
 		Views: p.views, Timeout: time.Minute, DisableAfter: 120 * time.Hour, Agent: "Vigil/test", Log: slog.New(slog.DiscardHandler),
-		Outbound: outbound.New(outbound.Options{Timeout: time.Minute, DevHosts: []string{"127.0.0.1"}}),
+		Outbound: egress.New(egress.Options{Timeout: time.Minute, DevHosts: []string{"127.0.0.1"}}),
 		Schedule: webhooks.Schedule{
 			5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
 		},
@@ -127,7 +127,7 @@ func (p *practice) draft(body string) webhooks.Draft {
 	if err := json.Unmarshal([]byte(body), &b); err != nil {
 		p.t.Fatal(err)
 	}
-	checks := input.NewChecks()
+	checks := validate.NewChecks()
 	draft := p.engine.ReadChange(b, checks)
 	if err := checks.Err(); err != nil {
 		p.t.Fatal(err)

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/outbound"
+	"github.com/vigilhealth/vigil/internal/egress"
 )
 
 // Schedule are the waits before each retry. Source: Standard Webhooks, "Deliverability and reliability".
@@ -24,6 +24,6 @@ func pauseOf(status int, header http.Header, now time.Time) time.Duration {
 	if status != http.StatusTooManyRequests && status != http.StatusServiceUnavailable {
 		return 0
 	}
-	wait, _ := outbound.RetryAfter(header, now)
+	wait, _ := egress.RetryAfter(header, now)
 	return wait
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/changes"
-	"github.com/vigilhealth/vigil/internal/input"
-	"github.com/vigilhealth/vigil/internal/outbound"
+	"github.com/vigilhealth/vigil/internal/changefeed"
+	"github.com/vigilhealth/vigil/internal/egress"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // What went wrong with a request, in a word. The words of the network may hold the address.
@@ -74,11 +74,11 @@ func kindOf(event string) string {
 // render writes what is sent of a delivery, as things are now.
 func (e *Engine) render(app core.App, w *collections.Webhook, d collections.WebhookDelivery) ([]byte, error) {
 	kind := kindOf(d.Event)
-	m := message{Type: d.Event, Timestamp: input.FormatInstant(collections.ParseInstant(d.Occurred)), Data: data{Type: kind, ID: d.Record}}
+	m := message{Type: d.Event, Timestamp: validate.FormatInstant(collections.ParseInstant(d.Occurred)), Data: data{Type: kind, ID: d.Record}}
 	if d.Event == testEvent {
 		return json.Marshal(m)
 	}
-	m.Data.ID = changes.Change{Type: kind, Record: d.Record}.ID()
+	m.Data.ID = changefeed.Change{Type: kind, Record: d.Record}.ID()
 	if d.Patient != "" {
 		m.Data.PatientID = &d.Patient
 	}
@@ -130,7 +130,7 @@ func (e *Engine) send(ctx context.Context, app core.App, w *collections.Webhook,
 func (e *Engine) post(ctx context.Context, hangUp func(), url string, headers map[string]string, body []byte) (status int, pause time.Duration, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
-		return 0, 0, outbound.ErrAddress // its own text quotes the address
+		return 0, 0, egress.ErrAddress // its own text quotes the address
 	}
 	for name, value := range headers {
 		request.Header.Set(name, value)
@@ -158,7 +158,7 @@ func problemOf(err error) string {
 		unknown     x509.UnknownAuthorityError
 	)
 	switch {
-	case errors.Is(err, outbound.ErrAddress):
+	case errors.Is(err, egress.ErrAddress):
 		return errAddress
 	case errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, context.DeadlineExceeded):
 		return errTimeout

@@ -14,9 +14,8 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/groupcommit"
-	"github.com/vigilhealth/vigil/internal/outbound"
-	"github.com/vigilhealth/vigil/internal/wake"
+	"github.com/vigilhealth/vigil/internal/async"
+	"github.com/vigilhealth/vigil/internal/egress"
 )
 
 // Events are what a receiver may be told of.
@@ -41,7 +40,7 @@ const renderers = 4
 type Options struct {
 	Views Views
 	// Outbound sends requests where they may go.
-	Outbound *outbound.Client
+	Outbound *egress.Client
 	// Timeout bounds a request.
 	Timeout      time.Duration
 	Schedule     Schedule
@@ -61,9 +60,9 @@ type Options struct {
 // Engine makes webhooks and serves them. It is safe for concurrent use.
 type Engine struct {
 	Options
-	wake.Signal               // there may be something to tell
-	rendering   chan struct{} // held by those who read the database for what is sent
-	endings     *groupcommit.Group[ending, string]
+	async.Signal               // there may be something to tell
+	rendering    chan struct{} // held by those who read the database for what is sent
+	endings      *async.Group[ending, string]
 
 	lock  sync.Mutex
 	lanes map[string]*lane
@@ -81,8 +80,8 @@ func New(o Options) *Engine {
 	if o.Spread == nil {
 		o.Spread = rand.Float64
 	}
-	e := &Engine{Options: o, Signal: wake.New(), rendering: make(chan struct{}, renderers), lanes: map[string]*lane{}, ahead: map[string]place{}}
-	e.endings = groupcommit.New(groupcommit.Options[ending, string]{Store: e.store, After: e.tell, Log: o.Log})
+	e := &Engine{Options: o, Signal: async.NewSignal(), rendering: make(chan struct{}, renderers), lanes: map[string]*lane{}, ahead: map[string]place{}}
+	e.endings = async.NewGroup(async.GroupOptions[ending, string]{Store: e.store, After: e.tell, Log: o.Log})
 	return e
 }
 

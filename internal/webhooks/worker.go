@@ -10,7 +10,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/wake"
+	"github.com/vigilhealth/vigil/internal/async"
 )
 
 const (
@@ -46,7 +46,7 @@ func (e *Engine) Run(ctx context.Context, app core.App) {
 				e.Log.Error("deliveries of removed webhooks not removed", slog.Any("error", err))
 			}
 		}
-		if e.yields() && !wake.Pause(ctx, gathering) {
+		if e.yields() && !async.Pause(ctx, gathering) {
 			return
 		}
 		found, err := e.fanOut(ctx, app)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/vigilhealth/vigil/internal/vigiltest/payer"
+	"github.com/vigilhealth/vigil/e2e/payer"
 	"github.com/vigilhealth/vigil/internal/x12"
 )
 

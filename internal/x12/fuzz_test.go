@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vigilhealth/vigil/internal/vigiltest/payer"
+	"github.com/vigilhealth/vigil/e2e/payer"
 	"github.com/vigilhealth/vigil/internal/x12"
 )
 

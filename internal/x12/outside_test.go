@@ -3,7 +3,7 @@ package x12_test
 import (
 	"testing"
 
-	"github.com/vigilhealth/vigil/internal/vigiltest/payer"
+	"github.com/vigilhealth/vigil/e2e/payer"
 	"github.com/vigilhealth/vigil/internal/x12"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // basic are the characters of X12's basic set beside letters, digits and the blank, without those that we separate with. Source: 005010X222A1,
@@ -42,7 +42,7 @@ func plain(text string) (string, bool) {
 
 // digits are those of a text; false for letters among them.
 func digits(text string) (string, bool) {
-	return input.Digits(text), strings.IndexFunc(text, unicode.IsLetter) < 0
+	return validate.Digits(text), strings.IndexFunc(text, unicode.IsLetter) < 0
 }
 
 // isNPI holds a number to its check digit: Luhn, over the digits with 80840 before them. Source: CMS, National Provider Identifier check digit

@@ -11,12 +11,12 @@ import (
 
 	"github.com/pocketbase/pocketbase/core"
 
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
-	"github.com/vigilhealth/vigil/internal/limits"
+	"github.com/vigilhealth/vigil/internal/ratelimit"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // EmergencyHeader opens a patient outside the caller's care teams; its value is the reason.
@@ -37,7 +37,7 @@ func (d *Door) admit(c *Call, row Route) error {
 		return err
 	}
 	c.Caller = caller
-	if row.Who != access.Anyone && row.Who != access.SignedByGateway {
+	if row.Who != authz.Anyone && row.Who != authz.SignedByGateway {
 		if refused != nil {
 			if f := Translate(refused); f.Kind == fault.Unauthenticated {
 				c.Header().Set("WWW-Authenticate", "Bearer")
@@ -66,9 +66,9 @@ func (d *Door) permit(c *Call, row Route) error {
 	if c.Caller.Client != nil {
 		return c.permitClient(row)
 	}
-	c.Scope = access.Reach(c.Caller.Role, row.Who)
+	c.Scope = authz.Reach(c.Caller.Role, row.Who)
 	switch {
-	case c.Scope == access.None:
+	case c.Scope == authz.None:
 		return fault.Denied()
 	case c.Caller.NeedsTwoFactor && !strings.HasPrefix(row.Path, BasePath+"/auth/"):
 		return fault.New(fault.Forbidden, "two_factor_setup_required", "Set up two-factor authentication first.")
@@ -79,7 +79,7 @@ func (d *Door) permit(c *Call, row Route) error {
 // refuseBeyondEmergency refuses a request that claims an emergency for a write that none opens, whoever asks and whether or not the reason
 // would have been needed: what is closed must not depend on what is found later. Source: docs/decisions/security.md, "Emergency access".
 func refuseBeyondEmergency(c *Call, row Route) error {
-	if row.Method == http.MethodGet || row.Asks || access.InEmergency(row.Who) {
+	if row.Method == http.MethodGet || row.Asks || authz.InEmergency(row.Who) {
 		return nil
 	}
 	return c.RefuseEmergency()
@@ -111,24 +111,24 @@ func (d *Door) identify(c *Call) (auth.Caller, error) {
 // count takes the request from its limit and shows on the answer what is left.
 // Source: docs/decisions/limits.md, "Which limit applies", "Rate-limit headers" and docs/decisions/errors.md, "429 body".
 func (d *Door) count(c *Call, row Route, caller auth.Caller) error {
-	class, key := row.Limit, limits.AddressKey(c.Address)
+	class, key := row.Limit, ratelimit.AddressKey(c.Address)
 	switch {
-	case class == limits.User && caller.Client != nil:
-		class, key = limits.Client, caller.RecordID
-	case class == limits.User && caller.RecordID != "":
+	case class == ratelimit.User && caller.Client != nil:
+		class, key = ratelimit.Client, caller.RecordID
+	case class == ratelimit.User && caller.RecordID != "":
 		key = caller.RecordID
-	case class == limits.User:
-		class = limits.Anon
-	case class == limits.Auth && caller.RecordID != "" && row.Who != access.Anyone: // a token is no help where none is asked for
+	case class == ratelimit.User:
+		class = ratelimit.Anon
+	case class == ratelimit.Auth && caller.RecordID != "" && row.Who != authz.Anyone: // a token is no help where none is asked for
 		key = caller.RecordID
-	case class == limits.SignIn && d.Limits.Exhausted(limits.Auth, key, c.Now): // too many sign-ins failed
-		class = limits.Auth
+	case class == ratelimit.SignIn && d.Limits.Exhausted(ratelimit.Auth, key, c.Now): // too many sign-ins failed
+		class = ratelimit.Auth
 	}
 	return c.Take(d.Limits, class, key)
 }
 
 // Take takes the request from a limit.
-func (c *Call) Take(from *limits.Limiter, class limits.Class, key string) error {
+func (c *Call) Take(from *ratelimit.Limiter, class ratelimit.Class, key string) error {
 	taken := from.Take(class, key, c.Now)
 	if taken.Policy.Requests == 0 {
 		return nil
@@ -143,7 +143,7 @@ func (c *Call) Take(from *limits.Limiter, class limits.Class, key string) error 
 }
 
 // setLimitHeaders writes the common X- names and the structured fields of draft-ietf-httpapi-ratelimit-headers.
-func setLimitHeaders(h http.Header, taken limits.Result, reset int) {
+func setLimitHeaders(h http.Header, taken ratelimit.Result, reset int) {
 	quota, window := taken.Policy.Requests, wholeSeconds(taken.Policy.Window)
 	h.Set("X-RateLimit-Limit", strconv.Itoa(quota))
 	h.Set("X-RateLimit-Remaining", strconv.Itoa(taken.Remaining))
@@ -167,7 +167,7 @@ func (d *Door) produces(row Route) []string {
 
 // Origin is where the request came from, for the audit trail.
 func (c *Call) Origin() audit.Origin {
-	return audit.Origin{Address: c.Address, Client: input.CleanLine(c.Request.UserAgent()), RequestID: c.RequestID}
+	return audit.Origin{Address: c.Address, Client: validate.CleanLine(c.Request.UserAgent()), RequestID: c.RequestID}
 }
 
 // Actor is who makes the request, for the audit trail.

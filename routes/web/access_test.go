@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/limits"
+	"github.com/vigilhealth/vigil/internal/ratelimit"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -19,19 +19,19 @@ func scope(c *web.Call) error {
 
 func TestRolesDecideBeforeAnyLookup(t *testing.T) {
 	s := serve(t, setup{rows: []web.Route{
-		get("/probes/{id}/", access.ReadPatients, scope),
-		post("/probes/{id}/", access.ProcessPending, func(*web.Call) error {
+		get("/probes/{id}/", authz.ReadPatients, scope),
+		post("/probes/{id}/", authz.ProcessPending, func(*web.Call) error {
 			t.Error("a refused request reached its handler")
 			return fault.Missing()
 		}),
 	}})
 	for _, test := range []struct {
-		role access.Role
+		role authz.Role
 		body string
 	}{
-		{access.Admin, fmt.Sprintf(`"admin 42 %d"`, access.All)},
-		{access.DataMonitor, fmt.Sprintf(`"data_monitor 42 %d"`, access.All)},
-		{access.Patient, fmt.Sprintf(`"patient 42 %d"`, access.Own)},
+		{authz.Admin, fmt.Sprintf(`"admin 42 %d"`, authz.All)},
+		{authz.DataMonitor, fmt.Sprintf(`"data_monitor 42 %d"`, authz.All)},
+		{authz.Patient, fmt.Sprintf(`"patient 42 %d"`, authz.Own)},
 	} {
 		rec := s.do(request{target: "/api/v1/probes/x/", token: string(test.role)})
 		expect(t, rec, 200, "")
@@ -39,8 +39,8 @@ func TestRolesDecideBeforeAnyLookup(t *testing.T) {
 			t.Errorf("%s: %s, want %s", test.role, rec.Body, test.body)
 		}
 	}
-	for _, role := range access.Roles {
-		if role != access.Admin {
+	for _, role := range authz.Roles {
+		if role != authz.Admin {
 			rec := s.do(request{method: "POST", target: "/api/v1/probes/x/", token: string(role), body: "not json"})
 			expect(t, rec, 403, "permission_denied")
 		}
@@ -49,9 +49,9 @@ func TestRolesDecideBeforeAnyLookup(t *testing.T) {
 
 func TestBearer(t *testing.T) {
 	s := serve(t, setup{rows: []web.Route{
-		get("/private/", access.UseOwnAccount, ok),
-		get("/public/", access.Anyone, ok),
-		get("/sign-in/", access.Anyone, func(*web.Call) error {
+		get("/private/", authz.UseOwnAccount, ok),
+		get("/public/", authz.Anyone, ok),
+		get("/sign-in/", authz.Anyone, func(*web.Call) error {
 			return fault.New(fault.Unauthenticated, "authentication_failed", "Wrong email or password.")
 		}),
 	}})
@@ -96,16 +96,16 @@ func limitHeaders(h http.Header) string {
 
 func TestLimits(t *testing.T) {
 	s := serve(t, setup{
-		limits: map[limits.Class]limits.Policy{
-			limits.User: {Requests: 3, Window: time.Hour},
-			limits.Anon: {Requests: 2, Window: time.Hour},
-			limits.Auth: {Requests: 1, Window: time.Minute},
+		limits: map[ratelimit.Class]ratelimit.Policy{
+			ratelimit.User: {Requests: 3, Window: time.Hour},
+			ratelimit.Anon: {Requests: 2, Window: time.Hour},
+			ratelimit.Auth: {Requests: 1, Window: time.Minute},
 		},
 		rows: []web.Route{
-			get("/private/", access.ReadPatients, ok),
-			get("/admin/", access.ProcessPending, ok),
-			{Method: "POST", Path: "/sign-in/", Who: access.Anyone, Limit: limits.Auth, Handle: ok},
-			{Method: "POST", Path: "/webhook/", Who: access.SignedByGateway, Limit: limits.Webhook, Handle: ok},
+			get("/private/", authz.ReadPatients, ok),
+			get("/admin/", authz.ProcessPending, ok),
+			{Method: "POST", Path: "/sign-in/", Who: authz.Anyone, Limit: ratelimit.Auth, Handle: ok},
+			{Method: "POST", Path: "/webhook/", Who: authz.SignedByGateway, Limit: ratelimit.Webhook, Handle: ok},
 		},
 	})
 	for i, step := range []struct {

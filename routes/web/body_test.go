@@ -5,32 +5,32 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vigilhealth/vigil/internal/access"
-	"github.com/vigilhealth/vigil/internal/input"
-	"github.com/vigilhealth/vigil/internal/limits"
+	"github.com/vigilhealth/vigil/internal/authz"
+	"github.com/vigilhealth/vigil/internal/ratelimit"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
 type named struct {
-	Name input.String `json:"name"`
+	Name validate.String `json:"name"`
 }
 
 var bodyRows = []web.Route{
-	post("/named/", access.UseOwnAccount, func(c *web.Call) error {
+	post("/named/", authz.UseOwnAccount, func(c *web.Call) error {
 		var body named
 		if err := c.Decode(&body); err != nil {
 			return err
 		}
 		return c.Created(body.Name.Value)
 	}),
-	post("/optional/", access.Anyone, func(c *web.Call) error {
-		body := named{Name: input.Of("left out")}
+	post("/optional/", authz.Anyone, func(c *web.Call) error {
+		body := named{Name: validate.Of("left out")}
 		if err := c.DecodeOptional(&body); err != nil {
 			return err
 		}
 		return c.OK(body.Name.Value)
 	}),
-	{Method: "POST", Path: "/webhook/", Who: access.SignedByGateway, Limit: limits.Webhook, Handle: func(c *web.Call) error {
+	{Method: "POST", Path: "/webhook/", Who: authz.SignedByGateway, Limit: ratelimit.Webhook, Handle: func(c *web.Call) error {
 		raw, err := c.Body()
 		if err != nil {
 			return err

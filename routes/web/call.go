@@ -16,12 +16,12 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 	"github.com/pocketbase/pocketbase/tools/router"
 
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
-	"github.com/vigilhealth/vigil/internal/sockets"
+	"github.com/vigilhealth/vigil/internal/ratelimit"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // Call is one request on its way through a handler.
@@ -29,9 +29,9 @@ type Call struct {
 	App     core.App
 	Request *http.Request
 
-	Caller auth.Caller  // zero on rows that ask for no token, unless a valid one came along
-	Scope  access.Scope // how far the caller's permission reaches
-	Now    time.Time    // UTC; the only reading of the clock for this request
+	Caller auth.Caller // zero on rows that ask for no token, unless a valid one came along
+	Scope  authz.Scope // how far the caller's permission reaches
+	Now    time.Time   // UTC; the only reading of the clock for this request
 
 	RequestID string
 	Address   string // the client's, as far as trusted proxies tell; "" when it has none
@@ -93,7 +93,7 @@ func (d *Door) door(row Route) func(*core.RequestEvent) error {
 func (d *Door) newCall(e *core.RequestEvent, row Route) *Call {
 	limit := int64(maxBody)
 	switch {
-	case row.Who == access.SignedByGateway || row.Who == access.Anyone:
+	case row.Who == authz.SignedByGateway || row.Who == authz.Anyone:
 		limit = maxAnonymousBody
 	case row.MaxBody > 0:
 		limit = row.MaxBody
@@ -136,7 +136,7 @@ func (c *Call) Header() http.Header { return c.response.Header() }
 
 // PathUUID reads the UUID of the path. Another form is an object that does not exist.
 func (c *Call) PathUUID() (string, error) {
-	id, ok := input.ParseUUID(c.Request.PathValue("id"))
+	id, ok := validate.ParseUUID(c.Request.PathValue("id"))
 	if !ok {
 		return "", fault.Missing()
 	}
@@ -189,7 +189,7 @@ func (c *Call) DecodeList(name string, most int) ([]jsontext.Value, error) {
 	if len(raw) > 0 && !c.sentJSON() {
 		return nil, notJSON()
 	}
-	return input.DecodeList(raw, name, most)
+	return validate.DecodeList(raw, name, most)
 }
 
 func notJSON() *fault.Error {
@@ -200,7 +200,7 @@ func (c *Call) Parse(raw []byte, dst any) error {
 	if len(raw) > 0 && !c.sentJSON() {
 		return notJSON()
 	}
-	return input.DecodeObject(raw, dst)
+	return validate.DecodeObject(raw, dst)
 }
 
 // Body reads the raw body, up to the row's limit.
@@ -209,7 +209,7 @@ func (c *Call) Body() ([]byte, error) {
 		return nil, tooLarge()
 	}
 	raw, err := io.ReadAll(io.LimitReader(c.Request.Body, c.bodyLimit+1))
-	if errors.Is(err, sockets.ErrSlow) {
+	if errors.Is(err, ratelimit.ErrSlow) {
 		return nil, fault.New(fault.TimedOut, "request_timeout", "The request body took too long.")
 	}
 	if err != nil { // the sender stopped half way, or framed it wrongly

@@ -3,7 +3,7 @@ package web
 import (
 	"fmt"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
@@ -17,13 +17,13 @@ func (c *Call) permitClient(row Route) error {
 	case !client.Scopes.Allow(row.Scope):
 		return c.insufficientScope(row.Scope)
 	}
-	c.Scope = access.All
+	c.Scope = authz.All
 	return nil
 }
 
 // NeedToo refuses a client what tells of more than its route's scope opens, unless it has the other scopes, too. People are not asked for scopes.
 // Source: docs/decisions/roles.md, "What a client may call".
-func (c *Call) NeedToo(scopes ...access.ClientScope) error {
+func (c *Call) NeedToo(scopes ...authz.ClientScope) error {
 	if c.Caller.Client == nil {
 		return nil
 	}
@@ -36,7 +36,7 @@ func (c *Call) NeedToo(scopes ...access.ClientScope) error {
 }
 
 // insufficientScope says which scope is missing, where one would do. Source: RFC 6750, section 3.1.
-func (c *Call) insufficientScope(needed access.ClientScope) error {
+func (c *Call) insufficientScope(needed authz.ClientScope) error {
 	if needed == "" {
 		c.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope"`)
 		return fault.New(fault.Forbidden, "insufficient_scope", "This is not open to clients.")

@@ -14,11 +14,11 @@ import (
 	"github.com/pocketbase/pocketbase/tools/hook"
 	"github.com/pocketbase/pocketbase/tools/router"
 
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/idempotency"
-	"github.com/vigilhealth/vigil/internal/limits"
+	"github.com/vigilhealth/vigil/internal/ratelimit"
 )
 
 // BasePath is where the contract answers.
@@ -28,9 +28,9 @@ const BasePath = "/api/v1"
 type Route struct {
 	Method string
 	Path   string
-	Who    access.Action // the permission asked for, or one of the two that ask for no access token
-	Limit  limits.Class
-	Scope  access.ClientScope // what opens it to clients; "" is closed to them
+	Who    authz.Action // the permission asked for, or one of the two that ask for no access token
+	Limit  ratelimit.Class
+	Scope  authz.ClientScope // what opens it to clients; "" is closed to them
 	// MaxBody is the largest body, in bytes; 0 is as for others.
 	MaxBody int64
 	// Repeatable: doing it twice leaves what doing it once does, whoever is killed in between.
@@ -57,7 +57,7 @@ type Options struct {
 	Clock          func() time.Time // nil reads the wall clock
 	Watch          Watch
 	AccessTokens   AccessTokens
-	Limits         *limits.Limiter
+	Limits         *ratelimit.Limiter
 }
 
 // Now reads the clock, once for each request.

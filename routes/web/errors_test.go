@@ -14,7 +14,7 @@ import (
 	validation "github.com/pocketbase/ozzo-validation/v4"
 	"github.com/pocketbase/pocketbase/tools/router"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/routes/web"
 )
@@ -24,7 +24,7 @@ func failing(t *testing.T) (*server, func(func(*web.Call) error)) {
 	t.Helper()
 	var fail func(*web.Call) error
 	s := serve(t, setup{rows: []web.Route{
-		get("/probe/", access.Anyone, func(c *web.Call) error { return fail(c) }),
+		get("/probe/", authz.Anyone, func(c *web.Call) error { return fail(c) }),
 	}})
 	return s, func(f func(*web.Call) error) { fail = f }
 }

@@ -5,14 +5,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
 func TestCommonHeaders(t *testing.T) {
 	s := serve(t, setup{rows: []web.Route{
-		get("/private/", access.ReadPatients, ok),
-		get("/panic/", access.Anyone, func(*web.Call) error { panic("x") }),
+		get("/private/", authz.ReadPatients, ok),
+		get("/panic/", authz.Anyone, func(*web.Call) error { panic("x") }),
 	}})
 	want := map[string]string{
 		"Cache-Control":                "no-store",
@@ -69,8 +69,8 @@ func TestRequestID(t *testing.T) {
 
 func TestCrossOrigin(t *testing.T) {
 	const friend, stranger = "https://console.example.org", "https://evil.example.org"
-	open := serve(t, setup{origins: []string{friend}, rows: []web.Route{post("/private/", access.ReadPatients, ok)}})
-	closed := serve(t, setup{rows: []web.Route{post("/private/", access.ReadPatients, ok)}})
+	open := serve(t, setup{origins: []string{friend}, rows: []web.Route{post("/private/", authz.ReadPatients, ok)}})
+	closed := serve(t, setup{rows: []web.Route{post("/private/", authz.ReadPatients, ok)}})
 	for name, test := range map[string]struct {
 		server         *server
 		method, origin string
@@ -116,8 +116,8 @@ func TestCrossOrigin(t *testing.T) {
 // A search for a name stands in the query, the path of an unknown page, the referrer; none may reach the log.
 func TestAccessLog(t *testing.T) {
 	s := serve(t, setup{rows: []web.Route{
-		get("/private/{id}/", access.ReadPatients, ok),
-		get("/panic/", access.Anyone, func(*web.Call) error { panic("Jane") }),
+		get("/private/{id}/", authz.ReadPatients, ok),
+		get("/panic/", authz.Anyone, func(*web.Call) error { panic("Jane") }),
 	}})
 	for _, test := range []struct {
 		request request
@@ -157,8 +157,8 @@ func TestAccessLog(t *testing.T) {
 
 func TestAccept(t *testing.T) {
 	s := serve(t, setup{rows: []web.Route{
-		get("/probe/", access.Anyone, ok),
-		get("/report/", access.Anyone, func(c *web.Call) error {
+		get("/probe/", authz.Anyone, ok),
+		get("/report/", authz.Anyone, func(c *web.Call) error {
 			return c.Attach("text/csv; charset=utf-8", `claims "Q1" é.csv`, []byte("a,b\n"))
 		}),
 	}})
@@ -210,7 +210,7 @@ func TestPreferred(t *testing.T) {
 }
 
 func TestLongURL(t *testing.T) {
-	s := serve(t, setup{rows: []web.Route{get("/probe/", access.Anyone, ok)}})
+	s := serve(t, setup{rows: []web.Route{get("/probe/", authz.Anyone, ok)}})
 	target := "/api/v1/probe/?x="
 	expect(t, s.do(request{target: target + strings.Repeat("a", 8192-len(target))}), 200, "")
 	expect(t, s.do(request{target: target + strings.Repeat("a", 8193-len(target))}), 400, "validation_error")
@@ -226,7 +226,7 @@ func TestLongURL(t *testing.T) {
 
 // PocketBase's own writer drops what a stray "fields" parameter does not name.
 func TestFieldsPickerDoesNotTouchUs(t *testing.T) {
-	s := serve(t, setup{rows: []web.Route{get("/probe/", access.Anyone, ok)}})
+	s := serve(t, setup{rows: []web.Route{get("/probe/", authz.Anyone, ok)}})
 	if rec := s.do(request{target: "/api/v1/probe/?fields=x"}); rec.Body.String() != `{"caller":""}` {
 		t.Errorf("got %s", rec.Body)
 	}

@@ -12,8 +12,8 @@ import (
 
 	"github.com/pocketbase/pocketbase/core"
 
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/idempotency"
 )
@@ -28,7 +28,7 @@ var storedHeaders = []string{"Content-Type", "Content-Disposition", "Etag", "Loc
 
 // Keyed reports whether a route looks at the key: each that makes something for somebody who is known. A key belongs to its caller.
 func (r Route) Keyed() bool {
-	return r.Method == http.MethodPost && r.Who != access.Anyone && r.Who != access.SignedByGateway && strings.HasPrefix(r.Path, BasePath+"/")
+	return r.Method == http.MethodPost && r.Who != authz.Anyone && r.Who != authz.SignedByGateway && strings.HasPrefix(r.Path, BasePath+"/")
 }
 
 // once is a request on its way under a key.

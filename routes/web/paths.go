@@ -10,9 +10,9 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 	"github.com/pocketbase/pocketbase/tools/router"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/limits"
+	"github.com/vigilhealth/vigil/internal/ratelimit"
 )
 
 const (
@@ -43,7 +43,7 @@ func (r Route) Unknown() bool { return r.Path == unknownPath }
 // GET needs Patterns of its own there, or the files of pb_public, served at /{path...}, would catch it.
 // Source: docs/decisions/errors.md, "Unknown routes" and docs/decisions/conventions.md, "Method handling".
 func (d *Door) mountUnknown(group *router.RouterGroup[*core.RequestEvent], routes []Route) {
-	unknown := d.door(Route{Path: unknownPath, Who: access.Anyone, Limit: limits.User, Handle: d.unknown})
+	unknown := d.door(Route{Path: unknownPath, Who: authz.Anyone, Limit: ratelimit.User, Handle: d.unknown})
 	for _, below := range []string{"/api", "/fhir"} {
 		group.GET(below, unknown)
 		group.GET(below+"/{path...}", unknown)

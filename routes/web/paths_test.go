@@ -9,7 +9,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 	"github.com/pocketbase/pocketbase/tests"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/routes/web"
 )
@@ -23,12 +23,12 @@ func echoID(c *web.Call) error {
 }
 
 var pathRows = []web.Route{
-	get("/probes/", access.Anyone, ok),
-	post("/probes/", access.Anyone, ok),
-	get("/probes/{id}/", access.Anyone, echoID),
-	{Method: http.MethodPut, Path: "/probes/{id}/", Who: access.ReadPatients, Limit: "", Handle: echoID},
-	get("/probes/archived/", access.Anyone, ok),
-	get("/numbers/{id}/", access.Anyone, func(c *web.Call) error {
+	get("/probes/", authz.Anyone, ok),
+	post("/probes/", authz.Anyone, ok),
+	get("/probes/{id}/", authz.Anyone, echoID),
+	{Method: http.MethodPut, Path: "/probes/{id}/", Who: authz.ReadPatients, Limit: "", Handle: echoID},
+	get("/probes/archived/", authz.Anyone, ok),
+	get("/numbers/{id}/", authz.Anyone, func(c *web.Call) error {
 		id, err := c.PathInteger("id")
 		if err != nil {
 			return err

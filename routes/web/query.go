@@ -10,7 +10,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // Query reads the parameters of a request and collects what is wrong with them, by parameter. A parameter that is
@@ -18,12 +18,12 @@ import (
 // are ignored. Source: docs/decisions/conventions.md, "Booleans, enums and unknown filters in queries".
 type Query struct {
 	values url.Values
-	checks *input.Checks
+	checks *validate.Checks
 	zone   *time.Location
 }
 
 func (c *Call) Query() *Query {
-	q := &Query{checks: input.NewChecks(), zone: c.zone}
+	q := &Query{checks: validate.NewChecks(), zone: c.zone}
 	values, err := url.ParseQuery(c.Request.URL.RawQuery)
 	if err != nil {
 		q.Reject(fault.NonField, "The query string is malformed.")
@@ -45,11 +45,11 @@ func (q *Query) Reject(name, problem string) { q.checks.Reject(name, problem) }
 func (q *Query) Err() error { return q.checks.Err() }
 
 // field is the parameter in the form in which bodies are checked.
-func (q *Query) field(name string) input.String {
+func (q *Query) field(name string) validate.String {
 	if !q.Has(name) {
-		return input.String{}
+		return validate.String{}
 	}
-	return input.Of(q.Get(name))
+	return validate.Of(q.Get(name))
 }
 
 // Text is a search term of 1 to max characters, trimmed and normalised; "" when left out.
@@ -57,7 +57,7 @@ func (q *Query) Text(name string, max int) string {
 	if !q.Has(name) {
 		return ""
 	}
-	return q.checks.Text(name, q.field(name), input.Required(max))
+	return q.checks.Text(name, q.field(name), validate.Required(max))
 }
 
 // PatientID is the filter by patient, a lower-case UUID; "" when left out.
@@ -155,13 +155,13 @@ const MsgEdge = "Must be a date or an ISO 8601 date-time."
 // Edge reads one end of a span; a bare date is its first moment in the zone, or its last at the end of the span.
 func Edge(text string, zone *time.Location, isEnd bool) (at time.Time, ok bool) {
 	text = strings.TrimSpace(text)
-	if _, err := input.ParseDate(text); err == nil {
+	if _, err := validate.ParseDate(text); err == nil {
 		first := collections.ParseDay(text, zone).UTC()
 		if isEnd {
 			return collections.StartOfNextDay(first.In(zone)).UTC().Add(-time.Microsecond), true
 		}
 		return first, true
 	}
-	at, err := input.ParseInstant(text)
+	at, err := validate.ParseInstant(text)
 	return at, err == nil
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -24,7 +24,7 @@ func filters(c *web.Call) error {
 }
 
 func TestFilters(t *testing.T) {
-	s := serve(t, setup{rows: []web.Route{get("/probe/", access.Anyone, filters)}})
+	s := serve(t, setup{rows: []web.Route{get("/probe/", authz.Anyone, filters)}})
 	const id = "01899c1e-3b7a-7000-8000-0123456789ab"
 	for query, want := range map[string]string{
 		"search=%20Zoe%CC%88%20":            `"Search":"Zoë"`,
@@ -87,8 +87,8 @@ func TestFilters(t *testing.T) {
 
 func TestPages(t *testing.T) {
 	s := serve(t, setup{rows: []web.Route{
-		get("/numbers/", access.Anyone, func(c *web.Call) error { return web.ListNumbers(c, 45) }),
-		get("/none/", access.Anyone, func(c *web.Call) error { return web.ListNumbers(c, 0) }),
+		get("/numbers/", authz.Anyone, func(c *web.Call) error { return web.ListNumbers(c, 45) }),
+		get("/none/", authz.Anyone, func(c *web.Call) error { return web.ListNumbers(c, 0) }),
 	}})
 	const base = `"https://vigil.example.org/api/v1/numbers/?`
 	for target, want := range map[string]string{

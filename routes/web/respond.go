@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 const JSONType = "application/json"
@@ -95,21 +95,21 @@ func Encode(value any) ([]byte, error) {
 // What handlers are made of: a body becomes what it asks for, and what an engine gives becomes the answer.
 
 // Read decodes a body and reads from it what it asks for; a refusal names every field that is wrong.
-func Read[B, V any](c *Call, read func(B, *input.Checks) V) (V, error) {
+func Read[B, V any](c *Call, read func(B, *validate.Checks) V) (V, error) {
 	return readBy(c.Decode, read)
 }
 
 // ReadOptional is Read where the body may be left out.
-func ReadOptional[B, V any](c *Call, read func(B, *input.Checks) V) (V, error) {
+func ReadOptional[B, V any](c *Call, read func(B, *validate.Checks) V) (V, error) {
 	return readBy(c.DecodeOptional, read)
 }
 
-func readBy[B, V any](decode func(any) error, read func(B, *input.Checks) V) (value V, err error) {
+func readBy[B, V any](decode func(any) error, read func(B, *validate.Checks) V) (value V, err error) {
 	var body B
 	if err := decode(&body); err != nil {
 		return value, err
 	}
-	checks := input.NewChecks()
+	checks := validate.NewChecks()
 	value = read(body, checks)
 	return value, checks.Err()
 }

@@ -19,10 +19,10 @@ import (
 	"github.com/pocketbase/pocketbase/apis"
 	"github.com/pocketbase/pocketbase/core"
 
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/limits"
+	"github.com/vigilhealth/vigil/internal/ratelimit"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/routes/web"
 )
@@ -51,16 +51,16 @@ func (accessTokens) Authenticate(_ core.App, token string, now time.Time) (auth.
 		return auth.Caller{}, fault.New(fault.Unauthenticated, "token_expired", "The token has expired.")
 	case token == "broken":
 		return auth.Caller{}, errors.New("no database")
-	case !access.Role(token).Valid():
+	case !authz.Role(token).Valid():
 		return auth.Caller{}, fault.New(fault.Unauthenticated, "token_invalid", "The token is invalid.")
 	}
-	return auth.Caller{RecordID: "record-" + token, ID: 42, Email: token + "@example.org", Role: access.Role(token)}, nil
+	return auth.Caller{RecordID: "record-" + token, ID: 42, Email: token + "@example.org", Role: authz.Role(token)}, nil
 }
 
 // generous limits, so that only the tests about limits meet them.
-var generous = map[limits.Class]limits.Policy{
-	limits.User: {Requests: 1000, Window: time.Hour}, limits.Anon: {Requests: 1000, Window: time.Hour},
-	limits.Auth: {Requests: 1000, Window: time.Minute}, limits.Webhook: {Requests: 1000, Window: time.Hour},
+var generous = map[ratelimit.Class]ratelimit.Policy{
+	ratelimit.User: {Requests: 1000, Window: time.Hour}, ratelimit.Anon: {Requests: 1000, Window: time.Hour},
+	ratelimit.Auth: {Requests: 1000, Window: time.Minute}, ratelimit.Webhook: {Requests: 1000, Window: time.Hour},
 }
 
 // server is the service as apis.Serve runs it, with rows of a test's own.
@@ -72,7 +72,7 @@ type server struct {
 }
 
 type setup struct {
-	limits  map[limits.Class]limits.Policy
+	limits  map[ratelimit.Class]ratelimit.Policy
 	origins []string
 	rows    []web.Route
 }
@@ -119,7 +119,7 @@ func serve(t *testing.T, s setup) *server {
 
 // open serves the rows of a test below [web.BasePath], and one outside it.
 func open(e *core.ServeEvent, s setup, log io.Writer) error {
-	rows := []web.Route{{Method: http.MethodGet, Path: "/health/live", Who: access.Anyone, Limit: limits.None, Handle: func(c *web.Call) error {
+	rows := []web.Route{{Method: http.MethodGet, Path: "/health/live", Who: authz.Anyone, Limit: ratelimit.None, Handle: func(c *web.Call) error {
 		return c.OK(map[string]string{"status": "ok"})
 	}}}
 	for _, row := range s.rows {
@@ -133,7 +133,7 @@ func open(e *core.ServeEvent, s setup, log io.Writer) error {
 		Log:            slog.New(slog.NewJSONHandler(log, nil)),
 		Clock:          func() time.Time { return clock },
 		AccessTokens:   accessTokens{},
-		Limits:         limits.New(s.limits),
+		Limits:         ratelimit.NewLimiter(s.limits),
 	}}
 	return door.Open(e, rows)
 }
@@ -252,10 +252,10 @@ func (b *logBuffer) lines(t *testing.T, message string) []map[string]any {
 
 func ok(c *web.Call) error { return c.OK(map[string]any{"caller": c.Caller.Email}) }
 
-func get(path string, who access.Action, handle func(*web.Call) error) web.Route {
-	return web.Route{Method: http.MethodGet, Path: path, Who: who, Limit: limits.User, Handle: handle}
+func get(path string, who authz.Action, handle func(*web.Call) error) web.Route {
+	return web.Route{Method: http.MethodGet, Path: path, Who: who, Limit: ratelimit.User, Handle: handle}
 }
 
-func post(path string, who access.Action, handle func(*web.Call) error) web.Route {
-	return web.Route{Method: http.MethodPost, Path: path, Who: who, Limit: limits.User, Handle: handle}
+func post(path string, who authz.Action, handle func(*web.Call) error) web.Route {
+	return web.Route{Method: http.MethodPost, Path: path, Who: who, Limit: ratelimit.User, Handle: handle}
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/billing/reports"
-	"github.com/vigilhealth/vigil/internal/billing/selfaudit"
+
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -132,8 +132,8 @@ func BenchmarkReports(b *testing.B) {
 	b.Run("self-audit/a month", func(b *testing.B) {
 		month, _ := billing.MonthSpan("2025-11")
 		for b.Loop() {
-			facts, err := selfaudit.Gather(app, time.UTC, month)
-			if err != nil || len(selfaudit.Find(facts)) == 0 {
+			facts, err := reports.Gather(app, time.UTC, month)
+			if err != nil || len(reports.Find(facts)) == 0 {
 				b.Fatal("nothing is found", err)
 			}
 		}

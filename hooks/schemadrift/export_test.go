@@ -1,0 +1,39 @@
+package schemadrift
+
+import (
+	"fmt"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+)
+
+// Describe says what is declared about every collection of the database, by its name.
+func Describe(app core.App) (map[string]Collection, error) {
+	found, err := app.FindAllCollections()
+	if err != nil {
+		return nil, fmt.Errorf("read the collections: %w", err)
+	}
+	described := make(map[string]Collection, len(found))
+	for _, c := range found {
+		if described[c.Name], err = describe(c); err != nil {
+			return nil, err
+		}
+	}
+	return described, nil
+}
+
+// TakenToPieces are the collections that do not stand in the file as they were made, letter by letter.
+func TakenToPieces(app core.App) (names []string, err error) {
+	wanted, err := Made()
+	if err != nil {
+		return nil, err
+	}
+	all, err := collections.AllDeclared(app)
+	for _, s := range all {
+		if !asMade(s, wanted[s.Name]) {
+			names = append(names, s.Name)
+		}
+	}
+	return names, err
+}

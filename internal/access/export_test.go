@@ -1,9 +1,0 @@
-package access
-
-import (
-	"maps"
-	"slices"
-)
-
-// Actions lists what the policy knows.
-func Actions() []Action { return slices.Sorted(maps.Keys(policy)) }

@@ -1,0 +1,67 @@
+package auth
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// A state carries its end and a keyed hash of itself and of the browser's cookie: only the browser that began may come back with it. Nonce and
+// code verifier are made of both, so that nobody who sees the one address or the other knows them. Source: OpenID Connect Core 1.0, 3.1.2.1 and
+// 15.5.2; RFC 7636; RFC 9700, 4.7.1.
+const (
+	stateLife   = 10 * time.Minute
+	stateRandom = 16
+	stateEnd    = stateRandom + 8
+	stateBytes  = stateEnd + sha256.Size
+)
+
+// state is what a sign-in remembers between going and coming back.
+type state struct {
+	text, cookie, nonce, verifier string
+	ends                          time.Time
+}
+
+func (p *OIDCProvider) newState(now time.Time) state {
+	var secret [32]byte
+	head := make([]byte, stateEnd)
+	_, _ = rand.Read(secret[:])          // never fails
+	_, _ = rand.Read(head[:stateRandom]) // never fails
+	ends := now.Add(stateLife)
+	binary.BigEndian.PutUint64(head[stateRandom:], uint64(ends.UnixMicro()))
+	cookie := base64.RawURLEncoding.EncodeToString(secret[:])
+	return p.stateOf(head, cookie, ends)
+}
+
+func (p *OIDCProvider) stateOf(head []byte, cookie string, ends time.Time) state {
+	mac := func(what string) []byte { return phi.MAC(p.options.Key, what+"\x00"+string(head)+cookie) } // the head is of fixed length
+	return state{
+		text: base64.RawURLEncoding.EncodeToString(append(head, mac("state")...)), cookie: cookie, ends: ends,
+		nonce: base64.RawURLEncoding.EncodeToString(mac("nonce")), verifier: base64.RawURLEncoding.EncodeToString(mac("verifier")),
+	}
+}
+
+// readState refuses a state that this browser did not begin with, or whose time is over.
+func (p *OIDCProvider) readState(text, cookie string, now time.Time) (state, error) {
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil || len(raw) != stateBytes || cookie == "" {
+		return state{}, UnknownState()
+	}
+	ends := time.UnixMicro(int64(binary.BigEndian.Uint64(raw[stateRandom:stateEnd]))).UTC() //nolint:gosec // a forged one is refused below
+	s := p.stateOf(raw[:stateEnd:stateEnd], cookie, ends)
+	if !hmac.Equal([]byte(s.text), []byte(text)) || !now.Before(ends) {
+		return state{}, UnknownState()
+	}
+	return s, nil
+}
+
+// UnknownState is the refusal of a sign-in that this browser did not begin, or that came back before.
+func UnknownState() error {
+	return fault.State("invalid_oauth_state", "This sign-in was not begun in this browser, or too long ago. Begin again.")
+}

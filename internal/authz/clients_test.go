@@ -1,0 +1,122 @@
+package authz_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vigilhealth/vigil/internal/authz"
+)
+
+// A client has no role: whatever a role opens is closed to it.
+func TestClientsHaveNoRole(t *testing.T) {
+	for _, action := range authz.Actions() {
+		if authz.Reach(authz.Client, action) != authz.None {
+			t.Errorf("a client may %q by its role", action)
+		}
+	}
+	if authz.Client.Valid() || slices.Contains(authz.Roles, authz.Client) {
+		t.Error("a client is no role of the contract")
+	}
+}
+
+// openedTo is a row of the table of scopes in docs/decisions/roles.md.
+var openedTo = regexp.MustCompile(`^\| ([A-Za-z./?]+) \| ([A-Z]+) (\S+) \|$`)
+
+// What we tell people about clients is what testdata/scopes.csv says, which the routes are held to; and each scope is one.
+func TestDocumentsSayTheSameOfClients(t *testing.T) {
+	file, err := os.ReadFile("testdata/scopes.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(bytes.NewReader(file)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, err := os.ReadFile("../../docs/decisions/roles.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := map[string]string{}
+	for line := range strings.Lines(string(document)) {
+		if m := openedTo.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
+			told[m[2]+" "+endpoint(m[3])] = m[1]
+		}
+	}
+	for _, row := range rows[1:] {
+		name := row[0] + " " + row[1]
+		if told[name] != row[2] {
+			t.Errorf("%s: the table says %q, the documents say %q", name, row[2], told[name])
+		}
+		if _, known := authz.ParseClientScope(row[2]); !known && row[2] != string(authz.AnySystemScope) {
+			t.Errorf("%s: %q is no scope", name, row[2])
+		}
+		delete(told, name)
+	}
+	for name := range told {
+		t.Errorf("%s stands in the documents and not in the table", name)
+	}
+}
+
+func TestClientScopes(t *testing.T) {
+	for text, want := range map[string]authz.ClientScope{
+		"ingest": authz.ScopeIngest, "patients.read": authz.ScopePatientsRead, "system/Observation.rs": authz.SystemScope("Observation"),
+		"system/Observation.read": authz.SystemScope("Observation"), "system/*.read": authz.SystemScope("*"),
+	} {
+		if got, known := authz.ParseClientScope(text); !known || got != want {
+			t.Errorf("%q is %q (%v)", text, got, known)
+		}
+	}
+	for _, text := range []string{
+		"", " ", "Ingest", "ingest ", "patients", "patients.*", "*", "patients.rs", "system/", "system/.rs", "system/Observation", "system/Observation.write",
+		"system/Observation.cruds", "system/observation.rs", "system/Nothing.rs", "user/Observation.rs", "patient/*.read", "openid", "observations.write", ".read", "system/.read",
+	} {
+		if got, known := authz.ParseClientScope(text); known {
+			t.Errorf("%q is taken for %q", text, got)
+		}
+	}
+}
+
+func TestClientScopesAllow(t *testing.T) {
+	some := authz.ReadClientScopes(strings.Fields("ingest system/Patient.read no.such.scope"))
+	star := authz.ClientScopes{authz.SystemScope("*")}
+	for _, test := range []struct {
+		held   authz.ClientScopes
+		needed authz.ClientScope
+		want   bool
+	}{
+		{some, authz.ScopeIngest, true},
+		{some, authz.ScopePatientsRead, false},
+		{some, authz.SystemScope("Patient"), true},
+		{some, authz.SystemScope("Observation"), false},
+		{some, authz.SystemScope("*"), false},
+		{some, "no.such.scope", false},
+		{some, "", false},
+		{star, authz.SystemScope("Observation"), true},
+		{star, authz.ScopePatientsRead, false},
+		{nil, "", false},
+		{nil, authz.ScopeIngest, false},
+		{authz.ClientScopes{""}, "", false},
+	} {
+		if got := test.held.Allow(test.needed); got != test.want {
+			t.Errorf("%v for %q: %v", test.held, test.needed, got)
+		}
+	}
+	if got := star.Within(some).Texts(); !slices.Equal(got, []string{"system/Patient.rs"}) {
+		t.Errorf("of all of FHIR and one resource both open %v", got)
+	}
+	both := authz.ClientScopes{authz.SystemScope("Device"), authz.SystemScope("*"), authz.ScopePatientsRead}
+	if got := both.Within(append(authz.ClientScopes{authz.SystemScope("Device")}, some...)).Texts(); !slices.Equal(got, []string{"system/Device.rs", "system/Patient.rs"}) {
+		t.Errorf("they have in common %v", got)
+	}
+	if got := star.Within(both).Texts(); !slices.Equal(got, []string{"system/*.rs"}) {
+		t.Errorf("all of FHIR is within itself: %v", got)
+	}
+	if got := some.Within(star).Texts(); !slices.Equal(got, []string{"system/Patient.rs"}) {
+		t.Errorf("one resource is within all of FHIR: %v", got)
+	}
+}

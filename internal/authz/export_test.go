@@ -1,0 +1,9 @@
+package authz
+
+import (
+	"maps"
+	"slices"
+)
+
+// Actions lists what the policy knows.
+func Actions() []Action { return slices.Sorted(maps.Keys(policy)) }

@@ -1,0 +1,137 @@
+package authz_test
+
+import (
+	"bufio"
+	"encoding/csv"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vigilhealth/vigil/internal/authz"
+)
+
+// scopes are the words of the matrix.
+var scopes = map[string]authz.Scope{"no": authz.None, "nc": authz.NonCritical, "own": authz.Own, "all": authz.All}
+
+// matrix reads testdata/matrix.csv: method, path, action, then a cell for each role in the contract's order.
+func matrix(t *testing.T) [][]string {
+	t.Helper()
+	file, err := os.Open("testdata/matrix.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	rows, err := csv.NewReader(file).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var header []string
+	for _, role := range authz.Roles {
+		header = append(header, string(role))
+	}
+	if !slices.Equal(rows[0][3:], header) {
+		t.Fatalf("the matrix is about %v", rows[0][3:])
+	}
+	return rows[1:]
+}
+
+// Every endpoint of the matrix, for every role.
+func TestPolicyIsTheMatrix(t *testing.T) {
+	named := map[authz.Action]bool{}
+	for _, row := range matrix(t) {
+		action := authz.Action(row[2])
+		named[action] = true
+		for i, role := range authz.Roles {
+			cell := row[3+i]
+			switch action {
+			case authz.Anyone:
+				if cell != "pub" {
+					t.Errorf("%s %s is public but %s for %s", row[0], row[1], cell, role)
+				}
+			case authz.SignedByGateway:
+				if cell != "signed" {
+					t.Errorf("%s %s is signed but %s for %s", row[0], row[1], cell, role)
+				}
+			default:
+				want, known := scopes[cell]
+				if !known {
+					t.Errorf("%s %s: %q for %s", row[0], row[1], cell, role)
+				}
+				if got := authz.Reach(role, action); got != want {
+					t.Errorf("%s may %q to %d, want %d (%s %s)", role, action, got, want, row[0], row[1])
+				}
+			}
+		}
+	}
+	for _, action := range authz.Actions() {
+		if !named[action] {
+			t.Errorf("%q stands in the policy but in no row of the matrix", action)
+		}
+	}
+}
+
+func TestNobodyElseMayDoAnything(t *testing.T) {
+	for _, action := range authz.Actions() {
+		for _, role := range []authz.Role{"", "superuser", "Admin", "admin "} {
+			if authz.Reach(role, action) != authz.None || role.Valid() {
+				t.Errorf("%q may %q", role, action)
+			}
+		}
+	}
+	for _, role := range authz.Roles {
+		for _, action := range []authz.Action{"", authz.Anyone, authz.SignedByGateway, "an action nobody wrote down"} {
+			if authz.Reach(role, action) != authz.None {
+				t.Errorf("%s may %q", role, action)
+			}
+		}
+		if name, description := role.Describe(); name == "" || description == "" {
+			t.Errorf("%s is not described", role)
+		}
+	}
+}
+
+// A row of the table in docs/decisions/roles.md: method, path, cells.
+var documented = regexp.MustCompile("^\\| ([A-Z]+) (/?[^ |]+)(?: `\\[\\+\\]`)? \\|((?: [^|]+ \\|){7})$")
+
+// What we tell people and what we do are one: the table of docs/decisions/roles.md has the same rows with the same cells.
+func TestDocumentsSayTheSame(t *testing.T) {
+	file, err := os.Open("../../docs/decisions/roles.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	words := strings.NewReplacer("–", "no", "Y", "all")
+	told := map[string]string{}
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		if m := documented.FindStringSubmatch(lines.Text()); m != nil {
+			told[m[1]+" "+endpoint(m[2])] = strings.Join(strings.Fields(strings.ReplaceAll(words.Replace(m[3]), "|", " ")), ",")
+		}
+	}
+	for _, row := range matrix(t) {
+		name, want := row[0]+" "+row[1], strings.Join(row[3:], ",")
+		if got := told[name]; got != want {
+			t.Errorf("%s: the matrix says %q, the documents say %q", name, want, got)
+		}
+		delete(told, name)
+	}
+	for name := range told {
+		t.Errorf("%s stands in the documents and not in the matrix", name)
+	}
+}
+
+// endpoint is a documented path as the matrix writes it.
+func endpoint(path string) string {
+	if strings.HasPrefix(path, "/") {
+		return path
+	}
+	return "/api/v1/" + path
+}
+
+func BenchmarkReach(b *testing.B) {
+	for b.Loop() {
+		authz.Reach(authz.Nurse, authz.ReadAlerts)
+	}
+}

@@ -1,0 +1,106 @@
+package backup_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/vigilhealth/vigil/internal/backup"
+)
+
+// What a bucket's service says is told by its number, never in its own words; what is none is told as such.
+func TestWordsOfOthersAreNotRepeated(t *testing.T) {
+	for name, tt := range map[string]struct {
+		status     int
+		body, want string
+	}{
+		"known":      {404, "<Error><Code>NoSuchBucket</Code><Message>whose words</Message></Error>", "there is no such bucket"},
+		"unknown":    {501, "<Error><Code>NotImplemented</Code><Message>whose words</Message></Error>", "answers 501 NotImplemented"},
+		"other code": {400, "<Error><Code>Odd</Code><Message>whose words</Message></Error>", "answers 400 Odd"},
+		"no S3":      {200, "<Error><Code>Odd</Code><Message>whose words</Message></Error>", "no S3-compatible service"},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			w.WriteHeader(tt.status)
+			_, _ = io.WriteString(w, tt.body)
+		}))
+		at, err := backup.OpenBucket(backup.BucketConfig{Name: "kept", Region: "us-east-1", Endpoint: server.URL, AccessKey: "id", Secret: "s", ForcePathStyle: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for what, err := range map[string]error{"probe": at.Probe(t.Context(), "check"), "list": last(at.List(t.Context(), ""))} {
+			if err == nil || strings.Contains(err.Error(), "whose words") || !strings.Contains(err.Error(), tt.want) || strings.Count(err.Error(), "kept") != 1 {
+				t.Errorf("%s, %s: %v", name, what, err)
+			}
+		}
+		_ = at.Close()
+		server.Close()
+	}
+}
+
+func last(_ []backup.Blob, err error) error { return err }
+
+// What answers everything with a page of text is no place for backups, though PocketBase reads such a list as an empty one.
+func TestBucketThatIsAProxysPage(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = io.WriteString(w, "welcome")
+	}))
+	defer server.Close()
+	at, err := backup.OpenBucket(backup.BucketConfig{Name: "kept", Region: "us-east-1", Endpoint: server.URL, AccessKey: "id", Secret: "s", ForcePathStyle: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = at.Close() }()
+	if err := at.Probe(t.Context(), "check"); err == nil || !strings.Contains(err.Error(), "does not list it") {
+		t.Error(err)
+	}
+}
+
+// A folder that may not be looked into is not an empty one.
+func TestFolderThatIsClosed(t *testing.T) {
+	if os.Geteuid() == 0 || runtime.GOOS == "windows" {
+		t.Skip("to who runs this nothing is closed")
+	}
+	dir := filepath.Join(t.TempDir(), "kept")
+	at, err := backup.OpenFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = at.Close() }()
+	if err := os.Chmod(dir, 0o300); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := at.List(t.Context(), ""); !errors.Is(err, os.ErrPermission) {
+		t.Errorf("listed: %v", err)
+	}
+}
+
+// A file that is refused half way is one line about the folder, and nothing of it stays.
+func TestFolderThatIsFull(t *testing.T) {
+	dir := t.TempDir()
+	at, err := backup.OpenFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = at.Close() }()
+	err = at.Write(t.Context(), "one", func(w io.Writer) error {
+		if _, err := io.WriteString(w, "half"); err != nil {
+			return err
+		}
+		return &os.PathError{Op: "write", Path: filepath.Join(dir, "one.123.tmp"), Err: syscall.ENOSPC}
+	})
+	if err == nil || !errors.Is(err, syscall.ENOSPC) || err.Error() != "the folder "+dir+" cannot be written: no space left on device" {
+		t.Errorf("said: %v", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}

@@ -1,0 +1,217 @@
+package emr_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+	"github.com/pocketbase/pocketbase/tests"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/emr"
+	"github.com/vigilhealth/vigil/internal/fhir"
+	"github.com/vigilhealth/vigil/internal/phi"
+
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+var now = time.Date(2026, time.January, 15, 13, 45, 0, 0, time.UTC)
+
+const (
+	patient  = "0194c5a8-0000-7000-8000-000000000001"
+	stranger = "0194c5a8-0000-7000-8000-000000000002" // has no EMR id
+)
+
+// newPipelineApp is an app with one patient whom the EMR knows and one whom it does not.
+func newApp(t testing.TB) *tests.TestApp {
+	t.Helper()
+	app := vigiltest.NewApp(t)
+	insert(t, app, collections.Patients, dbx.Params{"id": patient, "mrn": "M-1", "external_id": "erx-1"})
+	insert(t, app, collections.Patients, dbx.Params{"id": stranger, "mrn": "M-2"})
+	return app
+}
+
+func insert(t testing.TB, app core.App, collection string, row dbx.Params) {
+	t.Helper()
+	if _, err := app.DB().Insert(collection, row).Execute(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// queue stores an observation of a patient and its transmission.
+func queue(t testing.TB, app core.App, patientID string, at time.Time) (transmission, observation string) {
+	t.Helper()
+	observation = collections.NewUUID()
+	insert(t, app, collections.Observations, dbx.Params{
+		"id": observation, "patient": patientID, "observation_type": "weight",
+		"fhir_status": "pending",
+	})
+	transmission, err := emr.Queue(app,
+		emr.Draft{ObservationID: observation, PatientID: patientID, ObservationType: "weight"}, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return transmission, observation
+}
+
+// check holds a record against what is wanted of it.
+func check(t testing.TB, app core.App, collection, id string, want map[string]any) {
+	t.Helper()
+	record, err := app.FindRecordById(collection, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for column, value := range want {
+		if got := record.Get(column); got != value {
+			t.Errorf("%s.%s is %v, want %v", collection, column, got, value)
+		}
+	}
+}
+
+// stubEMR answers as told, and remembers what it was sent.
+type stubEMR struct {
+	lock    sync.Mutex
+	off     bool
+	refuse  func(observationID string, sends int) *emr.Error // nil: takes everything
+	stored  map[string]string                                // EMR ids by observation
+	sends   map[string]int
+	looks   map[string]int
+	onSend  func(observationID string)
+	looking *emr.Error
+	away    *emr.Error // what a probe is answered; nil: it is there
+	probes  int
+	body    []byte
+	updates []emrUpdate
+	took    bool   // the copy says what was last put
+	onLook  func() // before a look is answered
+}
+
+func newEMR() *stubEMR {
+	return &stubEMR{stored: map[string]string{}, sends: map[string]int{}, looks: map[string]int{}}
+}
+
+func (f *stubEMR) Configured() bool { return !f.off }
+
+func (f *stubEMR) CreateObservation(_ context.Context, observationID string, resource []byte, requestID string) (emr.Created, error) {
+	f.lock.Lock()
+	f.sends[observationID]++
+	sends, onSend := f.sends[observationID], f.onSend
+	f.body = resource
+	f.lock.Unlock()
+	if onSend != nil {
+		onSend(observationID)
+	}
+	f.lock.Lock()
+	defer f.lock.Unlock()
+	if f.refuse != nil {
+		if refusal := f.refuse(observationID, sends); refusal != nil {
+			refusal.Attempts = []emr.Attempt{{Started: time.Second, Took: 20 * time.Millisecond, Status: refusal.Status, RequestID: requestID, Code: refusal.Code}}
+			return emr.Created{}, refusal
+		}
+	}
+	id := fmt.Sprintf("emr-%s-%d", observationID, sends)
+	f.stored[observationID] = id
+	return emr.Created{EMRID: id, Attempts: []emr.Attempt{{Took: 50 * time.Millisecond, Status: 201, RequestID: requestID}}}, nil
+}
+
+func (f *stubEMR) FindObservation(_ context.Context, observationID string) (string, bool, error) {
+	f.lock.Lock()
+	defer f.lock.Unlock()
+	f.looks[observationID]++
+	if f.onLook != nil {
+		f.onLook()
+	}
+	if f.looking != nil {
+		return "", false, f.looking
+	}
+	id, found := f.stored[observationID]
+	return id, found, nil
+}
+
+func (f *stubEMR) Probe(context.Context) error {
+	f.lock.Lock()
+	defer f.lock.Unlock()
+	f.probes++
+	if f.away != nil {
+		return f.away
+	}
+	return nil
+}
+
+func (f *stubEMR) LookUpObservation(ctx context.Context, observationID string) (string, bool, error) {
+	return f.FindObservation(ctx, observationID)
+}
+
+func (f *stubEMR) UpdateObservation(_ context.Context, emrID string, resource []byte, requestID string, ambiguous bool) (emr.Created, error) {
+	f.lock.Lock()
+	defer f.lock.Unlock()
+	f.updates = append(f.updates, emrUpdate{emrID, string(resource), ambiguous})
+	if f.refuse != nil {
+		if refusal := f.refuse(emrID, len(f.updates)); refusal != nil {
+			return emr.Created{}, refusal
+		}
+	}
+	return emr.Created{EMRID: emrID, Attempts: []emr.Attempt{{Took: 50 * time.Millisecond, Status: 200, RequestID: requestID}}}, nil
+}
+
+func (f *stubEMR) HasObservation(context.Context, string, []byte) (has, known bool, err error) {
+	f.lock.Lock()
+	defer f.lock.Unlock()
+	if f.looking != nil {
+		return false, false, f.looking
+	}
+	return f.took, true, nil
+}
+
+// emrUpdate is a version that the EMR was given.
+type emrUpdate struct {
+	emrID, resource string
+	ambiguous       bool
+}
+
+func unavailable() *emr.Error {
+	return &emr.Error{Code: emr.CodeUnavailable, Status: 503, Message: "EMR unavailable (503)", Ambiguous: true}
+}
+
+func invalid() *emr.Error {
+	return &emr.Error{Code: emr.CodeInvalidResource, Status: 422, Message: "Invalid FHIR resource: required", Diagnostics: phi.Text("Ada is missing")}
+}
+
+// ticking is a clock that tests move by hand.
+type ticking struct {
+	lock sync.Mutex
+	at   time.Time
+}
+
+func (c *ticking) now() time.Time { c.lock.Lock(); defer c.lock.Unlock(); return c.at }
+
+func (c *ticking) advance(d time.Duration) { c.lock.Lock(); defer c.lock.Unlock(); c.at = c.at.Add(d) }
+
+func newWorker(f *stubEMR, clock *ticking, change func(*emr.WorkerOptions)) *emr.Worker {
+	options := emr.WorkerOptions{
+		EMR: f, Schedule: schedule, Clock: clock.now, Log: slog.New(slog.DiscardHandler),
+		Spread: func() float64 { return 0 },
+		Load: func(_ core.App, id string) (fhir.Stored, error) {
+			return fhir.Stored{ID: id, PatientID: patient, Reading: vitals.Reading{Kind: vitals.Weight, MeasuredAt: now}.With(vitals.WeightKg, 80.0)}, nil
+		},
+	}
+	if change != nil {
+		change(&options)
+	}
+	return emr.NewWorker(options)
+}
+
+func sendDue(t testing.TB, w *emr.Worker, app core.App, limit int) emr.Round {
+	t.Helper()
+	round, err := w.SendDue(t.Context(), app, limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return round
+}

@@ -1,0 +1,213 @@
+package ingest
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/emr"
+	"github.com/vigilhealth/vigil/internal/escalations"
+	"github.com/vigilhealth/vigil/internal/notifications"
+	"github.com/vigilhealth/vigil/internal/triage"
+)
+
+// apply writes the effects of a reading inside the caller's transaction, or adds them to what its batch writes at the end. The
+// observation itself is stored already: by the writer, or by PocketBase when somebody creates it in the dashboard.
+func apply(tx core.App, b *batch, e Effects, by audit.Actor, now time.Time) (Outcome, error) {
+	a := application{tx: tx, batch: b, effects: e, by: by, now: now, outcome: Outcome{Observation: e.Observation}}
+	for _, step := range []func() error{a.note, a.alert, a.autoResolve, a.rank, a.queue} {
+		if err := step(); err != nil {
+			return Outcome{}, err
+		}
+	}
+	if e.Observation.addition != nil { // it is counted
+		a.outcome.Completed = true
+		return a.outcome, nil
+	}
+	b.count(e)
+	if e.Observation.confirmed { // it was stored before
+		return a.outcome, nil
+	}
+	b.processing = append(b.processing, a.outcome)
+	return a.outcome, nil
+}
+
+// application is one reading's effects on their way into the database.
+type application struct {
+	tx      core.App
+	batch   *batch
+	effects Effects
+	by      audit.Actor
+	now     time.Time
+	outcome Outcome
+}
+
+// note records that the observation was created, or completed.
+func (a *application) note() error {
+	o, event := a.effects.Observation, audit.ObservationCreate
+	switch {
+	case o.addition != nil:
+		event = audit.ObservationUpdate
+	case o.confirmed:
+		return a.noteConfirmed()
+	}
+	return a.batch.trail.Add(audit.Entry{
+		Event: event, Actor: a.by, ResourceType: audit.ResourceObservation, ResourceID: o.ID,
+		PatientID: o.PatientID,
+	}, a.now)
+}
+
+// follow records what the system's rules made of the reading, under the request that brought it. id is a numbered record id.
+func (a *application) follow(event audit.Event, resource, id string) error {
+	actor := audit.System()
+	actor.From.RequestID = a.by.From.RequestID
+	return a.batch.trail.Add(audit.Entry{
+		Event: event, Actor: actor, ResourceType: resource,
+		ResourceID: strconv.FormatInt(collections.Number(id), 10), PatientID: a.effects.Observation.PatientID,
+	}, a.now)
+}
+
+// alert stores the alerts, and the escalation that the critical ones belong to. Each names the other, so the
+// escalation's number is taken first and its row stored last.
+func (a *application) alert() (err error) {
+	escalation := a.effects.AttachTo
+	if a.effects.OpenEscalation != nil {
+		if escalation, err = collections.NextID(a.tx, collections.Escalations); err != nil {
+			return err
+		}
+	}
+	firstCritical := ""
+	for _, draft := range a.effects.Alerts {
+		critical := escalates(draft)
+		if critical {
+			draft.EscalationID = escalation
+		}
+		id, err := alerts.Store(a.tx, draft, a.now)
+		if err != nil {
+			return err
+		}
+		if critical && !draft.Snoozed && firstCritical == "" {
+			firstCritical = id
+		}
+		a.outcome.Alerts = append(a.outcome.Alerts,
+			RaisedAlert{ID: id, Level: string(draft.Finding.Level), Type: draft.Finding.Type, Message: draft.Finding.Message})
+		if err := a.follow(audit.AlertCreate, audit.ResourceAlert, id); err != nil {
+			return err
+		}
+		if draft.Superseded || draft.Settled {
+			if err := a.follow(audit.AlertAutoResolve, audit.ResourceAlert, id); err != nil {
+				return err
+			}
+		}
+		if err := a.announceAlert(draft, id); err != nil {
+			return err
+		}
+		if err := a.askAgain(draft, id); err != nil {
+			return err
+		}
+	}
+	a.outcome.EscalationID = escalation
+	return a.escalate(escalation, firstCritical)
+}
+
+func (a *application) escalate(id, alertID string) error {
+	switch {
+	case a.effects.OpenEscalation != nil:
+		draft := *a.effects.OpenEscalation
+		draft.AlertID = alertID
+		if err := escalations.Store(a.tx, id, draft, a.now); err != nil {
+			return err
+		}
+		if err := a.announceEscalation(id, alertID, "escalation "+id, draft.Reason.Reveal()); err != nil {
+			return err
+		}
+		return a.follow(audit.EscalationCreate, audit.ResourceEscalation, id)
+	case a.effects.AttachTo != "":
+		why := escalations.JoinedBy(a.effects.Worse)
+		if err := escalations.Join(a.tx, id, a.effects.Renotify, why, a.now); err != nil {
+			return err
+		}
+		if a.effects.Renotify {
+			key := "escalation " + id + " joined " + collections.Instant(a.now)
+			if err := a.announceEscalation(id, alertID, key, why.Reveal()); err != nil {
+				return err
+			}
+		}
+		return a.follow(audit.EscalationUpdate, audit.ResourceEscalation, id)
+	}
+	return nil
+}
+
+// autoResolve writes what the reading did to earlier alerts.
+func (a *application) autoResolve() error {
+	for _, progress := range a.effects.Progress {
+		if err := alerts.SaveProgress(a.tx, progress, a.now); err != nil {
+			return err
+		}
+		if !progress.Resolved {
+			continue
+		}
+		if err := a.follow(audit.AlertAutoResolve, audit.ResourceAlert, progress.Alert.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rank stores where the patient ranks now.
+func (a *application) rank() error {
+	return triage.SavePlace(a.tx, a.effects.Observation.PatientID, a.effects.Place, a.now)
+}
+
+// queue stores the intent to deliver the observation.
+func (a *application) queue() (err error) {
+	o := a.effects.Observation
+	draft := emr.Draft{ObservationID: o.ID, PatientID: o.PatientID, ObservationType: string(o.Reading.Kind)}
+	if a.effects.Transmit {
+		if a.outcome.TransmissionID, err = a.batch.queue.Add(a.tx, draft, a.now); err != nil {
+			return err
+		}
+	}
+	if draft.Form = collections.FormHeartRate; a.effects.TransmitHeartRate {
+		_, err = a.batch.queue.Add(a.tx, draft, a.now)
+	}
+	return err
+}
+
+// label names the patient as people do, by the medical record number alone when the name cannot be opened: the alert matters more.
+func (h holder) label(patientID string) string {
+	first, err := collections.OpenValue(h.FirstName, collections.Patients, collections.PatientFirstName, patientID)
+	last, again := collections.OpenValue(h.LastName, collections.Patients, collections.PatientLastName, patientID)
+	if err != nil || again != nil {
+		first, last = "", collections.UnreadableText
+	}
+	return strings.TrimSpace(first+" "+last) + " (" + h.MRN + ")"
+}
+
+// announceAlert has people told of an alert, unless it only informs or its kind is snoozed.
+func (a *application) announceAlert(draft alerts.Draft, id string) error {
+	if draft.Informative || draft.Snoozed {
+		return nil
+	}
+	told := notifications.Announcement{
+		Kind: notifications.AlertRaised, Severity: string(draft.Finding.Level), PatientID: draft.PatientID, AlertID: id,
+		Body: a.effects.PatientLabel + ": " + draft.Finding.Message, Key: alerts.AnnouncementKey(id), AtOnce: draft.Worse,
+	}
+	if draft.Superseded {
+		told.Kind, told.Key = notifications.ReadingSuperseded, told.Key+" superseded"
+	}
+	return notifications.Announce(a.tx, told, a.now)
+}
+
+// announceEscalation has people told of the escalation that critical alerts belong to.
+func (a *application) announceEscalation(id, alertID, key, why string) error {
+	return notifications.Announce(a.tx, notifications.Announcement{
+		Kind: notifications.EscalationOpened, Severity: string(alerts.Critical), PatientID: a.effects.Observation.PatientID,
+		EscalationID: id, AlertID: alertID, Body: a.effects.PatientLabel + ", stat: " + why, Key: key,
+	}, a.now)
+}

@@ -1,0 +1,96 @@
+package ingest
+
+import (
+	"slices"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/notifications"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// compared puts right what later readings raised because they were compared with the withdrawn one: the gain over the weight of somebody
+// else who stood on the scale is none, or another.
+func (w *withdrawal) compared() error {
+	var groups [][]*vitals.Parameter
+	for _, group := range spoken(w.observation.Reading) {
+		if group[0].Change != nil {
+			groups = append(groups, group)
+		}
+	}
+	if len(groups) == 0 {
+		return nil
+	}
+	others, err := measuredAfter(w.tx, w.observation.PatientID, groups, w.observation.Reading.MeasuredAt, w.observation.ID)
+	if err != nil || len(others) == 0 {
+		return err
+	}
+	ids := make([]string, len(others))
+	for i, o := range others {
+		ids[i] = o.ID
+	}
+	raised, err := collections.AlertsOfObservations(w.tx, ids...)
+	if err != nil || len(raised) == 0 {
+		return err
+	}
+	sequence, err := w.sequence(groups, w.observation.Reading.MeasuredAt)
+	if err != nil {
+		return err
+	}
+	for i, o := range others {
+		for _, alert := range raised[o.ID] {
+			if err := w.correct(o, alert, sequence[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// correct withdraws an alert about a change that is another by what is left, or none, and raises the one it is.
+func (w *withdrawal) correct(o Observation, alert *collections.Alert, r alerts.Judged) error {
+	changes := slices.ContainsFunc(vitals.Changing, func(p *vitals.Parameter) bool { return p.Group == alert.Type() })
+	if _, err := alerts.Next(alerts.Status(alert.Status()), alerts.Resolve); err != nil || !changes {
+		return nil //nolint:nilerr // it is over already
+	}
+	finding, _ := alerts.FindingOf(r.Findings, alert.Type())
+	if value := alert.Value(); finding.Breached() && (alert.Acknowledged() || value != nil && *value == finding.Value) {
+		return nil // what somebody has looked at stays, as long as there is something in it
+	}
+	action := alerts.Action{Move: alerts.Resolve, Notes: "The reading it was compared with was entered in error."}
+	if err := alerts.Act(w.tx, alert, action, w.by, w.now); err != nil {
+		return err
+	}
+	if err := alert.Withdraw(w.tx, alerts.ReasonWithdrawn, w.now); err != nil {
+		return err
+	}
+	w.raised = append(w.raised, alert) // so that its escalation is looked at
+	if !finding.Breached() {
+		return nil
+	}
+	corrected := draft(o, finding, false)
+	corrected.Late, corrected.Snoozed = alert.Late(), alert.Snoozed()
+	if w.engine.rules.late(corrected.MeasuredAt, w.now) {
+		corrected.Finding.Date(corrected.MeasuredAt)
+	}
+	if finding.Level == alerts.Critical {
+		corrected.EscalationID = alert.EscalationID()
+	}
+	return w.raise(corrected)
+}
+
+// raise stores an alert and has people told of it, unless its kind is snoozed.
+func (w *withdrawal) raise(warning alerts.Draft) error {
+	id, err := alerts.Raise(w.tx, warning, w.now)
+	if err != nil || warning.Snoozed {
+		return err
+	}
+	whom, err := collections.PatientLabel(w.tx, warning.PatientID)
+	if err != nil {
+		return err
+	}
+	return notifications.Announce(w.tx, notifications.Announcement{
+		Kind: notifications.AlertRaised, Severity: string(warning.Finding.Level), PatientID: warning.PatientID, AlertID: id,
+		Body: whom + ": " + warning.Finding.Message, Key: alerts.AnnouncementKey(id),
+	}, w.now)
+}

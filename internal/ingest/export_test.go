@@ -1,0 +1,59 @@
+package ingest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// ByValue compares what keeps its values by parameter.
+var ByValue = cmp.Options{
+	cmp.AllowUnexported(triage.Latest{}, alerts.Thresholds{}, vitals.Reading{}), cmpopts.EquateComparable(&vitals.Parameter{}),
+}
+
+// Recall brings the writer's memory up to date, as its next transaction would, and compares every picture in it with what
+// the database says. It returns how many there were.
+func (w *Writer) Recall(app core.App, now time.Time) (pictures int, differences string, err error) {
+	err = app.RunInTransaction(func(tx core.App) error {
+		trail, err := audit.NewChain(tx)
+		if err != nil {
+			return err
+		}
+		if err := w.memory.catchUp(tx, trail.Head()); err != nil {
+			return err
+		}
+		w.memory.head = trail.Head()
+		for id, known := range w.memory.patients {
+			if known.picture == nil {
+				continue
+			}
+			pictures++
+			fresh, err := triage.ReadPicture(tx, id, nil, now)
+			if err != nil {
+				return err
+			}
+			remembered := *known.picture
+			if err := remembered.Weigh(tx, nil, now); err != nil {
+				return err
+			}
+			diff := cmp.Diff(fresh, remembered, cmpopts.IgnoreUnexported(triage.Picture{}), cmpopts.EquateEmpty(), ByValue,
+				cmpopts.SortSlices(func(a, b triage.Raised) bool { return a.CreatedAt.Before(b.CreatedAt) }))
+			if diff != "" {
+				differences += fmt.Sprintf("%s:\n%s", id, diff)
+			}
+		}
+		return nil
+	})
+	return pictures, differences, err
+}
+
+// InsertObservation is the statement that stores a reading.
+var InsertObservation = insertObservation

@@ -1,0 +1,112 @@
+package ingest
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/validate"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// bound is what a value of a claim is held against.
+type bound struct {
+	parameter      *vitals.Parameter
+	value, limit   float64
+	outside, grave bool    // beyond the range of what may be sent; beyond a critical bound
+	depth          float64 // how far, from the critical bound to the end of the range and on
+}
+
+// weigh holds one value against its range and the patient's critical bounds. A value beyond an end of its range is beyond the critical
+// bound on that side, wherever there is one.
+func (c claim) weigh(p *vitals.Parameter, value float64, limits vitals.Limits) bound {
+	b := bound{parameter: p, value: value, outside: slices.Contains(c.Outside, p), limit: p.Range.Min}
+	if value > p.Range.Min { // an end that was rounded to counts as it was sent
+		b.limit = p.Range.Max
+	}
+	for _, side := range []struct {
+		critical       *float64
+		end, direction float64
+	}{{limits.CriticalLow, p.Range.Min, -1}, {limits.Critical, p.Range.Max, 1}} {
+		if side.critical == nil {
+			continue
+		}
+		if past := (value - *side.critical) * side.direction; past >= 0 {
+			b.grave, b.limit, b.depth = true, *side.critical, past/max(math.Abs(side.end-*side.critical), 1)
+		}
+	}
+	return b
+}
+
+// judge says what a claim comes to, named by its gravest value, an implausible one if there is one: critical, but for a child's weight.
+func (c claim) judge(t alerts.Thresholds) (finding alerts.Finding, grave bool) {
+	finding = alerts.Finding{Type: alerts.TypeImplausibleReading, Level: alerts.Critical}
+	var worst *bound
+	var impossible, others []string
+	for _, p := range vitals.Parameters {
+		value := c.Reading.Value(p)
+		if value == nil {
+			continue
+		}
+		b := c.weigh(p, *value, t.Of(p))
+		if b.outside {
+			impossible = append(impossible, fmt.Sprintf("%s is outside %s to %s.", p.Say(*value), number(p.Range.Min), number(p.Range.Max)))
+		} else {
+			others = append(others, p.Say(*value))
+		}
+		if worst == nil || b.worseThan(*worst) {
+			worst = &b
+		}
+	}
+	message := strings.Join(impossible, " ")
+	switch reported := strings.Join(others, ", ") + "."; {
+	case message == "":
+		message = "Reported: " + reported
+	case len(others) > 0:
+		message += " Reported with it: " + reported
+	}
+	if !worst.grave && c.small() {
+		finding.Level = alerts.Warning
+	}
+	finding.Message = message + c.clockSays() + " Not stored as a reading until somebody confirms it."
+	finding.Parameter, finding.Value, finding.Threshold = worst.parameter.Name, worst.value, worst.limit
+	return finding, worst.grave
+}
+
+// small reports whether a minor's values are too low for adults alone. Source: docs/decisions/observations.md, "Implausible values".
+func (c claim) small() bool {
+	for _, p := range c.Outside {
+		if value := c.Reading.Value(p); !c.minor || !p.OfAdults || value == nil || *value >= p.Range.Min {
+			return false
+		}
+	}
+	return len(c.Outside) > 0
+}
+
+// clockSays is what an alert says of a device's clock; "" for a right one.
+func (c claim) clockSays() string {
+	switch {
+	case c.ahead():
+		return fmt.Sprintf(" The clock of device %s is ahead: it says %s, which was received %s.",
+			c.Reading.DeviceID, validate.FormatInstant(c.Ahead), validate.FormatInstant(c.Reading.MeasuredAt))
+	case c.undated:
+		return fmt.Sprintf(" The clock of device %s is wrong: it says %s, which cannot be.", c.Reading.DeviceID, validate.FormatInstant(c.Reading.MeasuredAt))
+	}
+	return ""
+}
+
+// worseThan: what is beyond a critical bound first, of that the implausible, of that the furthest.
+func (b bound) worseThan(o bound) bool {
+	switch {
+	case b.grave != o.grave:
+		return b.grave
+	case b.outside != o.outside:
+		return b.outside
+	}
+	return b.depth > o.depth
+}
+
+func number(value float64) string { return strconv.FormatFloat(value, 'f', -1, 64) }

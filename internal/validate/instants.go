@@ -1,0 +1,104 @@
+package validate
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+)
+
+const (
+	msgInstant = "Must be an ISO 8601 date-time."
+	msgDate    = "Must be a date in the form YYYY-MM-DD."
+	msgFuture  = "Measurement time is in the future."
+)
+
+// instantPattern is RFC 3339 with an optional offset, a space allowed for the T, and any fraction.
+var instantPattern = regexp.MustCompile(`^(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2}):(\d{2})(?:\.(\d+))?([Zz]|[+-]\d{2}:\d{2})?$`)
+
+// ParseInstant reads an RFC 3339 date-time and returns it in UTC, cut to microseconds. Without an offset it is
+// UTC; a leap second is stored as :59.999. Years 1900 to 2200. Source: docs/decisions/conventions.md, "Timestamps in".
+func ParseInstant(text string) (time.Time, error) {
+	m := instantPattern.FindStringSubmatch(text)
+	if m == nil {
+		return time.Time{}, fmt.Errorf("not an RFC 3339 date-time")
+	}
+	date, clock, seconds, fraction, offset := m[1], m[2], m[3], m[4], strings.ToUpper(m[5])
+	if offset == "" {
+		offset = "Z"
+	}
+	if seconds == "60" {
+		seconds, fraction = "59", "999"
+	}
+	if len(fraction) > 6 {
+		fraction = fraction[:6]
+	}
+	if fraction != "" {
+		seconds += "." + fraction
+	}
+	at, err := time.Parse(time.RFC3339Nano, date+"T"+clock+":"+seconds+offset)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("not a calendar time")
+	}
+	at = at.UTC()
+	if at.Year() < 1900 || at.Year() > 2200 {
+		return time.Time{}, fmt.Errorf("year out of range")
+	}
+	return at, nil
+}
+
+// ParseDate reads exactly YYYY-MM-DD, years 1900 to 2200.
+func ParseDate(text string) (time.Time, error) {
+	day, err := time.Parse(time.DateOnly, text)
+	if err != nil || day.Year() < 1900 || day.Year() > 2200 {
+		return time.Time{}, fmt.Errorf("not a date")
+	}
+	return day, nil
+}
+
+// Instant returns the time in UTC, or the zero time when absent or after a complaint.
+func (c *Checks) Instant(name string, f String, required bool) time.Time {
+	if !usable(c, name, f, required, msgInstant) {
+		return time.Time{}
+	}
+	at, err := ParseInstant(strings.TrimSpace(f.Value))
+	if err != nil {
+		c.Reject(name, msgInstant)
+	}
+	return at
+}
+
+// Date returns the calendar date as YYYY-MM-DD, or "" when absent or after a complaint.
+func (c *Checks) Date(name string, f String, required bool) string {
+	if !usable(c, name, f, required, msgDate) {
+		return ""
+	}
+	text := strings.TrimSpace(f.Value)
+	if _, err := ParseDate(text); err != nil {
+		c.Reject(name, msgDate)
+		return ""
+	}
+	return text
+}
+
+// NotFuture complains when a measurement time lies more than tolerance ahead of now.
+// Source: docs/decisions/conventions.md, "Future and past measurement times".
+func (c *Checks) NotFuture(name string, at, now time.Time, tolerance time.Duration) {
+	if at.After(now.Add(tolerance)) {
+		c.Reject(name, msgFuture)
+	}
+}
+
+// FormatInstant writes a time as the contract shows it: UTC with Z, the fraction left out when zero, else three
+// or six digits. Source: docs/decisions/conventions.md, "Timestamps out".
+func FormatInstant(at time.Time) string {
+	at = at.UTC().Truncate(time.Microsecond)
+	switch ns := at.Nanosecond(); {
+	case ns == 0:
+		return at.Format("2006-01-02T15:04:05Z")
+	case ns%int(time.Millisecond) == 0:
+		return at.Format("2006-01-02T15:04:05.000Z")
+	default:
+		return at.Format("2006-01-02T15:04:05.000000Z")
+	}
+}

@@ -1,0 +1,214 @@
+package visitreport
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/pdf"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+const (
+	chartTall  = 53.0
+	labelsWide = 27.0 // beside the chart
+	scaleWide  = 9.0
+	// So many days in a row without a reading break the line, and up to so many readings each has its ring.
+	daysOfGap = 2
+	mostRings = 130
+)
+
+// plot is where values and times stand.
+type plot struct {
+	s                *pdf.Sheet
+	x, y, w, h       float64
+	from, to         time.Time
+	low, high, scale float64
+}
+
+func (p plot) at(t time.Time) float64 {
+	return p.x + p.w*t.Sub(p.from).Hours()/p.to.Sub(p.from).Hours()
+}
+
+func (p plot) of(value float64) float64 {
+	return p.y + p.h - (min(max(value, p.low), p.high)-p.low)*p.scale
+}
+
+// chart draws both pressures on one axis, each with the band in which it should be.
+func (r *Report) chart(s *pdf.Sheet, y float64) float64 {
+	y = r.heading(s, left, y, wide, "Blood pressure, mmHg", "")
+	var pressures []Point
+	for _, p := range r.points {
+		if p.Reading.Value(vitals.Systolic) != nil && p.Reading.Value(vitals.Diastolic) != nil {
+			pressures = append(pressures, p)
+		}
+	}
+	if len(pressures) == 0 {
+		s.Text(left, y+6, plain, fmt.Sprintf("No blood pressure was measured in these %d days.", r.wish.Days))
+		return y + 8
+	}
+	p := r.plotOf(s, y+3, pressures)
+	r.bands(p)
+	r.scale(p)
+	for _, line := range []struct {
+		of  *vitals.Parameter
+		ink pdf.Ink
+	}{{vitals.Systolic, pdf.Teal}, {vitals.Diastolic, pdf.Violet}} {
+		r.line(p, pressures, line.of, line.ink)
+	}
+	y = p.y + p.h + 8
+	s.Text(left, y, small, "Upper line systolic, lower diastolic. Shaded is in range; ◆ is at or beyond the warning limit, ▲ the critical one; ? is suspect and not counted.")
+	y += 3.5
+	s.Text(left, y, small, "Where the line breaks, two days or more went by without a reading.")
+	return y
+}
+
+func (r *Report) plotOf(s *pdf.Sheet, y float64, points []Point) plot {
+	p := plot{s: s, x: left + scaleWide, y: y, w: wide - scaleWide - labelsWide, h: chartTall, from: r.from, to: r.now.In(r.zone).Add(12 * time.Hour)}
+	p.low, p.high = math.Inf(1), math.Inf(-1)
+	take := func(value float64) { p.low, p.high = min(p.low, value), max(p.high, value) }
+	for _, point := range points {
+		take(*point.Reading.Value(vitals.Systolic))
+		take(*point.Reading.Value(vitals.Diastolic))
+	}
+	for _, bound := range []*float64{r.bounds.Of(vitals.Diastolic).Low, r.bounds.Of(vitals.Systolic).High} {
+		if bound != nil {
+			take(*bound)
+		}
+	}
+	p.low, p.high = math.Floor(p.low/10)*10-5, math.Ceil(p.high/10)*10+5
+	p.scale = p.h / (p.high - p.low)
+	return p
+}
+
+// bands shade where values should be, and name the bounds beside the chart where they have room.
+func (r *Report) bands(p plot) {
+	systolic, diastolic := r.bounds.Of(vitals.Systolic), r.bounds.Of(vitals.Diastolic)
+	band := func(from, to *float64, ink pdf.Ink) {
+		if from != nil && to != nil && *to > *from {
+			p.s.Fill(p.x, p.of(*to), p.w, p.of(*from)-p.of(*to), ink)
+		}
+	}
+	lowest := systolic.Low
+	if diastolic.High != nil && (lowest == nil || *diastolic.High > *lowest) {
+		lowest = diastolic.High // below lies the other band
+	}
+	band(lowest, systolic.High, pdf.InRange)
+	band(diastolic.Low, diastolic.High, pdf.InRange2)
+	type named struct {
+		value  *float64
+		text   string
+		shape  pdf.Shape
+		ink    pdf.Ink
+		dashes []float64
+	}
+	taken := []float64{}
+	for _, bound := range []named{
+		{systolic.Critical, "systolic", pdf.Triangle, pdf.Red, []float64{1.6, 1}},
+		{diastolic.Critical, "diastolic", pdf.Triangle, pdf.Red, []float64{0.5, 0.9}},
+		{systolic.High, "systolic", pdf.Diamond, pdf.Amber, nil},
+		{diastolic.High, "diastolic", pdf.Diamond, pdf.Amber, nil},
+	} {
+		if bound.value == nil || *bound.value < p.low || *bound.value > p.high {
+			continue
+		}
+		y := p.of(*bound.value)
+		p.s.Rule(p.x, y, p.x+p.w, y, 0.25, map[bool]pdf.Ink{true: bound.ink, false: pdf.Hairs}[bound.dashes != nil], bound.dashes...)
+		if slices.ContainsFunc(taken, func(other float64) bool { return math.Abs(other-y) < 3.2 }) {
+			continue
+		}
+		taken = append(taken, y)
+		p.s.Mark(bound.shape, p.x+p.w+3, y, 1.2, bound.ink)
+		p.s.Text(p.x+p.w+5.5, y+1, pdf.Type{Size: 7.6, Ink: bound.ink}, bound.text+" "+number(*bound.value))
+	}
+}
+
+// scale draws the values on the left and a line for each week with its date.
+func (r *Report) scale(p plot) {
+	for value := math.Ceil(p.low/20) * 20; value <= p.high; value += 20 {
+		p.s.Text(p.x-2, p.of(value)+1, rightward(small), whole(value))
+	}
+	every := 7
+	if r.wish.Days > 45 {
+		every = 14
+	} else if r.wish.Days <= 10 {
+		every = 1
+	}
+	for day := r.from; day.Before(p.to); day = day.AddDate(0, 0, every) {
+		x := p.at(day)
+		p.s.Rule(x, p.y, x, p.y+p.h, 0.15, pdf.Hairs)
+		if x < p.x+p.w-6 {
+			p.s.Text(x-1, p.y+p.h+3.8, small, day.Format("Jan 2"))
+		}
+	}
+}
+
+// line joins the readings of one pressure; a gap in the data is a gap in the line.
+func (r *Report) line(p plot, points []Point, of *vitals.Parameter, ink pdf.Ink) {
+	limits := r.bounds.Of(of)
+	var before *Point
+	for i := range points {
+		point := &points[i]
+		if point.Doubted {
+			continue
+		}
+		if before != nil && daysBetween(before.At, point.At) <= daysOfGap {
+			p.s.Rule(p.at(before.At), p.of(*before.Reading.Value(of)), p.at(point.At), p.of(*point.Reading.Value(of)), 0.3, ink)
+		}
+		before = point
+	}
+	for _, point := range points {
+		x, y := p.at(point.At), p.of(*point.Reading.Value(of))
+		switch outside := levelIn(*point.Reading.Value(of), limits); {
+		case point.Doubted:
+			p.s.Mark(pdf.Question, x, y, 1.2, ink)
+		case outside == levelCritical:
+			p.s.Mark(pdf.Triangle, x, y, 1.4, pdf.Red)
+		case outside == levelWarning:
+			p.s.Mark(pdf.Diamond, x, y, 1.2, pdf.Amber)
+		case len(points) <= mostRings:
+			p.s.Mark(pdf.Ring, x, y, 0.8, ink)
+		}
+	}
+}
+
+// spark is a small line of one value over the days, with the band where it should be.
+func (r *Report) spark(s *pdf.Sheet, of *vitals.Parameter, x, y, width, height float64) {
+	var points []Point
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, point := range r.points {
+		if value := point.Reading.Value(of); value != nil && !point.Doubted {
+			points = append(points, point)
+			low, high = min(low, *value), max(high, *value)
+		}
+	}
+	if len(points) < 2 {
+		return
+	}
+	limits := r.bounds.Of(of)
+	for _, bound := range []*float64{limits.Low, limits.High} {
+		if bound != nil {
+			low, high = min(low, *bound), max(high, *bound)
+		}
+	}
+	room := max((high-low)*0.1, 0.5)
+	p := plot{s: s, x: x, y: y - height, w: width, h: height, from: r.from, to: r.now.In(r.zone), low: low - room, high: high + room}
+	p.scale = p.h / (p.high - p.low)
+	if limits.Low != nil || limits.High != nil {
+		top, bottom := p.y, p.y+p.h
+		if limits.High != nil {
+			top = p.of(*limits.High)
+		}
+		if limits.Low != nil {
+			bottom = p.of(*limits.Low)
+		}
+		s.Fill(x, top, width, bottom-top, pdf.InRange)
+	}
+	for i := 1; i < len(points); i++ {
+		before, point := points[i-1], points[i]
+		if daysBetween(before.At, point.At) <= daysOfGap {
+			s.Rule(p.at(before.At), p.of(*before.Reading.Value(of)), p.at(point.At), p.of(*point.Reading.Value(of)), 0.25, pdf.Teal)
+		}
+	}
+}

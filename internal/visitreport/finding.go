@@ -1,0 +1,302 @@
+package visitreport
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/vitals"
+	"github.com/vigilhealth/vigil/internal/vitalsummary"
+)
+
+// Two means of blood pressure are called different from so many mmHg on, and say something from so many readings on.
+// Source: docs/decisions/observations.md, "Report for a visit".
+const (
+	systolicDiffers  = 5.0
+	diastolicDiffers = 3.0
+	leastReadings    = 3
+)
+
+// Finding is what the readings come to in words: a headline, and what supports it.
+type Finding struct {
+	Urgent   bool // something critical was measured in the last seven days
+	Headline string
+	Words    string
+}
+
+// find says what the sheet says first. It compares numbers and judges nothing.
+func (r *Report) find() (f Finding) {
+	f.Headline = r.headline()
+	var words []string
+	add := func(sentence string) {
+		if sentence != "" {
+			words = append(words, sentence)
+		}
+	}
+	add(r.means())
+	critical := r.criticalReadings(7)
+	f.Urgent = len(critical) > 0
+	add(r.worst(critical))
+	add(r.beyond())
+	add(r.weight())
+	add(r.evenings())
+	add(r.silence())
+	f.Words = strings.Join(words, " ")
+	return f
+}
+
+func (r *Report) pressure(days int) (g vitalsummary.Group, ok bool) {
+	return r.group(days, vitals.Systolic.Group)
+}
+
+func (r *Report) group(days int, name string) (g vitalsummary.Group, ok bool) {
+	for _, period := range r.summary.Periods {
+		if period.Days != days {
+			continue
+		}
+		for _, g := range period.Groups {
+			if g.Name == name {
+				return g, g.Readings > 0
+			}
+		}
+	}
+	return g, false
+}
+
+func (r *Report) headline() string {
+	if len(r.points) == 0 {
+		return fmt.Sprintf("No readings in these %d days.", r.wish.Days)
+	}
+	week, recent := r.pressure(7)
+	long, before := r.pressure(90)
+	switch {
+	case !before:
+		return "No blood pressure was measured."
+	case !recent:
+		return "No blood pressure in the last 7 days."
+	case week.Readings < leastReadings || long.Readings < 2*leastReadings:
+		return "Too few blood pressure readings to compare."
+	}
+	systolic := *week.All.Mean(vitals.Systolic) - *long.All.Mean(vitals.Systolic)
+	diastolic := *week.All.Mean(vitals.Diastolic) - *long.All.Mean(vitals.Diastolic)
+	switch higher, lower := systolic >= systolicDiffers || diastolic >= diastolicDiffers, systolic <= -systolicDiffers || diastolic <= -diastolicDiffers; {
+	case higher && lower:
+		return "Blood pressure of the last 7 days differs from that of 90."
+	case higher:
+		return "Blood pressure is higher in the last 7 days."
+	case lower:
+		return "Blood pressure is lower in the last 7 days."
+	}
+	return "Blood pressure of the last 7 days is as that of 90."
+}
+
+func (r *Report) means() string {
+	week, recent := r.pressure(7)
+	long, before := r.pressure(90)
+	switch {
+	case recent && before:
+		return fmt.Sprintf("Mean of 7 days %s, of 90 days %s.", bothMeans(week.All), bothMeans(long.All))
+	case before:
+		return fmt.Sprintf("Mean of 90 days %s.", bothMeans(long.All))
+	}
+	return ""
+}
+
+// criticalReadings are those of the last days at or beyond a critical bound in force, the worst blood pressure first, then the newest.
+func (r *Report) criticalReadings(days int) (found []Point) {
+	since := r.firstOf(days)
+	for _, p := range r.points {
+		if !p.Doubted && p.At.Format(time.DateOnly) >= since && r.levelOf(p) == levelCritical {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// firstOf is the date with which the last days begin.
+func (r *Report) firstOf(days int) string {
+	year, month, day := r.now.In(r.zone).Date()
+	return time.Date(year, month, day-days+1, 12, 0, 0, 0, time.UTC).Format(time.DateOnly)
+}
+
+func (r *Report) worst(critical []Point) string {
+	if len(critical) == 0 {
+		return "No critical reading in the last 7 days."
+	}
+	text := fmt.Sprintf("%d critical readings in the last 7 days", len(critical))
+	if len(critical) == 1 {
+		text = "One critical reading in the last 7 days"
+	}
+	var highest *Point
+	for i, p := range critical {
+		if s := p.Reading.Value(vitals.Systolic); s != nil && (highest == nil || *s > *highest.Reading.Value(vitals.Systolic)) {
+			highest = &critical[i]
+		}
+	}
+	if highest == nil {
+		last := critical[len(critical)-1]
+		return text + ", the last " + r.inWords(last.Reading) + " on " + stamp(last.At) + "."
+	}
+	word := "the highest "
+	if len(critical) == 1 {
+		word = ""
+	}
+	return text + ", " + word + r.inWords(highest.Reading) + " on " + stamp(highest.At) + "."
+}
+
+// beyond names what else was last measured out of bounds: a sheet about the pressure alone would be silent on it.
+func (r *Report) beyond() string {
+	var words []string
+	for _, p := range vitals.Watched {
+		last := r.last(p)
+		if last == nil || p == vitals.Systolic || p == vitals.Diastolic || p == vitals.WeightKg {
+			continue
+		}
+		value := *last.Reading.Value(p)
+		if limit := map[level]string{levelWarning: "warning", levelCritical: "critical"}[levelIn(value, r.bounds.Of(p))]; limit != "" {
+			words = append(words, fmt.Sprintf("The last %s, %s on %s, is at or beyond the %s limit.", subscript(p.Label), r.wish.Units.value(p, value), stamp(last.At), limit))
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+func (r *Report) weight() string {
+	week, ok := r.group(7, vitals.WeightKg.Group)
+	if !ok {
+		return ""
+	}
+	p := vitals.WeightKg
+	text := ""
+	if change := week.All.Change(p); change != nil && week.Readings > 1 && math.Abs(*change) >= 0.05 {
+		text = fmt.Sprintf("Weight %s %s in 7 days", signed(r.wish.Units.weightChange(*change)), r.wish.Units.unit(p))
+	}
+	if target, last := r.bounds.Change(p).Target, r.last(p); target != nil && last != nil {
+		if over := *last.Reading.Value(p) - *target; math.Abs(over) >= 0.05 {
+			if text == "" {
+				text = "Weight"
+			} else {
+				text += ","
+			}
+			text += fmt.Sprintf(" %s %s %s target", number(r.wish.Units.weightChange(math.Abs(over))), r.wish.Units.unit(p), map[bool]string{true: "over", false: "under"}[over > 0])
+		}
+	}
+	if text == "" {
+		return ""
+	}
+	return text + "."
+}
+
+func (r *Report) evenings() string {
+	month, ok := r.pressure(30)
+	if !ok || month.Morning.Readings < leastReadings || month.Evening.Readings < leastReadings {
+		return ""
+	}
+	systolic := math.Round(*month.Evening.Mean(vitals.Systolic) - *month.Morning.Mean(vitals.Systolic))
+	diastolic := math.Round(*month.Evening.Mean(vitals.Diastolic) - *month.Morning.Mean(vitals.Diastolic))
+	switch {
+	case systolic >= systolicDiffers:
+		return fmt.Sprintf("Over 30 days evenings are %s/%s above mornings.", number(systolic), number(diastolic))
+	case systolic <= -systolicDiffers:
+		return fmt.Sprintf("Over 30 days mornings are %s/%s above evenings.", number(-systolic), number(-diastolic))
+	}
+	return ""
+}
+
+// silence says when nothing came for two days and more.
+func (r *Report) silence() string {
+	counted := slices.DeleteFunc(slices.Clone(r.points), func(p Point) bool { return p.Doubted })
+	if len(counted) == 0 {
+		return ""
+	}
+	last := counted[len(counted)-1].At
+	if days := daysBetween(last, r.now.In(r.zone)); days > 1 {
+		return fmt.Sprintf("The last reading is of %s, %d days ago.", stamp(last), days)
+	}
+	return ""
+}
+
+// last is the newest reading of a parameter that counts.
+func (r *Report) last(p *vitals.Parameter) *Point {
+	for i := range slices.Backward(r.points) {
+		if !r.points[i].Doubted && r.points[i].Reading.Value(p) != nil {
+			return &r.points[i]
+		}
+	}
+	return nil
+}
+
+type level int
+
+const (
+	levelInRange level = iota
+	levelWarning
+	levelCritical
+)
+
+// levelOf is how far out the worst value of a reading lies, by the bounds in force now.
+func (r *Report) levelOf(p Point) (worst level) {
+	for _, parameter := range vitals.Parameters {
+		if value := p.Reading.Value(parameter); value != nil {
+			worst = max(worst, levelIn(*value, r.bounds.Of(parameter)))
+		}
+	}
+	return worst
+}
+
+// levelIn compares a value with bounds, which are inclusive. Source: docs/decisions/alerts.md, "Default thresholds".
+func levelIn(value float64, l vitals.Limits) level {
+	switch {
+	case l.CriticalLow != nil && value <= *l.CriticalLow, l.Critical != nil && value >= *l.Critical:
+		return levelCritical
+	case l.Low != nil && value <= *l.Low, l.High != nil && value >= *l.High:
+		return levelWarning
+	}
+	return levelInRange
+}
+
+func daysBetween(from, to time.Time) int {
+	a, b := from.Format(time.DateOnly), to.Format(time.DateOnly)
+	x, _ := time.Parse(time.DateOnly, a)
+	y, _ := time.Parse(time.DateOnly, b)
+	return int(y.Sub(x).Hours() / 24)
+}
+
+func bothMeans(v vitalsummary.Values) string {
+	systolic, diastolic := v.Mean(vitals.Systolic), v.Mean(vitals.Diastolic)
+	if systolic == nil || diastolic == nil {
+		return "–"
+	}
+	return whole(*systolic) + "/" + whole(*diastolic)
+}
+
+// inWords is a reading in one line.
+func (r *Report) inWords(reading vitals.Reading) string {
+	if systolic, diastolic := reading.Value(vitals.Systolic), reading.Value(vitals.Diastolic); systolic != nil && diastolic != nil {
+		return whole(*systolic) + "/" + whole(*diastolic)
+	}
+	main := reading.Kind.Definition().Main()
+	if value := reading.Value(main); value != nil {
+		return main.Label + " " + r.wish.Units.value(main, *value)
+	}
+	return reading.Kind.Title()
+}
+
+func whole(value float64) string {
+	return strconv.FormatFloat(vitals.RoundHalfUp(value, 0), 'f', -1, 64)
+}
+
+func number(value float64) string { return strconv.FormatFloat(value, 'f', -1, 64) }
+
+func signed(value float64) string {
+	if value > 0 {
+		return "+" + number(math.Round(value*10)/10)
+	}
+	return "–" + number(math.Round(-value*10)/10)
+}
+
+func stamp(at time.Time) string { return at.Format("Jan 2 15:04") }
+
+func (r *Report) clock(at time.Time) string { return stamp(at.In(r.zone)) }

@@ -1,0 +1,114 @@
+package vitalsummary
+
+import (
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// tally counts the readings of one period, in order of measurement.
+type tally struct {
+	first  string // date
+	bounds alerts.Thresholds
+	counts []count // by the place of the group in Groups
+}
+
+// count is what the readings of one group come to so far.
+type count struct {
+	group   Group
+	lastDay string
+	inRange int64
+	bounded bool
+}
+
+func newTally(first string, bounds alerts.Thresholds) *tally {
+	t := &tally{first: first, bounds: bounds, counts: make([]count, len(Groups))}
+	for i, group := range Groups {
+		c := &t.counts[i]
+		c.group = group
+		for _, values := range []*Values{&c.group.All, &c.group.Morning, &c.group.Evening} {
+			values.sums = make([]sum, len(vitals.Parameters))
+		}
+		for _, p := range group.Parameters {
+			c.bounded = c.bounded || bounds.Of(p) != vitals.Limits{}
+		}
+	}
+	return t
+}
+
+// add counts a reading, whose time is in the patient's zone.
+func (t *tally) add(m measurement) {
+	day := m.at.Format(time.DateOnly)
+	if day < t.first {
+		return
+	}
+	for i := range t.counts {
+		t.counts[i].add(m, day, t.bounds)
+	}
+}
+
+func (c *count) add(m measurement, day string, bounds alerts.Thresholds) {
+	parts := []*Values{&c.group.All}
+	switch hour := m.at.Hour(); {
+	case hour >= morningFrom && hour < morningTo:
+		parts = append(parts, &c.group.Morning)
+	case hour >= eveningFrom && hour < eveningTo:
+		parts = append(parts, &c.group.Evening)
+	}
+	measured, inRange := false, true
+	for _, p := range c.group.Parameters {
+		value := m.reading.Value(p)
+		if value == nil {
+			continue
+		}
+		measured, inRange = true, inRange && within(*value, bounds.Of(p))
+		for _, part := range parts {
+			part.add(p.Place(), *value)
+		}
+	}
+	if !measured {
+		return
+	}
+	for _, part := range parts {
+		part.Readings++
+	}
+	c.group.Readings++
+	if day != c.lastDay {
+		c.group.Days, c.lastDay = c.group.Days+1, day
+	}
+	if m.typed {
+		c.group.Typed++
+	} else {
+		c.group.ByDevice++
+	}
+	if inRange {
+		c.inRange++
+	}
+}
+
+// within reports whether a value meets no bound; bounds are inclusive. Source: docs/decisions/alerts.md, "Default thresholds".
+func within(value float64, l vitals.Limits) bool {
+	for _, low := range []*float64{l.Low, l.CriticalLow} {
+		if low != nil && value <= *low {
+			return false
+		}
+	}
+	for _, high := range []*float64{l.High, l.Critical} {
+		if high != nil && value >= *high {
+			return false
+		}
+	}
+	return true
+}
+
+func (t *tally) groups() []Group {
+	groups := make([]Group, len(t.counts))
+	for i, c := range t.counts {
+		groups[i] = c.group
+		if c.bounded && c.group.Readings > 0 {
+			groups[i].InRange = new(tenths(1000*c.inRange, int64(c.group.Readings)))
+		}
+	}
+	return groups
+}

@@ -1,0 +1,132 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/sqlite"
+)
+
+// The practice that the console is measured with, and the changes of its list while the frames are watched.
+const (
+	consolePatients = 10_000
+	consoleRate     = 20 // changes a second
+	consoleSeconds  = 20
+	consoleListed   = 40 // patients whose readings come: two pages of the list
+	browserScripts  = "internal/vigiltest/browser"
+)
+
+// consoleSeen is what the browser's script answers; times are milliseconds, those of a view since its page was asked for.
+type consoleSeen struct {
+	First  []struct{ Door, Sent, Rows float64 }
+	Cold   float64 // bytes until the list was there
+	Files  float64 // bytes of the console's own files, with every section opened
+	Frames struct {
+		Frames, Long, Tasks             int
+		PerSecond, Median, P99, Longest float64
+		Mutations, LongestTask          float64
+	}
+	// Work is of the page's thread by the processor's clock: its share, and its longest task.
+	Work struct{ Busy, Longest float64 }
+}
+
+// console looks at the list in a real browser, which draws without a graphics card: the machine's cores draw, serve, and send the changes.
+func console(ctx context.Context, b built, _ plan, t *table) error {
+	chromium, missing := exec.LookPath("chromium")
+	_, unbuilt := os.Stat("pb_public/vendor/preact.js")
+	if err := errors.Join(missing, unbuilt); err != nil {
+		fmt.Println("  not measured: it needs chromium, and the console in the build (make web)")
+		return nil
+	}
+	scripts, err := browserKit(ctx, b)
+	if err != nil {
+		return err
+	}
+	candidate, err := b.candidate(ctx, content{patients: consolePatients, readings: 30 * consolePatients})
+	if err != nil {
+		return err
+	}
+	defer candidate.stop()
+	if err := errors.Join(candidate.warm(ctx), candidate.calm()); err != nil {
+		return err
+	}
+	const rounds = 5
+	input, err := json.Marshal(map[string]any{
+		"email": adminEmail, "password": adminPassword, "secret": b.secret, "rounds": rounds, "rate": consoleRate, "seconds": consoleSeconds,
+		"patients": candidate.patients[:consoleListed], "devices": candidate.devices[:consoleListed],
+	})
+	if err != nil {
+		return err
+	}
+	node := exec.CommandContext(ctx, "node", "console_bench.mjs")
+	node.Dir, node.Stderr = scripts, os.Stderr
+	node.Env = append(os.Environ(), "VIGIL_URL=http://"+candidate.addr, "CHROMIUM="+chromium, "PICTURES="+b.scratch, "INPUT="+string(input))
+	out, err := node.Output()
+	if err != nil {
+		return fmt.Errorf("the browser: %w", err)
+	}
+	var seen consoleSeen
+	if err := json.Unmarshal(out, &seen); err != nil {
+		return fmt.Errorf("the browser answered %q: %w", out, err)
+	}
+	seen.tell(t)
+	return nil
+}
+
+// tell adds the rows. The first view is the cold one: nothing of the console is in the browser's cache.
+func (s consoleSeen) tell(t *table) {
+	var later []time.Duration
+	for _, view := range s.First[1:] {
+		later = append(later, since(view.Sent, view.Rows))
+	}
+	slices.Sort(later)
+	first := s.First[0]
+	note := fmt.Sprintf("%d patients; the sign-in page stood after %.0f ms", consolePatients, first.Door)
+	t.add(row{path: "console, list after sign-in, cold", value: since(first.Sent, first.Rows).Seconds(), unit: "s", aim: aim{1, .5}, note: note})
+	t.add(row{path: "console, list after sign-in, again", value: later[len(later)/2].Seconds(), unit: "s", aim: aim{1, .5}, note: fmt.Sprintf("median of %d", len(later))})
+	f := s.Frames
+	t.add(row{
+		path: "console, longest frame", value: f.Longest, unit: "ms", aim: aim{50, 34},
+		note: fmt.Sprintf("%d changes at %.1f a second, %.0f mutations, %d frames: median %.1f ms, p99 %.1f ms, %d over 50 ms; %d long tasks, the longest %.0f ms",
+			consoleRate*consoleSeconds, f.PerSecond, f.Mutations, f.Frames, f.Median, f.P99, f.Long, f.Tasks, f.LongestTask),
+	})
+	t.add(row{
+		path: "console, longest work for a frame", value: s.Work.Longest, unit: "ms", aim: aim{50, 16},
+		note: fmt.Sprintf("of the page's thread by the processor's clock, whatever else the cores did; busy %.0f %% of the time", 100*s.Work.Busy),
+	})
+	t.add(row{path: "console, transferred until the list", value: s.Cold / 1000, unit: "kB", aim: aim{400, 200}})
+	t.add(row{path: "console, all its files", value: s.Files / 1000, unit: "kB", aim: aim{400, 200}, note: "every section opened"})
+}
+
+// calm takes the urgency off everybody, so that those whose readings come are the first of the list.
+func (s *server) calm() error {
+	db := sqlite.File(filepath.Join(s.dir, "data.db"), "busy_timeout(10000)")
+	defer func() { _ = db.Close() }() // nothing of ours is in it
+	_, err := db.NewQuery(`UPDATE triage_scores SET risk_score = risk_score % 50 + 1, risk_level = 'normal'`).Execute()
+	return err
+}
+
+func since(from, to float64) time.Duration {
+	return time.Duration((to - from) * float64(time.Millisecond))
+}
+
+// browserKit copies the browser's scripts beside the one package that they need.
+func browserKit(ctx context.Context, b built) (string, error) {
+	target := filepath.Join(b.scratch, "browser")
+	if err := os.CopyFS(target, os.DirFS(browserScripts)); err != nil {
+		return "", err
+	}
+	install := exec.CommandContext(ctx, "npm", "ci", "--no-audit", "--no-fund", "--prefer-offline")
+	install.Dir = target
+	if out, err := install.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("npm ci: %w\n%s", err, out)
+	}
+	return target, nil
+}

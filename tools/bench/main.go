@@ -1,0 +1,320 @@
+// Command bench measures Vigil beside a plain PocketBase of the same version, in one run and in turns, so that what is
+// compared was measured in the same minutes on the same machine. It builds and starts the real binary with durable
+// settings; the plain server has one collection of the same shape, and none of the consequences of a reading: no alert,
+// no score, no FHIR, no audit. It is listed twice, as it comes ("plain NORMAL") and as durable as Vigil ("plain FULL").
+//
+//	go run ./tools/bench                 everything, about a quarter of an hour
+//	go run ./tools/bench -quick          under three minutes
+//	go run ./tools/bench -paths ingest   some of it
+//	go run ./tools/bench -against ./old  beside an older binary
+//	go run ./tools/bench -peers          beside a FHIR server (HAPI FHIR JPA; Java 17 and Maven)
+//
+// It prints a table and, with -out, leaves the same as CSV with a chart. Only ratios travel between machines. It fails
+// when the database does not hold exactly what was acknowledged.
+package bench
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/sqlite"
+)
+
+// plan is what the flags chose.
+type plan struct {
+	rounds   int
+	warmUp   time.Duration
+	length   time.Duration // of one measured stretch
+	patients int
+	readings int // stored before the reading paths are measured
+	entries  int // billed before the reports are measured
+	only     []string
+	out      string
+	older    string        // a binary to compare with
+	peers    bool          // to compare with a FHIR server
+	delay    time.Duration // added to each commit on both sides, in the path that is about it
+}
+
+func main() {
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case "plain":
+			exit(servePlain(os.Args[2:]))
+		case "listen":
+			exit(listen(os.Args[2:]))
+		case "sqlite":
+			fmt.Println(sqliteHere())
+			exit(nil)
+		}
+	}
+	p := plan{warmUp: time.Second}
+	quick := flag.Bool("quick", false, "one short round of each path")
+	paths := flag.String("paths", "", "comma-separated beginnings of path names; empty = all")
+	flag.IntVar(&p.rounds, "rounds", 3, "alternated rounds; the median counts")
+	flag.DurationVar(&p.length, "for", 3*time.Second, "length of one measured stretch")
+	flag.IntVar(&p.patients, "patients", 100_000, "patients of the reading paths")
+	flag.IntVar(&p.readings, "readings", 10_000_000, "readings stored for the reading paths")
+	flag.IntVar(&p.entries, "entries", 1_000_000, "billing entries stored for the reports")
+	flag.StringVar(&p.out, "out", "", "folder for bench.csv and bench.svg, or bench-peers.csv and bench-peers.svg")
+	flag.StringVar(&p.older, "against", "", "an older binary of Vigil: the two are pressed in turns, and nothing else is measured")
+	flag.BoolVar(&p.peers, "peers", false, "beside a FHIR server, and nothing else is measured")
+	flag.DurationVar(&p.delay, "commit-delay", time.Millisecond, "added to each commit in the path \"slow disk\", on both sides")
+	flag.Parse()
+	if *quick {
+		p.rounds, p.warmUp, p.length, p.patients, p.readings, p.entries = 1, 300*time.Millisecond, 1500*time.Millisecond, 10_000, 50_000, 20_000
+	}
+	if *paths != "" {
+		p.only = strings.Split(*paths, ",")
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	exit(measure(ctx, p))
+}
+
+func exit(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// measure runs every chosen path, prints as it goes, and then the table. A path that fails does not take the others down.
+func measure(ctx context.Context, p plan) error {
+	scratch, err := os.MkdirTemp("", "vigil-bench-*")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(scratch) }() // a scratch folder
+	print := fingerprint(scratch)
+	fmt.Println(print)
+	b, err := build(ctx, scratch)
+	if err != nil {
+		return err
+	}
+	t := &table{}
+	chosen, name := pathsOf(p.only), "bench"
+	switch {
+	case p.older != "":
+		chosen = []path{{"paired", paired}}
+	case p.peers:
+		chosen, name = []path{{"peers", peers}}, "bench-peers"
+	default:
+		t.say("plain PocketBase as it comes: %s", sqliteOf(ctx, b.plainest))
+	}
+	for _, path := range chosen {
+		if ctx.Err() != nil {
+			break
+		}
+		fmt.Printf("%s, %s\n", time.Now().Format(time.TimeOnly), path.name)
+		if failed := path.measure(ctx, b, p, t); failed != nil {
+			failed = fmt.Errorf("%s: %w", path.name, failed)
+			fmt.Println(" ", failed)
+			err = errors.Join(err, failed)
+		}
+	}
+	fmt.Println()
+	t.print(os.Stdout)
+	if ctx.Err() != nil || p.out == "" || len(t.rows) == 0 {
+		return errors.Join(err, ctx.Err())
+	}
+	file := filepath.Join(p.out, name)
+	return errors.Join(err, t.writeCSV(file+".csv", print), t.writeChart(file+".svg"))
+}
+
+// fingerprint says on what the figures were taken.
+func fingerprint(scratch string) string {
+	commit := "unknown commit"
+	if out, err := exec.Command("git", "describe", "--always", "--dirty").Output(); err == nil { //nolint:noctx // a moment
+		commit = strings.TrimSpace(string(out))
+	}
+	times := syncTimes(scratch)
+	return fmt.Sprintf("%s; %s, %d cores, load %s; %s, PocketBase %s, %s; fdatasync p50 %s p99 %s",
+		commit, field("/proc/cpuinfo", "model name"), runtime.NumCPU(), loadAverage(), runtime.Version(),
+		module("github.com/pocketbase/pocketbase"), sqliteHere(), times[0], times[1])
+}
+
+// sqliteHere is the SQLite that this program has, and so the Vigil that it builds.
+func sqliteHere() string {
+	db := sqlite.File(":memory:", "query_only(ON)")
+	defer func() { _ = db.Close() }() // it is empty
+	version := "of an unknown version"
+	_ = db.NewQuery(`SELECT sqlite_version()`).Row(&version) // stays unknown
+	return fmt.Sprintf("SQLite %s %s (%s %s)", version, driver, driverModule, module(driverModule))
+}
+
+// field is the value behind a name and a colon in a file of the system; "unknown" when it is not there.
+func field(file, name string) string {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "unknown"
+	}
+	for line := range strings.Lines(string(text)) {
+		if before, after, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(before) == name {
+			return strings.TrimSpace(after)
+		}
+	}
+	return "unknown"
+}
+
+func loadAverage() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	first, _, _ := strings.Cut(string(text), " ")
+	return first
+}
+
+func module(path string) string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, dependency := range info.Deps {
+			if dependency.Path == path {
+				return dependency.Version
+			}
+		}
+	}
+	return "unknown"
+}
+
+// syncTimes is how long the disk takes to make 4 KB durable, median and worst but one of a hundred.
+func syncTimes(scratch string) [2]string {
+	unknown := [2]string{"unknown", "unknown"}
+	f, err := os.Create(filepath.Join(scratch, "sync"))
+	if err != nil {
+		return unknown
+	}
+	defer func() { _ = f.Close() }() // of no more use
+	var taken []time.Duration
+	for range 200 {
+		began := time.Now()
+		_, err := f.WriteAt(make([]byte, 4096), 0)
+		if err == nil {
+			err = f.Sync()
+		}
+		if err != nil {
+			return unknown
+		}
+		taken = append(taken, time.Since(began))
+	}
+	slices.Sort(taken)
+	return [2]string{taken[100].Round(time.Microsecond).String(), taken[198].Round(time.Microsecond).String()}
+}
+
+// path is one thing to measure; it adds its rows to the table.
+type path struct {
+	name    string
+	measure func(ctx context.Context, b built, p plan, t *table) error
+}
+
+// paths is everything the command measures, in order.
+var paths = []path{
+	{"start", start},
+	{"ingest", ingest},
+	{"slow disk", ingestSlowly},
+	{"webhook", webhook},
+	{"practice", practice},
+	{"delivery", delivery},
+	{"live", live},
+	{"followed", followed},
+	{"FHIR search", searchFHIR},
+	{"FHIR export", exportFHIR},
+	{"console", console},
+}
+
+func pathsOf(only []string) []path {
+	return slices.DeleteFunc(slices.Clone(paths), func(one path) bool {
+		return len(only) > 0 && !slices.ContainsFunc(only, func(begin string) bool { return strings.HasPrefix(one.name, begin) })
+	})
+}
+
+// race presses the targets in turns, forwards and backwards, so that a minute in which the machine is slow counts against
+// all of them. The result is one row of figures per round, in the order of the targets.
+func race(ctx context.Context, p plan, l load, targets ...*target) ([][]figures, error) {
+	var rounds [][]figures
+	for n := range p.rounds {
+		round := make([]figures, len(targets))
+		for i := range targets {
+			which := i
+			if n%2 == 1 {
+				which = len(targets) - 1 - i
+			}
+			worked := targets[which].watch()
+			var err error
+			if round[which], err = press(ctx, targets[which], l); err != nil {
+				return nil, err
+			}
+			round[which].work = worked()
+		}
+		rounds = append(rounds, round)
+	}
+	return rounds, nil
+}
+
+// compare makes the row of the first target of a race beside another one: the figures of the median round, and the median of
+// the ratios of each round.
+func compare(name string, l load, rounds [][]figures, other int, against string, ratio func(ours, theirs figures) float64, a aim) row {
+	ours, theirs, ratios := []figures{}, []figures{}, []float64{}
+	for _, round := range rounds {
+		ours, theirs, ratios = append(ours, round[0]), append(theirs, round[other]), append(ratios, ratio(round[0], round[other]))
+	}
+	slices.Sort(ratios)
+	return row{
+		path: name, clients: l.clients, figures: median(ours), against: against, other: median(theirs),
+		value: ratios[len(ratios)/2], unit: "×", aim: a,
+	}
+}
+
+// byThroughput is how many times as much was done.
+func byThroughput(ours, theirs figures) float64 { return ours.perSecond / max(theirs.perSecond, 1) }
+
+// byLatency is how many times as long the other's median answer took.
+func byLatency(ours, theirs figures) float64 { return float64(theirs.p50) / float64(max(ours.p50, 1)) }
+
+func median(all []figures) figures {
+	all = slices.SortedFunc(slices.Values(all), func(a, b figures) int { return int(a.perSecond - b.perSecond) })
+	return all[len(all)/2]
+}
+
+// start measures the time to the first answer, on an empty folder and after a kill with patients in it.
+func start(ctx context.Context, b built, p plan, t *table) error {
+	patients := min(p.patients, 10_000)
+	candidate, err := b.candidate(ctx, content{patients: patients})
+	if err != nil {
+		return err
+	}
+	defer func() { candidate.stop() }()
+	var taken []time.Duration
+	for range 2*p.rounds + 1 {
+		candidate.kill()
+		dir := candidate.dir
+		if candidate, err = b.start(ctx, dir); err != nil {
+			return err
+		}
+		taken = append(taken, candidate.ready)
+	}
+	slices.Sort(taken)
+	ready := taken[len(taken)/2]
+	plain, err := b.plain(ctx, false, patients, 1)
+	if err != nil {
+		return err
+	}
+	plain.stop()
+	t.add(row{
+		path: "health after start", figures: figures{p50: ready, max: taken[len(taken)-1]}, value: float64(ready.Microseconds()) / 1000, unit: "ms",
+		aim: aim{1000, 50}, note: fmt.Sprintf("%d patients, each start after a kill; %.0f MB resident", patients, candidate.memory()),
+	})
+	return nil
+}

@@ -1,0 +1,93 @@
+// Command pack makes the console's files small, each by itself, and puts them where the program looks for them: `make web` runs it.
+//
+//	go run ./tools/console pb_public
+package console
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/andybalholm/brotli"
+	"github.com/evanw/esbuild/pkg/api"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/vigilhealth/vigil/routes/console"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "which folder?")
+		os.Exit(2)
+	}
+	if err := all(os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// all packs a folder's files. What was packed before goes.
+func all(folder string) error {
+	target := filepath.Join(folder, filepath.FromSlash(console.Packed))
+	if err := errors.Join(os.RemoveAll(target), os.MkdirAll(target, 0o755)); err != nil { //nolint:gosec // nothing in it is secret
+		return err
+	}
+	var work errgroup.Group
+	files := os.DirFS(folder)
+	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !console.Sent(name) {
+			return err
+		}
+		work.Go(func() error {
+			content, err := fs.ReadFile(files, name)
+			if err != nil {
+				return err
+			}
+			packed, err := pack(name, content)
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(filepath.Join(target, console.Sum(content)+".br"), packed, 0o644) //nolint:gosec // nothing in it is secret
+		})
+		return nil
+	})
+	return errors.Join(err, work.Wait())
+}
+
+// loaders are those of the files that have comments, spaces and names to shorten.
+var loaders = map[string]api.Loader{".js": api.LoaderJS, ".css": api.LoaderCSS}
+
+// pack makes one file small. It stays a module of its own, and says the same: in its templates spaces mean something. The scripts of the
+// packages come as small as their authors make them, and would only grow.
+func pack(name string, content []byte) ([]byte, error) {
+	loader, ok := loaders[path.Ext(name)]
+	if ok && (loader == api.LoaderCSS || !strings.HasPrefix(name, "vendor/")) {
+		made := api.Transform(string(content), api.TransformOptions{
+			Loader: loader, Sourcefile: name, Charset: api.CharsetUTF8, LegalComments: api.LegalCommentsNone,
+			MinifyWhitespace: true, MinifyIdentifiers: true, MinifySyntax: true,
+		})
+		if len(made.Errors) > 0 {
+			return nil, fmt.Errorf("%s: %s", name, made.Errors[0].Text)
+		}
+		content = made.Code
+		if loader == api.LoaderJS {
+			content = []byte(squeeze(string(content)))
+		}
+	}
+	return small(content)
+}
+
+func small(content []byte) ([]byte, error) {
+	var packed bytes.Buffer
+	w := brotli.NewWriterLevel(&packed, brotli.BestCompression)
+	if _, err := w.Write(content); err != nil {
+		return nil, err
+	}
+	err := w.Close()
+	return packed.Bytes(), err
+}
