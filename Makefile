@@ -46,7 +46,7 @@ endif
 folders = $(shell grep -rlE --include='*_test.go' --exclude-dir=node_modules '$(1)' . | xargs -r -n1 dirname | sort -u)
 
 .DEFAULT_GOAL := help
-.PHONY: help run web test test-translated test-looks test-deploy build check lint licenses release vuln fuzz golden bench screens bench-console bench-quick bench-parts bench-peers torture drills
+.PHONY: help run web test test-translated test-looks test-tools test-deploy build check lint licenses release vuln fuzz golden bench screens bench-console bench-quick bench-parts bench-peers torture drills
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,9 +56,9 @@ run: web build ## build and start the whole practice in a box on http://127.0.0.
 	./vigil demo
 
 web: ## copy the console's packages from npm to where the next build embeds them, and pack its files
-	@if command -v npm >/dev/null; then cd routes/console && { npm ci --silent --no-audit --no-fund --prefer-offline $(OMIT) && node vendor.mjs || echo "npm did not bring the console's packages: the service is whole, but without the console at /"; }; \
+	@if command -v npm >/dev/null; then cd tools/console && { npm ci --silent --no-audit --no-fund --prefer-offline $(OMIT) && node vendor.mjs || echo "npm did not bring the console's packages: the service is whole, but without the console at /"; }; \
 	else echo "no npm here: the service is whole, but without the console at /"; fi
-	@CGO_ENABLED=0 GOFLAGS= go run ./tools/console pb_public || echo "the console's files are not packed: it works, and is heavier"
+	@CGO_ENABLED=0 GOFLAGS= go run -C tools/console . ../../pb_public || echo "the console's files are not packed: it works, and is heavier"
 
 # What the race detector need not watch takes half of the time under it: SQLite, C put into Go that keeps its memory outside Go's, where the
 # detector does not look; what reads text and makes hashes of it. Everything else is watched, and so is whatever uses
@@ -95,7 +95,7 @@ screens: web ## pictures of the console in docs/screens
 build: ## build ./vigil, one static file
 	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION) $(STATIC)" -o vigil .
 
-check: test test-translated test-looks test-deploy lint ## what CI runs
+check: test test-translated test-looks test-tools test-deploy lint ## what CI runs
 
 # The tests that try fewer random cases under the race detector, which this runs without it, in full.
 ROUNDS = $(shell grep -rl --include='*_test.go' --exclude-dir=node_modules 'vigiltest\.Rounds\b' . | xargs -r awk '/^func Test/ {name = $$2; sub("[^A-Za-z0-9_].*", "", name)} /vigiltest\.Rounds/ {print name}' | sort -u)
@@ -109,6 +109,9 @@ endif
 # make test looks at each view and dialog in one of three sizes, in turn.
 test-looks: web ## every view and dialog of the console in every size and scheme, by axe and by keyboard
 	VIGIL_TEST_LOOKS=all go test -count=1 -run 'TestConsoleAccessible$$' -timeout 20m ./e2e
+
+test-tools: web ## the modules under tools/: vet and tests; release has its own drill
+	for tool in bench console icd10; do (cd tools/$$tool && GOFLAGS= CGO_ENABLED=0 go test -vet=all ./...) || exit 1; done
 
 test-deploy: ## what stands in deploy/, read by the tools that it is for
 	cd deploy/check; export GOFLAGS=; go test -vet=all ./...
@@ -147,17 +150,20 @@ fuzz: ## every fuzz target in turn, FUZZTIME (30s) each
 golden: ## rewrite the golden files, to be read in the diff
 	go test $(call folders,flag\.Bool."update") -update
 
+# The benchmark is a module of its own and starts in the top folder, where it builds Vigil.
+BENCHMARK = go build -C tools/bench -o "$${TMPDIR:-/tmp}/vigil-bench" . && "$${TMPDIR:-/tmp}/vigil-bench"
+
 bench: ## Vigil beside a plain PocketBase, with the targets: a table, docs/bench.csv and docs/bench.svg; a quarter of an hour
-	go run ./tools/bench -out docs
+	$(BENCHMARK) -out docs
 
 bench-console: web ## the console in a browser with 10,000 patients: first view, frames, bytes
-	go run ./tools/bench -paths console
+	$(BENCHMARK) -paths console
 
 bench-quick: ## the same in short, under three minutes, leaving no files
-	go run ./tools/bench -quick
+	$(BENCHMARK) -quick
 
 bench-peers: ## Vigil beside a real HAPI FHIR server (Java 17, Maven; else skipped): a table, docs/bench-peers.csv and .svg; some minutes on a quiet machine
-	go run ./tools/bench -peers -out docs
+	$(BENCHMARK) -peers -out docs
 
 # A line for each run, and everything that it said where it failed. Without all of them the target fails.
 EACH_RUN = awk -v build="$$build" -v runs=$(RUNS) '{ said = said $$0 "\n" } \

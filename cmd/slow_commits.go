@@ -5,8 +5,8 @@ package cmd
 import (
 	"os"
 
-	"github.com/vigilhealth/vigil/tools/bench/slow"
+	"github.com/vigilhealth/vigil/cmd/slowcommits"
 )
 
 // The benchmark builds the service with this tag to see it on a slower disk.
-func init() { slow.Commits(os.Getenv(slow.Setting)) }
+func init() { slowcommits.Delay(os.Getenv(slowcommits.Setting)) }

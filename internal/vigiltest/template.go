@@ -134,8 +134,20 @@ func dropOldest(all, made string) error {
 
 // madeOf is what the template is made of, and what that imports of ours, relative to the top of the module.
 var madeOf = []string{
-	"collections", "internal/authz", "internal/audit", "internal/fault", "internal/async", "internal/phi", "internal/sqlite",
-	"internal/auth", "internal/vigiltest", "migrations", "migrations/data",
+	"collections",
+	"internal/async",
+	"internal/audit",
+	"internal/auth",
+	"internal/authz",
+	"internal/egress",
+	"internal/fault",
+	"internal/notifications",
+	"internal/phi",
+	"internal/sqlite",
+	"internal/validate",
+	"internal/vigiltest",
+	"migrations",
+	"migrations/data",
 }
 
 // cachedTemplate is the folder for a template made of what there is now; "" where there is no cache, or no source.

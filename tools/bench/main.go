@@ -3,15 +3,15 @@
 // settings; the plain server has one collection of the same shape, and none of the consequences of a reading: no alert,
 // no score, no FHIR, no audit. It is listed twice, as it comes ("plain NORMAL") and as durable as Vigil ("plain FULL").
 //
-//	go run ./tools/bench                 everything, about a quarter of an hour
-//	go run ./tools/bench -quick          under three minutes
-//	go run ./tools/bench -paths ingest   some of it
-//	go run ./tools/bench -against ./old  beside an older binary
-//	go run ./tools/bench -peers          beside a FHIR server (HAPI FHIR JPA; Java 17 and Maven)
+//	vigil-bench                 everything, about a quarter of an hour
+//	vigil-bench -quick          under three minutes
+//	vigil-bench -paths ingest   some of it
+//	vigil-bench -against ./old  beside an older binary
+//	vigil-bench -peers          beside a FHIR server (HAPI FHIR JPA; Java 17 and Maven)
 //
 // It prints a table and, with -out, leaves the same as CSV with a chart. Only ratios travel between machines. It fails
 // when the database does not hold exactly what was acknowledged.
-package bench
+package main
 
 import (
 	"context"

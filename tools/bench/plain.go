@@ -1,4 +1,4 @@
-package bench
+package main
 
 import (
 	"bufio"
@@ -18,7 +18,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/internal/sqlite"
-	"github.com/vigilhealth/vigil/tools/bench/slow"
+	"github.com/vigilhealth/vigil/cmd/slowcommits"
 )
 
 // plain starts PocketBase as it comes, or with commits as durable as ours.
@@ -99,7 +99,7 @@ func servePlain(args []string) error {
 			return err
 		}
 	}
-	slow.Commits(os.Getenv(slow.Setting))
+	slowcommits.Delay(os.Getenv(slowcommits.Setting))
 	synchronous := "NORMAL"
 	if *full {
 		synchronous = "FULL"

@@ -1,6 +1,6 @@
 //go:build sqlite_in_c && cgo
 
-package bench
+package main
 
 import (
 	"database/sql"

@@ -1,4 +1,4 @@
-package bench
+package main
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/vigilhealth/vigil/internal/sqlite"
-	"github.com/vigilhealth/vigil/tools/bench/slow"
+	"github.com/vigilhealth/vigil/cmd/slowcommits"
 )
 
 const (
@@ -44,7 +44,7 @@ func build(ctx context.Context, scratch string) (built, error) {
 	}
 	if b.plainest = b.self; sqlite.InC {
 		b.plainest = filepath.Join(scratch, "plain")
-		if err := compileWith(ctx, b.plainest, "./tools/bench", "", "0"); err != nil {
+		if err := compileWith(ctx, b.plainest, "tools/bench", "", "0"); err != nil {
 			return b, err
 		}
 	}
@@ -84,8 +84,9 @@ func setting(key string) string {
 	return ""
 }
 
-func compileWith(ctx context.Context, into, what, tags, cgo string) error {
-	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", into, "-tags", tags, what)
+// compileWith builds the module in folder, relative to the top of the tree, into the absolute path into.
+func compileWith(ctx context.Context, into, folder, tags, cgo string) error {
+	command := exec.CommandContext(ctx, "go", "build", "-C", folder, "-trimpath", "-o", into, "-tags", tags, ".")
 	command.Env = append(os.Environ(), "CGO_ENABLED="+cgo)
 	if out, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w\n%s", err, out)
@@ -96,7 +97,7 @@ func compileWith(ctx context.Context, into, what, tags, cgo string) error {
 // slowed is the same with a delay in every commit, of the plain server too.
 func (b built) slowed(ctx context.Context, delay time.Duration) (built, error) {
 	b.vigil = filepath.Join(b.scratch, "vigil-slow")
-	b.env = append(slices.Clone(b.env), slow.Setting+"="+delay.String())
+	b.env = append(slices.Clone(b.env), slowcommits.Setting+"="+delay.String())
 	if err := compile(ctx, b.vigil, ".", "slowcommits"); err != nil {
 		return b, err
 	}

@@ -1,7 +1,7 @@
 // Command pack makes the console's files small, each by itself, and puts them where the program looks for them: `make web` runs it.
 //
-//	go run ./tools/console pb_public
-package console
+//	go run -C tools/console . ../../pb_public
+package main
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package console
+package main
 
 import (
 	"bytes"
@@ -42,10 +42,10 @@ func TestPackedTemplatesSayTheSame(t *testing.T) {
 	if err != nil {
 		t.Skip("no node here")
 	}
-	if _, err := os.Stat("../node_modules/typescript"); err != nil {
+	if _, err := os.Stat("node_modules/typescript"); err != nil {
 		t.Skip("the console's tools are not installed: run make web")
 	}
-	console := os.DirFS("../../../pb_public/app")
+	console := os.DirFS("../../pb_public/app")
 	var pairs [][3]string
 	err = fs.WalkDir(console, ".", func(name string, _ fs.DirEntry, err error) error {
 		if err != nil || path.Ext(name) != ".js" {
@@ -71,7 +71,7 @@ func TestPackedTemplatesSayTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	check := exec.CommandContext(t.Context(), node, "templates.mjs")
-	check.Dir, check.Stdin = "..", bytes.NewReader(input)
+	check.Dir, check.Stdin = ".", bytes.NewReader(input)
 	out, err := check.CombinedOutput()
 	if err != nil || !regexp.MustCompile(`^[0-9]{3,} templates\n$`).Match(out) {
 		t.Errorf("%v\n%s", err, out)

@@ -1,9 +1,9 @@
 // Command generate packs the tabular list of ICD-10-CM, as the CDC publishes it (icd10c-tabular-….xml), for package icd10:
 //
-//	go run ./tools/icd10 icd10c-tabular-April-1-2026.xml internal/icd10/data/codes.gz
+//	go run -C tools/icd10 . icd10c-tabular-April-1-2026.xml ../../internal/icd10/data/codes.gz
 //
 // Where the file is to be had stands in docs/billing.md.
-package icd10
+package main
 
 import (
 	"bytes"

@@ -157,7 +157,7 @@ func (g *gatherer) toolchain(ctx context.Context) error {
 
 // packages are those of npm that the console has in the browser.
 func (g *gatherer) packages(context.Context) error {
-	raw, err := os.ReadFile(filepath.Join(g.top, "routes/console/package-lock.json"))
+	raw, err := os.ReadFile(filepath.Join(g.top, "tools/console/package-lock.json"))
 	if err != nil {
 		return err
 	}
