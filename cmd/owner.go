@@ -41,7 +41,7 @@ var ownUser = []string{
 }
 
 // becomeOwner has a command that root runs on somebody else's data folder work as that folder's user. What only root may read of the settings is
-// read first. Source: docs/decisions/operating.md, "Whose files".
+// read first. Source: docs/decisions/operating.md, "File ownership".
 func (p *Program) becomeOwner(cmd *cobra.Command) error {
 	if slices.Contains(ownUser, cmd.CommandPath()) {
 		return nil

@@ -70,7 +70,7 @@ func TestJobsByHand(t *testing.T) {
 }
 
 // What was due once a day while nobody was there is made up for soon after the start, and once; what ran is not run again.
-// Source: docs/decisions/jobs.md, "Runs that were missed".
+// Source: docs/decisions/jobs.md, "Missed runs".
 func TestMissedJobsAreMadeUpFor(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t).serve(t, "")
@@ -95,7 +95,7 @@ func TestMissedJobsAreMadeUpFor(t *testing.T) {
 }
 
 // Each night the newest backup is proven to be good; what was proven last is never removed, and of a damaged database none is taken.
-// Source: docs/decisions/operating.md, "Backups that are checked".
+// Source: docs/decisions/operating.md, "Verified backups".
 func TestBackupsAreChecked(t *testing.T) {
 	t.Parallel()
 	metrics := freeAddr(t)

@@ -77,7 +77,7 @@ func (s *Schedule) Run(name string, begun func(tx core.App) error) (schedule.Job
 }
 
 // makeUp runs soon what should have run while nobody was there to run it, one after the other, in the order in which it was due.
-// Source: docs/decisions/jobs.md, "Runs that were missed".
+// Source: docs/decisions/jobs.md, "Missed runs".
 func (s *Schedule) makeUp() error {
 	rows, err := s.missed()
 	if err != nil || len(rows) == 0 {

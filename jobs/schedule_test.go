@@ -26,7 +26,7 @@ type ran struct {
 	failed string
 }
 
-// Which jobs are made up for at a start. Source: docs/decisions/jobs.md, "Runs that were missed".
+// Which jobs are made up for at a start. Source: docs/decisions/jobs.md, "Missed runs".
 func TestMissed(t *testing.T) {
 	usual := table
 	t.Cleanup(func() { table = usual })

@@ -309,7 +309,7 @@ func toCall(alert *collections.Alert) bool {
 }
 
 // viewAlerts shows alerts to a reader of the role, with the patient's phone where somebody is to call and the role may see it.
-// Source: docs/decisions/devices.md, "Whom to call".
+// Source: docs/decisions/devices.md, "Patient phone on alerts".
 func viewAlerts(role authz.Role) func(core.App, []*collections.Alert) ([]alertView, error) {
 	return func(app core.App, page []*collections.Alert) ([]alertView, error) {
 		views, err := named(viewAlert)(app, page)

@@ -101,7 +101,7 @@ func servedBy(version string) (contract, error) {
 }
 
 // filled is the document as this program serves it: who reads it sees which release it is of, as in health and in the metrics.
-// Source: docs/decisions/versioning.md, "What the served document says".
+// Source: docs/decisions/versioning.md, "The served document".
 func (c contract) filled(version string) (contract, error) {
 	if version == "" {
 		return c, nil

@@ -275,7 +275,7 @@ func (p triagePage) show(c *web.Call) error {
 	return c.OKEncoded(p.answer)
 }
 
-// triagePages remembers plain pages for as long as the list is what it was. Source: docs/decisions/triage.md, "Remembered pages".
+// triagePages remembers plain pages for as long as the list is what it was. Source: docs/decisions/triage.md, "Cached pages".
 type triagePages struct {
 	*async.Pages[collections.ListVersion, triagePage]
 }

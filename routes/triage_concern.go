@@ -55,7 +55,7 @@ type holderView struct {
 	Priority *string `json:"priority"`
 }
 
-// besideScores adds to summaries what a row of the list says besides the score. Source: docs/decisions/triage.md, "What a row says".
+// besideScores adds to summaries what a row of the list says besides the score. Source: docs/decisions/triage.md, "Row details".
 func besideScores(ctx context.Context, app core.App, views []triageView, lines bool, now time.Time) error {
 	ids := make([]string, len(views))
 	for i := range views {

@@ -23,7 +23,7 @@ type Judged struct {
 // measured after the one that raised it and at least as reliable, for 24 hours; an alert that no data came is over with the first that
 // does, however old it is. sequence are all that were measured after any of these alerts, the reading among them, in order of
 // measurement: needed where the reading is not the newest of its kind, nil where it is.
-// Source: docs/decisions/alerts.md, "Auto-resolve" and "Who settles what".
+// Source: docs/decisions/alerts.md, "Auto-resolve" and "Reading origins".
 func AutoResolve(open []Open, r Judged, sequence []Judged, now time.Time, needed NormalReadingsNeeded) []Progress {
 	var progress []Progress
 	for _, alert := range open {

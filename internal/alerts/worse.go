@@ -4,7 +4,7 @@ import "github.com/vigilhealth/vigil/internal/vitals"
 
 // Worse reports whether a critical finding is more than what people have heard of, as a snooze would be broken: worse by a tenth of the way
 // to the end of what can be measured, in another parameter, or in the other direction.
-// Source: docs/decisions/alerts.md, "Worse than what was told".
+// Source: docs/decisions/alerts.md, "Worse than last notified".
 func Worse(f Finding, r vitals.Reading, t Thresholds, told []Known) bool {
 	return worse(extremes(f, r, t), told, false)
 }

@@ -198,7 +198,7 @@ func recordLogout(tx core.App, caller Caller, ended int64, from audit.Origin, no
 }
 
 // RevokeAll ends every session of a user, for a reason of at most 50 characters, silences their devices, and returns how many sessions it
-// ended. Source: docs/decisions/notifications.md, "Whose device".
+// ended. Source: docs/decisions/notifications.md, "Push tokens and sessions".
 func RevokeAll(app core.App, userRecordID, because string, now time.Time) (int64, error) {
 	ended, err := collections.RevokeRefreshTokens(app, userRecordID, because)
 	if err != nil {

@@ -83,7 +83,7 @@ func (s *Store) Find(ctx context.Context, name string) (Stored, error) {
 
 // Keep removes all but the newest backups and returns how many went. The newest of those that were proven to be good stays whatever its age, and
 // while none was, nothing is removed: copies of a database that was damaged unnoticed are not to displace the last good one.
-// Source: docs/decisions/operating.md, "Backups that are checked".
+// Source: docs/decisions/operating.md, "Verified backups".
 func (s *Store) Keep(ctx context.Context, newest int, verified []string) (removed int, err error) {
 	stored, err := s.List(ctx)
 	if err != nil {

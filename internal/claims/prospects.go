@@ -17,7 +17,7 @@ type Prospect struct {
 }
 
 // Prospects looks at the first claims for some patients, as of a day: one line of a code for which a dollar is asked, with what is on record of the
-// patient now. Of who pays alone it finds what holds for all. Source: docs/decisions/patients.md, "Enrolment".
+// patient now. Of who pays alone it finds what holds for all. Source: docs/decisions/patients.md, "Enrollment".
 func (d Desk) Prospects(app core.App, ids []string, code, day string) ([]Prospect, error) {
 	facts, err := collections.FactsOf(app, ids)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 
 // TakeBack does for the escalations of alerts that were taken back what follows, inside the caller's transaction. One that the service
 // opened and that no alert is left of is cancelled, and those responsible find that in the app; with others left it is about those.
-// Source: docs/decisions/observations.md, "Wrongly entered reading" and "Implausible values".
+// Source: docs/decisions/observations.md, "Retracting a reading" and "Implausible values".
 func TakeBack(tx core.App, gone []*collections.Alert, why string, by audit.Actor, now time.Time) error {
 	var seen []string
 	for _, alert := range gone {

@@ -20,7 +20,7 @@ import (
 
 // What a device says of the future is refused, as the contract has it, and was measured all the same: not before it came, and mostly just
 // then. So it is kept as what is implausible is, with the time of receipt, people hear of the clock and what it said, and what is dangerous is
-// told as loudly as if the clock were right. Source: docs/decisions/devices.md, "A clock that is ahead".
+// told as loudly as if the clock were right. Source: docs/decisions/devices.md, "Future clock".
 
 // ahead reports whether the device's clock is.
 func (c claim) ahead() bool { return !c.Ahead.IsZero() }

@@ -12,7 +12,7 @@ import (
 
 // storeDismissed notes a stored reading that somebody had discarded when it came with a time in the future: it is entered in error from the
 // beginning, so that nobody hears again of what a person has decided. asked is what asking came to.
-// Source: docs/decisions/devices.md, "A clock that is ahead".
+// Source: docs/decisions/devices.md, "Future clock".
 func (e *Evaluator) storeDismissed(tx core.App, b *batch, o Observation, s Submission, why phi.Text, asked error, now time.Time) (Outcome, error) {
 	if asked != nil {
 		return Outcome{}, asked

@@ -41,7 +41,7 @@ func (w *withdrawal) resolve() error {
 }
 
 // cancel takes back the escalations that came of the reading alone. One that other readings joined stays, for what is left of it.
-// Source: docs/decisions/observations.md, "Wrongly entered reading".
+// Source: docs/decisions/observations.md, "Retracting a reading".
 func (w *withdrawal) cancel() error {
 	return escalations.TakeBack(w.tx, w.raised, "reading was entered in error", w.by, w.now)
 }

@@ -17,7 +17,7 @@ import (
 
 // Withdraw marks an observation as entered in error: from then on it counts for nothing, everything that was made of it
 // is put right in the same transaction, and nothing is deleted. Once withdrawn it stays so; asking again changes nothing.
-// Fault: not_found. Source: docs/decisions/observations.md, "Wrongly entered reading".
+// Fault: not_found. Source: docs/decisions/observations.md, "Retracting a reading".
 func (e *Evaluator) Withdraw(app core.App, id string, reason phi.Text, by audit.Actor, now time.Time) (o Observation, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		if o, err = Find(tx, id); err != nil || o.EnteredInError {

@@ -14,7 +14,7 @@ import (
 type Told struct{ Values []alerts.Known }
 
 // lookForTold reads what people have heard of, where a reading may be worse: only what may be critical costs a query, and only while there is
-// an escalation, or was one a moment ago. Source: docs/decisions/alerts.md, "Worse than what was told".
+// an escalation, or was one a moment ago. Source: docs/decisions/alerts.md, "Worse than last notified".
 func lookForTold(tx core.App, r vitals.Reading, picture triage.Picture, now time.Time) (*Told, error) {
 	if !alerts.MayBeCritical(r, picture.Thresholds) || !picture.HeardOfCritical(now) {
 		return nil, nil

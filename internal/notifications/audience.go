@@ -14,14 +14,14 @@ import (
 
 // personal are the kinds that are for one person alone: a summary of somebody's own day, or a word to the patient. Where that person has no
 // account that may be used, there is nothing that anybody else would have to know.
-// Source: docs/decisions/notifications.md, "Nobody to tell".
+// Source: docs/decisions/notifications.md, "Empty audience".
 var personal = map[Kind]bool{ReviewsPending: true, BillingTasksPending: true, DigestReady: true, MeasureAgain: true}
 
 // errNobody says that an announcement has no audience at all, not even administrators: it stays open until there is one.
 var errNobody = errors.New("there is nobody to tell")
 
 // orAdministrators are the people found, or the administrators where there are none: what somebody has to know is never told to nobody. It is
-// the one place where that is seen to. Source: docs/decisions/notifications.md, "Nobody to tell".
+// the one place where that is seen to. Source: docs/decisions/notifications.md, "Empty audience".
 func (r recipients) orAdministrators(people []string) ([]string, error) {
 	if len(people) > 0 {
 		return people, nil

@@ -143,7 +143,7 @@ func decodeKey(text string) ([]byte, error) {
 // Register makes a device of a person take pushes and returns its token. first is false when the device had one already: the old token is
 // inactive then, unless it is the same. A token that somebody else has in use is moved, since the device has changed hands.
 // From now on the device belongs to the session it was registered in, "" when none is known; one that was ended registers nothing.
-// Source: docs/decisions/notifications.md, "Registration response" and "Whose device".
+// Source: docs/decisions/notifications.md, "Registration response" and "Push tokens and sessions".
 func (p *Push) Register(app core.App, userID, session string, body RegisterBody, now time.Time) (token *collections.PushToken, first bool, err error) {
 	r, err := body.read(p)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package enrolment knows what it takes until somebody is wholly enrolled: in which steps it is done, what of each is missing, and what that
 // stops. It has no rules of its own about any of it: what a payer refuses is preflight's, what keeps a service from being billed is billing's, who
-// wants thresholds is triage's. It puts their answers in the order of the work. Source: docs/decisions/patients.md, "Enrolment".
+// wants thresholds is triage's. It puts their answers in the order of the work. Source: docs/decisions/patients.md, "Enrollment".
 package patients
 
 import (

@@ -26,7 +26,7 @@ const (
 var gravity = map[State]int{StateCritical: 5, StateWarning: 3, StateInRange: 2, StateNoBounds: 1, StateNoData: 0}
 
 // Concern is what of a patient is to be looked at first: one value beside its bounds, when it was measured, and why it matters. It is decided
-// by the functions that raise alerts. Source: docs/decisions/triage.md, "What a row says".
+// by the functions that raise alerts. Source: docs/decisions/triage.md, "Row details".
 type Concern struct {
 	State State
 	// Type is the alert type that the value is about, Rule the name by which an alert of it goes; both "" where nothing was ever measured.

@@ -60,7 +60,7 @@ type Beside struct {
 
 // ReadBeside reads what stands beside the scores of the given patients: the pictures by which alerts are judged, and what happened since. It
 // takes the same few statements however many they are. Where no line is to be drawn, values are read only of those whose reasons go by them.
-// Source: docs/decisions/triage.md, "What a row says".
+// Source: docs/decisions/triage.md, "Row details".
 func ReadBeside(ctx context.Context, app core.App, patientIDs []string, lines bool, now time.Time) (map[string]Beside, error) {
 	list, err := json.Marshal(patientIDs)
 	if err != nil {

@@ -34,7 +34,7 @@ func Change(app core.App, now time.Time, change func(tx core.App) (patientID str
 }
 
 // Review stores that somebody has reviewed the patient, with notes or "", which are kept in the audit trail, sealed.
-// Source: docs/decisions/triage.md, "What a review is".
+// Source: docs/decisions/triage.md, "Reviews".
 func Review(app core.App, patientID string, notes phi.Text, by audit.Actor, now time.Time) error {
 	return Change(app, now, func(tx core.App) (string, error) {
 		if err := collections.SetReviewed(tx, patientID, by.Email, now); err != nil {
@@ -74,7 +74,7 @@ func GuardAlert(tx core.App, alert *collections.Alert, by audit.Actor, now time.
 	})
 }
 
-// noteReview: acknowledging and resolving are reviews of the patient. Source: docs/decisions/triage.md, "What a review is".
+// noteReview: acknowledging and resolving are reviews of the patient. Source: docs/decisions/triage.md, "Reviews".
 func noteReview(tx core.App, patientID string, move alerts.Move, by audit.Actor, now time.Time) error {
 	if move != alerts.Acknowledge && move != alerts.Resolve {
 		return nil
@@ -129,7 +129,7 @@ func GuardEscalation(tx core.App, bills *billing.Engine, e *collections.Escalati
 
 // follow does what follows from a change of an escalation, and says who is to be ranked. Of one that was answered: the patient
 // was looked at, and the time is logged. It is the assignee's, or that of whoever resolved it.
-// Source: docs/decisions/billing.md, "Escalation time versus interactive time" and docs/decisions/triage.md, "What a review is".
+// Source: docs/decisions/billing.md, "Escalation time versus interactive time" and docs/decisions/triage.md, "Reviews".
 func follow(tx core.App, bills *billing.Engine, e *collections.Escalation, effect escalations.Effect, by audit.Actor, now time.Time) (patientID string, err error) {
 	if effect == escalations.Nothing {
 		return "", nil
@@ -178,7 +178,7 @@ func DropThresholds(tx core.App, record *core.Record, by audit.Actor, now time.T
 
 // answered is the alert about a critical value of the last day that somebody has acknowledged and that still stands; nil for none. What the
 // patient typed since, critical or not, takes no device's place: each is looked for by itself. One that is over, by somebody's word or by what
-// was measured, is not told again. Source: docs/decisions/alerts.md, "Snooze" and "Who settles what".
+// was measured, is not told again. Source: docs/decisions/alerts.md, "Snooze" and "Reading origins".
 func answered(tx core.App, picture Picture, kind string, now time.Time) (*collections.Alert, error) {
 	for _, measured := range picture.CriticalSince(kind, now.Add(-currentWithin)) {
 		alert, err := collections.CriticalMeasuredAt(tx, picture.PatientID, kind, string(alerts.StatusAcknowledged), measured)

@@ -213,7 +213,7 @@ func preferred(one, other alerts.Open, late []string) bool {
 
 // silenced is the alert about a clock that is ahead which shows critical values of a kind that nobody has decided about, and that are told
 // nowhere else, since a snooze silences them. Nil for none. A change of weight is left out: whose it is, is asked there.
-// Source: docs/decisions/devices.md, "A clock that is ahead".
+// Source: docs/decisions/devices.md, "Future clock".
 func silenced(tx core.App, picture Picture, kind string) (*collections.Alert, error) {
 	waiting, err := collections.UndecidedClockAlerts(tx, picture.PatientID, alerts.TypeDeviceClock, alerts.TypeImplausibleReading)
 	if err != nil {

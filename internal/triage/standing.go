@@ -20,7 +20,7 @@ func (p Picture) OpenBySystem() (open escalations.Active, found bool) {
 
 // Standing judges the latest values that a type of alerts is about by the thresholds in force, and says when they were measured; it has
 // nothing to say where there are none. Where the patient typed them, and those that are vouched for are graver, it is those that stand.
-// Source: docs/decisions/alerts.md, "Who settles what".
+// Source: docs/decisions/alerts.md, "Reading origins".
 func (p Picture) Standing(alertType string) (finding alerts.Finding, measured time.Time, known bool) {
 	finding, measured, known = p.standing(alertType, vitals.OriginPatient)
 	if p.Latest.vouched == nil {

@@ -32,7 +32,7 @@ type ByLevel struct {
 }
 
 // ReadStats sums the list up; careTeamOf confines it to the patients of a user's care teams, "" does not. Reviews count since
-// today began, which the practice's zone decides. Source: docs/decisions/triage.md, "Stats" and "What a review is".
+// today began, which the practice's zone decides. Source: docs/decisions/triage.md, "Stats" and "Reviews".
 func ReadStats(app core.App, careTeamOf string, today time.Time) (stats Stats, err error) {
 	groups, err := collections.TriageGroups(app, careTeamOf)
 	if err != nil {

@@ -29,7 +29,7 @@ func (p Picture) HeardOfCritical(now time.Time) bool {
 }
 
 // Told are the critical values by which people were told last of the patient's escalation, or of one that was closed a moment ago: each
-// parameter and direction once. What was taken back since is none of them. Source: docs/decisions/alerts.md, "Worse than what was told".
+// parameter and direction once. What was taken back since is none of them. Source: docs/decisions/alerts.md, "Worse than last notified".
 func Told(app core.App, p Picture, now time.Time) (known []alerts.Known, err error) {
 	columns := make([]string, len(vitals.Watched))
 	for i, parameter := range vitals.Watched {

@@ -10,7 +10,7 @@ import (
 
 // What a patient typed is shown as the latest value. It takes nobody out of a critical band that a device, or staff, put them in: there what
 // settles an alert counts, and what does not settle it does not. Source: docs/decisions/triage.md, "Critical bands", and
-// docs/decisions/alerts.md, "Who settles what".
+// docs/decisions/alerts.md, "Reading origins".
 
 // vouchedFor begins the names under which the values that are vouched for are stored.
 const vouchedFor = "vouched_"

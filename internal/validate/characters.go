@@ -6,7 +6,7 @@ import (
 )
 
 // What nobody sees must not change what a person reads, nor make two names out of one that looks the same.
-// Source: docs/decisions/conventions.md, "String normalisation"; Unicode Technical Report 36, Unicode Standard Annexes 9 and 31.
+// Source: docs/decisions/conventions.md, "String normalization"; Unicode Technical Report 36, Unicode Standard Annexes 9 and 31.
 
 const (
 	nonJoiner    = '\u200c'

@@ -96,7 +96,7 @@ func (r TextRule) Matching(form *regexp.Regexp, complaint string) TextRule {
 }
 
 // Text returns the trimmed, NFC-normalised text, or "" after a complaint.
-// Source: docs/decisions/conventions.md, "String normalisation" and docs/decisions/limits.md, "Maximum lengths".
+// Source: docs/decisions/conventions.md, "String normalization" and docs/decisions/limits.md, "Maximum lengths".
 func (c *Checks) Text(name string, f String, rule TextRule) string {
 	if !usable(c, name, f, rule.required, msgString) {
 		return ""

@@ -50,7 +50,7 @@ func (o Origin) Transmits() bool {
 
 // Settles reports whether a reading of this origin is reliable enough to settle what one of another origin raised: what a device
 // measured, or staff vouch for, is not settled by what a patient typed. Rows from before origins were kept count as of a device.
-// Source: docs/decisions/alerts.md, "Who settles what".
+// Source: docs/decisions/alerts.md, "Reading origins".
 func (o Origin) Settles(raised Origin) bool { return o != OriginPatient || raised == OriginPatient }
 
 // Origin is who vouches for readings that came this way, unless it is known better.
