@@ -27,7 +27,7 @@ type shortView struct {
 }
 
 // listDaysShort answers with whom to call so that they come to sixteen days: those who can miss the fewest days first. It tells no money, so that
-// all read it who make the call. Source: docs/decisions/billing.md, "Days with data of a patient".
+// all read it who make the call. Source: docs/decisions/billing.md, "Data days".
 func (a *api) listDaysShort(c *web.Call) error {
 	q, page := c.Listing()
 	behind := q.Boolean("behind")

@@ -12,7 +12,7 @@ import (
 )
 
 // Credit is what was paid of a decided claim beyond all that is left of its charge: it is somebody's who paid, and the claim stands all the same.
-// Source: docs/decisions/billing.md, "A credit".
+// Source: docs/decisions/billing.md, "Credits".
 func Credit(entry *collections.BillingEntry) Cents {
 	if !slices.Contains([]string{Paid, Denied}, entry.Status()) {
 		return 0

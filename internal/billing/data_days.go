@@ -11,7 +11,7 @@ import (
 
 // DataDays are the days with data of one 30-day period, as billing counts them. Where no period holds the day that was asked for, they are those
 // of its calendar month, and nothing is counted towards a code.
-// Source: docs/decisions/billing.md, "Days with data of a patient".
+// Source: docs/decisions/billing.md, "Data days".
 type DataDays struct {
 	Today      string // where the patient is
 	Zone       *time.Location

@@ -117,7 +117,7 @@ func (e *Engine) Adjust(d AdjustmentDraft, by audit.Actor, now time.Time) Move {
 }
 
 // RequestVoid undoes what was sent or paid: the payer is asked to void the claim, or is owed what it paid, within sixty days.
-// Source: docs/decisions/billing.md, "Undoing what was sent or paid"; 42 CFR 401.305(b).
+// Source: docs/decisions/billing.md, "Voids and refunds"; 42 CFR 401.305(b).
 func (e *Engine) RequestVoid(reason string, by audit.Actor, now time.Time) Move {
 	m := Move{
 		Name: "request-void", From: []string{Submitted, Paid}, event: audit.BillingRequestVoid, detail: reason,

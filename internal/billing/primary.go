@@ -9,7 +9,7 @@ import (
 )
 
 // leaving are the states of a first code beside which, or after which, the code that stands on it may go to a payer: one that waits may never go, one
-// that was denied is not there for the payer. Source: docs/decisions/billing.md, "Recounted before it goes out".
+// that was denied is not there for the payer. Source: docs/decisions/billing.md, "Recount before submission".
 var leaving = []string{Reviewed, Submitted, Paid, Appealed}
 
 // leaves reports whether an entry of a code that goes to a payer, or went, overlaps a period.

@@ -10,7 +10,7 @@ import (
 )
 
 // The reasons for which an entry is not reviewed, submitted or sent again, beside those of [Engine.missing].
-// Source: docs/decisions/billing.md, "Recounted before it goes out".
+// Source: docs/decisions/billing.md, "Recount before submission".
 const (
 	NoDeviceData        = "no_device_data"
 	DaysBelowMinimum    = "days_below_minimum"

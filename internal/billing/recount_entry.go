@@ -165,7 +165,7 @@ func (r *recount) outgrow(by audit.Actor) error {
 }
 
 // outgrown is the code that days or minutes of a period came to beyond another one; "" where they did not, or where it is billed.
-// Source: docs/decisions/billing.md, "What an entry grows into".
+// Source: docs/decisions/billing.md, "Upgrades of pending entries".
 func (e *Engine) outgrown(f *facts, code string, period Span, days, minutes int) string {
 	next := map[string]string{ShortSupply: DeviceSupply, FirstTen: FirstTwenty}[code]
 	if next == "" || f.stands(next, period) {

@@ -8,7 +8,7 @@ import (
 )
 
 // Worth is what it would bring to reach a code that is near, and what beside days or minutes stands against it.
-// Source: docs/decisions/billing.md, "What is near and what it is worth".
+// Source: docs/decisions/billing.md, "Near-billable list".
 type Worth struct {
 	Expected Cents `json:"expected"` // of the code
 	// Gain is how much more that is than what the period has come to already; PerUnit is Gain by each day or minute that is still missing.

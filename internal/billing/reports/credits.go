@@ -9,7 +9,7 @@ const overpaid = `lifecycle_status IN ('paid', 'denied') AND paid_total_cents > 
 	AND charge_cents < paid_total_cents + adjusted_cents + patient_responsibility_cents`
 
 // credits are the claims that were paid too much, those first with which nothing was done the longest, and how many there are.
-// Source: docs/decisions/billing.md, "A credit".
+// Source: docs/decisions/billing.md, "Credits".
 func (m *maker) credits() (items []TaskItem, count int, err error) {
 	where, params := m.where(overpaid)
 	from := " FROM billing_entries" + m.through("credit") + " WHERE " + where
