@@ -33,7 +33,7 @@ func (p *Program) backupCommand() *cobra.Command {
 		Long: "What is not known to be delivered is then looked for at the EMR before it is sent. A database that vigil backup restore\n" +
 			"brought back is prepared already. Harmless when repeated, or when there is no database yet.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := knownSchema(p.dir); err != nil {
+			if err := checkSchema(p.dir); err != nil {
 				return err
 			}
 			return backup.Adopt(cmd.Context(), p.dir)

@@ -161,7 +161,7 @@ func (c *checkup) checkFolder() (exists bool) {
 			return false
 		}
 	}
-	if err := knownSchema(dir); err != nil {
+	if err := checkSchema(dir); err != nil {
 		c.fail(subject, "%v", err)
 		return false
 	}

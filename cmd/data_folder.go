@@ -219,7 +219,7 @@ func bootstrap(app core.App) error {
 		return err
 	}
 	app.OnBootstrapClear().BindFunc(func(e *core.BootstrapEvent) error { return errors.Join(e.Next(), release()) })
-	if err := knownSchema(app.DataDir()); err != nil {
+	if err := checkSchema(app.DataDir()); err != nil {
 		return errors.Join(err, release())
 	}
 	err = app.Bootstrap()

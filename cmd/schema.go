@@ -11,11 +11,12 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/sqlite"
+	"github.com/vigilhealth/vigil/migrations"
 )
 
-// knownSchema fails when a newer program has worked on the folder's database: this one would write what that one does not expect, and read what it
-// does not know. It changes nothing, and comes before anything else is opened. Source: docs/decisions/operating.md, "A newer folder".
-func knownSchema(dir string) error {
+// checkSchema fails when a newer program has migrated the folder's database, which this one cannot read or write safely, or when the folder is
+// from a build before the baseline. It changes nothing and runs before anything else is opened. Source: docs/decisions/operating.md, "A newer folder".
+func checkSchema(dir string) error {
 	file := filepath.Join(dir, "data.db")
 	if !exists(file) {
 		return nil
@@ -26,16 +27,19 @@ func knownSchema(dir string) error {
 	if err != nil {
 		return err
 	}
-	known := map[string]bool{}
+	if _, err := migrations.CheckHistory(applied); err != nil {
+		return err
+	}
+	registered := map[string]bool{}
 	for _, list := range []core.MigrationsList{core.SystemMigrations, core.AppMigrations} {
 		for _, one := range list.Items() {
-			known[one.File] = true
+			registered[one.File] = true
 		}
 	}
-	unknown := slices.DeleteFunc(applied, func(name string) bool { return known[name] })
+	unknown := slices.DeleteFunc(applied, func(name string) bool { return registered[name] || migrations.IsReplaced(name) })
 	if len(unknown) == 0 {
 		return nil
 	}
-	return fmt.Errorf("the database in %s was last opened by a newer version: this program does not know its migration %s. Start that version, or restore a backup of this one",
+	return fmt.Errorf("the database in %s was last opened by a newer version: this program does not have its migration %s. Start that version, or restore a backup of this one",
 		dir, strings.Join(unknown, ", "))
 }

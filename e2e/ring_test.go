@@ -233,57 +233,6 @@ func TestCommandsBesideAServiceWithoutTheKey(t *testing.T) {
 	p.wantRefused(t, p.withRing(a), "b", "serve", "--http", freeAddr(t))
 }
 
-// asBefore makes the folder one of a version without a register of keys.
-func asBefore(t *testing.T, db *dbx.DB) {
-	t.Helper()
-	for _, sql := range []string{"DROP TABLE ring_keys", "DROP TABLE service_keys", "DELETE FROM _migrations WHERE file = '1767225810_ring_keys.go'"} {
-		if _, err := db.NewQuery(sql).Execute(); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// wantSchemaOfBefore holds that nothing has brought the schema of asBefore up to date.
-func wantSchemaOfBefore(t *testing.T, db *dbx.DB) {
-	t.Helper()
-	if n := number(t, db, "SELECT COUNT(*) FROM sqlite_schema WHERE name IN ('ring_keys', 'service_keys')"); n > 0 {
-		t.Errorf("%d tables were made by who was refused", n)
-	}
-}
-
-// Who is refused on a folder of an earlier version has not changed its schema, under the service of that version least of all.
-func TestRefusalsLeaveAnOldSchemaAlone(t *testing.T) {
-	t.Parallel()
-	p := newPractice(t)
-	a, aID := p.ownKey()
-	p.serve(t, "")
-	p.patient(t, object{"last_name": "Kept"})
-	db := p.writable(t)
-	asBefore(t, db)
-	for _, args := range [][]string{
-		{"keys", "rotate"},
-		{"ingestion", "replay"},
-		{"admin", "create", "--email", "second@vigil.test", "--first-name", "Bo", "--last-name", "Second"},
-	} {
-		status, out, errOut := vigil(t, p.withRing(a), "", append(args, "--dir", p.Dir)...)
-		if status != 1 || out != "" || strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, "has not said which encryption keys it holds") {
-			t.Errorf("vigil %v ended with %d\n%s%s", args, status, out, errOut)
-		}
-	}
-	wantSchemaOfBefore(t, db)
-	p.Kill()
-
-	b := ringKey("b")
-	p.wantRefused(t, p.withRing(b), aID, "serve", "--http", freeAddr(t))
-	p.wantRefused(t, p.withRing(b), aID, "keys", "rotate")
-	wantSchemaOfBefore(t, db)
-	p.useRing(b, a)
-	p.serve(t, "")
-	if n := number(t, db, "SELECT COUNT(*) FROM ring_keys"); n != 2 {
-		t.Errorf("%d keys are registered, want 2", n)
-	}
-}
-
 // A key under which the running service still seals is not retired, whatever the rotation finds.
 func TestRotationBesideAServiceThatSealsUnderTheOldKey(t *testing.T) {
 	t.Parallel()

@@ -35,7 +35,6 @@ var folder = sync.OnceValues(func() (string, error) {
 	if err := app.Bootstrap(); err != nil {
 		return "", err
 	}
-	countSaves(app)
 	if err := errors.Join(app.RunAllMigrations(), audit.Begin(app)); err != nil {
 		return "", err
 	}

@@ -188,7 +188,7 @@ func TestVerifyWithoutTheKey(t *testing.T) {
 	}
 }
 
-// The state table may be dropped and the migrations made to run again: still nothing vouches for the rows.
+// An attacker who drops the state table and makes the migrations run again does not get a valid trail.
 func TestStateIsNotMadeTwice(t *testing.T) {
 	app := upgraded(t)
 	rewriteAll := func() { rewrite(t, app, 1) }
@@ -197,15 +197,12 @@ func TestStateIsNotMadeTwice(t *testing.T) {
 	if result := verify(t, app); result.Valid || result.Problem != audit.StateMissing {
 		t.Errorf("without the table: %+v", result)
 	}
-	execute(t, app, "DELETE FROM _migrations WHERE file LIKE '%audit_state.go'")
-	if err := app.RunAllMigrations(); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(audit.Begin(app), audit.CheckEnd(app)); !errors.Is(err, audit.ErrBroken) {
-		t.Errorf("begun again: %v", err)
+	execute(t, app, "DELETE FROM _migrations WHERE file LIKE '%_audit.go'")
+	if err := app.RunAllMigrations(); err == nil {
+		t.Error("the audit tables were created a second time")
 	}
 	if result := verify(t, app); result.Valid || result.Problem != audit.StateMissing {
-		t.Errorf("with the table made anew: %+v", result)
+		t.Errorf("after the migrations ran again: %+v", result)
 	}
 }
 

@@ -147,7 +147,7 @@ var madeOf = []string{
 	"internal/validate",
 	"internal/vigiltest",
 	"migrations",
-	"migrations/data",
+	"migrations/baseline",
 }
 
 // cachedTemplate is the folder for a template made of what there is now; "" where there is no cache, or no source.

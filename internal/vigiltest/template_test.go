@@ -29,7 +29,7 @@ func TestTemplateKnowsWhatItIsMadeOf(t *testing.T) {
 			}
 		}
 	}
-	met = append(met, "migrations/data") // which the migrations embed
+	met = append(met, "migrations/baseline") // which the migrations embed
 	slices.Sort(met)
 	if diff := cmp.Diff(met, madeOf); diff != "" {
 		t.Error(diff)
@@ -88,7 +88,7 @@ func TestTemplateFingerprint(t *testing.T) {
 			files["collections/b.sql"] = &fstest.MapFile{}
 			delete(files, "collections/a.go")
 		},
-		"data":         func(files fstest.MapFS) { files["migrations/data/a.go"].Data = nil },
+		"data":         func(files fstest.MapFS) { files["migrations/baseline/a.go"].Data = nil },
 		"dependencies": func(files fstest.MapFS) { files["go.sum"].Data = []byte("other") },
 	} {
 		if module(change) == same {
