@@ -92,7 +92,7 @@ func sections(s *core.Settings) (map[string]json.RawMessage, error) {
 const schemaRefused = "Collections, their fields and their rules belong to the program and change with its version only."
 
 // guardSchema refuses every change of a collection through PocketBase's API, whoever asks: one rule that is not nil would publish patients
-// until somebody sees it. The attempt is on record though it is refused. Source: docs/decisions/security.md, "Rules that do not drift".
+// until somebody sees it. The attempt is on record though it is refused. Source: docs/decisions/security.md, "Schema drift".
 func guardSchema(app core.App, h *hooks) {
 	app.OnCollectionCreateRequest().BindFunc(h.refuseCollection)
 	app.OnCollectionUpdateRequest().BindFunc(h.refuseCollection)

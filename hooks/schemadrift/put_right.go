@@ -15,7 +15,7 @@ import (
 
 // PutRight writes what is declared about the collections as the migrations made it, with an audit entry for each that was otherwise, and
 // returns what that was. The declarations are written as they are, not saved: PocketBase would take what it finds for the shape of the tables.
-// Source: docs/decisions/security.md, "Rules that do not drift".
+// Source: docs/decisions/security.md, "Schema drift".
 func PutRight(app core.App, now time.Time) ([]Difference, error) {
 	all, err := Check(app)
 	if err != nil || len(all) == 0 {

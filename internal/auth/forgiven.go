@@ -11,7 +11,7 @@ import (
 )
 
 // forgiveWithin is how soon a swapped refresh token must come again for its answer to count as lost.
-// Source: docs/decisions/authentication.md, "A lost answer".
+// Source: docs/decisions/authentication.md, "Lost refresh responses".
 const forgiveWithin = 30 * time.Second
 
 // lostAnswer is the token that was handed out for a swapped one and never arrived, as far as anybody can tell: the swap was a moment ago,

@@ -35,7 +35,7 @@ func (b RefreshBody) read() (hash string, err error) {
 // Refresh swaps a refresh token for a new one and a new access token; the old one has had its use. A second use means
 // that two hold it: the whole family ends, the newest token too; unless the first answer seems to have been lost. It refuses with token_invalid (unknown, malformed,
 // expired, account not usable), token_reused, token_revoked or token_expired (idle for too long).
-// Source: docs/decisions/authentication.md, "Refresh-token family", "A lost answer", "Refresh is public" and "Inactivity".
+// Source: docs/decisions/authentication.md, "Refresh-token family", "Lost refresh responses", "Refresh is public" and "Inactivity".
 func (e *Engine) Refresh(app core.App, body RefreshBody, from audit.Origin, now time.Time) (Session, error) {
 	hash, err := body.read()
 	if err != nil {
