@@ -151,7 +151,7 @@ func TestConsoleTypes(t *testing.T) {
 	if err != nil {
 		t.Skip("no npm here")
 	}
-	if _, err := os.Stat("routes/console/node_modules/.bin/tsc"); err != nil {
+	if _, err := os.Stat("tools/console/node_modules/.bin/tsc"); err != nil {
 		t.Skip("the console's tools are not installed: run make web")
 	}
 	command := exec.CommandContext(t.Context(), npm, "run", "--silent", "check")

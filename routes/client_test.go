@@ -10,7 +10,7 @@ import (
 // A typed client made from the contract works for a program that uses it, and refuses one that does not keep to the contract. The tools are
 // those of the console's lock file, which `make web` installs and `make test` asks for.
 func TestTypedClient(t *testing.T) {
-	tools, err := filepath.Abs("../routes/console/node_modules/.bin")
+	tools, err := filepath.Abs("../tools/console/node_modules/.bin")
 	if err != nil {
 		t.Fatal(err)
 	}

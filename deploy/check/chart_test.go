@@ -437,7 +437,7 @@ func TestChartFilesAreOurs(t *testing.T) {
 
 // What `vigil fleet render` makes of the example is what chart, Prometheus and Caddy take.
 func TestRenderedFleet(t *testing.T) {
-	folder := "../../internal/fleet/testdata/rendered"
+	folder := "../../cmd/fleet/testdata/rendered"
 	names, err := filepath.Glob(folder + "/helm/*.yaml")
 	if err != nil || len(names) == 0 {
 		t.Fatal(names, err)

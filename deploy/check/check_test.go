@@ -322,7 +322,7 @@ func TestUnit(t *testing.T) {
 	if err != nil || len(units) != 6 {
 		t.Fatalf("%v (%v)", units, err)
 	}
-	folder, added := t.TempDir(), os.DirFS("../../internal/fleet/testdata/rendered/machines/10.0.0.12/systemd")
+	folder, added := t.TempDir(), os.DirFS("../../cmd/fleet/testdata/rendered/machines/10.0.0.12/systemd")
 	if found, err := fs.Glob(added, "vigil*@lakeside.service.d/*.conf"); err != nil || len(found) != 5 {
 		t.Fatalf("the list adds %v (%v)", found, err)
 	}
@@ -385,7 +385,7 @@ func TestRenderedProxyLines(t *testing.T) {
 	if !strings.HasSuffix(example, last) {
 		t.Fatal("the example does not end with its one practice")
 	}
-	lines, err := os.ReadFile("../../internal/fleet/testdata/rendered/machines/10.0.0.11/practices.caddy")
+	lines, err := os.ReadFile("../../cmd/fleet/testdata/rendered/machines/10.0.0.11/practices.caddy")
 	if err != nil {
 		t.Fatal(err)
 	}
