@@ -111,7 +111,7 @@ test-looks: web ## every view and dialog of the console in every size and scheme
 	VIGIL_TEST_LOOKS=all go test -count=1 -run 'TestConsoleAccessible$$' -timeout 20m ./e2e
 
 test-tools: web ## the modules under tools/: vet and tests; release has its own drill
-	for tool in bench console icd10; do (cd tools/$$tool && GOFLAGS= CGO_ENABLED=0 go test -vet=all ./...) || exit 1; done
+	for tool in bench console icd10 wordlint; do (cd tools/$$tool && GOFLAGS= CGO_ENABLED=0 go test -vet=all ./...) || exit 1; done
 
 test-deploy: ## what stands in deploy/, read by the tools that it is for
 	cd deploy/check; export GOFLAGS=; go test -vet=all ./...
@@ -121,6 +121,7 @@ test-deploy: ## what stands in deploy/, read by the tools that it is for
 UNCALLED = \.(Format|LogValue|MarshalJSON)$$|^internal/vigiltest/|: (Kinds|Types|Templates)$$
 
 lint: ## golangci-lint by .golangci.yml: mistakes, formats, the import rule; functions that nobody calls; the workflows; the contract by Spectral and Redocly
+	-@GOFLAGS= CGO_ENABLED=0 go run -C tools/wordlint . ../.. # a warning until every package has plain words
 	$(TOOL) $(GOLANGCI_LINT) run $(PACKAGES)
 	$(TOOL) $(ACTIONLINT) -shellcheck= -pyflakes= .github/workflows/*.yml
 	@uncalled="$$($(TOOL) $(DEADCODE) -tags slowcommits ./...)" && if echo "$$uncalled" | grep -vE '$(UNCALLED)'; then echo "nobody calls these"; exit 1; fi

@@ -1,0 +1,3 @@
+module github.com/vigilhealth/vigil/tools/wordlint
+
+go 1.27
