@@ -50,7 +50,7 @@ var listed = []struct{ pattern, instead string }{
 var (
 	anyListed = compile()
 	inCode    = regexp.MustCompile("(?s)```.*?```|`[^`\n]*`|\\]\\([^)]*\\)|https?://\\S+")
-	jsString  = regexp.MustCompile("//[^\n]*|/\\*(?s:.*?)\\*/|\"(?:[^\"\\\\\n]|\\\\.)*\"|>[^<>{}\n]+<")
+	jsString  = regexp.MustCompile("//[^\n]*|/\\*(?s:.*?)\\*/|\"(?:[^\"\\\\\n]|\\\\.)*\"|>\\s*[A-Z][^<>{}$\n]*")
 	sql       = regexp.MustCompile(`^\s*(SELECT|INSERT|UPDATE|DELETE|CREATE|WITH|AND|OR|WHERE|FROM|CASE|PRAGMA) `)
 )
 
