@@ -69,7 +69,7 @@ const (
 	rowStored = `{row}.created_at`
 )
 
-// followedTables are all whose changes are told. Source: docs/decisions/changes.md, "What is told".
+// followedTables are all whose changes are told. Source: docs/decisions/changes.md, "Tracked changes".
 var followedTables = []followed{
 	{
 		table: Patients, noun: ChangePatient, record: rowID, patient: rowID,

@@ -49,7 +49,7 @@ func newLocalConsole(t *testing.T, patients int, env ...string) (chromium, *prac
 // unlimited lets a browser do in a minute what a person does in a day.
 var unlimited = []string{"VIGIL_RATE_LIMIT_USER=0", "VIGIL_RATE_LIMIT_ANON=0", "VIGIL_RATE_LIMIT_AUTH=0", "VIGIL_RATE_LIMIT_REALTIME=0"}
 
-// menus are the sections of the console by account of the demo. Source: docs/decisions/roles.md, "Who may call what".
+// menus are the sections of the console by account of the demo. Source: docs/decisions/roles.md, "Endpoint permissions".
 var menus = map[string][]string{
 	"admin":    {"Triage", "Patients", "Enrolment", "Alerts", "Escalations", "On call", "Billing", "Reports", "EMR", "Operations", "Inbox", "Account"},
 	"manager":  {"Triage", "Patients", "Enrolment", "Alerts", "Escalations", "On call", "Billing", "EMR", "Operations", "Inbox", "Account"},

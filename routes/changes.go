@@ -46,7 +46,7 @@ const changesShown, mostChanges = 100, 1000
 // latest asks for the place behind all that is committed.
 const latest = "latest"
 
-// readsChanges is what somebody must be allowed to read, of everybody, to be told of a type. Source: docs/decisions/changes.md, "Who is told what".
+// readsChanges is what somebody must be allowed to read, of everybody, to be told of a type. Source: docs/decisions/changes.md, "Visibility".
 var readsChanges = map[string]authz.Action{
 	collections.ChangeAlert:        authz.ReadAlerts,
 	collections.ChangeCareTeam:     authz.ReadCareTeam,

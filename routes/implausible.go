@@ -82,7 +82,7 @@ func (a *api) confirmEvent(c *web.Call, event *collections.GatewayEvent) error {
 }
 
 // mayDiscard: whoever decides about a patient's readings decides about an implausible one, whoever places events about any other.
-// Source: docs/decisions/roles.md, "Who may call what".
+// Source: docs/decisions/roles.md, "Endpoint permissions".
 func (a *api) mayDiscard(c *web.Call, event *collections.GatewayEvent) error {
 	patient, err := collections.PatientOfQuarantine(c.App, event.Id)
 	if err != nil {

@@ -301,7 +301,7 @@ func viewObservation(o ingest.Observation, raisedAlerts []raised, reader authz.R
 		v.Add("suspect_reason", orNull(o.SuspectReason))
 		confirmedBy := o.ConfirmedBy
 		if reader == authz.Patient && confirmedBy != alerts.System {
-			confirmedBy = "" // no names of staff: docs/decisions/roles.md, "Who may call what"
+			confirmedBy = "" // no names of staff: docs/decisions/roles.md, "Endpoint permissions"
 		}
 		v.Add("confirmed_by", orNull(confirmedBy))
 		v.Add("confirmed_at", instantOrNull(o.ConfirmedAt))

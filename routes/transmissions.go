@@ -191,7 +191,7 @@ type requeuedView struct {
 	DryRun   bool `json:"dry_run"`
 }
 
-// requeueTransmissions queues again what was given up. Source: docs/decisions/transmissions.md, "Queued again".
+// requeueTransmissions queues again what was given up. Source: docs/decisions/transmissions.md, "Requeue".
 func (a *api) requeueTransmissions(c *web.Call, body requeueBody) error {
 	checks := validate.NewChecks()
 	filter := emr.GivenUp{
@@ -244,7 +244,7 @@ func remedyOf(t *collections.Transmission) *remedyView {
 }
 
 // wordsOfEMR are the EMR's own words about its refusal, for those who have to mend it; they may name the patient, so whoever is shown them is noted.
-// Source: docs/decisions/transmissions.md, "The EMR's own words".
+// Source: docs/decisions/transmissions.md, "EMR diagnostics".
 func wordsOfEMR(c *web.Call, t *collections.Transmission) (*string, error) {
 	if authz.Reach(c.Caller.Role, authz.RequeueTransmissions) != authz.All || t.ErrorCode() == "" {
 		return nil, nil

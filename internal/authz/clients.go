@@ -7,7 +7,7 @@ import (
 
 // Client is what a machine acts as that signs in with credentials of its own. It is no role of the contract and has no row in the policy: what it
 // may do is what its scopes open, and what is shown by role it is shown as somebody nobody knows.
-// Source: docs/decisions/roles.md, "What a client may call".
+// Source: docs/decisions/roles.md, "Endpoints open to machine clients".
 const Client Role = "client"
 
 // ClientScope is a part of the service that is opened to a client. A route names at most one; what names none is closed to clients.

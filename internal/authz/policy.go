@@ -3,7 +3,7 @@ package authz
 // Scope says how far a permission reaches.
 type Scope int
 
-// The scopes of the role matrix. Source: docs/decisions/roles.md, "Who may call what".
+// The scopes of the role matrix. Source: docs/decisions/roles.md, "Endpoint permissions".
 const (
 	None        Scope = iota // refused
 	NonCritical              // alerts that are not critical
@@ -156,7 +156,7 @@ func (r row) and(role Role, s Scope) row {
 	return r
 }
 
-// policy is the role matrix. Source: docs/decisions/roles.md, "Who may call what".
+// policy is the role matrix. Source: docs/decisions/roles.md, "Endpoint permissions".
 var policy = map[Action]row{
 	UseOwnAccount: everyone(Own),
 	UsePasskeys:   everyone(Own).and(Patient, None),

@@ -13,7 +13,7 @@ func (a Action) Code() string {
 }
 
 // Rights are what a role may do at all, and how far, by the codes of the actions: the policy as it is told to whoever shows doors.
-// Source: docs/decisions/roles.md, "What somebody may do".
+// Source: docs/decisions/roles.md, "User permissions".
 func Rights(role Role) map[string]string {
 	rights := map[string]string{}
 	for action := range policy {

@@ -2,7 +2,7 @@
 // tables themselves, in the transaction of the change, so that there is no way to write that bypasses it; a row's number is given under the one
 // lock for writing, so that whoever has read up to a number has missed nothing before it. It refuses to know what the things look like: a change
 // names a thing, and whoever may read the thing reads it.
-// Source: docs/decisions/changes.md, "How it is told".
+// Source: docs/decisions/changes.md, "Triggers".
 package changefeed
 
 import (

@@ -41,7 +41,7 @@ func (w *Worker) watchDoubts(ctx context.Context, app core.App) {
 
 // ClearDoubts looks at the EMR for what nobody will send again though its end is unknown: after the last retry, or a manual transmit of what
 // was given up. What is found is transmitted after all; what is known not to be there stays failed. Nothing is sent. It returns how many are
-// clear now. Source: docs/decisions/transmissions.md, "Unknown ends without a retry".
+// clear now. Source: docs/decisions/transmissions.md, "Unknown outcomes".
 func (w *Worker) ClearDoubts(ctx context.Context, app core.App) (cleared int, err error) {
 	if !w.EMR.Configured() || w.line.isDown() { // the line is probed, and left alone in between
 		return 0, nil

@@ -9,7 +9,7 @@ import (
 // Fault is what a failure is about.
 type Fault int
 
-// The faults. Source: docs/decisions/transmissions.md, "Whose fault a failure is".
+// The faults. Source: docs/decisions/transmissions.md, "Failure attribution".
 const (
 	// OfRequest: the EMR answered about what it was asked, or nothing was asked at all.
 	OfRequest Fault = iota

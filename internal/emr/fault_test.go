@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Source: docs/decisions/transmissions.md, "Whose fault a failure is".
+// Source: docs/decisions/transmissions.md, "Failure attribution".
 func TestFault(t *testing.T) {
 	for name, test := range map[string]struct {
 		e    Error

@@ -26,7 +26,7 @@ func CountGivenUp(app core.App, f GivenUp) (int, error) { return collections.Cou
 // Requeue queues again what was given up, the oldest first, each with all its retries before it, and says how many these are. Whoever sends them
 // finds them as it finds what is new: at its pace, and after a look at the EMR where an earlier send may have arrived. It works in short
 // transactions, each with its line in the audit trail; one that is interrupted has done a part, and goes on when it is asked again.
-// Source: docs/decisions/transmissions.md, "Queued again".
+// Source: docs/decisions/transmissions.md, "Requeue".
 func Requeue(ctx context.Context, app core.App, f GivenUp, by audit.Actor, now time.Time) (requeued int, err error) {
 	total, err := CountGivenUp(app, f)
 	for err == nil && requeued < total { // what is given up meanwhile is for the next time

@@ -102,7 +102,7 @@ type Failure struct {
 
 // after is what a failure makes of the attempts of a record and when it is sent again; again is false when it is not. A fault of the line takes
 // no record further than its first slot, gives none up, and leaves what was given up as it was.
-// Source: docs/decisions/transmissions.md, "Whose fault a failure is".
+// Source: docs/decisions/transmissions.md, "Failure attribution".
 func (f Failure) after(c Claimed, schedule Schedule, spread float64, now time.Time) (attempts int, next time.Time, again bool) {
 	attempts = c.AttemptCount
 	switch {

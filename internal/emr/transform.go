@@ -49,7 +49,7 @@ func (s onItsWay) sendable() error {
 
 // Transform renders the FHIR form anew: the version rises, and the observation is due at once, whatever came before.
 // An observation that has no FHIR form keeps why, and is refused as not_transformed; so is, as invalid_state, one that is
-// under way or has arrived. Source: docs/decisions/fhir.md, "When is an observation transformed".
+// under way or has arrived. Source: docs/decisions/fhir.md, "Transform".
 func (w *Worker) Transform(app core.App, observationID string, by audit.Actor, now time.Time) error {
 	var unfit bool
 	err := app.RunInTransaction(func(tx core.App) (err error) {
@@ -199,7 +199,7 @@ func (w *Worker) sendAsked(ctx context.Context, app core.App) {
 }
 
 // justTransformed is how long after a person's transform a transmit is of the same wish.
-// Source: docs/decisions/fhir.md, "When is an observation transformed".
+// Source: docs/decisions/fhir.md, "Transform".
 const justTransformed = 60 * time.Second
 
 // Asked is what became of a transmission that a person asked for.

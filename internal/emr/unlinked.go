@@ -19,7 +19,7 @@ func isNotLinked(e *Error) bool {
 
 // waitsForLink reports whether a delivery ended because the EMR does not know the patient, before anything of it ever left. Where the EMR has a copy,
 // which it is to correct, it is a failure like any other: that must not be forgotten.
-// Source: docs/decisions/transmissions.md, "Patients whom the EMR does not know".
+// Source: docs/decisions/transmissions.md, "Unlinked patients".
 func (d endedDelivery) waitsForLink() bool {
 	c := d.claimed
 	return isNotLinked(d.err) && c.EMRID == "" && c.SentHash == "" && (c.Corrections == 0 || !c.Ambiguous)

@@ -27,7 +27,7 @@ const HeartRatePart = "heart_rate"
 func HasHeartRate(r vitals.Reading) bool { return r.Value(vitals.Pulse) != nil }
 
 // DeliveredHeartRate is the pulse of a reading as an observation of its own, in the form sent to the EMR. The reading itself has it as a
-// component, too. Source: docs/decisions/fhir.md, "Heart rate of its own".
+// component, too. Source: docs/decisions/fhir.md, "Heart rate as its own observation".
 func DeliveredHeartRate(s Stored, externalID string) Resource {
 	pulse := vitals.Pulse
 	value := s.Reading.Value(pulse)

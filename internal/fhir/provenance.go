@@ -54,7 +54,7 @@ func agentType(code, display string) concept {
 }
 
 // Provenance says who vouches for a reading: what measured it, who typed it, or where it was imported from. It has the reading's id.
-// Source: docs/decisions/fhir.md, "Where readings come from".
+// Source: docs/decisions/fhir.md, "Provenance".
 func Provenance(o Origin) Resource {
 	r := provenance{
 		ResourceType: "Provenance", ID: o.ObservationID, Meta: meta{Profile: []string{profilePrefix + "us-core-provenance"}},

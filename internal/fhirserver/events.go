@@ -125,7 +125,7 @@ func (e *Engine) originOf(o ingest.Observation, c places, by collections.Creator
 		Practice: cmp.Or(e.Practice, "The practice"), CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt,
 	}
 	switch {
-	case by.ActorType == string(audit.ByUser) && r.Role != authz.Patient: // no names of staff: docs/decisions/roles.md, "Who may call what"
+	case by.ActorType == string(audit.ByUser) && r.Role != authz.Patient: // no names of staff: docs/decisions/roles.md, "Endpoint permissions"
 		origin.Staff = by.ActorID
 	case by.ActorType == string(audit.ByClient):
 		origin.Machine = by.ActorName

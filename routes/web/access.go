@@ -61,7 +61,7 @@ func (d *Door) admit(c *Call, row Route) error {
 }
 
 // permit refuses what the caller's role may not do, and everything but signing in to who must set up a second factor first.
-// Source: docs/decisions/roles.md, "Who may call what" and docs/decisions/authentication.md, "Disable 2FA".
+// Source: docs/decisions/roles.md, "Endpoint permissions" and docs/decisions/authentication.md, "Disable 2FA".
 func (d *Door) permit(c *Call, row Route) error {
 	if c.Caller.Client != nil {
 		return c.permitClient(row)

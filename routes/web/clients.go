@@ -8,7 +8,7 @@ import (
 )
 
 // permitClient refuses a client what no scope of its token opens, and everything from an address it is not to come from.
-// Source: docs/decisions/roles.md, "What a client may call".
+// Source: docs/decisions/roles.md, "Endpoints open to machine clients".
 func (c *Call) permitClient(row Route) error {
 	client := c.Caller.Client
 	switch {
@@ -22,7 +22,7 @@ func (c *Call) permitClient(row Route) error {
 }
 
 // NeedToo refuses a client what tells of more than its route's scope opens, unless it has the other scopes, too. People are not asked for scopes.
-// Source: docs/decisions/roles.md, "What a client may call".
+// Source: docs/decisions/roles.md, "Endpoints open to machine clients".
 func (c *Call) NeedToo(scopes ...authz.ClientScope) error {
 	if c.Caller.Client == nil {
 		return nil
