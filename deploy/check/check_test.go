@@ -348,7 +348,7 @@ func TestUnit(t *testing.T) {
 
 // What holds memory, disk and rights of the service holds whatever runs beside it with the same keys.
 func TestUnitsAreLockedAlike(t *testing.T) {
-	_, locked, found := strings.Cut(string(deployed(t, "vigil@.service")), "# Keys and names are in the clear")
+	_, locked, found := strings.Cut(string(deployed(t, "vigil@.service")), "# Memory holds keys and names in clear text")
 	locked, _, _ = strings.Cut(locked, "\n\n[Install]")
 	if !found || strings.Count(locked, "\n") < 30 {
 		t.Fatal("the unit has another form")

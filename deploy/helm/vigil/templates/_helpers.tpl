@@ -16,7 +16,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- define "vigil.secret" -}}{{ .Values.secretName | default (include "vigil.name" .) }}{{- end }}
 {{- define "vigil.replicaSecret" -}}{{ .Values.replica.secretName | default (printf "%s-replica" (include "vigil.name" .)) }}{{- end }}
 
-{{/* What every pod is held to: Kubernetes' level "restricted". */}}
+{{/* The security context of every pod: Kubernetes' level "restricted". */}}
 {{- define "vigil.pod" -}}
 automountServiceAccountToken: false
 enableServiceLinks: false
