@@ -1,4 +1,4 @@
-// Starts the console, or says how to build it when its packages were not copied into this build.
+// Starts the console, or shows how to build it if its packages are not in this build.
 import("/app/main.js")
   .then((app) => app.start(document.getElementById("console")))
   .catch((error) => {
@@ -7,5 +7,5 @@ import("/app/main.js")
     fetch("/health/")
       .then((answer) => answer.json())
       .then((health) => { document.getElementById("status").textContent = health.status; })
-      .catch(() => { document.getElementById("status").textContent = "not answering"; });
+      .catch(() => { document.getElementById("status").textContent = "not responding"; });
   });

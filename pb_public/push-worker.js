@@ -1,5 +1,5 @@
-// The service worker behind Web Push: shows what the service sent, which names nobody, and opens the app when it is touched. The details are
-// read in the app, after signing in.
+// The service worker for Web Push: shows notifications, which name no patient, and opens the app when one is clicked. The details are
+// shown in the app after sign-in.
 const generic = { title: "Vigil", body: "You have a new notification.", url: "/" };
 
 self.addEventListener("install", () => self.skipWaiting());
@@ -7,12 +7,12 @@ self.addEventListener("activate", (event) => event.waitUntil(self.clients.claim(
 
 self.addEventListener("push", (event) => {
   if (event.data === null || event.data.text() === "") {
-    return; // a test of the subscription: there is nothing to show
+    return; // a test of the subscription, without content
   }
   const message = read(event.data);
   event.waitUntil(self.registration.showNotification(message.title, {
     body: message.body,
-    tag: message.notification_id === undefined ? undefined : `vigil-${message.notification_id}`, // a repeat takes the place of the first
+    tag: message.notification_id === undefined ? undefined : `vigil-${message.notification_id}`, // a repeat replaces the first
     data: { url: message.url },
     requireInteraction: message.channel === "escalations",
   }));
@@ -23,7 +23,7 @@ self.addEventListener("notificationclick", (event) => {
   event.waitUntil(open(event.notification.data?.url ?? generic.url));
 });
 
-// read never fails: a push that cannot be read is still a reason to look.
+// read never fails: an unreadable push still shows a generic notification.
 function read(data) {
   try {
     return { ...generic, ...data.json() };
@@ -32,8 +32,8 @@ function read(data) {
   }
 }
 
-// open brings an open window of the app to the front and tells it what to show, or opens one. A window is not made to load anew: that would
-// sign its user off. It goes nowhere but to this service.
+// open focuses an open window of the app and sends it the target, or opens a window. It does not reload a window, which would sign the user
+// out. Targets on other origins are replaced by the home page.
 async function open(path) {
   const url = new URL(path, self.location.origin);
   const target = url.origin === self.location.origin ? url.href : self.location.origin + generic.url;
@@ -46,9 +46,9 @@ async function open(path) {
   return self.clients.openWindow(target);
 }
 
-// held is what a page leaves while it is loaded anew, by the word that it keeps: in memory only, given out once, gone after seconds.
-const held = new Map();
-const holdFor = 20_000;
+// sessions of pages that reload, by their ticket: in memory only, returned once, deleted after seconds.
+const sessions = new Map();
+const holdTime = 20_000;
 
 self.addEventListener("message", (event) => {
   const { keep, take, session } = event.data ?? {};
@@ -56,10 +56,10 @@ self.addEventListener("message", (event) => {
     return;
   }
   if (typeof keep === "string") {
-    held.set(keep, session);
-    event.waitUntil(new Promise((done) => setTimeout(() => { held.delete(keep); done(); }, holdFor)));
+    sessions.set(keep, session);
+    event.waitUntil(new Promise((done) => setTimeout(() => { sessions.delete(keep); done(); }, holdTime)));
   } else if (typeof take === "string") {
-    event.ports[0]?.postMessage(held.get(take) ?? null);
-    held.delete(take);
+    event.ports[0]?.postMessage(sessions.get(take) ?? null);
+    sessions.delete(take);
   }
 });

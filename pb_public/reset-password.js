@@ -1,11 +1,11 @@
 const token = new URLSearchParams(location.search).get("token") ?? "";
-history.replaceState(null, "", location.pathname); // the token does not stay in the address bar
+history.replaceState(null, "", location.pathname); // removes the token from the address bar
 const form = document.getElementById("form");
 const result = document.getElementById("result");
 
 if (token === "") {
   form.hidden = true;
-  result.textContent = "This link is incomplete. Open it again as it was sent to you, or ask for a new one.";
+  result.textContent = "This link is incomplete. Open the link from the email again, or request a new one.";
 }
 
 async function setPassword() {
@@ -27,5 +27,5 @@ async function setPassword() {
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
   result.textContent = "";
-  result.textContent = await setPassword().catch(() => "The service does not answer. Try again in a moment.");
+  result.textContent = await setPassword().catch(() => "The server does not respond. Try again in a moment.");
 });

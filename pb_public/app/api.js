@@ -1,23 +1,23 @@
-// The one way to the service: the contract under /api/v1/, with the session's bearer token. An access token lives for
-// fifteen minutes; one that has run out is renewed once, for all requests that meet it at the same time.
+// Requests to the API under /api/v1/ with the session's bearer token. An access token is valid for fifteen minutes; an expired one is
+// renewed once for all concurrent requests that are refused because of it.
 import { problemOf, request } from "./request.js";
 import * as session from "./session.js";
 import { signal } from "./view.js";
 
 export { Problem, Unreachable } from "./request.js";
 
-/** The path of the last change that the service took, for those who show what it is about. */
+/** The path of the last successful change; views that show the changed data subscribe to it. */
 export const written = signal({ path: "" });
 
-/** Why a record outside the caller's care teams is open; "" when none is. Sent along until the record is left. */
+/** Reason for open emergency access to a record outside the caller's care teams; "" for none. Sent until the record is closed. */
 let emergencyReason = "";
 
-/** @param {string} reason of an emergency access, "" to end it. A header holds no other characters. */
+/** @param {string} reason for emergency access, "" to end it. Characters that a header cannot hold are replaced. */
 export function emergency(reason) {
   emergencyReason = reason.replace(/[^\x20-\x7e\xa0-\xff]+/g, " ").trim();
 }
 
-/** What an emergency opens besides reading: readings, alerts and escalations. Other writes are refused with its header. */
+/** Writes that emergency access permits: readings, alerts and escalations. The server refuses other writes that carry the header. */
 const helps = /^(ingestion\/(?!quarantine\/)|ingestion\/quarantine\/[^/]+\/confirm\/|alerts\/|escalations\/)/;
 
 /** Sends one request. @param {string} method @param {string} path below /api/v1/
@@ -48,12 +48,12 @@ export async function send(method, path, { query = {}, body, open = false, heade
   return answer;
 }
 
-/** Whether an answer is about the token. A wrong password, where one is asked for again, is none. @param {Response} answer */
+/** Whether a response rejects the token. A wrong password, where reauthentication is required, does not. @param {Response} answer */
 const refusesToken = async (answer) => answer.status === 401
   && (await answer.clone().json().catch(() => ({}))).code !== "authentication_failed";
 
 /** @param {string} method @param {string} path @param {Parameters<typeof send>[2]} [options]
- *  @returns {Promise<any>} the decoded body, null for 204 */
+ *  @returns {Promise<any>} the decoded body; null for 204 */
 export async function call(method, path, options = {}) {
   const answer = await send(method, path, options);
   return answer.status === 204 ? null : answer.json();
@@ -70,7 +70,7 @@ export const patch = (path, body) => call("PATCH", path, { body });
 /** @param {string} path */
 export const remove = (path) => call("DELETE", path);
 
-/** All pages of a list, for lists that are short by nature. @param {string} path @param {Record<string, unknown>} [query]
+/** Loads all pages of a list that is known to be short. @param {string} path @param {Record<string, unknown>} [query]
  *  @param {number} [most] */
 export async function all(path, query = {}, most = 500) {
   const results = [];
@@ -83,8 +83,8 @@ export async function all(path, query = {}, most = 500) {
   }
 }
 
-/** Fetches a file and hands it to the browser to keep. @param {string} path @param {Record<string, unknown>} query
- *  @param {string} name when the service names none */
+/** Downloads a file. @param {string} path @param {Record<string, unknown>} query
+ *  @param {string} name used when the server sends no file name */
 export async function download(path, query, name) {
   const answer = await send("GET", path, { query });
   const named = /filename="?([^";]+)"?/.exec(answer.headers.get("Content-Disposition") ?? "");

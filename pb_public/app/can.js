@@ -1,4 +1,4 @@
-// What the person may do, so that doors that would not open are not shown. The service says it at sign-in and decides each time.
+// Permissions of the signed-in user. The console hides actions that the server would refuse; the server decides each time.
 import { is, me, rights } from "./session.js";
 
 /** @type {Record<string, string>} */
@@ -7,7 +7,7 @@ export const roleNames = {
   data_monitor: "Data monitor", patient: "Patient",
 };
 
-/** What the console calls a door, and what the service calls what is behind it. */
+/** The console's name of each permission, and the server's action. */
 const needs = {
   readClinical: "read_alerts", // alerts, escalations, thresholds, the triage list
   changePatient: "update_patients", archivePatient: "archive_patients", deletePatient: "delete_patients",
@@ -29,11 +29,11 @@ const needs = {
   readDeliveries: "read_push_deliveries",
 };
 
-/** How far an action of the service reaches for the person: "all", "own", "non_critical", or "" when it is refused.
+/** The scope in which the user may perform an action: "all", "own", "non_critical", or "" when the action is not permitted.
  *  @param {string} action */
 export const reach = (action) => rights.value[action] ?? "";
 
-/** Whether a door of the staff's opens; the portal's users have their own. @param {keyof typeof needs} what */
+/** Whether a staff user has a permission; portal users have pages of their own. @param {keyof typeof needs} what */
 export const can = (what) => !is("patient") && reach(needs[what]) !== "";
 
 /** Medical assistants do not acknowledge critical alerts. @param {{level: string}} alert */
@@ -42,8 +42,8 @@ export const canAcknowledge = (alert) => can("acknowledge") && (reach(needs.ackn
 const ofMine = (/** @type {string} */ action, /** @type {{user: number}} */ entry) =>
   reach(action) === "all" || (reach(action) === "own" && entry.user === me.value?.id);
 
-/** Whether the time entry is the caller's to change. @param {{user: number, billed: boolean}} entry */
+/** Whether the user may change the time entry. @param {{user: number, billed: boolean}} entry */
 export const canChangeTime = (entry) => !entry.billed && ofMine("change_time_entries", entry);
 
-/** Whether the caller may vouch for the minutes of a time entry. @param {{user: number, needs_attestation: boolean}} entry */
+/** Whether the user may attest the minutes of a time entry. @param {{user: number, needs_attestation: boolean}} entry */
 export const canAttest = (entry) => entry.needs_attestation && ofMine("attest_time_entries", entry);

@@ -1,21 +1,21 @@
-// What colleagues are called. Much of what the service tells names them by email; people know each other by name.
+// Names of colleagues. The API identifies many users by email only; staff use names.
 import { all } from "./api.js";
 import { can } from "./can.js";
 import { me } from "./session.js";
 import { signal } from "./view.js";
 
-/** The names of the staff by email. */
+/** Staff names by email. */
 const names = signal(/** @type {Map<string, string>} */ (new Map()));
-/** For whom they were asked. */
+/** The user id for which the names were loaded. */
 let asked = 0;
 
-/** @param {string} email @returns {string} the email itself until the name is there */
+/** @param {string} email @returns {string} the email until the names are loaded */
 function nameOf(email) {
   const id = me.value?.id ?? 0;
   const known = names.value;
   if (asked !== id && can("readStaff")) {
     asked = id;
-    all("users/staff/").then((found) => { // unless it fails: the email says it as well
+    all("users/staff/").then((found) => { // on failure the email is shown
       if (asked === id) {
         names.value = new Map(found.map((one) => [one.email, one.name]));
       }
@@ -28,5 +28,5 @@ function nameOf(email) {
 export const colleague = (email, name) =>
   (email && email === me.value?.email ? "You" : email === "system" ? "Vigil" : name || (email ? nameOf(email) : ""));
 
-/** The same within a sentence. @param {string | null | undefined} email @param {string | null | undefined} [name] */
+/** The same in the middle of a sentence. @param {string | null | undefined} email @param {string | null | undefined} [name] */
 export const byWhom = (email, name) => colleague(email, name).replace(/^You$/, "you");

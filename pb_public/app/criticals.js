@@ -1,4 +1,4 @@
-// How many critical alerts nobody has answered: the tab's title and the menu show it, on every page.
+// The number of unacknowledged critical alerts, shown in the tab's title and in the menu on every page.
 import { get } from "./api.js";
 import { can } from "./can.js";
 import { listen, onGap } from "./live.js";
@@ -8,14 +8,14 @@ import { effect, signal } from "./view.js";
 /** Open critical alerts. */
 export const criticals = signal(0);
 
-const settle = 1_000; // many alerts at once are counted once
+const settle = 1_000; // milliseconds; one count for many alerts
 let waiting = 0;
 
 async function count() {
   try {
     criticals.value = can("readClinical") ? (await get("alerts/", { level: "critical", status: "active", page_size: 1 })).count : 0;
   } catch {
-    // The last number stays; the state of the stream says that it may be old.
+    // Keeps the last number; the stream's state shows that it may be stale.
   }
 }
 

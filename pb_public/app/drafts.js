@@ -1,6 +1,5 @@
-// What somebody began to write and did not send. It is kept for this tab, sealed: the browser's storage holds it under a key that the
-// service hands to its writer at sign-in and that no storage has. So a reload, an ended session or a crash loses no note, and a stolen disk
-// tells none.
+// Drafts: text that was entered and not sent. They are kept for this tab in sessionStorage, encrypted with a key that the server returns
+// at sign-in and that is never stored. A reload, an expired session or a crash loses no note, and a stolen disk reveals none.
 import { computed, signal } from "./view.js";
 
 const prefix = "draft.";
@@ -10,14 +9,14 @@ let keys = null;
 let opened = "";
 let queue = Promise.resolve();
 
-/** How many drafts this tab has. */
+/** The number of drafts in this tab. */
 export const draftCount = computed(() => kept.value.size);
 
 const bytes = (/** @type {string} */ text) => new TextEncoder().encode(text);
 const written = (/** @type {ArrayBuffer | Uint8Array<ArrayBuffer>} */ data) => btoa(String.fromCharCode(...new Uint8Array(data)));
 const unwritten = (/** @type {string} */ text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 
-/** Opens what this tab has of the writer whose key it is. What another wrote stays sealed.
+/** Decrypts this tab's drafts of the user who has the key. Drafts of other users stay encrypted.
  *  @param {string} secret base64, of 32 bytes; "" for none */
 export async function openDrafts(secret) {
   if (secret === opened) {
@@ -26,7 +25,7 @@ export async function openDrafts(secret) {
   closeDrafts();
   opened = secret;
   if (!secret || !crypto.subtle) {
-    return; // then a draft lives as long as the page
+    return; // drafts are then kept in memory only
   }
   const raw = await crypto.subtle.importKey("raw", unwritten(secret), "HKDF", false, ["deriveKey"]);
   const derived = (/** @type {string} */ info, /** @type {any} */ kind, /** @type {KeyUsage[]} */ uses) =>
@@ -43,16 +42,16 @@ export async function openDrafts(secret) {
       const [key, text] = JSON.parse(new TextDecoder().decode(open));
       found.set(key, text);
     } catch {
-      // Another's.
+      // A draft of another user.
     }
   }
-  if (opened === secret) { // else they have gone meanwhile
+  if (opened === secret) { // otherwise the user has signed out in the meantime
     keys = theirs;
     kept.value = found;
   }
 }
 
-/** Forgets what was opened, and keeps it sealed. */
+/** Clears the decrypted drafts from memory; the encrypted ones remain. */
 export function closeDrafts() {
   opened = "";
   keys = null;
@@ -62,7 +61,7 @@ export function closeDrafts() {
 /** @param {string} key */
 export const draftOf = (key) => kept.peek().get(key) ?? "";
 
-/** Keeps what was written so far; an empty text forgets it. @param {string} key @param {string} text */
+/** Saves a draft; an empty text deletes it. @param {string} key @param {string} text */
 export function keepDraft(key, text) {
   const next = new Map(kept.peek());
   if (text.trim() === "") {
@@ -82,7 +81,7 @@ async function store(mine, key) {
   const text = kept.peek().get(key);
   const at = prefix + written(await crypto.subtle.sign("HMAC", mine.name, bytes(key)));
   if (mine !== keys) {
-    return; // somebody else is here by now
+    return; // another user has signed in
   }
   if (text === undefined) {
     return sessionStorage.removeItem(at);
@@ -93,8 +92,8 @@ async function store(mine, key) {
 }
 
 /**
- * A draft: what was kept, and how to keep more. `const [draft, keep] = useDraft(`note.${alert.id}`)`; keep("") once it is sent. A key says
- * what it is for (and may hold an id: it is sealed with the text). It is read anew by whoever draws; a field takes it as its first value.
+ * A draft and its setter: `const [draft, setDraft] = useDraft(`note.${alert.id}`)`; call setDraft("") after sending. The key names what the
+ * draft is for. It may contain an id, because it is encrypted with the text. A field takes the draft as its initial value.
  * @param {string} key @returns {[string, (text: string) => void]}
  */
 export function useDraft(key) {

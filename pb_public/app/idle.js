@@ -1,4 +1,4 @@
-// Signs off after fifteen minutes without a key, a click or a touch in any tab, and says so two minutes before.
+// Signs the user out after fifteen minutes without a key, a click or a touch in any tab. A warning shows two minutes before.
 // Source: 45 CFR 164.312(a)(2)(iii); WCAG 2.2, 2.2.1.
 import { me } from "./session.js";
 import { activity } from "./sharing.js";
@@ -11,20 +11,20 @@ const signs = ["pointerdown", "keydown", "wheel", "touchstart"];
 let last = Date.now();
 let told = 0;
 
-/** Seconds until the session ends, while somebody has to be told; else 0. */
+/** Seconds until the session ends, while the warning is shown; otherwise 0. */
 export const endsIn = signal(0);
 
-/** Somebody is there. */
+/** Records activity and extends the session. */
 export function stay() {
   last = Date.now();
   endsIn.value = 0;
-  if (last - told > 5_000) { // for the other tabs, not at every key
+  if (last - told > 5_000) { // at most every five seconds
     told = last;
     activity.tell(last);
   }
 }
 
-/** What is done to the warning itself is for its button: gone at the press, it would let the rest of the click through to what lies below.
+/** Ignores events on the warning itself, which its button handles: a warning removed at pointerdown would pass the click to the page below.
  *  @param {Event} event */
 const touched = ({ target }) => { if (!(target instanceof Element && target.closest(".ending"))) { stay(); } };
 
@@ -36,7 +36,7 @@ function look() {
     endsIn.value = Math.ceil(left / 1000);
   } else {
     endsIn.value = 0;
-    void signOff("You were signed off after 15 minutes without activity.", { back: true });
+    void signOff("You were signed out after 15 minutes without activity.", { back: true });
   }
 }
 
@@ -50,6 +50,6 @@ export function watchIdle() {
       last = Date.now();
     }
   });
-  addEventListener("visibilitychange", look); // a page in the background looks less often
+  addEventListener("visibilitychange", look); // timers of a background page run less often
   setInterval(look, 1_000);
 }

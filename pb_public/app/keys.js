@@ -1,36 +1,36 @@
-// Single keys that act. None acts while somebody types, while a dialog is open, or with Alt, Ctrl or Cmd: those letters belong to the
-// person, the system and the browser. Who does not want them switches them off in the account. Source: WCAG 2.2, 2.1.4.
+// Single-key shortcuts. None acts while the user types, while a dialog is open, or with Alt, Ctrl or Cmd, which belong to the browser and
+// the system. A user can turn them off in the account. Source: WCAG 2.2, 2.1.4.
 import { display } from "./session.js";
 import { useEffect, useRef } from "./view.js";
 
 /** @typedef {(event: KeyboardEvent) => void} Act */
 /** @typedef {{keys: {current: Record<string, Act | {does: string, act: Act}>}, holds: () => boolean}} Binding */
 
-/** Those asked last come first. @type {Binding[]} */
+/** Newest first. @type {Binding[]} */
 const bindings = [];
 
-/** The first key of a pair such as "g t", until it is too late for the second. */
+/** The first key of a pair such as "g t", until the time for the second one is over. */
 let begun = { key: "", at: 0 };
 const patience = 1_500; // milliseconds between the two
 
 const typed = `input:not([type=checkbox], [type=radio], [type=button], [type=submit], [type=range]), textarea, select, [contenteditable],
   [role=combobox], [role=listbox], [role=menu]`;
 
-/** Whether keys belong to a field. @param {EventTarget | null} target */
+/** Whether keys are typed into a field. @param {EventTarget | null} target */
 export const typing = (target) => target instanceof Element && target.closest(typed) !== null;
-/** Whether something stands over the page that wants an answer first. */
+/** Whether a dialog is open. */
 export const dialogOpen = () => document.querySelector("dialog[open], [aria-modal=true]") !== null;
 
-/** A letter without Shift, a sign however it is typed, or the name of another key. @param {KeyboardEvent} event */
+/** The key's name: a letter without Shift, a sign, or a name such as "Enter"; "" for none. @param {KeyboardEvent} event */
 function named({ key, shiftKey }) {
   const letter = key.length === 1 && key.toLowerCase() !== key.toUpperCase();
   return key.length > 1 ? key : letter && shiftKey ? "" : key.toLowerCase();
 }
 
 /**
- * Keys that act while the caller is shown: `useKeys({ a: acknowledge, j: { does: "Next patient", act: next }, "g t": openTriage })`. A key
- * is one letter or sign, a name such as "Enter", "Escape" or "ArrowDown", or two letters one after the other. Those with `does` stand in
- * the list that `?` opens. The same key asked by two goes to whoever asked last. With `while: false` none of them acts.
+ * Shortcuts while the caller is shown: `useKeys({ a: acknowledge, j: { label: "Next patient", act: next }, "g t": openTriage })`. A key is
+ * one letter or sign, a name such as "Enter", "Escape" or "ArrowDown", or two letters in sequence. Those with a label appear in the list
+ * that `?` opens. If two callers bind a key, the newest wins. With `while: false` none of them acts.
  * @param {Binding["keys"]["current"]} keys @param {{while?: boolean}} [options]
  */
 export function useKeys(keys, options = {}) {
@@ -45,7 +45,7 @@ export function useKeys(keys, options = {}) {
   }, []);
 }
 
-/** What acts now and says what it does. @returns {{key: string, does: string, act: () => void}[]} */
+/** The active shortcuts that have a label. @returns {{key: string, does: string, act: () => void}[]} */
 export function actingKeys() {
   const list = new Map();
   for (const binding of bindings.filter((one) => one.holds())) {
@@ -83,13 +83,13 @@ function press(event) {
     return;
   }
   if (event.repeat && !["j", "k", "ArrowDown", "ArrowUp"].includes(key)) {
-    return; // a key held down acts once
+    return; // a held key acts once
   }
   if (!first && letter && begins(key)) {
     begun = { key, at: performance.now() };
     return;
   }
-  const act = actOf(first ? `${first} ${key}` : key); // after a first key that meant a pair, a wrong second one does nothing
+  const act = actOf(first ? `${first} ${key}` : key); // an unknown second key of a pair does nothing
   if (act) {
     event.preventDefault();
     act(event);

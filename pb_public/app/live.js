@@ -1,5 +1,5 @@
-// The live triage topic: what changes is told as it happens. When the stream is cut the console says so, and whoever
-// listens fetches anew once it is back, because what was missed is not repeated.
+// The live triage topic. When the stream is disconnected the console shows it, and listeners load their data again after a reconnect,
+// because missed messages are not repeated.
 import { follow } from "./events.js";
 import { accessToken, me, renew, renewals } from "./session.js";
 import { effect, signal } from "./view.js";
@@ -7,7 +7,7 @@ import { effect, signal } from "./view.js";
 /** @typedef {{type: "patient"|"stats"|"alert"|"escalation", seq: number, at: string, data: any}} Message */
 
 const readers = ["admin", "clinical_manager", "provider", "nurse", "ma"];
-const renewalTime = 13 * 60_000; // before the access token, and the stream with it, runs out
+const renewalTime = 13 * 60_000; // before the access token, and the stream with it, expires
 
 /** "off", "connecting", "live" or "cut". */
 export const stream = signal("off");
@@ -17,7 +17,7 @@ const listeners = new Set();
 /** @type {Set<() => void>} */
 const refetchers = new Set();
 
-/** Calls told for each message of a type until the returned function is called. @param {Message["type"]} type
+/** Calls handler for each message of a type until the returned function is called. @param {Message["type"]} type
  *  @param {(message: Message) => void} told */
 export function listen(type, told) {
   const listener = { type, told };
@@ -31,14 +31,14 @@ export function onGap(refetch) {
   return () => { refetchers.delete(refetch); };
 }
 
-/** Ends what is followed now. */
+/** Ends the current subscription. */
 let unfollow = () => {};
-let trying = false; // by itself, after the connection broke
+let trying = false; // the stream reconnects automatically
 
-/** Opens the stream, or opens it anew under a fresh token. */
+/** Opens the stream, or reopens it with a fresh token. */
 function open() {
   unfollow();
-  stream.value = stream.peek() === "cut" ? "cut" : "connecting"; // peek: whoever calls must not follow what is set here
+  stream.value = stream.peek() === "cut" ? "cut" : "connecting"; // peek: the caller's effect must not depend on what is set here
   trying = false;
   unfollow = follow("triage", accessToken(), { told: tell, up: caughtUp, down: (again) => { stream.value = "cut"; trying = again; } });
 }
@@ -65,14 +65,14 @@ function close() {
 export function keepLive() {
   effect(() => {
     const listening = me.value !== null && readers.includes(me.value.role);
-    void renewals.value; // a fresh token wants a fresh subscription
+    void renewals.value; // a fresh token needs a fresh subscription
     if (listening) {
       open();
     } else {
       close();
     }
   });
-  addEventListener("offline", () => { // a stream that nothing comes through does not know by itself
+  addEventListener("offline", () => { // a silent stream does not detect this
     if (stream.peek() !== "off") {
       stream.value = "cut";
       trying = true;

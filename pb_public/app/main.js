@@ -1,4 +1,4 @@
-// Starts the console: one shell, and the view that the address names.
+// Starts the console: the shell and the view in the address.
 import { followCriticals } from "./criticals.js";
 import { watchIdle } from "./idle.js";
 import { keepLive } from "./live.js";

@@ -1,4 +1,4 @@
-// What a touched push leads to. Its address names the message by number and nothing else; where that is, is asked after signing in.
+// Opens the message of a tapped push notification. The address holds only its number; its content is loaded after sign-in.
 import { me } from "./session.js";
 import { effect, signal } from "./view.js";
 import { openMessage } from "./views/inbox/open.js";
@@ -6,7 +6,7 @@ import { openMessage } from "./views/inbox/open.js";
 /** @param {string} address */
 const numberIn = (address) => Number(new URL(address, location.origin).searchParams.get("notification")) || null;
 
-const wanted = signal(numberIn(location.href)); // read at once: the address is cleaned when the page is drawn
+const wanted = signal(numberIn(location.href)); // read immediately: rendering clears the address
 
 export function followPushes() {
   navigator.serviceWorker?.addEventListener("message", ({ data }) => {

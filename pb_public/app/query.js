@@ -1,4 +1,4 @@
-// How a view is looked at, kept in the address: filters, page, order. Coming back, it is as it was left.
+// Filters, page and order of a view, kept in the address so that going back restores them.
 import { ask, place } from "./router.js";
 import { useCallback, useRef } from "./view.js";
 
@@ -6,10 +6,9 @@ import { useCallback, useRef } from "./view.js";
 const parsed = (text, like) => (typeof like === "number" ? Number(text) || like : typeof like === "boolean" ? text === "true" : text);
 
 /**
- * What is asked for, and how to change it. defaults names everything that may be asked, with what holds when the address does not say it
- * (and so does not stand there); numbers and booleans come back as such. Names in hidden are for what may name somebody, such as a search:
- * they are kept in memory, never in the address or in what the browser stores. A change turns to the first page, unless it says the page
- * itself.
+ * The query of the view and its setter. defaults lists every name with its default, which is not written to the address; numbers and
+ * booleans are parsed. Names in hidden may identify a patient, such as a search: they are kept in memory, never in the address or in what
+ * the browser stores. A change returns to the first page unless it sets the page.
  *
  *   const [query, change] = useQuery({ level: "", page: 1, search: "" }, ["search"]);
  *   change({ level: "critical" });

@@ -1,18 +1,18 @@
-// Over a reload the session is held by the service worker: in its memory, for one page, for seconds. The tab keeps a slip with a random
-// word, which is of no use without the worker.
+// Keeps the session over a reload: the service worker holds it in memory, for one page, for seconds. The tab stores a random ticket, which
+// is useless without the worker.
 
 const slip = "vigil.reload";
 const answerIn = 2_000;
 /** @type {ServiceWorkerRegistration | null} */
 let registration = null;
 
-/** Has the worker there before it is needed. Without one, as in a private window, a reload signs off. */
+/** Registers the worker early. Without one, as in a private window, a reload signs the user out. */
 export function readyForReload() {
   navigator.serviceWorker?.register("/push-worker.js").then((made) => { registration = made; }, () => {});
-  addEventListener("pageshow", ({ persisted }) => persisted && take()); // it never left, and nobody else may have it
+  addEventListener("pageshow", ({ persisted }) => persisted && take()); // the page never closed: no other page may take its session
 }
 
-/** @param {any} session what the next page needs */
+/** @param {any} session the data for the next page */
 export function leaveForReload(session) {
   const worker = registration?.active;
   if (worker) {
@@ -22,14 +22,14 @@ export function leaveForReload(session) {
   }
 }
 
-/** What the page before this one left, when this one is that one loaded anew; else null. */
+/** The session that this page had before its reload; otherwise null. */
 export async function fromReload() {
   const [way] = /** @type {PerformanceNavigationTiming[]} */ (performance.getEntriesByType("navigation"));
   const session = await take();
   return way?.type === "reload" ? session : null;
 }
 
-/** Takes back what was left, whatever becomes of it. @returns {Promise<any>} */
+/** Removes the session from the worker and returns it. @returns {Promise<any>} */
 async function take() {
   const word = sessionStorage.getItem(slip);
   sessionStorage.removeItem(slip);

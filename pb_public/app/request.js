@@ -1,12 +1,12 @@
-// One request to the contract under /api/v1/, whoever asks: it knows no session.
+// One request to the API under /api/v1/, without a session.
 
-/** What the service answered instead of what was asked for. */
+/** An error response of the server. */
 export class Problem extends Error {
   /** @param {number} status @param {{detail?: string, code?: string, field_errors?: Record<string, string[]>, locked_until?: string,
    * temporary_token?: string, methods?: string[], warnings?: string[], overlaps?: {id: number, user: number, user_name: string,
    * started_at: string, ended_at: string}}} body @param {number} wait seconds */
   constructor(status, body, wait = 0) {
-    super(body.detail ?? "The service does not answer as expected.");
+    super(body.detail ?? "The server sent an unexpected response.");
     this.status = status;
     this.code = body.code ?? "";
     this.fields = body.field_errors ?? {};
@@ -14,15 +14,15 @@ export class Problem extends Error {
     this.temporaryToken = body.temporary_token ?? "";
     this.methods = body.methods ?? [];
     this.overlaps = body.overlaps;
-    this.warnings = body.warnings ?? []; // why the facts do not bear an entry out
+    this.warnings = body.warnings ?? []; // why the evidence does not support an entry
     this.wait = wait;
   }
   get forbidden() { return this.status === 403; }
 }
 
-/** Nobody answered: the network or the service is away. */
+/** No response: the network or the server is unavailable. */
 export class Unreachable extends Problem {
-  constructor() { super(0, { detail: "The service does not answer. Check the connection and try again.", code: "unreachable" }); }
+  constructor() { super(0, { detail: "The server does not respond. Check the connection and try again.", code: "unreachable" }); }
 }
 
 const root = "/api/v1/";
@@ -33,7 +33,7 @@ function search(query) {
   return kept.length ? `?${new URLSearchParams(kept.map(([name, value]) => [name, String(value)]))}` : "";
 }
 
-/** Sends one request and returns the answer, whatever it says. A body that is text is a table. @param {string} method
+/** Sends one request and returns the response, also an error. A text body is sent as CSV. @param {string} method
  *  @param {string} path below /api/v1/
  *  @param {{query?: Record<string, unknown>, body?: unknown, headers?: Record<string, string>, signal?: AbortSignal,
  * credentials?: RequestCredentials}} [options]
@@ -45,6 +45,6 @@ export const request = (method, path, { query = {}, body, headers = {}, signal, 
   body: body === undefined || typeof body === "string" ? body : JSON.stringify(body),
 }).catch((error) => { throw error.name === "AbortError" ? error : new Unreachable(); });
 
-/** What an answer refuses. @param {Response} answer */
+/** The error of a response. @param {Response} answer */
 export const problemOf = async (answer) => new Problem(answer.status, await answer.json().catch(() => ({})),
   Number(answer.headers.get("Retry-After") ?? 0));

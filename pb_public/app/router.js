@@ -1,20 +1,19 @@
-// Where the console is. The address names the view and how it is looked at (filters, page, tab); what it is about (a patient, an entry, by
-// id) stays in the history's state, so that no address or bookmark tells whom somebody looked at; what names somebody (a search) stays in
-// memory.
+// The current place. The address names the view and its query (filters, page, tab). Ids (a patient, an entry) stay in the history's state,
+// so that no address or bookmark shows which patient was opened. Parts of the query that identify a patient (a search) stay in memory.
 import { me } from "./session.js";
 import { signal } from "./view.js";
 
 /** @typedef {{view: string, about: Record<string, any>, query: Record<string, string>, hidden: Record<string, any>}} Place
- *  hidden is a part of the query that names somebody */
+ *  hidden is the part of the query that identifies a patient */
 
 /** @type {Place} */
 const home = { view: "", about: {}, query: {}, hidden: {} };
 
-/** What of a step names somebody, by a random word that the step has: browsers write the history's state to the disk.
+/** The hidden part of each step by a random token in the history's state, which browsers write to the disk.
  *  @type {Map<string, Record<string, any>>} */
 let names = new Map();
 
-/** @param {Record<string, any>} hidden @param {string | null} [word] that of the step */
+/** @param {Record<string, any>} hidden @param {string | null} [word] the token of the step */
 function conceal(hidden, word) {
   if (Object.keys(hidden).length === 0) {
     return null;
@@ -24,10 +23,10 @@ function conceal(hidden, word) {
   return kept;
 }
 
-/** What the page that comes after a reload needs to find the same. */
+/** The hidden parts, for the page after a reload. */
 export const namesHeld = () => [...names];
 
-/** Goes on with what the page before a reload held. @param {[string, Record<string, any>][]} held */
+/** Restores the hidden parts from before a reload. @param {[string, Record<string, any>][]} held */
 export function takeNames(held) {
   names = new Map(held);
   place.value = read();
@@ -40,10 +39,10 @@ function read() {
   return { view, about, query: Object.fromEntries(new URLSearchParams(search)), hidden: names.get(hidden) ?? {} };
 }
 
-/** Where we are. */
+/** The current place. */
 export const place = signal(read());
 
-/** What is remembered of each step beside its place: how far it was scrolled, and what had the focus. */
+/** What each step stores in addition to its place: scroll position and focus. */
 const fresh = { scroll: 0, focus: /** @type {string | null} */ (null), hidden: /** @type {string | null} */ (null) };
 
 /** @param {Pick<Place, "view" | "query">} where */
@@ -58,7 +57,7 @@ function replace(next) {
   place.value = next;
 }
 
-/** A step on, to another view or another thing. hidden is the part of the query that names somebody.
+/** Opens another view or record as a new step. hidden is the part of the query that identifies a patient.
  *  @param {string} view @param {Record<string, any>} [about] @param {Record<string, string>} [query]
  *  @param {Record<string, any>} [hidden] */
 export function go(view, about = {}, query = {}, hidden = {}) {
@@ -69,13 +68,12 @@ export function go(view, about = {}, query = {}, hidden = {}) {
   scrollTo(0, 0);
 }
 
-/** Changes what the present view is about, without a new step back. @param {Record<string, any>} about */
+/** Changes the ids of the current view without a new step. @param {Record<string, any>} about */
 export function refine(about) {
   replace({ ...place.value, about: { ...place.value.about, ...about } });
 }
 
-/** Changes how the present view is looked at, without a new step back; undefined takes a name out. What is hidden never stands in the
- * address.
+/** Changes the query of the current view without a new step; undefined removes a name. hidden is never written to the address.
  *  @param {Record<string, string | undefined>} query @param {Record<string, any>} [hidden] */
 export function ask(query, hidden = {}) {
   const asked = Object.entries({ ...place.value.query, ...query });
@@ -86,11 +84,11 @@ export function ask(query, hidden = {}) {
   }
 }
 
-/** Where somebody was when their session ended, who may come back to it: in memory only. @type {{whose: number, place: Place} | null} */
+/** The place of the user whose session ended, to return to after sign-in: in memory only. @type {{whose: number, place: Place} | null} */
 let left = null;
 
-/** Back to nowhere, and nothing of the last person stays in the history's state.
- *  @param {{forget?: boolean}} [options] forget says that nobody comes back */
+/** Resets the place and clears the history's state of the last user.
+ *  @param {{forget?: boolean}} [options] forget: no return after sign-in */
 export function leave({ forget = false } = {}) {
   const whose = history.state?.whose;
   if (whose && place.peek().view) {
@@ -104,7 +102,7 @@ export function leave({ forget = false } = {}) {
   place.value = home;
 }
 
-/** Goes back to where the person was when their session ended; nobody else gets there. @param {number} id */
+/** Returns to the place where this user's session ended; no other user can. @param {number} id */
 export function comeBackAs(id) {
   const was = left;
   left = null;
@@ -119,7 +117,7 @@ export function comeBackAs(id) {
   }
 }
 
-/** A step of somebody else leads nowhere. @param {number} id who is here */
+/** Rejects a history step of another user. @param {number} id of the signed-in user */
 function keepOut(id) {
   if ((history.state?.whose ?? id) !== id) {
     history.replaceState({ whose: id }, "", location.pathname);
@@ -127,22 +125,22 @@ function keepOut(id) {
   }
 }
 
-/** Notes on the present step how far it is scrolled and what has the focus. */
+/** Stores scroll position and focus in the current step. */
 export function remember() {
   if (history.state) {
     history.replaceState({ ...history.state, scroll: scrollY, focus: focused() }, "");
   }
 }
 
-/** The thing whose row or card has the focus, by its key. */
+/** The key of the row or card that has the focus. */
 const focused = () => keyOf(document.activeElement?.closest(keyed) ?? null);
 
 const keyed = "[data-key], [data-id]";
 /** @param {Element | null} row */
 const keyOf = (row) => row?.getAttribute("data-key") ?? row?.getAttribute("data-id") ?? null;
 
-/** Scrolls to where this step was left, as soon as the page is long enough again, and gives the focus back to the row that had it. Whoever
- *  scrolls or types meanwhile is left alone. */
+/** Restores the step's scroll position as soon as the page is long enough, and the focus of its row. Stops if the user scrolls or types
+ *  before that. */
 function comeBack() {
   const { scroll = 0, focus = null } = history.state ?? {};
   const watch = new ResizeObserver(() => {
@@ -166,7 +164,7 @@ function comeBack() {
 
 history.scrollRestoration = "manual";
 let waiting = 0;
-addEventListener("scroll", () => { // for a step back, which says so only when it is done
+addEventListener("scroll", () => { // popstate comes too late to store the position
   clearTimeout(waiting);
   waiting = setTimeout(remember, 100);
 }, { passive: true });

@@ -1,19 +1,18 @@
-// The sections of the console and who sees each. The service decides what anybody may do; this only keeps doors out of sight that would not
-// open.
+// The sections of the console and who sees each. The server decides what a user may do; the console hides sections that it would refuse.
 import { reach } from "./can.js";
 import { is } from "./session.js";
 
-/** key opens it after a G; may says whether the person sees it. @typedef {{view: string, name: string, key: string, may: () =>
+/** key opens it after a G; may: whether the user sees it. @typedef {{view: string, name: string, key: string, may: () =>
  *  boolean}} Section */
 
 const all = (/** @type {string} */ action) => () => reach(action) === "all";
 const everyone = () => true;
 
-/** In the order of the menu; the first that somebody may see is their home. @type {Section[]} */
+/** In the order of the menu; the first one that a user sees is the home page. @type {Section[]} */
 export const sections = [
   { view: "triage", name: "Triage", key: "t", may: all("read_triage") },
   { view: "patients", name: "Patients", key: "p", may: all("read_patients") },
-  { view: "enrolment", name: "Enrolment", key: "n", may: all("read_enrolment") },
+  { view: "enrolment", name: "Enrollment", key: "n", may: all("read_enrolment") },
   { view: "alerts", name: "Alerts", key: "a", may: all("read_alerts") },
   { view: "escalations", name: "Escalations", key: "e", may: all("read_escalations") },
   { view: "on-call", name: "On call", key: "c", may: all("read_on_call_rota") },
@@ -26,14 +25,14 @@ export const sections = [
   { view: "account", name: "Account", key: "u", may: everyone },
 ];
 
-/** Views that no menu names. @type {Section[]} */
+/** Views that are not in the menu. @type {Section[]} */
 const hidden = [
   { view: "patient", name: "Patient", key: "", may: all("read_patients") },
   { view: "entry", name: "Billing entry", key: "", may: all("read_billing") },
 ];
 
-/** What the menu of the person has. */
+/** The sections in the user's menu. */
 export const sectionsOf = () => sections.filter((section) => section.may());
 
-/** The section of a view, or null when there is none or the person does not see it. @param {string} view */
+/** The section of a view, or null when there is none or the user may not see it. @param {string} view */
 export const sectionOf = (view) => [...sections, ...hidden].find((s) => s.view === view && s.may()) ?? null;

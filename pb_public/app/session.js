@@ -1,4 +1,4 @@
-// Who is signed in. Tokens live in the memory of pages and nowhere else: nothing is left in the browser for the next person at the desk.
+// The signed-in user. Tokens are kept in the memory of pages only: nothing stays in the browser for the next user of the computer.
 import { problemOf, request } from "./request.js";
 import { signal } from "./view.js";
 
@@ -12,17 +12,17 @@ let tokens = null;
 /** @type {Promise<boolean> | null} */
 let renewal = null;
 
-/** The person signed in, or null. */
+/** The signed-in user, or null. */
 export const me = signal(/** @type {Person | null} */ (null));
-/** What the person may do and how far, by the service's names. */
+/** The user's permissions and their scope, by the server's names. */
 export const rights = signal(/** @type {Record<string, string>} */ ({}));
-/** What is the practice's, as the service says it. */
+/** Settings of the practice. */
 export const practice = signal({ name: "", time_zone: "" });
-/** How things are shown to the person. */
+/** The user's display settings. */
 export const display = signal({ weight_unit: "kg", temperature_unit: "C", single_keys: true });
-/** Why the last session ended, to be said on the sign-in page. */
+/** Why the last session ended, for the sign-in page. */
 export const farewell = signal("");
-/** Counts renewals, for those who hold a stream open under the old token. */
+/** Counts renewals; the live stream reconnects after each. */
 export const renewals = signal(0);
 
 /** @returns {Record<string, string>} */
@@ -32,15 +32,15 @@ export const refreshToken = () => tokens?.refresh;
 /** @param {...string} roles */
 export const is = (...roles) => me.value !== null && roles.includes(me.value.role);
 
-/** How other tabs with the same session take part; alone, none does.
+/** Callbacks to the other tabs of the session.
  *  @type {{renew: (() => Promise<boolean>) | null, changed: (now: Tokens, how: "begun" | "renewed" | "taken") => void,
  * ended: (reason: string) => void}} */
 export const others = { renew: null, changed: () => {}, ended: () => {} };
 
-/** What the session is held with, for a tab that shares it. */
+/** The session's tokens, for a tab that shares it. */
 export const tokensHeld = () => tokens;
 
-/** Begins a session with what signing in brought, or takes what another tab has; null takes it back. @param {Tokens} brought
+/** Sets the tokens of a sign-in or of another tab; null clears them. @param {Tokens} brought
  *  @param {"begun" | "taken"} [how] */
 export function hold(brought, how = "begun") {
   const had = tokens !== null;
@@ -51,13 +51,13 @@ export function hold(brought, how = "begun") {
   }
 }
 
-/** Swaps the refresh token; concurrent callers share one swap. @returns {Promise<boolean>} whether there is a fresh access token */
+/** Renews the tokens; concurrent callers share one request. @returns {Promise<boolean>} whether there is a fresh access token */
 export function renew() {
   renewal ??= (others.renew ?? swap)().finally(() => { renewal = null; });
   return renewal;
 }
 
-/** Swaps it in this tab. */
+/** Renews the tokens in this tab. */
 export async function swap() {
   if (!tokens) {
     return false;
@@ -75,7 +75,7 @@ export async function swap() {
   return true;
 }
 
-/** Forgets everything. @param {string} reason for the sign-in page @param {boolean} [here] that it was ended elsewhere is no news there */
+/** Ends the session in this tab. @param {string} reason for the sign-in page @param {boolean} [here] false when another tab ended it */
 export function end(reason = "", here = true) {
   if (tokens) {
     tokens = null;

@@ -1,5 +1,5 @@
-// One session for all tabs of a browser, and over a reload. Tokens go from page to page in memory only: nothing that a disk keeps ever has
-// them. Source: docs/decisions/security.md, "Drafts and the session in a browser".
+// Shares one session among all tabs of a browser and over a reload. Tokens pass from page to page in memory only and are never on a disk.
+// Source: docs/decisions/security.md, "Drafts and the session in a browser".
 import { fromReload, leaveForReload, readyForReload } from "./reload.js";
 import { Unreachable } from "./request.js";
 import { namesHeld, takeNames } from "./router.js";
@@ -9,33 +9,33 @@ import { effect } from "./view.js";
 
 /** @typedef {{access: string, refresh: string}} Tokens */
 
-const lock = "vigil.session"; // held by the one tab that renews: a refresh token serves once, and two that use it would end the session
+const lock = "vigil.session"; // held by the one tab that renews: a refresh token works once, and a second use ends the session
 const channel = "BroadcastChannel" in window && navigator.locks ? new BroadcastChannel(lock) : null;
 const answerIn = 1_000;
 const renewIn = 15_000;
 
 const name = () => crypto.getRandomValues(new Uint32Array(4)).join("-");
 const self = name();
-/** Which session this tab has; tabs of another are none of its business. */
+/** The session of this tab; messages of other sessions are ignored. */
 let session = "";
 let began = false;
 let keeper = false;
 let release = () => {};
 let inLine = false;
-/** Those who wait for word of the keeper: whether there is a fresh token, or null when the keeper is gone.
+/** Callers that wait for the renewing tab: whether there is a fresh token, or null when that tab is gone.
  *  @type {Set<(fresh: boolean | null) => void>} */
 const waiting = new Set();
 /** @type {(of: {session: string, tokens: Tokens}) => void} */
 let arrived = () => {};
 
-/** What somebody does in one tab keeps the session in all. */
+/** Activity in one tab extends the session in all. */
 export const activity = { heard: (/** @type {number} */ _at) => {}, tell: (/** @type {number} */ at) =>
   tell({ kind: "active", session, at }) };
 
 const tell = (/** @type {any} */ message) => channel?.postMessage(message);
 const settle = (/** @type {boolean | null} */ fresh) => waiting.forEach((go) => go(fresh));
 
-/** Waits in line to be the tab that renews, while there is a session. */
+/** Queues for the lock of the renewing tab, while there is a session. */
 function standInLine() {
   if (inLine || !channel) {
     return;
@@ -51,14 +51,14 @@ function standInLine() {
   }));
 }
 
-/** @type {Record<string, (data: any, mine: Tokens) => void>} what is said among the tabs of one session */
+/** @type {Record<string, (data: any, mine: Tokens) => void>} messages among the tabs of one session */
 const within = {
   renew: ({ access }, mine) => {
     if (!keeper) {
       return;
     }
     if (access !== mine.access) {
-      return tell({ kind: "tokens", session, tokens: mine }); // it has missed the last one
+      return tell({ kind: "tokens", session, tokens: mine }); // that tab missed the last renewal
     }
     renew().then((fresh) => fresh || tell({ kind: "refused", session }), () => tell({ kind: "failed", session }));
   },
@@ -88,7 +88,7 @@ function heard({ data }) {
   }
 }
 
-/** Has the keeper renew; with it gone, this tab is the keeper. @returns {Promise<boolean>} */
+/** Requests a renewal from the renewing tab; if that tab is gone, this one renews. @returns {Promise<boolean>} */
 function askKeeper() {
   return new Promise((done, fail) => {
     const go = (/** @type {boolean | null} */ fresh) => {
@@ -105,7 +105,7 @@ function askKeeper() {
   });
 }
 
-/** Goes on with a session that another page began. @param {{session: string, tokens: Tokens}} of */
+/** Joins the session of another page. @param {{session: string, tokens: Tokens}} of */
 async function adopt(of) {
   session = of.session;
   hold(of.tokens, "taken");
@@ -116,7 +116,7 @@ async function adopt(of) {
   }
 }
 
-/** The session that another tab has, or null. @returns {Promise<{session: string, tokens: Tokens} | null>} */
+/** The session of another tab, or null. @returns {Promise<{session: string, tokens: Tokens} | null>} */
 async function fromTab() {
   const held = channel && (await navigator.locks.query()).held?.some((one) => one.name === lock);
   if (!held) {
@@ -129,7 +129,7 @@ async function fromTab() {
   });
 }
 
-/** Takes part in the session of other tabs, or goes on with this one's before a reload. */
+/** Joins the session of other tabs, or resumes this tab's own after a reload. */
 export async function resume() {
   channel?.addEventListener("message", heard);
   others.renew = () => (channel && !keeper ? askKeeper() : swap());
@@ -149,7 +149,7 @@ export async function resume() {
   };
   readyForReload();
   addEventListener("pagehide", () => {
-    // What a tab that is closed still hears it would do, beside the next one in line: both with the same token.
+    // A closed tab would still handle messages, at the same time as its successor and with the same token.
     channel?.removeEventListener("message", heard);
     release();
     const tokens = tokensHeld();

@@ -1,4 +1,4 @@
-// What stands round every view: the sign-in when nobody is signed in; else menu, person, state of the stream, and keys.
+// The frame of every view: sign-in, or menu, user, stream state and shortcuts.
 import { roleNames } from "./can.js";
 import { criticals } from "./criticals.js";
 import { Ending } from "./ending.js";
@@ -28,7 +28,7 @@ export function Shell() {
       leave();
     }
   }, [person === null]);
-  useEffect(() => { person === null && void load.triage().catch(() => {}); }, []); // most come for it: it is there when they have signed in
+  useEffect(() => { person === null && void load.triage().catch(() => {}); }, []); // preloads the view that most users open
   return html`
     ${person === null ? html`<${SignIn} />` : person.must_change_password ? html`<${NewPassword} />` : html`<${Frame} person=${person} />`}
     ${person && html`<${Ending} />`}
@@ -44,12 +44,12 @@ function Frame({ person }) {
   const [Find, find] = useFind();
   useKeys({
     ...Object.fromEntries(mine.map((s) => [`g ${s.key}`, { does: s.name, act: () => go(s.view) }])),
-    "?": { does: "Show all keys", act: () => list(true) },
+    "?": { does: "Show keyboard shortcuts", act: () => list(true) },
   });
   useEffect(() => {
     void countUnread();
     let waiting = 0;
-    const soon = () => { waiting ||= setTimeout(() => { waiting = 0; void countUnread(); }, 10_000); }; // once for many
+    const soon = () => { waiting ||= setTimeout(() => { waiting = 0; void countUnread(); }, 10_000); }; // one count for many events
     const timer = setInterval(countUnread, 60_000);
     const stops = [listen("alert", soon), listen("escalation", soon), onGap(soon)];
     return () => { clearInterval(timer); clearTimeout(waiting); stops.forEach((stop) => stop()); };
@@ -77,12 +77,12 @@ function Frame({ person }) {
           <kbd aria-hidden="true">${mac ? "⌘ K" : "Ctrl K"}</kbd></button>
         <${StreamState} />
         <${Who} person=${person} />
-        <button class="quiet" onClick=${() => signOff()}>Sign off</button>
+        <button class="quiet" onClick=${() => signOff()}>Sign out</button>
       </div>
     </header>
     <main id="main" tabindex="-1">
       ${section ? html`<${View} key=${view} section=${section} about=${place.value.about} />`
-        : html`<${Nothing} title="There is no such page" page>Choose a section above.</${Nothing}>`}
+        : html`<${Nothing} title="Page not found" page>Choose a section above.</${Nothing}>`}
     </main>
     ${keyList && html`<${KeyList} close=${() => list(false)} />`}
     ${Find && html`<${Find} close=${() => find(false)} />`}`;
@@ -90,7 +90,7 @@ function Frame({ person }) {
 
 const mac = /mac/i.test(navigator.platform);
 
-/** Opens Find with Ctrl or Cmd and K, also while somebody types: it is loaded when it is first wanted.
+/** Opens Find with Ctrl-K or Cmd-K, also while the user types. Its code loads on first use.
  *  @returns {[any, (open: boolean) => void]} */
 function useFind() {
   const [Component, show] = useState(/** @type {any} */ (null));
@@ -98,7 +98,7 @@ function useFind() {
   useEffect(() => {
     const press = (/** @type {KeyboardEvent} */ event) => {
       if ((event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.key.toLowerCase() === "k") {
-        event.preventDefault(); // the browser's own search
+        event.preventDefault(); // replaces the browser's search
         if (!dialogOpen()) {
           open(true);
         }
@@ -116,7 +116,7 @@ function toMain(event) {
   document.getElementById("main")?.focus();
 }
 
-/** Who is signed in: in full where there is room, else by their letters. @param {{person: import("./session.js").Person}} props */
+/** The user's name and role, or the initials where space is short. @param {{person: import("./session.js").Person}} props */
 function Who({ person: { first_name: first, last_name: last, role } }) {
   return html`<span class="who" title=${`${first} ${last}, ${roleNames[role]}`}>
     <span class="full"><bdi>${first} ${last}</bdi><small>${roleNames[role]}</small></span>
@@ -131,7 +131,7 @@ function StreamState() {
   return said && html`<span class=${classes("stream", state)} role="status"><span class="said">${said}</span>${rest}</span>`;
 }
 
-/** Loads the code of a view when it is first wanted.
+/** Loads the code of a view on first use.
  *  @param {{section: import("./sections.js").Section, about: Record<string, any>}} props */
 function View({ section, about }) {
   const [Component, show] = useState(/** @type {any} */ (null));

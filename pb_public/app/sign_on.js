@@ -1,4 +1,4 @@
-// Beginning and ending a session at the service.
+// Starts and ends a session at the server.
 import { call } from "./api.js";
 import { closeDrafts, openDrafts } from "./drafts.js";
 import { leave } from "./router.js";
@@ -11,21 +11,21 @@ effect(() => {
   }
 });
 
-/** Signs in; a second factor that is missing or wrong is a Problem with its code.
+/** Signs in; a missing or wrong second factor throws a Problem with its code.
  *  @param {{email: string, password: string, totp_code?: string, backup_code?: string}} proof */
 export const begin = (proof) => open("auth/login/", proof);
 
-/** Signs in with what the browser made of a passkey. @param {{temporary_token?: string, credential: any}} use */
+/** Signs in with a passkey credential. @param {{temporary_token?: string, credential: any}} use */
 export const beginWithPasskey = (use) => open("auth/passkeys/authenticate/", use);
 
-/** Signs in with the code that follows the practice's identity provider.
+/** Signs in with the second factor after the practice's identity provider.
  *  @param {{temporary_token: string, totp_code?: string, backup_code?: string}} proof */
 export const beginWithStep = (proof) => open("auth/oidc/verify/", proof);
 
 /** @param {string} path @param {any} body */
 const open = (path, body) => beginWith(() => call("POST", path, { body, open: true }));
 
-/** Signs in with the tokens that something brings. @param {() => Promise<{access: string, refresh: string}>} bring */
+/** Starts a session with the tokens that bring returns. @param {() => Promise<{access: string, refresh: string}>} bring */
 export async function beginWith(bring) {
   hold(await bring());
   try {
@@ -37,7 +37,7 @@ export async function beginWith(bring) {
   farewell.value = "";
 }
 
-/** Reads anew who is signed in, and what the console has to know about them. */
+/** Loads the user's profile, permissions and settings. */
 export async function learn() {
   const [person, about] = await Promise.all([call("GET", "auth/profile/"), call("GET", "auth/me/")]);
   await openDrafts(about.draft_key);
@@ -49,14 +49,14 @@ export async function learn() {
   });
 }
 
-/** Signs off here and at the service. @param {string} [reason]
- *  @param {{back?: boolean}} [options] back says that who signs in again goes on where they were */
-export async function signOff(reason = "You have signed off.", { back = false } = {}) {
+/** Signs out in this browser and at the server. @param {string} [reason]
+ *  @param {{back?: boolean}} [options] back: after sign-in the user returns to the same place */
+export async function signOff(reason = "You have signed out.", { back = false } = {}) {
   const refresh = refreshToken();
   try {
     await call("POST", "auth/logout/", { body: { refresh } });
   } catch {
-    // The token runs out by itself; signing off here must not wait for the network.
+    // The token expires automatically; signing out must not wait for the network.
   }
   end(reason);
   if (!back) {

@@ -1,13 +1,13 @@
-// Signing in with the practice's identity provider. The browser goes there and comes back with a code behind the #, which no server sees;
-// the code is taken out of the address and its history at once, and is good once, for the cookie of the browser that began.
+// Sign-in with the practice's identity provider. The browser returns with a code behind the #, which no server receives. The code is
+// removed from the address and the history immediately; it works once, with the cookie of the same browser.
 import { problemOf, request } from "./request.js";
 import { leave } from "./router.js";
 import { beginWith } from "./sign_on.js";
 
-/** Where the browser goes; a page of the provider's. */
+/** The address that redirects to the provider. */
 export const door = "/api/v1/auth/oidc/login/";
 
-/** @returns {URLSearchParams | null} what the browser came back with */
+/** @returns {URLSearchParams | null} the parameters of the provider's redirect */
 function comeBack() {
   const query = /^#\/sign-on\?(.*)$/.exec(location.hash)?.[1];
   if (query === undefined) {
@@ -17,10 +17,10 @@ function comeBack() {
   return new URLSearchParams(query);
 }
 
-/** What the browser came back with as this page was opened; taken by the first who asks. */
+/** The parameters with which this page was opened; used once. */
 let returned = comeBack();
 
-/** Ends the sign-in that the browser has come back from. @returns {Promise<boolean>} whether there was one */
+/** Completes the sign-in after the provider's redirect. @returns {Promise<boolean>} whether there was one */
 export async function finish() {
   if (!returned) {
     return false;

@@ -1,5 +1,5 @@
-// The timer of the person who is signed in: one at a time, for whichever patient, in sight on every page. It offers itself when a call or
-// the work on a chart begins; views start it with startTimer.
+// The user's timer: one at a time, for any patient, shown on every page. It is offered when a call starts or a chart opens; views start it
+// with startTimer.
 import { get, post, Problem, written } from "./api.js";
 import { can } from "./can.js";
 import { place } from "./router.js";
@@ -11,12 +11,12 @@ import { effect, signal } from "./view.js";
 /** @typedef {{id: number, patient_id: string, patient_name: string, category: string, activity: string | null, started_at: string,
  *  notes: string | null}} Running */
 
-/** What runs, or null. */
+/** The running timer, or null. */
 export const running = signal(/** @type {Running | null} */ (null));
-/** For whom the timer offers itself: after a call was begun, or while a chart is open. */
+/** The patient for whom the timer is offered: after a call starts, or while a chart is open. */
 export const offered = signal(/** @type {{id: string, call: boolean} | null} */ (null));
 
-/** Asks the service what runs. */
+/** Loads the running timer. */
 export async function readTimer() {
   if (!can("logTime")) {
     running.value = null;
@@ -28,15 +28,15 @@ export async function readTimer() {
   } catch (error) {
     if (!(error instanceof Problem)) {
       throw error;
-    } // what was known stays in sight; the next reading says more
+    } // keeps the last state until the next read
   }
 }
 
-/** Starts the timer for a patient, for a call or for work on the chart. What is running is not stopped: one is told.
+/** Starts the timer for a patient, for a call or for chart review. A running timer is not stopped; a message shows.
  *  @param {string} id @param {{call?: boolean}} [how] */
 export async function startTimer(id, { call = false } = {}) {
   if (running.peek()) {
-    toast(`The timer runs already, for ${running.peek()?.patient_name}.`, "problem");
+    toast(`A timer is already running for ${running.peek()?.patient_name}.`, "problem");
     return;
   }
   try {
@@ -44,7 +44,7 @@ export async function startTimer(id, { call = false } = {}) {
       : { category: "review", activity: "triage" };
     await post("time-entries/start/", { patient_id: id, ...what });
     offered.value = null;
-    toast("The timer runs.");
+    toast("Timer started.");
   } catch (error) {
     toast(asProblem(error).message, "problem");
   }
@@ -61,7 +61,7 @@ export function followTimer() {
       running.value = null;
     }
   });
-  effect(() => { // also by a view
+  effect(() => { // also changed by a view
     if (written.value.path.startsWith("time-entries/") && me.peek()) {
       void readTimer();
     }
@@ -71,7 +71,7 @@ export function followTimer() {
     const chart = view === "patient" && typeof about.id === "string";
     offered.value = chart && !running.value && can("logTime") ? { id: about.id, call: false } : null;
   });
-  addEventListener("click", (event) => { // a number was touched: a call begins
+  addEventListener("click", (event) => { // a call starts when a phone number is clicked
     const number = event.target instanceof Element && event.target.closest("a[href^='tel:']");
     const id = number && (number.closest("[data-patient]")?.getAttribute("data-patient") ?? place.value.about.id);
     if (typeof id === "string") {

@@ -1,4 +1,4 @@
-// The view library under one name: everything else in the console imports it from here.
+// The view library. All other modules import it from here.
 import { Fragment, h, render } from "/vendor/preact.js";
 import htm from "/vendor/htm.js";
 
@@ -8,5 +8,5 @@ export { batch, computed, effect, signal } from "/vendor/preact-signals.js";
 
 export const html = htm.bind(h);
 
-/** Joins the class names that hold. @param {...(string|false|null|undefined)} names */
+/** Joins the class names that are not false. @param {...(string|false|null|undefined)} names */
 export const classes = (...names) => names.filter(Boolean).join(" ");

@@ -1,4 +1,4 @@
-// The code of each view, loaded when it is first wanted.
+// The code of each view, loaded on first use.
 
 /** By the view of a section. @type {Record<string, () => Promise<any>>} */
 export const load = {

@@ -1,4 +1,4 @@
-// Levels and states as badges: a shape and a word beside the colour, so that colour is never the only sign.
+// Levels and states as badges: a shape and a word with the color, so that color is never the only sign.
 import { words } from "./format.js";
 import { classes, html } from "../view.js";
 
@@ -18,12 +18,12 @@ const tones = {
 export const Badge = ({ of, text }) => html`<span class=${classes("badge", tones[of ?? ""])}>
   <span aria-hidden="true">${shapes[of ?? ""] ?? "■"}</span> ${text ?? words(of)}</span>`;
 
-/** What a part of the score does to it: a floor begins it, and with a critical one only the danger adds to it.
+/** A factor's share of the score: a floor is the minimum, and with a critical value only the danger adds to it.
  *  @param {{factor: string, points: number}} part @param {string | null | undefined} handling */
 export const share = ({ factor, points }, handling) => (factor === "floor" ? `≥${points}` : handling && factor !== "danger" ? ""
   : `+${points}`);
 
-/** Whether a critical patient still wants an answer; nothing for the others. @param {{handling: string | null | undefined}} props */
+/** Whether a critical patient is still unanswered; nothing for the others. @param {{handling: string | null | undefined}} props */
 export const Handling = ({ handling }) =>
   handling && html`<span class=${classes("badge", handling === "unanswered" ? "critical" : "warning")}>
   <span aria-hidden="true">${handling === "unanswered" ? "▲" : "◆"}</span> ${handling === "unanswered" ? "Unanswered"

@@ -1,7 +1,7 @@
-// Amounts of things side by side as bars, each with its number: for what has no order in time.
+// A bar chart with values, for data without an order in time.
 import { html } from "../view.js";
 
-/** @param {{title: string, rows: {label: string, value: number, text: string, tone?: string}[]}} props tone is a colour property */
+/** @param {{title: string, rows: {label: string, value: number, text: string, tone?: string}[]}} props tone is a color property */
 export function Bars({ title, rows }) {
   const most = Math.max(...rows.map((row) => row.value), 0) || 1;
   return html`<figure class="chart bars"><figcaption>${title}</figcaption>

@@ -1,4 +1,4 @@
-// Bounds in force as views need them: those of one value out of its group, how far out a value lies, and in words.
+// The effective bounds of a value, its level, and a text for them.
 
 /** @typedef {import("./vitals.js").Value} Value */
 /** @typedef {{critical_low?: number | null, low?: number | null, high?: number | null, critical?: number | null}} Bounds */
@@ -6,7 +6,7 @@
 
 export const known = (/** @type {any} */ bound) => typeof bound === "number";
 
-/** The bounds of one value; null where there are none, or changes are watched. @param {Value} value @param {any} thresholds @returns
+/** The bounds of one value; null where it has none or only bounds on changes. @param {Value} value @param {any} thresholds @returns
  *  {Bounds | null} */
 export function boundsOf({ group, prefix = "", changes }, thresholds) {
   const set = changes ? null : thresholds?.[group];
@@ -14,7 +14,7 @@ export function boundsOf({ group, prefix = "", changes }, thresholds) {
     [name.slice(prefix.length), bound])) : null;
 }
 
-/** How far out a value lies; bounds are inclusive. @param {number} value @param {Bounds | null} b @returns {Level} */
+/** The level of a value; bounds are inclusive. @param {number} value @param {Bounds | null} b @returns {Level} */
 export function levelIn(value, b) {
   const at = (/** @type {any} */ bound, /** @type {number} */ way) => known(bound) && (value - bound) * way >= 0;
   return at(b?.critical, 1) || at(b?.critical_low, -1) ? "critical" : at(b?.high, 1) || at(b?.low, -1) ? "warning" : "normal";

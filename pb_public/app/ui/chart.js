@@ -1,34 +1,32 @@
-// Charts over time, drawn on a canvas, with the numbers behind them in a table for those who cannot see it.
+// Charts over time, drawn on a canvas. Their numbers are also in a table, for users who cannot see the canvas.
 import { bound, colour, shade, strike } from "./chart_parts.js";
 import { broken } from "./gaps.js";
 import { zone as ownZone } from "./zone.js";
 import { classes, html, useEffect, useRef } from "../view.js";
 
 /**
- * @typedef {{label: string, values: (number | null)[], tone?: string, bars?: boolean, points?: boolean}} Line tone is the name of a
-  *  colour property
+ * @typedef {{label: string, values: (number | null)[], tone?: string, bars?: boolean, points?: boolean}} Line tone names a
+  *  color property
  * @typedef {typeof import("/vendor/uplot.js")} Library
  * @typedef {import("./chart_parts.js").Band} Band
  * @typedef {import("./chart_parts.js").Mark} Mark
  * @typedef {import("./chart_parts.js").Limit} Limit
  */
 
-/** The library comes when the first chart is drawn: most who look at a list draw none. */
+/** Loads the library with the first chart; most users of lists draw none. */
 const library = () => import("/vendor/uplot.js").then((module) => module.default);
 
 /** @type {never[]} */
-const none = []; // the same one each time, so that nothing is drawn anew
+const none = []; // one shared array, so that no dependency changes
 
 /**
  * @param {{title: string, times: number[], lines: Line[], bands?: Band[], marks?: Mark[], limits?: Limit[], unit?: string, height?:
   *  number, dates?: boolean, group?: string,
  *   least?: number, zone?: string, gaps?: boolean, span?: [number, number], bare?: boolean, says?: string}} props
- * times are seconds since 1970, shown on the clock of zone, or of the reader; dates shows calendar days in UTC instead. Charts of a
-  *  group share their cursor; the
- * axis goes no lower than least; gaps breaks the lines where days went by without a value; span is what the axis of time shows at least.
-  *  bare leaves the title to
- * whoever draws, and says is what a screen reader hears. It is drawn anew when times, lines, bands, marks or limits are others than
-  *  before: keep them.
+ * times are seconds since 1970, shown in zone or the reader's zone; dates shows calendar days in UTC instead. Charts of a group share their
+ * cursor. The axis starts no lower than least; gaps breaks the lines at days without a value; span is the shortest time axis; bare omits
+ * the title; says is the text for screen readers. The chart is drawn again when times, lines, bands, marks or limits change: keep the
+ * arrays.
  */
 export function TimeChart({ title, times, lines, bands = none, marks = none, limits = none, unit = "", height = 240, dates = false,
   group, least, zone, gaps = false, span, bare, says }) {
@@ -82,24 +80,24 @@ export function TimeChart({ title, times, lines, bands = none, marks = none, lim
 
   return html`<figure class=${classes("chart")}>
     ${!bare && html`<figcaption>${title}</figcaption>`}
-    <div ref=${box} role="img" aria-label=${says ?? `${title}: ${times.length} values. The table below has them.`}></div>
+    <div ref=${box} role="img" aria-label=${says ?? `${title}: ${times.length} values. See the table below.`}></div>
   </figure>`;
 }
 
 const axis = () => ({ stroke: colour("--text-soft"), font: "12px system-ui", grid: { stroke: colour("--line"), width: 1 },
   ticks: { stroke: colour("--line"), width: 1 } });
 
-/** Half a bar's room on both sides, that the first and the last are whole. @param {number} low @param {number} high @param {number} bars
- *  @returns {[number, number]} */
+/** Adds half a bar on both sides, so that the first and the last bar are complete. @param {number} low @param {number} high @param
+ *  {number} bars  @returns {[number, number]} */
 function sides(low, high, bars) {
   const half = bars > 1 ? (high - low) / (bars - 1) / 2 : 0;
-  return half > 0 ? [low - half, high + half] : [low, high]; // untouched when there is nothing, or one moment
+  return half > 0 ? [low - half, high + half] : [low, high]; // unchanged with no data or a single time
 }
 
 /** @param {[number, number]} of @param {[number, number]} [span] @returns {[number, number]} */
 const wide = (of, span) => (span ? [Math.min(of[0] ?? span[0], span[0]), Math.max(of[1] ?? span[1], span[1])] : of);
 
-/** Room for the values, and for bounds that are near them. @param {number} low @param {number} high @param {Band[]} bands @param
+/** The range of the value axis: the values, and bounds close to them. @param {number} low @param {number} high @param {Band[]} bands @param
  *  {Limit[]} limits @param {number} [least] @returns {[number, number]} */
 function reach(low, high, bands, limits, least = -Infinity) {
   const room = Math.max((high - low) * 0.15, 5);
@@ -109,7 +107,7 @@ function reach(low, high, bands, limits, least = -Infinity) {
    *  */ (near))) + room];
 }
 
-/** A small trend without axes; what it says stands beside it in numbers. Between low and high values are in range.
+/** A small trend without axes, next to its numbers. The band from low to high is the normal range.
  *  @param {{values: number[], label: string, low?: number | null, high?: number | null}} props */
 export function Spark({ values, label, low, high }) {
   if (values.length < 2) {

@@ -1,10 +1,9 @@
-// What a chart draws besides its lines: bands, limits with their names, and signs.
+// Draws the parts of a chart other than its lines: bands, labeled limits, and marks.
 
 /** @typedef {{from?: number, to?: number, tone: string}} Band values between two bounds */
-/** @typedef {{at: number, text: string, tone: string, value?: number, shape?: "triangle" | "diamond" | "question" | "ring"}} Mark a
- *  moment, in seconds; with a
- *  value a sign at that point, else a line */
-/** @typedef {{value: number, text: string, tone: string, shape: "triangle" | "diamond", dash: number[]}} Limit a bound with its name at
+/** @typedef {{at: number, text: string, tone: string, value?: number, shape?: "triangle" | "diamond" | "question" | "ring"}} Mark at a
+ *  time in seconds: with a value a symbol at that point, otherwise a vertical line */
+/** @typedef {{value: number, text: string, tone: string, shape: "triangle" | "diamond", dash: number[]}} Limit a bound with its name on
  *  the side */
 
 /** @param {string} name of a custom property */
@@ -49,7 +48,7 @@ function line(ctx, x1, y1, x2, y2) {
   ctx.stroke();
 }
 
-/** Draws the limits, and names them in the room at the side unless one stands there already. @param {any} plot @param {Limit[]} limits
+/** Draws the limits and labels them on the right, except where a label would overlap another. @param {any} plot @param {Limit[]} limits
  *  @param {number} room pixels of CSS */
 export function bound(plot, limits, room) {
   const { left, top, width, height } = plot.bbox;
@@ -62,7 +61,7 @@ export function bound(plot, limits, room) {
     }
     ctx.strokeStyle = colour(limit.tone);
     ctx.lineWidth = 1.25 * devicePixelRatio;
-    ctx.globalAlpha = limit.shape === "diamond" ? 0.45 : 1; // the band ends there already
+    ctx.globalAlpha = limit.shape === "diamond" ? 0.45 : 1; // the band also ends there
     ctx.setLineDash(limit.dash.map((step) => step * devicePixelRatio));
     line(ctx, left, y, left + width, y);
     ctx.setLineDash([]);
@@ -79,8 +78,8 @@ export function bound(plot, limits, room) {
   }
 }
 
-/** A shape beside the colour, as the badges have it. @param {CanvasRenderingContext2D} ctx @param {{shape?: string, tone: string}} mark
- *  @param {number} x @param {number} y @param {number} [size] */
+/** Draws a shape as in the badges, so that color is not the only sign. @param {CanvasRenderingContext2D} ctx @param {{shape?: string,
+ *  tone: string}} mark  @param {number} x @param {number} y @param {number} [size] */
 function sign(ctx, mark, x, y, size = 6) {
   const r = size * devicePixelRatio;
   ctx.fillStyle = colour(mark.tone);

@@ -1,21 +1,20 @@
-// A field that looks things up while somebody types: choices below it, chosen by arrows and Enter, or by a touch.
+// A combobox: finds choices while the user types, and takes one with the arrow keys and Enter, or by a click.
 import { wrongOf } from "./errors.js";
 import { asProblem } from "./states.js";
 import { classes, html, useEffect, useId, useRef, useState } from "../view.js";
 
-/** @typedef {{value: string, text: string, more?: string, disabled?: string}} Option more stands beside the text; disabled says why it
+/** @typedef {{value: string, text: string, more?: string, disabled?: string}} Option more is extra text; disabled is the reason why it
  * cannot be chosen */
 
-const settle = 250; // milliseconds without a key before somebody is asked
+const settle = 250; // milliseconds without a key before a request
 
 /**
- * A combobox. find answers the choices for what was typed ("" at first, if `eager`). With a name the value is one of the form around it;
- * with `many` it is a list, and what is chosen stands as chips. chosen is told each change. The errors of `name` and of `name.0`, `name.1`…
- * are shown.
+ * A combobox. find returns the choices for the typed text ("" at first, if `eager`). With a name the value is part of the surrounding form;
+ * with `many` it is a list, shown as chips. chosen is called at each change. The errors of `name` and of `name.0`, `name.1`… are shown.
  * @param {{label: string, name?: string, find: (term: string, signal: AbortSignal) => Promise<Option[]>, value?: Option | Option[] | null,
  * many?: boolean,   eager?: boolean, chosen?: (choice: any) => void, placeholder?: string, hint?: string, nothing?: string, errors?:
  * Record<string, string[]>,   typed?: (term: string) => Option | null, autofocus?: boolean, disabled?: boolean}} props
- * typed makes a choice of what was typed and is no choice, such as a code that the list does not know; null for none
+ * typed returns a choice for text that is not in the list, such as an unlisted code; null for none
  */
 export function Combo({ label, name = "", find, value, many = false, eager = false, chosen, placeholder, hint, nothing = "Nothing matches.",
   errors = {}, typed, autofocus, disabled }) {
@@ -25,7 +24,7 @@ export function Combo({ label, name = "", find, value, many = false, eager = fal
   const [term, type] = useState("");
   const [open, show] = useState(false);
   const [at, step] = useState(0);
-  const [waits, wait] = useState(false); // Enter came before what is found for the last letters: it is meant for that
+  const [waits, wait] = useState(false); // Enter was pressed before the results arrived, and applies to them
   const { found, of, said } = useFound(find, term, (open || waits) && (eager || term.length > 0));
   const free = (found ?? []).filter((one) => !many || !picked.some((p) => p.value === one.value));
   const take = (/** @type {Option[]} */ next) => {
@@ -37,7 +36,7 @@ export function Combo({ label, name = "", find, value, many = false, eager = fal
       return;
     }
     take(many ? [...picked, one] : [one]);
-    const here = document.activeElement === input.current || !waits; // else whoever pressed Enter has gone on
+    const here = document.activeElement === input.current || !waits; // otherwise the user has moved to another field
     type("");
     show(many && eager && here);
     step(0);
@@ -45,7 +44,7 @@ export function Combo({ label, name = "", find, value, many = false, eager = fal
   };
   const remove = (/** @type {Option} */ one) => {
     take(picked.filter((p) => p !== one));
-    setTimeout(() => { // with the list shut: it would lie over what comes next
+    setTimeout(() => { // with the list closed: it would cover the next field
       input.current?.focus();
       show(false);
     });
@@ -65,7 +64,7 @@ export function Combo({ label, name = "", find, value, many = false, eager = fal
       }
       choose(free[at] ?? (found !== null ? typed?.(term.trim()) : null));
     } else if (event.key === "Escape" && open) {
-      event.preventDefault(); // and not the dialog around it
+      event.preventDefault(); // but not the surrounding dialog
       event.stopPropagation();
       show(false);
     } else if (event.key === "Backspace" && term === "" && picked.length > 0) {
@@ -90,7 +89,7 @@ export function Combo({ label, name = "", find, value, many = false, eager = fal
     ${name && html`<input type="hidden" name=${name} value=${picked.map((p) => p.value).join("\n")} data-list=${many ? "true" : null} />`}
     <div class="combo-box">
       ${picked.map((one) => html`<span class="chip" key=${one.value}><bdi>${one.text}</bdi>
-        <button type="button" class="quiet" aria-label=${`Take away ${one.text}`} disabled=${disabled} onClick=${() =>
+        <button type="button" class="quiet" aria-label=${`Remove ${one.text}`} disabled=${disabled} onClick=${() =>
           remove(one)}>×</button></span>`)}
       <input id=${id} ref=${input} type="text" role="combobox" autocomplete="off" spellcheck=${false} aria-expanded=${open
         && free.length > 0 ? "true" : "false"}
@@ -112,7 +111,7 @@ export function Combo({ label, name = "", find, value, many = false, eager = fal
   </div>`;
 }
 
-/** What find has for a term, a moment after the last key. @param {(term: string, signal: AbortSignal) => Promise<Option[]>} find
+/** The results of find for a term, a moment after the last key. @param {(term: string, signal: AbortSignal) => Promise<Option[]>} find
  *  @param {string} term @param {boolean} wanted */
 function useFound(find, term, wanted) {
   const [{ found, of }, show] = useState({ found: /** @type {Option[] | null} */ (null), of: "" });
@@ -126,7 +125,7 @@ function useFound(find, term, wanted) {
     const cancel = new AbortController();
     const timer = setTimeout(() => {
       latest.current(term.trim(), cancel.signal).then((options) => {
-        if (!cancel.signal.aborted) { // whoever asks does not always stop asking
+        if (!cancel.signal.aborted) { // not every caller honors the signal
           show({ found: options, of: term.trim() });
           say("");
         }

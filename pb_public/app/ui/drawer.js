@@ -1,13 +1,14 @@
-// The panel at the side of a list: one thing of it at a time, while the focus stays in the list and J and K go on.
+// The side panel of a list, with one row's details. The focus stays in the list, and J and K continue to move in it.
 import { useKeys } from "../keys.js";
 import { html, useEffect, useRef } from "../view.js";
 
 let open = 0;
 
 /**
- * Shown while something is chosen: `${chosen && html`<${Drawer} label=${name} close=${none}>…</${Drawer}>`}`. Escape closes it. It takes no
- * focus by itself; if somebody went into it, closing gives the focus back to where it came from. On a phone it is a sheet over the page.
- * head stands at the top beside the button that closes, foot stays in sight at the bottom.
+ * Shown while a row is chosen: `${chosen && html`<${Drawer} label=${name} close=${none}>…</${Drawer}>`}`. Escape closes it. It takes no
+ * focus
+ * itself; if the user moved the focus into it, closing returns the focus. On a phone it covers the page. head is at the top next to the
+ * close button; foot stays visible at the bottom.
  * @param {{label: string, close: () => void, head?: any, foot?: any, children?: any}} props
  */
 export function Drawer({ label, close, head, foot, children }) {

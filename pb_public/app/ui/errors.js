@@ -1,17 +1,16 @@
-// What the service says about the fields of a form, in words for people, and where in the form each belongs.
+// Translates the server's field errors and finds the form field of each.
 
-/** The service's words for developers, and ours. @type {[RegExp, string][]} */
+/** Error texts of the server, and the texts shown instead. @type {[RegExp, string][]} */
 const plain = [
   [/^This field (is required|may not be (null|blank))\.?$/i, "Fill this in."],
-  [/^This list may not be empty\.?$/i, "Give at least one."],
-  [/^(Not a valid string|A valid (number|integer) is required)\.?$/i, "This is not a number or text that can be used here."],
+  [/^This list may not be empty\.?$/i, "Enter at least one."],
+  [/^(Not a valid string|A valid (number|integer) is required)\.?$/i, "Enter a valid number or text."],
 ];
 
 /** @param {string} message */
 export const said = (message) => plain.find(([like]) => like.test(message))?.[1] ?? message;
 
-/** What is said about a field and about what lies in it: `icd10_codes` has what stands at `icd10_codes.1` as well, with its place in the
- * list.
+/** The errors of a field and of its parts: `icd10_codes` includes those of `icd10_codes.1`, with the position in the list.
  *  @param {Record<string, string[] | undefined>} errors @param {string} name @returns {string[] | null} */
 export function wrongOf(errors, name) {
   const found = Object.entries(errors).flatMap(([field, messages]) => {
@@ -25,10 +24,10 @@ export function wrongOf(errors, name) {
   return found.length > 0 ? found : null;
 }
 
-/** @typedef {{field: string, label: string, control: HTMLElement | null, text: string, shown: boolean}} Wrong shown says that it
- *  stands beside its field */
+/** @typedef {{field: string, label: string, control: HTMLElement | null, text: string, shown: boolean}} Wrong shown: it
+ *  appears at its field */
 
-/** The control that a field of the service is entered in: its own, that of what it lies in, or the last word of its name.
+/** The form control of a server field: its own, that of a parent field, or that of the last part of its name.
  *  @param {HTMLFormElement} form @param {string} field */
 function controlOf(form, field) {
   const parts = field.split(".");
@@ -44,7 +43,7 @@ function controlOf(form, field) {
   return null;
 }
 
-/** Every error with where it belongs, in the order of the form; what belongs nowhere comes last. @param {HTMLFormElement} form
+/** Every error with its control, in the order of the form; errors without a control come last. @param {HTMLFormElement} form
  *  @param {Record<string, string[]>} fields @returns {Wrong[]} */
 export function placed(form, fields) {
   const list = Object.entries(fields).filter(([field]) => field !== "non_field_errors").map(([field, messages]) => {

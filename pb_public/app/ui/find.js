@@ -1,4 +1,4 @@
-// Find: patients, people, pages and what can be done here, with the keyboard from anywhere.
+// Find (Ctrl-K): patients, staff, pages and actions, by keyboard from any page.
 import { get } from "../api.js";
 import { can, reach, roleNames } from "../can.js";
 import { actingKeys } from "../keys.js";
@@ -13,22 +13,23 @@ import { html, useEffect, useId, useMemo, useRef, useState } from "../view.js";
 
 /** @typedef {{group: string, text: string, more?: string, key?: string, act: () => void}} Found */
 
-const settle = 200; // milliseconds without a key before the service is asked
+const settle = 200; // milliseconds without a key before a request
 
 /** @param {Found} one */
 const keyOf = ({ group, text, more = "" }) => `${group} ${text} ${more}`;
 
-/** Whether all words stand in the text. @param {string} text @param {string} term */
+/** Whether the text contains all words. @param {string} text @param {string} term */
 const fits = (text, term) => term.toLowerCase().split(/\s+/).every((word) => text.toLowerCase().includes(word));
 
-/** What the console itself has: pages and actions. @returns {Found[]} */
+/** The console's own pages and actions. @returns {Found[]} */
 const ofHere = () => [
   ...sectionsOf().map((s) => ({ group: "Pages", text: s.name, key: `g ${s.key}`, act: () => go(s.view) })),
-  ...actingKeys().filter(({ key }) => !key.startsWith("g ")).map(({ key, does, act }) => ({ group: "Actions here", text: does, key, act })),
-  { group: "Actions", text: "Sign off", act: () => { void signOff(); } },
+  ...actingKeys().filter(({ key }) => !key.startsWith("g ")).map(({ key, does, act }) =>
+    ({ group: "Actions on this page", text: does, key, act })),
+  { group: "Actions", text: "Sign out", act: () => { void signOff(); } },
 ];
 
-/** "67 female · MRN-00000020": what tells two of a name apart. @param {any} p */
+/** "67 female · MRN-00000020": distinguishes patients with the same name. @param {any} p */
 function about(p) {
   const [year, ...day] = (p.date_of_birth ?? "").split("-");
   const years = year && Number(localOf().slice(0, 4)) - Number(year) - (localOf().slice(5, 10) < day.join("-") ? 1 : 0);
@@ -36,7 +37,7 @@ function about(p) {
   return [who, p.mrn, p.status === "archived" && "archived"].filter(Boolean).join(" · ");
 }
 
-/** What can be done about the patient who fits best, without a look at the sheet first. @param {any} p @returns {Found[]} */
+/** Actions on the best match, without opening the chart first. @param {any} p @returns {Found[]} */
 function actsOn(p) {
   if (!p?.active || p.redacted_fields?.length > 0) {
     return [];
@@ -48,12 +49,12 @@ function actsOn(p) {
     void startTimer(p.id, { call: true });
   };
   return [
-    ...(p.phone && can("logTime") ? [{ group, text: `Call ${p.phone}, start the timer`, act: call }] : []),
+    ...(p.phone && can("logTime") ? [{ group, text: `Call ${p.phone} and start the timer`, act: call }] : []),
     ...(can("readClinical") ? [{ group, text: "Open their alerts", act: () => go("patient", { id: p.id, tab: "alerts" }) }] : []),
   ];
 }
 
-/** What the service finds. @param {string} term @param {AbortSignal} signal @returns {Promise<Found[]>} */
+/** Searches on the server. @param {string} term @param {AbortSignal} signal @returns {Promise<Found[]>} */
 async function ask(term, signal) {
   const [patients, people] = await Promise.all([
     reach("read_patients") === "all" ? get("patients/", { search: term, page_size: 6 }, signal) : { results: [], count: 0 },
@@ -65,7 +66,7 @@ async function ask(term, signal) {
       group: "Patients", text: `${p.first_name} ${p.last_name}`, more: about(p), act: () => go("patient", { id: p.id }),
     })),
     ...(more > 0
-      ? [{ group: "Patients", text: `All that match, ${patients.count}`, act: () => go("patients", {}, {}, { search: term }) }] : []),
+      ? [{ group: "Patients", text: `All ${patients.count} matches`, act: () => go("patients", {}, {}, { search: term }) }] : []),
     ...actsOn(patients.results[0]),
     ...people.results.map((/** @type {any} */ one) => ({
       group: "People", text: one.name, more: `${roleNames[one.role] ?? one.role}, ${one.email}`,
@@ -94,8 +95,8 @@ export function Find({ close }) {
   const id = useId();
   const box = useRef(/** @type {HTMLDialogElement | null} */ (null));
   const [term, type] = useState("");
-  const [at, step] = useState(""); // by its name: what is found meanwhile moves nothing under somebody's finger
-  const here = useMemo(ofHere, []); // as it was before this stood over the page
+  const [at, step] = useState(""); // by key: late results do not move the selection
+  const here = useMemo(ofHere, []); // before this dialog opened over the page
   const answer = useAnswer(term.trim());
   useEffect(() => {
     box.current?.showModal();
@@ -106,11 +107,11 @@ export function Find({ close }) {
   const chosen = Math.max(0, list.findIndex((one) => keyOf(one) === at));
   useEffect(() => { document.getElementById(`${id}-${chosen}`)?.scrollIntoView({ block: "nearest" }); }, [chosen]);
   const settled = answer.term === term.trim();
-  const waits = useRef(false); // Enter came before what is found for the last letters: it is meant for that
+  const waits = useRef(false); // Enter was pressed before the results arrived, and applies to them
   const act = (/** @type {Found | undefined} */ one) => {
     if (one) {
       close();
-      setTimeout(one.act); // once the focus is back where it was
+      setTimeout(one.act); // after the focus has returned
     }
   };
   const key = (/** @type {KeyboardEvent} */ event) => {
@@ -132,7 +133,7 @@ export function Find({ close }) {
       act(list[0]);
     }
   }, [settled]);
-  const words = answer.said || (list.length > 0 ? `${list.length} found` : settled ? "Nothing matches." : "Looking");
+  const words = answer.said || (list.length > 0 ? `${list.length} found` : settled ? "Nothing matches." : "Searching");
   return html`<dialog ref=${box} class="find" aria-label="Find a patient, a person, a page or an action" onClose=${close} onCancel=${close}
     onClick=${(event) => event.target === box.current && close()}>
     <div class="find-field"><span aria-hidden="true">⌕</span>

@@ -1,5 +1,4 @@
-// Forms: fields that show what the service says about them, and dialogs to hold them. No error is left unsaid: what belongs to no field
-// that is shown stands above the button.
+// Forms and dialogs. Fields show the server's errors; errors of no visible field are shown above the button.
 import { placed, wrongOf } from "./errors.js";
 import { asProblem } from "./states.js";
 import { toast } from "./toast.js";
@@ -8,7 +7,7 @@ import { draftOf, keepDraft } from "../drafts.js";
 import { classes, html, useEffect, useId, useLayoutEffect, useRef, useState } from "../view.js";
 
 /**
- * A labelled control. kind is an input type, "select" (with options), "textarea" or "checkbox". A moment names the zone it is typed in.
+ * A labeled control. kind is an input type, "select" (with options), "textarea" or "checkbox". A datetime-local field names its time zone.
  * @param {{label: string, name: string, kind?: string, options?: [string, string][], value?: any, hint?: string, errors?: Record<string,
  * string[]>, [attribute: string]: any}} props
  */
@@ -35,7 +34,7 @@ export function Field({ label, name, kind = "text", options = [], value, hint, e
   </div>`;
 }
 
-/** Keeps what was chosen while its form is drawn anew, and follows value when that changes.
+/** Keeps the choice while its form is rendered again, and follows value when that changes.
  *  @param {{common: Record<string, any>, options: [string, string][], value: string}} props */
 function Select({ common, options, value }) {
   const [{ chosen, given }, choose] = useState({ chosen: value, given: value });
@@ -48,7 +47,7 @@ function Select({ common, options, value }) {
     html`<option key=${key} value=${key}>${text}</option>`)}</select>`;
 }
 
-/** The values of a form by name: numbers as numbers, empty as null, check boxes as booleans, what is chosen from many as a list.
+/** The values of a form by name: numbers as numbers, empty as null, checkboxes as booleans, multiple choices as a list.
  *  @param {HTMLFormElement} form @returns {Record<string, any>} */
 export function valuesOf(form) {
   const values = {};
@@ -71,10 +70,10 @@ export function valuesOf(form) {
 }
 
 /**
- * A form that sends its values, by its button or by Ctrl or Cmd with Enter. The service's field errors go to the fields, also of what lies
- * in them (`icd10_codes.0`); several, and those of no field, stand in a summary that leads to each. children is a function of the field
- * errors. send's answer goes to done. With draft, a key as useDraft has it, what is typed survives a reload and an ended session until it
- * is sent. foot is what belongs to the button: with it they stay in sight at the lower edge of a form that is longer than the window.
+ * A form that sends its values by its button or by Ctrl or Cmd with Enter. Field errors are shown at their fields, including nested ones
+ * (`icd10_codes.0`); several errors, and those of no field, also in a summary with links. children is a function of the field errors. done
+ * receives the response of send. With draft (a key as in useDraft) the input survives a reload and an expired session until it is sent.
+ * foot is placed next to the button; both stay visible at the lower edge of a form that is longer than the window.
  * @param {{send: (values: Record<string, any>) => Promise<any>, done?: (answer: any) => void, submit: string, danger?: boolean,
  * cancel?: () => void, draft?: string, foot?: (errors: Record<string, string[]>) => any,
  * children: (errors: Record<string, string[]>) => any}} props
@@ -105,8 +104,8 @@ export function Form({ send, done, submit, danger, cancel, draft, foot, children
     }
   };
   return html`<form onSubmit=${onSubmit} onKeyDown=${key} onInput=${begun.keep} onChange=${begun.keep} ref=${form} novalidate>
-    ${begun.back && html`<p class="soft" role="status">What you had begun to write is back.
-      <button type="button" class="link" onClick=${begun.anew}>Begin anew</button></p>`}
+    ${begun.back && html`<p class="soft" role="status">Draft restored.
+      <button type="button" class="link" onClick=${begun.anew}>Start over</button></p>`}
     <${Wrongs} problem=${problem} form=${form} />
     ${children(problem?.fields ?? {})}
     <div class=${classes(foot && "form-foot")}>${foot?.(problem?.fields ?? {})}<${Loose} problem=${problem} />
@@ -118,14 +117,13 @@ export function Form({ send, done, submit, danger, cancel, draft, foot, children
   </form>`;
 }
 
-/** What is said about the whole. @param {{problem: import("../api.js").Problem | null}} props */
+/** Errors of the form as a whole. @param {{problem: import("../api.js").Problem | null}} props */
 function Loose({ problem }) {
   const loose = problem && (Object.keys(problem.fields).length === 0 ? problem.message : problem.fields.non_field_errors?.join(" "));
   return loose && html`<p class="notice problem" role="alert">${loose}</p>`;
 }
 
-/** The summary: a way to each field that is to be corrected, when there are several, and all that no field shows. A single one has the
- * focus.
+/** The error summary: a link to each field if there are several, and the errors that no field shows. A single field receives the focus.
  *  @param {{problem: import("../api.js").Problem | null, form: {current: HTMLFormElement | null}}} props */
 function Wrongs({ problem, form }) {
   const [list, show] = useState(/** @type {import("./errors.js").Wrong[]} */ ([]));
@@ -137,18 +135,18 @@ function Wrongs({ problem, form }) {
   if (list.length === 0 || (list.length === 1 && list[0].shown)) {
     return null;
   }
-  return html`<div class="notice problem wrongs" role="alert"><strong><span aria-hidden="true">▲</span> ${list.length === 1 ? "One thing"
-    : `${list.length} things`} to correct:</strong>
+  return html`<div class="notice problem wrongs" role="alert"><strong><span aria-hidden="true">▲</span> ${list.length === 1 ? "1 field"
+    : `${list.length} fields`} to correct:</strong>
     <ul>${list.map((one) => html`<li key=${one.field}>${one.control
       ? html`<button type="button" class="link" onClick=${() => one.control?.focus()}>${one.label}</button>` : one.label}${one.shown ? ""
         : `: ${one.text}`}</li>`)}</ul>
   </div>`;
 }
 
-/** Tells a control's own listeners that it has another value. @param {HTMLElement} control */
+/** Notifies a control's listeners of a new value. @param {HTMLElement} control */
 const touched = (control) => control.dispatchEvent(new Event(control.tagName === "SELECT" ? "change" : "input", { bubbles: true }));
 
-/** Keeps what is typed into a form, but for passwords, and puts it back. @param {{current: HTMLFormElement | null}} form
+/** Saves a form's input as a draft, except passwords, and restores it. @param {{current: HTMLFormElement | null}} form
  *  @param {string | undefined} draft */
 function useFormDraft(form, draft) {
   const [back, tell] = useState(false);
@@ -191,12 +189,12 @@ export function Dialog({ title, close, wide, children }) {
   const id = useId();
   useEffect(() => {
     const node = box.current;
-    node?.showModal(); // which gives the focus to the button that closes
+    node?.showModal(); // focuses the close button
     if (!node?.querySelector("[autofocus]")) {
       const first = node?.querySelector("form :is(input:not([type=hidden]), select, textarea):enabled");
       /** @type {HTMLElement | null | undefined} */ (first)?.focus();
     }
-    return () => node?.close(); // which gives the focus back to where it was
+    return () => node?.close(); // returns the focus
   }, []);
   return html`<dialog ref=${box} class=${classes(wide && "wide")} aria-labelledby=${id} onClose=${close} onCancel=${close}>
     <header><h2 id=${id}>${title}</h2><button class="quiet" aria-label="Close" onClick=${close}>×</button></header>
@@ -204,7 +202,7 @@ export function Dialog({ title, close, wide, children }) {
   </dialog>`;
 }
 
-/** A button that does one thing at once and says how it went; with undo, for ten seconds, how to take it back.
+/** A button that acts immediately and shows the result; with undo, the toast offers Undo for ten seconds.
  *  @param {{act: () => Promise<any>, said?: string, done?: (answer: any) => void, undo?: (answer: any) => any, kind?: string,
  * children: any, [attribute: string]: any}} props */
 export function ActionButton({ act, said, done, undo, kind = "", children, ...rest }) {

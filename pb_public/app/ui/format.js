@@ -1,8 +1,7 @@
-// How things are written for people. Times are shown in the reader's own zone, money in dollars, readings with their units.
+// Formats for display: times in the reader's zone, money in dollars, codes as words.
 import { zone } from "./zone.js";
 
-/** With of, a moment is written in that zone instead. Formats are made once for each zone: making one takes longer than a row of a
- *  list.
+/** A formatter of times; of is another zone than the reader's. Formats are cached by zone, because creating one is slow.
  *  @param {Intl.DateTimeFormatOptions} options */
 function stamp(options) {
   const made = new Map();
@@ -22,7 +21,7 @@ export const fullTime = stamp({ dateStyle: "medium", timeStyle: "medium" });
 export const clock = stamp({ hour: "2-digit", minute: "2-digit" });
 export const day = stamp({ year: "numeric", month: "short", day: "numeric" });
 
-/** A calendar date, which has no zone. @param {string | null | undefined} date YYYY-MM-DD */
+/** A calendar date, without a zone. @param {string | null | undefined} date YYYY-MM-DD */
 export const calendarDate = (date) =>
   date ? new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "numeric",
     timeZone: "UTC" }).format(new Date(`${date}T00:00:00Z`)) : "–";
@@ -30,7 +29,7 @@ export const calendarDate = (date) =>
 const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "short" });
 const steps = /** @type {[Intl.RelativeTimeFormatUnit, number][]} */ ([["day", 86_400], ["hour", 3_600], ["minute", 60], ["second", 1]]);
 
-/** "5 min. ago"; "now" for a moment to come, which is a device whose clock runs ahead. @param {string | null | undefined} at
+/** "5 min. ago"; "now" for a time in the future (a device with a fast clock). @param {string | null | undefined} at
  *  @param {number} now milliseconds */
 export function ago(at, now = Date.now()) {
   if (!at) {

@@ -1,6 +1,6 @@
-// Gaps in data are gaps in the line: where days went by without a reading, nothing joins what lies on both sides.
+// Breaks chart lines at days without readings, so that no line bridges a gap in the data.
 
-/** So many calendar days in a row without a reading break a line. Source: docs/decisions/observations.md, "Report for a visit". */
+/** A line breaks after more than this many calendar days. Source: docs/decisions/observations.md, "Report for a visit". */
 export const daysOfGap = 2;
 
 /** The calendar days of a zone, as numbers. @param {string | undefined} zone @returns {(seconds: number) => number} */
@@ -10,7 +10,7 @@ export function dayNumber(zone) {
 }
 
 /**
- * Times and lines with a moment without values wherever a line has to break.
+ * Times and lines with a time without values inserted at each gap.
  * @template {{values: (number | null)[]}} L
  * @param {number[]} times seconds, ascending @param {L[]} lines @param {string | undefined} zone
  * @returns {{times: number[], lines: L[]}}

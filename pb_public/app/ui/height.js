@@ -1,7 +1,7 @@
-// How high something is that stays where it is, for what must not lie behind it.
+// Publishes the height of fixed elements as CSS properties, so that they cover nothing.
 import { useEffect, useRef } from "../view.js";
 
-/** Keeps a property of the document as high as an element. @param {`--${string}`} property @returns the ref of the element */
+/** Sets a CSS property to the height of an element. @param {`--${string}`} property @returns the ref of the element */
 export function useHeight(property) {
   const of = useRef(/** @type {HTMLElement | null} */ (null));
   useEffect(() => {

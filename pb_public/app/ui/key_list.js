@@ -1,4 +1,4 @@
-// All keys that act where one is now.
+// The dialog with all keyboard shortcuts of the current page.
 import { actingKeys } from "../keys.js";
 import { Dialog } from "./form.js";
 import { html, useState } from "../view.js";
@@ -7,19 +7,19 @@ import { html, useState } from "../view.js";
 const faces = { ArrowDown: "↓", ArrowUp: "↑", ArrowLeft: "←", ArrowRight: "→", Escape: "Esc" };
 const face = (/** @type {string} */ key) => faces[key] ?? (key.length === 1 ? key.toUpperCase() : key);
 
-/** Keys as they are pressed, one after the other. @param {{of: string}} props such as "g t" */
+/** The keys of a shortcut in order. @param {{of: string}} props such as "g t" */
 export const Keys = ({ of }) => html`${of.split(" ").map((key, i) => html`${i > 0 && " then "}<kbd key=${key}>${face(key)}</kbd>`)}`;
 
 /** @param {{close: () => void}} props */
 export function KeyList({ close }) {
-  const [keys] = useState(actingKeys); // as they were before this dialog stood over them
-  const always = [{ key: "Ctrl/⌘ K", does: "Find a patient, a page, an action" },
-    { key: "Ctrl/⌘ Enter", does: "Save the form that is typed in" }];
+  const [keys] = useState(actingKeys); // before this dialog opened over the page
+  const always = [{ key: "Ctrl/⌘ K", does: "Find a patient, page or action" },
+    { key: "Ctrl/⌘ Enter", does: "Save the current form" }];
   const here = keys.filter(({ key }) => !key.includes(" "));
   const ways = keys.filter(({ key }) => key.includes(" "));
-  const groups = /** @type {[string, {key: string, does: string}[]][]} */ ([["Here", here], ["Go to", ways], ["Everywhere", always]]);
-  return html`<${Dialog} wide title="Keys" close=${close}>
-    <p class="soft">None of them acts while you type or a dialog is open. Single keys can be switched off under Account.</p>
+  const groups = /** @type {[string, {key: string, does: string}[]][]} */ ([["This page", here], ["Go to", ways], ["Everywhere", always]]);
+  return html`<${Dialog} wide title="Keyboard shortcuts" close=${close}>
+    <p class="soft">Shortcuts are off while you type or a dialog is open. You can turn off single keys under Account.</p>
     <div class="keys">
       ${groups.map(([head, list]) => html`<section key=${head}><h3>${head}</h3>
         <dl>${list.map(({ key, does }) => html`<div key=${key}><dt>${list === always ? html`<kbd>${key}</kbd>`

@@ -1,8 +1,8 @@
-// A part of a page whose code comes when it is first shown: a tab that nobody opens is not loaded.
+// Components whose code loads when they are first shown: an unopened tab is not loaded.
 import { Waiting } from "./states.js";
 import { html, useEffect, useState } from "../view.js";
 
-/** @param {() => Promise<any>} load brings the component */
+/** @param {() => Promise<any>} load imports the component */
 export function late(load) {
   /** @type {any} */
   let known = null;

@@ -1,4 +1,4 @@
-// A note with the practice's own texts at hand: whoever writes the same thing every day chooses it, and makes it fit what was.
+// A note field with the practice's note templates.
 import { all, written } from "../api.js";
 import { can } from "../can.js";
 import { me } from "../session.js";
@@ -7,11 +7,11 @@ import { Field } from "./form.js";
 import { NoteMenu } from "./note_menu.js";
 import { useLoad } from "./states.js";
 
-/** @typedef {"alert" | "escalation" | "note"} Context what a note is about */
+/** @typedef {"alert" | "escalation" | "note"} Context the subject of a note */
 
-const most = 2000; // texts, which is more than anybody keeps
-const fresh = 60_000; // milliseconds: who goes from patient to patient asks once
-/** @type {Map<string, {at: number, texts: Promise<any[]>}>} what was asked for, by person and context */
+const most = 2000; // more templates than any practice has
+const fresh = 60_000; // milliseconds; moving between patients needs one request
+/** @type {Map<string, {at: number, texts: Promise<any[]>}>} requests by user and context */
 const asked = new Map();
 
 effect(() => {
@@ -43,7 +43,7 @@ export function NoteField({ context, ...field }) {
     <${NoteTexts} context=${context} into=${() => box.current?.querySelector("textarea") ?? null} /></div>`;
 }
 
-/** The texts that fit, to put one where the cursor stands; nothing where there are none.
+/** A menu of the templates for the context; hidden if there are none.
  *  @param {{context: Context, into: () => HTMLTextAreaElement | null}} props */
 export function NoteTexts({ context, into }) {
   const texts = useLoad(() => textsFor(context), [context]).data ?? [];
@@ -62,8 +62,8 @@ export function NoteTexts({ context, into }) {
     <${NoteMenu} texts=${texts} into=${into} insert=${insert} />`;
 }
 
-/** Puts a text where the cursor stands, in the place of the last letters before it, apart from what stands before these.
- *  @param {HTMLTextAreaElement} note @param {string} text @param {number} [instead] of how many letters */
+/** Inserts a text at the cursor, with a space before it, in place of the last typed letters.
+ *  @param {HTMLTextAreaElement} note @param {string} text @param {number} [instead] the number of letters to replace */
 function insert(note, text, instead = 0) {
   const from = note.selectionStart - instead;
   const before = note.value.slice(0, from);

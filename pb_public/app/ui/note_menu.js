@@ -1,12 +1,12 @@
-// A slash and a part of its name put a template into a note: those that fit stand beside the note while somebody types.
+// The menu of note templates that opens when the user types a slash and a part of a template's name.
 import { html, useEffect, useId, useRef, useState } from "../view.js";
 
 const shown = 6;
 
-/** What stands behind a slash that begins a word, up to the cursor; null for none. @param {HTMLTextAreaElement} note */
+/** The text between a slash at the start of a word and the cursor; null for none. @param {HTMLTextAreaElement} note */
 const termOf = (note) => /(?:^|\s)\/([^/\n]{0,40})$/.exec(note.value.slice(0, note.selectionStart))?.[1] ?? null;
 
-/** Beside the note, where there is more room. @param {HTMLElement} note */
+/** Above or below the note, where there is more space. @param {HTMLElement} note */
 function placeAt(note) {
   const { left, top, bottom, width } = note.getBoundingClientRect();
   return { left: `${left}px`, width: `${width}px`, ...(top + bottom > innerHeight ? { top: "auto", bottom: `${innerHeight - top}px` }
@@ -35,7 +35,7 @@ export function NoteMenu({ texts, into, insert }) {
       return;
     }
     event.preventDefault();
-    event.stopImmediatePropagation(); // neither a new line nor the way out of the note
+    event.stopImmediatePropagation(); // no new line, and the focus stays in the note
     if (by) {
       step((at + by + found.length) % found.length);
     } else if (event.key === "Escape") {

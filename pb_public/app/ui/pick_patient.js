@@ -1,4 +1,4 @@
-// Choosing a patient by name or MRN, where a form or a filter is about one.
+// Chooses a patient by name or MRN, in a form or a filter.
 import { get } from "../api.js";
 import { asProblem } from "./states.js";
 import { toast } from "./toast.js";
@@ -6,14 +6,14 @@ import { html, useEffect, useId, useRef, useState } from "../view.js";
 
 /** @typedef {{id: string, first_name: string, last_name: string, mrn: string, date_of_birth?: string}} Patient */
 
-const settle = 300; // milliseconds without a key before the service is asked
+const settle = 300; // milliseconds without a key before a request
 
 /** @param {Patient} p */
 export const patientLine = (p) => `${p.last_name}, ${p.first_name} · ${p.mrn}`;
 
 /**
- * first is the id of who is chosen at first. chosen is told a patient, or null when the choice is taken back. With a name the id is a value
- * of the form around it.
+ * first is the id of the initial patient. chosen receives a patient, or null when the choice is cleared. With a name the id is a value of
+ * the surrounding form.
  * @param {{label: string, chosen: (patient: Patient | null) => void, first?: string, name?: string, hint?: string, errors?: Record<string,
  * string[]>}} props
  */
@@ -22,7 +22,7 @@ export function PickPatient({ label, chosen, first = "", name, hint, errors = {}
   const [patient, take] = useState(/** @type {Patient | null} */ (null));
   const [term, type] = useState("");
   const [{ found, of }, show] = useState({ found: /** @type {Patient[] | null} */ (null), of: "" });
-  const [waits, wait] = useState(false); // Enter came before the answer: it is meant for that
+  const [waits, wait] = useState(false); // Enter was pressed before the results arrived, and applies to them
   const input = useRef(/** @type {HTMLInputElement | null} */ (null));
   const list = useRef(/** @type {HTMLUListElement | null} */ (null));
   useEffect(() => {
@@ -37,7 +37,7 @@ export function PickPatient({ label, chosen, first = "", name, hint, errors = {}
     return () => { clearTimeout(timer); cancel.abort(); };
   }, [term]);
   useEffect(() => {
-    if (first) { // a choice that was come back to has no name yet
+    if (first) { // a restored choice has no name yet
       get(`patients/${first}/`).then(take, (error) => toast(asProblem(error).message, "problem"));
     }
   }, []);
@@ -49,7 +49,7 @@ export function PickPatient({ label, chosen, first = "", name, hint, errors = {}
       setTimeout(() => input.current?.focus());
     }
   };
-  const enter = () => { // nobody is chosen for their place in a list: of several, the first has the focus
+  const enter = () => { // no patient is chosen by list position: with several, the first gets the focus
     wait(found === null || of !== term);
     if (found !== null && of === term) {
       found.length === 1 ? choose(found[0]) : list.current?.querySelector("button")?.focus();
@@ -62,14 +62,14 @@ export function PickPatient({ label, chosen, first = "", name, hint, errors = {}
     ${name && html`<input type="hidden" name=${name} value=${patient?.id ?? ""} />`}
     ${patient
       ? html`<div class="picked"><output id=${id}><bdi>${patientLine(patient)}</bdi></output><button type="button" class="quiet"
-        aria-label=${`Take back ${patientLine(patient)}`} onClick=${() => choose(null)}>×</button></div>`
+        aria-label=${`Remove ${patientLine(patient)}`} onClick=${() => choose(null)}>×</button></div>`
       : html`<input id=${id} ref=${input} type="search" autocomplete="off" placeholder="Name or MRN" value=${term}
         aria-describedby=${`${id}-said`} aria-invalid=${wrong ? "true" : null}
           onInput=${(event) => { wait(false); type(event.target.value.trim()); }}
           onKeyDown=${(event) => event.key === "Enter" && (event.preventDefault(), enter())} />`}
     ${found && html`<ul class="found" ref=${list}>${found.map((one) => html`<li key=${one.id}><button type="button" onClick=${() =>
       choose(one)}><bdi>${patientLine(one)}</bdi></button></li>`)}</ul>`}
-    <small id=${`${id}-said`} role="status">${found ? (found.length === 0 ? "No patient matches." : `${found.length} found`)
+    <small id=${`${id}-said`} role="status">${found ? (found.length === 0 ? "No patients match." : `${found.length} found`)
       : hint ?? ""}</small>
     ${wrong && html`<small class="wrong" role="alert">${wrong.join(" ")}</small>`}
   </div>`;

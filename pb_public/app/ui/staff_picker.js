@@ -1,4 +1,4 @@
-// Whom to assign to: the active staff by name and role, for everyone who may assign.
+// Chooses active staff members by name or role.
 import { all } from "../api.js";
 import { roleNames } from "../can.js";
 import { Combo } from "./combo.js";
@@ -6,15 +6,15 @@ import { html, useEffect, useRef, useState } from "../view.js";
 
 /** @typedef {{id: number, name: string, email: string, role: string}} Colleague */
 
-/** Who can answer for a patient: escalations are theirs. */
+/** Roles that can take an escalation. */
 export const clinicians = ["provider", "nurse", "clinical_manager", "admin"];
 
 /** @param {{by: "email" | "id", roles: string[]}} which @returns {(one: Colleague) => import("./combo.js").Option} */
 const optionOf = ({ by }) => (one) => ({ value: String(one[by]), text: one.name, more: roleNames[one.role] ?? one.role });
 
 /**
- * Chooses one of the staff, or several with `many`. The value of the form is the email, as `assigned_to` wants it, or with by="id" the
- * number. roles are those who can be chosen. value is who is chosen at first, by email or number. nobody says what an empty choice means.
+ * Chooses a staff member, or several with `many`. The form value is the email, as `assigned_to` requires, or with by="id" the number. roles
+ * limits the choice. value is the initial one, by email or number. nobody describes an empty choice.
  * @param {{label?: string, name?: string, value?: string | number | null, by?: "email" | "id", roles?: string[], nobody?: string,
  * hint?: string, without?: (string | number)[],   many?: boolean, chosen?: (choice: any) => void, errors?: Record<string, string[]>,
  * autofocus?: boolean}} props
@@ -28,7 +28,7 @@ export function StaffPicker({
   const [at, start] = useState(/** @type {import("./combo.js").Option | null | undefined} */ (value === null || value === "" ? null
     : undefined));
   useEffect(() => {
-    if (at === undefined) { // who is chosen has a name, which the list knows
+    if (at === undefined) { // the list has the name of the initial choice
       const plain = { value: String(value), text: String(value) };
       const mine = (/** @type {Colleague} */ one) => String(one[by]) === String(value);
       staff().then((found) => start(found.filter(mine).map(optionOf({ by, roles }))[0] ?? plain), () => start(plain));
@@ -41,8 +41,8 @@ export function StaffPicker({
     const may = (/** @type {Colleague} */ one) => roles.includes(one.role) && !without.map(String).includes(String(one[by]));
     return (await staff()).filter((one) => may(one) && fits(one)).map(optionOf({ by, roles }));
   };
-  const empty = nobody && `Empty: ${nobody.charAt(0).toLowerCase()}${nobody.slice(1)}`;
+  const empty = nobody && `Leave blank: ${nobody.charAt(0).toLowerCase()}${nobody.slice(1)}`;
   return at === undefined ? html`<div class="field combo"><label>${label}</label><div class="combo-box"></div></div>`
     : html`<${Combo} label=${label} name=${name} find=${find} value=${at} many=${many} eager chosen=${chosen} errors=${errors}
-      autofocus=${autofocus} placeholder="Name or role" hint=${hint ?? empty} nothing="Nobody matches." />`;
+      autofocus=${autofocus} placeholder="Name or role" hint=${hint ?? empty} nothing="No one matches." />`;
 }

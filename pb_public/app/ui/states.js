@@ -1,10 +1,10 @@
-// The four states of every view: loading, empty, failed, forbidden; and the hook that moves between them.
+// The states of every view (loading, empty, failed, forbidden), and the hook that loads data.
 import { Problem } from "../api.js";
 import { html, useCallback, useEffect, useRef, useState } from "../view.js";
 
 export const Waiting = () => html`<p class="state waiting" role="status"><span class="spinner" aria-hidden="true"></span> Loading</p>`;
 
-/** Nothing to show, said kindly; page says that it is all that the page has.
+/** The empty state; page: it is the only content of the page.
  *  @param {{title: string, page?: boolean, children?: any}} props */
 export const Nothing = ({ title, page, children }) => html`<div class="state empty">
   ${page ? html`<h1>${title}</h1>` : html`<h2>${title}</h2>`}${children && html`<p>${children}</p>`}</div>`;
@@ -12,16 +12,16 @@ export const Nothing = ({ title, page, children }) => html`<div class="state emp
 /** @param {{problem: Problem, again?: () => void}} props */
 export function Failed({ problem, again }) {
   if (problem.forbidden) {
-    return html`<div class="state forbidden"><h2>Not for your role</h2><p>${problem.message} Ask an administrator if you need it.</p>
-      </div>`;
+    return html`<div class="state forbidden"><h2>Not for your role</h2><p>${problem.message} Contact an administrator if you need
+      access.</p></div>`;
   }
-  return html`<div class="state failed" role="alert"><h2>This could not be loaded</h2><p>${problem.message}</p>
+  return html`<div class="state failed" role="alert"><h2>Could not load this page</h2><p>${problem.message}</p>
     ${again && html`<button onClick=${again}>Try again</button>`}</div>`;
 }
 
 /**
- * Loads something and keeps it; load is called again when a dependency changes or reload is called. What is shown stays
- * while it is fetched anew.
+ * Loads data and keeps it; load is called again when a dependency changes or reload is called. The old data stays visible while new data
+ * loads.
  * @template T
  * @param {(signal: AbortSignal) => Promise<T>} load
  * @param {any[]} dependencies
@@ -53,10 +53,10 @@ export function asProblem(error) {
     return error;
   }
   console.error(error);
-  return new Problem(0, { detail: "Something went wrong in this page. Reload it." });
+  return new Problem(0, { detail: "Something went wrong. Reload the page." });
 }
 
-/** Shows what a useLoad has, in the state it is in.
+/** Renders the state of a useLoad.
  *  @param {{from: ReturnType<typeof useLoad>, empty?: (data: any) => boolean, nothing?: any, children: (data: any) => any}} props */
 export function Loaded({ from, empty, nothing, children }) {
   if (from.problem && (from.data === null || from.problem.forbidden)) {
@@ -65,7 +65,7 @@ export function Loaded({ from, empty, nothing, children }) {
   if (from.data === null) {
     return html`<${Waiting} />`;
   }
-  const stale = from.problem && html`<p class="notice warning" role="alert">${from.problem.message} What you see may be old.
+  const stale = from.problem && html`<p class="notice warning" role="alert">${from.problem.message} This data may be out of date.
     <button class="quiet" onClick=${from.reload}>Try again</button></p>`;
   return html`${stale}${empty?.(from.data) ? nothing : children(from.data)}`;
 }

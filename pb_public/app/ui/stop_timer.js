@@ -1,4 +1,4 @@
-// A timer that runs: how long by now, what its time can be for, and how it is stopped with a note.
+// The running timer: its duration, its category, and the dialog that stops it with a note.
 import { post, Problem } from "../api.js";
 import { me } from "../session.js";
 import { html, useEffect, useState } from "../view.js";
@@ -7,23 +7,23 @@ import { clock, dateTime } from "./format.js";
 import { NoteField } from "./note_field.js";
 import { toast } from "./toast.js";
 
-/** What time is spent on. */
-export const categories = /** @type {[string, string][]} */ ([["interactive", "Talking with the patient"],
-  ["review", "Looking at readings"],
+/** Categories of time. */
+export const categories = /** @type {[string, string][]} */ ([["interactive", "Patient communication"],
+  ["review", "Reviewing readings"],
   ["interpretation", "Interpreting readings"], ["care_management", "Managing care"]]);
 
-/** Sends time and, where other time is in the way, says whose. @template T @param {Promise<T>} answer @returns {Promise<T>} */
+/** Adds the owner of the other entry to an overlap error. @template T @param {Promise<T>} answer @returns {Promise<T>} */
 export const sent = (answer) => answer.catch((problem) => {
   if (problem instanceof Problem && problem.overlaps) {
     const { id, user, user_name, started_at, ended_at } = problem.overlaps;
     const whose = user === me.value?.id ? "your own entry" : `the entry of ${user_name}`;
     throw new Problem(problem.status, { code: problem.code,
-      detail: `This overlaps ${whose} (no. ${id}), ${dateTime(started_at)} to ${clock(ended_at)}. The same minutes count once.` });
+      detail: `This overlaps ${whose} (no. ${id}), ${dateTime(started_at)} to ${clock(ended_at)}. Minutes cannot be counted twice.` });
   }
   throw problem;
 });
 
-/** Seconds since a moment, told anew each second. @param {string} since */
+/** Seconds since a time, updated each second. @param {string} since */
 function useSeconds(since) {
   const [, tick] = useState(0);
   useEffect(() => {
@@ -40,7 +40,7 @@ export function Elapsed({ since }) {
   return html`${seconds >= 3600 && `${Math.floor(seconds / 3600)}:`}${two(Math.floor(seconds / 60) % 60)}:${two(seconds % 60)}`;
 }
 
-/** How much will be on record when it is stopped now. @param {{since: string}} props */
+/** The time that stopping now would log. @param {{since: string}} props */
 function Logs({ since }) {
   const seconds = useSeconds(since);
   return html`<strong>${Math.floor(seconds / 60)} min ${seconds % 60} s</strong> will be logged`;
@@ -51,9 +51,9 @@ export const StopTimer = ({ entry, close, done }) => html`<${Dialog} title="Stop
   <p>For <strong><bdi>${entry.patient_name}</bdi></strong>, since ${clock(entry.started_at)}: <${Logs} since=${entry.started_at} />.</p>
   <${Form} submit="Stop and log" cancel=${close} draft=${`time.${entry.id}`}
     send=${(/** @type {any} */ values) => sent(post(`time-entries/${entry.id}/stop/`, values))}
-    done=${() => { toast("Logged."); close(); done?.(); }}>${(errors) => html`
-    <${Field} label="What it was" name="category" kind="select" value=${entry.category} options=${categories} errors=${errors} />
+    done=${() => { toast("Time logged."); close(); done?.(); }}>${(errors) => html`
+    <${Field} label="Category" name="category" kind="select" value=${entry.category} options=${categories} errors=${errors} />
     <${NoteField} context="note" label="Notes" name="notes" value=${entry.notes} errors=${errors} autofocus
-      hint="Needed for time with the patient: what was talked about" />`}
+      hint="Required for patient communication: topics discussed" />`}
   </${Form}>
 </${Dialog}>`;

@@ -1,14 +1,14 @@
-// Tables: lists of the service page by page, and plain rows. Page and order of a list stand in the address.
+// Tables: paged lists from the server, and plain rows. The page and order of a list are in the address.
 import { get } from "../api.js";
 import { ask, place } from "../router.js";
 import { Loaded, Nothing, useLoad } from "./states.js";
 import { ZoneNote } from "./when.js";
 import { classes, html, useEffect, useRef } from "../view.js";
 
-/** @typedef {{name: string, head: any, cell?: (row: any) => any, number?: boolean, order?: string}} Column order is the service's name for
+/** @typedef {{name: string, head: any, cell?: (row: any) => any, number?: boolean, order?: string}} Column order is the server's name for
  * sorting by it */
 
-/** Under a table with times stands which zone they are in; zone names another than the reader's, false says that there are no times.
+/** A table. A table with times names their zone below it: zone is another zone than the reader's; false: no times.
  *  @param {{columns: Column[], rows: any[], caption: string, keyOf?: (row: any) => any, open?: (row: any) => void, ordering?: string,
  * sort?: (ordering: string) => void,   marked?: any, zone?: string | false}} props */
 export function Table({ columns, rows, caption, keyOf = (row) => row.id, open, ordering = "", sort, marked, zone }) {
@@ -33,10 +33,10 @@ const sorted = (/** @type {Column} */ column, /** @type {string} */ ordering) =>
 const flipped = (/** @type {Column} */ column, /** @type {string} */ ordering) =>
   (ordering === `-${column.order}` ? column.order : `-${column.order}`) ?? "";
 
-/** Which list it is, as the address names it: the last word of its path. @param {string} path */
+/** The name of a list in the address: the last word of its path. @param {string} path */
 const nameOf = (path) => path.split("/").filter((part) => /^[a-z-]+$/.test(part)).pop() ?? "list";
 
-/** Page and order of a list, in the address under its name. A change of what it lists turns to the first page. @param {string} name
+/** Page and order of a list, in the address under its name. A change of the filters returns to the first page. @param {string} name
  *  @param {string} first @param {string} filters */
 function usePages(name, first, filters) {
   const [pageAt, sortAt] = name ? [`${name}.page`, `${name}.sort`] : ["page", "sort"];
@@ -50,7 +50,7 @@ function usePages(name, first, filters) {
     }
   }, [filters]);
   useEffect(() => () => {
-    if (place.peek().view === view) { // it was closed, and opens anew with its first page
+    if (place.peek().view === view) { // a closed list opens again at its first page
       ask({ [pageAt]: undefined, [sortAt]: undefined });
     }
   }, []);
@@ -62,8 +62,8 @@ function usePages(name, first, filters) {
 }
 
 /**
- * A list of the service with its pages. query holds filters; a change of them starts at page one. name is what its page and order are
- * called in the address, "" for the only list of a view; without it the path's last word is taken.
+ * A paged list from the server. query holds filters; a change returns to page one. name prefixes its page and order in the address, ""
+ * for the only list of a view; the default is the last word of the path.
  * @param {{path: string, query?: Record<string, any>, columns: Column[], caption: string, nothing: any, keyOf?: (row: any) => any,
  * open?: (row: any) => void, turn?: number,   size?: number, ordering?: string, name?: string, zone?: string | false}} props
  */
@@ -79,13 +79,13 @@ export function List({ path, query = {}, columns, caption, nothing, keyOf, open,
   </${Loaded}>`;
 }
 
-/** @param {{page: number, count: number, size: number, turn: (page: number) => void, of?: string}} props of says which list, where there
- * are several */
+/** @param {{page: number, count: number, size: number, turn: (page: number) => void, of?: string}} props of names the list, if there are
+ *  several */
 export function Pages({ page, count, size, turn, of }) {
   const last = Math.max(1, Math.ceil(count / size));
   return html`<nav class="pages" aria-label=${of ? `Pages of ${of}` : "Pages"}>
     <button disabled=${page <= 1} onClick=${() => turn(page - 1)}>Previous</button>
-    <span>${count === 0 ? "Nothing" : `${(page - 1) * size + 1}–${Math.min(page * size, count)} of ${count}`}</span>
+    <span>${count === 0 ? "No rows" : `${(page - 1) * size + 1}–${Math.min(page * size, count)} of ${count}`}</span>
     <button disabled=${page >= last} onClick=${() => turn(page + 1)}>Next</button>
   </nav>`;
 }

@@ -1,10 +1,10 @@
-// Tabs within a view. Which one is open stands in the address, so that going back finds it again.
+// Tabs within a view. The open tab is in the address, so that going back restores it.
 import { ask, place } from "../router.js";
 import { html, useEffect, useId, useRef } from "../view.js";
 
 /** @typedef {{key: string, name: string, show: () => any}} Tab */
 
-/** Keeps what is chosen in sight in a row that is wider than the window, without moving the page. @param {any} choice
+/** Scrolls a row that is wider than the window to its selected item, without moving the page. @param {any} choice
  *  @returns the ref of the row */
 export function useInSight(choice) {
   const row = useRef(/** @type {HTMLElement | null} */ (null));
@@ -17,14 +17,14 @@ export function useInSight(choice) {
   return row;
 }
 
-/** @param {{label: string, tabs: (Tab | false | null | undefined | "")[]}} props tabs that are false are not for the caller's role */
+/** @param {{label: string, tabs: (Tab | false | null | undefined | "")[]}} props false for a tab that the user's role may not see */
 export function Tabs({ label, tabs }) {
   const id = useId();
   const shown = /** @type {Tab[]} */ (tabs.filter(Boolean));
   const wanted = place.value.query.tab ?? place.value.about.tab;
   const open = shown.find((tab) => tab.key === wanted) ?? shown[0];
   const row = useInSight(open.key);
-  const others = () => Object.fromEntries(Object.keys(place.value.query).map((name) => [name, undefined])); // they are the last tab's
+  const others = () => Object.fromEntries(Object.keys(place.value.query).map((name) => [name, undefined])); // the query of the previous tab
   const choose = (/** @type {Tab} */ tab) => tab !== open && ask({ ...others(), tab: tab.key });
   const step = (/** @type {KeyboardEvent} */ event) => {
     const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];

@@ -1,17 +1,17 @@
-// Short words on what just happened, read out by screen readers; what can be taken back says so for ten seconds.
+// Toasts: short messages, also for screen readers. Those that can be undone offer Undo for ten seconds.
 import { classes, html, signal, useEffect, useRef } from "../view.js";
 
-/** @typedef {{name: string, act: () => Promise<any>}} Offer what can be done next, by its name */
+/** @typedef {{name: string, act: () => Promise<any>}} Offer a next action with its label */
 /** @typedef {{id: number, text: any, kind: string, undo?: () => any, offer?: Offer, lasts: number}} Said */
 
 const shown = signal(/** @type {Said[]} */ ([]));
 let last = 0;
 
 /**
- * Says something. With undo there is a button that takes it back, for ten seconds; undo may answer a promise, whose refusal is said.
- * With offer there is one for what is likely to be done next, for as long as a problem is shown.
+ * Shows a message. With undo it has an Undo button for ten seconds; if the promise of undo is rejected, the error is shown. With offer it
+ * has a button for a likely next action, shown as long as a problem.
  * @param {any} text @param {"done"|"problem"} [kind] @param {{undo?: () => any, offer?: Offer}} [more]
- * @returns {() => void} takes it away again
+ * @returns {() => void} removes the message
  */
 export function toast(text, kind = "done", { undo, offer } = {}) {
   const id = ++last;
@@ -25,7 +25,7 @@ function dismiss(id) {
   shown.value = shown.value.filter((one) => one.id !== id);
 }
 
-/** Its time stands still while the pointer or the focus is on it. @param {{said: Said}} props */
+/** Its time pauses while the pointer or the focus is on it. @param {{said: Said}} props */
 function Toast({ said }) {
   const { id, text, kind, undo, offer, lasts } = said;
   const held = useRef(false);
@@ -52,9 +52,9 @@ function Toast({ said }) {
   const free = () => { held.current = false; };
   return html`<div class=${classes("toast", kind)} onPointerEnter=${hold} onPointerLeave=${free} onFocusIn=${hold} onFocusOut=${free}>
     <span>${text}</span>
-    ${offer && html`<button class="undo" onClick=${() => press(offer.act, "It did not work.")}>${offer.name}</button>`}
+    ${offer && html`<button class="undo" onClick=${() => press(offer.act, "The action failed.")}>${offer.name}</button>`}
     ${undo && html`<button class="undo"
-      onClick=${() => press(undo, "It could not be taken back.")}>Undo</button><span class="ring" aria-hidden="true"
+      onClick=${() => press(undo, "Undo failed.")}>Undo</button><span class="ring" aria-hidden="true"
       style=${{ "--lasts": `${lasts}s` }}></span>`}
     <button class="quiet" aria-label="Dismiss" onClick=${() => dismiss(id)}>×</button></div>`;
 }

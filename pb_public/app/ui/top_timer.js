@@ -1,4 +1,4 @@
-// The timer in the bar: what runs and for whom, a way to stop it, and the offer to start it.
+// The timer in the top bar: the running timer with its patient and a stop button, or the offer to start one.
 import { go } from "../router.js";
 import { offered, running, startTimer } from "../timer.js";
 import { html, useState } from "../view.js";

@@ -1,10 +1,10 @@
-// The units that somebody reads in. The service stores, judges and sends kg and °C; what is shown and typed follows the account. Bounds are
-// shown and set in the units they are held in: what is compared is then what was typed, to the last digit.
-// Source: docs/decisions/roles.md, "What somebody may do".
+// Display units. The server stores, evaluates and accepts kg and °C; display and input use the account's units. Thresholds are shown and
+// set in stored units, so that the typed number is compared exactly.
+// Source: docs/decisions/roles.md, "User permissions".
 import { display } from "../session.js";
 
-/** @typedef {{unit: string, of: (n: number) => number, back: (n: number) => number, by: number}} Unit by is what a difference is
- *  multiplied with */
+/** @typedef {{unit: string, of: (n: number) => number, back: (n: number) => number, by: number}} Unit by is the factor for a
+ *  difference */
 
 const pound = 0.45359237; // kg, by definition since 1959
 
@@ -14,7 +14,7 @@ const units = {
   F: { unit: "°F", of: (c) => c * 1.8 + 32, back: (f) => (f - 32) / 1.8, by: 1.8 },
 };
 
-/** What the person reads instead of a unit of the service, or null when they read that. @param {string} unit @returns {Unit | null} */
+/** The user's unit in place of a stored unit, or null if they are the same. @param {string} unit @returns {Unit | null} */
 function instead(unit) {
   const { weight_unit: weight, temperature_unit: temperature } = display.value;
   return (unit === "kg" ? units[weight] : unit === "°C" ? units[temperature] : null) ?? null;
@@ -22,30 +22,30 @@ function instead(unit) {
 
 const tenth = (/** @type {number} */ n) => Math.round(n * 10) / 10;
 
-/** The unit that somebody reads a value in. @param {string} unit the service's */
+/** The display unit of a value. @param {string} unit as stored */
 export const unitOf = (unit) => instead(unit)?.unit ?? unit;
 
-/** A number of the service as somebody reads it, to a tenth where it is not the service's own; what is no number stays.
- *  @template T @param {T} n @param {string} unit the service's @returns {T} */
+/** A stored number in the display unit, to one decimal place if converted; other values are returned unchanged.
+ *  @template T @param {T} n @param {string} unit as stored @returns {T} */
 export function shown(n, unit) {
   const other = instead(unit);
   return other && typeof n === "number" ? /** @type {any} */ (tenth(other.of(n))) : n;
 }
 
-/** A difference between two of them. @template T @param {T} n @param {string} unit @returns {T} */
+/** A difference of two values in the display unit. @template T @param {T} n @param {string} unit @returns {T} */
 export function shownChange(n, unit) {
   const other = instead(unit);
   return other && typeof n === "number" ? /** @type {any} */ (tenth(n * other.by)) : n;
 }
 
-/** What somebody typed, as the service takes it: exact enough that it reads the same again. @template T @param {T} n
+/** A typed number in the stored unit, exact enough to display as the same number. @template T @param {T} n
  *  @param {string} unit @returns {T} */
 export function stored(n, unit) {
   const other = instead(unit);
   return other && typeof n === "number" ? /** @type {any} */ (Math.round(other.back(n) * 100) / 100) : n;
 }
 
-/** All of an object's numbers as somebody reads them: bounds, means, the points of a line.
+/** All numbers of an object in the display unit: bounds, means, points.
  *  @template {Record<string, any>} O @param {O | null | undefined} of @param {string} unit @returns {O | null | undefined} */
 export const allShown = (of, unit) => (of && instead(unit)
   ? /** @type {O} */ (Object.fromEntries(Object.entries(of).map(([name, n]) => [name, shown(n, unit)]))) : of);

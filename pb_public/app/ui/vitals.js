@@ -1,11 +1,10 @@
-// The kinds of reading, as the service has them: what each measures, how it is entered, drawn and bounded. Every view walks
-// this one value; another kind is one more entry.
+// The kinds of readings: what each measures, how it is entered, drawn and bounded. All views use this table; a new kind is one more entry.
 import { words } from "./format.js";
 import { shown, unitOf } from "./units.js";
 
 /**
- * One number of a reading. `field` is its name in the contract and `name` the one for people; `title` stands over its chart and
- * `alert` in the words of alerts, where they differ. `group` has its bounds, whose names begin with `prefix`.
+ * One number of a reading. `field` is its API name, `name` its display name; `title` is the chart title and `alert` the name in alert
+ * texts, where different. `group` has its bounds, whose names begin with `prefix`.
  * @typedef {{field: string, name: string, title?: string, alert?: string, unit: string, tone: string, optional?: boolean,
  *   group: string, prefix?: string, sides?: string[], changes?: [string, string][]}} Value
  * @typedef {{name: string, values: Value[], choices?: {field: string, name: string, options: [string, string][]}[],
@@ -43,8 +42,8 @@ export const vitals = {
     name: "Blood glucose", values: [{ field: "glucose_mg_dl", name: "Glucose", unit: "mg/dL", tone: "--series-3", group: "blood_glucose" }],
     choices: [{
       field: "meal_context", name: "When", options: [
-        ["", "Not said"], ["fasting", "Fasting"], ["before_meal", "Before a meal"], ["after_meal", "After a meal"],
-        ["bedtime", "At bedtime"], ["random", "At random"],
+        ["", "Not specified"], ["fasting", "Fasting"], ["before_meal", "Before meal"], ["after_meal", "After meal"],
+        ["bedtime", "Bedtime"], ["random", "Random"],
       ],
     }],
   },
@@ -52,19 +51,19 @@ export const vitals = {
     group: "body_temperature" }] },
 };
 
-/** The bounds that only a patient has, never the practice. */
+/** Bounds that only patients have, not the practice. */
 export const ofPatients = ["target_kg"];
 
-/** Whether a reading counts: it was not taken back, and nobody doubts it. @param {any} o */
+/** Whether a reading counts: it is neither retracted nor suspect. @param {any} o */
 export const counts = (o) => o.status === "final" && o.review_state !== "suspect";
 
-/** The names of the kinds by their codes. @type {Record<string, string>} */
+/** Display names of the kinds by code. @type {Record<string, string>} */
 export const kinds = Object.fromEntries(Object.entries(vitals).map(([kind, { name }]) => [kind, name]));
 
-/** Every value once, in the order of the kinds. */
+/** All values without repeats, in the order of the kinds. */
 export const values = [...new Set(Object.values(vitals).flatMap((kind) => kind.values))];
 
-/** The types of alert that readings raise, which are the groups of bounds, with their names. @type {[string, string][]} */
+/** Alert types that readings raise (the groups of bounds), with their names. @type {[string, string][]} */
 export const readingTypes = [...new Map(Object.values(vitals).flatMap((kind) =>
   kind.values.map(({ group, name }) => /** @type {[string, string]} */ ([group, kinds[group] ?? name]))))];
 
@@ -72,12 +71,12 @@ export const readingTypes = [...new Map(Object.values(vitals).flatMap((kind) =>
 const sides = [["critical_low", "Critical at or below"], ["low", "Warning at or below"], ["high", "Warning from"],
   ["critical", "Critical from"]];
 
-/** What can be set of a value, with labels. @param {Value} value @returns {[string, string][]} */
+/** The bounds of a value that can be set, with labels. @param {Value} value @returns {[string, string][]} */
 const boundsOf = ({ name, prefix = "", sides: has, changes }) => changes ?? sides.filter(([side]) => !has || has.includes(side))
   .map(([side, label]) => [prefix + side, prefix ? `${name}: ${label.toLowerCase()}` : label]);
 
 /**
- * The groups of bounds in the contract's order: bounds first, then changes. Fields are names and labels.
+ * The groups of bounds in the API's order: bounds first, then changes. fields are pairs of name and label.
  * @type {{group: string, name: string, fields: [string, string][]}[]}
  */
 export const groups = [...values.filter((v) => !v.changes), ...values.filter((v) => v.changes)].reduce((list, value) => {
@@ -90,7 +89,7 @@ export const groups = [...values.filter((v) => !v.changes), ...values.filter((v)
   return [...list, { group: value.group, name: value.changes ? name : `${name}, ${value.unit}`, fields: boundsOf(value) }];
 }, /** @type {{group: string, name: string, fields: [string, string][]}[]} */ ([]));
 
-/** A reading in one line, in the units of whoever reads. @param {any} o an observation, or one of the latest vitals with its kind */
+/** A reading as one line of text, in the display units. @param {any} o an observation, or one of the latest vitals with its kind */
 export function reading(o) {
   const kind = vitals[o.observation_type];
   if (!kind) {

@@ -1,4 +1,4 @@
-// Moments: as they are shown, with the zone in reach; and as people type them, a date and a time in the reader's own zone.
+// Times for display, with their zone, and conversion of datetime-local fields in the reader's zone.
 import { clock, dateTime, day, fullTime } from "./format.js";
 import { zone, zoneLong, zoneShort, zoneWords } from "./zone.js";
 import { html } from "../view.js";
@@ -7,18 +7,18 @@ export { zone, zoneLong, zoneShort, zoneWords };
 
 const shapes = { dateTime, clock, day };
 
-/** A moment, whose full date and named zone are told on asking. of is a zone other than the reader's, such as the patient's; named writes
- * the  zone beside it, for a moment that stands alone.
+/** A time, with its full date and zone in the tooltip. of is a zone other than the reader's, such as the patient's; named adds the zone's
+ * short name, for a time that stands alone.
  *  @param {{at: string | null | undefined, of?: string, as?: keyof typeof shapes, named?: boolean}} props */
 export const When = ({ at, of, as = "dateTime", named = false }) => (at
   ? html`<time datetime=${at} title=${`${fullTime(at, of)} ${zoneLong(of)}`}>${shapes[as](at, of)}${named && ` ${zoneShort(of)}`}</time>`
     : "–");
 
-/** Names the zone of what stands below or above: on every table and chart with times.
+/** Names the zone of the times in a table or chart.
  *  @param {{of?: string, whose?: string}} props whose such as "the patient's" */
 export const ZoneNote = ({ of, whose }) => html`<small class="zone" title=${zoneLong(of)}>${zoneWords(of, whose)}</small>`;
 
-/** A moment as a datetime-local field has it, in the reader's zone. @param {Date} [at] @param {string} [of] another zone */
+/** A time in the format of a datetime-local field, in the reader's zone. @param {Date} [at] @param {string} [of] another zone */
 export function localOf(at = new Date(), of = zone()) {
   const parts = Object.fromEntries(new Intl.DateTimeFormat("en-CA", {
     timeZone: of, year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", hourCycle: "h23",
@@ -26,7 +26,7 @@ export function localOf(at = new Date(), of = zone()) {
   return `${parts.year}-${parts.month}-${parts.day}T${parts.hour}:${parts.minute}`;
 }
 
-/** The instant that a datetime-local field means; null when it is empty. @param {string | null | undefined} local
+/** The instant of a datetime-local field; null when it is empty. @param {string | null | undefined} local
  *  @param {string} [of] another zone */
 export function instantOf(local, of = zone()) {
   if (!local) {
@@ -34,7 +34,7 @@ export function instantOf(local, of = zone()) {
   }
   const guess = Date.parse(`${local}Z`);
   let at = guess;
-  for (let i = 0; i < 2; i++) { // twice, for the hours beside a change of clocks
+  for (let i = 0; i < 2; i++) { // twice, for the hours around a clock change
     at += guess - Date.parse(`${localOf(new Date(at), of)}Z`);
   }
   return new Date(at).toISOString();

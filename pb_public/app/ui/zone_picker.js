@@ -1,10 +1,10 @@
-// Choosing a zone by its place or by what people call it: "chicago", "central".
+// Chooses a zone by its place or common name: "chicago", "central".
 import { Combo } from "./combo.js";
 import { clock } from "./format.js";
 import { zoneLong } from "./zone.js";
 import { html, useState } from "../view.js";
 
-/** Those of the country that the codes are for come first. */
+/** US zones come first. */
 const first = ["America/New_York", "America/Chicago", "America/Denver", "America/Phoenix", "America/Los_Angeles", "America/Anchorage",
   "Pacific/Honolulu", "America/Puerto_Rico"];
 const zones = () => [...first, ...Intl.supportedValuesOf("timeZone").filter((one) => !first.includes(one) && one.includes("/"))];
@@ -25,5 +25,5 @@ const find = async (term) => {
 export function ZonePicker({ label = "Time zone", name = "time_zone", value, hint, errors }) {
   const [at] = useState(value ? optionOf(value) : null);
   return html`<${Combo} label=${label} name=${name} value=${at} find=${find} eager hint=${hint} errors=${errors}
-    placeholder="Place or name" nothing="No zone matches." />`;
+    placeholder="Place or name" nothing="No zones match." />`;
 }

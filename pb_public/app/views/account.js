@@ -1,4 +1,4 @@
-// One's own account: who one is, password, second factor, passkeys.
+// The user's account: profile, display settings, second factor, passkeys, password, sessions.
 import { patch, post, send } from "../api.js";
 import { roleNames } from "../can.js";
 import { display, me, practice } from "../session.js";
@@ -24,17 +24,17 @@ export function Account() {
           ?? words(person.role)], ["Last sign-in", dateTime(person.last_login)]]} />
         <${Zone} person=${person} />
       </section>
-      <section class="card"><h2>How things are shown</h2><${Display} /></section>
+      <section class="card"><h2>Display</h2><${Display} /></section>
       <section class="card"><h2>Second factor</h2><${SecondFactor} on=${person.is_2fa_enabled} /></section>
       ${person.role !== "patient" && html`<section class="card"><h2>Passkeys</h2><${Passkeys} /></section>`}
       <section class="card"><h2>Password</h2>
-        <p>Changing it signs you off everywhere.</p>
-        <${PasswordForm} done=${() => signOff("Your password is changed. Sign in with the new one.")} />
+        <p>Changing your password signs you out on all devices.</p>
+        <${PasswordForm} done=${() => signOff("Password changed. Sign in with the new one.")} />
       </section>
-      <section class="card"><h2>Everywhere else</h2>
-        <p>Ends every session of yours on all devices, this one included.</p>
+      <section class="card"><h2>Other sessions</h2>
+        <p>Ends all your sessions on all devices, including this one.</p>
         <${ActionButton} kind="danger" act=${() => post("auth/logout-all/")} done=${() =>
-          signOff("You are signed off everywhere.")}>Sign off everywhere</${ActionButton}>
+          signOff("You are signed out on all devices.")}>Sign out everywhere</${ActionButton}>
       </section>
     </div>`;
 }
@@ -43,30 +43,31 @@ export function Account() {
 const Zone = ({ person }) => html`<${Form} submit="Save" send=${(values) => patch("users/me/", values)}
   done=${() => { toast("Saved."); void learn(); }}>${(errors) => html`
   <${ZonePicker} value=${person.time_zone}
-    hint=${`Empty: the practice’s, ${zoneLong(practice.value.time_zone)}. Times and quiet hours follow it.`} errors=${errors} />
+    hint=${`Leave blank to use the practice’s, ${zoneLong(practice.value.time_zone)}. Applies to times and quiet hours.`}
+      errors=${errors} />
   <${Field} label="Phone" name="phone" kind="tel" value=${person.phone} errors=${errors} />`}
 </${Form}>`;
 
-/** Units and keys: for the person alone, on every device. */
-const Display = () => html`<${Form} submit="Save how things are shown" send=${(values) => patch("auth/me/", values)}
+/** Units and shortcuts of the user, on every device. */
+const Display = () => html`<${Form} submit="Save display settings" send=${(values) => patch("auth/me/", values)}
   done=${() => { toast("Saved."); void learn(); }}>${(errors) => html`
   <${Field} label="Weight" name="weight_unit" kind="select" value=${display.value.weight_unit} options=${[["kg", "Kilograms (kg)"],
     ["lb", "Pounds (lb)"]]} errors=${errors} />
   <${Field} label="Temperature" name="temperature_unit" kind="select" value=${display.value.temperature_unit}
     options=${[["C", "Celsius (°C)"], ["F", "Fahrenheit (°F)"]]}
-    hint="Bounds are shown and set in kg and °C, as they are held." errors=${errors} />
-  <${Field} label="Single keys act" name="single_keys" kind="checkbox" value=${display.value.single_keys}
-    hint="Such as J for the next patient; ? lists them. Switch them off if you dictate." errors=${errors} />`}
+    hint="Thresholds are shown and set in kg and °C." errors=${errors} />
+  <${Field} label="Single-key shortcuts" name="single_keys" kind="checkbox" value=${display.value.single_keys}
+    hint="For example J for the next patient; press ? for the list. Turn off if you use dictation." errors=${errors} />`}
 </${Form}>`;
 
 /** @param {{on: boolean}} props */
 function SecondFactor({ on }) {
   const [open, show] = useState(/** @type {"" | "enrol" | "disable" | "codes"} */ (""));
   const close = () => { show(""); void learn(); };
-  return html`<p>${on ? "On: signing in asks for a code from your authenticator app."
-    : "Off. With it a stolen password is not enough to read patients’ data."}</p>
+  return html`<p>${on ? "On: sign-in requires a code from your authenticator app."
+    : "Off. A second factor protects patient data if your password is stolen."}</p>
     <div class="actions">${on
-      ? html`<button onClick=${() => show("codes")}>New backup codes</button><button onClick=${() => show("disable")}>Switch off</button>`
+      ? html`<button onClick=${() => show("codes")}>New backup codes</button><button onClick=${() => show("disable")}>Turn off</button>`
       : html`<button class="main" onClick=${() => show("enrol")}>Set up</button>`}</div>
     ${open === "enrol" && html`<${Enrol} close=${close} />`}
     ${open === "disable" && html`<${Disable} close=${close} />`}
@@ -89,27 +90,27 @@ function Enrol({ close }) {
   }, []);
   if (!setup) {
     return proof.asked && html`<${Dialog} title="Set up the second factor" close=${close}>
-      <p>You signed in a while ago. Enter your password again.</p>
-      <${Form} submit="Go on" cancel=${close} send=${begin} done=${keep}>${(errors) =>
+      <p>Enter your password again to continue.</p>
+      <${Form} submit="Continue" cancel=${close} send=${begin} done=${keep}>${(errors) =>
         html`<${PasswordAgain} proof=${proof} errors=${errors} />`}</${Form}>
     </${Dialog}>`;
   }
   if (enabled) {
     return html`<${Dialog} title="Second factor is on" close=${close}><${Codes} codes=${setup.backup_codes} />
-      <div class="actions"><button class="main" onClick=${close}>I have kept them</button></div></${Dialog}>`;
+      <div class="actions"><button class="main" onClick=${close}>I’ve saved them</button></div></${Dialog}>`;
   }
   return html`<${Dialog} title="Set up the second factor" close=${close}>
-    <ol><li>Scan this with an authenticator app, or type the key into it.</li><li>Enter the six digits it shows.</li></ol>
+    <ol><li>Scan this code with an authenticator app, or enter the key.</li><li>Enter the six-digit code.</li></ol>
     <${QRCode} />
     <p>Key: <code>${setup.secret.match(/.{4}/g).join(" ")}</code></p>
-    <${Form} submit="Switch on" cancel=${close} send=${(values) =>
+    <${Form} submit="Turn on" cancel=${close} send=${(values) =>
       post("auth/2fa/verify/", { totp_code: (values.totp_code ?? "").replaceAll(" ", "") })} done=${() => enable(true)}>${(errors) => html`
-      <${Field} label="Six digits" name="totp_code" inputmode="numeric" autocomplete="one-time-code" errors=${errors} />`}
+      <${Field} label="Six-digit code" name="totp_code" inputmode="numeric" autocomplete="one-time-code" errors=${errors} />`}
     </${Form}>
   </${Dialog}>`;
 }
 
-/** The code is drawn on a canvas: it is fetched with the bearer token, which an image's address cannot carry. */
+/** The QR code is drawn on a canvas, because fetching it requires the bearer token, which an image URL cannot carry. */
 function QRCode() {
   const canvas = useRef(/** @type {HTMLCanvasElement | null} */ (null));
   useEffect(() => {
@@ -120,14 +121,14 @@ function QRCode() {
         target.height = image.height;
         target.getContext("2d")?.drawImage(image, 0, 0);
       }
-    }).catch(() => toast("The picture could not be loaded. Type the key instead.", "problem"));
+    }).catch(() => toast("The QR code could not be loaded. Enter the key instead.", "problem"));
   }, []);
   return html`<canvas ref=${canvas} class="qr" role="img" aria-label="QR code of the key below"></canvas>`;
 }
 
 /** @param {{codes: string[]}} props */
-const Codes = ({ codes }) => html`<p>Each of these backup codes opens your account once when the app is not at hand. They are shown only
-  now: print them or keep them in a password manager.</p>
+const Codes = ({ codes }) => html`<p>Each backup code signs you in once without the authenticator app. The codes are shown only
+  once: print them or save them in a password manager.</p>
   <ul class="codes">${codes.map((code) => html`<li key=${code}><code>${code}</code></li>`)}</ul>`;
 
 /** @param {Record<string, any>} values */
@@ -136,13 +137,13 @@ const proofOf = (values) => ({ password: values.password ?? "", totp_code: (valu
 /** @param {{errors: Record<string, string[]>}} props */
 const Proof = ({ errors }) => html`
   <${Field} label="Password" name="password" kind="password" autocomplete="current-password" errors=${errors} />
-  <${Field} label="Code from the app, or a backup code" name="code" autocomplete="one-time-code" errors=${{ code: errors.totp_code
+  <${Field} label="Authenticator code or backup code" name="code" autocomplete="one-time-code" errors=${{ code: errors.totp_code
     ?? errors.backup_code }} />`;
 
 /** @param {{close: () => void}} props */
-const Disable = ({ close }) => html`<${Dialog} title="Switch off the second factor" close=${close}>
-  <${Form} danger submit="Switch off" cancel=${close} send=${(values) => post("auth/2fa/disable/", proofOf(values))} done=${() =>
-    signOff("The second factor is off. Sign in again.")}>
+const Disable = ({ close }) => html`<${Dialog} title="Turn off the second factor" close=${close}>
+  <${Form} danger submit="Turn off" cancel=${close} send=${(values) => post("auth/2fa/disable/", proofOf(values))} done=${() =>
+    signOff("Second factor turned off. Sign in again.")}>
     ${(errors) => html`<${Proof} errors=${errors} />`}</${Form}>
 </${Dialog}>`;
 
@@ -150,8 +151,8 @@ const Disable = ({ close }) => html`<${Dialog} title="Switch off the second fact
 function NewCodes({ close }) {
   const [codes, keep] = useState(/** @type {string[] | null} */ (null));
   return html`<${Dialog} title="New backup codes" close=${close}>
-    ${codes ? html`<${Codes} codes=${codes} /><div class="actions"><button class="main" onClick=${close}>I have kept them</button></div>`
-      : html`<p>The old ones stop working.</p><${Form} submit="Make new codes" cancel=${close} send=${(values) =>
+    ${codes ? html`<${Codes} codes=${codes} /><div class="actions"><button class="main" onClick=${close}>I’ve saved them</button></div>`
+      : html`<p>The old codes stop working.</p><${Form} submit="Create new codes" cancel=${close} send=${(values) =>
         post("auth/2fa/backup-codes/", proofOf(values))} done=${(answer) => keep(answer.backup_codes)}>
         ${(errors) => html`<${Proof} errors=${errors} />`}</${Form}>`}
   </${Dialog}>`;

@@ -1,5 +1,5 @@
-// The board of alerts: a row is a patient and a cause, the most severe first. The order rests while it is used; what is new waits and is
-// told.
+// The alert board: one row for each patient and cause, the most severe first. The order is held while the board is in use; new rows are
+// announced.
 import { get } from "../api.js";
 import { useKeys } from "../keys.js";
 import { listen, onGap, stream } from "../live.js";
@@ -23,7 +23,7 @@ const pageSize = 50;
 const spans = /** @type {[string, string][]} */ ([["", "Any time"], ["1", "Since yesterday"], ["7", "Last 7 days"],
   ["30", "Last 30 days"]]);
 
-/** What each tab asks for. @param {string} tab @returns {Record<string, unknown>} */
+/** The query of each tab. @param {string} tab @returns {Record<string, unknown>} */
 const asks = (tab) => ({
   critical: { status: "active", level: "critical" }, warning: { status: "active", level: "warning" },
   mine: { status: "acknowledged", acknowledged_by: me.value?.email }, progress: { status: "acknowledged" },
@@ -36,7 +36,7 @@ export function Alerts() {
   const answered = query.show === "answered";
   const [counts, counted] = useState(/** @type {Record<string, number> | null} */ (null));
   useEffect(() => {
-    if (answered) { // the other lists bring them along
+    if (answered) { // the other tabs load the counts with their rows
       get("alerts/groups/", { ...filters, page_size: 1 }).then((data) => counted(data.counts), () => {});
     }
   }, [answered, JSON.stringify(filters)]);
@@ -48,11 +48,12 @@ export function Alerts() {
       <${Field} label="Since" name="days" kind="select" value=${query.days} options=${spans}
         onChange=${(event) => change({ days: event.target.value })} />
       <${Field} label="Patients" name="patients" kind="select" value=${query.patients}
-        options=${[["", "All I may see"], ["mine", "My care teams"]]}
+        options=${[["", "All patients"], ["mine", "My care teams"]]}
         onChange=${(event) => change({ patients: event.target.value })} />
       <${ZoneNote} />
     </div>
-    ${stream.value === "cut" && html`<p class="notice warning" role="alert">The live connection is cut: this list may be old.</p>`}
+    ${stream.value === "cut" && html`<p class="notice warning"
+      role="alert">Live updates are interrupted: this list may be out of date.</p>`}
     ${answered ? html`<${Answered} filters=${filters} page=${query.page} turn=${(page) => change({ page })} />`
     : html`<${Groups} key=${query.show} tab=${query.show} filters=${filters} page=${query.page} turn=${(page) => change({ page })}
         counted=${counted} clear=${() => change({ show: "open", type: "", days: "", patients: "" })} />`}`;
@@ -76,7 +77,7 @@ function Groups({ tab, filters, page, turn, clear, counted }) {
   useEffect(() => choose(new Set()), [asked]);
   const picked = useMemo(() => rows.filter((one) => chosen.has(one.key) && !one.gone), [rows, chosen]);
   const note = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
-  const write = () => { // at once: what is typed next is the note and no keys
+  const write = () => { // immediately: the next keys are for the note, not shortcuts
     if (note.current) {
       note.current.focus();
     } else {
@@ -86,7 +87,7 @@ function Groups({ tab, filters, page, turn, clear, counted }) {
   const told = {
     done: (/** @type {number[]} */ ids, /** @type {string} */ deed) => {
       held.mark(ids, deed);
-      if (ids.length > 0) { // what was refused altogether stays chosen, with its note
+      if (ids.length > 0) { // if all were refused, rows and note stay
         choose(new Set());
       }
       list.reload();
@@ -99,10 +100,10 @@ function Groups({ tab, filters, page, turn, clear, counted }) {
     return next;
   });
   useKeys({ Escape: () => choose(new Set()) }, { while: picked.length > 0 });
-  useKeys({ ".": { does: "Show what is new", act: held.renew } }, { while: held.waiting.count > 0 });
+  useKeys({ ".": { does: "Show new alerts", act: held.renew } }, { while: held.waiting.count > 0 });
   const nothing = tab === "open" && !Object.values(filters).some(Boolean)
-    ? html`<${Nothing} title="Nobody is out of bounds">No alert waits for an answer.</${Nothing}>`
-    : html`<${Nothing} title="No such alert">Nothing matches here. <button onClick=${clear}>Show all open alerts</button></${Nothing}>`;
+    ? html`<${Nothing} title="No open alerts">All patients are within their limits.</${Nothing}>`
+    : html`<${Nothing} title="No alerts match"> <button onClick=${clear}>Show all open alerts</button></${Nothing}>`;
   return html`<div class="alerts-news" role="status" aria-live="polite">
     ${held.waiting.count > 0 && html`<button class="news" onClick=${held.renew}>
       ${held.waiting.critical > 0 && html`<span aria-hidden="true">▲</span> `}${held.waiting.count} new${held.waiting.critical > 0
@@ -116,10 +117,10 @@ function Groups({ tab, filters, page, turn, clear, counted }) {
     </${Loaded}>
     ${picked.length > 0 && html`<${Bar} rows=${picked} note=${note} told=${told} clear=${() => choose(new Set())} busy=${work}
       reload=${list.reload} />`}
-    <p class="unseen" role="status">${picked.length > 0 ? `${count(picked.length, "cause")} chosen` : ""}</p>`;
+    <p class="unseen" role="status">${picked.length > 0 ? `${count(picked.length, "cause")} selected` : ""}</p>`;
 }
 
-/** Fetches anew when something happened to alerts, once for many. @param {() => void} reload */
+/** Reloads the list when alerts change, once for many changes. @param {() => void} reload */
 function useLive(reload) {
   useEffect(() => {
     const soonest = 3000;

@@ -1,5 +1,5 @@
-// Billing: the month's end with all that leads to it, who is nearly billable, the entries and their claims. Clinicians who document the
-// service see entries and eligibility; amounts, claim steps and payers are for those who bill.
+// Billing: month's end, nearly billable patients, entries and claims. Clinicians see entries and eligibility; amounts, claim steps and
+// payers are for billing staff.
 import { get } from "../api.js";
 import { can } from "../can.js";
 import { useQuery } from "../query.js";
@@ -26,11 +26,11 @@ export function Billing() {
     <${Tabs} label="Billing" tabs=${[entries(0), near, eligibility]} />`;
 }
 
-const near = { key: "near", name: "Near billable", show: () => html`<${NearBillable} />` };
+const near = { key: "near", name: "Almost billable", show: () => html`<${NearBillable} />` };
 const eligibility = { key: "eligibility", name: "Eligibility", show: () => html`<${Eligibility} />` };
 const entries = (/** @type {number} */ turn) => ({ key: "entries", name: "Entries", show: () => html`<${Entries} turn=${turn} />` });
 
-/** Billing as those see it who bill. */
+/** The billing views for billing staff. */
 function Office() {
   const [query, ask] = useQuery({ month: "", tab: "month" });
   const [turn, again] = useState(0);
@@ -69,7 +69,7 @@ function other(month, by) {
   return new Date(Date.UTC(year, of - 1 + by, 1)).toISOString().slice(0, 7);
 }
 
-/** Turns the month; under it how long it still runs, and whose calendar counts.
+/** Selects the month; shows its remaining days and the calendar's zone.
  *  @param {{month: string, now: any, turn: (month: string) => void}} props */
 function Months({ month, now, turn }) {
   const name = (/** @type {string} */ of) => monthName(of, { month: "short" });
@@ -79,6 +79,6 @@ function Months({ month, now, turn }) {
       <button type="button" aria-label=${`Earlier: ${monthName(before)}`} onClick=${() => turn(before)}>‹ ${name(before)}</button>
       <button type="button" aria-pressed="true">${name(month)}</button>
       <button type="button" aria-label=${`Later: ${monthName(after)}`} onClick=${() => turn(after)}>${name(after)} ›</button></div>
-    <small class="soft">${left > 0 && `${number(left)} ${left === 1 ? "day" : "days"} left, today included. `}
-      ${`Service dates by the practice’s zone, ${now ? zoneShort(now.time_zone) : ""}`}</small>`;
+    <small class="soft">${left > 0 && `${number(left)} ${left === 1 ? "day" : "days"} left, including today. `}
+      ${`Service dates in the practice’s time zone, ${now ? zoneShort(now.time_zone) : ""}`}</small>`;
 }

@@ -1,4 +1,4 @@
-// The practice's EMR: how it is connected, patients to bring over, and what was delivered to it.
+// The practice's EMR: deliveries, connection, and import of patients.
 import { can } from "../can.js";
 import { late } from "../ui/late.js";
 import { Tabs } from "../ui/tabs.js";
@@ -14,9 +14,9 @@ export function EMR() {
   return html`<div class="heading"><h1>EMR</h1></div>
     <${Tabs} label="EMR" tabs=${[
       { key: "transmissions", name: "Deliveries", show: () => html`<${Transmissions} />` },
-      { key: "corrections", name: "To be corrected", show: () => html`<${Corrections} />` },
+      { key: "corrections", name: "Corrections", show: () => html`<${Corrections} />` },
       can("importPatients") && { key: "unlinked", name: "Not linked", show: () => html`<${UnlinkedPatients} />` },
-      can("importPatients") && { key: "import", name: "Bring patients over", show: () => html`<${ImportPatients} />` },
+      can("importPatients") && { key: "import", name: "Import patients", show: () => html`<${ImportPatients} />` },
       can("readEMR") && { key: "connection", name: "Connection", show: () => html`<${Connection} />` },
     ]} />`;
 }

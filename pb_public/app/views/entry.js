@@ -1,4 +1,4 @@
-// One billing entry: what it is, why it is, what stands behind it, what happened to it, and the next steps of its claim.
+// One billing entry: summary, reasons, evidence, history, and the actions on its claim.
 import { download, get } from "../api.js";
 import { can } from "../can.js";
 import { go, place, refine } from "../router.js";
@@ -20,7 +20,7 @@ import { Steps } from "./entry/steps.js";
 /** @param {{id?: string}} props */
 export function Entry({ id }) {
   if (!id) {
-    return html`<${Nothing} title="No entry is chosen" page>Choose one under Billing.</${Nothing}>`;
+    return html`<${Nothing} title="No entry selected" page>Select one under Billing.</${Nothing}>`;
   }
   return html`<${Sheet} key=${id} id=${id} />`;
 }
@@ -39,18 +39,18 @@ function Sheet({ id }) {
       <button class="quiet" onClick=${leave}>All entries</button>
     </div>
     ${data.warnings.length > 0 && html`<div class="notice warning before" role="status"><strong>${data.lifecycle_status === "pending_review"
-      ? "Look at before reviewing:" : "Noted when it was reviewed:"}</strong>
+      ? "Check before review:" : "Warnings at review:"}</strong>
       <ul>${data.warnings.map((code) => html`<li key=${code}>${warningText(code)}</li>`)}</ul></div>`}
     <section class="card"><${Summary} entry=${data} />
       ${can("manageBilling") && html`<${Steps} entry=${data} changed=${(now) => entry.change(() => now)}
-        onward=${then.length > 0 && (() => { toast(`${data.claim_id} is reviewed.`); next(); })} />`}
+        onward=${then.length > 0 && (() => { toast(`${data.claim_id} reviewed.`); next(); })} />`}
     </section>
     <section class="card" aria-labelledby="about-entry">
       <h2 class="unseen" id="about-entry">About the entry</h2>
       <${Tabs} label="About the entry" tabs=${[
         { key: "why", name: "Why", show: () => html`<${Explained} patient=${data.patient_id} month=${data.service_date.slice(0, 7)}
           entry=${data.id} />` },
-        { key: "evidence", name: "Evidence", show: () => html`<div class="bar-of-acts"><p>All that an auditor asks for.</p>
+        { key: "evidence", name: "Evidence", show: () => html`<div class="bar-of-acts"><p>Everything that an auditor requires.</p>
           <${ActionButton} act=${() => download(`billing/entries/${id}/evidence/`, { format: "pdf" }, `${data.claim_id}-evidence.pdf`)}>
             Download as PDF</${ActionButton}></div><${Evidence} entry=${id} />` },
         { key: "history", name: "History", show: () => html`<${History} moves=${data.history} />` },
@@ -73,20 +73,20 @@ function Summary({ entry }) {
     can("readRevenue") && ["Expected", money(entry.expected)],
     can("readRevenue") && entry.submitted_at !== null && ["Open", money(entry.open)],
     can("readRevenue") && entry.adjusted !== 0 && ["Adjusted", money(entry.adjusted)],
-    can("readRevenue") && entry.patient_responsibility !== 0 && ["Patient's share", money(entry.patient_responsibility)],
-    can("readRevenue") && entry.lifecycle_status === "refund_due" && ["To be paid back", `by ${calendarDate(entry.repay_by)}`],
+    can("readRevenue") && entry.patient_responsibility !== 0 && ["Patient responsibility", money(entry.patient_responsibility)],
+    can("readRevenue") && entry.lifecycle_status === "refund_due" && ["Refund due", `by ${calendarDate(entry.repay_by)}`],
     can("readRevenue") && entry.refund !== null
-      && ["Paid back", `${money(entry.refund.amount)}, last on ${calendarDate(entry.refund.date)}, ${entry.refund.reference}`],
+      && ["Refunded", `${money(entry.refund.amount)}, last on ${calendarDate(entry.refund.date)}, ${entry.refund.reference}`],
     can("readRevenue") && ["Payer", entry.payer],
     ["Diagnoses", entry.icd10_codes.join(", ") || "None"],
     ["Rendering provider", entry.rendering_provider || "–"],
     ["Source", words(entry.source)],
-    ["Made by", `${entry.created_by}, ${dateTime(entry.created_at)}`],
+    ["Created by", `${entry.created_by}, ${dateTime(entry.created_at)}`],
     entry.reviewed_by !== null && ["Reviewed by", `${entry.reviewed_by}, ${dateTime(entry.reviewed_at)}${entry.attested ? ", attested"
       : ""}`],
     entry.submission_reference !== null && ["Submitted", `${entry.submission_reference}, ${dateTime(entry.submitted_at)}`],
     entry.original_reference !== null && entry.original_reference !== entry.submission_reference && ["Replaces", entry.original_reference],
-    entry.resubmission_count > 0 && ["Submitted again", `${entry.resubmission_count} times`],
+    entry.resubmission_count > 0 && ["Resubmitted", `${entry.resubmission_count} times`],
     can("readRevenue") && entry.payment !== null
       && ["Paid", `${money(entry.payment.amount)} on ${calendarDate(entry.payment.date)}, ${entry.payment.reference}`],
     entry.denial !== null && ["Denied", `${entry.denial.code}: ${entry.denial.description}, ${calendarDate(entry.denial.date)}`],
@@ -97,7 +97,7 @@ function Summary({ entry }) {
 }
 
 /** @param {{moves: Entry["history"]}} props */
-const History = ({ moves }) => (moves.length === 0 ? html`<${Nothing} title="Nothing has happened yet" />`
+const History = ({ moves }) => (moves.length === 0 ? html`<${Nothing} title="No history yet" />`
   : html`<ol class="steps">${moves.map((move) => html`
   <li key=${move.timestamp + move.action}><strong>${words(move.action)}</strong>${move.to && move.from !== move.to
     && html`: ${move.from ? `${stateName(move.from)} → ` : ""}${stateName(move.to)}`}

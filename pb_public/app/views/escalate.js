@@ -1,4 +1,4 @@
-// Escalating a patient: to whom, how urgent, why. One that is open already is said first.
+// The form that escalates a patient. Open escalations are shown first.
 import { get, post } from "../api.js";
 import { byWhom, colleague } from "../colleagues.js";
 import { go } from "../router.js";
@@ -27,20 +27,21 @@ export const EscalateForm = ({ patient, close, done }) => html`
     }}>${(errors) => html`
     <${Field} label="Priority" name="priority" kind="select" value="urgent"
       options=${[["routine", "Routine"], ["urgent", "Urgent"], ["stat", "Stat"]]} errors=${errors} />
-    <${Field} label="Reason" name="reason" kind="textarea" hint="What whoever is told reads first" errors=${errors} />
+    <${Field} label="Reason" name="reason" kind="textarea" hint="Shown first to the person who is notified" errors=${errors} />
     <${StaffField} errors=${errors} />`}
   </${Form}>`;
 
-/** Says what is open for a patient, so that nobody is called twice about the same. @param {{patient: string, close: () => void}} props */
+/** Shows the patient's open escalations, to avoid duplicates. @param {{patient: string, close: () => void}} props */
 export function OpenAlready({ patient, close }) {
   const open = useLoad((signal) => get("escalations/", { patient_id: patient, active: true, ordering: "urgency", page_size: 5 }, signal),
     [patient]);
   return open.data?.count > 0 && html`<div class="notice warning" role="status"><strong><span
-    aria-hidden="true">◆</span> ${open.data.count === 1 ? "One is open already" : `${open.data.count} are open already`}</strong>
+    aria-hidden="true">◆</span> ${open.data.count === 1 ? "1 escalation is already open"
+    : `${open.data.count} escalations are already open`}</strong>
     <ul class="plain-list">${open.data.results.map((/** @type {any} */ one) => html`<li key=${one.id}><span>
       ${words(one.priority)}, ${agoShort(one.created_at)}: ${one.reason.replace(/[.\s]*$/, ".")}
       ${one.assigned_to ? ` With ${colleague(one.assigned_to, one.assigned_name)}, ${one.taken ? "in progress" : "not taken yet"}.`
-        : " With nobody yet."}</span></li>`)}</ul>
+        : " Not assigned."}</span></li>`)}</ul>
     <button type="button" onClick=${() => { close(); go("patient", { id: patient, tab: "escalations" }); }}>Open ${open.data.count === 1
       ? "it" : "them"}</button></div>`;
 }

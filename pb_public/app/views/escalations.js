@@ -1,4 +1,4 @@
-// The board of escalations, the most urgent first: how long until the next are told, who was told, who has it; beside it who is on call.
+// The escalation board, most urgent first: next step, ladder, assignee; and who is on call.
 import { all, get } from "../api.js";
 import { can } from "../can.js";
 import { useKeys } from "../keys.js";
@@ -19,11 +19,11 @@ import { EscalationRow } from "./escalations/row.js";
 
 const pageSize = 25;
 const tabs = /** @type {[string, string][]} */ ([["open", "Open"], ["waiting", "Not taken"], ["mine", "Mine"], ["note", "Note due"],
-  ["closed", "Over"]]);
+  ["closed", "Closed"]]);
 const due = (/** @type {Escalation} */ one, /** @type {any} */ deadlines) => one.taken
   && (nextStep(one, deadlines)?.at ?? Infinity) <= Date.now();
 
-/** Those of the open ones that a tab is about. @type {Record<string, (one: Escalation, deadlines: any) => boolean>} */
+/** Filters of the open escalations, by tab. @type {Record<string, (one: Escalation, deadlines: any) => boolean>} */
 const belongs = {
   open: () => true, waiting: (one) => !one.taken, mine: (one) => one.assigned_to === me.value?.email, note: due,
 };
@@ -52,11 +52,12 @@ export function Escalations() {
       ${can("escalate") && html`<button onClick=${() => make(true)}>New escalation <kbd>E</kbd></button>`}
       <button onClick=${() => go("on-call")}>On call</button>
     </div>
-    ${stream.value === "cut" && html`<p class="notice warning" role="alert">The live connection is cut: this list may be old.</p>`}
+    ${stream.value === "cut" && html`<p class="notice warning"
+      role="alert">Live updates are interrupted: this list may be out of date.</p>`}
     <div class="with-duty">
       <${Loaded} from=${over ? closed : open} empty=${() => shown.length === 0}
-        nothing=${html`<${Nothing} title=${over ? "Nothing is over yet" : "Nothing waits here"}>
-        ${query.show === "open" ? "No escalation is open." : html`<button
+        nothing=${html`<${Nothing} title=${over ? "No closed escalations" : "No escalations"}>
+        ${query.show === "open" ? "No open escalations." : html`<button
           onClick=${() => change({ show: "open" })}>Show all open escalations</button>`}</${Nothing}>`}>
         ${() => html`<div>${heads}<${Rows} list=${shown} deadlines=${deadlines.data} put=${put} grouped=${!over} />
           ${over && closed.data && html`<${Pages} page=${query.page} count=${closed.data.count} size=${pageSize}
@@ -67,13 +68,13 @@ export function Escalations() {
     ${making && html`<${NewEscalation} close=${() => make(false)} done=${open.reload} />`}`;
 }
 
-/** What the columns hold; who hears a row is told by its words. */
+/** Column heads, for sighted users; rows have labels for screen readers. */
 const heads = html`<p class="escalation-heads" aria-hidden="true"><span>Urgency</span><span>Patient and reason</span><span>Open for</span>
-  <span>Ladder: who is told, and when</span><span>With</span><span>Next step</span></p>`;
+  <span>Ladder: who is notified, and when</span><span>Assigned to</span><span>Next step</span></p>`;
 
-/** The head under which an escalation stands. @param {Escalation} one */
-const groupOf = (one) => (one.taken ? "Being handled" : { stat: "Stat, nobody has taken it", urgent: "Urgent, nobody has taken it",
-  routine: "Routine, nobody has taken it" }[one.priority]);
+/** The group of an escalation. @param {Escalation} one */
+const groupOf = (one) => (one.taken ? "In progress" : { stat: "Stat, not taken", urgent: "Urgent, not taken",
+  routine: "Routine, not taken" }[one.priority]);
 
 /** @param {{list: Escalation[], deadlines: any, put: (one: any) => void, grouped: boolean}} props */
 function Rows({ list, deadlines, put, grouped }) {
@@ -88,9 +89,9 @@ function Rows({ list, deadlines, put, grouped }) {
     row?.scrollIntoView({ block: "nearest" });
   };
   useKeys({
-    j: { does: "Next escalation", act: () => step(1) }, k: { does: "Escalation before", act: () => step(-1) }, ArrowDown: () => step(1),
+    j: { does: "Next escalation", act: () => step(1) }, k: { does: "Previous escalation", act: () => step(-1) }, ArrowDown: () => step(1),
       ArrowUp: () => step(-1),
-    o: { does: "Open it", act: () => at >= 0 && unfold(open === current ? 0 : current) }, Enter: () => at >= 0
+    o: { does: "Show details", act: () => at >= 0 && unfold(open === current ? 0 : current) }, Enter: () => at >= 0
       && unfold(open === current ? 0 : current),
   });
   return html`<ol class="escalations" ref=${box} aria-label="Escalations, the most urgent first"
@@ -107,7 +108,7 @@ function Rows({ list, deadlines, put, grouped }) {
   </ol>`;
 }
 
-/** Puts escalations that change in place, and new ones among the others. @param {any} open @param {any} closed */
+/** Updates changed escalations in place, and adds new ones. @param {any} open @param {any} closed */
 function useLive(open, closed) {
   const put = (/** @type {Escalation} */ told) => {
     const over = told.status === "resolved" || told.status === "cancelled";
@@ -122,7 +123,7 @@ function useLive(open, closed) {
   return put;
 }
 
-/** Times to the next step are told anew each quarter of a minute. */
+/** Updates the times to the next step each 15 seconds. */
 function useClock() {
   const [, tick] = useState(0);
   useEffect(() => {

@@ -1,4 +1,4 @@
-// The inbox: what the service told the caller, how it is to tell, and on which devices.
+// The inbox: messages, notification settings, and push devices.
 import { html } from "../view.js";
 import { Tabs } from "../ui/tabs.js";
 import { Messages } from "./inbox/messages.js";
@@ -9,7 +9,7 @@ export function Inbox() {
   return html`<div class="heading"><h1>Inbox</h1></div>
     <${Tabs} label="Inbox" tabs=${[
       { key: "messages", name: "Messages", show: () => html`<${Messages} />` },
-      { key: "preferences", name: "How I am told", show: () => html`<${Preferences} />` },
-      { key: "devices", name: "Push on my devices", show: () => html`<${Devices} />` },
+      { key: "preferences", name: "Notification settings", show: () => html`<${Preferences} />` },
+      { key: "devices", name: "Push devices", show: () => html`<${Devices} />` },
     ]} />`;
 }

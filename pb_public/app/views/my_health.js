@@ -1,4 +1,4 @@
-// What patients see of themselves: their readings over time, their devices, what they agreed to; and a way to enter a reading.
+// The patient portal: readings, devices, consents, and entering a reading.
 import { get } from "../api.js";
 import { Badge } from "../ui/badge.js";
 import { ago, dateTime, words } from "../ui/format.js";
@@ -24,17 +24,17 @@ function Mine({ patient }) {
   const [entering, enter] = useState(false);
   const [turn, next] = useState(0);
   return html`<div class="heading"><h1>My readings</h1><button class="main" onClick=${() => enter(true)}>Enter a reading</button></div>
-    <p class="notice">These readings are looked at in office hours. In an emergency call 911.</p>
+    <p class="notice">Your practice reviews these readings during office hours. In an emergency, call 911.</p>
     <${Latest} id=${patient.id} turn=${turn} />
     <div class="sheet"><${Vitals} id=${patient.id} turn=${turn} thresholds />
     <section class="card" aria-labelledby="mine"><h2 id="mine">All my readings</h2>
       <${List} path="ingestion/observations/" query=${{ patient_id: patient.id }} turn=${turn} caption="My readings"
-        nothing="No reading yet" columns=${[
+        nothing="No readings yet" columns=${[
         { name: "measured_at", head: "Measured", cell: (o) => dateTime(o.measured_at) }, { name: "kind", head: "Kind", cell: (o) =>
           kinds[o.observation_type] },
         { name: "reading", head: "Reading", cell: (o) => html`${reading(o)}${o.status === "entered_in_error"
           && html` <${Badge} of="entered_in_error" />`}${o.status === "final" && !counts(o)
-          && html` <${Badge} of="suspect" text="not sure it is yours" />`}` },
+          && html` <${Badge} of="suspect" text="not confirmed" />`}` },
         { name: "source", head: "From", cell: (o) => words(o.source) },
       ]} />
     </section>
@@ -43,7 +43,7 @@ function Mine({ patient }) {
     ${entering && html`<${ReadingDialog} patient=${patient.id} close=${() => enter(false)} done=${() => next(turn + 1)} />`}`;
 }
 
-/** The newest reading of each kind, large. @param {{id: string, turn: number}} props */
+/** The newest reading of each kind in large type. @param {{id: string, turn: number}} props */
 function Latest({ id, turn }) {
   const list = useLoad((signal) => get("ingestion/observations/", { patient_id: id, page_size: 50 }, signal), [id, turn]);
   const newest = Object.keys(kinds).map((kind) => list.data?.results.find((o) => o.observation_type === kind && counts(o))).filter(Boolean);

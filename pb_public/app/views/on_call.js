@@ -1,5 +1,4 @@
-// Who is on call: the shifts of the week by the wall clock of the practice, who takes over for a while, and the hand-over of the present
-// turn.
+// The on-call rota: weekly shifts in the practice's time zone, overrides, and handing over the current turn.
 import { all, get, put } from "../api.js";
 import { can } from "../can.js";
 import { byWhom } from "../colleagues.js";
@@ -12,8 +11,8 @@ import { instantOf, localOf } from "../ui/when.js";
 import { html, useState } from "../view.js";
 import { Gaps } from "./escalations/duty.js";
 
-/** @typedef {import("../../../internal/console/contract.d.ts").components["schemas"]["OnCall"]} Rota */
-/** @typedef {import("../../../internal/console/contract.d.ts").components["schemas"]["OnCallNow"]} Duty */
+/** @typedef {import("../../../tools/console/contract.d.ts").components["schemas"]["OnCall"]} Rota */
+/** @typedef {import("../../../tools/console/contract.d.ts").components["schemas"]["OnCallNow"]} Duty */
 /** @typedef {{rota: Rota, duty: Duty, turns: any}} State */
 
 const path = "on-call/";
@@ -28,7 +27,7 @@ const read = async (signal) => {
   return { rota, duty, turns };
 };
 
-/** Changes the rota as it stands now, which may be another than is shown. What ended long ago is left out; the audit trail has it.
+/** Changes the current rota on the server, which may differ from the shown one. Overrides that ended over a month ago are dropped.
  *  @param {(rota: Rota) => Partial<Rota>} step */
 const change = async (step) => {
   const now = await get(path);
@@ -37,16 +36,16 @@ const change = async (step) => {
 };
 
 const same = (/** @type {any} */ a) => (/** @type {any} */ b) => Object.keys(a).every((name) => a[name] === b[name]);
-/** Without the first that is the same. @param {any[]} list @param {any} one */
+/** The list without the first equal item. @param {any[]} list @param {any} one */
 const without = (list, one) => list.filter((_, i) => i !== list.findIndex(same(one)));
 
 /** @param {Rota} rota @param {number | null} id */
 const nameOf = (rota, id) => {
   const person = rota.people.find((p) => p.user_id === id);
-  return person ? `${person.name}${person.active ? "" : " (not active: passed over)"}` : `user ${id}`;
+  return person ? `${person.name}${person.active ? "" : " (inactive: skipped)"}` : `user ${id}`;
 };
 
-/** @param {{fill?: {starts_at: string, ends_at: string}}} props fill is a gap that somebody wants to close */
+/** @param {{fill?: {starts_at: string, ends_at: string}}} props fill is a gap to fill */
 export function OnCall({ fill }) {
   const state = useLoad(read, []);
   const may = can("setOnCall");
@@ -57,10 +56,10 @@ export function OnCall({ fill }) {
     <${Loaded} from=${state}>${(/** @type {State} */ { rota, duty, turns }) => html`
       <section class="card" aria-labelledby="now"><div class="heading"><h2 id="now">Now</h2>
         ${may && duty.user_id !== null && html`<button class="main" onClick=${() => ask("hand-over")}>Hand over</button>`}</div>
-        <p>${duty.user_id === null ? "Nobody is on call." : html`<strong>${nameOf(rota, duty.user_id)}</strong>`}
-          ${duty.until && ` ${duty.user_id === null ? "The next turn begins" : "until"} ${dateTime(duty.until)}`}</p>
-        ${duty.user_id === null && html`<p class="notice warning">An escalation that nobody takes goes to the clinical managers at once when
-          its first deadline passes.</p>`}
+        <p>${duty.user_id === null ? "No one is on call." : html`<strong>${nameOf(rota, duty.user_id)}</strong>`}
+          ${duty.until && ` ${duty.user_id === null ? "The next turn starts" : "until"} ${dateTime(duty.until)}`}</p>
+        ${duty.user_id === null && html`<p class="notice warning">Untaken escalations go directly to the clinical managers when
+          their first deadline passes.</p>`}
       </section>
       <${Gaps} data=${turns} />
       <${Week} rota=${rota} may=${may} add=${() => ask("shift")} changed=${state.reload} />
@@ -72,9 +71,9 @@ export function OnCall({ fill }) {
 
 /** @param {{rota: Rota, may: boolean, add: () => void, changed: () => void}} props */
 const Week = ({ rota, may, add, changed }) => html`<section class="card" aria-labelledby="week">
-  <div class="heading"><h2 id="week">Every week</h2>${may && html`<button onClick=${add}>Add a shift</button>`}</div>
-  <p class="soft">By the clocks of ${rota.time_zone}${rota.updated_at ? `, set ${dateTime(rota.updated_at)} by ${byWhom(rota.updated_by)}`
-    : ""}. A shift that does not end after it starts ends on the next day.</p>
+  <div class="heading"><h2 id="week">Weekly schedule</h2>${may && html`<button onClick=${add}>Add a shift</button>`}</div>
+  <p class="soft">All times ${rota.time_zone}${rota.updated_at ? `, set ${dateTime(rota.updated_at)} by ${byWhom(rota.updated_by)}`
+    : ""}. A shift whose end is not after its start ends on the next day.</p>
   <dl class="facts week-of-shifts">${weekdays.map((name, weekday) => {
     const shifts = rota.shifts.filter((s) => s.weekday === weekday).sort((a, b) => a.start.localeCompare(b.start));
     return html`<div key=${name}><dt>${name}</dt><dd>${shifts.length === 0 ? "–"
@@ -90,8 +89,8 @@ function Overrides({ rota, may, add, changed }) {
   const coming = rota.overrides.filter((o) => Date.parse(o.ends_at) > Date.now()).sort((a,
     b) => Date.parse(a.starts_at) - Date.parse(b.starts_at));
   return html`<section class="card" aria-labelledby="overrides">
-    <div class="heading"><h2 id="overrides">Instead of the week</h2>${may && html`<button onClick=${add}>Add an override</button>`}</div>
-    ${coming.length === 0 ? html`<p>Nothing is arranged.</p>` : html`<ul class="plain-list">${coming.map((o, i) => html`<li key=${i}>
+    <div class="heading"><h2 id="overrides">Overrides</h2>${may && html`<button onClick=${add}>Add an override</button>`}</div>
+    ${coming.length === 0 ? html`<p>No overrides.</p>` : html`<ul class="plain-list">${coming.map((o, i) => html`<li key=${i}>
       <span>${dateTime(o.starts_at)} – ${dateTime(o.ends_at)} ${nameOf(rota, o.user_id)}</span>
       ${may && html`<${ActionButton} act=${() => change((now) => ({ overrides: without(now.overrides, o) }))} said="Removed."
         done=${changed} aria-label=${`Remove the override from ${dateTime(o.starts_at)}`}>Remove</${ActionButton}>`}</li>`)}</ul>`}
@@ -102,10 +101,10 @@ function Overrides({ rota, may, add, changed }) {
 const ZoneForm = ({ zone, changed }) => html`<details><summary>Time zone of the shifts</summary>
   <${Form} submit="Save" send=${(values) => change(() => ({ time_zone: values.time_zone ?? "" }))}
     done=${() => { toast("Saved."); changed(); }}>${(errors) => html`
-    <${Field} label="Time zone" name="time_zone" value=${zone} hint="Such as America/New_York" errors=${errors} />`}</${Form}>
+    <${Field} label="Time zone" name="time_zone" value=${zone} hint="For example America/New_York" errors=${errors} />`}</${Form}>
 </details>`;
 
-/** Days on which a shift can start at once, for whoever sets a whole week. @type {[string, string][]} */
+/** Several weekdays for a shift in one step. @type {[string, string][]} */
 const several = [["0 1 2 3 4", "Monday to Friday"], ["5 6", "Saturday and Sunday"], ["0 1 2 3 4 5 6", "Every day"]];
 
 const titles = { shift: "Add a shift", override: "Add an override", "hand-over": "Hand over until the end of this turn" };
@@ -142,7 +141,7 @@ function Turn({ kind, duty, fill, close, done }) {
 }
 
 /**
- * Adds a turn, and has what is wrong with it named as in the form: it is the last of its list.
+ * Adds a turn, and maps its errors to the form's fields: the new turn is the last of its list.
  * @param {string} list
  * @param {(now: Rota) => any} step
  */

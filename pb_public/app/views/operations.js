@@ -1,4 +1,4 @@
-// Whether the system is well, and what needs a hand: services, numbers, kept events, devices, accounts, bounds, the audit trail.
+// Operations: health, statistics, quarantine, devices, users, clients, webhooks, default thresholds, templates, audit trail, pushes.
 import { can } from "../can.js";
 import { late } from "../ui/late.js";
 import { Tabs } from "../ui/tabs.js";
@@ -21,14 +21,14 @@ export function Operations() {
   return html`<div class="heading"><h1>Operations</h1></div>
     <${Tabs} label="Operations" tabs=${[
       { key: "health", name: "Health", show: () => html`<${Health} />` },
-      { key: "numbers", name: "Numbers", show: () => html`<${Numbers} />` },
+      { key: "numbers", name: "Statistics", show: () => html`<${Numbers} />` },
       can("readQuarantine") && { key: "quarantine", name: "Quarantine", show: () => html`<${Quarantine} />` },
       { key: "equipment", name: "Hubs and devices", show: () => html`<${Equipment} />` },
       can("readUsers") && { key: "users", name: "Users", show: () => html`<${Users} />` },
       can("manageClients") && { key: "clients", name: "Clients", show: () => html`<${Clients} />` },
       can("manageWebhooks") && { key: "webhooks", name: "Webhooks", show: () => html`<${Webhooks} />` },
       can("readDefaults") && { key: "thresholds", name: "Default thresholds", show: () => html`<${DefaultThresholds} />` },
-      can("readDefaults") && { key: "templates", name: "Templates", show: () => html`<${ThresholdTemplates} />` },
+      can("readDefaults") && { key: "templates", name: "Threshold templates", show: () => html`<${ThresholdTemplates} />` },
       can("readNoteTemplates") && { key: "notes", name: "Note templates", show: () => html`<${NoteTemplates} />` },
       can("readAudit") && { key: "audit", name: "Audit", show: () => html`<${Audit} />` },
       can("readDeliveries") && { key: "pushes", name: "Pushes", show: () => html`<${Pushes} />` },

@@ -1,4 +1,4 @@
-// One's own passkeys: add one and name it, give it another name, remove it.
+// The user's passkeys: add, rename, remove.
 import { call, get, patch, post } from "../api.js";
 import { make, offered } from "../passkeys.js";
 import { me } from "../session.js";
@@ -17,8 +17,8 @@ export function Passkeys() {
   const [asked, ask] = useState(/** @type {{dialog: any, passkey?: Passkey} | null} */ (null));
   const close = () => ask(null);
   const changed = () => { close(); from.reload(); void learn(); };
-  return html`<p>A passkey lives in your phone, your computer or a security key. It opens your account with a fingerprint, a face or a PIN,
-    and cannot be typed into a false page.</p>
+  return html`<p>A passkey is stored on your phone, computer or security key. You sign in with a fingerprint, face or PIN,
+    and it protects you from phishing.</p>
     <${Loaded} from=${from}>${(data) => html`
       <ul class="plain" aria-label="Your passkeys">${data.results.map((passkey) => html`<li key=${passkey.id}>
         <strong>${passkey.name}</strong> <small>Added ${dateTime(passkey.created_at)}. ${passkey.last_used_at
@@ -27,12 +27,12 @@ export function Passkeys() {
           ask({ dialog: Rename, passkey })}>Rename</button>
           <button aria-label=${`Remove ${passkey.name}`} onClick=${() => ask({ dialog: Remove, passkey })}>Remove</button></div></li>`)}
             </ul>
-      ${data.count === 0 && html`<p>You have none yet.</p>`}
+      ${data.count === 0 && html`<p>No passkeys yet.</p>`}
       ${asked && html`<${asked.dialog} passkey=${asked.passkey} last=${data.count === 1 && !me.value?.is_2fa_enabled} close=${close}
         changed=${changed} />`}`}
     </${Loaded}>
     ${offered() ? html`<div class="actions"><button class="main" onClick=${() => ask({ dialog: Add })}>Add a passkey</button></div>`
-      : html`<p>This browser offers no passkeys at this address.</p>`}`;
+      : html`<p>This browser does not support passkeys at this address.</p>`}`;
 }
 
 /** @param {{close: () => void, changed: () => void}} props */
@@ -43,31 +43,30 @@ function Add({ close, changed }) {
     return post("auth/passkeys/", { name: values.name, credential: await make(options) });
   });
   return html`<${Dialog} title="Add a passkey" close=${close}>
-    <${Form} submit="Add" cancel=${close} send=${send} done=${() => { toast("The passkey is added."); changed(); }}>${(errors) => html`
-      <${Field} label="Name" name="name" maxlength="100" hint="So that you know it again, for example “Work laptop”." errors=${errors} />
+    <${Form} submit="Add" cancel=${close} send=${send} done=${() => { toast("Passkey added."); changed(); }}>${(errors) => html`
+      <${Field} label="Name" name="name" maxlength="100" hint="To recognize it later, for example “Work laptop”." errors=${errors} />
       <${PasswordAgain} proof=${proof} errors=${errors} />`}
     </${Form}>
   </${Dialog}>`;
 }
 
 /** @param {{passkey: Passkey, close: () => void, changed: () => void}} props */
-const Rename = ({ passkey, close, changed }) => html`<${Dialog} title="Rename the passkey" close=${close}>
+const Rename = ({ passkey, close, changed }) => html`<${Dialog} title="Rename passkey" close=${close}>
   <${Form} submit="Save" cancel=${close} send=${(values) => patch(`auth/passkeys/${passkey.id}/`, values)}
     done=${() => { toast("Saved."); changed(); }}>${(errors) => html`
     <${Field} label="Name" name="name" maxlength="100" value=${passkey.name} errors=${errors} />`}
   </${Form}>
 </${Dialog}>`;
 
-/** @param {{passkey: Passkey, last: boolean, close: () => void, changed: () => void}} props last is whether no second factor is left
- * without it */
+/** @param {{passkey: Passkey, last: boolean, close: () => void, changed: () => void}} props last: it is the only second factor */
 function Remove({ passkey, last, close, changed }) {
   const proof = useProof();
   const send = proof.asking((values, password) => call("DELETE", `auth/passkeys/${passkey.id}/`, { body: password }));
-  const done = () => { toast("The passkey is removed."); last ? void signOff("The passkey is removed. Sign in again.") : changed(); };
-  return html`<${Dialog} title="Remove the passkey" close=${close}>
+  const done = () => { toast("Passkey removed."); last ? void signOff("Passkey removed. Sign in again.") : changed(); };
+  return html`<${Dialog} title="Remove passkey" close=${close}>
     <${Form} danger submit="Remove" cancel=${close} send=${send} done=${done}>${(errors) => html`
-      <p>${passkey.name} will not open your account any more.${last
-        && " It is your only second factor: without it the password alone does, and you are signed off everywhere."}</p>
+      <p>${passkey.name} can no longer be used to sign in.${last
+        && " It is your only second factor: sign-in will require only your password, and you will be signed out on all devices."}</p>
       <${PasswordAgain} proof=${proof} errors=${errors} />`}
     </${Form}>
   </${Dialog}>`;

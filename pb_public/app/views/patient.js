@@ -1,4 +1,4 @@
-// The patient sheet: everything about one patient, a tab at a time. What changes is told by the stream and put in place.
+// The patient chart in tabs. The live stream updates it in place.
 import { emergency, get, Problem } from "../api.js";
 import { can } from "../can.js";
 import { listen, onGap } from "../live.js";
@@ -24,8 +24,7 @@ import { TimeLog } from "./patient/time.js";
 import { Vitals } from "./patient/vitals.js";
 
 /** @typedef {{id: string, name: string, patient: any, active: boolean, turn: number, changed: () => void, zone: string | undefined}}
- *  TabProps turn counts what
- *  happened to the patient; zone is the patient's, in which all times of the sheet are shown */
+ *  TabProps turn counts changes to the patient; zone is the patient's and applies to all times of the chart */
 
 /** @type {{tab: string, name: string, may: () => boolean, show: (props: any) => any}[]} */
 const tabs = [
@@ -37,7 +36,7 @@ const tabs = [
     ...${props} />` },
   { tab: "thresholds", name: "Thresholds", may: () => can("readClinical"), show: (props) => html`<${Thresholds} ...${props} />` },
   { tab: "time", name: "Time log", may: () => can("readTime"), show: (props) => html`<${TimeLog} ...${props} />` },
-  { tab: "bill", name: "Bill", may: () => can("explainBilling"), show: (props) => html`<${Billing} ...${props} />` },
+  { tab: "bill", name: "Billing", may: () => can("explainBilling"), show: (props) => html`<${Billing} ...${props} />` },
   { tab: "devices", name: "Devices", may: () => true, show: (props) => html`<${Devices} ...${props} />` },
   { tab: "people", name: "Team & consents", may: () => true, show: (props) => html`<div class="grid"><${CareTeam}
     ...${props} /><${Consents} ...${props} /></div>` },
@@ -46,11 +45,11 @@ const tabs = [
 /** @param {{id?: string, tab?: string}} props */
 export function PatientSheet({ id, tab }) {
   return id ? html`<${Sheet} key=${id} id=${id} tab=${tab ?? "overview"} />`
-    : html`<${Nothing} title="No patient chosen" page>Choose one in the list of <button class="link"
+    : html`<${Nothing} title="No patient selected" page>Select one in the list of <button class="link"
     onClick=${() => go("patients")}>patients</button>.</${Nothing}>`;
 }
 
-/** @param {{id: string, tab: string}} props tab is the one that whoever opened the sheet wants, until another is chosen */
+/** @param {{id: string, tab: string}} props tab is the initial tab */
 function Sheet({ id, tab }) {
   const [query, change] = useQuery({ tab: "", days: 30, as: "" });
   const [turn, next] = useState(0);
@@ -94,16 +93,16 @@ function Sheet({ id, tab }) {
     ${dialogs}`;
 }
 
-/** What a thumb reaches on a phone: call, note, answer. @param {{patient: any, acts: import("./patient/acts.js").Acts, open: number}}
+/** The action bar on a phone: call, note, acknowledge. @param {{patient: any, acts: import("./patient/acts.js").Acts, open: number}}
  *  props */
-const PhoneBar = ({ patient: p, acts, open }) => html`<div class="phone-bar no-print" role="group" aria-label="Acts">
+const PhoneBar = ({ patient: p, acts, open }) => html`<div class="phone-bar no-print" role="group" aria-label="Actions">
   ${p.phone && html`<a class="button main" href=${telephone(p.phone)} onClick=${acts.called}>Call</a>`}
   ${acts.note && html`<button onClick=${acts.note}>${acts.running ? "Stop and note" : "Note"}</button>`}
   ${can("acknowledge") && open > 0 && html`<button onClick=${acts.acknowledge}>Acknowledge ${open}</button>`}
 </div>`;
 
-/** What the stream tells of this patient: the standing is in the message, lists are fetched once for many. @param {string} id @param
- *  {any} standing @param {() => void} happened @param {() => void} anew */
+/** Follows the patient in the live stream: the message has the triage status; lists reload once for many messages. @param {string} id
+ *  @param {any} standing @param {() => void} happened @param {() => void} anew */
 function useFollow(id, standing, happened, anew) {
   useEffect(() => {
     let timer = 0;
@@ -127,21 +126,21 @@ function useFollow(id, standing, happened, anew) {
   }, [id]);
 }
 
-/** The patient belongs to other colleagues; a reason opens the record, and is told to those responsible. @param {{problem:
+/** Break-glass access to a patient of another care team: requires a reason and notifies those responsible. @param {{problem:
  *  import("../api.js").Problem, tried: string, open: (reason: string) => void}} props */
 function BreakGlass({ problem, tried, open }) {
   const send = async (/** @type {any} */ { reason }) => {
     const given = (reason ?? "").trim();
     if (given.length < 10) {
-      throw new Problem(400, { field_errors: { reason: ["Give at least 10 characters."] } });
+      throw new Problem(400, { field_errors: { reason: ["Enter at least 10 characters."] } });
     }
     open(given);
   };
-  return html`<div class="card emergency"><h1>Not in your care</h1>
+  return html`<div class="card emergency"><h1>Not in your care team</h1>
     <p>This patient is not in your care team. In an emergency you can open the record with a reason.
-      It is put on record, and the primary provider and the clinical managers are told at once.</p>
+      Access is audited, and the primary provider and clinical managers are notified immediately.</p>
     ${tried && html`<p class="notice problem" role="alert">${problem.message}</p>`}
-    <${Form} submit="Open in an emergency" danger send=${send}
+    <${Form} submit="Open for emergency" danger send=${send}
       cancel=${() => history.back()}>${(errors) => html`<${Field} label="Reason" name="reason" kind="textarea" maxlength="500"
         errors=${errors} />`}</${Form}>
   </div>`;

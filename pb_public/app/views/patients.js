@@ -1,4 +1,4 @@
-// All patients of the practice: find one, or begin to enrol a new one.
+// The patient list: search, and enroll a new patient.
 import { patch, Problem } from "../api.js";
 import { can } from "../can.js";
 import { useQuery } from "../query.js";
@@ -18,14 +18,14 @@ import { DaysShort } from "./patients/days_short.js";
 const open = (/** @type {any} */ patient) => go("patient", { id: patient.id });
 
 export const Patients = () => html`<div class="heading"><h1>Patients</h1>${can("changePatient") && html`<div class="acts">
-    <button onClick=${() => go("enrolment")}>Unfinished enrolments</button>
-    <button class="main" onClick=${() => go("enrolment", { fresh: true })}>Enrol a patient</button></div>`}</div>
+    <button onClick=${() => go("enrolment")}>Unfinished enrollments</button>
+    <button class="main" onClick=${() => go("enrolment", { fresh: true })}>Enroll patient</button></div>`}</div>
   <${Tabs} label="Patients" tabs=${[
-    { key: "all", name: "All patients", show: () => html`<${Everybody} />` },
-    can("readDays") && { key: "days", name: "Short of days", show: () => html`<${DaysShort} />` },
+    { key: "all", name: "All patients", show: () => html`<${AllPatients} />` },
+    can("readDays") && { key: "days", name: "Behind on days", show: () => html`<${DaysShort} />` },
   ]} />`;
 
-function Everybody() {
+function AllPatients() {
   const [query, change] = useQuery({ active: true, search: "" }, ["search"]);
   const wait = useRef(0);
   return html`<div class="filters" role="search">
@@ -38,10 +38,10 @@ function Everybody() {
         onChange=${(event) => change({ active: event.target.value === "true" })} />
     </div>
     <${List} path="patients/" query=${{ search: query.search, active: query.active }} ordering="last_name" caption="Patients"
-      nothing="No patient matches" open=${open} columns=${[
+      nothing="No patients match" open=${open} columns=${[
       { name: "name", head: "Name", order: "last_name", cell: (p) => html`<bdi>${p.last_name}, ${p.first_name}</bdi>` },
       { name: "mrn", head: "MRN" },
-      { name: "date_of_birth", head: "Born", cell: (p) => calendarDate(p.date_of_birth) },
+      { name: "date_of_birth", head: "Date of birth", cell: (p) => calendarDate(p.date_of_birth) },
       { name: "gender", head: "Gender", cell: (p) => words(p.gender) },
       { name: "programs", head: "Diagnoses", cell: (p) => p.icd10_codes.join(", ") || "–" },
       { name: "status", head: "Status", cell: (p) => html`<${Badge} of=${p.status} />${p.needs_thresholds && html` <${Badge} of="warning"
@@ -49,7 +49,7 @@ function Everybody() {
     ]} />`;
 }
 
-/** Changes a patient: everything that is on record of who it is, who pays, who answers and what is expected.
+/** The dialog that edits a patient: identity, insurance, provider, and expected readings.
  *  @param {{patient: any, close: () => void, done: (patient: any) => void}} props */
 export function PatientDialog({ patient: p, close, done }) {
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
@@ -65,15 +65,15 @@ export function PatientDialog({ patient: p, close, done }) {
       monitoring_schedule: scheduleOf(schedule_mode, body.monitoring_schedule, p.monitoring_schedule),
     });
   };
-  return html`<${Dialog} wide title="Change patient" close=${close}><div ref=${box}>
+  return html`<${Dialog} wide title="Edit patient" close=${close}><div ref=${box}>
     <${Form} submit="Save" cancel=${close} send=${async (values) => keep(values)}
       done=${(answer) => { toast("Saved."); close(); done(answer); }}>${(errors) => html`
       <${PersonFields} patient=${p} errors=${errors} autofocus />
       <${CodesPicker} codes=${p.icd10_codes} errors=${errors} />
       <div class="fields"><${StaffPicker} label="Primary provider" name="primary_provider_id" by="id" roles=${["provider"]}
-        value=${p.primary_provider_id} nobody="Nobody" errors=${errors} /></div>
-      <fieldset><legend>Who pays</legend><${InsuranceFields} insurance=${p.insurance} errors=${errors} /></fieldset>
-      <fieldset><legend>What is expected</legend><${ScheduleFields} schedule=${p.monitoring_schedule} errors=${errors} /></fieldset>`}
+        value=${p.primary_provider_id} nobody="Not assigned" errors=${errors} /></div>
+      <fieldset><legend>Insurance</legend><${InsuranceFields} insurance=${p.insurance} errors=${errors} /></fieldset>
+      <fieldset><legend>Expected readings</legend><${ScheduleFields} schedule=${p.monitoring_schedule} errors=${errors} /></fieldset>`}
     </${Form}></div>
   </${Dialog}>`;
 }

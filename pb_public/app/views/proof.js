@@ -1,9 +1,9 @@
-// Some time after the sign-in the service wants the password again before second factors change.
+// Reauthentication: some time after sign-in, the server requires the password again before second factors change.
 import { Problem } from "../api.js";
 import { Field } from "../ui/form.js";
 import { html, useState } from "../view.js";
 
-/** Remembers whether the password was asked for. asking wraps what a form sends, which gets the body that proves it.
+/** Tracks whether the password is required. asking wraps a form's send, which receives a body with the password.
  *  @returns {{asked: boolean, asking: (send: (values: Record<string, any>, password: Record<string,
  * any>) => Promise<any>) => (values: Record<string, any>) => Promise<any>}} */
 export function useProof() {
@@ -23,6 +23,6 @@ export function useProof() {
   };
 }
 
-/** The field for it, once it was asked for. @param {{proof: ReturnType<typeof useProof>, errors: Record<string, string[]>}} props */
+/** The password field, shown once it is required. @param {{proof: ReturnType<typeof useProof>, errors: Record<string, string[]>}} props */
 export const PasswordAgain = ({ proof, errors }) => proof.asked && html`
   <${Field} label="Password" name="password" kind="password" autocomplete="current-password" errors=${errors} />`;

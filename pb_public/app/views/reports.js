@@ -1,4 +1,4 @@
-// The reports on the practice's money: parameters, figures, charts, tables, and the same as a file.
+// Financial reports: parameters, figures, charts, tables, and export.
 import { get } from "../api.js";
 import { useQuery } from "../query.js";
 import { ActionButton, Field } from "../ui/form.js";
@@ -49,7 +49,7 @@ function ParameterForm({ parameters, change }) {
   const choice = (/** @type {string} */ label, /** @type {keyof Parameters} */ name, /** @type {[string, string][]} */ options) => html`
     <${Field} label=${label} name=${name} kind="select" value=${parameters[name]} options=${options} onChange=${(event) =>
       change({ [name]: event.target.value })} />`;
-  return html`<div class="filters no-print" role="search" aria-label="Parameters of the report">
+  return html`<div class="filters no-print" role="search" aria-label="Report parameters">
     <${Field} label="From" name="date_from" kind="date" value=${parameters.date_from} onChange=${(event) =>
       change({ date_from: event.target.value })} />
     <${Field} label="To" name="date_to" kind="date" value=${parameters.date_to} onChange=${(event) =>
@@ -77,8 +77,8 @@ function Report({ report, parameters }) {
   const again = () => { anew.current = true; made.reload(); };
   return html`<${Loaded} from=${made}>${(data) => html`
     <div class="bar-of-acts">
-      <p class="soft" role="status">${period(data)} ${data.cached ? "Kept from" : "Calculated"} ${fullTime(data.generated_at)}.</p>
-      <button disabled=${made.loading} onClick=${again}>${made.loading ? "One moment" : "Calculate anew"}</button>
+      <p class="soft" role="status">${period(data)} ${data.cached ? "Cached" : "Calculated"} ${fullTime(data.generated_at)}.</p>
+      <button disabled=${made.loading} onClick=${again}>${made.loading ? "One moment" : "Refresh"}</button>
       <${ActionButton} act=${() => keep(path, { ...parameters, export: "csv" }, `${report.name}.csv`)}>CSV</${ActionButton}>
       <${ActionButton} act=${() => keep(path, { ...parameters, export: "pdf" }, `${report.name}.pdf`)}>PDF</${ActionButton}>
     </div>

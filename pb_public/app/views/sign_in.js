@@ -1,5 +1,4 @@
-// Sign-in with second factor and backup code, or with a passkey, the wait of a locked account, asking for a new password, and the change
-// that a first sign-in demands.
+// Sign-in: password, second factor, passkey, locked account, password reset, and the required change of a temporary password.
 import { call, Problem } from "../api.js";
 import { offered, signInWithPasskey } from "../passkeys.js";
 import { Field, Form } from "../ui/form.js";
@@ -29,9 +28,9 @@ export function SignIn() {
 function explained(problem) {
   if (problem.code === "account_locked" && problem.lockedUntil) {
     const left = Math.max(1,
-      Math.ceil((Date.parse(problem.lockedUntil) - Date.now()) / 60_000)); // a clock would need a zone, which nobody has yet
+      Math.ceil((Date.parse(problem.lockedUntil) - Date.now()) / 60_000)); // minutes, because the user's zone is not loaded yet
     return new Problem(problem.status, { detail: `This account is locked for ${left === 1 ? "one more minute"
-      : `${left} more minutes`}. Each further attempt starts the wait anew; an administrator can end it.` });
+      : `${left} more minutes`}. Each further attempt restarts the wait. An administrator can unlock the account.` });
   }
   return problem;
 }
@@ -50,7 +49,7 @@ function Password({ proof, keep, show }) {
       throw error instanceof Problem ? explained(error) : error;
     }
   };
-  /** @param {Problem} step */
+  /** @param {Problem} step of a second factor */
   const ask = (step) => {
     keep({ email: "", password: "", token: step.temporaryToken, methods: step.methods });
     show("code");
@@ -61,10 +60,10 @@ function Password({ proof, keep, show }) {
       <${Field} label="Password" name="password" kind="password" autocomplete="current-password" errors=${errors} required />`}
     </${Form}>
     <${UsePasskey} />
-    <button class="link" onClick=${() => show("forgotten")}>Forgotten your password?</button>`;
+    <button class="link" onClick=${() => show("forgotten")}>Lost your password?</button>`;
 }
 
-/** Signs in with a passkey, alone or as the second step of the token. @param {{token?: string}} props */
+/** Signs in with a passkey, alone or as the second factor for the token. @param {{token?: string}} props */
 function UsePasskey({ token }) {
   const [problem, fail] = useState(/** @type {Problem | null} */ (null));
   const [busy, work] = useState(false);
@@ -99,13 +98,14 @@ function Code({ proof, keep, show }) {
   };
   const back = () => { keep({ ...proof, password: "", token: "" }); show("password"); };
   if (!proof.methods.includes("totp")) {
-    return html`<p>Your password is right. Now use your passkey.</p>
+    return html`<p>Password accepted. Now use your passkey.</p>
       ${offered() ? html`<${UsePasskey} token=${proof.token} />`
-        : html`<p class="notice problem" role="alert">This browser offers no passkeys at this address. An administrator can switch your
-        second factor off.</p>`}
-      <button class="link" onClick=${back}>Back to the password</button>`;
+        : html`<p class="notice problem"
+          role="alert">This browser does not support passkeys at this address. An administrator can turn off your
+        second factor.</p>`}
+      <button class="link" onClick=${back}>Back to password</button>`;
   }
-  return html`<p>Enter the six digits from your authenticator app, or one of your backup codes.</p>
+  return html`<p>Enter the six-digit code from your authenticator app, or a backup code.</p>
     ${proof.methods.includes("passkey") && html`<${UsePasskey} token=${proof.token} />`}
     <${Form} submit="Sign in" send=${send} cancel=${back}>${(errors) => html`
       <${Field} label="Code" name="code" autocomplete="one-time-code" inputmode="text" spellcheck=${false} errors=${errors} autofocus />`}
@@ -114,22 +114,22 @@ function Code({ proof, keep, show }) {
 
 /** @param {StepProps} props */
 function Forgotten({ proof, show }) {
-  return html`<p>A link to set a new password is sent to the address, if there is an account for it. It holds for one hour.</p>
-    <${Form} submit="Send the link" cancel=${() => show("password")} done=${() => show("sent")}
+  return html`<p>If there is an account for this address, a link to set a new password will be sent. It is valid for one hour.</p>
+    <${Form} submit="Send link" cancel=${() => show("password")} done=${() => show("sent")}
       send=${(values) => call("POST", "auth/password-reset/", { body: { email: values.email ?? "" }, open: true })}>${(errors) => html`
       <${Field} label="Email" name="email" kind="email" autocomplete="username" value=${proof.email} errors=${errors} />`}
     </${Form}>`;
 }
 
 /** @param {StepProps} props */
-const Sent = ({ show }) => html`<p role="status">If there is an account for this address, the link is on its way.</p>
+const Sent = ({ show }) => html`<p role="status">If there is an account for this address, the link has been sent.</p>
   <button class="main" onClick=${() => show("password")}>Back to sign-in</button>`;
 
-/** A password that an administrator gave has to be changed before anything else. */
+/** The page that requires a change of the temporary password. */
 export function NewPassword() {
   return html`<main class="door" id="main">
     <h1>Choose a new password</h1>
-    <p>The one you signed in with was given to you by somebody else. At least 12 characters.</p>
+    <p>You signed in with a temporary password. Use at least 12 characters.</p>
     <${PasswordForm} done=${learn} cancel=${() => signOff()} />
   </main>`;
 }
@@ -139,5 +139,5 @@ export const PasswordForm = ({ done, cancel }) => html`<${Form} submit="Change p
     send=${(values) => call("POST", "auth/password/change/", { body: values })}>${(errors) => html`
     <${Field} label="Current password" name="old_password" kind="password" autocomplete="current-password" errors=${errors} />
     <${Field} label="New password" name="new_password" kind="password" autocomplete="new-password" errors=${errors} />
-    <${Field} label="New password again" name="new_password_confirm" kind="password" autocomplete="new-password" errors=${errors} />`}
+    <${Field} label="Confirm new password" name="new_password_confirm" kind="password" autocomplete="new-password" errors=${errors} />`}
   </${Form}>`;

@@ -1,4 +1,4 @@
-// The triage list, live: who needs attention now, why, and what to do about it with one key. One patient a line; one of them at the side.
+// The live triage list: patients by urgency, one row each, with single-key actions; the open patient is in the side panel.
 import { get } from "../api.js";
 import { useKeys } from "../keys.js";
 import { stream } from "../live.js";
@@ -30,7 +30,7 @@ const usual = {
 };
 const none = { risk_level: "", has_unack_alerts: "", needs_review: "", mine: "", escalated: "", search: "" };
 
-/** @param {{open?: string}} props the patient at the side */
+/** @param {{open?: string}} props open is the patient in the side panel */
 export function Triage({ open = "" }) {
   const [query, change] = useQuery(usual, ["search"]);
   const { rows: height, page, ...filters } = query;
@@ -46,19 +46,19 @@ export function Triage({ open = "" }) {
   const narrowed = Object.keys(none).some((name) => name !== "risk_level" && query[name] !== "");
   const rows = list.data?.results ?? [];
   const work = useWork({ rows, list, open, page, change, filters });
-  useKeys({ ".": { does: "Show what waits", act: show } });
+  useKeys({ ".": { does: "Show new critical patients", act: show } });
   return html`<div class=${classes("triage-page", height)}>
     <div class="bars"><h1>Triage</h1><${Levels} stats=${stats.data} query=${query} change=${change} /><${Reviewed} stats=${stats.data} />
       </div>
     <div class="bars no-print"><${Marks} stats=${stats.data} query=${query} change=${change} /><${Waits} news=${news} show=${show} />
       <${Sight} query=${query} change=${change} /></div>
     ${stream.value === "cut" && html`<p class="notice warning" role="alert">
-      <strong>No live connection.</strong> This list may be old, and new criticals do not reach you.${" "}
-      It is fetched anew as soon as the connection is back.
-      <button class="quiet" onClick=${list.reload}>Fetch now</button></p>`}
+      <strong>No live connection.</strong> This list may be out of date, and new critical alerts are not shown.${" "}
+      It refreshes when the connection is restored.
+      <button class="quiet" onClick=${list.reload}>Refresh now</button></p>`}
     <${Loaded} from=${list} empty=${(data) => data.count === 0}
       nothing=${html`<${Empty} narrowed=${narrowed || query.risk_level !== ""} clear=${() => change(none)} />`}>${() => html`
-      <div class="columns" aria-hidden="true"><span>Score</span><span>Patient</span><span>Out of bounds</span><span>14 days, range</span>
+      <div class="columns" aria-hidden="true"><span>Score</span><span>Patient</span><span>Out of range</span><span>14 days, range</span>
         <span>Why</span><span>Who, state</span></div>
       <${Rows} rows=${rows} grouped=${filters.ordering === "-risk_score"}
         counts=${stats.data && !narrowed ? groupCounts(stats.data) : null} changed=${changed}
@@ -75,18 +75,18 @@ export function Triage({ open = "" }) {
 
 /** @param {{narrowed: boolean, clear: () => void}} props */
 const Empty = ({ narrowed, clear }) => (narrowed
-  ? html`<div class="state empty"><h2>Nobody by these filters</h2><p>Others are on the list.</p><button
+  ? html`<div class="state empty"><h2>No patients match</h2><p>Clear the filters to show all patients.</p><button
     onClick=${clear}>Clear filters</button></div>`
-  : html`<${Nothing} title="Nobody is on the list">Patients appear here when they are enrolled.</${Nothing}>`);
+  : html`<${Nothing} title="No patients on the list">Patients appear here when they are enrolled.</${Nothing}>`);
 
 /** @param {{held: boolean}} props */
 const Foot = ({ held }) => html`<p class="keys no-print"><span><kbd>J</kbd> <kbd>K</kbd> next, previous</span><span class="spare">
   <kbd>Enter</kbd> open</span><span><kbd>A</kbd> acknowledge</span><span><kbd>C</kbd> call</span><span><kbd>E</kbd> escalate</span>
   <span class="spare"><kbd>N</kbd> note</span><span><kbd>R</kbd> reviewed, next</span><span class="spare"><kbd>T</kbd> take</span>
-  <span><kbd>?</kbd> all keys</span><${ZoneNote} /><span class="held" role="status">${held && "Order held while you are here"}</span></p>`;
+  <span><kbd>?</kbd> all shortcuts</span><${ZoneNote} /><span class="held" role="status">${held && "Order held while you work"}</span></p>`;
 
 /**
- * What can be done with the row that is looked at, by key and by press.
+ * The actions on the current row, by shortcut and by click.
  * @param {{rows: Row[], list: {data: any, loading: boolean, reload: () => void}, open: string, page: number,
  *  change: (next: {page: number}) => void,
  *   filters: import("./triage/order.js").Filters}} props
@@ -95,10 +95,10 @@ function useWork({ rows, list, open, page, change, filters }) {
   const [current, look] = useState(open);
   const [busy, work] = useState(/** @type {ReadonlySet<string>} */ (new Set()));
   const [dialog, ask] = useState(/** @type {{kind: "escalate" | "snooze", row: Row} | null} */ (null));
-  const [wish, wishes] = useState({ for: "", what: "" }); // what a key asked of the panel before it was there
+  const [wish, wishes] = useState({ for: "", what: "" }); // an action requested of the panel before it is rendered
   const onward = useOnward(filters);
-  const awaited = useRef(""); // whom to go to as soon as their page is there
-  const here = useRef(current); // by now, for what was begun on a row before
+  const awaited = useRef(""); // the patient to select when the page has loaded
+  const here = useRef(current); // the current row, for actions started on an earlier row
   here.current = current;
   const under = useRef(/** @type {Set<string>} */ (new Set()));
   const at = rows.findIndex((row) => row.patient_id === current);
@@ -122,7 +122,7 @@ function useWork({ rows, list, open, page, change, filters }) {
       onward.next().then((found) => {
         awaited.current = found?.id ?? "";
         if (!found) {
-          toast("You have been through the whole list.");
+          toast("End of the list.");
         } else if (found.page !== page) {
           change({ page: found.page });
         } else {
@@ -144,7 +144,7 @@ function useWork({ rows, list, open, page, change, filters }) {
   const doing = async (/** @type {Row} */ row, /** @type {() => Promise<any>} */ act) => {
     const id = row.patient_id;
     if (under.current.has(id)) {
-      return false; // pressed twice
+      return false; // already running
     }
     under.current.add(id);
     work(new Set(under.current));
@@ -157,12 +157,12 @@ function useWork({ rows, list, open, page, change, filters }) {
     look(row.patient_id);
     refine({ open: row.patient_id });
     if (what === "note" && open === row.patient_id) {
-      noteField()?.focus(); // at once: what is typed next is the note
+      noteField()?.focus(); // immediately: the next keys are for the note
     } else {
       wishes({ for: row.patient_id, what });
     }
   };
-  /** Back to the list, and on; who has gone on since stays there. */
+  /** Returns the focus to the list and advances, unless the user has moved to another row. */
   const done = (/** @type {Row} */ row, /** @type {boolean} */ on) => {
     if (row.patient_id === here.current) {
       rowOf(here.current)?.focus({ preventScroll: true });
@@ -172,9 +172,9 @@ function useWork({ rows, list, open, page, change, filters }) {
   const acts = {
     open: see,
     whole: (/** @type {Row} */ row) => go("patient", { id: row.patient_id }),
-    // A critical value is answered with a note; anything else at once.
+    // A critical alert requires a note; others are acknowledged immediately.
     acknowledge: (/** @type {Row} */ row) => (row.unacknowledged_critical > 0 ? see(row, "note") : void acts.answer(row)),
-    /** Once nothing is left to do about the patient, the next one's turn comes. */
+    /** Advances to the next patient if nothing is left to do. */
     answer: async (/** @type {Row} */ row, /** @type {any[] | null} */ open = null, note = "", undone = () => {}) => {
       let rest = row.active_escalations;
       const well = await doing(row, async () => {
@@ -201,14 +201,14 @@ function useWork({ rows, list, open, page, change, filters }) {
   useKeys({
     j: { does: "Next patient", act: () => to(at + 1) }, k: { does: "Previous patient", act: () => to(at < 0 ? 0 : at - 1) },
     ArrowDown: () => to(at + 1), ArrowUp: () => to(at < 0 ? 0 : at - 1),
-    Enter: { does: "Open at the side; again: the whole chart", act: on((row) => (open === row.patient_id ? acts.whole(row) : see(row))) },
-    o: { does: "The whole chart", act: on(acts.whole) },
-    a: { does: "Acknowledge", act: on(acts.acknowledge) }, c: { does: "Call, with the timer", act: on((row) => see(row, "call")) },
+    Enter: { does: "Open in side panel; again: open chart", act: on((row) => (open === row.patient_id ? acts.whole(row) : see(row))) },
+    o: { does: "Open chart", act: on(acts.whole) },
+    a: { does: "Acknowledge", act: on(acts.acknowledge) }, c: { does: "Call and start the timer", act: on((row) => see(row, "call")) },
     e: { does: "Escalate", act: on(acts.escalate) }, n: { does: "Note", act: on((row) => see(row, "note")) },
     r: { does: "Reviewed, next patient", act: on((row) => void acts.review(row)) }, s: { does: "Snooze", act: on(acts.snooze) },
     t: { does: "Take the escalation", act: on((row) => see(row, "take")) },
   }, { while: rows.length > 0 });
-  const closed = () => ask((now) => (now === dialog ? null : now)); // a dialog that is gone says so late, when the next may be open
+  const closed = () => ask((now) => (now === dialog ? null : now)); // a closed dialog reports late, when the next one may be open
   const asking = dialog && (dialog.kind === "escalate"
     ? html`<${EscalateDialog} patient=${{ id: dialog.row.patient_id, name: dialog.row.patient_name }} close=${closed}
       done=${() => stream.value === "live" || list.reload()} />`

@@ -1,4 +1,4 @@
-// What can be done about an alert, and the dialogs for it.
+// The dialogs for actions on an alert.
 import { get, post } from "../../api.js";
 import { can } from "../../can.js";
 import { Dialog, Field, Form } from "../../ui/form.js";
@@ -12,7 +12,7 @@ import { html, useState } from "../../view.js";
 import { OpenAlready } from "../escalate.js";
 import { StaffField } from "../staff_field.js";
 
-/** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["Alert"]} Alert */
+/** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["Alert"]} Alert */
 
 const outcomes = /** @type {[string, string][]} */ (["patient_contacted", "monitoring", "medication_adjusted", "referred", "false_alarm",
   "resolved"].map((o) => [o, words(o)]));
@@ -29,7 +29,7 @@ export function OutcomeDialog({ alert, close, done }) {
     <p>${alert.patient_name}: ${alert.message ?? words(alert.type)}</p>
     <${Form} submit="Acknowledge" draft=${`acknowledge.${alert.id}`} cancel=${close} send=${send}
       done=${finish("Acknowledged.", close, done)}>${(errors) => html`
-      <${Field} label="Outcome" name="outcome" kind="select" value="patient_contacted" options=${shown} hint="“Resolved” ends the alert"
+      <${Field} label="Outcome" name="outcome" kind="select" value="patient_contacted" options=${shown} hint="“Resolved” closes the alert"
         errors=${errors} />
       <${NoteField} context="alert" label="Clinical note" name="clinical_note" errors=${errors} />
       <${Field} label="Remind me to follow up" name="follow_up_required" kind="checkbox" onChange=${(event) => ask(event.target.checked)}
@@ -45,7 +45,7 @@ export const NoteDialog = ({ alert, close, done }) => html`<${Dialog} title="Add
   <p>${alert.patient_name}: ${alert.message ?? words(alert.type)}</p>
   <${Form} submit="Add note" draft=${`note.${alert.id}`} cancel=${close}
     send=${(values) => post(`alerts/${alert.id}/notes/`, { notes: values.notes ?? "" })}
-    done=${finish("Noted.", close, done)}>${(errors) => html`
+    done=${finish("Note added.", close, done)}>${(errors) => html`
     <${NoteField} context="alert" label="Note" name="notes" errors=${errors} />`}
   </${Form}>
 </${Dialog}>`;
@@ -55,7 +55,7 @@ export const ResolveDialog = ({ alert, close, done }) => html`<${Dialog} title="
   <p>${alert.patient_name}: ${alert.message ?? words(alert.type)}</p>
   <${Form} submit="Resolve" draft=${`resolve.${alert.id}`} cancel=${close} send=${(values) => post(`alerts/${alert.id}/resolve/`, values)}
     done=${finish("Resolved.", close, done)}>${(errors) => html`
-    <${NoteField} context="alert" label="Note" name="notes" hint="May stay empty" errors=${errors} />`}
+    <${NoteField} context="alert" label="Note" name="notes" hint="Optional" errors=${errors} />`}
   </${Form}>
 </${Dialog}>`;
 
@@ -68,7 +68,7 @@ export const EscalateAlertDialog = ({ alert, close, done }) => html`<${Dialog} t
     done=${finish("Escalated.", close, done)}>${(errors) => html`
     <${Field} label="Priority" name="priority" kind="select" value=${alert.level === "critical" ? "stat" : "urgent"}
       options=${[["routine", "Routine"], ["urgent", "Urgent"], ["stat", "Stat"]]} errors=${errors} />
-    <${Field} label="Reason" name="reason" kind="textarea" hint="Empty: the alert's message" errors=${errors} />
+    <${Field} label="Reason" name="reason" kind="textarea" hint="Leave blank to use the alert’s message" errors=${errors} />
     <${StaffField} errors=${errors} />`}
   </${Form}>
 </${Dialog}>`;
@@ -77,7 +77,7 @@ const hours = /** @type {[string, string][]} */ ([["4", "4 hours"], ["12", "12 h
   ["168", "1 week"], ["720", "30 days"]]);
 
 /**
- * The kind that a snooze is most likely about: that of the patient's worst open alert that readings raise.
+ * The most likely kind for a snooze: that of the patient's most severe open alert from readings.
  * @param {string} patient
  * @param {AbortSignal} signal
  */
@@ -86,16 +86,16 @@ const likely = (patient, signal) => get("alerts/groups/", { patient_id: patient,
     .find((/** @type {string} */ type) => readingTypes.some(([code]) => code === type)) ?? "");
 
 /**
- * Lets alerts of one kind rest for a while.
- * @param {{patient: string, name?: string, kind?: string, close: () => void, done: (answer: any) => void}} props without a kind it is
- *   that of the worst open alert
+ * Snoozes alerts of one kind.
+ * @param {{patient: string, name?: string, kind?: string, close: () => void, done: (answer: any) => void}} props without a kind: that
+ *   of the most severe open alert
  */
 export function SnoozeDialog({ patient, name, kind = "", close, done }) {
   const guess = useLoad((signal) => (kind ? Promise.resolve(kind) : likely(patient, signal)), [patient, kind]);
   const fits = guess.data && readingTypes.some(([code]) => code === guess.data) ? guess.data : "";
   return html`<${Dialog} title=${name ? `Snooze alerts of ${name}` : "Snooze alerts"} close=${close}>
-  <p>New alerts of the kind are still recorded, but nobody is told while the snooze lasts.
-    What is worse than known now is told all the same, and at the end what still stands.</p>
+  <p>New alerts of this kind are still recorded, but no one is notified until the snooze ends.
+    A worse reading notifies anyway, and alerts that are still open notify when the snooze ends.</p>
   <${Form} submit="Snooze" draft=${`snooze.${patient}`} cancel=${close} done=${finish("Snoozed.", close, done)}
     send=${({ hours: length, ...values }) => post(`patients/${patient}/snoozes/`,
       { ...values, type: values.type ?? "", reason: values.reason ?? "",
@@ -103,7 +103,7 @@ export function SnoozeDialog({ patient, name, kind = "", close, done }) {
     <${Field} label="Kind" name="type" kind="select" value=${fits} options=${[...(fits ? [] : [["", "Choose"]]), ...readingTypes]}
       errors=${errors} />
     <${Field} label="For" name="hours" kind="select" value="24" options=${hours} errors=${{ hours: errors.ends_at }} />
-    <${Field} label="Critical alerts too (4 hours at most)" name="include_critical" kind="checkbox" errors=${errors} />
+    <${Field} label="Include critical alerts (up to 4 hours)" name="include_critical" kind="checkbox" errors=${errors} />
     <${Field} label="Reason" name="reason" kind="textarea" errors=${errors} />`}
   </${Form}>
 </${Dialog}>`;

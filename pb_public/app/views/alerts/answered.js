@@ -1,4 +1,4 @@
-// Alerts that are over, one by one, the newest first.
+// Closed alerts, newest first.
 import { get } from "../../api.js";
 import { useQuery } from "../../query.js";
 import { Field } from "../../ui/form.js";
@@ -8,8 +8,8 @@ import { html } from "../../view.js";
 import { AlertCard } from "./card.js";
 
 const pageSize = 25;
-const ends = /** @type {[string, string][]} */ ([["resolved", "Resolved by somebody"], ["auto_resolved", "Resolved by themselves"],
-  ["", "All, also open ones"]]);
+const ends = /** @type {[string, string][]} */ ([["resolved", "Resolved by a person"], ["auto_resolved", "Resolved automatically"],
+  ["", "All, including open"]]);
 
 /** @param {{filters: Record<string, string>, page: number, turn: (page: number) => void}} props */
 export function Answered({ filters, page, turn }) {
@@ -18,10 +18,10 @@ export function Answered({ filters, page, turn }) {
     [JSON.stringify(filters), how, page]);
   const put = (/** @type {any} */ alert) => list.change((data) => ({ ...data,
     results: data.results.map((one) => (one.id === alert.id ? { ...one, ...alert } : one)) }));
-  return html`<${Field} label="How they ended" name="how" kind="select" value=${how === "all" ? "" : how} options=${ends}
+  return html`<${Field} label="Resolution" name="how" kind="select" value=${how === "all" ? "" : how} options=${ends}
     onChange=${(event) => change({ how: event.target.value || "all" })} />
     <${Loaded} from=${list} empty=${(data) => data.results.length === 0}
-      nothing=${html`<${Nothing} title="No such alert">Nothing matches here.</${Nothing}>`}>
+      nothing=${html`<${Nothing} title="No alerts match" />`}>
       ${(data) => html`<ol class="alerts" aria-label="Alerts, newest first">
         ${data.results.map((alert) => html`<${AlertCard} key=${alert.id} alert=${alert} changed=${put} />`)}</ol>
         <${Pages} page=${page} count=${data.count} size=${pageSize} turn=${turn} />`}

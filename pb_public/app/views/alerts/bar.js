@@ -1,4 +1,4 @@
-// What is chosen, the one note that goes into each chart, and what is done with it.
+// The bar for selected alerts: one note for all charts, and the actions.
 import { can, canAcknowledge } from "../../can.js";
 import { useDraft } from "../../drafts.js";
 import { useHeight } from "../../ui/height.js";
@@ -18,7 +18,7 @@ import { count, typeName } from "./words.js";
  */
 export function Bar({ rows, note, told, clear, busy, reload }) {
   const [about] = useState(() => [...new Set(rows.map(({ patient_id }) => patient_id))].sort().join(" "));
-  const [draft, keep] = useDraft(`alerts.note ${about}`); // a note about others is not offered for these
+  const [draft, keep] = useDraft(`alerts.note ${about}`); // a draft applies only to the same patients
   const [working, work] = useState(false);
   const [asking, ask] = useState(/** @type {"snooze" | "escalate" | ""} */ (""));
   const alerts = rows.reduce((sum, row) => sum + row.alert_ids.length, 0);
@@ -51,19 +51,19 @@ export function Bar({ rows, note, told, clear, busy, reload }) {
   };
   const bar = useHeight("--bulk");
   const [one] = rows;
-  return html`<section class="bulk no-print" ref=${bar} aria-label="What is chosen" onKeyDown=${escape}>
+  return html`<section class="bulk no-print" ref=${bar} aria-label="Selected alerts" onKeyDown=${escape}>
     <div class="bulk-says">
       <strong>${count(rows.length, "cause")}, ${count(alerts, "alert")}</strong>
-      ${charts > 1 && html`<span class="badge warning"><span aria-hidden="true">◆</span> One note into ${charts} charts</span>`}
+      ${charts > 1 && html`<span class="badge warning"><span aria-hidden="true">◆</span> One note for ${charts} charts</span>`}
       ${critical > 0 && html`<span class="badge critical"><span aria-hidden="true">▲</span> ${critical} critical: <span>
         ${worst.slice(0, 2).map(({ patient_name, type }, i) => html`${i > 0 && "; "}<bdi>${patient_name}
           </bdi>, ${typeName(type)}`)}${worst.length > 2 && ` and ${worst.length - 2} more`}</span></span>`}
-      ${critical > 0 && !canAcknowledge({ level: "critical" }) && html`<span>Critical ones are for a nurse or provider.</span>`}
-      <span class="grow"></span>${draft && html`<small>Draft kept</small>`}
+      ${critical > 0 && !canAcknowledge({ level: "critical" }) && html`<span>Critical alerts require a nurse or provider.</span>`}
+      <span class="grow"></span>${draft && html`<small>Draft saved</small>`}
       <button class="quiet" onClick=${clear}>Clear <kbd>Esc</kbd></button>
     </div>
     <div class="bulk-acts">
-      <textarea rows="1" aria-label=${charts > 1 ? `Note for ${charts} charts` : "Note"} placeholder="What you found, what you do"
+      <textarea rows="1" aria-label=${charts > 1 ? `Note for ${charts} charts` : "Note"} placeholder="Findings and actions"
         maxlength="4000" ref=${note} value=${draft} onInput=${(event) => keep(event.target.value)}></textarea>
       <${NoteTexts} context="alert" into=${() => note.current} />
       ${mine.length > 0 && html`<button class="main" disabled=${working}
@@ -78,7 +78,7 @@ export function Bar({ rows, note, told, clear, busy, reload }) {
   </section>`;
 }
 
-/** Ctrl or Cmd with Enter sends, wherever the focus is, unless a dialog is open. @param {() => void} send */
+/** Ctrl or Cmd with Enter sends from any focus, unless a dialog is open. @param {() => void} send */
 function useSend(send) {
   const latest = useRef(send);
   latest.current = send;

@@ -1,4 +1,4 @@
-// The rows of the board under their levels, and the keys that act on the one that has the focus.
+// The board's rows by level, and the shortcuts for the focused row.
 import { can, canAcknowledge } from "../../can.js";
 import { useKeys } from "../../keys.js";
 import { go } from "../../router.js";
@@ -14,8 +14,8 @@ import { count } from "./words.js";
 /** @typedef {{done: (ids: number[], deed: string) => void, undone: (ids: number[]) => void}} Told */
 
 const levels = /** @type {[string, string, string][]} */ ([["critical", "▲", "Critical"], ["warning", "◆", "Warning"],
-  ["no_data", "○", "No data"], ["normal", "●", "For information"]]);
-const heads = ["", "", "Patient", "Cause", "Last value", "Ago", "First", "Trend", "Who", "State", ""];
+  ["no_data", "○", "No data"], ["normal", "●", "Information"]]);
+const heads = ["", "", "Patient", "Cause", "Last value", "Age", "First", "Trend", "Who", "State", ""];
 
 /** @param {{rows: Row[], levels: Record<string, {groups: number, alerts: number}>, tab: string, deadlines: any, chosen: Set<string>,
  *   toggle: (keys: string[], on: boolean) => void,
@@ -35,7 +35,7 @@ export function Board({ rows, levels: totals, tab, deadlines, chosen, toggle, to
   const deed = (/** @type {Row} */ row, /** @type {import("./deeds.js").Deed} */ what) => act(what, [row], "", told).catch(complain);
   const acts = acting({ at, chosen, toggle, write, deed, ask, unfold: (key) => unfold(open === key ? "" : key) });
   useKeys({
-    j: { does: "Next cause", act: () => step(1) }, k: { does: "Cause before", act: () => step(-1) }, ArrowDown: () => step(1),
+    j: { does: "Next cause", act: () => step(1) }, k: { does: "Previous cause", act: () => step(-1) }, ArrowDown: () => step(1),
       ArrowUp: () => step(-1), ...acts,
   });
   const all = rows.filter((row) => !row.gone).map(({ key }) => key);
@@ -43,7 +43,7 @@ export function Board({ rows, levels: totals, tab, deadlines, chosen, toggle, to
   return html`<table class="causes" ref=${table} onFocusIn=${(event) => focus(event.target.closest("[data-key]")?.dataset.key ?? current)}>
     <caption class="unseen">Alerts by patient and cause, the most severe first</caption>
     <thead><tr>${heads.map((head, i) => html`<th key=${i} scope="col" class=${`c${i}`}>
-      ${i === 0 ? html`<input type="checkbox" aria-label="Choose all on this page"
+      ${i === 0 ? html`<input type="checkbox" aria-label="Select all on this page"
       checked=${some > 0 && some === all.length} indeterminate=${some > 0 && some < all.length}
         onChange=${(event) => toggle(all, event.target.checked)} />`
       : head || html`<span class="unseen">${i === 1 ? "Level" : "Open"}</span>`}</th>`)}</tr></thead>
@@ -66,7 +66,7 @@ export function Board({ rows, levels: totals, tab, deadlines, chosen, toggle, to
     kind=${asking.row.type} close=${() => ask(null)} done=${reload} />`}`;
 }
 
-/** The keys for the row that has the focus. A critical one is not acknowledged by one key: it opens the note first.
+/** Shortcuts for the focused row. A critical alert cannot be acknowledged by one key: the note opens first.
  *  @param {{at: Row | undefined, chosen: Set<string>, toggle: (keys: string[], on: boolean) => void, write: () => void,
  *  deed: (row: Row, what: any) => void, ask: (what: any) => void,
  *  unfold: (key: string) => void}} hands @returns {Record<string, any>} */
@@ -79,11 +79,11 @@ function acting({ at, chosen, toggle, write, deed, ask, unfold }) {
     write();
   };
   return {
-    x: { does: "Choose the cause", act: () => one && toggle([one.key], !chosen.has(one.key)) },
+    x: { does: "Select the cause", act: () => one && toggle([one.key], !chosen.has(one.key)) },
     a: { does: "Acknowledge", act: () => (one && chosen.size === 0 && one.critical_count === 0 && canAcknowledge({ level: one.level })
       ? deed(one, "acknowledge") : noted()) },
     n: { does: "Write the note", act: noted },
-    o: { does: "Open its readings", act: () => at && unfold(at.key) }, Enter: () => at && unfold(at.key),
+    o: { does: "Show readings", act: () => at && unfold(at.key) }, Enter: () => at && unfold(at.key),
     p: { does: "Open the patient", act: () => at && go("patient", { id: at.patient_id, tab: "alerts" }) },
     ...(can("resolve") ? { v: { does: "Resolve", act: () => (one && chosen.size === 0 && one.critical_count === 0 ? deed(one, "resolve")
       : noted()) } } : {}),
@@ -102,7 +102,7 @@ function focusRow(table, key) {
 
 const complain = (/** @type {unknown} */ error) => toast(asProblem(error).message, "problem");
 
-/** Ages are told anew each half minute. */
+/** Updates the displayed ages each half minute. */
 function useClock() {
   const [, tick] = useState(0);
   useEffect(() => {

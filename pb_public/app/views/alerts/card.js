@@ -1,4 +1,4 @@
-// One alert: what was measured against which bound, how it stands, what to do, and its whole trail.
+// One alert: value and bound, state, actions, and its history.
 import { get, post } from "../../api.js";
 import { can, canAcknowledge } from "../../can.js";
 import { byWhom } from "../../colleagues.js";
@@ -18,10 +18,10 @@ export { typeName };
 
 const dialogs = { outcome: OutcomeDialog, note: NoteDialog, resolve: ResolveDialog, escalate: EscalateAlertDialog,
   confirm: ConfirmDialog, discard: DiscardDialog };
-const elsewhere = ["escalate", "confirm", "discard"]; // what is answered is not the alert
+const elsewhere = ["escalate", "confirm", "discard"]; // these do not return the alert
 const ended = (/** @type {Alert} */ alert) => alert.status === "resolved" || alert.status === "auto_resolved";
 
-/** @param {{alert: Alert, changed: (alert: any) => void, named?: boolean, lit?: boolean}} props named shows whose it is */
+/** @param {{alert: Alert, changed: (alert: any) => void, named?: boolean, lit?: boolean}} props named shows the patient's name */
 export function AlertCard({ alert, changed, named = true, lit = false }) {
   const [asking, ask] = useState(/** @type {keyof typeof dialogs | ""} */ (""));
   const [open, unfold] = useState(false);
@@ -37,8 +37,8 @@ export function AlertCard({ alert, changed, named = true, lit = false }) {
       ${named && html`<button class="link name" onClick=${() => go("patient", { id: alert.patient_id, tab: "alerts" })}>
         ${alert.patient_name}</button>`}
       <p><strong>${typeName(alert.type)}.</strong> ${alert.message}</p>
-      ${alert.held_until && html`<p class="note">Escalates at ${clock(alert.held_until)} unless the next readings are better:
-        the patient was asked to measure again.</p>`}
+      ${alert.held_until && html`<p class="note">Escalates at ${clock(alert.held_until)} unless a repeat reading is better:
+        the patient was prompted to measure again.</p>`}
       ${alert.patient_phone && html`<p class="note">Phone: <a href=${`tel:${alert.patient_phone.replace(/[^\d+]/g, "")}`}>
         ${alert.patient_phone}</a></p>`}
       <small>${dateTime(alert.created_at)} (${ago(alert.created_at)})${alert.acknowledged_by
@@ -51,7 +51,7 @@ export function AlertCard({ alert, changed, named = true, lit = false }) {
         <${ActionButton} kind="main" act=${() => post(`alerts/${alert.id}/acknowledge/`, {})} said="Acknowledged." done=${changed}
           aria-label=${`Acknowledge: ${about}`}>Acknowledge</${ActionButton}>`}
       ${!ended(alert) && canAcknowledge(alert) && html`<button onClick=${() => ask("outcome")}
-        aria-label=${`Acknowledge with an outcome: ${about}`}>With outcome</button>`}
+        aria-label=${`Acknowledge with an outcome: ${about}`}>Acknowledge with outcome</button>`}
       ${!ended(alert) && can("resolve") && html`<button onClick=${() => ask("resolve")} aria-label=${`Resolve: ${about}`}>Resolve</button>`}
       ${alert.quarantine_id && !["confirmed", "discarded"].includes(alert.outcome ?? "") && can("confirmImplausible") && html`
         <button onClick=${() => ask("confirm")} aria-label=${`Confirm the values: ${about}`}>Confirm values</button>
@@ -60,7 +60,7 @@ export function AlertCard({ alert, changed, named = true, lit = false }) {
       ${!ended(alert) && can("escalate") && html`<button onClick=${() => ask("escalate")}
         aria-label=${`Escalate: ${about}`}>Escalate</button>`}
       <button class="quiet" aria-expanded=${open ? "true" : "false"} onClick=${() => unfold(!open)}
-        aria-label=${`Trail of: ${about}`}>Trail</button>
+        aria-label=${`History: ${about}`}>History</button>
     </div>
     ${open && html`<${Trail} alert=${alert} />`}
     ${Asked && html`<${Asked} alert=${alert} close=${() => ask("")} done=${done} />`}

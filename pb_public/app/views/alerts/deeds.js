@@ -1,4 +1,4 @@
-// Doing the same with many alerts under one note, and taking it back.
+// Acknowledges or resolves many alerts with one note, and undoes it.
 import { call } from "../../api.js";
 import { asProblem } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
@@ -8,10 +8,10 @@ import { count } from "./words.js";
 /** @typedef {import("./words.js").Group} Group */
 /** @typedef {"acknowledge" | "resolve"} Deed */
 
-const atOnce = 200; // what the service takes in one request
+const atOnce = 200; // the server's limit for one request
 const said = { acknowledge: "Acknowledged", resolve: "Resolved" };
 
-/** A key under which the same request is not carried out twice, however often it is sent. */
+/** An idempotency key: a repeated request is carried out once. */
 const fresh = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 
 /** @param {string} path @param {number[]} ids @param {Record<string, any>} more */
@@ -26,21 +26,21 @@ async function inParts(path, ids, more = {}) {
       if (results.length === 0) {
         throw error;
       }
-      toast(asProblem(error).message, "problem"); // what was done before stands, and can be undone
+      toast(asProblem(error).message, "problem"); // earlier parts are kept, and can be undone
       break;
     }
   }
   return results;
 }
 
-/** Whose alerts they are, as long as that is short. @param {Group[]} groups */
+/** The patient's name, or the number of patients. @param {Group[]} groups */
 const whose = (groups) => {
   const names = [...new Set(groups.map(({ patient_name }) => patient_name))];
   return names.length === 1 ? html` of <bdi>${names[0]}</bdi>` : ` of ${names.length} patients`;
 };
 
 /**
- * Acknowledges or resolves all alerts of the groups with one note, and offers to undo that; answers how many.
+ * Acknowledges or resolves all alerts of the groups with one note, and offers Undo; returns the number of alerts.
  * @param {Deed} deed @param {Group[]} groups @param {string} note
  * @param {{done: (ids: number[], deed: Deed) => void, undone: (ids: number[]) => void}} told
  */
@@ -50,7 +50,7 @@ export async function act(deed, groups, note, { done, undone }) {
   const refused = results.filter((one) => !one.done);
   if (refused.length > 0) {
     const reasons = [...new Set(refused.map(({ code }) => reasonOf(code)))].join(" ");
-    toast(`${count(refused.length, "alert")} left as ${refused.length === 1 ? "it was" : "they were"}: ${reasons}`, "problem");
+    toast(`${count(refused.length, "alert")} not changed: ${reasons}`, "problem");
   }
   done(ids, deed);
   if (ids.length > 0) {
@@ -69,13 +69,13 @@ async function takeBack(ids, undone) {
   if (left) {
     toast(`${back.length > 0 ? `${back.length} undone, ${results.length - back.length} not` : "Not undone"}: ${left.detail}`, "problem");
   } else {
-    toast(`Undone: ${count(back.length, "alert")} as before.`);
+    toast(`Undone: ${count(back.length, "alert")} restored.`);
   }
 }
 
 /** @param {string} code */
 const reasonOf = (code) => ({
-  permission_denied: "critical alerts are for a nurse or provider, and patients for their care team.",
-  invalid_state: "somebody has resolved it, or it resolved itself.", not_found: "it is not there any more.",
-  validation_error: "there is no room for a note of this length.",
-}[code] ?? "the service refused.");
+  permission_denied: "critical alerts require a nurse or provider, and patients their care team.",
+  invalid_state: "it was resolved in the meantime.", not_found: "it no longer exists.",
+  validation_error: "the note is too long.",
+}[code] ?? "the server refused.");

@@ -1,10 +1,10 @@
-// The list stands still while it is used: what comes waits until it is asked for, and what changes does so where it is.
+// Holds the order of the list while it is in use: new rows wait until requested, and changed rows stay in place.
 import { useCallback, useEffect, useRef, useState } from "../../view.js";
 
 /** @typedef {import("./words.js").Group} Group */
 /**
- * @typedef {Group & {key: string, placed: string, gone?: boolean, deed?: string}} Row placed is the level under which it stands; gone,
- *   that it is no longer among what is asked for
+ * @typedef {Group & {key: string, placed: string, gone?: boolean, deed?: string}} Row placed is the level under which the row is shown;
+ *   gone: no longer in the query's results
  */
 /** @typedef {{count: number, results: Group[], levels: Record<string, {groups: number, alerts: number, critical_alerts: number}>}} Page */
 
@@ -14,7 +14,7 @@ export const keyOf = ({ patient_id, type }) => `${patient_id} ${type}`;
 /** @param {Group} group @returns {Row} */
 const row = (group) => ({ ...group, key: keyOf(group), placed: group.level });
 
-/** A page in the order in which it is shown, with what has changed of each. @param {Row[]} shown @param {Group[]} fresh @returns {Row[]} */
+/** The shown rows in their order, updated from the newest page. @param {Row[]} shown @param {Group[]} fresh @returns {Row[]} */
 export function settled(shown, fresh) {
   const now = new Map(fresh.map((group) => [keyOf(group), group]));
   return shown.map((old) => {
@@ -24,7 +24,7 @@ export function settled(shown, fresh) {
 }
 
 /**
- * What is asked for and not shown: new causes, and those that became critical where they stand.
+ * Counts rows that are not shown yet: new causes, and shown causes that turned critical.
  * @param {Row[]} shown
  * @param {Group[]} fresh
  */
@@ -38,9 +38,9 @@ export function waitingOf(shown, fresh) {
 }
 
 /**
- * What is shown of a page that is fetched again and again. While it is held, nothing moves.
- * @param {Page | null} page the newest @param {string} asked what it is a page of; another is shown at once @param {boolean} busy holds
- *   it, too
+ * The shown rows of a page that is reloaded repeatedly. While held, no row moves.
+ * @param {Page | null} page the newest @param {string} asked the query of the page; a different query is shown immediately @param
+ * {boolean} busy holds the order, too
  */
 export function useHeld(page, asked, busy) {
   const [shown, show] = useState({ asked: "", rows: /** @type {Row[]} */ ([]) });

@@ -1,4 +1,4 @@
-// One cause of one patient, and opened its readings in the same columns.
+// A row of the board: one cause of one patient, and its readings when expanded.
 import { get } from "../../api.js";
 import { colleague } from "../../colleagues.js";
 import { go } from "../../router.js";
@@ -14,7 +14,7 @@ import { agoShort, causeOf, initials, lasting, measuredAt, since, typeName, valu
 /** @typedef {import("./held.js").Row} Row */
 
 const signs = { critical: "▲", warning: "◆", no_data: "○", normal: "●" };
-const levelNames = { critical: "Critical", warning: "Warning", no_data: "No data", normal: "For information" };
+const levelNames = { critical: "Critical", warning: "Warning", no_data: "No data", normal: "Information" };
 
 /**
  * @param {{row: Row, tab: string, deadlines: any, chosen: boolean, first: boolean, open: boolean, unfold: () => void,
@@ -25,7 +25,7 @@ export function GroupRow({ row, tab, deadlines, chosen, first, open, unfold, cho
   return html`<tr class=${classes("cause", row.level, chosen && "chosen", open && "opened", row.gone && "gone")} data-key=${row.key}
     tabindex=${first ? 0 : -1}
       aria-label=${`${levelNames[row.level]}: ${what}, ${row.count} ${row.count === 1 ? "alert" : "alerts"}`}>
-      <td class="c0"><input type="checkbox" aria-label=${`Choose ${what}`} checked=${chosen} disabled=${row.gone}
+      <td class="c0"><input type="checkbox" aria-label=${`Select ${what}`} checked=${chosen} disabled=${row.gone}
         onChange=${(event) => choose(event.target.checked)} /></td>
       <td class="c1"><span class=${classes("sign", row.level)} aria-hidden="true">${signs[row.level]}</span><span class="unseen">
         ${levelNames[row.level]}</span></td>
@@ -61,7 +61,7 @@ function Who({ row, deadlines }) {
     const next = nextStep(escalation, deadlines);
     const name = colleague(escalation.assigned_to, escalation.assigned_name);
     if (escalation.taken) {
-      return html`<${Face} of=${escalation.assigned_name} /> <span>${name}, at work</span>`;
+      return html`<${Face} of=${escalation.assigned_name} /> <span>${name}, working on it</span>`;
     }
     const whom = next ? next.what.replace("to ", "") : "";
     const when = next ? next.at > Date.now() ? `in ${lasting(next.at - Date.now())}` : "now" : "escalated";
@@ -71,7 +71,7 @@ function Who({ row, deadlines }) {
   }
   if (latest?.acknowledged_by) {
     const name = colleague(latest.acknowledged_by, row.acknowledged_name);
-    return html`<${Face} of=${row.acknowledged_name} /> <span>${name}${latest.follow_up_at && `, again ${since(latest.follow_up_at)}`}
+    return html`<${Face} of=${row.acknowledged_name} /> <span>${name}${latest.follow_up_at && `, follow-up ${since(latest.follow_up_at)}`}
       </span>`;
   }
   return html`<span class=${row.level === "critical" ? "nobody" : "soft"}>No one yet</span>`;
@@ -83,7 +83,7 @@ const Face = ({ of }) => of && html`<span class="face" aria-hidden="true">${init
 /** @param {{row: Row, tab: string}} props */
 function State({ row, tab }) {
   if (row.gone) {
-    return html`<span class="badge">${row.deed === "resolve" ? "● Resolved" : row.deed ? "✓ Acknowledged" : "Answered"}</span>`;
+    return html`<span class="badge">${row.deed === "resolve" ? "● Resolved" : row.deed ? "✓ Acknowledged" : "Closed"}</span>`;
   }
   if (row.latest?.snoozed) {
     return html`<span class="badge"><span aria-hidden="true">☾</span> Snoozed</span>`;
@@ -129,10 +129,10 @@ function Reading({ alert, changed }) {
       <td class="c5">${agoShort(measuredAt(alert))}</td>
       <td class="c6" title=${fullTime(measuredAt(alert))}>${since(measuredAt(alert))}</td>
       <td class="c7"></td>
-      <td class="c8">${alert.late ? "Came late" : ""}</td>
+      <td class="c8">${alert.late ? "Received late" : ""}</td>
       <td class="c9">${alert.status === "active" ? "Active" : "Acknowledged"}</td>
       <td class="c10"><button class="quiet fold" aria-expanded=${open ? "true" : "false"}
-        aria-label=${`More of ${alert.message ?? typeName(alert.type)}`} onClick=${() => unfold(!open)}><span aria-hidden="true">⋯</span>
+        aria-label=${`Details of ${alert.message ?? typeName(alert.type)}`} onClick=${() => unfold(!open)}><span aria-hidden="true">⋯</span>
           </button></td>
     </tr>
     ${open && html`<tr class="reading whole"><td colspan="11"><ol class="alerts"><${AlertCard} alert=${alert} changed=${changed}

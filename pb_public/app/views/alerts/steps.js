@@ -1,14 +1,14 @@
-// What follows of an escalation, and when. Source: docs/decisions/escalations.md, "Escalation ladder".
+// The next step of an escalation, and its time. Source: docs/decisions/escalations.md, "Escalation ladder".
 
-/** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["Escalation"]} Escalation */
-/** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["EscalationDeadlines"]} Deadlines */
+/** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["Escalation"]} Escalation */
+/** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["EscalationDeadlines"]} Deadlines */
 
-/** Whom each tier tells. */
+/** Names of the tiers. */
 export const tiers = ["Care team", "On call", "Managers", "All"];
 const told = ["", "to on call", "to managers", "to all"];
 
 /**
- * The times of the tiers of an escalation that nobody has taken.
+ * The times of the tiers of an escalation that no one has taken.
  * @param {Escalation} one
  * @param {Deadlines} deadlines
  * @returns {number[]}
@@ -20,7 +20,7 @@ export function tierTimes(one, deadlines) {
 }
 
 /**
- * The next step: what it is and when; null when nothing follows.
+ * The next step and its time; null for none.
  * @param {Escalation} one
  * @param {Deadlines | null} deadlines
  * @returns {{at: number, what: string, told: boolean} | null}
@@ -40,7 +40,7 @@ export function nextStep(one, deadlines) {
 }
 
 /**
- * Most urgent first: what nobody has taken, then by priority, then what comes next soonest.
+ * Sorts by urgency: untaken first, then by priority, then by the next step.
  * @param {Escalation[]} list
  * @param {Deadlines | null} deadlines
  */

@@ -1,4 +1,4 @@
-// The ways to look at alerts, each with how many there are.
+// The tabs of the alert board, with counts.
 import { kinds } from "../../ui/vitals.js";
 import { classes, html } from "../../view.js";
 import { typeName } from "./words.js";
@@ -10,7 +10,7 @@ export const kindOptions = /** @type {[string, string][]} */ ([["", "All kinds"]
 
 const tabs = /** @type {[string, string, string, string][]} */ ([["open", "", "Open", "active"], ["critical", "▲", "Critical", "critical"],
   ["warning", "◆", "Warning", "warning"], ["mine", "✓", "Mine, in progress", "mine"], ["progress", "✓", "All in progress", "in_progress"],
-  ["snoozed", "☾", "Snoozed", "snoozed"], ["answered", "", "Answered", ""]]);
+  ["snoozed", "☾", "Snoozed", "snoozed"], ["answered", "", "Closed", ""]]);
 
 /** @param {{shown: string, choose: (tab: string) => void, counts: Record<string, number> | null}} props */
 export const Tabs = ({ shown, choose, counts }) => html`<div class="choices views" role="group" aria-label="Which alerts">

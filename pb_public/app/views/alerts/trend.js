@@ -1,4 +1,4 @@
-// The small line of a row: the last values, shaded where they should be, and a sign at the last that says how it stands.
+// The small trend of a row: the last values, the normal range shaded, and the level's sign at the last value.
 import { html } from "../../view.js";
 import { vitals } from "../../ui/vitals.js";
 
@@ -15,7 +15,7 @@ const signs = {
 };
 const dot = (/** @type {number} */ x, /** @type {number} */ y) => `M${x - 2.5} ${y}a2.5 2.5 0 1 0 5 0a2.5 2.5 0 1 0 -5 0z`;
 
-/** The bound that the latest alert met, where it is one of the values drawn, and whether they should lie below it. @param {Group} group */
+/** The bound of the latest alert, if it is of the drawn value, and whether values should be below it. @param {Group} group */
 function boundOf({ type, latest }) {
   const [main] = vitals[type]?.values ?? [];
   const drawn = main && !main.changes && latest && (latest.parameter === main.field || main.field.startsWith(`${latest.parameter}_`));

@@ -1,29 +1,29 @@
-// What a row of alerts says: the cause, the value out of bounds, how long ago, and who has it.
+// Texts of alert rows: cause, value, age and owner.
 import { clock, words } from "../../ui/format.js";
 import { shown, unitOf } from "../../ui/units.js";
 import { kinds, reading, values, vitals } from "../../ui/vitals.js";
 import { zone } from "../../ui/when.js";
 
-/** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["Alert"]} Alert */
-/** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["AlertGroup"]} Group */
+/** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["Alert"]} Alert */
+/** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["AlertGroup"]} Group */
 
-/** Types whose words in the API are none for people. @type {Record<string, string>} */
+/** Display names of types whose code is not readable. @type {Record<string, string>} */
 const names = {
   pulse: "Pulse", no_reading_24h: "No reading for a day", missed_reading: "Missed readings", hub_offline: "Hub offline",
     device_battery: "Battery low",
-  stale_reading: "The same reading again and again", implausible_reading: "Implausible reading, held",
-    device_clock: "Clock of the device is wrong",
+  stale_reading: "Repeated identical readings", implausible_reading: "Implausible reading, held",
+    device_clock: "Device clock is wrong",
 };
 /** @param {string} type */
 export const typeName = (type) => kinds[type] ?? names[type] ?? words(type);
 
 /**
- * What an alert is about, in a line: the bound that was met, where there is one.
+ * The cause of an alert in one line: the bound that was met, if there is one.
  * @param {Group | {type: string, latest: Alert | null}} group
  */
 export function causeOf({ type, latest }) {
   if (!latest) {
-    return `${typeName(type)}: the latest cannot be read`;
+    return `${typeName(type)}: the latest alert cannot be read`;
   }
   const value = values.find(({ field, name }) => latest.parameter === field || latest.parameter === name.toLowerCase()
     || field.startsWith(`${latest.parameter}_`));
@@ -33,14 +33,14 @@ export function causeOf({ type, latest }) {
   return type in kinds || type === "pulse" ? latest.message ?? typeName(type) : typeName(type);
 }
 
-/** On which side of its limit a value lies: one that is the limit itself tells nothing, but the message does. @param {Alert} alert */
+/** The side of the limit on which a value lies; for a value equal to the limit the message decides. @param {Alert} alert */
 function sideOf({ value, threshold, message }) {
   const said = message?.match(new RegExp(`at or (above|below) the \\w+ limit ${threshold}(?!\\.?\\d)`));
   return said?.[1] ?? (Number(value) >= Number(threshold) ? "above" : "below");
 }
 
 /**
- * The value that people look for, with its unit apart; null where nothing was measured.
+ * The main value of an alert and its unit; null where nothing was measured.
  * @param {Alert | null} alert
  * @returns {{value: string, unit: string, held?: boolean} | null}
  */
@@ -66,11 +66,11 @@ export function valueOf(alert) {
     : { value: String(shown(read[main.field], main.unit) ?? "–"), unit: unitOf(main.unit) };
 }
 
-/** When what an alert is about was measured. @param {Alert} alert */
+/** The measurement time of an alert's reading. @param {Alert} alert */
 export const measuredAt = (alert) => /** @type {string} */ (/** @type {any} */ (alert.reading)?.measured_at ?? alert.created_at);
 
 const minute = 60_000;
-/** "4 min", "3 h", "2 d": how long. @param {number} milliseconds */
+/** "4 min", "3 h", "2 d": a duration. @param {number} milliseconds */
 export function lasting(milliseconds) {
   const minutes = Math.max(0, Math.round(milliseconds / minute));
   if (minutes < 1) {
@@ -82,7 +82,7 @@ export function lasting(milliseconds) {
 export const agoShort = (at, now = Date.now()) => lasting(now - Date.parse(at));
 
 const dayOf = (/** @type {number} */ at) => new Intl.DateTimeFormat("en-CA", { timeZone: zone() }).format(at);
-/** "06:10", "yest. 21:02", "Thu", "3 Nov": a moment of the past, as short as it may be. @param {string} at */
+/** "06:10", "yest. 21:02", "Thu", "3 Nov": a past time in short form. @param {string} at */
 export function since(at) {
   const moment = Date.parse(at);
   const today = dayOf(Date.now());
@@ -97,7 +97,7 @@ export function since(at) {
     : { day: "numeric", month: "short", timeZone: zone() }).format(moment);
 }
 
-/** "DO": the letters of a name. @param {string} name */
+/** "DO": the initials of a name. @param {string} name */
 export const initials = (name) => name.split(/\s+/).filter(Boolean).map((part) => part[0]).slice(0, 2).join("").toUpperCase();
 
 /** "1 alert", "3 alerts". @param {number} n @param {string} one @param {string} [many] */

@@ -1,11 +1,11 @@
-// A patient's month day by day: days with data as dots that can be counted, minutes beneath, and how far the periods have come.
+// A patient's month by day: days with data, minutes, and the progress of the billing periods.
 import { get } from "../../api.js";
 import { calendarDate, number } from "../../ui/format.js";
 import { Loaded, useLoad } from "../../ui/states.js";
 import { daysAgo } from "../../ui/when.js";
 import { classes, html } from "../../view.js";
 
-/** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["BillingCalendar"]} Month */
+/** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["BillingCalendar"]} Month */
 
 const week = ["Mo", "Tu", "We", "Th", "Fr", "Sa", "Su"];
 
@@ -15,7 +15,7 @@ export function Calendar({ id, month, turn }) {
   return html`<${Loaded} from=${days}>${(/** @type {Month} */ data) => html`<div class="bill-month">
     <${Days} days=${data.days} />
     <ul>${data.periods.map((one) => html`<${Period} key=${one.period_start} of=${one} />`)}
-      <li class="soft">${`● a day with data of a device. Minutes are those that count, by the practice’s zone, ${data.time_zone}.`}</li>
+      <li class="soft">${`● Day with device data. Minutes are billable minutes in the practice’s time zone, ${data.time_zone}.`}</li>
         </ul>
   </div>`}</${Loaded}>`;
 }
@@ -31,7 +31,7 @@ function Days({ days }) {
         ${Number(one.day.slice(8))}${one.minutes > 0 && html`<small>${one.minutes} m</small>`}</span>`)}</div></div>`;
 }
 
-/** Where a day stands in its week, which begins on Monday. @param {string} date */
+/** The grid column of a day; weeks begin on Monday. @param {string} date */
 const column = (date) => ((new Date(`${date}T00:00:00Z`).getUTCDay() + 6) % 7) + 1;
 
 /** @param {Month["days"][number]} one */
@@ -41,5 +41,5 @@ const titleOf = (one) => `${calendarDate(one.day)}: ${one.data ? "data" : "no da
 const Period = ({ of }) => html`<li><strong>${number(of.days)} of ${number(of.days_needed)} days</strong>
   ${` ${calendarDate(of.period_start)} – ${calendarDate(of.period_end)}`}
   ${of.days < of.days_needed && of.period_end >= daysAgo(0)
-    && html`<span class="two">${number(of.days_needed - of.days)} to go by ${calendarDate(of.period_end)}</span>`}
-  ${of.days >= of.days_needed && html`<span class="two"><span class="mark good" aria-hidden="true">✓</span> reached</span>`}</li>`;
+    && html`<span class="two">${number(of.days_needed - of.days)} more by ${calendarDate(of.period_end)}</span>`}
+  ${of.days >= of.days_needed && html`<span class="two"><span class="mark good" aria-hidden="true">✓</span> met</span>`}</li>`;

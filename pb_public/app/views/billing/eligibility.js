@@ -1,4 +1,4 @@
-// Whether a patient may be billed for today, and for each code of a month what was billed or what is missing.
+// A patient's eligibility today, and for each code of a month the billed entry or the missing requirements.
 import { get } from "../../api.js";
 import { Badge } from "../../ui/badge.js";
 import { Field } from "../../ui/form.js";
@@ -18,7 +18,7 @@ export function Eligibility() {
     </div>
     ${patient ? html`<div class="split"><section class="card"><h2>Codes of the month</h2><${Explained} patient=${patient.id}
       month=${month} /></section>
-      <section class="card"><h2>May be billed for today?</h2><${Checks} patient=${patient.id} /></section></div>`
+      <section class="card"><h2>Eligible today?</h2><${Checks} patient=${patient.id} /></section></div>`
       : html`<${Nothing} title="Choose a patient">Eligibility and the codes of the month are shown here.</${Nothing}>`}`;
 }
 
@@ -28,6 +28,6 @@ function Checks({ patient }) {
   return html`<${Loaded} from=${answer}>${(data) => html`
     <p role="status"><${Badge} of=${data.eligible ? "healthy" : "warning"} text=${data.eligible ? "Eligible" : "Not eligible"} /></p>
     <ul class="steps">${data.checks.map((check) => html`<li key=${check.name}><strong>${check.ok ? "✓" : "✗"} ${words(check.name)}</strong>
-      <span class="unseen">${check.ok ? "holds" : "does not hold"}</span><span class="two">${check.detail}</span></li>`)}</ul>`}
+      <span class="unseen">${check.ok ? "met" : "not met"}</span><span class="two">${check.detail}</span></li>`)}</ul>`}
   </${Loaded}>`;
 }

@@ -1,4 +1,4 @@
-// The entries with their filters; those who bill submit many at once, run the engine, or make one by hand.
+// The list of entries with filters. Billing staff submit several at once or add a manual charge.
 import { all, get } from "../../api.js";
 import { can } from "../../can.js";
 import { useQuery } from "../../query.js";
@@ -14,12 +14,12 @@ import { ManualEntry } from "./manual.js";
 import { SubmitMany } from "./submit_many.js";
 import { states, stateName } from "./words.js";
 
-/** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["BillingEntry"]} Entry */
+/** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["BillingEntry"]} Entry */
 
 const sources = /** @type {[string, string][]} */ ([["", "Any source"], ...["automatic_device", "automatic_setup", "automatic_time",
   "escalation", "manual"].map((source) => [source, words(source)])]);
 
-/** The codes and payers that filters and forms offer. */
+/** The codes and payers for filters and forms. */
 export function useChoices() {
   const codes = useLoad((signal) => get("billing/cpt-codes/", { page_size: 100 }, signal), []);
   const payers = useLoad(() => all("billing/payers/", {}, Infinity), []);
@@ -33,7 +33,7 @@ export function useChoices() {
 
 const open = { status: "", cpt_code: "", payer_id: "", source: "", patient_id: "", date_from: "", date_to: "" };
 
-/** @param {{turn: number}} props turn counts what has changed */
+/** @param {{turn: number}} props turn counts changes */
 export function Entries({ turn: outside }) {
   const [filters, filter] = useQuery(open, ["patient_id"]);
   const [chosen, choose] = useState(/** @type {Set<string>} */ (new Set()));
@@ -49,15 +49,15 @@ export function Entries({ turn: outside }) {
   const changed = () => { again(turn + 1); choose(new Set()); };
   const narrowed = Object.values(filters).some(Boolean);
   return html`<div class="bar-of-acts">
-      <span role="status">${chosen.size > 0 ? `${chosen.size} chosen` : ""}</span>
+      <span role="status">${chosen.size > 0 ? `${chosen.size} selected` : ""}</span>
       ${can("manageBilling") && html`<button class=${chosen.size > 0 ? "main" : ""} onClick=${() => show("submit")}>${chosen.size > 0
         ? `Submit ${chosen.size} claims` : "Submit all reviewed"}</button>`}
-      ${can("createBilling") && html`<button onClick=${() => show("manual")}>Make an entry</button>`}
+      ${can("createBilling") && html`<button onClick=${() => show("manual")}>Add charge</button>`}
     </div>
     <${Filters} filters=${filters} narrow=${narrow} choices=${choices} />
-    <${List} path="billing/entries/" name="entries" nothing=${narrowed ? "No entry matches these filters"
-      : can("manageBilling") ? "No entry yet. Billing runs every night, or now by “Run billing”."
-      : "No entry yet. Billing runs every night."}
+    <${List} path="billing/entries/" name="entries" nothing=${narrowed ? "No entries match"
+      : can("manageBilling") ? "No entries yet. Billing runs every night; to run it now, use “Run billing”."
+      : "No entries yet. Billing runs every night."}
       query=${filters} caption="Billing entries" turn=${turn + outside} ordering="-service_date" open=${openEntry} columns=${columns(chosen,
         toggle)} zone=${false} />
     ${dialog === "manual" && html`<${ManualEntry} codes=${choices.billable} close=${() => show("")} />`}
@@ -65,14 +65,14 @@ export function Entries({ turn: outside }) {
       close=${() => show("")} done=${changed} />`}`;
 }
 
-/** Opens an entry. Those that wait for their review behind it in the list come along, so that one can go from each to the next.
+/** Opens an entry, with the ids of the entries after it in the list for “next”.
  *  @param {Entry} entry */
 function openEntry(entry) {
   const ids = [...document.querySelectorAll("tr[data-key]")].map((row) => /** @type {HTMLElement} */ (row).dataset.key ?? "");
   go("entry", { id: entry.id, then: ids.slice(ids.indexOf(entry.id) + 1), back: { query: place.value.query, hidden: place.value.hidden } });
 }
 
-/** The ids of the reviewed entries that the filters leave, as many as one call takes. @param {Record<string, string>} filters */
+/** The ids of the reviewed entries that match the filters, up to the limit of one call. @param {Record<string, string>} filters */
 const reviewed = (filters) => all("billing/entries/", { ...filters, status: "reviewed" }, 1000).then((entries) =>
   entries.slice(0, 1000).map((entry) => entry.id));
 
@@ -105,9 +105,9 @@ const columns = (chosen, toggle) => [
     { name: "payer", head: "Payer" }] : []),
   { name: "lifecycle_status", head: "State", cell: (entry) =>
     html`<${Badge} of=${entry.lifecycle_status} text=${stateName(entry.lifecycle_status)} />` },
-  { name: "warnings", head: "Look at", cell: (entry) =>
+  { name: "warnings", head: "Flags", cell: (entry) =>
     (entry.warnings.length > 0 ? html`<${Badge} of="warning" text=${entry.warnings.map(words).join(", ")} />` : "") },
   ...(can("manageBilling") ? [{ name: "choose", head: "Submit", cell: (entry) => entry.lifecycle_status === "reviewed" && html`
-    <input type="checkbox" aria-label=${`Choose ${entry.claim_id} for submission`} checked=${chosen.has(entry.id)} onChange=${() =>
+    <input type="checkbox" aria-label=${`Select ${entry.claim_id} for submission`} checked=${chosen.has(entry.id)} onChange=${() =>
       toggle(entry.id)} />` }] : []),
 ];

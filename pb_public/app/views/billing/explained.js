@@ -1,4 +1,4 @@
-// Why a code was billed or was not: what is there, what is needed, what is missing.
+// Why a code was billed or not: present, required and missing evidence.
 import { get } from "../../api.js";
 import { go } from "../../router.js";
 import { Badge } from "../../ui/badge.js";
@@ -7,14 +7,14 @@ import { Loaded, Nothing, useLoad } from "../../ui/states.js";
 import { classes, html } from "../../view.js";
 import { stateName } from "./words.js";
 
-/** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["CodeExplanation"]} Code */
+/** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["CodeExplanation"]} Code */
 
-/** @param {{patient: string, month: string, entry?: string, only?: boolean}} props entry is the id of the one that is being looked at; only
- * shows nothing else */
+/** @param {{patient: string, month: string, entry?: string, only?: boolean}} props entry is the id of the open entry; only: show only that
+ * one */
 export function Explained({ patient, month, entry, only = false }) {
   const answer = useLoad((signal) => get(`billing/explain/${patient}/`, { month }, signal), [patient, month]);
   return html`<${Loaded} from=${answer} empty=${(data) => data.codes.length === 0} nothing=${html`<${Nothing}
-    title="No code for this month" />`}>
+    title="No codes for this month" />`}>
     ${(data) => html`<div class="codes-explained">${data.codes
       .filter((/** @type {Code} */ code) => !only || code.entry_id === entry).map((/** @type {Code} */ code) =>
         html`<${OneCode} key=${code.cpt_code + code.period_start} code=${code} here=${entry !== undefined && code.entry_id === entry}

@@ -1,5 +1,4 @@
-// Claims as a file for the clearing house or a spreadsheet, those that were reviewed unless one says otherwise. Exporting changes no claim,
-// and is in the audit trail.
+// Exports claims as a file for the clearinghouse or a spreadsheet, by default the reviewed ones. An export changes no claim and is audited.
 import { download } from "../../api.js";
 import { Dialog, Field, Form } from "../../ui/form.js";
 import { toast } from "../../ui/toast.js";
@@ -7,8 +6,8 @@ import { html } from "../../view.js";
 import { useChoices } from "./entries.js";
 import { states } from "./words.js";
 
-const wanted = /** @type {[string, string][]} */ ([["reviewed", "Reviewed, to be submitted"], ["pending", "All that wait, reviewed or not"],
-  ...states.slice(1).filter(([state]) => state !== "reviewed" && state !== "pending_review"), ["pending_review", "To be reviewed"]]);
+const wanted = /** @type {[string, string][]} */ ([["reviewed", "Reviewed, ready to submit"], ["pending", "All not submitted"],
+  ...states.slice(1).filter(([state]) => state !== "reviewed" && state !== "pending_review"), ["pending_review", "To review"]]);
 
 /** @param {{close: () => void}} props */
 export function ExportClaims({ close }) {
@@ -16,7 +15,7 @@ export function ExportClaims({ close }) {
   const keep = (/** @type {Record<string, any>} */ values) => download("billing/claims-exports/", values, `claims.${values.format}`);
   return html`<${Dialog} title="Export claims" close=${close}>
     <${Form} submit="Export" cancel=${close} send=${keep}
-      done=${() => { toast("Exported. The file holds private data: keep it where it is safe."); close(); }}>${(errors) =>
+      done=${() => { toast("Exported. The file contains PHI: store it securely."); close(); }}>${(errors) =>
       html`<div class="fields">
       <${Field} label="Claims" name="status" kind="select" value="reviewed" options=${wanted} errors=${errors} />
       <${Field} label="Payer" name="payer_id" kind="select" options=${[["", "All payers"], ...payers]} errors=${errors} />

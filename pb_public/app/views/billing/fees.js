@@ -1,4 +1,4 @@
-// The fee schedule: what is charged and expected by code, locality and day, and taking in a list of it.
+// The fee schedule: charge and expected payment by code, locality and date, and its import.
 import { post } from "../../api.js";
 import { can } from "../../can.js";
 import { Dialog, Field, Form } from "../../ui/form.js";
@@ -11,9 +11,10 @@ export function Fees() {
   const [open, show] = useState(false);
   const [turn, again] = useState(0);
   return html`<section class="card"><div class="bar-of-acts"><h2>Fee schedule</h2>${can("manageBilling")
-    && html`<button onClick=${() => show(true)}>Take in a list</button>`}</div>
-    <p>A payer's rate comes before what is expected here. Where nothing is charged, what is expected is.</p>
-    <${List} path="billing/fee-schedule/" turn=${turn} caption="Fees" nothing="No fees: the default of each code holds" keyOf=${(row) =>
+    && html`<button onClick=${() => show(true)}>Import fee schedule</button>`}</div>
+    <p>A payer’s rate overrides the expected amount. Without a charge, the expected amount is charged.</p>
+    <${List} path="billing/fee-schedule/" turn=${turn} caption="Fees" nothing="No fees. The default rate of each code applies"
+      keyOf=${(row) =>
       `${row.cpt_code} ${row.locality} ${row.effective_date}`} columns=${columns} />
     ${open && html`<${ImportDialog} close=${() => show(false)} done=${() => again(turn + 1)} />`}</section>`;
 }
@@ -31,11 +32,11 @@ const columns = [
 ];
 
 /** @param {{close: () => void, done: () => void}} props */
-const ImportDialog = ({ close, done }) => html`<${Dialog} title="Take in a list of fees" close=${close}>
-  <${Form} submit="Take in" cancel=${close} send=${(values) => post("billing/fee-schedule/import/", String(values.list))}
-    done=${(answer) => { toast(`${answer.created} new, ${answer.replaced} replaced, ${answer.unchanged} as before.`); close(); done(); }}>
+const ImportDialog = ({ close, done }) => html`<${Dialog} title="Import fee schedule" close=${close}>
+  <${Form} submit="Import" cancel=${close} send=${(values) => post("billing/fee-schedule/import/", String(values.list))}
+    done=${(answer) => { toast(`${answer.created} new, ${answer.replaced} replaced, ${answer.unchanged} unchanged.`); close(); done(); }}>
       ${(errors) => html`
-    <${Field} label="List" name="list" kind="textarea" rows="10" hint="Columns: cpt_code,locality,effective_date,charge,expected,source"
+    <${Field} label="CSV" name="list" kind="textarea" rows="10" hint="Columns: cpt_code,locality,effective_date,charge,expected,source"
       errors=${errors} />
     ${Object.entries(errors).length > 0
       && html`<ul>${Object.entries(errors).map(([cell, messages]) => html`<li key=${cell}>${cell}: ${messages.join(" ")}</li>`)}</ul>`}`}

@@ -1,4 +1,4 @@
-// Claims on their way: the files that left, and the answers that came back.
+// Claim files and payer responses.
 import { call, download, get } from "../../api.js";
 import { can } from "../../can.js";
 import { ActionButton } from "../../ui/form.js";
@@ -8,41 +8,42 @@ import { answersIn } from "./words.js";
 import { toast } from "../../ui/toast.js";
 import { html, useState } from "../../view.js";
 
-/** Hands a file of claims to the browser to keep. @param {any} batch */
+/** Downloads a claim file. @param {any} batch */
 export const saveFile = ({ id, interchange_control_number: no }) => download(`billing/claim-batches/${id}/file/`, {}, `${no}.837`);
 
-/** The files that left. @param {{turn: number}} props */
-export const BatchFiles = ({ turn }) => html`<section class="card"><h2>Files that left</h2>
-  <${List} path="billing/claim-batches/" turn=${turn} caption="Files of claims" nothing="No file has left" columns=${fileColumns}
+/** The list of claim files. @param {{turn: number}} props */
+export const BatchFiles = ({ turn }) => html`<section class="card"><h2>Claim files</h2>
+  <${List} path="billing/claim-batches/" turn=${turn} caption="Claim files" nothing="No claim files yet" columns=${fileColumns}
     name="batches" /></section>`;
 
-/** The answers that came back. @param {{turn: number, changed: () => void}} props */
-export const Responses = ({ turn, changed }) => html`<section class="card"><div class="bar-of-acts"><h2>Answers</h2>${can("manageBilling")
+/** The list of responses. @param {{turn: number, changed: () => void}} props */
+export const Responses = ({ turn, changed }) => html`<section class="card"><div
+  class="bar-of-acts"><h2>Payer responses</h2>${can("manageBilling")
   && html`<${TakeIn} done=${changed} />`}</div>
-  <${List} path="billing/claim-responses/" turn=${turn} caption="Answers of the clearinghouse" nothing="No answer has come"
+  <${List} path="billing/claim-responses/" turn=${turn} caption="Payer responses" nothing="No responses yet"
     columns=${answerColumns} name="responses" /></section>`;
 
 /** @type {import("../../ui/table.js").Column[]} */
 const fileColumns = [
-  { name: "interchange_control_number", head: "Number" }, { name: "created_at", head: "Made", cell: (row) => dateTime(row.created_at) },
+  { name: "interchange_control_number", head: "Number" }, { name: "created_at", head: "Created", cell: (row) => dateTime(row.created_at) },
   { name: "claims", head: "Claims", number: true }, { name: "lines", head: "Lines", number: true },
   { name: "total_charge", head: "Charge", number: true, cell: (row) => money(row.total_charge) },
-  { name: "status", head: "State", cell: (row) => `${words(row.status)}${row.usage === "T" ? ", test" : ""}` },
-  { name: "answers", head: "Lines by answer", cell: (row) => answersIn(row.answers) },
+  { name: "status", head: "State", cell: (row) => `${words(row.status)}${row.usage === "T" ? ", test mode" : ""}` },
+  { name: "answers", head: "Lines by result", cell: (row) => answersIn(row.answers) },
   { name: "id", head: "File", cell: (row) => can("manageBilling")
     && html`<${ActionButton} kind="quiet" act=${() => saveFile(row)}>Save</${ActionButton}>` },
 ];
 
 /** @type {import("../../ui/table.js").Column[]} */
 const answerColumns = [
-  { name: "type", head: "Kind" }, { name: "control_number", head: "Number" }, { name: "created_at", head: "Came", cell: (row) =>
+  { name: "type", head: "Kind" }, { name: "control_number", head: "Number" }, { name: "created_at", head: "Received", cell: (row) =>
     dateTime(row.created_at) },
-  { name: "applied", head: "Applied", number: true },
-  { name: "unmatched", head: "For a person", cell: (row) =>
+  { name: "applied", head: "Posted", number: true },
+  { name: "unmatched", head: "Needs review", cell: (row) =>
     (row.unmatched === 0 ? "–" : html`<${Unmatched} id=${row.id} count=${row.unmatched} />`) },
 ];
 
-/** What of an answer nobody here could decide, when it is asked for. @param {{id: string, count: number}} props */
+/** The unmatched parts of a response, loaded on click. @param {{id: string, count: number}} props */
 function Unmatched({ id, count }) {
   const [parts, show] = useState(/** @type {any[] | null} */ (null));
   return parts === null
@@ -52,7 +53,7 @@ function Unmatched({ id, count }) {
       html`<li key=${i}>${part.segment} ${part.control_number}: ${words(part.reason)}, ${money(part.amount)}</li>`)}</ul>`;
 }
 
-/** Takes in files that came back, as many as are chosen. @param {{done: () => void}} props */
+/** Uploads response files, one or several. @param {{done: () => void}} props */
 export function TakeIn({ done }) {
   const [busy, work] = useState(false);
   const take = async (/** @type {any} */ event) => {
@@ -61,8 +62,8 @@ export function TakeIn({ done }) {
       try {
         const answer = await call("POST", "billing/claim-responses/", { body: await file.text(),
           headers: { "Content-Type": "application/edi-x12" } });
-        toast(answer.repeated ? `${file.name} was applied before.`
-          : `${file.name}: ${answer.applied} lines, ${answer.unmatched} for a person.`);
+        toast(answer.repeated ? `${file.name} was already posted.`
+          : `${file.name}: ${answer.applied} lines posted, ${answer.unmatched} need review.`);
       } catch (error) {
         toast(`${file.name}: ${error instanceof Error ? error.message : error}`, "problem");
       }
@@ -71,5 +72,5 @@ export function TakeIn({ done }) {
     work(false);
     done();
   };
-  return html`<label class="file">Read a response file <input type="file" multiple disabled=${busy} onChange=${take} /></label>`;
+  return html`<label class="file">Upload 999, 277CA or 835 <input type="file" multiple disabled=${busy} onChange=${take} /></label>`;
 }

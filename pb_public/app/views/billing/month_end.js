@@ -1,5 +1,5 @@
-// The month's end: what waits for its review or its way to the payer, what holds it back and what mends that; forty reviewed with one
-// press, or one by one. Filters, page and stage stand in the address.
+// The month's end: entries to review or to send, what blocks them and how to fix it; review together or one by one. Filters, page and
+// stage are in the address.
 import { all, get } from "../../api.js";
 import { useQuery } from "../../query.js";
 import { go } from "../../router.js";
@@ -13,7 +13,7 @@ import { stages, Work } from "./month/work.js";
 /** @typedef {import("./reasons.js").Row} Row */
 /** @typedef {import("./month/funnel.js").FunnelData} FunnelData */
 
-/** @param {{month: string, funnel: FunnelData, turn: number, changed: () => void}} props turn counts what has changed */
+/** @param {{month: string, funnel: FunnelData, turn: number, changed: () => void}} props turn counts changes */
 export function MonthEnd({ month, funnel, turn, changed }) {
   const [query, ask] = useQuery({ stage: "pending_review", show: "all", why: "", code: "", payer: "", page: 1 });
   const sheet = useLoad((signal) => get("billing/month-end/", { month }, signal), [month, turn]);
@@ -37,7 +37,7 @@ export function MonthEnd({ month, funnel, turn, changed }) {
         errors=${() => ask({ stage: "reviewed", show: "blocked", why: "" })} />`}</div>`;
 }
 
-/** A patient's entries stand together. @param {Row} a @param {Row} b */
+/** Sorts a patient's entries together. @param {Row} a @param {Row} b */
 const byName = (a, b) => a.patient_name.localeCompare(b.patient_name) || a.patient_id.localeCompare(b.patient_id)
   || a.cpt_code.localeCompare(b.cpt_code) || a.service_date.localeCompare(b.service_date);
 

@@ -1,4 +1,4 @@
-// Patients who are close to a code: what each still needs, until when, and what it would bring. Whom to help first stands first.
+// Patients who are close to a billable code: what is missing, by when, and its worth. Highest priority first.
 import { get } from "../../api.js";
 import { useQuery } from "../../query.js";
 import { go } from "../../router.js";
@@ -8,30 +8,30 @@ import { Loaded, Nothing, useLoad } from "../../ui/states.js";
 import { Pages, Table } from "../../ui/table.js";
 import { html } from "../../view.js";
 
-/** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["NearPatient"]} Near */
+/** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["NearPatient"]} Near */
 
-const orders = /** @type {[string, string][]} */ ([["-worth", "What brings most"], ["missing", "The least missing"]]);
+const orders = /** @type {[string, string][]} */ ([["-worth", "Highest worth"], ["missing", "Least missing"]]);
 
 const pageSize = 50;
 
 const units = /** @type {[string, string][]} */ ([["", "Days or minutes"], ["days", "Days with readings"], ["minutes", "Minutes"]]);
 
-const about = "A reading or a call in time makes these billable. What it brings is by each day or minute that is missing, beyond "
-  + "what the period has come to already.";
+const about = "A timely reading or call makes these billable. Worth is counted for the missing days or minutes, beyond "
+  + "what the period already earns.";
 
 export function NearBillable() {
   const [query, ask] = useQuery({ near: "-worth", missing: "", page: 1 });
   const near = useLoad((signal) => get("billing/near-billable/", { ordering: query.near, unit: query.missing, page: query.page,
     page_size: pageSize }, signal), [query.near, query.missing, query.page]);
   return html`<div class="filters" role="search" aria-label="Which patients first">
-      <${Field} label="What is missing" name="missing" kind="select" value=${query.missing} options=${units}
+      <${Field} label="Missing" name="missing" kind="select" value=${query.missing} options=${units}
         onChange=${(event) => ask({ missing: event.target.value, page: 1 })} />
-      <${Field} label="First" name="near" kind="select" value=${query.near} options=${orders}
+      <${Field} label="Sort by" name="near" kind="select" value=${query.near} options=${orders}
         onChange=${(event) => ask({ near: event.target.value, page: 1 })} /></div>
     <p class="soft">${about}</p>
     <${Loaded} from=${near} empty=${(data) => data.count === 0} nothing=${html`<${Nothing}
-      title="Nobody is close to a code">Patients appear here when a few days or minutes are missing.</${Nothing}>`}>
-      ${(data) => html`<${Table} caption="Nearly billable patients" rows=${data.results} columns=${columns}
+      title="No patients are close to a code">Patients appear here when a few days or minutes are missing.</${Nothing}>`}>
+      ${(data) => html`<${Table} caption="Almost billable patients" rows=${data.results} columns=${columns}
         keyOf=${(/** @type {Near} */ row) => `${row.patient_id} ${row.cpt_code} ${row.period_start}`}
         open=${(/** @type {Near} */ row) => go("patient", { id: row.patient_id, tab: "bill" })} zone=${false} />
         <${Pages} page=${query.page} count=${data.count} size=${pageSize} turn=${(page) => ask({ page })} />`}
@@ -48,11 +48,11 @@ const columns = [
   { name: "missing", head: "Missing", cell: (row) => html`<strong>${row.missing}</strong>` },
   { name: "have", head: "So far", cell: (row) => html`<div class="near"><span>${row.have} of ${row.needed} ${row.unit}</span>
     <progress max=${row.needed} value=${row.have} aria-label=${`${row.have} of ${row.needed} ${row.unit}`}></progress></div>` },
-  { name: "until", head: "Begin by", cell: (row) => html`<span class="nowrap">${calendarDate(row.until)}</span><span
+  { name: "until", head: "Start by", cell: (row) => html`<span class="nowrap">${calendarDate(row.until)}</span><span
     class="two">${row.days_left} ${row.days_left === 1 ? "day" : "days"} left</span>` },
-  { name: "gain", head: "Brings", number: true, cell: (row) => money(row.gain) },
-  { name: "gain_per_unit", head: "For each", number: true, cell: (row) => html`<span
+  { name: "gain", head: "Worth", number: true, cell: (row) => money(row.gain) },
+  { name: "gain_per_unit", head: "Per day or minute", number: true, cell: (row) => html`<span
     class="nowrap">${money(row.gain_per_unit)} a ${row.unit.slice(0, -1)}</span>` },
-  { name: "against", head: "Stands against it", cell: (row) => (row.against.length > 0 ? html`<span class="mark warning"
+  { name: "against", head: "Blocked by", cell: (row) => (row.against.length > 0 ? html`<span class="mark warning"
     aria-hidden="true">◆</span> ${row.against.map((/** @type {string} */ code) => against[code] ?? words(code)).join(", ")}` : "") },
 ];

@@ -1,4 +1,4 @@
-// Payers, and what each pays for a code from a day on.
+// Payers and their rates by code and effective date.
 import { all, get, post } from "../../api.js";
 import { can } from "../../can.js";
 import { Badge } from "../../ui/badge.js";
@@ -18,7 +18,8 @@ export function Payers() {
   return html`<div class="split">
     <section class="card"><div class="bar-of-acts"><h2>Rates</h2>${can("manageBilling") && payers.data && payers.data.length > 0
       && html`<button onClick=${() => show("rate")}>Add a rate</button>`}</div>
-      <${List} path="billing/payer-rates/" turn=${turn} caption="Rates" nothing="No rates: the default of each code holds" keyOf=${(row) =>
+      <${List} path="billing/payer-rates/" turn=${turn} caption="Rates" nothing="No rates. The default rate of each code applies"
+        keyOf=${(row) =>
         `${row.payer_id} ${row.cpt_code} ${row.effective_date}`} columns=${rateColumns} />
       <h2>Default rates</h2>
       <${Loaded} from=${codes}>${(data) => html`<${Table} caption="Codes with their default rates" rows=${data.results} keyOf=${(row) =>
@@ -27,7 +28,7 @@ export function Payers() {
     <section class="card"><div class="bar-of-acts"><h2>Payers</h2>${can("manageBilling")
       && html`<button onClick=${() => show("payer")}>Add a payer</button>`}</div>
       <${Loaded} from=${payers} empty=${(data) => data.length === 0} nothing=${html`<${Nothing} title="No payers">
-        Entries of patients without one are for self-pay.</${Nothing}>`}>
+        Entries of patients without a payer are self-pay.</${Nothing}>`}>
         ${(data) => html`<${Table} caption="Payers" rows=${data} columns=${payerColumns} />`}</${Loaded}>
     </section></div>
     ${dialog === "payer" && html`<${PayerDialog} close=${close} done=${payers.reload} />`}
@@ -43,14 +44,14 @@ const rateColumns = [
 ];
 /** @type {import("../../ui/table.js").Column[]} */
 const codeColumns = [
-  { name: "code", head: "Code" }, { name: "description", head: "What", cell: (row) =>
+  { name: "code", head: "Code" }, { name: "description", head: "Description", cell: (row) =>
     html`${row.description}<span class="two">${row.requirement}</span>` },
   { name: "default_rate", head: "Default rate", number: true, cell: (row) =>
     (row.default_rate_max ? `${money(row.default_rate)} – ${money(row.default_rate_max)}` : money(row.default_rate)) },
 ];
 /** @type {import("../../ui/table.js").Column[]} */
 const payerColumns = [
-  { name: "name", head: "Name" }, { name: "payer_id", head: "Payer id" },
+  { name: "name", head: "Name" }, { name: "payer_id", head: "Payer ID" },
   { name: "is_active", head: "State", cell: (row) => html`<${Badge} of=${row.is_active ? "online" : ""} text=${row.is_active ? "Active"
     : "Inactive"} />` },
 ];
@@ -60,7 +61,7 @@ const PayerDialog = ({ close, done }) => html`<${Dialog} title="Add a payer" clo
   <${Form} submit="Add" cancel=${close} send=${(values) => post("billing/payers/", values)}
     done=${() => { toast("Added."); close(); done(); }}>${(errors) => html`
     <${Field} label="Name" name="name" maxlength="200" errors=${errors} />
-    <${Field} label="Payer id" name="payer_id" maxlength="50" hint="As the clearing house knows it" errors=${errors} />`}
+    <${Field} label="Payer ID" name="payer_id" maxlength="50" hint="As listed by the clearinghouse" errors=${errors} />`}
   </${Form}>
 </${Dialog}>`;
 

@@ -1,44 +1,45 @@
-// Why an entry cannot go on, in words, and where that is put right. The service decides what stands against it; this
-// only says it to people.
+// Why an entry is blocked, and where to fix it. The server decides the reasons; this module has their texts.
 import { can } from "../../can.js";
 import { go } from "../../router.js";
 import { words } from "../../ui/format.js";
 
-/** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["MonthEndEntry"]} Row */
-/** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["PreflightFinding"]} Finding */
-/** @typedef {{short: string, about: string, mend?: string}} Reason mend is a key of the places below */
+/** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["MonthEndEntry"]} Row */
+/** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["PreflightFinding"]} Finding */
+/** @typedef {{short: string, about: string, mend?: string}} Reason mend is a key of places */
 
 /** @type {Record<string, Reason>} */
 const reasons = {
-  missing_consent: { short: "No consent", about: "No consent to monitoring is in force on the date of service.", mend: "consent" },
+  missing_consent: { short: "No consent", about: "No active consent to monitoring on the date of service.", mend: "consent" },
   missing_diagnosis: { short: "No diagnosis", about: "Neither the entry nor the patient has a diagnosis.", mend: "patient" },
-  missing_setup: { short: "No set-up", about: "The set-up of a device, with the patient taught its use, is not recorded.",
+  missing_setup: { short: "No setup", about: "Device setup and patient education are not recorded.",
     mend: "devices" },
-  missing_order: { short: "No order", about: "Nobody ordered monitoring on or before the date of service.", mend: "order" },
-  missing_provider: { short: "No provider", about: "Nobody is named who rendered the service.", mend: "patient" },
-  missing_note: { short: "Time without a note", about: "Some of the time that it bills has no note.", mend: "time" },
-  missing_primary_code: { short: "Stands alone", about: "It adds to a code that is not billed for the same month.", mend: "bill" },
+  missing_order: { short: "No order", about: "No order for monitoring on or before the date of service.", mend: "order" },
+  missing_provider: { short: "No provider", about: "No rendering provider is set.", mend: "patient" },
+  missing_note: { short: "Time without a note", about: "Some billed time has no note.", mend: "time" },
+  missing_primary_code: { short: "Primary code missing", about: "Its primary code is not billed for the same month.", mend: "bill" },
   not_active: { short: "Not enrolled", about: "The patient was not enrolled on the date of service.", mend: "patient" },
-  no_device_data: { short: "No data", about: "No device sent anything in the period.", mend: "readings" },
-  days_below_minimum: { short: "Too few days", about: "The days with data of a device are fewer than the code asks for.", mend: "bill" },
-  minutes_below_minimum: { short: "Too few minutes", about: "The minutes on record are fewer than the code asks for.", mend: "time" },
-  not_interactive: { short: "Not live contact", about: "There are minutes, but not of live contact.", mend: "time" },
-  overlapping_time: { short: "Time counted twice", about: "Minutes of it count elsewhere already.", mend: "time" },
-  attest_interaction: { short: "To be attested",
-    about: "Who spent the minutes of an escalation, or a clinical manager, says that they were contact.", mend: "time" },
-  possible_duplicate: { short: "Maybe a duplicate", about: "Another entry covers the same service: say why this one stands, or void it.",
+  no_device_data: { short: "No data", about: "No device sent data in the period.", mend: "readings" },
+  days_below_minimum: { short: "Too few days", about: "Fewer days with device data than the code requires.", mend: "bill" },
+  minutes_below_minimum: { short: "Too few minutes", about: "Fewer minutes are logged than the code requires.", mend: "time" },
+  not_interactive: { short: "Not live contact", about: "The logged minutes are not live contact.", mend: "time" },
+  overlapping_time: { short: "Time counted twice", about: "Some of its minutes are counted elsewhere.", mend: "time" },
+  attest_interaction: { short: "Needs attestation",
+    about: "The person who logged the escalation’s minutes, or a clinical manager, must attest that they were live contact.",
+    mend: "time" },
+  possible_duplicate: { short: "Possible duplicate",
+    about: "Another entry covers the same service: give a reason to keep this one, or void it.",
     mend: "entry" },
-  competing_service: { short: "Billed elsewhere, too",
-    about: "Another practice or program bills remote monitoring for the patient: say why this is billed.", mend: "entry" },
-  evidence_changed: { short: "Evidence changed", about: "What it was made of does not hold any more.", mend: "entry" },
-  second_person: { short: "Made by you", about: "Somebody else has to review an entry that you made by hand." },
-  preflight_errors: { short: "Payer would refuse it", about: "A payer would refuse the claim." },
+  competing_service: { short: "Billed elsewhere",
+    about: "Another practice or program bills remote monitoring for the patient: give a reason to bill this entry.", mend: "entry" },
+  evidence_changed: { short: "Evidence changed", about: "The evidence for this entry has changed.", mend: "entry" },
+  second_person: { short: "Added by you", about: "Another person must review a charge that you added manually." },
+  preflight_errors: { short: "Payer would reject", about: "The payer would reject the claim." },
 };
 
 /** @param {string} code @returns {Reason} */
 export const reasonOf = (code) => reasons[code] ?? { short: words(code), about: words(code), mend: "entry" };
 
-/** Where a finding of the preflight is put right. @param {Finding} finding */
+/** The place where a preflight finding is fixed. @param {Finding} finding */
 const placeOf = ({ field }) => (/^VIGIL_/.test(field) ? "operator" : /^users\./.test(field) ? "staff" : /^payer\./.test(field) ? "payers"
   : /^insurance\./.test(field) ? "insurance" : /^(rendering_|icd10|service_date|units|charge|modifiers|original_)/.test(field) ? "entry"
     : "patient");
@@ -47,15 +48,15 @@ const placeOf = ({ field }) => (/^VIGIL_/.test(field) ? "operator" : /^users\./.
 const places = {
   consent: { name: "Record consent", may: () => can("changeConsents"), open: (row) => sheet(row, "people") },
   order: { name: "Add order", may: () => can("changeConsents"), open: (row) => sheet(row, "people") },
-  devices: { name: "Record the set-up", may: () => can("assignDevices"), open: (row) => sheet(row, "devices") },
-  time: { name: "Open the time log", may: () => can("readTime"), open: (row) => sheet(row, "time") },
-  bill: { name: "Open the calendar", may: () => can("explainBilling"), open: (row) => sheet(row, "bill") },
-  readings: { name: "Open the readings", may: () => true, open: (row) => sheet(row, "readings") },
-  patient: { name: "Open the patient", may: () => true, open: (row) => sheet(row, "people") },
+  devices: { name: "Record setup", may: () => can("assignDevices"), open: (row) => sheet(row, "devices") },
+  time: { name: "Open time log", may: () => can("readTime"), open: (row) => sheet(row, "time") },
+  bill: { name: "Open calendar", may: () => can("explainBilling"), open: (row) => sheet(row, "bill") },
+  readings: { name: "Open readings", may: () => true, open: (row) => sheet(row, "readings") },
+  patient: { name: "Open patient", may: () => true, open: (row) => sheet(row, "people") },
   insurance: { name: "Open insurance", may: () => true, open: (row) => sheet(row, "overview") },
-  payers: { name: "Open the payers", may: () => can("manageBilling"), open: () => go("billing", {}, { tab: "payers" }) },
-  staff: { name: "Open the staff", may: () => can("manageUsers"), open: () => go("operations") },
-  entry: { name: "Open the entry", may: () => true, open: (row) => go("entry", { id: row.entry_id }) },
+  payers: { name: "Open payers", may: () => can("manageBilling"), open: () => go("billing", {}, { tab: "payers" }) },
+  staff: { name: "Open staff", may: () => can("manageUsers"), open: () => go("operations") },
+  entry: { name: "Open entry", may: () => true, open: (row) => go("entry", { id: row.entry_id }) },
 };
 
 /** @param {Row} row @param {string} tab */
@@ -64,16 +65,16 @@ const sheet = (row, tab) => go("patient", { id: row.patient_id, tab });
 /** @typedef {{name: string, open: (row: Row) => void} | null} Mend */
 /** @typedef {{code: string, tone: "critical" | "warning", title: string, about: string, mend: Mend, hint: string}} Against */
 
-/** Where something is put right; by a colleague, if that is not for the reader to do. @param {string | undefined} key */
+/** The button that leads to the fix; a hint if the user may not do it. @param {string | undefined} key */
 function mendOf(key) {
   const place = places[key ?? ""];
   const open = place && (place.may() ? place : places.patient);
   return { mend: open ? { name: open.name, open: open.open } : null,
-    hint: key === "operator" ? "A setting of whoever runs the service." : place && open !== place
-      ? "A colleague who may do so puts it right." : "" };
+    hint: key === "operator" ? "A server setting: contact the system administrator." : place && open !== place
+      ? "A colleague with permission must fix this." : "" };
 }
 
-/** All that stands against an entry, each with what mends it. @param {Row} row @returns {Against[]} */
+/** All reasons that block an entry, each with its fix. @param {Row} row @returns {Against[]} */
 export const allAgainst = (row) => [
   ...row.reasons.filter((code) => code !== "preflight_errors").map((code) => {
     const { short, about, mend } = reasonOf(code);
@@ -85,7 +86,7 @@ export const allAgainst = (row) => [
   })),
 ];
 
-/** What an entry counts under among those that are held back: its first reason. @param {Row} row */
+/** The group of a blocked entry: its first reason. @param {Row} row */
 export function mainReason(row) {
   const [first] = row.reasons;
   return first === "preflight_errors" ? `payer:${row.preflight_errors[0]?.code ?? ""}` : first ?? "";
@@ -94,18 +95,18 @@ export function mainReason(row) {
 /** @param {string} key of mainReason */
 export const mainWords = (key) => (key.startsWith("payer:") ? words(key.slice(6)) : reasonOf(key).short);
 
-/** The state of an entry in a line. @param {Row} row */
+/** The state of an entry in one line. @param {Row} row */
 export function stateWords(row) {
   const facts = row.reasons.filter((code) => code !== "preflight_errors").map((code) => reasonOf(code).short);
   const payer = row.reasons.includes("preflight_errors") ? row.preflight_errors.length : 0;
   if (facts.length > 0 || payer > 0) {
-    return [facts[0], facts.length > 1 && `${facts.length - 1} more`, payer > 0 && `${payer} for the payer`].filter(Boolean).join(", ");
+    return [facts[0], facts.length > 1 && `${facts.length - 1} more`, payer > 0 && `${payer} payer errors`].filter(Boolean).join(", ");
   }
   return ["Ready", row.becomes_code !== row.cpt_code && `becomes ${row.becomes_code}`, row.facts.payer === "self_pay"
     && "self-pay"].filter(Boolean).join(", ");
 }
 
-/** Things by what they have in common, in the order in which each came first.
+/** Groups a list by key, in the order of first occurrence.
  *  @template T @param {T[]} list @param {(one: T) => string} keyOf @returns {[string, T[]][]} */
 export function groupsOf(list, keyOf) {
   const groups = new Map();
@@ -115,7 +116,7 @@ export function groupsOf(list, keyOf) {
   return [...groups];
 }
 
-/** Amounts in dollars, added up in cents. @template T @param {T[]} list @param {(one: T) => number} of */
+/** The sum of dollar amounts, computed in cents. @template T @param {T[]} list @param {(one: T) => number} of */
 export const sumOf = (list, of) => list.reduce((sum, one) => sum + Math.round(of(one) * 100), 0) / 100;
 /** @param {{amount: number}} one */
 export const amountOf = (one) => one.amount;

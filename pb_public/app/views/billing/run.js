@@ -1,4 +1,4 @@
-// Runs the billing engine now, and shows what it made and what it left out, with the reasons.
+// Runs billing now, and shows the created and skipped entries with reasons.
 import { post } from "../../api.js";
 import { Dialog, Field, Form } from "../../ui/form.js";
 import { words } from "../../ui/format.js";
@@ -12,10 +12,10 @@ export function RunBilling({ close, done }) {
   const [run, keep] = useState(/** @type {any} */ (null));
   return html`<${Dialog} wide=${run !== null} title="Run billing" close=${close}>
     ${run ? html`<${Outcome} run=${run} close=${close} />` : html`
-      <p>The engine runs by itself every night. Run it now to see entries of today; nothing is billed twice.</p>
+      <p>Billing runs automatically every night. Run it now to see today’s entries; nothing is billed twice.</p>
       <${Form} submit="Run" cancel=${close} send=${(values) => post("billing/run/", values)} done=${(answer) => { keep(answer); done(); }}>
         ${(errors) => html`
-        <${Field} label="What" name="job" kind="select" value="all" options=${jobs} errors=${errors} />`}
+        <${Field} label="Codes" name="job" kind="select" value="all" options=${jobs} errors=${errors} />`}
       </${Form}>`}
   </${Dialog}>`;
 }
@@ -24,10 +24,10 @@ export function RunBilling({ close, done }) {
 function Outcome({ run, close }) {
   const made = tally(run.created, (one) => one.cpt_code);
   const left = tally(run.skipped, (one) => `${one.cpt_code} ${one.reason}`);
-  return html`<p role="status"><strong>${run.created.length} made</strong>, ${run.skipped.length} left out.</p>
-    ${made.length > 0 && html`<${Table} caption="Entries made, by code" rows=${made} keyOf=${(row) => row.key} columns=${[
-      { name: "key", head: "Code" }, { name: "count", head: "Made", number: true }]} />`}
-    ${left.length > 0 && html`<h3>Left out</h3><${Table} caption="Left out, by code and reason" rows=${left} keyOf=${(row) => row.key}
+  return html`<p role="status"><strong>${run.created.length} created</strong>, ${run.skipped.length} skipped.</p>
+    ${made.length > 0 && html`<${Table} caption="Created entries by code" rows=${made} keyOf=${(row) => row.key} columns=${[
+      { name: "key", head: "Code" }, { name: "count", head: "Created", number: true }]} />`}
+    ${left.length > 0 && html`<h3>Skipped</h3><${Table} caption="Skipped by code and reason" rows=${left} keyOf=${(row) => row.key}
       columns=${[
       { name: "code", head: "Code", cell: (row) => row.key.slice(0, 5) }, { name: "reason", head: "Reason", cell: (row) =>
         words(row.key.slice(6)) }, { name: "count", head: "Patients", number: true }]} />`}

@@ -1,4 +1,4 @@
-// What an auditor would ask about the billing of a month, with the entries behind each pattern.
+// Audit findings on the billing of a month, with the entries of each pattern.
 import { get } from "../../api.js";
 import { Badge } from "../../ui/badge.js";
 import { calendarDate, money, number } from "../../ui/format.js";
@@ -8,17 +8,17 @@ import { go } from "../../router.js";
 import { html, useState } from "../../view.js";
 import { patternName, stateName } from "./words.js";
 
-/** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["SelfAuditFinding"]} Finding */
+/** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["SelfAuditFinding"]} Finding */
 
-// So many entries are fetched at once; the rest is asked for.
+// Entries loaded at once; more on click.
 const step = 50;
 
 /** @param {{month: string}} props */
 export function SelfAudit({ month }) {
   const audit = useLoad((signal) => get("billing/self-audit/", { month }, signal), [month]);
-  return html`<p class="soft">Patterns that auditors look for. Each is a question, not a verdict.</p>
+  return html`<p class="soft">Patterns that auditors look for. A pattern is not proof of an error.</p>
     <${Loaded} from=${audit} empty=${(data) => data.findings.length === 0} nothing=${html`<${Nothing}
-      title="Nothing stands out">No pattern was found in this month.</${Nothing}>`}>
+      title="No findings">No patterns were found in this month.</${Nothing}>`}>
       ${(data) => data.findings.map((/** @type {Finding} */ finding) => html`<${Pattern} key=${data.month + finding.pattern}
         finding=${finding} />`)}
     </${Loaded}>`;
@@ -33,11 +33,11 @@ function Pattern({ finding }) {
       onToggle=${(/** @type {any} */ event) => show(event.target.open)}>
       <summary>${number(finding.entry_ids.length)} ${finding.entry_ids.length === 1 ? "entry" : "entries"}</summary>
       ${open && html`<${Lines} ids=${finding.entry_ids} name=${patternName(finding.pattern)} />`}</details>`}
-    ${finding.time_entry_ids.length > 0 && html`<p class="soft">${number(finding.time_entry_ids.length)} time entries are behind it.</p>`}
+    ${finding.time_entry_ids.length > 0 && html`<p class="soft">${number(finding.time_entry_ids.length)} related time entries.</p>`}
   </section>`;
 }
 
-/** The entries behind a pattern, as lines. @param {{ids: string[], name: string}} props */
+/** The entries of a pattern. @param {{ids: string[], name: string}} props */
 function Lines({ ids, name }) {
   const [most, more] = useState(step);
   const asked = ids.slice(0, most);
@@ -49,7 +49,7 @@ function Lines({ ids, name }) {
     }
     return found;
   }, [most]);
-  return html`<${Loaded} from=${lines}>${(data) => html`<${Table} caption=${`Entries behind: ${name}`} rows=${data} columns=${columns}
+  return html`<${Loaded} from=${lines}>${(data) => html`<${Table} caption=${`Entries: ${name}`} rows=${data} columns=${columns}
     open=${(/** @type {any} */ row) => go("entry", { id: row.id })} zone=${false} />
     ${ids.length > most && html`<button type="button" onClick=${() => more(most + step)}>Show ${number(Math.min(step,
       ids.length - most))} more of ${number(ids.length)}</button>`}`}</${Loaded}>`;

@@ -1,4 +1,4 @@
-// Submits many reviewed entries in one call, and says what became of each.
+// Submits many reviewed entries in one call, and shows the result.
 import { post } from "../../api.js";
 import { Dialog, Field, Form } from "../../ui/form.js";
 import { Loaded, Nothing, useLoad } from "../../ui/states.js";
@@ -12,11 +12,12 @@ export function SubmitMany({ find, close, done }) {
     post("billing/claims/submit/", { entry_ids: ids.data, submission_reference: values.submission_reference });
   return html`<${Dialog} title="Submit claims" close=${close}>
     ${answer ? html`<${Outcome} answer=${answer} close=${close} />` : html`
-      <${Loaded} from=${ids} empty=${(data) => data.length === 0} nothing=${html`<${Nothing} title="No reviewed entry">Review entries first;
-        what is reviewed can be submitted.</${Nothing}>`}>
-        ${(data) => html`<p>${data.length === 1 ? "One reviewed entry becomes" : `${data.length} reviewed entries become`} submitted.</p>
+      <${Loaded} from=${ids} empty=${(data) => data.length === 0} nothing=${html`<${Nothing}
+        title="No reviewed entries">Review entries first;
+        reviewed entries can be submitted.</${Nothing}>`}>
+        ${(data) => html`<p>${data.length === 1 ? "One reviewed entry" : `${data.length} reviewed entries`} will be submitted.</p>
           <${Form} submit="Submit" cancel=${close} send=${submit} done=${(answer) => { keep(answer); done(); }}>${(errors) => html`
-            <${Field} label="Reference of the batch" name="submission_reference" maxlength="100" hint="Empty: one is made for each."
+            <${Field} label="Batch reference" name="submission_reference" maxlength="100" hint="Leave blank to create one automatically"
               errors=${errors} />`}
           </${Form}>`}
       </${Loaded}>`}
@@ -26,7 +27,7 @@ export function SubmitMany({ find, close, done }) {
 /** @param {{answer: any, close: () => void}} props */
 function Outcome({ answer, close }) {
   const left = answer.details.filter((one) => one.status === "skipped");
-  return html`<p role="status"><strong>${answer.submitted} submitted</strong>, ${answer.skipped} left out.</p>
+  return html`<p role="status"><strong>${answer.submitted} submitted</strong>, ${answer.skipped} skipped.</p>
     ${left.length > 0 && html`<ul>${left.map((one) => html`<li key=${one.id}>${one.reason}</li>`)}</ul>`}
     <div class="actions"><button class="main" onClick=${close}>Done</button></div>`;
 }

@@ -1,45 +1,45 @@
-// The words of billing for people.
+// Labels of billing states, warnings and patterns.
 import { words } from "../../ui/format.js";
 
-export const states = /** @type {[string, string][]} */ ([["", "All but voided"], ["pending_review", "To be reviewed"],
-  ["reviewed", "Reviewed, to be submitted"], ["submitted", "Submitted"],
-  ["paid", "Paid"], ["denied", "Denied"], ["appealed", "Appealed"], ["void_requested", "To be voided by the payer"],
-  ["refund_due", "To be paid back"], ["refunded", "Paid back"], ["voided", "Voided"]]);
+export const states = /** @type {[string, string][]} */ ([["", "All except voided"], ["pending_review", "To review"],
+  ["reviewed", "Reviewed, ready to submit"], ["submitted", "Submitted"],
+  ["paid", "Paid"], ["denied", "Denied"], ["appealed", "Appealed"], ["void_requested", "Void requested"],
+  ["refund_due", "Refund due"], ["refunded", "Refunded"], ["voided", "Voided"]]);
 
 /** @param {string} state */
 export const stateName = (state) => states.find(([code]) => code === state && code)?.[1] ?? words(state);
 
-const answers = /** @type {[string, string][]} */ ([["paid", "paid"], ["denied", "denied"], ["sent_back", "sent back"],
+const answers = /** @type {[string, string][]} */ ([["paid", "paid"], ["denied", "denied"], ["sent_back", "returned"],
   ["voided", "voided"],
-  ["sent_again", "sent again"], ["open", "not decided"]]);
+  ["sent_again", "resubmitted"], ["open", "pending"]]);
 
-/** What came of the lines of a file, in words. @param {Record<string, number>} counts */
+/** The results of a file's lines in words. @param {Record<string, number>} counts */
 export const answersIn = (counts) => answers.filter(([name]) => counts[name] > 0).map(([name, said]) => `${counts[name]} ${said}`)
   .join(", ");
 
 const warnings = {
-  attest_interaction: "The minutes come from an escalation: who spent them, or a clinical manager, confirms in the patient's time log"
-    + " that there was contact.",
-  possible_duplicate: "There is another entry like it.",
-  before_enrolment: "The service is from before the patient was enrolled.",
-  missing_primary_code: "The code adds to another one that is missing.",
+  attest_interaction: "The minutes come from an escalation: the person who logged them, or a clinical manager, must attest in the"
+    + " patient's time log that there was live contact.",
+  possible_duplicate: "Another entry covers the same service.",
+  before_enrolment: "The service was before the patient’s enrollment.",
+  missing_primary_code: "The primary code is missing.",
   overlaps_99457: "The minutes overlap those of 99457.",
   unknown_icd10: "A diagnosis code is not in the list.",
-  missing_consent: "There is no consent in force: record one with the patient, then review.",
-  missing_setup: "The set-up of a device is not recorded.",
+  missing_consent: "No active consent: record the patient’s consent, then review.",
+  missing_setup: "Device setup is not recorded.",
   missing_diagnosis: "There is no diagnosis.",
   missing_note: "The time has no note.",
-  missing_order: "Nobody's order of monitoring is on record.",
-  missing_provider: "Nobody is named who rendered the service.",
-  no_device_data: "No device sent anything in the period.",
-  days_below_minimum: "The days with data are too few.",
-  minutes_below_minimum: "The minutes on record are too few.",
-  not_interactive: "There are minutes, but not of live contact.",
-  overlapping_time: "Its minutes count elsewhere already.",
-  evidence_changed: "What it was billed for does not hold any more.",
-  competing_service: "Another practice or program bills remote monitoring for the patient: say why this is billed beside it.",
+  missing_order: "No order for monitoring is on record.",
+  missing_provider: "No rendering provider is set.",
+  no_device_data: "No device sent data in the period.",
+  days_below_minimum: "Too few days with data.",
+  minutes_below_minimum: "Too few minutes are logged.",
+  not_interactive: "The logged minutes are not live contact.",
+  overlapping_time: "Its minutes are counted elsewhere.",
+  evidence_changed: "The evidence for this entry has changed.",
+  competing_service: "Another practice or program bills remote monitoring for the patient: give a reason to bill this entry.",
   rejected_999: "The clearinghouse could not read the file.",
-  rejected_277ca: "The clearinghouse or payer sent the claim back.",
+  rejected_277ca: "The clearinghouse or payer returned the claim.",
 };
 
 /** @param {string} code */
@@ -47,14 +47,14 @@ export const warningText = (code) => warnings[code] ?? words(code);
 
 const patterns = {
   no_established_visit: "No visit before billing", supply_without_management: "Supply without management",
-  enrolment_spike: "Many first bills at once",
-  several_devices: "Several devices at once", same_minutes: "The same minutes again and again", late_entry: "Time recorded late",
-  impossible_day: "More than a day can hold",
-  typed_days: "Days with typed data", competing_service: "Billed beside another practice",
+  enrolment_spike: "Many first bills at the same time",
+  several_devices: "Several devices at the same time", same_minutes: "Repeated identical minutes", late_entry: "Time recorded late",
+  impossible_day: "More than 24 hours in a day",
+  typed_days: "Days with manually entered data", competing_service: "Also billed by another practice",
 };
 
 /** @param {string} pattern */
 export const patternName = (pattern) => patterns[pattern] ?? words(pattern);
 
-/** Codes typed with commas or spaces between. @param {string | null | undefined} text */
+/** Splits codes separated by commas or spaces. @param {string | null | undefined} text */
 export const codesOf = (text) => (text ?? "").split(/[\s,;]+/).filter(Boolean);

@@ -1,4 +1,4 @@
-// How the service signs in at the EMR: by itself for deliveries, and in a person's name for searches; with tests of both.
+// The EMR connection: the server's own sign-in for deliveries, and a user's for searches, with tests of both.
 import { get, post } from "../../api.js";
 import { can } from "../../can.js";
 import { Badge } from "../../ui/badge.js";
@@ -8,39 +8,39 @@ import { asProblem, Loaded, useLoad } from "../../ui/states.js";
 import { Facts } from "../../ui/table.js";
 import { html, useEffect, useState } from "../../view.js";
 
-/** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["EMRStatus"]} Status */
+/** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["EMRStatus"]} Status */
 
 export function Connection() {
   const status = useLoad((signal) => get("emr/auth/status/", {}, signal), []);
-  useEffect(() => { // somebody who comes back from the EMR's page wants to see what became of it
+  useEffect(() => { // shows the result when the user returns from the EMR's page
     addEventListener("focus", status.reload);
     return () => removeEventListener("focus", status.reload);
   }, []);
   return html`<${Loaded} from=${status}>${(/** @type {Status} */ data) => html`<div class="grid">
-    <section class="card"><h2>As the service</h2>
+    <section class="card"><h2>Server sign-in</h2>
       <p>Used for deliveries. <${Badge} of=${data.jwt_configured ? "connected" : "offline"} text=${data.jwt_configured ? "Configured"
         : "Not configured"} /></p>
-      <${Facts} of=${[["FHIR address", data.fhir_base_url], ["Last sign-in that worked", data.jwt_last_success ? ago(data.jwt_last_success)
+      <${Facts} of=${[["FHIR base URL", data.fhir_base_url], ["Last successful sign-in", data.jwt_last_success ? ago(data.jwt_last_success)
         : "Never"],
         ["Scopes", data.scopes.join(", ") || "–"]]} />
-      ${can("connectEMR") && html`<${Test} name="Test the sign-in" path="emr/test/jwt/" facts=${signInFacts} done=${status.reload} />
-        <${Test} name="Test the connection" path="emr/test/connection/" facts=${connectionFacts} />`}
+      ${can("connectEMR") && html`<${Test} name="Test sign-in" path="emr/test/jwt/" facts=${signInFacts} done=${status.reload} />
+        <${Test} name="Test connection" path="emr/test/connection/" facts=${connectionFacts} />`}
     </section>
-    <section class="card"><h2>In a person’s name</h2>
+    <section class="card"><h2>User sign-in</h2>
       <p>Used for searches. <${Badge} of=${data.oauth2_configured ? "connected" : "offline"} text=${data.oauth2_configured ? "Connected"
         : "Not connected"} /></p>
-      <${Facts} of=${[["Connected by", data.oauth2_connected_by], ["Good until", dateTime(data.oauth2_token_expires)],
-        ["Connect again before", dateTime(data.oauth2_refresh_expires)]]} />
+      <${Facts} of=${[["Connected by", data.oauth2_connected_by], ["Valid until", dateTime(data.oauth2_token_expires)],
+        ["Reconnect before", dateTime(data.oauth2_refresh_expires)]]} />
       ${can("connectEMR") && data.jwt_configured && html`<${Connect} connected=${data.oauth2_configured} />`}
     </section>
   </div>`}</${Loaded}>`;
 }
 
-/** The EMR's page opens in a window of its own: leaving this one would sign off. @param {{connected: boolean}} props */
+/** The EMR's page opens in a new window, because leaving this page would sign the user out. @param {{connected: boolean}} props */
 function Connect({ connected }) {
   const [began, begin] = useState(false);
   const start = async () => {
-    const page = window.open("", "_blank"); // at once, or the browser takes it for an advertisement
+    const page = window.open("", "_blank"); // immediately, or the browser blocks the pop-up
     try {
       const { authorization_url } = await post("emr/auth/start/");
       if (!page) {
@@ -55,10 +55,10 @@ function Connect({ connected }) {
       throw error;
     }
   };
-  return html`<div class="actions"><${ActionButton} kind=${connected ? "" : "main"} act=${start}>${connected ? "Connect again"
+  return html`<div class="actions"><${ActionButton} kind=${connected ? "" : "main"} act=${start}>${connected ? "Reconnect"
     : "Connect"}</${ActionButton}></div>
-    ${began && html`<p class="notice" role="status">Sign in on the EMR’s page that has opened, within ten minutes. Come back here when it
-      says that you are connected.</p>`}`;
+    ${began && html`<p class="notice" role="status">Sign in within ten minutes on the EMR page that opened, then return here when it
+      shows that you are connected.</p>`}`;
 }
 
 /** @param {{name: string, path: string, facts: (answer: any) => [any, any][], done?: () => void}} props */
@@ -74,7 +74,7 @@ function Test({ name, path, facts, done }) {
 }
 
 /** @param {any} answer @returns {[any, any][]} */
-const signInFacts = (answer) => [["Token good for", `${answer.expires_in} s`], ["Scope", answer.scope]];
+const signInFacts = (answer) => [["Token valid for", `${answer.expires_in} s`], ["Scope", answer.scope]];
 /** @param {any} answer @returns {[any, any][]} */
 const connectionFacts = (answer) => [["Server", answer.fhir_server], ["FHIR version", answer.fhir_version],
-  ["Can do", answer.capabilities.join(", ")], ["Answered in", `${answer.response_time_ms} ms`]];
+  ["Capabilities", answer.capabilities.join(", ")], ["Response time", `${answer.response_time_ms} ms`]];

@@ -1,4 +1,4 @@
-// Copies at the EMR that do not take a change of a reading: somebody corrects them there by hand and says so here.
+// Copies in the EMR that could not be updated: a person corrects them there manually and confirms it here.
 import { post } from "../../api.js";
 import { can } from "../../can.js";
 import { Dialog, Field, Form } from "../../ui/form.js";
@@ -7,21 +7,21 @@ import { List } from "../../ui/table.js";
 import { kinds } from "../../ui/vitals.js";
 import { html, useState } from "../../view.js";
 
-/** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["Transmission"]} Transmission */
+/** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["Transmission"]} Transmission */
 
 export function Corrections() {
   const [open, show] = useState(/** @type {Transmission | null} */ (null));
   const [turn, again] = useState(0);
-  return html`<p class="soft">These readings were withdrawn or completed after they had been delivered, and the EMR does not take the
-    change. Correct its copy there.</p>
-    <${List} path="fhir/transmissions/" query=${{ correction_due: true }} turn=${turn} caption="Copies to be corrected by hand"
-      nothing="Nothing at the EMR is to be corrected"
+  return html`<p class="soft">These readings were retracted or completed after delivery, and the EMR did not accept the
+    change. Correct the copy in the EMR.</p>
+    <${List} path="fhir/transmissions/" query=${{ correction_due: true }} turn=${turn} caption="Copies to correct manually"
+      nothing="No corrections needed in the EMR"
       open=${can("transmit") ? show : undefined} columns=${columns} />
-    ${open && html`<${Dialog} title="Corrected at the EMR" close=${() => show(null)}>
+    ${open && html`<${Dialog} title="Corrected in the EMR" close=${() => show(null)}>
       <p>${open.patient_name}, ${kinds[open.observation_type]}. ${open.error_message}</p>
-      <${Form} submit="It was seen to" send=${(/** @type {any} */ values) => post(`fhir/transmissions/${open.id}/acknowledge/`, values)}
+      <${Form} submit="Mark as corrected" send=${(/** @type {any} */ values) => post(`fhir/transmissions/${open.id}/acknowledge/`, values)}
         done=${() => { show(null); again(turn + 1); }}>
-        ${(/** @type {any} */ errors) => html`<${Field} label="What was done" name="notes" kind="textarea" maxlength="2000"
+        ${(/** @type {any} */ errors) => html`<${Field} label="Correction" name="notes" kind="textarea" maxlength="2000"
           errors=${errors} />`}
       </${Form}>
     </${Dialog}>`}`;
@@ -30,7 +30,7 @@ export function Corrections() {
 /** @type {import("../../ui/table.js").Column[]} */
 const columns = [
   { name: "patient_name", head: "Patient" }, { name: "observation_type", head: "Reading", cell: (row) => kinds[row.observation_type] },
-  { name: "due", head: "Since", cell: (row) => ago(row.correction?.due_since) }, { name: "error_message", head: "What the EMR said",
+  { name: "due", head: "Since", cell: (row) => ago(row.correction?.due_since) }, { name: "error_message", head: "EMR response",
     cell: (row) => row.error_message ?? "" },
   { name: "id", head: "Delivery" },
 ];

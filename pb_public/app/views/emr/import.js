@@ -1,5 +1,5 @@
-// Finds patients at the EMR and brings them over one by one, so that each one's outcome shows as it happens and one that
-// fails keeps no other back.
+// Searches patients in the EMR and imports the selected ones one by one, so that each result shows immediately and one failure does not
+// stop the others.
 import { get, post } from "../../api.js";
 import { can } from "../../can.js";
 import { go } from "../../router.js";
@@ -11,7 +11,7 @@ import { StaffPicker } from "../../ui/staff_picker.js";
 import { Table } from "../../ui/table.js";
 import { html, useRef, useState } from "../../view.js";
 
-/** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["EMRPatients"]["patients"][number]} Found */
+/** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["EMRPatients"]["patients"][number]} Found */
 /** @typedef {{state: "importing" | "imported" | "skipped" | "failed", text: string, id?: string}} Outcome */
 
 export function ImportPatients() {
@@ -35,32 +35,32 @@ export function ImportPatients() {
         break;
       }
       busy({ at, of: ids.length });
-      tell((was) => ({ ...was, [id]: { state: "importing", text: "Being brought over" } }));
+      tell((was) => ({ ...was, [id]: { state: "importing", text: "Importing" } }));
       const outcome = await bringOne(id, values);
       tell((was) => ({ ...was, [id]: outcome }));
       choose((was) => new Set([...was].filter((one) => one !== id)));
     }
     busy({ at: 0, of: 0 });
   };
-  return html`<section class="card"><h2>Find patients at the EMR</h2>
+  return html`<section class="card"><h2>Find patients in the EMR</h2>
       <${Form} submit="Search" send=${search} done=${shown}>${(errors) => html`<div class="fields">
         <${Field} label="Name" name="name" maxlength="100" errors=${errors} />
         <${Field} label="Date of birth" name="birthdate" kind="date" errors=${errors} />
         <${Field} label="Identifier" name="identifier" maxlength="200" hint="An MRN, or system|value" errors=${errors} />
-        <${Field} label="At most" name="_count" kind="number" value="20" min="1" max="100" errors=${errors} /></div>`}
+        <${Field} label="Show up to" name="_count" kind="number" value="20" min="1" max="100" errors=${errors} /></div>`}
       </${Form}>
     </section>
-    ${found && html`<section class="card"><h2>Found</h2>
-      ${found.length === 0 ? html`<${Nothing} title="The EMR knows nobody like this" />`
-        : html`<${Table} caption="Patients at the EMR" rows=${found} keyOf=${(/** @type {Found} */ p) => p.emr_id} columns=${columns(chosen,
+    ${found && html`<section class="card"><h2>Results</h2>
+      ${found.length === 0 ? html`<${Nothing} title="No patients found in the EMR" />`
+        : html`<${Table} caption="Patients in the EMR" rows=${found} keyOf=${(/** @type {Found} */ p) => p.emr_id} columns=${columns(chosen,
           toggle, outcomes)} />
           ${work.of > 0
-            ? html`<div class="progress" role="status"><p>Bringing over ${work.at + 1} of ${work.of}</p><progress max=${work.of}
-              value=${work.at} aria-label="Patients brought over"></progress>
+            ? html`<div class="progress" role="status"><p>Importing ${work.at + 1} of ${work.of}</p><progress max=${work.of}
+              value=${work.at} aria-label="Imported patients"></progress>
               <div class="actions"><button onClick=${() => { stopped.current = true; }}>Stop after this one</button></div></div>`
             : chosen.size > 0 ? html`<${Options} count=${chosen.size} bring=${bring} />`
               : html`<p class="soft">${found.every((p) => p.already_imported)
-              ? "All of these are here already. Search for others, or for more at once." : "Choose whom to bring over."}</p>`}`}
+              ? "All of these are already enrolled. Change the search or show more." : "Select the patients to import."}</p>`}`}
     </section>`}`;
 }
 
@@ -71,9 +71,9 @@ async function bringOne(id, options) {
     const done = answer.patients[0];
     if (done) {
       const without = done.left_out?.length ? `, without ${done.left_out.join(", ")}` : "";
-      return { state: "imported", text: `Brought over${without}`, id: done.local_id };
+      return { state: "imported", text: `Imported${without}`, id: done.local_id };
     }
-    return { state: "skipped", text: answer.skipped_details[0]?.reason ?? "Left out" };
+    return { state: "skipped", text: answer.skipped_details[0]?.reason ?? "Skipped" };
   } catch (error) {
     const problem = asProblem(error);
     return { state: "failed", text: Object.values(problem.fields).flat()[0] ?? problem.message };
@@ -81,9 +81,9 @@ async function bringOne(id, options) {
 }
 
 /** @param {{count: number, bring: (values: Record<string, any>) => Promise<void>}} props */
-const Options = ({ count, bring }) => html`<${Form} submit=${count === 1 ? "Bring one patient over" : `Bring ${count} patients over`}
+const Options = ({ count, bring }) => html`<${Form} submit=${count === 1 ? "Import one patient" : `Import ${count} patients`}
   send=${bring}>${(errors) => html`<div class="fields">
-  <${StaffPicker} label="Primary provider" name="assign_to_provider" roles=${["provider"]} nobody="Nobody yet" errors=${errors} />
+  <${StaffPicker} label="Primary provider" name="assign_to_provider" roles=${["provider"]} nobody="Not assigned" errors=${errors} />
   <${Field} label="Program" name="program" value="rpm" maxlength="50" errors=${errors} /></div>`}</${Form}>`;
 
 const tones = { importing: "pending", imported: "succeeded", skipped: "warning", failed: "failed" };
@@ -91,24 +91,24 @@ const tones = { importing: "pending", imported: "succeeded", skipped: "warning",
 /** @param {Set<string>} chosen @param {(id: string) => void} toggle @param {Record<string, Outcome>} outcomes
  *  @returns {import("../../ui/table.js").Column[]} */
 const columns = (chosen, toggle, outcomes) => [
-  { name: "choose", head: "Choose", cell: (p) => !p.already_imported && outcomes[p.emr_id]?.state !== "imported" && html`
-    <input type="checkbox" aria-label=${`Choose ${p.first_name} ${p.last_name}`} checked=${chosen.has(p.emr_id)} onChange=${() =>
+  { name: "choose", head: "Select", cell: (p) => !p.already_imported && outcomes[p.emr_id]?.state !== "imported" && html`
+    <input type="checkbox" aria-label=${`Select ${p.first_name} ${p.last_name}`} checked=${chosen.has(p.emr_id)} onChange=${() =>
       toggle(p.emr_id)} />` },
   { name: "name", head: "Name", cell: (p) => [p.last_name, p.first_name].filter(Boolean).join(", ") },
   { name: "mrn", head: "MRN" },
-  { name: "date_of_birth", head: "Born", cell: (p) => calendarDate(p.date_of_birth) },
+  { name: "date_of_birth", head: "Date of birth", cell: (p) => calendarDate(p.date_of_birth) },
   { name: "gender", head: "Gender", cell: (p) => words(p.gender) },
   { name: "phone", head: "Phone" },
   { name: "outcome", head: "State", cell: (p) => {
     const outcome = outcomes[p.emr_id];
     if (!outcome) {
-      return html`${p.already_imported && html`<${Badge} text="Here already" />`} ${p.deceased
+      return html`${p.already_imported && html`<${Badge} text="Already enrolled" />`} ${p.deceased
         && html`<${Badge} of="warning" text="Deceased" />`}
-        ${!p.active && html`<${Badge} of="warning" text="Not in use" />`}`;
+        ${!p.active && html`<${Badge} of="warning" text="Inactive" />`}`;
     }
     return html`<${Badge} of=${tones[outcome.state]} text=${outcome.text} /> ${outcome.id
       && html`<button class="link" onClick=${() => go("patient", { id: outcome.id })}>Open</button>
-        ${can("changePatient") && html`<button class="link" onClick=${() => go("enrolment", { id: outcome.id })}>Go on enrolling
+        ${can("changePatient") && html`<button class="link" onClick=${() => go("enrolment", { id: outcome.id })}>Continue enrollment
           </button>`}`}`;
   } },
 ];

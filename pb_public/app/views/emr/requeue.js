@@ -1,4 +1,4 @@
-// Queueing again what was given up: as much of it as the filters show, with its number first.
+// Requeues the failed deliveries that match the filters, after showing their number.
 import { post } from "../../api.js";
 import { Dialog, Form } from "../../ui/form.js";
 import { number } from "../../ui/format.js";
@@ -6,13 +6,13 @@ import { useLoad } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
 import { html, useState } from "../../view.js";
 
-/** The errors of deliveries, as the list is filtered by them. @type {[string, string][]} */
+/** Delivery errors, for the filter. @type {[string, string][]} */
 export const errors = [
-  ["", "Any error"], ["patient_not_found", "Patient not known to the EMR"], ["patient_merged", "Patient merged in the EMR"],
-  ["auth_error", "Sign-in or scope refused"],
-  ["invalid_resource", "Not accepted as sent"], ["update_refused", "Correction refused"], ["search_outdated", "Not certain yet"],
-  ["rate_limited", "Too many requests"], ["emr_unavailable", "EMR away"],
-  ["timeout", "No answer in time"], ["not_configured", "No EMR configured"], ["entered_in_error", "Entered in error before it was sent"],
+  ["", "Any error"], ["patient_not_found", "Patient not in the EMR"], ["patient_merged", "Patient merged in the EMR"],
+  ["auth_error", "Sign-in or scope rejected"],
+  ["invalid_resource", "Rejected by the EMR"], ["update_refused", "Correction rejected"], ["search_outdated", "Not confirmed yet"],
+  ["rate_limited", "Too many requests"], ["emr_unavailable", "EMR unavailable"],
+  ["timeout", "Timed out"], ["not_configured", "No EMR configured"], ["entered_in_error", "Entered in error before it was sent"],
 ];
 
 const path = "fhir/transmissions/retry/";
@@ -27,18 +27,18 @@ export function Requeue({ of, turn, changed }) {
   if (many === 0 || found.problem) {
     return null;
   }
-  const them = many === 1 ? "one delivery" : `${number(many)} deliveries`;
+  const them = many === 1 ? "1 delivery" : `${number(many)} deliveries`;
   const done = (/** @type {{requeued: number}} */ answer) => {
     ask(false);
-    toast(`${number(answer.requeued)} queued again.`);
+    toast(`${number(answer.requeued)} requeued.`);
     changed();
   };
-  return html`<button onClick=${() => ask(true)} disabled=${found.loading}>Queue ${them} again</button>
-    ${asking && html`<${Dialog} title=${`Queue ${them} again`} close=${() => ask(false)}>
-      <p>What was given up${of.error_code ? ` (${errors.find(([code]) => code === of.error_code)?.[1]})`
-        : ""} is sent again, each once, at the pace that the EMR is used to, with all retries before it.</p>
-      <p class="notice warning">Make sure first that what went wrong is mended: what the EMR refuses again is given up again.</p>
-      <${Form} submit=${`Queue ${number(many)} again`} cancel=${() => ask(false)} send=${() => post(path, what)} done=${done}>${() =>
+  return html`<button onClick=${() => ask(true)} disabled=${found.loading}>Requeue ${them}</button>
+    ${asking && html`<${Dialog} title=${`Requeue ${them}`} close=${() => ask(false)}>
+      <p>Failed deliveries${of.error_code ? ` (${errors.find(([code]) => code === of.error_code)?.[1]})`
+        : ""} are sent again, each once, at the usual rate, after all scheduled retries.</p>
+      <p class="notice warning">Fix the cause first: deliveries that the EMR rejects again fail again.</p>
+      <${Form} submit=${`Requeue ${number(many)}`} cancel=${() => ask(false)} send=${() => post(path, what)} done=${done}>${() =>
         null}</${Form}>
     </${Dialog}>`}`;
 }

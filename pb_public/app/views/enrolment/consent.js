@@ -1,4 +1,4 @@
-// The step of consent: what the patient agreed to, how, and when. A consent that is in force is shown and need not be asked for again.
+// The consent step: what the patient agreed to, how, and when. An active consent is shown and is not required again.
 import { get, post } from "../../api.js";
 import { Field, Form } from "../../ui/form.js";
 import { day, words } from "../../ui/format.js";
@@ -12,9 +12,9 @@ export const consentTypes = [["rpm", "Remote monitoring"], ["ccm", "Chronic care
 /** @param {string} code */
 export const consentName = (code) => consentTypes.find(([type]) => type === code)?.[1] ?? words(code);
 
-/** What is usually said, to begin a note with: whoever records it makes it fit what was. */
-const usual = "Told what remote monitoring is, that a part of its cost may be the patient’s, that one practice bills it at a time,"
-  + " and that it can be ended at any time. The patient agreed.";
+/** Standard text for a consent note, to be edited. */
+const usual = "Explained remote monitoring, possible cost sharing for the patient, that only one practice bills it at a time,"
+  + " and that the patient can stop it at any time. The patient agreed.";
 
 /** @param {{errors: Record<string, string[]>}} props */
 export function ConsentFields({ errors }) {
@@ -28,16 +28,17 @@ export function ConsentFields({ errors }) {
     }
   };
   return html`<div class="fields">
-      <${Field} label="To" name="type" kind="select" value="rpm" options=${consentTypes} errors=${errors} />
-      <${Field} label="How" name="method" kind="select" value="verbal"
+      <${Field} label="Consent to" name="type" kind="select" value="rpm" options=${consentTypes} errors=${errors} />
+      <${Field} label="Method" name="method" kind="select" value="verbal"
         options=${[["verbal", "Verbal"], ["written", "Written"], ["electronic", "Electronic"]]} errors=${errors} />
       <${Field} label="Given on" name="granted_at" kind="date" value=${localOf().slice(0, 10)} errors=${errors} />
-      <${Field} label="Until" name="expires_at" kind="date" hint="Empty: until revoked" errors=${errors} />
+      <${Field} label="Until" name="expires_at" kind="date" hint="Leave blank if valid until revoked" errors=${errors} />
     </div>
-    <div ref=${box} class="with-words"><${Field} label="Note" name="notes" kind="textarea" hint="Needed for verbal consent: what was said"
+    <div ref=${box} class="with-words"><${Field} label="Note" name="notes" kind="textarea"
+      hint="Required for verbal consent: what was discussed"
       errors=${errors} />
-      <button type="button" onClick=${write}>Begin with the usual words</button></div>
-    <${Field} label="Where the document lies" name="document_reference" errors=${errors} />`;
+      <button type="button" onClick=${write}>Insert standard text</button></div>
+    <${Field} label="Document location or link" name="document_reference" errors=${errors} />`;
 }
 
 /** @param {import("./steps.js").StepProps} props */

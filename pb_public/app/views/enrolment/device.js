@@ -1,4 +1,4 @@
-// The step of the device: which the patient has, that it was set up and explained, and how often a reading is expected.
+// The device step: the patient's devices, their setup, and the expected readings.
 import { get, patch, post } from "../../api.js";
 import { can } from "../../can.js";
 import { Badge } from "../../ui/badge.js";
@@ -15,12 +15,12 @@ export const DeviceFields = ({ errors, autofocus }) => html`<div class="fields">
       autofocus=${autofocus} />
     <${Field} label="Kind" name="device_type" kind="select" value="blood_pressure" options=${Object.entries(kinds)} errors=${errors} />
   </div>
-  <details><summary>Maker, serial number, where it was sent</summary><div class="fields">
-    <${Field} label="Manufacturer" name="manufacturer" hint="Goes to the EMR with the readings, as do the next three" errors=${errors} />
+  <details><summary>Manufacturer, serial number, shipping address</summary><div class="fields">
+    <${Field} label="Manufacturer" name="manufacturer" hint="Sent to the EMR with the readings, as are the next three" errors=${errors} />
     <${Field} label="Model" name="model" errors=${errors} />
     <${Field} label="Serial number" name="serial_number" errors=${errors} />
     <${Field} label="UDI" name="udi" errors=${errors} />
-    <${Field} label="Shipping address" name="shipping_address" hint="Empty: the patient’s" errors=${errors} />
+    <${Field} label="Shipping address" name="shipping_address" hint="Leave blank to use the patient’s" errors=${errors} />
   </div></details>`;
 
 /** @param {any} v the values of the form @param {string} patient */
@@ -57,8 +57,8 @@ export function Device({ patient, submit, saved, changed }) {
       key=${d.device_id}><strong>${kinds[d.device_type] ?? words(d.device_type)}</strong> ${d.device_id}
         <${Badge} of=${d.status} /> ${d.setup_completed_at ? html`<span class="badge good"><span
           aria-hidden="true">✓</span> Set up ${day(d.setup_completed_at)}</span>`
-          : can("assignDevices") && html`<${ActionButton} act=${() => setUp(d.device_id)} said="Set-up recorded." done=${again}
-            aria-label=${`Set-up and teaching of ${d.device_id} are done`}>Set up and shown</${ActionButton}>`}</li>`)}</ul>`}
+          : can("assignDevices") && html`<${ActionButton} act=${() => setUp(d.device_id)} said="Setup recorded." done=${again}
+            aria-label=${`Record setup of ${d.device_id}`}>Record setup (99453)</${ActionButton}>`}</li>`)}</ul>`}
       <${Form} submit=${submit} send=${(v) => send(v, has)} done=${() => saved()}>${(errors) => html`
         ${has ? html`<details><summary>Another device</summary><${New} errors=${errors} /></details>` : html`<${New} errors=${errors} />`}
         <${ScheduleFields} schedule=${patient.monitoring_schedule} errors=${errors} />`}</${Form}>`;
@@ -67,4 +67,4 @@ export function Device({ patient, submit, saved, changed }) {
 
 /** @param {{errors: Record<string, string[]>}} props */
 const New = ({ errors }) => html`<${DeviceFields} errors=${errors} />
-  <${Field} label="It is set up, and the patient was shown how to use it (99453)" name="taught" kind="checkbox" errors=${errors} />`;
+  <${Field} label="Device is set up and the patient was taught to use it (99453)" name="taught" kind="checkbox" errors=${errors} />`;

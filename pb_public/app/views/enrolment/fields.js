@@ -1,4 +1,4 @@
-// Fields that enrolling and changing a patient share: whose zone, which diagnoses, who pays, where somebody lives, what is expected.
+// Shared fields of enrollment and patient editing: zone, diagnoses, insurance, address, expected readings.
 import { all, get } from "../../api.js";
 import { Combo } from "../../ui/combo.js";
 import { Field } from "../../ui/form.js";
@@ -10,7 +10,7 @@ import { html, useEffect, useRef, useState } from "../../view.js";
 /** @typedef {Record<string, string[]>} Errors */
 /** @typedef {import("../../ui/combo.js").Option} Option */
 
-/** Values whose names have dots, as the objects that the service wants: `address.city` is the city of the address.
+/** Converts values with dotted names to nested objects: `address.city` is the city of the address.
  *  @param {Record<string, any>} values */
 export function nested(values) {
   const body = {};
@@ -33,7 +33,7 @@ const longName = (/** @type {string} */ zone) =>
   .find(({ type }) => type === "timeZoneName")?.value ?? "";
 const zoneOption = (/** @type {string} */ zone) => ({ value: zone, text: zone.replaceAll("_", " "), more: longName(zone) });
 
-/** The time zones whose name, or the name of whose time, has every word; those of the country first. @param {string} term
+/** Time zones whose name or time name contains all words; US zones first. @param {string} term
  *  @returns {Promise<Option[]>} */
 async function findZones(term) {
   const wanted = term.toLowerCase().split(/[\s/_]+/).filter(Boolean);
@@ -45,9 +45,9 @@ async function findZones(term) {
 /** @param {{value?: string | null, errors: Errors}} props */
 export const ZonePicker = ({ value, errors }) => html`<${Combo} label="Time zone" name="time_zone" eager find=${findZones}
   value=${value ? zoneOption(value) : null}
-  placeholder="City or zone" hint="Empty: the practice’s" errors=${errors} />`;
+  placeholder="City or zone" hint="Leave blank to use the practice’s" errors=${errors} />`;
 
-/** A code as it is written, of what somebody typed; null where it cannot be one. Whether it is taken says the service.
+/** The normalized form of a typed code; null if malformed. The server validates it.
  *  @param {string} typed */
 export function codeOf(typed) {
   const bare = typed.toUpperCase().replaceAll(".", "");
@@ -58,7 +58,7 @@ const codeOption = (/** @type {any} */ hit) => ({ value: hit.code, text: `${hit.
   ?? undefined });
 const freeOption = (/** @type {string} */ code) => ({ value: code, text: `${code} (not in the list)` });
 
-/** Diagnoses by code or words. Every code of the right form is taken, in the list or not.
+/** Finds diagnoses by code or words. Any well-formed code is accepted, listed or not.
  *  @param {{codes: string[], errors: Errors, autofocus?: boolean}} props */
 export function CodesPicker({ codes, errors, autofocus }) {
   const [at, begin] = useState(/** @type {Option[] | null} */ (codes.length === 0 ? [] : null));
@@ -76,14 +76,14 @@ export function CodesPicker({ codes, errors, autofocus }) {
   return at === null ? html`<div class="field combo"><label>Diagnoses</label><div class="combo-box"></div></div>`
     : html`<${Combo} label="Diagnoses" name="icd10_codes" many find=${find} value=${at} typed=${typed} autofocus=${autofocus}
       errors=${errors}
-      placeholder="Code or words: I10, heart fail" hint="ICD-10-CM. The first one goes first on the claim."
-        nothing="No such code. Enter takes a code as it is typed." />`;
+      placeholder="Code or words: I10, heart fail" hint="ICD-10-CM. The first code is the primary diagnosis on the claim."
+        nothing="No codes match. Press Enter to use the code as typed." />`;
 }
 
-/** Refuses to lose what stands in a combo box and was not chosen. @param {HTMLElement | null} box @param {string} name */
+/** Reports text in a combobox that was typed but not chosen. @param {HTMLElement | null} box @param {string} name */
 export function unchosen(box, name) {
   const typed = /** @type {HTMLInputElement | null} */ (box?.querySelector(`[data-field="${name}"]`))?.value.trim();
-  return typed ? { [name]: [`“${typed}” is not taken yet: choose one of the list, or press Enter.`] } : {};
+  return typed ? { [name]: [`“${typed}” is not added yet: choose from the list or press Enter.`] } : {};
 }
 
 /** @param {{label?: string, name?: string, value?: number | null, errors: Errors, chosen?: (one: Option | null) => void,
@@ -92,8 +92,8 @@ export function PayerPicker({ label = "Payer", name = "insurance.payer_id", valu
   const list = useRef(/** @type {Promise<any[]> | null} */ (null));
   const payers = () => (list.current ??= all("billing/payers/"));
   const [at, begin] = useState(/** @type {Option | null | undefined} */ (value === null ? null : undefined));
-  const option = (/** @type {any} */ p) => ({ value: String(p.id), text: p.name, more: p.edi_payer_id ? `Id ${p.edi_payer_id}`
-    : "no id at the clearinghouse" });
+  const option = (/** @type {any} */ p) => ({ value: String(p.id), text: p.name, more: p.edi_payer_id ? `ID ${p.edi_payer_id}`
+    : "no clearinghouse ID" });
   useEffect(() => {
     if (value !== null) {
       const plain = { value: String(value), text: `Payer ${value}` };
@@ -108,14 +108,14 @@ export function PayerPicker({ label = "Payer", name = "insurance.payer_id", valu
   return at === undefined ? html`<div class="field combo"><label>${label}</label><div class="combo-box"></div></div>`
     : html`<${Combo} label=${label} name=${name} eager find=${find} value=${at} chosen=${chosen} errors=${errors} autofocus=${autofocus}
       placeholder="Name"
-      nothing="No such payer. Billing adds payers." />`;
+      nothing="No payers match. Billing staff can add payers." />`;
 }
 
 const genders = /** @type {[string, string][]} */ (["female", "male", "other", "unknown"].map((gender) => [gender, words(gender)]));
-const relations = /** @type {[string, string][]} */ ([["self", "The patient’s own"], ["spouse", "The spouse’s"], ["child", "A parent’s"],
-  ["other", "Somebody else’s"]]);
+const relations = /** @type {[string, string][]} */ ([["self", "Self"], ["spouse", "Spouse"], ["child", "Child"],
+  ["other", "Other"]]);
 
-/** One insurance; prefix is where it stands in the patient.
+/** One insurance; prefix is its path in the patient.
  *  @param {{prefix: string, of: any, errors: Errors, label: string, autofocus?: boolean}} props */
 function Coverage({ prefix, of, errors, label, autofocus }) {
   const [whose, belongs] = useState(of?.relationship ?? "self");
@@ -123,42 +123,42 @@ function Coverage({ prefix, of, errors, label, autofocus }) {
   const named = (/** @type {string} */ name) => `${prefix}.${name}`;
   return html`<div class="fields">
       <${PayerPicker} label=${label} name=${named("payer_id")} value=${of?.payer_id ?? null} errors=${errors} autofocus=${autofocus} />
-      <${Field} label="Member id" name=${named("member_id")} value=${of?.member_id} maxlength="50" autocomplete="off" errors=${errors} />
+      <${Field} label="Member ID" name=${named("member_id")} value=${of?.member_id} maxlength="50" autocomplete="off" errors=${errors} />
       <${Field} label="Group number" name=${named("group_number")} value=${of?.group_number} maxlength="50" autocomplete="off"
         errors=${errors} />
-      <${Field} label="Whose insurance" name=${named("relationship")} kind="select" options=${relations} value=${whose}
+      <${Field} label="Patient’s relationship to subscriber" name=${named("relationship")} kind="select" options=${relations} value=${whose}
         onChange=${(event) => belongs(event.target.value)} errors=${errors} />
     </div>
-    ${whose !== "self" && html`<fieldset class="fields"><legend>Who holds it</legend>
-      <${Field} label="Holder’s first name" name=${named("subscriber.first_name")} value=${who.first_name} errors=${errors} />
-      <${Field} label="Holder’s last name" name=${named("subscriber.last_name")} value=${who.last_name} errors=${errors} />
-      <${Field} label="Holder’s date of birth" name=${named("subscriber.date_of_birth")} kind="date" value=${who.date_of_birth}
+    ${whose !== "self" && html`<fieldset class="fields"><legend>Subscriber</legend>
+      <${Field} label="Subscriber’s first name" name=${named("subscriber.first_name")} value=${who.first_name} errors=${errors} />
+      <${Field} label="Subscriber’s last name" name=${named("subscriber.last_name")} value=${who.last_name} errors=${errors} />
+      <${Field} label="Subscriber’s date of birth" name=${named("subscriber.date_of_birth")} kind="date" value=${who.date_of_birth}
         errors=${errors} />
-      <${Field} label="Holder’s gender" name=${named("subscriber.gender")} kind="select" options=${genders}
+      <${Field} label="Subscriber’s gender" name=${named("subscriber.gender")} kind="select" options=${genders}
         value=${who.gender ?? "unknown"} errors=${errors} />
     </fieldset>`}`;
 }
 
-/** Who pays: insurance, the one behind it, or the patient. @param {{insurance: any, errors: Errors, autofocus?: boolean}} props */
+/** Primary and secondary insurance, or self-pay. @param {{insurance: any, errors: Errors, autofocus?: boolean}} props */
 export function InsuranceFields({ insurance, errors, autofocus }) {
   const [alone, pays] = useState(Boolean(insurance?.self_pay));
-  return html`<${Field} label="No insurance: the patient pays" name="insurance.self_pay" kind="checkbox" value=${alone}
+  return html`<${Field} label="No insurance (self-pay)" name="insurance.self_pay" kind="checkbox" value=${alone}
     onChange=${(event) => pays(event.target.checked)} errors=${errors} />
     ${!alone && html`<${Coverage} prefix="insurance" of=${insurance} label="Payer" errors=${errors} autofocus=${autofocus} />
-      <details open=${Boolean(insurance?.secondary)}><summary>A second insurance</summary>
-        <${Coverage} prefix="insurance.secondary" of=${insurance?.secondary} label="Second payer" errors=${errors} /></details>`}`;
+      <details open=${Boolean(insurance?.secondary)}><summary>Secondary insurance</summary>
+        <${Coverage} prefix="insurance.secondary" of=${insurance?.secondary} label="Secondary payer" errors=${errors} /></details>`}`;
 }
 
 const number = (/** @type {any} */ value) => (value === null || value === undefined || value === "" ? null : Number(value));
 
-/** @param {any} c a coverage as the form has it */
+/** @param {any} c a coverage from the form */
 const coverageOf = (c) => ({
   payer_id: number(c?.payer_id), member_id: c?.member_id ?? null, group_number: c?.group_number ?? null, relationship: c?.relationship
     ?? null,
   subscriber: c?.relationship && c.relationship !== "self" ? c.subscriber : null,
 });
 
-/** What the form says of who pays, as the service wants it; null for nothing said. @param {any} insurance of nested values */
+/** The insurance of the form in the server's format; null for none. @param {any} insurance of nested values */
 export function insuranceOf(insurance) {
   const blank = (/** @type {any} */ c) => c.payer_id === null && c.member_id === null && c.group_number === null && c.subscriber === null;
   const first = coverageOf(insurance);
@@ -177,13 +177,13 @@ export const AddressFields = ({ address: a, errors }) => html`
   <${Field} label="State" name="address.state" value=${a?.state} autocomplete="off" errors=${errors} />
   <${Field} label="ZIP" name="address.zip" value=${a?.zip} autocomplete="off" errors=${errors} />`;
 
-/** null for no address at all. @param {any} address of nested values */
+/** The address of the form; null for none. @param {any} address of nested values */
 export const addressOf = (address) => (Object.values(address ?? {}).some((part) => part !== null) ? address : null);
 
 const often = /** @type {[string, string][]} */ ([["", "Not expected"], ["1", "Once a day"], ["2", "Twice a day"],
   ["3", "Three times a day"], ["4", "Four times a day"], ["6", "Six times a day"], ["8", "Eight times a day"]]);
 
-/** What is expected of the patient. @param {{schedule: any, errors: Errors}} props */
+/** The expected readings. @param {{schedule: any, errors: Errors}} props */
 export function ScheduleFields({ schedule, errors }) {
   const [own, chooses] = useState(schedule ? "own" : "usual");
   const choices = (/** @type {string} */ kind) => {
@@ -199,13 +199,13 @@ export function ScheduleFields({ schedule, errors }) {
         hint=${schedule?.[kind]?.days ? `On ${schedule[kind].days.map(words).join(", ")}` : undefined} errors=${errors} />`)}</div>`}`;
 }
 
-/** @param {string} mode @param {any} chosen times by kind @param {any} was the schedule before, whose days stay */
+/** @param {string} mode @param {any} chosen times by kind @param {any} was the previous schedule; its days are kept */
 export const scheduleOf = (mode, chosen, was) => (mode !== "own" ? null
   : Object.fromEntries(Object.entries(chosen ?? {}).filter(([kind, times]) => times !== null || was?.[kind])
     .map(([kind, times]) =>
       [kind, times === null ? null : { per_day: Number(times), ...(was?.[kind]?.days ? { days: was[kind].days } : {}) }])));
 
-/** Does several things and says everything that was refused, each under the name its field has here. What was done is not done again.
+/** Runs several requests and throws all their errors under the form's field names. Completed requests are not repeated.
  *  @param {{key: string, names?: Record<string, string>, act: () => Promise<any>}[]} parts @param {Set<string>} done */
 export async function together(parts, done) {
   /** @type {Errors} */

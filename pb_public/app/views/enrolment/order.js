@@ -1,4 +1,4 @@
-// The step of the order: who is responsible, who looks after the patient, what was ordered and why.
+// The order step: ordering provider, care team, order and diagnoses.
 import { all, get, patch, post, Problem, put } from "../../api.js";
 import { can, roleNames } from "../../can.js";
 import { Combo } from "../../ui/combo.js";
@@ -12,7 +12,7 @@ import { CodesPicker, together, unchosen } from "./fields.js";
 
 export const teamRoles = ["provider", "nurse", "ma", "clinical_manager"];
 
-/** The members that were chosen, each with what they did for the patient before. @param {string[]} ids @param {any[]} before */
+/** The selected members, each with the previous role. @param {string[]} ids @param {any[]} before */
 export const membersOf = (ids, before) =>
   ids.map((id) => ({ user_id: Number(id), role: before.find((m) => String(m.user_id) === id)?.role ?? undefined }));
 
@@ -57,23 +57,23 @@ function OrderForm({ patient, team, orders, submit, saved }) {
   return html`<div ref=${box}><${Form} submit=${submit} send=${send} done=${() => saved()}>${(errors) => html`
     <div class="fields">
       <${StaffPicker} label="Ordering provider" name="primary_provider_id" by="id" roles=${["provider"]}
-        value=${patient.primary_provider_id} hint="Answers for the patient and stands on the claim" errors=${errors} />
+        value=${patient.primary_provider_id} hint="Responsible for the patient; appears on the claim" errors=${errors} />
       ${can("changeCareTeam") ? html`<${Members} members=${team.members} errors=${errors} />`
         : html`<${Field} label="Care team" name="team" readonly value=${team.members.map((/** @type {any} */ m) => m.name).join(", ")
-          || "Nobody yet"}
-          hint="Providers and managers choose it" />`}
+          || "Not assigned"}
+          hint="Set by providers and managers" />`}
     </div>
     <div class="fields">
-      <${Dated} label="Order of monitoring dated" name="order.dated" on=${latest("rpm_order")} errors=${errors} />
-      <${Dated} label="Last visit as an established patient" name="visit.dated" on=${latest("established_visit")} errors=${errors} />
+      <${Dated} label="Monitoring order date" name="order.dated" on=${latest("rpm_order")} errors=${errors} />
+      <${Dated} label="Last established-patient visit" name="visit.dated" on=${latest("established_visit")} errors=${errors} />
     </div>
     <${CodesPicker} codes=${patient.icd10_codes} errors=${errors} />
-    <${Field} label="What is ordered" name="order.text" maxlength="4000"
-      hint="Such as: blood pressure, daily. Goes with the date of the order." errors=${errors} />`}
+    <${Field} label="Order details" name="order.text" maxlength="4000"
+      hint="For example: blood pressure, daily. Saved with the order date." errors=${errors} />`}
   </${Form}></div>`;
 }
 
-/** Chooses the care team from the staff, those on it standing there already.
+/** Selects the care team from the staff, starting with its members.
  *  @param {{members: any[], errors?: Record<string, string[]>, label?: string}} props */
 export function Members({ members, errors, label = "Care team" }) {
   const list = useRef(/** @type {Promise<any[]> | null} */ (null));
@@ -86,10 +86,10 @@ export function Members({ members, errors, label = "Care team" }) {
   };
   return html`<${Combo} label=${label} name="members" many eager find=${find}
     value=${members.map((m) => ({ value: String(m.user_id), text: m.name }))} errors=${errors}
-    placeholder="Name or role" hint="They hear of this patient’s alerts" nothing="Nobody matches." />`;
+    placeholder="Name or role" hint="Notified of this patient’s alerts" nothing="No one matches." />`;
 }
 
-/** A date, with what is on record already and today in reach.
+/** A date field with a Today button; shows the recorded date.
  *  @param {{label: string, name: string, on: any, errors: Record<string, string[]>}} props */
 function Dated({ label, name, on, errors }) {
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
@@ -103,6 +103,6 @@ function Dated({ label, name, on, errors }) {
   };
   return html`<div class="with-words" ref=${box}>
     <${Field} label=${label} name=${name} kind="date" max=${localOf().slice(0, 10)}
-      hint=${on ? `On record: ${calendarDate(on.dated)}. A later one may be added.` : undefined} errors=${errors} />
+      hint=${on ? `On record: ${calendarDate(on.dated)}. You can add a later one.` : undefined} errors=${errors} />
     <button type="button" aria-label=${`${label}: today`} onClick=${today}>Today</button></div>`;
 }

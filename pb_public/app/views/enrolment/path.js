@@ -1,4 +1,4 @@
-// The path of one enrolment: the steps on the left, the work in the middle, what is missing and what that stops on the right.
+// One enrollment: steps on the left, the current step in the middle, missing items and readiness on the right.
 import { get } from "../../api.js";
 import { listen } from "../../live.js";
 import { go, refine } from "../../router.js";
@@ -16,11 +16,11 @@ import { Reading } from "./reading.js";
 import { firstMissing, nextOf, steps, toldOf } from "./steps.js";
 import { ThresholdsStep } from "./thresholds.js";
 
-/** What is done in each step. @type {Record<string, (props: import("./steps.js").StepProps) => any>} */
+/** The component of each step. @type {Record<string, (props: import("./steps.js").StepProps) => any>} */
 const shows = { person: Person, consent: Consent, payer: Payer, order: Order, thresholds: ThresholdsStep, device: Device,
   reading: Reading };
 
-/** @param {{id: string | null, step?: string}} props id is null for somebody new */
+/** @param {{id: string | null, step?: string}} props id is null for a new patient */
 export function Path({ id, step }) {
   const patient = useLoad((signal) => (id ? get(`patients/${id}/`, {}, signal) : Promise.resolve(null)), [id]);
   const standing = useLoad((signal) => (id ? get(`patients/${id}/enrolment/`, {}, signal) : Promise.resolve(null)), [id]);
@@ -35,13 +35,13 @@ export function Path({ id, step }) {
   if (id && (patient.data === null || standing.data === null)) {
     return html`<${Waiting} />`;
   }
-  if (standing.data) { // once: what others do meanwhile moves nobody from the step that they are at
+  if (standing.data) { // once: changes by others do not move the user to another step
     begun.current ||= firstMissing(standing.data);
   }
   const at = steps.find((one) => one.step === (step ?? begun.current)) ?? steps[0];
   const turn = (/** @type {string} */ to) => {
     refine({ step: to });
-    setTimeout(() => middle.current?.querySelector("h2")?.focus()); // which a reader of the screen says; the first field comes next
+    setTimeout(() => middle.current?.querySelector("h2")?.focus()); // for screen readers; Tab moves to the first field
   };
   const saved = async (/** @type {string | undefined} */ made) => {
     toast("Saved.");
@@ -62,7 +62,7 @@ export function Path({ id, step }) {
       <h2 id="enrol-step" tabindex="-1">${at.name}</h2>
       <${Work} key=${`${at.step} ${patient.data?.updated_at ?? ""}`} patient=${patient.data} standing=${standing.data} saved=${saved}
         changed=${changed}
-        submit=${next && id !== null ? `Save, to ${next.name.toLowerCase()}` : "Save and go on"} />
+        submit=${next && id !== null ? `Save and continue to ${next.name.toLowerCase()}` : "Save and continue"} />
       ${id && html`<div class="enrol-nav">
         ${place > 0 && html`<button type="button" class="quiet"
           onClick=${() => turn(steps[place - 1].step)}>‹ ${steps[place - 1].name}</button>`}
@@ -72,8 +72,9 @@ export function Path({ id, step }) {
     </section>
     ${id ? html`<${Aside} standing=${standing.data} patient=${patient.data} turn=${turn} />` : html`<aside class="enrol-aside"><div
       class="card">
-      <h3>The name is enough to begin</h3><p
-        class="soft">Steps may be done in any order, today or later. What is missing stands on the patient’s sheet until it is done.</p>
+      <h3>First and last name are required</h3><p
+        class="soft">Complete the other steps in any order, today or later. Missing items are listed on the patient’s
+          chart until they are done.</p>
           </div></aside>`}
   </div>`;
 }
@@ -82,19 +83,19 @@ export function Path({ id, step }) {
 function Head({ patient: p, standing }) {
   const done = steps.filter((one) => toldOf(standing, one).state === "done").length;
   return html`<header class="enrol-head">
-    <h1>${p ? html`<bdi>${`${p.first_name ?? ""} ${p.last_name ?? ""}`.trim()}</bdi>` : "A new patient"}</h1>
+    <h1>${p ? html`<bdi>${`${p.first_name ?? ""} ${p.last_name ?? ""}`.trim()}</bdi>` : "New patient"}</h1>
     ${p && html`<span class="soft">${words(p.gender)}, ${calendarDate(p.date_of_birth)} · ${p.mrn}</span>`}
-    ${p?.external_id && html`<span class="badge"><span aria-hidden="true">✓</span> Known to the EMR</span>`}
+    ${p?.external_id && html`<span class="badge"><span aria-hidden="true">✓</span> Linked to the EMR</span>`}
     <div class="enrol-progress">
       ${standing && html`<span>${done} of ${steps.length} done</span><progress max=${steps.length} value=${done}
         aria-label="Steps done"></progress>`}
-      <button onClick=${() => (p ? go("patient", { id: p.id }) : history.back())}>${p ? "Leave, go on later" : "Leave"}</button>
+      <button onClick=${() => (p ? go("patient", { id: p.id }) : history.back())}>${p ? "Save and exit" : "Exit"}</button>
     </div>
   </header>`;
 }
 
 /** @param {{at: string, standing: import("./steps.js").Standing | null, turn: (step: string) => void}} props */
-const Rail = ({ at, standing, turn }) => html`<nav class="enrol-rail" aria-label="Steps of the enrolment"><ol>${steps.map((one, i) => {
+const Rail = ({ at, standing, turn }) => html`<nav class="enrol-rail" aria-label="Enrollment steps"><ol>${steps.map((one, i) => {
   const { state, missing } = toldOf(standing, one);
   return html`<li key=${one.step}><button type="button" class=${classes("step", state)} aria-current=${one.step === at ? "step" : null}
     disabled=${!standing && one.step !== at} onClick=${() => turn(one.step)}>
@@ -104,4 +105,5 @@ const Rail = ({ at, standing, turn }) => html`<nav class="enrol-rail" aria-label
       waiting: "Waiting", later: "Later" }[state]}</span>
     <small>${missing[0]?.detail ?? one.about}</small></button></li>`;
 })}</ol><p
-  class="soft">Steps may be done in any order. Monitoring starts with the device. What is missing stands on the patient’s sheet.</p></nav>`;
+  class="soft">Steps can be done in any order. Monitoring starts with the device. Missing items are listed on the patient’s
+    chart.</p></nav>`;

@@ -1,4 +1,4 @@
-// The step of the payer: whose insurance, or that the patient pays.
+// The payer step: insurance or self-pay.
 import { patch } from "../../api.js";
 import { Form } from "../../ui/form.js";
 import { html } from "../../view.js";

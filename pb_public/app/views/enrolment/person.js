@@ -1,4 +1,4 @@
-// The first step: who it is, where to reach them, and in whose time their days begin and end.
+// The first step: the patient's identity, contact details and time zone.
 import { patch, post } from "../../api.js";
 import { Field, Form } from "../../ui/form.js";
 import { words } from "../../ui/format.js";
@@ -21,17 +21,20 @@ export function PersonFields({ patient, errors, autofocus }) {
       <${ZonePicker} value=${p.time_zone} errors=${errors} />
     </div>
     <details open=${Object.keys(errors).some((name) => ["mrn", "ssn", "external_id", "gateway_patient_id"].includes(name))}>
-      <summary>Numbers: MRN, social security, EMR, gateway</summary><div class="fields">
-      <${Field} label="MRN" name="mrn" value=${p.mrn} hint=${patient ? "" : "Empty: given out"} autocomplete="off" errors=${errors} />
+      <summary>IDs (MRN, SSN, EMR, device)</summary><div class="fields">
+      <${Field} label="MRN" name="mrn" value=${p.mrn} hint=${patient ? "" : "Leave blank to assign automatically"} autocomplete="off"
+        errors=${errors} />
       <${Field} label="Social security number" name="ssn" kind="password" autocomplete="off" inputmode="numeric" errors=${errors}
-        hint=${p.ssn_last4 ? `Ends in ${p.ssn_last4}. Empty: it stays.` : patient ? "Never shown again. Empty: it stays as it is."
-          : "Never shown again."} />
-      <${Field} label="EMR id" name="external_id" value=${p.external_id} autocomplete="off" errors=${errors} />
-      <${Field} label="Gateway’s patient id" name="gateway_patient_id" value=${p.gateway_patient_id} autocomplete="off" errors=${errors} />
+        hint=${p.ssn_last4 ? `Ends in ${p.ssn_last4}. Leave blank to keep it.`
+          : patient ? "Not shown again after saving. Leave blank to keep it."
+          : "Not shown again after saving."} />
+      <${Field} label="EMR ID" name="external_id" value=${p.external_id} autocomplete="off" errors=${errors} />
+      <${Field} label="Device gateway patient ID" name="gateway_patient_id" value=${p.gateway_patient_id} autocomplete="off"
+        errors=${errors} />
     </div></details>`;
 }
 
-/** What the form says of the person, as the service wants it: what was left empty and must not be taken away is left out.
+/** The person of the form in the server's format. Blank fields that must not be cleared are omitted.
  *  @param {Record<string, any>} values */
 export function personOf(values) {
   const body = nested(values);

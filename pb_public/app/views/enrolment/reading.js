@@ -1,4 +1,4 @@
-// The last step is the device's: the first reading comes by itself.
+// The last step: the first reading arrives automatically from the device.
 import { get } from "../../api.js";
 import { go } from "../../router.js";
 import { dateTime } from "../../ui/format.js";
@@ -12,13 +12,14 @@ export function Reading({ patient, standing }) {
   const list = useLoad((signal) => get("devices/", { patient_id: patient.id, page_size: 50 }, signal), [patient.id]);
   const come = standing && toldOf(standing, steps[steps.length - 1]).state === "done";
   return html`<${Loaded} from=${list}>${({ results }) => html`
-    <p>${come ? "The first reading has come." : results.length === 0 ? "There is no device yet that one could come from."
-      : html`Waits for the device. Nobody has to do anything: it counts from the first reading that comes by itself, and what is typed by
-        hand does not count.`}</p>
+    <p>${come ? "The first reading has arrived." : results.length === 0 ? "No device is assigned yet."
+      : html`Waiting for the device. No action is needed. Monitoring counts from the first reading that the device sends; readings entered
+        by
+        hand do not count.`}</p>
     ${results.length > 0 && html`<ul class="enrol-held">${results.map((d) => html`<li
-      key=${d.device_id}><strong>${d.device_id}</strong> ${d.last_reading_at ? dateTime(d.last_reading_at) : "nothing yet"}</li>`)}</ul>
+      key=${d.device_id}><strong>${d.device_id}</strong> ${d.last_reading_at ? dateTime(d.last_reading_at) : "no readings yet"}</li>`)}</ul>
         <${ZoneNote} />`}
     <div class="actions"><button type="button" class="main"
-      onClick=${() => go("patient", { id: patient.id })}>Open the sheet</button></div>`}
+      onClick=${() => go("patient", { id: patient.id })}>Open chart</button></div>`}
   </${Loaded}>`;
 }

@@ -1,4 +1,4 @@
-// Everybody whose enrolment is not done, with what is missing and what that stops.
+// Patients with unfinished enrollments, the missing items, and what they block.
 import { get } from "../../api.js";
 import { can } from "../../can.js";
 import { useQuery } from "../../query.js";
@@ -22,28 +22,28 @@ export function Unfinished() {
   const counted = (/** @type {string} */ name, /** @type {Record<string, number> | undefined} */ of, /** @type {string[]} */ keys) =>
     `${name}${of ? ` (${keys.reduce((sum, key) => sum + (of[key] ?? 0), 0)})` : ""}`;
   const filter = (/** @type {string} */ name) => (/** @type {any} */ event) => change({ [name]: event.target.value });
-  return html`<div class="heading"><h1>Enrolment${counts && html` <span class="count">${counts.total}<span
+  return html`<div class="heading"><h1>Enrollment${counts && html` <span class="count">${counts.total}<span
     class="unseen"> not done</span></span>`}</h1>
       ${can("changePatient") && html`<button class="main"
-        onClick=${() => go("enrolment", { fresh: true })}>Enrol a patient</button>`}</div>
+        onClick=${() => go("enrolment", { fresh: true })}>Enroll patient</button>`}</div>
     <div class="filters">
       <${Field} label="Show" name="state" kind="select" value=${query.state} onChange=${filter("state")}
-        options=${[["", `All${counts ? ` (${counts.total})` : ""}`], ["missing", `Something missing${counts ? ` (${counts.missing})`
+        options=${[["", `All${counts ? ` (${counts.total})` : ""}`], ["missing", `Missing items${counts ? ` (${counts.missing})`
           : ""}`], ["waiting", `Waiting for the first reading${counts ? ` (${counts.waiting})` : ""}`]]} />
       <${Field} label="Step" name="step" kind="select" value=${query.step} onChange=${filter("step")}
-        options=${[["", "Every step"], ...parts.map(([key, name]) => [key, counted(name, counts?.steps, [key])])]} />
-      <${Field} label="Stops" name="stops" kind="select" value=${query.stops} onChange=${filter("stops")}
+        options=${[["", "All steps"], ...parts.map(([key, name]) => [key, counted(name, counts?.steps, [key])])]} />
+      <${Field} label="Blocks" name="stops" kind="select" value=${query.stops} onChange=${filter("stops")}
         options=${stops.map(([key, name]) => [key, key ? counted(name, counts?.stops, [key]) : name])} />
     </div>
     <${Loaded} from=${from} empty=${(data) => data.count === 0} nothing=${html`<${Nothing}
-      title=${counts?.total === 0 ? "Everybody is wholly enrolled" : "Nobody like this"} />`}>
-      ${(data) => html`<${Table} caption="Unfinished enrolments" rows=${data.results} keyOf=${(row) => row.patient_id}
+      title=${counts?.total === 0 ? "All enrollments are complete" : "No patients match"} />`}>
+      ${(data) => html`<${Table} caption="Unfinished enrollments" rows=${data.results} keyOf=${(row) => row.patient_id}
         open=${(row) => go("enrolment", { id: row.patient_id })} columns=${columns} />
-        <${Pages} page=${query.page} count=${data.count} size=${size} turn=${(page) => change({ page })} of="Unfinished enrolments" />`}
+        <${Pages} page=${query.page} count=${data.count} size=${size} turn=${(page) => change({ page })} of="Unfinished enrollments" />`}
     </${Loaded}>`;
 }
 
-/** The service's steps in the words of ours. @type {[string, string][]} */
+/** Names of the server's steps. @type {[string, string][]} */
 const parts = [["person", "Patient"], ["consent", "Consent"], ["payer", "Payer"], ["order", "Order"], ["diagnoses", "Diagnosis"],
   ["team", "Care team"], ["thresholds", "Thresholds"],
   ["device", "Device"], ["reading", "First reading"]];
@@ -53,11 +53,11 @@ const columns = [
   { name: "name", head: "Patient", cell: (row) => html`<bdi>${row.patient_name}</bdi>` },
   { name: "mrn", head: "MRN" },
   { name: "missing", head: "Missing", cell: (row) => (row.missing.length === 0 ? html`<span
-    class="soft">Waits for the first reading</span>`
+    class="soft">Waiting for the first reading</span>`
     : html`<span class="enrol-gaps">${row.missing.slice(0, 3).map((item) => html`<span key=${item.code}
       title=${item.effect}>${item.detail.replace(/\.$/, "")}</span>`)}${
       row.missing.length > 3 && html`<span>and ${row.missing.length - 3} more</span>`}</span>`) },
-  { name: "stops", head: "Stops", cell: (row) => row.stops.map((stop) => stops.find(([key]) => key === stop)?.[1]).join(", ") || "–" },
+  { name: "stops", head: "Blocks", cell: (row) => row.stops.map((stop) => stops.find(([key]) => key === stop)?.[1]).join(", ") || "–" },
   { name: "done", head: "Done", cell: (row) =>
     `${row.of - new Set(row.steps.map((step) => stepWith(step).step)).size - (row.of - steps.length)} of ${steps.length}` },
   { name: "created_at", head: "Since", cell: (row) => day(row.created_at) },

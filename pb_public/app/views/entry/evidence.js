@@ -1,4 +1,4 @@
-// What stands behind an entry, as a page to read: readings of each day, time, consents, devices, alerts, and the sealed trail.
+// The evidence of an entry: readings by day, time, consents, devices, alerts, and the audit trail.
 import { get } from "../../api.js";
 import { calendarDate, clock, dateTime, fullTime, words } from "../../ui/format.js";
 import { Loaded, useLoad } from "../../ui/states.js";
@@ -6,27 +6,28 @@ import { Facts, Table } from "../../ui/table.js";
 import { kinds } from "../../ui/vitals.js";
 import { html } from "../../view.js";
 
-/** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["BillingEvidence"]} Proof */
+/** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["BillingEvidence"]} Proof */
 /** @typedef {import("../../ui/table.js").Column} Column */
 
 /** @param {{entry: string}} props */
 export function Evidence({ entry }) {
   const proof = useLoad((signal) => get(`billing/entries/${entry}/evidence/`, {}, signal), [entry]);
   return html`<${Loaded} from=${proof}>${(/** @type {Proof} */ data) => html`
-    <${Facts} of=${[["Rendered by", data.rendering_provider && `${data.rendering_provider.name}, ${data.rendering_provider.npi
+    <${Facts} of=${[["Rendering provider", data.rendering_provider && `${data.rendering_provider.name}, ${data.rendering_provider.npi
       ? `NPI ${data.rendering_provider.npi}` : "no NPI on record"}`],
       ["Plan of care", data.plan_of_care && `${calendarDate(data.plan_of_care.dated)}, ${data.plan_of_care.author}`]]} />
     <${Part} title="Orders, plans and visits" rows=${data.orders} columns=${orderColumns}
-      none="No order, plan of care or visit is on record." />
+      none="No orders, plans of care or visits on record." />
     <${Part} title="Readings" rows=${byDay(data.readings)} keyOf=${(row) => row.day} columns=${dayColumns}
-      none="No day with a reading belongs to this entry." />
-    <${Part} title="Time" rows=${data.time_entries} columns=${timeColumns} none="No time belongs to this entry." />
-    <${Part} title="Consents" rows=${data.consents} columns=${consentColumns} none="There is no consent on record." />
+      none="No days with readings for this entry." />
+    <${Part} title="Time" rows=${data.time_entries} columns=${timeColumns} none="No time for this entry." />
+    <${Part} title="Consents" rows=${data.consents} columns=${consentColumns} none="No consent on record." />
     <${Part} title="Devices" rows=${data.device_assignments} keyOf=${(row) => row.device_id + row.assigned_at} columns=${deviceColumns}
-      none="No device was assigned." />
-    <${Part} title="Alerts and what was decided" rows=${data.alerts} columns=${alertColumns} none="No alert fell into the period." />
-    <${Part} title="Trail" rows=${data.audit_trail} columns=${trailColumns} none="Nothing is recorded about the entry yet." />
-    <p class="soft">Made ${fullTime(data.generated_at)}. The trail is sealed by entry ${data.audit_chain.head_id} of the audit log: <span
+      none="No devices assigned." />
+    <${Part} title="Alerts and outcomes" rows=${data.alerts} columns=${alertColumns} none="No alerts in the period." />
+    <${Part} title="Audit trail" rows=${data.audit_trail} columns=${trailColumns} none="No audit entries yet." />
+    <p class="soft">Generated ${fullTime(data.generated_at)}. The trail is anchored in entry ${data.audit_chain.head_id} of the audit
+      log: <span
       class="hash">${data.audit_chain.head_hash}</span></p>`}
   </${Loaded}>`;
 }
@@ -37,7 +38,7 @@ const Part = ({ title, rows, columns, none, keyOf }) => html`<section><h3>${titl
   ${rows.length === 0 ? html`<p class="soft">${none}</p>` : html`<${Table} caption=${title} rows=${rows} columns=${columns}
     keyOf=${keyOf} />`}</section>`;
 
-/** One row for each day that counted, with all its readings. @param {Proof["readings"]} readings */
+/** One row for each counted day, with all its readings. @param {Proof["readings"]} readings */
 function byDay(readings) {
   const days = new Map();
   for (const reading of readings) {
@@ -55,12 +56,12 @@ function byDay(readings) {
 /** @type {Column[]} */
 const dayColumns = [
   { name: "day", head: "Day", cell: (row) => calendarDate(row.day) },
-  { name: "readings", head: "Readings", cell: (row) => row.readings.join(", ") || "The reading of this day was withdrawn since." },
+  { name: "readings", head: "Readings", cell: (row) => row.readings.join(", ") || "The reading of this day was retracted." },
   { name: "devices", head: "Device", cell: (row) => [...row.devices].join(", ") || "–" },
 ];
 /** @type {Column[]} */
 const orderColumns = [
-  { name: "kind", head: "What", cell: (row) => words(row.kind) }, { name: "dated", head: "Dated", cell: (row) => calendarDate(row.dated) },
+  { name: "kind", head: "Kind", cell: (row) => words(row.kind) }, { name: "dated", head: "Dated", cell: (row) => calendarDate(row.dated) },
   { name: "recorded_at", head: "Recorded", cell: (row) => dateTime(row.recorded_at) }, { name: "author", head: "Author" },
   { name: "text", head: "Text", cell: (row) => row.text ?? "–" },
 ];
@@ -68,17 +69,17 @@ const orderColumns = [
 const timeColumns = [
   { name: "started_at", head: "When", cell: (row) => `${dateTime(row.started_at)} – ${clock(row.ended_at)}` },
   { name: "duration_seconds", head: "Minutes", number: true, cell: (row) => (row.duration_seconds / 60).toFixed(1) },
-  { name: "category", head: "What", cell: (row) =>
+  { name: "category", head: "Activity", cell: (row) =>
     [words(row.category), row.activity && words(row.activity), row.contact_method && words(row.contact_method)].filter(Boolean)
     .join(", ") },
   { name: "author", head: "Who", cell: (row) => row.person ?? row.author }, { name: "source", head: "Source", cell: (row) =>
     words(row.source) }, { name: "recorded_at", head: "Recorded", cell: (row) => dateTime(row.recorded_at) },
-  { name: "attested_by", head: "Confirmed by", cell: (row) => (row.attested_at ? `${row.attested_by}, ${dateTime(row.attested_at)}`
+  { name: "attested_by", head: "Attested by", cell: (row) => (row.attested_at ? `${row.attested_by}, ${dateTime(row.attested_at)}`
     : "–") }, { name: "notes", head: "Notes" },
 ];
 /** @type {Column[]} */
 const consentColumns = [
-  { name: "method", head: "Method", cell: (row) => words(row.method) }, { name: "granted_at", head: "Given", cell: (row) =>
+  { name: "method", head: "Method", cell: (row) => words(row.method) }, { name: "granted_at", head: "Granted", cell: (row) =>
     dateTime(row.granted_at) },
   { name: "recorded_at", head: "Recorded", cell: (row) => dateTime(row.recorded_at) },
   { name: "expires_at", head: "Until", cell: (row) => dateTime(row.expires_at) }, { name: "revoked_at", head: "Revoked", cell: (row) =>
@@ -88,7 +89,7 @@ const consentColumns = [
 /** @type {Column[]} */
 const deviceColumns = [
   { name: "device_id", head: "Device" },
-  { name: "model", head: "Make", cell: (row) =>
+  { name: "model", head: "Model", cell: (row) =>
     [row.manufacturer, row.model, row.serial_number && `no. ${row.serial_number}`].filter(Boolean).join(" ") || "–" },
     { name: "assigned_at", head: "From", cell: (row) => dateTime(row.assigned_at) },
   { name: "unassigned_at", head: "Until", cell: (row) => (row.unassigned_at ? dateTime(row.unassigned_at) : "Now") },
@@ -107,7 +108,7 @@ const alertColumns = [
 ];
 /** @type {Column[]} */
 const trailColumns = [
-  { name: "recorded_at", head: "When", cell: (row) => fullTime(row.recorded_at) }, { name: "event", head: "What" },
+  { name: "recorded_at", head: "When", cell: (row) => fullTime(row.recorded_at) }, { name: "event", head: "Event" },
   { name: "actor", head: "Who" },
-  { name: "hash", head: "Seal", cell: (row) => html`<span class="hash" title=${row.hash}>${row.hash.slice(0, 16)}…</span>` },
+  { name: "hash", head: "Hash", cell: (row) => html`<span class="hash" title=${row.hash}>${row.hash.slice(0, 16)}…</span>` },
 ];

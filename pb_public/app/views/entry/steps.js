@@ -1,4 +1,4 @@
-// The steps of a claim: which there are depends on where it stands, and each asks for what the service needs to know.
+// The actions on a claim in each state, and their forms.
 import { post } from "../../api.js";
 import { ActionButton, Dialog, Field, Form } from "../../ui/form.js";
 import { toast } from "../../ui/toast.js";
@@ -6,7 +6,7 @@ import { daysAgo } from "../../ui/when.js";
 import { html, useState } from "../../view.js";
 import { codesOf } from "../billing/words.js";
 
-/** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["BillingEntryWithHistory"]} Entry */
+/** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["BillingEntryWithHistory"]} Entry */
 /** @typedef {Record<string, string[]>} Errors */
 /** @typedef {{name: string, title: string, said: string, danger?: boolean, about?: string, fields: (entry: Entry, errors: Errors,
  * against: string[]) => any, body?: (values: Record<string, any>) => any}} Step */
@@ -17,60 +17,61 @@ const today = () => daysAgo(0);
 const reason = (errors, label = "Reason") => html`<${Field} label=${label} name="reason" kind="textarea" maxlength="500"
   errors=${errors} />`;
 /** @param {Errors} errors */
-const reference = (errors) => html`<${Field} label="Reference of the submission" name="submission_reference" maxlength="100"
-  hint="Empty: one is made." errors=${errors} />`;
+const reference = (errors) => html`<${Field} label="Submission reference" name="submission_reference" maxlength="100"
+  hint="Leave blank to create one automatically" errors=${errors} />`;
 
 const payers = [["primary", "The payer"], ["secondary", "A secondary payer"], ["patient", "The patient"]];
-const groups = [["OA", "OA: other, such as a write-off"], ["CO", "CO: contract"], ["PR", "PR: the patient bears it"],
-  ["PI", "PI: the payer's own"]];
+const groups = [["OA", "OA: other, such as a write-off"], ["CO", "CO: contractual obligation"], ["PR", "PR: patient responsibility"],
+  ["PI", "PI: payer-initiated reduction"]];
 
-/** What stands against a review until somebody says why it may be billed all the same. */
+/** Warnings that block a review until a reason is given. */
 const vouched = [["possible_duplicate", "Why this is not a duplicate"],
-  ["competing_service", "Why this is billed beside another practice"]];
+  ["competing_service", "Why this is billed in addition to another practice"]];
 
-/** What is to be paid back: all that was paid for what is undone, of a claim that stands what was paid too much. @param {Entry} entry */
+/** The amount to refund: the whole payment of a voided claim, otherwise the overpayment. @param {Entry} entry */
 const toPayBack = (entry) => (entry.lifecycle_status === "refund_due"
   ? (Math.round(entry.paid_total * 100) - Math.round((entry.refund?.amount ?? 0) * 100)) / 100 : credit(entry));
 
-/** What was paid of a claim beyond its charge. @param {Entry} entry */
+/** The amount paid in excess of the charge. @param {Entry} entry */
 const credit = (entry) => (["paid", "denied"].includes(entry.lifecycle_status) ? Math.max(0, Math.min(-entry.open, entry.paid_total)) : 0);
 
 /** @type {Record<string, Step>} */
 const steps = {
   review: {
-    name: "Review", title: "Review the entry", said: "Reviewed.", about: "What you approve can be submitted to the payer.",
+    name: "Review", title: "Review entry", said: "Reviewed.", about: "After your review the entry can be submitted to the payer.",
     fields: (_, errors, against) => html`
       ${against.includes("attest_interaction")
-        && html`<${Field} label="I spent these minutes, and confirm that they were contact with the patient or caregiver" name="attested"
+        && html`<${Field} label="I logged these minutes and attest that they were live contact with the patient or caregiver"
+          name="attested"
         kind="checkbox" errors=${errors} />`}
       ${vouched.some(([code]) => against.includes(code))
         && html`<${Field} label=${vouched.filter(([code]) => against.includes(code)).map(([, why]) => why).join("; ")}
         name="override_reason" maxlength="500" errors=${errors} />`}
       <${Field} label="Notes" name="notes" kind="textarea" maxlength="4000" errors=${errors} />`,
   },
-  submit: { name: "Submit", title: "Submit the claim", said: "Submitted.", fields: (_, errors) => reference(errors) },
-  return: { name: "Send back", title: "Send back to review", said: "Sent back.", fields: (_, errors) => reason(errors) },
+  submit: { name: "Submit", title: "Submit claim", said: "Submitted.", fields: (_, errors) => reference(errors) },
+  return: { name: "Return", title: "Return to review", said: "Returned.", fields: (_, errors) => reason(errors) },
   pay: {
-    name: "Record payment", title: "Record the payment", said: "Paid.",
+    name: "Record payment", title: "Record payment", said: "Paid.",
     fields: (entry, errors) => html`<div class="fields">
       <${Field} label="Amount in dollars" name="amount" kind="number" min="0" step="0.01" value=${entry.lifecycle_status === "paid"
         ? Math.max(entry.open, 0) : entry.expected} errors=${errors} />
-      <${Field} label="Date of the payment" name="payment_date" kind="date" value=${today()} errors=${errors} /></div>
-      <${Field} label="Number of the check or transfer" name="reference" maxlength="100" errors=${errors} />
-      <${Field} label="Who paid" name="payer" kind="select" value="primary" options=${payers} errors=${errors} />
-      ${errors.overpayment_reason && html`<${Field} label="Why more than was charged" name="overpayment_reason" maxlength="500"
+      <${Field} label="Payment date" name="payment_date" kind="date" value=${today()} errors=${errors} /></div>
+      <${Field} label="Check or transfer number" name="reference" maxlength="100" errors=${errors} />
+      <${Field} label="Paid by" name="payer" kind="select" value="primary" options=${payers} errors=${errors} />
+      ${errors.overpayment_reason && html`<${Field} label="Reason for overpayment" name="overpayment_reason" maxlength="500"
         errors=${errors} />`}`,
   },
   deny: {
-    name: "Record denial", title: "Record the denial", said: "Denied.", danger: true,
+    name: "Record denial", title: "Record denial", said: "Denied.", danger: true,
     fields: (_, errors) => html`
       <${Field} label="Reason code" name="code" maxlength="20" hint="CARC, for example CO-16" errors=${errors} />
-      <${Field} label="What the payer says" name="description" kind="textarea" maxlength="500" errors=${errors} />
-      <${Field} label="Date of the denial" name="denial_date" kind="date" value=${today()} errors=${errors} />`,
+      <${Field} label="Payer’s description" name="description" kind="textarea" maxlength="500" errors=${errors} />
+      <${Field} label="Denial date" name="denial_date" kind="date" value=${today()} errors=${errors} />`,
   },
   resubmit: {
-    name: "Submit again", title: "Correct and submit again", said: "Submitted again.",
-    about: "For an error in the data. When the payer disputes that the service is covered, appeal instead.",
+    name: "Resubmit", title: "Correct and resubmit", said: "Resubmitted.",
+    about: "For errors in the data. If the payer disputes coverage, appeal instead.",
     fields: (entry, errors) => html`
       <${Field} label="Diagnoses (ICD-10)" name="icd10_codes" value=${entry.icd10_codes.join(", ")} hint="Separated by commas"
         errors=${{ icd10_codes: errors["corrections.icd10_codes"] }} />
@@ -85,32 +86,33 @@ const steps = {
       ({ submission_reference, corrections: { ...rest, icd10_codes: codesOf(icd10_codes) } }),
   },
   appeal: {
-    name: "Appeal", title: "Appeal the denial", said: "Appealed.",
+    name: "Appeal", title: "Appeal denial", said: "Appealed.",
     fields: (_, errors) => html`${reason(errors)}
       <div class="fields"><${Field} label="Reference" name="reference" maxlength="100" errors=${errors} />
-      <${Field} label="Date of the appeal" name="appeal_date" kind="date" value=${today()} errors=${errors} /></div>`,
+      <${Field} label="Appeal date" name="appeal_date" kind="date" value=${today()} errors=${errors} /></div>`,
   },
   adjust: {
-    name: "Adjust", title: "Adjust what is open", said: "Adjusted.", about: "A write-off, or what the contract or the patient bears.",
+    name: "Adjust", title: "Adjust open amount", said: "Adjusted.",
+    about: "A write-off, a contractual adjustment, or patient responsibility.",
     fields: (entry, errors) => html`<div class="fields">
       <${Field} label="Amount in dollars" name="amount" kind="number" step="0.01" value=${Math.max(entry.open, 0)} errors=${errors} />
       <${Field} label="Group" name="group" kind="select" value="OA" options=${groups} errors=${errors} />
       <${Field} label="Reason code" name="carc" maxlength="5" hint="CARC, for example 45" errors=${errors} /></div>${reason(errors)}`,
   },
   "request-void": {
-    name: "Undo", title: "Undo the claim", said: "Noted.", danger: true,
-    about: "A claim that was sent is voided by its payer; what was paid is paid back within sixty days.",
+    name: "Request void", title: "Request void", said: "Void requested.", danger: true,
+    about: "The payer voids a claim that was sent. Payments must be refunded within sixty days.",
     fields: (_, errors) => reason(errors),
   },
   refund: {
-    name: "Record refund", title: "Record what was paid back", said: "Noted.",
+    name: "Record refund", title: "Record refund", said: "Refund recorded.",
     fields: (entry, errors) => html`<div class="fields">
       <${Field} label="Amount in dollars" name="amount" kind="number" min="0" step="0.01" value=${toPayBack(entry)} errors=${errors} />
-      <${Field} label="Date of the refund" name="date" kind="date" value=${today()} errors=${errors} /></div>
-      <${Field} label="Number of the check or transfer" name="reference" maxlength="100" errors=${errors} />`,
+      <${Field} label="Refund date" name="date" kind="date" value=${today()} errors=${errors} /></div>
+      <${Field} label="Check or transfer number" name="reference" maxlength="100" errors=${errors} />`,
   },
-  void: { name: "Void", title: "Void the entry", said: "Voided.", danger: true,
-    about: "A voided entry is never billed. It stays in the records.", fields: (_, errors) => reason(errors) },
+  void: { name: "Void", title: "Void entry", said: "Voided.", danger: true,
+    about: "A voided entry is never billed. It remains on record.", fields: (_, errors) => reason(errors) },
 };
 
 /** Source: docs/decisions/billing.md, "Claim state machine". @type {Record<string, string[]>} */
@@ -121,7 +123,7 @@ const next = {
   refund_due: ["refund"],
 };
 
-/** @param {{entry: Entry, changed: (entry: Entry) => void, onward?: false | (() => void)}} props onward leads to the next one that waits */
+/** @param {{entry: Entry, changed: (entry: Entry) => void, onward?: false | (() => void)}} props onward opens the next entry to review */
 export function Steps({ entry, changed, onward }) {
   const [open, show] = useState("");
   const names = [...next[entry.lifecycle_status] ?? [], ...(credit(entry) > 0 ? ["refund"] : [])];
@@ -136,7 +138,7 @@ export function Steps({ entry, changed, onward }) {
 
 /** @param {{step: Step, path: string, entry: Entry, close: () => void, changed: (entry: Entry) => void}} props */
 function StepDialog({ step, path, entry, close, changed }) {
-  const [against, refuse] = useState(entry.warnings); // what the service holds against it is asked for, too
+  const [against, refuse] = useState(entry.warnings); // the form also shows fields for the server's warnings
   const send = (/** @type {Record<string, any>} */ values) => post(`billing/entries/${entry.id}/${path}/`, step.body ? step.body(values)
     : values).catch((error) => {
     refuse([...entry.warnings, ...(error.warnings ?? [])]);

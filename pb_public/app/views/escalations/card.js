@@ -1,4 +1,4 @@
-// One escalation: how urgent, why, who has it, and the next step.
+// One escalation: priority, reason, assignee, and actions.
 import { patch } from "../../api.js";
 import { can } from "../../can.js";
 import { colleague } from "../../colleagues.js";
@@ -12,11 +12,11 @@ import { toast } from "../../ui/toast.js";
 import { classes, html, useState } from "../../view.js";
 import { StaffField } from "../staff_field.js";
 
-/** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["Escalation"]} Escalation */
+/** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["Escalation"]} Escalation */
 
 const alive = (/** @type {Escalation} */ one) => one.status === "open" || one.status === "in_progress";
-/** Whom it has reached while nobody took it. */
-const tiers = ["", "on call was told", "clinical managers were told", "administrators were told"];
+/** Who was notified at each tier. */
+const tiers = ["", "on-call paged", "clinical managers paged", "administrators paged"];
 const assignable = ["provider", "nurse", "clinical_manager", "admin"];
 
 /** @param {{escalation: Escalation, changed: (escalation: any) => void, named?: boolean}} props */
@@ -34,13 +34,13 @@ export function EscalationCard({ escalation: one, changed, named = true }) {
         ${one.patient_name}</button>`}
       <p>${one.reason}</p>
       <small>${dateTime(one.created_at)} (${ago(one.created_at)}) by ${one.created_by === "system" ? "Vigil"
-        : colleague(one.created_by)} · ${one.assigned_to ? `with ${colleague(one.assigned_to, one.assigned_name)}` : "with nobody yet"}
+        : colleague(one.created_by)} · ${one.assigned_to ? `with ${colleague(one.assigned_to, one.assigned_name)}` : "not assigned"}
         ${one.resolved_by && ` · resolved by ${one.resolved_by}, ${dateTime(one.resolved_at)}`}${one.cancelled_by
-          && ` · cancelled by ${one.cancelled_by}, ${dateTime(one.cancelled_at)}`}
+          && ` · canceled by ${one.cancelled_by}, ${dateTime(one.cancelled_at)}`}
         ${one.alert_ids.length > 0 && ` · ${one.alert_ids.length} ${one.alert_ids.length === 1 ? "alert" : "alerts"}`}</small>
       ${one.resolution_notes && html`<p class="note">${one.resolution_notes}</p>`}
-      ${one.reminded_at && alive(one) && html`<p class="note">${one.status === "open" ? "Nobody has taken it"
-        : "No note for hours"}: a reminder went out ${ago(one.reminded_at)}.</p>`}
+      ${one.reminded_at && alive(one) && html`<p class="note">${one.status === "open" ? "Not taken"
+        : "Note overdue"}: reminder sent ${ago(one.reminded_at)}.</p>`}
       ${one.history.length > 1 && html`<details><summary>History (${one.history.length})</summary><ol class="plain-list">
         ${one.history.map((step, i) => html`<li key=${i}>
         <span>${dateTime(step.at)} · ${words(step.event)} · ${step.user === "system" ? "Vigil" : step.user}${step.detail
@@ -52,7 +52,7 @@ export function EscalationCard({ escalation: one, changed, named = true }) {
       <button class=${one.status === "in_progress" ? "main" : ""} onClick=${() => ask("resolve")}
         aria-label=${`Resolve: ${about}`}>Resolve</button>
       ${!mine && assignable.includes(me.value?.role ?? "") && html`<${ActionButton} act=${() => change({ assigned_to: me.value?.email })}
-        said="It is yours." done=${changed} aria-label=${`Take: ${about}`}>Take</${ActionButton}>`}
+        said="Assigned to you." done=${changed} aria-label=${`Take: ${about}`}>Take</${ActionButton}>`}
       <button onClick=${() => ask("note")} aria-label=${`Add a note: ${about}`}>Note</button>
       <button onClick=${() => ask("change")} aria-label=${`Reassign: ${about}`}>Reassign</button>
       <button class="quiet" onClick=${() => ask("cancel")} aria-label=${`Cancel: ${about}`}>Cancel</button>
@@ -61,26 +61,26 @@ export function EscalationCard({ escalation: one, changed, named = true }) {
   </li>`;
 }
 
-const titles = { note: "Add a note", resolve: "Resolve the escalation", change: "Who has it, and how urgent it is",
+const titles = { note: "Add a note", resolve: "Resolve the escalation", change: "Reassign or change priority",
   cancel: "Cancel the escalation" };
 
 /**
- * A change that asks for more than a press.
+ * The dialog of an action that needs more input.
  * @param {{kind: string, escalation: Escalation, close: () => void, done: (answer: any) => void, send: (values: any) => Promise<any>}}
  *   props
  */
 export function Step({ kind, escalation, close, done, send }) {
   const fields = {
     resolve: (errors) => html`
-      <${NoteField} context="escalation" label="What was done" name="resolution_notes" errors=${errors} />
+      <${NoteField} context="escalation" label="Resolution" name="resolution_notes" errors=${errors} />
       <${Field} label="Minutes with the patient" name="interaction_minutes" kind="number" min="0" max="240"
-        hint="Live contact; goes to the time log and counts for billing" errors=${errors} />`,
+        hint="Live contact. Added to the time log and counted for billing" errors=${errors} />`,
     change: (errors) => html`
-      <${StaffField} value=${escalation.assigned_to} nobody="Nobody" errors=${errors} />
+      <${StaffField} value=${escalation.assigned_to} nobody="Not assigned" errors=${errors} />
       <${Field} label="Priority" name="priority" kind="select" value=${escalation.priority}
         options=${[["routine", "Routine"], ["urgent", "Urgent"], ["stat", "Stat"]]} errors=${errors} />`,
     note: (errors) => html`<${NoteField} context="escalation" label="Note" name="notes" maxlength="4000" errors=${errors} />`,
-    cancel: (errors) => html`<${NoteField} context="escalation" label="Why" name="resolution_notes" errors=${errors} />`,
+    cancel: (errors) => html`<${NoteField} context="escalation" label="Reason" name="resolution_notes" errors=${errors} />`,
   };
   const status = { resolve: { status: "resolved" }, cancel: { status: "cancelled" }, change: {}, note: {} }[kind];
   const body = (/** @type {any} */ values) => ({

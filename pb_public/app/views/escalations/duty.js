@@ -1,4 +1,4 @@
-// Who is on call now and in the coming days, gaps before they hurt, and the deadlines of the practice.
+// Who is on call now and in the next days, gaps in the rota, and the practice's deadlines.
 import { get } from "../../api.js";
 import { can } from "../../can.js";
 import { go } from "../../router.js";
@@ -8,7 +8,7 @@ import { zoneShort } from "../../ui/when.js";
 import { html } from "../../view.js";
 import { initials, lasting } from "../alerts/words.js";
 
-/** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["OnCallTurns"]} Turns */
+/** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["OnCallTurns"]} Turns */
 
 /** @param {{deadlines: any}} props */
 export function Duty({ deadlines }) {
@@ -27,11 +27,11 @@ function Now({ data: { turns, time_zone } }) {
     ${dateTime(new Date().toISOString(), time_zone)} ${zoneShort(time_zone)}</small></div>
     ${now?.name ? html`<p class="person"><span class="face" aria-hidden="true">${initials(now.name)}</span><span><strong>${now.name}
       </strong>
-      <small>until ${dateTime(now.ends_at, time_zone)}${then && `, then ${then.name ?? "nobody"}`}</small></span></p>`
-        : html`<p><strong>Nobody is on call.</strong></p>`}</section>`;
+      <small>until ${dateTime(now.ends_at, time_zone)}${then && `, then ${then.name ?? "no one"}`}</small></span></p>`
+        : html`<p><strong>No one is on call.</strong></p>`}</section>`;
 }
 
-/** The gaps of the coming week. A rota that nobody has made is one. @param {{data: Turns}} props */
+/** The gaps of the next week. An empty rota is one gap. @param {{data: Turns}} props */
 export function Gaps({ data: { turns, time_zone } }) {
   const gaps = turns.filter((turn) => turn.user_id === null);
   if (gaps.length === 0) {
@@ -40,9 +40,9 @@ export function Gaps({ data: { turns, time_zone } }) {
   const whole = gaps.length === turns.length;
   const [first] = gaps;
   return html`<section class="card gap" aria-label="Gap in the rota"><h2><span
-    aria-hidden="true">◆</span> ${whole ? "Nobody is on call all week" : `Nobody on call, ${dateTime(first.starts_at,
+    aria-hidden="true">◆</span> ${whole ? "No one is on call all week" : `No one on call, ${dateTime(first.starts_at,
       time_zone)} to ${dateTime(first.ends_at, time_zone)}`}</h2>
-    <p>A stat escalation that nobody takes would go straight to the managers.${gaps.length > 1 && !whole
+    <p>Untaken stat escalations would go directly to the managers.${gaps.length > 1 && !whole
       && ` ${gaps.length - 1} more ${gaps.length === 2 ? "gap" : "gaps"} this week.`}</p>
     ${can("setOnCall") && html`<button class="main" onClick=${() => go("on-call",
       { fill: { starts_at: first.starts_at, ends_at: first.ends_at } })}>Fill the gap</button>`}</section>`;
@@ -50,20 +50,20 @@ export function Gaps({ data: { turns, time_zone } }) {
 
 const hours = [0, 6, 12, 18, 24];
 
-/** The coming days by the clocks of the rota. @param {{data: Turns}} props */
+/** The next days in the rota's time zone. @param {{data: Turns}} props */
 function Rota({ data: { turns, time_zone } }) {
   const days = [...new Set(turns.flatMap(({ starts_at, ends_at }) => daysOf(starts_at, ends_at, time_zone)))].slice(0, 7);
   const people = [...new Set(turns.map(({ user_id }) => user_id).filter((id) => id !== null))];
   return html`<section class="card rota"><div class="heading"><h2>Rota, next days</h2><button onClick=${() => go("on-call")}>
-    ${can("setOnCall") ? "Change" : "Open"}</button></div>
+    ${can("setOnCall") ? "Edit" : "Open"}</button></div>
     <div class="hours" aria-hidden="true">${hours.map((hour) => html`<span key=${hour}>${hour}</span>`)}</div>
     <ol>${days.map((day) => html`<li key=${day}><span class="day">${dayName(day)}</span><span class="bar">
       ${turns.map((turn) => ({ turn, part: partOf(turn, day, time_zone) })).filter(({ part }) => part.width > 0.3)
       .map(({ turn, part }) => html`<span key=${turn.starts_at} class=${`turn ${turn.user_id === null ? "gap"
         : `p${people.indexOf(turn.user_id) % 3}`} ${turn.override ? "override" : ""}`}
-        style=${{ left: `${part.left}%`, width: `${part.width}%` }} title=${`${turn.name ?? "Nobody"}, ${dateTime(turn.starts_at,
+        style=${{ left: `${part.left}%`, width: `${part.width}%` }} title=${`${turn.name ?? "No one"}, ${dateTime(turn.starts_at,
           time_zone)} to ${dateTime(turn.ends_at, time_zone)}`}>${turn.name?.split(" ").at(-1) ?? "◆ Gap"}</span>`)}</span></li>`)}</ol>
-    <small class="soft">By the clocks of ${zoneShort(time_zone)}. Framed: an exception to the weekly rota.</small></section>`;
+    <small class="soft">All times ${zoneShort(time_zone)}. Outlined: an override of the weekly schedule.</small></section>`;
 }
 
 const dayIn = (/** @type {string | number} */ at, /** @type {string} */ zone) => new Intl.DateTimeFormat("en-CA",
@@ -79,7 +79,7 @@ function daysOf(from, to, zone) {
 }
 
 /**
- * Where a turn lies in a day, by what the clock on the wall shows, in percent.
+ * The position of a turn in a day, in percent of the local time.
  * @param {{starts_at: string, ends_at: string}} turn
  * @param {string} day
  * @param {string} zone
@@ -105,7 +105,7 @@ const dayName = (/** @type {string} */ day) => new Intl.DateTimeFormat(undefined
 
 /** @param {{of: any}} props */
 const Deadlines = ({ of }) => html`<section class="card deadlines"><div class="heading"><h2>Deadlines</h2><small
-  class="soft">by the practice’s settings</small></div>
+  class="soft">practice settings</small></div>
   <table><thead><tr><th><span class="unseen">Urgency</span></th><th scope="col">On call</th><th scope="col">Managers</th><th
     scope="col">All</th></tr></thead><tbody>
     ${[["stat", "▲", "Stat"], ["urgent", "◆", "Urgent"], ["routine", "○", "Routine"]].map(([code, sign, name]) => html`<tr key=${code}>

@@ -1,4 +1,4 @@
-// A new escalation, about whoever is chosen.
+// The dialog for a new escalation of a selected patient.
 import { PickPatient } from "../../ui/pick_patient.js";
 import { Dialog } from "../../ui/form.js";
 import { html, useState } from "../../view.js";
@@ -9,7 +9,7 @@ export function NewEscalation({ close, done }) {
   const [patient, choose] = useState(/** @type {import("../../ui/pick_patient.js").Patient | null} */ (null));
   const name = patient ? `${patient.first_name} ${patient.last_name}` : "";
   return html`<${Dialog} title=${patient ? `Escalate ${name}` : "New escalation"} close=${close}>
-    <${PickPatient} label="About whom" chosen=${choose} />
+    <${PickPatient} label="Patient" chosen=${choose} />
     ${patient && html`<${EscalateForm} key=${patient.id} patient=${{ id: patient.id, name }} close=${close} done=${done} />`}
   </${Dialog}>`;
 }

@@ -1,5 +1,4 @@
-// One escalation: how urgent, why, how long it is open, who was told, who has it, and how long until the next step. Opened, what
-// happened and what to do.
+// A row of the escalation board: priority, reason, age, ladder, assignee and next step; expanded, its history and actions.
 import { patch } from "../../api.js";
 import { can } from "../../can.js";
 import { colleague } from "../../colleagues.js";
@@ -22,11 +21,11 @@ const assignable = ["provider", "nurse", "clinical_manager", "admin"];
 
 /**
  * @param {{one: Escalation, deadlines: any, first: boolean, here: boolean, open: boolean, unfold: () => void, put: (one: any) => void}}
- *   props here has the focus, and its keys act
+ *   props here: the row has the focus and its shortcuts act
  */
 export function EscalationRow({ one, deadlines, first, here, open, unfold, put }) {
   const [asking, ask] = useState("");
-  const [giving, give] = useState(0); // how often it was asked for since it is open
+  const [giving, give] = useState(0); // how often it was requested while open
   const name = colleague(one.assigned_to, one.assigned_name);
   const change = async (/** @type {any} */ values) => {
     const answer = await patch(`escalations/${one.id}/`, values);
@@ -58,7 +57,7 @@ export function EscalationRow({ one, deadlines, first, here, open, unfold, put }
 }
 
 /**
- * What can be done about one, by button and by key.
+ * The actions on an escalation, by button and by shortcut.
  * @param {{one: Escalation, here: boolean, change: (values: any) => Promise<any>, ask: (what: string) => void, open: () => void}} hands
  */
 function useActs({ one, here, change, ask, open }) {
@@ -66,8 +65,8 @@ function useActs({ one, here, change, ask, open }) {
   const takes = may && assignable.includes(me.value?.role ?? "") && !(one.taken && one.assigned_to === me.value?.email);
   const take = () => change({ status: "in_progress", ...(one.assigned_to === me.value?.email ? {} : { assigned_to: me.value?.email }) });
   useKeys(may ? {
-    ...(takes ? { t: { does: "Take it", act: () => take().then(() => toast("It is yours."), complain) } } : {}),
-    w: { does: "Give it to somebody", act: open }, v: { does: "Resolve", act: () => ask("resolve") },
+    ...(takes ? { t: { does: "Take", act: () => take().then(() => toast("Assigned to you."), complain) } } : {}),
+    w: { does: "Hand over", act: open }, v: { does: "Resolve", act: () => ask("resolve") },
       n: { does: "Write a note", act: () => ask("note") },
     p: { does: "Open the patient", act: () => go("patient", { id: one.patient_id, tab: "escalations" }) },
   } : {}, { while: here });
@@ -79,7 +78,7 @@ const complain = (/** @type {unknown} */ error) => toast(asProblem(error).messag
 /** @param {{one: Escalation, acts: ReturnType<typeof useActs>, giving: number, change: (values: any) => Promise<any>}} props */
 function Opened({ one, acts, giving, change }) {
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
-  useLayoutEffect(() => { // at once: what is typed next is a name and no keys
+  useLayoutEffect(() => { // immediately: the next keys are a name, not shortcuts
     if (giving > 0) {
       /** @type {HTMLElement | null | undefined} */ (box.current?.querySelector(".give [role=combobox]"))?.focus();
     }
@@ -91,7 +90,7 @@ function Opened({ one, acts, giving, change }) {
     const before = one.assigned_to;
     try {
       await change({ assigned_to: choice.value });
-      toast(html`Given to <strong>${choice.text}</strong>`, "done", { undo: () => change({ assigned_to: before }) });
+      toast(html`Handed over to <strong>${choice.text}</strong>`, "done", { undo: () => change({ assigned_to: before }) });
     } catch (error) {
       complain(error);
     }
@@ -102,23 +101,23 @@ function Opened({ one, acts, giving, change }) {
       ${dateTime(step.at)}</strong> ${stepWords(step)}</li>`)}</ol>
       ${one.resolution_notes && html`<p class="note">${one.resolution_notes}</p>`}
       ${acts.may && html`<div class="acts">
-        ${acts.takes && html`<${ActionButton} kind="main" act=${acts.take} said="It is yours."
-          aria-label=${`Take: ${about}`}>Take it <kbd>T</kbd></${ActionButton}>`}
+        ${acts.takes && html`<${ActionButton} kind="main" act=${acts.take} said="Assigned to you."
+          aria-label=${`Take: ${about}`}>Take <kbd>T</kbd></${ActionButton}>`}
         <button onClick=${() => acts.ask("resolve")} aria-label=${`Resolve: ${about}`}>Resolve… <kbd>V</kbd></button>
         <button onClick=${() => acts.ask("note")} aria-label=${`Add a note: ${about}`}>Note… <kbd>N</kbd></button>
-        <button onClick=${() => acts.ask("change")} aria-label=${`Change the urgency: ${about}`}>Urgency…</button>
+        <button onClick=${() => acts.ask("change")} aria-label=${`Change priority: ${about}`}>Priority…</button>
         <button class="quiet" onClick=${() => acts.ask("cancel")} aria-label=${`Cancel: ${about}`}>Cancel…</button>
       </div>`}</div>
-    ${acts.may && html`<div class="give" key=${one.assigned_to ?? ""}><${StaffPicker} label="Give to" name="give"
+    ${acts.may && html`<div class="give" key=${one.assigned_to ?? ""}><${StaffPicker} label="Hand over to" name="give"
       without=${one.assigned_to ? [one.assigned_to] : []} chosen=${give} hint="Name or role, then Enter" /></div>`}
   </div>`;
 }
 
 const events = {
-  opened: "Opened", assigned: "Given on.", in_progress: "Taken", priority: "Urgency changed.", note: "Note:", alert_joined: "Worse:",
-    overdue: "Overdue.", tier_1: "On call was told.", tier_2: "Managers were told.",
-  tier_3: "Everybody was told.", handed_over: "Handed over to who is on call now.", reminded: "Reminded: no note for hours.",
-    resolved: "Resolved", cancelled: "Cancelled", time_logged: "Time logged.",
+  opened: "Opened", assigned: "Reassigned.", in_progress: "Taken", priority: "Priority changed.", note: "Note:", alert_joined: "Worse:",
+    overdue: "Overdue.", tier_1: "On-call paged.", tier_2: "Managers paged.",
+  tier_3: "Everyone paged.", handed_over: "On-call paged now.", reminded: "Reminder: note overdue.",
+    resolved: "Resolved", cancelled: "Canceled", time_logged: "Time logged.",
 };
 
 /** @param {{event: string, user: string, detail: string | null}} step */

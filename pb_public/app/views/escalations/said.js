@@ -1,4 +1,4 @@
-// What a row of escalations says about time: how long it is open, when the next are told, who was told.
+// The time cells of an escalation row: next step and ladder.
 import { html } from "../../view.js";
 import { nextStep, tiers, tierTimes } from "../alerts/steps.js";
 import { lasting, since } from "../alerts/words.js";
@@ -10,12 +10,12 @@ export const shapes = { stat: "▲", urgent: "◆", routine: "○" };
 export const tones = { stat: "critical", urgent: "warning", routine: "" };
 export const alive = (/** @type {Escalation} */ one) => one.status === "open" || one.status === "in_progress";
 
-/** The time to the next step, which is the biggest thing of a row. @param {{one: Escalation, deadlines: Deadlines | null}} props */
+/** The time to the next step, the largest text of a row. @param {{one: Escalation, deadlines: Deadlines | null}} props */
 export function Next({ one, deadlines }) {
   const next = nextStep(one, deadlines);
   if (!next) {
     return html`<span class="soft">${one.status === "resolved" ? `Resolved ${since(one.resolved_at ?? "")}` : one.status === "cancelled"
-      ? `Cancelled ${since(one.cancelled_at ?? "")}` : ""}</span>`;
+      ? `Canceled ${since(one.cancelled_at ?? "")}` : ""}</span>`;
   }
   const left = next.at - Date.now();
   const hours = Math.floor(left / 3_600_000);
@@ -26,7 +26,7 @@ export function Next({ one, deadlines }) {
     <small>${next.told ? next.what : left <= 0 ? "note overdue" : next.what}</small>`;
 }
 
-/** Who was told and who comes next. @param {{one: Escalation, deadlines: Deadlines | null}} props */
+/** The tiers: who was notified and who is next. @param {{one: Escalation, deadlines: Deadlines | null}} props */
 export function Ladder({ one, deadlines }) {
   if (!deadlines) {
     return null;
@@ -38,9 +38,9 @@ export function Ladder({ one, deadlines }) {
   const open = alive(one);
   const words = tiers.map((name, tier) => {
     const told = tier <= one.tier;
-    return open && !one.taken || told ? `${name} ${told ? "told" : "next"} ${since(tier === 0 ? one.created_at ?? "" : at(tier))}` : "";
+    return open && !one.taken || told ? `${name} ${told ? "paged" : "next"} ${since(tier === 0 ? one.created_at ?? "" : at(tier))}` : "";
   }).filter(Boolean).join(", ");
-  return html`<ol class=${`ladder ${tones[one.priority]} ${one.taken ? "taken" : ""}`} aria-label=${words || "Nobody was told"}>
+  return html`<ol class=${`ladder ${tones[one.priority]} ${one.taken ? "taken" : ""}`} aria-label=${words || "No one paged"}>
     ${tiers.map((name, tier) => {
       const told = tier <= one.tier;
       return html`<li key=${tier} class=${told ? one.taken || !open ? "told done" : "told" : ""} aria-hidden="true"><span class="rung">

@@ -1,4 +1,4 @@
-// The list of messages, the newest first. Opening one reads it and goes to what it is about.
+// The list of messages, newest first. Opening one marks it as read and opens its subject.
 import { get, post } from "../../api.js";
 import { Badge } from "../../ui/badge.js";
 import { ActionButton, Field } from "../../ui/form.js";
@@ -10,7 +10,7 @@ import { unread } from "../../unread.js";
 import { html, useEffect, useState } from "../../view.js";
 import { targetOf } from "./open.js";
 
-/** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["Notification"]} Message */
+/** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["Notification"]} Message */
 
 const pageSize = 20;
 const channels = /** @type {[string, string][]} */ ([["", "All channels"], ["escalations", "Escalations"], ["alerts", "Alerts"],
@@ -24,7 +24,7 @@ export function Messages() {
   const narrow = (/** @type {Partial<typeof filters>} */ change) => { filter({ ...filters, ...change }); turn(1); };
   useEffect(() => {
     if (list.data && unread.value > list.data.unread_count) {
-      list.reload(); // something new came
+      list.reload(); // a new message arrived
     }
   }, [unread.value]);
   useEffect(() => {
@@ -44,10 +44,11 @@ export function Messages() {
         narrow({ channel: event.target.value })} />
       <${Field} label="Show" name="unread" kind="select" value=${filters.unread} options=${[["", "Read and unread"], ["true", "Unread"]]}
         onChange=${(event) => narrow({ unread: event.target.value })} />
-      ${list.data?.unread_count > 0 && html`<${ActionButton} act=${() => post("notifications/read-all/")} said="All read." done=${allRead}>
+      ${list.data?.unread_count > 0 && html`<${ActionButton} act=${() => post("notifications/read-all/")} said="All marked as read."
+        done=${allRead}>
         Mark all ${list.data.unread_count} as read</${ActionButton}>`}
     </div>
-    <${Loaded} from=${list} empty=${(data) => data.results.length === 0} nothing=${html`<${Nothing} title="Nothing here">
+    <${Loaded} from=${list} empty=${(data) => data.results.length === 0} nothing=${html`<${Nothing} title="No messages">
       Messages about alerts, escalations and your tasks appear here.</${Nothing}>`}>
       ${(data) => html`<ul class="inbox" aria-label="Messages, newest first">${data.results.map((/** @type {Message} */ message) =>
         html`<${Line} key=${message.id} message=${message} put=${put} />`)}</ul>

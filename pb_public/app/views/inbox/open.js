@@ -1,11 +1,11 @@
-// Opening a message: it is read, and one is led to what it is about.
+// Opens a message: marks it as read and opens its subject.
 import { get, post } from "../../api.js";
 import { go } from "../../router.js";
 import { sectionOf } from "../../sections.js";
 
-/** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["Notification"]} Message */
+/** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["Notification"]} Message */
 
-/** How to get to what a message is about, null when it is about nothing that the caller may open. @param {Message} message */
+/** Opens the subject of a message; null if there is none that the user may open. @param {Message} message */
 export function targetOf(message) {
   const patient = message.patient_id;
   const places = /** @type {[any, string, Record<string, any>][]} */ ([
@@ -21,13 +21,13 @@ export function targetOf(message) {
   return found ? () => go(found[1], found[2]) : null;
 }
 
-/** Leads to what the message of that number is about, or to the inbox when it is about nothing or is somebody else's. @param {number} id */
+/** Opens the subject of a message, or the inbox if it has none or belongs to another user. @param {number} id */
 export async function openMessage(id) {
   try {
     const message = await get(`notifications/${id}/`);
     await post(`notifications/${id}/read/`);
     (targetOf(message) ?? (() => go("inbox")))();
   } catch {
-    go("inbox"); // it says what is wrong
+    go("inbox"); // the inbox shows the error
   }
 }

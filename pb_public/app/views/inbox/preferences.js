@@ -1,4 +1,4 @@
-// How the caller wants to be told: channels, what of the alerts, the digest's time, and the hours of quiet.
+// Notification settings: channels, alert types, digest time, and quiet hours.
 import { get, patch } from "../../api.js";
 import { Field, Form } from "../../ui/form.js";
 import { words } from "../../ui/format.js";
@@ -6,19 +6,19 @@ import { Loaded, useLoad } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
 import { html } from "../../view.js";
 
-/** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["NotificationPreferences"]} Choices */
+/** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["NotificationPreferences"]} Choices */
 
 const path = "users/me/notification-preferences/";
 const channels = /** @type {[keyof Choices["channels"], string, string][]} */ ([
-  ["escalations", "Escalations", "Cannot be switched off."],
-  ["alerts", "Alerts", "Without push, critical ones are still pushed."],
+  ["escalations", "Escalations", "Cannot be turned off."],
+  ["alerts", "Alerts", "Critical alerts are always pushed."],
   ["reminders", "Reminders", ""],
   ["daily_digest", "Daily digest", ""],
 ]);
 const subtypes = { threshold_warning: "Readings in the warning range", missed_reading: "Missed readings", device: "Devices",
-  system_health: "Health of the service" };
+  system_health: "System health" };
 
-/** "channels.alerts.push": true and the like as nested objects. @param {Record<string, any>} flat */
+/** Converts dotted names such as "channels.alerts.push" to nested objects. @param {Record<string, any>} flat */
 function nested(flat) {
   const body = { channels: {}, quiet_hours: /** @type {any} */ ({}) };
   const { exceptions, rest } = Object.entries(flat).reduce((sorted, [name, value]) => {
@@ -50,7 +50,7 @@ export function Preferences() {
           ${Object.entries(data.channels.alerts.subtypes).map(([type, on]) => html`
             <${Field} key=${type} label=${subtypes[type] ?? words(type)} name=${`channels.alerts.subtypes.${type}`} kind="checkbox"
               value=${on} errors=${errors} />`)}
-          <p class="soft">Critical readings always come through.</p>
+          <p class="soft">Critical readings always notify you.</p>
           <h2>Daily digest</h2>
           <${Field} label="Time of day" name="channels.daily_digest.time" kind="time" value=${data.channels.daily_digest.time}
             errors=${errors} />
@@ -79,13 +79,13 @@ function Channel({ channel, name, hint, data, errors }) {
 function Quiet({ data, errors }) {
   const quiet = data.quiet_hours;
   return html`<section class="card"><h2>Quiet hours</h2>
-    <p>No push between these times; the inbox has everything nevertheless. Times are in ${data.time_zone}.</p>
-    <${Field} label="Keep quiet hours" name="quiet_hours.enabled" kind="checkbox" value=${quiet.enabled} errors=${errors} />
+    <p>No push between these times. The inbox still receives everything. Time zone: ${data.time_zone}.</p>
+    <${Field} label="Use quiet hours" name="quiet_hours.enabled" kind="checkbox" value=${quiet.enabled} errors=${errors} />
     <div class="fields">
       <${Field} label="From" name="quiet_hours.start" kind="time" value=${quiet.start} errors=${errors} />
       <${Field} label="Until" name="quiet_hours.end" kind="time" value=${quiet.end} errors=${errors} />
     </div>
-    <fieldset class="bounds"><legend>Push nevertheless</legend>${channels.map(([channel, name]) => html`
+    <fieldset class="bounds"><legend>Push anyway</legend>${channels.map(([channel, name]) => html`
       <${Field} key=${channel} label=${name} name=${`exceptions.${channel}`} kind="checkbox" value=${quiet.exceptions.includes(channel)}
         disabled=${channel === "escalations"} errors=${{}} aria-label=${`Push during quiet hours: ${name}`} />`)}
       ${errors["quiet_hours.exceptions"] && html`<small class="wrong" role="alert">${errors["quiet_hours.exceptions"].join(" ")}</small>`}

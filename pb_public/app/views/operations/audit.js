@@ -1,4 +1,4 @@
-// The audit trail: who did what, found by what one knows, with every change; and whether the chain is unbroken.
+// The audit trail: search, details with every change, and verification of the hash chain.
 import { download, get } from "../../api.js";
 import { Badge } from "../../ui/badge.js";
 import { ActionButton, Dialog, Field } from "../../ui/form.js";
@@ -9,14 +9,14 @@ import { Facts, List, Table } from "../../ui/table.js";
 import { useQuery } from "../../query.js";
 import { html, useState } from "../../view.js";
 
-/** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["AuditEntry"]} Entry */
+/** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["AuditEntry"]} Entry */
 
 const outcomes = /** @type {[string, string][]} */ ([["", "Any outcome"], ["0", "Success"], ["4", "Minor failure"],
   ["8", "Serious failure"], ["12", "Major failure"]]);
 /** @param {string} code */
 const outcome = (code) => html`<${Badge} of=${code === "0" ? "succeeded" : code === "4" ? "warning" : "failed"}
   text=${outcomes.find(([one]) => one === code)?.[1]} />`;
-const actions = { C: "Created", R: "Read", U: "Changed", D: "Deleted", E: "Done" };
+const actions = { C: "Created", R: "Read", U: "Changed", D: "Deleted", E: "Executed" };
 
 export function Audit() {
   const [filters, change] = useQuery({ event: "", actor: "", resource_type: "", resource_id: "", outcome: "", patient_id: "", date_from: "",
@@ -27,18 +27,18 @@ export function Audit() {
   return html`<${Verify} />
     <div class="filters" role="search" aria-label="Filter the audit trail">
       <${Field} label="Event" name="event" kind="search" value=${filters.event} placeholder="patient.read" onChange=${narrow("event")} />
-      <${Field} label="Who" name="actor" kind="search" value=${filters.actor} placeholder="Id or email" onChange=${narrow("actor")} />
-      <${Field} label="Kind of thing" name="resource_type" kind="search" value=${filters.resource_type} placeholder="Patient"
+      <${Field} label="Who" name="actor" kind="search" value=${filters.actor} placeholder="ID or email" onChange=${narrow("actor")} />
+      <${Field} label="Record type" name="resource_type" kind="search" value=${filters.resource_type} placeholder="Patient"
         onChange=${narrow("resource_type")} />
-      <${Field} label="Its id" name="resource_id" kind="search" value=${filters.resource_id} onChange=${narrow("resource_id")} />
+      <${Field} label="Record ID" name="resource_id" kind="search" value=${filters.resource_id} onChange=${narrow("resource_id")} />
       <${Field} label="Outcome" name="outcome" kind="select" value=${filters.outcome} options=${outcomes} onChange=${narrow("outcome")} />
       <${Field} label="From" name="date_from" kind="date" value=${filters.date_from} onChange=${narrow("date_from")} />
       <${Field} label="To" name="date_to" kind="date" value=${filters.date_to} onChange=${narrow("date_to")} />
       <${PickPatient} label="Patient" first=${filters.patient_id} chosen=${(patient) => change({ patient_id: patient?.id ?? "" })} />
-      <${ActionButton} act=${() => download("audit/events/", { ...filters, format: "csv" }, "audit.csv")}>All that matches as CSV
+      <${ActionButton} act=${() => download("audit/events/", { ...filters, format: "csv" }, "audit.csv")}>Download as CSV
         </${ActionButton}>
     </div>
-    <${List} name="" path="audit/events/" query=${filters} size=${50} caption="Audit trail, newest first" nothing="No entry matches"
+    <${List} name="" path="audit/events/" query=${filters} size=${50} caption="Audit trail, newest first" nothing="No entries match"
       open=${(/** @type {Entry} */ entry) => show(entry.id)} columns=${columns} />
     ${open !== null && html`<${Detail} id=${open} close=${() => show(null)} />`}`;
 }
@@ -53,11 +53,11 @@ const columns = [
   { name: "event", head: "Event" },
   { name: "actor", head: "Who", cell: (entry) =>
     html`${whoOf(entry)}${entry.actor_role && html`<span class="two">${words(entry.actor_role)}</span>`}` },
-  { name: "resource", head: "What", cell: (entry) => html`${entry.resource_type ?? "–"}${entry.resource_id
+  { name: "resource", head: "Record", cell: (entry) => html`${entry.resource_type ?? "–"}${entry.resource_id
     && html`<span class="two hash">${entry.resource_id}</span>`}` },
   { name: "changed_fields", head: "Fields", cell: (entry) => entry.changed_fields.join(", ") },
   { name: "outcome", head: "Outcome", cell: (entry) => outcome(entry.outcome) },
-  { name: "source_ip", head: "From" },
+  { name: "source_ip", head: "Source IP" },
 ];
 
 function Verify() {
@@ -65,8 +65,8 @@ function Verify() {
   return html`<div class="bar-of-acts"><div role="status">${found && (found.valid
       ? html`<${Badge} of="healthy" text="Unbroken" /> ${number(found.checked)} entries checked. <span class="hash">${found.head_hash}
         </span>`
-      : html`<${Badge} of="failed" text="Broken" /> The chain does not hold from entry ${found.first_invalid_id} on.`)}</div>
-    <${ActionButton} act=${() => get("audit/verify/").then(keep)}>Verify the chain</${ActionButton}></div>`;
+      : html`<${Badge} of="failed" text="Broken" /> The chain is broken from entry ${found.first_invalid_id}.`)}</div>
+    <${ActionButton} act=${() => get("audit/verify/").then(keep)}>Verify chain</${ActionButton}></div>`;
 }
 
 /** @param {{id: number, close: () => void}} props */
@@ -75,12 +75,12 @@ function Detail({ id, close }) {
   return html`<${Dialog} wide title=${`Entry ${id}`} close=${close}><${Loaded} from=${entry}>${(/** @type {Entry} */ e) => html`
     <${Facts} of=${[["When", fullTime(e.recorded_at)], ["Event", e.event], ["Action", actions[e.action] ?? e.action],
       ["Outcome", outcome(e.outcome)], ["Who", whoOf(e)], ["Role", words(e.actor_role)],
-      ["What", [e.resource_type, e.resource_id].filter(Boolean).join(" ") || "–"], ["Patient", e.patient_id], ["From", e.source_ip],
-      ["With", e.client], ["Request", e.request_id], ["Reason", e.reason]]} />
+      ["Record", [e.resource_type, e.resource_id].filter(Boolean).join(" ") || "–"], ["Patient", e.patient_id], ["Source IP", e.source_ip],
+      ["Client", e.client], ["Request", e.request_id], ["Reason", e.reason]]} />
     ${e.changes && Object.keys(e.changes).length > 0
       && html`<h3>Changes</h3><div class="changes"><${Table} caption="Changes" rows=${Object.entries(e.changes).map(([field, change]) =>
       ({ field, ...change }))} keyOf=${(row) => row.field} columns=${changeColumns} /></div>`}
-    <h3>Seal</h3><p class="hash">${e.hash}<span class="two">after ${e.prev_hash}</span></p>`}
+    <h3>Hash</h3><p class="hash">${e.hash}<span class="two">after ${e.prev_hash}</span></p>`}
   </${Loaded}></${Dialog}>`;
 }
 

@@ -1,4 +1,4 @@
-// The practice's own bounds: they hold for every patient who has none of their own.
+// The practice's default thresholds, for patients without thresholds of their own.
 import { get, put } from "../../api.js";
 import { can } from "../../can.js";
 import { Field, Form } from "../../ui/form.js";
@@ -13,9 +13,9 @@ const path = "settings/default-thresholds/";
 
 export function DefaultThresholds() {
   const bounds = useLoad((signal) => get(path, {}, signal), []);
-  return html`<${Loaded} from=${bounds}>${(data) => html`<section class="card"><h2>Bounds of the practice</h2>
+  return html`<${Loaded} from=${bounds}>${(data) => html`<section class="card"><h2>Practice thresholds</h2>
     <p class="soft">${data.updated_at ? `Set on ${dateTime(data.updated_at)} by ${data.updated_by}.`
-      : "As the service came."} They hold for patients without bounds of their own. An empty bound raises nothing.</p>
+      : "Factory defaults."} Apply to patients without thresholds of their own. No alert for empty limits.</p>
     <${Bounds} key=${data.updated_at} bounds=${data} saved=${(next) => bounds.change(() => next)} /></section>`}
   </${Loaded}>`;
 }
@@ -26,7 +26,7 @@ function Bounds({ bounds, saved }) {
   const may = can("changeDefaults");
   const fields = (/** @type {Record<string, string[]>} */ errors) => groups.map(({ group, name, fields: inputs }) =>
     html`<fieldset key=${group} class="bounds" disabled=${!may}><legend>${name}</legend>
-    <${Field} label="Raises alerts" name=${`${group}.on`} kind="checkbox" value=${on[group]} onChange=${(event) =>
+    <${Field} label="Alerts on" name=${`${group}.on`} kind="checkbox" value=${on[group]} onChange=${(event) =>
       turn({ ...on, [group]: event.target.checked })} errors=${errors} />
     <div class="fields" hidden=${!on[group]}>${inputs.filter(([field]) => !ofPatients.includes(field)).map(([field, label]) => html`
       <${Field} key=${field} label=${label} name=${`${group}.${field}`} kind="number" step="any" value=${bounds[group]?.[field]}
@@ -34,6 +34,6 @@ function Bounds({ bounds, saved }) {
   </fieldset>`);
   return may ? html`<${Form} submit="Save" send=${(values) => put(path, { ...changesOf(bounds, values), reason: values.reason ?? "" })}
     done=${(answer) => { toast("Saved."); saved(answer); }}>${(errors) => html`
-    ${fields(errors)}<${Field} label="Reason for the change" name="reason" kind="textarea" maxlength="500" errors=${errors} />`}</${Form}>`
+    ${fields(errors)}<${Field} label="Reason for change" name="reason" kind="textarea" maxlength="500" errors=${errors} />`}</${Form}>`
       : fields({});
 }

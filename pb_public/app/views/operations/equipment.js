@@ -21,12 +21,12 @@ export function Equipment() {
         <${Field} label="Show" name="acknowledged" kind="select" value=${filters.acknowledged} options=${[["false", "Open"],
           ["true", "Acknowledged"], ["", "All"]]} onChange=${(event) => filter({ acknowledged: event.target.value })} />
       </div>
-      <${List} path="devices/alerts/" query=${filters} size=${10} caption="Device alerts, newest first" nothing="No such alert"
+      <${List} path="devices/alerts/" query=${filters} size=${10} caption="Device alerts, newest first" nothing="No alerts match"
         columns=${alertColumns} open=${can("readClinical") ? (alert) => go("patient", { id: alert.patient_id, tab: "devices" })
         : undefined} />
     </section>
     <section class="card"><h2>Hubs</h2>
-      <${List} path="hubs/" caption="Hubs" nothing="No hub has been heard of" keyOf=${(hub) => hub.hub_id} columns=${hubColumns} />
+      <${List} path="hubs/" caption="Hubs" nothing="No hubs yet" keyOf=${(hub) => hub.hub_id} columns=${hubColumns} />
     </section>`;
 }
 
@@ -34,7 +34,7 @@ export function Equipment() {
 const alertColumns = [
   { name: "patient_name", head: "Patient" },
   { name: "level", head: "Level", cell: (alert) => html`<${Badge} of=${alert.level} />` },
-  { name: "message", head: "What" },
+  { name: "message", head: "Alert" },
   { name: "created_at", head: "Since", cell: (alert) => html`<span title=${dateTime(alert.created_at)}>${ago(alert.created_at)}</span>` },
   { name: "status", head: "State", cell: (alert) => words(alert.status) },
 ];
@@ -43,7 +43,7 @@ const alertColumns = [
 const hubColumns = [
   { name: "hub_id", head: "Hub" },
   { name: "status", head: "State", cell: (hub) => html`<${Badge} of=${hub.status} />` },
-  { name: "last_heartbeat_at", head: "Heard of", cell: (hub) => ago(hub.last_heartbeat_at) },
+  { name: "last_heartbeat_at", head: "Last contact", cell: (hub) => ago(hub.last_heartbeat_at) },
   { name: "devices", head: "Devices", cell: (hub) =>
     hub.devices.map((device) => `${device.device_id}${device.patient_name ? ` of ${device.patient_name}`
     : ""} (${(kinds[device.device_type ?? ""] ?? words(device.device_type)).toLowerCase()}, ${words(device.status).toLowerCase()})`)

@@ -1,4 +1,4 @@
-// How the services do and how ingestion goes, looked at once a minute while the page is open.
+// The health of services and ingestion, refreshed every minute.
 import { get, Unreachable } from "../../api.js";
 import { Badge } from "../../ui/badge.js";
 import { ago, fullTime, number, words } from "../../ui/format.js";
@@ -9,7 +9,7 @@ import { Figures } from "../reports/body.js";
 const pace = 60_000;
 const names = { database: "Database", emr: "EMR", background_worker: "Background workers", fhir_engine: "FHIR engine" };
 
-/** Health answers with its body also when it is 503, and is not part of the API's root. @param {AbortSignal} signal */
+/** The health endpoint is outside the API's root, and returns its body also with 503. @param {AbortSignal} signal */
 const health = (signal) => fetch("/health/", { signal, cache: "no-store", credentials: "omit" }).then((answer) => answer.json(),
   () => { throw new Unreachable(); });
 
@@ -21,9 +21,10 @@ export function Health() {
     return () => clearInterval(timer);
   }, []);
   return html`<${Loaded} from=${services}>${(data) => html`
-      <div class="bar-of-acts"><p role="status"><${Badge} of=${data.status} text=${`All in all: ${words(data.status)
+      <div class="bar-of-acts"><p role="status"><${Badge} of=${data.status}
+        text=${data.status === "healthy" ? "All systems healthy" : `System status: ${words(data.status)
         .toLowerCase()}`} /> <span class="soft">Version ${data.version}, ${fullTime(data.timestamp)}</span></p>
-        <button onClick=${() => { services.reload(); ingestion.reload(); }}>Look again</button></div>
+        <button onClick=${() => { services.reload(); ingestion.reload(); }}>Refresh</button></div>
       <div class="services">${Object.entries(data.services).map(([name, service]) => html`<div key=${name}><strong>${names[name]
         ?? words(name)}</strong>
         <${Badge} of=${service.status} /> <small class="soft">${detail(service)}</small></div>`)}</div>`}
@@ -31,9 +32,9 @@ export function Health() {
     <h2>Ingestion</h2>
     <${Loaded} from=${ingestion}>${(data) =>
       html`<p role="status"><${Badge} of=${data.status} /> <span class="soft">Last reading stored ${ago(data.last_processed_at)}</span></p>
-      <${Figures} of=${[["Waiting", number(data.queue_depth)], ["Readings today", number(data.observations_today)],
-        ["In the last hour", number(data.observations_this_hour)], ["Pace", data.processing_rate],
-        ["Waiting for the EMR", number(data.fhir_pipeline.pending)], ["Delivered today", number(data.fhir_pipeline.transmitted_today)],
+      <${Figures} of=${[["Queued", number(data.queue_depth)], ["Readings today", number(data.observations_today)],
+        ["In the last hour", number(data.observations_this_hour)], ["Processing rate", data.processing_rate],
+        ["Pending for the EMR", number(data.fhir_pipeline.pending)], ["Delivered today", number(data.fhir_pipeline.transmitted_today)],
         ["Failed today", number(data.fhir_pipeline.failed_today)]]} />`}
     </${Loaded}>`;
 }
@@ -41,7 +42,7 @@ export function Health() {
 /** @param {any} service */
 function detail(service) {
   if ("workers" in service) {
-    return `${service.workers} workers, ${service.queue_depth} waiting`;
+    return `${service.workers} workers, ${service.queue_depth} queued`;
   }
   return [service.response_time_ms !== null && `${service.response_time_ms} ms`, service.detail && words(service.detail)].filter(Boolean)
     .join(", ");

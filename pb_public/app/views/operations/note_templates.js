@@ -1,4 +1,4 @@
-// The texts that a practice writes again and again in its notes.
+// The practice's note templates.
 import { post, put, remove } from "../../api.js";
 import { can } from "../../can.js";
 import { ActionButton, Dialog, Field, Form } from "../../ui/form.js";
@@ -14,12 +14,12 @@ export function NoteTemplates() {
   const [asking, ask] = useState(/** @type {any} */ (null));
   const done = () => { ask(null); again((n) => n + 1); };
   const actions = { name: "act", head: html`<span class="unseen">Actions</span>`, cell: (/** @type {any} */ t) => html`
-    <button class="quiet" aria-label=${`Change ${t.name}`} onClick=${() => ask(t)}>Change</button>
+    <button class="quiet" aria-label=${`Edit ${t.name}`} onClick=${() => ask(t)}>Edit</button>
     <${ActionButton} kind="quiet" act=${() => remove(`note-templates/${t.id}/`)} said="Removed." done=${done}
       aria-label=${`Remove ${t.name}`}>Remove</${ActionButton}>` };
-  return html`<div class="heading"><p class="soft">Offered wherever a note of the kind is written, and made to fit there.</p>
+  return html`<div class="heading"><p class="soft">Available in notes of the selected kind, and editable there.</p>
       ${can("manageNoteTemplates") && html`<button class="main" onClick=${() => ask({})}>Add a note template</button>`}</div>
-    <${List} path="note-templates/" query=${{}} turn=${turn} caption="Note templates" nothing="There are no note templates" columns=${[
+    <${List} path="note-templates/" query=${{}} turn=${turn} caption="Note templates" nothing="No note templates yet" columns=${[
       { name: "name", head: "Name" },
       { name: "context", head: "For", cell: (/** @type {any} */ t) => contexts.find(([code]) => code === t.context)?.[1] },
       { name: "text", head: "Text" }, ...(can("manageNoteTemplates") ? [actions] : []),
@@ -28,7 +28,7 @@ export function NoteTemplates() {
 }
 
 /** @param {{template: any, close: () => void, done: () => void}} props one without an id is new */
-const NoteTemplate = ({ template: t, close, done }) => html`<${Dialog} title=${t.id ? `Change ${t.name}` : "Add a note template"}
+const NoteTemplate = ({ template: t, close, done }) => html`<${Dialog} title=${t.id ? `Edit ${t.name}` : "Add a note template"}
   close=${close}>
   <${Form} submit="Save" cancel=${close} draft=${`note-template.${t.id ?? "new"}`}
     send=${(/** @type {any} */ values) => (t.id ? put(`note-templates/${t.id}/`, values) : post("note-templates/", values))}
@@ -36,6 +36,6 @@ const NoteTemplate = ({ template: t, close, done }) => html`<${Dialog} title=${t
     <${Field} label="Name" name="name" maxlength="100" value=${t.name} errors=${errors} />
     <${Field} label="For" name="context" kind="select" value=${t.context ?? "any"} options=${contexts} errors=${errors} />
     <${Field} label="Text" name="text" kind="textarea" rows="5" maxlength="2000" value=${t.text} errors=${errors}
-      hint="Everybody on the staff reads it: no name, date of birth or other detail of a patient" />`}
+      hint="Visible to all staff: do not include names, dates of birth or other patient details" />`}
   </${Form}>
 </${Dialog}>`;

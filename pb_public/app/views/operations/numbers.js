@@ -1,4 +1,4 @@
-// The practice in numbers, over time, and what happened last.
+// Statistics of the practice over time, and recent activity.
 import { get } from "../../api.js";
 import { Badge } from "../../ui/badge.js";
 import { TimeChart } from "../../ui/chart.js";
@@ -16,17 +16,17 @@ export function Numbers() {
   const volume = useLoad((signal) => get("dashboard/stats/volume/", {}, signal), []);
   const processing = useLoad((signal) => get("dashboard/stats/processing/", {}, signal), []);
   return html`<${Loaded} from=${figures}>${(d) => html`<${Figures} of=${shown(d)} />
-      <p class="soft">${d.scope === "mine" ? "Your care teams’ patients." : "The whole practice."} Counted ${dateTime(d.last_updated)}.
+      <p class="soft">${d.scope === "mine" ? "Your care teams’ patients." : "The whole practice."} As of ${dateTime(d.last_updated)}.
         </p>`}</${Loaded}>
     <div class="split"><div>
       <div class="card"><${Loaded} from=${received}>${(d) => html`<${Received} rows=${d.results} />`}</${Loaded}></div>
       <div class="card"><${Loaded} from=${volume}>${(d) => html`<${Volume} rows=${d.results} />`}</${Loaded}></div>
       <div class="card"><${Loaded} from=${processing}>${(d) => html`<${Processing} rows=${d.results} />`}</${Loaded}></div></div>
-      <section class="card"><h2>What happened</h2><${Feed} /></section>
+      <section class="card"><h2>Recent activity</h2><${Feed} /></section>
     </div>`;
 }
 
-/** What the role does not see is null. @param {any} d @returns {[string, any][]} */
+/** Figures that the role may not see are null. @param {any} d @returns {[string, any][]} */
 function shown(d) {
   const all = /** @type {[string, any][]} */ ([
     ["Patients monitored", number(d.patients_monitored)],
@@ -35,7 +35,7 @@ function shown(d) {
     ["Compliance", html`${number(d.compliance_rate)} %<small>16 or more days of 30${d.patients_needing_thresholds > 0
       ? `; ${d.patients_needing_thresholds} need thresholds` : ""}</small>`],
     ["Processing time", `${number(d.avg_processing_time_ms)} ms`],
-    ["Revenue of the month", d.monthly_revenue === null ? null : money(d.monthly_revenue)],
+    ["Revenue this month", d.monthly_revenue === null ? null : money(d.monthly_revenue)],
   ]);
   return all.filter(([, value]) => value !== null);
 }
@@ -88,7 +88,8 @@ function Feed() {
       work(false);
     }
   };
-  return html`<${Loaded} from=${feed} empty=${(d) => d.results.length === 0} nothing=${html`<${Nothing} title="Nothing yet" />`}>${(d) =>
+  return html`<${Loaded} from=${feed} empty=${(d) => d.results.length === 0} nothing=${html`<${Nothing}
+    title="No activity yet" />`}>${(d) =>
     html`
     <ul class="feed">${d.results.map((one) => html`<li key=${one.id}><${Badge} of=${one.severity === "success" ? "succeeded"
       : one.severity} text=${words(one.severity)} />

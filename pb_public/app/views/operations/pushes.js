@@ -1,4 +1,4 @@
-// What was pushed to whom and how it went, for the one who wonders why a phone stayed silent.
+// The log of push deliveries and their results, to explain missing notifications.
 import { Badge } from "../../ui/badge.js";
 import { Field } from "../../ui/form.js";
 import { dateTime, words } from "../../ui/format.js";
@@ -15,12 +15,12 @@ export function Pushes() {
   return html`<div class="filters" role="search" aria-label="Filter the pushes">
       <${Field} label="State" name="status" kind="select" value=${status} options=${states} onChange=${(event) =>
         filter({ status: event.target.value })} /></div>
-    <${List} name="" path="notifications/deliveries/" query=${{ status }} caption="Pushes, newest first" nothing="Nothing was pushed"
+    <${List} name="" path="notifications/deliveries/" query=${{ status }} caption="Pushes, newest first" nothing="No pushes"
       columns=${[
       { name: "attempted_at", head: "When", cell: (push) => dateTime(push.attempted_at) }, { name: "user", head: "To" },
-      { name: "title", head: "What was sent", cell: (push) => html`${push.title}<span class="two">${push.body}</span>` },
+      { name: "title", head: "Message", cell: (push) => html`${push.title}<span class="two">${push.body}</span>` },
       { name: "status", head: "State", cell: (push) => html`<${Badge} of=${tones[push.status] ?? push.status}
         text=${words(push.status)} />` },
-      { name: "status_code", head: "Answer", number: true },
+      { name: "status_code", head: "Response", number: true },
     ]} />`;
 }

@@ -1,4 +1,4 @@
-// Events of devices that could not be placed: each is given to the patient it belongs to, or ended with a reason.
+// Quarantined device events: each is released to its patient or discarded with a reason.
 import { post } from "../../api.js";
 import { can } from "../../can.js";
 import { go } from "../../router.js";
@@ -12,9 +12,9 @@ import { kinds } from "../../ui/vitals.js";
 import { useQuery } from "../../query.js";
 import { html, useState } from "../../view.js";
 
-/** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["KeptEvent"]} Kept */
+/** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["KeptEvent"]} Kept */
 
-const states = /** @type {[string, string][]} */ ([["open", "Waiting"], ["released", "Released"], ["discarded", "Discarded"],
+const states = /** @type {[string, string][]} */ ([["open", "Open"], ["released", "Released"], ["discarded", "Discarded"],
   ["rejected", "Rejected"], ["", "All"]]);
 const reasons = ["unknown_patient", "patient_mismatch", "patient_inactive", "device_patient_mismatch", "before_birth", "unsupported_type",
   "conflicting_duplicate"];
@@ -25,7 +25,7 @@ export function Quarantine() {
   const [act, start] = useState(/** @type {{what: "release" | "discard", event: Kept} | null} */ (null));
   const close = () => start(null);
   const done = () => { close(); again(turn + 1); };
-  return html`<div class="filters" role="search" aria-label="Filter the kept events">
+  return html`<div class="filters" role="search" aria-label="Filter the quarantined events">
       <${Field} label="State" name="status" kind="select" value=${filters.status} options=${states} onChange=${(event) =>
         narrow({ status: event.target.value })} />
       <${Field} label="Reason" name="reason" kind="select" value=${filters.reason} options=${[["", "Any reason"],
@@ -33,8 +33,8 @@ export function Quarantine() {
       <${Field} label="Device" name="device_id" kind="search" value=${filters.device_id} onChange=${(event) =>
         narrow({ device_id: event.target.value.trim() })} />
     </div>
-    <${List} name="" path="ingestion/quarantine/" query=${filters} turn=${turn} caption="Kept events, newest first"
-      nothing="Nothing waits here" columns=${columns(start)} />
+    <${List} name="" path="ingestion/quarantine/" query=${filters} turn=${turn} caption="Quarantined events, newest first"
+      nothing="No events match" columns=${columns(start)} />
     ${act?.what === "release" && html`<${Release} event=${act.event} close=${close} done=${done} />`}
     ${act?.what === "discard" && html`<${Discard} event=${act.event} close=${close} done=${done} />`}`;
 }
@@ -51,7 +51,7 @@ const columns = (start) => [
     </span>`}` },
   { name: "measurement_type", head: "Event", cell: (e) => kinds[e.measurement_type ?? ""] ?? words(e.measurement_type ?? e.event_type) },
   { name: "device_id", head: "Device" },
-  { name: "gateway_patient_id", head: "Gateway’s patient" },
+  { name: "gateway_patient_id", head: "Gateway patient ID" },
   { name: "timestamp", head: "Measured", cell: (e) => dateTime(e.timestamp) },
   { name: "status", head: "State", cell: (e) => html`<${Badge} of=${e.status === "open" ? "warning"
     : e.status} text=${states.find(([code]) => code === e.status)?.[1]} />${e.closed_at
@@ -64,21 +64,21 @@ const columns = (start) => [
 ];
 
 /** @param {Kept} event @returns {[any, any][]} */
-const facts = (event) => [["Device", event.device_id], ["Gateway’s patient", event.gateway_patient_id],
-  ["Measured", dateTime(event.timestamp)], ["Kept because", words(event.reason)]];
+const facts = (event) => [["Device", event.device_id], ["Gateway patient ID", event.gateway_patient_id],
+  ["Measured", dateTime(event.timestamp)], ["Reason", words(event.reason)]];
 
 /** @param {{event: Kept, close: () => void, done: () => void}} props */
 function Release({ event, close, done }) {
   const released = (/** @type {any} */ reading) => {
-    toast(reading.implausible ? "Given to the patient. The values wait to be confirmed." : "Released: the reading is stored.");
+    toast(reading.implausible ? "Assigned to the patient. The values must be confirmed." : "Released: the reading is stored.");
     done();
     if (can("readClinical")) {
       go("patient", { id: reading.patient_id });
     }
   };
-  return html`<${Dialog} title="Give the reading to a patient" close=${close}>
+  return html`<${Dialog} title="Assign the reading to a patient" close=${close}>
     <${Facts} of=${facts(event)} />
-    <p class="notice warning">Make sure whose reading this is: it may raise alerts and is billed.</p>
+    <p class="notice warning">Make sure that this reading belongs to the patient: it may raise alerts and is billed.</p>
     <${Form} submit="Release" cancel=${close} send=${(values) => post(`ingestion/quarantine/${event.id}/release/`,
       { patient_id: values.patient_id ?? "" })} done=${released}>${(errors) => html`
       <${PickPatient} label="Patient" name="patient_id" chosen=${() => undefined} errors=${errors} />`}</${Form}>
@@ -89,6 +89,6 @@ function Release({ event, close, done }) {
 const Discard = ({ event, close, done }) => html`<${Dialog} title="Discard the event" close=${close}>
   <${Facts} of=${facts(event)} />
   <${Form} submit="Discard" danger cancel=${close} send=${(values) => post(`ingestion/quarantine/${event.id}/discard/`,
-    { reason: values.reason ?? "" })} done=${() => { toast("Discarded. The event is kept in the records."); done(); }}>${(errors) => html`
+    { reason: values.reason ?? "" })} done=${() => { toast("Discarded. The event is kept in the record."); done(); }}>${(errors) => html`
     <${Field} label="Reason" name="reason" kind="textarea" maxlength="500" errors=${errors} />`}</${Form}>
 </${Dialog}>`;

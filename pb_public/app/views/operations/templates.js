@@ -1,4 +1,4 @@
-// The sets of bounds for patients of a kind, where each comes from, and who signed it off.
+// The threshold templates, with their sources and sign-offs.
 import { put } from "../../api.js";
 import { can } from "../../can.js";
 import { Badge } from "../../ui/badge.js";
@@ -12,13 +12,14 @@ import { boundsInWords } from "../patient/templates.js";
 export function ThresholdTemplates() {
   const [turn, again] = useState(0);
   const [signing, sign] = useState(/** @type {any} */ (null));
-  return html`<p class="soft">Starting points for patients with a diagnosis. A clinician applies them in the patient's thresholds; patients
-    keep the version they were given. What is signed off is one version.</p>
-    <${List} path="threshold-templates/" query=${{}} turn=${turn} caption="Threshold templates" nothing="There are no templates" columns=${[
+  return html`<p
+    class="soft">Starting thresholds for patients with a diagnosis. A clinician applies them in the patient’s thresholds; patients
+    keep the version that was applied. Each version is signed off separately.</p>
+    <${List} path="threshold-templates/" query=${{}} turn=${turn} caption="Threshold templates" nothing="No templates yet" columns=${[
       { name: "name", head: "Template", cell: (t) => html`${t.name}<span class="two">version ${t.version}</span>` },
       { name: "diagnoses", head: "For", cell: (t) => html`${t.diagnoses.join(", ") || "any diagnosis"}<span class="two">${ages(t)}
         </span>` },
-      { name: "thresholds", head: "Bounds", cell: (t) => boundsInWords(t.thresholds) },
+      { name: "thresholds", head: "Limits", cell: (t) => boundsInWords(t.thresholds) },
       { name: "sources", head: "Sources", cell: (t) => t.sources.join("; ") },
       { name: "signed_off_by", head: "Signed off", cell: (t) =>
         (t.signed_off_by ? html`${t.signed_off_by}<span class="two">${dateTime(t.signed_off_at)}</span>`

@@ -1,4 +1,4 @@
-// The accounts: who may sign in and as what; an administrator creates and changes them, and helps those who are locked out.
+// User accounts: an administrator creates, edits and unlocks them.
 import { get, patch, post, Problem, remove } from "../../api.js";
 import { can } from "../../can.js";
 import { me } from "../../session.js";
@@ -12,7 +12,7 @@ import { toast } from "../../ui/toast.js";
 import { useQuery } from "../../query.js";
 import { html, useState } from "../../view.js";
 
-/** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["User"]} User */
+/** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["User"]} User */
 /** @typedef {{id: string, name: string, description: string}} Role */
 
 export function Users() {
@@ -28,7 +28,7 @@ function Accounts({ roles }) {
   const names = /** @type {[string, string][]} */ (roles.map((role) => [role.id, role.name]));
   const nameOf = Object.fromEntries(names);
   const changed = () => again((n) => n + 1);
-  return html`<div class="bar-of-acts"><details><summary>What the roles may do</summary><${Facts} of=${roles.map((role) =>
+  return html`<div class="bar-of-acts"><details><summary>Role permissions</summary><${Facts} of=${roles.map((role) =>
     [role.name, role.description])} /></details>
       ${can("manageUsers") && html`<button class="main" onClick=${() => show("new")}>Add a user</button>`}</div>
     <div class="filters" role="search" aria-label="Filter the users">
@@ -36,10 +36,10 @@ function Accounts({ roles }) {
         narrow({ search: event.target.value.trim() })} />
       <${Field} label="Role" name="role" kind="select" value=${filters.role} options=${[["", "All roles"], ...names]} onChange=${(event) =>
         narrow({ role: event.target.value })} />
-      <${Field} label="Show" name="is_active" kind="select" value=${filters.is_active} options=${[["", "Active and not"],
-        ["true", "Active"], ["false", "Not active"]]} onChange=${(event) => narrow({ is_active: event.target.value })} />
+      <${Field} label="Show" name="is_active" kind="select" value=${filters.is_active} options=${[["", "Active and inactive"],
+        ["true", "Active"], ["false", "Inactive"]]} onChange=${(event) => narrow({ is_active: event.target.value })} />
     </div>
-    <${List} name="" path="users/" query=${filters} turn=${turn} ordering="last_name" caption="Users" nothing="Nobody matches" open=${show}
+    <${List} name="" path="users/" query=${filters} turn=${turn} ordering="last_name" caption="Users" nothing="No users match" open=${show}
       columns=${columns(nameOf)} />
     ${open === "new" && html`<${NewUser} names=${names} close=${() => show(null)} done=${changed} />`}
     ${open !== null && open !== "new" && html`<${OneUser} user=${open} names=${names} close=${() => show(null)}
@@ -63,23 +63,23 @@ const factorsOf = (user) => (user.is_2fa_enabled || user.has_passkeys ? "On" : "
 const isLocked = (user) => user.locked_until !== null && Date.parse(user.locked_until) > Date.now();
 /** @param {User} user */
 const stateOf = (user) => (isLocked(user) ? html`<${Badge} of="warning" text=${`Locked until ${dateTime(user.locked_until)}`} />`
-  : html`<${Badge} of=${user.is_active ? "online" : ""} text=${user.is_active ? "Active" : "Not active"} />`);
+  : html`<${Badge} of=${user.is_active ? "online" : ""} text=${user.is_active ? "Active" : "Inactive"} />`);
 
 /** @param {{names: [string, string][], close: () => void, done: () => void}} props */
 function NewUser({ names, close, done }) {
   const [role, choose] = useState("nurse");
   return html`<${Dialog} title="Add a user" close=${close}>
     <${Form} submit="Add" cancel=${close} send=${(values) => post("auth/register/", values)}
-      done=${() => { toast("Added. The password is to be changed at the first sign-in."); close(); done(); }}>${(errors) => html`
+      done=${() => { toast("User added. They must change the password at first sign-in."); close(); done(); }}>${(errors) => html`
       <div class="fields">
         <${Field} label="First name" name="first_name" maxlength="100" errors=${errors} />
         <${Field} label="Last name" name="last_name" maxlength="100" errors=${errors} /></div>
       <${Field} label="Email" name="email" kind="email" autocomplete="off" errors=${errors} />
-      <${Field} label="First password" name="password" kind="password" autocomplete="new-password"
-        hint="At least 12 characters. They choose their own at the first sign-in." errors=${errors} />
+      <${Field} label="Temporary password" name="password" kind="password" autocomplete="new-password"
+        hint="At least 12 characters. They set their own at first sign-in." errors=${errors} />
       <${Field} label="Role" name="role" kind="select" value=${role} options=${names} onChange=${(event) => choose(event.target.value)}
         errors=${errors} />
-      ${role === "patient" && html`<${PickPatient} label="Whose portal this is" name="patient_id" chosen=${() => undefined}
+      ${role === "patient" && html`<${PickPatient} label="Portal patient" name="patient_id" chosen=${() => undefined}
         errors=${errors} />`}
       ${role === "provider" && html`<${Field} label="NPI" name="npi" inputmode="numeric" errors=${errors} />`}
       <${Field} label="Phone" name="phone" kind="tel" errors=${errors} />`}
@@ -95,12 +95,12 @@ function OneUser({ user, names, close, changed }) {
       ["Second factor", factorsOf(user)], ["Joined", dateTime(user.date_joined)],
       ["Last sign-in", dateTime(user.last_login)], ["NPI", user.npi], ["Phone", user.phone], ["Time zone", user.time_zone]]} />
     ${manage && html`<${Acts} user=${user} changed=${changed} />
-      <h3>Change</h3>
+      <h3>Edit</h3>
       <${Form} submit="Save" send=${(values) => patch(`users/${user.id}/`, values)}
         done=${(answer) => { toast("Saved."); changed(answer); }}>${(errors) => html`<div class="fields">
         <${Field} label="First name" name="first_name" value=${user.first_name} errors=${errors} />
         <${Field} label="Last name" name="last_name" value=${user.last_name} errors=${errors} />
-        <${Field} label="Role" name="role" kind="select" value=${user.role} options=${names} hint="A new role ends the sign-ins."
+        <${Field} label="Role" name="role" kind="select" value=${user.role} options=${names} hint="Changing the role signs the user out."
           errors=${errors} />
         <${Field} label="NPI" name="npi" value=${user.npi} errors=${errors} />
         <${Field} label="Phone" name="phone" kind="tel" value=${user.phone} errors=${errors} />
@@ -118,33 +118,34 @@ function Acts({ user, changed }) {
   const signOn = useLoad((signal) => get("auth/oidc/", {}, signal), []);
   const danger = dangers[sure];
   return html`<div class="actions">
-      ${isLocked(user) && html`<${ActionButton} act=${() => post(path("unlock")).then(anew)} said="Not locked any more.">Unlock
+      ${isLocked(user) && html`<${ActionButton} act=${() => post(path("unlock")).then(anew)} said="Unlocked.">Unlock
         </${ActionButton}>`}
-      <${ActionButton} act=${() => post(path("password-reset"))} said="A link to set a password is on its way.">Mail a password link
+      <${ActionButton} act=${() => post(path("password-reset"))} said="Password link sent.">Send password link
         </${ActionButton}>
-      <${ActionButton} act=${() => post(path("logout"))} said="Signed off everywhere.">Sign off everywhere</${ActionButton}>
-      ${(user.is_2fa_enabled || user.has_passkeys) && html`<button onClick=${() => ask("2fa/reset")}>Switch off second factor</button>`}
-      ${user.is_active ? !own && html`<button onClick=${() => ask("deactivate")}>Close the account</button>`
-        : html`<${ActionButton} kind="main" act=${() => post(path("activate")).then(anew)} said="The account is open again.">
-          Open the account again</${ActionButton}>`}
-      ${signOn.data?.offered && user.role !== "patient" && html`<button onClick=${() => ask("identity")}>Unlink from sign-on</button>`}
+      <${ActionButton} act=${() => post(path("logout"))} said="Signed out on all devices.">Sign out everywhere</${ActionButton}>
+      ${(user.is_2fa_enabled || user.has_passkeys) && html`<button onClick=${() => ask("2fa/reset")}>Turn off second factor</button>`}
+      ${user.is_active ? !own && html`<button onClick=${() => ask("deactivate")}>Deactivate</button>`
+        : html`<${ActionButton} kind="main" act=${() => post(path("activate")).then(anew)} said="Account activated.">
+          Activate</${ActionButton}>`}
+      ${signOn.data?.offered && user.role !== "patient" && html`<button onClick=${() => ask("identity")}>Unlink single sign-on</button>`}
     </div>
     ${danger && html`<div class="notice warning" role="alert"><p>${danger.about}</p>
-      <div class="actions"><button onClick=${() => ask("")}>Leave it</button><${ActionButton} kind="danger" act=${() =>
+      <div class="actions"><button onClick=${() => ask("")}>Cancel</button><${ActionButton} kind="danger" act=${() =>
         (sure === "identity" ? unlink : post)(path(sure)).then(anew)} said="Done." done=${() => ask("")}>${danger.name}
       </${ActionButton}></div></div>`}`;
 }
 
 /** @param {string} path */
 const unlink = (path) => remove(path).catch((problem) => {
-  throw problem.status === 404 ? new Problem(404, { detail: "This account is not linked: they have not signed on so far." }) : problem;
+  throw problem.status === 404 ? new Problem(404,
+    { detail: "This account is not linked: the user has not signed in with single sign-on yet." }) : problem;
 });
 
-/** What is asked twice, by the door that does it. @type {Record<string, {name: string, about: string}>} */
+/** Actions that require confirmation, by endpoint. @type {Record<string, {name: string, about: string}>} */
 const dangers = {
-  "2fa/reset": { name: "Switch off the second factor",
-    about: "Their next sign-in asks for the password only. They should set it up anew." },
-  deactivate: { name: "Close the account", about: "They are signed off at once and cannot sign in any more." },
-  identity: { name: "Unlink the account", about: "The account forgets who they are at the practice’s sign-on, and they are signed off. "
-    + "Their next sign-on is linked anew if it has this email address." },
+  "2fa/reset": { name: "Turn off second factor",
+    about: "Their next sign-in requires only the password. They should set up the second factor again." },
+  deactivate: { name: "Deactivate account", about: "They are signed out immediately and can no longer sign in." },
+  identity: { name: "Unlink the account", about: "Removes the link to the practice’s single sign-on and signs the user out. "
+    + "Their next single sign-on is linked again if it has this email address." },
 };

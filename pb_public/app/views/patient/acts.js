@@ -1,5 +1,4 @@
-// What can be done about a patient from anywhere on the sheet, by button and by key: answer what is open with one note, call and
-// time it, note it, escalate, note the review, and take the report along.
+// The actions on a patient from any tab, by button and shortcut: acknowledge with one note, call and time, note, escalate, review, report.
 import { download, get, post } from "../../api.js";
 import { can, canAcknowledge } from "../../can.js";
 import { useKeys } from "../../keys.js";
@@ -16,9 +15,9 @@ import { TimeDialog } from "./time.js";
 
 /** @typedef {{acknowledge: () => void, call: (() => void) | null, called: () => void, note: (() => void) | null, escalate: (() => void)
  *  | null, review: (() => void) | null,
- *   report: (() => void) | null, running: any}} Acts what is null is not for the caller, or not now */
+ *   report: (() => void) | null, running: any}} Acts null: not permitted, or not available now */
 
-/** What a phone dials. @param {string} number */
+/** The tel: link of a phone number. @param {string} number */
 export const telephone = (number) => `tel:${number.replace(/[^\d+]/g, "")}`;
 
 /**
@@ -34,7 +33,8 @@ export function useActs({ id, patient, standing, emergency, days, changed }) {
   const logs = can("logTime") && !emergency && active;
   const begin = () => (running ? Promise.resolve()
     : sent(post("time-entries/start/", { patient_id: id, category: "interactive", activity: "phone_call", contact_method: "phone" })))
-    .then(() => { toast("The timer runs. N stops it with a note."); done(); }, (error) => toast(asProblem(error).message, "problem"));
+    .then(() => { toast("Timer started. Press N to stop it with a note."); done(); }, (error) => toast(asProblem(error).message,
+      "problem"));
   const dial = () => {
     const link = Object.assign(document.createElement("a"), { href: telephone(patient.phone) });
     document.body.append(link);
@@ -48,19 +48,19 @@ export function useActs({ id, patient, standing, emergency, days, changed }) {
     note: logs ? () => ask(running ? "stop" : "note") : null,
     escalate: active && can("escalate") ? () => ask("escalate") : null,
     review: !emergency && standing && can("review")
-      ? () => void post(`triage/patients/${id}/review/`).then(() => { toast("Review noted."); done(); },
+      ? () => void post(`triage/patients/${id}/review/`).then(() => { toast("Reviewed."); done(); },
       (error) => toast(asProblem(error).message, "problem")) : null,
     report: can("readClinical") ? () => void download(`patients/${id}/report/`, { days }, "visit-report.pdf").then(() =>
-      toast("The report is among your downloads."), (error) => toast(asProblem(error).message, "problem")) : null,
+      toast("Report downloaded."), (error) => toast(asProblem(error).message, "problem")) : null,
     running,
   };
   useKeys({
-    ...(can("acknowledge") ? { a: { does: "Acknowledge what is open, with a note", act: acts.acknowledge } } : {}),
+    ...(can("acknowledge") ? { a: { does: "Acknowledge open alerts with a note", act: acts.acknowledge } } : {}),
     ...(acts.call ? { c: { does: "Call and start the timer", act: acts.call } } : {}),
     ...(acts.note ? { n: { does: running ? "Stop the timer with a note" : "Log time with a note", act: acts.note } } : {}),
     ...(acts.escalate ? { e: { does: "Escalate", act: acts.escalate } } : {}),
-    ...(acts.review ? { r: { does: "Note as reviewed", act: acts.review } } : {}),
-    ...(acts.report ? { p: { does: "Report for the visit", act: acts.report } } : {}),
+    ...(acts.review ? { r: { does: "Mark as reviewed", act: acts.review } } : {}),
+    ...(acts.report ? { p: { does: "Visit report", act: acts.report } } : {}),
   });
   const name = `${patient?.first_name ?? ""} ${patient?.last_name ?? ""}`.trim();
   const dialogs = html`
@@ -72,8 +72,8 @@ export function useActs({ id, patient, standing, emergency, days, changed }) {
   return { acts, dialogs };
 }
 
-/** One note for everything that is open and that the caller may answer. @param {{id: string, name: string, close: () => void, done: ()
- *  => void}} props */
+/** Acknowledges all open alerts that the user may acknowledge, with one note. @param {{id: string, name: string, close: () => void, done:
+ *  () => void}} props */
 function AcknowledgeDialog({ id, name, close, done }) {
   const open = useLoad(async (signal) => (await get("alerts/", { patient_id: id, status: "active", page_size: 100 },
     signal)).results.filter(canAcknowledge), [id]);
@@ -82,11 +82,11 @@ function AcknowledgeDialog({ id, name, close, done }) {
     [/** @type {any} */ ({ alert_ids: list.map((alert) => alert.id), patient_name: name })], notes ?? "",
     { done, undone: done });
   const many = list.length === 1 ? "1 alert" : `${list.length} alerts`;
-  return html`<${Dialog} title=${`Acknowledge ${open.data ? many : "what is open"}`} close=${close}>
-    <p>${list.length === 0 && open.data ? "Nothing is open that is yours to answer."
-      : html`One note goes into ${many} of <bdi>${name}</bdi>.`}</p>
+  return html`<${Dialog} title=${`Acknowledge ${open.data ? many : "open alerts"}`} close=${close}>
+    <p>${list.length === 0 && open.data ? "You have no open alerts to acknowledge."
+      : html`One note for ${many} of <bdi>${name}</bdi>.`}</p>
     <${Form} submit="Acknowledge" draft=${`acknowledge.${id}`} cancel=${close} send=${send} done=${close}>${(errors) => html`
-      <${NoteField} context="alert" label="Note" name="notes" autofocus hint="May stay empty" errors=${errors} />`}
+      <${NoteField} context="alert" label="Note" name="notes" autofocus hint="Optional" errors=${errors} />`}
     </${Form}>
   </${Dialog}>`;
 }

@@ -1,4 +1,4 @@
-// The alerts of a patient, and the kinds whose alerts rest for a while.
+// The alerts and snoozes of a patient.
 import { get, post } from "../../api.js";
 import { can } from "../../can.js";
 import { byWhom } from "../../colleagues.js";
@@ -11,10 +11,10 @@ import { AlertCard, typeName } from "../alerts/card.js";
 import { SnoozeDialog } from "../alerts/acts.js";
 
 const pageSize = 10;
-const shown = /** @type {[string, string][]} */ ([["open", "Open and in progress"], ["active", "Not answered"],
+const shown = /** @type {[string, string][]} */ ([["open", "Open and in progress"], ["active", "Not acknowledged"],
   ["acknowledged", "In progress"], ["", "All"]]);
 
-/** Reloads when something happened to the patient, not when it is first shown. @param {{reload: () => void}} from @param {number} turn */
+/** Reloads on changes to the patient, but not at first render. @param {{reload: () => void}} from @param {number} turn */
 export function useTurn(from, turn) {
   useEffect(() => {
     if (turn > 0) {
@@ -39,7 +39,7 @@ export function PatientAlerts({ id, turn, changed }) {
       <${Field} label="Show" name="status" kind="select" value=${status} options=${shown}
         onChange=${(event) => { choose(event.target.value); go(1); }} />
     </div>
-    <${Loaded} from=${list} empty=${(data) => data.results.length === 0} nothing=${html`<${Nothing} title="No alert to show" />`}>
+    <${Loaded} from=${list} empty=${(data) => data.results.length === 0} nothing=${html`<${Nothing} title="No alerts" />`}>
       ${(data) => html`<ol class="alerts" aria-label="Alerts, newest first">${data.results.map((alert) =>
         html`<${AlertCard} key=${alert.id} alert=${alert} changed=${put} named=${false} />`)}</ol>
         ${data.count > pageSize && html`<${Pages} page=${page} count=${data.count} size=${pageSize} turn=${go} />`}`}
@@ -54,10 +54,10 @@ function Snoozes({ id }) {
   const list = useLoad((signal) => get(`patients/${id}/snoozes/`, { in_force: true, page_size: 50 }, signal), [id]);
   return html`<div class="card no-print">
     <div class="heading"><h3>Snoozed</h3>${can("snooze") && html`<button onClick=${() => ask(true)}>Snooze alerts</button>`}</div>
-    <${Loaded} from=${list} empty=${(data) => data.results.length === 0} nothing=${html`<p>No kind of alert rests at the moment.</p>`}>
+    <${Loaded} from=${list} empty=${(data) => data.results.length === 0} nothing=${html`<p>No alerts are snoozed.</p>`}>
       ${(data) => html`<ul class="plain-list">${data.results.map((snooze) => html`<li key=${snooze.id}>
         <span><strong>${typeName(snooze.type)}</strong>${snooze.include_critical
-          && ", critical too,"} until ${dateTime(snooze.ends_at)}, by ${byWhom(snooze.created_by)}: ${snooze.reason}</span>
+          && ", including critical,"} until ${dateTime(snooze.ends_at)}, by ${byWhom(snooze.created_by)}: ${snooze.reason}</span>
         ${can("snooze") && html`<${ActionButton} act=${() => post(`patients/${id}/snoozes/${snooze.id}/end/`)} said="Ended."
           done=${list.reload} aria-label=${`End the snooze of ${typeName(snooze.type)}`}>End</${ActionButton}>`}
       </li>`)}</ul>`}

@@ -1,4 +1,4 @@
-// What the readings of the last days come to: the means, how many readings they rest on, and how many lay within the bounds.
+// Averages of the last days: means, number of readings, and percentage in range.
 import { get } from "../../api.js";
 import { Loaded, useLoad } from "../../ui/states.js";
 import { Table } from "../../ui/table.js";
@@ -6,7 +6,7 @@ import { shown, shownChange, unitOf } from "../../ui/units.js";
 import { readingTypes, values } from "../../ui/vitals.js";
 import { html } from "../../view.js";
 
-/** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["VitalSummary"]} Summary */
+/** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["VitalSummary"]} Summary */
 
 /** The units of the groups. @type {Record<string, string>} */
 const unitsOf = Object.fromEntries(values.map(({ group, unit }) => [group, unit]));
@@ -17,7 +17,7 @@ const mean = (part, unit) => ("mean" in part ? shown(part.mean, unit) ?? "–" :
 
 /** @param {any} group @param {string} unit */
 const cell = (group, unit) => (group.readings === 0 ? "–" : html`<strong>${mean(group, unit)}</strong> <small>${[
-  `${group.readings} on ${group.days} days`, group.typed > 0 && `${group.typed} typed`, group.in_range_percent !== null
+  `${group.readings} on ${group.days} days`, group.typed > 0 && `${group.typed} entered manually`, group.in_range_percent !== null
     && `${group.in_range_percent} % in range`,
   group.morning.readings > 0 && `morning ${mean(group.morning, unit)}`, group.evening.readings > 0
     && `evening ${mean(group.evening, unit)}`,

@@ -1,4 +1,4 @@
-// What a month comes to on the bill, code by code: reached or not, what it rests on and what is missing.
+// The month's billing of a patient by code: met or not, evidence, and missing requirements.
 import { get } from "../../api.js";
 import { can } from "../../can.js";
 import { go, refine } from "../../router.js";
@@ -10,13 +10,13 @@ import { thisMonth } from "../../ui/when.js";
 import { Calendar } from "../billing/calendar.js";
 import { html, useState } from "../../view.js";
 
-/** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["CodeExplanation"]} Code */
+/** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["CodeExplanation"]} Code */
 
-/** Where what is missing can be put right. @type {Record<string, {tab: string, name: string, may: () => boolean}>} */
+/** Where missing requirements are fixed. @type {Record<string, {tab: string, name: string, may: () => boolean}>} */
 const remedies = {
   consent: { tab: "people", name: "Record consent", may: () => can("changeConsents") },
   device: { tab: "devices", name: "Assign a device", may: () => can("assignDevices") },
-  setup: { tab: "devices", name: "Record the set-up", may: () => can("assignDevices") },
+  setup: { tab: "devices", name: "Record setup", may: () => can("assignDevices") },
 };
 
 /** @param {{id: string, turn: number}} props */
@@ -27,16 +27,16 @@ export function Billing({ id, turn }) {
   const codes = useLoad((signal) => get("billing/cpt-codes/", { page_size: 100 }, signal), []);
   const about = (/** @type {string} */ code) => codes.data?.results.find((one) => one.code === code);
   return html`<section aria-labelledby="billing">
-    <div class="heading"><h2 id="billing">On the bill</h2><${Field} label="Month" name="month" kind="month" value=${month}
+    <div class="heading"><h2 id="billing">Billing</h2><${Field} label="Month" name="month" kind="month" value=${month}
       max=${thisMonth()} onChange=${(event) => event.target.value && choose(event.target.value)} /></div>
     <div class="card"><${Calendar} id=${id} month=${month} turn=${turn} /></div>
     <${Loaded} from=${said} empty=${(data) => data.codes.length === 0} nothing=${html`<${Nothing}
-      title="Nothing to bill in this month" />`}>
+      title="Nothing to bill this month" />`}>
       ${(data) =>
         html`<ul class="grid plain-grid">${data.codes.map((code) => html`<li class="card" key=${`${code.cpt_code} ${code.period_start}`}>
         <${CodeCard} code=${code} about=${about(code.cpt_code)} /></li>`)}</ul>`}
     </${Loaded}>
-    <div class="card"><h3>Can be billed for at all?</h3><${Loaded} from=${fit}>${(data) =>
+    <div class="card"><h3>Eligible for billing?</h3><${Loaded} from=${fit}>${(data) =>
       html`<ul class="checks">${data.checks.map((check) => html`<li key=${check.name} class=${check.ok ? "ok" : "open"}>
       <span aria-hidden="true">${check.ok ? "✓" : "✗"}</span> <span><strong>${words(check.name)}</strong>${check.ok ? ""
         : " (missing)"}: ${check.detail}
@@ -47,16 +47,16 @@ export function Billing({ id, turn }) {
 
 /** @param {{code: Code, about: any}} props */
 function CodeCard({ code, about }) {
-  const state = code.billed ? "on_the_bill" : code.missing.length === 0 && code.reasons.length === 0 ? "reached" : "not_yet";
+  const state = code.billed ? "billed" : code.missing.length === 0 && code.reasons.length === 0 ? "met" : "not_met";
   return html`<div class="heading"><h3>${code.cpt_code}</h3><${Badge} of=${code.status ?? state} /></div>
     <p>${about?.description ?? ""}${about && html` <small>${money(about.default_rate)}</small>`}<br />
       <small>${calendarDate(code.period_start)} to ${calendarDate(code.period_end)}</small></p>
     <${Progress} name="Days with readings" has=${code.days} needs=${code.days_needed} />
     <${Progress} name="Minutes" has=${code.minutes} needs=${code.minutes_needed} />
     ${code.missing.length > 0 && html`<p><strong>Missing:</strong> ${code.missing.join(", ")}</p>`}
-    ${code.reasons.length > 0 && html`<p><strong>Because:</strong> ${code.reasons.map((reason) => words(reason).toLowerCase()).join(", ")}
+    ${code.reasons.length > 0 && html`<p><strong>Reason:</strong> ${code.reasons.map((reason) => words(reason).toLowerCase()).join(", ")}
       </p>`}
-    ${code.entry_id && html`<button class="link" onClick=${() => go("entry", { id: code.entry_id })}>Open the billing entry</button>`}`;
+    ${code.entry_id && html`<button class="link" onClick=${() => go("entry", { id: code.entry_id })}>Open billing entry</button>`}`;
 }
 
 /** @param {{name: string, has: number | null, needs: number | null}} props */

@@ -1,4 +1,4 @@
-// Alerts by their cause: one line for what is one thing to whoever answers it.
+// Groups alerts by cause: one row for alerts that are acknowledged together.
 import { words } from "../../ui/format.js";
 import { shown, unitOf } from "../../ui/units.js";
 import { readingTypes, vitals } from "../../ui/vitals.js";
@@ -7,13 +7,13 @@ const names = Object.fromEntries(readingTypes);
 /** @param {string} type */
 export const causeName = (type) => names[type] ?? words(type);
 
-/** @typedef {{type: string, level: string, alerts: any[], first: string, last: string, value: string}} Cause alerts are the newest first
+/** @typedef {{type: string, level: string, alerts: any[], first: string, last: string, value: string}} Cause alerts are sorted newest first
  *  */
 
 const urgency = ["critical", "warning", "no_data", "normal"];
 const units = Object.fromEntries(Object.values(vitals).flatMap(({ values }) => values).map(({ group, unit }) => [group, unit]));
 
-/** What was measured, in short. @param {any} alert @param {any[]} readings */
+/** The measured value in short form. @param {any} alert @param {any[]} readings */
 function valueOf(alert, readings) {
   const measured = alert.type === "blood_pressure" && readings.find(({ id }) => id === alert.observation_id);
   if (measured) {
@@ -22,11 +22,11 @@ function valueOf(alert, readings) {
   return typeof alert.value === "number" ? `${shown(alert.value, units[alert.type])} ${unitOf(units[alert.type] ?? "")}`.trim() : "";
 }
 
-/** When it was measured, where that is at hand; else when the alert was raised. @param {any} alert @param {any[]} readings @returns
+/** The measurement time if loaded, otherwise the alert's time. @param {any} alert @param {any[]} readings @returns
  *  {string} */
 export const timeOf = (alert, readings) => readings.find(({ id }) => id === alert.observation_id)?.measured_at ?? alert.created_at;
 
-/** The most urgent first, then the newest. @param {any[]} alerts @param {any[]} [readings] those that are at hand @returns {Cause[]} */
+/** Sorted by urgency, then newest first. @param {any[]} alerts @param {any[]} [readings] loaded readings @returns {Cause[]} */
 export function causes(alerts, readings = []) {
   /** @type {Map<string, any[]>} */
   const by = new Map();

@@ -1,4 +1,4 @@
-// The devices of a patient and their batteries: give one, take it back, note that it was set up and explained.
+// The devices of a patient: assign, unassign, replace, and record setup.
 import { get, post } from "../../api.js";
 import { can } from "../../can.js";
 import { Badge } from "../../ui/badge.js";
@@ -19,7 +19,7 @@ export function Devices({ id, active = true, changed = () => {} }) {
   return html`<section aria-labelledby="devices">
     <div class="heading"><h2 id="devices">Devices</h2>${active && can("assignDevices")
       && html`<button class="main" onClick=${() => ask({ act: "assign" })}>Assign a device</button>`}</div>
-    <${Loaded} from=${list} empty=${(data) => data.results.length === 0} nothing=${html`<${Nothing} title="No device yet" />`}>
+    <${Loaded} from=${list} empty=${(data) => data.results.length === 0} nothing=${html`<${Nothing} title="No devices yet" />`}>
       ${(data) =>
         html`<ul class="grid plain-grid">${data.results.map((device) =>
         html`<li class="card" key=${device.device_id}><${Device} device=${device} ask=${ask} /></li>`)}</ul>`}
@@ -35,18 +35,18 @@ const Device = ({ device: d, ask }) => html`
   <p><${Badge} of=${d.status} /> <${Battery} level=${d.battery_level} state=${d.battery_state} />${d.flagged
     && html` <span class="badge warning"><span aria-hidden="true">◆</span> ${words(d.flag_reason ?? "flagged")}</span>`}</p>
   <dl class="facts">${[["Device", d.device_id], ["Model", [d.manufacturer, d.model].filter(Boolean).join(" ") || "–"],
-    ["Serial number", d.serial_number ?? "–"], ["Given", day(d.assigned_at)], ["Last reading", ago(d.last_reading_at)],
+    ["Serial number", d.serial_number ?? "–"], ["Assigned", day(d.assigned_at)], ["Last reading", ago(d.last_reading_at)],
     ["Set up", d.setup_completed_at ? day(d.setup_completed_at) : "not recorded"]]
     .map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
   ${can("assignDevices") && html`<div class="actions">
     ${!d.setup_completed_at && html`<button onClick=${() => ask({ act: "setUp", device: d })}
-      aria-label=${`Record the set-up of ${d.device_id}`}>Set-up done</button>`}
+      aria-label=${`Record setup of ${d.device_id}`}>Record setup (99453)</button>`}
     <button onClick=${() => ask({ act: "replace", device: d })} aria-label=${`Replace ${d.device_id}`}>Replace</button>
     <button onClick=${() => ask({ act: "unassign", device: d })} aria-label=${`Unassign ${d.device_id}`}>Unassign</button>
   </div>`}`;
 
 /** @param {{level: number | null, state: string | null}} props */
-const Battery = ({ level, state }) => (level === null ? html`<small>Battery not told yet</small>`
+const Battery = ({ level, state }) => (level === null ? html`<small>Battery not reported yet</small>`
   : html`<span class="battery"><meter min="0" max="100" low="20" value=${level} aria-label="Battery"></meter> ${level} %${state
     && state !== "normal" ? html` <${Badge} of=${state} text=${`Battery ${state}`} />` : ""}</span>`);
 
@@ -75,18 +75,18 @@ const dialogs = {
     <${Form} submit="Replace" cancel=${props.close} done=${finish("Replaced.", props)}
       send=${(values) => post(`devices/${encodeURIComponent(props.device.device_id)}/replace/`, { new_device_id: values.new_device_id ?? "",
         reason: values.reason ?? "" })}>${(errors) => html`
-      <${Field} label="Number of the new device" name="new_device_id" errors=${errors} />
+      <${Field} label="New device number" name="new_device_id" errors=${errors} />
       <${Field} label="Reason" name="reason" errors=${errors} />`}
     </${Form}>
   </${Dialog}>`,
   /** @param {Props} props */
-  setUp: (props) => html`<${Dialog} title=${`Set-up of ${props.device.device_id}`} close=${props.close}>
-    <p>The device is set up and the patient knows how to use it. The set-up can be billed once.</p>
-    <${Form} submit="Record" cancel=${props.close} done=${finish("Set-up recorded.", props)}
+  setUp: (props) => html`<${Dialog} title=${`Setup of ${props.device.device_id}`} close=${props.close}>
+    <p>The device is set up and the patient was taught to use it. Setup can be billed once (99453).</p>
+    <${Form} submit="Record" cancel=${props.close} done=${finish("Setup recorded.", props)}
       send=${(values) => post(`devices/${encodeURIComponent(props.device.device_id)}/setup-complete/`,
         { completed_at: instantOf(values.completed_at), notes: values.notes })}>${(errors) => html`
       <${Field} label="When" name="completed_at" kind="datetime-local" value=${localOf()} errors=${errors} />
-      <${Field} label="Note" name="notes" kind="textarea" hint=${`Given ${dateTime(props.device.assigned_at)}`} errors=${errors} />`}
+      <${Field} label="Note" name="notes" kind="textarea" hint=${`Assigned ${dateTime(props.device.assigned_at)}`} errors=${errors} />`}
     </${Form}>
   </${Dialog}>`,
 };

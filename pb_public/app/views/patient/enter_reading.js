@@ -1,4 +1,4 @@
-// Entering a reading by hand, by staff or by the patient.
+// Manual entry of a reading, by staff or the patient.
 import { post } from "../../api.js";
 import { Dialog, Field, Form } from "../../ui/form.js";
 import { toast } from "../../ui/toast.js";
@@ -7,14 +7,14 @@ import { kinds, vitals } from "../../ui/vitals.js";
 import { instantOf, localOf } from "../../ui/when.js";
 import { html, useState } from "../../view.js";
 
-/** What was typed in the units of whoever types, as the service takes it. @param {string} kind @param {Record<string, any>} typed */
+/** Converts typed values from display units to stored units. @param {string} kind @param {Record<string, any>} typed */
 const asStored = (kind, typed) =>
   ({ ...typed, ...Object.fromEntries(vitals[kind].values.map(({ field, unit }) => [field, stored(typed[field], unit)])) });
 
 /** @param {string} kind @param {Record<string, string[]>} errors */
 const fieldsOf = (kind, errors) => html`
   ${vitals[kind].values.map((v) => html`<${Field} key=${v.field} label=${`${v.name} (${unitOf(v.unit)})`} name=${v.field} kind="number"
-    step="any" hint=${v.optional ? "May stay empty" : undefined} errors=${errors} />`)}
+    step="any" hint=${v.optional ? "Optional" : undefined} errors=${errors} />`)}
   ${vitals[kind].choices?.map((c) => html`<${Field} key=${c.field} label=${c.name} name=${c.field} kind="select" options=${c.options}
     errors=${errors} />`)}`;
 

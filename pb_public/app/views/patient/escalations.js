@@ -19,7 +19,7 @@ export function PatientEscalations({ id, name, turn, changed }) {
   return html`<section aria-labelledby="escalations">
     <div class="heading"><h2 id="escalations">Escalations</h2>${can("escalate")
       && html`<button class="main" onClick=${() => ask(true)}>Escalate</button>`}</div>
-    <${Loaded} from=${list} empty=${(data) => data.results.length === 0} nothing=${html`<${Nothing} title="No escalation yet" />`}>
+    <${Loaded} from=${list} empty=${(data) => data.results.length === 0} nothing=${html`<${Nothing} title="No escalations yet" />`}>
       ${(data) => html`<ol class="alerts" aria-label="Escalations, newest first">${data.results.map((one) =>
         html`<${EscalationCard} key=${one.id} escalation=${one} changed=${put} named=${false} />`)}</ol>`}
     </${Loaded}>

@@ -1,5 +1,5 @@
-// The patient at a glance: what breached first, both pressures on one axis, the days towards the sixteen, what is open and whose, how to
-// reach the patient, and what was said last. All times are the patient's.
+// The patient at a glance: most severe open alert, blood pressure chart, days with readings, open work, contact, and last notes. All times
+// are in the patient's zone.
 import { all, get } from "../../api.js";
 import { can } from "../../can.js";
 import { Loaded, useLoad } from "../../ui/states.js";
@@ -14,7 +14,7 @@ import { HeldDevices } from "./glance/devices.js";
 import { Missing } from "./missing.js";
 import { daysAgoIn, merged, periods } from "./readings_of.js";
 
-/** What is open about a patient, fetched at once. @param {string} id */
+/** Loads the open alerts, escalations and snoozes of a patient. @param {string} id */
 async function openOf(id, /** @type {AbortSignal} */ signal) {
   const [active, acknowledged, recent, escalations, snoozes] = await Promise.all([
     get("alerts/", { patient_id: id, status: "active", page_size: 100 }, signal),
@@ -30,7 +30,7 @@ async function openOf(id, /** @type {AbortSignal} */ signal) {
 
 /** @param {{id: string, patient: any, turn: number, changed: () => void, zone: string | undefined, query: any, change: (next: any) =>
  *  void,
- *    acts: import("./acts.js").Acts}} props query is how it is looked at: the days, and whether as a table */
+ *    acts: import("./acts.js").Acts}} props query has the number of days and chart or table */
 export function Glance({ id, patient, zone, turn, changed, query, change, acts }) {
   const clinical = can("readClinical");
   const days = periods.includes(query.days) ? query.days : 30;

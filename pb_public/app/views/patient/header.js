@@ -1,4 +1,4 @@
-// Who the patient is and how urgent, in one line that stays small beside the work, and what concerns the whole record.
+// The chart's header: patient, risk, and actions on the whole record.
 import { post, remove } from "../../api.js";
 import { can } from "../../can.js";
 import { byWhom } from "../../colleagues.js";
@@ -11,7 +11,7 @@ import { localOf } from "../../ui/when.js";
 import { html, useEffect, useRef, useState } from "../../view.js";
 import { PatientDialog } from "../patients.js";
 
-/** Full years since a calendar date, where somebody lives. @param {string | null} born @param {string} [zone] @param {Date} [now] */
+/** Full years since a calendar date, in a zone. @param {string | null} born @param {string} [zone] @param {Date} [now] */
 export function age(born, zone, now = new Date()) {
   if (!born) {
     return null;
@@ -21,7 +21,7 @@ export function age(born, zone, now = new Date()) {
   return thisYear - year - (thisMonth > month || (thisMonth === month && today >= date) ? 0 : 1);
 }
 
-/** An address that breaks before its domain. @param {string | null | undefined} email */
+/** An email address with a line break opportunity before its domain. @param {string | null | undefined} email */
 const breakable = (email) => email && html`${email.split("@")[0]}@<wbr />${email.split("@")[1]}`;
 const oneLine = (/** @type {any} */ a) => a
   && [a.line1, a.line2, [a.city, a.state, a.zip].filter(Boolean).join(" ")].filter(Boolean).join(", ");
@@ -32,9 +32,9 @@ const oneLine = (/** @type {any} */ a) => a
 export function Header({ patient: p, standing, changed, emergency, zone, acts }) {
   const [asking, ask] = useState("");
   const close = () => ask("");
-  const name = `${p.first_name ?? ""} ${p.last_name ?? ""}`.trim() || "Name not shown";
-  const born = p.redacted_fields.includes("date_of_birth") ? "birth date not for your role" : p.date_of_birth
-    ? `born ${calendarDate(p.date_of_birth)}` : "birth date not recorded";
+  const name = `${p.first_name ?? ""} ${p.last_name ?? ""}`.trim() || "Name hidden";
+  const born = p.redacted_fields.includes("date_of_birth") ? "date of birth hidden for your role" : p.date_of_birth
+    ? `born ${calendarDate(p.date_of_birth)}` : "date of birth not on record";
   const key = (/** @type {string} */ letter) => html` <kbd aria-hidden="true">${letter}</kbd>`;
   return html`<header class="sheet-head">
     <div class="who">
@@ -45,19 +45,19 @@ export function Header({ patient: p, standing, changed, emergency, zone, acts })
       ${standing && html`<${Handling} handling=${standing.handling} />`}
       ${p.status === "archived" && html`<${Badge} of="archived" />`}
       ${p.needs_thresholds && html`<${Badge} of="warning" text="Needs thresholds" />`}
-      ${emergency && html`<span class="badge critical"><span aria-hidden="true">▲</span> Emergency access, on record</span>`}
+      ${emergency && html`<span class="badge critical"><span aria-hidden="true">▲</span> Emergency access, audited</span>`}
       ${(p.icd10_codes ?? []).map((/** @type {string} */ code) => html`<span key=${code} class="badge">${code}</span>`)}
     </div>
     <div class="acts no-print">
       ${acts.escalate && html`<button aria-keyshortcuts="E" onClick=${acts.escalate}>Escalate${key("E")}</button>`}
       ${acts.note && html`<button aria-keyshortcuts="N" onClick=${acts.note}>${acts.running ? "Stop and note"
         : "Note"}${key("N")}</button>`}
-      ${acts.report && html`<button aria-keyshortcuts="P" onClick=${acts.report}>Report for visit${key("P")}</button>`}
+      ${acts.report && html`<button aria-keyshortcuts="P" onClick=${acts.report}>Visit report${key("P")}</button>`}
       ${acts.review && html`<button aria-keyshortcuts="R" onClick=${acts.review}>Reviewed${key("R")}</button>`}
       <${More}>
-        ${!emergency && p.active && can("changePatient") && html`<button onClick=${() => ask("change")}>Change</button>`}
+        ${!emergency && p.active && can("changePatient") && html`<button onClick=${() => ask("change")}>Edit</button>`}
         ${!emergency && can("archivePatient") && (p.active ? html`<button onClick=${() => ask("archive")}>Archive</button>`
-          : html`<${ActionButton} act=${() => post(`patients/${p.id}/unarchive/`)} said="Active again."
+          : html`<${ActionButton} act=${() => post(`patients/${p.id}/unarchive/`)} said="Unarchived."
           done=${changed}>Unarchive</${ActionButton}>`)}
         ${!emergency && can("deletePatient") && html`<button onClick=${() => ask("remove")}>Delete</button>`}
         <button onClick=${() => print()}>Print this page</button>
@@ -69,7 +69,7 @@ export function Header({ patient: p, standing, changed, emergency, zone, acts })
   </header>`;
 }
 
-/** What is done seldom, behind one button. @param {{children?: any}} props */
+/** A menu for less frequent actions. @param {{children?: any}} props */
 function More({ children }) {
   const box = useRef(/** @type {HTMLDetailsElement | null} */ (null));
   useEffect(() => {
@@ -88,26 +88,26 @@ function More({ children }) {
     addEventListener("keydown", shut);
     return () => { removeEventListener("click", shut); removeEventListener("keydown", shut); };
   }, []);
-  const left = (/** @type {FocusEvent} */ event) => { // whoever goes on with Tab sees where they are
+  const left = (/** @type {FocusEvent} */ event) => { // closes the menu when the focus leaves it
     if (box.current && event.relatedTarget instanceof Node && !box.current.contains(event.relatedTarget)) {
       box.current.open = false;
     }
   };
-  return html`<details class="more-acts" ref=${box} onFocusOut=${left}><summary class="button" aria-label="More about the record"
+  return html`<details class="more-acts" ref=${box} onFocusOut=${left}><summary class="button" aria-label="More actions"
     title="More">⋯</summary><div>${children}</div></details>`;
 }
 
-/** What is looked up now and then, folded away: how to reach, where, how long ago, and why so urgent. @param {{patient: any, standing:
- *  any, zone: string | undefined}} props */
+/** Contact data, address, diagnoses and risk factors, collapsed.
+ *  @param {{patient: any, standing: any, zone: string | undefined}} props */
 export function Facts({ patient: p, standing, zone }) {
-  const hidden = (/** @type {string} */ field, /** @type {any} */ value) => (p.redacted_fields.includes(field) ? "not for your role"
+  const hidden = (/** @type {string} */ field, /** @type {any} */ value) => (p.redacted_fields.includes(field) ? "hidden for your role"
     : value || "–");
-  return html`<details class="record"><summary>${standing ? `Record, and why ${standing.risk_score}` : "Record"}${p.archive_reason
+  return html`<details class="record"><summary>${standing ? `Details · Why ${standing.risk_score}?` : "Details"}${p.archive_reason
     && !p.active ? `: archived, ${p.archive_reason}` : ""}</summary>
     <dl class="facts">${[
       ["Phone", hidden("phone", p.phone && html`<a href=${`tel:${p.phone}`}>${p.phone}</a>`)],
         ["Email", hidden("email", breakable(p.email))], ["Address", hidden("address", oneLine(p.address))],
-      ["Diagnoses", p.icd10_codes?.join(", ") || "none recorded"],
+      ["Diagnoses", p.icd10_codes?.join(", ") || "none on record"],
         ...(standing ? [["Last reading",
           html`<span title=${dateTime(standing.last_reading_at, zone)}>${ago(standing.last_reading_at)}</span>`],
         ["Last review", standing.last_reviewed_at
@@ -119,12 +119,12 @@ export function Facts({ patient: p, standing, zone }) {
   </details>`;
 }
 
-const factorNames = { vitals: "Vitals", alerts: "Alerts", review: "Time since review", floor: "Kept up by what is open",
+const factorNames = { vitals: "Vitals", alerts: "Alerts", review: "Time since review", floor: "Minimum for open work",
   danger: "Danger", thresholds: "Thresholds" };
 
 /** @param {{id: string, name: string, close: () => void, done: () => void}} props */
 const ArchiveDialog = ({ id, name, close, done }) => html`<${Dialog} title=${`Archive ${name}`} close=${close}>
-  <p>No more readings are taken in and no alerts raised. It can be undone.</p>
+  <p>Readings are no longer accepted and no alerts are raised. You can unarchive the patient later.</p>
   <${Form} submit="Archive" danger cancel=${close} send=${(values) => post(`patients/${id}/archive/`, { reason: values.reason ?? "" })}
     done=${() => { toast("Archived."); close(); done(); }}>${(errors) => html`<${Field} label="Reason" name="reason" kind="textarea"
       errors=${errors} />`}</${Form}>
@@ -132,7 +132,7 @@ const ArchiveDialog = ({ id, name, close, done }) => html`<${Dialog} title=${`Ar
 
 /** @param {{id: string, name: string, close: () => void}} props */
 const RemoveDialog = ({ id, name, close }) => html`<${Dialog} title=${`Delete ${name}`} close=${close}>
-  <p>The record disappears from every list. An administrator can restore it.</p>
+  <p>The record is removed from all lists. An administrator can restore it.</p>
   <${Form} submit="Delete" danger cancel=${close} send=${() => remove(`patients/${id}/`)}
     done=${() => { toast("Deleted."); go("patients"); }}>${() => null}</${Form}>
 </${Dialog}>`;

@@ -1,4 +1,4 @@
-// What is missing in the enrolment stands on the sheet until it is done: what it is, what it stops, and the way there.
+// The missing enrollment items on the chart: what is missing, what it blocks, and a link.
 import { get } from "../../api.js";
 import { go } from "../../router.js";
 import { useLoad } from "../../ui/states.js";
@@ -6,7 +6,7 @@ import { html } from "../../view.js";
 import { itemsOf } from "../enrolment/aside.js";
 import { stepWith } from "../enrolment/steps.js";
 
-/** @typedef {{id: string, patient?: any, turn?: number, changed?: () => void}} Props turn counts what happened to the patient */
+/** @typedef {{id: string, patient?: any, turn?: number, changed?: () => void}} Props turn counts changes to the patient */
 
 /** @param {Props} props */
 export function Missing({ id, patient, turn = 0 }) {
@@ -18,10 +18,10 @@ export function Missing({ id, patient, turn = 0 }) {
   const missing = itemsOf(s, "missing");
   const to = (/** @type {string} */ step) => go("enrolment", { id, step: stepWith(step).step });
   if (missing.length === 0) {
-    return html`<p class="enrol-missing notice">Enrolled. The first reading of the device has not come yet.</p>`;
+    return html`<p class="enrol-missing notice">Enrolled. Waiting for the first reading from the device.</p>`;
   }
   return html`<section class="enrol-missing" aria-labelledby="missing">
-    <h2 id="missing"><span aria-hidden="true">◆</span> Enrolment: ${missing.length} missing</h2>
+    <h2 id="missing"><span aria-hidden="true">◆</span> Enrollment: ${missing.length} missing</h2>
     <ul>${missing.map(({ step, item }) => html`<li key=${`${item.code} ${item.field}`}><button class="link"
       onClick=${() => to(step)}>${item.detail.replace(/\.$/, "")}</button>
       <small>${item.effect}</small></li>`)}</ul>

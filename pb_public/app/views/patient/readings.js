@@ -1,4 +1,4 @@
-// The readings of a patient one by one: where each came from, whether the EMR has it, and the way to take one back.
+// The list of a patient's readings: source, EMR delivery, and actions to confirm or retract one.
 import { post } from "../../api.js";
 import { can } from "../../can.js";
 import { Badge } from "../../ui/badge.js";
@@ -30,7 +30,7 @@ export function Readings({ id, active, turn, changed, zone }) {
         filter({ ...filters, fhir_status: event.target.value })} />
     </div>
     <div class="card"><${List} path="ingestion/observations/" query=${{ patient_id: id, ...filters }} caption="Readings, newest first"
-      nothing="No reading" turn=${turn} zone=${false} columns=${columns(question, believe, zone)} />
+      nothing="No readings" turn=${turn} zone=${false} columns=${columns(question, believe, zone)} />
       <${ZoneNote} of=${zone} whose="the patient’s" /></div>
     ${wrong && html`<${ErrorDialog} observation=${wrong} zone=${zone} close=${() => question(null)} done=${changed} />`}
     ${doubted && html`<${ConfirmDialog} observation=${doubted} zone=${zone} close=${() => believe(null)} done=${changed} />`}
@@ -63,9 +63,10 @@ const isSuspect = (o) => o.review_state === "suspect" && o.status === "final";
 
 /** @param {{observation: any, zone: string | undefined, close: () => void, done: () => void}} props */
 const ConfirmDialog = ({ observation, zone, close, done }) => html`<${Dialog} title="Confirm a suspect reading" close=${close}>
-  <p>${reading(observation)}, ${dateTime(observation.measured_at, zone)}, is far from this patient's usual values. Once confirmed it counts
-    like any other: it is judged, and sent to the EMR.</p>
-  <${Form} submit="It was the patient" cancel=${close} send=${(values) => post(`ingestion/observations/${observation.id}/confirm/`,
+  <p>${reading(observation)}, ${dateTime(observation.measured_at, zone)}, is far from this patient’s usual values. After
+    confirmation it counts
+    like any other reading: it is evaluated and sent to the EMR.</p>
+  <${Form} submit="Confirm reading" cancel=${close} send=${(values) => post(`ingestion/observations/${observation.id}/confirm/`,
     { notes: values.notes ?? "" })}
     done=${() => { toast("Confirmed."); close(); done(); }}>${(errors) => html`
     <${Field} label="Notes" name="notes" kind="textarea" maxlength="2000" errors=${errors} />`}
@@ -74,8 +75,9 @@ const ConfirmDialog = ({ observation, zone, close, done }) => html`<${Dialog} ti
 
 /** @param {{observation: any, zone: string | undefined, close: () => void, done: () => void}} props */
 const ErrorDialog = ({ observation, zone, close, done }) => html`<${Dialog} title="Entered in error" close=${close}>
-  <p>${reading(observation)}, ${dateTime(observation.measured_at, zone)}. The reading stays on record but counts no more: its alerts end,
-    and the EMR is told.</p>
+  <p>${reading(observation)}, ${dateTime(observation.measured_at, zone)}. The reading stays on record but no longer counts: its
+    alerts close,
+    and the EMR is updated.</p>
   <${Form} submit="Mark as entered in error" danger cancel=${close} send=${(values) =>
     post(`ingestion/observations/${observation.id}/entered-in-error/`, { reason: values.reason ?? "" })}
     done=${() => { toast("Marked as entered in error."); close(); done(); }}>${(errors) => html`

@@ -1,21 +1,21 @@
-// The readings of a patient as views of the sheet need them, in the patient's zone.
+// Helpers for a patient's readings in the patient's zone.
 import { localOf } from "../../ui/when.js";
 
-/** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["Observation"]} Observation */
+/** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["Observation"]} Observation */
 
-/** The lengths of time that can be looked at, in days: those of the summary. */
+/** The selectable periods in days: those of the summary. */
 export const periods = [7, 30, 90];
 
 export const seconds = (/** @type {Observation} */ o) => Date.parse(o.measured_at) / 1000;
 
-/** Readings with the newest among them anew, oldest first. @param {Observation[]} before @param {Observation[]} newest */
+/** Readings with the newest ones replaced or added, oldest first. @param {Observation[]} before @param {Observation[]} newest */
 export function merged(before, newest) {
   const anew = new Set(newest.map(({ id }) => id));
   return [...before.filter(({ id }) => !anew.has(id)), ...newest].sort((a, b) => seconds(a) - seconds(b));
 }
 
-/** The date with which so many days begin that end with today, in a zone. @param {string | undefined} zone @param {number} days */
+/** The first date of a number of days that end today, in a zone. @param {string | undefined} zone @param {number} days */
 export const daysAgoIn = (zone, days) => localOf(new Date(Date.now() - (days - 1) * 86_400_000), zone).slice(0, 10);
 
-/** Whether somebody doubts a reading that was not taken back. @param {any} o */
+/** Whether a reading is suspect and not retracted. @param {any} o */
 export const suspect = (o) => o.status === "final" && o.review_state === "suspect";

@@ -1,4 +1,4 @@
-// Who cares for the patient, and what the patient has agreed to.
+// The patient's care team and consents.
 import { get, post, put } from "../../api.js";
 import { can } from "../../can.js";
 import { me } from "../../session.js";
@@ -22,15 +22,15 @@ export function CareTeam({ id }) {
   const others = (/** @type {any} */ data, /** @type {number} */ but = 0) =>
     data.members.filter((m) => m.user_id !== but).map(({ user_id, role }) => ({ user_id, role }));
   return html`<section class="card" aria-labelledby="team">
-    <div class="heading"><h2 id="team">Care team</h2>${may && team.data && html`<button onClick=${() => add(true)}>Change</button>`}</div>
+    <div class="heading"><h2 id="team">Care team</h2>${may && team.data && html`<button onClick=${() => add(true)}>Edit</button>`}</div>
     <${Loaded} from=${team}>${(data) => html`
-      <p>Primary provider: <strong>${data.primary_provider_name ?? "nobody"}</strong></p>
-      ${data.members.length === 0 ? html`<p>Nobody else yet.</p>`
+      <p>Primary provider: <strong>${data.primary_provider_name ?? "not assigned"}</strong></p>
+      ${data.members.length === 0 ? html`<p>No other members yet.</p>`
         : html`<ul class="plain-list">${data.members.map((m) => html`<li key=${m.user_id}><span>${m.name}, ${words(m.role)}</span>
         ${may && html`<${ActionButton} act=${() => keep({ members: others(data, m.user_id) })} said="Removed." done=${team.reload}
           aria-label=${`Remove ${m.name} from the care team`}>Remove</${ActionButton}>`}</li>`)}</ul>`}
       ${may && teamRoles.includes(me.value?.role ?? "") && !data.members.some((m) => m.user_id === me.value?.id) && html`
-        <${ActionButton} act=${() => keep({ members: [...others(data), { user_id: me.value?.id }] })} said="You are on the team."
+        <${ActionButton} act=${() => keep({ members: [...others(data), { user_id: me.value?.id }] })} said="You joined the team."
           done=${team.reload}>Join the team</${ActionButton}>`}
       ${adding && html`<${MemberDialog} team=${data} keep=${keep} close=${() => add(false)} done=${team.reload} />`}`}
     </${Loaded}>
@@ -47,9 +47,9 @@ function MemberDialog({ team, keep, close, done }) {
   return html`<${Dialog} title="Care team" close=${close}>
     <${Form} submit="Save" cancel=${close} send=${send} done=${() => { toast("Saved."); close(); done(); }}>${(errors) => html`
       <${StaffPicker} label="Primary provider" name="primary_provider_id" by="id" roles=${["provider"]} value=${team.primary_provider_id}
-        nobody="Nobody" errors=${errors} autofocus />
+        nobody="Not assigned" errors=${errors} autofocus />
       <${Members} members=${team.members} errors=${errors} label="Members" />
-      <${Field} label="What new members do for the patient" name="role" hint="Empty: the own role" errors=${errors} />`}
+      <${Field} label="Role of new members" name="role" hint="Leave blank to use their own role" errors=${errors} />`}
     </${Form}>
   </${Dialog}>`;
 }
@@ -65,9 +65,9 @@ export function Consents({ id, changed = () => {} }) {
     <${Loaded} from=${list} empty=${(data) => data.results.length === 0} nothing=${html`<${Nothing} title="No consent on record">
       ${can("changeConsents") && "Monitoring can be billed only with consent."}</${Nothing}>`}>
       ${(data) => html`<${Table} caption="Consents on record" rows=${data.results} columns=${[
-        { name: "type", head: "To", cell: (c) => consentName(c.type) }, { name: "status", head: "State", cell: (c) =>
-          html`<${Badge} of=${c.status} />` }, { name: "method", head: "How", cell: (c) => words(c.method) },
-        { name: "granted_at", head: "Given", cell: (c) => `${day(c.granted_at)}${c.expires_at ? ` until ${day(c.expires_at)}` : ""}` },
+        { name: "type", head: "Consent to", cell: (c) => consentName(c.type) }, { name: "status", head: "State", cell: (c) =>
+          html`<${Badge} of=${c.status} />` }, { name: "method", head: "Method", cell: (c) => words(c.method) },
+        { name: "granted_at", head: "Granted", cell: (c) => `${day(c.granted_at)}${c.expires_at ? ` until ${day(c.expires_at)}` : ""}` },
         { name: "revoked", head: "Revoked", cell: (c) => (c.revoked_at ? `${day(c.revoked_at)}: ${c.revoke_reason ?? ""}` : "–") },
         ...(can("changeConsents") ? [{ name: "act", head: html`<span class="unseen">Actions</span>`, cell: (c) => c.status === "active"
           && html`<button onClick=${() => ask(c)} aria-label=${`Revoke the consent to ${consentName(c.type)}`}>Revoke</button>` }] : []),
@@ -81,15 +81,15 @@ export function Consents({ id, changed = () => {} }) {
 /** @param {{id: string, close: () => void, done: () => void}} props */
 const ConsentDialog = ({ id, close, done }) => html`<${Dialog} title="Record consent" close=${close}>
   <${Form} submit="Record" cancel=${close} send=${(values) => post(`patients/${id}/consents/`, values)}
-    done=${() => { toast("Recorded."); close(); done(); }}>${(errors) => html`
+    done=${() => { toast("Consent recorded."); close(); done(); }}>${(errors) => html`
     <${ConsentFields} errors=${errors} />`}</${Form}>
 </${Dialog}>`;
 
 /** @param {{id: string, consent: any, close: () => void, done: () => void}} props */
 const RevokeDialog = ({ id, consent, close, done }) => html`<${Dialog} title="Revoke consent" close=${close}>
-  <p>${consentName(consent.type)}, given ${day(consent.granted_at)}.</p>
+  <p>${consentName(consent.type)}, granted ${day(consent.granted_at)}.</p>
   <${Form} submit="Revoke" danger cancel=${close} send=${(values) => post(`patients/${id}/consents/${consent.id}/revoke/`,
     { reason: values.reason ?? "" })}
-    done=${() => { toast("Revoked."); close(); done(); }}>${(errors) => html`<${Field} label="Reason" name="reason" kind="textarea"
+    done=${() => { toast("Consent revoked."); close(); done(); }}>${(errors) => html`<${Field} label="Reason" name="reason" kind="textarea"
       errors=${errors} />`}</${Form}>
 </${Dialog}>`;

@@ -1,5 +1,5 @@
-// The bounds of a patient, with what other bounds would have raised in the last ninety days beside the form: the answer comes
-// while one types, and nothing changes until it is saved with a reason.
+// The thresholds of a patient, with a preview of the alerts that changed limits would have raised in the last ninety days. Nothing changes
+// until it is saved with a reason.
 import { get, post, put } from "../../api.js";
 import { can } from "../../can.js";
 import { Field, Form, valuesOf } from "../../ui/form.js";
@@ -12,7 +12,8 @@ import { groups, kinds } from "../../ui/vitals.js";
 import { html, useEffect, useMemo, useRef, useState } from "../../view.js";
 import { Templates } from "./templates.js";
 
-/** The groups of which something is other than now. @param {any} now @param {Record<string, any>} values of the form, by group and field */
+/** The groups that differ from the current thresholds. @param {any} now @param {Record<string, any>} values of the form, by group and
+ *  field */
 export function changesOf(now, values) {
   const body = {};
   for (const { group, fields } of groups) {
@@ -43,12 +44,12 @@ export function Thresholds({ id, turn, changed }) {
       <${Preview} id=${id} proposal=${proposal} />
     </div>
     <${Templates} id=${id} applied=${data.templates ?? []} done=${() => { propose({}); bounds.reload(); changed(); }} />`}</${Loaded}>
-    <div class="card"><h3>Changes so far</h3>
+    <div class="card"><h3>Change history</h3>
       <${List} path="threshold-changes/" query=${{ patient_id: id }} turn=${turn} size=${10} caption="Threshold changes"
-        nothing="Never changed: the practice's defaults hold" columns=${[
-        { name: "changed_at", head: "When", cell: (c) => dateTime(c.changed_at) }, { name: "field", head: "Bound", cell: (c) =>
+        nothing="Never changed: using practice defaults" columns=${[
+        { name: "changed_at", head: "When", cell: (c) => dateTime(c.changed_at) }, { name: "field", head: "Limit", cell: (c) =>
           words(c.field) },
-        { name: "change", head: "From, to", cell: (c) => `${c.old_value ?? "none"} → ${c.new_value ?? "none"}` },
+        { name: "change", head: "Change", cell: (c) => `${c.old_value ?? "none"} → ${c.new_value ?? "none"}` },
         { name: "changed_by", head: "By" }, { name: "reason", head: "Reason" },
       ]} />
     </div>
@@ -78,17 +79,17 @@ function BoundsForm({ id, bounds, propose, done }) {
   const fields = (/** @type {Record<string, string[]>} */ errors) => groups.map(({ group, name, fields: inputs }) =>
     html`<fieldset key=${group} disabled=${!mayChange}>
     <legend>${name}</legend>
-    <${Field} label="Raises alerts" name=${`${group}.on`} kind="checkbox" value=${on[group]}
+    <${Field} label="Alerts on" name=${`${group}.on`} kind="checkbox" value=${on[group]}
       onChange=${(event) => { turn({ ...on, [group]: event.target.checked }); look(); }} errors=${errors} />
     <div class="fields" hidden=${!on[group]}>${inputs.map(([field, label]) => html`
       <${Field} key=${field} label=${label} name=${`${group}.${field}`} kind="number" step="any" value=${bounds[group]?.[field]}
         onInput=${look} errors=${errors} />`)}</div>
   </fieldset>`);
   return html`<div ref=${box}>
-    <p class="hint">${bounds.is_default ? "The practice's defaults hold."
-      : `Set for this patient on ${dateTime(bounds.updated_at)} by ${bounds.updated_by}.`} An empty bound raises nothing.</p>
+    <p class="hint">${bounds.is_default ? "Using practice defaults."
+      : `Set for this patient on ${dateTime(bounds.updated_at)} by ${bounds.updated_by}.`} No alert for empty limits.</p>
     ${mayChange ? html`<${Form} submit="Save thresholds" send=${send} done=${() => { toast("Thresholds saved."); done(); }}
-      foot=${(errors) => html`<${Field} label="Reason for the change" name="reason" kind="textarea" rows="1" errors=${errors} />`}>
+      foot=${(errors) => html`<${Field} label="Reason for change" name="reason" kind="textarea" rows="1" errors=${errors} />`}>
       ${fields}</${Form}>` : fields({})}
   </div>`;
 }
@@ -101,15 +102,15 @@ function Preview({ id, proposal }) {
     [id, text]);
   return html`<div class="card preview" aria-live="polite" aria-busy=${answer.loading ? "true" : "false"}>
     <h3>What if: the last 90 days</h3>
-    ${!asked ? html`<p>${can("changeThresholds") ? "Change a bound to see which alerts it would have raised."
-      : "Your role may look at thresholds, not change them."}</p>`
+    ${!asked ? html`<p>${can("changeThresholds") ? "Change a limit to preview its alerts."
+      : "Your role can view thresholds but not change them."}</p>`
       : contradictions(answer.problem) ? html`<p class="notice warning">${contradictions(answer.problem)}</p>`
       : answer.problem ? html`<${Failed} problem=${answer.problem} again=${answer.reload} />`
       : answer.data ? html`<${Outcome} of=${answer.data} />` : html`<${Waiting} />`}
   </div>`;
 }
 
-/** What a proposal contradicts itself in, if it does. @param {import("../../api.js").Problem | null} problem */
+/** The contradictions in a proposal, if any. @param {import("../../api.js").Problem | null} problem */
 const contradictions = (problem) => [...new Set(Object.values(problem?.fields ?? {}).flat())].join(" ");
 
 /** @param {{of: any}} props */
@@ -118,7 +119,7 @@ function Outcome({ of }) {
   const times = useMemo(() => of.per_day.map((day) => Date.parse(`${day.date}T00:00:00Z`) / 1000), [of]);
   const lines = useMemo(() => [
     { label: "Raised", values: of.per_day.map((day) => day.actual.total), tone: "--series-1", points: false },
-    { label: "With these bounds", values: of.per_day.map((day) => day.simulated.total), tone: "--series-2", points: false },
+    { label: "With these limits", values: of.per_day.map((day) => day.simulated.total), tone: "--series-2", points: false },
   ], [of]);
   const difference = of.simulated.total - of.actual.total;
   return html`
@@ -127,7 +128,7 @@ function Outcome({ of }) {
     <${Table} caption="Alerts by level" keyOf=${(row) => row.level} rows=${["critical", "warning"].map((level) =>
       ({ level, actual: of.actual[level], simulated: of.simulated[level] }))} columns=${[
       { name: "level", head: "Level", cell: (row) => words(row.level) }, { name: "actual", head: "Raised", number: true },
-      { name: "simulated", head: "With these bounds", number: true },
+      { name: "simulated", head: "With these limits", number: true },
     ]} />
     ${of.missed_critical.count > 0
       && html`<div class="notice problem" role="alert"><strong>${of.missed_critical.count} critical ${of.missed_critical.count === 1
@@ -135,9 +136,9 @@ function Outcome({ of }) {
       <ul>${of.missed_critical.readings.slice(0, 5).map((r) => html`<li key=${r.observation_id}>${dateTime(r.measured_at)}: ${kinds[r.type]
         ?? words(r.type)} ${r.value}, now ${r.simulated_level ?? "no alert"}</li>`)}</ul></div>`}
     ${days.length > 0 && html`<${TimeChart} title="Alerts a day" times=${times} lines=${lines} height=${150} least=${0} dates />
-      <details><summary>The days as a table</summary><${Table} caption="Alerts a day" keyOf=${(day) => day.date} rows=${days} columns=${[
+      <details><summary>Table by day</summary><${Table} caption="Alerts a day" keyOf=${(day) => day.date} rows=${days} columns=${[
         { name: "date", head: "Day", cell: (day) => calendarDate(day.date) }, { name: "actual", head: "Raised", number: true, cell: (day) =>
           day.actual.total },
-        { name: "simulated", head: "With these bounds", number: true, cell: (day) => day.simulated.total }]} /></details>`}
-    ${!of.complete && html`<p class="notice warning">Not everything could be looked at in time.</p>`}`;
+        { name: "simulated", head: "With these limits", number: true, cell: (day) => day.simulated.total }]} /></details>`}
+    ${!of.complete && html`<p class="notice warning">Preview is incomplete: not all readings could be evaluated in time.</p>`}`;
 }

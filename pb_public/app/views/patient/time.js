@@ -1,4 +1,4 @@
-// The time spent for a patient: a timer, finished calls, and what the month's minutes come to.
+// The patient's time log: timer, finished calls, and the month's minutes.
 import { get, patch, post, remove } from "../../api.js";
 import { can, canAttest, canChangeTime } from "../../can.js";
 import { running } from "../../timer.js";
@@ -15,19 +15,20 @@ import { html, useRef, useState } from "../../view.js";
 
 const activities = /** @type {[string, string][]} */ ([["phone_call", "Phone call"], ["video_call", "Video call"], ["message", "Message"],
   ["education", "Education"], ["triage", "Triage"], ["other", "Other"]]);
-const methods = /** @type {[string, string][]} */ ([["", "Not said"], ["phone", "Phone"], ["video", "Video"], ["in_person", "In person"],
+const methods = /** @type {[string, string][]} */ ([["", "Not specified"], ["phone", "Phone"], ["video", "Video"], ["in_person",
+  "In person"],
   ["message", "Message"]]);
 const categoryName = (/** @type {string} */ code) => categories.find(([category]) => category === code)?.[1] ?? words(code);
 
-/** What was done, how there was contact, and why it may not count. @param {any} t */
+/** The category, contact method, and why time does not count. @param {any} t */
 const about = (t) => [
   `${categoryName(t.category)}${t.activity ? `, ${words(t.activity).toLowerCase()}` : ""}${t.contact_method
     ? `, by ${words(t.contact_method).toLowerCase()}` : ""}`,
   t.category === "interactive" && !t.live && "does not count: no live contact",
-  t.overlap_seconds > 0 && `${length(t.overlap_seconds)} left out: in the log already`,
+  t.overlap_seconds > 0 && `${length(t.overlap_seconds)} excluded: already logged`,
 ].filter(Boolean).join("; ");
 
-/** When it was, and when it was written down if that was on another day. @param {any} t */
+/** The start, and the recording time if on another day. @param {any} t */
 const when = (t) => (dateTime(t.recorded_at).split(",")[0] === dateTime(t.started_at).split(",")[0] ? dateTime(t.started_at)
   : `${dateTime(t.started_at)}, recorded ${dateTime(t.recorded_at)}`);
 
@@ -54,16 +55,16 @@ export function TimeLog({ id, turn, changed }) {
       { name: "started_at", head: "Started", cell: when },
       { name: "duration", head: "Length", number: true, cell: (t) => (t.running ? html`<${Badge} of="running" />`
         : length(t.duration_seconds)) },
-      { name: "category", head: "What", cell: about },
+      { name: "category", head: "Activity", cell: about },
       { name: "user_name", head: "Who" }, { name: "notes", head: "Notes" },
-      { name: "billed", head: "Bill", cell: (t) => (t.billed ? html`<${Badge} of="billed" />` : "Not billed") },
-      { name: "attest", head: "Confirmed", cell: (t) => (t.attested_at ? `${t.attested_by}, ${dateTime(t.attested_at)}`
-        : canAttest(t) ? html`<${ActionButton} act=${() => post(`time-entries/${t.id}/attest/`)} said="Confirmed." done=${done}
-        aria-label=${`Confirm that the entry of ${dateTime(t.started_at)} was contact with the patient`}>Confirm contact</${ActionButton}>`
-        : t.needs_attestation ? "Waits for who spent it" : "–") },
+      { name: "billed", head: "Billing", cell: (t) => (t.billed ? html`<${Badge} of="billed" />` : "Not billed") },
+      { name: "attest", head: "Attested", cell: (t) => (t.attested_at ? `${t.attested_by}, ${dateTime(t.attested_at)}`
+        : canAttest(t) ? html`<${ActionButton} act=${() => post(`time-entries/${t.id}/attest/`)} said="Attested." done=${done}
+        aria-label=${`Attest that the entry of ${dateTime(t.started_at)} was contact with the patient`}>Attest contact</${ActionButton}>`
+        : t.needs_attestation ? "Awaiting attestation" : "–") },
       { name: "act", head: html`<span class="unseen">Actions</span>`, cell: (t) => !t.running && canChangeTime(t)
-        && html`<button class="quiet" aria-label=${`Change the entry of ${dateTime(t.started_at)}`} onClick=${() => ask({ entry: t })}>
-        Change</button>
+        && html`<button class="quiet" aria-label=${`Edit the entry of ${dateTime(t.started_at)}`} onClick=${() => ask({ entry: t })}>
+        Edit</button>
         <${ActionButton} kind="quiet" act=${() => remove(`time-entries/${t.id}/`)} said="Removed." done=${done}
           aria-label=${`Remove the entry of ${dateTime(t.started_at)}`}>Remove</${ActionButton}>` },
     ]} /></div>
@@ -79,19 +80,19 @@ function Month({ of }) {
   const m = of ?? { counted_minutes: 0, interactive_minutes: 0, care_management_minutes: 0, not_live_minutes: 0, review_minutes: 0,
     interpretation_minutes: 0, next_threshold_minutes: 20 };
   const next = m.next_threshold_minutes;
-  return html`<p><strong>${minutes(m.counted_minutes)}</strong> that count, ${minutes(m.interactive_minutes)} with the
-    patient, ${minutes(m.care_management_minutes)} managing
-    care, ${minutes(m.review_minutes)} review, ${minutes(m.interpretation_minutes)} interpretation</p>
-    ${m.not_live_minutes > 0 && html`<p>${minutes(m.not_live_minutes)} do not count: they name no contact by phone, by video or in person.
+  return html`<p><strong>${minutes(m.counted_minutes)}</strong> billable, ${minutes(m.interactive_minutes)} patient
+    communication, ${minutes(m.care_management_minutes)} care
+    management, ${minutes(m.review_minutes)} review, ${minutes(m.interpretation_minutes)} interpretation</p>
+    ${m.not_live_minutes > 0 && html`<p>${minutes(m.not_live_minutes)} do not count: no contact by phone, video or in person.
       </p>`}
-    ${next === null ? html`<p>All that can be billed for time this month is reached.</p>`
+    ${next === null ? html`<p>All billable time steps for this month are met.</p>`
       : html`<progress max=${next} value=${Math.min(m.counted_minutes, next)}
-        aria-label="Minutes that count towards the next billable step"></progress>
-        <p>${next - m.counted_minutes > 0 ? `${minutes(next - m.counted_minutes)} more reach the next billable step of ${minutes(next)}.`
-          : `The step of ${minutes(next)} is reached.`}</p>`}`;
+        aria-label="Minutes toward the next billable step"></progress>
+        <p>${next - m.counted_minutes > 0 ? `${minutes(next - m.counted_minutes)} more to the next billable step of ${minutes(next)}.`
+          : `Step of ${minutes(next)} met.`}</p>`}`;
 }
 
-/** The caller's own timer: one at a time, for whichever patient. @param {{id: string, done: () => void}} props */
+/** The user's timer: one at a time, for any patient. @param {{id: string, done: () => void}} props */
 function Timer({ id, done }) {
   const [stopping, stop] = useState(false);
   const entry = running.value;
@@ -100,22 +101,22 @@ function Timer({ id, done }) {
   return html`<div class="card"><h3>Timer</h3>${entry ? html`
       <p class="timer" role="timer"><${Elapsed} since=${entry.started_at} /></p>
       <p>${categoryName(entry.category)}${entry.patient_id !== id && html`, for <strong><bdi>${entry.patient_name}</bdi></strong>`}</p>
-      <button class="main" onClick=${() => stop(true)}>Stop the timer</button>
+      <button class="main" onClick=${() => stop(true)}>Stop timer</button>
       ${stopping && html`<${StopTimer} entry=${entry} close=${() => stop(false)} done=${done} />`}`
-    : html`<${Form} submit="Start the timer" send=${start} done=${() => { toast("The timer runs."); done(); }}>${(errors) => html`
-        <${Field} label="For" name="category" kind="select" value="interactive" options=${categories} errors=${errors} />`}</${Form}>`}
+    : html`<${Form} submit="Start timer" send=${start} done=${() => { toast("Timer started."); done(); }}>${(errors) => html`
+        <${Field} label="Category" name="category" kind="select" value="interactive" options=${categories} errors=${errors} />`}</${Form}>`}
   </div>`;
 }
 
 const before = (/** @type {number} */ long) => new Date(Date.now() - long * 60_000);
 
-/** Logs finished time, or changes an entry. @param {{id: string, title?: string, preset?: any, long?: number, entry?: any,
+/** Logs finished time, or edits an entry. @param {{id: string, title?: string, preset?: any, long?: number, entry?: any,
  * close: () => void, done: () => void}} props */
-export function TimeDialog({ id, title = "Change the entry", preset, long: usual = 20, entry, close, done }) {
+export function TimeDialog({ id, title = "Edit entry", preset, long: usual = 20, entry, close, done }) {
   const v = entry ?? preset;
   const [began, begin] = useState(entry ? new Date(entry.started_at) : before(usual));
   const touched = useRef(Boolean(entry));
-  const lasted = (/** @type {any} */ event) => { // until told otherwise, what is logged has just ended
+  const lasted = (/** @type {any} */ event) => { // until the user sets a start time, the logged time ends now
     if (!touched.current && event.target.valueAsNumber > 0) {
       begin(before(event.target.valueAsNumber));
     }
@@ -123,26 +124,26 @@ export function TimeDialog({ id, title = "Change the entry", preset, long: usual
   const send = ({ minutes: long, started_at, ...values }) => {
     /** @type {Record<string, any>} */
     const body = { ...values, started_at: instantOf(started_at), duration_seconds: long === null ? null : Math.round(long * 60) };
-    if (!entry && body.contact_method === null) { // then the activity says it
+    if (!entry && body.contact_method === null) { // the activity implies it
       delete body.contact_method;
     }
     return sent(entry ? patch(`time-entries/${entry.id}/`, body) : post("time-entries/", { ...body, patient_id: id }));
   };
   return html`<${Dialog} title=${title} close=${close}>
     <${Form} submit=${entry ? "Save" : "Log"} draft=${entry ? `time.change.${entry.id}` : `time.log.${id}`} cancel=${close} send=${send}
-      done=${() => { toast("Logged."); close(); done(); }}>${(errors) => html`
+      done=${() => { toast("Time logged."); close(); done(); }}>${(errors) => html`
       <div class="fields">
         <${Field} label="Started" name="started_at" kind="datetime-local" value=${localOf(began)}
           onInput=${() => { touched.current = true; }} errors=${errors} />
         <${Field} label="Minutes" name="minutes" kind="number" min="1" max="240" step="any" onInput=${lasted} value=${entry
           ? Math.round(entry.duration_seconds / 6) / 10 : usual} errors=${{ minutes: errors.duration_seconds ?? errors.ended_at }} />
-        <${Field} label="What it was" name="category" kind="select" value=${v.category} options=${categories} errors=${errors} />
-        <${Field} label="How" name="activity" kind="select" value=${v.activity ?? "other"} options=${activities} errors=${errors} />
+        <${Field} label="Category" name="category" kind="select" value=${v.category} options=${categories} errors=${errors} />
+        <${Field} label="Activity" name="activity" kind="select" value=${v.activity ?? "other"} options=${activities} errors=${errors} />
         <${Field} label="Contact by" name="contact_method" kind="select" value=${v.contact_method
-          ?? ""} options=${methods} hint="Only phone, video and in person count as contact" errors=${errors} />
+          ?? ""} options=${methods} hint="Only phone, video and in-person contact counts" errors=${errors} />
       </div>
       <${NoteField} context="note" label="Notes" name="notes" autofocus=${Boolean(preset)} value=${v.notes} errors=${errors}
-        hint="Needed for time with the patient: what was talked about" />`}
+        hint="Required for patient communication: topics discussed" />`}
     </${Form}>
   </${Dialog}>`;
 }

@@ -1,5 +1,4 @@
-// What was measured, over time: one panel for each value with the bounds in force as bands and a sign where an alert was
-// raised; the numbers stand in a table behind.
+// The vitals over time: a chart for each value with bands for the thresholds and marks for alerts, and the values in a table.
 import { all, get } from "../../api.js";
 import { display } from "../../session.js";
 import { Badge } from "../../ui/badge.js";
@@ -17,7 +16,7 @@ import { daysAgoIn, merged, periods, seconds, suspect } from "./readings_of.js";
 /** @typedef {import("./readings_of.js").Observation} Observation */
 /** @typedef {import("../../ui/vitals.js").Value} Value */
 
-/** The values that bounds cover. @param {any} b @returns {import("../../ui/chart.js").Band[]} */
+/** The bands of the bounds. @param {any} b @returns {import("../../ui/chart.js").Band[]} */
 function bandsOf(b) {
   if (!b) {
     return [];
@@ -32,8 +31,8 @@ function bandsOf(b) {
 
 const titleOf = (/** @type {Value} */ value) => value.title ?? value.name;
 
-/** What a panel draws: suspect values are marked and lie on no line. @param {Value} value @param {Observation[]} observations oldest first
- *  @param {any} thresholds */
+/** The chart data of a value: suspect values are marked, outside the line. @param {Value} value @param {Observation[]} observations
+ *  oldest first  @param {any} thresholds */
 function drawn(value, observations, thresholds) {
   const mine = observations.filter((o) => typeof o[value.field] === "number");
   const bounds = allShown(boundsOf(value, thresholds), value.unit) ?? null;
@@ -49,11 +48,11 @@ function drawn(value, observations, thresholds) {
     bands: bandsOf(bounds), marks: [...marks, ...doubts], bounds, doubted: doubts.length };
 }
 
-/** An alert of a reading is marked at the values that it names. @param {Observation} o @param {Value} value @param {any} bounds */
+/** Whether a reading's alert is about this value. @param {Observation} o @param {Value} value @param {any} bounds */
 const breaches = (o, value, bounds) => new RegExp(value.alert ?? value.name, "i").test(o.alert_details?.message ?? "") || !bounds;
 
-/** @param {{id: string, turn?: number, thresholds: boolean, zone?: string}} props turn counts what happened; a new one fetches the newest.
- * zone is the patient's, else the  reader's own */
+/** @param {{id: string, turn?: number, thresholds: boolean, zone?: string}} props turn counts changes to the patient and loads the newest
+ *  readings. zone is the patient's, otherwise the reader's */
 export function Vitals({ id, turn = 0, thresholds, zone }) {
   const [days, look] = useState(30);
   const readings = useLoad(async () => (await all("ingestion/observations/", { patient_id: id, date_from: daysAgoIn(zone, days) },
@@ -71,8 +70,8 @@ export function Vitals({ id, turn = 0, thresholds, zone }) {
       <div class="choices no-print" role="group" aria-label="Time span">${periods.map((n) => html`<button key=${n} aria-pressed=${n === days
         ? "true" : "false"} onClick=${() => look(n)}>${n} days</button>`)}</div>
     </div>
-    <${Loaded} from=${readings} empty=${(data) => data.length === 0} nothing=${html`<${Nothing} title=${`No reading in ${days} days`}>
-      Choose a longer time above.</${Nothing}>`}>
+    <${Loaded} from=${readings} empty=${(data) => data.length === 0} nothing=${html`<${Nothing} title=${`No readings in ${days} days`}>
+      Choose a longer period above.</${Nothing}>`}>
       ${(data) => html`<${Panels} observations=${data} thresholds=${bounds.data} zone=${zone} />`}
     </${Loaded}>
   </section>`;
@@ -89,10 +88,10 @@ function Panels({ observations, thresholds, zone }) {
       <${TimeChart} title=${`${titleOf(value)}, ${unitOf(value.unit)}`} times=${times} lines=${lines} bands=${bands} marks=${marks}
         height=${190} group="vitals" zone=${zone} gaps />
       <small class="legend">${[boundWords(bounds, unitOf(value.unit)), marks.length > doubted && "▲ critical alert, ◆ warning", doubted > 0
-        && "? suspect, on no line"].filter(Boolean).join(" · ")}</small>
+        && "? suspect, not on the line"].filter(Boolean).join(" · ")}</small>
     </div>`)}</div>
     <${ZoneNote} of=${zone} whose=${zone && "the patient’s"} />
-    <details class="card"><summary>The values as a table</summary>
+    <details class="card"><summary>Table of values</summary>
       <${Table} zone=${false} caption="Values, newest first" rows=${[...final].reverse()} columns=${[
         { name: "measured_at", head: "Measured", cell: (o) => dateTime(o.measured_at, zone) },
         { name: "kind", head: "Kind", cell: (o) => kinds[o.observation_type] },

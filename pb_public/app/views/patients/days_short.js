@@ -1,5 +1,5 @@
-// Whom to call today: patients whose period still lacks days with readings, who can miss the fewest first, with their number. No
-// money: it is for those who make the call.
+// Patients who are behind on days with readings, to call today; fewest days to spare first. Amounts are not shown: the list is for the
+// staff who call.
 import { useQuery } from "../../query.js";
 import { go } from "../../router.js";
 import { Field } from "../../ui/form.js";
@@ -7,20 +7,20 @@ import { calendarDate } from "../../ui/format.js";
 import { List } from "../../ui/table.js";
 import { html } from "../../view.js";
 
-/** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["DaysShort"]} Short */
+/** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["DaysShort"]} Short */
 
 const plural = (/** @type {number} */ n, /** @type {string} */ one) => `${n} ${one}${n === 1 ? "" : "s"}`;
 
 export function DaysShort() {
   const [query, ask] = useQuery({ behind: "true" });
-  return html`<div class="filters" role="search" aria-label="Who is short of days">
+  return html`<div class="filters" role="search" aria-label="Patients behind on days">
       <${Field} label="Show" name="behind" kind="select" value=${query.behind}
-        options=${[["true", "Who will miss 16 days as it goes"], ["", "All who still need days"]]}
+        options=${[["true", "On course to miss 16 days"], ["", "All who still need days"]]}
         onChange=${(event) => ask({ behind: event.target.value })} /></div>
-    <p class="soft">Each patient needs readings on 16 of 30 days. Who can miss the fewest days comes first.</p>
-    <${List} path="patients/data-days/" query=${query} caption="Patients short of days" columns=${columns} zone=${false}
+    <p class="soft">Each patient needs readings on 16 of 30 days. Patients who can miss the fewest days are first.</p>
+    <${List} path="patients/data-days/" query=${query} caption="Patients behind on days" columns=${columns} zone=${false}
       keyOf=${(/** @type {Short} */ row) => row.patient_id} open=${(/** @type {Short} */ row) => go("patient", { id: row.patient_id })}
-      nothing=${query.behind ? "Nobody is behind. “All who still need days” has the others" : "Nobody still needs days"} />`;
+      nothing=${query.behind ? "No patients are behind. Show “All who still need days” for the others" : "No patients need more days"} />`;
 }
 
 /** @type {import("../../ui/table.js").Column[]} */
@@ -34,6 +34,6 @@ const columns = [
   { name: "days_left", head: "Days left", cell: (row) => html`<span class="nowrap">${plural(row.days_left, "day")}</span><span
     class="two">until ${calendarDate(row.last_day)}</span>` },
   { name: "days_to_spare", head: "Can miss", cell: (row) => (row.days_to_spare === 0
-    ? html`<strong><span class="mark warning" aria-hidden="true">◆</span> None: every day counts</strong>`
+    ? html`<strong><span class="mark warning" aria-hidden="true">◆</span> None: every day is needed</strong>`
     : html`${row.behind && html`<span class="mark warning" aria-hidden="true">◆</span> `}${plural(row.days_to_spare, "day")}`) },
 ];

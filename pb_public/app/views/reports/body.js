@@ -1,4 +1,4 @@
-// A report on the page: figures on top, then charts, then the tables behind them.
+// A report: figures, charts, and tables.
 import { Bars } from "../../ui/bars.js";
 import { TimeChart } from "../../ui/chart.js";
 import { money } from "../../ui/format.js";
@@ -17,14 +17,14 @@ export function ReportBody({ report, data, page, turn }) {
       && charts.map((chart) => html`<div class="card" key=${chart.title}>${chart.kind === "time"
       ? html`<${Months} chart=${chart} data=${data} />` : html`<${Amounts} chart=${chart} data=${data} />`}</div>`)}
     ${report.sheets.length > 0 && sheets.length === 0
-      && html`<${Nothing} title="Nothing in this period">Choose other dates, or fewer limits.</${Nothing}>`}
+      && html`<${Nothing} title="No data in this period">Choose other dates or fewer filters.</${Nothing}>`}
     ${sheets.map((sheet) => html`<section class="card" key=${sheet.title}><h3>${sheet.title}</h3><${Table} caption=${sheet.title}
       rows=${sheet.rows} columns=${sheet.columns} keyOf=${sheet.keyOf} /></section>`)}
     ${report.paged && html`<${Pages} page=${page} count=${data.count} size=${20} turn=${turn} />`}
   </div>`;
 }
 
-/** Large numbers with their names. @param {{of: [string, any][]}} props */
+/** Large numbers with labels. @param {{of: [string, any][]}} props */
 export const Figures = ({ of }) =>
   html`<dl class="figures">${of.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 
@@ -41,13 +41,13 @@ function Months({ chart, data }) {
   return html`<${TimeChart} title=${chart.title} times=${drawn.times} lines=${drawn.lines} unit="$" least=${0} dates />`;
 }
 
-/** When a period begins, in seconds: a day (2026-01-15), an ISO week (2026-W03) or a month (2026-01). @param {string} period */
+/** The start of a period in seconds: a day (2026-01-15), an ISO week (2026-W03) or a month (2026-01). @param {string} period */
 function startOf(period) {
   const [year, week] = period.split("-W").map(Number);
   if (!week) {
     return Date.parse(`${period.length === 7 ? `${period}-01` : period}T00:00:00Z`) / 1000;
   }
-  const fourth = new Date(Date.UTC(year, 0, 4)); // is in the first week
+  const fourth = new Date(Date.UTC(year, 0, 4)); // always in ISO week 1
   return fourth.getTime() / 1000 + ((week - 1) * 7 - ((fourth.getUTCDay() + 6) % 7)) * 86_400;
 }
 

@@ -1,4 +1,4 @@
-// Any report as a file, with the columns one wants. Files hold names of patients: where they are kept is the reader's duty.
+// Exports a report as a file with selected columns. Files contain patient names: the user must store them securely.
 import { download } from "../../api.js";
 import { Field, Form } from "../../ui/form.js";
 import { words } from "../../ui/format.js";
@@ -8,9 +8,9 @@ import { reports } from "./kinds.js";
 
 /** @param {string} path @param {Record<string, any>} query @param {string} name */
 export const keep = (path, query, name) =>
-  download(path, query, name).then(() => toast("Downloaded. The file holds private data: keep it where it is safe."));
+  download(path, query, name).then(() => toast("Downloaded. The file contains PHI: store it securely."));
 
-// The columns of each report's file that a reader may leave out.
+// The selectable columns of each report's file.
 const money3 = ["claims", "revenue", "collected"];
 /** @type {Record<string, string[]>} */
 const fields = {
@@ -44,7 +44,7 @@ export function ExportReport() {
         <${Field} label="Report" name="report" kind="select" value=${report} options=${reports.map((one) => [one.name, one.title])}
           onChange=${(event) => choose(event.target.value)} errors=${errors} />
         <${Field} label="File" name="format" kind="select" value="csv" options=${[["csv", "CSV"], ["pdf", "PDF"]]} errors=${errors} />
-        <${Field} label="From" name="date_from" kind="date" hint="Empty: the report's usual time" errors=${errors} />
+        <${Field} label="From" name="date_from" kind="date" hint="Leave blank for the report’s default period" errors=${errors} />
         <${Field} label="To" name="date_to" kind="date" errors=${errors} /></div>
       <fieldset class="bounds" key=${report}><legend>Columns</legend><div class="columns">${fields[report].map((field) => html`
         <${Field} key=${field} label=${words(field)} name=${`field.${field}`} kind="checkbox" value=${true} />`)}</div>

@@ -1,4 +1,4 @@
-// What each report shows, in the order of the menu: figures, charts, tables. The service does all the reckoning.
+// The content of each report in menu order: figures, charts, tables. The server computes all values.
 import { calendarDate, money, number, percent, words } from "../../ui/format.js";
 import { stateName } from "../billing/words.js";
 import { go } from "../../router.js";
@@ -19,7 +19,7 @@ const amount = (name, head, write = money) => ({ name, head, number: true, cell:
 const count = (name, head) => amount(name, head, number);
 /** @param {string} name @param {string} head */
 const share = (name, head) => amount(name, head, percent);
-/** Percent as the service gives them. @param {number | null} value */
+/** Percentages as the server sends them. @param {number | null} value */
 const points = (value) => (value === null ? "–" : `${number(value)} %`);
 /** @param {any} row */
 const month = (row) => row.month;
@@ -34,9 +34,9 @@ const money3 = [count("claims", "Claims"), amount("revenue", "Revenue"), amount(
 /** @type {Kind[]} */
 export const reports = [
   {
-    name: "executive-dashboard", title: "Executive dashboard", about: "Revenue month over month, and how the claims stand.",
+    name: "executive-dashboard", title: "Executive dashboard", about: "Revenue month over month, and claims by state.",
     figures: (d) => [["Revenue", money(d.revenue.total)], ["Collected", money(d.revenue.collected)],
-      ["Period before", money(d.revenue.previous_total)], ["Change", points(d.revenue.change_pct)],
+      ["Previous period", money(d.revenue.previous_total)], ["Change", points(d.revenue.change_pct)],
       ["Collection rate", percent(d.collection_rate)], ["Active patients", number(d.active_patients)],
       ["Compliance", points(d.compliance_rate)]],
     charts: [{ kind: "time", title: "Revenue and payments by month", of: (d) => d.month_over_month, label: month, value: pick("revenue"),
@@ -47,20 +47,20 @@ export const reports = [
       amount("change_pct", "Change", points)] }],
   },
   {
-    name: "quick-stats", title: "Quick stats", about: "The month so far.",
+    name: "quick-stats", title: "Quick stats", about: "Month to date.",
     figures: (d) => [["Revenue", money(d.total_revenue)], ["Claims", number(d.claims_count)],
       ["Collection rate", percent(d.collection_rate)], ["As of", calendarDate(String(d.as_of).slice(0, 10))]],
     sheets: [],
   },
   {
-    name: "monthly-trend", title: "Monthly trend", about: "Twelve months, each against the one before.",
+    name: "monthly-trend", title: "Monthly trend", about: "Twelve months, each compared with the previous one.",
     charts: [{ kind: "time", title: "Revenue and payments by month", of: (d) => d.results, label: month, value: pick("revenue"),
       name: "Revenue", second: { name: "Collected", value: pick("collected") } }],
     sheets: [{ title: "Months", of: (d) => d.results, keyOf: month, columns: [text("month", "Month"), ...money3,
       share("growth_rate", "Growth")] }],
   },
   {
-    name: "revenue", title: "Revenue", about: "What was billed and what was paid, by code, payer, provider and time.",
+    name: "revenue", title: "Revenue", about: "Billed and paid amounts by code, payer, provider and period.",
     figures: (d) => [["Revenue", money(d.total_revenue)], ["Collected", money(d.collected_revenue)]],
     charts: [{ kind: "time", title: "Revenue and payments over time", of: (d) => d.by_period, label: pick("period"), value: pick("revenue"),
       name: "Revenue", second: { name: "Collected", value: pick("collected") } },
@@ -77,7 +77,7 @@ export const reports = [
     ],
   },
   {
-    name: "claims-status", title: "Claims by state", about: "Where the claims stand.",
+    name: "claims-status", title: "Claims by state", about: "Number and amount of claims in each state.",
     figures: (d) => [["Claims", number(d.total_claims)], ["Amount", money(d.total_amount)]],
     charts: [{ kind: "bars", title: "Amount by state", of: (d) => d.results, label: (row) => stateName(row.lifecycle_status),
       value: pick("amount") }],
@@ -86,18 +86,18 @@ export const reports = [
       text("oldest_service_date", "Oldest service", calendarDate)] }],
   },
   {
-    name: "tasks-summary", title: "Tasks", about: "What waits for somebody who bills.",
-    figures: (d) => [["To be reviewed", number(d.pending_reviews)], ["To be submitted", number(d.submission_backlog)],
-      ["Denied, to be sent again", number(d.denied_awaiting_resubmission)],
-      ["To be attested", number(d.attestation_needed)], ["To be voided", number(d.void_requested)],
-      ["To be paid back", number(d.refund_due)], ["Paid too much", number(d.credits)],
-      ["Oldest waits", d.oldest_pending_days === null ? "–" : `${d.oldest_pending_days} days`]],
+    name: "tasks-summary", title: "Tasks", about: "Open billing tasks.",
+    figures: (d) => [["To review", number(d.pending_reviews)], ["To submit", number(d.submission_backlog)],
+      ["Denied, to resubmit", number(d.denied_awaiting_resubmission)],
+      ["To attest", number(d.attestation_needed)], ["Void requested", number(d.void_requested)],
+      ["Refund due", number(d.refund_due)], ["Overpaid", number(d.credits)],
+      ["Oldest task", d.oldest_pending_days === null ? "–" : `${d.oldest_pending_days} days`]],
     sheets: [{ title: "Tasks", of: (d) => d.items, keyOf: (row) => row.entry_id + row.task,
       columns: [link("Patient", pick("patient_name"), (row) => go("entry", { id: row.entry_id })), text("task", "Task", words),
       text("cpt_code", "Code"), count("age_days", "Days")] }],
   },
   {
-    name: "unbilled", title: "Unbilled activity", about: "Readings and time that no entry bills, and why.",
+    name: "unbilled", title: "Unbilled activity", about: "Readings and time that are not billed, with reasons.",
     figures: (d) => [["Periods", number(d.count)], ["Estimated", money(d.total_estimated_amount)]],
     sheets: [{ title: "Unbilled", of: (d) => d.results, keyOf: (row) => row.patient_id + row.cpt_code + row.period_start,
       columns: [patient, text("cpt_code", "Code"), { name: "period", head: "Period", cell: (row) =>
@@ -106,7 +106,7 @@ export const reports = [
         "Estimated")] }],
   },
   {
-    name: "aging", title: "Aging of open claims", about: "How long submitted claims have been waiting for the payer.",
+    name: "aging", title: "Aging of open claims", about: "Time since submission of open claims.",
     figures: (d) => [["Open", money(d.total_amount)], ["As of", calendarDate(String(d.as_of).slice(0, 10))]],
     charts: [{ kind: "bars", title: "Open amount by days since submission", of: (d) => d.buckets, label: (row) => `${row.bucket} days`,
       value: pick("amount") }],
@@ -118,17 +118,17 @@ export const reports = [
     ],
   },
   {
-    name: "payer-performance", title: "Payers", about: "How each payer decides, and how fast it pays.",
-    charts: [{ kind: "bars", title: "Share of claims approved", of: (d) => d.results, label: pick("payer"), value: pick("approval_rate"),
+    name: "payer-performance", title: "Payers", about: "Approval rates and days to payment by payer.",
+    charts: [{ kind: "bars", title: "Approval rate", of: (d) => d.results, label: pick("payer"), value: pick("approval_rate"),
       text: percent }],
     sheets: [{ title: "Payers", of: (d) => d.results, keyOf: pick("payer"), columns: [text("payer", "Payer"),
       count("submitted", "Submitted"), count("paid", "Paid"), count("denied", "Denied"), share("approval_rate", "Approved"),
-      share("denial_rate", "Denied share"),
+      share("denial_rate", "Denial rate"),
       count("avg_days_to_payment", "Days to payment"), text("common_denial_reasons", "Common denials", (reasons) =>
         reasons.map((/** @type {any} */ r) => `${r.code} ${r.description} (${r.count})`).join("; ") || "–")] }],
   },
   {
-    name: "patient-summary", title: "Patients", about: "What was billed for each patient.", paged: true,
+    name: "patient-summary", title: "Patients", about: "Billed amounts by patient.", paged: true,
     sheets: [
       { title: "Patients", of: (d) => d.results, keyOf: pick("patient_id"), columns: [patient, amount("lifetime_revenue", "Revenue"),
         amount("collected", "Collected"), count("claims", "Claims"), text("last_service_date", "Last service", calendarDate),
@@ -139,7 +139,7 @@ export const reports = [
     ],
   },
   {
-    name: "cpt-utilization", title: "Use of codes", about: "How often each code is billed, and what it brings.",
+    name: "cpt-utilization", title: "Code utilization", about: "Volume and payment of each code.",
     charts: [{ kind: "bars", title: "Entries by code", of: (d) => d.results, label: pick("cpt_code"), value: pick("volume"),
       text: number }],
     sheets: [{ title: "Codes", of: (d) => d.results, keyOf: pick("cpt_code"), columns: [text("cpt_code", "Code"),

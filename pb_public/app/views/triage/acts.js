@@ -1,4 +1,4 @@
-// What is done about a patient of the list, with one key or one press.
+// Actions on a patient of the triage list.
 import { get, patch, post, Problem } from "../../api.js";
 import { can, canAcknowledge } from "../../can.js";
 import { stream } from "../../live.js";
@@ -14,20 +14,20 @@ import { html } from "../../view.js";
 export const openAlerts = async (patientID) => (await get("alerts/",
   { patient_id: patientID, acknowledged: false, page_size: 100 })).results;
 
-const count = (/** @type {number} */ n) => (n === 1 ? "One alert" : `${n} alerts`);
+const count = (/** @type {number} */ n) => (n === 1 ? "1 alert" : `${n} alerts`);
 
-const atOnce = 200; // what the service takes in one request
-/** @typedef {{text: string, undo?: () => Promise<void>}} Done what was done, and how to take it back */
+const atOnce = 200; // the server's limit for one request
+/** @typedef {{text: string, undo?: () => Promise<void>}} Done the result, and how to undo it */
 
 /**
- * Acknowledges alerts at once, with the same note in each. What another has to answer is left to them.
+ * Acknowledges alerts with the same note. Alerts that require another role are left.
  * @param {Alert[]} alerts @param {string} note @param {() => void} undone
- * @returns {Promise<Done & {left: number}>} left are those that are still unanswered
+ * @returns {Promise<Done & {left: number}>} left is the number of alerts that remain
  */
 export async function acknowledge(alerts, note, undone) {
   const mine = alerts.filter(canAcknowledge).slice(0, atOnce).map(({ id }) => id);
   if (mine.length === 0) {
-    throw new Problem(0, { detail: alerts.length ? "Critical alerts are for a nurse or provider." : "No open alert." });
+    throw new Problem(0, { detail: alerts.length ? "Critical alerts require a nurse or provider." : "No open alerts." });
   }
   const { results } = await post("alerts/acknowledge/", { alert_ids: mine, ...(note ? { notes: note } : {}) });
   const ids = results.filter((/** @type {any} */ one) => one.done).map((/** @type {any} */ one) => one.id);
@@ -36,7 +36,7 @@ export async function acknowledge(alerts, note, undone) {
   }
   const left = alerts.length - ids.length;
   return {
-    text: `${count(ids.length)} acknowledged${left > 0 ? `, ${left} left to others` : ""}.`, left,
+    text: `${count(ids.length)} acknowledged${left > 0 ? `, ${left} left for others` : ""}.`, left,
     undo: async () => { await takeBack(ids); undone(); },
   };
 }
@@ -48,13 +48,13 @@ async function takeBack(ids) {
   if (left) {
     throw new Problem(0, { detail: `Not undone: ${left.detail}` });
   }
-  toast(`Undone: ${ids.length === 1 ? "the alert is" : `${ids.length} alerts are`} as before.`);
+  toast(`Undone: ${count(ids.length)} restored.`);
 }
 
 /** @param {Row} row @param {string} [note] */
 export async function review(row, note = "") {
   if (!can("review")) {
-    throw new Problem(0, { detail: "Reviews are for nurses and providers." });
+    throw new Problem(0, { detail: "Reviews require a nurse or provider." });
   }
   await post(`triage/patients/${row.patient_id}/review/`, note ? { notes: note } : {});
   return "Reviewed.";
@@ -62,7 +62,7 @@ export async function review(row, note = "") {
 
 const takers = ["provider", "nurse", "clinical_manager", "admin"];
 
-/** The most urgent escalation that the reader may take: what somebody works on stays theirs. @param {any[]} escalations */
+/** The most urgent escalation that the user may take; those in progress belong to their assignee. @param {any[]} escalations */
 export function takable(escalations) {
   const urgency = ["stat", "urgent", "routine"];
   const mine = can("changeEscalation") && takers.includes(me.value?.role ?? "");
@@ -70,15 +70,15 @@ export function takable(escalations) {
     urgency.indexOf(a.priority) - urgency.indexOf(b.priority))[0];
 }
 
-/** Takes an escalation, also one that somebody else was told of. @param {any} escalation */
+/** Takes an escalation, also one that is assigned to another user. @param {any} escalation */
 export async function take(escalation) {
   const mail = me.value?.email;
   await patch(`escalations/${escalation.id}/`, { status: "in_progress",
     ...(escalation.assigned_to === mail ? {} : { assigned_to: mail }) });
-  return "The escalation is yours.";
+  return "Escalation assigned to you.";
 }
 
-/** Begins the minutes of a call. One timer runs at a time: another that runs is told. @param {Row} row */
+/** Starts the timer for a call. Only one timer runs at a time; an error is shown if another is running. @param {Row} row */
 export async function startCall(row) {
   if (!can("logTime")) {
     return;
@@ -86,13 +86,13 @@ export async function startCall(row) {
   try {
     await post("time-entries/start/", { patient_id: row.patient_id, category: "interactive", activity: "phone_call",
       contact_method: "phone" });
-    toast("The timer of the call runs.");
+    toast("Call timer started.");
   } catch (error) {
     toast(`No timer: ${asProblem(error).message}`, "problem");
   }
 }
 
-/** Says how something went, whose it is and how to take it back, and has the list fetched where no stream tells of it.
+/** Shows the result of an action with the patient's name and Undo, and reloads the list if no stream is connected.
  *  @param {Row} row @param {Promise<string | Done>} doing @param {() => void} fetch @returns {Promise<boolean>} */
 export async function said(row, doing, fetch) {
   const whose = (/** @type {string} */ text) => html`<span><bdi>${row.patient_name}</bdi>: ${text}</span>`;

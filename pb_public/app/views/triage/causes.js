@@ -1,5 +1,4 @@
-// What is open about a patient, one line a cause: how often, the values with their times, and who answers; and the escalation that is
-// open.
+// The open causes of a patient, one row each: count, values with times, and assignee; and open escalations.
 import { canAcknowledge } from "../../can.js";
 import { byWhom } from "../../colleagues.js";
 import { go } from "../../router.js";
@@ -14,7 +13,7 @@ import { age, moment, states } from "./words.js";
 
 const urgency = ["critical", "warning", "no_data", "normal"];
 
-/** Alerts of one type and level are one cause; the gravest first. @param {Alert[]} alerts @returns {Cause[]} */
+/** Groups alerts of one type and level as one cause, most severe first. @param {Alert[]} alerts @returns {Cause[]} */
 export function causesOf(alerts) {
   /** @type {Map<string, Cause>} */
   const causes = new Map();
@@ -31,16 +30,16 @@ export function causesOf(alerts) {
     || urgency.indexOf(a.level) - urgency.indexOf(b.level));
 }
 
-/** What is still to be answered; of what is answered, all. @param {Cause} cause */
+/** The unacknowledged alerts, or all if none are unacknowledged. @param {Cause} cause */
 const shown = (cause) => (cause.open.length > 0 ? cause.open : cause.alerts);
 const many = (/** @type {Cause} */ cause) => shown(cause).length;
-const told = 3; // with their values, the newest first
+const told = 3; // number of values listed, newest first
 
-/** How many more there are. @param {Cause} cause */
+/** The number of further alerts. @param {Cause} cause */
 function rest(cause) {
   const older = many(cause) - told;
   const answered = cause.alerts.length - many(cause);
-  return [older > 0 && ` and ${older} before`, answered > 0 && `; ${answered} acknowledged`].filter(Boolean).join("");
+  return [older > 0 && ` and ${older} earlier`, answered > 0 && `; ${answered} acknowledged`].filter(Boolean).join("");
 }
 
 const value = (/** @type {Alert} */ alert) => (alert.value === null ? "" : `${Math.round(alert.value * 10) / 10} `);
@@ -52,8 +51,8 @@ const value = (/** @type {Alert} */ alert) => (alert.value === null ? "" : `${Ma
 export function Causes({ causes, escalations, loading, row, did, again }) {
   const open = causes.reduce((sum, cause) => sum + cause.open.length, 0);
   const count = causes.reduce((sum, cause) => sum + cause.alerts.length, 0);
-  const title = loading ? "Alerts" : count === 0 ? "No alert is open"
-    : `Alerts: ${[open > 0 && `${open} unanswered`, count > open && `${count - open} acknowledged`].filter(Boolean).join(", ")}`;
+  const title = loading ? "Alerts" : count === 0 ? "No open alerts"
+    : `Alerts: ${[open > 0 && `${open} unacknowledged`, count > open && `${count - open} acknowledged`].filter(Boolean).join(", ")}`;
   const run = async (/** @type {() => Promise<any>} */ act) => { if (await did(row, act)) { again(); } };
   const next = takable(escalations);
   return html`<section class="causes" aria-busy=${loading ? "true" : "false"}><h3>${title}</h3><ul>
@@ -68,7 +67,7 @@ export function Causes({ causes, escalations, loading, row, did, again }) {
         onClick=${() => run(() => acknowledge(cause.open, "", again))}>Acknowledge</button>`}</li>`)}
     ${escalations.map((e) => html`<li key=${`e${e.id}`} class=${classes("escalation", e.priority)}><span class="shape"
       aria-hidden="true">↗</span>
-      <div><p><b>${words(e.priority)} escalation</b> ${e.assigned_to ? `to ${byWhom(e.assigned_to, e.assigned_name)}` : "to nobody yet"}</p>
+      <div><p><b>${words(e.priority)} escalation</b> ${e.assigned_to ? `to ${byWhom(e.assigned_to, e.assigned_name)}` : "not assigned"}</p>
         <p class="hint">${e.status === "in_progress" ? "In progress" : "Not taken yet"} · opened ${age(e.created_at)} ago${e.reason
           ? ` · ${e.reason}` : ""}</p></div>
       ${e === next ? html`<button aria-label=${`Take the ${e.priority} escalation`} onClick=${() => run(() => take(e))}>Take <kbd>T</kbd>

@@ -1,4 +1,4 @@
-// Above the list: how many are in which level, which of them to see, in which order, and how far the day's reviews are.
+// The triage toolbar: levels, filters, order, and the day's review progress.
 import { number } from "../../ui/format.js";
 import { classes, html, useEffect, useRef } from "../../view.js";
 import { levels } from "./words.js";
@@ -21,13 +21,13 @@ export const Levels = ({ stats, query, change }) => html`<div class="choices lev
     <span class="shape" aria-hidden="true">${shape}</span> ${word} <b>${number(stats?.patients_by_risk_level[level])}</b>
       </button>`)}</div>`;
 
-/** @type {["has_unack_alerts" | "mine" | "needs_review" | "escalated", string, string][]} filter, word, and where its number stands */
-const marks = [["has_unack_alerts", "Unanswered", "patients_alerting"], ["mine", "Mine", "patients_mine"],
+/** @type {["has_unack_alerts" | "mine" | "needs_review" | "escalated", string, string][]} filter, label, and the name of its count */
+const marks = [["has_unack_alerts", "Unacknowledged", "patients_alerting"], ["mine", "Mine", "patients_mine"],
   ["needs_review", "Review due", "patients_needing_review"], ["escalated", "Escalated", "patients_escalated"]];
 
 /** @param {Props} props */
 export const Marks = ({ stats, query, change }) => html`<div class="choices" role="group"
-  aria-label="Only those">${marks.map(([name, word, count]) => html`
+  aria-label="Filters">${marks.map(([name, word, count]) => html`
   <button key=${name} aria-pressed=${query[name] === "true" ? "true" : "false"}
     onClick=${() => change({ [name]: query[name] === "true" ? "" : "true" })}>
     ${word} <b>${number(stats?.[count])}</b></button>`)}</div>`;
@@ -46,7 +46,7 @@ const Choice = ({ label, value, options, choose }) => html`<select class="slim" 
 export function Sight({ query, change }) {
   const wait = useRef(0);
   const field = useRef(/** @type {HTMLInputElement | null} */ (null));
-  useEffect(() => { // cleared from elsewhere, or come back to
+  useEffect(() => { // cleared elsewhere, or restored
     if (field.current && field.current !== document.activeElement) {
       field.current.value = query.search;
     }
@@ -60,16 +60,17 @@ export function Sight({ query, change }) {
     <input type="search" class="slim" ref=${field} aria-label="Name or MRN" placeholder="Name or MRN" defaultValue=${query.search}
       onInput=${search} />
     <${Choice} label="Order" value=${query.ordering} options=${orderings} choose=${(ordering) => change({ ordering })} />
-    <${Choice} label="Height of rows" value=${query.rows} options=${sizes} choose=${(rows) => change({ rows, page: query.page })} />
+    <${Choice} label="Row height" value=${query.rows} options=${sizes} choose=${(rows) => change({ rows, page: query.page })} />
   </div>`;
 }
 
-/** Who became critical while the order rests. @param {{news: import("./live.js").News, waiting: boolean, show: () => void}} props */
+/** Patients who turned critical while the order is held. @param {{news: import("./live.js").News, waiting: boolean, show: () => void}}
+ *  props */
 export function Waits({ news, show }) {
   const count = news.held ? news.new.size : 0;
   const names = [...news.new.values()].map((row) => row.patient_name).join(", ");
   return html`<span class="unseen" role="status" aria-live="assertive">${news.new.size > 0
-    ? `New critical: ${names}.${news.held ? " It waits; press full stop to show it." : ""}` : ""}</span>
+    ? `New critical: ${names}.${news.held ? " Press the period key to show." : ""}` : ""}</span>
     ${count > 0 && html`<button class="waits" onClick=${show}><span
-      aria-hidden="true">▲</span> ${count} new critical ${count === 1 ? "waits" : "wait"}: show <kbd>.</kbd></button>`}`;
+      aria-hidden="true">▲</span> ${count} new critical: show <kbd>.</kbd></button>`}`;
 }

@@ -1,4 +1,4 @@
-// One patient in one line.
+// A row of the triage list.
 import { html } from "../../view.js";
 import { Spark } from "./spark.js";
 import { age, holder, levels, shortMRN, stale, states, valueOf, why } from "./words.js";

@@ -1,26 +1,26 @@
-// Keeps a page of the triage list up to date from the stream: changes are gathered for a moment, put in place, and the page is fetched
-// only when rows entered or left it, or when the stream was cut. While somebody works with the list its order rests, and who became
-// critical waits.
+// Updates a page of the triage list from the stream. Changes are batched and applied in place; the page is loaded again only when rows
+// enter or leave it, or after a disconnect. While the list is in use its order is held, and new critical patients are announced.
 import { listen, onGap } from "../../live.js";
 import { useEffect, useRef, useState } from "../../view.js";
 import { settled } from "./order.js";
 
 /** @typedef {import("./order.js").Row} Row */
 
-const gather = 200; // milliseconds in which several changes become one
-const soonest = 5_000; // between two fetches; it doubles while fetches follow each other
+const gather = 200; // milliseconds to batch changes
+const soonest = 5_000; // between two reloads; grows with consecutive reloads
 const slowest = 20_000;
-const calm = 60_000; // without a fetch, after which the next comes at once
+const calm = 60_000; // without a reload, after which the next is immediate
 
-/** @typedef {{still: boolean, release: () => void}} Hold still holds the order; release lets it go on */
-/** @typedef {{new: Map<string, Row>, held: boolean}} News who became critical since the list was last in order, and whether they wait */
+/** @typedef {{still: boolean, release: () => void}} Hold still: the order is held; release resumes it */
+/** @typedef {{new: Map<string, Row>, held: boolean}} News patients who turned critical since the last ordering, and whether they are
+ *  hidden */
 
 /**
  * @param {{data: any, reload: () => void, change: (step: (data: any) => any) => void}} list
  * @param {any} stats a useLoad
  * @param {import("./order.js").Filters} filters
- * @param {() => Promise<any>} again asks for the page as it is now
- * @returns {{hold: {current: Hold}, news: News, waiting: boolean}} waiting says that the order is older than what is known
+ * @param {() => Promise<any>} again loads the current page
+ * @returns {{hold: {current: Hold}, news: News, waiting: boolean}} waiting: the shown order is out of date
  */
 export function useLiveList(list, stats, filters, again) {
   const hold = useRef(/** @type {Hold} */ ({ still: false, release: () => {} }));
@@ -74,11 +74,11 @@ export function useLiveList(list, stats, filters, again) {
         told.set(data.patient_id, data.removed ? null : data);
         timer ||= setTimeout(apply, gather);
       }),
-      // What is the reader's own is not told.
+      // The message has no counts of the user's own.
       listen("stats", ({ data }) => stats.change((/** @type {any} */ before) => ({ ...before, ...data }))),
       onGap(() => {
         stats.reload();
-        if (hold.current.still) { // the values are to be true at once, their order may wait
+        if (hold.current.still) { // values update immediately, the order later
           owed = true;
           now.current.again().then(({ results }) => { results.forEach((/** @type {Row} */ row) =>
             told.set(row.patient_id, row)); apply(); }, () => {});
@@ -93,7 +93,7 @@ export function useLiveList(list, stats, filters, again) {
   return { hold, news, waiting };
 }
 
-/** Calls fetch soon after it is asked to, the more seldom the more often it is asked. @param {() => void} fetch */
+/** Debounces fetch, with longer pauses for frequent requests. @param {() => void} fetch */
 function paced(fetch) {
   let pause = soonest;
   let last = 0;

@@ -1,9 +1,9 @@
-// Lets people see what changed: rows slide from where they were, and those that changed are lit for a moment.
+// Animates changes: rows slide to their new position, and changed rows are highlighted briefly.
 import { useEffect, useLayoutEffect, useRef, useState } from "../../view.js";
 
 const lit = 1500; // milliseconds
 
-/** Which rows changed last: their ids, for a moment. A new page lights nothing. @param {import("./order.js").Row[] | undefined} rows
+/** The ids of rows that changed, for a moment. A new page highlights none. @param {import("./order.js").Row[] | undefined} rows
  *  @param {string} page */
 export function useChanges(rows, page) {
   const before = useRef({ page: "", states: /** @type {Map<string, string>} */ (new Map()) });
@@ -27,7 +27,7 @@ export function useChanges(rows, page) {
   return changed;
 }
 
-/** Rows slide from where they were to where they are, and keep the focus while they move. @param {{current: HTMLElement | null}} list
+/** Slides rows from their old to their new position, and keeps the focus. @param {{current: HTMLElement | null}} list
  *  @param {any[]} rows */
 export function useSlide(list, rows) {
   const tops = useRef(/** @type {Map<string, number>} */ (new Map()));

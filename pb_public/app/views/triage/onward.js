@@ -1,5 +1,5 @@
-// Who comes after the last of a page. Who was seen to sinks in the list, so that the next page begins below people whom nobody has looked
-// at: going on is going to the most urgent whom the reader has not been at, wherever they stand by now.
+// Finds the next patient after the last row of a page. Patients that were handled move down in the list, so the next page would skip
+// others: the next patient is the most urgent one that the user has not visited.
 import { get } from "../../api.js";
 import { useEffect, useRef } from "../../view.js";
 import { pageSize } from "./order.js";
@@ -12,7 +12,7 @@ export function useOnward(filters) {
   const been = useRef(/** @type {Map<string, string | null>} */ (new Map()));
   const known = JSON.stringify(filters);
   useEffect(() => { been.current = new Map(); }, [known]);
-  const fresh = (/** @type {Row} */ row) => been.current.get(row.patient_id) !== row.last_reading_at; // a new reading is new
+  const fresh = (/** @type {Row} */ row) => been.current.get(row.patient_id) !== row.last_reading_at; // or has a new reading
   return {
     pass: (row) => { been.current.set(row.patient_id, row.last_reading_at); },
     next: async () => {

@@ -1,16 +1,16 @@
-// The order of the triage list, as the service has it, so that a row told of by the stream finds its place without asking.
+// The order of the triage list, as on the server, to place a streamed row without a request.
 // Source: docs/decisions/triage.md, "Triage ordering".
 
-/** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["TriagePatient"]} Row */
+/** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["TriagePatient"]} Row */
 /** @typedef {{risk_level: string, has_unack_alerts: string, needs_review: string, mine: string, escalated: string, search: string,
  *  ordering: string}} Filters */
 
-/** Times of different precision compare as text once the zone is off. @param {string | null} at @param {string} none */
+/** Removes the zone, so that times of different precision compare as text. @param {string | null} at @param {string} none */
 const moment = (at, none) => (at === null ? none : at.replace("Z", ""));
 const text = (/** @type {string} */ a, /** @type {string} */ b) => (a < b ? -1 : a > b ? 1 : 0);
 const readAt = (/** @type {Row} */ row) => moment(row.last_reading_at, "");
 
-/** Among equal scores: more critical alerts, the older oldest alert, the longer unreviewed. @param {Row} a @param {Row} b */
+/** Order within equal scores: more critical alerts, older oldest alert, longer since review. @param {Row} a @param {Row} b */
 const afterScore = (a, b) => b.unacknowledged_critical - a.unacknowledged_critical ||
   text(moment(a.oldest_unacknowledged_at, "9999"), moment(b.oldest_unacknowledged_at, "9999")) ||
   text(moment(a.last_reviewed_at, ""), moment(b.last_reviewed_at, "")) || text(a.patient_id, b.patient_id);
@@ -23,7 +23,7 @@ export const orders = {
   "-last_reading_at": (a, b) => text(readAt(b), readAt(a)) || text(b.patient_id, a.patient_id),
 };
 
-/** Whether a row belongs in a list so filtered; the care team is not known here. @param {Row} row @param {Filters} filters */
+/** Whether a row matches the filters; care teams cannot be checked here. @param {Row} row @param {Filters} filters */
 export function belongs(row, filters) {
   const flag = (/** @type {string} */ wanted, /** @type {boolean} */ has) => wanted === "" || (wanted === "true") === has;
   const named = `${row.patient_name} ${row.mrn}`.toLowerCase();
@@ -37,7 +37,7 @@ export const pageSize = 30;
 
 const trendLength = 60;
 
-/** The row as told, which comes without its line: the line it had, with the new value at its end. @param {Row} before @param {Row} told
+/** The streamed row, which has no trend, with the old trend and the new value appended. @param {Row} before @param {Row} told
  *  @returns {Row} */
 export function renewed(before, told) {
   const now = told.concern;
@@ -52,19 +52,19 @@ export function renewed(before, told) {
   return { ...told, trend: newer ? [...trend, { at: now.measured_at ?? "", value }].slice(-trendLength) : trend };
 }
 
-/** Whether the line of a row is of something else by now. @param {Row} before @param {Row} told */
+/** Whether the trend's parameter has changed. @param {Row} before @param {Row} told */
 const otherwise = (before, told) => before.concern?.parameter !== told.concern?.parameter;
 
-/** Whether a patient is critical now and nobody has answered, who was not. @param {Row | undefined} before @param {Row} told */
+/** Whether a patient has turned critical and unacknowledged. @param {Row | undefined} before @param {Row} told */
 const alarming = (before, told) => told.handling === "unanswered" && before?.handling !== "unanswered";
 
 /**
- * A page of the list after some rows changed, whether the page has to be fetched because a row entered or left it,
- *  and who became critical.
+ * Applies changed rows to a page. Returns the page, stale if it must be loaded again because a row entered or left it,
+ *  and the patients who turned critical.
  * @param {{count: number, next: string | null, previous: string | null, results: Row[]}} page
- * @param {Map<string, Row | null>} told rows by patient, null for those who left the list
+ * @param {Map<string, Row | null>} told rows by patient, null for patients who left the list
  * @param {Filters} filters
- * @param {boolean} still keeps the rows where they are
+ * @param {boolean} still keeps the rows in place
  */
 export function settled(page, told, filters, still) {
   const order = orders[filters.ordering];
@@ -80,7 +80,7 @@ export function settled(page, told, filters, still) {
     }
     const fits = news !== null && belongs(news, filters);
     stale ||= !fits || otherwise(row, news);
-    if (news && (fits || still)) { // what does not belong any more stays in its place for as long as the order is held
+    if (news && (fits || still)) { // a row that no longer matches stays while the order is held
       results.push(renewed(row, news));
     }
     if (fits && alarming(row, news)) {
@@ -94,13 +94,13 @@ export function settled(page, told, filters, still) {
     }
     const behind = last !== undefined && page.next !== null && order(news, last) > 0;
     if (shown.has(id)) {
-      stale ||= behind && last.patient_id !== id; // somebody of the next page may come before it
+      stale ||= behind && last.patient_id !== id; // a row of the next page may come before it
     } else if (filters.mine === "" && belongs(news, filters)) {
       if (alarming(undefined, news)) {
         alarms.push(news);
       }
       if (!behind && !(page.previous && order(news, page.results[0]) < 0)) {
-        stale = true; // for its line, and for who leaves the page
+        stale = true; // to load its trend, and the row that leaves the page
         if (!page.previous && !still) {
           results.push(news);
         }

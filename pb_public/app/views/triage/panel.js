@@ -1,5 +1,5 @@
-// The patient at the side of the list: the fortnight and the bounds, the latest values, what is open by cause, the last note, and what to
-// do. The focus stays in the list, and J and K go on.
+// The side panel of a patient: chart, latest values, open causes, last note, and actions. The focus stays in the list, and J and K continue
+// to move in it.
 import { get, Problem } from "../../api.js";
 import { can } from "../../can.js";
 import { colleague } from "../../colleagues.js";
@@ -22,9 +22,9 @@ import { age, levels, moment, stale, states, valueOf } from "./words.js";
 
 /** @typedef {import("./order.js").Row} Row */
 
-const settle = 150; // milliseconds on a patient before their record is asked for: who goes past it opens none
+const settle = 150; // milliseconds on a patient before the record is loaded, so that passing by loads none
 
-/** What the panel shows of a patient beside the row. @param {string} id @param {AbortSignal} signal */
+/** Loads the panel's data. @param {string} id @param {AbortSignal} signal */
 async function read(id, signal) {
   await new Promise((go, stop) => { setTimeout(go, settle); signal.addEventListener("abort", () => stop(signal.reason)); });
   const asked = (/** @type {string} */ path, /** @type {any} */ query = {}) =>
@@ -57,7 +57,7 @@ export function Panel({ row, at, count, work }) {
       void taken();
     } else if (work.wish === "call" && data) {
       work.heard();
-      phone.current ? phone.current.click() : toast(`${row.patient_name}: no phone number is recorded.`, "problem");
+      phone.current ? phone.current.click() : toast(`${row.patient_name}: no phone number on record.`, "problem");
     }
   }, [work.wish, data]);
   const open = (data?.alerts ?? []).filter((alert) => !alert.acknowledged);
@@ -76,18 +76,18 @@ export function Panel({ row, at, count, work }) {
   const taken = async () => {
     const mine = takable(data?.escalations ?? []);
     if (await work.doing(row, mine ? () => take(mine) : () => Promise.reject(new Problem(0,
-      { detail: "No escalation waits to be taken." })))) {
+      { detail: "No escalation to take." })))) {
       next((n) => n + 1);
     }
   };
-  useKeys({ r: { does: "Reviewed, with the note; next patient", act: () => void reviewed() } });
+  useKeys({ r: { does: "Mark as reviewed with the note; next patient", act: () => void reviewed() } });
   const head = html`<span class=${classes("badge", { critical: "critical", warning: "warning", normal: "good" }[row.risk_level])}><span
     aria-hidden="true">${levels[row.risk_level][0]}</span>
       ${levels[row.risk_level][1]} ${row.risk_score}</span> <small>${number(at)} of ${number(count)}</small>
     <span class="pair"><button aria-label="Previous patient" onClick=${work.before}><span aria-hidden="true">↑</span> <kbd>K</kbd></button>
       <button aria-label="Next patient" onClick=${work.next}>
       <span aria-hidden="true">↓</span> <kbd>J</kbd></button></span>
-    <button class="whole" onClick=${() => work.acts.whole(row)}>Whole chart <kbd>O</kbd></button>`;
+    <button class="whole" onClick=${() => work.acts.whole(row)}>Open chart <kbd>O</kbd></button>`;
   const foot = html`<${Note} field=${field} note=${note} keep=${keep} count=${open.length} send=${open.length > 0 ? answer : reviewed}
     leave=${work.back} />
     <${NoteTexts} context="alert" into=${() => field.current} />
@@ -95,7 +95,7 @@ export function Panel({ row, at, count, work }) {
       onClick=${() => void startCall(row)}>Call ${data.patient.phone} <kbd>C</kbd></a>`}
       <button disabled=${open.length === 0} onClick=${answer}>Acknowledge <kbd>A</kbd></button>
       ${can("review") && html`<button onClick=${reviewed}>Reviewed <kbd>R</kbd></button>`}</div>`;
-  return html`<${Drawer} label=${`${row.patient_name}, at the side`} close=${work.close} head=${head} foot=${foot}>
+  return html`<${Drawer} label=${`${row.patient_name}, side panel`} close=${work.close} head=${head} foot=${foot}>
     <${Who} row=${row} patient=${data?.patient} />
     <${Past} row=${row} />
     <${Latest} row=${row} />
@@ -109,7 +109,8 @@ export function Panel({ row, at, count, work }) {
   </${Drawer}>`;
 }
 
-/** Who is called is asked for their date of birth, and not woken. @param {{row: Row, patient: any}} props */
+/** Shows the date of birth, to verify the patient, and the local time, to call at a suitable hour. @param {{row: Row, patient: any}}
+ *  props */
 function Who({ row, patient: p }) {
   const years = p?.date_of_birth ? Math.floor((Date.now() - Date.parse(p.date_of_birth)) / 31_556_952_000) : null;
   const home = p?.time_zone || practice.value.time_zone || undefined;
@@ -117,8 +118,8 @@ function Who({ row, patient: p }) {
   return html`<div class="of"><h2><bdi>${row.patient_name}</bdi></h2>
     <p><span>${[years !== null && `${years} ${sex}`, years !== null && `born ${calendarDate(p.date_of_birth)}`, row.mrn].filter(Boolean)
       .join(" · ")}</span>
-      <span>${p ? p.icd10_codes?.join(", ") || "No diagnosis recorded" : "\u00a0"}</span>
-      ${p && html`<span>${clock(new Date().toISOString(), home)} at home, ${zoneShort(home)}</span>`}</p></div>`;
+      <span>${p ? p.icd10_codes?.join(", ") || "No diagnosis on record" : "\u00a0"}</span>
+      ${p && html`<span>${clock(new Date().toISOString(), home)} local time, ${zoneShort(home)}</span>`}</p></div>`;
 }
 
 /** @param {{row: Row}} props */
@@ -133,7 +134,7 @@ function Latest({ row }) {
   })}</ul>`;
 }
 
-/** The last that somebody wrote: on an alert, or on time spent. @param {{data: any}} props */
+/** The last note of an alert or a time entry. @param {{data: any}} props */
 function LastNote({ data }) {
   const notes = [
     ...(data?.alerts ?? []).filter((/** @type {any} */ a) => a.clinical_note || a.notes).map((/** @type {any} */ a) =>
@@ -161,7 +162,7 @@ function Note({ field, note, keep, count, send, leave }) {
     }
   };
   return html`<label class="note"><span class="unseen">${label}</span><textarea ref=${field} rows="1"
-    placeholder=${`${label} (kept as a draft)`} maxlength="2000" value=${note}
+    placeholder=${`${label} (saved as a draft)`} maxlength="2000" value=${note}
     onInput=${(event) => keep(event.target.value)} onKeyDown=${key}></textarea><small aria-hidden="true">
-      <kbd>Ctrl</kbd> <kbd>Enter</kbd> ${count > 0 ? "acknowledges" : "notes it"}</small></label>`;
+      <kbd>Ctrl</kbd> <kbd>Enter</kbd> ${count > 0 ? "acknowledges" : "saves review"}</small></label>`;
 }

@@ -1,4 +1,4 @@
-// The value of a patient over the last weeks, with the band where it should be and a sign where an alert was raised.
+// The panel's chart: the concerning value over the last weeks, with its normal range and marks for alerts.
 import { all, get } from "../../api.js";
 import { TimeChart } from "../../ui/chart.js";
 import { useLoad } from "../../ui/states.js";
@@ -13,7 +13,7 @@ const spans = [14, 30, 90];
 /** @type {any[]} */
 const none = [];
 
-/** The kind of reading whose value is shown: the one that concerns, or the newest there is. @param {Row} row */
+/** The charted kind of reading: that of the concern, otherwise the newest. @param {Row} row */
 function kindOf(row) {
   const parameter = row.concern?.parameter;
   const mine = Object.entries(vitals).filter(([, { values }]) => values.some(({ field }) => field === parameter)).map(([kind]) => kind);
@@ -39,7 +39,7 @@ export function Past({ row }) {
         ${n === 14 ? "14 days" : n}</button>`)}</div></div>
     <div class="room">${drawn.times.length > 0 ? html`<${TimeChart} title=${`${kinds[kind]}, ${days} days`} times=${drawn.times}
       lines=${drawn.lines} bands=${drawn.bands} marks=${drawn.marks} height=${190} />`
-      : html`<p class="hint">${readings.data === null ? "" : `No reading in ${days} days.`}</p>`}</div>
+      : html`<p class="hint">${readings.data === null ? "" : `No readings in ${days} days.`}</p>`}</div>
     <p class="hint">${drawn.times.length > 0 ? drawn.words : "\u00a0"}</p></section>`;
 }
 
@@ -65,7 +65,7 @@ function picture(kind, observations, config, row) {
     lines: values.map(({ field, title, name, tone, unit }) =>
       ({ label: title ?? name, values: mine.map((o) => shown(o[field], unit) ?? null), tone })),
     unit: unitOf(values[0]?.unit ?? ""),
-    words: [bands.length > 0 && "Shaded is in range.", week.length > 0 && mean.every(Number.isFinite)
-      && `Mean of 7 days ${mean.map((n) => Math.round(n * 10) / 10).join("/")}.`].filter(Boolean).join(" "),
+    words: [bands.length > 0 && "Shaded: in range.", week.length > 0 && mean.every(Number.isFinite)
+      && `7-day mean ${mean.map((n) => Math.round(n * 10) / 10).join("/")}.`].filter(Boolean).join(" "),
   };
 }

@@ -1,12 +1,12 @@
-// The order of the list rests while somebody works with it: nobody acts on a patient who has just moved under the pointer.
+// Holds the order of the list while it is in use, so that no row moves under the pointer.
 import { useCallback, useEffect, useRef, useState } from "../../view.js";
 
-const idle = 60_000; // milliseconds without a key or a move, after which nobody works with it
+const idle = 60_000; // milliseconds without input after which the list is not in use
 
 /**
- * @param {{current: import("./live.js").Hold}} hold @param {boolean} open whether a patient stands at the side
- * @returns {{rest: (why: "pointer" | "focus", on: boolean) => void, resting: boolean, done: () => void}} done lets the order go on,
- *  until the next move
+ * @param {{current: import("./live.js").Hold}} hold @param {boolean} open whether the side panel is open
+ * @returns {{rest: (why: "pointer" | "focus", on: boolean) => void, resting: boolean, done: () => void}} done resumes the order
+ *  until the next input
  */
 export function useRest(hold, open) {
   const why = useRef({ pointer: false, focus: false, open: false });
@@ -31,7 +31,7 @@ export function useRest(hold, open) {
   }, []);
   const rest = useCallback((/** @type {"pointer" | "focus"} */ of, /** @type {boolean} */ on) => {
     why.current[of] = on;
-    queueMicrotask(look); // the focus leaves one row before it is in the next
+    queueMicrotask(look); // focus leaves one row before it enters the next
   }, []);
   useEffect(() => {
     why.current.open = open;

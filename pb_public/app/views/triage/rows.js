@@ -1,4 +1,4 @@
-// The rows of the list: each drawn once for what it shows, in groups by urgency, with the quick actions on the one that is looked at.
+// The rows of the triage list in groups by urgency, with quick actions on the current row.
 import { can } from "../../can.js";
 import { classes, html, useEffect, useRef, useState } from "../../view.js";
 import { Line } from "./line.js";
@@ -9,7 +9,7 @@ import { groupOf, groups, spoken } from "./words.js";
 /** @typedef {{acknowledge: (row: Row) => void, escalate: (row: Row) => void, review: (row: Row) => void, snooze: (row: Row) => void,
  *  open: (row: Row) => void}} Acts */
 
-/** The row of a patient, to give it the focus. @param {string} id */
+/** The row element of a patient. @param {string} id */
 export const rowOf = (id) => /** @type {HTMLElement | null} */ ([...document.querySelectorAll(".triage > li")].find((item) =>
   /** @type {HTMLElement} */ (item).dataset.id === id) ?? null);
 
@@ -24,7 +24,7 @@ export function Rows({ rows, grouped, counts, changed, current, opened, pick, ac
   useSlide(list, rows);
   const drawn = useLines();
   let group = "";
-  const entered = rows.some((row) => row.patient_id === current) ? current : rows[0]?.patient_id; // one stop for Tab; J and K go on
+  const entered = rows.some((row) => row.patient_id === current) ? current : rows[0]?.patient_id; // one Tab stop; J and K move between rows
   return html`<ol class="triage" ref=${list} aria-label="Patients by urgency" onPointerEnter=${() => rest("pointer", true)}
     onPointerLeave=${() => { rest("pointer", false); hover(""); }} onFocusIn=${() => rest("focus", true)}
       onFocusOut=${() => rest("focus", false)}>
@@ -53,18 +53,18 @@ function Group({ of, count }) {
     aria-hidden="true">${shape}</span> <b>${words}</b> ${count !== undefined && html`<span class="number">${count}</span>`}</li>`;
 }
 
-/** What can be done at once, over the last column. @param {{row: Row, acts: Acts, narrow: boolean}} props */
+/** Quick actions, shown over the last column. @param {{row: Row, acts: Acts, narrow: boolean}} props */
 const Quick = ({ row, acts, narrow }) => html`<div class="quick no-print" data-narrow=${narrow ? "true" : null}>
   ${row.unacknowledged_alerts > 0 && html`<button aria-label=${`Acknowledge the alerts of ${row.patient_name}`} tabindex="-1"
     onClick=${() => acts.acknowledge(row)}>Acknowledge <kbd>A</kbd></button>`}
   ${can("review") && (!narrow || row.unacknowledged_alerts === 0)
-    && html`<button aria-label=${`Note ${row.patient_name} as reviewed`} tabindex="-1"
+    && html`<button aria-label=${`Mark ${row.patient_name} as reviewed`} tabindex="-1"
       onClick=${() => acts.review(row)}>Reviewed <kbd>R</kbd></button>`}
   ${!narrow && can("escalate") && html`<button aria-label=${`Escalate ${row.patient_name}`} tabindex="-1"
     onClick=${() => acts.escalate(row)}>Escalate <kbd>E</kbd></button>`}
 </div>`;
 
-/** Draws each row once for what it shows: at twenty changes a second the others must cost nothing. Ages are told anew each half minute. */
+/** Caches rendered rows: at twenty changes a second, unchanged rows must not be rendered. Ages update each half minute. */
 function useLines() {
   const kept = useRef(/** @type {WeakMap<Row, {drawn: any, label: string}>} */ (new WeakMap()));
   const [, tick] = useState(0);

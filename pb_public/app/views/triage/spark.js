@@ -1,5 +1,4 @@
-// The small line of a row: fourteen days of the value, the band where it should be, a gap where nothing was measured, and a sign at its
-// end.
+// The trend of a row: fourteen days of the value, its normal range, gaps without readings, and a mark at the end.
 import { shown } from "../../ui/units.js";
 import { html } from "../../view.js";
 import { states } from "./words.js";
@@ -10,18 +9,18 @@ const width = 104;
 const height = 28;
 const edge = 4; // room for the sign
 const days = 14;
-const gap = 3 * 86_400_000; // without a value, after which the line begins anew
+const gap = 3 * 86_400_000; // without a value that break the line
 
 /** @param {number} n */
 const near = (n) => Math.round(n * 10) / 10;
 
-/** What is drawn, in the picture's units. @param {Row} row @param {number} [now] */
+/** The shapes of the trend in SVG units. @param {Row} row @param {number} [now] */
 export function drawn(row, now = Date.now()) {
   const points = row.trend ?? [];
   const { low, high } = row.concern?.bounds ?? { low: null, high: null };
   const all = points.map((p) => p.value);
   const room = (Math.max(...all) - Math.min(...all)) * 1.5 + Math.max(...all) * 0.06;
-  // Bounds that are farther away would press the line flat.
+  // Distant bounds are excluded: they would flatten the line.
   const close = (/** @type {number | null} */ bound) => bound !== null && all.some((value) => Math.abs(value - bound) <= room);
   const reach = [...all, .../** @type {number[]} */ ([low, high].filter(close))];
   const least = Math.min(...reach);

@@ -1,4 +1,4 @@
-// What a row of the list says, in words: the value that is out of bounds, how long ago, why, and who takes care.
+// Texts of triage rows: value, age, reasons, and assignee.
 import { me } from "../../session.js";
 import { clock, dateTime, words } from "../../ui/format.js";
 import { shown, shownChange, unitOf } from "../../ui/units.js";
@@ -7,10 +7,10 @@ import { values } from "../../ui/vitals.js";
 /** @typedef {import("./order.js").Row} Row */
 /** @typedef {NonNullable<Row["concern"]>} Concern */
 
-/** Shape and word of a state, so that colour is never the only sign. @type {Record<string, [string, string]>} */
+/** Shape and word of a state, so that color is never the only sign. @type {Record<string, [string, string]>} */
 export const states = {
-  critical: ["▲", "Critical"], warning: ["◆", "Warning"], unsure: ["?", "In doubt"], in_range: ["●", "In range"],
-    no_bounds: ["–", "No bounds"], no_data: ["○", "No data"],
+  critical: ["▲", "Critical"], warning: ["◆", "Warning"], unsure: ["?", "Not confirmed"], in_range: ["●", "In range"],
+    no_bounds: ["–", "No limits"], no_data: ["○", "No data"],
 };
 /** The levels of the score. @type {Record<string, [string, string]>} */
 export const levels = { critical: ["▲", "Critical"], warning: ["◆", "Warning"], normal: ["●", "Normal"], no_data: ["○", "No data"] };
@@ -18,11 +18,11 @@ export const levels = { critical: ["▲", "Critical"], warning: ["◆", "Warning
 const short = { spo2: "SpO₂", glucose_mg_dl: "Glucose", pulse: "Pulse", temperature_c: "Temp." };
 const round = (/** @type {number} */ n) => String(Math.round(n * 10) / 10);
 
-/** What a change is of. @param {Concern} c */
+/** The time span of a change. @param {Concern} c */
 const span = (c) => (c.rule?.endsWith("_daily_change") ? "in a day" : c.rule?.endsWith("_over_target") ? "over target"
   : c.reasons.map(({ text }) => text.match(/within (\d+ days)/)?.[1]).filter(Boolean).map((days) => `in ${days}`)[0] ?? "");
 
-/** The value and its unit, as short as they can be. @param {Concern | undefined} c @returns {{text: string, unit: string}} */
+/** The value and its unit in short form. @param {Concern | undefined} c @returns {{text: string, unit: string}} */
 export function valueOf(c) {
   if (!c || c.type === null) {
     return { text: "No reading", unit: "" };
@@ -45,7 +45,7 @@ export function valueOf(c) {
 const minute = 60_000;
 const day = 1440 * minute;
 
-/** How long ago, in the fewest words. @param {string | null | undefined} at @param {number} [now] */
+/** An age in short form. @param {string | null | undefined} at @param {number} [now] */
 export function age(at, now = Date.now()) {
   if (!at) {
     return "never";
@@ -61,17 +61,17 @@ export function age(at, now = Date.now()) {
   return days === 0 ? `${Math.floor(past / (60 * minute))} h` : days === 1 ? "1 day" : `${days} days`;
 }
 
-/** Nothing stale looks fresh: what was measured a day ago or earlier is told apart. @param {string | null | undefined} at */
+/** Whether a value is a day old or older; such values are displayed differently. @param {string | null | undefined} at */
 export const stale = (at) => !at || Date.now() - Date.parse(at) >= day;
 
-/** A moment by its clock within half a day, else with its day. @param {string} at */
+/** A time: clock time within half a day, otherwise with its date. @param {string} at */
 export const moment = (at) => (Date.now() - Date.parse(at) < day / 2 ? clock(at) : dateTime(at));
-/** When something began, as short as it can be. @param {string} at */
+/** A start time in short form. @param {string} at */
 const began = (at) => (Date.now() - Date.parse(at) < day / 2 ? clock(at) : dateTime(at).replace(/,.*/, ""));
-/** The number that people know a patient by. @param {string} mrn */
+/** The short MRN. @param {string} mrn */
 export const shortMRN = (mrn) => mrn.replace(/^(MRN-?)?0*(?=\d{4})/, "");
 
-/** Why the patient stands where they stand. @param {Row} row */
+/** The reasons for the patient's position. @param {Row} row */
 export function why(row) {
   const reasons = row.concern?.reasons ?? [];
   if (reasons.length === 0) {
@@ -87,8 +87,8 @@ export const initials = (name) => name.split(/\s+/).filter(Boolean).map((part) =
 /** "A. Osei". @param {string} name */
 const brief = (name) => name.replace(/^(\S)\S*\s+/, "$1. ");
 
-/** Who takes care, and how far they are. @param {Row} row
- *  @returns {{who: string, state: string, initials: string, tone: string}} tone "nobody" for what waits without being critical */
+/** The assignee and the state of their work. @param {Row} row
+ *  @returns {{who: string, state: string, initials: string, tone: string}} tone "nobody" for unassigned work that is not critical */
 export function holder(row) {
   const h = row.holder;
   const urgent = row.handling === "unanswered" ? "critical" : "";
@@ -107,12 +107,12 @@ export function holder(row) {
   return { who: mine ? "You" : brief(name), state, initials: initials(name), tone: h.state === "assigned" ? urgent : "" };
 }
 
-/** All that the row says, for those who hear it. @param {Row} row */
+/** The row's text for screen readers. @param {Row} row */
 export function spoken(row) {
   const { text, unit } = valueOf(row.concern);
   const { who, state } = holder(row);
   const said = row.concern && row.concern.state !== "no_data" ? ` ${states[row.concern.state][1].toLowerCase()},` : "";
-  const level = row.handling === "unanswered" ? "Critical, nobody has answered" : row.handling === "handled" ? "Critical, being handled"
+  const level = row.handling === "unanswered" ? "Critical, unacknowledged" : row.handling === "handled" ? "Critical, in progress"
     : levels[row.risk_level][1];
   const measured = row.concern?.measured_at ? `, ${age(row.concern.measured_at)}${age(row.concern.measured_at) === "now" ? "" : " ago"}`
     : "";
@@ -122,14 +122,14 @@ export function spoken(row) {
 
 /** The groups of the list when it is ordered by urgency. @type {[string, string, string][]} key, level, head */
 export const groups = [
-  ["unanswered", "critical", "Critical, nobody has answered"], ["handled", "critical", "Critical, being handled"],
+  ["unanswered", "critical", "Critical, unacknowledged"], ["handled", "critical", "Critical, in progress"],
     ["warning", "warning", "Warning"],
   ["normal", "normal", "Normal"], ["no_data", "no_data", "No data"],
 ];
 /** @param {Row} row */
 export const groupOf = (row) => row.handling ?? row.risk_level;
 
-/** How many stand in each group, as the totals have it. @param {any} stats @returns {Record<string, number>} */
+/** The size of each group, from the totals. @param {any} stats @returns {Record<string, number>} */
 export const groupCounts = (stats) => ({
   unanswered: stats.critical_unanswered, handled: stats.patients_by_risk_level.critical - stats.critical_unanswered,
   warning: stats.patients_by_risk_level.warning, normal: stats.patients_by_risk_level.normal,

@@ -1,19 +1,19 @@
-// Beside the sheet: what holds entries back, and who can still be reached before the month is over.
+// The side column of the month's end: reasons that block entries, and almost billable patients.
 import { go } from "../../../router.js";
 import { money, number } from "../../../ui/format.js";
 import { classes, html } from "../../../view.js";
 import { amountOf, groupsOf, mainReason, mainWords, sumOf } from "../reasons.js";
 
 /** @typedef {import("../reasons.js").Row} Row */
-/** @typedef {import("../../../../../internal/console/contract.d.ts").components["schemas"]["NearPatient"]} Near */
+/** @typedef {import("../../../../../tools/console/contract.d.ts").components["schemas"]["NearPatient"]} Near */
 
-/** Rows are of one stage; why is the reason that the sheet is narrowed to.
+/** rows are of one stage; why is the selected reason.
  *  @param {{rows: Row[], why: string, choose: (why: string) => void}} props */
 export function Blocks({ rows, why, choose }) {
   const blocked = rows.filter((row) => !row.ready);
   const groups = groupsOf(blocked, mainReason).sort(([, a], [, b]) => sumOf(b, amountOf) - sumOf(a, amountOf));
   return html`<section class="panel" aria-labelledby="what-blocks">
-    <h2 id="what-blocks">What blocks <small>${blocked.length === 0 ? "nothing" : `${number(blocked.length)} ${blocked.length === 1
+    <h2 id="what-blocks">Blocked by <small>${blocked.length === 0 ? "nothing" : `${number(blocked.length)} ${blocked.length === 1
       ? "entry" : "entries"}, ${money(sumOf(blocked, amountOf))}`}</small></h2>
     <ul>${groups.map(([key, list]) => html`<li key=${key}>
       <button type="button" class=${classes(why === key && "here")} aria-pressed=${why === key ? "true" : "false"}
@@ -25,17 +25,17 @@ export function Blocks({ rows, why, choose }) {
 }
 
 const short = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", timeZone: "UTC" });
-/** A day that is not far. @param {string} date */
+/** A date without the year. @param {string} date */
 const soon = (date) => short.format(new Date(`${date}T00:00:00Z`));
 
-/** Those near a code, by what is missing. @param {Near} one */
+/** The group of a patient, by the missing amount. @param {Near} one */
 function groupOf(one) {
   const missing = one.needed - one.have;
   if (one.unit === "days") {
-    return missing <= 2 ? "1 to 2 days short" : "3 days short, or more";
+    return missing <= 2 ? "1 to 2 days short" : "3+ days short";
   }
   const goal = `of ${one.needed}`;
-  return missing <= 5 ? `1 to 5 min short ${goal}` : `6 min short ${goal}, or more`;
+  return missing <= 5 ? `1 to 5 min short ${goal}` : `6+ min short ${goal}`;
 }
 
 /** @param {{near: Near[]}} props */
@@ -44,7 +44,7 @@ export function Reach({ near }) {
   const groups = groupsOf(open, groupOf);
   const gain = (/** @type {Near[]} */ list) => sumOf(list, (one) => one.gain);
   return html`<section class="panel" aria-labelledby="in-reach">
-    <h2 id="in-reach">Still in reach <small>${open.length === 0 ? "nobody" : money(gain(open))}</small></h2>
+    <h2 id="in-reach">Almost billable <small>${open.length === 0 ? "none" : money(gain(open))}</small></h2>
     <ul>${groups.map(([name, list]) => html`<li key=${name}><button type="button" 
       onClick=${() => go("billing", {}, { tab: "near", missing: list[0].unit })}>
       <span class="mark" aria-hidden="true">○</span>

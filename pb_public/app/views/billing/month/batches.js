@@ -1,4 +1,4 @@
-// The files that left and what came back, in a line each; and the next file.
+// The latest claim files and responses, and the next batch.
 import { get, post } from "../../../api.js";
 import { can } from "../../../can.js";
 import { go } from "../../../router.js";
@@ -16,12 +16,12 @@ import { answersIn } from "../words.js";
 /** @typedef {import("../reasons.js").Row} Row */
 
 const shown = 3;
-// So many lines one file takes.
+// Claim lines in one file, at most.
 const most = 1000;
-/** @type {Record<string, [string, string, string]>} tone, sign and words of a file's state */
+/** @type {Record<string, [string, string, string]>} tone, sign and text by state */
 const states = {
-  created: ["", "○", "no answer yet"], accepted: ["good", "✓", "accepted"], partly_accepted: ["warning", "◆", "accepted in part"],
-  rejected: ["critical", "▲", "refused"],
+  created: ["", "○", "no response yet"], accepted: ["good", "✓", "accepted"], partly_accepted: ["warning", "◆", "partly accepted"],
+  rejected: ["critical", "▲", "rejected"],
 };
 
 /** @param {{turn: number, changed: () => void}} props */
@@ -31,7 +31,7 @@ export function Batches({ turn, changed }) {
   return html`<section class="panel pad" aria-labelledby="batches">
     <header class="heading"><h2 id="batches">Batches and responses</h2>
       ${can("manageBilling") && html`<${TakeIn} done=${changed} />`}</header>
-    <${Loaded} from=${sent} empty=${(data) => data.count === 0} nothing=${html`<p class="soft">No file has left yet.</p>`}>
+    <${Loaded} from=${sent} empty=${(data) => data.count === 0} nothing=${html`<p class="soft">No claim files yet.</p>`}>
       ${(data) => html`<ul class="batches">${data.results.map((/** @type {any} */ one) => html`<${Sent} key=${one.id} of=${one} />`)}</ul>`}
     </${Loaded}>
     ${back.data && back.data.count > 0 && html`<ul class="batches">
@@ -52,14 +52,14 @@ function Sent({ of }) {
       aria-label=${`Save file ${of.interchange_control_number}`}>Save</${ActionButton}>`}</li>`;
 }
 
-/** @param {{of: any}} props an answer */
+/** @param {{of: any}} props a response */
 const Back = ({ of }) => html`<li>
   <button type="button" class="link" onClick=${() => go("billing", {}, { tab: "responses" })}>${of.type} ${of.control_number}</button>
-  <span>${day(of.created_at)}</span><span>${number(of.applied)} applied</span><span></span>
-  <span>${of.unmatched > 0 ? html`<span class="mark warning" aria-hidden="true">◆</span> ${number(of.unmatched)} for a person`
-    : html`<span class="mark good" aria-hidden="true">✓</span> all applied`}</span></li>`;
+  <span>${day(of.created_at)}</span><span>${number(of.applied)} posted</span><span></span>
+  <span>${of.unmatched > 0 ? html`<span class="mark warning" aria-hidden="true">◆</span> ${number(of.unmatched)} need review`
+    : html`<span class="mark good" aria-hidden="true">✓</span> all posted`}</span></li>`;
 
-/** What sends entries that were reviewed: a file of claims where they leave from here, else a note that they were submitted by another way.
+/** Sends reviewed entries: as a claim file if Vigil sends claims, otherwise by recording that they were submitted elsewhere.
  *  @param {{sends: boolean, rows: Row[], changed: () => void}} props */
 export function Send({ sends, rows, changed }) {
   const [submitting, submit] = useState(false);
@@ -70,18 +70,18 @@ export function Send({ sends, rows, changed }) {
     return null;
   }
   if (ids.length === 0) {
-    return html`<button type="button" disabled aria-describedby=${why}>${sends ? "Make batch" : "Submit"}</button>
+    return html`<button type="button" disabled aria-describedby=${why}>${sends ? "Create batch" : "Submit"}</button>
       <small id=${why}>${sends ? `Nothing to send: none of ${number(rows.length)} passes preflight.`
-        : `Nothing to submit: something stands against each of ${number(rows.length)}.`}</small>`;
+        : `Nothing to submit: all ${number(rows.length)} are blocked.`}</small>`;
   }
   const made = (/** @type {any} */ batch) => {
-    toast(`File ${batch.interchange_control_number} is made. It stands first under “Batches and responses”.`, "done",
-      { offer: { name: "Save the file", act: () => saveFile(batch) } });
+    toast(`File ${batch.interchange_control_number} created. It is first under “Batches and responses”.`, "done",
+      { offer: { name: "Download the file", act: () => saveFile(batch) } });
     changed();
   };
   return sends
     ? html`<${ActionButton} kind="main" act=${() => post("billing/claim-batches/", { entry_ids: ids })}
-      done=${made}>Make batch of ${number(ids.length)}</${ActionButton}>`
+      done=${made}>Create batch of ${number(ids.length)}</${ActionButton}>`
     : html`<button type="button" class="main" onClick=${() => submit(true)}>Submit ${number(ids.length)}</button>
       ${submitting && html`<${SubmitMany} find=${() => Promise.resolve(ids)} close=${() => submit(false)} done=${changed} />`}`;
 }
@@ -91,13 +91,13 @@ export function NextBatch({ sheet, changed, errors }) {
   const rows = sheet.results.filter((row) => row.lifecycle_status === "reviewed");
   const fit = rows.filter((row) => (sheet.sends_claims ? row.in_batch : row.ready));
   return html`<section class="panel pad" aria-labelledby="next-batch">
-    <header class="heading"><h2 id="next-batch">${sheet.sends_claims ? "Next batch" : "To be submitted"}</h2>
-      ${sheet.sends_claims && sheet.usage !== "P" && html`<${Badge} of="warning" text="T, test" />`}</header>
+    <header class="heading"><h2 id="next-batch">${sheet.sends_claims ? "Next batch" : "To submit"}</h2>
+      ${sheet.sends_claims && sheet.usage !== "P" && html`<${Badge} of="warning" text="Test mode" />`}</header>
     <div class="next-batch"><p><strong>${number(rows.length)} reviewed, ${money(sumOf(rows, amountOf))}</strong>
       <small>${sheet.sends_claims ? `${number(fit.length)} pass preflight, ${number(rows.length - fit.length)} do not`
         : `${number(fit.length)} can be submitted`}</small></p>
     <div class="actions">${rows.length > fit.length && html`<button type="button"
-      onClick=${errors}>See ${number(rows.length - fit.length)} held back</button>`}
+      onClick=${errors}>See ${number(rows.length - fit.length)} blocked</button>`}
       <${Send} sends=${sheet.sends_claims} rows=${rows} changed=${changed} /></div></div>
   </section>`;
 }

@@ -1,4 +1,4 @@
-// Which entries are shown, and which are chosen: all that are ready, but for those that somebody leaves out.
+// The shown and the selected entries: all ready entries are selected except those that the user deselects.
 import { useState } from "../../../view.js";
 import { mainReason } from "../reasons.js";
 
@@ -6,7 +6,7 @@ import { mainReason } from "../reasons.js";
 
 const perPage = 100;
 
-/** What of a stage the filters leave, and the page of it. @param {Row[]} rows @param {any} query as it stands in the address */
+/** The entries of a stage that match the filters, and the current page. @param {Row[]} rows @param {any} query of the address */
 export function shownOf(rows, query) {
   const narrowed = rows.filter((row) => (!query.code || row.cpt_code === query.code) && (!query.payer || row.payer === query.payer));
   const ready = narrowed.filter((row) => row.ready);
@@ -17,7 +17,7 @@ export function shownOf(rows, query) {
   return { narrowed, ready, held, shown, page, perPage, lines: shown.slice((page - 1) * perPage, page * perPage) };
 }
 
-/** Those that are chosen of what the filters leave: nothing that is not in the list is reviewed with it.
+/** The selected entries among those that match: an entry that is not listed is never reviewed.
  *  @param {Row[]} shown @param {Row[]} lines of the page */
 export function useChoice(shown, lines) {
   const [without, leave] = useState(/** @type {Set<string>} */ (new Set()));

@@ -1,8 +1,8 @@
-// How far the month has come: patients left of the thick line, entries right of it.
+// The month's progress: patients left of the thick line, entries right of it.
 import { money, number } from "../../../ui/format.js";
 import { classes, html } from "../../../view.js";
 
-/** @typedef {import("../../../../../internal/console/contract.d.ts").components["schemas"]["BillingFunnel"]} FunnelData */
+/** @typedef {import("../../../../../tools/console/contract.d.ts").components["schemas"]["BillingFunnel"]} FunnelData */
 
 /** @param {string} month YYYY-MM */
 export const monthName = (month, /** @type {Intl.DateTimeFormatOptions} */ style = { month: "long", year: "numeric" }) =>
@@ -11,7 +11,7 @@ export const monthName = (month, /** @type {Intl.DateTimeFormatOptions} */ style
 /** @param {FunnelData} funnel @param {string} state */
 const stage = (funnel, state) => funnel.entries.find((one) => one.lifecycle_status === state) ?? { claims: 0, amount: 0, paid: 0 };
 
-/** At is the stage that the sheet shows.
+/** at is the stage that the sheet shows.
  *  @param {{funnel: FunnelData, blocked: number | null, at: string, choose: (stage: string) => void}} props */
 export function Funnel({ funnel, blocked, at, choose }) {
   const { patients, month_before: before } = funnel;
@@ -24,7 +24,7 @@ export function Funnel({ funnel, blocked, at, choose }) {
   const last = before.claims > 0 ? `${monthName(before.month, { month: "short" })}: ${money(before.paid)} of ${money(before.expected)}`
     : "entries";
   const amount = (/** @type {{amount: number}} */ one) => money(one.amount);
-  return html`<ol class="funnel" aria-label="How far the month has come">
+  return html`<ol class="funnel" aria-label="Progress of the month">
     <${Stage} name="Enrolled" count=${patients.enrolled}
       about=${`patients, ${number(patients.enrolled - patients.eligible)} not complete`} share=${1} />
     <${Stage} name="With readings" count=${patients.with_data} share=${patients.with_data / of}

@@ -1,4 +1,4 @@
-// One by one: an entry in the panel at the side with what it rests on, and the next one with a key.
+// Reviews entries one by one in the side panel, with their evidence.
 import { useKeys } from "../../../keys.js";
 import { go } from "../../../router.js";
 import { Drawer } from "../../../ui/drawer.js";
@@ -17,7 +17,7 @@ import { Mends } from "./sheet.js";
 /** @param {Props} props */
 export function Look({ rows, at, turn, close, reviews, review }) {
   const [busy, work] = useState(false);
-  const [place, keep] = useState(0); // where the entry stood, for when it has left the list
+  const [place, keep] = useState(0); // the entry's position, for when it leaves the list
   const found = rows.findIndex((row) => row.entry_id === at);
   useEffect(() => { found >= 0 && keep(found); }, [found]);
   const here = found >= 0 ? found : Math.min(place, rows.length - 1);
@@ -59,7 +59,7 @@ export function Look({ rows, at, turn, close, reviews, review }) {
     <${Facts} of=${[["Service date", calendarDate(row.service_date)], ["Period",
       `${calendarDate(row.billing_period_start)} – ${calendarDate(row.billing_period_end)}`],
       ["Payer", row.payer], ["Claim", row.claim_id]]} />
-    <h3>What it rests on</h3>
+    <h3>Evidence</h3>
     <${Explained} key=${row.entry_id} patient=${row.patient_id} month=${row.billing_period_end.slice(0, 7)} entry=${row.entry_id} only />
     <p><button type="button" class="link" onClick=${() => go("entry",
       { id: row.entry_id })}>Evidence, history and other steps</button></p></div>

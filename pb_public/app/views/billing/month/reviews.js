@@ -1,4 +1,4 @@
-// Reviews of many entries with one press, and how they are taken back.
+// Reviews many entries at once, and undoes it.
 import { post } from "../../../api.js";
 import { number } from "../../../ui/format.js";
 import { toast } from "../../../ui/toast.js";
@@ -7,7 +7,7 @@ import { toast } from "../../../ui/toast.js";
 
 const most = 1000; // entries that one call reviews
 
-/** Reviews entries, and says what became of them; undone, they are sent back to where they waited. Answers how many were reviewed.
+/** Reviews entries and shows the result; Undo returns them to review. Returns the number of reviewed entries.
  *  @param {Row[]} rows @param {() => void} changed */
 export async function reviewAll(rows, changed) {
   /** @type {string[]} */
@@ -19,7 +19,7 @@ export async function reviewAll(rows, changed) {
     left += answer.skipped;
   }
   changed();
-  const held = left > 0 ? `, ${number(left)} held back since they were looked at` : "";
+  const held = left > 0 ? `, ${number(left)} blocked in the meantime` : "";
   toast(`${number(done.length)} reviewed${held}.`, left > 0 ? "problem" : "done", done.length > 0 ? { undo: () => takeBack(done,
     changed) } : {});
   return done.length;
@@ -29,7 +29,7 @@ export async function reviewAll(rows, changed) {
 async function takeBack(ids, changed) {
   try {
     for (const id of ids) {
-      await post(`billing/entries/${id}/return/`, { reason: "The review was taken back." });
+      await post(`billing/entries/${id}/return/`, { reason: "The review was undone." });
     }
   } finally {
     changed();

@@ -1,16 +1,16 @@
-// The sheet: an entry a line, its facts as columns. What is held back cannot be chosen; its row opens to what mends it.
+// The table of entries with their facts as columns. A blocked entry cannot be selected; its row expands to the reasons and fixes.
 import { calendarDate, money, number } from "../../../ui/format.js";
 import { classes, Fragment, html } from "../../../view.js";
 import { allAgainst, stateWords } from "../reasons.js";
 
 /** @typedef {import("../reasons.js").Row} Row */
 /** @typedef {(row: Row) => void} Act */
-/** @typedef {{toggle: Act, show: Act, focus: Act}} Acts what is done with a row */
+/** @typedef {{toggle: Act, show: Act, focus: Act}} Acts actions on a row */
 /** @typedef {Acts & {rows: Row[], chosen: Set<string>, open: string, at: string, looked: string | null, toggleAll: () => void}} Props */
 
 const marks = {
-  ok: ["✓", "good", "there"], missing: ["◆", "warning", "missing"],
-  advised: ["◇", "unsure", "missing, not asked for"], self_pay: ["–", "", "self-pay"],
+  ok: ["✓", "good", "present"], missing: ["◆", "warning", "missing"],
+  advised: ["◇", "unsure", "missing, not required"], self_pay: ["–", "", "self-pay"],
 };
 
 /** @param {{is: keyof typeof marks}} props */
@@ -22,7 +22,7 @@ const Measure = ({ have, needed }) => html`<td class="measure">${have === null |
   <span class=${classes("mark", have >= needed ? "good" : "warning")} aria-hidden="true">
     ${have >= needed ? "✓" : "◆"}</span> ${number(have)} of ${number(needed)}`}</td>`;
 
-/** @param {Props & {caption: string, verb: string}} props verb is what is done with those that are chosen */
+/** @param {Props & {caption: string, verb: string}} props verb is the action on selected entries */
 export function Sheet({ rows, chosen, open, at, looked, toggle, toggleAll, show, focus, caption, verb }) {
   const ready = rows.filter((row) => row.ready);
   const all = ready.length > 0 && ready.every((row) => chosen.has(row.entry_id));
@@ -30,7 +30,7 @@ export function Sheet({ rows, chosen, open, at, looked, toggle, toggleAll, show,
   return html`<div class="scroll" role="region" aria-label=${caption}><table class="sheet-of-month">
     <caption class="unseen">${caption}</caption>
     <thead><tr>
-      <th scope="col"><input type="checkbox" aria-label=${`Choose all that are ready to ${verb}`} checked=${all}
+      <th scope="col"><input type="checkbox" aria-label=${`Select all that are ready to ${verb}`} checked=${all}
         indeterminate=${some && !all} disabled=${ready.length === 0} onChange=${toggleAll} /></th>
       ${["Patient", "Code", "Days", "Minutes"].map((name) => html`<th key=${name} scope="col">${name}</th>`)}
       ${["Consent", "Diagnosis", "Order", "Provider", "Payer"].map((name) => html`<th key=${name} scope="col" class="fact">${name}</th>`)}
@@ -55,9 +55,9 @@ function Line({ row, chosen, open, here, looked, toggle, show, focus, verb }) {
       class=${classes(chosen && "chosen", !row.ready && "blocked", looked && "looked")} aria-current=${looked ? "true" : null}
       onFocus=${() => focus(row)}>
     <td><input type="checkbox" checked=${chosen} disabled=${!row.ready} tabindex=${here ? 0 : -1}
-      aria-label=${row.ready ? `Choose ${name} to ${verb}` : `${name} cannot be chosen: ${state}`} onChange=${() => toggle(row)} /></td>
+      aria-label=${row.ready ? `Select ${name} to ${verb}` : `${name} cannot be selected: ${state}`} onChange=${() => toggle(row)} /></td>
     <th scope="row"><button type="button" class="link" tabindex=${here ? 0 : -1} aria-expanded=${open ? "true" : "false"}
-      aria-label=${`${name}: what stands against it`} onClick=${() => show(row)}><bdi>${row.patient_name}</bdi></button></th>
+      aria-label=${`${name}: blocked by`} onClick=${() => show(row)}><bdi>${row.patient_name}</bdi></button></th>
     <td class="nowrap">${row.cpt_code}${row.units > 1 && ` ×${row.units}`}</td>
     <${Measure} have=${row.days} needed=${row.days_needed} /><${Measure} have=${row.minutes} needed=${row.minutes_needed} />
     <${Fact} is=${row.facts.consent} /><${Fact} is=${row.facts.diagnosis} /><${Fact} is=${row.facts.order} />
@@ -68,11 +68,11 @@ function Line({ row, chosen, open, here, looked, toggle, show, focus, verb }) {
   </tr>${open && html`<tr class="mends"><td colspan="12"><${Mends} row=${row} /></td></tr>`}</${Fragment}>`;
 }
 
-/** What stands against an entry, each with the button that leads to what mends it. @param {{row: Row}} props */
+/** The reasons that block an entry, each with a button to fix it. @param {{row: Row}} props */
 export function Mends({ row }) {
   const against = allAgainst(row);
   if (against.length === 0) {
-    return html`<p class="soft">Nothing stands against it. Service on ${calendarDate(row.service_date)}, ${row.payer}.</p>`;
+    return html`<p class="soft">Nothing blocks this entry. Service on ${calendarDate(row.service_date)}, ${row.payer}.</p>`;
   }
   return html`<ul class="against">${against.map((one, i) => html`<li key=${one.code + i}>
     <span class=${classes("mark", one.tone)} aria-hidden="true">${one.tone === "critical" ? "▲" : "◆"}</span>

@@ -1,4 +1,4 @@
-// The sheet with what is done with it: chosen, looked at one by one, reviewed or sent.
+// The month's work: select entries, review them one by one or together, and send them.
 import { can } from "../../../can.js";
 import { dialogOpen, useKeys } from "../../../keys.js";
 import { Field } from "../../../ui/form.js";
@@ -8,7 +8,6 @@ import { Pages } from "../../../ui/table.js";
 import { toast } from "../../../ui/toast.js";
 import { classes, html, useEffect, useRef, useState } from "../../../view.js";
 import { amountOf, mainWords, sumOf } from "../reasons.js";
-import { stateName } from "../words.js";
 import { Send } from "./batches.js";
 import { shownOf, useChoice } from "./choice.js";
 import { Look } from "./look.js";
@@ -18,11 +17,12 @@ import { Sheet } from "./sheet.js";
 /** @typedef {import("../reasons.js").Row} Row */
 /** @typedef {{sheet: any, rows: Row[], query: any, ask: (next: any) => void, changed: () => void}} Props */
 
-/** What is done with the entries of each stage. @type {Record<string, {title: string, verb: string}>} */
-export const stages = { pending_review: { title: "To review", verb: "review" }, reviewed: { title: "Reviewed, to be sent", verb: "send" } };
+/** The action of each stage. @type {Record<string, {title: string, verb: string}>} */
+export const stages = { pending_review: { title: "To review", verb: "review" },
+  reviewed: { title: "Reviewed, ready to send", verb: "send" } };
 
 /** @type {Record<string, string>} */
-const nothing = { pending_review: "Nothing waits for its review", reviewed: `Nothing is ${stateName("reviewed").toLowerCase()}` };
+const nothing = { pending_review: "No entries to review", reviewed: "No reviewed entries" };
 
 /** @param {Props} props rows are those of the stage */
 export function Work({ sheet, rows, query, ask, changed }) {
@@ -38,17 +38,17 @@ export function Work({ sheet, rows, query, ask, changed }) {
   const current = lines.find((row) => row.entry_id === here);
   const begin = () => look((at === here ? current : lines.find((row) => row.ready) ?? current)?.entry_id ?? null);
   useKeys({
-    x: { does: "Choose or leave out", act: () => current?.ready && toggle(current) },
-    o: { does: "Open what stands against it", act: () => show(open === here ? "" : here) },
-    Enter: { does: "Look one by one", act: begin },
+    x: { does: "Select or deselect", act: () => current?.ready && toggle(current) },
+    o: { does: "Show what blocks it", act: () => show(open === here ? "" : here) },
+    Enter: { does: "Review one by one", act: begin },
   }, { while: looking === null });
   useSaving(() => reviews && looking === null && review(chosen));
 
   return html`<section ref=${box}>
     <${Head} title=${title} sheet=${sheet} rows=${rows} found=${found} query=${query} ask=${ask} />
     ${sheet.left_out > 0 && html`<p class="notice warning">
-      ${number(sheet.left_out)} more entries of the month are not in this list: review these first.</p>`}
-    ${lines.length === 0 ? html`<${Nothing} title=${rows.length === 0 ? nothing[query.stage] : "No entry matches"} />`
+      ${number(sheet.left_out)} more entries of this month are not listed: review these first.</p>`}
+    ${lines.length === 0 ? html`<${Nothing} title=${rows.length === 0 ? nothing[query.stage] : "No entries match"} />`
       : html`<${Sheet} rows=${lines} chosen=${new Set(chosen.map((row) => row.entry_id))} open=${open} at=${here} looked=${looking}
         caption=${title} verb=${verb}
         toggle=${toggle} toggleAll=${toggleAll}
@@ -57,11 +57,11 @@ export function Work({ sheet, rows, query, ask, changed }) {
     ${shown.length > found.perPage && html`<${Pages} page=${found.page} count=${shown.length} size=${found.perPage}
       turn=${(n) => ask({ page: n })} of=${title} />`}
     <footer class="foot-of-sheet">
-      <p role="status"><strong>${number(chosen.length)} ${query.stage === "reviewed" ? "chosen" : "ready"}, ${money(sumOf(chosen,
+      <p role="status"><strong>${number(chosen.length)} ${query.stage === "reviewed" ? "selected" : "ready"}, ${money(sumOf(chosen,
         amountOf))}</strong>
-        ${reviews && html` <small>Blocked ones cannot be chosen. Your name goes on each review.</small>`}</p>
+        ${reviews && html` <small>Blocked entries cannot be selected. Your name is recorded on each review.</small>`}</p>
       <div class="actions">
-        ${lines.length > 0 && html`<button type="button" onClick=${begin}>Look one by one <kbd>↵</kbd></button>`}
+        ${lines.length > 0 && html`<button type="button" onClick=${begin}>Review one by one <kbd>↵</kbd></button>`}
         ${reviews && html`<button type="button" class="main" disabled=${busy || chosen.length === 0} onClick=${() => review(chosen)}>
           ${busy ? "One moment" : `Review ${number(chosen.length)}`} <kbd>${command}↵</kbd></button>`}
         ${query.stage === "reviewed" && html`<${Send} sends=${sheet.sends_claims} rows=${chosen} changed=${changed} />`}</div></footer>
@@ -73,7 +73,7 @@ export function Work({ sheet, rows, query, ask, changed }) {
 
 const command = /Mac|iPhone|iPad/.test(navigator.platform) ? "⌘" : "Ctrl ";
 
-/** Goes about the lines with J and K; here is the line that a key is about. @param {Row[]} lines @param {boolean} acts */
+/** Moves in the rows with J and K; here is the row that keys act on. @param {Row[]} lines @param {boolean} acts */
 function useCursor(lines, acts) {
   const [at, focus] = useState("");
   const box = useRef(/** @type {HTMLElement | null} */ (null));
@@ -92,7 +92,7 @@ function useCursor(lines, acts) {
   return { at, here, focus, box };
 }
 
-/** Reviews, one call at a time; review answers whether all were. @param {() => void} changed */
+/** Reviews entries, one call at a time; review returns whether all were reviewed. @param {() => void} changed */
 function useReview(changed) {
   const [busy, work] = useState(false);
   const review = async (/** @type {Row[]} */ list) => {
@@ -142,7 +142,7 @@ function Head({ title, sheet, rows, found, query, ask }) {
       aria-pressed=${query.show === key ? "true" : "false"} onClick=${() => ask({ show: key, why: "" })}>
       ${tone && html`<span class=${classes("mark", tone)} aria-hidden="true">${tone === "good" ? "✓"
         : "◆"}</span> `}${name} <strong>${number(count)}</strong></button>`)}</div>
-    ${query.why && html`<button type="button" class="chip" aria-label=${`No longer only: ${mainWords(query.why)}`}
+    ${query.why && html`<button type="button" class="chip" aria-label=${`Remove filter: ${mainWords(query.why)}`}
       onClick=${() => ask({ why: "", show: "all" })}>${mainWords(query.why)} ✕</button>`}
     <div class="narrow">
       <${Field} label="Code" name="code" kind="select" value=${query.code} options=${[["", "All codes"], ...choices((row) => row.cpt_code)]}

@@ -1,4 +1,4 @@
-// What breached first: the worst alert that nobody answered, how old it is and how often, and what else is open.
+// The most severe unacknowledged alert with its age and count, and other open causes.
 import { canAcknowledge } from "../../../can.js";
 import { ago, dateTime } from "../../../ui/format.js";
 import { html } from "../../../view.js";
@@ -14,13 +14,13 @@ export function Breach({ open, readings, zone, acts }) {
   const list = causes(open.active, readings);
   if (list.length === 0) {
     const waits = causes(open.acknowledged).length + open.escalations.length;
-    return html`<section class="breach calm" aria-label="What is out of bounds"><p><span
-      aria-hidden="true">●</span> <strong>Nothing waits for an answer.</strong>${
-      waits > 0 ? ` ${waits === 1 ? "One cause is" : `${waits} causes are`} being taken care of: see Open work.` : ""}</p></section>`;
+    return html`<section class="breach calm" aria-label="Out of range"><p><span
+      aria-hidden="true">●</span> <strong>No open alerts.</strong>${
+      waits > 0 ? ` ${waits} in progress: see Open work.` : ""}</p></section>`;
   }
   const [worst, ...others] = list;
   const mine = open.active.filter(canAcknowledge).length;
-  return html`<section class=${`breach ${worst.level}`} aria-label="What is out of bounds">
+  return html`<section class=${`breach ${worst.level}`} aria-label="Out of range">
     <p class="what"><span class="sign" aria-hidden="true">${shapes[worst.level] ?? "■"}</span> <strong
       class="value">${worst.value || causeName(worst.type)}</strong>
       <span><strong title=${dateTime(worst.last, zone)}>${ago(worst.last)}</strong>${worst.alerts.length > 1
@@ -31,7 +31,7 @@ export function Breach({ open, readings, zone, acts }) {
         aria-hidden="true">${shapes[one.level] ?? "■"}</span>
         ${causeName(one.type)}${one.value ? ` ${one.value}` : ""}${one.alerts.length > 1 ? ` ×${one.alerts.length}` : ""}`)}.</span>`}
     </p>
-    ${mine > 0 && html`<button class="main no-print" aria-keyshortcuts="A" onClick=${acts.acknowledge}>Acknowledge ${mine === 1 ? "it"
+    ${mine > 0 && html`<button class="main no-print" aria-keyshortcuts="A" onClick=${acts.acknowledge}>Acknowledge ${mine === 1 ? "alert"
       : mine} with a note <kbd aria-hidden="true">A</kbd></button>`}
   </section>`;
 }

@@ -1,4 +1,4 @@
-// How to reach the patient, who cares for them, and what was said last.
+// The patient's contact details, care team, and last notes.
 import { colleague } from "../../../colleagues.js";
 import { get } from "../../../api.js";
 import { can } from "../../../can.js";
@@ -9,14 +9,14 @@ import { zoneShort } from "../../../ui/when.js";
 import { html, useEffect, useState } from "../../../view.js";
 import { telephone } from "../acts.js";
 
-/** The time of day where the patient is, every minute anew. @param {{zone: string | undefined}} props */
+/** The patient's local time, updated each minute. @param {{zone: string | undefined}} props */
 function AtHome({ zone }) {
   const [now, tick] = useState(() => new Date().toISOString());
   useEffect(() => {
     const timer = setInterval(() => tick(new Date().toISOString()), 20_000);
     return () => clearInterval(timer);
   }, []);
-  return html`<small class="soft">${clock(now, zone)} at home, ${zoneShort(zone)}</small>`;
+  return html`<small class="soft">${clock(now, zone)} local time, ${zoneShort(zone)}</small>`;
 }
 
 /** @param {{patient: any, zone: string | undefined, acts: import("../acts.js").Acts}} props */
@@ -26,14 +26,14 @@ export function Contact({ patient: p, zone, acts }) {
   return html`<section class="card contact" aria-labelledby="contact"><div class="heading"><h2 id="contact">Contact</h2><${AtHome}
     zone=${zone} /></div>
     <p class="phone">${hidden ? "Not for your role" : p.phone ? html`<a href=${telephone(p.phone)} onClick=${acts.called}>${p.phone}</a>`
-      : "No phone recorded"}
-      ${acts.running && html`<span class="badge good"><span aria-hidden="true">●</span> Timer runs</span>`}
+      : "No phone on record"}
+      ${acts.running && html`<span class="badge good"><span aria-hidden="true">●</span> Timer running</span>`}
       ${!acts.running && p.phone && acts.call && html`<button class="no-print" aria-keyshortcuts="C"
         aria-label="Call and start the timer" title="Call and start the timer"
         onClick=${acts.call}>Call <kbd aria-hidden="true">C</kbd></button>`}</p>
     ${p.email && html`<p class="soft">${p.email}</p>`}
     <${Loaded} from=${team}>${(data) => html`<p class="soft">Team: ${[data.primary_provider_name, ...data.members.map((/** @type {any}
-     *  */ m) => m.name)].filter(Boolean).join(", ") || "nobody yet"}</p>`}</${Loaded}>
+     *  */ m) => m.name)].filter(Boolean).join(", ") || "not assigned"}</p>`}</${Loaded}>
   </section>`;
 }
 
@@ -48,7 +48,7 @@ export function LastNotes({ id, turn, alerts, zone }) {
       const notes = [...data.results.filter((t) => t.notes).map((t) =>
         ({ key: `t${t.id}`, at: t.started_at, who: t.user_name, about: lasted(t), text: t.notes })), ...noted(alerts)]
         .sort((a, b) => Date.parse(b.at) - Date.parse(a.at)).slice(0, 4);
-      return notes.length === 0 ? html`<p class="soft">No note yet.</p>`
+      return notes.length === 0 ? html`<p class="soft">No notes yet.</p>`
         : html`<ol>${notes.map((note) => html`<li key=${note.key}><small
         class="soft">${[note.who && colleague(note.who), dateTime(note.at, zone), note.about].filter(Boolean).join(", ")}</small>
         <p>${note.text}</p></li>`)}</ol>`;
@@ -60,7 +60,7 @@ const lasted = (/** @type {any} */ t) =>
   `${t.activity === "phone_call" ? "call" : t.category.replaceAll("_", " ")}${t.duration_seconds >= 60
     ? `, ${Math.floor(t.duration_seconds / 60)} min` : ""}`;
 
-/** The notes of alerts; one that was written into several at once is told once. @param {any[]} alerts */
+/** The notes of alerts; one note written into several alerts appears once. @param {any[]} alerts */
 function noted(alerts) {
   /** @type {Map<string, any>} */
   const by = new Map();
@@ -73,5 +73,5 @@ function noted(alerts) {
       by.set(key, { key, at, who, text, many: (same?.many ?? 0) + 1 });
     }
   }
-  return [...by.values()].map((note) => ({ ...note, about: note.many > 1 ? `about ${note.many} alerts` : "about an alert" }));
+  return [...by.values()].map((note) => ({ ...note, about: note.many > 1 ? `for ${note.many} alerts` : "for an alert" }));
 }

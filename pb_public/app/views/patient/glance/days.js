@@ -1,4 +1,4 @@
-// The days with readings towards the sixteen of a billing period, as billing counts them, to be seen and counted at a glance.
+// The days with readings of a billing period, as billing counts them.
 import { get } from "../../../api.js";
 import { calendarDate } from "../../../ui/format.js";
 import { Loaded, useLoad } from "../../../ui/states.js";
@@ -21,15 +21,15 @@ export function DataDays({ id, turn }) {
   const from = useLoad((signal) => get(`patients/${id}/data-days/`, { date }, signal), [id, turn, date]);
   return html`<section class="card days" aria-labelledby="days"><${Loaded} from=${from}>${(data) => html`
     <div class="heading"><h2 id="days">Days with readings</h2>
-      <span class="choices no-print"><button class="quiet" aria-label="The stretch before" onClick=${() => turnTo(data.earlier)}>‹</button>
-        <button class="quiet" aria-label="The stretch after" disabled=${data.later === null}
+      <span class="choices no-print"><button class="quiet" aria-label="Previous period" onClick=${() => turnTo(data.earlier)}>‹</button>
+        <button class="quiet" aria-label="Next period" disabled=${data.later === null}
           onClick=${() => turnTo(data.later ?? "")}>›</button></span></div>
     <${Count} of=${data} />
     <${Calendar} of=${data} />
-    <p class="soft">${sayings(data).join(" ")}</p>`}</${Loaded}></section>`;
+    <p class="soft">${notes(data).join(" ")}</p>`}</${Loaded}></section>`;
 }
 
-/** By when the days that are still to come are due: in words when it is within a week. @param {any} data */
+/** The due date of the missing days: a weekday if within a week. @param {any} data */
 function due(data) {
   const days = Math.round((at(data.last_day) - at(data.today)) / step);
   return days === 0 ? "today" : days === 1 ? "tomorrow" : days < 7 ? weekday(data.last_day) : shortDate(data.last_day);
@@ -40,20 +40,24 @@ function Count({ of: data }) {
   const enough = data.days_to_go === 0;
   const possible = data.reachable.includes("99454");
   return html`<p class="count"><strong>${data.days.length}</strong> <span
-    class="soft">of ${data.days_needed} days, ${shortDate(data.first_day)} to ${shortDate(data.last_day)}</span>
-    ${data.billing_period && (enough ? html`<span class="badge good"><span aria-hidden="true">✓</span> Enough for 99454</span>`
+    class="soft">days (${data.days_needed} needed), ${shortDate(data.first_day)} to ${shortDate(data.last_day)}</span>
+    ${data.billing_period && (enough ? html`<span class="badge good"><span aria-hidden="true">✓</span> 99454 met</span>`
       : data.days_left === 0 ? html`<span class="badge">${data.days_to_go} short</span>`
-        : possible ? html`<span class="badge warning">${data.days_to_go} to go by ${due(data)}</span>`
-          : html`<span class="badge">${data.days_to_go} to go, too few days left</span>`)}</p>`;
+        : possible ? html`<span class="badge warning">${data.days_to_go} more by ${due(data)}</span>`
+          : html`<span class="badge">${data.days_to_go} more needed, too few days left</span>`)}</p>`;
 }
 
+/** The codes that are met, and those that can still be met. @param {any} data */
+const codesMet = (data) => [data.days_to_go > 0 && data.reached && `${data.reached} met`, data.reachable.length > 0
+  && (data.reachable.join() === "99454" ? `${data.days_to_go} more days for 99454` : `${data.reachable.join(" and ")} still possible`)]
+  .filter(Boolean).join("; ");
+
 /** @param {any} data */
-const sayings = (data) => [
-  !data.billing_period && "No billing period holds these days: no device is assigned, or nothing was read yet.",
-  data.billing_period && data.days_to_go > 0 && data.reached && `${data.reached} is reached.`,
-  data.billing_period && data.reachable.length > 0 && `${data.reachable.join(" and ")} can still be reached.`,
+const notes = (data) => [
+  !data.billing_period && "No billing period covers these days: no device is assigned, or there are no readings yet.",
+  data.billing_period && codesMet(data) && `${codesMet(data)}.`,
   data.days_without_consent.length > 0 && `${data.days_without_consent.length} without consent do not count (dashed).`,
-  data.days_typed.length > 0 && `${data.days_typed.length} typed by hand do not count (dotted).`,
+  data.days_typed.length > 0 && `${data.days_typed.length} entered manually do not count (dotted).`,
 ].filter(Boolean);
 
 /** @param {{of: any}} props */
@@ -65,7 +69,7 @@ function Calendar({ of: data }) {
   const stateOf = (/** @type {string} */ date) => (date < data.first_day || date > data.last_day ? "outside" : has.counted.has(date)
     ? "counted" : has.unconsented.has(date) ? "unconsented"
     : has.typed.has(date) ? "typed" : date > data.today ? "coming" : "none");
-  const words = { counted: "with readings", unconsented: "with readings, without consent", typed: "typed by hand only",
+  const words = { counted: "with readings", unconsented: "with readings, without consent", typed: "entered manually only",
     coming: "to come", none: "no reading", outside: "" };
   return html`<table class="calendar"><caption
     class="unseen">Days with readings from ${calendarDate(data.first_day)} to ${calendarDate(data.last_day)}: ${data.days.length} count

@@ -1,4 +1,4 @@
-// The devices of the patient in a line each: whether they are heard from, and how full their batteries are.
+// The patient's devices with last reading and battery.
 import { get } from "../../../api.js";
 import { can } from "../../../can.js";
 import { ask } from "../../../router.js";
@@ -8,14 +8,14 @@ import { kinds } from "../../../ui/vitals.js";
 import { html } from "../../../view.js";
 
 /** @type {Record<string, string>} */
-const flags = { no_reading_24h: "nothing read for a day" };
+const flags = { no_reading_24h: "no reading for a day" };
 
 /** @param {{id: string, turn: number, zone: string | undefined}} props */
 export function HeldDevices({ id, turn, zone }) {
   const list = useLoad((signal) => get("devices/", { patient_id: id, page_size: 20 }, signal), [id, turn]);
   return html`<section class="card held" aria-labelledby="held"><div class="heading"><h2 id="held">Devices</h2></div>
     <${Loaded} from=${list} empty=${(data) => data.results.length === 0}
-      nothing=${html`<p class="soft">No device is assigned.${can("assignDevices")
+      nothing=${html`<p class="soft">No devices assigned.${can("assignDevices")
     && html` <button class="link" onClick=${() => ask({ tab: "devices" })}>Assign one</button>`}</p>`}>
       ${(data) => html`<ul>${data.results.map((d) => {
         const trouble = [d.flagged && (flags[d.flag_reason ?? ""] ?? words(d.flag_reason ?? "flagged").toLowerCase()),
@@ -24,7 +24,7 @@ export function HeldDevices({ id, turn, zone }) {
         return html`<li key=${d.device_id}><span class=${`sign ${trouble.length > 0 ? "warning" : "good"}`}
           aria-hidden="true">${trouble.length > 0 ? "◆" : "✓"}</span>
           <div><span>${kinds[d.device_type] ?? words(d.device_type)} ${d.device_id}</span>
-          <small title=${dateTime(d.last_reading_at, zone)}>${[d.last_reading_at ? `read ${ago(d.last_reading_at)}` : "nothing read yet",
+          <small title=${dateTime(d.last_reading_at, zone)}>${[d.last_reading_at ? `read ${ago(d.last_reading_at)}` : "no readings yet",
             d.battery_level !== null && `battery ${d.battery_level} %`, ...trouble].filter(Boolean).join(", ")}</small></div></li>`;
       })}</ul>`}
     </${Loaded}></section>`;

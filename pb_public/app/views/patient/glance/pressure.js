@@ -1,4 +1,4 @@
-// Both pressures on one axis, each with the band in which it should be; beneath, what the readings come to.
+// The blood pressure chart with target ranges, and a table of means below it.
 import { TimeChart } from "../../../ui/chart.js";
 import { boundsOf, boundWords, known, levelIn } from "../../../ui/bounds.js";
 import { dateTime } from "../../../ui/format.js";
@@ -26,7 +26,7 @@ export function Pressure({ observations, thresholds, summary, days, span, zone, 
     <div class="heading"><h2 id="pressure">Blood pressure, mmHg</h2>
       <p class="legend no-print"><span><span class="dot one" aria-hidden="true"></span> systolic</span> <span><span class="dot two"
         aria-hidden="true"></span> diastolic</span>
-        <span>shaded is in range</span> <span><span class="mark-warning" aria-hidden="true">◆</span> warning</span>
+        <span>shaded: in range</span> <span><span class="mark-warning" aria-hidden="true">◆</span> warning</span>
         <span><span class="mark-critical" aria-hidden="true">▲</span> critical</span>${doubted > 0
           && html` <span><b class="doubt">?</b> suspect</span>`}</p>
       <div class="choices no-print" role="group"
@@ -35,7 +35,7 @@ export function Pressure({ observations, thresholds, summary, days, span, zone, 
       <button class="quiet no-print" aria-pressed=${table ? "true" : "false"}
         onClick=${() => show(table ? undefined : "table")}>Table</button>
     </div>
-    ${all.length === 0 ? html`<p class="state">No blood pressure in ${days} days.</p>`
+    ${all.length === 0 ? html`<p class="state">No blood pressure readings in ${days} days.</p>`
       : table ? html`<div class="tall"><${Table} zone=${false} caption=${`Blood pressure of ${days} days, newest first`}
       rows=${[...all].reverse()} columns=${columns(thresholds, zone)} /></div>`
         : html`<${TimeChart} bare title="Blood pressure" says=${inWords(all, thresholds, days, zone)} ...${drawn} span=${span}
@@ -43,9 +43,9 @@ export function Pressure({ observations, thresholds, summary, days, span, zone, 
     <${Means} summary=${summary} thresholds=${thresholds} />
     <p class="note-line"><${ZoneNote} of=${zone}
       whose="the patient’s" />. ${[vouched(summary, days), doubted > 0
-        && `${doubted} suspect ${doubted === 1 ? "reading is" : "readings are"} marked and left out`,
-      wrong > 0 && `${wrong} taken back`, implausible.length > 0
-        && `${implausible.length} implausible at a dashed line`].filter(Boolean).join(". ")}. A break is two days or more without a reading.
+        && `${doubted} suspect ${doubted === 1 ? "reading is" : "readings are"} marked and excluded`,
+      wrong > 0 && `${wrong} retracted`, implausible.length > 0
+        && `${implausible.length} implausible (dashed line)`].filter(Boolean).join(". ")}. Gaps are two or more days without a reading.
       ${thresholds && html`<span class="unseen">Systolic: ${boundWords(boundsOf(systolic, thresholds),
         "mmHg")}. Diastolic: ${boundWords(boundsOf(diastolic, thresholds), "mmHg")}.</span>`}</p>
   </section>`;
@@ -87,7 +87,7 @@ function markOf(o, value, bounds, tone, many) {
     shape: shapes[level] };
 }
 
-/** What the chart shows, for who hears it. @param {Observation[]} all @param {any} thresholds @param {number} days @param {string |
+/** Describes the chart for screen readers. @param {Observation[]} all @param {any} thresholds @param {number} days @param {string |
  *  undefined} zone */
 function inWords(all, thresholds, days, zone) {
   const counted = all.filter(counts);
@@ -97,7 +97,7 @@ function inWords(all, thresholds, days, zone) {
       boundsOf(value, thresholds)) === level)).length;
   return `Blood pressure of ${days} days: ${counted.length} readings${last
     ? `, the last ${last.systolic}/${last.diastolic}, ${dateTime(last.measured_at, zone)}` : ""}; ${out("critical")
-  } with a critical value, ${out("warning")} with a warning. The button Table shows them as a table.`;
+  } with a critical value, ${out("warning")} with a warning. Use the Table button for a table.`;
 }
 
 /** @param {any} thresholds @param {string | undefined} zone */
@@ -111,7 +111,7 @@ const columns = (thresholds, zone) => [
 
 const signs = { critical: "▲", warning: "◆", normal: "" };
 
-/** A value with the sign and the word of its level. @param {number | null} value @param {any} bounds */
+/** A value with the sign and text of its level. @param {number | null} value @param {any} bounds */
 export function level(value, bounds, text = String(value)) {
   if (value === null) {
     return "–";
@@ -124,8 +124,8 @@ export function level(value, bounds, text = String(value)) {
 /** @param {any} summary @param {number} days */
 function vouched(summary, days) {
   const group = summary?.periods.find((/** @type {any} */ period) => period.days === days)?.blood_pressure;
-  return group && group.readings > 0 && (group.typed === 0 ? "All by device, none typed"
-    : `${group.typed} of ${group.readings} typed by hand`);
+  return group && group.readings > 0 && (group.typed === 0 ? "All from devices"
+    : `${group.typed} of ${group.readings} entered manually`);
 }
 
 const whole = (/** @type {number} */ n) => Math.floor(n + 0.5);

@@ -1,4 +1,4 @@
-// What else is measured: the last value of each, how old it is, and its way through the days.
+// Tiles for the other measures: last value, age, and trend.
 import { boundsOf, known, levelIn } from "../../../ui/bounds.js";
 import { Spark } from "../../../ui/chart.js";
 import { ago, dateTime } from "../../../ui/format.js";
@@ -11,7 +11,7 @@ import { suspect } from "../readings_of.js";
 const order = ["normal", "warning", "critical"];
 const tiled = values.filter(({ field }) => !["systolic", "diastolic"].includes(field));
 
-/** What is out of bounds comes first.
+/** Values out of range come first.
  *  @param {{observations: any[], thresholds: any, summary: any, days: number, zone: string | undefined}} props */
 export function Tiles({ observations, thresholds, summary, days, zone }) {
   const lastOf = (/** @type {string} */ field) => observations.filter((o) => counts(o) && typeof o[field] === "number").at(-1);
@@ -43,7 +43,7 @@ function Tile({ value, observations, thresholds, group, days, zone }) {
     <p class="figure">${level(last[value.field], bounds, `${read(last[value.field])} ${unit}`)}</p>
     <${Spark} values=${numbers} low=${read(bounds?.low)} high=${read(bounds?.high)}
       label=${`${name}: ${numbers.length} values from ${Math.min(...numbers)} to ${Math.max(...numbers)} ${unit}, the last ${out}`} />
-    <p class="soft">${[about(value, group, thresholds, days), doubted > 0 && `${doubted} suspect left out`].filter(Boolean).join(" · ")}
+    <p class="soft">${[about(value, group, thresholds, days), doubted > 0 && `${doubted} suspect excluded`].filter(Boolean).join(" · ")}
       </p>`;
 }
 

@@ -1,4 +1,4 @@
-// What is open about the patient, by cause: what nobody answered, what somebody is at, what was escalated, what rests and what waits.
+// The patient's open work by cause: unacknowledged and acknowledged alerts, escalations, and snoozes.
 import { byWhom, colleague } from "../../../colleagues.js";
 import { me } from "../../../session.js";
 import { ask } from "../../../router.js";
@@ -18,7 +18,7 @@ export function OpenWork({ open, readings, zone }) {
   const items = listed(open, readings, zone);
   return html`<section class="card work" aria-labelledby="work"><div class="heading"><h2 id="work">Open work</h2><small
     class="soft">${items.length}</small></div>
-    ${items.length === 0 ? html`<p class="soft">Nothing is open.</p>` : html`<ul>${items.map((item) => html`<li key=${item.key}>
+    ${items.length === 0 ? html`<p class="soft">No open work.</p>` : html`<ul>${items.map((item) => html`<li key=${item.key}>
       <span class=${`sign ${item.tone}`} aria-hidden="true">${item.sign}</span>
       <div><button class="link" onClick=${() =>
         ask({ tab: item.tab })}>${item.head}</button><small>${item.more}</small></div></li>`)}</ul>`}
@@ -31,14 +31,14 @@ function listed(open, readings, zone) {
   const unanswered = causes(open.active, readings).map((cause) => ({
     key: `a ${cause.type} ${cause.level}`, sign: shapes[cause.level] ?? "■", tone: cause.level, tab: "alerts",
       head: html`<strong>${causeName(cause.type)}</strong>${cause.value && ` ${cause.value}`}${times(cause)}`,
-    more: `${cause.alerts.length > 1 ? `${dateTime(cause.first, zone)} to ${clock(cause.last, zone)}` : ago(cause.last)}, not answered${
-      cause.alerts[0].held_until ? `; waits for a second reading until ${clock(cause.alerts[0].held_until, zone)}` : ""}`,
+    more: `${cause.alerts.length > 1 ? `${dateTime(cause.first, zone)} to ${clock(cause.last, zone)}` : ago(cause.last)}, not acknowledged${
+      cause.alerts[0].held_until ? `; awaiting a second reading until ${clock(cause.alerts[0].held_until, zone)}` : ""}`,
   }));
   const progress = causes(open.acknowledged, readings).map((cause) => {
     const [newest] = cause.alerts;
     return { key: `p ${cause.type} ${cause.level}`, sign: "◐", tone: "", tab: "alerts",
       head: html`<strong>${causeName(cause.type)}</strong>${cause.value && ` ${cause.value}`}${times(cause)}`,
-      more: `being handled, ${newest.acknowledged_by === me.value?.email ? "yours"
+      more: `in progress, ${newest.acknowledged_by === me.value?.email ? "yours"
         : colleague(newest.acknowledged_by)}, ${dateTime(newest.acknowledged_at, zone)}${newest.outcome
           ? `: ${words(newest.outcome).toLowerCase()}`
         : ""}${
@@ -47,11 +47,11 @@ function listed(open, readings, zone) {
   const escalations = open.escalations.map((one) => ({
     key: `e ${one.id}`, sign: "↑", tone: one.priority === "stat" ? "critical" : "warning", tab: "escalations",
       head: html`<strong>${words(one.priority)} escalation</strong>${one.assigned_to
-        ? `, ${colleague(one.assigned_to, one.assigned_name)}` : ", nobody has it"}`,
-    more: `${words(one.status).toLowerCase()}, since ${dateTime(one.created_at, zone)}${one.tier > 0 ? `; step ${one.tier} of 3` : ""}`,
+        ? `, ${colleague(one.assigned_to, one.assigned_name)}` : ", not assigned"}`,
+    more: `${words(one.status).toLowerCase()}, since ${dateTime(one.created_at, zone)}${one.tier > 0 ? `; tier ${one.tier} of 3` : ""}`,
   }));
   const rests = open.snoozes.map((one) => ({
-    key: `s ${one.id}`, sign: "–", tone: "", tab: "alerts", head: html`<strong>${causeName(one.type)}</strong> rests`,
+    key: `s ${one.id}`, sign: "–", tone: "", tab: "alerts", head: html`<strong>${causeName(one.type)}</strong> snoozed`,
       more: `until ${dateTime(one.ends_at, zone)}, ${byWhom(one.created_by)}: ${one.reason}`,
   }));
   return [...unanswered, ...escalations, ...progress, ...rests];
