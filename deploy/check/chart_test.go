@@ -33,14 +33,14 @@ import (
 
 const chartFolder = "../helm/vigil"
 
-// practice is what every rendering needs.
+// practice has the values that every rendering needs.
 func practice(more map[string]any) map[string]any {
 	values := map[string]any{"practice": "elm-street", "host": "rpm.example.org", "webhookHost": "hooks.rpm.example.org"}
 	maps.Copy(values, more)
 	return values
 }
 
-// render is the chart by helm's own library, values held against its schema: a document for each object.
+// render renders the chart with helm's own library and validates the values against its schema: one document per object.
 func render(values map[string]any) (map[string]string, error) {
 	chart, err := loader.LoadDir(chartFolder)
 	if err != nil {
@@ -81,7 +81,7 @@ func rendered(t *testing.T, values map[string]any) map[string]string {
 	return objects
 }
 
-// externalSecret is what its operator's document may have, as far as the chart uses it: the operator's types are no module of Go's proxy.
+// externalSecret has the members of the operator's document that the chart uses: the operator's types are not a Go module.
 type externalSecret struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -95,7 +95,7 @@ type externalSecret struct {
 	} `json:"spec"`
 }
 
-// typed reads a document as its kind, and refuses fields which that kind has not.
+// typed decodes a document as its kind and rejects unknown fields.
 func typed(t *testing.T, document string) any {
 	t.Helper()
 	var head metav1.TypeMeta
@@ -118,7 +118,7 @@ func typed(t *testing.T, document string) any {
 	return into
 }
 
-// find gives an object of a rendering.
+// find returns an object of a rendering.
 func find[T any](t *testing.T, objects map[string]string, name string) T {
 	t.Helper()
 	document, is := objects[name]
@@ -132,7 +132,7 @@ func find[T any](t *testing.T, objects map[string]string, name string) T {
 	return object
 }
 
-// pods are the templates of all pods of a rendering, by what makes them.
+// pods returns the pod templates of a rendering, by their controller.
 func pods(t *testing.T, objects map[string]string) map[string]corev1.PodTemplateSpec {
 	t.Helper()
 	found := map[string]corev1.PodTemplateSpec{}
@@ -188,7 +188,7 @@ func TestChartIsRendered(t *testing.T) {
 	}
 }
 
-// Every pod passes what Kubernetes itself calls restricted, writes nowhere but to its volumes, and mounts what is there.
+// Every pod passes Kubernetes' level "restricted", writes only to its volumes, and mounts only volumes that exist.
 func TestChartPodsAreRestricted(t *testing.T) {
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {
@@ -225,7 +225,7 @@ func TestChartPodsAreRestricted(t *testing.T) {
 	}
 }
 
-// The check of restricted pods itself: a pod that may do anything is found.
+// The check of restricted pods detects an unrestricted pod.
 func TestOpenPodIsFound(t *testing.T) {
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {
@@ -284,10 +284,10 @@ func TestChartHangsTogether(t *testing.T) {
 	}
 }
 
-// closed are the operator's paths: the dashboard, and its sign-in by the collection's name and by its id, as deploy/Caddyfile has them.
+// closed has the operator's paths: the dashboard, and its sign-in by the collection's name and id, as in deploy/Caddyfile.
 var closed = []string{"/_", "/api/collections/_superusers", "/api/collections/pbc_3142635823"}
 
-// The longest path of a name decides, whatever the controller, so those of the operator lead to nobody, and only whoever asks for them opens them.
+// The longest path of a name decides with every controller, so the operator's paths lead to no pod unless the values open them.
 func TestChartClosesTheDashboard(t *testing.T) {
 	for _, open := range []bool{false, true} {
 		objects := rendered(t, practice(map[string]any{"ingress": map[string]any{"dashboard": open}}))
@@ -329,7 +329,7 @@ func covers(t *testing.T, what string, selector, labels map[string]string, want 
 	}
 }
 
-// The plain example of one practice and the chart close the same doors.
+// The plain example of one practice and the chart close the same paths.
 func TestChartIsIsolated(t *testing.T) {
 	objects := rendered(t, practice(nil))
 	network := find[*networkingv1.NetworkPolicy](t, objects, "NetworkPolicy vigil-elm-street")
@@ -337,7 +337,7 @@ func TestChartIsIsolated(t *testing.T) {
 	wantIsolated(t, *network, pod)
 }
 
-// Headers and those who are believed in them go together, whatever the values are.
+// Proxy headers and trusted proxies are set together, for all values.
 func TestChartNamesProxies(t *testing.T) {
 	c := find[*appsv1.StatefulSet](t, rendered(t, practice(nil)), "StatefulSet vigil-elm-street").Spec.Template.Spec.Containers[0]
 	env := map[string]string{}
@@ -353,7 +353,7 @@ func TestChartNamesProxies(t *testing.T) {
 	}
 }
 
-// A start that changes the schema is not ended; a process that hangs is; one whose database is down gets no requests.
+// A start that changes the schema is not killed; a process that hangs is; one without a working database gets no requests.
 func TestChartProbes(t *testing.T) {
 	c := find[*appsv1.StatefulSet](t, rendered(t, practice(nil)), "StatefulSet vigil-elm-street").Spec.Template.Spec.Containers[0]
 	if c.StartupProbe.HTTPGet.Path != "/health/live" || c.StartupProbe.PeriodSeconds*c.StartupProbe.FailureThreshold < 1800 {
@@ -391,7 +391,7 @@ func TestChartJobs(t *testing.T) {
 	}
 }
 
-// What would not work, or would put a secret where many read, is refused by the schema.
+// The schema rejects values that cannot work, or that would expose a secret.
 func TestChartRefuses(t *testing.T) {
 	for what, values := range map[string]map[string]any{
 		"a secret among the settings":   practice(map[string]any{"settings": map[string]any{"VIGIL_ENCRYPTION_KEYS": "k:x"}}),
@@ -412,7 +412,7 @@ func TestChartRefuses(t *testing.T) {
 	}
 }
 
-// The chart has the Litestream configuration of deploy, and is of the version that it installs.
+// The chart has the Litestream configuration of deploy, and the version that it installs.
 func TestChartFilesAreOurs(t *testing.T) {
 	own, err := os.ReadFile(filepath.Join(chartFolder, "litestream.yml"))
 	if err != nil || !bytes.Equal(own, deployed(t, "litestream.yml")) {
@@ -435,7 +435,7 @@ func TestChartFilesAreOurs(t *testing.T) {
 	}
 }
 
-// What `vigil fleet render` makes of the example is what chart, Prometheus and Caddy take.
+// Chart, Prometheus and Caddy accept the output of `vigil fleet render` for the example.
 func TestRenderedFleet(t *testing.T) {
 	folder := "../../cmd/fleet/testdata/rendered"
 	names, err := filepath.Glob(folder + "/helm/*.yaml")

@@ -154,7 +154,7 @@ func TestKubernetes(t *testing.T) {
 	wantIsolated(t, network, pod)
 }
 
-// wantIsolated checks that the policy is about the pod, closes both directions, and opens named ports to named peers alone.
+// wantIsolated checks that the policy selects the pod, closes both directions, and opens only named ports to named peers.
 func wantIsolated(t *testing.T, network networkingv1.NetworkPolicy, pod corev1.PodTemplateSpec) {
 	t.Helper()
 	if selector := network.Spec.PodSelector.MatchLabels; len(selector) == 0 || pod.Labels["app"] != selector["app"] {
@@ -198,8 +198,8 @@ func wantIsolated(t *testing.T, network networkingv1.NetworkPolicy, pod corev1.P
 	}
 }
 
-// A start that is refused, for a disk that is full or not mounted yet, is tried again for as long as it takes: systemd would else give up after five
-// tries within ten seconds, and the service would stay down when all is well again.
+// systemd retries a refused start, for example with a full or unmounted disk, without limit: otherwise it would give up after five attempts
+// within ten seconds, and the service would stay down after the disk is fixed.
 func TestUnitIsNeverGivenUp(t *testing.T) {
 	unit, rest, _ := strings.Cut(string(deployed(t, "vigil@.service")), "[Service]")
 	if !strings.Contains(unit, "\nStartLimitIntervalSec=0\n") || !strings.Contains(rest, "\nRestart=always\n") {
@@ -207,7 +207,7 @@ func TestUnitIsNeverGivenUp(t *testing.T) {
 	}
 }
 
-// Memory holds keys and names in the clear: no part of it may reach a disk.
+// Memory holds keys and names in clear text: no part of it may reach a disk.
 func TestMemoryStaysInMemory(t *testing.T) {
 	unit := strings.Split(string(deployed(t, "vigil@.service")), "\n")
 	for _, line := range []string{"LimitCORE=0", "MemorySwapMax=0"} {
@@ -232,7 +232,7 @@ func TestMemoryStaysInMemory(t *testing.T) {
 	}
 }
 
-// wantMounts checks that all that is mounted exists, and that no container may write outside its mounts or gain rights.
+// wantMounts checks that every mounted volume exists, and that no container may write outside its mounts or gain rights.
 func wantMounts(t *testing.T, set appsv1.StatefulSet) {
 	t.Helper()
 	pod := set.Spec.Template.Spec
@@ -255,7 +255,7 @@ func wantMounts(t *testing.T, set appsv1.StatefulSet) {
 	}
 }
 
-// Headers without proxies are believed whoever sends them, and nobody is limited by address: whoever sets the one sets the other.
+// Proxy headers without trusted proxies are accepted from any sender, and no address is limited: each file sets both or neither.
 func TestProxiesAreNamed(t *testing.T) {
 	headers, proxies := regexp.MustCompile(`VIGIL_TRUSTED_PROXY_HEADERS\b`), regexp.MustCompile(`VIGIL_TRUSTED_PROXIES\b["']?(?:: *|=|, *value: *)["']?([0-9a-f.:/]+)`)
 	files, setBy := 0, 0
@@ -290,7 +290,7 @@ func TestProxiesAreNamed(t *testing.T) {
 	}
 }
 
-// Each connection takes a file, and 500 are for the database and the rest: with fewer than both the service makes do with fewer connections.
+// Each connection uses a file, and 500 files are for the database and the rest: with a lower limit the service accepts fewer connections.
 func TestUnitHasFilesForConnections(t *testing.T) {
 	settings, err := os.ReadFile("../../internal/config/settings.go")
 	if err != nil {
@@ -315,7 +315,7 @@ func number(t *testing.T, content []byte, pattern string) int {
 	return n
 }
 
-// Every unit is understood, with what the example's list adds to those of a practice, and exposed at most 2.0 of 10.
+// systemd accepts every unit with the drop-ins of the example's list, at an exposure of at most 2.0 of 10.
 func TestUnit(t *testing.T) {
 	analyze := program(t, "systemd-analyze")
 	units, err := filepath.Glob("../vigil*@.*")
@@ -346,7 +346,7 @@ func TestUnit(t *testing.T) {
 	}
 }
 
-// What holds memory, disk and rights of the service holds whatever runs beside it with the same keys.
+// Units that run with the service's keys have the service's limits of memory, disk and rights.
 func TestUnitsAreLockedAlike(t *testing.T) {
 	_, locked, found := strings.Cut(string(deployed(t, "vigil@.service")), "# Memory holds keys and names in clear text")
 	locked, _, _ = strings.Cut(locked, "\n\n[Install]")
@@ -376,7 +376,7 @@ func TestCaddyfile(t *testing.T) {
 	run(t, nil, caddy, "fmt", "--diff", "../Caddyfile")
 }
 
-// The proxy reads the lines that `vigil fleet render` writes, in the place of the one line of the example.
+// The proxy accepts the output of `vigil fleet render` in place of the example's line.
 func TestRenderedProxyLines(t *testing.T) {
 	caddy := program(t, "caddy")
 	folder := t.TempDir()
@@ -413,7 +413,7 @@ func TestLitestream(t *testing.T) {
 	}
 }
 
-// run runs a tool that must end well.
+// run runs a tool that must succeed.
 func run(t *testing.T, env []string, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(name, args...)

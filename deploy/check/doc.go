@@ -1,4 +1,3 @@
-// Package check reads each file of deploy/ with the parser of the tool that it is for, in its tests, and holds nothing else.
-// It is a module of its own: the product needs none of those parsers. Tools that come as programs are used when they are on
-// the path; `make drills` puts them there.
+// Package check tests each file of deploy/ with the parser of its own tool, and contains only tests. It is a separate module, because the product
+// needs none of those parsers. Tools that are programs are used when they are in the path; `make drills` puts them there.
 package check

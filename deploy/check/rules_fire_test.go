@@ -23,7 +23,7 @@ import (
 
 const rulesFile = "../prometheus/vigil.rules.yml"
 
-// ruleTests is what promtool reads, as far as the file has it.
+// ruleTests has the members of promtool's test format that the file uses.
 type ruleTests struct {
 	RuleFiles []string       `json:"rule_files"`
 	Every     model.Duration `json:"evaluation_interval"`
@@ -51,7 +51,7 @@ type alertAt struct {
 	} `json:"exp_alerts"`
 }
 
-// end is when the last thing is asked.
+// end returns the time of the last query.
 func (r ruleTest) end() (last time.Duration) {
 	for _, asked := range r.Alerts {
 		last = max(last, time.Duration(asked.At))
@@ -70,7 +70,7 @@ func readRuleTests(t *testing.T) (tests ruleTests) {
 	return tests
 }
 
-// Each rule fires for its own cause and ends with it, in one practice of thirty, and no other rule fires meanwhile.
+// Each rule fires for its own cause and ends with it, in one practice of thirty, and no other rule fires at the same time.
 func TestRulesFireAndClear(t *testing.T) {
 	tests := readRuleTests(t)
 	for _, test := range tests.Tests {
@@ -81,7 +81,7 @@ func TestRulesFireAndClear(t *testing.T) {
 	}
 }
 
-// The comparison itself: what fires is found, in the one practice of thirty that it fires for.
+// The comparison finds a firing rule, in the one practice of thirty that it fires for.
 func TestOnePracticeOfThirtyIsSeen(t *testing.T) {
 	minute := model.Duration(time.Minute)
 	test := ruleTest{
@@ -94,7 +94,7 @@ func TestOnePracticeOfThirtyIsSeen(t *testing.T) {
 	}
 }
 
-// playRules holds what fires at each time asked against what the file says.
+// playRules compares the firing rules at each query time with the file.
 func playRules(t *testing.T, test ruleTest, step time.Duration) {
 	t.Helper()
 	found := firing(t, loadRules(t, test), test, step)
@@ -123,7 +123,7 @@ func playRules(t *testing.T, test ruleTest, step time.Duration) {
 	}
 }
 
-// rulesUnderTest is Prometheus as far as alerts go: samples by the clock, and the rules of the file.
+// rulesUnderTest is the alerting part of Prometheus: samples over time, and the rules of the file.
 type rulesUnderTest struct {
 	samples *promqltest.LazyLoader
 	groups  map[string]*rules.Group
@@ -152,7 +152,7 @@ func loadRules(t *testing.T, test ruleTest) rulesUnderTest {
 	return rulesUnderTest{samples, groups}
 }
 
-// firing is what fires at each of the times asked, by name: labels and what the alert says.
+// firing returns the firing alerts at each query time, by name: labels and annotations.
 func firing(t *testing.T, under rulesUnderTest, test ruleTest, step time.Duration) map[time.Duration]map[string][]string {
 	t.Helper()
 	asked := map[time.Duration]bool{}
@@ -195,7 +195,7 @@ func firing(t *testing.T, under rulesUnderTest, test ruleTest, step time.Duratio
 
 var metric = regexp.MustCompile(`^[a-zA-Z_:]+`)
 
-// loading is all series as Prometheus' tests are given them: those of the test, the rest of that practice, and 29 others that are well.
+// loading returns all series in the format of Prometheus' tests: those of the test, the rest of that practice, and 29 healthy practices.
 func loading(t *testing.T, test ruleTest) string {
 	t.Helper()
 	raw, err := os.ReadFile("testdata/healthy.yml")

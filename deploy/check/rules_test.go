@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// readRules are the rules, as Prometheus' own parser reads them.
+// readRules returns the rules, parsed by Prometheus' own parser.
 func readRules(t *testing.T) (all []rulefmt.Rule) {
 	t.Helper()
 	groups, problems := rulefmt.ParseFile(rulesFile, false, model.UTF8Validation, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
@@ -30,7 +30,7 @@ func readRules(t *testing.T) (all []rulefmt.Rule) {
 	return all
 }
 
-// inspect parses an expression and shows every part of it.
+// inspect parses an expression and calls a function with every part of it.
 func inspect(t *testing.T, where, expression string, see func(parser.Node)) {
 	t.Helper()
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(expression)
@@ -44,7 +44,7 @@ func inspect(t *testing.T, where, expression string, see func(parser.Node)) {
 	})
 }
 
-// byPractice says of an expression's sums which would mix practices.
+// byPractice reports an expression's sums that would mix practices.
 func byPractice(t *testing.T, where, expression string) {
 	t.Helper()
 	inspect(t, where, expression, func(node parser.Node) {
@@ -55,7 +55,7 @@ func byPractice(t *testing.T, where, expression string) {
 	})
 }
 
-// Every rule is about one practice, and says what is wrong, what to do first and where more stands.
+// Every rule is about one practice, and names the problem, the first step and the runbook.
 func TestRules(t *testing.T) {
 	runbooks, err := os.ReadFile("../../docs/runbooks.md")
 	if err != nil {
@@ -93,7 +93,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// Of each rule there is a test in which it fires and is over later.
+// Each rule has a test in which it fires and ends.
 func TestRulesAreTested(t *testing.T) {
 	fires, ends := map[string]bool{}, map[string]bool{}
 	for _, test := range readRuleTests(t).Tests {
@@ -116,7 +116,7 @@ func TestRulesAreTested(t *testing.T) {
 	}
 }
 
-// board is a dashboard of Grafana, as far as it is checked.
+// board has the checked members of a Grafana dashboard.
 type board struct {
 	UID        string
 	Templating struct {
@@ -139,7 +139,7 @@ func readBoard(t *testing.T, name string) (read board) {
 	return read
 }
 
-// expressions shows each expression of a board, with what Grafana puts in for its variables.
+// expressions returns each expression of a board, with Grafana's variables replaced.
 func (b board) expressions(see func(title, expression string)) {
 	for _, panel := range b.Panels {
 		for _, target := range panel.Targets {
@@ -148,7 +148,7 @@ func (b board) expressions(see func(title, expression string)) {
 	}
 }
 
-// The board shows the practice that was chosen, in every panel.
+// Every panel of the board shows the selected practice.
 func TestBoard(t *testing.T) {
 	one := readBoard(t, "vigil.json")
 	if !slices.ContainsFunc(one.Templating.List, func(v struct{ Name, Type string }) bool { return v.Name == "practice" && v.Type == "query" }) {
@@ -170,7 +170,7 @@ func TestBoard(t *testing.T) {
 	})
 }
 
-// The page over all practices says of every figure whose it is.
+// The page over all practices labels every figure with its practice.
 func TestBoardOfAllPractices(t *testing.T) {
 	all := readBoard(t, "vigil-practices.json")
 	one := readBoard(t, "vigil.json")

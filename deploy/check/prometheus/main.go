@@ -1,6 +1,6 @@
-// Vigil is watched by Prometheus, here made of its own library as far as docs/three-practices.md goes, so that the drill needs none installed: the
-// same file, targets found in files, rules and samples, and the two questions that the page asks it; without pages, clouds and whatever is sent
-// on. Called promtool it checks a file as promtool does.
+// Vigil's drill uses this small Prometheus, built from Prometheus' own library for docs/three-practices.md, so that none must be installed: the
+// same configuration, file-based targets, rules and samples, and the page's two queries; no web pages, cloud discovery or remote write. Under the
+// name promtool it checks a file as promtool does.
 package main
 
 import (
@@ -74,7 +74,7 @@ func check() error {
 }
 
 func serve() error {
-	file := flag.String("config.file", "prometheus.yml", "what is asked, and by which rules")
+	file := flag.String("config.file", "prometheus.yml", "configuration file with targets and rules")
 	folder := flag.String("storage.tsdb.path", "data", "folder of the samples")
 	addr := flag.String("web.listen-address", "127.0.0.1:9090", "where questions are answered")
 	flag.Parse()
@@ -116,7 +116,7 @@ func serve() error {
 	return http.ListenAndServe(*addr, nil)
 }
 
-// ask begins to ask the targets that the file's files name.
+// ask starts to scrape the targets of the configuration's target files.
 func ask(settings *config.Config, samples *tsdb.DB) error {
 	figures := prometheus.NewRegistry()
 	known, err := discovery.CreateAndRegisterSDMetrics(figures)
@@ -144,7 +144,7 @@ func ask(settings *config.Config, samples *tsdb.DB) error {
 	return nil
 }
 
-// active is every alert that pends or fires, as Prometheus tells of them.
+// active returns every pending or firing alert in the form of Prometheus' API.
 func active(judging *rules.Manager) []map[string]any {
 	found := []map[string]any{}
 	for _, rule := range judging.AlertingRules() {
@@ -157,5 +157,5 @@ func active(judging *rules.Manager) []map[string]any {
 
 func answer(w http.ResponseWriter, data any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{"status": "success", "data": data}) // who asked may have gone
+	_ = json.NewEncoder(w).Encode(map[string]any{"status": "success", "data": data}) // the caller may have disconnected
 }
