@@ -1,6 +1,6 @@
-// Vigil's drill uses this small Prometheus, built from Prometheus' own library for docs/three-practices.md, so that none must be installed: the
-// same configuration, file-based targets, rules and samples, and the page's two queries; no web pages, cloud discovery or remote write. Under the
-// name promtool it checks a file as promtool does.
+// Vigil is monitored in the drill by this small Prometheus, built from Prometheus' own library for docs/three-practices.md, so that none must be
+// installed: the same configuration, file-based targets, rules and samples, and the page's two queries; no web pages, cloud discovery or remote
+// write. Under the name promtool it checks a file as promtool does.
 package main
 
 import (
@@ -86,7 +86,7 @@ func serve() error {
 	if err != nil {
 		return err
 	}
-	if err := ask(settings, samples); err != nil {
+	if err := scrapeTargets(settings, samples); err != nil {
 		return err
 	}
 	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1_000_000, Timeout: time.Minute, EnableNegativeOffset: true, EnableAtModifier: true})
@@ -116,8 +116,8 @@ func serve() error {
 	return http.ListenAndServe(*addr, nil)
 }
 
-// ask starts to scrape the targets of the configuration's target files.
-func ask(settings *config.Config, samples *tsdb.DB) error {
+// scrapeTargets starts to scrape the targets of the configuration's target files.
+func scrapeTargets(settings *config.Config, samples *tsdb.DB) error {
 	figures := prometheus.NewRegistry()
 	known, err := discovery.CreateAndRegisterSDMetrics(figures)
 	if err != nil {
