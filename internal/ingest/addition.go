@@ -18,11 +18,11 @@ import (
 // ReasonReadingMissing is the code of an addition whose reading has not come.
 const ReasonReadingMissing = "reading_missing"
 
-// complete adds to a stored reading what its device measured with it and its vendor sent by itself. A value that is there is never
+// mergePartial adds to a stored reading what its device measured with it and its vendor sent by itself. A value that is there is never
 // changed. The rules judge what is new; what follows from it follows as if it had come with the reading, but it makes no second
 // reading, day or delivery: where the EMR has the reading already, its copy follows.
 // Source: docs/decisions/gateway.md, "Other device vendors"; docs/decisions/fhir.md, "Withdrawn or corrected after delivery".
-func (e *Evaluator) complete(tx core.App, b *batch, m *memory, s Submission, now time.Time) (Outcome, error) {
+func (e *Evaluator) mergePartial(tx core.App, b *writeBatch, m *patientCache, s Submission, now time.Time) (Outcome, error) {
 	record, err := collections.FindObservationByGatewayKey(tx, s.GatewayKey)
 	if collections.Missing(err) {
 		return Outcome{}, fault.State(ReasonReadingMissing, "The reading that this belongs to has not come.")
@@ -30,7 +30,7 @@ func (e *Evaluator) complete(tx core.App, b *batch, m *memory, s Submission, now
 	if err != nil {
 		return Outcome{}, err
 	}
-	o := FromRecord(record)
+	o := ObservationFromRecord(record)
 	before := o.Reading.ValuesKey()
 	whole, fits := o.Reading.Add(s.Reading)
 	switch {
@@ -39,19 +39,19 @@ func (e *Evaluator) complete(tx core.App, b *batch, m *memory, s Submission, now
 	case whole.ValuesKey() == before:
 		return Outcome{Observation: o, Duplicate: true}, nil
 	}
-	patient, err := e.findSubject(tx, m, s)
+	patient, err := e.findPatient(tx, m, s)
 	if err != nil {
 		return Outcome{}, err
 	}
 	o.Reading, o.UpdatedAt, o.addition = whole, now, &s.Reading
 	doubted := o.Review == Suspect
 	if !doubted {
-		o.confirm(s, now)
+		o.setConfirmation(s, now)
 	}
 	if o.FHIRStatus != "" {
 		o.FHIRVersion, o.TransformedAt = o.FHIRVersion+1, now
 	}
-	if o.readingKey, err = o.completedKey(tx, record.GetString(collections.ObservationReadingKey)); err != nil {
+	if o.readingKey, err = o.mergedKey(tx, record.GetString(collections.ObservationReadingKey)); err != nil {
 		return Outcome{}, err
 	}
 	record.Load(o.columns())
@@ -64,21 +64,21 @@ func (e *Evaluator) complete(tx core.App, b *batch, m *memory, s Submission, now
 		return Outcome{}, err
 	}
 	if doubted { // what comes to a reading that is not judged is not judged either
-		return noteCompleted(b, o, s.By, now)
+		return auditMerged(b, o, s.By, now)
 	}
 	if err := emr.Correct(tx, o.ID, now); err != nil {
 		return Outcome{}, err
 	}
-	if s.unjudged() {
-		return noteCompleted(b, o, s.By, now)
+	if s.skipsEvaluation() {
+		return auditMerged(b, o, s.By, now)
 	}
-	return e.consequences(tx, b, o, patient, s, now)
+	return e.evaluateAndApply(tx, b, o, patient, s, now)
 }
 
-// completedKey is the key of the whole reading. One that came another way before has it: then the completed one keeps its own.
-func (o Observation) completedKey(tx core.App, own string) (string, error) {
+// mergedKey is the key of the whole reading. One that came another way before has it: then the completed one keeps its own.
+func (o Observation) mergedKey(tx core.App, own string) (string, error) {
 	o.readingKey = readingKey(o.PatientID, o.Reading)
-	_, err := o.stored(tx)
+	_, err := o.findStored(tx)
 	switch {
 	case own == "" || err == nil:
 		return own, nil
@@ -101,21 +101,21 @@ type Submission struct {
 	// Addition to the reading under the GatewayKey.
 	Partial, Addition bool
 	// Repeatable readings are stored however often they come; only for tests of the gateway.
-	Repeatable bool
+	AllowDuplicates bool
 	// ConfirmedBy is who vouches for values that no device should report; "" where nobody had to.
 	ConfirmedBy string
-	// AsReceived readings carry the time of receipt, because their device's clock was ahead; somebody vouches for it.
-	AsReceived bool
+	// UsesReceiptTime readings carry the time of receipt, because their device's clock was ahead; somebody vouches for it.
+	UsesReceiptTime bool
 	// Undated readings carry a time at which they cannot have been measured: they are kept and not judged.
-	Undated bool
+	WrongClock bool
 	// Device is what the gateway told of the device along with the reading.
 	Device devices.Envelope
 	// Following are readings that came along with this one, of the same patient, and were measured after it: those of them that a late
 	// reading is superseded by. It is only told of those that will be stored, or are.
-	Following []vitals.Reading
+	NewerInBatch []vitals.Reading
 	// Dismissed says whether somebody has discarded this very measurement before, and why; asked only where the device has said this time
 	// before, when it lay in the future. Nil for never.
-	Dismissed func(tx core.App) (why phi.Text, dismissed bool, err error)
+	DiscardedBefore func(tx core.App) (why phi.Text, dismissed bool, err error)
 	// By says who sent it, for the audit trail.
 	By audit.Actor
 	// ReceivedAt is when it reached the door.
@@ -123,7 +123,7 @@ type Submission struct {
 	// key is that of the reading, computed where nobody waits; "" where it was not.
 	key string
 	// along is there instead of a reading: what others want done in the transaction of readings.
-	along func(tx core.App) error
+	joinTx func(tx core.App) error
 }
 
 // origin says who vouches for the reading.
@@ -134,12 +134,12 @@ type Outcome struct {
 	Observation Observation
 	// Duplicate: this very reading was stored before; nothing was written.
 	Duplicate bool
-	// OtherKey: it is a duplicate under a key of the gateway's that no reading has.
-	OtherKey bool
+	// KeyAlias: it is a duplicate under a key of the gateway's that no reading has.
+	KeyAlias bool
 	// Conflict: the gateway sent other values under a key it had used before; nothing was written.
 	Conflict bool
 	// Completed: the reading was stored before, and has more values now.
-	Completed bool
+	Merged bool
 	// CheckDevice: what the reading says of its device asks for more than storing it, see [devices.Engine.CheckDevice].
 	CheckDevice bool
 	Alerts      []RaisedAlert

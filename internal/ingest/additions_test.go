@@ -13,7 +13,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-const part = `{"metric":%q,"hwi_device_id":"T-1","patient_id":"gw-1","value_1":%d,"value_2":82,"timestamp":"2026-01-15T13:40:00Z"}`
+const deliveryEvent = `{"metric":%q,"hwi_device_id":"T-1","patient_id":"gw-1","value_1":%d,"value_2":82,"timestamp":"2026-01-15T13:40:00Z"}`
 
 // What a kill left behind between two commits is put right by a replay, in the vendor's own words: a reading without the pulse that
 // waits, and a pulse that is in its reading and waits all the same.
@@ -29,28 +29,28 @@ func TestReplayAfterKill(t *testing.T) {
 			}
 			return event
 		}
-		pressure, body := read(fmt.Sprintf(part, "blood_pressure", 128)), fmt.Sprintf(part, "pulse", 190)
+		pressure, body := read(fmt.Sprintf(deliveryEvent, "blood_pressure", 128)), fmt.Sprintf(deliveryEvent, "pulse", 190)
 		pulse := read(body)
 		if pulseIsIn {
 			whole, _ := pressure.Reading.Add(*pulse.Reading)
 			pressure.Reading = &whole
 		}
 		ingestEvent(t, app, engine, ingest.NewSubmission(pressure, patient, gatewayActor, pipelineNow))
-		id, _, err := ingest.Store(app, ingest.Entry{
-			ID: pulse.ID(), Status: collections.EventOpen, Reason: ingest.ReasonNoReading, Event: pulse, Payload: []byte(body),
+		id, _, err := ingest.StoreEvent(app, ingest.EventEntry{
+			ID: pulse.ID(), Status: collections.EventOpen, Reason: ingest.ReasonNoReadingYet, Event: pulse, Payload: []byte(body),
 		}, gatewayActor, pipelineNow)
 		if err != nil {
 			t.Fatal(err)
 		}
 		done, err := engine.Replay(t.Context(), app, pipelineClock, func(int, int) {})
-		want := ingest.Replayed{Stored: 1}
+		want := ingest.ReplayResult{Stored: 1}
 		if pulseIsIn {
-			want = ingest.Replayed{Known: 1}
+			want = ingest.ReplayResult{Duplicates: 1}
 		}
 		if err != nil || done != want {
 			t.Errorf("%+v, want %+v (%v)", done, want, err)
 		}
-		checkEvent(t, stored(t, app, id), map[string]any{"status": "released", "vendor": "tenovi", "closed_by": "system"})
+		checkEvent(t, storedInstant(t, app, id), map[string]any{"status": "released", "vendor": "tenovi", "closed_by": "system"})
 		if got := alertTexts(t, app, `SELECT CAST(pulse AS INTEGER) || ' ' || (SELECT COUNT(*) FROM alerts WHERE type = 'pulse') FROM observations`); len(got) != 1 || got[0] != "190 1" {
 			t.Errorf("pulse and alerts: %v", got)
 		}
@@ -58,7 +58,7 @@ func TestReplayAfterKill(t *testing.T) {
 }
 
 // What was left out of a reading waits for a person, whatever became of the reading.
-func TestReplayOfWhatWasLeftOut(t *testing.T) {
+func TestReplayOfLeftOutValues(t *testing.T) {
 	app, engine := newPipelineApp(t)
 	engine.Adapters = gateway.NewAdapters(config.Gateway{}, pipelineRules.MaxFuture)
 	vigiltest.Assign(t, app, "d", vigiltest.Patient(t, app, nil), pipelineNow.AddDate(-1, 0, 0))
@@ -67,16 +67,16 @@ func TestReplayOfWhatWasLeftOut(t *testing.T) {
 	if err != nil || event.LeftOut["data.pulse"] == nil {
 		t.Fatalf("left out is %v (%v)", event.LeftOut, err)
 	}
-	id, _, err := ingest.Store(app, ingest.Entry{
+	id, _, err := ingest.StoreEvent(app, ingest.EventEntry{
 		ID: gateway.BodyID(gateway.Telli, body), Status: collections.EventRejected, Reason: "validation_error", Event: event, Payload: body, FieldErrors: event.LeftOut,
 	}, gatewayActor, pipelineNow)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if done, err := engine.Replay(t.Context(), app, pipelineClock, func(int, int) {}); err != nil || done != (ingest.Replayed{Waiting: 1}) {
+	if done, err := engine.Replay(t.Context(), app, pipelineClock, func(int, int) {}); err != nil || done != (ingest.ReplayResult{Pending: 1}) {
 		t.Errorf("%+v (%v)", done, err)
 	}
-	checkEvent(t, stored(t, app, id), map[string]any{"status": "rejected", "reason": "validation_error"})
+	checkEvent(t, storedInstant(t, app, id), map[string]any{"status": "rejected", "reason": "validation_error"})
 }
 
 // An event of a vendor that this version does not know waits, and says so.
@@ -87,14 +87,14 @@ func TestUnknownVendor(t *testing.T) {
 		t.Fatal(err)
 	}
 	event.Vendor = "nobody"
-	id, _, err := ingest.Store(app, ingest.Entry{ID: event.ID(), Status: collections.EventOpen, Event: event, Payload: cuff("BP-1", "gw-1", 120, 1)}, gatewayActor, pipelineNow)
+	id, _, err := ingest.StoreEvent(app, ingest.EventEntry{ID: event.ID(), Status: collections.EventOpen, Event: event, Payload: cuff("BP-1", "gw-1", 120, 1)}, gatewayActor, pipelineNow)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if done, err := engine.Replay(t.Context(), app, pipelineClock, func(int, int) {}); err != nil || done != (ingest.Replayed{Waiting: 1}) {
+	if done, err := engine.Replay(t.Context(), app, pipelineClock, func(int, int) {}); err != nil || done != (ingest.ReplayResult{Pending: 1}) {
 		t.Errorf("%+v (%v)", done, err)
 	}
-	checkEvent(t, stored(t, app, id), map[string]any{"status": "rejected", "reason": "unknown_vendor"})
+	checkEvent(t, storedInstant(t, app, id), map[string]any{"status": "rejected", "reason": "unknown_vendor"})
 	if _, err := engine.Release(app, id, vigiltest.Patient(t, app, nil), nurseActor, pipelineNow); vigiltest.Code(err) != "invalid_state" {
 		t.Errorf("released: %v", err)
 	}

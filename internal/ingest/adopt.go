@@ -13,22 +13,22 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// Adopt takes a reading that somebody creates as a record, in the dashboard or by a script: it is checked like any
+// CreateFromRecord takes a reading that somebody creates as a record, in the dashboard or by a script: it is checked like any
 // other, stored by store, and has the same consequences. It runs inside the transaction of the save.
-func (e *Evaluator) Adopt(tx core.App, record *core.Record, by audit.Actor, now time.Time, store func() error) (Outcome, error) {
-	s, err := e.submissionOf(record, by, now)
+func (e *Evaluator) CreateFromRecord(tx core.App, record *core.Record, by audit.Actor, now time.Time, store func() error) (Outcome, error) {
+	s, err := e.submissionFromRecord(record, by, now)
 	if err != nil {
 		return Outcome{}, err
 	}
-	patient, err := e.findSubject(tx, nil, s)
+	patient, err := e.findPatient(tx, nil, s)
 	if err != nil {
 		return Outcome{}, err
 	}
-	o := e.observe(s, now)
+	o := e.newObservation(s, now)
 	if record.Id != "" {
 		o.ID = record.Id
 	}
-	if _, err := o.stored(tx); err == nil {
+	if _, err := o.findStored(tx); err == nil {
 		return Outcome{}, fault.Field("measured_at", "This very reading is stored already.")
 	} else if !collections.Missing(err) {
 		return Outcome{}, err
@@ -39,11 +39,11 @@ func (e *Evaluator) Adopt(tx core.App, record *core.Record, by audit.Actor, now 
 	if err := store(); err != nil {
 		return Outcome{}, err
 	}
-	b, err := newBatch(tx)
+	b, err := newWriteBatch(tx)
 	if err != nil {
 		return Outcome{}, err
 	}
-	outcome, err := e.consequences(tx, b, o, patient, s, now)
+	outcome, err := e.evaluateAndApply(tx, b, o, patient, s, now)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -56,11 +56,11 @@ func (e *Evaluator) Adopt(tx core.App, record *core.Record, by audit.Actor, now 
 	return outcome, b.store(tx)
 }
 
-// submissionOf reads the record as a person filled it in.
-func (e *Evaluator) submissionOf(record *core.Record, by audit.Actor, now time.Time) (Submission, error) {
+// submissionFromRecord reads the record as a person filled it in.
+func (e *Evaluator) submissionFromRecord(record *core.Record, by audit.Actor, now time.Time) (Submission, error) {
 	checks := validate.NewChecks()
 	reading := readingFromRecord(record)
-	reading.MeasuredAt = e.MeasuredAt(checks, record, now)
+	reading.MeasuredAt = e.ParseMeasuredAt(checks, record, now)
 	reading.Check(checks)
 	for _, p := range vitals.Parameters {
 		if value := reading.Value(p); value != nil {
@@ -72,20 +72,20 @@ func (e *Evaluator) submissionOf(record *core.Record, by audit.Actor, now time.T
 		source = vitals.SourceAPI
 	}
 	return Submission{
-		PatientID: collections.PatientOf(record), Reading: reading, Source: source, Origin: originOfRecord(record, source), By: by, ReceivedAt: now,
+		PatientID: collections.PatientOf(record), Reading: reading, Source: source, Origin: recordOrigin(record, source), By: by, ReceivedAt: now,
 	}, checks.Err()
 }
 
-// MeasuredAt is the time in a record as a person or script wrote it, in any form that the contract takes; zero when there is none.
-func (e *Evaluator) MeasuredAt(checks *validate.Checks, record *core.Record, now time.Time) time.Time {
+// ParseMeasuredAt is the time in a record as a person or script wrote it, in any form that the contract takes; zero when there is none.
+func (e *Evaluator) ParseMeasuredAt(checks *validate.Checks, record *core.Record, now time.Time) time.Time {
 	at := checks.Instant("measured_at", validate.Of(record.GetString(collections.ObservationMeasuredAt)), true)
 	checks.NotFuture("measured_at", at, now, e.rules.MaxFuture)
 	return at
 }
 
-// originOfRecord is who vouches for a reading that is created as a record: whoever the record names, the patient where it is the portal's,
+// recordOrigin is who vouches for a reading that is created as a record: whoever the record names, the patient where it is the portal's,
 // otherwise the person or script that creates it, whatever device it names.
-func originOfRecord(record *core.Record, source vitals.Source) vitals.Origin {
+func recordOrigin(record *core.Record, source vitals.Source) vitals.Origin {
 	origin := vitals.Origin(record.GetString(collections.ObservationOrigin))
 	switch {
 	case source == vitals.SourcePortal:
@@ -96,5 +96,5 @@ func originOfRecord(record *core.Record, source vitals.Source) vitals.Origin {
 	return origin
 }
 
-// ErrFixed refuses to change or remove a stored reading.
-var ErrFixed = errors.New("a stored reading is never changed; mark it as entered in error")
+// ErrImmutable refuses to change or remove a stored reading.
+var ErrImmutable = errors.New("a stored reading is never changed; mark it as entered in error")

@@ -22,7 +22,7 @@ import (
 const patientID = "0194c5a8-0000-7000-8000-000000000001"
 
 // A reading created as a record leaves exactly the rows that the same reading leaves by the writer's way.
-func TestAdoptEqualsIngest(t *testing.T) {
+func TestCreateFromRecordEqualsIngest(t *testing.T) {
 	first := withPulse(bloodPressure(185, 95), 135)
 	first.DeviceID = "BP-1"
 	readings := []vitals.Reading{
@@ -36,7 +36,7 @@ func TestAdoptEqualsIngest(t *testing.T) {
 		vigiltest.Assign(t, app, "BP-1", patientID, now.AddDate(-1, 0, 0))
 		for _, r := range readings {
 			if i == 0 {
-				s := submission(patientID, r)
+				s := gatewaySubmission(patientID, r)
 				s.Source, s.By = vitals.SourceAPI, audit.System()
 				storeReading(t, app, engine, s)
 			} else if err := app.Save(record(t, app, r)); err != nil {
@@ -51,9 +51,9 @@ func TestAdoptEqualsIngest(t *testing.T) {
 	if diff := cmp.Diff(dumps[0], dumps[1]); diff != "" {
 		t.Error(diff)
 	}
-	for _, said := range []string{"observation.create", "alert.auto_resolve", "escalation.update", "Weight gain of 5.12 kg", "irregular heartbeat"} {
-		if !strings.Contains(dumps[0], said) {
-			t.Errorf("the readings did not lead to %q", said)
+	for _, text := range []string{"observation.create", "alert.auto_resolve", "escalation.update", "Weight gain of 5.12 kg", "irregular heartbeat"} {
+		if !strings.Contains(dumps[0], text) {
+			t.Errorf("the readings did not lead to %q", text)
 		}
 	}
 }
@@ -118,12 +118,12 @@ func dump(t *testing.T, app core.App) string {
 	return clear
 }
 
-func TestAdoptChecks(t *testing.T) {
+func TestCreateFromRecordChecks(t *testing.T) {
 	app, engine := newApp(t, rules)
 	vigiltest.Patient(t, app, dbx.Params{"id": patientID})
 	other := vigiltest.Patient(t, app, nil)
 	vigiltest.Assign(t, app, "BP-2", other, now.AddDate(-1, 0, 0))
-	storeReading(t, app, engine, submission(patientID, bloodPressure(120, 80)))
+	storeReading(t, app, engine, gatewaySubmission(patientID, bloodPressure(120, 80)))
 	before := vigiltest.RowCounts(t, app)
 	tests := []struct {
 		name   string
@@ -157,7 +157,7 @@ func TestAdoptChecks(t *testing.T) {
 }
 
 // What the form holds beyond the reading is not the writer's to choose, and values are kept with two decimals.
-func TestAdoptCompletes(t *testing.T) {
+func TestCreateFromRecordFillsIn(t *testing.T) {
 	app, _ := newApp(t, rules)
 	vigiltest.Patient(t, app, dbx.Params{"id": patientID})
 	r := record(t, app, weight(80.125))
@@ -176,7 +176,7 @@ func TestAdoptCompletes(t *testing.T) {
 	if err := app.Save(duplicate); err == nil {
 		t.Error("the key was the writer's own")
 	}
-	stored, err := ingest.Find(app, r.Id)
+	stored, err := ingest.FindObservation(app, r.Id)
 	if err != nil || *stored.Reading.Value(vitals.WeightKg) != 80.13 {
 		t.Errorf("%v (%v)", stored.Reading.Value(vitals.WeightKg), err)
 	}

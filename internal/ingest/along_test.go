@@ -15,14 +15,14 @@ import (
 )
 
 // What others do in the transaction of readings is in order with them, and what fails of it costs no reading.
-func TestWorkAlongWithReadings(t *testing.T) {
+func TestJoinedWorkCommitsWithReadings(t *testing.T) {
 	errWork := errors.New("it does not work")
 	for name, fails := range map[string]bool{"all is well": false, "one fails": true} {
 		t.Run(name, func(t *testing.T) {
 			app, engine := newApp(t, rules)
-			w := running(t, app, engine)
+			w := startWriter(t, app, engine)
 			patient := vigiltest.Patient(t, app, nil)
-			if _, err := w.Submit(t.Context(), submission(patient, at(bloodPressure(120, 80), now.Add(-time.Hour)))); err != nil {
+			if _, err := w.Submit(t.Context(), gatewaySubmission(patient, at(bloodPressure(120, 80), now.Add(-time.Hour)))); err != nil {
 				t.Fatal(err)
 			}
 			began, gate := make(chan struct{}), make(chan struct{})
@@ -55,7 +55,7 @@ func TestWorkAlongWithReadings(t *testing.T) {
 			}
 			for i := range 3 {
 				callers.Go(func() {
-					if _, err := w.Submit(t.Context(), submission(patient, at(bloodPressure(150, 80), now.Add(time.Duration(-i)*time.Minute)))); err != nil {
+					if _, err := w.Submit(t.Context(), gatewaySubmission(patient, at(bloodPressure(150, 80), now.Add(time.Duration(-i)*time.Minute)))); err != nil {
 						t.Error(err)
 					}
 				})
@@ -68,9 +68,9 @@ func TestWorkAlongWithReadings(t *testing.T) {
 			if errs[0] != nil || errors.Is(errs[1], errWork) != fails {
 				t.Errorf("told %v", errs)
 			}
-			pictures, differences, err := w.Recall(app, now)
-			if err != nil || differences != "" || pictures == 0 && !fails {
-				t.Errorf("remembers %d pictures: %v\n%s", pictures, err, differences)
+			snapshots, differences, err := w.VerifyCache(app, now)
+			if err != nil || differences != "" || snapshots == 0 && !fails {
+				t.Errorf("remembers %d pictures: %v\n%s", snapshots, err, differences)
 			}
 			for what, count := range map[string]int{"observations": 4, "snoozes": 1} {
 				if total, err := app.CountRecords(what); err != nil || int(total) != count {

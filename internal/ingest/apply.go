@@ -18,43 +18,43 @@ import (
 
 // apply writes the effects of a reading inside the caller's transaction, or adds them to what its batch writes at the end. The
 // observation itself is stored already: by the writer, or by PocketBase when somebody creates it in the dashboard.
-func apply(tx core.App, b *batch, e Effects, by audit.Actor, now time.Time) (Outcome, error) {
-	a := application{tx: tx, batch: b, effects: e, by: by, now: now, outcome: Outcome{Observation: e.Observation}}
-	for _, step := range []func() error{a.note, a.alert, a.autoResolve, a.rank, a.queue} {
+func apply(tx core.App, b *writeBatch, e Effects, by audit.Actor, now time.Time) (Outcome, error) {
+	a := effectsWriter{tx: tx, batch: b, effects: e, by: by, now: now, outcome: Outcome{Observation: e.Observation}}
+	for _, step := range []func() error{a.auditObservation, a.storeAlerts, a.saveProgress, a.saveTriageRow, a.queueDeliveries} {
 		if err := step(); err != nil {
 			return Outcome{}, err
 		}
 	}
 	if e.Observation.addition != nil { // it is counted
-		a.outcome.Completed = true
+		a.outcome.Merged = true
 		return a.outcome, nil
 	}
-	b.count(e)
-	if e.Observation.confirmed { // it was stored before
+	b.countReading(e)
+	if e.Observation.newlyConfirmed { // it was stored before
 		return a.outcome, nil
 	}
 	b.processing = append(b.processing, a.outcome)
 	return a.outcome, nil
 }
 
-// application is one reading's effects on their way into the database.
-type application struct {
+// effectsWriter is one reading's effects on their way into the database.
+type effectsWriter struct {
 	tx      core.App
-	batch   *batch
+	batch   *writeBatch
 	effects Effects
 	by      audit.Actor
 	now     time.Time
 	outcome Outcome
 }
 
-// note records that the observation was created, or completed.
-func (a *application) note() error {
+// auditObservation records that the observation was created, or completed.
+func (a *effectsWriter) auditObservation() error {
 	o, event := a.effects.Observation, audit.ObservationCreate
 	switch {
 	case o.addition != nil:
 		event = audit.ObservationUpdate
-	case o.confirmed:
-		return a.noteConfirmed()
+	case o.newlyConfirmed:
+		return a.auditConfirmed()
 	}
 	return a.batch.trail.Add(audit.Entry{
 		Event: event, Actor: a.by, ResourceType: audit.ResourceObservation, ResourceID: o.ID,
@@ -62,8 +62,8 @@ func (a *application) note() error {
 	}, a.now)
 }
 
-// follow records what the system's rules made of the reading, under the request that brought it. id is a numbered record id.
-func (a *application) follow(event audit.Event, resource, id string) error {
+// auditConsequence records what the system's rules made of the reading, under the request that brought it. id is a numbered record id.
+func (a *effectsWriter) auditConsequence(event audit.Event, resource, id string) error {
 	actor := audit.System()
 	actor.From.RequestID = a.by.From.RequestID
 	return a.batch.trail.Add(audit.Entry{
@@ -72,10 +72,10 @@ func (a *application) follow(event audit.Event, resource, id string) error {
 	}, a.now)
 }
 
-// alert stores the alerts, and the escalation that the critical ones belong to. Each names the other, so the
+// storeAlerts stores the alerts, and the escalation that the critical ones belong to. Each names the other, so the
 // escalation's number is taken first and its row stored last.
-func (a *application) alert() (err error) {
-	escalation := a.effects.AttachTo
+func (a *effectsWriter) storeAlerts() (err error) {
+	escalation := a.effects.JoinEscalation
 	if a.effects.OpenEscalation != nil {
 		if escalation, err = collections.NextID(a.tx, collections.Escalations); err != nil {
 			return err
@@ -96,18 +96,18 @@ func (a *application) alert() (err error) {
 		}
 		a.outcome.Alerts = append(a.outcome.Alerts,
 			RaisedAlert{ID: id, Level: string(draft.Finding.Level), Type: draft.Finding.Type, Message: draft.Finding.Message})
-		if err := a.follow(audit.AlertCreate, audit.ResourceAlert, id); err != nil {
+		if err := a.auditConsequence(audit.AlertCreate, audit.ResourceAlert, id); err != nil {
 			return err
 		}
 		if draft.Superseded || draft.Settled {
-			if err := a.follow(audit.AlertAutoResolve, audit.ResourceAlert, id); err != nil {
+			if err := a.auditConsequence(audit.AlertAutoResolve, audit.ResourceAlert, id); err != nil {
 				return err
 			}
 		}
 		if err := a.announceAlert(draft, id); err != nil {
 			return err
 		}
-		if err := a.askAgain(draft, id); err != nil {
+		if err := a.promptRemeasure(draft, id); err != nil {
 			return err
 		}
 	}
@@ -115,7 +115,7 @@ func (a *application) alert() (err error) {
 	return a.escalate(escalation, firstCritical)
 }
 
-func (a *application) escalate(id, alertID string) error {
+func (a *effectsWriter) escalate(id, alertID string) error {
 	switch {
 	case a.effects.OpenEscalation != nil:
 		draft := *a.effects.OpenEscalation
@@ -126,9 +126,9 @@ func (a *application) escalate(id, alertID string) error {
 		if err := a.announceEscalation(id, alertID, "escalation "+id, draft.Reason.Reveal()); err != nil {
 			return err
 		}
-		return a.follow(audit.EscalationCreate, audit.ResourceEscalation, id)
-	case a.effects.AttachTo != "":
-		why := escalations.JoinedBy(a.effects.Worse)
+		return a.auditConsequence(audit.EscalationCreate, audit.ResourceEscalation, id)
+	case a.effects.JoinEscalation != "":
+		why := escalations.JoinedBy(a.effects.WorseThanNotified)
 		if err := escalations.Join(a.tx, id, a.effects.Renotify, why, a.now); err != nil {
 			return err
 		}
@@ -138,13 +138,13 @@ func (a *application) escalate(id, alertID string) error {
 				return err
 			}
 		}
-		return a.follow(audit.EscalationUpdate, audit.ResourceEscalation, id)
+		return a.auditConsequence(audit.EscalationUpdate, audit.ResourceEscalation, id)
 	}
 	return nil
 }
 
-// autoResolve writes what the reading did to earlier alerts.
-func (a *application) autoResolve() error {
+// saveProgress writes what the reading did to earlier alerts.
+func (a *effectsWriter) saveProgress() error {
 	for _, progress := range a.effects.Progress {
 		if err := alerts.SaveProgress(a.tx, progress, a.now); err != nil {
 			return err
@@ -152,20 +152,20 @@ func (a *application) autoResolve() error {
 		if !progress.Resolved {
 			continue
 		}
-		if err := a.follow(audit.AlertAutoResolve, audit.ResourceAlert, progress.Alert.ID); err != nil {
+		if err := a.auditConsequence(audit.AlertAutoResolve, audit.ResourceAlert, progress.Alert.ID); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// rank stores where the patient ranks now.
-func (a *application) rank() error {
-	return triage.SavePlace(a.tx, a.effects.Observation.PatientID, a.effects.Place, a.now)
+// saveTriageRow stores where the patient ranks now.
+func (a *effectsWriter) saveTriageRow() error {
+	return triage.SavePlace(a.tx, a.effects.Observation.PatientID, a.effects.TriageRow, a.now)
 }
 
-// queue stores the intent to deliver the observation.
-func (a *application) queue() (err error) {
+// queueDeliveries stores the intent to deliver the observation.
+func (a *effectsWriter) queueDeliveries() (err error) {
 	o := a.effects.Observation
 	draft := emr.Draft{ObservationID: o.ID, PatientID: o.PatientID, ObservationType: string(o.Reading.Kind)}
 	if a.effects.Transmit {
@@ -180,7 +180,7 @@ func (a *application) queue() (err error) {
 }
 
 // label names the patient as people do, by the medical record number alone when the name cannot be opened: the alert matters more.
-func (h holder) label(patientID string) string {
+func (h patientRow) label(patientID string) string {
 	first, err := collections.OpenValue(h.FirstName, collections.Patients, collections.PatientFirstName, patientID)
 	last, again := collections.OpenValue(h.LastName, collections.Patients, collections.PatientLastName, patientID)
 	if err != nil || again != nil {
@@ -190,22 +190,22 @@ func (h holder) label(patientID string) string {
 }
 
 // announceAlert has people told of an alert, unless it only informs or its kind is snoozed.
-func (a *application) announceAlert(draft alerts.Draft, id string) error {
+func (a *effectsWriter) announceAlert(draft alerts.Draft, id string) error {
 	if draft.Informative || draft.Snoozed {
 		return nil
 	}
-	told := notifications.Announcement{
+	announcement := notifications.Announcement{
 		Kind: notifications.AlertRaised, Severity: string(draft.Finding.Level), PatientID: draft.PatientID, AlertID: id,
 		Body: a.effects.PatientLabel + ": " + draft.Finding.Message, Key: alerts.AnnouncementKey(id), AtOnce: draft.Worse,
 	}
 	if draft.Superseded {
-		told.Kind, told.Key = notifications.ReadingSuperseded, told.Key+" superseded"
+		announcement.Kind, announcement.Key = notifications.ReadingSuperseded, announcement.Key+" superseded"
 	}
-	return notifications.Announce(a.tx, told, a.now)
+	return notifications.Announce(a.tx, announcement, a.now)
 }
 
 // announceEscalation has people told of the escalation that critical alerts belong to.
-func (a *application) announceEscalation(id, alertID, key, why string) error {
+func (a *effectsWriter) announceEscalation(id, alertID, key, why string) error {
 	return notifications.Announce(a.tx, notifications.Announcement{
 		Kind: notifications.EscalationOpened, Severity: string(alerts.Critical), PatientID: a.effects.Observation.PatientID,
 		EscalationID: id, AlertID: alertID, Body: a.effects.PatientLabel + ", stat: " + why, Key: key,

@@ -12,41 +12,41 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// Around is what else was measured, for a reading that is not the newest of its kind or that came late: what arrives is judged in the
+// SurroundingReadings is what else was measured, for a reading that is not the newest of its kind or that came late: what arrives is judged in the
 // order of measurement, whatever the order in which it comes.
 // Source: docs/decisions/alerts.md, "Readings out of order" and "Late readings".
-type Around struct {
+type SurroundingReadings struct {
 	// Unordered: something newer is stored, and Others are all that may matter, in order of measurement; the reading is not among them.
-	Unordered bool
-	Others    []Observation
+	OutOfOrder bool
+	Others     []Observation
 	// Superseded are the alert types about which a late reading says nothing that still holds: something at least as reliable was
 	// measured since.
 	Superseded []string
 }
 
-// late reports whether a reading comes long after it was measured.
-func (r Rules) late(measuredAt, now time.Time) bool {
+// isLate reports whether a reading comes long after it was measured.
+func (r Rules) isLate(measuredAt, now time.Time) bool {
 	return r.LateAfter > 0 && now.Sub(measuredAt) > r.LateAfter
 }
 
 // escalates reports whether an alert is one that nobody can wait for. A late one is told and opens nothing by itself.
 func escalates(alert alerts.Draft) bool { return alert.Finding.Level == alerts.Critical && !alert.Late }
 
-// judged is what of an observation is to be judged: what has just been added to it, otherwise all.
-func (o Observation) judged() vitals.Reading {
+// valuesToEvaluate is what of an observation is to be judged: what has just been added to it, otherwise all.
+func (o Observation) valuesToEvaluate() vitals.Reading {
 	if o.addition != nil {
 		return *o.addition
 	}
 	return o.Reading
 }
 
-// judgedAs is an observation with what it means.
-func judgedAs(o Observation, findings []alerts.Finding) alerts.Judged {
+// evaluated is an observation with what it means.
+func evaluated(o Observation, findings []alerts.Finding) alerts.Judged {
 	return alerts.Judged{MeasuredAt: o.Reading.MeasuredAt, DeviceID: o.Reading.DeviceID, Origin: o.Origin, Findings: findings}
 }
 
-// spoken are the parameters of which a reading has at least one value, by alert type.
-func spoken(r vitals.Reading) (groups [][]*vitals.Parameter) {
+// groupsPresent are the parameters of which a reading has at least one value, by alert type.
+func groupsPresent(r vitals.Reading) (groups [][]*vitals.Parameter) {
 	for _, group := range r.Kind.Definition().Groups {
 		if anyValue(r, group) {
 			groups = append(groups, group)
@@ -78,21 +78,21 @@ func kindsOf(groups [][]*vitals.Parameter) (kinds []vitals.Kind) {
 	return kinds
 }
 
-// lookAround reads what else was measured, where that can change what follows from a reading. For the newest of its kind, which most
+// loadSurrounding reads what else was measured, where that can change what follows from a reading. For the newest of its kind, which most
 // are, it asks nothing.
-func (e *Evaluator) lookAround(tx core.App, s *Situation, o Observation, following []vitals.Reading, now time.Time) (err error) {
-	if s.Flags, err = e.lookForFlags(tx, o, s.Picture.Open, now); err != nil {
+func (e *Evaluator) loadSurrounding(tx core.App, s *AssessInput, o Observation, following []vitals.Reading, now time.Time) (err error) {
+	if s.Heartbeats, err = e.loadHeartbeatFlags(tx, o, s.Snapshot.Open, now); err != nil {
 		return err
 	}
-	r := o.judged()
-	late := e.rules.late(r.MeasuredAt, now)
-	s.Around.Unordered = newerKnown(s.Picture.Latest, r)
-	if !s.Around.Unordered && (!late || len(following) == 0) {
+	r := o.valuesToEvaluate()
+	late := e.rules.isLate(r.MeasuredAt, now)
+	s.Surrounding.OutOfOrder = hasNewerLatest(s.Snapshot.Latest, r)
+	if !s.Surrounding.OutOfOrder && (!late || len(following) == 0) {
 		return nil
 	}
-	groups := spoken(r)
+	groups := groupsPresent(r)
 	breaches := func(alertType string) bool {
-		return slices.ContainsFunc(alerts.Evaluate(r, s.Picture.Thresholds, s.Picture.Weighings), func(f alerts.Finding) bool {
+		return slices.ContainsFunc(alerts.Evaluate(r, s.Snapshot.Thresholds, s.Snapshot.Weighings), func(f alerts.Finding) bool {
 			return f.Type == alertType && f.Breached()
 		})
 	}
@@ -104,30 +104,30 @@ func (e *Evaluator) lookAround(tx core.App, s *Situation, o Observation, followi
 	}
 	for _, group := range groups {
 		if alertType := group[0].Group; breaches(alertType) {
-			switch over, err := superseded(tx, o, group, following, late); {
+			switch over, err := isSuperseded(tx, o, group, following, late); {
 			case err != nil:
 				return err
 			case over:
-				s.Around.Superseded = append(s.Around.Superseded, alertType)
+				s.Surrounding.Superseded = append(s.Surrounding.Superseded, alertType)
 			case !late:
 				since(r.MeasuredAt)
 			}
 		}
-		for _, open := range s.Picture.Open {
+		for _, open := range s.Snapshot.Open {
 			if open.Type == group[0].Group && open.MeasuredAt.Before(r.MeasuredAt) && open.Settleable(now) {
 				since(open.MeasuredAt)
 			}
 		}
 	}
-	if from.IsZero() || !s.Around.Unordered {
+	if from.IsZero() || !s.Surrounding.OutOfOrder {
 		return nil
 	}
-	s.Around.Others, err = measuredAfter(tx, o.PatientID, groups, from, o.ID)
+	s.Surrounding.Others, err = measuredAfter(tx, o.PatientID, groups, from, o.ID)
 	return err
 }
 
-// newerKnown reports whether something newer is known about an alert type of which a reading speaks.
-func newerKnown(latest triage.Latest, r vitals.Reading) bool {
+// hasNewerLatest reports whether something newer is known about an alert type of which a reading speaks.
+func hasNewerLatest(latest triage.Latest, r vitals.Reading) bool {
 	for _, group := range r.Kind.Definition().Groups {
 		if !anyValue(r, group) {
 			continue
@@ -141,21 +141,21 @@ func newerKnown(latest triage.Latest, r vitals.Reading) bool {
 	return false
 }
 
-// superseded reports whether something about the group that is at least as reliable was measured after a late reading, be it stored
+// isSuperseded reports whether something about the group that is at least as reliable was measured after a late reading, be it stored
 // or about to be.
-func superseded(tx core.App, o Observation, group []*vitals.Parameter, following []vitals.Reading, late bool) (bool, error) {
+func isSuperseded(tx core.App, o Observation, group []*vitals.Parameter, following []vitals.Reading, late bool) (bool, error) {
 	if !late {
 		return false, nil
 	}
 	if slices.ContainsFunc(following, func(r vitals.Reading) bool { return r.MeasuredAt.After(o.Reading.MeasuredAt) && anyValue(r, group) }) {
 		return true, nil
 	}
-	return AllNewer(tx, o.PatientID, [][]*vitals.Parameter{group}, o.Reading.MeasuredAt, o.Origin)
+	return HasNewerReadings(tx, o.PatientID, [][]*vitals.Parameter{group}, o.Reading.MeasuredAt, o.Origin)
 }
 
-// AllNewer reports whether a patient has something newer about each of the groups, at least as reliable as the origin: what is late and
+// HasNewerReadings reports whether a patient has something newer about each of the groups, at least as reliable as the origin: what is late and
 // is about them says nothing that still holds. Source: docs/decisions/alerts.md, "Late readings".
-func AllNewer(tx core.App, patientID string, groups [][]*vitals.Parameter, at time.Time, origin vitals.Origin) (newer bool, err error) {
+func HasNewerReadings(tx core.App, patientID string, groups [][]*vitals.Parameter, at time.Time, origin vitals.Origin) (newer bool, err error) {
 	for i, group := range groups {
 		columns := make([]string, len(group))
 		for k, p := range group {
@@ -174,7 +174,7 @@ func measuredAfter(tx core.App, patientID string, groups [][]*vitals.Parameter, 
 	records, err := collections.ObservationsAfter(tx, patientID, kindsOf(groups), after)
 	for _, record := range records {
 		if record.Id != except {
-			list = append(list, FromRecord(record))
+			list = append(list, ObservationFromRecord(record))
 		}
 	}
 	return list, err
@@ -182,22 +182,22 @@ func measuredAfter(tx core.App, patientID string, groups [][]*vitals.Parameter, 
 
 // sequence is what was measured around a reading that is not the newest, with the reading in its place, and what each means by the
 // bounds in force; nil for the newest.
-func (s Situation) sequence(o Observation, r vitals.Reading, findings []alerts.Finding) []alerts.Judged {
-	if !s.Around.Unordered {
+func (s AssessInput) sequence(o Observation, r vitals.Reading, findings []alerts.Finding) []alerts.Judged {
+	if !s.Surrounding.OutOfOrder {
 		return nil
 	}
-	weighings := slices.Concat(s.Picture.Weighings, weighingsOf(r), weighingsOf(readingsOf(s.Around.Others)...))
-	sequence := append(judgeAll(s.Around.Others, s.Picture.Thresholds, weighings), judgedAs(o, findings))
+	weighings := slices.Concat(s.Snapshot.Weighings, baselineValues(r), baselineValues(readingsOf(s.Surrounding.Others)...))
+	sequence := append(evaluateAll(s.Surrounding.Others, s.Snapshot.Thresholds, weighings), evaluated(o, findings))
 	slices.SortStableFunc(sequence, func(a, b alerts.Judged) int { return a.MeasuredAt.Compare(b.MeasuredAt) })
 	return sequence
 }
 
-// judgeAll judges what was measured, in order of measurement.
-func judgeAll(list []Observation, t alerts.Thresholds, weighings []alerts.Weighing) []alerts.Judged {
+// evaluateAll judges what was measured, in order of measurement.
+func evaluateAll(list []Observation, t alerts.Thresholds, weighings []alerts.Weighing) []alerts.Judged {
 	judged := make([]alerts.Judged, 0, len(list)+1)
 	deciding := alerts.NewDeciding(weighings)
 	for _, o := range list {
-		judged = append(judged, judgedAs(o, alerts.Evaluate(o.Reading, t, deciding.Of(o.Reading, t))))
+		judged = append(judged, evaluated(o, alerts.Evaluate(o.Reading, t, deciding.Of(o.Reading, t))))
 	}
 	return judged
 }
@@ -209,8 +209,8 @@ func readingsOf(list []Observation) (readings []vitals.Reading) {
 	return readings
 }
 
-// weighingsOf are the values of readings that are watched for changes.
-func weighingsOf(readings ...vitals.Reading) (list []alerts.Weighing) {
+// baselineValues are the values of readings that are watched for changes.
+func baselineValues(readings ...vitals.Reading) (list []alerts.Weighing) {
 	for _, r := range readings {
 		for _, p := range vitals.Changing {
 			if value := r.Value(p); value != nil {
@@ -221,12 +221,12 @@ func weighingsOf(readings ...vitals.Reading) (list []alerts.Weighing) {
 	return list
 }
 
-// date says of an alert whether its reading comes late, and what was measured since makes of it. What is not late is settled as if
+// setLateness says of an alert whether its reading comes late, and what was measured since makes of it. What is not late is settled as if
 // everything had come in its order.
-func (s Situation) date(raised *alerts.Draft, sequence []alerts.Judged, rules Rules, now time.Time) {
-	if raised.Late = rules.late(raised.MeasuredAt, now); raised.Late {
+func (s AssessInput) setLateness(raised *alerts.Draft, sequence []alerts.Judged, rules Rules, now time.Time) {
+	if raised.Late = rules.isLate(raised.MeasuredAt, now); raised.Late {
 		raised.Finding.Date(raised.MeasuredAt)
-		raised.Superseded = slices.Contains(s.Around.Superseded, raised.Finding.Type)
+		raised.Superseded = slices.Contains(s.Surrounding.Superseded, raised.Finding.Type)
 		return
 	}
 	if sequence != nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// Situation is all that the consequences of a reading depend on.
-type Situation struct {
-	Picture triage.Picture
+// AssessInput is all that the consequences of a reading depend on.
+type AssessInput struct {
+	Snapshot triage.Picture
 	// PrimaryProvider is the e-mail address of the patient's primary provider, or "".
 	PrimaryProvider string
 	// PatientZone is where the patient's days begin.
@@ -26,13 +26,13 @@ type Situation struct {
 	// DeviceAssigned: the device was assigned to the patient when the reading was taken.
 	DeviceAssigned bool
 	// Around is what else was measured, where the reading is not the newest of its kind, or came late.
-	Around Around
+	Surrounding SurroundingReadings
 	// Told is what people have heard of as critical; nil where nobody has.
-	Told *Told
+	LastNotified *LastNotified
 	// Flags are those of a reading with flags that are counted.
-	Flags Flags
-	// MayWait: the escalation of this reading may wait for another one, see [Effects.hold].
-	MayWait bool
+	Heartbeats HeartbeatFlags
+	// MayHold: the escalation of this reading may wait for another one, see [Effects.hold].
+	MayHold bool
 }
 
 // Rules are the settings that assessing depends on.
@@ -59,17 +59,17 @@ type Effects struct {
 	Alerts      []alerts.Draft
 	// Progress is what the reading does to open alerts.
 	Progress []alerts.Progress
-	// OpenEscalation is the stat escalation to open; AttachTo an open one that the critical alerts join.
+	// OpenEscalation is the stat escalation to open; JoinEscalation an open one that the critical alerts join.
 	OpenEscalation *escalations.Draft
-	AttachTo       string
+	JoinEscalation string
 	// Renotify: people are to hear anew of the one that is joined. Worse is what is worse than what they know, or "".
-	Renotify bool
-	Worse    phi.Text
+	Renotify          bool
+	WorseThanNotified phi.Text
 	// PatientLabel names the patient to those who are told; "" while nobody is.
 	PatientLabel string
 	// After is the patient's picture once the effects are written, and Place what the list shows of it.
-	After triage.Picture
-	Place triage.Place
+	SnapshotAfter triage.Picture
+	TriageRow     triage.Place
 	// Transmit: the observation has a FHIR form and waits for delivery.
 	Transmit bool
 	// TransmitHeartRate: its pulse is sent as an observation of its own, too.
@@ -81,14 +81,14 @@ type Effects struct {
 }
 
 // Assess decides everything that follows from a stored reading. It touches nothing.
-func Assess(o Observation, s Situation, rules Rules, now time.Time) Effects {
-	picture := s.Picture
-	picture.Thresholds = picture.Thresholds.In(s.PatientZone)
+func Assess(o Observation, s AssessInput, rules Rules, now time.Time) Effects {
+	snapshot := s.Snapshot
+	snapshot.Thresholds = snapshot.Thresholds.In(s.PatientZone)
 	judged := o.Reading
 	if o.addition != nil {
 		judged = *o.addition
 	}
-	findings := alerts.Evaluate(judged, picture.Thresholds, picture.Weighings)
+	findings := alerts.Evaluate(judged, snapshot.Thresholds, snapshot.Weighings)
 	effects := Effects{
 		Observation: o, Transmit: o.FHIRStatus != "" && o.addition == nil,
 		PatientDay: o.Reading.MeasuredAt.In(s.PatientZone).Format(time.DateOnly),
@@ -98,35 +98,35 @@ func Assess(o Observation, s Situation, rules Rules, now time.Time) Effects {
 	}
 	effects.TransmitHeartRate = rules.SendHeartRate && o.FHIRStatus != "" && fhir.HasHeartRate(judged)
 	sequence := s.sequence(o, judged, findings)
-	effects.Progress = alerts.AutoResolve(picture.Open, judgedAs(o, findings), sequence, now, rules.NormalReadingsNeeded)
+	effects.Progress = alerts.AutoResolve(snapshot.Open, evaluated(o, findings), sequence, now, rules.NormalReadingsNeeded)
 	for _, finding := range findings {
 		if finding.Breached() {
-			raised := draft(o, finding, false)
-			raised.Snoozed, raised.Worse = alerts.Quiet(picture.Snoozes, finding, judged, picture.Thresholds, now)
-			s.date(&raised, sequence, rules, now)
-			raised.Worse = raised.Worse || s.worse(raised, judged)
+			raised := alertDraft(o, finding, false)
+			raised.Snoozed, raised.Worse = alerts.Quiet(snapshot.Snoozes, finding, judged, snapshot.Thresholds, now)
+			s.setLateness(&raised, sequence, rules, now)
+			raised.Worse = raised.Worse || s.isWorse(raised, judged)
 			effects.Alerts = append(effects.Alerts, raised)
 		}
 	}
 	for _, m := range judged.Kind.Definition().Marks {
 		if m.Informs != "" && judged.Says(m) == vitals.Yes {
-			effects.Alerts = append(effects.Alerts, draft(o, alerts.Finding{
+			effects.Alerts = append(effects.Alerts, alertDraft(o, alerts.Finding{
 				Type: alerts.TypeDeviceInfo, Level: alerts.Normal, Parameter: m.Name, Message: m.Informs,
 			}, true))
 		}
 	}
-	if recurring, raised := s.Flags.draft(o, rules, now); raised {
+	if recurring, raised := s.Heartbeats.warningDraft(o, rules, now); raised {
 		effects.Alerts = append(effects.Alerts, recurring)
 	}
-	if !s.MayWait || !effects.hold(picture, rules.ConfirmReadings, now) {
-		effects.escalate(picture, s.PrimaryProvider, now)
+	if !s.MayHold || !effects.holdEscalation(snapshot, rules.ConfirmReadings, now) {
+		effects.escalate(snapshot, s.PrimaryProvider, now)
 	}
-	effects.After = effects.after(picture, stored(now))
-	effects.Place = effects.After.Place(now)
+	effects.SnapshotAfter = effects.snapshotAfter(snapshot, storedInstant(now))
+	effects.TriageRow = effects.SnapshotAfter.Place(now)
 	return effects
 }
 
-func draft(o Observation, finding alerts.Finding, informative bool) alerts.Draft {
+func alertDraft(o Observation, finding alerts.Finding, informative bool) alerts.Draft {
 	return alerts.Draft{
 		PatientID: o.PatientID, ObservationID: o.ID, Finding: finding, MeasuredAt: o.Reading.MeasuredAt,
 		Origin: o.Origin, Informative: informative,
@@ -135,21 +135,21 @@ func draft(o Observation, finding alerts.Finding, informative bool) alerts.Draft
 
 // escalate joins the critical alerts to the escalation that the system has open for the patient, or opens one for the first
 // that is not snoozed. Source: docs/decisions/alerts.md, "STAT-severity alert" and "Snooze".
-func (e *Effects) escalate(picture triage.Picture, primaryProvider string, now time.Time) {
+func (e *Effects) escalate(snapshot triage.Picture, primaryProvider string, now time.Time) {
 	for _, alert := range e.Alerts {
 		if !escalates(alert) {
 			continue
 		}
-		for _, open := range picture.Escalations {
+		for _, open := range snapshot.Escalations {
 			if open.BySystem {
-				e.AttachTo = open.ID
+				e.JoinEscalation = open.ID
 				e.Renotify = e.Renotify || (!alert.Snoozed && (alert.Worse || open.Renotify(now)))
-				if alert.Worse && !alert.Snoozed && e.Worse == "" {
-					e.Worse = phi.Text(alert.Finding.Message)
+				if alert.Worse && !alert.Snoozed && e.WorseThanNotified == "" {
+					e.WorseThanNotified = phi.Text(alert.Finding.Message)
 				}
 			}
 		}
-		if e.AttachTo == "" && e.OpenEscalation == nil && !alert.Snoozed {
+		if e.JoinEscalation == "" && e.OpenEscalation == nil && !alert.Snoozed {
 			e.OpenEscalation = &escalations.Draft{
 				PatientID: e.Observation.PatientID, Priority: escalations.Stat, Reason: phi.Text(alert.Finding.Message), AssignedTo: primaryProvider,
 			}
@@ -157,16 +157,16 @@ func (e *Effects) escalate(picture triage.Picture, primaryProvider string, now t
 	}
 }
 
-// after is the patient's picture once the effects are written.
-func (e *Effects) after(picture triage.Picture, now time.Time) triage.Picture {
-	picture.Latest = picture.Latest.With(e.Observation.Reading, e.Observation.Origin)
+// snapshotAfter is the patient's picture once the effects are written.
+func (e *Effects) snapshotAfter(snapshot triage.Picture, now time.Time) triage.Picture {
+	snapshot.Latest = snapshot.Latest.With(e.Observation.Reading, e.Observation.Origin)
 	progress := map[string]alerts.Progress{}
 	for _, p := range e.Progress {
 		progress[p.Alert.ID] = p
 	}
-	picture.Recent = slices.Clip(picture.Recent) // the situation stays as it was
-	open := make([]alerts.Open, 0, len(picture.Open)+len(e.Alerts))
-	for _, alert := range picture.Open {
+	snapshot.Recent = slices.Clip(snapshot.Recent) // the situation stays as it was
+	open := make([]alerts.Open, 0, len(snapshot.Open)+len(e.Alerts))
+	for _, alert := range snapshot.Open {
 		made, touched := progress[alert.ID]
 		if made.Resolved {
 			continue
@@ -178,7 +178,7 @@ func (e *Effects) after(picture triage.Picture, now time.Time) triage.Picture {
 	}
 	for _, alert := range e.Alerts {
 		if !alert.Superseded {
-			picture.Recent = append(picture.Recent, triage.Raised{Level: alert.Finding.Level, CreatedAt: now})
+			snapshot.Recent = append(snapshot.Recent, triage.Raised{Level: alert.Finding.Level, CreatedAt: now})
 		}
 		if !alert.Over() {
 			raised := alerts.Open{
@@ -192,39 +192,39 @@ func (e *Effects) after(picture triage.Picture, now time.Time) triage.Picture {
 			open = append(open, raised)
 		}
 	}
-	picture.Open = open
-	picture.Escalations = slices.Clone(picture.Escalations)
-	for i := range picture.Escalations {
-		if picture.Escalations[i].ID == e.AttachTo {
-			picture.Escalations[i].Priority = escalations.Stat
+	snapshot.Open = open
+	snapshot.Escalations = slices.Clone(snapshot.Escalations)
+	for i := range snapshot.Escalations {
+		if snapshot.Escalations[i].ID == e.JoinEscalation {
+			snapshot.Escalations[i].Priority = escalations.Stat
 		}
 	}
 	if e.OpenEscalation != nil {
-		picture.Escalations = append(picture.Escalations, escalations.Active{Priority: escalations.Stat, BySystem: true})
+		snapshot.Escalations = append(snapshot.Escalations, escalations.Active{Priority: escalations.Stat, BySystem: true})
 	}
-	return picture
+	return snapshot
 }
 
-// Rehearsal says what storing readings would come to, one after the other, and stores nothing.
-type Rehearsal struct {
-	engine *Evaluator
-	seen   map[string]string // values by gateway key
+// DryRun says what storing readings would come to, one after the other, and stores nothing.
+type DryRun struct {
+	evaluator *Evaluator
+	seen      map[string]string // values by gateway key
 }
 
-// NewRehearsal begins with what is stored.
-func NewRehearsal(e *Evaluator) *Rehearsal { return &Rehearsal{engine: e, seen: map[string]string{}} }
+// NewDryRun begins with what is stored.
+func NewDryRun(e *Evaluator) *DryRun { return &DryRun{evaluator: e, seen: map[string]string{}} }
 
 // Ingest says what [Engine.Ingest] would, and remembers the reading as if it had been stored.
-func (r *Rehearsal) Ingest(app core.App, s Submission, now time.Time) (Outcome, error) {
-	if _, err := r.engine.findSubject(app, nil, s); err != nil {
+func (r *DryRun) Ingest(app core.App, s Submission, now time.Time) (Outcome, error) {
+	if _, err := r.evaluator.findPatient(app, nil, s); err != nil {
 		return Outcome{}, err
 	}
-	o := r.engine.observe(s, now)
+	o := r.evaluator.newObservation(s, now)
 	values := readingKey("", s.Reading)
 	if earlier, met := r.seen[s.GatewayKey]; met {
 		return Outcome{Observation: o, Duplicate: earlier == values, Conflict: earlier != values}, nil
 	}
-	outcome, keyless, err := repeated(app, o)
+	outcome, keyless, err := findDuplicate(app, o)
 	missing := collections.Missing(err)
 	if missing || keyless {
 		r.seen[s.GatewayKey] = values

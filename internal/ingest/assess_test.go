@@ -60,9 +60,9 @@ func thresholds(own string) alerts.Thresholds {
 		"diastolic_critical":120},"pulse":{"low":50,"high":110,"critical":130},"weight":{"change_threshold_kg":2.3}}`), bounds(own))
 }
 
-// calm is a patient about whom there is nothing to say.
-func calm() ingest.Situation {
-	return ingest.Situation{PatientZone: newYork, Picture: triage.Picture{PatientID: "p1", Thresholds: thresholds(""), LastReviewedAt: now}}
+// healthyPatient is a patient about whom there is nothing to say.
+func healthyPatient() ingest.AssessInput {
+	return ingest.AssessInput{PatientZone: newYork, Snapshot: triage.Picture{PatientID: "p1", Thresholds: thresholds(""), LastReviewedAt: now}}
 }
 
 func TestAssess(t *testing.T) {
@@ -86,7 +86,7 @@ func TestAssess(t *testing.T) {
 	tests := []struct {
 		name    string
 		reading vitals.Reading
-		prepare func(*ingest.Situation)
+		prepare func(*ingest.AssessInput)
 		want    effects
 	}{
 		{"all is well", bloodPressure(120, 80), nil, effects{Score: 1}},
@@ -96,7 +96,7 @@ func TestAssess(t *testing.T) {
 		},
 		{
 			"a critical reading opens an escalation for the primary provider", bloodPressure(185, 80),
-			func(s *ingest.Situation) { s.PrimaryProvider = "provider@vigil.test" },
+			func(s *ingest.AssessInput) { s.PrimaryProvider = "provider@vigil.test" },
 			effects{
 				Alerts: []raised{critical}, Score: 89, Open: 1, Active: 1,
 				Opens: &escalations.Draft{PatientID: "p1", Priority: escalations.Stat, Reason: higher, AssignedTo: "provider@vigil.test"},
@@ -118,15 +118,15 @@ func TestAssess(t *testing.T) {
 		},
 		{
 			"a critical alert joins the system's open escalation, which is stat again", bloodPressure(185, 80),
-			func(s *ingest.Situation) {
-				s.Picture.Escalations = []escalations.Active{{ID: "e1", Priority: escalations.Routine}, {ID: "e2", Priority: escalations.Urgent, BySystem: true}}
+			func(s *ingest.AssessInput) {
+				s.Snapshot.Escalations = []escalations.Active{{ID: "e1", Priority: escalations.Routine}, {ID: "e2", Priority: escalations.Urgent, BySystem: true}}
 			},
 			effects{Alerts: []raised{critical}, Score: 89, Open: 1, Active: 2, Joins: "e2"},
 		},
 		{
 			"a person's escalation is not joined", bloodPressure(185, 80),
-			func(s *ingest.Situation) {
-				s.Picture.Escalations = []escalations.Active{{ID: "e1", Priority: escalations.Stat}}
+			func(s *ingest.AssessInput) {
+				s.Snapshot.Escalations = []escalations.Active{{ID: "e1", Priority: escalations.Stat}}
 			},
 			effects{Alerts: []raised{critical}, Score: 89, Open: 1, Active: 2, Opens: &escalations.Draft{PatientID: "p1", Priority: escalations.Stat, Reason: higher}},
 		},
@@ -136,38 +136,38 @@ func TestAssess(t *testing.T) {
 		},
 		{
 			"a normal reading resolves a warning", bloodPressure(120, 80),
-			func(s *ingest.Situation) { s.Picture.Open = open("blood_pressure", alerts.Warning, 0) },
+			func(s *ingest.AssessInput) { s.Snapshot.Open = open("blood_pressure", alerts.Warning, 0) },
 			effects{Progressed: 1, Score: 1},
 		},
 		{
 			"but not yet a critical alert", bloodPressure(120, 80),
-			func(s *ingest.Situation) { s.Picture.Open = open("blood_pressure", alerts.Critical, 0) },
+			func(s *ingest.AssessInput) { s.Snapshot.Open = open("blood_pressure", alerts.Critical, 0) },
 			effects{Progressed: 1, Score: 86, Open: 1},
 		},
 		{
 			"the second one does, and the escalation stays for a person", bloodPressure(120, 80),
-			func(s *ingest.Situation) {
-				s.Picture.Open = open("blood_pressure", alerts.Critical, 1)
-				s.Picture.Escalations = []escalations.Active{{ID: "e1", Priority: escalations.Stat, BySystem: true}}
+			func(s *ingest.AssessInput) {
+				s.Snapshot.Open = open("blood_pressure", alerts.Critical, 1)
+				s.Snapshot.Escalations = []escalations.Active{{ID: "e1", Priority: escalations.Stat, BySystem: true}}
 			},
 			effects{Progressed: 1, Score: 86, Active: 1},
 		},
 		{
 			"a missed reading that comes", bloodPressure(120, 80),
-			func(s *ingest.Situation) {
-				s.Picture.Open = []alerts.Open{{ID: "a1", Type: alerts.TypeMissedReading, Level: alerts.NoData, CreatedAt: now.Add(-90 * time.Hour)}}
+			func(s *ingest.AssessInput) {
+				s.Snapshot.Open = []alerts.Open{{ID: "a1", Type: alerts.TypeMissedReading, Level: alerts.NoData, CreatedAt: now.Add(-90 * time.Hour)}}
 			},
 			effects{Progressed: 1, Score: 1},
 		},
 		{
 			"the patient's own bounds", bloodPressure(185, 80),
-			func(s *ingest.Situation) { s.Picture.Thresholds = thresholds(`{"blood_pressure":null}`) },
+			func(s *ingest.AssessInput) { s.Snapshot.Thresholds = thresholds(`{"blood_pressure":null}`) },
 			effects{Score: 1},
 		},
 		{
 			"weight is compared with other weights", weight(85),
-			func(s *ingest.Situation) {
-				s.Picture.Weighings = []alerts.Weighing{{Of: vitals.WeightKg, Value: 80, MeasuredAt: now.Add(-time.Hour)}}
+			func(s *ingest.AssessInput) {
+				s.Snapshot.Weighings = []alerts.Weighing{{Of: vitals.WeightKg, Value: 80, MeasuredAt: now.Add(-time.Hour)}}
 			},
 			effects{
 				Alerts: []raised{{"weight", "critical", "Weight gain of 5 kg within 7 days is at or above the critical limit 4.6 kg.", false}},
@@ -178,15 +178,15 @@ func TestAssess(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			situation := calm()
+			input := healthyPatient()
 			if test.prepare != nil {
-				test.prepare(&situation)
+				test.prepare(&input)
 			}
-			before := situation.Picture.Place(now)
-			e := ingest.Assess(ingest.Observation{ID: "o1", PatientID: "p1", Reading: test.reading}, situation, rules, now)
+			before := input.Snapshot.Place(now)
+			e := ingest.Assess(ingest.Observation{ID: "o1", PatientID: "p1", Reading: test.reading}, input, rules, now)
 			got := effects{
-				Progressed: len(e.Progress), Opens: e.OpenEscalation, Joins: e.AttachTo, Score: e.Place.Score.Value,
-				Open: e.Place.Unacknowledged, Active: e.Place.ActiveEscalations,
+				Progressed: len(e.Progress), Opens: e.OpenEscalation, Joins: e.JoinEscalation, Score: e.TriageRow.Score.Value,
+				Open: e.TriageRow.Unacknowledged, Active: e.TriageRow.ActiveEscalations,
 			}
 			for _, a := range e.Alerts {
 				got.Alerts = append(got.Alerts, raised{a.Finding.Type, string(a.Finding.Level), a.Finding.Message, a.Informative})
@@ -197,7 +197,7 @@ func TestAssess(t *testing.T) {
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)
 			}
-			if diff := cmp.Diff(before, situation.Picture.Place(now), ingest.ByValue); diff != "" {
+			if diff := cmp.Diff(before, input.Snapshot.Place(now), ingest.ByValue); diff != "" {
 				t.Errorf("assessing changed the situation: %s", diff)
 			}
 		})
@@ -210,24 +210,24 @@ func irregular(r vitals.Reading) vitals.Reading {
 }
 
 // Assess works out the place as it will be: the new alert counts, a resolved one no longer, the reading is the latest.
-func TestAssessPlace(t *testing.T) {
-	situation := calm()
-	situation.Picture.Recent = []triage.Raised{{Level: alerts.Critical, CreatedAt: now}}
-	e := ingest.Assess(ingest.Observation{ID: "o1", Reading: bloodPressure(150, 80)}, situation, rules, now)
+func TestAssessTriageRow(t *testing.T) {
+	input := healthyPatient()
+	input.Snapshot.Recent = []triage.Raised{{Level: alerts.Critical, CreatedAt: now}}
+	e := ingest.Assess(ingest.Observation{ID: "o1", Reading: bloodPressure(150, 80)}, input, rules, now)
 	points := map[string]float64{}
-	for _, factor := range e.Place.Score.Factors {
+	for _, factor := range e.TriageRow.Score.Factors {
 		points[factor.Factor] = factor.Points
 	}
 	if diff := cmp.Diff(map[string]float64{"vitals": 30, "alerts": 12.5, "floor": 51}, points); diff != "" {
 		t.Error(diff)
 	}
-	if latest, _ := e.Place.Latest.Value(vitals.Systolic); latest == nil || *latest != 150 || !e.Place.NeedsReview {
-		t.Errorf("%+v", e.Place)
+	if latest, _ := e.TriageRow.Latest.Value(vitals.Systolic); latest == nil || *latest != 150 || !e.TriageRow.NeedsReview {
+		t.Errorf("%+v", e.TriageRow)
 	}
-	older := calm()
-	older.Picture.Latest = triage.Latest{}.With(bloodPressure(120, 80), vitals.OriginDevice)
+	older := healthyPatient()
+	older.Snapshot.Latest = triage.Latest{}.With(bloodPressure(120, 80), vitals.OriginDevice)
 	e = ingest.Assess(ingest.Observation{Reading: at(bloodPressure(150, 80), now.Add(-48*time.Hour))}, older, rules, now)
-	if latest, _ := e.Place.Latest.Value(vitals.Systolic); *latest != 120 || len(e.Alerts) != 1 {
+	if latest, _ := e.TriageRow.Latest.Value(vitals.Systolic); *latest != 120 || len(e.Alerts) != 1 {
 		t.Error("a late reading raises its alert, but is not the latest")
 	}
 }
@@ -251,9 +251,9 @@ func TestAssessDays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		situation := calm()
-		situation.PatientZone = zone(test.zone)
-		e := ingest.Assess(ingest.Observation{Reading: at(bloodPressure(120, 80), measured)}, situation, rules, now)
+		input := healthyPatient()
+		input.PatientZone = zone(test.zone)
+		e := ingest.Assess(ingest.Observation{Reading: at(bloodPressure(120, 80), measured)}, input, rules, now)
 		if e.PatientDay != test.patientDay || e.CountDay != test.countDay {
 			t.Errorf("%s in %s: day %s, count %s", test.measured, test.zone, e.PatientDay, e.CountDay)
 		}
@@ -277,10 +277,10 @@ func TestAssessDeliveryAndBilling(t *testing.T) {
 		{vitals.SourceGateway, "", false, false, "", false},
 		{vitals.SourcePortal, "", true, false, "", false}, // reported by the patient, not by a device
 	} {
-		situation := calm()
-		situation.DeviceAssigned = test.assigned
+		input := healthyPatient()
+		input.DeviceAssigned = test.assigned
 		e := ingest.Assess(ingest.Observation{Reading: bloodPressure(120, 80), Source: test.source, Origin: test.origin, FHIRStatus: test.fhirStatus},
-			situation, rules, now)
+			input, rules, now)
 		if e.DeviceReading != test.counts || e.Transmit != test.transmits {
 			t.Errorf("%+v: counts %t, transmits %t", test, e.DeviceReading, e.Transmit)
 		}
@@ -303,7 +303,7 @@ func TestLateReadingIsDated(t *testing.T) {
 	} {
 		by := rules
 		by.LateAfter = test.after
-		effects := ingest.Assess(ingest.Observation{Reading: at(bloodPressure(185, 80), now.Add(-test.age))}, calm(), by, now)
+		effects := ingest.Assess(ingest.Observation{Reading: at(bloodPressure(185, 80), now.Add(-test.age))}, healthyPatient(), by, now)
 		if len(effects.Alerts) != 1 {
 			t.Fatalf("%s old: %+v", test.age, effects.Alerts)
 		}

@@ -14,9 +14,9 @@ import (
 	"github.com/vigilhealth/vigil/internal/emr"
 )
 
-// batch is what the readings of one transaction share: the audit trail they continue, and the rows that are written
+// writeBatch is what the readings of one transaction share: the audit trail they continue, and the rows that are written
 // together at the end.
-type batch struct {
+type writeBatch struct {
 	trail      *audit.Chain
 	queue      emr.Batch
 	days       map[patientDay]dayCount
@@ -32,8 +32,8 @@ type dayCount struct {
 	readings, fromDevices int
 }
 
-// with counts one more reading.
-func (c dayCount) with(observation string, fromDevice bool) dayCount {
+// plus counts one more reading.
+func (c dayCount) plus(observation string, fromDevice bool) dayCount {
 	if c.readings == 0 {
 		c.first = observation
 	}
@@ -47,30 +47,30 @@ func (c dayCount) with(observation string, fromDevice bool) dayCount {
 // dayTotal is a row of daily_counts.
 type dayTotal struct{ day, kind, status string }
 
-func newBatch(tx core.App) (*batch, error) {
+func newWriteBatch(tx core.App) (*writeBatch, error) {
 	trail, err := audit.NewChain(tx)
 	if err != nil {
 		return nil, err
 	}
-	return &batch{trail: trail, days: map[patientDay]dayCount{}, totals: map[dayTotal]int{}}, nil
+	return &writeBatch{trail: trail, days: map[patientDay]dayCount{}, totals: map[dayTotal]int{}}, nil
 }
 
-// count keeps the days with data and the totals per day in step with the observations.
-func (b *batch) count(e Effects) {
+// countReading keeps the days with data and the totals per day in step with the observations.
+func (b *writeBatch) countReading(e Effects) {
 	kind := string(e.Observation.Reading.Kind)
 	b.totals[dayTotal{e.CountDay, kind, e.Observation.status()}]++
 	if e.Observation.Review == Suspect {
 		return // nobody knows whose day it is
 	}
-	if e.Observation.confirmed {
+	if e.Observation.newlyConfirmed {
 		b.totals[dayTotal{e.CountDay, kind, collections.StatusSuspect}]--
 	}
 	key := patientDay{e.Observation.PatientID, e.PatientDay, kind}
-	b.days[key] = b.days[key].with(e.Observation.ID, e.DeviceReading)
+	b.days[key] = b.days[key].plus(e.Observation.ID, e.DeviceReading)
 }
 
 // store writes what was gathered. It comes last in the transaction.
-func (b *batch) store(tx core.App) error {
+func (b *writeBatch) store(tx core.App) error {
 	if err := b.trail.Store(); err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (b *batch) store(tx core.App) error {
 	if err := collections.AddDailyCounts.Store(tx, totals); err != nil {
 		return fmt.Errorf("store daily counts: %w", err)
 	}
-	return noteTimes(tx, b.processing...)
+	return recordLatencies(tx, b.processing...)
 }
 
 // storeDays adds readings to the days with data.
@@ -105,17 +105,17 @@ func storeDays(tx core.App, counted map[patientDay]dayCount) error {
 	return nil
 }
 
-// Answer is what became of one of several readings.
-type Answer struct {
+// SubmitResult is what became of one of several readings.
+type SubmitResult struct {
 	Outcome Outcome
 	Err     error
 }
 
 // SubmitAll hands over readings, in order of measurement, and returns once each is durably stored, or refused.
-func (w *Writer) SubmitAll(ctx context.Context, list []Submission) []Answer {
-	answers := make([]Answer, len(list))
+func (w *Writer) SubmitAll(ctx context.Context, list []Submission) []SubmitResult {
+	answers := make([]SubmitResult, len(list))
 	for i, a := range w.group.SubmitAll(ctx, list) {
-		answers[i] = Answer{a.Out, waited(a.Err)}
+		answers[i] = SubmitResult{a.Out, asUnavailable(a.Err)}
 	}
 	return answers
 }
@@ -123,8 +123,8 @@ func (w *Writer) SubmitAll(ctx context.Context, list []Submission) []Answer {
 // sortByMeasurement puts a group in order of measurement, so that it does not matter in which order a device empties its memory. What was
 // measured at the same moment stays in the order in which it came.
 // Source: docs/decisions/alerts.md, "Readings out of order".
-func sortByMeasurement(group []*submitted) []*submitted {
-	byTime := func(a, b *submitted) int { return a.In.Reading.MeasuredAt.Compare(b.In.Reading.MeasuredAt) }
+func sortByMeasurement(group []*groupItem) []*groupItem {
+	byTime := func(a, b *groupItem) int { return a.In.Reading.MeasuredAt.Compare(b.In.Reading.MeasuredAt) }
 	if slices.IsSortedFunc(group, byTime) {
 		return group
 	}
@@ -133,23 +133,23 @@ func sortByMeasurement(group []*submitted) []*submitted {
 	return group
 }
 
-// following adds to a late reading what comes after it in its group, which is in order, and can supersede it: at least as reliable, and
+// addNewerInGroup adds to a late reading what comes after it in its group, which is in order, and can supersede it: at least as reliable, and
 // of a known time. Source: docs/decisions/alerts.md, "Late readings".
-func (e *Evaluator) following(s Submission, after []*submitted, now time.Time) Submission {
-	if len(after) == 0 || !e.Late(s.Reading.MeasuredAt, now) {
+func (e *Evaluator) addNewerInGroup(s Submission, after []*groupItem, now time.Time) Submission {
+	if len(after) == 0 || !e.IsLate(s.Reading.MeasuredAt, now) {
 		return s
 	}
-	s.Following = slices.Clip(s.Following)
+	s.NewerInBatch = slices.Clip(s.NewerInBatch)
 	for _, other := range after {
-		if other.In.PatientID == s.PatientID && !other.In.unjudged() && other.In.origin().Settles(s.origin()) {
-			s.Following = append(s.Following, other.In.Reading)
+		if other.In.PatientID == s.PatientID && !other.In.skipsEvaluation() && other.In.origin().Settles(s.origin()) {
+			s.NewerInBatch = append(s.NewerInBatch, other.In.Reading)
 		}
 	}
 	return s
 }
 
-// errMisled rolls back a group in which a late reading was judged by one that was refused; each is then stored on its own.
-var errMisled = errors.New("a late reading was judged by one that is not stored")
+// errStaleGroup rolls back a group in which a late reading was judged by one that was refused; each is then stored on its own.
+var errStaleGroup = errors.New("a late reading was judged by one that is not stored")
 
-// Late reports whether a reading that was measured at a time comes late.
-func (e *Evaluator) Late(measuredAt, now time.Time) bool { return e.rules.late(measuredAt, now) }
+// IsLate reports whether a reading that was measured at a time comes late.
+func (e *Evaluator) IsLate(measuredAt, now time.Time) bool { return e.rules.isLate(measuredAt, now) }

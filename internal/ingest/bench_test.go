@@ -25,7 +25,7 @@ func BenchmarkWriter(b *testing.B) {
 			for i := range patients {
 				patients[i] = vigiltest.Patient(b, app, nil)
 			}
-			w := running(b, app, engine)
+			w := startWriter(b, app, engine)
 			var next atomic.Int64
 			var group sync.WaitGroup
 			b.ResetTimer()
@@ -38,7 +38,7 @@ func BenchmarkWriter(b *testing.B) {
 							systolic = 150
 						}
 						r := at(withPulse(bloodPressure(systolic, 80), 70), now.Add(time.Duration(i-int64(b.N))*time.Minute))
-						if _, err := w.Submit(b.Context(), submission(patients[i%int64(len(patients))], r)); err != nil {
+						if _, err := w.Submit(b.Context(), gatewaySubmission(patients[i%int64(len(patients))], r)); err != nil {
 							b.Error(err)
 						}
 					}

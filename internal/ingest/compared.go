@@ -9,11 +9,11 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// compared puts right what later readings raised because they were compared with the withdrawn one: the gain over the weight of somebody
+// correctComparisons puts right what later readings raised because they were compared with the withdrawn one: the gain over the weight of somebody
 // else who stood on the scale is none, or another.
-func (w *withdrawal) compared() error {
+func (w *retraction) correctComparisons() error {
 	var groups [][]*vitals.Parameter
-	for _, group := range spoken(w.observation.Reading) {
+	for _, group := range groupsPresent(w.observation.Reading) {
 		if group[0].Change != nil {
 			groups = append(groups, group)
 		}
@@ -39,7 +39,7 @@ func (w *withdrawal) compared() error {
 	}
 	for i, o := range others {
 		for _, alert := range raised[o.ID] {
-			if err := w.correct(o, alert, sequence[i]); err != nil {
+			if err := w.correctChangeAlert(o, alert, sequence[i]); err != nil {
 				return err
 			}
 		}
@@ -47,8 +47,8 @@ func (w *withdrawal) compared() error {
 	return nil
 }
 
-// correct withdraws an alert about a change that is another by what is left, or none, and raises the one it is.
-func (w *withdrawal) correct(o Observation, alert *collections.Alert, r alerts.Judged) error {
+// correctChangeAlert withdraws an alert about a change that is another by what is left, or none, and raises the one it is.
+func (w *retraction) correctChangeAlert(o Observation, alert *collections.Alert, r alerts.Judged) error {
 	changes := slices.ContainsFunc(vitals.Changing, func(p *vitals.Parameter) bool { return p.Group == alert.Type() })
 	if _, err := alerts.Next(alerts.Status(alert.Status()), alerts.Resolve); err != nil || !changes {
 		return nil //nolint:nilerr // it is over already
@@ -68,29 +68,29 @@ func (w *withdrawal) correct(o Observation, alert *collections.Alert, r alerts.J
 	if !finding.Breached() {
 		return nil
 	}
-	corrected := draft(o, finding, false)
+	corrected := alertDraft(o, finding, false)
 	corrected.Late, corrected.Snoozed = alert.Late(), alert.Snoozed()
-	if w.engine.rules.late(corrected.MeasuredAt, w.now) {
+	if w.evaluator.rules.isLate(corrected.MeasuredAt, w.now) {
 		corrected.Finding.Date(corrected.MeasuredAt)
 	}
 	if finding.Level == alerts.Critical {
 		corrected.EscalationID = alert.EscalationID()
 	}
-	return w.raise(corrected)
+	return w.raiseAlert(corrected)
 }
 
-// raise stores an alert and has people told of it, unless its kind is snoozed.
-func (w *withdrawal) raise(warning alerts.Draft) error {
+// raiseAlert stores an alert and has people told of it, unless its kind is snoozed.
+func (w *retraction) raiseAlert(warning alerts.Draft) error {
 	id, err := alerts.Raise(w.tx, warning, w.now)
 	if err != nil || warning.Snoozed {
 		return err
 	}
-	whom, err := collections.PatientLabel(w.tx, warning.PatientID)
+	label, err := collections.PatientLabel(w.tx, warning.PatientID)
 	if err != nil {
 		return err
 	}
 	return notifications.Announce(w.tx, notifications.Announcement{
 		Kind: notifications.AlertRaised, Severity: string(warning.Finding.Level), PatientID: warning.PatientID, AlertID: id,
-		Body: whom + ": " + warning.Finding.Message, Key: alerts.AnnouncementKey(id),
+		Body: label + ": " + warning.Finding.Message, Key: alerts.AnnouncementKey(id),
 	}, w.now)
 }

@@ -15,12 +15,12 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// Confirm takes a suspect reading for the patient's own, because a person says so: from then on it is judged, counted and sent like any
+// ConfirmSuspect takes a suspect reading for the patient's own, because a person says so: from then on it is judged, counted and sent like any
 // other. Once confirmed it stays so; asking again changes nothing. Faults: not_found; invalid_state for what is not in doubt.
 // Source: docs/decisions/observations.md, "Suspect reading".
-func (e *Evaluator) Confirm(app core.App, id string, notes phi.Text, by audit.Actor, now time.Time) (o Observation, err error) {
+func (e *Evaluator) ConfirmSuspect(app core.App, id string, notes phi.Text, by audit.Actor, now time.Time) (o Observation, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
-		if o, err = Find(tx, id); err != nil || o.Review == Confirmed && !o.EnteredInError {
+		if o, err = FindObservation(tx, id); err != nil || o.Review == Confirmed && !o.EnteredInError {
 			return err
 		}
 		switch {
@@ -31,74 +31,74 @@ func (e *Evaluator) Confirm(app core.App, id string, notes phi.Text, by audit.Ac
 		case o.SuspectReason == ReasonDeviceClock:
 			return fault.State("invalid_state", "Nobody knows when it was measured: the clock of its device was wrong.")
 		}
-		var unremembered *memory
-		patient, err := unremembered.patient(tx, o.PatientID)
+		var noCache *patientCache
+		patient, err := noCache.patient(tx, o.PatientID)
 		if err != nil {
 			return err
 		}
-		if !patient.holder.Active || patient.holder.DeletedAt != "" {
+		if !patient.row.Active || patient.row.DeletedAt != "" {
 			return fault.State("invalid_state", "This patient is archived.")
 		}
-		b, err := newBatch(tx)
+		b, err := newWriteBatch(tx)
 		if err != nil {
 			return err
 		}
 		o.confirmNotes = notes
-		believed, err := e.believe(tx, o, cmp.Or(by.Email, alerts.System), subject{known: patient}, by, now)
+		accepted, err := e.markConfirmed(tx, o, cmp.Or(by.Email, alerts.System), readingPatient{cachedPatient: patient}, by, now)
 		if err != nil {
 			return err
 		}
-		if _, err := e.judgeConfirmed(tx, b, []confirmed{believed}, o.ID, now); err != nil {
+		if _, err := e.evaluateConfirmed(tx, b, []confirmedReading{accepted}, o.ID, now); err != nil {
 			return err
 		}
 		if err := b.store(tx); err != nil {
 			return err
 		}
-		o, err = Find(tx, id)
+		o, err = FindObservation(tx, id)
 		return err
 	})
 	return o, err
 }
 
-// confirmed is a reading about to be judged, with whoever vouches for it.
-type confirmed struct {
+// confirmedReading is a reading about to be judged, with whoever vouches for it.
+type confirmedReading struct {
 	observation Observation
-	patient     subject
+	patient     readingPatient
 	by          audit.Actor
 }
 
-// believe stores that a suspect reading is the patient's own.
-func (e *Evaluator) believe(tx core.App, o Observation, who string, patient subject, by audit.Actor, now time.Time) (confirmed, error) {
-	o.Review, o.ConfirmedBy, o.ConfirmedAt, o.UpdatedAt, o.confirmed = Confirmed, who, now, now, true
-	e.transform(&o, now)
+// markConfirmed stores that a suspect reading is the patient's own.
+func (e *Evaluator) markConfirmed(tx core.App, o Observation, who string, patient readingPatient, by audit.Actor, now time.Time) (confirmedReading, error) {
+	o.Review, o.ConfirmedBy, o.ConfirmedAt, o.UpdatedAt, o.newlyConfirmed = Confirmed, who, now, now, true
+	e.prepareFHIR(&o, now)
 	if err := storeReview(tx, o, now); err != nil {
-		return confirmed{}, err
+		return confirmedReading{}, err
 	}
 	patient.deviceAssigned = false
 	if o.Reading.DeviceID != "" {
 		held, err := collections.DeviceHolder(tx, o.Reading.DeviceID, o.Reading.MeasuredAt)
 		if err != nil {
-			return confirmed{}, err
+			return confirmedReading{}, err
 		}
 		patient.deviceAssigned = held == o.PatientID
 	}
-	return confirmed{o, patient, by}, nil
+	return confirmedReading{o, patient, by}, nil
 }
 
-// judgeConfirmed answers the questions about readings and judges them in the order in which they were measured; the outcome is that of one.
+// evaluateConfirmed answers the questions about readings and judges them in the order in which they were measured; the outcome is that of one.
 // What is left of their runs is asked about.
-func (e *Evaluator) judgeConfirmed(tx core.App, b *batch, readings []confirmed, of string, now time.Time) (outcome Outcome, err error) {
+func (e *Evaluator) evaluateConfirmed(tx core.App, b *writeBatch, readings []confirmedReading, of string, now time.Time) (outcome Outcome, err error) {
 	for _, r := range readings {
-		if err := r.answer(tx, b, now); err != nil {
+		if err := r.resolveSuspectAlert(tx, b, now); err != nil {
 			return outcome, err
 		}
-		r.patient.picture = nil // its alerts have changed, and which values its latest are compared with
+		r.patient.snapshot = nil // its alerts have changed, and which values its latest are compared with
 	}
-	slices.SortStableFunc(readings, func(a, b confirmed) int {
+	slices.SortStableFunc(readings, func(a, b confirmedReading) int {
 		return a.observation.Reading.MeasuredAt.Compare(b.observation.Reading.MeasuredAt)
 	})
 	for _, r := range readings {
-		made, err := e.consequences(tx, b, r.observation, r.patient, Submission{By: r.by}, now)
+		made, err := e.evaluateAndApply(tx, b, r.observation, r.patient, Submission{By: r.by}, now)
 		if err != nil {
 			return outcome, err
 		}
@@ -106,14 +106,14 @@ func (e *Evaluator) judgeConfirmed(tx core.App, b *batch, readings []confirmed, 
 			outcome = made
 		}
 	}
-	if err := e.judgeNewestAfter(tx, b, readings, now); err != nil {
+	if err := e.reevaluateNewestAfter(tx, b, readings, now); err != nil {
 		return outcome, err
 	}
-	return outcome, e.askRestOf(tx, b, readings, now)
+	return outcome, e.promptRestOfRuns(tx, b, readings, now)
 }
 
-// answer ends the question about a reading, in the name of whoever confirmed it.
-func (r confirmed) answer(tx core.App, b *batch, now time.Time) error {
+// resolveSuspectAlert ends the question about a reading, in the name of whoever confirmed it.
+func (r confirmedReading) resolveSuspectAlert(tx core.App, b *writeBatch, now time.Time) error {
 	status, event := alerts.StatusResolved, audit.AlertResolve
 	if r.observation.ConfirmedBy == alerts.System {
 		status, event = alerts.StatusAutoResolved, audit.AlertAutoResolve
@@ -134,8 +134,8 @@ func (r confirmed) answer(tx core.App, b *batch, now time.Time) error {
 	return nil
 }
 
-// noteConfirmed records that a stored reading is believed from now on.
-func (a *application) noteConfirmed() error {
+// auditConfirmed records that a stored reading is believed from now on.
+func (a *effectsWriter) auditConfirmed() error {
 	o := a.effects.Observation
 	return a.batch.trail.Add(audit.Entry{
 		Event: audit.ObservationConfirm, Actor: a.by, ResourceType: audit.ResourceObservation, ResourceID: o.ID, PatientID: o.PatientID,
@@ -143,8 +143,8 @@ func (a *application) noteConfirmed() error {
 	}, a.now)
 }
 
-// underRequest is the system, acting under the request of somebody else.
-func underRequest(by audit.Actor) audit.Actor {
+// systemActor is the system, acting under the request of somebody else.
+func systemActor(by audit.Actor) audit.Actor {
 	system := audit.System()
 	system.From.RequestID = by.From.RequestID
 	return system

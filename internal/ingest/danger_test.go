@@ -11,22 +11,22 @@ import (
 
 // An alert names the systolic of 181/160; the danger is in the diastolic, also once later readings stand among the latest. The writer, which
 // remembers the alert, ranks as the database does.
-func TestDangerIsOfAllValues(t *testing.T) {
-	waiting := rules
-	waiting.ConfirmReadings = time.Hour // so that no escalation is opened, which the writer would not remember
-	app, engine := newApp(t, waiting)
-	w := running(t, app, engine)
+func TestCriticalBandUsesAllValues(t *testing.T) {
+	pending := rules
+	pending.ConfirmReadings = time.Hour // so that no escalation is opened, which the writer would not remember
+	app, engine := newApp(t, pending)
+	w := startWriter(t, app, engine)
 	patient := vigiltest.Patient(t, app, nil)
 	for i, reading := range []struct{ systolic, diastolic float64 }{{181, 160}, {120, 80}} {
-		if _, err := w.Submit(t.Context(), submission(patient, at(bloodPressure(reading.systolic, reading.diastolic), now.Add(time.Duration(i-10)*time.Minute)))); err != nil {
+		if _, err := w.Submit(t.Context(), gatewaySubmission(patient, at(bloodPressure(reading.systolic, reading.diastolic), now.Add(time.Duration(i-10)*time.Minute)))); err != nil {
 			t.Fatal(err)
 		}
-		if pictures, differences, err := w.Recall(app, now); err != nil || differences != "" || pictures != 1 {
-			t.Errorf("%d pictures (%v): %s", pictures, err, differences)
+		if snapshots, differences, err := w.VerifyCache(app, now); err != nil || differences != "" || snapshots != 1 {
+			t.Errorf("%d pictures (%v): %s", snapshots, err, differences)
 		}
 		check(t, find(t, app, collections.TriageScores, ""), map[string]any{"risk_score": 94.0}) // 86 + 14 × (0.2 + 0.8 × 40 ÷ 80)
-		if place, err := triage.Rescore(app, patient, now); err != nil || place.Score.Value != 94 {
-			t.Errorf("ranked anew: %d (%v)", place.Score.Value, err)
+		if row, err := triage.Rescore(app, patient, now); err != nil || row.Score.Value != 94 {
+			t.Errorf("ranked anew: %d (%v)", row.Score.Value, err)
 		}
 	}
 }

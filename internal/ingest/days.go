@@ -10,10 +10,10 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// FollowAssignment stores with save who held a device and when, and counts anew the days that this changes, inside the caller's transaction:
+// SaveAssignment stores with save who held a device and when, and counts anew the days that this changes, inside the caller's transaction:
 // which readings count for billing depends on who held the device when they were taken.
 // Source: docs/decisions/billing.md, "30-day period and the 16 days (99454)".
-func FollowAssignment(tx core.App, record *core.Record, practice *time.Location, save func() error) error {
+func SaveAssignment(tx core.App, record *core.Record, practice *time.Location, save func() error) error {
 	stored := core.NewRecord(record.Collection()) // a new one was nobody's
 	if !record.IsNew() {
 		var err error
@@ -78,7 +78,7 @@ func countDays(app core.App, zone *time.Location, of collections.Days) (map[pati
 	days := map[patientDay]dayCount{}
 	for _, r := range readings {
 		key := patientDay{of.PatientID, collections.ParseInstant(r.MeasuredAt).In(zone).Format(time.DateOnly), r.Kind}
-		days[key] = days[key].with(r.ID, r.FromDevice)
+		days[key] = days[key].plus(r.ID, r.FromDevice)
 	}
 	return days, nil
 }

@@ -18,18 +18,18 @@ import (
 )
 
 const (
-	// heldRound bounds about how many alerts one round decides; the next minute goes on.
-	heldRound = 500
-	// mostRepeated bounds how many repeated readings of one alert are looked at.
-	mostRepeated = 50
+	// maxHoldsPerRound bounds about how many alerts one round decides; the next minute goes on.
+	maxHoldsPerRound = 500
+	// maxRepeatReadings bounds how many repeated readings of one alert are looked at.
+	maxRepeatReadings = 50
 )
 
-// DecideHeld decides about every escalation that has waited long enough for a severe blood pressure to be confirmed, each in a transaction
+// ResolveHolds decides about every escalation that has waited long enough for a severe blood pressure to be confirmed, each in a transaction
 // of its own: severe again, or nothing came: it is opened; otherwise the alert is resolved, and a warning says what the repeated readings
 // come to. The wait is stored with the alert, so that none is lost with the process. One that fails does not hold up the others.
 // Source: docs/decisions/alerts.md, "Confirming a severe reading".
-func (e *Evaluator) DecideHeld(ctx context.Context, app core.App, now time.Time) (decided int, err error) {
-	due, err := collections.HeldAlerts(app, now.Add(escalations.Slack), heldRound)
+func (e *Evaluator) ResolveHolds(ctx context.Context, app core.App, now time.Time) (decided int, err error) {
+	due, err := collections.HeldAlerts(app, now.Add(escalations.Slack), maxHoldsPerRound)
 	if err != nil {
 		return 0, err
 	}
@@ -38,7 +38,7 @@ func (e *Evaluator) DecideHeld(ctx context.Context, app core.App, now time.Time)
 		if err := ctx.Err(); err != nil {
 			return decided, errors.Join(append(failures, err)...)
 		}
-		err := triage.Change(app, now, func(tx core.App) (string, error) { return decideHeld(tx, id, now) })
+		err := triage.Change(app, now, func(tx core.App) (string, error) { return resolveHold(tx, id, now) })
 		if err != nil {
 			failures = append(failures, fmt.Errorf("held alert %s: %w", id, err))
 			continue
@@ -48,8 +48,8 @@ func (e *Evaluator) DecideHeld(ctx context.Context, app core.App, now time.Time)
 	return decided, errors.Join(failures...)
 }
 
-// decideHeld decides about one alert; the patient is ranked anew.
-func decideHeld(tx core.App, id string, now time.Time) (patientID string, err error) {
+// resolveHold decides about one alert; the patient is ranked anew.
+func resolveHold(tx core.App, id string, now time.Time) (patientID string, err error) {
 	alert, err := collections.FindAlert(tx, id)
 	if err != nil || alert.HeldUntil().IsZero() || alert.HeldUntil().After(now.Add(escalations.Slack)) { // a reading was quicker
 		return "", err
@@ -64,17 +64,17 @@ func decideHeld(tx core.App, id string, now time.Time) (patientID string, err er
 	if there, err := triage.Watched(tx, patientID); err != nil || !there {
 		return "", err
 	}
-	picture, err := triage.ReadPicture(tx, patientID, nil, now)
+	snapshot, err := triage.ReadPicture(tx, patientID, nil, now)
 	if err != nil {
 		return "", err
 	}
-	repeated, err := repeatsOf(tx, alert)
+	repeated, err := repeatReadings(tx, alert)
 	if err != nil {
 		return "", err
 	}
 	confirmed := len(repeated) == 0
 	for _, r := range repeated {
-		confirmed = confirmed || severe(r, picture.Thresholds)
+		confirmed = confirmed || isSevere(r, snapshot.Thresholds)
 	}
 	switch {
 	case alert.Late(): // nobody is woken for what was measured long ago
@@ -82,27 +82,27 @@ func decideHeld(tx core.App, id string, now time.Time) (patientID string, err er
 	case confirmed && alerts.Status(alert.Status()) == alerts.StatusAutoResolved: // over; what was severe since speaks for itself
 		return patientID, nil
 	case !confirmed:
-		return patientID, unconfirmed(tx, alert, repeated, picture, now)
-	case picture.Snoozed(alert.Type(), alerts.Critical, now): // known: the end of the snooze tells what still stands
+		return patientID, resolveUnconfirmed(tx, alert, repeated, snapshot, now)
+	case snapshot.Snoozed(alert.Type(), alerts.Critical, now): // known: the end of the snooze tells what still stands
 		return patientID, nil
 	}
-	return patientID, triage.EscalateCritical(tx, picture, alert, false, now)
+	return patientID, triage.EscalateCritical(tx, snapshot, alert, false, now)
 }
 
-// repeatsOf are the readings that repeat the one behind an alert. What a patient types does not settle what a device measured.
-func repeatsOf(tx core.App, alert *collections.Alert) (readings []vitals.Reading, err error) {
+// repeatReadings are the readings that repeat the one behind an alert. What a patient types does not settle what a device measured.
+func repeatReadings(tx core.App, alert *collections.Alert) (readings []vitals.Reading, err error) {
 	records, err := collections.RepeatedReadings(tx, collections.Repetition{
 		Patient: alert.PatientID(), Kind: string(vitals.BloodPressure), After: alert.MeasuredAt(),
 		ByPatient: alert.Origin() == string(vitals.OriginPatient),
-	}, mostRepeated)
+	}, maxRepeatReadings)
 	for _, record := range records {
 		readings = append(readings, readingFromRecord(record))
 	}
 	return readings, err
 }
 
-// unconfirmed resolves the alert of a severe blood pressure that the next readings do not bear out, and says in a warning what they come to.
-func unconfirmed(tx core.App, alert *collections.Alert, repeated []vitals.Reading, picture triage.Picture, now time.Time) error {
+// resolveUnconfirmed resolves the alert of a severe blood pressure that the next readings do not bear out, and says in a warning what they come to.
+func resolveUnconfirmed(tx core.App, alert *collections.Alert, repeated []vitals.Reading, snapshot triage.Picture, now time.Time) error {
 	if alerts.Status(alert.Status()) == alerts.StatusActive {
 		over := alerts.Progress{Alert: alerts.Open{ID: alert.Id}, NormalReadings: len(repeated), Resolved: true}
 		if err := alerts.SaveProgress(tx, over, now); err != nil {
@@ -126,19 +126,19 @@ func unconfirmed(tx core.App, alert *collections.Alert, repeated []vitals.Readin
 	}
 	warning := alerts.Draft{
 		PatientID: alert.PatientID(), ObservationID: alert.ObservationID(), Finding: finding, Origin: vitals.Origin(alert.Origin()),
-		MeasuredAt: repeated[len(repeated)-1].MeasuredAt, Snoozed: picture.Snoozed(alert.Type(), alerts.Warning, now),
+		MeasuredAt: repeated[len(repeated)-1].MeasuredAt, Snoozed: snapshot.Snoozed(alert.Type(), alerts.Warning, now),
 	}
 	id, err := alerts.Raise(tx, warning, now)
 	if err != nil || warning.Snoozed {
 		return err
 	}
-	whom, err := collections.PatientLabel(tx, alert.PatientID())
+	label, err := collections.PatientLabel(tx, alert.PatientID())
 	if err != nil {
 		return err
 	}
 	return notifications.Announce(tx, notifications.Announcement{
 		Kind: notifications.AlertRaised, Severity: string(alerts.Warning), PatientID: alert.PatientID(), AlertID: id,
-		Body: whom + ": " + finding.Message, Key: alerts.AnnouncementKey(id),
+		Body: label + ": " + finding.Message, Key: alerts.AnnouncementKey(id),
 	}, now)
 }
 

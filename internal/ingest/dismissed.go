@@ -10,23 +10,23 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// storeDismissed notes a stored reading that somebody had discarded when it came with a time in the future: it is entered in error from the
+// storeDiscarded notes a stored reading that somebody had discarded when it came with a time in the future: it is entered in error from the
 // beginning, so that nobody hears again of what a person has decided. asked is what asking came to.
 // Source: docs/decisions/devices.md, "Future clock".
-func (e *Evaluator) storeDismissed(tx core.App, b *batch, o Observation, s Submission, why phi.Text, asked error, now time.Time) (Outcome, error) {
-	if asked != nil {
-		return Outcome{}, asked
+func (e *Evaluator) storeDiscarded(tx core.App, b *writeBatch, o Observation, s Submission, why phi.Text, lookupErr error, now time.Time) (Outcome, error) {
+	if lookupErr != nil {
+		return Outcome{}, lookupErr
 	}
 	o.EnteredInError, o.FHIRStatus, o.FHIRVersion, o.TransformedAt = true, "", 0, time.Time{}
 	if err := storeReview(tx, o, now); err != nil {
 		return Outcome{}, err
 	}
-	system := underRequest(s.By)
+	system := systemActor(s.By)
 	if err := collections.SetEnteredInError(tx, o.ID, system.Email, why, 0, now); err != nil {
 		return Outcome{}, err
 	}
-	a := application{tx: tx, batch: b, effects: Effects{Observation: o}, by: s.By, now: now}
-	if err := a.note(); err != nil {
+	a := effectsWriter{tx: tx, batch: b, effects: Effects{Observation: o}, by: s.By, now: now}
+	if err := a.auditObservation(); err != nil {
 		return Outcome{}, err
 	}
 	err := b.trail.Add(audit.Entry{

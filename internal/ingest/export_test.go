@@ -19,28 +19,28 @@ var ByValue = cmp.Options{
 	cmp.AllowUnexported(triage.Latest{}, alerts.Thresholds{}, vitals.Reading{}), cmpopts.EquateComparable(&vitals.Parameter{}),
 }
 
-// Recall brings the writer's memory up to date, as its next transaction would, and compares every picture in it with what
+// VerifyCache brings the writer's memory up to date, as its next transaction would, and compares every picture in it with what
 // the database says. It returns how many there were.
-func (w *Writer) Recall(app core.App, now time.Time) (pictures int, differences string, err error) {
+func (w *Writer) VerifyCache(app core.App, now time.Time) (snapshots int, differences string, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		trail, err := audit.NewChain(tx)
 		if err != nil {
 			return err
 		}
-		if err := w.memory.catchUp(tx, trail.Head()); err != nil {
+		if err := w.cache.invalidateSince(tx, trail.Head()); err != nil {
 			return err
 		}
-		w.memory.head = trail.Head()
-		for id, known := range w.memory.patients {
-			if known.picture == nil {
+		w.cache.head = trail.Head()
+		for id, patient := range w.cache.patients {
+			if patient.snapshot == nil {
 				continue
 			}
-			pictures++
+			snapshots++
 			fresh, err := triage.ReadPicture(tx, id, nil, now)
 			if err != nil {
 				return err
 			}
-			remembered := *known.picture
+			remembered := *patient.snapshot
 			if err := remembered.Weigh(tx, nil, now); err != nil {
 				return err
 			}
@@ -52,8 +52,8 @@ func (w *Writer) Recall(app core.App, now time.Time) (pictures int, differences 
 		}
 		return nil
 	})
-	return pictures, differences, err
+	return snapshots, differences, err
 }
 
 // InsertObservation is the statement that stores a reading.
-var InsertObservation = insertObservation
+var InsertObservation = insertObservationSQL

@@ -23,9 +23,9 @@ import (
 // the latest of it and how often it came. People hear of it again when it is worse. Each event is kept, and decided about by itself.
 // Source: docs/decisions/observations.md, "Many implausible values".
 
-// addToAlert has an alert that waits already tell of a claim, too, and reports whether there is one.
-func (e *Pipeline) addToAlert(tx core.App, c claim, n notice, picture triage.Picture, now time.Time) (bool, error) {
-	alert, err := gathering(tx, c, n, now)
+// mergeIntoAlert has an alert that waits already tell of a claim, too, and reports whether there is one.
+func (e *Pipeline) mergeIntoAlert(tx core.App, c implausibleReading, n alertDecision, snapshot triage.Picture, now time.Time) (bool, error) {
+	alert, err := findAggregate(tx, c, n, now)
 	if err != nil || alert == nil {
 		return false, err
 	}
@@ -36,7 +36,7 @@ func (e *Pipeline) addToAlert(tx core.App, c claim, n notice, picture triage.Pic
 	g := all[alert.QuarantineID()]
 	if g.Count == 0 {
 		g = collections.Gathering{
-			Count: 1, Latest: rawOf(alert.ReportedValues()), Told: toldOnce(alert.ReportedValues(), valueOf(alert)), Message: alert.MessageShown(),
+			Count: 1, Latest: rawJSON(alert.ReportedValues()), Told: firstNotified(alert.ReportedValues(), alertValue(alert)), Message: alert.MessageShown(),
 		}
 	}
 	for _, event := range []string{alert.QuarantineID(), c.eventID} {
@@ -44,42 +44,42 @@ func (e *Pipeline) addToAlert(tx core.App, c claim, n notice, picture triage.Pic
 			return false, err
 		}
 	}
-	tells, worse, err := c.tellsMore(tx, n, g, picture, now)
+	tells, worse, err := c.needsRenotify(tx, n, g, snapshot, now)
 	if err != nil {
 		return false, err
 	}
 	g.Count++
 	var shown *collections.Shown
-	if c.worseThanShown(alert, n.draft.Finding, picture.Thresholds) {
-		shown, g.Message = c.shows(n.draft.Finding), n.draft.Finding.Message
+	if c.isWorseThanShown(alert, n.draft.Finding, snapshot.Thresholds) {
+		shown, g.Message = c.shownValues(n.draft.Finding), n.draft.Finding.Message
 	}
 	if tells {
-		g.Told = slices.Concat(toldOnce(c.values(), n.draft.Finding.Value), g.Told)[:min(len(g.Told)+1, mostTold)]
+		g.Told = slices.Concat(firstNotified(c.reportedValues(), n.draft.Finding.Value), g.Told)[:min(len(g.Told)+1, maxNotified)]
 	}
 	latest, measured := c, c.Reading.MeasuredAt
 	if measured.Before(alert.MeasuredAt()) { // it came late, behind what was measured after it
 		measured = alert.MeasuredAt()
-		latest.Reading, _ = readValues(c.Reading.Kind, phi.Text(g.Latest))
+		latest.Reading, _ = parseReportedValues(c.Reading.Kind, phi.Text(g.Latest))
 	}
-	g.Latest = rawOf(latest.values())
-	if err := alert.Gather(tx, g, latest.saysOfAll(g), measured, shown, now); err != nil {
+	g.Latest = rawJSON(latest.reportedValues())
+	if err := alert.Gather(tx, g, latest.aggregateMessage(g), measured, shown, now); err != nil {
 		return false, err
 	}
 	switch {
-	case c.undated:
+	case c.wrongClock:
 		return true, devices.NoteWrongClock(tx, c.Reading, c.patientID, now)
 	case !tells:
 		return true, nil
 	}
 	n.draft.Worse = worse
-	return true, n.tellMore(tx, picture, alert.Id, now)
+	return true, n.renotify(tx, snapshot, alert.Id, now)
 }
 
-// gathering is the alert that gathers a claim; nil for none. One that somebody has acknowledged gathers nothing: what comes after is news.
-func gathering(tx core.App, c claim, n notice, now time.Time) (*collections.Alert, error) {
+// findAggregate is the alert that gathers a claim; nil for none. One that somebody has acknowledged gathers nothing: what comes after is news.
+func findAggregate(tx core.App, c implausibleReading, n alertDecision, now time.Time) (*collections.Alert, error) {
 	candidates, err := collections.GatheringAlerts(tx, collections.ReportedBy{
 		Patient: c.patientID, Device: c.Reading.DeviceID, Type: n.draft.Finding.Type, Parameter: n.draft.Finding.Parameter, Level: string(n.draft.Finding.Level),
-		Origin: string(c.origin), Late: n.draft.Late, Over: n.known, Since: now.Add(-recent),
+		Origin: string(c.origin), Late: n.draft.Late, Over: n.superseded, Since: now.Add(-recentWindow),
 	})
 	if err != nil {
 		return nil, err
@@ -91,57 +91,57 @@ func gathering(tx core.App, c claim, n notice, now time.Time) (*collections.Aler
 				return nil, err
 			}
 		}
-		if undated == c.undated && n.stat == (alert.EscalationID() != "") {
+		if undated == c.wrongClock && n.stat == (alert.EscalationID() != "") {
 			return alert, nil
 		}
 	}
 	return nil, nil
 }
 
-// tellsMore reports whether people are to hear of one more claim: it is worse than what they were told, or nobody has an escalation of it.
-func (c claim) tellsMore(tx core.App, n notice, g collections.Gathering, picture triage.Picture, now time.Time) (tells, worse bool, err error) {
+// needsRenotify reports whether people are to hear of one more claim: it is worse than what they were told, or nobody has an escalation of it.
+func (c implausibleReading) needsRenotify(tx core.App, n alertDecision, g collections.Gathering, snapshot triage.Picture, now time.Time) (tells, worse bool, err error) {
 	switch {
-	case c.undated || n.known:
+	case c.wrongClock || n.superseded:
 		return false, false, nil
 	case !n.stat:
-		worse = !slices.ContainsFunc(g.Told, func(told collections.ToldValues) bool { return !further(n.draft.Finding, told.Value) })
+		worse = !slices.ContainsFunc(g.Told, func(notified collections.ToldValues) bool { return !isFurtherOut(n.draft.Finding, notified.Value) })
 		return worse, worse, nil
 	}
-	worse, err = c.worse(tx, picture, now)
-	_, open := picture.OpenBySystem()
+	worse, err = c.isWorse(tx, snapshot, now)
+	_, open := snapshot.OpenBySystem()
 	return worse || !open, worse, err
 }
 
-// further reports whether a value without a critical bound is out of range by a tenth of the range more than what was told, or on the other
+// isFurtherOut reports whether a value without a critical bound is out of range by a tenth of the range more than what was told, or on the other
 // side of it.
-func further(f alerts.Finding, told float64) bool {
+func isFurtherOut(f alerts.Finding, notified float64) bool {
 	i := slices.IndexFunc(vitals.Parameters, func(p *vitals.Parameter) bool { return p.Name == f.Parameter })
 	if i < 0 {
-		return f.Value > told
+		return f.Value > notified
 	}
 	ends := vitals.Parameters[i].Range
 	step := (ends.Max - ends.Min) / 10
 	if f.Value < ends.Min {
-		return told > ends.Min || told-f.Value >= step
+		return notified > ends.Min || notified-f.Value >= step
 	}
-	return told < ends.Max || f.Value-told >= step
+	return notified < ends.Max || f.Value-notified >= step
 }
 
-// worseThanShown reports whether a claim is worse than what an alert shows.
-func (c claim) worseThanShown(alert *collections.Alert, f alerts.Finding, t alerts.Thresholds) bool {
+// isWorseThanShown reports whether a claim is worse than what an alert shows.
+func (c implausibleReading) isWorseThanShown(alert *collections.Alert, f alerts.Finding, t alerts.Thresholds) bool {
 	if strings.HasSuffix(f.Parameter, "_change") {
-		return f.Value > valueOf(alert)
+		return f.Value > alertValue(alert)
 	}
 	other := c
-	other.Reading, other.Outside = readValues(c.Reading.Kind, alert.ReportedValues())
-	return c.gravest(t).beyond(other.gravest(t))
+	other.Reading, other.Outside = parseReportedValues(c.Reading.Kind, alert.ReportedValues())
+	return c.worstValue(t).isFurtherThan(other.worstValue(t))
 }
 
-// gravest is the worst value of a claim.
-func (c claim) gravest(t alerts.Thresholds) (worst bound) {
+// worstValue is the worst value of a claim.
+func (c implausibleReading) worstValue(t alerts.Thresholds) (worst boundCheck) {
 	for _, p := range vitals.Parameters {
 		if value := c.Reading.Value(p); value != nil {
-			if b := c.weigh(p, *value, t.Of(p)); worst.parameter == nil || b.worseThan(worst) {
+			if b := c.compareToBounds(p, *value, t.Of(p)); worst.parameter == nil || b.isWorseThan(worst) {
 				worst = b
 			}
 		}
@@ -149,36 +149,36 @@ func (c claim) gravest(t alerts.Thresholds) (worst bound) {
 	return worst
 }
 
-// beyond is worseThan, and of what has no critical bound what is further out of range.
-func (b bound) beyond(o bound) bool {
-	if b.worseThan(o) || o.worseThan(b) {
-		return b.worseThan(o)
+// isFurtherThan is isWorseThan, and of what has no critical bound what is further out of range.
+func (b boundCheck) isFurtherThan(o boundCheck) bool {
+	if b.isWorseThan(o) || o.isWorseThan(b) {
+		return b.isWorseThan(o)
 	}
 	return math.Abs(b.value-b.limit) > math.Abs(o.value-o.limit)
 }
 
-// readValues reads what was reported, by the field of an observation.
-func readValues(kind vitals.Kind, stored phi.Text) (r vitals.Reading, outside vitals.Outside) {
+// parseReportedValues reads what was reported, by the field of an observation.
+func parseReportedValues(kind vitals.Kind, stored phi.Text) (r vitals.Reading, outside vitals.Outside) {
 	var values map[string]float64
 	if json.Unmarshal([]byte(stored.Reveal()), &values) != nil {
 		return r, nil
 	}
 	r.Kind = kind
 	for _, p := range vitals.Parameters {
-		if value, told := values[p.Column]; told {
+		if value, reported := values[p.Column]; reported {
 			r, outside = r.With(p, value), append(outside, p.Outside(value)...)
 		}
 	}
 	return r, outside
 }
 
-// shows is how an alert shows a claim.
-func (c claim) shows(f alerts.Finding) *collections.Shown {
-	return &collections.Shown{EventID: c.eventID, Values: c.values(), Value: f.Value, Threshold: f.Threshold}
+// shownValues is how an alert shows a claim.
+func (c implausibleReading) shownValues(f alerts.Finding) *collections.Shown {
+	return &collections.Shown{EventID: c.eventID, Values: c.reportedValues(), Value: f.Value, Threshold: f.Threshold}
 }
 
-// saysOfAll is the message about several events, of which the claim is the latest.
-func (c claim) saysOfAll(g collections.Gathering) phi.Text {
+// aggregateMessage is the message about several events, of which the claim is the latest.
+func (c implausibleReading) aggregateMessage(g collections.Gathering) phi.Text {
 	if g.Count == 1 {
 		return phi.Text(g.Message)
 	}
@@ -191,14 +191,14 @@ func (c claim) saysOfAll(g collections.Gathering) phi.Text {
 	return phi.Text(fmt.Sprintf("%s Reported %d times, this is the worst; the latest: %s.", g.Message, g.Count, strings.Join(words, ", ")))
 }
 
-// tellMore has people hear of an alert again.
-func (n notice) tellMore(tx core.App, picture triage.Picture, alertID string, now time.Time) error {
+// renotify has people hear of an alert again.
+func (n alertDecision) renotify(tx core.App, snapshot triage.Picture, alertID string, now time.Time) error {
 	label, err := collections.PatientLabel(tx, n.draft.PatientID)
 	if err != nil {
 		return err
 	}
 	if n.stat {
-		if err := escalate(tx, picture, n.draft, alertID, label, now); err != nil {
+		if err := openOrJoinEscalation(tx, snapshot, n.draft, alertID, label, now); err != nil {
 			return err
 		}
 	}
@@ -208,12 +208,12 @@ func (n notice) tellMore(tx core.App, picture triage.Picture, alertID string, no
 	}, now)
 }
 
-// mostGathered bounds how many events of an alert are looked at anew, beside the worst; mostTold how many tellings are kept: there are not more
+// maxAggregated bounds how many events of an alert are looked at anew, beside the worst; maxNotified how many tellings are kept: there are not more
 // steps from a bound to the end of what can be measured, on both sides.
-const mostGathered, mostTold = 200, 20
+const maxAggregated, maxNotified = 200, 20
 
-// leaves takes an event that has been decided about out of its alert, and reports whether the alert stays for others.
-func (e *Pipeline) leaves(tx core.App, alert *collections.Alert, eventID string, now time.Time) (stays bool, err error) {
+// removeFromAlert takes an event that has been decided about out of its alert, and reports whether the alert stays for others.
+func (e *Pipeline) removeFromAlert(tx core.App, alert *collections.Alert, eventID string, now time.Time) (kept bool, err error) {
 	if alert.Type() != alerts.TypeImplausibleReading {
 		return false, nil
 	}
@@ -222,18 +222,18 @@ func (e *Pipeline) leaves(tx core.App, alert *collections.Alert, eventID string,
 	if err != nil || len(rest) == 0 {
 		return false, err
 	}
-	picture, err := triage.ReadPicture(tx, alert.PatientID(), nil, now)
+	snapshot, err := triage.ReadPicture(tx, alert.PatientID(), nil, now)
 	if err != nil {
 		return false, err
 	}
-	var worst, latest *claim
+	var worst, latest *implausibleReading
 	var finding alerts.Finding
-	looked := rest[:min(len(rest), mostGathered)]
+	looked := rest[:min(len(rest), maxAggregated)]
 	if slices.Contains(rest[len(looked):], alert.QuarantineID()) { // the worst is so however old it is
 		looked = append(slices.Clone(looked), alert.QuarantineID())
 	}
 	for _, id := range looked {
-		c, beside, readable, err := e.claimOf(tx, id, alert.PatientID(), picture, now)
+		c, readingSnapshot, readable, err := e.pendingReading(tx, id, alert.PatientID(), snapshot, now)
 		if err != nil {
 			return false, err
 		}
@@ -243,25 +243,25 @@ func (e *Pipeline) leaves(tx core.App, alert *collections.Alert, eventID string,
 		if latest == nil || c.Reading.MeasuredAt.After(latest.Reading.MeasuredAt) {
 			latest = &c
 		}
-		if worst == nil || c.gravest(beside.Thresholds).beyond(worst.gravest(beside.Thresholds)) {
-			worst, finding = &c, c.assess(beside, alert.Late(), false).draft.Finding
+		if worst == nil || c.worstValue(readingSnapshot.Thresholds).isFurtherThan(worst.worstValue(readingSnapshot.Thresholds)) {
+			worst, finding = &c, c.decideAlert(readingSnapshot, alert.Late(), false).draft.Finding
 		}
 	}
 	if worst == nil {
 		return true, nil // nothing of the rest can be opened: it waits as it is
 	}
-	g := collections.Gathering{Count: len(rest), Latest: rawOf(latest.values()), Told: toldOnce(worst.values(), finding.Value), Message: finding.Message}
-	return true, alert.Gather(tx, g, latest.saysOfAll(g), latest.Reading.MeasuredAt, worst.shows(finding), now)
+	g := collections.Gathering{Count: len(rest), Latest: rawJSON(latest.reportedValues()), Told: firstNotified(worst.reportedValues(), finding.Value), Message: finding.Message}
+	return true, alert.Gather(tx, g, latest.aggregateMessage(g), latest.Reading.MeasuredAt, worst.shownValues(finding), now)
 }
 
-// toldOnce is one telling.
-func toldOnce(values phi.Text, value float64) []collections.ToldValues {
-	return []collections.ToldValues{{Values: rawOf(values), Value: value}}
+// firstNotified is one telling.
+func firstNotified(values phi.Text, value float64) []collections.ToldValues {
+	return []collections.ToldValues{{Values: rawJSON(values), Value: value}}
 }
 
-func rawOf(values phi.Text) json.RawMessage { return json.RawMessage(values.Reveal()) }
+func rawJSON(values phi.Text) json.RawMessage { return json.RawMessage(values.Reveal()) }
 
-func valueOf(alert *collections.Alert) float64 {
+func alertValue(alert *collections.Alert) float64 {
 	if value := alert.Value(); value != nil {
 		return *value
 	}

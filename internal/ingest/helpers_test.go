@@ -32,7 +32,7 @@ func newApp(t testing.TB, rules ingest.Rules) (*tests.TestApp, *ingest.Evaluator
 	return app, engine
 }
 
-func submission(patient string, r vitals.Reading) ingest.Submission {
+func gatewaySubmission(patient string, r vitals.Reading) ingest.Submission {
 	return ingest.Submission{PatientID: patient, Reading: r, Source: vitals.SourceGateway, By: sender, ReceivedAt: now}
 }
 

@@ -12,23 +12,23 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// knownSevere is for how long a critical blood pressure makes the next one no surprise: that escalates at once. What was measured longer
+// severeWindow is for how long a critical blood pressure makes the next one no surprise: that escalates at once. What was measured longer
 // ago than that is not confirmed by measuring now.
-const knownSevere = 24 * time.Hour
+const severeWindow = 24 * time.Hour
 
-// mayWait reports whether the escalation of a reading may wait for another one: of a severe blood pressure, where the practice wants that
+// mayHold reports whether the escalation of a reading may wait for another one: of a severe blood pressure, where the practice wants that
 // and none was critical within a day. Only what is severe costs a query. Source: docs/decisions/alerts.md, "Confirming a severe reading".
-func (e *Evaluator) mayWait(tx core.App, o Observation, t alerts.Thresholds, now time.Time) (bool, error) {
-	if e.rules.ConfirmReadings <= 0 || o.addition != nil || now.Sub(o.Reading.MeasuredAt) > knownSevere || !severe(o.Reading, t) {
+func (e *Evaluator) mayHold(tx core.App, o Observation, t alerts.Thresholds, now time.Time) (bool, error) {
+	if e.rules.ConfirmReadings <= 0 || o.addition != nil || now.Sub(o.Reading.MeasuredAt) > severeWindow || !isSevere(o.Reading, t) {
 		return false, nil
 	}
-	known, err := collections.CriticalWithin(tx, o.PatientID, string(vitals.BloodPressure), o.Reading.MeasuredAt, knownSevere)
-	return !known, err
+	alreadyCritical, err := collections.CriticalWithin(tx, o.PatientID, string(vitals.BloodPressure), o.Reading.MeasuredAt, severeWindow)
+	return !alreadyCritical, err
 }
 
-// severe reports whether a blood pressure is critically high, and nothing of it critically low: who measures again because of a low one
+// isSevere reports whether a blood pressure is critically high, and nothing of it critically low: who measures again because of a low one
 // loses time.
-func severe(r vitals.Reading, t alerts.Thresholds) (high bool) {
+func isSevere(r vitals.Reading, t alerts.Thresholds) (high bool) {
 	if r.Kind != vitals.BloodPressure {
 		return false
 	}
@@ -45,10 +45,10 @@ func severe(r vitals.Reading, t alerts.Thresholds) (high bool) {
 	return high
 }
 
-// hold has the escalation of a first severe blood pressure wait, unless anything else of the reading is critical, or there is an escalation
+// holdEscalation has the escalation of a first severe blood pressure wait, unless anything else of the reading is critical, or there is an escalation
 // already: then it has nothing to wait for.
-func (e *Effects) hold(picture triage.Picture, wait time.Duration, now time.Time) (held bool) {
-	if _, open := picture.OpenBySystem(); open {
+func (e *Effects) holdEscalation(snapshot triage.Picture, wait time.Duration, now time.Time) (held bool) {
+	if _, open := snapshot.OpenBySystem(); open {
 		return false
 	}
 	first := -1
@@ -68,8 +68,8 @@ func (e *Effects) hold(picture triage.Picture, wait time.Duration, now time.Time
 	return true
 }
 
-// askAgain asks the patient to measure again, where an escalation waits for that.
-func (a *application) askAgain(draft alerts.Draft, id string) error {
+// promptRemeasure asks the patient to measure again, where an escalation waits for that.
+func (a *effectsWriter) promptRemeasure(draft alerts.Draft, id string) error {
 	if draft.HeldUntil.IsZero() {
 		return nil
 	}
@@ -78,9 +78,9 @@ func (a *application) askAgain(draft alerts.Draft, id string) error {
 	}, a.now)
 }
 
-// endWaits does what a reading does to escalations of the patient that wait: they join the one it opened or joined; and where it is the
-// last of the readings that settle a severe one, they are due at once, see [Engine.DecideHeld].
-func (e *Evaluator) endWaits(tx core.App, effects Effects, outcome Outcome, before triage.Picture, now time.Time) error {
+// releaseHolds does what a reading does to escalations of the patient that wait: they join the one it opened or joined; and where it is the
+// last of the readings that settle a severe one, they are due at once, see [Engine.ResolveHolds].
+func (e *Evaluator) releaseHolds(tx core.App, effects Effects, outcome Outcome, before triage.Picture, now time.Time) error {
 	if e.rules.ConfirmReadings <= 0 {
 		return nil
 	}

@@ -18,10 +18,10 @@ import (
 
 // Where severe pressures wait and snoozes begin, are broken and end, the writer remembers what the database says; and in the end nobody
 // waits, and every critical alert that is left belongs to an escalation.
-func TestWriterRemembersWhatWaits(t *testing.T) {
-	waiting := rules
-	waiting.ConfirmReadings = 10 * time.Minute
-	app, engine := newApp(t, waiting)
+func TestWriterCacheMatchesHolds(t *testing.T) {
+	pending := rules
+	pending.ConfirmReadings = 10 * time.Minute
+	app, engine := newApp(t, pending)
 	moment := now
 	w := ingest.NewWriter(engine, func() time.Time { return moment }, quiet, func([]ingest.Outcome) {})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -51,14 +51,14 @@ func TestWriterRemembersWhatWaits(t *testing.T) {
 			return err
 		},
 		func(string) error {
-			_, err := engine.DecideHeld(t.Context(), app, moment)
+			_, err := engine.ResolveHolds(t.Context(), app, moment)
 			return err
 		},
 	}
 	for i := range vigiltest.Rounds(300, 100) {
 		moment = moment.Add(time.Duration(random.IntN(6)) * time.Minute)
 		reading := at(bloodPressure(float64(110+random.IntN(110)), float64(60+random.IntN(50))), moment.Add(time.Duration(i)*time.Second/1000))
-		if _, err := w.Submit(t.Context(), submission(people[random.IntN(len(people))], reading)); err != nil {
+		if _, err := w.Submit(t.Context(), gatewaySubmission(people[random.IntN(len(people))], reading)); err != nil {
 			t.Fatal(err)
 		}
 		if random.IntN(2) == 0 {
@@ -66,7 +66,7 @@ func TestWriterRemembersWhatWaits(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, differences, err := w.Recall(app, moment); err != nil || differences != "" {
+		if _, differences, err := w.VerifyCache(app, moment); err != nil || differences != "" {
 			t.Fatalf("after %d readings: %v\n%s", i+1, err, differences)
 		}
 	}
@@ -98,12 +98,12 @@ func TestWriterRemembersWhatWaits(t *testing.T) {
 }
 
 // One held alert that cannot be decided does not hold up the others.
-func TestSettlingGoesOn(t *testing.T) {
-	waiting := rules
-	waiting.ConfirmReadings = 10 * time.Minute
-	app, engine := newApp(t, waiting)
+func TestResolveHoldsContinuesAfterFailure(t *testing.T) {
+	pending := rules
+	pending.ConfirmReadings = 10 * time.Minute
+	app, engine := newApp(t, pending)
 	for range 3 {
-		storeReading(t, app, engine, submission(vigiltest.Patient(t, app, nil), at(bloodPressure(190, 100), now)))
+		storeReading(t, app, engine, gatewaySubmission(vigiltest.Patient(t, app, nil), at(bloodPressure(190, 100), now)))
 	}
 	rows, err := app.FindAllRecords(collections.Alerts)
 	if err != nil || len(rows) != 3 {
@@ -112,7 +112,7 @@ func TestSettlingGoesOn(t *testing.T) {
 	if _, err := app.DB().NewQuery("DELETE FROM triage_scores WHERE patient = '" + rows[0].GetString("patient") + "'").Execute(); err != nil {
 		t.Fatal(err)
 	}
-	decided, err := engine.DecideHeld(t.Context(), app, now.Add(11*time.Minute))
+	decided, err := engine.ResolveHolds(t.Context(), app, now.Add(11*time.Minute))
 	if err == nil || decided != 2 {
 		t.Errorf("%d settled (%v)", decided, err)
 	}
@@ -123,17 +123,17 @@ func TestSettlingGoesOn(t *testing.T) {
 }
 
 // What a patient types settles what a patient typed.
-func TestTypedPressuresRepeatTypedOnes(t *testing.T) {
-	waiting := rules
-	waiting.ConfirmReadings = 10 * time.Minute
-	app, engine := newApp(t, waiting)
+func TestManualReadingsConfirmManualReadings(t *testing.T) {
+	pending := rules
+	pending.ConfirmReadings = 10 * time.Minute
+	app, engine := newApp(t, pending)
 	patient := vigiltest.Patient(t, app, nil)
 	for i, systolic := range []float64{185, 131, 126} {
-		s := submission(patient, at(bloodPressure(systolic, 80), now.Add(time.Duration(i-10)*time.Minute)))
+		s := gatewaySubmission(patient, at(bloodPressure(systolic, 80), now.Add(time.Duration(i-10)*time.Minute)))
 		s.Source = vitals.SourcePortal
 		storeReading(t, app, engine, s)
 	}
-	if _, err := engine.DecideHeld(t.Context(), app, now); err != nil { // two repeated readings are enough
+	if _, err := engine.ResolveHolds(t.Context(), app, now); err != nil { // two repeated readings are enough
 		t.Fatal(err)
 	}
 	var value float64
@@ -144,21 +144,21 @@ func TestTypedPressuresRepeatTypedOnes(t *testing.T) {
 }
 
 // An alert that is over joins no escalation that another reading opens while it waits, nor later.
-func TestWhatIsOverJoinsNothing(t *testing.T) {
+func TestClosedAlertJoinsNoEscalation(t *testing.T) {
 	for status, joined := range map[string]string{"active": "190,205", "acknowledged": "190,205", "resolved": "205", "auto_resolved": "205"} {
-		waiting := rules
-		waiting.ConfirmReadings = 10 * time.Minute
-		app, engine := newApp(t, waiting)
+		pending := rules
+		pending.ConfirmReadings = 10 * time.Minute
+		app, engine := newApp(t, pending)
 		patient := vigiltest.Patient(t, app, nil)
-		storeReading(t, app, engine, submission(patient, at(bloodPressure(190, 80), now.Add(-2*time.Minute))))
+		storeReading(t, app, engine, gatewaySubmission(patient, at(bloodPressure(190, 80), now.Add(-2*time.Minute))))
 		if held := texts(t, app, "SELECT held_until FROM alerts WHERE held_until != ''"); len(held) != 1 {
 			t.Fatalf("held: %q", held)
 		}
 		if _, err := app.DB().NewQuery("UPDATE alerts SET acknowledged = ('" + status + "' != 'active'), status = '" + status + "'").Execute(); err != nil {
 			t.Fatal(err)
 		}
-		storeReading(t, app, engine, submission(patient, at(bloodPressure(205, 80), now.Add(-time.Minute))))
-		if _, err := engine.DecideHeld(t.Context(), app, now.Add(time.Hour)); err != nil {
+		storeReading(t, app, engine, gatewaySubmission(patient, at(bloodPressure(205, 80), now.Add(-time.Minute))))
+		if _, err := engine.ResolveHolds(t.Context(), app, now.Add(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 		got := texts(t, app, "SELECT group_concat(CAST(value AS INTEGER)) FROM (SELECT value FROM alerts WHERE escalation != '' ORDER BY id)")

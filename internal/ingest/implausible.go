@@ -34,18 +34,18 @@ const (
 	sourceGateway   = "gateway"
 )
 
-// fromPeople reports whether a person typed it, or a client sent it as people do: its patient is the one they named, and its payload is ours.
-func fromPeople(source string) bool {
+// isManualSource reports whether a person typed it, or a client sent it as people do: its patient is the one they named, and its payload is ours.
+func isManualSource(source string) bool {
 	return slices.Contains([]string{string(vitals.SourceAPI), string(vitals.SourcePortal), SourceDashboard, SourceClient}, source)
 }
 
-// SourceOf is by which way an event came.
-func SourceOf(event *collections.GatewayEvent) string {
+// EventSource is by which way an event came.
+func EventSource(event *collections.GatewayEvent) string {
 	return cmp.Or(event.Source(), event.Vendor(), sourceGateway)
 }
 
-// originOfRecord says who vouches for what came this way.
-func originOfSource(source string) vitals.Origin {
+// recordOrigin says who vouches for what came this way.
+func sourceOrigin(source string) vitals.Origin {
 	switch source {
 	case SourceImport:
 		return vitals.OriginImport
@@ -59,43 +59,43 @@ func originOfSource(source string) vitals.Origin {
 	return vitals.OriginDevice
 }
 
-// claim is an implausible measurement and whose it is.
-type claim struct {
+// implausibleReading is an implausible measurement and whose it is.
+type implausibleReading struct {
 	eventID, patientID string
 	gateway.Implausible
-	origin  vitals.Origin
-	undated bool
-	minor   bool
-	doubted bool // it may be somebody else's
+	origin     vitals.Origin
+	wrongClock bool
+	isMinor    bool
+	isSuspect  bool // it may be somebody else's
 }
 
-// tellOfImplausible has the patient's people told of what is implausible in an event that was stored, once, as soon as it is known whose it is.
-func (e *Pipeline) tellOfImplausible(tx core.App, eventID string, event gateway.Event, now time.Time) error {
+// alertIfImplausible has the patient's people told of what is implausible in an event that was stored, once, as soon as it is known whose it is.
+func (e *Pipeline) alertIfImplausible(tx core.App, eventID string, event gateway.Event, now time.Time) error {
 	if event.Implausible == nil {
 		return nil
 	}
 	stored, err := FindQuarantined(tx, eventID)
-	if err != nil || waits(stored) != nil {
+	if err != nil || checkPending(stored) != nil {
 		return err
 	}
-	if told, err := collections.PatientOfQuarantine(tx, eventID); err != nil || told != "" {
+	if alerted, err := collections.PatientOfQuarantine(tx, eventID); err != nil || alerted != "" {
 		return err
 	}
-	patient, reason, err := Place(tx, event)
+	patient, reason, err := MatchPatient(tx, event)
 	if err != nil || reason != "" {
 		return err // it stays where people see it
 	}
-	return e.tellOf(tx, stored, event, patient, now)
+	return e.alertImplausible(tx, stored, event, patient, now)
 }
 
-// give is a person's word whose an implausible measurement is that could not be placed. That it is true is for others to say.
-func (e *Pipeline) give(tx core.App, stored *collections.GatewayEvent, event gateway.Event, patientID string, by audit.Actor, now time.Time) error {
-	told, err := collections.PatientOfQuarantine(tx, stored.Id)
+// assignImplausible is a person's word whose an implausible measurement is that could not be placed. That it is true is for others to say.
+func (e *Pipeline) assignImplausible(tx core.App, stored *collections.GatewayEvent, event gateway.Event, patientID string, by audit.Actor, now time.Time) error {
+	alerted, err := collections.PatientOfQuarantine(tx, stored.Id)
 	if err != nil {
 		return err
 	}
-	if told != "" {
-		return alreadyPlaced()
+	if alerted != "" {
+		return errAlreadyMatched()
 	}
 	patient, err := collections.FindReceivingPatient(tx, patientID)
 	if err != nil {
@@ -104,7 +104,7 @@ func (e *Pipeline) give(tx core.App, stored *collections.GatewayEvent, event gat
 	if !patient.Active {
 		return fault.Field("patient_id", "This patient is archived.")
 	}
-	if err := e.tellOf(tx, stored, event, patientID, now); err != nil {
+	if err := e.alertImplausible(tx, stored, event, patientID, now); err != nil {
 		return err
 	}
 	return audit.Append(tx, audit.Entry{
@@ -112,80 +112,80 @@ func (e *Pipeline) give(tx core.App, stored *collections.GatewayEvent, event gat
 	}, now)
 }
 
-func alreadyPlaced() error {
+func errAlreadyMatched() error {
 	return fault.State("invalid_state", "The event is known to be this patient's: confirm or discard its values.")
 }
 
-func (e *Pipeline) tellOf(tx core.App, stored *collections.GatewayEvent, event gateway.Event, patientID string, now time.Time) error {
-	wrong, err := undated(tx, event, patientID)
+func (e *Pipeline) alertImplausible(tx core.App, stored *collections.GatewayEvent, event gateway.Event, patientID string, now time.Time) error {
+	wrong, err := isClockWrong(tx, event, patientID)
 	if err != nil {
 		return err
 	}
 	if !wrong { // a dead clock says the same time again and again
-		if decided, err := e.decidedBefore(tx, stored, event, patientID, now); err != nil || decided {
+		if decided, err := e.applyEarlierDecision(tx, stored, event, patientID, now); err != nil || decided {
 			return err
 		}
 	}
-	c := claim{eventID: stored.Id, patientID: patientID, Implausible: *event.Implausible, origin: originOfSource(SourceOf(stored)), undated: wrong}
+	c := implausibleReading{eventID: stored.Id, patientID: patientID, Implausible: *event.Implausible, origin: sourceOrigin(EventSource(stored)), wrongClock: wrong}
 	if err := stored.SetImplausible(tx); err != nil { // of what was stored before anybody looked for it
 		return err
 	}
-	if c.ahead() {
+	if c.hasFutureClock() {
 		c.Reading.MeasuredAt = stored.ReceivedAt() // the first time
-		return e.tellAhead(tx, c, now)
+		return e.alertFutureClock(tx, c, now)
 	}
-	return e.tell(tx, c, now)
+	return e.raiseAndRank(tx, c, now)
 }
 
-// notice is what people are to hear of a claim, decided and not yet written.
-type notice struct {
+// alertDecision is what people are to hear of a claim, decided and not yet written.
+type alertDecision struct {
 	draft alerts.Draft
 	// stat: a value lies beyond a critical bound. known: what was measured since speaks for itself.
-	stat, known bool
+	stat, superseded bool
 }
 
-// superseded reports whether all that alarms in a late claim was measured since, as readings know it: by something at least as reliable,
+// isSuperseded reports whether all that alarms in a late claim was measured since, as readings know it: by something at least as reliable,
 // group by group. Source: docs/decisions/alerts.md, "Late readings".
-func (c claim) superseded(tx core.App, t alerts.Thresholds) (over bool, err error) {
+func (c implausibleReading) isSuperseded(tx core.App, t alerts.Thresholds) (over bool, err error) {
 	var alarming [][]*vitals.Parameter
 	for _, group := range c.Reading.Kind.Definition().Groups {
-		if slices.ContainsFunc(group, func(p *vitals.Parameter) bool { return c.alarms(p, t) }) {
+		if slices.ContainsFunc(group, func(p *vitals.Parameter) bool { return c.isAlarmingValue(p, t) }) {
 			alarming = append(alarming, group)
 		}
 	}
-	return AllNewer(tx, c.patientID, alarming, c.Reading.MeasuredAt, c.origin)
+	return HasNewerReadings(tx, c.patientID, alarming, c.Reading.MeasuredAt, c.origin)
 }
 
-// alarms reports whether the value of a parameter is implausible, or beyond a critical bound beside one that is.
-func (c claim) alarms(p *vitals.Parameter, t alerts.Thresholds) bool {
+// isAlarmingValue reports whether the value of a parameter is implausible, or beyond a critical bound beside one that is.
+func (c implausibleReading) isAlarmingValue(p *vitals.Parameter, t alerts.Thresholds) bool {
 	value := c.Reading.Value(p)
 	return value != nil && (slices.Contains(c.Outside, p) || t.Alarms(p, *value))
 }
 
-// assess decides what an implausible measurement means; known says that what was measured since speaks for itself. It touches nothing.
-func (c claim) assess(picture triage.Picture, late, known bool) notice {
-	finding, critical := c.judge(picture.Thresholds)
-	if late && !c.undated {
+// decideAlert decides what an implausible measurement means; known says that what was measured since speaks for itself. It touches nothing.
+func (c implausibleReading) decideAlert(snapshot triage.Picture, late, superseded bool) alertDecision {
+	finding, critical := c.finding(snapshot.Thresholds)
+	if late && !c.wrongClock {
 		finding.Date(c.Reading.MeasuredAt)
 	}
-	if c.ahead() {
-		finding.Message = c.meaning(picture) + finding.Message
+	if c.hasFutureClock() {
+		finding.Message = c.findingText(snapshot) + finding.Message
 	}
-	if change, found := c.criticalChange(picture); found {
+	if change, found := c.criticalChange(snapshot); found {
 		finding.Parameter, finding.Value, finding.Threshold, critical = change.Parameter, change.Value, change.Threshold, true
 	}
-	n := notice{stat: critical, draft: alerts.Draft{
+	n := alertDecision{stat: critical, draft: alerts.Draft{
 		PatientID: c.patientID, Finding: finding, MeasuredAt: c.Reading.MeasuredAt, Origin: c.origin,
-		ReportedValues: c.values(), QuarantineID: c.eventID, Late: c.undated || late,
+		ReportedValues: c.reportedValues(), QuarantineID: c.eventID, Late: c.wrongClock || late,
 	}}
 	if n.draft.Late {
-		n.stat, n.known, n.draft.Superseded = false, known, known
+		n.stat, n.superseded, n.draft.Superseded = false, superseded, superseded
 	}
 	return n
 }
 
-// values are all that were reported, by field.
-func (c claim) values() phi.Text {
+// reportedValues are all that were reported, by field.
+func (c implausibleReading) reportedValues() phi.Text {
 	reported := map[string]float64{}
 	for _, p := range vitals.Parameters {
 		if value := c.Reading.Value(p); value != nil {
@@ -196,40 +196,40 @@ func (c claim) values() phi.Text {
 	return phi.Text(encoded)
 }
 
-// tell stores the alert of a claim, the stat escalation where there has to be one, and where the patient ranks now.
-func (e *Pipeline) tell(tx core.App, c claim, now time.Time) error {
+// raiseAndRank stores the alert of a claim, the stat escalation where there has to be one, and where the patient ranks now.
+func (e *Pipeline) raiseAndRank(tx core.App, c implausibleReading, now time.Time) error {
 	return triage.Change(tx, now, func(tx core.App) (string, error) {
-		picture, err := triage.ReadPicture(tx, c.patientID, nil, now)
+		snapshot, err := triage.ReadPicture(tx, c.patientID, nil, now)
 		if err != nil {
 			return "", err
 		}
-		c.minor = picture.Minor != nil
-		return c.patientID, e.raise(tx, c, picture, now)
+		c.isMinor = snapshot.Minor != nil
+		return c.patientID, e.raiseAlert(tx, c, snapshot, now)
 	})
 }
 
-// raise stores and tells the alert of a claim, and opens the escalation.
-func (e *Pipeline) raise(tx core.App, c claim, picture triage.Picture, now time.Time) (err error) {
-	late, known := e.Readings.Late(c.Reading.MeasuredAt, now), false
-	if late && !c.undated {
-		if known, err = c.superseded(tx, picture.Thresholds); err != nil {
+// raiseAlert stores and tells the alert of a claim, and opens the escalation.
+func (e *Pipeline) raiseAlert(tx core.App, c implausibleReading, snapshot triage.Picture, now time.Time) (err error) {
+	late, superseded := e.Evaluator.IsLate(c.Reading.MeasuredAt, now), false
+	if late && !c.wrongClock {
+		if superseded, err = c.isSuperseded(tx, snapshot.Thresholds); err != nil {
 			return err
 		}
 	}
-	n := c.assess(picture, late, known)
-	if gathered, err := e.addToAlert(tx, c, n, picture, now); err != nil || gathered {
+	n := c.decideAlert(snapshot, late, superseded)
+	if gathered, err := e.mergeIntoAlert(tx, c, n, snapshot, now); err != nil || gathered {
 		return err
 	}
 	id, err := alerts.Raise(tx, n.draft, now)
 	if err != nil {
 		return err
 	}
-	if n.known {
+	if n.superseded {
 		if err := alerts.NoteAutoResolved(tx, collections.EndedAlert{ID: id, PatientID: c.patientID}, now); err != nil {
 			return err
 		}
 	}
-	if c.undated { // nobody is called for it but for the clock
+	if c.wrongClock { // nobody is called for it but for the clock
 		return devices.NoteWrongClock(tx, c.Reading, c.patientID, now)
 	}
 	label, err := collections.PatientLabel(tx, c.patientID)
@@ -237,20 +237,20 @@ func (e *Pipeline) raise(tx core.App, c claim, picture triage.Picture, now time.
 		return err
 	}
 	if n.stat {
-		if n.draft.Worse, err = c.worse(tx, picture, now); err != nil {
+		if n.draft.Worse, err = c.isWorse(tx, snapshot, now); err != nil {
 			return err
 		}
-		if err := escalate(tx, picture, n.draft, id, label, now); err != nil {
+		if err := openOrJoinEscalation(tx, snapshot, n.draft, id, label, now); err != nil {
 			return err
 		}
 	}
 	return n.announce(tx, id, label, now)
 }
 
-// worse reports whether a claim is about more than what people have heard of as critical.
-func (c claim) worse(tx core.App, picture triage.Picture, now time.Time) (bool, error) {
-	told, err := triage.Told(tx, picture, now)
-	if _, open := picture.OpenBySystem(); err != nil || !open && len(told) == 0 {
+// isWorse reports whether a claim is about more than what people have heard of as critical.
+func (c implausibleReading) isWorse(tx core.App, snapshot triage.Picture, now time.Time) (bool, error) {
+	lastNotified, err := triage.Told(tx, snapshot, now)
+	if _, open := snapshot.OpenBySystem(); err != nil || !open && len(lastNotified) == 0 {
 		return false, err
 	}
 	var values []alerts.Reported
@@ -259,25 +259,25 @@ func (c claim) worse(tx core.App, picture triage.Picture, now time.Time) (bool, 
 			values = append(values, alerts.Reported{Of: p, Value: *value})
 		}
 	}
-	change, found := c.criticalChange(picture)
-	return found && alerts.WorseChange(change, told) || alerts.WorseReported(values, picture.Thresholds, told), nil
+	change, found := c.criticalChange(snapshot)
+	return found && alerts.WorseChange(change, lastNotified) || alerts.WorseReported(values, snapshot.Thresholds, lastNotified), nil
 }
 
 // announce has people told of an alert, in the app only where it is over already.
-func (n notice) announce(tx core.App, alertID, label string, now time.Time) error {
-	told := notifications.Announcement{
+func (n alertDecision) announce(tx core.App, alertID, label string, now time.Time) error {
+	announcement := notifications.Announcement{
 		Kind: notifications.AlertRaised, Severity: string(n.draft.Finding.Level), PatientID: n.draft.PatientID, AlertID: alertID,
 		Body: label + ": " + n.draft.Finding.Message, Key: alerts.AnnouncementKey(alertID), AtOnce: n.draft.Worse,
 	}
-	if n.known {
-		told.Kind, told.Key = notifications.ReadingSuperseded, told.Key+" superseded"
+	if n.superseded {
+		announcement.Kind, announcement.Key = notifications.ReadingSuperseded, announcement.Key+" superseded"
 	}
-	return notifications.Announce(tx, told, now)
+	return notifications.Announce(tx, announcement, now)
 }
 
-// escalate opens the stat escalation of an alert, or has the alert join the one that the system has open, as for a critical reading.
+// openOrJoinEscalation opens the stat escalation of an alert, or has the alert join the one that the system has open, as for a critical reading.
 // Source: docs/decisions/alerts.md, "STAT-severity alert".
-func escalate(tx core.App, picture triage.Picture, draft alerts.Draft, alertID, label string, now time.Time) error {
+func openOrJoinEscalation(tx core.App, snapshot triage.Picture, draft alerts.Draft, alertID, label string, now time.Time) error {
 	assignee, err := collections.ActiveProviderEmail(tx, draft.PatientID)
 	if err != nil {
 		return err
@@ -294,7 +294,7 @@ func escalate(tx core.App, picture triage.Picture, draft alerts.Draft, alertID, 
 		if draft.Worse {
 			worse = phi.Text(draft.Finding.Message)
 		}
-		for _, active := range picture.Escalations {
+		for _, active := range snapshot.Escalations {
 			again = again || (active.ID == id && active.Renotify(now))
 		}
 		joined := escalations.JoinedBy(worse)
@@ -309,23 +309,23 @@ func escalate(tx core.App, picture triage.Picture, draft alerts.Draft, alertID, 
 	}, now)
 }
 
-// takeBack does what follows when an implausible measurement is discarded: nothing was measured, so its alerts, what of an escalation came of
+// retractAlerts does what follows when an implausible measurement is discarded: nothing was measured, so its alerts, what of an escalation came of
 // them and what they weighed are taken back.
-func (e *Pipeline) takeBack(tx core.App, event *collections.GatewayEvent, reason phi.Text, by audit.Actor, now time.Time) error {
+func (e *Pipeline) retractAlerts(tx core.App, event *collections.GatewayEvent, reason phi.Text, by audit.Actor, now time.Time) error {
 	raised, err := collections.AlertsOfQuarantine(tx, event.Id)
 	if err != nil || len(raised) == 0 {
 		return err
 	}
 	return triage.Change(tx, now, func(tx core.App) (string, error) {
-		var gone []*collections.Alert
+		var retracted []*collections.Alert
 		for _, alert := range raised {
-			if stays, err := e.leaves(tx, alert, event.Id, now); err != nil {
+			if kept, err := e.removeFromAlert(tx, alert, event.Id, now); err != nil {
 				return "", err
-			} else if stays {
+			} else if kept {
 				continue
 			}
-			gone = append(gone, alert)
-			ended, err := resolve(tx, alert, "discarded", reason, by, now)
+			retracted = append(retracted, alert)
+			ended, err := resolveAlert(tx, alert, "discarded", reason, by, now)
 			if err != nil {
 				return "", err
 			}
@@ -338,12 +338,12 @@ func (e *Pipeline) takeBack(tx core.App, event *collections.GatewayEvent, reason
 				return "", err
 			}
 		}
-		return raised[0].PatientID(), escalations.TakeBack(tx, gone, "implausible measurement was discarded", by, now)
+		return raised[0].PatientID(), escalations.TakeBack(tx, retracted, "implausible measurement was discarded", by, now)
 	})
 }
 
-// resolve ends an alert that is not over, and reports whether it did.
-func resolve(tx core.App, alert *collections.Alert, outcome string, notes phi.Text, by audit.Actor, now time.Time) (bool, error) {
+// resolveAlert ends an alert that is not over, and reports whether it did.
+func resolveAlert(tx core.App, alert *collections.Alert, outcome string, notes phi.Text, by audit.Actor, now time.Time) (bool, error) {
 	if _, err := alerts.Next(alerts.Status(alert.Status()), alerts.Resolve); err != nil {
 		return false, nil //nolint:nilerr // it is over already
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-const alarms = `SELECT type || ' ' || level || ' ' || status || ' ' || late || ' ' || origin || ' ' || parameter || ' ' || CAST(value AS INTEGER) FROM alerts ORDER BY id`
+const alertRows = `SELECT type || ' ' || level || ' ' || status || ' ' || late || ' ' || origin || ' ' || parameter || ' ' || CAST(value AS INTEGER) FROM alerts ORDER BY id`
 
 func wantTexts(t *testing.T, app core.App, query string, want ...string) {
 	t.Helper()
@@ -48,7 +48,7 @@ gw-1,BP-1,bp,2026-01-15T08:01:00-05:00,HI,34,,
 			t.Fatal(err)
 		}
 		_, err = engine.Import(t.Context(), app, lines, ingest.ImportOptions{
-			DryRun: dryRun, Clock: pipelineClock, Progress: func(int) {}, Refused: func(line int, reason string) { refused = append(refused, fmt.Sprint(line, " ", reason)) },
+			DryRun: dryRun, Clock: pipelineClock, OnProgress: func(int) {}, OnRejected: func(line int, reason string) { refused = append(refused, fmt.Sprint(line, " ", reason)) },
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -67,50 +67,50 @@ gw-1,BP-1,bp,2026-01-15T08:01:00-05:00,HI,34,,
 		if got := load(false); !slices.Equal(got, want) {
 			t.Errorf("refused are %q", got)
 		}
-		wantTexts(t, app, alarms, "implausible_reading critical active 0 import systolic 55", "implausible_reading critical active 0 import spo2 48",
+		wantTexts(t, app, alertRows, "implausible_reading critical active 0 import systolic 55", "implausible_reading critical active 0 import spo2 48",
 			"implausible_reading critical auto_resolved 1 import systolic 500")
 		wantTexts(t, app, `SELECT source || ' ' || status FROM gateway_events`, "import rejected", "import rejected", "import rejected")
 		wantTexts(t, app, `SELECT priority || ' ' || status FROM escalations`, "stat open")
 	}
 	id := alertTexts(t, app, `SELECT quarantine_id FROM alerts ORDER BY id LIMIT 1`)[0]
-	outcome, err := engine.Confirm(app, id, "Confirmed by the ward.", nurseActor, pipelineNow)
+	outcome, err := engine.ConfirmImplausible(app, id, "Confirmed by the ward.", nurseActor, pipelineNow)
 	if o := outcome.Observation; err != nil || o.PatientID != patient || o.Origin != vitals.OriginImport || *o.Reading.Value(vitals.Systolic) != 55 {
 		t.Errorf("confirmed: %+v (%v)", o.Review, err)
 	}
 }
 
 // What could not be placed when it came is told by the replay that finds out whose it is, also what an earlier version refused and forgot.
-func TestReplayOfImplausible(t *testing.T) {
+func TestReplayAlertsImplausible(t *testing.T) {
 	app, engine := newPipelineApp(t)
 	quarantined(t, app, []byte(strings.Replace(string(cuff("BP-1", "gw-1", 104, 1)), `"diastolic":80`, `"diastolic":58,"pulse":28`, 1)), "")
 	if _, err := app.DB().NewQuery(`UPDATE gateway_events SET implausible = FALSE`).Execute(); err != nil {
 		t.Fatal(err)
 	}
-	replay := func(want ingest.Replayed) {
+	replay := func(want ingest.ReplayResult) {
 		t.Helper()
 		if done, err := engine.Replay(t.Context(), app, pipelineClock, func(int, int) {}); err != nil || done != want {
 			t.Errorf("%+v (%v)", done, err)
 		}
 	}
-	replay(ingest.Replayed{Waiting: 1})
-	wantTexts(t, app, alarms)
+	replay(ingest.ReplayResult{Pending: 1})
+	wantTexts(t, app, alertRows)
 	vigiltest.Patient(t, app, dbx.Params{"gateway_patient_id": "gw-1"})
 	for range 2 {
-		replay(ingest.Replayed{Waiting: 1})
-		wantTexts(t, app, alarms, "implausible_reading critical active 0 device pulse 28")
+		replay(ingest.ReplayResult{Pending: 1})
+		wantTexts(t, app, alertRows, "implausible_reading critical active 0 device pulse 28")
 		wantTexts(t, app, `SELECT status || ' ' || reason || ' ' || implausible FROM gateway_events`, "rejected validation_error 1")
 	}
 }
 
 // A record that the dashboard refuses for such values is told like any other; the record itself is undone.
-func TestRefusedRecordIsTold(t *testing.T) {
+func TestRejectedRecordIsReported(t *testing.T) {
 	app, engine := vigiltest.NewApp(t), (*ingest.Pipeline)(nil)
 	_, other := newPipelineApp(t)
 	engine = other
 	hooks.Bind(app, hooks.Engines{
-		Observations: other.Readings, Directory: patients.NewDirectory(), Zone: easternTime, Clock: pipelineClock,
+		Observations: other.Evaluator, Directory: patients.NewDirectory(), Zone: easternTime, Clock: pipelineClock,
 		Report: func(app core.App, record *core.Record, by audit.Actor, at time.Time) error {
-			return engine.ReportRecord(app, record, by, at)
+			return engine.ReportImplausibleRecord(app, record, by, at)
 		},
 		Forget: func(string) {}, Wake: func() {}, WakeMailer: func() {},
 	})
@@ -130,50 +130,50 @@ func TestRefusedRecordIsTold(t *testing.T) {
 	create(map[string]any{"diastolic": 120.0})
 	create(map[string]any{"patient": collections.NewUUID(), "pulse": 28.0})
 	create(map[string]any{"observation_type": "weight", "pulse": 28.0})
-	wantTexts(t, app, alarms)
+	wantTexts(t, app, alertRows)
 	create(map[string]any{"pulse": 28.0, "measured_at": "yesterday"})
 	create(map[string]any{"pulse": 28.0, "measured_at": "2026-01-15T15:45:00Z"}) // to come
-	wantTexts(t, app, alarms)
+	wantTexts(t, app, alertRows)
 	// One measurement, its time in each of the forms that people, scripts and PocketBase's clients write.
 	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05.000Z07:00", types.DefaultDateLayout, "2006-01-02T15:04:05.000000Z07:00"} {
 		create(map[string]any{"pulse": 28.0, "measured_at": pipelineNow.Format(layout)})
-		wantTexts(t, app, alarms, "implausible_reading critical active 0 staff pulse 28")
+		wantTexts(t, app, alertRows, "implausible_reading critical active 0 staff pulse 28")
 	}
 	wantTexts(t, app, `SELECT source || ' ' || status || ' ' || field_errors FROM gateway_events`, `dashboard rejected {"pulse":["Must be between 30 and 250 bpm."]}`)
 	wantTexts(t, app, `SELECT id FROM observations`)
-	outcome, err := engine.Confirm(app, alertTexts(t, app, `SELECT id FROM gateway_events`)[0], "Felt it.", nurseActor, pipelineNow)
+	outcome, err := engine.ConfirmImplausible(app, alertTexts(t, app, `SELECT id FROM gateway_events`)[0], "Felt it.", nurseActor, pipelineNow)
 	if o := outcome.Observation; err != nil || o.Source != vitals.SourceAPI || o.Origin != vitals.OriginStaff || *o.Reading.Value(vitals.Pulse) != 28 {
 		t.Errorf("confirmed: %+v (%v)", o.Review, err)
 	}
 }
 
 // Nobody can vouch for values that contradict each other, nor for what was dealt with.
-func TestConfirmRefuses(t *testing.T) {
+func TestConfirmImplausibleRejects(t *testing.T) {
 	app, engine := newPipelineApp(t)
 	patient := vigiltest.Patient(t, app, dbx.Params{"gateway_patient_id": "gw-1"})
 	body := []byte(strings.Replace(string(cuff("BP-1", "gw-1", 55, 1)), `"diastolic":80`, `"diastolic":60`, 1))
 	id := quarantined(t, app, body, "")
-	if _, err := engine.Confirm(app, id, "x", nurseActor, pipelineNow); vigiltest.Code(err) != "invalid_state" {
+	if _, err := engine.ConfirmImplausible(app, id, "x", nurseActor, pipelineNow); vigiltest.Code(err) != "invalid_state" {
 		t.Errorf("of nobody: %v", err)
 	}
 	if _, err := engine.Release(app, id, patient, nurseActor, pipelineNow); err != nil {
 		t.Fatal(err)
 	}
 	before := vigiltest.RowCounts(t, app)
-	if _, err := engine.Confirm(app, id, "x", nurseActor, pipelineNow); vigiltest.Code(err) != "validation_error" || len(vigiltest.RowsAdded(t, app, before)) != 0 {
+	if _, err := engine.ConfirmImplausible(app, id, "x", nurseActor, pipelineNow); vigiltest.Code(err) != "validation_error" || len(vigiltest.RowsAdded(t, app, before)) != 0 {
 		t.Errorf("55 over 60: %v", err)
 	}
-	wantTexts(t, app, alarms, "implausible_reading critical active 0 device systolic 55")
-	if _, err := engine.Confirm(app, quarantined(t, app, cuff("BP-1", "gw-1", 120, 1), ingest.ReasonConflict), "x", nurseActor, pipelineNow); vigiltest.Code(err) != "invalid_state" {
+	wantTexts(t, app, alertRows, "implausible_reading critical active 0 device systolic 55")
+	if _, err := engine.ConfirmImplausible(app, quarantined(t, app, cuff("BP-1", "gw-1", 120, 1), ingest.ReasonConflict), "x", nurseActor, pipelineNow); vigiltest.Code(err) != "invalid_state" {
 		t.Errorf("nothing implausible: %v", err)
 	}
-	if _, err := engine.Confirm(app, collections.NewUUID(), "x", nurseActor, pipelineNow); vigiltest.Code(err) != "not_found" {
+	if _, err := engine.ConfirmImplausible(app, collections.NewUUID(), "x", nurseActor, pipelineNow); vigiltest.Code(err) != "not_found" {
 		t.Errorf("unknown: %v", err)
 	}
 }
 
 // The gateway has corrected itself meanwhile: a person's word stands beside it.
-func TestConfirmBesideACorrection(t *testing.T) {
+func TestConfirmImplausibleAfterCorrection(t *testing.T) {
 	app, engine := newPipelineApp(t)
 	patient := vigiltest.Patient(t, app, dbx.Params{"gateway_patient_id": "gw-1"})
 	id := quarantined(t, app, cuff("BP-1", "gw-1", 310, 1), "")
@@ -185,7 +185,7 @@ func TestConfirmBesideACorrection(t *testing.T) {
 		t.Fatal(err)
 	}
 	ingestEvent(t, app, engine, ingest.NewSubmission(corrected, patient, gatewayActor, pipelineNow))
-	if _, err := engine.Confirm(app, id, "Both are true.", nurseActor, pipelineNow); err != nil {
+	if _, err := engine.ConfirmImplausible(app, id, "Both are true.", nurseActor, pipelineNow); err != nil {
 		t.Fatal(err)
 	}
 	wantTexts(t, app, `SELECT CAST(systolic AS INTEGER) || ' ' || review_state || ' ' || (gateway_key != '') FROM observations ORDER BY systolic`, "130  1", "310 confirmed 0")

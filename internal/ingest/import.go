@@ -21,10 +21,10 @@ import (
 )
 
 const (
-	// importedTogether is how many lines are stored in one transaction, so that a running service never waits long.
-	importedTogether = 50
-	// importedInOrder is how many lines are read and put in order of measurement at a time.
-	importedInOrder = 20_000
+	// importTxLines is how many lines are stored in one transaction, so that a running service never waits long.
+	importTxLines = 50
+	// importSortLines is how many lines are read and put in order of measurement at a time.
+	importSortLines = 20_000
 )
 
 // Table is a list of measurements in some sender's words; Next ends with io.EOF.
@@ -39,63 +39,63 @@ type ImportOptions struct {
 	DryRun bool
 	Clock  func() time.Time
 	// Progress is told how many lines are done, Refused which line was not taken and why; the reason quotes no value.
-	Progress func(done int)
-	Refused  func(line int, reason string)
+	OnProgress func(done int)
+	OnRejected func(line int, reason string)
 }
 
-// Imported says what became of the lines of a table.
-type Imported struct{ Stored, Known, Refused int }
+// ImportResult says what became of the lines of a table.
+type ImportResult struct{ Stored, Duplicates, Rejected int }
 
 // Import stores the measurements of a table under the rules and keys of the gateway: a line that was stored before, by
 // whichever way it came, is known and changes nothing, so an import can be repeated and can go on after an interruption.
 // What cannot be placed is refused, not kept: the file is still there.
-func (e *Pipeline) Import(ctx context.Context, app core.App, table Table, o ImportOptions) (done Imported, err error) {
-	i := &importing{ImportOptions: o, engine: e, ingest: e.Readings.Ingest, app: app}
+func (e *Pipeline) Import(ctx context.Context, app core.App, table Table, o ImportOptions) (done ImportResult, err error) {
+	i := &importRun{ImportOptions: o, pipeline: e, ingest: e.Evaluator.Ingest, app: app}
 	if o.DryRun {
-		i.ingest = NewRehearsal(e.Readings).Ingest
+		i.ingest = NewDryRun(e.Evaluator).Ingest
 	}
 	for {
-		block, more, err := i.read(table)
+		block, more, err := i.parseLines(table)
 		if err != nil {
 			return i.done, err
 		}
-		if err := i.storeAll(ctx, block); err != nil {
+		if err := i.storeBlock(ctx, block); err != nil {
 			return i.done, err
 		}
 		if !more {
-			return i.done, i.tell()
+			return i.done, i.quarantineImplausibleLines()
 		}
 	}
 }
 
-type importing struct {
+type importRun struct {
 	ImportOptions
 	ingest func(core.App, Submission, time.Time) (Outcome, error)
 	app    core.App
 	lines  int
-	done   Imported
+	done   ImportResult
 	// all is the block that is being stored; engine looks again at what it was wrong about.
-	all         *together
-	engine      *Pipeline
+	batch       *deliveryBatch
+	pipeline    *Pipeline
 	implausible []implausibleLine
 }
 
 // implausibleLine is a line that was refused for values that no device should report.
 type implausibleLine struct {
-	entry
-	body    []byte
-	refusal fault.Fields
+	importLine
+	body      []byte
+	rejection fault.Fields
 }
 
-// entry is a line that could be read.
-type entry struct {
+// importLine is a line that could be read.
+type importLine struct {
 	line  int
 	event gateway.Event
 }
 
-// read takes the next lines and parses them, before any transaction.
-func (i *importing) read(table Table) (group []entry, more bool, err error) {
-	for len(group) < importedInOrder {
+// parseLines takes the next lines and parses them, before any transaction.
+func (i *importRun) parseLines(table Table) (group []importLine, more bool, err error) {
+	for len(group) < importSortLines {
 		line, body, err := table.Next()
 		if errors.Is(err, io.EOF) {
 			return group, false, nil
@@ -110,76 +110,76 @@ func (i *importing) read(table Table) (group []entry, more bool, err error) {
 		switch {
 		case isFault:
 			if event.Implausible != nil && event.Implausible.Ahead.IsZero() { // a line of the future is a mistake of the table
-				i.implausible = append(i.implausible, implausibleLine{entry{line, event}, body, refused.Fields})
+				i.implausible = append(i.implausible, implausibleLine{importLine{line, event}, body, refused.Fields})
 			}
-			i.refuse(line, reasonText(refused))
+			i.reject(line, rejectionText(refused))
 		case err != nil:
 			return nil, false, fmt.Errorf("read line %d: %w", line, err)
 		default:
-			group = append(group, entry{line, event})
+			group = append(group, importLine{line, event})
 		}
 	}
 	return group, true, nil
 }
 
-// tell has people told of what is implausible in the lines that were refused, once all others are stored: what was measured since speaks for
+// quarantineImplausibleLines has people told of what is implausible in the lines that were refused, once all others are stored: what was measured since speaks for
 // itself.
-func (i *importing) tell() error {
+func (i *importRun) quarantineImplausibleLines() error {
 	if i.DryRun {
 		return nil
 	}
 	for _, line := range i.implausible {
-		if err := i.engine.quarantineLine(i.app, line.event, line.body, line.refusal, i.Clock()); err != nil {
+		if err := i.pipeline.quarantineImportLine(i.app, line.event, line.body, line.rejection, i.Clock()); err != nil {
 			return fmt.Errorf("store line %d: %w", line.line, err)
 		}
 	}
 	return nil
 }
 
-func (i *importing) refuse(line int, reason string) {
-	i.done.Refused++
-	i.Refused(line, reason)
+func (i *importRun) reject(line int, reason string) {
+	i.done.Rejected++
+	i.OnRejected(line, reason)
 }
 
-// storeAll stores a block in order of measurement.
-func (i *importing) storeAll(ctx context.Context, block []entry) error {
-	i.all = &together{engine: i.engine, newest: newest{}, at: i.Clock()}
-	sorted := make([]entry, len(block))
-	for n, place := range deliveryOrder(block, entry.measured) {
-		if sorted[n] = block[place]; measuredReading(sorted[n].measured()) {
-			i.all.newest.add(sorted[n].event)
+// storeBlock stores a block in order of measurement.
+func (i *importRun) storeBlock(ctx context.Context, block []importLine) error {
+	i.batch = &deliveryBatch{pipeline: i.pipeline, newest: newestReadings{}, at: i.Clock()}
+	sorted := make([]importLine, len(block))
+	for n, index := range deliveryOrder(block, importLine.measurement) {
+		if sorted[n] = block[index]; hasReading(sorted[n].measurement()) {
+			i.batch.newest.add(sorted[n].event)
 		}
 	}
 	err := i.storeGroups(ctx, sorted)
 	if i.DryRun {
 		return err
 	}
-	i.all.missing = i.all.missing || err != nil
-	return errors.Join(err, i.all.reconsider(i.app, i.Clock()))
+	i.batch.incomplete = i.batch.incomplete || err != nil
+	return errors.Join(err, i.batch.reopenSuperseded(i.app, i.Clock()))
 }
 
-func (i *importing) storeGroups(ctx context.Context, sorted []entry) error {
-	left := len(sorted)
-	i.Progress(i.lines - left)
-	for group := range slices.Chunk(sorted, importedTogether) {
+func (i *importRun) storeGroups(ctx context.Context, sorted []importLine) error {
+	remaining := len(sorted)
+	i.OnProgress(i.lines - remaining)
+	for group := range slices.Chunk(sorted, importTxLines) {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("import was interrupted: %w", err)
 		}
-		if err := i.store(group); err != nil {
+		if err := i.storeGroup(group); err != nil {
 			return err
 		}
-		left -= len(group)
-		i.Progress(i.lines - left)
+		remaining -= len(group)
+		i.OnProgress(i.lines - remaining)
 	}
 	return nil
 }
 
-func (e entry) measured() (gateway.Event, bool) { return e.event, true }
+func (e importLine) measurement() (gateway.Event, bool) { return e.event, true }
 
-func (i *importing) store(group []entry) error {
+func (i *importRun) storeGroup(group []importLine) error {
 	all := func(app core.App) error {
 		for _, line := range group {
-			if err := i.take(app, line); err != nil {
+			if err := i.storeLine(app, line); err != nil {
 				return err
 			}
 		}
@@ -191,31 +191,31 @@ func (i *importing) store(group []entry) error {
 	return i.app.RunInTransaction(all)
 }
 
-// take has a line stored, or looked at, and counts how that ended.
-func (i *importing) take(app core.App, line entry) error {
-	v, err := take(app, line.event, func(patientID string) (Outcome, error) {
+// storeLine has a line stored, or looked at, and counts how that ended.
+func (i *importRun) storeLine(app core.App, line importLine) error {
+	v, err := classify(app, line.event, func(patientID string) (Outcome, error) {
 		now := i.Clock()
-		s := submission(line.event, patientID, audit.System(), now)
+		s := gatewaySubmission(line.event, patientID, audit.System(), now)
 		s.Device = devices.Envelope{Model: line.event.DeviceModel} // a table is no sign of life
-		s.Origin, s.Following = vitals.OriginImport, i.all.following(line.event)
+		s.Origin, s.NewerInBatch = vitals.OriginImport, i.batch.newerThan(line.event)
 		return i.ingest(app, s, now)
 	})
-	i.all.note(line.event, v.status, v.patient)
+	i.batch.recordResult(line.event, v.status, v.patient)
 	switch {
 	case err != nil:
 		return fmt.Errorf("store line %d: %w", line.line, err)
 	case v.status == Stored:
 		i.done.Stored++
-	case v.status == Known:
-		i.done.Known++
+	case v.status == Duplicate:
+		i.done.Duplicates++
 	default:
-		i.refuse(line.line, v.reason)
+		i.reject(line.line, v.reason)
 	}
 	return nil
 }
 
-// reasonText is why a line cannot be read, field by field.
-func reasonText(refused *fault.Error) string {
+// rejectionText is why a line cannot be read, field by field.
+func rejectionText(refused *fault.Error) string {
 	if len(refused.Fields) == 0 {
 		return refused.Detail
 	}

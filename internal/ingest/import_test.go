@@ -35,9 +35,9 @@ gw-1,BP-1,bp,2026-01-10T08:00:00-05:00,125,80
 			t.Fatal(err)
 		}
 		done, err := engine.Import(t.Context(), app, lines, ingest.ImportOptions{
-			DryRun: run.dry, Clock: pipelineClock, Progress: func(int) {}, Refused: func(int, string) {},
+			DryRun: run.dry, Clock: pipelineClock, OnProgress: func(int) {}, OnRejected: func(int, string) {},
 		})
-		if want := (ingest.Imported{Known: 1, Refused: 1}); err != nil || done != want {
+		if want := (ingest.ImportResult{Duplicates: 1, Rejected: 1}); err != nil || done != want {
 			t.Errorf("dry run %t: %+v, want %+v (%v)", run.dry, done, want, err)
 		}
 		if keys := alertTexts(t, app, `SELECT IIF(gateway_key = '', '', 'taken') FROM observations`); keys[0] != run.keys {
@@ -69,9 +69,9 @@ func TestImportInOrder(t *testing.T) {
 		}
 		steps := []int{}
 		done, err := engine.Import(t.Context(), app, table, ingest.ImportOptions{
-			Clock: pipelineClock, Progress: func(done int) { steps = append(steps, done) }, Refused: func(_ int, reason string) { t.Error(reason) },
+			Clock: pipelineClock, OnProgress: func(done int) { steps = append(steps, done) }, OnRejected: func(_ int, reason string) { t.Error(reason) },
 		})
-		if want := (ingest.Imported{Stored: len(lines)}); err != nil || done != want {
+		if want := (ingest.ImportResult{Stored: len(lines)}); err != nil || done != want {
 			t.Fatalf("%+v, want %+v (%v)", done, want, err)
 		}
 		if want := []int{0, 50, len(lines)}; !slices.Equal(steps, want) {
@@ -81,9 +81,9 @@ func TestImportInOrder(t *testing.T) {
 		if want := []string{"188 auto_resolved import superseded", "190 active import ", "204 auto_resolved import "}; !slices.Equal(got, want) {
 			t.Errorf("backwards %t: %q, want %q", backwards, got, want)
 		}
-		told := alertTexts(t, app, `SELECT kind FROM announcements ORDER BY kind`)
-		if want := []string{"alert_raised", "alert_raised", "escalation_opened", "reading_superseded"}; !slices.Equal(told, want) {
-			t.Errorf("backwards %t: told %q, want %q", backwards, told, want)
+		notified := alertTexts(t, app, `SELECT kind FROM announcements ORDER BY kind`)
+		if want := []string{"alert_raised", "alert_raised", "escalation_opened", "reading_superseded"}; !slices.Equal(notified, want) {
+			t.Errorf("backwards %t: told %q, want %q", backwards, notified, want)
 		}
 		if got := alertTexts(t, app, `SELECT DISTINCT origin FROM observations`); !slices.Equal(got, []string{"import"}) {
 			t.Errorf("origin %q", got)

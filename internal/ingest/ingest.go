@@ -22,8 +22,8 @@ type Evaluator struct {
 // NewEvaluator returns an engine with the given rules.
 func NewEvaluator(rules Rules) *Evaluator { return &Evaluator{rules: rules} }
 
-// holder is the patient a reading is for, as far as storing it is concerned.
-type holder struct {
+// patientRow is the patient a reading is for, as far as storing it is concerned.
+type patientRow struct {
 	Active          bool   `db:"active"`
 	DeletedAt       string `db:"deleted_at"`
 	TimeZone        string `db:"time_zone"`
@@ -34,9 +34,9 @@ type holder struct {
 	PrimaryProvider string `db:"provider_email"` // "" for one who can no longer sign in, and so would not act
 }
 
-// subject is the patient of one reading.
-type subject struct {
-	*known
+// readingPatient is the patient of one reading.
+type readingPatient struct {
+	*cachedPatient
 	// deviceAssigned: the device of the reading was assigned to the patient when it was taken.
 	deviceAssigned bool
 }
@@ -44,59 +44,59 @@ type subject struct {
 // Ingest stores one reading with everything that follows from it, inside the caller's transaction. A fault is returned
 // before anything is written; after any other error the transaction must be rolled back.
 func (e *Evaluator) Ingest(tx core.App, s Submission, now time.Time) (Outcome, error) {
-	b, err := newBatch(tx)
+	b, err := newWriteBatch(tx)
 	if err != nil {
 		return Outcome{}, err
 	}
-	outcome, err := e.ingest(tx, b, nil, s, now)
+	outcome, err := e.storeReading(tx, b, nil, s, now)
 	if err != nil {
 		return outcome, err
 	}
 	return outcome, b.store(tx)
 }
 
-func (e *Evaluator) ingest(tx core.App, b *batch, m *memory, s Submission, now time.Time) (Outcome, error) {
+func (e *Evaluator) storeReading(tx core.App, b *writeBatch, m *patientCache, s Submission, now time.Time) (Outcome, error) {
 	if s.Addition {
-		return e.complete(tx, b, m, s, now)
+		return e.mergePartial(tx, b, m, s, now)
 	}
-	patient, err := e.findSubject(tx, m, s)
+	patient, err := e.findPatient(tx, m, s)
 	if err != nil {
 		return Outcome{}, err
 	}
-	o := e.observe(s, now)
+	o := e.newObservation(s, now)
 	stored, err := insert(tx, o)
 	if err != nil {
 		return Outcome{}, err
 	}
 	if !stored {
-		outcome, keyless, err := repeated(tx, o)
+		outcome, keyless, err := findDuplicate(tx, o)
 		switch {
 		case err == nil && keyless:
 			err = collections.TakeGatewayKey(tx, outcome.Observation.ID, o.gatewayKey)
 		case err == nil && s.Partial && outcome.Conflict: // which it is not when it says more and nothing else
 			s.Reading, s.key = s.Reading.Beyond(outcome.Observation.Reading), ""
-			return e.complete(tx, b, m, s, now)
+			return e.mergePartial(tx, b, m, s, now)
 		case err == nil && s.Partial && outcome.Duplicate:
 			_, err = collections.FindObservationByGatewayKey(tx, o.gatewayKey)
-			if outcome.OtherKey = collections.Missing(err); outcome.OtherKey {
+			if outcome.KeyAlias = collections.Missing(err); outcome.KeyAlias {
 				err = nil
 			}
 		}
 		return outcome, err
 	}
-	if s.unjudged() {
-		return e.storeUndated(tx, b, o, s, now)
+	if s.skipsEvaluation() {
+		return e.storeWrongClock(tx, b, o, s, now)
 	}
 	check, err := recordSighting(tx, o, s.Device, now)
 	if err != nil {
 		return Outcome{}, err
 	}
-	if check && s.Dismissed != nil {
-		if why, dismissed, err := s.Dismissed(tx); err != nil || dismissed {
-			return e.storeDismissed(tx, b, o, s, why, err, now)
+	if check && s.DiscardedBefore != nil {
+		if why, dismissed, err := s.DiscardedBefore(tx); err != nil || dismissed {
+			return e.storeDiscarded(tx, b, o, s, why, err, now)
 		}
 	}
-	outcome, err := e.consequences(tx, b, o, patient, s, now)
+	outcome, err := e.evaluateAndApply(tx, b, o, patient, s, now)
 	outcome.CheckDevice = check
 	return outcome, err
 }
@@ -104,103 +104,103 @@ func (e *Evaluator) ingest(tx core.App, b *batch, m *memory, s Submission, now t
 // recordSighting notes in the register what a reading says of its device. What a portal user typed says nothing: the observation keeps the
 // id as it was typed, but the practice's register is no list of what patients type, nor a sign of life of what they name.
 // Source: docs/decisions/observations.md, "Patient and device checks".
-func recordSighting(tx core.App, o Observation, told devices.Envelope, now time.Time) (check bool, err error) {
+func recordSighting(tx core.App, o Observation, report devices.Envelope, now time.Time) (check bool, err error) {
 	if o.Source == vitals.SourcePortal {
 		return false, nil
 	}
-	return devices.RecordSighting(tx, o.Reading, told, now)
+	return devices.RecordSighting(tx, o.Reading, report, now)
 }
 
-// consequences decides and writes what follows from a stored observation, as part of the transaction's batch.
-func (e *Evaluator) consequences(
-	tx core.App, b *batch, o Observation, patient subject, s Submission, now time.Time,
+// evaluateAndApply decides and writes what follows from a stored observation, as part of the transaction's batch.
+func (e *Evaluator) evaluateAndApply(
+	tx core.App, b *writeBatch, o Observation, patient readingPatient, s Submission, now time.Time,
 ) (Outcome, error) {
-	picture, err := patient.pictureFor(tx, o.PatientID, o.Reading, now)
+	snapshot, err := patient.snapshotFor(tx, o.PatientID, o.Reading, now)
 	if err != nil {
 		return Outcome{}, err
 	}
 	if o.Reading.Kind.Definition().Doubted != nil {
-		if outcome, decided, err := e.decideDoubt(tx, b, o, picture, patient, s.By, now); decided || err != nil {
+		if outcome, decided, err := e.resolveSuspicion(tx, b, o, snapshot, patient, s.By, now); decided || err != nil {
 			return outcome, err
 		}
 	}
-	situation := Situation{
-		Picture: picture, PrimaryProvider: patient.holder.PrimaryProvider, PatientZone: collections.Zone(patient.holder.TimeZone, e.rules.PracticeZone),
+	input := AssessInput{
+		Snapshot: snapshot, PrimaryProvider: patient.row.PrimaryProvider, PatientZone: collections.Zone(patient.row.TimeZone, e.rules.PracticeZone),
 		DeviceAssigned: patient.deviceAssigned,
 	}
-	if situation.MayWait, err = e.mayWait(tx, o, picture.Thresholds, now); err != nil {
+	if input.MayHold, err = e.mayHold(tx, o, snapshot.Thresholds, now); err != nil {
 		return Outcome{}, err
 	}
-	if situation.Told, err = lookForTold(tx, o.judged(), picture, now); err != nil {
+	if input.LastNotified, err = loadLastNotified(tx, o.valuesToEvaluate(), snapshot, now); err != nil {
 		return Outcome{}, err
 	}
-	if err := e.lookAround(tx, &situation, o, s.Following, now); err != nil {
+	if err := e.loadSurrounding(tx, &input, o, s.NewerInBatch, now); err != nil {
 		return Outcome{}, err
 	}
-	effects := Assess(o, situation, e.rules, now)
+	effects := Assess(o, input, e.rules, now)
 	if len(effects.Alerts) > 0 {
-		effects.PatientLabel = patient.holder.label(o.PatientID)
+		effects.PatientLabel = patient.row.label(o.PatientID)
 	}
 	outcome, err := apply(tx, b, effects, s.By, now)
 	if err == nil {
-		patient.learn(effects, outcome, now)
-		err = e.endWaits(tx, effects, outcome, picture, now)
+		patient.update(effects, outcome, now)
+		err = e.releaseHolds(tx, effects, outcome, snapshot, now)
 	}
 	if err == nil {
-		err = e.partRun(tx, b, confirmed{o, patient, s.By}, picture, now)
+		err = e.splitSuspectRun(tx, b, confirmedReading{o, patient, s.By}, snapshot, now)
 	}
-	if err == nil && !o.confirmed && !o.undoubted {
-		err = e.judgeNewest(tx, b, confirmed{o, patient, s.By}, picture, now)
+	if err == nil && !o.newlyConfirmed && !o.suspicionDecided {
+		err = e.reevaluateNewest(tx, b, confirmedReading{o, patient, s.By}, snapshot, now)
 	}
 	return outcome, err
 }
 
-// observe makes the observation of a reading; its FHIR form is a function of it, so it is ready at once.
-func (e *Evaluator) observe(s Submission, now time.Time) Observation {
+// newObservation makes the observation of a reading; its FHIR form is a function of it, so it is ready at once.
+func (e *Evaluator) newObservation(s Submission, now time.Time) Observation {
 	o := Observation{
 		ID: collections.NewUUID(), PatientID: s.PatientID, Reading: s.Reading, Source: s.Source, Origin: s.origin(),
 		Review:       Accepted,
 		ProcessingMS: float64(now.Sub(s.ReceivedAt).Microseconds()) / 1000, CreatedAt: now, UpdatedAt: now, partial: s.Partial,
 	}
-	if !s.Repeatable {
+	if !s.AllowDuplicates {
 		o.readingKey, o.gatewayKey = s.key, s.GatewayKey
 		if o.readingKey == "" {
 			o.readingKey = readingKey(s.PatientID, s.Reading)
 		}
 	}
-	if o.confirm(s, now); s.unjudged() {
+	if o.setConfirmation(s, now); s.skipsEvaluation() {
 		o.Review, o.SuspectReason = Suspect, ReasonDeviceClock
 		return o
 	}
-	e.transform(&o, now)
+	e.prepareFHIR(&o, now)
 	return o
 }
 
-func (e *Evaluator) transform(o *Observation, now time.Time) {
+func (e *Evaluator) prepareFHIR(o *Observation, now time.Time) {
 	if e.rules.AutoTransform {
 		o.FHIRStatus, o.FHIRVersion, o.TransformedAt = collections.FHIRPending, 1, now
 	}
 }
 
-// findSubject finds the patient of a submission and checks that this reading can be theirs.
-func (e *Evaluator) findSubject(tx core.App, m *memory, s Submission) (subject, error) {
+// findPatient finds the patient of a submission and checks that this reading can be theirs.
+func (e *Evaluator) findPatient(tx core.App, m *patientCache, s Submission) (readingPatient, error) {
 	patient, err := m.patient(tx, s.PatientID)
 	if err != nil {
-		return subject{}, err
+		return readingPatient{}, err
 	}
-	switch h := patient.holder; {
+	switch h := patient.row; {
 	case h.DeletedAt != "": // deleted patients do not exist
-		return subject{}, fault.Missing()
+		return readingPatient{}, fault.Missing()
 	case !h.Active:
-		return subject{}, fault.Field("patient_id", "This patient is archived.")
-	case !s.Undated && patient.unborn(s.PatientID, s.Reading.MeasuredAt.In(collections.Zone(h.TimeZone, e.rules.PracticeZone))):
-		return subject{}, fault.Field("measured_at", "Measurement time is before the patient's date of birth.")
+		return readingPatient{}, fault.Field("patient_id", "This patient is archived.")
+	case !s.WrongClock && patient.isBeforeBirth(s.PatientID, s.Reading.MeasuredAt.In(collections.Zone(h.TimeZone, e.rules.PracticeZone))):
+		return readingPatient{}, fault.Field("measured_at", "Measurement time is before the patient's date of birth.")
 	}
-	assigned, err := checkDevice(tx, m, s.PatientID, s.Reading)
-	return subject{patient, assigned}, err
+	assigned, err := checkDeviceHolder(tx, m, s.PatientID, s.Reading)
+	return readingPatient{patient, assigned}, err
 }
 
-func loadHolder(tx core.App, patientID string) (h holder, err error) {
+func loadPatientRow(tx core.App, patientID string) (h patientRow, err error) {
 	// A subquery, since SQLite takes five times as long for an outer join.
 	err = tx.DB().NewQuery(`SELECT p.active, p.deleted_at, p.time_zone, p.date_of_birth, p.first_name, p.last_name, p.mrn,
 		COALESCE((SELECT u.email FROM users u WHERE u.id = p.primary_provider AND u.is_active = TRUE), '') AS provider_email
@@ -212,24 +212,24 @@ func loadHolder(tx core.App, patientID string) (h holder, err error) {
 	return h, fault.OrMissing(err)
 }
 
-// unborn reports whether the time, in the patient's zone, lies before the date of birth. A date that cannot be opened
+// isBeforeBirth reports whether the time, in the patient's zone, lies before the date of birth. A date that cannot be opened
 // stands in no reading's way. Source: docs/decisions/conventions.md, "Future and past measurement times".
-func (k *known) unborn(patientID string, at time.Time) bool {
+func (k *cachedPatient) isBeforeBirth(patientID string, at time.Time) bool {
 	day := at.Format(time.DateOnly)
-	if k.alive != "" && day >= k.alive {
+	if k.earliestValidDay != "" && day >= k.earliestValidDay {
 		return false
 	}
-	born, err := collections.OpenValue(k.holder.BirthDate, collections.Patients, collections.PatientDateOfBirth, patientID)
+	born, err := collections.OpenValue(k.row.BirthDate, collections.Patients, collections.PatientDateOfBirth, patientID)
 	if err == nil && day < born {
 		return true
 	}
-	k.alive = day
+	k.earliestValidDay = day
 	return false
 }
 
-// checkDevice reports whether the device was assigned to the patient when the reading was taken; a reading from a device
+// checkDeviceHolder reports whether the device was assigned to the patient when the reading was taken; a reading from a device
 // that somebody else held then is refused. Source: docs/decisions/observations.md, "Patient and device checks".
-func checkDevice(tx core.App, m *memory, patientID string, r vitals.Reading) (assigned bool, err error) {
+func checkDeviceHolder(tx core.App, m *patientCache, patientID string, r vitals.Reading) (assigned bool, err error) {
 	if r.DeviceID == "" {
 		return false, nil
 	}
@@ -243,9 +243,9 @@ func checkDevice(tx core.App, m *memory, patientID string, r vitals.Reading) (as
 	return held == patientID, nil
 }
 
-// insertObservation stores a row unless its patient has the reading already, measured within the same second. It fails as it would without OR FAIL, for
+// insertObservationSQL stores a row unless its patient has the reading already, measured within the same second. It fails as it would without OR FAIL, for
 // it stores one row; but SQLite keeps no journal of the statement's own, which it would because each row is told to those who follow the changes.
-var insertObservation = func() string {
+var insertObservationSQL = func() string {
 	var names, values []string
 	number := map[string]string{}
 	for i, c := range (Observation{}).cells() {
@@ -268,33 +268,33 @@ func insert(tx core.App, o Observation) (stored bool, err error) {
 	}
 	at := collections.Instant(o.Reading.MeasuredAt)
 	values[len(cells)] = at[:min(len(at), len("2026-01-15T13:45:00."))] // comes before all fractions of the second
-	n, err := collections.Write(tx, insertObservation, values...)
+	n, err := collections.Write(tx, insertObservationSQL, values...)
 	if err != nil {
 		return false, fmt.Errorf("store observation: %w", err)
 	}
 	return n == 1, nil
 }
 
-// repeated answers for a reading one of whose keys is taken: the same reading again, or a gateway that contradicts itself. It does so even
+// findDuplicate answers for a reading one of whose keys is taken: the same reading again, or a gateway that contradicts itself. It does so even
 // where the values are those of a reading that came another way; only one that came from the gateway itself, and has not got the key,
 // was put beside the key's own reading by a person. keyless says that the stored reading is to have the gateway's key, which nobody has.
-func repeated(app core.App, o Observation) (outcome Outcome, keyless bool, err error) {
-	same, err := o.stored(app)
+func findDuplicate(app core.App, o Observation) (outcome Outcome, keyless bool, err error) {
+	same, err := o.findStored(app)
 	if err != nil && !collections.Missing(err) {
 		return Outcome{}, false, err
 	}
-	known := err == nil
-	if known && (o.gatewayKey == "" || same.GetString(collections.ObservationSource) == string(vitals.SourceGateway)) {
-		return Outcome{Observation: FromRecord(same), Duplicate: true}, false, nil
+	stored := err == nil
+	if stored && (o.gatewayKey == "" || same.GetString(collections.ObservationSource) == string(vitals.SourceGateway)) {
+		return Outcome{Observation: ObservationFromRecord(same), Duplicate: true}, false, nil
 	}
 	first, err := collections.FindObservationByGatewayKey(app, o.gatewayKey)
 	switch {
 	case err == nil && o.partial && readingKey(collections.PatientOf(first), readingFromRecord(first).As(o.Reading)) == o.readingKey:
-		return Outcome{Observation: FromRecord(first), Duplicate: true}, false, nil
-	case err == nil && (!known || first.Id != same.Id):
-		return Outcome{Observation: FromRecord(first), Conflict: true}, false, nil
-	case known && (err == nil || collections.Missing(err)):
-		return Outcome{Observation: FromRecord(same), Duplicate: true}, same.GetString(collections.ObservationGatewayKey) == "", nil
+		return Outcome{Observation: ObservationFromRecord(first), Duplicate: true}, false, nil
+	case err == nil && (!stored || first.Id != same.Id):
+		return Outcome{Observation: ObservationFromRecord(first), Conflict: true}, false, nil
+	case stored && (err == nil || collections.Missing(err)):
+		return Outcome{Observation: ObservationFromRecord(same), Duplicate: true}, same.GetString(collections.ObservationGatewayKey) == "", nil
 	}
 	return Outcome{}, false, err
 }

@@ -42,7 +42,7 @@ func TestIngestAddsRows(t *testing.T) {
 		{"another kind", weight(80), map[string]int{"observations": 1, "transmissions": 1, "reading_days": 1, "daily_counts": 1, "audit_log": 1}},
 	}
 	for _, step := range steps {
-		storeReading(t, app, engine, submission(patient, step.reading))
+		storeReading(t, app, engine, gatewaySubmission(patient, step.reading))
 		if diff := cmp.Diff(step.want, vigiltest.RowsAdded(t, app, before)); diff != "" {
 			t.Errorf("%s: %s", step.name, diff)
 		}
@@ -59,7 +59,7 @@ func TestIngestStoresEverything(t *testing.T) {
 	patient := vigiltest.Patient(t, app, dbx.Params{"primary_provider": provider.Id, "time_zone": "America/Los_Angeles"})
 	vigiltest.Assign(t, app, "BP-1", patient, now.AddDate(-1, 0, 0))
 	measured := time.Date(2026, 1, 15, 5, 30, 0, 123456000, time.UTC) // still the 14th in Los Angeles
-	s := submission(patient, at(from("BP-1", withPulse(bloodPressure(150, 80), 135)), measured))
+	s := gatewaySubmission(patient, at(from("BP-1", withPulse(bloodPressure(150, 80), 135)), measured))
 	s.GatewayKey, s.ReceivedAt = "BP-1|1|blood_pressure", now.Add(-1500*time.Microsecond)
 	outcome := storeReading(t, app, engine, s)
 
@@ -116,7 +116,7 @@ func TestIngestInactiveProvider(t *testing.T) {
 	if _, err := app.DB().Update(collections.Users, dbx.Params{"is_active": false}, dbx.HashExp{"id": provider.Id}).Execute(); err != nil {
 		t.Fatal(err)
 	}
-	storeReading(t, app, engine, submission(patient, bloodPressure(185, 80)))
+	storeReading(t, app, engine, gatewaySubmission(patient, bloodPressure(185, 80)))
 	check(t, find(t, app, collections.Escalations, ""), map[string]any{"assigned_to": "", "assigned_at": ""})
 }
 
@@ -161,12 +161,12 @@ func check(t *testing.T, record *core.Record, want map[string]any) {
 func TestIngestJoinsAnOpenEscalation(t *testing.T) {
 	app, engine := newApp(t, rules)
 	patient := vigiltest.Patient(t, app, nil)
-	first := storeReading(t, app, engine, submission(patient, bloodPressure(185, 80)))
+	first := storeReading(t, app, engine, gatewaySubmission(patient, bloodPressure(185, 80)))
 	if _, err := app.DB().Update(collections.Escalations, dbx.Params{"status": "in_progress", "updated_at": "", "priority": "urgent"},
 		dbx.HashExp{"id": first.EscalationID}).Execute(); err != nil {
 		t.Fatal(err)
 	}
-	second := storeReading(t, app, engine, submission(patient, at(bloodPressure(190, 80), now)))
+	second := storeReading(t, app, engine, gatewaySubmission(patient, at(bloodPressure(190, 80), now)))
 	if second.EscalationID != first.EscalationID {
 		t.Fatalf("a second escalation: %s", second.EscalationID)
 	}
@@ -184,10 +184,10 @@ func TestIngestJoinsAnOpenEscalation(t *testing.T) {
 func TestIngestResolvesAlerts(t *testing.T) {
 	app, engine := newApp(t, rules)
 	patient := vigiltest.Patient(t, app, nil)
-	raised := storeReading(t, app, engine, submission(patient, bloodPressure(185, 80)))
+	raised := storeReading(t, app, engine, gatewaySubmission(patient, bloodPressure(185, 80)))
 	var status []string
 	for minute := range 2 {
-		storeReading(t, app, engine, submission(patient, at(bloodPressure(120, 80), now.Add(time.Duration(minute)*time.Minute))))
+		storeReading(t, app, engine, gatewaySubmission(patient, at(bloodPressure(120, 80), now.Add(time.Duration(minute)*time.Minute))))
 		status = append(status, find(t, app, collections.Alerts, raised.Alerts[0].ID).GetString("status"))
 	}
 	if diff := cmp.Diff([]string{"active", "auto_resolved"}, status); diff != "" {
@@ -216,7 +216,7 @@ func TestIngestWeights(t *testing.T) {
 		{77.5, 2 * 24 * time.Hour, 1}, // late: 2.5 under the first
 		{79.7, 0, 1},                  // 2.6 under the highest
 	} {
-		outcome := storeReading(t, app, engine, submission(patient, at(weight(step.kg), now.Add(-step.ago))))
+		outcome := storeReading(t, app, engine, gatewaySubmission(patient, at(weight(step.kg), now.Add(-step.ago))))
 		if len(outcome.Alerts) != step.alerts {
 			t.Errorf("%v kg: %+v", step.kg, outcome.Alerts)
 		}
@@ -228,7 +228,7 @@ func TestIngestDuplicates(t *testing.T) {
 	app, engine := newApp(t, rules)
 	patient, other := vigiltest.Patient(t, app, nil), vigiltest.Patient(t, app, nil)
 	base := at(from("BP-1", bloodPressure(185, 80)), now.Add(-90*time.Second))
-	first := submission(patient, base)
+	first := gatewaySubmission(patient, base)
 	first.GatewayKey = "key"
 	stored := storeReading(t, app, engine, first)
 	before := vigiltest.RowCounts(t, app)
@@ -238,7 +238,7 @@ func TestIngestDuplicates(t *testing.T) {
 		f(&s)
 		return s
 	}
-	said := func(irregular bool) vitals.Reading {
+	flagged := func(irregular bool) vitals.Reading {
 		r := base
 		r.Say(vitals.IrregularHeartbeat, map[bool]string{true: vitals.Yes, false: vitals.No}[irregular])
 		return r
@@ -251,8 +251,8 @@ func TestIngestDuplicates(t *testing.T) {
 		{"the same event again", first, true, false},
 		{"the same reading by API", change(func(s *ingest.Submission) { s.GatewayKey, s.Source = "", vitals.SourceAPI }), true, false},
 		{"within the second", change(func(s *ingest.Submission) { s.Reading = at(base, base.MeasuredAt.Add(999*time.Millisecond)) }), true, false},
-		{"no irregular heartbeat is none said", change(func(s *ingest.Submission) { s.Reading = said(false) }), true, false},
-		{"and by API", change(func(s *ingest.Submission) { s.GatewayKey, s.Reading = "", said(false) }), true, false},
+		{"no irregular heartbeat is none said", change(func(s *ingest.Submission) { s.Reading = flagged(false) }), true, false},
+		{"and by API", change(func(s *ingest.Submission) { s.GatewayKey, s.Reading = "", flagged(false) }), true, false},
 		{"other values under the same key", change(func(s *ingest.Submission) { s.Reading = from("BP-1", bloodPressure(186, 80)) }), false, true},
 		{"another patient under the same key", change(func(s *ingest.Submission) { s.PatientID = other }), false, true},
 	}
@@ -274,10 +274,10 @@ func TestIngestDuplicates(t *testing.T) {
 		change(func(s *ingest.Submission) {
 			s.GatewayKey, s.Reading = "", at(base, base.MeasuredAt.Add(time.Second))
 		}),
-		change(func(s *ingest.Submission) { s.GatewayKey, s.Reading = "", said(true) }),
+		change(func(s *ingest.Submission) { s.GatewayKey, s.Reading = "", flagged(true) }),
 		change(func(s *ingest.Submission) { s.GatewayKey, s.PatientID = "", other }),
-		change(func(s *ingest.Submission) { s.Repeatable = true }),
-		change(func(s *ingest.Submission) { s.Repeatable = true }),
+		change(func(s *ingest.Submission) { s.AllowDuplicates = true }),
+		change(func(s *ingest.Submission) { s.AllowDuplicates = true }),
 	}
 	for i, s := range different {
 		if outcome := storeReading(t, app, engine, s); outcome.Duplicate || outcome.Conflict {
@@ -287,11 +287,11 @@ func TestIngestDuplicates(t *testing.T) {
 }
 
 // A reading by API that the gateway repeats takes the gateway's key: other values under it contradict, as if it had come that way.
-func TestIngestRepeatTakesKey(t *testing.T) {
+func TestIngestRepeatAdoptsGatewayKey(t *testing.T) {
 	app, engine := newApp(t, rules)
 	patient := vigiltest.Patient(t, app, nil)
 	reading := at(from("BP-1", bloodPressure(120, 80)), now.Add(-time.Hour))
-	byAPI, repeat, other := submission(patient, reading), submission(patient, reading), submission(patient, from("BP-1", at(bloodPressure(130, 80), reading.MeasuredAt)))
+	byAPI, repeat, other := gatewaySubmission(patient, reading), gatewaySubmission(patient, reading), gatewaySubmission(patient, from("BP-1", at(bloodPressure(130, 80), reading.MeasuredAt)))
 	byAPI.Source, repeat.GatewayKey, other.GatewayKey = vitals.SourceAPI, "key", "key"
 	stored := storeReading(t, app, engine, byAPI)
 	for i, s := range []ingest.Submission{repeat, repeat, other} {
@@ -308,12 +308,12 @@ func TestIngestDuplicateOfTwo(t *testing.T) {
 	for source, duplicate := range map[vitals.Source]bool{vitals.SourceAPI: false, vitals.SourcePortal: false, vitals.SourceGateway: true} {
 		app, engine := newApp(t, rules)
 		patient := vigiltest.Patient(t, app, nil)
-		first := submission(patient, from("BP-1", bloodPressure(130, 80)))
+		first := gatewaySubmission(patient, from("BP-1", bloodPressure(130, 80)))
 		first.GatewayKey = "key"
-		beside, event := submission(patient, from("BP-1", bloodPressure(120, 80))), first
-		beside.Source, event.Reading = source, beside.Reading
+		readingSnapshot, event := gatewaySubmission(patient, from("BP-1", bloodPressure(120, 80))), first
+		readingSnapshot.Source, event.Reading = source, readingSnapshot.Reading
 		want := storeReading(t, app, engine, first).Observation.ID
-		if other := storeReading(t, app, engine, beside).Observation.ID; duplicate {
+		if other := storeReading(t, app, engine, readingSnapshot).Observation.ID; duplicate {
 			want = other
 		}
 		for range 2 {
@@ -344,11 +344,11 @@ func TestIngestRefusals(t *testing.T) {
 		code       string
 		field      string
 	}{
-		{"nobody", submission("0194c5a8-0000-7000-8000-00000000dead", bloodPressure(120, 80)), "not_found", ""},
-		{"deleted", submission(deleted, bloodPressure(120, 80)), "not_found", ""},
-		{"archived", submission(archived, bloodPressure(120, 80)), "validation_error", "patient_id"},
-		{"somebody else's device", submission(patient, from("BP-2", bloodPressure(120, 80))), "device_patient_mismatch", ""},
-		{"before birth", submission(patient, at(bloodPressure(120, 80), time.Date(1950, 12, 10, 4, 59, 59, 0, time.UTC))), "validation_error", "measured_at"},
+		{"nobody", gatewaySubmission("0194c5a8-0000-7000-8000-00000000dead", bloodPressure(120, 80)), "not_found", ""},
+		{"deleted", gatewaySubmission(deleted, bloodPressure(120, 80)), "not_found", ""},
+		{"archived", gatewaySubmission(archived, bloodPressure(120, 80)), "validation_error", "patient_id"},
+		{"somebody else's device", gatewaySubmission(patient, from("BP-2", bloodPressure(120, 80))), "device_patient_mismatch", ""},
+		{"before birth", gatewaySubmission(patient, at(bloodPressure(120, 80), time.Date(1950, 12, 10, 4, 59, 59, 0, time.UTC))), "validation_error", "measured_at"},
 	}
 	for _, test := range tests {
 		_, err := tryIngest(app, engine, test.submission)
@@ -361,11 +361,11 @@ func TestIngestRefusals(t *testing.T) {
 		t.Errorf("refusals left rows: %v", added)
 	}
 	born := at(bloodPressure(120, 80), time.Date(1950, 12, 10, 5, 0, 0, 0, time.UTC)) // midnight in New York
-	storeReading(t, app, engine, submission(patient, born))
+	storeReading(t, app, engine, gatewaySubmission(patient, born))
 	early := at(from("BP-2", bloodPressure(120, 80)), now.AddDate(-1, 0, -1)) // before the device was theirs
-	storeReading(t, app, engine, submission(patient, early))
+	storeReading(t, app, engine, gatewaySubmission(patient, early))
 	change(patient, dbx.Params{"date_of_birth": "damaged"})
-	storeReading(t, app, engine, submission(patient, at(weight(80), now)))
+	storeReading(t, app, engine, gatewaySubmission(patient, at(weight(80), now)))
 }
 
 // Without automatic transforms there is no FHIR form and nothing to send.
@@ -373,7 +373,7 @@ func TestIngestWithoutTransform(t *testing.T) {
 	manual := rules
 	manual.AutoTransform = false
 	app, engine := newApp(t, manual)
-	outcome := storeReading(t, app, engine, submission(vigiltest.Patient(t, app, nil), bloodPressure(120, 80)))
+	outcome := storeReading(t, app, engine, gatewaySubmission(vigiltest.Patient(t, app, nil), bloodPressure(120, 80)))
 	if outcome.TransmissionID != "" {
 		t.Errorf("transmission %s", outcome.TransmissionID)
 	}
@@ -388,11 +388,11 @@ func TestIngestOncePerSecond(t *testing.T) {
 	app, engine := newApp(t, rules)
 	patient, other := vigiltest.Patient(t, app, nil), vigiltest.Patient(t, app, nil)
 	second := now.Add(-time.Hour).Truncate(time.Second)
-	first := storeReading(t, app, engine, submission(patient, at(bloodPressure(120, 80), second.Add(250*time.Millisecond)))).Observation.ID
+	first := storeReading(t, app, engine, gatewaySubmission(patient, at(bloodPressure(120, 80), second.Add(250*time.Millisecond)))).Observation.ID
 	again := func(version string) {
 		t.Helper()
 		for _, fraction := range []time.Duration{0, time.Microsecond, 250 * time.Millisecond, time.Second - time.Microsecond, time.Second - time.Nanosecond} {
-			outcome := storeReading(t, app, engine, submission(patient, at(bloodPressure(120, 80), second.Add(fraction))))
+			outcome := storeReading(t, app, engine, gatewaySubmission(patient, at(bloodPressure(120, 80), second.Add(fraction))))
 			if !outcome.Duplicate || outcome.Observation.ID != first {
 				t.Errorf("%s, %s later: duplicate %t of %s, want %s", version, fraction, outcome.Duplicate, outcome.Observation.ID, first)
 			}
@@ -404,19 +404,19 @@ func TestIngestOncePerSecond(t *testing.T) {
 	}
 	again("as stored by an earlier version, with a longer key")
 	for name, s := range map[string]ingest.Submission{
-		"the second before": submission(patient, at(bloodPressure(120, 80), second.Add(-time.Microsecond))),
-		"the second after":  submission(patient, at(bloodPressure(120, 80), second.Add(time.Second))),
-		"other values":      submission(patient, at(bloodPressure(120, 81), second.Add(250*time.Millisecond))),
-		"another kind":      submission(patient, at(weight(80), second.Add(250*time.Millisecond))),
-		"another device":    submission(patient, at(from("BP-9", bloodPressure(120, 80)), second.Add(250*time.Millisecond))),
-		"somebody else's":   submission(other, at(bloodPressure(120, 80), second.Add(250*time.Millisecond))),
+		"the second before": gatewaySubmission(patient, at(bloodPressure(120, 80), second.Add(-time.Microsecond))),
+		"the second after":  gatewaySubmission(patient, at(bloodPressure(120, 80), second.Add(time.Second))),
+		"other values":      gatewaySubmission(patient, at(bloodPressure(120, 81), second.Add(250*time.Millisecond))),
+		"another kind":      gatewaySubmission(patient, at(weight(80), second.Add(250*time.Millisecond))),
+		"another device":    gatewaySubmission(patient, at(from("BP-9", bloodPressure(120, 80)), second.Add(250*time.Millisecond))),
+		"somebody else's":   gatewaySubmission(other, at(bloodPressure(120, 80), second.Add(250*time.Millisecond))),
 	} {
 		if storeReading(t, app, engine, s).Duplicate {
 			t.Errorf("%s is a duplicate", name)
 		}
 	}
-	repeatable := submission(patient, at(bloodPressure(120, 80), second))
-	repeatable.Repeatable = true
+	repeatable := gatewaySubmission(patient, at(bloodPressure(120, 80), second))
+	repeatable.AllowDuplicates = true
 	for range 2 {
 		if storeReading(t, app, engine, repeatable).Duplicate {
 			t.Error("a repeatable reading is a duplicate")
@@ -427,9 +427,9 @@ func TestIngestOncePerSecond(t *testing.T) {
 // Nothing but its indexes is read to find what a key names.
 func TestFindByKeyUsesItsIndex(t *testing.T) {
 	app, _ := newApp(t, rules)
-	var said []string
+	var plan []string
 	app.ConcurrentDB().(*dbx.DB).QueryLogFunc = func(_ context.Context, _ time.Duration, query string, _ *sql.Rows, _ error) {
-		said = append(said, query)
+		plan = append(plan, query)
 	}
 	for _, find := range []func() error{
 		func() error {
@@ -443,14 +443,14 @@ func TestFindByKeyUsesItsIndex(t *testing.T) {
 		}
 	}
 	app.ConcurrentDB().(*dbx.DB).QueryLogFunc = nil
-	said = slices.DeleteFunc(said, func(query string) bool { return !strings.Contains(query, "`observations`") })
+	plan = slices.DeleteFunc(plan, func(query string) bool { return !strings.Contains(query, "`observations`") })
 	for i, want := range []string{
 		"idx_observations_patient_kind (patient=? AND observation_type=? AND measured_at>? AND measured_at<?)", "idx_observations_gateway_key (gateway_key=?)",
 	} {
 		var steps []struct {
 			Detail string `db:"detail"`
 		}
-		if err := app.DB().NewQuery("EXPLAIN QUERY PLAN " + said[i]).All(&steps); err != nil || len(steps) != 1 || !strings.HasSuffix(steps[0].Detail, want) {
+		if err := app.DB().NewQuery("EXPLAIN QUERY PLAN " + plan[i]).All(&steps); err != nil || len(steps) != 1 || !strings.HasSuffix(steps[0].Detail, want) {
 			t.Errorf("%v (%v), want %s", steps, err, want)
 		}
 	}

@@ -18,16 +18,16 @@ import (
 // Bounds of batches, so that what is measured now never waits long for what was measured long ago.
 // Source: docs/decisions/observations.md, "Batches".
 const (
-	// batchesAtOnce is how many batches are stored at the same time; the others wait.
-	batchesAtOnce = 4
-	// handedInTogether is how many readings of a batch wait to be stored, half of a transaction.
-	handedInTogether = 128
-	// reportedTogether is how many implausible readings of a batch are kept in one transaction.
-	reportedTogether = 25
+	// maxConcurrentBatches is how many batches are stored at the same time; the others wait.
+	maxConcurrentBatches = 4
+	// submitChunk is how many readings of a batch wait to be stored, half of a transaction.
+	submitChunk = 128
+	// reportChunk is how many implausible readings of a batch are kept in one transaction.
+	reportChunk = 25
 )
 
-// Line is a reading of a batch.
-type Line struct {
+// BatchReading is a reading of a batch.
+type BatchReading struct {
 	PatientID string
 	Reading   vitals.Reading
 	Source    vitals.Source
@@ -36,40 +36,40 @@ type Line struct {
 // SubmitAll takes readings of a caller who names their patients, in order of measurement, and says what became of each, in the caller's order.
 // Each is stored, known, or refused with a fault. An error means that not all of them were taken: who sends all of it again finds what is stored
 // already known.
-func (e *Pipeline) SubmitAll(ctx context.Context, app core.App, lines []Line, by audit.Actor, at time.Time) ([]Answer, error) {
-	done, err := e.enter(ctx)
+func (e *Pipeline) SubmitAll(ctx context.Context, app core.App, lines []BatchReading, by audit.Actor, at time.Time) ([]SubmitResult, error) {
+	done, err := e.acquireBatchSlot(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	events, all := eventsOf(lines), &together{engine: e, newest: newest{}, at: at}
+	events, all := batchEvents(lines), &deliveryBatch{pipeline: e, newest: newestReadings{}, at: at}
 	order := deliveryOrder(events, func(event gateway.Event) (gateway.Event, bool) { return event, true })
-	for _, place := range order {
-		all.newest.add(events[place])
+	for _, index := range order {
+		all.newest.add(events[index])
 	}
-	answers := make([]Answer, len(lines))
-	for places := range slices.Chunk(order, handedInTogether) {
+	answers := make([]SubmitResult, len(lines))
+	for places := range slices.Chunk(order, submitChunk) {
 		list := make([]Submission, len(places))
-		for i, place := range places {
-			list[i] = newSubmission(lines[place].PatientID, lines[place].Reading, lines[place].Source, by, at)
-			list[i].Following = all.following(events[place])
+		for i, index := range places {
+			list[i] = callerSubmission(lines[index].PatientID, lines[index].Reading, lines[index].Source, by, at)
+			list[i].NewerInBatch = all.newerThan(events[index])
 		}
 		for i, answer := range e.Writer.SubmitAll(ctx, list) {
 			answers[places[i]] = answer
-			all.note(events[places[i]], statusOf(answer), lines[places[i]].PatientID)
+			all.recordResult(events[places[i]], answerStatus(answer), lines[places[i]].PatientID)
 			if refused, isFault := errors.AsType[*fault.Error](answer.Err); answer.Err != nil && (!isFault || refused.Kind == fault.Unavailable) && err == nil {
 				err = answer.Err
 			}
 		}
 		if err != nil {
-			all.missing = true
+			all.incomplete = true
 			break
 		}
 	}
-	return answers, errors.Join(err, all.reconsider(app, at))
+	return answers, errors.Join(err, all.reopenSuperseded(app, at))
 }
 
-func eventsOf(lines []Line) []gateway.Event {
+func batchEvents(lines []BatchReading) []gateway.Event {
 	events := make([]gateway.Event, len(lines))
 	for i := range lines {
 		events[i] = gateway.Event{PatientID: lines[i].PatientID, DeviceID: lines[i].Reading.DeviceID, Reading: &lines[i].Reading}
@@ -77,34 +77,34 @@ func eventsOf(lines []Line) []gateway.Event {
 	return events
 }
 
-func statusOf(answer Answer) Status {
+func answerStatus(answer SubmitResult) Status {
 	switch {
 	case answer.Err != nil:
-		return Refused
+		return Rejected
 	case answer.Outcome.Duplicate:
-		return Known
+		return Duplicate
 	}
 	return Stored
 }
 
-// enter waits for a turn to store a batch.
-func (e *Pipeline) enter(ctx context.Context) (leave func(), err error) {
+// acquireBatchSlot waits for a turn to store a batch.
+func (e *Pipeline) acquireBatchSlot(ctx context.Context) (leave func(), err error) {
 	select {
-	case e.batches <- struct{}{}:
-		return func() { <-e.batches }, nil
+	case e.batchSlots <- struct{}{}:
+		return func() { <-e.batchSlots }, nil
 	case <-ctx.Done():
 		return nil, fault.Overloaded(time.Second)
 	}
 }
 
-// ReportAll is [Engine.Report] of many, in order of measurement.
-func (e *Pipeline) ReportAll(app core.App, reports []Report, by audit.Actor, now time.Time) error {
+// ReportAllImplausible is [Engine.Report] of many, in order of measurement.
+func (e *Pipeline) ReportAllImplausible(app core.App, reports []ImplausibleReport, by audit.Actor, now time.Time) error {
 	reports = slices.Clone(reports)
-	slices.SortStableFunc(reports, func(a, b Report) int { return a.Reading.MeasuredAt.Compare(b.Reading.MeasuredAt) })
-	for some := range slices.Chunk(reports, reportedTogether) {
+	slices.SortStableFunc(reports, func(a, b ImplausibleReport) int { return a.Reading.MeasuredAt.Compare(b.Reading.MeasuredAt) })
+	for some := range slices.Chunk(reports, reportChunk) {
 		err := app.RunInTransaction(func(tx core.App) error {
 			for _, r := range some {
-				if err := e.Report(tx, r, by, now); err != nil {
+				if err := e.ReportImplausible(tx, r, by, now); err != nil {
 					return err
 				}
 			}

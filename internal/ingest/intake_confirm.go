@@ -18,16 +18,16 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// Confirm makes an observation of an implausible measurement: a person vouches for all of its values, also for those that no device should
+// ConfirmImplausible makes an observation of an implausible measurement: a person vouches for all of its values, also for those that no device should
 // report, and they are stored as they are. Its alert is over, and it is judged like any reading. Faults: not_found, invalid_state for an
 // event that has been dealt with, is of nobody yet or is implausible in nothing, and what refuses a reading.
-func (e *Pipeline) Confirm(app core.App, id string, notes phi.Text, by audit.Actor, now time.Time) (outcome Outcome, err error) {
+func (e *Pipeline) ConfirmImplausible(app core.App, id string, notes phi.Text, by audit.Actor, now time.Time) (outcome Outcome, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
-		waiting, err := FindQuarantined(tx, id)
+		pending, err := FindQuarantined(tx, id)
 		if err != nil {
 			return err
 		}
-		if err := waits(waiting); err != nil {
+		if err := checkPending(pending); err != nil {
 			return err
 		}
 		patient, err := collections.PatientOfQuarantine(tx, id)
@@ -37,28 +37,28 @@ func (e *Pipeline) Confirm(app core.App, id string, notes phi.Text, by audit.Act
 		if patient == "" {
 			return fault.State("invalid_state", "Nothing of this event is waiting to be confirmed for a patient.")
 		}
-		event, err := e.reported(waiting)
+		event, err := e.parseImplausible(pending)
 		if err != nil {
 			return err
 		}
-		if err := coherent(event.Implausible.Reading); err != nil {
+		if err := checkCoherent(event.Implausible.Reading); err != nil {
 			return err
 		}
-		whose := owner{patient: patient, chosen: true}
-		s, err := e.vouched(tx, waiting, &event, whose, by, now)
+		match := patientMatch{patient: patient, manual: true}
+		s, err := e.confirmedSubmission(tx, pending, &event, match, by, now)
 		if err != nil {
 			return err
 		}
-		if err := e.endAlerts(tx, waiting, notes, by, now); err != nil {
+		if err := e.resolveConfirmedAlerts(tx, pending, notes, by, now); err != nil {
 			return err
 		}
-		outcome, err = e.Readings.Ingest(tx, s, now)
+		outcome, err = e.Evaluator.Ingest(tx, s, now)
 		if err == nil && outcome.Conflict { // the gateway has said something else under this key: a person's word weighs more
 			if s.Addition {
 				return fault.State("invalid_state", "The reading that this belongs to says otherwise.")
 			}
-			s.GatewayKey, whose.beside = "", true
-			outcome, err = e.Readings.Ingest(tx, s, now)
+			s.GatewayKey, match.readingSnapshot = "", true
+			outcome, err = e.Evaluator.Ingest(tx, s, now)
 		}
 		if err != nil {
 			return err
@@ -66,20 +66,20 @@ func (e *Pipeline) Confirm(app core.App, id string, notes phi.Text, by audit.Act
 		if err := collections.NoteReadingOf(tx, id, outcome.Observation.ID); err != nil {
 			return err
 		}
-		ended := ending{status: collections.EventReleased, observation: outcome.Observation.ID, patient: whose.patient, reason: notes}
-		if err := end(tx, waiting, ended, by, now); err != nil || fromPeople(waiting.Source()) {
+		ended := closure{status: collections.EventReleased, observation: outcome.Observation.ID, patient: match.patient, reason: notes}
+		if err := closeEvent(tx, pending, ended, by, now); err != nil || isManualSource(pending.Source()) {
 			return err
 		}
-		if err := e.tellOfRest(tx, event, patient, now); err != nil {
+		if err := e.alertNextPending(tx, event, patient, now); err != nil {
 			return err
 		}
-		return e.addWaiting(tx, event, outcome.Observation, whose, by, now)
+		return e.addPendingParts(tx, event, outcome.Observation, match, by, now)
 	})
 	return outcome, err
 }
 
-// coherent: nobody can vouch for values that contradict each other.
-func coherent(r vitals.Reading) error {
+// checkCoherent: nobody can vouch for values that contradict each other.
+func checkCoherent(r vitals.Reading) error {
 	c := validate.NewChecks()
 	if check := r.Kind.Definition().Coherent; check != nil {
 		check(r, c)
@@ -87,51 +87,51 @@ func coherent(r vitals.Reading) error {
 	return c.Err()
 }
 
-// endAlerts ends the alerts about an event whose values are true: from now on the reading speaks for itself.
-func (e *Pipeline) endAlerts(tx core.App, event *collections.GatewayEvent, notes phi.Text, by audit.Actor, now time.Time) error {
+// resolveConfirmedAlerts ends the alerts about an event whose values are true: from now on the reading speaks for itself.
+func (e *Pipeline) resolveConfirmedAlerts(tx core.App, event *collections.GatewayEvent, notes phi.Text, by audit.Actor, now time.Time) error {
 	raised, err := collections.AlertsOfQuarantine(tx, event.Id)
 	if err != nil {
 		return err
 	}
 	for _, alert := range raised {
-		if stays, err := e.leaves(tx, alert, event.Id, now); err != nil {
+		if kept, err := e.removeFromAlert(tx, alert, event.Id, now); err != nil {
 			return err
-		} else if stays {
+		} else if kept {
 			continue
 		}
-		if _, err := resolve(tx, alert, "confirmed", notes, by, now); err != nil {
+		if _, err := resolveAlert(tx, alert, "confirmed", notes, by, now); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// reported reads what is implausible in an event, in the words of whoever reported it.
-func (e *Pipeline) reported(stored *collections.GatewayEvent) (gateway.Event, error) {
+// parseImplausible reads what is implausible in an event, in the words of whoever reported it.
+func (e *Pipeline) parseImplausible(stored *collections.GatewayEvent) (gateway.Event, error) {
 	nothing := fault.State("invalid_state", "The event holds no implausible measurement.")
-	if fromPeople(stored.Source()) {
-		event, err := readTyped(stored.Payload())
+	if isManualSource(stored.Source()) {
+		event, err := decodeManualReading(stored.Payload())
 		if err != nil {
 			return event, nothing.Because(err)
 		}
 		return event, nil
 	}
-	event, err := e.reread(stored)
+	event, err := e.reparse(stored)
 	if event.Implausible == nil {
 		return event, nothing.Because(err)
 	}
 	return event, nil
 }
 
-// vouched is a confirmed measurement on its way in.
-func (e *Pipeline) vouched(
-	tx core.App, stored *collections.GatewayEvent, event *gateway.Event, whose owner, by audit.Actor, now time.Time,
+// confirmedSubmission is a confirmed measurement on its way in.
+func (e *Pipeline) confirmedSubmission(
+	tx core.App, stored *collections.GatewayEvent, event *gateway.Event, match patientMatch, by audit.Actor, now time.Time,
 ) (s Submission, err error) {
-	source := SourceOf(stored)
+	source := EventSource(stored)
 	reading, asReceived := event.Implausible.Reading, !event.Implausible.Ahead.IsZero()
 	switch {
-	case fromPeople(source):
-		s = Submission{PatientID: whose.patient, Reading: reading, Source: vitals.Source(source), By: by, ReceivedAt: now}
+	case isManualSource(source):
+		s = Submission{PatientID: match.patient, Reading: reading, Source: vitals.Source(source), By: by, ReceivedAt: now}
 		if source == SourceDashboard || source == SourceClient {
 			s.Source = vitals.SourceAPI
 		}
@@ -141,36 +141,36 @@ func (e *Pipeline) vouched(
 			part = reading.Only(event.Implausible.Outside)
 		}
 		event.Reading = &part
-		s = submission(*event, whose.patient, by, now)
+		s = gatewaySubmission(*event, match.patient, by, now)
 		s.Addition = true
-		if s.Undated, err = undated(tx, *event, whose.patient); err != nil {
+		if s.WrongClock, err = isClockWrong(tx, *event, match.patient); err != nil {
 			return s, err
 		}
 	default:
-		rest, missing, err := restOf(tx, *event, whose.patient)
+		rest, missing, err := completesStored(tx, *event, match.patient)
 		if err != nil {
 			return s, err
 		}
 		if rest {
 			event.Reading, asReceived = &missing, false // it has the time of what it joins
-			s = submission(*event, whose.patient, by, now)
+			s = gatewaySubmission(*event, match.patient, by, now)
 			s.Addition = true
 			break
 		}
 		event.Reading, event.Additions = &reading, event.Implausible.Additions
-		if s, err = e.placed(tx, *event, whose, by, now); err != nil {
+		if s, err = e.matchedSubmission(tx, *event, match, by, now); err != nil {
 			return s, err
 		}
 	}
 	if source == SourceImport {
 		s.Device = devices.Envelope{Model: event.DeviceModel}
 	}
-	s.Origin, s.ConfirmedBy, s.AsReceived = originOfSource(source), by.Email, asReceived
+	s.Origin, s.ConfirmedBy, s.UsesReceiptTime = sourceOrigin(source), by.Email, asReceived
 	return s, nil
 }
 
-// typedReading is how a measurement that a person typed is stored while it is implausible.
-type typedReading struct {
+// manualReading is how a measurement that a person typed is stored while it is implausible.
+type manualReading struct {
 	PatientID       string             `json:"patient_id"`
 	ObservationType vitals.Kind        `json:"observation_type"`
 	MeasuredAt      time.Time          `json:"measured_at"`
@@ -182,9 +182,9 @@ type typedReading struct {
 	OriginalUnit    string             `json:"original_unit,omitempty"`
 }
 
-func encodeTyped(patientID string, i gateway.Implausible) ([]byte, error) {
+func encodeManualReading(patientID string, i gateway.Implausible) ([]byte, error) {
 	r := i.Reading
-	k := typedReading{
+	k := manualReading{
 		PatientID: patientID, ObservationType: r.Kind, MeasuredAt: r.MeasuredAt, DeviceID: r.DeviceID, Values: map[string]float64{},
 		Marks: map[string]string{}, OriginalValue: r.OriginalValue, OriginalUnit: r.OriginalUnit,
 	}
@@ -204,8 +204,8 @@ func encodeTyped(patientID string, i gateway.Implausible) ([]byte, error) {
 	return json.Marshal(k)
 }
 
-func readTyped(payload phi.Text) (gateway.Event, error) {
-	var k typedReading
+func decodeManualReading(payload phi.Text) (gateway.Event, error) {
+	var k manualReading
 	if err := json.Unmarshal([]byte(payload.Reveal()), &k); err != nil {
 		return gateway.Event{}, fmt.Errorf("read a stored measurement: %w", err)
 	}
@@ -232,21 +232,21 @@ func readTyped(payload phi.Text) (gateway.Event, error) {
 	}, nil
 }
 
-// Report is an implausible measurement that a person typed, about a patient they may act on.
-type Report struct {
-	PatientID string
-	Source    string
-	Reading   vitals.Reading
-	Outside   vitals.Outside
+// ImplausibleReport is an implausible measurement that a person typed, about a patient they may act on.
+type ImplausibleReport struct {
+	PatientID  string
+	Source     string
+	Reading    vitals.Reading
+	OutOfRange vitals.Outside
 	// Refusal is what they were answered.
-	Refusal fault.Fields
+	FieldErrors fault.Fields
 }
 
-// Report puts an implausible measurement into the quarantine and has the patient's people told of it. Sent again it is known. Nothing is stored about a patient
+// ReportImplausible puts an implausible measurement into the quarantine and has the patient's people told of it. Sent again it is known. Nothing is stored about a patient
 // who does not exist, is not being looked after, or did not have the device then.
-func (e *Pipeline) Report(app core.App, r Report, by audit.Actor, now time.Time) error {
-	i := gateway.Implausible{Reading: r.Reading, Outside: r.Outside}
-	body, err := encodeTyped(r.PatientID, i)
+func (e *Pipeline) ReportImplausible(app core.App, r ImplausibleReport, by audit.Actor, now time.Time) error {
+	i := gateway.Implausible{Reading: r.Reading, Outside: r.OutOfRange}
+	body, err := encodeManualReading(r.PatientID, i)
 	if err != nil {
 		return fmt.Errorf("store an implausible measurement: %w", err)
 	}
@@ -262,49 +262,49 @@ func (e *Pipeline) Report(app core.App, r Report, by audit.Actor, now time.Time)
 		if err != nil || holder != "" && holder != r.PatientID {
 			return err
 		}
-		return e.quarantine(tx, Entry{
-			ID: gateway.BodyID(gateway.Vendor(r.Source), body), Source: r.Source, Event: event, Payload: body, FieldErrors: r.Refusal,
+		return e.quarantineImplausible(tx, EventEntry{
+			ID: gateway.BodyID(gateway.Vendor(r.Source), body), Source: r.Source, Event: event, Payload: body, FieldErrors: r.FieldErrors,
 		}, r.PatientID, by, now)
 	})
 }
 
-// quarantineLine stores an implausible line of a table whose patient is known. Of any other the file is still there.
-func (e *Pipeline) quarantineLine(app core.App, event gateway.Event, body []byte, refusal fault.Fields, now time.Time) error {
+// quarantineImportLine stores an implausible line of a table whose patient is known. Of any other the file is still there.
+func (e *Pipeline) quarantineImportLine(app core.App, event gateway.Event, body []byte, refusal fault.Fields, now time.Time) error {
 	return app.RunInTransaction(func(tx core.App) error {
-		patient, reason, err := Place(tx, event)
+		patient, reason, err := MatchPatient(tx, event)
 		if err != nil || reason != "" {
 			return err
 		}
-		return e.quarantine(tx, Entry{
+		return e.quarantineImplausible(tx, EventEntry{
 			ID: gateway.BodyID(gateway.Contract, body), Source: SourceImport, Event: event, Payload: body, FieldErrors: refusal,
 		}, patient, audit.System(), now)
 	})
 }
 
-// quarantine stores an implausible measurement, unless it is there already, and tells of it.
-func (e *Pipeline) quarantine(tx core.App, entry Entry, patientID string, by audit.Actor, now time.Time) error {
+// quarantineImplausible stores an implausible measurement, unless it is there already, and tells of it.
+func (e *Pipeline) quarantineImplausible(tx core.App, entry EventEntry, patientID string, by audit.Actor, now time.Time) error {
 	entry.Status, entry.Reason = collections.EventRejected, "validation_error"
-	id, known, err := Store(tx, entry, by, now)
-	if err != nil || known {
+	id, duplicate, err := StoreEvent(tx, entry, by, now)
+	if err != nil || duplicate {
 		return err
 	}
 	stored, err := FindQuarantined(tx, id)
 	if err != nil {
 		return err
 	}
-	return e.tellOf(tx, stored, entry.Event, patientID, now)
+	return e.alertImplausible(tx, stored, entry.Event, patientID, now)
 }
 
-// ReportRecord reports the implausible measurement in a record that somebody tried to create, if there is one.
-func (e *Pipeline) ReportRecord(app core.App, record *core.Record, by audit.Actor, now time.Time) error {
-	o, fields := FromRecord(record), validate.NewChecks()
-	o.Reading.MeasuredAt = e.Readings.MeasuredAt(fields, record, now)
+// ReportImplausibleRecord reports the implausible measurement in a record that somebody tried to create, if there is one.
+func (e *Pipeline) ReportImplausibleRecord(app core.App, record *core.Record, by audit.Actor, now time.Time) error {
+	o, fields := ObservationFromRecord(record), validate.NewChecks()
+	o.Reading.MeasuredAt = e.Evaluator.ParseMeasuredAt(fields, record, now)
 	outside, ok := o.Reading.Outside()
 	if !ok || len(fields.Fields) > 0 || o.PatientID == "" {
 		return nil
 	}
 	o.Reading.Check(fields)
-	return e.Report(app, Report{
-		PatientID: o.PatientID, Source: SourceDashboard, Reading: o.Reading, Outside: outside, Refusal: fields.Fields,
+	return e.ReportImplausible(app, ImplausibleReport{
+		PatientID: o.PatientID, Source: SourceDashboard, Reading: o.Reading, OutOfRange: outside, FieldErrors: fields.Fields,
 	}, by, now)
 }

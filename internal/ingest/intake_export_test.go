@@ -1,4 +1,4 @@
 package ingest
 
 // NewSubmission is the reading of a placed measurement on its way in.
-var NewSubmission = submission
+var NewSubmission = gatewaySubmission

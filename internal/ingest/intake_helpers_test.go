@@ -43,7 +43,7 @@ func newPipelineApp(t testing.TB) (*tests.TestApp, *ingest.Pipeline) {
 		Clock: pipelineClock, Forget: func(string) {}, Wake: func() {}, WakeMailer: func() {},
 	})
 	return app, ingest.NewPipeline(ingest.PipelineOptions{
-		Adapters: gateway.Adapters{gateway.Contract: parser}, Readings: readings, Devices: devices.NewEngine(devices.Rules{PracticeZone: easternTime}),
+		Adapters: gateway.Adapters{gateway.Contract: parser}, Evaluator: readings, Devices: devices.NewEngine(devices.Rules{PracticeZone: easternTime}),
 		Log: slog.New(slog.DiscardHandler),
 	})
 }
@@ -52,7 +52,7 @@ func newPipelineApp(t testing.TB) (*tests.TestApp, *ingest.Pipeline) {
 func ingestEvent(t testing.TB, app core.App, engine *ingest.Pipeline, s ingest.Submission) {
 	t.Helper()
 	err := app.RunInTransaction(func(tx core.App) error {
-		_, err := engine.Readings.Ingest(tx, s, pipelineNow)
+		_, err := engine.Evaluator.Ingest(tx, s, pipelineNow)
 		return err
 	})
 	if err != nil {
@@ -72,8 +72,8 @@ func alertTexts(t *testing.T, app core.App, query string) (rows []string) {
 	return rows
 }
 
-// stored is the event with the id.
-func stored(t *testing.T, app core.App, id string) *core.Record {
+// storedInstant is the event with the id.
+func storedInstant(t *testing.T, app core.App, id string) *core.Record {
 	t.Helper()
 	record, err := app.FindRecordById(collections.GatewayEvents, id)
 	if err != nil {

@@ -12,18 +12,18 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// bound is what a value of a claim is held against.
-type bound struct {
-	parameter      *vitals.Parameter
-	value, limit   float64
-	outside, grave bool    // beyond the range of what may be sent; beyond a critical bound
-	depth          float64 // how far, from the critical bound to the end of the range and on
+// boundCheck is what a value of a claim is held against.
+type boundCheck struct {
+	parameter            *vitals.Parameter
+	value, limit         float64
+	outOfRange, critical bool    // beyond the range of what may be sent; beyond a critical bound
+	depth                float64 // how far, from the critical bound to the end of the range and on
 }
 
-// weigh holds one value against its range and the patient's critical bounds. A value beyond an end of its range is beyond the critical
+// compareToBounds holds one value against its range and the patient's critical bounds. A value beyond an end of its range is beyond the critical
 // bound on that side, wherever there is one.
-func (c claim) weigh(p *vitals.Parameter, value float64, limits vitals.Limits) bound {
-	b := bound{parameter: p, value: value, outside: slices.Contains(c.Outside, p), limit: p.Range.Min}
+func (c implausibleReading) compareToBounds(p *vitals.Parameter, value float64, limits vitals.Limits) boundCheck {
+	b := boundCheck{parameter: p, value: value, outOfRange: slices.Contains(c.Outside, p), limit: p.Range.Min}
 	if value > p.Range.Min { // an end that was rounded to counts as it was sent
 		b.limit = p.Range.Max
 	}
@@ -35,29 +35,29 @@ func (c claim) weigh(p *vitals.Parameter, value float64, limits vitals.Limits) b
 			continue
 		}
 		if past := (value - *side.critical) * side.direction; past >= 0 {
-			b.grave, b.limit, b.depth = true, *side.critical, past/max(math.Abs(side.end-*side.critical), 1)
+			b.critical, b.limit, b.depth = true, *side.critical, past/max(math.Abs(side.end-*side.critical), 1)
 		}
 	}
 	return b
 }
 
-// judge says what a claim comes to, named by its gravest value, an implausible one if there is one: critical, but for a child's weight.
-func (c claim) judge(t alerts.Thresholds) (finding alerts.Finding, grave bool) {
+// finding says what a claim comes to, named by its gravest value, an implausible one if there is one: critical, but for a child's weight.
+func (c implausibleReading) finding(t alerts.Thresholds) (finding alerts.Finding, grave bool) {
 	finding = alerts.Finding{Type: alerts.TypeImplausibleReading, Level: alerts.Critical}
-	var worst *bound
+	var worst *boundCheck
 	var impossible, others []string
 	for _, p := range vitals.Parameters {
 		value := c.Reading.Value(p)
 		if value == nil {
 			continue
 		}
-		b := c.weigh(p, *value, t.Of(p))
-		if b.outside {
-			impossible = append(impossible, fmt.Sprintf("%s is outside %s to %s.", p.Say(*value), number(p.Range.Min), number(p.Range.Max)))
+		b := c.compareToBounds(p, *value, t.Of(p))
+		if b.outOfRange {
+			impossible = append(impossible, fmt.Sprintf("%s is outside %s to %s.", p.Say(*value), formatNumber(p.Range.Min), formatNumber(p.Range.Max)))
 		} else {
 			others = append(others, p.Say(*value))
 		}
-		if worst == nil || b.worseThan(*worst) {
+		if worst == nil || b.isWorseThan(*worst) {
 			worst = &b
 		}
 	}
@@ -68,45 +68,45 @@ func (c claim) judge(t alerts.Thresholds) (finding alerts.Finding, grave bool) {
 	case len(others) > 0:
 		message += " Reported with it: " + reported
 	}
-	if !worst.grave && c.small() {
+	if !worst.critical && c.isBelowAdultRangeOnly() {
 		finding.Level = alerts.Warning
 	}
-	finding.Message = message + c.clockSays() + " Not stored as a reading until somebody confirms it."
+	finding.Message = message + c.clockText() + " Not stored as a reading until somebody confirms it."
 	finding.Parameter, finding.Value, finding.Threshold = worst.parameter.Name, worst.value, worst.limit
-	return finding, worst.grave
+	return finding, worst.critical
 }
 
-// small reports whether a minor's values are too low for adults alone. Source: docs/decisions/observations.md, "Implausible values".
-func (c claim) small() bool {
+// isBelowAdultRangeOnly reports whether a minor's values are too low for adults alone. Source: docs/decisions/observations.md, "Implausible values".
+func (c implausibleReading) isBelowAdultRangeOnly() bool {
 	for _, p := range c.Outside {
-		if value := c.Reading.Value(p); !c.minor || !p.OfAdults || value == nil || *value >= p.Range.Min {
+		if value := c.Reading.Value(p); !c.isMinor || !p.OfAdults || value == nil || *value >= p.Range.Min {
 			return false
 		}
 	}
 	return len(c.Outside) > 0
 }
 
-// clockSays is what an alert says of a device's clock; "" for a right one.
-func (c claim) clockSays() string {
+// clockText is what an alert says of a device's clock; "" for a right one.
+func (c implausibleReading) clockText() string {
 	switch {
-	case c.ahead():
+	case c.hasFutureClock():
 		return fmt.Sprintf(" The clock of device %s is ahead: it says %s, which was received %s.",
 			c.Reading.DeviceID, validate.FormatInstant(c.Ahead), validate.FormatInstant(c.Reading.MeasuredAt))
-	case c.undated:
+	case c.wrongClock:
 		return fmt.Sprintf(" The clock of device %s is wrong: it says %s, which cannot be.", c.Reading.DeviceID, validate.FormatInstant(c.Reading.MeasuredAt))
 	}
 	return ""
 }
 
-// worseThan: what is beyond a critical bound first, of that the implausible, of that the furthest.
-func (b bound) worseThan(o bound) bool {
+// isWorseThan: what is beyond a critical bound first, of that the implausible, of that the furthest.
+func (b boundCheck) isWorseThan(o boundCheck) bool {
 	switch {
-	case b.grave != o.grave:
-		return b.grave
-	case b.outside != o.outside:
-		return b.outside
+	case b.critical != o.critical:
+		return b.critical
+	case b.outOfRange != o.outOfRange:
+		return b.outOfRange
 	}
 	return b.depth > o.depth
 }
 
-func number(value float64) string { return strconv.FormatFloat(value, 'f', -1, 64) }
+func formatNumber(value float64) string { return strconv.FormatFloat(value, 'f', -1, 64) }

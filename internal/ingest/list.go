@@ -8,28 +8,28 @@ import (
 	"github.com/vigilhealth/vigil/internal/fhir"
 )
 
-// List returns a page of observations and how many there are in all.
-func List(app core.App, f collections.ObservationFilter, offset, limit int) (page []Observation, total int, err error) {
+// ListObservations returns a page of observations and how many there are in all.
+func ListObservations(app core.App, f collections.ObservationFilter, offset, limit int) (page []Observation, total int, err error) {
 	records, total, err := collections.PageOfObservations(app, f, offset, limit)
 	for _, record := range records {
-		page = append(page, FromRecord(record))
+		page = append(page, ObservationFromRecord(record))
 	}
 	return page, total, err
 }
 
-// Find returns one observation, or a not-found fault.
-func Find(app core.App, id string) (Observation, error) {
+// FindObservation returns one observation, or a not-found fault.
+func FindObservation(app core.App, id string) (Observation, error) {
 	record, err := collections.FindObservation(app, id)
 	if err != nil {
 		return Observation{}, fault.OrMissing(err)
 	}
-	return FromRecord(record), nil
+	return ObservationFromRecord(record), nil
 }
 
 // LoadFHIR reads what an observation's FHIR form is made from: the reading, the patient's time zone and, where it is wanted, what is
 // known of the device.
 func (e *Evaluator) LoadFHIR(app core.App, id string) (fhir.Stored, error) {
-	o, err := Find(app, id)
+	o, err := FindObservation(app, id)
 	if err != nil {
 		return fhir.Stored{}, err
 	}

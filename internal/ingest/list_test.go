@@ -32,9 +32,9 @@ func TestTotalsAreExact(t *testing.T) {
 		if i%2 == 0 {
 			reading = at(bloodPressure(100+float64(i%40), 60), measured)
 		}
-		id := storeReading(t, app, engine, submission(patients[random.IntN(len(patients))], reading)).Observation.ID
+		id := storeReading(t, app, engine, gatewaySubmission(patients[random.IntN(len(patients))], reading)).Observation.ID
 		if i%5 == 0 {
-			if _, err := engine.Withdraw(app, id, phi.Text("wrong patient"), sender, now); err != nil {
+			if _, err := engine.Retract(app, id, phi.Text("wrong patient"), sender, now); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -52,7 +52,7 @@ func TestTotalsAreExact(t *testing.T) {
 					for _, status := range []string{"", "transmitted", "pending"} {
 						for _, patient := range []string{"", patients[0]} {
 							f := collections.ObservationFilter{PatientID: patient, Kind: kind, FHIRStatus: status, From: from, To: to, Zone: newYork}
-							page, total, err := ingest.List(app, f, 0, 200)
+							page, total, err := ingest.ListObservations(app, f, 0, 200)
 							if err != nil {
 								t.Fatal(err)
 							}
@@ -70,19 +70,19 @@ func TestTotalsAreExact(t *testing.T) {
 		}
 	}
 	agree("everybody")
-	gone := dbx.Params{"deleted_at": collections.Instant(now)}
-	if _, err := app.DB().Update(collections.Patients, gone, dbx.HashExp{"id": patients[2]}).Execute(); err != nil {
+	retracted := dbx.Params{"deleted_at": collections.Instant(now)}
+	if _, err := app.DB().Update(collections.Patients, retracted, dbx.HashExp{"id": patients[2]}).Execute(); err != nil {
 		t.Fatal(err)
 	}
 	agree("one deleted")
 
 	// A withdrawal under another zone's days must not change how many there are.
 	elsewhere := ingest.NewEvaluator(ingest.Rules{PracticeZone: time.FixedZone("far", 14*60*60), MaxFuture: rules.MaxFuture})
-	lone := storeReading(t, app, engine, submission(patients[0], at(weight(55), midnight.AddDate(0, 0, -20).Add(20*time.Hour)))).Observation.ID
-	if _, err := elsewhere.Withdraw(app, lone, phi.Text("wrong"), sender, now); err != nil {
+	lone := storeReading(t, app, engine, gatewaySubmission(patients[0], at(weight(55), midnight.AddDate(0, 0, -20).Add(20*time.Hour)))).Observation.ID
+	if _, err := elsewhere.Retract(app, lone, phi.Text("wrong"), sender, now); err != nil {
 		t.Fatal(err)
 	}
-	if page, total, err := ingest.List(app, collections.ObservationFilter{}, 0, 200); total != len(page) || err != nil {
+	if page, total, err := ingest.ListObservations(app, collections.ObservationFilter{}, 0, 200); total != len(page) || err != nil {
 		t.Errorf("after a change of zone %d in all, %d are there (%v)", total, len(page), err)
 	}
 }
@@ -91,7 +91,7 @@ func TestListAndFind(t *testing.T) {
 	app, engine := newApp(t, rules)
 	ada, bob := vigiltest.Patient(t, app, nil), vigiltest.Patient(t, app, nil)
 	store := func(patient string, r vitals.Reading) string {
-		return storeReading(t, app, engine, submission(patient, r)).Observation.ID
+		return storeReading(t, app, engine, gatewaySubmission(patient, r)).Observation.ID
 	}
 	first := store(ada, at(bloodPressure(120, 80), now.Add(-2*time.Hour)))
 	second := store(bob, at(weight(80), now.Add(-time.Hour)))
@@ -110,7 +110,7 @@ func TestListAndFind(t *testing.T) {
 		{"kind and status", collections.ObservationFilter{Kind: "weight", FHIRStatus: "pending"}, []string{second}},
 		{"both ends belong to it", collections.ObservationFilter{From: now.Add(-2 * time.Hour), To: now.Add(-time.Hour)}, []string{second, first}},
 	} {
-		page, total, err := ingest.List(app, test.filter, 0, 10)
+		page, total, err := ingest.ListObservations(app, test.filter, 0, 10)
 		var got []string
 		for _, o := range page {
 			got = append(got, o.ID)
@@ -123,7 +123,7 @@ func TestListAndFind(t *testing.T) {
 	if err != nil || *stored.Reading.Value(vitals.Systolic) != 120 || stored.PatientID != ada || stored.Version != 1 {
 		t.Errorf("%v (%v)", stored, err)
 	}
-	if _, err := ingest.Find(app, "0194c5a8-0000-7000-8000-00000000dead"); err == nil || err.Error() != fault.Missing().Error() {
+	if _, err := ingest.FindObservation(app, "0194c5a8-0000-7000-8000-00000000dead"); err == nil || err.Error() != fault.Missing().Error() {
 		t.Errorf("%v", err)
 	}
 }

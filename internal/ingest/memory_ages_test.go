@@ -15,9 +15,9 @@ import (
 )
 
 // The writer forgets whoever is given a template, comes of age, or turns out to be a minor.
-func TestWriterRemembersAges(t *testing.T) {
+func TestWriterCacheMatchesAges(t *testing.T) {
 	app, engine := newApp(t, rules)
-	w := running(t, app, engine)
+	w := startWriter(t, app, engine)
 	tomorrow := now.AddDate(0, 0, 2)
 	youth := dbx.Params{"date_of_birth": now.AddDate(-18, 0, 1).UTC().Format(time.DateOnly)}
 	var people []string
@@ -50,7 +50,7 @@ func TestWriterRemembersAges(t *testing.T) {
 	readings := vigiltest.Rounds(200, 80)
 	for i := range readings {
 		patient := people[random.IntN(len(people))]
-		if _, err := w.Submit(t.Context(), submission(patient, anyReading(random, now.Add(time.Duration(i-200)*time.Minute)))); err != nil {
+		if _, err := w.Submit(t.Context(), gatewaySubmission(patient, anyReading(random, now.Add(time.Duration(i-200)*time.Minute)))); err != nil {
 			t.Fatal(err)
 		}
 		if random.IntN(3) == 0 {
@@ -58,7 +58,7 @@ func TestWriterRemembersAges(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, differences, err := w.Recall(app, now); err != nil || differences != "" {
+		if _, differences, err := w.VerifyCache(app, now); err != nil || differences != "" {
 			t.Fatalf("after %d readings: %v\n%s", i+1, err, differences)
 		}
 		if group, err := collections.AgeGroupOf(app, people[1]); err != nil {

@@ -17,11 +17,11 @@ import (
 )
 
 // Whatever others do between readings, the writer remembers what the database says.
-func TestWriterRemembersTheTruth(t *testing.T) {
+func TestWriterCacheMatchesDatabase(t *testing.T) {
 	withOrder := rules
 	withOrder.LateAfter, withOrder.IrregularHeartbeats = 24*time.Hour, 3
 	app, engine := newApp(t, withOrder)
-	w := running(t, app, engine)
+	w := startWriter(t, app, engine)
 	var people []string
 	for range 4 {
 		people = append(people, vigiltest.Patient(t, app, nil))
@@ -43,7 +43,7 @@ func TestWriterRemembersTheTruth(t *testing.T) {
 		},
 		func(string) error {
 			o := stored[random.IntN(len(stored))]
-			_, err := engine.Withdraw(app, o.ID, "typed wrongly", nurse, now)
+			_, err := engine.Retract(app, o.ID, "typed wrongly", nurse, now)
 			return err
 		},
 		func(string) error { // a sign-in tells nothing about patients
@@ -57,7 +57,7 @@ func TestWriterRemembersTheTruth(t *testing.T) {
 		if random.IntN(4) == 0 { // out of order, and some of it late
 			when = now.Add(-time.Duration(random.IntN(40*60)) * time.Minute)
 		}
-		s := submission(patient, anyReading(random, when))
+		s := gatewaySubmission(patient, anyReading(random, when))
 		s.Origin = vitals.Origin(vitals.Origins[random.IntN(len(vitals.Origins))])
 		outcome, err := w.Submit(t.Context(), s)
 		if err != nil {
@@ -69,11 +69,11 @@ func TestWriterRemembersTheTruth(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		pictures, differences, err := w.Recall(app, now)
+		snapshots, differences, err := w.VerifyCache(app, now)
 		if err != nil || differences != "" {
 			t.Fatalf("after %d readings: %v\n%s", i+1, err, differences)
 		}
-		remembered += pictures
+		remembered += snapshots
 	}
 	if remembered < readings {
 		t.Errorf("remembered %d pictures in all: what is the memory for?", remembered)

@@ -11,8 +11,8 @@ import (
 // rateWindow is what the processing rate is the mean of.
 const rateWindow = 15 * time.Minute
 
-// Numbers say how much was stored lately, by the time of storing.
-type Numbers struct {
+// Throughput say how much was stored lately, by the time of storing.
+type Throughput struct {
 	Today, LastHour int
 	// PerMinute is the mean of the last 15 minutes.
 	PerMinute float64
@@ -20,9 +20,9 @@ type Numbers struct {
 	LastAt time.Time
 }
 
-// Count returns the numbers; today is when the day began. It reads the part of one index that is no older than a day,
+// LoadThroughput returns the numbers; today is when the day began. It reads the part of one index that is no older than a day,
 // however many observations there are. Source: docs/decisions/observations.md, "Ingestion status".
-func Count(app core.App, today, now time.Time) (n Numbers, err error) {
+func LoadThroughput(app core.App, today, now time.Time) (n Throughput, err error) {
 	hour, since := now.Add(-time.Hour), today
 	if hour.Before(since) {
 		since = hour

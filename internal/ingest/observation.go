@@ -48,10 +48,10 @@ type Observation struct {
 	partial  bool
 	addition *vitals.Reading
 	// confirmed: it was stored before, as suspect, and counts from now on.
-	confirmed    bool
-	confirmNotes phi.Text
+	newlyConfirmed bool
+	confirmNotes   phi.Text
 	// undoubted: whether it may be somebody else's is decided.
-	undoubted bool
+	suspicionDecided bool
 }
 
 // ReviewState says whether the values of a reading are believed.
@@ -64,8 +64,8 @@ const (
 	Confirmed ReviewState = "confirmed"
 )
 
-// FromRecord reads an observation from its record.
-func FromRecord(record *core.Record) Observation {
+// ObservationFromRecord reads an observation from its record.
+func ObservationFromRecord(record *core.Record) Observation {
 	source := vitals.Source(record.GetString("source"))
 	return Observation{
 		ID: record.Id, PatientID: record.GetString("patient"), Reading: readingFromRecord(record),
@@ -172,8 +172,8 @@ func readingKey(patientID string, r vitals.Reading) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:9])
 }
 
-// stored is the observation that has the reading's key.
-func (o Observation) stored(app core.App) (*core.Record, error) {
+// findStored is the observation that has the reading's key.
+func (o Observation) findStored(app core.App) (*core.Record, error) {
 	return collections.FindObservationByReading(app, collections.ReadingKey{
 		PatientID: o.PatientID, Kind: string(o.Reading.Kind), MeasuredAt: o.Reading.MeasuredAt, Key: o.readingKey,
 	})

@@ -28,7 +28,7 @@ func TestReadingKinds(t *testing.T) {
 
 // A patient's readings of several kinds, many of which were measured at the same moment, come in one order on all pages, whatever narrows them: that of
 // the rows as they are, sorted by time and id.
-func TestPagesOfAPatient(t *testing.T) {
+func TestPatientPages(t *testing.T) {
 	app, engine := newApp(t, rules)
 	random := rand.New(rand.NewPCG(7, 3))
 	ada, bob := vigiltest.Patient(t, app, nil), vigiltest.Patient(t, app, nil)
@@ -47,8 +47,8 @@ func TestPagesOfAPatient(t *testing.T) {
 		case vitals.BloodGlucose:
 			reading = reading.With(vitals.GlucoseMgDL, 100+float64(i))
 		}
-		storeReading(t, app, engine, submission(bob, at(reading, when)))
-		outcome := storeReading(t, app, engine, submission(ada, at(reading, when)))
+		storeReading(t, app, engine, gatewaySubmission(bob, at(reading, when)))
+		outcome := storeReading(t, app, engine, gatewaySubmission(ada, at(reading, when)))
 		if outcome.Duplicate {
 			continue
 		}
@@ -82,7 +82,7 @@ func TestPagesOfAPatient(t *testing.T) {
 				}
 			}
 			for offset := 0; ; offset += 7 {
-				page, total, err := ingest.List(app, f, offset, 7)
+				page, total, err := ingest.ListObservations(app, f, offset, 7)
 				if err != nil || total != len(want) {
 					t.Fatalf("%+v: %d in all, want %d (%v)", f, total, len(want), err)
 				}
@@ -132,26 +132,26 @@ func searched(t *testing.T, app core.App, patient string, newestFirst bool) (ids
 }
 
 // What a page of a patient's readings costs does not grow with how many there are: none of its steps sorts more than what was measured at one moment.
-func TestPagesOfAPatientAreWalked(t *testing.T) {
+func TestPatientPagesDoNotSort(t *testing.T) {
 	app, _ := newApp(t, rules)
 	patient := vigiltest.Patient(t, app, nil)
-	var said []string
+	var plan []string
 	app.ConcurrentDB().(*dbx.DB).QueryLogFunc = func(_ context.Context, _ time.Duration, query string, _ *sql.Rows, _ error) {
 		if strings.Contains(query, "UNION ALL") {
-			said = append(said, query)
+			plan = append(plan, query)
 		}
 	}
 	for _, oldestFirst := range []bool{false, true} {
 		f := collections.ObservationFilter{PatientID: patient, OldestFirst: oldestFirst, From: now.Add(-time.Hour), To: now, CareTeamOf: "u"}
-		if _, _, err := ingest.List(app, f, 40, 20); err != nil {
+		if _, _, err := ingest.ListObservations(app, f, 40, 20); err != nil {
 			t.Fatal(err)
 		}
 	}
 	app.ConcurrentDB().(*dbx.DB).QueryLogFunc = nil
-	if len(said) != 2 {
-		t.Fatalf("%d pages were merged", len(said))
+	if len(plan) != 2 {
+		t.Fatalf("%d pages were merged", len(plan))
 	}
-	for _, query := range said {
+	for _, query := range plan {
 		var steps []struct {
 			Detail string `db:"detail"`
 		}

@@ -19,7 +19,7 @@ import (
 func deliveryOrder[T any](list []T, event func(T) (e gateway.Event, measured bool)) []int {
 	order, measured := make([]int, len(list)), []int(nil)
 	for i, item := range list {
-		if order[i] = i; measuredReading(event(item)) {
+		if order[i] = i; hasReading(event(item)) {
 			measured = append(measured, i)
 		}
 	}
@@ -29,21 +29,21 @@ func deliveryOrder[T any](list []T, event func(T) (e gateway.Event, measured boo
 		second, _ := event(list[b])
 		return cmp.Or(first.Reading.MeasuredAt.Compare(second.Reading.MeasuredAt), cmp.Compare(a, b))
 	})
-	for n, place := range measured {
-		order[place] = sorted[n]
+	for n, index := range measured {
+		order[index] = sorted[n]
 	}
 	return order
 }
 
-func measuredReading(e gateway.Event, measured bool) bool { return measured && e.Reading != nil }
+func hasReading(e gateway.Event, measured bool) bool { return measured && e.Reading != nil }
 
 // senderOf is what readings of one patient that come together have in common: the patient's identifier, or the device.
 func senderOf(e gateway.Event) string { return cmp.Or(e.PatientID, "device "+e.DeviceID) }
 
-// newest are the newest readings of each kind, by sender, of what comes together.
-type newest map[string][]vitals.Reading
+// newestReadings are the newest readings of each kind, by sender, of what comes together.
+type newestReadings map[string][]vitals.Reading
 
-func (n newest) add(e gateway.Event) {
+func (n newestReadings) add(e gateway.Event) {
 	list := n[senderOf(e)]
 	at := slices.IndexFunc(list, func(r vitals.Reading) bool { return r.Kind == e.Reading.Kind })
 	switch {
@@ -54,8 +54,8 @@ func (n newest) add(e gateway.Event) {
 	}
 }
 
-// after are those of the sender of a late event that were measured after it.
-func (n newest) after(e gateway.Event) (following []vitals.Reading) {
+// newerThan are those of the sender of a late event that were measured after it.
+func (n newestReadings) newerThan(e gateway.Event) (following []vitals.Reading) {
 	for _, r := range n[senderOf(e)] {
 		if r.MeasuredAt.After(e.Reading.MeasuredAt) {
 			following = append(following, r)
@@ -64,62 +64,62 @@ func (n newest) after(e gateway.Event) (following []vitals.Reading) {
 	return following
 }
 
-// lookBack is how long ago a delivery may have been begun that is taken again.
-const lookBack = 24 * time.Hour
+// redeliveryWindow is how long ago a delivery may have been begun that is taken again.
+const redeliveryWindow = 24 * time.Hour
 
-// together is a delivery of several events on its way in.
-type together struct {
-	engine *Pipeline
-	newest newest
-	at     time.Time
+// deliveryBatch is a delivery of several events on its way in.
+type deliveryBatch struct {
+	pipeline *Pipeline
+	newest   newestReadings
+	at       time.Time
 	// told are the patients of late readings that were judged by what was to follow; missing: some of that was not stored.
-	told    []string
-	missing bool
+	latePatients []string
+	incomplete   bool
 }
 
-// gather looks at what comes together; of one event alone there is nothing to know.
-func (e *Pipeline) gather(parts []part, at time.Time) *together {
-	t := &together{engine: e, newest: newest{}, at: at}
+// newDeliveryBatch looks at what comes together; of one event alone there is nothing to know.
+func (e *Pipeline) newDeliveryBatch(parts []deliveryEvent, at time.Time) *deliveryBatch {
+	t := &deliveryBatch{pipeline: e, newest: newestReadings{}, at: at}
 	for _, p := range parts {
-		if len(parts) > 1 && measuredReading(p.measured()) {
+		if len(parts) > 1 && hasReading(p.measurement()) {
 			t.newest.add(p.event)
 		}
 	}
 	return t
 }
 
-// measured is the event of a part, and whether there is a reading in it to take.
-func (p part) measured() (gateway.Event, bool) {
-	return p.event, p.refusal == nil && p.event.Reading != nil
+// measurement is the event of a part, and whether there is a reading in it to take.
+func (p deliveryEvent) measurement() (gateway.Event, bool) {
+	return p.event, p.rejection == nil && p.event.Reading != nil
 }
 
-// following is what follows a late event.
-func (t *together) following(e gateway.Event) []vitals.Reading {
-	if e.Reading == nil || !t.engine.Readings.Late(e.Reading.MeasuredAt, t.at) {
+// newerThan is what follows a late event.
+func (t *deliveryBatch) newerThan(e gateway.Event) []vitals.Reading {
+	if e.Reading == nil || !t.pipeline.Evaluator.IsLate(e.Reading.MeasuredAt, t.at) {
 		return nil
 	}
-	return t.newest.after(e)
+	return t.newest.newerThan(e)
 }
 
-// note remembers what became of an event.
-func (t *together) note(e gateway.Event, status Status, patient string) {
+// recordResult remembers what became of an event.
+func (t *deliveryBatch) recordResult(e gateway.Event, status Status, patient string) {
 	if e.Reading == nil {
 		return
 	}
-	stored := status == Stored || status == Known
-	t.missing = t.missing || !stored
-	if stored && len(t.following(e)) > 0 && !slices.Contains(t.told, patient) {
-		t.told = append(t.told, patient)
+	stored := status == Stored || status == Duplicate
+	t.incomplete = t.incomplete || !stored
+	if stored && len(t.newerThan(e)) > 0 && !slices.Contains(t.latePatients, patient) {
+		t.latePatients = append(t.latePatients, patient)
 	}
 }
 
-// reconsider has late readings told after all, where what was to follow them was not stored.
-func (t *together) reconsider(app core.App, now time.Time) error {
-	if !t.missing {
+// reopenSuperseded has late readings told after all, where what was to follow them was not stored.
+func (t *deliveryBatch) reopenSuperseded(app core.App, now time.Time) error {
+	if !t.incomplete {
 		return nil
 	}
-	for _, patient := range t.told {
-		if err := t.engine.Readings.Reconsider(app, patient, t.at.Add(-lookBack), now); err != nil {
+	for _, patient := range t.latePatients {
+		if err := t.pipeline.Evaluator.ReopenSuperseded(app, patient, t.at.Add(-redeliveryWindow), now); err != nil {
 			return err
 		}
 	}

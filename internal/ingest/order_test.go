@@ -18,11 +18,11 @@ var ordered = func() ingest.Rules {
 	return o
 }()
 
-const standing = `SELECT CAST(value AS INTEGER) || ' ' || level || ' ' || status || IIF(late, ' late', '') || IIF(resolution_reason = '', '', ' ' || resolution_reason)
+const alertStates = `SELECT CAST(value AS INTEGER) || ' ' || level || ' ' || status || IIF(late, ' late', '') || IIF(resolution_reason = '', '', ' ' || resolution_reason)
 	FROM alerts WHERE level != 'normal' ORDER BY measured_at`
 
 // One group of the writer is judged in the order of measurement: what is late is superseded by what waits beside it.
-func TestGroupInOrder(t *testing.T) {
+func TestGroupEvaluatedInOrder(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		apart   time.Duration
@@ -42,7 +42,7 @@ func TestGroupInOrder(t *testing.T) {
 			patient := vigiltest.Patient(t, app, nil)
 			var list []ingest.Submission
 			for i, systolic := range test.systole {
-				list = append(list, submission(patient, at(bloodPressure(systolic, 80), now.Add(time.Duration(i+1-len(test.systole))*test.apart))))
+				list = append(list, gatewaySubmission(patient, at(bloodPressure(systolic, 80), now.Add(time.Duration(i+1-len(test.systole))*test.apart))))
 			}
 			rand.New(rand.NewPCG(18, uint64(shuffled))).Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 			for _, a := range first(group(t, app, engine, list)) {
@@ -50,7 +50,7 @@ func TestGroupInOrder(t *testing.T) {
 					t.Fatal(a.err)
 				}
 			}
-			if got := texts(t, app, standing); !slices.Equal(got, test.want) {
+			if got := texts(t, app, alertStates); !slices.Equal(got, test.want) {
 				t.Errorf("%s: %q, want %q", test.name, got, test.want)
 			}
 			if stats := texts(t, app, `SELECT status FROM escalations`); len(stats) != test.stats {
@@ -61,7 +61,7 @@ func TestGroupInOrder(t *testing.T) {
 }
 
 // A late reading of a device is not superseded by what waits beside it and was typed by the patient, nor by what nobody knows the time of.
-func TestGroupSupersededByItsPeersOnly(t *testing.T) {
+func TestGroupSupersededByReliableOnly(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		late vitals.Origin
@@ -70,23 +70,23 @@ func TestGroupSupersededByItsPeersOnly(t *testing.T) {
 	}{
 		{"typed", "", func(s *ingest.Submission) { s.Source = vitals.SourcePortal }, "188 critical active late"},
 		{"typed, by its origin", "", func(s *ingest.Submission) { s.Origin = vitals.OriginPatient }, "188 critical active late"},
-		{"undated", "", func(s *ingest.Submission) { s.Undated = true }, "188 critical active late"},
-		{"undated and vouched for", "", func(s *ingest.Submission) { s.Undated, s.ConfirmedBy = true, "nurse@vigil.test" }, "188 critical active late"},
+		{"undated", "", func(s *ingest.Submission) { s.WrongClock = true }, "188 critical active late"},
+		{"undated and vouched for", "", func(s *ingest.Submission) { s.WrongClock, s.ConfirmedBy = true, "nurse@vigil.test" }, "188 critical active late"},
 		{"staff", "", func(s *ingest.Submission) { s.Origin = vitals.OriginStaff }, "188 critical auto_resolved late superseded"},
 		{"typed, both", vitals.OriginPatient, func(s *ingest.Submission) { s.Origin = vitals.OriginPatient }, "188 critical auto_resolved late superseded"},
 	} {
 		app, engine := newApp(t, ordered)
 		patient := vigiltest.Patient(t, app, nil)
-		late := submission(patient, at(bloodPressure(188, 80), now.Add(-48*time.Hour)))
+		late := gatewaySubmission(patient, at(bloodPressure(188, 80), now.Add(-48*time.Hour)))
 		late.Origin = test.late
-		next := submission(patient, at(bloodPressure(120, 80), now.Add(-time.Hour)))
+		next := gatewaySubmission(patient, at(bloodPressure(120, 80), now.Add(-time.Hour)))
 		test.next(&next)
 		for _, a := range first(group(t, app, engine, []ingest.Submission{next, late})) {
 			if a.err != nil {
 				t.Fatal(a.err)
 			}
 		}
-		if got := texts(t, app, standing); !slices.Equal(got, []string{test.want}) {
+		if got := texts(t, app, alertStates); !slices.Equal(got, []string{test.want}) {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)
 		}
 	}
@@ -95,35 +95,35 @@ func TestGroupSupersededByItsPeersOnly(t *testing.T) {
 func first[A, B any](a A, _ B) A { return a }
 
 // Where what was to follow a late reading is refused, nothing followed it, and people are told.
-func TestGroupMisled(t *testing.T) {
+func TestStaleGroupIsStoredOneByOne(t *testing.T) {
 	app, engine := newApp(t, ordered)
 	patient, other := vigiltest.Patient(t, app, nil), vigiltest.Patient(t, app, nil)
 	vigiltest.Assign(t, app, "BP-2", other, now.AddDate(-1, 0, 0))
 	list := []ingest.Submission{
-		submission(patient, from("BP-2", at(bloodPressure(120, 80), now.Add(-time.Hour)))),
-		submission(patient, from("BP-1", at(bloodPressure(188, 80), now.Add(-48*time.Hour)))),
+		gatewaySubmission(patient, from("BP-2", at(bloodPressure(120, 80), now.Add(-time.Hour)))),
+		gatewaySubmission(patient, from("BP-1", at(bloodPressure(188, 80), now.Add(-48*time.Hour)))),
 	}
 	answers, _ := group(t, app, engine, list)
 	if vigiltest.Code(answers[0].err) != "device_patient_mismatch" || answers[1].err != nil {
 		t.Fatalf("%v, %v", answers[0].err, answers[1].err)
 	}
-	if got := texts(t, app, standing); !slices.Equal(got, []string{"188 critical active late"}) {
+	if got := texts(t, app, alertStates); !slices.Equal(got, []string{"188 critical active late"}) {
 		t.Errorf("%q", got)
 	}
-	if told := texts(t, app, `SELECT kind FROM announcements`); !slices.Equal(told, []string{"alert_raised"}) {
-		t.Errorf("told %q", told)
+	if notified := texts(t, app, `SELECT kind FROM announcements`); !slices.Equal(notified, []string{"alert_raised"}) {
+		t.Errorf("told %q", notified)
 	}
 }
 
 // However readings of one day come, the alerts end as they do in the order of measurement.
-func TestAnyOrderEndsAlike(t *testing.T) {
+func TestAnyOrderGivesSameAlerts(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 18))
 	origins := []vitals.Origin{vitals.OriginDevice, vitals.OriginStaff, vitals.OriginPatient}
 	for range vigiltest.Rounds(12, 3) {
 		var readings []ingest.Submission
 		for i := range 8 {
 			r := at(bloodPressure([]float64{120, 122, 118, 150, 190}[random.IntN(5)]+float64(i)/10, 80), now.Add(time.Duration(i-20)*time.Minute))
-			s := submission("", r)
+			s := gatewaySubmission("", r)
 			s.Origin = origins[random.IntN(len(origins))]
 			readings = append(readings, s)
 		}
@@ -138,7 +138,7 @@ func TestAnyOrderEndsAlike(t *testing.T) {
 				}
 			}
 			open := texts(t, app, `SELECT value || ' ' || normal_readings FROM alerts WHERE status = 'active' ORDER BY measured_at`)
-			return fmt.Sprint(texts(t, app, standing), open), nil
+			return fmt.Sprint(texts(t, app, alertStates), open), nil
 		}
 		want, err := play([]int{0, 1, 2, 3, 4, 5, 6, 7})
 		if err != nil {
@@ -152,13 +152,13 @@ func TestAnyOrderEndsAlike(t *testing.T) {
 }
 
 // Withdrawing one of many readings leaves the alerts of the others as if it had never come.
-func TestWithdrawnAsIfNever(t *testing.T) {
+func TestRetractionEqualsNeverStored(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 18))
 	for range vigiltest.Rounds(12, 3) {
 		var readings []ingest.Submission
 		for i := range 7 {
 			r := at(bloodPressure([]float64{120, 118, 150, 190}[random.IntN(4)]+float64(i)/10, 80), now.Add(time.Duration(i-20)*time.Minute))
-			s := submission("", r)
+			s := gatewaySubmission("", r)
 			s.Origin = []vitals.Origin{vitals.OriginDevice, vitals.OriginStaff, vitals.OriginPatient, vitals.OriginPatient}[random.IntN(4)]
 			readings = append(readings, s)
 		}
@@ -176,7 +176,7 @@ func TestWithdrawnAsIfNever(t *testing.T) {
 				}
 			}
 			if withdraw {
-				if _, err := engine.Withdraw(app, id, "wrong cuff", nurse, now); err != nil {
+				if _, err := engine.Retract(app, id, "wrong cuff", nurse, now); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -16,17 +16,17 @@ import (
 )
 
 // Source: docs/decisions/gateway.md, "Which patient does an event belong to".
-func TestPlace(t *testing.T) {
+func TestMatchPatient(t *testing.T) {
 	app, _ := newPipelineApp(t)
 	ada := vigiltest.Patient(t, app, dbx.Params{"mrn": "ADA-1", "gateway_patient_id": "gw-ada"})
 	bob := vigiltest.Patient(t, app, dbx.Params{"mrn": "gw-carl"})
 	carl := vigiltest.Patient(t, app, dbx.Params{"gateway_patient_id": "gw-carl"})
-	gone := vigiltest.Patient(t, app, dbx.Params{"gateway_patient_id": "gw-gone"})
-	if _, err := app.DB().Update(collections.Patients, dbx.Params{"active": false}, dbx.HashExp{"id": gone}).Execute(); err != nil {
+	retracted := vigiltest.Patient(t, app, dbx.Params{"gateway_patient_id": "gw-gone"})
+	if _, err := app.DB().Update(collections.Patients, dbx.Params{"active": false}, dbx.HashExp{"id": retracted}).Execute(); err != nil {
 		t.Fatal(err)
 	}
 	vigiltest.Assign(t, app, "BP-ada", ada, pipelineNow.AddDate(-1, 0, 0))
-	vigiltest.Assign(t, app, "BP-gone", gone, pipelineNow.AddDate(-1, 0, 0))
+	vigiltest.Assign(t, app, "BP-gone", retracted, pipelineNow.AddDate(-1, 0, 0))
 	handed := func(device, from string, patient string, until time.Time) {
 		row := dbx.Params{"device_id": device, "patient": patient, "assigned_at": from, "unassigned_at": collections.Instant(until)}
 		if _, err := app.DB().Insert(collections.DeviceAssignments, row).Execute(); err != nil {
@@ -60,7 +60,7 @@ func TestPlace(t *testing.T) {
 		{"an archived patient by name", event("BP-new", "gw-gone", 0), "", "patient_inactive"},
 	}
 	for _, test := range tests {
-		patient, reason, err := ingest.Place(app, test.event)
+		patient, reason, err := ingest.MatchPatient(app, test.event)
 		if patient != test.patient || reason != test.reason || err != nil {
 			t.Errorf("%s: %q %q (%v), want %q %q", test.name, patient, reason, err, test.patient, test.reason)
 		}
@@ -68,23 +68,23 @@ func TestPlace(t *testing.T) {
 }
 
 // Nothing signed is lost, nothing is kept twice, and what a person must look at is audited.
-func TestStore(t *testing.T) {
+func TestStoreEvent(t *testing.T) {
 	app, _ := newPipelineApp(t)
-	kept := ingest.Entry{
+	kept := ingest.EventEntry{
 		ID: "0194c5a8-0000-7000-8000-0000000000aa", Status: collections.EventOpen, Reason: ingest.ReasonUnknownPatient,
 		Event:   gateway.Event{Type: gateway.MeasurementCreated, DeviceID: "BP-1", PatientID: "gw-1", MeasurementType: "bp", At: pipelineNow},
 		Payload: []byte(`{"systolic":185}`), FieldErrors: fault.Fields{"unit": {"Unknown."}},
 	}
 	before := vigiltest.RowCounts(t, app)
 	for _, want := range []bool{false, true} {
-		if id, known, err := ingest.Store(app, kept, gatewayActor, pipelineNow); id != kept.ID || known != want || err != nil {
-			t.Errorf("%s known %t (%v)", id, known, err)
+		if id, duplicate, err := ingest.StoreEvent(app, kept, gatewayActor, pipelineNow); id != kept.ID || duplicate != want || err != nil {
+			t.Errorf("%s known %t (%v)", id, duplicate, err)
 		}
 	}
 	if diff := cmp.Diff(map[string]int{"gateway_events": 1, "audit_log": 1, "announcements": 1}, vigiltest.RowsAdded(t, app, before)); diff != "" {
 		t.Error(diff)
 	}
-	checkEvent(t, stored(t, app, kept.ID), map[string]any{
+	checkEvent(t, storedInstant(t, app, kept.ID), map[string]any{
 		"status": "open", "reason": "unknown_patient", "device_id": "BP-1",
 		"payload": `{"systolic":185}`, "received_at": collections.Instant(pipelineNow),
 	})
@@ -96,13 +96,13 @@ func TestStore(t *testing.T) {
 	other := kept
 	other.Payload = []byte(`{"systolic":190}`)
 	for _, want := range []bool{false, true} {
-		if id, known, err := ingest.Store(app, other, gatewayActor, pipelineNow); id != gateway.BodyID(gateway.Contract, other.Payload) || known != want || err != nil {
-			t.Errorf("another body under the same id: %s known %t (%v)", id, known, err)
+		if id, duplicate, err := ingest.StoreEvent(app, other, gatewayActor, pipelineNow); id != gateway.BodyID(gateway.Contract, other.Payload) || duplicate != want || err != nil {
+			t.Errorf("another body under the same id: %s known %t (%v)", id, duplicate, err)
 		}
 	}
 	kept.ID, kept.Status = "0194c5a8-0000-7000-8000-0000000000ab", collections.EventHandled
 	before = vigiltest.RowCounts(t, app)
-	if _, _, err := ingest.Store(app, kept, gatewayActor, pipelineNow); err != nil {
+	if _, _, err := ingest.StoreEvent(app, kept, gatewayActor, pipelineNow); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(map[string]int{"gateway_events": 1}, vigiltest.RowsAdded(t, app, before)); diff != "" {

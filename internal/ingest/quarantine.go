@@ -33,18 +33,18 @@ func FindQuarantined(app core.App, id string) (*collections.GatewayEvent, error)
 	return event, nil
 }
 
-// waits reports whether somebody may still decide about the event.
-func waits(event *collections.GatewayEvent) error {
+// checkPending reports whether somebody may still decide about the event.
+func checkPending(event *collections.GatewayEvent) error {
 	if event.Status() == collections.EventOpen || event.Status() == collections.EventRejected {
 		return nil
 	}
 	return fault.State("invalid_state", "The event has been dealt with already.")
 }
 
-// reread reads a stored event in its vendor's words, as of its own receipt.
-func (e *Pipeline) reread(event *collections.GatewayEvent) (gateway.Event, error) {
-	adapter, known := e.Adapters[gateway.Vendor(event.Vendor())]
-	if !known {
+// reparse reads a stored event in its vendor's words, as of its own receipt.
+func (e *Pipeline) reparse(event *collections.GatewayEvent) (gateway.Event, error) {
+	adapter, supported := e.Adapters[gateway.Vendor(event.Vendor())]
+	if !supported {
 		return gateway.Event{}, fault.New(fault.Invalid, "unknown_vendor", "This version does not know the vendor.")
 	}
 	return adapter.Parse([]byte(event.Payload().Reveal()), event.ReceivedAt())
@@ -56,53 +56,53 @@ func (e *Pipeline) reread(event *collections.GatewayEvent) (gateway.Event, error
 // become observations. One with implausible values is told to the patient's people and waits on, without an outcome.
 func (e *Pipeline) Release(app core.App, id, patientID string, by audit.Actor, now time.Time) (outcome Outcome, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
-		waiting, err := FindQuarantined(tx, id)
+		pending, err := FindQuarantined(tx, id)
 		if err != nil {
 			return err
 		}
-		if fromPeople(waiting.Source()) {
-			return alreadyPlaced()
+		if isManualSource(pending.Source()) {
+			return errAlreadyMatched()
 		}
 		if _, err := collections.FindPatient(tx, patientID); err != nil {
 			return fault.OrMissing(err)
 		}
-		if err := waits(waiting); err != nil {
+		if err := checkPending(pending); err != nil {
 			return err
 		}
-		event, err := e.reread(waiting)
-		if event.Implausible != nil && waiting.Status() == collections.EventRejected {
-			return e.give(tx, waiting, event, patientID, by, now)
+		event, err := e.reparse(pending)
+		if event.Implausible != nil && pending.Status() == collections.EventRejected {
+			return e.assignImplausible(tx, pending, event, patientID, by, now)
 		}
 		if err != nil || event.Reading == nil {
 			return fault.State("invalid_state", "The event cannot be read as a measurement.").Because(err)
 		}
-		whose := owner{patient: patientID, chosen: true}
-		s, err := e.placed(tx, event, whose, by, now)
+		match := patientMatch{patient: patientID, manual: true}
+		s, err := e.matchedSubmission(tx, event, match, by, now)
 		if err != nil {
 			return err
 		}
-		outcome, err = e.Readings.Ingest(tx, s, now)
+		outcome, err = e.Evaluator.Ingest(tx, s, now)
 		if err == nil && outcome.Conflict { // beside the one it contradicts
 			if s.Addition {
 				return fault.State("invalid_state", "The reading that this belongs to says otherwise.")
 			}
-			s.GatewayKey, whose.beside = "", true
-			outcome, err = e.Readings.Ingest(tx, s, now)
+			s.GatewayKey, match.readingSnapshot = "", true
+			outcome, err = e.Evaluator.Ingest(tx, s, now)
 		}
 		if err != nil {
-			return aboutPatient(err)
+			return asPatientFault(err)
 		}
-		if err := end(tx, waiting, ending{status: collections.EventReleased, observation: outcome.Observation.ID, patient: patientID}, by, now); err != nil {
+		if err := closeEvent(tx, pending, closure{status: collections.EventReleased, observation: outcome.Observation.ID, patient: patientID}, by, now); err != nil {
 			return err
 		}
-		return e.addWaiting(tx, event, outcome.Observation, whose, by, now)
+		return e.addPendingParts(tx, event, outcome.Observation, match, by, now)
 	})
 	return outcome, err
 }
 
-// aboutPatient turns a complaint about the time of measurement, which whoever releases cannot change, into one about the
+// asPatientFault turns a complaint about the time of measurement, which whoever releases cannot change, into one about the
 // patient chosen.
-func aboutPatient(err error) error {
+func asPatientFault(err error) error {
 	if refused, ok := errors.AsType[*fault.Error](err); ok && refused.Fields["measured_at"] != nil {
 		return fault.Validation(fault.Fields{"patient_id": refused.Fields["measured_at"]})
 	}
@@ -115,21 +115,21 @@ func (e *Pipeline) Discard(app core.App, id string, reason phi.Text, by audit.Ac
 		if event, err = FindQuarantined(tx, id); err != nil {
 			return err
 		}
-		if err := waits(event); err != nil {
+		if err := checkPending(event); err != nil {
 			return err
 		}
 		patient, err := collections.PatientOfQuarantine(tx, id)
 		if err != nil {
 			return err
 		}
-		if err := end(tx, event, ending{status: collections.EventDiscarded, reason: reason, patient: patient}, by, now); err != nil {
+		if err := closeEvent(tx, event, closure{status: collections.EventDiscarded, reason: reason, patient: patient}, by, now); err != nil {
 			return err
 		}
-		if err := e.takeBack(tx, event, reason, by, now); err != nil {
+		if err := e.retractAlerts(tx, event, reason, by, now); err != nil {
 			return err
 		}
-		if decided, err := e.reported(event); err == nil {
-			if err := e.tellOfRest(tx, decided, patient, now); err != nil {
+		if decided, err := e.parseImplausible(event); err == nil {
+			if err := e.alertNextPending(tx, decided, patient, now); err != nil {
 				return err
 			}
 		}
@@ -139,14 +139,14 @@ func (e *Pipeline) Discard(app core.App, id string, reason phi.Text, by audit.Ac
 	return event, err
 }
 
-// ending is how the waiting of an event ends.
-type ending struct {
+// closure is how the waiting of an event ends.
+type closure struct {
 	status               string
 	observation, patient string
 	reason               phi.Text
 }
 
-func end(tx core.App, event *collections.GatewayEvent, with ending, by audit.Actor, now time.Time) error {
+func closeEvent(tx core.App, event *collections.GatewayEvent, with closure, by audit.Actor, now time.Time) error {
 	who, action := by.Email, audit.WebhookReleased
 	if who == "" {
 		who = string(by.Type)

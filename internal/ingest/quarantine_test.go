@@ -32,31 +32,31 @@ func cuff(device, patient string, systolic, ago int) []byte {
 func quarantined(t *testing.T, app core.App, body []byte, reason string) string {
 	t.Helper()
 	event, err := parser.Parse(body, pipelineNow)
-	kept := ingest.Entry{ID: event.ID(), Status: collections.EventOpen, Reason: reason, Event: event, Payload: body}
+	kept := ingest.EventEntry{ID: event.ID(), Status: collections.EventOpen, Reason: reason, Event: event, Payload: body}
 	if err != nil {
 		kept.ID, kept.Status, kept.Reason = gateway.BodyID(gateway.Contract, body), collections.EventRejected, vigiltest.Code(err)
 		kept.FieldErrors = fault.Fields{"unit": {"This field is required."}}
 	}
-	id, _, err := ingest.Store(app, kept, gatewayActor, pipelineNow)
+	id, _, err := ingest.StoreEvent(app, kept, gatewayActor, pipelineNow)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return id
 }
 
-func TestQuarantineTellsOnceAnHour(t *testing.T) {
+func TestQuarantineNotifiesHourly(t *testing.T) {
 	app, _ := newPipelineApp(t)
 	for i := range 3 {
 		quarantined(t, app, cuff("BP-1", "nobody", 120, i), ingest.ReasonUnknownPatient)
 	}
-	if told := alertTexts(t, app, `SELECT kind || ' ' || key FROM announcements`); len(told) != 1 || !strings.HasPrefix(told[0], "event_quarantined ") {
-		t.Errorf("told %v", told)
+	if notified := alertTexts(t, app, `SELECT kind || ' ' || key FROM announcements`); len(notified) != 1 || !strings.HasPrefix(notified[0], "event_quarantined ") {
+		t.Errorf("told %v", notified)
 	}
 	if on := alertTexts(t, app, `SELECT * FROM (SELECT json_group_array(name) FROM pragma_table_info('gateway_events') WHERE name LIKE '%patient%' AND name != 'patient')`); on[0] != "[]" {
 		t.Errorf("the patient lies open on disk: %s", on)
 	}
-	if whose := alertTexts(t, app, `SELECT patient FROM gateway_events WHERE patient != ''`); len(whose) != 0 {
-		t.Errorf("what nobody has placed is %v", whose)
+	if match := alertTexts(t, app, `SELECT patient FROM gateway_events WHERE patient != ''`); len(match) != 0 {
+		t.Errorf("what nobody has placed is %v", match)
 	}
 	page, total, _, err := collections.PageOfGatewayEvents(app, collections.GatewayEventFilter{Status: collections.EventOpen}, 0, 2)
 	if err != nil || total != 3 || len(page) != 2 || gateway.PatientIdentifier([]byte(page[0].Payload().Reveal())) != "nobody" {
@@ -99,7 +99,7 @@ func TestRelease(t *testing.T) {
 	if added := vigiltest.RowsAdded(t, app, before); added["observations"] != 1 || added["transmissions"] != 1 || added["audit_log"] != 2 || added["gateway_events"] != 0 {
 		t.Errorf("a release adds %v", added)
 	}
-	checkEvent(t, stored(t, app, id), map[string]any{
+	checkEvent(t, storedInstant(t, app, id), map[string]any{
 		"status": "released", "observation": outcome.Observation.ID, "closed_by": "nurse@vigil.test", "closed_at": collections.Instant(pipelineNow),
 	})
 	if _, err := engine.Release(app, id, ada, nurseActor, pipelineNow); vigiltest.Code(err) != "invalid_state" {
@@ -121,7 +121,7 @@ func TestDiscard(t *testing.T) {
 	if err != nil || item.Status() != collections.EventDiscarded || item.ClosedBy() != "nurse@vigil.test" || !item.ClosedAt().Equal(pipelineNow) {
 		t.Errorf("discarded: %s, %v", item.Status(), err)
 	}
-	checkEvent(t, stored(t, app, id), map[string]any{"close_reason": "a test device"})
+	checkEvent(t, storedInstant(t, app, id), map[string]any{"close_reason": "a test device"})
 	if _, err := engine.Discard(app, id, "again", nurseActor, pipelineNow); vigiltest.Code(err) != "invalid_state" {
 		t.Errorf("twice: %v", err)
 	}
@@ -133,10 +133,10 @@ func TestDiscard(t *testing.T) {
 	}
 }
 
-// mended is a parser that understands what the gateway's own does not.
-type mended struct{ gateway.Gateway }
+// lenientParser is a parser that understands what the gateway's own does not.
+type lenientParser struct{ gateway.Gateway }
 
-func (m mended) Parse(body []byte, at time.Time) (gateway.Event, error) {
+func (m lenientParser) Parse(body []byte, at time.Time) (gateway.Event, error) {
 	return m.Gateway.Parse([]byte(strings.Replace(string(body), `"tension"`, `"bp"`, 1)), at)
 }
 
@@ -148,12 +148,12 @@ func TestReplay(t *testing.T) {
 	rejected := quarantined(t, app, []byte(strings.Replace(string(cuff("BP-3", "gw-1", 121, 3)), `"systolic"`, `"high"`, 1)), "")
 	stranger := quarantined(t, app, cuff("BP-4", "nobody", 120, 1), ingest.ReasonPatientInactive)
 	future := quarantined(t, app, cuff("BP-5", "gw-1", 120, -60), "") // an hour ahead when it came
-	known := quarantined(t, app, cuff("BP-6", "gw-1", 120, 1), ingest.ReasonUnknownPatient)
+	duplicate := quarantined(t, app, cuff("BP-6", "gw-1", 120, 1), ingest.ReasonUnknownPatient)
 	patient := vigiltest.Patient(t, app, dbx.Params{"gateway_patient_id": "gw-1"})
 	event, _ := parser.Parse(cuff("BP-6", "gw-1", 120, 1), pipelineNow)
 	ingestEvent(t, app, engine, ingest.NewSubmission(event, patient, gatewayActor, pipelineNow))
 
-	run := func(p gateway.Adapter, at time.Time) ingest.Replayed {
+	run := func(p gateway.Adapter, at time.Time) ingest.ReplayResult {
 		t.Helper()
 		engine.Adapters[gateway.Contract] = p
 		last := 0
@@ -163,23 +163,23 @@ func TestReplay(t *testing.T) {
 		}
 		return done
 	}
-	if done := run(parser, pipelineNow.Add(2*time.Hour)); done != (ingest.Replayed{Stored: 1, Known: 1, Waiting: 4}) {
+	if done := run(parser, pipelineNow.Add(2*time.Hour)); done != (ingest.ReplayResult{Stored: 1, Duplicates: 1, Pending: 4}) {
 		t.Errorf("first: %+v", done)
 	}
 	for id, want := range map[string]string{
-		born: "released unknown_patient", known: "released unknown_patient", unread: "open unsupported_type", rejected: "rejected validation_error",
+		born: "released unknown_patient", duplicate: "released unknown_patient", unread: "open unsupported_type", rejected: "rejected validation_error",
 		future: "rejected validation_error", stranger: "open unknown_patient",
 	} {
-		record := stored(t, app, id)
+		record := storedInstant(t, app, id)
 		if got := record.GetString("status") + " " + record.GetString("reason"); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
 	before := vigiltest.RowCounts(t, app)
-	if done := run(parser, pipelineNow); done != (ingest.Replayed{Waiting: 4}) || len(vigiltest.RowsAdded(t, app, before)) != 0 {
+	if done := run(parser, pipelineNow); done != (ingest.ReplayResult{Pending: 4}) || len(vigiltest.RowsAdded(t, app, before)) != 0 {
 		t.Errorf("repeated: %+v", done)
 	}
-	if done := run(mended{parser}, pipelineNow); done != (ingest.Replayed{Stored: 1, Waiting: 3}) {
+	if done := run(lenientParser{parser}, pipelineNow); done != (ingest.ReplayResult{Stored: 1, Pending: 3}) {
 		t.Errorf("mended: %+v", done)
 	}
 }
@@ -200,7 +200,7 @@ gw-1,BP-1,bp,1930-01-10T08:00:00Z,120,80,,
 func TestImport(t *testing.T) {
 	app, engine := newPipelineApp(t)
 	vigiltest.Patient(t, app, dbx.Params{"gateway_patient_id": "gw-1"})
-	load := func(dryRun bool) (ingest.Imported, []string) {
+	load := func(dryRun bool) (ingest.ImportResult, []string) {
 		t.Helper()
 		lines, err := gateway.OpenCSV(strings.NewReader(table), 5*time.Minute)
 		if err != nil {
@@ -208,8 +208,8 @@ func TestImport(t *testing.T) {
 		}
 		var refused []string
 		done, err := engine.Import(t.Context(), app, lines, ingest.ImportOptions{
-			DryRun: dryRun, Clock: pipelineClock, Progress: func(int) {},
-			Refused: func(line int, reason string) { refused = append(refused, fmt.Sprintf("%d %s", line, reason)) },
+			DryRun: dryRun, Clock: pipelineClock, OnProgress: func(int) {},
+			OnRejected: func(line int, reason string) { refused = append(refused, fmt.Sprintf("%d %s", line, reason)) },
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -219,7 +219,7 @@ func TestImport(t *testing.T) {
 	}
 	before := vigiltest.RowCounts(t, app)
 	done, refused := load(true)
-	if done != (ingest.Imported{Stored: 2, Known: 1, Refused: 6}) || len(vigiltest.RowsAdded(t, app, before)) != 0 {
+	if done != (ingest.ImportResult{Stored: 2, Duplicates: 1, Rejected: 6}) || len(vigiltest.RowsAdded(t, app, before)) != 0 {
 		t.Errorf("dry run: %+v", done)
 	}
 	want := []string{
@@ -238,7 +238,7 @@ func TestImport(t *testing.T) {
 		t.Errorf("stored %v", got)
 	}
 	before = vigiltest.RowCounts(t, app)
-	if again, _ := load(false); again != (ingest.Imported{Known: 3, Refused: 6}) || len(vigiltest.RowsAdded(t, app, before)) != 0 {
+	if again, _ := load(false); again != (ingest.ImportResult{Duplicates: 3, Rejected: 6}) || len(vigiltest.RowsAdded(t, app, before)) != 0 {
 		t.Errorf("again: %+v", again)
 	}
 }
@@ -252,7 +252,7 @@ func (broken) Next() (int, []byte, error) { return 0, nil, io.ErrUnexpectedEOF }
 
 func TestImportStops(t *testing.T) {
 	app, engine := newPipelineApp(t)
-	options := ingest.ImportOptions{Clock: pipelineClock, Progress: func(int) {}, Refused: func(int, string) {}}
+	options := ingest.ImportOptions{Clock: pipelineClock, OnProgress: func(int) {}, OnRejected: func(int, string) {}}
 	if _, err := engine.Import(t.Context(), app, broken{}, options); err == nil {
 		t.Error("half a file is imported without a word")
 	}

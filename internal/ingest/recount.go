@@ -9,9 +9,9 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// patientsAtATime is how many patients are listed by one query; their days are compared one patient after the other, so that no query and no
+// patientsPerQuery is how many patients are listed by one query; their days are compared one patient after the other, so that no query and no
 // transaction lasts longer than one of them takes.
-const patientsAtATime = 500
+const patientsPerQuery = 500
 
 // Recount compares the sums that are kept with all observations they are sums of, and puts right what differs:
 //   - the totals of the practice: the readings of each day in the practice's time zone, by kind and status;
@@ -32,7 +32,7 @@ func (e *Evaluator) Recount(ctx context.Context, app core.App) (days, wrong int,
 // recountTotals goes through the days that have a reading or a total, the oldest first.
 func (e *Evaluator) recountTotals(ctx context.Context, app core.App) (days, wrong int, err error) {
 	for from := (time.Time{}); ctx.Err() == nil; days++ {
-		day, err := e.nextTotal(app, from)
+		day, err := e.nextDayToCompare(app, from)
 		if err != nil || day.IsZero() {
 			return days, wrong, err
 		}
@@ -48,8 +48,8 @@ func (e *Evaluator) recountTotals(ctx context.Context, app core.App) (days, wron
 	return days, wrong, ctx.Err()
 }
 
-// nextTotal is the first day from the given one on that has a reading or a total, in the practice's zone; zero when there is none.
-func (e *Evaluator) nextTotal(app core.App, from time.Time) (next time.Time, err error) {
+// nextDayToCompare is the first day from the given one on that has a reading or a total, in the practice's zone; zero when there is none.
+func (e *Evaluator) nextDayToCompare(app core.App, from time.Time) (next time.Time, err error) {
 	measured, stored, err := collections.NextCounted(app, from)
 	if err != nil {
 		return next, err
@@ -81,7 +81,7 @@ func recountTotal(app core.App, day time.Time) (differs bool, err error) {
 // stead, since a reading may have come while they were looked at.
 func (e *Evaluator) recountPatients(ctx context.Context, app core.App) (wrong int, err error) {
 	for after := ""; ctx.Err() == nil; {
-		ids, err := collections.PatientsAfter(app, after, patientsAtATime)
+		ids, err := collections.PatientsAfter(app, after, patientsPerQuery)
 		if err != nil || len(ids) == 0 {
 			return wrong, err
 		}
@@ -90,7 +90,7 @@ func (e *Evaluator) recountPatients(ctx context.Context, app core.App) (wrong in
 			if ctx.Err() != nil {
 				break
 			}
-			_, differ, err := e.miscounted(app, id)
+			_, differ, err := e.countDifferences(app, id)
 			if err == nil && differ > 0 {
 				differ, err = e.recountPatient(app, id)
 			}
@@ -103,8 +103,8 @@ func (e *Evaluator) recountPatients(ctx context.Context, app core.App) (wrong in
 	return wrong, ctx.Err()
 }
 
-// miscounted counts the patient's days with data, by the time zone the patient is in now, and how many of the kept ones differ from that.
-func (e *Evaluator) miscounted(app core.App, id string) (counted map[patientDay]dayCount, wrong int, err error) {
+// countDifferences counts the patient's days with data, by the time zone the patient is in now, and how many of the kept ones differ from that.
+func (e *Evaluator) countDifferences(app core.App, id string) (counted map[patientDay]dayCount, wrong int, err error) {
 	zone, err := collections.ZoneOfPatient(app, id, e.rules.PracticeZone)
 	if err != nil {
 		return nil, 0, err
@@ -129,7 +129,7 @@ func (e *Evaluator) miscounted(app core.App, id string) (counted map[patientDay]
 // recountPatient counts a patient's days anew, unless they add up after all.
 func (e *Evaluator) recountPatient(app core.App, id string) (wrong int, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
-		counted, differ, err := e.miscounted(tx, id)
+		counted, differ, err := e.countDifferences(tx, id)
 		if err != nil || differ == 0 {
 			return err
 		}

@@ -52,9 +52,9 @@ func TestRecount(t *testing.T) {
 		if i%3 == 0 {
 			r.DeviceID = "BP-1"
 		}
-		last = storeReading(t, app, engine, submission(patients[i%3], r))
+		last = storeReading(t, app, engine, gatewaySubmission(patients[i%3], r))
 	}
-	if _, err := engine.Withdraw(app, last.Observation.ID, "of somebody else", audit.System(), now); err != nil {
+	if _, err := engine.Retract(app, last.Observation.ID, "of somebody else", audit.System(), now); err != nil {
 		t.Fatal(err)
 	}
 	kept := sums(t, app)
@@ -96,13 +96,13 @@ func TestRecount(t *testing.T) {
 }
 
 // When the practice moves, its days are others, and so are those of its patients who have no zone of their own; the next recount finds out.
-func TestRecountAfterMoving(t *testing.T) {
+func TestRecountAfterZoneChange(t *testing.T) {
 	app, engine := newApp(t, rules)
 	patient, elsewhere := vigiltest.Patient(t, app, nil), vigiltest.Patient(t, app, dbx.Params{"time_zone": "Pacific/Honolulu"})
 	for i := range 20 {
-		storeReading(t, app, engine, submission(patient, at(bloodPressure(120, 80), now.Add(-time.Duration(i)*5*time.Hour))))
+		storeReading(t, app, engine, gatewaySubmission(patient, at(bloodPressure(120, 80), now.Add(-time.Duration(i)*5*time.Hour))))
 	}
-	storeReading(t, app, engine, submission(elsewhere, at(bloodPressure(120, 80), now)))
+	storeReading(t, app, engine, gatewaySubmission(elsewhere, at(bloodPressure(120, 80), now)))
 	kept := sums(t, app)
 	moved := rules
 	moved.PracticeZone = time.FixedZone("moved", 9*3600)
@@ -139,7 +139,7 @@ func TestRecountSkipsDaysWithoutReadings(t *testing.T) {
 	app, engine := newApp(t, rules)
 	patient := vigiltest.Patient(t, app, nil)
 	for _, taken := range []time.Time{now.AddDate(-50, 0, 0), now.AddDate(-50, 0, 1), now} {
-		storeReading(t, app, engine, submission(patient, at(weight(80), taken)))
+		storeReading(t, app, engine, gatewaySubmission(patient, at(weight(80), taken)))
 	}
 	if days, wrong := recount(t, app, engine); days != 3 || wrong != 0 {
 		t.Errorf("%d days were compared, %d were wrong", days, wrong)
@@ -151,7 +151,7 @@ func TestDaysFollowAssignments(t *testing.T) {
 	app, engine := newApp(t, rules)
 	patient, other := vigiltest.Patient(t, app, nil), vigiltest.Patient(t, app, nil)
 	for day := range 3 {
-		storeReading(t, app, engine, submission(patient, at(from("BP-1", bloodPressure(120, 80)), now.AddDate(0, 0, -day))))
+		storeReading(t, app, engine, gatewaySubmission(patient, at(from("BP-1", bloodPressure(120, 80)), now.AddDate(0, 0, -day))))
 	}
 	fromDevice := func(want ...string) {
 		t.Helper()

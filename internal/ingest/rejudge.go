@@ -12,10 +12,10 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// judgeNewest judges the newest value of what is watched for changes anew, when an older one comes after it: what it means beside that, and
+// reevaluateNewest judges the newest value of what is watched for changes anew, when an older one comes after it: what it means beside that, and
 // nobody was told, is told now. For what comes in its order it asks nothing.
 // Source: docs/decisions/alerts.md, "Readings out of order".
-func (e *Evaluator) judgeNewest(tx core.App, b *batch, r confirmed, p triage.Picture, now time.Time) error {
+func (e *Evaluator) reevaluateNewest(tx core.App, b *writeBatch, r confirmedReading, p triage.Picture, now time.Time) error {
 	o := r.observation
 	if o.addition != nil || o.Review == Suspect {
 		return nil
@@ -33,37 +33,37 @@ func (e *Evaluator) judgeNewest(tx core.App, b *batch, r confirmed, p triage.Pic
 		if err != nil || record == nil {
 			return err
 		}
-		if err := e.judgeAgain(tx, b, FromRecord(record), parameter.Group, r, now); err != nil {
+		if err := e.reevaluate(tx, b, ObservationFromRecord(record), parameter.Group, r, now); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// judgeNewestAfter is judgeNewest of readings that were in doubt, in the order in which they were measured: once, after the last of them, since
+// reevaluateNewestAfter is reevaluateNewest of readings that were in doubt, in the order in which they were measured: once, after the last of them, since
 // what the newest means is not known before all of them count.
-func (e *Evaluator) judgeNewestAfter(tx core.App, b *batch, readings []confirmed, now time.Time) error {
+func (e *Evaluator) reevaluateNewestAfter(tx core.App, b *writeBatch, readings []confirmedReading, now time.Time) error {
 	last := readings[len(readings)-1]
-	picture, err := triage.ReadPicture(tx, last.observation.PatientID, &last.observation.Reading, now)
+	snapshot, err := triage.ReadPicture(tx, last.observation.PatientID, &last.observation.Reading, now)
 	if err != nil {
 		return err
 	}
-	return e.judgeNewest(tx, b, last, picture, now)
+	return e.reevaluateNewest(tx, b, last, snapshot, now)
 }
 
-// judgeAgain tells what a stored reading means by now, where that is more than what was told of it.
-func (e *Evaluator) judgeAgain(tx core.App, b *batch, o Observation, alertType string, cause confirmed, now time.Time) error {
-	picture, err := triage.ReadPicture(tx, o.PatientID, &o.Reading, now)
+// reevaluate tells what a stored reading means by now, where that is more than what was told of it.
+func (e *Evaluator) reevaluate(tx core.App, b *writeBatch, o Observation, alertType string, cause confirmedReading, now time.Time) error {
+	snapshot, err := triage.ReadPicture(tx, o.PatientID, &o.Reading, now)
 	if err != nil {
 		return err
 	}
-	findings := alerts.Evaluate(o.Reading, picture.Thresholds, picture.Weighings)
+	findings := alerts.Evaluate(o.Reading, snapshot.Thresholds, snapshot.Weighings)
 	i := slices.IndexFunc(findings, func(f alerts.Finding) bool { return f.Type == alertType && f.Breached() })
 	if i < 0 {
 		return nil
 	}
-	known, err := collections.AlertsOfObservations(tx, o.ID)
-	if err != nil || slices.ContainsFunc(known[o.ID], func(a *collections.Alert) bool {
+	existing, err := collections.AlertsOfObservations(tx, o.ID)
+	if err != nil || slices.ContainsFunc(existing[o.ID], func(a *collections.Alert) bool {
 		if a.ResolutionReason() == alerts.ReasonWithdrawn { // it was told, and taken back
 			return false
 		}
@@ -71,20 +71,20 @@ func (e *Evaluator) judgeAgain(tx core.App, b *batch, o Observation, alertType s
 	}) {
 		return err
 	}
-	late := e.rules.late(o.Reading.MeasuredAt, now)
+	late := e.rules.isLate(o.Reading.MeasuredAt, now)
 	if late {
 		findings[i].Date(o.Reading.MeasuredAt)
 	}
-	raised := draft(o, findings[i], false)
+	raised := alertDraft(o, findings[i], false)
 	raised.Late = late
-	raised.Snoozed, raised.Worse = alerts.Quiet(picture.Snoozes, findings[i], o.Reading, picture.Thresholds, now)
-	effects := Effects{Observation: o, Alerts: []alerts.Draft{raised}, PatientLabel: cause.patient.holder.label(o.PatientID)}
-	effects.escalate(picture, cause.patient.holder.PrimaryProvider, now)
-	a := application{tx: tx, batch: b, effects: effects, by: cause.by, now: now}
-	if err := a.alert(); err != nil {
+	raised.Snoozed, raised.Worse = alerts.Quiet(snapshot.Snoozes, findings[i], o.Reading, snapshot.Thresholds, now)
+	effects := Effects{Observation: o, Alerts: []alerts.Draft{raised}, PatientLabel: cause.patient.row.label(o.PatientID)}
+	effects.escalate(snapshot, cause.patient.row.PrimaryProvider, now)
+	a := effectsWriter{tx: tx, batch: b, effects: effects, by: cause.by, now: now}
+	if err := a.storeAlerts(); err != nil {
 		return err
 	}
-	cause.patient.picture = nil // there is one more alert
+	cause.patient.snapshot = nil // there is one more alert
 	_, err = triage.Rescore(tx, o.PatientID, now)
 	return err
 }

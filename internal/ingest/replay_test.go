@@ -27,7 +27,7 @@ func TestReplayInOrderOfMeasurement(t *testing.T) {
 			}
 			vigiltest.Patient(t, app, dbx.Params{"gateway_patient_id": "gw-1"})
 			done, err := engine.Replay(t.Context(), app, func() time.Time { return pipelineNow.Add(time.Hour) }, func(int, int) {})
-			if err != nil || done != (ingest.Replayed{Stored: len(list)}) {
+			if err != nil || done != (ingest.ReplayResult{Stored: len(list)}) {
 				t.Fatalf("%+v (%v)", done, err)
 			}
 			if order := alertTexts(t, app, `SELECT measured_at FROM observations ORDER BY rowid`); !slices.IsSorted(order) {
@@ -37,22 +37,22 @@ func TestReplayInOrderOfMeasurement(t *testing.T) {
 			if want := []string{"1 auto_resolved superseded", "1 auto_resolved superseded"}; !slices.Equal(got, want) {
 				t.Errorf("alerts: %q", got)
 			}
-			if told := alertTexts(t, app, `SELECT DISTINCT kind FROM announcements WHERE alert != ''`); !slices.Equal(told, []string{"reading_superseded"}) {
-				t.Errorf("told: %q", told)
+			if notified := alertTexts(t, app, `SELECT DISTINCT kind FROM announcements WHERE alert != ''`); !slices.Equal(notified, []string{"reading_superseded"}) {
+				t.Errorf("told: %q", notified)
 			}
 		})
 	}
 }
 
 // What was to follow a late reading and is not stored after all supersedes nothing.
-func TestReplayOfWhatDoesNotFollow(t *testing.T) {
+func TestReplayWithoutNewerReading(t *testing.T) {
 	app, engine := newPipelineApp(t)
 	quarantined(t, app, cuff("BP-1", "gw-1", 188, 240*60), ingest.ReasonUnknownPatient)
 	quarantined(t, app, cuff("BP-2", "gw-1", 121, 60), ingest.ReasonUnknownPatient)
 	patient := vigiltest.Patient(t, app, dbx.Params{"gateway_patient_id": "gw-1"})
 	vigiltest.Assign(t, app, "BP-2", vigiltest.Patient(t, app, nil), pipelineNow.AddDate(0, 0, -1)) // somebody else's
 	done, err := engine.Replay(t.Context(), app, pipelineClock, func(int, int) {})
-	if err != nil || done != (ingest.Replayed{Stored: 1, Waiting: 1}) {
+	if err != nil || done != (ingest.ReplayResult{Stored: 1, Pending: 1}) {
 		t.Fatalf("%+v (%v)", done, err)
 	}
 	if got := alertTexts(t, app, `SELECT late || ' ' || status FROM alerts WHERE patient = '`+patient+`' AND level = 'critical'`); !slices.Equal(got, []string{"1 active"}) {

@@ -13,8 +13,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/notifications"
 )
 
-// Entry is a vouched-for event that did not become an observation. Nothing vouched for is ever dropped.
-type Entry struct {
+// EventEntry is a vouched-for event that did not become an observation. Nothing vouched for is ever dropped.
+type EventEntry struct {
 	ID          string
 	Status      string
 	Reason      string
@@ -24,13 +24,13 @@ type Entry struct {
 	// Source is by which way it came; "" for a vendor's webhook.
 	Source string
 	// Told: staff hear of it though nobody has to place it, because its sender does not.
-	Told bool
+	NotifyStaff bool
 }
 
-// Store stores an event once, and returns the id it has; known is true when this very event was there
+// StoreEvent stores an event once, and returns the id it has; known is true when this very event was there
 // already. Another measurement that claims the same id, with other values for the same device and second, is stored
 // beside it under an id of its own.
-func Store(app core.App, e Entry, by audit.Actor, now time.Time) (id string, known bool, err error) {
+func StoreEvent(app core.App, e EventEntry, by audit.Actor, now time.Time) (id string, duplicate bool, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		stored, err := e.insert(tx, now)
 		if err != nil {
@@ -40,37 +40,37 @@ func Store(app core.App, e Entry, by audit.Actor, now time.Time) (id string, kno
 			// What a device or hub of the contract's gateway said of itself is known by its key alone. Devices of other vendors say one
 			// thing after the other in one moment.
 			handled := e.Status == collections.EventHandled && e.Event.Vendor != gateway.Contract
-			if known = e.Status != collections.EventOpen && !handled; known {
+			if duplicate = e.Status != collections.EventOpen && !handled; duplicate {
 				return nil
 			}
 			payload, err := collections.PayloadOfGatewayEvent(tx, e.ID)
-			if known = payload == string(e.Payload); known || err != nil {
+			if duplicate = payload == string(e.Payload); duplicate || err != nil {
 				return err
 			}
 			e.ID = gateway.BodyID(e.Event.Vendor, e.Payload)
 			if stored, err = e.insert(tx, now); err != nil || !stored {
-				known = !stored
+				duplicate = !stored
 				return err
 			}
 		}
-		return e.follow(tx, by, now)
+		return e.afterInsert(tx, by, now)
 	})
-	return e.ID, known, err
+	return e.ID, duplicate, err
 }
 
-// follow does what a newly stored event asks for: the hub it names is alive, staff are told, and it is audited.
-func (e Entry) follow(tx core.App, by audit.Actor, now time.Time) error {
+// afterInsert does what a newly stored event asks for: the hub it names is alive, staff are told, and it is audited.
+func (e EventEntry) afterInsert(tx core.App, by audit.Actor, now time.Time) error {
 	if e.Status != collections.EventHandled { // those say more about the hub than that it is alive
 		if err := devices.RecordHub(tx, e.Event, now); err != nil {
 			return err
 		}
 	}
-	if e.Status == collections.EventOpen || e.Told {
-		if err := announce(tx, e.Status, now); err != nil {
+	if e.Status == collections.EventOpen || e.NotifyStaff {
+		if err := announceQuarantined(tx, e.Status, now); err != nil {
 			return err
 		}
 	}
-	event, worthAuditing := audited[e.Status]
+	event, worthAuditing := auditedStatuses[e.Status]
 	if !worthAuditing {
 		return nil
 	}
@@ -80,9 +80,9 @@ func (e Entry) follow(tx core.App, by audit.Actor, now time.Time) error {
 	}, now)
 }
 
-// announce tells staff that something waits to be placed, or could not be read, each once an hour whatever comes.
+// announceQuarantined tells staff that something waits to be placed, or could not be read, each once an hour whatever comes.
 // Source: docs/decisions/gateway.md, "Webhook answers" and "Other device vendors".
-func announce(tx core.App, status string, now time.Time) error {
+func announceQuarantined(tx core.App, status string, now time.Time) error {
 	body, key := "Device events wait to be placed.", "event_quarantined "
 	if status == collections.EventRejected {
 		body, key = "Part of what devices measured could not be read.", "event_rejected "
@@ -93,7 +93,7 @@ func announce(tx core.App, status string, now time.Time) error {
 }
 
 // insert stores the event unless its id is taken.
-func (e Entry) insert(tx core.App, now time.Time) (stored bool, err error) {
+func (e EventEntry) insert(tx core.App, now time.Time) (stored bool, err error) {
 	return collections.InsertGatewayEvent(tx, collections.NewGatewayEvent{
 		ID: e.ID, Vendor: string(e.Event.Vendor), Status: e.Status, Reason: e.Reason, EventType: string(e.Event.Type),
 		DeviceID: e.Event.DeviceID, HubID: e.Event.HubID, MeasurementOf: e.Event.MeasurementType, At: e.Event.At,
@@ -101,7 +101,7 @@ func (e Entry) insert(tx core.App, now time.Time) (stored bool, err error) {
 	}, now)
 }
 
-var audited = map[string]audit.Event{
+var auditedStatuses = map[string]audit.Event{
 	collections.EventOpen: audit.WebhookQuarantined, collections.EventRejected: audit.WebhookRejected,
 }
 
@@ -114,13 +114,13 @@ const (
 	ReasonConflict        = "conflicting_duplicate"
 	ReasonDeviceMismatch  = "device_patient_mismatch"
 	ReasonBeforeBirth     = "before_birth"
-	ReasonNoReading       = ReasonReadingMissing // a part of one that has not come
-	reasonOtherKey        = "duplicate_reading"  // it waits for nobody
+	ReasonNoReadingYet    = ReasonReadingMissing // a part of one that has not come
+	reasonKeyAlias        = "duplicate_reading"  // it waits for nobody
 )
 
-// reasonFor says why a measurement that had been placed was refused in the end: the patient or the device changed hands
+// quarantineReason says why a measurement that had been placed was refused in the end: the patient or the device changed hands
 // this very moment, or the time cannot be that patient's.
-func reasonFor(refused *fault.Error) string {
+func quarantineReason(refused *fault.Error) string {
 	switch {
 	case refused.Code == ReasonDeviceMismatch:
 		return ReasonDeviceMismatch
@@ -132,17 +132,17 @@ func reasonFor(refused *fault.Error) string {
 	return refused.Code
 }
 
-// Place finds the patient of a gateway measurement: who held the device then, else the patient the gateway names. When the two
+// MatchPatient finds the patient of a gateway measurement: who held the device then, else the patient the gateway names. When the two
 // disagree it does not guess. reason says why the event cannot be placed.
 // Source: docs/decisions/gateway.md, "Which patient does an event belong to".
-func Place(app core.App, event gateway.Event) (patientID, reason string, err error) {
+func MatchPatient(app core.App, event gateway.Event) (patientID, reason string, err error) {
 	found, err := collections.FindAddressee(app, event.DeviceID, event.PatientID, event.KnownAt())
 	if err != nil {
 		return "", "", err
 	}
 	holder, patient := found.Holder, found.Named
 	if holder == "" {
-		if holder, err = undatedHolder(app, event, found.Now); err != nil {
+		if holder, err = currentHolderIfClockWrong(app, event, found.Now); err != nil {
 			return "", "", err
 		}
 	}

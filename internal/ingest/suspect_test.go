@@ -21,8 +21,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// wary are the rules of a practice that doubts.
-var wary = func() ingest.Rules {
+// suspectRules are the rules of a practice that doubts.
+var suspectRules = func() ingest.Rules {
 	wary := rules
 	wary.Suspect = vitals.Distance{Percent: 10, Amount: 10}
 	return wary
@@ -30,12 +30,12 @@ var wary = func() ingest.Rules {
 
 // Whoever stands on the scale, in whatever order readings come, are confirmed or withdrawn: what is kept beside the readings agrees with
 // them after each step, and suspect ones are in none of it.
-func TestSuspectsLeaveNoTrace(t *testing.T) {
+func TestSuspectReadingsAreNotCounted(t *testing.T) {
 	for seed := range vigiltest.Rounds(3, 1) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(uint64(seed), 33))
-			app, engine := newApp(t, wary)
-			w := running(t, app, engine)
+			app, engine := newApp(t, suspectRules)
+			w := startWriter(t, app, engine)
 			var people []string
 			for i, zone := range []string{"", "Australia/Lord_Howe", "Europe/Berlin"} {
 				people = append(people, vigiltest.Patient(t, app, dbx.Params{"time_zone": zone}))
@@ -47,7 +47,7 @@ func TestSuspectsLeaveNoTrace(t *testing.T) {
 				which := random.IntN(len(people))
 				when := now.Add(time.Duration(i-120)*6*time.Hour - time.Duration(random.IntN(2)*random.IntN(30))*time.Hour)
 				kg := []float64{88, 88, 88, 88, 62, 90, 176.4}[random.IntN(7)] + float64(random.IntN(30))/10
-				outcome, err := w.Submit(t.Context(), submission(people[which], from(fmt.Sprint("W-", which), at(weight(kg), when))))
+				outcome, err := w.Submit(t.Context(), gatewaySubmission(people[which], from(fmt.Sprint("W-", which), at(weight(kg), when))))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -55,15 +55,15 @@ func TestSuspectsLeaveNoTrace(t *testing.T) {
 				states[outcome.Observation.Review]++
 				switch id := stored[random.IntN(len(stored))]; random.IntN(6) {
 				case 0:
-					if _, err := engine.Withdraw(app, id, "typed wrongly", nurse, now); err != nil {
+					if _, err := engine.Retract(app, id, "typed wrongly", nurse, now); err != nil {
 						t.Fatal(err)
 					}
 				case 1:
-					if o, err := engine.Confirm(app, id, "", nurse, now); err == nil && o.Review != ingest.Confirmed {
+					if o, err := engine.ConfirmSuspect(app, id, "", nurse, now); err == nil && o.Review != ingest.Confirmed {
 						t.Fatalf("%s is %s after it was confirmed", id, o.Review)
 					}
 				}
-				if _, differences, err := w.Recall(app, now); err != nil || differences != "" {
+				if _, differences, err := w.VerifyCache(app, now); err != nil || differences != "" {
 					t.Fatalf("after %d readings: %v\n%s", i+1, err, differences)
 				}
 				wantConsistent(t, app, people[which])
@@ -98,30 +98,30 @@ func wantConsistent(t *testing.T, app core.App, patient string) {
 			t.Fatalf("%s: %q", what, rows)
 		}
 	}
-	picture, err := triage.ReadPicture(app, patient, nil, now)
+	snapshot, err := triage.ReadPicture(app, patient, nil, now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := texts(t, app, `SELECT measured_at FROM observations WHERE status = 'final' AND patient = '`+patient+`' ORDER BY measured_at DESC LIMIT 1`)
-	if got := collections.Instant(picture.Latest.MeasuredAt()); got != strings.Join(want, "") {
+	if got := collections.Instant(snapshot.Latest.MeasuredAt()); got != strings.Join(want, "") {
 		t.Fatalf("the latest weight is of %q, want %q", got, want)
 	}
 }
 
 // A suspect reading and the one that bears it out in one commit leave what they would have left in two.
 func TestSuspectConfirmedInOneCommit(t *testing.T) {
-	app, engine := newApp(t, wary)
+	app, engine := newApp(t, suspectRules)
 	patient := vigiltest.Patient(t, app, nil)
 	vigiltest.Assign(t, app, "W-1", patient, now.AddDate(-1, 0, 0))
 	for i := range 3 {
-		storeReading(t, app, engine, submission(patient, from("W-1", at(weight(88), now.AddDate(0, 0, i-4)))))
+		storeReading(t, app, engine, gatewaySubmission(patient, from("W-1", at(weight(88), now.AddDate(0, 0, i-4)))))
 	}
 	w := ingest.NewWriter(engine, clock, quiet, func([]ingest.Outcome) {})
 	ctx, cancel := context.WithCancel(t.Context())
 	var work sync.WaitGroup
 	for i, kg := range []float64{76, 76.5, 62} {
 		work.Go(func() {
-			if _, err := w.Submit(ctx, submission(patient, from("W-1", at(weight(kg), now.Add(time.Duration(i-9)*time.Minute))))); err != nil {
+			if _, err := w.Submit(ctx, gatewaySubmission(patient, from("W-1", at(weight(kg), now.Add(time.Duration(i-9)*time.Minute))))); err != nil {
 				t.Error(err)
 			}
 		})
@@ -147,11 +147,11 @@ func TestSuspectConfirmedInOneCommit(t *testing.T) {
 }
 
 // A reading that an operator creates as a record is doubted like any other, and the record says so.
-func TestAdoptSuspect(t *testing.T) {
-	app, engine := newApp(t, wary)
+func TestCreateFromRecordSuspect(t *testing.T) {
+	app, engine := newApp(t, suspectRules)
 	patient := vigiltest.Patient(t, app, nil)
 	for i := range 3 {
-		storeReading(t, app, engine, submission(patient, at(weight(88), now.AddDate(0, 0, i-4))))
+		storeReading(t, app, engine, gatewaySubmission(patient, at(weight(88), now.AddDate(0, 0, i-4))))
 	}
 	collection, err := app.FindCollectionByNameOrId(collections.Observations)
 	if err != nil {
@@ -168,11 +168,11 @@ func TestAdoptSuspect(t *testing.T) {
 }
 
 // A device that sends is not silent, whoever uses it; what is expected of the patient is still missing.
-func TestSuspectEndsTheSilence(t *testing.T) {
-	app, engine := newApp(t, wary)
+func TestSuspectReadingEndsDeviceSilence(t *testing.T) {
+	app, engine := newApp(t, suspectRules)
 	patient := vigiltest.Patient(t, app, nil)
 	for i := range 3 {
-		storeReading(t, app, engine, submission(patient, from("W-1", at(weight(88), now.AddDate(0, 0, i-5)))))
+		storeReading(t, app, engine, gatewaySubmission(patient, from("W-1", at(weight(88), now.AddDate(0, 0, i-5)))))
 	}
 	for i, kind := range []string{"no_reading_24h", "missed_reading"} {
 		if _, err := app.DB().Insert(collections.Alerts, dbx.Params{
@@ -182,7 +182,7 @@ func TestSuspectEndsTheSilence(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if o := storeReading(t, app, engine, submission(patient, from("W-1", at(weight(62), now)))).Observation; o.Review != ingest.Suspect {
+	if o := storeReading(t, app, engine, gatewaySubmission(patient, from("W-1", at(weight(62), now)))).Observation; o.Review != ingest.Suspect {
 		t.Fatalf("it is %s", o.Review)
 	}
 	if got := strings.Join(texts(t, app, `SELECT type || ' ' || status FROM alerts ORDER BY type`), ", "); got != "missed_reading active, no_reading_24h auto_resolved, suspect_reading active" {

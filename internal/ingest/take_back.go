@@ -14,9 +14,9 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// resolve ends the alerts of the reading that are not over, and says of those that readings had resolved why they hold no longer. What a
+// resolveAlerts ends the alerts of the reading that are not over, and says of those that readings had resolved why they hold no longer. What a
 // person resolved stays as the person left it.
-func (w *withdrawal) resolve() error {
+func (w *retraction) resolveAlerts() error {
 	raised, err := collections.AlertsOfObservations(w.tx, w.observation.ID)
 	if err != nil {
 		return err
@@ -40,17 +40,17 @@ func (w *withdrawal) resolve() error {
 	return nil
 }
 
-// cancel takes back the escalations that came of the reading alone. One that other readings joined stays, for what is left of it.
+// cancelEscalations takes back the escalations that came of the reading alone. One that other readings joined stays, for what is left of it.
 // Source: docs/decisions/observations.md, "Retracting a reading".
-func (w *withdrawal) cancel() error {
+func (w *retraction) cancelEscalations() error {
 	return escalations.TakeBack(w.tx, w.raised, "reading was entered in error", w.by, w.now)
 }
 
-// resettle decides anew what the reading had settled, or kept from being settled: alerts that it helped to resolve wait again unless
+// recomputeAutoResolve decides anew what the reading had settled, or kept from being settled: alerts that it helped to resolve wait again unless
 // the other readings are enough, and runs that it broke go on.
-func (w *withdrawal) resettle() error {
+func (w *retraction) recomputeAutoResolve() error {
 	r := w.observation.Reading
-	groups := spoken(r)
+	groups := groupsPresent(r)
 	if len(groups) == 0 {
 		return nil
 	}
@@ -78,37 +78,37 @@ func (w *withdrawal) resettle() error {
 			return err
 		}
 		for _, alert := range counted {
-			if err := w.recountNormal(alert, sequence); err != nil {
+			if err := w.recountNormalReadings(alert, sequence); err != nil {
 				return err
 			}
 		}
 	}
-	return w.missAgain()
+	return w.reopenMissedReading()
 }
 
 // sequence is what is left of what was measured after a time, with what each reading means by the bounds in force.
-func (w *withdrawal) sequence(groups [][]*vitals.Parameter, after time.Time) ([]alerts.Judged, error) {
+func (w *retraction) sequence(groups [][]*vitals.Parameter, after time.Time) ([]alerts.Judged, error) {
 	others, err := measuredAfter(w.tx, w.observation.PatientID, groups, after, w.observation.ID)
 	if err != nil {
 		return nil, err
 	}
 	first := w.observation.Reading // what changes are measured against begins before the first of them
 	first.MeasuredAt = after
-	picture, err := triage.ReadPicture(w.tx, w.observation.PatientID, &first, w.now)
+	snapshot, err := triage.ReadPicture(w.tx, w.observation.PatientID, &first, w.now)
 	if err != nil {
 		return nil, err
 	}
-	return judgeAll(others, picture.Thresholds, slices.Concat(picture.Weighings, weighingsOf(readingsOf(others)...))), nil
+	return evaluateAll(others, snapshot.Thresholds, slices.Concat(snapshot.Weighings, baselineValues(readingsOf(others)...))), nil
 }
 
-// recountNormal brings one alert in step with the readings that are left.
-func (w *withdrawal) recountNormal(alert *collections.Alert, sequence []alerts.Judged) error {
-	open := openOf(alert)
-	normal, settled := open.SettledBy(sequence, w.engine.rules.NormalReadingsNeeded)
+// recountNormalReadings brings one alert in step with the readings that are left.
+func (w *retraction) recountNormalReadings(alert *collections.Alert, sequence []alerts.Judged) error {
+	open := openAlert(alert)
+	normal, resolved := open.SettledBy(sequence, w.evaluator.rules.NormalReadingsNeeded)
 	switch active := alerts.Status(alert.Status()) == alerts.StatusActive; {
-	case active && (!open.Settleable(w.now) || !settled && normal == open.NormalReadings), !active && settled:
+	case active && (!open.Settleable(w.now) || !resolved && normal == open.NormalReadings), !active && resolved:
 		return nil
-	case active && settled:
+	case active && resolved:
 		if err := alerts.SaveProgress(w.tx, alerts.Progress{Alert: open, NormalReadings: normal, Resolved: true}, w.now); err != nil {
 			return err
 		}
@@ -116,18 +116,18 @@ func (w *withdrawal) recountNormal(alert *collections.Alert, sequence []alerts.J
 	case active:
 		return alerts.SaveProgress(w.tx, alerts.Progress{Alert: open, NormalReadings: normal}, w.now)
 	}
-	return reopen(w.tx, alert, normal, w.now)
+	return reopenAlert(w.tx, alert, normal, w.now)
 }
 
-func openOf(alert *collections.Alert) alerts.Open {
+func openAlert(alert *collections.Alert) alerts.Open {
 	return alerts.Open{
 		ID: alert.Id, Type: alert.Type(), Level: alerts.Level(alert.Level()), MeasuredAt: alert.MeasuredAt(), CreatedAt: alert.CreatedAt(),
 		NormalReadings: alert.NormalReadings(), Parameter: alert.Parameter(), Origin: vitals.Origin(alert.Origin()),
 	}
 }
 
-// missAgain: where the reading was all that came after a missed one, that one was missed after all.
-func (w *withdrawal) missAgain() error {
+// reopenMissedReading: where the reading was all that came after a missed one, that one was missed after all.
+func (w *retraction) reopenMissedReading() error {
 	missed, err := collections.AlertsEndedAt(w.tx, w.observation.PatientID, alerts.TypeMissedReading, w.observation.CreatedAt)
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func (w *withdrawal) missAgain() error {
 		if came {
 			continue
 		}
-		if err := reopen(w.tx, alert, 0, w.now); err != nil {
+		if err := reopenAlert(w.tx, alert, 0, w.now); err != nil {
 			return err
 		}
 	}
@@ -149,26 +149,26 @@ func (w *withdrawal) missAgain() error {
 
 // reopenUnlessNewer has an alert that something newer superseded wait after all, when there is nothing of the kind.
 func reopenUnlessNewer(tx core.App, alert *collections.Alert, now time.Time) error {
-	groups, err := alarming(tx, alert, now)
+	groups, err := alertGroups(tx, alert, now)
 	if err != nil || len(groups) == 0 {
 		return err
 	}
-	newer, err := AllNewer(tx, alert.PatientID(), groups, alert.MeasuredAt(), vitals.Origin(alert.Origin()))
+	newer, err := HasNewerReadings(tx, alert.PatientID(), groups, alert.MeasuredAt(), vitals.Origin(alert.Origin()))
 	if err != nil || newer {
 		return err
 	}
-	return reopen(tx, alert, 0, now)
+	return reopenAlert(tx, alert, 0, now)
 }
 
-// alarming are the groups that an alert of a reading is about: that of its type, or those of which implausible values alarm.
-func alarming(tx core.App, alert *collections.Alert, now time.Time) (groups [][]*vitals.Parameter, err error) {
+// alertGroups are the groups that an alert of a reading is about: that of its type, or those of which implausible values alarm.
+func alertGroups(tx core.App, alert *collections.Alert, now time.Time) (groups [][]*vitals.Parameter, err error) {
 	types := []string{alert.Type()}
 	if alert.Type() == alerts.TypeImplausibleReading {
-		picture, err := triage.ReadPicture(tx, alert.PatientID(), nil, now)
+		snapshot, err := triage.ReadPicture(tx, alert.PatientID(), nil, now)
 		if err != nil {
 			return nil, err
 		}
-		if types, err = picture.Thresholds.Alarming(alert.ReportedValues().Reveal(), alert.Parameter()); err != nil {
+		if types, err = snapshot.Thresholds.Alarming(alert.ReportedValues().Reveal(), alert.Parameter()); err != nil {
 			return nil, err
 		}
 	}
@@ -184,12 +184,12 @@ func alarming(tx core.App, alert *collections.Alert, now time.Time) (groups [][]
 	return groups, nil
 }
 
-// reopen has an alert wait again, and people hear of it: what they were told, that it was over, does not hold.
-func reopen(tx core.App, alert *collections.Alert, normal int, now time.Time) error {
+// reopenAlert has an alert wait again, and people hear of it: what they were told, that it was over, does not hold.
+func reopenAlert(tx core.App, alert *collections.Alert, normal int, now time.Time) error {
 	if err := alerts.Reopen(tx, alert, normal, now); err != nil || alert.Snoozed() {
 		return err
 	}
-	whom, err := collections.PatientLabel(tx, alert.PatientID())
+	label, err := collections.PatientLabel(tx, alert.PatientID())
 	if err != nil {
 		return err
 	}
@@ -199,13 +199,13 @@ func reopen(tx core.App, alert *collections.Alert, normal int, now time.Time) er
 	}
 	return notifications.Announce(tx, notifications.Announcement{
 		Kind: kind, Severity: alert.Level(), PatientID: alert.PatientID(), AlertID: alert.Id,
-		Body: whom + ": " + alert.MessageShown(), Key: alerts.AnnouncementKey(alert.Id) + " reopened " + collections.Instant(now),
+		Body: label + ": " + alert.MessageShown(), Key: alerts.AnnouncementKey(alert.Id) + " reopened " + collections.Instant(now),
 	}, now)
 }
 
-// Reconsider looks again at the late readings of a patient that were stored since a time and judged by others that were to follow:
+// ReopenSuperseded looks again at the late readings of a patient that were stored since a time and judged by others that were to follow:
 // those that nothing followed are told after all.
-func (e *Evaluator) Reconsider(app core.App, patientID string, since, now time.Time) error {
+func (e *Evaluator) ReopenSuperseded(app core.App, patientID string, since, now time.Time) error {
 	return triage.Change(app, now, func(tx core.App) (string, error) {
 		ended, err := collections.SupersededAlerts(tx, patientID, since)
 		if err != nil {
@@ -220,9 +220,9 @@ func (e *Evaluator) Reconsider(app core.App, patientID string, since, now time.T
 	})
 }
 
-// recur decides anew whether irregular heartbeats recur, when the reading had the flag.
-func (w *withdrawal) recur() error {
-	enough := w.engine.rules.IrregularHeartbeats
+// recheckIrregularHeartbeats decides anew whether irregular heartbeats recur, when the reading had the flag.
+func (w *retraction) recheckIrregularHeartbeats() error {
+	enough := w.evaluator.rules.IrregularHeartbeats
 	if enough == 0 || w.observation.Reading.Says(vitals.IrregularHeartbeat) != vitals.Yes {
 		return nil
 	}
@@ -230,13 +230,13 @@ func (w *withdrawal) recur() error {
 	if err != nil {
 		return err
 	}
-	flags := Flags{}
+	flags := HeartbeatFlags{}
 	for _, alert := range open {
 		at := alert.MeasuredAt()
-		if flags, err = findFlags(w.tx, w.observation.PatientID, at, w.now); err != nil {
+		if flags, err = findHeartbeatFlags(w.tx, w.observation.PatientID, at, w.now); err != nil {
 			return err
 		}
-		if flags.anyWith(at, enough) {
+		if flags.hasRunAfter(at, enough) {
 			return nil // the warning holds without the reading
 		}
 		action := alerts.Action{Move: alerts.Resolve, Outcome: collections.StatusEnteredInError}
@@ -247,26 +247,26 @@ func (w *withdrawal) recur() error {
 			return err
 		}
 	}
-	return w.recurWithout(enough)
+	return w.warnWithoutReading(enough)
 }
 
-// recurWithout warns of a run that is one without the reading, when the warning was that of the reading.
-func (w *withdrawal) recurWithout(enough int) error {
+// warnWithoutReading warns of a run that is one without the reading, when the warning was that of the reading.
+func (w *retraction) warnWithoutReading(enough int) error {
 	mine := slices.ContainsFunc(w.raised, func(a *collections.Alert) bool { return a.Type() == alerts.TypeIrregularHeartbeat })
-	flags, err := findFlags(w.tx, w.observation.PatientID, w.observation.Reading.MeasuredAt, w.now)
+	flags, err := findHeartbeatFlags(w.tx, w.observation.PatientID, w.observation.Reading.MeasuredAt, w.now)
 	if err != nil || !mine {
 		return err
 	}
-	at, begun := flags.begun(w.observation.Reading.MeasuredAt, enough)
+	at, begun := flags.newRun(w.observation.Reading.MeasuredAt, enough)
 	if !begun {
 		return nil
 	}
-	found, err := collections.ObservationsAfter(w.tx, w.observation.PatientID, flagged(), at.Add(-time.Microsecond))
+	found, err := collections.ObservationsAfter(w.tx, w.observation.PatientID, flaggedKinds(), at.Add(-time.Microsecond))
 	if err != nil || len(found) == 0 {
 		return err
 	}
-	o := FromRecord(found[0])
-	warning := draft(o, recurringFinding(flags.within(at)), false)
+	o := ObservationFromRecord(found[0])
+	warning := alertDraft(o, recurringFinding(flags.countWithin(at)), false)
 	warning.Unmeasured = true
-	return w.raise(warning)
+	return w.raiseAlert(warning)
 }

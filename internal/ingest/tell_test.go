@@ -39,11 +39,11 @@ func announced(t *testing.T, app core.App) (list []string) {
 func TestAlertsAreAnnounced(t *testing.T) {
 	app, engine := newApp(t, rules)
 	patient := vigiltest.Patient(t, app, dbx.Params{"mrn": "M-1"})
-	storeReading(t, app, engine, submission(patient, withPulse(bloodPressure(185, 80), 115)))
+	storeReading(t, app, engine, gatewaySubmission(patient, withPulse(bloodPressure(185, 80), 115)))
 	irregular := bloodPressure(120, 80)
 	irregular.Say(vitals.IrregularHeartbeat, vitals.Yes)
-	storeReading(t, app, engine, submission(patient, irregular)) // only informs
-	storeReading(t, app, engine, submission(patient, at(bloodPressure(190, 80), now.Add(-time.Second))))
+	storeReading(t, app, engine, gatewaySubmission(patient, irregular)) // only informs
+	storeReading(t, app, engine, gatewaySubmission(patient, at(bloodPressure(190, 80), now.Add(-time.Second))))
 	const alert1, alert2, alert3, escalation = "alert 000000000000001", "alert 000000000000002", "alert 000000000000004", "escalation 000000000000001"
 	want := []string{
 		"alert_raised critical " + alert1 + ": Ada Lovelace (M-1): Systolic 185 mmHg is at or above the critical limit 180.",
@@ -59,7 +59,7 @@ func TestAlertsAreAnnounced(t *testing.T) {
 	if _, err := app.DB().Update(collections.Escalations, dbx.Params{"notified_at": old}, nil).Execute(); err != nil {
 		t.Fatal(err)
 	}
-	storeReading(t, app, engine, submission(patient, at(bloodPressure(191, 80), now)))
+	storeReading(t, app, engine, gatewaySubmission(patient, at(bloodPressure(191, 80), now)))
 	list := announced(t, app)[len(want):]
 	if len(list) != 2 || list[1] != "escalation_opened critical "+escalation+" joined "+collections.Instant(now)+": Ada Lovelace (M-1), stat: A further critical reading." {
 		t.Errorf("after half an hour: %v", list)
@@ -98,7 +98,7 @@ func TestSnoozedAlerts(t *testing.T) {
 	}
 	for i, step := range steps {
 		before := vigiltest.RowCounts(t, app)
-		outcome := storeReading(t, app, engine, submission(patient, at(bloodPressure(step.systolic, 80), now.Add(time.Duration(i-10)*time.Minute))))
+		outcome := storeReading(t, app, engine, gatewaySubmission(patient, at(bloodPressure(step.systolic, 80), now.Add(time.Duration(i-10)*time.Minute))))
 		added := vigiltest.RowsAdded(t, app, before)
 		if added["alerts"] != 1 || added["announcements"] != step.announcements || added["escalations"] != step.escalations {
 			t.Errorf("%s adds %v", step.name, added)
@@ -112,12 +112,12 @@ func TestSnoozedAlerts(t *testing.T) {
 	patient = other
 	snooze("pulse", true, now.Add(time.Hour))
 	before := vigiltest.RowCounts(t, app)
-	outcome := storeReading(t, app, engine, submission(patient, withPulse(bloodPressure(120, 80), 140)))
+	outcome := storeReading(t, app, engine, gatewaySubmission(patient, withPulse(bloodPressure(120, 80), 140)))
 	if added := vigiltest.RowsAdded(t, app, before); added["alerts"] != 1 || added["announcements"]+added["escalations"] != 0 {
 		t.Errorf("a snoozed critical reading adds %v", added)
 	}
 	check(t, find(t, app, collections.Alerts, outcome.Alerts[0].ID), map[string]any{"snoozed": true, "escalation": "", "level": "critical"})
-	outcome = storeReading(t, app, engine, submission(patient, at(withPulse(bloodPressure(185, 80), 141), now)))
+	outcome = storeReading(t, app, engine, gatewaySubmission(patient, at(withPulse(bloodPressure(185, 80), 141), now)))
 	for i, snoozed := range []bool{false, true} {
 		check(t, find(t, app, collections.Alerts, outcome.Alerts[i].ID), map[string]any{"snoozed": snoozed, "escalation": outcome.EscalationID})
 	}

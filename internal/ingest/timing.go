@@ -9,11 +9,11 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// TimingBucket is the stretch of time over which processing times are kept.
-const TimingBucket = 15 * time.Minute
+// LatencyBucket is the stretch of time over which processing times are kept.
+const LatencyBucket = 15 * time.Minute
 
-// noteTimes adds what a transaction stored to the processing times: one statement, however many readings there are.
-func noteTimes(tx core.App, outcomes ...Outcome) error {
+// recordLatencies adds what a transaction stored to the processing times: one statement, however many readings there are.
+func recordLatencies(tx core.App, outcomes ...Outcome) error {
 	type key struct {
 		bucket string
 		ms     int64
@@ -24,7 +24,7 @@ func noteTimes(tx core.App, outcomes ...Outcome) error {
 		if outcome.Duplicate || outcome.Conflict || o.ID == "" {
 			continue
 		}
-		k := key{collections.Instant(o.CreatedAt.UTC().Truncate(TimingBucket)), twoDigits(o.ProcessingMS)}
+		k := key{collections.Instant(o.CreatedAt.UTC().Truncate(LatencyBucket)), roundLatency(o.ProcessingMS)}
 		if sums[k] == nil {
 			sums[k] = &collections.Timing{Bucket: k.bucket, MS: k.ms}
 		}
@@ -41,9 +41,9 @@ func noteTimes(tx core.App, outcomes ...Outcome) error {
 	return collections.AddTimings(tx, list)
 }
 
-// twoDigits is a whole number of milliseconds, from a hundred on with two significant digits: a bucket has at most a few hundred rows,
+// roundLatency is a whole number of milliseconds, from a hundred on with two significant digits: a bucket has at most a few hundred rows,
 // whatever happens, and a percentile read from it is off by 5 % at most.
-func twoDigits(ms float64) int64 {
+func roundLatency(ms float64) int64 {
 	whole, unit := int64(math.Round(max(0, ms))), int64(1)
 	for whole/unit >= 100 {
 		unit *= 10

@@ -12,12 +12,12 @@ import (
 )
 
 // Every reading stored counts once in its quarter of an hour, whichever way it came; repeats and refusals do not.
-func TestProcessingTimes(t *testing.T) {
+func TestRecordLatencies(t *testing.T) {
 	app, engine := newApp(t, ingest.Rules{PracticeZone: newYork})
 	patient := vigiltest.Patient(t, app, nil)
-	w := running(t, app, engine)
+	w := startWriter(t, app, engine)
 	take := func(minutesAgo int, took time.Duration, who string) {
-		s := submission(who, vitals.Reading{Kind: vitals.Weight, MeasuredAt: now.Add(-time.Duration(minutesAgo) * time.Minute)}.With(vitals.WeightKg, 80.0))
+		s := gatewaySubmission(who, vitals.Reading{Kind: vitals.Weight, MeasuredAt: now.Add(-time.Duration(minutesAgo) * time.Minute)}.With(vitals.WeightKg, 80.0))
 		s.ReceivedAt = now.Add(-took)
 		_, _ = w.Submit(t.Context(), s) // refused ones are part of the test
 	}
@@ -26,7 +26,7 @@ func TestProcessingTimes(t *testing.T) {
 	take(3, 1234*time.Millisecond, patient)
 	take(3, 1234*time.Millisecond, patient)
 	take(4, time.Millisecond, "0194c5a8-0000-7000-8000-00000000dead")
-	s := submission(patient, vitals.Reading{Kind: vitals.Weight, MeasuredAt: now.Add(-time.Hour)}.With(vitals.WeightKg, 81.0))
+	s := gatewaySubmission(patient, vitals.Reading{Kind: vitals.Weight, MeasuredAt: now.Add(-time.Hour)}.With(vitals.WeightKg, 81.0))
 	err := app.RunInTransaction(func(tx core.App) error {
 		_, err := engine.Ingest(tx, s, now)
 		return err

@@ -13,24 +13,24 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// BenchmarkTold stores readings as BenchmarkWriter does, 64 senders at once, in turns into a database whose changes are told and into one that has no
+// BenchmarkChangeFeed stores readings as BenchmarkWriter does, 64 senders at once, in turns into a database whose changes are told and into one that has no
 // such triggers, and says how much more processor time the telling takes: the median of the rounds' own ratios.
-func BenchmarkTold(b *testing.B) {
+func BenchmarkChangeFeed(b *testing.B) {
 	const senders, share = 64, 2560
-	plain, told := newPress(b), newPress(b)
-	plain.untold(b)
+	plain, notifying := newBenchWriter(b), newBenchWriter(b)
+	plain.dropTriggers(b)
 	for range 2 { // what a connection and a memory learn at first
 		plain.round(b, senders, share)
-		told.round(b, senders, share)
+		notifying.round(b, senders, share)
 	}
 	var cpu, elapsed []float64
 	b.ResetTimer()
 	for i := range b.N {
 		without, with := cost{}, cost{}
 		if i%2 == 0 {
-			without, with = plain.round(b, senders, share), told.round(b, senders, share)
+			without, with = plain.round(b, senders, share), notifying.round(b, senders, share)
 		} else {
-			with, without = told.round(b, senders, share), plain.round(b, senders, share)
+			with, without = notifying.round(b, senders, share), plain.round(b, senders, share)
 		}
 		cpu = append(cpu, float64(with.cpu)/float64(without.cpu))
 		elapsed = append(elapsed, float64(with.elapsed)/float64(without.elapsed))
@@ -43,23 +43,23 @@ func BenchmarkTold(b *testing.B) {
 
 type cost struct{ cpu, elapsed time.Duration }
 
-// press is a database with a writer.
-type press struct {
+// benchWriter is a database with a writer.
+type benchWriter struct {
 	app      core.App
 	submit   func(i int64) error
 	patients []string
 	next     atomic.Int64
 }
 
-func newPress(b *testing.B) *press {
+func newBenchWriter(b *testing.B) *benchWriter {
 	app, engine := newApp(b, rules)
 	waitForDisk(b, app)
-	p := &press{app: app, patients: make([]string, 1000)}
+	p := &benchWriter{app: app, patients: make([]string, 1000)}
 	for i := range p.patients {
 		p.patients[i] = vigiltest.Patient(b, app, nil)
 		vigiltest.Assign(b, app, fmt.Sprint("BP-", i), p.patients[i], now.Add(-400*24*time.Hour))
 	}
-	w := running(b, app, engine)
+	w := startWriter(b, app, engine)
 	start := now.Add(-365 * 24 * time.Hour)
 	p.submit = func(i int64) error {
 		systolic := 120.0
@@ -68,14 +68,14 @@ func newPress(b *testing.B) *press {
 		}
 		r := at(withPulse(bloodPressure(systolic, 80), 70), start.Add(time.Duration(i)*time.Second))
 		r.DeviceID = fmt.Sprint("BP-", i%1000)
-		_, err := w.Submit(b.Context(), submission(p.patients[i%1000], r))
+		_, err := w.Submit(b.Context(), gatewaySubmission(p.patients[i%1000], r))
 		return err
 	}
 	return p
 }
 
-// untold takes the triggers away.
-func (p *press) untold(b *testing.B) {
+// dropTriggers takes the triggers away.
+func (p *benchWriter) dropTriggers(b *testing.B) {
 	var names []string
 	if err := p.app.DB().NewQuery(`SELECT name FROM sqlite_master WHERE type = 'trigger' AND name GLOB 'changes_*'`).Column(&names); err != nil || len(names) < 30 {
 		b.Fatalf("%d triggers, %v", len(names), err)
@@ -87,7 +87,7 @@ func (p *press) untold(b *testing.B) {
 	}
 }
 
-func (p *press) round(b *testing.B, senders int, share int64) cost {
+func (p *benchWriter) round(b *testing.B, senders int, share int64) cost {
 	end := p.next.Load() + share
 	began, before := time.Now(), processorTime(b)
 	var group sync.WaitGroup

@@ -12,31 +12,31 @@ import (
 // ReasonDeviceClock is why a reading is suspect whose device's clock is wrong.
 const ReasonDeviceClock = "device_clock"
 
-// unjudged: nothing follows from the reading, because nobody knows when it was taken. Who vouches for its values does not know either.
-func (s Submission) unjudged() bool { return s.Undated }
+// skipsEvaluation: nothing follows from the reading, because nobody knows when it was taken. Who vouches for its values does not know either.
+func (s Submission) skipsEvaluation() bool { return s.WrongClock }
 
-// confirm notes who vouches for the values.
-func (o *Observation) confirm(s Submission, now time.Time) {
+// setConfirmation notes who vouches for the values.
+func (o *Observation) setConfirmation(s Submission, now time.Time) {
 	if s.ConfirmedBy != "" {
 		o.Review, o.ConfirmedBy, o.ConfirmedAt = Confirmed, s.ConfirmedBy, now
-		if s.AsReceived {
+		if s.UsesReceiptTime {
 			o.SuspectReason = ReasonDeviceClock // it is judged, and says of its time that it is not the device's
 		}
 	}
 }
 
-// noteCompleted notes what was added to a reading, from which nothing follows.
-func noteCompleted(b *batch, o Observation, by audit.Actor, now time.Time) (Outcome, error) {
-	a := application{batch: b, effects: Effects{Observation: o}, by: by, now: now}
-	return Outcome{Observation: o, Completed: true}, a.note()
+// auditMerged notes what was added to a reading, from which nothing follows.
+func auditMerged(b *writeBatch, o Observation, by audit.Actor, now time.Time) (Outcome, error) {
+	a := effectsWriter{batch: b, effects: Effects{Observation: o}, by: by, now: now}
+	return Outcome{Observation: o, Merged: true}, a.auditObservation()
 }
 
-// storeUndated notes a stored reading of which nobody knows when it was taken. It is evidence that somebody measured, and of nothing about
+// storeWrongClock notes a stored reading of which nobody knows when it was taken. It is evidence that somebody measured, and of nothing about
 // today: it raises nothing, is nobody's latest and no day's, and is not sent on. That its device's clock is wrong is told once the reading is
 // committed. Source: docs/decisions/devices.md, "Wrong clock".
-func (e *Evaluator) storeUndated(tx core.App, b *batch, o Observation, s Submission, now time.Time) (outcome Outcome, err error) {
-	a := application{tx: tx, batch: b, effects: Effects{Observation: o}, by: s.By, now: now}
-	if err := a.note(); err != nil {
+func (e *Evaluator) storeWrongClock(tx core.App, b *writeBatch, o Observation, s Submission, now time.Time) (outcome Outcome, err error) {
+	a := effectsWriter{tx: tx, batch: b, effects: Effects{Observation: o}, by: s.By, now: now}
+	if err := a.auditObservation(); err != nil {
 		return Outcome{}, err
 	}
 	b.totals[dayTotal{o.Reading.MeasuredAt.In(e.rules.PracticeZone).Format(time.DateOnly), string(o.Reading.Kind), o.status()}]++

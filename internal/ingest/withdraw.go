@@ -15,29 +15,29 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// Withdraw marks an observation as entered in error: from then on it counts for nothing, everything that was made of it
+// Retract marks an observation as entered in error: from then on it counts for nothing, everything that was made of it
 // is put right in the same transaction, and nothing is deleted. Once withdrawn it stays so; asking again changes nothing.
 // Fault: not_found. Source: docs/decisions/observations.md, "Retracting a reading".
-func (e *Evaluator) Withdraw(app core.App, id string, reason phi.Text, by audit.Actor, now time.Time) (o Observation, err error) {
+func (e *Evaluator) Retract(app core.App, id string, reason phi.Text, by audit.Actor, now time.Time) (o Observation, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
-		if o, err = Find(tx, id); err != nil || o.EnteredInError {
+		if o, err = FindObservation(tx, id); err != nil || o.EnteredInError {
 			return err
 		}
-		w := &withdrawal{engine: e, tx: tx, observation: o, reason: reason, by: by, now: now}
-		for _, step := range []func() error{w.mark, w.resolve, w.compared, w.cancel, w.resettle, w.recur, w.recall, w.recountDay, w.recount, w.askRest, w.rank} {
+		w := &retraction{evaluator: e, tx: tx, observation: o, reason: reason, by: by, now: now}
+		for _, step := range []func() error{w.mark, w.resolveAlerts, w.correctComparisons, w.cancelEscalations, w.recomputeAutoResolve, w.recheckIrregularHeartbeats, w.recallDelivery, w.recountDay, w.moveDailyTotal, w.promptRestOfRun, w.rerank} {
 			if err := step(); err != nil {
 				return err
 			}
 		}
-		o, err = Find(tx, id)
+		o, err = FindObservation(tx, id)
 		return err
 	})
 	return o, err
 }
 
-// withdrawal is one observation on its way out of all counts.
-type withdrawal struct {
-	engine      *Evaluator
+// retraction is one observation on its way out of all counts.
+type retraction struct {
+	evaluator   *Evaluator
 	tx          core.App
 	observation Observation
 	reason      phi.Text
@@ -48,7 +48,7 @@ type withdrawal struct {
 }
 
 // mark stores the withdrawal; a FHIR form reads otherwise from now on, so it is a new version.
-func (w *withdrawal) mark() error {
+func (w *retraction) mark() error {
 	version := 0
 	if w.observation.FHIRStatus != "" {
 		version = w.observation.FHIRVersion + 1
@@ -62,9 +62,9 @@ func (w *withdrawal) mark() error {
 	}, w.now)
 }
 
-// recall stops the delivery, or has the EMR's copy follow.
-func (w *withdrawal) recall() error {
-	zone, err := collections.ZoneOfPatient(w.tx, w.observation.PatientID, w.engine.rules.PracticeZone)
+// recallDelivery stops the delivery, or has the EMR's copy follow.
+func (w *retraction) recallDelivery() error {
+	zone, err := collections.ZoneOfPatient(w.tx, w.observation.PatientID, w.evaluator.rules.PracticeZone)
 	if err != nil {
 		return err
 	}
@@ -72,9 +72,9 @@ func (w *withdrawal) recall() error {
 }
 
 // recountDay counts the patient's day anew, from the readings that are left of it.
-func (w *withdrawal) recountDay() error {
+func (w *retraction) recountDay() error {
 	patient, reading := w.observation.PatientID, w.observation.Reading
-	zone, err := collections.ZoneOfPatient(w.tx, patient, w.engine.rules.PracticeZone)
+	zone, err := collections.ZoneOfPatient(w.tx, patient, w.evaluator.rules.PracticeZone)
 	if err != nil {
 		return err
 	}
@@ -89,24 +89,24 @@ func (w *withdrawal) recountDay() error {
 	return replaceDays(w.tx, day, counted)
 }
 
-// recount moves the reading from one total of its day to the other. Where the day has no such total, because the practice was in another time
+// moveDailyTotal moves the reading from one total of its day to the other. Where the day has no such total, because the practice was in another time
 // zone when it was counted, it stays where it is: totals of all days must hold.
-func (w *withdrawal) recount() error {
+func (w *retraction) moveDailyTotal() error {
 	reading := w.observation.Reading
-	return collections.MoveTotal(w.tx, reading.MeasuredAt.In(w.engine.rules.PracticeZone).Format(time.DateOnly), string(reading.Kind),
+	return collections.MoveTotal(w.tx, reading.MeasuredAt.In(w.evaluator.rules.PracticeZone).Format(time.DateOnly), string(reading.Kind),
 		w.observation.status())
 }
 
-// rank works out anew what the patient's latest readings are, what snoozes know, and where the patient ranks.
-func (w *withdrawal) rank() error {
-	var left []Observation
+// rerank works out anew what the patient's latest readings are, what snoozes know, and where the patient ranks.
+func (w *retraction) rerank() error {
+	var remaining []Observation
 	add := func(column string, typedToo bool, kinds ...vitals.Kind) (typed bool, err error) {
 		record, err := collections.LatestObservation(w.tx, w.observation.PatientID, column, kinds, typedToo)
 		if err != nil || record == nil {
 			return false, err
 		}
-		o := FromRecord(record)
-		left = append(left, o)
+		o := ObservationFromRecord(record)
+		remaining = append(remaining, o)
 		return o.Origin == vitals.OriginPatient, nil
 	}
 	for _, kind := range vitals.Kinds {
@@ -126,11 +126,11 @@ func (w *withdrawal) rank() error {
 			return err
 		}
 	}
-	slices.SortStableFunc(left, func(a, b Observation) int {
+	slices.SortStableFunc(remaining, func(a, b Observation) int {
 		return cmp.Or(a.Reading.MeasuredAt.Compare(b.Reading.MeasuredAt), a.CreatedAt.Compare(b.CreatedAt))
 	})
 	var latest triage.Latest
-	for _, o := range left {
+	for _, o := range remaining {
 		latest = latest.With(o.Reading, o.Origin)
 	}
 	return triage.Change(w.tx, w.now, func(tx core.App) (string, error) {

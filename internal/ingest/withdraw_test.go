@@ -19,19 +19,19 @@ import (
 var nurse = audit.User(7, "nurse@vigil.test", "nurse", audit.Origin{Address: "192.0.2.7", RequestID: "request-2"})
 
 // A withdrawn reading leaves every count and rank as if it had never come; what happened stays on record.
-func TestWithdraw(t *testing.T) {
+func TestRetract(t *testing.T) {
 	app, engine := newApp(t, rules)
 	patient := vigiltest.Patient(t, app, nil)
 	vigiltest.Assign(t, app, "BP-1", patient, now.AddDate(-1, 0, 0))
-	calm := storeReading(t, app, engine, submission(patient, at(from("BP-1", withPulse(bloodPressure(120, 80), 70)), now.Add(-2*time.Hour))))
-	place := texts(t, app, `SELECT risk_score || ' ' || risk_level || ' ' || latest_vitals || ' ' || last_reading_at FROM triage_scores`)
+	calm := storeReading(t, app, engine, gatewaySubmission(patient, at(from("BP-1", withPulse(bloodPressure(120, 80), 70)), now.Add(-2*time.Hour))))
+	row := texts(t, app, `SELECT risk_score || ' ' || risk_level || ' ' || latest_vitals || ' ' || last_reading_at FROM triage_scores`)
 	counts := `SELECT day || ' ' || observation_type || ' ' || status || ' ' || readings FROM daily_counts ORDER BY status`
 	days := `SELECT day || ' ' || first_observation || ' ' || readings || ' ' || device_readings FROM reading_days`
 	dayBefore := texts(t, app, days)
 
-	wrong := storeReading(t, app, engine, submission(patient, at(from("BP-1", withPulse(bloodPressure(150, 80), 110)), now.Add(-time.Hour))))
+	wrong := storeReading(t, app, engine, gatewaySubmission(patient, at(from("BP-1", withPulse(bloodPressure(150, 80), 110)), now.Add(-time.Hour))))
 	before := vigiltest.RowCounts(t, app)
-	o, err := engine.Withdraw(app, wrong.Observation.ID, "wrong cuff", nurse, now.Add(time.Minute))
+	o, err := engine.Retract(app, wrong.Observation.ID, "wrong cuff", nurse, now.Add(time.Minute))
 	if err != nil || !o.EnteredInError || o.FHIRVersion != 2 || o.FHIRStatus != collections.FHIRFailed {
 		t.Fatalf("withdrawn: version %d, FHIR %q, error %v", o.FHIRVersion, o.FHIRStatus, err)
 	}
@@ -50,7 +50,7 @@ func TestWithdraw(t *testing.T) {
 	check(t, find(t, app, collections.Transmissions, wrong.TransmissionID), map[string]any{
 		"status": "failed", "next_retry_at": "", "error_code": "entered_in_error",
 	})
-	if diff := cmp.Diff(place, texts(t, app, `SELECT risk_score || ' ' || risk_level || ' ' || latest_vitals || ' ' || last_reading_at FROM triage_scores`)); diff != "" {
+	if diff := cmp.Diff(row, texts(t, app, `SELECT risk_score || ' ' || risk_level || ' ' || latest_vitals || ' ' || last_reading_at FROM triage_scores`)); diff != "" {
 		t.Errorf("place: %s", diff)
 	}
 	if diff := cmp.Diff(dayBefore, texts(t, app, days)); diff != "" {
@@ -67,11 +67,11 @@ func TestWithdraw(t *testing.T) {
 
 	// Asking again, or the same reading coming again, changes nothing.
 	before = vigiltest.RowCounts(t, app)
-	again, err := engine.Withdraw(app, o.ID, "another reason", nurse, now.Add(time.Hour))
+	again, err := engine.Retract(app, o.ID, "another reason", nurse, now.Add(time.Hour))
 	if err != nil || again.UpdatedAt != o.UpdatedAt {
 		t.Errorf("again: %v", err)
 	}
-	if outcome := storeReading(t, app, engine, submission(patient, wrong.Observation.Reading)); !outcome.Duplicate || !outcome.Observation.EnteredInError {
+	if outcome := storeReading(t, app, engine, gatewaySubmission(patient, wrong.Observation.Reading)); !outcome.Duplicate || !outcome.Observation.EnteredInError {
 		t.Error("a withdrawn reading came back")
 	}
 	if added := vigiltest.RowsAdded(t, app, before); len(added) != 0 {
@@ -79,11 +79,11 @@ func TestWithdraw(t *testing.T) {
 	}
 
 	// The last reading of a day takes the day along.
-	if _, err := engine.Withdraw(app, calm.Observation.ID, "not this patient", nurse, now); err != nil {
+	if _, err := engine.Retract(app, calm.Observation.ID, "not this patient", nurse, now); err != nil {
 		t.Fatal(err)
 	}
-	if left := texts(t, app, days); len(left) != 0 {
-		t.Errorf("days left: %v", left)
+	if remaining := texts(t, app, days); len(remaining) != 0 {
+		t.Errorf("days left: %v", remaining)
 	}
 	check(t, find(t, app, collections.TriageScores, ""), map[string]any{"risk_level": "no_data", "last_reading_at": ""})
 	if result, err := audit.Verify(app, nil); err != nil || !result.Valid {
@@ -92,7 +92,7 @@ func TestWithdraw(t *testing.T) {
 }
 
 // Days with data move along with the patient, so that a reading that is withdrawn afterwards leaves the day it is counted in.
-func TestWithdrawAfterMoving(t *testing.T) {
+func TestRetractAfterZoneChange(t *testing.T) {
 	app, engine := newApp(t, rules)
 	patient := vigiltest.Patient(t, app, dbx.Params{"time_zone": "America/New_York"})
 	vigiltest.Assign(t, app, "BP-1", patient, now.AddDate(-1, 0, 0))
@@ -100,7 +100,7 @@ func TestWithdrawAfterMoving(t *testing.T) {
 	var stored []string
 	for _, day := range []int{5, 6} {
 		r := at(from("BP-1", bloodPressure(120, 80)), time.Date(2026, 1, day, 6, 0, 0, 0, time.UTC))
-		stored = append(stored, storeReading(t, app, engine, submission(patient, r)).Observation.ID)
+		stored = append(stored, storeReading(t, app, engine, gatewaySubmission(patient, r)).Observation.ID)
 	}
 	if diff := cmp.Diff([]string{"2026-01-05 " + stored[0] + " 1 1", "2026-01-06 " + stored[1] + " 1 1"}, texts(t, app, days)); diff != "" {
 		t.Error(diff)
@@ -113,7 +113,7 @@ func TestWithdrawAfterMoving(t *testing.T) {
 	if diff := cmp.Diff([]string{"2026-01-04 " + stored[0] + " 1 1", "2026-01-05 " + stored[1] + " 1 1"}, texts(t, app, days)); diff != "" {
 		t.Errorf("moved: %s", diff)
 	}
-	if _, err := engine.Withdraw(app, stored[1], "wrong cuff", nurse, now); err != nil {
+	if _, err := engine.Retract(app, stored[1], "wrong cuff", nurse, now); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"2026-01-04 " + stored[0] + " 1 1"}, texts(t, app, days)); diff != "" {
@@ -126,13 +126,13 @@ func TestWithdrawAfterMoving(t *testing.T) {
 
 // What has not left never leaves; where the EMR has the reading, or may have it, its copy is to follow, once. Nobody is asked to do that by
 // hand as long as the EMR has not refused.
-func TestWithdrawTransmitted(t *testing.T) {
+func TestRetractDelivered(t *testing.T) {
 	for status, want := range map[string]string{
 		"pending": "failed 0 failed", "failed": "failed 0 failed", "processing": "processing 1 processing", "transmitted": "pending 1 pending",
 	} {
 		app, engine := newApp(t, rules)
 		patient := vigiltest.Patient(t, app, nil)
-		outcome := storeReading(t, app, engine, submission(patient, bloodPressure(120, 80)))
+		outcome := storeReading(t, app, engine, gatewaySubmission(patient, bloodPressure(120, 80)))
 		for table, changed := range map[string]dbx.Params{collections.Transmissions: {"status": status}, collections.Observations: {"fhir_status": status}} {
 			id := map[string]string{collections.Transmissions: outcome.TransmissionID, collections.Observations: outcome.Observation.ID}[table]
 			if _, err := app.DB().Update(table, changed, dbx.HashExp{"id": id}).Execute(); err != nil {
@@ -140,7 +140,7 @@ func TestWithdrawTransmitted(t *testing.T) {
 			}
 		}
 		for range 2 {
-			if _, err := engine.Withdraw(app, outcome.Observation.ID, "wrong", nurse, now); err != nil {
+			if _, err := engine.Retract(app, outcome.Observation.ID, "wrong", nurse, now); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -148,41 +148,41 @@ func TestWithdrawTransmitted(t *testing.T) {
 		if len(got) != 1 || got[0] != want {
 			t.Errorf("%s: %v, want %s", status, got, want)
 		}
-		if told := texts(t, app, `SELECT kind FROM announcements`); len(told) != 0 {
-			t.Errorf("%s: told %v", status, told)
+		if notified := texts(t, app, `SELECT kind FROM announcements`); len(notified) != 0 {
+			t.Errorf("%s: told %v", status, notified)
 		}
 	}
 }
 
-func TestWithdrawUnknown(t *testing.T) {
+func TestRetractUnknown(t *testing.T) {
 	app, engine := newApp(t, rules)
-	if _, err := engine.Withdraw(app, collections.NewUUID(), "x", nurse, now); vigiltest.Code(err) != "not_found" {
+	if _, err := engine.Retract(app, collections.NewUUID(), "x", nurse, now); vigiltest.Code(err) != "not_found" {
 		t.Errorf("unknown: %v", err)
 	}
 }
 
 // Numbers are by the time of storing, whenever the reading was taken.
-func TestCount(t *testing.T) {
+func TestLoadThroughput(t *testing.T) {
 	app, engine := newApp(t, rules)
 	patient := vigiltest.Patient(t, app, nil)
 	midnight := time.Date(2026, 1, 15, 0, 0, 0, 0, newYork)
-	if n, err := ingest.Count(app, midnight, now); err != nil || n != (ingest.Numbers{}) {
+	if n, err := ingest.LoadThroughput(app, midnight, now); err != nil || n != (ingest.Throughput{}) {
 		t.Errorf("empty: %+v, %v", n, err)
 	}
 	for i, age := range []time.Duration{time.Minute, 14 * time.Minute, 59 * time.Minute, 61 * time.Minute, now.Sub(midnight), now.Sub(midnight) + time.Second} {
-		o := storeReading(t, app, engine, submission(patient, at(bloodPressure(120, 80), now.AddDate(0, 0, -i))))
+		o := storeReading(t, app, engine, gatewaySubmission(patient, at(bloodPressure(120, 80), now.AddDate(0, 0, -i))))
 		changed := dbx.Params{"created_at": collections.Instant(now.Add(-age))}
 		if _, err := app.DB().Update(collections.Observations, changed, dbx.HashExp{"id": o.Observation.ID}).Execute(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	n, err := ingest.Count(app, midnight, now)
-	want := ingest.Numbers{Today: 5, LastHour: 3, PerMinute: 2.0 / 15, LastAt: now.Add(-time.Minute)}
+	n, err := ingest.LoadThroughput(app, midnight, now)
+	want := ingest.Throughput{Today: 5, LastHour: 3, PerMinute: 2.0 / 15, LastAt: now.Add(-time.Minute)}
 	if diff := cmp.Diff(want, n); err != nil || diff != "" {
 		t.Errorf("%v %s", err, diff)
 	}
 	// Just after midnight the last hour is longer than the day.
-	if n, err = ingest.Count(app, now.Add(-time.Second), now); err != nil || n.Today != 0 || n.LastHour != 3 {
+	if n, err = ingest.LoadThroughput(app, now.Add(-time.Second), now); err != nil || n.Today != 0 || n.LastHour != 3 {
 		t.Errorf("after midnight: %+v, %v", n, err)
 	}
 }
@@ -203,7 +203,7 @@ func TestHeartRateIsQueued(t *testing.T) {
 		{"oximeter", on, vitals.Reading{Kind: vitals.PulseOximetry, MeasuredAt: now}.With(vitals.SpO2, 97).With(vitals.Pulse, 60), 1},
 	} {
 		app, engine := newApp(t, test.rules)
-		storeReading(t, app, engine, submission(vigiltest.Patient(t, app, nil), test.reading))
+		storeReading(t, app, engine, gatewaySubmission(vigiltest.Patient(t, app, nil), test.reading))
 		forms := texts(t, app, `SELECT form || ' ' || status FROM transmissions WHERE form != ''`)
 		if len(forms) != test.want || test.want == 1 && forms[0] != "heart_rate pending" {
 			t.Errorf("%s: %v", test.name, forms)

@@ -23,8 +23,8 @@ import (
 
 func clock() time.Time { return now }
 
-// running starts a writer that stops with the test.
-func running(t testing.TB, app core.App, engine *ingest.Evaluator) *ingest.Writer {
+// startWriter starts a writer that stops with the test.
+func startWriter(t testing.TB, app core.App, engine *ingest.Evaluator) *ingest.Writer {
 	t.Helper()
 	w := ingest.NewWriter(engine, clock, quiet, func([]ingest.Outcome) {})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -56,26 +56,26 @@ func submitAll(t *testing.T, w *ingest.Writer, submissions []ingest.Submission, 
 }
 
 // group stores submissions as one group and says how often the writer told of stored readings.
-func group(t *testing.T, app core.App, engine *ingest.Evaluator, submissions []ingest.Submission) (answers []answer, told [][]ingest.Outcome) {
+func group(t *testing.T, app core.App, engine *ingest.Evaluator, submissions []ingest.Submission) (answers []answer, notified [][]ingest.Outcome) {
 	t.Helper()
 	var lock sync.Mutex
 	w := ingest.NewWriter(engine, clock, quiet, func(outcomes []ingest.Outcome) {
 		lock.Lock()
 		defer lock.Unlock()
-		told = append(told, outcomes)
+		notified = append(notified, outcomes)
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var run sync.WaitGroup
 	answers = submitAll(t, w, submissions, func() { run.Go(func() { w.Run(ctx, app) }) })
 	cancel()
 	run.Wait()
-	return answers, told
+	return answers, notified
 }
 
 func TestWriterManySenders(t *testing.T) {
 	app, engine := newApp(t, rules)
 	ids := []string{vigiltest.Patient(t, app, nil), vigiltest.Patient(t, app, nil), vigiltest.Patient(t, app, nil)}
-	w := running(t, app, engine)
+	w := startWriter(t, app, engine)
 	const each, senders = 25, 16
 	var group sync.WaitGroup
 	var lock sync.Mutex
@@ -84,7 +84,7 @@ func TestWriterManySenders(t *testing.T) {
 		group.Go(func() {
 			for i := range each {
 				r := at(weight(70), now.Add(-time.Duration(sender*each+i)*time.Second))
-				outcome, err := w.Submit(t.Context(), submission(ids[i%len(ids)], r))
+				outcome, err := w.Submit(t.Context(), gatewaySubmission(ids[i%len(ids)], r))
 				if err != nil {
 					t.Error(err)
 				}
@@ -119,26 +119,26 @@ func TestWriterRefusalInGroup(t *testing.T) {
 	app, engine := newApp(t, rules)
 	patient := vigiltest.Patient(t, app, nil)
 	r := bloodPressure(120, 80)
-	answers, told := group(t, app, engine, []ingest.Submission{
-		submission(patient, r), submission("0194c5a8-0000-7000-8000-00000000dead", r), submission(patient, at(r, now)),
+	answers, notified := group(t, app, engine, []ingest.Submission{
+		gatewaySubmission(patient, r), gatewaySubmission("0194c5a8-0000-7000-8000-00000000dead", r), gatewaySubmission(patient, at(r, now)),
 	})
 	var refused *fault.Error
 	if answers[0].err != nil || answers[2].err != nil || !errors.As(answers[1].err, &refused) || refused.Kind != fault.NotFound {
 		t.Errorf("%v", answers)
 	}
-	if rows := vigiltest.RowCounts(t, app)["observations"]; rows != 2 || len(told) != 1 || len(told[0]) != 2 {
-		t.Errorf("%d observations, told %d times", rows, len(told))
+	if rows := vigiltest.RowCounts(t, app)["observations"]; rows != 2 || len(notified) != 1 || len(notified[0]) != 2 {
+		t.Errorf("%d observations, told %d times", rows, len(notified))
 	}
 }
 
 // A repeat in the group of the first is a duplicate of it, though neither is committed yet.
 func TestWriterDuplicateInGroup(t *testing.T) {
 	app, engine := newApp(t, rules)
-	s := submission(vigiltest.Patient(t, app, nil), bloodPressure(185, 80))
+	s := gatewaySubmission(vigiltest.Patient(t, app, nil), bloodPressure(185, 80))
 	s.GatewayKey = "key"
 	conflicting := s
 	conflicting.Reading = bloodPressure(186, 80)
-	answers, told := group(t, app, engine, []ingest.Submission{s, s, s, conflicting})
+	answers, notified := group(t, app, engine, []ingest.Submission{s, s, s, conflicting})
 	stored, duplicates, conflicts := 0, 0, 0
 	for _, a := range answers {
 		switch {
@@ -156,7 +156,7 @@ func TestWriterDuplicateInGroup(t *testing.T) {
 		}
 	}
 	// Which of them is first in the queue is the scheduler's choice: either the three agree and the other conflicts, or the reverse.
-	if stored != 1 || duplicates+conflicts != 3 || len(told) != 1 || len(told[0]) != 1 {
+	if stored != 1 || duplicates+conflicts != 3 || len(notified) != 1 || len(notified[0]) != 1 {
 		t.Errorf("%d stored, %d duplicates, %d conflicts", stored, duplicates, conflicts)
 	}
 	if rows := vigiltest.RowCounts(t, app); rows["observations"] != 1 || rows["alerts"] != 1 || rows["transmissions"] != 1 {
@@ -164,8 +164,8 @@ func TestWriterDuplicateInGroup(t *testing.T) {
 	}
 }
 
-// breakFor makes every statement that stores an alert of a patient fail, after the observation is stored already.
-func breakFor(t *testing.T, app core.App, patient string) {
+// breakAlertsOf makes every statement that stores an alert of a patient fail, after the observation is stored already.
+func breakAlertsOf(t *testing.T, app core.App, patient string) {
 	t.Helper()
 	_, err := app.DB().NewQuery(fmt.Sprintf(`CREATE TRIGGER broken BEFORE INSERT ON alerts WHEN NEW.patient = '%s'
 		BEGIN SELECT RAISE(ABORT, 'broken'); END`, patient)).Execute()
@@ -178,16 +178,16 @@ func breakFor(t *testing.T, app core.App, patient string) {
 func TestWriterReplaysOneByOne(t *testing.T) {
 	app, engine := newApp(t, rules)
 	well, broken := vigiltest.Patient(t, app, nil), vigiltest.Patient(t, app, nil)
-	breakFor(t, app, broken)
+	breakAlertsOf(t, app, broken)
 	var submissions []ingest.Submission
 	for i := range 9 {
 		patient := well
 		if i == 4 {
 			patient = broken
 		}
-		submissions = append(submissions, submission(patient, at(bloodPressure(150, 80), now.Add(-time.Duration(i)*time.Minute))))
+		submissions = append(submissions, gatewaySubmission(patient, at(bloodPressure(150, 80), now.Add(-time.Duration(i)*time.Minute))))
 	}
-	answers, told := group(t, app, engine, submissions)
+	answers, notified := group(t, app, engine, submissions)
 	for i, a := range answers {
 		var refused *fault.Error
 		if i == 4 && (!errors.As(a.err, &refused) || refused.Kind != fault.Unavailable || a.outcome.Observation.ID != "") {
@@ -197,8 +197,8 @@ func TestWriterReplaysOneByOne(t *testing.T) {
 			t.Errorf("%d: %+v", i, a)
 		}
 	}
-	if len(told) != 1 || len(told[0]) != 8 {
-		t.Errorf("told %v", told)
+	if len(notified) != 1 || len(notified[0]) != 8 {
+		t.Errorf("told %v", notified)
 	}
 	rows := vigiltest.RowCounts(t, app)
 	if rows["observations"] != 8 || rows["alerts"] != 8 || rows["transmissions"] != 8 {
@@ -219,7 +219,7 @@ func TestWriterSurvivesPanic(t *testing.T) {
 	patient := vigiltest.Patient(t, app, nil)
 	impossible := vitals.Reading{MeasuredAt: now} // no reading that was checked lacks its kind
 	answers, _ := group(t, app, engine, []ingest.Submission{
-		submission(patient, weight(80)), submission(patient, impossible), submission(patient, bloodPressure(120, 80)),
+		gatewaySubmission(patient, weight(80)), gatewaySubmission(patient, impossible), gatewaySubmission(patient, bloodPressure(120, 80)),
 	})
 	var refused *fault.Error
 	if answers[0].err != nil || answers[2].err != nil || !errors.As(answers[1].err, &refused) || refused.Kind != fault.Unavailable {
@@ -233,12 +233,12 @@ func TestWriterSurvivesPanic(t *testing.T) {
 // A sender that goes away gets its own answer at once; the reading may still be stored, and then once only.
 func TestWriterSenderGoesAway(t *testing.T) {
 	app, engine := newApp(t, rules)
-	s := submission(vigiltest.Patient(t, app, nil), bloodPressure(120, 80))
+	s := gatewaySubmission(vigiltest.Patient(t, app, nil), bloodPressure(120, 80))
 	w := ingest.NewWriter(engine, clock, quiet, func([]ingest.Outcome) {})
-	gone, leave := context.WithCancel(t.Context())
+	retracted, leave := context.WithCancel(t.Context())
 	var sender sync.WaitGroup
 	sender.Go(func() {
-		if _, err := w.Submit(gone, s); !errors.Is(err, context.Canceled) {
+		if _, err := w.Submit(retracted, s); !errors.Is(err, context.Canceled) {
 			t.Errorf("%v", err)
 		}
 	})
@@ -266,11 +266,11 @@ func TestWriterFullAndDrained(t *testing.T) {
 		w := ingest.NewWriter(engine, clock, quiet, func([]ingest.Outcome) {})
 		var answered sync.WaitGroup
 		for range 4096 {
-			answered.Go(func() { _, _ = w.Submit(t.Context(), submission(patientID, weight(80))) })
+			answered.Go(func() { _, _ = w.Submit(t.Context(), gatewaySubmission(patientID, weight(80))) })
 		}
 		synctest.Wait()
 		var refused *fault.Error
-		if _, err := w.Submit(t.Context(), submission(patientID, weight(80))); !errors.As(err, &refused) || refused.Kind != fault.Unavailable ||
+		if _, err := w.Submit(t.Context(), gatewaySubmission(patientID, weight(80))); !errors.As(err, &refused) || refused.Kind != fault.Unavailable ||
 			refused.RetryAfter <= 0 {
 			t.Errorf("%d wait, and another: %v", w.QueueDepth(), err)
 		}
@@ -281,7 +281,7 @@ func TestWriterFullAndDrained(t *testing.T) {
 		if w.QueueDepth() != 0 {
 			t.Errorf("%d still wait", w.QueueDepth())
 		}
-		if _, err := w.Submit(t.Context(), submission(patientID, weight(80))); !errors.As(err, &refused) || refused.Kind != fault.Unavailable {
+		if _, err := w.Submit(t.Context(), gatewaySubmission(patientID, weight(80))); !errors.As(err, &refused) || refused.Kind != fault.Unavailable {
 			t.Errorf("after the end: %v", err)
 		}
 	})
@@ -300,7 +300,7 @@ func TestWriterDrainsBeforeItEnds(t *testing.T) {
 	w := ingest.NewWriter(engine, clock, quiet, func([]ingest.Outcome) {})
 	var submissions []ingest.Submission
 	for i := range 300 { // more than one group
-		submissions = append(submissions, submission(patient, at(weight(80), now.Add(-time.Duration(i)*time.Second))))
+		submissions = append(submissions, gatewaySubmission(patient, at(weight(80), now.Add(-time.Duration(i)*time.Second))))
 	}
 	stopped, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -318,8 +318,8 @@ func TestWriterDrainsBeforeItEnds(t *testing.T) {
 func TestTenThousandDuplicates(t *testing.T) {
 	app, engine := newApp(t, rules)
 	patient := vigiltest.Patient(t, app, nil)
-	w := running(t, app, engine)
-	s := submission(patient, bloodPressure(150, 80))
+	w := startWriter(t, app, engine)
+	s := gatewaySubmission(patient, bloodPressure(150, 80))
 	s.GatewayKey = "measurement.created|BP-1|now|blood_pressure"
 	before := vigiltest.RowCounts(t, app)
 	var lock sync.Mutex
