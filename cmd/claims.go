@@ -39,9 +39,9 @@ func (p *Program) claimsCommand() *cobra.Command {
 }
 
 // withHouse opens the data folder, beside the service or without one, for a command about claims: with the keys, since claims name people.
-func (p *Program) withHouse(cmd *cobra.Command, work func(app core.App, house clearinghouse.House, by audit.Actor, now time.Time) error) error {
+func (p *Program) withHouse(cmd *cobra.Command, work func(app core.App, house clearinghouse.Engine, by audit.Actor, now time.Time) error) error {
 	return p.besideService(cmd, func(_ context.Context, _ *cobra.Command, s *Service) error {
-		return work(s.app, clearinghouse.House{Billing: s.billing}, audit.Actor{Type: audit.BySystem, Email: "system"}, now())
+		return work(s.app, clearinghouse.Engine{Billing: s.billing}, audit.Actor{Type: audit.BySystem, Email: "system"}, now())
 	})
 }
 
@@ -54,7 +54,7 @@ func (p *Program) exportClaims(cmd *cobra.Command, month, out string) error {
 	if info, err := os.Stat(out); err != nil || !info.IsDir() {
 		return usageError{errors.New("--out must be a folder that is there")}
 	}
-	return p.withHouse(cmd, func(app core.App, house clearinghouse.House, by audit.Actor, now time.Time) error {
+	return p.withHouse(cmd, func(app core.App, house clearinghouse.Engine, by audit.Actor, now time.Time) error {
 		ids, err := collections.EntriesToSend(app, span.Start, span.End, house.Billing.Claims.Submitter.Usage)
 		if err != nil {
 			return err
@@ -75,8 +75,8 @@ func (p *Program) exportClaims(cmd *cobra.Command, month, out string) error {
 }
 
 // exportBatch sends what nothing stands against, and counts what stays. The file is written before it is told of; one that could not be written is had again from the API.
-func exportBatch(cmd *cobra.Command, app core.App, house clearinghouse.House, ids []string, out string, by audit.Actor, now time.Time) (left int, err error) {
-	row, err := house.Send(app, ids, by, now)
+func exportBatch(cmd *cobra.Command, app core.App, house clearinghouse.Engine, ids []string, out string, by audit.Actor, now time.Time) (left int, err error) {
+	row, err := house.SendBatch(app, ids, by, now)
 	if refused, ok := errors.AsType[*fault.Error](err); ok {
 		lines, _ := refused.Extra["lines"].([]clearinghouse.Refusal)
 		if len(lines) == 0 {
@@ -130,14 +130,14 @@ func (p *Program) importClaims(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	return p.withHouse(cmd, func(app core.App, house clearinghouse.House, by audit.Actor, now time.Time) error {
+	return p.withHouse(cmd, func(app core.App, house clearinghouse.Engine, by audit.Actor, now time.Time) error {
 		failed := 0
 		for _, path := range files {
 			file, err := os.ReadFile(path) //nolint:gosec // the operator names it
 			if err != nil {
 				return fmt.Errorf("read a file of answers: %w", err)
 			}
-			done, err := house.Take(app, file, by, now)
+			done, err := house.Import(app, file, by, now)
 			switch refused, ok := errors.AsType[*fault.Error](err); {
 			case ok && refused.Kind != fault.Internal:
 				failed++

@@ -73,7 +73,7 @@ func (s *Service) routeEngines() routes.Engines {
 
 func (s *Service) hookEngines() hooks.Engines {
 	return hooks.Engines{
-		Observations: s.readings, Report: s.intake.ReportRecord, Directory: s.directory, Zone: s.settings.PracticeLocation, Clock: s.now,
+		Observations: s.readings, Report: s.intake.ReportImplausibleRecord, Directory: s.directory, Zone: s.settings.PracticeLocation, Clock: s.now,
 		Forget: s.auth.Forget, ForgetClient: s.clients.Forget, WebhookChanged: s.webhooks.Changed, Wake: s.worker.Wake, WakeMailer: s.mailer.Wake, Auth: s.auth, Live: s.live, Limits: s.limits,
 		Billing: s.billing,
 	}
@@ -109,15 +109,15 @@ func newBilling(settings config.Settings, readingsWait func() bool) *billing.Eng
 	b := settings.Billing
 	return billing.New(billing.Settings{
 		Zone: settings.PracticeLocation, Enable2026Codes: b.Enable2026Codes, MaxUnits99458: b.MaxUnits99458, RequireConsent: b.RequireConsent,
-		RequireOrder: b.RequireOrder, RequireSecondPerson: b.RequireSecondPerson, EscalationTimeCap: b.EscalationTimeCap,
+		RequireOrder: b.RequireOrder, RequireSecondReviewer: b.RequireSecondPerson, EscalationTimeCap: b.EscalationTimeCap,
 		LiveContactFrom: b.LiveContactFrom, TimeRule: b.TimeRule, TimeRuleFrom: b.TimeRuleFrom,
-		Locality: b.Locality, Claims: newDesk(settings), ReadingsWait: readingsWait,
+		Locality: b.Locality, Claims: newDesk(settings), ReadingsPending: readingsWait,
 	})
 }
 
-func newDesk(settings config.Settings) claims.Desk {
+func newDesk(settings config.Settings) claims.Loader {
 	c := settings.Claims
-	return claims.Desk{
+	return claims.Loader{
 		Practice: claims.Practice(settings.Practice),
 		Submitter: claims.Submitter{
 			ID: c.SubmitterID, Name: c.SubmitterName, Contact: c.SubmitterContact, Phone: c.SubmitterPhone, ReceiverID: c.ReceiverID, ReceiverName: c.ReceiverName,
@@ -129,8 +129,8 @@ func newDesk(settings config.Settings) claims.Desk {
 func (s *Service) newIntake() *ingest.Pipeline {
 	g := s.settings.Gateway
 	return ingest.NewPipeline(ingest.PipelineOptions{
-		Adapters: gateway.NewAdapters(g, s.settings.Clinical.MeasuredAtMaxFuture), Readings: s.readings, Writer: s.writer, Devices: s.devices,
-		Repeatable: !g.DedupEnabled, Recheck: s.billing.Recheck, Log: s.log,
+		Adapters: gateway.NewAdapters(g, s.settings.Clinical.MeasuredAtMaxFuture), Evaluator: s.readings, Writer: s.writer, Devices: s.devices,
+		AllowDuplicates: !g.DedupEnabled, RecheckBilling: s.billing.Recheck, Log: s.log,
 	})
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 func (p *Program) feesCommand() *cobra.Command {
-	shipped := strings.Join(billing.FeeYears(), ", ")
+	shipped := strings.Join(billing.BundledFeeYears(), ", ")
 	command := &cobra.Command{Use: "fees", Short: "The fee schedule", RunE: helpOnly}
 	command.AddCommand(
 		&cobra.Command{
@@ -22,7 +22,7 @@ func (p *Program) feesCommand() *cobra.Command {
 		&cobra.Command{
 			Use: "show YEAR", Short: "Print the list shipped for a year (" + shipped + "), to be checked and completed", Args: oneArg("one year"),
 			RunE: func(cmd *cobra.Command, args []string) error {
-				file, known := billing.ShippedFees(args[0])
+				file, known := billing.BundledFees(args[0])
 				if !known {
 					return fmt.Errorf("no list is shipped for %q, only for %s", args[0], shipped)
 				}
@@ -34,7 +34,7 @@ func (p *Program) feesCommand() *cobra.Command {
 }
 
 func (p *Program) importFees(cmd *cobra.Command, args []string) error {
-	file, shipped := billing.ShippedFees(args[0])
+	file, shipped := billing.BundledFees(args[0])
 	if !shipped {
 		var err error
 		if file, err = os.ReadFile(args[0]); err != nil {

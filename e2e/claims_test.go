@@ -91,7 +91,7 @@ func TestClaimsByFolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	submission, err := payer.Receive(raw)
+	submission, err := payer.Read837P(raw)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestClaimsByFolder(t *testing.T) {
 	}
 
 	house := &payer.Payer{ID: "HOUSE1", Name: "CLEARING HOUSE", At: now()}
-	for name, answer := range map[string][]byte{"1.999": house.Acknowledge(submission), "2.277": house.Take(submission, nil), "3.835": house.Pay(submission, nil)} {
+	for name, answer := range map[string][]byte{"1.999": house.Write999(submission), "2.277": house.Write277CA(submission, nil), "3.835": house.Write835(submission, nil)} {
 		if err := os.WriteFile(filepath.Join(in, name), answer, 0o600); err != nil {
 			t.Fatal(err)
 		}

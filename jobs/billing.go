@@ -24,6 +24,6 @@ func recheckEvidence(e Engines, ctx context.Context, app core.App) (counts, erro
 }
 
 func stopTimers(e Engines, _ context.Context, app core.App) (counts, error) {
-	stopped, err := e.Billing.StopTimers(app, e.Clock.Now())
+	stopped, err := e.Billing.StopOverdueTimers(app, e.Clock.Now())
 	return counts{"stopped": stopped}, err
 }

@@ -12,7 +12,7 @@ import (
 )
 
 func recountBilling(e Engines, ctx context.Context, app core.App) (counts, error) {
-	return recount(e, ctx, app, "billing sums", "months", billing.Recount)
+	return recount(e, ctx, app, "billing sums", "months", billing.RecountTotals)
 }
 
 func recountReadings(e Engines, ctx context.Context, app core.App) (counts, error) {

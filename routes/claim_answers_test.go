@@ -24,17 +24,17 @@ func TestSentBackWhileToBeVoided(t *testing.T) {
 	_, file := h.send(one)
 	h.ask(authz.DataMonitor, "POST", "/billing/entries/"+one+"/request-void/", nil).want(200)
 	claim := h.claimOf(one, file)
-	answer := h.take(h.payer.Take(file, map[string]payer.Refusal{claim: {Category: "A7", Code: "562"}})).want(200).wantAt(object{"applied": 0.0, "unmatched": 1.0})
+	answer := h.take(h.payer.Write277CA(file, map[string]payer.Rejection{claim: {Category: "A7", Code: "562"}})).want(200).wantAt(object{"applied": 0.0, "unmatched": 1.0})
 	if text := h.left(answer); !strings.Contains(text, claim) || !strings.Contains(text, `"reason":"void_requested"`) {
 		t.Errorf("left %s", text)
 	}
 	h.entry(one).wantAt(object{"lifecycle_status": "void_requested"})
-	h.take(h.payer.Acknowledge(file, payer.Fault{Claim: claim, Element: 2, Code: "7"})).want(200).wantAt(object{"unmatched": 1.0})
+	h.take(h.payer.Write999(file, payer.Fault{Claim: claim, Element: 2, Code: "7"})).want(200).wantAt(object{"unmatched": 1.0})
 
 	h.send(two) // the void itself is sent back to be sent so again, once
 	h.ask(authz.DataMonitor, "POST", "/billing/entries/"+two+"/request-void/", nil).want(200)
 	_, file = h.send(two)
-	back := h.payer.Take(file, map[string]payer.Refusal{h.claimOf(two, file): {Category: "A7", Code: "562"}})
+	back := h.payer.Write277CA(file, map[string]payer.Rejection{h.claimOf(two, file): {Category: "A7", Code: "562"}})
 	h.take(back).want(200).wantAt(object{"applied": 1.0, "unmatched": 0.0})
 	h.take([]byte(strings.ReplaceAll(string(back), "~", "~\n"))).want(200).wantAt(object{"applied": 0.0, "unmatched": 0.0})
 	h.send(two)
@@ -46,7 +46,7 @@ func TestPaidToSomebodyElse(t *testing.T) {
 	id := h.insured("Ada", 20, nil)
 	entry := h.reviewed()[id+" 99457"]
 	_, file := h.send(entry)
-	paid := string(h.payer.Pay(file, nil))
+	paid := string(h.payer.Write835(file, nil))
 	other := strings.Replace(paid, "*XX*1234567893", "*XX*1245319599", 1)
 	answer := h.take([]byte(other)).want(200).wantAt(object{"applied": 0.0, "unmatched": 1.0})
 	if text := h.left(answer); !strings.Contains(text, `"reason":"other_payee"`) {
@@ -71,11 +71,11 @@ func TestAnswersForProductionToATest(t *testing.T) {
 
 	h.money.Claims.Submitter.Usage, h.payer.Usage = "P", "P"
 	for name, answer := range map[string][]byte{
-		"999":    h.payer.Acknowledge(test, payer.Fault{Claim: claim, Element: 2, Code: "7"}),
-		"277CA":  h.payer.Take(test, map[string]payer.Refusal{claim: {Category: "A7", Code: "562"}}),
-		"taken":  h.payer.Take(test, nil),
-		"paid":   h.payer.Pay(test, nil),
-		"denied": h.payer.Pay(test, map[string]payer.Decision{claim: payer.Deny("CO", "16")}),
+		"999":    h.payer.Write999(test, payer.Fault{Claim: claim, Element: 2, Code: "7"}),
+		"277CA":  h.payer.Write277CA(test, map[string]payer.Rejection{claim: {Category: "A7", Code: "562"}}),
+		"taken":  h.payer.Write277CA(test, nil),
+		"paid":   h.payer.Write835(test, nil),
+		"denied": h.payer.Write835(test, map[string]payer.Decision{claim: payer.Deny("CO", "16")}),
 	} {
 		answered := h.take(answer).want(200).wantAt(object{"applied": 0.0, "unmatched": 1.0})
 		if text := h.left(answered); !strings.Contains(text, `"reason":"test_usage"`) {
@@ -88,6 +88,6 @@ func TestAnswersForProductionToATest(t *testing.T) {
 	if c := real.Claims[0]; c.Frequency != "1" || c.ControlNumber == claim {
 		t.Errorf("sent as %+v", c)
 	}
-	h.take(h.payer.Pay(real, nil)).want(200).wantAt(object{"applied": 1.0, "unmatched": 0.0})
+	h.take(h.payer.Write835(real, nil)).want(200).wantAt(object{"applied": 1.0, "unmatched": 0.0})
 	h.entry(entry).wantAt(object{"lifecycle_status": "paid"})
 }

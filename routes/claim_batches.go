@@ -36,7 +36,7 @@ const x12Type = "application/edi-x12" // RFC 1767
 // maxResponse is how large a file of answers may be: a remittance of some thousand claims.
 const maxResponse = 16 << 20
 
-func (a *api) house() clearinghouse.House { return clearinghouse.House{Billing: a.Billing} }
+func (a *api) house() clearinghouse.Engine { return clearinghouse.Engine{Billing: a.Billing} }
 
 // batchView is a batch as it is shown.
 type batchView struct {
@@ -83,7 +83,7 @@ func (a *api) createBatch(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return show(c, c.Created, viewBatches)(a.house().Send(c.App, ids, c.Actor(), c.Now))
+	return show(c, c.Created, viewBatches)(a.house().SendBatch(c.App, ids, c.Actor(), c.Now))
 }
 
 // readEntryIDs reads the entries of a batch, each once.
@@ -198,7 +198,7 @@ func (a *api) takeResponse(c *web.Call) error {
 	if strings.TrimSpace(string(file)) == "" {
 		return fault.New(fault.Invalid, "invalid_x12", "The file is empty.").With("segment", "ISA").With("position", 0).With("ordinal", 0)
 	}
-	done, err := a.house().Take(c.App, file, c.Actor(), c.Now)
+	done, err := a.house().Import(c.App, file, c.Actor(), c.Now)
 	if err != nil {
 		return err
 	}

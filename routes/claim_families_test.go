@@ -49,7 +49,7 @@ func TestNoSecondWithoutTheFirst(t *testing.T) {
 	}
 	h.ask(authz.DataMonitor, "POST", "/billing/entries/"+first+"/review/", nil).want(200)
 	_, file := h.send(first)
-	h.take(h.payer.Pay(file, map[string]payer.Decision{h.claimOf(first, file): payer.Deny("CO", "50")})).want(200)
+	h.take(h.payer.Write835(file, map[string]payer.Decision{h.claimOf(first, file): payer.Deny("CO", "50")})).want(200)
 	alone(400)
 	h.ask(authz.DataMonitor, "POST", "/billing/entries/"+next+"/submit/", nil).want(400, "invalid_state")
 	h.ask(authz.DataMonitor, "POST", "/billing/entries/"+first+"/resubmit/", nil).want(200)
@@ -64,12 +64,12 @@ func TestReplacementsFollowTheirLines(t *testing.T) {
 	entries := h.reviewed()
 	first, next := entries[id+" 99457"], entries[id+" 99458"]
 	_, file := h.send(first, next)
-	h.take(h.payer.Pay(file, map[string]payer.Decision{h.claimOf(first, file): payer.Deny("CO", "16")})).want(200)
+	h.take(h.payer.Write835(file, map[string]payer.Decision{h.claimOf(first, file): payer.Deny("CO", "16")})).want(200)
 	again := func(entry string, decision payer.Decision) payer.Claim {
 		t.Helper()
 		h.ask(authz.DataMonitor, "POST", "/billing/entries/"+entry+"/resubmit/", object{"corrections": object{"icd10_codes": []string{"I10"}}}).want(200)
 		_, file := h.send(entry)
-		h.take(h.payer.Pay(file, map[string]payer.Decision{file.Claims[0].ControlNumber: decision})).want(200)
+		h.take(h.payer.Write835(file, map[string]payer.Decision{file.Claims[0].ControlNumber: decision})).want(200)
 		return file.Claims[0]
 	}
 	second := again(first, payer.Full())
@@ -100,7 +100,7 @@ func TestReplacementsComeTogether(t *testing.T) {
 	_, file := h.send(first, next)
 	deny := func(file payer.Submission) {
 		t.Helper()
-		h.take(h.payer.Pay(file, map[string]payer.Decision{file.Claims[0].ControlNumber: payer.Deny("CO", "16")})).want(200)
+		h.take(h.payer.Write835(file, map[string]payer.Decision{file.Claims[0].ControlNumber: payer.Deny("CO", "16")})).want(200)
 	}
 	resubmit := func(entry string) {
 		t.Helper()
@@ -128,7 +128,7 @@ func TestTestsUseUpNothing(t *testing.T) {
 	batch, file := h.send(one, denied)
 	tried := h.claimOf(one, file)
 	h.ask(authz.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []string{one}}).want(400, "invalid_state")
-	h.take(h.payer.Pay(file, map[string]payer.Decision{tried: payer.Silence(), h.claimOf(denied, file): payer.Deny("CO", "16")})).want(200)
+	h.take(h.payer.Write835(file, map[string]payer.Decision{tried: payer.NoDecision(), h.claimOf(denied, file): payer.Deny("CO", "16")})).want(200)
 	h.ask(authz.DataMonitor, "POST", "/billing/entries/"+denied+"/resubmit/", nil).want(200)
 
 	h.money.Claims.Submitter.Usage, h.payer.Usage = "P", "P"
@@ -147,7 +147,7 @@ func TestTestsUseUpNothing(t *testing.T) {
 		t.Errorf("sent again as %s", now)
 	}
 	h.ask(authz.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []string{one}}).want(400, "invalid_state")
-	h.take(h.payer.Pay(file, nil)).want(200)
+	h.take(h.payer.Write835(file, nil)).want(200)
 	h.entry(one).wantAt(object{"lifecycle_status": "paid"})
 	h.entry(denied).wantAt(object{"lifecycle_status": "paid"})
 }

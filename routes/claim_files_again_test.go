@@ -58,11 +58,11 @@ func TestDecisionsThatCameLate(t *testing.T) {
 	h.ask(authz.DataMonitor, "POST", "/billing/entries/"+again+"/deny/", object{"code": "CO-16", "description": "By portal"}).want(200)
 	h.ask(authz.DataMonitor, "POST", "/billing/entries/"+again+"/resubmit/", object{"corrections": object{"icd10_codes": []string{"I10"}}}).want(200)
 	h.send(again)
-	answer := h.take(h.payer.Pay(old, map[string]payer.Decision{claim: payer.Deny("CO", "50"), other: payer.Silence()})).want(200)
+	answer := h.take(h.payer.Write835(old, map[string]payer.Decision{claim: payer.Deny("CO", "50"), other: payer.NoDecision()})).want(200)
 	answer.wantAt(object{"applied": 0.0, "unmatched": 1.0, "finished_at": "2026-01-15T13:45:00Z"})
 	h.entry(again).wantAt(object{"lifecycle_status": "submitted"})
 
-	paid := h.payer.Pay(old, map[string]payer.Decision{claim: payer.Silence()})
+	paid := h.payer.Write835(old, map[string]payer.Decision{claim: payer.NoDecision()})
 	trace := strings.Split(strings.Split(string(paid), "TRN*1*")[1], "*")[0]
 	charge := h.entry(typed).at("charge")
 	h.ask(authz.DataMonitor, "POST", "/billing/entries/"+typed+"/pay/", object{"amount": charge, "payment_date": "2026-01-15", "reference": trace}).want(200)
@@ -112,7 +112,7 @@ func TestTheSameAnswerAtOnce(t *testing.T) {
 	a, b := h.insured("Ada", 40, nil), h.insured("Bea", 20, nil)
 	entries := h.reviewed()
 	_, file := h.send(entries[a+" 99457"], entries[a+" 99458"], entries[b+" 99457"])
-	paid := h.payer.Pay(file, nil)
+	paid := h.payer.Write835(file, nil)
 	answers := make(chan reply)
 	for range 6 {
 		go func() { answers <- h.take(paid) }()

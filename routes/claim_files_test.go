@@ -29,7 +29,7 @@ type house struct {
 func newHouse(t *testing.T) *house {
 	var money *billing.Engine
 	h := &house{clinic: newClinic(t, func(e *routes.Engines) { money = e.Billing })}
-	money.Claims = claims.Desk{
+	money.Claims = claims.Loader{
 		Practice: claims.Practice{
 			Name: "ELM STREET CLINIC", NPI: "1234567893", TaxID: "123456789", Taxonomy: "207Q00000X", Address: "1 ELM ST", City: "ALBANY", State: "NY", Zip: "122071234",
 			Phone: "5185550100",
@@ -81,7 +81,7 @@ func (h *house) send(ids ...string) (batch reply, file payer.Submission) {
 	h.t.Helper()
 	batch = h.ask(authz.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": ids}).want(201)
 	raw := h.ask(authz.Admin, "GET", fmt.Sprint("/billing/claim-batches/", batch.at("id"), "/file/"), nil).want(200).body
-	file, err := payer.Receive([]byte(raw))
+	file, err := payer.Read837P([]byte(raw))
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestClaimsThereAndBack(t *testing.T) {
 	h.entry(first("Paid")).wantAt(object{"lifecycle_status": "submitted", "submission_reference": number, "claim_control_number": h.entry(second("Paid")).at("claim_control_number")})
 	h.ask(authz.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": all}).want(400, "invalid_state") // they left
 
-	syntax := h.payer.Acknowledge(file)
+	syntax := h.payer.Write999(file)
 	h.take(syntax).want(200).wantAt(object{"type": "999", "applied": 11.0, "unmatched": 0.0, "repeated": false})
 	h.take(syntax).want(200).wantAt(object{"applied": 0.0, "repeated": true})
 	answered := func(sentBack, paid, denied, open float64) {
@@ -149,7 +149,7 @@ func TestClaimsThereAndBack(t *testing.T) {
 	answered(0, 0, 0, 11)
 	h.ask(authz.Admin, "GET", fmt.Sprint("/billing/claim-batches/", batch.at("id"), "/"), nil).want(200).wantAt(object{"status": "accepted"})
 
-	h.take(h.payer.Take(file, map[string]payer.Refusal{h.claimOf(first("Sentback"), file): {Category: "A7", Code: "562", Entity: "85"}})).want(200)
+	h.take(h.payer.Write277CA(file, map[string]payer.Rejection{h.claimOf(first("Sentback"), file): {Category: "A7", Code: "562", Entity: "85"}})).want(200)
 	for _, id := range []string{first("Sentback"), second("Sentback")} {
 		h.entry(id).wantAt(object{"lifecycle_status": "reviewed", "rejection.source": "277CA", "submitted_at": nil})
 		if text := h.entry(id).body; !strings.Contains(text, "rejected_277ca") || !strings.Contains(text, "A7:562") {
@@ -161,9 +161,9 @@ func TestClaimsThereAndBack(t *testing.T) {
 
 	decisions := map[string]payer.Decision{
 		h.claimOf(first("Paid"), file): payer.Full(), h.claimOf(first("Partly"), file): payer.Partly(1000, 500, 200),
-		h.claimOf(first("Denied"), file): payer.Deny("CO", "50", "N130"), h.claimOf(first("Sentback"), file): payer.Silence(),
+		h.claimOf(first("Denied"), file): payer.Deny("CO", "50", "N130"), h.claimOf(first("Sentback"), file): payer.NoDecision(),
 	}
-	payment := h.payer.Pay(file, decisions, x12.ProviderAdjustment{Provider: "1234567893", Year: "2026-12-31", Reason: "FB", Reference: "BALANCE7", Amount: 700})
+	payment := h.payer.Write835(file, decisions, x12.ProviderAdjustment{Provider: "1234567893", Year: "2026-12-31", Reason: "FB", Reference: "BALANCE7", Amount: 700})
 	answer := h.take(payment).want(200).wantAt(object{"type": "835", "applied": 9.0, "unmatched": 1.0})
 	detail := h.ask(authz.Admin, "GET", fmt.Sprint("/billing/claim-responses/", answer.at("id"), "/"), nil).want(200).body
 	if !strings.Contains(detail, `"segment":"PLB"`) || !strings.Contains(detail, "BALANCE7") || !strings.Contains(detail, `"amount":7.00`) {
@@ -197,7 +197,7 @@ func TestClaimsAgain(t *testing.T) {
 	_, file := h.send(a1, a2, b1)
 	old := h.claimOf(a1, file)
 
-	h.take(h.payer.Acknowledge(file, payer.Fault{Claim: old, Element: 2, Code: "7"})).want(200).wantAt(object{"applied": 3.0})
+	h.take(h.payer.Write999(file, payer.Fault{Claim: old, Element: 2, Code: "7"})).want(200).wantAt(object{"applied": 3.0})
 	h.entry(b1).wantAt(object{"lifecycle_status": "reviewed", "rejection.source": "999"})
 	_, file = h.send(a1, a2, b1)
 	if now := h.claimOf(a1, file); now == old || file.Claims[0].Frequency != "1" {
@@ -205,7 +205,7 @@ func TestClaimsAgain(t *testing.T) {
 	}
 	h.entry(b1).wantAt(object{"lifecycle_status": "submitted", "rejection": nil})
 	claim := h.claimOf(a1, file)
-	h.take(h.payer.Pay(file, map[string]payer.Decision{claim: payer.Deny("CO", "16"), h.claimOf(b1, file): payer.Silence()})).want(200).wantAt(object{"applied": 2.0})
+	h.take(h.payer.Write835(file, map[string]payer.Decision{claim: payer.Deny("CO", "16"), h.claimOf(b1, file): payer.NoDecision()})).want(200).wantAt(object{"applied": 2.0})
 
 	h.ask(authz.DataMonitor, "POST", "/billing/entries/"+a1+"/resubmit/", object{"corrections": object{"icd10_codes": []string{"I10"}}}).want(200)
 	h.ask(authz.DataMonitor, "POST", "/billing/entries/"+b1+"/request-void/", object{"reason": "Wrong patient"}).want(200)
@@ -219,11 +219,11 @@ func TestClaimsAgain(t *testing.T) {
 		}
 	}
 	full := payer.Full()
-	h.take(h.payer.Pay(file, map[string]payer.Decision{h.claimOf(a1, file): full, h.claimOf(b1, file): payer.Silence()})).want(200)
+	h.take(h.payer.Write835(file, map[string]payer.Decision{h.claimOf(a1, file): full, h.claimOf(b1, file): payer.NoDecision()})).want(200)
 	h.entry(a1).wantAt(object{"lifecycle_status": "paid", "resubmission_count": 1.0})
-	h.take(h.payer.Pay(file, map[string]payer.Decision{h.claimOf(a1, file): payer.Reverse(full), h.claimOf(b1, file): payer.Silence()})).want(200).wantAt(object{"applied": 1.0})
+	h.take(h.payer.Write835(file, map[string]payer.Decision{h.claimOf(a1, file): payer.Reverse(full), h.claimOf(b1, file): payer.NoDecision()})).want(200).wantAt(object{"applied": 1.0})
 	h.entry(a1).wantAt(object{"lifecycle_status": "submitted", "paid_total": 0.0})
-	h.take(h.payer.Pay(file, map[string]payer.Decision{h.claimOf(a1, file): payer.Partly(500, 0, 0), h.claimOf(b1, file): payer.Silence()})).want(200)
+	h.take(h.payer.Write835(file, map[string]payer.Decision{h.claimOf(a1, file): payer.Partly(500, 0, 0), h.claimOf(b1, file): payer.NoDecision()})).want(200)
 	h.entry(a1).wantAt(object{"lifecycle_status": "paid", "adjusted": 5.0})
 }
 
@@ -261,7 +261,7 @@ func TestClaimFilesRefused(t *testing.T) {
 	h.ask(authz.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []string{}}).wantFields("entry_ids")
 	h.ask(authz.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []string{one, one, "x"}}).wantFields("entry_ids.1", "entry_ids.2")
 	_, file := h.send(one)
-	syntax := string(h.payer.Acknowledge(file))
+	syntax := string(h.payer.Write999(file))
 	for name, wrong := range map[string]string{
 		"empty": " ", "no X12": "hello", "for somebody else": strings.Replace(syntax, "SUB1 ", "SUB2 ", 1),
 		"a wrong count": strings.Replace(syntax, "GE*1*", "GE*2*", 1), "another version": strings.Replace(syntax, "*00501*", "*00401*", 1),
@@ -278,7 +278,7 @@ func TestClaimFilesRefused(t *testing.T) {
 	foreign := file
 	foreign.Claims = slices.Clone(file.Claims)
 	foreign.Claims[0].ControlNumber = "V999999999C00001"
-	h.take(other.Pay(foreign, nil)).want(200).wantAt(object{"applied": 0.0, "unmatched": 1.0})
+	h.take(other.Write835(foreign, nil)).want(200).wantAt(object{"applied": 0.0, "unmatched": 1.0})
 	h.entry(one).wantAt(object{"lifecycle_status": "submitted"})
 	h.wantRoles("GET", "/billing/claim-batches/", nil, authz.Admin, authz.DataMonitor)
 }

@@ -49,7 +49,7 @@ func TestReversedBesideASecondary(t *testing.T) {
 				one := h.reviewedOne()
 				_, file := h.send(one)
 				c := h.claimOf(one, file)
-				pay := func(d payer.Decision) []byte { return h.payer.Pay(file, map[string]payer.Decision{c: d}) }
+				pay := func(d payer.Decision) []byte { return h.payer.Write835(file, map[string]payer.Decision{c: d}) }
 				h.take(pay(first)).want(200).wantAt(object{"applied": 1.0})
 				if by == "by hand" {
 					h.move(one, "pay", object{"amount": 2, "payment_date": "2026-01-15", "reference": "SEC", "payer": "secondary"}).want(200)
@@ -76,7 +76,7 @@ func TestReversedByASecondary(t *testing.T) {
 	one := h.reviewedOne()
 	_, file := h.send(one)
 	c := h.claimOf(one, file)
-	pay := func(d payer.Decision) []byte { return h.payer.Pay(file, map[string]payer.Decision{c: d}) }
+	pay := func(d payer.Decision) []byte { return h.payer.Write835(file, map[string]payer.Decision{c: d}) }
 	second := func(d payer.Decision, status string) {
 		t.Helper()
 		h.take([]byte(strings.Replace(string(secondary(pay(d), status)), "*P"+c, "*SECOND9", 1))).want(200).wantAt(object{"applied": 1.0, "unmatched": 0.0})
@@ -102,16 +102,16 @@ func TestReplacedAndTakenBack(t *testing.T) {
 	entries := h.reviewed()
 	first, next := entries[id+" 99457"], entries[id+" 99458"]
 	_, old := h.send(first, next)
-	h.take(h.payer.Pay(old, map[string]payer.Decision{h.claimOf(first, old): payer.Deny("CO", "16")})).want(200)
+	h.take(h.payer.Write835(old, map[string]payer.Decision{h.claimOf(first, old): payer.Deny("CO", "16")})).want(200)
 	h.move(first, "resubmit", object{"corrections": object{"icd10_codes": []string{"I10"}}}).want(200)
 	h.move(next, "resubmit", nil).want(200)
 	_, file := h.send(first, next)
-	answer := h.take(h.payer.Pay(old, map[string]payer.Decision{old.Claims[0].ControlNumber: payer.Reverse(payer.Deny("CO", "16"))})).want(200)
+	answer := h.take(h.payer.Write835(old, map[string]payer.Decision{old.Claims[0].ControlNumber: payer.Reverse(payer.Deny("CO", "16"))})).want(200)
 	if answer.at("unmatched") != 0.0 {
 		t.Errorf("left %s", h.left(answer))
 	}
 	h.entry(first).wantAt(object{"lifecycle_status": "submitted", "open": 47.87, "adjusted": 0.0})
-	h.take(h.payer.Pay(file, nil)).want(200).wantAt(object{"applied": 2.0})
+	h.take(h.payer.Write835(file, nil)).want(200).wantAt(object{"applied": 2.0})
 	h.entry(next).wantAt(object{"lifecycle_status": "paid", "open": 0.0})
 	h.reconciled("paid")
 }
@@ -130,16 +130,16 @@ func TestDecidedWhileToBeVoided(t *testing.T) {
 	c := h.claimOf(one, file)
 	deductible := payer.Adjust(x12.Adjustment{Group: "PR", Code: "1", Amount: 4787})
 	h.move(one, "request-void", nil).want(200)
-	h.take(h.payer.Pay(file, map[string]payer.Decision{c: deductible})).want(200).wantAt(object{"applied": 1.0})
+	h.take(h.payer.Write835(file, map[string]payer.Decision{c: deductible})).want(200).wantAt(object{"applied": 1.0})
 	h.entry(one).wantAt(object{"lifecycle_status": "void_requested", "patient_responsibility": 0.0, "open": 47.87})
-	h.take(h.payer.Pay(file, map[string]payer.Decision{c: payer.Partly(400, 0, 200)})).want(200).wantAt(object{"applied": 1.0})
+	h.take(h.payer.Write835(file, map[string]payer.Decision{c: payer.Partly(400, 0, 200)})).want(200).wantAt(object{"applied": 1.0})
 	h.entry(one).wantAt(object{"lifecycle_status": "refund_due", "paid_total": 41.87, "adjusted": 4.0, "patient_responsibility": 2.0, "open": 0.0})
 	h.reconciled("paid all the same")
 
 	h = newHouse(t)
 	two := h.reviewedOne()
 	_, file = h.send(two)
-	h.take(h.payer.Pay(file, map[string]payer.Decision{h.claimOf(two, file): payer.Partly(400, 0, 200)})).want(200)
-	h.take(h.payer.Pay(file, map[string]payer.Decision{h.claimOf(two, file): payer.Reverse(deductible)})).want(200)
+	h.take(h.payer.Write835(file, map[string]payer.Decision{h.claimOf(two, file): payer.Partly(400, 0, 200)})).want(200)
+	h.take(h.payer.Write835(file, map[string]payer.Decision{h.claimOf(two, file): payer.Reverse(deductible)})).want(200)
 	h.entry(two).wantAt(object{"lifecycle_status": "paid", "paid_total": 41.87, "adjusted": 4.0, "patient_responsibility": 2.0, "open": 0.0})
 }

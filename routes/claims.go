@@ -40,7 +40,7 @@ type moveBody struct {
 }
 
 // move serves a move of a claim, as it is read from a body.
-func move(read func(*api, *web.Call, moveBody, *validate.Checks) billing.Move) handler {
+func move(read func(*api, *web.Call, moveBody, *validate.Checks) billing.Transition) handler {
 	return func(a *api, c *web.Call) error {
 		id, err := c.PathUUID()
 		if err != nil {
@@ -49,11 +49,11 @@ func move(read func(*api, *web.Call, moveBody, *validate.Checks) billing.Move) h
 		if _, err := collections.FindBillingEntry(c.App, id); err != nil {
 			return fault.OrMissing(err)
 		}
-		m, err := web.ReadOptional(c, func(b moveBody, checks *validate.Checks) billing.Move { return read(a, c, b, checks) })
+		m, err := web.ReadOptional(c, func(b moveBody, checks *validate.Checks) billing.Transition { return read(a, c, b, checks) })
 		if err != nil {
 			return err
 		}
-		entry, err := a.Billing.Do(c.App, id, m, c.Actor(), c.Now)
+		entry, err := a.Billing.ApplyTransition(c.App, id, m, c.Actor(), c.Now)
 		if err != nil {
 			return err
 		}
@@ -61,28 +61,28 @@ func move(read func(*api, *web.Call, moveBody, *validate.Checks) billing.Move) h
 	}
 }
 
-func (a *api) readReview(c *web.Call, b moveBody, checks *validate.Checks) billing.Move {
+func (a *api) readReview(c *web.Call, b moveBody, checks *validate.Checks) billing.Transition {
 	notes := checks.Text("notes", b.Notes, validate.Optional(4000).Multiline())
 	override := checks.Text("override_reason", b.OverrideReason, validate.Optional(500).Multiline())
 	attested := checks.Boolean("attested", b.Attested, false)
 	return a.Billing.Review(c.Actor(), notes, override, attested != nil && *attested, c.Now)
 }
 
-func (a *api) readReturn(_ *web.Call, b moveBody, checks *validate.Checks) billing.Move {
-	return a.Billing.Return(checks.Text("reason", b.Reason, validate.Required(500).Multiline()))
+func (a *api) readReturn(_ *web.Call, b moveBody, checks *validate.Checks) billing.Transition {
+	return a.Billing.ReturnToReview(checks.Text("reason", b.Reason, validate.Required(500).Multiline()))
 }
 
-func (a *api) readSubmit(c *web.Call, b moveBody, checks *validate.Checks) billing.Move {
+func (a *api) readSubmit(c *web.Call, b moveBody, checks *validate.Checks) billing.Transition {
 	at := checks.Instant("submitted_at", b.SubmittedAt, false)
 	checks.NotFuture("submitted_at", at, c.Now, 0)
 	return a.Billing.Submit(checks.Text("submission_reference", b.SubmissionReference, validate.Optional(100).Identifier()), at, c.Now)
 }
 
-func (a *api) readPay(c *web.Call, b moveBody, checks *validate.Checks) billing.Move {
+func (a *api) readPay(c *web.Call, b moveBody, checks *validate.Checks) billing.Transition {
 	amount := readCents(checks, "amount", b.Amount)
 	return a.Billing.Pay(billing.PaymentDraft{
 		Amount: amount, Date: a.pastDay(c, checks, "payment_date", b.PaymentDate, true), Reference: checks.Text("reference", b.Reference, validate.Required(100).Identifier()),
-		Payer:             cmp.Or(checks.Text("payer", b.Payer, validate.Optional(0).OneOf(billing.PayerWords...)), collections.PrimaryPayer),
+		Payer:             cmp.Or(checks.Text("payer", b.Payer, validate.Optional(0).OneOf(billing.PayerKinds...)), collections.PrimaryPayer),
 		OverpaymentReason: checks.Text("overpayment_reason", b.OverpaymentReason, validate.Optional(500).Multiline()),
 	}, c.Actor(), c.Now)
 }
@@ -113,33 +113,33 @@ func (a *api) pastDay(c *web.Call, checks *validate.Checks, name string, f valid
 	return day
 }
 
-func (a *api) readDeny(c *web.Call, b moveBody, checks *validate.Checks) billing.Move {
+func (a *api) readDeny(c *web.Call, b moveBody, checks *validate.Checks) billing.Transition {
 	return a.Billing.Deny(checks.Text("code", b.Code, validate.Required(20).Identifier()), checks.Text("description", b.Description, validate.Required(500)),
 		a.pastDay(c, checks, "denial_date", b.DenialDate, false), c.Now)
 }
 
-func (a *api) readAppeal(c *web.Call, b moveBody, checks *validate.Checks) billing.Move {
+func (a *api) readAppeal(c *web.Call, b moveBody, checks *validate.Checks) billing.Transition {
 	return a.Billing.Appeal(checks.Text("reason", b.Reason, validate.Required(500).Multiline()),
 		checks.Text("reference", b.Reference, validate.Optional(100).Identifier()), a.pastDay(c, checks, "appeal_date", b.AppealDate, false))
 }
 
-func (a *api) readVoid(c *web.Call, b moveBody, checks *validate.Checks) billing.Move {
+func (a *api) readVoid(c *web.Call, b moveBody, checks *validate.Checks) billing.Transition {
 	return a.Billing.Void(checks.Text("reason", b.Reason, validate.Required(500).Multiline()), c.Now)
 }
 
-func (a *api) readRequestVoid(c *web.Call, b moveBody, checks *validate.Checks) billing.Move {
+func (a *api) readRequestVoid(c *web.Call, b moveBody, checks *validate.Checks) billing.Transition {
 	return a.Billing.RequestVoid(checks.Text("reason", b.Reason, validate.Optional(500).Multiline()), c.Actor(), c.Now)
 }
 
-func (a *api) readRefund(c *web.Call, b moveBody, checks *validate.Checks) billing.Move {
+func (a *api) readRefund(c *web.Call, b moveBody, checks *validate.Checks) billing.Transition {
 	return a.Billing.Refund(billing.RefundDraft{
 		Amount: readCents(checks, "amount", b.Amount), Date: a.pastDay(c, checks, "date", b.Date, true),
 		Reference: checks.Text("reference", b.Reference, validate.Required(100).Identifier()),
-		Payer:     checks.Text("payer", b.Payer, validate.Optional(0).OneOf(billing.PayerWords...)),
+		Payer:     checks.Text("payer", b.Payer, validate.Optional(0).OneOf(billing.PayerKinds...)),
 	}, c.Actor(), c.Now)
 }
 
-func (a *api) readResubmit(c *web.Call, b moveBody, checks *validate.Checks) billing.Move {
+func (a *api) readResubmit(c *web.Call, b moveBody, checks *validate.Checks) billing.Transition {
 	reference := checks.Text("submission_reference", b.SubmissionReference, validate.Optional(100).Identifier())
 	corrections := a.readCorrections(c, checks, b.Corrections)
 	corrections.Override = checks.Text("override_reason", b.OverrideReason, validate.Optional(500).Multiline())
@@ -205,7 +205,7 @@ func (a *api) submitClaims(c *web.Call) error {
 	if err := checks.Err(); err != nil {
 		return err
 	}
-	details, submitted, err := a.eachOf(c, ids, billing.Submitted, func() billing.Move { return a.Billing.Submit(reference, time.Time{}, c.Now) })
+	details, submitted, err := a.eachOf(c, ids, billing.Submitted, func() billing.Transition { return a.Billing.Submit(reference, time.Time{}, c.Now) })
 	if err != nil {
 		return err
 	}
@@ -229,12 +229,12 @@ type claimView struct {
 
 func (a *api) exportClaims(c *web.Call) error {
 	q := c.Query()
-	word := cmp.Or(q.OneOf("status", billing.StatusWords...), "pending")
+	word := cmp.Or(q.OneOf("status", billing.StatusFilterValues...), "pending")
 	format, payer, reviewed := q.OneOf("format", "json", "csv"), q.Integer("payer_id"), q.IsTrue("reviewed_only")
 	if err := q.Err(); err != nil {
 		return err
 	}
-	states, payerID := billing.StatesOf(word), ""
+	states, payerID := billing.StatesForFilter(word), ""
 	if reviewed && states[0] == billing.PendingReview {
 		states = states[1:]
 	}
@@ -247,7 +247,7 @@ func (a *api) exportClaims(c *web.Call) error {
 	}
 	var claims []claimView
 	total := billing.Cents(0)
-	err := a.Billing.EachClaim(c.Request.Context(), c.App, states, payerID, func(rows []billing.ClaimRow) error {
+	err := a.Billing.ForEachClaim(c.Request.Context(), c.App, states, payerID, func(rows []billing.ClaimRow) error {
 		views, err := viewClaims(c, rows)
 		claims = append(claims, views...)
 		for _, v := range views {

@@ -38,11 +38,11 @@ func (a *api) listDaysShort(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	near, err := a.Billing.NearDays(c.App, c.Now, include)
+	near, err := a.Billing.NearDeviceDays(c.App, c.Now, include)
 	if err != nil {
 		return err
 	}
-	near = slices.DeleteFunc(near, func(n billing.Near) bool { return n.CPTCode != billing.DeviceSupply }) // who can come to two days only
+	near = slices.DeleteFunc(near, func(n billing.NearCode) bool { return n.CPTCode != billing.DeviceSupply }) // who can come to two days only
 	all := slices.DeleteFunc(web.Views(near, viewShort), func(v shortView) bool { return v.Spare < 0 || behind != nil && v.Behind != *behind })
 	slices.SortFunc(all, func(x, y shortView) int {
 		return cmp.Or(cmp.Compare(x.Spare, y.Spare), cmp.Compare(x.DaysLeft, y.DaysLeft), cmp.Compare(x.PatientID, y.PatientID))
@@ -60,9 +60,9 @@ func (a *api) listDaysShort(c *web.Call) error {
 }
 
 // viewShort counts what a period wants. Behind is who would not come to it by going on as so far.
-func viewShort(n billing.Near) shortView {
+func viewShort(n billing.NearCode) shortView {
 	room, gone := n.DaysLeft, billing.DaysBetween(n.PeriodStart, n.PeriodEnd)+1-n.DaysLeft
-	if n.Today {
+	if n.HasDataToday {
 		room, gone = room-1, gone+1
 	}
 	return shortView{

@@ -27,7 +27,7 @@ func newDemoClinic(t *testing.T, patients int, now time.Time) *clinic {
 	t.Helper()
 	var money *billing.Engine
 	c := newClinic(t, func(e *routes.Engines) { money = e.Billing })
-	money.Claims = claims.Desk{
+	money.Claims = claims.Loader{
 		Practice: claims.Practice{
 			Name: "Maple Street Clinic", NPI: "1234567893", TaxID: "123456789", Taxonomy: "207Q00000X", Address: "1 Maple Street", City: "Albany", State: "NY",
 			Zip: "122071234", Phone: "5185550100",

@@ -47,7 +47,7 @@ func (a *api) searchICD10(c *web.Call) error {
 	var total int
 	var err error
 	if codes != "" {
-		hits, err = a.codes.Look(c.App, list)
+		hits, err = a.codes.FindAll(c.App, list)
 		total = len(hits)
 		hits = hits[min(p.Offset(), total):min(p.Offset()+p.Size, total)]
 	} else {

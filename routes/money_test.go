@@ -99,7 +99,7 @@ func TestUndoing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	trail, err := billing.History(c.app, entry)
+	trail, err := billing.EntryHistory(c.app, entry)
 	if err != nil {
 		t.Fatal(err)
 	}

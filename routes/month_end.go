@@ -86,23 +86,23 @@ func (a *api) readMonthEnd(c *web.Call) error {
 	if status != "" {
 		states = []string{status}
 	}
-	list, total, err := a.Billing.WeighMonth(c.App, month, states, c.Actor(), c.Now)
+	list, total, err := a.Billing.CheckMonthEnd(c.App, month, states, c.Actor(), c.Now)
 	if err != nil {
 		return err
 	}
-	names, err := patients.Names(c.App, distinct(list, func(w billing.Weighed) string { return w.Entry.PatientID() }))
+	names, err := patients.Names(c.App, distinct(list, func(w billing.MonthEndEntry) string { return w.Entry.PatientID() }))
 	if err != nil {
 		return err
 	}
 	answer := monthEndView{
 		Month: month.Start[:len("2006-01")], CheckedAt: validate.FormatInstant(c.Now), SendsClaims: a.Billing.Claims.Submitter.ID != "",
 		Usage: a.Billing.Claims.Submitter.Usage, Count: total, LeftOut: total - len(list),
-		Results: web.Views(list, func(w billing.Weighed) weighedView { return viewWeighed(w, names[w.Entry.PatientID()]) }),
+		Results: web.Views(list, func(w billing.MonthEndEntry) weighedView { return viewWeighed(w, names[w.Entry.PatientID()]) }),
 	}
-	return c.Answer(answer, recordShown(c, audit.ResourceBillingEntry, "", list, func(w billing.Weighed) string { return w.Entry.PatientID() }))
+	return c.Answer(answer, recordShown(c, audit.ResourceBillingEntry, "", list, func(w billing.MonthEndEntry) string { return w.Entry.PatientID() }))
 }
 
-func viewWeighed(w billing.Weighed, who patients.Name) weighedView {
+func viewWeighed(w billing.MonthEndEntry, who patients.Name) weighedView {
 	entry := w.Entry
 	return weighedView{
 		EntryID: entry.Id, ClaimID: entry.ClaimID(), PatientID: entry.PatientID(), PatientName: who.FirstLast(), MRN: who.MRN, CPTCode: entry.CPTCode(),
@@ -116,7 +116,7 @@ func viewWeighed(w billing.Weighed, who patients.Name) weighedView {
 }
 
 // viewFacts says which of the papers what was found is about.
-func viewFacts(w billing.Weighed) factsView {
+func viewFacts(w billing.MonthEndEntry) factsView {
 	fact := func(reason string, places ...string) string {
 		found := slices.ContainsFunc(w.Preflight.Errors, func(f claims.Finding) bool {
 			return slices.ContainsFunc(places, func(place string) bool { return strings.HasPrefix(f.Field, place) })
@@ -154,7 +154,7 @@ func (a *api) reviewMany(c *web.Call) error {
 	if err := checks.Err(); err != nil {
 		return err
 	}
-	details, reviewed, err := a.eachOf(c, ids, billing.Reviewed, func() billing.Move {
+	details, reviewed, err := a.eachOf(c, ids, billing.Reviewed, func() billing.Transition {
 		return a.Billing.Review(c.Actor(), notes, "", false, c.Now)
 	})
 	if err != nil {
@@ -179,13 +179,13 @@ func readMany(checks *validate.Checks, f validate.Strings) []string {
 }
 
 // eachOf makes a move of each entry in a transaction of its own, and says what became of it.
-func (a *api) eachOf(c *web.Call, ids []string, done string, move func() billing.Move) (details []batchResult, moved int, err error) {
+func (a *api) eachOf(c *web.Call, ids []string, done string, move func() billing.Transition) (details []batchResult, moved int, err error) {
 	details = []batchResult{}
 	seen := map[string]bool{}
 	for _, id := range ids {
 		result := batchResult{ID: id, Status: "skipped", Reason: orNull("repeated")}
 		if !seen[id] {
-			_, err := a.Billing.Do(c.App, id, move(), c.Actor(), c.Now)
+			_, err := a.Billing.ApplyTransition(c.App, id, move(), c.Actor(), c.Now)
 			var refused *fault.Error
 			if err == nil {
 				result, moved = batchResult{ID: id, Status: done}, moved+1
@@ -238,7 +238,7 @@ func (a *api) readFunnel(c *web.Call) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	found, asOf, err := a.Billing.FunnelOf(c.App, month, c.Now)
+	found, asOf, err := a.Billing.MonthFunnel(c.App, month, c.Now)
 	if err != nil {
 		return err
 	}
@@ -260,7 +260,7 @@ func (a *api) readFunnel(c *web.Call) error {
 
 // stagesOf reads what the entries of a month come to from the sums that reports are made of.
 func stagesOf(c *web.Call, month billing.Span) (stages []stageView, all monthOfMoney, err error) {
-	sums, err := billing.Sums(c.App, billing.SumFilter{From: month.Start, To: month.End, Money: true}, billing.ByStatus)
+	sums, err := billing.LoadTotals(c.App, billing.TotalsFilter{From: month.Start, To: month.End, WithMoney: true}, billing.ByStatus)
 	if err != nil {
 		return nil, all, err
 	}
@@ -286,7 +286,7 @@ func (a *api) readCalendar(c *web.Call, patient *collections.Patient) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	days, periods, err := a.Billing.Calendar(c.App, patient.Id, month, c.Now)
+	days, periods, err := a.Billing.MonthCalendar(c.App, patient.Id, month, c.Now)
 	if err != nil {
 		return err
 	}

@@ -13,8 +13,8 @@ import (
 
 // nearView is a patient close to a code.
 type nearView struct {
-	billing.Near
-	billing.Worth
+	billing.NearCode
+	billing.RevenueEstimate
 	PatientName string `json:"patient_name"`
 	MRN         string `json:"mrn"`
 	Missing     string `json:"missing"`
@@ -41,17 +41,17 @@ func (a *api) listNearBillable(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	all = slices.DeleteFunc(all, func(n billing.Near) bool { return unit != "" && n.Unit != unit })
+	all = slices.DeleteFunc(all, func(n billing.NearCode) bool { return unit != "" && n.Unit != unit })
 	near, worth, err := a.nearest(c, all, page, byWorth)
 	if err != nil {
 		return err
 	}
-	names, err := patients.Names(c.App, distinct(near, func(n billing.Near) string { return n.PatientID }))
+	names, err := patients.Names(c.App, distinct(near, func(n billing.NearCode) string { return n.PatientID }))
 	if err != nil {
 		return err
 	}
-	views := web.Views(near, func(n billing.Near) nearView {
-		return nearView{n, n.WorthIn(worth), names[n.PatientID].FirstLast(), names[n.PatientID].MRN, n.Still()}
+	views := web.Views(near, func(n billing.NearCode) nearView {
+		return nearView{n, n.EstimateIn(worth), names[n.PatientID].FirstLast(), names[n.PatientID].MRN, n.MissingText()}
 	})
 	answer, err := web.PageOf(c, page, len(all), views)
 	if err != nil {
@@ -71,19 +71,19 @@ func (a *api) ofTheirs(c *web.Call) (func(string) bool, error) {
 }
 
 // nearest is a page of those close to a code, the least missing or the most worth first, with what each is worth: of all, where that decides.
-func (a *api) nearest(c *web.Call, all []billing.Near, page web.Paging, byWorth bool) ([]billing.Near, map[string]billing.Worth, error) {
+func (a *api) nearest(c *web.Call, all []billing.NearCode, page web.Paging, byWorth bool) ([]billing.NearCode, map[string]billing.RevenueEstimate, error) {
 	from := min(page.Offset(), len(all))
-	here := func() []billing.Near { return all[from:min(from+page.Size, len(all))] }
+	here := func() []billing.NearCode { return all[from:min(from+page.Size, len(all))] }
 	weighed := all
 	if !byWorth {
 		weighed = here()
 	}
-	worth, err := a.Billing.NearWorth(c.App, weighed, a.Billing.Day(c.Now))
+	worth, err := a.Billing.EstimateRevenue(c.App, weighed, a.Billing.Day(c.Now))
 	if err != nil {
 		return nil, nil, err
 	}
 	if byWorth {
-		slices.SortFunc(all, billing.ByWorth(worth))
+		slices.SortFunc(all, billing.ByEstimatedGain(worth))
 	}
 	return here(), worth, nil
 }

@@ -26,7 +26,7 @@ type orderView struct {
 }
 
 func viewOrders(app core.App, page []*collections.Order) ([]orderView, error) {
-	names, err := billing.Providers(app, distinct(page, (*collections.Order).AuthorID))
+	names, err := billing.ProviderNames(app, distinct(page, (*collections.Order).AuthorID))
 	return web.Views(page, func(o *collections.Order) orderView {
 		return orderView{
 			o.Number(), o.PatientID(), o.Kind(), o.Dated(), orNull(o.Until()), collections.Number(o.AuthorID()), names[o.AuthorID()], orNull(o.Text().Reveal()), o.RecordedBy(),

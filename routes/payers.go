@@ -163,7 +163,7 @@ func (a *api) listICD10(c *web.Call) error {
 
 // catalogued are the codes that there are, in force or not.
 func (a *api) catalogued() []string {
-	return web.Views(a.Billing.Catalogue(), func(row billing.CatalogueRow) string { return row.Code })
+	return web.Views(a.Billing.Catalog(), func(row billing.CatalogRow) string { return row.Code })
 }
 
-func (a *api) listCPT(c *web.Call) error { return web.ListWhole(c, a.Billing.Catalogue(), 0) }
+func (a *api) listCPT(c *web.Call) error { return web.ListWhole(c, a.Billing.Catalog(), 0) }

@@ -46,7 +46,7 @@ var (
 // maxRARC is how many remark codes one adjustment has at most.
 const maxRARC = 5
 
-func (a *api) readAdjust(c *web.Call, b moveBody, checks *validate.Checks) billing.Move {
+func (a *api) readAdjust(c *web.Call, b moveBody, checks *validate.Checks) billing.Transition {
 	d := billing.AdjustmentDraft{
 		Group: checks.Text("group", b.Group, validate.Required(0).OneOf(billing.AdjustmentGroups...)),
 		CARC:  checks.Text("carc", b.CARC, validate.Optional(5).Matching(carcPattern, "Is no claim adjustment reason code.")),

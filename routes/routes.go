@@ -365,7 +365,7 @@ type api struct {
 	Engines
 	contract document
 	refusals gateway.Refusals
-	codes    *icd10.Desk
+	codes    *icd10.Lookup
 	enrolled *patients.Engine
 	pages    triagePages
 }
@@ -378,7 +378,7 @@ func Register(e *core.ServeEvent, engines Engines) error {
 	}
 	engines.PublicURL = strings.TrimSuffix(engines.PublicURL, "/")
 	a := &api{
-		Engines: engines, contract: described, codes: &icd10.Desk{}, pages: newTriagePages(),
+		Engines: engines, contract: described, codes: &icd10.Lookup{}, pages: newTriagePages(),
 		enrolled: &patients.Engine{Billing: engines.Billing, Delivers: engines.EMR.delivers},
 	}
 	door := &web.Door{Options: engines.Options, Produces: a.produces, Refused: a.noteRejected, OtherForm: a.fhirFault, Reach: a.reach}

@@ -18,9 +18,9 @@ func (a *api) auditSelf(c *web.Call) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	facts, err := reports.Gather(c.App, a.Zone, month)
+	facts, err := reports.GatherAuditFacts(c.App, a.Zone, month)
 	if err != nil {
 		return err
 	}
-	return c.OK(selfAuditView{month.Start[:len("2006-01")], reports.Find(facts)})
+	return c.OK(selfAuditView{month.Start[:len("2006-01")], reports.FindPatterns(facts)})
 }

@@ -49,7 +49,7 @@ func (a *api) viewTimes(app core.App, page []*collections.TimeEntry) ([]timeView
 	if err != nil {
 		return nil, err
 	}
-	authors, err := billing.Providers(app, distinct(page, (*collections.TimeEntry).UserRecordID))
+	authors, err := billing.ProviderNames(app, distinct(page, (*collections.TimeEntry).UserRecordID))
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (a *api) viewTimes(app core.App, page []*collections.TimeEntry) ([]timeView
 			ContactMethod: orNull(entry.Contact()), Source: entry.Source(), StartedAt: instantOrNull(entry.StartedAt()),
 			EndedAt: instantOrNull(entry.EndedAt()), DurationSeconds: entry.Seconds(), Running: entry.Running(), AutoStopped: entry.AutoStopped(),
 			Notes: orNull(entry.Notes().Reveal()), Billed: entry.Billed(), BillingEntryID: orNull(entry.EntryID()),
-			Live: a.Billing.Live(entry), RecordedAt: instantOrNull(entry.CreatedAt()), ToAttest: entry.ToAttest(),
+			Live: a.Billing.IsLiveContact(entry), RecordedAt: instantOrNull(entry.CreatedAt()), ToAttest: entry.ToAttest(),
 			AttestedBy: orNull(entry.AttestedBy()), AttestedAt: instantOrNull(entry.AttestedAt()), OverlapSeconds: entry.OverlapSeconds(),
 			EscalationID: numberOrNull(entry.EscalationID()), CreatedAt: instantOrNull(entry.CreatedAt()), UpdatedAt: instantOrNull(entry.UpdatedAt()),
 		}
@@ -152,7 +152,7 @@ func (a *api) changeTime(c *web.Call, number int64) error {
 	if err := c.Decode(&body); err != nil {
 		return err
 	}
-	return show(c, c.OK, a.viewTimes)(a.Billing.ChangeTime(c.App, number, author(c), body, c.Actor(), c.Now))
+	return show(c, c.OK, a.viewTimes)(a.Billing.UpdateTime(c.App, number, author(c), body, c.Actor(), c.Now))
 }
 
 func (a *api) attestTime(c *web.Call, number int64) error {

@@ -17,9 +17,9 @@ type Payer struct {
 	Control  int    // of the last file
 	Usage    string // T where it is empty
 	// Marks are what separates elements, repetitions, components and segments; "*^:~" where they are empty.
-	Marks string
+	Separators string
 	// Break stands behind every segment, such as "\r\n".
-	Break string
+	LineBreak string
 }
 
 // A Submission is an 837P as the payer took it.
@@ -56,8 +56,8 @@ type Line struct {
 // Number is the control number that the payer gives to a claim.
 func (c Claim) Number() string { return "P" + c.ControlNumber }
 
-// Receive takes an 837P of one transaction set.
-func Receive(file []byte) (Submission, error) {
+// Read837P takes an 837P of one transaction set.
+func Read837P(file []byte) (Submission, error) {
 	interchanges, err := x12.Read(file)
 	if err != nil {
 		return Submission{}, err
@@ -70,18 +70,18 @@ func Receive(file []byte) (Submission, error) {
 	s := Submission{Sender: in.Sender, Group: in.Groups[0].ControlNumber, Set: set.ControlNumber, first: set.Segments[0].Ordinal - 1}
 	var context Claim // what all claims under a level share
 	for _, segment := range set.Segments {
-		s.take(&context, segment)
+		s.readSegment(&context, segment)
 	}
 	return s, nil
 }
 
-func (s *Submission) take(context *Claim, segment x12.Segment) {
+func (s *Submission) readSegment(context *Claim, segment x12.Segment) {
 	at := segment.Element
 	switch segment.ID {
 	case "BHT":
 		s.Batch = at(3)
 	case "NM1":
-		s.name(context, segment)
+		s.readName(context, segment)
 	case "SBR":
 		if len(s.Claims) == 0 || context.Lines == nil { // not the one of another payer, within a claim
 			context.Filing = at(9)
@@ -95,12 +95,12 @@ func (s *Submission) take(context *Claim, segment x12.Segment) {
 		s.Claims = append(s.Claims, c)
 		context.Lines = []Line{} // we are within claims
 	case "REF":
-		s.reference(at(1), at(2))
+		s.readReference(at(1), at(2))
 	case "SV1":
-		c := s.last()
+		c := s.lastClaim()
 		c.Lines = append(c.Lines, Line{Procedure: strings.Split(at(1), string(segment.Separators.Component)), Charge: cents(at(2)), Units: at(4)})
 	case "DTP":
-		if c := s.last(); at(1) == "472" {
+		if c := s.lastClaim(); at(1) == "472" {
 			line := &c.Lines[len(c.Lines)-1]
 			line.From, line.Through, _ = strings.Cut(at(3), "-")
 			if line.Through == "" {
@@ -110,9 +110,9 @@ func (s *Submission) take(context *Claim, segment x12.Segment) {
 	}
 }
 
-func (s *Submission) last() *Claim { return &s.Claims[len(s.Claims)-1] }
+func (s *Submission) lastClaim() *Claim { return &s.Claims[len(s.Claims)-1] }
 
-func (s *Submission) name(context *Claim, segment x12.Segment) {
+func (s *Submission) readName(context *Claim, segment x12.Segment) {
 	at := segment.Element
 	party := x12.Party{ID: at(9), Name: at(3)}
 	switch at(1) {
@@ -131,14 +131,14 @@ func (s *Submission) name(context *Claim, segment x12.Segment) {
 	}
 }
 
-func (s *Submission) reference(qualifier, value string) {
+func (s *Submission) readReference(qualifier, value string) {
 	switch qualifier {
 	case "F8":
-		if c := s.last(); len(c.Lines) == 0 && c.PayerControlNumber == "" && c.Frequency != "1" {
+		if c := s.lastClaim(); len(c.Lines) == 0 && c.PayerControlNumber == "" && c.Frequency != "1" {
 			c.PayerControlNumber = value
 		}
 	case "6R":
-		c := s.last()
+		c := s.lastClaim()
 		c.Lines[len(c.Lines)-1].ControlNumber = value
 	}
 }
@@ -172,7 +172,7 @@ func (s *set) add(elements ...string) {
 // file wraps a transaction set in its envelopes, for whoever sent the submission.
 func (p *Payer) file(to, functional, number, guide string, inSet bool, s set) []byte {
 	p.Control++
-	usage, marks := p.Usage, p.Marks
+	usage, marks := p.Usage, p.Separators
 	if usage == "" {
 		usage = "T"
 	}
@@ -193,7 +193,7 @@ func (p *Payer) file(to, functional, number, guide string, inSet bool, s set) []
 	swap := strings.NewReplacer("*", marks[:1], "^", marks[1:2], ":", marks[2:3])
 	var b strings.Builder
 	for _, line := range lines {
-		b.WriteString(swap.Replace(line) + marks[3:4] + p.Break)
+		b.WriteString(swap.Replace(line) + marks[3:4] + p.LineBreak)
 	}
 	return []byte(b.String())
 }

@@ -13,7 +13,7 @@ import (
 )
 
 //go:embed readers.py
-var script []byte
+var readersScript []byte
 
 // A Reader is a program for X12 that was written elsewhere: the packages that it consists of, and the versions of Python that it runs on.
 type Reader struct {
@@ -31,8 +31,8 @@ var (
 	Oxedi = Reader{"oxedi", []string{"oxedi==0.6.0"}, 11, 99}
 )
 
-// Found is what a reader says of a file. Which fields it fills is the reader's.
-type Found struct {
+// ReadResult is what a reader says of a file. Which fields it fills is the reader's.
+type ReadResult struct {
 	OK                                 bool
 	Errors                             []string
 	Answer                             string // pyx12: the 999 that it would send
@@ -42,12 +42,12 @@ type Found struct {
 
 // Read has a file read. The test is skipped where there is no Python that the reader runs on, or no pip; what is missing otherwise is installed,
 // once, into the user's cache.
-func (r Reader) Read(t testing.TB, file []byte) (found Found) {
+func (r Reader) Read(t testing.TB, file []byte) (found ReadResult) {
 	t.Helper()
 	packages := pip.Folder(t, r.name, r.since, r.till, r.packages...)
 	dir := t.TempDir()
 	program, data := filepath.Join(dir, "readers.py"), filepath.Join(dir, "file.x12")
-	for name, content := range map[string][]byte{program: script, data: file} {
+	for name, content := range map[string][]byte{program: readersScript, data: file} {
 		if err := os.WriteFile(name, content, 0o600); err != nil {
 			t.Fatal(err)
 		}

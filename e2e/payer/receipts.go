@@ -13,11 +13,11 @@ type Fault struct {
 	Code    string // such as 1 for missing, 7 for an invalid code
 }
 
-// Acknowledge writes a 999: accepted, or with faults the whole transaction set rejected.
-func (p *Payer) Acknowledge(s Submission, faults ...Fault) []byte {
+// Write999 writes a 999: accepted, or with faults the whole transaction set rejected.
+func (p *Payer) Write999(s Submission, faults ...Fault) []byte {
 	var out set
-	out.add("AK1", "HC", s.Group, x12.Professional837)
-	out.add("AK2", "837", s.Set, x12.Professional837)
+	out.add("AK1", "HC", s.Group, x12.Guide837P)
+	out.add("AK2", "837", s.Set, x12.Guide837P)
 	for _, fault := range faults {
 		for _, c := range s.Claims {
 			if c.ControlNumber == fault.Claim {
@@ -34,21 +34,21 @@ func (p *Payer) Acknowledge(s Submission, faults ...Fault) []byte {
 		out.add("IK5", "A")
 		out.add("AK9", "A", "1", "1", "1")
 	}
-	return p.file(s.Sender, "FA", "999", x12.Acknowledge999, true, out)
+	return p.file(s.Sender, "FA", "999", x12.Guide999, true, out)
 }
 
 // A Refusal is why a claim is sent back by a 277CA.
-type Refusal struct{ Category, Code, Entity string }
+type Rejection struct{ Category, Code, Entity string }
 
-func (r Refusal) composite() string {
+func (r Rejection) composite() string {
 	if r.Entity == "" {
 		return r.Category + ":" + r.Code
 	}
 	return r.Category + ":" + r.Code + ":" + r.Entity
 }
 
-// Take writes a 277CA: every claim is accepted but those with a refusal. A refusal for "" sends all of the batch back.
-func (p *Payer) Take(s Submission, refusals map[string]Refusal) []byte {
+// Write277CA writes a 277CA: every claim is accepted but those with a refusal. A refusal for "" sends all of the batch back.
+func (p *Payer) Write277CA(s Submission, refusals map[string]Rejection) []byte {
 	day := p.At.Format("20060102")
 	var out set
 	out.add("BHT", "0085", "08", "R"+s.Batch, day, p.At.Format("1504"), "TH")
@@ -69,17 +69,17 @@ func (p *Payer) Take(s Submission, refusals map[string]Refusal) []byte {
 	if sentBack {
 		out.add("STC", whole.composite(), day, "U", dollars(total(s.Claims)))
 	} else {
-		accepted = unrefused(s.Claims, refusals)
+		accepted = acceptedClaims(s.Claims, refusals)
 		out.add("STC", "A1:19:PR", day, "WQ", dollars(total(s.Claims)))
 	}
-	out.sums("90", "AA", s.Claims, accepted)
+	out.addSums("90", "AA", s.Claims, accepted)
 	if !sentBack {
-		out.providers(s, refusals, day)
+		out.addProviders(s, refusals, day)
 	}
-	return p.file(s.Sender, "HN", "277", x12.ClaimStatus277, true, out)
+	return p.file(s.Sender, "HN", "277", x12.Guide277CA, true, out)
 }
 
-func (out *set) providers(s Submission, refusals map[string]Refusal, day string) {
+func (out *set) addProviders(s Submission, refusals map[string]Rejection, day string) {
 	level := 2
 	var order []x12.Party
 	claims := map[x12.Party][]Claim{}
@@ -96,7 +96,7 @@ func (out *set) providers(s Submission, refusals map[string]Refusal, day string)
 		out.add("NM1", "85", "2", billing.Name, "", "", "", "", "XX", billing.ID)
 		out.add("TRN", "1", "0")
 		out.add("STC", "A1:19:PR", "", "WQ", dollars(total(claims[billing])))
-		out.sums("QA", "QC", claims[billing], unrefused(claims[billing], refusals))
+		out.addSums("QA", "QC", claims[billing], acceptedClaims(claims[billing], refusals))
 		for _, c := range claims[billing] {
 			level++
 			out.add("HL", strconv.Itoa(level), parent, "PT")
@@ -114,8 +114,8 @@ func (out *set) providers(s Submission, refusals map[string]Refusal, day string)
 	}
 }
 
-// sums are how many claims, and how much, were accepted and rejected.
-func (out *set) sums(accepted, rejected string, all, some []Claim) {
+// addSums are how many claims, and how much, were accepted and rejected.
+func (out *set) addSums(accepted, rejected string, all, some []Claim) {
 	if len(some) > 0 {
 		out.add("QTY", accepted, strconv.Itoa(len(some)))
 	}
@@ -130,7 +130,7 @@ func (out *set) sums(accepted, rejected string, all, some []Claim) {
 	}
 }
 
-func unrefused(claims []Claim, refusals map[string]Refusal) (list []Claim) {
+func acceptedClaims(claims []Claim, refusals map[string]Rejection) (list []Claim) {
 	for _, c := range claims {
 		if _, found := refusals[c.ControlNumber]; !found {
 			list = append(list, c)

@@ -85,11 +85,11 @@ func Then(decisions ...Decision) Decision {
 	}
 }
 
-// Silence says nothing of a claim.
-func Silence() Decision { return Then() }
+// NoDecision says nothing of a claim.
+func NoDecision() Decision { return Then() }
 
-// Pay writes an 835: every claim by its decision, those without one in full; up to six other adjustments are taken from the total.
-func (p *Payer) Pay(s Submission, decisions map[string]Decision, others ...x12.ProviderAdjustment) []byte {
+// Write835 writes an 835: every claim by its decision, those without one in full; up to six other adjustments are taken from the total.
+func (p *Payer) Write835(s Submission, decisions map[string]Decision, others ...x12.ProviderAdjustment) []byte {
 	var claims set
 	var sum x12.Cents
 	for _, c := range s.Claims {
@@ -98,7 +98,7 @@ func (p *Payer) Pay(s Submission, decisions map[string]Decision, others ...x12.P
 			decide = Full()
 		}
 		for _, r := range decide(c) {
-			sum += claims.remit(c, r)
+			sum += claims.addClaimPayment(c, r)
 		}
 	}
 	for _, a := range others {
@@ -135,14 +135,14 @@ func (p *Payer) Pay(s Submission, decisions map[string]Decision, others ...x12.P
 	if len(others) > 0 {
 		out.add(plb...)
 	}
-	return p.file(s.Sender, "HP", "835", x12.Remittance835, false, out)
+	return p.file(s.Sender, "HP", "835", x12.Guide835, false, out)
 }
 
 // filing is the code of an 835 for that of an 837, which has more of them.
 var filing = map[string]string{"CI": "12", "BL": "12", "FI": "ZZ", "11": "ZZ"}
 
-// remit writes one CLP and what belongs to it, and says what it pays.
-func (out *set) remit(c Claim, r remittance) (paid x12.Cents) {
+// addClaimPayment writes one CLP and what belongs to it, and says what it pays.
+func (out *set) addClaimPayment(c Claim, r remittance) (paid x12.Cents) {
 	var patient x12.Cents
 	for _, o := range r.lines {
 		paid += r.sign * o.paid
@@ -166,12 +166,12 @@ func (out *set) remit(c Claim, r remittance) (paid x12.Cents) {
 	out.add("DTM", "232", from)
 	out.add("DTM", "233", through)
 	for i, line := range c.Lines {
-		out.line(line, r.lines[i], r.sign)
+		out.addServiceLine(line, r.lines[i], r.sign)
 	}
 	return paid
 }
 
-func (out *set) line(line Line, o outcome, sign x12.Cents) {
+func (out *set) addServiceLine(line Line, o outcome, sign x12.Cents) {
 	composite := line.Procedure[0]
 	for _, part := range line.Procedure[1:] {
 		composite += ":" + part

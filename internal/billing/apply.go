@@ -11,9 +11,9 @@ import (
 	"github.com/vigilhealth/vigil/internal/notifications"
 )
 
-// draft is an entry the engine means to make, or to raise when raises is set.
-type draft struct {
-	patient        *facts
+// entryDraft is an entry the engine means to make, or to raise when raises is set.
+type entryDraft struct {
+	patient        *patientFacts
 	code           string
 	period         Span
 	service        string
@@ -22,19 +22,19 @@ type draft struct {
 	source         string
 	warnings       []string
 	evidence       any
-	stretches      []string // time entries that become fixed with it
-	raises         *existing
+	timeEntryIDs   []string // time entries that become fixed with it
+	toRaise        *existingEntry
 }
 
-// Created is an entry that a run made or raised.
-type Created struct {
+// CreatedEntry is an entry that a run made or raised.
+type CreatedEntry struct {
 	ID        string `json:"id"`
 	PatientID string `json:"patient_id"`
 	CPTCode   string `json:"cpt_code"`
 }
 
-// Skip is an entry that a run left out, and why.
-type Skip struct {
+// SkippedEntry is an entry that a run left out, and why.
+type SkippedEntry struct {
 	PatientID string `json:"patient_id"`
 	CPTCode   string `json:"cpt_code"`
 	Reason    string `json:"reason"`
@@ -53,7 +53,7 @@ type payerCode struct {
 	code  string
 }
 
-func (e *Engine) readTariff(app core.App) (t tariff, err error) {
+func (e *Engine) loadTariff(app core.App) (t tariff, err error) {
 	payers, err := collections.ListPayers(app)
 	if err != nil {
 		return t, err
@@ -80,30 +80,30 @@ func (e *Engine) readTariff(app core.App) (t tariff, err error) {
 	return t, nil
 }
 
-// rate is what is expected of a payer for a code on a day: its latest rate in force, else what the fee schedule expects, else the default.
+// expectedRate is what is expected of a payer for a code on a day: its latest rate in force, else what the fee schedule expects, else the default.
 // Source: docs/decisions/billing.md, "Amounts".
-func (t tariff) rate(payer int64, code, day string) Cents {
+func (t tariff) expectedRate(payer int64, code, day string) Cents {
 	for _, r := range t.rates[payerCode{payer, code}] {
 		if r.EffectiveDate <= day {
 			return Cents(r.RateCents)
 		}
 	}
-	if cents, said := t.feeFor(code, day, func(f collections.Fee) *int64 { return f.ExpectedCents }); said {
+	if cents, said := t.scheduledFee(code, day, func(f collections.Fee) *int64 { return f.ExpectedCents }); said {
 		return cents
 	}
-	return ruleOf(code).Rate
+	return baseRule(code).Rate
 }
 
-// payer is the record id and the name of a patient's payer.
-func (t tariff) payer(number int64) (id, name string) {
+// payerOf is the record id and the name of a patient's payer.
+func (t tariff) payerOf(number int64) (id, name string) {
 	if name, known := t.names[number]; known {
 		return collections.NumberID(number), name
 	}
 	return "", "Self-pay"
 }
 
-// apply stores drafts in the transaction, each once.
-func (e *Engine) apply(tx core.App, t tariff, drafts []draft, now time.Time) (created []Created, err error) {
+// storeDrafts stores drafts in the transaction, each once.
+func (e *Engine) storeDrafts(tx core.App, t tariff, drafts []entryDraft, now time.Time) (created []CreatedEntry, err error) {
 	if len(drafts) == 0 {
 		return nil, nil
 	}
@@ -112,15 +112,15 @@ func (e *Engine) apply(tx core.App, t tariff, drafts []draft, now time.Time) (cr
 	if err != nil {
 		return nil, err
 	}
-	ids, err := e.insert(tx, t, drafts, now)
+	ids, err := e.insertDrafts(tx, t, drafts, now)
 	if err != nil {
 		return nil, err
 	}
 	for i, d := range drafts {
 		id, event, old := ids[i], audit.BillingCreate, any(nil)
-		if d.raises != nil {
-			id, event, old = d.raises.ID, audit.BillingUpdate, d.raises.Code
-			err = raise(tx, t, d, now)
+		if d.toRaise != nil {
+			id, event, old = d.toRaise.ID, audit.BillingUpdate, d.toRaise.Code
+			err = raiseEntry(tx, t, d, now)
 		}
 		if err != nil {
 			return nil, err
@@ -128,7 +128,7 @@ func (e *Engine) apply(tx core.App, t tariff, drafts []draft, now time.Time) (cr
 		if id == "" {
 			continue // somebody else made it
 		}
-		if err := fix(tx, id, d.stretches, now); err != nil {
+		if err := markTimeBilled(tx, id, d.timeEntryIDs, now); err != nil {
 			return nil, err
 		}
 		err := chain.Add(audit.Entry{
@@ -138,16 +138,16 @@ func (e *Engine) apply(tx core.App, t tariff, drafts []draft, now time.Time) (cr
 		if err != nil {
 			return nil, err
 		}
-		created = append(created, Created{id, d.patient.id, d.code})
+		created = append(created, CreatedEntry{id, d.patient.id, d.code})
 	}
 	if err := chain.Store(); err != nil {
 		return nil, err
 	}
-	return created, attestations(tx, drafts, created, now)
+	return created, announceAttestations(tx, drafts, created, now)
 }
 
-// attestations tell billing which new entries wait for somebody's word.
-func attestations(tx core.App, drafts []draft, created []Created, now time.Time) error {
+// announceAttestations tell billing which new entries wait for somebody's word.
+func announceAttestations(tx core.App, drafts []entryDraft, created []CreatedEntry, now time.Time) error {
 	waiting := map[string]bool{}
 	for _, d := range drafts {
 		if slices.Contains(d.warnings, AttestInteraction) {
@@ -169,8 +169,8 @@ func attestations(tx core.App, drafts []draft, created []Created, now time.Time)
 	return nil
 }
 
-// insert stores the drafts that raise nothing, and returns the id of each; "" where there is none.
-func (e *Engine) insert(tx core.App, t tariff, drafts []draft, now time.Time) (ids []string, err error) {
+// insertDrafts stores the drafts that raise nothing, and returns the id of each; "" where there is none.
+func (e *Engine) insertDrafts(tx core.App, t tariff, drafts []entryDraft, now time.Time) (ids []string, err error) {
 	claims, err := collections.TakeClaimIDs(tx, now.In(e.Zone).Year(), countNew(drafts))
 	if err != nil {
 		return nil, err
@@ -178,11 +178,11 @@ func (e *Engine) insert(tx core.App, t tariff, drafts []draft, now time.Time) (i
 	ids = make([]string, len(drafts))
 	entries := make([]collections.BillingDraft, 0, len(claims))
 	for i, d := range drafts {
-		if d.raises != nil {
+		if d.toRaise != nil {
 			continue
 		}
 		ids[i] = collections.NewUUID()
-		entries = append(entries, e.entry(t, d, ids[i], claims[len(entries)]))
+		entries = append(entries, e.newEntry(t, d, ids[i], claims[len(entries)]))
 	}
 	stored, err := collections.InsertBillingEntries(tx, entries, now)
 	for i, id := range ids {
@@ -193,22 +193,22 @@ func (e *Engine) insert(tx core.App, t tariff, drafts []draft, now time.Time) (i
 	return ids, err
 }
 
-func countNew(drafts []draft) (n int) {
+func countNew(drafts []entryDraft) (n int) {
 	for _, d := range drafts {
-		if d.raises == nil {
+		if d.toRaise == nil {
 			n++
 		}
 	}
 	return n
 }
 
-func (e *Engine) entry(t tariff, d draft, id, claim string) collections.BillingDraft {
-	payerID, payerName := t.payer(d.patient.payer)
+func (e *Engine) newEntry(t tariff, d entryDraft, id, claim string) collections.BillingDraft {
+	payerID, payerName := t.payerOf(d.patient.payer)
 	return collections.BillingDraft{
 		ID: id, ClaimID: claim, PatientID: d.patient.id, CPTCode: d.code, ServiceDate: d.service, Minutes: d.minutes, Units: d.units,
-		AmountCents: int64(t.rate(d.patient.payer, d.code, d.service)) * int64(d.units),
+		AmountCents: int64(t.expectedRate(d.patient.payer, d.code, d.service)) * int64(d.units),
 		ChargeCents: int64(t.charge(d.patient.payer, d.code, d.service)) * int64(d.units), Source: d.source, CreatedBy: "system",
-		PayerID: payerID, PayerName: payerName, Provider: d.patient.provider, ICD10Codes: firstCodes(d.patient.diagnoses), Warnings: d.warnings,
+		PayerID: payerID, PayerName: payerName, Provider: d.patient.provider, ICD10Codes: firstDiagnoses(d.patient.diagnoses), Warnings: d.warnings,
 		PeriodStart: d.period.Start, PeriodEnd: d.period.End, TransmissionDays: d.days, Evidence: d.evidence,
 	}
 }
@@ -216,19 +216,19 @@ func (e *Engine) entry(t tariff, d draft, id, claim string) collections.BillingD
 // maxDiagnoses is how many a claim form takes. Source: docs/decisions/billing.md, "ICD-10".
 const maxDiagnoses = 12
 
-func firstCodes(codes []string) []string { return codes[:min(len(codes), maxDiagnoses)] }
+func firstDiagnoses(codes []string) []string { return codes[:min(len(codes), maxDiagnoses)] }
 
-// raise gives an entry that still waits for review more units.
-func raise(tx core.App, t tariff, d draft, now time.Time) error {
+// raiseEntry gives an entry that still waits for review more units.
+func raiseEntry(tx core.App, t tariff, d entryDraft, now time.Time) error {
 	return collections.RaiseBillingEntry(tx, collections.RaisedEntry{
-		ID: d.raises.ID, CPTCode: d.code, Days: d.days, ServiceDate: d.service, Minutes: d.minutes, Units: d.units, Evidence: d.evidence, Warnings: d.warnings,
-		AmountCents: int64(t.rate(d.patient.payer, d.code, d.service)) * int64(d.units),
+		ID: d.toRaise.ID, CPTCode: d.code, Days: d.days, ServiceDate: d.service, Minutes: d.minutes, Units: d.units, Evidence: d.evidence, Warnings: d.warnings,
+		AmountCents: int64(t.expectedRate(d.patient.payer, d.code, d.service)) * int64(d.units),
 		ChargeCents: int64(t.charge(d.patient.payer, d.code, d.service)) * int64(d.units),
 	}, now)
 }
 
-// fix marks time as billed: it can no longer be changed.
-func fix(tx core.App, entryID string, stretches []string, now time.Time) error {
+// markTimeBilled marks time as billed: it can no longer be changed.
+func markTimeBilled(tx core.App, entryID string, stretches []string, now time.Time) error {
 	for _, id := range stretches {
 		if err := collections.BillTime(tx, entryID, id, now); err != nil {
 			return err

@@ -32,14 +32,14 @@ func (c Cents) String() string {
 // MarshalJSON writes the amount as a number.
 func (c Cents) MarshalJSON() ([]byte, error) { return []byte(c.String()), nil }
 
-// maxDollars bounds every amount that somebody types.
+// maxChargeCents bounds every amount that somebody types.
 const maxDollars = 1_000_000
 
 // CentsOf reads dollars; false for a negative amount, one of more than a million, and fractions of a cent.
 func CentsOf(dollars float64) (Cents, bool) {
 	text := strconv.FormatFloat(dollars, 'f', -1, 64)
 	cents := math.Round(dollars * 100)
-	if dollars < 0 || dollars > maxDollars || math.IsNaN(dollars) || Cents(cents).trimmed() != text {
+	if dollars < 0 || dollars > maxDollars || math.IsNaN(dollars) || Cents(cents).shortest() != text {
 		return 0, false
 	}
 	return Cents(cents), true
@@ -48,7 +48,7 @@ func CentsOf(dollars float64) (Cents, bool) {
 // CheckRate says what is wrong with a rate that somebody wrote past the API, "" for nothing: cents must be whole and as [CentsOf] takes them, the
 // day YYYY-MM-DD.
 func CheckRate(code string, cents float64, day string) string {
-	known := slices.ContainsFunc((&Engine{}).Catalogue(), func(row CatalogueRow) bool { return row.Code == code })
+	known := slices.ContainsFunc((&Engine{}).Catalog(), func(row CatalogRow) bool { return row.Code == code })
 	if !known {
 		return "The CPT code is not in the catalogue."
 	}
@@ -61,26 +61,26 @@ func CheckRate(code string, cents float64, day string) string {
 	return ""
 }
 
-// trimmed is the shortest form of the amount.
-func (c Cents) trimmed() string {
+// shortest is the shortest form of the amount.
+func (c Cents) shortest() string {
 	return strconv.FormatFloat(float64(c)/100, 'f', -1, 64)
 }
 
 // Settings are what a practice chooses.
 type Settings struct {
-	Zone                *time.Location // months and service dates are the practice's
-	Enable2026Codes     bool           // 99445 and 99470
-	MaxUnits99458       int
-	RequireConsent      bool
-	RequireOrder        bool // nothing is billed that nobody ordered; otherwise a warning says so
-	RequireSecondPerson bool // the creator of a manual entry cannot review it
-	EscalationTimeCap   time.Duration
-	Claims              claims.Desk // what a claim says of the practice
-	Locality            string      // of the Medicare fee schedule; "" for the nation's figures
-	LiveContactFrom     string      // practice day from which interactive time counts only with a live way of contact; "" for never
-	TimeRule            string      // [InteractiveOnly], also for "", or [WithCareManagement]
-	TimeRuleFrom        string      // first day of the months of service that the rule is for; "" for since CMS's
-	ReadingsWait        func() bool // long work makes way for them; nil for never
+	Zone                  *time.Location // months and service dates are the practice's
+	Enable2026Codes       bool           // 99445 and 99470
+	MaxUnits99458         int
+	RequireConsent        bool
+	RequireOrder          bool // nothing is billed that nobody ordered; otherwise a warning says so
+	RequireSecondReviewer bool // the creator of a manual entry cannot review it
+	EscalationTimeCap     time.Duration
+	Claims                claims.Loader // what a claim says of the practice
+	Locality              string        // of the Medicare fee schedule; "" for the nation's figures
+	LiveContactFrom       string        // practice day from which interactive time counts only with a live way of contact; "" for never
+	TimeRule              string        // [InteractiveOnly], also for "", or [WithCareManagement]
+	TimeRuleFrom          string        // first day of the months of service that the rule is for; "" for since CMS's
+	ReadingsPending       func() bool   // long work makes way for them; nil for never
 }
 
 // Engine plans and stores billing entries by a practice's settings.

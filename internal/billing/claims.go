@@ -40,8 +40,8 @@ var States = []string{PendingReview, Reviewed, Submitted, Paid, Denied, Appealed
 // ContractStates are those that the contract names; reports show the others where there are such.
 var ContractStates = []string{PendingReview, Reviewed, Submitted, Paid, Denied, Appealed, Voided}
 
-// StatusWords are what the filter by status accepts: both vocabularies.
-var StatusWords = append([]string{pending}, States...)
+// StatusFilterValues are what the filter by status accepts: both vocabularies.
+var StatusFilterValues = append([]string{pending}, States...)
 
 // APIStatus is how the contract shows a state.
 func APIStatus(state string) string {
@@ -51,8 +51,8 @@ func APIStatus(state string) string {
 	return state
 }
 
-// StatesOf are the states a word of either vocabulary means; all that are not voided for "".
-func StatesOf(word string) []string {
+// StatesForFilter are the states a word of either vocabulary means; all that are not voided for "".
+func StatesForFilter(word string) []string {
 	switch word {
 	case "":
 		return States[:len(States)-1]
@@ -66,15 +66,15 @@ func StatesOf(word string) []string {
 const (
 	AttestInteraction = "attest_interaction"
 	PossibleDuplicate = "possible_duplicate"
-	BeforeEnrolment   = "before_enrolment"
+	BeforeEnrollment  = "before_enrolment"
 	MissingPrimary    = "missing_primary_code"
 	Overlaps99457     = "overlaps_99457"
 	UnknownICD10      = "unknown_icd10"
 	EvidenceChanged   = "evidence_changed"
 )
 
-// Move is a change of a claim's state, with what it writes. Source: docs/decisions/billing.md, "Claim state machine".
-type Move struct {
+// Transition is a change of a claim's state, with what it writes. Source: docs/decisions/billing.md, "Claim state machine".
+type Transition struct {
 	Name   string
 	From   []string
 	To     string
@@ -83,11 +83,11 @@ type Move struct {
 	set    map[string]any
 	detail string
 	after  func(tx core.App, entry *collections.BillingEntry) error
-	next   func(entry *collections.BillingEntry) string // the state that the amounts come to; nil for To
+	target func(entry *collections.BillingEntry) string // the state that the amounts come to; nil for To
 }
 
-// Do makes a move, in a transaction with its trace. A state it does not start from is an invalid_transition fault.
-func (e *Engine) Do(app core.App, entryID string, m Move, by audit.Actor, now time.Time) (entry *collections.BillingEntry, err error) {
+// ApplyTransition makes a move, in a transaction with its trace. A state it does not start from is an invalid_transition fault.
+func (e *Engine) ApplyTransition(app core.App, entryID string, m Transition, by audit.Actor, now time.Time) (entry *collections.BillingEntry, err error) {
 	err = app.RunInTransaction(func(tx core.App) (err error) {
 		if entry, err = collections.FindBillingEntry(tx, entryID); err != nil {
 			return fault.OrMissing(err)
@@ -103,17 +103,17 @@ func (e *Engine) Do(app core.App, entryID string, m Move, by audit.Actor, now ti
 			}
 		}
 		to := m.To
-		if m.next != nil {
-			to = m.next(entry)
+		if m.target != nil {
+			to = m.target(entry)
 		}
-		if err := reopen(tx, entry, to, by, now); err != nil {
+		if err := reopenDenied(tx, entry, to, by, now); err != nil {
 			return err
 		}
-		err = m.write(tx, entry, from, to, before, by, now, func(e audit.Entry, now time.Time) error { return audit.Append(tx, e, now) })
+		err = m.store(tx, entry, from, to, before, by, now, func(e audit.Entry, now time.Time) error { return audit.Append(tx, e, now) })
 		if err == nil && m.after != nil {
 			err = m.after(tx, entry)
 		}
-		if err == nil && !(existing{Status: to}).holds() { // others may stand on it
+		if err == nil && !(existingEntry{Status: to}).isActive() { // others may stand on it
 			err = e.Recheck(tx, entry.PatientID(), ParseDay(entry.PeriodStart()), now)
 		}
 		return err
@@ -121,9 +121,9 @@ func (e *Engine) Do(app core.App, entryID string, m Move, by audit.Actor, now ti
 	return entry, err
 }
 
-// write stores an entry as the move makes it, with its trace.
-func (m Move) write(
-	tx core.App, entry *collections.BillingEntry, from, to string, before amounts, by audit.Actor, now time.Time, trace func(audit.Entry, time.Time) error,
+// store stores an entry as the move makes it, with its trace.
+func (m Transition) store(
+	tx core.App, entry *collections.BillingEntry, from, to string, before claimAmounts, by audit.Actor, now time.Time, trace func(audit.Entry, time.Time) error,
 ) error {
 	for column, value := range m.set {
 		entry.Set(column, value)
@@ -134,7 +134,7 @@ func (m Move) write(
 		return fmt.Errorf("store billing entry: %w", err)
 	}
 	changes := audit.Changes{"lifecycle_status": {Old: from, New: to}}
-	before.note(changes, amountsOf(entry))
+	before.addChanges(changes, amountsOf(entry))
 	if m.detail != "" {
 		changes["detail"] = audit.Change{New: m.detail}
 	}
@@ -145,11 +145,11 @@ func (m Move) write(
 
 // Review approves an entry for submission. It is refused while the facts do not bear the entry out, while escalation time is not attested, and
 // for a possible duplicate without a reason.
-func (e *Engine) Review(by audit.Actor, notes, override string, attested bool, now time.Time) Move {
-	m := Move{Name: "review", From: []string{PendingReview}, To: Reviewed, event: audit.BillingReview, detail: notes}
+func (e *Engine) Review(by audit.Actor, notes, override string, attested bool, now time.Time) Transition {
+	m := Transition{Name: "review", From: []string{PendingReview}, To: Reviewed, event: audit.BillingReview, detail: notes}
 	m.set = map[string]any{collections.EntryReviewedBy: by.Email, collections.EntryReviewedAt: collections.Instant(now)}
 	m.check = func(tx core.App, entry *collections.BillingEntry) error {
-		if e.wantsAnother(entry, by) {
+		if e.needsSecondReviewer(entry, by) {
 			return fault.State("invalid_state", "Somebody else must review an entry that you made.")
 		}
 		return e.checkReview(tx, entry, by, override, attested, now)
@@ -157,25 +157,25 @@ func (e *Engine) Review(by audit.Actor, notes, override string, attested bool, n
 	return m
 }
 
-// wantsAnother reports whether somebody else has to review an entry.
-func (e *Engine) wantsAnother(entry *collections.BillingEntry, by audit.Actor) bool {
-	return e.RequireSecondPerson && entry.Source() == ByHand && strings.EqualFold(entry.CreatedBy(), by.Email)
+// needsSecondReviewer reports whether somebody else has to review an entry.
+func (e *Engine) needsSecondReviewer(entry *collections.BillingEntry, by audit.Actor) bool {
+	return e.RequireSecondReviewer && entry.Source() == SourceManual && strings.EqualFold(entry.CreatedBy(), by.Email)
 }
 
-// Return sends a reviewed entry back.
-func (e *Engine) Return(reason string) Move {
-	return Move{
+// ReturnToReview sends a reviewed entry back.
+func (e *Engine) ReturnToReview(reason string) Transition {
+	return Transition{
 		Name: "return", From: []string{Reviewed}, To: PendingReview, event: audit.BillingReturn, detail: reason,
 		set: map[string]any{collections.EntryReviewedBy: "", collections.EntryReviewedAt: ""},
 	}
 }
 
 // Submit sends a reviewed entry to the payer, under a reference.
-func (e *Engine) Submit(reference string, at, now time.Time) Move {
+func (e *Engine) Submit(reference string, at, now time.Time) Transition {
 	return e.submit(reference, at, now, false)
 }
 
-func (e *Engine) submit(reference string, at, now time.Time, preflighted bool) Move {
+func (e *Engine) submit(reference string, at, now time.Time, preflighted bool) Transition {
 	if reference == "" {
 		reference = "SUB-" + now.In(e.Zone).Format("20060102-150405")
 	}
@@ -183,7 +183,7 @@ func (e *Engine) submit(reference string, at, now time.Time, preflighted bool) M
 		at = now
 	}
 	set := map[string]any{collections.EntrySubmissionReference: reference, collections.EntryOriginalReference: reference, collections.EntrySubmittedAt: collections.Instant(at)}
-	return Move{
+	return Transition{
 		Name: "submit", From: []string{Reviewed}, To: Submitted, event: audit.BillingSubmit, detail: reference, set: set,
 		check: func(tx core.App, entry *collections.BillingEntry) error {
 			if code, said := set[collections.EntryClaimFrequencyCode]; entry.ClaimFrequencyCode() == "7" && (!said || code == "7") {
@@ -194,8 +194,8 @@ func (e *Engine) submit(reference string, at, now time.Time, preflighted bool) M
 	}
 }
 
-// submitAs is [Engine.Submit] by a batch, with the frequency code of its claim; of an entry, too, that was sent as a test alone.
-func (e *Engine) submitAs(frequency, reference string, now time.Time, preflighted bool) Move {
+// submitInBatch is [Engine.Submit] by a batch, with the frequency code of its claim; of an entry, too, that was sent as a test alone.
+func (e *Engine) submitInBatch(frequency, reference string, now time.Time, preflighted bool) Transition {
 	m := e.submit(reference, time.Time{}, now, preflighted)
 	m.From = []string{Reviewed, Submitted}
 	if m.set[collections.EntryClaimFrequencyCode] = frequency; frequency == "1" {
@@ -205,8 +205,8 @@ func (e *Engine) submitAs(frequency, reference string, now time.Time, preflighte
 }
 
 // Deny records why a payer refused, and tells billing.
-func (e *Engine) Deny(code, description, date string, now time.Time) Move {
-	return Move{
+func (e *Engine) Deny(code, description, date string, now time.Time) Transition {
+	return Transition{
 		Name: "deny", From: []string{Submitted, Appealed}, To: Denied, event: audit.BillingDeny, detail: code + ": " + description,
 		set: map[string]any{collections.EntryDenialCode: code, collections.EntryDenialDescription: description, collections.EntryDenialDate: date},
 		after: func(tx core.App, entry *collections.BillingEntry) error {
@@ -220,16 +220,16 @@ func (e *Engine) Deny(code, description, date string, now time.Time) Move {
 }
 
 // Appeal disputes a denial.
-func (e *Engine) Appeal(reason, reference, date string) Move {
-	return Move{
+func (e *Engine) Appeal(reason, reference, date string) Transition {
+	return Transition{
 		Name: "appeal", From: []string{Denied}, To: Appealed, event: audit.BillingAppeal, detail: reference,
 		set: map[string]any{collections.EntryAppealReason: reason, collections.EntryAppealReference: reference, collections.EntryAppealDate: date},
 	}
 }
 
 // Void takes an entry that was not submitted, or that its payer voided, out of the lists and sums; its time can be corrected again.
-func (e *Engine) Void(reason string, now time.Time) Move {
-	return Move{
+func (e *Engine) Void(reason string, now time.Time) Transition {
+	return Transition{
 		Name: "void", From: []string{PendingReview, Reviewed, VoidRequested}, To: Voided, event: audit.BillingVoid, detail: reason, set: map[string]any{collections.EntryVoidReason: reason},
 		after: func(tx core.App, entry *collections.BillingEntry) error {
 			return collections.FreeTime(tx, entry.Id, now)
@@ -247,7 +247,7 @@ type Corrections struct {
 }
 
 // Resubmit sends a denied claim again, as a replacement of the first.
-func (e *Engine) Resubmit(c Corrections, reference string, now time.Time) Move {
+func (e *Engine) Resubmit(c Corrections, reference string, now time.Time) Transition {
 	m := e.Submit(reference, time.Time{}, now)
 	m.Name, m.From, m.event = "resubmit", []string{Denied}, audit.BillingResubmit
 	delete(m.set, collections.EntryOriginalReference)
@@ -288,9 +288,9 @@ func lastFirst(last, first string) string {
 // exportPage is how many claims are read together, so that no reader holds the database for long.
 const exportPage = 1000
 
-// EachClaim hands the claims in some states to visit, page by page, by creation. payerID is a record id; "" is every payer.
-func (e *Engine) EachClaim(ctx context.Context, app core.App, states []string, payerID string, visit func([]ClaimRow) error) error {
-	exporting := async.ThrottleWhile(e.ReadingsWait)
+// ForEachClaim hands the claims in some states to visit, page by page, by creation. payerID is a record id; "" is every payer.
+func (e *Engine) ForEachClaim(ctx context.Context, app core.App, states []string, payerID string, visit func([]ClaimRow) error) error {
+	exporting := async.ThrottleWhile(e.ReadingsPending)
 	for after := ""; ; {
 		if err := exporting.Rest(ctx); err != nil {
 			return err
@@ -299,7 +299,7 @@ func (e *Engine) EachClaim(ctx context.Context, app core.App, states []string, p
 		if err != nil {
 			return err
 		}
-		rows, err := withProviders(app, found)
+		rows, err := addProviderNames(app, found)
 		if err != nil {
 			return err
 		}
@@ -315,12 +315,12 @@ func (e *Engine) EachClaim(ctx context.Context, app core.App, states []string, p
 	}
 }
 
-func withProviders(app core.App, found []collections.ClaimRow) ([]ClaimRow, error) {
+func addProviderNames(app core.App, found []collections.ClaimRow) ([]ClaimRow, error) {
 	ids := map[string]bool{}
 	for _, row := range found {
 		ids[row.ProviderID] = true
 	}
-	names, err := Providers(app, slices.Collect(maps.Keys(ids)))
+	names, err := ProviderNames(app, slices.Collect(maps.Keys(ids)))
 	rows := make([]ClaimRow, len(found))
 	for i, row := range found {
 		rows[i] = ClaimRow{row, names[row.ProviderID]}
@@ -328,8 +328,8 @@ func withProviders(app core.App, found []collections.ClaimRow) ([]ClaimRow, erro
 	return rows, err
 }
 
-// Providers are the names of users by record id, "Last, First".
-func Providers(app core.App, ids []string) (map[string]string, error) {
+// ProviderNames are the names of users by record id, "Last, First".
+func ProviderNames(app core.App, ids []string) (map[string]string, error) {
 	names, err := collections.UserNames(app, ids)
 	if err != nil {
 		return nil, err

@@ -17,13 +17,13 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-var moved = at("2026-04-01 09:30")
+var changesTime = at("2026-04-01 09:30")
 
-func (d *desk) moves() map[string]billing.Move {
-	return map[string]billing.Move{
-		"review": d.e.Review(d.by, "Fine", "", false, moved), "return": d.e.Return("Wait"), "submit": d.e.Submit("", time.Time{}, moved),
-		"pay": d.e.Pay(billing.PaymentDraft{Amount: 4050, Date: "2026-04-01", Reference: "EFT-1", Payer: "primary", OverpaymentReason: "Paid in every state"}, d.by, moved), "deny": d.e.Deny("CO-16", "Lacks information", "2026-04-01", moved),
-		"appeal": d.e.Appeal("It is covered", "A-1", "2026-04-01"), "void": d.e.Void("Twice", moved), "resubmit": d.e.Resubmit(billing.Corrections{}, "", moved),
+func (d *desk) moves() map[string]billing.Transition {
+	return map[string]billing.Transition{
+		"review": d.e.Review(d.by, "Fine", "", false, changesTime), "return": d.e.ReturnToReview("Wait"), "submit": d.e.Submit("", time.Time{}, changesTime),
+		"pay": d.e.Pay(billing.PaymentDraft{Amount: 4050, Date: "2026-04-01", Reference: "EFT-1", Payer: "primary", OverpaymentReason: "Paid in every state"}, d.by, changesTime), "deny": d.e.Deny("CO-16", "Lacks information", "2026-04-01", changesTime),
+		"appeal": d.e.Appeal("It is covered", "A-1", "2026-04-01"), "void": d.e.Void("Twice", changesTime), "resubmit": d.e.Resubmit(billing.Corrections{}, "", changesTime),
 	}
 }
 
@@ -74,7 +74,7 @@ func TestMovesOfClaims(t *testing.T) {
 			}
 		}
 	}
-	_, err := d.e.Do(d.app, collections.NewUUID(), d.moves()["review"], d.by, moved)
+	_, err := d.e.ApplyTransition(d.app, collections.NewUUID(), d.moves()["review"], d.by, changesTime)
 	d.want("nobody's entry", refused(err), "not_found")
 }
 
@@ -92,9 +92,9 @@ func TestWhatMovesWrite(t *testing.T) {
 		}
 		return list
 	}
-	stamp := collections.Instant(moved)
+	stamp := collections.Instant(changesTime)
 	for _, step := range []struct {
-		move  billing.Move
+		move  billing.Transition
 		names string
 		want  []string
 	}{
@@ -104,7 +104,7 @@ func TestWhatMovesWrite(t *testing.T) {
 		{d.moves()["submit"], "submission_reference original_reference submitted_at", []string{"SUB-20260401-093000", "SUB-20260401-093000", stamp}},
 		{d.moves()["deny"], "denial_code denial_description denial_date", []string{"CO-16", "Lacks information", "2026-04-01"}},
 		{
-			d.e.Resubmit(billing.Corrections{ICD10Codes: []string{"I11.9"}, ServiceDate: "2026-01-13", Minutes: new(25), Notes: new("Corrected")}, "R-2", moved),
+			d.e.Resubmit(billing.Corrections{ICD10Codes: []string{"I11.9"}, ServiceDate: "2026-01-13", Minutes: new(25), Notes: new("Corrected")}, "R-2", changesTime),
 			"submission_reference original_reference claim_frequency_code resubmission_count icd10_codes service_date duration_minutes notes",
 			[]string{"R-2", "SUB-20260401-093000", "7", "1", `["I11.9"]`, "2026-01-13", "25", "Corrected"},
 		},
@@ -122,14 +122,14 @@ func TestWhatMovesWrite(t *testing.T) {
 		}
 	}
 	d.state(entry, billing.Reviewed)
-	if _, got := d.do(entry, d.e.Submit("BATCH-7", at("2026-03-31 17:00"), moved)); got != "" {
+	if _, got := d.do(entry, d.e.Submit("BATCH-7", at("2026-03-31 17:00"), changesTime)); got != "" {
 		t.Fatal(got)
 	}
 	if got := columns("submission_reference submitted_at"); !slices.Equal(got, []string{"BATCH-7", collections.Instant(at("2026-03-31 17:00"))}) {
 		t.Errorf("submitted as %q", got)
 	}
 
-	list, err := billing.History(d.app, entry)
+	list, err := billing.EntryHistory(d.app, entry)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestWhatMovesWrite(t *testing.T) {
 func TestReview(t *testing.T) {
 	d := newDesk(t)
 	review := func(entry *collections.BillingEntry, override string, attested bool) string {
-		_, got := d.do(entry, d.e.Review(d.by, "", override, attested, moved))
+		_, got := d.do(entry, d.e.Review(d.by, "", override, attested, changesTime))
 		return got
 	}
 	patient := d.patient(withoutConsent, withoutDiagnosis, talked("2026-01-14 09:00", 20))
@@ -194,7 +194,7 @@ func TestReviewOfEscalationTime(t *testing.T) {
 	})
 	d.run(billing.TimeJob, "2026-01-20 09:00")
 	entry := d.entry(patient, billing.FirstTwenty)
-	if entry.Source() != billing.FromEscalation || !slices.Equal(entry.Warnings(), []string{billing.AttestInteraction}) {
+	if entry.Source() != billing.SourceEscalation || !slices.Equal(entry.Warnings(), []string{billing.AttestInteraction}) {
 		t.Errorf("%s with %v", entry.Source(), entry.Warnings())
 	}
 	var told int
@@ -202,38 +202,38 @@ func TestReviewOfEscalationTime(t *testing.T) {
 		t.Errorf("%d were told, %v", told, err)
 	}
 	for _, attested := range []bool{false, true} { // it is not the biller's to say
-		_, got := d.do(entry, d.e.Review(d.by, "", "", attested, moved))
+		_, got := d.do(entry, d.e.Review(d.by, "", "", attested, changesTime))
 		d.want("unattested", got, "not_author")
 	}
 	mine := audit.User(7, d.nurse.Email(), "nurse", audit.Origin{})
-	d.want("unattested by whose it is", func() string { _, got := d.do(entry, d.e.Review(mine, "", "", false, moved)); return got }(), "invalid_state")
+	d.want("unattested by whose it is", func() string { _, got := d.do(entry, d.e.Review(mine, "", "", false, changesTime)); return got }(), "invalid_state")
 	d.attestAll(patient, mine)
-	reviewed, got := d.do(entry, d.e.Review(d.by, "", "", false, moved))
+	reviewed, got := d.do(entry, d.e.Review(d.by, "", "", false, changesTime))
 	if got != "" || !slices.Equal(reviewed.Warnings(), []string{billing.MissingOrder}) || !reviewed.GetBool("attested") {
 		t.Errorf("attested %v, %v, %s", reviewed.GetBool("attested"), reviewed.Warnings(), got)
 	}
 	d.exec("UPDATE billing_entries SET lifecycle_status = 'pending_review', warnings = '[\"missing_note\"]' WHERE id = {:id}", dbx.Params{"id": entry.Id})
 	d.exec("UPDATE time_entries SET notes = '' WHERE patient = {:p}", dbx.Params{"p": patient})
-	d.want("without a note", func() string { _, got := d.do(entry, d.e.Review(d.by, "", "", true, moved)); return got }(), "invalid_state")
+	d.want("without a note", func() string { _, got := d.do(entry, d.e.Review(d.by, "", "", true, changesTime)); return got }(), "invalid_state")
 	d.exec("UPDATE time_entries SET notes = 'sealed' WHERE patient = {:p}", dbx.Params{"p": patient})
-	d.want("with one since", func() string { _, got := d.do(entry, d.e.Review(d.by, "", "", true, moved)); return got }(), "")
+	d.want("with one since", func() string { _, got := d.do(entry, d.e.Review(d.by, "", "", true, changesTime)); return got }(), "")
 }
 
 // Where a practice asks for a second person, nobody reviews what they made themselves; what the engine made anybody may.
 func TestSecondPerson(t *testing.T) {
-	d := newDesk(t, func(s *billing.Settings) { s.RequireSecondPerson = true })
+	d := newDesk(t, func(s *billing.Settings) { s.RequireSecondReviewer = true })
 	patient := d.patient(talked("2026-01-10 09:00", 20), talked("2026-02-10 09:00", 20))
 	mine := d.made(patient, billing.FirstTwenty, "2026-01-14", 20, "2026-01-15 09:00")
 	me, other := d.by, d.by
 	me.Email, other.Email = "BILLER@vigil.test", "other@vigil.test"
-	_, got := d.do(mine, d.e.Review(me, "", "", false, moved))
+	_, got := d.do(mine, d.e.Review(me, "", "", false, changesTime))
 	d.want("one's own", got, "invalid_state")
-	_, got = d.do(mine, d.e.Review(other, "", "", false, moved))
+	_, got = d.do(mine, d.e.Review(other, "", "", false, changesTime))
 	d.want("another's", got, "")
 	d.run(billing.TimeJob, "2026-02-20 09:00")
 	for _, x := range d.list(patient) {
 		if x.Id != mine.Id {
-			_, got = d.do(x, d.e.Review(me, "", "", false, moved))
+			_, got = d.do(x, d.e.Review(me, "", "", false, changesTime))
 			d.want("the engine's", got, "")
 		}
 	}
@@ -252,8 +252,8 @@ func TestDenialsAreTold(t *testing.T) {
 	before := told()
 	for n := range 3 {
 		d.state(entry, billing.Submitted)
-		when := moved.Add(time.Duration(n) * time.Hour)
-		if _, err := d.e.Do(d.app, entry.Id, d.e.Deny("CO-16", "Lacks information", "2026-04-01", when), d.by, when); err != nil {
+		when := changesTime.Add(time.Duration(n) * time.Hour)
+		if _, err := d.e.ApplyTransition(d.app, entry.Id, d.e.Deny("CO-16", "Lacks information", "2026-04-01", when), d.by, when); err != nil {
 			t.Fatal(err)
 		}
 		if got := told() - before; got != n+1 {
@@ -271,11 +271,11 @@ func TestWordsForStates(t *testing.T) {
 		if got := billing.APIStatus(state); got != word {
 			t.Errorf("%s is shown as %s", state, got)
 		}
-		if !slices.Contains(billing.StatesOf(word), state) || !slices.Equal(billing.StatesOf(state), []string{state}) {
-			t.Errorf("%s means %v, %s %v", word, billing.StatesOf(word), state, billing.StatesOf(state))
+		if !slices.Contains(billing.StatesForFilter(word), state) || !slices.Equal(billing.StatesForFilter(state), []string{state}) {
+			t.Errorf("%s means %v, %s %v", word, billing.StatesForFilter(word), state, billing.StatesForFilter(state))
 		}
 	}
-	if all := billing.StatesOf(""); len(all) != len(billing.States)-1 || slices.Contains(all, billing.Voided) {
+	if all := billing.StatesForFilter(""); len(all) != len(billing.States)-1 || slices.Contains(all, billing.Voided) {
 		t.Errorf("without a word %v", all)
 	}
 }
@@ -295,7 +295,7 @@ func TestEntryFilter(t *testing.T) {
 	names := map[string]string{a.Id: "a", b.Id: "b", v.Id: "v"}
 	list := func(f collections.EntryFilter) string {
 		if f.States == nil {
-			f.States = billing.StatesOf("")
+			f.States = billing.StatesForFilter("")
 		}
 		page, total, err := collections.PageOfBillingEntries(d.app, f, []string{"service_date", "cpt_code"}, 0, 50)
 		if err != nil || total != len(page) {
@@ -320,13 +320,13 @@ func TestEntryFilter(t *testing.T) {
 		"from a day on":      {collections.EntryFilter{From: "2026-01-20"}, "be"},
 		"to a day":           {collections.EntryFilter{To: "2026-01-20"}, "ab"},
 		"of one day":         {collections.EntryFilter{From: "2026-01-14", To: "2026-01-14"}, "a"},
-		"pending":            {collections.EntryFilter{States: billing.StatesOf("pending")}, "abe"},
-		"waiting for review": {collections.EntryFilter{States: billing.StatesOf(billing.PendingReview)}, "ae"},
-		"voided":             {collections.EntryFilter{States: billing.StatesOf(billing.Voided)}, "v"},
+		"pending":            {collections.EntryFilter{States: billing.StatesForFilter("pending")}, "abe"},
+		"waiting for review": {collections.EntryFilter{States: billing.StatesForFilter(billing.PendingReview)}, "ae"},
+		"voided":             {collections.EntryFilter{States: billing.StatesForFilter(billing.Voided)}, "v"},
 		"a code":             {collections.EntryFilter{CPTCode: billing.NextTwenty}, ""},
-		"a voided code":      {collections.EntryFilter{CPTCode: billing.NextTwenty, States: billing.StatesOf(billing.Voided)}, "v"},
+		"a voided code":      {collections.EntryFilter{CPTCode: billing.NextTwenty, States: billing.StatesForFilter(billing.Voided)}, "v"},
 		"a patient":          {collections.EntryFilter{PatientID: one}, "ae"},
-		"a source":           {collections.EntryFilter{Source: billing.FromTime}, "e"},
+		"a source":           {collections.EntryFilter{Source: billing.SourceTime}, "e"},
 		"made by the engine": {collections.EntryFilter{AutoGenerated: &yes}, "e"},
 		"made by hand":       {collections.EntryFilter{AutoGenerated: &no}, "ab"},
 		"a payer":            {collections.EntryFilter{Payer: collections.NumberID(1)}, "b"},
@@ -352,7 +352,7 @@ func TestEachClaim(t *testing.T) {
 	var drafts []collections.BillingDraft
 	for i := range 1300 {
 		b := collections.BillingDraft{
-			ID: collections.NewUUID(), ClaimID: fmt.Sprint("C-", i), PatientID: patient, CPTCode: "99091", ServiceDate: "2026-01-14", Units: 1, AmountCents: int64(i), Source: billing.ByHand,
+			ID: collections.NewUUID(), ClaimID: fmt.Sprint("C-", i), PatientID: patient, CPTCode: "99091", ServiceDate: "2026-01-14", Units: 1, AmountCents: int64(i), Source: billing.SourceManual,
 			ICD10Codes: []string{"I10", "E11.9"}, Provider: provider.Id, PayerName: "Self-pay",
 		}
 		if i%10 == 0 {
@@ -361,7 +361,7 @@ func TestEachClaim(t *testing.T) {
 		drafts = append(drafts, b)
 	}
 	err := d.app.RunInTransaction(func(tx core.App) error {
-		_, err := collections.InsertBillingEntries(tx, drafts, moved)
+		_, err := collections.InsertBillingEntries(tx, drafts, changesTime)
 		return err
 	})
 	if err != nil {
@@ -369,7 +369,7 @@ func TestEachClaim(t *testing.T) {
 	}
 	d.exec("UPDATE billing_entries SET lifecycle_status = 'voided' WHERE id = {:id}", dbx.Params{"id": drafts[5].ID})
 	each := func(states []string, payer string) (all []billing.ClaimRow, pages int) {
-		err := d.e.EachClaim(t.Context(), d.app, states, payer, func(rows []billing.ClaimRow) error {
+		err := d.e.ForEachClaim(t.Context(), d.app, states, payer, func(rows []billing.ClaimRow) error {
 			all, pages = append(all, rows...), pages+1
 			return nil
 		})
@@ -402,7 +402,7 @@ func TestEachClaim(t *testing.T) {
 	}
 	stop := fmt.Errorf("enough")
 	visits := 0
-	if err := d.e.EachClaim(t.Context(), d.app, []string{billing.PendingReview}, "", func([]billing.ClaimRow) error { visits++; return stop }); err != stop || visits != 1 { //nolint:errorlint // the very error
+	if err := d.e.ForEachClaim(t.Context(), d.app, []string{billing.PendingReview}, "", func([]billing.ClaimRow) error { visits++; return stop }); err != stop || visits != 1 { //nolint:errorlint // the very error
 		t.Errorf("after %d visits %v", visits, err)
 	}
 	if codes := (billing.ClaimRow{ICD10: "nonsense"}).ICD10Codes(); codes == nil || len(codes) != 0 {
@@ -481,7 +481,7 @@ func TestPatientsBilled(t *testing.T) {
 	}
 	d.made(two, billing.FirstTwenty, "2026-02-28", 20, "2026-04-01 12:00")
 	alone := d.made(two, billing.FirstTwenty, "2026-03-01", 20, "2026-04-01 12:00")
-	if _, got := d.do(alone, d.e.Void("Wrong", moved)); got != "" {
+	if _, got := d.do(alone, d.e.Void("Wrong", changesTime)); got != "" {
 		t.Fatal(got)
 	}
 	counts, err := billing.PatientsBilled(d.app, "2026-01", "2026-03")

@@ -10,10 +10,10 @@ import (
 // period. Source: docs/decisions/billing.md, "Competing services".
 const CompetingService = "competing_service"
 
-// competes reports whether a competing service is on record for a day of a period.
-func (p papers) competes(period Span) bool {
-	return slices.ContainsFunc(p.competing, func(s collections.CompetingSpan) bool { return Span{s.From, s.Until}.Meets(period) })
+// hasCompetingService reports whether a competing service is on record for a day of a period.
+func (p documentation) hasCompetingService(period Span) bool {
+	return slices.ContainsFunc(p.competingServices, func(s collections.CompetingSpan) bool { return Span{s.From, s.Until}.OverlapsOpen(period) })
 }
 
-// Meets reports whether a span, which goes on where it has no end, shares a day with a period.
-func (s Span) Meets(p Span) bool { return s.Start <= p.End && (s.End == "" || s.End >= p.Start) }
+// OverlapsOpen reports whether a span, which goes on where it has no end, shares a day with a period.
+func (s Span) OverlapsOpen(p Span) bool { return s.Start <= p.End && (s.End == "" || s.End >= p.Start) }

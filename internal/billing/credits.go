@@ -11,19 +11,19 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// Credit is what was paid of a decided claim beyond all that is left of its charge: it is somebody's who paid, and the claim stands all the same.
+// CreditBalance is what was paid of a decided claim beyond all that is left of its charge: it is somebody's who paid, and the claim stands all the same.
 // Source: docs/decisions/billing.md, "Credits".
-func Credit(entry *collections.BillingEntry) Cents {
+func CreditBalance(entry *collections.BillingEntry) Cents {
 	if !slices.Contains([]string{Paid, Denied}, entry.Status()) {
 		return 0
 	}
 	return Cents(max(0, min(-entry.OpenCents(), entry.PaidTotalCents())))
 }
 
-// giveBack records that a credit, or a part of it, is back with whoever paid it. It was never earned: the payments are less by it, as by a payer's own
+// refundCredit records that a credit, or a part of it, is back with whoever paid it. It was never earned: the payments are less by it, as by a payer's own
 // reversal, and nothing else of the claim changes.
-func giveBack(tx core.App, entry *collections.BillingEntry, d RefundDraft, by audit.Actor, now time.Time) error {
-	switch credit := Credit(entry); {
+func refundCredit(tx core.App, entry *collections.BillingEntry, d RefundDraft, by audit.Actor, now time.Time) error {
+	switch credit := CreditBalance(entry); {
 	case credit == 0:
 		return fault.State("invalid_transition", "Nothing was paid beyond what is due: undo the claim to pay back what was.")
 	case d.Amount > credit:
@@ -33,25 +33,25 @@ func giveBack(tx core.App, entry *collections.BillingEntry, d RefundDraft, by au
 	if err != nil {
 		return err
 	}
-	payer, ok := whoPaid(list, d.Payer, int64(d.Amount))
+	payer, ok := payerToRefund(list, d.Payer, int64(d.Amount))
 	if !ok {
 		return fault.Field("payer", "Not so much came from there.")
 	}
-	return post(tx, entry, collections.Payment{
+	return postPayment(tx, entry, collections.Payment{
 		Kind: collections.ReversalKind, AmountCents: -int64(d.Amount), Date: d.Date, Reference: d.Reference, Payer: payer, Source: collections.ByHandSource,
 		CreatedBy: by.Email,
 	}, now)
 }
 
-// whoPaid is whose payments hold an amount: whoever is named, else the first of [PayerWords] of whom that is so.
-func whoPaid(list []collections.Payment, named string, amount int64) (payer string, ok bool) {
+// payerToRefund is whose payments hold an amount: whoever is named, else the first of [PayerKinds] of whom that is so.
+func payerToRefund(list []collections.Payment, named string, amount int64) (payer string, ok bool) {
 	sums := map[string]int64{}
 	for _, p := range list {
 		if p.Kind == collections.PaymentKind || p.Kind == collections.ReversalKind {
 			sums[p.Payer] += p.AmountCents
 		}
 	}
-	for _, payer := range PayerWords {
+	for _, payer := range PayerKinds {
 		if sums[payer] >= amount && (named == "" || named == payer) {
 			return payer, true
 		}

@@ -17,11 +17,11 @@ type DataDays struct {
 	Zone       *time.Location
 	Start, End string
 	// Period: the days are those of a period, and count towards its codes.
-	Period bool
+	InPeriod bool
 	// Days count; Unconsented have data of a device, but no consent; Typed have data that no device sent.
-	Days, Unconsented, Typed []string
-	Needed                   int
-	DaysLeft                 int // today included; 0 for a period that is over, or none
+	Days, WithoutConsent, Manual []string
+	Needed                       int
+	DaysLeft                     int // today included; 0 for a period that is over, or none
 	// Reached is the code that the days have come to already, nil for none; Reachable those that they can still come to.
 	Reached   *string
 	Reachable []string
@@ -29,56 +29,56 @@ type DataDays struct {
 
 // DataDays counts the days of the period that holds a day; "" for today, where the patient is.
 func (e *Engine) DataDays(app core.App, patientID, day string, now time.Time) (d DataDays, err error) {
-	patients, err := e.load(app, []string{patientID}, "9999-12-31") // no entries are asked for
+	patients, err := e.loadFacts(app, []string{patientID}, "9999-12-31") // no entries are asked for
 	if err != nil {
 		return d, err
 	}
 	f := patients[patientID]
-	d = DataDays{Today: now.In(f.zone).Format(time.DateOnly), Zone: f.zone, Needed: ruleOf(DeviceSupply).MinDays, Reachable: []string{}}
+	d = DataDays{Today: now.In(f.zone).Format(time.DateOnly), Zone: f.zone, Needed: baseRule(DeviceSupply).MinDays, Reachable: []string{}}
 	if day == "" {
 		day = d.Today
 	}
-	anchors, err := e.anchors(app, patients)
+	anchors, err := e.periodAnchors(app, patients)
 	if err != nil {
 		return d, err
 	}
 	span, found := periodOfDay(anchors[patientID], day)
-	if d.Period = found; !found {
+	if d.InPeriod = found; !found {
 		span = monthOf(day)
 	}
 	d.Start, d.End = span.Start, span.End
-	windows := []window{{Patient: patientID, Start: span.Start, End: span.End}}
-	if err := e.fill(app, nil, windows); err != nil { // all of them; which count is asked next
+	windows := []supplyPeriod{{Patient: patientID, Start: span.Start, End: span.End}}
+	if err := e.loadDataDays(app, nil, windows); err != nil { // all of them; which count is asked next
 		return d, err
 	}
 	all := slices.Clone(windows[0].days)
-	e.underConsentOnly(f, &windows[0])
-	d.Days, d.Unconsented = windows[0].days, notAmong(all, windows[0].days)
-	if d.Typed, err = e.typedDays(app, patientID, span, all); err != nil || !found {
+	e.dropUnconsentedDays(f, &windows[0])
+	d.Days, d.WithoutConsent = windows[0].days, daysExcept(all, windows[0].days)
+	if d.Manual, err = e.manualDays(app, patientID, span, all); err != nil || !found {
 		return d, err
 	}
 	if d.Start <= d.Today && d.Today <= d.End {
 		d.DaysLeft = DaysBetween(d.Today, d.End) + 1
 	}
-	d.reach(e)
+	d.setReachable(e)
 	return d, nil
 }
 
-// reach says what the days come to by the rule that says it for the lists of billing. Today has room for no other day once it has data.
-func (d *DataDays) reach(e *Engine) {
+// setReachable says what the days come to by the rule that says it for the lists of billing. Today has room for no other day once it has data.
+func (d *DataDays) setReachable(e *Engine) {
 	left := d.DaysLeft
 	if left > 0 && slices.Contains(d.Days, d.Today) {
 		left--
 	}
-	near := Near{Have: len(d.Days), DaysLeft: left, Needed: d.Needed}
-	e.reachDays(&near, d.End)
+	near := NearCode{Have: len(d.Days), DaysLeft: left, Needed: d.Needed}
+	e.setReachableByDays(&near, d.End)
 	d.Reached, d.Reachable = near.Reached, near.Reachable
 }
 
 // periodOfDay is the period that holds a day, of the episode that holds it.
 func periodOfDay(anchors []string, day string) (period Span, found bool) {
 	for i, anchor := range anchors {
-		p, ok := periodWith(anchor, day)
+		p, ok := periodContaining(anchor, day)
 		if ok && (i+1 == len(anchors) || day < anchors[i+1]) {
 			return p, true
 		}
@@ -86,8 +86,8 @@ func periodOfDay(anchors []string, day string) (period Span, found bool) {
 	return Span{}, false
 }
 
-// typedDays have readings, but none of a device that the patient held.
-func (e *Engine) typedDays(app core.App, patientID string, in Span, transmitted []string) (days []string, err error) {
+// manualDays have readings, but none of a device that the patient held.
+func (e *Engine) manualDays(app core.App, patientID string, in Span, transmitted []string) (days []string, err error) {
 	rows, err := collections.ReadingDays(app, patientID, in.Start, in.End)
 	for _, row := range rows {
 		if row.Readings > 0 {
@@ -95,10 +95,10 @@ func (e *Engine) typedDays(app core.App, patientID string, in Span, transmitted 
 		}
 	}
 	slices.Sort(days)
-	return notAmong(slices.Compact(days), transmitted), err
+	return daysExcept(slices.Compact(days), transmitted), err
 }
 
-// notAmong are the days of one list that another has not.
-func notAmong(days, others []string) []string {
+// daysExcept are the days of one list that another has not.
+func daysExcept(days, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(days), func(day string) bool { return slices.Contains(others, day) })
 }

@@ -12,34 +12,34 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// Decided is a submission whose entry was recounted before the transaction that makes it, so that readings do not wait while hundreds are.
+// PrecheckedSubmission is a submission whose entry was recounted before the transaction that makes it, so that readings do not wait while hundreds are.
 // Source: docs/decisions/claims.md, "Batches".
-type Decided struct {
-	move   Move
-	again  func() Move // the same, recounted in the transaction
-	entry  *collections.BillingEntry
-	from   string
-	batch  string // in which the entry stood last
-	seen   string // when it was last changed
-	before amounts
+type PrecheckedSubmission struct {
+	transition Transition
+	recheck    func() Transition // the same, recounted in the transaction
+	entry      *collections.BillingEntry
+	fromState  string
+	batch      string // in which the entry stood last
+	updatedAt  string // when it was last changed
+	before     claimAmounts
 }
 
 // EntryID is whose submission it is.
-func (d Decided) EntryID() string { return d.entry.Id }
+func (d PrecheckedSubmission) EntryID() string { return d.entry.Id }
 
-// Decide recounts an entry that a batch is about to submit, outside of a transaction, once preflight has found nothing against it; a refusal is that of
+// PrecheckSubmission recounts an entry that a batch is about to submit, outside of a transaction, once preflight has found nothing against it; a refusal is that of
 // the submission.
-func (e *Engine) Decide(app core.App, entry *collections.BillingEntry, frequency, reference string, now time.Time) (Decided, error) {
-	d := Decided{
-		move: e.submitAs(frequency, reference, now, true), again: func() Move { return e.submitAs(frequency, reference, now, false) },
-		entry: entry, from: entry.Status(), batch: entry.BatchID(), seen: entry.GetString(collections.ColumnUpdatedAt), before: amountsOf(entry),
+func (e *Engine) PrecheckSubmission(app core.App, entry *collections.BillingEntry, frequency, reference string, now time.Time) (PrecheckedSubmission, error) {
+	d := PrecheckedSubmission{
+		transition: e.submitInBatch(frequency, reference, now, true), recheck: func() Transition { return e.submitInBatch(frequency, reference, now, false) },
+		entry: entry, fromState: entry.Status(), batch: entry.BatchID(), updatedAt: entry.GetString(collections.ColumnUpdatedAt), before: amountsOf(entry),
 	}
-	return d, d.move.check(app, entry)
+	return d, d.transition.check(app, entry)
 }
 
-// Apply makes submissions that were decided after the audit trail ended with some row, in the transaction. What an entry rests on never changes without
+// SubmitPrechecked makes submissions that were decided after the audit trail ended with some row, in the transaction. What an entry rests on never changes without
 // a trace that names the patient: where there is one since, or the entry is another, it is recounted here, and may be refused.
-func (e *Engine) Apply(tx core.App, list []Decided, since string, by audit.Actor, now time.Time) (refused map[string]error, err error) {
+func (e *Engine) SubmitPrechecked(tx core.App, list []PrecheckedSubmission, since string, by audit.Actor, now time.Time) (refused map[string]error, err error) {
 	touched, err := collections.PatientsAuditedSince(tx, since)
 	if err != nil {
 		return nil, err
@@ -53,18 +53,18 @@ func (e *Engine) Apply(tx core.App, list []Decided, since string, by audit.Actor
 		return nil, err
 	}
 	refused = map[string]error{}
-	stands := func(d Decided) bool {
-		return !touched[d.entry.PatientID()] && seen[d.entry.Id] == collections.SeenEntry{ID: d.entry.Id, Status: d.from, Batch: d.batch, UpdatedAt: d.seen}
+	stands := func(d PrecheckedSubmission) bool {
+		return !touched[d.entry.PatientID()] && seen[d.entry.Id] == collections.SeenEntry{ID: d.entry.Id, Status: d.fromState, Batch: d.batch, UpdatedAt: d.updatedAt}
 	}
 	for _, d := range list {
 		if stands(d) {
 			continue
 		}
-		if is := seen[d.entry.Id]; is.Status != d.from || is.Batch != d.batch { // somebody else has sent it, or undone it
+		if is := seen[d.entry.Id]; is.Status != d.fromState || is.Batch != d.batch { // somebody else has sent it, or undone it
 			refused[d.entry.Id] = fault.State("invalid_transition", "The entry has changed meanwhile: it is "+strings.ReplaceAll(is.Status, "_", " ")+".")
 			continue
 		}
-		if _, err := e.Do(tx, d.entry.Id, d.again(), by, now); err != nil {
+		if _, err := e.ApplyTransition(tx, d.entry.Id, d.recheck(), by, now); err != nil {
 			refused[d.entry.Id] = err
 		}
 	}
@@ -72,8 +72,8 @@ func (e *Engine) Apply(tx core.App, list []Decided, since string, by audit.Actor
 	if err != nil {
 		return nil, err
 	}
-	for _, d := range slices.DeleteFunc(slices.Clone(list), func(d Decided) bool { return !stands(d) }) {
-		if err := d.move.write(tx, d.entry, d.from, d.move.To, d.before, by, now, chain.Add); err != nil {
+	for _, d := range slices.DeleteFunc(slices.Clone(list), func(d PrecheckedSubmission) bool { return !stands(d) }) {
+		if err := d.transition.store(tx, d.entry, d.fromState, d.transition.To, d.before, by, now, chain.Add); err != nil {
 			return nil, err
 		}
 	}

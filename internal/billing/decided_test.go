@@ -28,7 +28,7 @@ func TestDecidedThenChanged(t *testing.T) {
 			d.exec("UPDATE consents SET revoked_at = '2025-12-01T00:00:00.000000Z' WHERE patient = {:p}", dbx.Params{"p": patient})
 			d.trace(patient, audit.ConsentRevoke)
 		}, "invalid_state", billing.Reviewed},
-		"it is returned": {func(d *desk, entry *collections.BillingEntry, _ string) { d.do(entry, d.e.Return("Wait")) }, "invalid_transition", billing.PendingReview},
+		"it is returned": {func(d *desk, entry *collections.BillingEntry, _ string) { d.do(entry, d.e.ReturnToReview("Wait")) }, "invalid_transition", billing.PendingReview},
 	} {
 		d := newDesk(t)
 		patient := d.patient(talked("2026-01-10 10:00", 25))
@@ -37,20 +37,20 @@ func TestDecidedThenChanged(t *testing.T) {
 		if err := d.app.DB().NewQuery("SELECT id FROM billing_entries WHERE cpt_code = '99457'").Row(&id); err != nil {
 			t.Fatal(err)
 		}
-		if _, got := d.do(d.found(id), d.e.Review(d.by, "", "", false, moved)); got != "" {
+		if _, got := d.do(d.found(id), d.e.Review(d.by, "", "", false, changesTime)); got != "" {
 			t.Fatal(name, got)
 		}
 		head, _, err := collections.AuditHead(d.app)
 		if err != nil {
 			t.Fatal(err)
 		}
-		decided, err := d.e.Decide(d.app, d.found(id), "1", "000000007", moved)
+		decided, err := d.e.PrecheckSubmission(d.app, d.found(id), "1", "000000007", changesTime)
 		if err != nil {
 			t.Fatal(name, err)
 		}
 		story.between(d, d.found(id), patient)
 		err = d.app.RunInTransaction(func(tx core.App) error {
-			refused, err := d.e.Apply(tx, []billing.Decided{decided}, head, d.by, moved)
+			refused, err := d.e.SubmitPrechecked(tx, []billing.PrecheckedSubmission{decided}, head, d.by, changesTime)
 			if err == nil {
 				err = refused[id]
 			}
@@ -69,7 +69,7 @@ func TestDecidedThenChanged(t *testing.T) {
 func (d *desk) trace(patient string, event audit.Event) {
 	d.t.Helper()
 	err := d.app.RunInTransaction(func(tx core.App) error {
-		return audit.Append(tx, audit.Entry{Event: event, Actor: d.by, ResourceType: audit.ResourcePatient, ResourceID: patient, PatientID: patient}, moved)
+		return audit.Append(tx, audit.Entry{Event: event, Actor: d.by, ResourceType: audit.ResourcePatient, ResourceID: patient, PatientID: patient}, changesTime)
 	})
 	if err != nil {
 		d.t.Fatal(err)

@@ -207,8 +207,8 @@ func (d *desk) made(patient, code, service string, minutes int, when string) *co
 	return entry
 }
 
-func (d *desk) do(entry *collections.BillingEntry, m billing.Move) (*collections.BillingEntry, string) {
-	moved, err := d.e.Do(d.app, entry.Id, m, d.by, at("2026-04-01 09:30"))
+func (d *desk) do(entry *collections.BillingEntry, m billing.Transition) (*collections.BillingEntry, string) {
+	moved, err := d.e.ApplyTransition(d.app, entry.Id, m, d.by, at("2026-04-01 09:30"))
 	return moved, refused(err)
 }
 

@@ -12,20 +12,20 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// window is a 30-day period of one patient, with the days that have data.
-type window struct {
-	Patient string `json:"p"`
-	Start   string `json:"s"`
-	End     string `json:"e"`
-	days    []string
-	beside  int // days with data that do not count, because there was no consent
+// supplyPeriod is a 30-day period of one patient, with the days that have data.
+type supplyPeriod struct {
+	Patient         string `json:"p"`
+	Start           string `json:"s"`
+	End             string `json:"e"`
+	days            []string
+	unconsentedDays int // days with data that do not count, because there was no consent
 }
 
-// anchors finds the first day of the periods of every episode of every patient.
-func (e *Engine) anchors(app core.App, patients map[string]*facts) (map[string][]string, error) {
+// periodAnchors finds the first day of the periods of every episode of every patient.
+func (e *Engine) periodAnchors(app core.App, patients map[string]*patientFacts) (map[string][]string, error) {
 	var asked []string // day and patient
 	for id, f := range patients {
-		for _, start := range episodes(f.holdings) {
+		for _, start := range episodeStarts(f.assignments) {
 			asked = append(asked, start+id)
 		}
 	}
@@ -53,10 +53,10 @@ func (e *Engine) anchors(app core.App, patients map[string]*facts) (map[string][
 	return found, nil
 }
 
-// periodsOf are the periods of a patient's episodes that end in a span; one that the next episode cuts short does not.
-func periodsOf(anchors []string, in Span) (periods []Span) {
+// periodsEndingIn are the periods of a patient's episodes that end in a span; one that the next episode cuts short does not.
+func periodsEndingIn(anchors []string, in Span) (periods []Span) {
 	for i, anchor := range anchors {
-		for _, p := range periodsEnding(anchor, in) {
+		for _, p := range periodsFromAnchor(anchor, in) {
 			if i+1 == len(anchors) || p.End < anchors[i+1] {
 				periods = append(periods, p)
 			}
@@ -65,8 +65,8 @@ func periodsOf(anchors []string, in Span) (periods []Span) {
 	return periods
 }
 
-// fill reads the days with data of each window that count, from the days alone.
-func (e *Engine) fill(app core.App, patients map[string]*facts, windows []window) error {
+// loadDataDays reads the days with data of each window that count, from the days alone.
+func (e *Engine) loadDataDays(app core.App, patients map[string]*patientFacts, windows []supplyPeriod) error {
 	if len(windows) == 0 {
 		return nil
 	}
@@ -82,22 +82,22 @@ func (e *Engine) fill(app core.App, patients map[string]*facts, windows []window
 		if row.Days != "" {
 			windows[row.Key].days = strings.Split(row.Days, ",")
 			slices.Sort(windows[row.Key].days) // as a rule they come so
-			e.underConsentOnly(patients[windows[row.Key].Patient], &windows[row.Key])
+			e.dropUnconsentedDays(patients[windows[row.Key].Patient], &windows[row.Key])
 		}
 	}
 	return nil
 }
 
-// underConsentOnly leaves out the days of a window without consent.
-func (e *Engine) underConsentOnly(f *facts, w *window) {
+// dropUnconsentedDays leaves out the days of a window without consent.
+func (e *Engine) dropUnconsentedDays(f *patientFacts, w *supplyPeriod) {
 	period := Span{w.Start, w.End}
-	if f == nil || f.alwaysConsented(period) {
+	if f == nil || f.hasConsentThroughout(period) {
 		return
 	}
-	counts := e.underConsent(f, period)
-	w.beside = len(w.days)
+	counts := e.consentedDays(f, period)
+	w.unconsentedDays = len(w.days)
 	w.days = slices.DeleteFunc(w.days, func(day string) bool { return !counts(day) })
-	w.beside -= len(w.days)
+	w.unconsentedDays -= len(w.days)
 }
 
 // DeviceEvidence is what a device entry rests on.
@@ -108,9 +108,9 @@ type DeviceEvidence struct {
 	SetupBy string   `json:"setup_by,omitempty"`
 }
 
-// devicesIn are the devices a patient held during a period.
-func (f *facts) devicesIn(p Span) (devices []string) {
-	for _, h := range f.holdings {
+// devicesDuring are the devices a patient held during a period.
+func (f *patientFacts) devicesDuring(p Span) (devices []string) {
+	for _, h := range f.assignments {
 		if h.From <= p.End && (h.Until == "" || h.Until >= p.Start) && !slices.Contains(devices, h.Device) {
 			devices = append(devices, h.Device)
 		}
@@ -118,46 +118,46 @@ func (f *facts) devicesIn(p Span) (devices []string) {
 	return devices
 }
 
-// planDevice says what the days of the windows come to: one supply entry for each period, and the set-up with the first.
+// draftDeviceEntries says what the days of the windows come to: one supply entry for each period, and the set-up with the first.
 // A lenient run makes the entry with a warning where something is missing; a strict one leaves it out.
-func (e *Engine) planDevice(f *facts, windows []window, lenient bool) (due []draft, skipped []Skip) {
+func (e *Engine) draftDeviceEntries(f *patientFacts, windows []supplyPeriod, lenient bool) (due []entryDraft, skipped []SkippedEntry) {
 	supplied := f.lastSupply != ""
 	for _, w := range windows {
 		period := Span{w.Start, w.End}
 		code := e.supplyCode(len(w.days), w.End)
 		if code == "" {
-			if lost := e.supplyCode(len(w.days)+w.beside, w.End); lost != "" && f.entryFor(lost, period) == nil {
-				skipped = append(skipped, Skip{f.id, lost, MissingConsent})
+			if lost := e.supplyCode(len(w.days)+w.unconsentedDays, w.End); lost != "" && f.entryFor(lost, period) == nil {
+				skipped = append(skipped, SkippedEntry{f.id, lost, MissingConsent})
 			}
 			continue
 		}
-		supply := draft{
-			patient: f, code: code, period: period, service: w.End, units: 1, days: new(len(w.days)), source: FromDevice,
-			evidence: DeviceEvidence{Days: w.days, Devices: f.devicesIn(period)},
+		supply := entryDraft{
+			patient: f, code: code, period: period, service: w.End, units: 1, days: new(len(w.days)), source: SourceDevice,
+			evidence: DeviceEvidence{Days: w.days, Devices: f.devicesDuring(period)},
 		}
 		if other := f.entryFor(code, period); other != nil {
-			supplied = supplied || !Undone(other.Status)
-			skipped = appendManual(skipped, f, code, other)
+			supplied = supplied || !IsUndone(other.Status)
+			skipped = appendBlockedBy(skipped, f, code, other)
 			continue
 		}
-		if instead, _ := e.Rule(code, w.End); f.stands(instead.Instead, period) {
-			if supply.raises = e.growing(f, instead.Instead, period, len(w.days), 0); supply.raises == nil {
-				skipped, supplied = append(skipped, Skip{f.id, code, "billed_as_" + instead.Instead}), true
+		if instead, _ := e.Rule(code, w.End); f.hasActiveEntry(instead.Instead, period) {
+			if supply.toRaise = e.growingEntry(f, instead.Instead, period, len(w.days), 0); supply.toRaise == nil {
+				skipped, supplied = append(skipped, SkippedEntry{f.id, code, "billed_as_" + instead.Instead}), true
 				continue
 			}
 		}
-		if skip := e.admit(f, &supply, lenient); skip != nil {
+		if skip := e.applyEligibility(f, &supply, lenient); skip != nil {
 			skipped = append(skipped, *skip)
 			continue
 		}
 		due, supplied = append(due, supply), true
 	}
-	if supplied && f.educated != "" && f.entryFor(Setup, Span{}) == nil {
-		setup := draft{
-			patient: f, code: Setup, period: Span{f.educated, f.educated}, service: f.educated, units: 1, source: FromSetup,
-			evidence: DeviceEvidence{Devices: []string{f.trained}, Setup: f.educated, SetupBy: f.educatedBy},
+	if supplied && f.setupDay != "" && f.entryFor(Setup, Span{}) == nil {
+		setup := entryDraft{
+			patient: f, code: Setup, period: Span{f.setupDay, f.setupDay}, service: f.setupDay, units: 1, source: SourceSetup,
+			evidence: DeviceEvidence{Devices: []string{f.setupDevice}, Setup: f.setupDay, SetupBy: f.setupBy},
 		}
-		if skip := e.admit(f, &setup, lenient); skip == nil {
+		if skip := e.applyEligibility(f, &setup, lenient); skip == nil {
 			due = append(due, setup)
 		} else {
 			skipped = append(skipped, *skip)
@@ -166,23 +166,23 @@ func (e *Engine) planDevice(f *facts, windows []window, lenient bool) (due []dra
 	return due, skipped
 }
 
-// appendManual notes that a person's entry stands where the engine's would.
-func appendManual(skipped []Skip, f *facts, code string, x *existing) []Skip {
+// appendBlockedBy notes that a person's entry stands where the engine's would.
+func appendBlockedBy(skipped []SkippedEntry, f *patientFacts, code string, x *existingEntry) []SkippedEntry {
 	switch {
-	case Undone(x.Status):
-		return append(skipped, Skip{f.id, code, x.Status + "_before"})
-	case x.Source == ByHand:
-		return append(skipped, Skip{f.id, code, "manual_entry_exists"})
+	case IsUndone(x.Status):
+		return append(skipped, SkippedEntry{f.id, code, x.Status + "_before"})
+	case x.Source == SourceManual:
+		return append(skipped, SkippedEntry{f.id, code, "manual_entry_exists"})
 	}
 	return skipped
 }
 
-// admit puts warnings on a draft, or says why it is left out.
-func (e *Engine) admit(f *facts, d *draft, lenient bool) *Skip {
-	missing := e.missing(f, d.service)
+// applyEligibility puts warnings on a draft, or says why it is left out.
+func (e *Engine) applyEligibility(f *patientFacts, d *entryDraft, lenient bool) *SkippedEntry {
+	missing := e.missingItems(f, d.service)
 	for _, item := range missing {
 		if item == NotActive || !lenient {
-			return &Skip{f.id, d.code, item}
+			return &SkippedEntry{f.id, d.code, item}
 		}
 	}
 	d.warnings = append(d.warnings, missing...)
@@ -195,8 +195,8 @@ const (
 	episodeGap = 90
 )
 
-// Holding is a stretch during which a patient held a device, as days in the patient's time zone; Until is "" while held.
-type Holding struct {
+// DeviceAssignment is a stretch during which a patient held a device, as days in the patient's time zone; Until is "" while held.
+type DeviceAssignment struct {
 	Device      string
 	From, Until string
 }
@@ -204,9 +204,9 @@ type Holding struct {
 // Span is a stretch of days, both included.
 type Span struct{ Start, End string }
 
-// episodes are the first days of a patient's episodes: a new one begins with the first device after 90 days without one.
-func episodes(holdings []Holding) (starts []string) {
-	slices.SortFunc(holdings, func(a, b Holding) int { return cmp.Compare(a.From, b.From) })
+// episodeStarts are the first days of a patient's episodes: a new one begins with the first device after 90 days without one.
+func episodeStarts(holdings []DeviceAssignment) (starts []string) {
+	slices.SortFunc(holdings, func(a, b DeviceAssignment) int { return cmp.Compare(a.From, b.From) })
 	held, open := "", false
 	for _, h := range holdings {
 		if len(starts) == 0 || !open && DaysBetween(held, h.From) >= episodeGap {
@@ -230,9 +230,9 @@ func billedAnchor(firstReading, billed string) string {
 	return AddDays(firstReading, DaysBetween(firstReading, billed)%periodDays)
 }
 
-// periodsEnding are the back-to-back 30-day periods from an anchor whose last day lies in a span.
+// periodsFromAnchor are the back-to-back 30-day periods from an anchor whose last day lies in a span.
 // Source: docs/decisions/billing.md, "30-day period and the 16 days (99454)".
-func periodsEnding(anchor string, in Span) (periods []Span) {
+func periodsFromAnchor(anchor string, in Span) (periods []Span) {
 	if anchor == "" {
 		return nil
 	}
@@ -248,8 +248,8 @@ func periodsEnding(anchor string, in Span) (periods []Span) {
 	}
 }
 
-// periodWith is the period from an anchor that holds a day; false when the day is before the anchor.
-func periodWith(anchor, day string) (Span, bool) {
+// periodContaining is the period from an anchor that holds a day; false when the day is before the anchor.
+func periodContaining(anchor, day string) (Span, bool) {
 	if anchor == "" || day < anchor {
 		return Span{}, false
 	}

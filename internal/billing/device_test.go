@@ -89,7 +89,7 @@ func TestSetUp(t *testing.T) {
 	d.run(billing.DeviceJob, "2026-03-17 12:00")
 	d.want("taught later", d.entries(untaught), "99453 2026-02-20 1, 99454 2026-02-03 1")
 	setup := d.entry(untaught, billing.Setup)
-	if setup.Source() != billing.FromSetup || setup.PeriodStart() != "2026-02-20" || setup.AmountCents() != 1973 {
+	if setup.Source() != billing.SourceSetup || setup.PeriodStart() != "2026-02-20" || setup.AmountCents() != 1973 {
 		t.Errorf("%s %s %d", setup.Source(), setup.PeriodStart(), setup.AmountCents())
 	}
 }
@@ -176,7 +176,7 @@ func TestRunsMakeUp(t *testing.T) {
 		SELECT {:p}, day, 'weight', 'x', 1, 1 FROM d`, dbx.Params{"p": patient})
 	d.run(billing.DeviceJob, "2026-09-10 12:00")
 	d.want("late data", d.entries(patient), "99454 2026-08-02 1")
-	result := billing.Result{Created: make([]billing.Created, 3), Skipped: make([]billing.Skip, 2)}
+	result := billing.Result{Created: make([]billing.CreatedEntry, 3), Skipped: make([]billing.SkippedEntry, 2)}
 	if counts := result.Counts(); counts["created"] != 3 || counts["skipped"] != 2 || len(counts) != 2 {
 		t.Errorf("counts %v", counts)
 	}

@@ -29,18 +29,18 @@ const (
 
 const (
 	lockName = "billing engine"
-	// lookBack is how many days after its end a period is looked at again, for late data and entries. Source: docs/decisions/billing.md, "30-day period and
+	// redeliveryWindow is how many days after its end a period is looked at again, for late data and entries. Source: docs/decisions/billing.md, "30-day period and
 	// the 16 days (99454)".
-	lookBack = 45
-	// chunk is how many patients are looked at together: small transactions let readings in between.
-	chunk = 400
+	lookBackDays = 45
+	// chunkSize is how many patients are looked at together: small transactions let readings in between.
+	chunkSize = 400
 )
 
 // Result is what a run did.
 type Result struct {
 	StartedAt, FinishedAt time.Time
-	Created               []Created
-	Skipped               []Skip
+	Created               []CreatedEntry
+	Skipped               []SkippedEntry
 }
 
 // Counts are the figures of the result.
@@ -59,14 +59,14 @@ func (e *Engine) Run(ctx context.Context, app core.App, job Job, by audit.Actor,
 	if !ok {
 		return result, fault.State("invalid_state", "Billing is running already.")
 	}
-	r := &run{Engine: e, ctx: ctx, app: app, now: now, counts: map[string]int{}, pace: async.ThrottleWhile(e.ReadingsWait)}
+	r := &billingRun{Engine: e, ctx: ctx, app: app, now: now, counts: map[string]int{}, throttle: async.ThrottleWhile(e.ReadingsPending)}
 	failure := "panicked"
 	defer func() {
 		err = errors.Join(err, collections.FinishJob(app, lock, r.counts, failure, clock()))
 	}()
-	err = r.do(job)
+	err = r.execute(job)
 	if err == nil {
-		err = r.close(by)
+		err = r.finishRun(by)
 	}
 	if failure = ""; err != nil {
 		failure = "failed: see the log"
@@ -75,35 +75,35 @@ func (e *Engine) Run(ctx context.Context, app core.App, job Job, by audit.Actor,
 	return r.result, err
 }
 
-// run is one run under way.
-type run struct {
+// billingRun is one run under way.
+type billingRun struct {
 	*Engine
-	ctx    context.Context
-	app    core.App
-	now    time.Time
-	tariff tariff
-	result Result
-	counts map[string]int
-	pace   *async.Throttle
+	ctx      context.Context
+	app      core.App
+	now      time.Time
+	tariff   tariff
+	result   Result
+	counts   map[string]int
+	throttle *async.Throttle
 }
 
-func (r *run) do(job Job) (err error) {
-	if r.tariff, err = r.readTariff(r.app); err != nil {
+func (r *billingRun) execute(job Job) (err error) {
+	if r.tariff, err = r.loadTariff(r.app); err != nil {
 		return err
 	}
 	if job != TimeJob {
-		if err := r.devices(job != SmartJob); err != nil {
+		if err := r.billDevices(job != SmartJob); err != nil {
 			return err
 		}
 	}
 	if job != DeviceJob {
-		return r.months()
+		return r.billMonths()
 	}
 	return nil
 }
 
-// close records the run and tells billing what was left out.
-func (r *run) close(by audit.Actor) error {
+// finishRun records the run and tells billing what was left out.
+func (r *billingRun) finishRun(by audit.Actor) error {
 	r.counts["created"], r.counts["skipped"] = len(r.result.Created), len(r.result.Skipped)
 	return r.app.RunInTransaction(func(tx core.App) error {
 		err := audit.Append(tx, audit.Entry{
@@ -121,36 +121,36 @@ func (r *run) close(by audit.Actor) error {
 	})
 }
 
-// since is the first day that a run looks at: some weeks back from the last run of its kind that succeeded; "" when there was none.
-func (r *run) since(kind string) (day string, err error) {
+// firstDay is the first day that a run looks at: some weeks back from the last run of its kind that succeeded; "" when there was none.
+func (r *billingRun) firstDay(kind string) (day string, err error) {
 	last, err := collections.LastCounted(r.app, lockName, kind)
 	if err != nil {
 		return "", err
 	}
 	if !last.IsZero() {
-		return AddDays(min(r.Day(last), r.Day(r.now)), -lookBack), nil
+		return AddDays(min(r.Day(last), r.Day(r.now)), -lookBackDays), nil
 	}
 	return "", nil
 }
 
-// beginning is before every period.
-const beginning = "1900-01-01"
+// earliestDay is before every period.
+const earliestDay = "1900-01-01"
 
-// devices bills the 30-day periods that ended before today.
-func (r *run) devices(lenient bool) error {
-	from, err := r.since("patients")
+// billDevices bills the 30-day periods that ended before today.
+func (r *billingRun) billDevices(lenient bool) error {
+	from, err := r.firstDay("patients")
 	if err != nil {
 		return err
 	}
-	if err := r.everybody(Span{max(from, beginning), AddDays(r.Day(r.now), -1)}, lenient); err != nil || from <= beginning {
+	if err := r.billAllPatients(Span{max(from, earliestDay), AddDays(r.Day(r.now), -1)}, lenient); err != nil || from <= earliestDay {
 		return err
 	}
-	return r.late(from, lenient)
+	return r.billLateReadings(from, lenient)
 }
 
-// late bills the periods that ended before a day of those patients of whom a reading from then was stored since the last run: history that a practice
+// billLateReadings bills the periods that ended before a day of those patients of whom a reading from then was stored since the last run: history that a practice
 // brought along, or a hub that had lain switched off. Source: docs/decisions/billing.md, "30-day period and the 16 days (99454)".
-func (r *run) late(from string, lenient bool) error {
+func (r *billingRun) billLateReadings(from string, lenient bool) error {
 	last, err := collections.LastCounted(r.app, lockName, "patients")
 	if err != nil {
 		return err
@@ -160,24 +160,24 @@ func (r *run) late(from string, lenient bool) error {
 	if err != nil {
 		return err
 	}
-	for some := range slices.Chunk(ids, chunk) {
-		if err := r.pace.Rest(r.ctx); err != nil {
+	for some := range slices.Chunk(ids, chunkSize) {
+		if err := r.throttle.Rest(r.ctx); err != nil {
 			return err
 		}
-		if err := r.deviceChunk(some, Span{beginning, AddDays(from, -1)}, lenient); err != nil {
+		if err := r.billDeviceChunk(some, Span{earliestDay, AddDays(from, -1)}, lenient); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// everybody bills the periods of all patients that end in a span.
-func (r *run) everybody(span Span, lenient bool) error {
+// billAllPatients bills the periods of all patients that end in a span.
+func (r *billingRun) billAllPatients(span Span, lenient bool) error {
 	for after := ""; ; {
-		if err := r.pace.Rest(r.ctx); err != nil {
+		if err := r.throttle.Rest(r.ctx); err != nil {
 			return err
 		}
-		ids, err := collections.PatientsWithDevices(r.app, false, after, chunk)
+		ids, err := collections.PatientsWithDevices(r.app, false, after, chunkSize)
 		if err != nil {
 			return err
 		}
@@ -185,7 +185,7 @@ func (r *run) everybody(span Span, lenient bool) error {
 			r.counts["patients"] += 0 // said even of none
 			return nil
 		}
-		if err := r.deviceChunk(ids, span, lenient); err != nil {
+		if err := r.billDeviceChunk(ids, span, lenient); err != nil {
 			return err
 		}
 		after = ids[len(ids)-1]
@@ -193,57 +193,57 @@ func (r *run) everybody(span Span, lenient bool) error {
 	}
 }
 
-// deviceChunk gathers and plans outside any transaction, and stores in a short one.
-func (r *run) deviceChunk(ids []string, span Span, lenient bool) error {
-	patients, err := r.load(r.app, ids, span.Start)
+// billDeviceChunk gathers and plans outside any transaction, and stores in a short one.
+func (r *billingRun) billDeviceChunk(ids []string, span Span, lenient bool) error {
+	patients, err := r.loadFacts(r.app, ids, span.Start)
 	if err != nil {
 		return err
 	}
-	windows, err := r.windows(r.app, patients, span)
+	windows, err := r.unbilledPeriods(r.app, patients, span)
 	if err != nil {
 		return err
 	}
-	var due []draft
+	var due []entryDraft
 	for _, id := range ids {
 		if f := patients[id]; f != nil {
-			more, skipped := r.planDevice(f, windows[id], lenient)
+			more, skipped := r.draftDeviceEntries(f, windows[id], lenient)
 			due, r.result.Skipped = append(due, more...), append(r.result.Skipped, skipped...)
 		}
 	}
-	return r.store(func(tx core.App) ([]Created, error) { return r.apply(tx, r.tariff, due, r.now) }, len(due))
+	return r.store(func(tx core.App) ([]CreatedEntry, error) { return r.storeDrafts(tx, r.tariff, due, r.now) }, len(due))
 }
 
-// windows are the periods of patients that end in a span and are not billed yet, with their days.
-func (e *Engine) windows(app core.App, patients map[string]*facts, span Span) (map[string][]window, error) {
-	anchors, err := e.anchors(app, patients)
+// unbilledPeriods are the periods of patients that end in a span and are not billed yet, with their days.
+func (e *Engine) unbilledPeriods(app core.App, patients map[string]*patientFacts, span Span) (map[string][]supplyPeriod, error) {
+	anchors, err := e.periodAnchors(app, patients)
 	if err != nil {
 		return nil, err
 	}
-	var open []window
+	var open []supplyPeriod
 	for id, f := range patients {
-		for _, p := range periodsOf(anchors[id], span) {
+		for _, p := range periodsEndingIn(anchors[id], span) {
 			if f.activeOn(p.End) {
-				open = append(open, window{Patient: id, Start: p.Start, End: p.End})
+				open = append(open, supplyPeriod{Patient: id, Start: p.Start, End: p.End})
 			}
 		}
 	}
-	open = slices.DeleteFunc(open, func(w window) bool {
+	open = slices.DeleteFunc(open, func(w supplyPeriod) bool {
 		x := patients[w.Patient].entryFor(DeviceSupply, Span{w.Start, w.End})
-		return x != nil && x.Source != ByHand && !Undone(x.Status)
+		return x != nil && x.Source != SourceManual && !IsUndone(x.Status)
 	})
-	if err := e.fill(app, patients, open); err != nil {
+	if err := e.loadDataDays(app, patients, open); err != nil {
 		return nil, err
 	}
-	byPatient := map[string][]window{}
+	byPatient := map[string][]supplyPeriod{}
 	for _, w := range open {
 		byPatient[w.Patient] = append(byPatient[w.Patient], w)
 	}
 	return byPatient, nil
 }
 
-// months bills interactive time, month by month.
-func (r *run) months() error {
-	from, err := r.since("months")
+// billMonths bills interactive time, month by month.
+func (r *billingRun) billMonths() error {
+	from, err := r.firstDay("months")
 	if err != nil {
 		return err
 	}
@@ -252,12 +252,12 @@ func (r *run) months() error {
 		if err != nil {
 			return err
 		}
-		if from = r.storedDay(first); from == "" {
+		if from = r.dayOfInstant(first); from == "" {
 			from = r.Day(r.now)
 		}
 	}
 	for month := monthOf(from); month.Start <= r.Day(r.now); month = monthOf(AddDays(month.End, 1)) {
-		if err := r.month(month); err != nil {
+		if err := r.billMonth(month); err != nil {
 			return err
 		}
 		r.counts["months"]++
@@ -265,25 +265,25 @@ func (r *run) months() error {
 	return nil
 }
 
-func (r *run) month(month Span) error {
-	least := ruleOf(FirstTwenty).MinMinutes
+func (r *billingRun) billMonth(month Span) error {
+	least := baseRule(FirstTwenty).MinMinutes
 	if r.Enable2026Codes && r.Day(r.now) > month.End {
-		least = ruleOf(FirstTen).MinMinutes
+		least = baseRule(FirstTen).MinMinutes
 	}
 	from, to := r.instants(month)
-	ids, err := collections.PatientsWithTime(r.app, from, to, least*60, r.countsOf(month))
+	ids, err := collections.PatientsWithTime(r.app, from, to, least*60, r.timeRuleOf(month))
 	if err != nil {
 		return err
 	}
-	for some := range slices.Chunk(ids, chunk) {
-		if err := r.pace.Rest(r.ctx); err != nil {
+	for some := range slices.Chunk(ids, chunkSize) {
+		if err := r.throttle.Rest(r.ctx); err != nil {
 			return err
 		}
-		due, err := r.withTimeDue(some, month)
+		due, err := r.patientsWithTimeDue(some, month)
 		if err != nil {
 			return err
 		}
-		err = r.store(func(tx core.App) ([]Created, error) { return r.billTime(tx, r.tariff, due, month, false, r.now) }, len(due))
+		err = r.store(func(tx core.App) ([]CreatedEntry, error) { return r.billTime(tx, r.tariff, due, month, false, r.now) }, len(due))
 		if err != nil {
 			return err
 		}
@@ -291,9 +291,9 @@ func (r *run) month(month Span) error {
 	return nil
 }
 
-// withTimeDue looks, outside any transaction, whose time makes an entry; what is left out is noted.
-func (r *run) withTimeDue(ids []string, month Span) (due []string, err error) {
-	drafts, skipped, err := r.planTimeOf(r.app, ids, month, false, r.now)
+// patientsWithTimeDue looks, outside any transaction, whose time makes an entry; what is left out is noted.
+func (r *billingRun) patientsWithTimeDue(ids []string, month Span) (due []string, err error) {
+	drafts, skipped, err := r.planTimeFor(r.app, ids, month, false, r.now)
 	r.result.Skipped = append(r.result.Skipped, skipped...)
 	for _, d := range drafts {
 		due = append(due, d.patient.id)
@@ -302,11 +302,11 @@ func (r *run) withTimeDue(ids []string, month Span) (due []string, err error) {
 }
 
 // store runs a short transaction, when there is anything to store.
-func (r *run) store(work func(tx core.App) ([]Created, error), due int) error {
+func (r *billingRun) store(work func(tx core.App) ([]CreatedEntry, error), due int) error {
 	if due == 0 {
 		return nil
 	}
-	var created []Created
+	var created []CreatedEntry
 	err := r.app.RunInTransaction(func(tx core.App) (err error) {
 		created, err = work(tx)
 		return err

@@ -41,7 +41,7 @@ func TestRunMakesWay(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	engine := newEngine()
-	engine.ReadingsWait = func() bool {
+	engine.ReadingsPending = func() bool {
 		var made int
 		if err := app.DB().NewQuery("SELECT COUNT(*) FROM billing_entries").Row(&made); err != nil || made > 0 { // a slow machine asks before the first chunk, too
 			cancel()

@@ -47,7 +47,7 @@ func TestEscalationTime(t *testing.T) {
 			if minutes != nil {
 				resolved.SetInteractionMinutes(*minutes)
 			}
-			return engine.LogEscalation(tx, resolved, "somebody.else@vigil.test", from.Add(took))
+			return engine.LogEscalationTime(tx, resolved, "somebody.else@vigil.test", from.Add(took))
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -87,10 +87,10 @@ func TestEscalationTime(t *testing.T) {
 		t.Errorf("three units come to %d cents and %d minutes", list[1].AmountCents(), list[1].Minutes())
 	}
 	now := begin.AddDate(0, 0, 20)
-	if _, err := engine.Do(app, list[0].Id, engine.Review(audit.System(), "", "", true, now), audit.System(), now); err == nil {
+	if _, err := engine.ApplyTransition(app, list[0].Id, engine.Review(audit.System(), "", "", true, now), audit.System(), now); err == nil {
 		t.Error("an entry without consent was approved")
 	}
-	if _, _, err := billing.Recount(t.Context(), app); err != nil {
+	if _, _, err := billing.RecountTotals(t.Context(), app); err != nil {
 		t.Error(err)
 	}
 }
@@ -151,13 +151,13 @@ func TestSumsAndRecount(t *testing.T) {
 		t.Fatal(err)
 	}
 	none := ""
-	for name, f := range map[string]billing.SumFilter{"kept": {From: "2026-01-10", To: "2026-05-20"}, "by provider": {From: "2026-01-10", To: "2026-05-20", Provider: &none}} {
+	for name, f := range map[string]billing.TotalsFilter{"kept": {From: "2026-01-10", To: "2026-05-20"}, "by provider": {From: "2026-01-10", To: "2026-05-20", Provider: &none}} {
 		for _, by := range [][]billing.Dimension{nil, {billing.ByMonth}, {billing.ByDay, billing.ByStatus}, {billing.ByCode, billing.ByPayer}} {
-			sums, err := billing.Sums(app, f, by...)
+			sums, err := billing.LoadTotals(app, f, by...)
 			if err != nil {
 				t.Fatal(err)
 			}
-			total := billing.Sum{}
+			total := billing.Totals{}
 			for _, s := range sums {
 				total.Claims, total.Units, total.Amount, total.Collected = total.Claims+s.Claims, total.Units+s.Units, total.Amount+s.Amount, total.Collected+s.Collected
 			}
@@ -166,14 +166,14 @@ func TestSumsAndRecount(t *testing.T) {
 			}
 		}
 	}
-	if months, wrong, err := billing.Recount(t.Context(), app); err != nil || wrong != 0 || months == 0 {
+	if months, wrong, err := billing.RecountTotals(t.Context(), app); err != nil || wrong != 0 || months == 0 {
 		t.Errorf("%d of %d months are wrong: %v", wrong, months, err)
 	}
 	if _, err := app.DB().NewQuery("UPDATE billing_months SET amount_cents = amount_cents + 1 WHERE month = '2026-03'").Execute(); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []int{1, 0} {
-		if _, wrong, err := billing.Recount(t.Context(), app); err != nil || wrong != want {
+		if _, wrong, err := billing.RecountTotals(t.Context(), app); err != nil || wrong != want {
 			t.Errorf("%d months are wrong, want %d: %v", wrong, want, err)
 		}
 	}

@@ -32,11 +32,11 @@ type EvidenceDay struct {
 	Readings []collections.EvidenceReading
 }
 
-// Gather collects the evidence of an entry: the days are those it was billed for, the readings of each day those that stand now.
-func (e *Engine) Gather(app core.App, entry *collections.BillingEntry) (v Evidence, err error) {
-	g := gatherer{Engine: e, app: app, entry: entry, into: &v}
+// GatherEvidence collects the evidence of an entry: the days are those it was billed for, the readings of each day those that stand now.
+func (e *Engine) GatherEvidence(app core.App, entry *collections.BillingEntry) (v Evidence, err error) {
+	g := evidenceGatherer{Engine: e, app: app, entry: entry, evidence: &v}
 	g.from, g.to = e.instants(Span{entry.PeriodStart(), entry.PeriodEnd()})
-	for _, step := range []func() error{g.days, g.time, g.papers, g.trail, g.orders, g.people, g.measured} {
+	for _, step := range []func() error{g.loadDays, g.loadTime, g.loadDocuments, g.loadTrail, g.loadOrders, g.loadNames, g.loadMeasurements} {
 		if err := step(); err != nil {
 			return v, err
 		}
@@ -44,15 +44,15 @@ func (e *Engine) Gather(app core.App, entry *collections.BillingEntry) (v Eviden
 	return v, nil
 }
 
-type gatherer struct {
+type evidenceGatherer struct {
 	*Engine
 	app      core.App
 	entry    *collections.BillingEntry
-	into     *Evidence
+	evidence *Evidence
 	from, to string // instants of the period
 }
 
-func (g *gatherer) days() error {
+func (g *evidenceGatherer) loadDays() error {
 	var stored DeviceEvidence
 	if text := g.entry.Evidence(); text != "" && text != "null" {
 		if err := json.Unmarshal([]byte(text), &stored); err != nil {
@@ -78,13 +78,13 @@ func (g *gatherer) days() error {
 		byDay[day] = append(byDay[day], row)
 	}
 	for _, day := range stored.Days {
-		g.into.Days = append(g.into.Days, EvidenceDay{day, byDay[day]})
+		g.evidence.Days = append(g.evidence.Days, EvidenceDay{day, byDay[day]})
 	}
 	return nil
 }
 
-// time is what the entry fixed; for one made by hand, the period's time of the code's category.
-func (g *gatherer) time() (err error) {
+// loadTime is what the entry fixed; for one made by hand, the period's time of the code's category.
+func (g *evidenceGatherer) loadTime() (err error) {
 	rule, _ := g.Rule(g.entry.CPTCode(), g.entry.ServiceDate())
 	var stored TimeEvidence
 	var ids []string
@@ -94,35 +94,35 @@ func (g *gatherer) time() (err error) {
 		}
 	}
 	category := ""
-	if g.entry.Source() == ByHand {
+	if g.entry.Source() == SourceManual {
 		category = rule.Category
 	}
-	g.into.Time, err = collections.EvidenceTimes(g.app, g.entry.PatientID(), g.entry.Id, ids, category, g.from, g.to)
+	g.evidence.Time, err = collections.EvidenceTimes(g.app, g.entry.PatientID(), g.entry.Id, ids, category, g.from, g.to)
 	return err
 }
 
-func (g *gatherer) papers() (err error) {
-	if g.into.Consents, err = collections.EvidenceConsents(g.app, g.entry.PatientID()); err != nil {
+func (g *evidenceGatherer) loadDocuments() (err error) {
+	if g.evidence.Consents, err = collections.EvidenceConsents(g.app, g.entry.PatientID()); err != nil {
 		return err
 	}
-	if g.into.Assignments, err = collections.EvidenceAssignments(g.app, g.entry.PatientID(), g.from, g.to); err != nil {
+	if g.evidence.Assignments, err = collections.EvidenceAssignments(g.app, g.entry.PatientID(), g.from, g.to); err != nil {
 		return err
 	}
-	g.into.Alerts, err = collections.EvidenceAlerts(g.app, g.entry.PatientID(), g.from, g.to)
+	g.evidence.Alerts, err = collections.EvidenceAlerts(g.app, g.entry.PatientID(), g.from, g.to)
 	return err
 }
 
-func (g *gatherer) trail() (err error) {
-	if g.into.Trail, err = History(g.app, g.entry); err != nil {
+func (g *evidenceGatherer) loadTrail() (err error) {
+	if g.evidence.Trail, err = EntryHistory(g.app, g.entry); err != nil {
 		return err
 	}
 	id, hash, err := collections.AuditHead(g.app)
-	g.into.HeadID, g.into.HeadHash = collections.Number(id), hash
+	g.evidence.HeadID, g.evidence.HeadHash = collections.Number(id), hash
 	return err
 }
 
-// History is what was recorded about an entry, the oldest first; that it was read does not count.
-func History(app core.App, entry *collections.BillingEntry) (list []audit.Stored, err error) {
+// EntryHistory is what was recorded about an entry, the oldest first; that it was read does not count.
+func EntryHistory(app core.App, entry *collections.BillingEntry) (list []audit.Stored, err error) {
 	err = audit.Each(app, audit.Filter{PatientID: entry.PatientID(), ResourceType: audit.ResourceBillingEntry, ResourceID: entry.Id}, func(s audit.Stored) error {
 		if !strings.HasSuffix(s.Event, ".read") && !strings.HasSuffix(s.Event, ".export") {
 			list = append(list, s)

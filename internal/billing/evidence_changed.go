@@ -21,11 +21,11 @@ const (
 	lookBackYears = 6
 )
 
-// claimedStates are those in which a payer was asked for money, and nobody has undone that yet.
-var claimedStates = []string{Submitted, Appealed, Paid}
+// sentStates are those in which a payer was asked for money, and nobody has undone that yet.
+var sentStates = []string{Submitted, Appealed, Paid}
 
-// evidence are the reasons that change behind an entry: what it rests on, not who may be billed or by whom.
-var evidence = []string{NoDeviceData, DaysBelowMinimum, MinutesBelowMinimum, NotInteractive, OverlapTime, MissingPrimary, MissingConsent}
+// evidenceReasons are the reasons that change behind an entry: what it rests on, not who may be billed or by whom.
+var evidenceReasons = []string{NoDeviceData, DaysBelowMinimum, MinutesBelowMinimum, NotInteractive, OverlapTime, MissingPrimary, MissingConsent}
 
 // Recheck counts the entries of a patient that were sent to a payer anew, those whose period shares a day with what has changed, inside the
 // transaction of the change: one whose facts ceased to hold is marked, and somebody is told; one whose facts hold again is not marked any more.
@@ -35,17 +35,17 @@ func (e *Engine) Recheck(tx core.App, patientID string, since, now time.Time) er
 	if !since.IsZero() {
 		from = AddDays(e.Day(since), -1) // the patient's day may be another one
 	}
-	list, err := collections.ClaimedOf(tx, patientID, claimedStates, from, "9999-12-31")
+	list, err := collections.ClaimedOf(tx, patientID, sentStates, from, "9999-12-31")
 	if err != nil || len(list) == 0 {
 		return err
 	}
-	reasons, err := e.changed(tx, list)
+	reasons, err := e.evidenceFailures(tx, list)
 	if err != nil {
 		return err
 	}
 	for i, x := range list {
 		if x.Flagged != (len(reasons[i]) > 0) {
-			if err := e.mark(tx, x.ID, reasons[i], now); err != nil {
+			if err := e.setEvidenceChanged(tx, x.ID, reasons[i], now); err != nil {
 				return err
 			}
 		}
@@ -53,42 +53,42 @@ func (e *Engine) Recheck(tx core.App, patientID string, since, now time.Time) er
 	return nil
 }
 
-// changed says for each entry what of its evidence does not hold.
-func (e *Engine) changed(app core.App, list []collections.Claimed) ([][]string, error) {
+// evidenceFailures says for each entry what of its evidence does not hold.
+func (e *Engine) evidenceFailures(app core.App, list []collections.Claimed) ([][]string, error) {
 	var ids []string
-	claims, since := make([]claimed, len(list)), "9999-12-31"
+	claims, since := make([]claimedEntry, len(list)), "9999-12-31"
 	for i, x := range list {
 		ids, since = append(ids, x.Patient), min(since, x.PeriodStart)
-		claims[i] = claimed{
+		claims[i] = claimedEntry{
 			id: x.ID, patient: x.Patient, code: x.CPTCode, service: x.ServiceDate, source: x.Source, period: Span{x.PeriodStart, x.PeriodEnd},
-			minutes: x.Minutes, units: x.Units, rule: e.madeBy(x.Evidence, monthOf(x.PeriodStart)),
+			minutes: x.Minutes, units: x.Units, rule: e.ruleOfEvidence(x.Evidence, monthOf(x.PeriodStart)),
 		}
 	}
 	slices.Sort(ids)
-	patients, err := e.load(app, slices.Compact(ids), since)
+	patients, err := e.loadFacts(app, slices.Compact(ids), since)
 	if err != nil {
 		return nil, err
 	}
-	found, err := e.count(app, patients, claims)
+	found, err := e.countFacts(app, patients, claims)
 	if err != nil {
 		return nil, err
 	}
 	reasons := make([][]string, len(list))
 	for i, x := range claims {
 		if f := patients[x.patient]; f != nil {
-			reasons[i] = slices.DeleteFunc(e.against(f, x, found[i]), func(r string) bool { return !slices.Contains(evidence, r) })
+			reasons[i] = slices.DeleteFunc(e.blockingReasons(f, x, found[i]), func(r string) bool { return !slices.Contains(evidenceReasons, r) })
 		}
 	}
 	return reasons, nil
 }
 
-// mark notes on an entry that its evidence changed, with the day by which money must go back, or takes that away where there are no reasons.
-func (e *Engine) mark(tx core.App, entryID string, reasons []string, now time.Time) error {
+// setEvidenceChanged notes on an entry that its evidence changed, with the day by which money must go back, or takes that away where there are no reasons.
+func (e *Engine) setEvidenceChanged(tx core.App, entryID string, reasons []string, now time.Time) error {
 	entry, err := collections.FindBillingEntry(tx, entryID)
 	if err != nil {
 		return err
 	}
-	warnings := slices.DeleteFunc(entry.Warnings(), func(w string) bool { return w == EvidenceChanged || slices.Contains(evidence, w) })
+	warnings := slices.DeleteFunc(entry.Warnings(), func(w string) bool { return w == EvidenceChanged || slices.Contains(evidenceReasons, w) })
 	since, repayBy, change := time.Time{}, "", audit.Change{Old: EvidenceChanged}
 	if len(reasons) > 0 {
 		warnings = append(append(warnings, EvidenceChanged), reasons...)
@@ -115,16 +115,16 @@ func (e *Engine) mark(tx core.App, entryID string, reasons []string, now time.Ti
 // sum may change for reasons that do not know of billing.
 func (e *Engine) RecheckAll(ctx context.Context, app core.App, now time.Time) (seen, marked int, err error) {
 	since := AddDays(e.Day(now), -lookBackYears*366)
-	checking := async.ThrottleWhile(e.ReadingsWait)
+	checking := async.ThrottleWhile(e.ReadingsPending)
 	for after := ""; ; {
 		if err := checking.Rest(ctx); err != nil {
 			return seen, marked, err
 		}
-		list, err := collections.ClaimedAfter(app, claimedStates, since, after, chunk)
+		list, err := collections.ClaimedAfter(app, sentStates, since, after, chunkSize)
 		if err != nil || len(list) == 0 {
 			return seen, marked, err
 		}
-		reasons, err := e.changed(app, list)
+		reasons, err := e.evidenceFailures(app, list)
 		if err != nil {
 			return seen, marked, err
 		}

@@ -13,14 +13,14 @@ import (
 // Packet is what an auditor asks for besides the facts that an entry was made from: why there is monitoring at all, whose service it was, and
 // what the readings said. Source: docs/decisions/claims.md, "Evidence packet".
 type Packet struct {
-	Orders   []*collections.Order // of all kinds, dated until the end of the period, the earliest first
-	Provider *collections.User    // who renders; nil for none
-	Names    map[string]string    // "Last, First" of the users that the evidence names, by record id
-	Measured map[string]Measured  // by the id of a reading
+	Orders       []*collections.Order   // of all kinds, dated until the end of the period, the earliest first
+	Provider     *collections.User      // who renders; nil for none
+	Names        map[string]string      // "Last, First" of the users that the evidence names, by record id
+	Measurements map[string]Measurement // by the id of a reading
 }
 
-// Plan is the latest plan of care; nil when there is none.
-func (p Packet) Plan() (plan *collections.Order) {
+// PlanOfCare is the latest plan of care; nil when there is none.
+func (p Packet) PlanOfCare() (plan *collections.Order) {
 	for _, order := range p.Orders {
 		if order.Kind() == collections.PlanOfCare {
 			plan = order
@@ -29,8 +29,8 @@ func (p Packet) Plan() (plan *collections.Order) {
 	return plan
 }
 
-// Measured is what a reading said, and who or what brought it.
-type Measured struct {
+// Measurement is what a reading said, and who or what brought it.
+type Measurement struct {
 	Origin string
 	Values Values
 }
@@ -62,52 +62,52 @@ func (v Values) Text() string {
 	return strings.Join(texts, ", ")
 }
 
-func (g *gatherer) orders() (err error) {
-	g.into.Orders, err = collections.OrdersOf(g.app, g.entry.PatientID(), max(g.entry.PeriodEnd(), g.entry.ServiceDate()))
+func (g *evidenceGatherer) loadOrders() (err error) {
+	g.evidence.Orders, err = collections.OrdersOf(g.app, g.entry.PatientID(), max(g.entry.PeriodEnd(), g.entry.ServiceDate()))
 	return err
 }
 
-// people are looked up once, for all who are named.
-func (g *gatherer) people() (err error) {
+// loadNames are looked up once, for all who are named.
+func (g *evidenceGatherer) loadNames() (err error) {
 	ids := []string{}
-	for _, order := range g.into.Orders {
+	for _, order := range g.evidence.Orders {
 		ids = append(ids, order.AuthorID())
 	}
-	for _, t := range g.into.Time {
+	for _, t := range g.evidence.Time {
 		ids = append(ids, t.UserID)
 	}
-	if g.into.Names, err = Providers(g.app, ids); err != nil || g.entry.ProviderID() == "" {
+	if g.evidence.Names, err = ProviderNames(g.app, ids); err != nil || g.entry.ProviderID() == "" {
 		return err
 	}
-	g.into.Provider, err = collections.FindUser(g.app, g.entry.ProviderID())
+	g.evidence.Provider, err = collections.FindUser(g.app, g.entry.ProviderID())
 	if collections.Missing(err) {
 		return nil // the account is gone; the entry still names who it was
 	}
 	return err
 }
 
-// measured reads what the readings said. One that was stored before its origin was noted has the origin of its source.
-func (g *gatherer) measured() error {
+// loadMeasurements reads what the readings said. One that was stored before its origin was noted has the origin of its source.
+func (g *evidenceGatherer) loadMeasurements() error {
 	ids, kinds := []string{}, map[string]vitals.Kind{}
-	for _, day := range g.into.Days {
+	for _, day := range g.evidence.Days {
 		for _, r := range day.Readings {
 			ids = append(ids, r.ID)
 			kinds[r.ID] = vitals.Kind(r.Kind)
 		}
 	}
-	g.into.Measured = map[string]Measured{}
+	g.evidence.Measurements = map[string]Measurement{}
 	if len(ids) == 0 {
 		return nil
 	}
 	records, err := collections.ObservationsByID(g.app, ids)
 	for _, record := range records {
-		m := Measured{Origin: cmp.Or(record.GetString(collections.ObservationOrigin), string(vitals.Source(record.GetString(collections.ObservationSource)).Origin()))}
+		m := Measurement{Origin: cmp.Or(record.GetString(collections.ObservationOrigin), string(vitals.Source(record.GetString(collections.ObservationSource)).Origin()))}
 		for _, p := range kinds[record.Id].Definition().All {
 			if value := collections.Optional(record, p.Column); value != nil {
 				m.Values = append(m.Values, Value{p.Column, *value})
 			}
 		}
-		g.into.Measured[record.Id] = m
+		g.evidence.Measurements[record.Id] = m
 	}
 	return err
 }

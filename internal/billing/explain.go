@@ -11,34 +11,34 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// Check is one condition of eligibility.
-type Check struct {
+// EligibilityCheck is one condition of eligibility.
+type EligibilityCheck struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
 	Detail string `json:"detail"`
 }
 
 // Eligibility says whether a patient may be billed for on a day, and what stands against it.
-func (e *Engine) Eligibility(app core.App, patientID string, now time.Time) (eligible bool, checks []Check, err error) {
-	patients, err := e.load(app, []string{patientID}, e.Day(now))
+func (e *Engine) Eligibility(app core.App, patientID string, now time.Time) (eligible bool, checks []EligibilityCheck, err error) {
+	patients, err := e.loadFacts(app, []string{patientID}, e.Day(now))
 	if err != nil {
 		return false, nil, err
 	}
 	f, today := patients[patientID], e.Day(now)
-	against := e.missing(f, today)
+	against := e.missingItems(f, today)
 	stands := func(item string) bool { return slices.Contains(against, item) }
-	held := slices.ContainsFunc(f.holdings, func(h Holding) bool { return h.Until == "" })
+	held := slices.ContainsFunc(f.assignments, func(h DeviceAssignment) bool { return h.Until == "" })
 	add := func(name string, ok bool, yes, no string) {
 		if ok {
 			no = yes
 		}
-		checks = append(checks, Check{name, ok, no})
+		checks = append(checks, EligibilityCheck{name, ok, no})
 	}
 	add("enrolment", !stands(NotActive), "The patient is active.", "The patient is archived.")
 	add("consent", !stands(MissingConsent), "Consent to monitoring is in force, or is not asked for.", "No consent to monitoring is in force.")
 	add("diagnosis", !stands(MissingDiagnosis), "A diagnosis is on record.", "No diagnosis is on record.")
 	add("device", held, "A device is assigned.", "No device is assigned.")
-	add("setup", f.educated != "", "The set-up was recorded.", "No set-up is recorded; 99453 cannot be billed.")
+	add("setup", f.setupDay != "", "The set-up was recorded.", "No set-up is recorded; 99453 cannot be billed.")
 	return len(against) == 0, checks, nil
 }
 
@@ -60,7 +60,7 @@ type Explanation struct {
 
 // Explain goes through every code for a patient and a month: the 30-day periods that end in it or hold today, and the month's time.
 func (e *Engine) Explain(app core.App, patientID string, month Span, now time.Time) (list []Explanation, err error) {
-	patients, err := e.load(app, []string{patientID}, "1900-01-01")
+	patients, err := e.loadFacts(app, []string{patientID}, "1900-01-01")
 	if err != nil {
 		return nil, err
 	}
@@ -76,12 +76,12 @@ func (e *Engine) Explain(app core.App, patientID string, month Span, now time.Ti
 	if len(minutes) == 1 {
 		sum = minutes[0]
 	}
-	stretches, err := e.stretchesOf(app, []string{patientID}, month)
+	stretches, err := e.loggedTime(app, []string{patientID}, month)
 	if err != nil {
 		return nil, err
 	}
-	over, counting := e.Day(now) > month.End, e.consented(f, stretches[patientID], month)
-	_, left, _ := e.planConsented(f, stretches[patientID], month, over, false)
+	over, counting := e.Day(now) > month.End, e.dropUnconsentedTime(f, stretches[patientID], month)
+	_, left, _ := e.planMonthTime(f, stretches[patientID], month, over, false)
 	for _, code := range []string{FirstTen, FirstTwenty, NextTwenty, Interpretation} {
 		rule, ok := e.Rule(code, month.End)
 		if !ok {
@@ -91,44 +91,44 @@ func (e *Engine) Explain(app core.App, patientID string, month Span, now time.Ti
 		if code == Interpretation {
 			have = sum.Interpretation
 		}
-		x := e.start(f, rule, month)
+		x := e.newExplanation(f, rule, month)
 		x.Minutes, x.Needed = &have, &rule.MinMinutes
 		if x.Billed && rule.Block > 0 {
-			continueUnits(&x, f.entryFor(code, month).Units, have, rule, e.MaxUnits99458)
+			addNextUnit(&x, f.entryFor(code, month).Units, have, rule, e.MaxUnits99458)
 		}
 		for _, skip := range left {
 			if skip.CPTCode == code {
 				x.Reasons = append(x.Reasons, skip.Reason)
 			}
 		}
-		e.finish(&x, f, rule, min(month.End, e.Day(now)), have, 0)
+		e.addMissing(&x, f, rule, min(month.End, e.Day(now)), have, 0)
 		list = append(list, x)
 	}
 	return list, nil
 }
 
-// continueUnits says what the next unit of a billed code would take.
-func continueUnits(x *Explanation, units, have int, rule Rule, most int) {
+// addNextUnit says what the next unit of a billed code would take.
+func addNextUnit(x *Explanation, units, have int, rule Rule, most int) {
 	if next := rule.MinMinutes + units*rule.Block; units < most && have < next {
 		x.Missing = append(x.Missing, plural(next-have, "more minute")+" for the next unit")
 	}
 }
 
-func (e *Engine) explainDevice(app core.App, f *facts, month Span, now time.Time) (list []Explanation, err error) {
-	anchors, err := e.anchors(app, map[string]*facts{f.id: f})
+func (e *Engine) explainDevice(app core.App, f *patientFacts, month Span, now time.Time) (list []Explanation, err error) {
+	anchors, err := e.periodAnchors(app, map[string]*patientFacts{f.id: f})
 	if err != nil {
 		return nil, err
 	}
-	periods := periodsHere(anchors[f.id], month, e.Day(now))
-	windows := make([]window, len(periods))
+	periods := periodsOfMonth(anchors[f.id], month, e.Day(now))
+	windows := make([]supplyPeriod, len(periods))
 	for i, p := range periods {
-		windows[i] = window{Patient: f.id, Start: p.Start, End: p.End}
+		windows[i] = supplyPeriod{Patient: f.id, Start: p.Start, End: p.End}
 	}
-	if err := e.fill(app, map[string]*facts{f.id: f}, windows); err != nil {
+	if err := e.loadDataDays(app, map[string]*patientFacts{f.id: f}, windows); err != nil {
 		return nil, err
 	}
-	setup := e.start(f, ruleOf(Setup), month)
-	if !setup.Billed && f.educated == "" {
+	setup := e.newExplanation(f, baseRule(Setup), month)
+	if !setup.Billed && f.setupDay == "" {
 		setup.Missing = append(setup.Missing, "a recorded set-up")
 	}
 	if !setup.Billed && f.lastSupply == "" {
@@ -142,7 +142,7 @@ func (e *Engine) explainDevice(app core.App, f *facts, month Span, now time.Time
 				continue
 			}
 			have := len(windows[i].days)
-			x := e.start(f, rule, p)
+			x := e.newExplanation(f, rule, p)
 			x.Days, x.DaysNeeded = &have, &rule.MinDays
 			if !x.Billed && have > rule.MaxDays {
 				x.Reasons = append(x.Reasons, "billed_as_"+rule.Instead)
@@ -150,12 +150,12 @@ func (e *Engine) explainDevice(app core.App, f *facts, month Span, now time.Time
 			if !x.Billed && p.End >= e.Day(now) {
 				x.Reasons = append(x.Reasons, "period_not_complete")
 			}
-			e.finish(&x, f, rule, min(p.End, e.Day(now)), 0, have)
+			e.addMissing(&x, f, rule, min(p.End, e.Day(now)), 0, have)
 			list = append(list, x)
 		}
 	}
 	if len(periods) == 0 {
-		x := e.start(f, ruleOf(DeviceSupply), month)
+		x := e.newExplanation(f, baseRule(DeviceSupply), month)
 		if !x.Billed {
 			x.Missing = append(x.Missing, "a first reading of an assigned device")
 		}
@@ -164,22 +164,22 @@ func (e *Engine) explainDevice(app core.App, f *facts, month Span, now time.Time
 	return list, nil
 }
 
-// start is an explanation with the entry that stands, if one does.
-func (e *Engine) start(f *facts, rule Rule, period Span) Explanation {
+// newExplanation is an explanation with the entry that stands, if one does.
+func (e *Engine) newExplanation(f *patientFacts, rule Rule, period Span) Explanation {
 	x := Explanation{CPTCode: rule.Code, PeriodStart: period.Start, PeriodEnd: period.End, Reasons: []string{}, Missing: []string{}}
 	entry := f.entryFor(rule.Code, period)
 	if entry == nil {
 		return x
 	}
 	x.EntryID, x.Status = &entry.ID, &entry.Status
-	if x.Billed = !Undone(entry.Status); !x.Billed {
+	if x.Billed = !IsUndone(entry.Status); !x.Billed {
 		x.Reasons = append(x.Reasons, entry.Status+"_before")
 	}
 	return x
 }
 
-// finish adds what is missing in days, minutes and papers.
-func (e *Engine) finish(x *Explanation, f *facts, rule Rule, day string, minutes, days int) {
+// addMissing adds what is missing in days, minutes and papers.
+func (e *Engine) addMissing(x *Explanation, f *patientFacts, rule Rule, day string, minutes, days int) {
 	if x.Billed {
 		return
 	}
@@ -190,7 +190,7 @@ func (e *Engine) finish(x *Explanation, f *facts, rule Rule, day string, minutes
 		x.Missing = append(x.Missing, plural(short, "more minute"))
 	}
 	words := map[string]string{NotActive: "an active enrolment", MissingConsent: "no consent", MissingDiagnosis: "no diagnosis"}
-	for _, item := range e.missing(f, day) {
+	for _, item := range e.missingItems(f, day) {
 		x.Missing = append(x.Missing, words[item])
 	}
 	if !rule.Automatic {
@@ -205,8 +205,8 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// Near is a patient who is close to a code.
-type Near struct {
+// NearCode is a patient who is close to a code.
+type NearCode struct {
 	PatientID   string `json:"patient_id"`
 	CPTCode     string `json:"cpt_code"`
 	PeriodStart string `json:"period_start"`
@@ -219,19 +219,19 @@ type Near struct {
 	Reached   *string  `json:"reached"`
 	Reachable []string `json:"reachable"`
 	// Today says that today has data already, so that of the days left it is no room for another.
-	Today bool `json:"-"`
+	HasDataToday bool `json:"-"`
 }
 
 // Missing is how much is still to come.
-func (n Near) Missing() int { return n.Needed - n.Have }
+func (n NearCode) Missing() int { return n.Needed - n.Have }
 
 // NearBillable lists the patients closest to a code of the running periods, the least missing first: no more than limit. include narrows it
 // to some patients; nil takes all.
-func (e *Engine) NearBillable(app core.App, now time.Time, include func(patientID string) bool, limit int) (list []Near, err error) {
-	if list, err = e.nearTime(app, now, include); err != nil {
+func (e *Engine) NearBillable(app core.App, now time.Time, include func(patientID string) bool, limit int) (list []NearCode, err error) {
+	if list, err = e.nearMinutes(app, now, include); err != nil {
 		return nil, err
 	}
-	days, err := e.NearDays(app, now, include)
+	days, err := e.NearDeviceDays(app, now, include)
 	if err != nil {
 		return nil, err
 	}
@@ -240,16 +240,16 @@ func (e *Engine) NearBillable(app core.App, now time.Time, include func(patientI
 	return list[:min(limit, len(list))], nil
 }
 
-func byMissing(a, b Near) int {
+func byMissing(a, b NearCode) int {
 	return cmp.Or(cmp.Compare(a.Missing(), b.Missing()), cmp.Compare(a.DaysLeft, b.DaysLeft), cmp.Compare(a.PatientID, b.PatientID), cmp.Compare(a.CPTCode, b.CPTCode))
 }
 
-// nearTime are those who have interactive time this month and are under the next threshold.
-func (e *Engine) nearTime(app core.App, now time.Time, include func(string) bool) (list []Near, err error) {
+// nearMinutes are those who have interactive time this month and are under the next threshold.
+func (e *Engine) nearMinutes(app core.App, now time.Time, include func(string) bool) (list []NearCode, err error) {
 	today := e.Day(now)
 	month := monthOf(today)
 	from, to := e.instants(month)
-	rows, err := collections.CountedMinutes(app, from, to, e.countsOf(month))
+	rows, err := collections.CountedMinutes(app, from, to, e.timeRuleOf(month))
 	if err != nil {
 		return nil, err
 	}
@@ -258,22 +258,22 @@ func (e *Engine) nearTime(app core.App, now time.Time, include func(string) bool
 		if next == nil || include != nil && !include(row.Patient) {
 			continue
 		}
-		n := Near{PatientID: row.Patient, CPTCode: FirstTwenty, PeriodStart: month.Start, PeriodEnd: month.End, Unit: "minutes", Have: row.Minutes, Needed: *next}
-		if n.Needed > ruleOf(FirstTwenty).MinMinutes {
+		n := NearCode{PatientID: row.Patient, CPTCode: FirstTwenty, PeriodStart: month.Start, PeriodEnd: month.End, Unit: "minutes", Have: row.Minutes, Needed: *next}
+		if n.Needed > baseRule(FirstTwenty).MinMinutes {
 			n.CPTCode = NextTwenty
 		}
 		n.DaysLeft = DaysBetween(today, month.End) + 1
-		e.reachMinutes(&n, month.End)
+		e.setReachableByMinutes(&n, month.End)
 		list = append(list, n)
 	}
 	return list, nil
 }
 
-// NearDays are those whose running 30 days can still come to 16 days with data.
-func (e *Engine) NearDays(app core.App, now time.Time, include func(string) bool) (list []Near, err error) {
+// NearDeviceDays are those whose running 30 days can still come to 16 days with data.
+func (e *Engine) NearDeviceDays(app core.App, now time.Time, include func(string) bool) (list []NearCode, err error) {
 	today := e.Day(now)
 	for after := ""; ; {
-		ids, err := collections.PatientsWithDevices(app, true, after, chunk)
+		ids, err := collections.PatientsWithDevices(app, true, after, chunkSize)
 		if err != nil {
 			return nil, err
 		}
@@ -284,7 +284,7 @@ func (e *Engine) NearDays(app core.App, now time.Time, include func(string) bool
 		if include != nil {
 			ids = slices.DeleteFunc(ids, func(id string) bool { return !include(id) })
 		}
-		near, err := e.nearDaysOf(app, ids, today)
+		near, err := e.nearDeviceDaysOf(app, ids, today)
 		if err != nil {
 			return nil, err
 		}
@@ -292,36 +292,36 @@ func (e *Engine) NearDays(app core.App, now time.Time, include func(string) bool
 	}
 }
 
-func (e *Engine) nearDaysOf(app core.App, ids []string, today string) (list []Near, err error) {
-	patients, err := e.load(app, ids, today)
+func (e *Engine) nearDeviceDaysOf(app core.App, ids []string, today string) (list []NearCode, err error) {
+	patients, err := e.loadFacts(app, ids, today)
 	if err != nil {
 		return nil, err
 	}
-	anchors, err := e.anchors(app, patients)
+	anchors, err := e.periodAnchors(app, patients)
 	if err != nil {
 		return nil, err
 	}
-	var windows []window
+	var windows []supplyPeriod
 	for id, found := range anchors {
-		if p, ok := periodWith(found[len(found)-1], today); ok && patients[id].activeOn(today) {
-			windows = append(windows, window{Patient: id, Start: p.Start, End: p.End})
+		if p, ok := periodContaining(found[len(found)-1], today); ok && patients[id].activeOn(today) {
+			windows = append(windows, supplyPeriod{Patient: id, Start: p.Start, End: p.End})
 		}
 	}
-	if err := e.fill(app, patients, windows); err != nil {
+	if err := e.loadDataDays(app, patients, windows); err != nil {
 		return nil, err
 	}
-	needed := ruleOf(DeviceSupply).MinDays
+	needed := baseRule(DeviceSupply).MinDays
 	for _, w := range windows {
-		n := Near{
+		n := NearCode{
 			PatientID: w.Patient, CPTCode: DeviceSupply, PeriodStart: w.Start, PeriodEnd: w.End, Unit: "days", Have: len(w.days), Needed: needed,
-			DaysLeft: DaysBetween(today, w.End) + 1, Today: slices.Contains(w.days, today),
+			DaysLeft: DaysBetween(today, w.End) + 1, HasDataToday: slices.Contains(w.days, today),
 		}
-		if e.reachDays(&n, w.End); 0 < n.Missing() && n.Missing() <= n.DaysLeft {
+		if e.setReachableByDays(&n, w.End); 0 < n.Missing() && n.Missing() <= n.DaysLeft {
 			list = append(list, n)
 		}
 	}
 	return list, nil
 }
 
-// Still says in words what is missing: "2 more days".
-func (n Near) Still() string { return plural(n.Missing(), "more "+n.Unit[:len(n.Unit)-1]) }
+// MissingText says in words what is missing: "2 more days".
+func (n NearCode) MissingText() string { return plural(n.Missing(), "more "+n.Unit[:len(n.Unit)-1]) }

@@ -95,7 +95,7 @@ func TestExplainWhatIsBilled(t *testing.T) {
 	} {
 		d.want(code, got[code], want)
 	}
-	if _, refused := d.do(d.entry(patient, billing.DeviceSupply), d.e.Void("Not worn", moved)); refused != "" {
+	if _, refused := d.do(d.entry(patient, billing.DeviceSupply), d.e.Void("Not worn", changesTime)); refused != "" {
 		t.Fatal(refused)
 	}
 	d.want("voided", d.explained(patient, january, "2026-02-02 12:00")["99454"], "30/16 voided_before")
@@ -150,7 +150,7 @@ func TestEligibility(t *testing.T) {
 		d.want(name, strings.Join(against, " "), test.against)
 		ids, want[patient] = append(ids, patient), test.eligible
 	}
-	if got, err := d.e.EligibleOf(d.app, ids, at("2026-01-15 12:00")); err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+	if got, err := d.e.EligiblePatients(d.app, ids, at("2026-01-15 12:00")); err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("of many %v, want %v, %v", got, want, err)
 	}
 	expired := d.patient(withoutConsent)
@@ -158,7 +158,7 @@ func TestEligibility(t *testing.T) {
 	again := d.patient(withoutConsent)
 	d.consents(again, "2025-12-01 12:00", "2026-01-10 12:00")
 	d.consents(again, "2026-01-15 08:00", "")
-	if got, err := d.e.EligibleOf(d.app, []string{expired, again}, at("2026-01-15 12:00")); err != nil || got[expired] || !got[again] {
+	if got, err := d.e.EligiblePatients(d.app, []string{expired, again}, at("2026-01-15 12:00")); err != nil || got[expired] || !got[again] {
 		t.Errorf("consents taken back and given again: %v, %v", got, err)
 	}
 }
@@ -188,7 +188,7 @@ func TestNearBillable(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, n := range near {
-			list = append(list, fmt.Sprintf("%s: %s %s %s, %d days left", names[n.PatientID], n.CPTCode, n.Still(), n.PeriodEnd, n.DaysLeft))
+			list = append(list, fmt.Sprintf("%s: %s %s %s, %d days left", names[n.PatientID], n.CPTCode, n.MissingText(), n.PeriodEnd, n.DaysLeft))
 			if n.Missing() != n.Needed-n.Have || n.Missing() <= 0 {
 				t.Errorf("%+v", n)
 			}
@@ -247,10 +247,10 @@ func TestEvidenceOfDays(t *testing.T) {
 	alert("000000000000005", other, "2026-01-10 00:00")
 	d.run(billing.DeviceJob, "2026-02-10 12:00")
 	entry := d.entry(patient, billing.DeviceSupply)
-	if _, refused := d.do(entry, d.e.Review(d.by, "", "", false, moved)); refused != "" {
+	if _, refused := d.do(entry, d.e.Review(d.by, "", "", false, changesTime)); refused != "" {
 		t.Fatal(refused)
 	}
-	v, err := d.e.Gather(d.app, entry)
+	v, err := d.e.GatherEvidence(d.app, entry)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +290,7 @@ func TestEvidenceInThePatientsZone(t *testing.T) {
 			VALUES ({:id}, {:p}, 'weight', {:at}, 'D-1-0', 'gateway', 80, 'final', {:id}, {:at})`, dbx.Params{"id": id, "p": patient, "at": collections.Instant(at(when))})
 	}
 	d.run(billing.DeviceJob, "2026-02-10 12:00")
-	v, err := d.e.Gather(d.app, d.entry(patient, billing.DeviceSupply))
+	v, err := d.e.GatherEvidence(d.app, d.entry(patient, billing.DeviceSupply))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,7 +318,7 @@ func TestEvidenceOfTime(t *testing.T) {
 	d.logged(d.nurse, body("2026-01-17 09:00", "interpretation", "Read"), now)
 	d.run(billing.TimeJob, now)
 	gather := func(entry *collections.BillingEntry) (notes string) {
-		v, err := d.e.Gather(d.app, entry)
+		v, err := d.e.GatherEvidence(d.app, entry)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -338,7 +338,7 @@ func TestEvidenceOfTime(t *testing.T) {
 	d.want("a device, by hand", gather(d.made(patient, billing.DeviceSupply, "2026-01-18", 0, now)), "")
 	d.exec("UPDATE time_entries SET notes = 'v1:test:AAAA:BBBB' WHERE id = {:id}", dbx.Params{"id": first.Id})
 	d.want("a note that cannot be read", gather(entry), collections.UnreadableText+" ")
-	if _, refused := d.do(entry, d.e.Void("Wrong", moved)); refused != "" { // it stands behind what was billed, though it is free again
+	if _, refused := d.do(entry, d.e.Void("Wrong", changesTime)); refused != "" { // it stands behind what was billed, though it is free again
 		t.Fatal(refused)
 	}
 	d.want("voided", gather(entry), collections.UnreadableText+" ")

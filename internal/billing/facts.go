@@ -12,25 +12,25 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// facts are what the rules ask of one patient.
-type facts struct {
-	id                  string
-	active, deleted     bool
-	archived, restored  string // practice days; "" for never
-	zone                *time.Location
-	payer               int64
-	provider            string
-	diagnoses           []string
-	consents            []Span                // practice days in force; End "" while it is
-	entries             map[string][]existing // by code, in the order of their dates
-	lastSupply          string                // first day of the latest period that the engine billed for a device
-	holdings            []Holding
-	educated            string // practice day of the first set-up; "" for none
-	educatedBy, trained string // who taught, and with which device
+// patientFacts are what the rules ask of one patient.
+type patientFacts struct {
+	id                   string
+	active, deleted      bool
+	archived, restored   string // practice days; "" for never
+	zone                 *time.Location
+	payer                int64
+	provider             string
+	diagnoses            []string
+	consents             []Span                     // practice days in force; End "" while it is
+	entries              map[string][]existingEntry // by code, in the order of their dates
+	lastSupply           string                     // first day of the latest period that the engine billed for a device
+	assignments          []DeviceAssignment
+	setupDay             string // practice day of the first set-up; "" for none
+	setupBy, setupDevice string // who taught, and with which device
 }
 
-// existing is an entry as planning sees it. Voided ones are here too: what a person voided the engine does not make again.
-type existing struct {
+// existingEntry is an entry as planning sees it. Voided ones are here too: what a person voided the engine does not make again.
+type existingEntry struct {
 	ID, Code       string
 	Status, Source string
 	Start, End     string // of the billing period
@@ -38,13 +38,13 @@ type existing struct {
 }
 
 // entryFor is the entry of a code that overlaps a period: one that counts before one that was voided; nil for none.
-func (f *facts) entryFor(code string, period Span) (found *existing) {
+func (f *patientFacts) entryFor(code string, period Span) (found *existingEntry) {
 	list := f.entries[code]
 	for i, x := range list {
 		if code != Setup && (x.Start > period.End || x.End < period.Start) {
 			continue
 		}
-		if found == nil || !found.holds() {
+		if found == nil || !found.isActive() {
 			found = &list[i]
 		}
 	}
@@ -52,7 +52,7 @@ func (f *facts) entryFor(code string, period Span) (found *existing) {
 }
 
 // activeOn reports whether the patient was enrolled on a day.
-func (f *facts) activeOn(day string) bool {
+func (f *patientFacts) activeOn(day string) bool {
 	switch {
 	case f.deleted:
 		return false
@@ -71,8 +71,8 @@ const (
 	MissingNote      = "missing_note"
 )
 
-// missing are the items that stand against billing a service on a day.
-func (e *Engine) missing(f *facts, day string) (items []string) {
+// missingItems are the items that stand against billing a service on a day.
+func (e *Engine) missingItems(f *patientFacts, day string) (items []string) {
 	if !f.activeOn(day) {
 		items = append(items, NotActive)
 	}
@@ -86,94 +86,94 @@ func (e *Engine) missing(f *facts, day string) (items []string) {
 	return items
 }
 
-// load reads the facts of some patients, with the entries whose period ends on a day or later; those of the set-up always.
-func (e *Engine) load(app core.App, ids []string, since string) (map[string]*facts, error) {
-	l := &loader{Engine: e, app: app, ids: ids, since: since, found: make(map[string]*facts, len(ids))}
-	for _, step := range []func() error{l.patients, l.consents, l.entries, l.holdings} {
+// loadFacts reads the facts of some patients, with the entries whose period ends on a day or later; those of the set-up always.
+func (e *Engine) loadFacts(app core.App, ids []string, since string) (map[string]*patientFacts, error) {
+	l := &factsLoader{Engine: e, app: app, ids: ids, since: since, facts: make(map[string]*patientFacts, len(ids))}
+	for _, step := range []func() error{l.loadPatients, l.loadConsents, l.loadEntries, l.loadAssignments} {
 		if err := step(); err != nil {
 			return nil, err
 		}
 	}
-	return l.found, nil
+	return l.facts, nil
 }
 
-type loader struct {
+type factsLoader struct {
 	*Engine
 	app   core.App
 	ids   []string
 	since string
-	found map[string]*facts
+	facts map[string]*patientFacts
 }
 
-func (l *loader) patients() error {
+func (l *factsLoader) loadPatients() error {
 	rows, err := collections.FactsOf(l.app, l.ids)
 	for _, row := range rows {
-		f := &facts{
+		f := &patientFacts{
 			id: row.ID, active: row.Active, deleted: row.Deleted != "", payer: row.Payer, provider: row.Provider, lastSupply: row.Supply,
-			entries:  map[string][]existing{},
-			archived: l.storedDay(row.Archived), restored: l.storedDay(row.Restored), zone: collections.Zone(row.Zone, l.Zone),
+			entries:  map[string][]existingEntry{},
+			archived: l.dayOfInstant(row.Archived), restored: l.dayOfInstant(row.Restored), zone: collections.Zone(row.Zone, l.Zone),
 		}
 		_ = json.Unmarshal([]byte(row.Codes), &f.diagnoses) // what cannot be read is missing
-		l.found[row.ID] = f
+		l.facts[row.ID] = f
 	}
 	return err
 }
 
-// storedDay is the practice day of a stored instant; "" for none.
-func (e *Engine) storedDay(instant string) string {
+// dayOfInstant is the practice day of a stored instant; "" for none.
+func (e *Engine) dayOfInstant(instant string) string {
 	if at := collections.ParseInstant(instant); !at.IsZero() {
 		return e.Day(at)
 	}
 	return ""
 }
 
-func (l *loader) consents() error {
+func (l *factsLoader) loadConsents() error {
 	rows, err := collections.MonitoringConsents(l.app, l.ids)
 	for _, row := range rows {
-		end := l.storedDay(row.Expires)
-		if revoked := l.storedDay(row.Revoked); revoked != "" && (end == "" || revoked < end) {
+		end := l.dayOfInstant(row.Expires)
+		if revoked := l.dayOfInstant(row.Revoked); revoked != "" && (end == "" || revoked < end) {
 			end = revoked
 		}
-		if f := l.found[row.Patient]; f != nil {
-			f.consents = append(f.consents, Span{l.storedDay(row.Granted), end})
+		if f := l.facts[row.Patient]; f != nil {
+			f.consents = append(f.consents, Span{l.dayOfInstant(row.Granted), end})
 		}
 	}
 	return err
 }
 
-func (l *loader) entries() error {
+func (l *factsLoader) loadEntries() error {
 	rows, err := collections.EntryLines(l.app, l.ids, l.since)
 	for _, row := range rows {
-		f := l.found[row.Patient]
+		f := l.facts[row.Patient]
 		if f == nil {
 			continue
 		}
 		for entry := range strings.SplitSeq(row.List, ";") {
 			x := strings.Split(entry, ",")
 			units, _ := strconv.Atoi(x[6]) // SQLite made it from a number
-			f.entries[x[1]] = append(f.entries[x[1]], existing{x[0], x[1], x[2], x[3], x[4], x[5], units})
+			f.entries[x[1]] = append(f.entries[x[1]], existingEntry{x[0], x[1], x[2], x[3], x[4], x[5], units})
 		}
 	}
 	return err
 }
 
-// holdings come with what was taught with each device: the first set-up counts.
-func (l *loader) holdings() error {
+// loadAssignments come with what was taught with each device: the first set-up counts.
+func (l *factsLoader) loadAssignments() error {
 	rows, err := collections.TaughtHoldings(l.app, l.ids)
 	first := map[string]string{}
 	for _, row := range rows {
-		f := l.found[row.Patient]
+		f := l.facts[row.Patient]
 		if f == nil {
 			continue
 		}
-		h := Holding{Device: row.Device, From: collections.ParseInstant(row.From).In(f.zone).Format(time.DateOnly)}
+		h := DeviceAssignment{Device: row.Device, From: collections.ParseInstant(row.From).In(f.zone).Format(time.DateOnly)}
 		if row.Until != "" {
 			h.Until = collections.ParseInstant(row.Until).In(f.zone).Format(time.DateOnly)
 		}
-		f.holdings = append(f.holdings, h)
+		f.assignments = append(f.assignments, h)
 		if row.Taught != "" && (first[row.Patient] == "" || row.Taught < first[row.Patient]) {
 			first[row.Patient] = row.Taught
-			f.educated, f.educatedBy, f.trained = l.storedDay(row.Taught), row.By, row.Device
+			f.setupDay, f.setupBy, f.setupDevice = l.dayOfInstant(row.Taught), row.By, row.Device
 		}
 	}
 	return err

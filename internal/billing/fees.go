@@ -21,20 +21,20 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// shippedFees are lists by year, from secondary sources: they count once somebody has checked and imported them.
+// bundledFees are lists by year, from secondary sources: they count once somebody has checked and imported them.
 //
 //go:embed fees/*.csv
-var shippedFees embed.FS
+var bundledFees embed.FS
 
-// ShippedFees is the list of a year as a file; false when none is shipped.
-func ShippedFees(year string) ([]byte, bool) {
-	file, err := shippedFees.ReadFile("fees/" + year + ".csv")
+// BundledFees is the list of a year as a file; false when none is shipped.
+func BundledFees(year string) ([]byte, bool) {
+	file, err := bundledFees.ReadFile("fees/" + year + ".csv")
 	return file, err == nil
 }
 
-// FeeYears are the years of which a list is shipped.
-func FeeYears() (years []string) {
-	files, _ := fs.Glob(shippedFees, "fees/*.csv") // the pattern is well-formed
+// BundledFeeYears are the years of which a list is shipped.
+func BundledFeeYears() (years []string) {
+	files, _ := fs.Glob(bundledFees, "fees/*.csv") // the pattern is well-formed
 	for _, name := range files {
 		years = append(years, strings.TrimSuffix(strings.TrimPrefix(name, "fees/"), ".csv"))
 	}
@@ -58,19 +58,19 @@ type FeeImport struct {
 	Unchanged int `json:"unchanged"`
 }
 
-// feesAtOnce is how many rows of a list are stored together: readings wait meanwhile.
-const feesAtOnce = 200
+// feeChunkSize is how many rows of a list are stored together: readings wait meanwhile.
+const feeChunkSize = 200
 
 // ImportFees takes in a list, all of it or nothing: what is wrong is said by row and column before anything is stored. What is there already stays; what
 // differs is replaced, with its trace. A long list is stored part by part; one that was interrupted is completed by taking it in again.
 // Source: docs/decisions/billing.md, "Fee schedule".
 func ImportFees(app core.App, file []byte, by audit.Actor, now time.Time) (done FeeImport, err error) {
-	fees, err := ReadFees(file)
+	fees, err := ParseFees(file)
 	if err != nil {
 		return done, err
 	}
 	done.Rows = len(fees)
-	for part := range slices.Chunk(fees, feesAtOnce) {
+	for part := range slices.Chunk(fees, feeChunkSize) {
 		if err := app.RunInTransaction(func(tx core.App) error { return done.store(tx, part, by, now) }); err != nil {
 			return done, err
 		}
@@ -97,14 +97,14 @@ func (done *FeeImport) store(tx core.App, fees []collections.Fee, by audit.Actor
 		default:
 			done.Replaced++
 		}
-		if err := chain.Add(feeTrace(before, fee, by), now); err != nil {
+		if err := chain.Add(feeAuditEntry(before, fee, by), now); err != nil {
 			return err
 		}
 	}
 	return chain.Store()
 }
 
-func feeTrace(before *collections.Fee, fee collections.Fee, by audit.Actor) audit.Entry {
+func feeAuditEntry(before *collections.Fee, fee collections.Fee, by audit.Actor) audit.Entry {
 	was := collections.Fee{}
 	if before != nil {
 		was = *before
@@ -126,8 +126,8 @@ func dollarsOrNil(cents *int64) any {
 	return Cents(*cents).String()
 }
 
-// ReadFees reads a list. Rows are counted as a spreadsheet does: the names of the columns are row 1.
-func ReadFees(file []byte) (fees []collections.Fee, err error) {
+// ParseFees reads a list. Rows are counted as a spreadsheet does: the names of the columns are row 1.
+func ParseFees(file []byte) (fees []collections.Fee, err error) {
 	rows := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(file, []byte("\xef\xbb\xbf"))))
 	names, err := rows.Read()
 	if err != nil {
@@ -149,9 +149,9 @@ func ReadFees(file []byte) (fees []collections.Fee, err error) {
 		}
 		number, _ := rows.FieldPos(0)
 		if err != nil || len(fees) == maxFees {
-			return nil, fault.Field(fmt.Sprintf("row %d", rowOf(err, number)), fmt.Sprintf("Is no row of %d cells, or one too many.", len(feeColumns)))
+			return nil, fault.Field(fmt.Sprintf("row %d", rowOfError(err, number)), fmt.Sprintf("Is no row of %d cells, or one too many.", len(feeColumns)))
 		}
-		fee := readFee(cells, names, number, wrong)
+		fee := parseFee(cells, names, number, wrong)
 		key := fee.CPTCode + " " + fee.EffectiveDate + " " + fee.Locality
 		if first := seen[key]; first > 0 {
 			wrong.Add(fmt.Sprintf("row %d.cpt_code", number), fmt.Sprintf("Row %d has this code, locality and date already.", first))
@@ -165,8 +165,8 @@ func ReadFees(file []byte) (fees []collections.Fee, err error) {
 	return fees, wrong.Err()
 }
 
-// rowOf is the row in which reading stopped.
-func rowOf(err error, number int) int {
+// rowOfError is the row in which reading stopped.
+func rowOfError(err error, number int) int {
 	if syntax, ok := errors.AsType[*csv.ParseError](err); ok {
 		return syntax.StartLine
 	}
@@ -175,13 +175,13 @@ func rowOf(err error, number int) int {
 
 var localityPattern = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z _-]*$`)
 
-func readFee(cells, names []string, number int, wrong fault.Fields) (fee collections.Fee) {
+func parseFee(cells, names []string, number int, wrong fault.Fields) (fee collections.Fee) {
 	reject := func(column, message string) { wrong.Add(fmt.Sprintf("row %d.%s", number, column), message) }
 	for i, name := range names {
 		text := strings.TrimSpace(cells[i])
 		switch name {
 		case "cpt_code":
-			if fee.CPTCode = text; !inCatalogue(text) {
+			if fee.CPTCode = text; !inCatalog(text) {
 				reject(name, "Is not a code of the catalogue.")
 			}
 		case "locality":
@@ -193,9 +193,9 @@ func readFee(cells, names []string, number int, wrong fault.Fields) (fee collect
 				reject(name, "Must be a date, YYYY-MM-DD.")
 			}
 		case "charge":
-			fee.ChargeCents = readFigure(text, 1, name, reject)
+			fee.ChargeCents = parseDollars(text, 1, name, reject)
 		case "expected":
-			fee.ExpectedCents = readFigure(text, 0, name, reject)
+			fee.ExpectedCents = parseDollars(text, 0, name, reject)
 		case "source":
 			if fee.Source = text; len([]rune(text)) > maxSource || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == '\ufffd' }) {
 				reject(name, fmt.Sprintf("Must be at most %d characters of one line.", maxSource))
@@ -210,8 +210,8 @@ func readFee(cells, names []string, number int, wrong fault.Fields) (fee collect
 
 var dollarsPattern = regexp.MustCompile(`^[0-9]{1,7}(\.[0-9]{1,2})?$`)
 
-// readFigure reads dollars without leaving whole numbers; nil for an empty cell.
-func readFigure(text string, least int64, column string, reject func(column, message string)) *int64 {
+// parseDollars reads dollars without leaving whole numbers; nil for an empty cell.
+func parseDollars(text string, least int64, column string, reject func(column, message string)) *int64 {
 	if text == "" {
 		return nil
 	}
@@ -224,13 +224,13 @@ func readFigure(text string, least int64, column string, reject func(column, mes
 	return &cents
 }
 
-func inCatalogue(code string) bool {
-	return slices.ContainsFunc((&Engine{}).Catalogue(), func(row CatalogueRow) bool { return row.Code == code })
+func inCatalog(code string) bool {
+	return slices.ContainsFunc((&Engine{}).Catalog(), func(row CatalogRow) bool { return row.Code == code })
 }
 
 // CheckFee says what is wrong with a fee that somebody wrote past the import, "" for nothing.
 func CheckFee(fee collections.Fee) string {
-	if !inCatalogue(fee.CPTCode) {
+	if !inCatalog(fee.CPTCode) {
 		return "The CPT code is not in the catalogue."
 	}
 	if ParseDay(fee.EffectiveDate).IsZero() {
@@ -244,8 +244,8 @@ func CheckFee(fee collections.Fee) string {
 	return ""
 }
 
-// feeFor finds what the schedule says of a code on a day: of the practice's locality, else of the nation; the latest that says it.
-func (t tariff) feeFor(code, day string, figure func(collections.Fee) *int64) (cents Cents, said bool) {
+// scheduledFee finds what the schedule says of a code on a day: of the practice's locality, else of the nation; the latest that says it.
+func (t tariff) scheduledFee(code, day string, figure func(collections.Fee) *int64) (cents Cents, said bool) {
 	for _, locality := range slices.Compact([]string{t.locality, ""}) {
 		for _, fee := range t.fees[code] {
 			if fee.Locality == locality && fee.EffectiveDate <= day && figure(fee) != nil {
@@ -258,8 +258,8 @@ func (t tariff) feeFor(code, day string, figure func(collections.Fee) *int64) (c
 
 // charge is what is asked for a unit: what the practice's list says, else what is expected. Source: docs/decisions/billing.md, "Fee schedule".
 func (t tariff) charge(payer int64, code, day string) Cents {
-	if cents, said := t.feeFor(code, day, func(f collections.Fee) *int64 { return f.ChargeCents }); said {
+	if cents, said := t.scheduledFee(code, day, func(f collections.Fee) *int64 { return f.ChargeCents }); said {
 		return cents
 	}
-	return t.rate(payer, code, day)
+	return t.expectedRate(payer, code, day)
 }

@@ -14,13 +14,13 @@ import (
 
 // Every list that is shipped can be taken in, says of each figure where it is from, and asks to be checked.
 func TestShippedFees(t *testing.T) {
-	years := billing.FeeYears()
+	years := billing.BundledFeeYears()
 	if len(years) == 0 {
 		t.Fatal("no list is shipped")
 	}
 	for _, year := range years {
-		file, known := billing.ShippedFees(year)
-		fees, err := billing.ReadFees(file)
+		file, known := billing.BundledFees(year)
+		fees, err := billing.ParseFees(file)
 		if !known || err != nil || len(fees) == 0 {
 			t.Fatalf("%s: %d fees (%v)", year, len(fees), err)
 		}
@@ -30,7 +30,7 @@ func TestShippedFees(t *testing.T) {
 			}
 		}
 	}
-	if _, known := billing.ShippedFees("../fees"); known {
+	if _, known := billing.BundledFees("../fees"); known {
 		t.Error("a list that is none")
 	}
 }
@@ -40,7 +40,7 @@ func TestFeesOfALocality(t *testing.T) {
 	d := newDesk(t, func(s *billing.Settings) { s.Locality = "05" })
 	list := "\ufeffsource,expected,charge,effective_date,locality,cpt_code\r\n" +
 		"N,41.00,80,2025-01-01,,99457\r\nN,42.00,,2026-01-01,,99457\r\nL,,95.5,2025-06-01,05,99457\r\nX,1,1,2026-01-02,06,99457\r\nF,9,9,2026-02-01,05,99457\r\n"
-	if _, err := billing.ImportFees(d.app, []byte(list), audit.System(), moved); err != nil {
+	if _, err := billing.ImportFees(d.app, []byte(list), audit.System(), changesTime); err != nil {
 		t.Fatal(err)
 	}
 	entry := d.made(d.patient(), billing.FirstTwenty, "2026-01-14", 20, "2026-01-15 09:00")
@@ -49,7 +49,7 @@ func TestFeesOfALocality(t *testing.T) {
 	}
 	// The engine's entries are charged so, too, unit by unit, also when they are raised.
 	patient := d.patient(talked("2026-01-10 10:00", 45))
-	if _, err := billing.ImportFees(d.app, []byte("cpt_code,locality,effective_date,charge,expected,source\n99458,,2026-01-01,70,40,N\n"), audit.System(), moved); err != nil {
+	if _, err := billing.ImportFees(d.app, []byte("cpt_code,locality,effective_date,charge,expected,source\n99458,,2026-01-01,70,40,N\n"), audit.System(), changesTime); err != nil {
 		t.Fatal(err)
 	}
 	d.run(billing.TimeJob, "2026-01-12 03:00")
@@ -72,7 +72,7 @@ func TestLongFeeList(t *testing.T) {
 		parts[d.fees()] = true
 		return e.Next()
 	})
-	first, err := billing.ImportFees(d.app, file, d.by, moved)
+	first, err := billing.ImportFees(d.app, file, d.by, changesTime)
 	if err != nil || first != (billing.FeeImport{Rows: 450, Created: 450}) || d.fees() != 450 {
 		t.Fatalf("took in %+v, %v", first, err)
 	}
@@ -80,11 +80,11 @@ func TestLongFeeList(t *testing.T) {
 		t.Errorf("others could write when there were %v", parts)
 	}
 	d.exec("DELETE FROM fee_schedule WHERE CAST(locality AS INTEGER) >= 200", nil) // as if it had ended after the first part
-	again, err := billing.ImportFees(d.app, file, d.by, moved)
+	again, err := billing.ImportFees(d.app, file, d.by, changesTime)
 	if err != nil || again != (billing.FeeImport{Rows: 450, Created: 250, Unchanged: 200}) || d.fees() != 450 {
 		t.Errorf("took in %+v, %v", again, err)
 	}
-	if _, err := billing.ImportFees(d.app, append(file, "99454,x,2026-13-01,1,1,P\n"...), d.by, moved); err == nil || d.fees() != 450 {
+	if _, err := billing.ImportFees(d.app, append(file, "99454,x,2026-13-01,1,1,P\n"...), d.by, changesTime); err == nil || d.fees() != 450 {
 		t.Errorf("a wrong row was taken in: %v", err)
 	}
 }

@@ -22,12 +22,12 @@ type Funnel struct {
 	Minutes10 int `json:"minutes_10_to_19"`
 }
 
-// FunnelOf counts patients as of the last day of a month, or today while it runs. A patient's days are those of the 30-day period that has most of them,
+// MonthFunnel counts patients as of the last day of a month, or today while it runs. A patient's days are those of the 30-day period that has most of them,
 // among those that end in the month and the one that runs on the day.
-func (e *Engine) FunnelOf(app core.App, month Span, now time.Time) (f Funnel, asOf string, err error) {
+func (e *Engine) MonthFunnel(app core.App, month Span, now time.Time) (f Funnel, asOf string, err error) {
 	asOf = min(month.End, e.Day(now))
 	from, to := e.instants(month)
-	rows, err := collections.CountedMinutes(app, from, to, e.countsOf(month))
+	rows, err := collections.CountedMinutes(app, from, to, e.timeRuleOf(month))
 	if err != nil {
 		return f, asOf, err
 	}
@@ -36,23 +36,23 @@ func (e *Engine) FunnelOf(app core.App, month Span, now time.Time) (f Funnel, as
 		minutes[row.Patient] = row.Minutes
 	}
 	for after := ""; ; {
-		ids, err := collections.EnrolledSince(app, from, after, chunk)
+		ids, err := collections.EnrolledSince(app, from, after, chunkSize)
 		if err != nil || len(ids) == 0 {
 			return f, asOf, err
 		}
 		after = ids[len(ids)-1]
-		if err := e.funnelOf(app, &f, ids, minutes, month, asOf, e.Day(now)); err != nil {
+		if err := e.countFunnel(app, &f, ids, minutes, month, asOf, e.Day(now)); err != nil {
 			return f, asOf, err
 		}
 	}
 }
 
-func (e *Engine) funnelOf(app core.App, sum *Funnel, ids []string, minutes map[string]int, month Span, asOf, today string) error {
-	patients, err := e.load(app, ids, month.Start)
+func (e *Engine) countFunnel(app core.App, sum *Funnel, ids []string, minutes map[string]int, month Span, asOf, today string) error {
+	patients, err := e.loadFacts(app, ids, month.Start)
 	if err != nil {
 		return err
 	}
-	days, err := e.mostDays(app, patients, month, today)
+	days, err := e.mostDataDays(app, patients, month, today)
 	if err != nil {
 		return err
 	}
@@ -60,39 +60,39 @@ func (e *Engine) funnelOf(app core.App, sum *Funnel, ids []string, minutes map[s
 		if !f.activeOn(asOf) {
 			continue
 		}
-		against := e.missing(f, asOf)
+		against := e.missingItems(f, asOf)
 		sum.Enrolled++
-		sum.Consented += oneIf(!slices.Contains(against, MissingConsent))
-		sum.Eligible += oneIf(len(against) == 0)
-		sum.WithData += oneIf(days[id] > 0)
-		sum.Days16 += oneIf(days[id] >= ruleOf(DeviceSupply).MinDays)
-		sum.Days2 += oneIf(days[id] >= ruleOf(ShortSupply).MinDays && days[id] < ruleOf(DeviceSupply).MinDays)
-		sum.Minutes20 += oneIf(minutes[id] >= ruleOf(FirstTwenty).MinMinutes)
-		sum.Minutes10 += oneIf(minutes[id] >= ruleOf(FirstTen).MinMinutes && minutes[id] < ruleOf(FirstTwenty).MinMinutes)
+		sum.Consented += boolToInt(!slices.Contains(against, MissingConsent))
+		sum.Eligible += boolToInt(len(against) == 0)
+		sum.WithData += boolToInt(days[id] > 0)
+		sum.Days16 += boolToInt(days[id] >= baseRule(DeviceSupply).MinDays)
+		sum.Days2 += boolToInt(days[id] >= baseRule(ShortSupply).MinDays && days[id] < baseRule(DeviceSupply).MinDays)
+		sum.Minutes20 += boolToInt(minutes[id] >= baseRule(FirstTwenty).MinMinutes)
+		sum.Minutes10 += boolToInt(minutes[id] >= baseRule(FirstTen).MinMinutes && minutes[id] < baseRule(FirstTwenty).MinMinutes)
 	}
 	return nil
 }
 
-func oneIf(holds bool) int {
+func boolToInt(holds bool) int {
 	if holds {
 		return 1
 	}
 	return 0
 }
 
-// mostDays are, by patient, the days with data of the period of a month that has most of them.
-func (e *Engine) mostDays(app core.App, patients map[string]*facts, month Span, today string) (map[string]int, error) {
-	anchors, err := e.anchors(app, patients)
+// mostDataDays are, by patient, the days with data of the period of a month that has most of them.
+func (e *Engine) mostDataDays(app core.App, patients map[string]*patientFacts, month Span, today string) (map[string]int, error) {
+	anchors, err := e.periodAnchors(app, patients)
 	if err != nil {
 		return nil, err
 	}
-	var windows []window
+	var windows []supplyPeriod
 	for id, found := range anchors {
-		for _, p := range periodsHere(found, month, today) {
-			windows = append(windows, window{Patient: id, Start: p.Start, End: p.End})
+		for _, p := range periodsOfMonth(found, month, today) {
+			windows = append(windows, supplyPeriod{Patient: id, Start: p.Start, End: p.End})
 		}
 	}
-	if err := e.fill(app, patients, windows); err != nil {
+	if err := e.loadDataDays(app, patients, windows); err != nil {
 		return nil, err
 	}
 	days := map[string]int{}
@@ -102,11 +102,11 @@ func (e *Engine) mostDays(app core.App, patients map[string]*facts, month Span, 
 	return days, nil
 }
 
-// periodsHere are a patient's periods that end in a month, and the one that runs today if that is a day of it.
-func periodsHere(anchors []string, month Span, today string) []Span {
-	periods := periodsOf(anchors, month)
-	if len(anchors) > 0 && month.holds(today) {
-		if p, ok := periodWith(anchors[len(anchors)-1], today); ok && p.End > month.End {
+// periodsOfMonth are a patient's periods that end in a month, and the one that runs today if that is a day of it.
+func periodsOfMonth(anchors []string, month Span, today string) []Span {
+	periods := periodsEndingIn(anchors, month)
+	if len(anchors) > 0 && month.contains(today) {
+		if p, ok := periodContaining(anchors[len(anchors)-1], today); ok && p.End > month.End {
 			periods = append(periods, p)
 		}
 	}
@@ -128,35 +128,35 @@ type CalendarPeriod struct {
 	Needed int    `json:"days_needed"`
 }
 
-// Calendar is a month of a patient, day by day: which days have data that counts, and what time was spent.
-func (e *Engine) Calendar(app core.App, patientID string, month Span, now time.Time) (days []CalendarDay, periods []CalendarPeriod, err error) {
-	patients, err := e.load(app, []string{patientID}, month.Start)
+// MonthCalendar is a month of a patient, day by day: which days have data that counts, and what time was spent.
+func (e *Engine) MonthCalendar(app core.App, patientID string, month Span, now time.Time) (days []CalendarDay, periods []CalendarPeriod, err error) {
+	patients, err := e.loadFacts(app, []string{patientID}, month.Start)
 	if err != nil {
 		return nil, nil, err
 	}
 	f := patients[patientID]
-	anchors, err := e.anchors(app, patients)
+	anchors, err := e.periodAnchors(app, patients)
 	if err != nil {
 		return nil, nil, err
 	}
-	here := append(periodsHere(anchors[patientID], month, e.Day(now)), month)
-	windows := make([]window, len(here))
+	here := append(periodsOfMonth(anchors[patientID], month, e.Day(now)), month)
+	windows := make([]supplyPeriod, len(here))
 	for i, p := range here {
-		windows[i] = window{Patient: patientID, Start: p.Start, End: p.End}
+		windows[i] = supplyPeriod{Patient: patientID, Start: p.Start, End: p.End}
 	}
-	if err := e.fill(app, patients, windows); err != nil {
+	if err := e.loadDataDays(app, patients, windows); err != nil {
 		return nil, nil, err
 	}
 	ofMonth := windows[len(windows)-1].days
 	for _, w := range windows[:len(windows)-1] {
-		periods = append(periods, CalendarPeriod{w.Start, w.End, len(w.days), ruleOf(DeviceSupply).MinDays})
+		periods = append(periods, CalendarPeriod{w.Start, w.End, len(w.days), baseRule(DeviceSupply).MinDays})
 	}
-	stretches, err := e.stretchesOf(app, []string{patientID}, month)
+	stretches, err := e.loggedTime(app, []string{patientID}, month)
 	if err != nil {
 		return nil, nil, err
 	}
-	counting := e.consented(f, stretches[patientID], month)
-	uncover(counting)
+	counting := e.dropUnconsentedTime(f, stretches[patientID], month)
+	setCounted(counting)
 	spent := map[string]time.Duration{}
 	for _, s := range counting {
 		spent[e.Day(s.StartedAt)] += s.counted

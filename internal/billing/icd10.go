@@ -79,7 +79,7 @@ func parseOrderLine(line string) (code collections.ICD10Code, ok bool, err error
 	if !validate.ValidICD10(code.Code) {
 		return code, false, nil // a code that entries do not take, such as those for special purposes (U)
 	}
-	code.Description, code.Category = strings.ToValidUTF8(strings.TrimSpace(line[longFrom:]), ""), blockOf(bare)
+	code.Description, code.Category = strings.ToValidUTF8(strings.TrimSpace(line[longFrom:]), ""), categoryLabel(bare)
 	return code, line[validAt] == '1', nil
 }
 
@@ -91,8 +91,8 @@ func dotted(code string) string {
 	return code[:3] + "." + code[3:]
 }
 
-// blocks are labels of ranges of categories: those that monitoring is about by block, the rest by chapter of ICD-10-CM.
-var blocks = []struct{ from, to, label string }{
+// categoryRanges are labels of ranges of categories: those that monitoring is about by block, the rest by chapter of ICD-10-CM.
+var categoryRanges = []struct{ from, to, label string }{
 	{"E08", "E13", "Diabetes mellitus"},
 	{"E65", "E68", "Overweight, obesity and other hyperalimentation"},
 	{"I10", "I1A", "Hypertensive diseases"},
@@ -125,9 +125,9 @@ var blocks = []struct{ from, to, label string }{
 	{"Z00", "Z99", "Factors influencing health status and contact with health services"},
 }
 
-func blockOf(code string) string {
+func categoryLabel(code string) string {
 	category := code[:min(3, len(code))]
-	for _, b := range blocks {
+	for _, b := range categoryRanges {
 		if b.from <= category && category <= b.to {
 			return b.label
 		}

@@ -96,7 +96,7 @@ func ReadICD10(c *validate.Checks, name string, f validate.Strings) []string {
 // Source: docs/decisions/billing.md, "Duplicates and manual entries".
 func (e *Engine) CreateManual(app core.App, d ManualDraft, by audit.Actor, now time.Time) (entry *collections.BillingEntry, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
-		patients, err := e.load(tx, []string{d.PatientID}, "1900-01-01")
+		patients, err := e.loadFacts(tx, []string{d.PatientID}, "1900-01-01")
 		if err != nil {
 			return err
 		}
@@ -125,8 +125,8 @@ func (e *Engine) CreateManual(app core.App, d ManualDraft, by audit.Actor, now t
 	return entry, err
 }
 
-func (e *Engine) manualDraft(tx core.App, f *facts, d ManualDraft, by audit.Actor, now time.Time) (b collections.BillingDraft, err error) {
-	t, err := e.readTariff(tx)
+func (e *Engine) manualDraft(tx core.App, f *patientFacts, d ManualDraft, by audit.Actor, now time.Time) (b collections.BillingDraft, err error) {
+	t, err := e.loadTariff(tx)
 	if err != nil {
 		return b, err
 	}
@@ -136,7 +136,7 @@ func (e *Engine) manualDraft(tx core.App, f *facts, d ManualDraft, by audit.Acto
 	}
 	codes := d.ICD10Codes
 	if codes == nil {
-		codes = firstCodes(f.diagnoses)
+		codes = firstDiagnoses(f.diagnoses)
 	}
 	warnings, err := e.manualWarnings(tx, f, d, period, codes)
 	if err != nil {
@@ -153,19 +153,19 @@ func (e *Engine) manualDraft(tx core.App, f *facts, d ManualDraft, by audit.Acto
 		units = max(1, min(d.Minutes/rule.Block, e.MaxUnits99458))
 	}
 	b.ID, b.PatientID, b.CPTCode, b.ServiceDate, b.Minutes, b.Units = collections.NewUUID(), f.id, d.CPTCode, d.ServiceDate, d.Minutes, units
-	b.AmountCents = int64(t.rate(f.payer, d.CPTCode, d.ServiceDate)) * int64(units)
+	b.AmountCents = int64(t.expectedRate(f.payer, d.CPTCode, d.ServiceDate)) * int64(units)
 	b.ChargeCents = int64(t.charge(f.payer, d.CPTCode, d.ServiceDate)) * int64(units)
-	b.PayerID, b.PayerName = t.payer(f.payer)
-	b.Source, b.CreatedBy, b.Notes, b.ICD10Codes, b.Warnings = ByHand, by.Email, d.Notes, codes, warnings
+	b.PayerID, b.PayerName = t.payerOf(f.payer)
+	b.Source, b.CreatedBy, b.Notes, b.ICD10Codes, b.Warnings = SourceManual, by.Email, d.Notes, codes, warnings
 	b.PeriodStart, b.PeriodEnd = period.Start, period.End
 	if b.Provider = f.provider; d.CPTCode == Interpretation {
-		b.Provider, err = interpreter(tx, f.provider, by)
+		b.Provider, err = renderingInterpreter(tx, f.provider, by)
 	}
 	return b, err
 }
 
-// interpreter is who interpreted: the author when a provider, else the patient's own; nobody else may bill it.
-func interpreter(tx core.App, primary string, by audit.Actor) (string, error) {
+// renderingInterpreter is who interpreted: the author when a provider, else the patient's own; nobody else may bill it.
+func renderingInterpreter(tx core.App, primary string, by audit.Actor) (string, error) {
 	if by.Role == string(authz.Provider) {
 		if user, err := collections.FindUserByEmail(tx, by.Email); err == nil {
 			return user.Id, nil
@@ -185,7 +185,7 @@ func interpreter(tx core.App, primary string, by audit.Actor) (string, error) {
 }
 
 // manualPeriod is the period of the code that holds the service date; without an anchor, the 30 days that end on it.
-func (e *Engine) manualPeriod(app core.App, f *facts, d ManualDraft) (Span, error) {
+func (e *Engine) manualPeriod(app core.App, f *patientFacts, d ManualDraft) (Span, error) {
 	rule, _ := e.Rule(d.CPTCode, d.ServiceDate)
 	switch rule.Period {
 	case OncePerPatient:
@@ -193,22 +193,22 @@ func (e *Engine) manualPeriod(app core.App, f *facts, d ManualDraft) (Span, erro
 	case CalendarMonth:
 		return monthOf(d.ServiceDate), nil
 	}
-	anchors, err := e.anchors(app, map[string]*facts{f.id: f})
+	anchors, err := e.periodAnchors(app, map[string]*patientFacts{f.id: f})
 	if err != nil {
 		return Span{}, err
 	}
 	for i := len(anchors[f.id]) - 1; i >= 0; i-- {
-		if period, ok := periodWith(anchors[f.id][i], d.ServiceDate); ok {
+		if period, ok := periodContaining(anchors[f.id][i], d.ServiceDate); ok {
 			return period, nil
 		}
 	}
 	return Span{AddDays(d.ServiceDate, 1-periodDays), d.ServiceDate}, nil
 }
 
-func (e *Engine) manualWarnings(app core.App, f *facts, d ManualDraft, period Span, codes []string) (warnings []string, err error) {
+func (e *Engine) manualWarnings(app core.App, f *patientFacts, d ManualDraft, period Span, codes []string) (warnings []string, err error) {
 	stands := func(code string) bool {
 		x := f.entryFor(code, period)
-		return x != nil && !Undone(x.Status)
+		return x != nil && !IsUndone(x.Status)
 	}
 	warn := func(when bool, warning string) {
 		if when {
@@ -218,18 +218,18 @@ func (e *Engine) manualWarnings(app core.App, f *facts, d ManualDraft, period Sp
 	rule, _ := e.Rule(d.CPTCode, d.ServiceDate)
 	near := []collections.NearEntry(nil)
 	if d.CPTCode == Interpretation {
-		if near, err = interpretedNear(app, f.id, "", d.ServiceDate); err != nil {
+		if near, err = interpretationsWithin30Days(app, f.id, "", d.ServiceDate); err != nil {
 			return nil, err
 		}
 	}
 	warn(stands(d.CPTCode) || rule.Instead != "" && stands(rule.Instead) || len(near) > 0, PossibleDuplicate)
 	with := *f
 	with.diagnoses = codes
-	warnings = append(warnings, e.missing(&with, d.ServiceDate)...)
-	warn(d.CPTCode == Setup && f.educated == "", MissingSetup)
+	warnings = append(warnings, e.missingItems(&with, d.ServiceDate)...)
+	warn(d.CPTCode == Setup && f.setupDay == "", MissingSetup)
 	warn(d.CPTCode == NextTwenty && !stands(FirstTwenty), MissingPrimary)
 	warn(d.CPTCode == Interpretation && stands(FirstTwenty), Overlaps99457)
-	known, err := icd10.Known(app, codes)
+	known, err := icd10.BillableCodes(app, codes)
 	if err != nil {
 		return nil, err
 	}
@@ -238,6 +238,6 @@ func (e *Engine) manualWarnings(app core.App, f *facts, d ManualDraft, period Sp
 	if err != nil {
 		return nil, err
 	}
-	warn(d.ServiceDate < e.Day(patient.CreatedAt()), BeforeEnrolment)
+	warn(d.ServiceDate < e.Day(patient.CreatedAt()), BeforeEnrollment)
 	return warnings, nil
 }

@@ -37,7 +37,7 @@ func TestManualEntries(t *testing.T) {
 		entry := d.made(test.patient, test.code, test.service, test.minutes, "2026-03-10 12:00")
 		got := fmt.Sprint(entry.PeriodStart(), " ", entry.PeriodEnd(), " ", entry.Units(), " ", entry.AmountCents())
 		d.want(name, got, test.want)
-		if entry.Source() != billing.ByHand || entry.CreatedBy() != "biller@vigil.test" || entry.Minutes() != test.minutes || entry.Status() != billing.PendingReview {
+		if entry.Source() != billing.SourceManual || entry.CreatedBy() != "biller@vigil.test" || entry.Minutes() != test.minutes || entry.Status() != billing.PendingReview {
 			t.Errorf("%s: %s by %s", name, entry.Source(), entry.CreatedBy())
 		}
 	}
@@ -90,7 +90,7 @@ func TestManualWarnings(t *testing.T) {
 		t.Errorf("%v %v, %v", entry.Warnings(), entry.ICD10Codes(), err)
 	}
 	voided := d.made(patient, billing.FirstTwenty, "2026-02-01", 20, "2026-02-01 12:00")
-	if _, got := d.do(voided, d.e.Void("Wrong", moved)); got != "" {
+	if _, got := d.do(voided, d.e.Void("Wrong", changesTime)); got != "" {
 		t.Fatal(got)
 	}
 	d.want("what was voided", fmt.Sprint(d.made(patient, billing.FirstTwenty, "2026-02-02", 20, "2026-02-03 12:00").Warnings()), "[]")

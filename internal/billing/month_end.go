@@ -11,14 +11,14 @@ import (
 	"github.com/vigilhealth/vigil/internal/claims"
 )
 
-// SecondPerson stands against an entry whose maker wants to review it where the practice asks for somebody else.
-const SecondPerson = "second_person"
+// SecondReviewer stands against an entry whose maker wants to review it where the practice asks for somebody else.
+const SecondReviewer = "second_person"
 
-// MostAtMonthEnd is how many entries of a month are weighed in one answer.
-const MostAtMonthEnd = 2000
+// MaxMonthEndEntries is how many entries of a month are weighed in one answer.
+const MaxMonthEndEntries = 2000
 
-// Weighed is an entry that is still to be sent, with what stands against its next step: its review, or its way to the payer.
-type Weighed struct {
+// MonthEndEntry is an entry that is still to be sent, with what stands against its next step: its review, or its way to the payer.
+type MonthEndEntry struct {
 	Entry *collections.BillingEntry
 	Code  string // that a review would give it
 	// What the facts come to, and what the code asks for; nil where it asks for none.
@@ -30,101 +30,101 @@ type Weighed struct {
 }
 
 // Ready reports that nothing stands against the next step.
-func (w Weighed) Ready() bool { return len(w.Reasons) == 0 }
+func (w MonthEndEntry) Ready() bool { return len(w.Reasons) == 0 }
 
-// WeighMonth weighs the entries of a month that wait for their review or their way to a payer as the step itself would, and changes nothing. What a
+// CheckMonthEnd weighs the entries of a month that wait for their review or their way to a payer as the step itself would, and changes nothing. What a
 // payer would refuse stands against them where claims are sent from here. total is how many there are.
 // Source: docs/decisions/billing.md, "Month's end".
-func (e *Engine) WeighMonth(app core.App, month Span, states []string, by audit.Actor, now time.Time) (list []Weighed, total int, err error) {
-	entries, total, err := collections.EntriesOfMonth(app, states, month.Start, month.End, MostAtMonthEnd)
+func (e *Engine) CheckMonthEnd(app core.App, month Span, states []string, by audit.Actor, now time.Time) (list []MonthEndEntry, total int, err error) {
+	entries, total, err := collections.EntriesOfMonth(app, states, month.Start, month.End, MaxMonthEndEntries)
 	if err != nil || len(entries) == 0 {
 		return nil, total, err
 	}
-	w := &weighing{Engine: e, app: app, by: by, now: now}
-	if err := w.gather(entries); err != nil {
+	w := &monthEndCheck{Engine: e, app: app, by: by, now: now}
+	if err := w.loadEntries(entries); err != nil {
 		return nil, 0, err
 	}
-	list = make([]Weighed, len(entries))
+	list = make([]MonthEndEntry, len(entries))
 	for i := range entries {
-		if list[i], err = w.weigh(i); err != nil {
+		if list[i], err = w.checkEntry(i); err != nil {
 			return nil, 0, err
 		}
 	}
 	return list, total, nil
 }
 
-// weighing is the weighing of some entries under way: what the rules ask was read for all of them together.
-type weighing struct {
+// monthEndCheck is the weighing of some entries under way: what the rules ask was read for all of them together.
+type monthEndCheck struct {
 	*Engine
-	app      core.App
-	by       audit.Actor
-	now      time.Time
-	recounts []*recount
-	papers   []papers
-	found    []claims.Findings
-	selfPay  []bool
-	toAttest map[string]bool // patients
+	app           core.App
+	by            audit.Actor
+	now           time.Time
+	recounts      []*recount
+	documentation []documentation
+	findings      []claims.Findings
+	selfPay       []bool
+	toAttest      map[string]bool // patients
 }
 
-func (w *weighing) gather(entries []*collections.BillingEntry) (err error) {
+func (w *monthEndCheck) loadEntries(entries []*collections.BillingEntry) (err error) {
 	ids := make([]string, len(entries))
 	for i, entry := range entries {
 		ids[i] = entry.PatientID()
 	}
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
-	patients, err := w.load(w.app, ids, "1900-01-01")
+	patients, err := w.loadFacts(w.app, ids, "1900-01-01")
 	if err != nil {
 		return err
 	}
-	list := make([]claimed, len(entries))
+	list := make([]claimedEntry, len(entries))
 	for i, entry := range entries {
 		f := patients[entry.PatientID()]
 		if f == nil {
-			f = &facts{id: entry.PatientID(), deleted: true, entries: map[string][]existing{}}
+			f = &patientFacts{id: entry.PatientID(), deleted: true, entries: map[string][]existingEntry{}}
 		}
-		r := w.recountOf(w.app, entry, f, w.now)
+		r := w.recountWithFacts(w.app, entry, f, w.now)
 		if entry.Status() == PendingReview {
-			if err := r.replace(); err != nil {
+			if err := r.realignManualPeriod(); err != nil {
 				return err
 			}
 		} else {
-			r.leaving, r.reason = true, overridden(entry, CompetingService)
+			r.isSubmitting, r.overrideReason = true, overrideFor(entry, CompetingService)
 		}
 		w.recounts, list[i] = append(w.recounts, r), r.claim
 	}
-	counts, err := w.countWhole(w.app, patients, list)
+	counts, err := w.countForDecision(w.app, patients, list)
 	if err != nil {
 		return err
 	}
 	for i, r := range w.recounts {
-		r.found, r.counted = counts[i], r.claim.code
+		r.actual, r.countedCode = counts[i], r.claim.code
 	}
-	if w.papers, err = readPapers(w.app, entries); err != nil {
+	if w.documentation, err = loadDocumentation(w.app, entries); err != nil {
 		return err
 	}
 	if w.toAttest, err = collections.PatientsToAttest(w.app, ids); err != nil {
 		return err
 	}
-	return w.preflightAll(entries)
+	return w.runPreflight(entries)
 }
 
-func (w *weighing) preflightAll(entries []*collections.BillingEntry) error {
+func (w *monthEndCheck) runPreflight(entries []*collections.BillingEntry) error {
 	forms, err := w.Claims.Load(w.app, entries)
 	if err != nil {
 		return err
 	}
 	today := w.Day(w.now)
 	for _, form := range forms {
-		w.found, w.selfPay = append(w.found, claims.Preflight(form, today)), append(w.selfPay, form.SelfPay())
+		w.findings, w.selfPay = append(w.findings, claims.Preflight(form, today)), append(w.selfPay, form.SelfPay())
 	}
 	return nil
 }
 
-func (w *weighing) weigh(i int) (Weighed, error) {
+func (w *monthEndCheck) checkEntry(i int) (MonthEndEntry, error) {
 	r := w.recounts[i]
-	x := Weighed{Entry: r.entry, Preflight: w.found[i], SelfPay: w.selfPay[i]}
-	reasons, err := w.againstStep(r, w.papers[i])
+	x := MonthEndEntry{Entry: r.entry, Preflight: w.findings[i], SelfPay: w.selfPay[i]}
+	reasons, err := w.stepBlockingReasons(r, w.documentation[i])
 	if err != nil {
 		return x, err
 	}
@@ -132,42 +132,42 @@ func (w *weighing) weigh(i int) (Weighed, error) {
 		reasons = append(reasons, PreflightErrors)
 	}
 	x.Code, x.Reasons = r.claim.code, append([]string{}, reasons...)
-	for _, warning := range staying(r.entry) {
+	for _, warning := range keptWarnings(r.entry) {
 		if warning != AttestInteraction {
 			x.Warnings = append(x.Warnings, warning)
 		}
 	}
-	if r.unordered && !w.RequireOrder {
+	if r.lacksOrder && !w.RequireOrder {
 		x.Warnings = append(x.Warnings, MissingOrder)
 	}
 	rule := w.ruleFor(r.claim.code, r.claim.service)
 	switch {
 	case rule.Period == ThirtyDays:
-		x.Days, x.DaysNeeded = new(len(r.found.days)), new(rule.MinDays)
+		x.Days, x.DaysNeeded = new(len(r.actual.days)), new(rule.MinDays)
 	case rule.Category != "":
-		x.Minutes, x.MinutesNeeded = new(r.found.minutes), new(r.claim.needs(rule))
+		x.Minutes, x.MinutesNeeded = new(r.actual.minutes), new(r.claim.neededMinutes(rule))
 	}
 	return x, nil
 }
 
-// againstStep is all for which the next step of an entry is refused.
-func (w *weighing) againstStep(r *recount, p papers) (reasons []string, err error) {
+// stepBlockingReasons is all for which the next step of an entry is refused.
+func (w *monthEndCheck) stepBlockingReasons(r *recount, p documentation) (reasons []string, err error) {
 	if r.entry.Status() != PendingReview {
-		if reasons, err = r.weigh(p); err == nil && w.toAttest[r.claim.patient] {
-			return r.notAttested(reasons)
+		if reasons, err = r.reasonsGiven(p); err == nil && w.toAttest[r.claim.patient] {
+			return r.addUnattested(reasons)
 		}
 		return reasons, err
 	}
-	if w.wantsAnother(r.entry, w.by) {
-		reasons = append(reasons, SecondPerson)
+	if w.needsSecondReviewer(r.entry, w.by) {
+		reasons = append(reasons, SecondReviewer)
 	}
-	r.grow()
-	twice, against, err := r.againstReview("", func() ([]string, error) { return r.weigh(p) })
+	r.growCode()
+	twice, against, err := r.reviewBlockingReasons("", func() ([]string, error) { return r.reasonsGiven(p) })
 	if err != nil {
 		return nil, err
 	}
 	if reasons = append(reasons, against...); w.toAttest[r.claim.patient] {
-		if reasons, err = r.notAttested(reasons); err != nil {
+		if reasons, err = r.addUnattested(reasons); err != nil {
 			return nil, err
 		}
 	}
@@ -177,9 +177,9 @@ func (w *weighing) againstStep(r *recount, p papers) (reasons []string, err erro
 	return reasons, nil
 }
 
-// notAttested adds that nobody has vouched for some of an entry's minutes.
-func (r *recount) notAttested(reasons []string) ([]string, error) {
-	open, err := r.unattested(r.tx, r.entry)
+// addUnattested adds that nobody has vouched for some of an entry's minutes.
+func (r *recount) addUnattested(reasons []string) ([]string, error) {
+	open, err := r.unattestedTimes(r.tx, r.entry)
 	if err == nil && len(open) > 0 {
 		reasons = append(reasons, AttestInteraction)
 	}

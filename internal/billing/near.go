@@ -1,7 +1,7 @@
 package billing
 
-// reachMinutes says which codes a month's minutes have come to, and can still come to: a month has room for all of them until it is over.
-func (e *Engine) reachMinutes(n *Near, day string) {
+// setReachableByMinutes says which codes a month's minutes have come to, and can still come to: a month has room for all of them until it is over.
+func (e *Engine) setReachableByMinutes(n *NearCode, day string) {
 	n.Reachable = []string{}
 	for _, code := range []string{FirstTen, FirstTwenty, NextTwenty} {
 		rule, ok := e.Rule(code, day)
@@ -18,8 +18,8 @@ func (e *Engine) reachMinutes(n *Near, day string) {
 	}
 }
 
-// reachDays does so for the days of a period, of which each has room for one; where sixteen are out of reach, two may not be.
-func (e *Engine) reachDays(n *Near, day string) {
+// setReachableByDays does so for the days of a period, of which each has room for one; where sixteen are out of reach, two may not be.
+func (e *Engine) setReachableByDays(n *NearCode, day string) {
 	n.Reachable = []string{}
 	for _, code := range []string{ShortSupply, DeviceSupply} {
 		rule, ok := e.Rule(code, day)
@@ -32,6 +32,6 @@ func (e *Engine) reachDays(n *Near, day string) {
 		}
 	}
 	if len(n.Reachable) == 1 && n.Reachable[0] == ShortSupply {
-		n.CPTCode, n.Needed = ShortSupply, ruleOf(ShortSupply).MinDays
+		n.CPTCode, n.Needed = ShortSupply, baseRule(ShortSupply).MinDays
 	}
 }

@@ -93,7 +93,7 @@ func TestOracleOfOrigins(t *testing.T) {
 	p.changeAfterSending(t, dice)
 }
 
-// sentLine is what was sent to a payer.
+// batchLine is what was sent to a payer.
 type sentLine struct {
 	ID      string `db:"id"`
 	Patient string `db:"patient"`
@@ -121,10 +121,10 @@ func (p oraclePractice) changeAfterSending(t *testing.T, dice *rand.Rand) {
 	}
 	sent := map[string]bool{}
 	for _, x := range list() { // 99457 before the 99458 that stands on it
-		if _, err := p.engine.Do(p.app, x.ID, p.engine.Review(by, "", "", false, p.end), by, p.end); err != nil {
+		if _, err := p.engine.ApplyTransition(p.app, x.ID, p.engine.Review(by, "", "", false, p.end), by, p.end); err != nil {
 			continue
 		}
-		if _, err := p.engine.Do(p.app, x.ID, p.engine.Submit("", p.end, p.end), by, p.end); err != nil {
+		if _, err := p.engine.ApplyTransition(p.app, x.ID, p.engine.Submit("", p.end, p.end), by, p.end); err != nil {
 			t.Fatal(x, err)
 		}
 		sent[x.ID] = true

@@ -418,7 +418,7 @@ func TestOracle(t *testing.T) {
 	if len(added) != 0 {
 		t.Errorf("a second run adds %v", added)
 	}
-	if months, wrong, err := billing.Recount(t.Context(), p.app); err != nil || wrong != 0 || months < 12 {
+	if months, wrong, err := billing.RecountTotals(t.Context(), p.app); err != nil || wrong != 0 || months < 12 {
 		t.Errorf("recounting %d months finds %d wrong: %v", months, wrong, err)
 	}
 }

@@ -10,15 +10,15 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// papers are what is asked of an entry beside the facts of its patient and what they come to.
-type papers struct {
-	unnoted   bool // it bills time without a note
-	competing []collections.CompetingSpan
-	ordered   string // the first day on which monitoring was ordered; "" for never
+// documentation are what is asked of an entry beside the facts of its patient and what they come to.
+type documentation struct {
+	hasUndocumentedTime bool // it bills time without a note
+	competingServices   []collections.CompetingSpan
+	firstOrder          string // the first day on which monitoring was ordered; "" for never
 }
 
-// readPapers reads those of some entries, in their order, with as many questions for a thousand as for one.
-func readPapers(app core.App, entries []*collections.BillingEntry) ([]papers, error) {
+// loadDocumentation reads those of some entries, in their order, with as many questions for a thousand as for one.
+func loadDocumentation(app core.App, entries []*collections.BillingEntry) ([]documentation, error) {
 	ids, people := make([]string, len(entries)), map[string]bool{}
 	for i, entry := range entries {
 		ids[i], people[entry.PatientID()] = entry.Id, true
@@ -45,44 +45,44 @@ func readPapers(app core.App, entries []*collections.BillingEntry) ([]papers, er
 			ordered[o.Patient] = o.Dated
 		}
 	}
-	list := make([]papers, len(entries))
+	list := make([]documentation, len(entries))
 	for i, entry := range entries {
-		list[i] = papers{unnoted[entry.Id], competing[entry.PatientID()], ordered[entry.PatientID()]}
+		list[i] = documentation{unnoted[entry.Id], competing[entry.PatientID()], ordered[entry.PatientID()]}
 	}
 	return list, nil
 }
 
-// countWhole is [Engine.count] with what only an entry that is decided on is asked: minutes that count elsewhere already, and those without live
+// countForDecision is [Engine.count] with what only an entry that is decided on is asked: minutes that count elsewhere already, and those without live
 // contact.
-func (e *Engine) countWhole(app core.App, patients map[string]*facts, list []claimed) ([]counted, error) {
-	found, err := e.count(app, patients, list)
+func (e *Engine) countForDecision(app core.App, patients map[string]*patientFacts, list []claimedEntry) ([]countedFacts, error) {
+	found, err := e.countFacts(app, patients, list)
 	if err != nil {
 		return nil, err
 	}
-	months := map[monthOfTime][]int{}
+	months := map[timeMonth][]int{}
 	for i, x := range list {
 		if e.ruleFor(x.code, x.service).Category == collections.Interactive {
-			month := monthOfTime{collections.Interactive, monthOf(x.period.Start), x.rule}
+			month := timeMonth{collections.Interactive, monthOf(x.period.Start), x.rule}
 			months[month] = append(months[month], i)
 		}
 	}
 	for month, of := range months {
-		if err := e.elsewhere(app, list, found, month, of); err != nil {
+		if err := e.subtractElsewhere(app, list, found, month, of); err != nil {
 			return nil, err
 		}
 	}
 	return found, nil
 }
 
-// elsewhere takes from the minutes of a month, for those entries of a list that are named by their places, those in which its people were with
+// subtractElsewhere takes from the minutes of a month, for those entries of a list that are named by their places, those in which its people were with
 // somebody whose time began earlier, and adds how many more there are without live contact, or of review.
-func (e *Engine) elsewhere(app core.App, list []claimed, found []counted, m monthOfTime, of []int) error {
+func (e *Engine) subtractElsewhere(app core.App, list []claimedEntry, found []countedFacts, m timeMonth, of []int) error {
 	people := map[string]bool{}
 	for _, i := range of {
 		people[list[i].patient] = true
 	}
 	ids := slices.Sorted(maps.Keys(people))
-	from, to := e.around(m.month)
+	from, to := e.monthWithLead(m.month)
 	rows, err := collections.TimesElsewhere(app, ids, from, to)
 	if err != nil {
 		return err
@@ -91,13 +91,13 @@ func (e *Engine) elsewhere(app core.App, list []claimed, found []counted, m mont
 	for _, row := range rows {
 		away[row.Patient] = append(away[row.Patient], row.Elsewhere)
 	}
-	stretches := map[string][]Stretch{}
+	stretches := map[string][]LoggedTime{}
 	if len(away) > 0 {
-		if stretches, err = e.stretchesBy(app, slices.Sorted(maps.Keys(away)), m.month, m.rule); err != nil {
+		if stretches, err = e.loggedTimeByRule(app, slices.Sorted(maps.Keys(away)), m.month, m.rule); err != nil {
 			return err
 		}
 	}
-	aside, err := e.aside(app, ids, m)
+	aside, err := e.uncountedMinutes(app, ids, m)
 	if err != nil {
 		return err
 	}
@@ -105,15 +105,15 @@ func (e *Engine) elsewhere(app core.App, list []claimed, found []counted, m mont
 		c, id := &found[i], list[i].patient
 		if with := away[id]; len(with) > 0 && c.minutes > 0 {
 			mine := stretches[id]
-			c.minutes = max(0, c.minutes-CountedSeconds(mine)/60+int(measure(here(mine, with))/time.Second)/60)
+			c.minutes = max(0, c.minutes-CountedSeconds(mine)/60+int(unionLength(exclusiveIntervals(mine, with))/time.Second)/60)
 		}
-		c.notLive = aside[id]
+		c.uncountedMinutes = aside[id]
 	}
 	return nil
 }
 
-// aside are the minutes of a month that were spent and count for nothing: without live contact, or of review.
-func (e *Engine) aside(app core.App, ids []string, m monthOfTime) (map[string]int, error) {
+// uncountedMinutes are the minutes of a month that were spent and count for nothing: without live contact, or of review.
+func (e *Engine) uncountedMinutes(app core.App, ids []string, m timeMonth) (map[string]int, error) {
 	first, last := e.instants(m.month)
 	rows, err := collections.NotLive(app, ids, first, last, m.rule)
 	if err != nil {

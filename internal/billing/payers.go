@@ -39,7 +39,7 @@ func (b PayerBody) Read(c *validate.Checks) collections.Payer {
 	p := collections.Payer{
 		Name: c.Text("name", b.Name, validate.Required(200)), Code: c.Text("payer_id", b.PayerID, validate.Required(50).Identifier()), Active: active == nil || *active,
 	}
-	b.claims(c, &p)
+	b.readClaimFields(c, &p)
 	return p
 }
 
@@ -54,12 +54,12 @@ func (b PayerBody) Change(c *validate.Checks, p collections.Payer) collections.P
 	if active := c.Boolean("is_active", b.IsActive, false); active != nil {
 		p.Active = *active
 	}
-	b.claims(c, &p)
+	b.readClaimFields(c, &p)
 	return p
 }
 
-// claims reads what claims to the payer need.
-func (b PayerBody) claims(c *validate.Checks, p *collections.Payer) {
+// readClaimFields reads what claims to the payer need.
+func (b PayerBody) readClaimFields(c *validate.Checks, p *collections.Payer) {
 	if b.EDIPayerID.Sent() {
 		p.EDI = c.Text("edi_payer_id", b.EDIPayerID, validate.Optional(0).Identifier().Matching(ediPattern, "Must be 2 to 80 letters and digits."))
 	}

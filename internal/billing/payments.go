@@ -13,27 +13,27 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// Undone reports whether a state is that of an entry which counts no more: voided, or all of it paid back. The engine does not bill the same again by
+// IsUndone reports whether a state is that of an entry which counts no more: voided, or all of it paid back. The engine does not bill the same again by
 // itself; a person may.
-func Undone(state string) bool { return state == Voided || state == Refunded }
+func IsUndone(state string) bool { return state == Voided || state == Refunded }
 
 // PaymentDraft is a payment that a person records.
 type PaymentDraft struct {
 	Amount            Cents
 	Date, Reference   string
-	Payer             string // one of [PayerWords]
+	Payer             string // one of [PayerKinds]
 	OverpaymentReason string
 }
 
-// PayerWords are who may pay.
-var PayerWords = []string{collections.PrimaryPayer, collections.SecondaryPayer, collections.PatientPays}
+// PayerKinds are who may pay.
+var PayerKinds = []string{collections.PrimaryPayer, collections.SecondaryPayer, collections.PatientPays}
 
 // Pay records a payment under its check or EFT number. Several add up. One for what was to be voided is due back.
 // Source: docs/decisions/billing.md, "Payments and adjustments".
-func (e *Engine) Pay(d PaymentDraft, by audit.Actor, now time.Time) Move {
-	m := Move{
+func (e *Engine) Pay(d PaymentDraft, by audit.Actor, now time.Time) Transition {
+	m := Transition{
 		Name: "pay", From: []string{Submitted, Appealed, Paid, VoidRequested, RefundDue}, event: audit.BillingPay,
-		detail: d.Amount.String() + " " + d.Reference, next: afterPayment,
+		detail: d.Amount.String() + " " + d.Reference, target: stateAfterPayment,
 	}
 	m.check = func(tx core.App, entry *collections.BillingEntry) error {
 		if entry.PaidTotalCents()+int64(d.Amount) > entry.ChargeCents() && d.OverpaymentReason == "" {
@@ -42,17 +42,17 @@ func (e *Engine) Pay(d PaymentDraft, by audit.Actor, now time.Time) Move {
 		if d.OverpaymentReason != "" {
 			entry.Set(collections.EntryOverpaymentReason, d.OverpaymentReason)
 		}
-		return post(tx, entry, collections.Payment{
+		return postPayment(tx, entry, collections.Payment{
 			Kind: collections.PaymentKind, AmountCents: int64(d.Amount), Date: d.Date, Reference: d.Reference, Payer: d.Payer, Source: collections.ByHandSource,
-			Adjustments: coveredShare(entry, int64(d.Amount), d.Payer), Reason: phi.Text(d.OverpaymentReason), CreatedBy: by.Email,
+			Adjustments: paidPatientShare(entry, int64(d.Amount), d.Payer), Reason: phi.Text(d.OverpaymentReason), CreatedBy: by.Email,
 		}, now)
 	}
 	m.after = announceRefundDue(now)
 	return m
 }
 
-// afterPayment is the state of an entry that something was paid for.
-func afterPayment(entry *collections.BillingEntry) string {
+// stateAfterPayment is the state of an entry that something was paid for.
+func stateAfterPayment(entry *collections.BillingEntry) string {
 	switch entry.Status() {
 	case RefundDue:
 		return RefundDue
@@ -65,19 +65,19 @@ func afterPayment(entry *collections.BillingEntry) string {
 	return Paid
 }
 
-// coveredShare takes from the patient's share what a payment pays of it: all that a patient or a secondary payer paid, and of anybody else's payment what
+// paidPatientShare takes from the patient's share what a payment pays of it: all that a patient or a secondary payer paid, and of anybody else's payment what
 // goes beyond the part that is open.
-func coveredShare(entry *collections.BillingEntry, amount int64, payer string) (taken []collections.Adjustment) {
+func paidPatientShare(entry *collections.BillingEntry, amount int64, payer string) (taken []collections.Adjustment) {
 	if payer == collections.PrimaryPayer {
 		amount -= max(0, entry.OpenCents())
 	}
-	return covered(entry.Adjustments(), amount)
+	return reducePatientShare(entry.Adjustments(), amount)
 }
 
-// covered takes from the patient's share among adjustments what was paid of it.
-func covered(list []collections.Adjustment, amount int64) (taken []collections.Adjustment) {
+// reducePatientShare takes from the patient's share among adjustments what was paid of it.
+func reducePatientShare(list []collections.Adjustment, amount int64) (taken []collections.Adjustment) {
 	for _, a := range list {
-		if part := min(amount, a.AmountCents); a.Group == PatientGroup && part > 0 {
+		if part := min(amount, a.AmountCents); a.Group == GroupPatient && part > 0 {
 			a.AmountCents = -part
 			taken = append(taken, a)
 			amount -= part
@@ -95,20 +95,20 @@ type AdjustmentDraft struct {
 }
 
 // Adjust takes something off what is open, or takes such an adjustment back.
-func (e *Engine) Adjust(d AdjustmentDraft, by audit.Actor, now time.Time) Move {
-	m := Move{
+func (e *Engine) Adjust(d AdjustmentDraft, by audit.Actor, now time.Time) Transition {
+	m := Transition{
 		Name: "adjust", From: []string{Paid, Denied}, event: audit.BillingAdjust, detail: d.Group + " " + d.Amount.String(),
-		next: (*collections.BillingEntry).Status,
+		target: (*collections.BillingEntry).Status,
 	}
 	m.check = func(tx core.App, entry *collections.BillingEntry) error {
 		a := collections.Adjustment{Group: d.Group, CARC: d.CARC, RARC: d.RARC, AmountCents: int64(d.Amount)}
 		if left := max(0, entry.OpenCents()); a.AmountCents > left { // what is taken back is more to be paid
 			return fault.Field("amount", "Only "+Cents(left).String()+" is open.")
 		}
-		if a.AmountCents < 0 && takenOff(entry.Adjustments(), a)+a.AmountCents < 0 {
+		if a.AmountCents < 0 && adjustedAmount(entry.Adjustments(), a)+a.AmountCents < 0 {
 			return fault.Field("amount", "Not so much was taken off under this group and these codes.")
 		}
-		return post(tx, entry, collections.Payment{
+		return postPayment(tx, entry, collections.Payment{
 			Kind: collections.AdjustmentKind, Date: e.Day(now), Source: collections.ByHandSource, Adjustments: []collections.Adjustment{a},
 			Reason: phi.Text(d.Reason), CreatedBy: by.Email,
 		}, now)
@@ -118,8 +118,8 @@ func (e *Engine) Adjust(d AdjustmentDraft, by audit.Actor, now time.Time) Move {
 
 // RequestVoid undoes what was sent or paid: the payer is asked to void the claim, or is owed what it paid, within sixty days.
 // Source: docs/decisions/billing.md, "Voids and refunds"; 42 CFR 401.305(b).
-func (e *Engine) RequestVoid(reason string, by audit.Actor, now time.Time) Move {
-	m := Move{
+func (e *Engine) RequestVoid(reason string, by audit.Actor, now time.Time) Transition {
+	m := Transition{
 		Name: "request-void", From: []string{Submitted, Paid}, event: audit.BillingRequestVoid, detail: reason,
 		set: map[string]any{collections.EntryVoidReason: reason, collections.EntryBatch: ""},
 	}
@@ -131,9 +131,9 @@ func (e *Engine) RequestVoid(reason string, by audit.Actor, now time.Time) Move 
 			return nil
 		}
 		entry.Set(collections.EntryClaimFrequencyCode, "8") // X12 837P: void of a prior claim
-		return lift(tx, entry, by, now)
+		return reverseAdjustments(tx, entry, by, now)
 	}
-	m.next = func(entry *collections.BillingEntry) string {
+	m.target = func(entry *collections.BillingEntry) string {
 		if entry.PaidTotalCents() > 0 {
 			return RefundDue
 		}
@@ -161,35 +161,35 @@ func announceRefundDue(now time.Time) func(core.App, *collections.BillingEntry) 
 type RefundDraft struct {
 	Amount          Cents
 	Date, Reference string
-	Payer           string // to whom a credit went, one of [PayerWords]; "" for whoever paid as much
+	Payer           string // to whom a credit went, one of [PayerKinds]; "" for whoever paid as much
 }
 
 // Refund records what was paid back. Several add up; an entry that is undone is refunded when all that was paid is back. Of a claim that stands only
 // what was paid too much goes back.
-func (e *Engine) Refund(d RefundDraft, by audit.Actor, now time.Time) Move {
-	m := Move{
-		Name: "refund", From: []string{RefundDue, Paid, Denied}, event: audit.BillingRefund, detail: d.Amount.String() + " " + d.Reference, next: afterRefund,
+func (e *Engine) Refund(d RefundDraft, by audit.Actor, now time.Time) Transition {
+	m := Transition{
+		Name: "refund", From: []string{RefundDue, Paid, Denied}, event: audit.BillingRefund, detail: d.Amount.String() + " " + d.Reference, target: stateAfterRefund,
 	}
 	m.check = func(tx core.App, entry *collections.BillingEntry) error {
 		if d.Amount <= 0 {
 			return fault.Field("amount", "Must be more than nothing.")
 		}
 		if entry.Status() != RefundDue {
-			return giveBack(tx, entry, d, by, now)
+			return refundCredit(tx, entry, d, by, now)
 		}
 		if due := entry.PaidTotalCents() - entry.RefundedCents(); int64(d.Amount) > due {
 			return fault.Field("amount", "Only "+Cents(due).String()+" is due back.")
 		}
-		return post(tx, entry, collections.Payment{
+		return postPayment(tx, entry, collections.Payment{
 			Kind: collections.RefundKind, AmountCents: int64(d.Amount), Date: d.Date, Reference: d.Reference, Payer: d.Payer, Source: collections.ByHandSource,
 			CreatedBy: by.Email,
 		}, now)
 	}
-	m.after = freeWhenRefunded(now)
+	m.after = releaseTimeWhenRefunded(now)
 	return m
 }
 
-func afterRefund(entry *collections.BillingEntry) string {
+func stateAfterRefund(entry *collections.BillingEntry) string {
 	if entry.Status() != RefundDue { // what was too much is back, and the claim stands
 		return entry.Status()
 	}
@@ -199,8 +199,8 @@ func afterRefund(entry *collections.BillingEntry) string {
 	return RefundDue
 }
 
-// freeWhenRefunded lets the time of an entry be corrected again, as voiding does.
-func freeWhenRefunded(now time.Time) func(core.App, *collections.BillingEntry) error {
+// releaseTimeWhenRefunded lets the time of an entry be corrected again, as voiding does.
+func releaseTimeWhenRefunded(now time.Time) func(core.App, *collections.BillingEntry) error {
 	return func(tx core.App, entry *collections.BillingEntry) error {
 		if entry.Status() != Refunded {
 			return nil
@@ -209,10 +209,10 @@ func freeWhenRefunded(now time.Time) func(core.App, *collections.BillingEntry) e
 	}
 }
 
-// reopen takes the adjustments off a denied claim that is disputed or sent anew: all of its charge is open again.
-func reopen(tx core.App, entry *collections.BillingEntry, to string, by audit.Actor, now time.Time) error {
+// reopenDenied takes the adjustments off a denied claim that is disputed or sent anew: all of its charge is open again.
+func reopenDenied(tx core.App, entry *collections.BillingEntry, to string, by audit.Actor, now time.Time) error {
 	if entry.Status() != Denied || !slices.Contains([]string{Submitted, Appealed}, to) {
 		return nil
 	}
-	return lift(tx, entry, by, now)
+	return reverseAdjustments(tx, entry, by, now)
 }

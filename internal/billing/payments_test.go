@@ -32,7 +32,7 @@ func (d *desk) found(id string) *collections.BillingEntry {
 
 func (d *desk) remitted(entry *collections.BillingEntry, r billing.Remittance) (*collections.BillingEntry, bool) {
 	d.t.Helper()
-	after, repeated, err := d.e.ApplyRemittance(d.app, entry.Id, r, d.by, moved)
+	after, repeated, err := d.e.ApplyRemittance(d.app, entry.Id, r, d.by, changesTime)
 	if err != nil {
 		d.t.Fatalf("%+v: %v", r, err)
 	}
@@ -87,7 +87,7 @@ func TestRemittances(t *testing.T) {
 	}
 	d.remitted(lone, billing.Remittance{Key: "835-3/2", Kind: billing.RemittedPayment, Paid: 7500, Date: "2026-02-20", Reference: "E", Adjustments: []collections.Adjustment{reason("CO", "45", 2500)}})
 	d.amounts(lone, billing.Paid, 7500, 2500, 0, 0)
-	if _, _, err := d.e.ApplyRemittance(d.app, lone.Id, billing.Remittance{Key: "835-4/1", Kind: billing.RemittedReversal, Paid: 7501}, d.by, moved); err == nil {
+	if _, _, err := d.e.ApplyRemittance(d.app, lone.Id, billing.Remittance{Key: "835-4/1", Kind: billing.RemittedReversal, Paid: 7501}, d.by, changesTime); err == nil {
 		t.Error("more was taken back than was paid")
 	}
 	d.amounts(lone, billing.Paid, 7500, 2500, 0, 0)
@@ -116,7 +116,7 @@ func TestRemittances(t *testing.T) {
 	} {
 		shared := d.sent(10000)
 		d.remitted(shared, billing.Remittance{Key: "835-p" + shared.Id, Kind: billing.RemittedPayment, Paid: 8000, Date: "2026-02-01", Reference: "E", Adjustments: []collections.Adjustment{reason("PR", "2", 2000)}})
-		if _, refused := d.do(shared, d.e.Pay(billing.PaymentDraft{Amount: 2000, Date: "2026-02-10", Reference: "C", Payer: collections.PatientPays}, d.by, moved)); refused != "" {
+		if _, refused := d.do(shared, d.e.Pay(billing.PaymentDraft{Amount: 2000, Date: "2026-02-10", Reference: "C", Payer: collections.PatientPays}, d.by, changesTime)); refused != "" {
 			t.Fatal(refused)
 		}
 		d.amounts(shared, billing.Paid, 10000, 0, 0, 0)
@@ -144,14 +144,14 @@ func TestRemittances(t *testing.T) {
 
 	// Money for what was to be voided is owed back, and the payer may take it itself.
 	void := d.sent(5000)
-	if _, refused := d.do(void, d.e.RequestVoid("Wrong", d.by, moved)); refused != "" {
+	if _, refused := d.do(void, d.e.RequestVoid("Wrong", d.by, changesTime)); refused != "" {
 		t.Fatal(refused)
 	}
 	d.remitted(void, billing.Remittance{Key: "835-6/1", Kind: billing.RemittedPayment, Paid: 5000, Date: "2026-02-01", Reference: "E"})
 	d.amounts(void, billing.RefundDue, 5000, 0, 0, 0)
 	d.remitted(void, billing.Remittance{Key: "835-7/1", Kind: billing.RemittedReversal, Paid: 5000, Date: "2026-02-20", Reference: "E"})
 	d.amounts(void, billing.Refunded, 5000, 0, 0, 0)
-	if _, _, err := d.e.ApplyRemittance(d.app, void.Id, billing.Remittance{Key: "835-8/1", Kind: billing.RemittedPayment, Paid: 1}, d.by, moved); err == nil {
+	if _, _, err := d.e.ApplyRemittance(d.app, void.Id, billing.Remittance{Key: "835-8/1", Kind: billing.RemittedPayment, Paid: 1}, d.by, changesTime); err == nil {
 		t.Error("something was paid for what is undone")
 	}
 }
@@ -164,9 +164,9 @@ func TestRefundedIsNotBilledAgain(t *testing.T) {
 	for _, code := range []string{billing.DeviceSupply, billing.FirstTwenty} {
 		entry := d.entry(patient, code)
 		d.state(entry, billing.Submitted)
-		for _, m := range []billing.Move{
-			d.e.Pay(billing.PaymentDraft{Amount: 4000, Date: "2026-03-01", Reference: "E", Payer: collections.PrimaryPayer}, d.by, moved),
-			d.e.RequestVoid("Wrong", d.by, moved), d.e.Refund(billing.RefundDraft{Amount: 4000, Date: "2026-03-02", Reference: "C"}, d.by, moved),
+		for _, m := range []billing.Transition{
+			d.e.Pay(billing.PaymentDraft{Amount: 4000, Date: "2026-03-01", Reference: "E", Payer: collections.PrimaryPayer}, d.by, changesTime),
+			d.e.RequestVoid("Wrong", d.by, changesTime), d.e.Refund(billing.RefundDraft{Amount: 4000, Date: "2026-03-02", Reference: "C"}, d.by, changesTime),
 		} {
 			if _, refused := d.do(entry, m); refused != "" {
 				t.Fatal(m.Name, refused)
@@ -178,7 +178,9 @@ func TestRefundedIsNotBilledAgain(t *testing.T) {
 		t.Errorf("%d stretches are still billed (%v)", bound, err)
 	}
 	again := d.run(billing.AllJobs, "2026-02-03 03:00")
-	if len(again.Created) != 0 || !slices.ContainsFunc(again.Skipped, func(s billing.Skip) bool { return s.Reason == "refunded_before" && s.CPTCode == billing.DeviceSupply }) {
+	if len(again.Created) != 0 || !slices.ContainsFunc(again.Skipped, func(s billing.SkippedEntry) bool {
+		return s.Reason == "refunded_before" && s.CPTCode == billing.DeviceSupply
+	}) {
 		t.Errorf("made %v, left out %v", again.Created, again.Skipped)
 	}
 	month, _ := billing.MonthSpan("2026-01")
@@ -212,7 +214,7 @@ func TestMoneyAddsUp(t *testing.T) {
 		t.Errorf("only %v were reached", reached)
 	}
 	d.wantSums(lines)
-	if _, wrong, err := billing.Recount(t.Context(), d.app); err != nil || wrong != 0 {
+	if _, wrong, err := billing.RecountTotals(t.Context(), d.app); err != nil || wrong != 0 {
 		t.Errorf("the nightly count found %d months wrong (%v)", wrong, err)
 	}
 }
@@ -234,30 +236,30 @@ func (d *desk) anyMove(r *rand.Rand, id, key string) {
 	why := []string{"", "Paid twice"}[r.IntN(2)]
 	switch r.IntN(12) {
 	case 0, 1:
-		_, _, _ = d.e.ApplyRemittance(d.app, id, remittance, d.by, moved)
+		_, _, _ = d.e.ApplyRemittance(d.app, id, remittance, d.by, changesTime)
 	case 2:
 		remittance.Kind, remittance.DenialCode = billing.RemittedDenial, "CO-50"
-		_, _, _ = d.e.ApplyRemittance(d.app, id, remittance, d.by, moved)
+		_, _, _ = d.e.ApplyRemittance(d.app, id, remittance, d.by, changesTime)
 	case 3:
 		remittance.Kind, remittance.Paid, remittance.Adjustments = billing.RemittedReversal, amount(entry.PaidTotalCents()), nil
 		if r.IntN(2) == 0 {
 			remittance.Paid, remittance.Adjustments = billing.Cents(entry.PaidTotalCents()), entry.Adjustments()
 		}
-		_, _, _ = d.e.ApplyRemittance(d.app, id, remittance, d.by, moved)
+		_, _, _ = d.e.ApplyRemittance(d.app, id, remittance, d.by, changesTime)
 	case 4, 5:
-		d.do(entry, d.e.Pay(billing.PaymentDraft{Amount: paid, Date: "2026-02-01", Reference: "E", Payer: billing.PayerWords[r.IntN(3)], OverpaymentReason: why}, d.by, moved))
+		d.do(entry, d.e.Pay(billing.PaymentDraft{Amount: paid, Date: "2026-02-01", Reference: "E", Payer: billing.PayerKinds[r.IntN(3)], OverpaymentReason: why}, d.by, changesTime))
 	case 6:
-		d.do(entry, d.e.Adjust(billing.AdjustmentDraft{Amount: amount(entry.OpenCents()) - 50, Group: []string{"CO", "PR"}[r.IntN(2)], CARC: "45", Reason: "Contract"}, d.by, moved))
+		d.do(entry, d.e.Adjust(billing.AdjustmentDraft{Amount: amount(entry.OpenCents()) - 50, Group: []string{"CO", "PR"}[r.IntN(2)], CARC: "45", Reason: "Contract"}, d.by, changesTime))
 	case 7:
-		d.do(entry, d.e.RequestVoid("Wrong", d.by, moved))
+		d.do(entry, d.e.RequestVoid("Wrong", d.by, changesTime))
 	case 8, 9:
 		d.do(entry, d.e.Refund(billing.RefundDraft{
 			Amount: amount(entry.PaidTotalCents() - entry.RefundedCents()), Date: "2026-03-01", Reference: "C",
-		}, d.by, moved))
+		}, d.by, changesTime))
 	case 10:
-		d.do(entry, []billing.Move{d.e.Deny("CO-16", "Lacks", "2026-02-01", moved), d.e.Appeal("No", "", "2026-02-02"), d.e.Resubmit(billing.Corrections{}, "", moved)}[r.IntN(3)])
+		d.do(entry, []billing.Transition{d.e.Deny("CO-16", "Lacks", "2026-02-01", changesTime), d.e.Appeal("No", "", "2026-02-02"), d.e.Resubmit(billing.Corrections{}, "", changesTime)}[r.IntN(3)])
 	case 11:
-		d.do(entry, d.e.Void("Gone", moved))
+		d.do(entry, d.e.Void("Gone", changesTime))
 	}
 }
 
@@ -308,7 +310,7 @@ func (d *desk) wantSound(id string) {
 // wantSums holds the kept sums of a whole month, and of its one day, against the lines.
 func (d *desk) wantSums(lines []string) {
 	d.t.Helper()
-	want := map[string]billing.Sum{}
+	want := map[string]billing.Totals{}
 	for _, id := range lines {
 		entry := d.found(id)
 		s := want[entry.Status()]
@@ -320,9 +322,9 @@ func (d *desk) wantSums(lines []string) {
 		s.Refunded += billing.Cents(entry.RefundedCents())
 		want[entry.Status()] = s
 	}
-	for _, f := range []billing.SumFilter{{From: "2026-01-01", To: "2026-01-31"}, {From: "2026-01-14", To: "2026-01-14"}} {
-		f.Money = true
-		sums, err := billing.Sums(d.app, f, billing.ByStatus)
+	for _, f := range []billing.TotalsFilter{{From: "2026-01-01", To: "2026-01-31"}, {From: "2026-01-14", To: "2026-01-14"}} {
+		f.WithMoney = true
+		sums, err := billing.LoadTotals(d.app, f, billing.ByStatus)
 		if err != nil || len(sums) != len(want) {
 			d.t.Fatalf("%d sums of %d states (%v)", len(sums), len(want), err)
 		}

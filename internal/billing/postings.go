@@ -12,18 +12,18 @@ import (
 
 // The groups of adjustments. Source: ASC X12N 005010X221A1 (835), CAS01.
 const (
-	ContractGroup   = "CO"
-	CorrectionGroup = "CR"
-	OtherGroup      = "OA"
-	PayerGroup      = "PI"
-	PatientGroup    = "PR"
+	GroupContractual    = "CO"
+	GroupCorrection     = "CR"
+	GroupOther          = "OA"
+	GroupPayerInitiated = "PI"
+	GroupPatient        = "PR"
 )
 
 // AdjustmentGroups are the groups that a person may record.
-var AdjustmentGroups = []string{ContractGroup, OtherGroup, PayerGroup, PatientGroup}
+var AdjustmentGroups = []string{GroupContractual, GroupOther, GroupPayerInitiated, GroupPatient}
 
-// post stores a payment and brings the totals of its entry to what all payments come to.
-func post(tx core.App, entry *collections.BillingEntry, p collections.Payment, now time.Time) error {
+// postPayment stores a payment and brings the totals of its entry to what all payments come to.
+func postPayment(tx core.App, entry *collections.BillingEntry, p collections.Payment, now time.Time) error {
 	p.EntryID = entry.Id
 	switch p.Kind {
 	case collections.RefundKind:
@@ -31,16 +31,16 @@ func post(tx core.App, entry *collections.BillingEntry, p collections.Payment, n
 		entry.Set(collections.EntryRefundDate, p.Date)
 		entry.Set(collections.EntryRefundReference, p.Reference)
 	case collections.PaymentKind, collections.ReversalKind:
-		setPaid(entry, p)
+		addToPaid(entry, p)
 	}
 	if len(p.Adjustments) > 0 {
-		setAdjustments(entry, merged(entry.Adjustments(), p.Adjustments))
+		setAdjustments(entry, mergeAdjustments(entry.Adjustments(), p.Adjustments))
 	}
 	return collections.AddPayment(tx, p, now)
 }
 
-// setPaid adds a payment to what was paid; the date and the number are those of the last one, and none once nothing is left of it.
-func setPaid(entry *collections.BillingEntry, p collections.Payment) {
+// addToPaid adds a payment to what was paid; the date and the number are those of the last one, and none once nothing is left of it.
+func addToPaid(entry *collections.BillingEntry, p collections.Payment) {
 	total := entry.PaidTotalCents() + p.AmountCents
 	entry.Set(collections.EntryPaidTotalCents, total)
 	entry.Set(collections.EntryPaymentCents, float64(total))
@@ -59,7 +59,7 @@ func setPaid(entry *collections.BillingEntry, p collections.Payment) {
 func setAdjustments(entry *collections.BillingEntry, list []collections.Adjustment) {
 	adjusted, share := int64(0), int64(0)
 	for _, a := range list {
-		if a.Group == PatientGroup {
+		if a.Group == GroupPatient {
 			share += a.AmountCents
 		} else {
 			adjusted += a.AmountCents
@@ -70,8 +70,8 @@ func setAdjustments(entry *collections.BillingEntry, list []collections.Adjustme
 	entry.Set(collections.EntryPatientShareCents, share)
 }
 
-// merged adds adjustments to those that stand; of the same group and codes there is one, and none where nothing is left.
-func merged(list, more []collections.Adjustment) []collections.Adjustment {
+// mergeAdjustments adds adjustments to those that stand; of the same group and codes there is one, and none where nothing is left.
+func mergeAdjustments(list, more []collections.Adjustment) []collections.Adjustment {
 	list = slices.Clone(list)
 	for _, a := range more {
 		if i := slices.IndexFunc(list, func(b collections.Adjustment) bool { return sameReason(a, b) }); i >= 0 {
@@ -91,8 +91,8 @@ func sameReason(a, b collections.Adjustment) bool {
 	return a.Group == b.Group && a.CARC == b.CARC && slices.Equal(a.RARC, b.RARC)
 }
 
-// takenOff is what was taken off for the same reason.
-func takenOff(list []collections.Adjustment, reason collections.Adjustment) int64 {
+// adjustedAmount is what was taken off for the same reason.
+func adjustedAmount(list []collections.Adjustment, reason collections.Adjustment) int64 {
 	for _, a := range list {
 		if sameReason(a, reason) {
 			return a.AmountCents
@@ -101,8 +101,8 @@ func takenOff(list []collections.Adjustment, reason collections.Adjustment) int6
 	return 0
 }
 
-// negative are adjustments taken back.
-func negative(list []collections.Adjustment) []collections.Adjustment {
+// negateAdjustments are adjustments taken back.
+func negateAdjustments(list []collections.Adjustment) []collections.Adjustment {
 	list = slices.Clone(list)
 	for i := range list {
 		list[i].AmountCents = -list[i].AmountCents
@@ -110,26 +110,26 @@ func negative(list []collections.Adjustment) []collections.Adjustment {
 	return list
 }
 
-// lift takes all adjustments off an entry, those by hand too: nothing is decided about its charge any more.
-func lift(tx core.App, entry *collections.BillingEntry, by audit.Actor, now time.Time) error {
+// reverseAdjustments takes all adjustments off an entry, those by hand too: nothing is decided about its charge any more.
+func reverseAdjustments(tx core.App, entry *collections.BillingEntry, by audit.Actor, now time.Time) error {
 	list := entry.Adjustments()
 	if len(list) == 0 {
 		return nil
 	}
-	return post(tx, entry, collections.Payment{
-		Kind: collections.ReopeningKind, Source: collections.ByHandSource, Adjustments: negative(list), CreatedBy: by.Email,
+	return postPayment(tx, entry, collections.Payment{
+		Kind: collections.ReopeningKind, Source: collections.ByHandSource, Adjustments: negateAdjustments(list), CreatedBy: by.Email,
 	}, now)
 }
 
-// amounts are what came of a charge.
-type amounts struct{ paid, adjusted, share, refunded int64 }
+// claimAmounts are what came of a charge.
+type claimAmounts struct{ paid, adjusted, share, refunded int64 }
 
-func amountsOf(entry *collections.BillingEntry) amounts {
-	return amounts{entry.PaidTotalCents(), entry.AdjustedCents(), entry.PatientShareCents(), entry.RefundedCents()}
+func amountsOf(entry *collections.BillingEntry) claimAmounts {
+	return claimAmounts{entry.PaidTotalCents(), entry.AdjustedCents(), entry.PatientShareCents(), entry.RefundedCents()}
 }
 
-// note adds to a trace what changed of the money.
-func (a amounts) note(changes audit.Changes, now amounts) {
+// addChanges adds to a trace what changed of the money.
+func (a claimAmounts) addChanges(changes audit.Changes, now claimAmounts) {
 	for _, c := range []struct {
 		name     string
 		old, new int64

@@ -12,8 +12,8 @@ import (
 // PreflightErrors stands among the reasons of a refusal for everything that a payer would refuse.
 const PreflightErrors = "preflight_errors"
 
-// preflight finds what a payer would refuse, once the practice sends claims from here. Source: docs/decisions/claims.md, "Preflight".
-func (e *Engine) preflight(tx core.App, entry *collections.BillingEntry, now time.Time) ([]claims.Finding, error) {
+// preflightErrors finds what a payer would refuse, once the practice sends claims from here. Source: docs/decisions/claims.md, "Preflight".
+func (e *Engine) preflightErrors(tx core.App, entry *collections.BillingEntry, now time.Time) ([]claims.Finding, error) {
 	if e.Claims.Submitter.ID == "" {
 		return nil, nil
 	}

@@ -8,26 +8,26 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// leaving are the states of a first code beside which, or after which, the code that stands on it may go to a payer: one that waits may never go, one
+// submittableStates are the states of a first code beside which, or after which, the code that stands on it may go to a payer: one that waits may never go, one
 // that was denied is not there for the payer. Source: docs/decisions/billing.md, "Recount before submission".
-var leaving = []string{Reviewed, Submitted, Paid, Appealed}
+var submittableStates = []string{Reviewed, Submitted, Paid, Appealed}
 
-// leaves reports whether an entry of a code that goes to a payer, or went, overlaps a period.
-func (f *facts) leaves(code string, period Span) bool {
-	return slices.ContainsFunc(f.entries[code], func(x existing) bool { return slices.Contains(leaving, x.Status) && x.overlaps(period) })
+// hasSubmittableEntry reports whether an entry of a code that goes to a payer, or went, overlaps a period.
+func (f *patientFacts) hasSubmittableEntry(code string, period Span) bool {
+	return slices.ContainsFunc(f.entries[code], func(x existingEntry) bool { return slices.Contains(submittableStates, x.Status) && x.overlaps(period) })
 }
 
-// alone reports whether the entry stands on one that does not go to a payer with it.
-func (r *recount) alone() bool {
-	return r.leaving && r.claim.code == NextTwenty && !r.facts.leaves(FirstTwenty, r.claim.period)
+// lacksPrimary reports whether the entry stands on one that does not go to a payer with it.
+func (r *recount) lacksPrimary() bool {
+	return r.isSubmitting && r.claim.code == NextTwenty && !r.facts.hasSubmittableEntry(FirstTwenty, r.claim.period)
 }
 
-// Primary is an entry that another one stands on.
-type Primary struct{ ID, Status string }
+// PrimaryEntry is an entry that another one stands on.
+type PrimaryEntry struct{ ID, Status string }
 
-// Primaries are, for each of some entries of a code that stands on another code, the entries of that one for the same period.
-func (e *Engine) Primaries(app core.App, entries []*collections.BillingEntry) (map[string][]Primary, error) {
-	found, since := map[string][]Primary{}, "9999-12-31"
+// PrimaryEntries are, for each of some entries of a code that stands on another code, the entries of that one for the same period.
+func (e *Engine) PrimaryEntries(app core.App, entries []*collections.BillingEntry) (map[string][]PrimaryEntry, error) {
+	found, since := map[string][]PrimaryEntry{}, "9999-12-31"
 	var patients []string
 	for _, entry := range entries {
 		if entry.CPTCode() == NextTwenty {
@@ -39,20 +39,20 @@ func (e *Engine) Primaries(app core.App, entries []*collections.BillingEntry) (m
 		return found, nil
 	}
 	slices.Sort(patients)
-	l := &loader{Engine: e, app: app, ids: slices.Compact(patients), since: since, found: map[string]*facts{}}
+	l := &factsLoader{Engine: e, app: app, ids: slices.Compact(patients), since: since, facts: map[string]*patientFacts{}}
 	for _, id := range l.ids {
-		l.found[id] = &facts{entries: map[string][]existing{}}
+		l.facts[id] = &patientFacts{entries: map[string][]existingEntry{}}
 	}
-	if err := l.entries(); err != nil {
+	if err := l.loadEntries(); err != nil {
 		return nil, err
 	}
 	for _, entry := range entries {
 		if entry.CPTCode() != NextTwenty {
 			continue
 		}
-		for _, x := range l.found[entry.PatientID()].entries[FirstTwenty] {
+		for _, x := range l.facts[entry.PatientID()].entries[FirstTwenty] {
 			if x.overlaps(Span{entry.PeriodStart(), entry.PeriodEnd()}) {
-				found[entry.Id] = append(found[entry.Id], Primary{x.ID, x.Status})
+				found[entry.Id] = append(found[entry.Id], PrimaryEntry{x.ID, x.Status})
 			}
 		}
 	}

@@ -9,32 +9,32 @@ import (
 
 // Readiness is what stands against billing for a patient today, and how far the device has come.
 type Readiness struct {
-	Against []string // NotActive, MissingConsent, MissingDiagnosis
-	Device  bool     // one is assigned
-	Taught  bool     // its set-up is recorded
-	Began   string   // the first day that counts for a device; "" while there is none
+	Missing      []string // NotActive, MissingConsent, MissingDiagnosis
+	HasDevice    bool     // one is assigned
+	HasSetup     bool     // its set-up is recorded
+	FirstDataDay string   // the first day that counts for a device; "" while there is none
 }
 
 // Readiness says how ready for billing some patients are, by id.
 func (e *Engine) Readiness(app core.App, ids []string, now time.Time) (map[string]Readiness, error) {
-	l := &loader{Engine: e, app: app, ids: ids, found: make(map[string]*facts, len(ids))}
-	for _, step := range []func() error{l.patients, l.consents, l.holdings} {
+	l := &factsLoader{Engine: e, app: app, ids: ids, facts: make(map[string]*patientFacts, len(ids))}
+	for _, step := range []func() error{l.loadPatients, l.loadConsents, l.loadAssignments} {
 		if err := step(); err != nil {
 			return nil, err
 		}
 	}
-	anchors, err := e.anchors(app, l.found)
+	anchors, err := e.periodAnchors(app, l.facts)
 	if err != nil {
 		return nil, err
 	}
 	today, ready := e.Day(now), make(map[string]Readiness, len(ids))
-	for id, f := range l.found {
+	for id, f := range l.facts {
 		r := Readiness{
-			Against: e.missing(f, today), Taught: f.educated != "",
-			Device: slices.ContainsFunc(f.holdings, func(h Holding) bool { return h.Until == "" }),
+			Missing: e.missingItems(f, today), HasSetup: f.setupDay != "",
+			HasDevice: slices.ContainsFunc(f.assignments, func(h DeviceAssignment) bool { return h.Until == "" }),
 		}
 		if days := anchors[id]; len(days) > 0 {
-			r.Began = days[len(days)-1]
+			r.FirstDataDay = days[len(days)-1]
 		}
 		ready[id] = r
 	}

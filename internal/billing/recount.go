@@ -20,50 +20,50 @@ const (
 	MissingOrder        = "missing_order" // a warning, unless the practice asks for one
 )
 
-// claimed is what an entry claims.
-type claimed struct {
+// claimedEntry is what an entry claims.
+type claimedEntry struct {
 	id, patient, code, service, source, provider string
 	period                                       Span
 	minutes, units                               int
 	rule                                         collections.TimeRule // by which its time counts
-	coded                                        bool                 // it names diagnoses itself
+	hasDiagnoses                                 bool                 // it names diagnoses itself
 }
 
-// counted is what the facts come to for it.
-type counted struct {
+// countedFacts is what the facts come to for it.
+type countedFacts struct {
 	days []string // with data of a device, under consent
 	// Minutes under consent: each moment once; with those that count elsewhere already; and those of the month without live contact.
-	minutes, ofPatient, notLive int
+	minutes, minutesWithOverlap, uncountedMinutes int
 }
 
-// underConsent says which days of a period count: where consent was in force on some of them, only those. Where there was none at all, the missing
+// consentedDays says which days of a period count: where consent was in force on some of them, only those. Where there was none at all, the missing
 // consent is said by itself, and what else the period came to is still told.
 // Source: docs/decisions/billing.md, "Consent in mid-period".
-func (e *Engine) underConsent(f *facts, period Span) func(day string) bool {
+func (e *Engine) consentedDays(f *patientFacts, period Span) func(day string) bool {
 	during := func(s Span) bool { return s.Start <= period.End && (s.End == "" || s.End >= period.Start) }
 	if !e.RequireConsent || !slices.ContainsFunc(f.consents, during) {
 		return func(string) bool { return true }
 	}
 	return func(day string) bool {
-		return slices.ContainsFunc(f.consents, func(s Span) bool { return s.holds(day) })
+		return slices.ContainsFunc(f.consents, func(s Span) bool { return s.contains(day) })
 	}
 }
 
-// holds reports whether a day lies in a span; one without an end goes on.
-func (s Span) holds(day string) bool { return s.Start <= day && (s.End == "" || day <= s.End) }
+// contains reports whether a day lies in a span; one without an end goes on.
+func (s Span) contains(day string) bool { return s.Start <= day && (s.End == "" || day <= s.End) }
 
-// alwaysConsented reports whether one consent covers a whole period, as a rule.
-func (f *facts) alwaysConsented(period Span) bool {
+// hasConsentThroughout reports whether one consent covers a whole period, as a rule.
+func (f *patientFacts) hasConsentThroughout(period Span) bool {
 	return len(f.consents) == 1 && f.consents[0].Start <= period.Start && f.consents[0].End == ""
 }
 
-// consented leaves out time of days without consent.
-func (e *Engine) consented(f *facts, stretches []Stretch, month Span) []Stretch {
-	if f.alwaysConsented(month) {
+// dropUnconsentedTime leaves out time of days without consent.
+func (e *Engine) dropUnconsentedTime(f *patientFacts, stretches []LoggedTime, month Span) []LoggedTime {
+	if f.hasConsentThroughout(month) {
 		return stretches
 	}
-	counts := e.underConsent(f, month)
-	return slices.DeleteFunc(slices.Clone(stretches), func(s Stretch) bool { return !counts(e.Day(s.StartedAt)) })
+	counts := e.consentedDays(f, month)
+	return slices.DeleteFunc(slices.Clone(stretches), func(s LoggedTime) bool { return !counts(e.Day(s.StartedAt)) })
 }
 
 // ruleFor is what a code asks for on a day, in force or not.
@@ -71,25 +71,25 @@ func (e *Engine) ruleFor(code, service string) Rule {
 	if rule, ok := e.Rule(code, service); ok {
 		return rule
 	}
-	return ruleOf(code)
+	return baseRule(code)
 }
 
-// count counts days and minutes for entries of some patients, from the days and the time alone.
-func (e *Engine) count(app core.App, patients map[string]*facts, list []claimed) ([]counted, error) {
-	found := make([]counted, len(list))
-	var windows []window
+// countFacts counts days and minutes for entries of some patients, from the days and the time alone.
+func (e *Engine) countFacts(app core.App, patients map[string]*patientFacts, list []claimedEntry) ([]countedFacts, error) {
+	found := make([]countedFacts, len(list))
+	var windows []supplyPeriod
 	var places []int // in the list, of each window
-	months := map[monthOfTime][]int{}
+	months := map[timeMonth][]int{}
 	for i, x := range list {
 		switch rule := e.ruleFor(x.code, x.service); {
 		case rule.Period == ThirtyDays:
-			windows, places = append(windows, window{Patient: x.patient, Start: x.period.Start, End: x.period.End}), append(places, i)
+			windows, places = append(windows, supplyPeriod{Patient: x.patient, Start: x.period.Start, End: x.period.End}), append(places, i)
 		case rule.Category != "":
-			month := monthOfTime{rule.Category, monthOf(x.period.Start), x.rule}
+			month := timeMonth{rule.Category, monthOf(x.period.Start), x.rule}
 			months[month] = append(months[month], i)
 		}
 	}
-	if err := e.fill(app, patients, windows); err != nil {
+	if err := e.loadDataDays(app, patients, windows); err != nil {
 		return nil, err
 	}
 	for k, i := range places {
@@ -103,18 +103,18 @@ func (e *Engine) count(app core.App, patients map[string]*facts, list []claimed)
 	return found, nil
 }
 
-// monthOfTime is the time of a month that counts for a category by a rule.
-type monthOfTime struct {
+// timeMonth is the time of a month that counts for a category by a rule.
+type timeMonth struct {
 	category string
 	month    Span
 	rule     collections.TimeRule
 }
 
 // countTime counts the time of a month for those entries of a list that are named by their places.
-func (e *Engine) countTime(app core.App, patients map[string]*facts, list []claimed, found []counted, m monthOfTime, of []int) error {
+func (e *Engine) countTime(app core.App, patients map[string]*patientFacts, list []claimedEntry, found []countedFacts, m timeMonth, of []int) error {
 	if m.category != collections.Interactive {
 		for _, i := range of {
-			if err := e.interpreted(app, list[i].patient, m.month, m.rule, &found[i]); err != nil {
+			if err := e.countInterpretation(app, list[i].patient, m.month, m.rule, &found[i]); err != nil {
 				return err
 			}
 		}
@@ -125,24 +125,24 @@ func (e *Engine) countTime(app core.App, patients map[string]*facts, list []clai
 		ids = append(ids, list[i].patient)
 	}
 	slices.Sort(ids)
-	time, err := e.stretchesBy(app, slices.Compact(ids), m.month, m.rule)
+	time, err := e.loggedTimeByRule(app, slices.Compact(ids), m.month, m.rule)
 	if err != nil {
 		return err
 	}
 	for _, i := range of {
 		if f := patients[list[i].patient]; f != nil {
-			found[i].minutes = CountedSeconds(e.consented(f, time[f.id], m.month)) / 60
-			found[i].ofPatient = found[i].minutes
+			found[i].minutes = CountedSeconds(e.dropUnconsentedTime(f, time[f.id], m.month)) / 60
+			found[i].minutesWithOverlap = found[i].minutes
 		}
 	}
 	return nil
 }
 
-// against are all reasons that stand against an entry, by the facts and what they come to.
-func (e *Engine) against(f *facts, x claimed, c counted) (reasons []string) {
+// blockingReasons are all reasons that stand against an entry, by the facts and what they come to.
+func (e *Engine) blockingReasons(f *patientFacts, x claimedEntry, c countedFacts) (reasons []string) {
 	rule := e.ruleFor(x.code, x.service)
 	with := *f
-	if x.coded {
+	if x.hasDiagnoses {
 		with.diagnoses = []string{x.code} // that there is one is all that is asked
 	}
 	add := func(when bool, reason string) {
@@ -155,55 +155,55 @@ func (e *Engine) against(f *facts, x claimed, c counted) (reasons []string) {
 		add(len(c.days) == 0, NoDeviceData)
 		add(len(c.days) < rule.MinDays, DaysBelowMinimum)
 	case rule.Category != "":
-		reasons = append(reasons, againstTime(rule, x, c)...)
+		reasons = append(reasons, timeBlockingReasons(rule, x, c)...)
 	}
-	add(x.code == NextTwenty && !f.stands(rule.After, x.period), MissingPrimary)
-	add(x.code == Setup && f.educated == "", MissingSetup)
-	reasons = append(reasons, e.missing(&with, x.service)...)
+	add(x.code == NextTwenty && !f.hasActiveEntry(rule.After, x.period), MissingPrimary)
+	add(x.code == Setup && f.setupDay == "", MissingSetup)
+	reasons = append(reasons, e.missingItems(&with, x.service)...)
 	add(x.provider == "", MissingProvider)
 	return reasons
 }
 
-// againstTime holds the minutes that an entry claims against those on record: 99458 stands on the minutes of 99457.
-func againstTime(rule Rule, x claimed, c counted) []string {
-	unit, needed := cmp.Or(rule.Block, rule.MinMinutes), x.needs(rule)
+// timeBlockingReasons holds the minutes that an entry claims against those on record: 99458 stands on the minutes of 99457.
+func timeBlockingReasons(rule Rule, x claimedEntry, c countedFacts) []string {
+	unit, needed := cmp.Or(rule.Block, rule.MinMinutes), x.neededMinutes(rule)
 	switch {
 	case x.minutes < unit:
 		return []string{MinutesBelowMinimum}
 	case c.minutes >= needed:
 		return nil
-	case c.ofPatient >= needed:
+	case c.minutesWithOverlap >= needed:
 		return []string{OverlapTime}
-	case rule.Category == collections.Interactive && c.ofPatient+c.notLive >= needed:
+	case rule.Category == collections.Interactive && c.minutesWithOverlap+c.uncountedMinutes >= needed:
 		return []string{MinutesBelowMinimum, NotInteractive}
 	}
 	return []string{MinutesBelowMinimum}
 }
 
-// needs is how many minutes of the month an entry stands on.
-func (x claimed) needs(rule Rule) int {
+// neededMinutes is how many minutes of the month an entry stands on.
+func (x claimedEntry) neededMinutes(rule Rule) int {
 	unit := cmp.Or(rule.Block, rule.MinMinutes)
 	return max(x.minutes, unit*max(x.units, 1)) + rule.MinMinutes - unit
 }
 
-// stands reports whether an entry of a code that holds overlaps a period.
-func (f *facts) stands(code string, period Span) bool {
-	return slices.ContainsFunc(f.entries[code], func(x existing) bool { return x.holds() && x.overlaps(period) })
+// hasActiveEntry reports whether an entry of a code that holds overlaps a period.
+func (f *patientFacts) hasActiveEntry(code string, period Span) bool {
+	return slices.ContainsFunc(f.entries[code], func(x existingEntry) bool { return x.isActive() && x.overlaps(period) })
 }
 
-func (x existing) overlaps(p Span) bool { return x.Start <= p.End && x.End >= p.Start }
+func (x existingEntry) overlaps(p Span) bool { return x.Start <= p.End && x.End >= p.Start }
 
-// holds reports whether an entry is billed and not being undone.
-func (x existing) holds() bool {
+// isActive reports whether an entry is billed and not being undone.
+func (x existingEntry) isActive() bool {
 	return !slices.Contains([]string{Voided, VoidRequested, RefundDue, Refunded}, x.Status)
 }
 
-// planConsented plans the time of a month that counts. What the month would have come to with the time of days without consent is left out for
+// planMonthTime plans the time of a month that counts. What the month would have come to with the time of days without consent is left out for
 // that reason; the blocks are those of both.
-func (e *Engine) planConsented(f *facts, all []Stretch, month Span, over, lenient bool) (due []draft, skipped []Skip, blocks []Block) {
-	counting := e.consented(f, all, month)
+func (e *Engine) planMonthTime(f *patientFacts, all []LoggedTime, month Span, over, lenient bool) (due []entryDraft, skipped []SkippedEntry, blocks []Block) {
+	counting := e.dropUnconsentedTime(f, all, month)
 	blocks = e.PlanMonth(counting, over)
-	due, skipped = e.planTime(f, blocks, month, lenient)
+	due, skipped = e.draftTimeEntries(f, blocks, month, lenient)
 	if len(counting) == len(all) {
 		return due, skipped, blocks
 	}
@@ -211,8 +211,8 @@ func (e *Engine) planConsented(f *facts, all []Stretch, month Span, over, lenien
 	for _, b := range e.PlanMonth(all, over) {
 		rule, _ := e.Rule(b.Code, b.ServiceDate)
 		known := slices.ContainsFunc(blocks[:earned], func(x Block) bool { return x.Code == b.Code || x.Code == rule.Instead })
-		if !known && !f.stands(b.Code, month) && (rule.Instead == "" || !f.stands(rule.Instead, month)) {
-			skipped, blocks = append(skipped, Skip{f.id, b.Code, MissingConsent}), append(blocks, b)
+		if !known && !f.hasActiveEntry(b.Code, month) && (rule.Instead == "" || !f.hasActiveEntry(rule.Instead, month)) {
+			skipped, blocks = append(skipped, SkippedEntry{f.id, b.Code, MissingConsent}), append(blocks, b)
 		}
 	}
 	return due, skipped, blocks

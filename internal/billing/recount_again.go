@@ -22,39 +22,39 @@ func (e *Engine) checkResubmit(tx core.App, entry *collections.BillingEntry, c C
 	if err != nil {
 		return err
 	}
-	r.leaving, r.reason = true, cmp.Or(c.Override, overridden(entry, CompetingService))
-	moved, err := r.correct(c)
+	r.isSubmitting, r.overrideReason = true, cmp.Or(c.Override, overrideFor(entry, CompetingService))
+	moved, err := r.applyCorrections(c)
 	if err != nil {
 		return err
 	}
-	if moved && entry.Source() != ByHand {
-		if err := r.rest(); err != nil {
+	if moved && entry.Source() != SourceManual {
+		if err := r.attachTime(); err != nil {
 			return err
 		}
 	}
-	twice, err := r.doubled(true)
+	twice, err := r.isDuplicate(true)
 	if err != nil {
 		return err
 	}
-	r.doubted = twice && c.Override == "" && (moved || overridden(entry, PossibleDuplicate) == "")
-	reasons, err := r.reasonsToStay()
+	r.isUnexplainedDuplicate = twice && c.Override == "" && (moved || overrideFor(entry, PossibleDuplicate) == "")
+	reasons, err := r.submitBlockingReasons()
 	if err != nil {
 		return err
 	}
-	if r.doubted {
+	if r.isUnexplainedDuplicate {
 		reasons = append(reasons, PossibleDuplicate)
 	}
-	if err := refuse(reasons); err != nil {
+	if err := reasonsFault(reasons); err != nil {
 		return err
 	}
-	if err := r.write(); err != nil {
+	if err := r.storeCounts(); err != nil {
 		return err
 	}
-	warnings := slices.DeleteFunc(staying(entry), func(w string) bool { return w == EvidenceChanged })
+	warnings := slices.DeleteFunc(keptWarnings(entry), func(w string) bool { return w == EvidenceChanged })
 	if twice || !moved && slices.Contains(entry.Warnings(), PossibleDuplicate) {
 		warnings = append(warnings, PossibleDuplicate)
 	}
-	if r.competing {
+	if r.hasCompetingService {
 		warnings = append(warnings, CompetingService)
 	}
 	if c.Override != "" {
@@ -67,8 +67,8 @@ func (e *Engine) checkResubmit(tx core.App, entry *collections.BillingEntry, c C
 	return nil
 }
 
-// correct makes the claim say what a person corrects, and reports whether that moves it into another period.
-func (r *recount) correct(c Corrections) (moved bool, err error) {
+// applyCorrections makes the claim say what a person corrects, and reports whether that moves it into another period.
+func (r *recount) applyCorrections(c Corrections) (moved bool, err error) {
 	before, draft := r.claim.period, ManualDraft{CPTCode: r.claim.code, ServiceDate: r.claim.service}
 	if c.Minutes != nil {
 		r.claim.minutes = *c.Minutes
@@ -83,18 +83,18 @@ func (r *recount) correct(c Corrections) (moved bool, err error) {
 		return false, fault.Field("corrections.service_date", "The code is not in force on this service date.")
 	}
 	draft.ServiceDate, r.claim.service = c.ServiceDate, c.ServiceDate
-	if r.claim.source != ByHand && before.holds(c.ServiceDate) {
+	if r.claim.source != SourceManual && before.contains(c.ServiceDate) {
 		return false, nil // another day of the period that was billed
 	}
 	r.claim.period, err = r.manualPeriod(r.tx, r.facts, draft)
 	if moved = r.claim.period != before; moved {
-		r.claim.rule = r.countsOf(monthOf(r.claim.period.Start)) // it rests on other time now
+		r.claim.rule = r.timeRuleOf(monthOf(r.claim.period.Start)) // it rests on other time now
 	}
 	return moved, err
 }
 
-// rest lays a claim that moved on the time of its new period; that of the old one is free again.
-func (r *recount) rest() error {
+// attachTime lays a claim that moved on the time of its new period; that of the old one is free again.
+func (r *recount) attachTime() error {
 	if err := collections.FreeTime(r.tx, r.claim.id, r.now); err != nil {
 		return err
 	}
@@ -107,17 +107,17 @@ func (r *recount) rest() error {
 		from = 0
 	}
 	month := monthOf(r.claim.period.Start)
-	time, err := r.stretchesBy(r.tx, []string{r.claim.patient}, month, r.claim.rule)
+	time, err := r.loggedTimeByRule(r.tx, []string{r.claim.patient}, month, r.claim.rule)
 	if err != nil {
 		return err
 	}
-	counting := r.consented(r.facts, time[r.claim.patient], month)
-	uncover(counting)
-	block := r.block(counting, from*60, (from+r.claim.minutes)*60)
-	evidence, err := json.Marshal(TimeEvidence{numbers(block.Stretches), month.Start[:7], r.ruleOn(month)})
+	counting := r.dropUnconsentedTime(r.facts, time[r.claim.patient], month)
+	setCounted(counting)
+	block := r.newBlock(counting, from*60, (from+r.claim.minutes)*60)
+	evidence, err := json.Marshal(TimeEvidence{timeEntryNumbers(block.TimeEntryIDs), month.Start[:7], r.ruleNameOf(month)})
 	if err != nil {
 		return err
 	}
 	r.entry.SetEvidence(string(evidence))
-	return fix(r.tx, r.claim.id, block.Stretches, r.now)
+	return markTimeBilled(r.tx, r.claim.id, block.TimeEntryIDs, r.now)
 }

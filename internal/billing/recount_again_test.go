@@ -22,7 +22,7 @@ func TestMovedClaimsRestOnAttestedTime(t *testing.T) {
 		patient := d.patient(talked("2026-01-10 10:00", 25))
 		d.run(billing.TimeJob, "2026-02-02 09:00")
 		entry := d.entry(patient, billing.FirstTwenty)
-		for _, m := range []billing.Move{d.e.Review(d.by, "", "", false, moved), d.e.Submit("", moved, moved), d.e.Deny("CO-16", "Lacks", "2026-03-01", moved)} {
+		for _, m := range []billing.Transition{d.e.Review(d.by, "", "", false, changesTime), d.e.Submit("", changesTime, changesTime), d.e.Deny("CO-16", "Lacks", "2026-03-01", changesTime)} {
 			if _, got := d.do(entry, m); got != "" {
 				t.Fatal(name, m.Name, got)
 			}
@@ -31,7 +31,7 @@ func TestMovedClaimsRestOnAttestedTime(t *testing.T) {
 		if story.spoil != "" {
 			d.exec("UPDATE time_entries SET "+story.spoil+" WHERE patient = {:p} AND started_at > '2026-02-01'", dbx.Params{"p": patient})
 		}
-		after, got := d.do(entry, d.e.Resubmit(billing.Corrections{ServiceDate: "2026-02-10"}, "", moved))
+		after, got := d.do(entry, d.e.Resubmit(billing.Corrections{ServiceDate: "2026-02-10"}, "", changesTime))
 		if got != story.want || got == "" && (after.PeriodStart() != "2026-02-01" || after.ServiceDate() != "2026-02-10") {
 			t.Errorf("%s: sent again with %q", name, got)
 		}

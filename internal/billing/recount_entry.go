@@ -16,42 +16,42 @@ import (
 // recount is an entry that is counted anew from its facts, inside the transaction of a move.
 type recount struct {
 	*Engine
-	tx    core.App
-	entry *collections.BillingEntry
-	facts *facts
-	claim claimed
-	found counted
+	tx     core.App
+	entry  *collections.BillingEntry
+	facts  *patientFacts
+	claim  claimedEntry
+	actual countedFacts
 	// counted is the code for which it was counted; \"\" before.
-	counted string
-	now     time.Time
-	leaving bool   // it is about to go to a payer
-	reason  string // why it is billed beside another entry or another practice's
-	doubted bool   // it is a duplicate without a reason, and refused as such
+	countedCode            string
+	now                    time.Time
+	isSubmitting           bool   // it is about to go to a payer
+	overrideReason         string // why it is billed beside another entry or another practice's
+	isUnexplainedDuplicate bool   // it is a duplicate without a reason, and refused as such
 	// competing: somebody else bills remote monitoring for the patient in its period.
-	competing bool
+	hasCompetingService bool
 	// unordered: nobody ordered monitoring on or before the date of service.
-	unordered bool
+	lacksOrder bool
 }
 
 // newRecount reads what the rules ask about an entry's patient.
 func (e *Engine) newRecount(tx core.App, entry *collections.BillingEntry, now time.Time) (*recount, error) {
-	patients, err := e.load(tx, []string{entry.PatientID()}, "1900-01-01")
+	patients, err := e.loadFacts(tx, []string{entry.PatientID()}, "1900-01-01")
 	if err != nil {
 		return nil, err
 	}
 	if patients[entry.PatientID()] == nil {
 		return nil, fault.Missing()
 	}
-	return e.recountOf(tx, entry, patients[entry.PatientID()], now), nil
+	return e.recountWithFacts(tx, entry, patients[entry.PatientID()], now), nil
 }
 
-// recountOf is the recount of an entry whose patient's facts were read.
-func (e *Engine) recountOf(tx core.App, entry *collections.BillingEntry, f *facts, now time.Time) *recount {
+// recountWithFacts is the recount of an entry whose patient's facts were read.
+func (e *Engine) recountWithFacts(tx core.App, entry *collections.BillingEntry, f *patientFacts, now time.Time) *recount {
 	r := &recount{Engine: e, tx: tx, entry: entry, facts: f, now: now}
-	r.claim = claimed{
+	r.claim = claimedEntry{
 		id: entry.Id, patient: entry.PatientID(), code: entry.CPTCode(), service: entry.ServiceDate(), source: entry.Source(),
 		provider: entry.ProviderID(), period: Span{entry.PeriodStart(), entry.PeriodEnd()}, minutes: entry.Minutes(), units: entry.Units(),
-		rule: e.madeBy(entry.Evidence(), monthOf(entry.PeriodStart())), coded: len(entry.ICD10Codes()) > 0,
+		rule: e.ruleOfEvidence(entry.Evidence(), monthOf(entry.PeriodStart())), hasDiagnoses: len(entry.ICD10Codes()) > 0,
 	}
 	if r.claim.provider == "" && r.claim.code != Interpretation {
 		r.claim.provider = r.facts.provider // recorded since
@@ -59,61 +59,61 @@ func (e *Engine) recountOf(tx core.App, entry *collections.BillingEntry, f *fact
 	return r
 }
 
-// reasons count the facts, and are all that stands against the entry.
-func (r *recount) reasons() ([]string, error) {
-	read, err := readPapers(r.tx, []*collections.BillingEntry{r.entry})
+// loadReasons count the facts, and are all that stands against the entry.
+func (r *recount) loadReasons() ([]string, error) {
+	read, err := loadDocumentation(r.tx, []*collections.BillingEntry{r.entry})
 	if err != nil {
 		return nil, err
 	}
-	return r.weigh(read[0])
+	return r.reasonsGiven(read[0])
 }
 
-// weigh counts the facts, and names with what the papers say all that stands against the entry.
-func (r *recount) weigh(p papers) ([]string, error) {
-	if r.counted != r.claim.code { // a review has counted, to see whether the entry grew
-		if err := r.count(); err != nil {
+// reasonsGiven counts the facts, and names with what the papers say all that stands against the entry.
+func (r *recount) reasonsGiven(p documentation) ([]string, error) {
+	if r.countedCode != r.claim.code { // a review has counted, to see whether the entry grew
+		if err := r.recountFacts(); err != nil {
 			return nil, err
 		}
 	}
-	found := r.found
-	if !r.doubted {
-		found.minutes = max(0, found.minutes-r.claimedElsewhere())
+	found := r.actual
+	if !r.isUnexplainedDuplicate {
+		found.minutes = max(0, found.minutes-r.minutesOfOtherEntries())
 	}
-	reasons := r.against(r.facts, r.claim, found)
-	if r.alone() && !slices.Contains(reasons, MissingPrimary) {
+	reasons := r.blockingReasons(r.facts, r.claim, found)
+	if r.lacksPrimary() && !slices.Contains(reasons, MissingPrimary) {
 		reasons = append(reasons, MissingPrimary)
 	}
-	if p.unnoted {
+	if p.hasUndocumentedTime {
 		reasons = append(reasons, MissingNote)
 	}
-	if r.competing = p.competes(r.claim.period); r.competing && r.reason == "" {
+	if r.hasCompetingService = p.hasCompetingService(r.claim.period); r.hasCompetingService && r.overrideReason == "" {
 		reasons = append(reasons, CompetingService)
 	}
-	if r.unordered = p.ordered == "" || p.ordered > r.claim.service; r.unordered && r.RequireOrder {
+	if r.lacksOrder = p.firstOrder == "" || p.firstOrder > r.claim.service; r.lacksOrder && r.RequireOrder {
 		reasons = append(reasons, MissingOrder)
 	}
 	return reasons, nil
 }
 
-func (r *recount) count() error {
-	found, err := r.countWhole(r.tx, map[string]*facts{r.claim.patient: r.facts}, []claimed{r.claim})
+func (r *recount) recountFacts() error {
+	found, err := r.countForDecision(r.tx, map[string]*patientFacts{r.claim.patient: r.facts}, []claimedEntry{r.claim})
 	if err != nil {
 		return err
 	}
-	r.found, r.counted = found[0], r.claim.code
+	r.actual, r.countedCode = found[0], r.claim.code
 	return nil
 }
 
-// claimedElsewhere is how many minutes of the month another entry of the code, or of the one in its place, has claimed that is further than waiting: a
+// minutesOfOtherEntries is how many minutes of the month another entry of the code, or of the one in its place, has claimed that is further than waiting: a
 // reason for a second one does not make the minutes two.
-func (r *recount) claimedElsewhere() (minutes int) {
+func (r *recount) minutesOfOtherEntries() (minutes int) {
 	rule := r.ruleFor(r.claim.code, r.claim.service)
 	if rule.Category == "" {
 		return 0
 	}
 	for _, code := range []string{r.claim.code, rule.Instead} {
 		for _, x := range r.facts.entries[code] {
-			if of := ruleOf(x.Code); x.ID != r.claim.id && x.overlaps(r.claim.period) && x.holds() && x.Status != PendingReview {
+			if of := baseRule(x.Code); x.ID != r.claim.id && x.overlaps(r.claim.period) && x.isActive() && x.Status != PendingReview {
 				minutes += cmp.Or(of.Block, of.MinMinutes) * max(x.Units, 1)
 			}
 		}
@@ -121,16 +121,16 @@ func (r *recount) claimedElsewhere() (minutes int) {
 	return minutes
 }
 
-// doubled reports whether another entry that holds covers the same service: any, or only one that was there first or went further.
-func (r *recount) doubled(anyOther bool) (bool, error) {
+// isDuplicate reports whether another entry that holds covers the same service: any, or only one that was there first or went further.
+func (r *recount) isDuplicate(anyOther bool) (bool, error) {
 	rule := r.ruleFor(r.claim.code, r.claim.service)
 	if r.claim.code == Interpretation {
-		return interpretedBefore(r.tx, r.entry, r.claim.service)
+		return hasEarlierInterpretation(r.tx, r.entry, r.claim.service)
 	}
 	for _, code := range []string{r.claim.code, rule.Instead} {
 		for _, x := range r.facts.entries[code] {
 			here := x.overlaps(r.claim.period) || rule.Period == OncePerPatient
-			if here && x.ID != r.claim.id && x.holds() && (anyOther || x.ID < r.claim.id || x.Status != PendingReview) {
+			if here && x.ID != r.claim.id && x.isActive() && (anyOther || x.ID < r.claim.id || x.Status != PendingReview) {
 				return true, nil
 			}
 		}
@@ -138,23 +138,23 @@ func (r *recount) doubled(anyOther bool) (bool, error) {
 	return false, nil
 }
 
-// grow makes an entry that waits for review the one its facts have come to: more days or minutes than its code is for. It returns the code that it
+// growCode makes an entry that waits for review the one its facts have come to: more days or minutes than its code is for. It returns the code that it
 // had; "" where it stays what it is.
-func (r *recount) grow() (old string) {
-	next := r.outgrown(r.facts, r.claim.code, r.claim.period, len(r.found.days), r.found.minutes)
+func (r *recount) growCode() (old string) {
+	next := r.grownCode(r.facts, r.claim.code, r.claim.period, len(r.actual.days), r.actual.minutes)
 	if next == "" {
 		return ""
 	}
 	old = r.claim.code
 	if r.claim.code = next; r.claim.minutes > 0 {
-		r.claim.minutes = max(r.claim.minutes, ruleOf(next).MinMinutes)
+		r.claim.minutes = max(r.claim.minutes, baseRule(next).MinMinutes)
 	}
 	return old
 }
 
-// outgrow grows an entry, with its trace.
-func (r *recount) outgrow(by audit.Actor) error {
-	old := r.grow()
+// growWithAudit grows an entry, with its trace.
+func (r *recount) growWithAudit(by audit.Actor) error {
+	old := r.growCode()
 	if old == "" {
 		return nil
 	}
@@ -164,65 +164,65 @@ func (r *recount) outgrow(by audit.Actor) error {
 	}, r.now)
 }
 
-// outgrown is the code that days or minutes of a period came to beyond another one; "" where they did not, or where it is billed.
+// grownCode is the code that days or minutes of a period came to beyond another one; "" where they did not, or where it is billed.
 // Source: docs/decisions/billing.md, "Upgrades of pending entries".
-func (e *Engine) outgrown(f *facts, code string, period Span, days, minutes int) string {
+func (e *Engine) grownCode(f *patientFacts, code string, period Span, days, minutes int) string {
 	next := map[string]string{ShortSupply: DeviceSupply, FirstTen: FirstTwenty}[code]
-	if next == "" || f.stands(next, period) {
+	if next == "" || f.hasActiveEntry(next, period) {
 		return ""
 	}
-	if rule := ruleOf(next); rule.MinDays > 0 && days >= rule.MinDays || rule.MinMinutes > 0 && minutes >= rule.MinMinutes {
+	if rule := baseRule(next); rule.MinDays > 0 && days >= rule.MinDays || rule.MinMinutes > 0 && minutes >= rule.MinMinutes {
 		return next
 	}
 	return ""
 }
 
-// write makes the entry say what was counted.
-func (r *recount) write() error {
+// storeCounts makes the entry say what was counted.
+func (r *recount) storeCounts() error {
 	w := collections.Recounted{
 		CPTCode: r.claim.code, ServiceDate: r.claim.service, PeriodStart: r.claim.period.Start, PeriodEnd: r.claim.period.End,
 		Provider: r.claim.provider, Minutes: r.claim.minutes, Units: r.claim.units, AmountCents: r.entry.AmountCents(), ChargeCents: r.entry.ChargeCents(), ICD10Codes: r.entry.ICD10Codes(),
 	}
 	if len(w.ICD10Codes) == 0 {
-		w.ICD10Codes = firstCodes(r.facts.diagnoses)
+		w.ICD10Codes = firstDiagnoses(r.facts.diagnoses)
 	}
 	if r.claim.code != r.entry.CPTCode() || r.claim.units != r.entry.Units() || r.claim.service != r.entry.ServiceDate() {
-		t, err := r.readTariff(r.tx)
+		t, err := r.loadTariff(r.tx)
 		if err != nil {
 			return err
 		}
 		payer, units := collections.Number(r.entry.PayerID()), int64(r.claim.units)
-		w.AmountCents, w.ChargeCents = int64(t.rate(payer, r.claim.code, r.claim.service))*units, int64(t.charge(payer, r.claim.code, r.claim.service))*units
+		w.AmountCents, w.ChargeCents = int64(t.expectedRate(payer, r.claim.code, r.claim.service))*units, int64(t.charge(payer, r.claim.code, r.claim.service))*units
 	}
 	if r.ruleFor(r.claim.code, r.claim.service).Period == ThirtyDays {
-		w.TransmissionDays = new(len(r.found.days))
-		w.Evidence = DeviceEvidence{Days: r.found.days, Devices: r.facts.devicesIn(r.claim.period)}
+		w.TransmissionDays = new(len(r.actual.days))
+		w.Evidence = DeviceEvidence{Days: r.actual.days, Devices: r.facts.devicesDuring(r.claim.period)}
 	}
 	r.entry.Recount(w, r.now)
 	return nil
 }
 
-// recounted are the warnings that a recount finds anew each time.
-var recounted = []string{
+// recountedWarnings are the warnings that a recount finds anew each time.
+var recountedWarnings = []string{
 	NotActive, MissingConsent, MissingDiagnosis, MissingSetup, MissingNote, MissingPrimary, MissingProvider, NoDeviceData, DaysBelowMinimum,
 	MinutesBelowMinimum, NotInteractive, OverlapTime, PossibleDuplicate, MissingOrder, CompetingService,
 }
 
-// staying are the warnings of an entry that a recount does not find anew.
-func staying(entry *collections.BillingEntry) []string {
-	return slices.DeleteFunc(entry.Warnings(), func(w string) bool { return slices.Contains(recounted, w) })
+// keptWarnings are the warnings of an entry that a recount does not find anew.
+func keptWarnings(entry *collections.BillingEntry) []string {
+	return slices.DeleteFunc(entry.Warnings(), func(w string) bool { return slices.Contains(recountedWarnings, w) })
 }
 
-// overridden is why an entry may be billed although a reason stands against it: what was said when that reason was known.
-func overridden(entry *collections.BillingEntry, reason string) string {
+// overrideFor is why an entry may be billed although a reason stands against it: what was said when that reason was known.
+func overrideFor(entry *collections.BillingEntry, reason string) string {
 	if !slices.Contains(entry.Warnings(), reason) {
 		return ""
 	}
 	return entry.OverrideReason()
 }
 
-// refuse names every reason; nil where there is none. What is a duplicate and nothing else is said in its own words.
-func refuse(reasons []string) error {
+// reasonsFault names every reason; nil where there is none. What is a duplicate and nothing else is said in its own words.
+func reasonsFault(reasons []string) error {
 	switch {
 	case len(reasons) == 0:
 		return nil
@@ -231,10 +231,10 @@ func refuse(reasons []string) error {
 	case slices.Equal(reasons, []string{AttestInteraction}):
 		return fault.State("invalid_state", "Confirm the minutes of interaction with attested.").With("warnings", reasons)
 	}
-	return refusal(reasons)
+	return unsupportedFault(reasons)
 }
 
-func refusal(reasons []string) *fault.Error {
+func unsupportedFault(reasons []string) *fault.Error {
 	return fault.State("invalid_state", "The facts do not bear this entry out: "+strings.Join(reasons, ", ")+".").With("warnings", reasons)
 }
 
@@ -244,24 +244,24 @@ func (e *Engine) checkReview(tx core.App, entry *collections.BillingEntry, by au
 	if err != nil {
 		return err
 	}
-	if err := r.replace(); err != nil {
+	if err := r.realignManualPeriod(); err != nil {
 		return err
 	}
-	if err := r.count(); err != nil {
+	if err := r.recountFacts(); err != nil {
 		return err
 	}
-	if err := r.outgrow(by); err != nil {
+	if err := r.growWithAudit(by); err != nil {
 		return err
 	}
-	twice, reasons, err := r.againstReview(override, r.reasons)
+	twice, reasons, err := r.reviewBlockingReasons(override, r.loadReasons)
 	if err != nil {
 		return err
 	}
-	waits, err := e.attest(tx, entry, by, attested, now)
+	waits, err := e.attestInReview(tx, entry, by, attested, now)
 	if err != nil {
 		return err
 	}
-	warnings := staying(entry)
+	warnings := keptWarnings(entry)
 	if waits {
 		reasons = append(reasons, AttestInteraction)
 	} else if i := slices.Index(warnings, AttestInteraction); i >= 0 {
@@ -273,46 +273,46 @@ func (e *Engine) checkReview(tx core.App, entry *collections.BillingEntry, by au
 			reasons = append(reasons, PossibleDuplicate)
 		}
 	}
-	if err := refuse(reasons); err != nil {
+	if err := reasonsFault(reasons); err != nil {
 		return err
 	}
-	if r.unordered {
+	if r.lacksOrder {
 		warnings = append(warnings, MissingOrder)
 	}
-	if r.competing {
+	if r.hasCompetingService {
 		warnings = append(warnings, CompetingService)
 	}
 	entry.Set(collections.EntryOverrideReason, override)
 	entry.Set(collections.EntryWarnings, warnings)
-	return r.write()
+	return r.storeCounts()
 }
 
-// againstReview is whether an entry is one of two, and what stands against its review beside that and minutes that nobody has attested.
-func (r *recount) againstReview(override string, reasons func() ([]string, error)) (twice bool, against []string, err error) {
-	if twice, err = r.doubled(slices.Contains(r.entry.Warnings(), PossibleDuplicate)); err != nil {
+// reviewBlockingReasons is whether an entry is one of two, and what stands against its review beside that and minutes that nobody has attested.
+func (r *recount) reviewBlockingReasons(override string, reasons func() ([]string, error)) (twice bool, against []string, err error) {
+	if twice, err = r.isDuplicate(slices.Contains(r.entry.Warnings(), PossibleDuplicate)); err != nil {
 		return false, nil, err
 	}
-	r.reason, r.doubted = override, twice && override == ""
+	r.overrideReason, r.isUnexplainedDuplicate = override, twice && override == ""
 	against, err = reasons()
 	return twice, against, err
 }
 
-// replace puts an entry that a person made for a device into the period that holds its service date: there may have been no reading when it
+// realignManualPeriod puts an entry that a person made for a device into the period that holds its service date: there may have been no reading when it
 // was made.
-func (r *recount) replace() (err error) {
-	if r.claim.source == ByHand && r.ruleFor(r.claim.code, r.claim.service).Period == ThirtyDays {
+func (r *recount) realignManualPeriod() (err error) {
+	if r.claim.source == SourceManual && r.ruleFor(r.claim.code, r.claim.service).Period == ThirtyDays {
 		r.claim.period, err = r.manualPeriod(r.tx, r.facts, ManualDraft{CPTCode: r.claim.code, ServiceDate: r.claim.service})
 	}
 	return err
 }
 
-// reasonsToStay are why an entry must not go to the payer: those of the recount, and time that nobody has vouched for.
-func (r *recount) reasonsToStay() ([]string, error) {
-	reasons, err := r.reasons()
+// submitBlockingReasons are why an entry must not go to the payer: those of the recount, and time that nobody has vouched for.
+func (r *recount) submitBlockingReasons() ([]string, error) {
+	reasons, err := r.loadReasons()
 	if err != nil {
 		return nil, err
 	}
-	return r.notAttested(reasons)
+	return r.addUnattested(reasons)
 }
 
 // checkSubmit recounts an entry on its way to the payer.
@@ -321,35 +321,35 @@ func (e *Engine) checkSubmit(tx core.App, entry *collections.BillingEntry, prefl
 	if err != nil {
 		return err
 	}
-	r.leaving, r.reason = true, overridden(entry, CompetingService)
-	reasons, err := r.reasonsToStay()
+	r.isSubmitting, r.overrideReason = true, overrideFor(entry, CompetingService)
+	reasons, err := r.submitBlockingReasons()
 	if err != nil {
 		return err
 	}
 	if !preflighted {
-		unfit, err := e.preflight(tx, entry, now)
+		unfit, err := e.preflightErrors(tx, entry, now)
 		if err != nil {
 			return err
 		}
 		if len(unfit) > 0 {
-			return refusal(append(reasons, PreflightErrors)).With("preflight", unfit)
+			return unsupportedFault(append(reasons, PreflightErrors)).With("preflight", unfit)
 		}
 	}
-	if err := refuse(reasons); err != nil {
+	if err := reasonsFault(reasons); err != nil {
 		return err
 	}
 	entry.Set(collections.EntryWarnings, slices.DeleteFunc(withoutRejections(entry.Warnings()), func(w string) bool { // an overridden duplicate stays one
-		return w == EvidenceChanged || w != PossibleDuplicate && w != MissingOrder && w != CompetingService && slices.Contains(recounted, w)
+		return w == EvidenceChanged || w != PossibleDuplicate && w != MissingOrder && w != CompetingService && slices.Contains(recountedWarnings, w)
 	}))
 	entry.Set(collections.EntryEvidenceChangedAt, "")
 	entry.Set(collections.EntryRepayBy, "")
-	return r.write()
+	return r.storeCounts()
 }
 
-// growing is the entry of a code that waits for review and has grown into another code, in the very same period; nil for none.
-func (e *Engine) growing(f *facts, code string, period Span, days, minutes int) *existing {
+// growingEntry is the entry of a code that waits for review and has grown into another code, in the very same period; nil for none.
+func (e *Engine) growingEntry(f *patientFacts, code string, period Span, days, minutes int) *existingEntry {
 	x := f.entryFor(code, period)
-	if x == nil || x.Status != PendingReview || x.Start != period.Start || e.outgrown(f, code, period, days, minutes) == "" {
+	if x == nil || x.Status != PendingReview || x.Start != period.Start || e.grownCode(f, code, period, days, minutes) == "" {
 		return nil
 	}
 	return x

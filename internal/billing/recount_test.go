@@ -49,7 +49,7 @@ func TestRecountOracle(t *testing.T) {
 	}
 	var entries []supply
 	err := p.app.DB().Select("id", "patient", "cpt_code", "billing_period_start", "billing_period_end").From("billing_entries").
-		Where(dbx.HashExp{"source": billing.FromDevice}).OrderBy("id").All(&entries)
+		Where(dbx.HashExp{"source": billing.SourceDevice}).OrderBy("id").All(&entries)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,17 +57,17 @@ func TestRecountOracle(t *testing.T) {
 	earned := func(x supply) bool { return stillEarned(p.cases[x.Patient], x.Start, x.End, earns(x.Code)) }
 	sent := map[string]bool{} // every other one goes out while its facts hold
 	for i, x := range entries {
-		_, err := p.engine.Do(p.app, x.ID, p.engine.Review(by, "", "", false, p.end), by, p.end)
+		_, err := p.engine.ApplyTransition(p.app, x.ID, p.engine.Review(by, "", "", false, p.end), by, p.end)
 		if (err == nil) != earned(x) {
 			t.Fatalf("review of %+v: %v", x, err)
 		}
 		if err == nil && i%2 == 0 {
-			if _, err := p.engine.Do(p.app, x.ID, p.engine.Submit("", p.end, p.end), by, p.end); err != nil {
+			if _, err := p.engine.ApplyTransition(p.app, x.ID, p.engine.Submit("", p.end, p.end), by, p.end); err != nil {
 				t.Fatal(err)
 			}
 			sent[x.ID] = true
 		} else if err == nil {
-			if _, err := p.engine.Do(p.app, x.ID, p.engine.Return("Wait"), by, p.end); err != nil {
+			if _, err := p.engine.ApplyTransition(p.app, x.ID, p.engine.ReturnToReview("Wait"), by, p.end); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -91,7 +91,7 @@ func TestRecountOracle(t *testing.T) {
 			}
 			continue
 		}
-		_, err := p.engine.Do(p.app, x.ID, p.engine.Review(by, "", "", false, p.end), by, p.end)
+		_, err := p.engine.ApplyTransition(p.app, x.ID, p.engine.Review(by, "", "", false, p.end), by, p.end)
 		if (err == nil) != earned(x) {
 			t.Errorf("review of %+v after days were withdrawn: %v", x, err)
 		}
@@ -129,13 +129,13 @@ func TestLateSixteenthDay(t *testing.T) {
 	patient := d.patient(wears("2026-01-01", "", "2026-01-05", 15))
 	d.run(billing.DeviceJob, "2026-02-10 12:00")
 	short := d.entry(patient, billing.ShortSupply)
-	if _, got := d.do(short, d.e.Review(d.by, "", "", false, moved)); got != "" {
+	if _, got := d.do(short, d.e.Review(d.by, "", "", false, changesTime)); got != "" {
 		t.Fatal(got)
 	}
 	d.exec(`INSERT INTO reading_days (patient, day, observation_type, first_observation, readings, device_readings) VALUES ({:p}, '2026-01-25', 'weight', 'x', 1, 1)`,
 		dbx.Params{"p": patient})
 	d.want("reviewed", skips(d.run(billing.DeviceJob, "2026-02-11 12:00"), patient), "99454 billed_as_99445")
-	if _, got := d.do(short, d.e.Void("Sixteen days", moved)); got != "" {
+	if _, got := d.do(short, d.e.Void("Sixteen days", changesTime)); got != "" {
 		t.Fatal(got)
 	}
 	d.run(billing.DeviceJob, "2026-02-12 12:00")
@@ -145,7 +145,7 @@ func TestLateSixteenthDay(t *testing.T) {
 	d.run(billing.TimeJob, "2026-02-03 09:00")
 	ten := d.entry(grown, billing.FirstTen)
 	d.exec("UPDATE time_entries SET duration_seconds = 1200 WHERE patient = {:p}", dbx.Params{"p": grown})
-	reviewed, got := d.do(ten, d.e.Review(d.by, "", "", false, moved))
+	reviewed, got := d.do(ten, d.e.Review(d.by, "", "", false, changesTime))
 	if got != "" || reviewed.CPTCode() != billing.FirstTwenty || reviewed.Minutes() != 20 || reviewed.AmountCents() != 4787 {
 		t.Errorf("ten minutes that became twenty are reviewed as %s, %d minutes, %d cents: %s", reviewed.CPTCode(), reviewed.Minutes(), reviewed.AmountCents(), got)
 	}

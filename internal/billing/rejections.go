@@ -19,14 +19,14 @@ const (
 
 // Reject takes in that a claim was sent back before anybody decided about it: it waits, reviewed, to be put right and sent anew; one that was to be
 // voided waits to be sent so again. Source: docs/decisions/claims.md, "Responses".
-func (e *Engine) Reject(source string, codes []string, now time.Time) Move {
+func (e *Engine) Reject(source string, codes []string, now time.Time) Transition {
 	warning := RejectedStatus
 	if source == "999" {
 		warning = RejectedSyntax
 	}
-	return Move{
+	return Transition{
 		Name: "reject", From: []string{Submitted, VoidRequested}, event: audit.BillingReject, detail: source + " " + strings.Join(codes, " "),
-		next: func(entry *collections.BillingEntry) string {
+		target: func(entry *collections.BillingEntry) string {
 			if entry.Status() == VoidRequested {
 				return VoidRequested
 			}

@@ -46,17 +46,17 @@ func (e *Engine) ApplyRemittance(app core.App, entryID string, r Remittance, by 
 			entry, err = collections.FindBillingEntry(tx, entryID)
 			return fault.OrMissing(err)
 		}
-		if err := typedAlready(tx, entryID, r); err != nil {
+		if err := rejectManualDuplicate(tx, entryID, r); err != nil {
 			return err
 		}
-		entry, err = e.Do(tx, entryID, e.remit(r, by, now), by, now)
+		entry, err = e.ApplyTransition(tx, entryID, e.remittanceTransition(r, by, now), by, now)
 		return err
 	})
 	return entry, repeated, err
 }
 
-// typedAlready refuses a payment that somebody has recorded by hand under the same number: which of the two stands is for a person.
-func typedAlready(tx core.App, entryID string, r Remittance) error {
+// rejectManualDuplicate refuses a payment that somebody has recorded by hand under the same number: which of the two stands is for a person.
+func rejectManualDuplicate(tx core.App, entryID string, r Remittance) error {
 	if r.Kind != RemittedPayment || r.Paid == 0 {
 		return nil
 	}
@@ -72,7 +72,7 @@ func typedAlready(tx core.App, entryID string, r Remittance) error {
 	return nil
 }
 
-func (e *Engine) remit(r Remittance, by audit.Actor, now time.Time) Move {
+func (e *Engine) remittanceTransition(r Remittance, by audit.Actor, now time.Time) Transition {
 	switch r.Kind {
 	case RemittedDenial:
 		return e.remitDenial(r, by, now)
@@ -82,8 +82,8 @@ func (e *Engine) remit(r Remittance, by audit.Actor, now time.Time) Move {
 	return e.remitPayment(r, by, now)
 }
 
-// posting is the payment that a remittance makes.
-func (r Remittance) posting(kind string, amount Cents, list []collections.Adjustment, by audit.Actor) collections.Payment {
+// newPayment is the payment that a remittance makes.
+func (r Remittance) newPayment(kind string, amount Cents, list []collections.Adjustment, by audit.Actor) collections.Payment {
 	payer := collections.PrimaryPayer
 	if r.Secondary {
 		payer = collections.SecondaryPayer
@@ -94,115 +94,115 @@ func (r Remittance) posting(kind string, amount Cents, list []collections.Adjust
 	}
 }
 
-// priorPayer is what a secondary payer takes off for what the first one paid and took off, which is booked already. Source: CARC 23.
-const priorPayer = "23"
+// carcPriorPayer is what a secondary payer takes off for what the first one paid and took off, which is booked already. Source: CARC 23.
+const carcPriorPayer = "23"
 
 // remitPayment books a payment with its adjustments. What a secondary payer says takes the place of the patient's share.
 // Source: docs/decisions/billing.md, "Payments and adjustments".
-func (e *Engine) remitPayment(r Remittance, by audit.Actor, now time.Time) Move {
-	m := Move{
+func (e *Engine) remitPayment(r Remittance, by audit.Actor, now time.Time) Transition {
+	m := Transition{
 		Name: "pay", From: []string{Submitted, Appealed, Denied, Paid, VoidRequested, RefundDue}, event: audit.BillingPay,
-		detail: r.Paid.String() + " " + r.Reference, next: afterPayment, after: announceRefundDue(now),
+		detail: r.Paid.String() + " " + r.Reference, target: stateAfterPayment, after: announceRefundDue(now),
 	}
 	m.check = func(tx core.App, entry *collections.BillingEntry) error {
 		if entry.Status() == Denied {
-			if err := lift(tx, entry, by, now); err != nil {
+			if err := reverseAdjustments(tx, entry, by, now); err != nil {
 				return err
 			}
 		}
 		list := r.Adjustments
 		if r.Secondary {
-			list = slices.DeleteFunc(slices.Clone(list), func(a collections.Adjustment) bool { return a.CARC == priorPayer })
-			list = append(list, negative(patientShare(entry))...)
+			list = slices.DeleteFunc(slices.Clone(list), func(a collections.Adjustment) bool { return a.CARC == carcPriorPayer })
+			list = append(list, negateAdjustments(patientShare(entry))...)
 		}
 		if entry.Status() != Paid && entry.Status() != RefundDue { // what is left of an earlier decision the patient has paid
-			list = append(slices.Clone(list), covered(list, entry.PaidTotalCents())...)
+			list = append(slices.Clone(list), reducePatientShare(list, entry.PaidTotalCents())...)
 		}
 		if entry.Status() == VoidRequested && r.Paid == 0 { // nobody owes anything of what is taken back
 			list = nil
 		}
-		r.note(entry)
-		p := r.posting(collections.PaymentKind, r.Paid, list, by)
+		r.storePayerControlNumber(entry)
+		p := r.newPayment(collections.PaymentKind, r.Paid, list, by)
 		if entry.PaidTotalCents()+p.AmountCents > entry.ChargeCents() {
 			p.Reason = phi.Text("Remittance " + r.Reference)
 			entry.Set(collections.EntryOverpaymentReason, p.Reason.Reveal())
 		}
-		return post(tx, entry, p, now)
+		return postPayment(tx, entry, p, now)
 	}
 	return m
 }
 
 // patientShare are the adjustments that the patient owes.
 func patientShare(entry *collections.BillingEntry) []collections.Adjustment {
-	return slices.DeleteFunc(entry.Adjustments(), func(a collections.Adjustment) bool { return a.Group != PatientGroup })
+	return slices.DeleteFunc(entry.Adjustments(), func(a collections.Adjustment) bool { return a.Group != GroupPatient })
 }
 
-// note keeps the payer's own number of the claim.
-func (r Remittance) note(entry *collections.BillingEntry) {
+// storePayerControlNumber keeps the payer's own number of the claim.
+func (r Remittance) storePayerControlNumber(entry *collections.BillingEntry) {
 	if r.PayerControlNumber != "" && !r.Secondary {
 		entry.Set(collections.EntryPayerControlNumber, r.PayerControlNumber)
 	}
 }
 
 // remitDenial books a denial with its reasons. A secondary payer's leaves a paid claim as it is: the patient's share stays the patient's.
-func (e *Engine) remitDenial(r Remittance, by audit.Actor, now time.Time) Move {
+func (e *Engine) remitDenial(r Remittance, by audit.Actor, now time.Time) Transition {
 	code, description := r.DenialCode, r.DenialDescription
 	if code == "" && len(r.Adjustments) > 0 {
 		code = r.Adjustments[0].Group + "-" + r.Adjustments[0].CARC
 	}
 	if r.Secondary {
-		return Move{
+		return Transition{
 			Name: "deny", From: []string{Paid}, To: Paid, event: audit.BillingDeny, detail: code + ": " + description,
 			check: func(tx core.App, entry *collections.BillingEntry) error {
-				return post(tx, entry, r.posting(collections.DenialKind, 0, nil, by), now)
+				return postPayment(tx, entry, r.newPayment(collections.DenialKind, 0, nil, by), now)
 			},
 		}
 	}
 	m := e.Deny(code, description, r.Date, now)
 	m.check = func(tx core.App, entry *collections.BillingEntry) error {
-		r.note(entry)
-		return post(tx, entry, r.posting(collections.DenialKind, 0, r.Adjustments, by), now)
+		r.storePayerControlNumber(entry)
+		return postPayment(tx, entry, r.newPayment(collections.DenialKind, 0, r.Adjustments, by), now)
 	}
 	return m
 }
 
 // remitReversal takes back what a remittance booked. With nothing left of what the payer paid the claim waits for its correction, also where the patient
 // or a secondary payer has paid a share meanwhile: that is counted on with it. What was due back to the payer is paid back by it.
-func (e *Engine) remitReversal(r Remittance, by audit.Actor, now time.Time) Move {
+func (e *Engine) remitReversal(r Remittance, by audit.Actor, now time.Time) Transition {
 	taken := false // all that the payer paid
-	m := Move{
+	m := Transition{
 		Name: "reverse", From: []string{Submitted, Paid, Denied, RefundDue, VoidRequested}, event: audit.BillingReverse, detail: r.Paid.String() + " " + r.Reference,
-		next: func(entry *collections.BillingEntry) string { return afterReversal(entry, taken) }, after: freeWhenRefunded(now),
+		target: func(entry *collections.BillingEntry) string { return stateAfterReversal(entry, taken) }, after: releaseTimeWhenRefunded(now),
 	}
 	m.check = func(tx core.App, entry *collections.BillingEntry) error {
 		list, err := collections.PaymentsOf(tx, entry.Id)
 		if err != nil {
 			return err
 		}
-		r.Secondary = r.bySecondary(list)
+		r.Secondary = r.isSecondaryReversal(list)
 		if int64(r.Paid) > entry.PaidTotalCents()-entry.RefundedCents() || entry.Status() == Submitted && r.Paid > 0 && !r.Secondary {
 			return fault.State("invalid_state", "More is taken back than was paid.")
 		}
-		r.note(entry)
+		r.storePayerControlNumber(entry)
 		switch entry.Status() {
 		case RefundDue:
-			return post(tx, entry, r.posting(collections.RefundKind, r.Paid, nil, by), now)
+			return postPayment(tx, entry, r.newPayment(collections.RefundKind, r.Paid, nil, by), now)
 		case VoidRequested, Submitted: // a denial is lifted when a claim is sent anew
-			return post(tx, entry, r.posting(collections.ReversalKind, -r.Paid, nil, by), now)
+			return postPayment(tx, entry, r.newPayment(collections.ReversalKind, -r.Paid, nil, by), now)
 		}
-		reversal := r.posting(collections.ReversalKind, -r.Paid, negative(onEntry(entry.Adjustments(), r.Adjustments)), by)
-		taken = r.takesAll(append(list, reversal))
-		if err := post(tx, entry, reversal, now); err != nil || !taken {
+		reversal := r.newPayment(collections.ReversalKind, -r.Paid, negateAdjustments(matchBookedAdjustments(entry.Adjustments(), r.Adjustments)), by)
+		taken = r.reversesAll(append(list, reversal))
+		if err := postPayment(tx, entry, reversal, now); err != nil || !taken {
 			return err
 		}
-		return lift(tx, entry, by, now)
+		return reverseAdjustments(tx, entry, by, now)
 	}
 	return m
 }
 
-// onEntry are those among adjustments that an entry has, as far as it has them: what was left out, was never booked or is paid is not taken back. A
+// matchBookedAdjustments are those among adjustments that an entry has, as far as it has them: what was left out, was never booked or is paid is not taken back. A
 // reversal may come without the remarks of what it reverses.
-func onEntry(entry, list []collections.Adjustment) (found []collections.Adjustment) {
+func matchBookedAdjustments(entry, list []collections.Adjustment) (found []collections.Adjustment) {
 	left := slices.Clone(entry)
 	for _, a := range list {
 		for _, remarked := range []bool{true, false} {
@@ -228,8 +228,8 @@ func onEntry(entry, list []collections.Adjustment) (found []collections.Adjustme
 // RemittanceKey begins the keys of what a payer's remittances say.
 func RemittanceKey(payer string) string { return "835|" + payer + "|" }
 
-// bySecondary reports whether a reversal is of a payer that has paid as a secondary one alone: its CLP02 does not say.
-func (r Remittance) bySecondary(list []collections.Payment) bool {
+// isSecondaryReversal reports whether a reversal is of a payer that has paid as a secondary one alone: its CLP02 does not say.
+func (r Remittance) isSecondaryReversal(list []collections.Payment) bool {
 	secondary := false
 	for _, p := range list {
 		if strings.HasPrefix(p.Key, RemittanceKey(r.Payer)) {
@@ -241,8 +241,8 @@ func (r Remittance) bySecondary(list []collections.Payment) bool {
 	return secondary
 }
 
-// takesAll reports whether nothing is left of what payers paid once a reversal is among the payments; of the first one's it is not for another to take.
-func (r Remittance) takesAll(list []collections.Payment) bool {
+// reversesAll reports whether nothing is left of what payers paid once a reversal is among the payments; of the first one's it is not for another to take.
+func (r Remittance) reversesAll(list []collections.Payment) bool {
 	first, all := int64(0), int64(0)
 	for _, p := range list {
 		if p.Payer == collections.PatientPays || p.Kind != collections.PaymentKind && p.Kind != collections.ReversalKind {
@@ -255,10 +255,10 @@ func (r Remittance) takesAll(list []collections.Payment) bool {
 	return all <= 0 || first <= 0 && !r.Secondary
 }
 
-func afterReversal(entry *collections.BillingEntry, taken bool) string {
+func stateAfterReversal(entry *collections.BillingEntry, taken bool) string {
 	switch state := entry.Status(); {
 	case state == RefundDue:
-		return afterRefund(entry)
+		return stateAfterRefund(entry)
 	case state == VoidRequested:
 		return VoidRequested
 	case state == Submitted:

@@ -26,27 +26,27 @@ const (
 
 // The sources of entries. Source: docs/decisions/billing.md, "`source` values".
 const (
-	FromDevice     = "automatic_device"
-	FromSetup      = "automatic_setup"
-	FromTime       = "automatic_time"
-	FromEscalation = "escalation"
-	ByHand         = "manual"
+	SourceDevice     = "automatic_device"
+	SourceSetup      = "automatic_setup"
+	SourceTime       = "automatic_time"
+	SourceEscalation = "escalation"
+	SourceManual     = "manual"
 )
 
 // Rule is what a code asks for, from one service date to another. Days and minutes of 0 are not asked for.
 type Rule struct {
-	Code               string
-	Period             Period
-	MinDays, MaxDays   int    // distinct days with data in the period
-	MinMinutes, Block  int    // minutes until the first unit, and for each further one
-	Category           string // of the time that counts
-	Instead            string // a code that is never billed for the same period
-	After              string // a code that must be billed for the same period first
-	Rate               Cents
-	EffectiveFrom      string // service dates; "" for always
-	EffectiveUntil     string
-	Automatic          bool // the engine makes it; else a person does
-	BehindTheNewSwitch bool // only where the practice enabled the codes of 2026
+	Code              string
+	Period            Period
+	MinDays, MaxDays  int    // distinct days with data in the period
+	MinMinutes, Block int    // minutes until the first unit, and for each further one
+	Category          string // of the time that counts
+	Instead           string // a code that is never billed for the same period
+	After             string // a code that must be billed for the same period first
+	Rate              Cents
+	EffectiveFrom     string // service dates; "" for always
+	EffectiveUntil    string
+	Automatic         bool // the engine makes it; else a person does
+	Requires2026Codes bool // only where the practice enabled the codes of 2026
 }
 
 // rules are the codes that may be billed. A change of law is a new row with a date, never a changed one.
@@ -59,18 +59,18 @@ var rules = []Rule{
 	{Code: Interpretation, Period: CalendarMonth, MinMinutes: 30, Category: "interpretation", Rate: 5600},
 	{
 		Code: ShortSupply, Period: ThirtyDays, MinDays: 2, MaxDays: 15, Instead: DeviceSupply, Rate: 4700,
-		EffectiveFrom: "2026-01-01", Automatic: true, BehindTheNewSwitch: true,
+		EffectiveFrom: "2026-01-01", Automatic: true, Requires2026Codes: true,
 	},
 	{
 		Code: FirstTen, Period: CalendarMonth, MinMinutes: 10, Category: "interactive", Instead: FirstTwenty, Rate: 2600,
-		EffectiveFrom: "2026-01-01", Automatic: true, BehindTheNewSwitch: true,
+		EffectiveFrom: "2026-01-01", Automatic: true, Requires2026Codes: true,
 	},
 }
 
 // Rule is what a code asks for on a service date; false when the code cannot be billed then.
 func (e *Engine) Rule(code, serviceDate string) (Rule, bool) {
 	for _, r := range rules {
-		if r.Code == code && (e.Enable2026Codes || !r.BehindTheNewSwitch) && r.EffectiveFrom <= serviceDate &&
+		if r.Code == code && (e.Enable2026Codes || !r.Requires2026Codes) && r.EffectiveFrom <= serviceDate &&
 			(r.EffectiveUntil == "" || serviceDate <= r.EffectiveUntil) {
 			return r, true
 		}
@@ -81,15 +81,15 @@ func (e *Engine) Rule(code, serviceDate string) (Rule, bool) {
 // Codes are the codes that may be billed at all, as list filter and manual entry accept them.
 func (e *Engine) Codes() (codes []string) {
 	for _, r := range rules {
-		if (e.Enable2026Codes || !r.BehindTheNewSwitch) && !slices.Contains(codes, r.Code) {
+		if (e.Enable2026Codes || !r.Requires2026Codes) && !slices.Contains(codes, r.Code) {
 			codes = append(codes, r.Code)
 		}
 	}
 	return codes
 }
 
-// CatalogueRow is a code as the contract lists it.
-type CatalogueRow struct {
+// CatalogRow is a code as the contract lists it.
+type CatalogRow struct {
 	Code           string  `json:"code"`
 	Description    string  `json:"description"`
 	DefaultRate    Cents   `json:"default_rate"`
@@ -100,12 +100,12 @@ type CatalogueRow struct {
 	OfficialNote   *string `json:"official_note"`
 }
 
-// Catalogue lists the eight codes in the contract's words.
-func (e *Engine) Catalogue() []CatalogueRow {
+// Catalog lists the eight codes in the contract's words.
+func (e *Engine) Catalog() []CatalogRow {
 	most := Cents(3831)
 	short := "CMS since 2026-01-01: device supply with 2 to 15 days of data in 30 days, instead of 99454."
 	ten := "CMS since 2026-01-01: first 10 minutes of treatment management in a month, instead of 99457."
-	return []CatalogueRow{
+	return []CatalogRow{
 		{Setup, "Initial device setup and patient education", 1973, nil, "once per patient", "device provided, patient educated", true, nil},
 		{DeviceSupply, "Device supply with daily recording/transmission, 30-day period", 4302, nil, "monthly", "at least 16 days of data transmission in the 30-day period", true, nil},
 		{FirstTwenty, "Treatment management, first 20 minutes", 4787, nil, "monthly", "at least 20 minutes of interactive communication with patient or caregiver", true, nil},

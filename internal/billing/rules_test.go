@@ -51,7 +51,7 @@ func TestCodesOf2026(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, b := range engine.PlanMonth([]billing.Stretch{{ID: "1", StartedAt: at, Seconds: test.minutes*60 + 59, HasNote: true}}, test.over) {
+		for _, b := range engine.PlanMonth([]billing.LoggedTime{{ID: "1", StartedAt: at, Seconds: test.minutes*60 + 59, HasNote: true}}, test.over) {
 			got = append(got, fmt.Sprintf("%sx%d", b.Code, b.Units))
 		}
 		if strings.Join(got, " ") != test.want {
@@ -125,7 +125,7 @@ func TestCatalogue(t *testing.T) {
 		if engine.Zone != time.UTC {
 			t.Errorf("without a zone it is %v", engine.Zone)
 		}
-		billable, listed := map[string]bool{}, engine.Catalogue()
+		billable, listed := map[string]bool{}, engine.Catalog()
 		for _, code := range engine.Codes() {
 			if billable[code] {
 				t.Errorf("%s twice", code)

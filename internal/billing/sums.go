@@ -12,9 +12,9 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// Sum is what some entries come to, in whole cents. Month, Day, CPTCode, Payer, Provider and Status are set as far as they were asked for;
+// Totals is what some entries come to, in whole cents. Month, Day, CPTCode, Payer, Provider and Status are set as far as they were asked for;
 // payer and provider are record ids, "" for none; status is the internal one.
-type Sum struct {
+type Totals struct {
 	Month           string `db:"month"`
 	Day             string `db:"day"`
 	CPTCode         string `db:"cpt_code"`
@@ -28,10 +28,10 @@ type Sum struct {
 	SubmittedClaims int    `db:"submitted_claims"` // ever
 	SubmittedAmount Cents  `db:"submitted_cents"`
 	DeniedClaims    int    `db:"denied_claims"`  // ever
-	SettledClaims   int    `db:"settled_claims"` // with both dates
-	SettledDays     int    `db:"settled_days"`   // from submission to payment, summed
+	PaidDatedClaims int    `db:"settled_claims"` // with both dates
+	DaysToPayment   int    `db:"settled_days"`   // from submission to payment, summed
 
-	// Asked for with [SumFilter].Money, which leaves out the claims submitted, denied and settled.
+	// Asked for with [TotalsFilter].Money, which leaves out the claims submitted, denied and settled.
 	Billed       Cents `db:"charge_cents"`
 	Adjusted     Cents `db:"adjusted_cents"`
 	PatientShare Cents `db:"patient_cents"`
@@ -51,35 +51,35 @@ const (
 	ByStatus   Dimension = "status"
 )
 
-// SumFilter chooses entries that are not voided, by service date (both ends included; "" is open) and by what they are about. nil leaves a
+// TotalsFilter chooses entries that are not voided, by service date (both ends included; "" is open) and by what they are about. nil leaves a
 // dimension open; a pointer to "" is self-pay, or no provider.
-type SumFilter struct {
+type TotalsFilter struct {
 	From, To        string
 	CPTCode         string
 	Patient         string // the patient's entries are read themselves
 	Payer, Provider *string
-	Money           bool // with what was charged and what came of it, and with voided entries, which are told by [ByStatus]
+	WithMoney       bool // with what was charged and what came of it, and with voided entries, which are told by [ByStatus]
 }
 
-const sumColumns = `SUM(claims) AS claims, SUM(units) AS units, SUM(amount_cents) AS amount_cents, SUM(paid_cents) AS paid_cents,
+const totalsColumns = `SUM(claims) AS claims, SUM(units) AS units, SUM(amount_cents) AS amount_cents, SUM(paid_cents) AS paid_cents,
 	SUM(submitted_claims) AS submitted_claims, SUM(submitted_cents) AS submitted_cents, SUM(denied_claims) AS denied_claims,
 	SUM(settled_claims) AS settled_claims, SUM(settled_days) AS settled_days`
 
 // The further columns of a sum with its money. What reports of money do not show is left out of it, so that it takes no longer than another.
 const (
-	withMoney = `SUM(claims) AS claims, SUM(units) AS units, SUM(amount_cents) AS amount_cents, SUM(paid_cents) AS paid_cents,
-	SUM(submitted_cents) AS submitted_cents` + moneySums
-	plainWithMoney = `claims, units, amount_cents, paid_cents, submitted_cents` + plainMoney
+	totalsWithMoney = `SUM(claims) AS claims, SUM(units) AS units, SUM(amount_cents) AS amount_cents, SUM(paid_cents) AS paid_cents,
+	SUM(submitted_cents) AS submitted_cents` + moneyTotals
+	columnsWithMoney = `claims, units, amount_cents, paid_cents, submitted_cents` + moneyColumns
 
-	moneySums = `, SUM(charge_cents) AS charge_cents, SUM(adjusted_cents) AS adjusted_cents, SUM(patient_cents) AS patient_cents,
+	moneyTotals = `, SUM(charge_cents) AS charge_cents, SUM(adjusted_cents) AS adjusted_cents, SUM(patient_cents) AS patient_cents,
 	SUM(refunded_cents) AS refunded_cents`
-	plainMoney = `, charge_cents, adjusted_cents, patient_cents, refunded_cents`
-	entryMoney = `, CAST(charge_cents AS INTEGER) AS charge_cents, CAST(adjusted_cents AS INTEGER) AS adjusted_cents,
+	moneyColumns = `, charge_cents, adjusted_cents, patient_cents, refunded_cents`
+	entryMoney   = `, CAST(charge_cents AS INTEGER) AS charge_cents, CAST(adjusted_cents AS INTEGER) AS adjusted_cents,
 	CAST(patient_responsibility_cents AS INTEGER) AS patient_cents, CAST(refunded_cents AS INTEGER) AS refunded_cents`
 )
 
-// entrySums are the sums as SQL over the entries themselves; the oracle of the kept ones.
-const entrySums = entryKeys + `1 AS claims, CAST(units AS INTEGER) AS units, CAST(amount_cents AS INTEGER) AS amount_cents,
+// entryTotals are the sums as SQL over the entries themselves; the oracle of the kept ones.
+const entryTotals = entryKeys + `1 AS claims, CAST(units AS INTEGER) AS units, CAST(amount_cents AS INTEGER) AS amount_cents,
 	CAST(COALESCE(payment_cents, 0) AS INTEGER) AS paid_cents, submitted_at != '' AS submitted_claims,
 	(submitted_at != '') * CAST(amount_cents AS INTEGER) AS submitted_cents, denial_date != '' AS denied_claims,
 	payment_date != '' AND submitted_at != '' AS settled_claims,
@@ -94,16 +94,16 @@ const (
 	CAST(COALESCE(payment_cents, 0) AS INTEGER) AS paid_cents, (submitted_at != '') * CAST(amount_cents AS INTEGER) AS submitted_cents`
 )
 
-// Sums reads what the entries of a span come to, by the dimensions asked for. Whole months come from the sums by month, the days at the edges
+// LoadTotals reads what the entries of a span come to, by the dimensions asked for. Whole months come from the sums by month, the days at the edges
 // from those by day, or from the entries where a provider is asked about with something else: the answer takes milliseconds whatever the number
 // of entries.
-func Sums(app core.App, f SumFilter, by ...Dimension) (found []Sum, err error) {
-	parts, params := sumParts(f, by)
-	where, sums := "status != 'voided' AND claims != 0", sumColumns
-	if f.Money {
-		where, sums = "claims != 0", withMoney
+func LoadTotals(app core.App, f TotalsFilter, by ...Dimension) (found []Totals, err error) {
+	parts, params := totalsParts(f, by)
+	where, sums := "status != 'voided' AND claims != 0", totalsColumns
+	if f.WithMoney {
+		where, sums = "claims != 0", totalsWithMoney
 	}
-	for column, value := range map[string]*string{"cpt_code": nonEmpty(f.CPTCode), "payer": f.Payer, "provider": f.Provider} {
+	for column, value := range map[string]*string{"cpt_code": optionalText(f.CPTCode), "payer": f.Payer, "provider": f.Provider} {
 		if value != nil {
 			where += " AND " + column + " = {:" + column + "}"
 			params[column] = *value
@@ -128,18 +128,18 @@ func Sums(app core.App, f SumFilter, by ...Dimension) (found []Sum, err error) {
 	return found, nil
 }
 
-func nonEmpty(text string) *string {
+func optionalText(text string) *string {
 	if text == "" {
 		return nil
 	}
 	return &text
 }
 
-// sumParts are the tables that cover a span.
-func sumParts(f SumFilter, by []Dimension) (parts []string, params dbx.Params) {
+// totalsParts are the tables that cover a span.
+func totalsParts(f TotalsFilter, by []Dimension) (parts []string, params dbx.Params) {
 	from, to := cmp.Or(f.From, "0001-01-01"), cmp.Or(f.To, "9999-12-31")
 	params = dbx.Params{}
-	months, days := sumSources(f, by)
+	months, days := totalsSources(f, by)
 	add := func(name, source, column, first, last string) {
 		if first <= last && len(first) <= len(time.DateOnly) { // the year after 9999 has a digit more
 			params[name+"0"], params[name+"1"] = first, last
@@ -148,11 +148,11 @@ func sumParts(f SumFilter, by []Dimension) (parts []string, params dbx.Params) {
 	}
 	if f.Patient != "" {
 		params["patient"] = f.Patient
-		add("d", entriesOf(f), "patient = {:patient} AND service_date", from, to)
+		add("d", entriesAsTotals(f), "patient = {:patient} AND service_date", from, to)
 		return parts, params
 	}
 	dayColumn := "day"
-	if days == entriesOf(f) {
+	if days == entriesAsTotals(f) {
 		dayColumn = "service_date"
 	}
 	firstMonth, lastMonth := from, to // whole months from the first day of one to the last of another
@@ -172,11 +172,11 @@ func sumParts(f SumFilter, by []Dimension) (parts []string, params dbx.Params) {
 	return parts, params
 }
 
-// sumSources choose the smallest tables that know what is asked for.
-func sumSources(f SumFilter, by []Dimension) (months, days string) {
-	kept := plainSums
-	if f.Money {
-		kept = plainWithMoney
+// totalsSources choose the smallest tables that know what is asked for.
+func totalsSources(f TotalsFilter, by []Dimension) (months, days string) {
+	kept := plainColumns
+	if f.WithMoney {
+		kept = columnsWithMoney
 	}
 	if !slices.Contains(by, ByProvider) && f.Provider == nil {
 		return "SELECT month, '' AS day, cpt_code, payer, '' AS provider, status, " + kept + " FROM billing_code_months",
@@ -186,18 +186,18 @@ func sumSources(f SumFilter, by []Dimension) (months, days string) {
 	if f.CPTCode == "" && f.Payer == nil && !slices.Contains(by, ByCode) && !slices.Contains(by, ByPayer) {
 		return months, "SELECT substr(day, 1, 7) AS month, day, '' AS cpt_code, '' AS payer, provider, status, " + kept + " FROM billing_provider_days"
 	}
-	return months, entriesOf(f)
+	return months, entriesAsTotals(f)
 }
 
-// entriesOf reads the entries as sums of one.
-func entriesOf(f SumFilter) string {
-	if f.Money {
+// entriesAsTotals reads the entries as sums of one.
+func entriesAsTotals(f TotalsFilter) string {
+	if f.WithMoney {
 		return entryKeys + entryAmounts + entryMoney + " FROM billing_entries"
 	}
-	return entrySums + " FROM billing_entries"
+	return entryTotals + " FROM billing_entries"
 }
 
-const plainSums = `claims, units, amount_cents, paid_cents, submitted_claims, submitted_cents, denied_claims, settled_claims, settled_days`
+const plainColumns = `claims, units, amount_cents, paid_cents, submitted_claims, submitted_cents, denied_claims, settled_claims, settled_days`
 
 // PatientsBilled counts the patients with entries in each month of a span, months as YYYY-MM.
 func PatientsBilled(app core.App, firstMonth, lastMonth string) (map[string]int, error) {
@@ -217,8 +217,8 @@ func PatientsBilled(app core.App, firstMonth, lastMonth string) (map[string]int,
 	return counts, nil
 }
 
-// sumTables are the kept sums, with what they would be when counted from the entries of a month.
-var sumTables = []struct{ table, keys, counted string }{
+// totalsTables are the kept sums, with what they would be when counted from the entries of a month.
+var totalsTables = []struct{ table, keys, counted string }{
 	{"billing_months", "month, cpt_code, payer, provider, status", ""},
 	{"billing_days", "day, cpt_code, payer, status", ""},
 	{"billing_code_months", "month, cpt_code, payer, status", ""},
@@ -227,9 +227,9 @@ var sumTables = []struct{ table, keys, counted string }{
 		WHERE lifecycle_status != 'voided' AND service_date BETWEEN {:first} AND {:last} GROUP BY 1, 2`},
 }
 
-// Recount compares the kept sums with the entries, month by month, and puts right what differs. Any difference is a fault somewhere: the number
+// RecountTotals compares the kept sums with the entries, month by month, and puts right what differs. Any difference is a fault somewhere: the number
 // of months that had one is returned for the alarm.
-func Recount(ctx context.Context, app core.App) (months, wrong int, err error) {
+func RecountTotals(ctx context.Context, app core.App) (months, wrong int, err error) {
 	var first, last string
 	err = app.DB().NewQuery(`SELECT COALESCE(MIN(m), ''), COALESCE(MAX(m), '') FROM (SELECT MIN(substr(service_date, 1, 7)) AS m FROM billing_entries
 		UNION ALL SELECT MAX(substr(service_date, 1, 7)) FROM billing_entries UNION ALL SELECT MIN(month) FROM billing_months
@@ -241,7 +241,7 @@ func Recount(ctx context.Context, app core.App) (months, wrong int, err error) {
 		if err := ctx.Err(); err != nil {
 			return months, wrong, err
 		}
-		differs, err := recountMonth(app, month)
+		differs, err := recountMonthTotals(app, month)
 		if err != nil {
 			return months, wrong, err
 		}
@@ -253,17 +253,17 @@ func Recount(ctx context.Context, app core.App) (months, wrong int, err error) {
 	return months, wrong, nil
 }
 
-// recountMonth compares outside any transaction, so that nobody waits for a count that is right: one statement sees the entries and their sums as
+// recountMonthTotals compares outside any transaction, so that nobody waits for a count that is right: one statement sees the entries and their sums as
 // they were at one moment.
-func recountMonth(app core.App, month Span) (differs bool, err error) {
+func recountMonthTotals(app core.App, month Span) (differs bool, err error) {
 	params := dbx.Params{"month": month.Start[:7], "first": month.Start, "last": month.End}
-	for _, t := range sumTables {
-		where, columns, counted := "month = {:month}", t.keys+", "+plainSums+plainMoney, t.counted
+	for _, t := range totalsTables {
+		where, columns, counted := "month = {:month}", t.keys+", "+plainColumns+moneyColumns, t.counted
 		if strings.HasPrefix(t.keys, "day,") {
 			where = "day BETWEEN {:first} AND {:last}"
 		}
 		if counted == "" {
-			counted = "SELECT " + t.keys + ", " + sumColumns + moneySums + " FROM (" + entrySums + entryMoney + " FROM billing_entries WHERE service_date BETWEEN {:first} AND {:last}) GROUP BY " + t.keys
+			counted = "SELECT " + t.keys + ", " + totalsColumns + moneyTotals + " FROM (" + entryTotals + entryMoney + " FROM billing_entries WHERE service_date BETWEEN {:first} AND {:last}) GROUP BY " + t.keys
 		} else {
 			columns = t.keys + ", claims"
 		}

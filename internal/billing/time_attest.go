@@ -26,7 +26,7 @@ type AttestBody struct {
 
 // Read checks it: contact was live, or there is nothing to attest.
 func (b AttestBody) Read(c *validate.Checks) string {
-	return c.Text("contact_method", b.ContactMethod, validate.Optional(0).OneOf(contacts[:3]...))
+	return c.Text("contact_method", b.ContactMethod, validate.Optional(0).OneOf(contactMethods[:3]...))
 }
 
 // AttestTime notes that whoever spent time, or a clinical manager, confirms that it was live contact, and by which way if that is said. What waits
@@ -36,7 +36,7 @@ func (e *Engine) AttestTime(app core.App, number int64, contact string, by audit
 		if entry, err = collections.FindTimeEntry(tx, number); err != nil {
 			return fault.OrMissing(err)
 		}
-		own, err := mayAttest(tx, entry.UserRecordID(), by)
+		own, err := canAttest(tx, entry.UserRecordID(), by)
 		switch {
 		case err != nil:
 			return err
@@ -60,13 +60,13 @@ func (e *Engine) AttestTime(app core.App, number int64, contact string, by audit
 		if err := audit.Append(tx, timeAudit(audit.TimeEntryAttest, entry, by), now); err != nil {
 			return err
 		}
-		return e.clearAttested(tx, entry.PatientID(), by, now)
+		return e.clearAttestWarnings(tx, entry.PatientID(), by, now)
 	})
 	return entry, err
 }
 
-// mayAttest reports whether somebody may vouch for a user's minutes.
-func mayAttest(tx core.App, userID string, by audit.Actor) (bool, error) {
+// canAttest reports whether somebody may vouch for a user's minutes.
+func canAttest(tx core.App, userID string, by audit.Actor) (bool, error) {
 	if by.Role == string(authz.ClinicalManager) {
 		return true, nil
 	}
@@ -79,10 +79,10 @@ func mayAttest(tx core.App, userID string, by audit.Actor) (bool, error) {
 
 func notAuthor(detail string) *fault.Error { return fault.New(fault.Forbidden, NotAuthor, detail) }
 
-// clearAttested takes the warning from a patient's entries whose minutes are all attested now.
-func (e *Engine) clearAttested(tx core.App, patientID string, by audit.Actor, now time.Time) error {
+// clearAttestWarnings takes the warning from a patient's entries whose minutes are all attested now.
+func (e *Engine) clearAttestWarnings(tx core.App, patientID string, by audit.Actor, now time.Time) error {
 	waiting, _, err := collections.PageOfBillingEntries(tx, collections.EntryFilter{PatientID: patientID, States: []string{PendingReview}},
-		[]string{"id"}, 0, maxWaiting)
+		[]string{"id"}, 0, maxPendingEntries)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (e *Engine) clearAttested(tx core.App, patientID string, by audit.Actor, no
 		if i < 0 {
 			continue
 		}
-		open, err := e.unattested(tx, entry)
+		open, err := e.unattestedTimes(tx, entry)
 		if err != nil {
 			return err
 		}
@@ -115,16 +115,16 @@ func (e *Engine) clearAttested(tx core.App, patientID string, by audit.Actor, no
 	return nil
 }
 
-// maxWaiting is more entries than ever wait for one patient.
-const maxWaiting = 1000
+// maxPendingEntries is more entries than ever wait for one patient.
+const maxPendingEntries = 1000
 
-// unattested is the time behind an entry that nobody has vouched for: what the engine made it of; for one made by hand, that of its month without which
+// unattestedTimes is the time behind an entry that nobody has vouched for: what the engine made it of; for one made by hand, that of its month without which
 // the minutes do not suffice.
-func (e *Engine) unattested(tx core.App, entry *collections.BillingEntry) ([]collections.UnattestedTime, error) {
-	behind := timeBehind(entry)
-	if entry.Source() == ByHand && ruleOf(entry.CPTCode()).Category == collections.Interactive {
+func (e *Engine) unattestedTimes(tx core.App, entry *collections.BillingEntry) ([]collections.UnattestedTime, error) {
+	behind := evidenceTimeIDs(entry)
+	if entry.Source() == SourceManual && baseRule(entry.CPTCode()).Category == collections.Interactive {
 		month := monthOf(entry.PeriodStart())
-		stretches, err := e.stretchesBy(tx, []string{entry.PatientID()}, month, e.countsOf(month))
+		stretches, err := e.loggedTimeByRule(tx, []string{entry.PatientID()}, month, e.timeRuleOf(month))
 		if err != nil {
 			return nil, err
 		}
@@ -132,7 +132,7 @@ func (e *Engine) unattested(tx core.App, entry *collections.BillingEntry) ([]col
 			behind = append(behind, s.ID)
 		}
 		open, err := collections.UnattestedTimes(tx, entry.PatientID(), entry.Id, behind)
-		vouched := slices.DeleteFunc(slices.Clone(stretches[entry.PatientID()]), func(s Stretch) bool {
+		vouched := slices.DeleteFunc(slices.Clone(stretches[entry.PatientID()]), func(s LoggedTime) bool {
 			return slices.ContainsFunc(open, func(o collections.UnattestedTime) bool { return o.ID == s.ID })
 		})
 		if err != nil || CountedSeconds(vouched)/60 >= NeededMinutes(entry.CPTCode(), entry.Units()) {
@@ -143,8 +143,8 @@ func (e *Engine) unattested(tx core.App, entry *collections.BillingEntry) ([]col
 	return collections.UnattestedTimes(tx, entry.PatientID(), entry.Id, behind)
 }
 
-// timeBehind are the time entries that the engine made an entry of.
-func timeBehind(entry *collections.BillingEntry) (ids []string) {
+// evidenceTimeIDs are the time entries that the engine made an entry of.
+func evidenceTimeIDs(entry *collections.BillingEntry) (ids []string) {
 	var stored TimeEvidence
 	if json.Unmarshal([]byte(entry.Evidence()), &stored) == nil {
 		for _, n := range stored.TimeEntries {
@@ -154,15 +154,15 @@ func timeBehind(entry *collections.BillingEntry) (ids []string) {
 	return ids
 }
 
-// attest answers for, in a review, the minutes that nobody has vouched for: they are the reviewer's own, who says so with it, or nobody else's to approve.
+// attestInReview answers for, in a review, the minutes that nobody has vouched for: they are the reviewer's own, who says so with it, or nobody else's to approve.
 // waits says that the reviewer has not said so.
-func (e *Engine) attest(tx core.App, entry *collections.BillingEntry, by audit.Actor, attested bool, now time.Time) (waits bool, err error) {
-	open, err := e.unattested(tx, entry)
+func (e *Engine) attestInReview(tx core.App, entry *collections.BillingEntry, by audit.Actor, attested bool, now time.Time) (waits bool, err error) {
+	open, err := e.unattestedTimes(tx, entry)
 	if err != nil {
 		return false, err
 	}
 	for _, t := range open {
-		own, err := mayAttest(tx, t.User, by)
+		own, err := canAttest(tx, t.User, by)
 		if err != nil {
 			return false, err
 		}

@@ -54,7 +54,7 @@ func TestAttest(t *testing.T) {
 		return refused(err)
 	}
 	review := func(entry *collections.BillingEntry, by audit.Actor, attested bool) string {
-		_, got := d.do(entry, d.e.Review(by, "", "", attested, moved))
+		_, got := d.do(entry, d.e.Review(by, "", "", attested, changesTime))
 		return got
 	}
 	numbers := d.times(patient)
@@ -122,7 +122,7 @@ func TestWhatIsAttested(t *testing.T) {
 		t.Errorf("by %q, to attest %v", x.Contact(), x.ToAttest())
 	}
 	for what, body := range map[string]billing.TimeBody{"notes": {Notes: validate.Of("Asked about salt")}, "length": {Seconds: validate.Of(int64(900))}} {
-		if _, err := d.e.ChangeTime(d.app, entry.Number(), d.nurse.Id, body, d.by, at(now)); err != nil {
+		if _, err := d.e.UpdateTime(d.app, entry.Number(), d.nurse.Id, body, d.by, at(now)); err != nil {
 			t.Fatal(err)
 		}
 		if x := d.time(entry.Number()); x.ToAttest() != (what == "length") {
@@ -149,7 +149,7 @@ func (d *desk) resolve(patient string, user *collections.User, opened, resolved 
 		if minutes >= 0 {
 			x.SetInteractionMinutes(minutes)
 		}
-		return d.e.LogEscalation(tx, x, user.Email(), at(resolved))
+		return d.e.LogEscalationTime(tx, x, user.Email(), at(resolved))
 	})
 	if err != nil {
 		d.t.Fatal(err)

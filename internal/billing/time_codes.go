@@ -16,23 +16,23 @@ type TimeEvidence struct {
 	Rule        string  `json:"rule,omitempty"` // by which the time counted; "" for all interactive time, of before ways of contact were asked for
 }
 
-// stretchesOf reads the finished time of a month that counts, by patient.
-func (e *Engine) stretchesOf(app core.App, ids []string, month Span) (map[string][]Stretch, error) {
-	return e.stretchesBy(app, ids, month, e.countsOf(month))
+// loggedTime reads the finished time of a month that counts, by patient.
+func (e *Engine) loggedTime(app core.App, ids []string, month Span) (map[string][]LoggedTime, error) {
+	return e.loggedTimeByRule(app, ids, month, e.timeRuleOf(month))
 }
 
-// stretchesBy reads the finished time of a month that counts by a rule, by patient, with what reaches into it.
-func (e *Engine) stretchesBy(app core.App, ids []string, month Span, rule collections.TimeRule) (map[string][]Stretch, error) {
-	from, to := e.around(month)
+// loggedTimeByRule reads the finished time of a month that counts by a rule, by patient, with what reaches into it.
+func (e *Engine) loggedTimeByRule(app core.App, ids []string, month Span, rule collections.TimeRule) (map[string][]LoggedTime, error) {
+	from, to := e.monthWithLead(month)
 	rows, err := collections.StretchesOf(app, ids, from, to, rule)
 	if err != nil {
 		return nil, err
 	}
 	start, _ := e.Bounds(month)
-	found := map[string][]Stretch{}
+	found := map[string][]LoggedTime{}
 	for _, row := range rows {
-		s := stretchOf(row)
-		if s.Before = s.StartedAt.Before(start); !s.Before || s.EndedAt().After(start) {
+		s := newLoggedTime(row)
+		if s.BeganBefore = s.StartedAt.Before(start); !s.BeganBefore || s.EndedAt().After(start) {
 			found[row.Patient] = append(found[row.Patient], s)
 		}
 	}
@@ -40,48 +40,48 @@ func (e *Engine) stretchesBy(app core.App, ids []string, month Span, rule collec
 }
 
 // billTime bills the interactive time of a month for some patients, in the transaction.
-func (e *Engine) billTime(tx core.App, t tariff, ids []string, month Span, lenient bool, now time.Time) ([]Created, error) {
-	due, _, err := e.planTimeOf(tx, ids, month, lenient, now)
+func (e *Engine) billTime(tx core.App, t tariff, ids []string, month Span, lenient bool, now time.Time) ([]CreatedEntry, error) {
+	due, _, err := e.planTimeFor(tx, ids, month, lenient, now)
 	if err != nil {
 		return nil, err
 	}
-	return e.apply(tx, t, due, now)
+	return e.storeDrafts(tx, t, due, now)
 }
 
-// planTimeOf says what the interactive time of a month comes to for some patients, in their order.
-func (e *Engine) planTimeOf(app core.App, ids []string, month Span, lenient bool, now time.Time) (due []draft, skipped []Skip, err error) {
-	patients, err := e.load(app, ids, month.Start)
+// planTimeFor says what the interactive time of a month comes to for some patients, in their order.
+func (e *Engine) planTimeFor(app core.App, ids []string, month Span, lenient bool, now time.Time) (due []entryDraft, skipped []SkippedEntry, err error) {
+	patients, err := e.loadFacts(app, ids, month.Start)
 	if err != nil {
 		return nil, nil, err
 	}
-	stretches, err := e.stretchesOf(app, ids, month)
+	stretches, err := e.loggedTime(app, ids, month)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, id := range ids {
 		if f := patients[id]; f != nil {
-			more, left, _ := e.planConsented(f, stretches[id], month, e.Day(now) > month.End, lenient)
+			more, left, _ := e.planMonthTime(f, stretches[id], month, e.Day(now) > month.End, lenient)
 			due, skipped = append(due, more...), append(skipped, left...)
 		}
 	}
 	return due, skipped, nil
 }
 
-// planTime holds the blocks of a month against what is billed already.
-func (e *Engine) planTime(f *facts, blocks []Block, month Span, lenient bool) (due []draft, skipped []Skip) {
+// draftTimeEntries holds the blocks of a month against what is billed already.
+func (e *Engine) draftTimeEntries(f *patientFacts, blocks []Block, month Span, lenient bool) (due []entryDraft, skipped []SkippedEntry) {
 	first := false // 99457 stands, or comes with this plan
 	for _, b := range blocks {
-		d := draft{
-			patient: f, code: b.Code, period: month, service: b.ServiceDate, minutes: b.Minutes, units: b.Units, source: FromTime, stretches: b.Stretches,
-			evidence: TimeEvidence{numbers(b.Stretches), month.Start[:7], e.ruleOn(month)},
+		d := entryDraft{
+			patient: f, code: b.Code, period: month, service: b.ServiceDate, minutes: b.Minutes, units: b.Units, source: SourceTime, timeEntryIDs: b.TimeEntryIDs,
+			evidence: TimeEvidence{timeEntryNumbers(b.TimeEntryIDs), month.Start[:7], e.ruleNameOf(month)},
 		}
-		if b.ByEscalated {
-			d.source = FromEscalation
+		if b.CrossedByEscalation {
+			d.source = SourceEscalation
 		}
-		if b.Escalated {
+		if b.HasEscalationTime {
 			d.warnings = append(d.warnings, AttestInteraction)
 		}
-		skip := e.placeTime(f, b, &d, first, lenient)
+		skip := e.placeBlock(f, b, &d, first, lenient)
 		switch {
 		case skip != nil && skip.Reason == alreadyBilled:
 			first = first || b.Code == FirstTwenty
@@ -98,15 +98,15 @@ func (e *Engine) planTime(f *facts, blocks []Block, month Span, lenient bool) (d
 // alreadyBilled is no reason to tell anybody about.
 const alreadyBilled = "already_billed"
 
-// placeTime decides whether a block becomes an entry, raises one, or is left out.
-func (e *Engine) placeTime(f *facts, b Block, d *draft, first, lenient bool) *Skip {
-	left := func(reason string) *Skip { return &Skip{f.id, b.Code, reason} }
+// placeBlock decides whether a block becomes an entry, raises one, or is left out.
+func (e *Engine) placeBlock(f *patientFacts, b Block, d *entryDraft, first, lenient bool) *SkippedEntry {
+	left := func(reason string) *SkippedEntry { return &SkippedEntry{f.id, b.Code, reason} }
 	rule, _ := e.Rule(b.Code, b.ServiceDate)
 	switch x := f.entryFor(b.Code, d.period); {
 	case x == nil:
-	case Undone(x.Status):
+	case IsUndone(x.Status):
 		return left(x.Status + "_before")
-	case x.Source == ByHand:
+	case x.Source == SourceManual:
 		if b.Code == FirstTwenty {
 			return left(alreadyBilled)
 		}
@@ -116,26 +116,26 @@ func (e *Engine) placeTime(f *facts, b Block, d *draft, first, lenient bool) *Sk
 	case x.Status != PendingReview:
 		return left("reviewed_before_more_time")
 	default:
-		d.raises = x
+		d.toRaise = x
 	}
 	if rule.After != "" && !first {
 		return left(MissingPrimary)
 	}
-	if rule.Instead != "" && f.stands(rule.Instead, d.period) {
-		if d.raises = e.growing(f, rule.Instead, d.period, 0, b.Minutes); d.raises == nil {
+	if rule.Instead != "" && f.hasActiveEntry(rule.Instead, d.period) {
+		if d.toRaise = e.growingEntry(f, rule.Instead, d.period, 0, b.Minutes); d.toRaise == nil {
 			return left("billed_as_" + rule.Instead)
 		}
 	}
-	if b.NoNote && !lenient {
+	if b.HasUndocumentedTime && !lenient {
 		return left(MissingNote)
 	}
-	if b.NoNote {
+	if b.HasUndocumentedTime {
 		d.warnings = append(d.warnings, MissingNote)
 	}
-	return e.admit(f, d, lenient)
+	return e.applyEligibility(f, d, lenient)
 }
 
-func numbers(ids []string) []int64 {
+func timeEntryNumbers(ids []string) []int64 {
 	list := make([]int64, len(ids))
 	for i, id := range ids {
 		list[i] = collections.Number(id)
@@ -144,44 +144,44 @@ func numbers(ids []string) []int64 {
 	return list
 }
 
-// Stretch is finished time of one person for one patient.
-type Stretch struct {
+// LoggedTime is finished time of one person for one patient.
+type LoggedTime struct {
 	ID, Source, Category string // interactive, or care management where the rule counts it
 	StartedAt            time.Time
 	Seconds              int
 	HasNote              bool
-	Before               bool // it began before the month: what it covers counted there
+	BeganBefore          bool // it began before the month: what it covers counted there
 	counted              time.Duration
 }
 
 // Block is what a month's time comes to for one code.
 type Block struct {
-	Code        string
-	ServiceDate string // practice day of the stretch in which the (latest) threshold was crossed
-	Minutes     int    // that the block stands for
-	Units       int
-	Stretches   []string // that the minutes come from
-	Escalated   bool     // some of it is elapsed time of an escalation, which somebody must attest
-	ByEscalated bool     // and an escalation crossed the threshold
-	NoNote      bool     // some of it is not documented
+	Code                string
+	ServiceDate         string // practice day of the stretch in which the (latest) threshold was crossed
+	Minutes             int    // that the block stands for
+	Units               int
+	TimeEntryIDs        []string // that the minutes come from
+	HasEscalationTime   bool     // some of it is elapsed time of an escalation, which somebody must attest
+	CrossedByEscalation bool     // and an escalation crossed the threshold
+	HasUndocumentedTime bool     // some of it is not documented
 }
 
 // PlanMonth says which codes the time of one patient and month comes to. Each moment counts once; time is summed in seconds and floored to minutes:
 // 99457 at 20, a unit of 99458 at 40, 60 and so on. 99470 is for a month that is over and came to 10 but not to 20.
 // Source: docs/decisions/billing.md, "99457 and 99458", "Overlapping time", "The twenty-minute rule" and "CPT catalogue and the eight codes".
-func (e *Engine) PlanMonth(stretches []Stretch, monthOver bool) (blocks []Block) {
-	uncover(stretches)
-	minutes := uncovered(stretches) / 60
+func (e *Engine) PlanMonth(stretches []LoggedTime, monthOver bool) (blocks []Block) {
+	setCounted(stretches)
+	minutes := sumCounted(stretches) / 60
 	add := func(code string, fromMinute, toMinute, units int) {
-		block := e.block(stretches, fromMinute*60, toMinute*60)
+		block := e.newBlock(stretches, fromMinute*60, toMinute*60)
 		if _, ok := e.Rule(code, block.ServiceDate); !ok {
 			return
 		}
 		block.Code, block.Minutes, block.Units = code, toMinute-fromMinute, units
 		blocks = append(blocks, block)
 	}
-	first, step := ruleOf(FirstTwenty).MinMinutes, ruleOf(NextTwenty).Block
-	switch short := ruleOf(FirstTen).MinMinutes; {
+	first, step := baseRule(FirstTwenty).MinMinutes, baseRule(NextTwenty).Block
+	switch short := baseRule(FirstTen).MinMinutes; {
 	case minutes >= first:
 		add(FirstTwenty, 0, first, 1)
 	case minutes >= short && monthOver:
@@ -193,32 +193,32 @@ func (e *Engine) PlanMonth(stretches []Stretch, monthOver bool) (blocks []Block)
 	return blocks
 }
 
-// block collects what lies between two points of the month's summed seconds.
-func (e *Engine) block(stretches []Stretch, from, to int) (b Block) {
+// newBlock collects what lies between two points of the month's summed seconds.
+func (e *Engine) newBlock(stretches []LoggedTime, from, to int) (b Block) {
 	limit := func(seconds int) time.Duration { return time.Duration(seconds) * time.Second }
 	sum, firstContact := time.Duration(0), ""
 	for _, s := range stretches {
 		before := sum
 		sum += s.counted
-		if firstContact == "" && s.live() {
+		if firstContact == "" && s.isLive() {
 			firstContact = e.Day(s.StartedAt)
 		}
 		if s.counted == 0 || sum <= limit(from) || before >= limit(to) {
 			continue
 		}
-		b.Stretches = append(b.Stretches, s.ID)
-		b.Escalated = b.Escalated || s.Source == "escalation"
-		b.NoNote = b.NoNote || !s.HasNote
+		b.TimeEntryIDs = append(b.TimeEntryIDs, s.ID)
+		b.HasEscalationTime = b.HasEscalationTime || s.Source == "escalation"
+		b.HasUndocumentedTime = b.HasUndocumentedTime || !s.HasNote
 		if sum >= limit(to) {
-			b.ServiceDate, b.ByEscalated = e.Day(s.StartedAt), s.Source == "escalation"
+			b.ServiceDate, b.CrossedByEscalation = e.Day(s.StartedAt), s.Source == "escalation"
 		}
 	}
 	b.ServiceDate = max(b.ServiceDate, firstContact) // care management counts once there was contact
 	return b
 }
 
-// ruleOf is the first row of a code: the thresholds that have not changed.
-func ruleOf(code string) Rule {
+// baseRule is the first row of a code: the thresholds that have not changed.
+func baseRule(code string) Rule {
 	return rules[slices.IndexFunc(rules, func(r Rule) bool { return r.Code == code })]
 }
 
@@ -232,7 +232,7 @@ type MonthTime struct {
 // TimeSummary sums the finished time of a month by patient; userID, patientID and teamOf ("" for all) narrow it.
 func (e *Engine) TimeSummary(app core.App, month Span, userID, patientID, teamOf string) (list []MonthTime, err error) {
 	from, to := e.instants(month)
-	sums, err := collections.SumTime(app, from, to, userID, patientID, teamOf, e.countsOf(month))
+	sums, err := collections.SumTime(app, from, to, userID, patientID, teamOf, e.timeRuleOf(month))
 	for _, sum := range sums {
 		list = append(list, MonthTime{sum, e.nextThreshold(sum.Counted)})
 	}
@@ -242,7 +242,7 @@ func (e *Engine) TimeSummary(app core.App, month Span, userID, patientID, teamOf
 // nextThreshold is the next number of minutes in a month that makes a unit.
 func (e *Engine) nextThreshold(minutes int) *int {
 	for n := range e.MaxUnits99458 + 1 {
-		if threshold := ruleOf(FirstTwenty).MinMinutes + n*ruleOf(NextTwenty).Block; minutes < threshold {
+		if threshold := baseRule(FirstTwenty).MinMinutes + n*baseRule(NextTwenty).Block; minutes < threshold {
 			return &threshold
 		}
 	}

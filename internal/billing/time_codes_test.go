@@ -113,7 +113,7 @@ func TestMoreTimeRaises(t *testing.T) {
 	d.want("reviewed, without more time", skips(d.run(billing.TimeJob, "2026-01-25 10:00"), patient), "")
 	more(900003, "2026-01-26 09:00", 20)
 	d.want("after review", skips(d.run(billing.TimeJob, "2026-01-27 09:00"), patient), "99458 reviewed_before_more_time")
-	if _, got := d.do(next, d.e.Return("More came")); got != "" {
+	if _, got := d.do(next, d.e.ReturnToReview("More came")); got != "" {
 		t.Fatal(got)
 	}
 	d.run(billing.TimeJob, "2026-01-28 09:00")
@@ -143,7 +143,7 @@ func TestTimeByHand(t *testing.T) {
 	for name, days := range map[string][2]string{"voided first": {"2026-01-05", "2026-01-06"}, "voided last": {"2026-01-06", "2026-01-05"}} {
 		both := d.patient(talked("2026-01-10 09:00", 40)) // one that stands counts, beside one that was voided
 		wrong := d.made(both, billing.FirstTwenty, days[0], 20, "2026-01-07 09:00")
-		if _, got := d.do(wrong, d.e.Void("Wrong", moved)); got != "" {
+		if _, got := d.do(wrong, d.e.Void("Wrong", changesTime)); got != "" {
 			t.Fatal(got)
 		}
 		d.made(both, billing.FirstTwenty, days[1], 20, "2026-01-07 09:00")
@@ -164,9 +164,9 @@ func TestTimeByHand(t *testing.T) {
 // The plan does not depend on the order in which time was written down, and no second counts twice or not at all.
 func TestPlanIsTheSameInEachOrder(t *testing.T) {
 	e := newEngine()
-	var list []billing.Stretch
+	var list []billing.LoggedTime
 	for i := range 12 {
-		list = append(list, billing.Stretch{ID: fmt.Sprintf("%02d", i), StartedAt: at("2026-01-10 09:00").AddDate(0, 0, i/2), Seconds: 400 + 37*i, HasNote: true})
+		list = append(list, billing.LoggedTime{ID: fmt.Sprintf("%02d", i), StartedAt: at("2026-01-10 09:00").AddDate(0, 0, i/2), Seconds: 400 + 37*i, HasNote: true})
 	}
 	want := fmt.Sprint(e.PlanMonth(slices.Clone(list), true))
 	for turn := range list {
@@ -179,13 +179,13 @@ func TestPlanIsTheSameInEachOrder(t *testing.T) {
 		}
 	}
 	// 1199 seconds are nineteen minutes; a stretch that ends at a threshold belongs to what is before it alone
-	blocks := e.PlanMonth([]billing.Stretch{
+	blocks := e.PlanMonth([]billing.LoggedTime{
 		{ID: "a", StartedAt: at("2026-01-10 09:00"), Seconds: 1200, HasNote: true}, {ID: "b", StartedAt: at("2026-01-11 09:00"), Seconds: 1200, HasNote: true},
 	}, false)
-	if len(blocks) != 2 || !slices.Equal(blocks[0].Stretches, []string{"a"}) || !slices.Equal(blocks[1].Stretches, []string{"b"}) {
+	if len(blocks) != 2 || !slices.Equal(blocks[0].TimeEntryIDs, []string{"a"}) || !slices.Equal(blocks[1].TimeEntryIDs, []string{"b"}) {
 		t.Errorf("blocks %+v", blocks)
 	}
-	if blocks := e.PlanMonth([]billing.Stretch{{ID: "a", StartedAt: at("2026-01-10 09:00"), Seconds: 1199}}, false); len(blocks) != 0 {
+	if blocks := e.PlanMonth([]billing.LoggedTime{{ID: "a", StartedAt: at("2026-01-10 09:00"), Seconds: 1199}}, false); len(blocks) != 0 {
 		t.Errorf("1199 seconds make %+v", blocks)
 	}
 }

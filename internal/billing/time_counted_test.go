@@ -238,7 +238,7 @@ func TestLiveContact(t *testing.T) {
 		if made := d.entries(patient) != ""; made != test.counts {
 			t.Errorf("%s made %q", name, d.entries(patient))
 		}
-		if live := d.e.Live(d.time(d.times(patient)[0])); live != test.counts {
+		if live := d.e.IsLiveContact(d.time(d.times(patient)[0])); live != test.counts {
 			t.Errorf("%s is live: %v", name, live)
 		}
 		byHand := d.made(patient, billing.FirstTwenty, test.start[:10], 20, "2026-03-03 09:00")
@@ -265,12 +265,12 @@ func TestOnePersonInTwoCalls(t *testing.T) {
 	if c := d.e.CountedForTest(t, d.app, second); c.Minutes != 10 || c.OfPatient != 20 {
 		t.Errorf("counted %+v", c)
 	}
-	_, got := d.do(first, d.e.Review(d.by, "", "", false, moved))
+	_, got := d.do(first, d.e.Review(d.by, "", "", false, changesTime))
 	d.want("the first", got, "")
-	_, got = d.do(second, d.e.Review(d.by, "", "", false, moved))
+	_, got = d.do(second, d.e.Review(d.by, "", "", false, changesTime))
 	d.want("the second", got, "invalid_state")
 	d.insert(two, call("2026-01-11 09:00"))
-	_, got = d.do(second, d.e.Review(d.by, "", "", false, moved))
+	_, got = d.do(second, d.e.Review(d.by, "", "", false, changesTime))
 	d.want("with time of its own", got, "")
 }
 
@@ -281,7 +281,7 @@ func TestInterpretationOnceInThirtyDays(t *testing.T) {
 	patient := d.patient()
 	d.exec("UPDATE patients SET primary_provider = {:u} WHERE id = {:p}", dbx.Params{"u": provider.Id, "p": patient})
 	review := func(entry *collections.BillingEntry, override string) string {
-		_, got := d.do(entry, d.e.Review(d.by, "", override, false, moved))
+		_, got := d.do(entry, d.e.Review(d.by, "", override, false, changesTime))
 		return got
 	}
 	read := func(start string, minutes int) {
@@ -297,7 +297,7 @@ func TestInterpretationOnceInThirtyDays(t *testing.T) {
 	d.want("on the thirtieth day, reviewed", review(early, ""), "duplicate_entry")
 	d.want("the first, reviewed", review(first, ""), "")
 	d.want("with a reason", review(early, "The payer asked for it"), "")
-	if _, got := d.do(early, d.e.Void("Wrong day", moved)); got != "" {
+	if _, got := d.do(early, d.e.Void("Wrong day", changesTime)); got != "" {
 		t.Fatal(got)
 	}
 	after := d.made(patient, billing.Interpretation, "2026-02-19", 30, "2026-02-20 09:02")
@@ -354,19 +354,19 @@ func TestOneHalfHourIsOneInterpretation(t *testing.T) {
 		if minutes == 30 {
 			want = ""
 		}
-		if _, got := d.do(x, d.e.Review(d.by, "", "", false, moved)); got != want {
+		if _, got := d.do(x, d.e.Review(d.by, "", "", false, changesTime)); got != want {
 			t.Errorf("%d minutes reviewed with %q", minutes, got)
 		}
 	}
 	second := d.made(ada, billing.Interpretation, "2026-01-10", 30, "2026-01-20 09:01")
 	for _, want := range []string{"duplicate_entry", "invalid_state"} {
 		override := map[string]string{"invalid_state": "Two payers"}[want]
-		if _, got := d.do(second, d.e.Review(d.by, "", override, false, moved)); got != want {
+		if _, got := d.do(second, d.e.Review(d.by, "", override, false, changesTime)); got != want {
 			t.Errorf("a second of the half hour, override %q: %q", override, got)
 		}
 	}
 	read(ada, "interpretation", "2026-01-12 09:00", 30)
-	if _, got := d.do(second, d.e.Review(d.by, "", "Two payers", false, moved)); got != "" {
+	if _, got := d.do(second, d.e.Review(d.by, "", "Two payers", false, changesTime)); got != "" {
 		t.Errorf("a second of another half hour: %q", got)
 	}
 }

@@ -18,9 +18,9 @@ import (
 
 // Bounds of time entries. Source: docs/decisions/billing.md, "Interactive-time endpoints".
 const (
-	maxStretch   = 4 * time.Hour
+	maxDuration  = 4 * time.Hour
 	maxTimeAge   = 35 * 24 * time.Hour
-	timerStops   = time.Hour
+	timerLimit   = time.Hour
 	msgNotes     = "Interactive time needs notes."
 	msgTooLong   = "Must be from 1 second to 4 hours."
 	msgTooOld    = "Must be within the last 35 days."
@@ -29,13 +29,13 @@ const (
 
 // Categories and Activities are what a time entry may be about.
 var (
-	Categories = []string{collections.Interactive, collections.ReviewTime, collections.Interpretation, collections.CareManagement}
-	Activities = []string{"triage", "phone_call", "video_call", "message", "education", "other"}
-	contacts   = []string{collections.ByPhone, collections.ByVideo, collections.InPerson, collections.ByMessage}
+	Categories     = []string{collections.Interactive, collections.ReviewTime, collections.Interpretation, collections.CareManagement}
+	Activities     = []string{"triage", "phone_call", "video_call", "message", "education", "other"}
+	contactMethods = []string{collections.ByPhone, collections.ByVideo, collections.InPerson, collections.ByMessage}
 )
 
-// calls are the activities that say by themselves how there was contact.
-var calls = map[string]string{"phone_call": collections.ByPhone, "video_call": collections.ByVideo}
+// contactOfActivity are the activities that say by themselves how there was contact.
+var contactOfActivity = map[string]string{"phone_call": collections.ByPhone, "video_call": collections.ByVideo}
 
 // TimeBody is a body about time; which members count depends on the call.
 type TimeBody struct {
@@ -66,7 +66,7 @@ func (b TimeBody) Read(c *validate.Checks, now time.Time) TimeDraft {
 	if d.Category == collections.Interactive && d.Notes == "" && c.Fields["notes"] == nil {
 		c.Reject("notes", msgNotes)
 	}
-	d.check(c, now)
+	d.checkDates(c, now)
 	return d
 }
 
@@ -78,7 +78,7 @@ func (b TimeBody) readEnd(c *validate.Checks, d *TimeDraft) {
 	case d.StartedAt.IsZero():
 		return
 	case seconds != nil:
-		if *seconds < 1 || *seconds > int64(maxStretch/time.Second) {
+		if *seconds < 1 || *seconds > int64(maxDuration/time.Second) {
 			c.Reject("duration_seconds", msgTooLong)
 			return
 		}
@@ -90,7 +90,7 @@ func (b TimeBody) readEnd(c *validate.Checks, d *TimeDraft) {
 		d.EndedAt = end
 	case !d.EndedAt.IsZero():
 		d.Seconds = int(d.EndedAt.Sub(d.StartedAt) / time.Second)
-		if d.Seconds < 1 || d.EndedAt.Sub(d.StartedAt) > maxStretch {
+		if d.Seconds < 1 || d.EndedAt.Sub(d.StartedAt) > maxDuration {
 			c.Reject("ended_at", msgTooLong)
 		}
 	case c.Fields["ended_at"] == nil && c.Fields["duration_seconds"] == nil:
@@ -98,7 +98,7 @@ func (b TimeBody) readEnd(c *validate.Checks, d *TimeDraft) {
 	}
 }
 
-func (d TimeDraft) check(c *validate.Checks, now time.Time) {
+func (d TimeDraft) checkDates(c *validate.Checks, now time.Time) {
 	if d.StartedAt.IsZero() || len(c.Fields) > 0 {
 		return
 	}
@@ -117,13 +117,13 @@ func (b TimeBody) ReadStart(c *validate.Checks) TimeDraft {
 	d := TimeDraft{
 		PatientID: c.UUID("patient_id", b.PatientID, true), Category: c.Text("category", b.Category, validate.Required(0).OneOf(Categories...)),
 	}
-	b.readRest(c, &d)
+	b.readDetails(c, &d)
 	return d
 }
 
-func (b TimeBody) readRest(c *validate.Checks, d *TimeDraft) {
+func (b TimeBody) readDetails(c *validate.Checks, d *TimeDraft) {
 	d.Activity = c.Text("activity", b.Activity, validate.Optional(0).OneOf(Activities...))
-	d.ContactMethod, d.contactSent = c.Text("contact_method", b.ContactMethod, validate.Optional(0).OneOf(contacts...)), b.ContactMethod.Sent()
+	d.ContactMethod, d.contactSent = c.Text("contact_method", b.ContactMethod, validate.Optional(0).OneOf(contactMethods...)), b.ContactMethod.Sent()
 	d.Notes, d.notesSent = phi.Text(c.Text("notes", b.Notes, validate.Optional(4000).Multiline())), b.Notes.Sent()
 }
 
@@ -132,7 +132,7 @@ func (b TimeBody) ReadChange(c *validate.Checks, entry *collections.TimeEntry, n
 	d := TimeDraft{Category: c.Text("category", b.Category, validate.Optional(0).OneOf(Categories...))}
 	validate.NotNull(c, "category", b.Category)
 	validate.NotNull(c, "started_at", b.StartedAt)
-	b.readRest(c, &d)
+	b.readDetails(c, &d)
 	if !b.StartedAt.Sent() && !b.EndedAt.Sent() && !b.Seconds.Sent() {
 		return d
 	}
@@ -143,22 +143,22 @@ func (b TimeBody) ReadChange(c *validate.Checks, entry *collections.TimeEntry, n
 		b.Seconds = validate.Of(int64(entry.Seconds()))
 	}
 	b.readEnd(c, &d)
-	d.check(c, now)
+	d.checkDates(c, now)
 	return d
 }
 
 // LogTime stores a finished stretch of a person's work.
 func (e *Engine) LogTime(app core.App, userID string, d TimeDraft, by audit.Actor, now time.Time) (*collections.TimeEntry, error) {
-	return e.newTime(app, userID, d, collections.TimeByHand, by, now)
+	return e.createTime(app, userID, d, collections.TimeByHand, by, now)
 }
 
 // StartTimer starts a person's timer; there is one for each person.
 func (e *Engine) StartTimer(app core.App, userID string, d TimeDraft, by audit.Actor, now time.Time) (*collections.TimeEntry, error) {
 	d.StartedAt = now
-	return e.newTime(app, userID, d, collections.TimeByTimer, by, now)
+	return e.createTime(app, userID, d, collections.TimeByTimer, by, now)
 }
 
-func (e *Engine) newTime(app core.App, userID string, d TimeDraft, source string, by audit.Actor, now time.Time) (entry *collections.TimeEntry, err error) {
+func (e *Engine) createTime(app core.App, userID string, d TimeDraft, source string, by audit.Actor, now time.Time) (entry *collections.TimeEntry, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		patient, err := collections.FindPatient(tx, d.PatientID)
 		if err != nil {
@@ -178,7 +178,7 @@ func (e *Engine) newTime(app core.App, userID string, d TimeDraft, source string
 			return err
 		}
 		entry.Fill(collections.TimeDraft{
-			PatientID: d.PatientID, UserID: userID, Category: d.Category, Activity: d.Activity, Contact: d.contact(d.Category), Source: source,
+			PatientID: d.PatientID, UserID: userID, Category: d.Category, Activity: d.Activity, Contact: d.contactMethod(d.Category), Source: source,
 			StartedAt: d.StartedAt, EndedAt: d.EndedAt, Seconds: d.Seconds, Notes: d.Notes,
 		})
 		return e.saveTime(tx, entry, audit.TimeEntryCreate, by, now)
@@ -186,17 +186,17 @@ func (e *Engine) newTime(app core.App, userID string, d TimeDraft, source string
 	return entry, err
 }
 
-// contact is how there was contact: what was said, or what the activity says where nothing was. Nothing but contact has a way of it.
-func (d TimeDraft) contact(category string) string {
+// contactMethod is how there was contact: what was said, or what the activity says where nothing was. Nothing but contact has a way of it.
+func (d TimeDraft) contactMethod(category string) string {
 	if !d.contactSent && category == collections.Interactive {
-		return cmp.Or(d.ContactMethod, calls[d.Activity])
+		return cmp.Or(d.ContactMethod, contactOfActivity[d.Activity])
 	}
 	return d.ContactMethod
 }
 
 // saveTime stores an entry that overlaps no other time of its person or its patient.
 func (e *Engine) saveTime(tx core.App, entry *collections.TimeEntry, event audit.Event, by audit.Actor, now time.Time) error {
-	if err := e.refuseOverlap(tx, entry); err != nil {
+	if err := e.rejectOverlap(tx, entry); err != nil {
 		return err
 	}
 	if err := tx.Save(entry); err != nil {
@@ -206,7 +206,7 @@ func (e *Engine) saveTime(tx core.App, entry *collections.TimeEntry, event audit
 }
 
 // open finds an entry that may still be changed; user "" is anybody.
-func openTime(tx core.App, number int64, userID string) (*collections.TimeEntry, error) {
+func findEditableTime(tx core.App, number int64, userID string) (*collections.TimeEntry, error) {
 	entry, err := collections.FindTimeEntry(tx, number)
 	switch {
 	case collections.Missing(err) || err == nil && userID != "" && entry.UserRecordID() != userID:
@@ -221,7 +221,7 @@ func openTime(tx core.App, number int64, userID string) (*collections.TimeEntry,
 
 // StopTimer ends a person's running timer.
 func (e *Engine) StopTimer(app core.App, number int64, userID string, body TimeBody, by audit.Actor, now time.Time) (*collections.TimeEntry, error) {
-	return e.alterTime(app, number, userID, by, now, func(entry *collections.TimeEntry) error {
+	return e.updateTime(app, number, userID, by, now, func(entry *collections.TimeEntry) error {
 		if !entry.Running() {
 			return fault.State("invalid_state", "The timer has stopped already.")
 		}
@@ -229,16 +229,16 @@ func (e *Engine) StopTimer(app core.App, number int64, userID string, body TimeB
 		validate.NotNull(checks, "started_at", body.StartedAt)
 		body.StartedAt, body.EndedAt, body.Seconds = validate.String{}, validate.String{}, validate.Integer{}
 		d := body.ReadChange(checks, entry, now)
-		d.put(entry)
-		stop(entry, now)
+		d.applyTo(entry)
+		stopTimer(entry, now)
 		return checks.Err()
 	})
 }
 
-// stop ends a timer, at an hour at the latest.
-func stop(entry *collections.TimeEntry, now time.Time) {
+// stopTimer ends a timer, at an hour at the latest.
+func stopTimer(entry *collections.TimeEntry, now time.Time) {
 	end := now
-	if latest := entry.StartedAt().Add(timerStops); now.After(latest) {
+	if latest := entry.StartedAt().Add(timerLimit); now.After(latest) {
 		end = latest
 		entry.SetAutoStopped()
 	}
@@ -247,12 +247,12 @@ func stop(entry *collections.TimeEntry, now time.Time) {
 	entry.SetUpdatedAt(now)
 }
 
-// put writes what was sent. What somebody attested was something else if more than its notes change.
-func (d TimeDraft) put(entry *collections.TimeEntry) {
-	before := timeFacts(entry)
+// applyTo writes what was sent. What somebody attested was something else if more than its notes change.
+func (d TimeDraft) applyTo(entry *collections.TimeEntry) {
+	before := attestedFields(entry)
 	entry.Describe(d.Category, d.Activity, d.ContactMethod)
 	if d.contactSent || entry.Contact() == "" {
-		entry.SetContact(d.contact(entry.Category()))
+		entry.SetContact(d.contactMethod(entry.Category()))
 	}
 	if d.notesSent {
 		entry.SetNotes(d.Notes)
@@ -260,25 +260,25 @@ func (d TimeDraft) put(entry *collections.TimeEntry) {
 	if !d.StartedAt.IsZero() {
 		entry.SetSpan(d.StartedAt, d.EndedAt, d.Seconds)
 	}
-	if timeFacts(entry) != before {
+	if attestedFields(entry) != before {
 		entry.Attest("", time.Time{})
 	}
 }
 
-// timeFacts are what is attested of time.
-func timeFacts(entry *collections.TimeEntry) [4]string {
+// attestedFields are what is attested of time.
+func attestedFields(entry *collections.TimeEntry) [4]string {
 	return [4]string{entry.Category(), entry.Contact(), collections.Instant(entry.StartedAt()), collections.Instant(entry.EndedAt())}
 }
 
-// ChangeTime changes a finished entry that is not billed; userID "" may change anybody's.
-func (e *Engine) ChangeTime(app core.App, number int64, userID string, body TimeBody, by audit.Actor, now time.Time) (*collections.TimeEntry, error) {
-	return e.alterTime(app, number, userID, by, now, func(entry *collections.TimeEntry) error {
+// UpdateTime changes a finished entry that is not billed; userID "" may change anybody's.
+func (e *Engine) UpdateTime(app core.App, number int64, userID string, body TimeBody, by audit.Actor, now time.Time) (*collections.TimeEntry, error) {
+	return e.updateTime(app, number, userID, by, now, func(entry *collections.TimeEntry) error {
 		if entry.Running() {
 			return fault.State("invalid_state", "Stop the timer first.")
 		}
 		checks := validate.NewChecks()
 		d := body.ReadChange(checks, entry, now)
-		if d.put(entry); entry.Category() == collections.Interactive && entry.Notes() == "" {
+		if d.applyTo(entry); entry.Category() == collections.Interactive && entry.Notes() == "" {
 			checks.Reject("notes", msgNotes)
 		}
 		entry.SetUpdatedAt(now)
@@ -286,12 +286,12 @@ func (e *Engine) ChangeTime(app core.App, number int64, userID string, body Time
 	})
 }
 
-// alterTime changes an entry that may still be changed, in one transaction with its trace.
-func (e *Engine) alterTime(
+// updateTime changes an entry that may still be changed, in one transaction with its trace.
+func (e *Engine) updateTime(
 	app core.App, number int64, userID string, by audit.Actor, now time.Time, change func(*collections.TimeEntry) error,
 ) (entry *collections.TimeEntry, err error) {
 	err = app.RunInTransaction(func(tx core.App) (err error) {
-		if entry, err = openTime(tx, number, userID); err != nil {
+		if entry, err = findEditableTime(tx, number, userID); err != nil {
 			return err
 		}
 		if err := change(entry); err != nil {
@@ -305,7 +305,7 @@ func (e *Engine) alterTime(
 // DeleteTime removes an entry that is not billed; the audit trail keeps that it was there.
 func (e *Engine) DeleteTime(app core.App, number int64, userID string, by audit.Actor, now time.Time) error {
 	return app.RunInTransaction(func(tx core.App) error {
-		entry, err := openTime(tx, number, userID)
+		entry, err := findEditableTime(tx, number, userID)
 		if err != nil {
 			return err
 		}
@@ -319,11 +319,11 @@ func (e *Engine) DeleteTime(app core.App, number int64, userID string, by audit.
 	})
 }
 
-// StopTimers ends timers that were left running for an hour.
-func (e *Engine) StopTimers(app core.App, now time.Time) (stopped int, err error) {
+// StopOverdueTimers ends timers that were left running for an hour.
+func (e *Engine) StopOverdueTimers(app core.App, now time.Time) (stopped int, err error) {
 	var unreadable []error
 	err = app.RunInTransaction(func(tx core.App) error {
-		timers, err := collections.TimersStartedBefore(tx, now.Add(-timerStops))
+		timers, err := collections.TimersStartedBefore(tx, now.Add(-timerLimit))
 		unreadable = nil
 		for _, entry := range timers {
 			if broken := collections.Readable(entry.ProxyRecord()); broken != nil {
@@ -331,7 +331,7 @@ func (e *Engine) StopTimers(app core.App, now time.Time) (stopped int, err error
 				continue
 			}
 			entry.SetAutoStopped()
-			stop(entry, now)
+			stopTimer(entry, now)
 			if err := tx.Save(entry); err != nil {
 				return fmt.Errorf("stop timer: %w", err)
 			}

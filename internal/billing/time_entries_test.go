@@ -172,7 +172,7 @@ func TestTimers(t *testing.T) {
 	d.want("for an archived patient", got, "invalid_state")
 	d.want("another's, stopped", stop(theirs.Number(), d.nurse.Id, billing.TimeBody{}, "2026-01-15 09:10"), "not_found")
 	d.want("nobody's, stopped", stop(999, d.nurse.Id, billing.TimeBody{}, "2026-01-15 09:10"), "not_found")
-	_, err := d.e.ChangeTime(d.app, mine.Number(), d.nurse.Id, billing.TimeBody{Notes: validate.Of("Read")}, d.by, at("2026-01-15 09:10"))
+	_, err := d.e.UpdateTime(d.app, mine.Number(), d.nurse.Id, billing.TimeBody{Notes: validate.Of("Read")}, d.by, at("2026-01-15 09:10"))
 	d.want("changed while it runs", refused(err), "invalid_state")
 	d.want("stopped with words nobody knows", stop(mine.Number(), d.nurse.Id, billing.TimeBody{Category: validate.Of("work")}, "2026-01-15 09:10"), "validation_error")
 	lie := billing.TimeBody{ // only what it was is told, never how long
@@ -203,7 +203,7 @@ func TestTimersEndByThemselves(t *testing.T) {
 		}
 		timers = append(timers, entry)
 	}
-	if n, err := d.e.StopTimers(d.app, at("2026-01-15 10:30")); err != nil || n != 2 {
+	if n, err := d.e.StopOverdueTimers(d.app, at("2026-01-15 10:30")); err != nil || n != 2 {
 		t.Errorf("stopped %d, %v", n, err)
 	}
 	for i, running := range []bool{false, false, true} {
@@ -217,7 +217,7 @@ func TestTimersEndByThemselves(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.exec("UPDATE time_entries SET notes = 'v1:test:AAAA:BBBB' WHERE id = {:id}", dbx.Params{"id": entry.Id})
-	if n, err := d.e.StopTimers(d.app, at("2026-01-15 11:00")); n != 1 || !collections.IsUnreadable(err) {
+	if n, err := d.e.StopOverdueTimers(d.app, at("2026-01-15 11:00")); n != 1 || !collections.IsUnreadable(err) {
 		t.Errorf("beside one that cannot be read: stopped %d, %v", n, err)
 	}
 }
@@ -233,7 +233,7 @@ func TestChangeTime(t *testing.T) {
 	review.Category, review.Notes = validate.Of("review"), validate.String{}
 	silent := d.logged(d.nurse, review, now)
 	change := func(x *collections.TimeEntry, user string, body billing.TimeBody) string {
-		_, err := d.e.ChangeTime(d.app, x.Number(), user, body, d.by, at(now))
+		_, err := d.e.UpdateTime(d.app, x.Number(), user, body, d.by, at(now))
 		return wrongFields(err)
 	}
 	state := func() string {
@@ -271,7 +271,7 @@ func TestChangeTime(t *testing.T) {
 		d.want(name, got, test.want)
 		d.want(name, state(), before)
 	}
-	_, err := d.e.ChangeTime(d.app, entry.Number(), "somebody", billing.TimeBody{Notes: validate.Of("Mine?")}, d.by, at(now))
+	_, err := d.e.UpdateTime(d.app, entry.Number(), "somebody", billing.TimeBody{Notes: validate.Of("Mine?")}, d.by, at(now))
 	d.want("another's", refused(err), "not_found")
 	d.want("reading becomes talk without notes", change(silent, d.nurse.Id, billing.TimeBody{Category: validate.Of("interactive")}), "notes")
 	d.want("with notes", change(silent, d.nurse.Id, billing.TimeBody{Category: validate.Of("interactive"), Notes: validate.Of("Talked")}), "")
@@ -281,7 +281,7 @@ func TestChangeTime(t *testing.T) {
 	d.run(billing.TimeJob, now)
 	for _, fixed := range []error{
 		func() error {
-			_, err := d.e.ChangeTime(d.app, entry.Number(), "", billing.TimeBody{}, d.by, at(now))
+			_, err := d.e.UpdateTime(d.app, entry.Number(), "", billing.TimeBody{}, d.by, at(now))
 			return err
 		}(),
 		d.e.DeleteTime(d.app, entry.Number(), "", d.by, at(now)),

@@ -17,19 +17,19 @@ import (
 
 // escalationTime is what an escalation that was resolved asks to be logged, and what is.
 type escalationTime struct {
-	asked  time.Duration
-	before time.Duration // of it, before the escalation was opened
-	parts  []moments     // what is logged
-	others []string      // time entries that cover the rest
+	requested     time.Duration
+	beforeOpening time.Duration // of it, before the escalation was opened
+	parts         []interval    // what is logged
+	overlapping   []string      // time entries that cover the rest
 }
 
-// LogEscalation logs the interactive time of an escalation that somebody, by e-mail address, has just resolved, and bills what the month's time
+// LogEscalationTime logs the interactive time of an escalation that somebody, by e-mail address, has just resolved, and bills what the month's time
 // comes to, in the caller's transaction. The time is the assignee's, or that of whoever resolved it: the minutes of contact, where they were given,
 // else what elapsed, up to the practice's cap. None of it lies before the escalation was opened, and none where other time of the person or the
 // patient was logged already: what is left is logged, and the escalation's history says what was not. Elapsed time is never submitted unseen: the
 // entry waits for somebody to attest it.
 // Source: docs/decisions/billing.md, "Escalation time versus interactive time" and "Overlapping time".
-func (e *Engine) LogEscalation(tx core.App, resolved *collections.Escalation, by string, now time.Time) error {
+func (e *Engine) LogEscalationTime(tx core.App, resolved *collections.Escalation, by string, now time.Time) error {
 	user, err := collections.FindUserByEmail(tx, cmp.Or(resolved.AssignedTo(), by))
 	if collections.Missing(err) {
 		return nil // an operator at the dashboard has no time of care to log
@@ -37,31 +37,31 @@ func (e *Engine) LogEscalation(tx core.App, resolved *collections.Escalation, by
 	if err != nil {
 		return err
 	}
-	span := e.worked(resolved, now)
+	span := e.requestedInterval(resolved, now)
 	if span.length() < time.Second || span.from.IsZero() {
 		return nil
 	}
-	logged, err := e.place(tx, resolved, user.Id, span)
+	logged, err := e.loggableTime(tx, resolved, user.Id, span)
 	if err != nil {
 		return err
 	}
-	left := logged.asked - logged.before - measure(logged.parts)
+	left := logged.requested - logged.beforeOpening - unionLength(logged.parts)
 	months := []Span{}
 	for i, part := range logged.parts {
 		if i > 0 {
 			left = 0 // said once
 		}
-		if err := logPart(tx, resolved, user.Id, part, left, now); err != nil {
+		if err := logInterval(tx, resolved, user.Id, part, left, now); err != nil {
 			return err
 		}
 		if month := monthOf(e.Day(part.from)); !slices.Contains(months, month) {
 			months = append(months, month)
 		}
 	}
-	if err := logged.tell(tx, resolved.Id, user.Email(), now); err != nil || len(months) == 0 {
+	if err := logged.recordInHistory(tx, resolved.Id, user.Email(), now); err != nil || len(months) == 0 {
 		return err
 	}
-	tariff, err := e.readTariff(tx)
+	tariff, err := e.loadTariff(tx)
 	for _, month := range months {
 		if err == nil {
 			_, err = e.billTime(tx, tariff, []string{resolved.PatientID()}, month, true, now)
@@ -70,37 +70,37 @@ func (e *Engine) LogEscalation(tx core.App, resolved *collections.Escalation, by
 	return err
 }
 
-// worked is the time that an escalation asks for: the minutes up to its resolution, or from its assignment on.
-func (e *Engine) worked(resolved *collections.Escalation, now time.Time) moments {
+// requestedInterval is the time that an escalation asks for: the minutes up to its resolution, or from its assignment on.
+func (e *Engine) requestedInterval(resolved *collections.Escalation, now time.Time) interval {
 	if minutes := resolved.InteractionMinutes(); minutes != nil {
-		return moments{now.Add(-time.Duration(*minutes) * time.Minute), now}
+		return interval{now.Add(-time.Duration(*minutes) * time.Minute), now}
 	}
 	started := resolved.AssignedAt()
-	return moments{started, started.Add(max(0, min(now.Sub(started), e.EscalationTimeCap)))}
+	return interval{started, started.Add(max(0, min(now.Sub(started), e.EscalationTimeCap)))}
 }
 
-// place cuts away what lies before the escalation, and what other time covers.
-func (e *Engine) place(tx core.App, resolved *collections.Escalation, userID string, span moments) (t escalationTime, err error) {
-	t.asked = span.length()
+// loggableTime cuts away what lies before the escalation, and what other time covers.
+func (e *Engine) loggableTime(tx core.App, resolved *collections.Escalation, userID string, span interval) (t escalationTime, err error) {
+	t.requested = span.length()
 	if opened := resolved.CreatedAt(); opened.After(span.from) {
 		span.from = opened
-		t.before = t.asked - span.length()
+		t.beforeOpening = t.requested - span.length()
 	}
-	care := e.ruleOn(monthOf(e.Day(span.from))) == WithCareManagement
-	others, err := timeAround(tx, userID, resolved.PatientID(), "", span, care)
+	care := e.ruleNameOf(monthOf(e.Day(span.from))) == WithCareManagement
+	others, err := overlappingTimes(tx, userID, resolved.PatientID(), "", span, care)
 	if err != nil {
 		return t, err
 	}
-	var covered []moments
+	var covered []interval
 	for _, o := range others {
-		covered = append(covered, moments{o.StartedAt(), o.EndedAt(timerStops)})
-		t.others = append(t.others, strconv.FormatInt(collections.Number(o.ID), 10))
+		covered = append(covered, interval{o.StartedAt(), o.EndedAt(timerLimit)})
+		t.overlapping = append(t.overlapping, strconv.FormatInt(collections.Number(o.ID), 10))
 	}
-	t.parts = slices.DeleteFunc(without([]moments{span}, covered), func(m moments) bool { return m.length() < time.Second })
+	t.parts = slices.DeleteFunc(subtractIntervals([]interval{span}, covered), func(m interval) bool { return m.length() < time.Second })
 	return t, nil
 }
 
-func logPart(tx core.App, resolved *collections.Escalation, userID string, part moments, left time.Duration, now time.Time) error {
+func logInterval(tx core.App, resolved *collections.Escalation, userID string, part interval, left time.Duration, now time.Time) error {
 	notes := cmp.Or(resolved.ResolutionNotes().Reveal(), "Escalation "+strconv.FormatInt(resolved.Number(), 10)+" resolved.")
 	entry, err := collections.NewTimeEntry(tx, now)
 	if err != nil {
@@ -117,25 +117,25 @@ func logPart(tx core.App, resolved *collections.Escalation, userID string, part 
 	return audit.Append(tx, timeAudit(audit.TimeEntryCreate, entry, audit.System()), now)
 }
 
-// tell writes into the escalation's history what was not logged, and why.
-func (t escalationTime) tell(tx core.App, escalationID, by string, now time.Time) error {
-	logged := measure(t.parts)
-	if t.asked-logged < time.Second {
+// recordInHistory writes into the escalation's history what was not logged, and why.
+func (t escalationTime) recordInHistory(tx core.App, escalationID, by string, now time.Time) error {
+	logged := unionLength(t.parts)
+	if t.requested-logged < time.Second {
 		return nil
 	}
 	var why []string
-	if t.before >= time.Second {
-		why = append(why, lasting(t.before)+" of it lie before the escalation was opened")
+	if t.beforeOpening >= time.Second {
+		why = append(why, formatDuration(t.beforeOpening)+" of it lie before the escalation was opened")
 	}
-	if len(t.others) > 0 {
-		why = append(why, lasting(t.asked-t.before-logged)+" of it are in the time log already, as "+strings.Join(t.others, ", "))
+	if len(t.overlapping) > 0 {
+		why = append(why, formatDuration(t.requested-t.beforeOpening-logged)+" of it are in the time log already, as "+strings.Join(t.overlapping, ", "))
 	}
-	detail := fmt.Sprintf("Logged %s of %s: %s.", lasting(logged), lasting(t.asked), strings.Join(why, "; "))
+	detail := fmt.Sprintf("Logged %s of %s: %s.", formatDuration(logged), formatDuration(t.requested), strings.Join(why, "; "))
 	return collections.InsertEscalationEvent(tx, escalationID, "time_logged", by, phi.Text(detail), now)
 }
 
-// lasting says how long something is, in minutes and seconds.
-func lasting(d time.Duration) string {
+// formatDuration says how long something is, in minutes and seconds.
+func formatDuration(d time.Duration) string {
 	minutes, seconds := int(d/time.Minute), int(d%time.Minute/time.Second)
 	switch {
 	case seconds == 0:

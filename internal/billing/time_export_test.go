@@ -10,12 +10,12 @@ import (
 )
 
 // RuleForTest is the rule that storage is asked by.
-func (e *Engine) RuleForTest(month Span) collections.TimeRule { return e.countsOf(month) }
+func (e *Engine) RuleForTest(month Span) collections.TimeRule { return e.timeRuleOf(month) }
 
 // SecondsForTest are those that a run counts.
 func (e *Engine) SecondsForTest(t *testing.T, app core.App, patient string, month Span) int {
 	t.Helper()
-	stretches, err := e.stretchesOf(app, []string{patient}, month)
+	stretches, err := e.loggedTime(app, []string{patient}, month)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,8 +25,8 @@ func (e *Engine) SecondsForTest(t *testing.T, app core.App, patient string, mont
 // UnbilledSecondsForTest are those that the look for unbilled time counts.
 func (e *Engine) UnbilledSecondsForTest(t *testing.T, app core.App, patient string, month Span) int {
 	t.Helper()
-	u := &unbilled{Engine: e, app: app, span: month}
-	months, err := u.stretchesByMonth([]string{patient})
+	u := &unbilledSearch{Engine: e, app: app, span: month}
+	months, err := u.loggedTimeByMonth([]string{patient})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,10 +44,10 @@ func (e *Engine) CountedForTest(t *testing.T, app core.App, entry *collections.B
 	t.Helper()
 	r, err := e.newRecount(app, entry, time.Time{})
 	if err == nil {
-		err = r.count()
+		err = r.recountFacts()
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return CountedForTest{r.found.minutes, r.found.ofPatient, againstTime(e.ruleFor(r.claim.code, r.claim.service), r.claim, r.found)}
+	return CountedForTest{r.actual.minutes, r.actual.minutesWithOverlap, timeBlockingReasons(e.ruleFor(r.claim.code, r.claim.service), r.claim, r.actual)}
 }

@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// moments is a stretch of the clock: from is in it, until is not.
-type moments struct{ from, until time.Time }
+// interval is a stretch of the clock: from is in it, until is not.
+type interval struct{ from, until time.Time }
 
-func (m moments) length() time.Duration { return max(0, m.until.Sub(m.from)) }
+func (m interval) length() time.Duration { return max(0, m.until.Sub(m.from)) }
 
-// without are the parts of spans that none of others covers, in order.
-func without(spans, others []moments) []moments {
+// subtractIntervals are the parts of spans that none of others covers, in order.
+func subtractIntervals(spans, others []interval) []interval {
 	for _, other := range others {
-		var left []moments
+		var left []interval
 		for _, s := range spans {
 			if !other.from.Before(s.until) || !s.from.Before(other.until) {
 				left = append(left, s)
 				continue
 			}
-			for _, part := range []moments{{s.from, other.from}, {other.until, s.until}} {
+			for _, part := range []interval{{s.from, other.from}, {other.until, s.until}} {
 				if part.from.Before(part.until) {
 					left = append(left, part)
 				}
@@ -27,14 +27,14 @@ func without(spans, others []moments) []moments {
 		}
 		spans = left
 	}
-	slices.SortFunc(spans, func(a, b moments) int { return a.from.Compare(b.from) })
+	slices.SortFunc(spans, func(a, b interval) int { return a.from.Compare(b.from) })
 	return spans
 }
 
-// measure is how long spans are together, each moment once.
-func measure(spans []moments) (total time.Duration) {
+// unionLength is how long spans are together, each moment once.
+func unionLength(spans []interval) (total time.Duration) {
 	spans = slices.Clone(spans)
-	slices.SortFunc(spans, func(a, b moments) int { return a.from.Compare(b.from) })
+	slices.SortFunc(spans, func(a, b interval) int { return a.from.Compare(b.from) })
 	var covered time.Time
 	for _, s := range spans {
 		if covered.After(s.from) {

@@ -42,19 +42,19 @@ type UnbilledFilter struct {
 // Unbilled looks for periods and months that are over and earned a code, and have no entry, as a strict run of the engine would see them. What a
 // person voided, or billed in another way, and what was not monitored, is not unbilled.
 func (e *Engine) Unbilled(app core.App, f UnbilledFilter, now time.Time) (list []Unbilled, err error) {
-	u := &unbilled{Engine: e, app: app, filter: f, today: e.Day(now), list: []Unbilled{}}
-	if u.tariff, err = e.readTariff(app); err != nil {
+	u := &unbilledSearch{Engine: e, app: app, filter: f, today: e.Day(now), list: []Unbilled{}}
+	if u.tariff, err = e.loadTariff(app); err != nil {
 		return nil, err
 	}
 	u.span = Span{max(f.From, "1900-01-01"), AddDays(u.today, -1)}
 	if f.To != "" {
 		u.span.End = min(u.span.End, f.To)
 	}
-	var parts []*unbilled
+	var parts []*unbilledSearch
 	var workers errgroup.Group
-	workers.SetLimit(readers)
+	workers.SetLimit(maxSearchers)
 	for after := ""; ; {
-		ids, err := collections.PatientsWithActivity(app, f.PatientID, after, chunk)
+		ids, err := collections.PatientsWithActivity(app, f.PatientID, after, chunkSize)
 		if err != nil || len(ids) == 0 {
 			if err = errors.Join(err, workers.Wait()); err != nil {
 				return nil, err
@@ -63,7 +63,7 @@ func (e *Engine) Unbilled(app core.App, f UnbilledFilter, now time.Time) (list [
 		}
 		part := *u
 		parts = append(parts, &part)
-		workers.Go(func() error { return part.guarded(ids) })
+		workers.Go(func() error { return part.searchChunkSafely(ids) })
 		after = ids[len(ids)-1]
 	}
 	for _, part := range parts {
@@ -73,11 +73,11 @@ func (e *Engine) Unbilled(app core.App, f UnbilledFilter, now time.Time) (list [
 	return u.list, nil
 }
 
-// readers are how many chunks are looked through at once, each over a connection of its own; the others are left to everybody else.
-const readers = 2
+// maxSearchers are how many chunks are looked through at once, each over a connection of its own; the others are left to everybody else.
+const maxSearchers = 2
 
-// unbilled is a search under way.
-type unbilled struct {
+// unbilledSearch is a search under way.
+type unbilledSearch struct {
 	*Engine
 	app    core.App
 	filter UnbilledFilter
@@ -87,47 +87,47 @@ type unbilled struct {
 	list   []Unbilled
 }
 
-// guarded looks through a chunk. A panic is an error like any other: in a goroutine of its own it would end the service.
-func (u *unbilled) guarded(ids []string) (err error) {
+// searchChunkSafely looks through a chunk. A panic is an error like any other: in a goroutine of its own it would end the service.
+func (u *unbilledSearch) searchChunkSafely(ids []string) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("looking for unbilled activity panicked (%T): %s", v, debug.Stack()) // the text of v could quote a value
 		}
 	}()
-	return u.chunk(ids)
+	return u.searchChunk(ids)
 }
 
-func (u *unbilled) chunk(ids []string) error {
-	patients, err := u.load(u.app, ids, u.span.Start)
+func (u *unbilledSearch) searchChunk(ids []string) error {
+	patients, err := u.loadFacts(u.app, ids, u.span.Start)
 	if err != nil {
 		return err
 	}
-	windows, err := u.windows(u.app, patients, u.span)
+	windows, err := u.unbilledPeriods(u.app, patients, u.span)
 	if err != nil {
 		return err
 	}
-	stretches, err := u.stretchesByMonth(ids)
+	stretches, err := u.loggedTimeByMonth(ids)
 	if err != nil {
 		return err
 	}
 	for _, id := range ids {
 		f := patients[id]
-		if f == nil || !u.wanted(f) {
+		if f == nil || !u.matches(f) {
 			continue
 		}
-		u.devices(f, windows[id])
-		u.months(f, stretches[id])
+		u.addDevicePeriods(f, windows[id])
+		u.addMonths(f, stretches[id])
 	}
 	return nil
 }
 
-func (u *unbilled) wanted(f *facts) bool {
-	payer, _ := u.tariff.payer(f.payer)
+func (u *unbilledSearch) matches(f *patientFacts) bool {
+	payer, _ := u.tariff.payerOf(f.payer)
 	return (u.filter.Payer == nil || *u.filter.Payer == payer) && (u.filter.Provider == nil || *u.filter.Provider == f.provider)
 }
 
 // add notes a code that was earned, unless it was decided not to bill it.
-func (u *unbilled) add(f *facts, code string, period Span, service string, units int, days, minutes *int, reason string) {
+func (u *unbilledSearch) add(f *patientFacts, code string, period Span, service string, units int, days, minutes *int, reason string) {
 	switch reason {
 	case NotBilledYet, MissingConsent, MissingDiagnosis, MissingNote, MissingPrimary, "reviewed_before_more_time":
 	default:
@@ -138,15 +138,15 @@ func (u *unbilled) add(f *facts, code string, period Span, service string, units
 	}
 	u.list = append(u.list, Unbilled{
 		PatientID: f.id, CPTCode: code, PeriodStart: period.Start, PeriodEnd: period.End, TransmissionDays: days, Minutes: minutes, Reason: reason,
-		EstimatedAmount: u.tariff.rate(f.payer, code, service) * Cents(units),
+		EstimatedAmount: u.tariff.expectedRate(f.payer, code, service) * Cents(units),
 	})
 }
 
-// devices plans window by window, so that each refusal belongs to its period.
-func (u *unbilled) devices(f *facts, windows []window) {
+// addDevicePeriods plans window by window, so that each refusal belongs to its period.
+func (u *unbilledSearch) addDevicePeriods(f *patientFacts, windows []supplyPeriod) {
 	taught := false
 	for _, w := range windows {
-		due, skipped := u.planDevice(f, []window{w}, false)
+		due, skipped := u.draftDeviceEntries(f, []supplyPeriod{w}, false)
 		days := new(len(w.days))
 		for _, d := range due {
 			switch {
@@ -166,22 +166,22 @@ func (u *unbilled) devices(f *facts, windows []window) {
 	if len(windows) == 0 || taught {
 		return
 	}
-	due, skipped := u.planDevice(f, nil, false) // the set-up alone
+	due, skipped := u.draftDeviceEntries(f, nil, false) // the set-up alone
 	for _, d := range due {
 		u.add(f, d.code, d.period, d.service, 1, nil, nil, NotBilledYet)
 	}
 	for _, s := range skipped {
-		u.add(f, s.CPTCode, Span{f.educated, f.educated}, f.educated, 1, nil, nil, s.Reason)
+		u.add(f, s.CPTCode, Span{f.setupDay, f.setupDay}, f.setupDay, 1, nil, nil, s.Reason)
 	}
 }
 
-func (u *unbilled) months(f *facts, byMonth map[Span][]Stretch) {
+func (u *unbilledSearch) addMonths(f *patientFacts, byMonth map[Span][]LoggedTime) {
 	for _, month := range slices.SortedFunc(maps.Keys(byMonth), func(a, b Span) int { return cmp.Compare(a.Start, b.Start) }) {
-		due, skipped, blocks := u.planConsented(f, byMonth[month], month, true, false)
+		due, skipped, blocks := u.planMonthTime(f, byMonth[month], month, true, false)
 		for _, d := range due {
 			units := d.units
-			if d.raises != nil {
-				units -= d.raises.Units
+			if d.toRaise != nil {
+				units -= d.toRaise.Units
 			}
 			u.add(f, d.code, month, d.service, units, nil, new(d.minutes), NotBilledYet)
 		}
@@ -196,33 +196,33 @@ func (u *unbilled) months(f *facts, byMonth map[Span][]Stretch) {
 	}
 }
 
-// stretchesByMonth reads the finished interactive time of some patients, by practice month, of months that are over; one line for each patient,
+// loggedTimeByMonth reads the finished interactive time of some patients, by practice month, of months that are over; one line for each patient,
 // as entries are.
-func (u *unbilled) stretchesByMonth(ids []string) (map[string]map[Span][]Stretch, error) {
-	from, to := u.around(Span{monthOf(u.span.Start).Start, u.span.End})
-	rows, err := collections.StretchLines(u.app, ids, from, to, u.counts(u.TimeRule))
+func (u *unbilledSearch) loggedTimeByMonth(ids []string) (map[string]map[Span][]LoggedTime, error) {
+	from, to := u.monthWithLead(Span{monthOf(u.span.Start).Start, u.span.End})
+	rows, err := collections.StretchLines(u.app, ids, from, to, u.timeRule(u.TimeRule))
 	if err != nil {
 		return nil, err
 	}
-	found := map[string]map[Span][]Stretch{}
+	found := map[string]map[Span][]LoggedTime{}
 	for _, row := range rows {
-		months := u.inMonths(stretchesOn(row.List))
-		maps.DeleteFunc(months, func(month Span, _ []Stretch) bool { return month.End > u.span.End })
+		months := u.splitByMonth(parseLoggedTime(row.List))
+		maps.DeleteFunc(months, func(month Span, _ []LoggedTime) bool { return month.End > u.span.End })
 		found[row.Patient] = months
 	}
 	return found, nil
 }
 
-// EligibleOf says which of some patients may be billed for today.
-func (e *Engine) EligibleOf(app core.App, ids []string, now time.Time) (map[string]bool, error) {
+// EligiblePatients says which of some patients may be billed for today.
+func (e *Engine) EligiblePatients(app core.App, ids []string, now time.Time) (map[string]bool, error) {
 	today, eligible := e.Day(now), map[string]bool{}
-	for some := range slices.Chunk(ids, chunk) {
-		patients, err := e.load(app, some, today)
+	for some := range slices.Chunk(ids, chunkSize) {
+		patients, err := e.loadFacts(app, some, today)
 		if err != nil {
 			return nil, err
 		}
 		for id, f := range patients {
-			eligible[id] = len(e.missing(f, today)) == 0
+			eligible[id] = len(e.missingItems(f, today)) == 0
 		}
 	}
 	return eligible, nil

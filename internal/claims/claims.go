@@ -53,15 +53,15 @@ type Claim struct {
 	Diagnoses                   []string // ICD-10-CM with their dots
 	UnknownDiagnoses            []string // those of them that no code list here holds
 
-	CPTCode         string
-	Modifiers       []string
-	Units           int
-	ChargeCents     int64
-	From, Through   string // YYYY-MM-DD
-	Frequency       string
-	PayerControl    string // by which the payer knows the claim that is replaced or voided
-	Ordered         bool   // monitoring was ordered on or before the date of service
-	UnreadablePages bool   // something of the patient cannot be opened
+	CPTCode       string
+	Modifiers     []string
+	Units         int
+	ChargeCents   int64
+	From, Through string // YYYY-MM-DD
+	Frequency     string
+	PayerControl  string // by which the payer knows the claim that is replaced or voided
+	Ordered       bool   // monitoring was ordered on or before the date of service
+	Unreadable    bool   // something of the patient cannot be opened
 }
 
 // Format shows which entry it is and nothing of the person.
@@ -73,7 +73,7 @@ func (c Claim) LogValue() slog.Value { return slog.StringValue("claim " + c.Clai
 // SelfPay reports that no payer is asked.
 func (c Claim) SelfPay() bool { return c.Payer.ID == "" }
 
-// OfSomebodyElse reports that the insurance is not the patient's own.
-func (c Claim) OfSomebodyElse() bool {
+// HasOtherSubscriber reports that the insurance is not the patient's own.
+func (c Claim) HasOtherSubscriber() bool {
 	return c.Coverage.Relationship != "" && c.Coverage.Relationship != "self"
 }

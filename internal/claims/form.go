@@ -11,14 +11,14 @@ import (
 	"github.com/vigilhealth/vigil/internal/x12"
 )
 
-// Line is a claim as a line of a form, under its own number. It refuses to print.
-type Line struct {
+// FormLine is a claim as a line of a form, under its own number. It refuses to print.
+type FormLine struct {
 	Claim
 	Control string
 }
 
 // Envelope is a file without claims: who sends it, to whom, under which number. Source: ASC X12N 005010X222A1 (837P), 1000A and 1000B.
-func (d Desk) Envelope(number int, reference string, at time.Time) x12.Batch {
+func (d Loader) Envelope(number int, reference string, at time.Time) x12.Batch {
 	s := d.Submitter
 	return x12.Batch{
 		Submitter: x12.Submitter{
@@ -29,8 +29,8 @@ func (d Desk) Envelope(number int, reference string, at time.Time) x12.Batch {
 	}
 }
 
-// Form is some lines, at least one, as one claim of the 837P: what is the same for all of them is the first one's.
-func Form(control, frequency, payerControl string, lines []Line) x12.Claim {
+// Build837P is some lines, at least one, as one claim of the 837P: what is the same for all of them is the first one's.
+func Build837P(control, frequency, payerControl string, lines []FormLine) x12.Claim {
 	first := lines[0].Claim
 	form := x12.Claim{
 		ControlNumber: control, Billing: billingProvider(first.Practice), PlaceOfService: first.Submitter.PlaceOfService, Frequency: frequency,
@@ -42,14 +42,14 @@ func Form(control, frequency, payerControl string, lines []Line) x12.Claim {
 	if frequency != Original {
 		form.PayerControlNumber = payerControl
 	}
-	if first.OfSomebodyElse() {
+	if first.HasOtherSubscriber() {
 		patient := person(first.Patient, first.Gender)
 		form.Patient, form.Relationship = &patient, relationship(first.Coverage.Relationship)
 	}
 	if second := first.Coverage.Secondary; second != nil && second.Payer != 0 {
 		other := x12.OtherPayer{Coverage: coverage(first.SecondPayer, *second, first), Relationship: relationship(second.Relationship)}
 		other.Sequence = "S"
-		form.Others = []x12.OtherPayer{other}
+		form.OtherPayers = []x12.OtherPayer{other}
 	}
 	for _, l := range lines {
 		form.Lines = append(form.Lines, x12.ServiceLine{
@@ -120,7 +120,7 @@ func relationship(word string) string {
 
 // diagnoses are those of all lines, as many as a claim takes: the first line's first one is the principal, and each line has its first ones there
 // before any has its last, since it must point to one at least.
-func diagnoses(lines []Line) (codes []string) {
+func diagnoses(lines []FormLine) (codes []string) {
 	for place := range maxDiagnoses {
 		for _, l := range lines {
 			if place < len(l.Diagnoses) && len(codes) < maxDiagnoses && !slices.Contains(codes, l.Diagnoses[place]) {

@@ -11,43 +11,43 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// Desk gathers claims for one practice.
-type Desk struct {
+// Loader gathers claims for one practice.
+type Loader struct {
 	Practice  Practice
 	Submitter Submitter
 }
 
-// gathered is what the entries of a load refer to, read once each.
-type gathered struct {
-	patients map[string]*collections.Patient
-	payers   map[string]collections.Payer
-	users    map[string]*collections.User
-	known    map[string]bool
-	orders   map[string]string // the first day on which a patient's monitoring was ordered
+// references is what the entries of a load refer to, read once each.
+type references struct {
+	patients      map[string]*collections.Patient
+	payers        map[string]collections.Payer
+	users         map[string]*collections.User
+	billableCodes map[string]bool
+	firstOrders   map[string]string // the first day on which a patient's monitoring was ordered
 }
 
 // Load gathers everything that the claims of some entries say, in the order of the entries.
-func (d Desk) Load(app core.App, entries []*collections.BillingEntry) ([]Claim, error) {
-	g, err := gather(app, entries)
+func (d Loader) Load(app core.App, entries []*collections.BillingEntry) ([]Claim, error) {
+	g, err := loadReferences(app, entries)
 	if err != nil {
 		return nil, err
 	}
 	list := make([]Claim, len(entries))
 	for i, entry := range entries {
-		if list[i], err = d.claim(g, entry); err != nil {
+		if list[i], err = d.newClaim(g, entry); err != nil {
 			return nil, err
 		}
 	}
 	return list, nil
 }
 
-func gather(app core.App, entries []*collections.BillingEntry) (*gathered, error) {
+func loadReferences(app core.App, entries []*collections.BillingEntry) (*references, error) {
 	var patientIDs, userIDs, codes []string
 	for _, entry := range entries {
 		patientIDs, userIDs = append(patientIDs, entry.PatientID()), append(userIDs, entry.ProviderID())
 		codes = append(codes, entry.ICD10Codes()...)
 	}
-	g := &gathered{map[string]*collections.Patient{}, map[string]collections.Payer{}, map[string]*collections.User{}, nil, map[string]string{}}
+	g := &references{map[string]*collections.Patient{}, map[string]collections.Payer{}, map[string]*collections.User{}, nil, map[string]string{}}
 	people, err := collections.PatientsByID(app, distinct(patientIDs))
 	if err != nil {
 		return nil, err
@@ -69,13 +69,13 @@ func gather(app core.App, entries []*collections.BillingEntry) (*gathered, error
 	for _, u := range users {
 		g.users[u.Id] = u
 	}
-	if g.known, err = icd10.Known(app, distinct(codes)); err != nil {
+	if g.billableCodes, err = icd10.BillableCodes(app, distinct(codes)); err != nil {
 		return nil, err
 	}
 	first, err := collections.FirstOrders(app, distinct(patientIDs))
 	for _, o := range first {
 		if o.Kind == collections.OrderOfMonitoring {
-			g.orders[o.Patient] = o.Dated
+			g.firstOrders[o.Patient] = o.Dated
 		}
 	}
 	return g, err
@@ -86,7 +86,7 @@ func distinct(list []string) []string {
 	return slices.DeleteFunc(slices.Compact(list), func(s string) bool { return s == "" })
 }
 
-func (d Desk) claim(g *gathered, entry *collections.BillingEntry) (Claim, error) {
+func (d Loader) newClaim(g *references, entry *collections.BillingEntry) (Claim, error) {
 	c := Claim{
 		EntryID: entry.Id, ClaimID: entry.ClaimID(), PatientID: entry.PatientID(), Status: entry.Status(), Practice: d.Practice, Submitter: d.Submitter,
 		Payer: g.payers[entry.PayerID()], Diagnoses: entry.ICD10Codes(), CPTCode: entry.CPTCode(), Units: entry.Units(), ChargeCents: entry.ChargeCents(),
@@ -97,17 +97,17 @@ func (d Desk) claim(g *gathered, entry *collections.BillingEntry) (Claim, error)
 		c.Frequency = VoidOfClaim
 	}
 	for _, code := range c.Diagnoses {
-		if !g.known[code] {
+		if !g.billableCodes[code] {
 			c.UnknownDiagnoses = append(c.UnknownDiagnoses, code)
 		}
 	}
-	ordered, was := g.orders[c.PatientID]
+	ordered, was := g.firstOrders[c.PatientID]
 	c.Ordered = was && ordered <= c.From
 	if u := g.users[entry.ProviderID()]; u != nil {
 		c.Provider = Provider{u.Id, phi.Text(u.FirstName()), phi.Text(u.LastName()), u.NPI(), u.Taxonomy(), u.Role()}
 	}
 	p := g.patients[entry.PatientID()]
-	if c.UnreadablePages = p == nil || collections.Readable(p.ProxyRecord()) != nil; c.UnreadablePages {
+	if c.Unreadable = p == nil || collections.Readable(p.ProxyRecord()) != nil; c.Unreadable {
 		return c, nil
 	}
 	var err error

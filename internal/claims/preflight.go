@@ -61,11 +61,11 @@ const (
 
 // Lengths and counts that a claim can carry. Source: ASC X12N 005010X222A1 (837P): HI01 to HI12, SV101-3 to -6, NM103, NM109.
 const (
-	maxDiagnoses = 12
-	maxModifiers = 4
-	maxUnits     = 999
-	maxMember    = 80
-	maxDollars   = 9_999_999_99 // cents; what SV102 of common payers takes
+	maxDiagnoses   = 12
+	maxModifiers   = 4
+	maxUnits       = 999
+	maxMember      = 80
+	maxChargeCents = 9_999_999_99 // cents; what SV102 of common payers takes
 )
 
 var (
@@ -74,19 +74,19 @@ var (
 	placePattern    = regexp.MustCompile(`^[0-9]{2}$`)
 )
 
-// check gathers findings.
-type check struct {
+// preflightCheck gathers findings.
+type preflightCheck struct {
 	Findings
-	c Claim
+	claim Claim
 }
 
-func (k *check) refuse(when bool, code, field, message string) {
+func (k *preflightCheck) addError(when bool, code, field, message string) {
 	if when {
 		k.Errors = append(k.Errors, Finding{code, field, message})
 	}
 }
 
-func (k *check) warn(when bool, code, field, message string) {
+func (k *preflightCheck) addWarning(when bool, code, field, message string) {
 	if when {
 		k.Warnings = append(k.Warnings, Finding{code, field, message})
 	}
@@ -95,26 +95,26 @@ func (k *check) warn(when bool, code, field, message string) {
 // Preflight finds everything that a payer refuses a claim for, as of a day of the practice. A claim that nobody but the patient pays has no payer's
 // errors. Source: ASC X12N 005010X222A1 (837P) for what must be said; docs/decisions/claims.md, "Preflight".
 func Preflight(c Claim, today string) Findings {
-	k := &check{c: c, Findings: Findings{Errors: []Finding{}, Warnings: []Finding{}}}
-	k.refuse(c.UnreadablePages, Unreadable, "patient", "Something of the patient's record cannot be opened.")
-	k.warn(!c.Ordered, MissingOrder, "orders", "No order of monitoring is on record on or before the date of service.")
+	k := &preflightCheck{claim: c, Findings: Findings{Errors: []Finding{}, Warnings: []Finding{}}}
+	k.addError(c.Unreadable, Unreadable, "patient", "Something of the patient's record cannot be opened.")
+	k.addWarning(!c.Ordered, MissingOrder, "orders", "No order of monitoring is on record on or before the date of service.")
 	if c.SelfPay() {
-		k.warn(true, SelfPay, "insurance.payer_id", "No payer: the patient pays, and no claim is made.")
+		k.addWarning(true, SelfPay, "insurance.payer_id", "No payer: the patient pays, and no claim is made.")
 		return k.Findings
 	}
-	k.practice()
-	k.provider()
-	k.payer()
-	k.subscriber()
-	k.patient()
-	k.line(today)
-	k.written(today)
+	k.checkPractice()
+	k.checkProvider()
+	k.checkPayer()
+	k.checkSubscriber()
+	k.checkPatient()
+	k.checkServiceLine(today)
+	k.checkRepresentable(today)
 	return k.Findings
 }
 
-// practice looks at loops 1000A, 1000B and 2010AA.
-func (k *check) practice() {
-	p, s := k.c.Practice, k.c.Submitter
+// checkPractice looks at loops 1000A, 1000B and 2010AA.
+func (k *preflightCheck) checkPractice() {
+	p, s := k.claim.Practice, k.claim.Submitter
 	for _, f := range []struct{ value, name, what string }{
 		{p.Name, "VIGIL_PRACTICE_NAME", "name"},
 		{p.NPI, "VIGIL_PRACTICE_NPI", "National Provider Identifier"},
@@ -124,12 +124,12 @@ func (k *check) practice() {
 		{p.State, "VIGIL_PRACTICE_STATE", "state"},
 		{p.Zip, "VIGIL_PRACTICE_ZIP", "ZIP code"},
 	} {
-		k.refuse(f.value == "", MissingBilling, f.name, "The practice's "+f.what+" is not set.")
+		k.addError(f.value == "", MissingBilling, f.name, "The practice's "+f.what+" is not set.")
 	}
-	k.refuse(p.NPI != "" && !validate.ValidNPI(p.NPI), InvalidNPI, "VIGIL_PRACTICE_NPI", "The practice's National Provider Identifier has a wrong check digit.")
-	k.refuse(p.Taxonomy == "", MissingTaxonomy, "VIGIL_PRACTICE_TAXONOMY", "The practice's taxonomy code is not set.")
-	k.refuse(p.Zip != "" && len(validate.Digits(p.Zip)) != 9, MissingBilling, "VIGIL_PRACTICE_ZIP", "The practice's ZIP code needs all nine digits.")
-	k.refuse(!placePattern.MatchString(s.PlaceOfService), InvalidPlace, "VIGIL_CLAIMS_PLACE_OF_SERVICE", "The place of service is two digits.")
+	k.addError(p.NPI != "" && !validate.ValidNPI(p.NPI), InvalidNPI, "VIGIL_PRACTICE_NPI", "The practice's National Provider Identifier has a wrong check digit.")
+	k.addError(p.Taxonomy == "", MissingTaxonomy, "VIGIL_PRACTICE_TAXONOMY", "The practice's taxonomy code is not set.")
+	k.addError(p.Zip != "" && len(validate.Digits(p.Zip)) != 9, MissingBilling, "VIGIL_PRACTICE_ZIP", "The practice's ZIP code needs all nine digits.")
+	k.addError(!placePattern.MatchString(s.PlaceOfService), InvalidPlace, "VIGIL_CLAIMS_PLACE_OF_SERVICE", "The place of service is two digits.")
 	if s.ID == "" {
 		return // claims leave by other ways: what a file alone needs is not missed
 	}
@@ -140,104 +140,104 @@ func (k *check) practice() {
 		{s.ReceiverID, "VIGIL_CLAIMS_RECEIVER_ID", "receiver's id"},
 		{s.ReceiverName, "VIGIL_CLAIMS_RECEIVER_NAME", "receiver's name"},
 	} {
-		k.refuse(f.value == "", MissingSubmitter, f.name, "The "+f.what+" is not set.")
+		k.addError(f.value == "", MissingSubmitter, f.name, "The "+f.what+" is not set.")
 	}
-	k.warn(s.Usage != "P", TestUsage, "VIGIL_CLAIMS_USAGE", "Files are marked as tests: no payer pays them.")
+	k.addWarning(s.Usage != "P", TestUsage, "VIGIL_CLAIMS_USAGE", "Files are marked as tests: no payer pays them.")
 }
 
-// provider looks at loop 2310B.
-func (k *check) provider() {
-	p := k.c.Provider
+// checkProvider looks at loop 2310B.
+func (k *preflightCheck) checkProvider() {
+	p := k.claim.Provider
 	if p.ID == "" {
-		k.refuse(true, MissingRendering, "rendering_provider_id", "Nobody is named who rendered the service.")
+		k.addError(true, MissingRendering, "rendering_provider_id", "Nobody is named who rendered the service.")
 		return
 	}
-	k.refuse(p.First.Reveal() == "" || p.Last.Reveal() == "", MissingName, "rendering_provider_id", "The rendering provider's name is not complete.")
-	k.refuse(p.NPI == "", InvalidNPI, "users.npi", "The rendering provider has no National Provider Identifier.")
-	k.refuse(p.NPI != "" && !validate.ValidNPI(p.NPI), InvalidNPI, "users.npi", "The rendering provider's National Provider Identifier has a wrong check digit.")
-	k.refuse(p.Taxonomy == "", MissingTaxonomy, "users.taxonomy_code", "The rendering provider has no taxonomy code.")
+	k.addError(p.First.Reveal() == "" || p.Last.Reveal() == "", MissingName, "rendering_provider_id", "The rendering provider's name is not complete.")
+	k.addError(p.NPI == "", InvalidNPI, "users.npi", "The rendering provider has no National Provider Identifier.")
+	k.addError(p.NPI != "" && !validate.ValidNPI(p.NPI), InvalidNPI, "users.npi", "The rendering provider's National Provider Identifier has a wrong check digit.")
+	k.addError(p.Taxonomy == "", MissingTaxonomy, "users.taxonomy_code", "The rendering provider has no taxonomy code.")
 }
 
-// payer looks at loops 2000B and 2010BB, and at their like for the payer that comes second.
-func (k *check) payer() {
-	p, member := k.c.Payer, k.c.Coverage.MemberID
-	k.refuse(p.EDI == "", MissingPayer, "payer.edi_payer_id", "The payer's id at the clearinghouse is not known.")
-	k.refuse(p.Filing == "", MissingFilingCode, "payer.claim_filing_code", "The payer's claim filing code is not known.")
-	k.refuse(member == "", MissingMember, "insurance.member_id", "The member id is missing.")
-	k.refuse(member != "" && (!memberPattern.MatchString(member) || len(member) > maxMember), InvalidMember, "insurance.member_id", "The member id must be letters, digits and hyphens.")
-	second := k.c.Coverage.Secondary
+// checkPayer looks at loops 2000B and 2010BB, and at their like for the payer that comes second.
+func (k *preflightCheck) checkPayer() {
+	p, member := k.claim.Payer, k.claim.Coverage.MemberID
+	k.addError(p.EDI == "", MissingPayer, "payer.edi_payer_id", "The payer's id at the clearinghouse is not known.")
+	k.addError(p.Filing == "", MissingFilingCode, "payer.claim_filing_code", "The payer's claim filing code is not known.")
+	k.addError(member == "", MissingMember, "insurance.member_id", "The member id is missing.")
+	k.addError(member != "" && (!memberPattern.MatchString(member) || len(member) > maxMember), InvalidMember, "insurance.member_id", "The member id must be letters, digits and hyphens.")
+	second := k.claim.Coverage.Secondary
 	if second == nil || second.Payer == 0 {
 		return
 	}
-	k.refuse(k.c.SecondPayer.EDI == "", MissingPayer, "insurance.secondary.payer_id", "The second payer's id at the clearinghouse is not known.")
-	k.refuse(k.c.SecondPayer.Filing == "", MissingFilingCode, "insurance.secondary.payer_id", "The second payer's claim filing code is not known.")
-	k.refuse(second.MemberID == "", MissingMember, "insurance.secondary.member_id", "The member id of the second insurance is missing.")
+	k.addError(k.claim.SecondPayer.EDI == "", MissingPayer, "insurance.secondary.payer_id", "The second payer's id at the clearinghouse is not known.")
+	k.addError(k.claim.SecondPayer.Filing == "", MissingFilingCode, "insurance.secondary.payer_id", "The second payer's claim filing code is not known.")
+	k.addError(second.MemberID == "", MissingMember, "insurance.secondary.member_id", "The member id of the second insurance is missing.")
 	if second.Relationship != "" && second.Relationship != "self" {
-		k.somebody(second.Subscriber, "insurance.secondary.subscriber")
+		k.checkOtherSubscriber(second.Subscriber, "insurance.secondary.subscriber")
 	}
 }
 
-// subscriber looks at loop 2010BA where it is not the patient.
-func (k *check) subscriber() {
-	c := k.c.Coverage
-	if k.c.OfSomebodyElse() {
-		k.somebody(c.Subscriber, "insurance.subscriber")
+// checkSubscriber looks at loop 2010BA where it is not the patient.
+func (k *preflightCheck) checkSubscriber() {
+	c := k.claim.Coverage
+	if k.claim.HasOtherSubscriber() {
+		k.checkOtherSubscriber(c.Subscriber, "insurance.subscriber")
 		return
 	}
-	k.warn(c.Subscriber != nil, SubscriberIgnored, "insurance.subscriber", "The insurance is the patient's own: the subscriber named beside is not told.")
+	k.addWarning(c.Subscriber != nil, SubscriberIgnored, "insurance.subscriber", "The insurance is the patient's own: the subscriber named beside is not told.")
 }
 
-func (k *check) somebody(s *phi.Subscriber, field string) {
+func (k *preflightCheck) checkOtherSubscriber(s *phi.Subscriber, field string) {
 	if s == nil {
-		k.refuse(true, MissingSubscriber, field, "Whose insurance it is has to be said.")
+		k.addError(true, MissingSubscriber, field, "Whose insurance it is has to be said.")
 		return
 	}
-	k.refuse(s.FirstName == "" || s.LastName == "", MissingName, field, "The subscriber's name is not complete.")
-	k.refuse(s.DateOfBirth == "", MissingBirthDate, field+".date_of_birth", "The subscriber's date of birth is missing.")
-	k.refuse(s.Gender == "", MissingGender, field+".gender", "The subscriber's gender is missing.")
+	k.addError(s.FirstName == "" || s.LastName == "", MissingName, field, "The subscriber's name is not complete.")
+	k.addError(s.DateOfBirth == "", MissingBirthDate, field+".date_of_birth", "The subscriber's date of birth is missing.")
+	k.addError(s.Gender == "", MissingGender, field+".gender", "The subscriber's gender is missing.")
 }
 
-// patient looks at loop 2010BA or 2010CA.
-func (k *check) patient() {
-	p := k.c.Patient
-	k.refuse(p.FirstName == "" || p.LastName == "", MissingName, "patient", "The patient's name is not complete.")
-	k.refuse(p.DateOfBirth == "", MissingBirthDate, "date_of_birth", "The patient's date of birth is missing.")
-	k.refuse(k.c.Gender == "", MissingGender, "gender", "The patient's gender is missing.")
+// checkPatient looks at loop 2010BA or 2010CA.
+func (k *preflightCheck) checkPatient() {
+	p := k.claim.Patient
+	k.addError(p.FirstName == "" || p.LastName == "", MissingName, "patient", "The patient's name is not complete.")
+	k.addError(p.DateOfBirth == "", MissingBirthDate, "date_of_birth", "The patient's date of birth is missing.")
+	k.addError(k.claim.Gender == "", MissingGender, "gender", "The patient's gender is missing.")
 	a := p.Address
 	if a == nil {
-		k.refuse(true, MissingAddress, "address", "The patient's address is missing.")
+		k.addError(true, MissingAddress, "address", "The patient's address is missing.")
 		return
 	}
-	k.refuse(a.Line1 == "", MissingAddress, "address.line1", "The patient's street address is missing.")
-	k.refuse(a.City == "", MissingAddress, "address.city", "The patient's city is missing.")
+	k.addError(a.Line1 == "", MissingAddress, "address.line1", "The patient's street address is missing.")
+	k.addError(a.City == "", MissingAddress, "address.city", "The patient's city is missing.")
 	if a.Country == "" || a.Country == "US" {
-		k.refuse(a.State == "", MissingAddress, "address.state", "The patient's state is missing.")
-		k.refuse(a.Zip == "", MissingAddress, "address.zip", "The patient's ZIP code is missing.")
+		k.addError(a.State == "", MissingAddress, "address.state", "The patient's state is missing.")
+		k.addError(a.Zip == "", MissingAddress, "address.zip", "The patient's ZIP code is missing.")
 	}
 }
 
-// line looks at loops 2300 and 2400.
-func (k *check) line(today string) {
-	c := k.c
-	k.refuse(len(c.Diagnoses) == 0, MissingDiagnosis, "icd10_codes", "A claim needs a diagnosis.")
-	k.refuse(len(c.Diagnoses) > maxDiagnoses, InvalidDiagnosis, "icd10_codes", "A claim takes twelve diagnoses.")
+// checkServiceLine looks at loops 2300 and 2400.
+func (k *preflightCheck) checkServiceLine(today string) {
+	c := k.claim
+	k.addError(len(c.Diagnoses) == 0, MissingDiagnosis, "icd10_codes", "A claim needs a diagnosis.")
+	k.addError(len(c.Diagnoses) > maxDiagnoses, InvalidDiagnosis, "icd10_codes", "A claim takes twelve diagnoses.")
 	for _, code := range c.Diagnoses {
-		k.refuse(!validate.ValidICD10(code), InvalidDiagnosis, "icd10_codes", "A diagnosis is not of the form of ICD-10-CM.")
+		k.addError(!validate.ValidICD10(code), InvalidDiagnosis, "icd10_codes", "A diagnosis is not of the form of ICD-10-CM.")
 	}
-	k.warn(len(c.UnknownDiagnoses) > 0, UnknownDiagnosis, "icd10_codes", "Not in the code list of this service: "+strings.Join(c.UnknownDiagnoses, ", ")+".")
-	k.refuse(len(c.Modifiers) > maxModifiers || slices.ContainsFunc(c.Modifiers, func(m string) bool { return !modifierPattern.MatchString(m) }),
+	k.addWarning(len(c.UnknownDiagnoses) > 0, UnknownDiagnosis, "icd10_codes", "Not in the code list of this service: "+strings.Join(c.UnknownDiagnoses, ", ")+".")
+	k.addError(len(c.Modifiers) > maxModifiers || slices.ContainsFunc(c.Modifiers, func(m string) bool { return !modifierPattern.MatchString(m) }),
 		InvalidModifier, "modifiers", "A line takes four modifiers of two letters or digits.")
-	k.refuse(c.Units < 1 || c.Units > maxUnits, InvalidUnits, "units", "The units must be 1 to 999.")
-	k.refuse(c.ChargeCents <= 0 || c.ChargeCents > maxDollars, InvalidCharge, "charge", "The charge must be more than nothing.")
-	k.refuse(c.From == "" || c.From > c.Through, InvalidDates, "service_date", "The dates of service are not in order.")
-	k.refuse(c.Through > today, InvalidDates, "service_date", "The service is in the future.")
-	k.refuse(c.Patient.DateOfBirth > c.From, InvalidDates, "date_of_birth", "The service is before the patient's birth.")
-	k.refuse(c.Frequency != Original && c.PayerControl == "", MissingOriginalClaim, "original_reference", "A replacement or void must name the claim it is about.")
-	k.warn(late(c.Through, today), TimelyFiling, "service_date", "More than a year after the service: Medicare refuses it, other payers may earlier.")
+	k.addError(c.Units < 1 || c.Units > maxUnits, InvalidUnits, "units", "The units must be 1 to 999.")
+	k.addError(c.ChargeCents <= 0 || c.ChargeCents > maxChargeCents, InvalidCharge, "charge", "The charge must be more than nothing.")
+	k.addError(c.From == "" || c.From > c.Through, InvalidDates, "service_date", "The dates of service are not in order.")
+	k.addError(c.Through > today, InvalidDates, "service_date", "The service is in the future.")
+	k.addError(c.Patient.DateOfBirth > c.From, InvalidDates, "date_of_birth", "The service is before the patient's birth.")
+	k.addError(c.Frequency != Original && c.PayerControl == "", MissingOriginalClaim, "original_reference", "A replacement or void must name the claim it is about.")
+	k.addWarning(isPastTimelyFiling(c.Through, today), TimelyFiling, "service_date", "More than a year after the service: Medicare refuses it, other payers may earlier.")
 }
 
-// late reports that a calendar year has passed since the service. Source: 42 CFR 424.44(a)(1), one calendar year after the date of service (2010).
-func late(service, today string) bool {
+// isPastTimelyFiling reports that a calendar year has passed since the service. Source: 42 CFR 424.44(a)(1), one calendar year after the date of service (2010).
+func isPastTimelyFiling(service, today string) bool {
 	at, err := time.Parse(time.DateOnly, service)
 	return err == nil && at.AddDate(1, 0, 0).Format(time.DateOnly) < today
 }

@@ -142,7 +142,7 @@ func TestPreflight(t *testing.T) {
 		"replacing":         {func(c *claims.Claim) { c.Frequency, c.PayerControl = claims.Replacement, "2026001" }, nil, ""},
 		"not ordered":       {func(c *claims.Claim) { c.Ordered = false }, nil, "missing_order orders"},
 		"nobody's claim":    {func(c *claims.Claim) { *c = claims.Claim{Ordered: true} }, nil, "self_pay insurance.payer_id"},
-		"unreadable":        {func(c *claims.Claim) { *c = claims.Claim{Ordered: true, UnreadablePages: true} }, []string{"record_unreadable patient"}, "self_pay insurance.payer_id"},
+		"unreadable":        {func(c *claims.Claim) { *c = claims.Claim{Ordered: true, Unreadable: true} }, []string{"record_unreadable patient"}, "self_pay insurance.payer_id"},
 	} {
 		c := whole()
 		row.change(&c)

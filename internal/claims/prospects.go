@@ -8,24 +8,24 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// Prospect is what preflight would find of the first claim for a patient, and which of it is the patient's to put right.
-type Prospect struct {
+// FirstClaimCheck is what preflight would find of the first claim for a patient, and which of it is the patient's to put right.
+type FirstClaimCheck struct {
 	Patient string
 	Findings
-	// SelfPay is set where no payer is asked, PaysAlone where somebody has said that it is meant so.
-	SelfPay, PaysAlone bool
+	// SelfPay is set where no payer is asked, SelfPayConfirmed where somebody has said that it is meant so.
+	SelfPay, SelfPayConfirmed bool
 }
 
-// Prospects looks at the first claims for some patients, as of a day: one line of a code for which a dollar is asked, with what is on record of the
+// CheckFirstClaims looks at the first claims for some patients, as of a day: one line of a code for which a dollar is asked, with what is on record of the
 // patient now. Of who pays alone it finds what holds for all. Source: docs/decisions/patients.md, "Enrollment".
-func (d Desk) Prospects(app core.App, ids []string, code, day string) ([]Prospect, error) {
+func (d Loader) CheckFirstClaims(app core.App, ids []string, code, day string) ([]FirstClaimCheck, error) {
 	facts, err := collections.FactsOf(app, ids)
 	if err != nil {
 		return nil, err
 	}
 	entries := make([]*collections.BillingEntry, len(facts))
 	for i, of := range facts {
-		if entries[i], err = collections.ProspectiveEntry(app, of, code, day, aDollar); err != nil {
+		if entries[i], err = collections.ProspectiveEntry(app, of, code, day, oneDollarCents); err != nil {
 			return nil, err
 		}
 	}
@@ -33,24 +33,24 @@ func (d Desk) Prospects(app core.App, ids []string, code, day string) ([]Prospec
 	if err != nil {
 		return nil, err
 	}
-	prospects := make([]Prospect, len(list))
+	prospects := make([]FirstClaimCheck, len(list))
 	for i, claim := range list {
-		prospects[i] = prospect(claim, day)
+		prospects[i] = checkFirstClaim(claim, day)
 	}
 	return prospects, nil
 }
 
-const aDollar = 100
+const oneDollarCents = 100
 
-// prospect asks of a patient without a payer what any payer would, so that nothing has to be asked again once there is one.
-func prospect(claim Claim, day string) Prospect {
-	p := Prospect{Patient: claim.PatientID, Findings: Preflight(claim, day), SelfPay: claim.SelfPay(), PaysAlone: claim.SelfPay() && claim.Coverage.SelfPay}
+// checkFirstClaim asks of a patient without a payer what any payer would, so that nothing has to be asked again once there is one.
+func checkFirstClaim(claim Claim, day string) FirstClaimCheck {
+	p := FirstClaimCheck{Patient: claim.PatientID, Findings: Preflight(claim, day), SelfPay: claim.SelfPay(), SelfPayConfirmed: claim.SelfPay() && claim.Coverage.SelfPay}
 	if !p.SelfPay {
 		return p
 	}
 	claim.Payer.ID, claim.Payer.EDI, claim.Payer.Filing = "any", "any", "any"
 	for _, finding := range Preflight(claim, day).Errors {
-		if strings.HasPrefix(finding.Field, "insurance.") || p.PaysAlone && finding.Code != MissingRendering && finding.Code != MissingDiagnosis {
+		if strings.HasPrefix(finding.Field, "insurance.") || p.SelfPayConfirmed && finding.Code != MissingRendering && finding.Code != MissingDiagnosis {
 			continue
 		}
 		p.Errors = append(p.Errors, finding)

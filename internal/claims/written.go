@@ -10,41 +10,41 @@ import (
 	"github.com/vigilhealth/vigil/internal/x12"
 )
 
-// Unwritable is what the form of a claim cannot carry, such as a name in letters without a Latin form.
-const Unwritable = "not_representable"
+// NotRepresentable is what the form of a claim cannot carry, such as a name in letters without a Latin form.
+const NotRepresentable = "not_representable"
 
-// written writes the claim as a file of its own, once nothing else stands against it: what the guide does not allow is found before the claim is
+// checkRepresentable writes the claim as a file of its own, once nothing else stands against it: what the guide does not allow is found before the claim is
 // sent, so that a claim that preflight lets pass can be written. Where no claims are sent from here only the claim itself is looked at.
-func (k *check) written(today string) {
+func (k *preflightCheck) checkRepresentable(today string) {
 	if len(k.Errors) > 0 {
 		return // what is missing would be named twice
 	}
-	c := k.c
+	c := k.claim
 	at, err := time.Parse(time.DateOnly, today)
 	if err != nil {
 		return
 	}
-	desk := Desk{Practice: c.Practice, Submitter: c.Submitter}
+	desk := Loader{Practice: c.Practice, Submitter: c.Submitter}
 	if c.Submitter.ID == "" {
 		desk.Submitter = Submitter{ID: "NONE", Name: "NONE", Contact: "NONE", Phone: "0000000000", ReceiverID: "NONE", ReceiverName: "NONE", Usage: "T"}
 	}
 	file := desk.Envelope(1, "", at)
-	file.Claims = []x12.Claim{Form("V1", c.Frequency, c.PayerControl, []Line{{c, "V1L1"}})}
+	file.Claims = []x12.Claim{Build837P("V1", c.Frequency, c.PayerControl, []FormLine{{c, "V1L1"}})}
 	if _, err := file.Bytes(); err != nil {
 		var wrong x12.FieldErrors
 		if !errors.As(err, &wrong) {
-			k.refuse(true, Unwritable, "claim", "The form of a claim cannot carry it.")
+			k.addError(true, NotRepresentable, "claim", "The form of a claim cannot carry it.")
 			return
 		}
-		k.Errors = append(k.Errors, Written(wrong, c.OfSomebodyElse())...)
+		k.Errors = append(k.Errors, UnrepresentableFields(wrong, c.HasOtherSubscriber())...)
 	}
 }
 
-// Written are the values that a file cannot carry, each once, under where they are put right. Whether the insurance is somebody else's says whose a
+// UnrepresentableFields are the values that a file cannot carry, each once, under where they are put right. Whether the insurance is somebody else's says whose a
 // subscriber's are.
-func Written(wrong x12.FieldErrors, somebodyElse bool) (found []Finding) {
+func UnrepresentableFields(wrong x12.FieldErrors, somebodyElse bool) (found []Finding) {
 	for _, w := range wrong {
-		f := Finding{Unwritable, whereRight(w.Field, somebodyElse), "The form of a claim cannot carry it: it " + w.Reason + "."}
+		f := Finding{NotRepresentable, fieldLocation(w.Field, somebodyElse), "The form of a claim cannot carry it: it " + w.Reason + "."}
 		if !slices.ContainsFunc(found, func(g Finding) bool { return g.Field == f.Field }) {
 			found = append(found, f)
 		}
@@ -52,9 +52,9 @@ func Written(wrong x12.FieldErrors, somebodyElse bool) (found []Finding) {
 	return found
 }
 
-// placesOf say where the fields of a form are put right; the first that a field begins with counts, and what follows it stays where the place ends
+// fieldLocations say where the fields of a form are put right; the first that a field begins with counts, and what follows it stays where the place ends
 // in a dot.
-var placesOf = []struct{ field, place string }{
+var fieldLocations = []struct{ field, place string }{
 	{"submitter.id", "VIGIL_CLAIMS_SUBMITTER_ID"},
 	{"submitter.name", "VIGIL_CLAIMS_SUBMITTER_NAME"},
 	{"submitter.contact", "VIGIL_CLAIMS_SUBMITTER_CONTACT"},
@@ -94,8 +94,8 @@ var placesOf = []struct{ field, place string }{
 	{"payer_control_number", "original_reference"},
 }
 
-// whereRight is where a field of the form is put right.
-func whereRight(field string, somebodyElse bool) string {
+// fieldLocation is where a field of the form is put right.
+func fieldLocation(field string, somebodyElse bool) string {
 	if rest, ok := strings.CutPrefix(field, "subscriber."); ok && !somebodyElse {
 		field = "patient." + rest
 	} else if ok {
@@ -104,7 +104,7 @@ func whereRight(field string, somebodyElse bool) string {
 	if _, rest, ok := strings.Cut(field, "]."); ok && strings.HasPrefix(field, "lines[") {
 		return cmp.Or(map[string]string{"from": "service_date", "through": "service_date", "pointers": "icd10_codes"}[rest], rest)
 	}
-	for _, p := range placesOf {
+	for _, p := range fieldLocations {
 		if rest, ok := strings.CutPrefix(field, p.field); ok {
 			if strings.HasSuffix(p.place, ".") {
 				field = p.place + rest

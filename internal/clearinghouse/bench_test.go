@@ -33,7 +33,7 @@ func BenchmarkSend(b *testing.B) {
 			done <- longest
 		}()
 		b.StartTimer()
-		_, err := p.house.Send(p.app, entries, p.by, p.now)
+		_, err := p.house.SendBatch(p.app, entries, p.by, p.now)
 		b.StopTimer()
 		stop.Store(true)
 		p.must(err)

@@ -17,8 +17,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// House sends the claims of one practice.
-type House struct{ Billing *billing.Engine }
+// Engine sends the claims of one practice.
+type Engine struct{ Billing *billing.Engine }
 
 // MaxLines is how many entries one batch takes.
 const MaxLines = 1000
@@ -35,9 +35,9 @@ const (
 	NotForEDI  = claims.SelfPay
 )
 
-// Send makes a batch of entries: reviewed ones, which become submitted, and such submitted ones or ones to be voided that stood in none since. It is
+// SendBatch makes a batch of entries: reviewed ones, which become submitted, and such submitted ones or ones to be voided that stood in none since. It is
 // all of them or none: what stands against any is an invalid_state fault with each line's errors. Source: docs/decisions/claims.md, "Batches".
-func (h House) Send(app core.App, entryIDs []string, by audit.Actor, now time.Time) (row collections.BatchRow, err error) {
+func (h Engine) SendBatch(app core.App, entryIDs []string, by audit.Actor, now time.Time) (row collections.BatchRow, err error) {
 	head, _, err := collections.AuditHead(app) // before anything is read
 	if err != nil {
 		return row, err
@@ -52,18 +52,18 @@ func (h House) Send(app core.App, entryIDs []string, by audit.Actor, now time.Ti
 	}
 	var number int64
 	err = app.RunInTransaction(func(tx core.App) error { // a number that is not used stays so
-		number, err = takeNumber(tx, now)
+		number, err = nextInterchangeNumber(tx, now)
 		return err
 	})
 	if err != nil {
 		return row, err
 	}
-	plan.number(number)
+	plan.assignNumbers(number)
 	file, err := plan.file(h, number, now)
 	if err != nil {
 		return row, err
 	}
-	decided, err := h.decide(app, plan, number, now)
+	decided, err := h.precheckLines(app, plan, number, now)
 	if err != nil {
 		return row, err
 	}
@@ -86,9 +86,9 @@ func (h House) Send(app core.App, entryIDs []string, by audit.Actor, now time.Ti
 // epoch is from when interchanges are numbered.
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// takeNumber takes the next number of an interchange: one more than the last, and at least the minutes since the epoch, so that a practice that was
+// nextInterchangeNumber takes the next number of an interchange: one more than the last, and at least the minutes since the epoch, so that a practice that was
 // brought back from a backup does not send old numbers anew. Nine digits last for nineteen centuries.
-func takeNumber(tx core.App, now time.Time) (int64, error) {
+func nextInterchangeNumber(tx core.App, now time.Time) (int64, error) {
 	const sequence = "claim-interchanges"
 	last, err := collections.LastNumber(tx, sequence)
 	if err != nil {
@@ -98,29 +98,29 @@ func takeNumber(tx core.App, now time.Time) (int64, error) {
 	return number, collections.SetLastNumber(tx, sequence, number)
 }
 
-// sent is a claim of a batch.
-type sent struct {
-	control   string
-	frequency string
-	payer     string // the payer's number of the claim that is replaced or voided
-	family    string // of the claims that it replaces or voids; "" for none that is known here
-	lines     []sentLine
+// batchClaim is a claim of a batch.
+type batchClaim struct {
+	control      string
+	frequency    string
+	payerControl string // the payer's number of the claim that is replaced or voided
+	chain        string // of the claims that it replaces or voids; "" for none that is known here
+	lines        []batchLine
 }
 
-// sentLine is an entry as a line. Carried ones stand on a replacement only because they stood on the claim that is replaced.
-type sentLine struct {
+// batchLine is an entry as a line. Carried ones stand on a replacement only because they stood on the claim that is replaced.
+type batchLine struct {
 	claims.Claim
-	entry   *collections.BillingEntry
-	carried bool
-	again   bool // it was sent as a test before
-	moved   bool // the batch submits it
-	control string
+	entry       *collections.BillingEntry
+	isCarried   bool
+	isResend    bool // it was sent as a test before
+	isSubmitted bool // the batch submits it
+	control     string
 }
 
-type plan struct{ claims []*sent }
+type batchPlan struct{ claims []*batchClaim }
 
-// number gives every claim and line its number: of the interchange, and the place in it.
-func (p plan) number(interchange int64) {
+// assignNumbers gives every claim and line its number: of the interchange, and the place in it.
+func (p batchPlan) assignNumbers(interchange int64) {
 	for i, c := range p.claims {
 		c.control = fmt.Sprintf("V%09dC%05d", interchange, i+1)
 		for n := range c.lines {
@@ -130,12 +130,12 @@ func (p plan) number(interchange int64) {
 }
 
 // store stores the batch, its lines, and what becomes of the entries.
-func (h House) store(tx core.App, p plan, number int64, file []byte, by audit.Actor, now time.Time) (row collections.BatchRow, err error) {
+func (h Engine) store(tx core.App, p batchPlan, number int64, file []byte, by audit.Actor, now time.Time) (row collections.BatchRow, err error) {
 	d := collections.BatchDraft{
 		ID: collections.NewUUID(), Number: fmt.Sprintf("%09d", number), Usage: h.Billing.Claims.Submitter.Usage, Claims: len(p.claims), File: phi.Text(file), CreatedBy: by.Email,
 	}
 	for _, c := range p.claims {
-		for _, l := range c.told() {
+		for _, l := range c.serviceLines() {
 			d.Lines++
 			d.ChargeCents += l.ChargeCents
 		}
@@ -146,7 +146,7 @@ func (h House) store(tx core.App, p plan, number int64, file []byte, by audit.Ac
 	for _, c := range p.claims {
 		for _, l := range c.lines {
 			err := collections.AddClaimLine(tx, collections.ClaimLine{
-				BatchID: d.ID, EntryID: l.EntryID, Claim: c.control, Line: l.control, Frequency: l.Frequency, ChargeCents: l.ChargeCents, Carried: l.carried,
+				BatchID: d.ID, EntryID: l.EntryID, Claim: c.control, Line: l.control, Frequency: l.Frequency, ChargeCents: l.ChargeCents, Carried: l.isCarried,
 			}, now)
 			if err != nil {
 				return row, err
@@ -156,45 +156,45 @@ func (h House) store(tx core.App, p plan, number int64, file []byte, by audit.Ac
 	return collections.FindBatchRow(tx, d.ID)
 }
 
-// submitted reports whether a batch submits a line; the others are told to the payer as what they are.
-func (l sentLine) submitted() bool {
-	return l.entry.Status() == billing.Reviewed || l.again && l.Frequency != claims.VoidOfClaim
+// needsSubmission reports whether a batch submits a line; the others are told to the payer as what they are.
+func (l batchLine) needsSubmission() bool {
+	return l.entry.Status() == billing.Reviewed || l.isResend && l.Frequency != claims.VoidOfClaim
 }
 
-// decide recounts what the batch submits, before the transaction: what stands against a line stands against the batch.
-func (h House) decide(app core.App, p plan, number int64, now time.Time) (list []billing.Decided, err error) {
+// precheckLines recounts what the batch submits, before the transaction: what stands against a line stands against the batch.
+func (h Engine) precheckLines(app core.App, p batchPlan, number int64, now time.Time) (list []billing.PrecheckedSubmission, err error) {
 	var refusals []Refusal
 	for _, c := range p.claims {
 		for i, l := range c.lines {
-			if !l.submitted() {
+			if !l.needsSubmission() {
 				continue
 			}
-			c.lines[i].moved = true
-			decided, err := h.Billing.Decide(app, l.entry, l.Frequency, fmt.Sprintf("%09d", number), now)
-			if refusals, err = refusedBy(refusals, l.EntryID, err); err != nil {
+			c.lines[i].isSubmitted = true
+			decided, err := h.Billing.PrecheckSubmission(app, l.entry, l.Frequency, fmt.Sprintf("%09d", number), now)
+			if refusals, err = addRefusal(refusals, l.EntryID, err); err != nil {
 				return nil, err
 			}
 			list = append(list, decided)
 		}
 	}
-	return list, unborne(refusals)
+	return list, refuseBatch(refusals)
 }
 
 // submit makes what was decided, in the transaction; another line stays as long as it is as it was planned.
-func (h House) submit(tx core.App, p plan, decided []billing.Decided, head string, by audit.Actor, now time.Time) error {
-	refused, err := h.Billing.Apply(tx, decided, head, by, now)
+func (h Engine) submit(tx core.App, p batchPlan, decided []billing.PrecheckedSubmission, head string, by audit.Actor, now time.Time) error {
+	refused, err := h.Billing.SubmitPrechecked(tx, decided, head, by, now)
 	if err != nil {
 		return err
 	}
 	var refusals []Refusal
 	for _, d := range decided {
-		if refusals, err = refusedBy(refusals, d.EntryID(), refused[d.EntryID()]); err != nil {
+		if refusals, err = addRefusal(refusals, d.EntryID(), refused[d.EntryID()]); err != nil {
 			return err
 		}
 	}
 	for _, c := range p.claims {
 		for _, l := range c.lines {
-			if l.moved {
+			if l.isSubmitted {
 				continue
 			}
 			stored, err := collections.FindBillingEntry(tx, l.EntryID)
@@ -206,27 +206,27 @@ func (h House) submit(tx core.App, p plan, decided []billing.Decided, head strin
 			}
 		}
 	}
-	return unborne(refusals)
+	return refuseBatch(refusals)
 }
 
-// refusedBy adds what a refused move says; other errors are passed on.
-func refusedBy(list []Refusal, entryID string, err error) ([]Refusal, error) {
+// addRefusal adds what a refused move says; other errors are passed on.
+func addRefusal(list []Refusal, entryID string, err error) ([]Refusal, error) {
 	if refused, ok := errors.AsType[*fault.Error](err); ok && refused.Kind != fault.Internal {
-		return append(list, Refusal{entryID, findings(refused)}), nil
+		return append(list, Refusal{entryID, refusalFindings(refused)}), nil
 	}
 	return list, err
 }
 
-// unborne refuses a batch for what stands against its lines; nil where nothing does.
-func unborne(refusals []Refusal) error {
+// refuseBatch refuses a batch for what stands against its lines; nil where nothing does.
+func refuseBatch(refusals []Refusal) error {
 	if len(refusals) == 0 {
 		return nil
 	}
 	return fault.State("invalid_state", "The facts do not bear some of these lines out.").With("warnings", []string{billing.PreflightErrors}).With("lines", refusals)
 }
 
-// findings are the reasons of a refused move.
-func findings(refused *fault.Error) (list []claims.Finding) {
+// refusalFindings are the reasons of a refused move.
+func refusalFindings(refused *fault.Error) (list []claims.Finding) {
 	reasons, _ := refused.Extra["warnings"].([]string)
 	for _, reason := range reasons {
 		list = append(list, claims.Finding{Code: reason, Field: "facts", Message: refused.Detail})
@@ -238,14 +238,14 @@ func findings(refused *fault.Error) (list []claims.Finding) {
 }
 
 // file is the batch as an 837P.
-func (p plan) file(h House, number int64, now time.Time) ([]byte, error) {
+func (p batchPlan) file(h Engine, number int64, now time.Time) ([]byte, error) {
 	batch := h.Billing.Claims.Envelope(int(number), fmt.Sprintf("%09d", number), now.In(h.Billing.Zone))
 	for _, c := range p.claims {
 		batch.Claims = append(batch.Claims, c.form())
 	}
 	file, err := batch.Bytes()
 	if err != nil {
-		return nil, p.unwritable(err)
+		return nil, p.unrepresentableFault(err)
 	}
 	return file, nil
 }

@@ -8,17 +8,17 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// families knows which claims replace one another, as far as the receiver knows of them: a line that was sent anew moved to a newer claim, and took
+// claimChains knows which claims replace one another, as far as the receiver knows of them: a line that was sent anew moved to a newer claim, and took
 // those with it that stood beside it. Source: docs/decisions/claims.md, "Batches".
-type families struct {
-	elder   map[string]string                // a claim of the same family for each claim; the eldest for itself
+type claimChains struct {
+	parent  map[string]string                // a claim of the same family for each claim; the eldest for itself
 	current map[string]collections.ClaimLine // of each entry that stood on one of them, where it stands now
 }
 
-// familiesOf follows the claims on which some entries stood to all that replaced them or were replaced by them. With usage P only claims that were
+// loadClaimChains follows the claims on which some entries stood to all that replaced them or were replaced by them. With usage P only claims that were
 // sent for production count: a payer never saw the others.
-func familiesOf(app core.App, entryIDs []string, usage string) (*families, error) {
-	f := &families{map[string]string{}, map[string]collections.ClaimLine{}}
+func loadClaimChains(app core.App, entryIDs []string, usage string) (*claimChains, error) {
+	f := &claimChains{map[string]string{}, map[string]collections.ClaimLine{}}
 	if usage != "P" {
 		usage = ""
 	}
@@ -50,28 +50,28 @@ func familiesOf(app core.App, entryIDs []string, usage string) (*families, error
 	return f, nil
 }
 
-// of is the family of a claim, by its eldest.
-func (f *families) of(claim string) string {
-	for f.elder[claim] != "" && f.elder[claim] != claim {
-		claim = f.elder[claim]
+// rootOf is the family of a claim, by its eldest.
+func (f *claimChains) rootOf(claim string) string {
+	for f.parent[claim] != "" && f.parent[claim] != claim {
+		claim = f.parent[claim]
 	}
 	return claim
 }
 
-func (f *families) join(a, b string) {
-	a, b = f.of(a), f.of(b)
-	f.elder[max(a, b)] = min(a, b)
+func (f *claimChains) join(a, b string) {
+	a, b = f.rootOf(a), f.rootOf(b)
+	f.parent[max(a, b)] = min(a, b)
 }
 
-// claim is the family on which an entry stands; "" where its receiver knows of none.
-func (f *families) claim(entryID string) string {
-	return f.of(f.current[entryID].Claim)
+// chainOf is the family on which an entry stands; "" where its receiver knows of none.
+func (f *claimChains) chainOf(entryID string) string {
+	return f.rootOf(f.current[entryID].Claim)
 }
 
 // members are the entries that stand on a family, in the order in which they are known.
-func (f *families) members(family string) (ids []string) {
+func (f *claimChains) members(family string) (ids []string) {
 	for id, l := range f.current {
-		if f.of(l.Claim) == family {
+		if f.rootOf(l.Claim) == family {
 			ids = append(ids, id)
 		}
 	}
@@ -80,7 +80,7 @@ func (f *families) members(family string) (ids []string) {
 }
 
 // compare orders entries by where they stand: what was sent earlier first.
-func (f *families) compare(a, b string) int {
+func (f *claimChains) compare(a, b string) int {
 	x, y := f.current[a].Line, f.current[b].Line
 	switch {
 	case x < y:

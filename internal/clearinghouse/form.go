@@ -11,17 +11,17 @@ import (
 )
 
 // form is a claim as the 837P has it.
-func (c *sent) form() x12.Claim {
-	told := c.told()
-	lines := make([]claims.Line, len(told))
+func (c *batchClaim) form() x12.Claim {
+	told := c.serviceLines()
+	lines := make([]claims.FormLine, len(told))
 	for i, l := range told {
-		lines[i] = claims.Line{Claim: l.Claim, Control: l.control}
+		lines[i] = claims.FormLine{Claim: l.Claim, Control: l.control}
 	}
-	return claims.Form(c.control, c.frequency, c.payer, lines)
+	return claims.Build837P(c.control, c.frequency, c.payerControl, lines)
 }
 
-// unwritable says which lines hold what the form cannot carry, such as a name in letters without a Latin form.
-func (p plan) unwritable(err error) error {
+// unrepresentableFault says which lines hold what the form cannot carry, such as a name in letters without a Latin form.
+func (p batchPlan) unrepresentableFault(err error) error {
 	var wrong x12.FieldErrors
 	if !errors.As(err, &wrong) {
 		return err
@@ -29,9 +29,9 @@ func (p plan) unwritable(err error) error {
 	var refusals []Refusal
 	for _, c := range p.claims {
 		mine := slices.DeleteFunc(slices.Clone(wrong), func(w x12.FieldError) bool { return w.Claim != c.control && w.Claim != "" })
-		found := claims.Written(mine, c.lines[0].OfSomebodyElse())
+		found := claims.UnrepresentableFields(mine, c.lines[0].HasOtherSubscriber())
 		for _, l := range c.lines {
-			if len(found) > 0 && !l.carried { // nobody chose those
+			if len(found) > 0 && !l.isCarried { // nobody chose those
 				refusals = append(refusals, Refusal{l.EntryID, found})
 			}
 		}

@@ -12,32 +12,32 @@ import (
 )
 
 // The words of CLP02 that decide nothing about a claim of ours: sent on undecided, and a forecast. Source: ASC X12N 005010X221A1 (835), CLP02.
-var undecided = map[string]string{"23": "sent_on", "25": "forecast"}
+var undecidedStatuses = map[string]string{"23": "sent_on", "25": "forecast"}
 
-// payment applies what a payer decided, claim by claim. What is about no single claim is for a person.
-func (t *taking) payment(p x12.Payment) error {
-	ours := t.paysUs(p)
+// import835 applies what a payer decided, claim by claim. What is about no single claim is for a person.
+func (t *importRun) import835(p x12.Remittance) error {
+	ours := t.isPayee(p)
 	for _, c := range p.Claims {
 		if !ours {
-			t.leave("CLP", c.ControlNumber, c.Paid, "other_payee")
+			t.addUnmatched("CLP", c.ControlNumber, c.Paid, "other_payee")
 			continue
 		}
-		if reason := undecided[c.Status]; reason != "" {
-			t.leave("CLP", c.ControlNumber, c.Paid, reason)
+		if reason := undecidedStatuses[c.Status]; reason != "" {
+			t.addUnmatched("CLP", c.ControlNumber, c.Paid, reason)
 			continue
 		}
-		if err := t.decision(p, c); err != nil {
+		if err := t.importClaimPayment(p, c); err != nil {
 			return err
 		}
 	}
-	for _, o := range p.Others {
-		t.leave("PLB", o.Reference, o.Amount, "PLB "+o.Reason)
+	for _, o := range p.ProviderAdjustments {
+		t.addUnmatched("PLB", o.Reference, o.Amount, "PLB "+o.Reason)
 	}
 	return nil
 }
 
-// paysUs reports whether money goes to the practice: by its NPI or its tax number, as far as the payer says either and the practice has it.
-func (t *taking) paysUs(p x12.Payment) bool {
+// isPayee reports whether money goes to the practice: by its NPI or its tax number, as far as the payer says either and the practice has it.
+func (t *importRun) isPayee(p x12.Remittance) bool {
 	practice := t.Billing.Claims.Practice
 	said := false
 	for _, told := range []string{p.Payee.ID, p.PayeeTaxID} {
@@ -51,59 +51,59 @@ func (t *taking) paysUs(p x12.Payment) bool {
 	return !said || practice.NPI == "" && practice.TaxID == ""
 }
 
-// decided is what a payer decided about one line.
-type decided struct {
+// lineDecision is what a payer decided about one line.
+type lineDecision struct {
 	line        collections.ClaimLine
 	paid        x12.Cents
 	adjustments []collections.Adjustment
 }
 
-// decision applies what a payer decided about one claim.
-func (t *taking) decision(p x12.Payment, c x12.ClaimPayment) error {
+// importClaimPayment applies what a payer decided about one claim.
+func (t *importRun) importClaimPayment(p x12.Remittance, c x12.ClaimPayment) error {
 	lines, err := collections.LinesOfClaim(t.app, c.ControlNumber)
 	if err != nil {
 		return err
 	}
-	lines = slices.DeleteFunc(lines, func(l collections.ClaimLine) bool { return l.Frequency == "8" && len(lines) > 1 && !wholly(lines) })
+	lines = slices.DeleteFunc(lines, func(l collections.ClaimLine) bool { return l.Frequency == "8" && len(lines) > 1 && !allVoided(lines) })
 	if len(lines) == 0 {
-		t.leave("CLP", c.ControlNumber, c.Paid, "unknown_claim")
+		t.addUnmatched("CLP", c.ControlNumber, c.Paid, "unknown_claim")
 		return nil
 	}
 	batch, err := collections.FindBatchRow(t.app, lines[0].BatchID)
 	if err != nil {
 		return err
 	}
-	if t.tried(batch) {
-		t.leave("CLP", c.ControlNumber, c.Paid, claims.TestUsage)
+	if t.isTestBatch(batch) {
+		t.addUnmatched("CLP", c.ControlNumber, c.Paid, claims.TestUsage)
 		return nil
 	}
 	parts, reason := apportion(c, lines)
 	if reason != "" {
-		t.leave("CLP", c.ControlNumber, c.Paid, reason)
+		t.addUnmatched("CLP", c.ControlNumber, c.Paid, reason)
 		return nil
 	}
 	for _, d := range parts {
-		if err := t.book(p, c, d); err != nil {
+		if err := t.applyToLine(p, c, d); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// wholly reports whether all lines of a claim were to be voided.
-func wholly(lines []collections.ClaimLine) bool {
+// allVoided reports whether all lines of a claim were to be voided.
+func allVoided(lines []collections.ClaimLine) bool {
 	return !slices.ContainsFunc(lines, func(l collections.ClaimLine) bool { return l.Frequency != "8" })
 }
 
 // apportion gives each line of ours what was decided about it: by our number of the line, else by the only line there is. What was decided about the
 // claim as a whole goes to its lines in their order, as far as each has something open.
-func apportion(c x12.ClaimPayment, lines []collections.ClaimLine) (parts []decided, reason string) {
+func apportion(c x12.ClaimPayment, lines []collections.ClaimLine) (parts []lineDecision, reason string) {
 	sign := x12.Cents(1)
 	if c.Reversal() {
 		sign = -1
 	}
 	if len(c.Lines) == 0 {
-		return wholeClaim(c, lines, sign)
+		return apportionWholeClaim(c, lines, sign)
 	}
 	for _, told := range c.Lines {
 		i := slices.IndexFunc(lines, func(l collections.ClaimLine) bool { return l.Line == told.ControlNumber })
@@ -113,26 +113,26 @@ func apportion(c x12.ClaimPayment, lines []collections.ClaimLine) (parts []decid
 		if i < 0 {
 			return nil, "unknown_line"
 		}
-		parts = append(parts, decided{lines[i], sign * told.Paid, adjustments(told.Adjustments, told.Remarks, sign)})
+		parts = append(parts, lineDecision{lines[i], sign * told.Paid, adjustments(told.Adjustments, told.RemarkCodes, sign)})
 	}
-	spread(parts, adjustments(c.Adjustments, c.Remarks, sign))
+	spreadAdjustments(parts, adjustments(c.Adjustments, c.RemarkCodes, sign))
 	return parts, ""
 }
 
-// wholeClaim is a decision without lines: of a claim with one line it is that line's; a denial is of each line whole.
-func wholeClaim(c x12.ClaimPayment, lines []collections.ClaimLine, sign x12.Cents) ([]decided, string) {
-	list := adjustments(c.Adjustments, c.Remarks, sign)
+// apportionWholeClaim is a decision without lines: of a claim with one line it is that line's; a denial is of each line whole.
+func apportionWholeClaim(c x12.ClaimPayment, lines []collections.ClaimLine, sign x12.Cents) ([]lineDecision, string) {
+	list := adjustments(c.Adjustments, c.RemarkCodes, sign)
 	if len(lines) == 1 {
-		return []decided{{lines[0], sign * c.Paid, list}}, ""
+		return []lineDecision{{lines[0], sign * c.Paid, list}}, ""
 	}
 	if !c.Denied() || c.Paid != 0 {
 		return nil, "no_service_lines"
 	}
-	parts := make([]decided, len(lines))
+	parts := make([]lineDecision, len(lines))
 	for i, l := range lines {
-		parts[i] = decided{line: l}
+		parts[i] = lineDecision{line: l}
 	}
-	spread(parts, list)
+	spreadAdjustments(parts, list)
 	return parts, ""
 }
 
@@ -149,12 +149,12 @@ func adjustments(list []x12.Adjustment, remarks []string, sign x12.Cents) []coll
 	return out
 }
 
-// spread gives adjustments of a claim to its lines.
-func spread(parts []decided, list []collections.Adjustment) {
+// spreadAdjustments gives adjustments of a claim to its lines.
+func spreadAdjustments(parts []lineDecision, list []collections.Adjustment) {
 	for _, a := range list {
 		left := a.AmountCents
 		for i := range parts {
-			part := min(left, max(0, parts[i].open()))
+			part := min(left, max(0, parts[i].openCents()))
 			if i == len(parts)-1 {
 				part = left // what is more than all is open belongs to somebody: the last shows it
 			}
@@ -169,8 +169,8 @@ func spread(parts []decided, list []collections.Adjustment) {
 	}
 }
 
-// open is what nobody has decided about.
-func (d decided) open() int64 {
+// openCents is what nobody has decided about.
+func (d lineDecision) openCents() int64 {
 	open := d.line.ChargeCents - int64(d.paid)
 	for _, a := range d.adjustments {
 		open -= a.AmountCents
@@ -178,13 +178,13 @@ func (d decided) open() int64 {
 	return open
 }
 
-// owed reports whether the patient owes a part.
-func (d decided) owed() bool {
-	return slices.ContainsFunc(d.adjustments, func(a collections.Adjustment) bool { return a.Group == billing.PatientGroup && a.AmountCents > 0 })
+// patientOwes reports whether the patient owes a part.
+func (d lineDecision) patientOwes() bool {
+	return slices.ContainsFunc(d.adjustments, func(a collections.Adjustment) bool { return a.Group == billing.GroupPatient && a.AmountCents > 0 })
 }
 
-// book applies a decision to its line, once. A line of which nothing was paid and nothing is the patient's is denied, whatever became of the others.
-func (t *taking) book(p x12.Payment, c x12.ClaimPayment, d decided) error {
+// applyToLine applies a decision to its line, once. A line of which nothing was paid and nothing is the patient's is denied, whatever became of the others.
+func (t *importRun) applyToLine(p x12.Remittance, c x12.ClaimPayment, d lineDecision) error {
 	r := billing.Remittance{
 		Kind: billing.RemittedPayment, Secondary: slices.Contains([]string{"2", "3", "20", "21"}, c.Status), Paid: billing.Cents(d.paid), Date: p.PaidOn,
 		Reference: p.Trace, Payer: p.PayerNumber, PayerControlNumber: c.PayerControlNumber, Adjustments: d.adjustments,
@@ -200,11 +200,11 @@ func (t *taking) book(p x12.Payment, c x12.ClaimPayment, d decided) error {
 	switch {
 	case c.Reversal():
 		r.Kind = billing.RemittedReversal
-	case c.Denied() || d.paid == 0 && !d.owed() && d.line.ChargeCents > 0:
+	case c.Denied() || d.paid == 0 && !d.patientOwes() && d.line.ChargeCents > 0:
 		r.Kind = billing.RemittedDenial
 	}
 	if superseded && r.Kind == billing.RemittedDenial {
-		t.leave("CLP", c.ControlNumber, d.paid, "superseded_claim")
+		t.addUnmatched("CLP", c.ControlNumber, d.paid, "superseded_claim")
 		return nil
 	}
 	key := billing.RemittanceKey(p.PayerNumber) + fmt.Sprintf("%s|%s|%s|%d", p.Trace, d.line.Line, c.Status, d.paid)
@@ -214,5 +214,5 @@ func (t *taking) book(p x12.Payment, c x12.ClaimPayment, d decided) error {
 	if repeated {
 		return nil
 	}
-	return t.done(err, "CLP", c.ControlNumber, d.paid)
+	return t.countResult(err, "CLP", c.ControlNumber, d.paid)
 }

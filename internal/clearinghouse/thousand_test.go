@@ -26,21 +26,21 @@ type practice struct {
 	testing.TB
 	app    core.App
 	engine *billing.Engine
-	house  clearinghouse.House
+	house  clearinghouse.Engine
 	by     audit.Actor
 	now    time.Time
 }
 
 func newPractice(t testing.TB) *practice {
 	p := &practice{TB: t, app: vigiltest.NewApp(t), by: audit.System(), now: vigiltest.Clock}
-	p.engine = billing.New(billing.Settings{Zone: time.UTC, MaxUnits99458: 3, RequireConsent: true, LiveContactFrom: "2026-01-01", Claims: claims.Desk{
+	p.engine = billing.New(billing.Settings{Zone: time.UTC, MaxUnits99458: 3, RequireConsent: true, LiveContactFrom: "2026-01-01", Claims: claims.Loader{
 		Practice: claims.Practice{
 			Name: "ELM STREET CLINIC", NPI: "1234567893", TaxID: "123456789", Taxonomy: "207Q00000X", Address: "1 ELM ST", City: "ALBANY", State: "NY", Zip: "122071234",
 			Phone: "5185550100",
 		},
 		Submitter: claims.Submitter{ID: "SUB1", Contact: "BILLING", ReceiverID: "HOUSE1", ReceiverName: "CLEARING HOUSE", Usage: "T", PlaceOfService: "11"},
 	}})
-	p.house = clearinghouse.House{Billing: p.engine}
+	p.house = clearinghouse.Engine{Billing: p.engine}
 	return p
 }
 
@@ -75,7 +75,7 @@ func (p *practice) crowd(n int) (entries []string) {
 	p.must(err)
 	p.must(p.app.DB().NewQuery("SELECT id FROM billing_entries ORDER BY claim_id").Column(&entries))
 	for _, id := range entries {
-		_, err := p.engine.Do(p.app, id, p.engine.Review(p.by, "", "", false, p.now), p.by, p.now)
+		_, err := p.engine.ApplyTransition(p.app, id, p.engine.Review(p.by, "", "", false, p.now), p.by, p.now)
 		p.must(err)
 	}
 	return entries
@@ -131,38 +131,38 @@ func TestThousandClaimsThereAndBack(t *testing.T) {
 	if len(entries) != claims {
 		t.Fatalf("billed %d", len(entries))
 	}
-	batch, err := p.house.Send(p.app, entries, p.by, p.now)
+	batch, err := p.house.SendBatch(p.app, entries, p.by, p.now)
 	p.must(err)
 	sealed, err := collections.BatchFile(p.app, batch.ID)
 	p.must(err)
 	file := []byte(sealed.Reveal())
-	sent, err := payer.Receive(file)
+	sent, err := payer.Read837P(file)
 	p.must(err)
 	if batch.Claims != claims || len(sent.Claims) != claims {
 		t.Fatalf("%d claims in the batch, %d in the file", batch.Claims, len(sent.Claims))
 	}
 	house := &payer.Payer{ID: "HOUSE1", Name: "CLEARING HOUSE", At: p.now}
-	r, refusals, decisions := rand.New(rand.NewPCG(19, 1000)), map[string]payer.Refusal{}, map[string]payer.Decision{}
+	r, refusals, decisions := rand.New(rand.NewPCG(19, 1000)), map[string]payer.Rejection{}, map[string]payer.Decision{}
 	for _, c := range sent.Claims {
 		switch n := r.IntN(20); {
 		case n == 0:
-			refusals[c.ControlNumber], decisions[c.ControlNumber] = payer.Refusal{Category: "A7", Code: "562"}, payer.Silence()
+			refusals[c.ControlNumber], decisions[c.ControlNumber] = payer.Rejection{Category: "A7", Code: "562"}, payer.NoDecision()
 		case n == 1:
 			decisions[c.ControlNumber] = payer.Deny("CO", "50", "N130")
 		case n < 8:
 			decisions[c.ControlNumber] = payer.Partly(900, 500, 300)
 		}
 	}
-	for _, answer := range [][]byte{house.Acknowledge(sent), house.Take(sent, refusals), house.Pay(sent, decisions)} {
-		done, err := p.house.Take(p.app, answer, p.by, p.now)
+	for _, answer := range [][]byte{house.Write999(sent), house.Write277CA(sent, refusals), house.Write835(sent, decisions)} {
+		done, err := p.house.Import(p.app, answer, p.by, p.now)
 		p.must(err)
 		if len(done.Response.Unmatched()) != 0 || done.Repeated {
 			t.Fatalf("%s left %v for a person", done.Response.Type(), done.Response.Unmatched())
 		}
 		after := p.states()
-		again, err := p.house.Take(p.app, answer, p.by, p.now.Add(time.Hour))
+		again, err := p.house.Import(p.app, answer, p.by, p.now.Add(time.Hour))
 		p.must(err)
-		dressed, err := p.house.Take(p.app, append(answer, '\n'), p.by, p.now.Add(time.Hour))
+		dressed, err := p.house.Import(p.app, append(answer, '\n'), p.by, p.now.Add(time.Hour))
 		p.must(err)
 		if now := p.states(); !again.Repeated || dressed.Repeated || now != after {
 			t.Fatalf("%s came again: %v, %s, then %s", done.Response.Type(), again.Repeated, after, now)

@@ -105,7 +105,7 @@ func percent(part, whole int) float64 {
 func (b *Board) revenue(app core.App, now time.Time) (billing.Cents, error) {
 	today := b.today(now)
 	first := today.AddDate(0, 0, 1-today.Day())
-	sums, err := billing.Sums(app, billing.SumFilter{From: first.Format(time.DateOnly), To: first.AddDate(0, 1, -1).Format(time.DateOnly)})
+	sums, err := billing.LoadTotals(app, billing.TotalsFilter{From: first.Format(time.DateOnly), To: first.AddDate(0, 1, -1).Format(time.DateOnly)})
 	if err != nil || len(sums) == 0 {
 		return 0, err
 	}
@@ -289,8 +289,8 @@ type Processing struct {
 // Processing is the last day in quarters of an hour, the oldest first.
 func (b *Board) Processing(app core.App, now time.Time) ([]Processing, error) {
 	return remembered(b, "processing", now, func() ([]Processing, error) {
-		last := now.UTC().Truncate(ingest.TimingBucket)
-		first := last.Add(-(processingBuckets - 1) * ingest.TimingBucket)
+		last := now.UTC().Truncate(ingest.LatencyBucket)
+		first := last.Add(-(processingBuckets - 1) * ingest.LatencyBucket)
 		rows, err := collections.Timings(app, first, last)
 		if err != nil {
 			return nil, err
@@ -301,7 +301,7 @@ func (b *Board) Processing(app core.App, now time.Time) ([]Processing, error) {
 		}
 		results := make([]Processing, processingBuckets)
 		for i := range results {
-			at := first.Add(time.Duration(i) * ingest.TimingBucket)
+			at := first.Add(time.Duration(i) * ingest.LatencyBucket)
 			results[i] = summarise(at, byBucket[collections.Instant(at)])
 		}
 		return results, nil

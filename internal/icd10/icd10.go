@@ -67,7 +67,7 @@ func Unpack(r io.Reader) (*Set, error) {
 	if err != nil {
 		return nil, fmt.Errorf("unpack the code set: %w", err)
 	}
-	p := &part{rest: raw}
+	p := &packedReader{rest: raw}
 	if string(p.take(len(magic))) != magic {
 		return nil, errDamaged
 	}
@@ -79,20 +79,20 @@ func Unpack(r io.Reader) (*Set, error) {
 	}
 	s.lower = make([]string, len(s.words))
 	for i, word := range s.words {
-		s.lower[i] = fold(word)
+		s.lower[i] = foldCase(word)
 	}
-	return s, s.index()
+	return s, s.buildOffsets()
 }
 
 const magic = "vigil-icd10-1\n"
 
-// part is what is left of a packed set.
-type part struct {
+// packedReader is what is left of a packed set.
+type packedReader struct {
 	rest  []byte
 	short bool
 }
 
-func (p *part) take(n int) (taken []byte) {
+func (p *packedReader) take(n int) (taken []byte) {
 	if n < 0 || n > len(p.rest) {
 		p.short = true
 		return nil
@@ -101,7 +101,7 @@ func (p *part) take(n int) (taken []byte) {
 	return taken
 }
 
-func (p *part) number() int {
+func (p *packedReader) number() int {
 	n, size := binary.Uvarint(p.rest)
 	if size <= 0 || n > 1<<30 {
 		p.short = true
@@ -111,8 +111,8 @@ func (p *part) number() int {
 	return int(n)
 }
 
-// index finds where the texts of each code begin.
-func (s *Set) index() error {
+// buildOffsets finds where the texts of each code begin.
+func (s *Set) buildOffsets() error {
 	s.offsets = make([]uint32, 0, s.Len())
 	begins, words := true, 0
 	for at := 0; at < len(s.texts); {
@@ -147,15 +147,15 @@ func (s *Set) bare(i int) string {
 
 func (s *Set) billable(i int) bool { return s.codes[i*(width+1)+width] == billable }
 
-// place is where a code without its dot stands, or would.
-func (s *Set) place(bare string) int {
+// indexOf is where a code without its dot stands, or would.
+func (s *Set) indexOf(bare string) int {
 	return sort.Search(s.Len(), func(i int) bool { return s.bare(i) >= bare })
 }
 
 // Find finds a code, with or without its dot, in any case.
 func (s *Set) Find(code string) (Entry, bool) {
 	bare := strings.ReplaceAll(strings.ToUpper(strings.TrimSpace(code)), ".", "")
-	i := s.place(bare)
+	i := s.indexOf(bare)
 	if bare == "" || i == s.Len() || s.bare(i) != bare {
 		return Entry{}, false
 	}
@@ -193,6 +193,6 @@ func Dotted(bare string) string {
 	return bare[:3] + "." + bare[3:]
 }
 
-// Taken reports whether patients and claims here take a code of the set: those of the chapter for special purposes (U) are not of the form that
+// IsAccepted reports whether patients and claims here take a code of the set: those of the chapter for special purposes (U) are not of the form that
 // the contract fixed. Source: docs/decisions/billing.md, "ICD-10".
-func Taken(code string) bool { return validate.ValidICD10(code) }
+func IsAccepted(code string) bool { return validate.ValidICD10(code) }

@@ -25,7 +25,7 @@ type Query struct {
 // on a claim come first, then the usual ones and those that monitoring is about, then those that say it most plainly. total is how many there are. Codes that are
 // not [Taken] are left out.
 func (s *Set) Search(q Query) (hits []Hit, total int) {
-	asked := s.ask(q.Words)
+	asked := s.searchTerms(q.Words)
 	if len(asked) == 0 {
 		return []Hit{}, 0
 	}
@@ -50,29 +50,29 @@ func (s *Set) Search(q Query) (hits []Hit, total int) {
 	return hits, len(found)
 }
 
-// ask is a word that is looked for.
-type ask struct {
+// searchTerm is a word that is looked for.
+type searchTerm struct {
 	code  string // as the beginning of a code would be written, without a dot; "" where it cannot be one
 	words []bool // by number: whether it has a word that begins so
 	whole []bool // and whether it is that word
 }
 
-// most is how many words of a search count.
-const most = 8
+// maxTerms is how many words of a search count.
+const maxTerms = 8
 
-func (s *Set) ask(text string) (asked []ask) {
-	for _, field := range strings.Fields(spell(text)) {
+func (s *Set) searchTerms(text string) (asked []searchTerm) {
+	for _, field := range strings.Fields(expandAbbreviations(text)) {
 		code := asCode(field)
-		parts := wordsOf(fold(field))
+		parts := wordsOf(foldCase(field))
 		if code != "" && len(parts) != 1 { // I50.9
 			parts = []string{strings.ToLower(code)}
 		}
 		for _, part := range parts {
-			a := ask{code: code, words: make([]bool, len(s.words)+1), whole: make([]bool, len(s.words)+1)}
+			a := searchTerm{code: code, words: make([]bool, len(s.words)+1), whole: make([]bool, len(s.words)+1)}
 			for i, word := range s.lower {
-				a.words[i+1], a.whole[i+1] = begins(word, part)
+				a.words[i+1], a.whole[i+1] = hasPrefixWord(word, part)
 			}
-			if asked = append(asked, a); len(asked) == most {
+			if asked = append(asked, a); len(asked) == maxTerms {
 				return asked
 			}
 		}
@@ -80,19 +80,19 @@ func (s *Set) ask(text string) (asked []ask) {
 	return asked
 }
 
-// short are what clinicians write for words of the code set.
-var short = map[string]string{
+// abbreviations are what clinicians write for words of the code set.
+var abbreviations = map[string]string{
 	"afib": "atrial fibrillation", "chf": "congestive heart failure", "ckd": "chronic kidney disease", "copd": "chronic obstructive pulmonary disease",
 	"dm": "diabetes mellitus", "dm1": "type 1 diabetes mellitus", "dm2": "type 2 diabetes mellitus", "esrd": "end stage renal disease",
 	"gdm": "gestational diabetes mellitus", "htn": "hypertension", "osa": "obstructive sleep apnea", "t1dm": "type 1 diabetes mellitus",
 	"t2dm": "type 2 diabetes mellitus",
 }
 
-// spell writes out what is short.
-func spell(text string) string {
+// expandAbbreviations writes out what is short.
+func expandAbbreviations(text string) string {
 	fields := strings.Fields(text)
 	for i, field := range fields {
-		if long := short[strings.ToLower(field)]; long != "" {
+		if long := abbreviations[strings.ToLower(field)]; long != "" {
 			fields[i] = long
 		}
 	}
@@ -108,8 +108,8 @@ func asCode(field string) string {
 	return bare
 }
 
-// begins reports whether a word, or one that it is put together of, begins with a part, and whether it is the part.
-func begins(word, part string) (found, whole bool) {
+// hasPrefixWord reports whether a word, or one that it is put together of, begins with a part, and whether it is the part.
+func hasPrefixWord(word, part string) (found, whole bool) {
 	for at := 0; at < len(word); {
 		if strings.HasPrefix(word[at:], part) {
 			end := at + len(part)
@@ -133,19 +133,19 @@ func wordsOf(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return !isWord(r) })
 }
 
-// fold is a text as it is looked for: small letters, without what Latin letters carry in names such as Ménière.
-func fold(text string) string { return strings.ToLower(accents.Replace(text)) }
+// foldCase is a text as it is looked for: small letters, without what Latin letters carry in names such as Ménière.
+func foldCase(text string) string { return strings.ToLower(accents.Replace(text)) }
 
 var accents = strings.NewReplacer("é", "e", "è", "e", "ê", "e", "ë", "e", "á", "a", "à", "a", "â", "a", "ä", "a", "å", "a", "ó", "o", "ò", "o", "ô", "o",
 	"ö", "o", "ø", "o", "ú", "u", "ù", "u", "û", "u", "ü", "u", "í", "i", "ì", "i", "î", "i", "ï", "i", "ç", "c", "ñ", "n", "É", "e", "Å", "a", "Ö", "o", "Ü", "u")
 
 // match is how well a code answers.
 type match struct {
-	at, text           int // which code, and which of its texts
-	heading, elsewhere bool
-	rare               bool // not among what is usual
-	byWords            bool // not by its code alone
-	part, first, long  int
+	at, text             int // which code, and which of its texts
+	heading, unmonitored bool
+	rare                 bool // not among what is usual
+	byWords              bool // not by its code alone
+	part, first, long    int
 }
 
 // before orders what was found.
@@ -156,12 +156,12 @@ func (m match) before(o match) int {
 		}
 		return 0
 	}
-	return cmp.Or(no(m.heading)-no(o.heading), no(m.byWords)-no(o.byWords), no(m.rare)-no(o.rare), no(m.elsewhere)-no(o.elsewhere),
+	return cmp.Or(no(m.heading)-no(o.heading), no(m.byWords)-no(o.byWords), no(m.rare)-no(o.rare), no(m.unmonitored)-no(o.unmonitored),
 		no(m.byWords && m.text > 0)-no(o.byWords && o.text > 0), m.part-o.part, m.first-o.first, m.long-o.long, m.at-o.at)
 }
 
 // match finds the text of a code that answers best: the description before its synonyms.
-func (s *Set) match(i int, asked []ask) (match, bool) {
+func (s *Set) match(i int, asked []searchTerm) (match, bool) {
 	m := match{at: i, heading: !s.billable(i)}
 	var met, whole uint16
 	code := string(s.codes[i*(width+1) : i*(width+1)+width])
@@ -175,7 +175,7 @@ func (s *Set) match(i int, asked []ask) (match, bool) {
 		return m, true
 	}
 	byCode := met
-	m.byWords, m.rare, m.elsewhere = true, !usual(code), !monitored(code)
+	m.byWords, m.rare, m.unmonitored = true, !isCommon(code), !isMonitored(code)
 	for at, words, first := s.offsets[i], 0, -1; ; {
 		word, size := binary.Uvarint(s.texts[at:])
 		at += uint32(size) //nolint:gosec // at most ten
@@ -213,18 +213,18 @@ func ones(set uint16) (n int) {
 	return n
 }
 
-// about are the categories that remote monitoring is about: diabetes, obesity, hypertension, heart, lung and kidney.
-var about = []string{"E08", "E09", "E10", "E11", "E13", "E66", "I10", "I11", "I12", "I13", "I15", "I16", "I1A", "I20", "I25", "I27", "I48", "I50", "J44", "J45", "J96", "N18", "O10", "O13", "O14", "R03", "Z79", "Z99"}
+// monitoredCategories are the categories that remote monitoring is about: diabetes, obesity, hypertension, heart, lung and kidney.
+var monitoredCategories = []string{"E08", "E09", "E10", "E11", "E13", "E66", "I10", "I11", "I12", "I13", "I15", "I16", "I1A", "I20", "I25", "I27", "I48", "I50", "J44", "J45", "J96", "N18", "O10", "O13", "O14", "R03", "Z79", "Z99"}
 
-// common are the codes that say the plain thing of what monitoring is about: whoever writes its name means one of them most often.
-var common = []string{"E10.9", "E11.65", "E11.9", "E66.9", "E78.5", "G47.33", "I10", "I25.10", "I48.91", "I50.22", "I50.32", "I50.9", "J44.9", "J45.909", "N18.30", "N18.6", "N18.9", "O24.419"}
+// commonCodes are the codes that say the plain thing of what monitoring is about: whoever writes its name means one of them most often.
+var commonCodes = []string{"E10.9", "E11.65", "E11.9", "E66.9", "E78.5", "G47.33", "I10", "I25.10", "I48.91", "I50.22", "I50.32", "I50.9", "J44.9", "J45.909", "N18.30", "N18.6", "N18.9", "O24.419"}
 
-func usual(code string) bool {
-	_, found := slices.BinarySearch(common, Dotted(strings.TrimRight(code, " ")))
+func isCommon(code string) bool {
+	_, found := slices.BinarySearch(commonCodes, Dotted(strings.TrimRight(code, " ")))
 	return found
 }
 
-func monitored(code string) bool {
-	_, found := slices.BinarySearch(about, code[:3])
+func isMonitored(code string) bool {
+	_, found := slices.BinarySearch(monitoredCategories, code[:3])
 	return found
 }

@@ -81,7 +81,7 @@ type Enrolment struct {
 // Facts are what deciding takes.
 type Facts struct {
 	Ready        billing.Readiness
-	Claim        claims.Prospect
+	Claim        claims.FirstClaimCheck
 	RequireOrder bool // of the practice: nothing is billed that nobody ordered
 	Delivers     bool // of the practice: readings go to an EMR
 	Linked       bool // the EMR knows the patient
@@ -129,7 +129,7 @@ func item(code, field, detail, effect, stops string) Item {
 
 // billing is what billing says itself. Source: docs/decisions/billing.md, "Eligibility".
 func (d *decision) billing(f Facts) {
-	for _, what := range f.Ready.Against {
+	for _, what := range f.Ready.Missing {
 		switch what {
 		case billing.MissingConsent:
 			d.misses(Consent, item(what, "", "No consent to monitoring is in force.", "Nothing of this month can be billed.", StopsBilling))
@@ -138,12 +138,12 @@ func (d *decision) billing(f Facts) {
 		}
 	}
 	switch {
-	case !f.Ready.Device:
+	case !f.Ready.HasDevice:
 		d.misses(Device, item("no_device", "", "No device is assigned.", "No reading comes by itself, and no day counts towards the 16.", StopsMonitoring))
-	case !f.Ready.Taught:
+	case !f.Ready.HasSetup:
 		d.misses(Device, item(billing.MissingSetup, "", "The set-up and teaching of the device is not recorded.", "99453 cannot be billed.", StopsBilling))
 	}
-	if f.Ready.Began == "" {
+	if f.Ready.FirstDataDay == "" {
 		d.steps[Reading].State = Waiting
 	}
 }
@@ -172,7 +172,7 @@ func (d *decision) claim(f Facts) {
 			}
 			d.misses(Order, item(finding.Code, finding.Field, "No order of monitoring is on record.", effect, StopsBilling))
 		case claims.SelfPay:
-			if !f.Claim.PaysAlone {
+			if !f.Claim.SelfPayConfirmed {
 				d.misses(Payer, item(finding.Code, finding.Field, "No payer is on record.", "Every bill is the patient's own: no claim is made.", StopsClaims))
 			}
 		case claims.UnknownDiagnosis:

@@ -29,7 +29,7 @@ type Engine struct {
 type prospect struct {
 	version int64
 	stamp   string
-	found   claims.Prospect
+	found   claims.FirstClaimCheck
 }
 
 // some is how many patients are asked for together.
@@ -41,7 +41,7 @@ const firstCode = billing.DeviceSupply
 // Of says where the enrolment of a patient stands.
 func (e *Engine) Of(app core.App, p *collections.Patient, now time.Time) (Enrolment, error) {
 	ids := []string{p.Id}
-	found, err := e.Billing.Claims.Prospects(app, ids, firstCode, e.Billing.Day(now))
+	found, err := e.Billing.Claims.CheckFirstClaims(app, ids, firstCode, e.Billing.Day(now))
 	if err != nil {
 		return Enrolment{}, err
 	}

@@ -88,7 +88,7 @@ func (u *Unfinished) add(r Row, filter Filter) {
 }
 
 // prospects are what preflight finds of all, opened once for each version of a record.
-func (e *Engine) prospects(app core.App, list []collections.EnrolledPatient, now time.Time) (map[string]claims.Prospect, error) {
+func (e *Engine) prospects(app core.App, list []collections.EnrolledPatient, now time.Time) (map[string]claims.FirstClaimCheck, error) {
 	ids := make([]string, len(list))
 	for i, p := range list {
 		ids[i] = p.ID
@@ -98,7 +98,7 @@ func (e *Engine) prospects(app core.App, list []collections.EnrolledPatient, now
 	if err != nil {
 		return nil, err
 	}
-	found, stale := make(map[string]claims.Prospect, len(list)), []string{}
+	found, stale := make(map[string]claims.FirstClaimCheck, len(list)), []string{}
 	e.lock.Lock()
 	if len(e.seen) > 2*len(list)+some {
 		e.seen = nil // most of them have gone
@@ -112,7 +112,7 @@ func (e *Engine) prospects(app core.App, list []collections.EnrolledPatient, now
 	}
 	e.lock.Unlock()
 	for part := range slices.Chunk(stale, some) {
-		fresh, err := e.Billing.Claims.Prospects(app, part, firstCode, day)
+		fresh, err := e.Billing.Claims.CheckFirstClaims(app, part, firstCode, day)
 		if err != nil {
 			return nil, err
 		}
@@ -125,7 +125,7 @@ func (e *Engine) prospects(app core.App, list []collections.EnrolledPatient, now
 }
 
 // remember stores in memory what was read under the versions that were listed before it was read: what changed in between is read again.
-func (e *Engine) remember(list []collections.EnrolledPatient, stale []string, found map[string]claims.Prospect, common string, own map[string]string) {
+func (e *Engine) remember(list []collections.EnrolledPatient, stale []string, found map[string]claims.FirstClaimCheck, common string, own map[string]string) {
 	if len(stale) == 0 {
 		return
 	}

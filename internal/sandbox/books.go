@@ -187,7 +187,7 @@ func (b *books) round(ctx context.Context, run, review, send, answers time.Time)
 		if n%9 == 4 {
 			continue
 		}
-		entry, err := b.money.Do(b.app, created.ID, b.money.Review(by, "", "", true, review), by, review)
+		entry, err := b.money.ApplyTransition(b.app, created.ID, b.money.Review(by, "", "", true, review), by, review)
 		if refused := new(fault.Error); errors.As(err, &refused) { // the facts do not bear it out: it waits for a person
 			continue
 		}
@@ -211,13 +211,13 @@ func (b *books) round(ctx context.Context, run, review, send, answers time.Time)
 func (b *books) send(covered, alone []string, at time.Time) error {
 	by := actor(b.staff.biller)
 	if b.money.Claims.Submitter.ID != "" && len(covered) > 0 {
-		if _, err := (clearinghouse.House{Billing: b.money}).Send(b.app, covered, by, at); err != nil {
+		if _, err := (clearinghouse.Engine{Billing: b.money}).SendBatch(b.app, covered, by, at); err != nil {
 			return fmt.Errorf("send the claims: %w", err)
 		}
 		covered = nil
 	}
 	for _, id := range append(alone, covered...) {
-		if _, err := b.money.Do(b.app, id, b.money.Submit("", at, at), by, at); err != nil {
+		if _, err := b.money.ApplyTransition(b.app, id, b.money.Submit("", at, at), by, at); err != nil {
 			return fmt.Errorf("submit: %w", err)
 		}
 	}
@@ -233,25 +233,25 @@ func (b *books) answerClaims(ids []string, at time.Time) error {
 			return err
 		}
 		b.answered++
-		var moves []billing.Move
+		var moves []billing.Transition
 		switch place := b.answered % 10; {
 		case place == 3 || place == 8: // no answer yet
 		case place == 6:
-			moves = []billing.Move{b.money.Deny("CO-16", "Claim lacks information needed for adjudication.", b.money.Day(at), at)}
+			moves = []billing.Transition{b.money.Deny("CO-16", "Claim lacks information needed for adjudication.", b.money.Day(at), at)}
 		case entry.PayerID() == "":
-			moves = []billing.Move{b.pay(entry.ChargeCents(), collections.PatientPays, id, at)}
+			moves = []billing.Transition{b.pay(entry.ChargeCents(), collections.PatientPays, id, at)}
 		case place == 9:
-			moves = []billing.Move{b.pay(entry.AmountCents()/2, collections.PrimaryPayer, id, at)}
+			moves = []billing.Transition{b.pay(entry.AmountCents()/2, collections.PrimaryPayer, id, at)}
 		default:
 			share := entry.AmountCents() / 5
-			moves = []billing.Move{b.pay(entry.AmountCents()-share, collections.PrimaryPayer, id, at)}
+			moves = []billing.Transition{b.pay(entry.AmountCents()-share, collections.PrimaryPayer, id, at)}
 			if agreed := entry.ChargeCents() - entry.AmountCents(); agreed > 0 {
 				moves = append(moves, b.money.Adjust(billing.AdjustmentDraft{Amount: billing.Cents(agreed), Group: "CO", CARC: "45", Reason: "Contractual"}, by, at))
 			}
-			moves = append(moves, b.money.Adjust(billing.AdjustmentDraft{Amount: billing.Cents(share), Group: billing.PatientGroup, CARC: "2", Reason: "Coinsurance"}, by, at))
+			moves = append(moves, b.money.Adjust(billing.AdjustmentDraft{Amount: billing.Cents(share), Group: billing.GroupPatient, CARC: "2", Reason: "Coinsurance"}, by, at))
 		}
 		for _, move := range moves {
-			if _, err := b.money.Do(b.app, id, move, by, at); err != nil {
+			if _, err := b.money.ApplyTransition(b.app, id, move, by, at); err != nil {
 				return fmt.Errorf("answer claims: %s: %w", move.Name, err)
 			}
 		}
@@ -259,7 +259,7 @@ func (b *books) answerClaims(ids []string, at time.Time) error {
 	return nil
 }
 
-func (b *books) pay(cents int64, payer, id string, at time.Time) billing.Move {
+func (b *books) pay(cents int64, payer, id string, at time.Time) billing.Transition {
 	return b.money.Pay(billing.PaymentDraft{
 		Amount: billing.Cents(cents), Date: b.money.Day(at), Reference: "EFT-" + at.Format("20060102") + "-" + id[len(id)-4:], Payer: payer,
 	}, actor(b.staff.biller), at)

@@ -4,43 +4,43 @@ import "strings"
 
 // The kinds of answers, as [Answer] names them.
 const (
-	TypeReceipt   = "TA1"
-	TypeSyntax    = "999"
-	TypeStatus    = "277CA"
-	TypePayment   = "835"
-	testIndicator = "T"
+	TypeInterchangeAck    = "TA1"
+	TypeImplementationAck = "999"
+	TypeClaimAck          = "277CA"
+	TypeRemittance        = "835"
+	testIndicator         = "T"
 )
 
 // An Answer is one transaction set that a payer or a clearinghouse sent, or the receipt of an interchange. Of the last four fields it has the one
 // that its type names.
-type Answer struct {
+type Response struct {
 	Type                    string
 	Sender, Receiver        string // ISA06, ISA08
 	Test                    bool   // ISA15: not to be acted on in production
 	Interchange, Group, Set string // control numbers: with Sender, what tells an answer that comes again
-	Receipt                 *Receipt
-	Syntax                  *Syntax
-	Status                  *Status
-	Payment                 *Payment
+	InterchangeAck          *InterchangeAck
+	ImplementationAck       *ImplementationAck
+	ClaimAck                *ClaimAck
+	Remittance              *Remittance
 }
 
-// Answers reads a file of answers to our claims: 999, 277CA, 835 and TA1, alone or together. Every interchange must be for one of the receivers,
+// ReadResponses reads a file of answers to our claims: 999, 277CA, 835 and TA1, alone or together. Every interchange must be for one of the receivers,
 // by ISA08; with none, for anybody. A file with anything else in it is refused. Its errors are of type [Fault].
-func Answers(file []byte, receivers ...string) ([]Answer, error) {
+func ReadResponses(file []byte, receivers ...string) ([]Response, error) {
 	interchanges, err := Read(file)
 	if err != nil {
 		return nil, err
 	}
-	var answers []Answer
+	var answers []Response
 	ordinal := 1
 	for _, in := range interchanges {
-		base := Answer{Sender: in.Sender, Receiver: in.Receiver, Test: in.Usage == testIndicator, Interchange: in.ControlNumber}
-		if !addressed(in.Receiver, receivers) {
+		base := Response{Sender: in.Sender, Receiver: in.Receiver, Test: in.Usage == testIndicator, Interchange: in.ControlNumber}
+		if !isReceiver(in.Receiver, receivers) {
 			return nil, &Fault{Segment: "ISA", Ordinal: ordinal, Position: 8, Reason: "is not for us"}
 		}
-		for _, r := range in.Receipts {
+		for _, r := range in.Acks {
 			a := base
-			a.Type, a.Receipt = TypeReceipt, &r
+			a.Type, a.InterchangeAck = TypeInterchangeAck, &r
 			answers = append(answers, a)
 		}
 		for _, group := range in.Groups {
@@ -61,7 +61,7 @@ func Answers(file []byte, receivers ...string) ([]Answer, error) {
 	return answers, nil
 }
 
-func addressed(receiver string, ours []string) bool {
+func isReceiver(receiver string, ours []string) bool {
 	for _, one := range ours {
 		if strings.EqualFold(strings.TrimSpace(one), receiver) {
 			return true
@@ -71,32 +71,44 @@ func addressed(receiver string, ours []string) bool {
 }
 
 // A purpose is what a transaction set is for: its number, its group's letters, and the editions of its guide that are read.
-type purpose struct {
+type setReader struct {
 	set, functional, editions string
 	inSet                     bool // the guide wants ST03
-	read                      func(*Answer, Set) error
+	read                      func(*Response, Set) error
 }
 
-// purposes is the table of what is read. The editions before the errata differ in nothing that is read here.
+// setReaders is the table of what is read. The editions before the errata differ in nothing that is read here.
 // Source: ST01, ST03, GS01 and GS08 of 005010X231A1, 005010X214, 005010X221A1.
-var purposes = []purpose{
-	{"999", "FA", "005010X231 " + Acknowledge999, true, func(a *Answer, s Set) (err error) { a.Type = TypeSyntax; a.Syntax, err = readSyntax(s); return err }},
-	{"277", "HN", ClaimStatus277, true, func(a *Answer, s Set) (err error) { a.Type = TypeStatus; a.Status, err = readStatus(s); return err }},
-	{"835", "HP", "005010X221 " + Remittance835, false, func(a *Answer, s Set) (err error) { a.Type = TypePayment; a.Payment, err = readPayment(s); return err }},
+var setReaders = []setReader{
+	{"999", "FA", "005010X231 " + Guide999, true, func(a *Response, s Set) (err error) {
+		a.Type = TypeImplementationAck
+		a.ImplementationAck, err = readImplementationAck(s)
+		return err
+	}},
+	{"277", "HN", Guide277CA, true, func(a *Response, s Set) (err error) {
+		a.Type = TypeClaimAck
+		a.ClaimAck, err = readClaimAck(s)
+		return err
+	}},
+	{"835", "HP", "005010X221 " + Guide835, false, func(a *Response, s Set) (err error) {
+		a.Type = TypeRemittance
+		a.Remittance, err = readRemittance(s)
+		return err
+	}},
 }
 
 // read refuses what is for anything else.
-func (a *Answer) read(group Group, set Set) error {
-	for _, p := range purposes {
+func (a *Response) read(group Group, set Set) error {
+	for _, p := range setReaders {
 		if p.set != set.ID {
 			continue
 		}
 		switch {
 		case group.Functional != p.functional:
 			return group.header.fault(1, "is not the group of such transaction sets")
-		case !listed(p.editions, group.Version):
+		case !inList(p.editions, group.Version):
 			return group.header.fault(8, "is no guide that is read here")
-		case p.inSet && set.Version != "" && !listed(p.editions, set.Version):
+		case p.inSet && set.Version != "" && !inList(p.editions, set.Version):
 			return set.header.fault(3, "is no guide that is read here")
 		}
 		return p.read(a, set)
@@ -108,17 +120,17 @@ func (a *Answer) read(group Group, set Set) error {
 type loop byte
 
 // A row says of one segment of a guide where it may stand, what its elements must be, and what is done with it.
-type row[T any] struct {
+type segmentRule[T any] struct {
 	within string // the loops, by their letters
 	opens  loop   // the loop that it begins, 0 for none
 	on     int    // an element that tells rows of one segment apart, 0 for none
 	when   string // what it holds in this row
 	rules  []rule
-	take   func(*T, Segment) error // nil for what is not needed
+	handle func(*T, Segment) error // nil for what is not needed
 }
 
 // A guide is a table of rows by the name of the segment; of several with one name the first that fits is taken.
-type guide[T any] map[string][]row[T]
+type guide[T any] map[string][]segmentRule[T]
 
 // read walks a transaction set by the guide. needed are the segments that it cannot lack, with what tells rows of one name apart.
 func (g guide[T]) read(state *T, set Set, needed ...string) error {
@@ -135,10 +147,10 @@ func (g guide[T]) read(state *T, set Set, needed ...string) error {
 			at = r.opens
 		}
 		met[s.ID], met[s.ID+" "+r.when] = true, true
-		if r.take == nil {
+		if r.handle == nil {
 			continue
 		}
-		if err := r.take(state, s); err != nil {
+		if err := r.handle(state, s); err != nil {
 			return err
 		}
 	}
@@ -151,7 +163,7 @@ func (g guide[T]) read(state *T, set Set, needed ...string) error {
 	return nil
 }
 
-func (g guide[T]) find(s Segment, at loop) (r row[T], err error) {
+func (g guide[T]) find(s Segment, at loop) (r segmentRule[T], err error) {
 	rows, known := g[s.ID]
 	if !known {
 		return r, s.fault(0, "is no segment of the guide")

@@ -22,9 +22,9 @@ func wrapped(functional, number, guide string, segments ...string) []byte {
 		"GS*%s*PAYER*VIGIL01*20261103*0930*1*X*%s~\n%s~\nSE*%d*0001~\nGE*1*1~\nIEA*1*000000001~\n", functional, guide, body, len(segments)+2))
 }
 
-func answered(t testing.TB, file []byte) x12.Answer {
+func answered(t testing.TB, file []byte) x12.Response {
 	t.Helper()
-	answers, err := x12.Answers(file, "VIGIL01")
+	answers, err := x12.ReadResponses(file, "VIGIL01")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,17 +41,17 @@ func TestSyntaxAnswer(t *testing.T) {
 		"IK3*NM1*22**8", "CTX*PATIENT NAME NM109:1EG4TE", "CTX*CLM01:VC01", "IK4*9:1:2*67*7*1EG4TE", "CTX*SITUATIONAL TRIGGER*NM1*22", "IK4*3*1035*1",
 		"IK3*SV1*40*2400*8", "IK4*2*782*6*1.001", "IK5*R*5*I5",
 		"AK9*P*3*3*2*1*26"))
-	if a.Type != x12.TypeSyntax || a.Test || a.Receiver != "VIGIL01" || a.Sender != "PAYER" {
+	if a.Type != x12.TypeImplementationAck || a.Test || a.Receiver != "VIGIL01" || a.Sender != "PAYER" {
 		t.Errorf("%+v", a)
 	}
-	got := *a.Syntax
-	want := x12.Syntax{Group: "4711", Functional: "HC", Code: "P", Codes: []string{"1", "26"}, Received: 3, Accepted: 2}
+	got := *a.ImplementationAck
+	want := x12.ImplementationAck{Group: "4711", Functional: "HC", Code: "P", Codes: []string{"1", "26"}, Received: 3, Accepted: 2}
 	sets := got.Sets
 	got.Sets = nil
-	if !reflect.DeepEqual(got, want) || got.Refused() {
+	if !reflect.DeepEqual(got, want) || got.Rejected() {
 		t.Errorf("%+v", got)
 	}
-	if len(sets) != 3 || sets[0].Refused() || sets[1].Refused() || !sets[2].Refused() || sets[2].ControlNumber != "0003" || sets[0].Type != "837" {
+	if len(sets) != 3 || sets[0].Rejected() || sets[1].Rejected() || !sets[2].Rejected() || sets[2].ControlNumber != "0003" || sets[0].Type != "837" {
 		t.Errorf("%+v", sets)
 	}
 	if want := []x12.SegmentError{{Segment: "REF", Position: 15, Loop: "2300", Code: "3"}}; !reflect.DeepEqual(sets[1].Errors, want) {
@@ -65,14 +65,14 @@ func TestSyntaxAnswer(t *testing.T) {
 	}; !reflect.DeepEqual(sets[2].Errors, want) || !slices.Equal(sets[2].Codes, []string{"5", "I5"}) {
 		t.Errorf("%+v", sets[2])
 	}
-	if refused := answered(t, wrapped("FA", "999", x12.Acknowledge999, "AK1*HC*4711", "AK9*R*1*1*0*1")).Syntax; !refused.Refused() || len(refused.Sets) > 0 {
+	if refused := answered(t, wrapped("FA", "999", x12.Guide999, "AK1*HC*4711", "AK9*R*1*1*0*1")).ImplementationAck; !refused.Rejected() || len(refused.Sets) > 0 {
 		t.Errorf("a group that nobody could read: %+v", refused)
 	}
 }
 
 // A 277CA with everything in it.
 func TestStatusAnswer(t *testing.T) {
-	a := answered(t, wrapped("HN", "277", x12.ClaimStatus277,
+	a := answered(t, wrapped("HN", "277", x12.Guide277CA,
 		"BHT*0085*08*277X1*20261103*0930*TH",
 		"HL*1**20*1", "NM1*AY*2*CLEARING HOUSE*****46*CLEARHOUSE", "TRN*1*CH1", "DTP*050*D8*20261102", "DTP*009*D8*20261103",
 		"HL*2*1*21*1", "NM1*41*2*LAKESIDE*****46*VIGIL01", "TRN*2*000004711", "STC*A1:19:PR*20261103*WQ*300.5", "QTY*90*1", "AMT*YU*100",
@@ -82,32 +82,32 @@ func TestStatusAnswer(t *testing.T) {
 		"TRN*2*VC02", "STC*A7:562:85*20261103*U*100.5******A7:116*A3:21:IL*FREE TEXT", "DTP*472*RD8*20261001-20261031",
 		"TRN*2*VC03", "STC*A1:20*20261103*WQ*100", "DTP*472*D8*20261001",
 		"SVC*HC:99454:95*43.02*****1", "STC*A7:454*20261103*U", "REF*FJ*L1", "DTP*472*D8*20261001", "SVC*HC:99457*48.5", "STC*A2:20"))
-	if a.Type != x12.TypeStatus || len(a.Status.Sources) != 1 {
+	if a.Type != x12.TypeClaimAck || len(a.ClaimAck.Sources) != 1 {
 		t.Fatalf("%+v", a)
 	}
-	source := a.Status.Sources[0]
-	if source.Source != (x12.Party{ID: "CLEARHOUSE", Name: "CLEARING HOUSE"}) || source.Trace != "CH1" || source.Batch != "000004711" || source.Refused() {
+	source := a.ClaimAck.Sources[0]
+	if source.Source != (x12.Party{ID: "CLEARHOUSE", Name: "CLEARING HOUSE"}) || source.Trace != "CH1" || source.Batch != "000004711" || source.Rejected() {
 		t.Errorf("%v %s %s", source.Source, source.Trace, source.Batch)
 	}
-	if want := (x12.Word{Reasons: []x12.Reason{{Category: "A1", Code: "19", Entity: "PR"}}, On: "2026-11-03", Action: "WQ", Charge: 30050}); !reflect.DeepEqual(source.Words, []x12.Word{want}) {
-		t.Errorf("%+v", source.Words)
+	if want := (x12.StatusInfo{Codes: []x12.StatusCode{{Category: "A1", Code: "19", Entity: "PR"}}, Date: "2026-11-03", Action: "WQ", Charge: 30050}); !reflect.DeepEqual(source.Statuses, []x12.StatusInfo{want}) {
+		t.Errorf("%+v", source.Statuses)
 	}
 	provider := source.Providers[0]
-	if len(source.Providers) != 1 || provider.ID != "1234567893" || provider.Refused() || len(provider.Words) != 1 || len(provider.Claims) != 3 {
+	if len(source.Providers) != 1 || provider.ID != "1234567893" || provider.Rejected() || len(provider.Statuses) != 1 || len(provider.Claims) != 3 {
 		t.Fatalf("%d providers, %s, %d claims", len(source.Providers), provider.ID, len(provider.Claims))
 	}
 	for i, want := range []string{
 		"VC01 ICN001 CH77 2026-10-01 2026-10-01 false 0", "VC02   2026-10-01 2026-10-31 true 0", "VC03   2026-10-01 2026-10-01 true 2",
 	} {
 		c := provider.Claims[i]
-		if got := fmt.Sprint(c.ControlNumber, " ", c.PayerControlNumber, " ", c.ClearinghouseNumber, " ", c.From, " ", c.Through, " ", c.Refused(), " ", len(c.Lines)); got != want {
+		if got := fmt.Sprint(c.ControlNumber, " ", c.PayerControlNumber, " ", c.ClearinghouseNumber, " ", c.From, " ", c.Through, " ", c.Rejected(), " ", len(c.Lines)); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
-	if want := []x12.Reason{{"A7", "562", "85"}, {"A7", "116", ""}, {"A3", "21", "IL"}}; !reflect.DeepEqual(provider.Claims[1].Words[0].Reasons, want) {
-		t.Errorf("%+v", provider.Claims[1].Words)
+	if want := []x12.StatusCode{{"A7", "562", "85"}, {"A7", "116", ""}, {"A3", "21", "IL"}}; !reflect.DeepEqual(provider.Claims[1].Statuses[0].Codes, want) {
+		t.Errorf("%+v", provider.Claims[1].Statuses)
 	}
-	if line := provider.Claims[2].Lines[0]; line.ControlNumber != "L1" || line.Procedure != "99454" || line.Words[0].Reasons[0].Code != "454" {
+	if line := provider.Claims[2].Lines[0]; line.ControlNumber != "L1" || line.Procedure != "99454" || line.Statuses[0].Codes[0].Code != "454" {
 		t.Error("the line's status is not there")
 	}
 }
@@ -130,14 +130,14 @@ func TestWords(t *testing.T) {
 		{"E0", "U", true},
 		{"P1", "WQ", false},
 	} {
-		if got := (x12.Word{Reasons: []x12.Reason{{Category: c.category}}, Action: c.action}).Refused(); got != c.refused {
+		if got := (x12.StatusInfo{Codes: []x12.StatusCode{{Category: c.category}}, Action: c.action}).Rejected(); got != c.refused {
 			t.Errorf("%s %s: %v", c.category, c.action, got)
 		}
 	}
 	p := newPayer()
 	s := received(t, written(t, batchOf(2)))
-	whole := answered(t, p.Take(s, map[string]payer.Refusal{"": {Category: "A8", Code: "496", Entity: "40"}})).Status.Sources[0]
-	if !whole.Refused() || len(whole.Providers) > 0 {
+	whole := answered(t, p.Write277CA(s, map[string]payer.Rejection{"": {Category: "A8", Code: "496", Entity: "40"}})).ClaimAck.Sources[0]
+	if !whole.Rejected() || len(whole.Providers) > 0 {
 		t.Error("a batch that was sent back is not")
 	}
 }
@@ -151,7 +151,7 @@ var opening = []string{
 
 // An 835 with everything in it.
 func TestPaymentAnswer(t *testing.T) {
-	a := answered(t, wrapped("HP", "835", x12.Remittance835, append(slices.Clone(opening),
+	a := answered(t, wrapped("HP", "835", x12.Guide835, append(slices.Clone(opening),
 		"CLP*VC01*1*100*60.5*15*MB*ICN1*11*1",
 		"CAS*CO*45*4.5*1*253*1", "NM1*QC*1*DOE*KIM****MI*1EG4TE", "NM1*74*1*DOE*KIMBERLY****C*1EG4TF", "MOA*.8*43.02*MA01*MA18**N782", "REF*1L*GRP", "DTM*232*20261001", "DTM*233*20261031",
 		"DTM*050*20261102", "PER*CX**TE*8005550100", "AMT*AU*80", "QTY*CA*1",
@@ -162,20 +162,20 @@ func TestPaymentAnswer(t *testing.T) {
 		"LX*2",
 		"CLP*VC02*4*80*0**MB*ICN3", "NM1*QC*1*DOE*SAM", "SVC*HC:99454*80*0**0", "DTM*472*20261001", "CAS*CO*50*80", "LQ*HE*N115",
 		"PLB*1234567893*20261231*WO:OLD*-100.25*FB:NEXT*.25", "PLB*1234567893*20261231*L6*-0*CS:A*0*72:B*0*90*0*AP*0*WO:C*0")...))
-	p := a.Payment
-	if a.Type != x12.TypePayment || p.Total != 12050 || p.Method != "ACH" || p.PaidOn != "2026-11-20" || p.Trace != "EFT9" || p.PayerNumber != "1999999999" ||
+	p := a.Remittance
+	if a.Type != x12.TypeRemittance || p.Total != 12050 || p.Method != "ACH" || p.PaidOn != "2026-11-20" || p.Trace != "EFT9" || p.PayerNumber != "1999999999" ||
 		p.Payer != (x12.Party{ID: "60054", Name: "AETNA"}) || p.Payee != (x12.Party{ID: "1234567893", Name: "LAKESIDE"}) || p.ProducedOn != "2026-11-19" {
 		t.Errorf("%s %d %s %s %s %s %v %v %s", a.Type, p.Total, p.Method, p.PaidOn, p.Trace, p.PayerNumber, p.Payer, p.Payee, p.ProducedOn)
 	}
 	var got []string
 	for _, c := range p.Claims {
 		got = append(got, fmt.Sprint("CLP ", c.ControlNumber, c.Status, c.Charge, c.Paid, c.PatientResponsibility, c.FilingCode, c.PayerControlNumber, c.PlaceOfService, c.Frequency, c.From,
-			c.Through, c.Adjustments, c.Remarks, c.Denied(), c.Reversal(), c.Segment()))
+			c.Through, c.Adjustments, c.RemarkCodes, c.Denied(), c.Reversal(), c.Segment()))
 		for _, line := range c.Lines {
-			got = append(got, fmt.Sprint("SVC ", line.ControlNumber, line.Procedure, line.Modifiers, line.Submitted, line.Charge, line.Paid, line.Units, line.From, line.Through, line.Adjustments, line.Remarks))
+			got = append(got, fmt.Sprint("SVC ", line.ControlNumber, line.Procedure, line.Modifiers, line.SubmittedProcedure, line.Charge, line.Paid, line.Units, line.From, line.Through, line.Adjustments, line.RemarkCodes))
 		}
 	}
-	got = append(got, fmt.Sprint(p.Others[0], p.Others[1], len(p.Others)))
+	got = append(got, fmt.Sprint(p.ProviderAdjustments[0], p.ProviderAdjustments[1], len(p.ProviderAdjustments)))
 	want := []string{
 		"CLP VC01 1 10000 6050 1500 MB ICN1 11 1 2026-10-01 2026-10-31 [{CO 45 450 1} {CO 253 100 }] [MA01 MA18 N782] false false 23",
 		"SVC L1 99454 [95 25] 99445 6000 4400 1 2026-10-01 2026-10-30 [{PR 1 500 } {PR 2 600 } {PR 3 100 } {PR 66 100 } {PR 85 100 } {PR 187 100 } {OA 23 100 }] [N782 M15]",
@@ -203,7 +203,7 @@ func flat(list []string, i int) string {
 // A sum that does not hold is shown where it does not.
 func TestImbalance(t *testing.T) {
 	base := append(slices.Clone(opening), "CLP*VC01*1*100*60*40*MB*ICN1", "CAS*PR*1*10", "SVC*HC:99454*100*70", "CAS*CO*45*30", "PLB*1234567893*20261231*WO*-60.5")
-	answered(t, wrapped("HP", "835", x12.Remittance835, base...))
+	answered(t, wrapped("HP", "835", x12.Guide835, base...))
 	for name, c := range map[string]struct {
 		from, to          string
 		segment           string
@@ -216,7 +216,7 @@ func TestImbalance(t *testing.T) {
 		"total":    {"BPR*I*120.5*", "BPR*I*-120.5*", "BPR", 4, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			wantFault(t, replaced(t, wrapped("HP", "835", x12.Remittance835, base...), c.from, c.to), c.segment, c.ordinal, c.position)
+			wantFault(t, replaced(t, wrapped("HP", "835", x12.Guide835, base...), c.from, c.to), c.segment, c.ordinal, c.position)
 		})
 	}
 }
@@ -286,17 +286,17 @@ func TestGuideFaults(t *testing.T) {
 		"277 of nothing":              {"277", status[:1], "HL", 5, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			guide := map[string][2]string{"835": {"HP", x12.Remittance835}, "999": {"FA", x12.Acknowledge999}, "277": {"HN", x12.ClaimStatus277}}[c.number]
+			guide := map[string][2]string{"835": {"HP", x12.Guide835}, "999": {"FA", x12.Guide999}, "277": {"HN", x12.Guide277CA}}[c.number]
 			wantFault(t, wrapped(guide[0], c.number, guide[1], c.segments...), c.segment, c.ordinal, c.position)
 		})
 	}
-	wantFault(t, replaced(t, wrapped("HN", "277", x12.ClaimStatus277, status...), "ST*277*0001*005010X214", "ST*277*0001*005010X212"), "ST", 3, 3)
+	wantFault(t, replaced(t, wrapped("HN", "277", x12.Guide277CA, status...), "ST*277*0001*005010X214", "ST*277*0001*005010X212"), "ST", 3, 3)
 	wantFault(t, written(t, batchOf(1)), "ISA", 1, 8)
 }
 
 // A claim that comes back to whom it was sent is no answer.
 func TestClaimsAreNoAnswers(t *testing.T) {
-	if _, err := x12.Answers(written(t, batchOf(1))); err == nil || !strings.Contains(err.Error(), "x12: segment 3, ST01: is no answer to claims") {
+	if _, err := x12.ReadResponses(written(t, batchOf(1))); err == nil || !strings.Contains(err.Error(), "x12: segment 3, ST01: is no answer to claims") {
 		t.Errorf("%v", err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 // A Batch is the claims of one file. It refuses to print, as all that names a patient does.
 type Batch struct {
-	hidden
+	unprintable
 	Submitter Submitter
 	Receiver  Party
 	Usage     string // T for a test, P for production
@@ -33,13 +33,13 @@ type Submitter struct {
 // An Address is in the United States unless it names another Country, by the two letters of ISO 3166-1; where it does, State and ZIP are as they are
 // there, if they are at all. It refuses to print.
 type Address struct {
-	hidden
+	unprintable
 	Line1, Line2, City, State, ZIP, Country string
 }
 
 // A Person is named by parts. It refuses to print.
 type Person struct {
-	hidden
+	unprintable
 	Last, First, Middle, Suffix string
 	BirthDate                   string // YYYY-MM-DD
 	Gender                      string // F, M or U
@@ -65,7 +65,7 @@ type Payer struct {
 
 // Coverage is what a subscriber has with a payer.
 type Coverage struct {
-	hidden
+	unprintable
 	Payer    Payer
 	MemberID string
 	Group    string // group or policy number
@@ -78,7 +78,7 @@ type Coverage struct {
 
 // A Claim is one patient's, for one period, of one provider: whether it is, its maker knows. It refuses to print.
 type Claim struct {
-	hidden
+	unprintable
 	ControlNumber string // CLM01: 20 characters at most, A to Z and 0 to 9, never used again
 	Billing       Provider
 	Coverage      Coverage
@@ -93,11 +93,11 @@ type Claim struct {
 	// are empty: A, Y and Y.
 	Assignment, Benefits, Release string
 
-	Diagnoses []string  // ICD-10-CM, the first one principal
-	Rendering *Provider // when that is not the billing provider
-	Facility  *Provider // where the service was given, when that is not the billing provider's address
-	Others    []OtherPayer
-	Lines     []ServiceLine
+	Diagnoses   []string  // ICD-10-CM, the first one principal
+	Rendering   *Provider // when that is not the billing provider
+	Facility    *Provider // where the service was given, when that is not the billing provider's address
+	OtherPayers []OtherPayer
+	Lines       []ServiceLine
 }
 
 // Charge is the claim's: that of its lines together.

@@ -130,11 +130,11 @@ func TestBatchEnvelope(t *testing.T) {
 func TestAdjustmentsOfAnotherPayer(t *testing.T) {
 	b := batchOf(9)
 	c := &b.Claims[8]
-	c.Others[0].Adjustments = nil
+	c.OtherPayers[0].Adjustments = nil
 	for i := range 7 {
-		c.Others[0].Adjustments = append(c.Others[0].Adjustments, x12.Adjustment{Group: "CO", Code: fmt.Sprint(i + 1), Amount: x12.Cents(100 * (i + 1))})
+		c.OtherPayers[0].Adjustments = append(c.OtherPayers[0].Adjustments, x12.Adjustment{Group: "CO", Code: fmt.Sprint(i + 1), Amount: x12.Cents(100 * (i + 1))})
 	}
-	c.Others[0].Adjustments = append(c.Others[0].Adjustments, x12.Adjustment{Group: "PR", Code: "1", Amount: -50, Quantity: "1.5"})
+	c.OtherPayers[0].Adjustments = append(c.OtherPayers[0].Adjustments, x12.Adjustment{Group: "PR", Code: "1", Amount: -50, Quantity: "1.5"})
 	b.Claims = b.Claims[8:9]
 	file := string(written(t, b))
 	for _, want := range []string{"~CAS*CO*1*1**2*2**3*3**4*4**5*5**6*6~CAS*CO*7*7~CAS*PR*1*-.5*1.5~AMT*D*123.52~OI*"} {
@@ -152,7 +152,7 @@ func TestFieldErrors(t *testing.T) {
 	other := func(change func(*x12.OtherPayer)) func(*x12.Batch) {
 		return claim(func(c *x12.Claim) {
 			secondary(c)
-			change(&c.Others[0])
+			change(&c.OtherPayers[0])
 		})
 	}
 	for _, c := range []struct {
@@ -229,7 +229,7 @@ func TestFieldErrors(t *testing.T) {
 		{"lines[0].through", "before the first", line(func(l *x12.ServiceLine) { l.Through = "2026-09-30" })},
 		{"lines[0].control_number", "is missing", line(func(l *x12.ServiceLine) { l.ControlNumber = "" })},
 		{"lines[1].control_number", "two lines", line(func(l *x12.ServiceLine) { l.ControlNumber = "L02" })},
-		{"others", "more than 10", claim(func(c *x12.Claim) { c.Others = make([]x12.OtherPayer, 11) })},
+		{"others", "more than 10", claim(func(c *x12.Claim) { c.OtherPayers = make([]x12.OtherPayer, 11) })},
 		{"others[0].sequence", "another payer", other(func(o *x12.OtherPayer) { o.Sequence = "S" })},
 		{"others[0].relationship", "is missing", other(func(o *x12.OtherPayer) { o.Relationship = "" })},
 		{"others[0].member_id", "is missing", other(func(o *x12.OtherPayer) { o.MemberID = "" })},
@@ -242,7 +242,7 @@ func TestFieldErrors(t *testing.T) {
 			o.Adjustments = slices.Repeat([]x12.Adjustment{{Group: "CO", Code: "1", Amount: 1}}, 31)
 		})},
 		{"others[0].decided_on", "no date", claim(func(c *x12.Claim) {
-			c.Others = []x12.OtherPayer{{
+			c.OtherPayers = []x12.OtherPayer{{
 				Coverage: x12.Coverage{Payer: aetna, MemberID: "1", Sequence: "S", Subscriber: person("A", "B")}, Relationship: "01", DecidedOn: "yesterday",
 			}}
 		})},

@@ -8,11 +8,11 @@ import (
 
 // BenchmarkPayment reads an 835 of a thousand claims.
 func BenchmarkPayment(b *testing.B) {
-	file := newPayer().Pay(received(b, written(b, batchOf(1000))), nil)
+	file := newPayer().Write835(received(b, written(b, batchOf(1000))), nil)
 	b.SetBytes(int64(len(file)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := x12.Answers(file); err != nil {
+		if _, err := x12.ReadResponses(file); err != nil {
 			b.Fatal(err)
 		}
 	}

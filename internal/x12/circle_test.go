@@ -20,15 +20,15 @@ func TestTheWholeCircle(t *testing.T) {
 		sent[c.ControlNumber] = c
 	}
 	p := newPayer()
-	refusals, decisions, want := map[string]payer.Refusal{}, map[string]payer.Decision{}, map[string]string{}
+	refusals, decisions, want := map[string]payer.Rejection{}, map[string]payer.Decision{}, map[string]string{}
 	for i, c := range s.Claims {
 		if claim := sent[c.ControlNumber]; c.Charge != claim.Charge() || c.PayerControlNumber != claim.PayerControlNumber || len(c.Lines) != 3 || c.Frequency != claim.Frequency {
 			t.Fatalf("claim %d arrived as %+v", i, c)
 		}
 		switch i % 7 {
 		case 0:
-			refusals[c.ControlNumber] = payer.Refusal{Category: "A7", Code: "562"}
-			decisions[c.ControlNumber] = payer.Silence()
+			refusals[c.ControlNumber] = payer.Rejection{Category: "A7", Code: "562"}
+			decisions[c.ControlNumber] = payer.NoDecision()
 			want[c.ControlNumber] = "refused"
 		case 1:
 			decisions[c.ControlNumber] = payer.Partly(1000, 500, 300)
@@ -43,19 +43,19 @@ func TestTheWholeCircle(t *testing.T) {
 			want[c.ControlNumber] = "1:16852:0"
 		}
 	}
-	if a := answered(t, p.Acknowledge(s)); a.Syntax.Refused() || a.Syntax.Sets[0].Refused() || a.Syntax.Group != "4711" || a.Syntax.Sets[0].ControlNumber != "0001" {
-		t.Errorf("the 999 says %+v", a.Syntax)
+	if a := answered(t, p.Write999(s)); a.ImplementationAck.Rejected() || a.ImplementationAck.Sets[0].Rejected() || a.ImplementationAck.Group != "4711" || a.ImplementationAck.Sets[0].ControlNumber != "0001" {
+		t.Errorf("the 999 says %+v", a.ImplementationAck)
 	}
 	got, payers := map[string]string{}, map[string]string{}
-	for _, provider := range answered(t, p.Take(s, refusals)).Status.Sources[0].Providers {
+	for _, provider := range answered(t, p.Write277CA(s, refusals)).ClaimAck.Sources[0].Providers {
 		for _, c := range provider.Claims {
-			if c.Refused() {
+			if c.Rejected() {
 				got[c.ControlNumber] = "refused"
 			}
 			payers[c.ControlNumber] = c.PayerControlNumber
 		}
 	}
-	pay := answered(t, p.Pay(s, decisions, x12.ProviderAdjustment{Reason: "WO", Amount: 4302})).Payment
+	pay := answered(t, p.Write835(s, decisions, x12.ProviderAdjustment{Reason: "WO", Amount: 4302})).Remittance
 	for _, c := range pay.Claims {
 		if got[c.ControlNumber] != "" {
 			got[c.ControlNumber] += " "
@@ -78,7 +78,7 @@ func TestTheWholeCircle(t *testing.T) {
 	if len(got) != len(want) {
 		t.Errorf("%d claims came back, of %d", len(got), len(want))
 	}
-	if refused := answered(t, p.Acknowledge(s, payer.Fault{Claim: s.Claims[9].ControlNumber, Element: 2, Code: "1"})).Syntax; !refused.Refused() ||
+	if refused := answered(t, p.Write999(s, payer.Fault{Claim: s.Claims[9].ControlNumber, Element: 2, Code: "1"})).ImplementationAck; !refused.Rejected() ||
 		refused.Sets[0].Errors[0].Claim != s.Claims[9].ControlNumber {
 		t.Errorf("the 999 that rejects says %+v", refused)
 	}

@@ -6,36 +6,36 @@ import (
 	"strings"
 )
 
-// service is loop 2300 with all that belongs to one claim.
-func (w *writer) service(c Claim) {
+// claimLoop is loop 2300 with all that belongs to one claim.
+func (w *writer) claimLoop(c Claim) {
 	w.claim = c.ControlNumber
-	frequency := w.among("frequency", c.Frequency, "1 7 8", "")
-	w.add("CLM", w.matching("control_number", c.ControlNumber, claimNumber), w.money("charge", c.Charge()), "", "",
-		composite(w.matching("place_of_service", c.PlaceOfService, twoDigits), "B", frequency), "Y", w.among("assignment", c.Assignment, "A B C", "A"),
-		w.among("benefits", c.Benefits, "Y N W", "Y"), w.among("release", c.Release, "Y I", "Y"))
+	frequency := w.codeIn("frequency", c.Frequency, "1 7 8", "")
+	w.add("CLM", w.codeMatching("control_number", c.ControlNumber, claimNumber), w.money("charge", c.Charge()), "", "",
+		composite(w.codeMatching("place_of_service", c.PlaceOfService, twoDigits), "B", frequency), "Y", w.codeIn("assignment", c.Assignment, "A B C", "A"),
+		w.codeIn("benefits", c.Benefits, "Y N W", "Y"), w.codeIn("release", c.Release, "Y I", "Y"))
 	switch {
 	case frequency != "1":
-		w.add("REF", "F8", w.needed("payer_control_number", c.PayerControlNumber, 50))
+		w.add("REF", "F8", w.requiredText("payer_control_number", c.PayerControlNumber, 50))
 	case c.PayerControlNumber != "":
-		w.refuse("payer_control_number", "belongs to a replacement or a void")
+		w.reject("payer_control_number", "belongs to a replacement or a void")
 	}
 	w.diagnoses(c.Diagnoses)
 	if c.Rendering != nil {
 		w.provider("82", "rendering", *c.Rendering)
 		if c.Rendering.Taxonomy != "" {
-			w.add("PRV", "PE", "PXC", w.matching("rendering.taxonomy", c.Rendering.Taxonomy, taxonomy))
+			w.add("PRV", "PE", "PXC", w.codeMatching("rendering.taxonomy", c.Rendering.Taxonomy, taxonomy))
 		}
 	}
 	if c.Facility != nil {
 		w.facility(*c.Facility)
 	}
-	w.others(c)
-	w.lines(c)
+	w.otherPayers(c)
+	w.serviceLines(c)
 }
 
 // facility is loop 2310C. A place has no first name, and its NPI only where it has one.
 func (w *writer) facility(p Provider) {
-	elements := []string{"77", "2", w.needed("facility.name", p.Name, 60)}
+	elements := []string{"77", "2", w.requiredText("facility.name", p.Name, 60)}
 	if p.NPI != "" {
 		elements = append(elements, "", "", "", "", "XX", w.npi("facility.npi", p.NPI))
 	}
@@ -45,13 +45,13 @@ func (w *writer) facility(p Provider) {
 
 // diagnoses is HI: the first one principal, none twice, without points. Source: 005010X222A1, HI.
 func (w *writer) diagnoses(codes []string) {
-	w.within("diagnoses", len(codes), maxDiagnoses)
+	w.intInRange("diagnoses", len(codes), maxDiagnoses)
 	var elements, seen []string
 	for i, code := range codes {
 		field := fmt.Sprintf("diagnoses[%d]", i)
-		code = w.matching(field, strings.ReplaceAll(code, ".", ""), diagnosis)
+		code = w.codeMatching(field, strings.ReplaceAll(code, ".", ""), diagnosis)
 		if slices.Contains(seen, code) && code != "" {
-			w.refuse(field, "stands there twice")
+			w.reject(field, "stands there twice")
 		}
 		seen = append(seen, code)
 		qualifier := "ABF"
@@ -63,25 +63,25 @@ func (w *writer) diagnoses(codes []string) {
 	w.add("HI", elements...)
 }
 
-// others is loop 2320 for each further coverage. Source: 005010X222A1, front matter, "Coordination of Benefits".
-func (w *writer) others(c Claim) {
-	if len(c.Others) > maxOthers {
-		w.refuse("others", fmt.Sprintf("are more than %d", maxOthers))
+// otherPayers is loop 2320 for each further coverage. Source: 005010X222A1, front matter, "Coordination of Benefits".
+func (w *writer) otherPayers(c Claim) {
+	if len(c.OtherPayers) > maxOthers {
+		w.reject("others", fmt.Sprintf("are more than %d", maxOthers))
 	}
 	seen := []string{or(c.Coverage.Sequence, "P")}
-	for i, o := range c.Others {
+	for i, o := range c.OtherPayers {
 		field := fmt.Sprintf("others[%d]", i)
 		if slices.Contains(seen, or(o.Sequence, "P")) {
-			w.refuse(field+".sequence", "is another payer's, too")
+			w.reject(field+".sequence", "is another payer's, too")
 		}
 		seen = append(seen, or(o.Sequence, "P"))
-		w.covers(field, o.Coverage, w.among(field+".relationship", o.Relationship, otherCodes, ""))
+		w.subscriberInfo(field, o.Coverage, w.codeIn(field+".relationship", o.Relationship, otherCodes, ""))
 		w.adjustments(field, o.Adjustments)
 		if o.DecidedOn != "" {
 			w.add("AMT", "D", w.money(field+".paid", o.Paid))
 		}
-		w.add("OI", "", "", w.among("benefits", c.Benefits, "Y N W", "Y"), "", "", w.among("release", c.Release, "Y I", "Y"))
-		w.person("IL", field+".subscriber", o.Subscriber, w.needed(field+".member_id", o.MemberID, 80))
+		w.add("OI", "", "", w.codeIn("benefits", c.Benefits, "Y N W", "Y"), "", "", w.codeIn("release", c.Release, "Y I", "Y"))
+		w.person("IL", field+".subscriber", o.Subscriber, w.requiredText(field+".member_id", o.MemberID, 80))
 		if o.Subscriber.Address != (Address{}) {
 			w.address(field+".subscriber.address", o.Subscriber.Address, 5, 9)
 		}
@@ -90,7 +90,7 @@ func (w *writer) others(c Claim) {
 			w.add("DTP", "573", "D8", w.day(field+".decided_on", o.DecidedOn))
 		}
 		if o.ControlNumber != "" {
-			w.add("REF", "F8", w.words(field+".control_number", o.ControlNumber, 50))
+			w.add("REF", "F8", w.optionalText(field+".control_number", o.ControlNumber, 50))
 		}
 	}
 }
@@ -114,18 +114,18 @@ func (w *writer) adjustments(field string, list []Adjustment) {
 	byGroup := map[string][]string{}
 	for i, a := range list {
 		at := fmt.Sprintf("%s.adjustments[%d]", field, i)
-		group := w.among(at+".group", a.Group, adjustGroups, "")
+		group := w.codeIn(at+".group", a.Group, adjustGroups, "")
 		if !slices.Contains(groups, group) {
 			groups = append(groups, group)
 		}
 		if a.Amount < -maxAmount || a.Amount > maxAmount {
-			w.refuse(at+".amount", "is too large")
+			w.reject(at+".amount", "is too large")
 		}
 		units := ""
 		if a.Quantity != "" {
-			units = w.matching(at+".quantity", a.Quantity, quantity)
+			units = w.codeMatching(at+".quantity", a.Quantity, quantity)
 		}
-		byGroup[group] = append(byGroup[group], w.matching(at+".code", a.Code, reasonCode), a.Amount.decimal(), units)
+		byGroup[group] = append(byGroup[group], w.codeMatching(at+".code", a.Code, reasonCode), a.Amount.decimal(), units)
 	}
 	written := 0
 	for _, group := range groups {
@@ -135,13 +135,13 @@ func (w *writer) adjustments(field string, list []Adjustment) {
 		}
 	}
 	if written > maxAdjustments {
-		w.refuse(field+".adjustments", "are more than the guide has room for")
+		w.reject(field+".adjustments", "are more than the guide has room for")
 	}
 }
 
-// lines is loop 2400 for each service.
-func (w *writer) lines(c Claim) {
-	w.within("lines", len(c.Lines), maxLines)
+// serviceLines is loop 2400 for each service.
+func (w *writer) serviceLines(c Claim) {
+	w.intInRange("lines", len(c.Lines), maxLines)
 	seen := map[string]bool{}
 	for i, line := range c.Lines {
 		field := fmt.Sprintf("lines[%d]", i)
@@ -149,14 +149,14 @@ func (w *writer) lines(c Claim) {
 		code := w.procedure(field, line)
 		place := ""
 		if line.PlaceOfService != "" && line.PlaceOfService != c.PlaceOfService {
-			place = w.matching(field+".place_of_service", line.PlaceOfService, twoDigits)
+			place = w.codeMatching(field+".place_of_service", line.PlaceOfService, twoDigits)
 		}
-		w.add("SV1", code, w.money(field+".charge", line.Charge), "UN", w.within(field+".units", line.Units, 9999), place, "",
+		w.add("SV1", code, w.money(field+".charge", line.Charge), "UN", w.intInRange(field+".units", line.Units, 9999), place, "",
 			w.pointers(field, line, len(c.Diagnoses)))
 		w.days(field, line)
-		number := w.needed(field+".control_number", line.ControlNumber, 30)
+		number := w.requiredText(field+".control_number", line.ControlNumber, 30)
 		if seen[number] && number != "" {
-			w.refuse(field+".control_number", "stands for two lines of the claim")
+			w.reject(field+".control_number", "stands for two lines of the claim")
 		}
 		seen[number] = true
 		w.add("REF", "6R", number)
@@ -165,24 +165,24 @@ func (w *writer) lines(c Claim) {
 }
 
 func (w *writer) procedure(field string, line ServiceLine) string {
-	parts := []string{"HC", w.matching(field+".procedure", line.Procedure, procedure)}
+	parts := []string{"HC", w.codeMatching(field+".procedure", line.Procedure, procedure)}
 	if len(line.Modifiers) > maxModifiers {
-		w.refuse(field+".modifiers", fmt.Sprintf("are more than %d", maxModifiers))
+		w.reject(field+".modifiers", fmt.Sprintf("are more than %d", maxModifiers))
 	}
 	for i, m := range line.Modifiers {
-		parts = append(parts, w.matching(fmt.Sprintf("%s.modifiers[%d]", field, i), m, modifier))
+		parts = append(parts, w.codeMatching(fmt.Sprintf("%s.modifiers[%d]", field, i), m, modifier))
 	}
 	return composite(parts...)
 }
 
 func (w *writer) pointers(field string, line ServiceLine, diagnoses int) string {
-	w.within(field+".pointers", len(line.Pointers), maxPointers)
+	w.intInRange(field+".pointers", len(line.Pointers), maxPointers)
 	var parts []string
 	for i, p := range line.Pointers {
 		if slices.Contains(line.Pointers[:i], p) {
-			w.refuse(fmt.Sprintf("%s.pointers[%d]", field, i), "stands there twice")
+			w.reject(fmt.Sprintf("%s.pointers[%d]", field, i), "stands there twice")
 		}
-		parts = append(parts, w.within(fmt.Sprintf("%s.pointers[%d]", field, i), p, diagnoses))
+		parts = append(parts, w.intInRange(fmt.Sprintf("%s.pointers[%d]", field, i), p, diagnoses))
 	}
 	return composite(parts...)
 }
@@ -193,7 +193,7 @@ func (w *writer) days(field string, line ServiceLine) {
 	case from == through:
 		w.add("DTP", "472", "D8", from)
 	case from > through && through != "":
-		w.refuse(field+".through", "is before the first day")
+		w.reject(field+".through", "is before the first day")
 	default:
 		w.add("DTP", "472", "RD8", from+"-"+through)
 	}
@@ -203,10 +203,10 @@ func (w *writer) days(field string, line ServiceLine) {
 func (w *writer) decisions(field string, c Claim, line ServiceLine, code string) {
 	for i, d := range line.Decisions {
 		at := fmt.Sprintf("%s.decisions[%d]", field, i)
-		if !slices.ContainsFunc(c.Others, func(o OtherPayer) bool { return o.Payer.ID == d.PayerID }) {
-			w.refuse(at+".payer_id", "is none of the claim's other payers")
+		if !slices.ContainsFunc(c.OtherPayers, func(o OtherPayer) bool { return o.Payer.ID == d.PayerID }) {
+			w.reject(at+".payer_id", "is none of the claim's other payers")
 		}
-		w.add("SVD", w.needed(at+".payer_id", d.PayerID, 80), w.money(at+".paid", d.Paid), code, "", w.within(at+".units", d.Units, 9999))
+		w.add("SVD", w.requiredText(at+".payer_id", d.PayerID, 80), w.money(at+".paid", d.Paid), code, "", w.intInRange(at+".units", d.Units, 9999))
 		w.adjustments(at, d.Adjustments)
 		w.add("DTP", "573", "D8", w.day(at+".decided_on", d.DecidedOn))
 	}

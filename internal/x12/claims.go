@@ -28,14 +28,14 @@ func (b Batch) Bytes() ([]byte, error) {
 	w.envelope(b)
 	w.header(b)
 	w.claims(b)
-	if len(w.wrong) > 0 {
-		return nil, w.wrong
+	if len(w.errors) > 0 {
+		return nil, w.errors
 	}
-	sender, receiver := plainOf(b.Submitter.ID), plainOf(b.Receiver.ID)
+	sender, receiver := basicText(b.Submitter.ID), basicText(b.Receiver.ID)
 	day, clock := b.At.Format("20060102"), b.At.Format("1504")
 	group := Group{
-		Functional: "HC", Sender: sender, Receiver: receiver, Date: day, Time: clock, ControlNumber: fmt.Sprint(b.Group), Version: Professional837,
-		Sets: []Set{{ID: "837", ControlNumber: fmt.Sprintf("%04d", b.Set), Version: Professional837, Segments: w.segments}},
+		Functional: "HC", Sender: sender, Receiver: receiver, Date: day, Time: clock, ControlNumber: fmt.Sprint(b.Group), Version: Guide837P,
+		Sets: []Set{{ID: "837", ControlNumber: fmt.Sprintf("%04d", b.Set), Version: Guide837P, Segments: w.segments}},
 	}
 	return Interchange{
 		Separators: standard, SenderQualifier: "ZZ", Sender: sender, ReceiverQualifier: "ZZ", Receiver: receiver,
@@ -43,7 +43,7 @@ func (b Batch) Bytes() ([]byte, error) {
 	}.bytes(), nil
 }
 
-func plainOf(value string) string { text, _ := plain(value); return text }
+func basicText(value string) string { text, _ := toBasicSet(value); return text }
 
 // A writer writes the segments of an 837P in the guide's order.
 type writer struct {
@@ -65,22 +65,22 @@ func composite(parts ...string) string {
 const maxNumber = 999_999_999
 
 func (w *writer) envelope(b Batch) {
-	w.among("usage", b.Usage, "T P", "")
-	w.within("interchange", b.Interchange, maxNumber)
-	w.within("group", b.Group, maxNumber)
-	w.within("set", b.Set, maxNumber)
-	w.within("claims", len(b.Claims), maxClaims)
+	w.codeIn("usage", b.Usage, "T P", "")
+	w.intInRange("interchange", b.Interchange, maxNumber)
+	w.intInRange("group", b.Group, maxNumber)
+	w.intInRange("set", b.Set, maxNumber)
+	w.intInRange("claims", len(b.Claims), maxClaims)
 	w.party("submitter.id", b.Submitter.ID)
 	w.party("receiver.id", b.Receiver.ID)
 	if b.At.IsZero() {
-		w.refuse("at", "is missing")
+		w.reject("at", "is missing")
 	}
 }
 
 // party is a number that fits ISA06 and GS02.
 func (w *writer) party(field, id string) {
-	if text := w.needed(field, id, 15); len(text) == 1 {
-		w.refuse(field, "has less than two characters")
+	if text := w.requiredText(field, id, 15); len(text) == 1 {
+		w.reject(field, "has less than two characters")
 	}
 }
 
@@ -90,10 +90,10 @@ func (w *writer) header(b Batch) {
 	if reference == "" {
 		reference = fmt.Sprintf("%09d", b.Interchange)
 	}
-	w.add("BHT", "0019", "00", w.words("reference", reference, 30), b.At.Format("20060102"), b.At.Format("1504"), "CH")
-	w.add("NM1", "41", "2", w.needed("submitter.name", b.Submitter.Name, 60), "", "", "", "", "46", plainOf(b.Submitter.ID))
-	w.add("PER", "IC", w.needed("submitter.contact", b.Submitter.Contact, 60), "TE", w.number("submitter.phone", b.Submitter.Phone, 10))
-	w.add("NM1", "40", "2", w.needed("receiver.name", b.Receiver.Name, 60), "", "", "", "", "46", plainOf(b.Receiver.ID))
+	w.add("BHT", "0019", "00", w.optionalText("reference", reference, 30), b.At.Format("20060102"), b.At.Format("1504"), "CH")
+	w.add("NM1", "41", "2", w.requiredText("submitter.name", b.Submitter.Name, 60), "", "", "", "", "46", basicText(b.Submitter.ID))
+	w.add("PER", "IC", w.requiredText("submitter.contact", b.Submitter.Contact, 60), "TE", w.digitString("submitter.phone", b.Submitter.Phone, 10))
+	w.add("NM1", "40", "2", w.requiredText("receiver.name", b.Receiver.Name, 60), "", "", "", "", "46", basicText(b.Receiver.ID))
 }
 
 // level is a new HL under a parent, 0 for none.
@@ -117,15 +117,15 @@ func (w *writer) claims(b Batch) {
 	for _, c := range b.Claims {
 		if numbers[c.ControlNumber] {
 			w.claim = c.ControlNumber
-			w.refuse("control_number", "stands for two claims")
+			w.reject("control_number", "stands for two claims")
 		}
 		numbers[c.ControlNumber] = true
 	}
-	for _, billed := range together(b.Claims, func(c Claim) Provider { return c.Billing }) {
+	for _, billed := range groupBy(b.Claims, func(c Claim) Provider { return c.Billing }) {
 		w.claim = billed[0].ControlNumber
 		up := w.level(0, "20", true)
 		w.billing(billed[0].Billing)
-		for _, covered := range together(billed, func(c Claim) subscription { return c.subscription() }) {
+		for _, covered := range groupBy(billed, func(c Claim) subscription { return c.subscription() }) {
 			w.subscriber(up, covered)
 		}
 	}
@@ -141,8 +141,8 @@ func (c Claim) subscription() subscription {
 	return subscription{Coverage: c.Coverage, dependent: c.Patient != nil}
 }
 
-// together puts claims with the same key beside each other, in the order of the first ones.
-func together[K comparable](claims []Claim, key func(Claim) K) (groups [][]Claim) {
+// groupBy puts claims with the same key beside each other, in the order of the first ones.
+func groupBy[K comparable](claims []Claim, key func(Claim) K) (groups [][]Claim) {
 	at := map[K]int{}
 	for _, c := range claims {
 		k := key(c)
@@ -160,17 +160,17 @@ func together[K comparable](claims []Claim, key func(Claim) K) (groups [][]Claim
 // billing is loop 2010AA and its level's taxonomy.
 func (w *writer) billing(p Provider) {
 	if p.Taxonomy != "" {
-		w.add("PRV", "BI", "PXC", w.matching("billing.taxonomy", p.Taxonomy, taxonomy))
+		w.add("PRV", "BI", "PXC", w.codeMatching("billing.taxonomy", p.Taxonomy, taxonomy))
 	}
 	w.provider("85", "billing", p)
 	w.address("billing.address", p.Address, w.zip...)
-	w.add("REF", "EI", w.number("billing.tax_id", p.TaxID, 9))
+	w.add("REF", "EI", w.digitString("billing.tax_id", p.TaxID, 9))
 	if p.Phone != "" {
 		contact := p.Contact
 		if contact == "" {
 			contact = p.Name
 		}
-		w.add("PER", "IC", w.words("billing.contact", contact, 60), "TE", w.number("billing.phone", p.Phone, 10))
+		w.add("PER", "IC", w.optionalText("billing.contact", contact, 60), "TE", w.digitString("billing.phone", p.Phone, 10))
 	}
 }
 
@@ -179,36 +179,36 @@ func (w *writer) provider(role, field string, p Provider) {
 	if p.First != "" {
 		kind = "1"
 	}
-	w.add("NM1", role, kind, w.needed(field+".name", p.Name, 60), w.words(field+".first", p.First, 35), w.words(field+".middle", p.Middle, 25), "",
-		w.words(field+".suffix", p.Suffix, 10), "XX", w.npi(field+".npi", p.NPI))
+	w.add("NM1", role, kind, w.requiredText(field+".name", p.Name, 60), w.optionalText(field+".first", p.First, 35), w.optionalText(field+".middle", p.Middle, 25), "",
+		w.optionalText(field+".suffix", p.Suffix, 10), "XX", w.npi(field+".npi", p.NPI))
 }
 
 func (w *writer) address(field string, a Address, zipLengths ...int) {
-	w.add("N3", w.needed(field+".line1", a.Line1, 55), w.words(field+".line2", a.Line2, 55))
-	city := w.needed(field+".city", a.City, 30)
+	w.add("N3", w.requiredText(field+".line1", a.Line1, 55), w.optionalText(field+".line2", a.Line2, 55))
+	city := w.requiredText(field+".city", a.City, 30)
 	if len(city) == 1 {
-		w.refuse(field+".city", "has less than two characters")
+		w.reject(field+".city", "has less than two characters")
 	}
 	if a.Country == "" || a.Country == "US" {
-		w.add("N4", city, w.among(field+".state", a.State, states, ""), w.number(field+".zip", a.ZIP, zipLengths...))
+		w.add("N4", city, w.codeIn(field+".state", a.State, states, ""), w.digitString(field+".zip", a.ZIP, zipLengths...))
 		return
 	}
-	w.add("N4", city, w.abroad(field, a), w.words(field+".zip", a.ZIP, 15), w.matching(field+".country", a.Country, twoLetters))
+	w.add("N4", city, w.foreignState(field, a), w.optionalText(field+".zip", a.ZIP, 15), w.codeMatching(field+".country", a.Country, twoLetters))
 }
 
-// abroad is N402 of an address elsewhere: Canada's provinces alone have a code. Source: 005010X222A1, N4 of 2010BA and 2010CA.
-func (w *writer) abroad(field string, a Address) string {
+// foreignState is N402 of an address elsewhere: Canada's provinces alone have a code. Source: 005010X222A1, N4 of 2010BA and 2010CA.
+func (w *writer) foreignState(field string, a Address) string {
 	if a.Country != "CA" {
 		return ""
 	}
-	return w.matching(field+".state", a.State, twoLetters)
+	return w.codeMatching(field+".state", a.State, twoLetters)
 }
 
 // person is the NM1 of somebody, with their number if they have one.
 func (w *writer) person(role, field string, p Person, member string) {
 	elements := []string{
-		role, "1", w.needed(field+".last", p.Last, 60), w.needed(field+".first", p.First, 35), w.words(field+".middle", p.Middle, 25), "",
-		w.words(field+".suffix", p.Suffix, 10),
+		role, "1", w.requiredText(field+".last", p.Last, 60), w.requiredText(field+".first", p.First, 35), w.optionalText(field+".middle", p.Middle, 25), "",
+		w.optionalText(field+".suffix", p.Suffix, 10),
 	}
 	if member != "" {
 		elements = append(elements, "MI", member)
@@ -216,27 +216,27 @@ func (w *writer) person(role, field string, p Person, member string) {
 	w.add("NM1", elements...)
 }
 
-// home is where somebody lives, and who they are: for the patient alone. Source: 005010X222A1, 2010BA and 2010CA.
-func (w *writer) home(field string, p Person) {
+// demographics is where somebody lives, and who they are: for the patient alone. Source: 005010X222A1, 2010BA and 2010CA.
+func (w *writer) demographics(field string, p Person) {
 	w.address(field+".address", p.Address, 5, 9)
-	w.add("DMG", "D8", w.day(field+".birth_date", p.BirthDate), w.among(field+".gender", p.Gender, "F M U", ""))
+	w.add("DMG", "D8", w.day(field+".birth_date", p.BirthDate), w.codeIn(field+".gender", p.Gender, "F M U", ""))
 }
 
 func (w *writer) payer(field string, p Payer) {
-	w.add("NM1", "PR", "2", w.needed(field+".name", p.Name, 60), "", "", "", "", "PI", w.needed(field+".id", p.ID, 80))
+	w.add("NM1", "PR", "2", w.requiredText(field+".name", p.Name, 60), "", "", "", "", "PI", w.requiredText(field+".id", p.ID, 80))
 	if p.Address != (Address{}) {
 		w.address(field+".address", p.Address, 5, 9)
 	}
 }
 
-// covers is the SBR of a coverage.
-func (w *writer) covers(field string, c Coverage, relationship string) {
+// subscriberInfo is the SBR of a coverage.
+func (w *writer) subscriberInfo(field string, c Coverage, relationship string) {
 	kind := ""
 	if c.InsuranceType != "" {
-		kind = w.among(field+".insurance_type", c.InsuranceType, insuranceTypes, "")
+		kind = w.codeIn(field+".insurance_type", c.InsuranceType, insuranceTypes, "")
 	}
-	w.add("SBR", w.among(field+".sequence", c.Sequence, sequenceCodes, "P"), relationship, w.words(field+".group", c.Group, 50), "", kind, "", "", "",
-		w.among(field+".payer.filing_code", c.Payer.FilingCode, filingCodes, ""))
+	w.add("SBR", w.codeIn(field+".sequence", c.Sequence, sequenceCodes, "P"), relationship, w.optionalText(field+".group", c.Group, 50), "", kind, "", "", "",
+		w.codeIn(field+".payer.filing_code", c.Payer.FilingCode, filingCodes, ""))
 }
 
 // subscriber is loop 2000B and all below it, as often as the number of claims makes it needed.
@@ -251,10 +251,10 @@ func (w *writer) subscriber(up int, claims []Claim) {
 	for start := 0; start < len(claims); start += maxSubscribed {
 		some := claims[start:min(start+maxSubscribed, len(claims))]
 		level := w.level(up, "22", !self)
-		w.covers("coverage", coverage, relationship)
-		w.person("IL", "subscriber", coverage.Subscriber, w.needed("coverage.member_id", coverage.MemberID, 80))
+		w.subscriberInfo("coverage", coverage, relationship)
+		w.person("IL", "subscriber", coverage.Subscriber, w.requiredText("coverage.member_id", coverage.MemberID, 80))
 		if self {
-			w.home("subscriber", coverage.Subscriber)
+			w.demographics("subscriber", coverage.Subscriber)
 		}
 		w.payer("payer", coverage.Payer)
 		if !self {
@@ -262,7 +262,7 @@ func (w *writer) subscriber(up int, claims []Claim) {
 			continue
 		}
 		for _, c := range some {
-			w.service(c)
+			w.claimLoop(c)
 		}
 	}
 }
@@ -273,14 +273,14 @@ func (w *writer) patients(up int, claims []Claim) {
 		Person
 		relationship string
 	}
-	for _, cared := range together(claims, func(c Claim) dependent { return dependent{*c.Patient, c.Relationship} }) {
+	for _, cared := range groupBy(claims, func(c Claim) dependent { return dependent{*c.Patient, c.Relationship} }) {
 		w.claim = cared[0].ControlNumber
 		w.level(up, "23", false)
-		w.add("PAT", w.among("relationship", cared[0].Relationship, patientCodes, ""))
+		w.add("PAT", w.codeIn("relationship", cared[0].Relationship, patientCodes, ""))
 		w.person("QC", "patient", *cared[0].Patient, "")
-		w.home("patient", *cared[0].Patient)
+		w.demographics("patient", *cared[0].Patient)
 		for _, c := range cared {
-			w.service(c)
+			w.claimLoop(c)
 		}
 	}
 }

@@ -7,21 +7,21 @@ import (
 
 // An Interchange is what one sender sends to one receiver. It refuses to print, as all that is in it does.
 type Interchange struct {
-	hidden
+	unprintable
 	Separators
 	SenderQualifier, Sender     string // ISA05, ISA06
 	ReceiverQualifier, Receiver string // ISA07, ISA08
 	Date, Time                  string // ISA09 YYMMDD, ISA10 HHMM
 	ControlNumber               string // ISA13, nine digits
-	AskReceipt                  bool   // ISA14
+	RequestAck                  bool   // ISA14
 	Usage                       string // ISA15: T or P
-	Receipts                    []Receipt
+	Acks                        []InterchangeAck
 	Groups                      []Group
 	end                         int // the ordinal of IEA
 }
 
 // A Receipt is a TA1: the answer to an interchange's envelope alone.
-type Receipt struct {
+type InterchangeAck struct {
 	ControlNumber string // of the interchange that was received
 	Date, Time    string // of it, as its envelope has them
 	Code          string // A accepted, E accepted with errors, R rejected
@@ -30,7 +30,7 @@ type Receipt struct {
 
 // A Group holds the transaction sets of one kind.
 type Group struct {
-	hidden
+	unprintable
 	Functional       string // GS01: HC for claims, FA, HN, HP for answers
 	Sender, Receiver string // GS02, GS03
 	Date, Time       string // GS04 CCYYMMDD, GS05
@@ -42,7 +42,7 @@ type Group struct {
 
 // A Set is one transaction set: what stands between ST and SE.
 type Set struct {
-	hidden
+	unprintable
 	ID            string // ST01: 837, 999, 277, 835
 	ControlNumber string // ST02
 	Version       string // ST03: the guide, where the guide wants it there
@@ -75,8 +75,8 @@ func (r *reader) next(wanted string) (Segment, error) {
 	return s, err
 }
 
-// closes holds a trailer to what its header began.
-func closes(s Segment, number string, parts int) error {
+// checkTrailer holds a trailer to what its header began.
+func checkTrailer(s Segment, number string, parts int) error {
 	if err := s.check(endRules); err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (r *reader) interchange() error {
 	id := head.Element
 	in := Interchange{
 		Separators: r.sep, SenderQualifier: id(5), Sender: id(6), ReceiverQualifier: id(7), Receiver: id(8), Date: id(9), Time: id(10),
-		ControlNumber: id(13), AskReceipt: id(14) == "1", Usage: id(15),
+		ControlNumber: id(13), RequestAck: id(14) == "1", Usage: id(15),
 	}
 	numbers := map[string]bool{}
 	for {
@@ -117,7 +117,7 @@ func (r *reader) interchange() error {
 			if err := s.check(ta1Rules); err != nil {
 				return err
 			}
-			in.Receipts = append(in.Receipts, Receipt{
+			in.Acks = append(in.Acks, InterchangeAck{
 				ControlNumber: s.Element(1), Date: s.Element(2), Time: s.Element(3), Code: s.Element(4), Note: s.Element(5),
 			})
 		case "GS":
@@ -133,7 +133,7 @@ func (r *reader) interchange() error {
 		case "IEA":
 			in.end = s.Ordinal
 			r.done = append(r.done, in)
-			return closes(s, in.ControlNumber, len(in.Groups))
+			return checkTrailer(s, in.ControlNumber, len(in.Groups))
 		default:
 			return s.fault(0, "cannot stand here: GS or IEA must")
 		}
@@ -166,7 +166,7 @@ func (r *reader) group(head Segment) (Group, error) {
 			numbers[set.ControlNumber] = true
 			g.Sets = append(g.Sets, set)
 		case "GE":
-			return g, closes(s, g.ControlNumber, len(g.Sets))
+			return g, checkTrailer(s, g.ControlNumber, len(g.Sets))
 		default:
 			return g, s.fault(0, "cannot stand here: ST or GE must")
 		}
@@ -186,7 +186,7 @@ func (r *reader) set(head Segment) (Set, error) {
 		switch s.ID {
 		case "SE":
 			set.trailer = s
-			return set, closes(s, set.ControlNumber, len(set.Segments)+2)
+			return set, checkTrailer(s, set.ControlNumber, len(set.Segments)+2)
 		case "ISA", "GS", "ST", "GE", "IEA", "TA1":
 			return set, s.fault(0, "cannot stand here: SE must come before")
 		}
@@ -196,43 +196,43 @@ func (r *reader) set(head Segment) (Set, error) {
 
 // bytes writes an interchange with its own separators.
 func (in Interchange) bytes() []byte {
-	e := &encoder{sep: in.Separators}
+	e := &segmentEncoder{sep: in.Separators}
 	repetition := string(in.Repetition)
 	if in.Repetition == 0 {
 		repetition = "U"
 	}
 	ask := "0"
-	if in.AskReceipt {
+	if in.RequestAck {
 		ask = "1"
 	}
-	e.line("ISA", "00", padded("", 10), "00", padded("", 10), padded(in.SenderQualifier, 2), padded(in.Sender, 15),
+	e.segment("ISA", "00", padded("", 10), "00", padded("", 10), padded(in.SenderQualifier, 2), padded(in.Sender, 15),
 		padded(in.ReceiverQualifier, 2), padded(in.Receiver, 15),
 		in.Date, in.Time, repetition, "00501", in.ControlNumber, ask, in.Usage, string(in.Component))
-	for _, t := range in.Receipts {
-		e.line("TA1", t.ControlNumber, t.Date, t.Time, t.Code, t.Note)
+	for _, t := range in.Acks {
+		e.segment("TA1", t.ControlNumber, t.Date, t.Time, t.Code, t.Note)
 	}
 	for _, g := range in.Groups {
-		e.line("GS", g.Functional, g.Sender, g.Receiver, g.Date, g.Time, g.ControlNumber, "X", g.Version)
+		e.segment("GS", g.Functional, g.Sender, g.Receiver, g.Date, g.Time, g.ControlNumber, "X", g.Version)
 		for _, set := range g.Sets {
-			e.line("ST", set.ID, set.ControlNumber, set.Version)
+			e.segment("ST", set.ID, set.ControlNumber, set.Version)
 			for _, s := range set.Segments {
-				e.line(s.ID, s.data)
+				e.segment(s.ID, s.data)
 			}
-			e.line("SE", strconv.Itoa(len(set.Segments)+2), set.ControlNumber)
+			e.segment("SE", strconv.Itoa(len(set.Segments)+2), set.ControlNumber)
 		}
-		e.line("GE", strconv.Itoa(len(g.Sets)), g.ControlNumber)
+		e.segment("GE", strconv.Itoa(len(g.Sets)), g.ControlNumber)
 	}
-	e.line("IEA", strconv.Itoa(len(in.Groups)), in.ControlNumber)
+	e.segment("IEA", strconv.Itoa(len(in.Groups)), in.ControlNumber)
 	return e.out
 }
 
 // An encoder joins elements to segments, and segments to a file.
-type encoder struct {
+type segmentEncoder struct {
 	sep Separators
 	out []byte
 }
 
-func (e *encoder) line(id string, elements ...string) {
+func (e *segmentEncoder) segment(id string, elements ...string) {
 	last := len(elements)
 	for last > 0 && elements[last-1] == "" {
 		last--

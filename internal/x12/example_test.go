@@ -24,17 +24,17 @@ func ExampleBatch_Bytes() {
 
 // An answer comes in: every claim by our own control number.
 func ExampleAnswers() {
-	answers, err := x12.Answers(wrapped("HP", "835", x12.Remittance835,
+	answers, err := x12.ReadResponses(wrapped("HP", "835", x12.Guide835,
 		"BPR*I*43.02*C*CHK************20261120", "TRN*1*EFT9*1999999999", "N1*PR*MEDICARE", "N1*PE*LAKESIDE*XX*1234567893", "LX*1",
 		"CLP*VC01*1*60*43.02**MB*ICN1", "SVC*HC:99454*60*43.02", "CAS*CO*45*16.98", "REF*6R*L1"), "VIGIL01")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	for _, claim := range answers[0].Payment.Claims {
+	for _, claim := range answers[0].Remittance.Claims {
 		fmt.Println(claim.ControlNumber, claim.Status, int64(claim.Paid), claim.Lines[0].Adjustments)
 	}
-	_, err = x12.Answers([]byte("ISA, but not really"))
+	_, err = x12.ReadResponses([]byte("ISA, but not really"))
 	fmt.Println(err)
 	// Output:
 	// VC01 1 4302 [{CO 45 1698 }]

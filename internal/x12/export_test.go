@@ -3,7 +3,7 @@ package x12
 // What the tests of the package's outside look at inside.
 var (
 	Encode  = Interchange.bytes
-	Plain   = plain
+	Plain   = toBasicSet
 	CentsOf = centsOf
 	Decimal = Cents.decimal
 	IsNPI   = isNPI

@@ -39,59 +39,59 @@ const maxAmount Cents = 99_999_999_99
 
 // fields takes values as the guide wants them and notes what is wrong with any.
 type fields struct {
-	claim string
-	wrong FieldErrors
+	claim  string
+	errors FieldErrors
 }
 
-func (f *fields) refuse(field, reason string) string {
-	f.wrong = append(f.wrong, FieldError{Claim: f.claim, Field: field, Reason: reason})
+func (f *fields) reject(field, reason string) string {
+	f.errors = append(f.errors, FieldError{Claim: f.claim, Field: field, Reason: reason})
 	return ""
 }
 
-// words is a text of at most so many characters, "" for none.
-func (f *fields) words(field, value string, most int) string {
-	text, ok := plain(value)
+// optionalText is a text of at most so many characters, "" for none.
+func (f *fields) optionalText(field, value string, most int) string {
+	text, ok := toBasicSet(value)
 	switch {
 	case !ok:
-		return f.refuse(field, "has letters that X12 cannot carry")
+		return f.reject(field, "has letters that X12 cannot carry")
 	case len(text) > most:
-		return f.refuse(field, "has more than "+strconv.Itoa(most)+" characters")
+		return f.reject(field, "has more than "+strconv.Itoa(most)+" characters")
 	}
 	return text
 }
 
-// needed is a text that must be there.
-func (f *fields) needed(field, value string, most int) string {
-	before := len(f.wrong)
-	text := f.words(field, value, most)
-	if text == "" && len(f.wrong) == before {
-		return f.refuse(field, "is missing")
+// requiredText is a text that must be there.
+func (f *fields) requiredText(field, value string, most int) string {
+	before := len(f.errors)
+	text := f.optionalText(field, value, most)
+	if text == "" && len(f.errors) == before {
+		return f.reject(field, "is missing")
 	}
 	return text
 }
 
-// matching is a code of a form.
-func (f *fields) matching(field, value string, form *regexp.Regexp) string {
+// codeMatching is a code of a form.
+func (f *fields) codeMatching(field, value string, form *regexp.Regexp) string {
 	value = strings.ToUpper(strings.TrimSpace(value))
 	if value == "" {
-		return f.refuse(field, "is missing")
+		return f.reject(field, "is missing")
 	}
 	if !form.MatchString(value) {
-		return f.refuse(field, "has not the form that the guide wants")
+		return f.reject(field, "has not the form that the guide wants")
 	}
 	return value
 }
 
-// among is a code of a list, fallback where it is empty.
-func (f *fields) among(field, value, codes, fallback string) string {
+// codeIn is a code of a list, fallback where it is empty.
+func (f *fields) codeIn(field, value, codes, fallback string) string {
 	if value = strings.ToUpper(strings.TrimSpace(value)); value == "" {
 		value = fallback
 	}
 	switch {
 	case value == "":
-		return f.refuse(field, "is missing")
-	case !listed(codes, value):
-		return f.refuse(field, "is not one of "+codes)
+		return f.reject(field, "is missing")
+	case !inList(codes, value):
+		return f.reject(field, "is not one of "+codes)
 	}
 	return value
 }
@@ -99,15 +99,15 @@ func (f *fields) among(field, value, codes, fallback string) string {
 func (f *fields) npi(field, value string) string {
 	switch value = strings.TrimSpace(value); {
 	case value == "":
-		return f.refuse(field, "is missing")
+		return f.reject(field, "is missing")
 	case !isNPI(value):
-		return f.refuse(field, "is no NPI: ten digits, the last a check digit")
+		return f.reject(field, "is no NPI: ten digits, the last a check digit")
 	}
 	return value
 }
 
-// number is so many digits, whatever is written between them.
-func (f *fields) number(field, value string, lengths ...int) string {
+// digitString is so many digits, whatever is written between them.
+func (f *fields) digitString(field, value string, lengths ...int) string {
 	text, ok := digits(value)
 	for _, length := range lengths {
 		if ok && len(text) == length {
@@ -115,33 +115,33 @@ func (f *fields) number(field, value string, lengths ...int) string {
 		}
 	}
 	if text == "" && ok {
-		return f.refuse(field, "is missing")
+		return f.reject(field, "is missing")
 	}
-	return f.refuse(field, "has not the digits that the guide wants")
+	return f.reject(field, "has not the digits that the guide wants")
 }
 
 func (f *fields) day(field, value string) string {
 	if value == "" {
-		return f.refuse(field, "is missing")
+		return f.reject(field, "is missing")
 	}
 	day, err := time.Parse(time.DateOnly, value)
 	if err != nil {
-		return f.refuse(field, "is no date")
+		return f.reject(field, "is no date")
 	}
 	return day.Format("20060102")
 }
 
 func (f *fields) money(field string, value Cents) string {
 	if value < 0 || value > maxAmount {
-		return f.refuse(field, "is below zero or too large")
+		return f.reject(field, "is below zero or too large")
 	}
 	return value.decimal()
 }
 
-// within is a number from 1 up.
-func (f *fields) within(field string, value, most int) string {
+// intInRange is a number from 1 up.
+func (f *fields) intInRange(field string, value, most int) string {
 	if value < 1 || value > most {
-		return f.refuse(field, "must be 1 to "+strconv.Itoa(most))
+		return f.reject(field, "must be 1 to "+strconv.Itoa(most))
 	}
 	return strconv.Itoa(value)
 }

@@ -20,9 +20,9 @@ func seeds(f *testing.F) {
 	first := s.Claims[0].ControlNumber
 	whole := [][]byte{
 		file,
-		p.Acknowledge(s), p.Acknowledge(s, payer.Fault{Claim: first, Element: 2, Code: "1"}),
-		p.Take(s, map[string]payer.Refusal{first: {Category: "A7", Code: "562"}}),
-		p.Pay(s, map[string]payer.Decision{first: payer.Then(payer.Full(), payer.Reverse(payer.Full()), payer.Deny("CO", "50", "N115"))},
+		p.Write999(s), p.Write999(s, payer.Fault{Claim: first, Element: 2, Code: "1"}),
+		p.Write277CA(s, map[string]payer.Rejection{first: {Category: "A7", Code: "562"}}),
+		p.Write835(s, map[string]payer.Decision{first: payer.Then(payer.Full(), payer.Reverse(payer.Full()), payer.Deny("CO", "50", "N115"))},
 			x12.ProviderAdjustment{Reason: "WO", Amount: 100}),
 		[]byte(receiptFile),
 	}
@@ -68,7 +68,7 @@ func encode(interchanges []x12.Interchange) (file []byte) {
 func FuzzAnswers(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, file []byte) {
-		first, err := x12.Answers(file)
+		first, err := x12.ReadResponses(file)
 		if err != nil {
 			var fault *x12.Fault
 			if !errors.As(err, &fault) || len(first) > 0 {
@@ -76,12 +76,12 @@ func FuzzAnswers(f *testing.F) {
 			}
 			return
 		}
-		second, err := x12.Answers(file)
+		second, err := x12.ReadResponses(file)
 		if err != nil || !reflect.DeepEqual(first, second) {
 			t.Fatalf("another answer the second time: %v", err)
 		}
 		for _, a := range first {
-			if a.Type == x12.TypePayment && !reflect.DeepEqual(balanced(a.Payment), a.Payment.Total) {
+			if a.Type == x12.TypeRemittance && !reflect.DeepEqual(balanced(a.Remittance), a.Remittance.Total) {
 				t.Fatal("a payment that does not balance was taken")
 			}
 		}
@@ -89,7 +89,7 @@ func FuzzAnswers(f *testing.F) {
 }
 
 // balanced adds an 835 up, without the package's own sums.
-func balanced(p *x12.Payment) (total x12.Cents) {
+func balanced(p *x12.Remittance) (total x12.Cents) {
 	for _, c := range p.Claims {
 		total += c.Charge
 		for _, a := range c.Adjustments {
@@ -101,7 +101,7 @@ func balanced(p *x12.Payment) (total x12.Cents) {
 			}
 		}
 	}
-	for _, a := range p.Others {
+	for _, a := range p.ProviderAdjustments {
 		total -= a.Amount
 	}
 	return total

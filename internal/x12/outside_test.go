@@ -8,7 +8,7 @@ import (
 )
 
 // accepted has a file validated by a program that nobody here wrote.
-func accepted(t *testing.T, what string, file []byte) payer.Found {
+func accepted(t *testing.T, what string, file []byte) payer.ReadResult {
 	t.Helper()
 	found := payer.Pyx12.Read(t, file)
 	if !found.OK || len(found.Errors) > 0 {
@@ -23,11 +23,11 @@ func TestThousandClaimsPassOtherReaders(t *testing.T) {
 	b := batchOf(1000)
 	file := written(t, b)
 	answer := accepted(t, "837P", file).Answer
-	answers, err := x12.Answers([]byte(answer), b.Submitter.ID)
+	answers, err := x12.ReadResponses([]byte(answer), b.Submitter.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := answers[0].Syntax; s == nil || s.Group != "4711" || s.Refused() || len(s.Sets) != 1 || s.Sets[0].ControlNumber != "0001" || s.Sets[0].Code != "A" {
+	if s := answers[0].ImplementationAck; s == nil || s.Group != "4711" || s.Rejected() || len(s.Sets) != 1 || s.Sets[0].ControlNumber != "0001" || s.Sets[0].Code != "A" {
 		t.Errorf("the 999 that pyx12 answers with is read as %#v", s)
 	}
 	found := payer.LinuxForHealth.Read(t, file)
@@ -50,12 +50,12 @@ func TestRefusalOfAnotherReader(t *testing.T) {
 	if found.OK {
 		t.Fatal("pyx12 took an assignment code that the guide has not")
 	}
-	answers, err := x12.Answers([]byte(found.Answer), "VIGIL01")
+	answers, err := x12.ReadResponses([]byte(found.Answer), "VIGIL01")
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := answers[0].Syntax.Sets[0]
-	if !set.Refused() || len(set.Errors) == 0 || set.Errors[0].Segment != "CLM" || set.Errors[0].Elements[0].Position != 7 {
+	set := answers[0].ImplementationAck.Sets[0]
+	if !set.Rejected() || len(set.Errors) == 0 || set.Errors[0].Segment != "CLM" || set.Errors[0].Elements[0].Position != 7 {
 		t.Errorf("read as %#v", set)
 	}
 }
@@ -66,21 +66,21 @@ func TestPayersAnswersPassOtherReaders(t *testing.T) {
 	p := newPayer()
 	s := received(t, written(t, batchOf(200)))
 	id := func(i int) string { return s.Claims[i].ControlNumber }
-	accepted(t, "999", p.Acknowledge(s))
-	accepted(t, "999 that rejects", p.Acknowledge(s, payer.Fault{Claim: id(1), Element: 2, Code: "1"}))
-	accepted(t, "277CA", p.Take(s, map[string]payer.Refusal{id(1): {Category: "A7", Code: "562", Entity: "85"}, id(2): {Category: "A3", Code: "21"}}))
-	file := p.Pay(s, map[string]payer.Decision{
+	accepted(t, "999", p.Write999(s))
+	accepted(t, "999 that rejects", p.Write999(s, payer.Fault{Claim: id(1), Element: 2, Code: "1"}))
+	accepted(t, "277CA", p.Write277CA(s, map[string]payer.Rejection{id(1): {Category: "A7", Code: "562", Entity: "85"}, id(2): {Category: "A3", Code: "21"}}))
+	file := p.Write835(s, map[string]payer.Decision{
 		id(1): payer.Deny("CO", "50", "N115", "M25"),
 		id(2): payer.Partly(1000, 500, 300),
 		id(3): payer.Then(payer.Reverse(payer.Full()), payer.Partly(100, 0, 0)),
-		id(4): payer.Silence(),
+		id(4): payer.NoDecision(),
 	}, x12.ProviderAdjustment{Reason: "WO", Reference: "OLD1", Amount: 1234}, x12.ProviderAdjustment{Reason: "L6", Amount: -55})
 	accepted(t, "835", file)
-	answers, err := x12.Answers(file, "VIGIL01")
+	answers, err := x12.ReadResponses(file, "VIGIL01")
 	if err != nil {
 		t.Fatal(err)
 	}
-	ours := answers[0].Payment
+	ours := answers[0].Remittance
 	lines, adjustments := 0, 0
 	for _, c := range ours.Claims {
 		lines += len(c.Lines)
@@ -89,8 +89,8 @@ func TestPayersAnswersPassOtherReaders(t *testing.T) {
 		}
 	}
 	found := payer.Oxedi.Read(t, file)
-	if !found.OK || found.Claims != len(ours.Claims) || found.Lines != lines || found.Adjustments != adjustments || found.Others != len(ours.Others) ||
+	if !found.OK || found.Claims != len(ours.Claims) || found.Lines != lines || found.Adjustments != adjustments || found.Others != len(ours.ProviderAdjustments) ||
 		found.Cents != int64(ours.Total) {
-		t.Errorf("oxedi finds %+v, we %d claims, %d lines, %d adjustments, %d others, %d", found, len(ours.Claims), lines, adjustments, len(ours.Others), ours.Total)
+		t.Errorf("oxedi finds %+v, we %d claims, %d lines, %d adjustments, %d others, %d", found, len(ours.Claims), lines, adjustments, len(ours.ProviderAdjustments), ours.Total)
 	}
 }

@@ -1,25 +1,25 @@
 package x12
 
-// Payment is an 835: what a payer decided, and what it pays for it. It refuses to print.
-type Payment struct {
-	hidden
-	Total       Cents  // BPR02
-	Method      string // BPR04: ACH, CHK, FWT, BOP, NON
-	PaidOn      string // BPR16, YYYY-MM-DD
-	Trace       string // TRN02: the number of the cheque or the transfer
-	PayerNumber string // TRN03
-	Payer       Party  // its identifier where it gives one
-	Payee       Party  // its NPI or tax number
-	PayeeTaxID  string // where the payer gives it beside: REF TJ
-	ProducedOn  string
-	Claims      []ClaimPayment
-	Others      []ProviderAdjustment // not about one claim: PLB
-	total       Segment
+// Remittance is an 835: what a payer decided, and what it pays for it. It refuses to print.
+type Remittance struct {
+	unprintable
+	Total               Cents  // BPR02
+	Method              string // BPR04: ACH, CHK, FWT, BOP, NON
+	PaidOn              string // BPR16, YYYY-MM-DD
+	Trace               string // TRN02: the number of the cheque or the transfer
+	PayerNumber         string // TRN03
+	Payer               Party  // its identifier where it gives one
+	Payee               Party  // its NPI or tax number
+	PayeeTaxID          string // where the payer gives it beside: REF TJ
+	ProducedOn          string
+	Claims              []ClaimPayment
+	ProviderAdjustments []ProviderAdjustment // not about one claim: PLB
+	total               Segment
 }
 
 // ClaimPayment is the decision on one claim.
 type ClaimPayment struct {
-	hidden
+	unprintable
 	ControlNumber         string // ours: CLP01
 	Status                string // CLP02: see [ClaimPayment.Denied] and [ClaimPayment.Reversal]
 	Charge, Paid          Cents
@@ -30,8 +30,8 @@ type ClaimPayment struct {
 	Frequency             string
 	From, Through         string // YYYY-MM-DD, "" where only lines have dates
 	Adjustments           []Adjustment
-	Remarks               []string // RARC, from MOA and MIA
-	Lines                 []LinePayment
+	RemarkCodes           []string // RARC, from MOA and MIA
+	Lines                 []ServicePayment
 	segment               Segment
 }
 
@@ -45,19 +45,19 @@ func (c ClaimPayment) Reversal() bool { return c.Status == "22" }
 // Segment is the ordinal of the claim's CLP in the file.
 func (c ClaimPayment) Segment() int { return c.segment.Ordinal }
 
-// LinePayment is the decision on one line of a claim.
-type LinePayment struct {
-	hidden
-	ControlNumber string // ours: REF 6R, "" where the payer does not give it back
-	Procedure     string
-	Modifiers     []string
-	Submitted     string // the procedure that we sent, where the payer decided about another one
-	Charge, Paid  Cents
-	Units         string // paid; 1 where the payer says nothing
-	From, Through string // YYYY-MM-DD
-	Adjustments   []Adjustment
-	Remarks       []string // RARC, from LQ
-	segment       Segment
+// ServicePayment is the decision on one line of a claim.
+type ServicePayment struct {
+	unprintable
+	ControlNumber      string // ours: REF 6R, "" where the payer does not give it back
+	Procedure          string
+	Modifiers          []string
+	SubmittedProcedure string // the procedure that we sent, where the payer decided about another one
+	Charge, Paid       Cents
+	Units              string // paid; 1 where the payer says nothing
+	From, Through      string // YYYY-MM-DD
+	Adjustments        []Adjustment
+	RemarkCodes        []string // RARC, from LQ
+	segment            Segment
 }
 
 // ProviderAdjustment is money that is about no single claim.
@@ -91,24 +91,24 @@ var (
 	dayRules = []rule{must(1, text).upTo(3), must(2, date)}
 )
 
-// paymentGuide is the table of 005010X221A1. Loops: H the header, A the payer, B the payee, D a number of claims, C a claim, S a service,
+// remittanceGuide is the table of 005010X221A1. Loops: H the header, A the payer, B the payee, D a number of claims, C a claim, S a service,
 // P what is about no claim.
-var paymentGuide = guide[Payment]{
+var remittanceGuide = guide[Remittance]{
 	// What a payer needs and we do not, such as its bank, may be missing.
 	"BPR": {{within: "H", rules: []rule{
 		must(1, text).upTo(2), must(2, amount), may(3, text).among("C D"), may(4, text).upTo(3), may(16, date),
-	}, take: takeTotal}},
-	"TRN": {{within: "H", rules: []rule{must(1, text).among("1"), must(2, text).upTo(50), may(3, text).upTo(10)}, take: func(x *Payment, s Segment) error {
+	}, handle: handleBPR}},
+	"TRN": {{within: "H", rules: []rule{must(1, text).among("1"), must(2, text).upTo(50), may(3, text).upTo(10)}, handle: func(x *Remittance, s Segment) error {
 		x.Trace, x.PayerNumber = s.Element(2), s.Element(3)
 		return nil
 	}}},
 	"CUR": {{within: "H"}},
 	"N1": {
-		{on: 1, when: "PR", within: "H", opens: 'A', rules: []rule{must(2, text).upTo(60), may(4, text).upTo(80)}, take: func(x *Payment, s Segment) error {
+		{on: 1, when: "PR", within: "H", opens: 'A', rules: []rule{must(2, text).upTo(60), may(4, text).upTo(80)}, handle: func(x *Remittance, s Segment) error {
 			x.Payer = Party{Name: s.Element(2), ID: s.Element(4)}
 			return nil
 		}},
-		{on: 1, when: "PE", within: "A", opens: 'B', rules: []rule{must(2, text).upTo(60), may(4, text).upTo(80)}, take: func(x *Payment, s Segment) error {
+		{on: 1, when: "PE", within: "A", opens: 'B', rules: []rule{must(2, text).upTo(60), may(4, text).upTo(80)}, handle: func(x *Remittance, s Segment) error {
 			x.Payee = Party{Name: s.Element(2), ID: s.Element(4)}
 			return nil
 		}},
@@ -118,20 +118,20 @@ var paymentGuide = guide[Payment]{
 	"CLP": {{within: "BDCS", opens: 'C', rules: []rule{
 		must(1, text).upTo(38), must(2, text).among(claimCodes), must(3, amount), must(4, amount), may(5, amount), may(6, text).upTo(2),
 		may(7, text).upTo(50), may(8, text).upTo(2), may(9, text).upTo(1),
-	}, take: takeClaim}},
+	}, handle: handleCLP}},
 	"CAS": {
-		{within: "C", rules: adjustRules, take: func(x *Payment, s Segment) error { return s.adjust(&x.claim().Adjustments) }},
-		{within: "S", rules: adjustRules, take: func(x *Payment, s Segment) error { return s.adjust(&x.line().Adjustments) }},
+		{within: "C", rules: adjustRules, handle: func(x *Remittance, s Segment) error { return s.readCAS(&x.claim().Adjustments) }},
+		{within: "S", rules: adjustRules, handle: func(x *Remittance, s Segment) error { return s.readCAS(&x.line().Adjustments) }},
 	},
 	"NM1": {{within: "C", rules: []rule{must(1, text).upTo(3)}}}, // patients and insured by name, which nobody needs
-	"MIA": {{within: "C", take: func(x *Payment, s Segment) error {
+	"MIA": {{within: "C", handle: func(x *Remittance, s Segment) error {
 		x.claim().remark(append(s.codes(5, 5), s.codes(20, 23)...))
 		return nil
 	}}},
-	"MOA": {{within: "C", take: func(x *Payment, s Segment) error { x.claim().remark(s.codes(3, 7)); return nil }}},
+	"MOA": {{within: "C", handle: func(x *Remittance, s Segment) error { x.claim().remark(s.codes(3, 7)); return nil }}},
 	"REF": {
-		{within: "HABC", rules: []rule{must(1, text).upTo(3), must(2, text).upTo(50)}, take: takeReference},
-		{within: "S", rules: []rule{must(1, text).upTo(3), must(2, text).upTo(50)}, take: func(x *Payment, s Segment) error {
+		{within: "HABC", rules: []rule{must(1, text).upTo(3), must(2, text).upTo(50)}, handle: handleREF},
+		{within: "S", rules: []rule{must(1, text).upTo(3), must(2, text).upTo(50)}, handle: func(x *Remittance, s Segment) error {
 			if s.Element(1) == "6R" {
 				x.line().ControlNumber = s.Element(2)
 			}
@@ -139,13 +139,13 @@ var paymentGuide = guide[Payment]{
 		}},
 	},
 	"DTM": {
-		{within: "H", rules: dayRules, take: func(x *Payment, s Segment) error { x.ProducedOn = s.day(2); return nil }},
-		{within: "C", rules: dayRules, take: func(x *Payment, s Segment) error {
+		{within: "H", rules: dayRules, handle: func(x *Remittance, s Segment) error { x.ProducedOn = s.day(2); return nil }},
+		{within: "C", rules: dayRules, handle: func(x *Remittance, s Segment) error {
 			c := x.claim()
 			s.date(&c.From, &c.Through, "232", "233")
 			return nil
 		}},
-		{within: "S", rules: dayRules, take: func(x *Payment, s Segment) error {
+		{within: "S", rules: dayRules, handle: func(x *Remittance, s Segment) error {
 			line := x.line()
 			s.date(&line.From, &line.Through, "150", "151")
 			if s.Element(1) == "472" {
@@ -158,29 +158,29 @@ var paymentGuide = guide[Payment]{
 	"QTY": {{within: "CS", rules: []rule{must(1, text).upTo(2), must(2, decimal)}}},
 	"SVC": {{within: "CS", opens: 'S', rules: []rule{
 		must(1, text).of(1).upTo(2), must(1, text).of(2).upTo(48), must(2, amount), must(3, amount), may(5, decimal), may(6, text).of(2).upTo(48),
-	}, take: takeLine}},
-	"LQ": {{within: "S", rules: []rule{must(1, text).upTo(3), must(2, text).upTo(30)}, take: func(x *Payment, s Segment) error {
+	}, handle: handleSVC}},
+	"LQ": {{within: "S", rules: []rule{must(1, text).upTo(3), must(2, text).upTo(30)}, handle: func(x *Remittance, s Segment) error {
 		if s.Element(1) == "HE" {
-			x.line().Remarks = append(x.line().Remarks, s.Element(2))
+			x.line().RemarkCodes = append(x.line().RemarkCodes, s.Element(2))
 		}
 		return nil
 	}}},
-	"PLB": {{within: "BDCSP", opens: 'P', rules: providerRules, take: takeProvider}},
+	"PLB": {{within: "BDCSP", opens: 'P', rules: providerRules, handle: handlePLB}},
 }
 
 // What is spoken of: the table lets nothing in before what it belongs to.
 
-func (x *Payment) claim() *ClaimPayment { return &x.Claims[len(x.Claims)-1] }
+func (x *Remittance) claim() *ClaimPayment { return &x.Claims[len(x.Claims)-1] }
 
-func (x *Payment) line() *LinePayment {
+func (x *Remittance) line() *ServicePayment {
 	lines := x.claim().Lines
 	return &lines[len(lines)-1]
 }
 
-func readPayment(set Set) (*Payment, error) {
-	x := &Payment{}
-	if err := paymentGuide.read(x, set, "BPR", "TRN", "N1 PR", "N1 PE"); err != nil {
+func readRemittance(set Set) (*Remittance, error) {
+	x := &Remittance{}
+	if err := remittanceGuide.read(x, set, "BPR", "TRN", "N1 PR", "N1 PE"); err != nil {
 		return nil, err
 	}
-	return x, x.balance()
+	return x, x.checkBalance()
 }

@@ -25,7 +25,7 @@ func Read(file []byte) ([]Interchange, error) {
 	if len(file) > maxBytes {
 		return nil, &Fault{Segment: "ISA", Ordinal: 1, Reason: "the file is too large"}
 	}
-	r := reader{rest: readable(file)}
+	r := reader{rest: decodeText(file)}
 	for {
 		r.skip()
 		if r.rest == "" {
@@ -41,8 +41,8 @@ func Read(file []byte) ([]Interchange, error) {
 	return r.done, nil
 }
 
-// readable is the file without a byte order mark; what is not UTF-8 is read as ISO 8859-1, of which X12's own characters are a part.
-func readable(file []byte) string {
+// decodeText is the file without a byte order mark; what is not UTF-8 is read as ISO 8859-1, of which X12's own characters are a part.
+func decodeText(file []byte) string {
 	file = bytes.TrimPrefix(file, []byte("\uFEFF"))
 	if utf8.Valid(file) {
 		return string(file)
@@ -76,7 +76,7 @@ func (r *reader) header() (Segment, error) {
 	if !strings.HasPrefix(r.rest, "ISA") {
 		return bad(0, "an interchange begins with ISA")
 	}
-	line, after := unwrapped(r.rest, isaLength)
+	line, after := joinBrokenLines(r.rest, isaLength)
 	if len(line) < isaLength || after == "" {
 		return bad(0, "is shorter than 106 characters")
 	}
@@ -86,27 +86,27 @@ func (r *reader) header() (Segment, error) {
 			return bad(i+1, "does not begin where it must: every element of ISA has its width")
 		}
 		if i != 10 && i != 15 { // these hold separators
-			if value := line[at+1 : at+1+width]; strings.IndexByte(value, separator) >= 0 || !shown(value) {
+			if value := line[at+1 : at+1+width]; strings.IndexByte(value, separator) >= 0 || !isPrintable(value) {
 				return bad(i+1, "has not its width, or characters that an identifier has not")
-			} else if (i == 8 || i == 9 || i == 12) && !numeric(value) {
+			} else if (i == 8 || i == 9 || i == 12) && !isNumeric(value) {
 				return bad(i+1, "is no number of its width")
 			}
 		}
 		at += 1 + width
 	}
 	r.sep = Separators{Element: separator, Component: line[104], Segment: after[0], Repetition: line[82]}
-	if alphanumeric(r.sep.Repetition) { // the U of older versions: nothing repeats
+	if isAlphanumeric(r.sep.Repetition) { // the U of older versions: nothing repeats
 		r.sep.Repetition = 0
 	}
-	if position := r.sep.clash(); position > 0 {
+	if position := r.sep.invalidPosition(); position > 0 {
 		return bad(position, "separators must be four different characters, neither letters nor digits")
 	}
 	r.rest = after[1:]
 	return Segment{ID: "ISA", Ordinal: r.count, data: line[4:], Separators: r.sep}, nil
 }
 
-// unwrapped is the first n bytes, without line breaks that cut through them, and what comes after.
-func unwrapped(text string, n int) (line, after string) {
+// joinBrokenLines is the first n bytes, without line breaks that cut through them, and what comes after.
+func joinBrokenLines(text string, n int) (line, after string) {
 	if len(text) >= n && !strings.ContainsAny(text[:n], "\r\n") {
 		return text[:n], text[n:]
 	}
@@ -122,8 +122,8 @@ func unwrapped(text string, n int) (line, after string) {
 	return b.String(), ""
 }
 
-// clash is the element of ISA whose separator cannot be one, 0 for none; 16 stands for the terminator, too, which comes behind it.
-func (s Separators) clash() int {
+// invalidPosition is the element of ISA whose separator cannot be one, 0 for none; 16 stands for the terminator, too, which comes behind it.
+func (s Separators) invalidPosition() int {
 	seen := map[byte]bool{}
 	for _, one := range []struct {
 		separator byte
@@ -132,7 +132,7 @@ func (s Separators) clash() int {
 		if one.separator == 0 && one.position == 11 {
 			continue
 		}
-		if alphanumeric(one.separator) || one.separator == ' ' || one.separator == 0 || one.separator >= utf8.RuneSelf || seen[one.separator] {
+		if isAlphanumeric(one.separator) || one.separator == ' ' || one.separator == 0 || one.separator >= utf8.RuneSelf || seen[one.separator] {
 			return one.position
 		}
 		seen[one.separator] = true
@@ -140,12 +140,12 @@ func (s Separators) clash() int {
 	return 0
 }
 
-func alphanumeric(b byte) bool {
+func isAlphanumeric(b byte) bool {
 	return b >= '0' && b <= '9' || b >= 'A' && b <= 'Z' || b >= 'a' && b <= 'z'
 }
 
-// shown says that a text holds nothing but ASCII characters that can be shown.
-func shown(text string) bool {
+// isPrintable says that a text holds nothing but ASCII characters that can be shown.
+func isPrintable(text string) bool {
 	return strings.IndexFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) < 0
 }
 

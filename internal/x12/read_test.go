@@ -21,7 +21,7 @@ const receiptFile = "ISA*00*          *00*          *ZZ*CLEARHOUSE     *ZZ*VIGIL
 func remittance(t testing.TB, p *payer.Payer) []byte {
 	t.Helper()
 	s := received(t, written(t, batchOf(10)))
-	return p.Pay(s, map[string]payer.Decision{
+	return p.Write835(s, map[string]payer.Decision{
 		s.Claims[1].ControlNumber: payer.Deny("CO", "50", "N115"),
 		s.Claims[2].ControlNumber: payer.Partly(1000, 500, 300),
 	})
@@ -30,18 +30,18 @@ func remittance(t testing.TB, p *payer.Payer) []byte {
 // told is all that an answer says, for comparing: the values themselves refuse to print.
 func told(t testing.TB, file []byte) []string {
 	t.Helper()
-	answers, err := x12.Answers(file, "VIGIL01")
+	answers, err := x12.ReadResponses(file, "VIGIL01")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var list []string
 	for _, a := range answers {
-		p := a.Payment
-		list = append(list, fmt.Sprint(a.Type, a.Sender, a.Set, p.Total, p.Method, p.PaidOn, p.Payer, p.Payee, p.Others))
+		p := a.Remittance
+		list = append(list, fmt.Sprint(a.Type, a.Sender, a.Set, p.Total, p.Method, p.PaidOn, p.Payer, p.Payee, p.ProviderAdjustments))
 		for _, c := range p.Claims {
-			list = append(list, fmt.Sprint(c.ControlNumber, c.Status, c.Charge, c.Paid, c.PatientResponsibility, c.PayerControlNumber, c.From, c.Through, c.Remarks))
+			list = append(list, fmt.Sprint(c.ControlNumber, c.Status, c.Charge, c.Paid, c.PatientResponsibility, c.PayerControlNumber, c.From, c.Through, c.RemarkCodes))
 			for _, line := range c.Lines {
-				list = append(list, fmt.Sprint(line.ControlNumber, line.Procedure, line.Modifiers, line.Charge, line.Paid, line.Units, line.From, line.Through, line.Adjustments, line.Remarks))
+				list = append(list, fmt.Sprint(line.ControlNumber, line.Procedure, line.Modifiers, line.Charge, line.Paid, line.Units, line.From, line.Through, line.Adjustments, line.RemarkCodes))
 			}
 		}
 	}
@@ -57,7 +57,7 @@ func TestReadsWhatRealSendersSend(t *testing.T) {
 	}
 	with := func(marks, lineBreak string) []byte {
 		p := newPayer()
-		p.Marks, p.Break = marks, lineBreak
+		p.Separators, p.LineBreak = marks, lineBreak
 		return remittance(t, p)
 	}
 	wrapped := func(file []byte, width int) (out []byte) {
@@ -98,17 +98,17 @@ func TestReadsWhatRealSendersSend(t *testing.T) {
 func TestReadsAllOfAFile(t *testing.T) {
 	p := newPayer()
 	s := received(t, written(t, batchOf(3)))
-	file := append(p.Acknowledge(s), '\n')
-	p.Marks = "|^>\n"
-	file = append(file, p.Take(s, nil)...)
+	file := append(p.Write999(s), '\n')
+	p.Separators = "|^>\n"
+	file = append(file, p.Write277CA(s, nil)...)
 	file = append(file, receiptFile...)
-	p.Marks = ""
-	paid := string(p.Pay(s, nil))
+	p.Separators = ""
+	paid := string(p.Write835(s, nil))
 	set := paid[strings.Index(paid, "ST*"):strings.Index(paid, "GE*")]
 	group := paid[strings.Index(paid, "GS*"):strings.Index(paid, "IEA*")]
 	second := strings.NewReplacer("*103*X*", "*104*X*", "GE*1*103", "GE*2*104", set, set+strings.NewReplacer("ST*835*0001", "ST*835*0002", "*0001~", "*0002~").Replace(set)).Replace(group)
 	file = append(file, strings.NewReplacer(group, group+second, "IEA*1*", "IEA*2*").Replace(paid)...)
-	answers, err := x12.Answers(file, "VIGIL01")
+	answers, err := x12.ReadResponses(file, "VIGIL01")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestReadsAllOfAFile(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
-	if r := answers[2].Receipt; *r != (x12.Receipt{ControlNumber: "000004711", Date: "261102", Time: "0930", Code: "R", Note: "018"}) {
+	if r := answers[2].InterchangeAck; *r != (x12.InterchangeAck{ControlNumber: "000004711", Date: "261102", Time: "0930", Code: "R", Note: "018"}) {
 		t.Errorf("the receipt is %+v", r)
 	}
 }
@@ -198,7 +198,7 @@ func twice(t testing.TB, file []byte) []byte {
 
 func wantFault(t *testing.T, file []byte, segment string, ordinal, position int) {
 	t.Helper()
-	_, err := x12.Answers(file, "VIGIL01", "OTHER")
+	_, err := x12.ReadResponses(file, "VIGIL01", "OTHER")
 	var fault *x12.Fault
 	if !errors.As(err, &fault) {
 		t.Fatalf("no fault but %v", err)
@@ -227,7 +227,7 @@ func TestLimits(t *testing.T) {
 func TestReceivers(t *testing.T) {
 	file := remittance(t, newPayer())
 	for _, receivers := range [][]string{nil, {"vigil01"}, {"OTHER", " VIGIL01 "}} {
-		if _, err := x12.Answers(file, receivers...); err != nil {
+		if _, err := x12.ReadResponses(file, receivers...); err != nil {
 			t.Errorf("%q: %v", receivers, err)
 		}
 	}
@@ -246,15 +246,15 @@ func TestNothingIsPrinted(t *testing.T) {
 		}
 	}
 	for at := 106; at < len(file); at += 3 { // every third character is lost
-		if _, err := x12.Answers(append(bytes.Clone(file[:at]), file[at+1:]...)); err != nil {
+		if _, err := x12.ReadResponses(append(bytes.Clone(file[:at]), file[at+1:]...)); err != nil {
 			check(err.Error())
 		}
 	}
-	answers, err := x12.Answers(file)
+	answers, err := x12.ReadResponses(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := answers[0].Payment
+	p := answers[0].Remittance
 	interchanges, err := x12.Read(file)
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,6 @@
 package x12
 
-func takeTotal(x *Payment, s Segment) error {
+func handleBPR(x *Remittance, s Segment) error {
 	if x.total.ID != "" {
 		return s.fault(0, "stands there twice")
 	}
@@ -8,7 +8,7 @@ func takeTotal(x *Payment, s Segment) error {
 	return nil
 }
 
-func takeClaim(x *Payment, s Segment) error {
+func handleCLP(x *Remittance, s Segment) error {
 	x.Claims = append(x.Claims, ClaimPayment{
 		ControlNumber: s.Element(1), Status: s.Element(2), Charge: s.cents(3), Paid: s.cents(4), PatientResponsibility: s.cents(5),
 		FilingCode: s.Element(6), PayerControlNumber: s.Element(7), PlaceOfService: s.Element(8), Frequency: s.Element(9), segment: s,
@@ -16,9 +16,9 @@ func takeClaim(x *Payment, s Segment) error {
 	return nil
 }
 
-func takeLine(x *Payment, s Segment) error {
-	line := LinePayment{
-		Procedure: s.Component(1, 2), Submitted: s.Component(6, 2), Charge: s.cents(2), Paid: s.cents(3), Units: or(s.Element(5), "1"), segment: s,
+func handleSVC(x *Remittance, s Segment) error {
+	line := ServicePayment{
+		Procedure: s.Component(1, 2), SubmittedProcedure: s.Component(6, 2), Charge: s.cents(2), Paid: s.cents(3), Units: or(s.Element(5), "1"), segment: s,
 	}
 	for n := 3; n <= 6; n++ {
 		if m := s.Component(1, n); m != "" {
@@ -30,9 +30,9 @@ func takeLine(x *Payment, s Segment) error {
 	return nil
 }
 
-// takeReference keeps the number by which a payer's claims are sent to it, when N1 has none, and the tax number of who is paid. Source: 005010X221A1,
+// handleREF keeps the number by which a payer's claims are sent to it, when N1 has none, and the tax number of who is paid. Source: 005010X221A1,
 // REF "Additional Payer Identification" and "Payee Additional Identification".
-func takeReference(x *Payment, s Segment) error {
+func handleREF(x *Remittance, s Segment) error {
 	switch {
 	case s.Element(1) == "2U" && x.Payer.ID == "":
 		x.Payer.ID = s.Element(2)
@@ -42,8 +42,8 @@ func takeReference(x *Payment, s Segment) error {
 	return nil
 }
 
-// takeProvider reads up to six adjustments of one PLB.
-func takeProvider(x *Payment, s Segment) error {
+// handlePLB reads up to six adjustments of one PLB.
+func handlePLB(x *Remittance, s Segment) error {
 	for n := 3; n <= 13; n += 2 {
 		switch reason := s.Element(n); {
 		case reason == "" && s.Element(n+1) == "":
@@ -53,15 +53,15 @@ func takeProvider(x *Payment, s Segment) error {
 		case s.Element(n+1) == "":
 			return s.fault(n+1, "is missing")
 		}
-		x.Others = append(x.Others, ProviderAdjustment{
+		x.ProviderAdjustments = append(x.ProviderAdjustments, ProviderAdjustment{
 			Provider: s.Element(1), Year: s.day(2), Reason: s.Component(n, 1), Reference: s.Component(n, 2), Amount: s.cents(n + 1), Ordinal: s.Ordinal,
 		})
 	}
 	return nil
 }
 
-// adjust reads up to six adjustments of one CAS.
-func (s Segment) adjust(list *[]Adjustment) error {
+// readCAS reads up to six adjustments of one CAS.
+func (s Segment) readCAS(list *[]Adjustment) error {
 	for n := 2; n <= 17; n += 3 {
 		switch code := s.Element(n); {
 		case code == "" && s.Element(n+1) == "" && s.Element(n+2) == "":
@@ -86,10 +86,10 @@ func (s Segment) date(from, through *string, begins, ends string) {
 	}
 }
 
-func (c *ClaimPayment) remark(codes []string) { c.Remarks = append(c.Remarks, codes...) }
+func (c *ClaimPayment) remark(codes []string) { c.RemarkCodes = append(c.RemarkCodes, codes...) }
 
-// balance holds every sum of the file: of a line, of a claim, of the whole. Source: 005010X221A1, 1.10.2.1, "Balancing".
-func (x *Payment) balance() error {
+// checkBalance holds every sum of the file: of a line, of a claim, of the whole. Source: 005010X221A1, 1.10.2.1, "Balancing".
+func (x *Remittance) checkBalance() error {
 	var paid Cents
 	for _, c := range x.Claims {
 		rest := c.Charge - adjusted(c.Adjustments)
@@ -104,7 +104,7 @@ func (x *Payment) balance() error {
 		}
 		paid += c.Paid
 	}
-	for _, a := range x.Others {
+	for _, a := range x.ProviderAdjustments {
 		paid -= a.Amount
 	}
 	if paid != x.Total {

@@ -33,7 +33,7 @@ func person(last, first string) x12.Person {
 	}
 }
 
-// claimOf is a patient's month: device supply and two kinds of time.
+// pendingReading is a patient's month: device supply and two kinds of time.
 func claimOf(i int) x12.Claim {
 	return x12.Claim{
 		ControlNumber: fmt.Sprintf("VC%08d", i), Billing: practice,
@@ -60,7 +60,7 @@ func batchOf(count int) x12.Batch {
 		switch i % 10 {
 		case 1:
 			c.Coverage.Sequence, c.Coverage.InsuranceType = "S", "12"
-			c.Others = []x12.OtherPayer{{
+			c.OtherPayers = []x12.OtherPayer{{
 				Coverage:     x12.Coverage{Payer: aetna, MemberID: "W5", Sequence: "P", Subscriber: person("O'Brien", "Pat")},
 				Relationship: "G8", ControlNumber: "AET2", DecidedOn: "2026-11-20", Paid: 10000,
 				Adjustments: []x12.Adjustment{{Group: "PR", Code: "1", Amount: 5000}, {Group: "CO", Code: "45", Amount: 1852, Quantity: "2"}},
@@ -81,7 +81,7 @@ func batchOf(count int) x12.Batch {
 		case 6:
 			c.Frequency, c.PayerControlNumber = "8", "2026300000002"
 		case 7:
-			c.Others = []x12.OtherPayer{{
+			c.OtherPayers = []x12.OtherPayer{{
 				Coverage:     x12.Coverage{Payer: aetna, MemberID: "W123456789", Sequence: "S", Subscriber: person("O'Brien", "Pat")},
 				Relationship: "01",
 			}}
@@ -111,7 +111,7 @@ func secondary(c *x12.Claim) {
 		}}
 		paid.Paid += line.Charge - 1500
 	}
-	c.Others = []x12.OtherPayer{paid}
+	c.OtherPayers = []x12.OtherPayer{paid}
 }
 
 func written(t testing.TB, b x12.Batch) []byte {
@@ -129,7 +129,7 @@ func newPayer() *payer.Payer {
 
 func received(t testing.TB, file []byte) payer.Submission {
 	t.Helper()
-	s, err := payer.Receive(file)
+	s, err := payer.Read837P(file)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ var standard = Separators{Element: '*', Component: ':', Repetition: '^', Segment
 
 // A Segment is one line of a file. It refuses to print.
 type Segment struct {
-	hidden
+	unprintable
 	ID      string
 	Ordinal int    // its place in the file, from 1
 	data    string // its elements, separated; no separators at the end
@@ -103,19 +103,19 @@ func (s Segment) check(rules []rule) error {
 			}
 			continue
 		}
-		if reason := r.wrong(value); reason != "" {
+		if reason := r.problem(value); reason != "" {
 			return s.fault(r.element, reason)
 		}
 	}
 	return nil
 }
 
-// wrong says what is the matter with a value, "" for nothing. It never repeats the value.
-func (r rule) wrong(value string) string {
+// problem says what is the matter with a value, "" for nothing. It never repeats the value.
+func (r rule) problem(value string) string {
 	if r.max > 0 && len(value) > r.max {
 		return "is too long"
 	}
-	if r.codes != "" && !listed(r.codes, value) {
+	if r.codes != "" && !inList(r.codes, value) {
 		return "is no code that the guide has"
 	}
 	switch r.kind {
@@ -128,7 +128,7 @@ func (r rule) wrong(value string) string {
 			return "is no number"
 		}
 	case count:
-		if !numeric(value) || len(value) > 9 {
+		if !isNumeric(value) || len(value) > 9 {
 			return "is no whole number"
 		}
 	case date:
@@ -140,13 +140,13 @@ func (r rule) wrong(value string) string {
 	return ""
 }
 
-func listed(codes, value string) bool {
+func inList(codes, value string) bool {
 	return !strings.Contains(value, " ") && strings.Contains(" "+codes+" ", " "+value+" ")
 }
 
 func isDecimal(value string) bool {
 	digits := strings.TrimPrefix(value, "-")
-	return len(digits) <= maxDigits && digits != "." && digits != "" && numeric(strings.Replace(digits, ".", "", 1))
+	return len(digits) <= maxDigits && digits != "." && digits != "" && isNumeric(strings.Replace(digits, ".", "", 1))
 }
 
 // The readers below are for elements that the rules have passed.

@@ -1,120 +1,120 @@
 package x12
 
-// Status is a 277CA: whether claims that we sent are taken up for decision.
-type Status struct {
-	hidden
+// ClaimAck is a 277CA: whether claims that we sent are taken up for decision.
+type ClaimAck struct {
+	unprintable
 	Sources []SourceStatus
 }
 
 // SourceStatus is the word of one payer or clearinghouse on a batch.
 type SourceStatus struct {
-	hidden
+	unprintable
 	Source    Party
-	Trace     string // their number of the file
-	Batch     string // our number of the batch, BHT03 of the 837
-	Words     []Word // on the batch as a whole
+	Trace     string       // their number of the file
+	Batch     string       // our number of the batch, BHT03 of the 837
+	Statuses  []StatusInfo // on the batch as a whole
 	Providers []ProviderStatus
 }
 
 // ProviderStatus is the word on what one billing provider sent.
 type ProviderStatus struct {
-	hidden
-	ID     string // an NPI or a tax number
-	Words  []Word // on all of it
-	Claims []ClaimStatus
+	unprintable
+	ID       string       // an NPI or a tax number
+	Statuses []StatusInfo // on all of it
+	Claims   []ClaimStatus
 }
 
 // ClaimStatus is the word on one claim.
 type ClaimStatus struct {
-	hidden
+	unprintable
 	ControlNumber       string // ours, CLM01: TRN02
 	PayerControlNumber  string // REF 1K
 	ClearinghouseNumber string // REF D9
 	From, Through       string // YYYY-MM-DD
-	Words               []Word
+	Statuses            []StatusInfo
 	Lines               []LineStatus
 	segment             Segment
 }
 
 // LineStatus is the word on one line of a claim.
 type LineStatus struct {
-	hidden
+	unprintable
 	ControlNumber string // ours, REF 6R of the 837: REF FJ
 	Procedure     string
-	Words         []Word
+	Statuses      []StatusInfo
 }
 
 // A Word is one STC.
-type Word struct {
-	Reasons []Reason // the first one decides
-	On      string   // YYYY-MM-DD
-	Action  string   // WQ accepted, U rejected
-	Charge  Cents
+type StatusInfo struct {
+	Codes  []StatusCode // the first one decides
+	Date   string       // YYYY-MM-DD
+	Action string       // WQ accepted, U rejected
+	Charge Cents
 }
 
 // A Reason is a category, a status code, and whom it speaks of.
-type Reason struct{ Category, Code, Entity string }
+type StatusCode struct{ Category, Code, Entity string }
 
-// Refused says that the word sends something back. The category decides where it can: A3, A4, A6, A7 and A8 reject, A0, A1, A2 and A5 do not. Of
+// Rejected says that the word sends something back. The category decides where it can: A3, A4, A6, A7 and A8 reject, A0, A1, A2 and A5 do not. Of
 // any other the action says it. A word that is between the two does not exist. Source: 005010X214, STC01-1 and STC03; code source 507; X12,
 // request for interpretation 2203 (2017).
-func (w Word) Refused() bool {
-	switch category := w.Reasons[0].Category; {
-	case listed("A3 A4 A6 A7 A8", category):
+func (w StatusInfo) Rejected() bool {
+	switch category := w.Codes[0].Category; {
+	case inList("A3 A4 A6 A7 A8", category):
 		return true
-	case listed("A0 A1 A2 A5", category):
+	case inList("A0 A1 A2 A5", category):
 		return false
 	}
 	return w.Action == "U"
 }
 
-// Refused says that the claim was sent back, by a word on it or on one of its lines. What was said of its provider or its batch counts beside it.
-func (c ClaimStatus) Refused() bool {
+// Rejected says that the claim was sent back, by a word on it or on one of its lines. What was said of its provider or its batch counts beside it.
+func (c ClaimStatus) Rejected() bool {
 	for _, line := range c.Lines {
-		if anyRefused(line.Words) {
+		if anyRejected(line.Statuses) {
 			return true
 		}
 	}
-	return anyRefused(c.Words)
+	return anyRejected(c.Statuses)
 }
 
-// Refused says that all of the batch was sent back.
-func (s SourceStatus) Refused() bool { return anyRefused(s.Words) }
+// Rejected says that all of the batch was sent back.
+func (s SourceStatus) Rejected() bool { return anyRejected(s.Statuses) }
 
-// Refused says that all that the provider sent was sent back.
-func (p ProviderStatus) Refused() bool { return anyRefused(p.Words) }
+// Rejected says that all that the provider sent was sent back.
+func (p ProviderStatus) Rejected() bool { return anyRejected(p.Statuses) }
 
-func anyRefused(words []Word) bool {
+func anyRejected(words []StatusInfo) bool {
 	for _, w := range words {
-		if w.Refused() {
+		if w.Rejected() {
 			return true
 		}
 	}
 	return false
 }
 
-// traceRules and wordRules hold on every level.
+// traceRules and statusRules hold on every level.
 var (
-	levelRules = []rule{must(1, text).upTo(12), may(2, text).upTo(12)}
-	traceRules = []rule{must(1, text).among("1 2"), must(2, text).upTo(50)}
-	wordRules  = []rule{
+	levelRules  = []rule{must(1, text).upTo(12), may(2, text).upTo(12)}
+	traceRules  = []rule{must(1, text).among("1 2"), must(2, text).upTo(50)}
+	statusRules = []rule{
 		must(1, text).of(1).upTo(30), must(1, text).of(2).upTo(30), may(1, text).of(3).upTo(3), may(2, date), may(3, text).among("U WQ"), may(4, amount),
 	}
 	dateRules      = []rule{must(1, text).upTo(3), must(2, text).among("D8 RD8"), must(3, text).upTo(17)}
 	referenceRules = []rule{must(1, text).upTo(3), must(2, text).upTo(50)}
 )
 
-// statusGuide is the table of 005010X214. Loops: H the header, A the source, B the receiver of the answer, C a provider, D a patient, E a claim,
+// claimAckGuide is the table of 005010X214. Loops: H the header, A the source, B the receiver of the answer, C a provider, D a patient, E a claim,
 // L a line of it.
-var statusGuide = guide[Status]{
+var claimAckGuide = guide[ClaimAck]{
 	"BHT": {{within: "H", rules: []rule{must(1, text).among("0085"), must(2, text).among("08")}}},
 	"HL": {
-		{on: 3, when: "20", within: "HBCDEL", opens: 'A', rules: levelRules, take: func(x *Status, _ Segment) error {
+		{on: 3, when: "20", within: "HBCDEL", opens: 'A', rules: levelRules, handle: func(x *ClaimAck, _ Segment) error {
 			x.Sources = append(x.Sources, SourceStatus{})
 			return nil
 		}},
 		{on: 3, when: "21", within: "A", opens: 'B', rules: levelRules},
-		{on: 3, when: "19", within: "BCDEL", opens: 'C', rules: levelRules, take: func(x *Status, _ Segment) error {
+		{on: 3, when: "19", within: "BCDEL", opens: 'C', rules: levelRules, handle: func(x *ClaimAck, _ Segment) error {
 			source := x.source()
 			source.Providers = append(source.Providers, ProviderStatus{})
 			return nil
@@ -122,35 +122,35 @@ var statusGuide = guide[Status]{
 		{on: 3, when: "PT", within: "CDEL", opens: 'D', rules: levelRules},
 	},
 	"NM1": {
-		{within: "A", rules: []rule{must(1, text).upTo(3), may(9, text).upTo(80)}, take: func(x *Status, s Segment) error {
+		{within: "A", rules: []rule{must(1, text).upTo(3), may(9, text).upTo(80)}, handle: func(x *ClaimAck, s Segment) error {
 			x.source().Source = Party{ID: s.Element(9), Name: s.Element(3)}
 			return nil
 		}},
-		{within: "C", rules: []rule{must(1, text).upTo(3), may(9, text).upTo(80)}, take: func(x *Status, s Segment) error {
+		{within: "C", rules: []rule{must(1, text).upTo(3), may(9, text).upTo(80)}, handle: func(x *ClaimAck, s Segment) error {
 			x.provider().ID = s.Element(9)
 			return nil
 		}},
 		{within: "BD", rules: []rule{must(1, text).upTo(3)}}, // us, and a patient's name, which nobody needs
 	},
 	"TRN": {
-		{within: "A", rules: traceRules, take: func(x *Status, s Segment) error { x.source().Trace = s.Element(2); return nil }},
-		{within: "B", rules: traceRules, take: func(x *Status, s Segment) error { x.source().Batch = s.Element(2); return nil }},
+		{within: "A", rules: traceRules, handle: func(x *ClaimAck, s Segment) error { x.source().Trace = s.Element(2); return nil }},
+		{within: "B", rules: traceRules, handle: func(x *ClaimAck, s Segment) error { x.source().Batch = s.Element(2); return nil }},
 		{within: "C", rules: traceRules},
-		{within: "DEL", opens: 'E', rules: traceRules, take: func(x *Status, s Segment) error {
+		{within: "DEL", opens: 'E', rules: traceRules, handle: func(x *ClaimAck, s Segment) error {
 			p := x.provider()
 			p.Claims = append(p.Claims, ClaimStatus{ControlNumber: s.Element(2), segment: s})
 			return nil
 		}},
 	},
 	"STC": {
-		{within: "B", rules: wordRules, take: func(x *Status, s Segment) error { return s.say(&x.source().Words) }},
-		{within: "C", rules: wordRules, take: func(x *Status, s Segment) error { return s.say(&x.provider().Words) }},
-		{within: "E", rules: wordRules, take: func(x *Status, s Segment) error { return s.say(&x.claim().Words) }},
-		{within: "L", rules: wordRules, take: func(x *Status, s Segment) error { return s.say(&x.line().Words) }},
+		{within: "B", rules: statusRules, handle: func(x *ClaimAck, s Segment) error { return s.addStatus(&x.source().Statuses) }},
+		{within: "C", rules: statusRules, handle: func(x *ClaimAck, s Segment) error { return s.addStatus(&x.provider().Statuses) }},
+		{within: "E", rules: statusRules, handle: func(x *ClaimAck, s Segment) error { return s.addStatus(&x.claim().Statuses) }},
+		{within: "L", rules: statusRules, handle: func(x *ClaimAck, s Segment) error { return s.addStatus(&x.line().Statuses) }},
 	},
 	"REF": {
 		{within: "C", rules: referenceRules},
-		{within: "E", rules: referenceRules, take: func(x *Status, s Segment) error {
+		{within: "E", rules: referenceRules, handle: func(x *ClaimAck, s Segment) error {
 			switch c := x.claim(); s.Element(1) {
 			case "1K":
 				c.PayerControlNumber = s.Element(2)
@@ -159,7 +159,7 @@ var statusGuide = guide[Status]{
 			}
 			return nil
 		}},
-		{within: "L", rules: referenceRules, take: func(x *Status, s Segment) error {
+		{within: "L", rules: referenceRules, handle: func(x *ClaimAck, s Segment) error {
 			if s.Element(1) == "FJ" {
 				x.line().ControlNumber = s.Element(2)
 			}
@@ -168,7 +168,7 @@ var statusGuide = guide[Status]{
 	},
 	"DTP": {
 		{within: "AL", rules: dateRules},
-		{within: "E", rules: dateRules, take: func(x *Status, s Segment) error {
+		{within: "E", rules: dateRules, handle: func(x *ClaimAck, s Segment) error {
 			c := x.claim()
 			if c.From, c.Through = period(s.Element(2), s.Element(3)); c.From == "" {
 				return s.fault(3, "is no date")
@@ -178,7 +178,7 @@ var statusGuide = guide[Status]{
 	},
 	"QTY": {{within: "BC", rules: []rule{must(1, text), may(2, decimal)}}},
 	"AMT": {{within: "BC", rules: []rule{must(1, text), must(2, amount)}}},
-	"SVC": {{within: "EL", opens: 'L', rules: []rule{must(1, text).of(1), must(1, text).of(2).upTo(48), must(2, amount)}, take: func(x *Status, s Segment) error {
+	"SVC": {{within: "EL", opens: 'L', rules: []rule{must(1, text).of(1), must(1, text).of(2).upTo(48), must(2, amount)}, handle: func(x *ClaimAck, s Segment) error {
 		c := x.claim()
 		c.Lines = append(c.Lines, LineStatus{Procedure: s.Component(1, 2)})
 		return nil
@@ -187,44 +187,44 @@ var statusGuide = guide[Status]{
 
 // What is spoken of: the table lets nothing in before what it belongs to.
 
-func (x *Status) source() *SourceStatus { return &x.Sources[len(x.Sources)-1] }
+func (x *ClaimAck) source() *SourceStatus { return &x.Sources[len(x.Sources)-1] }
 
-func (x *Status) provider() *ProviderStatus {
+func (x *ClaimAck) provider() *ProviderStatus {
 	providers := x.source().Providers
 	return &providers[len(providers)-1]
 }
 
-func (x *Status) claim() *ClaimStatus {
+func (x *ClaimAck) claim() *ClaimStatus {
 	claims := x.provider().Claims
 	return &claims[len(claims)-1]
 }
 
-func (x *Status) line() *LineStatus {
+func (x *ClaimAck) line() *LineStatus {
 	lines := x.claim().Lines
 	return &lines[len(lines)-1]
 }
 
-// say adds an STC: its reason, and up to two more. Source: 005010X214, STC01, STC10, STC11.
-func (s Segment) say(words *[]Word) error {
-	w := Word{On: s.day(2), Action: s.Element(3), Charge: s.cents(4)}
+// addStatus adds an STC: its reason, and up to two more. Source: 005010X214, STC01, STC10, STC11.
+func (s Segment) addStatus(words *[]StatusInfo) error {
+	w := StatusInfo{Date: s.day(2), Action: s.Element(3), Charge: s.cents(4)}
 	for _, n := range []int{1, 10, 11} {
 		if s.Element(n) != "" {
-			w.Reasons = append(w.Reasons, Reason{Category: s.Component(n, 1), Code: s.Component(n, 2), Entity: s.Component(n, 3)})
+			w.Codes = append(w.Codes, StatusCode{Category: s.Component(n, 1), Code: s.Component(n, 2), Entity: s.Component(n, 3)})
 		}
 	}
 	*words = append(*words, w)
 	return nil
 }
 
-func readStatus(set Set) (*Status, error) {
-	x := &Status{}
-	if err := statusGuide.read(x, set, "BHT", "HL"); err != nil {
+func readClaimAck(set Set) (*ClaimAck, error) {
+	x := &ClaimAck{}
+	if err := claimAckGuide.read(x, set, "BHT", "HL"); err != nil {
 		return nil, err
 	}
 	for _, source := range x.Sources {
 		for _, p := range source.Providers {
 			for _, c := range p.Claims {
-				if !c.spoken() {
+				if !c.hasStatus() {
 					return nil, c.segment.fault(0, "no status follows the claim")
 				}
 			}
@@ -233,12 +233,12 @@ func readStatus(set Set) (*Status, error) {
 	return x, nil
 }
 
-// spoken says that there is a word on the claim or on one of its lines.
-func (c ClaimStatus) spoken() bool {
+// hasStatus says that there is a word on the claim or on one of its lines.
+func (c ClaimStatus) hasStatus() bool {
 	for _, line := range c.Lines {
-		if len(line.Words) > 0 {
+		if len(line.Statuses) > 0 {
 			return true
 		}
 	}
-	return len(c.Words) > 0
+	return len(c.Statuses) > 0
 }

@@ -1,18 +1,18 @@
 package x12
 
-// Syntax is a 999: whether a group that we sent can be read, by transaction set.
-type Syntax struct {
+// ImplementationAck is a 999: whether a group that we sent can be read, by transaction set.
+type ImplementationAck struct {
 	Group      string // AK102: the control number of our group
 	Functional string // AK101: HC for claims
 	Code       string // AK901: A accepted, E accepted with errors, P partly, R, M, W, X rejected
 	Codes      []string
 	Received   int // transaction sets
 	Accepted   int
-	Sets       []SetSyntax
+	Sets       []SetAck
 }
 
-// SetSyntax is the word on one of our transaction sets.
-type SetSyntax struct {
+// SetAck is the word on one of our transaction sets.
+type SetAck struct {
 	ControlNumber string // AK202
 	Type          string // AK201: 837
 	Code          string // IK501: A accepted, E accepted with errors, R, M, W, X rejected
@@ -21,13 +21,13 @@ type SetSyntax struct {
 	ended         bool
 }
 
-// Refused says that nothing of the transaction set was taken.
-func (s SetSyntax) Refused() bool { return refused(s.Code) }
+// Rejected says that nothing of the transaction set was taken.
+func (s SetAck) Rejected() bool { return isRejectedCode(s.Code) }
 
-// Refused says that nothing of the group was taken.
-func (s Syntax) Refused() bool { return refused(s.Code) }
+// Rejected says that nothing of the group was taken.
+func (s ImplementationAck) Rejected() bool { return isRejectedCode(s.Code) }
 
-func refused(code string) bool { return listed("R M W X", code) }
+func isRejectedCode(code string) bool { return inList("R M W X", code) }
 
 // A SegmentError is what is wrong with a segment of ours.
 type SegmentError struct {
@@ -46,29 +46,29 @@ type ElementError struct {
 	Code                string // IK403
 }
 
-const verdicts = "A E M P R W X"
+const groupCodes = "A E M P R W X"
 
-// syntaxGuide is the table of 005010X231A1. Loops: H the group, T a transaction set, E a segment's error, L an element's, Z the group's end.
-var syntaxGuide = guide[Syntax]{
-	"AK1": {{within: "H", opens: 'H', rules: []rule{must(1, text).upTo(2), must(2, count), may(3, text).upTo(12)}, take: func(x *Syntax, s Segment) error {
+// ackGuide is the table of 005010X231A1. Loops: H the group, T a transaction set, E a segment's error, L an element's, Z the group's end.
+var ackGuide = guide[ImplementationAck]{
+	"AK1": {{within: "H", opens: 'H', rules: []rule{must(1, text).upTo(2), must(2, count), may(3, text).upTo(12)}, handle: func(x *ImplementationAck, s Segment) error {
 		if x.Group != "" {
 			return s.fault(0, "stands there twice")
 		}
 		x.Functional, x.Group = s.Element(1), s.Element(2)
 		return nil
 	}}},
-	"AK2": {{within: "HTEL", opens: 'T', rules: []rule{must(1, text).upTo(3), must(2, text).upTo(9), may(3, text).upTo(35)}, take: takeSet}},
-	"IK3": {{within: "TEL", opens: 'E', rules: []rule{must(1, text).upTo(3), must(2, count), may(3, text).upTo(4), may(4, text).upTo(3)}, take: func(x *Syntax, s Segment) error {
-		set, err := x.open(s)
+	"AK2": {{within: "HTEL", opens: 'T', rules: []rule{must(1, text).upTo(3), must(2, text).upTo(9), may(3, text).upTo(35)}, handle: handleAK2}},
+	"IK3": {{within: "TEL", opens: 'E', rules: []rule{must(1, text).upTo(3), must(2, count), may(3, text).upTo(4), may(4, text).upTo(3)}, handle: func(x *ImplementationAck, s Segment) error {
+		set, err := x.currentSet(s)
 		if err == nil {
 			set.Errors = append(set.Errors, SegmentError{Segment: s.Element(1), Position: s.number(2), Loop: s.Element(3), Code: s.Element(4)})
 		}
 		return err
 	}}},
-	"CTX": {{within: "EL", rules: []rule{must(1, text)}, take: takeContext}},
+	"CTX": {{within: "EL", rules: []rule{must(1, text)}, handle: handleCTX}},
 	"IK4": {{within: "EL", opens: 'L', rules: []rule{
 		must(1, count).of(1), may(1, count).of(2), may(2, text).upTo(4), must(3, text).upTo(3),
-	}, take: func(x *Syntax, s Segment) error {
+	}, handle: func(x *ImplementationAck, s Segment) error {
 		e, err := x.lastError(s)
 		if err == nil {
 			e.Elements = append(e.Elements, ElementError{
@@ -77,14 +77,14 @@ var syntaxGuide = guide[Syntax]{
 		}
 		return err
 	}}},
-	"IK5": {{within: "TEL", opens: 'T', rules: []rule{must(1, text).among("A E M R W X")}, take: func(x *Syntax, s Segment) error {
-		set, err := x.open(s)
+	"IK5": {{within: "TEL", opens: 'T', rules: []rule{must(1, text).among("A E M R W X")}, handle: func(x *ImplementationAck, s Segment) error {
+		set, err := x.currentSet(s)
 		if err == nil {
 			set.Code, set.Codes, set.ended = s.Element(1), s.codes(2, 6), true
 		}
 		return err
 	}}},
-	"AK9": {{within: "HT", opens: 'Z', rules: []rule{must(1, text).among(verdicts), must(2, count), must(3, count), must(4, count)}, take: func(x *Syntax, s Segment) error {
+	"AK9": {{within: "HT", opens: 'Z', rules: []rule{must(1, text).among(groupCodes), must(2, count), must(3, count), must(4, count)}, handle: func(x *ImplementationAck, s Segment) error {
 		if n := len(x.Sets); n > 0 && !x.Sets[n-1].ended {
 			return s.fault(0, "cannot stand here: IK5 must come before")
 		}
@@ -93,21 +93,21 @@ var syntaxGuide = guide[Syntax]{
 	}}},
 }
 
-func readSyntax(set Set) (*Syntax, error) {
-	x := &Syntax{}
-	return x, syntaxGuide.read(x, set, "AK1", "AK9")
+func readImplementationAck(set Set) (*ImplementationAck, error) {
+	x := &ImplementationAck{}
+	return x, ackGuide.read(x, set, "AK1", "AK9")
 }
 
-func takeSet(x *Syntax, s Segment) error {
+func handleAK2(x *ImplementationAck, s Segment) error {
 	if x.Group == "" || len(x.Sets) > 0 && !x.Sets[len(x.Sets)-1].ended {
 		return s.fault(0, "cannot stand here: what it follows is not complete")
 	}
-	x.Sets = append(x.Sets, SetSyntax{Type: s.Element(1), ControlNumber: s.Element(2)})
+	x.Sets = append(x.Sets, SetAck{Type: s.Element(1), ControlNumber: s.Element(2)})
 	return nil
 }
 
-// open is the transaction set that is spoken of.
-func (x *Syntax) open(s Segment) (*SetSyntax, error) {
+// currentSet is the transaction set that is spoken of.
+func (x *ImplementationAck) currentSet(s Segment) (*SetAck, error) {
 	set := &x.Sets[len(x.Sets)-1] // the table lets nothing in here before AK2
 	if set.ended {
 		return nil, s.fault(0, "cannot stand here: IK5 has closed the transaction set")
@@ -115,17 +115,17 @@ func (x *Syntax) open(s Segment) (*SetSyntax, error) {
 	return set, nil
 }
 
-func (x *Syntax) lastError(s Segment) (*SegmentError, error) {
-	set, err := x.open(s)
+func (x *ImplementationAck) lastError(s Segment) (*SegmentError, error) {
+	set, err := x.currentSet(s)
 	if err != nil {
 		return nil, err
 	}
 	return &set.Errors[len(set.Errors)-1], nil
 }
 
-// takeContext keeps whose claim it is. Other contexts name situations, patients and subscribers. Source: 005010X231A1, CTX "Business Unit
+// handleCTX keeps whose claim it is. Other contexts name situations, patients and subscribers. Source: 005010X231A1, CTX "Business Unit
 // Identifier".
-func takeContext(x *Syntax, s Segment) error {
+func handleCTX(x *ImplementationAck, s Segment) error {
 	if s.Component(1, 1) != "CLM01" {
 		return nil
 	}

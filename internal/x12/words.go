@@ -9,26 +9,26 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// basic are the characters of X12's basic set beside letters, digits and the blank, without those that we separate with. Source: 005010X222A1,
+// basicPunctuation are the characters of X12's basic set beside letters, digits and the blank, without those that we separate with. Source: 005010X222A1,
 // appendix B, "Basic Character Set".
-const basic = `!"&'()+,-./;?=`
+const basicPunctuation = `!"&'()+,-./;?=`
 
-// spelt are letters that do not come apart into a basic one and a mark, and signs that have a plain form.
-var spelt = map[rune]string{
+// transliterations are letters that do not come apart into a basic one and a mark, and signs that have a plain form.
+var transliterations = map[rune]string{
 	'Æ': "AE", 'Œ': "OE", 'Ø': "O", 'Ł': "L", 'Đ': "D", 'Ð': "D", 'Þ': "TH", 'ẞ': "SS", 'Ħ': "H", 'Ŧ': "T", 'Ŋ': "NG", 'Ə': "E", 'ĸ': "K", 'Ɓ': "B",
 	'’': "'", '‘': "'", 'ʼ': "'", 'ʻ': "'", '`': "'", '´': "'", '“': `"`, '”': `"`, '–': "-", '—': "-", '‐': "-", '‑': "-", '…': "...",
 }
 
-// plain is a text in X12's basic set: upper case, letters without their marks, separators and other signs as a blank, one blank at a time. False
+// toBasicSet is a text in X12's basic set: upper case, letters without their marks, separators and other signs as a blank, one blank at a time. False
 // where a letter or a digit has no such form: half a name would be another one.
-func plain(text string) (string, bool) {
+func toBasicSet(text string) (string, bool) {
 	var b strings.Builder
 	for _, r := range strings.ToUpper(norm.NFKD.String(strings.ReplaceAll(text, "ß", "SS"))) {
-		replacement, known := spelt[r]
+		replacement, known := transliterations[r]
 		switch {
 		case known:
 			b.WriteString(replacement)
-		case r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || strings.ContainsRune(basic, r):
+		case r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || strings.ContainsRune(basicPunctuation, r):
 			b.WriteRune(r)
 		case unicode.Is(unicode.Mn, r): // the mark of the letter before it
 		case unicode.IsLetter(r) || unicode.IsNumber(r):
@@ -48,7 +48,7 @@ func digits(text string) (string, bool) {
 // isNPI holds a number to its check digit: Luhn, over the digits with 80840 before them. Source: CMS, National Provider Identifier check digit
 // requirements (2004).
 func isNPI(number string) bool {
-	if len(number) != 10 || !numeric(number) {
+	if len(number) != 10 || !isNumeric(number) {
 		return false
 	}
 	sum := 0

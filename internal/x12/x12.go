@@ -16,10 +16,10 @@ import (
 
 // The guides, as GS08 and ST03 name them.
 const (
-	Professional837 = "005010X222A1"
-	Acknowledge999  = "005010X231A1"
-	ClaimStatus277  = "005010X214"
-	Remittance835   = "005010X221A1"
+	Guide837P  = "005010X222A1"
+	Guide999   = "005010X231A1"
+	Guide277CA = "005010X214"
+	Guide835   = "005010X221A1"
 )
 
 // Cents is an amount of money.
@@ -41,16 +41,16 @@ func (f *Fault) Error() string {
 	return fmt.Sprintf("x12: segment %d, %s%02d: %s", f.Ordinal, f.Segment, f.Position, f.Reason)
 }
 
-// hidden is embedded in what may name somebody or say what was done for them: such a value refuses to print.
-type hidden struct{}
+// unprintable is embedded in what may name somebody or say what was done for them: such a value refuses to print.
+type unprintable struct{}
 
-func (hidden) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[x12]") }
+func (unprintable) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[x12]") }
 
-func (hidden) LogValue() slog.Value { return slog.StringValue("[x12]") }
+func (unprintable) LogValue() slog.Value { return slog.StringValue("[x12]") }
 
-func (hidden) MarshalJSON() ([]byte, error) { return nil, errors.New("x12: encode single fields") }
+func (unprintable) MarshalJSON() ([]byte, error) { return nil, errors.New("x12: encode single fields") }
 
-var _ json.Marshaler = hidden{}
+var _ json.Marshaler = unprintable{}
 
 // decimal is the amount as an element of type R: no zeros that say nothing, a point only before cents.
 func (c Cents) decimal() string {
@@ -75,7 +75,7 @@ func centsOf(text string) (Cents, bool) {
 	digits, negative := strings.CutPrefix(text, "-")
 	whole, fraction, _ := strings.Cut(digits, ".")
 	fraction = strings.TrimRight(fraction, "0")
-	if whole+fraction == "" && !strings.ContainsRune(digits, '0') || len(whole) > maxDigits || len(fraction) > 2 || !numeric(whole+fraction) {
+	if whole+fraction == "" && !strings.ContainsRune(digits, '0') || len(whole) > maxDigits || len(fraction) > 2 || !isNumeric(whole+fraction) {
 		return 0, false
 	}
 	value, err := strconv.ParseInt(whole+(fraction + "00")[:2], 10, 64)
@@ -88,7 +88,7 @@ func centsOf(text string) (Cents, bool) {
 	return Cents(value), true
 }
 
-// numeric says that there is nothing but digits.
-func numeric(text string) bool {
+// isNumeric says that there is nothing but digits.
+func isNumeric(text string) bool {
 	return strings.IndexFunc(text, func(r rune) bool { return r < '0' || r > '9' }) < 0
 }

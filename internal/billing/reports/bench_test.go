@@ -64,7 +64,7 @@ func load(b *testing.B, app core.App, entries int) {
 		SELECT patient, 'interactive', 'manual', service_date || 'T15:00:00.000000Z', service_date || 'T15:20:00.000000Z', 1200, 'sealed', id
 		FROM billing_entries WHERE cpt_code IN ('99457', '99458')`)
 	start := time.Now()
-	months, _, err := billing.Recount(b.Context(), app)
+	months, _, err := billing.RecountTotals(b.Context(), app)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func BenchmarkReports(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/%s", span.name, name), func(b *testing.B) {
 				e := engine(0)
 				for b.Loop() {
-					if _, err := e.Make(app, name, reports.Query{From: span.from, To: span.to, Limit: 20}, "admin", false, now); err != nil {
+					if _, err := e.Build(app, name, reports.Query{From: span.from, To: span.to, Limit: 20}, "admin", false, now); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -124,7 +124,7 @@ func BenchmarkReports(b *testing.B) {
 	}
 	b.Run("breakdown by week/2 years", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := engine(0).Break(app, "2024-01-01", "2025-12-31", reports.ByWeek); err != nil {
+			if _, err := engine(0).Breakdown(app, "2024-01-01", "2025-12-31", reports.ByWeek); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -132,8 +132,8 @@ func BenchmarkReports(b *testing.B) {
 	b.Run("self-audit/a month", func(b *testing.B) {
 		month, _ := billing.MonthSpan("2025-11")
 		for b.Loop() {
-			facts, err := reports.Gather(app, time.UTC, month)
-			if err != nil || len(reports.Find(facts)) == 0 {
+			facts, err := reports.GatherAuditFacts(app, time.UTC, month)
+			if err != nil || len(reports.FindPatterns(facts)) == 0 {
 				b.Fatal("nothing is found", err)
 			}
 		}
@@ -141,7 +141,7 @@ func BenchmarkReports(b *testing.B) {
 	b.Run("one provider/10 months", func(b *testing.B) {
 		provider := "000000000000003"
 		for b.Loop() {
-			if _, err := engine(0).Make(app, reports.Revenue, reports.Query{From: "2025-01-17", To: "2025-11-20", Provider: &provider}, "admin", false, now); err != nil {
+			if _, err := engine(0).Build(app, reports.Revenue, reports.Query{From: "2025-01-17", To: "2025-11-20", Provider: &provider}, "admin", false, now); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -149,7 +149,7 @@ func BenchmarkReports(b *testing.B) {
 	b.Run("cached", func(b *testing.B) {
 		e := engine(time.Hour)
 		for b.Loop() {
-			if _, err := e.Make(app, reports.PayerPerformance, reports.Query{}, "admin", false, now); err != nil {
+			if _, err := e.Build(app, reports.PayerPerformance, reports.Query{}, "admin", false, now); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -28,19 +28,19 @@ type ClaimsStatusBody struct {
 	Results     []StatusRow   `json:"results"`
 }
 
-func (m *maker) claimsStatus() (any, error) {
-	sums, err := m.sums(billing.ByStatus)
+func (m *builder) claimsStatus() (any, error) {
+	sums, err := m.totals(billing.ByStatus)
 	if err != nil {
 		return nil, err
 	}
-	all := total(sums)
+	all := addUp(sums)
 	body := ClaimsStatusBody{TotalClaims: all.Claims, TotalAmount: all.Amount}
-	for _, state := range billing.StatesOf("") {
-		if !slices.Contains(billing.ContractStates, state) && !slices.ContainsFunc(sums, func(s billing.Sum) bool { return s.Status == state }) {
+	for _, state := range billing.StatesForFilter("") {
+		if !slices.Contains(billing.ContractStates, state) && !slices.ContainsFunc(sums, func(s billing.Totals) bool { return s.Status == state }) {
 			continue
 		}
 		row := StatusRow{Status: billing.APIStatus(state), LifecycleStatus: state}
-		if i := slices.IndexFunc(sums, func(s billing.Sum) bool { return s.Status == state }); i >= 0 {
+		if i := slices.IndexFunc(sums, func(s billing.Totals) bool { return s.Status == state }); i >= 0 {
 			row.Claims, row.Amount = sums[i].Claims, sums[i].Amount
 			if row.OldestServiceDate, err = m.oldest(state); err != nil {
 				return nil, err
@@ -52,16 +52,16 @@ func (m *maker) claimsStatus() (any, error) {
 }
 
 // where is the query as a condition on billing_entries; states are those in question.
-func (m *maker) where(conditions ...string) (string, dbx.Params) {
+func (m *builder) where(conditions ...string) (string, dbx.Params) {
 	params := dbx.Params{}
 	for _, f := range []struct {
 		column, compare string
 		value           *string
 	}{
-		{"service_date", ">=", given(m.q.From)},
-		{"service_date", "<=", given(m.q.To)},
-		{"cpt_code", "=", given(m.q.CPTCode)},
-		{"patient", "=", given(m.q.PatientID)},
+		{"service_date", ">=", optional(m.q.From)},
+		{"service_date", "<=", optional(m.q.To)},
+		{"cpt_code", "=", optional(m.q.CPTCode)},
+		{"patient", "=", optional(m.q.PatientID)},
 		{"payer", "=", m.q.Payer},
 		{"rendering_provider", "=", m.q.Provider},
 	} {
@@ -74,16 +74,16 @@ func (m *maker) where(conditions ...string) (string, dbx.Params) {
 	return strings.Join(conditions, " AND "), params
 }
 
-// through makes a query use an index that holds all it asks for; SQLite, which counts the
+// indexedBy makes a query use an index that holds all it asks for; SQLite, which counts the
 // rows that it reads and not what each costs, would choose a shorter one and look at every entry. The entries of one patient are few.
-func (m *maker) through(index string) string {
+func (m *builder) indexedBy(index string) string {
 	if m.q.PatientID != "" {
 		return ""
 	}
 	return " INDEXED BY idx_billing_entries_" + index
 }
 
-func given(text string) *string {
+func optional(text string) *string {
 	if text == "" {
 		return nil
 	}
@@ -91,7 +91,7 @@ func given(text string) *string {
 }
 
 // oldest is the first service date of claims in a state: at the front of an index, or, where a code or a payer is asked about, in the sums by day.
-func (m *maker) oldest(state string) (day *string, err error) {
+func (m *builder) oldest(state string) (day *string, err error) {
 	where, params := m.where("lifecycle_status = {:state}")
 	sql := "SELECT MIN(service_date) FROM billing_entries WHERE " + where
 	if (m.q.CPTCode != "" || m.q.Payer != nil) && m.q.PatientID == "" && m.q.Provider == nil {
@@ -135,7 +135,7 @@ var ages = []struct {
 }{{"0-30", 30}, {"31-60", 60}, {"61-90", 90}, {"90+", 0}}
 
 // aging counts practice days since the submission. Source: docs/decisions/billing.md, "Report shapes".
-func (m *maker) aging() (any, error) {
+func (m *builder) aging() (any, error) {
 	where, params := m.where("lifecycle_status IN ('submitted', 'appealed')")
 	since := "CASE"
 	for i, age := range ages[:len(ages)-1] {
@@ -149,18 +149,18 @@ func (m *maker) aging() (any, error) {
 		Claims int           `db:"claims"`
 		Amount billing.Cents `db:"amount"`
 	}
-	sql := "SELECT payer, " + since + " ELSE 3 END AS bucket, COUNT(*) AS claims, CAST(SUM(amount_cents) AS INTEGER) AS amount FROM billing_entries" + m.through("open") +
+	sql := "SELECT payer, " + since + " ELSE 3 END AS bucket, COUNT(*) AS claims, CAST(SUM(amount_cents) AS INTEGER) AS amount FROM billing_entries" + m.indexedBy("open") +
 		" WHERE " + where + " GROUP BY 1, 2"
 	if err := m.app.DB().NewQuery(sql).Bind(params).All(&rows); err != nil {
 		return nil, fmt.Errorf("sum open claims: %w", err)
 	}
 	body, byPayer := AgingBody{AsOf: m.today, Buckets: emptyAges(), ByPayer: []PayerAge{}}, map[string]*PayerAge{}
-	var sums []billing.Sum
+	var sums []billing.Totals
 	for _, row := range rows {
 		p := byPayer[row.Payer]
 		if p == nil {
-			p = &PayerAge{PayerID: number(row.Payer), Buckets: emptyAges()}
-			byPayer[row.Payer], sums = p, append(sums, billing.Sum{Payer: row.Payer})
+			p = &PayerAge{PayerID: recordNumber(row.Payer), Buckets: emptyAges()}
+			byPayer[row.Payer], sums = p, append(sums, billing.Totals{Payer: row.Payer})
 		}
 		for _, b := range []*AgeBucket{&body.Buckets[row.Bucket], &p.Buckets[row.Bucket]} {
 			b.Claims, b.Amount = b.Claims+row.Claims, b.Amount+row.Amount
@@ -190,7 +190,7 @@ type UnbilledBody struct {
 	Results              []billing.Unbilled `json:"results"`
 }
 
-func (m *maker) unbilled() (any, error) {
+func (m *builder) unbilled() (any, error) {
 	list, err := m.engine.Unbilled(m.app, billing.UnbilledFilter{
 		From: m.q.From, To: m.q.To, CPTCode: m.q.CPTCode, PatientID: m.q.PatientID, Payer: m.q.Payer, Provider: m.q.Provider,
 	}, m.now)

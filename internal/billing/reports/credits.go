@@ -4,19 +4,19 @@ import (
 	"fmt"
 )
 
-// overpaid is what makes a claim one with a credit, in the words of the index of such claims; the rule is that of [billing.Credit].
-const overpaid = `lifecycle_status IN ('paid', 'denied') AND paid_total_cents > 0
+// creditCondition is what makes a claim one with a credit, in the words of the index of such claims; the rule is that of [billing.Credit].
+const creditCondition = `lifecycle_status IN ('paid', 'denied') AND paid_total_cents > 0
 	AND charge_cents < paid_total_cents + adjusted_cents + patient_responsibility_cents`
 
-// credits are the claims that were paid too much, those first with which nothing was done the longest, and how many there are.
+// creditItems are the claims that were paid too much, those first with which nothing was done the longest, and how many there are.
 // Source: docs/decisions/billing.md, "Credits".
-func (m *maker) credits() (items []TaskItem, count int, err error) {
-	where, params := m.where(overpaid)
-	from := " FROM billing_entries" + m.through("credit") + " WHERE " + where
+func (m *builder) creditItems() (items []TaskItem, count int, err error) {
+	where, params := m.where(creditCondition)
+	from := " FROM billing_entries" + m.indexedBy("credit") + " WHERE " + where
 	if err := m.app.DB().NewQuery("SELECT COUNT(*)" + from).Bind(params).Row(&count); err != nil || count == 0 {
 		return nil, 0, err
 	}
-	params["limit"] = mostItems
+	params["limit"] = maxItems
 	var rows []struct {
 		ID      string `db:"id"`
 		Patient string `db:"patient"`

@@ -19,49 +19,49 @@ const (
 	daysAround = 2 * supplyDays
 )
 
-// Gather reads the facts of a month, each kind of them at once for all patients.
-func Gather(app core.App, zone *time.Location, month billing.Span) (Facts, error) {
-	g := gatherer{app: app, facts: Facts{Month: month, Zone: zone, Lines: map[string][]Line{}, First: map[string]string{}, Visit: map[string]string{}, Days: map[string]Days{}, Elsewhere: map[string][]billing.Span{}}}
+// GatherAuditFacts reads the facts of a month, each kind of them at once for all patients.
+func GatherAuditFacts(app core.App, zone *time.Location, month billing.Span) (AuditFacts, error) {
+	g := factsGatherer{app: app, facts: AuditFacts{Month: month, Zone: zone, Lines: map[string][]AuditedLine{}, FirstBilled: map[string]string{}, FirstVisit: map[string]string{}, Days: map[string]DataDayCounts{}, CompetingServices: map[string][]billing.Span{}}}
 	g.from, g.to = collections.ParseDay(month.Start, zone), collections.ParseDay(billing.AddDays(month.End, 1), zone)
-	for _, step := range []func() error{g.lines, g.around, g.first, g.visits, g.elsewhere, g.time, g.days} {
+	for _, step := range []func() error{g.loadLines, g.loadSurrounding, g.loadFirstBilled, g.loadVisits, g.loadCompetingServices, g.loadTime, g.loadDays} {
 		if err := step(); err != nil {
-			return Facts{}, err
+			return AuditFacts{}, err
 		}
 	}
 	return g.facts, nil
 }
 
-type gatherer struct {
+type factsGatherer struct {
 	app      core.App
-	facts    Facts
+	facts    AuditFacts
 	from, to time.Time
 }
 
-func (g *gatherer) lines() error {
+func (g *factsGatherer) loadLines() error {
 	rows, err := collections.AuditedLines(g.app, g.facts.Month.Start, g.facts.Month.End)
 	g.add(rows)
 	return err
 }
 
-func (g *gatherer) add(rows []collections.PatientLines) {
+func (g *factsGatherer) add(rows []collections.PatientLines) {
 	for _, row := range rows {
 		for text := range strings.SplitSeq(row.List, ";") {
 			if v := strings.Split(text, ","); len(v) == 5 {
-				g.facts.Lines[row.Patient] = append(g.facts.Lines[row.Patient], Line{v[0], row.Patient, v[1], v[2], v[3], v[4]})
+				g.facts.Lines[row.Patient] = append(g.facts.Lines[row.Patient], AuditedLine{v[0], row.Patient, v[1], v[2], v[3], v[4]})
 			}
 		}
 	}
 }
 
-// around reads what lies before and after the month of those who were supplied in it: of who was managed as well the supplies alone, as nothing else
+// loadSurrounding reads what lies before and after the month of those who were supplied in it: of who was managed as well the supplies alone, as nothing else
 // is asked of them.
-func (g *gatherer) around() error {
+func (g *factsGatherer) loadSurrounding() error {
 	var managed, unmanaged []string
 	for patient, lines := range g.facts.Lines {
-		supplied, management := of(lines, supplies), of(lines, managements)
+		supplied, management := withCodes(lines, supplies), withCodes(lines, managements)
 		switch {
 		case len(supplied) == 0:
-		case slices.ContainsFunc(supplied, func(line Line) bool { return !isManaged(line, management) }):
+		case slices.ContainsFunc(supplied, func(line AuditedLine) bool { return !isManaged(line, management) }):
 			unmanaged = append(unmanaged, patient)
 		default:
 			managed = append(managed, patient)
@@ -87,41 +87,41 @@ func (g *gatherer) around() error {
 	return nil
 }
 
-func (g *gatherer) first() error {
+func (g *factsGatherer) loadFirstBilled() error {
 	since := billing.ParseDay(g.facts.Month.Start).AddDate(0, -monthsBefore, 0).Format(time.DateOnly)
 	rows, err := collections.FirstBilledDays(g.app, since, g.facts.Month.End)
 	for _, row := range rows {
-		g.facts.First[row.Patient] = row.Day
+		g.facts.FirstBilled[row.Patient] = row.Day
 	}
 	return err
 }
 
-// billed are the patients with lines.
-func (g *gatherer) billed() []string { return slices.Sorted(maps.Keys(g.facts.Lines)) }
+// billedPatients are the patients with lines.
+func (g *factsGatherer) billedPatients() []string { return slices.Sorted(maps.Keys(g.facts.Lines)) }
 
-func (g *gatherer) elsewhere() error {
-	rows, err := collections.CompetingServices(g.app, g.billed())
+func (g *factsGatherer) loadCompetingServices() error {
+	rows, err := collections.CompetingServices(g.app, g.billedPatients())
 	for _, row := range rows {
-		g.facts.Elsewhere[row.Patient] = append(g.facts.Elsewhere[row.Patient], billing.Span{Start: row.From, End: row.Until})
+		g.facts.CompetingServices[row.Patient] = append(g.facts.CompetingServices[row.Patient], billing.Span{Start: row.From, End: row.Until})
 	}
 	return err
 }
 
-func (g *gatherer) visits() error {
-	rows, err := collections.FirstOrders(g.app, g.billed())
+func (g *factsGatherer) loadVisits() error {
+	rows, err := collections.FirstOrders(g.app, g.billedPatients())
 	for _, row := range rows {
 		if row.Kind == collections.EstablishedVisit {
-			g.facts.Visit[row.Patient] = row.Dated
+			g.facts.FirstVisit[row.Patient] = row.Dated
 		}
 	}
 	return err
 }
 
-func (g *gatherer) time() error {
+func (g *factsGatherer) loadTime() error {
 	rows, err := collections.AuditedTimes(g.app, g.from.Add(-longestStretch), g.to)
 	for _, row := range rows {
 		from := collections.ParseInstant(row.StartedAt)
-		g.facts.Time = append(g.facts.Time, Stretch{
+		g.facts.Time = append(g.facts.Time, LoggedTime{
 			ID: collections.Number(row.ID), Person: row.User, Entry: row.Entry, From: from, To: collections.ParseInstant(row.EndedAt),
 			Length: time.Duration(row.Seconds) * time.Second, Recorded: collections.ParseInstant(row.RecordedAt), beganThisMonth: !from.Before(g.from),
 		})
@@ -129,8 +129,8 @@ func (g *gatherer) time() error {
 	return err
 }
 
-// days looks at the readings of those patients alone whose days are mostly without a device; their days are those of their own zone.
-func (g *gatherer) days() error {
+// loadDays looks at the readings of those patients alone whose days are mostly without a device; their days are those of their own zone.
+func (g *factsGatherer) loadDays() error {
 	month := g.facts.Month
 	ids, err := collections.MostlyWithoutDevice(g.app, month.Start, month.End, g.from, g.to)
 	if err != nil || len(ids) == 0 {
@@ -141,7 +141,7 @@ func (g *gatherer) days() error {
 	typed := map[[2]string]bool{}
 	for _, row := range rows {
 		day := collections.ParseInstant(row.MeasuredAt).In(collections.Zone(row.Zone, g.facts.Zone)).Format(time.DateOnly)
-		if key := [2]string{row.Patient, day}; in(month, day) {
+		if key := [2]string{row.Patient, day}; contains(month, day) {
 			was, known := typed[key]
 			typed[key] = row.Typed && (was || !known)
 		}
@@ -149,7 +149,7 @@ func (g *gatherer) days() error {
 	for key, all := range typed {
 		days := g.facts.Days[key[0]]
 		if days.WithData++; all {
-			days.Typed++
+			days.Manual++
 		}
 		g.facts.Days[key[0]] = days
 	}

@@ -21,19 +21,19 @@ func ratio(n, d int64, decimals int) float64 {
 	return float64((2*n*scale+d)/(2*d)) / float64(scale)
 }
 
-// share is a fraction with four decimals.
-func share[T, U ~int | ~int64](n T, d U) float64 { return ratio(int64(n), int64(d), 4) }
+// fraction is a fraction with four decimals.
+func fraction[T, U ~int | ~int64](n T, d U) float64 { return ratio(int64(n), int64(d), 4) }
 
-// change is how much now is more than before, as a fraction with four decimals times the factor; nil after nothing.
-func change(before, now billing.Cents, factor int64, decimals int) *float64 {
+// relativeChange is how much now is more than before, as a fraction with four decimals times the factor; nil after nothing.
+func relativeChange(before, now billing.Cents, factor int64, decimals int) *float64 {
 	if before <= 0 {
 		return nil
 	}
 	return new(ratio(int64(now-before)*factor, int64(before), decimals))
 }
 
-// each is an amount for each of some; rounded to the cent.
-func each(amount billing.Cents, n int) billing.Cents {
+// averageOf is an amount for each of some; rounded to the cent.
+func averageOf(amount billing.Cents, n int) billing.Cents {
 	if n <= 0 {
 		return 0
 	}
@@ -49,7 +49,7 @@ type StatusCounts struct {
 	Appealed  int `json:"appealed"`
 }
 
-func statusCounts(sums []billing.Sum) (c StatusCounts) {
+func statusCounts(sums []billing.Totals) (c StatusCounts) {
 	count := map[string]*int{
 		billing.PendingReview: &c.Pending, billing.Reviewed: &c.Pending, billing.Submitted: &c.Submitted, billing.Paid: &c.Paid,
 		billing.Denied: &c.Denied, billing.Appealed: &c.Appealed,
@@ -90,26 +90,26 @@ type ExecutiveBody struct {
 	Reconciled
 }
 
-func (m *maker) executive() (any, error) {
-	states, err := m.withMoney(billing.ByMonth)
+func (m *builder) executive() (any, error) {
+	states, err := m.totalsWithMoney(billing.ByMonth)
 	if err != nil {
 		return nil, err
 	}
 	reconciled, byMonth := reconcile(states)
 	days := billing.DaysBetween(m.q.From, m.q.To) + 1
-	before, err := m.sumsOf(billing.AddDays(m.q.From, -days), billing.AddDays(m.q.From, -1))
+	before, err := m.totalsBetween(billing.AddDays(m.q.From, -days), billing.AddDays(m.q.From, -1))
 	if err != nil {
 		return nil, err
 	}
-	all, previous := total(byMonth), total(before).Amount
+	all, previous := addUp(byMonth), addUp(before).Amount
 	body := ExecutiveBody{
-		Revenue:        RevenueChange{all.Amount, all.Collected, previous, change(previous, all.Amount, 100, 1)},
-		CollectionRate: share(all.Collected, all.SubmittedAmount), ClaimsByStatus: statusCounts(byMonth),
+		Revenue:        RevenueChange{all.Amount, all.Collected, previous, relativeChange(previous, all.Amount, 100, 1)},
+		CollectionRate: fraction(all.Collected, all.SubmittedAmount), ClaimsByStatus: statusCounts(byMonth),
 		Reconciled: reconciled,
 	}
 	last := billing.Cents(0)
 	for _, s := range m.months(byMonth) {
-		body.MonthOverMonth = append(body.MonthOverMonth, MonthChange{s.Month, s.Amount, s.Collected, s.Claims, change(last, s.Amount, 100, 1)})
+		body.MonthOverMonth = append(body.MonthOverMonth, MonthChange{s.Month, s.Amount, s.Collected, s.Claims, relativeChange(last, s.Amount, 100, 1)})
 		last = s.Amount
 	}
 	body.ActivePatients, body.ComplianceRate, err = m.compliance()
@@ -117,9 +117,9 @@ func (m *maker) executive() (any, error) {
 }
 
 // months adds sums up by month: every month of the span, in order.
-func (m *maker) months(sums []billing.Sum) (months []billing.Sum) {
+func (m *builder) months(sums []billing.Totals) (months []billing.Totals) {
 	for _, b := range Buckets(m.q.From, m.q.To, ByMonth) {
-		month := total(slices.DeleteFunc(slices.Clone(sums), func(s billing.Sum) bool { return s.Month != b.Key }))
+		month := addUp(slices.DeleteFunc(slices.Clone(sums), func(s billing.Totals) bool { return s.Month != b.Key }))
 		month.Month = b.Key
 		months = append(months, month)
 	}
@@ -140,14 +140,14 @@ type TrendBody struct {
 	Results []TrendMonth `json:"results"`
 }
 
-func (m *maker) monthlyTrend() (any, error) {
-	sums, err := m.sums(billing.ByMonth)
+func (m *builder) monthlyTrend() (any, error) {
+	sums, err := m.totals(billing.ByMonth)
 	if err != nil {
 		return nil, err
 	}
 	body, last := TrendBody{}, billing.Cents(0)
 	for _, s := range m.months(sums) {
-		body.Results = append(body.Results, TrendMonth{s.Month, s.Amount, s.Collected, s.Claims, change(last, s.Amount, 1, 4)})
+		body.Results = append(body.Results, TrendMonth{s.Month, s.Amount, s.Collected, s.Claims, relativeChange(last, s.Amount, 1, 4)})
 		last = s.Amount
 	}
 	return body, nil
@@ -161,11 +161,11 @@ type QuickStatsBody struct {
 	AsOf           string        `json:"as_of"`
 }
 
-func (m *maker) quickStats() (any, error) {
-	sums, err := m.sums()
+func (m *builder) quickStats() (any, error) {
+	sums, err := m.totals()
 	if err != nil {
 		return nil, err
 	}
-	all := total(sums)
-	return QuickStatsBody{all.Amount, all.Claims, share(all.Collected, all.SubmittedAmount), m.today}, nil
+	all := addUp(sums)
+	return QuickStatsBody{all.Amount, all.Claims, fraction(all.Collected, all.SubmittedAmount), m.today}, nil
 }

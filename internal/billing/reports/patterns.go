@@ -14,45 +14,45 @@ var (
 	managements = []string{billing.FirstTwenty, billing.NextTwenty, billing.FirstTen, billing.Interpretation}
 )
 
-func in(span billing.Span, day string) bool { return span.Start <= day && day <= span.End }
+func contains(span billing.Span, day string) bool { return span.Start <= day && day <= span.End }
 
 // ofMonth are a patient's lines with a service date of the month.
-func (f Facts) ofMonth(patient string) (list []Line) {
+func (f AuditFacts) ofMonth(patient string) (list []AuditedLine) {
 	for _, line := range f.Lines[patient] {
-		if in(f.Month, line.Service) {
+		if contains(f.Month, line.Service) {
 			list = append(list, line)
 		}
 	}
 	return list
 }
 
-// of are the lines with one of some codes, by the beginning of their periods. A line without a period has that of its day.
-func of(lines []Line, codes []string) (list []Line) {
+// withCodes are the lines with one of some codes, by the beginning of their periods. A line without a period has that of its day.
+func withCodes(lines []AuditedLine, codes []string) (list []AuditedLine) {
 	for _, line := range lines {
 		if slices.Contains(codes, line.Code) {
 			line.Start, line.End = cmp.Or(line.Start, line.Service), cmp.Or(line.End, line.Service)
 			list = append(list, line)
 		}
 	}
-	slices.SortFunc(list, func(a, b Line) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(list, func(a, b AuditedLine) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.ID, b.ID)) })
 	return list
 }
 
 // A visit of the first billed day itself does not count: it has to be from before.
-func noEstablishedVisit(f Facts, out *found) {
+func noEstablishedVisit(f AuditFacts, out *patternHits) {
 	for patient := range f.Lines {
-		if visit := f.Visit[patient]; visit == "" || visit >= f.First[patient] {
+		if visit := f.FirstVisit[patient]; visit == "" || visit >= f.FirstBilled[patient] {
 			out.count++
-			out.lines(f.ofMonth(patient)...)
+			out.addLines(f.ofMonth(patient)...)
 		}
 	}
 }
 
 // Where a whole period would fit between two, they are not in a row. Two that overlap are one period here, and a pattern of their own.
-func supplyWithoutManagement(f Facts, out *found) {
+func supplyWithoutManagement(f AuditFacts, out *patternHits) {
 	for _, lines := range f.Lines {
-		managed, run, isFound := of(lines, managements), [][]Line{}, false
-		for _, line := range of(lines, supplies) {
+		managed, run, isFound := withCodes(lines, managements), [][]AuditedLine{}, false
+		for _, line := range withCodes(lines, supplies) {
 			last := len(run) - 1
 			switch {
 			case isManaged(line, managed):
@@ -60,12 +60,12 @@ func supplyWithoutManagement(f Facts, out *found) {
 			case last >= 0 && line.Start <= run[last][0].End:
 				run[last] = append(run[last], line)
 			case last >= 0 && billing.DaysBetween(run[last][0].End, line.Start) > supplyDays:
-				run = [][]Line{{line}}
+				run = [][]AuditedLine{{line}}
 			default:
-				run = append(run, []Line{line})
+				run = append(run, []AuditedLine{line})
 			}
-			if len(run) >= periodsInARow && in(f.Month, line.Service) {
-				out.lines(slices.Concat(run[len(run)-periodsInARow:]...)...)
+			if len(run) >= periodsInARow && contains(f.Month, line.Service) {
+				out.addLines(slices.Concat(run[len(run)-periodsInARow:]...)...)
 				isFound = true
 			}
 		}
@@ -79,40 +79,40 @@ func supplyWithoutManagement(f Facts, out *found) {
 const supplyDays = 30
 
 // isManaged reports whether there was management in the period of a supply, or in the month that the supply is billed in.
-func isManaged(supply Line, managed []Line) bool {
-	return slices.ContainsFunc(managed, func(m Line) bool {
-		return in(billing.Span{Start: supply.Start, End: supply.End}, m.Service) || m.Service[:len("2006-01")] == supply.Service[:len("2006-01")]
+func isManaged(supply AuditedLine, managed []AuditedLine) bool {
+	return slices.ContainsFunc(managed, func(m AuditedLine) bool {
+		return contains(billing.Span{Start: supply.Start, End: supply.End}, m.Service) || m.Service[:len("2006-01")] == supply.Service[:len("2006-01")]
 	})
 }
 
 // Three times the mean of three months is their sum.
-func enrolmentSpike(f Facts, out *found) {
+func enrollmentSpike(f AuditFacts, out *patternHits) {
 	before, enrolled := 0, []string{}
 	start := billing.ParseDay(f.Month.Start).AddDate(0, -monthsBefore, 0).Format(time.DateOnly)
-	for patient, day := range f.First {
+	for patient, day := range f.FirstBilled {
 		switch {
-		case in(f.Month, day):
+		case contains(f.Month, day):
 			enrolled = append(enrolled, patient)
 		case start <= day && day < f.Month.Start:
 			before++
 		}
 	}
-	if len(enrolled) < leastEnrolled || len(enrolled) < before {
+	if len(enrolled) < minEnrolled || len(enrolled) < before {
 		return
 	}
 	out.count = len(enrolled)
 	for _, patient := range enrolled {
-		out.lines(f.ofMonth(patient)...)
+		out.addLines(f.ofMonth(patient)...)
 	}
 }
 
-func severalDevices(f Facts, out *found) {
+func severalDevices(f AuditFacts, out *patternHits) {
 	for _, lines := range f.Lines {
-		list, isFound := of(lines, supplies), false
+		list, isFound := withCodes(lines, supplies), false
 		for i, a := range list {
 			for _, b := range list[i+1:] {
-				if b.Start <= a.End && (in(f.Month, a.Service) || in(f.Month, b.Service)) {
-					out.lines(a, b)
+				if b.Start <= a.End && (contains(f.Month, a.Service) || contains(f.Month, b.Service)) {
+					out.addLines(a, b)
 					isFound = true
 				}
 			}
@@ -124,12 +124,12 @@ func severalDevices(f Facts, out *found) {
 }
 
 // Whole minutes are compared, as they are billed.
-func sameMinutes(f Facts, out *found) {
+func sameMinutes(f AuditFacts, out *patternHits) {
 	type equal struct {
 		person  string
 		minutes int
 	}
-	groups := map[equal][]Stretch{}
+	groups := map[equal][]LoggedTime{}
 	for _, s := range f.Time {
 		if minutes := int(s.Length / time.Minute); minutes > 0 && s.beganThisMonth {
 			groups[equal{s.Person, minutes}] = append(groups[equal{s.Person, minutes}], s)
@@ -138,24 +138,24 @@ func sameMinutes(f Facts, out *found) {
 	for _, group := range groups {
 		if len(group) >= equalMinutes {
 			out.count += len(group)
-			out.time(group...)
+			out.addTime(group...)
 		}
 	}
 }
 
-func lateEntries(f Facts, out *found) {
+func lateEntries(f AuditFacts, out *patternHits) {
 	for _, s := range f.Time {
 		if s.beganThisMonth && s.Recorded.Sub(s.To) > lateAfter {
 			out.count++
-			out.time(s)
+			out.addTime(s)
 		}
 	}
 }
 
 // What reaches over midnight belongs to both days, to each with its own part.
-func impossibleDays(f Facts, out *found) {
+func impossibleDays(f AuditFacts, out *patternHits) {
 	type date struct{ person, day string }
-	sums, behind := map[date]time.Duration{}, map[date][]Stretch{}
+	sums, behind := map[date]time.Duration{}, map[date][]LoggedTime{}
 	for _, s := range f.Time {
 		for at, left := s.From, s.Length; left > 0; {
 			next := collections.StartOfNextDay(at.In(f.Zone))
@@ -167,32 +167,32 @@ func impossibleDays(f Facts, out *found) {
 		}
 	}
 	for key, sum := range sums {
-		if sum > longestDay && in(f.Month, key.day) {
+		if sum > longestDay && contains(f.Month, key.day) {
 			out.count++
-			out.time(behind[key]...)
+			out.addTime(behind[key]...)
 		}
 	}
 }
 
-func typedDays(f Facts, out *found) {
+func manualDays(f AuditFacts, out *patternHits) {
 	for patient, days := range f.Days {
-		if 2*days.Typed > days.WithData {
+		if 2*days.Manual > days.WithData {
 			out.count++
-			out.lines(f.ofMonth(patient)...)
+			out.addLines(f.ofMonth(patient)...)
 		}
 	}
 }
 
 // A line counts when its period shares a day with what somebody else bills.
-func competingServices(f Facts, out *found) {
-	for patient, spans := range f.Elsewhere {
-		shared := slices.DeleteFunc(f.ofMonth(patient), func(line Line) bool {
+func competingServices(f AuditFacts, out *patternHits) {
+	for patient, spans := range f.CompetingServices {
+		shared := slices.DeleteFunc(f.ofMonth(patient), func(line AuditedLine) bool {
 			period := billing.Span{Start: cmp.Or(line.Start, line.Service), End: cmp.Or(line.End, line.Service)}
-			return !slices.ContainsFunc(spans, func(s billing.Span) bool { return s.Meets(period) })
+			return !slices.ContainsFunc(spans, func(s billing.Span) bool { return s.OverlapsOpen(period) })
 		})
 		if len(shared) > 0 {
 			out.count++
-			out.lines(shared...)
+			out.addLines(shared...)
 		}
 	}
 }

@@ -28,8 +28,8 @@ type ProductivityBody struct {
 	Results []ProviderRow `json:"results"`
 }
 
-func (m *maker) productivity() (any, error) {
-	sums, names, err := m.ranked(billing.ByProvider, m.providers)
+func (m *builder) productivity() (any, error) {
+	sums, names, err := m.rankedTotals(billing.ByProvider, m.providers)
 	if err != nil {
 		return nil, err
 	}
@@ -45,18 +45,18 @@ func (m *maker) productivity() (any, error) {
 	body := ProductivityBody{Results: []ProviderRow{}}
 	for _, s := range sums {
 		n := managed[s.Provider]
-		body.Results = append(body.Results, ProviderRow{number(s.Provider), names[s.Provider], n, s.Claims, s.Amount, each(s.Amount, n), minutes[s.Provider]})
+		body.Results = append(body.Results, ProviderRow{recordNumber(s.Provider), names[s.Provider], n, s.Claims, s.Amount, averageOf(s.Amount, n), minutes[s.Provider]})
 	}
 	return body, err
 }
 
-// counted is a figure for each of some ids.
-type counted []struct {
+// idCounts is a figure for each of some ids.
+type idCounts []struct {
 	ID    string `db:"id"`
 	Count int    `db:"n"`
 }
 
-func (c counted) byID() map[string]int {
+func (c idCounts) byID() map[string]int {
 	byID := map[string]int{}
 	for _, row := range c {
 		byID[row.ID] = row.Count
@@ -64,16 +64,16 @@ func (c counted) byID() map[string]int {
 	return byID
 }
 
-// listOf is ids as JSON; text always encodes.
-func listOf(ids []string) string {
+// jsonList is ids as JSON; text always encodes.
+func jsonList(ids []string) string {
 	list, _ := json.Marshal(ids)
 	return string(list)
 }
 
-func (m *maker) patientsManaged(userIDs []string) (map[string]int, error) {
+func (m *builder) patientsManaged(userIDs []string) (map[string]int, error) {
 	where, params := m.where("rendering_provider = j.value", "lifecycle_status != 'voided'")
-	params["ids"] = listOf(userIDs)
-	var rows counted
+	params["ids"] = jsonList(userIDs)
+	var rows idCounts
 	err := m.app.DB().NewQuery("SELECT j.value AS id, (SELECT COUNT(DISTINCT patient) FROM billing_entries WHERE " + where + ") AS n FROM json_each({:ids}) j").
 		Bind(params).All(&rows)
 	if err != nil {
@@ -82,14 +82,14 @@ func (m *maker) patientsManaged(userIDs []string) (map[string]int, error) {
 	return rows.byID(), nil
 }
 
-func (m *maker) interactiveMinutes(userIDs []string) (map[string]int, error) {
+func (m *builder) interactiveMinutes(userIDs []string) (map[string]int, error) {
 	from, to := m.engine.Bounds(billing.Span{Start: m.q.From, End: m.q.To})
-	params := dbx.Params{"ids": listOf(userIDs), "from": collections.Instant(from), "to": collections.Instant(to)}
+	params := dbx.Params{"ids": jsonList(userIDs), "from": collections.Instant(from), "to": collections.Instant(to)}
 	where := ""
 	if m.q.PatientID != "" {
 		where, params["patient"] = " AND +patient = {:patient}", m.q.PatientID
 	}
-	var rows counted
+	var rows idCounts
 	err := m.app.DB().NewQuery(`SELECT user AS id, CAST(SUM(duration_seconds) AS INTEGER) / 60 AS n FROM time_entries
 		WHERE user IN (SELECT value FROM json_each({:ids})) AND started_at >= {:from} AND started_at < {:to} AND +category = 'interactive'
 			AND ended_at != ''` + where + ` GROUP BY user`).Bind(params).All(&rows)
@@ -131,7 +131,7 @@ type PatientSummaryBody struct {
 	Results []PatientRow `json:"results"`
 }
 
-func (m *maker) patientSummary() (any, error) {
+func (m *builder) patientSummary() (any, error) {
 	body := PatientSummaryBody{Results: []PatientRow{}}
 	var ids []string
 	var err error
@@ -143,7 +143,7 @@ func (m *maker) patientSummary() (any, error) {
 	if body.Results, err = m.sumPatients(ids); err != nil {
 		return nil, err
 	}
-	eligible, err := m.engine.EligibleOf(m.app, ids, m.now)
+	eligible, err := m.engine.EligiblePatients(m.app, ids, m.now)
 	for i, row := range body.Results {
 		body.Results[i].Eligible = eligible[row.PatientID]
 	}
@@ -155,13 +155,13 @@ func (m *maker) patientSummary() (any, error) {
 
 // patientsWithEntries counts the patients and names those of the page. It goes from one patient to the next in the index, without looking at the
 // entries between.
-func (m *maker) patientsWithEntries() (count int, ids []string, err error) {
+func (m *builder) patientsWithEntries() (count int, ids []string, err error) {
 	where, params := m.where("b.patient = p.patient", "b.lifecycle_status != 'voided'")
 	const patients = `WITH RECURSIVE p(patient) AS (SELECT MIN(patient) FROM billing_entries
 		UNION ALL SELECT (SELECT MIN(patient) FROM billing_entries WHERE patient > p.patient) FROM p WHERE p.patient IS NOT NULL)`
 	billed := " FROM p WHERE EXISTS (SELECT 1 FROM billing_entries b INDEXED BY idx_billing_entries_walk WHERE " + where + ")"
 	params["limit"], params["offset"] = cmp.Or(m.q.Limit, -1), m.q.Offset
-	var rows counted
+	var rows idCounts
 	err = m.app.DB().NewQuery(patients + "SELECT patient AS id, COUNT(*) OVER () AS n" + billed + " LIMIT +{:limit} OFFSET +{:offset}").Bind(params).All(&rows)
 	if err == nil && len(rows) == 0 && m.q.Offset > 0 { // a page behind the last
 		err = m.app.DB().NewQuery(patients + "SELECT COUNT(*)" + billed).Bind(params).Row(&count)
@@ -176,11 +176,11 @@ func (m *maker) patientsWithEntries() (count int, ids []string, err error) {
 }
 
 // sumPatients adds up the entries of some patients; one without entries has zeros.
-func (m *maker) sumPatients(ids []string) (rows []PatientRow, err error) {
+func (m *builder) sumPatients(ids []string) (rows []PatientRow, err error) {
 	others := *m
 	others.q.PatientID = ""
 	where, params := others.where("b.patient = j.value", "b.lifecycle_status != 'voided'")
-	params["ids"] = listOf(ids)
+	params["ids"] = jsonList(ids)
 	err = m.app.DB().NewQuery(`SELECT j.value AS patient, CAST(COALESCE(SUM(b.amount_cents), 0) AS INTEGER) AS amount,
 			CAST(COALESCE(SUM(b.payment_cents), 0) AS INTEGER) AS paid, COUNT(b.patient) AS claims, MAX(b.service_date) AS last
 		FROM json_each({:ids}) j LEFT JOIN billing_entries b INDEXED BY idx_billing_entries_patient ON ` + where + ` GROUP BY j.value ORDER BY j.value`).Bind(params).All(&rows)
@@ -190,7 +190,7 @@ func (m *maker) sumPatients(ids []string) (rows []PatientRow, err error) {
 	return rows, nil
 }
 
-func (m *maker) history() (rows []HistoryRow, err error) {
+func (m *builder) history() (rows []HistoryRow, err error) {
 	rows = []HistoryRow{}
 	where, params := m.where("lifecycle_status != 'voided'")
 	err = m.app.DB().NewQuery("SELECT cpt_code, service_date, CAST(amount_cents AS INTEGER) AS amount, lifecycle_status FROM billing_entries WHERE " + where +

@@ -23,23 +23,23 @@ type CPTUtilizationBody struct {
 	Results []CodeUse `json:"results"`
 }
 
-func (m *maker) cptUtilization() (any, error) {
-	sums, err := m.sums(billing.ByCode, billing.ByStatus)
+func (m *builder) cptUtilization() (any, error) {
+	sums, err := m.totals(billing.ByCode, billing.ByStatus)
 	if err != nil {
 		return nil, err
 	}
 	body := CPTUtilizationBody{Results: []CodeUse{}}
-	for _, of := range groups(sums, func(s billing.Sum) string { return s.CPTCode }) {
-		all, paid := total(of), total(paidSums(of))
+	for _, of := range groupTotals(sums, func(s billing.Totals) string { return s.CPTCode }) {
+		all, paid := addUp(of), addUp(paidTotals(of))
 		body.Results = append(body.Results, CodeUse{
-			of[0].CPTCode, all.Claims, all.Units, all.Amount, each(paid.Collected, paid.Claims), share(all.DeniedClaims, all.SubmittedClaims),
+			of[0].CPTCode, all.Claims, all.Units, all.Amount, averageOf(paid.Collected, paid.Claims), fraction(all.DeniedClaims, all.SubmittedClaims),
 		})
 	}
 	return body, nil
 }
 
-// groups splits sums by a key, in the order in which the keys appear.
-func groups(sums []billing.Sum, key func(billing.Sum) string) (list [][]billing.Sum) {
+// groupTotals splits sums by a key, in the order in which the keys appear.
+func groupTotals(sums []billing.Totals, key func(billing.Totals) string) (list [][]billing.Totals) {
 	at := map[string]int{}
 	for _, s := range sums {
 		i, known := at[key(s)]
@@ -52,11 +52,11 @@ func groups(sums []billing.Sum, key func(billing.Sum) string) (list [][]billing.
 	return list
 }
 
-func paidClaims(sums []billing.Sum) (n int) { return total(paidSums(sums)).Claims }
+func paidClaims(sums []billing.Totals) (n int) { return addUp(paidTotals(sums)).Claims }
 
-// paidSums are those of claims that are paid, and not to be paid back.
-func paidSums(sums []billing.Sum) []billing.Sum {
-	return slices.DeleteFunc(slices.Clone(sums), func(s billing.Sum) bool { return s.Status != billing.Paid })
+// paidTotals are those of claims that are paid, and not to be paid back.
+func paidTotals(sums []billing.Totals) []billing.Totals {
+	return slices.DeleteFunc(slices.Clone(sums), func(s billing.Totals) bool { return s.Status != billing.Paid })
 }
 
 // DenialReason is a code by which a payer denied, with the words that came with it most often.
@@ -87,11 +87,11 @@ type PayerPerformanceBody struct {
 	Results []PayerRates `json:"results"`
 }
 
-// mostReasons is how many reasons are named for each payer.
-const mostReasons = 5
+// maxReasons is how many reasons are named for each payer.
+const maxReasons = 5
 
-func (m *maker) payerPerformance() (any, error) {
-	sums, err := m.sums(billing.ByPayer, billing.ByStatus)
+func (m *builder) payerPerformance() (any, error) {
+	sums, err := m.totals(billing.ByPayer, billing.ByStatus)
 	if err != nil {
 		return nil, err
 	}
@@ -104,12 +104,12 @@ func (m *maker) payerPerformance() (any, error) {
 		return nil, err
 	}
 	body := PayerPerformanceBody{Results: []PayerRates{}}
-	for _, of := range groups(sums, func(s billing.Sum) string { return s.Payer }) {
-		all, paid, payer := total(of), paidClaims(of), of[0].Payer
+	for _, of := range groupTotals(sums, func(s billing.Totals) string { return s.Payer }) {
+		all, paid, payer := addUp(of), paidClaims(of), of[0].Payer
 		body.Results = append(body.Results, PayerRates{
-			PayerID: number(payer), Payer: names[payer], Submitted: all.SubmittedClaims, Paid: paid, Denied: all.DeniedClaims,
-			ApprovalRate: share(paid, all.SubmittedClaims), DenialRate: share(all.DeniedClaims, all.SubmittedClaims),
-			AvgDaysToPayment: ratio(int64(all.SettledDays), int64(all.SettledClaims), 1), CommonDenialReasons: append([]DenialReason{}, reasons[payer]...),
+			PayerID: recordNumber(payer), Payer: names[payer], Submitted: all.SubmittedClaims, Paid: paid, Denied: all.DeniedClaims,
+			ApprovalRate: fraction(paid, all.SubmittedClaims), DenialRate: fraction(all.DeniedClaims, all.SubmittedClaims),
+			AvgDaysToPayment: ratio(int64(all.DaysToPayment), int64(all.PaidDatedClaims), 1), CommonDenialReasons: append([]DenialReason{}, reasons[payer]...),
 		})
 	}
 	slices.SortStableFunc(body.Results, func(a, b PayerRates) int { return cmp.Compare(b.Submitted, a.Submitted) })
@@ -117,7 +117,7 @@ func (m *maker) payerPerformance() (any, error) {
 }
 
 // denialReasons are the most common ones of each payer.
-func (m *maker) denialReasons() (map[string][]DenialReason, error) {
+func (m *builder) denialReasons() (map[string][]DenialReason, error) {
 	where, params := m.where("denial_date != ''", "lifecycle_status != 'voided'")
 	var rows []struct {
 		Payer       string `db:"payer"`
@@ -125,7 +125,7 @@ func (m *maker) denialReasons() (map[string][]DenialReason, error) {
 		Description string `db:"denial_description"`
 		Count       int    `db:"n"`
 	}
-	err := m.app.DB().NewQuery("SELECT payer, denial_code, denial_description, COUNT(*) AS n FROM billing_entries" + m.through("denials") +
+	err := m.app.DB().NewQuery("SELECT payer, denial_code, denial_description, COUNT(*) AS n FROM billing_entries" + m.indexedBy("denials") +
 		" WHERE " + where + " GROUP BY 1, 2, 3 ORDER BY payer, n DESC, denial_description").Bind(params).All(&rows)
 	if err != nil {
 		return nil, fmt.Errorf("count denials: %w", err)
@@ -141,7 +141,7 @@ func (m *maker) denialReasons() (map[string][]DenialReason, error) {
 	}
 	for payer, list := range found {
 		slices.SortFunc(list, func(a, b DenialReason) int { return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Code, b.Code)) })
-		found[payer] = list[:min(len(list), mostReasons)]
+		found[payer] = list[:min(len(list), maxReasons)]
 	}
 	return found, nil
 }

@@ -14,40 +14,40 @@ type Reconciled struct {
 	PatientResponsibility billing.Cents `json:"patient_responsibility"`
 	Refunded              billing.Cents `json:"refunded"`
 	Open                  billing.Cents `json:"open"` // less than nothing where more came than was charged
-	LeftOut               LeftOut       `json:"left_out"`
+	Excluded              Excluded      `json:"left_out"`
 }
 
-// LeftOut are the entries that do not count.
-type LeftOut struct {
-	Voided   Undone `json:"voided"`
-	Refunded Undone `json:"refunded"`
+// Excluded are the entries that do not count.
+type Excluded struct {
+	Voided   ExcludedTotals `json:"voided"`
+	Refunded ExcludedTotals `json:"refunded"`
 }
 
-// Undone is what entries came to that do not count any more.
-type Undone struct {
+// ExcludedTotals is what entries came to that do not count any more.
+type ExcludedTotals struct {
 	Claims   int           `json:"claims"`
 	Billed   billing.Cents `json:"billed"`
 	Paid     billing.Cents `json:"paid"`
 	Refunded billing.Cents `json:"refunded"`
 }
 
-// withMoney reads what the entries asked about come to by a dimension and by state, with their money, voided ones too.
-func (m *maker) withMoney(by billing.Dimension) ([]billing.Sum, error) {
+// totalsWithMoney reads what the entries asked about come to by a dimension and by state, with their money, voided ones too.
+func (m *builder) totalsWithMoney(by billing.Dimension) ([]billing.Totals, error) {
 	f := m.filter(m.q.From, m.q.To)
-	f.Money = true
-	return billing.Sums(m.app, f, by, billing.ByStatus)
+	f.WithMoney = true
+	return billing.LoadTotals(m.app, f, by, billing.ByStatus)
 }
 
 // reconcile adds up what counts. counted are the sums without those of voided entries, as the other figures take them.
-func reconcile(sums []billing.Sum) (r Reconciled, counted []billing.Sum) {
+func reconcile(sums []billing.Totals) (r Reconciled, counted []billing.Totals) {
 	for _, s := range sums {
 		r.Refunded += s.Refunded
 		switch s.Status {
 		case billing.Voided:
-			r.LeftOut.Voided.add(s)
+			r.Excluded.Voided.add(s)
 			continue
 		case billing.Refunded:
-			r.LeftOut.Refunded.add(s)
+			r.Excluded.Refunded.add(s)
 		default:
 			r.Billed += s.Billed
 			r.Expected += s.Amount
@@ -61,7 +61,7 @@ func reconcile(sums []billing.Sum) (r Reconciled, counted []billing.Sum) {
 	return r, counted
 }
 
-func (u *Undone) add(s billing.Sum) {
+func (u *ExcludedTotals) add(s billing.Totals) {
 	u.Claims += s.Claims
 	u.Billed += s.Billed
 	u.Paid += s.Collected
@@ -69,13 +69,13 @@ func (u *Undone) add(s billing.Sum) {
 }
 
 // byCode adds up the states of each code; sums come in the order of codes.
-func byCode(sums []billing.Sum) (codes []billing.Sum) {
+func byCode(sums []billing.Totals) (codes []billing.Totals) {
 	for first := 0; first < len(sums); {
 		end := first + 1
 		for end < len(sums) && sums[end].CPTCode == sums[first].CPTCode {
 			end++
 		}
-		code := total(sums[first:end])
+		code := addUp(sums[first:end])
 		code.CPTCode = sums[first].CPTCode
 		codes = append(codes, code)
 		first = end

@@ -36,42 +36,42 @@ const (
 	QuickStats           Name = "quick-stats"
 )
 
-// span is what a report covers when no dates are given.
-type span int
+// defaultSpan is what a report covers when no dates are given.
+type defaultSpan int
 
 const (
-	thirtyDays   span = iota // through today
-	twelveMonths             // this one and the eleven before
+	thirtyDays   defaultSpan = iota // through today
+	twelveMonths                    // this one and the eleven before
 	thisMonth
-	everything
+	allTime
 )
 
-// kinds are the reports. Source: docs/decisions/billing.md, "Report parameters (all 13)" and "Report shapes".
-var kinds = map[Name]struct {
-	span   span
+// definitions are the reports. Source: docs/decisions/billing.md, "Report parameters (all 13)" and "Report shapes".
+var definitions = map[Name]struct {
+	span   defaultSpan
 	cached bool
 	title  string
-	make   func(*maker) (any, error)
+	make   func(*builder) (any, error)
 }{
-	ExecutiveDashboard:   {twelveMonths, true, "Executive dashboard", (*maker).executive},
-	Revenue:              {thirtyDays, false, "Revenue", (*maker).revenue},
-	ClaimsStatus:         {thirtyDays, false, "Claims by status", (*maker).claimsStatus},
-	Unbilled:             {everything, false, "Unbilled activity", (*maker).unbilled},
-	Aging:                {everything, false, "Aging of open claims", (*maker).aging},
-	PayerPerformance:     {thirtyDays, true, "Payer performance", (*maker).payerPerformance},
-	PatientSummary:       {everything, false, "Patient summary", (*maker).patientSummary},
-	CPTUtilization:       {thirtyDays, false, "Use of CPT codes", (*maker).cptUtilization},
-	MonthlyTrend:         {twelveMonths, true, "Monthly trend", (*maker).monthlyTrend},
-	ProviderProductivity: {thirtyDays, false, "Provider productivity", (*maker).productivity},
-	TasksSummary:         {everything, false, "Tasks", (*maker).tasks},
-	QuickStats:           {thisMonth, false, "Quick stats", (*maker).quickStats},
+	ExecutiveDashboard:   {twelveMonths, true, "Executive dashboard", (*builder).executive},
+	Revenue:              {thirtyDays, false, "Revenue", (*builder).revenue},
+	ClaimsStatus:         {thirtyDays, false, "Claims by status", (*builder).claimsStatus},
+	Unbilled:             {allTime, false, "Unbilled activity", (*builder).unbilled},
+	Aging:                {allTime, false, "Aging of open claims", (*builder).aging},
+	PayerPerformance:     {thirtyDays, true, "Payer performance", (*builder).payerPerformance},
+	PatientSummary:       {allTime, false, "Patient summary", (*builder).patientSummary},
+	CPTUtilization:       {thirtyDays, false, "Use of CPT codes", (*builder).cptUtilization},
+	MonthlyTrend:         {twelveMonths, true, "Monthly trend", (*builder).monthlyTrend},
+	ProviderProductivity: {thirtyDays, false, "Provider productivity", (*builder).productivity},
+	TasksSummary:         {allTime, false, "Tasks", (*builder).tasks},
+	QuickStats:           {thisMonth, false, "Quick stats", (*builder).quickStats},
 }
 
 // Names are the reports in alphabetical order.
-func Names() []Name { return slices.Sorted(maps.Keys(kinds)) }
+func Names() []Name { return slices.Sorted(maps.Keys(definitions)) }
 
 // Title is how a paper names the report.
-func (n Name) Title() string { return kinds[n].title }
+func (n Name) Title() string { return definitions[n].title }
 
 // Query is what a report is asked. From and To are practice days, both included; "" is open. nil and "" leave a filter out; a pointer to "" is
 // self-pay, or no provider. Record ids.
@@ -111,12 +111,12 @@ type Engine struct {
 
 // New returns an engine that keeps the three expensive reports for a while; 0 keeps none.
 func New(b *billing.Engine, keep time.Duration) *Engine {
-	return &Engine{billing: b, cache: cache{keep: keep}}
+	return &Engine{billing: b, cache: cache{ttl: keep}}
 }
 
-// Make makes a report, or finds it in the cache unless it is to be made anew. Callers of different roles share nothing.
-func (e *Engine) Make(app core.App, name Name, q Query, role string, anew bool, now time.Time) (Report, error) {
-	kind, known := kinds[name]
+// Build makes a report, or finds it in the cache unless it is to be made anew. Callers of different roles share nothing.
+func (e *Engine) Build(app core.App, name Name, q Query, role string, anew bool, now time.Time) (Report, error) {
+	kind, known := definitions[name]
 	if !known {
 		return Report{}, fmt.Errorf("no report %q", name)
 	}
@@ -127,7 +127,7 @@ func (e *Engine) Make(app core.App, name Name, q Query, role string, anew bool, 
 			return found, nil
 		}
 	}
-	body, err := kind.make(&maker{app: app, engine: e.billing, q: q, now: now, today: e.billing.Day(now)})
+	body, err := kind.make(&builder{app: app, engine: e.billing, q: q, now: now, today: e.billing.Day(now)})
 	if err != nil {
 		return Report{}, fmt.Errorf("report %s: %w", name, err)
 	}
@@ -139,8 +139,8 @@ func (e *Engine) Make(app core.App, name Name, q Query, role string, anew bool, 
 }
 
 // defaults fill in the dates. An end that is left out is today; a start is as long before the end as the report usually covers.
-func (e *Engine) defaults(s span, q Query, now time.Time) Query {
-	if s == everything {
+func (e *Engine) defaults(s defaultSpan, q Query, now time.Time) Query {
+	if s == allTime {
 		return q
 	}
 	if q.To == "" {
@@ -160,8 +160,8 @@ func (e *Engine) defaults(s span, q Query, now time.Time) Query {
 	return q
 }
 
-// maker is one report in the making.
-type maker struct {
+// builder is one report in the making.
+type builder struct {
 	app    core.App
 	engine *billing.Engine
 	q      Query
@@ -169,21 +169,21 @@ type maker struct {
 	today  string // in the practice
 }
 
-// sums reads what the entries asked about come to.
-func (m *maker) sums(by ...billing.Dimension) ([]billing.Sum, error) {
-	return m.sumsOf(m.q.From, m.q.To, by...)
+// totals reads what the entries asked about come to.
+func (m *builder) totals(by ...billing.Dimension) ([]billing.Totals, error) {
+	return m.totalsBetween(m.q.From, m.q.To, by...)
 }
 
-func (m *maker) sumsOf(from, to string, by ...billing.Dimension) ([]billing.Sum, error) {
-	return billing.Sums(m.app, m.filter(from, to), by...)
+func (m *builder) totalsBetween(from, to string, by ...billing.Dimension) ([]billing.Totals, error) {
+	return billing.LoadTotals(m.app, m.filter(from, to), by...)
 }
 
-func (m *maker) filter(from, to string) billing.SumFilter {
-	return billing.SumFilter{From: from, To: to, CPTCode: m.q.CPTCode, Patient: m.q.PatientID, Payer: m.q.Payer, Provider: m.q.Provider}
+func (m *builder) filter(from, to string) billing.TotalsFilter {
+	return billing.TotalsFilter{From: from, To: to, CPTCode: m.q.CPTCode, Patient: m.q.PatientID, Payer: m.q.Payer, Provider: m.q.Provider}
 }
 
-// total adds sums up.
-func total(sums []billing.Sum) (all billing.Sum) {
+// addUp adds sums up.
+func addUp(sums []billing.Totals) (all billing.Totals) {
 	for _, s := range sums {
 		all.Claims += s.Claims
 		all.Units += s.Units
@@ -192,8 +192,8 @@ func total(sums []billing.Sum) (all billing.Sum) {
 		all.SubmittedClaims += s.SubmittedClaims
 		all.SubmittedAmount += s.SubmittedAmount
 		all.DeniedClaims += s.DeniedClaims
-		all.SettledClaims += s.SettledClaims
-		all.SettledDays += s.SettledDays
+		all.PaidDatedClaims += s.PaidDatedClaims
+		all.DaysToPayment += s.DaysToPayment
 		all.Billed += s.Billed
 		all.Adjusted += s.Adjusted
 		all.PatientShare += s.PatientShare
@@ -202,52 +202,52 @@ func total(sums []billing.Sum) (all billing.Sum) {
 	return all
 }
 
-// mostKept bounds the memory of the cache; when it is full the oldest goes.
-const mostKept = 256
+// maxCached bounds the memory of the cache; when it is full the oldest goes.
+const maxCached = 256
 
 // cache keeps finished reports. The zero value keeps none.
 type cache struct {
-	keep  time.Duration
-	mutex sync.Mutex
-	kept  map[string]Report
+	ttl     time.Duration
+	mutex   sync.Mutex
+	reports map[string]Report
 }
 
 func (c *cache) find(key string, now time.Time) (Report, bool) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	found, ok := c.kept[key]
-	if !ok || !c.fresh(found, now) {
+	found, ok := c.reports[key]
+	if !ok || !c.isFresh(found, now) {
 		return Report{}, false
 	}
 	found.Cached = true
 	return found, true
 }
 
-func (c *cache) fresh(r Report, now time.Time) bool { return now.Sub(r.GeneratedAt) < c.keep }
+func (c *cache) isFresh(r Report, now time.Time) bool { return now.Sub(r.GeneratedAt) < c.ttl }
 
 func (c *cache) put(key string, report Report, now time.Time) {
-	if c.keep <= 0 {
+	if c.ttl <= 0 {
 		return
 	}
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	if c.kept == nil {
-		c.kept = map[string]Report{}
+	if c.reports == nil {
+		c.reports = map[string]Report{}
 	}
-	c.kept[key] = report
-	if len(c.kept) <= mostKept {
+	c.reports[key] = report
+	if len(c.reports) <= maxCached {
 		return
 	}
 	oldest := key
-	for k, r := range c.kept {
-		if r.GeneratedAt.Before(c.kept[oldest].GeneratedAt) {
+	for k, r := range c.reports {
+		if r.GeneratedAt.Before(c.reports[oldest].GeneratedAt) {
 			oldest = k
 		}
-		if !c.fresh(r, now) {
-			delete(c.kept, k)
+		if !c.isFresh(r, now) {
+			delete(c.reports, k)
 		}
 	}
-	if len(c.kept) > mostKept {
-		delete(c.kept, oldest)
+	if len(c.reports) > maxCached {
+		delete(c.reports, oldest)
 	}
 }

@@ -142,7 +142,7 @@ func TestOracle(t *testing.T) {
 		for name, oracle := range oracles {
 			for range 3 {
 				q := question(r, p)
-				report, err := e.Make(app, name, reports.Query{
+				report, err := e.Build(app, name, reports.Query{
 					From: q.from, To: q.to, Payer: id(q.payer), Provider: id(q.provider), CPTCode: q.code, PatientID: q.patient,
 				}, "admin", false, p.now)
 				if err != nil {
@@ -157,7 +157,7 @@ func TestOracle(t *testing.T) {
 		}
 		checkStatistics(t, app, e, seed, r, p)
 	}
-	if months, wrong, err := billing.Recount(t.Context(), app); err != nil || wrong != 0 {
+	if months, wrong, err := billing.RecountTotals(t.Context(), app); err != nil || wrong != 0 {
 		t.Errorf("recounting %d months finds %d wrong: %v", months, wrong, err)
 	}
 }
@@ -172,7 +172,7 @@ func agree(t *testing.T, seed uint64, what string, q asked, want, got any) {
 func checkStatistics(t *testing.T, app core.App, e *reports.Engine, seed uint64, r *rand.Rand, p practice) {
 	t.Helper()
 	month, _ := billing.MonthSpan(p.begin.AddDate(0, r.IntN(14), 0).Format("2006-01"))
-	statistics, err := e.Month(app, month)
+	statistics, err := e.MonthStatistics(app, month)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func checkStatistics(t *testing.T, app core.App, e *reports.Engine, seed uint64,
 	for _, group := range []string{"", "day", "week", "month"} {
 		q := dates("month", question(r, p), p.now)
 		q = asked{from: q.from, to: q.to, payer: "any", provider: "any"}
-		breakdown, err := e.Break(app, q.from, q.to, group)
+		breakdown, err := e.Breakdown(app, q.from, q.to, group)
 		if err != nil {
 			t.Fatal(err)
 		}

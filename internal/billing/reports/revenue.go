@@ -56,13 +56,13 @@ type RevenueBody struct {
 	Reconciled
 }
 
-func (m *maker) revenue() (any, error) {
-	states, err := m.withMoney(billing.ByCode)
+func (m *builder) revenue() (any, error) {
+	states, err := m.totalsWithMoney(billing.ByCode)
 	if err != nil {
 		return nil, err
 	}
 	reconciled, counted := reconcile(states)
-	all := total(counted)
+	all := addUp(counted)
 	body := RevenueBody{
 		TotalRevenue: all.Amount, CollectedRevenue: all.Collected, ByCPT: []CodeRevenue{}, ByPayer: []PayerRevenue{}, ByProvider: []ProviderRevenue{},
 		Reconciled: reconciled,
@@ -70,19 +70,19 @@ func (m *maker) revenue() (any, error) {
 	for _, s := range byCode(counted) {
 		body.ByCPT = append(body.ByCPT, CodeRevenue{s.CPTCode, s.Claims, s.Units, s.Amount, s.Collected})
 	}
-	payers, names, err := m.ranked(billing.ByPayer, m.payers)
+	payers, names, err := m.rankedTotals(billing.ByPayer, m.payers)
 	if err != nil {
 		return nil, err
 	}
 	for _, s := range payers {
-		body.ByPayer = append(body.ByPayer, PayerRevenue{number(s.Payer), names[s.Payer], s.Claims, s.Amount, s.Collected})
+		body.ByPayer = append(body.ByPayer, PayerRevenue{recordNumber(s.Payer), names[s.Payer], s.Claims, s.Amount, s.Collected})
 	}
-	providers, names, err := m.ranked(billing.ByProvider, m.providers)
+	providers, names, err := m.rankedTotals(billing.ByProvider, m.providers)
 	if err != nil {
 		return nil, err
 	}
 	for _, s := range providers {
-		body.ByProvider = append(body.ByProvider, ProviderRevenue{number(s.Provider), names[s.Provider], s.Claims, s.Amount, s.Collected})
+		body.ByProvider = append(body.ByProvider, ProviderRevenue{recordNumber(s.Provider), names[s.Provider], s.Claims, s.Amount, s.Collected})
 	}
 	periods, err := m.periods(Group(m.q.From, m.q.To))
 	for _, p := range periods {
@@ -91,51 +91,51 @@ func (m *maker) revenue() (any, error) {
 	return body, err
 }
 
-// byWorth puts the highest amount first.
-func byWorth(a, b billing.Sum) int {
+// byAmount puts the highest amount first.
+func byAmount(a, b billing.Totals) int {
 	return cmp.Or(cmp.Compare(b.Amount, a.Amount), cmp.Compare(a.Payer, b.Payer), cmp.Compare(a.Provider, b.Provider))
 }
 
-// ranked are the sums by a dimension, the highest first, and the names of whom they are about.
-func (m *maker) ranked(by billing.Dimension, namesOf func([]billing.Sum) (map[string]string, error)) ([]billing.Sum, map[string]string, error) {
-	sums, err := m.sums(by)
+// rankedTotals are the sums by a dimension, the highest first, and the names of whom they are about.
+func (m *builder) rankedTotals(by billing.Dimension, namesOf func([]billing.Totals) (map[string]string, error)) ([]billing.Totals, map[string]string, error) {
+	sums, err := m.totals(by)
 	if err != nil {
 		return nil, nil, err
 	}
-	slices.SortFunc(sums, byWorth)
+	slices.SortFunc(sums, byAmount)
 	names, err := namesOf(sums)
 	return sums, names, err
 }
 
-// periodSum is what a period comes to.
-type periodSum struct {
+// periodTotals is what a period comes to.
+type periodTotals struct {
 	Bucket
-	billing.Sum
+	billing.Totals
 }
 
 // periods adds up by the periods of a span; those without entries are there with zeros.
-func (m *maker) periods(group string) ([]periodSum, error) {
+func (m *builder) periods(group string) ([]periodTotals, error) {
 	by := billing.ByDay
 	if group == ByMonth {
 		by = billing.ByMonth
 	}
-	sums, err := m.sums(by)
+	sums, err := m.totals(by)
 	if err != nil {
 		return nil, err
 	}
-	periods, next := []periodSum{}, 0
+	periods, next := []periodTotals{}, 0
 	for _, b := range Buckets(m.q.From, m.q.To, group) {
 		first := next
 		for next < len(sums) && cmp.Or(sums[next].Day, sums[next].Month) <= b.Last {
 			next++
 		}
-		periods = append(periods, periodSum{b, total(sums[first:next])})
+		periods = append(periods, periodTotals{b, addUp(sums[first:next])})
 	}
 	return periods, nil
 }
 
-// number is a record id as the contract shows it; nil for none.
-func number(recordID string) *int64 {
+// recordNumber is a record id as the contract shows it; nil for none.
+func recordNumber(recordID string) *int64 {
 	if n := collections.Number(recordID); n > 0 {
 		return &n
 	}
@@ -146,7 +146,7 @@ func number(recordID string) *int64 {
 const selfPay = "Self-pay"
 
 // payers names the payers of sums. One that is no longer on the list has the name that its entries were made with.
-func (m *maker) payers(sums []billing.Sum) (map[string]string, error) {
+func (m *builder) payers(sums []billing.Totals) (map[string]string, error) {
 	list, err := collections.ListPayers(m.app)
 	if err != nil {
 		return nil, err
@@ -166,12 +166,12 @@ func (m *maker) payers(sums []billing.Sum) (map[string]string, error) {
 	return names, nil
 }
 
-func (m *maker) providers(sums []billing.Sum) (map[string]string, error) {
+func (m *builder) providers(sums []billing.Totals) (map[string]string, error) {
 	ids := []string{}
 	for _, s := range sums {
 		ids = append(ids, s.Provider)
 	}
-	return billing.Providers(m.app, ids)
+	return billing.ProviderNames(m.app, ids)
 }
 
 // The groups of a breakdown.

@@ -19,12 +19,12 @@ type Pattern string
 const (
 	NoEstablishedVisit      Pattern = "no_established_visit"
 	SupplyWithoutManagement Pattern = "supply_without_management"
-	EnrolmentSpike          Pattern = "enrolment_spike"
+	EnrollmentSpike         Pattern = "enrolment_spike"
 	SeveralDevices          Pattern = "several_devices"
 	SameMinutes             Pattern = "same_minutes"
 	LateEntry               Pattern = "late_entry"
 	ImpossibleDay           Pattern = "impossible_day"
-	TypedDays               Pattern = "typed_days"
+	ManualDays              Pattern = "typed_days"
 	CompetingService        Pattern = "competing_service"
 )
 
@@ -47,11 +47,11 @@ type Finding struct {
 	TimeIDs     []int64  `json:"time_entry_ids"`
 }
 
-// Line is an entry that stands. Days are those of the practice.
-type Line struct{ ID, Patient, Code, Service, Start, End string }
+// AuditedLine is an entry that stands. Days are those of the practice.
+type AuditedLine struct{ ID, Patient, Code, Service, Start, End string }
 
-// Stretch is finished time of a person.
-type Stretch struct {
+// LoggedTime is finished time of a person.
+type LoggedTime struct {
 	ID             int64
 	Person         string
 	Entry          string // the line that bills it; "" for none yet
@@ -61,26 +61,26 @@ type Stretch struct {
 	beganThisMonth bool
 }
 
-// Facts are what the patterns of a month are looked for in.
-type Facts struct {
-	Month billing.Span
-	Zone  *time.Location
-	Lines map[string][]Line // of each patient with a line of the month, those around it too
-	First map[string]string // the first billed day of each patient who was billed since three months before
-	Visit map[string]string // the first visit on record of a patient
-	Time  []Stretch         // of the month, and what reaches into its first day
-	Days  map[string]Days   // of the patients whose readings are mostly from no device
+// AuditFacts are what the patterns of a month are looked for in.
+type AuditFacts struct {
+	Month       billing.Span
+	Zone        *time.Location
+	Lines       map[string][]AuditedLine // of each patient with a line of the month, those around it too
+	FirstBilled map[string]string        // the first billed day of each patient who was billed since three months before
+	FirstVisit  map[string]string        // the first visit on record of a patient
+	Time        []LoggedTime             // of the month, and what reaches into its first day
+	Days        map[string]DataDayCounts // of the patients whose readings are mostly from no device
 	// Elsewhere is when somebody else bills remote monitoring for a patient; without an end it goes on.
-	Elsewhere map[string][]billing.Span
+	CompetingServices map[string][]billing.Span
 }
 
-// Days are those of a patient in a month on which there is data.
-type Days struct{ WithData, Typed int }
+// DataDayCounts are those of a patient in a month on which there is data.
+type DataDayCounts struct{ WithData, Manual int }
 
 // The thresholds. Source: docs/decisions/claims.md, "Self-audit".
 const (
 	periodsInARow  = 3
-	leastEnrolled  = 10
+	minEnrolled    = 10
 	monthsBefore   = 3
 	equalMinutes   = 5
 	lateAfter      = 72 * time.Hour
@@ -93,33 +93,33 @@ var patterns = []struct {
 	pattern  Pattern
 	severity Severity
 	text     string // of the count
-	find     func(Facts, *found)
+	find     func(AuditFacts, *patternHits)
 }{
 	{NoEstablishedVisit, Critical, "Patients billed without a visit on record from before their first billed date: %d.", noEstablishedVisit},
 	{SupplyWithoutManagement, Warning, "Patients with three device supply periods in a row and no treatment management: %d.", supplyWithoutManagement},
-	{EnrolmentSpike, Warning, "Patients billed for the first time, at least three times the mean of the three months before: %d.", enrolmentSpike},
+	{EnrollmentSpike, Warning, "Patients billed for the first time, at least three times the mean of the three months before: %d.", enrollmentSpike},
 	{SeveralDevices, Critical, "Patients with more than one device supply code for overlapping periods: %d.", severalDevices},
 	{SameMinutes, Warning, "Time entries with the same minutes as at least four others of the same person: %d.", sameMinutes},
 	{LateEntry, Warning, "Time entries recorded more than 72 hours after the time they tell of: %d.", lateEntries},
 	{ImpossibleDay, Critical, "Days on which one person recorded more than 960 minutes: %d.", impossibleDays},
-	{TypedDays, Warning, "Patients of whose days with data more than half were typed: %d.", typedDays},
+	{ManualDays, Warning, "Patients of whose days with data more than half were typed: %d.", manualDays},
 	{CompetingService, Critical, "Patients billed while another practice or program is on record as billing remote monitoring: %d.", competingServices},
 }
 
-// found collects what stands behind a pattern, each line once.
-type found struct {
+// patternHits collects what stands behind a pattern, each line once.
+type patternHits struct {
 	count   int
 	entries map[string]bool
 	times   map[int64]bool
 }
 
-func (f *found) lines(lines ...Line) {
+func (f *patternHits) addLines(lines ...AuditedLine) {
 	for _, line := range lines {
 		f.entries[line.ID] = true
 	}
 }
 
-func (f *found) time(stretches ...Stretch) {
+func (f *patternHits) addTime(stretches ...LoggedTime) {
 	for _, s := range stretches {
 		if f.times[s.ID] = true; s.Entry != "" {
 			f.entries[s.Entry] = true
@@ -127,19 +127,19 @@ func (f *found) time(stretches ...Stretch) {
 	}
 }
 
-// Find looks for every pattern; those that are not there are left out.
-func Find(facts Facts) []Finding {
+// FindPatterns looks for every pattern; those that are not there are left out.
+func FindPatterns(facts AuditFacts) []Finding {
 	list := []Finding{}
 	for _, p := range patterns {
-		got := &found{entries: map[string]bool{}, times: map[int64]bool{}}
+		got := &patternHits{entries: map[string]bool{}, times: map[int64]bool{}}
 		if p.find(facts, got); got.count > 0 {
-			list = append(list, Finding{p.pattern, p.severity, got.count, fmt.Sprintf(p.text, got.count), keys(got.entries), keys(got.times)})
+			list = append(list, Finding{p.pattern, p.severity, got.count, fmt.Sprintf(p.text, got.count), sortedKeys(got.entries), sortedKeys(got.times)})
 		}
 	}
 	return list
 }
 
-func keys[K interface{ ~string | ~int64 }](set map[K]bool) []K {
+func sortedKeys[K interface{ ~string | ~int64 }](set map[K]bool) []K {
 	list := make([]K, 0, len(set))
 	for key := range set {
 		list = append(list, key)

@@ -24,14 +24,14 @@ type Statistics struct {
 	AvgDaysToPayment float64                  `json:"avg_days_to_payment"`
 }
 
-// Month makes the statistics of a month.
-func (e *Engine) Month(app core.App, month billing.Span) (Statistics, error) {
-	sums, err := billing.Sums(app, billing.SumFilter{From: month.Start, To: month.End}, billing.ByCode, billing.ByStatus)
-	all := total(sums)
+// MonthStatistics makes the statistics of a month.
+func (e *Engine) MonthStatistics(app core.App, month billing.Span) (Statistics, error) {
+	sums, err := billing.LoadTotals(app, billing.TotalsFilter{From: month.Start, To: month.End}, billing.ByCode, billing.ByStatus)
+	all := addUp(sums)
 	s := Statistics{
 		Period: month.Start[:len("2006-01")], TotalRevenue: all.Amount, CollectedRevenue: all.Collected, TotalClaims: all.Claims,
-		ClaimsByStatus: statusCounts(sums), RevenueByCPT: map[string]billing.Cents{}, CollectionRate: share(all.Collected, all.SubmittedAmount),
-		AvgDaysToPayment: ratio(int64(all.SettledDays), int64(all.SettledClaims), 1),
+		ClaimsByStatus: statusCounts(sums), RevenueByCPT: map[string]billing.Cents{}, CollectionRate: fraction(all.Collected, all.SubmittedAmount),
+		AvgDaysToPayment: ratio(int64(all.DaysToPayment), int64(all.PaidDatedClaims), 1),
 	}
 	for _, sum := range sums {
 		s.RevenueByCPT[sum.CPTCode] += sum.Amount
@@ -55,12 +55,12 @@ type Breakdown struct {
 	Breakdown    []BreakdownRow `json:"breakdown"`
 }
 
-// Break splits the revenue of a span into days, weeks or months; "" chooses by the length of the span.
-func (e *Engine) Break(app core.App, from, to, group string) (Breakdown, error) {
+// Breakdown splits the revenue of a span into days, weeks or months; "" chooses by the length of the span.
+func (e *Engine) Breakdown(app core.App, from, to, group string) (Breakdown, error) {
 	if group == "" {
 		group = Group(from, to)
 	}
-	m := &maker{app: app, engine: e.billing, q: Query{From: from, To: to}}
+	m := &builder{app: app, engine: e.billing, q: Query{From: from, To: to}}
 	periods, err := m.periods(group)
 	if err != nil {
 		return Breakdown{}, err
@@ -78,7 +78,7 @@ func (e *Engine) Break(app core.App, from, to, group string) (Breakdown, error) 
 }
 
 // patientsBilled counts the patients with entries in each period: whole months are counted already, others from an index.
-func (m *maker) patientsBilled(periods []periodSum) ([]int, error) {
+func (m *builder) patientsBilled(periods []periodTotals) ([]int, error) {
 	type window struct {
 		First string `json:"a"`
 		Last  string `json:"b"`
@@ -125,7 +125,7 @@ const (
 )
 
 // compliance counts active patients, and how many of a hundred have enough days with data in the last days of their own zone.
-func (m *maker) compliance() (active int, rate float64, err error) {
+func (m *builder) compliance() (active int, rate float64, err error) {
 	var zones []struct {
 		Zone  string `db:"time_zone"`
 		Count int    `db:"n"`

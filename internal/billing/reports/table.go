@@ -10,8 +10,8 @@ import (
 
 // Cell is a field of a table's row as text. Written says that people's own words may be in it; figures are never formulas.
 type Cell struct {
-	Text    string
-	Written bool
+	Text        string
+	HasFreeText bool
 }
 
 // Table is a report as rows: what CSV and PDF hold.
@@ -35,8 +35,8 @@ func (r Report) Table() Table {
 	return tableOf(reflect.Append(reflect.MakeSlice(reflect.SliceOf(body.Type()), 0, 1), body))
 }
 
-// Pick keeps some columns, in the order asked for; it names the first that there is not.
-func (t Table) Pick(columns []string) (picked Table, unknown string) {
+// SelectColumns keeps some columns, in the order asked for; it names the first that there is not.
+func (t Table) SelectColumns(columns []string) (picked Table, unknown string) {
 	places := make([]int, len(columns))
 	for i, name := range columns {
 		if places[i] = slices.Index(t.Columns, name); places[i] < 0 {
@@ -81,11 +81,11 @@ func cellOf(v reflect.Value) Cell {
 		v = v.Elem()
 	}
 	if s, ok := v.Interface().(fmt.Stringer); ok {
-		return Cell{Text: s.String(), Written: v.Kind() == reflect.Struct}
+		return Cell{Text: s.String(), HasFreeText: v.Kind() == reflect.Struct}
 	}
 	switch v.Kind() {
 	case reflect.String:
-		return Cell{Text: v.String(), Written: true}
+		return Cell{Text: v.String(), HasFreeText: true}
 	case reflect.Float64:
 		return Cell{Text: strconv.FormatFloat(v.Float(), 'f', -1, 64)}
 	case reflect.Slice:
@@ -93,13 +93,13 @@ func cellOf(v reflect.Value) Cell {
 		for i := range texts {
 			texts[i] = cellOf(v.Index(i)).Text
 		}
-		return Cell{Text: strings.Join(texts, "; "), Written: true}
+		return Cell{Text: strings.Join(texts, "; "), HasFreeText: true}
 	}
 	return Cell{Text: fmt.Sprint(v.Interface())}
 }
 
-// Bars are what a person would rather look at than read: labels and amounts in dollars. Both are empty for a report that has no such picture.
-func (r Report) Bars() (title string, labels []string, amounts []float64) {
+// Chart are what a person would rather look at than read: labels and amounts in dollars. Both are empty for a report that has no such picture.
+func (r Report) Chart() (title string, labels []string, amounts []float64) {
 	add := func(label string, cents int64) {
 		labels, amounts = append(labels, label), append(amounts, float64(cents)/100)
 	}

@@ -24,7 +24,7 @@ func TestTables(t *testing.T) {
 		reports.ExecutiveDashboard: "month_over_month", reports.Revenue: "by_cpt", reports.Aging: "buckets", reports.TasksSummary: "items", reports.QuickStats: "",
 	}
 	for _, name := range reports.Names() {
-		r, err := e.Make(app, name, reports.Query{}, "admin", false, p.now)
+		r, err := e.Build(app, name, reports.Query{}, "admin", false, p.now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,16 +79,16 @@ func checkCell(t *testing.T, what string, cell reports.Cell, member any) {
 			t.Errorf("%s: %q for nothing", what, cell.Text)
 		}
 	case string:
-		if cell.Text != value || value != "" && !cell.Written && !strings.ContainsAny(value, "0123456789") {
+		if cell.Text != value || value != "" && !cell.HasFreeText && !strings.ContainsAny(value, "0123456789") {
 			t.Errorf("%s: %+v for %q", what, cell, value)
 		}
 	case float64:
 		var shown float64
-		if _, err := fmt.Sscan(cell.Text, &shown); err != nil || shown != value || cell.Written {
+		if _, err := fmt.Sscan(cell.Text, &shown); err != nil || shown != value || cell.HasFreeText {
 			t.Errorf("%s: %+v for %v", what, cell, value)
 		}
 	case []any:
-		if got := strings.Count(cell.Text, ";"); got != max(0, len(value)-1) || !cell.Written {
+		if got := strings.Count(cell.Text, ";"); got != max(0, len(value)-1) || !cell.HasFreeText {
 			t.Errorf("%s: %+v for %v", what, cell, value)
 		}
 	case bool:
@@ -101,11 +101,11 @@ func checkCell(t *testing.T, what string, cell reports.Cell, member any) {
 // Columns are picked in the order asked for; one there is not is named.
 func TestPick(t *testing.T) {
 	table := reports.Table{Columns: []string{"a", "b", "c"}, Rows: [][]reports.Cell{{{Text: "1"}, {Text: "2"}, {Text: "3"}}, {{Text: "4"}, {Text: "5"}, {Text: "6"}}}}
-	picked, unknown := table.Pick([]string{"c", "a"})
+	picked, unknown := table.SelectColumns([]string{"c", "a"})
 	if got := fmt.Sprint(picked.Columns, picked.Rows); unknown != "" || got != "[c a] [[{3 false} {1 false}] [{6 false} {4 false}]]" {
 		t.Errorf("picked %s, %s", got, unknown)
 	}
-	if picked, unknown = table.Pick([]string{"a", "d", "e"}); unknown != "d" || picked.Columns != nil {
+	if picked, unknown = table.SelectColumns([]string{"a", "d", "e"}); unknown != "d" || picked.Columns != nil {
 		t.Errorf("picked %v, %s", picked, unknown)
 	}
 	if empty := (reports.Report{}).Table(); empty.Columns != nil {
@@ -122,11 +122,11 @@ func TestBars(t *testing.T) {
 		reports.ExecutiveDashboard: {"month", "revenue"}, reports.MonthlyTrend: {"month", "revenue"}, reports.Revenue: {"cpt_code", "revenue"}, reports.Aging: {"bucket", "amount"},
 	}
 	for _, name := range reports.Names() {
-		r, err := engine(0).Make(app, name, reports.Query{}, "admin", false, p.now)
+		r, err := engine(0).Build(app, name, reports.Query{}, "admin", false, p.now)
 		if err != nil {
 			t.Fatal(err)
 		}
-		title, labels, amounts := r.Bars()
+		title, labels, amounts := r.Chart()
 		columns, pictured := column[name]
 		if pictured != (title != "") || len(labels) != len(amounts) {
 			t.Errorf("%s: %q with %d labels and %d amounts", name, title, len(labels), len(amounts))
@@ -134,7 +134,7 @@ func TestBars(t *testing.T) {
 		if !pictured {
 			continue
 		}
-		table, unknown := r.Table().Pick(columns[:])
+		table, unknown := r.Table().SelectColumns(columns[:])
 		if unknown != "" || len(table.Rows) != len(labels) || len(labels) == 0 {
 			t.Fatalf("%s: %s, %d rows, %d bars", name, unknown, len(table.Rows), len(labels))
 		}
@@ -154,7 +154,7 @@ func TestCache(t *testing.T) {
 	e := engine(5 * time.Minute)
 	cached := func(name reports.Name, q reports.Query, role string, anew bool, at time.Time) bool {
 		t.Helper()
-		r, err := e.Make(app, name, q, role, anew, at)
+		r, err := e.Build(app, name, q, role, anew, at)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -195,7 +195,7 @@ func TestCache(t *testing.T) {
 	if cached(reports.MonthlyTrend, reports.Query{}, "admin", false, p.now.Add(9*time.Minute)) {
 		t.Error("five minutes later an old one comes")
 	}
-	if _, err := e.Make(app, "no-such", reports.Query{}, "admin", false, p.now); err == nil {
+	if _, err := e.Build(app, "no-such", reports.Query{}, "admin", false, p.now); err == nil {
 		t.Error("a report that there is not")
 	}
 }
@@ -206,7 +206,7 @@ func TestCacheIsBounded(t *testing.T) {
 	now := time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC)
 	ask := func(n int, at time.Time) bool {
 		t.Helper()
-		r, err := e.Make(app, reports.PayerPerformance, reports.Query{PatientID: fmt.Sprint(n)}, "admin", false, at)
+		r, err := e.Build(app, reports.PayerPerformance, reports.Query{PatientID: fmt.Sprint(n)}, "admin", false, at)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -250,7 +250,7 @@ func TestUnbilledReport(t *testing.T) {
 		"a patient":  {reports.Query{PatientID: "p2"}, "p2 99457 missing_consent 20 47.87", 4787},
 		"last month": {reports.Query{To: "2026-01-30"}, "", 0},
 	} {
-		r, err := engine(0).Make(app, reports.Unbilled, test.q, "admin", false, now)
+		r, err := engine(0).Build(app, reports.Unbilled, test.q, "admin", false, now)
 		if err != nil {
 			t.Fatal(err)
 		}

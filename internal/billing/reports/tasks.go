@@ -50,14 +50,14 @@ type TasksBody struct {
 	Items                      []TaskItem `json:"items"`
 }
 
-// mostItems is how many entries the report names. Source: docs/decisions/billing.md, "Report shapes".
-const mostItems = 100
+// maxItems is how many entries the report names. Source: docs/decisions/billing.md, "Report shapes".
+const maxItems = 100
 
-// waitingSince is when an entry came to wait, as the index of waiting entries has it.
-const waitingSince = `(CASE lifecycle_status WHEN 'pending_review' THEN created_at WHEN 'reviewed' THEN reviewed_at ELSE denial_date END)`
+// pendingSince is when an entry came to wait, as the index of waiting entries has it.
+const pendingSince = `(CASE lifecycle_status WHEN 'pending_review' THEN created_at WHEN 'reviewed' THEN reviewed_at ELSE denial_date END)`
 
-func (m *maker) tasks() (any, error) {
-	sums, err := m.sums(billing.ByStatus)
+func (m *builder) tasks() (any, error) {
+	sums, err := m.totals(billing.ByStatus)
 	if err != nil {
 		return nil, err
 	}
@@ -76,11 +76,11 @@ func (m *maker) tasks() (any, error) {
 			body.RefundDue = s.Claims
 		}
 	}
-	if body.AttestationNeeded, err = m.toAttest(); err != nil {
+	if body.AttestationNeeded, err = m.countToAttest(); err != nil {
 		return nil, err
 	}
 	for _, state := range []string{billing.PendingReview, billing.Reviewed, billing.Denied} {
-		items, err := m.waiting(state)
+		items, err := m.pendingItems(state)
 		if err != nil {
 			return nil, err
 		}
@@ -89,7 +89,7 @@ func (m *maker) tasks() (any, error) {
 		}
 		body.Items = append(body.Items, items...)
 	}
-	changed, err := m.changed()
+	changed, err := m.evidenceChangedItems()
 	if err != nil {
 		return nil, err
 	}
@@ -98,13 +98,13 @@ func (m *maker) tasks() (any, error) {
 		return nil, err
 	}
 	for _, state := range []string{billing.VoidRequested, billing.RefundDue} {
-		undoing, err := m.undoing(state)
+		undoing, err := m.undoItems(state)
 		if err != nil {
 			return nil, err
 		}
 		body.Items = append(body.Items, undoing...)
 	}
-	credits, count, err := m.credits()
+	credits, count, err := m.creditItems()
 	if err != nil {
 		return nil, err
 	}
@@ -112,24 +112,24 @@ func (m *maker) tasks() (any, error) {
 	slices.SortStableFunc(body.Items, func(a, b TaskItem) int {
 		return cmp.Or(cmp.Compare(b.AgeDays, a.AgeDays), cmp.Compare(a.since, b.since))
 	})
-	body.Items = body.Items[:min(len(body.Items), mostItems)]
+	body.Items = body.Items[:min(len(body.Items), maxItems)]
 	return body, nil
 }
 
-// toAttest counts the entries that wait for somebody to attest the interaction, of whichever day: their index has them alone, by their day.
-func (m *maker) toAttest() (count int, err error) {
+// countToAttest counts the entries that wait for somebody to attest the interaction, of whichever day: their index has them alone, by their day.
+func (m *builder) countToAttest() (count int, err error) {
 	where, params := m.where("lifecycle_status = 'pending_review'", "instr(warnings, 'attest_interaction') > 0", "service_date > ''")
-	if err := m.app.DB().NewQuery("SELECT COUNT(*) FROM billing_entries" + m.through("attest") + " WHERE " + where).Bind(params).Row(&count); err != nil {
+	if err := m.app.DB().NewQuery("SELECT COUNT(*) FROM billing_entries" + m.indexedBy("attest") + " WHERE " + where).Bind(params).Row(&count); err != nil {
 		return 0, fmt.Errorf("count entries to attest: %w", err)
 	}
 	return count, nil
 }
 
-// waiting are the entries that have been in a state the longest; of those that came to it at once, as all of a billing run do, the first ones of the
+// pendingItems are the entries that have been in a state the longest; of those that came to it at once, as all of a billing run do, the first ones of the
 // table, in whose order the index has them.
-func (m *maker) waiting(state string) (items []TaskItem, err error) {
+func (m *builder) pendingItems(state string) (items []TaskItem, err error) {
 	where, params := m.where("lifecycle_status = '" + state + "'")
-	params["limit"] = mostItems
+	params["limit"] = maxItems
 	var rows []struct {
 		ID      string `db:"id"`
 		Patient string `db:"patient"`
@@ -137,9 +137,9 @@ func (m *maker) waiting(state string) (items []TaskItem, err error) {
 		Since   string `db:"since"`
 		Attest  bool   `db:"attest"`
 	}
-	err = m.app.DB().NewQuery(`SELECT id, patient, cpt_code, ` + waitingSince + ` AS since, COALESCE(instr(warnings, 'attest_interaction') > 0, FALSE) AS attest
-		FROM billing_entries` + m.through("waiting") + ` WHERE ` + where + ` AND lifecycle_status IN ('pending_review', 'reviewed', 'denied')
-		ORDER BY ` + waitingSince + `, _rowid_ LIMIT +{:limit}`).Bind(params).All(&rows)
+	err = m.app.DB().NewQuery(`SELECT id, patient, cpt_code, ` + pendingSince + ` AS since, COALESCE(instr(warnings, 'attest_interaction') > 0, FALSE) AS attest
+		FROM billing_entries` + m.indexedBy("waiting") + ` WHERE ` + where + ` AND lifecycle_status IN ('pending_review', 'reviewed', 'denied')
+		ORDER BY ` + pendingSince + `, _rowid_ LIMIT +{:limit}`).Bind(params).All(&rows)
 	if err != nil {
 		return nil, fmt.Errorf("list waiting entries: %w", err)
 	}
@@ -160,8 +160,8 @@ func (m *maker) waiting(state string) (items []TaskItem, err error) {
 	return items, nil
 }
 
-// changed are the entries whose evidence changed after they were sent, and for which nothing was undone yet.
-func (m *maker) changed() (items []TaskItem, err error) {
+// evidenceChangedItems are the entries whose evidence changed after they were sent, and for which nothing was undone yet.
+func (m *builder) evidenceChangedItems() (items []TaskItem, err error) {
 	where, params := m.where("evidence_changed_at != ''", "lifecycle_status IN ('submitted', 'appealed', 'paid')")
 	var rows []struct {
 		ID      string `db:"id"`
@@ -183,10 +183,10 @@ func (m *maker) changed() (items []TaskItem, err error) {
 	return items, nil
 }
 
-// undoing are the entries of a state that is being undone, those first with which nothing was done the longest.
-func (m *maker) undoing(state string) (items []TaskItem, err error) {
+// undoItems are the entries of a state that is being undone, those first with which nothing was done the longest.
+func (m *builder) undoItems(state string) (items []TaskItem, err error) {
 	where, params := m.where("lifecycle_status = '" + state + "'")
-	params["limit"] = mostItems
+	params["limit"] = maxItems
 	var rows []struct {
 		ID      string `db:"id"`
 		Patient string `db:"patient"`
@@ -194,21 +194,21 @@ func (m *maker) undoing(state string) (items []TaskItem, err error) {
 		Since   string `db:"updated_at"`
 		RepayBy string `db:"repay_by"`
 	}
-	err = m.app.DB().NewQuery(`SELECT id, patient, cpt_code, updated_at, repay_by FROM billing_entries` + m.through("undoing") + ` WHERE ` + where +
+	err = m.app.DB().NewQuery(`SELECT id, patient, cpt_code, updated_at, repay_by FROM billing_entries` + m.indexedBy("undoing") + ` WHERE ` + where +
 		` AND lifecycle_status IN ('void_requested', 'refund_due') ORDER BY updated_at, id LIMIT +{:limit}`).Bind(params).All(&rows)
 	if err != nil {
 		return nil, fmt.Errorf("list entries that are undone: %w", err)
 	}
 	for _, row := range rows {
 		items = append(items, TaskItem{
-			EntryID: row.ID, PatientID: row.Patient, CPTCode: row.Code, Task: state, since: row.Since, AgeDays: m.daysSince(row.Since), RepayBy: given(row.RepayBy),
+			EntryID: row.ID, PatientID: row.Patient, CPTCode: row.Code, Task: state, since: row.Since, AgeDays: m.daysSince(row.Since), RepayBy: optional(row.RepayBy),
 		})
 	}
 	return items, nil
 }
 
 // daysSince counts practice days since a stored instant or day; none for what lies ahead, or is unknown.
-func (m *maker) daysSince(stored string) int {
+func (m *builder) daysSince(stored string) int {
 	day := stored
 	if len(stored) > len(time.DateOnly) {
 		day = m.engine.Day(collections.ParseInstant(stored))

@@ -23,7 +23,7 @@ func TestWaitingEntriesAreNotSorted(t *testing.T) {
 			said = append(said, query)
 		}
 	}
-	_, err := engine(0).Make(app, reports.TasksSummary, reports.Query{}, "admin", false, vigiltest.Clock)
+	_, err := engine(0).Build(app, reports.TasksSummary, reports.Query{}, "admin", false, vigiltest.Clock)
 	db.QueryLogFunc = nil
 	if err != nil || len(said) != 3 {
 		t.Fatalf("%d lists (%v)", len(said), err)
