@@ -1,7 +1,6 @@
 package billing
 
 import (
-	"slices"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -9,13 +8,8 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/phi"
 )
-
-// IsUndone reports whether a state is that of an entry which counts no more: voided, or all of it paid back. The engine does not bill the same again by
-// itself; a person may.
-func IsUndone(state string) bool { return state == Voided || state == Refunded }
 
 // PaymentDraft is a payment that a person records.
 type PaymentDraft struct {
@@ -114,105 +108,4 @@ func (e *Engine) Adjust(d AdjustmentDraft, by audit.Actor, now time.Time) Transi
 		}, now)
 	}
 	return m
-}
-
-// RequestVoid undoes what was sent or paid: the payer is asked to void the claim, or is owed what it paid, within sixty days.
-// Source: docs/decisions/billing.md, "Voids and refunds"; 42 CFR 401.305(b).
-func (e *Engine) RequestVoid(reason string, by audit.Actor, now time.Time) Transition {
-	m := Transition{
-		Name: "request-void", From: []string{Submitted, Paid}, event: audit.BillingRequestVoid, detail: reason,
-		set: map[string]any{collections.EntryVoidReason: reason, collections.EntryBatch: ""},
-	}
-	m.check = func(tx core.App, entry *collections.BillingEntry) error {
-		if entry.PaidTotalCents() > 0 {
-			if entry.RepayBy() == "" {
-				entry.Set(collections.EntryRepayBy, AddDays(e.Day(now), repayDays))
-			}
-			return nil
-		}
-		entry.Set(collections.EntryClaimFrequencyCode, "8") // X12 837P: void of a prior claim
-		return reverseAdjustments(tx, entry, by, now)
-	}
-	m.target = func(entry *collections.BillingEntry) string {
-		if entry.PaidTotalCents() > 0 {
-			return RefundDue
-		}
-		return VoidRequested
-	}
-	m.after = announceRefundDue(now)
-	return m
-}
-
-// announceRefundDue tells billing, once, that something must be paid back.
-func announceRefundDue(now time.Time) func(core.App, *collections.BillingEntry) error {
-	return func(tx core.App, entry *collections.BillingEntry) error {
-		if entry.Status() != RefundDue {
-			return nil
-		}
-		return notifications.Announce(tx, notifications.Announcement{
-			Kind: notifications.RefundIsDue, Severity: "warning", PatientID: entry.PatientID(), EntryID: entry.Id,
-			Body: "Claim " + entry.ClaimID() + ": " + Cents(entry.PaidTotalCents()-entry.RefundedCents()).String() + " is to be paid back.",
-			Key:  "refund-due:" + entry.Id,
-		}, now)
-	}
-}
-
-// RefundDraft is what a person records as paid back.
-type RefundDraft struct {
-	Amount          Cents
-	Date, Reference string
-	Payer           string // to whom a credit went, one of [PayerKinds]; "" for whoever paid as much
-}
-
-// Refund records what was paid back. Several add up; an entry that is undone is refunded when all that was paid is back. Of a claim that stands only
-// what was paid too much goes back.
-func (e *Engine) Refund(d RefundDraft, by audit.Actor, now time.Time) Transition {
-	m := Transition{
-		Name: "refund", From: []string{RefundDue, Paid, Denied}, event: audit.BillingRefund, detail: d.Amount.String() + " " + d.Reference, target: stateAfterRefund,
-	}
-	m.check = func(tx core.App, entry *collections.BillingEntry) error {
-		if d.Amount <= 0 {
-			return fault.Field("amount", "Must be more than nothing.")
-		}
-		if entry.Status() != RefundDue {
-			return refundCredit(tx, entry, d, by, now)
-		}
-		if due := entry.PaidTotalCents() - entry.RefundedCents(); int64(d.Amount) > due {
-			return fault.Field("amount", "Only "+Cents(due).String()+" is due back.")
-		}
-		return postPayment(tx, entry, collections.Payment{
-			Kind: collections.RefundKind, AmountCents: int64(d.Amount), Date: d.Date, Reference: d.Reference, Payer: d.Payer, Source: collections.ByHandSource,
-			CreatedBy: by.Email,
-		}, now)
-	}
-	m.after = releaseTimeWhenRefunded(now)
-	return m
-}
-
-func stateAfterRefund(entry *collections.BillingEntry) string {
-	if entry.Status() != RefundDue { // what was too much is back, and the claim stands
-		return entry.Status()
-	}
-	if entry.RefundedCents() >= entry.PaidTotalCents() {
-		return Refunded
-	}
-	return RefundDue
-}
-
-// releaseTimeWhenRefunded lets the time of an entry be corrected again, as voiding does.
-func releaseTimeWhenRefunded(now time.Time) func(core.App, *collections.BillingEntry) error {
-	return func(tx core.App, entry *collections.BillingEntry) error {
-		if entry.Status() != Refunded {
-			return nil
-		}
-		return collections.FreeTime(tx, entry.Id, now)
-	}
-}
-
-// reopenDenied takes the adjustments off a denied claim that is disputed or sent anew: all of its charge is open again.
-func reopenDenied(tx core.App, entry *collections.BillingEntry, to string, by audit.Actor, now time.Time) error {
-	if entry.Status() != Denied || !slices.Contains([]string{Submitted, Appealed}, to) {
-		return nil
-	}
-	return reverseAdjustments(tx, entry, by, now)
 }

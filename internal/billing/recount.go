@@ -3,217 +3,218 @@ package billing
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// The reasons for which an entry is not reviewed, submitted or sent again, beside those of [Engine.missing].
-// Source: docs/decisions/billing.md, "Recount before submission".
-const (
-	NoDeviceData        = "no_device_data"
-	DaysBelowMinimum    = "days_below_minimum"
-	MinutesBelowMinimum = "minutes_below_minimum"
-	NotInteractive      = "not_interactive" // minutes there are, without a live way of contact
-	MissingProvider     = "missing_provider"
-	MissingOrder        = "missing_order" // a warning, unless the practice asks for one
-)
-
-// claimedEntry is what an entry claims.
-type claimedEntry struct {
-	id, patient, code, service, source, provider string
-	period                                       Span
-	minutes, units                               int
-	rule                                         collections.TimeRule // by which its time counts
-	hasDiagnoses                                 bool                 // it names diagnoses itself
+// recount is an entry that is counted anew from its facts, inside the transaction of a move.
+type recount struct {
+	*Engine
+	tx     core.App
+	entry  *collections.BillingEntry
+	facts  *patientFacts
+	claim  claimedEntry
+	actual countedFacts
+	// counted is the code for which it was counted; \"\" before.
+	countedCode            string
+	now                    time.Time
+	isSubmitting           bool   // it is about to go to a payer
+	overrideReason         string // why it is billed beside another entry or another practice's
+	isUnexplainedDuplicate bool   // it is a duplicate without a reason, and refused as such
+	// competing: somebody else bills remote monitoring for the patient in its period.
+	hasCompetingService bool
+	// unordered: nobody ordered monitoring on or before the date of service.
+	lacksOrder bool
 }
 
-// countedFacts is what the facts come to for it.
-type countedFacts struct {
-	days []string // with data of a device, under consent
-	// Minutes under consent: each moment once; with those that count elsewhere already; and those of the month without live contact.
-	minutes, minutesWithOverlap, uncountedMinutes int
-}
-
-// consentedDays says which days of a period count: where consent was in force on some of them, only those. Where there was none at all, the missing
-// consent is said by itself, and what else the period came to is still told.
-// Source: docs/decisions/billing.md, "Consent in mid-period".
-func (e *Engine) consentedDays(f *patientFacts, period Span) func(day string) bool {
-	during := func(s Span) bool { return s.Start <= period.End && (s.End == "" || s.End >= period.Start) }
-	if !e.RequireConsent || !slices.ContainsFunc(f.consents, during) {
-		return func(string) bool { return true }
-	}
-	return func(day string) bool {
-		return slices.ContainsFunc(f.consents, func(s Span) bool { return s.contains(day) })
-	}
-}
-
-// contains reports whether a day lies in a span; one without an end goes on.
-func (s Span) contains(day string) bool { return s.Start <= day && (s.End == "" || day <= s.End) }
-
-// hasConsentThroughout reports whether one consent covers a whole period, as a rule.
-func (f *patientFacts) hasConsentThroughout(period Span) bool {
-	return len(f.consents) == 1 && f.consents[0].Start <= period.Start && f.consents[0].End == ""
-}
-
-// dropUnconsentedTime leaves out time of days without consent.
-func (e *Engine) dropUnconsentedTime(f *patientFacts, stretches []LoggedTime, month Span) []LoggedTime {
-	if f.hasConsentThroughout(month) {
-		return stretches
-	}
-	counts := e.consentedDays(f, month)
-	return slices.DeleteFunc(slices.Clone(stretches), func(s LoggedTime) bool { return !counts(e.Day(s.StartedAt)) })
-}
-
-// ruleFor is what a code asks for on a day, in force or not.
-func (e *Engine) ruleFor(code, service string) Rule {
-	if rule, ok := e.Rule(code, service); ok {
-		return rule
-	}
-	return baseRule(code)
-}
-
-// countFacts counts days and minutes for entries of some patients, from the days and the time alone.
-func (e *Engine) countFacts(app core.App, patients map[string]*patientFacts, list []claimedEntry) ([]countedFacts, error) {
-	found := make([]countedFacts, len(list))
-	var windows []supplyPeriod
-	var places []int // in the list, of each window
-	months := map[timeMonth][]int{}
-	for i, x := range list {
-		switch rule := e.ruleFor(x.code, x.service); {
-		case rule.Period == ThirtyDays:
-			windows, places = append(windows, supplyPeriod{Patient: x.patient, Start: x.period.Start, End: x.period.End}), append(places, i)
-		case rule.Category != "":
-			month := timeMonth{rule.Category, monthOf(x.period.Start), x.rule}
-			months[month] = append(months[month], i)
-		}
-	}
-	if err := e.loadDataDays(app, patients, windows); err != nil {
+// newRecount reads what the rules ask about an entry's patient.
+func (e *Engine) newRecount(tx core.App, entry *collections.BillingEntry, now time.Time) (*recount, error) {
+	patients, err := e.loadFacts(tx, []string{entry.PatientID()}, "1900-01-01")
+	if err != nil {
 		return nil, err
 	}
-	for k, i := range places {
-		found[i].days = windows[k].days
+	if patients[entry.PatientID()] == nil {
+		return nil, fault.Missing()
 	}
-	for month, of := range months {
-		if err := e.countTime(app, patients, list, found, month, of); err != nil {
+	return e.recountWithFacts(tx, entry, patients[entry.PatientID()], now), nil
+}
+
+// recountWithFacts is the recount of an entry whose patient's facts were read.
+func (e *Engine) recountWithFacts(tx core.App, entry *collections.BillingEntry, f *patientFacts, now time.Time) *recount {
+	r := &recount{Engine: e, tx: tx, entry: entry, facts: f, now: now}
+	r.claim = claimedEntry{
+		id: entry.Id, patient: entry.PatientID(), code: entry.CPTCode(), service: entry.ServiceDate(), source: entry.Source(),
+		provider: entry.ProviderID(), period: Span{entry.PeriodStart(), entry.PeriodEnd()}, minutes: entry.Minutes(), units: entry.Units(),
+		rule: e.ruleOfEvidence(entry.Evidence(), monthOf(entry.PeriodStart())), hasDiagnoses: len(entry.ICD10Codes()) > 0,
+	}
+	if r.claim.provider == "" && r.claim.code != Interpretation {
+		r.claim.provider = r.facts.provider // recorded since
+	}
+	return r
+}
+
+// loadReasons count the facts, and are all that stands against the entry.
+func (r *recount) loadReasons() ([]string, error) {
+	read, err := loadDocumentation(r.tx, []*collections.BillingEntry{r.entry})
+	if err != nil {
+		return nil, err
+	}
+	return r.reasonsGiven(read[0])
+}
+
+// reasonsGiven counts the facts, and names with what the papers say all that stands against the entry.
+func (r *recount) reasonsGiven(p documentation) ([]string, error) {
+	if r.countedCode != r.claim.code { // a review has counted, to see whether the entry grew
+		if err := r.recountFacts(); err != nil {
 			return nil, err
 		}
 	}
-	return found, nil
+	found := r.actual
+	if !r.isUnexplainedDuplicate {
+		found.minutes = max(0, found.minutes-r.minutesOfOtherEntries())
+	}
+	reasons := r.blockingReasons(r.facts, r.claim, found)
+	if r.lacksPrimary() && !slices.Contains(reasons, MissingPrimary) {
+		reasons = append(reasons, MissingPrimary)
+	}
+	if p.hasUndocumentedTime {
+		reasons = append(reasons, MissingNote)
+	}
+	if r.hasCompetingService = p.hasCompetingService(r.claim.period); r.hasCompetingService && r.overrideReason == "" {
+		reasons = append(reasons, CompetingService)
+	}
+	if r.lacksOrder = p.firstOrder == "" || p.firstOrder > r.claim.service; r.lacksOrder && r.RequireOrder {
+		reasons = append(reasons, MissingOrder)
+	}
+	return reasons, nil
 }
 
-// timeMonth is the time of a month that counts for a category by a rule.
-type timeMonth struct {
-	category string
-	month    Span
-	rule     collections.TimeRule
-}
-
-// countTime counts the time of a month for those entries of a list that are named by their places.
-func (e *Engine) countTime(app core.App, patients map[string]*patientFacts, list []claimedEntry, found []countedFacts, m timeMonth, of []int) error {
-	if m.category != collections.Interactive {
-		for _, i := range of {
-			if err := e.countInterpretation(app, list[i].patient, m.month, m.rule, &found[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	var ids []string
-	for _, i := range of {
-		ids = append(ids, list[i].patient)
-	}
-	slices.Sort(ids)
-	time, err := e.loggedTimeByRule(app, slices.Compact(ids), m.month, m.rule)
+func (r *recount) recountFacts() error {
+	found, err := r.countForDecision(r.tx, map[string]*patientFacts{r.claim.patient: r.facts}, []claimedEntry{r.claim})
 	if err != nil {
 		return err
 	}
-	for _, i := range of {
-		if f := patients[list[i].patient]; f != nil {
-			found[i].minutes = CountedSeconds(e.dropUnconsentedTime(f, time[f.id], m.month)) / 60
-			found[i].minutesWithOverlap = found[i].minutes
-		}
-	}
+	r.actual, r.countedCode = found[0], r.claim.code
 	return nil
 }
 
-// blockingReasons are all reasons that stand against an entry, by the facts and what they come to.
-func (e *Engine) blockingReasons(f *patientFacts, x claimedEntry, c countedFacts) (reasons []string) {
-	rule := e.ruleFor(x.code, x.service)
-	with := *f
-	if x.hasDiagnoses {
-		with.diagnoses = []string{x.code} // that there is one is all that is asked
+// minutesOfOtherEntries is how many minutes of the month another entry of the code, or of the one in its place, has claimed that is further than waiting: a
+// reason for a second one does not make the minutes two.
+func (r *recount) minutesOfOtherEntries() (minutes int) {
+	rule := r.ruleFor(r.claim.code, r.claim.service)
+	if rule.Category == "" {
+		return 0
 	}
-	add := func(when bool, reason string) {
-		if when {
-			reasons = append(reasons, reason)
+	for _, code := range []string{r.claim.code, rule.Instead} {
+		for _, x := range r.facts.entries[code] {
+			if of := baseRule(x.Code); x.ID != r.claim.id && x.overlaps(r.claim.period) && x.isActive() && x.Status != PendingReview {
+				minutes += cmp.Or(of.Block, of.MinMinutes) * max(x.Units, 1)
+			}
 		}
 	}
-	switch {
-	case rule.Period == ThirtyDays:
-		add(len(c.days) == 0, NoDeviceData)
-		add(len(c.days) < rule.MinDays, DaysBelowMinimum)
-	case rule.Category != "":
-		reasons = append(reasons, timeBlockingReasons(rule, x, c)...)
-	}
-	add(x.code == NextTwenty && !f.hasActiveEntry(rule.After, x.period), MissingPrimary)
-	add(x.code == Setup && f.setupDay == "", MissingSetup)
-	reasons = append(reasons, e.missingItems(&with, x.service)...)
-	add(x.provider == "", MissingProvider)
-	return reasons
+	return minutes
 }
 
-// timeBlockingReasons holds the minutes that an entry claims against those on record: 99458 stands on the minutes of 99457.
-func timeBlockingReasons(rule Rule, x claimedEntry, c countedFacts) []string {
-	unit, needed := cmp.Or(rule.Block, rule.MinMinutes), x.neededMinutes(rule)
-	switch {
-	case x.minutes < unit:
-		return []string{MinutesBelowMinimum}
-	case c.minutes >= needed:
+// isDuplicate reports whether another entry that holds covers the same service: any, or only one that was there first or went further.
+func (r *recount) isDuplicate(anyOther bool) (bool, error) {
+	rule := r.ruleFor(r.claim.code, r.claim.service)
+	if r.claim.code == Interpretation {
+		return hasEarlierInterpretation(r.tx, r.entry, r.claim.service)
+	}
+	for _, code := range []string{r.claim.code, rule.Instead} {
+		for _, x := range r.facts.entries[code] {
+			here := x.overlaps(r.claim.period) || rule.Period == OncePerPatient
+			if here && x.ID != r.claim.id && x.isActive() && (anyOther || x.ID < r.claim.id || x.Status != PendingReview) {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// growCode makes an entry that waits for review the one its facts have come to: more days or minutes than its code is for. It returns the code that it
+// had; "" where it stays what it is.
+func (r *recount) growCode() (old string) {
+	next := r.grownCode(r.facts, r.claim.code, r.claim.period, len(r.actual.days), r.actual.minutes)
+	if next == "" {
+		return ""
+	}
+	old = r.claim.code
+	if r.claim.code = next; r.claim.minutes > 0 {
+		r.claim.minutes = max(r.claim.minutes, baseRule(next).MinMinutes)
+	}
+	return old
+}
+
+// growWithAudit grows an entry, with its trace.
+func (r *recount) growWithAudit(by audit.Actor) error {
+	old := r.growCode()
+	if old == "" {
 		return nil
-	case c.minutesWithOverlap >= needed:
-		return []string{OverlapTime}
-	case rule.Category == collections.Interactive && c.minutesWithOverlap+c.uncountedMinutes >= needed:
-		return []string{MinutesBelowMinimum, NotInteractive}
 	}
-	return []string{MinutesBelowMinimum}
+	return audit.Append(r.tx, audit.Entry{
+		Event: audit.BillingUpdate, Actor: by, ResourceType: audit.ResourceBillingEntry, ResourceID: r.claim.id, PatientID: r.claim.patient,
+		Changes: audit.Changes{"cpt_code": {Old: old, New: r.claim.code}},
+	}, r.now)
 }
 
-// neededMinutes is how many minutes of the month an entry stands on.
-func (x claimedEntry) neededMinutes(rule Rule) int {
-	unit := cmp.Or(rule.Block, rule.MinMinutes)
-	return max(x.minutes, unit*max(x.units, 1)) + rule.MinMinutes - unit
-}
-
-// hasActiveEntry reports whether an entry of a code that holds overlaps a period.
-func (f *patientFacts) hasActiveEntry(code string, period Span) bool {
-	return slices.ContainsFunc(f.entries[code], func(x existingEntry) bool { return x.isActive() && x.overlaps(period) })
-}
-
-func (x existingEntry) overlaps(p Span) bool { return x.Start <= p.End && x.End >= p.Start }
-
-// isActive reports whether an entry is billed and not being undone.
-func (x existingEntry) isActive() bool {
-	return !slices.Contains([]string{Voided, VoidRequested, RefundDue, Refunded}, x.Status)
-}
-
-// planMonthTime plans the time of a month that counts. What the month would have come to with the time of days without consent is left out for
-// that reason; the blocks are those of both.
-func (e *Engine) planMonthTime(f *patientFacts, all []LoggedTime, month Span, over, lenient bool) (due []entryDraft, skipped []SkippedEntry, blocks []Block) {
-	counting := e.dropUnconsentedTime(f, all, month)
-	blocks = e.PlanMonth(counting, over)
-	due, skipped = e.draftTimeEntries(f, blocks, month, lenient)
-	if len(counting) == len(all) {
-		return due, skipped, blocks
+// grownCode is the code that days or minutes of a period came to beyond another one; "" where they did not, or where it is billed.
+// Source: docs/decisions/billing.md, "Upgrades of pending entries".
+func (e *Engine) grownCode(f *patientFacts, code string, period Span, days, minutes int) string {
+	next := map[string]string{ShortSupply: DeviceSupply, FirstTen: FirstTwenty}[code]
+	if next == "" || f.hasActiveEntry(next, period) {
+		return ""
 	}
-	earned := len(blocks)
-	for _, b := range e.PlanMonth(all, over) {
-		rule, _ := e.Rule(b.Code, b.ServiceDate)
-		known := slices.ContainsFunc(blocks[:earned], func(x Block) bool { return x.Code == b.Code || x.Code == rule.Instead })
-		if !known && !f.hasActiveEntry(b.Code, month) && (rule.Instead == "" || !f.hasActiveEntry(rule.Instead, month)) {
-			skipped, blocks = append(skipped, SkippedEntry{f.id, b.Code, MissingConsent}), append(blocks, b)
+	if rule := baseRule(next); rule.MinDays > 0 && days >= rule.MinDays || rule.MinMinutes > 0 && minutes >= rule.MinMinutes {
+		return next
+	}
+	return ""
+}
+
+// storeCounts makes the entry say what was counted.
+func (r *recount) storeCounts() error {
+	w := collections.Recounted{
+		CPTCode: r.claim.code, ServiceDate: r.claim.service, PeriodStart: r.claim.period.Start, PeriodEnd: r.claim.period.End,
+		Provider: r.claim.provider, Minutes: r.claim.minutes, Units: r.claim.units, AmountCents: r.entry.AmountCents(), ChargeCents: r.entry.ChargeCents(), ICD10Codes: r.entry.ICD10Codes(),
+	}
+	if len(w.ICD10Codes) == 0 {
+		w.ICD10Codes = firstDiagnoses(r.facts.diagnoses)
+	}
+	if r.claim.code != r.entry.CPTCode() || r.claim.units != r.entry.Units() || r.claim.service != r.entry.ServiceDate() {
+		t, err := r.loadTariff(r.tx)
+		if err != nil {
+			return err
 		}
+		payer, units := collections.Number(r.entry.PayerID()), int64(r.claim.units)
+		w.AmountCents, w.ChargeCents = int64(t.expectedRate(payer, r.claim.code, r.claim.service))*units, int64(t.charge(payer, r.claim.code, r.claim.service))*units
 	}
-	return due, skipped, blocks
+	if r.ruleFor(r.claim.code, r.claim.service).Period == ThirtyDays {
+		w.TransmissionDays = new(len(r.actual.days))
+		w.Evidence = DeviceEvidence{Days: r.actual.days, Devices: r.facts.devicesDuring(r.claim.period)}
+	}
+	r.entry.Recount(w, r.now)
+	return nil
+}
+
+// realignManualPeriod puts an entry that a person made for a device into the period that holds its service date: there may have been no reading when it
+// was made.
+func (r *recount) realignManualPeriod() (err error) {
+	if r.claim.source == SourceManual && r.ruleFor(r.claim.code, r.claim.service).Period == ThirtyDays {
+		r.claim.period, err = r.manualPeriod(r.tx, r.facts, ManualDraft{CPTCode: r.claim.code, ServiceDate: r.claim.service})
+	}
+	return err
+}
+
+// growingEntry is the entry of a code that waits for review and has grown into another code, in the very same period; nil for none.
+func (e *Engine) growingEntry(f *patientFacts, code string, period Span, days, minutes int) *existingEntry {
+	x := f.entryFor(code, period)
+	if x == nil || x.Status != PendingReview || x.Start != period.Start || e.grownCode(f, code, period, days, minutes) == "" {
+		return nil
+	}
+	return x
 }

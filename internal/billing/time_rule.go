@@ -2,9 +2,7 @@ package billing
 
 import (
 	"cmp"
-	"slices"
-	"strconv"
-	"strings"
+	"encoding/json"
 	"time"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -61,92 +59,15 @@ func (e *Engine) monthWithLead(month Span) (from, to string) {
 	return collections.Instant(start.Add(-maxLoggedTime)), collections.Instant(end)
 }
 
-// splitByMonth parts stretches by the practice's month in which they began. One that reaches beyond the end of its month is before the next one, too:
-// there it counts for nothing and covers what it covers.
-func (e *Engine) splitByMonth(list []LoggedTime) map[Span][]LoggedTime {
-	months := map[Span][]LoggedTime{}
-	for _, s := range list {
-		day := e.Day(s.StartedAt)
-		month := monthOf(day)
-		if s.Category == collections.CareManagement && e.ruleNameOf(month) != WithCareManagement {
-			continue
-		}
-		months[month] = append(months[month], s)
-		if day != month.End { // nothing lasts longer than a day
-			continue
-		}
-		if next := monthOf(AddDays(month.End, 1)); e.Day(s.EndedAt().Add(-time.Nanosecond)) >= next.Start {
-			s.BeganBefore = true
-			months[next] = append(months[next], s)
-		}
+// ruleOfEvidence is the rule that an entry of a month was made under, by its evidence: today's for one made by hand, all interactive time for one from before
+// ways of contact were asked for.
+func (e *Engine) ruleOfEvidence(evidence string, month Span) collections.TimeRule {
+	var stored TimeEvidence
+	if json.Unmarshal([]byte(evidence), &stored) != nil || len(stored.TimeEntries) == 0 {
+		return e.timeRuleOf(month)
 	}
-	return months
-}
-
-// setCounted says how much of each stretch no earlier one covers, in the order in which they began: each moment counts once, whoever logged it how often.
-func setCounted(stretches []LoggedTime) {
-	slices.SortFunc(stretches, func(a, b LoggedTime) int {
-		if order := a.StartedAt.Compare(b.StartedAt); order != 0 {
-			return order
-		}
-		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.ID, b.ID))
-	})
-	var covered time.Time
-	for i := range stretches {
-		s := &stretches[i]
-		from, until := s.StartedAt, s.EndedAt()
-		if covered.After(from) {
-			from = covered
-		}
-		if s.counted = max(0, until.Sub(from)); s.BeganBefore {
-			s.counted = 0
-		}
-		if until.After(covered) {
-			covered = until
-		}
+	if stored.Rule == "" {
+		return collections.TimeRule{}
 	}
-}
-
-// CountedSeconds are the seconds of stretches of one patient and month that count: each moment once, and care management beside live contact alone.
-func CountedSeconds(stretches []LoggedTime) int {
-	stretches = slices.Clone(stretches)
-	setCounted(stretches)
-	return sumCounted(stretches)
-}
-
-// sumCounted sums what [uncover] left.
-func sumCounted(stretches []LoggedTime) int {
-	total, live := time.Duration(0), false
-	for _, s := range stretches {
-		total += s.counted
-		live = live || s.isLive()
-	}
-	if !live {
-		return 0
-	}
-	return int(total / time.Second)
-}
-
-// EndedAt is when the stretch ended.
-func (s LoggedTime) EndedAt() time.Time {
-	return s.StartedAt.Add(time.Duration(s.Seconds) * time.Second)
-}
-
-// isLive reports whether it is live contact in its month.
-func (s LoggedTime) isLive() bool { return s.Category != collections.CareManagement && !s.BeganBefore }
-
-func newLoggedTime(row collections.TimeStretch) LoggedTime {
-	return LoggedTime{
-		ID: row.ID, Source: row.Source, Category: row.Category, StartedAt: collections.ParseInstant(row.Started), Seconds: row.Seconds, HasNote: row.Noted,
-	}
-}
-
-// parseLoggedTime reads a line of [collections.StretchLines].
-func parseLoggedTime(line string) (list []LoggedTime) {
-	for stretch := range strings.SplitSeq(line, ";") {
-		x := strings.Split(stretch, ",")
-		seconds, _ := strconv.Atoi(x[3]) // SQLite made it from a number
-		list = append(list, LoggedTime{ID: x[0], Source: x[1], Category: x[5], StartedAt: collections.ParseInstant(x[2]), Seconds: seconds, HasNote: x[4] == "1"})
-	}
-	return list
+	return e.timeRule(stored.Rule)
 }

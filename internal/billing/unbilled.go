@@ -212,18 +212,3 @@ func (u *unbilledSearch) loggedTimeByMonth(ids []string) (map[string]map[Span][]
 	}
 	return found, nil
 }
-
-// EligiblePatients says which of some patients may be billed for today.
-func (e *Engine) EligiblePatients(app core.App, ids []string, now time.Time) (map[string]bool, error) {
-	today, eligible := e.Day(now), map[string]bool{}
-	for some := range slices.Chunk(ids, chunkSize) {
-		patients, err := e.loadFacts(app, some, today)
-		if err != nil {
-			return nil, err
-		}
-		for id, f := range patients {
-			eligible[id] = len(e.missingItems(f, today)) == 0
-		}
-	}
-	return eligible, nil
-}

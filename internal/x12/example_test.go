@@ -23,7 +23,7 @@ func ExampleBatch_Bytes() {
 }
 
 // An answer comes in: every claim by our own control number.
-func ExampleAnswers() {
+func ExampleReadResponses() {
 	answers, err := x12.ReadResponses(wrapped("HP", "835", x12.Guide835,
 		"BPR*I*43.02*C*CHK************20261120", "TRN*1*EFT9*1999999999", "N1*PR*MEDICARE", "N1*PE*LAKESIDE*XX*1234567893", "LX*1",
 		"CLP*VC01*1*60*43.02**MB*ICN1", "SVC*HC:99454*60*43.02", "CAS*CO*45*16.98", "REF*6R*L1"), "VIGIL01")

@@ -3,6 +3,7 @@ package x12
 import (
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Separators are the four characters that an interchange sets for itself in its first segment.
@@ -60,95 +61,6 @@ func (s Segment) fault(position int, reason string) *Fault {
 	return &Fault{Segment: s.ID, Ordinal: s.Ordinal, Position: position, Reason: reason}
 }
 
-// kind is what an element must look like.
-type kind int
-
-const (
-	text    kind = iota // characters that can be shown
-	amount              // money
-	decimal             // a number, perhaps with a fraction
-	count               // a whole number
-	date                // CCYYMMDD
-)
-
-// A rule is one row of a guide's table: an element, and what it must be.
-type rule struct {
-	element, component int // component 0 for the element as a whole
-	kind               kind
-	required           bool
-	max                int    // most characters; 0 for as many as the kind has
-	codes              string // the only ones allowed, separated by spaces; "" for any
-}
-
-func must(element int, kind kind) rule { return rule{element: element, kind: kind, required: true} }
-
-func may(element int, kind kind) rule { return rule{element: element, kind: kind} }
-
-func (r rule) of(component int) rule { r.component = component; return r }
-
-func (r rule) upTo(most int) rule { r.max = most; return r }
-
-func (r rule) among(codes string) rule { r.codes = codes; return r }
-
-// check holds a segment to its rules.
-func (s Segment) check(rules []rule) error {
-	for _, r := range rules {
-		value := s.Element(r.element)
-		if r.component > 0 {
-			value = s.Component(r.element, r.component)
-		}
-		if value == "" {
-			if r.required {
-				return s.fault(r.element, "is missing")
-			}
-			continue
-		}
-		if reason := r.problem(value); reason != "" {
-			return s.fault(r.element, reason)
-		}
-	}
-	return nil
-}
-
-// problem says what is the matter with a value, "" for nothing. It never repeats the value.
-func (r rule) problem(value string) string {
-	if r.max > 0 && len(value) > r.max {
-		return "is too long"
-	}
-	if r.codes != "" && !inList(r.codes, value) {
-		return "is no code that the guide has"
-	}
-	switch r.kind {
-	case amount:
-		if _, ok := centsOf(value); !ok {
-			return "is no amount"
-		}
-	case decimal:
-		if !isDecimal(value) {
-			return "is no number"
-		}
-	case count:
-		if !isNumeric(value) || len(value) > 9 {
-			return "is no whole number"
-		}
-	case date:
-		if dayOf(value) == "" {
-			return "is no date"
-		}
-	case text:
-	}
-	return ""
-}
-
-func inList(codes, value string) bool {
-	return !strings.Contains(value, " ") && strings.Contains(" "+codes+" ", " "+value+" ")
-}
-
-func isDecimal(value string) bool {
-	digits := strings.TrimPrefix(value, "-")
-	return len(digits) <= maxDigits && digits != "." && digits != "" && isNumeric(strings.Replace(digits, ".", "", 1))
-}
-
 // The readers below are for elements that the rules have passed.
 
 func (s Segment) cents(n int) Cents { c, _ := centsOf(s.Element(n)); return c }
@@ -156,3 +68,28 @@ func (s Segment) cents(n int) Cents { c, _ := centsOf(s.Element(n)); return c }
 func (s Segment) number(n int) int { v, _ := strconv.Atoi(s.Element(n)); return v }
 
 func (s Segment) day(n int) string { return dayOf(s.Element(n)) }
+
+// dayOf is CCYYMMDD as YYYY-MM-DD; "" for what is no day.
+func dayOf(text string) string {
+	day, err := time.Parse("20060102", text)
+	if err != nil {
+		return ""
+	}
+	return day.Format(time.DateOnly)
+}
+
+// period reads a date by its format qualifier: D8 for a day, RD8 for a range. Both are "" for neither.
+func period(qualifier, text string) (from, through string) {
+	switch qualifier {
+	case "D8":
+		from = dayOf(text)
+		return from, from
+	case "RD8":
+		first, last, _ := strings.Cut(text, "-")
+		from, through = dayOf(first), dayOf(last)
+		if from != "" && from <= through {
+			return from, through
+		}
+	}
+	return "", ""
+}

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -72,27 +71,6 @@ func Names() []Name { return slices.Sorted(maps.Keys(definitions)) }
 
 // Title is how a paper names the report.
 func (n Name) Title() string { return definitions[n].title }
-
-// Query is what a report is asked. From and To are practice days, both included; "" is open. nil and "" leave a filter out; a pointer to "" is
-// self-pay, or no provider. Record ids.
-type Query struct {
-	From, To        string
-	Payer, Provider *string
-	CPTCode         string
-	PatientID       string
-	Offset, Limit   int // of patient-summary; no limit for 0
-}
-
-// key is the query as text, for the cache.
-func (q Query) key() string {
-	text := func(id *string) string {
-		if id == nil {
-			return "any"
-		}
-		return *id
-	}
-	return fmt.Sprintf("%q", []string{q.From, q.To, text(q.Payer), text(q.Provider), q.CPTCode, q.PatientID})
-}
 
 // Report is a report as it was made. It is shared by all who are shown it: nobody changes it.
 type Report struct {
@@ -200,54 +178,4 @@ func addUp(sums []billing.Totals) (all billing.Totals) {
 		all.Refunded += s.Refunded
 	}
 	return all
-}
-
-// maxCached bounds the memory of the cache; when it is full the oldest goes.
-const maxCached = 256
-
-// cache keeps finished reports. The zero value keeps none.
-type cache struct {
-	ttl     time.Duration
-	mutex   sync.Mutex
-	reports map[string]Report
-}
-
-func (c *cache) find(key string, now time.Time) (Report, bool) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	found, ok := c.reports[key]
-	if !ok || !c.isFresh(found, now) {
-		return Report{}, false
-	}
-	found.Cached = true
-	return found, true
-}
-
-func (c *cache) isFresh(r Report, now time.Time) bool { return now.Sub(r.GeneratedAt) < c.ttl }
-
-func (c *cache) put(key string, report Report, now time.Time) {
-	if c.ttl <= 0 {
-		return
-	}
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	if c.reports == nil {
-		c.reports = map[string]Report{}
-	}
-	c.reports[key] = report
-	if len(c.reports) <= maxCached {
-		return
-	}
-	oldest := key
-	for k, r := range c.reports {
-		if r.GeneratedAt.Before(c.reports[oldest].GeneratedAt) {
-			oldest = k
-		}
-		if !c.isFresh(r, now) {
-			delete(c.reports, k)
-		}
-	}
-	if len(c.reports) > maxCached {
-		delete(c.reports, oldest)
-	}
 }

@@ -2,9 +2,7 @@ package reports
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"time"
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/billing"
@@ -107,33 +105,6 @@ func (m *builder) rankedTotals(by billing.Dimension, namesOf func([]billing.Tota
 	return sums, names, err
 }
 
-// periodTotals is what a period comes to.
-type periodTotals struct {
-	Bucket
-	billing.Totals
-}
-
-// periods adds up by the periods of a span; those without entries are there with zeros.
-func (m *builder) periods(group string) ([]periodTotals, error) {
-	by := billing.ByDay
-	if group == ByMonth {
-		by = billing.ByMonth
-	}
-	sums, err := m.totals(by)
-	if err != nil {
-		return nil, err
-	}
-	periods, next := []periodTotals{}, 0
-	for _, b := range Buckets(m.q.From, m.q.To, group) {
-		first := next
-		for next < len(sums) && cmp.Or(sums[next].Day, sums[next].Month) <= b.Last {
-			next++
-		}
-		periods = append(periods, periodTotals{b, addUp(sums[first:next])})
-	}
-	return periods, nil
-}
-
 // recordNumber is a record id as the contract shows it; nil for none.
 func recordNumber(recordID string) *int64 {
 	if n := collections.Number(recordID); n > 0 {
@@ -172,51 +143,4 @@ func (m *builder) providers(sums []billing.Totals) (map[string]string, error) {
 		ids = append(ids, s.Provider)
 	}
 	return billing.ProviderNames(m.app, ids)
-}
-
-// The groups of a breakdown.
-const (
-	ByDay   = "day"
-	ByWeek  = "week"
-	ByMonth = "month"
-)
-
-// Bucket is one period of a breakdown, cut to the span that was asked for. Week keys are those of ISO 8601, whose year may differ from the day's.
-type Bucket struct{ Key, First, Last string }
-
-// Group is the grouping of a span of days: by day up to 31 of them, by week up to 182, else by month. Source: docs/decisions/billing.md, "Automatic grouping".
-func Group(from, to string) string {
-	switch days := billing.DaysBetween(from, to) + 1; {
-	case days <= 31:
-		return ByDay
-	case days <= 182:
-		return ByWeek
-	}
-	return ByMonth
-}
-
-// Buckets are the periods of a span, without gaps, the first and the last perhaps shorter.
-func Buckets(from, to, group string) (buckets []Bucket) {
-	for day := from; day <= to; {
-		at := billing.ParseDay(day)
-		b := Bucket{Key: day, First: day, Last: day}
-		switch group {
-		case ByWeek:
-			year, week := at.ISOWeek()
-			b.Key = fmt.Sprintf("%04d-W%02d", year, week)
-			b.Last = billing.AddDays(day, (7-int(at.Weekday()))%7) // Sunday ends the week
-		case ByMonth:
-			b.Key = day[:len("2006-01")]
-			b.Last = time.Date(at.Year(), at.Month()+1, 0, 0, 0, 0, 0, time.UTC).Format(time.DateOnly)
-		}
-		b.Last = min(b.Last, to)
-		buckets = append(buckets, b)
-		day = billing.AddDays(b.Last, 1)
-	}
-	return buckets
-}
-
-// whole reports whether a bucket is a month from its first day to its last.
-func (b Bucket) whole() bool {
-	return len(b.Key) == len("2006-01") && b.First[8:] == "01" && billing.AddDays(b.Last, 1)[8:] == "01"
 }

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"github.com/vigilhealth/vigil/internal/billing"
 )
 
 // Pattern is what was found, by its name.
@@ -46,36 +44,6 @@ type Finding struct {
 	EntryIDs    []string `json:"entry_ids"`
 	TimeIDs     []int64  `json:"time_entry_ids"`
 }
-
-// AuditedLine is an entry that stands. Days are those of the practice.
-type AuditedLine struct{ ID, Patient, Code, Service, Start, End string }
-
-// LoggedTime is finished time of a person.
-type LoggedTime struct {
-	ID             int64
-	Person         string
-	Entry          string // the line that bills it; "" for none yet
-	From, To       time.Time
-	Length         time.Duration // what of it counts as work
-	Recorded       time.Time
-	beganThisMonth bool
-}
-
-// AuditFacts are what the patterns of a month are looked for in.
-type AuditFacts struct {
-	Month       billing.Span
-	Zone        *time.Location
-	Lines       map[string][]AuditedLine // of each patient with a line of the month, those around it too
-	FirstBilled map[string]string        // the first billed day of each patient who was billed since three months before
-	FirstVisit  map[string]string        // the first visit on record of a patient
-	Time        []LoggedTime             // of the month, and what reaches into its first day
-	Days        map[string]DataDayCounts // of the patients whose readings are mostly from no device
-	// Elsewhere is when somebody else bills remote monitoring for a patient; without an end it goes on.
-	CompetingServices map[string][]billing.Span
-}
-
-// DataDayCounts are those of a patient in a month on which there is data.
-type DataDayCounts struct{ WithData, Manual int }
 
 // The thresholds. Source: docs/decisions/claims.md, "Self-audit".
 const (

@@ -3,12 +3,10 @@ package reports
 import (
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
-	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/billing"
 )
 
@@ -116,40 +114,4 @@ func (m *builder) patientsBilled(periods []periodTotals) ([]int, error) {
 		counts[places[row.Place]] = row.Count
 	}
 	return counts, nil
-}
-
-// qualifyingDays is how many days with data make a patient compliant, windowDays in how many. Source: docs/decisions/dashboard.md, "KPI details".
-const (
-	qualifyingDays = 16
-	windowDays     = 30
-)
-
-// compliance counts active patients, and how many of a hundred have enough days with data in the last days of their own zone.
-func (m *builder) compliance() (active int, rate float64, err error) {
-	var zones []struct {
-		Zone  string `db:"time_zone"`
-		Count int    `db:"n"`
-	}
-	const enrolled = "active AND deleted_at = ''"
-	err = m.app.DB().NewQuery("SELECT time_zone, COUNT(*) AS n FROM patients WHERE " + enrolled + " GROUP BY time_zone").All(&zones)
-	if err != nil {
-		return 0, 0, fmt.Errorf("count active patients: %w", err)
-	}
-	compliant := 0
-	for _, z := range zones {
-		today := m.today
-		if zone := collections.Zone(z.Zone, nil); zone != nil {
-			today = m.now.In(zone).Format(time.DateOnly)
-		}
-		var n int
-		err := m.app.DB().NewQuery(`SELECT COUNT(*) FROM patients p WHERE ` + enrolled + ` AND time_zone = {:zone} AND EXISTS (
-				SELECT 1 FROM (SELECT DISTINCT day FROM reading_days r WHERE r.patient = p.id AND r.day BETWEEN {:from} AND {:to} AND r.device_readings > 0
-					LIMIT 1 OFFSET +{:short}))`).
-			Bind(dbx.Params{"zone": z.Zone, "from": billing.AddDays(today, 1-windowDays), "to": today, "short": qualifyingDays - 1}).Row(&n)
-		if err != nil {
-			return 0, 0, fmt.Errorf("count days with data: %w", err)
-		}
-		active, compliant = active+z.Count, compliant+n
-	}
-	return active, ratio(int64(compliant)*100, int64(active), 1), nil
 }

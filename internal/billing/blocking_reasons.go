@@ -1,0 +1,216 @@
+package billing
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/fault"
+)
+
+// claimedEntry is what an entry claims.
+type claimedEntry struct {
+	id, patient, code, service, source, provider string
+	period                                       Span
+	minutes, units                               int
+	rule                                         collections.TimeRule // by which its time counts
+	hasDiagnoses                                 bool                 // it names diagnoses itself
+}
+
+// neededMinutes is how many minutes of the month an entry stands on.
+func (x claimedEntry) neededMinutes(rule Rule) int {
+	unit := cmp.Or(rule.Block, rule.MinMinutes)
+	return max(x.minutes, unit*max(x.units, 1)) + rule.MinMinutes - unit
+}
+
+// countedFacts is what the facts come to for it.
+type countedFacts struct {
+	days []string // with data of a device, under consent
+	// Minutes under consent: each moment once; with those that count elsewhere already; and those of the month without live contact.
+	minutes, minutesWithOverlap, uncountedMinutes int
+}
+
+// blockingReasons are all reasons that stand against an entry, by the facts and what they come to.
+func (e *Engine) blockingReasons(f *patientFacts, x claimedEntry, c countedFacts) (reasons []string) {
+	rule := e.ruleFor(x.code, x.service)
+	with := *f
+	if x.hasDiagnoses {
+		with.diagnoses = []string{x.code} // that there is one is all that is asked
+	}
+	add := func(when bool, reason string) {
+		if when {
+			reasons = append(reasons, reason)
+		}
+	}
+	switch {
+	case rule.Period == ThirtyDays:
+		add(len(c.days) == 0, NoDeviceData)
+		add(len(c.days) < rule.MinDays, DaysBelowMinimum)
+	case rule.Category != "":
+		reasons = append(reasons, timeBlockingReasons(rule, x, c)...)
+	}
+	add(x.code == NextTwenty && !f.hasActiveEntry(rule.After, x.period), MissingPrimary)
+	add(x.code == Setup && f.setupDay == "", MissingSetup)
+	reasons = append(reasons, e.missingItems(&with, x.service)...)
+	add(x.provider == "", MissingProvider)
+	return reasons
+}
+
+// timeBlockingReasons holds the minutes that an entry claims against those on record: 99458 stands on the minutes of 99457.
+func timeBlockingReasons(rule Rule, x claimedEntry, c countedFacts) []string {
+	unit, needed := cmp.Or(rule.Block, rule.MinMinutes), x.neededMinutes(rule)
+	switch {
+	case x.minutes < unit:
+		return []string{MinutesBelowMinimum}
+	case c.minutes >= needed:
+		return nil
+	case c.minutesWithOverlap >= needed:
+		return []string{OverlapTime}
+	case rule.Category == collections.Interactive && c.minutesWithOverlap+c.uncountedMinutes >= needed:
+		return []string{MinutesBelowMinimum, NotInteractive}
+	}
+	return []string{MinutesBelowMinimum}
+}
+
+// NeededMinutes are how many a code asks for in the month, with so many units of it; 0 for a code that is not about time.
+func NeededMinutes(code string, units int) int {
+	rule := baseRule(code)
+	if rule.Block > 0 {
+		return rule.MinMinutes + (max(units, 1)-1)*rule.Block
+	}
+	return rule.MinMinutes
+}
+
+// countFacts counts days and minutes for entries of some patients, from the days and the time alone.
+func (e *Engine) countFacts(app core.App, patients map[string]*patientFacts, list []claimedEntry) ([]countedFacts, error) {
+	found := make([]countedFacts, len(list))
+	var windows []supplyPeriod
+	var places []int // in the list, of each window
+	months := map[timeMonth][]int{}
+	for i, x := range list {
+		switch rule := e.ruleFor(x.code, x.service); {
+		case rule.Period == ThirtyDays:
+			windows, places = append(windows, supplyPeriod{Patient: x.patient, Start: x.period.Start, End: x.period.End}), append(places, i)
+		case rule.Category != "":
+			month := timeMonth{rule.Category, monthOf(x.period.Start), x.rule}
+			months[month] = append(months[month], i)
+		}
+	}
+	if err := e.loadDataDays(app, patients, windows); err != nil {
+		return nil, err
+	}
+	for k, i := range places {
+		found[i].days = windows[k].days
+	}
+	for month, of := range months {
+		if err := e.countTime(app, patients, list, found, month, of); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// timeMonth is the time of a month that counts for a category by a rule.
+type timeMonth struct {
+	category string
+	month    Span
+	rule     collections.TimeRule
+}
+
+// countTime counts the time of a month for those entries of a list that are named by their places.
+func (e *Engine) countTime(app core.App, patients map[string]*patientFacts, list []claimedEntry, found []countedFacts, m timeMonth, of []int) error {
+	if m.category != collections.Interactive {
+		for _, i := range of {
+			if err := e.countInterpretation(app, list[i].patient, m.month, m.rule, &found[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var ids []string
+	for _, i := range of {
+		ids = append(ids, list[i].patient)
+	}
+	slices.Sort(ids)
+	time, err := e.loggedTimeByRule(app, slices.Compact(ids), m.month, m.rule)
+	if err != nil {
+		return err
+	}
+	for _, i := range of {
+		if f := patients[list[i].patient]; f != nil {
+			found[i].minutes = CountedSeconds(e.dropUnconsentedTime(f, time[f.id], m.month)) / 60
+			found[i].minutesWithOverlap = found[i].minutes
+		}
+	}
+	return nil
+}
+
+// The reasons for which an entry is not reviewed, submitted or sent again, beside those of [Engine.missing].
+// Source: docs/decisions/billing.md, "Recount before submission".
+const (
+	NoDeviceData        = "no_device_data"
+	DaysBelowMinimum    = "days_below_minimum"
+	MinutesBelowMinimum = "minutes_below_minimum"
+	NotInteractive      = "not_interactive" // minutes there are, without a live way of contact
+	MissingProvider     = "missing_provider"
+	MissingOrder        = "missing_order" // a warning, unless the practice asks for one
+)
+
+// What may be missing. Source: docs/decisions/billing.md, "Eligibility".
+const (
+	NotActive        = "not_active"
+	MissingConsent   = "missing_consent"
+	MissingDiagnosis = "missing_diagnosis"
+	MissingSetup     = "missing_setup"
+	MissingNote      = "missing_note"
+)
+
+// The warnings of entries.
+const (
+	AttestInteraction = "attest_interaction"
+	PossibleDuplicate = "possible_duplicate"
+	BeforeEnrollment  = "before_enrolment"
+	MissingPrimary    = "missing_primary_code"
+	Overlaps99457     = "overlaps_99457"
+	UnknownICD10      = "unknown_icd10"
+	EvidenceChanged   = "evidence_changed"
+)
+
+// recountedWarnings are the warnings that a recount finds anew each time.
+var recountedWarnings = []string{
+	NotActive, MissingConsent, MissingDiagnosis, MissingSetup, MissingNote, MissingPrimary, MissingProvider, NoDeviceData, DaysBelowMinimum,
+	MinutesBelowMinimum, NotInteractive, OverlapTime, PossibleDuplicate, MissingOrder, CompetingService,
+}
+
+// keptWarnings are the warnings of an entry that a recount does not find anew.
+func keptWarnings(entry *collections.BillingEntry) []string {
+	return slices.DeleteFunc(entry.Warnings(), func(w string) bool { return slices.Contains(recountedWarnings, w) })
+}
+
+// overrideFor is why an entry may be billed although a reason stands against it: what was said when that reason was known.
+func overrideFor(entry *collections.BillingEntry, reason string) string {
+	if !slices.Contains(entry.Warnings(), reason) {
+		return ""
+	}
+	return entry.OverrideReason()
+}
+
+// reasonsFault names every reason; nil where there is none. What is a duplicate and nothing else is said in its own words.
+func reasonsFault(reasons []string) error {
+	switch {
+	case len(reasons) == 0:
+		return nil
+	case slices.Equal(reasons, []string{PossibleDuplicate}):
+		return fault.State("duplicate_entry", "Another entry covers the same service: give an override_reason.").With("warnings", reasons)
+	case slices.Equal(reasons, []string{AttestInteraction}):
+		return fault.State("invalid_state", "Confirm the minutes of interaction with attested.").With("warnings", reasons)
+	}
+	return unsupportedFault(reasons)
+}
+
+func unsupportedFault(reasons []string) *fault.Error {
+	return fault.State("invalid_state", "The facts do not bear this entry out: "+strings.Join(reasons, ", ")+".").With("warnings", reasons)
+}

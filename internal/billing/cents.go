@@ -1,0 +1,40 @@
+package billing
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// Cents is money in whole US cents. In JSON it is the amount in dollars with two decimals.
+type Cents int64
+
+// String is the amount in dollars with two decimals and a point: "43.02".
+func (c Cents) String() string {
+	sign := ""
+	if c < 0 {
+		sign, c = "-", -c
+	}
+	return fmt.Sprintf("%s%d.%02d", sign, int64(c)/100, int64(c)%100)
+}
+
+// MarshalJSON writes the amount as a number.
+func (c Cents) MarshalJSON() ([]byte, error) { return []byte(c.String()), nil }
+
+// shortest is the shortest form of the amount.
+func (c Cents) shortest() string {
+	return strconv.FormatFloat(float64(c)/100, 'f', -1, 64)
+}
+
+// maxChargeCents bounds every amount that somebody types.
+const maxDollars = 1_000_000
+
+// CentsOf reads dollars; false for a negative amount, one of more than a million, and fractions of a cent.
+func CentsOf(dollars float64) (Cents, bool) {
+	text := strconv.FormatFloat(dollars, 'f', -1, 64)
+	cents := math.Round(dollars * 100)
+	if dollars < 0 || dollars > maxDollars || math.IsNaN(dollars) || Cents(cents).shortest() != text {
+		return 0, false
+	}
+	return Cents(cents), true
+}

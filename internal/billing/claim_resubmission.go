@@ -1,0 +1,147 @@
+package billing
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
+)
+
+// Corrections are what a resubmission changes; nil and "" stay.
+type Corrections struct {
+	ICD10Codes  []string
+	ServiceDate string
+	Minutes     *int
+	Notes       *string
+	Override    string // why it is billed beside another practice's, where that became known since
+}
+
+// Resubmit sends a denied claim again, as a replacement of the first.
+func (e *Engine) Resubmit(c Corrections, reference string, now time.Time) Transition {
+	m := e.Submit(reference, time.Time{}, now)
+	m.Name, m.From, m.event = "resubmit", []string{Denied}, audit.BillingResubmit
+	delete(m.set, collections.EntryOriginalReference)
+	m.set[collections.EntryClaimFrequencyCode] = "7" // X12 837P: replacement of a prior claim
+	m.set[collections.EntryBatch] = ""               // it waits for one of its own
+	if c.Notes != nil {
+		m.set[collections.EntryNotes] = *c.Notes
+	}
+	m.check = func(tx core.App, entry *collections.BillingEntry) error { return e.checkResubmit(tx, entry, c, now) }
+	return m
+}
+
+// checkResubmit recounts a denied claim with its corrections: its period moves with the service date.
+// Source: docs/decisions/billing.md, "Corrections move the period".
+func (e *Engine) checkResubmit(tx core.App, entry *collections.BillingEntry, c Corrections, now time.Time) error {
+	if c.ICD10Codes != nil {
+		entry.Set(collections.EntryICD10Codes, c.ICD10Codes)
+	}
+	r, err := e.newRecount(tx, entry, now)
+	if err != nil {
+		return err
+	}
+	r.isSubmitting, r.overrideReason = true, cmp.Or(c.Override, overrideFor(entry, CompetingService))
+	moved, err := r.applyCorrections(c)
+	if err != nil {
+		return err
+	}
+	if moved && entry.Source() != SourceManual {
+		if err := r.attachTime(); err != nil {
+			return err
+		}
+	}
+	twice, err := r.isDuplicate(true)
+	if err != nil {
+		return err
+	}
+	r.isUnexplainedDuplicate = twice && c.Override == "" && (moved || overrideFor(entry, PossibleDuplicate) == "")
+	reasons, err := r.submitBlockingReasons()
+	if err != nil {
+		return err
+	}
+	if r.isUnexplainedDuplicate {
+		reasons = append(reasons, PossibleDuplicate)
+	}
+	if err := reasonsFault(reasons); err != nil {
+		return err
+	}
+	if err := r.storeCounts(); err != nil {
+		return err
+	}
+	warnings := slices.DeleteFunc(keptWarnings(entry), func(w string) bool { return w == EvidenceChanged })
+	if twice || !moved && slices.Contains(entry.Warnings(), PossibleDuplicate) {
+		warnings = append(warnings, PossibleDuplicate)
+	}
+	if r.hasCompetingService {
+		warnings = append(warnings, CompetingService)
+	}
+	if c.Override != "" {
+		entry.Set(collections.EntryOverrideReason, c.Override)
+	}
+	entry.Set(collections.EntryWarnings, warnings)
+	entry.Set(collections.EntryEvidenceChangedAt, "")
+	entry.Set(collections.EntryRepayBy, "")
+	entry.Set(collections.EntryResubmissionCount, entry.ResubmissionCount()+1)
+	return nil
+}
+
+// applyCorrections makes the claim say what a person corrects, and reports whether that moves it into another period.
+func (r *recount) applyCorrections(c Corrections) (moved bool, err error) {
+	before, draft := r.claim.period, ManualDraft{CPTCode: r.claim.code, ServiceDate: r.claim.service}
+	if c.Minutes != nil {
+		r.claim.minutes = *c.Minutes
+		if rule := r.ruleFor(r.claim.code, r.claim.service); rule.Block > 0 {
+			r.claim.units = max(1, min(r.claim.minutes/rule.Block, r.MaxUnits99458))
+		}
+	}
+	if c.ServiceDate == "" || c.ServiceDate == r.claim.service {
+		return false, nil
+	}
+	if _, ok := r.Rule(r.claim.code, c.ServiceDate); !ok {
+		return false, fault.Field("corrections.service_date", "The code is not in force on this service date.")
+	}
+	draft.ServiceDate, r.claim.service = c.ServiceDate, c.ServiceDate
+	if r.claim.source != SourceManual && before.contains(c.ServiceDate) {
+		return false, nil // another day of the period that was billed
+	}
+	r.claim.period, err = r.manualPeriod(r.tx, r.facts, draft)
+	if moved = r.claim.period != before; moved {
+		r.claim.rule = r.timeRuleOf(monthOf(r.claim.period.Start)) // it rests on other time now
+	}
+	return moved, err
+}
+
+// attachTime lays a claim that moved on the time of its new period; that of the old one is free again.
+func (r *recount) attachTime() error {
+	if err := collections.FreeTime(r.tx, r.claim.id, r.now); err != nil {
+		return err
+	}
+	rule := r.ruleFor(r.claim.code, r.claim.service)
+	if rule.Category == "" {
+		return nil
+	}
+	from := rule.MinMinutes - max(rule.Block, 0)
+	if rule.Block == 0 {
+		from = 0
+	}
+	month := monthOf(r.claim.period.Start)
+	time, err := r.loggedTimeByRule(r.tx, []string{r.claim.patient}, month, r.claim.rule)
+	if err != nil {
+		return err
+	}
+	counting := r.dropUnconsentedTime(r.facts, time[r.claim.patient], month)
+	setCounted(counting)
+	block := r.newBlock(counting, from*60, (from+r.claim.minutes)*60)
+	evidence, err := json.Marshal(TimeEvidence{timeEntryNumbers(block.TimeEntryIDs), month.Start[:7], r.ruleNameOf(month)})
+	if err != nil {
+		return err
+	}
+	r.entry.SetEvidence(string(evidence))
+	return markTimeBilled(r.tx, r.claim.id, block.TimeEntryIDs, r.now)
+}

@@ -1,0 +1,99 @@
+package billing
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
+)
+
+// Review approves an entry for submission. It is refused while the facts do not bear the entry out, while escalation time is not attested, and
+// for a possible duplicate without a reason.
+func (e *Engine) Review(by audit.Actor, notes, override string, attested bool, now time.Time) Transition {
+	m := Transition{Name: "review", From: []string{PendingReview}, To: Reviewed, event: audit.BillingReview, detail: notes}
+	m.set = map[string]any{collections.EntryReviewedBy: by.Email, collections.EntryReviewedAt: collections.Instant(now)}
+	m.check = func(tx core.App, entry *collections.BillingEntry) error {
+		if e.needsSecondReviewer(entry, by) {
+			return fault.State("invalid_state", "Somebody else must review an entry that you made.")
+		}
+		return e.checkReview(tx, entry, by, override, attested, now)
+	}
+	return m
+}
+
+// needsSecondReviewer reports whether somebody else has to review an entry.
+func (e *Engine) needsSecondReviewer(entry *collections.BillingEntry, by audit.Actor) bool {
+	return e.RequireSecondReviewer && entry.Source() == SourceManual && strings.EqualFold(entry.CreatedBy(), by.Email)
+}
+
+// checkReview recounts an entry and takes what holds.
+func (e *Engine) checkReview(tx core.App, entry *collections.BillingEntry, by audit.Actor, override string, attested bool, now time.Time) error {
+	r, err := e.newRecount(tx, entry, now)
+	if err != nil {
+		return err
+	}
+	if err := r.realignManualPeriod(); err != nil {
+		return err
+	}
+	if err := r.recountFacts(); err != nil {
+		return err
+	}
+	if err := r.growWithAudit(by); err != nil {
+		return err
+	}
+	twice, reasons, err := r.reviewBlockingReasons(override, r.loadReasons)
+	if err != nil {
+		return err
+	}
+	waits, err := e.attestInReview(tx, entry, by, attested, now)
+	if err != nil {
+		return err
+	}
+	warnings := keptWarnings(entry)
+	if waits {
+		reasons = append(reasons, AttestInteraction)
+	} else if i := slices.Index(warnings, AttestInteraction); i >= 0 {
+		warnings = slices.Delete(warnings, i, i+1)
+		entry.Set(collections.EntryAttested, true)
+	}
+	if twice {
+		if warnings = append(warnings, PossibleDuplicate); override == "" {
+			reasons = append(reasons, PossibleDuplicate)
+		}
+	}
+	if err := reasonsFault(reasons); err != nil {
+		return err
+	}
+	if r.lacksOrder {
+		warnings = append(warnings, MissingOrder)
+	}
+	if r.hasCompetingService {
+		warnings = append(warnings, CompetingService)
+	}
+	entry.Set(collections.EntryOverrideReason, override)
+	entry.Set(collections.EntryWarnings, warnings)
+	return r.storeCounts()
+}
+
+// reviewBlockingReasons is whether an entry is one of two, and what stands against its review beside that and minutes that nobody has attested.
+func (r *recount) reviewBlockingReasons(override string, reasons func() ([]string, error)) (twice bool, against []string, err error) {
+	if twice, err = r.isDuplicate(slices.Contains(r.entry.Warnings(), PossibleDuplicate)); err != nil {
+		return false, nil, err
+	}
+	r.overrideReason, r.isUnexplainedDuplicate = override, twice && override == ""
+	against, err = reasons()
+	return twice, against, err
+}
+
+// ReturnToReview sends a reviewed entry back.
+func (e *Engine) ReturnToReview(reason string) Transition {
+	return Transition{
+		Name: "return", From: []string{Reviewed}, To: PendingReview, event: audit.BillingReturn, detail: reason,
+		set: map[string]any{collections.EntryReviewedBy: "", collections.EntryReviewedAt: ""},
+	}
+}

@@ -1,0 +1,101 @@
+package billing
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/claims"
+)
+
+// Submit sends a reviewed entry to the payer, under a reference.
+func (e *Engine) Submit(reference string, at, now time.Time) Transition {
+	return e.submit(reference, at, now, false)
+}
+
+func (e *Engine) submit(reference string, at, now time.Time, preflighted bool) Transition {
+	if reference == "" {
+		reference = "SUB-" + now.In(e.Zone).Format("20060102-150405")
+	}
+	if at.IsZero() {
+		at = now
+	}
+	set := map[string]any{collections.EntrySubmissionReference: reference, collections.EntryOriginalReference: reference, collections.EntrySubmittedAt: collections.Instant(at)}
+	return Transition{
+		Name: "submit", From: []string{Reviewed}, To: Submitted, event: audit.BillingSubmit, detail: reference, set: set,
+		check: func(tx core.App, entry *collections.BillingEntry) error {
+			if code, said := set[collections.EntryClaimFrequencyCode]; entry.ClaimFrequencyCode() == "7" && (!said || code == "7") {
+				delete(set, collections.EntryOriginalReference) // a replacement that was sent back is about the first claim still
+			}
+			return e.checkSubmit(tx, entry, preflighted, now)
+		},
+	}
+}
+
+// submitInBatch is [Engine.Submit] by a batch, with the frequency code of its claim; of an entry, too, that was sent as a test alone.
+func (e *Engine) submitInBatch(frequency, reference string, now time.Time, preflighted bool) Transition {
+	m := e.submit(reference, time.Time{}, now, preflighted)
+	m.From = []string{Reviewed, Submitted}
+	if m.set[collections.EntryClaimFrequencyCode] = frequency; frequency == "1" {
+		m.set[collections.EntryClaimFrequencyCode] = "" // as of every first claim
+	}
+	return m
+}
+
+// checkSubmit recounts an entry on its way to the payer.
+func (e *Engine) checkSubmit(tx core.App, entry *collections.BillingEntry, preflighted bool, now time.Time) error {
+	r, err := e.newRecount(tx, entry, now)
+	if err != nil {
+		return err
+	}
+	r.isSubmitting, r.overrideReason = true, overrideFor(entry, CompetingService)
+	reasons, err := r.submitBlockingReasons()
+	if err != nil {
+		return err
+	}
+	if !preflighted {
+		unfit, err := e.preflightErrors(tx, entry, now)
+		if err != nil {
+			return err
+		}
+		if len(unfit) > 0 {
+			return unsupportedFault(append(reasons, PreflightErrors)).With("preflight", unfit)
+		}
+	}
+	if err := reasonsFault(reasons); err != nil {
+		return err
+	}
+	entry.Set(collections.EntryWarnings, slices.DeleteFunc(withoutRejections(entry.Warnings()), func(w string) bool { // an overridden duplicate stays one
+		return w == EvidenceChanged || w != PossibleDuplicate && w != MissingOrder && w != CompetingService && slices.Contains(recountedWarnings, w)
+	}))
+	entry.Set(collections.EntryEvidenceChangedAt, "")
+	entry.Set(collections.EntryRepayBy, "")
+	return r.storeCounts()
+}
+
+// submitBlockingReasons are why an entry must not go to the payer: those of the recount, and time that nobody has vouched for.
+func (r *recount) submitBlockingReasons() ([]string, error) {
+	reasons, err := r.loadReasons()
+	if err != nil {
+		return nil, err
+	}
+	return r.addUnattested(reasons)
+}
+
+// PreflightErrors stands among the reasons of a refusal for everything that a payer would refuse.
+const PreflightErrors = "preflight_errors"
+
+// preflightErrors finds what a payer would refuse, once the practice sends claims from here. Source: docs/decisions/claims.md, "Preflight".
+func (e *Engine) preflightErrors(tx core.App, entry *collections.BillingEntry, now time.Time) ([]claims.Finding, error) {
+	if e.Claims.Submitter.ID == "" {
+		return nil, nil
+	}
+	list, err := e.Claims.Load(tx, []*collections.BillingEntry{entry})
+	if err != nil {
+		return nil, err
+	}
+	return claims.Preflight(list[0], e.Day(now)).Errors, nil
+}

@@ -1,0 +1,137 @@
+package billing
+
+import (
+	"slices"
+)
+
+// The codes. Source: specification, CPT codes and engine rules.
+const (
+	Setup          = "99453"
+	DeviceSupply   = "99454"
+	FirstTwenty    = "99457"
+	NextTwenty     = "99458"
+	Interpretation = "99091"
+	ShortSupply    = "99445" // by CMS's rule of 2026
+	FirstTen       = "99470" // by CMS's rule of 2026
+	ChronicCare    = "99490"
+)
+
+// Period is what a code is billed once for.
+type Period string
+
+// The periods.
+const (
+	OncePerPatient Period = "once"
+	ThirtyDays     Period = "30_days"
+	CalendarMonth  Period = "month"
+)
+
+// The sources of entries. Source: docs/decisions/billing.md, "`source` values".
+const (
+	SourceDevice     = "automatic_device"
+	SourceSetup      = "automatic_setup"
+	SourceTime       = "automatic_time"
+	SourceEscalation = "escalation"
+	SourceManual     = "manual"
+)
+
+// Rule is what a code asks for, from one service date to another. Days and minutes of 0 are not asked for.
+type Rule struct {
+	Code              string
+	Period            Period
+	MinDays, MaxDays  int    // distinct days with data in the period
+	MinMinutes, Block int    // minutes until the first unit, and for each further one
+	Category          string // of the time that counts
+	Instead           string // a code that is never billed for the same period
+	After             string // a code that must be billed for the same period first
+	Rate              Cents
+	EffectiveFrom     string // service dates; "" for always
+	EffectiveUntil    string
+	Automatic         bool // the engine makes it; else a person does
+	Requires2026Codes bool // only where the practice enabled the codes of 2026
+}
+
+// rules are the codes that may be billed. A change of law is a new row with a date, never a changed one.
+// Source: docs/decisions/billing.md, "CPT catalogue and the eight codes", "30-day period and the 16 days (99454)", "99453", "99457 and 99458", "99091".
+var rules = []Rule{
+	{Code: Setup, Period: OncePerPatient, After: DeviceSupply, Rate: 1973, Automatic: true},
+	{Code: DeviceSupply, Period: ThirtyDays, MinDays: 16, MaxDays: 30, Instead: ShortSupply, Rate: 4302, Automatic: true},
+	{Code: FirstTwenty, Period: CalendarMonth, MinMinutes: 20, Category: "interactive", Instead: FirstTen, Rate: 4787, Automatic: true},
+	{Code: NextTwenty, Period: CalendarMonth, MinMinutes: 40, Block: 20, Category: "interactive", After: FirstTwenty, Rate: 3849, Automatic: true},
+	{Code: Interpretation, Period: CalendarMonth, MinMinutes: 30, Category: "interpretation", Rate: 5600},
+	{
+		Code: ShortSupply, Period: ThirtyDays, MinDays: 2, MaxDays: 15, Instead: DeviceSupply, Rate: 4700,
+		EffectiveFrom: "2026-01-01", Automatic: true, Requires2026Codes: true,
+	},
+	{
+		Code: FirstTen, Period: CalendarMonth, MinMinutes: 10, Category: "interactive", Instead: FirstTwenty, Rate: 2600,
+		EffectiveFrom: "2026-01-01", Automatic: true, Requires2026Codes: true,
+	},
+}
+
+// Rule is what a code asks for on a service date; false when the code cannot be billed then.
+func (e *Engine) Rule(code, serviceDate string) (Rule, bool) {
+	for _, r := range rules {
+		if r.Code == code && (e.Enable2026Codes || !r.Requires2026Codes) && r.EffectiveFrom <= serviceDate &&
+			(r.EffectiveUntil == "" || serviceDate <= r.EffectiveUntil) {
+			return r, true
+		}
+	}
+	return Rule{}, false
+}
+
+// Codes are the codes that may be billed at all, as list filter and manual entry accept them.
+func (e *Engine) Codes() (codes []string) {
+	for _, r := range rules {
+		if (e.Enable2026Codes || !r.Requires2026Codes) && !slices.Contains(codes, r.Code) {
+			codes = append(codes, r.Code)
+		}
+	}
+	return codes
+}
+
+// CatalogRow is a code as the contract lists it.
+type CatalogRow struct {
+	Code           string  `json:"code"`
+	Description    string  `json:"description"`
+	DefaultRate    Cents   `json:"default_rate"`
+	DefaultRateMax *Cents  `json:"default_rate_max"`
+	Frequency      string  `json:"frequency"`
+	Requirement    string  `json:"requirement"`
+	Billable       bool    `json:"billable"`
+	OfficialNote   *string `json:"official_note"`
+}
+
+// Catalog lists the eight codes in the contract's words.
+func (e *Engine) Catalog() []CatalogRow {
+	most := Cents(3831)
+	short := "CMS since 2026-01-01: device supply with 2 to 15 days of data in 30 days, instead of 99454."
+	ten := "CMS since 2026-01-01: first 10 minutes of treatment management in a month, instead of 99457."
+	return []CatalogRow{
+		{Setup, "Initial device setup and patient education", 1973, nil, "once per patient", "device provided, patient educated", true, nil},
+		{DeviceSupply, "Device supply with daily recording/transmission, 30-day period", 4302, nil, "monthly", "at least 16 days of data transmission in the 30-day period", true, nil},
+		{FirstTwenty, "Treatment management, first 20 minutes", 4787, nil, "monthly", "at least 20 minutes of interactive communication with patient or caregiver", true, nil},
+		{NextTwenty, "Each additional 20 minutes", 3849, nil, "monthly", "each additional 20-minute block after 99457 is met", true, nil},
+		{Interpretation, "Collection and interpretation of physiologic data", 5600, nil, "monthly", "at least 30 minutes of interpretation by a qualified provider", true, nil},
+		{ShortSupply, "Remote therapeutic monitoring treatment management", 4700, nil, "monthly", "clinical assessment of monitoring data", e.Enable2026Codes, &short},
+		{FirstTen, "Remote monitoring management, new tiered codes", 2600, &most, "monthly", "varies by tier", e.Enable2026Codes, &ten},
+		{ChronicCare, "Chronic care management, first 20 minutes", 4200, nil, "monthly", "at least 20 minutes, requires consent", false, nil},
+	}
+}
+
+// baseRule is the first row of a code: the thresholds that have not changed.
+func baseRule(code string) Rule {
+	return rules[slices.IndexFunc(rules, func(r Rule) bool { return r.Code == code })]
+}
+
+// ruleFor is what a code asks for on a day, in force or not.
+func (e *Engine) ruleFor(code, service string) Rule {
+	if rule, ok := e.Rule(code, service); ok {
+		return rule
+	}
+	return baseRule(code)
+}
+
+func inCatalog(code string) bool {
+	return slices.ContainsFunc((&Engine{}).Catalog(), func(row CatalogRow) bool { return row.Code == code })
+}

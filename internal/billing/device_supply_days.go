@@ -1,0 +1,153 @@
+package billing
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+)
+
+// DataDays are the days with data of one 30-day period, as billing counts them. Where no period holds the day that was asked for, they are those
+// of its calendar month, and nothing is counted towards a code.
+// Source: docs/decisions/billing.md, "Data days".
+type DataDays struct {
+	Today      string // where the patient is
+	Zone       *time.Location
+	Start, End string
+	// Period: the days are those of a period, and count towards its codes.
+	InPeriod bool
+	// Days count; Unconsented have data of a device, but no consent; Typed have data that no device sent.
+	Days, WithoutConsent, Manual []string
+	Needed                       int
+	DaysLeft                     int // today included; 0 for a period that is over, or none
+	// Reached is the code that the days have come to already, nil for none; Reachable those that they can still come to.
+	Reached   *string
+	Reachable []string
+}
+
+// DataDays counts the days of the period that holds a day; "" for today, where the patient is.
+func (e *Engine) DataDays(app core.App, patientID, day string, now time.Time) (d DataDays, err error) {
+	patients, err := e.loadFacts(app, []string{patientID}, "9999-12-31") // no entries are asked for
+	if err != nil {
+		return d, err
+	}
+	f := patients[patientID]
+	d = DataDays{Today: now.In(f.zone).Format(time.DateOnly), Zone: f.zone, Needed: baseRule(DeviceSupply).MinDays, Reachable: []string{}}
+	if day == "" {
+		day = d.Today
+	}
+	anchors, err := e.periodAnchors(app, patients)
+	if err != nil {
+		return d, err
+	}
+	span, found := periodOfDay(anchors[patientID], day)
+	if d.InPeriod = found; !found {
+		span = monthOf(day)
+	}
+	d.Start, d.End = span.Start, span.End
+	windows := []supplyPeriod{{Patient: patientID, Start: span.Start, End: span.End}}
+	if err := e.loadDataDays(app, nil, windows); err != nil { // all of them; which count is asked next
+		return d, err
+	}
+	all := slices.Clone(windows[0].days)
+	e.dropUnconsentedDays(f, &windows[0])
+	d.Days, d.WithoutConsent = windows[0].days, daysExcept(all, windows[0].days)
+	if d.Manual, err = e.manualDays(app, patientID, span, all); err != nil || !found {
+		return d, err
+	}
+	if d.Start <= d.Today && d.Today <= d.End {
+		d.DaysLeft = DaysBetween(d.Today, d.End) + 1
+	}
+	d.setReachable(e)
+	return d, nil
+}
+
+// setReachable says what the days come to by the rule that says it for the lists of billing. Today has room for no other day once it has data.
+func (d *DataDays) setReachable(e *Engine) {
+	left := d.DaysLeft
+	if left > 0 && slices.Contains(d.Days, d.Today) {
+		left--
+	}
+	near := NearCode{Have: len(d.Days), DaysLeft: left, Needed: d.Needed}
+	e.setReachableByDays(&near, d.End)
+	d.Reached, d.Reachable = near.Reached, near.Reachable
+}
+
+// manualDays have readings, but none of a device that the patient held.
+func (e *Engine) manualDays(app core.App, patientID string, in Span, transmitted []string) (days []string, err error) {
+	rows, err := collections.ReadingDays(app, patientID, in.Start, in.End)
+	for _, row := range rows {
+		if row.Readings > 0 {
+			days = append(days, row.Day)
+		}
+	}
+	slices.Sort(days)
+	return daysExcept(slices.Compact(days), transmitted), err
+}
+
+// daysExcept are the days of one list that another has not.
+func daysExcept(days, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(days), func(day string) bool { return slices.Contains(others, day) })
+}
+
+// loadDataDays reads the days with data of each window that count, from the days alone.
+func (e *Engine) loadDataDays(app core.App, patients map[string]*patientFacts, windows []supplyPeriod) error {
+	if len(windows) == 0 {
+		return nil
+	}
+	list, err := json.Marshal(windows)
+	if err != nil {
+		return fmt.Errorf("encode periods: %w", err)
+	}
+	rows, err := collections.DaysInWindows(app, string(list))
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if row.Days != "" {
+			windows[row.Key].days = strings.Split(row.Days, ",")
+			slices.Sort(windows[row.Key].days) // as a rule they come so
+			e.dropUnconsentedDays(patients[windows[row.Key].Patient], &windows[row.Key])
+		}
+	}
+	return nil
+}
+
+// dropUnconsentedDays leaves out the days of a window without consent.
+func (e *Engine) dropUnconsentedDays(f *patientFacts, w *supplyPeriod) {
+	period := Span{w.Start, w.End}
+	if f == nil || f.hasConsentThroughout(period) {
+		return
+	}
+	counts := e.consentedDays(f, period)
+	w.unconsentedDays = len(w.days)
+	w.days = slices.DeleteFunc(w.days, func(day string) bool { return !counts(day) })
+	w.unconsentedDays -= len(w.days)
+}
+
+// mostDataDays are, by patient, the days with data of the period of a month that has most of them.
+func (e *Engine) mostDataDays(app core.App, patients map[string]*patientFacts, month Span, today string) (map[string]int, error) {
+	anchors, err := e.periodAnchors(app, patients)
+	if err != nil {
+		return nil, err
+	}
+	var windows []supplyPeriod
+	for id, found := range anchors {
+		for _, p := range periodsOfMonth(found, month, today) {
+			windows = append(windows, supplyPeriod{Patient: id, Start: p.Start, End: p.End})
+		}
+	}
+	if err := e.loadDataDays(app, patients, windows); err != nil {
+		return nil, err
+	}
+	days := map[string]int{}
+	for _, w := range windows {
+		days[w.Patient] = max(days[w.Patient], len(w.days))
+	}
+	return days, nil
+}

@@ -1,0 +1,176 @@
+package billing
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/notifications"
+)
+
+// entryDraft is an entry the engine means to make, or to raise when raises is set.
+type entryDraft struct {
+	patient        *patientFacts
+	code           string
+	period         Span
+	service        string
+	minutes, units int
+	days           *int
+	source         string
+	warnings       []string
+	evidence       any
+	timeEntryIDs   []string // time entries that become fixed with it
+	toRaise        *existingEntry
+}
+
+// CreatedEntry is an entry that a run made or raised.
+type CreatedEntry struct {
+	ID        string `json:"id"`
+	PatientID string `json:"patient_id"`
+	CPTCode   string `json:"cpt_code"`
+}
+
+// SkippedEntry is an entry that a run left out, and why.
+type SkippedEntry struct {
+	PatientID string `json:"patient_id"`
+	CPTCode   string `json:"cpt_code"`
+	Reason    string `json:"reason"`
+}
+
+// storeDrafts stores drafts in the transaction, each once.
+func (e *Engine) storeDrafts(tx core.App, t tariff, drafts []entryDraft, now time.Time) (created []CreatedEntry, err error) {
+	if len(drafts) == 0 {
+		return nil, nil
+	}
+	tx = collections.Prepared(tx)
+	chain, err := audit.NewChain(tx)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := e.insertDrafts(tx, t, drafts, now)
+	if err != nil {
+		return nil, err
+	}
+	for i, d := range drafts {
+		id, event, old := ids[i], audit.BillingCreate, any(nil)
+		if d.toRaise != nil {
+			id, event, old = d.toRaise.ID, audit.BillingUpdate, d.toRaise.Code
+			err = raiseEntry(tx, t, d, now)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if id == "" {
+			continue // somebody else made it
+		}
+		if err := markTimeBilled(tx, id, d.timeEntryIDs, now); err != nil {
+			return nil, err
+		}
+		err := chain.Add(audit.Entry{
+			Event: event, Actor: audit.System(), ResourceType: audit.ResourceBillingEntry, ResourceID: id, PatientID: d.patient.id,
+			Changes: audit.Changes{"lifecycle_status": {New: PendingReview}, "cpt_code": {Old: old, New: d.code}, "units": {New: d.units}},
+		}, now)
+		if err != nil {
+			return nil, err
+		}
+		created = append(created, CreatedEntry{id, d.patient.id, d.code})
+	}
+	if err := chain.Store(); err != nil {
+		return nil, err
+	}
+	return created, announceAttestations(tx, drafts, created, now)
+}
+
+// announceAttestations tell billing which new entries wait for somebody's word.
+func announceAttestations(tx core.App, drafts []entryDraft, created []CreatedEntry, now time.Time) error {
+	waiting := map[string]bool{}
+	for _, d := range drafts {
+		if slices.Contains(d.warnings, AttestInteraction) {
+			waiting[d.patient.id+d.code] = true
+		}
+	}
+	for _, c := range created {
+		if !waiting[c.PatientID+c.CPTCode] {
+			continue
+		}
+		err := notifications.Announce(tx, notifications.Announcement{
+			Kind: notifications.AttestationNeeded, Severity: "info", PatientID: c.PatientID, EntryID: c.ID,
+			Body: "Escalation time behind " + c.CPTCode + " waits for your word.", Key: "attest:" + c.ID,
+		}, now)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// insertDrafts stores the drafts that raise nothing, and returns the id of each; "" where there is none.
+func (e *Engine) insertDrafts(tx core.App, t tariff, drafts []entryDraft, now time.Time) (ids []string, err error) {
+	claims, err := collections.TakeClaimIDs(tx, now.In(e.Zone).Year(), countNew(drafts))
+	if err != nil {
+		return nil, err
+	}
+	ids = make([]string, len(drafts))
+	entries := make([]collections.BillingDraft, 0, len(claims))
+	for i, d := range drafts {
+		if d.toRaise != nil {
+			continue
+		}
+		ids[i] = collections.NewUUID()
+		entries = append(entries, e.newEntry(t, d, ids[i], claims[len(entries)]))
+	}
+	stored, err := collections.InsertBillingEntries(tx, entries, now)
+	for i, id := range ids {
+		if !stored[id] {
+			ids[i] = ""
+		}
+	}
+	return ids, err
+}
+
+func countNew(drafts []entryDraft) (n int) {
+	for _, d := range drafts {
+		if d.toRaise == nil {
+			n++
+		}
+	}
+	return n
+}
+
+func (e *Engine) newEntry(t tariff, d entryDraft, id, claim string) collections.BillingDraft {
+	payerID, payerName := t.payerOf(d.patient.payer)
+	return collections.BillingDraft{
+		ID: id, ClaimID: claim, PatientID: d.patient.id, CPTCode: d.code, ServiceDate: d.service, Minutes: d.minutes, Units: d.units,
+		AmountCents: int64(t.expectedRate(d.patient.payer, d.code, d.service)) * int64(d.units),
+		ChargeCents: int64(t.charge(d.patient.payer, d.code, d.service)) * int64(d.units), Source: d.source, CreatedBy: "system",
+		PayerID: payerID, PayerName: payerName, Provider: d.patient.provider, ICD10Codes: firstDiagnoses(d.patient.diagnoses), Warnings: d.warnings,
+		PeriodStart: d.period.Start, PeriodEnd: d.period.End, TransmissionDays: d.days, Evidence: d.evidence,
+	}
+}
+
+// maxDiagnoses is how many a claim form takes. Source: docs/decisions/billing.md, "ICD-10".
+const maxDiagnoses = 12
+
+func firstDiagnoses(codes []string) []string { return codes[:min(len(codes), maxDiagnoses)] }
+
+// raiseEntry gives an entry that still waits for review more units.
+func raiseEntry(tx core.App, t tariff, d entryDraft, now time.Time) error {
+	return collections.RaiseBillingEntry(tx, collections.RaisedEntry{
+		ID: d.toRaise.ID, CPTCode: d.code, Days: d.days, ServiceDate: d.service, Minutes: d.minutes, Units: d.units, Evidence: d.evidence, Warnings: d.warnings,
+		AmountCents: int64(t.expectedRate(d.patient.payer, d.code, d.service)) * int64(d.units),
+		ChargeCents: int64(t.charge(d.patient.payer, d.code, d.service)) * int64(d.units),
+	}, now)
+}
+
+// markTimeBilled marks time as billed: it can no longer be changed.
+func markTimeBilled(tx core.App, entryID string, stretches []string, now time.Time) error {
+	for _, id := range stretches {
+		if err := collections.BillTime(tx, entryID, id, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,241 @@
+package billing
+
+import (
+	"bytes"
+	"embed"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
+)
+
+// bundledFees are lists by year, from secondary sources: they count once somebody has checked and imported them.
+//
+//go:embed fees/*.csv
+var bundledFees embed.FS
+
+// BundledFees is the list of a year as a file; false when none is shipped.
+func BundledFees(year string) ([]byte, bool) {
+	file, err := bundledFees.ReadFile("fees/" + year + ".csv")
+	return file, err == nil
+}
+
+// BundledFeeYears are the years of which a list is shipped.
+func BundledFeeYears() (years []string) {
+	files, _ := fs.Glob(bundledFees, "fees/*.csv") // the pattern is well-formed
+	for _, name := range files {
+		years = append(years, strings.TrimSuffix(strings.TrimPrefix(name, "fees/"), ".csv"))
+	}
+	return years
+}
+
+// feeColumns are the columns of a list, in any order.
+var feeColumns = []string{"cpt_code", "locality", "effective_date", "charge", "expected", "source"}
+
+const (
+	maxFees     = 20_000
+	maxLocality = 20
+	maxSource   = 200
+)
+
+// FeeImport is what an import did.
+type FeeImport struct {
+	Rows      int `json:"rows"`
+	Created   int `json:"created"`
+	Replaced  int `json:"replaced"`
+	Unchanged int `json:"unchanged"`
+}
+
+// feeChunkSize is how many rows of a list are stored together: readings wait meanwhile.
+const feeChunkSize = 200
+
+// ImportFees takes in a list, all of it or nothing: what is wrong is said by row and column before anything is stored. What is there already stays; what
+// differs is replaced, with its trace. A long list is stored part by part; one that was interrupted is completed by taking it in again.
+// Source: docs/decisions/billing.md, "Fee schedule".
+func ImportFees(app core.App, file []byte, by audit.Actor, now time.Time) (done FeeImport, err error) {
+	fees, err := ParseFees(file)
+	if err != nil {
+		return done, err
+	}
+	done.Rows = len(fees)
+	for part := range slices.Chunk(fees, feeChunkSize) {
+		if err := app.RunInTransaction(func(tx core.App) error { return done.store(tx, part, by, now) }); err != nil {
+			return done, err
+		}
+	}
+	return done, nil
+}
+
+// store stores a part of a list, and counts what it did.
+func (done *FeeImport) store(tx core.App, fees []collections.Fee, by audit.Actor, now time.Time) error {
+	chain, err := audit.NewChain(tx)
+	if err != nil {
+		return err
+	}
+	for _, fee := range fees {
+		before, err := collections.PutFee(tx, fee, now)
+		switch {
+		case err != nil:
+			return err
+		case before == nil:
+			done.Created++
+		case before.Same(fee):
+			done.Unchanged++
+			continue
+		default:
+			done.Replaced++
+		}
+		if err := chain.Add(feeAuditEntry(before, fee, by), now); err != nil {
+			return err
+		}
+	}
+	return chain.Store()
+}
+
+func feeAuditEntry(before *collections.Fee, fee collections.Fee, by audit.Actor) audit.Entry {
+	was := collections.Fee{}
+	if before != nil {
+		was = *before
+	}
+	return audit.Entry{
+		Event: audit.SettingsUpdate, Actor: by, ResourceType: audit.ResourceFee,
+		ResourceID: strings.TrimSpace(fee.CPTCode + " " + fee.EffectiveDate + " " + fee.Locality),
+		Changes: audit.Changes{
+			"charge":   {Old: dollarsOrNil(was.ChargeCents), New: dollarsOrNil(fee.ChargeCents)},
+			"expected": {Old: dollarsOrNil(was.ExpectedCents), New: dollarsOrNil(fee.ExpectedCents)},
+		},
+	}
+}
+
+func dollarsOrNil(cents *int64) any {
+	if cents == nil {
+		return nil
+	}
+	return Cents(*cents).String()
+}
+
+// ParseFees reads a list. Rows are counted as a spreadsheet does: the names of the columns are row 1.
+func ParseFees(file []byte) (fees []collections.Fee, err error) {
+	rows := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(file, []byte("\xef\xbb\xbf"))))
+	names, err := rows.Read()
+	if err != nil {
+		return nil, fault.Field("row 1", "Expected the columns "+strings.Join(feeColumns, ",")+".")
+	}
+	for i := range names {
+		names[i] = strings.TrimSpace(names[i])
+	}
+	for _, name := range feeColumns {
+		if !slices.Contains(names, name) || len(names) != len(feeColumns) {
+			return nil, fault.Field("row 1", "Expected the columns "+strings.Join(feeColumns, ",")+".")
+		}
+	}
+	wrong, seen := fault.Fields{}, map[string]int{}
+	for {
+		cells, err := rows.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		number, _ := rows.FieldPos(0)
+		if err != nil || len(fees) == maxFees {
+			return nil, fault.Field(fmt.Sprintf("row %d", rowOfError(err, number)), fmt.Sprintf("Is no row of %d cells, or one too many.", len(feeColumns)))
+		}
+		fee := parseFee(cells, names, number, wrong)
+		key := fee.CPTCode + " " + fee.EffectiveDate + " " + fee.Locality
+		if first := seen[key]; first > 0 {
+			wrong.Add(fmt.Sprintf("row %d.cpt_code", number), fmt.Sprintf("Row %d has this code, locality and date already.", first))
+		}
+		seen[key] = number
+		fees = append(fees, fee)
+	}
+	if len(fees) == 0 {
+		wrong.Add("row 2", "There are no rows.")
+	}
+	return fees, wrong.Err()
+}
+
+// rowOfError is the row in which reading stopped.
+func rowOfError(err error, number int) int {
+	if syntax, ok := errors.AsType[*csv.ParseError](err); ok {
+		return syntax.StartLine
+	}
+	return number
+}
+
+var localityPattern = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z _-]*$`)
+
+func parseFee(cells, names []string, number int, wrong fault.Fields) (fee collections.Fee) {
+	reject := func(column, message string) { wrong.Add(fmt.Sprintf("row %d.%s", number, column), message) }
+	for i, name := range names {
+		text := strings.TrimSpace(cells[i])
+		switch name {
+		case "cpt_code":
+			if fee.CPTCode = text; !inCatalog(text) {
+				reject(name, "Is not a code of the catalogue.")
+			}
+		case "locality":
+			if fee.Locality = text; len(text) > maxLocality || text != "" && !localityPattern.MatchString(text) {
+				reject(name, "Expected the locality of the Medicare fee schedule, or nothing for the whole nation.")
+			}
+		case "effective_date":
+			if fee.EffectiveDate = text; ParseDay(text).IsZero() {
+				reject(name, "Must be a date, YYYY-MM-DD.")
+			}
+		case "charge":
+			fee.ChargeCents = parseDollars(text, 1, name, reject)
+		case "expected":
+			fee.ExpectedCents = parseDollars(text, 0, name, reject)
+		case "source":
+			if fee.Source = text; len([]rune(text)) > maxSource || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == '\ufffd' }) {
+				reject(name, fmt.Sprintf("Must be at most %d characters of one line.", maxSource))
+			}
+		}
+	}
+	if fee.ChargeCents == nil && fee.ExpectedCents == nil && strings.TrimSpace(cells[slices.Index(names, "charge")]+cells[slices.Index(names, "expected")]) == "" {
+		reject("charge", "A row says what is charged, what is expected, or both.")
+	}
+	return fee
+}
+
+var dollarsPattern = regexp.MustCompile(`^[0-9]{1,7}(\.[0-9]{1,2})?$`)
+
+// parseDollars reads dollars without leaving whole numbers; nil for an empty cell.
+func parseDollars(text string, least int64, column string, reject func(column, message string)) *int64 {
+	if text == "" {
+		return nil
+	}
+	whole, part, _ := strings.Cut(text, ".")
+	cents, err := strconv.ParseInt(whole+(part + "00")[:min(2, len(part)+2)], 10, 64)
+	if !dollarsPattern.MatchString(text) || err != nil || cents < least || cents > maxDollars*100 {
+		reject(column, fmt.Sprintf("Must be dollars from %s to %d, with at most two decimals.", Cents(least), maxDollars))
+		return nil
+	}
+	return &cents
+}
+
+// CheckFee says what is wrong with a fee that somebody wrote past the import, "" for nothing.
+func CheckFee(fee collections.Fee) string {
+	if !inCatalog(fee.CPTCode) {
+		return "The CPT code is not in the catalogue."
+	}
+	if ParseDay(fee.EffectiveDate).IsZero() {
+		return "The effective date must be YYYY-MM-DD."
+	}
+	for _, cents := range []*int64{fee.ChargeCents, fee.ExpectedCents} {
+		if cents != nil && (*cents < 0 || *cents > maxDollars*100) {
+			return "A fee is 0 to 100000000 whole cents."
+		}
+	}
+	return ""
+}

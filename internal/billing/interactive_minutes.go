@@ -1,0 +1,279 @@
+package billing
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+)
+
+// loggedTime reads the finished time of a month that counts, by patient.
+func (e *Engine) loggedTime(app core.App, ids []string, month Span) (map[string][]LoggedTime, error) {
+	return e.loggedTimeByRule(app, ids, month, e.timeRuleOf(month))
+}
+
+// loggedTimeByRule reads the finished time of a month that counts by a rule, by patient, with what reaches into it.
+func (e *Engine) loggedTimeByRule(app core.App, ids []string, month Span, rule collections.TimeRule) (map[string][]LoggedTime, error) {
+	from, to := e.monthWithLead(month)
+	rows, err := collections.StretchesOf(app, ids, from, to, rule)
+	if err != nil {
+		return nil, err
+	}
+	start, _ := e.Bounds(month)
+	found := map[string][]LoggedTime{}
+	for _, row := range rows {
+		s := newLoggedTime(row)
+		if s.BeganBefore = s.StartedAt.Before(start); !s.BeganBefore || s.EndedAt().After(start) {
+			found[row.Patient] = append(found[row.Patient], s)
+		}
+	}
+	return found, nil
+}
+
+// LoggedTime is finished time of one person for one patient.
+type LoggedTime struct {
+	ID, Source, Category string // interactive, or care management where the rule counts it
+	StartedAt            time.Time
+	Seconds              int
+	HasNote              bool
+	BeganBefore          bool // it began before the month: what it covers counted there
+	counted              time.Duration
+}
+
+// EndedAt is when the stretch ended.
+func (s LoggedTime) EndedAt() time.Time {
+	return s.StartedAt.Add(time.Duration(s.Seconds) * time.Second)
+}
+
+// isLive reports whether it is live contact in its month.
+func (s LoggedTime) isLive() bool { return s.Category != collections.CareManagement && !s.BeganBefore }
+
+func newLoggedTime(row collections.TimeStretch) LoggedTime {
+	return LoggedTime{
+		ID: row.ID, Source: row.Source, Category: row.Category, StartedAt: collections.ParseInstant(row.Started), Seconds: row.Seconds, HasNote: row.Noted,
+	}
+}
+
+// parseLoggedTime reads a line of [collections.StretchLines].
+func parseLoggedTime(line string) (list []LoggedTime) {
+	for stretch := range strings.SplitSeq(line, ";") {
+		x := strings.Split(stretch, ",")
+		seconds, _ := strconv.Atoi(x[3]) // SQLite made it from a number
+		list = append(list, LoggedTime{ID: x[0], Source: x[1], Category: x[5], StartedAt: collections.ParseInstant(x[2]), Seconds: seconds, HasNote: x[4] == "1"})
+	}
+	return list
+}
+
+// splitByMonth parts stretches by the practice's month in which they began. One that reaches beyond the end of its month is before the next one, too:
+// there it counts for nothing and covers what it covers.
+func (e *Engine) splitByMonth(list []LoggedTime) map[Span][]LoggedTime {
+	months := map[Span][]LoggedTime{}
+	for _, s := range list {
+		day := e.Day(s.StartedAt)
+		month := monthOf(day)
+		if s.Category == collections.CareManagement && e.ruleNameOf(month) != WithCareManagement {
+			continue
+		}
+		months[month] = append(months[month], s)
+		if day != month.End { // nothing lasts longer than a day
+			continue
+		}
+		if next := monthOf(AddDays(month.End, 1)); e.Day(s.EndedAt().Add(-time.Nanosecond)) >= next.Start {
+			s.BeganBefore = true
+			months[next] = append(months[next], s)
+		}
+	}
+	return months
+}
+
+// dropUnconsentedTime leaves out time of days without consent.
+func (e *Engine) dropUnconsentedTime(f *patientFacts, stretches []LoggedTime, month Span) []LoggedTime {
+	if f.hasConsentThroughout(month) {
+		return stretches
+	}
+	counts := e.consentedDays(f, month)
+	return slices.DeleteFunc(slices.Clone(stretches), func(s LoggedTime) bool { return !counts(e.Day(s.StartedAt)) })
+}
+
+// setCounted says how much of each stretch no earlier one covers, in the order in which they began: each moment counts once, whoever logged it how often.
+func setCounted(stretches []LoggedTime) {
+	slices.SortFunc(stretches, func(a, b LoggedTime) int {
+		if order := a.StartedAt.Compare(b.StartedAt); order != 0 {
+			return order
+		}
+		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.ID, b.ID))
+	})
+	var covered time.Time
+	for i := range stretches {
+		s := &stretches[i]
+		from, until := s.StartedAt, s.EndedAt()
+		if covered.After(from) {
+			from = covered
+		}
+		if s.counted = max(0, until.Sub(from)); s.BeganBefore {
+			s.counted = 0
+		}
+		if until.After(covered) {
+			covered = until
+		}
+	}
+}
+
+// CountedSeconds are the seconds of stretches of one patient and month that count: each moment once, and care management beside live contact alone.
+func CountedSeconds(stretches []LoggedTime) int {
+	stretches = slices.Clone(stretches)
+	setCounted(stretches)
+	return sumCounted(stretches)
+}
+
+// sumCounted sums what [uncover] left.
+func sumCounted(stretches []LoggedTime) int {
+	total, live := time.Duration(0), false
+	for _, s := range stretches {
+		total += s.counted
+		live = live || s.isLive()
+	}
+	if !live {
+		return 0
+	}
+	return int(total / time.Second)
+}
+
+// MonthTime is a patient's time in a month, in whole minutes.
+type MonthTime struct {
+	collections.MinutesByCategory
+	// NextThreshold is how many minutes that count the next unit asks for; nil when there is none.
+	NextThreshold *int `json:"next_threshold_minutes"`
+}
+
+// TimeSummary sums the finished time of a month by patient; userID, patientID and teamOf ("" for all) narrow it.
+func (e *Engine) TimeSummary(app core.App, month Span, userID, patientID, teamOf string) (list []MonthTime, err error) {
+	from, to := e.instants(month)
+	sums, err := collections.SumTime(app, from, to, userID, patientID, teamOf, e.timeRuleOf(month))
+	for _, sum := range sums {
+		list = append(list, MonthTime{sum, e.nextThreshold(sum.Counted)})
+	}
+	return list, err
+}
+
+// nextThreshold is the next number of minutes in a month that makes a unit.
+func (e *Engine) nextThreshold(minutes int) *int {
+	for n := range e.MaxUnits99458 + 1 {
+		if threshold := baseRule(FirstTwenty).MinMinutes + n*baseRule(NextTwenty).Block; minutes < threshold {
+			return &threshold
+		}
+	}
+	return nil
+}
+
+// countForDecision is [Engine.count] with what only an entry that is decided on is asked: minutes that count elsewhere already, and those without live
+// contact.
+func (e *Engine) countForDecision(app core.App, patients map[string]*patientFacts, list []claimedEntry) ([]countedFacts, error) {
+	found, err := e.countFacts(app, patients, list)
+	if err != nil {
+		return nil, err
+	}
+	months := map[timeMonth][]int{}
+	for i, x := range list {
+		if e.ruleFor(x.code, x.service).Category == collections.Interactive {
+			month := timeMonth{collections.Interactive, monthOf(x.period.Start), x.rule}
+			months[month] = append(months[month], i)
+		}
+	}
+	for month, of := range months {
+		if err := e.subtractElsewhere(app, list, found, month, of); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// subtractElsewhere takes from the minutes of a month, for those entries of a list that are named by their places, those in which its people were with
+// somebody whose time began earlier, and adds how many more there are without live contact, or of review.
+func (e *Engine) subtractElsewhere(app core.App, list []claimedEntry, found []countedFacts, m timeMonth, of []int) error {
+	people := map[string]bool{}
+	for _, i := range of {
+		people[list[i].patient] = true
+	}
+	ids := slices.Sorted(maps.Keys(people))
+	from, to := e.monthWithLead(m.month)
+	rows, err := collections.TimesElsewhere(app, ids, from, to)
+	if err != nil {
+		return err
+	}
+	away := map[string][]collections.Elsewhere{}
+	for _, row := range rows {
+		away[row.Patient] = append(away[row.Patient], row.Elsewhere)
+	}
+	stretches := map[string][]LoggedTime{}
+	if len(away) > 0 {
+		if stretches, err = e.loggedTimeByRule(app, slices.Sorted(maps.Keys(away)), m.month, m.rule); err != nil {
+			return err
+		}
+	}
+	aside, err := e.uncountedMinutes(app, ids, m)
+	if err != nil {
+		return err
+	}
+	for _, i := range of {
+		c, id := &found[i], list[i].patient
+		if with := away[id]; len(with) > 0 && c.minutes > 0 {
+			mine := stretches[id]
+			c.minutes = max(0, c.minutes-CountedSeconds(mine)/60+int(unionLength(exclusiveIntervals(mine, with))/time.Second)/60)
+		}
+		c.uncountedMinutes = aside[id]
+	}
+	return nil
+}
+
+// exclusiveIntervals are the moments of stretches in which their people were with nobody else, without what counted in the month before.
+func exclusiveIntervals(list []LoggedTime, elsewhere []collections.Elsewhere) (spans []interval) {
+	var before []interval
+	for _, s := range list {
+		own := []interval{{s.StartedAt, s.EndedAt()}}
+		if s.BeganBefore {
+			before = append(before, own...)
+			continue
+		}
+		spans = append(spans, subtractIntervals(own, intervalsElsewhere(s.ID, elsewhere))...)
+	}
+	return subtractIntervals(spans, before)
+}
+
+// intervalsElsewhere are the moments in which the person behind a stretch was elsewhere.
+func intervalsElsewhere(id string, elsewhere []collections.Elsewhere) (away []interval) {
+	for _, x := range elsewhere {
+		if x.ID == id {
+			away = append(away, interval{collections.ParseInstant(x.From), collections.ParseInstant(x.Until)})
+		}
+	}
+	return away
+}
+
+// uncountedMinutes are the minutes of a month that were spent and count for nothing: without live contact, or of review.
+func (e *Engine) uncountedMinutes(app core.App, ids []string, m timeMonth) (map[string]int, error) {
+	first, last := e.instants(m.month)
+	rows, err := collections.NotLive(app, ids, first, last, m.rule)
+	if err != nil {
+		return nil, err
+	}
+	minutes := map[string]int{}
+	for _, row := range rows {
+		minutes[row.Patient] = row.Seconds / 60
+	}
+	one := ""
+	if len(ids) == 1 {
+		one = ids[0]
+	}
+	sums, err := e.TimeSummary(app, m.month, "", one, "")
+	for _, sum := range sums {
+		minutes[sum.PatientID] += sum.Review
+	}
+	return minutes, err
+}

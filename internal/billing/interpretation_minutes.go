@@ -1,0 +1,77 @@
+package billing
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
+	"github.com/vigilhealth/vigil/internal/fault"
+)
+
+// countInterpretation counts a month's time of interpretation, without the moments in which its people were with another patient; what other codes counted
+// is the patient's alone.
+func (e *Engine) countInterpretation(app core.App, patientID string, month Span, rule collections.TimeRule, c *countedFacts) error {
+	from, to := e.instants(month)
+	rows, err := collections.InterpretationOf(app, patientID, from, to)
+	if err != nil {
+		return err
+	}
+	away, err := collections.InterpretationElsewhere(app, patientID, from, to)
+	if err != nil {
+		return err
+	}
+	stretches, err := e.loggedTimeByRule(app, []string{patientID}, month, rule)
+	if err != nil {
+		return err
+	}
+	var all, spans, taken []interval
+	for _, row := range rows {
+		s := newLoggedTime(row)
+		own := []interval{{s.StartedAt, s.EndedAt()}}
+		all, spans = append(all, own...), append(spans, subtractIntervals(own, intervalsElsewhere(s.ID, away))...)
+	}
+	for _, s := range stretches[patientID] {
+		taken = append(taken, interval{s.StartedAt, s.EndedAt()})
+	}
+	c.minutesWithOverlap = int(unionLength(all)/time.Second) / 60
+	c.minutes = int(unionLength(subtractIntervals(spans, taken))/time.Second) / 60
+	return nil
+}
+
+// hasEarlierInterpretation reports whether another 99091 stands within thirty days of service; of two that wait, the later one is the duplicate.
+func hasEarlierInterpretation(tx core.App, entry *collections.BillingEntry, day string) (bool, error) {
+	near, err := interpretationsWithin30Days(tx, entry.PatientID(), entry.Id, day)
+	return slices.ContainsFunc(near, func(x collections.NearEntry) bool {
+		made := collections.Instant(entry.CreatedAt())
+		return x.Status != PendingReview || x.CreatedAt < made || x.CreatedAt == made && x.ID < entry.Id
+	}), err
+}
+
+// interpretationsWithin30Days are the entries of 99091 less than thirty days of service from a day.
+func interpretationsWithin30Days(app core.App, patientID, except, day string) ([]collections.NearEntry, error) {
+	return collections.EntriesNear(app, patientID, Interpretation, except, AddDays(day, 1-periodDays), AddDays(day, periodDays-1), []string{Voided, Refunded})
+}
+
+// renderingInterpreter is who interpreted: the author when a provider, else the patient's own; nobody else may bill it.
+func renderingInterpreter(tx core.App, primary string, by audit.Actor) (string, error) {
+	if by.Role == string(authz.Provider) {
+		if user, err := collections.FindUserByEmail(tx, by.Email); err == nil {
+			return user.Id, nil
+		} else if !collections.Missing(err) {
+			return "", err
+		}
+	}
+	if primary != "" {
+		user, err := collections.FindUser(tx, primary)
+		if err == nil && user.Role() == string(authz.Provider) {
+			return primary, nil
+		} else if err != nil && !collections.Missing(err) {
+			return "", err
+		}
+	}
+	return "", fault.Field("cpt_code", "99091 needs a rendering provider: the patient's primary provider is none.")
+}

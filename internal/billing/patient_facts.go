@@ -1,0 +1,175 @@
+package billing
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+)
+
+// patientFacts are what the rules ask of one patient.
+type patientFacts struct {
+	id                   string
+	active, deleted      bool
+	archived, restored   string // practice days; "" for never
+	zone                 *time.Location
+	payer                int64
+	provider             string
+	diagnoses            []string
+	consents             []Span                     // practice days in force; End "" while it is
+	entries              map[string][]existingEntry // by code, in the order of their dates
+	lastSupply           string                     // first day of the latest period that the engine billed for a device
+	assignments          []DeviceAssignment
+	setupDay             string // practice day of the first set-up; "" for none
+	setupBy, setupDevice string // who taught, and with which device
+}
+
+// existingEntry is an entry as planning sees it. Voided ones are here too: what a person voided the engine does not make again.
+type existingEntry struct {
+	ID, Code       string
+	Status, Source string
+	Start, End     string // of the billing period
+	Units          int
+}
+
+// entryFor is the entry of a code that overlaps a period: one that counts before one that was voided; nil for none.
+func (f *patientFacts) entryFor(code string, period Span) (found *existingEntry) {
+	list := f.entries[code]
+	for i, x := range list {
+		if code != Setup && (x.Start > period.End || x.End < period.Start) {
+			continue
+		}
+		if found == nil || !found.isActive() {
+			found = &list[i]
+		}
+	}
+	return found
+}
+
+// activeOn reports whether the patient was enrolled on a day.
+func (f *patientFacts) activeOn(day string) bool {
+	switch {
+	case f.deleted:
+		return false
+	case !f.active:
+		return f.archived == "" || day <= f.archived
+	}
+	return f.archived == "" || f.restored == "" || day <= f.archived || day >= f.restored
+}
+
+// loadFacts reads the facts of some patients, with the entries whose period ends on a day or later; those of the set-up always.
+func (e *Engine) loadFacts(app core.App, ids []string, since string) (map[string]*patientFacts, error) {
+	l := &factsLoader{Engine: e, app: app, ids: ids, since: since, facts: make(map[string]*patientFacts, len(ids))}
+	for _, step := range []func() error{l.loadPatients, l.loadConsents, l.loadEntries, l.loadAssignments} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return l.facts, nil
+}
+
+type factsLoader struct {
+	*Engine
+	app   core.App
+	ids   []string
+	since string
+	facts map[string]*patientFacts
+}
+
+func (l *factsLoader) loadPatients() error {
+	rows, err := collections.FactsOf(l.app, l.ids)
+	for _, row := range rows {
+		f := &patientFacts{
+			id: row.ID, active: row.Active, deleted: row.Deleted != "", payer: row.Payer, provider: row.Provider, lastSupply: row.Supply,
+			entries:  map[string][]existingEntry{},
+			archived: l.dayOfInstant(row.Archived), restored: l.dayOfInstant(row.Restored), zone: collections.Zone(row.Zone, l.Zone),
+		}
+		_ = json.Unmarshal([]byte(row.Codes), &f.diagnoses) // what cannot be read is missing
+		l.facts[row.ID] = f
+	}
+	return err
+}
+
+func (l *factsLoader) loadConsents() error {
+	rows, err := collections.MonitoringConsents(l.app, l.ids)
+	for _, row := range rows {
+		end := l.dayOfInstant(row.Expires)
+		if revoked := l.dayOfInstant(row.Revoked); revoked != "" && (end == "" || revoked < end) {
+			end = revoked
+		}
+		if f := l.facts[row.Patient]; f != nil {
+			f.consents = append(f.consents, Span{l.dayOfInstant(row.Granted), end})
+		}
+	}
+	return err
+}
+
+func (l *factsLoader) loadEntries() error {
+	rows, err := collections.EntryLines(l.app, l.ids, l.since)
+	for _, row := range rows {
+		f := l.facts[row.Patient]
+		if f == nil {
+			continue
+		}
+		for entry := range strings.SplitSeq(row.List, ";") {
+			x := strings.Split(entry, ",")
+			units, _ := strconv.Atoi(x[6]) // SQLite made it from a number
+			f.entries[x[1]] = append(f.entries[x[1]], existingEntry{x[0], x[1], x[2], x[3], x[4], x[5], units})
+		}
+	}
+	return err
+}
+
+// loadAssignments come with what was taught with each device: the first set-up counts.
+func (l *factsLoader) loadAssignments() error {
+	rows, err := collections.TaughtHoldings(l.app, l.ids)
+	first := map[string]string{}
+	for _, row := range rows {
+		f := l.facts[row.Patient]
+		if f == nil {
+			continue
+		}
+		h := DeviceAssignment{Device: row.Device, From: collections.ParseInstant(row.From).In(f.zone).Format(time.DateOnly)}
+		if row.Until != "" {
+			h.Until = collections.ParseInstant(row.Until).In(f.zone).Format(time.DateOnly)
+		}
+		f.assignments = append(f.assignments, h)
+		if row.Taught != "" && (first[row.Patient] == "" || row.Taught < first[row.Patient]) {
+			first[row.Patient] = row.Taught
+			f.setupDay, f.setupBy, f.setupDevice = l.dayOfInstant(row.Taught), row.By, row.Device
+		}
+	}
+	return err
+}
+
+// hasActiveEntry reports whether an entry of a code that holds overlaps a period.
+func (f *patientFacts) hasActiveEntry(code string, period Span) bool {
+	return slices.ContainsFunc(f.entries[code], func(x existingEntry) bool { return x.isActive() && x.overlaps(period) })
+}
+
+func (x existingEntry) overlaps(p Span) bool { return x.Start <= p.End && x.End >= p.Start }
+
+// isActive reports whether an entry is billed and not being undone.
+func (x existingEntry) isActive() bool {
+	return !slices.Contains([]string{Voided, VoidRequested, RefundDue, Refunded}, x.Status)
+}
+
+// hasConsentThroughout reports whether one consent covers a whole period, as a rule.
+func (f *patientFacts) hasConsentThroughout(period Span) bool {
+	return len(f.consents) == 1 && f.consents[0].Start <= period.Start && f.consents[0].End == ""
+}
+
+// devicesDuring are the devices a patient held during a period.
+func (f *patientFacts) devicesDuring(p Span) (devices []string) {
+	for _, h := range f.assignments {
+		if h.From <= p.End && (h.Until == "" || h.Until >= p.Start) && !slices.Contains(devices, h.Device) {
+			devices = append(devices, h.Device)
+		}
+	}
+	return devices
+}

@@ -1,0 +1,109 @@
+package billing
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+)
+
+// tariff knows names and rates of payers and the fee schedule, read once for a run.
+type tariff struct {
+	names    map[int64]string
+	rates    map[payerCode][]collections.PayerRate // the latest first
+	fees     map[string][]collections.Fee          // by code, the latest of each locality first
+	locality string                                // the practice's
+}
+
+type payerCode struct {
+	payer int64
+	code  string
+}
+
+func (e *Engine) loadTariff(app core.App) (t tariff, err error) {
+	payers, err := collections.ListPayers(app)
+	if err != nil {
+		return t, err
+	}
+	rates, err := collections.ListPayerRates(app)
+	if err != nil {
+		return t, err
+	}
+	fees, err := collections.ListFees(app)
+	if err != nil {
+		return t, err
+	}
+	t = tariff{map[int64]string{}, map[payerCode][]collections.PayerRate{}, map[string][]collections.Fee{}, e.Locality}
+	for _, f := range fees {
+		t.fees[f.CPTCode] = append(t.fees[f.CPTCode], f)
+	}
+	for _, p := range payers {
+		t.names[p.Number()] = p.Name
+	}
+	for _, r := range rates {
+		key := payerCode{collections.Number(r.PayerID), r.CPTCode}
+		t.rates[key] = append(t.rates[key], r)
+	}
+	return t, nil
+}
+
+// expectedRate is what is expected of a payer for a code on a day: its latest rate in force, else what the fee schedule expects, else the default.
+// Source: docs/decisions/billing.md, "Amounts".
+func (t tariff) expectedRate(payer int64, code, day string) Cents {
+	for _, r := range t.rates[payerCode{payer, code}] {
+		if r.EffectiveDate <= day {
+			return Cents(r.RateCents)
+		}
+	}
+	if cents, said := t.scheduledFee(code, day, func(f collections.Fee) *int64 { return f.ExpectedCents }); said {
+		return cents
+	}
+	return baseRule(code).Rate
+}
+
+// payerOf is the record id and the name of a patient's payer.
+func (t tariff) payerOf(number int64) (id, name string) {
+	if name, known := t.names[number]; known {
+		return collections.NumberID(number), name
+	}
+	return "", "Self-pay"
+}
+
+// scheduledFee finds what the schedule says of a code on a day: of the practice's locality, else of the nation; the latest that says it.
+func (t tariff) scheduledFee(code, day string, figure func(collections.Fee) *int64) (cents Cents, said bool) {
+	for _, locality := range slices.Compact([]string{t.locality, ""}) {
+		for _, fee := range t.fees[code] {
+			if fee.Locality == locality && fee.EffectiveDate <= day && figure(fee) != nil {
+				return Cents(*figure(fee)), true
+			}
+		}
+	}
+	return 0, false
+}
+
+// charge is what is asked for a unit: what the practice's list says, else what is expected. Source: docs/decisions/billing.md, "Fee schedule".
+func (t tariff) charge(payer int64, code, day string) Cents {
+	if cents, said := t.scheduledFee(code, day, func(f collections.Fee) *int64 { return f.ChargeCents }); said {
+		return cents
+	}
+	return t.expectedRate(payer, code, day)
+}
+
+// CheckRate says what is wrong with a rate that somebody wrote past the API, "" for nothing: cents must be whole and as [CentsOf] takes them, the
+// day YYYY-MM-DD.
+func CheckRate(code string, cents float64, day string) string {
+	known := slices.ContainsFunc((&Engine{}).Catalog(), func(row CatalogRow) bool { return row.Code == code })
+	if !known {
+		return "The CPT code is not in the catalogue."
+	}
+	if _, ok := CentsOf(cents / 100); !ok || cents != math.Trunc(cents) {
+		return "A rate is 0 to 100000000 whole cents."
+	}
+	if _, err := time.Parse(time.DateOnly, day); err != nil {
+		return "The effective date must be YYYY-MM-DD."
+	}
+	return ""
+}

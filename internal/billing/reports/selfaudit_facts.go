@@ -1,0 +1,187 @@
+package reports
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/billing"
+)
+
+// How far around the month lines are read: far enough for three periods of supply with as long between them, and for a period that begins in the
+// month and is billed after it.
+const (
+	daysBefore = 2*periodsInARow*supplyDays - supplyDays
+	daysAround = 2 * supplyDays
+)
+
+// GatherAuditFacts reads the facts of a month, each kind of them at once for all patients.
+func GatherAuditFacts(app core.App, zone *time.Location, month billing.Span) (AuditFacts, error) {
+	g := factsGatherer{app: app, facts: AuditFacts{Month: month, Zone: zone, Lines: map[string][]AuditedLine{}, FirstBilled: map[string]string{}, FirstVisit: map[string]string{}, Days: map[string]DataDayCounts{}, CompetingServices: map[string][]billing.Span{}}}
+	g.from, g.to = collections.ParseDay(month.Start, zone), collections.ParseDay(billing.AddDays(month.End, 1), zone)
+	for _, step := range []func() error{g.loadLines, g.loadSurrounding, g.loadFirstBilled, g.loadVisits, g.loadCompetingServices, g.loadTime, g.loadDays} {
+		if err := step(); err != nil {
+			return AuditFacts{}, err
+		}
+	}
+	return g.facts, nil
+}
+
+type factsGatherer struct {
+	app      core.App
+	facts    AuditFacts
+	from, to time.Time
+}
+
+func (g *factsGatherer) loadLines() error {
+	rows, err := collections.AuditedLines(g.app, g.facts.Month.Start, g.facts.Month.End)
+	g.add(rows)
+	return err
+}
+
+func (g *factsGatherer) add(rows []collections.PatientLines) {
+	for _, row := range rows {
+		for text := range strings.SplitSeq(row.List, ";") {
+			if v := strings.Split(text, ","); len(v) == 5 {
+				g.facts.Lines[row.Patient] = append(g.facts.Lines[row.Patient], AuditedLine{v[0], row.Patient, v[1], v[2], v[3], v[4]})
+			}
+		}
+	}
+}
+
+// loadSurrounding reads what lies before and after the month of those who were supplied in it: of who was managed as well the supplies alone, as nothing else
+// is asked of them.
+func (g *factsGatherer) loadSurrounding() error {
+	var managed, unmanaged []string
+	for patient, lines := range g.facts.Lines {
+		supplied, management := withCodes(lines, supplies), withCodes(lines, managements)
+		switch {
+		case len(supplied) == 0:
+		case slices.ContainsFunc(supplied, func(line AuditedLine) bool { return !isManaged(line, management) }):
+			unmanaged = append(unmanaged, patient)
+		default:
+			managed = append(managed, patient)
+		}
+	}
+	month := g.facts.Month
+	next := billing.AddDays(month.End, 1)
+	for _, part := range []struct {
+		ids, codes  []string
+		from, until string
+	}{
+		{unmanaged, slices.Concat(supplies, managements), billing.AddDays(month.Start, -daysBefore), month.Start},
+		{unmanaged, slices.Concat(supplies, managements), next, billing.AddDays(next, daysAround)},
+		{managed, supplies, billing.AddDays(month.Start, -daysAround), month.Start},
+		{managed, supplies, next, billing.AddDays(next, daysAround)},
+	} {
+		rows, err := collections.AuditedLinesOf(g.app, part.ids, part.codes, part.from, part.until)
+		if err != nil {
+			return err
+		}
+		g.add(rows)
+	}
+	return nil
+}
+
+func (g *factsGatherer) loadFirstBilled() error {
+	since := billing.ParseDay(g.facts.Month.Start).AddDate(0, -monthsBefore, 0).Format(time.DateOnly)
+	rows, err := collections.FirstBilledDays(g.app, since, g.facts.Month.End)
+	for _, row := range rows {
+		g.facts.FirstBilled[row.Patient] = row.Day
+	}
+	return err
+}
+
+// billedPatients are the patients with lines.
+func (g *factsGatherer) billedPatients() []string { return slices.Sorted(maps.Keys(g.facts.Lines)) }
+
+func (g *factsGatherer) loadCompetingServices() error {
+	rows, err := collections.CompetingServices(g.app, g.billedPatients())
+	for _, row := range rows {
+		g.facts.CompetingServices[row.Patient] = append(g.facts.CompetingServices[row.Patient], billing.Span{Start: row.From, End: row.Until})
+	}
+	return err
+}
+
+func (g *factsGatherer) loadVisits() error {
+	rows, err := collections.FirstOrders(g.app, g.billedPatients())
+	for _, row := range rows {
+		if row.Kind == collections.EstablishedVisit {
+			g.facts.FirstVisit[row.Patient] = row.Dated
+		}
+	}
+	return err
+}
+
+func (g *factsGatherer) loadTime() error {
+	rows, err := collections.AuditedTimes(g.app, g.from.Add(-longestStretch), g.to)
+	for _, row := range rows {
+		from := collections.ParseInstant(row.StartedAt)
+		g.facts.Time = append(g.facts.Time, LoggedTime{
+			ID: collections.Number(row.ID), Person: row.User, Entry: row.Entry, From: from, To: collections.ParseInstant(row.EndedAt),
+			Length: time.Duration(row.Seconds) * time.Second, Recorded: collections.ParseInstant(row.RecordedAt), beganThisMonth: !from.Before(g.from),
+		})
+	}
+	return err
+}
+
+// loadDays looks at the readings of those patients alone whose days are mostly without a device; their days are those of their own zone.
+func (g *factsGatherer) loadDays() error {
+	month := g.facts.Month
+	ids, err := collections.MostlyWithoutDevice(g.app, month.Start, month.End, g.from, g.to)
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	const farthestZone = 26 * time.Hour // from the earliest day on earth to the latest
+	rows, err := collections.OriginsOfReadings(g.app, ids, g.from.Add(-farthestZone), g.to.Add(farthestZone))
+	typed := map[[2]string]bool{}
+	for _, row := range rows {
+		day := collections.ParseInstant(row.MeasuredAt).In(collections.Zone(row.Zone, g.facts.Zone)).Format(time.DateOnly)
+		if key := [2]string{row.Patient, day}; contains(month, day) {
+			was, known := typed[key]
+			typed[key] = row.Typed && (was || !known)
+		}
+	}
+	for key, all := range typed {
+		days := g.facts.Days[key[0]]
+		if days.WithData++; all {
+			days.Manual++
+		}
+		g.facts.Days[key[0]] = days
+	}
+	return err
+}
+
+// AuditedLine is an entry that stands. Days are those of the practice.
+type AuditedLine struct{ ID, Patient, Code, Service, Start, End string }
+
+// LoggedTime is finished time of a person.
+type LoggedTime struct {
+	ID             int64
+	Person         string
+	Entry          string // the line that bills it; "" for none yet
+	From, To       time.Time
+	Length         time.Duration // what of it counts as work
+	Recorded       time.Time
+	beganThisMonth bool
+}
+
+// AuditFacts are what the patterns of a month are looked for in.
+type AuditFacts struct {
+	Month       billing.Span
+	Zone        *time.Location
+	Lines       map[string][]AuditedLine // of each patient with a line of the month, those around it too
+	FirstBilled map[string]string        // the first billed day of each patient who was billed since three months before
+	FirstVisit  map[string]string        // the first visit on record of a patient
+	Time        []LoggedTime             // of the month, and what reaches into its first day
+	Days        map[string]DataDayCounts // of the patients whose readings are mostly from no device
+	// Elsewhere is when somebody else bills remote monitoring for a patient; without an end it goes on.
+	CompetingServices map[string][]billing.Span
+}
+
+// DataDayCounts are those of a patient in a month on which there is data.
+type DataDayCounts struct{ WithData, Manual int }

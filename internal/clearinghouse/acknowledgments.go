@@ -1,0 +1,212 @@
+package clearinghouse
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/internal/claims"
+	"github.com/vigilhealth/vigil/internal/x12"
+)
+
+// importTA1 takes in what became of an envelope: one that was refused takes all its claims with it.
+func (t *importRun) importTA1(r x12.InterchangeAck) error {
+	return t.setBatchResult("TA1", r.ControlNumber, r.Code == "R", false, []string{r.Note})
+}
+
+// import999 takes in whether our group could be read. There is one transaction set in it.
+func (t *importRun) import999(s x12.ImplementationAck) error {
+	refused, codes := s.Rejected(), slices.Clone(s.Codes)
+	for _, set := range s.Sets {
+		refused = refused || set.Rejected()
+		codes = append(codes, set.Codes...)
+		for _, e := range set.Errors {
+			codes = append(codes, e.Segment+" "+e.Code)
+		}
+	}
+	return t.setBatchResult("AK1", s.Group, refused, s.Code == "P", codes)
+}
+
+// setBatchResult marks a batch by the number of its interchange or group, and sends all its lines back where it was refused.
+func (t *importRun) setBatchResult(segment, number string, refused, partly bool, codes []string) error {
+	row, err := collections.FindBatchByNumber(t.app, padded(number))
+	if collections.Missing(err) {
+		t.addUnmatched(segment, number, 0, "unknown_batch")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if t.isTestBatch(row) {
+		t.addUnmatched(segment, number, 0, claims.TestUsage)
+		return nil
+	}
+	status := collections.BatchAccepted
+	if refused {
+		status = collections.BatchRejected
+	} else if partly {
+		status = collections.BatchPartly
+	}
+	if row.Status != collections.BatchRejected && row.Status != collections.BatchPartly || status == collections.BatchRejected {
+		if err := collections.SetBatchStatus(t.app, row.ID, status, t.now); err != nil {
+			return err
+		}
+	}
+	lines, err := collections.LinesOfBatch(t.app, row.ID)
+	if err != nil {
+		return err
+	}
+	for _, l := range lines {
+		if !refused {
+			t.applied++
+		} else if err := t.rejectLine(l, "999", codes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// padded is a control number with its leading zeros, which a 999 may leave out.
+func padded(number string) string {
+	for len(number) < 9 {
+		number = "0" + number
+	}
+	return number
+}
+
+// rejectLine sends a line back, unless it was sent anew since.
+func (t *importRun) rejectLine(l collections.ClaimLine, source string, codes []string) error {
+	entry, err := collections.FindBillingEntry(t.app, l.EntryID)
+	if err != nil {
+		return fmt.Errorf("line %s: %w", l.Line, err)
+	}
+	if l.Carried || entry.ClaimControlNumber() != l.Claim {
+		return nil
+	}
+	if entry.Status() == billing.VoidRequested && l.Frequency != claims.VoidOfClaim {
+		t.addUnmatched("CLM", l.Claim, x12.Cents(l.ChargeCents), "void_requested") // there is nothing at the payer that it could void
+		return nil
+	}
+	if entry.BatchID() == "" {
+		return nil
+	}
+	_, err = t.Billing.ApplyTransition(t.app, l.EntryID, t.Billing.Reject(source, distinctCodes(codes), t.now), t.by, t.now)
+	return t.countResult(err, "CLM", l.Claim, 0)
+}
+
+func distinctCodes(codes []string) []string {
+	codes = slices.DeleteFunc(slices.Clone(codes), func(c string) bool { return c == "" })
+	slices.Sort(codes)
+	return append([]string{}, slices.Compact(codes)...)
+}
+
+// import277CA takes in whether claims were taken up for decision.
+func (t *importRun) import277CA(s x12.ClaimAck) error {
+	for _, source := range s.Sources {
+		if source.Rejected() && len(source.Providers) == 0 {
+			if err := t.rejectBatch(source); err != nil {
+				return err
+			}
+			continue
+		}
+		for _, provider := range source.Providers {
+			for _, claim := range provider.Claims {
+				if err := t.importClaimStatus(claim, source.Rejected() || provider.Rejected() || claim.Rejected()); err != nil {
+					return err
+				}
+			}
+			if provider.Rejected() && len(provider.Claims) == 0 {
+				t.addUnmatched("HL", source.Batch, 0, "provider_refused")
+			}
+		}
+	}
+	return nil
+}
+
+// rejectBatch takes in that a whole batch was refused.
+func (t *importRun) rejectBatch(source x12.SourceStatus) error {
+	row, err := collections.FindBatchByNumber(t.app, padded(source.Batch))
+	if collections.Missing(err) {
+		t.addUnmatched("TRN", source.Batch, 0, "unknown_batch")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if t.isTestBatch(row) {
+		t.addUnmatched("TRN", source.Batch, 0, claims.TestUsage)
+		return nil
+	}
+	if err := collections.SetBatchStatus(t.app, row.ID, collections.BatchRejected, t.now); err != nil {
+		return err
+	}
+	lines, err := collections.LinesOfBatch(t.app, row.ID)
+	for _, l := range lines {
+		if err == nil {
+			err = t.rejectLine(l, "277CA", codesOf(source.Statuses))
+		}
+	}
+	return err
+}
+
+// importClaimStatus takes in the word on one claim.
+func (t *importRun) importClaimStatus(c x12.ClaimStatus, refused bool) error {
+	lines, err := collections.LinesOfClaim(t.app, c.ControlNumber)
+	if err != nil {
+		return err
+	}
+	if len(lines) == 0 {
+		t.addUnmatched("TRN", c.ControlNumber, 0, "unknown_claim")
+		return nil
+	}
+	batch, err := collections.FindBatchRow(t.app, lines[0].BatchID)
+	if err != nil {
+		return err
+	}
+	if t.isTestBatch(batch) {
+		t.addUnmatched("TRN", c.ControlNumber, 0, claims.TestUsage)
+		return nil
+	}
+	codes := codesOf(c.Statuses)
+	for _, l := range c.Lines {
+		codes = append(codes, codesOf(l.Statuses)...)
+	}
+	for _, l := range lines {
+		switch {
+		case refused:
+			if err := t.rejectLine(l, "277CA", codes); err != nil {
+				return err
+			}
+		case c.PayerControlNumber != "":
+			if err := collections.SetPayerControlNumber(t.app, l.EntryID, l.Claim, c.PayerControlNumber, t.now); err != nil {
+				return err
+			}
+			t.applied++
+		default:
+			t.applied++
+		}
+	}
+	if refused {
+		return t.setPartlyAccepted(batch)
+	}
+	return nil
+}
+
+// setPartlyAccepted notes that not all of a batch was taken up.
+func (t *importRun) setPartlyAccepted(batch collections.BatchRow) error {
+	if batch.Status == collections.BatchRejected {
+		return nil
+	}
+	return collections.SetBatchStatus(t.app, batch.ID, collections.BatchPartly, t.now)
+}
+
+// codesOf are the categories and status codes, "A7:562".
+func codesOf(words []x12.StatusInfo) (codes []string) {
+	for _, w := range words {
+		for _, r := range w.Codes {
+			codes = append(codes, r.Category+":"+r.Code)
+		}
+	}
+	return codes
+}

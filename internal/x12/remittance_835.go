@@ -1,0 +1,306 @@
+package x12
+
+// Remittance is an 835: what a payer decided, and what it pays for it. It refuses to print.
+type Remittance struct {
+	unprintable
+	Total               Cents  // BPR02
+	Method              string // BPR04: ACH, CHK, FWT, BOP, NON
+	PaidOn              string // BPR16, YYYY-MM-DD
+	Trace               string // TRN02: the number of the cheque or the transfer
+	PayerNumber         string // TRN03
+	Payer               Party  // its identifier where it gives one
+	Payee               Party  // its NPI or tax number
+	PayeeTaxID          string // where the payer gives it beside: REF TJ
+	ProducedOn          string
+	Claims              []ClaimPayment
+	ProviderAdjustments []ProviderAdjustment // not about one claim: PLB
+	total               Segment
+}
+
+// ClaimPayment is the decision on one claim.
+type ClaimPayment struct {
+	unprintable
+	ControlNumber         string // ours: CLP01
+	Status                string // CLP02: see [ClaimPayment.Denied] and [ClaimPayment.Reversal]
+	Charge, Paid          Cents
+	PatientResponsibility Cents  // CLP05
+	FilingCode            string // CLP06
+	PayerControlNumber    string // CLP07
+	PlaceOfService        string
+	Frequency             string
+	From, Through         string // YYYY-MM-DD, "" where only lines have dates
+	Adjustments           []Adjustment
+	RemarkCodes           []string // RARC, from MOA and MIA
+	Lines                 []ServicePayment
+	segment               Segment
+}
+
+// Denied says that the payer refused the claim. Others of its words: 1, 2, 3 paid as primary, secondary, tertiary payer, 19, 20, 21 the same and
+// sent on to another, 23 not ours and sent on, 25 a forecast. Source: 005010X221A1, CLP02.
+func (c ClaimPayment) Denied() bool { return c.Status == "4" }
+
+// Reversal says that an earlier decision is taken back: its amounts have the other sign.
+func (c ClaimPayment) Reversal() bool { return c.Status == "22" }
+
+// Segment is the ordinal of the claim's CLP in the file.
+func (c ClaimPayment) Segment() int { return c.segment.Ordinal }
+
+// ServicePayment is the decision on one line of a claim.
+type ServicePayment struct {
+	unprintable
+	ControlNumber      string // ours: REF 6R, "" where the payer does not give it back
+	Procedure          string
+	Modifiers          []string
+	SubmittedProcedure string // the procedure that we sent, where the payer decided about another one
+	Charge, Paid       Cents
+	Units              string // paid; 1 where the payer says nothing
+	From, Through      string // YYYY-MM-DD
+	Adjustments        []Adjustment
+	RemarkCodes        []string // RARC, from LQ
+	segment            Segment
+}
+
+// ProviderAdjustment is money that is about no single claim.
+type ProviderAdjustment struct {
+	Provider  string // PLB01
+	Year      string // the day on which its fiscal year ends, YYYY-MM-DD
+	Reason    string // such as WO overpayment recovered, FB balance forward, L6 interest, 72 refund acknowledged, CS
+	Reference string // the payer's or our number for it
+	Amount    Cents  // taken from the total; below zero where it adds to it
+	Ordinal   int    // of the PLB in the file
+}
+
+var (
+	claimCodes = "1 2 3 4 19 20 21 22 23 25"
+	// adjustRules are those of CAS: six times a reason, an amount and a quantity.
+	adjustRules = func() []rule {
+		rules := []rule{must(1, text).among(adjustGroups), must(2, text), must(3, amount)}
+		for n := 2; n <= 17; n += 3 {
+			rules = append(rules, may(n, text).upTo(5), may(n+1, amount), may(n+2, decimal))
+		}
+		return rules
+	}()
+	// providerRules are those of PLB: six times an identifier and an amount.
+	providerRules = func() []rule {
+		rules := []rule{must(1, text).upTo(50), must(2, date), must(3, text), must(4, amount)}
+		for n := 3; n <= 13; n += 2 {
+			rules = append(rules, may(n, text).of(1).upTo(2), may(n, text).of(2).upTo(50), may(n+1, amount))
+		}
+		return rules
+	}()
+	dayRules = []rule{must(1, text).upTo(3), must(2, date)}
+)
+
+// remittanceGuide is the table of 005010X221A1. Loops: H the header, A the payer, B the payee, D a number of claims, C a claim, S a service,
+// P what is about no claim.
+var remittanceGuide = guide[Remittance]{
+	// What a payer needs and we do not, such as its bank, may be missing.
+	"BPR": {{within: "H", rules: []rule{
+		must(1, text).upTo(2), must(2, amount), may(3, text).among("C D"), may(4, text).upTo(3), may(16, date),
+	}, handle: handleBPR}},
+	"TRN": {{within: "H", rules: []rule{must(1, text).among("1"), must(2, text).upTo(50), may(3, text).upTo(10)}, handle: func(x *Remittance, s Segment) error {
+		x.Trace, x.PayerNumber = s.Element(2), s.Element(3)
+		return nil
+	}}},
+	"CUR": {{within: "H"}},
+	"N1": {
+		{on: 1, when: "PR", within: "H", opens: 'A', rules: []rule{must(2, text).upTo(60), may(4, text).upTo(80)}, handle: func(x *Remittance, s Segment) error {
+			x.Payer = Party{Name: s.Element(2), ID: s.Element(4)}
+			return nil
+		}},
+		{on: 1, when: "PE", within: "A", opens: 'B', rules: []rule{must(2, text).upTo(60), may(4, text).upTo(80)}, handle: func(x *Remittance, s Segment) error {
+			x.Payee = Party{Name: s.Element(2), ID: s.Element(4)}
+			return nil
+		}},
+	},
+	"N3": {{within: "AB"}}, "N4": {{within: "AB"}}, "PER": {{within: "AC"}}, "RDM": {{within: "B"}}, "TS2": {{within: "D"}}, "TS3": {{within: "D"}},
+	"LX": {{within: "BDCS", opens: 'D', rules: []rule{must(1, count)}}},
+	"CLP": {{within: "BDCS", opens: 'C', rules: []rule{
+		must(1, text).upTo(38), must(2, text).among(claimCodes), must(3, amount), must(4, amount), may(5, amount), may(6, text).upTo(2),
+		may(7, text).upTo(50), may(8, text).upTo(2), may(9, text).upTo(1),
+	}, handle: handleCLP}},
+	"CAS": {
+		{within: "C", rules: adjustRules, handle: func(x *Remittance, s Segment) error { return s.readCAS(&x.claim().Adjustments) }},
+		{within: "S", rules: adjustRules, handle: func(x *Remittance, s Segment) error { return s.readCAS(&x.line().Adjustments) }},
+	},
+	"NM1": {{within: "C", rules: []rule{must(1, text).upTo(3)}}}, // patients and insured by name, which nobody needs
+	"MIA": {{within: "C", handle: func(x *Remittance, s Segment) error {
+		x.claim().remark(append(s.codes(5, 5), s.codes(20, 23)...))
+		return nil
+	}}},
+	"MOA": {{within: "C", handle: func(x *Remittance, s Segment) error { x.claim().remark(s.codes(3, 7)); return nil }}},
+	"REF": {
+		{within: "HABC", rules: []rule{must(1, text).upTo(3), must(2, text).upTo(50)}, handle: handleREF},
+		{within: "S", rules: []rule{must(1, text).upTo(3), must(2, text).upTo(50)}, handle: func(x *Remittance, s Segment) error {
+			if s.Element(1) == "6R" {
+				x.line().ControlNumber = s.Element(2)
+			}
+			return nil
+		}},
+	},
+	"DTM": {
+		{within: "H", rules: dayRules, handle: func(x *Remittance, s Segment) error { x.ProducedOn = s.day(2); return nil }},
+		{within: "C", rules: dayRules, handle: func(x *Remittance, s Segment) error {
+			c := x.claim()
+			s.date(&c.From, &c.Through, "232", "233")
+			return nil
+		}},
+		{within: "S", rules: dayRules, handle: func(x *Remittance, s Segment) error {
+			line := x.line()
+			s.date(&line.From, &line.Through, "150", "151")
+			if s.Element(1) == "472" {
+				line.From, line.Through = s.day(2), s.day(2)
+			}
+			return nil
+		}},
+	},
+	"AMT": {{within: "CS", rules: []rule{must(1, text).upTo(3), must(2, amount)}}},
+	"QTY": {{within: "CS", rules: []rule{must(1, text).upTo(2), must(2, decimal)}}},
+	"SVC": {{within: "CS", opens: 'S', rules: []rule{
+		must(1, text).of(1).upTo(2), must(1, text).of(2).upTo(48), must(2, amount), must(3, amount), may(5, decimal), may(6, text).of(2).upTo(48),
+	}, handle: handleSVC}},
+	"LQ": {{within: "S", rules: []rule{must(1, text).upTo(3), must(2, text).upTo(30)}, handle: func(x *Remittance, s Segment) error {
+		if s.Element(1) == "HE" {
+			x.line().RemarkCodes = append(x.line().RemarkCodes, s.Element(2))
+		}
+		return nil
+	}}},
+	"PLB": {{within: "BDCSP", opens: 'P', rules: providerRules, handle: handlePLB}},
+}
+
+// What is spoken of: the table lets nothing in before what it belongs to.
+
+func (x *Remittance) claim() *ClaimPayment { return &x.Claims[len(x.Claims)-1] }
+
+func (x *Remittance) line() *ServicePayment {
+	lines := x.claim().Lines
+	return &lines[len(lines)-1]
+}
+
+func readRemittance(set Set) (*Remittance, error) {
+	x := &Remittance{}
+	if err := remittanceGuide.read(x, set, "BPR", "TRN", "N1 PR", "N1 PE"); err != nil {
+		return nil, err
+	}
+	return x, x.checkBalance()
+}
+
+func handleBPR(x *Remittance, s Segment) error {
+	if x.total.ID != "" {
+		return s.fault(0, "stands there twice")
+	}
+	x.Total, x.Method, x.PaidOn, x.total = s.cents(2), s.Element(4), s.day(16), s
+	return nil
+}
+
+func handleCLP(x *Remittance, s Segment) error {
+	x.Claims = append(x.Claims, ClaimPayment{
+		ControlNumber: s.Element(1), Status: s.Element(2), Charge: s.cents(3), Paid: s.cents(4), PatientResponsibility: s.cents(5),
+		FilingCode: s.Element(6), PayerControlNumber: s.Element(7), PlaceOfService: s.Element(8), Frequency: s.Element(9), segment: s,
+	})
+	return nil
+}
+
+func handleSVC(x *Remittance, s Segment) error {
+	line := ServicePayment{
+		Procedure: s.Component(1, 2), SubmittedProcedure: s.Component(6, 2), Charge: s.cents(2), Paid: s.cents(3), Units: or(s.Element(5), "1"), segment: s,
+	}
+	for n := 3; n <= 6; n++ {
+		if m := s.Component(1, n); m != "" {
+			line.Modifiers = append(line.Modifiers, m)
+		}
+	}
+	c := x.claim()
+	c.Lines = append(c.Lines, line)
+	return nil
+}
+
+// handleREF keeps the number by which a payer's claims are sent to it, when N1 has none, and the tax number of who is paid. Source: 005010X221A1,
+// REF "Additional Payer Identification" and "Payee Additional Identification".
+func handleREF(x *Remittance, s Segment) error {
+	switch {
+	case s.Element(1) == "2U" && x.Payer.ID == "":
+		x.Payer.ID = s.Element(2)
+	case s.Element(1) == "TJ" && len(x.Claims) == 0:
+		x.PayeeTaxID = s.Element(2)
+	}
+	return nil
+}
+
+// handlePLB reads up to six adjustments of one PLB.
+func handlePLB(x *Remittance, s Segment) error {
+	for n := 3; n <= 13; n += 2 {
+		switch reason := s.Element(n); {
+		case reason == "" && s.Element(n+1) == "":
+			continue
+		case reason == "":
+			return s.fault(n, "is missing")
+		case s.Element(n+1) == "":
+			return s.fault(n+1, "is missing")
+		}
+		x.ProviderAdjustments = append(x.ProviderAdjustments, ProviderAdjustment{
+			Provider: s.Element(1), Year: s.day(2), Reason: s.Component(n, 1), Reference: s.Component(n, 2), Amount: s.cents(n + 1), Ordinal: s.Ordinal,
+		})
+	}
+	return nil
+}
+
+// readCAS reads up to six adjustments of one CAS.
+func (s Segment) readCAS(list *[]Adjustment) error {
+	for n := 2; n <= 17; n += 3 {
+		switch code := s.Element(n); {
+		case code == "" && s.Element(n+1) == "" && s.Element(n+2) == "":
+			continue
+		case code == "":
+			return s.fault(n, "is missing")
+		case s.Element(n+1) == "":
+			return s.fault(n+1, "is missing")
+		}
+		*list = append(*list, Adjustment{Group: s.Element(1), Code: s.Element(n), Amount: s.cents(n + 1), Quantity: s.Element(n + 2)})
+	}
+	return nil
+}
+
+// date keeps a DTM that begins or ends something.
+func (s Segment) date(from, through *string, begins, ends string) {
+	switch s.Element(1) {
+	case begins:
+		*from = s.day(2)
+	case ends:
+		*through = s.day(2)
+	}
+}
+
+func (c *ClaimPayment) remark(codes []string) { c.RemarkCodes = append(c.RemarkCodes, codes...) }
+
+// checkBalance holds every sum of the file: of a line, of a claim, of the whole. Source: 005010X221A1, 1.10.2.1, "Balancing".
+func (x *Remittance) checkBalance() error {
+	var paid Cents
+	for _, c := range x.Claims {
+		rest := c.Charge - adjusted(c.Adjustments)
+		for _, line := range c.Lines {
+			if line.Charge-adjusted(line.Adjustments) != line.Paid {
+				return line.segment.fault(3, "is not the charge less the adjustments")
+			}
+			rest -= adjusted(line.Adjustments)
+		}
+		if rest != c.Paid {
+			return c.segment.fault(4, "is not the charge less the adjustments")
+		}
+		paid += c.Paid
+	}
+	for _, a := range x.ProviderAdjustments {
+		paid -= a.Amount
+	}
+	if paid != x.Total {
+		return x.total.fault(2, "is not what the claims are paid, less what is taken from the provider")
+	}
+	return nil
+}
+
+func adjusted(list []Adjustment) (sum Cents) {
+	for _, a := range list {
+		sum += a.Amount
+	}
+	return sum
+}
