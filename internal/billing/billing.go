@@ -1,9 +1,9 @@
-// Package billing knows money: the CPT rules as dated data, which days and minutes make a billing entry, the states of a claim, what stands
-// behind each entry, and what is still missing. Everything that decides is plain: facts and a moment in, drafts out; what decides nothing only
-// stores, once, whatever runs beside it.
+// Package billing makes billing entries from the CPT rules, which are data with dates: it counts the days and minutes that support a code, moves
+// claims through their states, posts payments, and reports what a code still needs. Rules are pure functions of facts and a time; the functions
+// that store decide nothing and store once, also when two run at the same time.
 //
-// It counts days from reading_days and minutes from time entries and never looks through observations; it computes in whole cents. It refuses
-// to know requests, and it never sends anything anywhere.
+// It counts days from reading_days and minutes from time entries, never from observations, and computes in whole cents. It does not handle
+// requests and sends nothing. The rules are written in docs/decisions/billing.md.
 package billing
 
 import (
@@ -12,21 +12,21 @@ import (
 	"github.com/vigilhealth/vigil/internal/claims"
 )
 
-// Settings are what a practice chooses.
+// Settings are the practice's choices.
 type Settings struct {
-	Zone                  *time.Location // months and service dates are the practice's
+	Zone                  *time.Location // months and service dates are in this zone
 	Enable2026Codes       bool           // 99445 and 99470
 	MaxUnits99458         int
 	RequireConsent        bool
-	RequireOrder          bool // nothing is billed that nobody ordered; otherwise a warning says so
+	RequireOrder          bool // an entry without an order is refused; otherwise it gets a warning
 	RequireSecondReviewer bool // the creator of a manual entry cannot review it
 	EscalationTimeCap     time.Duration
-	Claims                claims.Loader // what a claim says of the practice
-	Locality              string        // of the Medicare fee schedule; "" for the nation's figures
-	LiveContactFrom       string        // practice day from which interactive time counts only with a live way of contact; "" for never
-	TimeRule              string        // [InteractiveOnly], also for "", or [WithCareManagement]
-	TimeRuleFrom          string        // first day of the months of service that the rule is for; "" for since CMS's
-	ReadingsPending       func() bool   // long work makes way for them; nil for never
+	Claims                claims.Loader // the practice's data on a claim
+	Locality              string        // of the Medicare fee schedule; "" for national amounts
+	LiveContactFrom       string        // practice day from which interactive time needs a live contact method; "" for never
+	TimeRule              string        // [InteractiveOnly], the default, or [WithCareManagement]
+	TimeRuleFrom          string        // first day of the service months under the rule; "" for CMS's date
+	ReadingsPending       func() bool   // batch work pauses while it returns true; nil for never
 }
 
 // Engine plans and stores billing entries by a practice's settings.

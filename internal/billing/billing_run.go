@@ -16,40 +16,40 @@ import (
 	"github.com/vigilhealth/vigil/internal/notifications"
 )
 
-// Job is what a run does.
+// Job is the work of a run.
 type Job string
 
 // The jobs. Source: specification, scheduled jobs; docs/decisions/billing.md, "Run billing".
 const (
-	DeviceJob Job = "device" // periods that are complete; what is missing becomes a warning
-	TimeJob   Job = "time"   // interactive time of the months; what is missing means no entry
-	SmartJob  Job = "smart"  // time, and device periods that were missed
+	DeviceJob Job = "device" // completed periods; missing items become warnings
+	TimeJob   Job = "time"   // interactive time by month; missing items mean no entry
+	SmartJob  Job = "smart"  // time, and missed device periods
 	AllJobs   Job = "all"    // device and time
 )
 
 const (
 	lockName = "billing engine"
-	// redeliveryWindow is how many days after its end a period is looked at again, for late data and entries. Source: docs/decisions/billing.md, "30-day period and
-	// the 16 days (99454)".
+	// lookBackDays is how long after its end a period is checked again for late data and entries. Source: docs/decisions/billing.md, "30-day period
+	// and the 16 days (99454)".
 	lookBackDays = 45
-	// chunkSize is how many patients are looked at together: small transactions let readings in between.
+	// chunkSize is how many patients are processed together; small transactions let readings in between.
 	chunkSize = 400
 )
 
-// Result is what a run did.
+// Result is the outcome of a run.
 type Result struct {
 	StartedAt, FinishedAt time.Time
 	Created               []CreatedEntry
 	Skipped               []SkippedEntry
 }
 
-// Counts are the figures of the result.
+// Counts returns the figures of the result.
 func (r Result) Counts() map[string]int {
 	return map[string]int{"created": len(r.Created), "skipped": len(r.Skipped)}
 }
 
-// Run makes what is due, under a lock that every run shares: one that finds it taken is an invalid_state fault. What exists is never made again, so
-// that a run may be repeated at any time, and a run after a downtime makes up for those that were missed.
+// Run creates the entries that are due. All runs share a lock; if another run holds it, Run returns an invalid_state fault. Existing entries are
+// never created again, so a run can be repeated at any time, and a run after an outage catches up on missed ones.
 func (e *Engine) Run(ctx context.Context, app core.App, job Job, by audit.Actor, clock func() time.Time) (result Result, err error) {
 	now := clock()
 	lock, ok, err := collections.StartJob(app, lockName, now)
@@ -75,7 +75,7 @@ func (e *Engine) Run(ctx context.Context, app core.App, job Job, by audit.Actor,
 	return r.result, err
 }
 
-// billingRun is one run under way.
+// billingRun is a run in progress.
 type billingRun struct {
 	*Engine
 	ctx      context.Context
@@ -102,7 +102,7 @@ func (r *billingRun) execute(job Job) (err error) {
 	return nil
 }
 
-// finishRun records the run and tells billing what was left out.
+// finishRun records the run and notifies billing of skipped entries.
 func (r *billingRun) finishRun(by audit.Actor) error {
 	r.counts["created"], r.counts["skipped"] = len(r.result.Created), len(r.result.Skipped)
 	return r.app.RunInTransaction(func(tx core.App) error {
@@ -121,7 +121,7 @@ func (r *billingRun) finishRun(by audit.Actor) error {
 	})
 }
 
-// firstDay is the first day that a run looks at: some weeks back from the last run of its kind that succeeded; "" when there was none.
+// firstDay returns the first day that a run checks: [lookBackDays] before the last successful run of its kind; "" if there was none.
 func (r *billingRun) firstDay(kind string) (day string, err error) {
 	last, err := collections.LastCounted(r.app, lockName, kind)
 	if err != nil {
@@ -148,8 +148,8 @@ func (r *billingRun) billDevices(lenient bool) error {
 	return r.billLateReadings(from, lenient)
 }
 
-// billLateReadings bills the periods that ended before a day of those patients of whom a reading from then was stored since the last run: history that a practice
-// brought along, or a hub that had lain switched off. Source: docs/decisions/billing.md, "30-day period and the 16 days (99454)".
+// billLateReadings bills periods that ended before a day, for patients with a reading from that time stored since the last run: imported
+// history, or a hub that was switched off. Source: docs/decisions/billing.md, "30-day period and the 16 days (99454)".
 func (r *billingRun) billLateReadings(from string, lenient bool) error {
 	last, err := collections.LastCounted(r.app, lockName, "patients")
 	if err != nil {
@@ -193,7 +193,7 @@ func (r *billingRun) billAllPatients(span Span, lenient bool) error {
 	}
 }
 
-// billDeviceChunk gathers and plans outside any transaction, and stores in a short one.
+// billDeviceChunk loads and plans outside any transaction, and stores in a short one.
 func (r *billingRun) billDeviceChunk(ids []string, span Span, lenient bool) error {
 	patients, err := r.loadFacts(r.app, ids, span.Start)
 	if err != nil {
@@ -263,7 +263,7 @@ func (r *billingRun) billMonth(month Span) error {
 	return nil
 }
 
-// patientsWithTimeDue looks, outside any transaction, whose time makes an entry; what is left out is noted.
+// patientsWithTimeDue returns the patients whose time supports an entry, computed outside any transaction, and records what is skipped.
 func (r *billingRun) patientsWithTimeDue(ids []string, month Span) (due []string, err error) {
 	drafts, skipped, err := r.planTimeFor(r.app, ids, month, false, r.now)
 	r.result.Skipped = append(r.result.Skipped, skipped...)
@@ -273,7 +273,7 @@ func (r *billingRun) patientsWithTimeDue(ids []string, month Span) (due []string
 	return slices.Compact(due), err
 }
 
-// store runs a short transaction, when there is anything to store.
+// store runs work in a short transaction if there is anything to store.
 func (r *billingRun) store(work func(tx core.App) ([]CreatedEntry, error), due int) error {
 	if due == 0 {
 		return nil

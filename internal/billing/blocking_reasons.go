@@ -17,23 +17,24 @@ type claimedEntry struct {
 	period                                       Span
 	minutes, units                               int
 	rule                                         collections.TimeRule // by which its time counts
-	hasDiagnoses                                 bool                 // it names diagnoses itself
+	hasDiagnoses                                 bool                 // it has diagnoses of its own
 }
 
-// neededMinutes is how many minutes of the month an entry stands on.
+// neededMinutes returns how many minutes of the month an entry requires.
 func (x claimedEntry) neededMinutes(rule Rule) int {
 	unit := cmp.Or(rule.Block, rule.MinMinutes)
 	return max(x.minutes, unit*max(x.units, 1)) + rule.MinMinutes - unit
 }
 
-// countedFacts is what the facts come to for it.
+// countedFacts is what the facts support.
 type countedFacts struct {
-	days []string // with data of a device, under consent
-	// Minutes under consent: each moment once; with those that count elsewhere already; and those of the month without live contact.
+	days []string // with device data, under consent
+	// Minutes under consent, each moment counted once; minutesWithOverlap includes those that count elsewhere; uncountedMinutes are the month's
+	// minutes without live contact.
 	minutes, minutesWithOverlap, uncountedMinutes int
 }
 
-// blockingReasons are all reasons that stand against an entry, by the facts and what they come to.
+// blockingReasons returns all reasons against an entry.
 func (e *Engine) blockingReasons(f *patientFacts, x claimedEntry, c countedFacts) (reasons []string) {
 	rule := e.ruleFor(x.code, x.service)
 	with := *f
@@ -59,7 +60,7 @@ func (e *Engine) blockingReasons(f *patientFacts, x claimedEntry, c countedFacts
 	return reasons
 }
 
-// timeBlockingReasons holds the minutes that an entry claims against those on record: 99458 stands on the minutes of 99457.
+// timeBlockingReasons compares the claimed minutes with the counted ones. 99458 requires the minutes of 99457 as well.
 func timeBlockingReasons(rule Rule, x claimedEntry, c countedFacts) []string {
 	unit, needed := cmp.Or(rule.Block, rule.MinMinutes), x.neededMinutes(rule)
 	switch {
@@ -75,7 +76,7 @@ func timeBlockingReasons(rule Rule, x claimedEntry, c countedFacts) []string {
 	return []string{MinutesBelowMinimum}
 }
 
-// NeededMinutes are how many a code asks for in the month, with so many units of it; 0 for a code that is not about time.
+// NeededMinutes returns how many minutes of the month a code requires for a number of units; 0 for a code without time.
 func NeededMinutes(code string, units int) int {
 	rule := baseRule(code)
 	if rule.Block > 0 {
@@ -84,7 +85,7 @@ func NeededMinutes(code string, units int) int {
 	return rule.MinMinutes
 }
 
-// countFacts counts days and minutes for entries of some patients, from the days and the time alone.
+// countFacts counts days and minutes for entries, from reading days and time entries only.
 func (e *Engine) countFacts(app core.App, patients map[string]*patientFacts, list []claimedEntry) ([]countedFacts, error) {
 	found := make([]countedFacts, len(list))
 	var windows []supplyPeriod
@@ -120,7 +121,7 @@ type timeMonth struct {
 	rule     collections.TimeRule
 }
 
-// countTime counts the time of a month for those entries of a list that are named by their places.
+// countTime counts the time of a month for the entries of a list at the given indexes.
 func (e *Engine) countTime(app core.App, patients map[string]*patientFacts, list []claimedEntry, found []countedFacts, m timeMonth, of []int) error {
 	if m.category != collections.Interactive {
 		for _, i := range of {
@@ -148,18 +149,18 @@ func (e *Engine) countTime(app core.App, patients map[string]*patientFacts, list
 	return nil
 }
 
-// The reasons for which an entry is not reviewed, submitted or sent again, beside those of [Engine.missing].
-// Source: docs/decisions/billing.md, "Recount before submission".
+// Reasons against reviewing, submitting or resubmitting an entry, besides those of [Engine.missingItems]. Source: docs/decisions/billing.md,
+// "Recounted before it goes out".
 const (
 	NoDeviceData        = "no_device_data"
 	DaysBelowMinimum    = "days_below_minimum"
 	MinutesBelowMinimum = "minutes_below_minimum"
-	NotInteractive      = "not_interactive" // minutes there are, without a live way of contact
+	NotInteractive      = "not_interactive" // there are minutes, but without live contact
 	MissingProvider     = "missing_provider"
-	MissingOrder        = "missing_order" // a warning, unless the practice asks for one
+	MissingOrder        = "missing_order" // a warning, unless the practice requires an order
 )
 
-// What may be missing. Source: docs/decisions/billing.md, "Eligibility".
+// Items that may be missing. Source: docs/decisions/billing.md, "Eligibility".
 const (
 	NotActive        = "not_active"
 	MissingConsent   = "missing_consent"
@@ -179,18 +180,18 @@ const (
 	EvidenceChanged   = "evidence_changed"
 )
 
-// recountedWarnings are the warnings that a recount finds anew each time.
+// recountedWarnings are the warnings that each recount determines again.
 var recountedWarnings = []string{
 	NotActive, MissingConsent, MissingDiagnosis, MissingSetup, MissingNote, MissingPrimary, MissingProvider, NoDeviceData, DaysBelowMinimum,
 	MinutesBelowMinimum, NotInteractive, OverlapTime, PossibleDuplicate, MissingOrder, CompetingService,
 }
 
-// keptWarnings are the warnings of an entry that a recount does not find anew.
+// keptWarnings returns the warnings that a recount does not determine.
 func keptWarnings(entry *collections.BillingEntry) []string {
 	return slices.DeleteFunc(entry.Warnings(), func(w string) bool { return slices.Contains(recountedWarnings, w) })
 }
 
-// overrideFor is why an entry may be billed although a reason stands against it: what was said when that reason was known.
+// overrideFor returns the reason, given when the warning existed, for which an entry may be billed despite it.
 func overrideFor(entry *collections.BillingEntry, reason string) string {
 	if !slices.Contains(entry.Warnings(), reason) {
 		return ""
@@ -198,7 +199,7 @@ func overrideFor(entry *collections.BillingEntry, reason string) string {
 	return entry.OverrideReason()
 }
 
-// reasonsFault names every reason; nil where there is none. What is a duplicate and nothing else is said in its own words.
+// reasonsFault returns a fault with every reason; nil if there is none. A duplicate without other reasons has its own code.
 func reasonsFault(reasons []string) error {
 	switch {
 	case len(reasons) == 0:

@@ -21,15 +21,15 @@ func (c Cents) String() string {
 // MarshalJSON writes the amount as a number.
 func (c Cents) MarshalJSON() ([]byte, error) { return []byte(c.String()), nil }
 
-// shortest is the shortest form of the amount.
+// shortest returns the amount in its shortest form: "43.5".
 func (c Cents) shortest() string {
 	return strconv.FormatFloat(float64(c)/100, 'f', -1, 64)
 }
 
-// maxChargeCents bounds every amount that somebody types.
+// maxDollars bounds every amount that a user enters.
 const maxDollars = 1_000_000
 
-// CentsOf reads dollars; false for a negative amount, one of more than a million, and fractions of a cent.
+// CentsOf converts dollars to cents; false for a negative amount, more than a million, or fractions of a cent.
 func CentsOf(dollars float64) (Cents, bool) {
 	text := strconv.FormatFloat(dollars, 'f', -1, 64)
 	cents := math.Round(dollars * 100)

@@ -10,7 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/notifications"
 )
 
-// Deny records why a payer refused, and tells billing.
+// Deny records the payer's reason for a denial and notifies billing.
 func (e *Engine) Deny(code, description, date string, now time.Time) Transition {
 	return Transition{
 		Name: "deny", From: []string{Submitted, Appealed}, To: Denied, event: audit.BillingDeny, detail: code + ": " + description,

@@ -12,13 +12,13 @@ import (
 	"github.com/vigilhealth/vigil/internal/async"
 )
 
-// ClaimRow is an entry as claims processing takes it.
+// ClaimRow is an entry in the claims export.
 type ClaimRow struct {
 	collections.ClaimRow
 	Provider string // "Last, First"; "" for none
 }
 
-// ICD10Codes are the diagnoses of the claim.
+// ICD10Codes returns the diagnoses of the claim.
 func (r ClaimRow) ICD10Codes() []string {
 	codes := []string{}
 	if json.Unmarshal([]byte(r.ICD10), &codes) != nil {
@@ -27,13 +27,13 @@ func (r ClaimRow) ICD10Codes() []string {
 	return codes
 }
 
-// Amount is what is charged.
+// Amount returns the amount of the claim.
 func (r ClaimRow) Amount() Cents { return Cents(r.AmountCents) }
 
-// exportPage is how many claims are read together, so that no reader holds the database for long.
+// exportPage is how many claims are read at a time, to keep read transactions short.
 const exportPage = 1000
 
-// ForEachClaim hands the claims in some states to visit, page by page, by creation. payerID is a record id; "" is every payer.
+// ForEachClaim passes the claims in some states to visit, page by page, in order of creation. payerID is a record id; "" for every payer.
 func (e *Engine) ForEachClaim(ctx context.Context, app core.App, states []string, payerID string, visit func([]ClaimRow) error) error {
 	exporting := async.ThrottleWhile(e.ReadingsPending)
 	for after := ""; ; {
@@ -73,7 +73,7 @@ func addProviderNames(app core.App, found []collections.ClaimRow) ([]ClaimRow, e
 	return rows, err
 }
 
-// ProviderNames are the names of users by record id, "Last, First".
+// ProviderNames returns the names of users by record id, "Last, First".
 func ProviderNames(app core.App, ids []string) (map[string]string, error) {
 	names, err := collections.UserNames(app, ids)
 	if err != nil {

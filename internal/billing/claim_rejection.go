@@ -11,14 +11,14 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 )
 
-// What sent a claim back, as its warning.
+// Why a claim was rejected, as a warning.
 const (
 	RejectedSyntax = "rejected_999"
 	RejectedStatus = "rejected_277ca"
 )
 
-// Reject takes in that a claim was sent back before anybody decided about it: it waits, reviewed, to be put right and sent anew; one that was to be
-// voided waits to be sent so again. Source: docs/decisions/claims.md, "Responses".
+// Reject records that a claim was rejected before adjudication: it returns to reviewed, to be corrected and sent again. A requested void stays
+// requested. Source: docs/decisions/claims.md, "Responses".
 func (e *Engine) Reject(source string, codes []string, now time.Time) Transition {
 	warning := RejectedStatus
 	if source == "999" {
@@ -46,7 +46,7 @@ func (e *Engine) Reject(source string, codes []string, now time.Time) Transition
 	}
 }
 
-// withoutRejections are warnings but for those of a claim that is sent anew.
+// withoutRejections returns the warnings without those of a rejection.
 func withoutRejections(warnings []string) []string {
 	return slices.DeleteFunc(warnings, func(w string) bool { return w == RejectedSyntax || w == RejectedStatus })
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// Corrections are what a resubmission changes; nil and "" stay.
+// Corrections are the changes of a resubmission; nil and "" leave a value as it is.
 type Corrections struct {
 	ICD10Codes  []string
 	ServiceDate string
 	Minutes     *int
 	Notes       *string
-	Override    string // why it is billed beside another practice's, where that became known since
+	Override    string // reason to bill despite another entry or another practice's service
 }
 
 // Resubmit sends a denied claim again, as a replacement of the first.
@@ -36,8 +36,8 @@ func (e *Engine) Resubmit(c Corrections, reference string, now time.Time) Transi
 	return m
 }
 
-// checkResubmit recounts a denied claim with its corrections: its period moves with the service date.
-// Source: docs/decisions/billing.md, "Corrections move the period".
+// checkResubmit recounts a denied claim with its corrections; its period moves with the service date. Source: docs/decisions/billing.md,
+// "Corrections move the period".
 func (e *Engine) checkResubmit(tx core.App, entry *collections.BillingEntry, c Corrections, now time.Time) error {
 	if c.ICD10Codes != nil {
 		entry.Set(collections.EntryICD10Codes, c.ICD10Codes)
@@ -91,7 +91,7 @@ func (e *Engine) checkResubmit(tx core.App, entry *collections.BillingEntry, c C
 	return nil
 }
 
-// applyCorrections makes the claim say what a person corrects, and reports whether that moves it into another period.
+// applyCorrections applies a user's corrections and reports whether they move the claim into another period.
 func (r *recount) applyCorrections(c Corrections) (moved bool, err error) {
 	before, draft := r.claim.period, ManualDraft{CPTCode: r.claim.code, ServiceDate: r.claim.service}
 	if c.Minutes != nil {
@@ -117,7 +117,7 @@ func (r *recount) applyCorrections(c Corrections) (moved bool, err error) {
 	return moved, err
 }
 
-// attachTime lays a claim that moved on the time of its new period; that of the old one is free again.
+// attachTime attaches a moved claim to the time of its new period and releases that of the old one.
 func (r *recount) attachTime() error {
 	if err := collections.FreeTime(r.tx, r.claim.id, r.now); err != nil {
 		return err

@@ -12,8 +12,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// Review approves an entry for submission. It is refused while the facts do not bear the entry out, while escalation time is not attested, and
-// for a possible duplicate without a reason.
+// Review approves an entry for submission. It is refused if the facts do not support the entry, if escalation time is not attested, and for a
+// possible duplicate without a reason.
 func (e *Engine) Review(by audit.Actor, notes, override string, attested bool, now time.Time) Transition {
 	m := Transition{Name: "review", From: []string{PendingReview}, To: Reviewed, event: audit.BillingReview, detail: notes}
 	m.set = map[string]any{collections.EntryReviewedBy: by.Email, collections.EntryReviewedAt: collections.Instant(now)}
@@ -26,12 +26,12 @@ func (e *Engine) Review(by audit.Actor, notes, override string, attested bool, n
 	return m
 }
 
-// needsSecondReviewer reports whether somebody else has to review an entry.
+// needsSecondReviewer reports whether another user must review an entry.
 func (e *Engine) needsSecondReviewer(entry *collections.BillingEntry, by audit.Actor) bool {
 	return e.RequireSecondReviewer && entry.Source() == SourceManual && strings.EqualFold(entry.CreatedBy(), by.Email)
 }
 
-// checkReview recounts an entry and takes what holds.
+// checkReview recounts an entry and stores the result.
 func (e *Engine) checkReview(tx core.App, entry *collections.BillingEntry, by audit.Actor, override string, attested bool, now time.Time) error {
 	r, err := e.newRecount(tx, entry, now)
 	if err != nil {
@@ -80,7 +80,7 @@ func (e *Engine) checkReview(tx core.App, entry *collections.BillingEntry, by au
 	return r.storeCounts()
 }
 
-// reviewBlockingReasons is whether an entry is one of two, and what stands against its review beside that and minutes that nobody has attested.
+// reviewBlockingReasons reports whether an entry is a duplicate, and the reasons against its review other than that and unattested minutes.
 func (r *recount) reviewBlockingReasons(override string, reasons func() ([]string, error)) (twice bool, against []string, err error) {
 	if twice, err = r.isDuplicate(slices.Contains(r.entry.Warnings(), PossibleDuplicate)); err != nil {
 		return false, nil, err
@@ -90,7 +90,7 @@ func (r *recount) reviewBlockingReasons(override string, reasons func() ([]strin
 	return twice, against, err
 }
 
-// ReturnToReview sends a reviewed entry back.
+// ReturnToReview sends a reviewed entry back for review.
 func (e *Engine) ReturnToReview(reason string) Transition {
 	return Transition{
 		Name: "return", From: []string{Reviewed}, To: PendingReview, event: audit.BillingReturn, detail: reason,

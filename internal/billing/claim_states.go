@@ -1,6 +1,6 @@
 package billing
 
-// The states of a claim, and how the contract shows them. Source: docs/decisions/billing.md, "Two billing vocabularies".
+// The states of a claim, and how the API shows them. Source: docs/decisions/billing.md, "Two billing vocabularies".
 const (
 	PendingReview = "pending_review"
 	Reviewed      = "reviewed"
@@ -9,23 +9,23 @@ const (
 	Denied        = "denied"
 	Appealed      = "appealed"
 	Voided        = "voided"
-	VoidRequested = "void_requested" // submitted, and the payer has been or will be asked to void it
-	RefundDue     = "refund_due"     // paid for what does not hold
+	VoidRequested = "void_requested" // submitted; a void is requested or will be
+	RefundDue     = "refund_due"     // paid, though the facts do not support it
 	Refunded      = "refunded"
 
 	pending = "pending"
 )
 
-// States are the internal states, in the order of a claim's life.
+// States are the internal states, in the order of a claim's life cycle.
 var States = []string{PendingReview, Reviewed, Submitted, Paid, Denied, Appealed, VoidRequested, RefundDue, Refunded, Voided}
 
-// ContractStates are those that the contract names; reports show the others where there are such.
+// ContractStates are the states named in the API contract; reports list the others only when a claim has them.
 var ContractStates = []string{PendingReview, Reviewed, Submitted, Paid, Denied, Appealed, Voided}
 
-// StatusFilterValues are what the filter by status accepts: both vocabularies.
+// StatusFilterValues are the values of the status filter, from both vocabularies.
 var StatusFilterValues = append([]string{pending}, States...)
 
-// APIStatus is how the contract shows a state.
+// APIStatus returns the API's name for a state.
 func APIStatus(state string) string {
 	if state == PendingReview || state == Reviewed {
 		return pending
@@ -33,7 +33,7 @@ func APIStatus(state string) string {
 	return state
 }
 
-// StatesForFilter are the states a word of either vocabulary means; all that are not voided for "".
+// StatesForFilter returns the states that a filter value stands for; every state except voided for "".
 func StatesForFilter(word string) []string {
 	switch word {
 	case "":
@@ -44,6 +44,5 @@ func StatesForFilter(word string) []string {
 	return []string{word}
 }
 
-// IsUndone reports whether a state is that of an entry which counts no more: voided, or all of it paid back. The engine does not bill the same again by
-// itself; a person may.
+// IsUndone reports whether an entry no longer counts: voided, or refunded in full. The engine does not bill the same service again; a user may.
 func IsUndone(state string) bool { return state == Voided || state == Refunded }

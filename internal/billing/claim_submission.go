@@ -11,7 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/claims"
 )
 
-// Submit sends a reviewed entry to the payer, under a reference.
+// Submit marks a reviewed entry as sent to the payer, under a reference.
 func (e *Engine) Submit(reference string, at, now time.Time) Transition {
 	return e.submit(reference, at, now, false)
 }
@@ -35,7 +35,8 @@ func (e *Engine) submit(reference string, at, now time.Time, preflighted bool) T
 	}
 }
 
-// submitInBatch is [Engine.Submit] by a batch, with the frequency code of its claim; of an entry, too, that was sent as a test alone.
+// submitInBatch is [Engine.Submit] by a batch, with the frequency code of its claim. An entry that was sent only as a test may be submitted
+// again.
 func (e *Engine) submitInBatch(frequency, reference string, now time.Time, preflighted bool) Transition {
 	m := e.submit(reference, time.Time{}, now, preflighted)
 	m.From = []string{Reviewed, Submitted}
@@ -45,7 +46,7 @@ func (e *Engine) submitInBatch(frequency, reference string, now time.Time, prefl
 	return m
 }
 
-// checkSubmit recounts an entry on its way to the payer.
+// checkSubmit recounts an entry before submission.
 func (e *Engine) checkSubmit(tx core.App, entry *collections.BillingEntry, preflighted bool, now time.Time) error {
 	r, err := e.newRecount(tx, entry, now)
 	if err != nil {
@@ -76,7 +77,7 @@ func (e *Engine) checkSubmit(tx core.App, entry *collections.BillingEntry, prefl
 	return r.storeCounts()
 }
 
-// submitBlockingReasons are why an entry must not go to the payer: those of the recount, and time that nobody has vouched for.
+// submitBlockingReasons returns the reasons against submission: those of the recount, and unattested time.
 func (r *recount) submitBlockingReasons() ([]string, error) {
 	reasons, err := r.loadReasons()
 	if err != nil {
@@ -85,10 +86,11 @@ func (r *recount) submitBlockingReasons() ([]string, error) {
 	return r.addUnattested(reasons)
 }
 
-// PreflightErrors stands among the reasons of a refusal for everything that a payer would refuse.
+// PreflightErrors is the reason of a refusal for preflight errors.
 const PreflightErrors = "preflight_errors"
 
-// preflightErrors finds what a payer would refuse, once the practice sends claims from here. Source: docs/decisions/claims.md, "Preflight".
+// preflightErrors returns the preflight errors of an entry if the practice sends claims from here. Source: docs/decisions/claims.md,
+// "Preflight".
 func (e *Engine) preflightErrors(tx core.App, entry *collections.BillingEntry, now time.Time) ([]claims.Finding, error) {
 	if e.Claims.Submitter.ID == "" {
 		return nil, nil

@@ -13,7 +13,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// Transition is a change of a claim's state, with what it writes. Source: docs/decisions/billing.md, "Claim state machine".
+// Transition is a change of a claim's state with the columns it writes. Source: docs/decisions/billing.md, "Claim state machine".
 type Transition struct {
 	Name   string
 	From   []string
@@ -23,10 +23,11 @@ type Transition struct {
 	set    map[string]any
 	detail string
 	after  func(tx core.App, entry *collections.BillingEntry) error
-	target func(entry *collections.BillingEntry) string // the state that the amounts come to; nil for To
+	target func(entry *collections.BillingEntry) string // computes the state from the amounts; nil for To
 }
 
-// ApplyTransition makes a move, in a transaction with its trace. A state it does not start from is an invalid_transition fault.
+// ApplyTransition applies a transition in a transaction with its audit entry. It returns an invalid_transition fault if the claim's state is not
+// in From.
 func (e *Engine) ApplyTransition(app core.App, entryID string, m Transition, by audit.Actor, now time.Time) (entry *collections.BillingEntry, err error) {
 	err = app.RunInTransaction(func(tx core.App) (err error) {
 		if entry, err = collections.FindBillingEntry(tx, entryID); err != nil {
@@ -61,7 +62,7 @@ func (e *Engine) ApplyTransition(app core.App, entryID string, m Transition, by 
 	return entry, err
 }
 
-// store stores an entry as the move makes it, with its trace.
+// store writes the changed entry and its audit entry.
 func (m Transition) store(
 	tx core.App, entry *collections.BillingEntry, from, to string, before claimAmounts, by audit.Actor, now time.Time, trace func(audit.Entry, time.Time) error,
 ) error {
@@ -83,7 +84,7 @@ func (m Transition) store(
 	}, now)
 }
 
-// reopenDenied takes the adjustments off a denied claim that is disputed or sent anew: all of its charge is open again.
+// reopenDenied reverses the adjustments of a denied claim that is appealed or resubmitted: all of its charge is open again.
 func reopenDenied(tx core.App, entry *collections.BillingEntry, to string, by audit.Actor, now time.Time) error {
 	if entry.Status() != Denied || !slices.Contains([]string{Submitted, Appealed}, to) {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/notifications"
 )
 
-// Void takes an entry that was not submitted, or that its payer voided, out of the lists and sums; its time can be corrected again.
+// Void removes an entry that was not submitted, or that its payer voided, from lists and totals; its time entries can be edited again.
 func (e *Engine) Void(reason string, now time.Time) Transition {
 	return Transition{
 		Name: "void", From: []string{PendingReview, Reviewed, VoidRequested}, To: Voided, event: audit.BillingVoid, detail: reason, set: map[string]any{collections.EntryVoidReason: reason},
@@ -20,8 +20,8 @@ func (e *Engine) Void(reason string, now time.Time) Transition {
 	}
 }
 
-// RequestVoid undoes what was sent or paid: the payer is asked to void the claim, or is owed what it paid, within sixty days.
-// Source: docs/decisions/billing.md, "Voids and refunds"; 42 CFR 401.305(b).
+// RequestVoid undoes a submitted or paid entry: the payer is requested to void the claim (frequency code 8), or its payment must be refunded
+// within sixty days. Source: docs/decisions/billing.md, "Undoing what was sent or paid"; 42 CFR 401.305(b).
 func (e *Engine) RequestVoid(reason string, by audit.Actor, now time.Time) Transition {
 	m := Transition{
 		Name: "request-void", From: []string{Submitted, Paid}, event: audit.BillingRequestVoid, detail: reason,
@@ -47,7 +47,7 @@ func (e *Engine) RequestVoid(reason string, by audit.Actor, now time.Time) Trans
 	return m
 }
 
-// announceRefundDue tells billing, once, that something must be paid back.
+// announceRefundDue notifies billing, once, that a payment must be refunded.
 func announceRefundDue(now time.Time) func(core.App, *collections.BillingEntry) error {
 	return func(tx core.App, entry *collections.BillingEntry) error {
 		if entry.Status() != RefundDue {

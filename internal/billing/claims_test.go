@@ -17,6 +17,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
+// changesTime reports whether an entry is new, or its time, patient, user or category changed.
 var changesTime = at("2026-04-01 09:30")
 
 func (d *desk) moves() map[string]billing.Transition {

@@ -4,7 +4,7 @@ import (
 	"slices"
 )
 
-// The codes. Source: specification, CPT codes and engine rules.
+// The CPT codes. Source: specification, CPT codes and engine rules.
 const (
 	Setup          = "99453"
 	DeviceSupply   = "99454"
@@ -16,7 +16,7 @@ const (
 	ChronicCare    = "99490"
 )
 
-// Period is what a code is billed once for.
+// Period is the period for which a code is billed once.
 type Period string
 
 // The periods.
@@ -35,24 +35,24 @@ const (
 	SourceManual     = "manual"
 )
 
-// Rule is what a code asks for, from one service date to another. Days and minutes of 0 are not asked for.
+// Rule is what a code requires, between two service dates. Days and minutes of 0 are not required.
 type Rule struct {
 	Code              string
 	Period            Period
 	MinDays, MaxDays  int    // distinct days with data in the period
-	MinMinutes, Block int    // minutes until the first unit, and for each further one
+	MinMinutes, Block int    // for the first unit and for each further one
 	Category          string // of the time that counts
-	Instead           string // a code that is never billed for the same period
-	After             string // a code that must be billed for the same period first
+	Instead           string // a code that excludes this one in the same period
+	After             string // a code that must be billed first in the same period
 	Rate              Cents
 	EffectiveFrom     string // service dates; "" for always
 	EffectiveUntil    string
-	Automatic         bool // the engine makes it; else a person does
-	Requires2026Codes bool // only where the practice enabled the codes of 2026
+	Automatic         bool // created by the engine; otherwise only manually
+	Requires2026Codes bool // only if the practice enabled the codes of 2026
 }
 
-// rules are the codes that may be billed. A change of law is a new row with a date, never a changed one.
-// Source: docs/decisions/billing.md, "CPT catalogue and the eight codes", "30-day period and the 16 days (99454)", "99453", "99457 and 99458", "99091".
+// rules are the billable codes. A change of law is a new row with a date, never a changed row. Source: docs/decisions/billing.md, "CPT catalogue
+// and the eight codes", "30-day period and the 16 days (99454)", "99453", "99457 and 99458", "99091".
 var rules = []Rule{
 	{Code: Setup, Period: OncePerPatient, After: DeviceSupply, Rate: 1973, Automatic: true},
 	{Code: DeviceSupply, Period: ThirtyDays, MinDays: 16, MaxDays: 30, Instead: ShortSupply, Rate: 4302, Automatic: true},
@@ -69,7 +69,7 @@ var rules = []Rule{
 	},
 }
 
-// Rule is what a code asks for on a service date; false when the code cannot be billed then.
+// Rule returns the rule of a code on a service date; false if the code cannot be billed then.
 func (e *Engine) Rule(code, serviceDate string) (Rule, bool) {
 	for _, r := range rules {
 		if r.Code == code && (e.Enable2026Codes || !r.Requires2026Codes) && r.EffectiveFrom <= serviceDate &&
@@ -80,7 +80,7 @@ func (e *Engine) Rule(code, serviceDate string) (Rule, bool) {
 	return Rule{}, false
 }
 
-// Codes are the codes that may be billed at all, as list filter and manual entry accept them.
+// Codes returns the billable codes, for the list filter and manual entries.
 func (e *Engine) Codes() (codes []string) {
 	for _, r := range rules {
 		if (e.Enable2026Codes || !r.Requires2026Codes) && !slices.Contains(codes, r.Code) {
@@ -90,7 +90,7 @@ func (e *Engine) Codes() (codes []string) {
 	return codes
 }
 
-// CatalogRow is a code as the contract lists it.
+// CatalogRow is a code in the API's catalog.
 type CatalogRow struct {
 	Code           string  `json:"code"`
 	Description    string  `json:"description"`
@@ -102,7 +102,7 @@ type CatalogRow struct {
 	OfficialNote   *string `json:"official_note"`
 }
 
-// Catalog lists the eight codes in the contract's words.
+// Catalog returns the eight codes with the texts of the API contract.
 func (e *Engine) Catalog() []CatalogRow {
 	most := Cents(3831)
 	short := "CMS since 2026-01-01: device supply with 2 to 15 days of data in 30 days, instead of 99454."
@@ -119,12 +119,12 @@ func (e *Engine) Catalog() []CatalogRow {
 	}
 }
 
-// baseRule is the first row of a code: the thresholds that have not changed.
+// baseRule returns the first rule of a code: the thresholds that have not changed.
 func baseRule(code string) Rule {
 	return rules[slices.IndexFunc(rules, func(r Rule) bool { return r.Code == code })]
 }
 
-// ruleFor is what a code asks for on a day, in force or not.
+// ruleFor returns the rule of a code on a day, in force or not.
 func (e *Engine) ruleFor(code, service string) Rule {
 	if rule, ok := e.Rule(code, service); ok {
 		return rule

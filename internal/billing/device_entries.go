@@ -1,6 +1,6 @@
 package billing
 
-// DeviceEvidence is what a device entry rests on.
+// DeviceEvidence is the evidence of a device entry.
 type DeviceEvidence struct {
 	Days    []string `json:"days,omitempty"`
 	Devices []string `json:"devices,omitempty"`
@@ -8,8 +8,8 @@ type DeviceEvidence struct {
 	SetupBy string   `json:"setup_by,omitempty"`
 }
 
-// draftDeviceEntries says what the days of the windows come to: one supply entry for each period, and the set-up with the first.
-// A lenient run makes the entry with a warning where something is missing; a strict one leaves it out.
+// draftDeviceEntries returns the entries that the days of the periods support: one supply entry for each period, and the setup with the first. A
+// lenient run drafts an entry with a warning if something is missing; a strict run skips it.
 func (e *Engine) draftDeviceEntries(f *patientFacts, windows []supplyPeriod, lenient bool) (due []entryDraft, skipped []SkippedEntry) {
 	supplied := f.lastSupply != ""
 	for _, w := range windows {
@@ -56,7 +56,7 @@ func (e *Engine) draftDeviceEntries(f *patientFacts, windows []supplyPeriod, len
 	return due, skipped
 }
 
-// appendBlockedBy notes that a person's entry stands where the engine's would.
+// appendBlockedBy adds the reason if a user's entry, or an undone one, takes the place of the engine's.
 func appendBlockedBy(skipped []SkippedEntry, f *patientFacts, code string, x *existingEntry) []SkippedEntry {
 	switch {
 	case IsUndone(x.Status):
@@ -67,7 +67,8 @@ func appendBlockedBy(skipped []SkippedEntry, f *patientFacts, code string, x *ex
 	return skipped
 }
 
-// supplyCode is the device code that a number of days earns; "" for none. Source: docs/decisions/billing.md, "CPT catalogue and the eight codes".
+// supplyCode returns the device code that a number of days supports; "" for none. Source: docs/decisions/billing.md, "CPT catalogue and the
+// eight codes".
 func (e *Engine) supplyCode(days int, serviceDate string) string {
 	for _, code := range []string{DeviceSupply, ShortSupply} {
 		if r, ok := e.Rule(code, serviceDate); ok && r.MinDays <= days && days <= r.MaxDays {

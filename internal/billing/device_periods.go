@@ -9,16 +9,16 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// supplyPeriod is a 30-day period of one patient, with the days that have data.
+// supplyPeriod is a 30-day device-supply period of one patient, with its days that have data.
 type supplyPeriod struct {
 	Patient         string `json:"p"`
 	Start           string `json:"s"`
 	End             string `json:"e"`
 	days            []string
-	unconsentedDays int // days with data that do not count, because there was no consent
+	unconsentedDays int // days with data that do not count for lack of consent
 }
 
-// periodAnchors finds the first day of the periods of every episode of every patient.
+// periodAnchors returns, by patient, the first day of the supply periods of each episode.
 func (e *Engine) periodAnchors(app core.App, patients map[string]*patientFacts) (map[string][]string, error) {
 	var asked []string // day and patient
 	for id, f := range patients {
@@ -50,7 +50,7 @@ func (e *Engine) periodAnchors(app core.App, patients map[string]*patientFacts) 
 	return found, nil
 }
 
-// periodsEndingIn are the periods of a patient's episodes that end in a span; one that the next episode cuts short does not.
+// periodsEndingIn returns the periods of a patient's episodes that end in a span; a period that the next episode cuts short is not one.
 func periodsEndingIn(anchors []string, in Span) (periods []Span) {
 	for i, anchor := range anchors {
 		for _, p := range periodsFromAnchor(anchor, in) {
@@ -62,7 +62,7 @@ func periodsEndingIn(anchors []string, in Span) (periods []Span) {
 	return periods
 }
 
-// periodsOfMonth are a patient's periods that end in a month, and the one that runs today if that is a day of it.
+// periodsOfMonth returns a patient's periods that end in a month, and the current one if today is in the month.
 func periodsOfMonth(anchors []string, month Span, today string) []Span {
 	periods := periodsEndingIn(anchors, month)
 	if len(anchors) > 0 && month.contains(today) {
@@ -73,7 +73,7 @@ func periodsOfMonth(anchors []string, month Span, today string) []Span {
 	return periods
 }
 
-// periodOfDay is the period that holds a day, of the episode that holds it.
+// periodOfDay returns the supply period that contains a day, of the episode that contains it.
 func periodOfDay(anchors []string, day string) (period Span, found bool) {
 	for i, anchor := range anchors {
 		p, ok := periodContaining(anchor, day)
@@ -84,7 +84,7 @@ func periodOfDay(anchors []string, day string) (period Span, found bool) {
 	return Span{}, false
 }
 
-// unbilledPeriods are the periods of patients that end in a span and are not billed yet, with their days.
+// unbilledPeriods returns the supply periods that end in a span and are not billed, with their days, by patient.
 func (e *Engine) unbilledPeriods(app core.App, patients map[string]*patientFacts, span Span) (map[string][]supplyPeriod, error) {
 	anchors, err := e.periodAnchors(app, patients)
 	if err != nil {
@@ -112,13 +112,13 @@ func (e *Engine) unbilledPeriods(app core.App, patients map[string]*patientFacts
 	return byPatient, nil
 }
 
-// DeviceAssignment is a stretch during which a patient held a device, as days in the patient's time zone; Until is "" while held.
+// DeviceAssignment is the time during which a patient held a device, as days in the patient's time zone; Until is "" while the patient holds it.
 type DeviceAssignment struct {
 	Device      string
 	From, Until string
 }
 
-// episodeStarts are the first days of a patient's episodes: a new one begins with the first device after 90 days without one.
+// episodeStarts returns the first days of a patient's episodes: a new one begins with the first device after 90 days without one.
 func episodeStarts(holdings []DeviceAssignment) (starts []string) {
 	slices.SortFunc(holdings, func(a, b DeviceAssignment) int { return cmp.Compare(a.From, b.From) })
 	held, open := "", false
@@ -132,8 +132,8 @@ func episodeStarts(holdings []DeviceAssignment) (starts []string) {
 	return starts
 }
 
-// billedAnchor keeps the periods of an episode where they are once one was billed: a late reading from before the first does not move them.
-// billed is the first day of a billed period, "" for none.
+// billedAnchor keeps the periods of an episode in place after one was billed: a late reading from before the first does not shift them. billed
+// is the first day of a billed period, "" for none.
 func billedAnchor(firstReading, billed string) string {
 	switch {
 	case billed == "":
@@ -144,8 +144,8 @@ func billedAnchor(firstReading, billed string) string {
 	return AddDays(firstReading, DaysBetween(firstReading, billed)%periodDays)
 }
 
-// periodsFromAnchor are the back-to-back 30-day periods from an anchor whose last day lies in a span.
-// Source: docs/decisions/billing.md, "30-day period and the 16 days (99454)".
+// periodsFromAnchor returns the back-to-back 30-day periods from an anchor that end in a span. Source: docs/decisions/billing.md, "30-day period
+// and the 16 days (99454)".
 func periodsFromAnchor(anchor string, in Span) (periods []Span) {
 	if anchor == "" {
 		return nil
@@ -162,7 +162,7 @@ func periodsFromAnchor(anchor string, in Span) (periods []Span) {
 	}
 }
 
-// periodContaining is the period from an anchor that holds a day; false when the day is before the anchor.
+// periodContaining returns the period from an anchor that contains a day; false if the day is before the anchor.
 func periodContaining(anchor, day string) (Span, bool) {
 	if anchor == "" || day < anchor {
 		return Span{}, false

@@ -12,25 +12,24 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// DataDays are the days with data of one 30-day period, as billing counts them. Where no period holds the day that was asked for, they are those
-// of its calendar month, and nothing is counted towards a code.
-// Source: docs/decisions/billing.md, "Data days".
+// DataDays are the days with data of a 30-day period, as billing counts them. If no period contains the requested day, they are the days of its
+// calendar month and count toward no code. Source: docs/decisions/billing.md, "Days with data of a patient".
 type DataDays struct {
-	Today      string // where the patient is
+	Today      string // in the patient's zone
 	Zone       *time.Location
 	Start, End string
-	// Period: the days are those of a period, and count towards its codes.
+	// InPeriod reports whether the days are those of a supply period and count toward its codes.
 	InPeriod bool
-	// Days count; Unconsented have data of a device, but no consent; Typed have data that no device sent.
+	// Days count. WithoutConsent have device data but no consent. Manual have readings that no device sent.
 	Days, WithoutConsent, Manual []string
 	Needed                       int
-	DaysLeft                     int // today included; 0 for a period that is over, or none
-	// Reached is the code that the days have come to already, nil for none; Reachable those that they can still come to.
+	DaysLeft                     int // including today; 0 if the period is over or there is none
+	// Reached is the code that the days support, nil for none; Reachable the codes that they can still support.
 	Reached   *string
 	Reachable []string
 }
 
-// DataDays counts the days of the period that holds a day; "" for today, where the patient is.
+// DataDays counts the days of the period that contains a day; "" for today in the patient's zone.
 func (e *Engine) DataDays(app core.App, patientID, day string, now time.Time) (d DataDays, err error) {
 	patients, err := e.loadFacts(app, []string{patientID}, "9999-12-31") // no entries are asked for
 	if err != nil {
@@ -67,7 +66,7 @@ func (e *Engine) DataDays(app core.App, patientID, day string, now time.Time) (d
 	return d, nil
 }
 
-// setReachable says what the days come to by the rule that says it for the lists of billing. Today has room for no other day once it has data.
+// setReachable sets the codes by the rule of the near-billable list. If today already has data, it cannot add another day.
 func (d *DataDays) setReachable(e *Engine) {
 	left := d.DaysLeft
 	if left > 0 && slices.Contains(d.Days, d.Today) {
@@ -78,7 +77,7 @@ func (d *DataDays) setReachable(e *Engine) {
 	d.Reached, d.Reachable = near.Reached, near.Reachable
 }
 
-// manualDays have readings, but none of a device that the patient held.
+// manualDays returns the days with readings but none from a device that the patient held.
 func (e *Engine) manualDays(app core.App, patientID string, in Span, transmitted []string) (days []string, err error) {
 	rows, err := collections.ReadingDays(app, patientID, in.Start, in.End)
 	for _, row := range rows {
@@ -90,12 +89,12 @@ func (e *Engine) manualDays(app core.App, patientID string, in Span, transmitted
 	return daysExcept(slices.Compact(days), transmitted), err
 }
 
-// daysExcept are the days of one list that another has not.
+// daysExcept returns the days that are not among others.
 func daysExcept(days, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(days), func(day string) bool { return slices.Contains(others, day) })
 }
 
-// loadDataDays reads the days with data of each window that count, from the days alone.
+// loadDataDays loads, for each period, the days with data that count.
 func (e *Engine) loadDataDays(app core.App, patients map[string]*patientFacts, windows []supplyPeriod) error {
 	if len(windows) == 0 {
 		return nil
@@ -118,7 +117,7 @@ func (e *Engine) loadDataDays(app core.App, patients map[string]*patientFacts, w
 	return nil
 }
 
-// dropUnconsentedDays leaves out the days of a window without consent.
+// dropUnconsentedDays removes the days of a period that consent does not cover.
 func (e *Engine) dropUnconsentedDays(f *patientFacts, w *supplyPeriod) {
 	period := Span{w.Start, w.End}
 	if f == nil || f.hasConsentThroughout(period) {
@@ -130,7 +129,7 @@ func (e *Engine) dropUnconsentedDays(f *patientFacts, w *supplyPeriod) {
 	w.unconsentedDays -= len(w.days)
 }
 
-// mostDataDays are, by patient, the days with data of the period of a month that has most of them.
+// mostDataDays returns, by patient, the days with data of the month's period that has the most.
 func (e *Engine) mostDataDays(app core.App, patients map[string]*patientFacts, month Span, today string) (map[string]int, error) {
 	anchors, err := e.periodAnchors(app, patients)
 	if err != nil {

@@ -9,14 +9,14 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// documentation are what is asked of an entry beside the facts of its patient and what they come to.
+// documentation is what supports an entry besides its patient's facts and counts: notes, orders and competing services.
 type documentation struct {
 	hasUndocumentedTime bool // it bills time without a note
 	competingServices   []collections.CompetingSpan
 	firstOrder          string // the first day on which monitoring was ordered; "" for never
 }
 
-// loadDocumentation reads those of some entries, in their order, with as many questions for a thousand as for one.
+// loadDocumentation loads the documentation of entries, in their order, with a fixed number of queries.
 func loadDocumentation(app core.App, entries []*collections.BillingEntry) ([]documentation, error) {
 	ids, people := make([]string, len(entries)), map[string]bool{}
 	for i, entry := range entries {
@@ -51,8 +51,8 @@ func loadDocumentation(app core.App, entries []*collections.BillingEntry) ([]doc
 	return list, nil
 }
 
-// CompetingService stands against an entry while another practice, or another program, is known to bill remote monitoring for the patient in its
-// period. Source: docs/decisions/billing.md, "Competing services".
+// CompetingService blocks an entry if another practice or program bills remote monitoring for the patient in its period. Source:
+// docs/decisions/billing.md, "Competing services".
 const CompetingService = "competing_service"
 
 // hasCompetingService reports whether a competing service is on record for a day of a period.

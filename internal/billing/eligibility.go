@@ -14,7 +14,7 @@ type EligibilityCheck struct {
 	Detail string `json:"detail"`
 }
 
-// Eligibility says whether a patient may be billed for on a day, and what stands against it.
+// Eligibility reports whether a patient may be billed today, with each condition.
 func (e *Engine) Eligibility(app core.App, patientID string, now time.Time) (eligible bool, checks []EligibilityCheck, err error) {
 	patients, err := e.loadFacts(app, []string{patientID}, e.Day(now))
 	if err != nil {
@@ -38,7 +38,7 @@ func (e *Engine) Eligibility(app core.App, patientID string, now time.Time) (eli
 	return len(against) == 0, checks, nil
 }
 
-// EligiblePatients says which of some patients may be billed for today.
+// EligiblePatients reports which patients may be billed today.
 func (e *Engine) EligiblePatients(app core.App, ids []string, now time.Time) (map[string]bool, error) {
 	today, eligible := e.Day(now), map[string]bool{}
 	for some := range slices.Chunk(ids, chunkSize) {
@@ -53,7 +53,7 @@ func (e *Engine) EligiblePatients(app core.App, ids []string, now time.Time) (ma
 	return eligible, nil
 }
 
-// missingItems are the items that stand against billing a service on a day.
+// missingItems returns the items that block billing a service on a day.
 func (e *Engine) missingItems(f *patientFacts, day string) (items []string) {
 	if !f.activeOn(day) {
 		items = append(items, NotActive)
@@ -68,7 +68,7 @@ func (e *Engine) missingItems(f *patientFacts, day string) (items []string) {
 	return items
 }
 
-// applyEligibility puts warnings on a draft, or says why it is left out.
+// applyEligibility adds warnings to a draft, or returns why it is skipped.
 func (e *Engine) applyEligibility(f *patientFacts, d *entryDraft, lenient bool) *SkippedEntry {
 	missing := e.missingItems(f, d.service)
 	for _, item := range missing {
@@ -80,9 +80,8 @@ func (e *Engine) applyEligibility(f *patientFacts, d *entryDraft, lenient bool) 
 	return nil
 }
 
-// consentedDays says which days of a period count: where consent was in force on some of them, only those. Where there was none at all, the missing
-// consent is said by itself, and what else the period came to is still told.
-// Source: docs/decisions/billing.md, "Consent in mid-period".
+// consentedDays returns which days of a period count: if consent was in force on some, only those. If there was none at all, every day counts
+// here, so that the missing consent is reported together with the counts. Source: docs/decisions/billing.md, "Consent in mid-period".
 func (e *Engine) consentedDays(f *patientFacts, period Span) func(day string) bool {
 	during := func(s Span) bool { return s.Start <= period.End && (s.End == "" || s.End >= period.Start) }
 	if !e.RequireConsent || !slices.ContainsFunc(f.consents, during) {
@@ -93,15 +92,15 @@ func (e *Engine) consentedDays(f *patientFacts, period Span) func(day string) bo
 	}
 }
 
-// Readiness is what stands against billing for a patient today, and how far the device has come.
+// Readiness is what blocks billing for a patient today, and the state of the device.
 type Readiness struct {
 	Missing      []string // NotActive, MissingConsent, MissingDiagnosis
 	HasDevice    bool     // one is assigned
-	HasSetup     bool     // its set-up is recorded
-	FirstDataDay string   // the first day that counts for a device; "" while there is none
+	HasSetup     bool     // its setup is recorded
+	FirstDataDay string   // first day that counts for a device; "" for none
 }
 
-// Readiness says how ready for billing some patients are, by id.
+// Readiness returns the readiness of patients, by id.
 func (e *Engine) Readiness(app core.App, ids []string, now time.Time) (map[string]Readiness, error) {
 	l := &factsLoader{Engine: e, app: app, ids: ids, facts: make(map[string]*patientFacts, len(ids))}
 	for _, step := range []func() error{l.loadPatients, l.loadConsents, l.loadAssignments} {

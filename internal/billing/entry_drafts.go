@@ -11,7 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/notifications"
 )
 
-// entryDraft is an entry the engine means to make, or to raise when raises is set.
+// entryDraft is an entry that the engine will store, or a change of units of the pending entry toRaise.
 type entryDraft struct {
 	patient        *patientFacts
 	code           string
@@ -22,18 +22,18 @@ type entryDraft struct {
 	source         string
 	warnings       []string
 	evidence       any
-	timeEntryIDs   []string // time entries that become fixed with it
+	timeEntryIDs   []string // marked as billed with the entry
 	toRaise        *existingEntry
 }
 
-// CreatedEntry is an entry that a run made or raised.
+// CreatedEntry is an entry that a run created or raised.
 type CreatedEntry struct {
 	ID        string `json:"id"`
 	PatientID string `json:"patient_id"`
 	CPTCode   string `json:"cpt_code"`
 }
 
-// SkippedEntry is an entry that a run left out, and why.
+// SkippedEntry is an entry that a run did not create, with the reason.
 type SkippedEntry struct {
 	PatientID string `json:"patient_id"`
 	CPTCode   string `json:"cpt_code"`
@@ -84,7 +84,7 @@ func (e *Engine) storeDrafts(tx core.App, t tariff, drafts []entryDraft, now tim
 	return created, announceAttestations(tx, drafts, created, now)
 }
 
-// announceAttestations tell billing which new entries wait for somebody's word.
+// announceAttestations notifies billing of new entries whose escalation time has to be attested.
 func announceAttestations(tx core.App, drafts []entryDraft, created []CreatedEntry, now time.Time) error {
 	waiting := map[string]bool{}
 	for _, d := range drafts {
@@ -107,7 +107,8 @@ func announceAttestations(tx core.App, drafts []entryDraft, created []CreatedEnt
 	return nil
 }
 
-// insertDrafts stores the drafts that raise nothing, and returns the id of each; "" where there is none.
+// insertDrafts stores the new entries among drafts and returns one id per draft: "" for a draft that raises an entry or that another run stored
+// first.
 func (e *Engine) insertDrafts(tx core.App, t tariff, drafts []entryDraft, now time.Time) (ids []string, err error) {
 	claims, err := collections.TakeClaimIDs(tx, now.In(e.Zone).Year(), countNew(drafts))
 	if err != nil {
@@ -151,12 +152,12 @@ func (e *Engine) newEntry(t tariff, d entryDraft, id, claim string) collections.
 	}
 }
 
-// maxDiagnoses is how many a claim form takes. Source: docs/decisions/billing.md, "ICD-10".
+// maxDiagnoses is how many diagnoses a claim form carries. Source: docs/decisions/billing.md, "ICD-10".
 const maxDiagnoses = 12
 
 func firstDiagnoses(codes []string) []string { return codes[:min(len(codes), maxDiagnoses)] }
 
-// raiseEntry gives an entry that still waits for review more units.
+// raiseEntry adds units to an entry that is pending review.
 func raiseEntry(tx core.App, t tariff, d entryDraft, now time.Time) error {
 	return collections.RaiseBillingEntry(tx, collections.RaisedEntry{
 		ID: d.toRaise.ID, CPTCode: d.code, Days: d.days, ServiceDate: d.service, Minutes: d.minutes, Units: d.units, Evidence: d.evidence, Warnings: d.warnings,
@@ -165,7 +166,7 @@ func raiseEntry(tx core.App, t tariff, d entryDraft, now time.Time) error {
 	}, now)
 }
 
-// markTimeBilled marks time as billed: it can no longer be changed.
+// markTimeBilled locks the time entries that an entry bills.
 func markTimeBilled(tx core.App, entryID string, stretches []string, now time.Time) error {
 	for _, id := range stretches {
 		if err := collections.BillTime(tx, entryID, id, now); err != nil {

@@ -15,20 +15,19 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// escalationTime is what an escalation that was resolved asks to be logged, and what is.
+// escalationTime is the time requested for a resolved escalation, and the part that is logged.
 type escalationTime struct {
 	requested     time.Duration
-	beforeOpening time.Duration // of it, before the escalation was opened
-	parts         []interval    // what is logged
-	overlapping   []string      // time entries that cover the rest
+	beforeOpening time.Duration // the part before the escalation was opened
+	parts         []interval    // logged intervals
+	overlapping   []string      // time entries that cover the remainder
 }
 
-// LogEscalationTime logs the interactive time of an escalation that somebody, by e-mail address, has just resolved, and bills what the month's time
-// comes to, in the caller's transaction. The time is the assignee's, or that of whoever resolved it: the minutes of contact, where they were given,
-// else what elapsed, up to the practice's cap. None of it lies before the escalation was opened, and none where other time of the person or the
-// patient was logged already: what is left is logged, and the escalation's history says what was not. Elapsed time is never submitted unseen: the
-// entry waits for somebody to attest it.
-// Source: docs/decisions/billing.md, "Escalation time versus interactive time" and "Overlapping time".
+// LogEscalationTime logs the interactive time of an escalation that a user (by e-mail address) just resolved, and bills the month's time, in the
+// caller's transaction. The time is the assignee's, or the resolver's: the minutes of contact if given, else the elapsed time up to the
+// practice's cap. Time before the escalation was opened, or already logged for the user or the patient, is left out; the escalation's history
+// records how much. Elapsed time is never submitted unreviewed: the entry requires attestation. Source: docs/decisions/billing.md, "Escalation
+// time versus interactive time" and "Overlapping time".
 func (e *Engine) LogEscalationTime(tx core.App, resolved *collections.Escalation, by string, now time.Time) error {
 	user, err := collections.FindUserByEmail(tx, cmp.Or(resolved.AssignedTo(), by))
 	if collections.Missing(err) {
@@ -70,7 +69,7 @@ func (e *Engine) LogEscalationTime(tx core.App, resolved *collections.Escalation
 	return err
 }
 
-// requestedInterval is the time that an escalation asks for: the minutes up to its resolution, or from its assignment on.
+// requestedInterval returns the given minutes before the resolution, or the time since the assignment.
 func (e *Engine) requestedInterval(resolved *collections.Escalation, now time.Time) interval {
 	if minutes := resolved.InteractionMinutes(); minutes != nil {
 		return interval{now.Add(-time.Duration(*minutes) * time.Minute), now}
@@ -79,7 +78,7 @@ func (e *Engine) requestedInterval(resolved *collections.Escalation, now time.Ti
 	return interval{started, started.Add(max(0, min(now.Sub(started), e.EscalationTimeCap)))}
 }
 
-// loggableTime cuts away what lies before the escalation, and what other time covers.
+// loggableTime removes the time before the escalation and the time that other entries cover.
 func (e *Engine) loggableTime(tx core.App, resolved *collections.Escalation, userID string, span interval) (t escalationTime, err error) {
 	t.requested = span.length()
 	if opened := resolved.CreatedAt(); opened.After(span.from) {
@@ -117,7 +116,7 @@ func logInterval(tx core.App, resolved *collections.Escalation, userID string, p
 	return audit.Append(tx, timeAudit(audit.TimeEntryCreate, entry, audit.System()), now)
 }
 
-// recordInHistory writes into the escalation's history what was not logged, and why.
+// recordInHistory writes to the escalation's history what was not logged, and why.
 func (t escalationTime) recordInHistory(tx core.App, escalationID, by string, now time.Time) error {
 	logged := unionLength(t.parts)
 	if t.requested-logged < time.Second {
@@ -134,7 +133,7 @@ func (t escalationTime) recordInHistory(tx core.App, escalationID, by string, no
 	return collections.InsertEscalationEvent(tx, escalationID, "time_logged", by, phi.Text(detail), now)
 }
 
-// formatDuration says how long something is, in minutes and seconds.
+// formatDuration formats a duration in minutes and seconds.
 func formatDuration(d time.Duration) string {
 	minutes, seconds := int(d/time.Minute), int(d%time.Minute/time.Second)
 	switch {

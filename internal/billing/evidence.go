@@ -12,27 +12,27 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 )
 
-// Evidence is everything that stands behind an entry: what an auditor asks for.
+// Evidence is everything that supports an entry: what an auditor requests.
 type Evidence struct {
 	Days        []EvidenceDay
 	Time        []collections.EvidenceTime
 	Consents    []collections.EvidenceConsent
 	Assignments []collections.EvidenceAssignment
 	Alerts      []collections.EvidenceAlert
-	Trail       []audit.Stored // of the entry itself, the oldest first
+	Trail       []audit.Stored // of the entry, oldest first
 	Packet
-	// HeadID and HeadHash are the end of the audit chain that seals the trail.
+	// HeadID and HeadHash are the end of the audit chain, which seals the trail.
 	HeadID   int64
 	HeadHash string
 }
 
-// EvidenceDay is a day that counted, with the readings of it.
+// EvidenceDay is a day that counted, with its readings.
 type EvidenceDay struct {
 	Day      string
 	Readings []collections.EvidenceReading
 }
 
-// GatherEvidence collects the evidence of an entry: the days are those it was billed for, the readings of each day those that stand now.
+// GatherEvidence loads the evidence of an entry: the days are those that were billed, the readings of each day those stored now.
 func (e *Engine) GatherEvidence(app core.App, entry *collections.BillingEntry) (v Evidence, err error) {
 	g := evidenceGatherer{Engine: e, app: app, entry: entry, evidence: &v}
 	g.from, g.to = e.instants(Span{entry.PeriodStart(), entry.PeriodEnd()})
@@ -83,7 +83,7 @@ func (g *evidenceGatherer) loadDays() error {
 	return nil
 }
 
-// loadTime is what the entry fixed; for one made by hand, the period's time of the code's category.
+// loadTime loads the time entries that the entry billed; for a manual entry, the period's time of the code's category.
 func (g *evidenceGatherer) loadTime() (err error) {
 	rule, _ := g.Rule(g.entry.CPTCode(), g.entry.ServiceDate())
 	var stored TimeEvidence
@@ -121,7 +121,7 @@ func (g *evidenceGatherer) loadTrail() (err error) {
 	return err
 }
 
-// EntryHistory is what was recorded about an entry, the oldest first; that it was read does not count.
+// EntryHistory returns the audit entries about an entry, oldest first, without reads and exports.
 func EntryHistory(app core.App, entry *collections.BillingEntry) (list []audit.Stored, err error) {
 	err = audit.Each(app, audit.Filter{PatientID: entry.PatientID(), ResourceType: audit.ResourceBillingEntry, ResourceID: entry.Id}, func(s audit.Stored) error {
 		if !strings.HasSuffix(s.Event, ".read") && !strings.HasSuffix(s.Event, ".export") {

@@ -15,21 +15,21 @@ import (
 )
 
 const (
-	// repayDays is how long an overpayment may be kept once it is identified. Source: docs/decisions/billing.md, "Evidence changed after submission".
+	// repayDays is how long an overpayment may be kept after it is identified. Source: docs/decisions/billing.md, "Evidence that changes
+	// afterwards".
 	repayDays = 60
-	// lookBackYears is how long an overpayment must be reported. Source: docs/decisions/billing.md, "Evidence changed after submission".
+	// lookBackYears is how far back overpayments must be reported. Source: docs/decisions/billing.md, "Evidence that changes afterwards".
 	lookBackYears = 6
 )
 
-// sentStates are those in which a payer was asked for money, and nobody has undone that yet.
+// sentStates are the states of claims that a payer received and that are not being undone.
 var sentStates = []string{Submitted, Appealed, Paid}
 
-// evidenceReasons are the reasons that change behind an entry: what it rests on, not who may be billed or by whom.
+// evidenceReasons are the reasons that can change after submission: evidence, not who may be billed or by which provider.
 var evidenceReasons = []string{NoDeviceData, DaysBelowMinimum, MinutesBelowMinimum, NotInteractive, OverlapTime, MissingPrimary, MissingConsent}
 
-// Recheck counts the entries of a patient that were sent to a payer anew, those whose period shares a day with what has changed, inside the
-// transaction of the change: one whose facts ceased to hold is marked, and somebody is told; one whose facts hold again is not marked any more.
-// A zero moment is all of them.
+// Recheck recounts a patient's submitted entries whose period shares a day with a change, in the transaction of the change. If the facts no
+// longer support an entry, it is flagged and billing is notified; if they support it again, the flag is removed. A zero since means all entries.
 func (e *Engine) Recheck(tx core.App, patientID string, since, now time.Time) error {
 	from := "1900-01-01"
 	if !since.IsZero() {
@@ -53,7 +53,7 @@ func (e *Engine) Recheck(tx core.App, patientID string, since, now time.Time) er
 	return nil
 }
 
-// evidenceFailures says for each entry what of its evidence does not hold.
+// evidenceFailures returns, for each entry, the evidence reasons against it.
 func (e *Engine) evidenceFailures(app core.App, list []collections.Claimed) ([][]string, error) {
 	var ids []string
 	claims, since := make([]claimedEntry, len(list)), "9999-12-31"
@@ -82,7 +82,8 @@ func (e *Engine) evidenceFailures(app core.App, list []collections.Claimed) ([][
 	return reasons, nil
 }
 
-// setEvidenceChanged notes on an entry that its evidence changed, with the day by which money must go back, or takes that away where there are no reasons.
+// setEvidenceChanged flags an entry with the reasons and the day by which a payment must be returned, or clears the flag if there are no
+// reasons.
 func (e *Engine) setEvidenceChanged(tx core.App, entryID string, reasons []string, now time.Time) error {
 	entry, err := collections.FindBillingEntry(tx, entryID)
 	if err != nil {
@@ -111,8 +112,8 @@ func (e *Engine) setEvidenceChanged(tx core.App, entryID string, reasons []strin
 	}, now)
 }
 
-// RecheckAll goes through all entries that were sent to a payer, also those from before a recount could refuse them, and finds what no transaction looked at: one
-// sum may change for reasons that do not know of billing.
+// RecheckAll rechecks all entries sent to a payer, including those from before recounts. It finds changes that no transaction rechecked, since a
+// fact can change for reasons outside billing.
 func (e *Engine) RecheckAll(ctx context.Context, app core.App, now time.Time) (seen, marked int, err error) {
 	since := AddDays(e.Day(now), -lookBackYears*366)
 	checking := async.ThrottleWhile(e.ReadingsPending)

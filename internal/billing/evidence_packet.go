@@ -10,16 +10,16 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// Packet is what an auditor asks for besides the facts that an entry was made from: why there is monitoring at all, whose service it was, and
-// what the readings said. Source: docs/decisions/claims.md, "Evidence packet".
+// Packet is what an auditor requests besides the facts behind an entry: why the patient is monitored, who renders the service, and the measured
+// values. Source: docs/decisions/claims.md, "Evidence packet".
 type Packet struct {
-	Orders       []*collections.Order   // of all kinds, dated until the end of the period, the earliest first
-	Provider     *collections.User      // who renders; nil for none
-	Names        map[string]string      // "Last, First" of the users that the evidence names, by record id
+	Orders       []*collections.Order   // of all kinds, dated until the end of the period, earliest first
+	Provider     *collections.User      // the rendering provider; nil for none
+	Names        map[string]string      // "Last, First" of the users named in the evidence, by record id
 	Measurements map[string]Measurement // by the id of a reading
 }
 
-// PlanOfCare is the latest plan of care; nil when there is none.
+// PlanOfCare returns the latest plan of care; nil if there is none.
 func (p Packet) PlanOfCare() (plan *collections.Order) {
 	for _, order := range p.Orders {
 		if order.Kind() == collections.PlanOfCare {
@@ -29,22 +29,22 @@ func (p Packet) PlanOfCare() (plan *collections.Order) {
 	return plan
 }
 
-// Measurement is what a reading said, and who or what brought it.
+// Measurement is the values of a reading and its origin.
 type Measurement struct {
 	Origin string
 	Values Values
 }
 
-// Values are those of a reading in the order of its kind.
+// Values are the values of a reading, in the order of its kind.
 type Values []Value
 
-// Value is one of them; its name is the contract's, with the unit.
+// Value is one value; its name is that of the API, with the unit.
 type Value struct {
 	Name  string
 	Value float64
 }
 
-// MarshalJSON shows the values as one object.
+// MarshalJSON encodes the values as one object.
 func (v Values) MarshalJSON() ([]byte, error) {
 	object := make(map[string]float64, len(v))
 	for _, value := range v {
@@ -53,7 +53,7 @@ func (v Values) MarshalJSON() ([]byte, error) {
 	return json.Marshal(object)
 }
 
-// Text is how a paper shows the values.
+// Text formats the values for a PDF.
 func (v Values) Text() string {
 	texts := make([]string, len(v))
 	for i, value := range v {
@@ -67,7 +67,7 @@ func (g *evidenceGatherer) loadOrders() (err error) {
 	return err
 }
 
-// loadNames are looked up once, for all who are named.
+// loadNames loads all names in one query.
 func (g *evidenceGatherer) loadNames() (err error) {
 	ids := []string{}
 	for _, order := range g.evidence.Orders {
@@ -86,7 +86,7 @@ func (g *evidenceGatherer) loadNames() (err error) {
 	return err
 }
 
-// loadMeasurements reads what the readings said. One that was stored before its origin was noted has the origin of its source.
+// loadMeasurements loads the values of the readings. A reading stored before origins were recorded has the origin of its source.
 func (g *evidenceGatherer) loadMeasurements() error {
 	ids, kinds := []string{}, map[string]vitals.Kind{}
 	for _, day := range g.evidence.Days {

@@ -7,7 +7,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// Explanation says about one code and period what was billed, or what it would still take.
+// Explanation is what was billed for a code and period, or what is missing.
 type Explanation struct {
 	CPTCode     string   `json:"cpt_code"`
 	PeriodStart string   `json:"period_start"`
@@ -23,7 +23,7 @@ type Explanation struct {
 	Missing     []string `json:"missing"`
 }
 
-// Explain goes through every code for a patient and a month: the 30-day periods that end in it or hold today, and the month's time.
+// Explain explains every code for a patient and a month: the 30-day periods that end in the month or contain today, and the month's time.
 func (e *Engine) Explain(app core.App, patientID string, month Span, now time.Time) (list []Explanation, err error) {
 	patients, err := e.loadFacts(app, []string{patientID}, "1900-01-01")
 	if err != nil {
@@ -72,7 +72,7 @@ func (e *Engine) Explain(app core.App, patientID string, month Span, now time.Ti
 	return list, nil
 }
 
-// addNextUnit says what the next unit of a billed code would take.
+// addNextUnit adds what the next unit of a billed code requires.
 func addNextUnit(x *Explanation, units, have int, rule Rule, most int) {
 	if next := rule.MinMinutes + units*rule.Block; units < most && have < next {
 		x.Missing = append(x.Missing, plural(next-have, "more minute")+" for the next unit")
@@ -129,7 +129,7 @@ func (e *Engine) explainDevice(app core.App, f *patientFacts, month Span, now ti
 	return list, nil
 }
 
-// newExplanation is an explanation with the entry that stands, if one does.
+// newExplanation returns an explanation with the existing entry, if there is one.
 func (e *Engine) newExplanation(f *patientFacts, rule Rule, period Span) Explanation {
 	x := Explanation{CPTCode: rule.Code, PeriodStart: period.Start, PeriodEnd: period.End, Reasons: []string{}, Missing: []string{}}
 	entry := f.entryFor(rule.Code, period)
@@ -143,7 +143,7 @@ func (e *Engine) newExplanation(f *patientFacts, rule Rule, period Span) Explana
 	return x
 }
 
-// addMissing adds what is missing in days, minutes and papers.
+// addMissing adds the missing days, minutes and documents.
 func (e *Engine) addMissing(x *Explanation, f *patientFacts, rule Rule, day string, minutes, days int) {
 	if x.Billed {
 		return

@@ -21,18 +21,18 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// bundledFees are lists by year, from secondary sources: they count once somebody has checked and imported them.
+// bundledFees are fee lists by year, from secondary sources. They apply only after a user has checked and imported them.
 //
 //go:embed fees/*.csv
 var bundledFees embed.FS
 
-// BundledFees is the list of a year as a file; false when none is shipped.
+// BundledFees returns the fee list of a year as a CSV file; false if there is none.
 func BundledFees(year string) ([]byte, bool) {
 	file, err := bundledFees.ReadFile("fees/" + year + ".csv")
 	return file, err == nil
 }
 
-// BundledFeeYears are the years of which a list is shipped.
+// BundledFeeYears returns the years of the bundled lists.
 func BundledFeeYears() (years []string) {
 	files, _ := fs.Glob(bundledFees, "fees/*.csv") // the pattern is well-formed
 	for _, name := range files {
@@ -41,7 +41,7 @@ func BundledFeeYears() (years []string) {
 	return years
 }
 
-// feeColumns are the columns of a list, in any order.
+// feeColumns are the columns of a fee list, in any order.
 var feeColumns = []string{"cpt_code", "locality", "effective_date", "charge", "expected", "source"}
 
 const (
@@ -50,7 +50,7 @@ const (
 	maxSource   = 200
 )
 
-// FeeImport is what an import did.
+// FeeImport is the outcome of an import.
 type FeeImport struct {
 	Rows      int `json:"rows"`
 	Created   int `json:"created"`
@@ -58,12 +58,12 @@ type FeeImport struct {
 	Unchanged int `json:"unchanged"`
 }
 
-// feeChunkSize is how many rows of a list are stored together: readings wait meanwhile.
+// feeChunkSize is how many rows are stored in one transaction; ingestion waits for it.
 const feeChunkSize = 200
 
-// ImportFees takes in a list, all of it or nothing: what is wrong is said by row and column before anything is stored. What is there already stays; what
-// differs is replaced, with its trace. A long list is stored part by part; one that was interrupted is completed by taking it in again.
-// Source: docs/decisions/billing.md, "Fee schedule".
+// ImportFees imports a fee list if all of it is valid; errors are reported by row and column before anything is stored. Existing equal rows
+// stay, different ones are replaced, with an audit entry each. A long list is stored in chunks; after an interruption, importing it again
+// completes it. Source: docs/decisions/billing.md, "Fee schedule".
 func ImportFees(app core.App, file []byte, by audit.Actor, now time.Time) (done FeeImport, err error) {
 	fees, err := ParseFees(file)
 	if err != nil {
@@ -78,7 +78,7 @@ func ImportFees(app core.App, file []byte, by audit.Actor, now time.Time) (done 
 	return done, nil
 }
 
-// store stores a part of a list, and counts what it did.
+// store stores a chunk of a list and adds to the counts.
 func (done *FeeImport) store(tx core.App, fees []collections.Fee, by audit.Actor, now time.Time) error {
 	chain, err := audit.NewChain(tx)
 	if err != nil {
@@ -126,7 +126,7 @@ func dollarsOrNil(cents *int64) any {
 	return Cents(*cents).String()
 }
 
-// ParseFees reads a list. Rows are counted as a spreadsheet does: the names of the columns are row 1.
+// ParseFees parses a fee list. Rows are numbered as in a spreadsheet: the header is row 1.
 func ParseFees(file []byte) (fees []collections.Fee, err error) {
 	rows := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(file, []byte("\xef\xbb\xbf"))))
 	names, err := rows.Read()
@@ -165,7 +165,7 @@ func ParseFees(file []byte) (fees []collections.Fee, err error) {
 	return fees, wrong.Err()
 }
 
-// rowOfError is the row in which reading stopped.
+// rowOfError returns the row at which parsing stopped.
 func rowOfError(err error, number int) int {
 	if syntax, ok := errors.AsType[*csv.ParseError](err); ok {
 		return syntax.StartLine
@@ -210,7 +210,7 @@ func parseFee(cells, names []string, number int, wrong fault.Fields) (fee collec
 
 var dollarsPattern = regexp.MustCompile(`^[0-9]{1,7}(\.[0-9]{1,2})?$`)
 
-// parseDollars reads dollars without leaving whole numbers; nil for an empty cell.
+// parseDollars parses dollars in integer arithmetic; nil for an empty cell.
 func parseDollars(text string, least int64, column string, reject func(column, message string)) *int64 {
 	if text == "" {
 		return nil
@@ -224,7 +224,7 @@ func parseDollars(text string, least int64, column string, reject func(column, m
 	return &cents
 }
 
-// CheckFee says what is wrong with a fee that somebody wrote past the import, "" for nothing.
+// CheckFee returns the problem with a fee written outside the import, "" for none.
 func CheckFee(fee collections.Fee) string {
 	if !inCatalog(fee.CPTCode) {
 		return "The CPT code is not in the catalogue."

@@ -9,21 +9,21 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// Funnel is how far the patients of a month have come towards being billed for, as of a day of it.
-// Source: docs/decisions/billing.md, "The month's funnel".
+// Funnel counts how far the patients of a month are toward being billed, as of a day of it. Source: docs/decisions/billing.md, "The month's
+// funnel".
 type Funnel struct {
 	Enrolled  int `json:"enrolled"`
 	Consented int `json:"consented"`
-	Eligible  int `json:"eligible"`  // nothing stands against billing them
-	WithData  int `json:"with_data"` // a day of a device at least in a period of the month
+	Eligible  int `json:"eligible"`  // no missing items
+	WithData  int `json:"with_data"` // at least one day of device data in a period of the month
 	Days16    int `json:"days_16_or_more"`
 	Days2     int `json:"days_2_to_15"`
 	Minutes20 int `json:"minutes_20_or_more"`
 	Minutes10 int `json:"minutes_10_to_19"`
 }
 
-// MonthFunnel counts patients as of the last day of a month, or today while it runs. A patient's days are those of the 30-day period that has most of them,
-// among those that end in the month and the one that runs on the day.
+// MonthFunnel counts patients as of the last day of a month, or today in the current month. A patient's days are those of the 30-day period with
+// the most, among the periods that end in the month and the current one.
 func (e *Engine) MonthFunnel(app core.App, month Span, now time.Time) (f Funnel, asOf string, err error) {
 	asOf = min(month.End, e.Day(now))
 	from, to := e.instants(month)

@@ -13,8 +13,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// The CMS order file of ICD-10-CM has fixed columns: order number 1-5, code 7-13 without its dot, 15 is 1 for a code that may stand on a claim and
-// 0 for a heading, short description 17-76, long description from 78.
+// The CMS order file of ICD-10-CM has fixed columns: order number 1-5, code without its dot 7-13, column 15 is 1 for a billable code and 0 for a
+// header, short description 17-76, long description from 78.
 const (
 	codeFrom, codeTo = 6, 13
 	validAt          = 14
@@ -22,8 +22,8 @@ const (
 	importBatch      = 2000
 )
 
-// ImportICD10 stores every code of a CMS order file that may stand on a claim; known codes get their new texts. Running it again changes nothing.
-// progress is told how many bytes were read.
+// ImportICD10 stores every billable code of a CMS order file; existing codes get the new descriptions. Importing again changes nothing. progress
+// receives the number of bytes read.
 func ImportICD10(app core.App, file io.Reader, progress func(bytes int)) (stored int, err error) {
 	lines := bufio.NewScanner(file)
 	var batch []collections.ICD10Code
@@ -65,7 +65,7 @@ func ImportICD10(app core.App, file io.Reader, progress func(bytes int)) (stored
 	return stored, nil
 }
 
-// parseOrderLine reads one line; false for headings and empty lines.
+// parseOrderLine parses a line; false for headers and empty lines.
 func parseOrderLine(line string) (code collections.ICD10Code, ok bool, err error) {
 	line = strings.TrimRight(line, "\r ")
 	if line == "" {
@@ -91,7 +91,7 @@ func dotted(code string) string {
 	return code[:3] + "." + code[3:]
 }
 
-// categoryRanges are labels of ranges of categories: those that monitoring is about by block, the rest by chapter of ICD-10-CM.
+// categoryRanges are labels for ranges of categories: by block where monitoring needs it, otherwise by chapter of ICD-10-CM.
 var categoryRanges = []struct{ from, to, label string }{
 	{"E08", "E13", "Diabetes mellitus"},
 	{"E65", "E68", "Overweight, obesity and other hyperalimentation"},

@@ -13,12 +13,12 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// loggedTime reads the finished time of a month that counts, by patient.
+// loggedTime returns the finished time of a month that counts, by patient.
 func (e *Engine) loggedTime(app core.App, ids []string, month Span) (map[string][]LoggedTime, error) {
 	return e.loggedTimeByRule(app, ids, month, e.timeRuleOf(month))
 }
 
-// loggedTimeByRule reads the finished time of a month that counts by a rule, by patient, with what reaches into it.
+// loggedTimeByRule returns the finished time of a month that counts by a rule, by patient, including time that reaches into the month.
 func (e *Engine) loggedTimeByRule(app core.App, ids []string, month Span, rule collections.TimeRule) (map[string][]LoggedTime, error) {
 	from, to := e.monthWithLead(month)
 	rows, err := collections.StretchesOf(app, ids, from, to, rule)
@@ -36,17 +36,17 @@ func (e *Engine) loggedTimeByRule(app core.App, ids []string, month Span, rule c
 	return found, nil
 }
 
-// LoggedTime is finished time of one person for one patient.
+// LoggedTime is a finished time entry of one staff member for one patient.
 type LoggedTime struct {
-	ID, Source, Category string // interactive, or care management where the rule counts it
+	ID, Source, Category string // Category is interactive, or care management if the rule counts it
 	StartedAt            time.Time
 	Seconds              int
 	HasNote              bool
-	BeganBefore          bool // it began before the month: what it covers counted there
+	BeganBefore          bool // it began in the month before, where it counts
 	counted              time.Duration
 }
 
-// EndedAt is when the stretch ended.
+// EndedAt returns the end of the time.
 func (s LoggedTime) EndedAt() time.Time {
 	return s.StartedAt.Add(time.Duration(s.Seconds) * time.Second)
 }
@@ -60,7 +60,7 @@ func newLoggedTime(row collections.TimeStretch) LoggedTime {
 	}
 }
 
-// parseLoggedTime reads a line of [collections.StretchLines].
+// parseLoggedTime parses a row of [collections.StretchLines].
 func parseLoggedTime(line string) (list []LoggedTime) {
 	for stretch := range strings.SplitSeq(line, ";") {
 		x := strings.Split(stretch, ",")
@@ -70,8 +70,8 @@ func parseLoggedTime(line string) (list []LoggedTime) {
 	return list
 }
 
-// splitByMonth parts stretches by the practice's month in which they began. One that reaches beyond the end of its month is before the next one, too:
-// there it counts for nothing and covers what it covers.
+// splitByMonth groups time by the practice's month in which it began. Time that reaches beyond the end of its month is also part of the next
+// one: it counts for nothing there, but covers what it overlaps.
 func (e *Engine) splitByMonth(list []LoggedTime) map[Span][]LoggedTime {
 	months := map[Span][]LoggedTime{}
 	for _, s := range list {
@@ -92,7 +92,7 @@ func (e *Engine) splitByMonth(list []LoggedTime) map[Span][]LoggedTime {
 	return months
 }
 
-// dropUnconsentedTime leaves out time of days without consent.
+// dropUnconsentedTime removes time on days without consent.
 func (e *Engine) dropUnconsentedTime(f *patientFacts, stretches []LoggedTime, month Span) []LoggedTime {
 	if f.hasConsentThroughout(month) {
 		return stretches
@@ -101,7 +101,8 @@ func (e *Engine) dropUnconsentedTime(f *patientFacts, stretches []LoggedTime, mo
 	return slices.DeleteFunc(slices.Clone(stretches), func(s LoggedTime) bool { return !counts(e.Day(s.StartedAt)) })
 }
 
-// setCounted says how much of each stretch no earlier one covers, in the order in which they began: each moment counts once, whoever logged it how often.
+// setCounted sets how much of each time entry no earlier one covers, in order of start: each moment counts once, for any number of users who
+// logged it.
 func setCounted(stretches []LoggedTime) {
 	slices.SortFunc(stretches, func(a, b LoggedTime) int {
 		if order := a.StartedAt.Compare(b.StartedAt); order != 0 {
@@ -125,14 +126,14 @@ func setCounted(stretches []LoggedTime) {
 	}
 }
 
-// CountedSeconds are the seconds of stretches of one patient and month that count: each moment once, and care management beside live contact alone.
+// CountedSeconds returns the seconds that count for one patient and month: each moment once, and care management only with live contact.
 func CountedSeconds(stretches []LoggedTime) int {
 	stretches = slices.Clone(stretches)
 	setCounted(stretches)
 	return sumCounted(stretches)
 }
 
-// sumCounted sums what [uncover] left.
+// sumCounted sums the result of [setCounted].
 func sumCounted(stretches []LoggedTime) int {
 	total, live := time.Duration(0), false
 	for _, s := range stretches {
@@ -148,11 +149,11 @@ func sumCounted(stretches []LoggedTime) int {
 // MonthTime is a patient's time in a month, in whole minutes.
 type MonthTime struct {
 	collections.MinutesByCategory
-	// NextThreshold is how many minutes that count the next unit asks for; nil when there is none.
+	// NextThreshold is the minutes required for the next unit; nil if there is none.
 	NextThreshold *int `json:"next_threshold_minutes"`
 }
 
-// TimeSummary sums the finished time of a month by patient; userID, patientID and teamOf ("" for all) narrow it.
+// TimeSummary sums the finished time of a month by patient; userID, patientID and teamOf filter it, "" for all.
 func (e *Engine) TimeSummary(app core.App, month Span, userID, patientID, teamOf string) (list []MonthTime, err error) {
 	from, to := e.instants(month)
 	sums, err := collections.SumTime(app, from, to, userID, patientID, teamOf, e.timeRuleOf(month))
@@ -162,7 +163,7 @@ func (e *Engine) TimeSummary(app core.App, month Span, userID, patientID, teamOf
 	return list, err
 }
 
-// nextThreshold is the next number of minutes in a month that makes a unit.
+// nextThreshold returns the next number of minutes in a month that supports a unit.
 func (e *Engine) nextThreshold(minutes int) *int {
 	for n := range e.MaxUnits99458 + 1 {
 		if threshold := baseRule(FirstTwenty).MinMinutes + n*baseRule(NextTwenty).Block; minutes < threshold {
@@ -172,8 +173,8 @@ func (e *Engine) nextThreshold(minutes int) *int {
 	return nil
 }
 
-// countForDecision is [Engine.count] with what only an entry that is decided on is asked: minutes that count elsewhere already, and those without live
-// contact.
+// countForDecision is [Engine.countFacts] for entries that are being decided: it also subtracts minutes that count elsewhere and adds those
+// without live contact.
 func (e *Engine) countForDecision(app core.App, patients map[string]*patientFacts, list []claimedEntry) ([]countedFacts, error) {
 	found, err := e.countFacts(app, patients, list)
 	if err != nil {
@@ -194,8 +195,8 @@ func (e *Engine) countForDecision(app core.App, patients map[string]*patientFact
 	return found, nil
 }
 
-// subtractElsewhere takes from the minutes of a month, for those entries of a list that are named by their places, those in which its people were with
-// somebody whose time began earlier, and adds how many more there are without live contact, or of review.
+// subtractElsewhere subtracts, for the entries of a list at the given indexes, the minutes in which the staff member was with another patient in
+// an earlier call. It also sets the minutes without live contact or of review.
 func (e *Engine) subtractElsewhere(app core.App, list []claimedEntry, found []countedFacts, m timeMonth, of []int) error {
 	people := map[string]bool{}
 	for _, i := range of {
@@ -232,7 +233,8 @@ func (e *Engine) subtractElsewhere(app core.App, list []claimedEntry, found []co
 	return nil
 }
 
-// exclusiveIntervals are the moments of stretches in which their people were with nobody else, without what counted in the month before.
+// exclusiveIntervals returns the intervals of logged time in which its staff members were with no other patient, without time that counted in
+// the month before.
 func exclusiveIntervals(list []LoggedTime, elsewhere []collections.Elsewhere) (spans []interval) {
 	var before []interval
 	for _, s := range list {
@@ -246,7 +248,7 @@ func exclusiveIntervals(list []LoggedTime, elsewhere []collections.Elsewhere) (s
 	return subtractIntervals(spans, before)
 }
 
-// intervalsElsewhere are the moments in which the person behind a stretch was elsewhere.
+// intervalsElsewhere returns the intervals in which the staff member of a time entry was with another patient.
 func intervalsElsewhere(id string, elsewhere []collections.Elsewhere) (away []interval) {
 	for _, x := range elsewhere {
 		if x.ID == id {
@@ -256,7 +258,7 @@ func intervalsElsewhere(id string, elsewhere []collections.Elsewhere) (away []in
 	return away
 }
 
-// uncountedMinutes are the minutes of a month that were spent and count for nothing: without live contact, or of review.
+// uncountedMinutes returns the minutes of a month that count for nothing: without live contact, or of review.
 func (e *Engine) uncountedMinutes(app core.App, ids []string, m timeMonth) (map[string]int, error) {
 	first, last := e.instants(m.month)
 	rows, err := collections.NotLive(app, ids, first, last, m.rule)

@@ -12,8 +12,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// countInterpretation counts a month's time of interpretation, without the moments in which its people were with another patient; what other codes counted
-// is the patient's alone.
+// countInterpretation counts a month's interpretation time, without time with another patient. Time that other codes counted is excluded only
+// for the same patient.
 func (e *Engine) countInterpretation(app core.App, patientID string, month Span, rule collections.TimeRule, c *countedFacts) error {
 	from, to := e.instants(month)
 	rows, err := collections.InterpretationOf(app, patientID, from, to)
@@ -42,7 +42,7 @@ func (e *Engine) countInterpretation(app core.App, patientID string, month Span,
 	return nil
 }
 
-// hasEarlierInterpretation reports whether another 99091 stands within thirty days of service; of two that wait, the later one is the duplicate.
+// hasEarlierInterpretation reports whether another 99091 is within thirty days of service; of two pending ones, the later is the duplicate.
 func hasEarlierInterpretation(tx core.App, entry *collections.BillingEntry, day string) (bool, error) {
 	near, err := interpretationsWithin30Days(tx, entry.PatientID(), entry.Id, day)
 	return slices.ContainsFunc(near, func(x collections.NearEntry) bool {
@@ -51,12 +51,13 @@ func hasEarlierInterpretation(tx core.App, entry *collections.BillingEntry, day 
 	}), err
 }
 
-// interpretationsWithin30Days are the entries of 99091 less than thirty days of service from a day.
+// interpretationsWithin30Days returns the 99091 entries less than thirty days of service from a day.
 func interpretationsWithin30Days(app core.App, patientID, except, day string) ([]collections.NearEntry, error) {
 	return collections.EntriesNear(app, patientID, Interpretation, except, AddDays(day, 1-periodDays), AddDays(day, periodDays-1), []string{Voided, Refunded})
 }
 
-// renderingInterpreter is who interpreted: the author when a provider, else the patient's own; nobody else may bill it.
+// renderingInterpreter returns who rendered an interpretation: the author if a provider, else the patient's primary provider; no one else may
+// bill it.
 func renderingInterpreter(tx core.App, primary string, by audit.Actor) (string, error) {
 	if by.Role == string(authz.Provider) {
 		if user, err := collections.FindUserByEmail(tx, by.Email); err == nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// ManualBody is the body of an entry that a person makes.
+// ManualBody is the request body of a manual entry.
 type ManualBody struct {
 	PatientID   validate.String  `json:"patient_id"`
 	CPTCode     validate.String  `json:"cpt_code"`
@@ -27,18 +27,18 @@ type ManualBody struct {
 	ICD10Codes  validate.Strings `json:"icd10_codes"`
 }
 
-// ManualDraft is a checked body.
+// ManualDraft is a validated body.
 type ManualDraft struct {
 	PatientID, CPTCode, ServiceDate string
 	Minutes                         int
 	Notes                           phi.Text
-	ICD10Codes                      []string // nil when left out
+	ICD10Codes                      []string // nil if omitted
 }
 
-// maxMinutes is a day. Source: docs/decisions/billing.md, "Duplicates and manual entries".
+// maxMinutes is one day. Source: docs/decisions/billing.md, "Duplicates and manual entries".
 const maxMinutes = 1440
 
-// ReadManual checks the body of a manual entry.
+// ReadManual validates the body of a manual entry.
 func (e *Engine) ReadManual(b ManualBody, c *validate.Checks, now time.Time) ManualDraft {
 	d := ManualDraft{
 		PatientID: c.UUID("patient_id", b.PatientID, true), CPTCode: c.Text("cpt_code", b.CPTCode, validate.Required(0).OneOf(e.Codes()...)),
@@ -56,7 +56,7 @@ func (e *Engine) ReadManual(b ManualBody, c *validate.Checks, now time.Time) Man
 	return d
 }
 
-// ReadMinutes checks a duration in minutes.
+// ReadMinutes validates a duration in minutes.
 func ReadMinutes(c *validate.Checks, f validate.Integer, required bool, least int) int {
 	minutes := c.Integer("duration_minutes", f, required)
 	if minutes == nil {
@@ -68,7 +68,7 @@ func ReadMinutes(c *validate.Checks, f validate.Integer, required bool, least in
 	return int(*minutes)
 }
 
-// ReadICD10 checks diagnosis codes; nil when they are left out. Source: docs/decisions/billing.md, "ICD-10".
+// ReadICD10 validates diagnosis codes; nil if they are omitted. Source: docs/decisions/billing.md, "ICD-10".
 func ReadICD10(c *validate.Checks, name string, f validate.Strings) []string {
 	if !f.Sent() || f.Null() {
 		return nil
@@ -91,8 +91,8 @@ func ReadICD10(c *validate.Checks, name string, f validate.Strings) []string {
 	return codes
 }
 
-// CreateManual stores an entry that a person makes; what is doubtful becomes a warning, which review looks at.
-// Source: docs/decisions/billing.md, "Duplicates and manual entries".
+// CreateManual stores a manual entry. Doubts become warnings, which the review resolves. Source: docs/decisions/billing.md, "Duplicates and
+// manual entries".
 func (e *Engine) CreateManual(app core.App, d ManualDraft, by audit.Actor, now time.Time) (entry *collections.BillingEntry, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		patients, err := e.loadFacts(tx, []string{d.PatientID}, "1900-01-01")
@@ -163,7 +163,7 @@ func (e *Engine) manualDraft(tx core.App, f *patientFacts, d ManualDraft, by aud
 	return b, err
 }
 
-// manualPeriod is the period of the code that holds the service date; without an anchor, the 30 days that end on it.
+// manualPeriod returns the period of the code that contains the service date; without an anchor, the 30 days that end on it.
 func (e *Engine) manualPeriod(app core.App, f *patientFacts, d ManualDraft) (Span, error) {
 	rule, _ := e.Rule(d.CPTCode, d.ServiceDate)
 	switch rule.Period {

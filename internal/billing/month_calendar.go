@@ -7,14 +7,14 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// CalendarDay is what a day of a month brought towards a patient's bill.
+// CalendarDay is a day of a month with its device data and minutes.
 type CalendarDay struct {
 	Day     string `json:"day"`
-	Data    bool   `json:"data"`    // of a device, and it counts
-	Minutes int    `json:"minutes"` // that count, by the day on which they began
+	Data    bool   `json:"data"`    // device data that counts
+	Minutes int    `json:"minutes"` // counted minutes, on the day on which they began
 }
 
-// CalendarPeriod is a 30-day period that touches the month.
+// CalendarPeriod is a 30-day period that overlaps the month.
 type CalendarPeriod struct {
 	Start  string `json:"period_start"`
 	End    string `json:"period_end"`
@@ -22,7 +22,7 @@ type CalendarPeriod struct {
 	Needed int    `json:"days_needed"`
 }
 
-// MonthCalendar is a month of a patient, day by day: which days have data that counts, and what time was spent.
+// MonthCalendar returns a patient's month by day: the days with data that counts, and the time spent.
 func (e *Engine) MonthCalendar(app core.App, patientID string, month Span, now time.Time) (days []CalendarDay, periods []CalendarPeriod, err error) {
 	patients, err := e.loadFacts(app, []string{patientID}, month.Start)
 	if err != nil {

@@ -11,30 +11,29 @@ import (
 	"github.com/vigilhealth/vigil/internal/claims"
 )
 
-// SecondReviewer stands against an entry whose maker wants to review it where the practice asks for somebody else.
+// SecondReviewer blocks the review of an entry by its creator if the practice requires another reviewer.
 const SecondReviewer = "second_person"
 
-// MaxMonthEndEntries is how many entries of a month are weighed in one answer.
+// MaxMonthEndEntries bounds the entries of a month that one response checks.
 const MaxMonthEndEntries = 2000
 
-// MonthEndEntry is an entry that is still to be sent, with what stands against its next step: its review, or its way to the payer.
+// MonthEndEntry is an unsent entry with the reasons against its next step: review or submission.
 type MonthEndEntry struct {
 	Entry *collections.BillingEntry
-	Code  string // that a review would give it
-	// What the facts come to, and what the code asks for; nil where it asks for none.
+	Code  string // that a review would set
+	// The counted and required days and minutes; nil if the code requires none.
 	Days, DaysNeeded, Minutes, MinutesNeeded *int
-	Reasons                                  []string // for which the step is refused
-	Warnings                                 []string // that it would be noted with
+	Reasons                                  []string // against the step
+	Warnings                                 []string // that the step would set
 	Preflight                                claims.Findings
 	SelfPay                                  bool
 }
 
-// Ready reports that nothing stands against the next step.
+// Ready reports whether the next step is possible.
 func (w MonthEndEntry) Ready() bool { return len(w.Reasons) == 0 }
 
-// CheckMonthEnd weighs the entries of a month that wait for their review or their way to a payer as the step itself would, and changes nothing. What a
-// payer would refuse stands against them where claims are sent from here. total is how many there are.
-// Source: docs/decisions/billing.md, "Month's end".
+// CheckMonthEnd checks a month's entries before review or submission as the step itself would, and changes nothing. Preflight errors block an
+// entry if the practice sends claims from here. total is the number of such entries. Source: docs/decisions/billing.md, "Month's end".
 func (e *Engine) CheckMonthEnd(app core.App, month Span, states []string, by audit.Actor, now time.Time) (list []MonthEndEntry, total int, err error) {
 	entries, total, err := collections.EntriesOfMonth(app, states, month.Start, month.End, MaxMonthEndEntries)
 	if err != nil || len(entries) == 0 {
@@ -53,7 +52,7 @@ func (e *Engine) CheckMonthEnd(app core.App, month Span, states []string, by aud
 	return list, total, nil
 }
 
-// monthEndCheck is the weighing of some entries under way: what the rules ask was read for all of them together.
+// monthEndCheck is a check in progress; facts were loaded for all entries together.
 type monthEndCheck struct {
 	*Engine
 	app           core.App
@@ -63,7 +62,7 @@ type monthEndCheck struct {
 	documentation []documentation
 	findings      []claims.Findings
 	selfPay       []bool
-	toAttest      map[string]bool // patients
+	toAttest      map[string]bool // patient ids
 }
 
 func (w *monthEndCheck) loadEntries(entries []*collections.BillingEntry) (err error) {
@@ -150,7 +149,7 @@ func (w *monthEndCheck) checkEntry(i int) (MonthEndEntry, error) {
 	return x, nil
 }
 
-// stepBlockingReasons is all for which the next step of an entry is refused.
+// stepBlockingReasons returns the reasons against the next step of an entry.
 func (w *monthEndCheck) stepBlockingReasons(r *recount, p documentation) (reasons []string, err error) {
 	if r.entry.Status() != PendingReview {
 		if reasons, err = r.reasonsGiven(p); err == nil && w.toAttest[r.claim.patient] {
@@ -177,7 +176,7 @@ func (w *monthEndCheck) stepBlockingReasons(r *recount, p documentation) (reason
 	return reasons, nil
 }
 
-// addUnattested adds that nobody has vouched for some of an entry's minutes.
+// addUnattested adds a reason if some of an entry's minutes are not attested.
 func (r *recount) addUnattested(reasons []string) ([]string, error) {
 	open, err := r.unattestedTimes(r.tx, r.entry)
 	if err == nil && len(open) > 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// NearCode is a patient who is close to a code.
+// NearCode is a patient close to a code.
 type NearCode struct {
 	PatientID   string `json:"patient_id"`
 	CPTCode     string `json:"cpt_code"`
@@ -19,19 +19,19 @@ type NearCode struct {
 	Unit        string `json:"unit"` // days or minutes
 	Have        int    `json:"have"`
 	Needed      int    `json:"needed"`
-	DaysLeft    int    `json:"days_left"` // of the period, today included
-	// Reached is the code that the period has come to already, nil for none; Reachable those that it can still come to.
+	DaysLeft    int    `json:"days_left"` // of the period, including today
+	// Reached is the code that the period supports now, nil for none; Reachable the codes it can still support.
 	Reached   *string  `json:"reached"`
 	Reachable []string `json:"reachable"`
-	// Today says that today has data already, so that of the days left it is no room for another.
+	// HasDataToday means that today has data, so that today cannot add a day.
 	HasDataToday bool `json:"-"`
 }
 
-// Missing is how much is still to come.
+// Missing returns how many days or minutes are missing.
 func (n NearCode) Missing() int { return n.Needed - n.Have }
 
-// NearBillable lists the patients closest to a code of the running periods, the least missing first: no more than limit. include narrows it
-// to some patients; nil takes all.
+// NearBillable lists the patients closest to a code of the current periods, least missing first, at most limit. include filters patients; nil
+// includes all.
 func (e *Engine) NearBillable(app core.App, now time.Time, include func(patientID string) bool, limit int) (list []NearCode, err error) {
 	if list, err = e.nearMinutes(app, now, include); err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func byMissing(a, b NearCode) int {
 	return cmp.Or(cmp.Compare(a.Missing(), b.Missing()), cmp.Compare(a.DaysLeft, b.DaysLeft), cmp.Compare(a.PatientID, b.PatientID), cmp.Compare(a.CPTCode, b.CPTCode))
 }
 
-// nearMinutes are those who have interactive time this month and are under the next threshold.
+// nearMinutes returns the patients with interactive time this month who are below the next threshold.
 func (e *Engine) nearMinutes(app core.App, now time.Time, include func(string) bool) (list []NearCode, err error) {
 	today := e.Day(now)
 	month := monthOf(today)
@@ -74,7 +74,7 @@ func (e *Engine) nearMinutes(app core.App, now time.Time, include func(string) b
 	return list, nil
 }
 
-// NearDeviceDays are those whose running 30 days can still come to 16 days with data.
+// NearDeviceDays returns the patients whose current 30-day period can still reach 16 days with data.
 func (e *Engine) NearDeviceDays(app core.App, now time.Time, include func(string) bool) (list []NearCode, err error) {
 	today := e.Day(now)
 	for after := ""; ; {
@@ -128,10 +128,10 @@ func (e *Engine) nearDeviceDaysOf(app core.App, ids []string, today string) (lis
 	return list, nil
 }
 
-// MissingText says in words what is missing: "2 more days".
+// MissingText returns what is missing in words: "2 more days".
 func (n NearCode) MissingText() string { return plural(n.Missing(), "more "+n.Unit[:len(n.Unit)-1]) }
 
-// setReachableByMinutes says which codes a month's minutes have come to, and can still come to: a month has room for all of them until it is over.
+// setReachableByMinutes sets the codes that a month's minutes support and can still support; every code stays reachable until the month is over.
 func (e *Engine) setReachableByMinutes(n *NearCode, day string) {
 	n.Reachable = []string{}
 	for _, code := range []string{FirstTen, FirstTwenty, NextTwenty} {
@@ -149,7 +149,7 @@ func (e *Engine) setReachableByMinutes(n *NearCode, day string) {
 	}
 }
 
-// setReachableByDays does so for the days of a period, of which each has room for one; where sixteen are out of reach, two may not be.
+// setReachableByDays does the same for the days of a period: each remaining day can add one. If 16 days are out of reach, 2 may not be.
 func (e *Engine) setReachableByDays(n *NearCode, day string) {
 	n.Reachable = []string{}
 	for _, code := range []string{ShortSupply, DeviceSupply} {

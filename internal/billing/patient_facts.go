@@ -12,7 +12,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// patientFacts are what the rules ask of one patient.
+// patientFacts are the facts about a patient that the rules need.
 type patientFacts struct {
 	id                   string
 	active, deleted      bool
@@ -21,15 +21,15 @@ type patientFacts struct {
 	payer                int64
 	provider             string
 	diagnoses            []string
-	consents             []Span                     // practice days in force; End "" while it is
-	entries              map[string][]existingEntry // by code, in the order of their dates
-	lastSupply           string                     // first day of the latest period that the engine billed for a device
+	consents             []Span                     // practice days in force; End is "" while in force
+	entries              map[string][]existingEntry // by code, in order of date
+	lastSupply           string                     // first day of the latest supply period billed by the engine
 	assignments          []DeviceAssignment
-	setupDay             string // practice day of the first set-up; "" for none
-	setupBy, setupDevice string // who taught, and with which device
+	setupDay             string // practice day of the first setup; "" for none
+	setupBy, setupDevice string // who taught the patient, and with which device
 }
 
-// existingEntry is an entry as planning sees it. Voided ones are here too: what a person voided the engine does not make again.
+// existingEntry is an entry as planning needs it. Voided ones are included: the engine does not create an entry again after a user voided it.
 type existingEntry struct {
 	ID, Code       string
 	Status, Source string
@@ -37,7 +37,7 @@ type existingEntry struct {
 	Units          int
 }
 
-// entryFor is the entry of a code that overlaps a period: one that counts before one that was voided; nil for none.
+// entryFor returns the entry of a code that overlaps a period, an active one before a voided one; nil for none.
 func (f *patientFacts) entryFor(code string, period Span) (found *existingEntry) {
 	list := f.entries[code]
 	for i, x := range list {
@@ -62,7 +62,7 @@ func (f *patientFacts) activeOn(day string) bool {
 	return f.archived == "" || f.restored == "" || day <= f.archived || day >= f.restored
 }
 
-// loadFacts reads the facts of some patients, with the entries whose period ends on a day or later; those of the set-up always.
+// loadFacts loads the facts of patients, with the entries whose period ends on since or later; setup entries always.
 func (e *Engine) loadFacts(app core.App, ids []string, since string) (map[string]*patientFacts, error) {
 	l := &factsLoader{Engine: e, app: app, ids: ids, since: since, facts: make(map[string]*patientFacts, len(ids))}
 	for _, step := range []func() error{l.loadPatients, l.loadConsents, l.loadEntries, l.loadAssignments} {
@@ -125,7 +125,7 @@ func (l *factsLoader) loadEntries() error {
 	return err
 }
 
-// loadAssignments come with what was taught with each device: the first set-up counts.
+// loadAssignments loads devices and their training; the earliest training is the setup.
 func (l *factsLoader) loadAssignments() error {
 	rows, err := collections.TaughtHoldings(l.app, l.ids)
 	first := map[string]string{}
@@ -147,7 +147,7 @@ func (l *factsLoader) loadAssignments() error {
 	return err
 }
 
-// hasActiveEntry reports whether an entry of a code that holds overlaps a period.
+// hasActiveEntry reports whether an active entry of a code overlaps a period.
 func (f *patientFacts) hasActiveEntry(code string, period Span) bool {
 	return slices.ContainsFunc(f.entries[code], func(x existingEntry) bool { return x.isActive() && x.overlaps(period) })
 }
@@ -159,12 +159,12 @@ func (x existingEntry) isActive() bool {
 	return !slices.Contains([]string{Voided, VoidRequested, RefundDue, Refunded}, x.Status)
 }
 
-// hasConsentThroughout reports whether one consent covers a whole period, as a rule.
+// hasConsentThroughout reports whether a single consent covers a whole period, the usual case.
 func (f *patientFacts) hasConsentThroughout(period Span) bool {
 	return len(f.consents) == 1 && f.consents[0].Start <= period.Start && f.consents[0].End == ""
 }
 
-// devicesDuring are the devices a patient held during a period.
+// devicesDuring returns the devices that the patient held during a period.
 func (f *patientFacts) devicesDuring(p Span) (devices []string) {
 	for _, h := range f.assignments {
 		if h.From <= p.End && (h.Until == "" || h.Until >= p.Start) && !slices.Contains(devices, h.Device) {

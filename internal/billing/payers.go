@@ -7,7 +7,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// PayerBody is the body that adds a payer or changes one.
+// PayerBody is the request body to create or change a payer.
 type PayerBody struct {
 	Name            validate.String                  `json:"name"`
 	PayerID         validate.String                  `json:"payer_id"`
@@ -25,7 +25,7 @@ type payerAddressBody struct {
 	PostalCode validate.String `json:"postal_code"`
 }
 
-// What a claim form can carry. Source: ASC X12N 005010X222A1 (837P), 2010BB NM109, SBR09, N301, N401 to N403.
+// What a claim can carry. Source: ASC X12N 005010X222A1 (837P), 2010BB NM109, SBR09, N301, N401 to N403.
 var (
 	ediPattern    = regexp.MustCompile(`^[A-Za-z0-9 ._-]{2,80}$`)
 	filingPattern = regexp.MustCompile(`^[A-Z0-9]{2}$`)
@@ -33,7 +33,7 @@ var (
 	postalPattern = regexp.MustCompile(`^[0-9]{5}(-?[0-9]{4})?$`)
 )
 
-// Read checks the body of a new payer.
+// Read validates the body of a new payer.
 func (b PayerBody) Read(c *validate.Checks) collections.Payer {
 	active := c.Boolean("is_active", b.IsActive, false)
 	p := collections.Payer{
@@ -43,7 +43,7 @@ func (b PayerBody) Read(c *validate.Checks) collections.Payer {
 	return p
 }
 
-// Change checks a body that changes a payer: what is left out stays.
+// Change validates a change of a payer; omitted members stay as they are.
 func (b PayerBody) Change(c *validate.Checks, p collections.Payer) collections.Payer {
 	if b.Name.Sent() {
 		p.Name = c.Text("name", b.Name, validate.Required(200))
@@ -58,7 +58,7 @@ func (b PayerBody) Change(c *validate.Checks, p collections.Payer) collections.P
 	return p
 }
 
-// readClaimFields reads what claims to the payer need.
+// readClaimFields validates the fields that claims to the payer need.
 func (b PayerBody) readClaimFields(c *validate.Checks, p *collections.Payer) {
 	if b.EDIPayerID.Sent() {
 		p.EDI = c.Text("edi_payer_id", b.EDIPayerID, validate.Optional(0).Identifier().Matching(ediPattern, "Must be 2 to 80 letters and digits."))

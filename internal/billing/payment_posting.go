@@ -10,7 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 )
 
-// The groups of adjustments. Source: ASC X12N 005010X221A1 (835), CAS01.
+// The adjustment group codes. Source: ASC X12N 005010X221A1 (835), CAS01.
 const (
 	GroupContractual    = "CO"
 	GroupCorrection     = "CR"
@@ -19,10 +19,10 @@ const (
 	GroupPatient        = "PR"
 )
 
-// AdjustmentGroups are the groups that a person may record.
+// AdjustmentGroups are the groups that a user may record.
 var AdjustmentGroups = []string{GroupContractual, GroupOther, GroupPayerInitiated, GroupPatient}
 
-// postPayment stores a payment and brings the totals of its entry to what all payments come to.
+// postPayment stores a payment and updates the totals of its entry.
 func postPayment(tx core.App, entry *collections.BillingEntry, p collections.Payment, now time.Time) error {
 	p.EntryID = entry.Id
 	switch p.Kind {
@@ -39,7 +39,7 @@ func postPayment(tx core.App, entry *collections.BillingEntry, p collections.Pay
 	return collections.AddPayment(tx, p, now)
 }
 
-// addToPaid adds a payment to what was paid; the date and the number are those of the last one, and none once nothing is left of it.
+// addToPaid adds a payment to the paid total. Date and reference are those of the last payment, and are cleared when nothing is left.
 func addToPaid(entry *collections.BillingEntry, p collections.Payment) {
 	total := entry.PaidTotalCents() + p.AmountCents
 	entry.Set(collections.EntryPaidTotalCents, total)
@@ -70,7 +70,7 @@ func setAdjustments(entry *collections.BillingEntry, list []collections.Adjustme
 	entry.Set(collections.EntryPatientShareCents, share)
 }
 
-// mergeAdjustments adds adjustments to those that stand; of the same group and codes there is one, and none where nothing is left.
+// mergeAdjustments adds adjustments to a list: one for each group and code, none with a zero amount.
 func mergeAdjustments(list, more []collections.Adjustment) []collections.Adjustment {
 	list = slices.Clone(list)
 	for _, a := range more {
@@ -91,7 +91,7 @@ func sameReason(a, b collections.Adjustment) bool {
 	return a.Group == b.Group && a.CARC == b.CARC && slices.Equal(a.RARC, b.RARC)
 }
 
-// adjustedAmount is what was taken off for the same reason.
+// adjustedAmount returns the amount adjusted for a reason.
 func adjustedAmount(list []collections.Adjustment, reason collections.Adjustment) int64 {
 	for _, a := range list {
 		if sameReason(a, reason) {
@@ -101,7 +101,7 @@ func adjustedAmount(list []collections.Adjustment, reason collections.Adjustment
 	return 0
 }
 
-// negateAdjustments are adjustments taken back.
+// negateAdjustments returns the adjustments that reverse a list.
 func negateAdjustments(list []collections.Adjustment) []collections.Adjustment {
 	list = slices.Clone(list)
 	for i := range list {
@@ -110,7 +110,7 @@ func negateAdjustments(list []collections.Adjustment) []collections.Adjustment {
 	return list
 }
 
-// reverseAdjustments takes all adjustments off an entry, those by hand too: nothing is decided about its charge any more.
+// reverseAdjustments reverses all adjustments of an entry, manual ones too: its charge is undecided again.
 func reverseAdjustments(tx core.App, entry *collections.BillingEntry, by audit.Actor, now time.Time) error {
 	list := entry.Adjustments()
 	if len(list) == 0 {
@@ -121,14 +121,14 @@ func reverseAdjustments(tx core.App, entry *collections.BillingEntry, by audit.A
 	}, now)
 }
 
-// claimAmounts are what came of a charge.
+// claimAmounts are the amounts that settle a charge.
 type claimAmounts struct{ paid, adjusted, share, refunded int64 }
 
 func amountsOf(entry *collections.BillingEntry) claimAmounts {
 	return claimAmounts{entry.PaidTotalCents(), entry.AdjustedCents(), entry.PatientShareCents(), entry.RefundedCents()}
 }
 
-// addChanges adds to a trace what changed of the money.
+// addChanges adds the changed amounts to an audit entry.
 func (a claimAmounts) addChanges(changes audit.Changes, now claimAmounts) {
 	for _, c := range []struct {
 		name     string

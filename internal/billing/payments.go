@@ -11,7 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// PaymentDraft is a payment that a person records.
+// PaymentDraft is a payment that a user records.
 type PaymentDraft struct {
 	Amount            Cents
 	Date, Reference   string
@@ -19,11 +19,11 @@ type PaymentDraft struct {
 	OverpaymentReason string
 }
 
-// PayerKinds are who may pay.
+// PayerKinds are the possible payers of a payment.
 var PayerKinds = []string{collections.PrimaryPayer, collections.SecondaryPayer, collections.PatientPays}
 
-// Pay records a payment under its check or EFT number. Several add up. One for what was to be voided is due back.
-// Source: docs/decisions/billing.md, "Payments and adjustments".
+// Pay records a payment under its check or EFT number. Payments add up. A payment for a claim with a requested void must be refunded. Source:
+// docs/decisions/billing.md, "Payments and adjustments".
 func (e *Engine) Pay(d PaymentDraft, by audit.Actor, now time.Time) Transition {
 	m := Transition{
 		Name: "pay", From: []string{Submitted, Appealed, Paid, VoidRequested, RefundDue}, event: audit.BillingPay,
@@ -45,7 +45,7 @@ func (e *Engine) Pay(d PaymentDraft, by audit.Actor, now time.Time) Transition {
 	return m
 }
 
-// stateAfterPayment is the state of an entry that something was paid for.
+// stateAfterPayment returns the state of an entry after a payment.
 func stateAfterPayment(entry *collections.BillingEntry) string {
 	switch entry.Status() {
 	case RefundDue:
@@ -59,8 +59,8 @@ func stateAfterPayment(entry *collections.BillingEntry) string {
 	return Paid
 }
 
-// paidPatientShare takes from the patient's share what a payment pays of it: all that a patient or a secondary payer paid, and of anybody else's payment what
-// goes beyond the part that is open.
+// paidPatientShare returns the adjustments that reduce the patient's share by a payment: all of a payment by the patient or a secondary payer,
+// and the part of a primary payer's payment beyond the open amount.
 func paidPatientShare(entry *collections.BillingEntry, amount int64, payer string) (taken []collections.Adjustment) {
 	if payer == collections.PrimaryPayer {
 		amount -= max(0, entry.OpenCents())
@@ -68,7 +68,7 @@ func paidPatientShare(entry *collections.BillingEntry, amount int64, payer strin
 	return reducePatientShare(entry.Adjustments(), amount)
 }
 
-// reducePatientShare takes from the patient's share among adjustments what was paid of it.
+// reducePatientShare returns adjustments that reduce the patient's share by an amount paid.
 func reducePatientShare(list []collections.Adjustment, amount int64) (taken []collections.Adjustment) {
 	for _, a := range list {
 		if part := min(amount, a.AmountCents); a.Group == GroupPatient && part > 0 {
@@ -80,15 +80,15 @@ func reducePatientShare(list []collections.Adjustment, amount int64) (taken []co
 	return taken
 }
 
-// AdjustmentDraft is an adjustment that a person records, such as a write-off.
+// AdjustmentDraft is an adjustment that a user records, such as a write-off.
 type AdjustmentDraft struct {
-	Amount      Cents // less than nothing takes back
+	Amount      Cents // negative to reverse
 	Group, CARC string
 	RARC        []string
 	Reason      string
 }
 
-// Adjust takes something off what is open, or takes such an adjustment back.
+// Adjust reduces the open amount, or reverses such an adjustment.
 func (e *Engine) Adjust(d AdjustmentDraft, by audit.Actor, now time.Time) Transition {
 	m := Transition{
 		Name: "adjust", From: []string{Paid, Denied}, event: audit.BillingAdjust, detail: d.Group + " " + d.Amount.String(),

@@ -12,23 +12,23 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// PrecheckedSubmission is a submission whose entry was recounted before the transaction that makes it, so that readings do not wait while hundreds are.
-// Source: docs/decisions/claims.md, "Batches".
+// PrecheckedSubmission is a submission whose entry was recounted before its transaction, so that ingestion does not wait while hundreds of
+// entries are recounted. Source: docs/decisions/claims.md, "Batches".
 type PrecheckedSubmission struct {
 	transition Transition
 	recheck    func() Transition // the same, recounted in the transaction
 	entry      *collections.BillingEntry
 	fromState  string
-	batch      string // in which the entry stood last
-	updatedAt  string // when it was last changed
+	batch      string // of the entry's last submission
+	updatedAt  string // when the entry was last changed
 	before     claimAmounts
 }
 
-// EntryID is whose submission it is.
+// EntryID returns the id of the submitted entry.
 func (d PrecheckedSubmission) EntryID() string { return d.entry.Id }
 
-// PrecheckSubmission recounts an entry that a batch is about to submit, outside of a transaction, once preflight has found nothing against it; a refusal is that of
-// the submission.
+// PrecheckSubmission recounts an entry for a batch, outside a transaction, after its preflight found no errors. It returns the refusal that the
+// submission would return.
 func (e *Engine) PrecheckSubmission(app core.App, entry *collections.BillingEntry, frequency, reference string, now time.Time) (PrecheckedSubmission, error) {
 	d := PrecheckedSubmission{
 		transition: e.submitInBatch(frequency, reference, now, true), recheck: func() Transition { return e.submitInBatch(frequency, reference, now, false) },
@@ -37,8 +37,9 @@ func (e *Engine) PrecheckSubmission(app core.App, entry *collections.BillingEntr
 	return d, d.transition.check(app, entry)
 }
 
-// SubmitPrechecked makes submissions that were decided after the audit trail ended with some row, in the transaction. What an entry rests on never changes without
-// a trace that names the patient: where there is one since, or the entry is another, it is recounted here, and may be refused.
+// SubmitPrechecked applies prechecked submissions in the transaction; since is the last audit row before their precheck. The facts behind an
+// entry never change without an audit entry that names the patient: if there is one since, or the entry itself changed, the entry is recounted
+// here and may be refused.
 func (e *Engine) SubmitPrechecked(tx core.App, list []PrecheckedSubmission, since string, by audit.Actor, now time.Time) (refused map[string]error, err error) {
 	touched, err := collections.PatientsAuditedSince(tx, since)
 	if err != nil {

@@ -8,24 +8,24 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// submittableStates are the states of a first code beside which, or after which, the code that stands on it may go to a payer: one that waits may never go, one
-// that was denied is not there for the payer. Source: docs/decisions/billing.md, "Recount before submission".
+// submittableStates are the states of a primary code with or after which its add-on code may be submitted: a pending entry may never be
+// submitted, and a denied one does not exist for the payer. Source: docs/decisions/billing.md, "Recounted before it goes out".
 var submittableStates = []string{Reviewed, Submitted, Paid, Appealed}
 
-// hasSubmittableEntry reports whether an entry of a code that goes to a payer, or went, overlaps a period.
+// hasSubmittableEntry reports whether an entry of a code that is or will be with a payer overlaps a period.
 func (f *patientFacts) hasSubmittableEntry(code string, period Span) bool {
 	return slices.ContainsFunc(f.entries[code], func(x existingEntry) bool { return slices.Contains(submittableStates, x.Status) && x.overlaps(period) })
 }
 
-// lacksPrimary reports whether the entry stands on one that does not go to a payer with it.
+// lacksPrimary reports whether the entry is an add-on whose primary code is not submitted with it.
 func (r *recount) lacksPrimary() bool {
 	return r.isSubmitting && r.claim.code == NextTwenty && !r.facts.hasSubmittableEntry(FirstTwenty, r.claim.period)
 }
 
-// PrimaryEntry is an entry that another one stands on.
+// PrimaryEntry is an entry that an add-on code requires.
 type PrimaryEntry struct{ ID, Status string }
 
-// PrimaryEntries are, for each of some entries of a code that stands on another code, the entries of that one for the same period.
+// PrimaryEntries returns, for each entry of an add-on code, the entries of its primary code in the same period.
 func (e *Engine) PrimaryEntries(app core.App, entries []*collections.BillingEntry) (map[string][]PrimaryEntry, error) {
 	found, since := map[string][]PrimaryEntry{}, "9999-12-31"
 	var patients []string

@@ -10,12 +10,12 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// tariff knows names and rates of payers and the fee schedule, read once for a run.
+// tariff holds the payers' names and rates and the fee schedule, read once for a run.
 type tariff struct {
 	names    map[int64]string
-	rates    map[payerCode][]collections.PayerRate // the latest first
-	fees     map[string][]collections.Fee          // by code, the latest of each locality first
-	locality string                                // the practice's
+	rates    map[payerCode][]collections.PayerRate // latest first
+	fees     map[string][]collections.Fee          // by code, latest first within each locality
+	locality string                                // of the practice
 }
 
 type payerCode struct {
@@ -50,8 +50,8 @@ func (e *Engine) loadTariff(app core.App) (t tariff, err error) {
 	return t, nil
 }
 
-// expectedRate is what is expected of a payer for a code on a day: its latest rate in force, else what the fee schedule expects, else the default.
-// Source: docs/decisions/billing.md, "Amounts".
+// expectedRate returns the amount expected from a payer for a code on a day: the payer's latest rate in force, else the fee schedule's expected
+// amount, else the default rate. Source: docs/decisions/billing.md, "Amounts".
 func (t tariff) expectedRate(payer int64, code, day string) Cents {
 	for _, r := range t.rates[payerCode{payer, code}] {
 		if r.EffectiveDate <= day {
@@ -64,7 +64,7 @@ func (t tariff) expectedRate(payer int64, code, day string) Cents {
 	return baseRule(code).Rate
 }
 
-// payerOf is the record id and the name of a patient's payer.
+// payerOf returns the record id and name of a patient's payer.
 func (t tariff) payerOf(number int64) (id, name string) {
 	if name, known := t.names[number]; known {
 		return collections.NumberID(number), name
@@ -72,7 +72,8 @@ func (t tariff) payerOf(number int64) (id, name string) {
 	return "", "Self-pay"
 }
 
-// scheduledFee finds what the schedule says of a code on a day: of the practice's locality, else of the nation; the latest that says it.
+// scheduledFee returns an amount of the fee schedule for a code on a day: the practice's locality first, then national; the latest date that has
+// it.
 func (t tariff) scheduledFee(code, day string, figure func(collections.Fee) *int64) (cents Cents, said bool) {
 	for _, locality := range slices.Compact([]string{t.locality, ""}) {
 		for _, fee := range t.fees[code] {
@@ -84,7 +85,7 @@ func (t tariff) scheduledFee(code, day string, figure func(collections.Fee) *int
 	return 0, false
 }
 
-// charge is what is asked for a unit: what the practice's list says, else what is expected. Source: docs/decisions/billing.md, "Fee schedule".
+// charge returns the charge for a unit: the practice's charge, else the expected rate. Source: docs/decisions/billing.md, "Fee schedule".
 func (t tariff) charge(payer int64, code, day string) Cents {
 	if cents, said := t.scheduledFee(code, day, func(f collections.Fee) *int64 { return f.ChargeCents }); said {
 		return cents
@@ -92,8 +93,8 @@ func (t tariff) charge(payer int64, code, day string) Cents {
 	return t.expectedRate(payer, code, day)
 }
 
-// CheckRate says what is wrong with a rate that somebody wrote past the API, "" for nothing: cents must be whole and as [CentsOf] takes them, the
-// day YYYY-MM-DD.
+// CheckRate returns the problem with a payer rate written outside the API, "" for none: cents are whole and within the bounds of [CentsOf], the
+// day is YYYY-MM-DD.
 func CheckRate(code string, cents float64, day string) string {
 	known := slices.ContainsFunc((&Engine{}).Catalog(), func(row CatalogRow) bool { return row.Code == code })
 	if !known {

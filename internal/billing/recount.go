@@ -12,7 +12,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// recount is an entry that is counted anew from its facts, inside the transaction of a move.
+// recount recounts an entry from its facts, in the transaction of a transition.
 type recount struct {
 	*Engine
 	tx     core.App
@@ -20,19 +20,19 @@ type recount struct {
 	facts  *patientFacts
 	claim  claimedEntry
 	actual countedFacts
-	// counted is the code for which it was counted; \"\" before.
+	// countedCode is the code for which it was counted; "" before.
 	countedCode            string
 	now                    time.Time
-	isSubmitting           bool   // it is about to go to a payer
-	overrideReason         string // why it is billed beside another entry or another practice's
-	isUnexplainedDuplicate bool   // it is a duplicate without a reason, and refused as such
-	// competing: somebody else bills remote monitoring for the patient in its period.
+	isSubmitting           bool   // the entry is about to be submitted
+	overrideReason         string // reason to bill despite another entry or another practice's service
+	isUnexplainedDuplicate bool   // a duplicate without a reason, refused as such
+	// hasCompetingService: another practice bills remote monitoring for the patient in the period.
 	hasCompetingService bool
-	// unordered: nobody ordered monitoring on or before the date of service.
+	// lacksOrder: monitoring was not ordered on or before the date of service.
 	lacksOrder bool
 }
 
-// newRecount reads what the rules ask about an entry's patient.
+// newRecount loads the facts of an entry's patient.
 func (e *Engine) newRecount(tx core.App, entry *collections.BillingEntry, now time.Time) (*recount, error) {
 	patients, err := e.loadFacts(tx, []string{entry.PatientID()}, "1900-01-01")
 	if err != nil {
@@ -44,7 +44,7 @@ func (e *Engine) newRecount(tx core.App, entry *collections.BillingEntry, now ti
 	return e.recountWithFacts(tx, entry, patients[entry.PatientID()], now), nil
 }
 
-// recountWithFacts is the recount of an entry whose patient's facts were read.
+// recountWithFacts returns the recount of an entry with loaded facts.
 func (e *Engine) recountWithFacts(tx core.App, entry *collections.BillingEntry, f *patientFacts, now time.Time) *recount {
 	r := &recount{Engine: e, tx: tx, entry: entry, facts: f, now: now}
 	r.claim = claimedEntry{
@@ -58,7 +58,7 @@ func (e *Engine) recountWithFacts(tx core.App, entry *collections.BillingEntry, 
 	return r
 }
 
-// loadReasons count the facts, and are all that stands against the entry.
+// loadReasons counts the facts and returns all reasons against the entry.
 func (r *recount) loadReasons() ([]string, error) {
 	read, err := loadDocumentation(r.tx, []*collections.BillingEntry{r.entry})
 	if err != nil {
@@ -67,7 +67,7 @@ func (r *recount) loadReasons() ([]string, error) {
 	return r.reasonsGiven(read[0])
 }
 
-// reasonsGiven counts the facts, and names with what the papers say all that stands against the entry.
+// reasonsGiven returns all reasons against the entry, given its documentation.
 func (r *recount) reasonsGiven(p documentation) ([]string, error) {
 	if r.countedCode != r.claim.code { // a review has counted, to see whether the entry grew
 		if err := r.recountFacts(); err != nil {
@@ -103,8 +103,8 @@ func (r *recount) recountFacts() error {
 	return nil
 }
 
-// minutesOfOtherEntries is how many minutes of the month another entry of the code, or of the one in its place, has claimed that is further than waiting: a
-// reason for a second one does not make the minutes two.
+// minutesOfOtherEntries returns the month's minutes claimed by other reviewed or submitted entries of the code or its alternative. A reason for
+// a second entry does not double the minutes.
 func (r *recount) minutesOfOtherEntries() (minutes int) {
 	rule := r.ruleFor(r.claim.code, r.claim.service)
 	if rule.Category == "" {
@@ -120,7 +120,7 @@ func (r *recount) minutesOfOtherEntries() (minutes int) {
 	return minutes
 }
 
-// isDuplicate reports whether another entry that holds covers the same service: any, or only one that was there first or went further.
+// isDuplicate reports whether another active entry covers the same service: any, or only one that was created first or is further along.
 func (r *recount) isDuplicate(anyOther bool) (bool, error) {
 	rule := r.ruleFor(r.claim.code, r.claim.service)
 	if r.claim.code == Interpretation {
@@ -137,8 +137,8 @@ func (r *recount) isDuplicate(anyOther bool) (bool, error) {
 	return false, nil
 }
 
-// growCode makes an entry that waits for review the one its facts have come to: more days or minutes than its code is for. It returns the code that it
-// had; "" where it stays what it is.
+// growCode changes a pending entry to the code that its facts support: more days or minutes than its code is for. It returns the previous code;
+// "" if unchanged.
 func (r *recount) growCode() (old string) {
 	next := r.grownCode(r.facts, r.claim.code, r.claim.period, len(r.actual.days), r.actual.minutes)
 	if next == "" {
@@ -151,7 +151,7 @@ func (r *recount) growCode() (old string) {
 	return old
 }
 
-// growWithAudit grows an entry, with its trace.
+// growWithAudit grows an entry, with an audit entry.
 func (r *recount) growWithAudit(by audit.Actor) error {
 	old := r.growCode()
 	if old == "" {
@@ -163,8 +163,8 @@ func (r *recount) growWithAudit(by audit.Actor) error {
 	}, r.now)
 }
 
-// grownCode is the code that days or minutes of a period came to beyond another one; "" where they did not, or where it is billed.
-// Source: docs/decisions/billing.md, "Upgrades of pending entries".
+// grownCode returns the code that the days or minutes of a period support beyond another one; "" if there is none or it is billed. Source:
+// docs/decisions/billing.md, "What an entry grows into".
 func (e *Engine) grownCode(f *patientFacts, code string, period Span, days, minutes int) string {
 	next := map[string]string{ShortSupply: DeviceSupply, FirstTen: FirstTwenty}[code]
 	if next == "" || f.hasActiveEntry(next, period) {
@@ -176,7 +176,7 @@ func (e *Engine) grownCode(f *patientFacts, code string, period Span, days, minu
 	return ""
 }
 
-// storeCounts makes the entry say what was counted.
+// storeCounts writes the counts to the entry.
 func (r *recount) storeCounts() error {
 	w := collections.Recounted{
 		CPTCode: r.claim.code, ServiceDate: r.claim.service, PeriodStart: r.claim.period.Start, PeriodEnd: r.claim.period.End,
@@ -201,8 +201,8 @@ func (r *recount) storeCounts() error {
 	return nil
 }
 
-// realignManualPeriod puts an entry that a person made for a device into the period that holds its service date: there may have been no reading when it
-// was made.
+// realignManualPeriod moves a manual device entry to the period that contains its service date; there may have been no reading when it was
+// created.
 func (r *recount) realignManualPeriod() (err error) {
 	if r.claim.source == SourceManual && r.ruleFor(r.claim.code, r.claim.service).Period == ThirtyDays {
 		r.claim.period, err = r.manualPeriod(r.tx, r.facts, ManualDraft{CPTCode: r.claim.code, ServiceDate: r.claim.service})
@@ -210,7 +210,7 @@ func (r *recount) realignManualPeriod() (err error) {
 	return err
 }
 
-// growingEntry is the entry of a code that waits for review and has grown into another code, in the very same period; nil for none.
+// growingEntry returns the pending entry of a code that grows into another code in the same period; nil for none.
 func (e *Engine) growingEntry(f *patientFacts, code string, period Span, days, minutes int) *existingEntry {
 	x := f.entryFor(code, period)
 	if x == nil || x.Status != PendingReview || x.Start != period.Start || e.grownCode(f, code, period, days, minutes) == "" {

@@ -11,15 +11,15 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// RefundDraft is what a person records as paid back.
+// RefundDraft is a refund that a user records.
 type RefundDraft struct {
 	Amount          Cents
 	Date, Reference string
-	Payer           string // to whom a credit went, one of [PayerKinds]; "" for whoever paid as much
+	Payer           string // to which a credit was returned, one of [PayerKinds]; "" for any that paid as much
 }
 
-// Refund records what was paid back. Several add up; an entry that is undone is refunded when all that was paid is back. Of a claim that stands only
-// what was paid too much goes back.
+// Refund records a refund. Refunds add up; an undone entry is refunded once all of its payments are returned. For a valid claim only a credit
+// balance is returned.
 func (e *Engine) Refund(d RefundDraft, by audit.Actor, now time.Time) Transition {
 	m := Transition{
 		Name: "refund", From: []string{RefundDue, Paid, Denied}, event: audit.BillingRefund, detail: d.Amount.String() + " " + d.Reference, target: stateAfterRefund,
@@ -53,7 +53,7 @@ func stateAfterRefund(entry *collections.BillingEntry) string {
 	return RefundDue
 }
 
-// releaseTimeWhenRefunded lets the time of an entry be corrected again, as voiding does.
+// releaseTimeWhenRefunded makes the time of a refunded entry editable again, as voiding does.
 func releaseTimeWhenRefunded(now time.Time) func(core.App, *collections.BillingEntry) error {
 	return func(tx core.App, entry *collections.BillingEntry) error {
 		if entry.Status() != Refunded {
@@ -63,8 +63,8 @@ func releaseTimeWhenRefunded(now time.Time) func(core.App, *collections.BillingE
 	}
 }
 
-// CreditBalance is what was paid of a decided claim beyond all that is left of its charge: it is somebody's who paid, and the claim stands all the same.
-// Source: docs/decisions/billing.md, "Credits".
+// CreditBalance returns how much was paid for a decided claim beyond what is left of its charge. The amount belongs to the payer of it, and the
+// claim itself stays valid. Source: docs/decisions/billing.md, "A credit".
 func CreditBalance(entry *collections.BillingEntry) Cents {
 	if !slices.Contains([]string{Paid, Denied}, entry.Status()) {
 		return 0
@@ -72,8 +72,8 @@ func CreditBalance(entry *collections.BillingEntry) Cents {
 	return Cents(max(0, min(-entry.OpenCents(), entry.PaidTotalCents())))
 }
 
-// refundCredit records that a credit, or a part of it, is back with whoever paid it. It was never earned: the payments are less by it, as by a payer's own
-// reversal, and nothing else of the claim changes.
+// refundCredit records that a credit balance, or part of it, was returned. The amount was never earned: it reduces the payments, as a payer's
+// reversal does, and nothing else of the claim changes.
 func refundCredit(tx core.App, entry *collections.BillingEntry, d RefundDraft, by audit.Actor, now time.Time) error {
 	switch credit := CreditBalance(entry); {
 	case credit == 0:
@@ -95,7 +95,7 @@ func refundCredit(tx core.App, entry *collections.BillingEntry, d RefundDraft, b
 	}, now)
 }
 
-// payerToRefund is whose payments hold an amount: whoever is named, else the first of [PayerKinds] of whom that is so.
+// payerToRefund returns the payer whose payments cover an amount: the named payer, else the first such one of [PayerKinds].
 func payerToRefund(list []collections.Payment, named string, amount int64) (payer string, ok bool) {
 	sums := map[string]int64{}
 	for _, p := range list {

@@ -13,30 +13,30 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// What a remittance may say of a line.
+// What a remittance decides about a line.
 const (
 	RemittedPayment  = "payment"
 	RemittedDenial   = "denial"
 	RemittedReversal = "reversal"
 )
 
-// Remittance is what a payer's 835 says about one entry. Amounts of a reversal are those that are taken back, more than nothing.
-// Source: ASC X12N 005010X221A1 (835), CLP, SVC and CAS.
+// Remittance is what an 835 states about one entry. Amounts of a reversal are the reversed amounts, as positive numbers. Source: ASC X12N
+// 005010X221A1 (835), CLP, SVC and CAS.
 type Remittance struct {
-	Key                string // of the remittance and the line in it: it is applied once; begins with [RemittanceKey]
-	Payer              string // how the payer calls itself in its 835s
+	Key                string // of the remittance and its line, so that it is applied once; begins with [RemittanceKey]
+	Payer              string // the payer's name in its 835s
 	Kind               string
-	Secondary          bool // CLP02 says that a secondary or tertiary payer wrote it
+	Secondary          bool // CLP02 names a secondary or tertiary payer
 	Paid               Cents
 	Date, Reference    string // of the check or EFT
 	PayerControlNumber string // CLP07
 	Adjustments        []collections.Adjustment
-	// DenialCode and DenialDescription say why it was denied; the first adjustment does when they are empty.
+	// DenialCode and DenialDescription are the reason of a denial; if empty, the first adjustment is.
 	DenialCode, DenialDescription string
 }
 
-// ApplyRemittance applies what a remittance says of an entry; repeated when that was done before. What the entry's state does not allow is an
-// invalid_transition or invalid_state fault: it is for a person to look at.
+// ApplyRemittance applies a remittance to an entry; repeated if it was applied before. If the entry's state does not allow it, it returns an
+// invalid_transition or invalid_state fault for a person to resolve.
 func (e *Engine) ApplyRemittance(app core.App, entryID string, r Remittance, by audit.Actor, now time.Time) (entry *collections.BillingEntry, repeated bool, err error) {
 	err = app.RunInTransaction(func(tx core.App) (err error) {
 		if repeated, err = collections.PaymentKnown(tx, r.Key); err != nil {
@@ -55,7 +55,7 @@ func (e *Engine) ApplyRemittance(app core.App, entryID string, r Remittance, by 
 	return entry, repeated, err
 }
 
-// rejectManualDuplicate refuses a payment that somebody has recorded by hand under the same number: which of the two stands is for a person.
+// rejectManualDuplicate rejects a payment that a user recorded under the same number; a person decides which of the two is right.
 func rejectManualDuplicate(tx core.App, entryID string, r Remittance) error {
 	if r.Kind != RemittedPayment || r.Paid == 0 {
 		return nil
@@ -82,7 +82,7 @@ func (e *Engine) remittanceTransition(r Remittance, by audit.Actor, now time.Tim
 	return e.remitPayment(r, by, now)
 }
 
-// newPayment is the payment that a remittance makes.
+// newPayment returns the payment of a remittance.
 func (r Remittance) newPayment(kind string, amount Cents, list []collections.Adjustment, by audit.Actor) collections.Payment {
 	payer := collections.PrimaryPayer
 	if r.Secondary {
@@ -94,11 +94,12 @@ func (r Remittance) newPayment(kind string, amount Cents, list []collections.Adj
 	}
 }
 
-// carcPriorPayer is what a secondary payer takes off for what the first one paid and took off, which is booked already. Source: CARC 23.
+// carcPriorPayer marks the adjustment of a secondary payer for the primary payer's payment and adjustments, which are posted already. Source:
+// CARC 23.
 const carcPriorPayer = "23"
 
-// remitPayment books a payment with its adjustments. What a secondary payer says takes the place of the patient's share.
-// Source: docs/decisions/billing.md, "Payments and adjustments".
+// remitPayment posts a payment with its adjustments. A secondary payer's decision replaces the patient's share. Source:
+// docs/decisions/billing.md, "Payments and adjustments".
 func (e *Engine) remitPayment(r Remittance, by audit.Actor, now time.Time) Transition {
 	m := Transition{
 		Name: "pay", From: []string{Submitted, Appealed, Denied, Paid, VoidRequested, RefundDue}, event: audit.BillingPay,
@@ -132,19 +133,20 @@ func (e *Engine) remitPayment(r Remittance, by audit.Actor, now time.Time) Trans
 	return m
 }
 
-// patientShare are the adjustments that the patient owes.
+// patientShare returns the adjustments that the patient owes.
 func patientShare(entry *collections.BillingEntry) []collections.Adjustment {
 	return slices.DeleteFunc(entry.Adjustments(), func(a collections.Adjustment) bool { return a.Group != GroupPatient })
 }
 
-// storePayerControlNumber keeps the payer's own number of the claim.
+// storePayerControlNumber stores the payer's control number of the claim.
 func (r Remittance) storePayerControlNumber(entry *collections.BillingEntry) {
 	if r.PayerControlNumber != "" && !r.Secondary {
 		entry.Set(collections.EntryPayerControlNumber, r.PayerControlNumber)
 	}
 }
 
-// remitDenial books a denial with its reasons. A secondary payer's leaves a paid claim as it is: the patient's share stays the patient's.
+// remitDenial posts a denial with its reasons. A secondary payer's denial leaves a paid claim as it is: the patient's share remains the
+// patient's.
 func (e *Engine) remitDenial(r Remittance, by audit.Actor, now time.Time) Transition {
 	code, description := r.DenialCode, r.DenialDescription
 	if code == "" && len(r.Adjustments) > 0 {
@@ -166,8 +168,8 @@ func (e *Engine) remitDenial(r Remittance, by audit.Actor, now time.Time) Transi
 	return m
 }
 
-// remitReversal takes back what a remittance booked. With nothing left of what the payer paid the claim waits for its correction, also where the patient
-// or a secondary payer has paid a share meanwhile: that is counted on with it. What was due back to the payer is paid back by it.
+// remitReversal reverses a posted remittance. If nothing is left of the payer's payments, the claim waits for its correction, even if the
+// patient or a secondary payer has paid a share, which stays posted. A refund that was due to the payer is settled by the reversal.
 func (e *Engine) remitReversal(r Remittance, by audit.Actor, now time.Time) Transition {
 	taken := false // all that the payer paid
 	m := Transition{
@@ -200,8 +202,8 @@ func (e *Engine) remitReversal(r Remittance, by audit.Actor, now time.Time) Tran
 	return m
 }
 
-// matchBookedAdjustments are those among adjustments that an entry has, as far as it has them: what was left out, was never booked or is paid is not taken back. A
-// reversal may come without the remarks of what it reverses.
+// matchBookedAdjustments returns the part of a list that an entry has: what was omitted, never posted, or paid is not reversed. A reversal may
+// lack the remark codes of what it reverses.
 func matchBookedAdjustments(entry, list []collections.Adjustment) (found []collections.Adjustment) {
 	left := slices.Clone(entry)
 	for _, a := range list {
@@ -225,10 +227,10 @@ func matchBookedAdjustments(entry, list []collections.Adjustment) (found []colle
 	return found
 }
 
-// RemittanceKey begins the keys of what a payer's remittances say.
+// RemittanceKey returns the prefix of the keys of a payer's remittances.
 func RemittanceKey(payer string) string { return "835|" + payer + "|" }
 
-// isSecondaryReversal reports whether a reversal is of a payer that has paid as a secondary one alone: its CLP02 does not say.
+// isSecondaryReversal reports whether a reversal is from a payer that paid only as secondary; its CLP02 does not state it.
 func (r Remittance) isSecondaryReversal(list []collections.Payment) bool {
 	secondary := false
 	for _, p := range list {
@@ -241,7 +243,7 @@ func (r Remittance) isSecondaryReversal(list []collections.Payment) bool {
 	return secondary
 }
 
-// reversesAll reports whether nothing is left of what payers paid once a reversal is among the payments; of the first one's it is not for another to take.
+// reversesAll reports whether a reversal leaves nothing of the payers' payments. A secondary payer does not reverse the primary's.
 func (r Remittance) reversesAll(list []collections.Payment) bool {
 	first, all := int64(0), int64(0)
 	for _, p := range list {

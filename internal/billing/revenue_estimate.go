@@ -7,19 +7,19 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// RevenueEstimate is what it would bring to reach a code that is near, and what beside days or minutes stands against it.
-// Source: docs/decisions/billing.md, "Near-billable list".
+// RevenueEstimate is the expected revenue of reaching a near code, and what else blocks it. Source: docs/decisions/billing.md, "What is near and
+// what it is worth".
 type RevenueEstimate struct {
 	Expected Cents `json:"expected"` // of the code
-	// Gain is how much more that is than what the period has come to already; PerUnit is Gain by each day or minute that is still missing.
+	// Gain is the difference from what the period supports now; PerUnit is Gain per missing day or minute.
 	Gain    Cents `json:"gain"`
 	PerUnit Cents `json:"gain_per_unit"`
-	// Until is the last day on which there is still time for all that is missing: of days, of which each takes one, the last to begin on.
+	// Until is the last day on which the code can still be reached; for days, since each takes one, the last day to begin.
 	Until   string   `json:"until"`
 	Missing []string `json:"against"` // not_active, missing_consent, missing_diagnosis
 }
 
-// EstimateRevenue is what those of [Engine.NearBillable] are worth.
+// EstimateRevenue returns the estimates for the results of [Engine.NearBillable].
 func (e *Engine) EstimateRevenue(app core.App, list []NearCode, today string) (worth map[string]RevenueEstimate, err error) {
 	tariff, err := e.loadTariff(app)
 	if err != nil {
@@ -45,10 +45,10 @@ func (e *Engine) EstimateRevenue(app core.App, list []NearCode, today string) (w
 	return worth, nil
 }
 
-// key tells one nearness from another.
+// key identifies the code, patient and period.
 func (n NearCode) key() string { return n.PatientID + n.CPTCode + n.PeriodStart }
 
-// EstimateIn finds what a nearness is worth.
+// EstimateIn returns its estimate.
 func (n NearCode) EstimateIn(of map[string]RevenueEstimate) RevenueEstimate { return of[n.key()] }
 
 func (e *Engine) estimateRevenue(t tariff, f *patientFacts, n NearCode, today string) RevenueEstimate {
@@ -66,7 +66,7 @@ func (e *Engine) estimateRevenue(t tariff, f *patientFacts, n NearCode, today st
 	return w
 }
 
-// ByEstimatedGain orders by what each day or minute of work brings; what nothing else stands against comes first, and of equals what has less time left.
+// ByEstimatedGain orders by gain per day or minute of work; unblocked ones come first, and equal ones by the earlier deadline.
 func ByEstimatedGain(of map[string]RevenueEstimate) func(a, b NearCode) int {
 	return func(a, b NearCode) int {
 		x, y := a.EstimateIn(of), b.EstimateIn(of)

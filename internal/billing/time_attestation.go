@@ -16,21 +16,21 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// NotAuthor is the code of a word about minutes that is somebody else's to give. Source: docs/decisions/billing.md, "Attested minutes".
+// NotAuthor is the error code for attesting another user's minutes. Source: docs/decisions/billing.md, "Attested minutes".
 const NotAuthor = "not_author"
 
-// AttestBody is the body of somebody's word that time was contact with the patient.
+// AttestBody is the request body of an attestation that time was contact with the patient.
 type AttestBody struct {
 	ContactMethod validate.String `json:"contact_method"`
 }
 
-// Read checks it: contact was live, or there is nothing to attest.
+// Read validates the body: only live contact can be attested.
 func (b AttestBody) Read(c *validate.Checks) string {
 	return c.Text("contact_method", b.ContactMethod, validate.Optional(0).OneOf(contactMethods[:3]...))
 }
 
-// AttestTime notes that whoever spent time, or a clinical manager, confirms that it was live contact, and by which way if that is said. What waits
-// for it alone can be reviewed then. Said twice, the first word stands.
+// AttestTime records that the author of a time entry, or a clinical manager, confirms live contact, with the contact method if given. Entries
+// that only lacked it can then be reviewed. A second attestation changes nothing.
 func (e *Engine) AttestTime(app core.App, number int64, contact string, by audit.Actor, now time.Time) (entry *collections.TimeEntry, err error) {
 	err = app.RunInTransaction(func(tx core.App) (err error) {
 		if entry, err = collections.FindTimeEntry(tx, number); err != nil {
@@ -65,7 +65,7 @@ func (e *Engine) AttestTime(app core.App, number int64, contact string, by audit
 	return entry, err
 }
 
-// canAttest reports whether somebody may vouch for a user's minutes.
+// canAttest reports whether an actor may attest a user's minutes.
 func canAttest(tx core.App, userID string, by audit.Actor) (bool, error) {
 	if by.Role == string(authz.ClinicalManager) {
 		return true, nil
@@ -79,7 +79,7 @@ func canAttest(tx core.App, userID string, by audit.Actor) (bool, error) {
 
 func notAuthor(detail string) *fault.Error { return fault.New(fault.Forbidden, NotAuthor, detail) }
 
-// clearAttestWarnings takes the warning from a patient's entries whose minutes are all attested now.
+// clearAttestWarnings removes the warning from a patient's entries whose minutes are all attested.
 func (e *Engine) clearAttestWarnings(tx core.App, patientID string, by audit.Actor, now time.Time) error {
 	waiting, _, err := collections.PageOfBillingEntries(tx, collections.EntryFilter{PatientID: patientID, States: []string{PendingReview}},
 		[]string{"id"}, 0, maxPendingEntries)
@@ -115,11 +115,11 @@ func (e *Engine) clearAttestWarnings(tx core.App, patientID string, by audit.Act
 	return nil
 }
 
-// maxPendingEntries is more entries than ever wait for one patient.
+// maxPendingEntries is more than one patient ever has.
 const maxPendingEntries = 1000
 
-// unattestedTimes is the time behind an entry that nobody has vouched for: what the engine made it of; for one made by hand, that of its month without which
-// the minutes do not suffice.
+// unattestedTimes returns the unattested time behind an entry: the time entries that it billed; for a manual entry, those of its month if the
+// attested minutes do not suffice.
 func (e *Engine) unattestedTimes(tx core.App, entry *collections.BillingEntry) ([]collections.UnattestedTime, error) {
 	behind := evidenceTimeIDs(entry)
 	if entry.Source() == SourceManual && baseRule(entry.CPTCode()).Category == collections.Interactive {
@@ -143,7 +143,7 @@ func (e *Engine) unattestedTimes(tx core.App, entry *collections.BillingEntry) (
 	return collections.UnattestedTimes(tx, entry.PatientID(), entry.Id, behind)
 }
 
-// evidenceTimeIDs are the time entries that the engine made an entry of.
+// evidenceTimeIDs returns the time entries that an entry billed.
 func evidenceTimeIDs(entry *collections.BillingEntry) (ids []string) {
 	var stored TimeEvidence
 	if json.Unmarshal([]byte(entry.Evidence()), &stored) == nil {
@@ -154,8 +154,8 @@ func evidenceTimeIDs(entry *collections.BillingEntry) (ids []string) {
 	return ids
 }
 
-// attestInReview answers for, in a review, the minutes that nobody has vouched for: they are the reviewer's own, who says so with it, or nobody else's to approve.
-// waits says that the reviewer has not said so.
+// attestInReview attests, in a review, the unattested minutes of the reviewer; it rejects the review if they are another user's. waits means
+// that the reviewer has not attested them.
 func (e *Engine) attestInReview(tx core.App, entry *collections.BillingEntry, by audit.Actor, attested bool, now time.Time) (waits bool, err error) {
 	open, err := e.unattestedTimes(tx, entry)
 	if err != nil {

@@ -9,14 +9,14 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// TimeEvidence is what an entry for time rests on: numbers of time entries, and the months' minutes so far.
+// TimeEvidence is the evidence of an entry for time: the numbers of its time entries and the month.
 type TimeEvidence struct {
 	TimeEntries []int64 `json:"time_entries"`
 	Month       string  `json:"month"`
-	Rule        string  `json:"rule,omitempty"` // by which the time counted; "" for all interactive time, of before ways of contact were asked for
+	Rule        string  `json:"rule,omitempty"` // by which the time counted; "" for all interactive time, before contact methods were required
 }
 
-// billTime bills the interactive time of a month for some patients, in the transaction.
+// billTime bills the interactive time of a month for patients, in the transaction.
 func (e *Engine) billTime(tx core.App, t tariff, ids []string, month Span, lenient bool, now time.Time) ([]CreatedEntry, error) {
 	due, _, err := e.planTimeFor(tx, ids, month, lenient, now)
 	if err != nil {
@@ -25,7 +25,7 @@ func (e *Engine) billTime(tx core.App, t tariff, ids []string, month Span, lenie
 	return e.storeDrafts(tx, t, due, now)
 }
 
-// planTimeFor says what the interactive time of a month comes to for some patients, in their order.
+// planTimeFor drafts the entries for the interactive time of a month, in the order of the patients.
 func (e *Engine) planTimeFor(app core.App, ids []string, month Span, lenient bool, now time.Time) (due []entryDraft, skipped []SkippedEntry, err error) {
 	patients, err := e.loadFacts(app, ids, month.Start)
 	if err != nil {
@@ -44,7 +44,7 @@ func (e *Engine) planTimeFor(app core.App, ids []string, month Span, lenient boo
 	return due, skipped, nil
 }
 
-// draftTimeEntries holds the blocks of a month against what is billed already.
+// draftTimeEntries drafts the entries of a month's blocks, considering what is billed already.
 func (e *Engine) draftTimeEntries(f *patientFacts, blocks []Block, month Span, lenient bool) (due []entryDraft, skipped []SkippedEntry) {
 	first := false // 99457 stands, or comes with this plan
 	for _, b := range blocks {
@@ -72,10 +72,10 @@ func (e *Engine) draftTimeEntries(f *patientFacts, blocks []Block, month Span, l
 	return due, skipped
 }
 
-// alreadyBilled is no reason to tell anybody about.
+// alreadyBilled is a reason that is not reported.
 const alreadyBilled = "already_billed"
 
-// placeBlock decides whether a block becomes an entry, raises one, or is left out.
+// placeBlock decides whether a block creates an entry, raises one, or is skipped.
 func (e *Engine) placeBlock(f *patientFacts, b Block, d *entryDraft, first, lenient bool) *SkippedEntry {
 	left := func(reason string) *SkippedEntry { return &SkippedEntry{f.id, b.Code, reason} }
 	rule, _ := e.Rule(b.Code, b.ServiceDate)
@@ -121,21 +121,21 @@ func timeEntryNumbers(ids []string) []int64 {
 	return list
 }
 
-// Block is what a month's time comes to for one code.
+// Block is the part of a month's time that supports one code.
 type Block struct {
 	Code                string
-	ServiceDate         string // practice day of the stretch in which the (latest) threshold was crossed
-	Minutes             int    // that the block stands for
+	ServiceDate         string // practice day of the time entry that crossed the (latest) threshold
+	Minutes             int    // that the block claims
 	Units               int
-	TimeEntryIDs        []string // that the minutes come from
-	HasEscalationTime   bool     // some of it is elapsed time of an escalation, which somebody must attest
-	CrossedByEscalation bool     // and an escalation crossed the threshold
-	HasUndocumentedTime bool     // some of it is not documented
+	TimeEntryIDs        []string // that contribute minutes
+	HasEscalationTime   bool     // some is elapsed time of an escalation, which has to be attested
+	CrossedByEscalation bool     // an escalation crossed the threshold
+	HasUndocumentedTime bool     // some has no note
 }
 
-// PlanMonth says which codes the time of one patient and month comes to. Each moment counts once; time is summed in seconds and floored to minutes:
-// 99457 at 20, a unit of 99458 at 40, 60 and so on. 99470 is for a month that is over and came to 10 but not to 20.
-// Source: docs/decisions/billing.md, "99457 and 99458", "Overlapping time", "The twenty-minute rule" and "CPT catalogue and the eight codes".
+// PlanMonth returns the codes that a patient's time in a month supports. Each moment counts once; seconds are summed and rounded down to
+// minutes: 99457 at 20, a unit of 99458 at 40, 60 and so on. 99470 requires a finished month with 10 to 19 minutes. Source:
+// docs/decisions/billing.md, "99457 and 99458", "Overlapping time", "The twenty-minute rule" and "CPT catalogue and the eight codes".
 func (e *Engine) PlanMonth(stretches []LoggedTime, monthOver bool) (blocks []Block) {
 	setCounted(stretches)
 	minutes := sumCounted(stretches) / 60
@@ -160,7 +160,7 @@ func (e *Engine) PlanMonth(stretches []LoggedTime, monthOver bool) (blocks []Blo
 	return blocks
 }
 
-// newBlock collects what lies between two points of the month's summed seconds.
+// newBlock collects the time between two points of the month's summed seconds.
 func (e *Engine) newBlock(stretches []LoggedTime, from, to int) (b Block) {
 	limit := func(seconds int) time.Duration { return time.Duration(seconds) * time.Second }
 	sum, firstContact := time.Duration(0), ""
@@ -184,8 +184,8 @@ func (e *Engine) newBlock(stretches []LoggedTime, from, to int) (b Block) {
 	return b
 }
 
-// planMonthTime plans the time of a month that counts. What the month would have come to with the time of days without consent is left out for
-// that reason; the blocks are those of both.
+// planMonthTime drafts the entries of a month's consented time. Codes that only unconsented time would support are skipped as such; blocks
+// contains both kinds.
 func (e *Engine) planMonthTime(f *patientFacts, all []LoggedTime, month Span, over, lenient bool) (due []entryDraft, skipped []SkippedEntry, blocks []Block) {
 	counting := e.dropUnconsentedTime(f, all, month)
 	blocks = e.PlanMonth(counting, over)

@@ -27,17 +27,17 @@ const (
 	msgNotFuture = "Must not be in the future."
 )
 
-// Categories and Activities are what a time entry may be about.
+// Categories and Activities are the values of a time entry.
 var (
 	Categories     = []string{collections.Interactive, collections.ReviewTime, collections.Interpretation, collections.CareManagement}
 	Activities     = []string{"triage", "phone_call", "video_call", "message", "education", "other"}
 	contactMethods = []string{collections.ByPhone, collections.ByVideo, collections.InPerson, collections.ByMessage}
 )
 
-// contactOfActivity are the activities that say by themselves how there was contact.
+// contactOfActivity maps the activities that imply a contact method.
 var contactOfActivity = map[string]string{"phone_call": collections.ByPhone, "video_call": collections.ByVideo}
 
-// TimeBody is a body about time; which members count depends on the call.
+// TimeBody is a request body about time; the members used depend on the endpoint.
 type TimeBody struct {
 	PatientID     validate.String  `json:"patient_id"`
 	Category      validate.String  `json:"category"`
@@ -49,7 +49,7 @@ type TimeBody struct {
 	Notes         validate.String  `json:"notes"`
 }
 
-// TimeDraft is a checked body; empty and zero members were not sent.
+// TimeDraft is a validated body; empty and zero members were not sent.
 type TimeDraft struct {
 	PatientID, Category, Activity, ContactMethod string
 	StartedAt, EndedAt                           time.Time
@@ -58,7 +58,7 @@ type TimeDraft struct {
 	notesSent, contactSent                       bool
 }
 
-// Read checks the body of a finished stretch of time.
+// Read validates the body of a finished time entry.
 func (b TimeBody) Read(c *validate.Checks, now time.Time) TimeDraft {
 	d := b.ReadStart(c)
 	d.StartedAt = c.Instant("started_at", b.StartedAt, true)
@@ -70,7 +70,7 @@ func (b TimeBody) Read(c *validate.Checks, now time.Time) TimeDraft {
 	return d
 }
 
-// readEnd reads when the stretch ended, or how long it took.
+// readEnd validates the end of the time, or its duration.
 func (b TimeBody) readEnd(c *validate.Checks, d *TimeDraft) {
 	d.EndedAt = c.Instant("ended_at", b.EndedAt, false)
 	seconds := c.Integer("duration_seconds", b.Seconds, false)
@@ -112,7 +112,7 @@ func (d TimeDraft) checkDates(c *validate.Checks, now time.Time) {
 	}
 }
 
-// ReadStart checks the body that starts a timer.
+// ReadStart validates the body that starts a timer.
 func (b TimeBody) ReadStart(c *validate.Checks) TimeDraft {
 	d := TimeDraft{
 		PatientID: c.UUID("patient_id", b.PatientID, true), Category: c.Text("category", b.Category, validate.Required(0).OneOf(Categories...)),
@@ -127,7 +127,7 @@ func (b TimeBody) readDetails(c *validate.Checks, d *TimeDraft) {
 	d.Notes, d.notesSent = phi.Text(c.Text("notes", b.Notes, validate.Optional(4000).Multiline())), b.Notes.Sent()
 }
 
-// ReadChange checks the body that changes an entry, or stops a timer: members that are left out stay.
+// ReadChange validates the body that changes an entry or stops a timer; omitted members stay as they are.
 func (b TimeBody) ReadChange(c *validate.Checks, entry *collections.TimeEntry, now time.Time) TimeDraft {
 	d := TimeDraft{Category: c.Text("category", b.Category, validate.Optional(0).OneOf(Categories...))}
 	validate.NotNull(c, "category", b.Category)
@@ -147,12 +147,12 @@ func (b TimeBody) ReadChange(c *validate.Checks, entry *collections.TimeEntry, n
 	return d
 }
 
-// LogTime stores a finished stretch of a person's work.
+// LogTime stores a user's finished time entry.
 func (e *Engine) LogTime(app core.App, userID string, d TimeDraft, by audit.Actor, now time.Time) (*collections.TimeEntry, error) {
 	return e.createTime(app, userID, d, collections.TimeByHand, by, now)
 }
 
-// StartTimer starts a person's timer; there is one for each person.
+// StartTimer starts a user's timer; each user has at most one.
 func (e *Engine) StartTimer(app core.App, userID string, d TimeDraft, by audit.Actor, now time.Time) (*collections.TimeEntry, error) {
 	d.StartedAt = now
 	return e.createTime(app, userID, d, collections.TimeByTimer, by, now)
@@ -186,7 +186,7 @@ func (e *Engine) createTime(app core.App, userID string, d TimeDraft, source str
 	return entry, err
 }
 
-// contactMethod is how there was contact: what was said, or what the activity says where nothing was. Nothing but contact has a way of it.
+// contactMethod returns the contact method sent, else the one that the activity implies for interactive time.
 func (d TimeDraft) contactMethod(category string) string {
 	if !d.contactSent && category == collections.Interactive {
 		return cmp.Or(d.ContactMethod, contactOfActivity[d.Activity])
@@ -194,7 +194,7 @@ func (d TimeDraft) contactMethod(category string) string {
 	return d.ContactMethod
 }
 
-// saveTime stores an entry that overlaps no other time of its person or its patient.
+// saveTime stores an entry that overlaps no other time of its user or patient.
 func (e *Engine) saveTime(tx core.App, entry *collections.TimeEntry, event audit.Event, by audit.Actor, now time.Time) error {
 	if err := e.rejectOverlap(tx, entry); err != nil {
 		return err
@@ -205,7 +205,7 @@ func (e *Engine) saveTime(tx core.App, entry *collections.TimeEntry, event audit
 	return audit.Append(tx, timeAudit(event, entry, by), now)
 }
 
-// open finds an entry that may still be changed; user "" is anybody.
+// findEditableTime returns an entry that may still be changed; userID "" means any user's.
 func findEditableTime(tx core.App, number int64, userID string) (*collections.TimeEntry, error) {
 	entry, err := collections.FindTimeEntry(tx, number)
 	switch {
@@ -219,7 +219,7 @@ func findEditableTime(tx core.App, number int64, userID string) (*collections.Ti
 	return entry, nil
 }
 
-// StopTimer ends a person's running timer.
+// StopTimer stops a user's running timer.
 func (e *Engine) StopTimer(app core.App, number int64, userID string, body TimeBody, by audit.Actor, now time.Time) (*collections.TimeEntry, error) {
 	return e.updateTime(app, number, userID, by, now, func(entry *collections.TimeEntry) error {
 		if !entry.Running() {
@@ -235,7 +235,7 @@ func (e *Engine) StopTimer(app core.App, number int64, userID string, body TimeB
 	})
 }
 
-// stopTimer ends a timer, at an hour at the latest.
+// stopTimer ends a timer, after an hour at the latest.
 func stopTimer(entry *collections.TimeEntry, now time.Time) {
 	end := now
 	if latest := entry.StartedAt().Add(timerLimit); now.After(latest) {
@@ -247,7 +247,7 @@ func stopTimer(entry *collections.TimeEntry, now time.Time) {
 	entry.SetUpdatedAt(now)
 }
 
-// applyTo writes what was sent. What somebody attested was something else if more than its notes change.
+// applyTo writes the members that were sent. The attestation is removed if more than the notes changes.
 func (d TimeDraft) applyTo(entry *collections.TimeEntry) {
 	before := attestedFields(entry)
 	entry.Describe(d.Category, d.Activity, d.ContactMethod)
@@ -265,12 +265,12 @@ func (d TimeDraft) applyTo(entry *collections.TimeEntry) {
 	}
 }
 
-// attestedFields are what is attested of time.
+// attestedFields are the fields that an attestation covers.
 func attestedFields(entry *collections.TimeEntry) [4]string {
 	return [4]string{entry.Category(), entry.Contact(), collections.Instant(entry.StartedAt()), collections.Instant(entry.EndedAt())}
 }
 
-// UpdateTime changes a finished entry that is not billed; userID "" may change anybody's.
+// UpdateTime changes a finished entry that is not billed; userID "" means any user's.
 func (e *Engine) UpdateTime(app core.App, number int64, userID string, body TimeBody, by audit.Actor, now time.Time) (*collections.TimeEntry, error) {
 	return e.updateTime(app, number, userID, by, now, func(entry *collections.TimeEntry) error {
 		if entry.Running() {
@@ -286,7 +286,7 @@ func (e *Engine) UpdateTime(app core.App, number int64, userID string, body Time
 	})
 }
 
-// updateTime changes an entry that may still be changed, in one transaction with its trace.
+// updateTime changes an editable entry in a transaction with its audit entry.
 func (e *Engine) updateTime(
 	app core.App, number int64, userID string, by audit.Actor, now time.Time, change func(*collections.TimeEntry) error,
 ) (entry *collections.TimeEntry, err error) {
@@ -302,7 +302,7 @@ func (e *Engine) updateTime(
 	return entry, err
 }
 
-// DeleteTime removes an entry that is not billed; the audit trail keeps that it was there.
+// DeleteTime deletes an entry that is not billed; the audit trail records it.
 func (e *Engine) DeleteTime(app core.App, number int64, userID string, by audit.Actor, now time.Time) error {
 	return app.RunInTransaction(func(tx core.App) error {
 		entry, err := findEditableTime(tx, number, userID)
@@ -319,7 +319,7 @@ func (e *Engine) DeleteTime(app core.App, number int64, userID string, by audit.
 	})
 }
 
-// StopOverdueTimers ends timers that were left running for an hour.
+// StopOverdueTimers stops timers that have run for an hour.
 func (e *Engine) StopOverdueTimers(app core.App, now time.Time) (stopped int, err error) {
 	var unreadable []error
 	err = app.RunInTransaction(func(tx core.App) error {

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// interval is a stretch of the clock: from is in it, until is not.
+// interval is a time interval: from is included, until is not.
 type interval struct{ from, until time.Time }
 
 func (m interval) length() time.Duration { return max(0, m.until.Sub(m.from)) }
 
-// subtractIntervals are the parts of spans that none of others covers, in order.
+// subtractIntervals returns the parts of spans that none of others covers, in order.
 func subtractIntervals(spans, others []interval) []interval {
 	for _, other := range others {
 		var left []interval
@@ -31,7 +31,7 @@ func subtractIntervals(spans, others []interval) []interval {
 	return spans
 }
 
-// unionLength is how long spans are together, each moment once.
+// unionLength returns the total length of spans, each moment counted once.
 func unionLength(spans []interval) (total time.Duration) {
 	spans = slices.Clone(spans)
 	slices.SortFunc(spans, func(a, b interval) int { return a.from.Compare(b.from) })

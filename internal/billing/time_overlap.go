@@ -11,7 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// OverlapTime is the code of time that was logged before. Source: docs/decisions/billing.md, "Overlapping time".
+// OverlapTime is the error code of time that was logged before. Source: docs/decisions/billing.md, "Overlapping time".
 const OverlapTime = "overlapping_time"
 
 // Overlap is the time entry that another one overlaps.
@@ -20,11 +20,11 @@ type Overlap struct {
 	User      int64  `json:"user"`
 	UserName  string `json:"user_name"`
 	StartedAt string `json:"started_at"`
-	EndedAt   string `json:"ended_at"` // of a timer that runs, when it stops at the latest
+	EndedAt   string `json:"ended_at"` // of a running timer, when it stops at the latest
 }
 
-// rejectOverlap refuses time that counts and shares a moment with other such time of its person, whoever the patient, or of its patient, whoever the
-// person. What is changed without touching when, whose and what it is stays: time of before may overlap, and counts once.
+// rejectOverlap rejects countable time that overlaps other such time of its user, for any patient, or of its patient, by any user. A change of
+// other fields is allowed: older time may overlap, and counts once.
 func (e *Engine) rejectOverlap(tx core.App, entry *collections.TimeEntry) error {
 	care := e.ruleNameOf(monthOf(e.Day(entry.StartedAt()))) == WithCareManagement
 	if entry.Category() != collections.Interactive && (!care || entry.Category() != collections.CareManagement) || !changesTime(entry) {
@@ -41,7 +41,7 @@ func (e *Engine) rejectOverlap(tx core.App, entry *collections.TimeEntry) error 
 	return overlapFault(tx, others[0])
 }
 
-// changesTime reports whether an entry is new, or when, whose or what it is has changed.
+// changesTime reports whether an entry is new, or its time, patient, user or category changed.
 func changesTime(entry *collections.TimeEntry) bool {
 	record := entry.ProxyRecord()
 	return record.IsNew() || slices.ContainsFunc([]string{"patient", "user", "category", "started_at", "ended_at"}, func(column string) bool {
@@ -49,7 +49,7 @@ func changesTime(entry *collections.TimeEntry) bool {
 	})
 }
 
-// overlappingTimes is the time of a person or a patient that shares a moment with a span.
+// overlappingTimes returns the time of a user or a patient that overlaps a span.
 func overlappingTimes(tx core.App, userID, patientID, except string, span interval, care bool) ([]collections.OtherTime, error) {
 	others, err := collections.TimeAround(tx, userID, patientID, except, span.from, span.until, care)
 	return slices.DeleteFunc(others, func(o collections.OtherTime) bool {
@@ -57,7 +57,7 @@ func overlappingTimes(tx core.App, userID, patientID, except string, span interv
 	}), err
 }
 
-// overlapFault is the fault that names the other entry.
+// overlapFault returns the fault that names the other entry.
 func overlapFault(tx core.App, other collections.OtherTime) error {
 	names, err := ProviderNames(tx, []string{other.User})
 	if err != nil {

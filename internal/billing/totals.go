@@ -12,8 +12,8 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// Totals is what some entries come to, in whole cents. Month, Day, CPTCode, Payer, Provider and Status are set as far as they were asked for;
-// payer and provider are record ids, "" for none; status is the internal one.
+// Totals are the totals of entries, in whole cents. Month, Day, CPTCode, Payer, Provider and Status are set for the requested dimensions; payer
+// and provider are record ids, "" for none; status is the internal one.
 type Totals struct {
 	Month           string `db:"month"`
 	Day             string `db:"day"`
@@ -28,17 +28,17 @@ type Totals struct {
 	SubmittedClaims int    `db:"submitted_claims"` // ever
 	SubmittedAmount Cents  `db:"submitted_cents"`
 	DeniedClaims    int    `db:"denied_claims"`  // ever
-	PaidDatedClaims int    `db:"settled_claims"` // with both dates
+	PaidDatedClaims int    `db:"settled_claims"` // with dates of submission and payment
 	DaysToPayment   int    `db:"settled_days"`   // from submission to payment, summed
 
-	// Asked for with [TotalsFilter].Money, which leaves out the claims submitted, denied and settled.
+	// Set with [TotalsFilter].WithMoney, which omits the submitted, denied and dated claims.
 	Billed       Cents `db:"charge_cents"`
 	Adjusted     Cents `db:"adjusted_cents"`
 	PatientShare Cents `db:"patient_cents"`
 	Refunded     Cents `db:"refunded_cents"`
 }
 
-// Dimension is what sums are kept apart by.
+// Dimension is a grouping of totals.
 type Dimension string
 
 // The dimensions.
@@ -51,21 +51,21 @@ const (
 	ByStatus   Dimension = "status"
 )
 
-// TotalsFilter chooses entries that are not voided, by service date (both ends included; "" is open) and by what they are about. nil leaves a
-// dimension open; a pointer to "" is self-pay, or no provider.
+// TotalsFilter selects entries that are not voided, by service date (both ends included; "" is open) and other criteria. nil means any; a
+// pointer to "" means self-pay, or no provider.
 type TotalsFilter struct {
 	From, To        string
 	CPTCode         string
-	Patient         string // the patient's entries are read themselves
+	Patient         string // the totals are read from the patient's entries
 	Payer, Provider *string
-	WithMoney       bool // with what was charged and what came of it, and with voided entries, which are told by [ByStatus]
+	WithMoney       bool // with charges, adjustments and refunds, and with voided entries, which [ByStatus] separates
 }
 
 const totalsColumns = `SUM(claims) AS claims, SUM(units) AS units, SUM(amount_cents) AS amount_cents, SUM(paid_cents) AS paid_cents,
 	SUM(submitted_claims) AS submitted_claims, SUM(submitted_cents) AS submitted_cents, SUM(denied_claims) AS denied_claims,
 	SUM(settled_claims) AS settled_claims, SUM(settled_days) AS settled_days`
 
-// The further columns of a sum with its money. What reports of money do not show is left out of it, so that it takes no longer than another.
+// The additional columns of totals with money. Other reports omit them to stay as fast as before.
 const (
 	totalsWithMoney = `SUM(claims) AS claims, SUM(units) AS units, SUM(amount_cents) AS amount_cents, SUM(paid_cents) AS paid_cents,
 	SUM(submitted_cents) AS submitted_cents` + moneyTotals
@@ -78,7 +78,7 @@ const (
 	CAST(patient_responsibility_cents AS INTEGER) AS patient_cents, CAST(refunded_cents AS INTEGER) AS refunded_cents`
 )
 
-// entryTotals are the sums as SQL over the entries themselves; the oracle of the kept ones.
+// entryTotals computes the totals from the entries; stored totals are checked against it.
 const entryTotals = entryKeys + `1 AS claims, CAST(units AS INTEGER) AS units, CAST(amount_cents AS INTEGER) AS amount_cents,
 	CAST(COALESCE(payment_cents, 0) AS INTEGER) AS paid_cents, submitted_at != '' AS submitted_claims,
 	(submitted_at != '') * CAST(amount_cents AS INTEGER) AS submitted_cents, denial_date != '' AS denied_claims,
@@ -86,7 +86,7 @@ const entryTotals = entryKeys + `1 AS claims, CAST(units AS INTEGER) AS units, C
 	CASE WHEN payment_date != '' AND submitted_at != ''
 		THEN max(0, CAST(julianday(payment_date) - julianday(substr(submitted_at, 1, 10)) AS INTEGER)) ELSE 0 END AS settled_days`
 
-// entryKeys are what every entry is told apart by, and entryAmounts the first figures of an entry with its money.
+// entryKeys are the dimensions of an entry, entryAmounts its first amounts in totals with money.
 const (
 	entryKeys = `SELECT substr(service_date, 1, 7) AS month, service_date AS day, cpt_code, payer, rendering_provider AS provider, lifecycle_status AS status,
 	`
@@ -94,9 +94,8 @@ const (
 	CAST(COALESCE(payment_cents, 0) AS INTEGER) AS paid_cents, (submitted_at != '') * CAST(amount_cents AS INTEGER) AS submitted_cents`
 )
 
-// LoadTotals reads what the entries of a span come to, by the dimensions asked for. Whole months come from the sums by month, the days at the edges
-// from those by day, or from the entries where a provider is asked about with something else: the answer takes milliseconds whatever the number
-// of entries.
+// LoadTotals returns the totals of a span by the given dimensions. Whole months are read from the monthly totals, days at the edges from the
+// daily totals, or from the entries if a provider is combined with another criterion. It takes milliseconds for any number of entries.
 func LoadTotals(app core.App, f TotalsFilter, by ...Dimension) (found []Totals, err error) {
 	parts, params := totalsParts(f, by)
 	where, sums := "status != 'voided' AND claims != 0", totalsColumns
@@ -135,7 +134,7 @@ func optionalText(text string) *string {
 	return &text
 }
 
-// totalsParts are the tables that cover a span.
+// totalsParts returns the queries that cover a span.
 func totalsParts(f TotalsFilter, by []Dimension) (parts []string, params dbx.Params) {
 	from, to := cmp.Or(f.From, "0001-01-01"), cmp.Or(f.To, "9999-12-31")
 	params = dbx.Params{}
@@ -172,7 +171,7 @@ func totalsParts(f TotalsFilter, by []Dimension) (parts []string, params dbx.Par
 	return parts, params
 }
 
-// totalsSources choose the smallest tables that know what is asked for.
+// totalsSources returns the smallest tables with the requested dimensions.
 func totalsSources(f TotalsFilter, by []Dimension) (months, days string) {
 	kept := plainColumns
 	if f.WithMoney {
@@ -189,7 +188,7 @@ func totalsSources(f TotalsFilter, by []Dimension) (months, days string) {
 	return months, entriesAsTotals(f)
 }
 
-// entriesAsTotals reads the entries as sums of one.
+// entriesAsTotals reads each entry as totals of one.
 func entriesAsTotals(f TotalsFilter) string {
 	if f.WithMoney {
 		return entryKeys + entryAmounts + entryMoney + " FROM billing_entries"
@@ -217,7 +216,7 @@ func PatientsBilled(app core.App, firstMonth, lastMonth string) (map[string]int,
 	return counts, nil
 }
 
-// totalsTables are the kept sums, with what they would be when counted from the entries of a month.
+// totalsTables are the stored totals, with the query that computes them from the entries of a month.
 var totalsTables = []struct{ table, keys, counted string }{
 	{"billing_months", "month, cpt_code, payer, provider, status", ""},
 	{"billing_days", "day, cpt_code, payer, status", ""},
@@ -227,8 +226,8 @@ var totalsTables = []struct{ table, keys, counted string }{
 		WHERE lifecycle_status != 'voided' AND service_date BETWEEN {:first} AND {:last} GROUP BY 1, 2`},
 }
 
-// RecountTotals compares the kept sums with the entries, month by month, and puts right what differs. Any difference is a fault somewhere: the number
-// of months that had one is returned for the alarm.
+// RecountTotals compares the stored totals with the entries, month by month, and repairs differences. A difference is a bug: the number of
+// months with one is returned for the alarm.
 func RecountTotals(ctx context.Context, app core.App) (months, wrong int, err error) {
 	var first, last string
 	err = app.DB().NewQuery(`SELECT COALESCE(MIN(m), ''), COALESCE(MAX(m), '') FROM (SELECT MIN(substr(service_date, 1, 7)) AS m FROM billing_entries
@@ -253,8 +252,8 @@ func RecountTotals(ctx context.Context, app core.App) (months, wrong int, err er
 	return months, wrong, nil
 }
 
-// recountMonthTotals compares outside any transaction, so that nobody waits for a count that is right: one statement sees the entries and their sums as
-// they were at one moment.
+// recountMonthTotals compares outside any transaction, so that a correct count blocks no writer: one statement reads entries and totals in the
+// same snapshot.
 func recountMonthTotals(app core.App, month Span) (differs bool, err error) {
 	params := dbx.Params{"month": month.Start[:7], "first": month.Start, "last": month.End}
 	for _, t := range totalsTables {

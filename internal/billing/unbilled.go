@@ -15,13 +15,13 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// NotBilledYet is why something that nothing stands against has no entry: no run has come by.
+// NotBilledYet is the reason of an entry that is due before the next run.
 const NotBilledYet = "not_billed_yet"
 
-// Unbilled is activity that earned a code and has no entry.
+// Unbilled is activity that supports a code and has no entry.
 type Unbilled struct {
 	PatientID        string `json:"patient_id"`
-	PatientName      string `json:"patient_name"` // the door's, like the MRN
+	PatientName      string `json:"patient_name"` // set by the route, like the MRN
 	MRN              string `json:"mrn"`
 	CPTCode          string `json:"cpt_code"`
 	PeriodStart      string `json:"period_start"`
@@ -32,15 +32,15 @@ type Unbilled struct {
 	EstimatedAmount  Cents  `json:"estimated_amount"`
 }
 
-// UnbilledFilter narrows what is looked through; zero members leave it open. Periods count by their last day. nil is any payer or provider;
-// a pointer to "" is none.
+// UnbilledFilter narrows the search; zero members are open. Periods count by their last day. nil means any payer or provider; a pointer to ""
+// means none.
 type UnbilledFilter struct {
 	From, To, CPTCode, PatientID string
 	Payer, Provider              *string
 }
 
-// Unbilled looks for periods and months that are over and earned a code, and have no entry, as a strict run of the engine would see them. What a
-// person voided, or billed in another way, and what was not monitored, is not unbilled.
+// Unbilled returns finished periods and months that support a code and have no entry, as a strict run would find them. Entries that a user
+// voided or billed another way are not unbilled.
 func (e *Engine) Unbilled(app core.App, f UnbilledFilter, now time.Time) (list []Unbilled, err error) {
 	u := &unbilledSearch{Engine: e, app: app, filter: f, today: e.Day(now), list: []Unbilled{}}
 	if u.tariff, err = e.loadTariff(app); err != nil {
@@ -73,10 +73,10 @@ func (e *Engine) Unbilled(app core.App, f UnbilledFilter, now time.Time) (list [
 	return u.list, nil
 }
 
-// maxSearchers are how many chunks are looked through at once, each over a connection of its own; the others are left to everybody else.
+// maxSearchers is how many chunks are searched in parallel, each on its own connection; the other connections stay free.
 const maxSearchers = 2
 
-// unbilledSearch is a search under way.
+// unbilledSearch is a search in progress.
 type unbilledSearch struct {
 	*Engine
 	app    core.App
@@ -87,7 +87,7 @@ type unbilledSearch struct {
 	list   []Unbilled
 }
 
-// searchChunkSafely looks through a chunk. A panic is an error like any other: in a goroutine of its own it would end the service.
+// searchChunkSafely searches a chunk and returns a panic as an error; in its own goroutine it would end the service.
 func (u *unbilledSearch) searchChunkSafely(ids []string) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -126,7 +126,7 @@ func (u *unbilledSearch) matches(f *patientFacts) bool {
 	return (u.filter.Payer == nil || *u.filter.Payer == payer) && (u.filter.Provider == nil || *u.filter.Provider == f.provider)
 }
 
-// add notes a code that was earned, unless it was decided not to bill it.
+// add records a code that was earned, unless it was decided not to bill it.
 func (u *unbilledSearch) add(f *patientFacts, code string, period Span, service string, units int, days, minutes *int, reason string) {
 	switch reason {
 	case NotBilledYet, MissingConsent, MissingDiagnosis, MissingNote, MissingPrimary, "reviewed_before_more_time":
@@ -142,7 +142,7 @@ func (u *unbilledSearch) add(f *patientFacts, code string, period Span, service 
 	})
 }
 
-// addDevicePeriods plans window by window, so that each refusal belongs to its period.
+// addDevicePeriods plans period by period, so that each reason belongs to its period.
 func (u *unbilledSearch) addDevicePeriods(f *patientFacts, windows []supplyPeriod) {
 	taught := false
 	for _, w := range windows {
@@ -196,8 +196,7 @@ func (u *unbilledSearch) addMonths(f *patientFacts, byMonth map[Span][]LoggedTim
 	}
 }
 
-// loggedTimeByMonth reads the finished interactive time of some patients, by practice month, of months that are over; one line for each patient,
-// as entries are.
+// loggedTimeByMonth returns the finished interactive time of patients, by practice month, for months that are over.
 func (u *unbilledSearch) loggedTimeByMonth(ids []string) (map[string]map[Span][]LoggedTime, error) {
 	from, to := u.monthWithLead(Span{monthOf(u.span.Start).Start, u.span.End})
 	rows, err := collections.StretchLines(u.app, ids, from, to, u.timeRule(u.TimeRule))
