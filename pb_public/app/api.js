@@ -7,18 +7,18 @@ import { signal } from "./view.js";
 export { Problem, Unreachable } from "./request.js";
 
 /** The path of the last successful change; views that show the changed data subscribe to it. */
-export const written = signal({ path: "" });
+export const lastWrite = signal({ path: "" });
 
 /** Reason for open emergency access to a record outside the caller's care teams; "" for none. Sent until the record is closed. */
 let emergencyReason = "";
 
 /** @param {string} reason for emergency access, "" to end it. Characters that a header cannot hold are replaced. */
-export function emergency(reason) {
+export function setEmergencyReason(reason) {
   emergencyReason = reason.replace(/[^\x20-\x7e\xa0-\xff]+/g, " ").trim();
 }
 
 /** Writes that emergency access permits: readings, alerts and escalations. The server refuses other writes that carry the header. */
-const helps = /^(ingestion\/(?!quarantine\/)|ingestion\/quarantine\/[^/]+\/confirm\/|alerts\/|escalations\/)/;
+const emergencyWrites = /^(ingestion\/(?!quarantine\/)|ingestion\/quarantine\/[^/]+\/confirm\/|alerts\/|escalations\/)/;
 
 /** Sends one request. @param {string} method @param {string} path below /api/v1/
  *  @param {{query?: Record<string, unknown>, body?: unknown, open?: boolean, headers?: Record<string, string>, signal?: AbortSignal}}
@@ -27,7 +27,7 @@ const helps = /^(ingestion\/(?!quarantine\/)|ingestion\/quarantine\/[^/]+\/confi
 export async function send(method, path, { query = {}, body, open = false, headers = {}, signal } = {}) {
   const attempt = () => request(method, path, {
     query, body, signal, headers: { ...(open ? {} : session.bearer()),
-      ...(emergencyReason && !open && (method === "GET" || helps.test(path)) ? { "X-Emergency-Access": emergencyReason } : {}),
+      ...(emergencyReason && !open && (method === "GET" || emergencyWrites.test(path)) ? { "X-Emergency-Access": emergencyReason } : {}),
       ...headers },
   });
   let answer = await attempt();
@@ -43,7 +43,7 @@ export async function send(method, path, { query = {}, body, open = false, heade
     throw problem;
   }
   if (method !== "GET") {
-    written.value = { path };
+    lastWrite.value = { path };
   }
   return answer;
 }
@@ -72,7 +72,7 @@ export const remove = (path) => call("DELETE", path);
 
 /** Loads all pages of a list that is known to be short. @param {string} path @param {Record<string, unknown>} [query]
  *  @param {number} [most] */
-export async function all(path, query = {}, most = 500) {
+export async function getAll(path, query = {}, most = 500) {
   const results = [];
   for (let page = 1; ; page++) {
     const answer = await get(path, { ...query, page, page_size: 100 });

@@ -1,6 +1,6 @@
 // The number of unacknowledged critical alerts, shown in the tab's title and in the menu on every page.
 import { get } from "./api.js";
-import { can } from "./can.js";
+import { can } from "./permissions.js";
 import { listen, onGap } from "./live.js";
 import { me } from "./session.js";
 import { effect, signal } from "./view.js";
@@ -8,8 +8,8 @@ import { effect, signal } from "./view.js";
 /** Open critical alerts. */
 export const criticals = signal(0);
 
-const settle = 1_000; // milliseconds; one count for many alerts
-let waiting = 0;
+const countDelay = 1_000; // milliseconds; one count for many alerts
+let timer = 0;
 
 async function count() {
   try {
@@ -19,8 +19,8 @@ async function count() {
   }
 }
 
-function soon() {
-  waiting ||= setTimeout(() => { waiting = 0; void (me.peek() && count()); }, settle);
+function scheduleCount() {
+  timer ||= setTimeout(() => { timer = 0; void (me.peek() && count()); }, countDelay);
 }
 
 export function followCriticals() {
@@ -31,7 +31,7 @@ export function followCriticals() {
       criticals.value = 0;
     }
   });
-  listen("alert", soon);
-  onGap(soon);
+  listen("alert", scheduleCount);
+  onGap(scheduleCount);
   setInterval(() => { void (me.peek() && count()); }, 60_000);
 }

@@ -4,25 +4,26 @@ import { display } from "./session.js";
 import { useEffect, useRef } from "./view.js";
 
 /** @typedef {(event: KeyboardEvent) => void} Act */
-/** @typedef {{keys: {current: Record<string, Act | {does: string, act: Act}>}, holds: () => boolean}} Binding */
+/** @typedef {{keys: {current: Record<string, Act | {label: string, act: Act}>}, isActive: () => boolean}} Binding */
 
 /** Newest first. @type {Binding[]} */
 const bindings = [];
 
 /** The first key of a pair such as "g t", until the time for the second one is over. */
-let begun = { key: "", at: 0 };
-const patience = 1_500; // milliseconds between the two
+let pendingKey = { key: "", at: 0 };
+const sequenceTimeout = 1_500; // milliseconds between the two
 
-const typed = `input:not([type=checkbox], [type=radio], [type=button], [type=submit], [type=range]), textarea, select, [contenteditable],
+const typingSelector = `input:not([type=checkbox], [type=radio], [type=button], [type=submit], [type=range]), textarea, select,
+  [contenteditable],
   [role=combobox], [role=listbox], [role=menu]`;
 
 /** Whether keys are typed into a field. @param {EventTarget | null} target */
-export const typing = (target) => target instanceof Element && target.closest(typed) !== null;
+export const isTyping = (target) => target instanceof Element && target.closest(typingSelector) !== null;
 /** Whether a dialog is open. */
-export const dialogOpen = () => document.querySelector("dialog[open], [aria-modal=true]") !== null;
+export const isDialogOpen = () => document.querySelector("dialog[open], [aria-modal=true]") !== null;
 
 /** The key's name: a letter without Shift, a sign, or a name such as "Enter"; "" for none. @param {KeyboardEvent} event */
-function named({ key, shiftKey }) {
+function keyName({ key, shiftKey }) {
   const letter = key.length === 1 && key.toLowerCase() !== key.toUpperCase();
   return key.length > 1 ? key : letter && shiftKey ? "" : key.toLowerCase();
 }
@@ -30,28 +31,28 @@ function named({ key, shiftKey }) {
 /**
  * Shortcuts while the caller is shown: `useKeys({ a: acknowledge, j: { label: "Next patient", act: next }, "g t": openTriage })`. A key is
  * one letter or sign, a name such as "Enter", "Escape" or "ArrowDown", or two letters in sequence. Those with a label appear in the list
- * that `?` opens. If two callers bind a key, the newest wins. With `while: false` none of them acts.
- * @param {Binding["keys"]["current"]} keys @param {{while?: boolean}} [options]
+ * that `?` opens. If two callers bind a key, the newest wins. With `active: false` none of them acts.
+ * @param {Binding["keys"]["current"]} keys @param {{active?: boolean}} [options]
  */
 export function useKeys(keys, options = {}) {
   const latest = useRef(keys);
-  const holds = useRef(true);
+  const isActive = useRef(true);
   latest.current = keys;
-  holds.current = options.while ?? true;
+  isActive.current = options.active ?? true;
   useEffect(() => {
-    const binding = { keys: latest, holds: () => holds.current };
+    const binding = { keys: latest, isActive: () => isActive.current };
     bindings.unshift(binding);
     return () => { bindings.splice(bindings.indexOf(binding), 1); };
   }, []);
 }
 
-/** The active shortcuts that have a label. @returns {{key: string, does: string, act: () => void}[]} */
+/** The active shortcuts that have a label. @returns {{key: string, label: string, act: () => void}[]} */
 export function actingKeys() {
   const list = new Map();
-  for (const binding of bindings.filter((one) => one.holds())) {
+  for (const binding of bindings.filter((one) => one.isActive())) {
     for (const [key, what] of Object.entries(binding.keys.current)) {
       if (typeof what !== "function" && !list.has(key)) {
-        list.set(key, { key, does: what.does, act: () => what.act(new KeyboardEvent("keydown", { key })) });
+        list.set(key, { key, label: what.label, act: () => what.act(new KeyboardEvent("keydown", { key })) });
       }
     }
   }
@@ -59,24 +60,24 @@ export function actingKeys() {
 }
 
 /** @param {string} key @returns {Act | null} */
-function actOf(key) {
-  const found = bindings.find((binding) => binding.holds() && key in binding.keys.current)?.keys.current[key];
+function actionFor(key) {
+  const found = bindings.find((binding) => binding.isActive() && key in binding.keys.current)?.keys.current[key];
   return found === undefined ? null : typeof found === "function" ? found : found.act;
 }
 
 /** Whether a pair begins with the key. @param {string} key */
-const begins = (key) => bindings.some((binding) => binding.holds()
+const startsSequence = (key) => bindings.some((binding) => binding.isActive()
   && Object.keys(binding.keys.current).some((pair) => pair.startsWith(`${key} `)));
 
 /** @param {KeyboardEvent} event */
-function press(event) {
-  const first = performance.now() - begun.at < patience ? begun.key : "";
-  begun = { key: "", at: 0 };
+function onKeyDown(event) {
+  const first = performance.now() - pendingKey.at < sequenceTimeout ? pendingKey.key : "";
+  pendingKey = { key: "", at: 0 };
   const others = event.altKey || event.ctrlKey || event.metaKey;
-  if (event.defaultPrevented || event.isComposing || others || typing(event.target) || dialogOpen()) {
+  if (event.defaultPrevented || event.isComposing || others || isTyping(event.target) || isDialogOpen()) {
     return;
   }
-  const key = named(event);
+  const key = keyName(event);
   const letter = key.length === 1;
   const pressed = (key === "Enter" || key === " ") && event.target instanceof Element && event.target.closest("button, a, summary");
   if (key === "" || (letter && !display.peek().single_keys) || pressed) {
@@ -85,15 +86,15 @@ function press(event) {
   if (event.repeat && !["j", "k", "ArrowDown", "ArrowUp"].includes(key)) {
     return; // a held key acts once
   }
-  if (!first && letter && begins(key)) {
-    begun = { key, at: performance.now() };
+  if (!first && letter && startsSequence(key)) {
+    pendingKey = { key, at: performance.now() };
     return;
   }
-  const act = actOf(first ? `${first} ${key}` : key); // an unknown second key of a pair does nothing
+  const act = actionFor(first ? `${first} ${key}` : key); // an unknown second key of a pair does nothing
   if (act) {
     event.preventDefault();
     act(event);
   }
 }
 
-addEventListener("keydown", press);
+addEventListener("keydown", onKeyDown);

@@ -6,21 +6,21 @@ import { effect, signal } from "./view.js";
 
 /** @typedef {{type: "patient"|"stats"|"alert"|"escalation", seq: number, at: string, data: any}} Message */
 
-const readers = ["admin", "clinical_manager", "provider", "nurse", "ma"];
+const liveRoles = ["admin", "clinical_manager", "provider", "nurse", "ma"];
 const renewalTime = 13 * 60_000; // before the access token, and the stream with it, expires
 
 /** "off", "connecting", "live" or "cut". */
 export const stream = signal("off");
 
-/** @type {Set<{type: string, told: (message: Message) => void}>} */
+/** @type {Set<{type: string, handler: (message: Message) => void}>} */
 const listeners = new Set();
 /** @type {Set<() => void>} */
 const refetchers = new Set();
 
 /** Calls handler for each message of a type until the returned function is called. @param {Message["type"]} type
- *  @param {(message: Message) => void} told */
-export function listen(type, told) {
-  const listener = { type, told };
+ *  @param {(message: Message) => void} handler */
+export function listen(type, handler) {
+  const listener = { type, handler };
   listeners.add(listener);
   return () => { listeners.delete(listener); };
 }
@@ -32,56 +32,57 @@ export function onGap(refetch) {
 }
 
 /** Ends the current subscription. */
-let unfollow = () => {};
-let trying = false; // the stream reconnects automatically
+let unsubscribe = () => {};
+let isRetrying = false; // the stream reconnects automatically
 
 /** Opens the stream, or reopens it with a fresh token. */
-function open() {
-  unfollow();
+function connect() {
+  unsubscribe();
   stream.value = stream.peek() === "cut" ? "cut" : "connecting"; // peek: the caller's effect must not depend on what is set here
-  trying = false;
-  unfollow = follow("triage", accessToken(), { told: tell, up: caughtUp, down: (again) => { stream.value = "cut"; trying = again; } });
+  isRetrying = false;
+  unsubscribe = follow("triage", accessToken(),
+    { onMessage: dispatch, onUp: onConnected, onDown: (again) => { stream.value = "cut"; isRetrying = again; } });
 }
 
 /** @param {Message} message */
-function tell(message) {
-  for (const { type, told } of listeners) {
+function dispatch(message) {
+  for (const { type, handler } of listeners) {
     if (type === message.type) {
-      told(message);
+      handler(message);
     }
   }
 }
 
-function caughtUp() {
+function onConnected() {
   stream.value = "live";
   refetchers.forEach((refetch) => refetch());
 }
 
-function close() {
+function disconnect() {
   stream.value = "off";
-  unfollow();
+  unsubscribe();
 }
 
 export function keepLive() {
   effect(() => {
-    const listening = me.value !== null && readers.includes(me.value.role);
+    const listening = me.value !== null && liveRoles.includes(me.value.role);
     void renewals.value; // a fresh token needs a fresh subscription
     if (listening) {
-      open();
+      connect();
     } else {
-      close();
+      disconnect();
     }
   });
   addEventListener("offline", () => { // a silent stream does not detect this
     if (stream.peek() !== "off") {
       stream.value = "cut";
-      trying = true;
+      isRetrying = true;
     }
   });
-  addEventListener("online", () => me.peek() && stream.peek() === "cut" && open());
+  addEventListener("online", () => me.peek() && stream.peek() === "cut" && connect());
   setInterval(() => { // a stream that was refused waits for a fresh token
-    if (stream.value === "cut" && me.value && !trying) {
-      void renew().catch(() => false).then((fresh) => fresh ? undefined : open());
+    if (stream.value === "cut" && me.value && !isRetrying) {
+      void renew().catch(() => false).then((fresh) => fresh ? undefined : connect());
     }
   }, 10_000);
   setInterval(() => {

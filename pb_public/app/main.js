@@ -2,8 +2,8 @@
 import { followCriticals } from "./criticals.js";
 import { watchIdle } from "./idle.js";
 import { keepLive } from "./live.js";
-import { followPushes } from "./pushed.js";
-import { resume } from "./sharing.js";
+import { followPushes } from "./push_navigation.js";
+import { resume } from "./session_sharing.js";
 import { Shell } from "./shell.js";
 import { followTimer } from "./timer.js";
 import { html, render } from "./view.js";

@@ -1,13 +1,13 @@
 // Passkeys: passes the server's options to the browser, and the browser's credential to the server unchanged.
 import { call, Problem } from "./api.js";
-import { beginWithPasskey } from "./sign_on.js";
+import { signInWithCredential } from "./sign_on.js";
 
 /** Whether the browser supports passkeys for this page; an IP address has none. */
-export const offered = () => "PublicKeyCredential" in window && "parseRequestOptionsFromJSON" in PublicKeyCredential
+export const arePasskeysSupported = () => "PublicKeyCredential" in window && "parseRequestOptionsFromJSON" in PublicKeyCredential
   && !/^[\d.]+$|:/.test(location.hostname);
 
 /** Translates the error of a browser's passkey dialog. @param {any} error */
-function said(error) {
+function toProblem(error) {
   if (!(error instanceof DOMException)) {
     return error;
   }
@@ -17,12 +17,12 @@ function said(error) {
 }
 
 /** Creates a passkey. @param {{publicKey: PublicKeyCredentialCreationOptionsJSON}} options */
-export async function make({ publicKey }) {
+export async function createPasskey({ publicKey }) {
   try {
     const made = await navigator.credentials.create({ publicKey: PublicKeyCredential.parseCreationOptionsFromJSON(publicKey) });
     return /** @type {PublicKeyCredential} */ (made).toJSON();
   } catch (error) {
-    throw said(error);
+    throw toProblem(error);
   }
 }
 
@@ -35,7 +35,7 @@ export async function signInWithPasskey(token) {
     const used = await navigator.credentials.get({ publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(publicKey) });
     credential = /** @type {PublicKeyCredential} */ (used).toJSON();
   } catch (error) {
-    throw said(error);
+    throw toProblem(error);
   }
-  await beginWithPasskey({ ...step, credential });
+  await signInWithCredential({ ...step, credential });
 }

@@ -28,7 +28,7 @@ export class Unreachable extends Problem {
 const root = "/api/v1/";
 
 /** @param {Record<string, unknown>} query */
-function search(query) {
+function queryString(query) {
   const kept = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "");
   return kept.length ? `?${new URLSearchParams(kept.map(([name, value]) => [name, String(value)]))}` : "";
 }
@@ -39,7 +39,7 @@ function search(query) {
  * credentials?: RequestCredentials}} [options]
  *  @returns {Promise<Response>} */
 export const request = (method, path, { query = {}, body, headers = {}, signal, credentials = "omit" } = {}) =>
-  fetch(root + path + search(query), {
+  fetch(root + path + queryString(query), {
   method, signal, cache: "no-store", credentials,
   headers: { ...(body === undefined ? {} : { "Content-Type": typeof body === "string" ? "text/csv" : "application/json" }), ...headers },
   body: body === undefined || typeof body === "string" ? body : JSON.stringify(body),

@@ -21,7 +21,7 @@ export const practice = signal({ name: "", time_zone: "" });
 /** The user's display settings. */
 export const display = signal({ weight_unit: "kg", temperature_unit: "C", single_keys: true });
 /** Why the last session ended, for the sign-in page. */
-export const farewell = signal("");
+export const endReason = signal("");
 /** Counts renewals; the live stream reconnects after each. */
 export const renewals = signal(0);
 
@@ -30,22 +30,22 @@ export const bearer = () => (tokens ? { Authorization: `Bearer ${tokens.access}`
 export const accessToken = () => tokens?.access ?? "";
 export const refreshToken = () => tokens?.refresh;
 /** @param {...string} roles */
-export const is = (...roles) => me.value !== null && roles.includes(me.value.role);
+export const hasRole = (...roles) => me.value !== null && roles.includes(me.value.role);
 
 /** Callbacks to the other tabs of the session.
  *  @type {{renew: (() => Promise<boolean>) | null, changed: (now: Tokens, how: "begun" | "renewed" | "taken") => void,
  * ended: (reason: string) => void}} */
-export const others = { renew: null, changed: () => {}, ended: () => {} };
+export const otherTabs = { renew: null, changed: () => {}, ended: () => {} };
 
 /** The session's tokens, for a tab that shares it. */
 export const tokensHeld = () => tokens;
 
 /** Sets the tokens of a sign-in or of another tab; null clears them. @param {Tokens} brought
  *  @param {"begun" | "taken"} [how] */
-export function hold(brought, how = "begun") {
+export function setTokens(brought, how = "begun") {
   const had = tokens !== null;
   tokens = brought;
-  others.changed(tokens, how);
+  otherTabs.changed(tokens, how);
   if (had && brought) {
     renewals.value++;
   }
@@ -53,12 +53,12 @@ export function hold(brought, how = "begun") {
 
 /** Renews the tokens; concurrent callers share one request. @returns {Promise<boolean>} whether there is a fresh access token */
 export function renew() {
-  renewal ??= (others.renew ?? swap)().finally(() => { renewal = null; });
+  renewal ??= (otherTabs.renew ?? refreshTokens)().finally(() => { renewal = null; });
   return renewal;
 }
 
 /** Renews the tokens in this tab. */
-export async function swap() {
+export async function refreshTokens() {
   if (!tokens) {
     return false;
   }
@@ -70,7 +70,7 @@ export async function swap() {
     throw await problemOf(answer);
   }
   tokens = await answer.json();
-  others.changed(tokens, "renewed");
+  otherTabs.changed(tokens, "renewed");
   renewals.value++;
   return true;
 }
@@ -80,10 +80,10 @@ export function end(reason = "", here = true) {
   if (tokens) {
     tokens = null;
     me.value = null;
-    farewell.value = reason;
-    others.changed(null, "taken");
+    endReason.value = reason;
+    otherTabs.changed(null, "taken");
     if (here) {
-      others.ended(reason);
+      otherTabs.ended(reason);
     }
   }
 }

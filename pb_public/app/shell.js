@@ -1,19 +1,19 @@
 // The frame of every view: sign-in, or menu, user, stream state and shortcuts.
-import { roleNames } from "./can.js";
+import { roleNames } from "./permissions.js";
 import { criticals } from "./criticals.js";
-import { Ending } from "./ending.js";
-import { dialogOpen, useKeys } from "./keys.js";
+import { SessionExpiry } from "./session_expiry.js";
+import { isDialogOpen, useKeys } from "./keys.js";
 import { listen, onGap, stream } from "./live.js";
-import { comeBackAs, go, leave, place } from "./router.js";
+import { restorePlace, go, clearPlace, place } from "./router.js";
 import { sectionOf, sectionsOf } from "./sections.js";
 import { me } from "./session.js";
-import { signOff } from "./sign_on.js";
+import { signOut } from "./sign_on.js";
 import { useHeight } from "./ui/height.js";
 import { KeyList } from "./ui/key_list.js";
-import { Nothing, Waiting } from "./ui/states.js";
+import { EmptyState, Waiting } from "./ui/states.js";
 import { useInSight } from "./ui/tabs.js";
 import { Toasts } from "./ui/toast.js";
-import { TopTimer } from "./ui/top_timer.js";
+import { TopTimer } from "./ui/timer_bar.js";
 import { countUnread, unread } from "./unread.js";
 import { classes, html, useEffect, useLayoutEffect, useState } from "./view.js";
 import { load } from "./views.js";
@@ -23,47 +23,48 @@ export function Shell() {
   const person = me.value;
   useLayoutEffect(() => {
     if (person) {
-      comeBackAs(person.id);
+      restorePlace(person.id);
     } else {
-      leave();
+      clearPlace();
     }
   }, [person === null]);
   useEffect(() => { person === null && void load.triage().catch(() => {}); }, []); // preloads the view that most users open
   return html`
     ${person === null ? html`<${SignIn} />` : person.must_change_password ? html`<${NewPassword} />` : html`<${Frame} person=${person} />`}
-    ${person && html`<${Ending} />`}
+    ${person && html`<${SessionExpiry} />`}
     <${Toasts} />`;
 }
 
 /** @param {{person: import("./session.js").Person}} props */
 function Frame({ person }) {
-  const mine = sectionsOf();
-  const view = place.value.view || mine[0].view;
+  const visibleSections = sectionsOf();
+  const view = place.value.view || visibleSections[0].view;
   const section = sectionOf(view);
-  const [keyList, list] = useState(false);
-  const [Find, find] = useFind();
+  const [isKeyListOpen, setKeyListOpen] = useState(false);
+  const [FindDialog, setFindOpen] = useFind();
   useKeys({
-    ...Object.fromEntries(mine.map((s) => [`g ${s.key}`, { does: s.name, act: () => go(s.view) }])),
-    "?": { does: "Show keyboard shortcuts", act: () => list(true) },
+    ...Object.fromEntries(visibleSections.map((s) => [`g ${s.key}`, { label: s.name, act: () => go(s.view) }])),
+    "?": { label: "Show keyboard shortcuts", act: () => setKeyListOpen(true) },
   });
   useEffect(() => {
     void countUnread();
     let waiting = 0;
-    const soon = () => { waiting ||= setTimeout(() => { waiting = 0; void countUnread(); }, 10_000); }; // one count for many events
+    const scheduleCount = () => { waiting ||= setTimeout(() => { waiting = 0; void countUnread(); }, 10_000);
+      }; // one count for many events
     const timer = setInterval(countUnread, 60_000);
-    const stops = [listen("alert", soon), listen("escalation", soon), onGap(soon)];
+    const stops = [listen("alert", scheduleCount), listen("escalation", scheduleCount), onGap(scheduleCount)];
     return () => { clearInterval(timer); clearTimeout(waiting); stops.forEach((stop) => stop()); };
   }, []);
-  const menu = useInSight(view);
+  const menuRef = useInSight(view);
   const bar = useHeight("--bar");
   const open = criticals.value;
   useEffect(() => { document.title = `${open > 0 ? `(${open}) ` : ""}${section ? `${section.name} – ` : ""}Vigil`; }, [section, open]);
   return html`
     <a class="skip" href="#main" onClick=${toMain}>Skip to content</a>
-    <header class=${classes("top", mine.length <= 8 && "few")} ref=${bar}>
+    <header class=${classes("top", visibleSections.length <= 8 && "few")} ref=${bar}>
       <span class="brand"><img src="/favicon.svg" alt="" width="28" height="28" /> <span class="name">Vigil</span></span>
-      <nav aria-label="Sections" ref=${menu}>
-        ${mine.map((s) => html`<a key=${s.view} href=${`#/${s.view}`} aria-current=${s.view === view ? "page" : null}
+      <nav aria-label="Sections" ref=${menuRef}>
+        ${visibleSections.map((s) => html`<a key=${s.view} href=${`#/${s.view}`} aria-current=${s.view === view ? "page" : null}
           title=${`G then ${s.key.toUpperCase()}`}
           onClick=${(event) => { event.preventDefault(); go(s.view); }}>${s.name}${s.view === "inbox" && unread.value > 0 && html`
           <span class="count quiet">${unread.value}<span class="unseen"> unread</span></span>`}${s.view === "alerts" && open > 0 && html`
@@ -71,21 +72,21 @@ function Frame({ person }) {
       </nav>
       <div class="person">
         <${TopTimer} />
-        <button class="finder" onClick=${() => find(true)} aria-label="Find a patient, a page or an action"
+        <button class="finder" onClick=${() => setFindOpen(true)} aria-label="Find a patient, a page or an action"
           aria-keyshortcuts="Control+K Meta+K">
           <span aria-hidden="true">⌕</span> <span class="words" aria-hidden="true">Find a patient or action</span>
           <kbd aria-hidden="true">${mac ? "⌘ K" : "Ctrl K"}</kbd></button>
         <${StreamState} />
-        <${Who} person=${person} />
-        <button class="quiet" onClick=${() => signOff()}>Sign out</button>
+        <${UserName} person=${person} />
+        <button class="quiet" onClick=${() => signOut()}>Sign out</button>
       </div>
     </header>
     <main id="main" tabindex="-1">
       ${section ? html`<${View} key=${view} section=${section} about=${place.value.about} />`
-        : html`<${Nothing} title="Page not found" page>Choose a section above.</${Nothing}>`}
+        : html`<${EmptyState} title="Page not found" page>Choose a section above.</${EmptyState}>`}
     </main>
-    ${keyList && html`<${KeyList} close=${() => list(false)} />`}
-    ${Find && html`<${Find} close=${() => find(false)} />`}`;
+    ${isKeyListOpen && html`<${KeyList} close=${() => setKeyListOpen(false)} />`}
+    ${FindDialog && html`<${FindDialog} close=${() => setFindOpen(false)} />`}`;
 }
 
 const mac = /mac/i.test(navigator.platform);
@@ -93,13 +94,14 @@ const mac = /mac/i.test(navigator.platform);
 /** Opens Find with Ctrl-K or Cmd-K, also while the user types. Its code loads on first use.
  *  @returns {[any, (open: boolean) => void]} */
 function useFind() {
-  const [Component, show] = useState(/** @type {any} */ (null));
-  const open = (/** @type {boolean} */ wanted) => (wanted ? void import("./ui/find.js").then((m) => show(() => m.Find)) : show(null));
+  const [Component, setComponent] = useState(/** @type {any} */ (null));
+  const open = (/** @type {boolean} */ wanted) => (wanted
+    ? void import("./ui/find.js").then((m) => setComponent(() => m.Find)) : setComponent(null));
   useEffect(() => {
     const press = (/** @type {KeyboardEvent} */ event) => {
       if ((event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.key.toLowerCase() === "k") {
         event.preventDefault(); // replaces the browser's search
-        if (!dialogOpen()) {
+        if (!isDialogOpen()) {
           open(true);
         }
       }
@@ -117,7 +119,7 @@ function toMain(event) {
 }
 
 /** The user's name and role, or the initials where space is short. @param {{person: import("./session.js").Person}} props */
-function Who({ person: { first_name: first, last_name: last, role } }) {
+function UserName({ person: { first_name: first, last_name: last, role } }) {
   return html`<span class="who" title=${`${first} ${last}, ${roleNames[role]}`}>
     <span class="full"><bdi>${first} ${last}</bdi><small>${roleNames[role]}</small></span>
     <span class="face" role="img" aria-label=${`${first} ${last}, ${roleNames[role]}`}>${first.charAt(0)}${last.charAt(0)}</span></span>`;
@@ -126,18 +128,18 @@ function Who({ person: { first_name: first, last_name: last, role } }) {
 function StreamState() {
   const words = { live: ["Live"], connecting: ["Connecting"], cut: ["Not live", ": reconnecting"], off: [] };
   const state = stream.value;
-  const [said, more] = words[state];
-  const rest = more && html`<span class="rest">${more}</span>`;
-  return said && html`<span class=${classes("stream", state)} role="status"><span class="said">${said}</span>${rest}</span>`;
+  const [text, more] = words[state];
+  const detail = more && html`<span class="rest">${more}</span>`;
+  return text && html`<span class=${classes("stream", state)} role="status"><span class="text">${text}</span>${detail}</span>`;
 }
 
 /** Loads the code of a view on first use.
  *  @param {{section: import("./sections.js").Section, about: Record<string, any>}} props */
 function View({ section, about }) {
-  const [Component, show] = useState(/** @type {any} */ (null));
+  const [Component, setComponent] = useState(/** @type {any} */ (null));
   useEffect(() => {
     let wanted = true;
-    void load[section.view]().then((component) => wanted && show(() => component));
+    void load[section.view]().then((component) => wanted && setComponent(() => component));
     return () => { wanted = false; };
   }, [section]);
   return Component ? html`<${Component} ...${about} />` : html`<${Waiting} />`;

@@ -1,8 +1,8 @@
 // Starts and ends a session at the server.
 import { call } from "./api.js";
 import { closeDrafts, openDrafts } from "./drafts.js";
-import { leave } from "./router.js";
-import { display, end, farewell, hold, me, practice, refreshToken, rights } from "./session.js";
+import { clearPlace } from "./router.js";
+import { display, end, endReason, setTokens, me, practice, refreshToken, rights } from "./session.js";
 import { batch, effect } from "./view.js";
 
 effect(() => {
@@ -13,32 +13,32 @@ effect(() => {
 
 /** Signs in; a missing or wrong second factor throws a Problem with its code.
  *  @param {{email: string, password: string, totp_code?: string, backup_code?: string}} proof */
-export const begin = (proof) => open("auth/login/", proof);
+export const signIn = (proof) => signInAt("auth/login/", proof);
 
 /** Signs in with a passkey credential. @param {{temporary_token?: string, credential: any}} use */
-export const beginWithPasskey = (use) => open("auth/passkeys/authenticate/", use);
+export const signInWithCredential = (use) => signInAt("auth/passkeys/authenticate/", use);
 
 /** Signs in with the second factor after the practice's identity provider.
  *  @param {{temporary_token: string, totp_code?: string, backup_code?: string}} proof */
-export const beginWithStep = (proof) => open("auth/oidc/verify/", proof);
+export const signInWithSecondFactor = (proof) => signInAt("auth/oidc/verify/", proof);
 
 /** @param {string} path @param {any} body */
-const open = (path, body) => beginWith(() => call("POST", path, { body, open: true }));
+const signInAt = (path, body) => startSession(() => call("POST", path, { body, open: true }));
 
 /** Starts a session with the tokens that bring returns. @param {() => Promise<{access: string, refresh: string}>} bring */
-export async function beginWith(bring) {
-  hold(await bring());
+export async function startSession(bring) {
+  setTokens(await bring());
   try {
-    await learn();
+    await loadProfile();
   } catch (error) {
-    hold(null);
+    setTokens(null);
     throw error;
   }
-  farewell.value = "";
+  endReason.value = "";
 }
 
 /** Loads the user's profile, permissions and settings. */
-export async function learn() {
+export async function loadProfile() {
   const [person, about] = await Promise.all([call("GET", "auth/profile/"), call("GET", "auth/me/")]);
   await openDrafts(about.draft_key);
   batch(() => {
@@ -51,7 +51,7 @@ export async function learn() {
 
 /** Signs out in this browser and at the server. @param {string} [reason]
  *  @param {{back?: boolean}} [options] back: after sign-in the user returns to the same place */
-export async function signOff(reason = "You have signed out.", { back = false } = {}) {
+export async function signOut(reason = "You have signed out.", { back = false } = {}) {
   const refresh = refreshToken();
   try {
     await call("POST", "auth/logout/", { body: { refresh } });
@@ -60,6 +60,6 @@ export async function signOff(reason = "You have signed out.", { back = false } 
   }
   end(reason);
   if (!back) {
-    leave({ forget: true });
+    clearPlace({ isFinal: true });
   }
 }

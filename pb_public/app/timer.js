@@ -1,7 +1,7 @@
 // The user's timer: one at a time, for any patient, shown on every page. It is offered when a call starts or a chart opens; views start it
 // with startTimer.
-import { get, post, Problem, written } from "./api.js";
-import { can } from "./can.js";
+import { get, post, Problem, lastWrite } from "./api.js";
+import { can } from "./permissions.js";
 import { place } from "./router.js";
 import { me } from "./session.js";
 import { asProblem } from "./ui/states.js";
@@ -12,19 +12,19 @@ import { effect, signal } from "./view.js";
  *  notes: string | null}} Running */
 
 /** The running timer, or null. */
-export const running = signal(/** @type {Running | null} */ (null));
-/** The patient for whom the timer is offered: after a call starts, or while a chart is open. */
-export const offered = signal(/** @type {{id: string, call: boolean} | null} */ (null));
+export const runningTimer = signal(/** @type {Running | null} */ (null));
+/** The patient of an offered timer: after a call starts, or while a chart is open. */
+export const timerOffer = signal(/** @type {{id: string, call: boolean} | null} */ (null));
 
 /** Loads the running timer. */
 export async function readTimer() {
   if (!can("logTime")) {
-    running.value = null;
+    runningTimer.value = null;
     return;
   }
   try {
     const { results } = await get("time-entries/", { user: me.peek()?.id, page_size: 20 });
-    running.value = results.find((/** @type {any} */ entry) => entry.running) ?? null;
+    runningTimer.value = results.find((/** @type {any} */ entry) => entry.running) ?? null;
   } catch (error) {
     if (!(error instanceof Problem)) {
       throw error;
@@ -35,15 +35,15 @@ export async function readTimer() {
 /** Starts the timer for a patient, for a call or for chart review. A running timer is not stopped; a message shows.
  *  @param {string} id @param {{call?: boolean}} [how] */
 export async function startTimer(id, { call = false } = {}) {
-  if (running.peek()) {
-    toast(`A timer is already running for ${running.peek()?.patient_name}.`, "problem");
+  if (runningTimer.peek()) {
+    toast(`A timer is already running for ${runningTimer.peek()?.patient_name}.`, "problem");
     return;
   }
   try {
     const what = call ? { category: "interactive", activity: "phone_call", contact_method: "phone" }
       : { category: "review", activity: "triage" };
     await post("time-entries/start/", { patient_id: id, ...what });
-    offered.value = null;
+    timerOffer.value = null;
     toast("Timer started.");
   } catch (error) {
     toast(asProblem(error).message, "problem");
@@ -51,25 +51,25 @@ export async function startTimer(id, { call = false } = {}) {
 }
 
 /** Offers the timer for a call. @param {string} id */
-export const offerCall = (id) => { offered.value = running.peek() ? null : { id, call: true }; };
+export const offerCall = (id) => { timerOffer.value = runningTimer.peek() ? null : { id, call: true }; };
 
 export function followTimer() {
   effect(() => {
     if (me.value) {
       void readTimer();
     } else {
-      running.value = null;
+      runningTimer.value = null;
     }
   });
   effect(() => { // also changed by a view
-    if (written.value.path.startsWith("time-entries/") && me.peek()) {
+    if (lastWrite.value.path.startsWith("time-entries/") && me.peek()) {
       void readTimer();
     }
   });
   effect(() => { // a chart is open
     const { view, about } = place.value;
     const chart = view === "patient" && typeof about.id === "string";
-    offered.value = chart && !running.value && can("logTime") ? { id: about.id, call: false } : null;
+    timerOffer.value = chart && !runningTimer.value && can("logTime") ? { id: about.id, call: false } : null;
   });
   addEventListener("click", (event) => { // a call starts when a phone number is clicked
     const number = event.target instanceof Element && event.target.closest("a[href^='tel:']");

@@ -4,7 +4,7 @@
 export const load = {
   triage: () => import("./views/triage.js").then((m) => m.Triage),
   patients: () => import("./views/patients.js").then((m) => m.Patients),
-  enrolment: () => import("./views/enrolment.js").then((m) => m.Enrolment),
+  enrolment: () => import("./views/enrollment.js").then((m) => m.Enrollment),
   alerts: () => import("./views/alerts.js").then((m) => m.Alerts),
   escalations: () => import("./views/escalations.js").then((m) => m.Escalations),
   billing: () => import("./views/billing.js").then((m) => m.Billing),

@@ -1,5 +1,5 @@
 // Levels and states as badges: a shape and a word with the color, so that color is never the only sign.
-import { words } from "./format.js";
+import { humanize } from "./format.js";
 import { classes, html } from "../view.js";
 
 const shapes = {
@@ -16,11 +16,11 @@ const tones = {
 
 /** @param {{of: string | null | undefined, text?: string}} props */
 export const Badge = ({ of, text }) => html`<span class=${classes("badge", tones[of ?? ""])}>
-  <span aria-hidden="true">${shapes[of ?? ""] ?? "■"}</span> ${text ?? words(of)}</span>`;
+  <span aria-hidden="true">${shapes[of ?? ""] ?? "■"}</span> ${text ?? humanize(of)}</span>`;
 
 /** A factor's share of the score: a floor is the minimum, and with a critical value only the danger adds to it.
  *  @param {{factor: string, points: number}} part @param {string | null | undefined} handling */
-export const share = ({ factor, points }, handling) => (factor === "floor" ? `≥${points}` : handling && factor !== "danger" ? ""
+export const scoreShare = ({ factor, points }, handling) => (factor === "floor" ? `≥${points}` : handling && factor !== "danger" ? ""
   : `+${points}`);
 
 /** Whether a critical patient is still unanswered; nothing for the others. @param {{handling: string | null | undefined}} props */
@@ -31,4 +31,4 @@ export const Handling = ({ handling }) =>
 
 /** A risk score of 0 to 100 with its level. @param {{score: number, level: string}} props */
 export const Risk = ({ score, level }) => html`<span class=${classes("risk", tones[level])}>
-  <strong>${score}</strong><span><span aria-hidden="true">${shapes[level] ?? "○"}</span> ${words(level)}</span></span>`;
+  <strong>${score}</strong><span><span aria-hidden="true">${shapes[level] ?? "○"}</span> ${humanize(level)}</span></span>`;

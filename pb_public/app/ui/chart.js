@@ -1,6 +1,6 @@
 // Charts over time, drawn on a canvas. Their numbers are also in a table, for users who cannot see the canvas.
-import { bound, colour, shade, strike } from "./chart_parts.js";
-import { broken } from "./gaps.js";
+import { drawLimits, color, drawBands, drawMarks } from "./chart_parts.js";
+import { breakAtGaps } from "./chart_gaps.js";
 import { zone as ownZone } from "./zone.js";
 import { classes, html, useEffect, useRef } from "../view.js";
 
@@ -22,30 +22,30 @@ const none = []; // one shared array, so that no dependency changes
 /**
  * @param {{title: string, times: number[], lines: Line[], bands?: Band[], marks?: Mark[], limits?: Limit[], unit?: string, height?:
   *  number, dates?: boolean, group?: string,
- *   least?: number, zone?: string, gaps?: boolean, span?: [number, number], bare?: boolean, says?: string}} props
+ *   least?: number, zone?: string, gaps?: boolean, span?: [number, number], bare?: boolean, description?: string}} props
  * times are seconds since 1970, shown in zone or the reader's zone; dates shows calendar days in UTC instead. Charts of a group share their
  * cursor. The axis starts no lower than least; gaps breaks the lines at days without a value; span is the shortest time axis; bare omits
- * the title; says is the text for screen readers. The chart is drawn again when times, lines, bands, marks or limits change: keep the
- * arrays.
+ * the title; description is the text for screen readers. The chart is drawn again when times, lines, bands, marks or limits change: keep
+ * the arrays.
  */
 export function TimeChart({ title, times, lines, bands = none, marks = none, limits = none, unit = "", height = 240, dates = false,
-  group, least, zone, gaps = false, span, bare, says }) {
+  group, least, zone, gaps = false, span, bare, description }) {
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
   useEffect(() => {
     const node = /** @type {HTMLDivElement} */ (box.current);
     /** @type {InstanceType<Library> | undefined} */
     let plot;
-    let gone = false;
+    let isUnmounted = false;
     const watch = new ResizeObserver(() => plot?.setSize({ width: node.clientWidth, height }));
     const redraw = () => library().then((made) => {
       plot?.destroy();
-      plot = gone ? undefined : draw(made, node);
+      plot = isUnmounted ? undefined : draw(made, node);
     });
-    void redraw().then(() => gone || watch.observe(node));
+    void redraw().then(() => isUnmounted || watch.observe(node));
     const changes = [matchMedia("(prefers-color-scheme: dark)"), matchMedia("print")];
     changes.forEach((change) => change.addEventListener("change", redraw));
     return () => {
-      gone = true;
+      isUnmounted = true;
       changes.forEach((change) => change.removeEventListener("change", redraw));
       watch.disconnect();
       plot?.destroy();
@@ -54,7 +54,7 @@ export function TimeChart({ title, times, lines, bands = none, marks = none, lim
   }, [times, lines, bands, marks, limits, zone]);
 
   const draw = (/** @type {Library} */ uPlot, /** @type {HTMLDivElement} */ node) => {
-    const shown = gaps ? broken(times, lines, zone) : { times, lines };
+    const shown = gaps ? breakAtGaps(times, lines, zone) : { times, lines };
     const bars = lines.some((line) => line.bars);
     const clock = dates ? "Etc/UTC" : zone ?? ownZone();
     const room = limits.length > 0 && node.clientWidth > 420 ? 104 : 0;
@@ -63,43 +63,44 @@ export function TimeChart({ title, times, lines, bands = none, marks = none, lim
       tzDate: clock ? (seconds) => uPlot.tzDate(new Date(seconds * 1000), clock) : undefined,
       cursor: { drag: { x: false, y: false }, ...(group ? { sync: { key: group } } : {}) },
       scales: {
-        x: { range: (_, low, high) => wide(sides(low, high, bars ? times.length : 0), span) },
-        y: { range: (_, low, high) => reach(bars ? Math.min(low, 0) : low, high, bands, limits, least) },
+        x: { range: (_, low, high) => extendRange(padBars(low, high, bars ? times.length : 0), span) },
+        y: { range: (_, low, high) => valueRange(bars ? Math.min(low, 0) : low, high, bands, limits, least) },
       },
       axes: [axis(), { ...axis(), size: 56, values: (_, ticks) => ticks.map((tick) => `${tick}`), label: unit, labelSize: unit ? 20 : 0,
         labelFont: "12px system-ui" }],
       series: [{ label: "Time" }, ...shown.lines.map((line) => ({
-        label: line.label, stroke: colour(line.tone ?? "--series-1"), width: 2, spanGaps: !gaps,
+        label: line.label, stroke: color(line.tone ?? "--series-1"), width: 2, spanGaps: !gaps,
           points: { show: line.points ?? times.length < 120, size: 5 },
-        ...(line.bars && uPlot.paths.bars ? { paths: uPlot.paths.bars({ size: [0.7, 40] }), fill: colour(line.tone ?? "--series-1"),
+        ...(line.bars && uPlot.paths.bars ? { paths: uPlot.paths.bars({ size: [0.7, 40] }), fill: color(line.tone ?? "--series-1"),
           points: { show: false } } : {}),
       }))],
-      hooks: { drawClear: [(plot) => shade(plot, bands)], draw: [(plot) => { bound(plot, limits, room); strike(plot, marks); }] },
+      hooks: { drawClear: [(plot) => drawBands(plot, bands)], draw: [(plot) => {
+        drawLimits(plot, limits, room); drawMarks(plot, marks); }] },
     }, /** @type {any} */ ([shown.times, ...shown.lines.map((line) => line.values)]), node);
   };
 
   return html`<figure class=${classes("chart")}>
     ${!bare && html`<figcaption>${title}</figcaption>`}
-    <div ref=${box} role="img" aria-label=${says ?? `${title}: ${times.length} values. See the table below.`}></div>
+    <div ref=${box} role="img" aria-label=${description ?? `${title}: ${times.length} values. See the table below.`}></div>
   </figure>`;
 }
 
-const axis = () => ({ stroke: colour("--text-soft"), font: "12px system-ui", grid: { stroke: colour("--line"), width: 1 },
-  ticks: { stroke: colour("--line"), width: 1 } });
+const axis = () => ({ stroke: color("--text-soft"), font: "12px system-ui", grid: { stroke: color("--line"), width: 1 },
+  ticks: { stroke: color("--line"), width: 1 } });
 
 /** Adds half a bar on both sides, so that the first and the last bar are complete. @param {number} low @param {number} high @param
  *  {number} bars  @returns {[number, number]} */
-function sides(low, high, bars) {
+function padBars(low, high, bars) {
   const half = bars > 1 ? (high - low) / (bars - 1) / 2 : 0;
   return half > 0 ? [low - half, high + half] : [low, high]; // unchanged with no data or a single time
 }
 
 /** @param {[number, number]} of @param {[number, number]} [span] @returns {[number, number]} */
-const wide = (of, span) => (span ? [Math.min(of[0] ?? span[0], span[0]), Math.max(of[1] ?? span[1], span[1])] : of);
+const extendRange = (of, span) => (span ? [Math.min(of[0] ?? span[0], span[0]), Math.max(of[1] ?? span[1], span[1])] : of);
 
 /** The range of the value axis: the values, and bounds close to them. @param {number} low @param {number} high @param {Band[]} bands @param
  *  {Limit[]} limits @param {number} [least] @returns {[number, number]} */
-function reach(low, high, bands, limits, least = -Infinity) {
+function valueRange(low, high, bands, limits, least = -Infinity) {
   const room = Math.max((high - low) * 0.15, 5);
   const near = [...bands.flatMap((band) => [band.from, band.to]), ...limits.map((limit) => limit.value)]
     .filter((edge) => edge !== undefined && edge > low - room * 4 && edge < high + room * 4);

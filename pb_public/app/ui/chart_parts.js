@@ -7,10 +7,10 @@
  *  the side */
 
 /** @param {string} name of a custom property */
-export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+export const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 /** @param {any} plot @param {Band[]} bands */
-export function shade(plot, bands) {
+export function drawBands(plot, bands) {
   const { left, top, width, height } = plot.bbox;
   for (const band of bands) {
     const above = band.to === undefined ? top : plot.valToPos(band.to, "y", true);
@@ -18,30 +18,30 @@ export function shade(plot, bands) {
     const from = Math.max(above, top);
     const to = Math.min(below, top + height);
     if (to > from) {
-      plot.ctx.fillStyle = colour(band.tone);
+      plot.ctx.fillStyle = color(band.tone);
       plot.ctx.fillRect(left, from, width, to - from);
     }
   }
 }
 
 /** @param {any} plot @param {Mark[]} marks */
-export function strike(plot, marks) {
+export function drawMarks(plot, marks) {
   const { top, height } = plot.bbox;
   for (const mark of marks) {
     const x = plot.valToPos(mark.at, "x", true);
     if (mark.value !== undefined) {
-      sign(plot.ctx, mark, x, plot.valToPos(mark.value, "y", true));
+      drawSign(plot.ctx, mark, x, plot.valToPos(mark.value, "y", true));
       continue;
     }
-    plot.ctx.strokeStyle = colour(mark.tone);
+    plot.ctx.strokeStyle = color(mark.tone);
     plot.ctx.setLineDash([4, 4]);
-    line(plot.ctx, x, top, x, top + height);
+    drawLine(plot.ctx, x, top, x, top + height);
     plot.ctx.setLineDash([]);
   }
 }
 
 /** @param {CanvasRenderingContext2D} ctx @param {number} x1 @param {number} y1 @param {number} x2 @param {number} y2 */
-function line(ctx, x1, y1, x2, y2) {
+function drawLine(ctx, x1, y1, x2, y2) {
   ctx.beginPath();
   ctx.moveTo(x1, y1);
   ctx.lineTo(x2, y2);
@@ -50,7 +50,7 @@ function line(ctx, x1, y1, x2, y2) {
 
 /** Draws the limits and labels them on the right, except where a label would overlap another. @param {any} plot @param {Limit[]} limits
  *  @param {number} room pixels of CSS */
-export function bound(plot, limits, room) {
+export function drawLimits(plot, limits, room) {
   const { left, top, width, height } = plot.bbox;
   const { ctx } = plot;
   const taken = [];
@@ -59,20 +59,20 @@ export function bound(plot, limits, room) {
     if (y < top || y > top + height) {
       continue;
     }
-    ctx.strokeStyle = colour(limit.tone);
+    ctx.strokeStyle = color(limit.tone);
     ctx.lineWidth = 1.25 * devicePixelRatio;
     ctx.globalAlpha = limit.shape === "diamond" ? 0.45 : 1; // the band also ends there
     ctx.setLineDash(limit.dash.map((step) => step * devicePixelRatio));
-    line(ctx, left, y, left + width, y);
+    drawLine(ctx, left, y, left + width, y);
     ctx.setLineDash([]);
     ctx.globalAlpha = 1;
     if (room > 0 && !taken.some((other) => Math.abs(other - y) < 13 * devicePixelRatio)) {
       taken.push(y);
-      sign(ctx, { shape: limit.shape, tone: limit.tone }, left + width + 10 * devicePixelRatio, y, 4.5);
+      drawSign(ctx, { shape: limit.shape, tone: limit.tone }, left + width + 10 * devicePixelRatio, y, 4.5);
       ctx.font = `${11.5 * devicePixelRatio}px Inter, system-ui`;
       ctx.textAlign = "left";
       ctx.textBaseline = "middle";
-      ctx.fillStyle = colour(limit.tone);
+      ctx.fillStyle = color(limit.tone);
       ctx.fillText(`${limit.text} ${limit.value}`, left + width + 19 * devicePixelRatio, y);
     }
   }
@@ -80,10 +80,10 @@ export function bound(plot, limits, room) {
 
 /** Draws a shape as in the badges, so that color is not the only sign. @param {CanvasRenderingContext2D} ctx @param {{shape?: string,
  *  tone: string}} mark  @param {number} x @param {number} y @param {number} [size] */
-function sign(ctx, mark, x, y, size = 6) {
+function drawSign(ctx, mark, x, y, size = 6) {
   const r = size * devicePixelRatio;
-  ctx.fillStyle = colour(mark.tone);
-  ctx.strokeStyle = colour("--surface");
+  ctx.fillStyle = color(mark.tone);
+  ctx.strokeStyle = color("--surface");
   ctx.lineWidth = devicePixelRatio;
   if (mark.shape === "question") {
     ctx.font = `700 ${r * 2.4}px Inter, system-ui`;
@@ -96,8 +96,8 @@ function sign(ctx, mark, x, y, size = 6) {
   ctx.beginPath();
   if (mark.shape === "ring") {
     ctx.arc(x, y, r * 0.6, 0, 2 * Math.PI);
-    ctx.fillStyle = colour("--surface");
-    ctx.strokeStyle = colour(mark.tone);
+    ctx.fillStyle = color("--surface");
+    ctx.strokeStyle = color(mark.tone);
     ctx.lineWidth = 1.75 * devicePixelRatio;
   } else {
     const corners = mark.shape === "triangle" ? [[0, -r], [r, r * 0.8], [-r, r * 0.8]] : [[0, -r], [r, 0], [0, r], [-r, 0]];

@@ -1,12 +1,12 @@
 // A combobox: finds choices while the user types, and takes one with the arrow keys and Enter, or by a click.
-import { wrongOf } from "./errors.js";
+import { errorsOf } from "./errors.js";
 import { asProblem } from "./states.js";
 import { classes, html, useEffect, useId, useRef, useState } from "../view.js";
 
 /** @typedef {{value: string, text: string, more?: string, disabled?: string}} Option more is extra text; disabled is the reason why it
  * cannot be chosen */
 
-const settle = 250; // milliseconds without a key before a request
+const debounceTime = 250; // milliseconds without a key before a request
 
 /**
  * A combobox. find returns the choices for the typed text ("" at first, if `eager`). With a name the value is part of the surrounding form;
@@ -20,71 +20,71 @@ export function Combo({ label, name = "", find, value, many = false, eager = fal
   errors = {}, typed, autofocus, disabled }) {
   const id = useId();
   const input = useRef(/** @type {HTMLInputElement | null} */ (null));
-  const [picked, pick] = useState(/** @type {Option[]} */ ([value ?? []].flat()));
-  const [term, type] = useState("");
-  const [open, show] = useState(false);
-  const [at, step] = useState(0);
-  const [waits, wait] = useState(false); // Enter was pressed before the results arrived, and applies to them
-  const { found, of, said } = useFound(find, term, (open || waits) && (eager || term.length > 0));
+  const [picked, setPicked] = useState(/** @type {Option[]} */ ([value ?? []].flat()));
+  const [term, setTerm] = useState("");
+  const [open, setOpen] = useState(false);
+  const [index, setIndex] = useState(0);
+  const [isEnterPending, setEnterPending] = useState(false); // Enter was pressed before the results arrived, and applies to them
+  const { found, of, message } = useFound(find, term, (open || isEnterPending) && (eager || term.length > 0));
   const free = (found ?? []).filter((one) => !many || !picked.some((p) => p.value === one.value));
-  const take = (/** @type {Option[]} */ next) => {
-    pick(next);
+  const updatePicked = (/** @type {Option[]} */ next) => {
+    setPicked(next);
     chosen?.(many ? next : next[0] ?? null);
   };
   const choose = (/** @type {Option | null | undefined} */ one) => {
     if (!one || one.disabled) {
       return;
     }
-    take(many ? [...picked, one] : [one]);
-    const here = document.activeElement === input.current || !waits; // otherwise the user has moved to another field
-    type("");
-    show(many && eager && here);
-    step(0);
+    updatePicked(many ? [...picked, one] : [one]);
+    const here = document.activeElement === input.current || !isEnterPending; // otherwise the user has moved to another field
+    setTerm("");
+    setOpen(many && eager && here);
+    setIndex(0);
     here && input.current?.focus();
   };
   const remove = (/** @type {Option} */ one) => {
-    take(picked.filter((p) => p !== one));
+    updatePicked(picked.filter((p) => p !== one));
     setTimeout(() => { // with the list closed: it would cover the next field
       input.current?.focus();
-      show(false);
+      setOpen(false);
     });
   };
   const key = (/** @type {KeyboardEvent} */ event) => {
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (by) {
       event.preventDefault();
-      show(true);
-      step(open && free.length > 0 ? (at + by + free.length) % free.length : 0);
+      setOpen(true);
+      setIndex(open && free.length > 0 ? (index + by + free.length) % free.length : 0);
     } else if (event.key === "Enter" && !event.ctrlKey && !event.metaKey && (open || term)) {
       event.preventDefault();
       if (term.trim() !== "" && (found === null || of !== term.trim())) {
-        show(true);
-        wait(true);
+        setOpen(true);
+        setEnterPending(true);
         return;
       }
-      choose(free[at] ?? (found !== null ? typed?.(term.trim()) : null));
+      choose(free[index] ?? (found !== null ? typed?.(term.trim()) : null));
     } else if (event.key === "Escape" && open) {
       event.preventDefault(); // but not the surrounding dialog
       event.stopPropagation();
-      show(false);
+      setOpen(false);
     } else if (event.key === "Backspace" && term === "" && picked.length > 0) {
       remove(picked[picked.length - 1]);
     }
   };
   useEffect(() => {
     const exact = free.findIndex((one) => [one.value, one.text].some((text) => text.toLowerCase() === term.trim().toLowerCase()));
-    step(Math.max(exact, 0));
-    if (waits && found !== null && of === term.trim()) {
-      wait(false);
+    setIndex(Math.max(exact, 0));
+    if (isEnterPending && found !== null && of === term.trim()) {
+      setEnterPending(false);
       choose(free[Math.max(exact, 0)] ?? typed?.(term.trim()));
     }
   }, [found]);
-  const wrong = (name && wrongOf(errors, name)) || [];
-  const described = [`${id}-said`, wrong.length > 0 && `${id}-wrong`].filter(Boolean).join(" ");
-  const choice = open && free[at] ? `${id}-${at}` : null;
-  const words = said || (open && found ? (free.length === 0 ? nothing : `${free.length} found`) : hint ?? "");
+  const wrong = (name && errorsOf(errors, name)) || [];
+  const described = [`${id}-status`, wrong.length > 0 && `${id}-wrong`].filter(Boolean).join(" ");
+  const choice = open && free[index] ? `${id}-${index}` : null;
+  const words = message || (open && found ? (free.length === 0 ? nothing : `${free.length} found`) : hint ?? "");
   return html`<div class=${classes("field combo", many && "many")} onFocusOut=${(event) => event.currentTarget.contains(event.relatedTarget)
-    || show(false)}>
+    || setOpen(false)}>
     <label for=${id}>${label}</label>
     ${name && html`<input type="hidden" name=${name} value=${picked.map((p) => p.value).join("\n")} data-list=${many ? "true" : null} />`}
     <div class="combo-box">
@@ -97,16 +97,16 @@ export function Combo({ label, name = "", find, value, many = false, eager = fal
           aria-invalid=${wrong.length > 0 ? "true" : null}
         data-field=${name || null} placeholder=${picked.length === 0 ? placeholder
           : null} value=${term} autofocus=${autofocus} disabled=${disabled}
-        onInput=${(event) => { wait(false); type(event.target.value); show(true); step(0); }} onFocus=${() =>
-          eager && (many || picked.length === 0) && show(true)} onClick=${() => eager && show(true)} onKeyDown=${key} />
+        onInput=${(event) => { setEnterPending(false); setTerm(event.target.value); setOpen(true); setIndex(0); }} onFocus=${() =>
+          eager && (many || picked.length === 0) && setOpen(true)} onClick=${() => eager && setOpen(true)} onKeyDown=${key} />
     </div>
     <ul id=${`${id}-list`} role="listbox" aria-label=${label} class="combo-list" hidden=${!open || free.length === 0}>${free.map((one, i) =>
       html`
-      <li key=${one.value} id=${`${id}-${i}`} role="option" aria-selected=${i === at ? "true" : "false"} aria-disabled=${one.disabled
+      <li key=${one.value} id=${`${id}-${i}`} role="option" aria-selected=${i === index ? "true" : "false"} aria-disabled=${one.disabled
         ? "true" : null}
-        onPointerDown=${(event) => event.preventDefault()} onPointerMove=${() => i === at || step(i)} onClick=${() => choose(one)}>
+        onPointerDown=${(event) => event.preventDefault()} onPointerMove=${() => i === index || setIndex(i)} onClick=${() => choose(one)}>
         <bdi>${one.text}</bdi>${(one.disabled || one.more) && html` <small>${one.disabled ?? one.more}</small>`}</li>`)}</ul>
-    <small id=${`${id}-said`} role="status">${words}</small>
+    <small id=${`${id}-status`} role="status">${words}</small>
     ${wrong.length > 0 && html`<small id=${`${id}-wrong`} class="wrong" role="alert">${wrong.join(" ")}</small>`}
   </div>`;
 }
@@ -115,7 +115,7 @@ export function Combo({ label, name = "", find, value, many = false, eager = fal
  *  @param {string} term @param {boolean} wanted */
 function useFound(find, term, wanted) {
   const [{ found, of }, show] = useState({ found: /** @type {Option[] | null} */ (null), of: "" });
-  const [said, say] = useState("");
+  const [message, setMessage] = useState("");
   const latest = useRef(find);
   latest.current = find;
   useEffect(() => {
@@ -127,12 +127,12 @@ function useFound(find, term, wanted) {
       latest.current(term.trim(), cancel.signal).then((options) => {
         if (!cancel.signal.aborted) { // not every caller honors the signal
           show({ found: options, of: term.trim() });
-          say("");
+          setMessage("");
         }
       },
-        (error) => { cancel.signal.aborted || say(asProblem(error).message); });
-    }, term ? settle : 0);
+        (error) => { cancel.signal.aborted || setMessage(asProblem(error).message); });
+    }, term ? debounceTime : 0);
     return () => { clearTimeout(timer); cancel.abort(); };
   }, [term, wanted]);
-  return { found, of, said };
+  return { found, of, message };
 }

@@ -14,7 +14,7 @@ let open = 0;
 export function Drawer({ label, close, head, foot, children }) {
   const box = useRef(/** @type {HTMLElement | null} */ (null));
   const from = useRef(/** @type {Element | null} */ (null));
-  useKeys({ Escape: { does: "Close the panel", act: close } });
+  useKeys({ Escape: { label: "Close the panel", act: close } });
   useEffect(() => {
     const came = (/** @type {FocusEvent} */ event) => {
       if (event.relatedTarget instanceof Element && !box.current?.contains(event.relatedTarget)) {

@@ -1,25 +1,25 @@
 // Translates the server's field errors and finds the form field of each.
 
 /** Error texts of the server, and the texts shown instead. @type {[RegExp, string][]} */
-const plain = [
+const replacements = [
   [/^This field (is required|may not be (null|blank))\.?$/i, "Fill this in."],
   [/^This list may not be empty\.?$/i, "Enter at least one."],
   [/^(Not a valid string|A valid (number|integer) is required)\.?$/i, "Enter a valid number or text."],
 ];
 
 /** @param {string} message */
-export const said = (message) => plain.find(([like]) => like.test(message))?.[1] ?? message;
+export const plainMessage = (message) => replacements.find(([like]) => like.test(message))?.[1] ?? message;
 
 /** The errors of a field and of its parts: `icd10_codes` includes those of `icd10_codes.1`, with the position in the list.
  *  @param {Record<string, string[] | undefined>} errors @param {string} name @returns {string[] | null} */
-export function wrongOf(errors, name) {
+export function errorsOf(errors, name) {
   const found = Object.entries(errors).flatMap(([field, messages]) => {
     if (!messages || (field !== name && !field.startsWith(`${name}.`))) {
       return [];
     }
     const within = field.slice(name.length + 1).split(".").filter(Boolean)
       .map((part) => (/^\d+$/.test(part) ? `No. ${Number(part) + 1}` : part.replaceAll("_", " ")));
-    return messages.map((message) => (within.length > 0 ? `${within.join(", ")}: ${said(message)}` : said(message)));
+    return messages.map((message) => (within.length > 0 ? `${within.join(", ")}: ${plainMessage(message)}` : plainMessage(message)));
   });
   return found.length > 0 ? found : null;
 }
@@ -45,13 +45,13 @@ function controlOf(form, field) {
 
 /** Every error with its control, in the order of the form; errors without a control come last. @param {HTMLFormElement} form
  *  @param {Record<string, string[]>} fields @returns {Wrong[]} */
-export function placed(form, fields) {
+export function locateErrors(form, fields) {
   const list = Object.entries(fields).filter(([field]) => field !== "non_field_errors").map(([field, messages]) => {
     const control = controlOf(form, field);
     const box = control?.closest(".field");
     const own = field.split(".").filter((part) => !/^\d+$/.test(part)).join(", ").replaceAll("_", " ");
     const label = box?.querySelector("label, legend")?.textContent?.trim() ?? own.charAt(0).toUpperCase() + own.slice(1);
-    return { field, label, control, text: messages.map(said).join(" "), shown: Boolean(box?.querySelector(".wrong")) };
+    return { field, label, control, text: messages.map(plainMessage).join(" "), shown: Boolean(box?.querySelector(".wrong")) };
   });
   return list.sort(({ control: a }, { control: b }) => {
     if (!a || !b) {

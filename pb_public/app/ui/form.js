@@ -1,9 +1,9 @@
 // Forms and dialogs. Fields show the server's errors; errors of no visible field are shown above the button.
-import { placed, wrongOf } from "./errors.js";
+import { locateErrors, errorsOf } from "./errors.js";
 import { asProblem } from "./states.js";
 import { toast } from "./toast.js";
 import { zoneLong } from "./zone.js";
-import { draftOf, keepDraft } from "../drafts.js";
+import { draftOf, saveDraft } from "../drafts.js";
 import { classes, html, useEffect, useId, useLayoutEffect, useRef, useState } from "../view.js";
 
 /**
@@ -13,7 +13,7 @@ import { classes, html, useEffect, useId, useLayoutEffect, useRef, useState } fr
  */
 export function Field({ label, name, kind = "text", options = [], value, hint, errors = {}, ...rest }) {
   const id = useId();
-  const wrong = wrongOf(errors, name);
+  const wrong = errorsOf(errors, name);
   const help = kind === "datetime-local" ? [hint, zoneLong()].filter(Boolean).join(". ") : hint;
   const described = [help && `${id}-hint`, wrong && `${id}-wrong`].filter(Boolean).join(" ") || null;
   const common = { id, name, "aria-describedby": described, "aria-invalid": wrong ? "true" : null, ...rest };
@@ -79,57 +79,57 @@ export function valuesOf(form) {
  * children: (errors: Record<string, string[]>) => any}} props
  */
 export function Form({ send, done, submit, danger, cancel, draft, foot, children }) {
-  const [problem, fail] = useState(/** @type {import("../api.js").Problem | null} */ (null));
-  const [busy, work] = useState(false);
+  const [problem, setProblem] = useState(/** @type {import("../api.js").Problem | null} */ (null));
+  const [isBusy, setBusy] = useState(false);
   const form = useRef(/** @type {HTMLFormElement | null} */ (null));
-  const begun = useFormDraft(form, draft);
+  const formDraft = useFormDraft(form, draft);
   const onSubmit = async (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
-    work(true);
+    setBusy(true);
     try {
       const answer = await send(valuesOf(/** @type {HTMLFormElement} */ (event.currentTarget)));
-      fail(null);
-      begun.forget();
+      setProblem(null);
+      formDraft.clear();
       done?.(answer);
     } catch (error) {
-      fail(asProblem(error));
+      setProblem(asProblem(error));
     } finally {
-      work(false);
+      setBusy(false);
     }
   };
   const key = (/** @type {KeyboardEvent} */ event) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !busy) {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !isBusy) {
       event.preventDefault();
       form.current?.requestSubmit();
     }
   };
-  return html`<form onSubmit=${onSubmit} onKeyDown=${key} onInput=${begun.keep} onChange=${begun.keep} ref=${form} novalidate>
-    ${begun.back && html`<p class="soft" role="status">Draft restored.
-      <button type="button" class="link" onClick=${begun.anew}>Start over</button></p>`}
-    <${Wrongs} problem=${problem} form=${form} />
+  return html`<form onSubmit=${onSubmit} onKeyDown=${key} onInput=${formDraft.keep} onChange=${formDraft.keep} ref=${form} novalidate>
+    ${formDraft.isRestored && html`<p class="soft" role="status">Draft restored.
+      <button type="button" class="link" onClick=${formDraft.restart}>Start over</button></p>`}
+    <${ErrorSummary} problem=${problem} form=${form} />
     ${children(problem?.fields ?? {})}
-    <div class=${classes(foot && "form-foot")}>${foot?.(problem?.fields ?? {})}<${Loose} problem=${problem} />
+    <div class=${classes(foot && "form-foot")}>${foot?.(problem?.fields ?? {})}<${FormError} problem=${problem} />
       <div class="actions">
-        ${cancel && html`<button type="button" class="quiet" onClick=${() => { begun.forget(); cancel(); }}>Cancel</button>`}
-        <button type="submit" class=${danger ? "danger" : "main"} disabled=${busy} title="Ctrl or ⌘ with Enter">${busy ? "One moment"
+        ${cancel && html`<button type="button" class="quiet" onClick=${() => { formDraft.clear(); cancel(); }}>Cancel</button>`}
+        <button type="submit" class=${danger ? "danger" : "main"} disabled=${isBusy} title="Ctrl or ⌘ with Enter">${isBusy ? "One moment"
           : submit}</button>
       </div></div>
   </form>`;
 }
 
 /** Errors of the form as a whole. @param {{problem: import("../api.js").Problem | null}} props */
-function Loose({ problem }) {
+function FormError({ problem }) {
   const loose = problem && (Object.keys(problem.fields).length === 0 ? problem.message : problem.fields.non_field_errors?.join(" "));
   return loose && html`<p class="notice problem" role="alert">${loose}</p>`;
 }
 
 /** The error summary: a link to each field if there are several, and the errors that no field shows. A single field receives the focus.
  *  @param {{problem: import("../api.js").Problem | null, form: {current: HTMLFormElement | null}}} props */
-function Wrongs({ problem, form }) {
-  const [list, show] = useState(/** @type {import("./errors.js").Wrong[]} */ ([]));
+function ErrorSummary({ problem, form }) {
+  const [list, setList] = useState(/** @type {import("./errors.js").Wrong[]} */ ([]));
   useLayoutEffect(() => {
-    const found = problem && form.current ? placed(form.current, problem.fields) : [];
-    show(found);
+    const found = problem && form.current ? locateErrors(form.current, problem.fields) : [];
+    setList(found);
     found.find((one) => one.control)?.control?.focus();
   }, [problem]);
   if (list.length === 0 || (list.length === 1 && list[0].shown)) {
@@ -144,12 +144,12 @@ function Wrongs({ problem, form }) {
 }
 
 /** Notifies a control's listeners of a new value. @param {HTMLElement} control */
-const touched = (control) => control.dispatchEvent(new Event(control.tagName === "SELECT" ? "change" : "input", { bubbles: true }));
+const notifyChange = (control) => control.dispatchEvent(new Event(control.tagName === "SELECT" ? "change" : "input", { bubbles: true }));
 
 /** Saves a form's input as a draft, except passwords, and restores it. @param {{current: HTMLFormElement | null}} form
  *  @param {string | undefined} draft */
 function useFormDraft(form, draft) {
-  const [back, tell] = useState(false);
+  const [isRestored, setRestored] = useState(false);
   useEffect(() => {
     const text = draft ? draftOf(draft) : "";
     for (const [name, value] of Object.entries(text ? JSON.parse(text) : {})) {
@@ -160,8 +160,8 @@ function useFormDraft(form, draft) {
         } else {
           control.value = String(value ?? "");
         }
-        touched(control);
-        tell(true);
+        notifyChange(control);
+        setRestored(true);
       }
     }
   }, []);
@@ -169,18 +169,18 @@ function useFormDraft(form, draft) {
     if (draft && form.current) {
       const secret = [...form.current.elements].filter((one) => /** @type {HTMLInputElement} */ (one).type === "password").map((one) =>
         /** @type {HTMLInputElement} */ (one).name);
-      keepDraft(draft, JSON.stringify(Object.fromEntries(Object.entries(valuesOf(form.current)).filter(([name]) =>
+      saveDraft(draft, JSON.stringify(Object.fromEntries(Object.entries(valuesOf(form.current)).filter(([name]) =>
         !secret.includes(name)))));
     }
   };
-  const forget = () => { if (draft) { keepDraft(draft, ""); } };
-  const anew = () => {
+  const clear = () => { if (draft) { saveDraft(draft, ""); } };
+  const restart = () => {
     form.current?.reset();
-    [...form.current?.elements ?? []].forEach((control) => control instanceof HTMLElement && touched(control));
-    forget();
-    tell(false);
+    [...form.current?.elements ?? []].forEach((control) => control instanceof HTMLElement && notifyChange(control));
+    clear();
+    setRestored(false);
   };
-  return { back, keep, forget, anew };
+  return { isRestored, keep, clear, restart };
 }
 
 /** A modal dialog, closed with Escape. @param {{title: string, close: () => void, wide?: boolean, children: any}} props */
@@ -203,23 +203,23 @@ export function Dialog({ title, close, wide, children }) {
 }
 
 /** A button that acts immediately and shows the result; with undo, the toast offers Undo for ten seconds.
- *  @param {{act: () => Promise<any>, said?: string, done?: (answer: any) => void, undo?: (answer: any) => any, kind?: string,
+ *  @param {{act: () => Promise<any>, doneText?: string, done?: (answer: any) => void, undo?: (answer: any) => any, kind?: string,
  * children: any, [attribute: string]: any}} props */
-export function ActionButton({ act, said, done, undo, kind = "", children, ...rest }) {
-  const [busy, work] = useState(false);
+export function ActionButton({ act, doneText, done, undo, kind = "", children, ...rest }) {
+  const [isBusy, setBusy] = useState(false);
   const press = async () => {
-    work(true);
+    setBusy(true);
     try {
       const answer = await act();
-      if (said) {
-        toast(said, "done", { undo: undo && (() => undo(answer)) });
+      if (doneText) {
+        toast(doneText, "done", { undo: undo && (() => undo(answer)) });
       }
       done?.(answer);
     } catch (error) {
       toast(asProblem(error).message, "problem");
     } finally {
-      work(false);
+      setBusy(false);
     }
   };
-  return html`<button type="button" class=${kind} disabled=${busy} onClick=${press} ...${rest}>${children}</button>`;
+  return html`<button type="button" class=${kind} disabled=${isBusy} onClick=${press} ...${rest}>${children}</button>`;
 }

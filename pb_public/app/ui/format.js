@@ -49,5 +49,6 @@ export const number = (/** @type {number | null | undefined} */ n) =>
   (n === null || n === undefined ? "–" : new Intl.NumberFormat().format(n));
 export const minutes = (/** @type {number} */ n) => `${number(n)} min`;
 
-/** "waiting_for_review" as words. @param {string | null | undefined} code */
-export const words = (code) => (code ? code.charAt(0).toUpperCase() + code.slice(1).replaceAll("_", " ") : "–");
+/** "waiting_for_review" as words, in US spelling. @param {string | null | undefined} code */
+export const humanize = (code) => (code ? (code.charAt(0).toUpperCase() + code.slice(1)).replaceAll("_", " ").replace("ancelled", "anceled")
+  .replace("nrolment", "nrollment") : "–");

@@ -13,18 +13,18 @@ export const Keys = ({ of }) => html`${of.split(" ").map((key, i) => html`${i > 
 /** @param {{close: () => void}} props */
 export function KeyList({ close }) {
   const [keys] = useState(actingKeys); // before this dialog opened over the page
-  const always = [{ key: "Ctrl/⌘ K", does: "Find a patient, page or action" },
-    { key: "Ctrl/⌘ Enter", does: "Save the current form" }];
+  const always = [{ key: "Ctrl/⌘ K", label: "Find a patient, page or action" },
+    { key: "Ctrl/⌘ Enter", label: "Save the current form" }];
   const here = keys.filter(({ key }) => !key.includes(" "));
   const ways = keys.filter(({ key }) => key.includes(" "));
-  const groups = /** @type {[string, {key: string, does: string}[]][]} */ ([["This page", here], ["Go to", ways], ["Everywhere", always]]);
+  const groups = /** @type {[string, {key: string, label: string}[]][]} */ ([["This page", here], ["Go to", ways], ["Everywhere", always]]);
   return html`<${Dialog} wide title="Keyboard shortcuts" close=${close}>
     <p class="soft">Shortcuts are off while you type or a dialog is open. You can turn off single keys under Account.</p>
     <div class="keys">
       ${groups.map(([head, list]) => html`<section key=${head}><h3>${head}</h3>
-        <dl>${list.map(({ key, does }) => html`<div key=${key}><dt>${list === always ? html`<kbd>${key}</kbd>`
+        <dl>${list.map(({ key, label }) => html`<div key=${key}><dt>${list === always ? html`<kbd>${key}</kbd>`
           : html`<${Keys} of=${key} />`}</dt>
-          <dd>${does}</dd></div>`)}</dl></section>`)}
+          <dd>${label}</dd></div>`)}</dl></section>`)}
     </div>
   </${Dialog}>`;
 }

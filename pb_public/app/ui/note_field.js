@@ -1,6 +1,6 @@
 // A note field with the practice's note templates.
-import { all, written } from "../api.js";
-import { can } from "../can.js";
+import { getAll, lastWrite } from "../api.js";
+import { can } from "../permissions.js";
 import { me } from "../session.js";
 import { effect, html, useRef } from "../view.js";
 import { Field } from "./form.js";
@@ -9,30 +9,30 @@ import { useLoad } from "./states.js";
 
 /** @typedef {"alert" | "escalation" | "note"} Context the subject of a note */
 
-const most = 2000; // more templates than any practice has
-const fresh = 60_000; // milliseconds; moving between patients needs one request
+const maxTemplates = 2000; // more templates than any practice has
+const cacheTime = 60_000; // milliseconds; moving between patients needs one request
 /** @type {Map<string, {at: number, texts: Promise<any[]>}>} requests by user and context */
-const asked = new Map();
+const cache = new Map();
 
 effect(() => {
-  if (written.value.path.startsWith("note-templates/")) {
-    asked.clear();
+  if (lastWrite.value.path.startsWith("note-templates/")) {
+    cache.clear();
   }
 });
 
 /** @param {Context} context @returns {Promise<any[]>} */
-function textsFor(context) {
+function loadTemplates(context) {
   if (!can("readNoteTemplates")) {
     return Promise.resolve([]);
   }
   const key = `${me.peek()?.id} ${context}`;
-  const known = asked.get(key);
-  if (known && Date.now() - known.at < fresh) {
+  const known = cache.get(key);
+  if (known && Date.now() - known.at < cacheTime) {
     return known.texts;
   }
-  const texts = all("note-templates/", { context }, most);
-  texts.catch(() => asked.delete(key));
-  asked.set(key, { at: Date.now(), texts });
+  const texts = getAll("note-templates/", { context }, maxTemplates);
+  texts.catch(() => cache.delete(key));
+  cache.set(key, { at: Date.now(), texts });
   return texts;
 }
 
@@ -46,7 +46,7 @@ export function NoteField({ context, ...field }) {
 /** A menu of the templates for the context; hidden if there are none.
  *  @param {{context: Context, into: () => HTMLTextAreaElement | null}} props */
 export function NoteTexts({ context, into }) {
-  const texts = useLoad(() => textsFor(context), [context]).data ?? [];
+  const texts = useLoad(() => loadTemplates(context), [context]).data ?? [];
   const choose = (/** @type {any} */ event) => {
     const chosen = texts.find((/** @type {any} */ one) => String(one.id) === event.target.value);
     event.target.value = "";

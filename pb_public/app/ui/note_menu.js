@@ -17,13 +17,13 @@ function placeAt(note) {
  * insert: (note: HTMLTextAreaElement, text: string, instead: number) => void}} props */
 export function NoteMenu({ texts, into, insert }) {
   const id = useId();
-  const [term, open] = useState(/** @type {string | null} */ (null));
-  const [at, step] = useState(0);
+  const [term, setTerm] = useState(/** @type {string | null} */ (null));
+  const [index, setIndex] = useState(0);
   const note = into();
   const words = term?.toLowerCase().split(/\s+/) ?? [];
   const found = term === null ? [] : texts.filter((one) => words.every((word) => one.name.toLowerCase().includes(word))).slice(0, shown);
   const choose = (/** @type {any} */ one) => {
-    open(null);
+    setTerm(null);
     if (note) {
       insert(note, one.text, (term ?? "").length + 1);
     }
@@ -37,19 +37,19 @@ export function NoteMenu({ texts, into, insert }) {
     event.preventDefault();
     event.stopImmediatePropagation(); // no new line, and the focus stays in the note
     if (by) {
-      step((at + by + found.length) % found.length);
+      setIndex((index + by + found.length) % found.length);
     } else if (event.key === "Escape") {
-      open(null);
+      setTerm(null);
     } else {
-      choose(found[at]);
+      choose(found[index]);
     }
   };
   const latest = useRef(key);
   latest.current = key;
   useEffect(() => {
-    const look = () => { open(note && termOf(note)); step(0); };
+    const look = () => { setTerm(note && termOf(note)); setIndex(0); };
     const press = (/** @type {KeyboardEvent} */ event) => latest.current(event);
-    const shut = () => open(null);
+    const shut = () => setTerm(null);
     note?.addEventListener("input", look);
     note?.addEventListener("keydown", press, true);
     note?.addEventListener("blur", shut);
@@ -60,13 +60,13 @@ export function NoteMenu({ texts, into, insert }) {
     };
   }, [note]);
   useEffect(() => {
-    const said = { "aria-controls": `${id}-list`, "aria-activedescendant": `${id}-${at}` };
-    for (const [name, value] of Object.entries(said)) {
+    const attributes = { "aria-controls": `${id}-list`, "aria-activedescendant": `${id}-${index}` };
+    for (const [name, value] of Object.entries(attributes)) {
       found.length > 0 ? note?.setAttribute(name, value) : note?.removeAttribute(name);
     }
-  }, [note, found.length > 0, at]);
+  }, [note, found.length > 0, index]);
   return found.length > 0 && note && html`<ul id=${`${id}-list`} role="listbox" aria-label="Note templates" class="combo-list note-menu"
     style=${placeAt(note)}>${found.map((one, i) => html`<li key=${one.id} id=${`${id}-${i}`} role="option"
-      aria-selected=${i === at ? "true" : "false"} onPointerDown=${(event) => event.preventDefault()} onPointerMove=${() => step(i)}
+      aria-selected=${i === index ? "true" : "false"} onPointerDown=${(event) => event.preventDefault()} onPointerMove=${() => setIndex(i)}
       onClick=${() => choose(one)}>${one.name} <small>${one.text.slice(0, 60)}</small></li>`)}</ul>`;
 }

@@ -1,6 +1,6 @@
 // Chooses active staff members by name or role.
-import { all } from "../api.js";
-import { roleNames } from "../can.js";
+import { getAll } from "../api.js";
+import { roleNames } from "../permissions.js";
 import { Combo } from "./combo.js";
 import { html, useEffect, useRef, useState } from "../view.js";
 
@@ -14,24 +14,26 @@ const optionOf = ({ by }) => (one) => ({ value: String(one[by]), text: one.name,
 
 /**
  * Chooses a staff member, or several with `many`. The form value is the email, as `assigned_to` requires, or with by="id" the number. roles
- * limits the choice. value is the initial one, by email or number. nobody describes an empty choice.
- * @param {{label?: string, name?: string, value?: string | number | null, by?: "email" | "id", roles?: string[], nobody?: string,
+ * limits the choice. value is the initial one, by email or number. emptyLabel describes an empty choice.
+ * @param {{label?: string, name?: string, value?: string | number | null, by?: "email" | "id", roles?: string[], emptyLabel?: string,
  * hint?: string, without?: (string | number)[],   many?: boolean, chosen?: (choice: any) => void, errors?: Record<string, string[]>,
  * autofocus?: boolean}} props
  */
 export function StaffPicker({
-  label = "Assign to", name = "assigned_to", value = null, by = "email", roles = clinicians, nobody = "", hint, without = [], many, chosen,
+  label = "Assign to", name = "assigned_to", value = null, by = "email", roles = clinicians, emptyLabel = "", hint,
+    without = [], many, chosen,
   errors, autofocus,
 }) {
   const list = useRef(/** @type {Promise<Colleague[]> | null} */ (null));
-  const staff = () => (list.current ??= all("users/staff/"));
-  const [at, start] = useState(/** @type {import("./combo.js").Option | null | undefined} */ (value === null || value === "" ? null
+  const staff = () => (list.current ??= getAll("users/staff/"));
+  const [initial, setInitial] = useState(/** @type {import("./combo.js").Option | null | undefined} */ (
+    value === null || value === "" ? null
     : undefined));
   useEffect(() => {
-    if (at === undefined) { // the list has the name of the initial choice
+    if (initial === undefined) { // the list has the name of the initial choice
       const plain = { value: String(value), text: String(value) };
       const mine = (/** @type {Colleague} */ one) => String(one[by]) === String(value);
-      staff().then((found) => start(found.filter(mine).map(optionOf({ by, roles }))[0] ?? plain), () => start(plain));
+      staff().then((found) => setInitial(found.filter(mine).map(optionOf({ by, roles }))[0] ?? plain), () => setInitial(plain));
     }
   }, []);
   const find = async (/** @type {string} */ term) => {
@@ -41,8 +43,8 @@ export function StaffPicker({
     const may = (/** @type {Colleague} */ one) => roles.includes(one.role) && !without.map(String).includes(String(one[by]));
     return (await staff()).filter((one) => may(one) && fits(one)).map(optionOf({ by, roles }));
   };
-  const empty = nobody && `Leave blank: ${nobody.charAt(0).toLowerCase()}${nobody.slice(1)}`;
-  return at === undefined ? html`<div class="field combo"><label>${label}</label><div class="combo-box"></div></div>`
-    : html`<${Combo} label=${label} name=${name} find=${find} value=${at} many=${many} eager chosen=${chosen} errors=${errors}
+  const empty = emptyLabel && `Leave blank: ${emptyLabel.charAt(0).toLowerCase()}${emptyLabel.slice(1)}`;
+  return initial === undefined ? html`<div class="field combo"><label>${label}</label><div class="combo-box"></div></div>`
+    : html`<${Combo} label=${label} name=${name} find=${find} value=${initial} many=${many} eager chosen=${chosen} errors=${errors}
       autofocus=${autofocus} placeholder="Name or role" hint=${hint ?? empty} nothing="No one matches." />`;
 }

@@ -6,17 +6,17 @@ export const Waiting = () => html`<p class="state waiting" role="status"><span c
 
 /** The empty state; page: it is the only content of the page.
  *  @param {{title: string, page?: boolean, children?: any}} props */
-export const Nothing = ({ title, page, children }) => html`<div class="state empty">
+export const EmptyState = ({ title, page, children }) => html`<div class="state empty">
   ${page ? html`<h1>${title}</h1>` : html`<h2>${title}</h2>`}${children && html`<p>${children}</p>`}</div>`;
 
-/** @param {{problem: Problem, again?: () => void}} props */
-export function Failed({ problem, again }) {
+/** @param {{problem: Problem, retry?: () => void}} props */
+export function Failed({ problem, retry }) {
   if (problem.forbidden) {
     return html`<div class="state forbidden"><h2>Not for your role</h2><p>${problem.message} Contact an administrator if you need
       access.</p></div>`;
   }
   return html`<div class="state failed" role="alert"><h2>Could not load this page</h2><p>${problem.message}</p>
-    ${again && html`<button onClick=${again}>Try again</button>`}</div>`;
+    ${retry && html`<button onClick=${retry}>Try again</button>`}</div>`;
 }
 
 /**
@@ -28,22 +28,22 @@ export function Failed({ problem, again }) {
  * @returns {{data: T | null, problem: Problem | null, loading: boolean, reload: () => void, change: (next: (data: T) => T) => void}}
  */
 export function useLoad(load, dependencies) {
-  const [state, set] = useState(/** @type {{data: any, problem: Problem | null, loading: boolean}} */ ({ data: null, problem: null,
+  const [state, setState] = useState(/** @type {{data: any, problem: Problem | null, loading: boolean}} */ ({ data: null, problem: null,
     loading: true }));
-  const [turn, next] = useState(0);
+  const [revision, setRevision] = useState(0);
   const latest = useRef(load);
   latest.current = load;
   useEffect(() => {
     const cancel = new AbortController();
-    set((was) => ({ ...was, loading: true }));
+    setState((was) => ({ ...was, loading: true }));
     latest.current(cancel.signal).then(
-      (data) => cancel.signal.aborted || set({ data, problem: null, loading: false }),
-      (error) => cancel.signal.aborted || set((was) => ({ ...was, problem: asProblem(error), loading: false })),
+      (data) => cancel.signal.aborted || setState({ data, problem: null, loading: false }),
+      (error) => cancel.signal.aborted || setState((was) => ({ ...was, problem: asProblem(error), loading: false })),
     );
     return () => cancel.abort();
-  }, [...dependencies, turn]);
-  const reload = useCallback(() => next((n) => n + 1), []);
-  const change = useCallback((step) => set((was) => (was.data === null ? was : { ...was, data: step(was.data) })), []);
+  }, [...dependencies, revision]);
+  const reload = useCallback(() => setRevision((n) => n + 1), []);
+  const change = useCallback((step) => setState((was) => (was.data === null ? was : { ...was, data: step(was.data) })), []);
   return { ...state, reload, change };
 }
 
@@ -60,7 +60,7 @@ export function asProblem(error) {
  *  @param {{from: ReturnType<typeof useLoad>, empty?: (data: any) => boolean, nothing?: any, children: (data: any) => any}} props */
 export function Loaded({ from, empty, nothing, children }) {
   if (from.problem && (from.data === null || from.problem.forbidden)) {
-    return html`<${Failed} problem=${from.problem} again=${from.reload} />`;
+    return html`<${Failed} problem=${from.problem} retry=${from.reload} />`;
   }
   if (from.data === null) {
     return html`<${Waiting} />`;

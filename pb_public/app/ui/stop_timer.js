@@ -13,12 +13,12 @@ export const categories = /** @type {[string, string][]} */ ([["interactive", "P
   ["interpretation", "Interpreting readings"], ["care_management", "Managing care"]]);
 
 /** Adds the owner of the other entry to an overlap error. @template T @param {Promise<T>} answer @returns {Promise<T>} */
-export const sent = (answer) => answer.catch((problem) => {
+export const explainOverlap = (answer) => answer.catch((problem) => {
   if (problem instanceof Problem && problem.overlaps) {
     const { id, user, user_name, started_at, ended_at } = problem.overlaps;
-    const whose = user === me.value?.id ? "your own entry" : `the entry of ${user_name}`;
+    const owner = user === me.value?.id ? "your own entry" : `the entry of ${user_name}`;
     throw new Problem(problem.status, { code: problem.code,
-      detail: `This overlaps ${whose} (no. ${id}), ${dateTime(started_at)} to ${clock(ended_at)}. Minutes cannot be counted twice.` });
+      detail: `This overlaps ${owner} (no. ${id}), ${dateTime(started_at)} to ${clock(ended_at)}. Minutes cannot be counted twice.` });
   }
   throw problem;
 });
@@ -50,7 +50,7 @@ function Logs({ since }) {
 export const StopTimer = ({ entry, close, done }) => html`<${Dialog} title="Stop the timer" close=${close}>
   <p>For <strong><bdi>${entry.patient_name}</bdi></strong>, since ${clock(entry.started_at)}: <${Logs} since=${entry.started_at} />.</p>
   <${Form} submit="Stop and log" cancel=${close} draft=${`time.${entry.id}`}
-    send=${(/** @type {any} */ values) => sent(post(`time-entries/${entry.id}/stop/`, values))}
+    send=${(/** @type {any} */ values) => explainOverlap(post(`time-entries/${entry.id}/stop/`, values))}
     done=${() => { toast("Time logged."); close(); done?.(); }}>${(errors) => html`
     <${Field} label="Category" name="category" kind="select" value=${entry.category} options=${categories} errors=${errors} />
     <${NoteField} context="note" label="Notes" name="notes" value=${entry.notes} errors=${errors} autofocus

@@ -1,8 +1,8 @@
 // Tables: paged lists from the server, and plain rows. The page and order of a list are in the address.
 import { get } from "../api.js";
-import { ask, place } from "../router.js";
-import { Loaded, Nothing, useLoad } from "./states.js";
-import { ZoneNote } from "./when.js";
+import { updateQuery, place } from "../router.js";
+import { Loaded, EmptyState, useLoad } from "./states.js";
+import { ZoneNote } from "./time.js";
 import { classes, html, useEffect, useRef } from "../view.js";
 
 /** @typedef {{name: string, head: any, cell?: (row: any) => any, number?: boolean, order?: string}} Column order is the server's name for
@@ -46,18 +46,18 @@ function usePages(name, first, filters) {
   useEffect(() => {
     if (listed.current !== filters) {
       listed.current = filters;
-      ask({ [pageAt]: undefined });
+      updateQuery({ [pageAt]: undefined });
     }
   }, [filters]);
   useEffect(() => () => {
     if (place.peek().view === view) { // a closed list opens again at its first page
-      ask({ [pageAt]: undefined, [sortAt]: undefined });
+      updateQuery({ [pageAt]: undefined, [sortAt]: undefined });
     }
   }, []);
   return {
     page: same ? Math.max(1, Number(query[pageAt]) || 1) : 1, ordering: query[sortAt] ?? first,
-    turn: (/** @type {number} */ n) => ask({ [pageAt]: n === 1 ? undefined : String(n) }),
-    sort: (/** @type {string} */ by) => ask({ [pageAt]: undefined, [sortAt]: by === first ? undefined : by }),
+    turn: (/** @type {number} */ n) => updateQuery({ [pageAt]: n === 1 ? undefined : String(n) }),
+    sort: (/** @type {string} */ by) => updateQuery({ [pageAt]: undefined, [sortAt]: by === first ? undefined : by }),
   };
 }
 
@@ -72,7 +72,7 @@ export function List({ path, query = {}, columns, caption, nothing, keyOf, open,
   const filters = JSON.stringify([path, query]);
   const { page, ordering, turn: turnTo, sort } = usePages(name, first, filters);
   const from = useLoad((signal) => get(path, { ...query, ordering, page, page_size: size }, signal), [filters, ordering, page, turn]);
-  return html`<${Loaded} from=${from} empty=${(data) => data.count === 0} nothing=${html`<${Nothing} title=${nothing} />`}>
+  return html`<${Loaded} from=${from} empty=${(data) => data.count === 0} nothing=${html`<${EmptyState} title=${nothing} />`}>
     ${(data) => html`<${Table} columns=${columns} rows=${data.results} caption=${caption} keyOf=${keyOf} open=${open} ordering=${ordering}
       sort=${sort} zone=${zone} />
       <${Pages} page=${page} count=${data.count} size=${size} turn=${turnTo} of=${caption} />`}

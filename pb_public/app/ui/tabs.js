@@ -1,5 +1,5 @@
 // Tabs within a view. The open tab is in the address, so that going back restores it.
-import { ask, place } from "../router.js";
+import { updateQuery, place } from "../router.js";
 import { html, useEffect, useId, useRef } from "../view.js";
 
 /** @typedef {{key: string, name: string, show: () => any}} Tab */
@@ -25,7 +25,7 @@ export function Tabs({ label, tabs }) {
   const open = shown.find((tab) => tab.key === wanted) ?? shown[0];
   const row = useInSight(open.key);
   const others = () => Object.fromEntries(Object.keys(place.value.query).map((name) => [name, undefined])); // the query of the previous tab
-  const choose = (/** @type {Tab} */ tab) => tab !== open && ask({ ...others(), tab: tab.key });
+  const choose = (/** @type {Tab} */ tab) => tab !== open && updateQuery({ ...others(), tab: tab.key });
   const step = (/** @type {KeyboardEvent} */ event) => {
     const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (by) {

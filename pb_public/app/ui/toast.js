@@ -2,9 +2,9 @@
 import { classes, html, signal, useEffect, useRef } from "../view.js";
 
 /** @typedef {{name: string, act: () => Promise<any>}} Offer a next action with its label */
-/** @typedef {{id: number, text: any, kind: string, undo?: () => any, offer?: Offer, lasts: number}} Said */
+/** @typedef {{id: number, text: any, kind: string, undo?: () => any, offer?: Offer, seconds: number}} Message */
 
-const shown = signal(/** @type {Said[]} */ ([]));
+const shown = signal(/** @type {Message[]} */ ([]));
 let last = 0;
 
 /**
@@ -15,8 +15,8 @@ let last = 0;
  */
 export function toast(text, kind = "done", { undo, offer } = {}) {
   const id = ++last;
-  const lasts = undo ? 10 : kind === "problem" || offer ? 12 : 5;
-  shown.value = [...shown.value.slice(-3), { id, text, kind, undo, offer, lasts }];
+  const seconds = undo ? 10 : kind === "problem" || offer ? 12 : 5;
+  shown.value = [...shown.value.slice(-3), { id, text, kind, undo, offer, seconds }];
   return () => dismiss(id);
 }
 
@@ -25,11 +25,11 @@ function dismiss(id) {
   shown.value = shown.value.filter((one) => one.id !== id);
 }
 
-/** Its time pauses while the pointer or the focus is on it. @param {{said: Said}} props */
-function Toast({ said }) {
-  const { id, text, kind, undo, offer, lasts } = said;
+/** Its time pauses while the pointer or the focus is on it. @param {{message: Message}} props */
+function Toast({ message }) {
+  const { id, text, kind, undo, offer, seconds } = message;
   const held = useRef(false);
-  const left = useRef(lasts * 1000);
+  const left = useRef(seconds * 1000);
   useEffect(() => {
     const step = 250;
     const timer = setInterval(() => {
@@ -55,9 +55,9 @@ function Toast({ said }) {
     ${offer && html`<button class="undo" onClick=${() => press(offer.act, "The action failed.")}>${offer.name}</button>`}
     ${undo && html`<button class="undo"
       onClick=${() => press(undo, "Undo failed.")}>Undo</button><span class="ring" aria-hidden="true"
-      style=${{ "--lasts": `${lasts}s` }}></span>`}
+      style=${{ "--lasts": `${seconds}s` }}></span>`}
     <button class="quiet" aria-label="Dismiss" onClick=${() => dismiss(id)}>×</button></div>`;
 }
 
 export const Toasts = () => html`<div class="toasts" role="status" aria-live="polite">
-  ${shown.value.map((said) => html`<${Toast} key=${said.id} said=${said} />`)}</div>`;
+  ${shown.value.map((message) => html`<${Toast} key=${message.id} message=${message} />`)}</div>`;

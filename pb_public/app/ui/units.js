@@ -15,7 +15,7 @@ const units = {
 };
 
 /** The user's unit in place of a stored unit, or null if they are the same. @param {string} unit @returns {Unit | null} */
-function instead(unit) {
+function displayUnit(unit) {
   const { weight_unit: weight, temperature_unit: temperature } = display.value;
   return (unit === "kg" ? units[weight] : unit === "°C" ? units[temperature] : null) ?? null;
 }
@@ -23,29 +23,29 @@ function instead(unit) {
 const tenth = (/** @type {number} */ n) => Math.round(n * 10) / 10;
 
 /** The display unit of a value. @param {string} unit as stored */
-export const unitOf = (unit) => instead(unit)?.unit ?? unit;
+export const unitOf = (unit) => displayUnit(unit)?.unit ?? unit;
 
 /** A stored number in the display unit, to one decimal place if converted; other values are returned unchanged.
  *  @template T @param {T} n @param {string} unit as stored @returns {T} */
-export function shown(n, unit) {
-  const other = instead(unit);
+export function displayed(n, unit) {
+  const other = displayUnit(unit);
   return other && typeof n === "number" ? /** @type {any} */ (tenth(other.of(n))) : n;
 }
 
 /** A difference of two values in the display unit. @template T @param {T} n @param {string} unit @returns {T} */
-export function shownChange(n, unit) {
-  const other = instead(unit);
+export function displayedChange(n, unit) {
+  const other = displayUnit(unit);
   return other && typeof n === "number" ? /** @type {any} */ (tenth(n * other.by)) : n;
 }
 
 /** A typed number in the stored unit, exact enough to display as the same number. @template T @param {T} n
  *  @param {string} unit @returns {T} */
 export function stored(n, unit) {
-  const other = instead(unit);
+  const other = displayUnit(unit);
   return other && typeof n === "number" ? /** @type {any} */ (Math.round(other.back(n) * 100) / 100) : n;
 }
 
 /** All numbers of an object in the display unit: bounds, means, points.
  *  @template {Record<string, any>} O @param {O | null | undefined} of @param {string} unit @returns {O | null | undefined} */
-export const allShown = (of, unit) => (of && instead(unit)
-  ? /** @type {O} */ (Object.fromEntries(Object.entries(of).map(([name, n]) => [name, shown(n, unit)]))) : of);
+export const allDisplayed = (of, unit) => (of && displayUnit(unit)
+  ? /** @type {O} */ (Object.fromEntries(Object.entries(of).map(([name, n]) => [name, displayed(n, unit)]))) : of);

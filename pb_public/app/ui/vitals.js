@@ -1,10 +1,10 @@
 // The kinds of readings: what each measures, how it is entered, drawn and bounded. All views use this table; a new kind is one more entry.
-import { words } from "./format.js";
-import { shown, unitOf } from "./units.js";
+import { humanize } from "./format.js";
+import { displayed, unitOf } from "./units.js";
 
 /**
  * One number of a reading. `field` is its API name, `name` its display name; `title` is the chart title and `alert` the name in alert
- * texts, where different. `group` has its bounds, whose names begin with `prefix`.
+ * texts, where different. `group` has its bounds; their names begin with `prefix`.
  * @typedef {{field: string, name: string, title?: string, alert?: string, unit: string, tone: string, optional?: boolean,
  *   group: string, prefix?: string, sides?: string[], changes?: [string, string][]}} Value
  * @typedef {{name: string, values: Value[], choices?: {field: string, name: string, options: [string, string][]}[],
@@ -52,20 +52,20 @@ export const vitals = {
 };
 
 /** Bounds that only patients have, not the practice. */
-export const ofPatients = ["target_kg"];
+export const patientOnlyBounds = ["target_kg"];
 
 /** Whether a reading counts: it is neither retracted nor suspect. @param {any} o */
-export const counts = (o) => o.status === "final" && o.review_state !== "suspect";
+export const isCounted = (o) => o.status === "final" && o.review_state !== "suspect";
 
 /** Display names of the kinds by code. @type {Record<string, string>} */
-export const kinds = Object.fromEntries(Object.entries(vitals).map(([kind, { name }]) => [kind, name]));
+export const kindNames = Object.fromEntries(Object.entries(vitals).map(([kind, { name }]) => [kind, name]));
 
 /** All values without repeats, in the order of the kinds. */
 export const values = [...new Set(Object.values(vitals).flatMap((kind) => kind.values))];
 
 /** Alert types that readings raise (the groups of bounds), with their names. @type {[string, string][]} */
 export const readingTypes = [...new Map(Object.values(vitals).flatMap((kind) =>
-  kind.values.map(({ group, name }) => /** @type {[string, string]} */ ([group, kinds[group] ?? name]))))];
+  kind.values.map(({ group, name }) => /** @type {[string, string]} */ ([group, kindNames[group] ?? name]))))];
 
 /** @type {[string, string][]} */
 const sides = [["critical_low", "Critical at or below"], ["low", "Warning at or below"], ["high", "Warning from"],
@@ -85,17 +85,17 @@ export const groups = [...values.filter((v) => !v.changes), ...values.filter((v)
     last.fields.push(...boundsOf(value));
     return list;
   }
-  const name = value.prefix ? kinds[value.group] : value.name;
+  const name = value.prefix ? kindNames[value.group] : value.name;
   return [...list, { group: value.group, name: value.changes ? name : `${name}, ${value.unit}`, fields: boundsOf(value) }];
 }, /** @type {{group: string, name: string, fields: [string, string][]}[]} */ ([]));
 
 /** A reading as one line of text, in the display units. @param {any} o an observation, or one of the latest vitals with its kind */
-export function reading(o) {
+export function readingText(o) {
   const kind = vitals[o.observation_type];
   if (!kind) {
-    return words(o.observation_type);
+    return humanize(o.observation_type);
   }
   const [main] = kind.values;
-  return (kind.line ? kind.line(o) : `${shown(o[main.field] ?? o[main.name.toLowerCase()], main.unit)} ${unitOf(main.unit)}`)
+  return (kind.line ? kind.line(o) : `${displayed(o[main.field] ?? o[main.name.toLowerCase()], main.unit)} ${unitOf(main.unit)}`)
     + (o.pulse ? `, pulse ${o.pulse}` : "");
 }

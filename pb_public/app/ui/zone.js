@@ -16,8 +16,8 @@ export const zoneShort = named("shortGeneric");
 export const zoneLong = named("longGeneric");
 
 /** The zone of the times, in words: "All times ET". @param {string} [of] a zone, when it is not the reader's
- *  @param {string} [whose] such as "the patient's" */
-export function zoneWords(of, whose) {
+ *  @param {string} [owner] such as "the patient's" */
+export function zoneText(of, owner) {
   const own = me.value?.time_zone && me.value.time_zone !== practice.value.time_zone;
-  return `All times ${zoneShort(of)}${whose ? ` (${whose})` : of ? " (local)" : own ? " (yours)" : ""}`;
+  return `All times ${zoneShort(of)}${owner ? ` (${owner})` : of ? " (local)" : own ? " (yours)" : ""}`;
 }

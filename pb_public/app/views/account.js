@@ -1,10 +1,10 @@
 // The user's account: profile, display settings, second factor, passkeys, password, sessions.
 import { patch, post, send } from "../api.js";
-import { roleNames } from "../can.js";
+import { roleNames } from "../permissions.js";
 import { display, me, practice } from "../session.js";
-import { learn, signOff } from "../sign_on.js";
+import { loadProfile, signOut } from "../sign_on.js";
 import { ActionButton, Dialog, Field, Form } from "../ui/form.js";
-import { dateTime, words } from "../ui/format.js";
+import { dateTime, humanize } from "../ui/format.js";
 import { asProblem } from "../ui/states.js";
 import { Facts } from "../ui/table.js";
 import { toast } from "../ui/toast.js";
@@ -12,7 +12,7 @@ import { zoneLong } from "../ui/zone.js";
 import { ZonePicker } from "../ui/zone_picker.js";
 import { html, useEffect, useRef, useState } from "../view.js";
 import { Passkeys } from "./passkeys.js";
-import { PasswordAgain, useProof } from "./proof.js";
+import { ReauthField, useReauth } from "./reauth.js";
 import { PasswordForm } from "./sign_in.js";
 
 export function Account() {
@@ -21,7 +21,7 @@ export function Account() {
     <div class="grid">
       <section class="card"><h2>You</h2>
         <${Facts} of=${[["Name", `${person.first_name} ${person.last_name}`], ["Email", person.email], ["Role", roleNames[person.role]
-          ?? words(person.role)], ["Last sign-in", dateTime(person.last_login)]]} />
+          ?? humanize(person.role)], ["Last sign-in", dateTime(person.last_login)]]} />
         <${Zone} person=${person} />
       </section>
       <section class="card"><h2>Display</h2><${Display} /></section>
@@ -29,19 +29,19 @@ export function Account() {
       ${person.role !== "patient" && html`<section class="card"><h2>Passkeys</h2><${Passkeys} /></section>`}
       <section class="card"><h2>Password</h2>
         <p>Changing your password signs you out on all devices.</p>
-        <${PasswordForm} done=${() => signOff("Password changed. Sign in with the new one.")} />
+        <${PasswordForm} done=${() => signOut("Password changed. Sign in with the new one.")} />
       </section>
       <section class="card"><h2>Other sessions</h2>
         <p>Ends all your sessions on all devices, including this one.</p>
         <${ActionButton} kind="danger" act=${() => post("auth/logout-all/")} done=${() =>
-          signOff("You are signed out on all devices.")}>Sign out everywhere</${ActionButton}>
+          signOut("You are signed out on all devices.")}>Sign out everywhere</${ActionButton}>
       </section>
     </div>`;
 }
 
 /** @param {{person: any}} props */
 const Zone = ({ person }) => html`<${Form} submit="Save" send=${(values) => patch("users/me/", values)}
-  done=${() => { toast("Saved."); void learn(); }}>${(errors) => html`
+  done=${() => { toast("Saved."); void loadProfile(); }}>${(errors) => html`
   <${ZonePicker} value=${person.time_zone}
     hint=${`Leave blank to use the practice’s, ${zoneLong(practice.value.time_zone)}. Applies to times and quiet hours.`}
       errors=${errors} />
@@ -50,7 +50,7 @@ const Zone = ({ person }) => html`<${Form} submit="Save" send=${(values) => patc
 
 /** Units and shortcuts of the user, on every device. */
 const Display = () => html`<${Form} submit="Save display settings" send=${(values) => patch("auth/me/", values)}
-  done=${() => { toast("Saved."); void learn(); }}>${(errors) => html`
+  done=${() => { toast("Saved."); void loadProfile(); }}>${(errors) => html`
   <${Field} label="Weight" name="weight_unit" kind="select" value=${display.value.weight_unit} options=${[["kg", "Kilograms (kg)"],
     ["lb", "Pounds (lb)"]]} errors=${errors} />
   <${Field} label="Temperature" name="temperature_unit" kind="select" value=${display.value.temperature_unit}
@@ -62,26 +62,27 @@ const Display = () => html`<${Form} submit="Save display settings" send=${(value
 
 /** @param {{on: boolean}} props */
 function SecondFactor({ on }) {
-  const [open, show] = useState(/** @type {"" | "enrol" | "disable" | "codes"} */ (""));
-  const close = () => { show(""); void learn(); };
+  const [open, setOpen] = useState(/** @type {"" | "enrol" | "disable" | "codes"} */ (""));
+  const close = () => { setOpen(""); void loadProfile(); };
   return html`<p>${on ? "On: sign-in requires a code from your authenticator app."
     : "Off. A second factor protects patient data if your password is stolen."}</p>
     <div class="actions">${on
-      ? html`<button onClick=${() => show("codes")}>New backup codes</button><button onClick=${() => show("disable")}>Turn off</button>`
-      : html`<button class="main" onClick=${() => show("enrol")}>Set up</button>`}</div>
-    ${open === "enrol" && html`<${Enrol} close=${close} />`}
+      ? html`<button onClick=${() => setOpen("codes")}>New backup codes</button><button
+        onClick=${() => setOpen("disable")}>Turn off</button>`
+      : html`<button class="main" onClick=${() => setOpen("enrol")}>Set up</button>`}</div>
+    ${open === "enrol" && html`<${EnableDialog} close=${close} />`}
     ${open === "disable" && html`<${Disable} close=${close} />`}
     ${open === "codes" && html`<${NewCodes} close=${close} />`}`;
 }
 
 /** @param {{close: () => void}} props */
-function Enrol({ close }) {
-  const [setup, keep] = useState(/** @type {any} */ (null));
-  const [enabled, enable] = useState(false);
-  const proof = useProof();
-  const begin = proof.asking((values, password) => post("auth/2fa/setup/", password));
+function EnableDialog({ close }) {
+  const [setup, setSetup] = useState(/** @type {any} */ (null));
+  const [isEnabled, setEnabled] = useState(false);
+  const reauth = useReauth();
+  const begin = reauth.wrap((values, password) => post("auth/2fa/setup/", password));
   useEffect(() => {
-    begin({}).then(keep, (error) => {
+    begin({}).then(setSetup, (error) => {
       if (asProblem(error).code !== "reauthentication_required") {
         toast(asProblem(error).message, "problem");
         close();
@@ -89,13 +90,13 @@ function Enrol({ close }) {
     });
   }, []);
   if (!setup) {
-    return proof.asked && html`<${Dialog} title="Set up the second factor" close=${close}>
+    return reauth.isRequired && html`<${Dialog} title="Set up the second factor" close=${close}>
       <p>Enter your password again to continue.</p>
-      <${Form} submit="Continue" cancel=${close} send=${begin} done=${keep}>${(errors) =>
-        html`<${PasswordAgain} proof=${proof} errors=${errors} />`}</${Form}>
+      <${Form} submit="Continue" cancel=${close} send=${begin} done=${setSetup}>${(errors) =>
+        html`<${ReauthField} reauth=${reauth} errors=${errors} />`}</${Form}>
     </${Dialog}>`;
   }
-  if (enabled) {
+  if (isEnabled) {
     return html`<${Dialog} title="Second factor is on" close=${close}><${Codes} codes=${setup.backup_codes} />
       <div class="actions"><button class="main" onClick=${close}>I’ve saved them</button></div></${Dialog}>`;
   }
@@ -104,7 +105,8 @@ function Enrol({ close }) {
     <${QRCode} />
     <p>Key: <code>${setup.secret.match(/.{4}/g).join(" ")}</code></p>
     <${Form} submit="Turn on" cancel=${close} send=${(values) =>
-      post("auth/2fa/verify/", { totp_code: (values.totp_code ?? "").replaceAll(" ", "") })} done=${() => enable(true)}>${(errors) => html`
+      post("auth/2fa/verify/", { totp_code: (values.totp_code ?? "").replaceAll(" ", "") })}
+        done=${() => setEnabled(true)}>${(errors) => html`
       <${Field} label="Six-digit code" name="totp_code" inputmode="numeric" autocomplete="one-time-code" errors=${errors} />`}
     </${Form}>
   </${Dialog}>`;
@@ -132,28 +134,28 @@ const Codes = ({ codes }) => html`<p>Each backup code signs you in once without 
   <ul class="codes">${codes.map((code) => html`<li key=${code}><code>${code}</code></li>`)}</ul>`;
 
 /** @param {Record<string, any>} values */
-const proofOf = (values) => ({ password: values.password ?? "", totp_code: (values.code ?? "").replaceAll(" ", "") });
+const passwordAndCode = (values) => ({ password: values.password ?? "", totp_code: (values.code ?? "").replaceAll(" ", "") });
 
 /** @param {{errors: Record<string, string[]>}} props */
-const Proof = ({ errors }) => html`
+const PasswordAndCode = ({ errors }) => html`
   <${Field} label="Password" name="password" kind="password" autocomplete="current-password" errors=${errors} />
   <${Field} label="Authenticator code or backup code" name="code" autocomplete="one-time-code" errors=${{ code: errors.totp_code
     ?? errors.backup_code }} />`;
 
 /** @param {{close: () => void}} props */
 const Disable = ({ close }) => html`<${Dialog} title="Turn off the second factor" close=${close}>
-  <${Form} danger submit="Turn off" cancel=${close} send=${(values) => post("auth/2fa/disable/", proofOf(values))} done=${() =>
-    signOff("Second factor turned off. Sign in again.")}>
-    ${(errors) => html`<${Proof} errors=${errors} />`}</${Form}>
+  <${Form} danger submit="Turn off" cancel=${close} send=${(values) => post("auth/2fa/disable/", passwordAndCode(values))} done=${() =>
+    signOut("Second factor turned off. Sign in again.")}>
+    ${(errors) => html`<${PasswordAndCode} errors=${errors} />`}</${Form}>
 </${Dialog}>`;
 
 /** @param {{close: () => void}} props */
 function NewCodes({ close }) {
-  const [codes, keep] = useState(/** @type {string[] | null} */ (null));
+  const [codes, setCodes] = useState(/** @type {string[] | null} */ (null));
   return html`<${Dialog} title="New backup codes" close=${close}>
     ${codes ? html`<${Codes} codes=${codes} /><div class="actions"><button class="main" onClick=${close}>I’ve saved them</button></div>`
       : html`<p>The old codes stop working.</p><${Form} submit="Create new codes" cancel=${close} send=${(values) =>
-        post("auth/2fa/backup-codes/", proofOf(values))} done=${(answer) => keep(answer.backup_codes)}>
-        ${(errors) => html`<${Proof} errors=${errors} />`}</${Form}>`}
+        post("auth/2fa/backup-codes/", passwordAndCode(values))} done=${(answer) => setCodes(answer.backup_codes)}>
+        ${(errors) => html`<${PasswordAndCode} errors=${errors} />`}</${Form}>`}
   </${Dialog}>`;
 }

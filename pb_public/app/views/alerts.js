@@ -6,57 +6,57 @@ import { listen, onGap, stream } from "../live.js";
 import { useQuery } from "../query.js";
 import { me } from "../session.js";
 import { Field } from "../ui/form.js";
-import { Loaded, Nothing, useLoad } from "../ui/states.js";
+import { Loaded, EmptyState, useLoad } from "../ui/states.js";
 import { Pages } from "../ui/table.js";
-import { daysAgo, ZoneNote } from "../ui/when.js";
+import { daysAgo, ZoneNote } from "../ui/time.js";
 import { html, useEffect, useMemo, useRef, useState } from "../view.js";
-import { Answered } from "./alerts/answered.js";
-import { Bar } from "./alerts/bar.js";
+import { Answered } from "./alerts/closed.js";
+import { Bar } from "./alerts/bulk_bar.js";
 import { Board } from "./alerts/board.js";
-import { useHeld } from "./alerts/held.js";
+import { useHeld } from "./alerts/held_list.js";
 import { kindOptions, Tabs } from "./alerts/tabs.js";
-import { count } from "./alerts/words.js";
+import { count } from "./alerts/labels.js";
 
-/** @typedef {import("./alerts/held.js").Row} Row */
+/** @typedef {import("./alerts/held_list.js").Row} Row */
 
 const pageSize = 50;
 const spans = /** @type {[string, string][]} */ ([["", "Any time"], ["1", "Since yesterday"], ["7", "Last 7 days"],
   ["30", "Last 30 days"]]);
 
 /** The query of each tab. @param {string} tab @returns {Record<string, unknown>} */
-const asks = (tab) => ({
+const tabQuery = (tab) => ({
   critical: { status: "active", level: "critical" }, warning: { status: "active", level: "warning" },
   mine: { status: "acknowledged", acknowledged_by: me.value?.email }, progress: { status: "acknowledged" },
     snoozed: { status: "active", snoozed: true },
 }[tab] ?? { status: "active" });
 
 export function Alerts() {
-  const [query, change] = useQuery({ show: "open", type: "", days: "", patients: "", page: 1 });
+  const [query, setQuery] = useQuery({ show: "open", type: "", days: "", patients: "", page: 1 });
   const filters = { type: query.type, mine: query.patients === "mine" ? "true" : "", date_from: query.days && daysAgo(Number(query.days)) };
   const answered = query.show === "answered";
-  const [counts, counted] = useState(/** @type {Record<string, number> | null} */ (null));
+  const [counts, setCounts] = useState(/** @type {Record<string, number> | null} */ (null));
   useEffect(() => {
     if (answered) { // the other tabs load the counts with their rows
-      get("alerts/groups/", { ...filters, page_size: 1 }).then((data) => counted(data.counts), () => {});
+      get("alerts/groups/", { ...filters, page_size: 1 }).then((data) => setCounts(data.counts), () => {});
     }
   }, [answered, JSON.stringify(filters)]);
-  return html`<div class="heading alerts-head"><h1>Alerts</h1><${Tabs} shown=${query.show} choose=${(show) => change({ show })}
+  return html`<div class="heading alerts-head"><h1>Alerts</h1><${Tabs} shown=${query.show} choose=${(show) => setQuery({ show })}
     counts=${counts} /></div>
     <div class="filters slim no-print" role="search" aria-label="Filter the alerts">
       <${Field} label="Kind" name="type" kind="select" value=${query.type} options=${kindOptions}
-        onChange=${(event) => change({ type: event.target.value })} />
+        onChange=${(event) => setQuery({ type: event.target.value })} />
       <${Field} label="Since" name="days" kind="select" value=${query.days} options=${spans}
-        onChange=${(event) => change({ days: event.target.value })} />
+        onChange=${(event) => setQuery({ days: event.target.value })} />
       <${Field} label="Patients" name="patients" kind="select" value=${query.patients}
         options=${[["", "All patients"], ["mine", "My care teams"]]}
-        onChange=${(event) => change({ patients: event.target.value })} />
+        onChange=${(event) => setQuery({ patients: event.target.value })} />
       <${ZoneNote} />
     </div>
     ${stream.value === "cut" && html`<p class="notice warning"
       role="alert">Live updates are interrupted: this list may be out of date.</p>`}
-    ${answered ? html`<${Answered} filters=${filters} page=${query.page} turn=${(page) => change({ page })} />`
-    : html`<${Groups} key=${query.show} tab=${query.show} filters=${filters} page=${query.page} turn=${(page) => change({ page })}
-        counted=${counted} clear=${() => change({ show: "open", type: "", days: "", patients: "" })} />`}`;
+    ${answered ? html`<${Answered} filters=${filters} page=${query.page} turn=${(page) => setQuery({ page })} />`
+    : html`<${Groups} key=${query.show} tab=${query.show} filters=${filters} page=${query.page} turn=${(page) => setQuery({ page })}
+        counted=${setCounts} clear=${() => setQuery({ show: "open", type: "", days: "", patients: "" })} />`}`;
 }
 
 /**
@@ -64,18 +64,18 @@ export function Alerts() {
  *   counted: (counts: Record<string, number>) => void}} props
  */
 function Groups({ tab, filters, page, turn, clear, counted }) {
-  const asked = JSON.stringify([tab, filters, page]);
-  const list = useLoad((signal) => get("alerts/groups/", { ...asks(tab), ...filters, page, page_size: pageSize },
-    signal).then((data) => ({ ...data, asked })), [asked]);
+  const requestKey = JSON.stringify([tab, filters, page]);
+  const list = useLoad((signal) => get("alerts/groups/", { ...tabQuery(tab), ...filters, page, page_size: pageSize },
+    signal).then((data) => ({ ...data, queryKey: requestKey })), [requestKey]);
   const deadlines = useLoad((signal) => get("escalations/deadlines/", {}, signal), []);
-  const [chosen, choose] = useState(/** @type {Set<string>} */ (new Set()));
-  const [busy, work] = useState(false);
-  const held = useHeld(list.data, list.data?.asked ?? "", chosen.size > 0 || busy);
+  const [selected, setSelected] = useState(/** @type {Set<string>} */ (new Set()));
+  const [isBusy, setBusy] = useState(false);
+  const held = useHeld(list.data, list.data?.queryKey ?? "", selected.size > 0 || isBusy);
   const rows = held.rows ?? [];
   useLive(list.reload);
   useEffect(() => { list.data && counted(list.data.counts); }, [list.data]);
-  useEffect(() => choose(new Set()), [asked]);
-  const picked = useMemo(() => rows.filter((one) => chosen.has(one.key) && !one.gone), [rows, chosen]);
+  useEffect(() => setSelected(new Set()), [requestKey]);
+  const picked = useMemo(() => rows.filter((one) => selected.has(one.key) && !one.gone), [rows, selected]);
   const note = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
   const write = () => { // immediately: the next keys are for the note, not shortcuts
     if (note.current) {
@@ -84,38 +84,39 @@ function Groups({ tab, filters, page, turn, clear, counted }) {
       queueMicrotask(() => note.current?.focus());
     }
   };
-  const told = {
+  const callbacks = {
     done: (/** @type {number[]} */ ids, /** @type {string} */ deed) => {
       held.mark(ids, deed);
       if (ids.length > 0) { // if all were refused, rows and note stay
-        choose(new Set());
+        setSelected(new Set());
       }
       list.reload();
     },
     undone: (/** @type {number[]} */ ids) => { held.mark(ids, ""); list.reload(); },
   };
-  const toggle = (/** @type {string[]} */ keys, /** @type {boolean} */ on) => choose((was) => {
+  const toggle = (/** @type {string[]} */ keys, /** @type {boolean} */ on) => setSelected((was) => {
     const next = new Set(was);
     keys.forEach((key) => (on ? next.add(key) : next.delete(key)));
     return next;
   });
-  useKeys({ Escape: () => choose(new Set()) }, { while: picked.length > 0 });
-  useKeys({ ".": { does: "Show new alerts", act: held.renew } }, { while: held.waiting.count > 0 });
+  useKeys({ Escape: () => setSelected(new Set()) }, { active: picked.length > 0 });
+  useKeys({ ".": { label: "Show new alerts", act: held.renew } }, { active: held.waiting.count > 0 });
   const nothing = tab === "open" && !Object.values(filters).some(Boolean)
-    ? html`<${Nothing} title="No open alerts">All patients are within their limits.</${Nothing}>`
-    : html`<${Nothing} title="No alerts match"> <button onClick=${clear}>Show all open alerts</button></${Nothing}>`;
+    ? html`<${EmptyState} title="No open alerts">All patients are within their limits.</${EmptyState}>`
+    : html`<${EmptyState} title="No alerts match"> <button onClick=${clear}>Show all open alerts</button></${EmptyState}>`;
   return html`<div class="alerts-news" role="status" aria-live="polite">
     ${held.waiting.count > 0 && html`<button class="news" onClick=${held.renew}>
       ${held.waiting.critical > 0 && html`<span aria-hidden="true">▲</span> `}${held.waiting.count} new${held.waiting.critical > 0
         && `, ${held.waiting.critical} critical`}: show <kbd>.</kbd></button>`}</div>
     <${Loaded} from=${list} empty=${(data) => data.results.length === 0 && rows.length === 0} nothing=${nothing}>
       ${(data) => html`<div ...${held.guards}>
-        <${Board} rows=${rows} levels=${data.levels} tab=${tab} deadlines=${deadlines.data} chosen=${chosen} toggle=${toggle}
-          told=${told} busy=${work} write=${write} reload=${list.reload} />
+        <${Board} rows=${rows} levels=${data.levels} tab=${tab} deadlines=${deadlines.data} chosen=${selected} toggle=${toggle}
+          callbacks=${callbacks} busy=${setBusy} write=${write} reload=${list.reload} />
       </div>
       ${data.count > pageSize && html`<${Pages} page=${page} count=${data.count} size=${pageSize} turn=${turn} of="the causes" />`}`}
     </${Loaded}>
-    ${picked.length > 0 && html`<${Bar} rows=${picked} note=${note} told=${told} clear=${() => choose(new Set())} busy=${work}
+    ${picked.length > 0 && html`<${Bar} rows=${picked} note=${note} callbacks=${callbacks} clear=${() => setSelected(new Set())}
+      busy=${setBusy}
       reload=${list.reload} />`}
     <p class="unseen" role="status">${picked.length > 0 ? `${count(picked.length, "cause")} selected` : ""}</p>`;
 }

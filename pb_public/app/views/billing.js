@@ -1,24 +1,24 @@
 // Billing: month's end, nearly billable patients, entries and claims. Clinicians see entries and eligibility; amounts, claim steps and
 // payers are for billing staff.
 import { get } from "../api.js";
-import { can } from "../can.js";
+import { can } from "../permissions.js";
 import { useQuery } from "../query.js";
 import { go } from "../router.js";
 import { number } from "../ui/format.js";
 import { Loaded, useLoad } from "../ui/states.js";
-import { zoneShort } from "../ui/when.js";
+import { zoneShort } from "../ui/time.js";
 import { Tabs } from "../ui/tabs.js";
 import { html, useState } from "../view.js";
 import { Eligibility } from "./billing/eligibility.js";
 import { Entries } from "./billing/entries.js";
 import { ExportClaims } from "./billing/exports.js";
 import { Fees } from "./billing/fees.js";
-import { BatchFiles, Responses } from "./billing/files.js";
+import { BatchFiles, Responses } from "./billing/claim_files.js";
 import { monthName } from "./billing/month/funnel.js";
 import { MonthEnd } from "./billing/month_end.js";
-import { NearBillable } from "./billing/near.js";
+import { NearBillable } from "./billing/almost_billable.js";
 import { Payers } from "./billing/payers.js";
-import { RunBilling } from "./billing/run.js";
+import { RunBilling } from "./billing/run_billing.js";
 import { SelfAudit } from "./billing/self_audit.js";
 
 export function Billing() {
@@ -32,35 +32,36 @@ const entries = (/** @type {number} */ turn) => ({ key: "entries", name: "Entrie
 
 /** The billing views for billing staff. */
 function Office() {
-  const [query, ask] = useQuery({ month: "", tab: "month" });
-  const [turn, again] = useState(0);
-  const [dialog, show] = useState(/** @type {"" | "run" | "export"} */ (""));
-  const changed = () => again((n) => n + 1);
-  const funnel = useLoad((signal) => get("billing/funnel/", { month: query.month }, signal), [query.month, turn]);
-  const audit = useLoad((signal) => get("billing/self-audit/", { month: query.month }, signal), [query.month, turn]);
+  const [query, setQuery] = useQuery({ month: "", tab: "month" });
+  const [revision, setRevision] = useState(0);
+  const [dialog, setDialog] = useState(/** @type {"" | "run" | "export"} */ (""));
+  const changed = () => setRevision((n) => n + 1);
+  const funnel = useLoad((signal) => get("billing/funnel/", { month: query.month }, signal), [query.month, revision]);
+  const audit = useLoad((signal) => get("billing/self-audit/", { month: query.month }, signal), [query.month, revision]);
   const month = funnel.data?.month ?? query.month;
   const monthly = query.tab === "month" || query.tab === "audit";
   const toAudit = () => go("billing", {}, { ...(query.month ? { month: query.month } : {}), tab: "audit" });
   return html`<div class="heading money-head"><h1><span class=${month && monthly ? "unseen" : ""}>Billing</span>
         ${month && monthly && html`<span class="unseen">, </span>${monthName(month)}`}</h1>
-      ${month && monthly && html`<${Months} month=${month} now=${funnel.data} turn=${(/** @type {string} */ to) => ask({ month: to })} />`}
+      ${month && monthly && html`<${Months} month=${month} now=${funnel.data}
+        turn=${(/** @type {string} */ to) => setQuery({ month: to })} />`}
       <span class="spread"></span>
       ${audit.data?.findings.length > 0 && query.tab !== "audit" && html`<button type="button" onClick=${toAudit}>Self-audit${" "}
         <span class="mark warning" aria-hidden="true">◆</span> ${number(audit.data.findings.length)}</button>`}
-      <button type="button" onClick=${() => show("export")}>Export reviewed</button>
-      ${can("manageBilling") && html`<button type="button" onClick=${() => show("run")}>Run billing</button>`}</div>
+      <button type="button" onClick=${() => setDialog("export")}>Export reviewed</button>
+      ${can("manageBilling") && html`<button type="button" onClick=${() => setDialog("run")}>Run billing</button>`}</div>
     <${Tabs} label="Billing" tabs=${[
       { key: "month", name: "Month’s end", show: () => html`<${Loaded} from=${funnel}>
-        ${(data) => html`<${MonthEnd} month=${data.month} funnel=${data} turn=${turn} changed=${changed} />`}</${Loaded}>` },
-      near, entries(turn),
-      { key: "batches", name: "Batches", show: () => html`<${BatchFiles} turn=${turn} />` },
-      { key: "responses", name: "Responses", show: () => html`<${Responses} turn=${turn} changed=${changed} />` },
+        ${(data) => html`<${MonthEnd} month=${data.month} funnel=${data} turn=${revision} changed=${changed} />`}</${Loaded}>` },
+      near, entries(revision),
+      { key: "batches", name: "Batches", show: () => html`<${BatchFiles} turn=${revision} />` },
+      { key: "responses", name: "Responses", show: () => html`<${Responses} turn=${revision} changed=${changed} />` },
       eligibility,
       { key: "audit", name: "Self-audit", show: () => html`<${SelfAudit} month=${month} />` },
       { key: "payers", name: "Payers and fees", show: () => html`<${Payers} /><${Fees} />` },
     ]} />
-    ${dialog === "run" && html`<${RunBilling} close=${() => show("")} done=${changed} />`}
-    ${dialog === "export" && html`<${ExportClaims} close=${() => show("")} />`}`;
+    ${dialog === "run" && html`<${RunBilling} close=${() => setDialog("")} done=${changed} />`}
+    ${dialog === "export" && html`<${ExportClaims} close=${() => setDialog("")} />`}`;
 }
 
 /** @param {string} month @param {number} by */

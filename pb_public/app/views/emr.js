@@ -1,14 +1,14 @@
 // The practice's EMR: deliveries, connection, and import of patients.
-import { can } from "../can.js";
-import { late } from "../ui/late.js";
+import { can } from "../permissions.js";
+import { lazy } from "../ui/lazy.js";
 import { Tabs } from "../ui/tabs.js";
 import { html } from "../view.js";
 import { Transmissions } from "./emr/transmissions.js";
 
-const Connection = late(() => import("./emr/connection.js").then((m) => m.Connection));
-const Corrections = late(() => import("./emr/corrections.js").then((m) => m.Corrections));
-const ImportPatients = late(() => import("./emr/import.js").then((m) => m.ImportPatients));
-const UnlinkedPatients = late(() => import("./emr/unlinked.js").then((m) => m.UnlinkedPatients));
+const Connection = lazy(() => import("./emr/connection.js").then((m) => m.Connection));
+const Corrections = lazy(() => import("./emr/corrections.js").then((m) => m.Corrections));
+const ImportPatients = lazy(() => import("./emr/import.js").then((m) => m.ImportPatients));
+const UnlinkedPatients = lazy(() => import("./emr/unlinked.js").then((m) => m.UnlinkedPatients));
 
 export function EMR() {
   return html`<div class="heading"><h1>EMR</h1></div>

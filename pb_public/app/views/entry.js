@@ -1,17 +1,17 @@
 // One billing entry: summary, reasons, evidence, history, and the actions on its claim.
 import { download, get } from "../api.js";
-import { can } from "../can.js";
-import { go, place, refine } from "../router.js";
+import { can } from "../permissions.js";
+import { go, place, updateAbout } from "../router.js";
 import { toast } from "../ui/toast.js";
 import { Badge } from "../ui/badge.js";
 import { ActionButton } from "../ui/form.js";
-import { calendarDate, dateTime, fullTime, minutes, money, words } from "../ui/format.js";
-import { Loaded, Nothing, useLoad } from "../ui/states.js";
+import { calendarDate, dateTime, fullTime, minutes, money, humanize } from "../ui/format.js";
+import { Loaded, EmptyState, useLoad } from "../ui/states.js";
 import { Facts } from "../ui/table.js";
 import { Tabs } from "../ui/tabs.js";
 import { html } from "../view.js";
-import { Explained } from "./billing/explained.js";
-import { stateName, warningText } from "./billing/words.js";
+import { Explained } from "./billing/code_explanation.js";
+import { stateName, warningText } from "./billing/labels.js";
 import { Evidence } from "./entry/evidence.js";
 import { Steps } from "./entry/steps.js";
 
@@ -20,7 +20,7 @@ import { Steps } from "./entry/steps.js";
 /** @param {{id?: string}} props */
 export function Entry({ id }) {
   if (!id) {
-    return html`<${Nothing} title="No entry selected" page>Select one under Billing.</${Nothing}>`;
+    return html`<${EmptyState} title="No entry selected" page>Select one under Billing.</${EmptyState}>`;
   }
   return html`<${Sheet} key=${id} id=${id} />`;
 }
@@ -29,7 +29,7 @@ export function Entry({ id }) {
 function Sheet({ id }) {
   const entry = useLoad((signal) => get(`billing/entries/${id}/`, {}, signal), [id]);
   const { then = [], back = {} } = place.value.about;
-  const next = () => refine({ id: then[0], then: then.slice(1) });
+  const next = () => updateAbout({ id: then[0], then: then.slice(1) });
   const leave = () => (back.query ? history.back() : go("billing", {}, { tab: "entries" }));
   return html`<${Loaded} from=${entry}>${(/** @type {Entry} */ data) => html`
     <div class="heading">
@@ -43,7 +43,7 @@ function Sheet({ id }) {
       <ul>${data.warnings.map((code) => html`<li key=${code}>${warningText(code)}</li>`)}</ul></div>`}
     <section class="card"><${Summary} entry=${data} />
       ${can("manageBilling") && html`<${Steps} entry=${data} changed=${(now) => entry.change(() => now)}
-        onward=${then.length > 0 && (() => { toast(`${data.claim_id} reviewed.`); next(); })} />`}
+        openNext=${then.length > 0 && (() => { toast(`${data.claim_id} reviewed.`); next(); })} />`}
     </section>
     <section class="card" aria-labelledby="about-entry">
       <h2 class="unseen" id="about-entry">About the entry</h2>
@@ -80,7 +80,7 @@ function Summary({ entry }) {
     can("readRevenue") && ["Payer", entry.payer],
     ["Diagnoses", entry.icd10_codes.join(", ") || "None"],
     ["Rendering provider", entry.rendering_provider || "–"],
-    ["Source", words(entry.source)],
+    ["Source", humanize(entry.source)],
     ["Created by", `${entry.created_by}, ${dateTime(entry.created_at)}`],
     entry.reviewed_by !== null && ["Reviewed by", `${entry.reviewed_by}, ${dateTime(entry.reviewed_at)}${entry.attested ? ", attested"
       : ""}`],
@@ -97,9 +97,9 @@ function Summary({ entry }) {
 }
 
 /** @param {{moves: Entry["history"]}} props */
-const History = ({ moves }) => (moves.length === 0 ? html`<${Nothing} title="No history yet" />`
+const History = ({ moves }) => (moves.length === 0 ? html`<${EmptyState} title="No history yet" />`
   : html`<ol class="steps">${moves.map((move) => html`
-  <li key=${move.timestamp + move.action}><strong>${words(move.action)}</strong>${move.to && move.from !== move.to
+  <li key=${move.timestamp + move.action}><strong>${humanize(move.action)}</strong>${move.to && move.from !== move.to
     && html`: ${move.from ? `${stateName(move.from)} → ` : ""}${stateName(move.to)}`}
     ${move.detail && html`<div>${move.detail}</div>`}
     <time datetime=${move.timestamp}>${fullTime(move.timestamp)} by ${move.actor}</time></li>`)}</ol>`);

@@ -1,21 +1,21 @@
 // The escalation board, most urgent first: next step, ladder, assignee; and who is on call.
-import { all, get } from "../api.js";
-import { can } from "../can.js";
+import { getAll, get } from "../api.js";
+import { can } from "../permissions.js";
 import { useKeys } from "../keys.js";
 import { listen, onGap, stream } from "../live.js";
 import { useQuery } from "../query.js";
 import { go } from "../router.js";
 import { me } from "../session.js";
-import { Loaded, Nothing, useLoad } from "../ui/states.js";
+import { Loaded, EmptyState, useLoad } from "../ui/states.js";
 import { Pages } from "../ui/table.js";
-import { ZoneNote } from "../ui/when.js";
+import { ZoneNote } from "../ui/time.js";
 import { classes, html, useEffect, useRef, useState } from "../view.js";
-import { byUrgency, nextStep } from "./alerts/steps.js";
-import { Duty } from "./escalations/duty.js";
-import { NewEscalation } from "./escalations/new.js";
+import { byUrgency, nextStep } from "./alerts/escalation_steps.js";
+import { OnCallPanel } from "./escalations/on_call_panel.js";
+import { NewEscalation } from "./escalations/new_escalation.js";
 import { EscalationRow } from "./escalations/row.js";
 
-/** @typedef {import("./alerts/steps.js").Escalation} Escalation */
+/** @typedef {import("./alerts/escalation_steps.js").Escalation} Escalation */
 
 const pageSize = 25;
 const tabs = /** @type {[string, string][]} */ ([["open", "Open"], ["waiting", "Not taken"], ["mine", "Mine"], ["note", "Note due"],
@@ -29,15 +29,15 @@ const belongs = {
 };
 
 export function Escalations() {
-  const [query, change] = useQuery({ show: "open", page: 1 });
-  const [making, make] = useState(false);
+  const [query, setQuery] = useQuery({ show: "open", page: 1 });
+  const [isCreating, setCreating] = useState(false);
   const deadlines = useLoad((signal) => get("escalations/deadlines/", {}, signal), []);
-  const open = useLoad(() => all("escalations/", { active: true, ordering: "urgency" }), []);
+  const open = useLoad(() => getAll("escalations/", { active: true, ordering: "urgency" }), []);
   const over = query.show === "closed";
   const closed = useLoad((signal) => (over ? get("escalations/", { active: false, page: query.page, page_size: pageSize }, signal)
     : Promise.resolve(null)), [over, query.page]);
   const put = useLive(open, closed);
-  useKeys(can("escalate") ? { e: { does: "New escalation", act: () => make(true) } } : {});
+  useKeys(can("escalate") ? { e: { label: "New escalation", act: () => setCreating(true) } } : {});
   useClock();
   const list = byUrgency(open.data ?? [], deadlines.data);
   const shown = over ? closed.data?.results ?? [] : list.filter((one) => (belongs[query.show] ?? belongs.open)(one, deadlines.data));
@@ -46,26 +46,26 @@ export function Escalations() {
   return html`<div class="heading escalations-head"><h1>Escalations</h1>
       <div class="choices views" role="group" aria-label="Which escalations">
         ${tabs.map(([code, name]) => html`<button key=${code} class=${classes(code === "waiting" && "level critical")}
-        aria-pressed=${query.show === code ? "true" : "false"} onClick=${() => change({ show: code })}>
+        aria-pressed=${query.show === code ? "true" : "false"} onClick=${() => setQuery({ show: code })}>
           ${name}${count(code) !== "" && html` <strong>${count(code)}</strong>`}</button>`)}</div>
       <${ZoneNote} />
-      ${can("escalate") && html`<button onClick=${() => make(true)}>New escalation <kbd>E</kbd></button>`}
+      ${can("escalate") && html`<button onClick=${() => setCreating(true)}>New escalation <kbd>E</kbd></button>`}
       <button onClick=${() => go("on-call")}>On call</button>
     </div>
     ${stream.value === "cut" && html`<p class="notice warning"
       role="alert">Live updates are interrupted: this list may be out of date.</p>`}
     <div class="with-duty">
       <${Loaded} from=${over ? closed : open} empty=${() => shown.length === 0}
-        nothing=${html`<${Nothing} title=${over ? "No closed escalations" : "No escalations"}>
+        nothing=${html`<${EmptyState} title=${over ? "No closed escalations" : "No escalations"}>
         ${query.show === "open" ? "No open escalations." : html`<button
-          onClick=${() => change({ show: "open" })}>Show all open escalations</button>`}</${Nothing}>`}>
+          onClick=${() => setQuery({ show: "open" })}>Show all open escalations</button>`}</${EmptyState}>`}>
         ${() => html`<div>${heads}<${Rows} list=${shown} deadlines=${deadlines.data} put=${put} grouped=${!over} />
           ${over && closed.data && html`<${Pages} page=${query.page} count=${closed.data.count} size=${pageSize}
-            turn=${(page) => change({ page })} />`}</div>`}
+            turn=${(page) => setQuery({ page })} />`}</div>`}
       </${Loaded}>
-      <${Duty} deadlines=${deadlines.data} />
+      <${OnCallPanel} deadlines=${deadlines.data} />
     </div>
-    ${making && html`<${NewEscalation} close=${() => make(false)} done=${open.reload} />`}`;
+    ${isCreating && html`<${NewEscalation} close=${() => setCreating(false)} done=${open.reload} />`}`;
 }
 
 /** Column heads, for sighted users; rows have labels for screen readers. */
@@ -79,8 +79,8 @@ const groupOf = (one) => (one.taken ? "In progress" : { stat: "Stat, not taken",
 /** @param {{list: Escalation[], deadlines: any, put: (one: any) => void, grouped: boolean}} props */
 function Rows({ list, deadlines, put, grouped }) {
   const box = useRef(/** @type {HTMLOListElement | null} */ (null));
-  const [current, focus] = useState(0);
-  const [open, unfold] = useState(0);
+  const [current, setCurrent] = useState(0);
+  const [open, setOpen] = useState(0);
   const at = list.findIndex((one) => one.id === current);
   const step = (/** @type {number} */ by) => {
     const next = list[Math.min(Math.max(at + by, 0), list.length - 1)];
@@ -89,13 +89,13 @@ function Rows({ list, deadlines, put, grouped }) {
     row?.scrollIntoView({ block: "nearest" });
   };
   useKeys({
-    j: { does: "Next escalation", act: () => step(1) }, k: { does: "Previous escalation", act: () => step(-1) }, ArrowDown: () => step(1),
+    j: { label: "Next escalation", act: () => step(1) }, k: { label: "Previous escalation", act: () => step(-1) }, ArrowDown: () => step(1),
       ArrowUp: () => step(-1),
-    o: { does: "Show details", act: () => at >= 0 && unfold(open === current ? 0 : current) }, Enter: () => at >= 0
-      && unfold(open === current ? 0 : current),
+    o: { label: "Show details", act: () => at >= 0 && setOpen(open === current ? 0 : current) }, Enter: () => at >= 0
+      && setOpen(open === current ? 0 : current),
   });
   return html`<ol class="escalations" ref=${box} aria-label="Escalations, the most urgent first"
-    onFocusIn=${(event) => focus(Number(event.target.closest("[data-key]")?.dataset.key ?? current))}>
+    onFocusIn=${(event) => setCurrent(Number(event.target.closest("[data-key]")?.dataset.key ?? current))}>
     ${list.map((one, i) => html`
       ${grouped && (i === 0 || groupOf(list[i - 1]) !== groupOf(one)) && html`<li key=${groupOf(one)}
         class=${classes("group", !one.taken && { stat: "critical", urgent: "warning", routine: "" }[one.priority], one.taken && "good")}>
@@ -104,17 +104,17 @@ function Rows({ list, deadlines, put, grouped }) {
         <span class="soft">${list.filter((other) => groupOf(other) === groupOf(one)).length}</span></li>`}
       <${EscalationRow} key=${one.id} one=${one} deadlines=${deadlines} first=${at < 0 ? i === 0 : one.id === current}
         here=${one.id === current} open=${open === one.id}
-        unfold=${() => unfold(open === one.id ? 0 : one.id)} put=${put} />`)}
+        unfold=${() => setOpen(open === one.id ? 0 : one.id)} put=${put} />`)}
   </ol>`;
 }
 
 /** Updates changed escalations in place, and adds new ones. @param {any} open @param {any} closed */
 function useLive(open, closed) {
-  const put = (/** @type {Escalation} */ told) => {
-    const over = told.status === "resolved" || told.status === "cancelled";
-    open.change((/** @type {Escalation[]} */ list) => [...list.filter((one) => one.id !== told.id), ...(over ? [] : [told])]);
+  const put = (/** @type {Escalation} */ changed) => {
+    const over = changed.status === "resolved" || changed.status === "cancelled";
+    open.change((/** @type {Escalation[]} */ list) => [...list.filter((one) => one.id !== changed.id), ...(over ? [] : [changed])]);
     closed.change((/** @type {any} */ page) => page
-      && { ...page, results: page.results.map((/** @type {Escalation} */ one) => (one.id === told.id ? told : one)) });
+      && { ...page, results: page.results.map((/** @type {Escalation} */ one) => (one.id === changed.id ? changed : one)) });
   };
   useEffect(() => {
     const stops = [onGap(() => { open.reload(); closed.reload(); }), listen("escalation", ({ data }) => put(data))];

@@ -1,15 +1,15 @@
 // The on-call rota: weekly shifts in the practice's time zone, overrides, and handing over the current turn.
-import { all, get, put } from "../api.js";
-import { can } from "../can.js";
-import { byWhom } from "../colleagues.js";
+import { getAll, get, put } from "../api.js";
+import { can } from "../permissions.js";
+import { colleagueInSentence } from "../colleagues.js";
 import { go } from "../router.js";
 import { ActionButton, Dialog, Field, Form } from "../ui/form.js";
-import { dateTime, words } from "../ui/format.js";
+import { dateTime, humanize } from "../ui/format.js";
 import { asProblem, Loaded, useLoad } from "../ui/states.js";
 import { toast } from "../ui/toast.js";
-import { instantOf, localOf } from "../ui/when.js";
+import { instantOf, localInput } from "../ui/time.js";
 import { html, useState } from "../view.js";
-import { Gaps } from "./escalations/duty.js";
+import { Gaps } from "./escalations/on_call_panel.js";
 
 /** @typedef {import("../../../tools/console/contract.d.ts").components["schemas"]["OnCall"]} Rota */
 /** @typedef {import("../../../tools/console/contract.d.ts").components["schemas"]["OnCallNow"]} Duty */
@@ -49,37 +49,38 @@ const nameOf = (rota, id) => {
 export function OnCall({ fill }) {
   const state = useLoad(read, []);
   const may = can("setOnCall");
-  const [asking, ask] = useState(fill && may ? "override" : "");
+  const [dialog, setDialog] = useState(fill && may ? "override" : "");
   return html`<div class="heading"><h1>On call</h1>
       ${can("readClinical") && html`<button type="button" onClick=${() => go("escalations")}><span
         aria-hidden="true">←</span> Escalations</button>`}</div>
     <${Loaded} from=${state}>${(/** @type {State} */ { rota, duty, turns }) => html`
       <section class="card" aria-labelledby="now"><div class="heading"><h2 id="now">Now</h2>
-        ${may && duty.user_id !== null && html`<button class="main" onClick=${() => ask("hand-over")}>Hand over</button>`}</div>
+        ${may && duty.user_id !== null && html`<button class="main" onClick=${() => setDialog("hand-over")}>Hand over</button>`}</div>
         <p>${duty.user_id === null ? "No one is on call." : html`<strong>${nameOf(rota, duty.user_id)}</strong>`}
           ${duty.until && ` ${duty.user_id === null ? "The next turn starts" : "until"} ${dateTime(duty.until)}`}</p>
         ${duty.user_id === null && html`<p class="notice warning">Untaken escalations go directly to the clinical managers when
           their first deadline passes.</p>`}
       </section>
       <${Gaps} data=${turns} />
-      <${Week} rota=${rota} may=${may} add=${() => ask("shift")} changed=${state.reload} />
-      <${Overrides} rota=${rota} may=${may} add=${() => ask("override")} changed=${state.reload} />
+      <${Week} rota=${rota} may=${may} add=${() => setDialog("shift")} changed=${state.reload} />
+      <${Overrides} rota=${rota} may=${may} add=${() => setDialog("override")} changed=${state.reload} />
       ${may && html`<${ZoneForm} key=${rota.time_zone} zone=${rota.time_zone} changed=${state.reload} />`}
-      ${asking && html`<${Turn} kind=${asking} duty=${duty} fill=${fill} close=${() => ask("")} done=${state.reload} />`}`}
+      ${dialog && html`<${Turn} kind=${dialog} duty=${duty} fill=${fill} close=${() => setDialog("")} done=${state.reload} />`}`}
     </${Loaded}>`;
 }
 
 /** @param {{rota: Rota, may: boolean, add: () => void, changed: () => void}} props */
 const Week = ({ rota, may, add, changed }) => html`<section class="card" aria-labelledby="week">
   <div class="heading"><h2 id="week">Weekly schedule</h2>${may && html`<button onClick=${add}>Add a shift</button>`}</div>
-  <p class="soft">All times ${rota.time_zone}${rota.updated_at ? `, set ${dateTime(rota.updated_at)} by ${byWhom(rota.updated_by)}`
-    : ""}. A shift whose end is not after its start ends on the next day.</p>
+  <p class="soft">All times ${rota.time_zone}${rota.updated_at
+    ? `, set ${dateTime(rota.updated_at)} by ${colleagueInSentence(rota.updated_by)}`
+    : ""}. A shift with an end at or before its start ends on the next day.</p>
   <dl class="facts week-of-shifts">${weekdays.map((name, weekday) => {
     const shifts = rota.shifts.filter((s) => s.weekday === weekday).sort((a, b) => a.start.localeCompare(b.start));
     return html`<div key=${name}><dt>${name}</dt><dd>${shifts.length === 0 ? "–"
       : html`<ul class="plain-list">${shifts.map((s, i) => html`<li key=${i}>
       <span>${s.start}–${s.end} ${nameOf(rota, s.user_id)}</span>
-      ${may && html`<${ActionButton} act=${() => change((now) => ({ shifts: without(now.shifts, s) }))} said="Removed." done=${changed}
+      ${may && html`<${ActionButton} act=${() => change((now) => ({ shifts: without(now.shifts, s) }))} doneText="Removed." done=${changed}
         aria-label=${`Remove ${name} ${s.start}`}>Remove</${ActionButton}>`}</li>`)}</ul>`}</dd></div>`;
   })}</dl>
 </section>`;
@@ -92,7 +93,7 @@ function Overrides({ rota, may, add, changed }) {
     <div class="heading"><h2 id="overrides">Overrides</h2>${may && html`<button onClick=${add}>Add an override</button>`}</div>
     ${coming.length === 0 ? html`<p>No overrides.</p>` : html`<ul class="plain-list">${coming.map((o, i) => html`<li key=${i}>
       <span>${dateTime(o.starts_at)} – ${dateTime(o.ends_at)} ${nameOf(rota, o.user_id)}</span>
-      ${may && html`<${ActionButton} act=${() => change((now) => ({ overrides: without(now.overrides, o) }))} said="Removed."
+      ${may && html`<${ActionButton} act=${() => change((now) => ({ overrides: without(now.overrides, o) }))} doneText="Removed."
         done=${changed} aria-label=${`Remove the override from ${dateTime(o.starts_at)}`}>Remove</${ActionButton}>`}</li>`)}</ul>`}
   </section>`;
 }
@@ -111,11 +112,11 @@ const titles = { shift: "Add a shift", override: "Add an override", "hand-over":
 
 /** @param {{kind: string, duty: Duty, fill?: {starts_at: string, ends_at: string}, close: () => void, done: () => void}} props */
 function Turn({ kind, duty, fill, close, done }) {
-  const staff = useLoad(() => all("users/", { is_active: true }), []);
+  const staff = useLoad(() => getAll("users/", { is_active: true }), []);
   const people = (/** @type {any[]} */ users) => users.filter((u) => clinicians.includes(u.role)
     && (kind !== "hand-over" || u.id !== duty.user_id))
-    .map((u) => /** @type {[string, string]} */ ([String(u.id), `${u.first_name} ${u.last_name}, ${words(u.role).toLowerCase()}`]));
-  const send = (/** @type {any} */ v) => named(kind === "shift" ? "shifts" : "overrides", (now) => {
+    .map((u) => /** @type {[string, string]} */ ([String(u.id), `${u.first_name} ${u.last_name}, ${humanize(u.role).toLowerCase()}`]));
+  const send = (/** @type {any} */ v) => saveTurn(kind === "shift" ? "shifts" : "overrides", (now) => {
     const user_id = v.user_id ? Number(v.user_id) : null;
     if (kind === "shift") {
       const made = v.weekday.split(" ").map((/** @type {string} */ day) => ({ weekday: Number(day), start: v.start, end: v.end, user_id }));
@@ -132,8 +133,8 @@ function Turn({ kind, duty, fill, close, done }) {
         <div class="fields"><${Field} label="From" name="start" kind="time" value="19:00" errors=${errors} /><${Field} label="To"
           name="end" kind="time" value="07:00" errors=${errors} /></div>`}
       ${kind === "override" && html`<div class="fields"><${Field} label="From" name="starts_at" kind="datetime-local"
-        value=${localOf(fill ? new Date(fill.starts_at) : new Date())} errors=${errors} />
-        <${Field} label="To" name="ends_at" kind="datetime-local" value=${fill ? localOf(new Date(fill.ends_at)) : ""}
+        value=${localInput(fill ? new Date(fill.starts_at) : new Date())} errors=${errors} />
+        <${Field} label="To" name="ends_at" kind="datetime-local" value=${fill ? localInput(new Date(fill.ends_at)) : ""}
           errors=${errors} /></div>`}
       <${Field} label="Who" name="user_id" kind="select" options=${[["", "Choose"], ...people(users)]} errors=${errors} />`}
     </${Form}>`}</${Loaded}>
@@ -145,7 +146,7 @@ function Turn({ kind, duty, fill, close, done }) {
  * @param {string} list
  * @param {(now: Rota) => any} step
  */
-async function named(list, step) {
+async function saveTurn(list, step) {
   try {
     return await change(step);
   } catch (error) {

@@ -1,21 +1,21 @@
 // Operations: health, statistics, quarantine, devices, users, clients, webhooks, default thresholds, templates, audit trail, pushes.
-import { can } from "../can.js";
-import { late } from "../ui/late.js";
+import { can } from "../permissions.js";
+import { lazy } from "../ui/lazy.js";
 import { Tabs } from "../ui/tabs.js";
 import { html } from "../view.js";
 import { Health } from "./operations/health.js";
 
-const Audit = late(() => import("./operations/audit.js").then((m) => m.Audit));
-const Clients = late(() => import("./operations/clients.js").then((m) => m.Clients));
-const DefaultThresholds = late(() => import("./operations/default_thresholds.js").then((m) => m.DefaultThresholds));
-const Equipment = late(() => import("./operations/equipment.js").then((m) => m.Equipment));
-const NoteTemplates = late(() => import("./operations/note_templates.js").then((m) => m.NoteTemplates));
-const Numbers = late(() => import("./operations/numbers.js").then((m) => m.Numbers));
-const Pushes = late(() => import("./operations/pushes.js").then((m) => m.Pushes));
-const Quarantine = late(() => import("./operations/quarantine.js").then((m) => m.Quarantine));
-const ThresholdTemplates = late(() => import("./operations/templates.js").then((m) => m.ThresholdTemplates));
-const Users = late(() => import("./operations/users.js").then((m) => m.Users));
-const Webhooks = late(() => import("./operations/webhooks.js").then((m) => m.Webhooks));
+const Audit = lazy(() => import("./operations/audit.js").then((m) => m.Audit));
+const Clients = lazy(() => import("./operations/clients.js").then((m) => m.Clients));
+const DefaultThresholds = lazy(() => import("./operations/default_thresholds.js").then((m) => m.DefaultThresholds));
+const Equipment = lazy(() => import("./operations/equipment.js").then((m) => m.Equipment));
+const NoteTemplates = lazy(() => import("./operations/note_templates.js").then((m) => m.NoteTemplates));
+const Numbers = lazy(() => import("./operations/statistics.js").then((m) => m.Statistics));
+const Pushes = lazy(() => import("./operations/pushes.js").then((m) => m.Pushes));
+const Quarantine = lazy(() => import("./operations/quarantine.js").then((m) => m.Quarantine));
+const ThresholdTemplates = lazy(() => import("./operations/templates.js").then((m) => m.ThresholdTemplates));
+const Users = lazy(() => import("./operations/users.js").then((m) => m.Users));
+const Webhooks = lazy(() => import("./operations/webhooks.js").then((m) => m.Webhooks));
 
 export function Operations() {
   return html`<div class="heading"><h1>Operations</h1></div>

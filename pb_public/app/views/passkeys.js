@@ -1,22 +1,22 @@
 // The user's passkeys: add, rename, remove.
 import { call, get, patch, post } from "../api.js";
-import { make, offered } from "../passkeys.js";
+import { createPasskey, arePasskeysSupported } from "../passkeys.js";
 import { me } from "../session.js";
-import { learn, signOff } from "../sign_on.js";
+import { loadProfile, signOut } from "../sign_on.js";
 import { Dialog, Field, Form } from "../ui/form.js";
 import { dateTime } from "../ui/format.js";
 import { Loaded, useLoad } from "../ui/states.js";
 import { toast } from "../ui/toast.js";
 import { html, useState } from "../view.js";
-import { PasswordAgain, useProof } from "./proof.js";
+import { ReauthField, useReauth } from "./reauth.js";
 
 /** @typedef {{id: number, name: string, created_at: string, last_used_at: string | null, backed_up: boolean}} Passkey */
 
 export function Passkeys() {
   const from = useLoad((signal) => get("auth/passkeys/", { page_size: 100 }, signal), []);
-  const [asked, ask] = useState(/** @type {{dialog: any, passkey?: Passkey} | null} */ (null));
-  const close = () => ask(null);
-  const changed = () => { close(); from.reload(); void learn(); };
+  const [dialog, setDialog] = useState(/** @type {{dialog: any, passkey?: Passkey} | null} */ (null));
+  const close = () => setDialog(null);
+  const changed = () => { close(); from.reload(); void loadProfile(); };
   return html`<p>A passkey is stored on your phone, computer or security key. You sign in with a fingerprint, face or PIN,
     and it protects you from phishing.</p>
     <${Loaded} from=${from}>${(data) => html`
@@ -24,28 +24,30 @@ export function Passkeys() {
         <strong>${passkey.name}</strong> <small>Added ${dateTime(passkey.created_at)}. ${passkey.last_used_at
           ? `Last used ${dateTime(passkey.last_used_at)}.` : "Never used."}</small>
         <div class="actions"><button aria-label=${`Rename ${passkey.name}`} onClick=${() =>
-          ask({ dialog: Rename, passkey })}>Rename</button>
-          <button aria-label=${`Remove ${passkey.name}`} onClick=${() => ask({ dialog: Remove, passkey })}>Remove</button></div></li>`)}
+          setDialog({ dialog: Rename, passkey })}>Rename</button>
+          <button aria-label=${`Remove ${passkey.name}`}
+            onClick=${() => setDialog({ dialog: Remove, passkey })}>Remove</button></div></li>`)}
             </ul>
       ${data.count === 0 && html`<p>No passkeys yet.</p>`}
-      ${asked && html`<${asked.dialog} passkey=${asked.passkey} last=${data.count === 1 && !me.value?.is_2fa_enabled} close=${close}
+      ${dialog && html`<${dialog.dialog} passkey=${dialog.passkey} last=${data.count === 1 && !me.value?.is_2fa_enabled} close=${close}
         changed=${changed} />`}`}
     </${Loaded}>
-    ${offered() ? html`<div class="actions"><button class="main" onClick=${() => ask({ dialog: Add })}>Add a passkey</button></div>`
+    ${arePasskeysSupported() ? html`<div class="actions"><button class="main"
+      onClick=${() => setDialog({ dialog: Add })}>Add a passkey</button></div>`
       : html`<p>This browser does not support passkeys at this address.</p>`}`;
 }
 
 /** @param {{close: () => void, changed: () => void}} props */
 function Add({ close, changed }) {
-  const proof = useProof();
-  const send = proof.asking(async (values, password) => {
+  const reauth = useReauth();
+  const send = reauth.wrap(async (values, password) => {
     const options = await post("auth/passkeys/registration-options/", password);
-    return post("auth/passkeys/", { name: values.name, credential: await make(options) });
+    return post("auth/passkeys/", { name: values.name, credential: await createPasskey(options) });
   });
   return html`<${Dialog} title="Add a passkey" close=${close}>
     <${Form} submit="Add" cancel=${close} send=${send} done=${() => { toast("Passkey added."); changed(); }}>${(errors) => html`
       <${Field} label="Name" name="name" maxlength="100" hint="To recognize it later, for example “Work laptop”." errors=${errors} />
-      <${PasswordAgain} proof=${proof} errors=${errors} />`}
+      <${ReauthField} reauth=${reauth} errors=${errors} />`}
     </${Form}>
   </${Dialog}>`;
 }
@@ -60,14 +62,14 @@ const Rename = ({ passkey, close, changed }) => html`<${Dialog} title="Rename pa
 
 /** @param {{passkey: Passkey, last: boolean, close: () => void, changed: () => void}} props last: it is the only second factor */
 function Remove({ passkey, last, close, changed }) {
-  const proof = useProof();
-  const send = proof.asking((values, password) => call("DELETE", `auth/passkeys/${passkey.id}/`, { body: password }));
-  const done = () => { toast("Passkey removed."); last ? void signOff("Passkey removed. Sign in again.") : changed(); };
+  const reauth = useReauth();
+  const send = reauth.wrap((values, password) => call("DELETE", `auth/passkeys/${passkey.id}/`, { body: password }));
+  const done = () => { toast("Passkey removed."); last ? void signOut("Passkey removed. Sign in again.") : changed(); };
   return html`<${Dialog} title="Remove passkey" close=${close}>
     <${Form} danger submit="Remove" cancel=${close} send=${send} done=${done}>${(errors) => html`
       <p>${passkey.name} can no longer be used to sign in.${last
         && " It is your only second factor: sign-in will require only your password, and you will be signed out on all devices."}</p>
-      <${PasswordAgain} proof=${proof} errors=${errors} />`}
+      <${ReauthField} reauth=${reauth} errors=${errors} />`}
     </${Form}>
   </${Dialog}>`;
 }

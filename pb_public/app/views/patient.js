@@ -1,15 +1,15 @@
 // The patient chart in tabs. The live stream updates it in place.
-import { emergency, get, Problem } from "../api.js";
-import { can } from "../can.js";
+import { setEmergencyReason, get, Problem } from "../api.js";
+import { can } from "../permissions.js";
 import { listen, onGap } from "../live.js";
 import { useQuery } from "../query.js";
 import { go } from "../router.js";
 import { practice } from "../session.js";
 import { Field, Form } from "../ui/form.js";
-import { Failed, Nothing, useLoad, Waiting } from "../ui/states.js";
+import { Failed, EmptyState, useLoad, Waiting } from "../ui/states.js";
 import { useInSight } from "../ui/tabs.js";
 import { html, useEffect, useState } from "../view.js";
-import { telephone, useActs } from "./patient/acts.js";
+import { telephone, useActions } from "./patient/actions.js";
 import { PatientAlerts } from "./patient/alerts.js";
 import { Averages } from "./patient/averages.js";
 import { Billing } from "./patient/billing.js";
@@ -26,56 +26,57 @@ import { Vitals } from "./patient/vitals.js";
 /** @typedef {{id: string, name: string, patient: any, active: boolean, turn: number, changed: () => void, zone: string | undefined}}
  *  TabProps turn counts changes to the patient; zone is the patient's and applies to all times of the chart */
 
-/** @type {{tab: string, name: string, may: () => boolean, show: (props: any) => any}[]} */
+/** @type {{tab: string, name: string, isVisible: () => boolean, show: (props: any) => any}[]} */
 const tabs = [
-  { tab: "overview", name: "At a glance", may: () => true, show: (props) => html`<${Glance} ...${props} />` },
-  { tab: "readings", name: "Readings", may: () => true, show: (props) => html`<${Readings} ...${props} />
+  { tab: "overview", name: "At a glance", isVisible: () => true, show: (props) => html`<${Glance} ...${props} />` },
+  { tab: "readings", name: "Readings", isVisible: () => true, show: (props) => html`<${Readings} ...${props} />
     <${Vitals} ...${props} thresholds=${can("readClinical")} /><${Averages} ...${props} />` },
-  { tab: "alerts", name: "Alerts", may: () => can("readClinical"), show: (props) => html`<${PatientAlerts} ...${props} />` },
-  { tab: "escalations", name: "Escalations", may: () => can("readClinical"), show: (props) => html`<${PatientEscalations}
+  { tab: "alerts", name: "Alerts", isVisible: () => can("readClinical"), show: (props) => html`<${PatientAlerts} ...${props} />` },
+  { tab: "escalations", name: "Escalations", isVisible: () => can("readClinical"), show: (props) => html`<${PatientEscalations}
     ...${props} />` },
-  { tab: "thresholds", name: "Thresholds", may: () => can("readClinical"), show: (props) => html`<${Thresholds} ...${props} />` },
-  { tab: "time", name: "Time log", may: () => can("readTime"), show: (props) => html`<${TimeLog} ...${props} />` },
-  { tab: "bill", name: "Billing", may: () => can("explainBilling"), show: (props) => html`<${Billing} ...${props} />` },
-  { tab: "devices", name: "Devices", may: () => true, show: (props) => html`<${Devices} ...${props} />` },
-  { tab: "people", name: "Team & consents", may: () => true, show: (props) => html`<div class="grid"><${CareTeam}
+  { tab: "thresholds", name: "Thresholds", isVisible: () => can("readClinical"), show: (props) => html`<${Thresholds} ...${props} />` },
+  { tab: "time", name: "Time log", isVisible: () => can("readTime"), show: (props) => html`<${TimeLog} ...${props} />` },
+  { tab: "bill", name: "Billing", isVisible: () => can("explainBilling"), show: (props) => html`<${Billing} ...${props} />` },
+  { tab: "devices", name: "Devices", isVisible: () => true, show: (props) => html`<${Devices} ...${props} />` },
+  { tab: "people", name: "Team & consents", isVisible: () => true, show: (props) => html`<div class="grid"><${CareTeam}
     ...${props} /><${Consents} ...${props} /></div>` },
 ];
 
 /** @param {{id?: string, tab?: string}} props */
 export function PatientSheet({ id, tab }) {
   return id ? html`<${Sheet} key=${id} id=${id} tab=${tab ?? "overview"} />`
-    : html`<${Nothing} title="No patient selected" page>Select one in the list of <button class="link"
-    onClick=${() => go("patients")}>patients</button>.</${Nothing}>`;
+    : html`<${EmptyState} title="No patient selected" page>Select one in the list of <button class="link"
+    onClick=${() => go("patients")}>patients</button>.</${EmptyState}>`;
 }
 
 /** @param {{id: string, tab: string}} props tab is the initial tab */
 function Sheet({ id, tab }) {
-  const [query, change] = useQuery({ tab: "", days: 30, as: "" });
-  const [turn, next] = useState(0);
-  const [reason, give] = useState("");
+  const [query, setQuery] = useQuery({ tab: "", days: 30, as: "" });
+  const [revision, setRevision] = useState(0);
+  const [reason, setReason] = useState("");
   const patient = useLoad((signal) => get(`patients/${id}/`, {}, signal), [id, reason]);
   const standing = useLoad(async (signal) => (can("readClinical") && patient.data
     ? (await get("triage/patients/", { patient_id: id }, signal)).results[0] ?? null : null), [id, patient.data !== null]);
   const chosen = query.tab || tab;
   const row = useInSight(patient.data && chosen);
-  const happened = () => next((n) => n + 1);
+  const happened = () => setRevision((n) => n + 1);
   const all = () => { patient.reload(); standing.reload(); happened(); };
-  const { acts, dialogs } = useActs({ id, patient: patient.data, standing: standing.data, emergency: reason !== "", days: query.days,
+  const { acts, dialogs } = useActions({ id, patient: patient.data, standing: standing.data, emergency: reason !== "", days: query.days,
     changed: () => { standing.reload(); happened(); } });
   useFollow(id, standing, happened, all);
-  useEffect(() => () => emergency(""), [id]);
+  useEffect(() => () => setEmergencyReason(""), [id]);
   if (patient.problem?.forbidden && patient.data === null) {
-    return html`<${BreakGlass} problem=${patient.problem} tried=${reason} open=${(given) => { emergency(given); give(given); }} />`;
+    return html`<${BreakGlass} problem=${patient.problem} tried=${reason}
+      open=${(given) => { setEmergencyReason(given); setReason(given); }} />`;
   }
   if (patient.problem && patient.data === null) {
-    return html`<${Failed} problem=${patient.problem} again=${patient.reload} />`;
+    return html`<${Failed} problem=${patient.problem} retry=${patient.reload} />`;
   }
   if (patient.data === null) {
     return html`<${Waiting} />`;
   }
   const p = patient.data;
-  const mine = tabs.filter(({ may }) => may());
+  const mine = tabs.filter(({ isVisible }) => isVisible());
   const shown = mine.find((one) => one.tab === chosen) ?? mine[0];
   const zone = p.time_zone || practice.value.time_zone || undefined;
   return html`
@@ -83,17 +84,18 @@ function Sheet({ id, tab }) {
       zone=${zone} />
     <nav class="tabs no-print" aria-label="About this patient"
       ref=${row}>${mine.map((one) => html`<button key=${one.tab} aria-current=${one === shown ? "page" : null}
-      onClick=${() => change({ tab: one.tab === tab ? "" : one.tab })}>${one.name}${
+      onClick=${() => setQuery({ tab: one.tab === tab ? "" : one.tab })}>${one.name}${
       one.tab === "alerts" && standing.data?.unacknowledged_alerts > 0
         && html` <span class="count">${standing.data.unacknowledged_alerts}<span class="unseen"> open</span></span>`}</button>`)}</nav>
       <${Facts} patient=${p} standing=${standing.data} zone=${zone} /></div>
-    <div class="sheet">${shown.show({ id, name: `${p.first_name} ${p.last_name}`, patient: p, active: p.active, turn, changed: happened,
-      zone, query, change, acts })}</div>
+    <div class="sheet">${shown.show({ id, name: `${p.first_name} ${p.last_name}`, patient: p, active: p.active, turn: revision,
+      changed: happened,
+      zone, query, change: setQuery, acts })}</div>
     <${PhoneBar} patient=${p} acts=${acts} open=${standing.data?.unacknowledged_alerts ?? 0} />
     ${dialogs}`;
 }
 
-/** The action bar on a phone: call, note, acknowledge. @param {{patient: any, acts: import("./patient/acts.js").Acts, open: number}}
+/** The action bar on a phone: call, note, acknowledge. @param {{patient: any, acts: import("./patient/actions.js").Acts, open: number}}
  *  props */
 const PhoneBar = ({ patient: p, acts, open }) => html`<div class="phone-bar no-print" role="group" aria-label="Actions">
   ${p.phone && html`<a class="button main" href=${telephone(p.phone)} onClick=${acts.called}>Call</a>`}
@@ -102,8 +104,8 @@ const PhoneBar = ({ patient: p, acts, open }) => html`<div class="phone-bar no-p
 </div>`;
 
 /** Follows the patient in the live stream: the message has the triage status; lists reload once for many messages. @param {string} id
- *  @param {any} standing @param {() => void} happened @param {() => void} anew */
-function useFollow(id, standing, happened, anew) {
+ *  @param {any} standing @param {() => void} happened @param {() => void} reloadAll */
+function useFollow(id, standing, happened, reloadAll) {
   useEffect(() => {
     let timer = 0;
     const soon = () => { timer ||= setTimeout(() => { timer = 0; happened(); }, 1000); };
@@ -120,7 +122,7 @@ function useFollow(id, standing, happened, anew) {
       }),
       listen("alert", ({ data }) => data.patient_id === id && soon()),
       listen("escalation", ({ data }) => data.patient_id === id && soon()),
-      onGap(anew),
+      onGap(reloadAll),
     ];
     return () => { clearTimeout(timer); stops.forEach((stop) => stop()); };
   }, [id]);

@@ -1,19 +1,19 @@
 // The patient list: search, and enroll a new patient.
 import { patch, Problem } from "../api.js";
-import { can } from "../can.js";
+import { can } from "../permissions.js";
 import { useQuery } from "../query.js";
 import { go } from "../router.js";
 import { Badge } from "../ui/badge.js";
 import { Dialog, Field, Form } from "../ui/form.js";
-import { calendarDate, words } from "../ui/format.js";
+import { calendarDate, humanize } from "../ui/format.js";
 import { Tabs } from "../ui/tabs.js";
 import { StaffPicker } from "../ui/staff_picker.js";
 import { List } from "../ui/table.js";
 import { toast } from "../ui/toast.js";
 import { html, useRef } from "../view.js";
-import { CodesPicker, InsuranceFields, insuranceOf, nested, ScheduleFields, scheduleOf, unchosen } from "./enrolment/fields.js";
-import { PersonFields, personOf } from "./enrolment/person.js";
-import { DaysShort } from "./patients/days_short.js";
+import { CodesPicker, InsuranceFields, insuranceOf, nested, ScheduleFields, scheduleOf, unchosenText } from "./enrollment/fields.js";
+import { PersonFields, personOf } from "./enrollment/person.js";
+import { BehindOnDays } from "./patients/behind_on_days.js";
 
 const open = (/** @type {any} */ patient) => go("patient", { id: patient.id });
 
@@ -22,27 +22,27 @@ export const Patients = () => html`<div class="heading"><h1>Patients</h1>${can("
     <button class="main" onClick=${() => go("enrolment", { fresh: true })}>Enroll patient</button></div>`}</div>
   <${Tabs} label="Patients" tabs=${[
     { key: "all", name: "All patients", show: () => html`<${AllPatients} />` },
-    can("readDays") && { key: "days", name: "Behind on days", show: () => html`<${DaysShort} />` },
+    can("readDays") && { key: "days", name: "Behind on days", show: () => html`<${BehindOnDays} />` },
   ]} />`;
 
 function AllPatients() {
-  const [query, change] = useQuery({ active: true, search: "" }, ["search"]);
+  const [query, setQuery] = useQuery({ active: true, search: "" }, ["search"]);
   const wait = useRef(0);
   return html`<div class="filters" role="search">
       <${Field} label="Name or MRN" name="search" kind="search" value=${query.search} onInput=${(event) => {
         clearTimeout(wait.current);
-        wait.current = setTimeout(() => change({ search: event.target.value.trim() }), 300);
+        wait.current = setTimeout(() => setQuery({ search: event.target.value.trim() }), 300);
       }} />
       <${Field} label="Show" name="active" kind="select" value=${String(query.active)}
         options=${[["true", "Active"], ["false", "Archived"]]}
-        onChange=${(event) => change({ active: event.target.value === "true" })} />
+        onChange=${(event) => setQuery({ active: event.target.value === "true" })} />
     </div>
     <${List} path="patients/" query=${{ search: query.search, active: query.active }} ordering="last_name" caption="Patients"
       nothing="No patients match" open=${open} columns=${[
       { name: "name", head: "Name", order: "last_name", cell: (p) => html`<bdi>${p.last_name}, ${p.first_name}</bdi>` },
       { name: "mrn", head: "MRN" },
       { name: "date_of_birth", head: "Date of birth", cell: (p) => calendarDate(p.date_of_birth) },
-      { name: "gender", head: "Gender", cell: (p) => words(p.gender) },
+      { name: "gender", head: "Gender", cell: (p) => humanize(p.gender) },
       { name: "programs", head: "Diagnoses", cell: (p) => p.icd10_codes.join(", ") || "–" },
       { name: "status", head: "Status", cell: (p) => html`<${Badge} of=${p.status} />${p.needs_thresholds && html` <${Badge} of="warning"
         text="Needs thresholds" />`}` },
@@ -54,7 +54,7 @@ function AllPatients() {
 export function PatientDialog({ patient: p, close, done }) {
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
   const keep = ({ schedule_mode, ...values }) => {
-    const left = unchosen(box.current, "icd10_codes");
+    const left = unchosenText(box.current, "icd10_codes");
     if (Object.keys(left).length > 0) {
       throw new Problem(400, { field_errors: left });
     }
@@ -71,7 +71,7 @@ export function PatientDialog({ patient: p, close, done }) {
       <${PersonFields} patient=${p} errors=${errors} autofocus />
       <${CodesPicker} codes=${p.icd10_codes} errors=${errors} />
       <div class="fields"><${StaffPicker} label="Primary provider" name="primary_provider_id" by="id" roles=${["provider"]}
-        value=${p.primary_provider_id} nobody="Not assigned" errors=${errors} /></div>
+        value=${p.primary_provider_id} emptyLabel="Not assigned" errors=${errors} /></div>
       <fieldset><legend>Insurance</legend><${InsuranceFields} insurance=${p.insurance} errors=${errors} /></fieldset>
       <fieldset><legend>Expected readings</legend><${ScheduleFields} schedule=${p.monitoring_schedule} errors=${errors} /></fieldset>`}
     </${Form}></div>

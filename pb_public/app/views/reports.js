@@ -3,10 +3,10 @@ import { get } from "../api.js";
 import { useQuery } from "../query.js";
 import { ActionButton, Field } from "../ui/form.js";
 import { fullTime } from "../ui/format.js";
-import { PickPatient } from "../ui/pick_patient.js";
+import { PatientPicker } from "../ui/patient_picker.js";
 import { Loaded, useLoad } from "../ui/states.js";
 import { useInSight } from "../ui/tabs.js";
-import { daysAgo } from "../ui/when.js";
+import { daysAgo } from "../ui/time.js";
 import { html, useRef } from "../view.js";
 import { useChoices } from "./billing/entries.js";
 import { ReportBody } from "./reports/body.js";
@@ -57,24 +57,24 @@ function ParameterForm({ parameters, change }) {
     ${choice("Payer", "payer_id", [["", "All payers"], ...choices.payers])}
     ${choice("Provider", "provider_id", [["", "All providers"], ...names])}
     ${choice("Code", "cpt_code", [["", "All codes"], ...choices.codes])}
-    <${PickPatient} label="Patient" chosen=${(patient) => change({ patient_id: patient?.id ?? "" })} />
+    <${PatientPicker} label="Patient" chosen=${(patient) => change({ patient_id: patient?.id ?? "" })} />
     ${parameters.patient_id && html`<button type="button" onClick=${() => change({ patient_id: "" })}>All patients</button>`}
   </div>`;
 }
 
 /** @param {{report: import("./reports/kinds.js").Kind, parameters: Parameters}} props */
 function Report({ report, parameters }) {
-  const [{ page }, ask] = useQuery({ page: 1 });
-  const anew = useRef(false);
-  const asked = JSON.stringify(parameters);
+  const [{ page }, setQuery] = useQuery({ page: 1 });
+  const isRefresh = useRef(false);
+  const requestKey = JSON.stringify(parameters);
   const paged = report.paged ? { page, page_size: 20 } : {};
   const path = `billing/reports/${report.name}/`;
   const made = useLoad((signal) => {
-    const refresh = anew.current || "";
-    anew.current = false;
+    const refresh = isRefresh.current || "";
+    isRefresh.current = false;
     return get(path, { ...parameters, ...paged, refresh }, signal);
-  }, [asked, page]);
-  const again = () => { anew.current = true; made.reload(); };
+  }, [requestKey, page]);
+  const again = () => { isRefresh.current = true; made.reload(); };
   return html`<${Loaded} from=${made}>${(data) => html`
     <div class="bar-of-acts">
       <p class="soft" role="status">${period(data)} ${data.cached ? "Cached" : "Calculated"} ${fullTime(data.generated_at)}.</p>
@@ -82,7 +82,7 @@ function Report({ report, parameters }) {
       <${ActionButton} act=${() => keep(path, { ...parameters, export: "csv" }, `${report.name}.csv`)}>CSV</${ActionButton}>
       <${ActionButton} act=${() => keep(path, { ...parameters, export: "pdf" }, `${report.name}.pdf`)}>PDF</${ActionButton}>
     </div>
-    <${ReportBody} report=${report} data=${data} page=${page} turn=${(/** @type {number} */ to) => ask({ page: to })} />`}
+    <${ReportBody} report=${report} data=${data} page=${page} turn=${(/** @type {number} */ to) => setQuery({ page: to })} />`}
   </${Loaded}>`;
 }
 

@@ -1,23 +1,23 @@
 // Sign-in: password, second factor, passkey, locked account, password reset, and the required change of a temporary password.
 import { call, Problem } from "../api.js";
-import { offered, signInWithPasskey } from "../passkeys.js";
+import { arePasskeysSupported, signInWithPasskey } from "../passkeys.js";
 import { Field, Form } from "../ui/form.js";
 import { asProblem } from "../ui/states.js";
-import { farewell } from "../session.js";
-import { begin, beginWithStep, learn, signOff } from "../sign_on.js";
+import { endReason } from "../session.js";
+import { signIn, signInWithSecondFactor, loadProfile, signOut } from "../sign_on.js";
 import { html, useState } from "../view.js";
 import { SingleSignOn } from "./single_sign_on.js";
 
 export function SignIn() {
-  const [step, show] = useState("password"); // password, code, forgotten, sent
-  const [proof, keep] = useState({ email: "", password: "", token: "", methods: [] });
-  const steps = { password: Password, code: Code, forgotten: Forgotten, sent: Sent };
+  const [step, setStep] = useState("password"); // password, code, reset, sent
+  const [credentials, setCredentials] = useState({ email: "", password: "", token: "", methods: [] });
+  const steps = { password: Password, code: Code, reset: PasswordReset, sent: Sent };
   const Step = steps[step];
   return html`<main class="door" id="main">
     <img src="/favicon.svg" alt="" width="48" height="48" />
     <h1>Vigil</h1>
-    ${farewell.value && html`<p class="notice" role="status">${farewell.value}</p>`}
-    <${Step} proof=${proof} keep=${keep} show=${show} />
+    ${endReason.value && html`<p class="notice" role="status">${endReason.value}</p>`}
+    <${Step} proof=${credentials} keep=${setCredentials} show=${setStep} />
   </main>`;
 }
 
@@ -25,7 +25,7 @@ export function SignIn() {
  * show: (step: string) => void}} StepProps */
 
 /** @param {Problem} problem */
-function explained(problem) {
+function withLockTime(problem) {
   if (problem.code === "account_locked" && problem.lockedUntil) {
     const left = Math.max(1,
       Math.ceil((Date.parse(problem.lockedUntil) - Date.now()) / 60_000)); // minutes, because the user's zone is not loaded yet
@@ -40,48 +40,48 @@ function Password({ proof, keep, show }) {
   const send = async (values) => {
     const given = { email: values.email ?? "", password: values.password ?? "" };
     try {
-      await begin(given);
+      await signIn(given);
     } catch (error) {
       if (error instanceof Problem && error.code === "totp_required") {
         keep({ ...given, token: error.temporaryToken, methods: error.methods });
         return show("code");
       }
-      throw error instanceof Problem ? explained(error) : error;
+      throw error instanceof Problem ? withLockTime(error) : error;
     }
   };
   /** @param {Problem} step of a second factor */
-  const ask = (step) => {
+  const onSecondFactor = (step) => {
     keep({ email: "", password: "", token: step.temporaryToken, methods: step.methods });
     show("code");
   };
-  return html`<${SingleSignOn} ask=${ask} />
+  return html`<${SingleSignOn} onSecondFactor=${onSecondFactor} />
     <${Form} submit="Sign in" send=${send}>${(errors) => html`
       <${Field} label="Email" name="email" kind="email" autocomplete="username" value=${proof.email} errors=${errors} required autofocus />
       <${Field} label="Password" name="password" kind="password" autocomplete="current-password" errors=${errors} required />`}
     </${Form}>
     <${UsePasskey} />
-    <button class="link" onClick=${() => show("forgotten")}>Lost your password?</button>`;
+    <button class="link" onClick=${() => show("reset")}>Lost your password?</button>`;
 }
 
 /** Signs in with a passkey, alone or as the second factor for the token. @param {{token?: string}} props */
 function UsePasskey({ token }) {
-  const [problem, fail] = useState(/** @type {Problem | null} */ (null));
-  const [busy, work] = useState(false);
-  if (!offered()) {
+  const [problem, setProblem] = useState(/** @type {Problem | null} */ (null));
+  const [isBusy, setBusy] = useState(false);
+  if (!arePasskeysSupported()) {
     return null;
   }
   const press = async () => {
-    work(true);
-    fail(null);
+    setBusy(true);
+    setProblem(null);
     try {
       await signInWithPasskey(token);
     } catch (error) {
-      fail(explained(asProblem(error)));
-      work(false);
+      setProblem(withLockTime(asProblem(error)));
+      setBusy(false);
     }
   };
   return html`${problem && html`<p class="notice problem" role="alert">${problem.message}</p>`}
-    <p><button type="button" disabled=${busy} onClick=${press}>${busy ? "One moment" : "Use a passkey"}</button></p>`;
+    <p><button type="button" disabled=${isBusy} onClick=${press}>${isBusy ? "One moment" : "Use a passkey"}</button></p>`;
 }
 
 /** @param {StepProps} props */
@@ -90,16 +90,16 @@ function Code({ proof, keep, show }) {
     const code = (values.code ?? "").replaceAll(" ", "");
     const given = /^\d{6}$/.test(code) ? { totp_code: code } : { backup_code: code };
     try {
-      await (proof.email ? begin({ email: proof.email, password: proof.password, ...given })
-        : beginWithStep({ temporary_token: proof.token, ...given }));
+      await (proof.email ? signIn({ email: proof.email, password: proof.password, ...given })
+        : signInWithSecondFactor({ temporary_token: proof.token, ...given }));
     } catch (error) {
-      throw error instanceof Problem ? explained(error) : error;
+      throw error instanceof Problem ? withLockTime(error) : error;
     }
   };
   const back = () => { keep({ ...proof, password: "", token: "" }); show("password"); };
   if (!proof.methods.includes("totp")) {
     return html`<p>Password accepted. Now use your passkey.</p>
-      ${offered() ? html`<${UsePasskey} token=${proof.token} />`
+      ${arePasskeysSupported() ? html`<${UsePasskey} token=${proof.token} />`
         : html`<p class="notice problem"
           role="alert">This browser does not support passkeys at this address. An administrator can turn off your
         second factor.</p>`}
@@ -113,7 +113,7 @@ function Code({ proof, keep, show }) {
 }
 
 /** @param {StepProps} props */
-function Forgotten({ proof, show }) {
+function PasswordReset({ proof, show }) {
   return html`<p>If there is an account for this address, a link to set a new password will be sent. It is valid for one hour.</p>
     <${Form} submit="Send link" cancel=${() => show("password")} done=${() => show("sent")}
       send=${(values) => call("POST", "auth/password-reset/", { body: { email: values.email ?? "" }, open: true })}>${(errors) => html`
@@ -130,7 +130,7 @@ export function NewPassword() {
   return html`<main class="door" id="main">
     <h1>Choose a new password</h1>
     <p>You signed in with a temporary password. Use at least 12 characters.</p>
-    <${PasswordForm} done=${learn} cancel=${() => signOff()} />
+    <${PasswordForm} done=${loadProfile} cancel=${() => signOut()} />
   </main>`;
 }
 

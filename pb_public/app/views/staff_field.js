@@ -2,6 +2,6 @@
 import { StaffPicker } from "../ui/staff_picker.js";
 import { html } from "../view.js";
 
-/** @param {{value?: string | null, nobody?: string, errors: Record<string, string[]>}} props nobody describes an empty choice */
-export const StaffField = ({ value = null, nobody = "The primary provider", errors }) =>
-  html`<${StaffPicker} value=${value} nobody=${nobody} errors=${errors} />`;
+/** @param {{value?: string | null, emptyLabel?: string, errors: Record<string, string[]>}} props emptyLabel describes an empty choice */
+export const StaffField = ({ value = null, emptyLabel = "The primary provider", errors }) =>
+  html`<${StaffPicker} value=${value} emptyLabel=${emptyLabel} errors=${errors} />`;

@@ -3,28 +3,28 @@ import { get } from "../api.js";
 import { useKeys } from "../keys.js";
 import { stream } from "../live.js";
 import { useQuery } from "../query.js";
-import { go, refine } from "../router.js";
-import { asProblem, Loaded, Nothing, useLoad } from "../ui/states.js";
+import { go, updateAbout } from "../router.js";
+import { asProblem, Loaded, EmptyState, useLoad } from "../ui/states.js";
 import { Pages } from "../ui/table.js";
 import { toast } from "../ui/toast.js";
-import { ZoneNote } from "../ui/when.js";
+import { ZoneNote } from "../ui/time.js";
 import { classes, html, useEffect, useRef, useState } from "../view.js";
-import { SnoozeDialog } from "./alerts/acts.js";
+import { SnoozeDialog } from "./alerts/dialogs.js";
 import { EscalateDialog } from "./escalate.js";
-import { acknowledge, openAlerts, review, said } from "./triage/acts.js";
-import { Levels, Marks, Reviewed, Sight, Waits } from "./triage/head.js";
+import { acknowledge, openAlerts, review, reportResult } from "./triage/actions.js";
+import { Levels, FilterButtons, ReviewProgress, ListControls, NewCriticals } from "./triage/toolbar.js";
 import { useLiveList } from "./triage/live.js";
-import { useChanges } from "./triage/motion.js";
-import { useOnward } from "./triage/onward.js";
+import { useChangedRows } from "./triage/row_animation.js";
+import { useNextPatient } from "./triage/next_patient.js";
 import { pageSize } from "./triage/order.js";
 import { noteField, Panel } from "./triage/panel.js";
-import { useRest } from "./triage/rest.js";
+import { useHeldOrder } from "./triage/hold_order.js";
 import { rowOf, Rows } from "./triage/rows.js";
-import { groupCounts } from "./triage/words.js";
+import { groupCounts } from "./triage/labels.js";
 
 /** @typedef {import("./triage/order.js").Row} Row */
 
-const usual = {
+const defaults = {
   risk_level: "", has_unack_alerts: "", needs_review: "", mine: "", escalated: "", search: "", ordering: "-risk_score", rows: "compact",
     page: 1,
 };
@@ -32,44 +32,46 @@ const none = { risk_level: "", has_unack_alerts: "", needs_review: "", mine: "",
 
 /** @param {{open?: string}} props open is the patient in the side panel */
 export function Triage({ open = "" }) {
-  const [query, change] = useQuery(usual, ["search"]);
+  const [query, setQuery] = useQuery(defaults, ["search"]);
   const { rows: height, page, ...filters } = query;
-  const asked = JSON.stringify([filters, page]);
+  const requestKey = JSON.stringify([filters, page]);
   const fetch = (/** @type {AbortSignal} */ signal) => get("triage/patients/", { ...filters, page, page_size: pageSize, concern: true },
     signal);
-  const list = useLoad(fetch, [asked]);
+  const list = useLoad(fetch, [requestKey]);
   const stats = useLoad((signal) => get("triage/patients/stats/", {}, signal), []);
-  const changed = useChanges(list.data?.results, asked);
+  const changed = useChangedRows(list.data?.results, requestKey);
   const { hold, news, waiting } = useLiveList(list, stats, filters, () => fetch(new AbortController().signal));
-  const { rest, resting, done: settle } = useRest(hold, open !== "");
-  const show = () => { settle(); change({ page: 1 }); list.reload(); scrollTo(0, 0); };
+  const { rest, resting, done: resumeOrder } = useHeldOrder(hold, open !== "");
+  const show = () => { resumeOrder(); setQuery({ page: 1 }); list.reload(); scrollTo(0, 0); };
   const narrowed = Object.keys(none).some((name) => name !== "risk_level" && query[name] !== "");
   const rows = list.data?.results ?? [];
-  const work = useWork({ rows, list, open, page, change, filters });
-  useKeys({ ".": { does: "Show new critical patients", act: show } });
+  const work = useWork({ rows, list, open, page, change: setQuery, filters });
+  useKeys({ ".": { label: "Show new critical patients", act: show } });
   return html`<div class=${classes("triage-page", height)}>
-    <div class="bars"><h1>Triage</h1><${Levels} stats=${stats.data} query=${query} change=${change} /><${Reviewed} stats=${stats.data} />
+    <div class="bars"><h1>Triage</h1><${Levels} stats=${stats.data} query=${query} change=${setQuery} /><${ReviewProgress}
+      stats=${stats.data} />
       </div>
-    <div class="bars no-print"><${Marks} stats=${stats.data} query=${query} change=${change} /><${Waits} news=${news} show=${show} />
-      <${Sight} query=${query} change=${change} /></div>
+    <div class="bars no-print"><${FilterButtons} stats=${stats.data} query=${query} change=${setQuery} /><${NewCriticals} news=${news}
+      showNew=${show} />
+      <${ListControls} query=${query} change=${setQuery} /></div>
     ${stream.value === "cut" && html`<p class="notice warning" role="alert">
       <strong>No live connection.</strong> This list may be out of date, and new critical alerts are not shown.${" "}
       It refreshes when the connection is restored.
       <button class="quiet" onClick=${list.reload}>Refresh now</button></p>`}
     <${Loaded} from=${list} empty=${(data) => data.count === 0}
-      nothing=${html`<${Empty} narrowed=${narrowed || query.risk_level !== ""} clear=${() => change(none)} />`}>${() => html`
+      nothing=${html`<${Empty} narrowed=${narrowed || query.risk_level !== ""} clear=${() => setQuery(none)} />`}>${() => html`
       <div class="columns" aria-hidden="true"><span>Score</span><span>Patient</span><span>Out of range</span><span>14 days, range</span>
         <span>Why</span><span>Who, state</span></div>
       <${Rows} rows=${rows} grouped=${filters.ordering === "-risk_score"}
         counts=${stats.data && !narrowed ? groupCounts(stats.data) : null} changed=${changed}
-        current=${work.current} opened=${open} pick=${work.pick} acts=${work.acts} rest=${rest} busy=${work.busy} />
-      <${Pages} page=${page} count=${list.data.count} size=${pageSize} turn=${(n) => change({ page: n })} />`}
+        current=${work.current} opened=${open} pick=${work.pick} acts=${work.acts} hold=${rest} busy=${work.busy} />
+      <${Pages} page=${page} count=${list.data.count} size=${pageSize} turn=${(n) => setQuery({ page: n })} />`}
     </${Loaded}>
     <${Foot} held=${resting && waiting} />
     ${work.shown && html`<${Panel} key=${work.shown.patient_id} row=${work.shown}
       at=${(page - 1) * pageSize + rows.indexOf(work.shown) + 1} count=${list.data?.count ?? 0}
       work=${work} />`}
-    ${work.asking}
+    ${work.dialog}
   </div>`;
 }
 
@@ -77,7 +79,7 @@ export function Triage({ open = "" }) {
 const Empty = ({ narrowed, clear }) => (narrowed
   ? html`<div class="state empty"><h2>No patients match</h2><p>Clear the filters to show all patients.</p><button
     onClick=${clear}>Clear filters</button></div>`
-  : html`<${Nothing} title="No patients on the list">Patients appear here when they are enrolled.</${Nothing}>`);
+  : html`<${EmptyState} title="No patients on the list">Patients appear here when they are enrolled.</${EmptyState}>`);
 
 /** @param {{held: boolean}} props */
 const Foot = ({ held }) => html`<p class="keys no-print"><span><kbd>J</kbd> <kbd>K</kbd> next, previous</span><span class="spare">
@@ -92,26 +94,26 @@ const Foot = ({ held }) => html`<p class="keys no-print"><span><kbd>J</kbd> <kbd
  *   filters: import("./triage/order.js").Filters}} props
  */
 function useWork({ rows, list, open, page, change, filters }) {
-  const [current, look] = useState(open);
-  const [busy, work] = useState(/** @type {ReadonlySet<string>} */ (new Set()));
-  const [dialog, ask] = useState(/** @type {{kind: "escalate" | "snooze", row: Row} | null} */ (null));
-  const [wish, wishes] = useState({ for: "", what: "" }); // an action requested of the panel before it is rendered
-  const onward = useOnward(filters);
-  const awaited = useRef(""); // the patient to select when the page has loaded
-  const here = useRef(current); // the current row, for actions started on an earlier row
-  here.current = current;
-  const under = useRef(/** @type {Set<string>} */ (new Set()));
+  const [current, setCurrent] = useState(open);
+  const [busy, setBusy] = useState(/** @type {ReadonlySet<string>} */ (new Set()));
+  const [dialog, setDialog] = useState(/** @type {{kind: "escalate" | "snooze", row: Row} | null} */ (null));
+  const [pending, setPending] = useState({ for: "", what: "" }); // an action requested of the panel before it is rendered
+  const nextPatient = useNextPatient(filters);
+  const targetId = useRef(""); // the patient to select when the page has loaded
+  const currentRef = useRef(current); // the current row, for actions started on an earlier row
+  currentRef.current = current;
+  const running = useRef(/** @type {Set<string>} */ (new Set()));
   const at = rows.findIndex((row) => row.patient_id === current);
   const shown = rows.find((row) => row.patient_id === open) ?? null;
-  const close = () => { refine({ open: undefined }); rowOf(current)?.focus(); };
+  const close = () => { updateAbout({ open: undefined }); rowOf(current)?.focus(); };
   const pick = (/** @type {Row} */ row) => {
-    onward.pass(row);
-    look(row.patient_id);
+    nextPatient.pass(row);
+    setCurrent(row.patient_id);
     if (open && open !== row.patient_id) {
-      refine({ open: row.patient_id });
+      updateAbout({ open: row.patient_id });
     }
   };
-  const to = (/** @type {number} */ n) => {
+  const selectRow = (/** @type {number} */ n) => {
     const row = rows[n];
     if (row) {
       pick(row);
@@ -119,8 +121,8 @@ function useWork({ rows, list, open, page, change, filters }) {
       item?.focus({ preventScroll: true });
       item?.scrollIntoView({ block: "nearest" });
     } else if (n >= rows.length && rows.length > 0) {
-      onward.next().then((found) => {
-        awaited.current = found?.id ?? "";
+      nextPatient.next().then((found) => {
+        targetId.current = found?.id ?? "";
         if (!found) {
           toast("End of the list.");
         } else if (found.page !== page) {
@@ -130,92 +132,96 @@ function useWork({ rows, list, open, page, change, filters }) {
         }
       }, (error) => toast(asProblem(error).message, "problem"));
     } else if (n < 0 && list.data?.previous) {
-      awaited.current = "last";
+      targetId.current = "last";
       change({ page: page - 1 });
     }
   };
   useEffect(() => {
-    if (awaited.current && !list.loading && rows.length > 0) {
-      const n = rows.findIndex((row) => row.patient_id === awaited.current);
-      to(awaited.current === "last" ? rows.length - 1 : Math.max(n, 0));
-      awaited.current = "";
+    if (targetId.current && !list.loading && rows.length > 0) {
+      const n = rows.findIndex((row) => row.patient_id === targetId.current);
+      selectRow(targetId.current === "last" ? rows.length - 1 : Math.max(n, 0));
+      targetId.current = "";
     }
   }, [rows, list.loading]);
-  const doing = async (/** @type {Row} */ row, /** @type {() => Promise<any>} */ act) => {
+  const runAction = async (/** @type {Row} */ row, /** @type {() => Promise<any>} */ act) => {
     const id = row.patient_id;
-    if (under.current.has(id)) {
+    if (running.current.has(id)) {
       return false; // already running
     }
-    under.current.add(id);
-    work(new Set(under.current));
-    const well = await said(row, act(), list.reload);
-    under.current.delete(id);
-    work(new Set(under.current));
-    return well;
+    running.current.add(id);
+    setBusy(new Set(running.current));
+    const isDone = await reportResult(row, act(), list.reload);
+    running.current.delete(id);
+    setBusy(new Set(running.current));
+    return isDone;
   };
-  const see = (/** @type {Row} */ row, what = "") => {
-    look(row.patient_id);
-    refine({ open: row.patient_id });
+  const openPanel = (/** @type {Row} */ row, what = "") => {
+    setCurrent(row.patient_id);
+    updateAbout({ open: row.patient_id });
     if (what === "note" && open === row.patient_id) {
       noteField()?.focus(); // immediately: the next keys are for the note
     } else {
-      wishes({ for: row.patient_id, what });
+      setPending({ for: row.patient_id, what });
     }
   };
   /** Returns the focus to the list and advances, unless the user has moved to another row. */
   const done = (/** @type {Row} */ row, /** @type {boolean} */ on) => {
-    if (row.patient_id === here.current) {
-      rowOf(here.current)?.focus({ preventScroll: true });
-      on && to(at + 1);
+    if (row.patient_id === currentRef.current) {
+      rowOf(currentRef.current)?.focus({ preventScroll: true });
+      on && selectRow(at + 1);
     }
   };
   const acts = {
-    open: see,
+    open: openPanel,
     whole: (/** @type {Row} */ row) => go("patient", { id: row.patient_id }),
     // A critical alert requires a note; others are acknowledged immediately.
-    acknowledge: (/** @type {Row} */ row) => (row.unacknowledged_critical > 0 ? see(row, "note") : void acts.answer(row)),
+    acknowledge: (/** @type {Row} */ row) => (row.unacknowledged_critical > 0 ? openPanel(row, "note") : void acts.answer(row)),
     /** Advances to the next patient if nothing is left to do. */
     answer: async (/** @type {Row} */ row, /** @type {any[] | null} */ open = null, note = "", undone = () => {}) => {
       let rest = row.active_escalations;
-      const well = await doing(row, async () => {
+      const isDone = await runAction(row, async () => {
         const answer = await acknowledge(open ?? await openAlerts(row.patient_id), note, undone);
         rest += answer.left;
         return answer;
       });
-      if (well) {
+      if (isDone) {
         done(row, rest === 0);
       }
-      return well;
+      return isDone;
     },
-    escalate: (/** @type {Row} */ row) => ask({ kind: "escalate", row }),
-    snooze: (/** @type {Row} */ row) => ask({ kind: "snooze", row }),
+    escalate: (/** @type {Row} */ row) => setDialog({ kind: "escalate", row }),
+    snooze: (/** @type {Row} */ row) => setDialog({ kind: "snooze", row }),
     review: async (/** @type {Row} */ row, note = "") => {
-      const well = await doing(row, () => review(row, note));
-      if (well) {
+      const isDone = await runAction(row, () => review(row, note));
+      if (isDone) {
         done(row, true);
       }
-      return well;
+      return isDone;
     },
   };
   const on = (/** @type {(row: Row) => void} */ act) => () => { const row = rows[at]; if (row) { act(row); } };
   useKeys({
-    j: { does: "Next patient", act: () => to(at + 1) }, k: { does: "Previous patient", act: () => to(at < 0 ? 0 : at - 1) },
-    ArrowDown: () => to(at + 1), ArrowUp: () => to(at < 0 ? 0 : at - 1),
-    Enter: { does: "Open in side panel; again: open chart", act: on((row) => (open === row.patient_id ? acts.whole(row) : see(row))) },
-    o: { does: "Open chart", act: on(acts.whole) },
-    a: { does: "Acknowledge", act: on(acts.acknowledge) }, c: { does: "Call and start the timer", act: on((row) => see(row, "call")) },
-    e: { does: "Escalate", act: on(acts.escalate) }, n: { does: "Note", act: on((row) => see(row, "note")) },
-    r: { does: "Reviewed, next patient", act: on((row) => void acts.review(row)) }, s: { does: "Snooze", act: on(acts.snooze) },
-    t: { does: "Take the escalation", act: on((row) => see(row, "take")) },
-  }, { while: rows.length > 0 });
-  const closed = () => ask((now) => (now === dialog ? null : now)); // a closed dialog reports late, when the next one may be open
-  const asking = dialog && (dialog.kind === "escalate"
+    j: { label: "Next patient", act: () => selectRow(at + 1) }, k: { label: "Previous patient", act: () => selectRow(at < 0 ? 0 : at - 1) },
+    ArrowDown: () => selectRow(at + 1), ArrowUp: () => selectRow(at < 0 ? 0 : at - 1),
+    Enter: { label: "Open in side panel; again: open chart",
+      act: on((row) => (open === row.patient_id ? acts.whole(row) : openPanel(row))) },
+    o: { label: "Open chart", act: on(acts.whole) },
+    a: { label: "Acknowledge", act: on(acts.acknowledge) }, c: { label: "Call and start the timer", act: on((row) => openPanel(row,
+      "call")) },
+    e: { label: "Escalate", act: on(acts.escalate) }, n: { label: "Note", act: on((row) => openPanel(row, "note")) },
+    r: { label: "Reviewed, next patient", act: on((row) => void acts.review(row)) }, s: { label: "Snooze", act: on(acts.snooze) },
+    t: { label: "Take the escalation", act: on((row) => openPanel(row, "take")) },
+  }, { active: rows.length > 0 });
+  const closed = () => setDialog((now) => (now === dialog ? null : now)); // a closed dialog reports late, when the next one may be open
+  const dialogView = dialog && (dialog.kind === "escalate"
     ? html`<${EscalateDialog} patient=${{ id: dialog.row.patient_id, name: dialog.row.patient_name }} close=${closed}
       done=${() => stream.value === "live" || list.reload()} />`
     : html`<${SnoozeDialog} patient=${dialog.row.patient_id} kind=${dialog.row.concern?.type ?? "blood_pressure"} close=${closed}
         done=${() => stream.value === "live" || list.reload()} />`);
   return {
-    current, busy, shown, pick, acts, asking, close, doing, fetch: list.reload, back: () => rowOf(here.current)?.focus(),
-    next: () => to(at + 1), before: () => to(at - 1), wish: wish.for === open ? wish.what : "", heard: () => wishes({ for: "", what: "" }),
+    current, busy, shown, pick, acts, dialog: dialogView, close, doing: runAction, fetch: list.reload,
+      back: () => rowOf(currentRef.current)?.focus(),
+    next: () => selectRow(at + 1), before: () => selectRow(at - 1), pending: pending.for === open ? pending.what : "",
+      clearPending: () => setPending({ for: "", what: "" }),
   };
 }

@@ -1,17 +1,17 @@
 // The board's rows by level, and the shortcuts for the focused row.
-import { can, canAcknowledge } from "../../can.js";
+import { can, canAcknowledge } from "../../permissions.js";
 import { useKeys } from "../../keys.js";
 import { go } from "../../router.js";
 import { asProblem } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
 import { Fragment, html, useEffect, useRef, useState } from "../../view.js";
-import { EscalateAlertDialog, SnoozeDialog } from "./acts.js";
-import { act } from "./deeds.js";
+import { EscalateAlertDialog, SnoozeDialog } from "./dialogs.js";
+import { applyToGroups } from "./bulk_actions.js";
 import { GroupRow } from "./row.js";
-import { count } from "./words.js";
+import { count } from "./labels.js";
 
-/** @typedef {import("./held.js").Row} Row */
-/** @typedef {{done: (ids: number[], deed: string) => void, undone: (ids: number[]) => void}} Told */
+/** @typedef {import("./held_list.js").Row} Row */
+/** @typedef {{done: (ids: number[], deed: string) => void, undone: (ids: number[]) => void}} Callbacks */
 
 const levels = /** @type {[string, string, string][]} */ ([["critical", "▲", "Critical"], ["warning", "◆", "Warning"],
   ["no_data", "○", "No data"], ["normal", "●", "Information"]]);
@@ -19,28 +19,30 @@ const heads = ["", "", "Patient", "Cause", "Last value", "Age", "First", "Trend"
 
 /** @param {{rows: Row[], levels: Record<string, {groups: number, alerts: number}>, tab: string, deadlines: any, chosen: Set<string>,
  *   toggle: (keys: string[], on: boolean) => void,
- *   told: Told, busy: (busy: boolean) => void, write: () => void, reload: () => void}} props */
-export function Board({ rows, levels: totals, tab, deadlines, chosen, toggle, told, busy, write, reload }) {
+ *   callbacks: Callbacks, busy: (busy: boolean) => void, write: () => void, reload: () => void}} props */
+export function Board({ rows, levels: totals, tab, deadlines, chosen, toggle, callbacks, busy, write, reload }) {
   const table = useRef(/** @type {HTMLTableElement | null} */ (null));
-  const [current, focus] = useState("");
-  const [open, unfold] = useState("");
-  const [asking, ask] = useState(/** @type {{what: "escalate" | "snooze", row: Row} | null} */ (null));
-  useEffect(() => busy(asking !== null), [asking !== null]);
+  const [current, setCurrent] = useState("");
+  const [open, setOpen] = useState("");
+  const [dialog, setDialog] = useState(/** @type {{what: "escalate" | "snooze", row: Row} | null} */ (null));
+  useEffect(() => busy(dialog !== null), [dialog !== null]);
   useClock();
   const at = rows.find((row) => row.key === current);
   const step = (/** @type {number} */ by) => {
     const next = rows[Math.min(Math.max(rows.findIndex((row) => row.key === current) + by, 0), rows.length - 1)];
     focusRow(table.current, next?.key);
   };
-  const deed = (/** @type {Row} */ row, /** @type {import("./deeds.js").Deed} */ what) => act(what, [row], "", told).catch(complain);
-  const acts = acting({ at, chosen, toggle, write, deed, ask, unfold: (key) => unfold(open === key ? "" : key) });
+  const deed = (/** @type {Row} */ row, /** @type {import("./bulk_actions.js").Deed} */ what) => applyToGroups(what, [row],
+    "", callbacks).catch(showError);
+  const acts = rowShortcuts({ at, chosen, toggle, write, deed, setDialog: setDialog, unfold: (key) => setOpen(open === key ? "" : key) });
   useKeys({
-    j: { does: "Next cause", act: () => step(1) }, k: { does: "Previous cause", act: () => step(-1) }, ArrowDown: () => step(1),
+    j: { label: "Next cause", act: () => step(1) }, k: { label: "Previous cause", act: () => step(-1) }, ArrowDown: () => step(1),
       ArrowUp: () => step(-1), ...acts,
   });
   const all = rows.filter((row) => !row.gone).map(({ key }) => key);
   const some = all.filter((key) => chosen.has(key)).length;
-  return html`<table class="causes" ref=${table} onFocusIn=${(event) => focus(event.target.closest("[data-key]")?.dataset.key ?? current)}>
+  return html`<table class="causes" ref=${table}
+    onFocusIn=${(event) => setCurrent(event.target.closest("[data-key]")?.dataset.key ?? current)}>
     <caption class="unseen">Alerts by patient and cause, the most severe first</caption>
     <thead><tr>${heads.map((head, i) => html`<th key=${i} scope="col" class=${`c${i}`}>
       ${i === 0 ? html`<input type="checkbox" aria-label="Select all on this page"
@@ -55,40 +57,41 @@ export function Board({ rows, levels: totals, tab, deadlines, chosen, toggle, to
             </span></th></tr>
         ${here.map((row) => html`<${Fragment} key=${row.key}><${GroupRow} row=${row} tab=${tab} deadlines=${deadlines}
           chosen=${chosen.has(row.key)} first=${(at ?? rows[0])?.key === row.key}
-          open=${open === row.key} unfold=${() => unfold(open === row.key ? "" : row.key)} choose=${(on) => toggle([row.key], on)}
+          open=${open === row.key} unfold=${() => setOpen(open === row.key ? "" : row.key)} choose=${(on) => toggle([row.key], on)}
             changed=${reload} /></${Fragment}>`)}
       </tbody>`;
     })}
   </table>
-  ${asking?.what === "escalate" && asking.row.latest && html`<${EscalateAlertDialog} alert=${asking.row.latest} close=${() => ask(null)}
+  ${dialog?.what === "escalate" && dialog.row.latest && html`<${EscalateAlertDialog} alert=${dialog.row.latest}
+    close=${() => setDialog(null)}
     done=${reload} />`}
-  ${asking?.what === "snooze" && html`<${SnoozeDialog} patient=${asking.row.patient_id} name=${asking.row.patient_name}
-    kind=${asking.row.type} close=${() => ask(null)} done=${reload} />`}`;
+  ${dialog?.what === "snooze" && html`<${SnoozeDialog} patient=${dialog.row.patient_id} name=${dialog.row.patient_name}
+    kind=${dialog.row.type} close=${() => setDialog(null)} done=${reload} />`}`;
 }
 
 /** Shortcuts for the focused row. A critical alert cannot be acknowledged by one key: the note opens first.
  *  @param {{at: Row | undefined, chosen: Set<string>, toggle: (keys: string[], on: boolean) => void, write: () => void,
- *  deed: (row: Row, what: any) => void, ask: (what: any) => void,
+ *  deed: (row: Row, what: any) => void, setDialog: (what: any) => void,
  *  unfold: (key: string) => void}} hands @returns {Record<string, any>} */
-function acting({ at, chosen, toggle, write, deed, ask, unfold }) {
+function rowShortcuts({ at, chosen, toggle, write, deed, setDialog, unfold }) {
   const one = at && !at.gone ? at : undefined;
-  const noted = () => {
+  const writeNote = () => {
     if (one && chosen.size === 0) {
       toggle([one.key], true);
     }
     write();
   };
   return {
-    x: { does: "Select the cause", act: () => one && toggle([one.key], !chosen.has(one.key)) },
-    a: { does: "Acknowledge", act: () => (one && chosen.size === 0 && one.critical_count === 0 && canAcknowledge({ level: one.level })
-      ? deed(one, "acknowledge") : noted()) },
-    n: { does: "Write the note", act: noted },
-    o: { does: "Show readings", act: () => at && unfold(at.key) }, Enter: () => at && unfold(at.key),
-    p: { does: "Open the patient", act: () => at && go("patient", { id: at.patient_id, tab: "alerts" }) },
-    ...(can("resolve") ? { v: { does: "Resolve", act: () => (one && chosen.size === 0 && one.critical_count === 0 ? deed(one, "resolve")
-      : noted()) } } : {}),
-    ...(can("escalate") ? { e: { does: "Escalate", act: () => one?.latest && ask({ what: "escalate", row: one }) } } : {}),
-    ...(can("snooze") ? { s: { does: "Snooze", act: () => one && ask({ what: "snooze", row: one }) } } : {}),
+    x: { label: "Select the cause", act: () => one && toggle([one.key], !chosen.has(one.key)) },
+    a: { label: "Acknowledge", act: () => (one && chosen.size === 0 && one.critical_count === 0 && canAcknowledge({ level: one.level })
+      ? deed(one, "acknowledge") : writeNote()) },
+    n: { label: "Write the note", act: writeNote },
+    o: { label: "Show readings", act: () => at && unfold(at.key) }, Enter: () => at && unfold(at.key),
+    p: { label: "Open the patient", act: () => at && go("patient", { id: at.patient_id, tab: "alerts" }) },
+    ...(can("resolve") ? { v: { label: "Resolve", act: () => (one && chosen.size === 0 && one.critical_count === 0 ? deed(one, "resolve")
+      : writeNote()) } } : {}),
+    ...(can("escalate") ? { e: { label: "Escalate", act: () => one?.latest && setDialog({ what: "escalate", row: one }) } } : {}),
+    ...(can("snooze") ? { s: { label: "Snooze", act: () => one && setDialog({ what: "snooze", row: one }) } } : {}),
   };
 }
 
@@ -100,7 +103,7 @@ function focusRow(table, key) {
   row?.scrollIntoView({ block: "nearest" });
 }
 
-const complain = (/** @type {unknown} */ error) => toast(asProblem(error).message, "problem");
+const showError = (/** @type {unknown} */ error) => toast(asProblem(error).message, "problem");
 
 /** Updates the displayed ages each half minute. */
 function useClock() {

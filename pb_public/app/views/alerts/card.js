@@ -1,20 +1,20 @@
 // One alert: value and bound, state, actions, and its history.
 import { get, post } from "../../api.js";
-import { can, canAcknowledge } from "../../can.js";
-import { byWhom } from "../../colleagues.js";
+import { can, canAcknowledge } from "../../permissions.js";
+import { colleagueInSentence } from "../../colleagues.js";
 import { go } from "../../router.js";
 import { Badge } from "../../ui/badge.js";
 import { ActionButton } from "../../ui/form.js";
-import { ago, clock, dateTime, fullTime, words } from "../../ui/format.js";
+import { ago, clock, dateTime, fullTime, humanize } from "../../ui/format.js";
 import { Loaded, useLoad } from "../../ui/states.js";
 import { classes, html, useState } from "../../view.js";
-import { EscalateAlertDialog, NoteDialog, OutcomeDialog, ResolveDialog } from "./acts.js";
+import { EscalateAlertDialog, NoteDialog, OutcomeDialog, ResolveDialog } from "./dialogs.js";
 import { ConfirmDialog, DiscardDialog } from "./implausible.js";
-import { typeName } from "./words.js";
+import { typeName } from "./labels.js";
 
 export { typeName };
 
-/** @typedef {import("./acts.js").Alert} Alert */
+/** @typedef {import("./dialogs.js").Alert} Alert */
 
 const dialogs = { outcome: OutcomeDialog, note: NoteDialog, resolve: ResolveDialog, escalate: EscalateAlertDialog,
   confirm: ConfirmDialog, discard: DiscardDialog };
@@ -23,10 +23,10 @@ const ended = (/** @type {Alert} */ alert) => alert.status === "resolved" || ale
 
 /** @param {{alert: Alert, changed: (alert: any) => void, named?: boolean, lit?: boolean}} props named shows the patient's name */
 export function AlertCard({ alert, changed, named = true, lit = false }) {
-  const [asking, ask] = useState(/** @type {keyof typeof dialogs | ""} */ (""));
-  const [open, unfold] = useState(false);
-  const Asked = asking && dialogs[asking];
-  const done = (/** @type {any} */ answer) => (elsewhere.includes(asking) ? get(`alerts/${alert.id}/`).then(changed, () => {})
+  const [dialog, setDialog] = useState(/** @type {keyof typeof dialogs | ""} */ (""));
+  const [open, setOpen] = useState(false);
+  const DialogComponent = dialog && dialogs[dialog];
+  const done = (/** @type {any} */ answer) => (elsewhere.includes(dialog) ? get(`alerts/${alert.id}/`).then(changed, () => {})
     : changed(answer));
   const about = `${named ? `${alert.patient_name}, ` : ""}${typeName(alert.type)}`;
   return html`<li class=${classes("alert", ended(alert) ? "ended" : alert.level, lit && "moved")}>
@@ -42,28 +42,29 @@ export function AlertCard({ alert, changed, named = true, lit = false }) {
       ${alert.patient_phone && html`<p class="note">Phone: <a href=${`tel:${alert.patient_phone.replace(/[^\d+]/g, "")}`}>
         ${alert.patient_phone}</a></p>`}
       <small>${dateTime(alert.created_at)} (${ago(alert.created_at)})${alert.acknowledged_by
-        && ` · acknowledged by ${byWhom(alert.acknowledged_by)}, ${dateTime(alert.acknowledged_at)}`}
-        ${alert.outcome && ` · ${words(alert.outcome)}`}${alert.follow_up_at && ` · follow up ${dateTime(alert.follow_up_at)}`}</small>
+        && ` · acknowledged by ${colleagueInSentence(alert.acknowledged_by)}, ${dateTime(alert.acknowledged_at)}`}
+        ${alert.outcome && ` · ${humanize(alert.outcome)}`}${alert.follow_up_at && ` · follow up ${dateTime(alert.follow_up_at)}`}</small>
       ${[alert.notes, alert.clinical_note].filter(Boolean).map((note, i) => html`<p key=${i} class="note">${note}</p>`)}
     </div>
     <div class="acts no-print">
       ${alert.status === "active" && canAcknowledge(alert) && html`
-        <${ActionButton} kind="main" act=${() => post(`alerts/${alert.id}/acknowledge/`, {})} said="Acknowledged." done=${changed}
+        <${ActionButton} kind="main" act=${() => post(`alerts/${alert.id}/acknowledge/`, {})} doneText="Acknowledged." done=${changed}
           aria-label=${`Acknowledge: ${about}`}>Acknowledge</${ActionButton}>`}
-      ${!ended(alert) && canAcknowledge(alert) && html`<button onClick=${() => ask("outcome")}
+      ${!ended(alert) && canAcknowledge(alert) && html`<button onClick=${() => setDialog("outcome")}
         aria-label=${`Acknowledge with an outcome: ${about}`}>Acknowledge with outcome</button>`}
-      ${!ended(alert) && can("resolve") && html`<button onClick=${() => ask("resolve")} aria-label=${`Resolve: ${about}`}>Resolve</button>`}
+      ${!ended(alert) && can("resolve") && html`<button onClick=${() => setDialog("resolve")}
+        aria-label=${`Resolve: ${about}`}>Resolve</button>`}
       ${alert.quarantine_id && !["confirmed", "discarded"].includes(alert.outcome ?? "") && can("confirmImplausible") && html`
-        <button onClick=${() => ask("confirm")} aria-label=${`Confirm the values: ${about}`}>Confirm values</button>
-        <button onClick=${() => ask("discard")} aria-label=${`Discard the values: ${about}`}>Discard values</button>`}
-      ${can("annotate") && html`<button onClick=${() => ask("note")} aria-label=${`Add a note: ${about}`}>Note</button>`}
-      ${!ended(alert) && can("escalate") && html`<button onClick=${() => ask("escalate")}
+        <button onClick=${() => setDialog("confirm")} aria-label=${`Confirm the values: ${about}`}>Confirm values</button>
+        <button onClick=${() => setDialog("discard")} aria-label=${`Discard the values: ${about}`}>Discard values</button>`}
+      ${can("annotate") && html`<button onClick=${() => setDialog("note")} aria-label=${`Add a note: ${about}`}>Note</button>`}
+      ${!ended(alert) && can("escalate") && html`<button onClick=${() => setDialog("escalate")}
         aria-label=${`Escalate: ${about}`}>Escalate</button>`}
-      <button class="quiet" aria-expanded=${open ? "true" : "false"} onClick=${() => unfold(!open)}
+      <button class="quiet" aria-expanded=${open ? "true" : "false"} onClick=${() => setOpen(!open)}
         aria-label=${`History: ${about}`}>History</button>
     </div>
     ${open && html`<${Trail} alert=${alert} />`}
-    ${Asked && html`<${Asked} alert=${alert} close=${() => ask("")} done=${done} />`}
+    ${DialogComponent && html`<${DialogComponent} alert=${alert} close=${() => setDialog("")} done=${done} />`}
   </li>`;
 }
 
@@ -72,6 +73,6 @@ function Trail({ alert }) {
   const detail = useLoad((signal) => get(`alerts/${alert.id}/`, {}, signal),
     [alert.id, alert.status, alert.notes, alert.clinical_note, alert.escalation_id]);
   return html`<div class="trail"><${Loaded} from=${detail}>${(data) => html`<ol>${data.audit_trail.map((step, i) => html`
-    <li key=${i}><strong>${words(step.action)}</strong> ${fullTime(step.timestamp)}, ${step.actor === "system" ? "Vigil"
+    <li key=${i}><strong>${humanize(step.action)}</strong> ${fullTime(step.timestamp)}, ${step.actor === "system" ? "Vigil"
       : step.actor}${step.detail && html`: ${step.detail}`}</li>`)}</ol>`}</${Loaded}></div>`;
 }

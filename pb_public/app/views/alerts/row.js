@@ -6,12 +6,12 @@ import { fullTime } from "../../ui/format.js";
 import { Loaded, useLoad } from "../../ui/states.js";
 import { classes, html, useState } from "../../view.js";
 import { AlertCard } from "./card.js";
-import { shortMRN } from "../triage/words.js";
-import { nextStep } from "./steps.js";
+import { shortMRN } from "../triage/labels.js";
+import { nextStep } from "./escalation_steps.js";
 import { Trend } from "./trend.js";
-import { agoShort, causeOf, initials, lasting, measuredAt, since, typeName, valueOf } from "./words.js";
+import { agoShort, causeOf, initials, durationText, measuredAt, since, typeName, valueOf } from "./labels.js";
 
-/** @typedef {import("./held.js").Row} Row */
+/** @typedef {import("./held_list.js").Row} Row */
 
 const signs = { critical: "▲", warning: "◆", no_data: "○", normal: "●" };
 const levelNames = { critical: "Critical", warning: "Warning", no_data: "No data", normal: "Information" };
@@ -46,7 +46,7 @@ export function GroupRow({ row, tab, deadlines, chosen, first, open, unfold, cho
     ${open && html`<${Readings} row=${row} changed=${changed} />`}`;
 }
 
-/** @param {{alert: import("./words.js").Alert | null}} props */
+/** @param {{alert: import("./labels.js").Alert | null}} props */
 function Value({ alert }) {
   const value = valueOf(alert);
   return value && html`<strong class=${classes("value", value.held ? "unsure" : alert?.level)}>
@@ -63,18 +63,19 @@ function Who({ row, deadlines }) {
     if (escalation.taken) {
       return html`<${Face} of=${escalation.assigned_name} /> <span>${name}, working on it</span>`;
     }
-    const whom = next ? next.what.replace("to ", "") : "";
-    const when = next ? next.at > Date.now() ? `in ${lasting(next.at - Date.now())}` : "now" : "escalated";
+    const recipient = next ? next.what.replace("to ", "") : "";
+    const when = next ? next.at > Date.now() ? `in ${durationText(next.at - Date.now())}` : "now" : "escalated";
     const by = latest?.acknowledged_by && colleague(latest.acknowledged_by, row.acknowledged_name);
-    return html`${by && html`<${Face} of=${row.acknowledged_name} /> ${by}, `}<span class="told" title=${by ? `${whom} ${when}` : null}>
-      <span aria-hidden="true">↗</span> ${by ? when : `${whom} ${when}`}</span>`;
+    return html`${by && html`<${Face} of=${row.acknowledged_name} /> ${by}, `}<span class="paged"
+      title=${by ? `${recipient} ${when}` : null}>
+      <span aria-hidden="true">↗</span> ${by ? when : `${recipient} ${when}`}</span>`;
   }
   if (latest?.acknowledged_by) {
     const name = colleague(latest.acknowledged_by, row.acknowledged_name);
     return html`<${Face} of=${row.acknowledged_name} /> <span>${name}${latest.follow_up_at && `, follow-up ${since(latest.follow_up_at)}`}
       </span>`;
   }
-  return html`<span class=${row.level === "critical" ? "nobody" : "soft"}>No one yet</span>`;
+  return html`<span class=${row.level === "critical" ? "unassigned" : "soft"}>No one yet</span>`;
 }
 
 /** @param {{of: string | null}} props */
@@ -96,10 +97,10 @@ const pageSize = 10;
 
 /** @param {{row: Row, changed: () => void}} props */
 function Readings({ row, changed }) {
-  const [size, more] = useState(pageSize);
+  const [limit, setLimit] = useState(pageSize);
   const status = row.acknowledged_count === row.count ? "acknowledged" : "active";
   const list = useLoad((signal) => get("alerts/", { patient_id: row.patient_id, type: row.type, status, readings: true,
-    page_size: size }, signal), [row.key, status, size, row.count, row.deed]);
+    page_size: limit }, signal), [row.key, status, limit, row.count, row.deed]);
   const put = (/** @type {any} */ alert) => {
     list.change((data) => ({ ...data, results: data.results.map((/** @type {any} */ one) => (one.id === alert.id ? { ...one, ...alert }
       : one)) }));
@@ -109,16 +110,16 @@ function Readings({ row, changed }) {
     return html`<tr class="reading"><td colspan="11"><${Loaded} from=${list}>${() => null}</${Loaded}></td></tr>`;
   }
   const { results, count } = list.data;
-  return html`${results.map((/** @type {import("./words.js").Alert} */ alert) => html`<${Reading} key=${alert.id} alert=${alert}
+  return html`${results.map((/** @type {import("./labels.js").Alert} */ alert) => html`<${Reading} key=${alert.id} alert=${alert}
     changed=${put} />`)}
     ${count > results.length && html`<tr class="reading"><td class="c0"></td><td class="c1"></td><td colspan="9"><button class="link"
-      onClick=${() => more(Math.min(size + 40, 100))}>
+      onClick=${() => setLimit(Math.min(limit + 40, 100))}>
       ${count - results.length} more since ${since(row.first_at)}</button></td></tr>`}`;
 }
 
-/** @param {{alert: import("./words.js").Alert, changed: (alert: any) => void}} props */
+/** @param {{alert: import("./labels.js").Alert, changed: (alert: any) => void}} props */
 function Reading({ alert, changed }) {
-  const [open, unfold] = useState(false);
+  const [open, setOpen] = useState(false);
   const device = /** @type {any} */ (alert.reading)?.device_id;
   return html`<tr class="reading">
       <td class="c0"></td><td class="c1"></td><td class="c2">${device ?? ""}</td>
@@ -132,7 +133,8 @@ function Reading({ alert, changed }) {
       <td class="c8">${alert.late ? "Received late" : ""}</td>
       <td class="c9">${alert.status === "active" ? "Active" : "Acknowledged"}</td>
       <td class="c10"><button class="quiet fold" aria-expanded=${open ? "true" : "false"}
-        aria-label=${`Details of ${alert.message ?? typeName(alert.type)}`} onClick=${() => unfold(!open)}><span aria-hidden="true">⋯</span>
+        aria-label=${`Details of ${alert.message ?? typeName(alert.type)}`} onClick=${() => setOpen(!open)}><span
+          aria-hidden="true">⋯</span>
           </button></td>
     </tr>
     ${open && html`<tr class="reading whole"><td colspan="11"><ol class="alerts"><${AlertCard} alert=${alert} changed=${changed}

@@ -1,11 +1,11 @@
 // The tabs of the alert board, with counts.
-import { kinds } from "../../ui/vitals.js";
+import { kindNames } from "../../ui/vitals.js";
 import { classes, html } from "../../view.js";
-import { typeName } from "./words.js";
+import { typeName } from "./labels.js";
 
 const others = ["pulse", "irregular_heartbeat", "implausible_reading", "device_clock", "missed_reading", "no_reading_24h",
   "stale_reading", "device_battery", "hub_offline"];
-export const kindOptions = /** @type {[string, string][]} */ ([["", "All kinds"], ...Object.entries(kinds),
+export const kindOptions = /** @type {[string, string][]} */ ([["", "All kinds"], ...Object.entries(kindNames),
   ...others.map((type) => [type, typeName(type)])]);
 
 const tabs = /** @type {[string, string, string, string][]} */ ([["open", "", "Open", "active"], ["critical", "▲", "Critical", "critical"],

@@ -2,7 +2,7 @@
 import { html } from "../../view.js";
 import { vitals } from "../../ui/vitals.js";
 
-/** @typedef {import("./words.js").Group} Group */
+/** @typedef {import("./labels.js").Group} Group */
 
 const width = 100;
 const height = 26;

@@ -2,7 +2,7 @@
 import { get } from "../../api.js";
 import { calendarDate, number } from "../../ui/format.js";
 import { Loaded, useLoad } from "../../ui/states.js";
-import { daysAgo } from "../../ui/when.js";
+import { daysAgo } from "../../ui/time.js";
 import { classes, html } from "../../view.js";
 
 /** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["BillingCalendar"]} Month */

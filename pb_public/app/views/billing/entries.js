@@ -1,28 +1,28 @@
 // The list of entries with filters. Billing staff submit several at once or add a manual charge.
-import { all, get } from "../../api.js";
-import { can } from "../../can.js";
+import { getAll, get } from "../../api.js";
+import { can } from "../../permissions.js";
 import { useQuery } from "../../query.js";
 import { go, place } from "../../router.js";
 import { Badge } from "../../ui/badge.js";
 import { Field } from "../../ui/form.js";
-import { calendarDate, money, words } from "../../ui/format.js";
-import { PickPatient } from "../../ui/pick_patient.js";
+import { calendarDate, money, humanize } from "../../ui/format.js";
+import { PatientPicker } from "../../ui/patient_picker.js";
 import { useLoad } from "../../ui/states.js";
 import { List } from "../../ui/table.js";
 import { html, useState } from "../../view.js";
-import { ManualEntry } from "./manual.js";
+import { ManualEntry } from "./manual_charge.js";
 import { SubmitMany } from "./submit_many.js";
-import { states, stateName } from "./words.js";
+import { states, stateName } from "./labels.js";
 
 /** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["BillingEntry"]} Entry */
 
 const sources = /** @type {[string, string][]} */ ([["", "Any source"], ...["automatic_device", "automatic_setup", "automatic_time",
-  "escalation", "manual"].map((source) => [source, words(source)])]);
+  "escalation", "manual"].map((source) => [source, humanize(source)])]);
 
 /** The codes and payers for filters and forms. */
 export function useChoices() {
   const codes = useLoad((signal) => get("billing/cpt-codes/", { page_size: 100 }, signal), []);
-  const payers = useLoad(() => all("billing/payers/", {}, Infinity), []);
+  const payers = useLoad(() => getAll("billing/payers/", {}, Infinity), []);
   return {
     codes: /** @type {[string, string][]} */ ((codes.data?.results ?? []).map((c) => [c.code, `${c.code} ${c.description}`])),
     billable: /** @type {[string, string][]} */ ((codes.data?.results ?? []).filter((c) => c.billable).map((c) =>
@@ -35,34 +35,36 @@ const open = { status: "", cpt_code: "", payer_id: "", source: "", patient_id: "
 
 /** @param {{turn: number}} props turn counts changes */
 export function Entries({ turn: outside }) {
-  const [filters, filter] = useQuery(open, ["patient_id"]);
-  const [chosen, choose] = useState(/** @type {Set<string>} */ (new Set()));
-  const [dialog, show] = useState(/** @type {"" | "manual" | "submit"} */ (""));
-  const [turn, again] = useState(0);
+  const [filters, setFilters] = useQuery(open, ["patient_id"]);
+  const [selected, setSelected] = useState(/** @type {Set<string>} */ (new Set()));
+  const [dialog, setDialog] = useState(/** @type {"" | "manual" | "submit"} */ (""));
+  const [revision, setRevision] = useState(0);
   const choices = useChoices();
-  const narrow = (/** @type {Partial<typeof filters>} */ change) => { filter(change); choose(new Set()); };
+  const narrow = (/** @type {Partial<typeof filters>} */ change) => { setFilters(change); setSelected(new Set()); };
   const toggle = (/** @type {string} */ id) => {
-    const next = new Set(chosen);
+    const next = new Set(selected);
     next.delete(id) || next.add(id);
-    choose(next);
+    setSelected(next);
   };
-  const changed = () => { again(turn + 1); choose(new Set()); };
+  const changed = () => { setRevision(revision + 1); setSelected(new Set()); };
   const narrowed = Object.values(filters).some(Boolean);
   return html`<div class="bar-of-acts">
-      <span role="status">${chosen.size > 0 ? `${chosen.size} selected` : ""}</span>
-      ${can("manageBilling") && html`<button class=${chosen.size > 0 ? "main" : ""} onClick=${() => show("submit")}>${chosen.size > 0
-        ? `Submit ${chosen.size} claims` : "Submit all reviewed"}</button>`}
-      ${can("createBilling") && html`<button onClick=${() => show("manual")}>Add charge</button>`}
+      <span role="status">${selected.size > 0 ? `${selected.size} selected` : ""}</span>
+      ${can("manageBilling") && html`<button class=${selected.size > 0 ? "main" : ""}
+        onClick=${() => setDialog("submit")}>${selected.size > 0
+        ? `Submit ${selected.size} claims` : "Submit all reviewed"}</button>`}
+      ${can("createBilling") && html`<button onClick=${() => setDialog("manual")}>Add charge</button>`}
     </div>
     <${Filters} filters=${filters} narrow=${narrow} choices=${choices} />
     <${List} path="billing/entries/" name="entries" nothing=${narrowed ? "No entries match"
       : can("manageBilling") ? "No entries yet. Billing runs every night; to run it now, use “Run billing”."
       : "No entries yet. Billing runs every night."}
-      query=${filters} caption="Billing entries" turn=${turn + outside} ordering="-service_date" open=${openEntry} columns=${columns(chosen,
+      query=${filters} caption="Billing entries" turn=${revision + outside} ordering="-service_date" open=${openEntry}
+        columns=${columns(selected,
         toggle)} zone=${false} />
-    ${dialog === "manual" && html`<${ManualEntry} codes=${choices.billable} close=${() => show("")} />`}
-    ${dialog === "submit" && html`<${SubmitMany} find=${() => (chosen.size > 0 ? Promise.resolve([...chosen]) : reviewed(filters))}
-      close=${() => show("")} done=${changed} />`}`;
+    ${dialog === "manual" && html`<${ManualEntry} codes=${choices.billable} close=${() => setDialog("")} />`}
+    ${dialog === "submit" && html`<${SubmitMany} find=${() => (selected.size > 0 ? Promise.resolve([...selected]) : reviewed(filters))}
+      close=${() => setDialog("")} done=${changed} />`}`;
 }
 
 /** Opens an entry, with the ids of the entries after it in the list for “next”.
@@ -73,7 +75,7 @@ function openEntry(entry) {
 }
 
 /** The ids of the reviewed entries that match the filters, up to the limit of one call. @param {Record<string, string>} filters */
-const reviewed = (filters) => all("billing/entries/", { ...filters, status: "reviewed" }, 1000).then((entries) =>
+const reviewed = (filters) => getAll("billing/entries/", { ...filters, status: "reviewed" }, 1000).then((entries) =>
   entries.slice(0, 1000).map((entry) => entry.id));
 
 /** @param {{filters: Record<string, string>, narrow: (change: any) => void, choices: ReturnType<typeof useChoices>}} props */
@@ -90,7 +92,7 @@ function Filters({ filters, narrow, choices }) {
       narrow({ date_from: event.target.value })} />
     <${Field} label="To" name="date_to" kind="date" value=${filters.date_to} onChange=${(event) =>
       narrow({ date_to: event.target.value })} />
-    <${PickPatient} label="Patient" chosen=${(patient) => narrow({ patient_id: patient?.id ?? "" })} />
+    <${PatientPicker} label="Patient" chosen=${(patient) => narrow({ patient_id: patient?.id ?? "" })} />
     ${filters.patient_id && html`<button type="button" onClick=${() => narrow({ patient_id: "" })}>All patients</button>`}
   </div>`;
 }
@@ -106,7 +108,7 @@ const columns = (chosen, toggle) => [
   { name: "lifecycle_status", head: "State", cell: (entry) =>
     html`<${Badge} of=${entry.lifecycle_status} text=${stateName(entry.lifecycle_status)} />` },
   { name: "warnings", head: "Flags", cell: (entry) =>
-    (entry.warnings.length > 0 ? html`<${Badge} of="warning" text=${entry.warnings.map(words).join(", ")} />` : "") },
+    (entry.warnings.length > 0 ? html`<${Badge} of="warning" text=${entry.warnings.map(humanize).join(", ")} />` : "") },
   ...(can("manageBilling") ? [{ name: "choose", head: "Submit", cell: (entry) => entry.lifecycle_status === "reviewed" && html`
     <input type="checkbox" aria-label=${`Select ${entry.claim_id} for submission`} checked=${chosen.has(entry.id)} onChange=${() =>
       toggle(entry.id)} />` }] : []),

@@ -4,7 +4,7 @@ import { Dialog, Field, Form } from "../../ui/form.js";
 import { toast } from "../../ui/toast.js";
 import { html } from "../../view.js";
 import { useChoices } from "./entries.js";
-import { states } from "./words.js";
+import { states } from "./labels.js";
 
 const wanted = /** @type {[string, string][]} */ ([["reviewed", "Reviewed, ready to submit"], ["pending", "All not submitted"],
   ...states.slice(1).filter(([state]) => state !== "reviewed" && state !== "pending_review"), ["pending_review", "To review"]]);

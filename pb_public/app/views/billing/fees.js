@@ -1,6 +1,6 @@
 // The fee schedule: charge and expected payment by code, locality and date, and its import.
 import { post } from "../../api.js";
-import { can } from "../../can.js";
+import { can } from "../../permissions.js";
 import { Dialog, Field, Form } from "../../ui/form.js";
 import { calendarDate, money } from "../../ui/format.js";
 import { List } from "../../ui/table.js";
@@ -8,26 +8,27 @@ import { toast } from "../../ui/toast.js";
 import { html, useState } from "../../view.js";
 
 export function Fees() {
-  const [open, show] = useState(false);
-  const [turn, again] = useState(0);
+  const [open, setOpen] = useState(false);
+  const [revision, setRevision] = useState(0);
   return html`<section class="card"><div class="bar-of-acts"><h2>Fee schedule</h2>${can("manageBilling")
-    && html`<button onClick=${() => show(true)}>Import fee schedule</button>`}</div>
+    && html`<button onClick=${() => setOpen(true)}>Import fee schedule</button>`}</div>
     <p>A payer’s rate overrides the expected amount. Without a charge, the expected amount is charged.</p>
-    <${List} path="billing/fee-schedule/" turn=${turn} caption="Fees" nothing="No fees. The default rate of each code applies"
+    <${List} path="billing/fee-schedule/" turn=${revision} caption="Fees" nothing="No fees. The default rate of each code applies"
       keyOf=${(row) =>
       `${row.cpt_code} ${row.locality} ${row.effective_date}`} columns=${columns} />
-    ${open && html`<${ImportDialog} close=${() => show(false)} done=${() => again(turn + 1)} />`}</section>`;
+    ${open && html`<${ImportDialog} close=${() => setOpen(false)} done=${() => setRevision(revision + 1)} />`}</section>`;
 }
 
 /** @param {number | null} amount */
-const said = (amount) => (amount === null ? "–" : money(amount));
+const amountText = (amount) => (amount === null ? "–" : money(amount));
 
 /** @type {import("../../ui/table.js").Column[]} */
 const columns = [
   { name: "cpt_code", head: "Code" }, { name: "locality", head: "Locality", cell: (row) => row.locality || "National" },
   { name: "effective_date", head: "From", cell: (row) => calendarDate(row.effective_date) },
-  { name: "charge", head: "Charge", number: true, cell: (row) => said(row.charge) }, { name: "expected", head: "Expected", number: true,
-    cell: (row) => said(row.expected) },
+  { name: "charge", head: "Charge", number: true, cell: (row) => amountText(row.charge) },
+    { name: "expected", head: "Expected", number: true,
+    cell: (row) => amountText(row.expected) },
   { name: "source", head: "Source" },
 ];
 

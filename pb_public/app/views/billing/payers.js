@@ -1,24 +1,24 @@
 // Payers and their rates by code and effective date.
-import { all, get, post } from "../../api.js";
-import { can } from "../../can.js";
+import { getAll, get, post } from "../../api.js";
+import { can } from "../../permissions.js";
 import { Badge } from "../../ui/badge.js";
 import { Dialog, Field, Form } from "../../ui/form.js";
 import { calendarDate, money } from "../../ui/format.js";
-import { Loaded, Nothing, useLoad } from "../../ui/states.js";
+import { Loaded, EmptyState, useLoad } from "../../ui/states.js";
 import { List, Table } from "../../ui/table.js";
 import { toast } from "../../ui/toast.js";
 import { html, useState } from "../../view.js";
 
 export function Payers() {
-  const payers = useLoad(() => all("billing/payers/", {}, Infinity), []);
+  const payers = useLoad(() => getAll("billing/payers/", {}, Infinity), []);
   const codes = useLoad((signal) => get("billing/cpt-codes/", { page_size: 100 }, signal), []);
-  const [dialog, show] = useState(/** @type {"" | "payer" | "rate"} */ (""));
-  const [turn, again] = useState(0); // of the rates
-  const close = () => show("");
+  const [dialog, setDialog] = useState(/** @type {"" | "payer" | "rate"} */ (""));
+  const [revision, setRevision] = useState(0); // of the rates
+  const close = () => setDialog("");
   return html`<div class="split">
     <section class="card"><div class="bar-of-acts"><h2>Rates</h2>${can("manageBilling") && payers.data && payers.data.length > 0
-      && html`<button onClick=${() => show("rate")}>Add a rate</button>`}</div>
-      <${List} path="billing/payer-rates/" turn=${turn} caption="Rates" nothing="No rates. The default rate of each code applies"
+      && html`<button onClick=${() => setDialog("rate")}>Add a rate</button>`}</div>
+      <${List} path="billing/payer-rates/" turn=${revision} caption="Rates" nothing="No rates. The default rate of each code applies"
         keyOf=${(row) =>
         `${row.payer_id} ${row.cpt_code} ${row.effective_date}`} columns=${rateColumns} />
       <h2>Default rates</h2>
@@ -26,14 +26,14 @@ export function Payers() {
         row.code} columns=${codeColumns} />`}</${Loaded}>
     </section>
     <section class="card"><div class="bar-of-acts"><h2>Payers</h2>${can("manageBilling")
-      && html`<button onClick=${() => show("payer")}>Add a payer</button>`}</div>
-      <${Loaded} from=${payers} empty=${(data) => data.length === 0} nothing=${html`<${Nothing} title="No payers">
-        Entries of patients without a payer are self-pay.</${Nothing}>`}>
+      && html`<button onClick=${() => setDialog("payer")}>Add a payer</button>`}</div>
+      <${Loaded} from=${payers} empty=${(data) => data.length === 0} nothing=${html`<${EmptyState} title="No payers">
+        Entries of patients without a payer are self-pay.</${EmptyState}>`}>
         ${(data) => html`<${Table} caption="Payers" rows=${data} columns=${payerColumns} />`}</${Loaded}>
     </section></div>
     ${dialog === "payer" && html`<${PayerDialog} close=${close} done=${payers.reload} />`}
     ${dialog === "rate" && html`<${RateDialog} payers=${payers.data} codes=${codes.data?.results ?? []} close=${close} done=${() =>
-      again(turn + 1)} />`}`;
+      setRevision(revision + 1)} />`}`;
 }
 
 /** @type {import("../../ui/table.js").Column[]} */

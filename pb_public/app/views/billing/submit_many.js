@@ -1,22 +1,22 @@
 // Submits many reviewed entries in one call, and shows the result.
 import { post } from "../../api.js";
 import { Dialog, Field, Form } from "../../ui/form.js";
-import { Loaded, Nothing, useLoad } from "../../ui/states.js";
+import { Loaded, EmptyState, useLoad } from "../../ui/states.js";
 import { html, useState } from "../../view.js";
 
 /** @param {{find: () => Promise<string[]>, close: () => void, done: () => void}} props */
 export function SubmitMany({ find, close, done }) {
   const ids = useLoad(find, []);
-  const [answer, keep] = useState(/** @type {any} */ (null));
+  const [result, setResult] = useState(/** @type {any} */ (null));
   const submit = (/** @type {Record<string, any>} */ values) =>
     post("billing/claims/submit/", { entry_ids: ids.data, submission_reference: values.submission_reference });
   return html`<${Dialog} title="Submit claims" close=${close}>
-    ${answer ? html`<${Outcome} answer=${answer} close=${close} />` : html`
-      <${Loaded} from=${ids} empty=${(data) => data.length === 0} nothing=${html`<${Nothing}
+    ${result ? html`<${Outcome} answer=${result} close=${close} />` : html`
+      <${Loaded} from=${ids} empty=${(data) => data.length === 0} nothing=${html`<${EmptyState}
         title="No reviewed entries">Review entries first;
-        reviewed entries can be submitted.</${Nothing}>`}>
+        reviewed entries can be submitted.</${EmptyState}>`}>
         ${(data) => html`<p>${data.length === 1 ? "One reviewed entry" : `${data.length} reviewed entries`} will be submitted.</p>
-          <${Form} submit="Submit" cancel=${close} send=${submit} done=${(answer) => { keep(answer); done(); }}>${(errors) => html`
+          <${Form} submit="Submit" cancel=${close} send=${submit} done=${(answer) => { setResult(answer); done(); }}>${(errors) => html`
             <${Field} label="Batch reference" name="submission_reference" maxlength="100" hint="Leave blank to create one automatically"
               errors=${errors} />`}
           </${Form}>`}

@@ -1,6 +1,6 @@
 // The EMR connection: the server's own sign-in for deliveries, and a user's for searches, with tests of both.
 import { get, post } from "../../api.js";
-import { can } from "../../can.js";
+import { can } from "../../permissions.js";
 import { Badge } from "../../ui/badge.js";
 import { ActionButton } from "../../ui/form.js";
 import { ago, dateTime } from "../../ui/format.js";
@@ -38,7 +38,7 @@ export function Connection() {
 
 /** The EMR's page opens in a new window, because leaving this page would sign the user out. @param {{connected: boolean}} props */
 function Connect({ connected }) {
-  const [began, begin] = useState(false);
+  const [hasStarted, setStarted] = useState(false);
   const start = async () => {
     const page = window.open("", "_blank"); // immediately, or the browser blocks the pop-up
     try {
@@ -49,7 +49,7 @@ function Connect({ connected }) {
       }
       page.opener = null;
       page.location.replace(authorization_url);
-      begin(true);
+      setStarted(true);
     } catch (error) {
       page?.close();
       throw error;
@@ -57,14 +57,15 @@ function Connect({ connected }) {
   };
   return html`<div class="actions"><${ActionButton} kind=${connected ? "" : "main"} act=${start}>${connected ? "Reconnect"
     : "Connect"}</${ActionButton}></div>
-    ${began && html`<p class="notice" role="status">Sign in within ten minutes on the EMR page that opened, then return here when it
+    ${hasStarted && html`<p class="notice" role="status">Sign in within ten minutes on the EMR page that opened, then return here when it
       shows that you are connected.</p>`}`;
 }
 
 /** @param {{name: string, path: string, facts: (answer: any) => [any, any][], done?: () => void}} props */
 function Test({ name, path, facts, done }) {
-  const [outcome, keep] = useState(/** @type {{answer?: any, problem?: import("../../api.js").Problem} | null} */ (null));
-  const act = () => post(path).then((answer) => { keep({ answer }); done?.(); }, (error) => keep({ problem: asProblem(error) }));
+  const [outcome, setOutcome] = useState(/** @type {{answer?: any, problem?: import("../../api.js").Problem} | null} */ (null));
+  const act = () => post(path).then((answer) => { setOutcome({ answer }); done?.(); },
+    (error) => setOutcome({ problem: asProblem(error) }));
   return html`<div class="actions"><${ActionButton} act=${act}>${name}</${ActionButton}></div>
     <div role="status">
       ${outcome?.answer && html`<p><${Badge} of=${outcome.answer.status === "success" ? "succeeded" : outcome.answer.status} /></p>

@@ -1,26 +1,26 @@
 // Copies in the EMR that could not be updated: a person corrects them there manually and confirms it here.
 import { post } from "../../api.js";
-import { can } from "../../can.js";
+import { can } from "../../permissions.js";
 import { Dialog, Field, Form } from "../../ui/form.js";
 import { ago } from "../../ui/format.js";
 import { List } from "../../ui/table.js";
-import { kinds } from "../../ui/vitals.js";
+import { kindNames } from "../../ui/vitals.js";
 import { html, useState } from "../../view.js";
 
 /** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["Transmission"]} Transmission */
 
 export function Corrections() {
-  const [open, show] = useState(/** @type {Transmission | null} */ (null));
-  const [turn, again] = useState(0);
+  const [open, setOpen] = useState(/** @type {Transmission | null} */ (null));
+  const [revision, setRevision] = useState(0);
   return html`<p class="soft">These readings were retracted or completed after delivery, and the EMR did not accept the
     change. Correct the copy in the EMR.</p>
-    <${List} path="fhir/transmissions/" query=${{ correction_due: true }} turn=${turn} caption="Copies to correct manually"
+    <${List} path="fhir/transmissions/" query=${{ correction_due: true }} turn=${revision} caption="Copies to correct manually"
       nothing="No corrections needed in the EMR"
-      open=${can("transmit") ? show : undefined} columns=${columns} />
-    ${open && html`<${Dialog} title="Corrected in the EMR" close=${() => show(null)}>
-      <p>${open.patient_name}, ${kinds[open.observation_type]}. ${open.error_message}</p>
+      open=${can("transmit") ? setOpen : undefined} columns=${columns} />
+    ${open && html`<${Dialog} title="Corrected in the EMR" close=${() => setOpen(null)}>
+      <p>${open.patient_name}, ${kindNames[open.observation_type]}. ${open.error_message}</p>
       <${Form} submit="Mark as corrected" send=${(/** @type {any} */ values) => post(`fhir/transmissions/${open.id}/acknowledge/`, values)}
-        done=${() => { show(null); again(turn + 1); }}>
+        done=${() => { setOpen(null); setRevision(revision + 1); }}>
         ${(/** @type {any} */ errors) => html`<${Field} label="Correction" name="notes" kind="textarea" maxlength="2000"
           errors=${errors} />`}
       </${Form}>
@@ -29,7 +29,7 @@ export function Corrections() {
 
 /** @type {import("../../ui/table.js").Column[]} */
 const columns = [
-  { name: "patient_name", head: "Patient" }, { name: "observation_type", head: "Reading", cell: (row) => kinds[row.observation_type] },
+  { name: "patient_name", head: "Patient" }, { name: "observation_type", head: "Reading", cell: (row) => kindNames[row.observation_type] },
   { name: "due", head: "Since", cell: (row) => ago(row.correction?.due_since) }, { name: "error_message", head: "EMR response",
     cell: (row) => row.error_message ?? "" },
   { name: "id", head: "Delivery" },

@@ -1,12 +1,12 @@
 // Searches patients in the EMR and imports the selected ones one by one, so that each result shows immediately and one failure does not
 // stop the others.
 import { get, post } from "../../api.js";
-import { can } from "../../can.js";
+import { can } from "../../permissions.js";
 import { go } from "../../router.js";
 import { Badge } from "../../ui/badge.js";
 import { Field, Form } from "../../ui/form.js";
-import { calendarDate, words } from "../../ui/format.js";
-import { asProblem, Nothing } from "../../ui/states.js";
+import { calendarDate, humanize } from "../../ui/format.js";
+import { asProblem, EmptyState } from "../../ui/states.js";
 import { StaffPicker } from "../../ui/staff_picker.js";
 import { Table } from "../../ui/table.js";
 import { html, useRef, useState } from "../../view.js";
@@ -15,32 +15,32 @@ import { html, useRef, useState } from "../../view.js";
 /** @typedef {{state: "importing" | "imported" | "skipped" | "failed", text: string, id?: string}} Outcome */
 
 export function ImportPatients() {
-  const [found, show] = useState(/** @type {Found[] | null} */ (null));
-  const [outcomes, tell] = useState(/** @type {Record<string, Outcome>} */ ({}));
-  const [chosen, choose] = useState(/** @type {Set<string>} */ (new Set()));
-  const [work, busy] = useState({ at: 0, of: 0 });
+  const [found, setFound] = useState(/** @type {Found[] | null} */ (null));
+  const [outcomes, setOutcomes] = useState(/** @type {Record<string, Outcome>} */ ({}));
+  const [selected, setSelected] = useState(/** @type {Set<string>} */ (new Set()));
+  const [progress, setProgress] = useState({ at: 0, of: 0 });
   const stopped = useRef(false);
   const search = (/** @type {Record<string, any>} */ values) => get("emr/patients/", values);
-  const shown = (/** @type {{patients: Found[]}} */ answer) => { show(answer.patients); choose(new Set()); tell({}); };
+  const shown = (/** @type {{patients: Found[]}} */ answer) => { setFound(answer.patients); setSelected(new Set()); setOutcomes({}); };
   const toggle = (/** @type {string} */ id) => {
-    const next = new Set(chosen);
+    const next = new Set(selected);
     next.delete(id) || next.add(id);
-    choose(next);
+    setSelected(next);
   };
-  const bring = async (/** @type {Record<string, any>} */ values) => {
-    const ids = [...chosen];
+  const importSelected = async (/** @type {Record<string, any>} */ values) => {
+    const ids = [...selected];
     stopped.current = false;
     for (const [at, id] of ids.entries()) {
       if (stopped.current) {
         break;
       }
-      busy({ at, of: ids.length });
-      tell((was) => ({ ...was, [id]: { state: "importing", text: "Importing" } }));
-      const outcome = await bringOne(id, values);
-      tell((was) => ({ ...was, [id]: outcome }));
-      choose((was) => new Set([...was].filter((one) => one !== id)));
+      setProgress({ at, of: ids.length });
+      setOutcomes((was) => ({ ...was, [id]: { state: "importing", text: "Importing" } }));
+      const outcome = await importOne(id, values);
+      setOutcomes((was) => ({ ...was, [id]: outcome }));
+      setSelected((was) => new Set([...was].filter((one) => one !== id)));
     }
-    busy({ at: 0, of: 0 });
+    setProgress({ at: 0, of: 0 });
   };
   return html`<section class="card"><h2>Find patients in the EMR</h2>
       <${Form} submit="Search" send=${search} done=${shown}>${(errors) => html`<div class="fields">
@@ -51,21 +51,22 @@ export function ImportPatients() {
       </${Form}>
     </section>
     ${found && html`<section class="card"><h2>Results</h2>
-      ${found.length === 0 ? html`<${Nothing} title="No patients found in the EMR" />`
-        : html`<${Table} caption="Patients in the EMR" rows=${found} keyOf=${(/** @type {Found} */ p) => p.emr_id} columns=${columns(chosen,
+      ${found.length === 0 ? html`<${EmptyState} title="No patients found in the EMR" />`
+        : html`<${Table} caption="Patients in the EMR" rows=${found} keyOf=${(/** @type {Found} */ p) => p.emr_id}
+          columns=${columns(selected,
           toggle, outcomes)} />
-          ${work.of > 0
-            ? html`<div class="progress" role="status"><p>Importing ${work.at + 1} of ${work.of}</p><progress max=${work.of}
-              value=${work.at} aria-label="Imported patients"></progress>
+          ${progress.of > 0
+            ? html`<div class="progress" role="status"><p>Importing ${progress.at + 1} of ${progress.of}</p><progress max=${progress.of}
+              value=${progress.at} aria-label="Imported patients"></progress>
               <div class="actions"><button onClick=${() => { stopped.current = true; }}>Stop after this one</button></div></div>`
-            : chosen.size > 0 ? html`<${Options} count=${chosen.size} bring=${bring} />`
+            : selected.size > 0 ? html`<${Options} count=${selected.size} bring=${importSelected} />`
               : html`<p class="soft">${found.every((p) => p.already_imported)
               ? "All of these are already enrolled. Change the search or show more." : "Select the patients to import."}</p>`}`}
     </section>`}`;
 }
 
 /** @param {string} id @param {Record<string, any>} options @returns {Promise<Outcome>} */
-async function bringOne(id, options) {
+async function importOne(id, options) {
   try {
     const answer = await post("patients/import_selected_from_emr/", { patient_ids: [id], ...options });
     const done = answer.patients[0];
@@ -81,9 +82,10 @@ async function bringOne(id, options) {
 }
 
 /** @param {{count: number, bring: (values: Record<string, any>) => Promise<void>}} props */
-const Options = ({ count, bring }) => html`<${Form} submit=${count === 1 ? "Import one patient" : `Import ${count} patients`}
-  send=${bring}>${(errors) => html`<div class="fields">
-  <${StaffPicker} label="Primary provider" name="assign_to_provider" roles=${["provider"]} nobody="Not assigned" errors=${errors} />
+const Options = ({ count, bring: importSelected }) => html`<${Form}
+  submit=${count === 1 ? "Import one patient" : `Import ${count} patients`}
+  send=${importSelected}>${(errors) => html`<div class="fields">
+  <${StaffPicker} label="Primary provider" name="assign_to_provider" roles=${["provider"]} emptyLabel="Not assigned" errors=${errors} />
   <${Field} label="Program" name="program" value="rpm" maxlength="50" errors=${errors} /></div>`}</${Form}>`;
 
 const tones = { importing: "pending", imported: "succeeded", skipped: "warning", failed: "failed" };
@@ -97,7 +99,7 @@ const columns = (chosen, toggle, outcomes) => [
   { name: "name", head: "Name", cell: (p) => [p.last_name, p.first_name].filter(Boolean).join(", ") },
   { name: "mrn", head: "MRN" },
   { name: "date_of_birth", head: "Date of birth", cell: (p) => calendarDate(p.date_of_birth) },
-  { name: "gender", head: "Gender", cell: (p) => words(p.gender) },
+  { name: "gender", head: "Gender", cell: (p) => humanize(p.gender) },
   { name: "phone", head: "Phone" },
   { name: "outcome", head: "State", cell: (p) => {
     const outcome = outcomes[p.emr_id];

@@ -18,10 +18,10 @@ export const errors = [
 const path = "fhir/transmissions/retry/";
 const ever = "2000-01-01";
 
-/** @param {{of: {error_code: string, date_from: string, date_to: string}, turn: number, changed: () => void}} props */
-export function Requeue({ of, turn, changed }) {
-  const [asking, ask] = useState(false);
-  const what = { since: of.date_from || ever, date_to: of.date_to || null, error_code: of.error_code || null };
+/** @param {{filters: {error_code: string, date_from: string, date_to: string}, turn: number, changed: () => void}} props */
+export function Requeue({ filters, turn, changed }) {
+  const [dialog, setDialog] = useState(false);
+  const what = { since: filters.date_from || ever, date_to: filters.date_to || null, error_code: filters.error_code || null };
   const found = useLoad(() => post(path, { ...what, dry_run: true }), [JSON.stringify(what), turn]);
   const many = found.data?.requeued ?? 0;
   if (many === 0 || found.problem) {
@@ -29,16 +29,16 @@ export function Requeue({ of, turn, changed }) {
   }
   const them = many === 1 ? "1 delivery" : `${number(many)} deliveries`;
   const done = (/** @type {{requeued: number}} */ answer) => {
-    ask(false);
+    setDialog(false);
     toast(`${number(answer.requeued)} requeued.`);
     changed();
   };
-  return html`<button onClick=${() => ask(true)} disabled=${found.loading}>Requeue ${them}</button>
-    ${asking && html`<${Dialog} title=${`Requeue ${them}`} close=${() => ask(false)}>
-      <p>Failed deliveries${of.error_code ? ` (${errors.find(([code]) => code === of.error_code)?.[1]})`
+  return html`<button onClick=${() => setDialog(true)} disabled=${found.loading}>Requeue ${them}</button>
+    ${dialog && html`<${Dialog} title=${`Requeue ${them}`} close=${() => setDialog(false)}>
+      <p>Failed deliveries${filters.error_code ? ` (${errors.find(([code]) => code === filters.error_code)?.[1]})`
         : ""} are sent again, each once, at the usual rate, after all scheduled retries.</p>
       <p class="notice warning">Fix the cause first: deliveries that the EMR rejects again fail again.</p>
-      <${Form} submit=${`Requeue ${number(many)}`} cancel=${() => ask(false)} send=${() => post(path, what)} done=${done}>${() =>
+      <${Form} submit=${`Requeue ${number(many)}`} cancel=${() => setDialog(false)} send=${() => post(path, what)} done=${done}>${() =>
         null}</${Form}>
     </${Dialog}>`}`;
 }

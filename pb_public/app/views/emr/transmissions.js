@@ -1,14 +1,14 @@
 // Deliveries to the EMR: the queue's state, each delivery with its attempts, and retries.
 import { get, post } from "../../api.js";
-import { can } from "../../can.js";
+import { can } from "../../permissions.js";
 import { go } from "../../router.js";
 import { Badge } from "../../ui/badge.js";
 import { ActionButton, Dialog, Field } from "../../ui/form.js";
-import { ago, dateTime, fullTime, number, words } from "../../ui/format.js";
-import { Loaded, Nothing, useLoad } from "../../ui/states.js";
+import { ago, dateTime, fullTime, number, humanize } from "../../ui/format.js";
+import { Loaded, EmptyState, useLoad } from "../../ui/states.js";
 import { Facts, List, Table } from "../../ui/table.js";
 import { toast } from "../../ui/toast.js";
-import { kinds } from "../../ui/vitals.js";
+import { kindNames } from "../../ui/vitals.js";
 import { useQuery } from "../../query.js";
 import { html, useState } from "../../view.js";
 import { errors, Requeue } from "./requeue.js";
@@ -20,43 +20,46 @@ const givenUp = "given_up"; // not a status of the API: failed and not retried
 const states = /** @type {[string, string][]} */ ([["", "All"], ["pending", "Pending"], ["processing", "In progress"],
   ["transmitted", "Delivered"], ["failed", "Failed"], [givenUp, "Not retried"]]);
 /** @param {string} state */
-const stateName = (state) => states.find(([code]) => code === state)?.[1] ?? words(state);
+const stateName = (state) => states.find(([code]) => code === state)?.[1] ?? humanize(state);
 
 /** The state of a delivery; one that waits for the patient's link does not wait for the EMR. @param {any} row */
-const standing = (row) => (row.given_up ? "Not retried" : row.waits_for === "link" ? "Patient not linked" : stateName(row.status));
+const stateText = (row) => (row.given_up ? "Not retried" : row.waits_for === "link" ? "Patient not linked" : stateName(row.status));
 
 export function Transmissions() {
-  const [filters, narrow] = useQuery({ status: "", error_code: "", date_from: "", date_to: "" });
-  const [turn, again] = useState(0);
-  const [open, show] = useState(/** @type {Transmission | null} */ (null));
-  const changed = () => again(turn + 1);
-  const [fresh, refresh] = useState(0); // renders the filters again, including the dates
-  const showGivenUp = () => { narrow({ status: givenUp, error_code: "", date_from: "", date_to: "" }); refresh(fresh + 1); };
+  const [filters, setFilters] = useQuery({ status: "", error_code: "", date_from: "", date_to: "" });
+  const [revision, setRevision] = useState(0);
+  const [open, setOpen] = useState(/** @type {Transmission | null} */ (null));
+  const changed = () => setRevision(revision + 1);
+  const [filterVersion, setFilterVersion] = useState(0); // renders the filters again, including the dates
+  const showGivenUp = () => { setFilters({ status: givenUp, error_code: "", date_from: "", date_to: "" });
+    setFilterVersion(filterVersion + 1); };
   const query = filters.status === givenUp ? { ...filters, status: "", given_up: "true" } : filters;
-  return html`<${Standing} turn=${turn} changed=${changed} showGivenUp=${showGivenUp} />
-    <div class="filters" key=${fresh} role="search" aria-label="Filter the deliveries">
+  return html`<${QueueStatus} turn=${revision} changed=${changed} showGivenUp=${showGivenUp} />
+    <div class="filters" key=${filterVersion} role="search" aria-label="Filter the deliveries">
       <${Field} label="State" name="status" kind="select" value=${filters.status} options=${states} onChange=${(event) =>
-        narrow({ status: event.target.value })} />
+        setFilters({ status: event.target.value })} />
       <${Field} label="Error" name="error_code" kind="select" value=${filters.error_code} options=${errors} onChange=${(event) =>
-        narrow({ error_code: event.target.value })} />
+        setFilters({ error_code: event.target.value })} />
       <${Field} label="From" name="date_from" kind="date" value=${filters.date_from} onChange=${(event) =>
-        narrow({ date_from: event.target.value })} />
+        setFilters({ date_from: event.target.value })} />
       <${Field} label="To" name="date_to" kind="date" value=${filters.date_to} onChange=${(event) =>
-        narrow({ date_to: event.target.value })} />
+        setFilters({ date_to: event.target.value })} />
       <button onClick=${changed}>Refresh</button>
       ${can("requeue") && ["", "failed", givenUp].includes(filters.status)
-        && html`<${Requeue} of=${filters} turn=${turn} changed=${changed} />`}
+        && html`<${Requeue} filters=${filters} turn=${revision} changed=${changed} />`}
     </div>
-    <${List} name="" path="fhir/transmissions/" query=${query} turn=${turn} caption="Deliveries, newest first" nothing="No deliveries match"
-      open=${show} columns=${columns} />
-    ${open && html`<${Detail} id=${open.id} close=${() => show(null)} changed=${changed} />`}`;
+    <${List} name="" path="fhir/transmissions/" query=${query} turn=${revision} caption="Deliveries, newest first"
+      nothing="No deliveries match"
+      open=${setOpen} columns=${columns} />
+    ${open && html`<${Detail} id=${open.id} close=${() => setOpen(null)} changed=${changed} />`}`;
 }
 
 /** @type {import("../../ui/table.js").Column[]} */
 const columns = [
   { name: "id", head: "Delivery" }, { name: "patient_name", head: "Patient" },
-  { name: "observation_type", head: "Reading", cell: (row) => (row.form === "reading" ? kinds[row.observation_type] : words(row.form)) },
-  { name: "status", head: "State", cell: (row) => html`<${Badge} of=${row.status} text=${standing(row)} />` },
+  { name: "observation_type", head: "Reading", cell: (row) =>
+    (row.form === "reading" ? kindNames[row.observation_type] : humanize(row.form)) },
+  { name: "status", head: "State", cell: (row) => html`<${Badge} of=${row.status} text=${stateText(row)} />` },
   { name: "attempt_count", head: "Retries", number: true, cell: (row) => `${row.attempt_count} of ${row.max_attempts}` },
   { name: "error_message", head: "Error", cell: (row) => row.error_message ?? "" },
   { name: "next_retry_at", head: "Next attempt", cell: (row) => (row.next_retry_at ? dateTime(row.next_retry_at) : "") },
@@ -64,9 +67,9 @@ const columns = [
 ];
 
 /** @param {{turn: number, changed: () => void, showGivenUp: () => void}} props */
-function Standing({ turn, changed, showGivenUp }) {
+function QueueStatus({ turn, changed, showGivenUp }) {
   const status = useLoad((signal) => get("fhir/status/", {}, signal), [turn]);
-  const said = (/** @type {any} */ answer) => {
+  const showResult = (/** @type {any} */ answer) => {
     const tried = `${answer.processed} tried: ${answer.succeeded} delivered, ${answer.failed} failed.`;
     toast(answer.skipped
       ? `${tried} ${number(answer.skipped)} not tried: they are waiting for the EMR or for a patient to be linked.` : tried,
@@ -74,8 +77,8 @@ function Standing({ turn, changed, showGivenUp }) {
     changed();
   };
   return html`<${Loaded} from=${status}>${(/** @type {Status} */ s) => html`
-    <div class="bar-of-acts"><p><${Badge} of=${s.status} /> <${Badge} of=${s.emr_connection} text=${`EMR: ${line(s)}`} /></p>
-      ${can("processPending") && html`<${ActionButton} act=${() => post("fhir/process-pending/")} done=${said}>Send due deliveries now
+    <div class="bar-of-acts"><p><${Badge} of=${s.status} /> <${Badge} of=${s.emr_connection} text=${`EMR: ${connectionText(s)}`} /></p>
+      ${can("processPending") && html`<${ActionButton} act=${() => post("fhir/process-pending/")} done=${showResult}>Send due deliveries now
         </${ActionButton}>`}</div>
     <dl class="figures">
       ${figure("Not retried", number(s.queue.given_up))} ${figure("Pending", number(s.queue.pending))} ${figure("In progress",
@@ -92,9 +95,9 @@ function Standing({ turn, changed, showGivenUp }) {
 }
 
 /** The state of the connection to the EMR. @param {Status} s */
-const line = (s) => (s.emr_away_since ? `unavailable since ${dateTime(s.emr_away_since)}`
+const connectionText = (s) => (s.emr_away_since ? `unavailable since ${dateTime(s.emr_away_since)}`
   : s.emr_connection === "disconnected" ? "unavailable"
-  : words(s.emr_connection).toLowerCase());
+  : humanize(s.emr_connection).toLowerCase());
 
 /** @param {string} name @param {any} value */
 const figure = (name, value) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`;
@@ -104,17 +107,17 @@ function Detail({ id, close, changed }) {
   const delivery = useLoad((signal) => get(`fhir/transmissions/${id}/`, {}, signal), [id]);
   return html`<${Dialog} wide title=${id} close=${close}><${Loaded} from=${delivery}>${(data) => html`
     <${Facts} of=${[["Patient", html`<button class="link" onClick=${() => go("patient", { id: data.patient_id })}>${data.patient_name}
-      </button>`], ["Reading", kinds[data.observation_type]],
-      ["State", html`<${Badge} of=${data.status} text=${standing(data)} />`], ["Error", data.error_message],
+      </button>`], ["Reading", kindNames[data.observation_type]],
+      ["State", html`<${Badge} of=${data.status} text=${stateText(data)} />`], ["Error", data.error_message],
       ...(data.remedy ? [["What to do", data.remedy.text]] : []), ...(data.diagnostics ? [["EMR error message", data.diagnostics]] : []),
       ["Next attempt", data.next_retry_at ? fullTime(data.next_retry_at) : data.given_up ? "None scheduled" : "–"]]} />
     <h3>Attempts</h3>
-    ${data.attempts.length === 0 ? html`<${Nothing} title="Not sent yet" />`
+    ${data.attempts.length === 0 ? html`<${EmptyState} title="Not sent yet" />`
       : html`<${Table} caption="Attempts, oldest first" rows=${data.attempts} keyOf=${(row) => row.request_id}
       columns=${attemptColumns} />`}
     ${can("transmit") && data.status === "failed" && html`<div class="actions"><${ActionButton} kind="main" act=${() =>
       post(`fhir/observations/${data.observation_id}/transmit/`)}
-      said="Sending." done=${() => { close(); changed(); }}>Try again now</${ActionButton}></div>`}`}
+      doneText="Sending." done=${() => { close(); changed(); }}>Try again now</${ActionButton}></div>`}`}
   </${Loaded}></${Dialog}>`;
 }
 

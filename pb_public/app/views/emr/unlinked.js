@@ -3,7 +3,7 @@ import { get, post } from "../../api.js";
 import { Badge } from "../../ui/badge.js";
 import { ActionButton, Dialog, Field, Form } from "../../ui/form.js";
 import { ago, calendarDate } from "../../ui/format.js";
-import { asProblem, Nothing } from "../../ui/states.js";
+import { asProblem, EmptyState } from "../../ui/states.js";
 import { List, Table } from "../../ui/table.js";
 import { toast } from "../../ui/toast.js";
 import { html, useState } from "../../view.js";
@@ -12,15 +12,15 @@ import { html, useState } from "../../view.js";
 /** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["EMRPatients"]["patients"][number]} Found */
 
 export function UnlinkedPatients() {
-  const [open, show] = useState(/** @type {Unlinked | null} */ (null));
-  const [turn, again] = useState(0);
+  const [open, setOpen] = useState(/** @type {Unlinked | null} */ (null));
+  const [revision, setRevision] = useState(0);
   return html`<p
     class="soft">These patients are not linked to the EMR. Their readings are held and delivered automatically once a patient is
     linked.</p>
-    <${List} path="emr/unlinked-patients/" turn=${turn} caption="Patients not linked to the EMR"
+    <${List} path="emr/unlinked-patients/" turn=${revision} caption="Patients not linked to the EMR"
       nothing="All patients are linked to the EMR"
-      keyOf=${(/** @type {Unlinked} */ row) => row.patient_id} open=${show} columns=${columns} />
-    ${open && html`<${Link} patient=${open} close=${() => show(null)} done=${() => { show(null); again(turn + 1); }} />`}`;
+      keyOf=${(/** @type {Unlinked} */ row) => row.patient_id} open=${setOpen} columns=${columns} />
+    ${open && html`<${Link} patient=${open} close=${() => setOpen(null)} done=${() => { setOpen(null); setRevision(revision + 1); }} />`}`;
 }
 
 /** @type {import("../../ui/table.js").Column[]} */
@@ -40,36 +40,37 @@ const warnings = /** @type {Record<string, string>} */ ({
 
 /** Finds the patient in the EMR. @param {{patient: Unlinked, close: () => void, done: () => void}} props */
 function Link({ patient, close, done }) {
-  const [found, show] = useState(/** @type {Found[] | null} */ (null));
-  const [doubtful, doubt] = useState(""); // the record whose identity differs
+  const [found, setFound] = useState(/** @type {Found[] | null} */ (null));
+  const [mismatchId, setMismatchId] = useState(""); // id of the record with a different identity
   const link = async (/** @type {string} */ id, /** @type {boolean} */ confirmed) => {
     try {
-      const { warnings: told } = await post(`emr/unlinked-patients/${patient.patient_id}/link/`, { emr_id: id, confirmed });
-      toast(["Linked. Waiting readings are being sent.", ...told.map((/** @type {string} */ w) => warnings[w])].join(" "),
-        told.length ? "problem"
+      const { warnings: messages } = await post(`emr/unlinked-patients/${patient.patient_id}/link/`, { emr_id: id, confirmed });
+      toast(["Linked. Waiting readings are being sent.", ...messages.map((/** @type {string} */ w) => warnings[w])].join(" "),
+        messages.length ? "problem"
         : "done");
       done();
     } catch (error) {
       if (asProblem(error).code !== "identity_differs") {
         throw error;
       }
-      doubt(id);
+      setMismatchId(id);
     }
   };
   return html`<${Dialog} wide title=${`Link ${patient.patient_name}`} close=${close}>
     <p>Date of birth ${calendarDate(patient.date_of_birth)}, MRN ${patient.mrn}, ${patient.waiting_readings} waiting readings.</p>
     <${Form} submit="Search the EMR" send=${(/** @type {any} */ values) => get("emr/patients/", values)}
-      done=${(/** @type {{patients: Found[]}} */ answer) => { show(answer.patients); doubt(""); }}>
+      done=${(/** @type {{patients: Found[]}} */ answer) => { setFound(answer.patients); setMismatchId(""); }}>
       ${(/** @type {any} */ errors) => html`<div class="fields">
         <${Field} label="Name" name="name" maxlength="100" value=${patient.patient_name} errors=${errors} />
         <${Field} label="Date of birth" name="birthdate" kind="date" value=${patient.date_of_birth} errors=${errors} />
         <${Field} label="Identifier" name="identifier" maxlength="200" hint="An MRN, or system|value" errors=${errors} /></div>`}
     </${Form}>
-    ${found && (found.length === 0 ? html`<${Nothing} title="No patients found in the EMR">Try a broader search: only the last name, or only
-      the MRN.</${Nothing}>`
+    ${found && (found.length === 0 ? html`<${EmptyState}
+      title="No patients found in the EMR">Try a broader search: only the last name, or only
+      the MRN.</${EmptyState}>`
       : html`<${Table} caption="Patients in the EMR" rows=${found} keyOf=${(/** @type {Found} */ p) => p.emr_id} columns=${[...foundColumns,
         {
-        name: "link", head: "", cell: (/** @type {Found} */ p) => !p.already_imported && (doubtful === p.emr_id
+        name: "link", head: "", cell: (/** @type {Found} */ p) => !p.already_imported && (mismatchId === p.emr_id
           ? html`<${ActionButton} kind="danger" act=${() => link(p.emr_id, true)}>Name or date of birth differs: link anyway
             </${ActionButton}>`
           : html`<${ActionButton} kind="main" act=${() => link(p.emr_id, false)}>Link</${ActionButton}>`) }]} />`)}

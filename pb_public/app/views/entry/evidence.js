@@ -1,9 +1,9 @@
 // The evidence of an entry: readings by day, time, consents, devices, alerts, and the audit trail.
 import { get } from "../../api.js";
-import { calendarDate, clock, dateTime, fullTime, words } from "../../ui/format.js";
+import { calendarDate, clock, dateTime, fullTime, humanize } from "../../ui/format.js";
 import { Loaded, useLoad } from "../../ui/states.js";
 import { Facts, Table } from "../../ui/table.js";
-import { kinds } from "../../ui/vitals.js";
+import { kindNames } from "../../ui/vitals.js";
 import { html } from "../../view.js";
 
 /** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["BillingEvidence"]} Proof */
@@ -44,7 +44,8 @@ function byDay(readings) {
   for (const reading of readings) {
     const day = days.get(reading.day) ?? { day: reading.day, readings: [], devices: new Set() };
     if (reading.id) {
-      day.readings.push(`${kinds[reading.observation_type ?? ""] ?? words(reading.observation_type)} ${Object.values(reading.values ?? {})
+      day.readings.push(`${kindNames[reading.observation_type ?? ""] ?? humanize(reading.observation_type)} ${
+        Object.values(reading.values ?? {})
         .join("/")} ${clock(reading.measured_at)} (${reading.origin ?? "–"})`);
       day.devices.add(reading.device_id);
     }
@@ -61,7 +62,8 @@ const dayColumns = [
 ];
 /** @type {Column[]} */
 const orderColumns = [
-  { name: "kind", head: "Kind", cell: (row) => words(row.kind) }, { name: "dated", head: "Dated", cell: (row) => calendarDate(row.dated) },
+  { name: "kind", head: "Kind", cell: (row) => humanize(row.kind) },
+    { name: "dated", head: "Dated", cell: (row) => calendarDate(row.dated) },
   { name: "recorded_at", head: "Recorded", cell: (row) => dateTime(row.recorded_at) }, { name: "author", head: "Author" },
   { name: "text", head: "Text", cell: (row) => row.text ?? "–" },
 ];
@@ -70,16 +72,16 @@ const timeColumns = [
   { name: "started_at", head: "When", cell: (row) => `${dateTime(row.started_at)} – ${clock(row.ended_at)}` },
   { name: "duration_seconds", head: "Minutes", number: true, cell: (row) => (row.duration_seconds / 60).toFixed(1) },
   { name: "category", head: "Activity", cell: (row) =>
-    [words(row.category), row.activity && words(row.activity), row.contact_method && words(row.contact_method)].filter(Boolean)
+    [humanize(row.category), row.activity && humanize(row.activity), row.contact_method && humanize(row.contact_method)].filter(Boolean)
     .join(", ") },
   { name: "author", head: "Who", cell: (row) => row.person ?? row.author }, { name: "source", head: "Source", cell: (row) =>
-    words(row.source) }, { name: "recorded_at", head: "Recorded", cell: (row) => dateTime(row.recorded_at) },
+    humanize(row.source) }, { name: "recorded_at", head: "Recorded", cell: (row) => dateTime(row.recorded_at) },
   { name: "attested_by", head: "Attested by", cell: (row) => (row.attested_at ? `${row.attested_by}, ${dateTime(row.attested_at)}`
     : "–") }, { name: "notes", head: "Notes" },
 ];
 /** @type {Column[]} */
 const consentColumns = [
-  { name: "method", head: "Method", cell: (row) => words(row.method) }, { name: "granted_at", head: "Granted", cell: (row) =>
+  { name: "method", head: "Method", cell: (row) => humanize(row.method) }, { name: "granted_at", head: "Granted", cell: (row) =>
     dateTime(row.granted_at) },
   { name: "recorded_at", head: "Recorded", cell: (row) => dateTime(row.recorded_at) },
   { name: "expires_at", head: "Until", cell: (row) => dateTime(row.expires_at) }, { name: "revoked_at", head: "Revoked", cell: (row) =>
@@ -100,11 +102,11 @@ const deviceColumns = [
 /** @type {Column[]} */
 const alertColumns = [
   { name: "created_at", head: "When", cell: (row) => dateTime(row.created_at) }, { name: "type", head: "Alert", cell: (row) =>
-    `${words(row.level)}: ${words(row.type).toLowerCase()}` },
-  { name: "status", head: "State", cell: (row) => words(row.status) },
+    `${humanize(row.level)}: ${humanize(row.type).toLowerCase()}` },
+  { name: "status", head: "State", cell: (row) => humanize(row.status) },
   { name: "acknowledged_by", head: "Acknowledged", cell: (row) =>
     (row.acknowledged_at ? `${row.acknowledged_by}, ${dateTime(row.acknowledged_at)}` : "–") },
-  { name: "outcome", head: "Outcome", cell: (row) => (row.outcome ? words(row.outcome) : "–") },
+  { name: "outcome", head: "Outcome", cell: (row) => (row.outcome ? humanize(row.outcome) : "–") },
 ];
 /** @type {Column[]} */
 const trailColumns = [

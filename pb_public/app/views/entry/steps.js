@@ -2,13 +2,13 @@
 import { post } from "../../api.js";
 import { ActionButton, Dialog, Field, Form } from "../../ui/form.js";
 import { toast } from "../../ui/toast.js";
-import { daysAgo } from "../../ui/when.js";
+import { daysAgo } from "../../ui/time.js";
 import { html, useState } from "../../view.js";
-import { codesOf } from "../billing/words.js";
+import { codesOf } from "../billing/labels.js";
 
 /** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["BillingEntryWithHistory"]} Entry */
 /** @typedef {Record<string, string[]>} Errors */
-/** @typedef {{name: string, title: string, said: string, danger?: boolean, about?: string, fields: (entry: Entry, errors: Errors,
+/** @typedef {{name: string, title: string, doneText: string, danger?: boolean, about?: string, fields: (entry: Entry, errors: Errors,
  * against: string[]) => any, body?: (values: Record<string, any>) => any}} Step */
 
 const today = () => daysAgo(0);
@@ -25,11 +25,11 @@ const groups = [["OA", "OA: other, such as a write-off"], ["CO", "CO: contractua
   ["PI", "PI: payer-initiated reduction"]];
 
 /** Warnings that block a review until a reason is given. */
-const vouched = [["possible_duplicate", "Why this is not a duplicate"],
+const overrideReasons = [["possible_duplicate", "Why this is not a duplicate"],
   ["competing_service", "Why this is billed in addition to another practice"]];
 
 /** The amount to refund: the whole payment of a voided claim, otherwise the overpayment. @param {Entry} entry */
-const toPayBack = (entry) => (entry.lifecycle_status === "refund_due"
+const refundAmount = (entry) => (entry.lifecycle_status === "refund_due"
   ? (Math.round(entry.paid_total * 100) - Math.round((entry.refund?.amount ?? 0) * 100)) / 100 : credit(entry));
 
 /** The amount paid in excess of the charge. @param {Entry} entry */
@@ -38,21 +38,21 @@ const credit = (entry) => (["paid", "denied"].includes(entry.lifecycle_status) ?
 /** @type {Record<string, Step>} */
 const steps = {
   review: {
-    name: "Review", title: "Review entry", said: "Reviewed.", about: "After your review the entry can be submitted to the payer.",
+    name: "Review", title: "Review entry", doneText: "Reviewed.", about: "After your review the entry can be submitted to the payer.",
     fields: (_, errors, against) => html`
       ${against.includes("attest_interaction")
         && html`<${Field} label="I logged these minutes and attest that they were live contact with the patient or caregiver"
           name="attested"
         kind="checkbox" errors=${errors} />`}
-      ${vouched.some(([code]) => against.includes(code))
-        && html`<${Field} label=${vouched.filter(([code]) => against.includes(code)).map(([, why]) => why).join("; ")}
+      ${overrideReasons.some(([code]) => against.includes(code))
+        && html`<${Field} label=${overrideReasons.filter(([code]) => against.includes(code)).map(([, why]) => why).join("; ")}
         name="override_reason" maxlength="500" errors=${errors} />`}
       <${Field} label="Notes" name="notes" kind="textarea" maxlength="4000" errors=${errors} />`,
   },
-  submit: { name: "Submit", title: "Submit claim", said: "Submitted.", fields: (_, errors) => reference(errors) },
-  return: { name: "Return", title: "Return to review", said: "Returned.", fields: (_, errors) => reason(errors) },
+  submit: { name: "Submit", title: "Submit claim", doneText: "Submitted.", fields: (_, errors) => reference(errors) },
+  return: { name: "Return", title: "Return to review", doneText: "Returned.", fields: (_, errors) => reason(errors) },
   pay: {
-    name: "Record payment", title: "Record payment", said: "Paid.",
+    name: "Record payment", title: "Record payment", doneText: "Paid.",
     fields: (entry, errors) => html`<div class="fields">
       <${Field} label="Amount in dollars" name="amount" kind="number" min="0" step="0.01" value=${entry.lifecycle_status === "paid"
         ? Math.max(entry.open, 0) : entry.expected} errors=${errors} />
@@ -63,14 +63,14 @@ const steps = {
         errors=${errors} />`}`,
   },
   deny: {
-    name: "Record denial", title: "Record denial", said: "Denied.", danger: true,
+    name: "Record denial", title: "Record denial", doneText: "Denied.", danger: true,
     fields: (_, errors) => html`
       <${Field} label="Reason code" name="code" maxlength="20" hint="CARC, for example CO-16" errors=${errors} />
       <${Field} label="Payer’s description" name="description" kind="textarea" maxlength="500" errors=${errors} />
       <${Field} label="Denial date" name="denial_date" kind="date" value=${today()} errors=${errors} />`,
   },
   resubmit: {
-    name: "Resubmit", title: "Correct and resubmit", said: "Resubmitted.",
+    name: "Resubmit", title: "Correct and resubmit", doneText: "Resubmitted.",
     about: "For errors in the data. If the payer disputes coverage, appeal instead.",
     fields: (entry, errors) => html`
       <${Field} label="Diagnoses (ICD-10)" name="icd10_codes" value=${entry.icd10_codes.join(", ")} hint="Separated by commas"
@@ -86,13 +86,13 @@ const steps = {
       ({ submission_reference, corrections: { ...rest, icd10_codes: codesOf(icd10_codes) } }),
   },
   appeal: {
-    name: "Appeal", title: "Appeal denial", said: "Appealed.",
+    name: "Appeal", title: "Appeal denial", doneText: "Appealed.",
     fields: (_, errors) => html`${reason(errors)}
       <div class="fields"><${Field} label="Reference" name="reference" maxlength="100" errors=${errors} />
       <${Field} label="Appeal date" name="appeal_date" kind="date" value=${today()} errors=${errors} /></div>`,
   },
   adjust: {
-    name: "Adjust", title: "Adjust open amount", said: "Adjusted.",
+    name: "Adjust", title: "Adjust open amount", doneText: "Adjusted.",
     about: "A write-off, a contractual adjustment, or patient responsibility.",
     fields: (entry, errors) => html`<div class="fields">
       <${Field} label="Amount in dollars" name="amount" kind="number" step="0.01" value=${Math.max(entry.open, 0)} errors=${errors} />
@@ -100,54 +100,56 @@ const steps = {
       <${Field} label="Reason code" name="carc" maxlength="5" hint="CARC, for example 45" errors=${errors} /></div>${reason(errors)}`,
   },
   "request-void": {
-    name: "Request void", title: "Request void", said: "Void requested.", danger: true,
+    name: "Request void", title: "Request void", doneText: "Void requested.", danger: true,
     about: "The payer voids a claim that was sent. Payments must be refunded within sixty days.",
     fields: (_, errors) => reason(errors),
   },
   refund: {
-    name: "Record refund", title: "Record refund", said: "Refund recorded.",
+    name: "Record refund", title: "Record refund", doneText: "Refund recorded.",
     fields: (entry, errors) => html`<div class="fields">
-      <${Field} label="Amount in dollars" name="amount" kind="number" min="0" step="0.01" value=${toPayBack(entry)} errors=${errors} />
+      <${Field} label="Amount in dollars" name="amount" kind="number" min="0" step="0.01" value=${refundAmount(entry)} errors=${errors} />
       <${Field} label="Refund date" name="date" kind="date" value=${today()} errors=${errors} /></div>
       <${Field} label="Check or transfer number" name="reference" maxlength="100" errors=${errors} />`,
   },
-  void: { name: "Void", title: "Void entry", said: "Voided.", danger: true,
+  void: { name: "Void", title: "Void entry", doneText: "Voided.", danger: true,
     about: "A voided entry is never billed. It remains on record.", fields: (_, errors) => reason(errors) },
 };
 
 /** Source: docs/decisions/billing.md, "Claim state machine". @type {Record<string, string[]>} */
-const next = {
+const actionsByState = {
   pending_review: ["void", "review"], reviewed: ["void", "return", "submit"], submitted: ["request-void", "deny", "pay"],
   appealed: ["deny", "pay"],
   denied: ["adjust", "appeal", "resubmit"], paid: ["request-void", "adjust", "pay"], void_requested: ["pay", "void"],
   refund_due: ["refund"],
 };
 
-/** @param {{entry: Entry, changed: (entry: Entry) => void, onward?: false | (() => void)}} props onward opens the next entry to review */
-export function Steps({ entry, changed, onward }) {
-  const [open, show] = useState("");
-  const names = [...next[entry.lifecycle_status] ?? [], ...(credit(entry) > 0 ? ["refund"] : [])];
-  const goesOn = onward && names.includes("review") ? onward : null;
-  const main = goesOn ? -1 : names.length - 1;
+/** @param {{entry: Entry, changed: (entry: Entry) => void, openNext?: false | (() => void)}} props openNext opens the next entry to
+ *  review */
+export function Steps({ entry, changed, openNext }) {
+  const [open, setOpen] = useState("");
+  const names = [...actionsByState[entry.lifecycle_status] ?? [], ...(credit(entry) > 0 ? ["refund"] : [])];
+  const reviewAndNext = openNext && names.includes("review") ? openNext : null;
+  const main = reviewAndNext ? -1 : names.length - 1;
   return html`<div class="actions">${names.map((name, at) => html`
-      <button key=${name} class=${at === main ? "main" : ""} onClick=${() => show(name)}>${steps[name].name}</button>`)}
-      ${goesOn && html`<${ActionButton} kind="main" act=${() => post(`billing/entries/${entry.id}/review/`)} done=${goesOn}>Review and next
+      <button key=${name} class=${at === main ? "main" : ""} onClick=${() => setOpen(name)}>${steps[name].name}</button>`)}
+      ${reviewAndNext && html`<${ActionButton} kind="main" act=${() => post(`billing/entries/${entry.id}/review/`)}
+        done=${reviewAndNext}>Review and next
         </${ActionButton}>`}</div>
-    ${open && html`<${StepDialog} step=${steps[open]} path=${open} entry=${entry} close=${() => show("")} changed=${changed} />`}`;
+    ${open && html`<${StepDialog} step=${steps[open]} path=${open} entry=${entry} close=${() => setOpen("")} changed=${changed} />`}`;
 }
 
 /** @param {{step: Step, path: string, entry: Entry, close: () => void, changed: (entry: Entry) => void}} props */
 function StepDialog({ step, path, entry, close, changed }) {
-  const [against, refuse] = useState(entry.warnings); // the form also shows fields for the server's warnings
+  const [warnings, setWarnings] = useState(entry.warnings); // the form also shows fields for the server's warnings
   const send = (/** @type {Record<string, any>} */ values) => post(`billing/entries/${entry.id}/${path}/`, step.body ? step.body(values)
     : values).catch((error) => {
-    refuse([...entry.warnings, ...(error.warnings ?? [])]);
+    setWarnings([...entry.warnings, ...(error.warnings ?? [])]);
     throw error;
   });
   return html`<${Dialog} title=${step.title} close=${close}>
     ${step.about && html`<p>${step.about}</p>`}
     <${Form} submit=${step.name} danger=${step.danger} cancel=${close} send=${send}
-      done=${(answer) => { toast(step.said); close(); changed(answer); }}>
-      ${(errors) => step.fields(entry, errors, against)}</${Form}>
+      done=${(answer) => { toast(step.doneText); close(); changed(answer); }}>
+      ${(errors) => step.fields(entry, errors, warnings)}</${Form}>
   </${Dialog}>`;
 }

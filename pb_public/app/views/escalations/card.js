@@ -1,12 +1,12 @@
 // One escalation: priority, reason, assignee, and actions.
 import { patch } from "../../api.js";
-import { can } from "../../can.js";
+import { can } from "../../permissions.js";
 import { colleague } from "../../colleagues.js";
 import { go } from "../../router.js";
 import { me } from "../../session.js";
 import { Badge } from "../../ui/badge.js";
 import { ActionButton, Dialog, Field, Form } from "../../ui/form.js";
-import { ago, dateTime, words } from "../../ui/format.js";
+import { ago, dateTime, humanize } from "../../ui/format.js";
 import { NoteField } from "../../ui/note_field.js";
 import { toast } from "../../ui/toast.js";
 import { classes, html, useState } from "../../view.js";
@@ -21,7 +21,7 @@ const assignable = ["provider", "nurse", "clinical_manager", "admin"];
 
 /** @param {{escalation: Escalation, changed: (escalation: any) => void, named?: boolean}} props */
 export function EscalationCard({ escalation: one, changed, named = true }) {
-  const [asking, ask] = useState("");
+  const [dialog, setDialog] = useState("");
   const change = (/** @type {any} */ values) => patch(`escalations/${one.id}/`, values);
   const mine = one.assigned_to === me.value?.email;
   const about = named ? one.patient_name : `escalation ${one.id}`;
@@ -43,21 +43,21 @@ export function EscalationCard({ escalation: one, changed, named = true }) {
         : "Note overdue"}: reminder sent ${ago(one.reminded_at)}.</p>`}
       ${one.history.length > 1 && html`<details><summary>History (${one.history.length})</summary><ol class="plain-list">
         ${one.history.map((step, i) => html`<li key=${i}>
-        <span>${dateTime(step.at)} · ${words(step.event)} · ${step.user === "system" ? "Vigil" : step.user}${step.detail
+        <span>${dateTime(step.at)} · ${humanize(step.event)} · ${step.user === "system" ? "Vigil" : step.user}${step.detail
           && html`<span class="note"> ${step.detail}</span>`}</span></li>`)}</ol></details>`}
     </div>
     ${alive(one) && can("changeEscalation") && html`<div class="acts no-print">
-      ${one.status === "open" && html`<${ActionButton} kind="main" act=${() => change({ status: "in_progress" })} said="In progress."
+      ${one.status === "open" && html`<${ActionButton} kind="main" act=${() => change({ status: "in_progress" })} doneText="In progress."
         done=${changed} aria-label=${`Start: ${about}`}>Start</${ActionButton}>`}
-      <button class=${one.status === "in_progress" ? "main" : ""} onClick=${() => ask("resolve")}
+      <button class=${one.status === "in_progress" ? "main" : ""} onClick=${() => setDialog("resolve")}
         aria-label=${`Resolve: ${about}`}>Resolve</button>
       ${!mine && assignable.includes(me.value?.role ?? "") && html`<${ActionButton} act=${() => change({ assigned_to: me.value?.email })}
-        said="Assigned to you." done=${changed} aria-label=${`Take: ${about}`}>Take</${ActionButton}>`}
-      <button onClick=${() => ask("note")} aria-label=${`Add a note: ${about}`}>Note</button>
-      <button onClick=${() => ask("change")} aria-label=${`Reassign: ${about}`}>Reassign</button>
-      <button class="quiet" onClick=${() => ask("cancel")} aria-label=${`Cancel: ${about}`}>Cancel</button>
+        doneText="Assigned to you." done=${changed} aria-label=${`Take: ${about}`}>Take</${ActionButton}>`}
+      <button onClick=${() => setDialog("note")} aria-label=${`Add a note: ${about}`}>Note</button>
+      <button onClick=${() => setDialog("change")} aria-label=${`Reassign: ${about}`}>Reassign</button>
+      <button class="quiet" onClick=${() => setDialog("cancel")} aria-label=${`Cancel: ${about}`}>Cancel</button>
     </div>`}
-    ${asking && html`<${Step} kind=${asking} escalation=${one} close=${() => ask("")} done=${changed} send=${change} />`}
+    ${dialog && html`<${ActionDialog} kind=${dialog} escalation=${one} close=${() => setDialog("")} done=${changed} send=${change} />`}
   </li>`;
 }
 
@@ -69,14 +69,14 @@ const titles = { note: "Add a note", resolve: "Resolve the escalation", change: 
  * @param {{kind: string, escalation: Escalation, close: () => void, done: (answer: any) => void, send: (values: any) => Promise<any>}}
  *   props
  */
-export function Step({ kind, escalation, close, done, send }) {
+export function ActionDialog({ kind, escalation, close, done, send }) {
   const fields = {
     resolve: (errors) => html`
       <${NoteField} context="escalation" label="Resolution" name="resolution_notes" errors=${errors} />
       <${Field} label="Minutes with the patient" name="interaction_minutes" kind="number" min="0" max="240"
         hint="Live contact. Added to the time log and counted for billing" errors=${errors} />`,
     change: (errors) => html`
-      <${StaffField} value=${escalation.assigned_to} nobody="Not assigned" errors=${errors} />
+      <${StaffField} value=${escalation.assigned_to} emptyLabel="Not assigned" errors=${errors} />
       <${Field} label="Priority" name="priority" kind="select" value=${escalation.priority}
         options=${[["routine", "Routine"], ["urgent", "Urgent"], ["stat", "Stat"]]} errors=${errors} />`,
     note: (errors) => html`<${NoteField} context="escalation" label="Note" name="notes" maxlength="4000" errors=${errors} />`,

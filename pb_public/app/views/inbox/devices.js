@@ -1,9 +1,9 @@
 // Push in this browser, and the user's push devices. A push names no patient: the details are shown here.
-import { all, get, post, Problem, remove } from "../../api.js";
+import { getAll, get, post, Problem, remove } from "../../api.js";
 import { Badge } from "../../ui/badge.js";
 import { ActionButton } from "../../ui/form.js";
-import { dateTime, words } from "../../ui/format.js";
-import { Loaded, Nothing, useLoad } from "../../ui/states.js";
+import { dateTime, humanize } from "../../ui/format.js";
+import { Loaded, EmptyState, useLoad } from "../../ui/states.js";
 import { Table } from "../../ui/table.js";
 import { html, useEffect, useState } from "../../view.js";
 
@@ -44,15 +44,15 @@ async function optIn() {
 }
 
 export function Devices() {
-  const devices = useLoad(() => all("notifications/tokens/"), []);
-  const [own, know] = useState(/** @type {string | null} */ (null));
-  const look = () => { void current().then((subscription) => (subscription ? nameOf(subscription) : null)).then(know); };
-  useEffect(look, []);
-  const changed = () => { look(); devices.reload(); };
-  const here = devices.data?.some((/** @type {Device} */ device) => device.device_id === own);
+  const devices = useLoad(() => getAll("notifications/tokens/"), []);
+  const [ownId, setOwnId] = useState(/** @type {string | null} */ (null));
+  const loadOwnId = () => { void current().then((subscription) => (subscription ? nameOf(subscription) : null)).then(setOwnId); };
+  useEffect(loadOwnId, []);
+  const changed = () => { loadOwnId(); devices.reload(); };
+  const here = devices.data?.some((/** @type {Device} */ device) => device.device_id === ownId);
   const stop = async (/** @type {Device} */ device) => {
     await remove(`notifications/tokens/${device.id}/`);
-    if (device.device_id === own) {
+    if (device.device_id === ownId) {
       await (await current())?.unsubscribe();
     }
   };
@@ -61,14 +61,14 @@ export function Devices() {
         in.</p>
       ${supported
         ? html`<div class="actions">${here ? html`<span role="status"><${Badge} of="online" text="Push is on in this browser" /></span>`
-          : html`<${ActionButton} kind="main" act=${optIn} said="Push is on in this browser." done=${changed}>Turn on push
+          : html`<${ActionButton} kind="main" act=${optIn} doneText="Push is on in this browser." done=${changed}>Turn on push
             </${ActionButton}>`}</div>`
         : html`<p class="notice warning">This browser does not support push, or the page is not served over HTTPS.</p>`}
     </section>
     <section class="card"><h2>Your devices</h2>
-      <${Loaded} from=${devices} empty=${(data) => data.length === 0} nothing=${html`<${Nothing} title="No push devices yet" />`}>
+      <${Loaded} from=${devices} empty=${(data) => data.length === 0} nothing=${html`<${EmptyState} title="No push devices yet" />`}>
         ${(data) => html`
-        <${Table} caption="Push devices" rows=${data} columns=${columns(own, stop, changed)} />`}
+        <${Table} caption="Push devices" rows=${data} columns=${columns(ownId, stop, changed)} />`}
       </${Loaded}>
     </section>`;
 }
@@ -79,11 +79,11 @@ const columns = (own, stop, changed) => [
   { name: "device_id", head: "Device", cell: (device) => (device.device_id === own ? html`<strong>This browser</strong>`
     : device.device_id) },
   { name: "platform", head: "Platform", cell: (device) => `${device.platform}${device.app_version ? ` ${device.app_version}` : ""}` },
-  { name: "type", head: "Type", cell: (device) => words(device.type) },
+  { name: "type", head: "Type", cell: (device) => humanize(device.type) },
   { name: "deliverable", head: "State", cell: (device) => html`<${Badge} of=${device.deliverable ? "online" : "offline"}
     text=${device.deliverable ? "Receives push" : "Cannot receive push"} />` },
   { name: "updated_at", head: "Since", cell: (device) => dateTime(device.updated_at) },
   { name: "stop", head: html`<span class="unseen">Actions</span>`, cell: (device) =>
-    html`<${ActionButton} act=${() => stop(device)} said="Push removed." done=${changed}
+    html`<${ActionButton} act=${() => stop(device)} doneText="Push removed." done=${changed}
     aria-label=${`Remove ${device.device_id === own ? "this browser" : device.device_id}`}>Remove</${ActionButton}>` },
 ];

@@ -2,13 +2,13 @@
 import { get, post } from "../../api.js";
 import { Badge } from "../../ui/badge.js";
 import { ActionButton, Field } from "../../ui/form.js";
-import { ago, fullTime, words } from "../../ui/format.js";
-import { asProblem, Loaded, Nothing, useLoad } from "../../ui/states.js";
+import { ago, fullTime, humanize } from "../../ui/format.js";
+import { asProblem, Loaded, EmptyState, useLoad } from "../../ui/states.js";
 import { Pages } from "../../ui/table.js";
 import { toast } from "../../ui/toast.js";
 import { unread } from "../../unread.js";
 import { html, useEffect, useState } from "../../view.js";
-import { targetOf } from "./open.js";
+import { targetOf } from "./open_message.js";
 
 /** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["Notification"]} Message */
 
@@ -17,11 +17,11 @@ const channels = /** @type {[string, string][]} */ ([["", "All channels"], ["esc
   ["reminders", "Reminders"], ["daily_digest", "Daily digest"]]);
 
 export function Messages() {
-  const [filters, filter] = useState({ channel: "", unread: "" });
-  const [page, turn] = useState(1);
+  const [filters, setFilters] = useState({ channel: "", unread: "" });
+  const [page, setPage] = useState(1);
   const list = useLoad((signal) => get("notifications/", { ...filters, page, page_size: pageSize }, signal), [JSON.stringify(filters),
     page]);
-  const narrow = (/** @type {Partial<typeof filters>} */ change) => { filter({ ...filters, ...change }); turn(1); };
+  const narrow = (/** @type {Partial<typeof filters>} */ change) => { setFilters({ ...filters, ...change }); setPage(1); };
   useEffect(() => {
     if (list.data && unread.value > list.data.unread_count) {
       list.reload(); // a new message arrived
@@ -44,15 +44,15 @@ export function Messages() {
         narrow({ channel: event.target.value })} />
       <${Field} label="Show" name="unread" kind="select" value=${filters.unread} options=${[["", "Read and unread"], ["true", "Unread"]]}
         onChange=${(event) => narrow({ unread: event.target.value })} />
-      ${list.data?.unread_count > 0 && html`<${ActionButton} act=${() => post("notifications/read-all/")} said="All marked as read."
+      ${list.data?.unread_count > 0 && html`<${ActionButton} act=${() => post("notifications/read-all/")} doneText="All marked as read."
         done=${allRead}>
         Mark all ${list.data.unread_count} as read</${ActionButton}>`}
     </div>
-    <${Loaded} from=${list} empty=${(data) => data.results.length === 0} nothing=${html`<${Nothing} title="No messages">
-      Messages about alerts, escalations and your tasks appear here.</${Nothing}>`}>
+    <${Loaded} from=${list} empty=${(data) => data.results.length === 0} nothing=${html`<${EmptyState} title="No messages">
+      Messages about alerts, escalations and your tasks appear here.</${EmptyState}>`}>
       ${(data) => html`<ul class="inbox" aria-label="Messages, newest first">${data.results.map((/** @type {Message} */ message) =>
         html`<${Line} key=${message.id} message=${message} put=${put} />`)}</ul>
-        <${Pages} page=${page} count=${data.count} size=${pageSize} turn=${turn} />`}
+        <${Pages} page=${page} count=${data.count} size=${pageSize} turn=${setPage} />`}
     </${Loaded}>`;
 }
 
@@ -73,7 +73,7 @@ function Line({ message, put }) {
     <div><button class="link title" onClick=${open}>${!message.read && html`<span class="unseen">Unread: </span>`}${message.title}</button>
       <p>${message.body}</p></div>
     <div class="when"><small class="soft" title=${fullTime(message.created_at)}>${ago(message.created_at)}</small>
-      <${Badge} of=${message.severity} text=${`${words(message.severity)}, ${words(message.channel).toLowerCase()}`} />
+      <${Badge} of=${message.severity} text=${`${humanize(message.severity)}, ${humanize(message.channel).toLowerCase()}`} />
       ${!message.read && target && html`<${ActionButton} kind="quiet" act=${read} aria-label=${`Mark as read: ${message.title}`}>
         Mark as read</${ActionButton}>`}</div>
   </li>`;

@@ -1,7 +1,7 @@
 // Notification settings: channels, alert types, digest time, and quiet hours.
 import { get, patch } from "../../api.js";
 import { Field, Form } from "../../ui/form.js";
-import { words } from "../../ui/format.js";
+import { humanize } from "../../ui/format.js";
 import { Loaded, useLoad } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
 import { html } from "../../view.js";
@@ -48,7 +48,7 @@ export function Preferences() {
           html`<${Channel} key=${channel} channel=${channel} name=${name} hint=${hint} data=${data} errors=${errors} />`)}</section>
         <section class="card"><h2>Which alerts</h2>
           ${Object.entries(data.channels.alerts.subtypes).map(([type, on]) => html`
-            <${Field} key=${type} label=${subtypes[type] ?? words(type)} name=${`channels.alerts.subtypes.${type}`} kind="checkbox"
+            <${Field} key=${type} label=${subtypes[type] ?? humanize(type)} name=${`channels.alerts.subtypes.${type}`} kind="checkbox"
               value=${on} errors=${errors} />`)}
           <p class="soft">Critical readings always notify you.</p>
           <h2>Daily digest</h2>

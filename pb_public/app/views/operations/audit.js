@@ -2,8 +2,8 @@
 import { download, get } from "../../api.js";
 import { Badge } from "../../ui/badge.js";
 import { ActionButton, Dialog, Field } from "../../ui/form.js";
-import { fullTime, number, words } from "../../ui/format.js";
-import { PickPatient } from "../../ui/pick_patient.js";
+import { fullTime, number, humanize } from "../../ui/format.js";
+import { PatientPicker } from "../../ui/patient_picker.js";
 import { Loaded, useLoad } from "../../ui/states.js";
 import { Facts, List, Table } from "../../ui/table.js";
 import { useQuery } from "../../query.js";
@@ -19,11 +19,12 @@ const outcome = (code) => html`<${Badge} of=${code === "0" ? "succeeded" : code 
 const actions = { C: "Created", R: "Read", U: "Changed", D: "Deleted", E: "Executed" };
 
 export function Audit() {
-  const [filters, change] = useQuery({ event: "", actor: "", resource_type: "", resource_id: "", outcome: "", patient_id: "", date_from: "",
+  const [filters, setFilters] = useQuery({ event: "", actor: "", resource_type: "", resource_id: "", outcome: "", patient_id: "",
+    date_from: "",
     date_to: "" },
     ["actor", "resource_id", "patient_id"]);
-  const [open, show] = useState(/** @type {number | null} */ (null));
-  const narrow = (/** @type {string} */ name) => (/** @type {any} */ event) => change({ [name]: event.target.value.trim() });
+  const [open, setOpen] = useState(/** @type {number | null} */ (null));
+  const narrow = (/** @type {string} */ name) => (/** @type {any} */ event) => setFilters({ [name]: event.target.value.trim() });
   return html`<${Verify} />
     <div class="filters" role="search" aria-label="Filter the audit trail">
       <${Field} label="Event" name="event" kind="search" value=${filters.event} placeholder="patient.read" onChange=${narrow("event")} />
@@ -34,17 +35,17 @@ export function Audit() {
       <${Field} label="Outcome" name="outcome" kind="select" value=${filters.outcome} options=${outcomes} onChange=${narrow("outcome")} />
       <${Field} label="From" name="date_from" kind="date" value=${filters.date_from} onChange=${narrow("date_from")} />
       <${Field} label="To" name="date_to" kind="date" value=${filters.date_to} onChange=${narrow("date_to")} />
-      <${PickPatient} label="Patient" first=${filters.patient_id} chosen=${(patient) => change({ patient_id: patient?.id ?? "" })} />
+      <${PatientPicker} label="Patient" first=${filters.patient_id} chosen=${(patient) => setFilters({ patient_id: patient?.id ?? "" })} />
       <${ActionButton} act=${() => download("audit/events/", { ...filters, format: "csv" }, "audit.csv")}>Download as CSV
         </${ActionButton}>
     </div>
     <${List} name="" path="audit/events/" query=${filters} size=${50} caption="Audit trail, newest first" nothing="No entries match"
-      open=${(/** @type {Entry} */ entry) => show(entry.id)} columns=${columns} />
-    ${open !== null && html`<${Detail} id=${open} close=${() => show(null)} />`}`;
+      open=${(/** @type {Entry} */ entry) => setOpen(entry.id)} columns=${columns} />
+    ${open !== null && html`<${Detail} id=${open} close=${() => setOpen(null)} />`}`;
 }
 
 /** @param {Entry} entry */
-const whoOf = (entry) => entry.actor_email ?? entry.actor_name ?? words(entry.actor_type);
+const whoOf = (entry) => entry.actor_email ?? entry.actor_name ?? humanize(entry.actor_type);
 
 /** @type {import("../../ui/table.js").Column[]} */
 const columns = [
@@ -52,7 +53,7 @@ const columns = [
     html`<span class="nowrap">${fullTime(entry.recorded_at)}</span>` },
   { name: "event", head: "Event" },
   { name: "actor", head: "Who", cell: (entry) =>
-    html`${whoOf(entry)}${entry.actor_role && html`<span class="two">${words(entry.actor_role)}</span>`}` },
+    html`${whoOf(entry)}${entry.actor_role && html`<span class="two">${humanize(entry.actor_role)}</span>`}` },
   { name: "resource", head: "Record", cell: (entry) => html`${entry.resource_type ?? "–"}${entry.resource_id
     && html`<span class="two hash">${entry.resource_id}</span>`}` },
   { name: "changed_fields", head: "Fields", cell: (entry) => entry.changed_fields.join(", ") },
@@ -61,12 +62,12 @@ const columns = [
 ];
 
 function Verify() {
-  const [found, keep] = useState(/** @type {any} */ (null));
-  return html`<div class="bar-of-acts"><div role="status">${found && (found.valid
-      ? html`<${Badge} of="healthy" text="Unbroken" /> ${number(found.checked)} entries checked. <span class="hash">${found.head_hash}
+  const [result, setResult] = useState(/** @type {any} */ (null));
+  return html`<div class="bar-of-acts"><div role="status">${result && (result.valid
+      ? html`<${Badge} of="healthy" text="Unbroken" /> ${number(result.checked)} entries checked. <span class="hash">${result.head_hash}
         </span>`
-      : html`<${Badge} of="failed" text="Broken" /> The chain is broken from entry ${found.first_invalid_id}.`)}</div>
-    <${ActionButton} act=${() => get("audit/verify/").then(keep)}>Verify chain</${ActionButton}></div>`;
+      : html`<${Badge} of="failed" text="Broken" /> The chain is broken from entry ${result.first_invalid_id}.`)}</div>
+    <${ActionButton} act=${() => get("audit/verify/").then(setResult)}>Verify chain</${ActionButton}></div>`;
 }
 
 /** @param {{id: number, close: () => void}} props */
@@ -74,7 +75,7 @@ function Detail({ id, close }) {
   const entry = useLoad((signal) => get(`audit/events/${id}/`, {}, signal), [id]);
   return html`<${Dialog} wide title=${`Entry ${id}`} close=${close}><${Loaded} from=${entry}>${(/** @type {Entry} */ e) => html`
     <${Facts} of=${[["When", fullTime(e.recorded_at)], ["Event", e.event], ["Action", actions[e.action] ?? e.action],
-      ["Outcome", outcome(e.outcome)], ["Who", whoOf(e)], ["Role", words(e.actor_role)],
+      ["Outcome", outcome(e.outcome)], ["Who", whoOf(e)], ["Role", humanize(e.actor_role)],
       ["Record", [e.resource_type, e.resource_id].filter(Boolean).join(" ") || "–"], ["Patient", e.patient_id], ["Source IP", e.source_ip],
       ["Client", e.client], ["Request", e.request_id], ["Reason", e.reason]]} />
     ${e.changes && Object.keys(e.changes).length > 0
@@ -88,5 +89,5 @@ function Detail({ id, close }) {
 const written = (value) => (value === null || value === undefined || value === "" ? "–" : typeof value === "object" ? JSON.stringify(value)
   : String(value));
 /** @type {import("../../ui/table.js").Column[]} */
-const changeColumns = [{ name: "field", head: "Field", cell: (row) => words(row.field) }, { name: "old", head: "Before", cell: (row) =>
+const changeColumns = [{ name: "field", head: "Field", cell: (row) => humanize(row.field) }, { name: "old", head: "Before", cell: (row) =>
   written(row.old) }, { name: "new", head: "After", cell: (row) => written(row.new) }];

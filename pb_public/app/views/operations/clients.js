@@ -20,21 +20,21 @@ const scopes = [
 const resource = /^system\/(.+)\.rs$/;
 
 export function Clients() {
-  const [open, show] = useState(/** @type {Client | "new" | null} */ (null));
-  const [secret, reveal] = useState(/** @type {Credentials | null} */ (null));
-  const [turn, again] = useState(0);
-  const changed = () => again((n) => n + 1);
-  const close = () => show(null);
-  const rotated = (/** @type {Credentials} */ made) => { close(); reveal(made); changed(); };
+  const [open, setOpen] = useState(/** @type {Client | "new" | null} */ (null));
+  const [secret, setSecret] = useState(/** @type {Credentials | null} */ (null));
+  const [revision, setRevision] = useState(0);
+  const changed = () => setRevision((n) => n + 1);
+  const close = () => setOpen(null);
+  const rotated = (/** @type {Credentials} */ made) => { close(); setSecret(made); changed(); };
   return html`<div class="bar-of-acts"><p>Programs that send readings or read records. Each has its own credentials, and all its requests
     are in the audit trail under its name.</p>
-      <button class="main" onClick=${() => show("new")}>Add a client</button></div>
-    <${List} path="clients/" turn=${turn} caption="Clients" nothing="No API clients yet" open=${show}
+      <button class="main" onClick=${() => setOpen("new")}>Add a client</button></div>
+    <${List} path="clients/" turn=${revision} caption="Clients" nothing="No API clients yet" open=${setOpen}
       columns=${columns} />
     ${open === "new" && html`<${NewClient} close=${close} made=${rotated} />`}
     ${open !== null && open !== "new" && html`<${OneClient} client=${open} close=${close} rotated=${rotated}
-      removed=${() => { close(); changed(); }} changed=${(next) => { show(next); changed(); }} />`}
-    ${secret && html`<${Secret} of=${secret} close=${() => reveal(null)} />`}`;
+      removed=${() => { close(); changed(); }} changed=${(next) => { setOpen(next); changed(); }} />`}
+    ${secret && html`<${Secret} of=${secret} close=${() => setSecret(null)} />`}`;
 }
 
 /** @param {Client} client */
@@ -131,7 +131,7 @@ const dangers = {
 
 /** @param {{client: Client, changed: (client: Client) => void, rotated: (made: Credentials) => void, removed: () => void}} props */
 function Acts({ client, changed, rotated, removed }) {
-  const [sure, ask] = useState(/** @type {keyof typeof dangers | ""} */ (""));
+  const [confirming, setConfirming] = useState(/** @type {keyof typeof dangers | ""} */ (""));
   const path = `clients/${client.id}/`;
   const acts = {
     revoke: () => patch(path, { active: false }).then(() => get(path)).then(changed),
@@ -139,12 +139,14 @@ function Acts({ client, changed, rotated, removed }) {
     remove: () => remove(path).then(removed),
   };
   return html`<div class="actions">
-      ${client.active ? html`<button onClick=${() => ask("revoke")}>Deactivate</button>`
-        : html`<${ActionButton} kind="main" act=${() => patch(path, { active: true }).then(changed)} said="Client activated.">
+      ${client.active ? html`<button onClick=${() => setConfirming("revoke")}>Deactivate</button>`
+        : html`<${ActionButton} kind="main" act=${() => patch(path, { active: true }).then(changed)} doneText="Client activated.">
           Activate</${ActionButton}>`}
-      <button onClick=${() => ask("rotate")}>Rotate secret</button><button onClick=${() => ask("remove")}>Remove</button>
+      <button onClick=${() => setConfirming("rotate")}>Rotate secret</button><button
+        onClick=${() => setConfirming("remove")}>Remove</button>
     </div>
-    ${sure && html`<div class="notice warning" role="alert"><p>${dangers[sure][1]}</p>
-      <div class="actions"><button onClick=${() => ask("")}>Cancel</button><${ActionButton} kind="danger" act=${acts[sure]} said="Done."
-        done=${() => ask("")}>${dangers[sure][0]}</${ActionButton}></div></div>`}`;
+    ${confirming && html`<div class="notice warning" role="alert"><p>${dangers[confirming][1]}</p>
+      <div class="actions"><button onClick=${() => setConfirming("")}>Cancel</button><${ActionButton} kind="danger" act=${acts[confirming]}
+        doneText="Done."
+        done=${() => setConfirming("")}>${dangers[confirming][0]}</${ActionButton}></div></div>`}`;
 }

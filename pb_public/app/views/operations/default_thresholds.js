@@ -1,11 +1,11 @@
 // The practice's default thresholds, for patients without thresholds of their own.
 import { get, put } from "../../api.js";
-import { can } from "../../can.js";
+import { can } from "../../permissions.js";
 import { Field, Form } from "../../ui/form.js";
 import { dateTime } from "../../ui/format.js";
 import { Loaded, useLoad } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
-import { groups, ofPatients } from "../../ui/vitals.js";
+import { groups, patientOnlyBounds } from "../../ui/vitals.js";
 import { html, useState } from "../../view.js";
 import { changesOf } from "../patient/thresholds.js";
 
@@ -22,13 +22,14 @@ export function DefaultThresholds() {
 
 /** @param {{bounds: any, saved: (bounds: any) => void}} props */
 function Bounds({ bounds, saved }) {
-  const [on, turn] = useState(Object.fromEntries(groups.map(({ group }) => [group, bounds[group] !== null])));
+  const [enabled, setEnabled] = useState(Object.fromEntries(groups.map(({ group }) => [group, bounds[group] !== null])));
   const may = can("changeDefaults");
   const fields = (/** @type {Record<string, string[]>} */ errors) => groups.map(({ group, name, fields: inputs }) =>
     html`<fieldset key=${group} class="bounds" disabled=${!may}><legend>${name}</legend>
-    <${Field} label="Alerts on" name=${`${group}.on`} kind="checkbox" value=${on[group]} onChange=${(event) =>
-      turn({ ...on, [group]: event.target.checked })} errors=${errors} />
-    <div class="fields" hidden=${!on[group]}>${inputs.filter(([field]) => !ofPatients.includes(field)).map(([field, label]) => html`
+    <${Field} label="Alerts on" name=${`${group}.on`} kind="checkbox" value=${enabled[group]} onChange=${(event) =>
+      setEnabled({ ...enabled, [group]: event.target.checked })} errors=${errors} />
+    <div class="fields"
+      hidden=${!enabled[group]}>${inputs.filter(([field]) => !patientOnlyBounds.includes(field)).map(([field, label]) => html`
       <${Field} key=${field} label=${label} name=${`${group}.${field}`} kind="number" step="any" value=${bounds[group]?.[field]}
         errors=${errors} />`)}</div>
   </fieldset>`);

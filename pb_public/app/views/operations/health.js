@@ -1,7 +1,7 @@
 // The health of services and ingestion, refreshed every minute.
 import { get, Unreachable } from "../../api.js";
 import { Badge } from "../../ui/badge.js";
-import { ago, fullTime, number, words } from "../../ui/format.js";
+import { ago, fullTime, number, humanize } from "../../ui/format.js";
 import { Loaded, useLoad } from "../../ui/states.js";
 import { html, useEffect } from "../../view.js";
 import { Figures } from "../reports/body.js";
@@ -22,11 +22,11 @@ export function Health() {
   }, []);
   return html`<${Loaded} from=${services}>${(data) => html`
       <div class="bar-of-acts"><p role="status"><${Badge} of=${data.status}
-        text=${data.status === "healthy" ? "All systems healthy" : `System status: ${words(data.status)
+        text=${data.status === "healthy" ? "All systems healthy" : `System status: ${humanize(data.status)
         .toLowerCase()}`} /> <span class="soft">Version ${data.version}, ${fullTime(data.timestamp)}</span></p>
         <button onClick=${() => { services.reload(); ingestion.reload(); }}>Refresh</button></div>
       <div class="services">${Object.entries(data.services).map(([name, service]) => html`<div key=${name}><strong>${names[name]
-        ?? words(name)}</strong>
+        ?? humanize(name)}</strong>
         <${Badge} of=${service.status} /> <small class="soft">${detail(service)}</small></div>`)}</div>`}
     </${Loaded}>
     <h2>Ingestion</h2>
@@ -44,6 +44,6 @@ function detail(service) {
   if ("workers" in service) {
     return `${service.workers} workers, ${service.queue_depth} queued`;
   }
-  return [service.response_time_ms !== null && `${service.response_time_ms} ms`, service.detail && words(service.detail)].filter(Boolean)
+  return [service.response_time_ms !== null && `${service.response_time_ms} ms`, service.detail && humanize(service.detail)].filter(Boolean)
     .join(", ");
 }

@@ -1,6 +1,6 @@
 // The practice's note templates.
 import { post, put, remove } from "../../api.js";
-import { can } from "../../can.js";
+import { can } from "../../permissions.js";
 import { ActionButton, Dialog, Field, Form } from "../../ui/form.js";
 import { List } from "../../ui/table.js";
 import { toast } from "../../ui/toast.js";
@@ -10,21 +10,21 @@ const contexts = /** @type {[string, string][]} */ ([["any", "Any note"], ["aler
   ["note", "Calls and other notes"]]);
 
 export function NoteTemplates() {
-  const [turn, again] = useState(0);
-  const [asking, ask] = useState(/** @type {any} */ (null));
-  const done = () => { ask(null); again((n) => n + 1); };
+  const [revision, setRevision] = useState(0);
+  const [dialog, setDialog] = useState(/** @type {any} */ (null));
+  const done = () => { setDialog(null); setRevision((n) => n + 1); };
   const actions = { name: "act", head: html`<span class="unseen">Actions</span>`, cell: (/** @type {any} */ t) => html`
-    <button class="quiet" aria-label=${`Edit ${t.name}`} onClick=${() => ask(t)}>Edit</button>
-    <${ActionButton} kind="quiet" act=${() => remove(`note-templates/${t.id}/`)} said="Removed." done=${done}
+    <button class="quiet" aria-label=${`Edit ${t.name}`} onClick=${() => setDialog(t)}>Edit</button>
+    <${ActionButton} kind="quiet" act=${() => remove(`note-templates/${t.id}/`)} doneText="Removed." done=${done}
       aria-label=${`Remove ${t.name}`}>Remove</${ActionButton}>` };
   return html`<div class="heading"><p class="soft">Available in notes of the selected kind, and editable there.</p>
-      ${can("manageNoteTemplates") && html`<button class="main" onClick=${() => ask({})}>Add a note template</button>`}</div>
-    <${List} path="note-templates/" query=${{}} turn=${turn} caption="Note templates" nothing="No note templates yet" columns=${[
+      ${can("manageNoteTemplates") && html`<button class="main" onClick=${() => setDialog({})}>Add a note template</button>`}</div>
+    <${List} path="note-templates/" query=${{}} turn=${revision} caption="Note templates" nothing="No note templates yet" columns=${[
       { name: "name", head: "Name" },
       { name: "context", head: "For", cell: (/** @type {any} */ t) => contexts.find(([code]) => code === t.context)?.[1] },
       { name: "text", head: "Text" }, ...(can("manageNoteTemplates") ? [actions] : []),
     ]} />
-    ${asking && html`<${NoteTemplate} template=${asking} close=${() => ask(null)} done=${done} />`}`;
+    ${dialog && html`<${NoteTemplate} template=${dialog} close=${() => setDialog(null)} done=${done} />`}`;
 }
 
 /** @param {{template: any, close: () => void, done: () => void}} props one without an id is new */

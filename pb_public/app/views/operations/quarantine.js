@@ -1,14 +1,14 @@
 // Quarantined device events: each is released to its patient or discarded with a reason.
 import { post } from "../../api.js";
-import { can } from "../../can.js";
+import { can } from "../../permissions.js";
 import { go } from "../../router.js";
 import { Badge } from "../../ui/badge.js";
 import { Dialog, Field, Form } from "../../ui/form.js";
-import { dateTime, words } from "../../ui/format.js";
-import { PickPatient } from "../../ui/pick_patient.js";
+import { dateTime, humanize } from "../../ui/format.js";
+import { PatientPicker } from "../../ui/patient_picker.js";
 import { Facts, List } from "../../ui/table.js";
 import { toast } from "../../ui/toast.js";
-import { kinds } from "../../ui/vitals.js";
+import { kindNames } from "../../ui/vitals.js";
 import { useQuery } from "../../query.js";
 import { html, useState } from "../../view.js";
 
@@ -20,36 +20,37 @@ const reasons = ["unknown_patient", "patient_mismatch", "patient_inactive", "dev
   "conflicting_duplicate"];
 
 export function Quarantine() {
-  const [filters, narrow] = useQuery({ status: "open", reason: "", device_id: "" });
-  const [turn, again] = useState(0);
-  const [act, start] = useState(/** @type {{what: "release" | "discard", event: Kept} | null} */ (null));
-  const close = () => start(null);
-  const done = () => { close(); again(turn + 1); };
+  const [filters, setFilters] = useQuery({ status: "open", reason: "", device_id: "" });
+  const [revision, setRevision] = useState(0);
+  const [dialog, setDialog] = useState(/** @type {{what: "release" | "discard", event: Kept} | null} */ (null));
+  const close = () => setDialog(null);
+  const done = () => { close(); setRevision(revision + 1); };
   return html`<div class="filters" role="search" aria-label="Filter the quarantined events">
       <${Field} label="State" name="status" kind="select" value=${filters.status} options=${states} onChange=${(event) =>
-        narrow({ status: event.target.value })} />
+        setFilters({ status: event.target.value })} />
       <${Field} label="Reason" name="reason" kind="select" value=${filters.reason} options=${[["", "Any reason"],
-        ...reasons.map((reason) => [reason, words(reason)])]} onChange=${(event) => narrow({ reason: event.target.value })} />
+        ...reasons.map((reason) => [reason, humanize(reason)])]} onChange=${(event) => setFilters({ reason: event.target.value })} />
       <${Field} label="Device" name="device_id" kind="search" value=${filters.device_id} onChange=${(event) =>
-        narrow({ device_id: event.target.value.trim() })} />
+        setFilters({ device_id: event.target.value.trim() })} />
     </div>
-    <${List} name="" path="ingestion/quarantine/" query=${filters} turn=${turn} caption="Quarantined events, newest first"
-      nothing="No events match" columns=${columns(start)} />
-    ${act?.what === "release" && html`<${Release} event=${act.event} close=${close} done=${done} />`}
-    ${act?.what === "discard" && html`<${Discard} event=${act.event} close=${close} done=${done} />`}`;
+    <${List} name="" path="ingestion/quarantine/" query=${filters} turn=${revision} caption="Quarantined events, newest first"
+      nothing="No events match" columns=${columns(setDialog)} />
+    ${dialog?.what === "release" && html`<${Release} event=${dialog.event} close=${close} done=${done} />`}
+    ${dialog?.what === "discard" && html`<${Discard} event=${dialog.event} close=${close} done=${done} />`}`;
 }
 
 /** @param {Kept} event */
-const lineOf = (event) => `${kinds[event.measurement_type ?? ""] ?? words(event.measurement_type)} of ${event.device_id
+const lineOf = (event) => `${kindNames[event.measurement_type ?? ""] ?? humanize(event.measurement_type)} of ${event.device_id
   ?? "an unknown device"}`;
 
 /** @param {(act: {what: "release" | "discard", event: Kept}) => void} start @returns {import("../../ui/table.js").Column[]} */
 const columns = (start) => [
   { name: "received_at", head: "Received", cell: (e) => dateTime(e.received_at) },
-  { name: "reason", head: "Reason", cell: (e) => html`${words(e.reason)}${e.field_errors
+  { name: "reason", head: "Reason", cell: (e) => html`${humanize(e.reason)}${e.field_errors
     && html`<span class="two">${Object.entries(e.field_errors).map(([field, errors]) => `${field}: ${errors.join(" ")}`).join(" ")}
     </span>`}` },
-  { name: "measurement_type", head: "Event", cell: (e) => kinds[e.measurement_type ?? ""] ?? words(e.measurement_type ?? e.event_type) },
+  { name: "measurement_type", head: "Event", cell: (e) =>
+    kindNames[e.measurement_type ?? ""] ?? humanize(e.measurement_type ?? e.event_type) },
   { name: "device_id", head: "Device" },
   { name: "gateway_patient_id", head: "Gateway patient ID" },
   { name: "timestamp", head: "Measured", cell: (e) => dateTime(e.timestamp) },
@@ -65,7 +66,7 @@ const columns = (start) => [
 
 /** @param {Kept} event @returns {[any, any][]} */
 const facts = (event) => [["Device", event.device_id], ["Gateway patient ID", event.gateway_patient_id],
-  ["Measured", dateTime(event.timestamp)], ["Reason", words(event.reason)]];
+  ["Measured", dateTime(event.timestamp)], ["Reason", humanize(event.reason)]];
 
 /** @param {{event: Kept, close: () => void, done: () => void}} props */
 function Release({ event, close, done }) {
@@ -81,7 +82,7 @@ function Release({ event, close, done }) {
     <p class="notice warning">Make sure that this reading belongs to the patient: it may raise alerts and is billed.</p>
     <${Form} submit="Release" cancel=${close} send=${(values) => post(`ingestion/quarantine/${event.id}/release/`,
       { patient_id: values.patient_id ?? "" })} done=${released}>${(errors) => html`
-      <${PickPatient} label="Patient" name="patient_id" chosen=${() => undefined} errors=${errors} />`}</${Form}>
+      <${PatientPicker} label="Patient" name="patient_id" chosen=${() => undefined} errors=${errors} />`}</${Form}>
   </${Dialog}>`;
 }
 

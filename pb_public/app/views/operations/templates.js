@@ -1,6 +1,6 @@
 // The threshold templates, with their sources and sign-offs.
 import { put } from "../../api.js";
-import { can } from "../../can.js";
+import { can } from "../../permissions.js";
 import { Badge } from "../../ui/badge.js";
 import { Dialog, Field, Form } from "../../ui/form.js";
 import { dateTime } from "../../ui/format.js";
@@ -10,12 +10,12 @@ import { html, useState } from "../../view.js";
 import { boundsInWords } from "../patient/templates.js";
 
 export function ThresholdTemplates() {
-  const [turn, again] = useState(0);
-  const [signing, sign] = useState(/** @type {any} */ (null));
+  const [revision, setRevision] = useState(0);
+  const [template, setTemplate] = useState(/** @type {any} */ (null));
   return html`<p
     class="soft">Starting thresholds for patients with a diagnosis. A clinician applies them in the patient’s thresholds; patients
     keep the version that was applied. Each version is signed off separately.</p>
-    <${List} path="threshold-templates/" query=${{}} turn=${turn} caption="Threshold templates" nothing="No templates yet" columns=${[
+    <${List} path="threshold-templates/" query=${{}} turn=${revision} caption="Threshold templates" nothing="No templates yet" columns=${[
       { name: "name", head: "Template", cell: (t) => html`${t.name}<span class="two">version ${t.version}</span>` },
       { name: "diagnoses", head: "For", cell: (t) => html`${t.diagnoses.join(", ") || "any diagnosis"}<span class="two">${ages(t)}
         </span>` },
@@ -25,9 +25,10 @@ export function ThresholdTemplates() {
         (t.signed_off_by ? html`${t.signed_off_by}<span class="two">${dateTime(t.signed_off_at)}</span>`
         : html`<${Badge} of="warning" text="Not signed off" />`) },
       ...(can("changeDefaults") ? [{ name: "act", head: html`<span class="unseen">Actions</span>`, cell: (t) => !t.signed_off_by
-        && html`<button onClick=${() => sign(t)} aria-label=${`Sign off ${t.name}`}>Sign off</button>` }] : []),
+        && html`<button onClick=${() => setTemplate(t)} aria-label=${`Sign off ${t.name}`}>Sign off</button>` }] : []),
     ]} />
-    ${signing && html`<${SignOff} template=${signing} close=${() => sign(null)} done=${() => { sign(null); again(turn + 1); }} />`}`;
+    ${template && html`<${SignOff} template=${template} close=${() => setTemplate(null)}
+      done=${() => { setTemplate(null); setRevision(revision + 1); }} />`}`;
 }
 
 /** @param {{min_age: number | null, max_age: number | null}} template */

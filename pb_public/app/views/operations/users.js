@@ -1,11 +1,11 @@
 // User accounts: an administrator creates, edits and unlocks them.
 import { get, patch, post, Problem, remove } from "../../api.js";
-import { can } from "../../can.js";
+import { can } from "../../permissions.js";
 import { me } from "../../session.js";
 import { Badge } from "../../ui/badge.js";
 import { ActionButton, Dialog, Field, Form } from "../../ui/form.js";
 import { ago, dateTime } from "../../ui/format.js";
-import { PickPatient } from "../../ui/pick_patient.js";
+import { PatientPicker } from "../../ui/patient_picker.js";
 import { Loaded, useLoad } from "../../ui/states.js";
 import { Facts, List } from "../../ui/table.js";
 import { toast } from "../../ui/toast.js";
@@ -22,28 +22,29 @@ export function Users() {
 
 /** @param {{roles: Role[]}} props */
 function Accounts({ roles }) {
-  const [filters, narrow] = useQuery({ search: "", role: "", is_active: "" }, ["search"]);
-  const [turn, again] = useState(0);
-  const [open, show] = useState(/** @type {User | "new" | null} */ (null));
+  const [filters, setFilters] = useQuery({ search: "", role: "", is_active: "" }, ["search"]);
+  const [revision, setRevision] = useState(0);
+  const [open, setOpen] = useState(/** @type {User | "new" | null} */ (null));
   const names = /** @type {[string, string][]} */ (roles.map((role) => [role.id, role.name]));
   const nameOf = Object.fromEntries(names);
-  const changed = () => again((n) => n + 1);
+  const changed = () => setRevision((n) => n + 1);
   return html`<div class="bar-of-acts"><details><summary>Role permissions</summary><${Facts} of=${roles.map((role) =>
     [role.name, role.description])} /></details>
-      ${can("manageUsers") && html`<button class="main" onClick=${() => show("new")}>Add a user</button>`}</div>
+      ${can("manageUsers") && html`<button class="main" onClick=${() => setOpen("new")}>Add a user</button>`}</div>
     <div class="filters" role="search" aria-label="Filter the users">
       <${Field} label="Name or email" name="search" kind="search" value=${filters.search} onChange=${(event) =>
-        narrow({ search: event.target.value.trim() })} />
+        setFilters({ search: event.target.value.trim() })} />
       <${Field} label="Role" name="role" kind="select" value=${filters.role} options=${[["", "All roles"], ...names]} onChange=${(event) =>
-        narrow({ role: event.target.value })} />
+        setFilters({ role: event.target.value })} />
       <${Field} label="Show" name="is_active" kind="select" value=${filters.is_active} options=${[["", "Active and inactive"],
-        ["true", "Active"], ["false", "Inactive"]]} onChange=${(event) => narrow({ is_active: event.target.value })} />
+        ["true", "Active"], ["false", "Inactive"]]} onChange=${(event) => setFilters({ is_active: event.target.value })} />
     </div>
-    <${List} name="" path="users/" query=${filters} turn=${turn} ordering="last_name" caption="Users" nothing="No users match" open=${show}
+    <${List} name="" path="users/" query=${filters} turn=${revision} ordering="last_name" caption="Users" nothing="No users match"
+      open=${setOpen}
       columns=${columns(nameOf)} />
-    ${open === "new" && html`<${NewUser} names=${names} close=${() => show(null)} done=${changed} />`}
-    ${open !== null && open !== "new" && html`<${OneUser} user=${open} names=${names} close=${() => show(null)}
-      changed=${(next) => { show(next); changed(); }} />`}`;
+    ${open === "new" && html`<${NewUser} names=${names} close=${() => setOpen(null)} done=${changed} />`}
+    ${open !== null && open !== "new" && html`<${OneUser} user=${open} names=${names} close=${() => setOpen(null)}
+      changed=${(next) => { setOpen(next); changed(); }} />`}`;
 }
 
 /** @param {Record<string, string>} nameOf @returns {import("../../ui/table.js").Column[]} */
@@ -67,7 +68,7 @@ const stateOf = (user) => (isLocked(user) ? html`<${Badge} of="warning" text=${`
 
 /** @param {{names: [string, string][], close: () => void, done: () => void}} props */
 function NewUser({ names, close, done }) {
-  const [role, choose] = useState("nurse");
+  const [role, setRole] = useState("nurse");
   return html`<${Dialog} title="Add a user" close=${close}>
     <${Form} submit="Add" cancel=${close} send=${(values) => post("auth/register/", values)}
       done=${() => { toast("User added. They must change the password at first sign-in."); close(); done(); }}>${(errors) => html`
@@ -77,9 +78,9 @@ function NewUser({ names, close, done }) {
       <${Field} label="Email" name="email" kind="email" autocomplete="off" errors=${errors} />
       <${Field} label="Temporary password" name="password" kind="password" autocomplete="new-password"
         hint="At least 12 characters. They set their own at first sign-in." errors=${errors} />
-      <${Field} label="Role" name="role" kind="select" value=${role} options=${names} onChange=${(event) => choose(event.target.value)}
+      <${Field} label="Role" name="role" kind="select" value=${role} options=${names} onChange=${(event) => setRole(event.target.value)}
         errors=${errors} />
-      ${role === "patient" && html`<${PickPatient} label="Portal patient" name="patient_id" chosen=${() => undefined}
+      ${role === "patient" && html`<${PatientPicker} label="Portal patient" name="patient_id" chosen=${() => undefined}
         errors=${errors} />`}
       ${role === "provider" && html`<${Field} label="NPI" name="npi" inputmode="numeric" errors=${errors} />`}
       <${Field} label="Phone" name="phone" kind="tel" errors=${errors} />`}
@@ -111,27 +112,30 @@ function OneUser({ user, names, close, changed }) {
 
 /** @param {{user: User, changed: (user: User) => void}} props */
 function Acts({ user, changed }) {
-  const [sure, ask] = useState("");
+  const [confirming, setConfirming] = useState("");
   const path = (/** @type {string} */ act) => `users/${user.id}/${act}/`;
-  const anew = () => get(`users/${user.id}/`).then(changed);
+  const reloadUser = () => get(`users/${user.id}/`).then(changed);
   const own = user.id === me.value?.id;
   const signOn = useLoad((signal) => get("auth/oidc/", {}, signal), []);
-  const danger = dangers[sure];
+  const danger = dangers[confirming];
   return html`<div class="actions">
-      ${isLocked(user) && html`<${ActionButton} act=${() => post(path("unlock")).then(anew)} said="Unlocked.">Unlock
+      ${isLocked(user) && html`<${ActionButton} act=${() => post(path("unlock")).then(reloadUser)} doneText="Unlocked.">Unlock
         </${ActionButton}>`}
-      <${ActionButton} act=${() => post(path("password-reset"))} said="Password link sent.">Send password link
+      <${ActionButton} act=${() => post(path("password-reset"))} doneText="Password link sent.">Send password link
         </${ActionButton}>
-      <${ActionButton} act=${() => post(path("logout"))} said="Signed out on all devices.">Sign out everywhere</${ActionButton}>
-      ${(user.is_2fa_enabled || user.has_passkeys) && html`<button onClick=${() => ask("2fa/reset")}>Turn off second factor</button>`}
-      ${user.is_active ? !own && html`<button onClick=${() => ask("deactivate")}>Deactivate</button>`
-        : html`<${ActionButton} kind="main" act=${() => post(path("activate")).then(anew)} said="Account activated.">
+      <${ActionButton} act=${() => post(path("logout"))} doneText="Signed out on all devices.">Sign out everywhere</${ActionButton}>
+      ${(user.is_2fa_enabled || user.has_passkeys) && html`<button
+        onClick=${() => setConfirming("2fa/reset")}>Turn off second factor</button>`}
+      ${user.is_active ? !own && html`<button onClick=${() => setConfirming("deactivate")}>Deactivate</button>`
+        : html`<${ActionButton} kind="main" act=${() => post(path("activate")).then(reloadUser)} doneText="Account activated.">
           Activate</${ActionButton}>`}
-      ${signOn.data?.offered && user.role !== "patient" && html`<button onClick=${() => ask("identity")}>Unlink single sign-on</button>`}
+      ${signOn.data?.offered && user.role !== "patient" && html`<button
+        onClick=${() => setConfirming("identity")}>Unlink single sign-on</button>`}
     </div>
     ${danger && html`<div class="notice warning" role="alert"><p>${danger.about}</p>
-      <div class="actions"><button onClick=${() => ask("")}>Cancel</button><${ActionButton} kind="danger" act=${() =>
-        (sure === "identity" ? unlink : post)(path(sure)).then(anew)} said="Done." done=${() => ask("")}>${danger.name}
+      <div class="actions"><button onClick=${() => setConfirming("")}>Cancel</button><${ActionButton} kind="danger" act=${() =>
+        (confirming === "identity" ? unlink : post)(path(confirming)).then(reloadUser)} doneText="Done."
+          done=${() => setConfirming("")}>${danger.name}
       </${ActionButton}></div></div>`}`;
 }
 

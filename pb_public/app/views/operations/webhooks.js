@@ -2,7 +2,7 @@
 import { get, patch, post, remove } from "../../api.js";
 import { Badge } from "../../ui/badge.js";
 import { ActionButton, Dialog, Field, Form } from "../../ui/form.js";
-import { ago, dateTime, words } from "../../ui/format.js";
+import { ago, dateTime, humanize } from "../../ui/format.js";
 import { Facts, List } from "../../ui/table.js";
 import { toast } from "../../ui/toast.js";
 import { html, useState } from "../../view.js";
@@ -26,20 +26,20 @@ const events = [
 ];
 
 export function Webhooks() {
-  const [open, show] = useState(/** @type {Webhook | "new" | null} */ (null));
-  const [secret, reveal] = useState(/** @type {Secret | null} */ (null));
-  const [turn, again] = useState(0);
-  const changed = () => again((n) => n + 1);
-  const close = () => { show(null); changed(); };
-  const rotated = (/** @type {Secret} */ made) => { close(); reveal(made); };
+  const [open, setOpen] = useState(/** @type {Webhook | "new" | null} */ (null));
+  const [secret, setSecret] = useState(/** @type {Secret | null} */ (null));
+  const [revision, setRevision] = useState(0);
+  const changed = () => setRevision((n) => n + 1);
+  const close = () => { setOpen(null); changed(); };
+  const rotated = (/** @type {Secret} */ made) => { close(); setSecret(made); };
   return html`<div class="bar-of-acts"><p>External systems that are notified of events. Each request is signed. It contains record
     IDs, and patient data only where enabled.</p>
-      <button class="main" onClick=${() => show("new")}>Add a webhook</button></div>
-    <${List} path="webhooks/" turn=${turn} caption="Webhooks" nothing="No webhooks yet" open=${show} columns=${columns} />
+      <button class="main" onClick=${() => setOpen("new")}>Add a webhook</button></div>
+    <${List} path="webhooks/" turn=${revision} caption="Webhooks" nothing="No webhooks yet" open=${setOpen} columns=${columns} />
     ${open === "new" && html`<${NewWebhook} close=${close} made=${rotated} />`}
     ${open !== null && open !== "new" && html`<${OneWebhook} webhook=${open} close=${close} rotated=${rotated}
-      changed=${(/** @type {Webhook} */ next) => { show(next); changed(); }} />`}
-    ${secret && html`<${Shown} of=${secret} close=${() => reveal(null)} />`}`;
+      changed=${(/** @type {Webhook} */ next) => { setOpen(next); changed(); }} />`}
+    ${secret && html`<${Shown} of=${secret} close=${() => setSecret(null)} />`}`;
 }
 
 /** @param {Webhook} webhook */
@@ -94,16 +94,16 @@ const Shown = ({ of, close }) => html`<${Dialog} title="Webhook secret" close=${
 
 /** @param {{webhook: Webhook, close: () => void, changed: (webhook: Webhook) => void, rotated: (made: Secret) => void}} props */
 function OneWebhook({ webhook, close, changed, rotated }) {
-  const [turn, again] = useState(0);
+  const [revision, setRevision] = useState(0);
   const path = `webhooks/${webhook.id}/`;
-  const look = () => get(path).then((next) => { again((n) => n + 1); changed(next); });
+  const reloadLog = () => get(path).then((next) => { setRevision((n) => n + 1); changed(next); });
   return html`<${Dialog} wide title=${hostOf(webhook)} close=${close}>
     <${Facts} of=${[["State", stateOf(webhook)], ["Created", dateTime(webhook.created_at)], ["Last delivered", webhook.last_delivered_at
       ? dateTime(webhook.last_delivered_at) : "Never"],
       ["Failing since", webhook.failing_since ? dateTime(webhook.failing_since) : "–"]]} />
-    <${Acts} webhook=${webhook} changed=${changed} look=${look} rotated=${rotated} removed=${close} />
+    <${Acts} webhook=${webhook} changed=${changed} look=${reloadLog} rotated=${rotated} removed=${close} />
     <h3>Delivery log</h3>
-    <${Log} webhook=${webhook} turn=${turn} look=${look} />
+    <${Log} webhook=${webhook} turn=${revision} look=${reloadLog} />
     <h3>Edit</h3>
     <${Form} submit="Save" send=${(values) => patch(path, bodyOf(values))}
       done=${(answer) => { toast("Saved. Applies to new events."); changed(answer); }}>${(errors) => html`
@@ -124,23 +124,23 @@ const answerOf = (d) => [d.status_code, d.error && problems[d.error]].filter(Boo
 const tones = (d) => (d.status === "delivered" ? "succeeded" : d.status === "failed" ? "failed" : d.attempts > 0 ? "warning" : "");
 
 /** @param {{webhook: Webhook, turn: number, look: () => Promise<any>}} props */
-function Log({ webhook, turn, look }) {
-  const [status, choose] = useState("");
+function Log({ webhook, turn, look: reloadLog }) {
+  const [status, setStatus] = useState("");
   /** @type {import("../../ui/table.js").Column[]} */
   const shown = [
     { name: "created_at", head: "Since", cell: (d) => dateTime(d.created_at) },
     { name: "event", head: "Event" },
     { name: "object_id", head: "Record", cell: (d) => html`<code>${d.object_id}</code>` },
-    { name: "status", head: "State", cell: (d) => html`<${Badge} of=${tones(d)} text=${words(d.status)} />` },
+    { name: "status", head: "State", cell: (d) => html`<${Badge} of=${tones(d)} text=${humanize(d.status)} />` },
     { name: "attempts", head: "Attempts", number: true },
     { name: "error", head: "Last response", cell: answerOf },
     { name: "next_retry_at", head: "Next", cell: (d) => (d.next_retry_at ? dateTime(d.next_retry_at) : "–") },
     { name: "id", head: html`<span class="unseen">Actions</span>`, cell: (d) => webhook.active && d.event !== "webhook.test"
-      && html`<${ActionButton} act=${() => post(`webhooks/deliveries/${d.id}/retry/`)} said="Resending." done=${look}
+      && html`<${ActionButton} act=${() => post(`webhooks/deliveries/${d.id}/retry/`)} doneText="Resending." done=${reloadLog}
         aria-label=${`Resend ${d.event} ${d.object_id}`}>Resend</${ActionButton}>` },
   ];
   return html`<${Field} label="Show" name="status" kind="select" value=${status} onChange=${(/** @type {any} */ event) =>
-    choose(event.target.value)}
+    setStatus(event.target.value)}
       options=${[["", "All"], ["pending", "Pending"], ["delivered", "Delivered"], ["failed", "Failed"]]} />
     <${List} path=${`webhooks/${webhook.id}/deliveries/`} query=${{ status }} turn=${turn} size=${10} caption="Deliveries"
       nothing="No deliveries yet" columns=${shown} />`;
@@ -154,8 +154,8 @@ const dangers = {
 
 /** @param {{webhook: Webhook, changed: (webhook: Webhook) => void, look: () => Promise<any>, rotated: (made: Secret) => void,
  * removed: () => void}} props */
-function Acts({ webhook, changed, look, rotated, removed }) {
-  const [sure, ask] = useState(/** @type {keyof typeof dangers | ""} */ (""));
+function Acts({ webhook, changed, look: reloadLog, rotated, removed }) {
+  const [confirming, setConfirming] = useState(/** @type {keyof typeof dangers | ""} */ (""));
   const path = `webhooks/${webhook.id}/`;
   const acts = {
     off: () => patch(path, { active: false }).then(changed),
@@ -165,17 +165,19 @@ function Acts({ webhook, changed, look, rotated, removed }) {
   const tried = (/** @type {Delivery} */ d) => {
     toast(d.status === "delivered" ? "Test delivered." : `Test failed: ${answerOf(d)}.`,
       d.status === "delivered" ? undefined : "problem");
-    return look();
+    return reloadLog();
   };
   return html`<div class="actions">
       <${ActionButton} act=${() => post(`${path}test/`).then(tried)}>Send test</${ActionButton}>
-      ${webhook.active ? html`<button onClick=${() => ask("off")}>Turn off</button>`
+      ${webhook.active ? html`<button onClick=${() => setConfirming("off")}>Turn off</button>`
         : html`<${ActionButton} kind="main" act=${() => patch(path, { active: true }).then(changed)}
-          said="Turned on. Queued events are being sent.">
+          doneText="Turned on. Queued events are being sent.">
           Turn on</${ActionButton}>`}
-      <button onClick=${() => ask("rotate")}>Rotate secret</button><button onClick=${() => ask("remove")}>Remove</button>
+      <button onClick=${() => setConfirming("rotate")}>Rotate secret</button><button
+        onClick=${() => setConfirming("remove")}>Remove</button>
     </div>
-    ${sure && html`<div class="notice warning" role="alert"><p>${dangers[sure][1]}</p>
-      <div class="actions"><button onClick=${() => ask("")}>Cancel</button><${ActionButton} kind="danger" act=${acts[sure]} said="Done."
-        done=${() => ask("")}>${dangers[sure][0]}</${ActionButton}></div></div>`}`;
+    ${confirming && html`<div class="notice warning" role="alert"><p>${dangers[confirming][1]}</p>
+      <div class="actions"><button onClick=${() => setConfirming("")}>Cancel</button><${ActionButton} kind="danger" act=${acts[confirming]}
+        doneText="Done."
+        done=${() => setConfirming("")}>${dangers[confirming][0]}</${ActionButton}></div></div>`}`;
 }

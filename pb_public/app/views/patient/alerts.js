@@ -1,14 +1,14 @@
 // The alerts and snoozes of a patient.
 import { get, post } from "../../api.js";
-import { can } from "../../can.js";
-import { byWhom } from "../../colleagues.js";
+import { can } from "../../permissions.js";
+import { colleagueInSentence } from "../../colleagues.js";
 import { ActionButton, Field } from "../../ui/form.js";
 import { dateTime } from "../../ui/format.js";
-import { Loaded, Nothing, useLoad } from "../../ui/states.js";
+import { Loaded, EmptyState, useLoad } from "../../ui/states.js";
 import { Pages } from "../../ui/table.js";
 import { html, useEffect, useState } from "../../view.js";
 import { AlertCard, typeName } from "../alerts/card.js";
-import { SnoozeDialog } from "../alerts/acts.js";
+import { SnoozeDialog } from "../alerts/dialogs.js";
 
 const pageSize = 10;
 const shown = /** @type {[string, string][]} */ ([["open", "Open and in progress"], ["active", "Not acknowledged"],
@@ -25,8 +25,8 @@ export function useTurn(from, turn) {
 
 /** @param {{id: string, turn: number, changed: () => void}} props */
 export function PatientAlerts({ id, turn, changed }) {
-  const [status, choose] = useState("open");
-  const [page, go] = useState(1);
+  const [status, setStatus] = useState("open");
+  const [page, setPage] = useState(1);
   const list = useLoad((signal) => get("alerts/", { patient_id: id, ...(status === "open" ? { over: false } : { status }), page,
     page_size: pageSize }, signal), [id, status, page]);
   useTurn(list, turn);
@@ -37,12 +37,12 @@ export function PatientAlerts({ id, turn, changed }) {
   return html`<section aria-labelledby="alerts">
     <div class="heading"><h2 id="alerts">Alerts</h2>
       <${Field} label="Show" name="status" kind="select" value=${status} options=${shown}
-        onChange=${(event) => { choose(event.target.value); go(1); }} />
+        onChange=${(event) => { setStatus(event.target.value); setPage(1); }} />
     </div>
-    <${Loaded} from=${list} empty=${(data) => data.results.length === 0} nothing=${html`<${Nothing} title="No alerts" />`}>
+    <${Loaded} from=${list} empty=${(data) => data.results.length === 0} nothing=${html`<${EmptyState} title="No alerts" />`}>
       ${(data) => html`<ol class="alerts" aria-label="Alerts, newest first">${data.results.map((alert) =>
         html`<${AlertCard} key=${alert.id} alert=${alert} changed=${put} named=${false} />`)}</ol>
-        ${data.count > pageSize && html`<${Pages} page=${page} count=${data.count} size=${pageSize} turn=${go} />`}`}
+        ${data.count > pageSize && html`<${Pages} page=${page} count=${data.count} size=${pageSize} turn=${setPage} />`}`}
     </${Loaded}>
     <${Snoozes} id=${id} />
   </section>`;
@@ -50,18 +50,19 @@ export function PatientAlerts({ id, turn, changed }) {
 
 /** @param {{id: string}} props */
 function Snoozes({ id }) {
-  const [asking, ask] = useState(false);
+  const [dialog, setDialog] = useState(false);
   const list = useLoad((signal) => get(`patients/${id}/snoozes/`, { in_force: true, page_size: 50 }, signal), [id]);
   return html`<div class="card no-print">
-    <div class="heading"><h3>Snoozed</h3>${can("snooze") && html`<button onClick=${() => ask(true)}>Snooze alerts</button>`}</div>
+    <div class="heading"><h3>Snoozed</h3>${can("snooze") && html`<button onClick=${() => setDialog(true)}>Snooze alerts</button>`}</div>
     <${Loaded} from=${list} empty=${(data) => data.results.length === 0} nothing=${html`<p>No alerts are snoozed.</p>`}>
       ${(data) => html`<ul class="plain-list">${data.results.map((snooze) => html`<li key=${snooze.id}>
         <span><strong>${typeName(snooze.type)}</strong>${snooze.include_critical
-          && ", including critical,"} until ${dateTime(snooze.ends_at)}, by ${byWhom(snooze.created_by)}: ${snooze.reason}</span>
-        ${can("snooze") && html`<${ActionButton} act=${() => post(`patients/${id}/snoozes/${snooze.id}/end/`)} said="Ended."
+          && ", including critical,"} until ${dateTime(snooze.ends_at)}, by ${
+            colleagueInSentence(snooze.created_by)}: ${snooze.reason}</span>
+        ${can("snooze") && html`<${ActionButton} act=${() => post(`patients/${id}/snoozes/${snooze.id}/end/`)} doneText="Ended."
           done=${list.reload} aria-label=${`End the snooze of ${typeName(snooze.type)}`}>End</${ActionButton}>`}
       </li>`)}</ul>`}
     </${Loaded}>
-    ${asking && html`<${SnoozeDialog} patient=${id} close=${() => ask(false)} done=${list.reload} />`}
+    ${dialog && html`<${SnoozeDialog} patient=${id} close=${() => setDialog(false)} done=${list.reload} />`}
   </div>`;
 }

@@ -2,7 +2,7 @@
 import { get } from "../../api.js";
 import { Loaded, useLoad } from "../../ui/states.js";
 import { Table } from "../../ui/table.js";
-import { shown, shownChange, unitOf } from "../../ui/units.js";
+import { displayed, displayedChange, unitOf } from "../../ui/units.js";
 import { readingTypes, values } from "../../ui/vitals.js";
 import { html } from "../../view.js";
 
@@ -12,7 +12,7 @@ import { html } from "../../view.js";
 const unitsOf = Object.fromEntries(values.map(({ group, unit }) => [group, unit]));
 
 /** @param {any} part a group, or the mornings or evenings of one @param {string} unit */
-const mean = (part, unit) => ("mean" in part ? shown(part.mean, unit) ?? "–" : part.mean_systolic === null ? "–"
+const mean = (part, unit) => ("mean" in part ? displayed(part.mean, unit) ?? "–" : part.mean_systolic === null ? "–"
   : `${part.mean_systolic} / ${part.mean_diastolic}`);
 
 /** @param {any} group @param {string} unit */
@@ -21,7 +21,7 @@ const cell = (group, unit) => (group.readings === 0 ? "–" : html`<strong>${mea
     && `${group.in_range_percent} % in range`,
   group.morning.readings > 0 && `morning ${mean(group.morning, unit)}`, group.evening.readings > 0
     && `evening ${mean(group.evening, unit)}`,
-  group.change_kg !== undefined && `change ${group.change_kg > 0 ? "+" : ""}${shownChange(group.change_kg, "kg")} ${unitOf("kg")}`,
+  group.change_kg !== undefined && `change ${group.change_kg > 0 ? "+" : ""}${displayedChange(group.change_kg, "kg")} ${unitOf("kg")}`,
 ].filter(Boolean).join(", ")}</small>`);
 
 /** @param {{id: string, turn: number}} props */

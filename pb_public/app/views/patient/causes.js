@@ -1,11 +1,11 @@
 // Groups alerts by cause: one row for alerts that are acknowledged together.
-import { words } from "../../ui/format.js";
-import { shown, unitOf } from "../../ui/units.js";
+import { humanize } from "../../ui/format.js";
+import { displayed, unitOf } from "../../ui/units.js";
 import { readingTypes, vitals } from "../../ui/vitals.js";
 
 const names = Object.fromEntries(readingTypes);
 /** @param {string} type */
-export const causeName = (type) => names[type] ?? words(type);
+export const causeName = (type) => names[type] ?? humanize(type);
 
 /** @typedef {{type: string, level: string, alerts: any[], first: string, last: string, value: string}} Cause alerts are sorted newest first
  *  */
@@ -19,7 +19,7 @@ function valueOf(alert, readings) {
   if (measured) {
     return `${measured.systolic}/${measured.diastolic}`;
   }
-  return typeof alert.value === "number" ? `${shown(alert.value, units[alert.type])} ${unitOf(units[alert.type] ?? "")}`.trim() : "";
+  return typeof alert.value === "number" ? `${displayed(alert.value, units[alert.type])} ${unitOf(units[alert.type] ?? "")}`.trim() : "";
 }
 
 /** The measurement time if loaded, otherwise the alert's time. @param {any} alert @param {any[]} readings @returns

@@ -3,8 +3,8 @@ import { post } from "../../api.js";
 import { Dialog, Field, Form } from "../../ui/form.js";
 import { toast } from "../../ui/toast.js";
 import { stored, unitOf } from "../../ui/units.js";
-import { kinds, vitals } from "../../ui/vitals.js";
-import { instantOf, localOf } from "../../ui/when.js";
+import { kindNames, vitals } from "../../ui/vitals.js";
+import { instantOf, localInput } from "../../ui/time.js";
 import { html, useState } from "../../view.js";
 
 /** Converts typed values from display units to stored units. @param {string} kind @param {Record<string, any>} typed */
@@ -20,16 +20,16 @@ const fieldsOf = (kind, errors) => html`
 
 /** @param {{patient: string, close: () => void, done: (observation: any) => void}} props */
 export function ReadingDialog({ patient, close, done }) {
-  const [kind, choose] = useState("blood_pressure");
+  const [kind, setKind] = useState("blood_pressure");
   const send = ({ kind: _, measured_at, ...values }) => post(`ingestion/${kind.replaceAll("_", "-")}/`, { ...asStored(kind, values),
     patient_id: patient, measured_at: instantOf(measured_at) });
   return html`<${Dialog} title="Enter a reading" close=${close}>
     <${Form} submit="Save" cancel=${close} send=${send} done=${(answer) => { toast(answer.alert_details
       ? `Saved. Alert: ${answer.alert_details.message}` : "Saved."); close(); done(answer); }}>${(errors) => html`
-      <${Field} label="Kind" name="kind" kind="select" value=${kind} options=${Object.entries(kinds)} onChange=${(event) =>
-        choose(event.target.value)} />
+      <${Field} label="Kind" name="kind" kind="select" value=${kind} options=${Object.entries(kindNames)} onChange=${(event) =>
+        setKind(event.target.value)} />
       <div class="fields" key=${kind}>${fieldsOf(kind, errors)}</div>
-      <${Field} label="Measured at" name="measured_at" kind="datetime-local" value=${localOf()} errors=${errors} />`}
+      <${Field} label="Measured at" name="measured_at" kind="datetime-local" value=${localInput()} errors=${errors} />`}
     </${Form}>
   </${Dialog}>`;
 }

@@ -1,18 +1,18 @@
 // The patient at a glance: most severe open alert, blood pressure chart, days with readings, open work, contact, and last notes. All times
 // are in the patient's zone.
-import { all, get } from "../../api.js";
-import { can } from "../../can.js";
+import { getAll, get } from "../../api.js";
+import { can } from "../../permissions.js";
 import { Loaded, useLoad } from "../../ui/states.js";
 import { html, useEffect, useMemo } from "../../view.js";
-import { Breach } from "./glance/breach.js";
+import { WorstAlert } from "./glance/worst_alert.js";
 import { Contact, LastNotes } from "./glance/contact.js";
-import { DataDays } from "./glance/days.js";
-import { Pressure } from "./glance/pressure.js";
+import { DataDays } from "./glance/data_days.js";
+import { Pressure } from "./glance/blood_pressure.js";
 import { Tiles } from "./glance/tiles.js";
-import { OpenWork } from "./glance/work.js";
+import { OpenWork } from "./glance/open_work.js";
 import { HeldDevices } from "./glance/devices.js";
-import { Missing } from "./missing.js";
-import { daysAgoIn, merged, periods } from "./readings_of.js";
+import { EnrollmentItems } from "./enrollment_items.js";
+import { daysAgoIn, mergeReadings, periods } from "./reading_periods.js";
 
 /** Loads the open alerts, escalations and snoozes of a patient. @param {string} id */
 async function openOf(id, /** @type {AbortSignal} */ signal) {
@@ -30,11 +30,11 @@ async function openOf(id, /** @type {AbortSignal} */ signal) {
 
 /** @param {{id: string, patient: any, turn: number, changed: () => void, zone: string | undefined, query: any, change: (next: any) =>
  *  void,
- *    acts: import("./acts.js").Acts}} props query has the number of days and chart or table */
+ *    acts: import("./actions.js").Acts}} props query has the number of days and chart or table */
 export function Glance({ id, patient, zone, turn, changed, query, change, acts }) {
   const clinical = can("readClinical");
   const days = periods.includes(query.days) ? query.days : 30;
-  const readings = useLoad(async () => (await all("ingestion/observations/", { patient_id: id, date_from: daysAgoIn(zone, days) },
+  const readings = useLoad(async () => (await getAll("ingestion/observations/", { patient_id: id, date_from: daysAgoIn(zone, days) },
     2000)).reverse(), [id, days]);
   const summary = useLoad((signal) => get(`patients/${id}/vitals/summary/`, {}, signal), [id, turn]);
   const bounds = useLoad((signal) => (clinical ? get(`patients/${id}/vital-config/`, {}, signal) : Promise.resolve(false)),
@@ -43,14 +43,14 @@ export function Glance({ id, patient, zone, turn, changed, query, change, acts }
   useEffect(() => {
     if (turn > 0) {
       get("ingestion/observations/", { patient_id: id, date_from: daysAgoIn(zone, days), page_size: 50 })
-        .then(({ results }) => readings.change((before) => merged(before, results)), readings.reload);
+        .then(({ results }) => readings.change((before) => mergeReadings(before, results)), readings.reload);
     }
   }, [turn]);
   const span = useMemo(() => /** @type {[number, number]} */ ([Date.now() / 1000 - days * 86_400, Date.now() / 1000]),
     [days, readings.data]);
   const shared = { zone, thresholds: bounds.data || null, days, span };
   return html`<div class="glance">
-    ${clinical && html`<${Breach} open=${open.data} readings=${readings.data ?? []} zone=${zone} acts=${acts} />`}
+    ${clinical && html`<${WorstAlert} open=${open.data} readings=${readings.data ?? []} zone=${zone} acts=${acts} />`}
     <div class="glance-main">
       <${Loaded} from=${readings}>${(data) => html`
         <${Pressure} ...${shared} observations=${data} summary=${summary.data} choose=${(n) => change({ days: n })}
@@ -60,7 +60,7 @@ export function Glance({ id, patient, zone, turn, changed, query, change, acts }
     </div>
     <div class="glance-middle">
       <${DataDays} id=${id} turn=${turn} />
-      <${Missing} id=${id} patient=${patient} turn=${turn} changed=${changed} />
+      <${EnrollmentItems} id=${id} patient=${patient} turn=${turn} changed=${changed} />
       <${HeldDevices} id=${id} turn=${turn} zone=${zone} />
     </div>
     <div class="glance-side">

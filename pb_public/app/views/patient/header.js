@@ -1,13 +1,13 @@
 // The chart's header: patient, risk, and actions on the whole record.
 import { post, remove } from "../../api.js";
-import { can } from "../../can.js";
-import { byWhom } from "../../colleagues.js";
+import { can } from "../../permissions.js";
+import { colleagueInSentence } from "../../colleagues.js";
 import { go } from "../../router.js";
-import { Badge, Handling, Risk, share } from "../../ui/badge.js";
+import { Badge, Handling, Risk, scoreShare } from "../../ui/badge.js";
 import { ActionButton, Dialog, Field, Form } from "../../ui/form.js";
-import { ago, calendarDate, dateTime, words } from "../../ui/format.js";
+import { ago, calendarDate, dateTime, humanize } from "../../ui/format.js";
 import { toast } from "../../ui/toast.js";
-import { localOf } from "../../ui/when.js";
+import { localInput } from "../../ui/time.js";
 import { html, useEffect, useRef, useState } from "../../view.js";
 import { PatientDialog } from "../patients.js";
 
@@ -17,21 +17,21 @@ export function age(born, zone, now = new Date()) {
     return null;
   }
   const [year, month, date] = born.split("-").map(Number);
-  const [thisYear, thisMonth, today] = localOf(now, zone).slice(0, 10).split("-").map(Number);
+  const [thisYear, thisMonth, today] = localInput(now, zone).slice(0, 10).split("-").map(Number);
   return thisYear - year - (thisMonth > month || (thisMonth === month && today >= date) ? 0 : 1);
 }
 
 /** An email address with a line break opportunity before its domain. @param {string | null | undefined} email */
-const breakable = (email) => email && html`${email.split("@")[0]}@<wbr />${email.split("@")[1]}`;
+const breakableEmail = (email) => email && html`${email.split("@")[0]}@<wbr />${email.split("@")[1]}`;
 const oneLine = (/** @type {any} */ a) => a
   && [a.line1, a.line2, [a.city, a.state, a.zip].filter(Boolean).join(" ")].filter(Boolean).join(", ");
 
 /** standing is the row of the triage list, if there is one.
  *  @param {{patient: any, standing: any, changed: () => void, emergency: boolean, zone: string | undefined, acts:
-  *  import("./acts.js").Acts}} props */
+  *  import("./actions.js").Acts}} props */
 export function Header({ patient: p, standing, changed, emergency, zone, acts }) {
-  const [asking, ask] = useState("");
-  const close = () => ask("");
+  const [dialog, setDialog] = useState("");
+  const close = () => setDialog("");
   const name = `${p.first_name ?? ""} ${p.last_name ?? ""}`.trim() || "Name hidden";
   const born = p.redacted_fields.includes("date_of_birth") ? "date of birth hidden for your role" : p.date_of_birth
     ? `born ${calendarDate(p.date_of_birth)}` : "date of birth not on record";
@@ -40,7 +40,7 @@ export function Header({ patient: p, standing, changed, emergency, zone, acts })
     <div class="who">
       ${standing && html`<${Risk} score=${standing.risk_score} level=${standing.risk_level} />`}
       <h1><bdi>${name}</bdi></h1>
-      <span class="soft">${[[age(p.date_of_birth, zone), words(p.gender)].filter((part) => part !== null).join(" "), born,
+      <span class="soft">${[[age(p.date_of_birth, zone), humanize(p.gender)].filter((part) => part !== null).join(" "), born,
         /^mrn/i.test(p.mrn) ? p.mrn : `MRN ${p.mrn}`].join(" · ")}</span>
       ${standing && html`<${Handling} handling=${standing.handling} />`}
       ${p.status === "archived" && html`<${Badge} of="archived" />`}
@@ -55,17 +55,17 @@ export function Header({ patient: p, standing, changed, emergency, zone, acts })
       ${acts.report && html`<button aria-keyshortcuts="P" onClick=${acts.report}>Visit report${key("P")}</button>`}
       ${acts.review && html`<button aria-keyshortcuts="R" onClick=${acts.review}>Reviewed${key("R")}</button>`}
       <${More}>
-        ${!emergency && p.active && can("changePatient") && html`<button onClick=${() => ask("change")}>Edit</button>`}
-        ${!emergency && can("archivePatient") && (p.active ? html`<button onClick=${() => ask("archive")}>Archive</button>`
-          : html`<${ActionButton} act=${() => post(`patients/${p.id}/unarchive/`)} said="Unarchived."
+        ${!emergency && p.active && can("changePatient") && html`<button onClick=${() => setDialog("change")}>Edit</button>`}
+        ${!emergency && can("archivePatient") && (p.active ? html`<button onClick=${() => setDialog("archive")}>Archive</button>`
+          : html`<${ActionButton} act=${() => post(`patients/${p.id}/unarchive/`)} doneText="Unarchived."
           done=${changed}>Unarchive</${ActionButton}>`)}
-        ${!emergency && can("deletePatient") && html`<button onClick=${() => ask("remove")}>Delete</button>`}
+        ${!emergency && can("deletePatient") && html`<button onClick=${() => setDialog("remove")}>Delete</button>`}
         <button onClick=${() => print()}>Print this page</button>
       </${More}>
     </div>
-    ${asking === "change" && html`<${PatientDialog} patient=${p} close=${close} done=${changed} />`}
-    ${asking === "archive" && html`<${ArchiveDialog} id=${p.id} name=${name} close=${close} done=${changed} />`}
-    ${asking === "remove" && html`<${RemoveDialog} id=${p.id} name=${name} close=${close} />`}
+    ${dialog === "change" && html`<${PatientDialog} patient=${p} close=${close} done=${changed} />`}
+    ${dialog === "archive" && html`<${ArchiveDialog} id=${p.id} name=${name} close=${close} done=${changed} />`}
+    ${dialog === "remove" && html`<${RemoveDialog} id=${p.id} name=${name} close=${close} />`}
   </header>`;
 }
 
@@ -106,16 +106,17 @@ export function Facts({ patient: p, standing, zone }) {
     && !p.active ? `: archived, ${p.archive_reason}` : ""}</summary>
     <dl class="facts">${[
       ["Phone", hidden("phone", p.phone && html`<a href=${`tel:${p.phone}`}>${p.phone}</a>`)],
-        ["Email", hidden("email", breakable(p.email))], ["Address", hidden("address", oneLine(p.address))],
+        ["Email", hidden("email", breakableEmail(p.email))], ["Address", hidden("address", oneLine(p.address))],
       ["Diagnoses", p.icd10_codes?.join(", ") || "none on record"],
         ...(standing ? [["Last reading",
           html`<span title=${dateTime(standing.last_reading_at, zone)}>${ago(standing.last_reading_at)}</span>`],
         ["Last review", standing.last_reviewed_at
-          ? html`${ago(standing.last_reviewed_at)}${standing.last_reviewed_by && html` by ${byWhom(standing.last_reviewed_by)}`}`
+          ? html`${ago(standing.last_reviewed_at)}${
+            standing.last_reviewed_by && html` by ${colleagueInSentence(standing.last_reviewed_by)}`}`
           : "never"]] : []),
     ].map(([term, value]) => html`<div key=${term}><dt>${term}</dt><dd>${value}</dd></div>`)}</dl>
     ${standing?.risk_factors.length > 0 && html`<ul class="factors">${standing.risk_factors.map((factor) => html`<li key=${factor.factor}>
-      <strong>${share(factor, standing.handling)}</strong> ${factorNames[factor.factor]}: ${factor.detail}</li>`)}</ul>`}
+      <strong>${scoreShare(factor, standing.handling)}</strong> ${factorNames[factor.factor]}: ${factor.detail}</li>`)}</ul>`}
   </details>`;
 }
 

@@ -1,6 +1,6 @@
 // Threshold templates: the one that matches the patient, and a form to apply one. None is applied automatically.
 import { get, post } from "../../api.js";
-import { can } from "../../can.js";
+import { can } from "../../permissions.js";
 import { Field, Form } from "../../ui/form.js";
 import { dateTime } from "../../ui/format.js";
 import { Loaded, useLoad } from "../../ui/states.js";

@@ -1,14 +1,14 @@
 // The thresholds of a patient, with a preview of the alerts that changed limits would have raised in the last ninety days. Nothing changes
 // until it is saved with a reason.
 import { get, post, put } from "../../api.js";
-import { can } from "../../can.js";
+import { can } from "../../permissions.js";
 import { Field, Form, valuesOf } from "../../ui/form.js";
-import { calendarDate, dateTime, words } from "../../ui/format.js";
+import { calendarDate, dateTime, humanize } from "../../ui/format.js";
 import { TimeChart } from "../../ui/chart.js";
 import { Failed, Loaded, useLoad, Waiting } from "../../ui/states.js";
 import { List, Table } from "../../ui/table.js";
 import { toast } from "../../ui/toast.js";
-import { groups, kinds } from "../../ui/vitals.js";
+import { groups, kindNames } from "../../ui/vitals.js";
 import { html, useEffect, useMemo, useRef, useState } from "../../view.js";
 import { Templates } from "./templates.js";
 
@@ -35,20 +35,20 @@ export function changesOf(now, values) {
 /** @param {{id: string, turn: number, changed: () => void}} props */
 export function Thresholds({ id, turn, changed }) {
   const bounds = useLoad((signal) => get(`patients/${id}/vital-config/`, {}, signal), [id]);
-  const [proposal, propose] = useState({});
+  const [proposal, setProposal] = useState({});
   return html`<section aria-labelledby="thresholds">
     <div class="heading"><h2 id="thresholds">Thresholds</h2></div>
     <${Loaded} from=${bounds}>${(data) => html`<div class="split">
-      <div class="card"><${BoundsForm} key=${data.updated_at} id=${id} bounds=${data} propose=${propose}
-        done=${() => { propose({}); bounds.reload(); changed(); }} /></div>
+      <div class="card"><${BoundsForm} key=${data.updated_at} id=${id} bounds=${data} propose=${setProposal}
+        done=${() => { setProposal({}); bounds.reload(); changed(); }} /></div>
       <${Preview} id=${id} proposal=${proposal} />
     </div>
-    <${Templates} id=${id} applied=${data.templates ?? []} done=${() => { propose({}); bounds.reload(); changed(); }} />`}</${Loaded}>
+    <${Templates} id=${id} applied=${data.templates ?? []} done=${() => { setProposal({}); bounds.reload(); changed(); }} />`}</${Loaded}>
     <div class="card"><h3>Change history</h3>
       <${List} path="threshold-changes/" query=${{ patient_id: id }} turn=${turn} size=${10} caption="Threshold changes"
         nothing="Never changed: using practice defaults" columns=${[
         { name: "changed_at", head: "When", cell: (c) => dateTime(c.changed_at) }, { name: "field", head: "Limit", cell: (c) =>
-          words(c.field) },
+          humanize(c.field) },
         { name: "change", head: "Change", cell: (c) => `${c.old_value ?? "none"} → ${c.new_value ?? "none"}` },
         { name: "changed_by", head: "By" }, { name: "reason", head: "Reason" },
       ]} />
@@ -58,10 +58,10 @@ export function Thresholds({ id, turn, changed }) {
 
 /** @param {{id: string, bounds: any, propose: (body: any) => void, done: () => void}} props */
 function BoundsForm({ id, bounds, propose, done }) {
-  const [on, turn] = useState(Object.fromEntries(groups.map(({ group }) => [group, bounds[group] !== null])));
+  const [enabled, setEnabled] = useState(Object.fromEntries(groups.map(({ group }) => [group, bounds[group] !== null])));
   const wait = useRef(0);
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
-  const look = () => {
+  const updatePreview = () => {
     clearTimeout(wait.current);
     wait.current = setTimeout(() => {
       const form = box.current?.querySelector("form");
@@ -79,11 +79,11 @@ function BoundsForm({ id, bounds, propose, done }) {
   const fields = (/** @type {Record<string, string[]>} */ errors) => groups.map(({ group, name, fields: inputs }) =>
     html`<fieldset key=${group} disabled=${!mayChange}>
     <legend>${name}</legend>
-    <${Field} label="Alerts on" name=${`${group}.on`} kind="checkbox" value=${on[group]}
-      onChange=${(event) => { turn({ ...on, [group]: event.target.checked }); look(); }} errors=${errors} />
-    <div class="fields" hidden=${!on[group]}>${inputs.map(([field, label]) => html`
+    <${Field} label="Alerts on" name=${`${group}.on`} kind="checkbox" value=${enabled[group]}
+      onChange=${(event) => { setEnabled({ ...enabled, [group]: event.target.checked }); updatePreview(); }} errors=${errors} />
+    <div class="fields" hidden=${!enabled[group]}>${inputs.map(([field, label]) => html`
       <${Field} key=${field} label=${label} name=${`${group}.${field}`} kind="number" step="any" value=${bounds[group]?.[field]}
-        onInput=${look} errors=${errors} />`)}</div>
+        onInput=${updatePreview} errors=${errors} />`)}</div>
   </fieldset>`);
   return html`<div ref=${box}>
     <p class="hint">${bounds.is_default ? "Using practice defaults."
@@ -96,16 +96,16 @@ function BoundsForm({ id, bounds, propose, done }) {
 
 /** @param {{id: string, proposal: any}} props */
 function Preview({ id, proposal }) {
-  const asked = Object.keys(proposal).length > 0 && can("changeThresholds");
+  const hasProposal = Object.keys(proposal).length > 0 && can("changeThresholds");
   const text = JSON.stringify(proposal);
-  const answer = useLoad(() => (asked ? post("triage/simulate-thresholds/", { patient_id: id, ...proposal }) : Promise.resolve(null)),
+  const answer = useLoad(() => (hasProposal ? post("triage/simulate-thresholds/", { patient_id: id, ...proposal }) : Promise.resolve(null)),
     [id, text]);
   return html`<div class="card preview" aria-live="polite" aria-busy=${answer.loading ? "true" : "false"}>
     <h3>What if: the last 90 days</h3>
-    ${!asked ? html`<p>${can("changeThresholds") ? "Change a limit to preview its alerts."
+    ${!hasProposal ? html`<p>${can("changeThresholds") ? "Change a limit to preview its alerts."
       : "Your role can view thresholds but not change them."}</p>`
       : contradictions(answer.problem) ? html`<p class="notice warning">${contradictions(answer.problem)}</p>`
-      : answer.problem ? html`<${Failed} problem=${answer.problem} again=${answer.reload} />`
+      : answer.problem ? html`<${Failed} problem=${answer.problem} retry=${answer.reload} />`
       : answer.data ? html`<${Outcome} of=${answer.data} />` : html`<${Waiting} />`}
   </div>`;
 }
@@ -127,14 +127,15 @@ function Outcome({ of }) {
       : `${Math.abs(difference)} ${difference < 0 ? "fewer" : "more"}`}, from ${of.readings} readings</p>
     <${Table} caption="Alerts by level" keyOf=${(row) => row.level} rows=${["critical", "warning"].map((level) =>
       ({ level, actual: of.actual[level], simulated: of.simulated[level] }))} columns=${[
-      { name: "level", head: "Level", cell: (row) => words(row.level) }, { name: "actual", head: "Raised", number: true },
+      { name: "level", head: "Level", cell: (row) => humanize(row.level) }, { name: "actual", head: "Raised", number: true },
       { name: "simulated", head: "With these limits", number: true },
     ]} />
     ${of.missed_critical.count > 0
       && html`<div class="notice problem" role="alert"><strong>${of.missed_critical.count} critical ${of.missed_critical.count === 1
       ? "alert" : "alerts"} would have been missed:</strong>
-      <ul>${of.missed_critical.readings.slice(0, 5).map((r) => html`<li key=${r.observation_id}>${dateTime(r.measured_at)}: ${kinds[r.type]
-        ?? words(r.type)} ${r.value}, now ${r.simulated_level ?? "no alert"}</li>`)}</ul></div>`}
+      <ul>${of.missed_critical.readings.slice(0, 5).map((r) => html`<li
+        key=${r.observation_id}>${dateTime(r.measured_at)}: ${kindNames[r.type]
+        ?? humanize(r.type)} ${r.value}, now ${r.simulated_level ?? "no alert"}</li>`)}</ul></div>`}
     ${days.length > 0 && html`<${TimeChart} title="Alerts a day" times=${times} lines=${lines} height=${150} least=${0} dates />
       <details><summary>Table by day</summary><${Table} caption="Alerts a day" keyOf=${(day) => day.date} rows=${days} columns=${[
         { name: "date", head: "Day", cell: (day) => calendarDate(day.date) }, { name: "actual", head: "Raised", number: true, cell: (day) =>

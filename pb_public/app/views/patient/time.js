@@ -1,16 +1,16 @@
 // The patient's time log: timer, finished calls, and the month's minutes.
 import { get, patch, post, remove } from "../../api.js";
-import { can, canAttest, canChangeTime } from "../../can.js";
-import { running } from "../../timer.js";
+import { can, canAttest, canChangeTime } from "../../permissions.js";
+import { runningTimer } from "../../timer.js";
 import { Badge } from "../../ui/badge.js";
 import { ActionButton, Dialog, Field, Form } from "../../ui/form.js";
-import { dateTime, minutes, words } from "../../ui/format.js";
+import { dateTime, minutes, humanize } from "../../ui/format.js";
 import { NoteField } from "../../ui/note_field.js";
 import { Loaded, useLoad } from "../../ui/states.js";
-import { categories, Elapsed, sent, StopTimer } from "../../ui/stop_timer.js";
+import { categories, Elapsed, explainOverlap, StopTimer } from "../../ui/stop_timer.js";
 import { List } from "../../ui/table.js";
 import { toast } from "../../ui/toast.js";
-import { instantOf, localOf, thisMonth } from "../../ui/when.js";
+import { instantOf, localInput, thisMonth } from "../../ui/time.js";
 import { html, useRef, useState } from "../../view.js";
 
 const activities = /** @type {[string, string][]} */ ([["phone_call", "Phone call"], ["video_call", "Video call"], ["message", "Message"],
@@ -18,12 +18,12 @@ const activities = /** @type {[string, string][]} */ ([["phone_call", "Phone cal
 const methods = /** @type {[string, string][]} */ ([["", "Not specified"], ["phone", "Phone"], ["video", "Video"], ["in_person",
   "In person"],
   ["message", "Message"]]);
-const categoryName = (/** @type {string} */ code) => categories.find(([category]) => category === code)?.[1] ?? words(code);
+const categoryName = (/** @type {string} */ code) => categories.find(([category]) => category === code)?.[1] ?? humanize(code);
 
 /** The category, contact method, and why time does not count. @param {any} t */
 const about = (t) => [
-  `${categoryName(t.category)}${t.activity ? `, ${words(t.activity).toLowerCase()}` : ""}${t.contact_method
-    ? `, by ${words(t.contact_method).toLowerCase()}` : ""}`,
+  `${categoryName(t.category)}${t.activity ? `, ${humanize(t.activity).toLowerCase()}` : ""}${t.contact_method
+    ? `, by ${humanize(t.contact_method).toLowerCase()}` : ""}`,
   t.category === "interactive" && !t.live && "does not count: no live contact",
   t.overlap_seconds > 0 && `${length(t.overlap_seconds)} excluded: already logged`,
 ].filter(Boolean).join("; ");
@@ -34,23 +34,23 @@ const when = (t) => (dateTime(t.recorded_at).split(",")[0] === dateTime(t.starte
 
 /** @param {{id: string, turn: number, changed: () => void}} props */
 export function TimeLog({ id, turn, changed }) {
-  const [asking, ask] = useState(/** @type {any} */ (null));
-  const [own, count] = useState(0);
-  const done = () => { count((n) => n + 1); changed(); };
+  const [dialog, setDialog] = useState(/** @type {any} */ (null));
+  const [changes, setChanges] = useState(0);
+  const done = () => { setChanges((n) => n + 1); changed(); };
   const month = thisMonth();
-  const summary = useLoad((signal) => get("time-entries/summary/", { patient_id: id, month }, signal), [id, month, own, turn]);
+  const summary = useLoad((signal) => get("time-entries/summary/", { patient_id: id, month }, signal), [id, month, changes, turn]);
   return html`<section aria-labelledby="time">
     <div class="heading"><h2 id="time">Time log</h2>${can("logTime") && html`
-      <button class="main" onClick=${() => ask({ preset: { category: "interactive", activity: "phone_call", contact_method: "phone" },
+      <button class="main" onClick=${() => setDialog({ preset: { category: "interactive", activity: "phone_call", contact_method: "phone" },
         title: "Log a phone call" })}>Log a phone call</button>
-      <button onClick=${() => ask({ preset: { category: "review", activity: "triage" }, title: "Log other time" })}>Log other time
+      <button onClick=${() => setDialog({ preset: { category: "review", activity: "triage" }, title: "Log other time" })}>Log other time
         </button>`}</div>
     <div class="grid">
       ${can("logTime") && html`<${Timer} id=${id} done=${done} />`}
       <div class="card"><h3>This month</h3><${Loaded} from=${summary}>${(data) =>
         html`<${Month} of=${data.results[0]} />`}</${Loaded}></div>
     </div>
-    <div class="card"><${List} path="time-entries/" query=${{ patient_id: id }} turn=${own
+    <div class="card"><${List} path="time-entries/" query=${{ patient_id: id }} turn=${changes
       + turn} size=${10} caption="Time entries" nothing="Nothing logged yet" columns=${[
       { name: "started_at", head: "Started", cell: when },
       { name: "duration", head: "Length", number: true, cell: (t) => (t.running ? html`<${Badge} of="running" />`
@@ -59,16 +59,16 @@ export function TimeLog({ id, turn, changed }) {
       { name: "user_name", head: "Who" }, { name: "notes", head: "Notes" },
       { name: "billed", head: "Billing", cell: (t) => (t.billed ? html`<${Badge} of="billed" />` : "Not billed") },
       { name: "attest", head: "Attested", cell: (t) => (t.attested_at ? `${t.attested_by}, ${dateTime(t.attested_at)}`
-        : canAttest(t) ? html`<${ActionButton} act=${() => post(`time-entries/${t.id}/attest/`)} said="Attested." done=${done}
+        : canAttest(t) ? html`<${ActionButton} act=${() => post(`time-entries/${t.id}/attest/`)} doneText="Attested." done=${done}
         aria-label=${`Attest that the entry of ${dateTime(t.started_at)} was contact with the patient`}>Attest contact</${ActionButton}>`
         : t.needs_attestation ? "Awaiting attestation" : "–") },
       { name: "act", head: html`<span class="unseen">Actions</span>`, cell: (t) => !t.running && canChangeTime(t)
-        && html`<button class="quiet" aria-label=${`Edit the entry of ${dateTime(t.started_at)}`} onClick=${() => ask({ entry: t })}>
+        && html`<button class="quiet" aria-label=${`Edit the entry of ${dateTime(t.started_at)}`} onClick=${() => setDialog({ entry: t })}>
         Edit</button>
-        <${ActionButton} kind="quiet" act=${() => remove(`time-entries/${t.id}/`)} said="Removed." done=${done}
+        <${ActionButton} kind="quiet" act=${() => remove(`time-entries/${t.id}/`)} doneText="Removed." done=${done}
           aria-label=${`Remove the entry of ${dateTime(t.started_at)}`}>Remove</${ActionButton}>` },
     ]} /></div>
-    ${asking && html`<${TimeDialog} id=${id} ...${asking} close=${() => ask(null)} done=${done} />`}
+    ${dialog && html`<${TimeDialog} id=${id} ...${dialog} close=${() => setDialog(null)} done=${done} />`}
   </section>`;
 }
 
@@ -94,15 +94,15 @@ function Month({ of }) {
 
 /** The user's timer: one at a time, for any patient. @param {{id: string, done: () => void}} props */
 function Timer({ id, done }) {
-  const [stopping, stop] = useState(false);
-  const entry = running.value;
-  const start = (/** @type {any} */ values) => sent(post("time-entries/start/", { ...values, patient_id: id,
+  const [isStopping, setStopping] = useState(false);
+  const entry = runningTimer.value;
+  const start = (/** @type {any} */ values) => explainOverlap(post("time-entries/start/", { ...values, patient_id: id,
     ...(values.category === "interactive" ? { activity: "phone_call", contact_method: "phone" } : {}) }));
   return html`<div class="card"><h3>Timer</h3>${entry ? html`
       <p class="timer" role="timer"><${Elapsed} since=${entry.started_at} /></p>
       <p>${categoryName(entry.category)}${entry.patient_id !== id && html`, for <strong><bdi>${entry.patient_name}</bdi></strong>`}</p>
-      <button class="main" onClick=${() => stop(true)}>Stop timer</button>
-      ${stopping && html`<${StopTimer} entry=${entry} close=${() => stop(false)} done=${done} />`}`
+      <button class="main" onClick=${() => setStopping(true)}>Stop timer</button>
+      ${isStopping && html`<${StopTimer} entry=${entry} close=${() => setStopping(false)} done=${done} />`}`
     : html`<${Form} submit="Start timer" send=${start} done=${() => { toast("Timer started."); done(); }}>${(errors) => html`
         <${Field} label="Category" name="category" kind="select" value="interactive" options=${categories} errors=${errors} />`}</${Form}>`}
   </div>`;
@@ -114,11 +114,11 @@ const before = (/** @type {number} */ long) => new Date(Date.now() - long * 60_0
  * close: () => void, done: () => void}} props */
 export function TimeDialog({ id, title = "Edit entry", preset, long: usual = 20, entry, close, done }) {
   const v = entry ?? preset;
-  const [began, begin] = useState(entry ? new Date(entry.started_at) : before(usual));
+  const [startedAt, setStartedAt] = useState(entry ? new Date(entry.started_at) : before(usual));
   const touched = useRef(Boolean(entry));
-  const lasted = (/** @type {any} */ event) => { // until the user sets a start time, the logged time ends now
+  const onMinutes = (/** @type {any} */ event) => { // until the user sets a start time, the logged time ends now
     if (!touched.current && event.target.valueAsNumber > 0) {
-      begin(before(event.target.valueAsNumber));
+      setStartedAt(before(event.target.valueAsNumber));
     }
   };
   const send = ({ minutes: long, started_at, ...values }) => {
@@ -127,15 +127,15 @@ export function TimeDialog({ id, title = "Edit entry", preset, long: usual = 20,
     if (!entry && body.contact_method === null) { // the activity implies it
       delete body.contact_method;
     }
-    return sent(entry ? patch(`time-entries/${entry.id}/`, body) : post("time-entries/", { ...body, patient_id: id }));
+    return explainOverlap(entry ? patch(`time-entries/${entry.id}/`, body) : post("time-entries/", { ...body, patient_id: id }));
   };
   return html`<${Dialog} title=${title} close=${close}>
     <${Form} submit=${entry ? "Save" : "Log"} draft=${entry ? `time.change.${entry.id}` : `time.log.${id}`} cancel=${close} send=${send}
       done=${() => { toast("Time logged."); close(); done(); }}>${(errors) => html`
       <div class="fields">
-        <${Field} label="Started" name="started_at" kind="datetime-local" value=${localOf(began)}
+        <${Field} label="Started" name="started_at" kind="datetime-local" value=${localInput(startedAt)}
           onInput=${() => { touched.current = true; }} errors=${errors} />
-        <${Field} label="Minutes" name="minutes" kind="number" min="1" max="240" step="any" onInput=${lasted} value=${entry
+        <${Field} label="Minutes" name="minutes" kind="number" min="1" max="240" step="any" onInput=${onMinutes} value=${entry
           ? Math.round(entry.duration_seconds / 6) / 10 : usual} errors=${{ minutes: errors.duration_seconds ?? errors.ended_at }} />
         <${Field} label="Category" name="category" kind="select" value=${v.category} options=${categories} errors=${errors} />
         <${Field} label="Activity" name="activity" kind="select" value=${v.activity ?? "other"} options=${activities} errors=${errors} />

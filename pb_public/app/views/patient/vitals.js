@@ -1,19 +1,19 @@
 // The vitals over time: a chart for each value with bands for the thresholds and marks for alerts, and the values in a table.
-import { all, get } from "../../api.js";
+import { getAll, get } from "../../api.js";
 import { display } from "../../session.js";
 import { Badge } from "../../ui/badge.js";
-import { boundsOf, boundWords, known } from "../../ui/bounds.js";
+import { boundsOf, boundText, isSet } from "../../ui/bounds.js";
 import { TimeChart } from "../../ui/chart.js";
 import { dateTime } from "../../ui/format.js";
-import { Loaded, Nothing, useLoad } from "../../ui/states.js";
+import { Loaded, EmptyState, useLoad } from "../../ui/states.js";
 import { Table } from "../../ui/table.js";
-import { allShown, shown, unitOf } from "../../ui/units.js";
-import { counts, kinds, reading, values } from "../../ui/vitals.js";
-import { ZoneNote } from "../../ui/when.js";
+import { allDisplayed, displayed, unitOf } from "../../ui/units.js";
+import { isCounted, kindNames, readingText, values } from "../../ui/vitals.js";
+import { ZoneNote } from "../../ui/time.js";
 import { html, useEffect, useMemo, useState } from "../../view.js";
-import { daysAgoIn, merged, periods, seconds, suspect } from "./readings_of.js";
+import { daysAgoIn, mergeReadings, periods, seconds, isSuspect } from "./reading_periods.js";
 
-/** @typedef {import("./readings_of.js").Observation} Observation */
+/** @typedef {import("./reading_periods.js").Observation} Observation */
 /** @typedef {import("../../ui/vitals.js").Value} Value */
 
 /** The bands of the bounds. @param {any} b @returns {import("../../ui/chart.js").Band[]} */
@@ -22,10 +22,10 @@ function bandsOf(b) {
     return [];
   }
   return [
-    known(b.critical) && { from: b.critical, tone: "--band-critical" },
-    known(b.high) && { from: b.high, to: known(b.critical) ? b.critical : undefined, tone: "--band-warning" },
-    known(b.low) && { from: known(b.critical_low) ? b.critical_low : undefined, to: b.low, tone: "--band-warning" },
-    known(b.critical_low) && { to: b.critical_low, tone: "--band-critical" },
+    isSet(b.critical) && { from: b.critical, tone: "--band-critical" },
+    isSet(b.high) && { from: b.high, to: isSet(b.critical) ? b.critical : undefined, tone: "--band-warning" },
+    isSet(b.low) && { from: isSet(b.critical_low) ? b.critical_low : undefined, to: b.low, tone: "--band-warning" },
+    isSet(b.critical_low) && { to: b.critical_low, tone: "--band-critical" },
   ].filter((band) => band !== false);
 }
 
@@ -33,17 +33,17 @@ const titleOf = (/** @type {Value} */ value) => value.title ?? value.name;
 
 /** The chart data of a value: suspect values are marked, outside the line. @param {Value} value @param {Observation[]} observations
  *  oldest first  @param {any} thresholds */
-function drawn(value, observations, thresholds) {
+function chartData(value, observations, thresholds) {
   const mine = observations.filter((o) => typeof o[value.field] === "number");
-  const bounds = allShown(boundsOf(value, thresholds), value.unit) ?? null;
-  const read = (/** @type {any} */ o) => shown(o[value.field], value.unit);
-  const doubts = mine.filter(suspect).map((o) => ({ at: seconds(o), value: read(o), text: "suspect", tone: "--unsure",
+  const bounds = allDisplayed(boundsOf(value, thresholds), value.unit) ?? null;
+  const read = (/** @type {any} */ o) => displayed(o[value.field], value.unit);
+  const doubts = mine.filter(isSuspect).map((o) => ({ at: seconds(o), value: read(o), text: "suspect", tone: "--unsure",
     shape: /** @type {const} */ ("question") }));
   const marks = mine.filter((o) => o.alert_details && breaches(o, value, bounds)).map((o) => ({
     at: seconds(o), value: read(o), text: o.alert_details?.message ?? "", tone: `--${o.alert_details?.level}`,
     shape: /** @type {"triangle" | "diamond"} */ (o.alert_details?.level === "critical" ? "triangle" : "diamond"),
   }));
-  return { times: mine.map(seconds), lines: [{ label: titleOf(value), values: mine.map((o) => (counts(o) ? read(o) : null)),
+  return { times: mine.map(seconds), lines: [{ label: titleOf(value), values: mine.map((o) => (isCounted(o) ? read(o) : null)),
     tone: value.tone }],
     bands: bandsOf(bounds), marks: [...marks, ...doubts], bounds, doubted: doubts.length };
 }
@@ -54,24 +54,24 @@ const breaches = (o, value, bounds) => new RegExp(value.alert ?? value.name, "i"
 /** @param {{id: string, turn?: number, thresholds: boolean, zone?: string}} props turn counts changes to the patient and loads the newest
  *  readings. zone is the patient's, otherwise the reader's */
 export function Vitals({ id, turn = 0, thresholds, zone }) {
-  const [days, look] = useState(30);
-  const readings = useLoad(async () => (await all("ingestion/observations/", { patient_id: id, date_from: daysAgoIn(zone, days) },
+  const [days, setDays] = useState(30);
+  const readings = useLoad(async () => (await getAll("ingestion/observations/", { patient_id: id, date_from: daysAgoIn(zone, days) },
     2000)).reverse(), [id, days]);
   const bounds = useLoad((signal) => (thresholds ? get(`patients/${id}/vital-config/`, {}, signal) : Promise.resolve(null)),
     [id, turn, thresholds]);
   useEffect(() => {
     if (turn > 0) {
       get("ingestion/observations/", { patient_id: id, date_from: daysAgoIn(zone, days), page_size: 50 }).then(({ results }) =>
-        readings.change((before) => merged(before, results)), readings.reload);
+        readings.change((before) => mergeReadings(before, results)), readings.reload);
     }
   }, [turn]);
   return html`<section aria-labelledby="vitals">
     <div class="heading"><h2 id="vitals">Vitals over time</h2>
       <div class="choices no-print" role="group" aria-label="Time span">${periods.map((n) => html`<button key=${n} aria-pressed=${n === days
-        ? "true" : "false"} onClick=${() => look(n)}>${n} days</button>`)}</div>
+        ? "true" : "false"} onClick=${() => setDays(n)}>${n} days</button>`)}</div>
     </div>
-    <${Loaded} from=${readings} empty=${(data) => data.length === 0} nothing=${html`<${Nothing} title=${`No readings in ${days} days`}>
-      Choose a longer period above.</${Nothing}>`}>
+    <${Loaded} from=${readings} empty=${(data) => data.length === 0} nothing=${html`<${EmptyState} title=${`No readings in ${days} days`}>
+      Choose a longer period above.</${EmptyState}>`}>
       ${(data) => html`<${Panels} observations=${data} thresholds=${bounds.data} zone=${zone} />`}
     </${Loaded}>
   </section>`;
@@ -80,22 +80,22 @@ export function Vitals({ id, turn = 0, thresholds, zone }) {
 /** @param {{observations: Observation[], thresholds: any, zone?: string}} props */
 function Panels({ observations, thresholds, zone }) {
   const final = useMemo(() => observations.filter(({ status }) => status === "final"), [observations]);
-  const panels = useMemo(() => values.map((value) => ({ value, ...drawn(value, final, thresholds) })).filter(({ times }) =>
+  const panels = useMemo(() => values.map((value) => ({ value, ...chartData(value, final, thresholds) })).filter(({ times }) =>
     times.length > 0),
     [final, thresholds, display.value]);
   return html`<div class="panels">${panels.map(({ value, times, lines, bands, marks, bounds, doubted }) =>
     html`<div class="card" key=${value.field}>
       <${TimeChart} title=${`${titleOf(value)}, ${unitOf(value.unit)}`} times=${times} lines=${lines} bands=${bands} marks=${marks}
         height=${190} group="vitals" zone=${zone} gaps />
-      <small class="legend">${[boundWords(bounds, unitOf(value.unit)), marks.length > doubted && "▲ critical alert, ◆ warning", doubted > 0
+      <small class="legend">${[boundText(bounds, unitOf(value.unit)), marks.length > doubted && "▲ critical alert, ◆ warning", doubted > 0
         && "? suspect, not on the line"].filter(Boolean).join(" · ")}</small>
     </div>`)}</div>
-    <${ZoneNote} of=${zone} whose=${zone && "the patient’s"} />
+    <${ZoneNote} of=${zone} owner=${zone && "the patient’s"} />
     <details class="card"><summary>Table of values</summary>
       <${Table} zone=${false} caption="Values, newest first" rows=${[...final].reverse()} columns=${[
         { name: "measured_at", head: "Measured", cell: (o) => dateTime(o.measured_at, zone) },
-        { name: "kind", head: "Kind", cell: (o) => kinds[o.observation_type] },
-        { name: "reading", head: "Reading", cell: (o) => html`${reading(o)}${suspect(o) && html` <${Badge} of="suspect" />`}` },
+        { name: "kind", head: "Kind", cell: (o) => kindNames[o.observation_type] },
+        { name: "reading", head: "Reading", cell: (o) => html`${readingText(o)}${isSuspect(o) && html` <${Badge} of="suspect" />`}` },
         { name: "alert", head: "Alert", cell: (o) =>
           (o.alert_details ? html`<${Badge} of=${o.alert_details.level} /> ${o.alert_details.message}` : "–") },
       ]} />

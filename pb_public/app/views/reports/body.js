@@ -2,7 +2,7 @@
 import { Bars } from "../../ui/bars.js";
 import { TimeChart } from "../../ui/chart.js";
 import { money } from "../../ui/format.js";
-import { Nothing } from "../../ui/states.js";
+import { EmptyState } from "../../ui/states.js";
 import { Pages, Table } from "../../ui/table.js";
 import { html, useMemo } from "../../view.js";
 
@@ -17,7 +17,7 @@ export function ReportBody({ report, data, page, turn }) {
       && charts.map((chart) => html`<div class="card" key=${chart.title}>${chart.kind === "time"
       ? html`<${Months} chart=${chart} data=${data} />` : html`<${Amounts} chart=${chart} data=${data} />`}</div>`)}
     ${report.sheets.length > 0 && sheets.length === 0
-      && html`<${Nothing} title="No data in this period">Choose other dates or fewer filters.</${Nothing}>`}
+      && html`<${EmptyState} title="No data in this period">Choose other dates or fewer filters.</${EmptyState}>`}
     ${sheets.map((sheet) => html`<section class="card" key=${sheet.title}><h3>${sheet.title}</h3><${Table} caption=${sheet.title}
       rows=${sheet.rows} columns=${sheet.columns} keyOf=${sheet.keyOf} /></section>`)}
     ${report.paged && html`<${Pages} page=${page} count=${data.count} size=${20} turn=${turn} />`}

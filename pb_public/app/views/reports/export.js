@@ -1,7 +1,7 @@
 // Exports a report as a file with selected columns. Files contain patient names: the user must store them securely.
 import { download } from "../../api.js";
 import { Field, Form } from "../../ui/form.js";
-import { words } from "../../ui/format.js";
+import { humanize } from "../../ui/format.js";
 import { toast } from "../../ui/toast.js";
 import { html, useState } from "../../view.js";
 import { reports } from "./kinds.js";
@@ -31,7 +31,7 @@ const fields = {
 };
 
 export function ExportReport() {
-  const [report, choose] = useState("revenue");
+  const [report, setReport] = useState("revenue");
   const send = (/** @type {Record<string, any>} */ values) => {
     const wanted = fields[report].filter((field) => values[`field.${field}`]);
     return keep("billing/reports/export/", {
@@ -42,12 +42,12 @@ export function ExportReport() {
   return html`<section class="card"><h2>Export to a file</h2>
     <${Form} submit="Export" send=${send}>${(errors) => html`<div class="fields">
         <${Field} label="Report" name="report" kind="select" value=${report} options=${reports.map((one) => [one.name, one.title])}
-          onChange=${(event) => choose(event.target.value)} errors=${errors} />
+          onChange=${(event) => setReport(event.target.value)} errors=${errors} />
         <${Field} label="File" name="format" kind="select" value="csv" options=${[["csv", "CSV"], ["pdf", "PDF"]]} errors=${errors} />
         <${Field} label="From" name="date_from" kind="date" hint="Leave blank for the report’s default period" errors=${errors} />
         <${Field} label="To" name="date_to" kind="date" errors=${errors} /></div>
       <fieldset class="bounds" key=${report}><legend>Columns</legend><div class="columns">${fields[report].map((field) => html`
-        <${Field} key=${field} label=${words(field)} name=${`field.${field}`} kind="checkbox" value=${true} />`)}</div>
+        <${Field} key=${field} label=${humanize(field)} name=${`field.${field}`} kind="checkbox" value=${true} />`)}</div>
         ${errors.fields && html`<small class="wrong" role="alert">${errors.fields.join(" ")}</small>`}</fieldset>`}
     </${Form}>
   </section>`;

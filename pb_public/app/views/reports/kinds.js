@@ -1,6 +1,6 @@
 // The content of each report in menu order: figures, charts, tables. The server computes all values.
-import { calendarDate, money, number, percent, words } from "../../ui/format.js";
-import { stateName } from "../billing/words.js";
+import { calendarDate, money, number, percent, humanize } from "../../ui/format.js";
+import { stateName } from "../billing/labels.js";
 import { go } from "../../router.js";
 import { html } from "../../view.js";
 
@@ -93,7 +93,7 @@ export const reports = [
       ["Refund due", number(d.refund_due)], ["Overpaid", number(d.credits)],
       ["Oldest task", d.oldest_pending_days === null ? "–" : `${d.oldest_pending_days} days`]],
     sheets: [{ title: "Tasks", of: (d) => d.items, keyOf: (row) => row.entry_id + row.task,
-      columns: [link("Patient", pick("patient_name"), (row) => go("entry", { id: row.entry_id })), text("task", "Task", words),
+      columns: [link("Patient", pick("patient_name"), (row) => go("entry", { id: row.entry_id })), text("task", "Task", humanize),
       text("cpt_code", "Code"), count("age_days", "Days")] }],
   },
   {
@@ -102,7 +102,7 @@ export const reports = [
     sheets: [{ title: "Unbilled", of: (d) => d.results, keyOf: (row) => row.patient_id + row.cpt_code + row.period_start,
       columns: [patient, text("cpt_code", "Code"), { name: "period", head: "Period", cell: (row) =>
       `${calendarDate(row.period_start)} – ${calendarDate(row.period_end)}` },
-      count("transmission_days", "Days"), count("minutes", "Minutes"), text("reason", "Reason", words), amount("estimated_amount",
+      count("transmission_days", "Days"), count("minutes", "Minutes"), text("reason", "Reason", humanize), amount("estimated_amount",
         "Estimated")] }],
   },
   {

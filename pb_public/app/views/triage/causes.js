@@ -1,14 +1,14 @@
 // The open causes of a patient, one row each: count, values with times, and assignee; and open escalations.
-import { canAcknowledge } from "../../can.js";
-import { byWhom } from "../../colleagues.js";
+import { canAcknowledge } from "../../permissions.js";
+import { colleagueInSentence } from "../../colleagues.js";
 import { go } from "../../router.js";
-import { words } from "../../ui/format.js";
-import { kinds } from "../../ui/vitals.js";
+import { humanize } from "../../ui/format.js";
+import { kindNames } from "../../ui/vitals.js";
 import { classes, html } from "../../view.js";
-import { acknowledge, takable, take } from "./acts.js";
-import { age, moment, states } from "./words.js";
+import { acknowledge, takeableEscalation, takeEscalation } from "./actions.js";
+import { ageText, timeText, stateLabels } from "./labels.js";
 
-/** @typedef {import("../alerts/acts.js").Alert} Alert */
+/** @typedef {import("../alerts/dialogs.js").Alert} Alert */
 /** @typedef {{key: string, level: string, type: string, alerts: Alert[], open: Alert[]}} Cause */
 
 const urgency = ["critical", "warning", "no_data", "normal"];
@@ -33,11 +33,11 @@ export function causesOf(alerts) {
 /** The unacknowledged alerts, or all if none are unacknowledged. @param {Cause} cause */
 const shown = (cause) => (cause.open.length > 0 ? cause.open : cause.alerts);
 const many = (/** @type {Cause} */ cause) => shown(cause).length;
-const told = 3; // number of values listed, newest first
+const shownValues = 3; // number of values listed, newest first
 
 /** The number of further alerts. @param {Cause} cause */
-function rest(cause) {
-  const older = many(cause) - told;
+function moreText(cause) {
+  const older = many(cause) - shownValues;
   const answered = cause.alerts.length - many(cause);
   return [older > 0 && ` and ${older} earlier`, answered > 0 && `; ${answered} acknowledged`].filter(Boolean).join("");
 }
@@ -54,23 +54,25 @@ export function Causes({ causes, escalations, loading, row, did, again }) {
   const title = loading ? "Alerts" : count === 0 ? "No open alerts"
     : `Alerts: ${[open > 0 && `${open} unacknowledged`, count > open && `${count - open} acknowledged`].filter(Boolean).join(", ")}`;
   const run = async (/** @type {() => Promise<any>} */ act) => { if (await did(row, act)) { again(); } };
-  const next = takable(escalations);
+  const next = takeableEscalation(escalations);
   return html`<section class="causes" aria-busy=${loading ? "true" : "false"}><h3>${title}</h3><ul>
     ${causes.map((cause) => html`<li key=${cause.key} class=${cause.level}><span class="shape"
-      aria-hidden="true">${(states[cause.level] ?? states.no_data)[0]}</span>
-      <div><p><b>${kinds[cause.type] ?? words(cause.type)}</b>${many(cause) > 1 && html` <span class="times">×${many(cause)}</span>`}
-        ${cause.open.length === 0 && html` <small>acknowledged by ${byWhom(cause.alerts[0].acknowledged_by)}</small>`}</p>
+      aria-hidden="true">${(stateLabels[cause.level] ?? stateLabels.no_data)[0]}</span>
+      <div><p><b>${kindNames[cause.type] ?? humanize(cause.type)}</b>${many(cause) > 1 && html` <span class="times">×${many(cause)}</span>`}
+        ${cause.open.length === 0 && html` <small>acknowledged by ${colleagueInSentence(cause.alerts[0].acknowledged_by)}</small>`}</p>
         <p class="hint">${cause.alerts[0].message ?? ""}</p>
-        <p class="hint">${shown(cause).slice(0, told).map((alert) =>
-          `${value(alert)}${moment(alert.created_at)}`).join(" · ")}${rest(cause)}</p></div>
-      ${cause.open.some(canAcknowledge) && html`<button aria-label=${`Acknowledge: ${kinds[cause.type] ?? words(cause.type)}`}
+        <p class="hint">${shown(cause).slice(0, shownValues).map((alert) =>
+          `${value(alert)}${timeText(alert.created_at)}`).join(" · ")}${moreText(cause)}</p></div>
+      ${cause.open.some(canAcknowledge) && html`<button aria-label=${`Acknowledge: ${kindNames[cause.type] ?? humanize(cause.type)}`}
         onClick=${() => run(() => acknowledge(cause.open, "", again))}>Acknowledge</button>`}</li>`)}
     ${escalations.map((e) => html`<li key=${`e${e.id}`} class=${classes("escalation", e.priority)}><span class="shape"
       aria-hidden="true">↗</span>
-      <div><p><b>${words(e.priority)} escalation</b> ${e.assigned_to ? `to ${byWhom(e.assigned_to, e.assigned_name)}` : "not assigned"}</p>
-        <p class="hint">${e.status === "in_progress" ? "In progress" : "Not taken yet"} · opened ${age(e.created_at)} ago${e.reason
+      <div><p><b>${humanize(e.priority)} escalation</b> ${e.assigned_to
+        ? `to ${colleagueInSentence(e.assigned_to, e.assigned_name)}` : "not assigned"}</p>
+        <p class="hint">${e.status === "in_progress" ? "In progress" : "Not taken yet"} · opened ${ageText(e.created_at)} ago${e.reason
           ? ` · ${e.reason}` : ""}</p></div>
-      ${e === next ? html`<button aria-label=${`Take the ${e.priority} escalation`} onClick=${() => run(() => take(e))}>Take <kbd>T</kbd>
+      ${e === next ? html`<button aria-label=${`Take the ${e.priority} escalation`}
+        onClick=${() => run(() => takeEscalation(e))}>Take <kbd>T</kbd>
         </button>` : html`<button class="quiet" onClick=${() => go("escalations")}>Open</button>`}</li>`)}
   </ul></section>`;
 }

@@ -2,14 +2,14 @@
 // enter or leave it, or after a disconnect. While the list is in use its order is held, and new critical patients are announced.
 import { listen, onGap } from "../../live.js";
 import { useEffect, useRef, useState } from "../../view.js";
-import { settled } from "./order.js";
+import { applyChanges } from "./order.js";
 
 /** @typedef {import("./order.js").Row} Row */
 
-const gather = 200; // milliseconds to batch changes
-const soonest = 5_000; // between two reloads; grows with consecutive reloads
-const slowest = 20_000;
-const calm = 60_000; // without a reload, after which the next is immediate
+const batchTime = 200; // milliseconds to batch changes
+const minPause = 5_000; // between two reloads; grows with consecutive reloads
+const maxPause = 20_000;
+const calmTime = 60_000; // without a reload, after which the next is immediate
 
 /** @typedef {{still: boolean, release: () => void}} Hold still: the order is held; release resumes it */
 /** @typedef {{new: Map<string, Row>, held: boolean}} News patients who turned critical since the last ordering, and whether they are
@@ -24,37 +24,37 @@ const calm = 60_000; // without a reload, after which the next is immediate
  */
 export function useLiveList(list, stats, filters, again) {
   const hold = useRef(/** @type {Hold} */ ({ still: false, release: () => {} }));
-  const [news, tell] = useState(/** @type {News} */ ({ new: new Map(), held: false }));
-  const [waiting, wait] = useState(false);
+  const [news, setNews] = useState(/** @type {News} */ ({ new: new Map(), held: false }));
+  const [waiting, setWaiting] = useState(false);
   const known = JSON.stringify(filters);
-  useEffect(() => { tell({ new: new Map(), held: false }); wait(false); }, [known]);
+  useEffect(() => { setNews({ new: new Map(), held: false }); setWaiting(false); }, [known]);
   const now = useRef({ filters, again, reload: list.reload });
   now.current = { filters, again, reload: list.reload };
   useEffect(() => {
     /** @type {Map<string, Row | null>} */
-    const told = new Map();
-    let owed = false;
+    const changed = new Map();
+    let isReloadDue = false;
     const fetch = () => {
-      owed = hold.current.still;
-      if (!owed) {
+      isReloadDue = hold.current.still;
+      if (!isReloadDue) {
         now.current.reload();
       }
     };
-    const fetcher = paced(fetch);
+    const fetcher = debounced(fetch);
     let timer = 0;
     const apply = () => {
       timer = 0;
-      const changes = new Map(told);
-      told.clear();
+      const changes = new Map(changed);
+      changed.clear();
       list.change((page) => {
         const held = hold.current.still;
-        const { page: next, stale, alarms } = settled(page, changes, now.current.filters, held);
+        const { page: next, stale, alarms } = applyChanges(page, changes, now.current.filters, held);
         if (stale) {
-          fetcher.ask();
+          fetcher.request();
         }
-        wait(held && (stale || changes.size > 0));
+        setWaiting(held && (stale || changes.size > 0));
         if (alarms.length > 0) {
-          tell((before) => ({ new: new Map([...(before.held ? before.new : []),
+          setNews((before) => ({ new: new Map([...(before.held ? before.new : []),
             ...alarms.map((row) => /** @type {[string, Row]} */ ([row.patient_id, row]))]), held }));
         }
         return next;
@@ -62,28 +62,28 @@ export function useLiveList(list, stats, filters, again) {
     };
     hold.current.release = () => {
       hold.current.still = false;
-      tell((before) => (before.held ? { new: new Map(), held: false } : before));
-      wait(false);
+      setNews((before) => (before.held ? { new: new Map(), held: false } : before));
+      setWaiting(false);
       apply();
-      if (owed) {
+      if (isReloadDue) {
         fetch();
       }
     };
     const stops = [
       listen("patient", ({ data }) => {
-        told.set(data.patient_id, data.removed ? null : data);
-        timer ||= setTimeout(apply, gather);
+        changed.set(data.patient_id, data.removed ? null : data);
+        timer ||= setTimeout(apply, batchTime);
       }),
       // The message has no counts of the user's own.
       listen("stats", ({ data }) => stats.change((/** @type {any} */ before) => ({ ...before, ...data }))),
       onGap(() => {
         stats.reload();
         if (hold.current.still) { // values update immediately, the order later
-          owed = true;
+          isReloadDue = true;
           now.current.again().then(({ results }) => { results.forEach((/** @type {Row} */ row) =>
-            told.set(row.patient_id, row)); apply(); }, () => {});
+            changed.set(row.patient_id, row)); apply(); }, () => {});
         } else {
-          told.clear();
+          changed.clear();
           now.current.reload();
         }
       }),
@@ -94,18 +94,18 @@ export function useLiveList(list, stats, filters, again) {
 }
 
 /** Debounces fetch, with longer pauses for frequent requests. @param {() => void} fetch */
-function paced(fetch) {
-  let pause = soonest;
+function debounced(fetch) {
+  let pause = minPause;
   let last = 0;
   let timer = 0;
   return {
-    ask() {
+    request() {
       if (timer) {
         return;
       }
       const since = Date.now() - last;
-      pause = since > calm ? soonest : Math.min(pause * 1.5, slowest);
-      timer = setTimeout(() => { timer = 0; last = Date.now(); fetch(); }, since > calm ? 300 : Math.max(pause - since, 0));
+      pause = since > calmTime ? minPause : Math.min(pause * 1.5, maxPause);
+      timer = setTimeout(() => { timer = 0; last = Date.now(); fetch(); }, since > calmTime ? 300 : Math.max(pause - since, 0));
     },
     stop() { clearTimeout(timer); },
   };

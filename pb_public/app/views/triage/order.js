@@ -24,7 +24,7 @@ export const orders = {
 };
 
 /** Whether a row matches the filters; care teams cannot be checked here. @param {Row} row @param {Filters} filters */
-export function belongs(row, filters) {
+export function matchesFilters(row, filters) {
   const flag = (/** @type {string} */ wanted, /** @type {boolean} */ has) => wanted === "" || (wanted === "true") === has;
   const named = `${row.patient_name} ${row.mrn}`.toLowerCase();
   return (filters.risk_level === "" || filters.risk_level === row.risk_level)
@@ -37,66 +37,66 @@ export const pageSize = 30;
 
 const trendLength = 60;
 
-/** The streamed row, which has no trend, with the old trend and the new value appended. @param {Row} before @param {Row} told
+/** The streamed row, which has no trend, with the old trend and the new value appended. @param {Row} before @param {Row} streamed
  *  @returns {Row} */
-export function renewed(before, told) {
-  const now = told.concern;
+export function updateRow(before, streamed) {
+  const now = streamed.concern;
   const was = before.concern;
   if (!now?.parameter || was?.parameter !== now.parameter) {
-    return { ...told, trend: [] };
+    return { ...streamed, trend: [] };
   }
   const trend = before.trend ?? [];
   const value = now.values[now.parameter];
   const newer = now.measured_at !== null && value !== undefined && now.state !== "unsure"
     && now.measured_at > (trend[trend.length - 1]?.at ?? "");
-  return { ...told, trend: newer ? [...trend, { at: now.measured_at ?? "", value }].slice(-trendLength) : trend };
+  return { ...streamed, trend: newer ? [...trend, { at: now.measured_at ?? "", value }].slice(-trendLength) : trend };
 }
 
-/** Whether the trend's parameter has changed. @param {Row} before @param {Row} told */
-const otherwise = (before, told) => before.concern?.parameter !== told.concern?.parameter;
+/** Whether the trend's parameter has changed. @param {Row} before @param {Row} streamed */
+const isTrendChanged = (before, streamed) => before.concern?.parameter !== streamed.concern?.parameter;
 
-/** Whether a patient has turned critical and unacknowledged. @param {Row | undefined} before @param {Row} told */
-const alarming = (before, told) => told.handling === "unanswered" && before?.handling !== "unanswered";
+/** Whether a patient has turned critical and unacknowledged. @param {Row | undefined} before @param {Row} streamed */
+const hasTurnedCritical = (before, streamed) => streamed.handling === "unanswered" && before?.handling !== "unanswered";
 
 /**
  * Applies changed rows to a page. Returns the page, stale if it must be loaded again because a row entered or left it,
  *  and the patients who turned critical.
  * @param {{count: number, next: string | null, previous: string | null, results: Row[]}} page
- * @param {Map<string, Row | null>} told rows by patient, null for patients who left the list
+ * @param {Map<string, Row | null>} streamed rows by patient, null for patients who left the list
  * @param {Filters} filters
  * @param {boolean} still keeps the rows in place
  */
-export function settled(page, told, filters, still) {
+export function applyChanges(page, streamed, filters, still) {
   const order = orders[filters.ordering];
   const last = page.results[page.results.length - 1];
   let stale = false;
   const results = [];
   const alarms = [];
   for (const row of page.results) {
-    const news = told.get(row.patient_id);
+    const news = streamed.get(row.patient_id);
     if (news === undefined) {
       results.push(row);
       continue;
     }
-    const fits = news !== null && belongs(news, filters);
-    stale ||= !fits || otherwise(row, news);
+    const fits = news !== null && matchesFilters(news, filters);
+    stale ||= !fits || isTrendChanged(row, news);
     if (news && (fits || still)) { // a row that no longer matches stays while the order is held
-      results.push(renewed(row, news));
+      results.push(updateRow(row, news));
     }
-    if (fits && alarming(row, news)) {
+    if (fits && hasTurnedCritical(row, news)) {
       alarms.push(news);
     }
   }
   const shown = new Set(page.results.map((row) => row.patient_id));
-  for (const [id, news] of told) {
+  for (const [id, news] of streamed) {
     if (!news) {
       continue;
     }
     const behind = last !== undefined && page.next !== null && order(news, last) > 0;
     if (shown.has(id)) {
       stale ||= behind && last.patient_id !== id; // a row of the next page may come before it
-    } else if (filters.mine === "" && belongs(news, filters)) {
-      if (alarming(undefined, news)) {
+    } else if (filters.mine === "" && matchesFilters(news, filters)) {
+      if (hasTurnedCritical(undefined, news)) {
         alarms.push(news);
       }
       if (!behind && !(page.previous && order(news, page.results[0]) < 0)) {
@@ -107,6 +107,7 @@ export function settled(page, told, filters, still) {
       }
     }
   }
-  const left = page.results.filter((row) => told.has(row.patient_id) && !results.some((one) => one.patient_id === row.patient_id)).length;
+  const left = page.results.filter((row) => streamed.has(row.patient_id)
+    && !results.some((one) => one.patient_id === row.patient_id)).length;
   return { page: { ...page, count: page.count - left, results: still ? results : results.sort(order).slice(0, pageSize) }, stale, alarms };
 }

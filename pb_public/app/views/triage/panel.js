@@ -1,38 +1,38 @@
 // The side panel of a patient: chart, latest values, open causes, last note, and actions. The focus stays in the list, and J and K continue
 // to move in it.
 import { get, Problem } from "../../api.js";
-import { can } from "../../can.js";
+import { can } from "../../permissions.js";
 import { colleague } from "../../colleagues.js";
-import { keepDraft, useDraft } from "../../drafts.js";
+import { saveDraft, useDraft } from "../../drafts.js";
 import { useKeys } from "../../keys.js";
 import { practice } from "../../session.js";
-import { share } from "../../ui/badge.js";
+import { scoreShare } from "../../ui/badge.js";
 import { Drawer } from "../../ui/drawer.js";
-import { calendarDate, clock, number, words } from "../../ui/format.js";
+import { calendarDate, clock, number, humanize } from "../../ui/format.js";
 import { NoteTexts } from "../../ui/note_field.js";
 import { Failed, useLoad } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
-import { reading } from "../../ui/vitals.js";
-import { ZoneNote, zoneShort } from "../../ui/when.js";
+import { readingText } from "../../ui/vitals.js";
+import { ZoneNote, zoneShort } from "../../ui/time.js";
 import { classes, html, useEffect, useRef, useState } from "../../view.js";
-import { acknowledge, startCall, takable, take } from "./acts.js";
+import { acknowledge, startCall, takeableEscalation, takeEscalation } from "./actions.js";
 import { Causes, causesOf } from "./causes.js";
-import { Past } from "./past.js";
-import { age, levels, moment, stale, states, valueOf } from "./words.js";
+import { HistoryChart } from "./history_chart.js";
+import { ageText, levelLabels, timeText, isStale, stateLabels, valueOf } from "./labels.js";
 
 /** @typedef {import("./order.js").Row} Row */
 
-const settle = 150; // milliseconds on a patient before the record is loaded, so that passing by loads none
+const loadDelay = 150; // milliseconds on a patient before the record is loaded, so that passing by loads none
 
 /** Loads the panel's data. @param {string} id @param {AbortSignal} signal */
 async function read(id, signal) {
-  await new Promise((go, stop) => { setTimeout(go, settle); signal.addEventListener("abort", () => stop(signal.reason)); });
-  const asked = (/** @type {string} */ path, /** @type {any} */ query = {}) =>
+  await new Promise((go, stop) => { setTimeout(go, loadDelay); signal.addEventListener("abort", () => stop(signal.reason)); });
+  const list = (/** @type {string} */ path, /** @type {any} */ query = {}) =>
     get(path, { patient_id: id, page_size: 50, ...query }, signal).then((answer) => answer.results);
   const [patient, active, acknowledged, escalations, minutes] = await Promise.all([
-    get(`patients/${id}/`, {}, signal), asked("alerts/", { status: "active" }), asked("alerts/", { status: "acknowledged" }),
-      asked("escalations/", { page_size: 20 }),
-    can("readTime") ? asked("time-entries/", { page_size: 5 }) : [],
+    get(`patients/${id}/`, {}, signal), list("alerts/", { status: "active" }), list("alerts/", { status: "acknowledged" }),
+      list("escalations/", { page_size: 20 }),
+    can("readTime") ? list("time-entries/", { page_size: 5 }) : [],
   ]);
   return { patient, alerts: [...active, ...acknowledged], escalations: escalations.filter((/** @type {any} */ e) =>
     ["open", "in_progress"].includes(e.status)), minutes };
@@ -41,54 +41,54 @@ async function read(id, signal) {
 /** @param {{row: Row, at: number, count: number, work: any}} props */
 export function Panel({ row, at, count, work }) {
   const id = row.patient_id;
-  const [turn, next] = useState(0);
-  const state = `${row.last_reading_at} ${row.unacknowledged_alerts} ${row.active_escalations} ${row.holder?.state} ${turn}`;
+  const [revision, setRevision] = useState(0);
+  const state = `${row.last_reading_at} ${row.unacknowledged_alerts} ${row.active_escalations} ${row.holder?.state} ${revision}`;
   const found = useLoad((signal) => read(id, signal), [id, state]);
   const data = found.data;
-  const [note, keep] = useDraft(`triage.${id}`);
+  const [note, setNote] = useDraft(`triage.${id}`);
   const field = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
   const phone = useRef(/** @type {HTMLAnchorElement | null} */ (null));
   useEffect(() => {
-    if (work.wish === "note") {
+    if (work.pending === "note") {
       field.current?.focus();
-      work.heard();
-    } else if (work.wish === "take" && data) {
-      work.heard();
-      void taken();
-    } else if (work.wish === "call" && data) {
-      work.heard();
+      work.clearPending();
+    } else if (work.pending === "take" && data) {
+      work.clearPending();
+      void takeNext();
+    } else if (work.pending === "call" && data) {
+      work.clearPending();
       phone.current ? phone.current.click() : toast(`${row.patient_name}: no phone number on record.`, "problem");
     }
-  }, [work.wish, data]);
+  }, [work.pending, data]);
   const open = (data?.alerts ?? []).filter((alert) => !alert.acknowledged);
   const answer = async () => {
     const text = note.trim();
-    if (await work.acts.answer(row, open, text, () => { keepDraft(`triage.${id}`, text); next((n) => n + 1); })) {
-      keep("");
-      next((n) => n + 1);
+    if (await work.acts.answer(row, open, text, () => { saveDraft(`triage.${id}`, text); setRevision((n) => n + 1); })) {
+      setNote("");
+      setRevision((n) => n + 1);
     }
   };
   const reviewed = async () => {
     if (await work.acts.review(row, note.trim())) {
-      keep("");
+      setNote("");
     }
   };
-  const taken = async () => {
-    const mine = takable(data?.escalations ?? []);
-    if (await work.doing(row, mine ? () => take(mine) : () => Promise.reject(new Problem(0,
+  const takeNext = async () => {
+    const mine = takeableEscalation(data?.escalations ?? []);
+    if (await work.doing(row, mine ? () => takeEscalation(mine) : () => Promise.reject(new Problem(0,
       { detail: "No escalation to take." })))) {
-      next((n) => n + 1);
+      setRevision((n) => n + 1);
     }
   };
-  useKeys({ r: { does: "Mark as reviewed with the note; next patient", act: () => void reviewed() } });
+  useKeys({ r: { label: "Mark as reviewed with the note; next patient", act: () => void reviewed() } });
   const head = html`<span class=${classes("badge", { critical: "critical", warning: "warning", normal: "good" }[row.risk_level])}><span
-    aria-hidden="true">${levels[row.risk_level][0]}</span>
-      ${levels[row.risk_level][1]} ${row.risk_score}</span> <small>${number(at)} of ${number(count)}</small>
+    aria-hidden="true">${levelLabels[row.risk_level][0]}</span>
+      ${levelLabels[row.risk_level][1]} ${row.risk_score}</span> <small>${number(at)} of ${number(count)}</small>
     <span class="pair"><button aria-label="Previous patient" onClick=${work.before}><span aria-hidden="true">↑</span> <kbd>K</kbd></button>
       <button aria-label="Next patient" onClick=${work.next}>
       <span aria-hidden="true">↓</span> <kbd>J</kbd></button></span>
     <button class="whole" onClick=${() => work.acts.whole(row)}>Open chart <kbd>O</kbd></button>`;
-  const foot = html`<${Note} field=${field} note=${note} keep=${keep} count=${open.length} send=${open.length > 0 ? answer : reviewed}
+  const foot = html`<${Note} field=${field} note=${note} keep=${setNote} count=${open.length} send=${open.length > 0 ? answer : reviewed}
     leave=${work.back} />
     <${NoteTexts} context="alert" into=${() => field.current} />
     <div class="do">${data?.patient.phone && html`<a class="button main" ref=${phone} href=${`tel:${data.patient.phone}`}
@@ -97,14 +97,14 @@ export function Panel({ row, at, count, work }) {
       ${can("review") && html`<button onClick=${reviewed}>Reviewed <kbd>R</kbd></button>`}</div>`;
   return html`<${Drawer} label=${`${row.patient_name}, side panel`} close=${work.close} head=${head} foot=${foot}>
     <${Who} row=${row} patient=${data?.patient} />
-    <${Past} row=${row} />
+    <${HistoryChart} row=${row} />
     <${Latest} row=${row} />
-    ${found.problem && !data ? html`<${Failed} problem=${found.problem} again=${found.reload} />` : html`
+    ${found.problem && !data ? html`<${Failed} problem=${found.problem} retry=${found.reload} />` : html`
       <${Causes} causes=${causesOf(data?.alerts ?? [])} escalations=${data?.escalations ?? []} loading=${data === null} did=${work.doing}
-        row=${row} again=${() => next((n) => n + 1)} />
+        row=${row} again=${() => setRevision((n) => n + 1)} />
       <${LastNote} data=${data} />`}
     <details class="factors"><summary>Why ${row.risk_score}?</summary><ul>${row.risk_factors.map((factor) => html`<li key=${factor.factor}>
-      <strong>${share(factor, row.handling)}</strong> ${factor.detail}</li>`)}</ul></details>
+      <strong>${scoreShare(factor, row.handling)}</strong> ${factor.detail}</li>`)}</ul></details>
     <p><${ZoneNote} /></p>
   </${Drawer}>`;
 }
@@ -127,10 +127,10 @@ function Latest({ row }) {
   const shown = Object.entries(row.latest_vitals).map(([kind, vital]) => ({ ...vital, observation_type: kind }));
   return html`<ul class="latest" aria-label="Latest values">${shown.map((vital) => {
     const about = row.concern?.type === vital.observation_type && row.concern?.measured_at === vital.measured_at ? row.concern : null;
-    return html`<li key=${vital.observation_type} class=${classes(about?.state, stale(vital.measured_at) && "stale")}>
-      <small>${words(vital.observation_type)} · ${age(vital.measured_at)}</small>
-      <b>${about && html`<span aria-hidden="true">${states[about.state][0]}</span> `}${about?.change ? `${valueOf(about).text}, `
-        : ""}${reading(vital)}</b></li>`;
+    return html`<li key=${vital.observation_type} class=${classes(about?.state, isStale(vital.measured_at) && "stale")}>
+      <small>${humanize(vital.observation_type)} · ${ageText(vital.measured_at)}</small>
+      <b>${about && html`<span aria-hidden="true">${stateLabels[about.state][0]}</span> `}${about?.change ? `${valueOf(about).text}, `
+        : ""}${readingText(vital)}</b></li>`;
   })}</ul>`;
 }
 
@@ -143,7 +143,7 @@ function LastNote({ data }) {
       ({ text: t.notes, by: t.user_name, at: t.started_at })),
   ].sort((a, b) => (a.at < b.at ? 1 : -1));
   return notes.length > 0 && html`<section class="last-note"><h3>Last note</h3>
-    <p>“${notes[0].text}” <small>${notes[0].by ?? ""}, ${moment(notes[0].at)}</small></p></section>`;
+    <p>“${notes[0].text}” <small>${notes[0].by ?? ""}, ${timeText(notes[0].at)}</small></p></section>`;
 }
 
 export const noteField = () => /** @type {HTMLTextAreaElement | null} */ (document.querySelector("aside.drawer .note textarea"));

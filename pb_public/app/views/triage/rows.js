@@ -1,9 +1,9 @@
 // The rows of the triage list in groups by urgency, with quick actions on the current row.
-import { can } from "../../can.js";
+import { can } from "../../permissions.js";
 import { classes, html, useEffect, useRef, useState } from "../../view.js";
-import { Line } from "./line.js";
-import { useSlide } from "./motion.js";
-import { groupOf, groups, spoken } from "./words.js";
+import { RowContent } from "./row_content.js";
+import { useSlide } from "./row_animation.js";
+import { groupOf, groups, rowLabel } from "./labels.js";
 
 /** @typedef {import("./order.js").Row} Row */
 /** @typedef {{acknowledge: (row: Row) => void, escalate: (row: Row) => void, review: (row: Row) => void, snooze: (row: Row) => void,
@@ -16,18 +16,18 @@ export const rowOf = (id) => /** @type {HTMLElement | null} */ ([...document.que
 /**
  * @param {{rows: Row[], grouped: boolean, counts: Record<string, number> | null, changed: Set<string>, current: string, opened: string,
  *  pick: (row: Row) => void,
- *   acts: Acts, rest: (why: "pointer" | "focus", on: boolean) => void, busy: ReadonlySet<string>}} props
+ *   acts: Acts, hold: (why: "pointer" | "focus", on: boolean) => void, busy: ReadonlySet<string>}} props
  */
-export function Rows({ rows, grouped, counts, changed, current, opened, pick, acts, rest, busy }) {
+export function Rows({ rows, grouped, counts, changed, current, opened, pick, acts, hold, busy }) {
   const list = useRef(/** @type {HTMLOListElement | null} */ (null));
-  const [over, hover] = useState("");
+  const [hovered, setHovered] = useState("");
   useSlide(list, rows);
-  const drawn = useLines();
+  const drawn = useRenderedRows();
   let group = "";
   const entered = rows.some((row) => row.patient_id === current) ? current : rows[0]?.patient_id; // one Tab stop; J and K move between rows
-  return html`<ol class="triage" ref=${list} aria-label="Patients by urgency" onPointerEnter=${() => rest("pointer", true)}
-    onPointerLeave=${() => { rest("pointer", false); hover(""); }} onFocusIn=${() => rest("focus", true)}
-      onFocusOut=${() => rest("focus", false)}>
+  return html`<ol class="triage" ref=${list} aria-label="Patients by urgency" onPointerEnter=${() => hold("pointer", true)}
+    onPointerLeave=${() => { hold("pointer", false); setHovered(""); }} onFocusIn=${() => hold("focus", true)}
+      onFocusOut=${() => hold("focus", false)}>
     ${rows.flatMap((row) => {
       const id = row.patient_id;
       const head = grouped && groupOf(row) !== group ? groupOf(row) : "";
@@ -35,10 +35,10 @@ export function Rows({ rows, grouped, counts, changed, current, opened, pick, ac
       const line = html`<li key=${id} data-id=${id} tabindex=${id === entered ? "0" : "-1"} aria-current=${id === opened ? "true" : null}
         aria-label=${drawn(row).label}
           class=${classes("row", row.risk_level, changed.has(id) && "moved", id === opened && "opened", busy.has(id) && "busy")}
-          onFocus=${() => pick(row)} onPointerEnter=${() => hover(id)}
+          onFocus=${() => pick(row)} onPointerEnter=${() => setHovered(id)}
             onClick=${(event) => event.target.closest("button, a") || acts.open(row)}>
           ${drawn(row).drawn}
-          ${(over === id || (over === "" && current === id)) && html`<${Quick} row=${row} acts=${acts} narrow=${opened !== ""} />`}
+          ${(hovered === id || (hovered === "" && current === id)) && html`<${Quick} row=${row} acts=${acts} narrow=${opened !== ""} />`}
         </li>`;
       return head ? [html`<${Group} key=${`group of ${id}`} of=${head} count=${counts?.[head]} />`, line] : [line];
     })}
@@ -65,16 +65,16 @@ const Quick = ({ row, acts, narrow }) => html`<div class="quick no-print" data-n
 </div>`;
 
 /** Caches rendered rows: at twenty changes a second, unchanged rows must not be rendered. Ages update each half minute. */
-function useLines() {
-  const kept = useRef(/** @type {WeakMap<Row, {drawn: any, label: string}>} */ (new WeakMap()));
+function useRenderedRows() {
+  const cache = useRef(/** @type {WeakMap<Row, {drawn: any, label: string}>} */ (new WeakMap()));
   const [, tick] = useState(0);
   useEffect(() => {
-    const timer = setInterval(() => { kept.current = new WeakMap(); tick((n) => n + 1); }, 30_000);
+    const timer = setInterval(() => { cache.current = new WeakMap(); tick((n) => n + 1); }, 30_000);
     return () => clearInterval(timer);
   }, []);
   return (/** @type {Row} */ row) => {
-    const line = kept.current.get(row) ?? { drawn: html`<${Line} row=${row} />`, label: spoken(row) };
-    kept.current.set(row, line);
+    const line = cache.current.get(row) ?? { drawn: html`<${RowContent} row=${row} />`, label: rowLabel(row) };
+    cache.current.set(row, line);
     return line;
   };
 }

@@ -1,23 +1,23 @@
 // The latest claim files and responses, and the next batch.
 import { get, post } from "../../../api.js";
-import { can } from "../../../can.js";
+import { can } from "../../../permissions.js";
 import { go } from "../../../router.js";
 import { Badge } from "../../../ui/badge.js";
 import { ActionButton } from "../../../ui/form.js";
-import { day, money, number, words } from "../../../ui/format.js";
+import { day, money, number, humanize } from "../../../ui/format.js";
 import { Loaded, useLoad } from "../../../ui/states.js";
 import { toast } from "../../../ui/toast.js";
 import { classes, html, useId, useState } from "../../../view.js";
-import { saveFile, TakeIn } from "../files.js";
-import { amountOf, sumOf } from "../reasons.js";
+import { saveFile, UploadResponses } from "../claim_files.js";
+import { amountOf, sumOf } from "../blocking_reasons.js";
 import { SubmitMany } from "../submit_many.js";
-import { answersIn } from "../words.js";
+import { resultsText } from "../labels.js";
 
-/** @typedef {import("../reasons.js").Row} Row */
+/** @typedef {import("../blocking_reasons.js").Row} Row */
 
 const shown = 3;
 // Claim lines in one file, at most.
-const most = 1000;
+const batchLimit = 1000;
 /** @type {Record<string, [string, string, string]>} tone, sign and text by state */
 const states = {
   created: ["", "○", "no response yet"], accepted: ["good", "✓", "accepted"], partly_accepted: ["warning", "◆", "partly accepted"],
@@ -30,7 +30,7 @@ export function Batches({ turn, changed }) {
   const back = useLoad((signal) => get("billing/claim-responses/", { page_size: shown }, signal), [turn]);
   return html`<section class="panel pad" aria-labelledby="batches">
     <header class="heading"><h2 id="batches">Batches and responses</h2>
-      ${can("manageBilling") && html`<${TakeIn} done=${changed} />`}</header>
+      ${can("manageBilling") && html`<${UploadResponses} done=${changed} />`}</header>
     <${Loaded} from=${sent} empty=${(data) => data.count === 0} nothing=${html`<p class="soft">No claim files yet.</p>`}>
       ${(data) => html`<ul class="batches">${data.results.map((/** @type {any} */ one) => html`<${Sent} key=${one.id} of=${one} />`)}</ul>`}
     </${Loaded}>
@@ -41,12 +41,12 @@ export function Batches({ turn, changed }) {
 
 /** @param {{of: any}} props a file */
 function Sent({ of }) {
-  const [tone, sign, said] = states[of.status] ?? ["", "○", words(of.status)];
+  const [tone, sign, label] = states[of.status] ?? ["", "○", humanize(of.status)];
   return html`<li><button type="button" class="link" onClick=${() => go("billing", {}, { tab: "batches" })}>${of.interchange_control_number}
     </button>
     <span>${day(of.created_at)}</span><span>${number(of.claims)} claims</span><span class="number">${money(of.total_charge)}</span>
-    <span><span class=${classes("mark", tone)} aria-hidden="true">${sign}</span>${` ${said}`}
-      <small>${answersIn(of.answers)}</small>
+    <span><span class=${classes("mark", tone)} aria-hidden="true">${sign}</span>${` ${label}`}
+      <small>${resultsText(of.answers)}</small>
       ${of.usage === "T" && html` <${Badge} of="warning" text="Test" />`}</span>
     ${can("manageBilling") && html`<${ActionButton} kind="quiet" act=${() => saveFile(of)}
       aria-label=${`Save file ${of.interchange_control_number}`}>Save</${ActionButton}>`}</li>`;
@@ -62,10 +62,10 @@ const Back = ({ of }) => html`<li>
 /** Sends reviewed entries: as a claim file if Vigil sends claims, otherwise by recording that they were submitted elsewhere.
  *  @param {{sends: boolean, rows: Row[], changed: () => void}} props */
 export function Send({ sends, rows, changed }) {
-  const [submitting, submit] = useState(false);
+  const [isSubmitting, setSubmitting] = useState(false);
   const why = useId();
   const fit = rows.filter((row) => (sends ? row.in_batch : row.ready));
-  const ids = fit.slice(0, most).map((row) => row.entry_id);
+  const ids = fit.slice(0, batchLimit).map((row) => row.entry_id);
   if (!can("manageBilling") || rows.length === 0) {
     return null;
   }
@@ -82,8 +82,8 @@ export function Send({ sends, rows, changed }) {
   return sends
     ? html`<${ActionButton} kind="main" act=${() => post("billing/claim-batches/", { entry_ids: ids })}
       done=${made}>Create batch of ${number(ids.length)}</${ActionButton}>`
-    : html`<button type="button" class="main" onClick=${() => submit(true)}>Submit ${number(ids.length)}</button>
-      ${submitting && html`<${SubmitMany} find=${() => Promise.resolve(ids)} close=${() => submit(false)} done=${changed} />`}`;
+    : html`<button type="button" class="main" onClick=${() => setSubmitting(true)}>Submit ${number(ids.length)}</button>
+      ${isSubmitting && html`<${SubmitMany} find=${() => Promise.resolve(ids)} close=${() => setSubmitting(false)} done=${changed} />`}`;
 }
 
 /** @param {{sheet: {sends_claims: boolean, usage: string, results: Row[]}, changed: () => void, errors: () => void}} props */

@@ -45,8 +45,9 @@ export function Funnel({ funnel, blocked, at, choose }) {
 
 /** @param {{name: string, count: number, about: string, share: number, entries?: boolean, here?: boolean, open?: () => void}} props */
 function Stage({ name, count, about, share, entries, here, open }) {
-  const said = html`<span class="name">${name}</span><strong>${number(count)}</strong><span class="about">${about}</span>
+  const content = html`<span class="name">${name}</span><strong>${number(count)}</strong><span class="about">${about}</span>
     <span class="gauge" aria-hidden="true"><span style=${{ width: `${Math.min(100, share * 100)}%` }}></span></span>`;
   return html`<li class=${classes(entries && "line", here && "here")}>${open
-    ? html`<button type="button" aria-current=${here ? "true" : null} onClick=${open}>${said}</button>` : html`<div>${said}</div>`}</li>`;
+    ? html`<button type="button" aria-current=${here ? "true" : null}
+      onClick=${open}>${content}</button>` : html`<div>${content}</div>`}</li>`;
 }

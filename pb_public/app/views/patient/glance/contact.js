@@ -1,29 +1,29 @@
 // The patient's contact details, care team, and last notes.
 import { colleague } from "../../../colleagues.js";
 import { get } from "../../../api.js";
-import { can } from "../../../can.js";
-import { ask } from "../../../router.js";
+import { can } from "../../../permissions.js";
+import { updateQuery } from "../../../router.js";
 import { clock, dateTime } from "../../../ui/format.js";
 import { Loaded, useLoad } from "../../../ui/states.js";
-import { zoneShort } from "../../../ui/when.js";
+import { zoneShort } from "../../../ui/time.js";
 import { html, useEffect, useState } from "../../../view.js";
-import { telephone } from "../acts.js";
+import { telephone } from "../actions.js";
 
 /** The patient's local time, updated each minute. @param {{zone: string | undefined}} props */
-function AtHome({ zone }) {
-  const [now, tick] = useState(() => new Date().toISOString());
+function LocalTime({ zone }) {
+  const [now, setNow] = useState(() => new Date().toISOString());
   useEffect(() => {
-    const timer = setInterval(() => tick(new Date().toISOString()), 20_000);
+    const timer = setInterval(() => setNow(new Date().toISOString()), 20_000);
     return () => clearInterval(timer);
   }, []);
   return html`<small class="soft">${clock(now, zone)} local time, ${zoneShort(zone)}</small>`;
 }
 
-/** @param {{patient: any, zone: string | undefined, acts: import("../acts.js").Acts}} props */
+/** @param {{patient: any, zone: string | undefined, acts: import("../actions.js").Acts}} props */
 export function Contact({ patient: p, zone, acts }) {
   const team = useLoad((signal) => get(`patients/${p.id}/care-team/`, {}, signal), [p.id]);
   const hidden = p.redacted_fields.includes("phone");
-  return html`<section class="card contact" aria-labelledby="contact"><div class="heading"><h2 id="contact">Contact</h2><${AtHome}
+  return html`<section class="card contact" aria-labelledby="contact"><div class="heading"><h2 id="contact">Contact</h2><${LocalTime}
     zone=${zone} /></div>
     <p class="phone">${hidden ? "Not for your role" : p.phone ? html`<a href=${telephone(p.phone)} onClick=${acts.called}>${p.phone}</a>`
       : "No phone on record"}
@@ -43,10 +43,10 @@ export function LastNotes({ id, turn, alerts, zone }) {
   const time = useLoad((signal) => (can("readTime") ? get("time-entries/", { patient_id: id, page_size: 20 }, signal)
     : Promise.resolve({ results: [] })), [id, turn]);
   return html`<section class="card notes" aria-labelledby="notes"><div class="heading"><h2 id="notes">Last notes</h2>${can("readTime")
-    && html`<button class="quiet no-print" onClick=${() => ask({ tab: "time" })}>All</button>`}</div>
+    && html`<button class="quiet no-print" onClick=${() => updateQuery({ tab: "time" })}>All</button>`}</div>
     <${Loaded} from=${time}>${(data) => {
       const notes = [...data.results.filter((t) => t.notes).map((t) =>
-        ({ key: `t${t.id}`, at: t.started_at, who: t.user_name, about: lasted(t), text: t.notes })), ...noted(alerts)]
+        ({ key: `t${t.id}`, at: t.started_at, who: t.user_name, about: durationText(t), text: t.notes })), ...alertNotes(alerts)]
         .sort((a, b) => Date.parse(b.at) - Date.parse(a.at)).slice(0, 4);
       return notes.length === 0 ? html`<p class="soft">No notes yet.</p>`
         : html`<ol>${notes.map((note) => html`<li key=${note.key}><small
@@ -56,12 +56,12 @@ export function LastNotes({ id, turn, alerts, zone }) {
   </section>`;
 }
 
-const lasted = (/** @type {any} */ t) =>
+const durationText = (/** @type {any} */ t) =>
   `${t.activity === "phone_call" ? "call" : t.category.replaceAll("_", " ")}${t.duration_seconds >= 60
     ? `, ${Math.floor(t.duration_seconds / 60)} min` : ""}`;
 
 /** The notes of alerts; one note written into several alerts appears once. @param {any[]} alerts */
-function noted(alerts) {
+function alertNotes(alerts) {
   /** @type {Map<string, any>} */
   const by = new Map();
   for (const alert of alerts) {

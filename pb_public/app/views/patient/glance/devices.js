@@ -1,10 +1,10 @@
 // The patient's devices with last reading and battery.
 import { get } from "../../../api.js";
-import { can } from "../../../can.js";
-import { ask } from "../../../router.js";
-import { ago, dateTime, words } from "../../../ui/format.js";
+import { can } from "../../../permissions.js";
+import { updateQuery } from "../../../router.js";
+import { ago, dateTime, humanize } from "../../../ui/format.js";
 import { Loaded, useLoad } from "../../../ui/states.js";
-import { kinds } from "../../../ui/vitals.js";
+import { kindNames } from "../../../ui/vitals.js";
 import { html } from "../../../view.js";
 
 /** @type {Record<string, string>} */
@@ -16,14 +16,14 @@ export function HeldDevices({ id, turn, zone }) {
   return html`<section class="card held" aria-labelledby="held"><div class="heading"><h2 id="held">Devices</h2></div>
     <${Loaded} from=${list} empty=${(data) => data.results.length === 0}
       nothing=${html`<p class="soft">No devices assigned.${can("assignDevices")
-    && html` <button class="link" onClick=${() => ask({ tab: "devices" })}>Assign one</button>`}</p>`}>
+    && html` <button class="link" onClick=${() => updateQuery({ tab: "devices" })}>Assign one</button>`}</p>`}>
       ${(data) => html`<ul>${data.results.map((d) => {
-        const trouble = [d.flagged && (flags[d.flag_reason ?? ""] ?? words(d.flag_reason ?? "flagged").toLowerCase()),
-          !["assigned", "connected"].includes(d.status) && words(d.status).toLowerCase(), d.battery_state && d.battery_state !== "normal"
+        const trouble = [d.flagged && (flags[d.flag_reason ?? ""] ?? humanize(d.flag_reason ?? "flagged").toLowerCase()),
+          !["assigned", "connected"].includes(d.status) && humanize(d.status).toLowerCase(), d.battery_state && d.battery_state !== "normal"
             && `battery ${d.battery_state}`].filter(Boolean);
         return html`<li key=${d.device_id}><span class=${`sign ${trouble.length > 0 ? "warning" : "good"}`}
           aria-hidden="true">${trouble.length > 0 ? "◆" : "✓"}</span>
-          <div><span>${kinds[d.device_type] ?? words(d.device_type)} ${d.device_id}</span>
+          <div><span>${kindNames[d.device_type] ?? humanize(d.device_type)} ${d.device_id}</span>
           <small title=${dateTime(d.last_reading_at, zone)}>${[d.last_reading_at ? `read ${ago(d.last_reading_at)}` : "no readings yet",
             d.battery_level !== null && `battery ${d.battery_level} %`, ...trouble].filter(Boolean).join(", ")}</small></div></li>`;
       })}</ul>`}

@@ -1,12 +1,12 @@
 // Tiles for the other measures: last value, age, and trend.
-import { boundsOf, known, levelIn } from "../../../ui/bounds.js";
+import { boundsOf, isSet, levelIn } from "../../../ui/bounds.js";
 import { Spark } from "../../../ui/chart.js";
 import { ago, dateTime } from "../../../ui/format.js";
-import { shown, shownChange, unitOf } from "../../../ui/units.js";
-import { counts, values } from "../../../ui/vitals.js";
+import { displayed, displayedChange, unitOf } from "../../../ui/units.js";
+import { isCounted, values } from "../../../ui/vitals.js";
 import { html } from "../../../view.js";
-import { level } from "./pressure.js";
-import { suspect } from "../readings_of.js";
+import { level } from "./blood_pressure.js";
+import { isSuspect } from "../reading_periods.js";
 
 const order = ["normal", "warning", "critical"];
 const tiled = values.filter(({ field }) => !["systolic", "diastolic"].includes(field));
@@ -14,7 +14,7 @@ const tiled = values.filter(({ field }) => !["systolic", "diastolic"].includes(f
 /** Values out of range come first.
  *  @param {{observations: any[], thresholds: any, summary: any, days: number, zone: string | undefined}} props */
 export function Tiles({ observations, thresholds, summary, days, zone }) {
-  const lastOf = (/** @type {string} */ field) => observations.filter((o) => counts(o) && typeof o[field] === "number").at(-1);
+  const lastOf = (/** @type {string} */ field) => observations.filter((o) => isCounted(o) && typeof o[field] === "number").at(-1);
   const rank = (/** @type {any} */ value) => order.indexOf(levelIn(lastOf(value.field)[value.field], boundsOf(value, thresholds)));
   const measured = tiled.filter(({ field }) => lastOf(field)).sort((a, b) => rank(b) - rank(a));
   const others = tiled.filter((value) => !measured.includes(value)).map(({ title, name }) => title ?? name);
@@ -29,15 +29,15 @@ export function Tiles({ observations, thresholds, summary, days, zone }) {
  *  undefined}} props */
 function Tile({ value, observations, thresholds, group, days, zone }) {
   const mine = observations.filter((o) => typeof o[value.field] === "number");
-  const counted = mine.filter(counts);
+  const counted = mine.filter(isCounted);
   const last = counted[counted.length - 1];
   const name = value.title ?? value.name;
   const bounds = boundsOf(value, thresholds);
-  const read = (/** @type {any} */ n) => shown(n, value.unit);
+  const read = (/** @type {any} */ n) => displayed(n, value.unit);
   const unit = unitOf(value.unit);
   const numbers = counted.slice(-40).map((o) => read(o[value.field]));
   const out = levelIn(last[value.field], bounds);
-  const doubted = mine.filter(suspect).length;
+  const doubted = mine.filter(isSuspect).length;
   return html`<div class="heading"><h3>${name}</h3><small class="soft"
     title=${dateTime(last.measured_at, zone)}>${ago(last.measured_at)}</small></div>
     <p class="figure">${level(last[value.field], bounds, `${read(last[value.field])} ${unit}`)}</p>
@@ -51,12 +51,12 @@ function Tile({ value, observations, thresholds, group, days, zone }) {
 function about(value, group, thresholds, days) {
   if (value.changes) {
     const target = thresholds?.[value.group]?.target_kg;
-    return [known(target) && `target ${shown(target, "kg")}`,
+    return [isSet(target) && `target ${displayed(target, "kg")}`,
       group?.change_kg
-        && `${group.change_kg > 0 ? "+" : ""}${shownChange(group.change_kg, "kg")} ${unitOf("kg")} in ${days} days`].filter(Boolean)
+        && `${group.change_kg > 0 ? "+" : ""}${displayedChange(group.change_kg, "kg")} ${unitOf("kg")} in ${days} days`].filter(Boolean)
         .join(", ")
-      || (group?.mean ? `mean ${shown(group.mean, value.unit)}` : "");
+      || (group?.mean ? `mean ${displayed(group.mean, value.unit)}` : "");
   }
-  return group?.readings > 0 ? `mean ${shown(group.mean, value.unit)}, ${shown(group.min, value.unit)}–${shown(group.max,
+  return group?.readings > 0 ? `mean ${displayed(group.mean, value.unit)}, ${displayed(group.min, value.unit)}–${displayed(group.max,
     value.unit)} in ${days} days` : "";
 }
