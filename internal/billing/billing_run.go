@@ -182,7 +182,7 @@ func (r *billingRun) billAllPatients(span Span, lenient bool) error {
 			return err
 		}
 		if len(ids) == 0 {
-			r.counts["patients"] += 0 // said even of none
+			r.counts["patients"] += 0 // report zero, too
 			return nil
 		}
 		if err := r.billDeviceChunk(ids, span, lenient); err != nil {

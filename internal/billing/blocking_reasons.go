@@ -39,7 +39,7 @@ func (e *Engine) blockingReasons(f *patientFacts, x claimedEntry, c countedFacts
 	rule := e.ruleFor(x.code, x.service)
 	with := *f
 	if x.hasDiagnoses {
-		with.diagnoses = []string{x.code} // that there is one is all that is asked
+		with.diagnoses = []string{x.code} // only its existence matters here
 	}
 	add := func(when bool, reason string) {
 		if when {
@@ -89,7 +89,7 @@ func NeededMinutes(code string, units int) int {
 func (e *Engine) countFacts(app core.App, patients map[string]*patientFacts, list []claimedEntry) ([]countedFacts, error) {
 	found := make([]countedFacts, len(list))
 	var windows []supplyPeriod
-	var places []int // in the list, of each window
+	var places []int // indexes into list, by window
 	months := map[timeMonth][]int{}
 	for i, x := range list {
 		switch rule := e.ruleFor(x.code, x.service); {
@@ -213,5 +213,5 @@ func reasonsFault(reasons []string) error {
 }
 
 func unsupportedFault(reasons []string) *fault.Error {
-	return fault.State("invalid_state", "The facts do not bear this entry out: "+strings.Join(reasons, ", ")+".").With("warnings", reasons)
+	return fault.State("invalid_state", "The facts do not support this entry: "+strings.Join(reasons, ", ")+".").With("warnings", reasons)
 }

@@ -28,7 +28,7 @@ func (e *Engine) Resubmit(c Corrections, reference string, now time.Time) Transi
 	m.Name, m.From, m.event = "resubmit", []string{Denied}, audit.BillingResubmit
 	delete(m.set, collections.EntryOriginalReference)
 	m.set[collections.EntryClaimFrequencyCode] = "7" // X12 837P: replacement of a prior claim
-	m.set[collections.EntryBatch] = ""               // it waits for one of its own
+	m.set[collections.EntryBatch] = ""               // until its own batch
 	if c.Notes != nil {
 		m.set[collections.EntryNotes] = *c.Notes
 	}
@@ -108,11 +108,11 @@ func (r *recount) applyCorrections(c Corrections) (moved bool, err error) {
 	}
 	draft.ServiceDate, r.claim.service = c.ServiceDate, c.ServiceDate
 	if r.claim.source != SourceManual && before.contains(c.ServiceDate) {
-		return false, nil // another day of the period that was billed
+		return false, nil // another day of the same period
 	}
 	r.claim.period, err = r.manualPeriod(r.tx, r.facts, draft)
 	if moved = r.claim.period != before; moved {
-		r.claim.rule = r.timeRuleOf(monthOf(r.claim.period.Start)) // it rests on other time now
+		r.claim.rule = r.timeRuleOf(monthOf(r.claim.period.Start)) // it claims other time
 	}
 	return moved, err
 }

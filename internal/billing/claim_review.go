@@ -19,7 +19,7 @@ func (e *Engine) Review(by audit.Actor, notes, override string, attested bool, n
 	m.set = map[string]any{collections.EntryReviewedBy: by.Email, collections.EntryReviewedAt: collections.Instant(now)}
 	m.check = func(tx core.App, entry *collections.BillingEntry) error {
 		if e.needsSecondReviewer(entry, by) {
-			return fault.State("invalid_state", "Somebody else must review an entry that you made.")
+			return fault.State("invalid_state", "Another user must review an entry that you created.")
 		}
 		return e.checkReview(tx, entry, by, override, attested, now)
 	}

@@ -28,7 +28,7 @@ func (e *Engine) submit(reference string, at, now time.Time, preflighted bool) T
 		Name: "submit", From: []string{Reviewed}, To: Submitted, event: audit.BillingSubmit, detail: reference, set: set,
 		check: func(tx core.App, entry *collections.BillingEntry) error {
 			if code, said := set[collections.EntryClaimFrequencyCode]; entry.ClaimFrequencyCode() == "7" && (!said || code == "7") {
-				delete(set, collections.EntryOriginalReference) // a replacement that was sent back is about the first claim still
+				delete(set, collections.EntryOriginalReference) // a rejected replacement still replaces the first claim
 			}
 			return e.checkSubmit(tx, entry, preflighted, now)
 		},
@@ -41,7 +41,7 @@ func (e *Engine) submitInBatch(frequency, reference string, now time.Time, prefl
 	m := e.submit(reference, time.Time{}, now, preflighted)
 	m.From = []string{Reviewed, Submitted}
 	if m.set[collections.EntryClaimFrequencyCode] = frequency; frequency == "1" {
-		m.set[collections.EntryClaimFrequencyCode] = "" // as of every first claim
+		m.set[collections.EntryClaimFrequencyCode] = "" // stored as "" for original claims
 	}
 	return m
 }
@@ -69,7 +69,7 @@ func (e *Engine) checkSubmit(tx core.App, entry *collections.BillingEntry, prefl
 	if err := reasonsFault(reasons); err != nil {
 		return err
 	}
-	entry.Set(collections.EntryWarnings, slices.DeleteFunc(withoutRejections(entry.Warnings()), func(w string) bool { // an overridden duplicate stays one
+	entry.Set(collections.EntryWarnings, slices.DeleteFunc(withoutRejections(entry.Warnings()), func(w string) bool { // an overridden duplicate keeps its warning
 		return w == EvidenceChanged || w != PossibleDuplicate && w != MissingOrder && w != CompetingService && slices.Contains(recountedWarnings, w)
 	}))
 	entry.Set(collections.EntryEvidenceChangedAt, "")

@@ -54,7 +54,7 @@ func (e *Engine) ApplyTransition(app core.App, entryID string, m Transition, by 
 		if err == nil && m.after != nil {
 			err = m.after(tx, entry)
 		}
-		if err == nil && !(existingEntry{Status: to}).isActive() { // others may stand on it
+		if err == nil && !(existingEntry{Status: to}).isActive() { // add-on codes may depend on it
 			err = e.Recheck(tx, entry.PatientID(), ParseDay(entry.PeriodStart()), now)
 		}
 		return err

@@ -11,8 +11,8 @@ const (
 	FirstTwenty    = "99457"
 	NextTwenty     = "99458"
 	Interpretation = "99091"
-	ShortSupply    = "99445" // by CMS's rule of 2026
-	FirstTen       = "99470" // by CMS's rule of 2026
+	ShortSupply    = "99445" // CMS, 2026
+	FirstTen       = "99470" // CMS, 2026
 	ChronicCare    = "99490"
 )
 

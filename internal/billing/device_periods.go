@@ -36,11 +36,11 @@ func (e *Engine) periodAnchors(app core.App, patients map[string]*patientFacts) 
 	found := map[string][]string{}
 	for _, row := range rows {
 		f, anchor := patients[row.Patient], row.Day
-		if f.lastSupply >= row.From { // the latest billed period lies in this episode, or in a later one that sets its own
+		if f.lastSupply >= row.From { // the latest billed period is in this episode, or in a later one with its own anchor
 			anchor = billedAnchor(anchor, f.lastSupply)
 		}
 		list := found[row.Patient]
-		if last := len(list) - 1; last >= 0 && (anchor == "" || anchor == list[last]) { // nothing was read in the episode before
+		if last := len(list) - 1; last >= 0 && (anchor == "" || anchor == list[last]) { // the previous episode has no reading
 			list = list[:last]
 		}
 		if anchor != "" {

@@ -31,7 +31,7 @@ type DataDays struct {
 
 // DataDays counts the days of the period that contains a day; "" for today in the patient's zone.
 func (e *Engine) DataDays(app core.App, patientID, day string, now time.Time) (d DataDays, err error) {
-	patients, err := e.loadFacts(app, []string{patientID}, "9999-12-31") // no entries are asked for
+	patients, err := e.loadFacts(app, []string{patientID}, "9999-12-31") // without entries
 	if err != nil {
 		return d, err
 	}
@@ -50,7 +50,7 @@ func (e *Engine) DataDays(app core.App, patientID, day string, now time.Time) (d
 	}
 	d.Start, d.End = span.Start, span.End
 	windows := []supplyPeriod{{Patient: patientID, Start: span.Start, End: span.End}}
-	if err := e.loadDataDays(app, nil, windows); err != nil { // all of them; which count is asked next
+	if err := e.loadDataDays(app, nil, windows); err != nil { // all days; consent is applied below
 		return d, err
 	}
 	all := slices.Clone(windows[0].days)
@@ -110,7 +110,7 @@ func (e *Engine) loadDataDays(app core.App, patients map[string]*patientFacts, w
 	for _, row := range rows {
 		if row.Days != "" {
 			windows[row.Key].days = strings.Split(row.Days, ",")
-			slices.Sort(windows[row.Key].days) // as a rule they come so
+			slices.Sort(windows[row.Key].days) // usually sorted already
 			e.dropUnconsentedDays(patients[windows[row.Key].Patient], &windows[row.Key])
 		}
 	}

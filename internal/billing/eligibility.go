@@ -31,10 +31,10 @@ func (e *Engine) Eligibility(app core.App, patientID string, now time.Time) (eli
 		checks = append(checks, EligibilityCheck{name, ok, no})
 	}
 	add("enrolment", !stands(NotActive), "The patient is active.", "The patient is archived.")
-	add("consent", !stands(MissingConsent), "Consent to monitoring is in force, or is not asked for.", "No consent to monitoring is in force.")
+	add("consent", !stands(MissingConsent), "Consent to monitoring is in force, or is not required.", "No consent to monitoring is in force.")
 	add("diagnosis", !stands(MissingDiagnosis), "A diagnosis is on record.", "No diagnosis is on record.")
 	add("device", held, "A device is assigned.", "No device is assigned.")
-	add("setup", f.setupDay != "", "The set-up was recorded.", "No set-up is recorded; 99453 cannot be billed.")
+	add("setup", f.setupDay != "", "The setup was recorded.", "No setup is recorded; 99453 cannot be billed.")
 	return len(against) == 0, checks, nil
 }
 

@@ -64,7 +64,7 @@ func (e *Engine) storeDrafts(tx core.App, t tariff, drafts []entryDraft, now tim
 			return nil, err
 		}
 		if id == "" {
-			continue // somebody else made it
+			continue // another run stored it
 		}
 		if err := markTimeBilled(tx, id, d.timeEntryIDs, now); err != nil {
 			return nil, err
@@ -98,7 +98,7 @@ func announceAttestations(tx core.App, drafts []entryDraft, created []CreatedEnt
 		}
 		err := notifications.Announce(tx, notifications.Announcement{
 			Kind: notifications.AttestationNeeded, Severity: "info", PatientID: c.PatientID, EntryID: c.ID,
-			Body: "Escalation time behind " + c.CPTCode + " waits for your word.", Key: "attest:" + c.ID,
+			Body: "Escalation time of " + c.CPTCode + " has to be attested.", Key: "attest:" + c.ID,
 		}, now)
 		if err != nil {
 			return err

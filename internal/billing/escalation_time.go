@@ -31,7 +31,7 @@ type escalationTime struct {
 func (e *Engine) LogEscalationTime(tx core.App, resolved *collections.Escalation, by string, now time.Time) error {
 	user, err := collections.FindUserByEmail(tx, cmp.Or(resolved.AssignedTo(), by))
 	if collections.Missing(err) {
-		return nil // an operator at the dashboard has no time of care to log
+		return nil // a PocketBase superuser logs no care time
 	}
 	if err != nil {
 		return err
@@ -48,7 +48,7 @@ func (e *Engine) LogEscalationTime(tx core.App, resolved *collections.Escalation
 	months := []Span{}
 	for i, part := range logged.parts {
 		if i > 0 {
-			left = 0 // said once
+			left = 0 // recorded with the first part only
 		}
 		if err := logInterval(tx, resolved, user.Id, part, left, now); err != nil {
 			return err
@@ -124,10 +124,10 @@ func (t escalationTime) recordInHistory(tx core.App, escalationID, by string, no
 	}
 	var why []string
 	if t.beforeOpening >= time.Second {
-		why = append(why, formatDuration(t.beforeOpening)+" of it lie before the escalation was opened")
+		why = append(why, formatDuration(t.beforeOpening)+" before the escalation was opened")
 	}
 	if len(t.overlapping) > 0 {
-		why = append(why, formatDuration(t.requested-t.beforeOpening-logged)+" of it are in the time log already, as "+strings.Join(t.overlapping, ", "))
+		why = append(why, formatDuration(t.requested-t.beforeOpening-logged)+" already logged as "+strings.Join(t.overlapping, ", "))
 	}
 	detail := fmt.Sprintf("Logged %s of %s: %s.", formatDuration(logged), formatDuration(t.requested), strings.Join(why, "; "))
 	return collections.InsertEscalationEvent(tx, escalationID, "time_logged", by, phi.Text(detail), now)

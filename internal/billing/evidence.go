@@ -60,7 +60,7 @@ func (g *evidenceGatherer) loadDays() error {
 		}
 	}
 	if len(stored.Days) == 0 {
-		return nil // an entry without days, or one made by hand
+		return nil // an entry without days, or a manual one
 	}
 	patient, err := collections.FindPatientAnyState(g.app, g.entry.PatientID())
 	if err != nil {

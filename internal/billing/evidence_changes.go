@@ -33,7 +33,7 @@ var evidenceReasons = []string{NoDeviceData, DaysBelowMinimum, MinutesBelowMinim
 func (e *Engine) Recheck(tx core.App, patientID string, since, now time.Time) error {
 	from := "1900-01-01"
 	if !since.IsZero() {
-		from = AddDays(e.Day(since), -1) // the patient's day may be another one
+		from = AddDays(e.Day(since), -1) // the patient's time zone may differ
 	}
 	list, err := collections.ClaimedOf(tx, patientID, sentStates, from, "9999-12-31")
 	if err != nil || len(list) == 0 {
@@ -107,7 +107,7 @@ func (e *Engine) setEvidenceChanged(tx core.App, entryID string, reasons []strin
 	}
 	return notifications.Announce(tx, notifications.Announcement{
 		Kind: notifications.EvidenceChanged, Severity: "warning", PatientID: entry.PatientID(), EntryID: entryID,
-		Body: "What claim " + entry.ClaimID() + " was billed for does not hold any more: " + strings.Join(reasons, ", ") + ". What was paid goes back by " + repayBy + ".",
+		Body: "The facts no longer support claim " + entry.ClaimID() + ": " + strings.Join(reasons, ", ") + ". Refund its payments by " + repayBy + ".",
 		Key:  "evidence:" + entryID + ":" + collections.Instant(now),
 	}, now)
 }

@@ -81,7 +81,7 @@ func (g *evidenceGatherer) loadNames() (err error) {
 	}
 	g.evidence.Provider, err = collections.FindUser(g.app, g.entry.ProviderID())
 	if collections.Missing(err) {
-		return nil // the account is gone; the entry still names who it was
+		return nil // the account was deleted
 	}
 	return err
 }

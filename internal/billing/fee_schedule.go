@@ -149,7 +149,7 @@ func ParseFees(file []byte) (fees []collections.Fee, err error) {
 		}
 		number, _ := rows.FieldPos(0)
 		if err != nil || len(fees) == maxFees {
-			return nil, fault.Field(fmt.Sprintf("row %d", rowOfError(err, number)), fmt.Sprintf("Is no row of %d cells, or one too many.", len(feeColumns)))
+			return nil, fault.Field(fmt.Sprintf("row %d", rowOfError(err, number)), fmt.Sprintf("Must have %d cells, in a file within the row limit.", len(feeColumns)))
 		}
 		fee := parseFee(cells, names, number, wrong)
 		key := fee.CPTCode + " " + fee.EffectiveDate + " " + fee.Locality
@@ -182,11 +182,11 @@ func parseFee(cells, names []string, number int, wrong fault.Fields) (fee collec
 		switch name {
 		case "cpt_code":
 			if fee.CPTCode = text; !inCatalog(text) {
-				reject(name, "Is not a code of the catalogue.")
+				reject(name, "Is not a code of the catalog.")
 			}
 		case "locality":
 			if fee.Locality = text; len(text) > maxLocality || text != "" && !localityPattern.MatchString(text) {
-				reject(name, "Expected the locality of the Medicare fee schedule, or nothing for the whole nation.")
+				reject(name, "Expected the locality of the Medicare fee schedule, or nothing for national amounts.")
 			}
 		case "effective_date":
 			if fee.EffectiveDate = text; ParseDay(text).IsZero() {
@@ -198,12 +198,12 @@ func parseFee(cells, names []string, number int, wrong fault.Fields) (fee collec
 			fee.ExpectedCents = parseDollars(text, 0, name, reject)
 		case "source":
 			if fee.Source = text; len([]rune(text)) > maxSource || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == '\ufffd' }) {
-				reject(name, fmt.Sprintf("Must be at most %d characters of one line.", maxSource))
+				reject(name, fmt.Sprintf("Must be one line of at most %d characters.", maxSource))
 			}
 		}
 	}
 	if fee.ChargeCents == nil && fee.ExpectedCents == nil && strings.TrimSpace(cells[slices.Index(names, "charge")]+cells[slices.Index(names, "expected")]) == "" {
-		reject("charge", "A row says what is charged, what is expected, or both.")
+		reject("charge", "A row needs a charge, an expected amount, or both.")
 	}
 	return fee
 }
@@ -227,7 +227,7 @@ func parseDollars(text string, least int64, column string, reject func(column, m
 // CheckFee returns the problem with a fee written outside the import, "" for none.
 func CheckFee(fee collections.Fee) string {
 	if !inCatalog(fee.CPTCode) {
-		return "The CPT code is not in the catalogue."
+		return "The CPT code is not in the catalog."
 	}
 	if ParseDay(fee.EffectiveDate).IsZero() {
 		return "The effective date must be YYYY-MM-DD."

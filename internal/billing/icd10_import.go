@@ -60,7 +60,7 @@ func ImportICD10(app core.App, file io.Reader, progress func(bytes int)) (stored
 		return stored, err
 	}
 	if stored == 0 {
-		return 0, errors.New("the file holds no codes: is it the CMS order file (icd10cm-order-YYYY.txt)?")
+		return 0, errors.New("the file contains no codes: is it the CMS order file (icd10cm-order-YYYY.txt)?")
 	}
 	return stored, nil
 }
@@ -72,12 +72,12 @@ func parseOrderLine(line string) (code collections.ICD10Code, ok bool, err error
 		return code, false, nil
 	}
 	if len(line) <= longFrom || line[validAt] != '0' && line[validAt] != '1' {
-		return code, false, errors.New("is no line of a CMS order file")
+		return code, false, errors.New("is not a line of a CMS order file")
 	}
 	bare := strings.TrimSpace(line[codeFrom:codeTo])
 	code.Code = dotted(bare)
 	if !validate.ValidICD10(code.Code) {
-		return code, false, nil // a code that entries do not take, such as those for special purposes (U)
+		return code, false, nil // not accepted in entries, such as codes for special purposes (U)
 	}
 	code.Description, code.Category = strings.ToValidUTF8(strings.TrimSpace(line[longFrom:]), ""), categoryLabel(bare)
 	return code, line[validAt] == '1', nil

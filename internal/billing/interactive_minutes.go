@@ -64,7 +64,7 @@ func newLoggedTime(row collections.TimeStretch) LoggedTime {
 func parseLoggedTime(line string) (list []LoggedTime) {
 	for stretch := range strings.SplitSeq(line, ";") {
 		x := strings.Split(stretch, ",")
-		seconds, _ := strconv.Atoi(x[3]) // SQLite made it from a number
+		seconds, _ := strconv.Atoi(x[3]) // written by SQLite as a number
 		list = append(list, LoggedTime{ID: x[0], Source: x[1], Category: x[5], StartedAt: collections.ParseInstant(x[2]), Seconds: seconds, HasNote: x[4] == "1"})
 	}
 	return list
@@ -81,7 +81,7 @@ func (e *Engine) splitByMonth(list []LoggedTime) map[Span][]LoggedTime {
 			continue
 		}
 		months[month] = append(months[month], s)
-		if day != month.End { // nothing lasts longer than a day
+		if day != month.End { // no time entry exceeds a day
 			continue
 		}
 		if next := monthOf(AddDays(month.End, 1)); e.Day(s.EndedAt().Add(-time.Nanosecond)) >= next.Start {

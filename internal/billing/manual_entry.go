@@ -52,7 +52,7 @@ func (e *Engine) ReadManual(b ManualBody, c *validate.Checks, now time.Time) Man
 	if d.CPTCode != "" && d.ServiceDate != "" && !inForce {
 		c.Reject("cpt_code", "The code is not in force on this service date.")
 	}
-	d.Minutes = ReadMinutes(c, b.Minutes, true, cmp.Or(rule.Block, rule.MinMinutes)) // what one unit asks for
+	d.Minutes = ReadMinutes(c, b.Minutes, true, cmp.Or(rule.Block, rule.MinMinutes)) // of one unit
 	return d
 }
 

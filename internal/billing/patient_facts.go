@@ -62,7 +62,7 @@ func (f *patientFacts) activeOn(day string) bool {
 	return f.archived == "" || f.restored == "" || day <= f.archived || day >= f.restored
 }
 
-// loadFacts loads the facts of patients, with the entries whose period ends on since or later; setup entries always.
+// loadFacts loads the facts of patients, with the entries that have a period ending on since or later; setup entries always.
 func (e *Engine) loadFacts(app core.App, ids []string, since string) (map[string]*patientFacts, error) {
 	l := &factsLoader{Engine: e, app: app, ids: ids, since: since, facts: make(map[string]*patientFacts, len(ids))}
 	for _, step := range []func() error{l.loadPatients, l.loadConsents, l.loadEntries, l.loadAssignments} {
@@ -89,7 +89,7 @@ func (l *factsLoader) loadPatients() error {
 			entries:  map[string][]existingEntry{},
 			archived: l.dayOfInstant(row.Archived), restored: l.dayOfInstant(row.Restored), zone: collections.Zone(row.Zone, l.Zone),
 		}
-		_ = json.Unmarshal([]byte(row.Codes), &f.diagnoses) // what cannot be read is missing
+		_ = json.Unmarshal([]byte(row.Codes), &f.diagnoses) // unreadable codes count as missing
 		l.facts[row.ID] = f
 	}
 	return err
@@ -118,7 +118,7 @@ func (l *factsLoader) loadEntries() error {
 		}
 		for entry := range strings.SplitSeq(row.List, ";") {
 			x := strings.Split(entry, ",")
-			units, _ := strconv.Atoi(x[6]) // SQLite made it from a number
+			units, _ := strconv.Atoi(x[6]) // written by SQLite as a number
 			f.entries[x[1]] = append(f.entries[x[1]], existingEntry{x[0], x[1], x[2], x[3], x[4], x[5], units})
 		}
 	}

@@ -121,7 +121,7 @@ func reverseAdjustments(tx core.App, entry *collections.BillingEntry, by audit.A
 	}, now)
 }
 
-// claimAmounts are the amounts that settle a charge.
+// claimAmounts are the amounts posted against a charge.
 type claimAmounts struct{ paid, adjusted, share, refunded int64 }
 
 func amountsOf(entry *collections.BillingEntry) claimAmounts {

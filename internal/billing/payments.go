@@ -31,7 +31,7 @@ func (e *Engine) Pay(d PaymentDraft, by audit.Actor, now time.Time) Transition {
 	}
 	m.check = func(tx core.App, entry *collections.BillingEntry) error {
 		if entry.PaidTotalCents()+int64(d.Amount) > entry.ChargeCents() && d.OverpaymentReason == "" {
-			return fault.Field("overpayment_reason", "The payments come to more than the charge of "+Cents(entry.ChargeCents()).String()+": say why.")
+			return fault.Field("overpayment_reason", "The payments come to more than the charge of "+Cents(entry.ChargeCents()).String()+": give a reason.")
 		}
 		if d.OverpaymentReason != "" {
 			entry.Set(collections.EntryOverpaymentReason, d.OverpaymentReason)
@@ -96,11 +96,11 @@ func (e *Engine) Adjust(d AdjustmentDraft, by audit.Actor, now time.Time) Transi
 	}
 	m.check = func(tx core.App, entry *collections.BillingEntry) error {
 		a := collections.Adjustment{Group: d.Group, CARC: d.CARC, RARC: d.RARC, AmountCents: int64(d.Amount)}
-		if left := max(0, entry.OpenCents()); a.AmountCents > left { // what is taken back is more to be paid
+		if left := max(0, entry.OpenCents()); a.AmountCents > left { // a reversal increases the open amount
 			return fault.Field("amount", "Only "+Cents(left).String()+" is open.")
 		}
 		if a.AmountCents < 0 && adjustedAmount(entry.Adjustments(), a)+a.AmountCents < 0 {
-			return fault.Field("amount", "Not so much was taken off under this group and these codes.")
+			return fault.Field("amount", "The reversal exceeds the adjustments with this group and these codes.")
 		}
 		return postPayment(tx, entry, collections.Payment{
 			Kind: collections.AdjustmentKind, Date: e.Day(now), Source: collections.ByHandSource, Adjustments: []collections.Adjustment{a},

@@ -61,8 +61,8 @@ func (e *Engine) SubmitPrechecked(tx core.App, list []PrecheckedSubmission, sinc
 		if stands(d) {
 			continue
 		}
-		if is := seen[d.entry.Id]; is.Status != d.fromState || is.Batch != d.batch { // somebody else has sent it, or undone it
-			refused[d.entry.Id] = fault.State("invalid_transition", "The entry has changed meanwhile: it is "+strings.ReplaceAll(is.Status, "_", " ")+".")
+		if is := seen[d.entry.Id]; is.Status != d.fromState || is.Batch != d.batch { // another user sent or undid it
+			refused[d.entry.Id] = fault.State("invalid_transition", "The entry was changed by another request: it is "+strings.ReplaceAll(is.Status, "_", " ")+".")
 			continue
 		}
 		if _, err := e.ApplyTransition(tx, d.entry.Id, d.recheck(), by, now); err != nil {

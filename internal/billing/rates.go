@@ -98,7 +98,7 @@ func (t tariff) charge(payer int64, code, day string) Cents {
 func CheckRate(code string, cents float64, day string) string {
 	known := slices.ContainsFunc((&Engine{}).Catalog(), func(row CatalogRow) bool { return row.Code == code })
 	if !known {
-		return "The CPT code is not in the catalogue."
+		return "The CPT code is not in the catalog."
 	}
 	if _, ok := CentsOf(cents / 100); !ok || cents != math.Trunc(cents) {
 		return "A rate is 0 to 100000000 whole cents."

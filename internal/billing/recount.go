@@ -53,7 +53,7 @@ func (e *Engine) recountWithFacts(tx core.App, entry *collections.BillingEntry, 
 		rule: e.ruleOfEvidence(entry.Evidence(), monthOf(entry.PeriodStart())), hasDiagnoses: len(entry.ICD10Codes()) > 0,
 	}
 	if r.claim.provider == "" && r.claim.code != Interpretation {
-		r.claim.provider = r.facts.provider // recorded since
+		r.claim.provider = r.facts.provider // may have been recorded after the entry
 	}
 	return r
 }
@@ -69,7 +69,7 @@ func (r *recount) loadReasons() ([]string, error) {
 
 // reasonsGiven returns all reasons against the entry, given its documentation.
 func (r *recount) reasonsGiven(p documentation) ([]string, error) {
-	if r.countedCode != r.claim.code { // a review has counted, to see whether the entry grew
+	if r.countedCode != r.claim.code { // a review has counted already
 		if err := r.recountFacts(); err != nil {
 			return nil, err
 		}

@@ -44,7 +44,7 @@ func (e *Engine) Refund(d RefundDraft, by audit.Actor, now time.Time) Transition
 }
 
 func stateAfterRefund(entry *collections.BillingEntry) string {
-	if entry.Status() != RefundDue { // what was too much is back, and the claim stands
+	if entry.Status() != RefundDue { // a credit was returned; the claim stays valid
 		return entry.Status()
 	}
 	if entry.RefundedCents() >= entry.PaidTotalCents() {
@@ -77,9 +77,9 @@ func CreditBalance(entry *collections.BillingEntry) Cents {
 func refundCredit(tx core.App, entry *collections.BillingEntry, d RefundDraft, by audit.Actor, now time.Time) error {
 	switch credit := CreditBalance(entry); {
 	case credit == 0:
-		return fault.State("invalid_transition", "Nothing was paid beyond what is due: undo the claim to pay back what was.")
+		return fault.State("invalid_transition", "There is no credit balance: undo the claim to refund its payments.")
 	case d.Amount > credit:
-		return fault.Field("amount", "Only "+credit.String()+" was paid beyond what is due.")
+		return fault.Field("amount", "Only "+credit.String()+" is the credit balance.")
 	}
 	list, err := collections.PaymentsOf(tx, entry.Id)
 	if err != nil {
@@ -87,7 +87,7 @@ func refundCredit(tx core.App, entry *collections.BillingEntry, d RefundDraft, b
 	}
 	payer, ok := payerToRefund(list, d.Payer, int64(d.Amount))
 	if !ok {
-		return fault.Field("payer", "Not so much came from there.")
+		return fault.Field("payer", "The refund exceeds what this payer paid.")
 	}
 	return postPayment(tx, entry, collections.Payment{
 		Kind: collections.ReversalKind, AmountCents: -int64(d.Amount), Date: d.Date, Reference: d.Reference, Payer: payer, Source: collections.ByHandSource,

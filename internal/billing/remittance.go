@@ -67,7 +67,7 @@ func rejectManualDuplicate(tx core.App, entryID string, r Remittance) error {
 	if slices.ContainsFunc(list, func(p collections.Payment) bool {
 		return p.Kind == collections.PaymentKind && p.Source == collections.ByHandSource && p.AmountCents == int64(r.Paid) && p.Reference == r.Reference
 	}) {
-		return fault.State("already_recorded", "The payment was recorded by hand.")
+		return fault.State("already_recorded", "The payment was recorded manually.")
 	}
 	return nil
 }
@@ -116,10 +116,10 @@ func (e *Engine) remitPayment(r Remittance, by audit.Actor, now time.Time) Trans
 			list = slices.DeleteFunc(slices.Clone(list), func(a collections.Adjustment) bool { return a.CARC == carcPriorPayer })
 			list = append(list, negateAdjustments(patientShare(entry))...)
 		}
-		if entry.Status() != Paid && entry.Status() != RefundDue { // what is left of an earlier decision the patient has paid
+		if entry.Status() != Paid && entry.Status() != RefundDue { // the patient paid what remained of an earlier decision
 			list = append(slices.Clone(list), reducePatientShare(list, entry.PaidTotalCents())...)
 		}
-		if entry.Status() == VoidRequested && r.Paid == 0 { // nobody owes anything of what is taken back
+		if entry.Status() == VoidRequested && r.Paid == 0 { // a voided claim has no open amounts
 			list = nil
 		}
 		r.storePayerControlNumber(entry)
@@ -169,9 +169,9 @@ func (e *Engine) remitDenial(r Remittance, by audit.Actor, now time.Time) Transi
 }
 
 // remitReversal reverses a posted remittance. If nothing is left of the payer's payments, the claim waits for its correction, even if the
-// patient or a secondary payer has paid a share, which stays posted. A refund that was due to the payer is settled by the reversal.
+// patient or a secondary payer has paid a share, which stays posted. The reversal counts as a refund that was due to the payer.
 func (e *Engine) remitReversal(r Remittance, by audit.Actor, now time.Time) Transition {
-	taken := false // all that the payer paid
+	taken := false // all of the payer's payments
 	m := Transition{
 		Name: "reverse", From: []string{Submitted, Paid, Denied, RefundDue, VoidRequested}, event: audit.BillingReverse, detail: r.Paid.String() + " " + r.Reference,
 		target: func(entry *collections.BillingEntry) string { return stateAfterReversal(entry, taken) }, after: releaseTimeWhenRefunded(now),
@@ -183,13 +183,13 @@ func (e *Engine) remitReversal(r Remittance, by audit.Actor, now time.Time) Tran
 		}
 		r.Secondary = r.isSecondaryReversal(list)
 		if int64(r.Paid) > entry.PaidTotalCents()-entry.RefundedCents() || entry.Status() == Submitted && r.Paid > 0 && !r.Secondary {
-			return fault.State("invalid_state", "More is taken back than was paid.")
+			return fault.State("invalid_state", "The reversal exceeds the payments.")
 		}
 		r.storePayerControlNumber(entry)
 		switch entry.Status() {
 		case RefundDue:
 			return postPayment(tx, entry, r.newPayment(collections.RefundKind, r.Paid, nil, by), now)
-		case VoidRequested, Submitted: // a denial is lifted when a claim is sent anew
+		case VoidRequested, Submitted: // a resubmission already reversed the denial's adjustments
 			return postPayment(tx, entry, r.newPayment(collections.ReversalKind, -r.Paid, nil, by), now)
 		}
 		reversal := r.newPayment(collections.ReversalKind, -r.Paid, negateAdjustments(matchBookedAdjustments(entry.Adjustments(), r.Adjustments)), by)

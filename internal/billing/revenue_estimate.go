@@ -54,7 +54,7 @@ func (n NearCode) EstimateIn(of map[string]RevenueEstimate) RevenueEstimate { re
 func (e *Engine) estimateRevenue(t tariff, f *patientFacts, n NearCode, today string) RevenueEstimate {
 	w := RevenueEstimate{Expected: t.expectedRate(f.payer, n.CPTCode, n.PeriodEnd), Until: n.PeriodEnd, Missing: append([]string{}, e.missingItems(f, today)...)}
 	w.Gain = w.Expected
-	if n.Reached != nil && baseRule(n.CPTCode).Instead == *n.Reached { // it takes the other's place
+	if n.Reached != nil && baseRule(n.CPTCode).Instead == *n.Reached { // it replaces that code
 		w.Gain -= t.expectedRate(f.payer, *n.Reached, n.PeriodEnd)
 	}
 	if missing := n.Missing(); missing > 0 {

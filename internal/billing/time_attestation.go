@@ -41,7 +41,7 @@ func (e *Engine) AttestTime(app core.App, number int64, contact string, by audit
 		case err != nil:
 			return err
 		case !own:
-			return notAuthor("Only who spent the time, or a clinical manager, can attest it.")
+			return notAuthor("Only the author of the time entry, or a clinical manager, can attest it.")
 		case entry.Running():
 			return fault.State("invalid_state", "Stop the timer first.")
 		case entry.Category() != collections.Interactive || entry.Contact() == collections.ByMessage:
@@ -167,7 +167,7 @@ func (e *Engine) attestInReview(tx core.App, entry *collections.BillingEntry, by
 			return false, err
 		}
 		if !own {
-			return false, notAuthor(fmt.Sprintf("Time entry %d is attested by who spent the time, or a clinical manager, first.", collections.Number(t.ID))).
+			return false, notAuthor(fmt.Sprintf("Time entry %d must first be attested by its author or a clinical manager.", collections.Number(t.ID))).
 				With("time_entry_id", collections.Number(t.ID))
 		}
 	}

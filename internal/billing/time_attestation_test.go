@@ -181,25 +181,25 @@ func TestEscalationsShareNoTime(t *testing.T) {
 	one, two := d.patient(), d.patient()
 	d.want("the first", d.resolve(one, provider, "2026-01-15 11:00", "2026-01-15 12:10", 25), "")
 	d.want("the same patient's second", d.resolve(one, provider, "2026-01-15 11:00", "2026-01-15 12:10", 25),
-		"time_logged: Logged 0 minutes of 25 minutes: 25 minutes of it are in the time log already, as 1.")
+		"time_logged: Logged 0 minutes of 25 minutes: 25 minutes already logged as 1.")
 	d.want("another patient's", d.resolve(two, provider, "2026-01-15 11:00", "2026-01-15 12:10", 25),
-		"time_logged: Logged 0 minutes of 25 minutes: 25 minutes of it are in the time log already, as 1.")
+		"time_logged: Logged 0 minutes of 25 minutes: 25 minutes already logged as 1.")
 	d.want("the nurse's of the same patient", d.resolve(one, nurse, "2026-01-15 11:00", "2026-01-15 12:20", 30),
-		"time_logged: Logged 10 minutes of 30 minutes: 20 minutes of it are in the time log already, as 1.")
+		"time_logged: Logged 10 minutes of 30 minutes: 20 minutes already logged as 1.")
 	d.want("logged", fmt.Sprint(d.stretches(one)), "[11:45-12:10 25 0 12:10-12:20 10 20]")
 	d.want("logged for the other", fmt.Sprint(d.stretches(two)), "[]")
 
 	// before it was opened there is nothing, and a call in its midst parts it
 	three := d.patient()
 	d.want("opened five minutes ago", d.resolve(three, nurse, "2026-01-15 14:00", "2026-01-15 14:05", 25),
-		"time_logged: Logged 5 minutes of 25 minutes: 20 minutes of it lie before the escalation was opened.")
+		"time_logged: Logged 5 minutes of 25 minutes: 20 minutes before the escalation was opened.")
 	call := callFor(three, "2026-01-15 15:20")
 	d.logged(nurse, call, "2026-01-15 18:00")
 	d.want("around a call", d.resolve(three, nurse, "2026-01-15 15:00", "2026-01-15 15:40", -1),
-		"time_logged: Logged 30 minutes of 40 minutes: 10 minutes of it are in the time log already, as 4.")
+		"time_logged: Logged 30 minutes of 40 minutes: 10 minutes already logged as 4.")
 	d.want("around a call", fmt.Sprint(d.stretches(three)), "[14:00-14:05 5 0 15:00-15:20 20 10 15:20-15:30 10 0 15:30-15:40 10 0]")
 	d.want("both ends", d.resolve(three, nurse, "2026-01-15 15:55", "2026-01-15 16:05", 60),
-		"time_logged: Logged 10 minutes of 60 minutes: 50 minutes of it lie before the escalation was opened.")
+		"time_logged: Logged 10 minutes of 60 minutes: 50 minutes before the escalation was opened.")
 
 	// a timer that runs covers what it has run, and an hour at most
 	four := d.patient()
@@ -207,7 +207,7 @@ func TestEscalationsShareNoTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.want("while a timer runs", d.resolve(four, nurse, "2026-01-15 16:20", "2026-01-15 16:50", -1),
-		"time_logged: Logged 10 minutes of 30 minutes: 20 minutes of it are in the time log already, as 8.")
+		"time_logged: Logged 10 minutes of 30 minutes: 20 minutes already logged as 8.")
 	d.want("after it must have stopped", d.resolve(four, nurse, "2026-01-15 17:20", "2026-01-15 17:40", -1),
-		"time_logged: Logged 10 minutes of 20 minutes: 10 minutes of it are in the time log already, as 8.")
+		"time_logged: Logged 10 minutes of 20 minutes: 10 minutes already logged as 8.")
 }

@@ -46,7 +46,7 @@ func (e *Engine) planTimeFor(app core.App, ids []string, month Span, lenient boo
 
 // draftTimeEntries drafts the entries of a month's blocks, considering what is billed already.
 func (e *Engine) draftTimeEntries(f *patientFacts, blocks []Block, month Span, lenient bool) (due []entryDraft, skipped []SkippedEntry) {
-	first := false // 99457 stands, or comes with this plan
+	first := false // 99457 is billed, or part of this plan
 	for _, b := range blocks {
 		d := entryDraft{
 			patient: f, code: b.Code, period: month, service: b.ServiceDate, minutes: b.Minutes, units: b.Units, source: SourceTime, timeEntryIDs: b.TimeEntryIDs,

@@ -91,7 +91,7 @@ type unbilledSearch struct {
 func (u *unbilledSearch) searchChunkSafely(ids []string) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = fmt.Errorf("looking for unbilled activity panicked (%T): %s", v, debug.Stack()) // the text of v could quote a value
+			err = fmt.Errorf("unbilled activity search panicked (%T): %s", v, debug.Stack()) // the text of v could quote a value
 		}
 	}()
 	return u.searchChunk(ids)

@@ -230,7 +230,7 @@ func (h Engine) submit(tx core.App, p batchPlan, decided []billing.PrecheckedSub
 				return err
 			}
 			if stored.Status() != l.entry.Status() || stored.BatchID() != l.entry.BatchID() {
-				refusals = append(refusals, Refusal{l.EntryID, []claims.Finding{{Code: WrongState, Field: "lifecycle_status", Message: "The entry has changed meanwhile."}}})
+				refusals = append(refusals, Refusal{l.EntryID, []claims.Finding{{Code: WrongState, Field: "lifecycle_status", Message: "The entry was changed by another request."}}})
 			}
 		}
 	}
@@ -250,7 +250,7 @@ func refuseBatch(refusals []Refusal) error {
 	if len(refusals) == 0 {
 		return nil
 	}
-	return fault.State("invalid_state", "The facts do not bear some of these lines out.").With("warnings", []string{billing.PreflightErrors}).With("lines", refusals)
+	return fault.State("invalid_state", "The facts do not support some of these lines.").With("warnings", []string{billing.PreflightErrors}).With("lines", refusals)
 }
 
 // refusalFindings are the reasons of a refused move.
