@@ -68,7 +68,7 @@ func TestStoryClockAhead(t *testing.T) {
 				} else {
 					wantSame(t, "told", told, []string{"alert_raised critical", "device_alert_raised warning", "escalation_opened critical"})
 					wantSame(t, "escalations", c.stats(t), []string{"stat open system"})
-					if said := c.implausible(patient)["message"].(string); !strings.Contains(said, "critical limit") || !strings.Contains(said, "is ahead: it says") {
+					if said := c.implausible(patient)["message"].(string); !strings.Contains(said, "critical limit") || !strings.Contains(said, "is ahead: it reports") {
 						t.Errorf("it says %q", said)
 					}
 					wantIn(t, c.implausible(patient), object{"level": "critical", "status": "active", "late": false, "parameter": story.parameter, "quarantine_id": id})
@@ -235,7 +235,7 @@ func TestStoryClockAheadSentAgain(t *testing.T) {
 	for _, decided := range []string{"", "discard"} {
 		rechecked := ""
 		c := newIngestingClinic(t, func(e *routes.Engines) {
-			e.Intake.Recheck = func(_ core.App, patientID string, _, _ time.Time) error {
+			e.Intake.RecheckBilling = func(_ core.App, patientID string, _, _ time.Time) error {
 				rechecked += patientID
 				return nil
 			}

@@ -30,7 +30,7 @@ func TestStoryImplausibleOfADeadClock(t *testing.T) {
 			t.Fatalf("%d alerts about the clock, %d about values", len(clocks), len(loud))
 		}
 		wantIn(t, clocks[0], object{"level": "warning", "status": "active"})
-		if said := loud[0]["message"].(string); !strings.Contains(said, "The clock of device OX-1 is wrong: it says 1970-01-01T00:02:00Z") {
+		if said := loud[0]["message"].(string); !strings.Contains(said, "The clock of device OX-1 is wrong: it reports 1970-01-01T00:02:00Z") {
 			t.Errorf("it says %q", said)
 		}
 		told := c.rows(t, `SELECT a.type FROM announcements n JOIN alerts a ON a.id = n.alert WHERE a.type != 'device_battery'`)

@@ -5,9 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pocketbase/pocketbase/core"
-
-	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/fhir"
@@ -16,71 +13,71 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// AssessInput is all that the consequences of a reading depend on.
+// AssessInput is everything that the effects of a reading depend on.
 type AssessInput struct {
 	Snapshot triage.Picture
 	// PrimaryProvider is the e-mail address of the patient's primary provider, or "".
 	PrimaryProvider string
-	// PatientZone is where the patient's days begin.
+	// PatientZone is the time zone of the patient's days.
 	PatientZone *time.Location
-	// DeviceAssigned: the device was assigned to the patient when the reading was taken.
+	// DeviceAssigned: the device was assigned to the patient at the time of measurement.
 	DeviceAssigned bool
-	// Around is what else was measured, where the reading is not the newest of its kind, or came late.
+	// Surrounding is set only for a reading that is late or not the newest of its kind.
 	Surrounding SurroundingReadings
-	// Told is what people have heard of as critical; nil where nobody has.
+	// LastNotified is nil if no critical values were announced.
 	LastNotified *LastNotified
-	// Flags are those of a reading with flags that are counted.
+	// Heartbeats is set only for a reading with an irregular heartbeat, if the practice counts them.
 	Heartbeats HeartbeatFlags
-	// MayHold: the escalation of this reading may wait for another one, see [Effects.hold].
+	// MayHold: the escalation of this reading may be held until another reading, see [Effects.holdEscalation].
 	MayHold bool
 }
 
-// Rules are the settings that assessing depends on.
+// Rules are the practice's settings for evaluating readings.
 type Rules struct {
 	PracticeZone         *time.Location
 	NormalReadingsNeeded alerts.NormalReadingsNeeded
 	AutoTransform        bool
 	MaxFuture            time.Duration
-	// LateAfter is the age from which a reading is late; 0 for never.
+	// LateAfter is the age at which a reading is late; 0 for never.
 	LateAfter time.Duration
-	// IrregularHeartbeats is how many flags within seven days raise a warning; 0 for never.
+	// IrregularHeartbeats is the number of flags within seven days that raise a warning; 0 for never.
 	IrregularHeartbeats int
-	// Suspect is how far a value may lie from the patient's usual ones before it is doubted.
+	// Suspect is the distance from the patient's usual values at which a value is suspect.
 	Suspect vitals.Distance
-	// ConfirmReadings is how long the escalation of a first severe blood pressure waits for another reading; 0 for not at all.
+	// ConfirmReadings is how long the escalation of a first severe blood pressure is held; 0 for no hold.
 	ConfirmReadings time.Duration
-	// SendHeartRate has a pulse sent to the EMR as an observation of its own, too; SendDevice what is known of the device.
+	// SendHeartRate sends a pulse to the EMR as an observation of its own as well; SendDevice adds the device's data.
 	SendHeartRate, SendDevice bool
 }
 
-// Effects are the consequences of one stored reading, decided and not yet written.
+// Effects are the decided, not yet written consequences of one stored reading.
 type Effects struct {
 	Observation Observation
 	Alerts      []alerts.Draft
-	// Progress is what the reading does to open alerts.
+	// Progress is the change to each open alert.
 	Progress []alerts.Progress
-	// OpenEscalation is the stat escalation to open; JoinEscalation an open one that the critical alerts join.
+	// OpenEscalation is the stat escalation to open; JoinEscalation is the open one that the critical alerts join.
 	OpenEscalation *escalations.Draft
 	JoinEscalation string
-	// Renotify: people are to hear anew of the one that is joined. Worse is what is worse than what they know, or "".
+	// Renotify announces the joined escalation again. WorseThanNotified is the finding that is worse than the last announced ones, or "".
 	Renotify          bool
 	WorseThanNotified phi.Text
-	// PatientLabel names the patient to those who are told; "" while nobody is.
+	// PatientLabel names the patient in announcements; "" if there are none.
 	PatientLabel string
-	// After is the patient's picture once the effects are written, and Place what the list shows of it.
+	// SnapshotAfter is the patient snapshot after these effects, and TriageRow what the triage list shows of it.
 	SnapshotAfter triage.Picture
 	TriageRow     triage.Place
-	// Transmit: the observation has a FHIR form and waits for delivery.
+	// Transmit: the observation has a FHIR form and is to be delivered.
 	Transmit bool
-	// TransmitHeartRate: its pulse is sent as an observation of its own, too.
+	// TransmitHeartRate: its pulse is also delivered as an observation of its own.
 	TransmitHeartRate bool
-	// PatientDay is the local date that has data now; CountDay the practice's date.
+	// PatientDay is the date in the patient's time zone, CountDay in the practice's.
 	PatientDay, CountDay string
 	// DeviceReading: the day counts as a day of transmission for billing.
 	DeviceReading bool
 }
 
-// Assess decides everything that follows from a stored reading. It touches nothing.
+// Assess decides all effects of a stored reading. It is pure.
 func Assess(o Observation, s AssessInput, rules Rules, now time.Time) Effects {
 	snapshot := s.Snapshot
 	snapshot.Thresholds = snapshot.Thresholds.In(s.PatientZone)
@@ -93,7 +90,8 @@ func Assess(o Observation, s AssessInput, rules Rules, now time.Time) Effects {
 		Observation: o, Transmit: o.FHIRStatus != "" && o.addition == nil,
 		PatientDay: o.Reading.MeasuredAt.In(s.PatientZone).Format(time.DateOnly),
 		CountDay:   o.Reading.MeasuredAt.In(rules.PracticeZone).Format(time.DateOnly),
-		// What somebody typed never counts, whatever device they named. Source: docs/decisions/billing.md, "30-day period and the 16 days (99454)".
+		// A manually entered reading never counts, even if it names a device. Source: docs/decisions/billing.md, "30-day period and the 16
+		// days (99454)".
 		DeviceReading: s.DeviceAssigned && cmp.Or(o.Origin, o.Source.Origin()).Transmits(),
 	}
 	effects.TransmitHeartRate = rules.SendHeartRate && o.FHIRStatus != "" && fhir.HasHeartRate(judged)
@@ -133,38 +131,14 @@ func alertDraft(o Observation, finding alerts.Finding, informative bool) alerts.
 	}
 }
 
-// escalate joins the critical alerts to the escalation that the system has open for the patient, or opens one for the first
-// that is not snoozed. Source: docs/decisions/alerts.md, "STAT-severity alert" and "Snooze".
-func (e *Effects) escalate(snapshot triage.Picture, primaryProvider string, now time.Time) {
-	for _, alert := range e.Alerts {
-		if !escalates(alert) {
-			continue
-		}
-		for _, open := range snapshot.Escalations {
-			if open.BySystem {
-				e.JoinEscalation = open.ID
-				e.Renotify = e.Renotify || (!alert.Snoozed && (alert.Worse || open.Renotify(now)))
-				if alert.Worse && !alert.Snoozed && e.WorseThanNotified == "" {
-					e.WorseThanNotified = phi.Text(alert.Finding.Message)
-				}
-			}
-		}
-		if e.JoinEscalation == "" && e.OpenEscalation == nil && !alert.Snoozed {
-			e.OpenEscalation = &escalations.Draft{
-				PatientID: e.Observation.PatientID, Priority: escalations.Stat, Reason: phi.Text(alert.Finding.Message), AssignedTo: primaryProvider,
-			}
-		}
-	}
-}
-
-// snapshotAfter is the patient's picture once the effects are written.
+// snapshotAfter returns the patient snapshot after the effects are written.
 func (e *Effects) snapshotAfter(snapshot triage.Picture, now time.Time) triage.Picture {
 	snapshot.Latest = snapshot.Latest.With(e.Observation.Reading, e.Observation.Origin)
 	progress := map[string]alerts.Progress{}
 	for _, p := range e.Progress {
 		progress[p.Alert.ID] = p
 	}
-	snapshot.Recent = slices.Clip(snapshot.Recent) // the situation stays as it was
+	snapshot.Recent = slices.Clip(snapshot.Recent) // keeps the input's slice unchanged
 	open := make([]alerts.Open, 0, len(snapshot.Open)+len(e.Alerts))
 	for _, alert := range snapshot.Open {
 		made, touched := progress[alert.ID]
@@ -203,34 +177,4 @@ func (e *Effects) snapshotAfter(snapshot triage.Picture, now time.Time) triage.P
 		snapshot.Escalations = append(snapshot.Escalations, escalations.Active{Priority: escalations.Stat, BySystem: true})
 	}
 	return snapshot
-}
-
-// DryRun says what storing readings would come to, one after the other, and stores nothing.
-type DryRun struct {
-	evaluator *Evaluator
-	seen      map[string]string // values by gateway key
-}
-
-// NewDryRun begins with what is stored.
-func NewDryRun(e *Evaluator) *DryRun { return &DryRun{evaluator: e, seen: map[string]string{}} }
-
-// Ingest says what [Engine.Ingest] would, and remembers the reading as if it had been stored.
-func (r *DryRun) Ingest(app core.App, s Submission, now time.Time) (Outcome, error) {
-	if _, err := r.evaluator.findPatient(app, nil, s); err != nil {
-		return Outcome{}, err
-	}
-	o := r.evaluator.newObservation(s, now)
-	values := readingKey("", s.Reading)
-	if earlier, met := r.seen[s.GatewayKey]; met {
-		return Outcome{Observation: o, Duplicate: earlier == values, Conflict: earlier != values}, nil
-	}
-	outcome, keyless, err := findDuplicate(app, o)
-	missing := collections.Missing(err)
-	if missing || keyless {
-		r.seen[s.GatewayKey] = values
-	}
-	if missing {
-		return Outcome{Observation: o}, nil
-	}
-	return outcome, err
 }

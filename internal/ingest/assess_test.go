@@ -60,7 +60,7 @@ func thresholds(own string) alerts.Thresholds {
 		"diastolic_critical":120},"pulse":{"low":50,"high":110,"critical":130},"weight":{"change_threshold_kg":2.3}}`), bounds(own))
 }
 
-// healthyPatient is a patient about whom there is nothing to say.
+// healthyPatient is a patient without open alerts.
 func healthyPatient() ingest.AssessInput {
 	return ingest.AssessInput{PatientZone: newYork, Snapshot: triage.Picture{PatientID: "p1", Thresholds: thresholds(""), LastReviewedAt: now}}
 }
@@ -103,7 +103,7 @@ func TestAssess(t *testing.T) {
 			},
 		},
 		{
-			"for nobody when there is none", bloodPressure(185, 80), nil,
+			"unassigned when there is none", bloodPressure(185, 80), nil,
 			effects{Alerts: []raised{critical}, Score: 89, Open: 1, Active: 1, Opens: &escalations.Draft{PatientID: "p1", Priority: escalations.Stat, Reason: higher}},
 		},
 		{
@@ -209,7 +209,7 @@ func irregular(r vitals.Reading) vitals.Reading {
 	return r
 }
 
-// Assess works out the place as it will be: the new alert counts, a resolved one no longer, the reading is the latest.
+// Assess returns the triage row after its effects: with the new alert, without a resolved one, and with the reading as the latest.
 func TestAssessTriageRow(t *testing.T) {
 	input := healthyPatient()
 	input.Snapshot.Recent = []triage.Raised{{Level: alerts.Critical, CreatedAt: now}}
@@ -232,7 +232,7 @@ func TestAssessTriageRow(t *testing.T) {
 	}
 }
 
-// Days begin at the patient's midnight, daylight saving or not; counts go by the practice's.
+// Days begin at the patient's midnight, also across daylight saving changes; totals use the practice's days.
 func TestAssessDays(t *testing.T) {
 	for _, test := range []struct{ measured, zone, patientDay, countDay string }{
 		{"2026-01-15T04:59:59Z", "America/New_York", "2026-01-14", "2026-01-14"},
@@ -272,10 +272,10 @@ func TestAssessDeliveryAndBilling(t *testing.T) {
 		{vitals.SourceGateway, vitals.OriginImport, true, true, "", false},
 		{vitals.SourceAPI, vitals.OriginMachine, true, true, "", false},
 		{vitals.SourceAPI, vitals.OriginMachine, false, false, "", false},
-		{vitals.SourceAPI, "", true, false, "", false}, // typed by staff, whatever device they name
+		{vitals.SourceAPI, "", true, false, "", false}, // entered by staff, with a device named
 		{vitals.SourceGateway, vitals.OriginStaff, true, false, "", false},
 		{vitals.SourceGateway, "", false, false, "", false},
-		{vitals.SourcePortal, "", true, false, "", false}, // reported by the patient, not by a device
+		{vitals.SourcePortal, "", true, false, "", false}, // entered by the patient, not sent by a device
 	} {
 		input := healthyPatient()
 		input.DeviceAssigned = test.assigned
@@ -287,7 +287,7 @@ func TestAssessDeliveryAndBilling(t *testing.T) {
 	}
 }
 
-// Late data must not hide danger, nor pass for fresh: what is late by the setting states when it was measured, and nothing else does.
+// The message of a late reading states when it was measured; the message of any other reading does not.
 func TestLateReadingIsDated(t *testing.T) {
 	const message = "Systolic 185 mmHg is at or above the critical limit 180."
 	for _, test := range []struct {

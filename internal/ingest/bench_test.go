@@ -13,9 +13,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// BenchmarkWriter stores readings with all their consequences, every tenth with an alert that a later one resolves, as
-// durably as the service does: each commit waits for the disk. So many senders wait at once, and so large is a group at
-// most.
+// BenchmarkWriter stores readings with all their effects. Every tenth raises an alert that a later one resolves, and each commit is synced
+// to disk as in the service. The number of concurrent senders is also the largest group.
 func BenchmarkWriter(b *testing.B) {
 	for _, senders := range []int{1, 16, 64, 256} {
 		b.Run(fmt.Sprint(senders), func(b *testing.B) {
@@ -63,7 +62,7 @@ func waitForDisk(b *testing.B, app core.App) {
 	}
 }
 
-// processorTime is what this process has used so far. Unlike the time that passed, it hardly depends on what else the machine does.
+// processorTime is the CPU time of this process, which hardly depends on other load on the machine.
 func processorTime(b *testing.B) time.Duration {
 	b.Helper()
 	var used syscall.Rusage

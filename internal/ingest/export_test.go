@@ -14,13 +14,13 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// ByValue compares what keeps its values by parameter.
+// ByValue compares types that store values by parameter.
 var ByValue = cmp.Options{
 	cmp.AllowUnexported(triage.Latest{}, alerts.Thresholds{}, vitals.Reading{}), cmpopts.EquateComparable(&vitals.Parameter{}),
 }
 
-// VerifyCache brings the writer's memory up to date, as its next transaction would, and compares every picture in it with what
-// the database says. It returns how many there were.
+// VerifyCache updates the writer's cache as its next transaction would, compares each cached snapshot with the database, and returns how
+// many there were.
 func (w *Writer) VerifyCache(app core.App, now time.Time) (snapshots int, differences string, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		trail, err := audit.NewChain(tx)
@@ -57,3 +57,6 @@ func (w *Writer) VerifyCache(app core.App, now time.Time) (snapshots int, differ
 
 // InsertObservation is the statement that stores a reading.
 var InsertObservation = insertObservationSQL
+
+// NewSubmission returns the submission of a matched measurement.
+var NewSubmission = gatewaySubmission

@@ -11,65 +11,37 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/gateway"
-	"github.com/vigilhealth/vigil/internal/notifications"
-
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// A measurement with values that no device should report is refused, as the contract has it, and may yet be the worst that was ever
-// measured. So it is kept as it came, those who look after the patient are told at once, and one of them says whether it is true.
-// Source: docs/decisions/observations.md, "Implausible values".
+// A measurement with values that no device should report is rejected, as the contract requires, but may be the worst ever measured. The
+// event is quarantined as received, the care team is notified at once, and one of them confirms or discards it. Source:
+// docs/decisions/observations.md, "Implausible values".
 
-// Ways of which a measurement can come besides a vendor's webhook.
+// Sources of an event other than a vendor's webhook.
 const (
 	SourceImport    = "import"
 	SourceDashboard = "dashboard"
-	SourceClient    = "client" // a machine with credentials of its own, through the API
+	SourceClient    = "client" // a machine client, through the API
 	sourceGateway   = "gateway"
 )
 
-// isManualSource reports whether a person typed it, or a client sent it as people do: its patient is the one they named, and its payload is ours.
-func isManualSource(source string) bool {
-	return slices.Contains([]string{string(vitals.SourceAPI), string(vitals.SourcePortal), SourceDashboard, SourceClient}, source)
-}
-
-// EventSource is by which way an event came.
-func EventSource(event *collections.GatewayEvent) string {
-	return cmp.Or(event.Source(), event.Vendor(), sourceGateway)
-}
-
-// recordOrigin says who vouches for what came this way.
-func sourceOrigin(source string) vitals.Origin {
-	switch source {
-	case SourceImport:
-		return vitals.OriginImport
-	case SourceClient:
-		return vitals.OriginMachine
-	case string(vitals.SourcePortal):
-		return vitals.OriginPatient
-	case string(vitals.SourceAPI), SourceDashboard:
-		return vitals.OriginStaff
-	}
-	return vitals.OriginDevice
-}
-
-// implausibleReading is an implausible measurement and whose it is.
+// implausibleReading is an implausible measurement and its patient.
 type implausibleReading struct {
 	eventID, patientID string
 	gateway.Implausible
 	origin     vitals.Origin
 	wrongClock bool
 	isMinor    bool
-	isSuspect  bool // it may be somebody else's
+	isSuspect  bool // it may be another person's
 }
 
-// alertIfImplausible has the patient's people told of what is implausible in an event that was stored, once, as soon as it is known whose it is.
+// alertIfImplausible raises the alert for the implausible values of a stored event, once, when its patient is identified.
 func (e *Pipeline) alertIfImplausible(tx core.App, eventID string, event gateway.Event, now time.Time) error {
 	if event.Implausible == nil {
 		return nil
@@ -83,12 +55,12 @@ func (e *Pipeline) alertIfImplausible(tx core.App, eventID string, event gateway
 	}
 	patient, reason, err := MatchPatient(tx, event)
 	if err != nil || reason != "" {
-		return err // it stays where people see it
+		return err // stays in quarantine
 	}
 	return e.alertImplausible(tx, stored, event, patient, now)
 }
 
-// assignImplausible is a person's word whose an implausible measurement is that could not be placed. That it is true is for others to say.
+// assignImplausible assigns an unmatched implausible measurement to the patient that a person chose. It does not confirm the values.
 func (e *Pipeline) assignImplausible(tx core.App, stored *collections.GatewayEvent, event gateway.Event, patientID string, by audit.Actor, now time.Time) error {
 	alerted, err := collections.PatientOfQuarantine(tx, stored.Id)
 	if err != nil {
@@ -113,7 +85,7 @@ func (e *Pipeline) assignImplausible(tx core.App, stored *collections.GatewayEve
 }
 
 func errAlreadyMatched() error {
-	return fault.State("invalid_state", "The event is known to be this patient's: confirm or discard its values.")
+	return fault.State("invalid_state", "The event is matched to this patient already: confirm or discard its values.")
 }
 
 func (e *Pipeline) alertImplausible(tx core.App, stored *collections.GatewayEvent, event gateway.Event, patientID string, now time.Time) error {
@@ -121,31 +93,31 @@ func (e *Pipeline) alertImplausible(tx core.App, stored *collections.GatewayEven
 	if err != nil {
 		return err
 	}
-	if !wrong { // a dead clock says the same time again and again
+	if !wrong { // a dead clock reports the same time again and again
 		if decided, err := e.applyEarlierDecision(tx, stored, event, patientID, now); err != nil || decided {
 			return err
 		}
 	}
 	c := implausibleReading{eventID: stored.Id, patientID: patientID, Implausible: *event.Implausible, origin: sourceOrigin(EventSource(stored)), wrongClock: wrong}
-	if err := stored.SetImplausible(tx); err != nil { // of what was stored before anybody looked for it
+	if err := stored.SetImplausible(tx); err != nil { // for events stored before the column existed
 		return err
 	}
 	if c.hasFutureClock() {
-		c.Reading.MeasuredAt = stored.ReceivedAt() // the first time
+		c.Reading.MeasuredAt = stored.ReceivedAt() // of the first receipt
 		return e.alertFutureClock(tx, c, now)
 	}
 	return e.raiseAndRank(tx, c, now)
 }
 
-// alertDecision is what people are to hear of a claim, decided and not yet written.
+// alertDecision is a decided, not yet written alert about an implausible reading.
 type alertDecision struct {
 	draft alerts.Draft
-	// stat: a value lies beyond a critical bound. known: what was measured since speaks for itself.
+	// stat: a value is beyond a critical bound. superseded: newer readings exist for all alarming values.
 	stat, superseded bool
 }
 
-// isSuperseded reports whether all that alarms in a late claim was measured since, as readings know it: by something at least as reliable,
-// group by group. Source: docs/decisions/alerts.md, "Late readings".
+// isSuperseded reports whether each alarming group of a late implausible reading was measured since, by an origin that is at least as
+// reliable. Source: docs/decisions/alerts.md, "Late readings".
 func (c implausibleReading) isSuperseded(tx core.App, t alerts.Thresholds) (over bool, err error) {
 	var alarming [][]*vitals.Parameter
 	for _, group := range c.Reading.Kind.Definition().Groups {
@@ -156,13 +128,13 @@ func (c implausibleReading) isSuperseded(tx core.App, t alerts.Thresholds) (over
 	return HasNewerReadings(tx, c.patientID, alarming, c.Reading.MeasuredAt, c.origin)
 }
 
-// isAlarmingValue reports whether the value of a parameter is implausible, or beyond a critical bound beside one that is.
+// isAlarmingValue reports whether a parameter's value is implausible, or beyond a critical bound next to one that is.
 func (c implausibleReading) isAlarmingValue(p *vitals.Parameter, t alerts.Thresholds) bool {
 	value := c.Reading.Value(p)
 	return value != nil && (slices.Contains(c.Outside, p) || t.Alarms(p, *value))
 }
 
-// decideAlert decides what an implausible measurement means; known says that what was measured since speaks for itself. It touches nothing.
+// decideAlert returns the alert for an implausible measurement. It is pure.
 func (c implausibleReading) decideAlert(snapshot triage.Picture, late, superseded bool) alertDecision {
 	finding, critical := c.finding(snapshot.Thresholds)
 	if late && !c.wrongClock {
@@ -184,7 +156,7 @@ func (c implausibleReading) decideAlert(snapshot triage.Picture, late, supersede
 	return n
 }
 
-// reportedValues are all that were reported, by field.
+// reportedValues returns all reported values as JSON, by column.
 func (c implausibleReading) reportedValues() phi.Text {
 	reported := map[string]float64{}
 	for _, p := range vitals.Parameters {
@@ -192,11 +164,11 @@ func (c implausibleReading) reportedValues() phi.Text {
 			reported[p.Column] = *value
 		}
 	}
-	encoded, _ := json.Marshal(reported) // finite numbers by name always have a form
+	encoded, _ := json.Marshal(reported) // finite numbers by name always encode
 	return phi.Text(encoded)
 }
 
-// raiseAndRank stores the alert of a claim, the stat escalation where there has to be one, and where the patient ranks now.
+// raiseAndRank stores the alert, opens a stat escalation if needed, and ranks the patient again.
 func (e *Pipeline) raiseAndRank(tx core.App, c implausibleReading, now time.Time) error {
 	return triage.Change(tx, now, func(tx core.App) (string, error) {
 		snapshot, err := triage.ReadPicture(tx, c.patientID, nil, now)
@@ -208,109 +180,8 @@ func (e *Pipeline) raiseAndRank(tx core.App, c implausibleReading, now time.Time
 	})
 }
 
-// raiseAlert stores and tells the alert of a claim, and opens the escalation.
-func (e *Pipeline) raiseAlert(tx core.App, c implausibleReading, snapshot triage.Picture, now time.Time) (err error) {
-	late, superseded := e.Evaluator.IsLate(c.Reading.MeasuredAt, now), false
-	if late && !c.wrongClock {
-		if superseded, err = c.isSuperseded(tx, snapshot.Thresholds); err != nil {
-			return err
-		}
-	}
-	n := c.decideAlert(snapshot, late, superseded)
-	if gathered, err := e.mergeIntoAlert(tx, c, n, snapshot, now); err != nil || gathered {
-		return err
-	}
-	id, err := alerts.Raise(tx, n.draft, now)
-	if err != nil {
-		return err
-	}
-	if n.superseded {
-		if err := alerts.NoteAutoResolved(tx, collections.EndedAlert{ID: id, PatientID: c.patientID}, now); err != nil {
-			return err
-		}
-	}
-	if c.wrongClock { // nobody is called for it but for the clock
-		return devices.NoteWrongClock(tx, c.Reading, c.patientID, now)
-	}
-	label, err := collections.PatientLabel(tx, c.patientID)
-	if err != nil {
-		return err
-	}
-	if n.stat {
-		if n.draft.Worse, err = c.isWorse(tx, snapshot, now); err != nil {
-			return err
-		}
-		if err := openOrJoinEscalation(tx, snapshot, n.draft, id, label, now); err != nil {
-			return err
-		}
-	}
-	return n.announce(tx, id, label, now)
-}
-
-// isWorse reports whether a claim is about more than what people have heard of as critical.
-func (c implausibleReading) isWorse(tx core.App, snapshot triage.Picture, now time.Time) (bool, error) {
-	lastNotified, err := triage.Told(tx, snapshot, now)
-	if _, open := snapshot.OpenBySystem(); err != nil || !open && len(lastNotified) == 0 {
-		return false, err
-	}
-	var values []alerts.Reported
-	for _, p := range vitals.Watched {
-		if value := c.Reading.Value(p); value != nil {
-			values = append(values, alerts.Reported{Of: p, Value: *value})
-		}
-	}
-	change, found := c.criticalChange(snapshot)
-	return found && alerts.WorseChange(change, lastNotified) || alerts.WorseReported(values, snapshot.Thresholds, lastNotified), nil
-}
-
-// announce has people told of an alert, in the app only where it is over already.
-func (n alertDecision) announce(tx core.App, alertID, label string, now time.Time) error {
-	announcement := notifications.Announcement{
-		Kind: notifications.AlertRaised, Severity: string(n.draft.Finding.Level), PatientID: n.draft.PatientID, AlertID: alertID,
-		Body: label + ": " + n.draft.Finding.Message, Key: alerts.AnnouncementKey(alertID), AtOnce: n.draft.Worse,
-	}
-	if n.superseded {
-		announcement.Kind, announcement.Key = notifications.ReadingSuperseded, announcement.Key+" superseded"
-	}
-	return notifications.Announce(tx, announcement, now)
-}
-
-// openOrJoinEscalation opens the stat escalation of an alert, or has the alert join the one that the system has open, as for a critical reading.
-// Source: docs/decisions/alerts.md, "STAT-severity alert".
-func openOrJoinEscalation(tx core.App, snapshot triage.Picture, draft alerts.Draft, alertID, label string, now time.Time) error {
-	assignee, err := collections.ActiveProviderEmail(tx, draft.PatientID)
-	if err != nil {
-		return err
-	}
-	id, opened, err := escalations.OpenBySystem(tx, escalations.Draft{
-		PatientID: draft.PatientID, Priority: escalations.Stat, Reason: phi.Text(draft.Finding.Message), AssignedTo: assignee, AlertID: alertID,
-	}, now)
-	if err != nil {
-		return err
-	}
-	key, why := "escalation "+id, draft.Finding.Message
-	if !opened {
-		again, worse := draft.Worse, phi.Text("")
-		if draft.Worse {
-			worse = phi.Text(draft.Finding.Message)
-		}
-		for _, active := range snapshot.Escalations {
-			again = again || (active.ID == id && active.Renotify(now))
-		}
-		joined := escalations.JoinedBy(worse)
-		if err := escalations.Join(tx, id, again, joined, now); err != nil || !again {
-			return err
-		}
-		key, why = key+" joined "+collections.Instant(now), joined.Reveal()
-	}
-	return notifications.Announce(tx, notifications.Announcement{
-		Kind: notifications.EscalationOpened, Severity: string(alerts.Critical), PatientID: draft.PatientID, EscalationID: id, AlertID: alertID,
-		Body: label + ", stat: " + why, Key: key,
-	}, now)
-}
-
-// retractAlerts does what follows when an implausible measurement is discarded: nothing was measured, so its alerts, what of an escalation came of
-// them and what they weighed are taken back.
+// retractAlerts reverses the effects of an implausible measurement that is discarded: its alerts, its part of an escalation and its weight
+// in the triage score.
 func (e *Pipeline) retractAlerts(tx core.App, event *collections.GatewayEvent, reason phi.Text, by audit.Actor, now time.Time) error {
 	raised, err := collections.AlertsOfQuarantine(tx, event.Id)
 	if err != nil || len(raised) == 0 {
@@ -329,7 +200,7 @@ func (e *Pipeline) retractAlerts(tx core.App, event *collections.GatewayEvent, r
 			if err != nil {
 				return "", err
 			}
-			if !ended { // the alert changes all the same: it counts for nothing any more
+			if !ended { // a closed alert is retracted as well: it no longer counts
 				if err := alerts.NoteWithdrawn(tx, alert, reason, by, now); err != nil {
 					return "", err
 				}
@@ -342,10 +213,36 @@ func (e *Pipeline) retractAlerts(tx core.App, event *collections.GatewayEvent, r
 	})
 }
 
-// resolveAlert ends an alert that is not over, and reports whether it did.
+// resolveAlert resolves an alert unless it is closed, and reports whether it did.
 func resolveAlert(tx core.App, alert *collections.Alert, outcome string, notes phi.Text, by audit.Actor, now time.Time) (bool, error) {
 	if _, err := alerts.Next(alerts.Status(alert.Status()), alerts.Resolve); err != nil {
-		return false, nil //nolint:nilerr // it is over already
+		return false, nil //nolint:nilerr // closed already
 	}
 	return true, alerts.Act(tx, alert, alerts.Action{Move: alerts.Resolve, Outcome: outcome, Notes: notes}, by, now)
+}
+
+// isManualSource reports whether a person entered the event or a client sent it through the API: it names its patient, and its payload is
+// in our own format.
+func isManualSource(source string) bool {
+	return slices.Contains([]string{string(vitals.SourceAPI), string(vitals.SourcePortal), SourceDashboard, SourceClient}, source)
+}
+
+// EventSource returns the source of an event.
+func EventSource(event *collections.GatewayEvent) string {
+	return cmp.Or(event.Source(), event.Vendor(), sourceGateway)
+}
+
+// sourceOrigin returns the origin of events from a source.
+func sourceOrigin(source string) vitals.Origin {
+	switch source {
+	case SourceImport:
+		return vitals.OriginImport
+	case SourceClient:
+		return vitals.OriginMachine
+	case string(vitals.SourcePortal):
+		return vitals.OriginPatient
+	case string(vitals.SourceAPI), SourceDashboard:
+		return vitals.OriginStaff
+	}
+	return vitals.OriginDevice
 }

@@ -30,7 +30,7 @@ func wantTexts(t *testing.T, app core.App, query string, want ...string) {
 	}
 }
 
-// A line of a table that is refused for such values is told, once however often the table is imported; a dry run tells nobody.
+// An implausible import line raises one alert, however often the file is imported; a dry run raises none.
 func TestImportOfImplausibleLines(t *testing.T) {
 	app, engine := newPipelineApp(t)
 	patient := vigiltest.Patient(t, app, dbx.Params{"gateway_patient_id": "gw-1"})
@@ -61,7 +61,7 @@ gw-1,BP-1,bp,2026-01-15T08:01:00-05:00,HI,34,,
 	}
 	before := vigiltest.RowCounts(t, app)
 	if got := load(true); !slices.Equal(got, want) || len(vigiltest.RowsAdded(t, app, before)) != 0 {
-		t.Errorf("a dry run says %q", got)
+		t.Errorf("a dry run reports %q", got)
 	}
 	for range 2 {
 		if got := load(false); !slices.Equal(got, want) {
@@ -79,7 +79,7 @@ gw-1,BP-1,bp,2026-01-15T08:01:00-05:00,HI,34,,
 	}
 }
 
-// What could not be placed when it came is told by the replay that finds out whose it is, also what an earlier version refused and forgot.
+// A replay that identifies the patient of an implausible event raises its alert, also for events that an earlier version stored.
 func TestReplayAlertsImplausible(t *testing.T) {
 	app, engine := newPipelineApp(t)
 	quarantined(t, app, []byte(strings.Replace(string(cuff("BP-1", "gw-1", 104, 1)), `"diastolic":80`, `"diastolic":58,"pulse":28`, 1)), "")
@@ -102,7 +102,7 @@ func TestReplayAlertsImplausible(t *testing.T) {
 	}
 }
 
-// A record that the dashboard refuses for such values is told like any other; the record itself is undone.
+// A dashboard record rejected for implausible values raises an alert; the record itself is rolled back.
 func TestRejectedRecordIsReported(t *testing.T) {
 	app, engine := vigiltest.NewApp(t), (*ingest.Pipeline)(nil)
 	_, other := newPipelineApp(t)
@@ -132,9 +132,9 @@ func TestRejectedRecordIsReported(t *testing.T) {
 	create(map[string]any{"observation_type": "weight", "pulse": 28.0})
 	wantTexts(t, app, alertRows)
 	create(map[string]any{"pulse": 28.0, "measured_at": "yesterday"})
-	create(map[string]any{"pulse": 28.0, "measured_at": "2026-01-15T15:45:00Z"}) // to come
+	create(map[string]any{"pulse": 28.0, "measured_at": "2026-01-15T15:45:00Z"}) // in the future
 	wantTexts(t, app, alertRows)
-	// One measurement, its time in each of the forms that people, scripts and PocketBase's clients write.
+	// One measurement, its time in each form that people, scripts and PocketBase clients write.
 	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05.000Z07:00", types.DefaultDateLayout, "2006-01-02T15:04:05.000000Z07:00"} {
 		create(map[string]any{"pulse": 28.0, "measured_at": pipelineNow.Format(layout)})
 		wantTexts(t, app, alertRows, "implausible_reading critical active 0 staff pulse 28")
@@ -147,14 +147,14 @@ func TestRejectedRecordIsReported(t *testing.T) {
 	}
 }
 
-// Nobody can vouch for values that contradict each other, nor for what was dealt with.
+// Contradictory values and closed events cannot be confirmed.
 func TestConfirmImplausibleRejects(t *testing.T) {
 	app, engine := newPipelineApp(t)
 	patient := vigiltest.Patient(t, app, dbx.Params{"gateway_patient_id": "gw-1"})
 	body := []byte(strings.Replace(string(cuff("BP-1", "gw-1", 55, 1)), `"diastolic":80`, `"diastolic":60`, 1))
 	id := quarantined(t, app, body, "")
 	if _, err := engine.ConfirmImplausible(app, id, "x", nurseActor, pipelineNow); vigiltest.Code(err) != "invalid_state" {
-		t.Errorf("of nobody: %v", err)
+		t.Errorf("of no patient: %v", err)
 	}
 	if _, err := engine.Release(app, id, patient, nurseActor, pipelineNow); err != nil {
 		t.Fatal(err)
@@ -172,7 +172,7 @@ func TestConfirmImplausibleRejects(t *testing.T) {
 	}
 }
 
-// The gateway has corrected itself meanwhile: a person's word stands beside it.
+// The gateway has corrected itself: the confirmed reading is stored separately.
 func TestConfirmImplausibleAfterCorrection(t *testing.T) {
 	app, engine := newPipelineApp(t)
 	patient := vigiltest.Patient(t, app, dbx.Params{"gateway_patient_id": "gw-1"})

@@ -12,43 +12,42 @@ import (
 
 	"github.com/pocketbase/pocketbase/core"
 
+	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/gateway"
-
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
 const (
-	// importTxLines is how many lines are stored in one transaction, so that a running service never waits long.
+	// importTxLines is the number of lines in one transaction, small so that a running service is not delayed.
 	importTxLines = 50
-	// importSortLines is how many lines are read and put in order of measurement at a time.
+	// importSortLines is the number of lines that are read and sorted by measurement at a time.
 	importSortLines = 20_000
 )
 
-// Table is a list of measurements in some sender's words; Next ends with io.EOF.
+// Table is a list of measurements in a sender's format; Next ends with io.EOF.
 type Table interface {
 	gateway.Parser
 	Next() (line int, body []byte, err error)
 }
 
-// ImportOptions are what an import needs.
+// ImportOptions configure an import.
 type ImportOptions struct {
-	// DryRun looks and stores nothing.
+	// DryRun stores nothing.
 	DryRun bool
 	Clock  func() time.Time
-	// Progress is told how many lines are done, Refused which line was not taken and why; the reason quotes no value.
+	// OnProgress receives the number of processed lines; OnRejected a line that was not imported and the reason, which quotes no value.
 	OnProgress func(done int)
 	OnRejected func(line int, reason string)
 }
 
-// ImportResult says what became of the lines of a table.
+// ImportResult counts the lines of a table by result.
 type ImportResult struct{ Stored, Duplicates, Rejected int }
 
-// Import stores the measurements of a table under the rules and keys of the gateway: a line that was stored before, by
-// whichever way it came, is known and changes nothing, so an import can be repeated and can go on after an interruption.
-// What cannot be placed is refused, not kept: the file is still there.
+// Import stores the measurements of a table under the gateway's rules and keys: a line that is stored already, from any source, changes
+// nothing, so an import can be repeated or resumed. Lines without a patient are rejected and not quarantined: the file is still there.
 func (e *Pipeline) Import(ctx context.Context, app core.App, table Table, o ImportOptions) (done ImportResult, err error) {
 	i := &importRun{ImportOptions: o, pipeline: e, ingest: e.Evaluator.Ingest, app: app}
 	if o.DryRun {
@@ -74,26 +73,26 @@ type importRun struct {
 	app    core.App
 	lines  int
 	done   ImportResult
-	// all is the block that is being stored; engine looks again at what it was wrong about.
+	// batch is the block that is being stored; pipeline reopens its superseded alerts.
 	batch       *deliveryBatch
 	pipeline    *Pipeline
 	implausible []implausibleLine
 }
 
-// implausibleLine is a line that was refused for values that no device should report.
+// implausibleLine is a line that was rejected for implausible values.
 type implausibleLine struct {
 	importLine
 	body      []byte
 	rejection fault.Fields
 }
 
-// importLine is a line that could be read.
+// importLine is a line that was parsed.
 type importLine struct {
 	line  int
 	event gateway.Event
 }
 
-// parseLines takes the next lines and parses them, before any transaction.
+// parseLines reads and parses the next lines, outside any transaction.
 func (i *importRun) parseLines(table Table) (group []importLine, more bool, err error) {
 	for len(group) < importSortLines {
 		line, body, err := table.Next()
@@ -104,12 +103,12 @@ func (i *importRun) parseLines(table Table) (group []importLine, more bool, err 
 		var event gateway.Event
 		if err == nil {
 			event, err = table.Parse(body, i.Clock())
-			event.ReceivedAt = time.Time{} // a table has no clock of its own: its times are taken at their word
+			event.ReceivedAt = time.Time{} // a table has no clock; its times are trusted
 		}
 		refused, isFault := errors.AsType[*fault.Error](err)
 		switch {
 		case isFault:
-			if event.Implausible != nil && event.Implausible.Ahead.IsZero() { // a line of the future is a mistake of the table
+			if event.Implausible != nil && event.Implausible.Ahead.IsZero() { // a future time in a table is an error of the table
 				i.implausible = append(i.implausible, implausibleLine{importLine{line, event}, body, refused.Fields})
 			}
 			i.reject(line, rejectionText(refused))
@@ -122,8 +121,8 @@ func (i *importRun) parseLines(table Table) (group []importLine, more bool, err 
 	return group, true, nil
 }
 
-// quarantineImplausibleLines has people told of what is implausible in the lines that were refused, once all others are stored: what was measured since speaks for
-// itself.
+// quarantineImplausibleLines quarantines the lines that were rejected as implausible, after all others are stored, so that newer readings
+// supersede them.
 func (i *importRun) quarantineImplausibleLines() error {
 	if i.DryRun {
 		return nil
@@ -191,12 +190,12 @@ func (i *importRun) storeGroup(group []importLine) error {
 	return i.app.RunInTransaction(all)
 }
 
-// storeLine has a line stored, or looked at, and counts how that ended.
+// storeLine stores a line, or checks it in a dry run, and counts the result.
 func (i *importRun) storeLine(app core.App, line importLine) error {
 	v, err := classify(app, line.event, func(patientID string) (Outcome, error) {
 		now := i.Clock()
 		s := gatewaySubmission(line.event, patientID, audit.System(), now)
-		s.Device = devices.Envelope{Model: line.event.DeviceModel} // a table is no sign of life
+		s.Device = devices.Envelope{Model: line.event.DeviceModel} // an import does not show that the device is alive
 		s.Origin, s.NewerInBatch = vitals.OriginImport, i.batch.newerThan(line.event)
 		return i.ingest(app, s, now)
 	})
@@ -214,7 +213,7 @@ func (i *importRun) storeLine(app core.App, line importLine) error {
 	return nil
 }
 
-// rejectionText is why a line cannot be read, field by field.
+// rejectionText returns why a line cannot be read, field by field.
 func rejectionText(refused *fault.Error) string {
 	if len(refused.Fields) == 0 {
 		return refused.Detail
@@ -224,4 +223,34 @@ func rejectionText(refused *fault.Error) string {
 		parts = append(parts, field+": "+strings.Join(refused.Fields[field], " "))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// DryRun returns the outcome of storing readings one after the other, and stores nothing.
+type DryRun struct {
+	evaluator *Evaluator
+	seen      map[string]string // values by gateway key
+}
+
+// NewDryRun starts from what is stored.
+func NewDryRun(e *Evaluator) *DryRun { return &DryRun{evaluator: e, seen: map[string]string{}} }
+
+// Ingest returns the outcome of [Evaluator.Ingest], and treats the reading as stored from then on.
+func (r *DryRun) Ingest(app core.App, s Submission, now time.Time) (Outcome, error) {
+	if _, err := r.evaluator.findPatient(app, nil, s); err != nil {
+		return Outcome{}, err
+	}
+	o := r.evaluator.newObservation(s, now)
+	values := readingKey("", s.Reading)
+	if earlier, met := r.seen[s.GatewayKey]; met {
+		return Outcome{Observation: o, Duplicate: earlier == values, Conflict: earlier != values}, nil
+	}
+	outcome, keyless, err := findDuplicate(app, o)
+	missing := collections.Missing(err)
+	if missing || keyless {
+		r.seen[s.GatewayKey] = values
+	}
+	if missing {
+		return Outcome{Observation: o}, nil
+	}
+	return outcome, err
 }

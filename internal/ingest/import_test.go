@@ -11,12 +11,11 @@ import (
 
 	"github.com/vigilhealth/vigil/internal/gateway"
 	"github.com/vigilhealth/vigil/internal/ingest"
-
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// A dry run says what an import would make of a reading that was sent by API before, and leaves it without the gateway's key.
+// A dry run reports a reading that was sent by API before as a duplicate, and does not add the gateway's key to it.
 func TestDryRunOfReadingsByAPI(t *testing.T) {
 	app, engine := newPipelineApp(t)
 	patient := vigiltest.Patient(t, app, dbx.Params{"gateway_patient_id": "gw-1"})
@@ -46,13 +45,13 @@ gw-1,BP-1,bp,2026-01-10T08:00:00-05:00,125,80
 	}
 }
 
-// A file is judged in the order of measurement, whatever the order of its lines, and what is late by all that is in it.
+// A file is evaluated in order of measurement, in any order of lines; late readings are compared with all of it.
 func TestImportInOrder(t *testing.T) {
 	lines := []string{
 		"gw-1,BP-1,bp,2026-01-05T08:00:00-05:00,188,110", "gw-1,BP-1,bp,2026-01-06T08:00:00-05:00,122,80",
 		"gw-1,BP-1,bp,2026-01-15T08:00:00-05:00,204,124", "gw-1,BP-1,bp,2026-01-15T08:02:00-05:00,120,80", "gw-1,BP-1,bp,2026-01-15T08:04:00-05:00,121,80",
 	}
-	for range 80 { // more than are stored in one transaction, of somebody else
+	for range 80 { // more than one transaction, of another patient
 		lines = append(lines, fmt.Sprintf("gw-2,BP-2,bp,2026-01-10T08:%02d:%02d-05:00,120,80", len(lines)%60, len(lines)/60))
 	}
 	lines = append(lines, "gw-2,BP-2,bp,2026-01-12T08:00:00-05:00,190,80")
@@ -83,7 +82,7 @@ func TestImportInOrder(t *testing.T) {
 		}
 		notified := alertTexts(t, app, `SELECT kind FROM announcements ORDER BY kind`)
 		if want := []string{"alert_raised", "alert_raised", "escalation_opened", "reading_superseded"}; !slices.Equal(notified, want) {
-			t.Errorf("backwards %t: told %q, want %q", backwards, notified, want)
+			t.Errorf("backwards %t: announced %q, want %q", backwards, notified, want)
 		}
 		if got := alertTexts(t, app, `SELECT DISTINCT origin FROM observations`); !slices.Equal(got, []string{"import"}) {
 			t.Errorf("origin %q", got)

@@ -1,300 +1,271 @@
+// Package ingest accepts device events and readings from webhooks, CSV files, the API, the dashboard and replay. It matches the patient,
+// removes duplicates, evaluates each reading and stores the observation with all its effects in one transaction; an event that makes no
+// observation is quarantined or recorded, so that no authenticated event is lost. Vendors' formats are in gateway, thresholds in alerts,
+// and HTTP answers in routes. Rules: docs/decisions/gateway.md, docs/decisions/observations.md.
 package ingest
 
 import (
-	"fmt"
-	"strings"
+	"context"
+	"errors"
+	"log/slog"
 	"time"
 
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/vitals"
+	"github.com/vigilhealth/vigil/internal/gateway"
 )
 
-// Evaluator stores readings with their consequences, by the practice's rules.
-type Evaluator struct {
-	rules Rules
+// PipelineOptions are the pipeline's dependencies.
+type PipelineOptions struct {
+	Adapters  gateway.Adapters
+	Evaluator *Evaluator
+	Writer    *Writer
+	Devices   *devices.Engine
+	// AllowDuplicates stores repeats of a webhook too; for tests of the gateway.
+	AllowDuplicates bool
+	// RecheckBilling checks the patient's billing again after a reading was retracted; nil without billing.
+	RecheckBilling func(tx core.App, patientID string, since, now time.Time) error
+	Log            *slog.Logger
 }
 
-// NewEvaluator returns an engine with the given rules.
-func NewEvaluator(rules Rules) *Evaluator { return &Evaluator{rules: rules} }
-
-// patientRow is the patient a reading is for, as far as storing it is concerned.
-type patientRow struct {
-	Active          bool   `db:"active"`
-	DeletedAt       string `db:"deleted_at"`
-	TimeZone        string `db:"time_zone"`
-	BirthDate       string `db:"date_of_birth"` // sealed
-	FirstName       string `db:"first_name"`    // sealed
-	LastName        string `db:"last_name"`     // sealed
-	MRN             string `db:"mrn"`
-	PrimaryProvider string `db:"provider_email"` // "" for one who can no longer sign in, and so would not act
+// Pipeline accepts events from all sources.
+type Pipeline struct {
+	PipelineOptions
+	reads      collections.Reads
+	batchSlots chan struct{} // one slot for each batch that is being stored
 }
 
-// readingPatient is the patient of one reading.
-type readingPatient struct {
-	*cachedPatient
-	// deviceAssigned: the device of the reading was assigned to the patient when it was taken.
-	deviceAssigned bool
+// NewPipeline returns a pipeline.
+func NewPipeline(o PipelineOptions) *Pipeline {
+	return &Pipeline{PipelineOptions: o, batchSlots: make(chan struct{}, maxConcurrentBatches)}
 }
 
-// Ingest stores one reading with everything that follows from it, inside the caller's transaction. A fault is returned
-// before anything is written; after any other error the transaction must be rolled back.
-func (e *Evaluator) Ingest(tx core.App, s Submission, now time.Time) (Outcome, error) {
-	b, err := newWriteBatch(tx)
-	if err != nil {
-		return Outcome{}, err
-	}
-	outcome, err := e.storeReading(tx, b, nil, s, now)
-	if err != nil {
-		return outcome, err
-	}
-	return outcome, b.store(tx)
+// Status is the result of processing an event.
+type Status string
+
+// The statuses.
+const (
+	Stored      Status = "stored"
+	Duplicate   Status = "known"   // stored before
+	Quarantined Status = "held"    // a person has to match it
+	Processed   Status = "handled" // a device or hub event
+	Ignored     Status = "ignored" // of a type without meaning here
+	Rejected    Status = "refused" // it cannot be read
+)
+
+// Result is the result of one event of a delivery.
+type Result struct {
+	Event         gateway.Event // as far as it could be parsed
+	Status        Status
+	EventID       string
+	ObservationID string // of a stored or duplicate measurement
+	Reason        string // why it is quarantined
+	SeenBefore    bool   // it was quarantined or rejected before
+	Rejection     *fault.Error
 }
 
-func (e *Evaluator) storeReading(tx core.App, b *writeBatch, m *patientCache, s Submission, now time.Time) (Outcome, error) {
-	if s.Addition {
-		return e.mergePartial(tx, b, m, s, now)
-	}
-	patient, err := e.findPatient(tx, m, s)
+// Delivery is an authenticated request of a vendor.
+type Delivery struct {
+	Vendor gateway.Vendor
+	Body   []byte
+	By     audit.Actor
+	At     time.Time // time of receipt
+}
+
+// Receive processes the events of a delivery in order of measurement and returns their results in the delivery's order. After an error not
+// all of them are stored: the vendor has to send the delivery again, and stored events are duplicates then.
+func (e *Pipeline) Receive(ctx context.Context, app core.App, d Delivery) (results []Result, err error) {
+	parts, anyParsed, err := e.parseDelivery(d)
 	if err != nil {
-		return Outcome{}, err
+		return nil, err
 	}
-	o := e.newObservation(s, now)
-	stored, err := insert(tx, o)
-	if err != nil {
-		return Outcome{}, err
-	}
-	if !stored {
-		outcome, keyless, err := findDuplicate(tx, o)
-		switch {
-		case err == nil && keyless:
-			err = collections.TakeGatewayKey(tx, outcome.Observation.ID, o.gatewayKey)
-		case err == nil && s.Partial && outcome.Conflict: // which it is not when it says more and nothing else
-			s.Reading, s.key = s.Reading.Beyond(outcome.Observation.Reading), ""
-			return e.mergePartial(tx, b, m, s, now)
-		case err == nil && s.Partial && outcome.Duplicate:
-			_, err = collections.FindObservationByGatewayKey(tx, o.gatewayKey)
-			if outcome.KeyAlias = collections.Missing(err); outcome.KeyAlias {
-				err = nil
-			}
+	all := e.newDeliveryBatch(parts, d.At)
+	results = make([]Result, len(parts))
+	for _, index := range deliveryOrder(parts, deliveryEvent.measurement) {
+		part := parts[index]
+		d.Body = part.body
+		var result Result
+		if part.rejection != nil {
+			result, err = e.storeRejected(app, part, d, anyParsed)
+		} else {
+			result, err = e.receiveEvent(ctx, app, part.event, d, all)
 		}
-		return outcome, err
-	}
-	if s.skipsEvaluation() {
-		return e.storeWrongClock(tx, b, o, s, now)
-	}
-	check, err := recordSighting(tx, o, s.Device, now)
-	if err != nil {
-		return Outcome{}, err
-	}
-	if check && s.DiscardedBefore != nil {
-		if why, dismissed, err := s.DiscardedBefore(tx); err != nil || dismissed {
-			return e.storeDiscarded(tx, b, o, s, why, err, now)
+		if err != nil {
+			return nil, err
 		}
+		result.Event = part.event
+		results[index] = result
 	}
-	outcome, err := e.evaluateAndApply(tx, b, o, patient, s, now)
-	outcome.CheckDevice = check
-	return outcome, err
+	return results, all.reopenSuperseded(app, d.At)
 }
 
-// recordSighting notes in the register what a reading says of its device. What a portal user typed says nothing: the observation keeps the
-// id as it was typed, but the practice's register is no list of what patients type, nor a sign of life of what they name.
-// Source: docs/decisions/observations.md, "Patient and device checks".
-func recordSighting(tx core.App, o Observation, report devices.Envelope, now time.Time) (check bool, err error) {
-	if o.Source == vitals.SourcePortal {
-		return false, nil
-	}
-	return devices.RecordSighting(tx, o.Reading, report, now)
+// deliveryEvent is one event of a delivery.
+type deliveryEvent struct {
+	body      []byte
+	event     gateway.Event // as far as it could be parsed
+	rejection *fault.Error  // why it cannot be parsed
 }
 
-// evaluateAndApply decides and writes what follows from a stored observation, as part of the transaction's batch.
-func (e *Evaluator) evaluateAndApply(
-	tx core.App, b *writeBatch, o Observation, patient readingPatient, s Submission, now time.Time,
-) (Outcome, error) {
-	snapshot, err := patient.snapshotFor(tx, o.PatientID, o.Reading, now)
-	if err != nil {
-		return Outcome{}, err
-	}
-	if o.Reading.Kind.Definition().Doubted != nil {
-		if outcome, decided, err := e.resolveSuspicion(tx, b, o, snapshot, patient, s.By, now); decided || err != nil {
-			return outcome, err
+// parseDelivery splits and parses a delivery. anyParsed: some of it was parsed, so its sender gets no error.
+func (e *Pipeline) parseDelivery(d Delivery) (parts []deliveryEvent, anyParsed bool, err error) {
+	adapter := e.Adapters[d.Vendor]
+	for _, body := range adapter.Split(d.Body) {
+		event, err := adapter.Parse(body, d.At)
+		refusal, refused := errors.AsType[*fault.Error](err)
+		if err != nil && !refused {
+			return nil, false, err
+		}
+		anyParsed = anyParsed || !refused
+		parts = append(parts, deliveryEvent{body, event, refusal})
+		if len(event.LeftOut) > 0 {
+			parts = append(parts, deliveryEvent{body, event, fault.Validation(event.LeftOut)})
 		}
 	}
-	input := AssessInput{
-		Snapshot: snapshot, PrimaryProvider: patient.row.PrimaryProvider, PatientZone: collections.Zone(patient.row.TimeZone, e.rules.PracticeZone),
-		DeviceAssigned: patient.deviceAssigned,
+	return parts, anyParsed, nil
+}
+
+func (e *Pipeline) receiveEvent(ctx context.Context, app core.App, event gateway.Event, d Delivery, all *deliveryBatch) (Result, error) {
+	if retracted, err := e.findDiscardedPart(app, event, d); err != nil || retracted != nil {
+		return Result{Status: Duplicate, EventID: event.ID()}, err
 	}
-	if input.MayHold, err = e.mayHold(tx, o, snapshot.Thresholds, now); err != nil {
-		return Outcome{}, err
-	}
-	if input.LastNotified, err = loadLastNotified(tx, o.valuesToEvaluate(), snapshot, now); err != nil {
-		return Outcome{}, err
-	}
-	if err := e.loadSurrounding(tx, &input, o, s.NewerInBatch, now); err != nil {
-		return Outcome{}, err
-	}
-	effects := Assess(o, input, e.rules, now)
-	if len(effects.Alerts) > 0 {
-		effects.PatientLabel = patient.row.label(o.PatientID)
-	}
-	outcome, err := apply(tx, b, effects, s.By, now)
+	v, err := classify(e.reads.In(app), event, func(patientID string) (Outcome, error) {
+		s, err := e.matchedSubmission(app, event, patientMatch{patient: patientID}, d.By, d.At)
+		if err != nil {
+			return Outcome{}, err
+		}
+		s.AllowDuplicates, s.NewerInBatch, s.DiscardedBefore = e.AllowDuplicates, all.newerThan(event), e.discardedBefore(event, patientID, d)
+		return e.Writer.Submit(ctx, s)
+	})
 	if err == nil {
-		patient.update(effects, outcome, now)
-		err = e.releaseHolds(tx, effects, outcome, snapshot, now)
+		all.recordResult(event, v.status, v.patient)
 	}
-	if err == nil {
-		err = e.splitSuspectRun(tx, b, confirmedReading{o, patient, s.By}, snapshot, now)
-	}
-	if err == nil && !o.newlyConfirmed && !o.suspicionDecided {
-		err = e.reevaluateNewest(tx, b, confirmedReading{o, patient, s.By}, snapshot, now)
-	}
-	return outcome, err
-}
-
-// newObservation makes the observation of a reading; its FHIR form is a function of it, so it is ready at once.
-func (e *Evaluator) newObservation(s Submission, now time.Time) Observation {
-	o := Observation{
-		ID: collections.NewUUID(), PatientID: s.PatientID, Reading: s.Reading, Source: s.Source, Origin: s.origin(),
-		Review:       Accepted,
-		ProcessingMS: float64(now.Sub(s.ReceivedAt).Microseconds()) / 1000, CreatedAt: now, UpdatedAt: now, partial: s.Partial,
-	}
-	if !s.AllowDuplicates {
-		o.readingKey, o.gatewayKey = s.key, s.GatewayKey
-		if o.readingKey == "" {
-			o.readingKey = readingKey(s.PatientID, s.Reading)
-		}
-	}
-	if o.setConfirmation(s, now); s.skipsEvaluation() {
-		o.Review, o.SuspectReason = Suspect, ReasonDeviceClock
-		return o
-	}
-	e.prepareFHIR(&o, now)
-	return o
-}
-
-func (e *Evaluator) prepareFHIR(o *Observation, now time.Time) {
-	if e.rules.AutoTransform {
-		o.FHIRStatus, o.FHIRVersion, o.TransformedAt = collections.FHIRPending, 1, now
-	}
-}
-
-// findPatient finds the patient of a submission and checks that this reading can be theirs.
-func (e *Evaluator) findPatient(tx core.App, m *patientCache, s Submission) (readingPatient, error) {
-	patient, err := m.patient(tx, s.PatientID)
-	if err != nil {
-		return readingPatient{}, err
-	}
-	switch h := patient.row; {
-	case h.DeletedAt != "": // deleted patients do not exist
-		return readingPatient{}, fault.Missing()
-	case !h.Active:
-		return readingPatient{}, fault.Field("patient_id", "This patient is archived.")
-	case !s.WrongClock && patient.isBeforeBirth(s.PatientID, s.Reading.MeasuredAt.In(collections.Zone(h.TimeZone, e.rules.PracticeZone))):
-		return readingPatient{}, fault.Field("measured_at", "Measurement time is before the patient's date of birth.")
-	}
-	assigned, err := checkDeviceHolder(tx, m, s.PatientID, s.Reading)
-	return readingPatient{patient, assigned}, err
-}
-
-func loadPatientRow(tx core.App, patientID string) (h patientRow, err error) {
-	// A subquery, since SQLite takes five times as long for an outer join.
-	err = tx.DB().NewQuery(`SELECT p.active, p.deleted_at, p.time_zone, p.date_of_birth, p.first_name, p.last_name, p.mrn,
-		COALESCE((SELECT u.email FROM users u WHERE u.id = p.primary_provider AND u.is_active = TRUE), '') AS provider_email
-		FROM patients p WHERE p.id = {:id}`).
-		Bind(dbx.Params{"id": patientID}).One(&h)
-	if err != nil {
-		err = fmt.Errorf("find patient of reading: %w", err)
-	}
-	return h, fault.OrMissing(err)
-}
-
-// isBeforeBirth reports whether the time, in the patient's zone, lies before the date of birth. A date that cannot be opened
-// stands in no reading's way. Source: docs/decisions/conventions.md, "Future and past measurement times".
-func (k *cachedPatient) isBeforeBirth(patientID string, at time.Time) bool {
-	day := at.Format(time.DateOnly)
-	if k.earliestValidDay != "" && day >= k.earliestValidDay {
-		return false
-	}
-	born, err := collections.OpenValue(k.row.BirthDate, collections.Patients, collections.PatientDateOfBirth, patientID)
-	if err == nil && day < born {
-		return true
-	}
-	k.earliestValidDay = day
-	return false
-}
-
-// checkDeviceHolder reports whether the device was assigned to the patient when the reading was taken; a reading from a device
-// that somebody else held then is refused. Source: docs/decisions/observations.md, "Patient and device checks".
-func checkDeviceHolder(tx core.App, m *patientCache, patientID string, r vitals.Reading) (assigned bool, err error) {
-	if r.DeviceID == "" {
-		return false, nil
-	}
-	held, err := m.deviceHolder(tx, r)
-	if err != nil {
-		return false, err
-	}
-	if held != "" && held != patientID {
-		return false, fault.State("device_patient_mismatch", "The device was assigned to another patient at that time.")
-	}
-	return held == patientID, nil
-}
-
-// insertObservationSQL stores a row unless its patient has the reading already, measured within the same second. It fails as it would without OR FAIL, for
-// it stores one row; but SQLite keeps no journal of the statement's own, which it would because each row is told to those who follow the changes.
-var insertObservationSQL = func() string {
-	var names, values []string
-	number := map[string]string{}
-	for i, c := range (Observation{}).cells() {
-		names, values = append(names, c.column), append(values, fmt.Sprintf("?%d", i+1))
-		number[c.column] = values[i]
-	}
-	second := fmt.Sprintf("?%d", len(values)+1) // a call of substr could fail, and the statement would have its journal
-	return "INSERT OR FAIL INTO observations (" + strings.Join(names, ", ") + ") SELECT " + strings.Join(values, ", ") +
-		" WHERE NOT EXISTS (SELECT 1 FROM observations WHERE patient = " + number["patient"] + " AND observation_type = " + number["observation_type"] +
-		" AND measured_at BETWEEN " + second + " AND " + second + " || '999999Z' AND " + collections.HasReadingKey(number["reading_key"]) + ")" +
-		" ON CONFLICT DO NOTHING"
-}()
-
-// insert stores the observation unless a unique key says that it is there already.
-func insert(tx core.App, o Observation) (stored bool, err error) {
-	cells := o.cells()
-	values := make([]any, len(cells)+1)
-	for i, c := range cells {
-		values[i] = c.value
-	}
-	at := collections.Instant(o.Reading.MeasuredAt)
-	values[len(cells)] = at[:min(len(at), len("2026-01-15T13:45:00."))] // comes before all fractions of the second
-	n, err := collections.Write(tx, insertObservationSQL, values...)
-	if err != nil {
-		return false, fmt.Errorf("store observation: %w", err)
-	}
-	return n == 1, nil
-}
-
-// findDuplicate answers for a reading one of whose keys is taken: the same reading again, or a gateway that contradicts itself. It does so even
-// where the values are those of a reading that came another way; only one that came from the gateway itself, and has not got the key,
-// was put beside the key's own reading by a person. keyless says that the stored reading is to have the gateway's key, which nobody has.
-func findDuplicate(app core.App, o Observation) (outcome Outcome, keyless bool, err error) {
-	same, err := o.findStored(app)
-	if err != nil && !collections.Missing(err) {
-		return Outcome{}, false, err
-	}
-	stored := err == nil
-	if stored && (o.gatewayKey == "" || same.GetString(collections.ObservationSource) == string(vitals.SourceGateway)) {
-		return Outcome{Observation: ObservationFromRecord(same), Duplicate: true}, false, nil
-	}
-	first, err := collections.FindObservationByGatewayKey(app, o.gatewayKey)
 	switch {
-	case err == nil && o.partial && readingKey(collections.PatientOf(first), readingFromRecord(first).As(o.Reading)) == o.readingKey:
-		return Outcome{Observation: ObservationFromRecord(first), Duplicate: true}, false, nil
-	case err == nil && (!stored || first.Id != same.Id):
-		return Outcome{Observation: ObservationFromRecord(first), Conflict: true}, false, nil
-	case stored && (err == nil || collections.Missing(err)):
-		return Outcome{Observation: ObservationFromRecord(same), Duplicate: true}, same.GetString(collections.ObservationGatewayKey) == "", nil
+	case err != nil:
+		return Result{}, err
+	case v.status == Quarantined:
+		result, err := e.quarantineEvent(app, event, v.reason, d)
+		if err == nil && v.reason == ReasonNoReadingYet { // the reading may have been stored concurrently, before this part was
+			result, err = e.retryQuarantined(app, result, d.At)
+		}
+		return result, err
+	case v.status == Processed || v.status == Ignored:
+		return e.processDeviceEvent(app, event, v.status, d)
 	}
-	return Outcome{}, false, err
+	if v.outcome.CheckDevice || v.isRedelivery(event) {
+		if err := e.reconcileRedelivery(app, event, v, d); err != nil {
+			return Result{}, err
+		}
+	}
+	if v.outcome.CheckDevice {
+		if err := e.Devices.CheckDevice(app, event.DeviceID, d.At); err != nil {
+			e.Log.Error("device check after a reading failed; the hub check repeats it", slog.Any("error", err)) // the reading is stored; the hub check runs within a minute
+		}
+	}
+	err = e.afterCommit(app, event, v, d)
+	return Result{Status: v.status, EventID: event.ID(), ObservationID: v.outcome.Observation.ID}, err
+}
+
+// classification is the result of matching and storing an event.
+type classification struct {
+	status  Status
+	reason  string // of a quarantined one
+	patient string
+	outcome Outcome
+}
+
+// classify finds the patient of an event, stores its reading with store, and returns the result. All sources that do not name the patient
+// use it; store runs in the writer, in the caller's transaction, or as a dry run.
+func classify(app core.App, event gateway.Event, store func(patientID string) (Outcome, error)) (v classification, err error) {
+	switch {
+	case !event.Type.Known():
+		return classification{status: Ignored}, nil
+	case event.Type != gateway.MeasurementCreated:
+		return classification{status: Processed}, nil
+	case event.Unsupported():
+		return classification{status: Quarantined, reason: ReasonUnsupportedType}, nil
+	}
+	if v.patient, v.reason, err = MatchPatient(app, event); err != nil {
+		return v, err
+	}
+	if v.reason != "" {
+		v.status = Quarantined
+		return v, nil
+	}
+	v.outcome, err = store(v.patient)
+	refused, isFault := errors.AsType[*fault.Error](err)
+	switch {
+	case isFault && refused.Kind != fault.Unavailable:
+		v.status, v.reason = Quarantined, quarantineReason(refused)
+	case err != nil:
+		return v, err
+	case v.outcome.Conflict:
+		v.status, v.reason = Quarantined, ReasonConflict
+	case v.outcome.Duplicate:
+		v.status = Duplicate
+	default:
+		v.status = Stored
+	}
+	return v, nil
+}
+
+// storeRejected stores an event that cannot be parsed, because its vendor stops sending it at some point, and raises the alert for its
+// implausible values.
+func (e *Pipeline) storeRejected(app core.App, p deliveryEvent, d Delivery, notifyStaff bool) (Result, error) {
+	result := Result{Status: Rejected, Rejection: p.rejection}
+	err := app.RunInTransaction(func(tx core.App) (err error) {
+		result.EventID, result.SeenBefore, err = StoreEvent(tx, EventEntry{
+			ID: gateway.BodyID(d.Vendor, d.Body), Status: collections.EventRejected, Reason: p.rejection.Code,
+			Event: p.event, Payload: d.Body, FieldErrors: p.rejection.Fields, NotifyStaff: notifyStaff,
+		}, d.By, d.At)
+		if err != nil {
+			return err
+		}
+		return e.alertIfImplausible(tx, result.EventID, p.event, d.At)
+	})
+	return result, err
+}
+
+// quarantineEvent quarantines a measurement. A repeat of one that was closed since is a duplicate.
+func (e *Pipeline) quarantineEvent(app core.App, event gateway.Event, reason string, d Delivery) (Result, error) {
+	entry := EventEntry{ID: event.ID(), Status: collections.EventOpen, Reason: reason, Event: event, Payload: d.Body}
+	if reason == ReasonConflict {
+		entry.ID = gateway.BodyID(d.Vendor, d.Body) // its own key belongs to the reading it conflicts with
+	}
+	id, duplicate, err := StoreEvent(app, entry, d.By, d.At)
+	result := Result{Status: Quarantined, EventID: id, Reason: reason, SeenBefore: duplicate}
+	if err != nil || !duplicate {
+		return result, err
+	}
+	earlier, err := FindQuarantined(app, id)
+	if err == nil && earlier.Status() != collections.EventOpen {
+		result = Result{Status: Duplicate, EventID: id, ObservationID: earlier.ObservationID()}
+	}
+	return result, err
+}
+
+// processDeviceEvent stores an event without an observation and applies it to the device or hub in one transaction, so that the vendor
+// sends it again if it fails.
+func (e *Pipeline) processDeviceEvent(app core.App, event gateway.Event, status Status, d Delivery) (Result, error) {
+	result := Result{Status: status, EventID: event.ID()}
+	stored := collections.EventHandled
+	if status == Ignored {
+		stored = collections.EventIgnored
+	}
+	err := app.RunInTransaction(func(tx core.App) error {
+		id, duplicate, err := StoreEvent(tx, EventEntry{ID: result.EventID, Status: stored, Event: event, Payload: d.Body}, d.By, d.At)
+		result.EventID = id
+		switch {
+		case err != nil || status == Ignored:
+			return err
+		case duplicate:
+			result.Status = Duplicate
+			return nil
+		}
+		return e.Devices.Handle(tx, event, d.At)
+	})
+	return result, err
 }

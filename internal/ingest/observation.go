@@ -1,20 +1,14 @@
-// Package observations takes a checked reading and makes it an observation with all its consequences, exactly once:
-// duplicate check, alerts, score, escalation, FHIR transmission, day and count, audit trail. Assess decides with
-// plain values, Apply writes inside one transaction, and the Writer commits many readings together. It knows no
-// HTTP, no gateway format and no network.
 package ingest
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/base64"
-	"strings"
 	"time"
 
 	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/fhir"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/vitals"
@@ -27,14 +21,14 @@ type Observation struct {
 	Reading   vitals.Reading
 	Source    vitals.Source
 	Origin    vitals.Origin
-	// Review says whether the values are believed; SuspectReason why they are, or were, not.
+	// Review is the review state; SuspectReason is why the reading is, or was, suspect.
 	Review        ReviewState
 	SuspectReason string
 	ConfirmedBy   string
 	ConfirmedAt   time.Time
-	// EnteredInError readings count for nothing any more.
+	// EnteredInError readings no longer count.
 	EnteredInError bool
-	// FHIRStatus is "" while there is no FHIR form.
+	// FHIRStatus is "" without a FHIR form.
 	FHIRStatus    string
 	FHIRVersion   int
 	TransformedAt time.Time
@@ -44,27 +38,27 @@ type Observation struct {
 	UpdatedAt     time.Time
 
 	readingKey, gatewayKey string
-	// partial: what is not in it may have come by itself, or will. addition is what has just been added to it.
+	// partial: other parts of the reading may arrive separately. addition is the part that was just merged.
 	partial  bool
 	addition *vitals.Reading
-	// confirmed: it was stored before, as suspect, and counts from now on.
+	// newlyConfirmed: it was stored as suspect and counts from now on.
 	newlyConfirmed bool
 	confirmNotes   phi.Text
-	// undoubted: whether it may be somebody else's is decided.
+	// suspicionDecided: whether it is suspect is decided already.
 	suspicionDecided bool
 }
 
-// ReviewState says whether the values of a reading are believed.
+// ReviewState is whether the values of a reading are accepted.
 type ReviewState string
 
-// The review states. A suspect reading is stored and shown, and counts for nothing until somebody confirms it.
+// The review states. A suspect reading is stored and shown, and does not count until it is confirmed.
 const (
 	Accepted  ReviewState = "accepted"
 	Suspect   ReviewState = "suspect"
 	Confirmed ReviewState = "confirmed"
 )
 
-// ObservationFromRecord reads an observation from its record.
+// ObservationFromRecord converts a record to an observation.
 func ObservationFromRecord(record *core.Record) Observation {
 	source := vitals.Source(record.GetString("source"))
 	return Observation{
@@ -97,7 +91,7 @@ func readingFromRecord(record *core.Record) vitals.Reading {
 	return reading
 }
 
-// status is how it is stored: what is suspect is not among the readings that hold.
+// status returns the stored status.
 func (o Observation) status() string {
 	switch {
 	case o.EnteredInError:
@@ -108,18 +102,18 @@ func (o Observation) status() string {
 	return collections.StatusFinal
 }
 
-// cell is a value of a row.
+// cell is one column's value.
 type cell struct {
 	column string
 	value  any
 }
 
-// cells are the observation's values as they are stored, in the same order for all.
+// cells returns the stored values, always in the same order.
 func (o Observation) cells() []cell {
 	r := o.Reading
 	review := o.Review
 	if review == Accepted {
-		review = "" // as of all that were stored before there was a word for it
+		review = "" // stored as empty, like older rows
 	}
 	cells := make([]cell, 0, 24+len(vitals.Parameters)+len(vitals.Marks))
 	cells = append(cells,
@@ -140,7 +134,7 @@ func (o Observation) cells() []cell {
 	return cells
 }
 
-// columns are the cells by their columns.
+// columns returns the cells by column.
 func (o Observation) columns() dbx.Params {
 	columns := dbx.Params{}
 	for _, c := range o.cells() {
@@ -149,7 +143,7 @@ func (o Observation) columns() dbx.Params {
 	return columns
 }
 
-// FHIR is what the FHIR form of the observation is made from, without what is known of its patient and device.
+// FHIR returns the input of the FHIR form, without data of the patient and device.
 func (o Observation) FHIR() fhir.Stored {
 	return fhir.Stored{
 		ID: o.ID, PatientID: o.PatientID, Reading: o.Reading, Origin: o.Origin, EnteredInError: o.EnteredInError, Suspect: o.Review == Suspect,
@@ -157,24 +151,42 @@ func (o Observation) FHIR() fhir.Stored {
 	}
 }
 
-// readingKey is equal for equal readings: same patient, kind, second, device and values, however they came. It tells apart what one patient has of a
-// kind in one second, for which 72 bits are plenty, and stands in an index where every reading goes to a page of its own: each letter counts.
-// Source: docs/decisions/observations.md, "Duplicate readings outside the webhook".
-func readingKey(patientID string, r vitals.Reading) string {
-	for _, m := range vitals.Marks {
-		if m.Flag() && r.Says(m) == vitals.No {
-			r.Say(m, "") // a sender that says nothing and one that says "no" mean the same
-		}
+// ListObservations returns a page of observations and the total.
+func ListObservations(app core.App, f collections.ObservationFilter, offset, limit int) (page []Observation, total int, err error) {
+	records, total, err := collections.PageOfObservations(app, f, offset, limit)
+	for _, record := range records {
+		page = append(page, ObservationFromRecord(record))
 	}
-	sum := sha256.Sum256([]byte(strings.Join([]string{
-		patientID, r.MeasuredAt.UTC().Truncate(time.Second).Format(time.RFC3339), r.DeviceID, r.ValuesKey(),
-	}, "|")))
-	return base64.RawURLEncoding.EncodeToString(sum[:9])
+	return page, total, err
 }
 
-// findStored is the observation that has the reading's key.
-func (o Observation) findStored(app core.App) (*core.Record, error) {
-	return collections.FindObservationByReading(app, collections.ReadingKey{
-		PatientID: o.PatientID, Kind: string(o.Reading.Kind), MeasuredAt: o.Reading.MeasuredAt, Key: o.readingKey,
-	})
+// FindObservation returns one observation, or a not-found fault.
+func FindObservation(app core.App, id string) (Observation, error) {
+	record, err := collections.FindObservation(app, id)
+	if err != nil {
+		return Observation{}, fault.OrMissing(err)
+	}
+	return ObservationFromRecord(record), nil
+}
+
+// LoadFHIR reads the input of an observation's FHIR form: the reading, the patient's time zone and, if enabled, the device.
+func (e *Evaluator) LoadFHIR(app core.App, id string) (fhir.Stored, error) {
+	o, err := FindObservation(app, id)
+	if err != nil {
+		return fhir.Stored{}, err
+	}
+	stored, deviceID := o.FHIR(), ""
+	if e.rules.SendDevice {
+		deviceID = o.Reading.DeviceID
+	}
+	from, err := collections.OriginsOf(app, o.PatientID, deviceID)
+	if err != nil {
+		return fhir.Stored{}, err
+	}
+	stored.ExternalID = from.ExternalID
+	stored.Zone = collections.Zone(from.TimeZone, e.rules.PracticeZone)
+	if deviceID != "" { // an unregistered device has an id and a kind only
+		stored.Device = &fhir.Device{Manufacturer: from.Manufacturer, Model: from.Model, SerialNumber: from.SerialNumber, UDI: from.UDI}
+	}
+	return stored, nil
 }

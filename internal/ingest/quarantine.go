@@ -10,13 +10,38 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/gateway"
-
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// QuarantineStatuses are the states of what people look at: events that could not be placed or read, and what became of
-// them.
+// QuarantineStatuses are the statuses of the quarantine list: unmatched or unreadable events, and closed ones.
 var QuarantineStatuses = []string{collections.EventOpen, collections.EventReleased, collections.EventDiscarded, collections.EventRejected}
+
+// Reasons why an event is quarantined.
+const (
+	ReasonUnknownPatient  = "unknown_patient"
+	ReasonPatientMismatch = "patient_mismatch"
+	ReasonPatientInactive = "patient_inactive"
+	ReasonUnsupportedType = "unsupported_type"
+	ReasonConflict        = "conflicting_duplicate"
+	ReasonDeviceMismatch  = "device_patient_mismatch"
+	ReasonBeforeBirth     = "before_birth"
+	ReasonNoReadingYet    = ReasonReadingMissing // a part that arrived before its reading
+	reasonKeyAlias        = "duplicate_reading"  // never pending
+)
+
+// quarantineReason returns why a matched measurement was rejected after all: the patient or the device's assignment changed concurrently,
+// or the time is before the patient's birth.
+func quarantineReason(refused *fault.Error) string {
+	switch {
+	case refused.Code == ReasonDeviceMismatch:
+		return ReasonDeviceMismatch
+	case refused.Fields["measured_at"] != nil:
+		return ReasonBeforeBirth
+	case refused.Kind == fault.NotFound || refused.Fields["patient_id"] != nil:
+		return ReasonPatientInactive
+	}
+	return refused.Code
+}
 
 // FindQuarantined returns one event of the quarantine list, or a not-found fault.
 func FindQuarantined(app core.App, id string) (*collections.GatewayEvent, error) {
@@ -28,32 +53,32 @@ func FindQuarantined(app core.App, id string) (*collections.GatewayEvent, error)
 		return nil, err
 	}
 	if event.Status() == collections.EventHandled || event.Status() == collections.EventIgnored {
-		return nil, fault.Missing() // nothing of it waits for anybody
+		return nil, fault.Missing() // never in quarantine
 	}
 	return event, nil
 }
 
-// checkPending reports whether somebody may still decide about the event.
+// checkPending returns a fault if the event is closed.
 func checkPending(event *collections.GatewayEvent) error {
 	if event.Status() == collections.EventOpen || event.Status() == collections.EventRejected {
 		return nil
 	}
-	return fault.State("invalid_state", "The event has been dealt with already.")
+	return fault.State("invalid_state", "The event is closed already.")
 }
 
-// reparse reads a stored event in its vendor's words, as of its own receipt.
+// reparse parses a stored event in its vendor's format, as of its own receipt.
 func (e *Pipeline) reparse(event *collections.GatewayEvent) (gateway.Event, error) {
 	adapter, supported := e.Adapters[gateway.Vendor(event.Vendor())]
 	if !supported {
-		return gateway.Event{}, fault.New(fault.Invalid, "unknown_vendor", "This version does not know the vendor.")
+		return gateway.Event{}, fault.New(fault.Invalid, "unknown_vendor", "This version does not support the vendor.")
 	}
 	return adapter.Parse([]byte(event.Payload().Reveal()), event.ReceivedAt())
 }
 
-// Release gives a quarantined measurement to a patient: it becomes an observation like any other, in one transaction with the end
-// of its waiting. Faults: not_found for the event or the patient, invalid_state for one dealt with or unreadable, and what
-// refuses a reading. The person's word weighs more than the deduplication key: of two that contradict each other both can
-// become observations. One with implausible values is told to the patient's people and waits on, without an outcome.
+// Release assigns a quarantined measurement to a patient, stores it as an observation and closes the event in one transaction. Faults:
+// not_found for the event or the patient; invalid_state for a closed or unreadable event; and the faults of a reading. The person's
+// decision has priority over the deduplication key: of two contradictory readings both can be stored. For implausible values it raises the
+// alert and the event stays pending, without an outcome.
 func (e *Pipeline) Release(app core.App, id, patientID string, by audit.Actor, now time.Time) (outcome Outcome, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		pending, err := FindQuarantined(tx, id)
@@ -81,14 +106,7 @@ func (e *Pipeline) Release(app core.App, id, patientID string, by audit.Actor, n
 		if err != nil {
 			return err
 		}
-		outcome, err = e.Evaluator.Ingest(tx, s, now)
-		if err == nil && outcome.Conflict { // beside the one it contradicts
-			if s.Addition {
-				return fault.State("invalid_state", "The reading that this belongs to says otherwise.")
-			}
-			s.GatewayKey, match.readingSnapshot = "", true
-			outcome, err = e.Evaluator.Ingest(tx, s, now)
-		}
+		outcome, err = e.ingestForPerson(tx, s, &match, now)
 		if err != nil {
 			return asPatientFault(err)
 		}
@@ -100,8 +118,20 @@ func (e *Pipeline) Release(app core.App, id, patientID string, by audit.Actor, n
 	return outcome, err
 }
 
-// asPatientFault turns a complaint about the time of measurement, which whoever releases cannot change, into one about the
-// patient chosen.
+// ingestForPerson stores a reading that a person released or confirmed. If it conflicts with the reading of its key, it is stored separately.
+func (e *Pipeline) ingestForPerson(tx core.App, s Submission, match *patientMatch, now time.Time) (Outcome, error) {
+	outcome, err := e.Evaluator.Ingest(tx, s, now)
+	if err != nil || !outcome.Conflict {
+		return outcome, err
+	}
+	if s.Addition {
+		return outcome, fault.State("invalid_state", "The reading that this belongs to has other values.")
+	}
+	s.GatewayKey, match.withoutKey = "", true
+	return e.Evaluator.Ingest(tx, s, now)
+}
+
+// asPatientFault turns a fault about the time of measurement, which the user who releases cannot change, into one about the chosen patient.
 func asPatientFault(err error) error {
 	if refused, ok := errors.AsType[*fault.Error](err); ok && refused.Fields["measured_at"] != nil {
 		return fault.Validation(fault.Fields{"patient_id": refused.Fields["measured_at"]})
@@ -109,7 +139,7 @@ func asPatientFault(err error) error {
 	return err
 }
 
-// Discard ends the waiting of a quarantined event without an observation. Nothing is deleted.
+// Discard closes a quarantined event without an observation. Nothing is deleted.
 func (e *Pipeline) Discard(app core.App, id string, reason phi.Text, by audit.Actor, now time.Time) (event *collections.GatewayEvent, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		if event, err = FindQuarantined(tx, id); err != nil {
@@ -139,7 +169,7 @@ func (e *Pipeline) Discard(app core.App, id string, reason phi.Text, by audit.Ac
 	return event, err
 }
 
-// closure is how the waiting of an event ends.
+// closure is how an event is closed.
 type closure struct {
 	status               string
 	observation, patient string
@@ -160,4 +190,12 @@ func closeEvent(tx core.App, event *collections.GatewayEvent, with closure, by a
 	return audit.Append(tx, audit.Entry{
 		Event: action, Actor: by, ResourceType: audit.ResourceGatewayEvent, ResourceID: event.Id, PatientID: with.patient, Reason: with.reason,
 	}, now)
+}
+
+// keepQuarantined updates the reason of an event that stays pending.
+func keepQuarantined(tx core.App, event *collections.GatewayEvent, status, reason string, fields fault.Fields) error {
+	if event.Status() == status && event.Reason() == reason {
+		return nil
+	}
+	return event.Wait(tx, status, reason, fields)
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/gateway"
 	"github.com/vigilhealth/vigil/internal/ingest"
-
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
@@ -28,7 +27,7 @@ func cuff(device, patient string, systolic, ago int) []byte {
 		device, patient, systolic, pipelineNow.Add(-time.Duration(ago)*time.Minute).Format(time.RFC3339))
 }
 
-// quarantined keeps a body as open and returns its id.
+// quarantined stores a body as an open event and returns its id.
 func quarantined(t *testing.T, app core.App, body []byte, reason string) string {
 	t.Helper()
 	event, err := parser.Parse(body, pipelineNow)
@@ -50,13 +49,13 @@ func TestQuarantineNotifiesHourly(t *testing.T) {
 		quarantined(t, app, cuff("BP-1", "nobody", 120, i), ingest.ReasonUnknownPatient)
 	}
 	if notified := alertTexts(t, app, `SELECT kind || ' ' || key FROM announcements`); len(notified) != 1 || !strings.HasPrefix(notified[0], "event_quarantined ") {
-		t.Errorf("told %v", notified)
+		t.Errorf("notified %v", notified)
 	}
 	if on := alertTexts(t, app, `SELECT * FROM (SELECT json_group_array(name) FROM pragma_table_info('gateway_events') WHERE name LIKE '%patient%' AND name != 'patient')`); on[0] != "[]" {
 		t.Errorf("the patient lies open on disk: %s", on)
 	}
 	if match := alertTexts(t, app, `SELECT patient FROM gateway_events WHERE patient != ''`); len(match) != 0 {
-		t.Errorf("what nobody has placed is %v", match)
+		t.Errorf("the unmatched event is %v", match)
 	}
 	page, total, _, err := collections.PageOfGatewayEvents(app, collections.GatewayEventFilter{Status: collections.EventOpen}, 0, 2)
 	if err != nil || total != 3 || len(page) != 2 || gateway.PatientIdentifier([]byte(page[0].Payload().Reveal())) != "nobody" {
@@ -89,7 +88,7 @@ func TestRelease(t *testing.T) {
 		}
 	}
 	if old, err := engine.Release(app, ancient, ada, nurseActor, pipelineNow); err != nil || old.Observation.SuspectReason != ingest.ReasonDeviceClock {
-		t.Errorf("measured before anybody was born: %+v, %v", old.Observation.Review, err)
+		t.Errorf("measured before birth: %+v, %v", old.Observation.Review, err)
 	}
 	before := vigiltest.RowCounts(t, app)
 	outcome, err := engine.Release(app, id, ada, nurseActor, pipelineNow)
@@ -133,21 +132,21 @@ func TestDiscard(t *testing.T) {
 	}
 }
 
-// lenientParser is a parser that understands what the gateway's own does not.
+// lenientParser parses what the gateway's own parser rejects.
 type lenientParser struct{ gateway.Gateway }
 
 func (m lenientParser) Parse(body []byte, at time.Time) (gateway.Event, error) {
 	return m.Gateway.Parse([]byte(strings.Replace(string(body), `"tension"`, `"bp"`, 1)), at)
 }
 
-// After something was put right a replay stores what waited, and what still cannot be placed says why now.
+// After its cause is fixed a replay stores a pending event; events that still cannot be matched get the current reason.
 func TestReplay(t *testing.T) {
 	app, engine := newPipelineApp(t)
 	born := quarantined(t, app, cuff("BP-1", "gw-1", 120, 1), ingest.ReasonUnknownPatient)
 	unread := quarantined(t, app, []byte(strings.Replace(string(cuff("BP-2", "gw-1", 121, 2)), `"bp"`, `"tension"`, 1)), ingest.ReasonUnsupportedType)
 	rejected := quarantined(t, app, []byte(strings.Replace(string(cuff("BP-3", "gw-1", 121, 3)), `"systolic"`, `"high"`, 1)), "")
 	stranger := quarantined(t, app, cuff("BP-4", "nobody", 120, 1), ingest.ReasonPatientInactive)
-	future := quarantined(t, app, cuff("BP-5", "gw-1", 120, -60), "") // an hour ahead when it came
+	future := quarantined(t, app, cuff("BP-5", "gw-1", 120, -60), "") // an hour ahead on receipt
 	duplicate := quarantined(t, app, cuff("BP-6", "gw-1", 120, 1), ingest.ReasonUnknownPatient)
 	patient := vigiltest.Patient(t, app, dbx.Params{"gateway_patient_id": "gw-1"})
 	event, _ := parser.Parse(cuff("BP-6", "gw-1", 120, 1), pipelineNow)
@@ -196,7 +195,7 @@ gw-1,BP-1
 gw-1,BP-1,bp,1930-01-10T08:00:00Z,120,80,,
 `
 
-// An import says of every line what becomes of it, and importing again changes nothing.
+// An import returns the result of every line, and importing again changes nothing.
 func TestImport(t *testing.T) {
 	app, engine := newPipelineApp(t)
 	vigiltest.Patient(t, app, dbx.Params{"gateway_patient_id": "gw-1"})
@@ -230,7 +229,7 @@ func TestImport(t *testing.T) {
 		t.Error(diff)
 	}
 	if again, same := load(false); again != done || !slices.Equal(same, refused) {
-		t.Errorf("the dry run said %+v, the import %+v", done, again)
+		t.Errorf("the dry run reports %+v, the import %+v", done, again)
 	}
 	if got := alertTexts(t, app, `SELECT observation_type || ' ' || source || ' ' || measured_at FROM observations ORDER BY measured_at`); !slices.Equal(got, []string{
 		"blood_pressure gateway 2026-01-10T13:00:00.000000Z", "weight gateway 2026-01-10T13:02:00.000000Z",
@@ -245,7 +244,7 @@ func TestImport(t *testing.T) {
 
 var _ ingest.Table = (*gateway.CSV)(nil)
 
-// broken is a table whose file ends in the middle.
+// broken is a table with a truncated file.
 type broken struct{ gateway.Gateway }
 
 func (broken) Next() (int, []byte, error) { return 0, nil, io.ErrUnexpectedEOF }

@@ -16,15 +16,15 @@ import (
 // Why a reading is, or was, suspect.
 const (
 	ReasonFarFromUsual = "far_from_usual"
-	ReasonWrongUnit    = "wrong_unit" // not in doubt, had it been sent in another unit
+	ReasonWrongUnit    = "wrong_unit" // not suspect if sent in another unit
 )
 
-// suspicion is what a reading comes to in the light of the patient's other ones: whether it lies far from them, whether it may be judged
-// all the same, and which doubted ones it bears out.
+// suspicion is the comparison of a reading with the patient's other ones: whether it is far from them, is accepted all the same, and which
+// suspect readings it corroborates.
 type suspicion struct {
 	alerts.Doubt
 	isFar, isAccepted bool
-	corroborates      []string // observations
+	corroborates      []string // ids of observations
 }
 
 func (d suspicion) isSuspect() bool { return d.isFar && !d.isAccepted && len(d.corroborates) == 0 }
@@ -36,8 +36,8 @@ func (d suspicion) reason() string {
 	return ReasonFarFromUsual
 }
 
-// assessSuspicion says whether a reading that came may be somebody else's. What a person has confirmed is not doubted.
-// Source: docs/decisions/observations.md, "Suspect reading".
+// assessSuspicion reports whether a new reading may be another person's. A confirmed reading is never suspect. Source:
+// docs/decisions/observations.md, "Suspect reading".
 func (e *Evaluator) assessSuspicion(o Observation, p triage.Picture) (d suspicion) {
 	parameter := o.Reading.Kind.Definition().Doubted
 	value := o.Reading.Value(parameter)
@@ -46,9 +46,9 @@ func (e *Evaluator) assessSuspicion(o Observation, p triage.Picture) (d suspicio
 	}
 	d.Of, d.Value = parameter, *value
 	d.compare(usualValues(p.Weighings, d.Doubt, o.Reading.MeasuredAt), o.Origin, e.rules)
-	holds := !d.isFar || d.isAccepted // of itself, or because one as reliable bears it out
+	holds := !d.isFar || d.isAccepted // alone, or corroborated by an origin as reliable
 	if !holds && d.Unit != nil {
-		return d // the next one from a device in the wrong unit is like it, and says no more
+		return d // the next reading from a device set to the wrong unit is similar and corroborates nothing
 	}
 	for _, other := range p.Doubted {
 		if other.Reason != ReasonFarFromUsual || other.Of != parameter || other.MeasuredAt.Sub(o.Reading.MeasuredAt).Abs() > parameter.Doubt.Within ||
@@ -66,12 +66,12 @@ func (e *Evaluator) assessSuspicion(o Observation, p triage.Picture) (d suspicio
 	return d
 }
 
-// IsSuspect reports whether a reading would be in doubt, were it stored.
+// IsSuspect reports whether a reading would be suspect if it were stored.
 func (e *Evaluator) IsSuspect(r vitals.Reading, origin vitals.Origin, p triage.Picture) bool {
 	return r.Kind.Definition().Doubted != nil && e.assessSuspicion(Observation{Reading: r, Origin: origin, Review: Accepted}, p).isSuspect()
 }
 
-// usualValues are the last values before a moment among those that count, the latest first.
+// usualValues returns the last values before a time that count, latest first.
 func usualValues(weighings []alerts.Weighing, d alerts.Doubt, at time.Time) (usual []alerts.Weighing) {
 	since := at.AddDate(0, 0, -d.Of.Doubt.Days)
 	for _, w := range weighings {
@@ -83,8 +83,7 @@ func usualValues(weighings []alerts.Weighing, d alerts.Doubt, at time.Time) (usu
 	return usual[:min(len(usual), d.Of.Doubt.Among)]
 }
 
-// compare holds the value against the usual ones. One that is like a confirmed one of them is believed: that weight has been vouched for,
-// by something as reliable.
+// compare compares the value with the usual ones. A value close to a confirmed one is accepted, if its origin is at least as reliable.
 func (d *suspicion) compare(usual []alerts.Weighing, origin vitals.Origin, rules Rules) {
 	if len(usual) < d.Of.Doubt.AtLeast {
 		return
@@ -105,8 +104,8 @@ func (d *suspicion) compare(usual []alerts.Weighing, origin vitals.Origin, rules
 	d.Unit, d.Meant = d.Of.Mistook(d.Value, d.Usual, rules.Suspect)
 }
 
-// resolveSuspicion stores what a doubt comes to, if there is any: a suspect reading counts for nothing, or a second one like it bears it out, and
-// both are judged in the order in which they were measured.
+// resolveSuspicion stores a suspect reading, or confirms the suspect ones that the reading corroborates and evaluates all of them in order
+// of measurement.
 func (e *Evaluator) resolveSuspicion(
 	tx core.App, b *writeBatch, o Observation, snapshot triage.Picture, patient readingPatient, by audit.Actor, now time.Time,
 ) (outcome Outcome, decided bool, err error) {
@@ -119,7 +118,7 @@ func (e *Evaluator) resolveSuspicion(
 		return Outcome{}, false, nil
 	}
 	o.suspicionDecided = true
-	if d.isFar && !d.isAccepted { // the second one, which would have been doubted by itself
+	if d.isFar && !d.isAccepted { // the second one, suspect on its own
 		o.Review, o.SuspectReason, o.ConfirmedBy, o.ConfirmedAt = Confirmed, d.reason(), alerts.System, now
 		if err := storeReview(tx, o, now); err != nil {
 			return Outcome{}, true, err
@@ -141,7 +140,7 @@ func (e *Evaluator) resolveSuspicion(
 	return outcome, true, err
 }
 
-// storeSuspect stores that a reading is doubted, and asks the care team once for each run of such readings.
+// storeSuspect stores a suspect reading and raises one question for the care team for each run of them.
 func (e *Evaluator) storeSuspect(
 	tx core.App, b *writeBatch, o Observation, d suspicion, snapshot triage.Picture, patient readingPatient, by audit.Actor, now time.Time,
 ) (Outcome, error) {
@@ -166,7 +165,7 @@ func (e *Evaluator) storeSuspect(
 	return outcome, err
 }
 
-// suspectEffects decides what follows from a reading that is stored and not believed: the question, and that its device is not silent.
+// suspectEffects decides the effects of a suspect reading: the question, and that its device is not silent.
 func (e *Evaluator) suspectEffects(o Observation, snapshot triage.Picture, d suspicion, prompt bool, now time.Time) Effects {
 	effects := Effects{Observation: o}
 	for _, alert := range snapshot.Open {

@@ -21,15 +21,15 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// suspectRules are the rules of a practice that doubts.
+// suspectRules are the rules of a practice with suspect checks.
 var suspectRules = func() ingest.Rules {
 	wary := rules
 	wary.Suspect = vitals.Distance{Percent: 10, Amount: 10}
 	return wary
 }()
 
-// Whoever stands on the scale, in whatever order readings come, are confirmed or withdrawn: what is kept beside the readings agrees with
-// them after each step, and suspect ones are in none of it.
+// Readings of several people on one scale, in any order, confirmed or retracted: after each step the stored totals agree with the readings,
+// and suspect ones are in none of them.
 func TestSuspectReadingsAreNotCounted(t *testing.T) {
 	for seed := range vigiltest.Rounds(3, 1) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -81,18 +81,18 @@ func TestSuspectReadingsAreNotCounted(t *testing.T) {
 	}
 }
 
-// wantConsistent holds what is kept of a patient against the readings.
+// wantConsistent compares a patient's stored totals with the readings.
 func wantConsistent(t *testing.T, app core.App, patient string) {
 	t.Helper()
 	for what, query := range map[string]string{
-		"suspect readings on their way to the EMR":     `SELECT o.id FROM observations o JOIN transmissions t ON t.observation = o.id WHERE o.status = 'suspect'`,
-		"suspect readings with a FHIR form":            `SELECT id FROM observations WHERE status = 'suspect' AND fhir_status != ''`,
-		"readings that hold and are not sent":          `SELECT id FROM observations WHERE status = 'final' AND id NOT IN (SELECT observation FROM transmissions)`,
-		"suspect readings judged":                      `SELECT o.id FROM observations o JOIN alerts a ON a.observation = o.id WHERE o.status = 'suspect' AND a.type != 'suspect_reading'`,
-		"questions open about what is decided":         `SELECT o.id FROM observations o JOIN alerts a ON a.observation = o.id WHERE o.status != 'suspect' AND a.type = 'suspect_reading' AND a.status IN ('active', 'acknowledged')`,
-		"suspect by one column only":                   `SELECT id FROM observations WHERE (status = 'suspect') != (review_state = 'suspect') AND status != 'entered_in_error'`,
-		"confirmed by nobody, or by somebody and not":  `SELECT id FROM observations WHERE (review_state = 'confirmed') != (confirmed_by != '') OR (confirmed_by != '') != (confirmed_at != '')`,
-		"first readings of a day that are not its own": `SELECT d.day FROM reading_days d LEFT JOIN observations o ON o.id = d.first_observation WHERE o.status = 'suspect'`,
+		"suspect readings on their way to the EMR":       `SELECT o.id FROM observations o JOIN transmissions t ON t.observation = o.id WHERE o.status = 'suspect'`,
+		"suspect readings with a FHIR form":              `SELECT id FROM observations WHERE status = 'suspect' AND fhir_status != ''`,
+		"readings that hold and are not sent":            `SELECT id FROM observations WHERE status = 'final' AND id NOT IN (SELECT observation FROM transmissions)`,
+		"suspect readings judged":                        `SELECT o.id FROM observations o JOIN alerts a ON a.observation = o.id WHERE o.status = 'suspect' AND a.type != 'suspect_reading'`,
+		"questions open about what is decided":           `SELECT o.id FROM observations o JOIN alerts a ON a.observation = o.id WHERE o.status != 'suspect' AND a.type = 'suspect_reading' AND a.status IN ('active', 'acknowledged')`,
+		"suspect by one column only":                     `SELECT id FROM observations WHERE (status = 'suspect') != (review_state = 'suspect') AND status != 'entered_in_error'`,
+		"confirmed without a user, or by a user and not": `SELECT id FROM observations WHERE (review_state = 'confirmed') != (confirmed_by != '') OR (confirmed_by != '') != (confirmed_at != '')`,
+		"first readings of a day that are not its own":   `SELECT d.day FROM reading_days d LEFT JOIN observations o ON o.id = d.first_observation WHERE o.status = 'suspect'`,
 	} {
 		if rows := texts(t, app, query); len(rows) > 0 {
 			t.Fatalf("%s: %q", what, rows)
@@ -108,7 +108,7 @@ func wantConsistent(t *testing.T, app core.App, patient string) {
 	}
 }
 
-// A suspect reading and the one that bears it out in one commit leave what they would have left in two.
+// A suspect reading and its corroboration in one commit leave the same as in two.
 func TestSuspectConfirmedInOneCommit(t *testing.T) {
 	app, engine := newApp(t, suspectRules)
 	patient := vigiltest.Patient(t, app, nil)
@@ -146,7 +146,7 @@ func TestSuspectConfirmedInOneCommit(t *testing.T) {
 	}
 }
 
-// A reading that an operator creates as a record is doubted like any other, and the record says so.
+// A reading created as a record can be suspect, and the record shows it.
 func TestCreateFromRecordSuspect(t *testing.T) {
 	app, engine := newApp(t, suspectRules)
 	patient := vigiltest.Patient(t, app, nil)
@@ -167,7 +167,7 @@ func TestCreateFromRecordSuspect(t *testing.T) {
 	}
 }
 
-// A device that sends is not silent, whoever uses it; what is expected of the patient is still missing.
+// A device that sends is not silent, for any user; the patient's expected reading is still missing.
 func TestSuspectReadingEndsDeviceSilence(t *testing.T) {
 	app, engine := newApp(t, suspectRules)
 	patient := vigiltest.Patient(t, app, nil)

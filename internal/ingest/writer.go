@@ -14,10 +14,10 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// maxGroupSize bounds how many readings one transaction takes.
+// maxGroupSize bounds the readings of one transaction.
 const maxGroupSize = 256
 
-// Writer commits readings in groups, so that the cost of making a commit durable is shared, and answers every sender after the commit.
+// Writer commits readings in groups, to share the cost of a durable commit, and answers each caller after the commit.
 type Writer struct {
 	evaluator     *Evaluator
 	clock         func() time.Time
@@ -26,19 +26,19 @@ type Writer struct {
 	group         *async.Group[Submission, Outcome]
 	cache         *patientCache
 	statements    collections.Statements
-	commitStarted atomic.Int64 // when the commit under way began, in Unix nanoseconds; idle or notRunning
+	commitStarted atomic.Int64 // start of the current commit in Unix nanoseconds; idle or notRunning
 }
 
-// What the pulse says besides a time.
+// Values of commitStarted that are no time.
 const (
 	notRunning = 0
 	idle       = 1
 )
 
-// groupItem is one sender's, and the answer.
+// groupItem is one caller's submission and result.
 type groupItem = async.GroupItem[Submission, Outcome]
 
-// NewWriter returns a writer; stored is called after each commit with what was stored anew, and must not block.
+// NewWriter returns a writer. stored is called after each commit with the newly stored readings, and must not block.
 func NewWriter(engine *Evaluator, clock func() time.Time, log *slog.Logger, stored func([]Outcome)) *Writer {
 	w := &Writer{evaluator: engine, clock: clock, stored: stored, log: log, cache: newPatientCache()}
 	w.group = async.NewGroup(async.GroupOptions[Submission, Outcome]{
@@ -48,13 +48,13 @@ func NewWriter(engine *Evaluator, clock func() time.Time, log *slog.Logger, stor
 	return w
 }
 
-// QueueDepth is how many readings wait, and others whose work goes along with them.
+// QueueDepth is the number of queued readings and joined work items.
 func (w *Writer) QueueDepth() int { return w.group.Waiting() }
 
-// Busy reports whether somebody waits for a reading to be stored.
+// Busy reports whether a caller waits for a reading to be stored.
 func (w *Writer) Busy() bool { return w.QueueDepth() > 0 || w.commitStarted.Load() > idle }
 
-// Alive reports whether readings are being stored: the writer runs, and no commit has lasted longer than patience.
+// Alive reports whether the writer runs and no commit has taken longer than patience.
 func (w *Writer) Alive(now time.Time, patience time.Duration) bool {
 	switch began := w.commitStarted.Load(); began {
 	case notRunning:
@@ -66,8 +66,8 @@ func (w *Writer) Alive(now time.Time, patience time.Duration) bool {
 	}
 }
 
-// Submit hands over a reading and returns once it is durably stored, or refused. When ctx ends first the reading may
-// still be stored; sending it again is then answered as a duplicate.
+// Submit queues a reading and returns when it is durably stored or rejected. If ctx ends first, the reading may still be stored; a repeat
+// is then a duplicate.
 func (w *Writer) Submit(ctx context.Context, s Submission) (Outcome, error) {
 	if !s.AllowDuplicates {
 		s.key = readingKey(s.PatientID, s.Reading)
@@ -76,13 +76,13 @@ func (w *Writer) Submit(ctx context.Context, s Submission) (Outcome, error) {
 	return outcome, asUnavailable(err)
 }
 
-// asUnavailable says to the sender why a reading was not handed over.
+// asUnavailable converts a queue error to a fault for the caller.
 func asUnavailable(err error) error {
 	switch {
 	case errors.Is(err, async.ErrGroupFull):
-		return unavailable("Too many readings are waiting.").After(time.Second)
+		return unavailable("Too many readings are queued. Try again later.").After(time.Second)
 	case errors.Is(err, async.ErrGroupStopped):
-		return unavailable("The service is stopping.").After(time.Second)
+		return unavailable("The service is stopping. Try again later.").After(time.Second)
 	}
 	return err
 }
@@ -91,20 +91,20 @@ func unavailable(detail string) *fault.Error {
 	return fault.New(fault.Unavailable, "service_unavailable", detail)
 }
 
-// Run commits what arrives until ctx ends and the queue is empty. A writer runs once.
+// Run commits submissions until ctx ends and the queue is empty. A writer runs once.
 func (w *Writer) Run(ctx context.Context, app core.App) {
 	w.commitStarted.Store(idle)
 	defer w.commitStarted.Store(notRunning)
 	w.group.Run(ctx, app)
 }
 
-// store writes a group in one transaction. An error may have left half a reading behind.
+// store writes a group in one transaction. After an error the transaction is rolled back.
 func (w *Writer) store(app core.App, group []*groupItem) error {
-	w.commitStarted.CompareAndSwap(idle, w.clock().UnixNano()) // one stored on its own belongs to the commit of its group
+	w.commitStarted.CompareAndSwap(idle, w.clock().UnixNano()) // a single retry belongs to the commit of its group
 	stored := false
 	defer func() {
 		if !stored {
-			w.cache.clear() // it may have learnt what was rolled back
+			w.cache.clear() // it may hold data that was rolled back
 		}
 	}()
 	err := app.RunInTransaction(func(tx core.App) error {
@@ -130,7 +130,7 @@ func (w *Writer) store(app core.App, group []*groupItem) error {
 	return err
 }
 
-// runJoined does what others want done, before the audit trail is looked at, to which they may append, and returns the readings.
+// runJoined runs joined work, which may append to the audit trail and therefore comes first, and returns the readings.
 func runJoined(tx core.App, group []*groupItem) (readings []*groupItem, err error) {
 	readings = make([]*groupItem, 0, len(group))
 	for _, r := range group {
@@ -143,7 +143,7 @@ func runJoined(tx core.App, group []*groupItem) (readings []*groupItem, err erro
 	return readings, nil
 }
 
-// storeGroup stores a group in its order. One that is refused leaves nothing behind.
+// storeGroup stores a group in order. A rejected reading leaves nothing behind.
 func (w *Writer) storeGroup(tx core.App, b *writeBatch, group []*groupItem) error {
 	staleGroup, anyRefused := false, false
 	for i, r := range group {
@@ -164,13 +164,13 @@ func (w *Writer) storeGroup(tx core.App, b *writeBatch, group []*groupItem) erro
 
 func (w *Writer) fail(r *groupItem) {
 	if r.In.joinTx != nil {
-		return // whoever wanted it done is told as it is
+		return // its caller gets the error unchanged
 	}
-	w.log.Error("reading not stored", slog.Any("error", r.Err))
-	r.Err = unavailable("The reading could not be stored.").Because(r.Err)
+	w.log.Error("writer failed to store a reading; its sender has to send it again", slog.Any("error", r.Err))
+	r.Err = unavailable("The reading could not be stored. Try again later.").Because(r.Err)
 }
 
-// finish tells of what a group stored anew.
+// finish reports the newly stored readings of a group.
 func (w *Writer) finish(group []*groupItem) {
 	defer w.commitStarted.Store(idle)
 	var stored []Outcome
@@ -183,3 +183,21 @@ func (w *Writer) finish(group []*groupItem) {
 		w.stored(stored)
 	}
 }
+
+// SubmitResult is the result of one of several readings.
+type SubmitResult struct {
+	Outcome Outcome
+	Err     error
+}
+
+// SubmitAll queues readings in order of measurement and returns when each is durably stored or rejected.
+func (w *Writer) SubmitAll(ctx context.Context, list []Submission) []SubmitResult {
+	answers := make([]SubmitResult, len(list))
+	for i, a := range w.group.SubmitAll(ctx, list) {
+		answers[i] = SubmitResult{a.Out, asUnavailable(a.Err)}
+	}
+	return answers
+}
+
+// errStaleGroup rolls back a group in which a late reading was evaluated against one that was rejected; each is then stored on its own.
+var errStaleGroup = errors.New("a late reading was judged by one that is not stored")

@@ -39,7 +39,7 @@ type answer struct {
 	err     error
 }
 
-// submitAll hands over all submissions at once, before the writer runs, so that they are one group; run starts it.
+// submitAll queues all submissions before the writer runs, so that they are one group; run starts it.
 func submitAll(t *testing.T, w *ingest.Writer, submissions []ingest.Submission, run func()) []answer {
 	t.Helper()
 	answers := make([]answer, len(submissions))
@@ -48,14 +48,14 @@ func submitAll(t *testing.T, w *ingest.Writer, submissions []ingest.Submission, 
 		senders.Go(func() { answers[i].outcome, answers[i].err = w.Submit(t.Context(), s) })
 	}
 	for w.QueueDepth() < len(submissions) {
-		runtime.Gosched() // the senders are on their way
+		runtime.Gosched() // wait for the senders
 	}
 	run()
 	senders.Wait()
 	return answers
 }
 
-// group stores submissions as one group and says how often the writer told of stored readings.
+// group stores submissions as one group and returns the callbacks of the writer.
 func group(t *testing.T, app core.App, engine *ingest.Evaluator, submissions []ingest.Submission) (answers []answer, notified [][]ingest.Outcome) {
 	t.Helper()
 	var lock sync.Mutex
@@ -114,7 +114,7 @@ func TestWriterManySenders(t *testing.T) {
 	}
 }
 
-// A refusal in a group is answered; the others are stored by the same commit.
+// A rejection in a group is returned; the others are stored by the same commit.
 func TestWriterRefusalInGroup(t *testing.T) {
 	app, engine := newApp(t, rules)
 	patient := vigiltest.Patient(t, app, nil)
@@ -127,11 +127,11 @@ func TestWriterRefusalInGroup(t *testing.T) {
 		t.Errorf("%v", answers)
 	}
 	if rows := vigiltest.RowCounts(t, app)["observations"]; rows != 2 || len(notified) != 1 || len(notified[0]) != 2 {
-		t.Errorf("%d observations, told %d times", rows, len(notified))
+		t.Errorf("%d observations, %d callbacks", rows, len(notified))
 	}
 }
 
-// A repeat in the group of the first is a duplicate of it, though neither is committed yet.
+// A repeat in the group of the first is a duplicate of it, although neither is committed.
 func TestWriterDuplicateInGroup(t *testing.T) {
 	app, engine := newApp(t, rules)
 	s := gatewaySubmission(vigiltest.Patient(t, app, nil), bloodPressure(185, 80))
@@ -155,7 +155,7 @@ func TestWriterDuplicateInGroup(t *testing.T) {
 			t.Error("two observations")
 		}
 	}
-	// Which of them is first in the queue is the scheduler's choice: either the three agree and the other conflicts, or the reverse.
+	// The scheduler decides which is first: either the three agree and the other conflicts, or the reverse.
 	if stored != 1 || duplicates+conflicts != 3 || len(notified) != 1 || len(notified[0]) != 1 {
 		t.Errorf("%d stored, %d duplicates, %d conflicts", stored, duplicates, conflicts)
 	}
@@ -164,7 +164,7 @@ func TestWriterDuplicateInGroup(t *testing.T) {
 	}
 }
 
-// breakAlertsOf makes every statement that stores an alert of a patient fail, after the observation is stored already.
+// breakAlertsOf makes every statement that stores an alert of a patient fail, after the observation is stored.
 func breakAlertsOf(t *testing.T, app core.App, patient string) {
 	t.Helper()
 	_, err := app.DB().NewQuery(fmt.Sprintf(`CREATE TRIGGER broken BEFORE INSERT ON alerts WHEN NEW.patient = '%s'
@@ -174,7 +174,7 @@ func breakAlertsOf(t *testing.T, app core.App, patient string) {
 	}
 }
 
-// An error in the middle of a reading rolls the group back; replayed one by one, only that reading fails, without a trace.
+// An error in the middle of a reading rolls the group back; stored one by one, only that reading fails, without a trace.
 func TestWriterReplaysOneByOne(t *testing.T) {
 	app, engine := newApp(t, rules)
 	well, broken := vigiltest.Patient(t, app, nil), vigiltest.Patient(t, app, nil)
@@ -198,7 +198,7 @@ func TestWriterReplaysOneByOne(t *testing.T) {
 		}
 	}
 	if len(notified) != 1 || len(notified[0]) != 8 {
-		t.Errorf("told %v", notified)
+		t.Errorf("notified %v", notified)
 	}
 	rows := vigiltest.RowCounts(t, app)
 	if rows["observations"] != 8 || rows["alerts"] != 8 || rows["transmissions"] != 8 {
@@ -213,11 +213,11 @@ func TestWriterReplaysOneByOne(t *testing.T) {
 	}
 }
 
-// A panic costs the reading that caused it, not the process and not its neighbours.
+// A panic costs the reading that caused it, not the process or the other readings.
 func TestWriterSurvivesPanic(t *testing.T) {
 	app, engine := newApp(t, rules)
 	patient := vigiltest.Patient(t, app, nil)
-	impossible := vitals.Reading{MeasuredAt: now} // no reading that was checked lacks its kind
+	impossible := vitals.Reading{MeasuredAt: now} // no checked reading lacks its kind
 	answers, _ := group(t, app, engine, []ingest.Submission{
 		gatewaySubmission(patient, weight(80)), gatewaySubmission(patient, impossible), gatewaySubmission(patient, bloodPressure(120, 80)),
 	})
@@ -230,7 +230,7 @@ func TestWriterSurvivesPanic(t *testing.T) {
 	}
 }
 
-// A sender that goes away gets its own answer at once; the reading may still be stored, and then once only.
+// A sender with an ended context gets its answer at once; the reading may still be stored, and then only once.
 func TestWriterSenderGoesAway(t *testing.T) {
 	app, engine := newApp(t, rules)
 	s := gatewaySubmission(vigiltest.Patient(t, app, nil), bloodPressure(120, 80))
@@ -243,7 +243,7 @@ func TestWriterSenderGoesAway(t *testing.T) {
 		}
 	})
 	for w.QueueDepth() == 0 {
-		runtime.Gosched() // until it waits
+		runtime.Gosched() // until it is queued
 	}
 	leave()
 	sender.Wait()
@@ -259,7 +259,7 @@ func TestWriterSenderGoesAway(t *testing.T) {
 	run.Wait()
 }
 
-// A full queue refuses at once; when the writer stops, everything that waits is stored first, and nobody waits for ever after.
+// A full queue rejects at once. When the writer stops, it stores everything queued first, and no caller waits forever.
 func TestWriterFullAndDrained(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		engine := ingest.NewEvaluator(rules)
@@ -287,7 +287,7 @@ func TestWriterFullAndDrained(t *testing.T) {
 	})
 }
 
-// brokenApp is an app whose database is gone.
+// brokenApp is an app without a database.
 type brokenApp struct{ core.App }
 
 func (brokenApp) Store() *store.Store[string, any] { return store.New[string, any](nil) }
@@ -314,7 +314,7 @@ func TestWriterDrainsBeforeItEnds(t *testing.T) {
 	}
 }
 
-// Ten thousand senders of the very same reading: one row, and everybody is told the same.
+// Ten thousand senders of the same reading: one row, and the same answer for each.
 func TestTenThousandDuplicates(t *testing.T) {
 	app, engine := newApp(t, rules)
 	patient := vigiltest.Patient(t, app, nil)
@@ -328,7 +328,7 @@ func TestTenThousandDuplicates(t *testing.T) {
 	for range vigiltest.Rounds(10_000, 2000) {
 		senders.Go(func() {
 			outcome, err := w.Submit(t.Context(), s)
-			for vigiltest.Code(err) == "service_unavailable" { // the queue is full: a gateway tries again
+			for vigiltest.Code(err) == "service_unavailable" { // the queue is full: a gateway retries
 				runtime.Gosched()
 				outcome, err = w.Submit(t.Context(), s)
 			}
@@ -353,7 +353,7 @@ func TestTenThousandDuplicates(t *testing.T) {
 	}
 }
 
-// A reading is stored without a journal of the statement, which is kept where a statement could fail half way: one that fails undoes the group.
+// A reading is stored without a statement journal, which is kept where a statement could fail half way: a failing one rolls back the group.
 func TestReadingKeepsNoJournal(t *testing.T) {
 	vigiltest.WantNoJournal(t, vigiltest.NewApp(t), ingest.InsertObservation)
 }

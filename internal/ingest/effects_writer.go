@@ -1,0 +1,163 @@
+package ingest
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/emr"
+	"github.com/vigilhealth/vigil/internal/notifications"
+	"github.com/vigilhealth/vigil/internal/triage"
+)
+
+// apply writes the effects of a reading in the caller's transaction, or adds them to its write batch. The observation itself is stored
+// already, by the writer or by PocketBase.
+func apply(tx core.App, b *writeBatch, e Effects, by audit.Actor, now time.Time) (Outcome, error) {
+	a := effectsWriter{tx: tx, batch: b, effects: e, by: by, now: now, outcome: Outcome{Observation: e.Observation}}
+	for _, step := range []func() error{a.auditObservation, a.storeAlerts, a.saveProgress, a.saveTriageRow, a.queueDeliveries} {
+		if err := step(); err != nil {
+			return Outcome{}, err
+		}
+	}
+	if e.Observation.addition != nil { // counted when it was stored
+		a.outcome.Merged = true
+		return a.outcome, nil
+	}
+	b.countReading(e)
+	if e.Observation.newlyConfirmed { // counted when it was stored
+		return a.outcome, nil
+	}
+	b.processing = append(b.processing, a.outcome)
+	return a.outcome, nil
+}
+
+// effectsWriter writes one reading's effects.
+type effectsWriter struct {
+	tx      core.App
+	batch   *writeBatch
+	effects Effects
+	by      audit.Actor
+	now     time.Time
+	outcome Outcome
+}
+
+// auditObservation records that the observation was created, completed or confirmed.
+func (a *effectsWriter) auditObservation() error {
+	o, event := a.effects.Observation, audit.ObservationCreate
+	switch {
+	case o.addition != nil:
+		event = audit.ObservationUpdate
+	case o.newlyConfirmed:
+		return a.auditConfirmed()
+	}
+	return a.batch.trail.Add(audit.Entry{
+		Event: event, Actor: a.by, ResourceType: audit.ResourceObservation, ResourceID: o.ID,
+		PatientID: o.PatientID,
+	}, a.now)
+}
+
+// auditConsequence records an effect in the system's name, with the request id of the caller. id is a numbered record id.
+func (a *effectsWriter) auditConsequence(event audit.Event, resource, id string) error {
+	return a.batch.trail.Add(audit.Entry{
+		Event: event, Actor: systemActor(a.by), ResourceType: resource,
+		ResourceID: strconv.FormatInt(collections.Number(id), 10), PatientID: a.effects.Observation.PatientID,
+	}, a.now)
+}
+
+// storeAlerts stores the alerts and the escalation of the critical ones. Each refers to the other, so the escalation's number is taken
+// first and its row is stored last.
+func (a *effectsWriter) storeAlerts() (err error) {
+	escalation := a.effects.JoinEscalation
+	if a.effects.OpenEscalation != nil {
+		if escalation, err = collections.NextID(a.tx, collections.Escalations); err != nil {
+			return err
+		}
+	}
+	firstCritical := ""
+	for _, draft := range a.effects.Alerts {
+		critical := escalates(draft)
+		if critical {
+			draft.EscalationID = escalation
+		}
+		id, err := alerts.Store(a.tx, draft, a.now)
+		if err != nil {
+			return err
+		}
+		if critical && !draft.Snoozed && firstCritical == "" {
+			firstCritical = id
+		}
+		a.outcome.Alerts = append(a.outcome.Alerts,
+			RaisedAlert{ID: id, Level: string(draft.Finding.Level), Type: draft.Finding.Type, Message: draft.Finding.Message})
+		if err := a.auditConsequence(audit.AlertCreate, audit.ResourceAlert, id); err != nil {
+			return err
+		}
+		if draft.Superseded || draft.Settled {
+			if err := a.auditConsequence(audit.AlertAutoResolve, audit.ResourceAlert, id); err != nil {
+				return err
+			}
+		}
+		if err := a.announceAlert(draft, id); err != nil {
+			return err
+		}
+		if err := a.promptRemeasure(draft, id); err != nil {
+			return err
+		}
+	}
+	a.outcome.EscalationID = escalation
+	return a.escalate(escalation, firstCritical)
+}
+
+// saveProgress stores the reading's effect on earlier alerts.
+func (a *effectsWriter) saveProgress() error {
+	for _, progress := range a.effects.Progress {
+		if err := alerts.SaveProgress(a.tx, progress, a.now); err != nil {
+			return err
+		}
+		if !progress.Resolved {
+			continue
+		}
+		if err := a.auditConsequence(audit.AlertAutoResolve, audit.ResourceAlert, progress.Alert.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// saveTriageRow stores the patient's new row in the triage list.
+func (a *effectsWriter) saveTriageRow() error {
+	return triage.SavePlace(a.tx, a.effects.Observation.PatientID, a.effects.TriageRow, a.now)
+}
+
+// queueDeliveries queues the observation for the EMR.
+func (a *effectsWriter) queueDeliveries() (err error) {
+	o := a.effects.Observation
+	draft := emr.Draft{ObservationID: o.ID, PatientID: o.PatientID, ObservationType: string(o.Reading.Kind)}
+	if a.effects.Transmit {
+		if a.outcome.TransmissionID, err = a.batch.queue.Add(a.tx, draft, a.now); err != nil {
+			return err
+		}
+	}
+	if draft.Form = collections.FormHeartRate; a.effects.TransmitHeartRate {
+		_, err = a.batch.queue.Add(a.tx, draft, a.now)
+	}
+	return err
+}
+
+// announceAlert announces an alert, unless it is informative or its kind is snoozed.
+func (a *effectsWriter) announceAlert(draft alerts.Draft, id string) error {
+	if draft.Informative || draft.Snoozed {
+		return nil
+	}
+	announcement := notifications.Announcement{
+		Kind: notifications.AlertRaised, Severity: string(draft.Finding.Level), PatientID: draft.PatientID, AlertID: id,
+		Body: a.effects.PatientLabel + ": " + draft.Finding.Message, Key: alerts.AnnouncementKey(id), AtOnce: draft.Worse,
+	}
+	if draft.Superseded {
+		announcement.Kind, announcement.Key = notifications.ReadingSuperseded, announcement.Key+" superseded"
+	}
+	return notifications.Announce(a.tx, announcement, a.now)
+}

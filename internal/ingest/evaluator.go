@@ -1,0 +1,159 @@
+package ingest
+
+import (
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/devices"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// Evaluator stores readings with their effects, by the practice's rules.
+type Evaluator struct {
+	rules Rules
+}
+
+// NewEvaluator returns an evaluator with the given rules.
+func NewEvaluator(rules Rules) *Evaluator { return &Evaluator{rules: rules} }
+
+// Ingest stores one reading with all effects inside the caller's transaction. It returns a fault before anything is written; after any
+// other error the caller must roll back.
+func (e *Evaluator) Ingest(tx core.App, s Submission, now time.Time) (Outcome, error) {
+	b, err := newWriteBatch(tx)
+	if err != nil {
+		return Outcome{}, err
+	}
+	outcome, err := e.storeReading(tx, b, nil, s, now)
+	if err != nil {
+		return outcome, err
+	}
+	return outcome, b.store(tx)
+}
+
+func (e *Evaluator) storeReading(tx core.App, b *writeBatch, m *patientCache, s Submission, now time.Time) (Outcome, error) {
+	if s.Addition {
+		return e.mergePartial(tx, b, m, s, now)
+	}
+	patient, err := e.findPatient(tx, m, s)
+	if err != nil {
+		return Outcome{}, err
+	}
+	o := e.newObservation(s, now)
+	stored, err := insert(tx, o)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if !stored {
+		outcome, keyless, err := findDuplicate(tx, o)
+		switch {
+		case err == nil && keyless:
+			err = collections.TakeGatewayKey(tx, outcome.Observation.ID, o.gatewayKey)
+		case err == nil && s.Partial && outcome.Conflict: // more values, none of them different
+			s.Reading, s.key = s.Reading.Beyond(outcome.Observation.Reading), ""
+			return e.mergePartial(tx, b, m, s, now)
+		case err == nil && s.Partial && outcome.Duplicate:
+			_, err = collections.FindObservationByGatewayKey(tx, o.gatewayKey)
+			if outcome.KeyAlias = collections.Missing(err); outcome.KeyAlias {
+				err = nil
+			}
+		}
+		return outcome, err
+	}
+	if s.skipsEvaluation() {
+		return e.storeWrongClock(tx, b, o, s, now)
+	}
+	check, err := recordSighting(tx, o, s.Device, now)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if check && s.DiscardedBefore != nil {
+		if why, dismissed, err := s.DiscardedBefore(tx); err != nil || dismissed {
+			return e.storeDiscarded(tx, b, o, s, why, err, now)
+		}
+	}
+	outcome, err := e.evaluateAndApply(tx, b, o, patient, s, now)
+	outcome.CheckDevice = check
+	return outcome, err
+}
+
+// recordSighting updates the device registry from a reading. A device id typed by a portal user is kept in the observation but not
+// registered: it is no sign that the device works. Source: docs/decisions/observations.md, "Patient and device checks".
+func recordSighting(tx core.App, o Observation, report devices.Envelope, now time.Time) (check bool, err error) {
+	if o.Source == vitals.SourcePortal {
+		return false, nil
+	}
+	return devices.RecordSighting(tx, o.Reading, report, now)
+}
+
+// evaluateAndApply decides and writes the effects of a stored observation in the transaction's write batch.
+func (e *Evaluator) evaluateAndApply(
+	tx core.App, b *writeBatch, o Observation, patient readingPatient, s Submission, now time.Time,
+) (Outcome, error) {
+	snapshot, err := patient.snapshotFor(tx, o.PatientID, o.Reading, now)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if o.Reading.Kind.Definition().Doubted != nil {
+		if outcome, decided, err := e.resolveSuspicion(tx, b, o, snapshot, patient, s.By, now); decided || err != nil {
+			return outcome, err
+		}
+	}
+	input := AssessInput{
+		Snapshot: snapshot, PrimaryProvider: patient.row.PrimaryProvider, PatientZone: collections.Zone(patient.row.TimeZone, e.rules.PracticeZone),
+		DeviceAssigned: patient.deviceAssigned,
+	}
+	if input.MayHold, err = e.mayHold(tx, o, snapshot.Thresholds, now); err != nil {
+		return Outcome{}, err
+	}
+	if input.LastNotified, err = loadLastNotified(tx, o.valuesToEvaluate(), snapshot, now); err != nil {
+		return Outcome{}, err
+	}
+	if err := e.loadSurrounding(tx, &input, o, s.NewerInBatch, now); err != nil {
+		return Outcome{}, err
+	}
+	effects := Assess(o, input, e.rules, now)
+	if len(effects.Alerts) > 0 {
+		effects.PatientLabel = patient.row.label(o.PatientID)
+	}
+	outcome, err := apply(tx, b, effects, s.By, now)
+	if err == nil {
+		patient.update(effects, outcome, now)
+		err = e.releaseHolds(tx, effects, outcome, snapshot, now)
+	}
+	if err == nil {
+		err = e.splitSuspectRun(tx, b, confirmedReading{o, patient, s.By}, snapshot, now)
+	}
+	if err == nil && !o.newlyConfirmed && !o.suspicionDecided {
+		err = e.reevaluateNewest(tx, b, confirmedReading{o, patient, s.By}, snapshot, now)
+	}
+	return outcome, err
+}
+
+// newObservation returns the observation of a reading. Its FHIR form is computed from it and needs no further step.
+func (e *Evaluator) newObservation(s Submission, now time.Time) Observation {
+	o := Observation{
+		ID: collections.NewUUID(), PatientID: s.PatientID, Reading: s.Reading, Source: s.Source, Origin: s.origin(),
+		Review:       Accepted,
+		ProcessingMS: float64(now.Sub(s.ReceivedAt).Microseconds()) / 1000, CreatedAt: now, UpdatedAt: now, partial: s.Partial,
+	}
+	if !s.AllowDuplicates {
+		o.readingKey, o.gatewayKey = s.key, s.GatewayKey
+		if o.readingKey == "" {
+			o.readingKey = readingKey(s.PatientID, s.Reading)
+		}
+	}
+	if o.setConfirmation(s, now); s.skipsEvaluation() {
+		o.Review, o.SuspectReason = Suspect, ReasonDeviceClock
+		return o
+	}
+	e.prepareFHIR(&o, now)
+	return o
+}
+
+func (e *Evaluator) prepareFHIR(o *Observation, now time.Time) {
+	if e.rules.AutoTransform {
+		o.FHIRStatus, o.FHIRVersion, o.TransformedAt = collections.FHIRPending, 1, now
+	}
+}

@@ -1,0 +1,105 @@
+package ingest
+
+import (
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/devices"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/gateway"
+	"github.com/vigilhealth/vigil/internal/notifications"
+)
+
+// EventEntry is an authenticated event that made no observation. No authenticated event is dropped.
+type EventEntry struct {
+	ID          string
+	Status      string
+	Reason      string
+	Event       gateway.Event
+	Payload     []byte // as received; stored encrypted
+	FieldErrors fault.Fields
+	// Source is the event's source; "" for a vendor's webhook.
+	Source string
+	// NotifyStaff announces the event although no person has to match it, because its sender gets no error.
+	NotifyStaff bool
+}
+
+// StoreEvent stores an event once and returns its id; known reports that the same event exists. A different measurement with the same id
+// (same device and second, other values) is stored under an id of its own.
+func StoreEvent(app core.App, e EventEntry, by audit.Actor, now time.Time) (id string, duplicate bool, err error) {
+	err = app.RunInTransaction(func(tx core.App) error {
+		stored, err := e.insert(tx, now)
+		if err != nil {
+			return err
+		}
+		if !stored {
+			// Device and hub events of the contract's gateway are identified by key alone. Other vendors' devices send several in one
+			// moment.
+			handled := e.Status == collections.EventHandled && e.Event.Vendor != gateway.Contract
+			if duplicate = e.Status != collections.EventOpen && !handled; duplicate {
+				return nil
+			}
+			payload, err := collections.PayloadOfGatewayEvent(tx, e.ID)
+			if duplicate = payload == string(e.Payload); duplicate || err != nil {
+				return err
+			}
+			e.ID = gateway.BodyID(e.Event.Vendor, e.Payload)
+			if stored, err = e.insert(tx, now); err != nil || !stored {
+				duplicate = !stored
+				return err
+			}
+		}
+		return e.afterInsert(tx, by, now)
+	})
+	return e.ID, duplicate, err
+}
+
+// afterInsert marks the event's hub as alive, notifies staff and appends the audit entry.
+func (e EventEntry) afterInsert(tx core.App, by audit.Actor, now time.Time) error {
+	if e.Status != collections.EventHandled { // the handler sets the hub's state itself
+		if err := devices.RecordHub(tx, e.Event, now); err != nil {
+			return err
+		}
+	}
+	if e.Status == collections.EventOpen || e.NotifyStaff {
+		if err := announceQuarantined(tx, e.Status, now); err != nil {
+			return err
+		}
+	}
+	event, worthAuditing := auditedStatuses[e.Status]
+	if !worthAuditing {
+		return nil
+	}
+	return audit.Append(tx, audit.Entry{
+		Event: event, Outcome: audit.MinorFailure, Actor: by, ResourceType: audit.ResourceGatewayEvent,
+		ResourceID: e.ID,
+	}, now)
+}
+
+// announceQuarantined notifies staff of quarantined or unreadable events, at most once an hour each. Source: docs/decisions/gateway.md,
+// "Webhook answers" and "Other device vendors".
+func announceQuarantined(tx core.App, status string, now time.Time) error {
+	body, key := "Device events wait to be placed.", "event_quarantined "
+	if status == collections.EventRejected {
+		body, key = "Some device measurements could not be read.", "event_rejected "
+	}
+	return notifications.Announce(tx, notifications.Announcement{
+		Kind: notifications.EventQuarantined, Severity: "warning", Body: body, Key: key + now.UTC().Format("2006-01-02T15"),
+	}, now)
+}
+
+// insert stores the event and reports false if its id exists.
+func (e EventEntry) insert(tx core.App, now time.Time) (stored bool, err error) {
+	return collections.InsertGatewayEvent(tx, collections.NewGatewayEvent{
+		ID: e.ID, Vendor: string(e.Event.Vendor), Status: e.Status, Reason: e.Reason, EventType: string(e.Event.Type),
+		DeviceID: e.Event.DeviceID, HubID: e.Event.HubID, MeasurementOf: e.Event.MeasurementType, At: e.Event.At,
+		FieldErrors: e.FieldErrors, Payload: e.Payload, Source: e.Source, Implausible: e.Event.Implausible != nil,
+	}, now)
+}
+
+var auditedStatuses = map[string]audit.Event{
+	collections.EventOpen: audit.WebhookQuarantined, collections.EventRejected: audit.WebhookRejected,
+}

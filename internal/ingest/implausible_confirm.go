@@ -1,0 +1,143 @@
+package ingest
+
+import (
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/devices"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/gateway"
+	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/validate"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// ConfirmImplausible stores an implausible measurement as an observation with all its values, because a person confirms them. Its alert is
+// resolved and it is evaluated like any reading. Faults: not_found; invalid_state for an event that is closed, unmatched or has no
+// implausible values; and the faults of a reading.
+func (e *Pipeline) ConfirmImplausible(app core.App, id string, notes phi.Text, by audit.Actor, now time.Time) (outcome Outcome, err error) {
+	err = app.RunInTransaction(func(tx core.App) error {
+		pending, err := FindQuarantined(tx, id)
+		if err != nil {
+			return err
+		}
+		if err := checkPending(pending); err != nil {
+			return err
+		}
+		patient, err := collections.PatientOfQuarantine(tx, id)
+		if err != nil {
+			return err
+		}
+		if patient == "" {
+			return fault.State("invalid_state", "No values of this event are pending confirmation for a patient.")
+		}
+		event, err := e.parseImplausible(pending)
+		if err != nil {
+			return err
+		}
+		if err := checkCoherent(event.Implausible.Reading); err != nil {
+			return err
+		}
+		match := patientMatch{patient: patient, manual: true}
+		s, err := e.confirmedSubmission(tx, pending, &event, match, by, now)
+		if err != nil {
+			return err
+		}
+		if err := e.resolveConfirmedAlerts(tx, pending, notes, by, now); err != nil {
+			return err
+		}
+		outcome, err = e.ingestForPerson(tx, s, &match, now)
+		if err != nil {
+			return err
+		}
+		if err := collections.NoteReadingOf(tx, id, outcome.Observation.ID); err != nil {
+			return err
+		}
+		ended := closure{status: collections.EventReleased, observation: outcome.Observation.ID, patient: match.patient, reason: notes}
+		if err := closeEvent(tx, pending, ended, by, now); err != nil || isManualSource(pending.Source()) {
+			return err
+		}
+		if err := e.alertNextPending(tx, event, patient, now); err != nil {
+			return err
+		}
+		return e.addPendingParts(tx, event, outcome.Observation, match, by, now)
+	})
+	return outcome, err
+}
+
+// checkCoherent rejects values that contradict each other; no person can confirm them.
+func checkCoherent(r vitals.Reading) error {
+	c := validate.NewChecks()
+	if check := r.Kind.Definition().Coherent; check != nil {
+		check(r, c)
+	}
+	return c.Err()
+}
+
+// resolveConfirmedAlerts resolves the alerts about an event with confirmed values; the stored reading replaces them.
+func (e *Pipeline) resolveConfirmedAlerts(tx core.App, event *collections.GatewayEvent, notes phi.Text, by audit.Actor, now time.Time) error {
+	raised, err := collections.AlertsOfQuarantine(tx, event.Id)
+	if err != nil {
+		return err
+	}
+	for _, alert := range raised {
+		if kept, err := e.removeFromAlert(tx, alert, event.Id, now); err != nil {
+			return err
+		} else if kept {
+			continue
+		}
+		if _, err := resolveAlert(tx, alert, "confirmed", notes, by, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// confirmedSubmission returns the submission of a confirmed measurement.
+func (e *Pipeline) confirmedSubmission(
+	tx core.App, stored *collections.GatewayEvent, event *gateway.Event, match patientMatch, by audit.Actor, now time.Time,
+) (s Submission, err error) {
+	source := EventSource(stored)
+	reading, asReceived := event.Implausible.Reading, !event.Implausible.Ahead.IsZero()
+	switch {
+	case isManualSource(source):
+		s = Submission{PatientID: match.patient, Reading: reading, Source: vitals.Source(source), By: by, ReceivedAt: now}
+		if source == SourceDashboard || source == SourceClient {
+			s.Source = vitals.SourceAPI
+		}
+	case event.Completes(): // the rest is stored already
+		part := reading // if only the clock was wrong, all values are pending
+		if len(event.Implausible.Outside) > 0 {
+			part = reading.Only(event.Implausible.Outside)
+		}
+		event.Reading = &part
+		s = gatewaySubmission(*event, match.patient, by, now)
+		s.Addition = true
+		if s.WrongClock, err = isClockWrong(tx, *event, match.patient); err != nil {
+			return s, err
+		}
+	default:
+		rest, missing, err := completesStored(tx, *event, match.patient)
+		if err != nil {
+			return s, err
+		}
+		if rest {
+			event.Reading, asReceived = &missing, false // takes the time of the reading it completes
+			s = gatewaySubmission(*event, match.patient, by, now)
+			s.Addition = true
+			break
+		}
+		event.Reading, event.Additions = &reading, event.Implausible.Additions
+		if s, err = e.matchedSubmission(tx, *event, match, by, now); err != nil {
+			return s, err
+		}
+	}
+	if source == SourceImport {
+		s.Device = devices.Envelope{Model: event.DeviceModel}
+	}
+	s.Origin, s.ConfirmedBy, s.UsesReceiptTime = sourceOrigin(source), by.Email, asReceived
+	return s, nil
+}

@@ -1,0 +1,114 @@
+package ingest
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/validate"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// boundCheck is one value compared with its range and critical bounds.
+type boundCheck struct {
+	parameter            *vitals.Parameter
+	value, limit         float64
+	outOfRange, critical bool    // beyond the range that may be sent; beyond a critical bound
+	depth                float64 // distance beyond the critical bound, relative to the rest of the range
+}
+
+// compareToBounds compares one value with its range and the patient's critical bounds. A value beyond an end of its range is also beyond
+// the critical bound on that side, if there is one.
+func (c implausibleReading) compareToBounds(p *vitals.Parameter, value float64, limits vitals.Limits) boundCheck {
+	b := boundCheck{parameter: p, value: value, outOfRange: slices.Contains(c.Outside, p), limit: p.Range.Min}
+	if value > p.Range.Min { // a value rounded to an end counts as sent
+		b.limit = p.Range.Max
+	}
+	for _, side := range []struct {
+		critical       *float64
+		end, direction float64
+	}{{limits.CriticalLow, p.Range.Min, -1}, {limits.Critical, p.Range.Max, 1}} {
+		if side.critical == nil {
+			continue
+		}
+		if past := (value - *side.critical) * side.direction; past >= 0 {
+			b.critical, b.limit, b.depth = true, *side.critical, past/max(math.Abs(side.end-*side.critical), 1)
+		}
+	}
+	return b
+}
+
+// finding returns the finding of an implausible reading, named by its worst value, and whether that is beyond a critical bound. Its level
+// is critical, except for a weight that is only too low for an adult.
+func (c implausibleReading) finding(t alerts.Thresholds) (finding alerts.Finding, grave bool) {
+	finding = alerts.Finding{Type: alerts.TypeImplausibleReading, Level: alerts.Critical}
+	var worst *boundCheck
+	var impossible, others []string
+	for _, p := range vitals.Parameters {
+		value := c.Reading.Value(p)
+		if value == nil {
+			continue
+		}
+		b := c.compareToBounds(p, *value, t.Of(p))
+		if b.outOfRange {
+			impossible = append(impossible, fmt.Sprintf("%s is outside %s to %s.", p.Say(*value), formatNumber(p.Range.Min), formatNumber(p.Range.Max)))
+		} else {
+			others = append(others, p.Say(*value))
+		}
+		if worst == nil || b.isWorseThan(*worst) {
+			worst = &b
+		}
+	}
+	message := strings.Join(impossible, " ")
+	switch reported := strings.Join(others, ", ") + "."; {
+	case message == "":
+		message = "Reported: " + reported
+	case len(others) > 0:
+		message += " Reported with it: " + reported
+	}
+	if !worst.critical && c.isBelowAdultRangeOnly() {
+		finding.Level = alerts.Warning
+	}
+	finding.Message = message + c.clockText() + " Not stored as a reading until a person confirms it."
+	finding.Parameter, finding.Value, finding.Threshold = worst.parameter.Name, worst.value, worst.limit
+	return finding, worst.critical
+}
+
+// isBelowAdultRangeOnly reports whether a minor's values are too low only for adults. Source: docs/decisions/observations.md, "Implausible
+// values".
+func (c implausibleReading) isBelowAdultRangeOnly() bool {
+	for _, p := range c.Outside {
+		if value := c.Reading.Value(p); !c.isMinor || !p.OfAdults || value == nil || *value >= p.Range.Min {
+			return false
+		}
+	}
+	return len(c.Outside) > 0
+}
+
+// clockText returns the alert's sentence about the device's clock; "" if it is right.
+func (c implausibleReading) clockText() string {
+	switch {
+	case c.hasFutureClock():
+		return fmt.Sprintf(" The clock of device %s is ahead: it reports %s, received %s.",
+			c.Reading.DeviceID, validate.FormatInstant(c.Ahead), validate.FormatInstant(c.Reading.MeasuredAt))
+	case c.wrongClock:
+		return fmt.Sprintf(" The clock of device %s is wrong: it reports %s, which is impossible.", c.Reading.DeviceID, validate.FormatInstant(c.Reading.MeasuredAt))
+	}
+	return ""
+}
+
+// isWorseThan orders by: beyond a critical bound, out of range, distance.
+func (b boundCheck) isWorseThan(o boundCheck) bool {
+	switch {
+	case b.critical != o.critical:
+		return b.critical
+	case b.outOfRange != o.outOfRange:
+		return b.outOfRange
+	}
+	return b.depth > o.depth
+}
+
+func formatNumber(value float64) string { return strconv.FormatFloat(value, 'f', -1, 64) }

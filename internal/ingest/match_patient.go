@@ -1,0 +1,150 @@
+package ingest
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/gateway"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// MatchPatient returns the patient of a gateway measurement: the holder of the device at that time, or the patient that the gateway names.
+// If they differ it does not guess. reason is why there is no match. Source: docs/decisions/gateway.md, "Which patient does an event belong
+// to".
+func MatchPatient(app core.App, event gateway.Event) (patientID, reason string, err error) {
+	found, err := collections.FindAddressee(app, event.DeviceID, event.PatientID, event.KnownAt())
+	if err != nil {
+		return "", "", err
+	}
+	holder, patient := found.Holder, found.Named
+	if holder == "" {
+		if holder, err = currentHolderIfClockWrong(app, event, found.Now); err != nil {
+			return "", "", err
+		}
+	}
+	switch {
+	case holder == "" && patient.ID == "":
+		return "", ReasonUnknownPatient, nil
+	case holder != "" && patient.ID != "" && patient.ID != holder:
+		return "", ReasonPatientMismatch, nil
+	case patient.ID == "":
+		if patient, err = collections.FindReceivingPatient(app, holder); err != nil {
+			return "", "", err
+		}
+	}
+	switch {
+	case patient.ID == "":
+		return "", ReasonUnknownPatient, nil
+	case !patient.Active || patient.DeletedAt != "":
+		return "", ReasonPatientInactive, nil
+	}
+	return patient.ID, "", nil
+}
+
+// currentHolderIfClockWrong returns the current holder of an event's device if the event's time cannot be right; "" if it may be.
+func currentHolderIfClockWrong(app core.App, event gateway.Event, holder string) (string, error) {
+	if holder == "" {
+		return "", nil
+	}
+	wrong, err := isClockWrong(app, event, holder)
+	if !wrong {
+		holder = ""
+	}
+	return holder, err
+}
+
+// findPatient returns the patient of a submission after checking that the reading can be theirs.
+func (e *Evaluator) findPatient(tx core.App, m *patientCache, s Submission) (readingPatient, error) {
+	patient, err := m.patient(tx, s.PatientID)
+	if err != nil {
+		return readingPatient{}, err
+	}
+	switch h := patient.row; {
+	case h.DeletedAt != "": // deleted patients are not found
+		return readingPatient{}, fault.Missing()
+	case !h.Active:
+		return readingPatient{}, fault.Field("patient_id", "This patient is archived.")
+	case !s.WrongClock && patient.isBeforeBirth(s.PatientID, s.Reading.MeasuredAt.In(collections.Zone(h.TimeZone, e.rules.PracticeZone))):
+		return readingPatient{}, fault.Field("measured_at", "Measurement time is before the patient's date of birth.")
+	}
+	assigned, err := checkDeviceHolder(tx, m, s.PatientID, s.Reading)
+	return readingPatient{patient, assigned}, err
+}
+
+// readingPatient is the patient of one reading.
+type readingPatient struct {
+	*cachedPatient
+	// deviceAssigned: the device was assigned to the patient at the time of measurement.
+	deviceAssigned bool
+}
+
+// patientRow is the part of a patient that storing a reading needs.
+type patientRow struct {
+	Active          bool   `db:"active"`
+	DeletedAt       string `db:"deleted_at"`
+	TimeZone        string `db:"time_zone"`
+	BirthDate       string `db:"date_of_birth"` // sealed
+	FirstName       string `db:"first_name"`    // sealed
+	LastName        string `db:"last_name"`     // sealed
+	MRN             string `db:"mrn"`
+	PrimaryProvider string `db:"provider_email"` // "" for a provider who can no longer sign in
+}
+
+func loadPatientRow(tx core.App, patientID string) (h patientRow, err error) {
+	// A subquery: SQLite takes five times as long for an outer join.
+	err = tx.DB().NewQuery(`SELECT p.active, p.deleted_at, p.time_zone, p.date_of_birth, p.first_name, p.last_name, p.mrn,
+		COALESCE((SELECT u.email FROM users u WHERE u.id = p.primary_provider AND u.is_active = TRUE), '') AS provider_email
+		FROM patients p WHERE p.id = {:id}`).
+		Bind(dbx.Params{"id": patientID}).One(&h)
+	if err != nil {
+		err = fmt.Errorf("find patient of reading: %w", err)
+	}
+	return h, fault.OrMissing(err)
+}
+
+// isBeforeBirth reports whether the time, in the patient's zone, is before the date of birth. An unreadable date of birth rejects nothing.
+// Source: docs/decisions/conventions.md, "Future and past measurement times".
+func (k *cachedPatient) isBeforeBirth(patientID string, at time.Time) bool {
+	day := at.Format(time.DateOnly)
+	if k.earliestValidDay != "" && day >= k.earliestValidDay {
+		return false
+	}
+	born, err := collections.OpenValue(k.row.BirthDate, collections.Patients, collections.PatientDateOfBirth, patientID)
+	if err == nil && day < born {
+		return true
+	}
+	k.earliestValidDay = day
+	return false
+}
+
+// checkDeviceHolder reports whether the device was assigned to the patient at the time of measurement, and rejects a reading from a device that another patient had then. Source: docs/decisions/observations.md, "Patient and device checks".
+func checkDeviceHolder(tx core.App, m *patientCache, patientID string, r vitals.Reading) (assigned bool, err error) {
+	if r.DeviceID == "" {
+		return false, nil
+	}
+	held, err := m.deviceHolder(tx, r)
+	if err != nil {
+		return false, err
+	}
+	if held != "" && held != patientID {
+		return false, fault.State("device_patient_mismatch", "The device was assigned to another patient at that time.")
+	}
+	return held == patientID, nil
+}
+
+// label returns the patient's name and medical record number; the number alone if the name cannot be decrypted, because the alert matters
+// more.
+func (h patientRow) label(patientID string) string {
+	first, err := collections.OpenValue(h.FirstName, collections.Patients, collections.PatientFirstName, patientID)
+	last, again := collections.OpenValue(h.LastName, collections.Patients, collections.PatientLastName, patientID)
+	if err != nil || again != nil {
+		first, last = "", collections.UnreadableText
+	}
+	return strings.TrimSpace(first+" "+last) + " (" + h.MRN + ")"
+}

@@ -1,0 +1,176 @@
+package ingest
+
+import (
+	"cmp"
+	"errors"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/gateway"
+)
+
+// A device's measurement may arrive in parts, in any order and concurrently. The part that makes a reading is stored at once together with
+// pending parts; another part is merged into the stored reading, or stays pending. The second writer reads again after its commit, so two
+// concurrent parts cannot miss each other. Source: docs/decisions/gateway.md, "Other device vendors".
+
+// patientMatch is the patient of a reading. manual: chosen by a person; withoutKey: stored separately from the reading that has the event's
+// key.
+type patientMatch struct {
+	patient            string
+	manual, withoutKey bool
+}
+
+// eachPendingPart calls do for each pending part of the event's reading that belongs to the same patient.
+func (e *Pipeline) eachPendingPart(
+	app core.App, event gateway.Event, match patientMatch, do func(pending *collections.GatewayEvent, addition gateway.Event) error,
+) error {
+	for _, name := range event.Additions {
+		pending, err := collections.FindGatewayEvent(app, event.IDOf(name))
+		if collections.Missing(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		addition, err := e.reparse(pending)
+		if checkPending(pending) != nil || err != nil || addition.Reading == nil {
+			continue // stays in quarantine
+		}
+		if fits, err := match.accepts(app, pending, addition, event); err != nil {
+			return err
+		} else if !fits {
+			continue
+		}
+		if err := do(pending, addition); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// accepts reports whether a part belongs to the patient of its reading. A part that waits only for the reading is matched like any event; a
+// person's choice for a reading holds for parts that name the same patient. Other parts stay pending: their patient is not guessed.
+func (o patientMatch) accepts(app core.App, pending *collections.GatewayEvent, addition, reading gateway.Event) (bool, error) {
+	if o.manual && addition.PatientID == reading.PatientID {
+		return true, nil
+	}
+	if pending.Reason() != ReasonNoReadingYet {
+		return false, nil
+	}
+	patient, _, err := MatchPatient(app, addition)
+	return patient == o.patient, err
+}
+
+// mergePendingParts returns the event with the parts of its reading that arrived earlier.
+func (e *Pipeline) mergePendingParts(app core.App, event gateway.Event, match patientMatch) (gateway.Event, error) {
+	err := e.eachPendingPart(app, event, match, func(_ *collections.GatewayEvent, addition gateway.Event) error {
+		if whole, fits := event.Reading.Add(*addition.Reading); fits {
+			event.Reading = &whole
+		}
+		return nil
+	})
+	return event, err
+}
+
+// matchedSubmission returns the submission of a matched event with its pending parts.
+func (e *Pipeline) matchedSubmission(app core.App, event gateway.Event, match patientMatch, by audit.Actor, at time.Time) (Submission, error) {
+	whole, err := e.mergePendingParts(app, event, match)
+	if err != nil {
+		return Submission{}, err
+	}
+	s := gatewaySubmission(whole, match.patient, by, at)
+	if s.WrongClock, err = isClockWrong(e.reads.In(app), event, match.patient); err != nil {
+		return s, err
+	}
+	if event.Addition == "" && len(event.Additions) == 0 {
+		return s, nil
+	}
+	reading, err := collections.FindGatewayEvent(app, event.IDOf(""))
+	if err != nil || reading.ObservationID() == "" {
+		return s, ignoreMissing(err)
+	}
+	stored, err := collections.FindObservation(app, reading.ObservationID())
+	if err != nil {
+		return s, ignoreMissing(err)
+	}
+	s.GatewayKey = cmp.Or(stored.GetString(collections.ObservationGatewayKey), s.GatewayKey)
+	return s, nil
+}
+
+// storeKeyAlias stores an event that repeats a reading under another key, so that its later parts and repeats are found to belong to that
+// reading.
+func storeKeyAlias(tx core.App, event gateway.Event, v classification, d Delivery) error {
+	id, duplicate, err := StoreEvent(tx, EventEntry{
+		ID: event.ID(), Status: collections.EventReleased, Reason: reasonKeyAlias, Event: event, Payload: d.Body,
+	}, d.By, d.At)
+	if duplicate || err != nil {
+		return err
+	}
+	note, err := FindQuarantined(tx, id)
+	if err != nil {
+		return err
+	}
+	return closeEvent(tx, note, closure{status: collections.EventReleased, observation: v.outcome.Observation.ID, patient: v.patient}, d.By, d.At)
+}
+
+func ignoreMissing(err error) error {
+	if collections.Missing(err) {
+		return nil
+	}
+	return err
+}
+
+// addPendingParts merges pending parts into the stored reading of the event. Parts that cannot be merged stay pending.
+func (e *Pipeline) addPendingParts(
+	tx core.App, event gateway.Event, stored Observation, match patientMatch, by audit.Actor, now time.Time,
+) error {
+	return e.eachPendingPart(tx, event, match, func(pending *collections.GatewayEvent, addition gateway.Event) error {
+		ended := closure{status: collections.EventReleased, observation: stored.ID, patient: match.patient}
+		switch whole, fits := stored.Reading.Add(*addition.Reading); {
+		case fits && whole.SameValues(stored.Reading):
+			return closeEvent(tx, pending, ended, by, now)
+		case match.withoutKey: // the part belongs to the reading with the key
+			return nil
+		}
+		s, err := e.matchedSubmission(tx, addition, match, by, now)
+		if err != nil {
+			return err
+		}
+		outcome, err := e.Evaluator.Ingest(tx, s, now)
+		refused, isFault := errors.AsType[*fault.Error](err)
+		switch {
+		case isFault && refused.Kind != fault.Unavailable:
+			return keepQuarantined(tx, pending, collections.EventOpen, quarantineReason(refused), nil)
+		case err != nil:
+			return err
+		case outcome.Conflict:
+			return keepQuarantined(tx, pending, collections.EventOpen, ReasonConflict, nil)
+		}
+		ended.observation = outcome.Observation.ID
+		return closeEvent(tx, pending, ended, by, now)
+	})
+}
+
+// afterCommit stores a key alias and merges pending parts after a reading's commit; most readings need neither.
+func (e *Pipeline) afterCommit(app core.App, event gateway.Event, v classification, d Delivery) error {
+	match, something := patientMatch{patient: v.patient}, v.outcome.KeyAlias
+	err := e.eachPendingPart(app, event, match, func(*collections.GatewayEvent, gateway.Event) error {
+		something = true
+		return nil
+	})
+	if err != nil || !something {
+		return err
+	}
+	return app.RunInTransaction(func(tx core.App) error {
+		if v.outcome.KeyAlias {
+			if err := storeKeyAlias(tx, event, v, d); err != nil {
+				return err
+			}
+		}
+		return e.addPendingParts(tx, event, v.outcome.Observation, match, d.By, d.At)
+	})
+}

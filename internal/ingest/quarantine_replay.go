@@ -1,0 +1,172 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/gateway"
+)
+
+// ReplayResult counts the events of a replay by result.
+type ReplayResult struct {
+	Stored     int // became observations
+	Duplicates int // were stored from another source since
+	Processed  int // of devices and hubs, readable now
+	Pending    int // still cannot be matched or parsed
+}
+
+// Replay processes every pending event again after its cause is fixed: a patient enrolled, a device assigned, a mapping corrected. It
+// proceeds in order of measurement with one transaction per event, so that a service can run at the same time and the replay can be
+// interrupted. Each event is parsed as of its own receipt: a time that was in the future then is still wrong. progress receives the number
+// of processed and of all events.
+func (e *Pipeline) Replay(ctx context.Context, app core.App, clock func() time.Time, progress func(done, total int)) (done ReplayResult, err error) {
+	ids, err := collections.WaitingGatewayEvents(app)
+	if err != nil {
+		return done, err
+	}
+	r := &replayRun{pipeline: e, clock: clock, batch: &deliveryBatch{pipeline: e, newest: newestReadings{}, at: clock()}}
+	sorted, err := r.sortEvents(app, ids)
+	if err != nil {
+		return done, err
+	}
+	for i, id := range sorted {
+		if err = ctx.Err(); err != nil {
+			err = fmt.Errorf("replay was interrupted: %w", err)
+			break
+		}
+		if err = r.replayEvent(app, id, &done); err != nil {
+			break
+		}
+		progress(i+1, len(ids))
+	}
+	r.batch.incomplete = r.batch.incomplete || err != nil
+	return done, errors.Join(err, r.batch.reopenSuperseded(app, clock()))
+}
+
+// replayRun is a replay in progress.
+type replayRun struct {
+	pipeline *Pipeline
+	clock    func() time.Time
+	batch    *deliveryBatch
+}
+
+// sortEvents sorts events by measurement and collects the newest readings.
+func (r *replayRun) sortEvents(app core.App, ids []string) ([]string, error) {
+	events := make([]gateway.Event, len(ids))
+	for i, id := range ids {
+		pending, err := FindQuarantined(app, id)
+		if collections.IsUnreadable(err) || err == nil && isManualSource(pending.Source()) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		event, err := r.pipeline.reparse(pending)
+		if err != nil || event.Reading == nil || event.Addition != "" || len(event.LeftOut) > 0 && pending.Status() == collections.EventRejected {
+			continue // no reading: keeps its place
+		}
+		events[i] = event
+		r.batch.newest.add(event)
+	}
+	sorted := make([]string, len(ids))
+	for n, index := range deliveryOrder(events, func(event gateway.Event) (gateway.Event, bool) { return event, true }) {
+		sorted[n] = ids[index]
+	}
+	return sorted, nil
+}
+
+func (r *replayRun) replayEvent(app core.App, id string, done *ReplayResult) error {
+	err := app.RunInTransaction(func(tx core.App) error { return r.pipeline.replayInTx(tx, id, r.batch, done, r.clock()) })
+	if collections.IsUnreadable(err) {
+		done.Pending++ // its key is missing; the others continue
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("replay event %s: %w", id, err)
+	}
+	return nil
+}
+
+func (e *Pipeline) replayInTx(tx core.App, id string, all *deliveryBatch, done *ReplayResult, now time.Time) error {
+	pending, err := FindQuarantined(tx, id)
+	if err != nil {
+		return err
+	}
+	if checkPending(pending) != nil {
+		return nil //nolint:nilerr // closed concurrently
+	}
+	if isManualSource(pending.Source()) { // its patient is known: only a person can decide
+		done.Pending++
+		return nil
+	}
+	event, err := e.reparse(pending)
+	if err := e.alertIfImplausible(tx, id, event, now); err != nil {
+		return err
+	}
+	if refused, ok := errors.AsType[*fault.Error](err); ok {
+		done.Pending++
+		return keepQuarantined(tx, pending, collections.EventRejected, refused.Code, refused.Fields)
+	}
+	if err != nil {
+		return err
+	}
+	if len(event.LeftOut) > 0 && pending.Status() == collections.EventRejected { // pending for its left-out values
+		done.Pending++
+		return keepQuarantined(tx, pending, collections.EventRejected, pending.Reason(), event.LeftOut)
+	}
+	v, err := classify(tx, event, func(patientID string) (Outcome, error) {
+		s, err := e.matchedSubmission(tx, event, patientMatch{patient: patientID}, audit.System(), now)
+		if err != nil {
+			return Outcome{}, err
+		}
+		s.NewerInBatch = all.newerThan(event)
+		return e.Evaluator.Ingest(tx, s, now)
+	})
+	if err != nil {
+		return err
+	}
+	all.recordResult(event, v.status, v.patient)
+	ended := closure{status: collections.EventReleased, observation: v.outcome.Observation.ID, patient: v.patient}
+	switch v.status {
+	case Quarantined:
+		done.Pending++
+		return keepQuarantined(tx, pending, collections.EventOpen, v.reason, nil)
+	case Processed, Ignored:
+		done.Processed++
+		if err := e.Devices.Handle(tx, event, now); err != nil {
+			return err
+		}
+		ended = closure{status: collections.EventHandled}
+	case Duplicate:
+		done.Duplicates++
+	default:
+		done.Stored++
+	}
+	if err := closeEvent(tx, pending, ended, audit.System(), now); err != nil {
+		return err
+	}
+	return e.addPendingParts(tx, event, v.outcome.Observation, patientMatch{patient: v.patient}, audit.System(), now)
+}
+
+// retryQuarantined processes an event again that was just quarantined.
+func (e *Pipeline) retryQuarantined(app core.App, held Result, now time.Time) (Result, error) {
+	var done ReplayResult
+	err := app.RunInTransaction(func(tx core.App) error {
+		return e.replayInTx(tx, held.EventID, &deliveryBatch{pipeline: e, at: now}, &done, now)
+	})
+	if err != nil || done.Pending > 0 {
+		return held, err
+	}
+	ended, err := FindQuarantined(app, held.EventID)
+	if err != nil {
+		return held, err
+	}
+	return Result{Status: Stored, EventID: held.EventID, ObservationID: ended.ObservationID()}, nil
+}

@@ -1,0 +1,61 @@
+package ingest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// recheckIrregularHeartbeats checks again whether irregular heartbeats recur, if the reading had the flag.
+func (w *retraction) recheckIrregularHeartbeats() error {
+	enough := w.evaluator.rules.IrregularHeartbeats
+	if enough == 0 || w.observation.Reading.Says(vitals.IrregularHeartbeat) != vitals.Yes {
+		return nil
+	}
+	open, err := collections.OpenAlertsOf(w.tx, w.observation.PatientID, alerts.TypeIrregularHeartbeat)
+	if err != nil {
+		return err
+	}
+	flags := HeartbeatFlags{}
+	for _, alert := range open {
+		at := alert.MeasuredAt()
+		if flags, err = findHeartbeatFlags(w.tx, w.observation.PatientID, at, w.now); err != nil {
+			return err
+		}
+		if flags.hasRunAfter(at, enough) {
+			return nil // the warning is right without the reading
+		}
+		action := alerts.Action{Move: alerts.Resolve, Outcome: collections.StatusEnteredInError}
+		if err := alerts.Act(w.tx, alert, action, w.by, w.now); err != nil {
+			return err
+		}
+		if err := alert.Withdraw(w.tx, alerts.ReasonWithdrawn, w.now); err != nil {
+			return err
+		}
+	}
+	return w.warnWithoutReading(enough)
+}
+
+// warnWithoutReading raises the warning again at another reading, if the retracted one had raised it and the run remains.
+func (w *retraction) warnWithoutReading(enough int) error {
+	mine := slices.ContainsFunc(w.raised, func(a *collections.Alert) bool { return a.Type() == alerts.TypeIrregularHeartbeat })
+	flags, err := findHeartbeatFlags(w.tx, w.observation.PatientID, w.observation.Reading.MeasuredAt, w.now)
+	if err != nil || !mine {
+		return err
+	}
+	at, begun := flags.newRun(w.observation.Reading.MeasuredAt, enough)
+	if !begun {
+		return nil
+	}
+	found, err := collections.ObservationsAfter(w.tx, w.observation.PatientID, flaggedKinds(), at.Add(-time.Microsecond))
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	o := ObservationFromRecord(found[0])
+	warning := alertDraft(o, recurringFinding(flags.countWithin(at)), false)
+	warning.Unmeasured = true
+	return raiseAndAnnounce(w.tx, warning, w.now)
+}

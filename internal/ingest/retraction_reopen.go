@@ -1,0 +1,108 @@
+package ingest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/notifications"
+	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// reopenMissedReading reopens missed-reading alerts that only the retracted reading had closed.
+func (w *retraction) reopenMissedReading() error {
+	missed, err := collections.AlertsEndedAt(w.tx, w.observation.PatientID, alerts.TypeMissedReading, w.observation.CreatedAt)
+	if err != nil {
+		return err
+	}
+	for _, alert := range missed {
+		came, err := collections.StoredAfter(w.tx, w.observation.PatientID, alert.CreatedAt())
+		if err != nil {
+			return err
+		}
+		if came {
+			continue
+		}
+		if err := reopenAlert(w.tx, alert, 0, w.now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reopenUnlessNewer reopens a superseded alert if no newer reading of its groups is left.
+func reopenUnlessNewer(tx core.App, alert *collections.Alert, now time.Time) error {
+	groups, err := alertGroups(tx, alert, now)
+	if err != nil || len(groups) == 0 {
+		return err
+	}
+	newer, err := HasNewerReadings(tx, alert.PatientID(), groups, alert.MeasuredAt(), vitals.Origin(alert.Origin()))
+	if err != nil || newer {
+		return err
+	}
+	return reopenAlert(tx, alert, 0, now)
+}
+
+// alertGroups returns the parameter groups of a reading's alert: that of its type, or those of its alarming implausible values.
+func alertGroups(tx core.App, alert *collections.Alert, now time.Time) (groups [][]*vitals.Parameter, err error) {
+	types := []string{alert.Type()}
+	if alert.Type() == alerts.TypeImplausibleReading {
+		snapshot, err := triage.ReadPicture(tx, alert.PatientID(), nil, now)
+		if err != nil {
+			return nil, err
+		}
+		if types, err = snapshot.Thresholds.Alarming(alert.ReportedValues().Reveal(), alert.Parameter()); err != nil {
+			return nil, err
+		}
+	}
+	for _, alertType := range types {
+		for _, definition := range vitals.Definitions {
+			i := slices.IndexFunc(definition.Groups, func(group []*vitals.Parameter) bool { return group[0].Group == alertType })
+			if i >= 0 {
+				groups = append(groups, definition.Groups[i])
+				break
+			}
+		}
+	}
+	return groups, nil
+}
+
+// reopenAlert reopens an alert and announces it, because its resolution was announced too.
+func reopenAlert(tx core.App, alert *collections.Alert, normal int, now time.Time) error {
+	if err := alerts.Reopen(tx, alert, normal, now); err != nil || alert.Snoozed() {
+		return err
+	}
+	label, err := collections.PatientLabel(tx, alert.PatientID())
+	if err != nil {
+		return err
+	}
+	kind := notifications.AlertRaised
+	if alert.Type() == alerts.TypeMissedReading {
+		kind = notifications.ReadingMissed
+	}
+	return notifications.Announce(tx, notifications.Announcement{
+		Kind: kind, Severity: alert.Level(), PatientID: alert.PatientID(), AlertID: alert.Id,
+		Body: label + ": " + alert.MessageShown(), Key: alerts.AnnouncementKey(alert.Id) + " reopened " + collections.Instant(now),
+	}, now)
+}
+
+// ReopenSuperseded checks the patient's late readings stored since a time that were evaluated against newer ones of their delivery: if none
+// of those was stored, the alert reopens.
+func (e *Evaluator) ReopenSuperseded(app core.App, patientID string, since, now time.Time) error {
+	return triage.Change(app, now, func(tx core.App) (string, error) {
+		ended, err := collections.SupersededAlerts(tx, patientID, since)
+		if err != nil {
+			return "", err
+		}
+		for _, alert := range ended {
+			if err := reopenUnlessNewer(tx, alert, now); err != nil {
+				return "", err
+			}
+		}
+		return patientID, nil
+	})
+}

@@ -1,0 +1,168 @@
+package ingest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// SurroundingReadings are loaded for a reading that is late or not the newest of its kind: readings are evaluated in order of measurement,
+// not of arrival. Source: docs/decisions/alerts.md, "Readings out of order" and "Late readings".
+type SurroundingReadings struct {
+	// OutOfOrder: a newer reading is stored. Others are the relevant readings in order of measurement, without this one.
+	OutOfOrder bool
+	Others     []Observation
+	// Superseded are the alert types of a late reading for which a newer reading exists from an origin at least as reliable.
+	Superseded []string
+}
+
+// valuesToEvaluate returns the part that was just merged, or the whole reading.
+func (o Observation) valuesToEvaluate() vitals.Reading {
+	if o.addition != nil {
+		return *o.addition
+	}
+	return o.Reading
+}
+
+// evaluated combines an observation with its findings.
+func evaluated(o Observation, findings []alerts.Finding) alerts.Judged {
+	return alerts.Judged{MeasuredAt: o.Reading.MeasuredAt, DeviceID: o.Reading.DeviceID, Origin: o.Origin, Findings: findings}
+}
+
+// groupsPresent returns the groups of parameters, by alert type, of which the reading has at least one value.
+func groupsPresent(r vitals.Reading) (groups [][]*vitals.Parameter) {
+	for _, group := range r.Kind.Definition().Groups {
+		if anyValue(r, group) {
+			groups = append(groups, group)
+		}
+	}
+	return groups
+}
+
+func anyValue(r vitals.Reading, group []*vitals.Parameter) bool {
+	for _, p := range group {
+		if r.Value(p) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// kindsOf returns the kinds that measure one of the groups.
+func kindsOf(groups [][]*vitals.Parameter) (kinds []vitals.Kind) {
+	for _, group := range groups {
+		for _, p := range group {
+			for _, kind := range p.Kinds {
+				if !slices.Contains(kinds, kind) {
+					kinds = append(kinds, kind)
+				}
+			}
+		}
+	}
+	return kinds
+}
+
+// loadSurrounding reads the surrounding readings if they can change the effects of this one. It queries nothing for the newest reading of
+// its kind, which most are.
+func (e *Evaluator) loadSurrounding(tx core.App, s *AssessInput, o Observation, following []vitals.Reading, now time.Time) (err error) {
+	if s.Heartbeats, err = e.loadHeartbeatFlags(tx, o, s.Snapshot.Open, now); err != nil {
+		return err
+	}
+	r := o.valuesToEvaluate()
+	late := e.rules.isLate(r.MeasuredAt, now)
+	s.Surrounding.OutOfOrder = hasNewerLatest(s.Snapshot.Latest, r)
+	if !s.Surrounding.OutOfOrder && (!late || len(following) == 0) {
+		return nil
+	}
+	groups := groupsPresent(r)
+	breaches := func(alertType string) bool {
+		return slices.ContainsFunc(alerts.Evaluate(r, s.Snapshot.Thresholds, s.Snapshot.Weighings), func(f alerts.Finding) bool {
+			return f.Type == alertType && f.Breached()
+		})
+	}
+	from := time.Time{} // time from which to read
+	since := func(at time.Time) {
+		if from.IsZero() || at.Before(from) {
+			from = at
+		}
+	}
+	for _, group := range groups {
+		if alertType := group[0].Group; breaches(alertType) {
+			switch over, err := isSuperseded(tx, o, group, following, late); {
+			case err != nil:
+				return err
+			case over:
+				s.Surrounding.Superseded = append(s.Surrounding.Superseded, alertType)
+			case !late:
+				since(r.MeasuredAt)
+			}
+		}
+		for _, open := range s.Snapshot.Open {
+			if open.Type == group[0].Group && open.MeasuredAt.Before(r.MeasuredAt) && open.Settleable(now) {
+				since(open.MeasuredAt)
+			}
+		}
+	}
+	if from.IsZero() || !s.Surrounding.OutOfOrder {
+		return nil
+	}
+	s.Surrounding.Others, err = measuredAfter(tx, o.PatientID, groups, from, o.ID)
+	return err
+}
+
+// measuredAfter returns the patient's observations that measure the groups, in order of measurement, without one.
+func measuredAfter(tx core.App, patientID string, groups [][]*vitals.Parameter, after time.Time, except string) (list []Observation, err error) {
+	records, err := collections.ObservationsAfter(tx, patientID, kindsOf(groups), after)
+	for _, record := range records {
+		if record.Id != except {
+			list = append(list, ObservationFromRecord(record))
+		}
+	}
+	return list, err
+}
+
+// sequence returns the surrounding readings and this one in order of measurement, with their findings by the current bounds; nil for the
+// newest.
+func (s AssessInput) sequence(o Observation, r vitals.Reading, findings []alerts.Finding) []alerts.Judged {
+	if !s.Surrounding.OutOfOrder {
+		return nil
+	}
+	weighings := slices.Concat(s.Snapshot.Weighings, baselineValues(r), baselineValues(readingsOf(s.Surrounding.Others)...))
+	sequence := append(evaluateAll(s.Surrounding.Others, s.Snapshot.Thresholds, weighings), evaluated(o, findings))
+	slices.SortStableFunc(sequence, func(a, b alerts.Judged) int { return a.MeasuredAt.Compare(b.MeasuredAt) })
+	return sequence
+}
+
+// evaluateAll evaluates readings in order of measurement.
+func evaluateAll(list []Observation, t alerts.Thresholds, weighings []alerts.Weighing) []alerts.Judged {
+	judged := make([]alerts.Judged, 0, len(list)+1)
+	deciding := alerts.NewDeciding(weighings)
+	for _, o := range list {
+		judged = append(judged, evaluated(o, alerts.Evaluate(o.Reading, t, deciding.Of(o.Reading, t))))
+	}
+	return judged
+}
+
+func readingsOf(list []Observation) (readings []vitals.Reading) {
+	for _, o := range list {
+		readings = append(readings, o.Reading)
+	}
+	return readings
+}
+
+// baselineValues returns the values that are watched for changes.
+func baselineValues(readings ...vitals.Reading) (list []alerts.Weighing) {
+	for _, r := range readings {
+		for _, p := range vitals.Changing {
+			if value := r.Value(p); value != nil {
+				list = append(list, alerts.Weighing{Of: p, Value: *value, MeasuredAt: r.MeasuredAt})
+			}
+		}
+	}
+	return list
+}

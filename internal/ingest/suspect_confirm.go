@@ -1,0 +1,158 @@
+package ingest
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// ConfirmSuspect confirms that a suspect reading is the patient's own: from then on it is evaluated, counted and delivered. Repeating it
+// changes nothing. Faults: not_found; invalid_state if it is not suspect. Source: docs/decisions/observations.md, "Suspect reading".
+func (e *Evaluator) ConfirmSuspect(app core.App, id string, notes phi.Text, by audit.Actor, now time.Time) (o Observation, err error) {
+	err = app.RunInTransaction(func(tx core.App) error {
+		if o, err = FindObservation(tx, id); err != nil || o.Review == Confirmed && !o.EnteredInError {
+			return err
+		}
+		switch {
+		case o.EnteredInError:
+			return fault.State("invalid_state", "The reading was entered in error.")
+		case o.Review != Suspect:
+			return fault.State("invalid_state", "This reading is not suspect.")
+		case o.SuspectReason == ReasonDeviceClock:
+			return fault.State("invalid_state", "The time of measurement is unknown: the clock of the device was wrong.")
+		}
+		var noCache *patientCache
+		patient, err := noCache.patient(tx, o.PatientID)
+		if err != nil {
+			return err
+		}
+		if !patient.row.Active || patient.row.DeletedAt != "" {
+			return fault.State("invalid_state", "This patient is archived.")
+		}
+		b, err := newWriteBatch(tx)
+		if err != nil {
+			return err
+		}
+		o.confirmNotes = notes
+		accepted, err := e.markConfirmed(tx, o, cmp.Or(by.Email, alerts.System), readingPatient{cachedPatient: patient}, by, now)
+		if err != nil {
+			return err
+		}
+		if _, err := e.evaluateConfirmed(tx, b, []confirmedReading{accepted}, o.ID, now); err != nil {
+			return err
+		}
+		if err := b.store(tx); err != nil {
+			return err
+		}
+		o, err = FindObservation(tx, id)
+		return err
+	})
+	return o, err
+}
+
+// confirmedReading is a reading to evaluate, with the actor who confirmed it.
+type confirmedReading struct {
+	observation Observation
+	patient     readingPatient
+	by          audit.Actor
+}
+
+// markConfirmed stores that a suspect reading is confirmed.
+func (e *Evaluator) markConfirmed(tx core.App, o Observation, who string, patient readingPatient, by audit.Actor, now time.Time) (confirmedReading, error) {
+	o.Review, o.ConfirmedBy, o.ConfirmedAt, o.UpdatedAt, o.newlyConfirmed = Confirmed, who, now, now, true
+	e.prepareFHIR(&o, now)
+	if err := storeReview(tx, o, now); err != nil {
+		return confirmedReading{}, err
+	}
+	patient.deviceAssigned = false
+	if o.Reading.DeviceID != "" {
+		held, err := collections.DeviceHolder(tx, o.Reading.DeviceID, o.Reading.MeasuredAt)
+		if err != nil {
+			return confirmedReading{}, err
+		}
+		patient.deviceAssigned = held == o.PatientID
+	}
+	return confirmedReading{o, patient, by}, nil
+}
+
+// evaluateConfirmed resolves the questions about readings and evaluates them in order of measurement, then raises questions about the rest
+// of their runs. It returns the outcome of one of them.
+func (e *Evaluator) evaluateConfirmed(tx core.App, b *writeBatch, readings []confirmedReading, of string, now time.Time) (outcome Outcome, err error) {
+	for _, r := range readings {
+		if err := r.resolveSuspectAlert(tx, b, now); err != nil {
+			return outcome, err
+		}
+		r.patient.snapshot = nil // its alerts and its baseline have changed
+	}
+	slices.SortStableFunc(readings, func(a, b confirmedReading) int {
+		return a.observation.Reading.MeasuredAt.Compare(b.observation.Reading.MeasuredAt)
+	})
+	for _, r := range readings {
+		made, err := e.evaluateAndApply(tx, b, r.observation, r.patient, Submission{By: r.by}, now)
+		if err != nil {
+			return outcome, err
+		}
+		if made.Observation.ID == of {
+			outcome = made
+		}
+	}
+	if err := e.reevaluateNewestAfter(tx, b, readings, now); err != nil {
+		return outcome, err
+	}
+	return outcome, e.promptRestOfRuns(tx, b, readings, now)
+}
+
+// resolveSuspectAlert resolves the question about a reading in the name of the actor who confirmed it.
+func (r confirmedReading) resolveSuspectAlert(tx core.App, b *writeBatch, now time.Time) error {
+	status, event := alerts.StatusResolved, audit.AlertResolve
+	if r.observation.ConfirmedBy == alerts.System {
+		status, event = alerts.StatusAutoResolved, audit.AlertAutoResolve
+	}
+	ended, err := collections.EndAlertsOfObservation(tx, r.observation.ID, alerts.TypeSuspectReading, string(status), r.observation.ConfirmedBy, now)
+	if err != nil {
+		return err
+	}
+	for _, alert := range ended {
+		entry := audit.Entry{
+			Event: event, Actor: r.by, ResourceType: audit.ResourceAlert, PatientID: alert.PatientID,
+			ResourceID: strconv.FormatInt(collections.Number(alert.ID), 10),
+		}
+		if err := b.trail.Add(entry, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// auditConfirmed records that a suspect reading was confirmed.
+func (a *effectsWriter) auditConfirmed() error {
+	o := a.effects.Observation
+	return a.batch.trail.Add(audit.Entry{
+		Event: audit.ObservationConfirm, Actor: a.by, ResourceType: audit.ResourceObservation, ResourceID: o.ID, PatientID: o.PatientID,
+		Reason: o.confirmNotes,
+	}, a.now)
+}
+
+// systemActor returns the system as an actor, with the request id of another actor.
+func systemActor(by audit.Actor) audit.Actor {
+	system := audit.System()
+	system.From.RequestID = by.From.RequestID
+	return system
+}
+
+// storeReview stores the review state of a reading and what depends on it.
+func storeReview(tx core.App, o Observation, now time.Time) error {
+	return collections.SetReview(tx, o.ID, collections.Review{
+		Status: o.status(), State: string(o.Review), Reason: o.SuspectReason, ConfirmedBy: o.ConfirmedBy, ConfirmedAt: o.ConfirmedAt,
+		FHIRStatus: o.FHIRStatus, FHIRVersion: o.FHIRVersion, TransformedAt: o.TransformedAt,
+	}, now)
+}

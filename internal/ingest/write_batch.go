@@ -1,0 +1,78 @@
+package ingest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/emr"
+)
+
+// writeBatch is shared by the readings of one transaction: the audit chain, and the rows that are written together at the end.
+type writeBatch struct {
+	trail      *audit.Chain
+	queue      emr.Batch
+	days       map[patientDay]dayCount
+	totals     map[dayTotal]int
+	processing []Outcome
+}
+
+func newWriteBatch(tx core.App) (*writeBatch, error) {
+	trail, err := audit.NewChain(tx)
+	if err != nil {
+		return nil, err
+	}
+	return &writeBatch{trail: trail, days: map[patientDay]dayCount{}, totals: map[dayTotal]int{}}, nil
+}
+
+// dayTotal is a row of daily_counts.
+type dayTotal struct{ day, kind, status string }
+
+// countReading updates the days with data and the daily totals.
+func (b *writeBatch) countReading(e Effects) {
+	kind := string(e.Observation.Reading.Kind)
+	b.totals[dayTotal{e.CountDay, kind, e.Observation.status()}]++
+	if e.Observation.Review == Suspect {
+		return // its patient is not certain
+	}
+	if e.Observation.newlyConfirmed {
+		b.totals[dayTotal{e.CountDay, kind, collections.StatusSuspect}]--
+	}
+	key := patientDay{e.Observation.PatientID, e.PatientDay, kind}
+	b.days[key] = b.days[key].plus(e.Observation.ID, e.DeviceReading)
+}
+
+// countUnevaluated adds a stored reading without effects to the daily totals.
+func (b *writeBatch) countUnevaluated(o Observation, practice *time.Location) Outcome {
+	b.totals[dayTotal{o.Reading.MeasuredAt.In(practice).Format(time.DateOnly), string(o.Reading.Kind), o.status()}]++
+	outcome := Outcome{Observation: o, CheckDevice: true}
+	b.processing = append(b.processing, outcome)
+	return outcome
+}
+
+// store writes all collected rows, last in the transaction.
+func (b *writeBatch) store(tx core.App) error {
+	if err := b.trail.Store(); err != nil {
+		return err
+	}
+	if err := b.queue.Store(tx); err != nil {
+		return err
+	}
+	if err := storeDays(tx, b.days); err != nil {
+		return err
+	}
+	totals := make([][]any, 0, len(b.totals))
+	for key, readings := range b.totals {
+		if readings == 0 {
+			continue // suspected and confirmed in one transaction
+		}
+		totals = append(totals, []any{key.day, key.kind, key.status, readings})
+	}
+	if err := collections.AddDailyCounts.Store(tx, totals); err != nil {
+		return fmt.Errorf("store daily counts: %w", err)
+	}
+	return recordLatencies(tx, b.processing...)
+}
