@@ -10,7 +10,7 @@ import (
 // Dialogs that have to be among those that are looked at, by how their titles begin.
 var accessibleDialogs = []string{
 	"Acknowledge ", "Acknowledge with an outcome", "Resolve the alert", "Escalate the alert", "Escalate ", "Snooze alerts", "Note and time", "Log a phone call",
-	"Change patient", "Find a patient", "Keys", "Care team", "Record consent", "Assign a device", "Enter a reading", "Export claims", "Run billing", "Add a shift",
+	"Edit patient", "Find a patient", "Keyboard shortcuts", "Care team", "Record consent", "Assign a device", "Enter a reading", "Export claims", "Run billing", "Add a shift",
 }
 
 // Every view that the router knows, with its tabs and dialogs: by axe in both schemes, at a desk, at 200 % and on a phone, nothing scrolls sideways,

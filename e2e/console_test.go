@@ -51,12 +51,12 @@ var unlimited = []string{"VIGIL_RATE_LIMIT_USER=0", "VIGIL_RATE_LIMIT_ANON=0", "
 
 // menus are the sections of the console by account of the demo. Source: docs/decisions/roles.md, "Endpoint permissions".
 var menus = map[string][]string{
-	"admin":    {"Triage", "Patients", "Enrolment", "Alerts", "Escalations", "On call", "Billing", "Reports", "EMR", "Operations", "Inbox", "Account"},
-	"manager":  {"Triage", "Patients", "Enrolment", "Alerts", "Escalations", "On call", "Billing", "EMR", "Operations", "Inbox", "Account"},
-	"provider": {"Triage", "Patients", "Enrolment", "Alerts", "Escalations", "On call", "Billing", "EMR", "Inbox", "Account"},
-	"nurse":    {"Triage", "Patients", "Enrolment", "Alerts", "Escalations", "On call", "EMR", "Inbox", "Account"},
-	"ma":       {"Triage", "Patients", "Enrolment", "Alerts", "Escalations", "On call", "EMR", "Operations", "Inbox", "Account"},
-	"billing":  {"Patients", "Enrolment", "Billing", "Reports", "EMR", "Operations", "Inbox", "Account"},
+	"admin":    {"Triage", "Patients", "Enrollment", "Alerts", "Escalations", "On call", "Billing", "Reports", "EMR", "Operations", "Inbox", "Account"},
+	"manager":  {"Triage", "Patients", "Enrollment", "Alerts", "Escalations", "On call", "Billing", "EMR", "Operations", "Inbox", "Account"},
+	"provider": {"Triage", "Patients", "Enrollment", "Alerts", "Escalations", "On call", "Billing", "EMR", "Inbox", "Account"},
+	"nurse":    {"Triage", "Patients", "Enrollment", "Alerts", "Escalations", "On call", "EMR", "Inbox", "Account"},
+	"ma":       {"Triage", "Patients", "Enrollment", "Alerts", "Escalations", "On call", "EMR", "Operations", "Inbox", "Account"},
+	"billing":  {"Patients", "Enrollment", "Billing", "Reports", "EMR", "Operations", "Inbox", "Account"},
 	"patient":  {"My readings", "Inbox", "Account"},
 }
 

@@ -19,8 +19,8 @@ export async function signIn(page, email) {
 }
 
 export async function signOff(page) {
-  await page.getByRole("button", { name: "Sign off", exact: true }).click();
-  await page.getByText("You have signed off.").waitFor();
+  await page.getByRole("button", { name: "Sign out", exact: true }).click();
+  await page.getByText("You have signed out.").waitFor();
 }
 
 // settled waits until nothing is being loaded any more.

@@ -12,14 +12,14 @@ const abouts = {
 };
 
 // Choices within a view, which are pressed one after the other.
-const rows = ["About this patient", "Reports", "Steps of the enrolment"];
+const rows = ["About this patient", "Reports", "Enrollment steps"];
 const choices = ["[role=tab]", ...rows.map((name) => `nav[aria-label="${name}"] button`)].join();
 
 // The buttons that open a dialog or a form begin with these words. None of them acts at once.
-const opening = ["Add", "Change", "Snooze", "Log", "Enter", "Escalate", "Hand over", "New", "Assign", "Replace", "Set-up(?! and)",
-  "Unassign", "Record", "Revoke", "Run billing", "Make(?! batch)", "Export reviewed", "Take in", "Archive", "Delete", "Entered in error", "Set up",
+const opening = ["Add", "Edit", "Snooze", "Log", "Enter", "Escalate", "Hand over", "New", "Assign", "Replace",
+  "Unassign", "Record", "Revoke", "Run billing", "Create(?! batch)", "Export reviewed", "Import", "Archive", "Delete", "Entered in error", "Set up",
   "Confirm", "Discard", "Give", "Resolve", "Acknowledge with", "Note", "Invite", "Readings of", "About the escalation",
-  "Sign off(?! everywhere)"];
+  "Sign off"];
 const opens = new RegExp(`^(${opening.join("|")})\\b(?!.* as reviewed)`);
 
 // What is opened by a key or a choice, in the view where it is; Escape closes it.
@@ -31,15 +31,15 @@ const doors = {
     "a patient at the side": (page) => page.locator(".triage > .row").first().click(),
     snooze: (page) => page.keyboard.press("s"),
   },
-  alerts: { "one chosen": (page) => page.getByRole("checkbox", { name: /^Choose (?!all)/ }).first().check() },
+  alerts: { "one chosen": (page) => page.getByRole("checkbox", { name: /^Select (?!all)/ }).first().check() },
   patient: {
     acknowledge: (page) => page.keyboard.press("a"),
     note: (page) => page.keyboard.press("n"),
     escalate: (page) => page.keyboard.press("e"),
     more,
-    change: async (page) => { await more(page); await page.getByRole("button", { name: "Change", exact: true }).first().click(); },
+    change: async (page) => { await more(page); await page.getByRole("button", { name: "Edit", exact: true }).first().click(); },
   },
-  billing: { "one looked at": (page) => page.getByRole("button", { name: "Look one by one" }).click() },
+  billing: { "one looked at": (page) => page.getByRole("button", { name: "Review one by one" }).click() },
 };
 
 const wrong = [];

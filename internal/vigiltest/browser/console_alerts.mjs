@@ -54,13 +54,13 @@ async function answerAll(page, rows, worst) {
   const before = { ...counted };
   await press(page, "j");
   await press(page, "a");
-  await page.getByRole("region", { name: "What is chosen" }).waitFor();
+  await page.getByRole("region", { name: "Selected alerts" }).waitFor();
   await shows(page.locator(".bulk"), `1 critical`);
   await type(page, "Called, 911 is on the way.");
   await press(page, "Control+Enter");
   await shows(page.locator(".toast"), "Acknowledged 1 alert");
-  await click(page.getByRole("checkbox", { name: "Choose all on this page" }));
-  await shows(page.locator(".bulk"), "One note into 3 charts");
+  await click(page.getByRole("checkbox", { name: "Select all on this page" }));
+  await shows(page.locator(".bulk"), "One note for 3 charts");
   await press(page, "n");
   await type(page, "Nail varnish: seen together.");
   await press(page, "Control+Enter");
@@ -82,7 +82,7 @@ async function answerAll(page, rows, worst) {
 // The last thing is undone from its message: the alerts wait as before, and the trail tells both steps.
 async function undo(page, rows) {
   await page.locator(".toast", { hasText: "Acknowledged 27 alerts" }).getByRole("button", { name: "Undo" }).click();
-  await shows(page.locator(".toast"), "27 alerts as before");
+  await shows(page.locator(".toast"), "27 alerts restored");
   await shows(rows.nth(0), "×9");
   const [alert] = (await api("GET", "alerts/?status=active&page_size=1")).results;
   assert.equal(alert.notes, null);
@@ -95,8 +95,8 @@ async function opens(page, rows) {
   await rows.nth(0).getByRole("button", { name: /^Readings of / }).click();
   const readings = page.locator("tr.reading");
   await readings.nth(8).waitFor();
-  await readings.nth(0).getByRole("button", { name: /^More of / }).click();
-  await page.getByRole("button", { name: /^Confirm|^Trail of/ }).first().waitFor();
+  await readings.nth(0).getByRole("button", { name: /^Details of / }).click();
+  await page.getByRole("button", { name: /^Confirm|^History: / }).first().waitFor();
   await accessible(page, "the readings of a cause");
   await rows.nth(0).getByRole("button", { name: /^Readings of / }).click();
   await readings.first().waitFor({ state: "detached" });
@@ -151,7 +151,7 @@ async function keysWhileTyping(page, rows) {
   assert.equal(await page.getByRole("textbox", { name: /^Note/ }).inputValue(), "java exes");
   assert.equal(await rows.count(), before);
   await page.keyboard.press("Escape");
-  await page.getByRole("region", { name: "What is chosen" }).waitFor({ state: "detached" });
+  await page.getByRole("region", { name: "Selected alerts" }).waitFor({ state: "detached" });
 }
 
 // A snooze is about the kind of the row, and from the patient's sheet about what stands there.

@@ -21,7 +21,7 @@ async function picks(page, label, beginning, want) {
 
 const step = (page, name) => page.getByRole("heading", { level: 2, name, exact: true }).waitFor();
 const save = async (page) => press(page, "Control+Enter");
-const rail = (page, name) => page.getByRole("navigation", { name: "Steps of the enrolment" }).getByRole("button", { name });
+const rail = (page, name) => page.getByRole("navigation", { name: "Enrollment steps" }).getByRole("button", { name });
 
 await run(async (page) => {
   await signIn(page, "nurse@vigil.example");
@@ -33,9 +33,9 @@ await run(async (page) => {
 }, { tolerate: /status of 400/ }); // two things of one form can be refused at once
 
 async function enrol(page) {
-  await click(section(page, "Enrolment"));
+  await click(section(page, "Enrollment"));
   await settled(page);
-  await click(page.getByRole("button", { name: "Enrol a patient" }));
+  await click(page.getByRole("button", { name: "Enroll patient" }));
   await step(page, "Patient");
   await accessible(page, "a new patient");
 
@@ -45,7 +45,7 @@ async function enrol(page) {
   await page.getByLabel("Date of birth").fill("2999-01-01");
   await page.getByLabel("Phone").fill("12");
   await refused(page, () => page.keyboard.press("Control+Enter"));
-  await shows(page.getByRole("alert"), "2 things to correct:");
+  await shows(page.getByRole("alert"), "2 fields to correct:");
   await page.getByRole("alert").getByRole("button", { name: "Phone" }).click();
   assert.equal(await page.evaluate(() => document.activeElement.name), "phone", "the summary leads to the field");
   await page.getByLabel("Date of birth").fill("1958-03-14");
@@ -64,14 +64,14 @@ async function enrol(page) {
   await shows(heading(page), `Beatriz ${input.last}`);
   await accessible(page, "consent");
   await shows(rail(page, /Payer/), "1 missing");
-  await shows(page.getByRole("complementary"), "Billing waits");
-  await click(page.getByRole("button", { name: "Begin with the usual words" }));
+  await shows(page.getByRole("complementary"), "Billing not ready");
+  await click(page.getByRole("button", { name: "Insert standard text" }));
   await save(page);
 
   await step(page, "Payer");
   await accessible(page, "the payer");
   await picks(page, "Payer", "zwick", input.payer);
-  await into(page, page.getByLabel("Member id").first(), "ZM-4471-22");
+  await into(page, page.getByLabel("Member ID").first(), "ZM-4471-22");
   await save(page);
 
   await step(page, "Order and diagnosis");
@@ -80,30 +80,30 @@ async function enrol(page) {
   await picks(page, "Diagnoses", "heart fail", "I50.9 Heart failure, unspecified");
   await picks(page, "Diagnoses", "I10", "I10 Essential (primary) hypertension");
   // A code that is none is said with its place, and one that was typed and not chosen is not lost in silence.
-  await page.getByLabel("Order of monitoring dated", { exact: true }).fill(`${new Date().getFullYear() + 1}-01-01`);
+  await page.getByLabel("Monitoring order date", { exact: true }).fill(`${new Date().getFullYear() + 1}-01-01`);
   const diagnoses = page.getByRole("combobox", { name: "Diagnoses" });
   await diagnoses.fill("U07.1");
-  await shows(page.locator(".combo", { has: diagnoses }).getByRole("status"), "No such code");
+  await shows(page.locator(".combo", { has: diagnoses }).getByRole("status"), "No codes match");
   await page.keyboard.press("Control+Enter");
-  await shows(page.locator(".combo", { has: diagnoses }).getByRole("alert"), "“U07.1” is not taken yet");
+  await shows(page.locator(".combo", { has: diagnoses }).getByRole("alert"), "“U07.1” is not added yet");
   await diagnoses.press("Enter");
   await shows(page.locator(".chip"), "U07.1 (not in the list)");
   await refused(page, () => page.keyboard.press("Control+Enter"));
-  await shows(page.getByRole("alert"), "2 things to correct:");
+  await shows(page.getByRole("alert"), "2 fields to correct:");
   await shows(page.locator(".combo", { has: diagnoses }).getByRole("alert"), "No. 3:");
-  await shows(page.locator(".field", { has: page.getByLabel("Order of monitoring dated", { exact: true }) }).getByRole("alert"), "future");
-  await page.getByRole("button", { name: "Take away U07.1 (not in the list)" }).click();
-  await click(page.getByRole("button", { name: "Order of monitoring dated: today" }));
+  await shows(page.locator(".field", { has: page.getByLabel("Monitoring order date", { exact: true }) }).getByRole("alert"), "future");
+  await page.getByRole("button", { name: "Remove U07.1 (not in the list)" }).click();
+  await click(page.getByRole("button", { name: "Monitoring order date: today" }));
   await save(page);
 
   await step(page, "Device and teaching");
   await accessible(page, "the device");
   await into(page, page.getByLabel("Device number"), input.device);
-  await click(page.getByLabel(/^It is set up/));
+  await click(page.getByLabel(/^Device is set up/));
   await save(page);
 
   await step(page, "First reading");
-  await shows(page.getByRole("main"), "Waits for the device. Nobody has to do anything");
+  await shows(page.getByRole("main"), "Waiting for the device. No action is needed");
   await accessible(page, "the wait for the first reading");
   assert.ok(!/[0-9a-f]{8}-|Beatriz/.test(page.url() + await page.title()), "the address tells whom it is about");
   const cost = { ...spent };
@@ -114,11 +114,11 @@ async function enrol(page) {
 }
 
 async function unfinished(page) {
-  await section(page, "Enrolment").click();
+  await section(page, "Enrollment").click();
   await settled(page);
   await accessible(page, "unfinished enrolments");
   await shows(page.locator("tbody tr", { hasText: input.last }), "The EMR does not know the patient");
-  await page.getByLabel("Stops").selectOption("claims");
+  await page.getByLabel("Blocks").selectOption("claims");
   await page.locator("tbody tr", { hasText: input.last }).first().waitFor({ state: "detached" });
   assert.match(page.url(), /stops=claims/, "filters stand in the address");
   for (const width of [1400, 390]) {
@@ -134,7 +134,7 @@ async function sheet(page) {
   await settled(page);
   await page.getByLabel("Name or MRN").fill(input.unfinished);
   await page.locator("tbody button.link", { hasText: input.unfinished }).click();
-  const missing = page.getByRole("region", { name: /^◆? ?Enrolment: \d+ missing/ });
+  const missing = page.getByRole("region", { name: /^◆? ?Enrollment: \d+ missing/ });
   await missing.getByRole("button", { name: "No consent to monitoring is in force" }).click();
   await step(page, "Consent");
   for (const width of [1440, 700, 390]) { // 700 is 1400 at 200 %
@@ -142,22 +142,22 @@ async function sheet(page) {
     assert.ok(await page.evaluate(() => document.documentElement.scrollWidth) <= width, `the path is wider than ${width}`);
   }
   await page.setViewportSize({ width: 1400, height: 1000 });
-  await page.getByRole("button", { name: "Leave, go on later" }).click();
+  await page.getByRole("button", { name: "Save and exit" }).click();
   await missing.waitFor();
 }
 
 // dialog: what could not be entered before is in the patient's dialog, and is kept.
 async function dialog(page) {
   await page.getByRole("button", { name: "More", exact: true }).or(page.locator("summary", { hasText: /More|⋯/ })).first().click();
-  await page.getByRole("button", { name: "Change", exact: true }).first().click();
+  await page.getByRole("button", { name: "Edit", exact: true }).first().click();
   const box = page.getByRole("dialog");
   await accessible(page, "the patient's dialog");
-  await box.getByText("Numbers: MRN").click();
+  await box.getByText("IDs (MRN").click();
   await box.getByLabel("Social security number").fill("078-05-1121");
   await picks(page, "Payer", "zwick", input.payer);
-  await box.getByLabel("Member id").first().fill("ZM-9");
-  await box.getByLabel("Whose insurance").first().selectOption("spouse");
-  await box.getByLabel("Holder’s last name").fill("Example");
+  await box.getByLabel("Member ID").first().fill("ZM-9");
+  await box.getByLabel("Patient’s relationship to subscriber").first().selectOption("spouse");
+  await box.getByLabel("Subscriber’s last name").fill("Example");
   await picks(page, "Time zone", "denv", "America/Denver");
   await picks(page, "Primary provider", input.provider.slice(0, 4), input.provider);
   await box.getByLabel("Readings expected").selectOption("own");
@@ -165,7 +165,7 @@ async function dialog(page) {
   await refused(page, () => box.getByRole("button", { name: "Save" }).click());
   await shows(box.getByRole("alert"), "Fill this in.");
   assert.equal(await page.evaluate(() => document.activeElement.name), "insurance.subscriber.first_name", "the one field that is wrong has the focus");
-  await box.getByLabel("Holder’s first name").fill("Sam");
+  await box.getByLabel("Subscriber’s first name").fill("Sam");
   await box.getByRole("button", { name: "Save" }).click();
   await box.waitFor({ state: "detached" });
 }
@@ -175,33 +175,33 @@ async function bringOver(page) {
   await signOff(page);
   await signIn(page, "ma@vigil.example"); // nurses bring nobody over
   await section(page, "EMR").click();
-  await page.getByRole("tab", { name: "Bring patients over" }).click();
-  await page.getByLabel("At most").fill("100");
+  await page.getByRole("tab", { name: "Import patients" }).click();
+  await page.getByLabel("Show up to").fill("100");
   await page.getByRole("button", { name: "Search" }).click();
-  const box = page.getByRole("checkbox", { name: /^Choose / }).first();
+  const box = page.getByRole("checkbox", { name: /^Select / }).first();
   const row = page.locator("tbody tr").filter({ has: box });
   const mrn = await row.locator("td").nth(2).innerText();
   const chosen = page.locator("tbody tr", { hasText: mrn });
   Object.assign(spent, { clicks: 0, keys: 0 });
   await click(box);
   await picks(page, "Primary provider", input.provider.slice(0, 4), input.provider);
-  await click(page.getByRole("button", { name: "Bring one patient over" }));
-  await click(chosen.getByRole("button", { name: "Go on enrolling" }));
+  await click(page.getByRole("button", { name: "Import one patient" }));
+  await click(chosen.getByRole("button", { name: "Continue enrollment" }));
   await step(page, "Consent");
-  await shows(page.getByRole("main"), "Known to the EMR");
-  await click(page.getByRole("button", { name: "Begin with the usual words" }));
+  await shows(page.getByRole("main"), "Linked to the EMR");
+  await click(page.getByRole("button", { name: "Insert standard text" }));
   await save(page);
   await step(page, "Payer");
   await picks(page, "Payer", "zwick", input.payer);
-  await into(page, page.getByLabel("Member id").first(), "ZM-1");
+  await into(page, page.getByLabel("Member ID").first(), "ZM-1");
   await save(page);
   await step(page, "Order and diagnosis");
   await picks(page, "Diagnoses", "htn", "I10 Essential (primary) hypertension");
-  await click(page.getByRole("button", { name: "Order of monitoring dated: today" }));
+  await click(page.getByRole("button", { name: "Monitoring order date: today" }));
   await save(page);
   await step(page, "Device and teaching");
   await into(page, page.getByLabel("Device number"), `${input.device}-2`);
-  await click(page.getByLabel(/^It is set up/));
+  await click(page.getByLabel(/^Device is set up/));
   await save(page);
   await step(page, "First reading");
   return { mrn, ...spent };

@@ -31,14 +31,14 @@ await run(async (page) => {
   const others = await rows.nth(0).locator("span:not(.time), small, button")
     .evaluateAll((list) => list.map((node) => parseFloat(getComputedStyle(node).fontSize)));
   assert.ok(others.every((size) => size < big), "the time to the next step is not the biggest thing");
-  await shows(page.getByRole("region", { name: "Gap in the rota" }), "Nobody is on call all week");
+  await shows(page.getByRole("region", { name: "Gap in the rota" }), "No one is on call all week");
   await accessible(page, "the escalations");
 
   // Given to a colleague by a few letters of the name.
   await page.locator("body").click({ position: { x: 3, y: 300 } });
   await press(page, "j");
   await press(page, "w");
-  const picker = page.getByRole("combobox", { name: "Give to" });
+  const picker = page.getByRole("combobox", { name: "Hand over to" });
   await page.waitForFunction(() => document.activeElement?.getAttribute("role") === "combobox");
   await press(page, "p");
   await press(page, "r");
@@ -46,7 +46,7 @@ await run(async (page) => {
   await page.getByRole("option").first().waitFor();
   await press(page, "ArrowDown");
   await press(page, "Enter");
-  await shows(page.locator(".toast"), "Given to");
+  await shows(page.locator(".toast"), "Handed over to");
   const given = (await api("GET", "escalations/?priority=stat&active=true")).results[0];
   assert.equal(given.assigned_to, "provider@vigil.test");
   await shows(rows.nth(0).locator(".with"), given.assigned_name);
@@ -58,7 +58,7 @@ await run(async (page) => {
   const dialog = page.getByRole("dialog");
   await dialog.getByRole("searchbox").fill(second.last_name);
   await dialog.getByRole("button", { name: new RegExp(second.mrn) }).click();
-  await shows(dialog.locator(".notice"), "One is open already");
+  await shows(dialog.locator(".notice"), "1 escalation is already open");
   await shows(dialog.locator(".notice"), given.assigned_name);
   page.refused = `${base}/api/v1/escalations/`;
   await dialog.getByRole("button", { name: "Escalate" }).click();
@@ -69,7 +69,7 @@ await run(async (page) => {
   // Taken by one key, it is being handled.
   await rows.nth(0).focus();
   await page.keyboard.press("t");
-  await shows(page.locator(".escalations .group"), "Being handled");
+  await shows(page.locator(".escalations .group"), "In progress");
   await shows(rows.nth(2).locator(".with"), "You");
   await shows(rows.nth(2).locator(".next"), "note is due");
   await page.setViewportSize({ width: 390, height: 844 });

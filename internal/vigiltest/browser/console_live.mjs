@@ -20,7 +20,7 @@ await run(async (page) => {
   await page.keyboard.press("a"); // what is critical is answered with a note
   const note = page.getByRole("textbox", { name: /^Note for the/ });
   await note.fill("Called: took no medicine today.");
-  await shows(page.locator(".drawer .causes"), "unanswered");
+  await shows(page.locator(".drawer .causes"), "unacknowledged");
   await note.press("Control+Enter");
   await shows(page.locator(".toast"), "acknowledged");
   await row.focus();

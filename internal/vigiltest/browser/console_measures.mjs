@@ -50,7 +50,7 @@ async function panel(page) {
   const [year, , day] = patient.date_of_birth.split("-");
   const said = await drawer.locator(".of").innerText();
   assert.match(said, new RegExp(`born \\w+ ${Number(day)}, ${year}`));
-  assert.match(said, /\d\d:\d\d.* at home/);
+  assert.match(said, /\d\d:\d\d.* local time/);
   await page.keyboard.press("Escape");
 }
 
@@ -59,7 +59,7 @@ async function escalations(page) {
   await section(page, "Escalations").click();
   const line = page.locator("li.escalation > .line").first();
   await line.waitFor();
-  for (const [head, part] of [["Ladder", ".ladder"], ["With", ".with"], ["Patient and reason", ".whom"]]) {
+  for (const [head, part] of [["Ladder", ".ladder"], ["Assigned to", ".with"], ["Patient and reason", ".whom"]]) {
     const [above, below] = [await box(page.locator(".escalation-heads > span", { hasText: head })), await box(line.locator(part))];
     assert.ok(Math.abs(above.x - below.x) < 2 && above.y < below.y, `${head} stands at ${above.x}, what it names at ${below.x}`);
   }

@@ -50,7 +50,7 @@ async function review(page) {
 }
 
 async function blockers(page) {
-  const why = page.getByRole("region", { name: /^What blocks/ }).getByRole("button").first();
+  const why = page.getByRole("region", { name: /^Blocked by/ }).getByRole("button").first();
   const told = await why.locator("strong").innerText();
   await why.click();
   await rows(page).first().waitFor();
@@ -91,7 +91,7 @@ async function oneByOne(page) {
   await page.keyboard.press("Control+Enter");
   await shows(page.locator(".toast"), "38 reviewed.");
   await page.getByRole("button", { name: /^Reviewed/ }).click();
-  await page.getByRole("region", { name: "Reviewed, to be sent" }).waitFor();
+  await page.getByRole("region", { name: "Reviewed, ready to send" }).waitFor();
   await page.getByRole("button", { name: /^To review/ }).click();
 }
 
@@ -149,5 +149,5 @@ async function answered(page) {
   };
   await page.route("**/api/v1/billing/claim-batches/?*", (route) => route.fulfill({ json: { count: 1, next: null, previous: null, results: [file] } }));
   await section(page, "Billing").click();
-  await shows(page.getByRole("region", { name: "Batches and responses" }).getByRole("listitem"), "7 paid, 2 denied, 2 sent back");
+  await shows(page.getByRole("region", { name: "Batches and responses" }).getByRole("listitem"), "7 paid, 2 denied, 2 returned");
 }

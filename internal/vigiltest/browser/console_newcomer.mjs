@@ -24,7 +24,7 @@ await run(async (page) => {
 // A value that is the limit itself lies on the side that the message says.
 async function sides(page) {
   const said = (parameter, value, threshold, message) => page.evaluate((latest) =>
-    import("/app/views/alerts/words.js").then(({ causeOf }) => causeOf({ type: "vitals", latest })), { parameter, value, threshold, message });
+    import("/app/views/alerts/labels.js").then(({ causeOf }) => causeOf({ type: "vitals", latest })), { parameter, value, threshold, message });
   assert.equal(await said("spo2", 92, 92, "SpO2 92 % is at or below the warning limit 92."), "SpO₂ at or below 92");
   assert.equal(await said("systolic", 140, 140, "Systolic 140 mmHg is at or above the warning limit 140. Diastolic 60 mmHg is at or below the warning limit 60."), "Systolic at or above 140");
   assert.equal(await said("spo2", 88, 92, ""), "SpO₂ at or below 92");
@@ -45,7 +45,7 @@ async function atTheSide(page) {
   await shows(page.locator(".toast"), /^Escalated to /);
   await shows(side.locator(".escalation"), "Urgent escalation to Priya Raman");
   assert.doesNotMatch(await side.innerText(), /@vigil\.example/, "an email says who");
-  await side.getByRole("button", { name: "Whole chart" }).click();
+  await side.getByRole("button", { name: "Open chart" }).click();
   return "Priya Raman";
 }
 
@@ -57,33 +57,33 @@ async function onTheSheet(page) {
   const more = page.locator(".more-acts");
   await more.locator("summary").focus();
   await page.keyboard.press("Enter");
-  await more.getByRole("button", { name: "Change" }).waitFor();
+  await more.getByRole("button", { name: "Edit" }).waitFor();
   while (await more.evaluate((node) => node.contains(document.activeElement))) {
     await page.keyboard.press("Tab");
   }
-  await more.getByRole("button", { name: "Change" }).waitFor({ state: "hidden" });
+  await more.getByRole("button", { name: "Edit" }).waitFor({ state: "hidden" });
 }
 
 // A nurse orders for the provider, and is not refused for a team that others choose.
 async function enrol(page) {
-  await section(page, "Enrolment").click();
-  await page.getByRole("button", { name: "Enrol a patient" }).click();
+  await section(page, "Enrollment").click();
+  await page.getByRole("button", { name: "Enroll patient" }).click();
   await page.getByLabel("First name").fill("Rosa");
   await page.getByLabel("Last name").fill("Lindqvist");
   await page.getByLabel("Date of birth").fill("1951-03-04");
-  await page.getByRole("button", { name: "Save and go on" }).click();
+  await page.getByRole("button", { name: "Save and continue" }).click();
   await page.getByRole("heading", { name: "Consent" }).waitFor();
-  await page.getByRole("navigation", { name: "Steps of the enrolment" }).getByRole("button", { name: /Order and diagnosis/ }).click();
+  await page.getByRole("navigation", { name: "Enrollment steps" }).getByRole("button", { name: /Order and diagnosis/ }).click();
   const provider = page.getByRole("combobox", { name: "Ordering provider" });
   await provider.fill("Raman");
   await page.getByRole("option", { name: /Priya Raman/ }).waitFor();
   await page.keyboard.press("Enter");
-  await page.getByRole("button", { name: "Take away Priya Raman" }).waitFor();
+  await page.getByRole("button", { name: "Remove Priya Raman" }).waitFor();
   assert.equal(await page.getByRole("textbox", { name: "Care team" }).isEditable(), false);
-  await page.getByRole("button", { name: "Order of monitoring dated: today" }).click();
-  await page.getByLabel("What is ordered").fill("Blood pressure, daily");
-  await page.getByRole("button", { name: "Save, to thresholds" }).click();
-  await shows(page.getByRole("navigation", { name: "Steps of the enrolment" }).locator("[aria-current=step]"), /^(?!.*Order and diagnosis)/); // the next
+  await page.getByRole("button", { name: "Monitoring order date: today" }).click();
+  await page.getByLabel("Order details").fill("Blood pressure, daily");
+  await page.getByRole("button", { name: "Save and continue to thresholds" }).click();
+  await shows(page.getByRole("navigation", { name: "Enrollment steps" }).locator("[aria-current=step]"), /^(?!.*Order and diagnosis)/); // the next
   assert.equal(await page.getByText("You do not have permission").count(), 0);
 }
 
@@ -91,10 +91,10 @@ async function enrol(page) {
 async function daysShort(page) {
   await section(page, "Billing").click();
   await settled(page);
-  const reach = page.getByRole("region", { name: /^Still in reach/ }).getByRole("button").last();
+  const reach = page.getByRole("region", { name: /^Almost billable/ }).getByRole("button").last();
   const unit = /days? short/.test(await reach.innerText()) ? "days" : "minutes";
   await reach.click();
-  const which = page.getByLabel("What is missing");
+  const which = page.getByLabel("Missing", { exact: true });
   assert.equal(await which.inputValue(), unit);
   const count = async (wanted) => {
     const asked = (url) => /near-billable\/.*page_size/.test(url) && (new URL(url).searchParams.get("unit") ?? "") === wanted;
@@ -118,7 +118,7 @@ async function wholeWeek(page) {
   await dialog(page).getByLabel("Who").selectOption({ index: 1 });
   await dialog(page).getByRole("button", { name: "Save" }).click();
   await dialog(page).waitFor({ state: "detached" });
-  const week = page.getByRole("region", { name: "Every week" });
+  const week = page.getByRole("region", { name: "Weekly schedule" });
   await shows(week, "19:00–07:00");
   assert.equal(await week.getByRole("listitem").count(), 5);
   await shows(week, "by you");

@@ -58,7 +58,7 @@ async function panel(page) {
     await page.locator(".triage > .row").first().click();
     const side = page.locator("aside.drawer");
     await side.locator(".causes li").first().waitFor();
-    for (const what of ["Whole chart", "Close the panel"]) {
+    for (const what of ["Open chart", "Close the panel"]) {
       assert.ok(await inSight(side.getByRole("button", { name: what })), `“${what}” is out of sight at ${width}`);
     }
     await side.getByRole("button", { name: "Close the panel" }).click();
@@ -69,14 +69,14 @@ async function panel(page) {
 // Whoever has changed a bound reads and fills what belongs to the change without looking for it.
 async function thresholds(page) {
   await page.locator(".triage > .row").first().click();
-  await page.locator("aside.drawer").getByRole("button", { name: "Whole chart" }).click();
+  await page.locator("aside.drawer").getByRole("button", { name: "Open chart" }).click();
   await page.getByRole("navigation", { name: "About this patient" }).getByRole("button", { name: "Thresholds" }).click();
   for (const [width, height] of [[1280, 800], [390, 844]]) {
     await page.setViewportSize({ width, height });
     const bound = page.locator("fieldset", { hasText: "Blood pressure" }).getByRole("spinbutton").first();
     await bound.scrollIntoViewIfNeeded();
     await bound.fill("171");
-    for (const what of [page.getByLabel("Reason for the change"), page.getByRole("button", { name: "Save thresholds" })]) {
+    for (const what of [page.getByLabel("Reason for change"), page.getByRole("button", { name: "Save thresholds" })]) {
       assert.ok(await inSight(what), `${what} is out of sight at ${width}`);
     }
   }
@@ -97,9 +97,9 @@ async function onCall(page) {
 // A nurse finds whom to call so that they come to sixteen days, how long there is for it, and the number, which offers the timer.
 async function daysShort(page) {
   await section(page, "Patients").click();
-  await page.getByRole("tab", { name: "Short of days" }).click();
+  await page.getByRole("tab", { name: "Behind on days" }).click();
   await page.getByLabel("Show").selectOption("All who still need days");
-  const row = page.getByRole("region", { name: "Patients short of days" }).locator("tbody tr").first();
+  const row = page.getByRole("region", { name: "Patients behind on days" }).locator("tbody tr").first();
   await shows(row, /\d+ of 16/);
   assert.match(await row.innerText(), /\d+ days? left|\d+ days?\s+until/);
   const call = row.getByRole("link");
@@ -120,21 +120,21 @@ async function batch(page) {
   const toBeSent = async () => {
     await section(page, "Billing").click();
     await page.locator(".funnel").getByRole("button", { name: /Reviewed/ }).click();
-    await page.getByRole("heading", { name: "Reviewed, to be sent" }).waitFor();
+    await page.getByRole("heading", { name: "Reviewed, ready to send" }).waitFor();
     await shows(next, "pass preflight");
   };
   await toBeSent();
   await shows(next, "0 pass preflight");
   for (const where of [next, page.locator(".foot-of-sheet")]) {
-    assert.ok(await where.getByRole("button", { name: "Make batch" }).isDisabled());
+    assert.ok(await where.getByRole("button", { name: "Create batch" }).isDisabled());
     await shows(where, /none of \d passes? preflight/);
   }
   await page.unroute(sheet);
   await section(page, "Inbox").click();
   await toBeSent();
-  await next.getByRole("button", { name: /^Make batch of \d/ }).click();
-  await shows(page.locator(".toast"), /^File \d+ is made\. It stands first under “Batches and responses”/);
-  const saves = [page.locator(".toast").getByRole("button", { name: "Save the file" }),
+  await next.getByRole("button", { name: /^Create batch of \d/ }).click();
+  await shows(page.locator(".toast"), /^File \d+ created\. It is first under “Batches and responses”/);
+  const saves = [page.locator(".toast").getByRole("button", { name: "Download the file" }),
     page.getByRole("region", { name: "Batches and responses" }).getByRole("button", { name: /^Save file/ }).first()];
   for (const save of saves) {
     const [file] = await Promise.all([page.waitForEvent("download"), save.click()]);
@@ -176,8 +176,8 @@ async function fastEnter(page) {
   await page.keyboard.press("Enter");
   await page.keyboard.press("Tab");
   await staff();
-  await dialog.getByRole("button", { name: /^Take away Priya/ }).waitFor();
-  await dialog.getByRole("button", { name: "Take away Priya Raman", exact: true }).waitFor();
+  await dialog.getByRole("button", { name: /^Remove Priya/ }).waitFor();
+  await dialog.getByRole("button", { name: "Remove Priya Raman", exact: true }).waitFor();
   assert.ok(!await whom.evaluate((node) => node === document.activeElement), "the focus came back by itself");
   await dialog.getByRole("button", { name: "Cancel" }).click();
 }
@@ -192,7 +192,7 @@ async function timerAndTexts(page) {
   }
   await manager("POST", "note-templates/", { name: "Zinc, asked", context: "note", text: "Asked about zinc." });
   await page.locator(".triage > .row").first().click();
-  await page.locator("aside.drawer").getByRole("button", { name: "Whole chart" }).click();
+  await page.locator("aside.drawer").getByRole("button", { name: "Open chart" }).click();
   await page.getByRole("button", { name: "Start timer" }).click();
   await page.getByRole("group", { name: "Your timer" }).getByRole("button", { name: /^Stop/ }).click();
   const dialog = page.getByRole("dialog");
@@ -211,7 +211,7 @@ async function timerAndTexts(page) {
   await note.pressSequentially(" 120/80, and/or");
   assert.equal(await menu.count(), 0, "a slash within a word opened the templates");
   await dialog.getByRole("button", { name: "Stop and log" }).click();
-  await shows(page.locator(".toast"), "Logged.");
+  await shows(page.locator(".toast"), "Time logged.");
 }
 
 // An administrator takes somebody's link to the practice's sign-on away.
@@ -221,7 +221,7 @@ async function unlink(page) {
   await page.getByRole("tab", { name: "Users" }).click();
   await page.getByRole("region", { name: "Users" }).getByRole("button", { name: /Raman/ }).click();
   const dialog = page.getByRole("dialog");
-  await dialog.getByRole("button", { name: "Unlink from sign-on" }).click();
+  await dialog.getByRole("button", { name: "Unlink single sign-on" }).click();
   await page.route("**/api/v1/users/*/identity/", (route) => route.fulfill({ status: 204 }));
   const [request] = await Promise.all([page.waitForRequest(/users\/\d+\/identity\/$/), dialog.getByRole("button", { name: "Unlink the account" }).click()]);
   assert.equal(request.method(), "DELETE");

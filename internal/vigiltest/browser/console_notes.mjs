@@ -34,7 +34,7 @@ async function keep(page, name, context, text) {
   await page.getByRole("button", { name: "Add a note template" }).click();
   await dialog(page).getByLabel("Name").fill(name);
   await dialog(page).getByLabel("For").selectOption({ label: context });
-  await shows(dialog(page), "no name, date of birth or other detail of a patient");
+  await shows(dialog(page), "do not include names, dates of birth or other patient details");
   await dialog(page).getByLabel("Text").fill(text);
   await dialog(page).getByRole("button", { name: "Save" }).click();
   await dialog(page).waitFor({ state: "detached" });
@@ -80,7 +80,7 @@ async function inAnEscalation(page, id) {
   await heading(page, "Escalations").waitFor();
   await settled(page);
   await open();
-  const done = dialog(page).getByLabel("What was done");
+  const done = dialog(page).getByLabel("Resolution");
   assert.equal(await done.inputValue(), "Handed over to the evening team.", "a reload loses what was done");
   await accessible(page, "an escalation is resolved");
   await dialog(page).getByRole("button", { name: "Resolve" }).click();

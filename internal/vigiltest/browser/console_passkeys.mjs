@@ -34,7 +34,7 @@ await run(async (page) => {
 
   await signIn(page, email);
   await toAccount();
-  await shows(page.locator(".card", { hasText: "Passkeys" }), "You have none yet.");
+  await shows(page.locator(".card", { hasText: "Passkeys" }), "No passkeys yet.");
   await page.getByRole("button", { name: "Add a passkey" }).click();
   await dialog.getByLabel("Name").fill("Ward laptop");
   await accessible(page, "adding a passkey");
@@ -77,16 +77,16 @@ await run(async (page) => {
   await mine.getByRole("button", { name: "Remove Red laptop" }).click();
   await shows(dialog, "your only second factor");
   await withPassword("Remove");
-  await shows(page.locator("main"), "The passkey is removed. Sign in again.");
+  await shows(page.locator("main"), "Passkey removed. Sign in again.");
   await page.getByRole("button", { name: "Use a passkey" }).click();
   await shows(page.getByRole("alert"), "Invalid credentials.");
 
   await signIn(page, email); // the password alone is enough again
   await toAccount();
   await page.getByRole("button", { name: "Set up", exact: true }).click();
-  await shows(dialog, "You signed in a while ago.");
+  await shows(dialog, "Enter your password again to continue.");
   await dialog.getByLabel("Password").fill(input.password);
-  await dialog.getByRole("button", { name: "Go on" }).click();
-  await shows(dialog, "Six digits");
+  await dialog.getByRole("button", { name: "Continue" }).click();
+  await shows(dialog, "Six-digit code");
   return { base };
 }, { tolerate });

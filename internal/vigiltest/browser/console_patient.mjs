@@ -12,7 +12,7 @@ await run(async (page) => {
   const press = (key) => { counted.keys++; return page.keyboard.press(key); };
   const dialog = page.getByRole("dialog");
   const toast = page.locator(".toast").last();
-  const before = page.getByRole("region", { name: "What is out of bounds" });
+  const before = page.getByRole("region", { name: "Out of range" });
 
   const write = async (text) => { // the field of the note has the focus by itself
     await page.waitForFunction(() => document.activeElement?.getAttribute("name") === "notes");
@@ -43,12 +43,12 @@ await run(async (page) => {
   await press("Control+Enter");
   await shows(toast, "Acknowledged 4 alerts");
   assert.equal(await toast.getByRole("button", { name: /Undo/ }).count(), 1, "what was acknowledged at once cannot be taken back");
-  await shows(before, "Nothing waits for an answer");
+  await shows(before, "No open alerts");
   await shows(page.getByRole("region", { name: "Last notes" }), "Headache since the morning.");
-  await shows(page.getByRole("region", { name: "Open work" }), "being handled, yours");
+  await shows(page.getByRole("region", { name: "Open work" }), "in progress, yours");
 
   await press("c");
-  await shows(page.getByRole("region", { name: "Contact" }), "Timer runs");
+  await shows(page.getByRole("region", { name: "Contact" }), "Timer running");
   assert.equal(await page.evaluate(() => window.dialled), "tel:5185550120");
   await press("n");
   await shows(dialog.getByRole("heading"), "Stop the timer");
@@ -61,7 +61,7 @@ await run(async (page) => {
   await press("Control+Enter");
   await shows(toast, "Escalated");
   await press("r");
-  await shows(toast, "Review noted.");
+  await shows(toast, "Reviewed.");
   const download = page.waitForEvent("download");
   await press("p");
   const paper = await download;
@@ -126,11 +126,11 @@ async function looksRight(page, before) {
   }
   const days = page.getByRole("region", { name: "Days with readings" });
   assert.equal(input.days.days.length, 14);
-  assert.match(await days.innerText(), /14\s+of 16 days/);
-  assert.match(await days.innerText(), /2 to go by/);
+  assert.match(await days.innerText(), /14\s+days \(16 needed/);
+  assert.match(await days.innerText(), /2 more by/);
   assert.equal(await days.locator("td.counted").count(), 14, "fourteen dots");
   assert.equal(await days.locator("td.today.counted").count(), 1, "today is the patient's");
   await shows(page.getByRole("region", { name: "Contact" }).getByRole("link"), "(518) 555-0120");
-  await shows(page.getByRole("region", { name: "Open work" }), "not answered");
-  await shows(page.getByText("Times are the patient’s, HT").or(page.getByText("Times are the patient’s, HST")), "Times");
+  await shows(page.getByRole("region", { name: "Open work" }), "not acknowledged");
+  await shows(page.getByText("All times HT (the patient’s)").or(page.getByText("All times HST (the patient’s)")), "All times");
 }

@@ -18,7 +18,7 @@ await run(async (page) => {
     }
   }
   await page.setViewportSize({ width: 390, height: 844 });
-  const bar = page.getByRole("group", { name: "Acts" });
+  const bar = page.getByRole("group", { name: "Actions" });
   for (const box of await bar.locator("a, button").all()) {
     const { height } = await box.boundingBox();
     assert.ok(height >= 44, `a thumb has only ${height} pixels`);
@@ -27,16 +27,16 @@ await run(async (page) => {
   await page.setViewportSize(desk);
 
   // By keyboard: the menu of what is done seldom opens, closes and gives the focus back; the days turn.
-  const more = page.getByLabel("More about the record");
+  const more = page.getByLabel("More actions");
   await more.focus();
   await page.keyboard.press("Enter");
   await shows(page.getByRole("button", { name: "Print this page" }), "Print");
   await page.keyboard.press("Escape");
   assert.equal(await page.getByRole("button", { name: "Print this page" }).isVisible(), false, "Escape leaves the menu open");
-  assert.equal(await page.evaluate(() => document.activeElement?.getAttribute("aria-label")), "More about the record", "the focus is lost");
+  assert.equal(await page.evaluate(() => document.activeElement?.getAttribute("aria-label")), "More actions", "the focus is lost");
   const days = page.getByRole("region", { name: "Days with readings" });
   const range = await days.locator(".count").innerText();
-  await days.getByRole("button", { name: "The stretch before" }).focus();
+  await days.getByRole("button", { name: "Previous period" }).focus();
   await page.keyboard.press("Enter");
   await page.waitForFunction(([was]) => { const now = document.querySelector(".days .count")?.innerText; return now && now !== was; }, [range]);
   await signOff(page);
@@ -45,10 +45,10 @@ await run(async (page) => {
   await signIn(page, "data_monitor@vigil.test");
   await open(page);
   assert.equal(await page.getByRole("region", { name: "Days with readings" }).count(), 1);
-  for (const hidden of ["What is out of bounds", "Open work"]) {
+  for (const hidden of ["Out of range", "Open work"]) {
     assert.equal(await page.getByRole("region", { name: hidden }).count(), 0, `${hidden} is shown to who bills`);
   }
-  for (const door of ["Report for visit", "Escalate", "Acknowledge"]) {
+  for (const door of ["Visit report", "Escalate", "Acknowledge"]) {
     assert.equal(await page.getByRole("button", { name: door }).count(), 0, `${door} is offered to who bills`);
   }
   for (const key of ["a", "e", "p", "r"]) {
@@ -61,7 +61,7 @@ await run(async (page) => {
   // A medical assistant is not offered what only others answer.
   await signIn(page, "ma@vigil.test");
   await open(page);
-  await shows(page.getByRole("region", { name: "Days with readings" }), "of 16 days");
+  await shows(page.getByRole("region", { name: "Days with readings" }), "(16 needed)");
   return {};
 }, { timezoneId: "Asia/Tokyo" });
 

@@ -22,7 +22,7 @@ const doors = {
   "triage-keys": (page) => page.keyboard.press("?"),
   "alerts-chosen": async (page) => {
     for (const n of [0, 2]) {
-      await page.getByRole("checkbox", { name: /^Choose (?!all)/ }).nth(n).check();
+      await page.getByRole("checkbox", { name: /^Select (?!all)/ }).nth(n).check();
     }
   },
   "emr-import": async (page) => {

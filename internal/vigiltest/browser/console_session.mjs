@@ -162,8 +162,8 @@ async function drafts(page) {
   await page.getByRole("group", { name: "Your timer" }).waitFor();
   assert.equal(await found(page), words, "an ended session loses the note");
   await page.getByRole("banner").getByRole("button", { name: /^Stop/ }).click();
-  await shows(page.getByRole("dialog"), "What you had begun to write is back.");
-  await page.getByRole("dialog").getByRole("button", { name: "Begin anew" }).click();
+  await shows(page.getByRole("dialog"), "Draft restored.");
+  await page.getByRole("dialog").getByRole("button", { name: "Start over" }).click();
   assert.equal(await page.getByRole("dialog").getByLabel("Notes").inputValue(), "");
   await page.getByRole("dialog").getByLabel("Notes").fill(words);
   await page.getByRole("dialog").getByRole("button", { name: "Stop and log" }).click();
@@ -185,15 +185,15 @@ async function absence(page) {
   await later("12:50");
   assert.equal(await warned(page).count(), 0, "it is warned too early");
   await later("00:20");
-  await Promise.all([shows(warned(page), /You are signed off in/), shows(warned(second), /You are signed off in/)]);
-  await shows(warned(page), "What you began to write is kept.");
+  await Promise.all([shows(warned(page), /You will be signed out in/), shows(warned(second), /You will be signed out in/)]);
+  await shows(warned(page), "Your drafts are saved.");
   await accessible(second, "the countdown");
   await warned(second).getByRole("button", { name: "Stay signed in" }).click();
   await Promise.all([warned(second).waitFor({ state: "detached" }), warned(page).waitFor({ state: "detached" })]); // what is done in one keeps all
   await later("13:10");
   await warned(page).waitFor();
   await later("02:00");
-  await Promise.all([shows(page.getByRole("status"), "You were signed off after 15 minutes"), door(second).waitFor()]);
+  await Promise.all([shows(page.getByRole("status"), "You were signed out after 15 minutes"), door(second).waitFor()]);
   assert.equal(await token(page), null);
   const name = await page.evaluate(() => document.body.innerText);
   assert.ok(!name.includes(words), "the note is shown to whoever comes by");

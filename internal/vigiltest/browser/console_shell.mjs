@@ -56,13 +56,13 @@ async function keys(page) {
   await dialog.getByRole("button", { name: "Cancel" }).click();
 
   await page.keyboard.press("?");
-  await shows(page.getByRole("dialog", { name: "Keys" }), "Triage");
+  await shows(page.getByRole("dialog", { name: "Keyboard shortcuts" }), "Triage");
   await accessible(page, "the list of keys");
   await page.keyboard.press("Escape");
   await section(page, "Account").click();
   const act = async (on) => {
-    await page.getByLabel("Single keys act").setChecked(on);
-    await page.getByRole("button", { name: "Save how things are shown" }).click();
+    await page.getByLabel("Single-key shortcuts").setChecked(on);
+    await page.getByRole("button", { name: "Save display settings" }).click();
     await page.locator(".toast", { hasText: "Saved." }).waitFor();
     await page.locator(".toast").getByRole("button", { name: "Dismiss" }).click();
     await heading(page, "Account").click();
@@ -89,7 +89,7 @@ async function errors(page) {
   const dialog = page.getByRole("dialog");
   const wrongs = dialog.locator(".wrongs");
   await dialog.getByRole("button", { name: "Add", exact: true }).click();
-  await shows(wrongs, /things to correct/);
+  await shows(wrongs, /fields to correct/);
   assert.ok(!/may not be null|is required/.test(await dialog.innerText()), "the form speaks to developers");
   await wrongs.getByRole("button", { name: "Last name" }).click();
   assert.equal(await page.evaluate(() => document.activeElement.name), "last_name");
@@ -209,7 +209,7 @@ async function zones(page) {
   const choose = async (zone, words) => {
     await section(page, "Account").click();
     await page.getByRole("combobox", { name: "Time zone" }).waitFor();
-    const taken = page.getByRole("button", { name: /^Take away America/ });
+    const taken = page.getByRole("button", { name: /^Remove America/ });
     if (await taken.count() > 0) {
       await taken.click();
     }
@@ -223,11 +223,11 @@ async function zones(page) {
   await choose("America/Los Angeles", "los ang");
   await section(page, "EMR").click();
   await settled(page);
-  await shows(page.locator(".zone"), "Times are yours, PT");
+  await shows(page.locator(".zone"), "All times PT (yours)");
   await choose("", "");
   await section(page, "EMR").click();
   await settled(page);
-  await shows(page.locator(".zone"), /practice’s, ET/);
+  await shows(page.locator(".zone"), /^All times ET$/);
   return {};
 }
 
@@ -281,8 +281,8 @@ async function find(page) {
   await page.keyboard.press("Enter");
   await heading(page, new RegExp(input.last)).waitFor();
   await finder(page).waitFor({ state: "detached" });
-  await to("sign off", /^Sign off/);
-  await page.getByText("You have signed off.").waitFor();
+  await to("sign out", /^Sign out/);
+  await page.getByText("You have signed out.").waitFor();
   return {};
 }
 
@@ -356,7 +356,7 @@ async function units(page) {
     await section(page, "Account").click();
     await page.getByLabel("Weight").selectOption(weight);
     await page.getByLabel("Temperature").selectOption(temperature);
-    await page.getByRole("button", { name: "Save how things are shown" }).click();
+    await page.getByRole("button", { name: "Save display settings" }).click();
     await until(page, async (unit) => (await import("/app/session.js")).display.peek().weight_unit === unit, weight);
   };
   await choose("lb", "F");
@@ -417,7 +417,7 @@ async function narrow(page) {
     await fits("find");
     await page.keyboard.press("Escape");
     await page.keyboard.press("?");
-    await page.getByRole("dialog", { name: "Keys" }).waitFor();
+    await page.getByRole("dialog", { name: "Keyboard shortcuts" }).waitFor();
     await fits("the keys");
     await page.keyboard.press("Escape");
     await page.getByRole("combobox", { name: "Time zone" }).click();

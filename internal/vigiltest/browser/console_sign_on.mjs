@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { base, run, shows } from "./browser.mjs";
 import { accessible, settled, signOff } from "./console.mjs";
 
-const button = (page) => page.getByRole("button", { name: "Sign in with your practice's account", exact: true });
+const button = (page) => page.getByRole("button", { name: "Sign in with your practice account", exact: true });
 // Chromium writes a line about each answer from 400 on; here one is asked for.
 const tolerate = /status of 400/;
 

@@ -49,10 +49,10 @@ async function oneLineEach(page) {
   assert.ok(seen >= 15, `${seen} patients are in sight`);
   const heights = async () => [...new Set(await rows(page).evaluateAll((items) => items.map((item) => item.offsetHeight)))];
   assert.deepEqual(await heights(), [40]);
-  await page.getByLabel("Height of rows").selectOption("comfortable");
+  await page.getByLabel("Row height").selectOption("comfortable");
   assert.deepEqual(await heights(), [52]);
   assert.match(page.url(), /rows=comfortable/);
-  await page.getByLabel("Height of rows").selectOption("compact");
+  await page.getByLabel("Row height").selectOption("compact");
 
   const colours = await page.evaluate(() => {
     const probe = document.body.appendChild(document.createElement("i"));
@@ -61,7 +61,7 @@ async function oneLineEach(page) {
     probe.remove();
     return found;
   });
-  const words = { critical: /critical,/i, warning: /warning,/i, unsure: /in doubt,/i, in_range: /in range,/i, no_bounds: /no bounds,/i };
+  const words = { critical: /critical,/i, warning: /warning,/i, unsure: /not confirmed,/i, in_range: /in range,/i, no_bounds: /no limits,/i };
   let judged = 0;
   for (const { patient_id: id, concern } of await listed()) {
     if (await row(page, id).count() === 0) {
@@ -95,7 +95,7 @@ async function oneLineEach(page) {
 
 // What nobody has answered stands above what is being handled, under heads that say so and how many there are.
 async function groups(page) {
-  const all = ["Critical, nobody has answered", "Critical, being handled", "Warning", "Normal", "No data"];
+  const all = ["Critical, unacknowledged", "Critical, in progress", "Warning", "Normal", "No data"];
   await page.mouse.move(2, 2); // the order rests under a pointer
   await page.waitForFunction((names) => {
     const heads = [...document.querySelectorAll(".triage > .group b")].map((head) => head.innerText);
@@ -149,7 +149,7 @@ async function answered(page) {
   await page.waitForFunction(() => document.querySelector("aside.drawer textarea")?.value.startsWith("jark"));
   const open = (await alertsOf(first)).filter((alert) => !alert.acknowledged).map(({ id }) => id);
   assert.ok(open.length > 0);
-  await drawer(page).locator(".causes", { hasText: "unanswered" }).waitFor();
+  await drawer(page).locator(".causes", { hasText: "unacknowledged" }).waitFor();
   await page.keyboard.press("n");
   await page.keyboard.press("Control+Enter");
   await shows(page.locator(".toast"), "acknowledged");
@@ -160,11 +160,11 @@ async function answered(page) {
 
   // For ten seconds it can be taken back, the note with it.
   await page.locator(".toast", { hasText: "acknowledged" }).getByRole("button", { name: "Undo" }).click();
-  await shows(page.locator(".toast"), "as before");
+  await shows(page.locator(".toast"), "restored");
   const undone = (await alertsOf(first)).filter(({ id }) => open.includes(id));
   assert.ok(undone.every((alert) => !alert.acknowledged), "taken back");
   await page.waitForFunction(() => document.querySelector("aside.drawer textarea")?.value.startsWith("jark"));
-  await drawer(page).locator(".causes", { hasText: "unanswered" }).waitFor();
+  await drawer(page).locator(".causes", { hasText: "unacknowledged" }).waitFor();
   await page.keyboard.press("n");
   await page.keyboard.press("Control+Enter");
   await page.waitForFunction(() => document.querySelector("aside.drawer textarea")?.value === "");
@@ -209,7 +209,7 @@ async function taken(page) {
   assert.ok(held, "an escalation that somebody was told of");
   await row(page, held.patient_id).focus();
   await page.keyboard.press("t");
-  await shows(page.locator(".toast"), "The escalation is yours.");
+  await shows(page.locator(".toast"), "Escalation assigned to you.");
   await row(page, held.patient_id).locator(".who", { hasText: "You" }).waitFor();
   const { holder } = await rowOf(held.patient_id);
   assert.deepEqual([holder.state, holder.by], ["in_progress", nurse]);
@@ -250,7 +250,7 @@ async function orderRests(page) {
   await rows(page).nth(2).hover();
   const before = await order(page);
   await measured(calm.patient_id, { systolic: 231, diastolic: 129, pulse: 90 });
-  const waits = page.getByRole("button", { name: /new criticals? waits?: show/ });
+  const waits = page.getByRole("button", { name: /new critical: show/ });
   await waits.waitFor();
   assert.deepEqual(await order(page), before, "nothing moved under the pointer");
   const said = page.locator("[aria-live=assertive]", { hasText: calm.patient_name });
@@ -283,7 +283,7 @@ async function waysBack(page) {
   assert.equal(await page.getByRole("button", { name: /^Warning \d+$/ }).getAttribute("aria-pressed"), "true");
   await page.waitForFunction((id) => document.activeElement?.dataset?.id === id, third);
   await page.getByRole("searchbox", { name: "Name or MRN" }).fill("Zzyzx");
-  await shows(page.locator(".state"), "Nobody by these filters");
+  await shows(page.locator(".state"), "No patients match");
   assert.ok(!page.url().includes("Zzyzx"), "a searched name is in the address");
   await page.getByRole("button", { name: "Clear filters" }).click();
   await page.waitForFunction(() => document.querySelector(".triage-page input[type=search]").value === "");

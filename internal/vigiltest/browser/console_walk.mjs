@@ -11,7 +11,7 @@ await run(async (page) => {
   const why = await first.locator(".why").innerText();
   assert.ok(why.trim().length > 10, "the list says why");
   await first.click();
-  await page.getByRole("button", { name: "Whole chart" }).click();
+  await page.getByRole("button", { name: "Open chart" }).click();
   await shows(page.getByRole("heading", { level: 1 }), name);
 
   const tabs = page.getByRole("navigation", { name: "About this patient" });
@@ -20,7 +20,7 @@ await run(async (page) => {
   await page.getByRole("button", { name: /^Acknowledge: / }).first().click();
   await shows(page.locator(".toast"), "Acknowledged");
 
-  await tabs.getByRole("button", { name: "Bill" }).click();
+  await tabs.getByRole("button", { name: "Billing" }).click();
   await settled(page);
   const minutes = async () => Number((await page.locator(".progress", { hasText: "Minutes" }).first().innerText()).match(/(\d+)\s+of/)[1]);
   const before = await minutes();
@@ -34,7 +34,7 @@ await run(async (page) => {
   await dialog.waitFor({ state: "detached" });
   await shows(page.locator("tbody"), "Talked about the readings");
 
-  await tabs.getByRole("button", { name: "Bill" }).click();
+  await tabs.getByRole("button", { name: "Billing" }).click();
   await settled(page);
   assert.equal(await minutes(), before + 12, "the call is on the bill");
   await section(page, "Triage").click();

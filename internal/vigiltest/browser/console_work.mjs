@@ -42,11 +42,11 @@ async function escalate(page) {
   await shows(row.locator(".with"), "You");
   await shows(row.locator(".with"), "in progress");
   await row.getByRole("button", { name: /^Resolve: / }).click();
-  await dialog.getByLabel("What was done").fill("The neighbour looked in: the cuff was on wrong.");
+  await dialog.getByLabel("Resolution").fill("The neighbour looked in: the cuff was on wrong.");
   await dialog.getByRole("button", { name: "Resolve" }).click();
   await dialog.waitFor({ state: "detached" });
   await row.waitFor({ state: "detached" });
-  await page.getByRole("button", { name: "Over", exact: true }).click();
+  await page.getByRole("button", { name: "Closed", exact: true }).click();
   await shows(row.locator(".next"), "Resolved");
   await row.getByRole("button", { name: /^About the escalation of / }).click();
   await shows(row, "the cuff was on wrong");
@@ -65,7 +65,7 @@ async function changeThreshold(page) {
   await bound.fill("95");
   const [, raised, would] = (await verdict.innerText()).match(/(\d+) → (\d+) alerts/).map(Number);
   assert.ok(would > raised, `a lower bound raises more alerts: ${raised} → ${would}`);
-  await page.getByLabel("Reason for the change").fill("Dizzy at lower pressures.");
+  await page.getByLabel("Reason for change").fill("Dizzy at lower pressures.");
   await page.getByRole("button", { name: "Save thresholds" }).click();
   await shows(page.locator(".toast"), "Thresholds saved.");
   await shows(page.getByRole("region", { name: "Threshold changes" }).locator("tbody tr"), `${before} → 95`);
@@ -76,7 +76,7 @@ async function arrangeOnCall(page) {
   await section(page, "Escalations").click();
   await page.getByRole("button", { name: "On call" }).click();
   const now = page.getByRole("region", { name: "Now" });
-  await shows(now, "Nobody is on call.");
+  await shows(now, "No one is on call.");
   const dialog = page.getByRole("dialog");
   await page.getByRole("button", { name: "Add an override" }).click();
   await dialog.getByLabel("Who").selectOption({ index: 1 });
@@ -90,28 +90,28 @@ async function arrangeOnCall(page) {
   await dialog.getByRole("button", { name: "Save" }).click();
   await dialog.waitFor({ state: "detached" });
   await page.waitForFunction((name) => document.querySelector("[aria-labelledby=now] strong")?.textContent !== name, first);
-  assert.equal(await page.getByRole("region", { name: "Instead of the week" }).getByRole("listitem").count(), 2);
+  assert.equal(await page.getByRole("region", { name: "Overrides" }).getByRole("listitem").count(), 2);
   await page.getByRole("button", { name: "Add a shift" }).click();
   await dialog.getByLabel("Starts on").selectOption("Sunday");
   await dialog.getByLabel("Who").selectOption({ index: 1 });
   await dialog.getByRole("button", { name: "Save" }).click();
   await dialog.waitFor({ state: "detached" });
-  await shows(page.getByRole("region", { name: "Every week" }), "19:00–07:00");
+  await shows(page.getByRole("region", { name: "Weekly schedule" }), "19:00–07:00");
   return { onCall: await now.locator("strong").innerText() };
 }
 
 async function bringOver(page) {
   await section(page, "EMR").click();
-  await page.getByRole("tab", { name: "Bring patients over" }).click();
-  await page.getByLabel("At most").fill("100");
+  await page.getByRole("tab", { name: "Import patients" }).click();
+  await page.getByLabel("Show up to").fill("100");
   await page.getByRole("button", { name: "Search" }).click();
-  const box = page.getByRole("checkbox", { name: /^Choose / }).first();
+  const box = page.getByRole("checkbox", { name: /^Select / }).first();
   const row = page.locator("tbody tr").filter({ has: box });
   await box.check();
   const mrn = await row.locator("td").nth(2).innerText();
   const chosen = page.locator("tbody tr", { hasText: mrn });
-  await page.getByRole("button", { name: "Bring one patient over" }).click();
-  await shows(chosen.locator(".badge"), "Brought over");
+  await page.getByRole("button", { name: "Import one patient" }).click();
+  await shows(chosen.locator(".badge"), "Imported");
   await chosen.getByRole("button", { name: "Open" }).click();
   await shows(page.getByRole("main"), mrn);
   return { mrn };
@@ -122,12 +122,12 @@ async function approve(page) {
   await page.getByRole("button", { name: "Run billing" }).click();
   const dialog = page.getByRole("dialog");
   await dialog.getByRole("button", { name: "Run", exact: true }).click();
-  await shows(dialog.getByRole("status"), /\d+ made, \d+ left out/);
+  await shows(dialog.getByRole("status"), /\d+ created, \d+ skipped/);
   await dialog.getByRole("button", { name: "Done" }).click();
   await page.getByRole("tab", { name: "Entries" }).click();
   await page.getByLabel("State").selectOption("pending_review");
   await settled(page);
-  await page.locator("tbody tr", { hasText: "To be reviewed", hasNot: page.getByText(/duplicate|attest|missing|unknown|overlaps|before/i) }).first().locator("button.link").click();
+  await page.locator("tbody tr", { hasText: "To review", hasNot: page.getByText(/duplicate|attest|missing|unknown|overlaps|before/i) }).first().locator("button.link").click();
   const claim = (await heading(page, /^CLM/).innerText()).split(" ")[0];
   const step = async (name, confirm = name) => {
     await page.getByRole("button", { name, exact: true }).click();
@@ -139,7 +139,7 @@ async function approve(page) {
   await step("Submit");
   await shows(page.locator(".heading .badge"), "Submitted");
   await page.getByRole("tab", { name: "History" }).click();
-  await shows(page.locator(".steps li"), /to be submitted → Submitted/);
+  await shows(page.locator(".steps li"), /ready to submit → Submitted/);
   return { claim };
 }
 
@@ -174,18 +174,18 @@ async function switchPushes(page) {
     PushManager.prototype.getSubscription = async () => held;
   }, pushed);
   await section(page, "Inbox").click();
-  await page.getByRole("tab", { name: "Push on my devices" }).click();
+  await page.getByRole("tab", { name: "Push devices" }).click();
   const told = page.waitForRequest((request) => request.url().endsWith("/notifications/tokens/register/"));
-  await page.getByRole("button", { name: "Switch on push" }).click();
+  await page.getByRole("button", { name: "Turn on push" }).click();
   const body = (await told).postDataJSON();
   assert.deepEqual(body.token, pushed, "the service is told another subscription than the browser made");
   await shows(page.getByRole("status"), "Push is on in this browser");
   const worker = page.context().serviceWorkers()[0] ?? await page.context().waitForEvent("serviceworker");
   assert.equal(worker.url(), `${base}/push-worker.js`);
-  const row = page.getByRole("region", { name: "Devices that get pushes" }).locator("tbody tr", { hasText: "This browser" });
-  await shows(row, "Gets pushes");
+  const row = page.getByRole("region", { name: "Push devices" }).locator("tbody tr", { hasText: "This browser" });
+  await shows(row, "Receives push");
   await row.getByRole("button", { name: "Remove this browser" }).click();
   await row.waitFor({ state: "detached" });
-  await page.getByRole("button", { name: "Switch on push" }).waitFor();
+  await page.getByRole("button", { name: "Turn on push" }).waitFor();
   return { device: body.device_id, key: await page.evaluate(() => window.keyGiven) };
 }

@@ -7,10 +7,10 @@ await run(async (page) => {
   assert.ok(!page.url().includes("token"), "the token stays in the address bar");
   const send = page.getByRole("button", { name: "Set password" });
   await page.getByLabel("New password").fill(input.password);
-  await page.getByLabel("The same again").fill(input.password + "?");
+  await page.getByLabel("Confirm password").fill(input.password + "?");
   await refused(page, () => send.click());
   await shows(page.locator("#result"), /differ/);
-  await page.getByLabel("The same again").fill(input.password);
+  await page.getByLabel("Confirm password").fill(input.password);
   await send.click();
   await send.waitFor({ state: "hidden" });
 

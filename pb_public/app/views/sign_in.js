@@ -139,5 +139,5 @@ export const PasswordForm = ({ done, cancel }) => html`<${Form} submit="Change p
     send=${(values) => call("POST", "auth/password/change/", { body: values })}>${(errors) => html`
     <${Field} label="Current password" name="old_password" kind="password" autocomplete="current-password" errors=${errors} />
     <${Field} label="New password" name="new_password" kind="password" autocomplete="new-password" errors=${errors} />
-    <${Field} label="Confirm new password" name="new_password_confirm" kind="password" autocomplete="new-password" errors=${errors} />`}
+    <${Field} label="Confirm password" name="new_password_confirm" kind="password" autocomplete="new-password" errors=${errors} />`}
   </${Form}>`;
