@@ -26,7 +26,7 @@ func (e *Engine) Refund(d RefundDraft, by audit.Actor, now time.Time) Transition
 	}
 	m.check = func(tx core.App, entry *collections.BillingEntry) error {
 		if d.Amount <= 0 {
-			return fault.Field("amount", "Must be more than nothing.")
+			return fault.Field("amount", "Must be more than zero.")
 		}
 		if entry.Status() != RefundDue {
 			return refundCredit(tx, entry, d, by, now)

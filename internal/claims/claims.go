@@ -1,6 +1,6 @@
-// Package claims knows what a payer has to be told: everything that a claim says of a practice, a patient, whose insurance it is, who rendered
-// the service and what was done, gathered as one plain value; and what a payer would refuse it for. It refuses to know why something may be
-// billed, which is the business of billing, and it sends nothing anywhere.
+// Package claims builds a claim as a plain value from the practice, the patient, the insurance, the rendering provider and the service, and
+// finds the reasons for which a payer would reject it (preflight). It does not decide what may be billed, which is the task of package billing,
+// and sends nothing. The rules are written in docs/decisions/claims.md.
 package claims
 
 import (
@@ -12,20 +12,20 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// Practice is who bills: loop 2010AA.
+// Practice is the billing provider: loop 2010AA.
 type Practice struct {
 	Name, NPI, TaxID, Taxonomy, Address, City, State, Zip, Phone string
 }
 
-// Submitter is how the clearinghouse knows the practice, and the practice it: the envelope and loops 1000A and 1000B.
+// Submitter identifies the practice and the clearinghouse to each other: the envelope and loops 1000A and 1000B.
 type Submitter struct {
-	ID, Name, Contact, Phone string // ID is empty while claims leave by other ways
+	ID, Name, Contact, Phone string // ID is empty if claims are sent by other means
 	ReceiverID, ReceiverName string
 	Usage                    string // T for test, P for production
-	PlaceOfService           string // CMS, two digits
+	PlaceOfService           string // CMS code, two digits
 }
 
-// Provider is who rendered a service: loop 2310B.
+// Provider is the rendering provider: loop 2310B.
 type Provider struct {
 	ID                  string // record id; "" for none
 	First, Last         phi.Text
@@ -39,19 +39,19 @@ const (
 	VoidOfClaim = "8"
 )
 
-// Claim is one line for one patient with everything that is said of it. It refuses to print.
+// Claim is one service line of a patient with all data that a claim carries. It does not print PHI.
 type Claim struct {
 	EntryID, ClaimID, PatientID string
-	Status                      string // the entry's state
+	Status                      string // state of the entry
 	Practice                    Practice
 	Submitter                   Submitter
-	Payer, SecondPayer          collections.Payer // the zero value for self-pay, and for none
+	Payer, SecondPayer          collections.Payer // the zero value for self-pay, and for no secondary payer
 	Coverage                    phi.Coverage
 	Patient                     phi.Demographics
 	Gender                      string
 	Provider                    Provider
-	Diagnoses                   []string // ICD-10-CM with their dots
-	UnknownDiagnoses            []string // those of them that no code list here holds
+	Diagnoses                   []string // ICD-10-CM with dots
+	UnknownDiagnoses            []string // those in no code list of this service
 
 	CPTCode       string
 	Modifiers     []string
@@ -59,21 +59,21 @@ type Claim struct {
 	ChargeCents   int64
 	From, Through string // YYYY-MM-DD
 	Frequency     string
-	PayerControl  string // by which the payer knows the claim that is replaced or voided
+	PayerControl  string // the payer's control number of the claim that is replaced or voided
 	Ordered       bool   // monitoring was ordered on or before the date of service
-	Unreadable    bool   // something of the patient cannot be opened
+	Unreadable    bool   // part of the patient's record cannot be decrypted
 }
 
-// Format shows which entry it is and nothing of the person.
+// Format prints the claim id only.
 func (c Claim) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "claim "+c.ClaimID) }
 
-// LogValue shows which entry it is and nothing of the person.
+// LogValue logs the claim id only.
 func (c Claim) LogValue() slog.Value { return slog.StringValue("claim " + c.ClaimID) }
 
-// SelfPay reports that no payer is asked.
+// SelfPay reports that the claim has no payer.
 func (c Claim) SelfPay() bool { return c.Payer.ID == "" }
 
-// HasOtherSubscriber reports that the insurance is not the patient's own.
+// HasOtherSubscriber reports that the subscriber is not the patient.
 func (c Claim) HasOtherSubscriber() bool {
 	return c.Coverage.Relationship != "" && c.Coverage.Relationship != "self"
 }

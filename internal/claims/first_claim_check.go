@@ -8,16 +8,17 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// FirstClaimCheck is what preflight would find of the first claim for a patient, and which of it is the patient's to put right.
+// FirstClaimCheck is the preflight result of a patient's first claim, limited to what the patient's record can correct.
 type FirstClaimCheck struct {
 	Patient string
 	Findings
-	// SelfPay is set where no payer is asked, SelfPayConfirmed where somebody has said that it is meant so.
+	// SelfPay means that there is no payer, SelfPayConfirmed that a user confirmed it.
 	SelfPay, SelfPayConfirmed bool
 }
 
-// CheckFirstClaims looks at the first claims for some patients, as of a day: one line of a code for which a dollar is asked, with what is on record of the
-// patient now. Of who pays alone it finds what holds for all. Source: docs/decisions/patients.md, "Enrollment".
+// CheckFirstClaims runs the preflight of the first claims of patients, as of a day: one line of a code with a charge of one dollar and the
+// patient's current record. For confirmed self-pay it returns only findings that apply to every patient. Source: docs/decisions/patients.md,
+// "Enrolment".
 func (d Loader) CheckFirstClaims(app core.App, ids []string, code, day string) ([]FirstClaimCheck, error) {
 	facts, err := collections.FactsOf(app, ids)
 	if err != nil {
@@ -42,7 +43,7 @@ func (d Loader) CheckFirstClaims(app core.App, ids []string, code, day string) (
 
 const oneDollarCents = 100
 
-// checkFirstClaim asks of a patient without a payer what any payer would, so that nothing has to be asked again once there is one.
+// checkFirstClaim checks a patient without a payer as any payer would, so that nothing else is needed when a payer is added.
 func checkFirstClaim(claim Claim, day string) FirstClaimCheck {
 	p := FirstClaimCheck{Patient: claim.PatientID, Findings: Preflight(claim, day), SelfPay: claim.SelfPay(), SelfPayConfirmed: claim.SelfPay() && claim.Coverage.SelfPay}
 	if !p.SelfPay {

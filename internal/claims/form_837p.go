@@ -11,13 +11,13 @@ import (
 	"github.com/vigilhealth/vigil/internal/x12"
 )
 
-// FormLine is a claim as a line of a form, under its own number. It refuses to print.
+// FormLine is a claim as a service line with its own control number. It does not print PHI.
 type FormLine struct {
 	Claim
 	Control string
 }
 
-// Envelope is a file without claims: who sends it, to whom, under which number. Source: ASC X12N 005010X222A1 (837P), 1000A and 1000B.
+// Envelope returns a batch without claims: submitter, receiver and control numbers. Source: ASC X12N 005010X222A1 (837P), 1000A and 1000B.
 func (d Loader) Envelope(number int, reference string, at time.Time) x12.Batch {
 	s := d.Submitter
 	return x12.Batch{
@@ -29,7 +29,7 @@ func (d Loader) Envelope(number int, reference string, at time.Time) x12.Batch {
 	}
 }
 
-// Build837P is some lines, at least one, as one claim of the 837P: what is the same for all of them is the first one's.
+// Build837P combines one or more lines into one 837P claim. Data that all lines share is taken from the first.
 func Build837P(control, frequency, payerControl string, lines []FormLine) x12.Claim {
 	first := lines[0].Claim
 	form := x12.Claim{
@@ -67,7 +67,7 @@ func billingProvider(p Practice) x12.Provider {
 	}
 }
 
-// coverage is what a subscriber has with a payer: the patient, unless it is somebody else's.
+// coverage returns the coverage of a payer, with the patient or another person as subscriber.
 func coverage(payer collections.Payer, covered phi.Coverage, of Claim) x12.Coverage {
 	a := payer.Address
 	c := x12.Coverage{
@@ -94,7 +94,7 @@ func person(p phi.Demographics, sex string) x12.Person {
 	return who
 }
 
-// gender is as DMG03 has it.
+// gender returns a DMG03 code.
 func gender(word string) string {
 	switch word {
 	case "female":
@@ -105,7 +105,7 @@ func gender(word string) string {
 	return "U"
 }
 
-// relationship is as SBR02 and PAT01 have it.
+// relationship returns an SBR02 or PAT01 code.
 func relationship(word string) string {
 	switch word {
 	case "", "self":
@@ -118,8 +118,8 @@ func relationship(word string) string {
 	return "G8"
 }
 
-// diagnoses are those of all lines, as many as a claim takes: the first line's first one is the principal, and each line has its first ones there
-// before any has its last, since it must point to one at least.
+// diagnoses merges the diagnoses of all lines, up to the limit of a claim: the first line's first is the principal, and each line's first ones
+// come before any line's last, since each line must point to at least one.
 func diagnoses(lines []FormLine) (codes []string) {
 	for place := range maxDiagnoses {
 		for _, l := range lines {

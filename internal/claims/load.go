@@ -11,22 +11,22 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// Loader gathers claims for one practice.
+// Loader loads the claims of one practice.
 type Loader struct {
 	Practice  Practice
 	Submitter Submitter
 }
 
-// references is what the entries of a load refer to, read once each.
+// references are the records that entries refer to, each read once.
 type references struct {
 	patients      map[string]*collections.Patient
 	payers        map[string]collections.Payer
 	users         map[string]*collections.User
 	billableCodes map[string]bool
-	firstOrders   map[string]string // the first day on which a patient's monitoring was ordered
+	firstOrders   map[string]string // first day on which a patient's monitoring was ordered
 }
 
-// Load gathers everything that the claims of some entries say, in the order of the entries.
+// Load loads the claims of entries, in their order.
 func (d Loader) Load(app core.App, entries []*collections.BillingEntry) ([]Claim, error) {
 	g, err := loadReferences(app, entries)
 	if err != nil {
@@ -117,7 +117,7 @@ func (d Loader) newClaim(g *references, entry *collections.BillingEntry) (Claim,
 	if second := c.Coverage.Secondary; second != nil && second.Payer != 0 {
 		c.SecondPayer = g.payers[collections.NumberID(second.Payer)]
 	}
-	// The insurance on record may be another's than the payer the entry was made for: its member id is not that payer's.
+	// The insurance on record may belong to another payer than the entry's; its member id is not that payer's.
 	if c.Coverage.Payer != 0 && collections.NumberID(c.Coverage.Payer) != entry.PayerID() {
 		c.Coverage = phi.Coverage{}
 	}
@@ -125,5 +125,5 @@ func (d Loader) newClaim(g *references, entry *collections.BillingEntry) (Claim,
 	return c, nil
 }
 
-// voidRequested is the state of entries whose claim is to be taken back; billing owns the word.
+// voidRequested is the state of entries with a requested void; package billing defines it.
 const voidRequested = "void_requested"

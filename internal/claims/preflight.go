@@ -11,19 +11,19 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// Finding is one thing a payer refuses a claim for, or one to know of.
+// Finding is a reason for which a payer rejects a claim, or a warning.
 type Finding struct {
 	Code    string `json:"code"`
-	Field   string `json:"field"` // where it is put right
+	Field   string `json:"field"` // where to correct it
 	Message string `json:"message"`
 }
 
-// Findings are what preflight found of a claim.
+// Findings are the results of a preflight.
 type Findings struct {
 	Errors, Warnings []Finding
 }
 
-// OK reports that nothing stands against sending the claim.
+// OK reports that the claim can be sent.
 func (f Findings) OK() bool { return len(f.Errors) == 0 }
 
 // The codes of findings.
@@ -59,13 +59,13 @@ const (
 	Unreadable           = "record_unreadable"
 )
 
-// Lengths and counts that a claim can carry. Source: ASC X12N 005010X222A1 (837P): HI01 to HI12, SV101-3 to -6, NM103, NM109.
+// Limits of a claim. Source: ASC X12N 005010X222A1 (837P): HI01 to HI12, SV101-3 to -6, NM103, NM109.
 const (
 	maxDiagnoses   = 12
 	maxModifiers   = 4
 	maxUnits       = 999
 	maxMember      = 80
-	maxChargeCents = 9_999_999_99 // cents; what SV102 of common payers takes
+	maxChargeCents = 9_999_999_99 // limit of SV102 at common payers
 )
 
 var (
@@ -74,7 +74,7 @@ var (
 	placePattern    = regexp.MustCompile(`^[0-9]{2}$`)
 )
 
-// preflightCheck gathers findings.
+// preflightCheck collects findings.
 type preflightCheck struct {
 	Findings
 	claim Claim
@@ -92,14 +92,14 @@ func (k *preflightCheck) addWarning(when bool, code, field, message string) {
 	}
 }
 
-// Preflight finds everything that a payer refuses a claim for, as of a day of the practice. A claim that nobody but the patient pays has no payer's
-// errors. Source: ASC X12N 005010X222A1 (837P) for what must be said; docs/decisions/claims.md, "Preflight".
+// Preflight returns every reason for which a payer rejects a claim, as of a practice day. A self-pay claim has no payer errors. Source: ASC X12N
+// 005010X222A1 (837P) for required data; docs/decisions/claims.md, "Preflight".
 func Preflight(c Claim, today string) Findings {
 	k := &preflightCheck{claim: c, Findings: Findings{Errors: []Finding{}, Warnings: []Finding{}}}
-	k.addError(c.Unreadable, Unreadable, "patient", "Something of the patient's record cannot be opened.")
+	k.addError(c.Unreadable, Unreadable, "patient", "Part of the patient's record cannot be decrypted.")
 	k.addWarning(!c.Ordered, MissingOrder, "orders", "No order of monitoring is on record on or before the date of service.")
 	if c.SelfPay() {
-		k.addWarning(true, SelfPay, "insurance.payer_id", "No payer: the patient pays, and no claim is made.")
+		k.addWarning(true, SelfPay, "insurance.payer_id", "No payer: the patient pays, and no claim is sent.")
 		return k.Findings
 	}
 	k.checkPractice()
@@ -112,7 +112,7 @@ func Preflight(c Claim, today string) Findings {
 	return k.Findings
 }
 
-// checkPractice looks at loops 1000A, 1000B and 2010AA.
+// checkPractice checks loops 1000A, 1000B and 2010AA.
 func (k *preflightCheck) checkPractice() {
 	p, s := k.claim.Practice, k.claim.Submitter
 	for _, f := range []struct{ value, name, what string }{
@@ -131,7 +131,7 @@ func (k *preflightCheck) checkPractice() {
 	k.addError(p.Zip != "" && len(validate.Digits(p.Zip)) != 9, MissingBilling, "VIGIL_PRACTICE_ZIP", "The practice's ZIP code needs all nine digits.")
 	k.addError(!placePattern.MatchString(s.PlaceOfService), InvalidPlace, "VIGIL_CLAIMS_PLACE_OF_SERVICE", "The place of service is two digits.")
 	if s.ID == "" {
-		return // claims leave by other ways: what a file alone needs is not missed
+		return // claims are sent by other means: file settings are not required
 	}
 	for _, f := range []struct{ value, name, what string }{
 		{cmp.Or(s.Name, p.Name), "VIGIL_CLAIMS_SUBMITTER_NAME", "submitter's name"},
@@ -142,14 +142,14 @@ func (k *preflightCheck) checkPractice() {
 	} {
 		k.addError(f.value == "", MissingSubmitter, f.name, "The "+f.what+" is not set.")
 	}
-	k.addWarning(s.Usage != "P", TestUsage, "VIGIL_CLAIMS_USAGE", "Files are marked as tests: no payer pays them.")
+	k.addWarning(s.Usage != "P", TestUsage, "VIGIL_CLAIMS_USAGE", "Files are marked as tests: payers do not pay them.")
 }
 
-// checkProvider looks at loop 2310B.
+// checkProvider checks loop 2310B.
 func (k *preflightCheck) checkProvider() {
 	p := k.claim.Provider
 	if p.ID == "" {
-		k.addError(true, MissingRendering, "rendering_provider_id", "Nobody is named who rendered the service.")
+		k.addError(true, MissingRendering, "rendering_provider_id", "The entry has no rendering provider.")
 		return
 	}
 	k.addError(p.First.Reveal() == "" || p.Last.Reveal() == "", MissingName, "rendering_provider_id", "The rendering provider's name is not complete.")
@@ -158,38 +158,38 @@ func (k *preflightCheck) checkProvider() {
 	k.addError(p.Taxonomy == "", MissingTaxonomy, "users.taxonomy_code", "The rendering provider has no taxonomy code.")
 }
 
-// checkPayer looks at loops 2000B and 2010BB, and at their like for the payer that comes second.
+// checkPayer checks loops 2000B and 2010BB, and those of the secondary payer.
 func (k *preflightCheck) checkPayer() {
 	p, member := k.claim.Payer, k.claim.Coverage.MemberID
-	k.addError(p.EDI == "", MissingPayer, "payer.edi_payer_id", "The payer's id at the clearinghouse is not known.")
-	k.addError(p.Filing == "", MissingFilingCode, "payer.claim_filing_code", "The payer's claim filing code is not known.")
+	k.addError(p.EDI == "", MissingPayer, "payer.edi_payer_id", "The payer's id at the clearinghouse is missing.")
+	k.addError(p.Filing == "", MissingFilingCode, "payer.claim_filing_code", "The payer's claim filing code is missing.")
 	k.addError(member == "", MissingMember, "insurance.member_id", "The member id is missing.")
 	k.addError(member != "" && (!memberPattern.MatchString(member) || len(member) > maxMember), InvalidMember, "insurance.member_id", "The member id must be letters, digits and hyphens.")
 	second := k.claim.Coverage.Secondary
 	if second == nil || second.Payer == 0 {
 		return
 	}
-	k.addError(k.claim.SecondPayer.EDI == "", MissingPayer, "insurance.secondary.payer_id", "The second payer's id at the clearinghouse is not known.")
-	k.addError(k.claim.SecondPayer.Filing == "", MissingFilingCode, "insurance.secondary.payer_id", "The second payer's claim filing code is not known.")
+	k.addError(k.claim.SecondPayer.EDI == "", MissingPayer, "insurance.secondary.payer_id", "The second payer's id at the clearinghouse is missing.")
+	k.addError(k.claim.SecondPayer.Filing == "", MissingFilingCode, "insurance.secondary.payer_id", "The second payer's claim filing code is missing.")
 	k.addError(second.MemberID == "", MissingMember, "insurance.secondary.member_id", "The member id of the second insurance is missing.")
 	if second.Relationship != "" && second.Relationship != "self" {
 		k.checkOtherSubscriber(second.Subscriber, "insurance.secondary.subscriber")
 	}
 }
 
-// checkSubscriber looks at loop 2010BA where it is not the patient.
+// checkSubscriber checks loop 2010BA if the subscriber is not the patient.
 func (k *preflightCheck) checkSubscriber() {
 	c := k.claim.Coverage
 	if k.claim.HasOtherSubscriber() {
 		k.checkOtherSubscriber(c.Subscriber, "insurance.subscriber")
 		return
 	}
-	k.addWarning(c.Subscriber != nil, SubscriberIgnored, "insurance.subscriber", "The insurance is the patient's own: the subscriber named beside is not told.")
+	k.addWarning(c.Subscriber != nil, SubscriberIgnored, "insurance.subscriber", "The patient is the subscriber: the other subscriber on record is not sent.")
 }
 
 func (k *preflightCheck) checkOtherSubscriber(s *phi.Subscriber, field string) {
 	if s == nil {
-		k.addError(true, MissingSubscriber, field, "Whose insurance it is has to be said.")
+		k.addError(true, MissingSubscriber, field, "The subscriber is missing.")
 		return
 	}
 	k.addError(s.FirstName == "" || s.LastName == "", MissingName, field, "The subscriber's name is not complete.")
@@ -197,7 +197,7 @@ func (k *preflightCheck) checkOtherSubscriber(s *phi.Subscriber, field string) {
 	k.addError(s.Gender == "", MissingGender, field+".gender", "The subscriber's gender is missing.")
 }
 
-// checkPatient looks at loop 2010BA or 2010CA.
+// checkPatient checks loop 2010BA or 2010CA.
 func (k *preflightCheck) checkPatient() {
 	p := k.claim.Patient
 	k.addError(p.FirstName == "" || p.LastName == "", MissingName, "patient", "The patient's name is not complete.")
@@ -216,27 +216,28 @@ func (k *preflightCheck) checkPatient() {
 	}
 }
 
-// checkServiceLine looks at loops 2300 and 2400.
+// checkServiceLine checks loops 2300 and 2400.
 func (k *preflightCheck) checkServiceLine(today string) {
 	c := k.claim
 	k.addError(len(c.Diagnoses) == 0, MissingDiagnosis, "icd10_codes", "A claim needs a diagnosis.")
-	k.addError(len(c.Diagnoses) > maxDiagnoses, InvalidDiagnosis, "icd10_codes", "A claim takes twelve diagnoses.")
+	k.addError(len(c.Diagnoses) > maxDiagnoses, InvalidDiagnosis, "icd10_codes", "A claim has at most twelve diagnoses.")
 	for _, code := range c.Diagnoses {
-		k.addError(!validate.ValidICD10(code), InvalidDiagnosis, "icd10_codes", "A diagnosis is not of the form of ICD-10-CM.")
+		k.addError(!validate.ValidICD10(code), InvalidDiagnosis, "icd10_codes", "A diagnosis does not have the form of an ICD-10-CM code.")
 	}
 	k.addWarning(len(c.UnknownDiagnoses) > 0, UnknownDiagnosis, "icd10_codes", "Not in the code list of this service: "+strings.Join(c.UnknownDiagnoses, ", ")+".")
 	k.addError(len(c.Modifiers) > maxModifiers || slices.ContainsFunc(c.Modifiers, func(m string) bool { return !modifierPattern.MatchString(m) }),
-		InvalidModifier, "modifiers", "A line takes four modifiers of two letters or digits.")
+		InvalidModifier, "modifiers", "A line has at most four modifiers of two letters or digits.")
 	k.addError(c.Units < 1 || c.Units > maxUnits, InvalidUnits, "units", "The units must be 1 to 999.")
-	k.addError(c.ChargeCents <= 0 || c.ChargeCents > maxChargeCents, InvalidCharge, "charge", "The charge must be more than nothing.")
+	k.addError(c.ChargeCents <= 0 || c.ChargeCents > maxChargeCents, InvalidCharge, "charge", "The charge must be more than zero.")
 	k.addError(c.From == "" || c.From > c.Through, InvalidDates, "service_date", "The dates of service are not in order.")
 	k.addError(c.Through > today, InvalidDates, "service_date", "The service is in the future.")
 	k.addError(c.Patient.DateOfBirth > c.From, InvalidDates, "date_of_birth", "The service is before the patient's birth.")
-	k.addError(c.Frequency != Original && c.PayerControl == "", MissingOriginalClaim, "original_reference", "A replacement or void must name the claim it is about.")
+	k.addError(c.Frequency != Original && c.PayerControl == "", MissingOriginalClaim, "original_reference", "A replacement or void needs the original claim's control number.")
 	k.addWarning(isPastTimelyFiling(c.Through, today), TimelyFiling, "service_date", "More than a year after the service: Medicare refuses it, other payers may earlier.")
 }
 
-// isPastTimelyFiling reports that a calendar year has passed since the service. Source: 42 CFR 424.44(a)(1), one calendar year after the date of service (2010).
+// isPastTimelyFiling reports that a calendar year has passed since the service. Source: 42 CFR 424.44(a)(1), one calendar year after the date of
+// service (2010).
 func isPastTimelyFiling(service, today string) bool {
 	at, err := time.Parse(time.DateOnly, service)
 	return err == nil && at.AddDate(1, 0, 0).Format(time.DateOnly) < today

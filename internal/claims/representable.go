@@ -10,14 +10,14 @@ import (
 	"github.com/vigilhealth/vigil/internal/x12"
 )
 
-// NotRepresentable is what the form of a claim cannot carry, such as a name in letters without a Latin form.
+// NotRepresentable is the code of data that an 837P cannot carry, such as a name in letters without a Latin form.
 const NotRepresentable = "not_representable"
 
-// checkRepresentable writes the claim as a file of its own, once nothing else stands against it: what the guide does not allow is found before the claim is
-// sent, so that a claim that preflight lets pass can be written. Where no claims are sent from here only the claim itself is looked at.
+// checkRepresentable writes the claim as a file if there are no other errors: violations of the guide are found before submission, so that a
+// claim that passes preflight can be written. If no claims are sent from here, only the claim itself is checked.
 func (k *preflightCheck) checkRepresentable(today string) {
 	if len(k.Errors) > 0 {
-		return // what is missing would be named twice
+		return // missing data would be reported twice
 	}
 	c := k.claim
 	at, err := time.Parse(time.DateOnly, today)
@@ -33,18 +33,18 @@ func (k *preflightCheck) checkRepresentable(today string) {
 	if _, err := file.Bytes(); err != nil {
 		var wrong x12.FieldErrors
 		if !errors.As(err, &wrong) {
-			k.addError(true, NotRepresentable, "claim", "The form of a claim cannot carry it.")
+			k.addError(true, NotRepresentable, "claim", "An 837P cannot carry the claim.")
 			return
 		}
 		k.Errors = append(k.Errors, UnrepresentableFields(wrong, c.HasOtherSubscriber())...)
 	}
 }
 
-// UnrepresentableFields are the values that a file cannot carry, each once, under where they are put right. Whether the insurance is somebody else's says whose a
-// subscriber's are.
-func UnrepresentableFields(wrong x12.FieldErrors, somebodyElse bool) (found []Finding) {
+// UnrepresentableFields returns the values that a file cannot carry, each once, under the field that corrects it. hasOtherSubscriber decides to
+// which person subscriber fields belong.
+func UnrepresentableFields(wrong x12.FieldErrors, hasOtherSubscriber bool) (found []Finding) {
 	for _, w := range wrong {
-		f := Finding{NotRepresentable, fieldLocation(w.Field, somebodyElse), "The form of a claim cannot carry it: it " + w.Reason + "."}
+		f := Finding{NotRepresentable, fieldLocation(w.Field, hasOtherSubscriber), "An 837P cannot carry it: it " + w.Reason + "."}
 		if !slices.ContainsFunc(found, func(g Finding) bool { return g.Field == f.Field }) {
 			found = append(found, f)
 		}
@@ -52,8 +52,8 @@ func UnrepresentableFields(wrong x12.FieldErrors, somebodyElse bool) (found []Fi
 	return found
 }
 
-// fieldLocations say where the fields of a form are put right; the first that a field begins with counts, and what follows it stays where the place ends
-// in a dot.
+// fieldLocations map fields of the 837P to where they are corrected. The first matching prefix applies; if the location ends in a dot, the
+// remainder of the field is kept.
 var fieldLocations = []struct{ field, place string }{
 	{"submitter.id", "VIGIL_CLAIMS_SUBMITTER_ID"},
 	{"submitter.name", "VIGIL_CLAIMS_SUBMITTER_NAME"},
@@ -94,9 +94,9 @@ var fieldLocations = []struct{ field, place string }{
 	{"payer_control_number", "original_reference"},
 }
 
-// fieldLocation is where a field of the form is put right.
-func fieldLocation(field string, somebodyElse bool) string {
-	if rest, ok := strings.CutPrefix(field, "subscriber."); ok && !somebodyElse {
+// fieldLocation returns where a field of the 837P is corrected.
+func fieldLocation(field string, hasOtherSubscriber bool) string {
+	if rest, ok := strings.CutPrefix(field, "subscriber."); ok && !hasOtherSubscriber {
 		field = "patient." + rest
 	} else if ok {
 		field = "insurance." + field

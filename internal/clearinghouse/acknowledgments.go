@@ -10,12 +10,12 @@ import (
 	"github.com/vigilhealth/vigil/internal/x12"
 )
 
-// importTA1 takes in what became of an envelope: one that was refused takes all its claims with it.
+// importTA1 applies the acknowledgment of an envelope: a rejected envelope rejects all of its claims.
 func (t *importRun) importTA1(r x12.InterchangeAck) error {
 	return t.setBatchResult("TA1", r.ControlNumber, r.Code == "R", false, []string{r.Note})
 }
 
-// import999 takes in whether our group could be read. There is one transaction set in it.
+// import999 applies the acknowledgment of our functional group. It contains one transaction set.
 func (t *importRun) import999(s x12.ImplementationAck) error {
 	refused, codes := s.Rejected(), slices.Clone(s.Codes)
 	for _, set := range s.Sets {
@@ -28,7 +28,7 @@ func (t *importRun) import999(s x12.ImplementationAck) error {
 	return t.setBatchResult("AK1", s.Group, refused, s.Code == "P", codes)
 }
 
-// setBatchResult marks a batch by the number of its interchange or group, and sends all its lines back where it was refused.
+// setBatchResult sets the status of a batch by the number of its interchange or group, and rejects all of its lines if it was rejected.
 func (t *importRun) setBatchResult(segment, number string, refused, partly bool, codes []string) error {
 	row, err := collections.FindBatchByNumber(t.app, padded(number))
 	if collections.Missing(err) {
@@ -67,7 +67,7 @@ func (t *importRun) setBatchResult(segment, number string, refused, partly bool,
 	return nil
 }
 
-// padded is a control number with its leading zeros, which a 999 may leave out.
+// padded returns a control number with its leading zeros, which a 999 may omit.
 func padded(number string) string {
 	for len(number) < 9 {
 		number = "0" + number
@@ -75,7 +75,7 @@ func padded(number string) string {
 	return number
 }
 
-// rejectLine sends a line back, unless it was sent anew since.
+// rejectLine rejects a line, unless it was sent again since.
 func (t *importRun) rejectLine(l collections.ClaimLine, source string, codes []string) error {
 	entry, err := collections.FindBillingEntry(t.app, l.EntryID)
 	if err != nil {
@@ -85,7 +85,7 @@ func (t *importRun) rejectLine(l collections.ClaimLine, source string, codes []s
 		return nil
 	}
 	if entry.Status() == billing.VoidRequested && l.Frequency != claims.VoidOfClaim {
-		t.addUnmatched("CLM", l.Claim, x12.Cents(l.ChargeCents), "void_requested") // there is nothing at the payer that it could void
+		t.addUnmatched("CLM", l.Claim, x12.Cents(l.ChargeCents), "void_requested") // the payer has no claim to void
 		return nil
 	}
 	if entry.BatchID() == "" {
@@ -101,7 +101,7 @@ func distinctCodes(codes []string) []string {
 	return append([]string{}, slices.Compact(codes)...)
 }
 
-// import277CA takes in whether claims were taken up for decision.
+// import277CA applies which claims were accepted for adjudication.
 func (t *importRun) import277CA(s x12.ClaimAck) error {
 	for _, source := range s.Sources {
 		if source.Rejected() && len(source.Providers) == 0 {
@@ -124,7 +124,7 @@ func (t *importRun) import277CA(s x12.ClaimAck) error {
 	return nil
 }
 
-// rejectBatch takes in that a whole batch was refused.
+// rejectBatch applies the rejection of a whole batch.
 func (t *importRun) rejectBatch(source x12.SourceStatus) error {
 	row, err := collections.FindBatchByNumber(t.app, padded(source.Batch))
 	if collections.Missing(err) {
@@ -150,7 +150,7 @@ func (t *importRun) rejectBatch(source x12.SourceStatus) error {
 	return err
 }
 
-// importClaimStatus takes in the word on one claim.
+// importClaimStatus applies the status of one claim.
 func (t *importRun) importClaimStatus(c x12.ClaimStatus, refused bool) error {
 	lines, err := collections.LinesOfClaim(t.app, c.ControlNumber)
 	if err != nil {
@@ -193,7 +193,7 @@ func (t *importRun) importClaimStatus(c x12.ClaimStatus, refused bool) error {
 	return nil
 }
 
-// setPartlyAccepted notes that not all of a batch was taken up.
+// setPartlyAccepted records that a part of a batch was rejected.
 func (t *importRun) setPartlyAccepted(batch collections.BatchRow) error {
 	if batch.Status == collections.BatchRejected {
 		return nil
@@ -201,7 +201,7 @@ func (t *importRun) setPartlyAccepted(batch collections.BatchRow) error {
 	return collections.SetBatchStatus(t.app, batch.ID, collections.BatchPartly, t.now)
 }
 
-// codesOf are the categories and status codes, "A7:562".
+// codesOf returns the categories and status codes, "A7:562".
 func codesOf(words []x12.StatusInfo) (codes []string) {
 	for _, w := range words {
 		for _, r := range w.Codes {

@@ -17,25 +17,26 @@ import (
 	"github.com/vigilhealth/vigil/internal/x12"
 )
 
-// MaxLines is how many entries one batch takes.
+// MaxLines is how many entries one batch contains at most.
 const MaxLines = 1000
 
-// Refusal is what stands against a line of a batch.
+// Refusal is the errors of one line of a batch.
 type Refusal struct {
 	EntryID string           `json:"entry_id"`
 	Errors  []claims.Finding `json:"errors"`
 }
 
-// The findings of batches beside those of preflight.
+// Findings of batches, besides those of preflight.
 const (
 	WrongState = "invalid_transition"
 	NotForEDI  = claims.SelfPay
 )
 
-// SendBatch makes a batch of entries: reviewed ones, which become submitted, and such submitted ones or ones to be voided that stood in none since. It is
-// all of them or none: what stands against any is an invalid_state fault with each line's errors. Source: docs/decisions/claims.md, "Batches".
+// SendBatch creates a batch of entries: reviewed ones, which become submitted, and submitted ones or requested voids that are in no batch since.
+// It is all or nothing: an error in any line is an invalid_state fault with the errors of each line. Source: docs/decisions/claims.md,
+// "Batches".
 func (h Engine) SendBatch(app core.App, entryIDs []string, by audit.Actor, now time.Time) (row collections.BatchRow, err error) {
-	head, _, err := collections.AuditHead(app) // before anything is read
+	head, _, err := collections.AuditHead(app) // before anything else is read
 	if err != nil {
 		return row, err
 	}
@@ -48,7 +49,7 @@ func (h Engine) SendBatch(app core.App, entryIDs []string, by audit.Actor, now t
 		return row, err
 	}
 	var number int64
-	err = app.RunInTransaction(func(tx core.App) error { // a number that is not used stays so
+	err = app.RunInTransaction(func(tx core.App) error { // an unused number is skipped
 		number, err = nextInterchangeNumber(tx, now)
 		return err
 	})
@@ -80,11 +81,11 @@ func (h Engine) SendBatch(app core.App, entryIDs []string, by audit.Actor, now t
 	return row, err
 }
 
-// epoch is from when interchanges are numbered.
+// epoch is the start of interchange numbering.
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// nextInterchangeNumber takes the next number of an interchange: one more than the last, and at least the minutes since the epoch, so that a practice that was
-// brought back from a backup does not send old numbers anew. Nine digits last for nineteen centuries.
+// nextInterchangeNumber returns the next interchange number: one more than the last, and at least the minutes since the epoch, so that a
+// practice restored from a backup does not reuse numbers. Nine digits suffice for nineteen centuries.
 func nextInterchangeNumber(tx core.App, now time.Time) (int64, error) {
 	const sequence = "claim-interchanges"
 	last, err := collections.LastNumber(tx, sequence)
@@ -99,12 +100,12 @@ func nextInterchangeNumber(tx core.App, now time.Time) (int64, error) {
 type batchClaim struct {
 	control      string
 	frequency    string
-	payerControl string // the payer's number of the claim that is replaced or voided
-	chain        string // of the claims that it replaces or voids; "" for none that is known here
+	payerControl string // the payer's control number of the claim that is replaced or voided
+	chain        string // of the claims that it replaces or voids; "" for none on record
 	lines        []batchLine
 }
 
-// serviceLines are the lines that the file has: on a replacement none that is to be voided.
+// serviceLines returns the lines of the file: a replacement omits voided lines.
 func (c *batchClaim) serviceLines() []batchLine {
 	if c.frequency != claims.Replacement {
 		return c.lines
@@ -112,17 +113,17 @@ func (c *batchClaim) serviceLines() []batchLine {
 	return slices.DeleteFunc(slices.Clone(c.lines), func(l batchLine) bool { return l.Frequency == claims.VoidOfClaim })
 }
 
-// form is a claim as the 837P has it.
+// form returns the claim as an 837P claim.
 func (c *batchClaim) form() x12.Claim {
-	told := c.serviceLines()
-	lines := make([]claims.FormLine, len(told))
-	for i, l := range told {
+	sentLines := c.serviceLines()
+	lines := make([]claims.FormLine, len(sentLines))
+	for i, l := range sentLines {
 		lines[i] = claims.FormLine{Claim: l.Claim, Control: l.control}
 	}
 	return claims.Build837P(c.control, c.frequency, c.payerControl, lines)
 }
 
-// batchLine is an entry as a line. Carried ones stand on a replacement only because they stood on the claim that is replaced.
+// batchLine is an entry as a service line. A carried line is on a replacement only because it was on the replaced claim.
 type batchLine struct {
 	claims.Claim
 	entry       *collections.BillingEntry
@@ -132,14 +133,14 @@ type batchLine struct {
 	control     string
 }
 
-// needsSubmission reports whether a batch submits a line; the others are told to the payer as what they are.
+// needsSubmission reports whether the batch submits a line; other lines are sent in their current state.
 func (l batchLine) needsSubmission() bool {
 	return l.entry.Status() == billing.Reviewed || l.isResend && l.Frequency != claims.VoidOfClaim
 }
 
 type batchPlan struct{ claims []*batchClaim }
 
-// assignNumbers gives every claim and line its number: of the interchange, and the place in it.
+// assignNumbers assigns control numbers to claims and lines: the interchange number and the position in it.
 func (p batchPlan) assignNumbers(interchange int64) {
 	for i, c := range p.claims {
 		c.control = fmt.Sprintf("V%09dC%05d", interchange, i+1)
@@ -149,7 +150,7 @@ func (p batchPlan) assignNumbers(interchange int64) {
 	}
 }
 
-// file is the batch as an 837P.
+// file returns the batch as an 837P.
 func (p batchPlan) file(h Engine, number int64, now time.Time) ([]byte, error) {
 	batch := h.Billing.Claims.Envelope(int(number), fmt.Sprintf("%09d", number), now.In(h.Billing.Zone))
 	for _, c := range p.claims {
@@ -162,7 +163,7 @@ func (p batchPlan) file(h Engine, number int64, now time.Time) ([]byte, error) {
 	return file, nil
 }
 
-// store stores the batch, its lines, and what becomes of the entries.
+// store stores the batch and its lines.
 func (h Engine) store(tx core.App, p batchPlan, number int64, file []byte, by audit.Actor, now time.Time) (row collections.BatchRow, err error) {
 	d := collections.BatchDraft{
 		ID: collections.NewUUID(), Number: fmt.Sprintf("%09d", number), Usage: h.Billing.Claims.Submitter.Usage, Claims: len(p.claims), File: phi.Text(file), CreatedBy: by.Email,
@@ -189,7 +190,7 @@ func (h Engine) store(tx core.App, p batchPlan, number int64, file []byte, by au
 	return collections.FindBatchRow(tx, d.ID)
 }
 
-// precheckLines recounts what the batch submits, before the transaction: what stands against a line stands against the batch.
+// precheckLines recounts the entries to submit, before the transaction. An error in any line rejects the batch.
 func (h Engine) precheckLines(app core.App, p batchPlan, number int64, now time.Time) (list []billing.PrecheckedSubmission, err error) {
 	var refusals []Refusal
 	for _, c := range p.claims {
@@ -208,7 +209,7 @@ func (h Engine) precheckLines(app core.App, p batchPlan, number int64, now time.
 	return list, refuseBatch(refusals)
 }
 
-// submit makes what was decided, in the transaction; another line stays as long as it is as it was planned.
+// submit applies the prechecked submissions in the transaction, and checks that the other lines are unchanged since planning.
 func (h Engine) submit(tx core.App, p batchPlan, decided []billing.PrecheckedSubmission, head string, by audit.Actor, now time.Time) error {
 	refused, err := h.Billing.SubmitPrechecked(tx, decided, head, by, now)
 	if err != nil {
@@ -237,7 +238,7 @@ func (h Engine) submit(tx core.App, p batchPlan, decided []billing.PrecheckedSub
 	return refuseBatch(refusals)
 }
 
-// addRefusal adds what a refused move says; other errors are passed on.
+// addRefusal adds the reasons of a refused transition; it returns other errors.
 func addRefusal(list []Refusal, entryID string, err error) ([]Refusal, error) {
 	if refused, ok := errors.AsType[*fault.Error](err); ok && refused.Kind != fault.Internal {
 		return append(list, Refusal{entryID, refusalFindings(refused)}), nil
@@ -245,7 +246,7 @@ func addRefusal(list []Refusal, entryID string, err error) ([]Refusal, error) {
 	return list, err
 }
 
-// refuseBatch refuses a batch for what stands against its lines; nil where nothing does.
+// refuseBatch returns the fault of a batch with refused lines; nil if there are none.
 func refuseBatch(refusals []Refusal) error {
 	if len(refusals) == 0 {
 		return nil
@@ -253,7 +254,7 @@ func refuseBatch(refusals []Refusal) error {
 	return fault.State("invalid_state", "The facts do not support some of these lines.").With("warnings", []string{billing.PreflightErrors}).With("lines", refusals)
 }
 
-// refusalFindings are the reasons of a refused move.
+// refusalFindings returns the reasons of a refused transition.
 func refusalFindings(refused *fault.Error) (list []claims.Finding) {
 	reasons, _ := refused.Extra["warnings"].([]string)
 	for _, reason := range reasons {
@@ -265,22 +266,22 @@ func refusalFindings(refused *fault.Error) (list []claims.Finding) {
 	return list
 }
 
-// unrepresentableFault says which lines hold what the form cannot carry, such as a name in letters without a Latin form.
+// unrepresentableFault returns which lines have data that an 837P cannot carry, such as a name in letters without a Latin form.
 func (p batchPlan) unrepresentableFault(err error) error {
-	var wrong x12.FieldErrors
-	if !errors.As(err, &wrong) {
+	var invalid x12.FieldErrors
+	if !errors.As(err, &invalid) {
 		return err
 	}
 	var refusals []Refusal
 	for _, c := range p.claims {
-		mine := slices.DeleteFunc(slices.Clone(wrong), func(w x12.FieldError) bool { return w.Claim != c.control && w.Claim != "" })
-		found := claims.UnrepresentableFields(mine, c.lines[0].HasOtherSubscriber())
+		ofClaim := slices.DeleteFunc(slices.Clone(invalid), func(w x12.FieldError) bool { return w.Claim != c.control && w.Claim != "" })
+		found := claims.UnrepresentableFields(ofClaim, c.lines[0].HasOtherSubscriber())
 		for _, l := range c.lines {
-			if len(found) > 0 && !l.isCarried { // nobody chose those
+			if len(found) > 0 && !l.isCarried { // carried lines were not selected
 				refusals = append(refusals, Refusal{l.EntryID, found})
 			}
 		}
 	}
-	return fault.State("invalid_state", "The form of a claim cannot carry some of these lines.").
+	return fault.State("invalid_state", "An 837P cannot carry some of these lines.").
 		With("warnings", []string{billing.PreflightErrors}).With("lines", refusals)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// planner puts the lines of a batch together into claims.
+// planner groups the lines of a batch into claims.
 type planner struct {
 	Engine
 	app      core.App
@@ -25,17 +25,17 @@ type planner struct {
 	refusals []Refusal
 }
 
-// plan puts lines together into claims and refuses the batch when anything stands against a line.
+// plan groups lines into claims, and rejects the batch if any line has an error.
 func (h Engine) plan(app core.App, ids []string, entries []*collections.BillingEntry, now time.Time) (batchPlan, error) {
 	loaded, err := h.Billing.Claims.Load(app, entries)
 	if err != nil {
 		return batchPlan{}, err
 	}
-	related, err := loadClaimChains(app, ids, h.Billing.Claims.Submitter.Usage)
+	chains, err := loadClaimChains(app, ids, h.Billing.Claims.Submitter.Usage)
 	if err != nil {
 		return batchPlan{}, err
 	}
-	p := &planner{Engine: h, app: app, today: h.Billing.Day(now), chains: related, groups: map[string]*batchClaim{}}
+	p := &planner{Engine: h, app: app, today: h.Billing.Day(now), chains: chains, groups: map[string]*batchClaim{}}
 	tested, err := h.testBatches(app, ids)
 	if err != nil {
 		return batchPlan{}, err
@@ -74,47 +74,47 @@ func (p *planner) refuse(entryID string, found ...claims.Finding) {
 	p.refusals = append(p.refusals, Refusal{entryID, found})
 }
 
-// add puts a line on its claim. The batches are those in which it was sent as a test.
+// add adds a line to its claim. batches are those in which it was sent as a test.
 func (p *planner) add(entry *collections.BillingEntry, c claims.Claim, batches []string) {
-	family, tested := p.chains.chainOf(entry.Id), slices.Contains(batches, entry.BatchID())
-	unseen := family == "" && len(batches) > 0
-	if unseen && c.Frequency == claims.Replacement {
-		c.Frequency = claims.Original // what was sent as a test alone the payer has never seen
+	chain, tested := p.chains.chainOf(entry.Id), slices.Contains(batches, entry.BatchID())
+	testOnly := chain == "" && len(batches) > 0
+	if testOnly && c.Frequency == claims.Replacement {
+		c.Frequency = claims.Original // the payer never received a test
 	}
-	if wrong := p.lineErrors(entry, c, tested, unseen); len(wrong) > 0 {
-		p.refuse(entry.Id, wrong...)
+	if problems := p.lineErrors(entry, c, tested, testOnly); len(problems) > 0 {
+		p.refuse(entry.Id, problems...)
 		return
 	}
 	key := strings.Join([]string{c.PatientID, c.Payer.ID, c.Provider.ID, entry.PeriodStart(), entry.PeriodEnd()}, "|")
 	if c.Frequency != claims.Original {
-		key = cmp.Or(family, entry.Id)
+		key = cmp.Or(chain, entry.Id)
 	}
 	group := p.groups[key]
 	if group == nil {
-		group = &batchClaim{frequency: c.Frequency, payerControl: c.PayerControl, chain: family}
+		group = &batchClaim{frequency: c.Frequency, payerControl: c.PayerControl, chain: chain}
 		p.groups[key] = group
 		p.plan.claims = append(p.plan.claims, group)
 	}
 	if c.Frequency == claims.Replacement {
-		group.frequency = claims.Replacement // of lines that are sent anew beside some that are voided
+		group.frequency = claims.Replacement // some lines are resent, others voided
 	}
-	group.lines = append(group.lines, batchLine{Claim: c, entry: entry, isResend: tested || unseen})
+	group.lines = append(group.lines, batchLine{Claim: c, entry: entry, isResend: tested || testOnly})
 }
 
-// lineErrors is what keeps an entry out of a batch.
-func (p *planner) lineErrors(entry *collections.BillingEntry, c claims.Claim, tested, unseen bool) []claims.Finding {
-	asked := entry.Status() == billing.Submitted || entry.Status() == billing.VoidRequested
-	if entry.Status() != billing.Reviewed && (!asked || entry.BatchID() != "" && !tested) {
-		return []claims.Finding{{Code: WrongState, Field: "lifecycle_status", Message: "The entry is " + strings.ReplaceAll(entry.Status(), "_", " ") + ", and was sent or is not reviewed."}}
+// lineErrors returns the errors that keep an entry out of a batch.
+func (p *planner) lineErrors(entry *collections.BillingEntry, c claims.Claim, tested, testOnly bool) []claims.Finding {
+	resendable := entry.Status() == billing.Submitted || entry.Status() == billing.VoidRequested
+	if entry.Status() != billing.Reviewed && (!resendable || entry.BatchID() != "" && !tested) {
+		return []claims.Finding{{Code: WrongState, Field: "lifecycle_status", Message: "The entry is " + strings.ReplaceAll(entry.Status(), "_", " ") + ": it was sent already or is not reviewed."}}
 	}
-	if unseen && c.Frequency == claims.VoidOfClaim {
-		return []claims.Finding{{Code: claims.TestUsage, Field: "lifecycle_status", Message: "It was sent as a test alone: there is nothing that a payer could void."}}
+	if testOnly && c.Frequency == claims.VoidOfClaim {
+		return []claims.Finding{{Code: claims.TestUsage, Field: "lifecycle_status", Message: "It was only sent as a test: the payer has no claim to void."}}
 	}
 	if !entry.EvidenceChangedAt().IsZero() && c.Frequency != claims.VoidOfClaim {
-		return []claims.Finding{{Code: billing.EvidenceChanged, Field: "lifecycle_status", Message: "What it was billed for does not hold any more."}}
+		return []claims.Finding{{Code: billing.EvidenceChanged, Field: "lifecycle_status", Message: "The facts no longer support it."}}
 	}
 	if c.SelfPay() {
-		return []claims.Finding{{Code: NotForEDI, Field: "insurance.payer_id", Message: "The patient pays: no claim is made."}}
+		return []claims.Finding{{Code: NotForEDI, Field: "insurance.payer_id", Message: "The patient pays: no claim is sent."}}
 	}
 	if c.Submitter.ID == "" {
 		return []claims.Finding{{Code: claims.MissingSubmitter, Field: "VIGIL_CLAIMS_SUBMITTER_ID", Message: "The submitter's id is not set."}}
@@ -122,15 +122,15 @@ func (p *planner) lineErrors(entry *collections.BillingEntry, c claims.Claim, te
 	return claims.Preflight(c, p.today).Errors
 }
 
-// activeStates are the states of a line that a replacement of its claim tells anew.
+// activeStates are the states of a line that a replacement of its claim repeats.
 var activeStates = []string{billing.Submitted, billing.Paid, billing.Appealed}
 
-// addCarriedLines completes a claim that is sent again: a replacement or a void is of the whole claim as it is known now, so that lines of it which stand are
-// told anew, wherever they were sent last, and what is voided beside lines that stand is a replacement without it. What stands against a line that
-// is carried stands against those that ask for the replacement. Source: ASC X12N 005010X222A1 (837P), CLM05-3.
+// addCarriedLines completes a claim that is sent again: a replacement or void covers the whole claim, so that its other active lines are
+// repeated, and a void of some lines is a replacement without them. Errors of a carried line count against the lines that require the
+// replacement. Source: ASC X12N 005010X222A1 (837P), CLM05-3.
 func (p *planner) addCarriedLines(c *batchClaim) error {
 	if c.frequency == claims.Original || c.chain == "" {
-		return nil // it is new, or left by other ways: what stood beside it nobody here knows
+		return nil // new, or sent by other means: its other lines are not on record
 	}
 	members := p.chains.members(c.chain)
 	chosen := len(c.lines)
@@ -161,28 +161,28 @@ func (p *planner) addCarriedLines(c *batchClaim) error {
 		c.lines = append(c.lines, batchLine{Claim: loaded[i], entry: entry, isCarried: true})
 		c.frequency = claims.Replacement
 	}
-	c.payerControl = cmp.Or(latest.PayerControl, c.payerControl) // the claim is known by where its lines stood last
+	c.payerControl = cmp.Or(latest.PayerControl, c.payerControl) // the payer has the claim under its latest line
 	for _, l := range c.lines[chosen:] {
 		p.checkCarriedLine(c, l)
 	}
 	return nil
 }
 
-// checkCarriedLine refuses a replacement that would tell anew what does not hold, or what cannot be told.
+// checkCarriedLine rejects a replacement that would repeat an unsupported or invalid line.
 func (p *planner) checkCarriedLine(c *batchClaim, l batchLine) {
-	wrong := claims.Preflight(l.Claim, p.today).Errors
+	problems := claims.Preflight(l.Claim, p.today).Errors
 	if !l.entry.EvidenceChangedAt().IsZero() {
-		wrong = append(wrong, claims.Finding{Code: billing.EvidenceChanged, Field: "lifecycle_status", Message: "What it was billed for does not hold any more."})
+		problems = append(problems, claims.Finding{Code: billing.EvidenceChanged, Field: "lifecycle_status", Message: "The facts no longer support it."})
 	}
-	for i := range wrong {
-		wrong[i].Message = "Beside it on the claim stands " + l.ClaimID + ": " + wrong[i].Message
+	for i := range problems {
+		problems[i].Message = "The same claim contains " + l.ClaimID + ": " + problems[i].Message
 	}
-	if len(wrong) > 0 {
-		p.refuseClaim(c, wrong...)
+	if len(problems) > 0 {
+		p.refuseClaim(c, problems...)
 	}
 }
 
-// refuseClaim refuses the lines that somebody chose of a claim.
+// refuseClaim refuses the lines of a claim that the user selected.
 func (p *planner) refuseClaim(c *batchClaim, found ...claims.Finding) {
 	for _, l := range c.lines {
 		if !l.isCarried {
@@ -191,22 +191,22 @@ func (p *planner) refuseClaim(c *batchClaim, found ...claims.Finding) {
 	}
 }
 
-// checkPrimaries refuses a line whose code stands on another one which is neither on the same claim nor on one that was sent and stands.
-// Source: docs/decisions/claims.md, "Batches".
+// checkPrimaries refuses an add-on code without its primary code on the same claim or on an active claim sent earlier. Source:
+// docs/decisions/claims.md, "Batches".
 func (p *planner) checkPrimaries() error {
-	var told []*collections.BillingEntry
+	var sentEntries []*collections.BillingEntry
 	for _, c := range p.plan.claims {
 		for _, l := range c.serviceLines() {
-			told = append(told, l.entry)
+			sentEntries = append(sentEntries, l.entry)
 		}
 	}
-	of, err := p.Billing.PrimaryEntries(p.app, told)
+	of, err := p.Billing.PrimaryEntries(p.app, sentEntries)
 	if err != nil {
 		return err
 	}
 	for _, c := range p.plan.claims {
 		for _, l := range c.serviceLines() {
-			if primary, asked := of[l.EntryID]; asked && l.Frequency != claims.VoidOfClaim && !slices.ContainsFunc(primary, func(x billing.PrimaryEntry) bool {
+			if primary, isAddOn := of[l.EntryID]; isAddOn && l.Frequency != claims.VoidOfClaim && !slices.ContainsFunc(primary, func(x billing.PrimaryEntry) bool {
 				return slices.Contains(activeStates, x.Status) && !p.isVoided(x.ID) || slices.ContainsFunc(c.serviceLines(), func(t batchLine) bool { return t.EntryID == x.ID })
 			}) {
 				p.refusePrimary(c, l)
@@ -217,7 +217,7 @@ func (p *planner) checkPrimaries() error {
 }
 
 func (p *planner) refusePrimary(c *batchClaim, l batchLine) {
-	found := claims.Finding{Code: billing.MissingPrimary, Field: "lifecycle_status", Message: "The code that " + l.CPTCode + " stands on is neither on the claim nor on one that was sent."}
+	found := claims.Finding{Code: billing.MissingPrimary, Field: "lifecycle_status", Message: "The primary code of " + l.CPTCode + " is neither on this claim nor on one sent earlier."}
 	if l.isCarried {
 		p.refuseClaim(c, found)
 		return
@@ -225,15 +225,15 @@ func (p *planner) refusePrimary(c *batchClaim, l batchLine) {
 	p.refuse(l.EntryID, found)
 }
 
-// isVoided reports whether the batch takes an entry back.
+// isVoided reports whether the batch voids an entry.
 func (p *planner) isVoided(entryID string) bool {
 	return slices.ContainsFunc(p.plan.claims, func(c *batchClaim) bool {
 		return slices.ContainsFunc(c.lines, func(l batchLine) bool { return l.EntryID == entryID && l.Frequency == claims.VoidOfClaim })
 	})
 }
 
-// testBatches are the batches in which some entries were sent as tests, where claims are sent for production now: such lines may be sent again, as what they
-// are. Source: docs/decisions/claims.md, "Tests".
+// testBatches returns the batches in which entries were sent as tests, if claims are now sent for production: such lines may be sent again.
+// Source: docs/decisions/claims.md, "Tests".
 func (h Engine) testBatches(app core.App, entryIDs []string) (map[string][]string, error) {
 	if h.Billing.Claims.Submitter.Usage != "P" {
 		return map[string][]string{}, nil

@@ -1,10 +1,11 @@
-// Package clearinghouse carries claims to payers and their answers back: which lines stand together on a claim, the numbers by which they are
-// known, the file that leaves, and what each answer does to the lines it names, once. It refuses to know how a file travels.
+// Package clearinghouse sends claims to payers and imports their responses: it groups entries into claims, assigns control numbers, writes the
+// batch file, and applies each response to the service lines it names, once. It does not transport files. The rules are written in
+// docs/decisions/claims.md.
 package clearinghouse
 
 import (
 	"github.com/vigilhealth/vigil/internal/billing"
 )
 
-// Engine sends the claims of one practice.
+// Engine sends and imports for one practice.
 type Engine struct{ Billing *billing.Engine }

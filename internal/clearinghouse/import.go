@@ -18,20 +18,20 @@ import (
 	"github.com/vigilhealth/vigil/internal/x12"
 )
 
-// Outcome is what taking in a file did. Applied counts the lines that it changed or confirmed; none of a file that was applied before.
+// Outcome is the result of an import. Applied counts the lines that were changed or confirmed; 0 for a file that was imported before.
 type Outcome struct {
 	Response *collections.ClaimResponse
 	Applied  int
 	Repeated bool
 }
 
-// importMu is whose file is being applied: one after the other, so that a file which comes twice at the same moment is a repeated one.
+// importMu serializes imports, so that a file that arrives twice at the same time is recognized as repeated.
 var importMu sync.Mutex
 
-// Import applies a file of answers: 999, 277CA and 835, alone or together. Every line is changed in a transaction of its own, once however often and in
-// whatever envelope the same decision comes; a file that was begun when the service stopped is gone on with when it comes again. What cannot be
-// matched is kept for a person. A file that is not as X12 must be, or for somebody else, is an invalid_x12 fault, and nothing has changed.
-// Source: docs/decisions/claims.md, "Responses".
+// Import imports a file of responses: 999, 277CA and 835, alone or together. Each line is changed in its own transaction, once for any number of
+// copies of the same decision; an interrupted import continues when the file is imported again. Items that match no line are stored for a
+// person. A file that is invalid or for another receiver is an invalid_x12 fault and changes nothing. Source: docs/decisions/claims.md,
+// "Responses".
 func (h Engine) Import(app core.App, file []byte, by audit.Actor, now time.Time) (Outcome, error) {
 	answers, err := h.readResponses(app, file)
 	if err != nil {
@@ -66,7 +66,7 @@ func (h Engine) Import(app core.App, file []byte, by audit.Actor, now time.Time)
 	return Outcome{Response: response, Applied: t.applied}, err
 }
 
-// readResponses takes a file apart, and refuses one that is for somebody else or a test where claims are real.
+// readResponses parses a file and rejects one that is for another receiver, or a test in production.
 func (h Engine) readResponses(app core.App, file []byte) ([]x12.Response, error) {
 	s := h.Billing.Claims.Submitter
 	var receivers []string
@@ -80,34 +80,34 @@ func (h Engine) readResponses(app core.App, file []byte) ([]x12.Response, error)
 	if err != nil {
 		return nil, err
 	}
-	if s.ID == "" { // without it nobody can tell whom the file is for; where nothing was ever sent it is about nothing either
+	if s.ID == "" { // the receiver cannot be checked; if nothing was ever sent, nothing can match
 		_, batches, err := collections.PageOfClaimBatches(app, 0, 1)
 		if err != nil {
 			return nil, err
 		}
 		if batches > 0 {
-			return nil, fault.New(fault.Invalid, "invalid_x12", "VIGIL_CLAIMS_SUBMITTER_ID is not set: nobody can tell whether the file is for this practice.").
+			return nil, fault.New(fault.Invalid, "invalid_x12", "VIGIL_CLAIMS_SUBMITTER_ID is not set: set it so that the receiver of the file can be checked.").
 				With("segment", "ISA").With("position", 8).With("ordinal", 1)
 		}
 	}
 	if len(answers) == 0 {
-		return nil, fault.New(fault.Invalid, "invalid_x12", "The file has no answer in it.").With("segment", "ST").With("position", 0).With("ordinal", 0)
+		return nil, fault.New(fault.Invalid, "invalid_x12", "The file contains no response.").With("segment", "ST").With("position", 0).With("ordinal", 0)
 	}
 	if slices.ContainsFunc(answers, func(a x12.Response) bool { return a.Test }) && s.Usage == "P" {
-		return nil, fault.New(fault.Invalid, "invalid_x12", "The file is marked as a test, and claims are sent for production.").
+		return nil, fault.New(fault.Invalid, "invalid_x12", "The file is marked as a test, but claims are sent for production.").
 			With("segment", "ISA").With("position", 15).With("ordinal", 1)
 	}
 	return answers, nil
 }
 
-// keep stores the file before anything is done with it.
+// storeResponse stores the file before it is applied.
 func (h Engine) storeResponse(app core.App, digest string, file []byte, answers []x12.Response, by audit.Actor, now time.Time) (response *collections.ClaimResponse, err error) {
 	kind := answers[0].Type
 	if slices.ContainsFunc(answers, func(a x12.Response) bool { return a.Type != kind }) {
 		kind = "mixed"
 	}
 	err = app.RunInTransaction(func(tx core.App) error {
-		response, err = collections.FindResponseByDigest(tx, digest) // a command may be at it, too
+		response, err = collections.FindResponseByDigest(tx, digest) // another process may import it
 		if !collections.Missing(err) {
 			return err
 		}
@@ -125,7 +125,7 @@ func (h Engine) storeResponse(app core.App, digest string, file []byte, answers 
 	return response, err
 }
 
-// importRun is a file being applied.
+// importRun is an import in progress.
 type importRun struct {
 	Engine
 	app       core.App
@@ -133,7 +133,7 @@ type importRun struct {
 	now       time.Time
 	applied   int
 	unmatched []collections.Unmatched
-	keys      map[string]int // how often a decision was named in this file
+	keys      map[string]int // how often a decision occurred in this file
 }
 
 func (t *importRun) importResponse(a x12.Response) error {
@@ -154,7 +154,7 @@ func (t *importRun) addUnmatched(segment, control string, amount x12.Cents, reas
 	t.unmatched = append(t.unmatched, collections.Unmatched{Segment: segment, ControlNumber: control, AmountCents: int64(amount), Reason: reason})
 }
 
-// countResult counts what was applied; what the state of a line does not allow is for a person.
+// countResult counts applied changes; a change that the state of a line does not allow is stored for a person.
 func (t *importRun) countResult(err error, segment, control string, amount x12.Cents) error {
 	if refused, ok := errors.AsType[*fault.Error](err); ok && refused.Kind != fault.Internal {
 		t.addUnmatched(segment, control, amount, refused.Code)
@@ -166,9 +166,9 @@ func (t *importRun) countResult(err error, segment, control string, amount x12.C
 	return err
 }
 
-// isTestBatch reports whether a file was sent as a test where claims are sent for production now. A payer knows nothing of it, so that what an answer says of
-// it, marked for production as every answer is then, is for a person: the claim may be on its way again, and its answer is to come.
-// Source: docs/decisions/claims.md, "Tests".
+// isTestBatch reports whether a batch was sent as a test, while claims are now sent for production. A payer does not have it, so a production
+// response about it is stored for a person: the claim may have been sent again, and its own response is still to come. Source:
+// docs/decisions/claims.md, "Tests".
 func (t *importRun) isTestBatch(batch collections.BatchRow) bool {
 	return batch.Usage == "T" && t.Billing.Claims.Submitter.Usage == "P"
 }

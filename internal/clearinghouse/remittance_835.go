@@ -11,10 +11,11 @@ import (
 	"github.com/vigilhealth/vigil/internal/x12"
 )
 
-// The words of CLP02 that decide nothing about a claim of ours: sent on undecided, and a forecast. Source: ASC X12N 005010X221A1 (835), CLP02.
+// undecidedStatuses are the CLP02 codes that decide nothing about our claim: forwarded without adjudication, and predetermination. Source: ASC
+// X12N 005010X221A1 (835), CLP02.
 var undecidedStatuses = map[string]string{"23": "sent_on", "25": "forecast"}
 
-// import835 applies what a payer decided, claim by claim. What is about no single claim is for a person.
+// import835 applies a payer's decisions, claim by claim. Provider-level adjustments are stored for a person.
 func (t *importRun) import835(p x12.Remittance) error {
 	ours := t.isPayee(p)
 	for _, c := range p.Claims {
@@ -36,29 +37,29 @@ func (t *importRun) import835(p x12.Remittance) error {
 	return nil
 }
 
-// isPayee reports whether money goes to the practice: by its NPI or its tax number, as far as the payer says either and the practice has it.
+// isPayee reports whether the payment is to the practice: by NPI or tax id, as far as the payer states either and the practice has it.
 func (t *importRun) isPayee(p x12.Remittance) bool {
 	practice := t.Billing.Claims.Practice
-	said := false
-	for _, told := range []string{p.Payee.ID, p.PayeeTaxID} {
-		if told = validate.Digits(told); told != "" {
-			if told == validate.Digits(practice.NPI) || told == validate.Digits(practice.TaxID) {
+	stated := false
+	for _, id := range []string{p.Payee.ID, p.PayeeTaxID} {
+		if id = validate.Digits(id); id != "" {
+			if id == validate.Digits(practice.NPI) || id == validate.Digits(practice.TaxID) {
 				return true
 			}
-			said = true
+			stated = true
 		}
 	}
-	return !said || practice.NPI == "" && practice.TaxID == ""
+	return !stated || practice.NPI == "" && practice.TaxID == ""
 }
 
-// lineDecision is what a payer decided about one line.
+// lineDecision is a payer's decision about one service line.
 type lineDecision struct {
 	line        collections.ClaimLine
 	paid        x12.Cents
 	adjustments []collections.Adjustment
 }
 
-// importClaimPayment applies what a payer decided about one claim.
+// importClaimPayment applies a payer's decision about one claim.
 func (t *importRun) importClaimPayment(p x12.Remittance, c x12.ClaimPayment) error {
 	lines, err := collections.LinesOfClaim(t.app, c.ControlNumber)
 	if err != nil {
@@ -90,13 +91,13 @@ func (t *importRun) importClaimPayment(p x12.Remittance, c x12.ClaimPayment) err
 	return nil
 }
 
-// allVoided reports whether all lines of a claim were to be voided.
+// allVoided reports whether all lines of a claim were voids.
 func allVoided(lines []collections.ClaimLine) bool {
 	return !slices.ContainsFunc(lines, func(l collections.ClaimLine) bool { return l.Frequency != "8" })
 }
 
-// apportion gives each line of ours what was decided about it: by our number of the line, else by the only line there is. What was decided about the
-// claim as a whole goes to its lines in their order, as far as each has something open.
+// apportion assigns a claim's decisions to our lines: by our line control number, else to the only line. Claim-level adjustments go to the lines
+// in order, as far as each has an open amount.
 func apportion(c x12.ClaimPayment, lines []collections.ClaimLine) (parts []lineDecision, reason string) {
 	sign := x12.Cents(1)
 	if c.Reversal() {
@@ -105,21 +106,21 @@ func apportion(c x12.ClaimPayment, lines []collections.ClaimLine) (parts []lineD
 	if len(c.Lines) == 0 {
 		return apportionWholeClaim(c, lines, sign)
 	}
-	for _, told := range c.Lines {
-		i := slices.IndexFunc(lines, func(l collections.ClaimLine) bool { return l.Line == told.ControlNumber })
-		if i < 0 && told.ControlNumber == "" && len(lines) == 1 && len(c.Lines) == 1 {
+	for _, service := range c.Lines {
+		i := slices.IndexFunc(lines, func(l collections.ClaimLine) bool { return l.Line == service.ControlNumber })
+		if i < 0 && service.ControlNumber == "" && len(lines) == 1 && len(c.Lines) == 1 {
 			i = 0
 		}
 		if i < 0 {
 			return nil, "unknown_line"
 		}
-		parts = append(parts, lineDecision{lines[i], sign * told.Paid, adjustments(told.Adjustments, told.RemarkCodes, sign)})
+		parts = append(parts, lineDecision{lines[i], sign * service.Paid, adjustments(service.Adjustments, service.RemarkCodes, sign)})
 	}
 	spreadAdjustments(parts, adjustments(c.Adjustments, c.RemarkCodes, sign))
 	return parts, ""
 }
 
-// apportionWholeClaim is a decision without lines: of a claim with one line it is that line's; a denial is of each line whole.
+// apportionWholeClaim applies a decision without service lines: it belongs to the only line of a claim; a denial applies to each line.
 func apportionWholeClaim(c x12.ClaimPayment, lines []collections.ClaimLine, sign x12.Cents) ([]lineDecision, string) {
 	list := adjustments(c.Adjustments, c.RemarkCodes, sign)
 	if len(lines) == 1 {
@@ -136,7 +137,7 @@ func apportionWholeClaim(c x12.ClaimPayment, lines []collections.ClaimLine, sign
 	return parts, ""
 }
 
-// adjustments are a payer's, with its remarks at the first of them. Of a reversal they are what is taken back.
+// adjustments converts a payer's adjustments, with its remark codes on the first. For a reversal they are the reversed amounts.
 func adjustments(list []x12.Adjustment, remarks []string, sign x12.Cents) []collections.Adjustment {
 	var out []collections.Adjustment
 	for i, a := range list {
@@ -149,14 +150,14 @@ func adjustments(list []x12.Adjustment, remarks []string, sign x12.Cents) []coll
 	return out
 }
 
-// spreadAdjustments gives adjustments of a claim to its lines.
+// spreadAdjustments assigns claim-level adjustments to lines.
 func spreadAdjustments(parts []lineDecision, list []collections.Adjustment) {
 	for _, a := range list {
 		left := a.AmountCents
 		for i := range parts {
 			part := min(left, max(0, parts[i].openCents()))
 			if i == len(parts)-1 {
-				part = left // what is more than all is open belongs to somebody: the last shows it
+				part = left // an excess is shown on the last line
 			}
 			if part == 0 {
 				continue
@@ -169,7 +170,7 @@ func spreadAdjustments(parts []lineDecision, list []collections.Adjustment) {
 	}
 }
 
-// openCents is what nobody has decided about.
+// openCents returns the undecided amount.
 func (d lineDecision) openCents() int64 {
 	open := d.line.ChargeCents - int64(d.paid)
 	for _, a := range d.adjustments {
@@ -183,7 +184,7 @@ func (d lineDecision) patientOwes() bool {
 	return slices.ContainsFunc(d.adjustments, func(a collections.Adjustment) bool { return a.Group == billing.GroupPatient && a.AmountCents > 0 })
 }
 
-// applyToLine applies a decision to its line, once. A line of which nothing was paid and nothing is the patient's is denied, whatever became of the others.
+// applyToLine applies a decision to its line, once. A line with no payment and no patient share is a denial, for any result of the other lines.
 func (t *importRun) applyToLine(p x12.Remittance, c x12.ClaimPayment, d lineDecision) error {
 	r := billing.Remittance{
 		Kind: billing.RemittedPayment, Secondary: slices.Contains([]string{"2", "3", "20", "21"}, c.Status), Paid: billing.Cents(d.paid), Date: p.PaidOn,
@@ -195,7 +196,7 @@ func (t *importRun) applyToLine(p x12.Remittance, c x12.ClaimPayment, d lineDeci
 	}
 	superseded := entry.ClaimControlNumber() != d.line.Claim
 	if superseded {
-		r.PayerControlNumber = "" // of a claim that another one has replaced
+		r.PayerControlNumber = "" // of a replaced claim
 	}
 	switch {
 	case c.Reversal():

@@ -8,15 +8,15 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// claimChains knows which claims replace one another, as far as the receiver knows of them: a line that was sent anew moved to a newer claim, and took
-// those with it that stood beside it. Source: docs/decisions/claims.md, "Batches".
+// claimChains groups claims that replace one another, as far as the receiver has them: a line that is sent again moves to a newer claim,
+// together with the other lines of its claim. It is a union-find. Source: docs/decisions/claims.md, "Batches".
 type claimChains struct {
-	parent  map[string]string                // a claim of the same family for each claim; the eldest for itself
-	current map[string]collections.ClaimLine // of each entry that stood on one of them, where it stands now
+	parent  map[string]string                // an earlier claim of the same chain; the first claim is its own parent
+	current map[string]collections.ClaimLine // where each entry of the claims is now
 }
 
-// loadClaimChains follows the claims on which some entries stood to all that replaced them or were replaced by them. With usage P only claims that were
-// sent for production count: a payer never saw the others.
+// loadClaimChains follows the claims of entries to all claims that replaced them or were replaced by them. With usage P, only production claims
+// count: a payer never received the others.
 func loadClaimChains(app core.App, entryIDs []string, usage string) (*claimChains, error) {
 	f := &claimChains{map[string]string{}, map[string]collections.ClaimLine{}}
 	if usage != "P" {
@@ -41,16 +41,16 @@ func loadClaimChains(app core.App, entryIDs []string, usage string) (*claimChain
 				claims = append(claims, l.Claim)
 			}
 		}
-		beside, err := collections.EntriesOfClaims(app, claims)
+		others, err := collections.EntriesOfClaims(app, claims)
 		if err != nil {
 			return nil, err
 		}
-		entryIDs = slices.DeleteFunc(beside, func(id string) bool { _, known := f.current[id]; return known })
+		entryIDs = slices.DeleteFunc(others, func(id string) bool { _, found := f.current[id]; return found })
 	}
 	return f, nil
 }
 
-// rootOf is the family of a claim, by its eldest.
+// rootOf returns the chain of a claim, identified by its first claim.
 func (f *claimChains) rootOf(claim string) string {
 	for f.parent[claim] != "" && f.parent[claim] != claim {
 		claim = f.parent[claim]
@@ -63,15 +63,15 @@ func (f *claimChains) join(a, b string) {
 	f.parent[max(a, b)] = min(a, b)
 }
 
-// chainOf is the family on which an entry stands; "" where its receiver knows of none.
+// chainOf returns the chain of an entry; "" if the receiver has none.
 func (f *claimChains) chainOf(entryID string) string {
 	return f.rootOf(f.current[entryID].Claim)
 }
 
-// members are the entries that stand on a family, in the order in which they are known.
-func (f *claimChains) members(family string) (ids []string) {
+// members returns the entries of a chain, in order of sending.
+func (f *claimChains) members(chain string) (ids []string) {
 	for id, l := range f.current {
-		if f.rootOf(l.Claim) == family {
+		if f.rootOf(l.Claim) == chain {
 			ids = append(ids, id)
 		}
 	}
@@ -79,7 +79,7 @@ func (f *claimChains) members(family string) (ids []string) {
 	return ids
 }
 
-// compare orders entries by where they stand: what was sent earlier first.
+// compare orders entries by their current line: earlier sent first.
 func (f *claimChains) compare(a, b string) int {
 	x, y := f.current[a].Line, f.current[b].Line
 	switch {

@@ -9,14 +9,14 @@ import (
 	"github.com/vigilhealth/vigil/internal/billing"
 )
 
-// AgeBucket is what the open claims of an age come to.
+// AgeBucket is the open claims of one age range.
 type AgeBucket struct {
 	Bucket string        `json:"bucket"`
 	Claims int           `json:"claims"`
 	Amount billing.Cents `json:"amount"`
 }
 
-// PayerAge is what a payer has open, and of which age.
+// PayerAge is the open claims of one payer, by age.
 type PayerAge struct {
 	PayerID *int64        `json:"payer_id"`
 	Payer   string        `json:"payer"`
@@ -33,13 +33,13 @@ type AgingBody struct {
 	ByPayer     []PayerAge    `json:"by_payer"`
 }
 
-// ages are the buckets, with how many days old their oldest claims are.
+// ages are the buckets, with the maximum age in days.
 var ages = []struct {
 	name string
 	most int
 }{{"0-30", 30}, {"31-60", 60}, {"61-90", 90}, {"90+", 0}}
 
-// aging counts practice days since the submission. Source: docs/decisions/billing.md, "Report shapes".
+// aging counts practice days since submission. Source: docs/decisions/billing.md, "Report shapes".
 func (m *builder) aging() (any, error) {
 	where, params := m.where("lifecycle_status IN ('submitted', 'appealed')")
 	since := "CASE"

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// maxCached bounds the memory of the cache; when it is full the oldest goes.
+// maxCached bounds the cache; when it is full, the oldest report is evicted.
 const maxCached = 256
 
-// cache keeps finished reports. The zero value keeps none.
+// cache stores finished reports for ttl. The zero value stores none.
 type cache struct {
 	ttl     time.Duration
 	mutex   sync.Mutex

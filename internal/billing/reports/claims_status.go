@@ -7,7 +7,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/billing"
 )
 
-// StatusRow is what the claims in one state come to.
+// StatusRow is the totals of the claims in one state.
 type StatusRow struct {
 	Status            string        `json:"status"`
 	LifecycleStatus   string        `json:"lifecycle_status"`
@@ -46,7 +46,7 @@ func (m *builder) claimsStatus() (any, error) {
 	return body, nil
 }
 
-// oldest is the first service date of claims in a state: at the front of an index, or, where a code or a payer is asked about, in the sums by day.
+// oldest returns the earliest service date of claims in a state: from an index, or from the daily totals if a code or payer is given.
 func (m *builder) oldest(state string) (day *string, err error) {
 	where, params := m.where("lifecycle_status = {:state}")
 	sql := "SELECT MIN(service_date) FROM billing_entries WHERE " + where

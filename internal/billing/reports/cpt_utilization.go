@@ -4,7 +4,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/billing"
 )
 
-// CodeUse is how a code is used. A payment counts where the claim is paid; denied is what ever was.
+// CodeUse is the use of a code. Reimbursement counts paid claims; the denial rate counts claims ever denied.
 type CodeUse struct {
 	CPTCode          string        `json:"cpt_code"`
 	Volume           int           `json:"volume"`
@@ -14,7 +14,7 @@ type CodeUse struct {
 	DenialRate       float64       `json:"denial_rate"`
 }
 
-// CPTUtilizationBody is the report of the use of codes.
+// CPTUtilizationBody is the report of code use.
 type CPTUtilizationBody struct {
 	Results []CodeUse `json:"results"`
 }
@@ -34,12 +34,12 @@ func (m *builder) cptUtilization() (any, error) {
 	return body, nil
 }
 
-// groupTotals splits sums by a key, in the order in which the keys appear.
+// groupTotals groups totals by a key, in order of first appearance.
 func groupTotals(sums []billing.Totals, key func(billing.Totals) string) (list [][]billing.Totals) {
 	at := map[string]int{}
 	for _, s := range sums {
-		i, known := at[key(s)]
-		if !known {
+		i, found := at[key(s)]
+		if !found {
 			i = len(list)
 			at[key(s)], list = i, append(list, nil)
 		}

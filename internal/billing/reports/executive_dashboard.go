@@ -11,7 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/billing"
 )
 
-// StatusCounts are claims by the states of the contract.
+// StatusCounts counts claims by the states of the API contract.
 type StatusCounts struct {
 	Pending   int `json:"pending"`
 	Submitted int `json:"submitted"`
@@ -42,7 +42,7 @@ type MonthChange struct {
 	ChangePct *float64      `json:"change_pct"`
 }
 
-// RevenueChange compares a span with the one of as many days before it.
+// RevenueChange compares a span with the preceding span of equal length.
 type RevenueChange struct {
 	Total         billing.Cents `json:"total"`
 	Collected     billing.Cents `json:"collected"`
@@ -87,7 +87,7 @@ func (m *builder) executive() (any, error) {
 	return body, err
 }
 
-// months adds sums up by month: every month of the span, in order.
+// months adds up totals by month, for every month of the span in order.
 func (m *builder) months(sums []billing.Totals) (months []billing.Totals) {
 	for _, b := range Buckets(m.q.From, m.q.To, ByMonth) {
 		month := addUp(slices.DeleteFunc(slices.Clone(sums), func(s billing.Totals) bool { return s.Month != b.Key }))
@@ -141,7 +141,7 @@ func (m *builder) quickStats() (any, error) {
 	return QuickStatsBody{all.Amount, all.Claims, fraction(all.Collected, all.SubmittedAmount), m.today}, nil
 }
 
-// compliance counts active patients, and how many of a hundred have enough days with data in the last days of their own zone.
+// compliance returns the number of active patients and the percentage with enough days with data in the last days of their own zone.
 func (m *builder) compliance() (active int, rate float64, err error) {
 	var zones []struct {
 		Zone  string `db:"time_zone"`
@@ -171,7 +171,7 @@ func (m *builder) compliance() (active int, rate float64, err error) {
 	return active, ratio(int64(compliant)*100, int64(active), 1), nil
 }
 
-// qualifyingDays is how many days with data make a patient compliant, windowDays in how many. Source: docs/decisions/dashboard.md, "KPI details".
+// qualifyingDays is how many days with data make a patient compliant within windowDays. Source: docs/decisions/dashboard.md, "KPI details".
 const (
 	qualifyingDays = 16
 	windowDays     = 30

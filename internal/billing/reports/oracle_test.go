@@ -126,8 +126,10 @@ func richest(keys []string, parts map[string][]claim) {
 
 func byPayer(c claim) string    { return c.payer }
 func byProvider(c claim) string { return c.provider }
-func byCode(c claim) string     { return c.code }
-func byPatient(c claim) string  { return c.patient }
+
+// byCode adds up the states of each code; totals are in the order of codes.
+func byCode(c claim) string    { return c.code }
+func byPatient(c claim) string { return c.patient }
 
 func numbered(id string) any {
 	n, err := strconv.Atoi(id)

@@ -16,25 +16,25 @@ type HistoryRow struct {
 	Status      string        `json:"status" db:"lifecycle_status"`
 }
 
-// String is how a table shows the entry.
+// String formats the entry for a table.
 func (r HistoryRow) String() string {
 	return strings.Join([]string{r.ServiceDate, r.CPTCode, r.Amount.String(), r.Status}, " ")
 }
 
-// PatientRow is what a patient's entries come to.
+// PatientRow is the totals of a patient's entries.
 type PatientRow struct {
 	PatientID       string        `json:"patient_id" db:"patient"`
-	PatientName     string        `json:"patient_name"` // the door's, like the MRN
+	PatientName     string        `json:"patient_name"` // set by the route, like the MRN
 	MRN             string        `json:"mrn"`
 	LifetimeRevenue billing.Cents `json:"lifetime_revenue" db:"amount"`
 	Collected       billing.Cents `json:"collected" db:"paid"`
 	Claims          int           `json:"claims" db:"claims"`
 	LastServiceDate *string       `json:"last_service_date" db:"last"`
 	Eligible        bool          `json:"eligible"`
-	History         []HistoryRow  `json:"history,omitzero"` // with one patient only
+	History         []HistoryRow  `json:"history,omitzero"` // only for a single patient
 }
 
-// PatientSummaryBody is a page of patients with entries, in the order of their enrolment, or the one patient asked about.
+// PatientSummaryBody is a page of patients with entries, in order of enrollment, or the single requested patient.
 type PatientSummaryBody struct {
 	Count   int          `json:"count"`
 	Results []PatientRow `json:"results"`
@@ -62,7 +62,7 @@ func (m *builder) patientSummary() (any, error) {
 	return body, err
 }
 
-// patientsWithEntries counts the patients and names those of the page. It goes from one patient to the next in the index, without looking at the
+// patientsWithEntries counts the patients and returns those of the page. It jumps from patient to patient in the index, without reading the
 // entries between.
 func (m *builder) patientsWithEntries() (count int, ids []string, err error) {
 	where, params := m.where("b.patient = p.patient", "b.lifecycle_status != 'voided'")
@@ -72,7 +72,7 @@ func (m *builder) patientsWithEntries() (count int, ids []string, err error) {
 	params["limit"], params["offset"] = cmp.Or(m.q.Limit, -1), m.q.Offset
 	var rows idCounts
 	err = m.app.DB().NewQuery(patients + "SELECT patient AS id, COUNT(*) OVER () AS n" + billed + " LIMIT +{:limit} OFFSET +{:offset}").Bind(params).All(&rows)
-	if err == nil && len(rows) == 0 && m.q.Offset > 0 { // a page behind the last
+	if err == nil && len(rows) == 0 && m.q.Offset > 0 { // a page after the last
 		err = m.app.DB().NewQuery(patients + "SELECT COUNT(*)" + billed).Bind(params).Row(&count)
 	}
 	if err != nil {
@@ -84,7 +84,7 @@ func (m *builder) patientsWithEntries() (count int, ids []string, err error) {
 	return count, ids, nil
 }
 
-// sumPatients adds up the entries of some patients; one without entries has zeros.
+// sumPatients returns the totals of patients; zeros for one without entries.
 func (m *builder) sumPatients(ids []string) (rows []PatientRow, err error) {
 	others := *m
 	others.q.PatientID = ""

@@ -10,22 +10,22 @@ import (
 
 func paidClaims(sums []billing.Totals) (n int) { return addUp(paidTotals(sums)).Claims }
 
-// paidTotals are those of claims that are paid, and not to be paid back.
+// paidTotals returns the totals of paid claims without a refund due.
 func paidTotals(sums []billing.Totals) []billing.Totals {
 	return slices.DeleteFunc(slices.Clone(sums), func(s billing.Totals) bool { return s.Status != billing.Paid })
 }
 
-// DenialReason is a code by which a payer denied, with the words that came with it most often.
+// DenialReason is a denial code, with its most frequent description.
 type DenialReason struct {
 	Code        string `json:"code"`
 	Description string `json:"description"`
 	Count       int    `json:"count"`
 }
 
-// String is how a table shows the reason.
+// String formats the reason for a table.
 func (r DenialReason) String() string { return fmt.Sprintf("%s (%d)", r.Code, r.Count) }
 
-// PayerRates is how a payer treats claims: of those ever submitted, the paid and the ever denied.
+// PayerRates is the paid and the ever denied claims of a payer, out of those ever submitted.
 type PayerRates struct {
 	PayerID             *int64         `json:"payer_id"`
 	Payer               string         `json:"payer"`
@@ -43,7 +43,7 @@ type PayerPerformanceBody struct {
 	Results []PayerRates `json:"results"`
 }
 
-// maxReasons is how many reasons are named for each payer.
+// maxReasons is how many denial reasons are listed for each payer.
 const maxReasons = 5
 
 func (m *builder) payerPerformance() (any, error) {
@@ -72,7 +72,7 @@ func (m *builder) payerPerformance() (any, error) {
 	return body, nil
 }
 
-// denialReasons are the most common ones of each payer.
+// denialReasons returns the most common denial reasons of each payer.
 func (m *builder) denialReasons() (map[string][]DenialReason, error) {
 	where, params := m.where("denial_date != ''", "lifecycle_status != 'voided'")
 	var rows []struct {

@@ -8,13 +8,13 @@ import (
 	"github.com/vigilhealth/vigil/internal/billing"
 )
 
-// periodTotals is what a period comes to.
+// periodTotals is the totals of a period.
 type periodTotals struct {
 	Bucket
 	billing.Totals
 }
 
-// periods adds up by the periods of a span; those without entries are there with zeros.
+// periods returns the totals of each period of a span; zeros for periods without entries.
 func (m *builder) periods(group string) ([]periodTotals, error) {
 	by := billing.ByDay
 	if group == ByMonth {
@@ -35,17 +35,18 @@ func (m *builder) periods(group string) ([]periodTotals, error) {
 	return periods, nil
 }
 
-// The groups of a breakdown.
+// The groupings of a breakdown.
 const (
 	ByDay   = "day"
 	ByWeek  = "week"
 	ByMonth = "month"
 )
 
-// Bucket is one period of a breakdown, cut to the span that was asked for. Week keys are those of ISO 8601, whose year may differ from the day's.
+// Bucket is one period of a breakdown, limited to the requested span. Week keys follow ISO 8601; their year can differ from the day's.
 type Bucket struct{ Key, First, Last string }
 
-// Group is the grouping of a span of days: by day up to 31 of them, by week up to 182, else by month. Source: docs/decisions/billing.md, "Automatic grouping".
+// Group returns the grouping of a span: by day up to 31 days, by week up to 182, else by month. Source: docs/decisions/billing.md, "Automatic
+// grouping".
 func Group(from, to string) string {
 	switch days := billing.DaysBetween(from, to) + 1; {
 	case days <= 31:
@@ -56,7 +57,7 @@ func Group(from, to string) string {
 	return ByMonth
 }
 
-// Buckets are the periods of a span, without gaps, the first and the last perhaps shorter.
+// Buckets returns the consecutive periods of a span; the first and the last may be shorter.
 func Buckets(from, to, group string) (buckets []Bucket) {
 	for day := from; day <= to; {
 		at := billing.ParseDay(day)
@@ -77,7 +78,7 @@ func Buckets(from, to, group string) (buckets []Bucket) {
 	return buckets
 }
 
-// whole reports whether a bucket is a month from its first day to its last.
+// whole reports whether a bucket is a complete month.
 func (b Bucket) whole() bool {
 	return len(b.Key) == len("2006-01") && b.First[8:] == "01" && billing.AddDays(b.Last, 1)[8:] == "01"
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/billing"
 )
 
-// ProviderRow is what a rendering provider did: distinct patients with entries, and interactive time of the provider's own.
+// ProviderRow is the work of a rendering provider: distinct patients with entries, and the provider's own interactive time.
 type ProviderRow struct {
 	ProviderID         *int64        `json:"provider_id"`
 	Provider           string        `json:"provider"`
@@ -48,7 +48,7 @@ func (m *builder) productivity() (any, error) {
 	return body, err
 }
 
-// idCounts is a figure for each of some ids.
+// idCounts is a count for each id.
 type idCounts []struct {
 	ID    string `db:"id"`
 	Count int    `db:"n"`
@@ -62,7 +62,7 @@ func (c idCounts) byID() map[string]int {
 	return byID
 }
 
-// jsonList is ids as JSON; text always encodes.
+// jsonList encodes ids as JSON; strings always encode.
 func jsonList(ids []string) string {
 	list, _ := json.Marshal(ids)
 	return string(list)

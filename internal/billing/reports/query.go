@@ -7,17 +7,17 @@ import (
 	"github.com/pocketbase/dbx"
 )
 
-// Query is what a report is asked. From and To are practice days, both included; "" is open. nil and "" leave a filter out; a pointer to "" is
-// self-pay, or no provider. Record ids.
+// Query selects the data of a report. From and To are practice days, both included; "" is open. nil and "" omit a criterion; a pointer to ""
+// means self-pay, or no provider. Ids are record ids.
 type Query struct {
 	From, To        string
 	Payer, Provider *string
 	CPTCode         string
 	PatientID       string
-	Offset, Limit   int // of patient-summary; no limit for 0
+	Offset, Limit   int // of patient-summary; 0 is no limit
 }
 
-// key is the query as text, for the cache.
+// key returns the query as a cache key.
 func (q Query) key() string {
 	text := func(id *string) string {
 		if id == nil {
@@ -28,7 +28,7 @@ func (q Query) key() string {
 	return fmt.Sprintf("%q", []string{q.From, q.To, text(q.Payer), text(q.Provider), q.CPTCode, q.PatientID})
 }
 
-// where is the query as a condition on billing_entries; states are those in question.
+// where returns the query as a condition on billing_entries, after other conditions.
 func (m *builder) where(conditions ...string) (string, dbx.Params) {
 	params := dbx.Params{}
 	for _, f := range []struct {
@@ -51,8 +51,8 @@ func (m *builder) where(conditions ...string) (string, dbx.Params) {
 	return strings.Join(conditions, " AND "), params
 }
 
-// indexedBy makes a query use an index that holds all it asks for; SQLite, which counts the
-// rows that it reads and not what each costs, would choose a shorter one and look at every entry. The entries of one patient are few.
+// indexedBy makes a query use a covering index; SQLite, which counts rows and not their cost, would choose a shorter one and read every entry. A
+// single patient has few entries.
 func (m *builder) indexedBy(index string) string {
 	if m.q.PatientID != "" {
 		return ""

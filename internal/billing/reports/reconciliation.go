@@ -4,8 +4,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/billing"
 )
 
-// Reconciled is what was charged, and what came of it: billed = paid + adjusted + patient responsibility + open. Voided and refunded entries are left
-// out and told apart; what was paid back is that of all. Source: docs/decisions/billing.md, "Reports that reconcile".
+// Reconciled reconciles charges: billed = paid + adjusted + patient responsibility + open. Voided and refunded entries are excluded and shown
+// separately; refunds include all entries. Source: docs/decisions/billing.md, "Reports that reconcile".
 type Reconciled struct {
 	Billed                billing.Cents `json:"billed"`
 	Expected              billing.Cents `json:"expected"`
@@ -13,17 +13,17 @@ type Reconciled struct {
 	Adjusted              billing.Cents `json:"adjusted"`
 	PatientResponsibility billing.Cents `json:"patient_responsibility"`
 	Refunded              billing.Cents `json:"refunded"`
-	Open                  billing.Cents `json:"open"` // less than nothing where more came than was charged
+	Open                  billing.Cents `json:"open"` // negative if payments exceed charges
 	Excluded              Excluded      `json:"left_out"`
 }
 
-// Excluded are the entries that do not count.
+// Excluded is the entries that do not count.
 type Excluded struct {
 	Voided   ExcludedTotals `json:"voided"`
 	Refunded ExcludedTotals `json:"refunded"`
 }
 
-// ExcludedTotals is what entries came to that do not count any more.
+// ExcludedTotals is the totals of excluded entries.
 type ExcludedTotals struct {
 	Claims   int           `json:"claims"`
 	Billed   billing.Cents `json:"billed"`
@@ -31,14 +31,14 @@ type ExcludedTotals struct {
 	Refunded billing.Cents `json:"refunded"`
 }
 
-// totalsWithMoney reads what the entries asked about come to by a dimension and by state, with their money, voided ones too.
+// totalsWithMoney returns totals by a dimension and by state, with their amounts and with voided entries.
 func (m *builder) totalsWithMoney(by billing.Dimension) ([]billing.Totals, error) {
 	f := m.filter(m.q.From, m.q.To)
 	f.WithMoney = true
 	return billing.LoadTotals(m.app, f, by, billing.ByStatus)
 }
 
-// reconcile adds up what counts. counted are the sums without those of voided entries, as the other figures take them.
+// reconcile adds up the totals. counted omits voided entries, as the other figures do.
 func reconcile(sums []billing.Totals) (r Reconciled, counted []billing.Totals) {
 	for _, s := range sums {
 		r.Refunded += s.Refunded
@@ -68,7 +68,7 @@ func (u *ExcludedTotals) add(s billing.Totals) {
 	u.Refunded += s.Refunded
 }
 
-// byCode adds up the states of each code; sums come in the order of codes.
+// byCode adds up the states of each code; totals are in the order of codes.
 func byCode(sums []billing.Totals) (codes []billing.Totals) {
 	for first := 0; first < len(sums); {
 		end := first + 1

@@ -1,8 +1,9 @@
-// Package reports knows what the practice asks about its money: twelve reports and two statistics, each a question to the sums that are kept with
-// the entries, and, where those do not know, to an index that holds the answer. Money stays whole cents until it is shown; shares are rounded
-// once, from whole numbers.
+// Package reports builds the practice's billing reports: twelve reports, two statistics, and the self-audit, which looks for patterns in the
+// practice's billing that an auditor would question. Reports read the stored totals, or an index that contains the answer. Amounts stay in whole
+// cents; shares are rounded once, from whole numbers. A self-audit pattern is a question, not a verdict, and changes nothing.
 //
-// It refuses to know names of patients (the door opens those it shows), file formats, and requests.
+// The package does not handle patients' names (routes add them), file formats or requests. The rules are written in docs/decisions/billing.md
+// and docs/decisions/claims.md.
 package reports
 
 import (
@@ -19,7 +20,7 @@ import (
 // Name is a report's name in the contract.
 type Name string
 
-// The reports. Source: specification, "Thirteen report endpoints"; the thirteenth writes any of these to a file.
+// The reports. Source: specification, "Thirteen report endpoints"; the thirteenth exports any of these to a file.
 const (
 	ExecutiveDashboard   Name = "executive-dashboard"
 	Revenue              Name = "revenue"
@@ -35,7 +36,7 @@ const (
 	QuickStats           Name = "quick-stats"
 )
 
-// defaultSpan is what a report covers when no dates are given.
+// defaultSpan is the span of a report without dates.
 type defaultSpan int
 
 const (
@@ -66,13 +67,13 @@ var definitions = map[Name]struct {
 	QuickStats:           {thisMonth, false, "Quick stats", (*builder).quickStats},
 }
 
-// Names are the reports in alphabetical order.
+// Names returns the reports in alphabetical order.
 func Names() []Name { return slices.Sorted(maps.Keys(definitions)) }
 
-// Title is how a paper names the report.
+// Title returns the title of the report.
 func (n Name) Title() string { return definitions[n].title }
 
-// Report is a report as it was made. It is shared by all who are shown it: nobody changes it.
+// Report is a finished report. It is shared by all callers and must not be changed.
 type Report struct {
 	Name        Name
 	From, To    string
@@ -81,26 +82,26 @@ type Report struct {
 	Body        any // one of the exported structs of this package
 }
 
-// Engine makes reports.
+// Engine builds reports.
 type Engine struct {
 	billing *billing.Engine
 	cache   cache
 }
 
-// New returns an engine that keeps the three expensive reports for a while; 0 keeps none.
+// New returns an engine that caches the three expensive reports; 0 disables the cache.
 func New(b *billing.Engine, keep time.Duration) *Engine {
 	return &Engine{billing: b, cache: cache{ttl: keep}}
 }
 
-// Build makes a report, or finds it in the cache unless it is to be made anew. Callers of different roles share nothing.
-func (e *Engine) Build(app core.App, name Name, q Query, role string, anew bool, now time.Time) (Report, error) {
-	kind, known := definitions[name]
-	if !known {
+// Build builds a report, or returns it from the cache unless refresh is set. Roles do not share cached reports.
+func (e *Engine) Build(app core.App, name Name, q Query, role string, refresh bool, now time.Time) (Report, error) {
+	kind, found := definitions[name]
+	if !found {
 		return Report{}, fmt.Errorf("no report %q", name)
 	}
 	q = e.defaults(kind.span, q, now)
 	key := string(name) + " " + role + " " + q.key()
-	if kind.cached && !anew {
+	if kind.cached && !refresh {
 		if found, ok := e.cache.find(key, now); ok {
 			return found, nil
 		}
@@ -116,7 +117,7 @@ func (e *Engine) Build(app core.App, name Name, q Query, role string, anew bool,
 	return report, nil
 }
 
-// defaults fill in the dates. An end that is left out is today; a start is as long before the end as the report usually covers.
+// defaults sets missing dates. The default end is today; the default start is the report's usual span before the end.
 func (e *Engine) defaults(s defaultSpan, q Query, now time.Time) Query {
 	if s == allTime {
 		return q
@@ -138,16 +139,16 @@ func (e *Engine) defaults(s defaultSpan, q Query, now time.Time) Query {
 	return q
 }
 
-// builder is one report in the making.
+// builder builds one report.
 type builder struct {
 	app    core.App
 	engine *billing.Engine
 	q      Query
 	now    time.Time
-	today  string // in the practice
+	today  string // in the practice's zone
 }
 
-// totals reads what the entries asked about come to.
+// totals returns the totals of the query.
 func (m *builder) totals(by ...billing.Dimension) ([]billing.Totals, error) {
 	return m.totalsBetween(m.q.From, m.q.To, by...)
 }
@@ -160,7 +161,7 @@ func (m *builder) filter(from, to string) billing.TotalsFilter {
 	return billing.TotalsFilter{From: from, To: to, CPTCode: m.q.CPTCode, Patient: m.q.PatientID, Payer: m.q.Payer, Provider: m.q.Provider}
 }
 
-// addUp adds sums up.
+// addUp adds totals up.
 func addUp(sums []billing.Totals) (all billing.Totals) {
 	for _, s := range sums {
 		all.Claims += s.Claims

@@ -8,7 +8,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/billing"
 )
 
-// CodeRevenue is what a code earned.
+// CodeRevenue is the revenue of a code.
 type CodeRevenue struct {
 	CPTCode   string        `json:"cpt_code"`
 	Claims    int           `json:"claims"`
@@ -17,7 +17,7 @@ type CodeRevenue struct {
 	Collected billing.Cents `json:"collected"`
 }
 
-// PayerRevenue is what a payer owes and paid; the id is null for self-pay.
+// PayerRevenue is the revenue from a payer; the id is null for self-pay.
 type PayerRevenue struct {
 	PayerID   *int64        `json:"payer_id"`
 	Payer     string        `json:"payer"`
@@ -26,7 +26,7 @@ type PayerRevenue struct {
 	Collected billing.Cents `json:"collected"`
 }
 
-// ProviderRevenue is what a rendering provider earned; the id is null where an entry names none.
+// ProviderRevenue is the revenue of a rendering provider; the id is null for entries without one.
 type ProviderRevenue struct {
 	ProviderID *int64        `json:"provider_id"`
 	Provider   string        `json:"provider"`
@@ -35,7 +35,7 @@ type ProviderRevenue struct {
 	Collected  billing.Cents `json:"collected"`
 }
 
-// PeriodRevenue is what a day, week or month earned.
+// PeriodRevenue is the revenue of a day, week or month.
 type PeriodRevenue struct {
 	Period    string        `json:"period"`
 	Revenue   billing.Cents `json:"revenue"`
@@ -89,12 +89,12 @@ func (m *builder) revenue() (any, error) {
 	return body, err
 }
 
-// byAmount puts the highest amount first.
+// byAmount orders by amount, highest first.
 func byAmount(a, b billing.Totals) int {
 	return cmp.Or(cmp.Compare(b.Amount, a.Amount), cmp.Compare(a.Payer, b.Payer), cmp.Compare(a.Provider, b.Provider))
 }
 
-// rankedTotals are the sums by a dimension, the highest first, and the names of whom they are about.
+// rankedTotals returns the totals by a dimension, highest first, with the names of its values.
 func (m *builder) rankedTotals(by billing.Dimension, namesOf func([]billing.Totals) (map[string]string, error)) ([]billing.Totals, map[string]string, error) {
 	sums, err := m.totals(by)
 	if err != nil {
@@ -105,7 +105,7 @@ func (m *builder) rankedTotals(by billing.Dimension, namesOf func([]billing.Tota
 	return sums, names, err
 }
 
-// recordNumber is a record id as the contract shows it; nil for none.
+// recordNumber returns a record id as the API shows it; nil for none.
 func recordNumber(recordID string) *int64 {
 	if n := collections.Number(recordID); n > 0 {
 		return &n
@@ -113,10 +113,10 @@ func recordNumber(recordID string) *int64 {
 	return nil
 }
 
-// selfPay is how entries without a payer are named.
+// selfPay is the name of entries without a payer.
 const selfPay = "Self-pay"
 
-// payers names the payers of sums. One that is no longer on the list has the name that its entries were made with.
+// payers returns the names of payers. A deleted payer has the name stored in its entries.
 func (m *builder) payers(sums []billing.Totals) (map[string]string, error) {
 	list, err := collections.ListPayers(m.app)
 	if err != nil {
@@ -127,7 +127,7 @@ func (m *builder) payers(sums []billing.Totals) (map[string]string, error) {
 		names[p.ID] = p.Name
 	}
 	for _, s := range sums {
-		if _, known := names[s.Payer]; known {
+		if _, found := names[s.Payer]; found {
 			continue
 		}
 		if names[s.Payer], err = collections.PayerNameOfEntries(m.app, s.Payer); err != nil {

@@ -1,7 +1,3 @@
-// Package selfaudit knows which patterns in a practice's own billing an auditor would ask about, so that the practice asks first. It decides with
-// plain values that were read at once for the whole month; a pattern is a question, not a verdict, and nothing is changed because of one.
-//
-// It refuses to know names, requests, and why something may be billed.
 package reports
 
 import (
@@ -10,7 +6,7 @@ import (
 	"time"
 )
 
-// Pattern is what was found, by its name.
+// Pattern is the name of a pattern.
 type Pattern string
 
 // The patterns. Source: docs/decisions/claims.md, "Self-audit".
@@ -26,20 +22,20 @@ const (
 	CompetingService        Pattern = "competing_service"
 )
 
-// Severity is how much depends on the answer.
+// Severity is the consequence of a pattern.
 type Severity string
 
 // The severities.
 const (
-	Critical Severity = "critical" // as it stands, what was paid would go back
-	Warning  Severity = "warning"  // a payer would look closer
+	Critical Severity = "critical" // unless explained, payments would have to be refunded
+	Warning  Severity = "warning"  // a payer would examine it
 )
 
-// Finding is a pattern with the lines behind it.
+// Finding is a pattern with the entries and time entries that show it.
 type Finding struct {
 	Pattern     Pattern  `json:"pattern"`
 	Severity    Severity `json:"severity"`
-	Count       int      `json:"count"` // of what the pattern is about: patients, stretches of time, or days of a person
+	Count       int      `json:"count"` // of patients, time entries, or days of a user
 	Explanation string   `json:"explanation"`
 	EntryIDs    []string `json:"entry_ids"`
 	TimeIDs     []int64  `json:"time_entry_ids"`
@@ -53,10 +49,10 @@ const (
 	equalMinutes   = 5
 	lateAfter      = 72 * time.Hour
 	longestDay     = 960 * time.Minute
-	longestStretch = 24 * time.Hour // how far back a stretch that reaches into a day may begin
+	longestStretch = 24 * time.Hour // how far back time that reaches into a day may begin
 )
 
-// patterns are looked for in this order.
+// patterns are searched in this order.
 var patterns = []struct {
 	pattern  Pattern
 	severity Severity
@@ -68,13 +64,13 @@ var patterns = []struct {
 	{EnrollmentSpike, Warning, "Patients billed for the first time, at least three times the mean of the three months before: %d.", enrollmentSpike},
 	{SeveralDevices, Critical, "Patients with more than one device supply code for overlapping periods: %d.", severalDevices},
 	{SameMinutes, Warning, "Time entries with the same minutes as at least four others of the same person: %d.", sameMinutes},
-	{LateEntry, Warning, "Time entries recorded more than 72 hours after the time they tell of: %d.", lateEntries},
+	{LateEntry, Warning, "Time entries recorded more than 72 hours after the time they document: %d.", lateEntries},
 	{ImpossibleDay, Critical, "Days on which one person recorded more than 960 minutes: %d.", impossibleDays},
-	{ManualDays, Warning, "Patients of whose days with data more than half were typed: %d.", manualDays},
+	{ManualDays, Warning, "Patients with more than half of their days with data entered manually: %d.", manualDays},
 	{CompetingService, Critical, "Patients billed while another practice or program is on record as billing remote monitoring: %d.", competingServices},
 }
 
-// patternHits collects what stands behind a pattern, each line once.
+// patternHits collects the entries and time entries of a pattern, each once.
 type patternHits struct {
 	count   int
 	entries map[string]bool
@@ -95,7 +91,7 @@ func (f *patternHits) addTime(stretches ...LoggedTime) {
 	}
 }
 
-// FindPatterns looks for every pattern; those that are not there are left out.
+// FindPatterns returns a finding for every pattern that occurs.
 func FindPatterns(facts AuditFacts) []Finding {
 	list := []Finding{}
 	for _, p := range patterns {

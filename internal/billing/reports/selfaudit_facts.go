@@ -12,14 +12,14 @@ import (
 	"github.com/vigilhealth/vigil/internal/billing"
 )
 
-// How far around the month lines are read: far enough for three periods of supply with as long between them, and for a period that begins in the
-// month and is billed after it.
+// How far around the month lines are loaded: for three supply periods with gaps of the same length, and for a period that begins in the month
+// and is billed after it.
 const (
 	daysBefore = 2*periodsInARow*supplyDays - supplyDays
 	daysAround = 2 * supplyDays
 )
 
-// GatherAuditFacts reads the facts of a month, each kind of them at once for all patients.
+// GatherAuditFacts loads the facts of a month, each kind for all patients at once.
 func GatherAuditFacts(app core.App, zone *time.Location, month billing.Span) (AuditFacts, error) {
 	g := factsGatherer{app: app, facts: AuditFacts{Month: month, Zone: zone, Lines: map[string][]AuditedLine{}, FirstBilled: map[string]string{}, FirstVisit: map[string]string{}, Days: map[string]DataDayCounts{}, CompetingServices: map[string][]billing.Span{}}}
 	g.from, g.to = collections.ParseDay(month.Start, zone), collections.ParseDay(billing.AddDays(month.End, 1), zone)
@@ -53,8 +53,8 @@ func (g *factsGatherer) add(rows []collections.PatientLines) {
 	}
 }
 
-// loadSurrounding reads what lies before and after the month of those who were supplied in it: of who was managed as well the supplies alone, as nothing else
-// is asked of them.
+// loadSurrounding loads the lines before and after the month for patients with supplies in it; for patients with treatment management only the
+// supplies, since nothing else is needed.
 func (g *factsGatherer) loadSurrounding() error {
 	var managed, unmanaged []string
 	for patient, lines := range g.facts.Lines {
@@ -96,7 +96,7 @@ func (g *factsGatherer) loadFirstBilled() error {
 	return err
 }
 
-// billedPatients are the patients with lines.
+// billedPatients returns the patients with lines.
 func (g *factsGatherer) billedPatients() []string { return slices.Sorted(maps.Keys(g.facts.Lines)) }
 
 func (g *factsGatherer) loadCompetingServices() error {
@@ -129,24 +129,24 @@ func (g *factsGatherer) loadTime() error {
 	return err
 }
 
-// loadDays looks at the readings of those patients alone whose days are mostly without a device; their days are those of their own zone.
+// loadDays loads the readings of patients with mostly non-device days; days are those of the patient's zone.
 func (g *factsGatherer) loadDays() error {
 	month := g.facts.Month
 	ids, err := collections.MostlyWithoutDevice(g.app, month.Start, month.End, g.from, g.to)
 	if err != nil || len(ids) == 0 {
 		return err
 	}
-	const farthestZone = 26 * time.Hour // from the earliest day on earth to the latest
-	rows, err := collections.OriginsOfReadings(g.app, ids, g.from.Add(-farthestZone), g.to.Add(farthestZone))
-	typed := map[[2]string]bool{}
+	const maxZoneSpread = 26 * time.Hour // between the earliest and the latest time zone
+	rows, err := collections.OriginsOfReadings(g.app, ids, g.from.Add(-maxZoneSpread), g.to.Add(maxZoneSpread))
+	byDay := map[[2]string]bool{}
 	for _, row := range rows {
 		day := collections.ParseInstant(row.MeasuredAt).In(collections.Zone(row.Zone, g.facts.Zone)).Format(time.DateOnly)
 		if key := [2]string{row.Patient, day}; contains(month, day) {
-			was, known := typed[key]
-			typed[key] = row.Typed && (was || !known)
+			allTyped, seen := byDay[key]
+			byDay[key] = row.Typed && (allTyped || !seen)
 		}
 	}
-	for key, all := range typed {
+	for key, all := range byDay {
 		days := g.facts.Days[key[0]]
 		if days.WithData++; all {
 			days.Manual++
@@ -156,32 +156,32 @@ func (g *factsGatherer) loadDays() error {
 	return err
 }
 
-// AuditedLine is an entry that stands. Days are those of the practice.
+// AuditedLine is an entry that is not undone. Days are practice days.
 type AuditedLine struct{ ID, Patient, Code, Service, Start, End string }
 
-// LoggedTime is finished time of a person.
+// LoggedTime is a finished time entry.
 type LoggedTime struct {
 	ID             int64
 	Person         string
-	Entry          string // the line that bills it; "" for none yet
+	Entry          string // the entry that bills it; "" for none yet
 	From, To       time.Time
-	Length         time.Duration // what of it counts as work
+	Length         time.Duration // the part that counts as work
 	Recorded       time.Time
 	beganThisMonth bool
 }
 
-// AuditFacts are what the patterns of a month are looked for in.
+// AuditFacts are the facts of a month in which patterns are searched.
 type AuditFacts struct {
 	Month       billing.Span
 	Zone        *time.Location
-	Lines       map[string][]AuditedLine // of each patient with a line of the month, those around it too
-	FirstBilled map[string]string        // the first billed day of each patient who was billed since three months before
-	FirstVisit  map[string]string        // the first visit on record of a patient
-	Time        []LoggedTime             // of the month, and what reaches into its first day
-	Days        map[string]DataDayCounts // of the patients whose readings are mostly from no device
-	// Elsewhere is when somebody else bills remote monitoring for a patient; without an end it goes on.
+	Lines       map[string][]AuditedLine // by patient with a line in the month, with lines before and after it
+	FirstBilled map[string]string        // first billed day of each patient billed since three months before
+	FirstVisit  map[string]string        // first visit on record of a patient
+	Time        []LoggedTime             // of the month, and time that reaches into its first day
+	Days        map[string]DataDayCounts // of patients with readings mostly not from a device
+	// CompetingServices are the spans in which another practice bills remote monitoring for a patient; without an end they are open.
 	CompetingServices map[string][]billing.Span
 }
 
-// DataDayCounts are those of a patient in a month on which there is data.
+// DataDayCounts counts a patient's days with data in a month.
 type DataDayCounts struct{ WithData, Manual int }

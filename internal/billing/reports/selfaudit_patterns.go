@@ -16,7 +16,7 @@ var (
 
 func contains(span billing.Span, day string) bool { return span.Start <= day && day <= span.End }
 
-// ofMonth are a patient's lines with a service date of the month.
+// ofMonth returns a patient's lines with a service date in the month.
 func (f AuditFacts) ofMonth(patient string) (list []AuditedLine) {
 	for _, line := range f.Lines[patient] {
 		if contains(f.Month, line.Service) {
@@ -26,7 +26,7 @@ func (f AuditFacts) ofMonth(patient string) (list []AuditedLine) {
 	return list
 }
 
-// withCodes are the lines with one of some codes, by the beginning of their periods. A line without a period has that of its day.
+// withCodes returns the lines with one of some codes, by start of their periods. A line without a period gets its service date.
 func withCodes(lines []AuditedLine, codes []string) (list []AuditedLine) {
 	for _, line := range lines {
 		if slices.Contains(codes, line.Code) {
@@ -38,7 +38,7 @@ func withCodes(lines []AuditedLine, codes []string) (list []AuditedLine) {
 	return list
 }
 
-// A visit of the first billed day itself does not count: it has to be from before.
+// noEstablishedVisit: a visit on the first billed day itself does not count; it must be earlier.
 func noEstablishedVisit(f AuditFacts, out *patternHits) {
 	for patient := range f.Lines {
 		if visit := f.FirstVisit[patient]; visit == "" || visit >= f.FirstBilled[patient] {
@@ -48,7 +48,8 @@ func noEstablishedVisit(f AuditFacts, out *patternHits) {
 	}
 }
 
-// Where a whole period would fit between two, they are not in a row. Two that overlap are one period here, and a pattern of their own.
+// supplyWithoutManagement: two periods with room for a whole period between them are not consecutive. Two that overlap are one period here, and
+// a pattern of their own.
 func supplyWithoutManagement(f AuditFacts, out *patternHits) {
 	for _, lines := range f.Lines {
 		managed, run, isFound := withCodes(lines, managements), [][]AuditedLine{}, false
@@ -75,17 +76,17 @@ func supplyWithoutManagement(f AuditFacts, out *patternHits) {
 	}
 }
 
-// supplyDays are the days of a period of device supply.
+// supplyDays is the length of a device supply period.
 const supplyDays = 30
 
-// isManaged reports whether there was management in the period of a supply, or in the month that the supply is billed in.
+// isManaged reports whether there was treatment management in the period of a supply, or in the month of its service date.
 func isManaged(supply AuditedLine, managed []AuditedLine) bool {
 	return slices.ContainsFunc(managed, func(m AuditedLine) bool {
 		return contains(billing.Span{Start: supply.Start, End: supply.End}, m.Service) || m.Service[:len("2006-01")] == supply.Service[:len("2006-01")]
 	})
 }
 
-// Three times the mean of three months is their sum.
+// enrollmentSpike: three times the mean of three months is their sum.
 func enrollmentSpike(f AuditFacts, out *patternHits) {
 	before, enrolled := 0, []string{}
 	start := billing.ParseDay(f.Month.Start).AddDate(0, -monthsBefore, 0).Format(time.DateOnly)
@@ -123,7 +124,7 @@ func severalDevices(f AuditFacts, out *patternHits) {
 	}
 }
 
-// Whole minutes are compared, as they are billed.
+// sameMinutes compares whole minutes, as billed.
 func sameMinutes(f AuditFacts, out *patternHits) {
 	type equal struct {
 		person  string
@@ -152,7 +153,7 @@ func lateEntries(f AuditFacts, out *patternHits) {
 	}
 }
 
-// What reaches over midnight belongs to both days, to each with its own part.
+// impossibleDays: time across midnight belongs to both days, each with its part.
 func impossibleDays(f AuditFacts, out *patternHits) {
 	type date struct{ person, day string }
 	sums, behind := map[date]time.Duration{}, map[date][]LoggedTime{}
@@ -183,7 +184,7 @@ func manualDays(f AuditFacts, out *patternHits) {
 	}
 }
 
-// A line counts when its period shares a day with what somebody else bills.
+// competingServices: a line counts if its period shares a day with a competing service.
 func competingServices(f AuditFacts, out *patternHits) {
 	for patient, spans := range f.CompetingServices {
 		shared := slices.DeleteFunc(f.ofMonth(patient), func(line AuditedLine) bool {

@@ -22,7 +22,7 @@ type Statistics struct {
 	AvgDaysToPayment float64                  `json:"avg_days_to_payment"`
 }
 
-// MonthStatistics makes the statistics of a month.
+// MonthStatistics returns the statistics of a month.
 func (e *Engine) MonthStatistics(app core.App, month billing.Span) (Statistics, error) {
 	sums, err := billing.LoadTotals(app, billing.TotalsFilter{From: month.Start, To: month.End}, billing.ByCode, billing.ByStatus)
 	all := addUp(sums)
@@ -45,7 +45,7 @@ type BreakdownRow struct {
 	PatientsBilled int           `json:"patients_billed"`
 }
 
-// Breakdown is revenue by periods.
+// Breakdown is revenue by period.
 type Breakdown struct {
 	DateFrom     string         `json:"date_from"`
 	DateTo       string         `json:"date_to"`
@@ -75,7 +75,7 @@ func (e *Engine) Breakdown(app core.App, from, to, group string) (Breakdown, err
 	return body, nil
 }
 
-// patientsBilled counts the patients with entries in each period: whole months are counted already, others from an index.
+// patientsBilled counts the patients with entries in each period: whole months from stored totals, others from an index.
 func (m *builder) patientsBilled(periods []periodTotals) ([]int, error) {
 	type window struct {
 		First string `json:"a"`

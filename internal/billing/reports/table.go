@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// Cell is a field of a table's row as text. Written says that people's own words may be in it; figures are never formulas.
+// Cell is a field of a table row as text. HasFreeText means that it may contain text entered by users; numbers are never formulas.
 type Cell struct {
 	Text        string
 	HasFreeText bool
 }
 
-// Table is a report as rows: what CSV and PDF hold.
+// Table is a report as rows, for CSV and PDF.
 type Table struct {
 	Columns []string
 	Rows    [][]Cell
 }
 
-// Table is the main table of a report: the first list of its body; a body without one is a row by itself.
-// Source: docs/decisions/billing.md, "Report parameters (all 13)".
+// Table returns the main table of a report: the first list of its body; a body without one is a single row. Source: docs/decisions/billing.md,
+// "Report parameters (all 13)".
 func (r Report) Table() Table {
 	if r.Body == nil {
 		return Table{}
@@ -35,7 +35,7 @@ func (r Report) Table() Table {
 	return tableOf(reflect.Append(reflect.MakeSlice(reflect.SliceOf(body.Type()), 0, 1), body))
 }
 
-// SelectColumns keeps some columns, in the order asked for; it names the first that there is not.
+// SelectColumns returns some columns in the given order; unknown is the first that does not exist.
 func (t Table) SelectColumns(columns []string) (picked Table, unknown string) {
 	places := make([]int, len(columns))
 	for i, name := range columns {
@@ -54,7 +54,7 @@ func (t Table) SelectColumns(columns []string) (picked Table, unknown string) {
 	return picked, ""
 }
 
-// tableOf reads rows of one struct type: a column for each member that JSON shows, under its name there.
+// tableOf reads rows of one struct type: a column for each JSON member, under its JSON name.
 func tableOf(rows reflect.Value) (t Table) {
 	kind := rows.Type().Elem()
 	var fields []int
@@ -98,7 +98,7 @@ func cellOf(v reflect.Value) Cell {
 	return Cell{Text: fmt.Sprint(v.Interface())}
 }
 
-// Chart are what a person would rather look at than read: labels and amounts in dollars. Both are empty for a report that has no such picture.
+// Chart returns labels and amounts in dollars for a bar chart; both are empty for a report without a chart.
 func (r Report) Chart() (title string, labels []string, amounts []float64) {
 	add := func(label string, cents int64) {
 		labels, amounts = append(labels, label), append(amounts, float64(cents)/100)

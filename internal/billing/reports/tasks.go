@@ -22,20 +22,20 @@ const (
 	TaskCredit   = "credit"
 )
 
-// TaskItem is an entry that waits for somebody.
+// TaskItem is an entry that waits for a user.
 type TaskItem struct {
 	EntryID     string `json:"entry_id"`
 	Task        string `json:"task"`
-	PatientName string `json:"patient_name"` // the door's
+	PatientName string `json:"patient_name"` // set by the route
 	CPTCode     string `json:"cpt_code"`
 	AgeDays     int    `json:"age_days"`
 	PatientID   string `json:"-"`
-	// RepayBy is when what was paid for must be back; only where evidence changed.
+	// RepayBy is when a payment must be refunded; only if evidence changed.
 	RepayBy *string `json:"repay_by"`
 	since   string
 }
 
-// TasksBody is the report of work that waits.
+// TasksBody is the report of pending work.
 type TasksBody struct {
 	PendingReviews             int        `json:"pending_reviews"`
 	SubmissionBacklog          int        `json:"submission_backlog"`
@@ -44,16 +44,16 @@ type TasksBody struct {
 	EvidenceChanged            int        `json:"evidence_changed"`
 	VoidRequested              int        `json:"void_requested"`
 	RefundDue                  int        `json:"refund_due"`
-	Credits                    int        `json:"credits"`         // claims that stand and were paid too much
-	EMRCorrections             int        `json:"emr_corrections"` // of the whole practice, whatever is asked for
+	Credits                    int        `json:"credits"`         // claims with a credit balance
+	EMRCorrections             int        `json:"emr_corrections"` // of the whole practice, for any query
 	OldestPendingDays          *int       `json:"oldest_pending_days"`
 	Items                      []TaskItem `json:"items"`
 }
 
-// maxItems is how many entries the report names. Source: docs/decisions/billing.md, "Report shapes".
+// maxItems is how many entries the report lists. Source: docs/decisions/billing.md, "Report shapes".
 const maxItems = 100
 
-// pendingSince is when an entry came to wait, as the index of waiting entries has it.
+// pendingSince is when an entry became pending, as its index computes it.
 const pendingSince = `(CASE lifecycle_status WHEN 'pending_review' THEN created_at WHEN 'reviewed' THEN reviewed_at ELSE denial_date END)`
 
 func (m *builder) tasks() (any, error) {
@@ -116,7 +116,7 @@ func (m *builder) tasks() (any, error) {
 	return body, nil
 }
 
-// countToAttest counts the entries that wait for somebody to attest the interaction, of whichever day: their index has them alone, by their day.
+// countToAttest counts the entries with escalation time to attest, of any day: their index contains only those, by day.
 func (m *builder) countToAttest() (count int, err error) {
 	where, params := m.where("lifecycle_status = 'pending_review'", "instr(warnings, 'attest_interaction') > 0", "service_date > ''")
 	if err := m.app.DB().NewQuery("SELECT COUNT(*) FROM billing_entries" + m.indexedBy("attest") + " WHERE " + where).Bind(params).Row(&count); err != nil {
@@ -125,8 +125,8 @@ func (m *builder) countToAttest() (count int, err error) {
 	return count, nil
 }
 
-// pendingItems are the entries that have been in a state the longest; of those that came to it at once, as all of a billing run do, the first ones of the
-// table, in whose order the index has them.
+// pendingItems returns the entries that have been in a state the longest; entries of one billing run, which all entered it at the same time,
+// come in table order, as in the index.
 func (m *builder) pendingItems(state string) (items []TaskItem, err error) {
 	where, params := m.where("lifecycle_status = '" + state + "'")
 	params["limit"] = maxItems
@@ -160,7 +160,7 @@ func (m *builder) pendingItems(state string) (items []TaskItem, err error) {
 	return items, nil
 }
 
-// evidenceChangedItems are the entries whose evidence changed after they were sent, and for which nothing was undone yet.
+// evidenceChangedItems returns the entries with evidence that changed after submission and that are not being undone.
 func (m *builder) evidenceChangedItems() (items []TaskItem, err error) {
 	where, params := m.where("evidence_changed_at != ''", "lifecycle_status IN ('submitted', 'appealed', 'paid')")
 	var rows []struct {
@@ -173,7 +173,7 @@ func (m *builder) evidenceChangedItems() (items []TaskItem, err error) {
 	err = m.app.DB().NewQuery("SELECT id, patient, cpt_code, evidence_changed_at, repay_by FROM billing_entries INDEXED BY idx_billing_entries_changed WHERE " +
 		where + " ORDER BY evidence_changed_at, id").Bind(params).All(&rows)
 	if err != nil {
-		return nil, fmt.Errorf("list entries whose evidence changed: %w", err)
+		return nil, fmt.Errorf("list entries with changed evidence: %w", err)
 	}
 	for _, row := range rows {
 		items = append(items, TaskItem{
@@ -183,7 +183,7 @@ func (m *builder) evidenceChangedItems() (items []TaskItem, err error) {
 	return items, nil
 }
 
-// undoItems are the entries of a state that is being undone, those first with which nothing was done the longest.
+// undoItems returns the entries of a state that are being undone, least recently changed first.
 func (m *builder) undoItems(state string) (items []TaskItem, err error) {
 	where, params := m.where("lifecycle_status = '" + state + "'")
 	params["limit"] = maxItems
@@ -197,7 +197,7 @@ func (m *builder) undoItems(state string) (items []TaskItem, err error) {
 	err = m.app.DB().NewQuery(`SELECT id, patient, cpt_code, updated_at, repay_by FROM billing_entries` + m.indexedBy("undoing") + ` WHERE ` + where +
 		` AND lifecycle_status IN ('void_requested', 'refund_due') ORDER BY updated_at, id LIMIT +{:limit}`).Bind(params).All(&rows)
 	if err != nil {
-		return nil, fmt.Errorf("list entries that are undone: %w", err)
+		return nil, fmt.Errorf("list entries being undone: %w", err)
 	}
 	for _, row := range rows {
 		items = append(items, TaskItem{
@@ -207,7 +207,7 @@ func (m *builder) undoItems(state string) (items []TaskItem, err error) {
 	return items, nil
 }
 
-// daysSince counts practice days since a stored instant or day; none for what lies ahead, or is unknown.
+// daysSince returns the practice days since a stored instant or day; 0 for the future or an unknown day.
 func (m *builder) daysSince(stored string) int {
 	day := stored
 	if len(stored) > len(time.DateOnly) {
@@ -219,12 +219,12 @@ func (m *builder) daysSince(stored string) int {
 	return max(0, billing.DaysBetween(day, m.today))
 }
 
-// creditCondition is what makes a claim one with a credit, in the words of the index of such claims; the rule is that of [billing.Credit].
+// creditCondition selects claims with a credit balance, in the words of their index; the rule is [billing.CreditBalance].
 const creditCondition = `lifecycle_status IN ('paid', 'denied') AND paid_total_cents > 0
 	AND charge_cents < paid_total_cents + adjusted_cents + patient_responsibility_cents`
 
-// creditItems are the claims that were paid too much, those first with which nothing was done the longest, and how many there are.
-// Source: docs/decisions/billing.md, "Credits".
+// creditItems returns the claims with a credit balance, least recently changed first, and their number. Source: docs/decisions/billing.md, "A
+// credit".
 func (m *builder) creditItems() (items []TaskItem, count int, err error) {
 	where, params := m.where(creditCondition)
 	from := " FROM billing_entries" + m.indexedBy("credit") + " WHERE " + where

@@ -4,7 +4,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/billing"
 )
 
-// UnbilledBody is the report of billable activity that is not claimed.
+// UnbilledBody is the report of unbilled activity.
 type UnbilledBody struct {
 	Count                int                `json:"count"`
 	TotalEstimatedAmount billing.Cents      `json:"total_estimated_amount"`
