@@ -30,7 +30,7 @@ func TestStoryClockAheadThenDead(t *testing.T) {
 			said := func() (list []object) {
 				t.Helper()
 				for _, alert := range c.alertsOf(patient, "device_clock") {
-					if strings.Contains(alert["message"].(string), "which cannot be") {
+					if strings.Contains(alert["message"].(string), "which is impossible") {
 						list = append(list, alert)
 					}
 				}

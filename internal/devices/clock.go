@@ -98,7 +98,7 @@ func clockMessage(tx core.App, device *collections.Device) (string, error) {
 		}
 	}
 	at := collections.ParseInstant(stored.GetString(collections.ObservationMeasuredAt))
-	return fmt.Sprintf("%s It reported %s, measured %s, which cannot be. Its readings are kept and not judged.",
+	return fmt.Sprintf("%s It reported %s, measured %s, which is impossible. Its readings are kept and not judged.",
 		message, strings.Join(values, ", "), validate.FormatInstant(at)), nil
 }
 

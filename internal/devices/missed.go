@@ -287,7 +287,7 @@ func (m Monitoring) Streak(day string, days map[string]ReadingDay, most int) (st
 	return streak
 }
 
-// lookBack is how many days may hold a streak of that length: one expected day a week is the least.
+// redeliveryWindow is how many days may hold a streak of that length: one expected day a week is the least.
 func lookBack(streak int) int { return 7 * (streak + 1) }
 
 // EndedDays are the days that ended in a zone after since and not after now, oldest first and at most a week of them. Days

@@ -108,7 +108,7 @@ func findHeld(tx core.App, deviceID string) (*collections.Device, error) {
 	return device, err
 }
 
-// takeBack ends a patient's time with a device, and the alerts that only told of it.
+// retractAlerts ends a patient's time with a device, and the alerts that only told of it.
 func takeBack(tx core.App, device *collections.Device, status string, event audit.Event, reason phi.Text, by audit.Actor, now time.Time) error {
 	patientID := device.PatientID()
 	assignment, err := collections.CurrentAssignment(tx, device.DeviceID())
