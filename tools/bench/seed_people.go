@@ -134,7 +134,7 @@ func (s *seeder) seedEntries(count int) error {
 	if err := s.bare(collections.BillingEntries, func() error { return s.insertEntries(count) }); err != nil {
 		return err
 	}
-	_, _, err := billing.Recount(s.ctx, s.app)
+	_, _, err := billing.RecountTotals(s.ctx, s.app)
 	return err
 }
 
