@@ -184,7 +184,7 @@ func (e *Engine) hand(tx core.App, device *collections.Device, a Assignment, by 
 	if err != nil {
 		return err
 	}
-	if err := triage.Expect(tx, a.PatientID, now); err != nil {
+	if err := triage.RescoreMinor(tx, a.PatientID, now); err != nil {
 		return err
 	}
 	return e.checkBattery(tx, device, now)
@@ -217,7 +217,7 @@ func (e *Engine) order(tx core.App, deviceID, patientID, kind string, address ph
 	}, now)
 }
 
-// addressOf is the patient's address on one line; "" for none.
+// addressBodyOf is the patient's address on one line; "" for none.
 func addressOf(patient *collections.Patient) (phi.Text, error) {
 	if err := collections.Readable(patient.ProxyRecord()); err != nil {
 		return "", err // nothing is sent to nowhere

@@ -102,7 +102,7 @@ type alarm struct {
 
 // raise stores an alert with its audit entry, tells people and ranks the patient anew, in the caller's transaction.
 func raise(tx core.App, a alarm, now time.Time) (alertID string, err error) {
-	err = triage.Change(tx, now, func(tx core.App) (string, error) {
+	err = triage.UpdateAndRescore(tx, now, func(tx core.App) (string, error) {
 		if alertID, err = alerts.Raise(tx, a.draft, now); err != nil || a.kind == "" {
 			return a.draft.PatientID, err
 		}
@@ -135,8 +135,8 @@ func resolveAlerts(tx core.App, deviceID, alertType, patientID, recovery string,
 // tellResolved records that alerts about a device or hub are over, and why.
 func tellResolved(tx core.App, resolved []collections.EndedAlert, deviceID, recovery string, now time.Time) error {
 	for _, alert := range resolved {
-		err := triage.Change(tx, now, func(tx core.App) (string, error) {
-			if err := alerts.NoteAutoResolved(tx, alert, now); err != nil || recovery == "" {
+		err := triage.UpdateAndRescore(tx, now, func(tx core.App) (string, error) {
+			if err := alerts.AuditAutoResolved(tx, alert, now); err != nil || recovery == "" {
 				return alert.PatientID, err
 			}
 			_, err := alerts.Raise(tx, alerts.Draft{

@@ -113,8 +113,8 @@ func (e *Engine) escalateMissed(tx core.App, patientID, alertID string, now time
 	}
 	reason := "No measurement for " + strconv.Itoa(e.rules.MissedDaysBeforeEscalation) + " days"
 	draft := escalations.Draft{PatientID: patientID, Priority: escalations.Urgent, Reason: phi.Text(reason), AssignedTo: assignee, AlertID: alertID}
-	return triage.Change(tx, now, func(tx core.App) (string, error) {
-		id, opened, err := escalations.OpenBySystem(tx, draft, now)
+	return triage.UpdateAndRescore(tx, now, func(tx core.App) (string, error) {
+		id, opened, err := escalations.OpenOrJoin(tx, draft, now)
 		if err != nil || !opened {
 			return "", err
 		}

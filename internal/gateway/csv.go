@@ -89,7 +89,7 @@ func (t *CSV) Next() (line int, body []byte, err error) {
 	return line, body, err
 }
 
-// valueOf is a cell as JSON would have it: a number or a boolean where it is one, else the text.
+// alertValue is a cell as JSON would have it: a number or a boolean where it is one, else the text.
 func valueOf(cell string) any {
 	switch strings.ToLower(cell) {
 	case "true", "yes":

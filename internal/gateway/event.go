@@ -79,7 +79,7 @@ type Event struct {
 	// that came with them. The event is refused, or what is wrong is left out of its reading; whoever looks after the patient has to hear of it all the same.
 	Implausible *Implausible
 
-	// LeftOut is what is wrong with values, by field, that were measured along with the reading and are not in it.
+	// Excluded is what is wrong with values, by field, that were measured along with the reading and are not in it.
 	LeftOut fault.Fields
 
 	measurement string // the kind when it is one of ours, else MeasurementType in lower case

@@ -23,7 +23,7 @@ type words struct {
 	// names are what the vendor calls a field, where it has another name for it.
 	names map[string]string
 	// asides are fields of the contract, and what the vendor says in them can be left out of a reading. What cannot be read of them costs
-	// nobody what can: labels go without a word, what was measured is in the event's LeftOut.
+	// nobody what can: labels go without a word, what was measured is in the event's Excluded.
 	asides []string
 }
 
@@ -76,7 +76,7 @@ func (w words) read(raw []byte, maxFuture time.Duration, now time.Time) (Event, 
 	return event, err
 }
 
-// nameOf is what the sender calls a field.
+// contractName is what the sender calls a field.
 func (w words) nameOf(field string) string {
 	field = strings.TrimPrefix(field, "values.")
 	if name, other := w.names[field]; other {

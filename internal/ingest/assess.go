@@ -15,7 +15,7 @@ import (
 
 // AssessInput is everything that the effects of a reading depend on.
 type AssessInput struct {
-	Snapshot triage.Picture
+	Snapshot triage.PatientSnapshot
 	// PrimaryProvider is the e-mail address of the patient's primary provider, or "".
 	PrimaryProvider string
 	// PatientZone is the time zone of the patient's days.
@@ -35,7 +35,7 @@ type AssessInput struct {
 // Rules are the practice's settings for evaluating readings.
 type Rules struct {
 	PracticeZone         *time.Location
-	NormalReadingsNeeded alerts.NormalReadingsNeeded
+	NormalReadingsNeeded alerts.NormalReadingsRequired
 	AutoTransform        bool
 	MaxFuture            time.Duration
 	// LateAfter is the age at which a reading is late; 0 for never.
@@ -65,8 +65,8 @@ type Effects struct {
 	// PatientLabel names the patient in announcements; "" if there are none.
 	PatientLabel string
 	// SnapshotAfter is the patient snapshot after these effects, and TriageRow what the triage list shows of it.
-	SnapshotAfter triage.Picture
-	TriageRow     triage.Place
+	SnapshotAfter triage.PatientSnapshot
+	TriageRow     triage.ComputedRow
 	// Transmit: the observation has a FHIR form and is to be delivered.
 	Transmit bool
 	// TransmitHeartRate: its pulse is also delivered as an observation of its own.
@@ -85,7 +85,7 @@ func Assess(o Observation, s AssessInput, rules Rules, now time.Time) Effects {
 	if o.addition != nil {
 		judged = *o.addition
 	}
-	findings := alerts.Evaluate(judged, snapshot.Thresholds, snapshot.Weighings)
+	findings := alerts.Evaluate(judged, snapshot.Thresholds, snapshot.Baseline)
 	effects := Effects{
 		Observation: o, Transmit: o.FHIRStatus != "" && o.addition == nil,
 		PatientDay: o.Reading.MeasuredAt.In(s.PatientZone).Format(time.DateOnly),
@@ -100,9 +100,9 @@ func Assess(o Observation, s AssessInput, rules Rules, now time.Time) Effects {
 	for _, finding := range findings {
 		if finding.Breached() {
 			raised := alertDraft(o, finding, false)
-			raised.Snoozed, raised.Worse = alerts.Quiet(snapshot.Snoozes, finding, judged, snapshot.Thresholds, now)
+			raised.Snoozed, raised.WorseThanNotified = alerts.SuppressedBy(snapshot.Snoozes, finding, judged, snapshot.Thresholds, now)
 			s.setLateness(&raised, sequence, rules, now)
-			raised.Worse = raised.Worse || s.isWorse(raised, judged)
+			raised.WorseThanNotified = raised.WorseThanNotified || s.isWorse(raised, judged)
 			effects.Alerts = append(effects.Alerts, raised)
 		}
 	}
@@ -120,7 +120,7 @@ func Assess(o Observation, s AssessInput, rules Rules, now time.Time) Effects {
 		effects.escalate(snapshot, s.PrimaryProvider, now)
 	}
 	effects.SnapshotAfter = effects.snapshotAfter(snapshot, storedInstant(now))
-	effects.TriageRow = effects.SnapshotAfter.Place(now)
+	effects.TriageRow = effects.SnapshotAfter.ComputeRow(now)
 	return effects
 }
 
@@ -132,7 +132,7 @@ func alertDraft(o Observation, finding alerts.Finding, informative bool) alerts.
 }
 
 // snapshotAfter returns the patient snapshot after the effects are written.
-func (e *Effects) snapshotAfter(snapshot triage.Picture, now time.Time) triage.Picture {
+func (e *Effects) snapshotAfter(snapshot triage.PatientSnapshot, now time.Time) triage.PatientSnapshot {
 	snapshot.Latest = snapshot.Latest.With(e.Observation.Reading, e.Observation.Origin)
 	progress := map[string]alerts.Progress{}
 	for _, p := range e.Progress {
@@ -152,16 +152,16 @@ func (e *Effects) snapshotAfter(snapshot triage.Picture, now time.Time) triage.P
 	}
 	for _, alert := range e.Alerts {
 		if !alert.Superseded {
-			snapshot.Recent = append(snapshot.Recent, triage.Raised{Level: alert.Finding.Level, CreatedAt: now})
+			snapshot.Recent = append(snapshot.Recent, triage.RecentAlert{Level: alert.Finding.Level, CreatedAt: now})
 		}
-		if !alert.Over() {
+		if !alert.Closed() {
 			raised := alerts.Open{
 				Type: alert.Finding.Type, Level: alert.Finding.Level,
 				MeasuredAt: alert.MeasuredAt, CreatedAt: now, NormalReadings: alert.NormalReadings,
 				Parameter: alert.Finding.Parameter, Value: alert.Finding.Value, Origin: alert.Origin,
 			}
 			if raised.Level == alerts.Critical {
-				raised.Reported = alerts.ReportedBy(&e.Observation.Reading, raised.Type)
+				raised.Reported = alerts.ReadingValues(&e.Observation.Reading, raised.Type)
 			}
 			open = append(open, raised)
 		}

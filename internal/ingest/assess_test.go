@@ -18,7 +18,7 @@ var (
 	now     = time.Date(2026, time.January, 15, 13, 45, 0, 0, time.UTC)
 	newYork = zone("America/New_York")
 	rules   = ingest.Rules{
-		PracticeZone: newYork, NormalReadingsNeeded: alerts.NormalReadingsNeeded{Warning: 1, Critical: 2},
+		PracticeZone: newYork, NormalReadingsNeeded: alerts.NormalReadingsRequired{Warning: 1, Critical: 2},
 		AutoTransform: true, MaxFuture: 5 * time.Minute,
 	}
 )
@@ -62,7 +62,7 @@ func thresholds(own string) alerts.Thresholds {
 
 // healthyPatient is a patient without open alerts.
 func healthyPatient() ingest.AssessInput {
-	return ingest.AssessInput{PatientZone: newYork, Snapshot: triage.Picture{PatientID: "p1", Thresholds: thresholds(""), LastReviewedAt: now}}
+	return ingest.AssessInput{PatientZone: newYork, Snapshot: triage.PatientSnapshot{PatientID: "p1", Thresholds: thresholds(""), LastReviewedAt: now}}
 }
 
 func TestAssess(t *testing.T) {
@@ -167,7 +167,7 @@ func TestAssess(t *testing.T) {
 		{
 			"weight is compared with other weights", weight(85),
 			func(s *ingest.AssessInput) {
-				s.Snapshot.Weighings = []alerts.Weighing{{Of: vitals.WeightKg, Value: 80, MeasuredAt: now.Add(-time.Hour)}}
+				s.Snapshot.Baseline = []alerts.BaselineValue{{Of: vitals.WeightKg, Value: 80, MeasuredAt: now.Add(-time.Hour)}}
 			},
 			effects{
 				Alerts: []raised{{"weight", "critical", "Weight gain of 5 kg within 7 days is at or above the critical limit 4.6 kg.", false}},
@@ -182,7 +182,7 @@ func TestAssess(t *testing.T) {
 			if test.prepare != nil {
 				test.prepare(&input)
 			}
-			before := input.Snapshot.Place(now)
+			before := input.Snapshot.ComputeRow(now)
 			e := ingest.Assess(ingest.Observation{ID: "o1", PatientID: "p1", Reading: test.reading}, input, rules, now)
 			got := effects{
 				Progressed: len(e.Progress), Opens: e.OpenEscalation, Joins: e.JoinEscalation, Score: e.TriageRow.Score.Value,
@@ -197,7 +197,7 @@ func TestAssess(t *testing.T) {
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)
 			}
-			if diff := cmp.Diff(before, input.Snapshot.Place(now), ingest.ByValue); diff != "" {
+			if diff := cmp.Diff(before, input.Snapshot.ComputeRow(now), ingest.ByValue); diff != "" {
 				t.Errorf("assessing changed the situation: %s", diff)
 			}
 		})
@@ -212,7 +212,7 @@ func irregular(r vitals.Reading) vitals.Reading {
 // Assess returns the triage row after its effects: with the new alert, without a resolved one, and with the reading as the latest.
 func TestAssessTriageRow(t *testing.T) {
 	input := healthyPatient()
-	input.Snapshot.Recent = []triage.Raised{{Level: alerts.Critical, CreatedAt: now}}
+	input.Snapshot.Recent = []triage.RecentAlert{{Level: alerts.Critical, CreatedAt: now}}
 	e := ingest.Assess(ingest.Observation{ID: "o1", Reading: bloodPressure(150, 80)}, input, rules, now)
 	points := map[string]float64{}
 	for _, factor := range e.TriageRow.Score.Factors {

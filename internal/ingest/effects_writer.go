@@ -95,7 +95,7 @@ func (a *effectsWriter) storeAlerts() (err error) {
 		if err := a.auditConsequence(audit.AlertCreate, audit.ResourceAlert, id); err != nil {
 			return err
 		}
-		if draft.Superseded || draft.Settled {
+		if draft.Superseded || draft.ResolvedByLater {
 			if err := a.auditConsequence(audit.AlertAutoResolve, audit.ResourceAlert, id); err != nil {
 				return err
 			}
@@ -129,7 +129,7 @@ func (a *effectsWriter) saveProgress() error {
 
 // saveTriageRow stores the patient's new row in the triage list.
 func (a *effectsWriter) saveTriageRow() error {
-	return triage.SavePlace(a.tx, a.effects.Observation.PatientID, a.effects.TriageRow, a.now)
+	return triage.SaveRow(a.tx, a.effects.Observation.PatientID, a.effects.TriageRow, a.now)
 }
 
 // queueDeliveries queues the observation for the EMR.
@@ -154,7 +154,7 @@ func (a *effectsWriter) announceAlert(draft alerts.Draft, id string) error {
 	}
 	announcement := notifications.Announcement{
 		Kind: notifications.AlertRaised, Severity: string(draft.Finding.Level), PatientID: draft.PatientID, AlertID: id,
-		Body: a.effects.PatientLabel + ": " + draft.Finding.Message, Key: alerts.AnnouncementKey(id), AtOnce: draft.Worse,
+		Body: a.effects.PatientLabel + ": " + draft.Finding.Message, Key: alerts.AnnouncementKey(id), AtOnce: draft.WorseThanNotified,
 	}
 	if draft.Superseded {
 		announcement.Kind, announcement.Key = notifications.ReadingSuperseded, announcement.Key+" superseded"

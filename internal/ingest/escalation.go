@@ -20,7 +20,7 @@ func escalates(alert alerts.Draft) bool { return alert.Finding.Level == alerts.C
 
 // escalate joins the critical alerts to the patient's open escalation by the system, or opens one for the first that is not snoozed.
 // Source: docs/decisions/alerts.md, "STAT-severity alert" and "Snooze".
-func (e *Effects) escalate(snapshot triage.Picture, primaryProvider string, now time.Time) {
+func (e *Effects) escalate(snapshot triage.PatientSnapshot, primaryProvider string, now time.Time) {
 	for _, alert := range e.Alerts {
 		if !escalates(alert) {
 			continue
@@ -28,8 +28,8 @@ func (e *Effects) escalate(snapshot triage.Picture, primaryProvider string, now 
 		for _, open := range snapshot.Escalations {
 			if open.BySystem {
 				e.JoinEscalation = open.ID
-				e.Renotify = e.Renotify || (!alert.Snoozed && (alert.Worse || open.Renotify(now)))
-				if alert.Worse && !alert.Snoozed && e.WorseThanNotified == "" {
+				e.Renotify = e.Renotify || (!alert.Snoozed && (alert.WorseThanNotified || open.NeedsRenotify(now)))
+				if alert.WorseThanNotified && !alert.Snoozed && e.WorseThanNotified == "" {
 					e.WorseThanNotified = phi.Text(alert.Finding.Message)
 				}
 			}
@@ -55,7 +55,7 @@ func (a *effectsWriter) escalate(id, alertID string) error {
 		}
 		return a.auditConsequence(audit.EscalationCreate, audit.ResourceEscalation, id)
 	case a.effects.JoinEscalation != "":
-		why := escalations.JoinedBy(a.effects.WorseThanNotified)
+		why := escalations.JoinReason(a.effects.WorseThanNotified)
 		if err := escalations.Join(a.tx, id, a.effects.Renotify, why, a.now); err != nil {
 			return err
 		}
@@ -79,16 +79,16 @@ func (a *effectsWriter) announceEscalation(id, alertID, key, why string) error {
 }
 
 // LastNotified holds the critical values in the most recent announcements.
-type LastNotified struct{ Values []alerts.Known }
+type LastNotified struct{ Values []alerts.WorstValue }
 
 // loadLastNotified reads the last announced critical values. It queries only if the reading may be critical and the patient has, or
 // recently had, an escalation. Source: docs/decisions/alerts.md, "Worse than last notified".
-func loadLastNotified(tx core.App, r vitals.Reading, snapshot triage.Picture, now time.Time) (*LastNotified, error) {
-	if !alerts.MayBeCritical(r, snapshot.Thresholds) || !snapshot.HeardOfCritical(now) {
+func loadLastNotified(tx core.App, r vitals.Reading, snapshot triage.PatientSnapshot, now time.Time) (*LastNotified, error) {
+	if !alerts.MayBeCritical(r, snapshot.Thresholds) || !snapshot.NotifiedOfCritical(now) {
 		return nil, nil
 	}
-	values, err := triage.Told(tx, snapshot, now)
-	if _, open := snapshot.OpenBySystem(); err != nil || !open && len(values) == 0 {
+	values, err := triage.LastNotified(tx, snapshot, now)
+	if _, open := snapshot.SystemEscalation(); err != nil || !open && len(values) == 0 {
 		return nil, err
 	}
 	return &LastNotified{values}, nil
@@ -96,5 +96,5 @@ func loadLastNotified(tx core.App, r vitals.Reading, snapshot triage.Picture, no
 
 // isWorse reports whether an open alert that escalates is worse than the last announced values.
 func (s AssessInput) isWorse(alert alerts.Draft, r vitals.Reading) bool {
-	return s.LastNotified != nil && escalates(alert) && !alert.Snoozed && !alert.Over() && alerts.Worse(alert.Finding, r, s.Snapshot.Thresholds, s.LastNotified.Values)
+	return s.LastNotified != nil && escalates(alert) && !alert.Snoozed && !alert.Closed() && alerts.IsWorse(alert.Finding, r, s.Snapshot.Thresholds, s.LastNotified.Values)
 }

@@ -50,8 +50,8 @@ func isSevere(r vitals.Reading, t alerts.Thresholds) (high bool) {
 
 // holdEscalation holds the escalation of a first severe blood pressure, unless another value of the reading is critical or an escalation is
 // open.
-func (e *Effects) holdEscalation(snapshot triage.Picture, wait time.Duration, now time.Time) (held bool) {
-	if _, open := snapshot.OpenBySystem(); open {
+func (e *Effects) holdEscalation(snapshot triage.PatientSnapshot, wait time.Duration, now time.Time) (held bool) {
+	if _, open := snapshot.SystemEscalation(); open {
 		return false
 	}
 	first := -1
@@ -59,7 +59,7 @@ func (e *Effects) holdEscalation(snapshot triage.Picture, wait time.Duration, no
 		if !escalates(alert) {
 			continue
 		}
-		if first >= 0 || alert.Over() || alert.Finding.Type != string(vitals.BloodPressure) || alert.Snoozed || alert.Worse {
+		if first >= 0 || alert.Closed() || alert.Finding.Type != string(vitals.BloodPressure) || alert.Snoozed || alert.WorseThanNotified {
 			return false
 		}
 		first = i
@@ -83,7 +83,7 @@ func (a *effectsWriter) promptRemeasure(draft alerts.Draft, id string) error {
 
 // releaseHolds ends holds after a reading: held alerts join the escalation that it opened or joined, and are due at once if it is the last
 // reading needed to confirm or resolve them, see [Evaluator.ResolveHolds].
-func (e *Evaluator) releaseHolds(tx core.App, effects Effects, outcome Outcome, before triage.Picture, now time.Time) error {
+func (e *Evaluator) releaseHolds(tx core.App, effects Effects, outcome Outcome, before triage.PatientSnapshot, now time.Time) error {
 	if e.rules.ConfirmReadings <= 0 {
 		return nil
 	}
@@ -114,7 +114,7 @@ const (
 // opens; otherwise the alert is resolved and a warning reports the average of the repeat readings. The deadline is stored with the alert
 // and survives a restart. A failure does not stop the others. Source: docs/decisions/alerts.md, "Confirming a severe reading".
 func (e *Evaluator) ResolveHolds(ctx context.Context, app core.App, now time.Time) (decided int, err error) {
-	due, err := collections.HeldAlerts(app, now.Add(escalations.Slack), maxHoldsPerRound)
+	due, err := collections.HeldAlerts(app, now.Add(escalations.SweepSlack), maxHoldsPerRound)
 	if err != nil {
 		return 0, err
 	}
@@ -123,7 +123,7 @@ func (e *Evaluator) ResolveHolds(ctx context.Context, app core.App, now time.Tim
 		if err := ctx.Err(); err != nil {
 			return decided, errors.Join(append(failures, err)...)
 		}
-		err := triage.Change(app, now, func(tx core.App) (string, error) { return resolveHold(tx, id, now) })
+		err := triage.UpdateAndRescore(app, now, func(tx core.App) (string, error) { return resolveHold(tx, id, now) })
 		if err != nil {
 			failures = append(failures, fmt.Errorf("resolve the hold of alert %s: %w", id, err))
 			continue
@@ -136,7 +136,7 @@ func (e *Evaluator) ResolveHolds(ctx context.Context, app core.App, now time.Tim
 // resolveHold ends one hold; the caller ranks the patient again.
 func resolveHold(tx core.App, id string, now time.Time) (patientID string, err error) {
 	alert, err := collections.FindAlert(tx, id)
-	if err != nil || alert.HeldUntil().IsZero() || alert.HeldUntil().After(now.Add(escalations.Slack)) { // ended by a reading
+	if err != nil || alert.HeldUntil().IsZero() || alert.HeldUntil().After(now.Add(escalations.SweepSlack)) { // ended by a reading
 		return "", err
 	}
 	if err := alert.EndHold(tx); err != nil {
@@ -146,10 +146,10 @@ func resolveHold(tx core.App, id string, now time.Time) (patientID string, err e
 	if alerts.Status(alert.Status()) == alerts.StatusResolved { // resolved by a person, or retracted
 		return patientID, nil
 	}
-	if there, err := triage.Watched(tx, patientID); err != nil || !there {
+	if there, err := triage.IsMonitored(tx, patientID); err != nil || !there {
 		return "", err
 	}
-	snapshot, err := triage.ReadPicture(tx, patientID, nil, now)
+	snapshot, err := triage.ReadSnapshot(tx, patientID, nil, now)
 	if err != nil {
 		return "", err
 	}
@@ -168,7 +168,7 @@ func resolveHold(tx core.App, id string, now time.Time) (patientID string, err e
 		return patientID, nil
 	case !confirmed:
 		return patientID, resolveUnconfirmed(tx, alert, repeated, snapshot, now)
-	case snapshot.Snoozed(alert.Type(), alerts.Critical, now): // reported when the snooze ends
+	case snapshot.IsSnoozed(alert.Type(), alerts.Critical, now): // reported when the snooze ends
 		return patientID, nil
 	}
 	return patientID, triage.EscalateCritical(tx, snapshot, alert, false, now)
@@ -189,13 +189,13 @@ func repeatReadings(tx core.App, alert *collections.Alert) (readings []vitals.Re
 
 // resolveUnconfirmed resolves the alert of a severe blood pressure that the next readings do not confirm, and raises a warning with their
 // average.
-func resolveUnconfirmed(tx core.App, alert *collections.Alert, repeated []vitals.Reading, snapshot triage.Picture, now time.Time) error {
+func resolveUnconfirmed(tx core.App, alert *collections.Alert, repeated []vitals.Reading, snapshot triage.PatientSnapshot, now time.Time) error {
 	if alerts.Status(alert.Status()) == alerts.StatusActive {
 		over := alerts.Progress{Alert: alerts.Open{ID: alert.Id}, NormalReadings: len(repeated), Resolved: true}
 		if err := alerts.SaveProgress(tx, over, now); err != nil {
 			return err
 		}
-		if err := alerts.NoteAutoResolved(tx, collections.EndedAlert{ID: alert.Id, PatientID: alert.PatientID()}, now); err != nil {
+		if err := alerts.AuditAutoResolved(tx, collections.EndedAlert{ID: alert.Id, PatientID: alert.PatientID()}, now); err != nil {
 			return err
 		}
 	}
@@ -213,7 +213,7 @@ func resolveUnconfirmed(tx core.App, alert *collections.Alert, repeated []vitals
 	}
 	warning := alerts.Draft{
 		PatientID: alert.PatientID(), ObservationID: alert.ObservationID(), Finding: finding, Origin: vitals.Origin(alert.Origin()),
-		MeasuredAt: repeated[len(repeated)-1].MeasuredAt, Snoozed: snapshot.Snoozed(alert.Type(), alerts.Warning, now),
+		MeasuredAt: repeated[len(repeated)-1].MeasuredAt, Snoozed: snapshot.IsSnoozed(alert.Type(), alerts.Warning, now),
 	}
 	return raiseAndAnnounce(tx, warning, now)
 }

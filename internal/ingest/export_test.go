@@ -36,16 +36,16 @@ func (w *Writer) VerifyCache(app core.App, now time.Time) (snapshots int, differ
 				continue
 			}
 			snapshots++
-			fresh, err := triage.ReadPicture(tx, id, nil, now)
+			fresh, err := triage.ReadSnapshot(tx, id, nil, now)
 			if err != nil {
 				return err
 			}
 			remembered := *patient.snapshot
-			if err := remembered.Weigh(tx, nil, now); err != nil {
+			if err := remembered.ReloadBaseline(tx, nil, now); err != nil {
 				return err
 			}
-			diff := cmp.Diff(fresh, remembered, cmpopts.IgnoreUnexported(triage.Picture{}), cmpopts.EquateEmpty(), ByValue,
-				cmpopts.SortSlices(func(a, b triage.Raised) bool { return a.CreatedAt.Before(b.CreatedAt) }))
+			diff := cmp.Diff(fresh, remembered, cmpopts.IgnoreUnexported(triage.PatientSnapshot{}), cmpopts.EquateEmpty(), ByValue,
+				cmpopts.SortSlices(func(a, b triage.RecentAlert) bool { return a.CreatedAt.Before(b.CreatedAt) }))
 			if diff != "" {
 				differences += fmt.Sprintf("%s:\n%s", id, diff)
 			}

@@ -27,8 +27,8 @@ func (e *Pipeline) alertFutureClock(tx core.App, c implausibleReading, now time.
 	if err := collections.NotePatientOf(tx, c.eventID, c.patientID); err != nil {
 		return err
 	}
-	return triage.Change(tx, now, func(tx core.App) (string, error) {
-		snapshot, err := triage.ReadPicture(tx, c.patientID, &c.Reading, now)
+	return triage.UpdateAndRescore(tx, now, func(tx core.App) (string, error) {
+		snapshot, err := triage.ReadSnapshot(tx, c.patientID, &c.Reading, now)
 		if err != nil {
 			return "", err
 		}
@@ -47,19 +47,19 @@ func (e *Pipeline) alertFutureClock(tx core.App, c implausibleReading, now time.
 }
 
 // isAlarming reports whether the values need an alert of their own. A snooze suppresses them as it does for a right clock.
-func (c implausibleReading) isAlarming(snapshot triage.Picture, now time.Time) bool {
+func (c implausibleReading) isAlarming(snapshot triage.PatientSnapshot, now time.Time) bool {
 	return len(c.Outside) > 0 || slices.ContainsFunc(c.breachedFindings(snapshot), func(f alerts.Finding) bool {
-		suppressed, _ := alerts.Quiet(snapshot.Snoozes, f, c.Reading, snapshot.Thresholds, now)
+		suppressed, _ := alerts.SuppressedBy(snapshot.Snoozes, f, c.Reading, snapshot.Thresholds, now)
 		return f.Level == alerts.Critical && !suppressed
 	})
 }
 
 // breachedFindings returns the findings beyond the patient's bounds, as of receipt; none for a suspect reading.
-func (c implausibleReading) breachedFindings(snapshot triage.Picture) (list []alerts.Finding) {
+func (c implausibleReading) breachedFindings(snapshot triage.PatientSnapshot) (list []alerts.Finding) {
 	if c.isSuspect {
 		return nil
 	}
-	for _, finding := range alerts.Evaluate(c.Reading, snapshot.Thresholds, snapshot.Weighings) {
+	for _, finding := range alerts.Evaluate(c.Reading, snapshot.Thresholds, snapshot.Baseline) {
 		if finding.Breached() {
 			list = append(list, finding)
 		}
@@ -68,7 +68,7 @@ func (c implausibleReading) breachedFindings(snapshot triage.Picture) (list []al
 }
 
 // findingText returns the messages of the breached findings, each followed by a space.
-func (c implausibleReading) findingText(snapshot triage.Picture) string {
+func (c implausibleReading) findingText(snapshot triage.PatientSnapshot) string {
 	var words strings.Builder
 	for _, finding := range c.breachedFindings(snapshot) {
 		words.WriteString(finding.Message + " ")
@@ -77,7 +77,7 @@ func (c implausibleReading) findingText(snapshot triage.Picture) string {
 }
 
 // criticalChange returns the critical finding of a value in range that is watched for changes.
-func (c implausibleReading) criticalChange(snapshot triage.Picture) (alerts.Finding, bool) {
+func (c implausibleReading) criticalChange(snapshot triage.PatientSnapshot) (alerts.Finding, bool) {
 	if !c.hasFutureClock() || len(c.Outside) > 0 {
 		return alerts.Finding{}, false
 	}
@@ -92,7 +92,7 @@ func (c implausibleReading) criticalChange(snapshot triage.Picture) (alerts.Find
 }
 
 // severity orders readings of a future clock: no breach, warnings, critical; each by the relative distance beyond its bound.
-func (c implausibleReading) severity(snapshot triage.Picture) (worst float64) {
+func (c implausibleReading) severity(snapshot triage.PatientSnapshot) (worst float64) {
 	for _, finding := range c.breachedFindings(snapshot) {
 		beyond := math.Abs(finding.Value-finding.Threshold) / max(math.Abs(finding.Threshold), 1)
 		severity := 1 + beyond/(1+beyond)
@@ -106,7 +106,7 @@ func (c implausibleReading) severity(snapshot triage.Picture) (worst float64) {
 
 // updateClockAlert keeps one alert open for a device's future clock, showing the worst values that have no alert of their own: worse values
 // supersede it.
-func (e *Pipeline) updateClockAlert(tx core.App, c implausibleReading, snapshot triage.Picture, now time.Time) error {
+func (e *Pipeline) updateClockAlert(tx core.App, c implausibleReading, snapshot triage.PatientSnapshot, now time.Time) error {
 	open, err := openClockAlerts(tx, c.Reading.DeviceID, c.patientID)
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func isPending(tx core.App, eventID string) bool {
 }
 
 // shownSeverity returns the severity of the values that a clock alert shows, and whether its event is still pending.
-func (e *Pipeline) shownSeverity(tx core.App, alert *collections.Alert, snapshot triage.Picture, now time.Time) (severity float64, pending bool, err error) {
+func (e *Pipeline) shownSeverity(tx core.App, alert *collections.Alert, snapshot triage.PatientSnapshot, now time.Time) (severity float64, pending bool, err error) {
 	other, snapshot, readable, err := e.pendingFutureReading(tx, alert.QuarantineID(), alert.PatientID(), snapshot, now)
 	if err != nil || !readable {
 		return 0, false, err
@@ -152,8 +152,8 @@ func (e *Pipeline) shownSeverity(tx core.App, alert *collections.Alert, snapshot
 
 // pendingFutureReading is [Pipeline.pendingReading] for events of a clock that is ahead.
 func (e *Pipeline) pendingFutureReading(
-	tx core.App, eventID, patientID string, snapshot triage.Picture, now time.Time,
-) (c implausibleReading, readingSnapshot triage.Picture, readable bool, err error) {
+	tx core.App, eventID, patientID string, snapshot triage.PatientSnapshot, now time.Time,
+) (c implausibleReading, readingSnapshot triage.PatientSnapshot, readable bool, err error) {
 	if c, readingSnapshot, readable, err = e.pendingReading(tx, eventID, patientID, snapshot, now); c.Ahead.IsZero() {
 		readable = false
 	}
@@ -163,8 +163,8 @@ func (e *Pipeline) pendingFutureReading(
 // pendingReading returns the implausible reading of a pending event, with the patient snapshot to evaluate it by as of receipt; readable is
 // false if the event is closed or cannot be read.
 func (e *Pipeline) pendingReading(
-	tx core.App, eventID, patientID string, snapshot triage.Picture, now time.Time,
-) (c implausibleReading, readingSnapshot triage.Picture, readable bool, err error) {
+	tx core.App, eventID, patientID string, snapshot triage.PatientSnapshot, now time.Time,
+) (c implausibleReading, readingSnapshot triage.PatientSnapshot, readable bool, err error) {
 	if eventID == "" {
 		return c, snapshot, false, nil
 	}
@@ -182,7 +182,7 @@ func (e *Pipeline) pendingReading(
 		return c, snapshot, err == nil, err
 	}
 	c.Reading.MeasuredAt = stored.ReceivedAt()
-	if err := snapshot.Weigh(tx, &c.Reading, now); err != nil {
+	if err := snapshot.ReloadBaseline(tx, &c.Reading, now); err != nil {
 		return c, snapshot, false, err
 	}
 	c.isSuspect = e.Evaluator.IsSuspect(c.Reading, c.origin, snapshot)
@@ -190,7 +190,7 @@ func (e *Pipeline) pendingReading(
 }
 
 // raiseClockAlert raises the alert about a clock that is ahead, with all values of the reading.
-func (c implausibleReading) raiseClockAlert(tx core.App, snapshot triage.Picture, now time.Time) error {
+func (c implausibleReading) raiseClockAlert(tx core.App, snapshot triage.PatientSnapshot, now time.Time) error {
 	finding, _ := c.finding(snapshot.Thresholds)
 	message := c.findingText(snapshot) + finding.Message
 	id, err := alerts.Raise(tx, alerts.Draft{
@@ -215,7 +215,7 @@ func supersedeAlert(tx core.App, alert *collections.Alert, now time.Time) error 
 	if err := alert.Withdraw(tx, alerts.ReasonSuperseded, now); err != nil {
 		return err
 	}
-	return alerts.NoteAutoResolved(tx, collections.EndedAlert{ID: alert.Id, PatientID: alert.PatientID()}, now)
+	return alerts.AuditAutoResolved(tx, collections.EndedAlert{ID: alert.Id, PatientID: alert.PatientID()}, now)
 }
 
 // maxClockEvents bounds how many events of one device are read again.
@@ -235,8 +235,8 @@ func (e *Pipeline) alertNextPending(tx core.App, decided gateway.Event, patientI
 	if err != nil || len(pending) == 0 {
 		return err
 	}
-	return triage.Change(tx, now, func(tx core.App) (string, error) {
-		snapshot, err := triage.ReadPicture(tx, patientID, &decided.Implausible.Reading, now)
+	return triage.UpdateAndRescore(tx, now, func(tx core.App) (string, error) {
+		snapshot, err := triage.ReadSnapshot(tx, patientID, &decided.Implausible.Reading, now)
 		if err != nil {
 			return "", err
 		}
@@ -257,7 +257,7 @@ func (e *Pipeline) alertNextPending(tx core.App, decided gateway.Event, patientI
 }
 
 // raiseDeferred raises an alert that was suppressed on arrival (suspect or snoozed) and is due now.
-func (e *Pipeline) raiseDeferred(tx core.App, c implausibleReading, snapshot triage.Picture, now time.Time) error {
+func (e *Pipeline) raiseDeferred(tx core.App, c implausibleReading, snapshot triage.PatientSnapshot, now time.Time) error {
 	if !c.isAlarming(snapshot, now) {
 		return nil
 	}
@@ -272,8 +272,8 @@ func (e *Pipeline) raiseDeferred(tx core.App, c implausibleReading, snapshot tri
 // worstPending returns the most severe of the pending events of a future clock, the newest of equals, with the snapshot to evaluate it by;
 // nil if none is pending.
 func (e *Pipeline) worstPending(
-	tx core.App, pending []string, patientID string, snapshot triage.Picture, now time.Time,
-) (worst *implausibleReading, readingSnapshot triage.Picture, err error) {
+	tx core.App, pending []string, patientID string, snapshot triage.PatientSnapshot, now time.Time,
+) (worst *implausibleReading, readingSnapshot triage.PatientSnapshot, err error) {
 	var severity float64
 	for _, id := range pending {
 		c, weighed, readable, err := e.pendingFutureReading(tx, id, patientID, snapshot, now)

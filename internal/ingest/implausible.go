@@ -74,7 +74,7 @@ func (e *Pipeline) assignImplausible(tx core.App, stored *collections.GatewayEve
 		return err
 	}
 	if !patient.Active {
-		return fault.Field("patient_id", "This patient is archived.")
+		return fault.InvalidField("patient_id", "This patient is archived.")
 	}
 	if err := e.alertImplausible(tx, stored, event, patientID, now); err != nil {
 		return err
@@ -85,7 +85,7 @@ func (e *Pipeline) assignImplausible(tx core.App, stored *collections.GatewayEve
 }
 
 func errAlreadyMatched() error {
-	return fault.State("invalid_state", "The event is matched to this patient already: confirm or discard its values.")
+	return fault.InvalidState("invalid_state", "The event is matched to this patient already: confirm or discard its values.")
 }
 
 func (e *Pipeline) alertImplausible(tx core.App, stored *collections.GatewayEvent, event gateway.Event, patientID string, now time.Time) error {
@@ -131,14 +131,14 @@ func (c implausibleReading) isSuperseded(tx core.App, t alerts.Thresholds) (over
 // isAlarmingValue reports whether a parameter's value is implausible, or beyond a critical bound next to one that is.
 func (c implausibleReading) isAlarmingValue(p *vitals.Parameter, t alerts.Thresholds) bool {
 	value := c.Reading.Value(p)
-	return value != nil && (slices.Contains(c.Outside, p) || t.Alarms(p, *value))
+	return value != nil && (slices.Contains(c.Outside, p) || t.IsAlarming(p, *value))
 }
 
 // decideAlert returns the alert for an implausible measurement. It is pure.
-func (c implausibleReading) decideAlert(snapshot triage.Picture, late, superseded bool) alertDecision {
+func (c implausibleReading) decideAlert(snapshot triage.PatientSnapshot, late, superseded bool) alertDecision {
 	finding, critical := c.finding(snapshot.Thresholds)
 	if late && !c.wrongClock {
-		finding.Date(c.Reading.MeasuredAt)
+		finding.AddMeasuredAt(c.Reading.MeasuredAt)
 	}
 	if c.hasFutureClock() {
 		finding.Message = c.findingText(snapshot) + finding.Message
@@ -170,8 +170,8 @@ func (c implausibleReading) reportedValues() phi.Text {
 
 // raiseAndRank stores the alert, opens a stat escalation if needed, and ranks the patient again.
 func (e *Pipeline) raiseAndRank(tx core.App, c implausibleReading, now time.Time) error {
-	return triage.Change(tx, now, func(tx core.App) (string, error) {
-		snapshot, err := triage.ReadPicture(tx, c.patientID, nil, now)
+	return triage.UpdateAndRescore(tx, now, func(tx core.App) (string, error) {
+		snapshot, err := triage.ReadSnapshot(tx, c.patientID, nil, now)
 		if err != nil {
 			return "", err
 		}
@@ -187,7 +187,7 @@ func (e *Pipeline) retractAlerts(tx core.App, event *collections.GatewayEvent, r
 	if err != nil || len(raised) == 0 {
 		return err
 	}
-	return triage.Change(tx, now, func(tx core.App) (string, error) {
+	return triage.UpdateAndRescore(tx, now, func(tx core.App) (string, error) {
 		var retracted []*collections.Alert
 		for _, alert := range raised {
 			if kept, err := e.removeFromAlert(tx, alert, event.Id, now); err != nil {
@@ -201,15 +201,15 @@ func (e *Pipeline) retractAlerts(tx core.App, event *collections.GatewayEvent, r
 				return "", err
 			}
 			if !ended { // a closed alert is retracted as well: it no longer counts
-				if err := alerts.NoteWithdrawn(tx, alert, reason, by, now); err != nil {
+				if err := alerts.AuditRetraction(tx, alert, reason, by, now); err != nil {
 					return "", err
 				}
 			}
-			if err := alert.Withdraw(tx, alerts.ReasonWithdrawn, now); err != nil {
+			if err := alert.Withdraw(tx, alerts.ReasonRetracted, now); err != nil {
 				return "", err
 			}
 		}
-		return raised[0].PatientID(), escalations.TakeBack(tx, retracted, "implausible measurement was discarded", by, now)
+		return raised[0].PatientID(), escalations.RetractAlerts(tx, retracted, "implausible measurement was discarded", by, now)
 	})
 }
 

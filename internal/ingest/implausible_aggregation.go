@@ -23,7 +23,7 @@ import (
 // Source: docs/decisions/observations.md, "Many implausible values".
 
 // mergeIntoAlert adds an implausible reading to the open alert that aggregates its kind, and reports whether there is one.
-func (e *Pipeline) mergeIntoAlert(tx core.App, c implausibleReading, n alertDecision, snapshot triage.Picture, now time.Time) (bool, error) {
+func (e *Pipeline) mergeIntoAlert(tx core.App, c implausibleReading, n alertDecision, snapshot triage.PatientSnapshot, now time.Time) (bool, error) {
 	alert, err := findAggregate(tx, c, n, now)
 	if err != nil || alert == nil {
 		return false, err
@@ -70,7 +70,7 @@ func (e *Pipeline) mergeIntoAlert(tx core.App, c implausibleReading, n alertDeci
 	case !tells:
 		return true, nil
 	}
-	n.draft.Worse = worse
+	n.draft.WorseThanNotified = worse
 	return true, n.renotify(tx, snapshot, alert.Id, now)
 }
 
@@ -100,7 +100,7 @@ func findAggregate(tx core.App, c implausibleReading, n alertDecision, now time.
 
 // needsRenotify reports whether to announce the alert again: the reading is worse than the values last announced, or no escalation is open
 // for it.
-func (c implausibleReading) needsRenotify(tx core.App, n alertDecision, g collections.Gathering, snapshot triage.Picture, now time.Time) (tells, worse bool, err error) {
+func (c implausibleReading) needsRenotify(tx core.App, n alertDecision, g collections.Gathering, snapshot triage.PatientSnapshot, now time.Time) (tells, worse bool, err error) {
 	switch {
 	case c.wrongClock || n.superseded:
 		return false, false, nil
@@ -109,7 +109,7 @@ func (c implausibleReading) needsRenotify(tx core.App, n alertDecision, g collec
 		return worse, worse, nil
 	}
 	worse, err = c.isWorse(tx, snapshot, now)
-	_, open := snapshot.OpenBySystem()
+	_, open := snapshot.SystemEscalation()
 	return worse || !open, worse, err
 }
 
@@ -206,7 +206,7 @@ func (e *Pipeline) removeFromAlert(tx core.App, alert *collections.Alert, eventI
 	if err != nil || len(rest) == 0 {
 		return false, err
 	}
-	snapshot, err := triage.ReadPicture(tx, alert.PatientID(), nil, now)
+	snapshot, err := triage.ReadSnapshot(tx, alert.PatientID(), nil, now)
 	if err != nil {
 		return false, err
 	}

@@ -17,7 +17,7 @@ import (
 
 // raiseAlert stores and announces the alert of an implausible reading, or merges it into an open one, and opens or joins the stat
 // escalation.
-func (e *Pipeline) raiseAlert(tx core.App, c implausibleReading, snapshot triage.Picture, now time.Time) (err error) {
+func (e *Pipeline) raiseAlert(tx core.App, c implausibleReading, snapshot triage.PatientSnapshot, now time.Time) (err error) {
 	late, superseded := e.Evaluator.IsLate(c.Reading.MeasuredAt, now), false
 	if late && !c.wrongClock {
 		if superseded, err = c.isSuperseded(tx, snapshot.Thresholds); err != nil {
@@ -33,7 +33,7 @@ func (e *Pipeline) raiseAlert(tx core.App, c implausibleReading, snapshot triage
 		return err
 	}
 	if n.superseded {
-		if err := alerts.NoteAutoResolved(tx, collections.EndedAlert{ID: id, PatientID: c.patientID}, now); err != nil {
+		if err := alerts.AuditAutoResolved(tx, collections.EndedAlert{ID: id, PatientID: c.patientID}, now); err != nil {
 			return err
 		}
 	}
@@ -45,7 +45,7 @@ func (e *Pipeline) raiseAlert(tx core.App, c implausibleReading, snapshot triage
 		return err
 	}
 	if n.stat {
-		if n.draft.Worse, err = c.isWorse(tx, snapshot, now); err != nil {
+		if n.draft.WorseThanNotified, err = c.isWorse(tx, snapshot, now); err != nil {
 			return err
 		}
 		if err := openOrJoinEscalation(tx, snapshot, n.draft, id, label, now); err != nil {
@@ -56,9 +56,9 @@ func (e *Pipeline) raiseAlert(tx core.App, c implausibleReading, snapshot triage
 }
 
 // isWorse reports whether the reading is worse than the last announced critical values.
-func (c implausibleReading) isWorse(tx core.App, snapshot triage.Picture, now time.Time) (bool, error) {
-	lastNotified, err := triage.Told(tx, snapshot, now)
-	if _, open := snapshot.OpenBySystem(); err != nil || !open && len(lastNotified) == 0 {
+func (c implausibleReading) isWorse(tx core.App, snapshot triage.PatientSnapshot, now time.Time) (bool, error) {
+	lastNotified, err := triage.LastNotified(tx, snapshot, now)
+	if _, open := snapshot.SystemEscalation(); err != nil || !open && len(lastNotified) == 0 {
 		return false, err
 	}
 	var values []alerts.Reported
@@ -68,14 +68,14 @@ func (c implausibleReading) isWorse(tx core.App, snapshot triage.Picture, now ti
 		}
 	}
 	change, found := c.criticalChange(snapshot)
-	return found && alerts.WorseChange(change, lastNotified) || alerts.WorseReported(values, snapshot.Thresholds, lastNotified), nil
+	return found && alerts.IsChangeWorse(change, lastNotified) || alerts.IsReportedWorse(values, snapshot.Thresholds, lastNotified), nil
 }
 
 // announce announces the alert; a superseded one only in the app.
 func (n alertDecision) announce(tx core.App, alertID, label string, now time.Time) error {
 	announcement := notifications.Announcement{
 		Kind: notifications.AlertRaised, Severity: string(n.draft.Finding.Level), PatientID: n.draft.PatientID, AlertID: alertID,
-		Body: label + ": " + n.draft.Finding.Message, Key: alerts.AnnouncementKey(alertID), AtOnce: n.draft.Worse,
+		Body: label + ": " + n.draft.Finding.Message, Key: alerts.AnnouncementKey(alertID), AtOnce: n.draft.WorseThanNotified,
 	}
 	if n.superseded {
 		announcement.Kind, announcement.Key = notifications.ReadingSuperseded, announcement.Key+" superseded"
@@ -84,7 +84,7 @@ func (n alertDecision) announce(tx core.App, alertID, label string, now time.Tim
 }
 
 // renotify announces an alert again.
-func (n alertDecision) renotify(tx core.App, snapshot triage.Picture, alertID string, now time.Time) error {
+func (n alertDecision) renotify(tx core.App, snapshot triage.PatientSnapshot, alertID string, now time.Time) error {
 	label, err := collections.PatientLabel(tx, n.draft.PatientID)
 	if err != nil {
 		return err
@@ -96,18 +96,18 @@ func (n alertDecision) renotify(tx core.App, snapshot triage.Picture, alertID st
 	}
 	return notifications.Announce(tx, notifications.Announcement{
 		Kind: notifications.AlertRaised, Severity: string(n.draft.Finding.Level), PatientID: n.draft.PatientID, AlertID: alertID,
-		Body: label + ": " + n.draft.Finding.Message, Key: alerts.ToldAgainKey(alertID, collections.Instant(now)), AtOnce: n.draft.Worse,
+		Body: label + ": " + n.draft.Finding.Message, Key: alerts.RenotifyKey(alertID, collections.Instant(now)), AtOnce: n.draft.WorseThanNotified,
 	}, now)
 }
 
 // openOrJoinEscalation opens the stat escalation of an alert, or joins the alert to the one that the system has open, as for a critical
 // reading. Source: docs/decisions/alerts.md, "STAT-severity alert".
-func openOrJoinEscalation(tx core.App, snapshot triage.Picture, draft alerts.Draft, alertID, label string, now time.Time) error {
+func openOrJoinEscalation(tx core.App, snapshot triage.PatientSnapshot, draft alerts.Draft, alertID, label string, now time.Time) error {
 	assignee, err := collections.ActiveProviderEmail(tx, draft.PatientID)
 	if err != nil {
 		return err
 	}
-	id, opened, err := escalations.OpenBySystem(tx, escalations.Draft{
+	id, opened, err := escalations.OpenOrJoin(tx, escalations.Draft{
 		PatientID: draft.PatientID, Priority: escalations.Stat, Reason: phi.Text(draft.Finding.Message), AssignedTo: assignee, AlertID: alertID,
 	}, now)
 	if err != nil {
@@ -115,14 +115,14 @@ func openOrJoinEscalation(tx core.App, snapshot triage.Picture, draft alerts.Dra
 	}
 	key, why := "escalation "+id, draft.Finding.Message
 	if !opened {
-		again, worse := draft.Worse, phi.Text("")
-		if draft.Worse {
+		again, worse := draft.WorseThanNotified, phi.Text("")
+		if draft.WorseThanNotified {
 			worse = phi.Text(draft.Finding.Message)
 		}
 		for _, active := range snapshot.Escalations {
-			again = again || (active.ID == id && active.Renotify(now))
+			again = again || (active.ID == id && active.NeedsRenotify(now))
 		}
-		joined := escalations.JoinedBy(worse)
+		joined := escalations.JoinReason(worse)
 		if err := escalations.Join(tx, id, again, joined, now); err != nil || !again {
 			return err
 		}

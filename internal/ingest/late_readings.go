@@ -80,14 +80,14 @@ func (e *Evaluator) addNewerInGroup(s Submission, after []*groupItem, now time.T
 
 // setLateness marks an alert as late, and as superseded if newer readings exist. An alert that is not late is auto-resolved as if all
 // readings had arrived in order.
-func (s AssessInput) setLateness(raised *alerts.Draft, sequence []alerts.Judged, rules Rules, now time.Time) {
+func (s AssessInput) setLateness(raised *alerts.Draft, sequence []alerts.Evaluated, rules Rules, now time.Time) {
 	if raised.Late = rules.isLate(raised.MeasuredAt, now); raised.Late {
-		raised.Finding.Date(raised.MeasuredAt)
+		raised.Finding.AddMeasuredAt(raised.MeasuredAt)
 		raised.Superseded = slices.Contains(s.Surrounding.Superseded, raised.Finding.Type)
 		return
 	}
 	if sequence != nil {
 		alert := alerts.Open{Type: raised.Finding.Type, Level: raised.Finding.Level, MeasuredAt: raised.MeasuredAt, Origin: raised.Origin}
-		raised.NormalReadings, raised.Settled = alert.SettledBy(sequence, rules.NormalReadingsNeeded)
+		raised.NormalReadings, raised.ResolvedByLater = alert.ResolvedBy(sequence, rules.NormalReadingsNeeded)
 	}
 }

@@ -29,7 +29,7 @@ type patientCache struct {
 // cachedPatient holds the patient data that the writer needs.
 type cachedPatient struct {
 	row              patientRow
-	snapshot         *triage.Picture // nil: not loaded
+	snapshot         *triage.PatientSnapshot // nil: not loaded
 	earliestValidDay string          // the earliest day found not to be before the patient's birth; "" for none
 }
 
@@ -131,12 +131,12 @@ func (m *patientCache) deviceHolder(tx core.App, r vitals.Reading) (string, erro
 }
 
 // snapshotFor returns the patient snapshot for a reading.
-func (k *cachedPatient) snapshotFor(tx core.App, patientID string, r vitals.Reading, now time.Time) (triage.Picture, error) {
+func (k *cachedPatient) snapshotFor(tx core.App, patientID string, r vitals.Reading, now time.Time) (triage.PatientSnapshot, error) {
 	if k.snapshot == nil {
-		return triage.ReadPicture(tx, patientID, &r, now)
+		return triage.ReadSnapshot(tx, patientID, &r, now)
 	}
 	snapshot := *k.snapshot
-	return snapshot, snapshot.Weigh(tx, &r, now)
+	return snapshot, snapshot.ReloadBaseline(tx, &r, now)
 }
 
 // update stores the snapshot after a reading. A patient with escalations is not cached, because they also change with time.
@@ -148,12 +148,12 @@ func (k *cachedPatient) update(effects Effects, outcome Outcome, now time.Time) 
 	}
 	raised := len(snapshot.Open)
 	for i := len(outcome.Alerts) - 1; i >= 0; i-- { // new alerts are last, in the order of storage
-		if !effects.Alerts[i].Over() {
+		if !effects.Alerts[i].Closed() {
 			raised--
 			snapshot.Open[raised].ID = outcome.Alerts[i].ID
 		}
 	}
-	snapshot.Recent = slices.DeleteFunc(slices.Clone(snapshot.Recent), func(a triage.Raised) bool { return !triage.Counts(a, now) })
+	snapshot.Recent = slices.DeleteFunc(slices.Clone(snapshot.Recent), func(a triage.RecentAlert) bool { return !triage.CountsForScore(a, now) })
 	k.snapshot = &snapshot
 }
 

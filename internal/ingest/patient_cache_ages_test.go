@@ -34,7 +34,7 @@ func TestWriterCacheMatchesAges(t *testing.T) {
 	others := []func(patient string) error{
 		func(patient string) error {
 			given++
-			_, err := templates.Apply(app, patient, templates.Choice{Number: 1 + random.Int64N(6)}, nurse, now)
+			_, err := templates.Apply(app, patient, templates.ApplyRequest{Number: 1 + random.Int64N(6)}, nurse, now)
 			return err
 		},
 		func(string) error { return look(tomorrow) }, // on the birthday

@@ -24,7 +24,7 @@ var (
 	pipelineNow    = time.Date(2026, time.January, 15, 13, 45, 0, 0, time.UTC)
 	easternTime, _ = time.LoadLocation("America/New_York")
 	pipelineRules  = ingest.Rules{
-		PracticeZone: easternTime, NormalReadingsNeeded: alerts.NormalReadingsNeeded{Warning: 1, Critical: 2},
+		PracticeZone: easternTime, NormalReadingsNeeded: alerts.NormalReadingsRequired{Warning: 1, Critical: 2},
 		AutoTransform: true, MaxFuture: 5 * time.Minute, LateAfter: 24 * time.Hour,
 	}
 	gatewayActor = audit.Gateway(audit.Origin{Address: "192.0.2.1", RequestID: "request-1"})

@@ -48,7 +48,7 @@ func (e *Pipeline) reconcileRedelivery(app core.App, event gateway.Event, v clas
 		if err != nil {
 			return err
 		}
-		err = triage.Change(tx, d.At, func(tx core.App) (string, error) {
+		err = triage.UpdateAndRescore(tx, d.At, func(tx core.App) (string, error) {
 			for _, alert := range raised {
 				if alert.Type() == alerts.TypeDeviceClock {
 					continue // it is about the clock

@@ -14,7 +14,7 @@ import (
 
 // reevaluateNewest evaluates the newest value of a parameter that is watched for changes again, after an older reading arrived, and raises
 // alerts that are new. It queries nothing for readings in order. Source: docs/decisions/alerts.md, "Readings out of order".
-func (e *Evaluator) reevaluateNewest(tx core.App, b *writeBatch, r confirmedReading, p triage.Picture, now time.Time) error {
+func (e *Evaluator) reevaluateNewest(tx core.App, b *writeBatch, r confirmedReading, p triage.PatientSnapshot, now time.Time) error {
 	o := r.observation
 	if o.addition != nil || o.Review == Suspect {
 		return nil
@@ -42,7 +42,7 @@ func (e *Evaluator) reevaluateNewest(tx core.App, b *writeBatch, r confirmedRead
 // reevaluateNewestAfter runs reevaluateNewest once after the last of several confirmed readings, when all of them count.
 func (e *Evaluator) reevaluateNewestAfter(tx core.App, b *writeBatch, readings []confirmedReading, now time.Time) error {
 	last := readings[len(readings)-1]
-	snapshot, err := triage.ReadPicture(tx, last.observation.PatientID, &last.observation.Reading, now)
+	snapshot, err := triage.ReadSnapshot(tx, last.observation.PatientID, &last.observation.Reading, now)
 	if err != nil {
 		return err
 	}
@@ -51,18 +51,18 @@ func (e *Evaluator) reevaluateNewestAfter(tx core.App, b *writeBatch, readings [
 
 // reevaluate evaluates a stored reading again and raises an alert if the finding is worse than its existing alerts.
 func (e *Evaluator) reevaluate(tx core.App, b *writeBatch, o Observation, alertType string, cause confirmedReading, now time.Time) error {
-	snapshot, err := triage.ReadPicture(tx, o.PatientID, &o.Reading, now)
+	snapshot, err := triage.ReadSnapshot(tx, o.PatientID, &o.Reading, now)
 	if err != nil {
 		return err
 	}
-	findings := alerts.Evaluate(o.Reading, snapshot.Thresholds, snapshot.Weighings)
+	findings := alerts.Evaluate(o.Reading, snapshot.Thresholds, snapshot.Baseline)
 	i := slices.IndexFunc(findings, func(f alerts.Finding) bool { return f.Type == alertType && f.Breached() })
 	if i < 0 {
 		return nil
 	}
 	existing, err := collections.AlertsOfObservations(tx, o.ID)
 	if err != nil || slices.ContainsFunc(existing[o.ID], func(a *collections.Alert) bool {
-		if a.ResolutionReason() == alerts.ReasonWithdrawn { // announced, and retracted
+		if a.ResolutionReason() == alerts.ReasonRetracted { // announced, and retracted
 			return false
 		}
 		return a.Type() == alertType && (a.Level() == string(alerts.Critical) || findings[i].Level != alerts.Critical)
@@ -71,11 +71,11 @@ func (e *Evaluator) reevaluate(tx core.App, b *writeBatch, o Observation, alertT
 	}
 	late := e.rules.isLate(o.Reading.MeasuredAt, now)
 	if late {
-		findings[i].Date(o.Reading.MeasuredAt)
+		findings[i].AddMeasuredAt(o.Reading.MeasuredAt)
 	}
 	raised := alertDraft(o, findings[i], false)
 	raised.Late = late
-	raised.Snoozed, raised.Worse = alerts.Quiet(snapshot.Snoozes, findings[i], o.Reading, snapshot.Thresholds, now)
+	raised.Snoozed, raised.WorseThanNotified = alerts.SuppressedBy(snapshot.Snoozes, findings[i], o.Reading, snapshot.Thresholds, now)
 	effects := Effects{Observation: o, Alerts: []alerts.Draft{raised}, PatientLabel: cause.patient.row.label(o.PatientID)}
 	effects.escalate(snapshot, cause.patient.row.PrimaryProvider, now)
 	a := effectsWriter{tx: tx, batch: b, effects: effects, by: cause.by, now: now}

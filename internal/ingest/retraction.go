@@ -132,11 +132,11 @@ func (w *retraction) rerank() error {
 	for _, o := range remaining {
 		latest = latest.With(o.Reading, o.Origin)
 	}
-	return triage.Change(w.tx, w.now, func(tx core.App) (string, error) {
+	return triage.UpdateAndRescore(w.tx, w.now, func(tx core.App) (string, error) {
 		if err := triage.ReplaceLatest(tx, w.observation.PatientID, latest); err != nil {
 			return "", err
 		}
-		return w.observation.PatientID, triage.Forget(tx, w.observation.PatientID, w.raised, w.by, w.now)
+		return w.observation.PatientID, triage.RetractFromSnoozes(tx, w.observation.PatientID, w.raised, w.by, w.now)
 	})
 }
 

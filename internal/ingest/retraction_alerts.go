@@ -31,7 +31,7 @@ func (w *retraction) resolveAlerts() error {
 				return err
 			}
 		}
-		if err := alert.Withdraw(w.tx, alerts.ReasonWithdrawn, w.now); err != nil {
+		if err := alert.Withdraw(w.tx, alerts.ReasonRetracted, w.now); err != nil {
 			return err
 		}
 	}
@@ -41,7 +41,7 @@ func (w *retraction) resolveAlerts() error {
 // cancelEscalations cancels the escalations that the reading alone caused. One that other readings joined stays open for them. Source:
 // docs/decisions/observations.md, "Retracting a reading".
 func (w *retraction) cancelEscalations() error {
-	return escalations.TakeBack(w.tx, w.raised, "reading was entered in error", w.by, w.now)
+	return escalations.RetractAlerts(w.tx, w.raised, "reading was entered in error", w.by, w.now)
 }
 
 // recomputeAutoResolve recomputes the alerts that the reading resolved or kept open: resolved ones reopen unless the other readings are
@@ -85,32 +85,32 @@ func (w *retraction) recomputeAutoResolve() error {
 }
 
 // sequence returns the other readings measured after a time, with their findings by the current bounds.
-func (w *retraction) sequence(groups [][]*vitals.Parameter, after time.Time) ([]alerts.Judged, error) {
+func (w *retraction) sequence(groups [][]*vitals.Parameter, after time.Time) ([]alerts.Evaluated, error) {
 	others, err := measuredAfter(w.tx, w.observation.PatientID, groups, after, w.observation.ID)
 	if err != nil {
 		return nil, err
 	}
 	first := w.observation.Reading // the baseline of changes begins before the first of them
 	first.MeasuredAt = after
-	snapshot, err := triage.ReadPicture(w.tx, w.observation.PatientID, &first, w.now)
+	snapshot, err := triage.ReadSnapshot(w.tx, w.observation.PatientID, &first, w.now)
 	if err != nil {
 		return nil, err
 	}
-	return evaluateAll(others, snapshot.Thresholds, slices.Concat(snapshot.Weighings, baselineValues(readingsOf(others)...))), nil
+	return evaluateAll(others, snapshot.Thresholds, slices.Concat(snapshot.Baseline, baselineValues(readingsOf(others)...))), nil
 }
 
 // recountNormalReadings updates one alert by the remaining readings.
-func (w *retraction) recountNormalReadings(alert *collections.Alert, sequence []alerts.Judged) error {
+func (w *retraction) recountNormalReadings(alert *collections.Alert, sequence []alerts.Evaluated) error {
 	open := openAlert(alert)
-	normal, resolved := open.SettledBy(sequence, w.evaluator.rules.NormalReadingsNeeded)
+	normal, resolved := open.ResolvedBy(sequence, w.evaluator.rules.NormalReadingsNeeded)
 	switch active := alerts.Status(alert.Status()) == alerts.StatusActive; {
-	case active && (!open.Settleable(w.now) || !resolved && normal == open.NormalReadings), !active && resolved:
+	case active && (!open.CanAutoResolve(w.now) || !resolved && normal == open.NormalReadings), !active && resolved:
 		return nil
 	case active && resolved:
 		if err := alerts.SaveProgress(w.tx, alerts.Progress{Alert: open, NormalReadings: normal, Resolved: true}, w.now); err != nil {
 			return err
 		}
-		return alerts.NoteAutoResolved(w.tx, collections.EndedAlert{ID: alert.Id, PatientID: alert.PatientID()}, w.now)
+		return alerts.AuditAutoResolved(w.tx, collections.EndedAlert{ID: alert.Id, PatientID: alert.PatientID()}, w.now)
 	case active:
 		return alerts.SaveProgress(w.tx, alerts.Progress{Alert: open, NormalReadings: normal}, w.now)
 	}

@@ -32,7 +32,7 @@ func (w *retraction) recheckIrregularHeartbeats() error {
 		if err := alerts.Act(w.tx, alert, action, w.by, w.now); err != nil {
 			return err
 		}
-		if err := alert.Withdraw(w.tx, alerts.ReasonWithdrawn, w.now); err != nil {
+		if err := alert.Withdraw(w.tx, alerts.ReasonRetracted, w.now); err != nil {
 			return err
 		}
 	}

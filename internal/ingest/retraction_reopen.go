@@ -51,11 +51,11 @@ func reopenUnlessNewer(tx core.App, alert *collections.Alert, now time.Time) err
 func alertGroups(tx core.App, alert *collections.Alert, now time.Time) (groups [][]*vitals.Parameter, err error) {
 	types := []string{alert.Type()}
 	if alert.Type() == alerts.TypeImplausibleReading {
-		snapshot, err := triage.ReadPicture(tx, alert.PatientID(), nil, now)
+		snapshot, err := triage.ReadSnapshot(tx, alert.PatientID(), nil, now)
 		if err != nil {
 			return nil, err
 		}
-		if types, err = snapshot.Thresholds.Alarming(alert.ReportedValues().Reveal(), alert.Parameter()); err != nil {
+		if types, err = snapshot.Thresholds.AlarmingTypes(alert.ReportedValues().Reveal(), alert.Parameter()); err != nil {
 			return nil, err
 		}
 	}
@@ -93,7 +93,7 @@ func reopenAlert(tx core.App, alert *collections.Alert, normal int, now time.Tim
 // ReopenSuperseded checks the patient's late readings stored since a time that were evaluated against newer ones of their delivery: if none
 // of those was stored, the alert reopens.
 func (e *Evaluator) ReopenSuperseded(app core.App, patientID string, since, now time.Time) error {
-	return triage.Change(app, now, func(tx core.App) (string, error) {
+	return triage.UpdateAndRescore(app, now, func(tx core.App) (string, error) {
 		ended, err := collections.SupersededAlerts(tx, patientID, since)
 		if err != nil {
 			return "", err

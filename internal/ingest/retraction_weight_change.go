@@ -47,7 +47,7 @@ func (w *retraction) correctComparisons() error {
 }
 
 // correctChangeAlert retracts a change alert that no longer holds, and raises the corrected one.
-func (w *retraction) correctChangeAlert(o Observation, alert *collections.Alert, r alerts.Judged) error {
+func (w *retraction) correctChangeAlert(o Observation, alert *collections.Alert, r alerts.Evaluated) error {
 	changes := slices.ContainsFunc(vitals.Changing, func(p *vitals.Parameter) bool { return p.Group == alert.Type() })
 	if _, err := alerts.Next(alerts.Status(alert.Status()), alerts.Resolve); err != nil || !changes {
 		return nil //nolint:nilerr // closed already
@@ -60,7 +60,7 @@ func (w *retraction) correctChangeAlert(o Observation, alert *collections.Alert,
 	if err := alerts.Act(w.tx, alert, action, w.by, w.now); err != nil {
 		return err
 	}
-	if err := alert.Withdraw(w.tx, alerts.ReasonWithdrawn, w.now); err != nil {
+	if err := alert.Withdraw(w.tx, alerts.ReasonRetracted, w.now); err != nil {
 		return err
 	}
 	w.raised = append(w.raised, alert) // for its escalation
@@ -70,7 +70,7 @@ func (w *retraction) correctChangeAlert(o Observation, alert *collections.Alert,
 	corrected := alertDraft(o, finding, false)
 	corrected.Late, corrected.Snoozed = alert.Late(), alert.Snoozed()
 	if w.evaluator.rules.isLate(corrected.MeasuredAt, w.now) {
-		corrected.Finding.Date(corrected.MeasuredAt)
+		corrected.Finding.AddMeasuredAt(corrected.MeasuredAt)
 	}
 	if finding.Level == alerts.Critical {
 		corrected.EscalationID = alert.EscalationID()

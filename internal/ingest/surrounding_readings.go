@@ -30,8 +30,8 @@ func (o Observation) valuesToEvaluate() vitals.Reading {
 }
 
 // evaluated combines an observation with its findings.
-func evaluated(o Observation, findings []alerts.Finding) alerts.Judged {
-	return alerts.Judged{MeasuredAt: o.Reading.MeasuredAt, DeviceID: o.Reading.DeviceID, Origin: o.Origin, Findings: findings}
+func evaluated(o Observation, findings []alerts.Finding) alerts.Evaluated {
+	return alerts.Evaluated{MeasuredAt: o.Reading.MeasuredAt, DeviceID: o.Reading.DeviceID, Origin: o.Origin, Findings: findings}
 }
 
 // groupsPresent returns the groups of parameters, by alert type, of which the reading has at least one value.
@@ -81,7 +81,7 @@ func (e *Evaluator) loadSurrounding(tx core.App, s *AssessInput, o Observation, 
 	}
 	groups := groupsPresent(r)
 	breaches := func(alertType string) bool {
-		return slices.ContainsFunc(alerts.Evaluate(r, s.Snapshot.Thresholds, s.Snapshot.Weighings), func(f alerts.Finding) bool {
+		return slices.ContainsFunc(alerts.Evaluate(r, s.Snapshot.Thresholds, s.Snapshot.Baseline), func(f alerts.Finding) bool {
 			return f.Type == alertType && f.Breached()
 		})
 	}
@@ -103,7 +103,7 @@ func (e *Evaluator) loadSurrounding(tx core.App, s *AssessInput, o Observation, 
 			}
 		}
 		for _, open := range s.Snapshot.Open {
-			if open.Type == group[0].Group && open.MeasuredAt.Before(r.MeasuredAt) && open.Settleable(now) {
+			if open.Type == group[0].Group && open.MeasuredAt.Before(r.MeasuredAt) && open.CanAutoResolve(now) {
 				since(open.MeasuredAt)
 			}
 		}
@@ -128,20 +128,20 @@ func measuredAfter(tx core.App, patientID string, groups [][]*vitals.Parameter, 
 
 // sequence returns the surrounding readings and this one in order of measurement, with their findings by the current bounds; nil for the
 // newest.
-func (s AssessInput) sequence(o Observation, r vitals.Reading, findings []alerts.Finding) []alerts.Judged {
+func (s AssessInput) sequence(o Observation, r vitals.Reading, findings []alerts.Finding) []alerts.Evaluated {
 	if !s.Surrounding.OutOfOrder {
 		return nil
 	}
-	weighings := slices.Concat(s.Snapshot.Weighings, baselineValues(r), baselineValues(readingsOf(s.Surrounding.Others)...))
+	weighings := slices.Concat(s.Snapshot.Baseline, baselineValues(r), baselineValues(readingsOf(s.Surrounding.Others)...))
 	sequence := append(evaluateAll(s.Surrounding.Others, s.Snapshot.Thresholds, weighings), evaluated(o, findings))
-	slices.SortStableFunc(sequence, func(a, b alerts.Judged) int { return a.MeasuredAt.Compare(b.MeasuredAt) })
+	slices.SortStableFunc(sequence, func(a, b alerts.Evaluated) int { return a.MeasuredAt.Compare(b.MeasuredAt) })
 	return sequence
 }
 
 // evaluateAll evaluates readings in order of measurement.
-func evaluateAll(list []Observation, t alerts.Thresholds, weighings []alerts.Weighing) []alerts.Judged {
-	judged := make([]alerts.Judged, 0, len(list)+1)
-	deciding := alerts.NewDeciding(weighings)
+func evaluateAll(list []Observation, t alerts.Thresholds, weighings []alerts.BaselineValue) []alerts.Evaluated {
+	judged := make([]alerts.Evaluated, 0, len(list)+1)
+	deciding := alerts.NewExtremes(weighings)
 	for _, o := range list {
 		judged = append(judged, evaluated(o, alerts.Evaluate(o.Reading, t, deciding.Of(o.Reading, t))))
 	}
@@ -156,11 +156,11 @@ func readingsOf(list []Observation) (readings []vitals.Reading) {
 }
 
 // baselineValues returns the values that are watched for changes.
-func baselineValues(readings ...vitals.Reading) (list []alerts.Weighing) {
+func baselineValues(readings ...vitals.Reading) (list []alerts.BaselineValue) {
 	for _, r := range readings {
 		for _, p := range vitals.Changing {
 			if value := r.Value(p); value != nil {
-				list = append(list, alerts.Weighing{Of: p, Value: *value, MeasuredAt: r.MeasuredAt})
+				list = append(list, alerts.BaselineValue{Of: p, Value: *value, MeasuredAt: r.MeasuredAt})
 			}
 		}
 	}

@@ -22,7 +22,7 @@ const (
 // suspicion is the comparison of a reading with the patient's other ones: whether it is far from them, is accepted all the same, and which
 // suspect readings it corroborates.
 type suspicion struct {
-	alerts.Doubt
+	alerts.SuspectValue
 	isFar, isAccepted bool
 	corroborates      []string // ids of observations
 }
@@ -38,19 +38,19 @@ func (d suspicion) reason() string {
 
 // assessSuspicion reports whether a new reading may be another person's. A confirmed reading is never suspect. Source:
 // docs/decisions/observations.md, "Suspect reading".
-func (e *Evaluator) assessSuspicion(o Observation, p triage.Picture) (d suspicion) {
+func (e *Evaluator) assessSuspicion(o Observation, p triage.PatientSnapshot) (d suspicion) {
 	parameter := o.Reading.Kind.Definition().Doubted
 	value := o.Reading.Value(parameter)
 	if value == nil || o.addition != nil || o.suspicionDecided || o.Review != Accepted {
 		return d
 	}
 	d.Of, d.Value = parameter, *value
-	d.compare(usualValues(p.Weighings, d.Doubt, o.Reading.MeasuredAt), o.Origin, e.rules)
+	d.compare(usualValues(p.Baseline, d.SuspectValue, o.Reading.MeasuredAt), o.Origin, e.rules)
 	holds := !d.isFar || d.isAccepted // alone, or corroborated by an origin as reliable
 	if !holds && d.Unit != nil {
 		return d // the next reading from a device set to the wrong unit is similar and corroborates nothing
 	}
-	for _, other := range p.Doubted {
+	for _, other := range p.Suspects {
 		if other.Reason != ReasonFarFromUsual || other.Of != parameter || other.MeasuredAt.Sub(o.Reading.MeasuredAt).Abs() > parameter.Doubt.Within ||
 			!parameter.Doubt.Close(other.Value, d.Value) {
 			continue
@@ -67,24 +67,24 @@ func (e *Evaluator) assessSuspicion(o Observation, p triage.Picture) (d suspicio
 }
 
 // IsSuspect reports whether a reading would be suspect if it were stored.
-func (e *Evaluator) IsSuspect(r vitals.Reading, origin vitals.Origin, p triage.Picture) bool {
+func (e *Evaluator) IsSuspect(r vitals.Reading, origin vitals.Origin, p triage.PatientSnapshot) bool {
 	return r.Kind.Definition().Doubted != nil && e.assessSuspicion(Observation{Reading: r, Origin: origin, Review: Accepted}, p).isSuspect()
 }
 
 // usualValues returns the last values before a time that count, latest first.
-func usualValues(weighings []alerts.Weighing, d alerts.Doubt, at time.Time) (usual []alerts.Weighing) {
+func usualValues(weighings []alerts.BaselineValue, d alerts.SuspectValue, at time.Time) (usual []alerts.BaselineValue) {
 	since := at.AddDate(0, 0, -d.Of.Doubt.Days)
 	for _, w := range weighings {
 		if w.Of == d.Of && w.MeasuredAt.Before(at) && !w.MeasuredAt.Before(since) {
 			usual = append(usual, w)
 		}
 	}
-	slices.SortStableFunc(usual, func(a, b alerts.Weighing) int { return b.MeasuredAt.Compare(a.MeasuredAt) })
+	slices.SortStableFunc(usual, func(a, b alerts.BaselineValue) int { return b.MeasuredAt.Compare(a.MeasuredAt) })
 	return usual[:min(len(usual), d.Of.Doubt.Among)]
 }
 
 // compare compares the value with the usual ones. A value close to a confirmed one is accepted, if its origin is at least as reliable.
-func (d *suspicion) compare(usual []alerts.Weighing, origin vitals.Origin, rules Rules) {
+func (d *suspicion) compare(usual []alerts.BaselineValue, origin vitals.Origin, rules Rules) {
 	if len(usual) < d.Of.Doubt.AtLeast {
 		return
 	}
@@ -93,7 +93,7 @@ func (d *suspicion) compare(usual []alerts.Weighing, origin vitals.Origin, rules
 		values[i] = w.Value
 		d.isAccepted = d.isAccepted || w.Confirmed && w.Origin.Settles(origin) && d.Of.Doubt.Close(w.Value, d.Value)
 	}
-	d.Usual, d.Among = vitals.Usual(values), len(values)
+	d.Usual, d.Count = vitals.Usual(values), len(values)
 	if d.isFar = rules.Suspect.Exceeded(d.Value, d.Usual); !d.isFar {
 		return
 	}
@@ -101,13 +101,13 @@ func (d *suspicion) compare(usual []alerts.Weighing, origin vitals.Origin, rules
 	if d.Value < d.Usual {
 		d.Bound = d.Usual - rules.Suspect.Of(d.Usual)
 	}
-	d.Unit, d.Meant = d.Of.Mistook(d.Value, d.Usual, rules.Suspect)
+	d.Unit, d.InUnit = d.Of.Mistook(d.Value, d.Usual, rules.Suspect)
 }
 
 // resolveSuspicion stores a suspect reading, or confirms the suspect ones that the reading corroborates and evaluates all of them in order
 // of measurement.
 func (e *Evaluator) resolveSuspicion(
-	tx core.App, b *writeBatch, o Observation, snapshot triage.Picture, patient readingPatient, by audit.Actor, now time.Time,
+	tx core.App, b *writeBatch, o Observation, snapshot triage.PatientSnapshot, patient readingPatient, by audit.Actor, now time.Time,
 ) (outcome Outcome, decided bool, err error) {
 	d := e.assessSuspicion(o, snapshot)
 	if d.isSuspect() {
@@ -142,7 +142,7 @@ func (e *Evaluator) resolveSuspicion(
 
 // storeSuspect stores a suspect reading and raises one question for the care team for each run of them.
 func (e *Evaluator) storeSuspect(
-	tx core.App, b *writeBatch, o Observation, d suspicion, snapshot triage.Picture, patient readingPatient, by audit.Actor, now time.Time,
+	tx core.App, b *writeBatch, o Observation, d suspicion, snapshot triage.PatientSnapshot, patient readingPatient, by audit.Actor, now time.Time,
 ) (Outcome, error) {
 	o.Review, o.SuspectReason = Suspect, d.reason()
 	o.FHIRStatus, o.FHIRVersion, o.TransformedAt = "", 0, time.Time{}
@@ -166,7 +166,7 @@ func (e *Evaluator) storeSuspect(
 }
 
 // suspectEffects decides the effects of a suspect reading: the question, and that its device is not silent.
-func (e *Evaluator) suspectEffects(o Observation, snapshot triage.Picture, d suspicion, prompt bool, now time.Time) Effects {
+func (e *Evaluator) suspectEffects(o Observation, snapshot triage.PatientSnapshot, d suspicion, prompt bool, now time.Time) Effects {
 	effects := Effects{Observation: o}
 	for _, alert := range snapshot.Open {
 		if alert.Type == alerts.TypeNoReading24h && alert.DeviceID == o.Reading.DeviceID { // the patient's own reading is still missing
@@ -174,10 +174,10 @@ func (e *Evaluator) suspectEffects(o Observation, snapshot triage.Picture, d sus
 		}
 	}
 	if prompt {
-		effects.Alerts = append(effects.Alerts, alertDraft(o, d.Ask(o.Reading.MeasuredAt, e.rules.isLate(o.Reading.MeasuredAt, now)), false))
+		effects.Alerts = append(effects.Alerts, alertDraft(o, d.Finding(o.Reading.MeasuredAt, e.rules.isLate(o.Reading.MeasuredAt, now)), false))
 	}
 	effects.SnapshotAfter = effects.snapshotAfter(snapshot, storedInstant(now))
 	effects.SnapshotAfter.Latest = snapshot.Latest
-	effects.TriageRow = effects.SnapshotAfter.Place(now)
+	effects.TriageRow = effects.SnapshotAfter.ComputeRow(now)
 	return effects
 }

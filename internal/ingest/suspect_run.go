@@ -40,7 +40,7 @@ func (e *Evaluator) promptRestOfRun(tx core.App, b *writeBatch, decided Observat
 }
 
 // splitSuspectRun raises a new question if an accepted reading splits a run of suspect ones.
-func (e *Evaluator) splitSuspectRun(tx core.App, b *writeBatch, r confirmedReading, p triage.Picture, now time.Time) error {
+func (e *Evaluator) splitSuspectRun(tx core.App, b *writeBatch, r confirmedReading, p triage.PatientSnapshot, now time.Time) error {
 	parts, err := maySplitRun(tx, r.observation, p, now)
 	if err != nil || !parts {
 		return err
@@ -50,14 +50,14 @@ func (e *Evaluator) splitSuspectRun(tx core.App, b *writeBatch, r confirmedReadi
 
 // maySplitRun reports whether a reading that counts may lie between suspect ones. The snapshot has those of the last day; it queries only
 // for earlier ones.
-func maySplitRun(tx core.App, o Observation, p triage.Picture, now time.Time) (bool, error) {
+func maySplitRun(tx core.App, o Observation, p triage.PatientSnapshot, now time.Time) (bool, error) {
 	parameter := o.Reading.Kind.Definition().Doubted
 	if parameter == nil || o.addition != nil || o.Review != Accepted || o.Reading.Value(parameter) == nil {
 		return false, nil
 	}
 	at := o.Reading.MeasuredAt
-	follows := func(d triage.Doubted) bool { return d.Of == parameter && d.MeasuredAt.After(at) }
-	if now.Sub(at) <= parameter.Doubt.Within && !slices.ContainsFunc(p.Doubted, follows) {
+	follows := func(d triage.SuspectValue) bool { return d.Of == parameter && d.MeasuredAt.After(at) }
+	if now.Sub(at) <= parameter.Doubt.Within && !slices.ContainsFunc(p.Suspects, follows) {
 		return false, nil
 	}
 	return collections.SuspectFollows(tx, o.PatientID, string(o.Reading.Kind), o.ID, at)
@@ -69,7 +69,7 @@ func (e *Evaluator) raiseSuspectAlert(tx core.App, b *writeBatch, id string, pat
 	if err != nil {
 		return err
 	}
-	snapshot, err := triage.ReadPicture(tx, o.PatientID, &o.Reading, now)
+	snapshot, err := triage.ReadSnapshot(tx, o.PatientID, &o.Reading, now)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (e *Evaluator) raiseSuspectAlert(tx core.App, b *writeBatch, id string, pat
 	if d.Of == nil {
 		return nil
 	}
-	question := alertDraft(o, d.Ask(o.Reading.MeasuredAt, e.rules.isLate(o.Reading.MeasuredAt, now)), false)
+	question := alertDraft(o, d.Finding(o.Reading.MeasuredAt, e.rules.isLate(o.Reading.MeasuredAt, now)), false)
 	question.Unmeasured = !d.isFar // there is no bound to show
 	a := effectsWriter{tx: tx, batch: b, by: by, now: now, effects: Effects{
 		Observation: o, PatientLabel: patient.label(o.PatientID), Alerts: []alerts.Draft{question},

@@ -98,7 +98,7 @@ func wantConsistent(t *testing.T, app core.App, patient string) {
 			t.Fatalf("%s: %q", what, rows)
 		}
 	}
-	snapshot, err := triage.ReadPicture(app, patient, nil, now)
+	snapshot, err := triage.ReadSnapshot(app, patient, nil, now)
 	if err != nil {
 		t.Fatal(err)
 	}
