@@ -41,7 +41,7 @@ func TestAlertsAreAnnounced(t *testing.T) {
 	patient := vigiltest.Patient(t, app, dbx.Params{"mrn": "M-1"})
 	storeReading(t, app, engine, gatewaySubmission(patient, withPulse(bloodPressure(185, 80), 115)))
 	irregular := bloodPressure(120, 80)
-	irregular.Say(vitals.IrregularHeartbeat, vitals.Yes)
+	irregular.SetQualifier(vitals.IrregularHeartbeat, vitals.Yes)
 	storeReading(t, app, engine, gatewaySubmission(patient, irregular)) // informative only
 	storeReading(t, app, engine, gatewaySubmission(patient, at(bloodPressure(190, 80), now.Add(-time.Second))))
 	const alert1, alert2, alert3, escalation = "alert 000000000000001", "alert 000000000000002", "alert 000000000000004", "escalation 000000000000001"

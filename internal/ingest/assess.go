@@ -81,35 +81,32 @@ type Effects struct {
 func Assess(o Observation, s AssessInput, rules Rules, now time.Time) Effects {
 	snapshot := s.Snapshot
 	snapshot.Thresholds = snapshot.Thresholds.In(s.PatientZone)
-	judged := o.Reading
-	if o.addition != nil {
-		judged = *o.addition
-	}
-	findings := alerts.Evaluate(judged, snapshot.Thresholds, snapshot.Baseline)
+	values := o.valuesToEvaluate()
+	findings := alerts.Evaluate(values, snapshot.Thresholds, snapshot.Baseline)
 	effects := Effects{
 		Observation: o, Transmit: o.FHIRStatus != "" && o.addition == nil,
 		PatientDay: o.Reading.MeasuredAt.In(s.PatientZone).Format(time.DateOnly),
 		CountDay:   o.Reading.MeasuredAt.In(rules.PracticeZone).Format(time.DateOnly),
 		// A manually entered reading never counts, even if it names a device. Source: docs/decisions/billing.md, "30-day period and the 16
 		// days (99454)".
-		DeviceReading: s.DeviceAssigned && cmp.Or(o.Origin, o.Source.Origin()).Transmits(),
+		DeviceReading: s.DeviceAssigned && cmp.Or(o.Origin, o.Source.Origin()).CountsAsTransmission(),
 	}
-	effects.TransmitHeartRate = rules.SendHeartRate && o.FHIRStatus != "" && fhir.HasHeartRate(judged)
-	sequence := s.sequence(o, judged, findings)
+	effects.TransmitHeartRate = rules.SendHeartRate && o.FHIRStatus != "" && fhir.HasHeartRate(values)
+	sequence := s.sequence(o, values, findings)
 	effects.Progress = alerts.AutoResolve(snapshot.Open, evaluated(o, findings), sequence, now, rules.NormalReadingsNeeded)
 	for _, finding := range findings {
 		if finding.Breached() {
 			raised := alertDraft(o, finding, false)
-			raised.Snoozed, raised.WorseThanNotified = alerts.SuppressedBy(snapshot.Snoozes, finding, judged, snapshot.Thresholds, now)
+			raised.Snoozed, raised.WorseThanNotified = alerts.SuppressedBy(snapshot.Snoozes, finding, values, snapshot.Thresholds, now)
 			s.setLateness(&raised, sequence, rules, now)
-			raised.WorseThanNotified = raised.WorseThanNotified || s.isWorse(raised, judged)
+			raised.WorseThanNotified = raised.WorseThanNotified || s.isWorse(raised, values)
 			effects.Alerts = append(effects.Alerts, raised)
 		}
 	}
-	for _, m := range judged.Kind.Definition().Marks {
-		if m.Informs != "" && judged.Says(m) == vitals.Yes {
+	for _, m := range values.Kind.Definition().Qualifiers {
+		if m.Notice != "" && values.Qualifier(m) == vitals.Yes {
 			effects.Alerts = append(effects.Alerts, alertDraft(o, alerts.Finding{
-				Type: alerts.TypeDeviceInfo, Level: alerts.Normal, Parameter: m.Name, Message: m.Informs,
+				Type: alerts.TypeDeviceInfo, Level: alerts.Normal, Parameter: m.Name, Message: m.Notice,
 			}, true))
 		}
 	}
@@ -141,12 +138,12 @@ func (e *Effects) snapshotAfter(snapshot triage.PatientSnapshot, now time.Time) 
 	snapshot.Recent = slices.Clip(snapshot.Recent) // keeps the input's slice unchanged
 	open := make([]alerts.Open, 0, len(snapshot.Open)+len(e.Alerts))
 	for _, alert := range snapshot.Open {
-		made, touched := progress[alert.ID]
-		if made.Resolved {
+		change, touched := progress[alert.ID]
+		if change.Resolved {
 			continue
 		}
 		if touched {
-			alert.NormalReadings = made.NormalReadings
+			alert.NormalReadings = change.NormalReadings
 		}
 		open = append(open, alert)
 	}

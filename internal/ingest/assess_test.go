@@ -205,7 +205,7 @@ func TestAssess(t *testing.T) {
 }
 
 func irregular(r vitals.Reading) vitals.Reading {
-	r.Say(vitals.IrregularHeartbeat, vitals.Yes)
+	r.SetQualifier(vitals.IrregularHeartbeat, vitals.Yes)
 	return r
 }
 

@@ -74,7 +74,7 @@ func record(t *testing.T, app core.App, r vitals.Reading) *core.Record {
 			record.Set(p.Column, *value)
 		}
 	}
-	if r.Says(vitals.IrregularHeartbeat) != "" {
+	if r.Qualifier(vitals.IrregularHeartbeat) != "" {
 		record.Set("irregular_heartbeat", "yes")
 	}
 	return record

@@ -17,9 +17,9 @@ import (
 // patient's readings of a kind in one second, so 72 bits are plenty; it is short because every reading takes a page of its own in the
 // index. Source: docs/decisions/observations.md, "Duplicate readings outside the webhook".
 func readingKey(patientID string, r vitals.Reading) string {
-	for _, m := range vitals.Marks {
-		if m.Flag() && r.Says(m) == vitals.No {
-			r.Say(m, "") // a missing flag and "no" mean the same
+	for _, m := range vitals.Qualifiers {
+		if m.IsFlag() && r.Qualifier(m) == vitals.No {
+			r.SetQualifier(m, "") // a missing flag and "no" mean the same
 		}
 	}
 	sum := sha256.Sum256([]byte(strings.Join([]string{
@@ -81,7 +81,7 @@ func findDuplicate(app core.App, o Observation) (outcome Outcome, keyless bool, 
 	}
 	first, err := collections.FindObservationByGatewayKey(app, o.gatewayKey)
 	switch {
-	case err == nil && o.partial && readingKey(collections.PatientOf(first), readingFromRecord(first).As(o.Reading)) == o.readingKey:
+	case err == nil && o.partial && readingKey(collections.PatientOf(first), readingFromRecord(first).WithoutOptional(o.Reading)) == o.readingKey:
 		return Outcome{Observation: ObservationFromRecord(first), Duplicate: true}, false, nil
 	case err == nil && (!stored || first.Id != same.Id):
 		return Outcome{Observation: ObservationFromRecord(first), Conflict: true}, false, nil

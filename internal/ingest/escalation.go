@@ -55,13 +55,13 @@ func (a *effectsWriter) escalate(id, alertID string) error {
 		}
 		return a.auditConsequence(audit.EscalationCreate, audit.ResourceEscalation, id)
 	case a.effects.JoinEscalation != "":
-		why := escalations.JoinReason(a.effects.WorseThanNotified)
-		if err := escalations.Join(a.tx, id, a.effects.Renotify, why, a.now); err != nil {
+		reason := escalations.JoinReason(a.effects.WorseThanNotified)
+		if err := escalations.Join(a.tx, id, a.effects.Renotify, reason, a.now); err != nil {
 			return err
 		}
 		if a.effects.Renotify {
 			key := "escalation " + id + " joined " + collections.Instant(a.now)
-			if err := a.announceEscalation(id, alertID, key, why.Reveal()); err != nil {
+			if err := a.announceEscalation(id, alertID, key, reason.Reveal()); err != nil {
 				return err
 			}
 		}
@@ -71,10 +71,10 @@ func (a *effectsWriter) escalate(id, alertID string) error {
 }
 
 // announceEscalation announces the escalation of the critical alerts.
-func (a *effectsWriter) announceEscalation(id, alertID, key, why string) error {
+func (a *effectsWriter) announceEscalation(id, alertID, key, reason string) error {
 	return notifications.Announce(a.tx, notifications.Announcement{
 		Kind: notifications.EscalationOpened, Severity: string(alerts.Critical), PatientID: a.effects.Observation.PatientID,
-		EscalationID: id, AlertID: alertID, Body: a.effects.PatientLabel + ", stat: " + why, Key: key,
+		EscalationID: id, AlertID: alertID, Body: a.effects.PatientLabel + ", stat: " + reason, Key: key,
 	}, a.now)
 }
 

@@ -191,8 +191,8 @@ func repeatReadings(tx core.App, alert *collections.Alert) (readings []vitals.Re
 // average.
 func resolveUnconfirmed(tx core.App, alert *collections.Alert, repeated []vitals.Reading, snapshot triage.PatientSnapshot, now time.Time) error {
 	if alerts.Status(alert.Status()) == alerts.StatusActive {
-		over := alerts.Progress{Alert: alerts.Open{ID: alert.Id}, NormalReadings: len(repeated), Resolved: true}
-		if err := alerts.SaveProgress(tx, over, now); err != nil {
+		progress := alerts.Progress{Alert: alerts.Open{ID: alert.Id}, NormalReadings: len(repeated), Resolved: true}
+		if err := alerts.SaveProgress(tx, progress, now); err != nil {
 			return err
 		}
 		if err := alerts.AuditAutoResolved(tx, collections.EndedAlert{ID: alert.Id, PatientID: alert.PatientID()}, now); err != nil {
@@ -206,7 +206,7 @@ func resolveUnconfirmed(tx core.App, alert *collections.Alert, repeated []vitals
 	finding := alerts.Finding{
 		Type: alert.Type(), Level: alerts.Warning, Parameter: alert.Parameter(), Value: average[alert.Parameter()],
 		Message: fmt.Sprintf("Not confirmed: %s Repeated readings: %d, their average is %s/%s %s.", alert.MessageShown(), len(repeated),
-			formatNumber(average[vitals.Systolic.Name]), formatNumber(average[vitals.Diastolic.Name]), vitals.Systolic.Range.Unit),
+			vitals.FormatNumber(average[vitals.Systolic.Name]), vitals.FormatNumber(average[vitals.Diastolic.Name]), vitals.Systolic.Range.Unit),
 	}
 	if bound := alert.Threshold(); bound != nil {
 		finding.Threshold = *bound

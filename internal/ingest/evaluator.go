@@ -51,7 +51,7 @@ func (e *Evaluator) storeReading(tx core.App, b *writeBatch, m *patientCache, s 
 		case err == nil && keyless:
 			err = collections.TakeGatewayKey(tx, outcome.Observation.ID, o.gatewayKey)
 		case err == nil && s.Partial && outcome.Conflict: // more values, none of them different
-			s.Reading, s.key = s.Reading.Beyond(outcome.Observation.Reading), ""
+			s.Reading, s.key = s.Reading.Except(outcome.Observation.Reading), ""
 			return e.mergePartial(tx, b, m, s, now)
 		case err == nil && s.Partial && outcome.Duplicate:
 			_, err = collections.FindObservationByGatewayKey(tx, o.gatewayKey)
@@ -69,8 +69,8 @@ func (e *Evaluator) storeReading(tx core.App, b *writeBatch, m *patientCache, s 
 		return Outcome{}, err
 	}
 	if check && s.DiscardedBefore != nil {
-		if why, dismissed, err := s.DiscardedBefore(tx); err != nil || dismissed {
-			return e.storeDiscarded(tx, b, o, s, why, err, now)
+		if reason, dismissed, err := s.DiscardedBefore(tx); err != nil || dismissed {
+			return e.storeDiscarded(tx, b, o, s, reason, err, now)
 		}
 	}
 	outcome, err := e.evaluateAndApply(tx, b, o, patient, s, now)
@@ -80,7 +80,7 @@ func (e *Evaluator) storeReading(tx core.App, b *writeBatch, m *patientCache, s 
 
 // recordSighting updates the device registry from a reading. A device id typed by a portal user is kept in the observation but not
 // registered: it is no sign that the device works. Source: docs/decisions/observations.md, "Patient and device checks".
-func recordSighting(tx core.App, o Observation, report devices.Envelope, now time.Time) (check bool, err error) {
+func recordSighting(tx core.App, o Observation, report devices.GatewayReport, now time.Time) (check bool, err error) {
 	if o.Source == vitals.SourcePortal {
 		return false, nil
 	}
@@ -95,7 +95,7 @@ func (e *Evaluator) evaluateAndApply(
 	if err != nil {
 		return Outcome{}, err
 	}
-	if o.Reading.Kind.Definition().Doubted != nil {
+	if o.Reading.Kind.Definition().SuspectParameter != nil {
 		if outcome, decided, err := e.resolveSuspicion(tx, b, o, snapshot, patient, s.By, now); decided || err != nil {
 			return outcome, err
 		}

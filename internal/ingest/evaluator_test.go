@@ -240,7 +240,7 @@ func TestIngestDuplicates(t *testing.T) {
 	}
 	flagged := func(irregular bool) vitals.Reading {
 		r := base
-		r.Say(vitals.IrregularHeartbeat, map[bool]string{true: vitals.Yes, false: vitals.No}[irregular])
+		r.SetQualifier(vitals.IrregularHeartbeat, map[bool]string{true: vitals.Yes, false: vitals.No}[irregular])
 		return r
 	}
 	tests := []struct {

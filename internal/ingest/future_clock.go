@@ -48,7 +48,7 @@ func (e *Pipeline) alertFutureClock(tx core.App, c implausibleReading, now time.
 
 // isAlarming reports whether the values need an alert of their own. A snooze suppresses them as it does for a right clock.
 func (c implausibleReading) isAlarming(snapshot triage.PatientSnapshot, now time.Time) bool {
-	return len(c.Outside) > 0 || slices.ContainsFunc(c.breachedFindings(snapshot), func(f alerts.Finding) bool {
+	return len(c.OutOfRange) > 0 || slices.ContainsFunc(c.breachedFindings(snapshot), func(f alerts.Finding) bool {
 		suppressed, _ := alerts.SuppressedBy(snapshot.Snoozes, f, c.Reading, snapshot.Thresholds, now)
 		return f.Level == alerts.Critical && !suppressed
 	})
@@ -78,7 +78,7 @@ func (c implausibleReading) findingText(snapshot triage.PatientSnapshot) string 
 
 // criticalChange returns the critical finding of a value in range that is watched for changes.
 func (c implausibleReading) criticalChange(snapshot triage.PatientSnapshot) (alerts.Finding, bool) {
-	if !c.hasFutureClock() || len(c.Outside) > 0 {
+	if !c.hasFutureClock() || len(c.OutOfRange) > 0 {
 		return alerts.Finding{}, false
 	}
 	list := c.breachedFindings(snapshot)
@@ -112,11 +112,11 @@ func (e *Pipeline) updateClockAlert(tx core.App, c implausibleReading, snapshot 
 		return err
 	}
 	for _, alert := range open {
-		shown, waits, err := e.shownSeverity(tx, alert, snapshot, now)
+		shown, pending, err := e.shownSeverity(tx, alert, snapshot, now)
 		if err != nil {
 			return err
 		}
-		if waits && (c.isAlarming(snapshot, now) || c.severity(snapshot) <= shown) {
+		if pending && (c.isAlarming(snapshot, now) || c.severity(snapshot) <= shown) {
 			return nil
 		}
 	}

@@ -74,7 +74,7 @@ func (e *Pipeline) assignImplausible(tx core.App, stored *collections.GatewayEve
 		return err
 	}
 	if !patient.Active {
-		return fault.InvalidField("patient_id", "This patient is archived.")
+		return fault.Field("patient_id", "This patient is archived.")
 	}
 	if err := e.alertImplausible(tx, stored, event, patientID, now); err != nil {
 		return err
@@ -85,7 +85,7 @@ func (e *Pipeline) assignImplausible(tx core.App, stored *collections.GatewayEve
 }
 
 func errAlreadyMatched() error {
-	return fault.InvalidState("invalid_state", "The event is matched to this patient already: confirm or discard its values.")
+	return fault.State("invalid_state", "The event is matched to this patient already: confirm or discard its values.")
 }
 
 func (e *Pipeline) alertImplausible(tx core.App, stored *collections.GatewayEvent, event gateway.Event, patientID string, now time.Time) error {
@@ -118,7 +118,7 @@ type alertDecision struct {
 
 // isSuperseded reports whether each alarming group of a late implausible reading was measured since, by an origin that is at least as
 // reliable. Source: docs/decisions/alerts.md, "Late readings".
-func (c implausibleReading) isSuperseded(tx core.App, t alerts.Thresholds) (over bool, err error) {
+func (c implausibleReading) isSuperseded(tx core.App, t alerts.Thresholds) (superseded bool, err error) {
 	var alarming [][]*vitals.Parameter
 	for _, group := range c.Reading.Kind.Definition().Groups {
 		if slices.ContainsFunc(group, func(p *vitals.Parameter) bool { return c.isAlarmingValue(p, t) }) {
@@ -131,7 +131,7 @@ func (c implausibleReading) isSuperseded(tx core.App, t alerts.Thresholds) (over
 // isAlarmingValue reports whether a parameter's value is implausible, or beyond a critical bound next to one that is.
 func (c implausibleReading) isAlarmingValue(p *vitals.Parameter, t alerts.Thresholds) bool {
 	value := c.Reading.Value(p)
-	return value != nil && (slices.Contains(c.Outside, p) || t.IsAlarming(p, *value))
+	return value != nil && (slices.Contains(c.OutOfRange, p) || t.IsAlarming(p, *value))
 }
 
 // decideAlert returns the alert for an implausible measurement. It is pure.

@@ -28,11 +28,11 @@ func (e *Pipeline) mergeIntoAlert(tx core.App, c implausibleReading, n alertDeci
 	if err != nil || alert == nil {
 		return false, err
 	}
-	all, err := collections.GatheringsOf(tx, alert.QuarantineID())
+	aggregates, err := collections.GatheringsOf(tx, alert.QuarantineID())
 	if err != nil {
 		return false, err
 	}
-	g := all[alert.QuarantineID()]
+	g := aggregates[alert.QuarantineID()]
 	if g.Count == 0 {
 		g = collections.Gathering{
 			Count: 1, Latest: rawJSON(alert.ReportedValues()), Told: firstNotified(alert.ReportedValues(), alertValue(alert)), Message: alert.MessageShown(),
@@ -43,7 +43,7 @@ func (e *Pipeline) mergeIntoAlert(tx core.App, c implausibleReading, n alertDeci
 			return false, err
 		}
 	}
-	tells, worse, err := c.needsRenotify(tx, n, g, snapshot, now)
+	shouldRenotify, worse, err := c.needsRenotify(tx, n, g, snapshot, now)
 	if err != nil {
 		return false, err
 	}
@@ -52,7 +52,7 @@ func (e *Pipeline) mergeIntoAlert(tx core.App, c implausibleReading, n alertDeci
 	if c.isWorseThanShown(alert, n.draft.Finding, snapshot.Thresholds) {
 		shown, g.Message = c.shownValues(n.draft.Finding), n.draft.Finding.Message
 	}
-	if tells {
+	if shouldRenotify {
 		g.Told = slices.Concat(firstNotified(c.reportedValues(), n.draft.Finding.Value), g.Told)[:min(len(g.Told)+1, maxNotified)]
 	}
 	latest, measured := c, c.Reading.MeasuredAt
@@ -67,7 +67,7 @@ func (e *Pipeline) mergeIntoAlert(tx core.App, c implausibleReading, n alertDeci
 	switch {
 	case c.wrongClock:
 		return true, devices.NoteWrongClock(tx, c.Reading, c.patientID, now)
-	case !tells:
+	case !shouldRenotify:
 		return true, nil
 	}
 	n.draft.WorseThanNotified = worse
@@ -100,7 +100,7 @@ func findAggregate(tx core.App, c implausibleReading, n alertDecision, now time.
 
 // needsRenotify reports whether to announce the alert again: the reading is worse than the values last announced, or no escalation is open
 // for it.
-func (c implausibleReading) needsRenotify(tx core.App, n alertDecision, g collections.Gathering, snapshot triage.PatientSnapshot, now time.Time) (tells, worse bool, err error) {
+func (c implausibleReading) needsRenotify(tx core.App, n alertDecision, g collections.Gathering, snapshot triage.PatientSnapshot, now time.Time) (shouldRenotify, worse bool, err error) {
 	switch {
 	case c.wrongClock || n.superseded:
 		return false, false, nil
@@ -134,7 +134,7 @@ func (c implausibleReading) isWorseThanShown(alert *collections.Alert, f alerts.
 		return f.Value > alertValue(alert)
 	}
 	other := c
-	other.Reading, other.Outside = parseReportedValues(c.Reading.Kind, alert.ReportedValues())
+	other.Reading, other.OutOfRange = parseReportedValues(c.Reading.Kind, alert.ReportedValues())
 	return c.worstValue(t).isFurtherThan(other.worstValue(t))
 }
 
@@ -159,7 +159,7 @@ func (b boundCheck) isFurtherThan(o boundCheck) bool {
 }
 
 // parseReportedValues decodes reported values by column.
-func parseReportedValues(kind vitals.Kind, stored phi.Text) (r vitals.Reading, outside vitals.Outside) {
+func parseReportedValues(kind vitals.Kind, stored phi.Text) (r vitals.Reading, outside vitals.OutOfRange) {
 	var values map[string]float64
 	if json.Unmarshal([]byte(stored.Reveal()), &values) != nil {
 		return r, nil
@@ -167,7 +167,7 @@ func parseReportedValues(kind vitals.Kind, stored phi.Text) (r vitals.Reading, o
 	r.Kind = kind
 	for _, p := range vitals.Parameters {
 		if value, reported := values[p.Column]; reported {
-			r, outside = r.With(p, value), append(outside, p.Outside(value)...)
+			r, outside = r.With(p, value), append(outside, p.OutOfRange(value)...)
 		}
 	}
 	return r, outside
@@ -186,7 +186,7 @@ func (c implausibleReading) aggregateMessage(g collections.Gathering) phi.Text {
 	var words []string
 	for _, p := range vitals.Parameters {
 		if value := c.Reading.Value(p); value != nil {
-			words = append(words, p.Say(*value))
+			words = append(words, p.Text(*value))
 		}
 	}
 	return phi.Text(fmt.Sprintf("%s Reported %d times, this is the worst; the latest: %s.", g.Message, g.Count, strings.Join(words, ", ")))
@@ -201,9 +201,9 @@ func (e *Pipeline) removeFromAlert(tx core.App, alert *collections.Alert, eventI
 	if alert.Type() != alerts.TypeImplausibleReading {
 		return false, nil
 	}
-	rest, err := collections.GatheredEvents(tx, alert.Id)
-	rest = slices.DeleteFunc(rest, func(id string) bool { return id == eventID })
-	if err != nil || len(rest) == 0 {
+	remaining, err := collections.GatheredEvents(tx, alert.Id)
+	remaining = slices.DeleteFunc(remaining, func(id string) bool { return id == eventID })
+	if err != nil || len(remaining) == 0 {
 		return false, err
 	}
 	snapshot, err := triage.ReadSnapshot(tx, alert.PatientID(), nil, now)
@@ -212,11 +212,11 @@ func (e *Pipeline) removeFromAlert(tx core.App, alert *collections.Alert, eventI
 	}
 	var worst, latest *implausibleReading
 	var finding alerts.Finding
-	looked := rest[:min(len(rest), maxAggregated)]
-	if slices.Contains(rest[len(looked):], alert.QuarantineID()) { // the worst counts at any age
-		looked = append(slices.Clone(looked), alert.QuarantineID())
+	checked := remaining[:min(len(remaining), maxAggregated)]
+	if slices.Contains(remaining[len(checked):], alert.QuarantineID()) { // the worst counts at any age
+		checked = append(slices.Clone(checked), alert.QuarantineID())
 	}
-	for _, id := range looked {
+	for _, id := range checked {
 		c, readingSnapshot, readable, err := e.pendingReading(tx, id, alert.PatientID(), snapshot, now)
 		if err != nil {
 			return false, err
@@ -234,7 +234,7 @@ func (e *Pipeline) removeFromAlert(tx core.App, alert *collections.Alert, eventI
 	if worst == nil {
 		return true, nil // the others are unreadable: leave the alert as it is
 	}
-	g := collections.Gathering{Count: len(rest), Latest: rawJSON(latest.reportedValues()), Told: firstNotified(worst.reportedValues(), finding.Value), Message: finding.Message}
+	g := collections.Gathering{Count: len(remaining), Latest: rawJSON(latest.reportedValues()), Told: firstNotified(worst.reportedValues(), finding.Value), Message: finding.Message}
 	return true, alert.Gather(tx, g, latest.aggregateMessage(g), latest.Reading.MeasuredAt, worst.shownValues(finding), now)
 }
 

@@ -71,7 +71,7 @@ func (e *Pipeline) ConfirmImplausible(app core.App, id string, notes phi.Text, b
 // checkCoherent rejects values that contradict each other; no person can confirm them.
 func checkCoherent(r vitals.Reading) error {
 	c := validate.NewChecks()
-	if check := r.Kind.Definition().Coherent; check != nil {
+	if check := r.Kind.Definition().CheckCoherence; check != nil {
 		check(r, c)
 	}
 	return c.Err()
@@ -108,10 +108,10 @@ func (e *Pipeline) confirmedSubmission(
 		if source == SourceDashboard || source == SourceClient {
 			s.Source = vitals.SourceAPI
 		}
-	case event.Completes(): // the rest is stored already
+	case event.IsPart(): // the rest is stored already
 		part := reading // if only the clock was wrong, all values are pending
-		if len(event.Implausible.Outside) > 0 {
-			part = reading.Only(event.Implausible.Outside)
+		if len(event.Implausible.OutOfRange) > 0 {
+			part = reading.OnlyValues(event.Implausible.OutOfRange)
 		}
 		event.Reading = &part
 		s = gatewaySubmission(*event, match.patient, by, now)
@@ -136,7 +136,7 @@ func (e *Pipeline) confirmedSubmission(
 		}
 	}
 	if source == SourceImport {
-		s.Device = devices.Envelope{Model: event.DeviceModel}
+		s.Device = devices.GatewayReport{Model: event.DeviceModel}
 	}
 	s.Origin, s.ConfirmedBy, s.UsesReceiptTime = sourceOrigin(source), by.Email, asReceived
 	return s, nil

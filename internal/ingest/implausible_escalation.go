@@ -25,7 +25,7 @@ func (e *Pipeline) raiseAlert(tx core.App, c implausibleReading, snapshot triage
 		}
 	}
 	n := c.decideAlert(snapshot, late, superseded)
-	if gathered, err := e.mergeIntoAlert(tx, c, n, snapshot, now); err != nil || gathered {
+	if merged, err := e.mergeIntoAlert(tx, c, n, snapshot, now); err != nil || merged {
 		return err
 	}
 	id, err := alerts.Raise(tx, n.draft, now)
@@ -113,7 +113,7 @@ func openOrJoinEscalation(tx core.App, snapshot triage.PatientSnapshot, draft al
 	if err != nil {
 		return err
 	}
-	key, why := "escalation "+id, draft.Finding.Message
+	key, reason := "escalation "+id, draft.Finding.Message
 	if !opened {
 		again, worse := draft.WorseThanNotified, phi.Text("")
 		if draft.WorseThanNotified {
@@ -126,10 +126,10 @@ func openOrJoinEscalation(tx core.App, snapshot triage.PatientSnapshot, draft al
 		if err := escalations.Join(tx, id, again, joined, now); err != nil || !again {
 			return err
 		}
-		key, why = key+" joined "+collections.Instant(now), joined.Reveal()
+		key, reason = key+" joined "+collections.Instant(now), joined.Reveal()
 	}
 	return notifications.Announce(tx, notifications.Announcement{
 		Kind: notifications.EscalationOpened, Severity: string(alerts.Critical), PatientID: draft.PatientID, EscalationID: id, AlertID: alertID,
-		Body: label + ", stat: " + why, Key: key,
+		Body: label + ", stat: " + reason, Key: key,
 	}, now)
 }

@@ -57,12 +57,12 @@ func encodeManualReading(patientID string, i gateway.Implausible) ([]byte, error
 			k.Values[p.Column] = *value
 		}
 	}
-	for _, m := range vitals.Marks {
-		if word := r.Says(m); word != "" {
+	for _, m := range vitals.Qualifiers {
+		if word := r.Qualifier(m); word != "" {
 			k.Marks[m.Name] = word
 		}
 	}
-	for _, p := range i.Outside {
+	for _, p := range i.OutOfRange {
 		k.Outside = append(k.Outside, p.Column)
 	}
 	return json.Marshal(k)
@@ -81,13 +81,13 @@ func decodeManualReading(payload phi.Text) (gateway.Event, error) {
 			i.Reading = i.Reading.With(p, value)
 		}
 	}
-	for _, m := range vitals.Marks {
-		i.Reading.Say(m, k.Marks[m.Name])
+	for _, m := range vitals.Qualifiers {
+		i.Reading.SetQualifier(m, k.Marks[m.Name])
 	}
 	for _, column := range k.Outside {
 		for _, p := range vitals.Parameters {
 			if p.Column == column {
-				i.Outside = append(i.Outside, p)
+				i.OutOfRange = append(i.OutOfRange, p)
 			}
 		}
 	}
@@ -101,7 +101,7 @@ type ImplausibleReport struct {
 	PatientID  string
 	Source     string
 	Reading    vitals.Reading
-	OutOfRange vitals.Outside
+	OutOfRange vitals.OutOfRange
 	// FieldErrors are the errors that the caller received.
 	FieldErrors fault.Fields
 }
@@ -109,7 +109,7 @@ type ImplausibleReport struct {
 // ReportImplausible quarantines an implausible measurement and notifies the care team. A repeat changes nothing. It stores nothing if the
 // patient does not exist, is archived, or did not have the device at the time.
 func (e *Pipeline) ReportImplausible(app core.App, r ImplausibleReport, by audit.Actor, now time.Time) error {
-	i := gateway.Implausible{Reading: r.Reading, Outside: r.OutOfRange}
+	i := gateway.Implausible{Reading: r.Reading, OutOfRange: r.OutOfRange}
 	body, err := encodeManualReading(r.PatientID, i)
 	if err != nil {
 		return fmt.Errorf("store an implausible measurement: %w", err)
@@ -163,7 +163,7 @@ func (e *Pipeline) quarantineImplausible(tx core.App, entry EventEntry, patientI
 func (e *Pipeline) ReportImplausibleRecord(app core.App, record *core.Record, by audit.Actor, now time.Time) error {
 	o, fields := ObservationFromRecord(record), validate.NewChecks()
 	o.Reading.MeasuredAt = e.Evaluator.ParseMeasuredAt(fields, record, now)
-	outside, ok := o.Reading.Outside()
+	outside, ok := o.Reading.OutOfRange()
 	if !ok || len(fields.Fields) > 0 || o.PatientID == "" {
 		return nil
 	}

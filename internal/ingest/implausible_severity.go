@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/vigilhealth/vigil/internal/alerts"
@@ -23,7 +22,7 @@ type boundCheck struct {
 // compareToBounds compares one value with its range and the patient's critical bounds. A value beyond an end of its range is also beyond
 // the critical bound on that side, if there is one.
 func (c implausibleReading) compareToBounds(p *vitals.Parameter, value float64, limits vitals.Limits) boundCheck {
-	b := boundCheck{parameter: p, value: value, outOfRange: slices.Contains(c.Outside, p), limit: p.Range.Min}
+	b := boundCheck{parameter: p, value: value, outOfRange: slices.Contains(c.OutOfRange, p), limit: p.Range.Min}
 	if value > p.Range.Min { // a value rounded to an end counts as sent
 		b.limit = p.Range.Max
 	}
@@ -54,9 +53,9 @@ func (c implausibleReading) finding(t alerts.Thresholds) (finding alerts.Finding
 		}
 		b := c.compareToBounds(p, *value, t.Of(p))
 		if b.outOfRange {
-			impossible = append(impossible, fmt.Sprintf("%s is outside %s to %s.", p.Say(*value), formatNumber(p.Range.Min), formatNumber(p.Range.Max)))
+			impossible = append(impossible, fmt.Sprintf("%s is outside %s to %s.", p.Text(*value), vitals.FormatNumber(p.Range.Min), vitals.FormatNumber(p.Range.Max)))
 		} else {
-			others = append(others, p.Say(*value))
+			others = append(others, p.Text(*value))
 		}
 		if worst == nil || b.isWorseThan(*worst) {
 			worst = &b
@@ -80,12 +79,12 @@ func (c implausibleReading) finding(t alerts.Thresholds) (finding alerts.Finding
 // isBelowAdultRangeOnly reports whether a minor's values are too low only for adults. Source: docs/decisions/observations.md, "Implausible
 // values".
 func (c implausibleReading) isBelowAdultRangeOnly() bool {
-	for _, p := range c.Outside {
+	for _, p := range c.OutOfRange {
 		if value := c.Reading.Value(p); !c.isMinor || !p.OfAdults || value == nil || *value >= p.Range.Min {
 			return false
 		}
 	}
-	return len(c.Outside) > 0
+	return len(c.OutOfRange) > 0
 }
 
 // clockText returns the alert's sentence about the device's clock; "" if it is right.
@@ -110,5 +109,3 @@ func (b boundCheck) isWorseThan(o boundCheck) bool {
 	}
 	return b.depth > o.depth
 }
-
-func formatNumber(value float64) string { return strconv.FormatFloat(value, 'f', -1, 64) }

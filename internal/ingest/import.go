@@ -176,7 +176,7 @@ func (i *importRun) storeGroups(ctx context.Context, sorted []importLine) error 
 func (e importLine) measurement() (gateway.Event, bool) { return e.event, true }
 
 func (i *importRun) storeGroup(group []importLine) error {
-	all := func(app core.App) error {
+	storeLines := func(app core.App) error {
 		for _, line := range group {
 			if err := i.storeLine(app, line); err != nil {
 				return err
@@ -185,9 +185,9 @@ func (i *importRun) storeGroup(group []importLine) error {
 		return nil
 	}
 	if i.DryRun {
-		return all(i.app)
+		return storeLines(i.app)
 	}
-	return i.app.RunInTransaction(all)
+	return i.app.RunInTransaction(storeLines)
 }
 
 // storeLine stores a line, or checks it in a dry run, and counts the result.
@@ -195,7 +195,7 @@ func (i *importRun) storeLine(app core.App, line importLine) error {
 	v, err := classify(app, line.event, func(patientID string) (Outcome, error) {
 		now := i.Clock()
 		s := gatewaySubmission(line.event, patientID, audit.System(), now)
-		s.Device = devices.Envelope{Model: line.event.DeviceModel} // an import does not show that the device is alive
+		s.Device = devices.GatewayReport{Model: line.event.DeviceModel} // an import does not show that the device is alive
 		s.Origin, s.NewerInBatch = vitals.OriginImport, i.batch.newerThan(line.event)
 		return i.ingest(app, s, now)
 	})

@@ -83,7 +83,7 @@ func (e *Pipeline) Receive(ctx context.Context, app core.App, d Delivery) (resul
 	if err != nil {
 		return nil, err
 	}
-	all := e.newDeliveryBatch(parts, d.At)
+	batch := e.newDeliveryBatch(parts, d.At)
 	results = make([]Result, len(parts))
 	for _, index := range deliveryOrder(parts, deliveryEvent.measurement) {
 		part := parts[index]
@@ -92,7 +92,7 @@ func (e *Pipeline) Receive(ctx context.Context, app core.App, d Delivery) (resul
 		if part.rejection != nil {
 			result, err = e.storeRejected(app, part, d, anyParsed)
 		} else {
-			result, err = e.receiveEvent(ctx, app, part.event, d, all)
+			result, err = e.receiveEvent(ctx, app, part.event, d, batch)
 		}
 		if err != nil {
 			return nil, err
@@ -100,7 +100,7 @@ func (e *Pipeline) Receive(ctx context.Context, app core.App, d Delivery) (resul
 		result.Event = part.event
 		results[index] = result
 	}
-	return results, all.reopenSuperseded(app, d.At)
+	return results, batch.reopenSuperseded(app, d.At)
 }
 
 // deliveryEvent is one event of a delivery.
@@ -128,7 +128,7 @@ func (e *Pipeline) parseDelivery(d Delivery) (parts []deliveryEvent, anyParsed b
 	return parts, anyParsed, nil
 }
 
-func (e *Pipeline) receiveEvent(ctx context.Context, app core.App, event gateway.Event, d Delivery, all *deliveryBatch) (Result, error) {
+func (e *Pipeline) receiveEvent(ctx context.Context, app core.App, event gateway.Event, d Delivery, batch *deliveryBatch) (Result, error) {
 	if retracted, err := e.findDiscardedPart(app, event, d); err != nil || retracted != nil {
 		return Result{Status: Duplicate, EventID: event.ID()}, err
 	}
@@ -137,11 +137,11 @@ func (e *Pipeline) receiveEvent(ctx context.Context, app core.App, event gateway
 		if err != nil {
 			return Outcome{}, err
 		}
-		s.AllowDuplicates, s.NewerInBatch, s.DiscardedBefore = e.AllowDuplicates, all.newerThan(event), e.discardedBefore(event, patientID, d)
+		s.AllowDuplicates, s.NewerInBatch, s.DiscardedBefore = e.AllowDuplicates, batch.newerThan(event), e.discardedBefore(event, patientID, d)
 		return e.Writer.Submit(ctx, s)
 	})
 	if err == nil {
-		all.recordResult(event, v.status, v.patient)
+		batch.recordResult(event, v.status, v.patient)
 	}
 	switch {
 	case err != nil:
@@ -181,11 +181,11 @@ type classification struct {
 // use it; store runs in the writer, in the caller's transaction, or as a dry run.
 func classify(app core.App, event gateway.Event, store func(patientID string) (Outcome, error)) (v classification, err error) {
 	switch {
-	case !event.Type.Known():
+	case !event.Type.IsKnown():
 		return classification{status: Ignored}, nil
 	case event.Type != gateway.MeasurementCreated:
 		return classification{status: Processed}, nil
-	case event.Unsupported():
+	case event.IsUnsupported():
 		return classification{status: Quarantined, reason: ReasonUnsupportedType}, nil
 	}
 	if v.patient, v.reason, err = MatchPatient(app, event); err != nil {

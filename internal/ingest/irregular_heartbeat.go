@@ -26,7 +26,7 @@ type HeartbeatFlags struct {
 
 // loadHeartbeatFlags reads the flags that are counted with a reading's own.
 func (e *Evaluator) loadHeartbeatFlags(tx core.App, o Observation, open []alerts.Open, now time.Time) (f HeartbeatFlags, err error) {
-	if r := o.valuesToEvaluate(); e.rules.IrregularHeartbeats == 0 || r.Says(vitals.IrregularHeartbeat) != vitals.Yes {
+	if r := o.valuesToEvaluate(); e.rules.IrregularHeartbeats == 0 || r.Qualifier(vitals.IrregularHeartbeat) != vitals.Yes {
 		return f, nil
 	}
 	if f, err = findHeartbeatFlags(tx, o.PatientID, o.Reading.MeasuredAt, now); err != nil {
@@ -56,7 +56,7 @@ func findHeartbeatFlags(tx core.App, patientID string, at, now time.Time) (f Hea
 // flaggedKinds returns the kinds that can have the flag.
 func flaggedKinds() (kinds []vitals.Kind) {
 	for _, d := range vitals.Definitions {
-		if slices.Contains(d.Marks, vitals.IrregularHeartbeat) {
+		if slices.Contains(d.Qualifiers, vitals.IrregularHeartbeat) {
 			kinds = append(kinds, d.Kind)
 		}
 	}
@@ -82,7 +82,7 @@ func (f HeartbeatFlags) hasRunAfter(at time.Time, enough int) bool {
 
 // newRun returns the first flag, from one time on, that starts a run without a warning. A run continues with every flag that has enough
 // others within the week before it, and ends with one that has not.
-func (f HeartbeatFlags) newRun(from time.Time, enough int) (at time.Time, begun bool) {
+func (f HeartbeatFlags) newRun(from time.Time, enough int) (at time.Time, found bool) {
 	if f.HasOpenWarning || len(f.Times) < enough {
 		return at, false
 	}
@@ -93,10 +93,10 @@ func (f HeartbeatFlags) newRun(from time.Time, enough int) (at time.Time, begun 
 		if f.LastWarned.IsZero() || !f.LastWarned.Before(flag) {
 			return flag, f.LastWarned.IsZero()
 		}
-		over := slices.ContainsFunc(f.Times, func(between time.Time) bool {
+		ended := slices.ContainsFunc(f.Times, func(between time.Time) bool {
 			return between.After(f.LastWarned) && between.Before(flag) && f.countWithin(between) < enough
 		})
-		return flag, over
+		return flag, ended
 	}
 	return at, false
 }
@@ -106,8 +106,8 @@ func (f HeartbeatFlags) warningDraft(o Observation, rules Rules, now time.Time) 
 	if len(f.Times) == 0 {
 		return warning, false
 	}
-	at, begun := f.newRun(o.Reading.MeasuredAt, rules.IrregularHeartbeats)
-	if !begun {
+	at, found := f.newRun(o.Reading.MeasuredAt, rules.IrregularHeartbeats)
+	if !found {
 		return warning, false
 	}
 	warning = alertDraft(o, recurringFinding(f.countWithin(at)), false)

@@ -55,7 +55,7 @@ func HasNewerReadings(tx core.App, patientID string, groups [][]*vitals.Paramete
 		for k, p := range group {
 			columns[k] = p.Column
 		}
-		newer, err = collections.MeasuredAfter(tx, patientID, kindsOf(groups[i:i+1]), columns, at, vitals.OriginPatient.Settles(origin))
+		newer, err = collections.MeasuredAfter(tx, patientID, kindsOf(groups[i:i+1]), columns, at, vitals.OriginPatient.CanResolve(origin))
 		if err != nil || !newer {
 			return false, err
 		}
@@ -71,7 +71,7 @@ func (e *Evaluator) addNewerInGroup(s Submission, after []*groupItem, now time.T
 	}
 	s.NewerInBatch = slices.Clip(s.NewerInBatch)
 	for _, other := range after {
-		if other.In.PatientID == s.PatientID && !other.In.skipsEvaluation() && other.In.origin().Settles(s.origin()) {
+		if other.In.PatientID == s.PatientID && !other.In.skipsEvaluation() && other.In.origin().CanResolve(s.origin()) {
 			s.NewerInBatch = append(s.NewerInBatch, other.In.Reading)
 		}
 	}

@@ -16,8 +16,8 @@ func TestRecordLatencies(t *testing.T) {
 	app, engine := newApp(t, ingest.Rules{PracticeZone: newYork})
 	patient := vigiltest.Patient(t, app, nil)
 	w := startWriter(t, app, engine)
-	take := func(minutesAgo int, took time.Duration, who string) {
-		s := gatewaySubmission(who, vitals.Reading{Kind: vitals.Weight, MeasuredAt: now.Add(-time.Duration(minutesAgo) * time.Minute)}.With(vitals.WeightKg, 80.0))
+	take := func(minutesAgo int, took time.Duration, source string) {
+		s := gatewaySubmission(source, vitals.Reading{Kind: vitals.Weight, MeasuredAt: now.Add(-time.Duration(minutesAgo) * time.Minute)}.With(vitals.WeightKg, 80.0))
 		s.ReceivedAt = now.Add(-took)
 		_, _ = w.Submit(t.Context(), s) // rejections are part of the test
 	}

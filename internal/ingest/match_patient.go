@@ -18,7 +18,7 @@ import (
 // If they differ it does not guess. reason is why there is no match. Source: docs/decisions/gateway.md, "Which patient does an event belong
 // to".
 func MatchPatient(app core.App, event gateway.Event) (patientID, reason string, err error) {
-	found, err := collections.FindAddressee(app, event.DeviceID, event.PatientID, event.KnownAt())
+	found, err := collections.FindAddressee(app, event.DeviceID, event.PatientID, event.EffectiveTime())
 	if err != nil {
 		return "", "", err
 	}

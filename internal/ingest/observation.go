@@ -85,8 +85,8 @@ func readingFromRecord(record *core.Record) vitals.Reading {
 	for _, p := range vitals.Parameters {
 		*reading.Slot(p) = collections.Optional(record, p.Column)
 	}
-	for _, m := range vitals.Marks {
-		reading.Say(m, record.GetString(m.Name))
+	for _, m := range vitals.Qualifiers {
+		reading.SetQualifier(m, record.GetString(m.Name))
 	}
 	return reading
 }
@@ -115,7 +115,7 @@ func (o Observation) cells() []cell {
 	if review == Accepted {
 		review = "" // stored as empty, like older rows
 	}
-	cells := make([]cell, 0, 24+len(vitals.Parameters)+len(vitals.Marks))
+	cells := make([]cell, 0, 24+len(vitals.Parameters)+len(vitals.Qualifiers))
 	cells = append(cells,
 		cell{"id", o.ID}, cell{"patient", o.PatientID}, cell{"observation_type", string(r.Kind)}, cell{"measured_at", collections.Instant(r.MeasuredAt)},
 		cell{"device_id", r.DeviceID}, cell{"source", string(o.Source)}, cell{"origin", string(o.Origin)}, cell{"review_state", string(review)},
@@ -128,8 +128,8 @@ func (o Observation) cells() []cell {
 	for _, p := range vitals.Parameters {
 		cells = append(cells, cell{p.Column, r.Value(p)})
 	}
-	for _, m := range vitals.Marks {
-		cells = append(cells, cell{m.Name, r.Says(m)})
+	for _, m := range vitals.Qualifiers {
+		cells = append(cells, cell{m.Name, r.Qualifier(m)})
 	}
 	return cells
 }

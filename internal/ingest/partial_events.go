@@ -68,7 +68,7 @@ func (o patientMatch) accepts(app core.App, pending *collections.GatewayEvent, a
 // mergePendingParts returns the event with the parts of its reading that arrived earlier.
 func (e *Pipeline) mergePendingParts(app core.App, event gateway.Event, match patientMatch) (gateway.Event, error) {
 	err := e.eachPendingPart(app, event, match, func(_ *collections.GatewayEvent, addition gateway.Event) error {
-		if whole, fits := event.Reading.Add(*addition.Reading); fits {
+		if whole, fits := event.Reading.Merge(*addition.Reading); fits {
 			event.Reading = &whole
 		}
 		return nil
@@ -130,7 +130,7 @@ func (e *Pipeline) addPendingParts(
 ) error {
 	return e.eachPendingPart(tx, event, match, func(pending *collections.GatewayEvent, addition gateway.Event) error {
 		ended := closure{status: collections.EventReleased, observation: stored.ID, patient: match.patient}
-		switch whole, fits := stored.Reading.Add(*addition.Reading); {
+		switch whole, fits := stored.Reading.Merge(*addition.Reading); {
 		case fits && whole.SameValues(stored.Reading):
 			return closeEvent(tx, pending, ended, by, now)
 		case match.withoutKey: // the part belongs to the reading with the key

@@ -32,7 +32,7 @@ func TestReplayAfterKill(t *testing.T) {
 		pressure, body := read(fmt.Sprintf(deliveryEvent, "blood_pressure", 128)), fmt.Sprintf(deliveryEvent, "pulse", 190)
 		pulse := read(body)
 		if pulseIsIn {
-			whole, _ := pressure.Reading.Add(*pulse.Reading)
+			whole, _ := pressure.Reading.Merge(*pulse.Reading)
 			pressure.Reading = &whole
 		}
 		ingestEvent(t, app, engine, ingest.NewSubmission(pressure, patient, gatewayActor, pipelineNow))

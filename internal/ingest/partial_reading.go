@@ -26,7 +26,7 @@ func (e *Evaluator) mergePartial(tx core.App, b *writeBatch, m *patientCache, s 
 	}
 	o := ObservationFromRecord(record)
 	before := o.Reading.ValuesKey()
-	whole, fits := o.Reading.Add(s.Reading)
+	whole, fits := o.Reading.Merge(s.Reading)
 	switch {
 	case !fits || o.PatientID != s.PatientID || o.EnteredInError:
 		return Outcome{Observation: o, Conflict: true}, nil

@@ -30,7 +30,7 @@ type patientCache struct {
 type cachedPatient struct {
 	row              patientRow
 	snapshot         *triage.PatientSnapshot // nil: not loaded
-	earliestValidDay string          // the earliest day found not to be before the patient's birth; "" for none
+	earliestValidDay string                  // the earliest day found not to be before the patient's birth; "" for none
 }
 
 // deviceHolding is the open assignment of a device; patient is "" if it has none.

@@ -177,14 +177,14 @@ type closure struct {
 }
 
 func closeEvent(tx core.App, event *collections.GatewayEvent, with closure, by audit.Actor, now time.Time) error {
-	who, action := by.Email, audit.WebhookReleased
-	if who == "" {
-		who = string(by.Type)
+	name, action := by.Email, audit.WebhookReleased
+	if name == "" {
+		name = string(by.Type)
 	}
 	if with.status == collections.EventDiscarded {
 		action = audit.WebhookDiscarded
 	}
-	if err := event.Close(tx, with.status, with.observation, who, with.reason, now); err != nil {
+	if err := event.Close(tx, with.status, with.observation, name, with.reason, now); err != nil {
 		return err
 	}
 	return audit.Append(tx, audit.Entry{

@@ -94,7 +94,7 @@ func (r *replayRun) replayEvent(app core.App, id string, done *ReplayResult) err
 	return nil
 }
 
-func (e *Pipeline) replayInTx(tx core.App, id string, all *deliveryBatch, done *ReplayResult, now time.Time) error {
+func (e *Pipeline) replayInTx(tx core.App, id string, batch *deliveryBatch, done *ReplayResult, now time.Time) error {
 	pending, err := FindQuarantined(tx, id)
 	if err != nil {
 		return err
@@ -126,13 +126,13 @@ func (e *Pipeline) replayInTx(tx core.App, id string, all *deliveryBatch, done *
 		if err != nil {
 			return Outcome{}, err
 		}
-		s.NewerInBatch = all.newerThan(event)
+		s.NewerInBatch = batch.newerThan(event)
 		return e.Evaluator.Ingest(tx, s, now)
 	})
 	if err != nil {
 		return err
 	}
-	all.recordResult(event, v.status, v.patient)
+	batch.recordResult(event, v.status, v.patient)
 	ended := closure{status: collections.EventReleased, observation: v.outcome.Observation.ID, patient: v.patient}
 	switch v.status {
 	case Quarantined:

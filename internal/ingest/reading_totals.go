@@ -116,10 +116,10 @@ func (e *Evaluator) countDifferences(app core.App, id string) (counted map[patie
 	wrong = len(counted)
 	for _, row := range stored {
 		is, exists := counted[patientDay{id, row.Day, row.Kind}]
-		switch right := is.readings == row.Readings && is.fromDevices == row.Devices; {
-		case exists && right:
+		switch equal := is.readings == row.Readings && is.fromDevices == row.Devices; {
+		case exists && equal:
 			wrong--
-		case !exists && !right:
+		case !exists && !equal:
 			wrong++
 		}
 	}

@@ -138,8 +138,8 @@ func TestRecountAfterZoneChange(t *testing.T) {
 func TestRecountSkipsDaysWithoutReadings(t *testing.T) {
 	app, engine := newApp(t, rules)
 	patient := vigiltest.Patient(t, app, nil)
-	for _, taken := range []time.Time{now.AddDate(-50, 0, 0), now.AddDate(-50, 0, 1), now} {
-		storeReading(t, app, engine, gatewaySubmission(patient, at(weight(80), taken)))
+	for _, measured := range []time.Time{now.AddDate(-50, 0, 0), now.AddDate(-50, 0, 1), now} {
+		storeReading(t, app, engine, gatewaySubmission(patient, at(weight(80), measured)))
 	}
 	if days, wrong := recount(t, app, engine); days != 3 || wrong != 0 {
 		t.Errorf("%d days were compared, %d were wrong", days, wrong)

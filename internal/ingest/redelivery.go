@@ -84,20 +84,20 @@ func (e *Pipeline) reconcileRedelivery(app core.App, event gateway.Event, v clas
 // discardedBefore returns a function that reports whether a person discarded this measurement when its time was in the future, and why. A
 // person's decision holds for every repeat, in any envelope. Source: docs/decisions/observations.md, "Implausible values".
 func (e *Pipeline) discardedBefore(event gateway.Event, patientID string, d Delivery) func(tx core.App) (phi.Text, bool, error) {
-	const why = "The same measurement was discarded."
+	const reason = "The same measurement was discarded."
 	return func(tx core.App) (phi.Text, bool, error) {
 		quarantined, err := collections.FindGatewayEvent(tx, gateway.BodyID(d.Vendor, d.Body))
 		if ignoreMissing(err) != nil {
 			return "", false, err
 		}
 		if err == nil {
-			return why, quarantined.Implausible() && quarantined.Status() == collections.EventDiscarded, nil
+			return reason, quarantined.Implausible() && quarantined.Status() == collections.EventDiscarded, nil
 		}
 		if event.Implausible != nil || len(event.LeftOut) > 0 {
 			return "", false, nil // its values differ from the discarded ones
 		}
 		earlier, err := e.findDecided(tx, event, *event.Reading, patientID, "")
-		return why, earlier != nil && earlier.Status() == collections.EventDiscarded, err
+		return reason, earlier != nil && earlier.Status() == collections.EventDiscarded, err
 	}
 }
 
@@ -151,7 +151,7 @@ func (e *Pipeline) applyEarlierDecision(tx core.App, stored *collections.Gateway
 
 // storeDiscarded marks a stored reading as entered in error at once, because a person discarded it when its time was in the future.
 // lookupErr is the error of that lookup. Source: docs/decisions/devices.md, "Future clock".
-func (e *Evaluator) storeDiscarded(tx core.App, b *writeBatch, o Observation, s Submission, why phi.Text, lookupErr error, now time.Time) (Outcome, error) {
+func (e *Evaluator) storeDiscarded(tx core.App, b *writeBatch, o Observation, s Submission, reason phi.Text, lookupErr error, now time.Time) (Outcome, error) {
 	if lookupErr != nil {
 		return Outcome{}, lookupErr
 	}
@@ -160,7 +160,7 @@ func (e *Evaluator) storeDiscarded(tx core.App, b *writeBatch, o Observation, s 
 		return Outcome{}, err
 	}
 	system := systemActor(s.By)
-	if err := collections.SetEnteredInError(tx, o.ID, system.Email, why, 0, now); err != nil {
+	if err := collections.SetEnteredInError(tx, o.ID, system.Email, reason, 0, now); err != nil {
 		return Outcome{}, err
 	}
 	a := effectsWriter{tx: tx, batch: b, effects: Effects{Observation: o}, by: s.By, now: now}
@@ -168,7 +168,7 @@ func (e *Evaluator) storeDiscarded(tx core.App, b *writeBatch, o Observation, s 
 		return Outcome{}, err
 	}
 	err := b.trail.Add(audit.Entry{
-		Event: audit.ObservationEnteredInError, Actor: system, ResourceType: audit.ResourceObservation, ResourceID: o.ID, PatientID: o.PatientID, Reason: why,
+		Event: audit.ObservationEnteredInError, Actor: system, ResourceType: audit.ResourceObservation, ResourceID: o.ID, PatientID: o.PatientID, Reason: reason,
 	}, now)
 	if err != nil {
 		return Outcome{}, err
@@ -179,7 +179,7 @@ func (e *Evaluator) storeDiscarded(tx core.App, b *writeBatch, o Observation, s 
 // completesStored reports whether a stored reading of the patient has the same key as an event from a future clock, and returns the values
 // it lacks. Confirming the event then completes that reading instead of storing a second one.
 func completesStored(tx core.App, event gateway.Event, patientID string) (stored bool, missing vitals.Reading, err error) {
-	if event.Implausible.Ahead.IsZero() || len(event.Implausible.Outside) == 0 {
+	if event.Implausible.Ahead.IsZero() || len(event.Implausible.OutOfRange) == 0 {
 		return false, missing, nil
 	}
 	record, err := collections.FindObservationByGatewayKey(tx, event.Key())
@@ -187,6 +187,6 @@ func completesStored(tx core.App, event gateway.Event, patientID string) (stored
 		return false, missing, ignoreMissing(err)
 	}
 	o := ObservationFromRecord(record)
-	_, fits := o.Reading.Add(event.Implausible.Reading)
-	return fits && o.PatientID == patientID && !o.EnteredInError, event.Implausible.Reading.Beyond(o.Reading), nil
+	_, fits := o.Reading.Merge(event.Implausible.Reading)
+	return fits && o.PatientID == patientID && !o.EnteredInError, event.Implausible.Reading.Except(o.Reading), nil
 }

@@ -19,7 +19,7 @@ func (e *Evaluator) reevaluateNewest(tx core.App, b *writeBatch, r confirmedRead
 	if o.addition != nil || o.Review == Suspect {
 		return nil
 	}
-	for _, parameter := range vitals.Changing {
+	for _, parameter := range vitals.ChangeWatched {
 		if o.Reading.Value(parameter) == nil {
 			continue
 		}

@@ -12,7 +12,7 @@ import (
 // recheckIrregularHeartbeats checks again whether irregular heartbeats recur, if the reading had the flag.
 func (w *retraction) recheckIrregularHeartbeats() error {
 	enough := w.evaluator.rules.IrregularHeartbeats
-	if enough == 0 || w.observation.Reading.Says(vitals.IrregularHeartbeat) != vitals.Yes {
+	if enough == 0 || w.observation.Reading.Qualifier(vitals.IrregularHeartbeat) != vitals.Yes {
 		return nil
 	}
 	open, err := collections.OpenAlertsOf(w.tx, w.observation.PatientID, alerts.TypeIrregularHeartbeat)
@@ -41,13 +41,13 @@ func (w *retraction) recheckIrregularHeartbeats() error {
 
 // warnWithoutReading raises the warning again at another reading, if the retracted one had raised it and the run remains.
 func (w *retraction) warnWithoutReading(enough int) error {
-	mine := slices.ContainsFunc(w.raised, func(a *collections.Alert) bool { return a.Type() == alerts.TypeIrregularHeartbeat })
+	hasWarning := slices.ContainsFunc(w.raised, func(a *collections.Alert) bool { return a.Type() == alerts.TypeIrregularHeartbeat })
 	flags, err := findHeartbeatFlags(w.tx, w.observation.PatientID, w.observation.Reading.MeasuredAt, w.now)
-	if err != nil || !mine {
+	if err != nil || !hasWarning {
 		return err
 	}
-	at, begun := flags.newRun(w.observation.Reading.MeasuredAt, enough)
-	if !begun {
+	at, found := flags.newRun(w.observation.Reading.MeasuredAt, enough)
+	if !found {
 		return nil
 	}
 	found, err := collections.ObservationsAfter(w.tx, w.observation.PatientID, flaggedKinds(), at.Add(-time.Microsecond))

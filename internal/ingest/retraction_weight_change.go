@@ -48,7 +48,7 @@ func (w *retraction) correctComparisons() error {
 
 // correctChangeAlert retracts a change alert that no longer holds, and raises the corrected one.
 func (w *retraction) correctChangeAlert(o Observation, alert *collections.Alert, r alerts.Evaluated) error {
-	changes := slices.ContainsFunc(vitals.Changing, func(p *vitals.Parameter) bool { return p.Group == alert.Type() })
+	changes := slices.ContainsFunc(vitals.ChangeWatched, func(p *vitals.Parameter) bool { return p.Group == alert.Type() })
 	if _, err := alerts.Next(alerts.Status(alert.Status()), alerts.Resolve); err != nil || !changes {
 		return nil //nolint:nilerr // closed already
 	}

@@ -34,7 +34,7 @@ type Submission struct {
 	// WrongClock readings have a time at which they cannot have been measured: they are stored and not evaluated.
 	WrongClock bool
 	// Device is the device data that the gateway sent with the reading.
-	Device devices.Envelope
+	Device devices.GatewayReport
 	// NewerInBatch are the patient's later readings in the same delivery, which supersede a late reading. It holds only readings that are,
 	// or will be, stored.
 	NewerInBatch []vitals.Reading
@@ -85,7 +85,7 @@ type RaisedAlert struct {
 func gatewaySubmission(event gateway.Event, patientID string, by audit.Actor, receivedAt time.Time) Submission {
 	return Submission{
 		PatientID: patientID, Reading: *event.Reading, Source: vitals.SourceGateway, GatewayKey: event.Key(),
-		Partial: len(event.Additions) > 0, Addition: event.Addition != "", Device: devices.EnvelopeOf(event), By: by, ReceivedAt: receivedAt,
+		Partial: len(event.Additions) > 0, Addition: event.Addition != "", Device: devices.GatewayReportOf(event), By: by, ReceivedAt: receivedAt,
 	}
 }
 

@@ -40,31 +40,31 @@ func (e *Pipeline) SubmitAll(ctx context.Context, app core.App, lines []BatchRea
 		return nil, err
 	}
 	defer done()
-	events, all := batchEvents(lines), &deliveryBatch{pipeline: e, newest: newestReadings{}, at: at}
+	events, batch := batchEvents(lines), &deliveryBatch{pipeline: e, newest: newestReadings{}, at: at}
 	order := deliveryOrder(events, func(event gateway.Event) (gateway.Event, bool) { return event, true })
 	for _, index := range order {
-		all.newest.add(events[index])
+		batch.newest.add(events[index])
 	}
 	answers := make([]SubmitResult, len(lines))
 	for places := range slices.Chunk(order, submitChunk) {
 		list := make([]Submission, len(places))
 		for i, index := range places {
 			list[i] = callerSubmission(lines[index].PatientID, lines[index].Reading, lines[index].Source, by, at)
-			list[i].NewerInBatch = all.newerThan(events[index])
+			list[i].NewerInBatch = batch.newerThan(events[index])
 		}
 		for i, answer := range e.Writer.SubmitAll(ctx, list) {
 			answers[places[i]] = answer
-			all.recordResult(events[places[i]], answerStatus(answer), lines[places[i]].PatientID)
+			batch.recordResult(events[places[i]], answerStatus(answer), lines[places[i]].PatientID)
 			if refused, isFault := errors.AsType[*fault.Error](answer.Err); answer.Err != nil && (!isFault || refused.Kind == fault.Unavailable) && err == nil {
 				err = answer.Err
 			}
 		}
 		if err != nil {
-			all.incomplete = true
+			batch.incomplete = true
 			break
 		}
 	}
-	return answers, errors.Join(err, all.reopenSuperseded(app, at))
+	return answers, errors.Join(err, batch.reopenSuperseded(app, at))
 }
 
 func batchEvents(lines []BatchReading) []gateway.Event {

@@ -93,10 +93,10 @@ func (e *Evaluator) loadSurrounding(tx core.App, s *AssessInput, o Observation, 
 	}
 	for _, group := range groups {
 		if alertType := group[0].Group; breaches(alertType) {
-			switch over, err := isSuperseded(tx, o, group, following, late); {
+			switch superseded, err := isSuperseded(tx, o, group, following, late); {
 			case err != nil:
 				return err
-			case over:
+			case superseded:
 				s.Surrounding.Superseded = append(s.Surrounding.Superseded, alertType)
 			case !late:
 				since(r.MeasuredAt)
@@ -132,20 +132,20 @@ func (s AssessInput) sequence(o Observation, r vitals.Reading, findings []alerts
 	if !s.Surrounding.OutOfOrder {
 		return nil
 	}
-	weighings := slices.Concat(s.Snapshot.Baseline, baselineValues(r), baselineValues(readingsOf(s.Surrounding.Others)...))
-	sequence := append(evaluateAll(s.Surrounding.Others, s.Snapshot.Thresholds, weighings), evaluated(o, findings))
+	baseline := slices.Concat(s.Snapshot.Baseline, baselineValues(r), baselineValues(readingsOf(s.Surrounding.Others)...))
+	sequence := append(evaluateAll(s.Surrounding.Others, s.Snapshot.Thresholds, baseline), evaluated(o, findings))
 	slices.SortStableFunc(sequence, func(a, b alerts.Evaluated) int { return a.MeasuredAt.Compare(b.MeasuredAt) })
 	return sequence
 }
 
 // evaluateAll evaluates readings in order of measurement.
-func evaluateAll(list []Observation, t alerts.Thresholds, weighings []alerts.BaselineValue) []alerts.Evaluated {
-	judged := make([]alerts.Evaluated, 0, len(list)+1)
-	deciding := alerts.NewExtremes(weighings)
+func evaluateAll(list []Observation, t alerts.Thresholds, baseline []alerts.BaselineValue) []alerts.Evaluated {
+	evaluations := make([]alerts.Evaluated, 0, len(list)+1)
+	deciding := alerts.NewExtremes(baseline)
 	for _, o := range list {
-		judged = append(judged, evaluated(o, alerts.Evaluate(o.Reading, t, deciding.Of(o.Reading, t))))
+		evaluations = append(evaluations, evaluated(o, alerts.Evaluate(o.Reading, t, deciding.Of(o.Reading, t))))
 	}
-	return judged
+	return evaluations
 }
 
 func readingsOf(list []Observation) (readings []vitals.Reading) {
@@ -158,7 +158,7 @@ func readingsOf(list []Observation) (readings []vitals.Reading) {
 // baselineValues returns the values that are watched for changes.
 func baselineValues(readings ...vitals.Reading) (list []alerts.BaselineValue) {
 	for _, r := range readings {
-		for _, p := range vitals.Changing {
+		for _, p := range vitals.ChangeWatched {
 			if value := r.Value(p); value != nil {
 				list = append(list, alerts.BaselineValue{Of: p, Value: *value, MeasuredAt: r.MeasuredAt})
 			}

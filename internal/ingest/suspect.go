@@ -39,7 +39,7 @@ func (d suspicion) reason() string {
 // assessSuspicion reports whether a new reading may be another person's. A confirmed reading is never suspect. Source:
 // docs/decisions/observations.md, "Suspect reading".
 func (e *Evaluator) assessSuspicion(o Observation, p triage.PatientSnapshot) (d suspicion) {
-	parameter := o.Reading.Kind.Definition().Doubted
+	parameter := o.Reading.Kind.Definition().SuspectParameter
 	value := o.Reading.Value(parameter)
 	if value == nil || o.addition != nil || o.suspicionDecided || o.Review != Accepted {
 		return d
@@ -51,12 +51,12 @@ func (e *Evaluator) assessSuspicion(o Observation, p triage.PatientSnapshot) (d 
 		return d // the next reading from a device set to the wrong unit is similar and corroborates nothing
 	}
 	for _, other := range p.Suspects {
-		if other.Reason != ReasonFarFromUsual || other.Of != parameter || other.MeasuredAt.Sub(o.Reading.MeasuredAt).Abs() > parameter.Doubt.Within ||
-			!parameter.Doubt.Close(other.Value, d.Value) {
+		if other.Reason != ReasonFarFromUsual || other.Of != parameter || other.MeasuredAt.Sub(o.Reading.MeasuredAt).Abs() > parameter.Suspect.Within ||
+			!parameter.Suspect.IsClose(other.Value, d.Value) {
 			continue
 		}
-		holds = holds || other.Origin.Settles(o.Origin)
-		if o.Origin.Settles(other.Origin) {
+		holds = holds || other.Origin.CanResolve(o.Origin)
+		if o.Origin.CanResolve(other.Origin) {
 			d.corroborates = append(d.corroborates, other.ID)
 		}
 	}
@@ -68,40 +68,40 @@ func (e *Evaluator) assessSuspicion(o Observation, p triage.PatientSnapshot) (d 
 
 // IsSuspect reports whether a reading would be suspect if it were stored.
 func (e *Evaluator) IsSuspect(r vitals.Reading, origin vitals.Origin, p triage.PatientSnapshot) bool {
-	return r.Kind.Definition().Doubted != nil && e.assessSuspicion(Observation{Reading: r, Origin: origin, Review: Accepted}, p).isSuspect()
+	return r.Kind.Definition().SuspectParameter != nil && e.assessSuspicion(Observation{Reading: r, Origin: origin, Review: Accepted}, p).isSuspect()
 }
 
 // usualValues returns the last values before a time that count, latest first.
-func usualValues(weighings []alerts.BaselineValue, d alerts.SuspectValue, at time.Time) (usual []alerts.BaselineValue) {
-	since := at.AddDate(0, 0, -d.Of.Doubt.Days)
-	for _, w := range weighings {
+func usualValues(baseline []alerts.BaselineValue, d alerts.SuspectValue, at time.Time) (usual []alerts.BaselineValue) {
+	since := at.AddDate(0, 0, -d.Of.Suspect.Days)
+	for _, w := range baseline {
 		if w.Of == d.Of && w.MeasuredAt.Before(at) && !w.MeasuredAt.Before(since) {
 			usual = append(usual, w)
 		}
 	}
 	slices.SortStableFunc(usual, func(a, b alerts.BaselineValue) int { return b.MeasuredAt.Compare(a.MeasuredAt) })
-	return usual[:min(len(usual), d.Of.Doubt.Among)]
+	return usual[:min(len(usual), d.Of.Suspect.Among)]
 }
 
 // compare compares the value with the usual ones. A value close to a confirmed one is accepted, if its origin is at least as reliable.
 func (d *suspicion) compare(usual []alerts.BaselineValue, origin vitals.Origin, rules Rules) {
-	if len(usual) < d.Of.Doubt.AtLeast {
+	if len(usual) < d.Of.Suspect.AtLeast {
 		return
 	}
 	values := make([]float64, len(usual))
 	for i, w := range usual {
 		values[i] = w.Value
-		d.isAccepted = d.isAccepted || w.Confirmed && w.Origin.Settles(origin) && d.Of.Doubt.Close(w.Value, d.Value)
+		d.isAccepted = d.isAccepted || w.Confirmed && w.Origin.CanResolve(origin) && d.Of.Suspect.IsClose(w.Value, d.Value)
 	}
-	d.Usual, d.Count = vitals.Usual(values), len(values)
-	if d.isFar = rules.Suspect.Exceeded(d.Value, d.Usual); !d.isFar {
+	d.Usual, d.Count = vitals.Median(values), len(values)
+	if d.isFar = rules.Suspect.IsExceeded(d.Value, d.Usual); !d.isFar {
 		return
 	}
 	d.Bound = d.Usual + rules.Suspect.Of(d.Usual)
 	if d.Value < d.Usual {
 		d.Bound = d.Usual - rules.Suspect.Of(d.Usual)
 	}
-	d.Unit, d.InUnit = d.Of.Mistook(d.Value, d.Usual, rules.Suspect)
+	d.Unit, d.InUnit = d.Of.MistakenUnit(d.Value, d.Usual, rules.Suspect)
 }
 
 // resolveSuspicion stores a suspect reading, or confirms the suspect ones that the reading corroborates and evaluates all of them in order

@@ -67,8 +67,8 @@ type confirmedReading struct {
 }
 
 // markConfirmed stores that a suspect reading is confirmed.
-func (e *Evaluator) markConfirmed(tx core.App, o Observation, who string, patient readingPatient, by audit.Actor, now time.Time) (confirmedReading, error) {
-	o.Review, o.ConfirmedBy, o.ConfirmedAt, o.UpdatedAt, o.newlyConfirmed = Confirmed, who, now, now, true
+func (e *Evaluator) markConfirmed(tx core.App, o Observation, name string, patient readingPatient, by audit.Actor, now time.Time) (confirmedReading, error) {
+	o.Review, o.ConfirmedBy, o.ConfirmedAt, o.UpdatedAt, o.newlyConfirmed = Confirmed, name, now, now, true
 	e.prepareFHIR(&o, now)
 	if err := storeReview(tx, o, now); err != nil {
 		return confirmedReading{}, err
@@ -97,12 +97,12 @@ func (e *Evaluator) evaluateConfirmed(tx core.App, b *writeBatch, readings []con
 		return a.observation.Reading.MeasuredAt.Compare(b.observation.Reading.MeasuredAt)
 	})
 	for _, r := range readings {
-		made, err := e.evaluateAndApply(tx, b, r.observation, r.patient, Submission{By: r.by}, now)
+		result, err := e.evaluateAndApply(tx, b, r.observation, r.patient, Submission{By: r.by}, now)
 		if err != nil {
 			return outcome, err
 		}
-		if made.Observation.ID == of {
-			outcome = made
+		if result.Observation.ID == of {
+			outcome = result
 		}
 	}
 	if err := e.reevaluateNewestAfter(tx, b, readings, now); err != nil {

@@ -16,7 +16,7 @@ import (
 // was for the whole run. A reading that counts splits the run in two, which may each need a question. It reports whether it raised one; the
 // caller ranks the patient again. Source: docs/decisions/observations.md, "Suspect reading".
 func (e *Evaluator) promptRestOfRun(tx core.App, b *writeBatch, decided Observation, patient patientRow, by audit.Actor, now time.Time) (prompted bool, err error) {
-	if decided.Reading.Kind.Definition().Doubted == nil || !patient.Active || patient.DeletedAt != "" {
+	if decided.Reading.Kind.Definition().SuspectParameter == nil || !patient.Active || patient.DeletedAt != "" {
 		return false, nil
 	}
 	remaining, err := collections.UnaskedAround(tx, decided.ID, alerts.TypeSuspectReading, ReasonDeviceClock)
@@ -41,8 +41,8 @@ func (e *Evaluator) promptRestOfRun(tx core.App, b *writeBatch, decided Observat
 
 // splitSuspectRun raises a new question if an accepted reading splits a run of suspect ones.
 func (e *Evaluator) splitSuspectRun(tx core.App, b *writeBatch, r confirmedReading, p triage.PatientSnapshot, now time.Time) error {
-	parts, err := maySplitRun(tx, r.observation, p, now)
-	if err != nil || !parts {
+	splits, err := maySplitRun(tx, r.observation, p, now)
+	if err != nil || !splits {
 		return err
 	}
 	return e.promptRestOfRuns(tx, b, []confirmedReading{r}, now)
@@ -51,13 +51,13 @@ func (e *Evaluator) splitSuspectRun(tx core.App, b *writeBatch, r confirmedReadi
 // maySplitRun reports whether a reading that counts may lie between suspect ones. The snapshot has those of the last day; it queries only
 // for earlier ones.
 func maySplitRun(tx core.App, o Observation, p triage.PatientSnapshot, now time.Time) (bool, error) {
-	parameter := o.Reading.Kind.Definition().Doubted
+	parameter := o.Reading.Kind.Definition().SuspectParameter
 	if parameter == nil || o.addition != nil || o.Review != Accepted || o.Reading.Value(parameter) == nil {
 		return false, nil
 	}
 	at := o.Reading.MeasuredAt
 	follows := func(d triage.SuspectValue) bool { return d.Of == parameter && d.MeasuredAt.After(at) }
-	if now.Sub(at) <= parameter.Doubt.Within && !slices.ContainsFunc(p.Suspects, follows) {
+	if now.Sub(at) <= parameter.Suspect.Within && !slices.ContainsFunc(p.Suspects, follows) {
 		return false, nil
 	}
 	return collections.SuspectFollows(tx, o.PatientID, string(o.Reading.Kind), o.ID, at)
