@@ -11,14 +11,14 @@ import (
 	"github.com/vigilhealth/vigil/internal/notifications"
 )
 
-// Band is how a battery stands.
-type Band string
+// BatteryBand is the state of a battery.
+type BatteryBand string
 
 // The bands. Source: docs/decisions/devices.md, "Battery".
 const (
-	BatteryNormal   Band = "normal"
-	BatteryLow      Band = "low"
-	BatteryCritical Band = "critical"
+	BatteryNormal   BatteryBand = "normal"
+	BatteryLow      BatteryBand = "low"
+	BatteryCritical BatteryBand = "critical"
 )
 
 // Limits in percent: low up to and including lowLimit, critical below criticalLimit, a new charge above fullLimit.
@@ -28,8 +28,8 @@ const (
 	fullLimit     = 30
 )
 
-// BandOf is the band of a level in percent.
-func BandOf(level float64) Band {
+// BandOf returns the band of a level in percent.
+func BandOf(level float64) BatteryBand {
 	switch {
 	case level < criticalLimit:
 		return BatteryCritical
@@ -39,67 +39,65 @@ func BandOf(level float64) Band {
 	return BatteryNormal
 }
 
-// BatteryMove is what a battery's state asks for.
-type BatteryMove struct {
-	// Told is the worst band that was told of in this discharge, from now on; "" for none.
-	Told Band
+// BatteryAction is the result of evaluating a battery.
+type BatteryAction struct {
+	// Notified is the worst band that was announced in this discharge; "" for none.
+	Notified BatteryBand
 	// Raise is the band to raise an alert for; "" for none.
-	Raise Band
-	// Recovered: open battery alerts are over.
+	Raise BatteryBand
+	// Recovered: open battery alerts are to be resolved.
 	Recovered bool
 }
 
-// JudgeBattery says what follows from a battery's band. level is nil when the device did not tell it. Each of the two
-// bands is told of once in a discharge, and again only after a level that means a new charge.
-// Source: docs/decisions/devices.md, "Battery".
-func JudgeBattery(told, band Band, level *float64) BatteryMove {
+// EvaluateBattery returns what a battery's band requires. level is nil if the device did not report it. Each band alerts once per
+// discharge, and again only after a level that means a new charge. Source: docs/decisions/devices.md, "Battery".
+func EvaluateBattery(notified, band BatteryBand, level *float64) BatteryAction {
 	switch {
-	case band == BatteryCritical && told != BatteryCritical:
-		return BatteryMove{Told: BatteryCritical, Raise: BatteryCritical}
-	case band == BatteryLow && told == "":
-		return BatteryMove{Told: BatteryLow, Raise: BatteryLow}
+	case band == BatteryCritical && notified != BatteryCritical:
+		return BatteryAction{Notified: BatteryCritical, Raise: BatteryCritical}
+	case band == BatteryLow && notified == "":
+		return BatteryAction{Notified: BatteryLow, Raise: BatteryLow}
 	case band == BatteryNormal && level != nil && *level > fullLimit:
-		return BatteryMove{Recovered: true}
+		return BatteryAction{Recovered: true}
 	}
-	return BatteryMove{Told: told, Recovered: band == BatteryNormal}
+	return BatteryAction{Notified: notified, Recovered: band == BatteryNormal}
 }
 
-// checkBattery carries out what the battery of a stored device asks for. Nobody is told of a device that nobody holds;
-// whoever gets it is.
+// checkBattery raises or resolves the battery alerts of a stored device. An unassigned device alerts when it is assigned.
 func (e *Engine) checkBattery(tx core.App, device *collections.Device, now time.Time) error {
-	band := Band(device.BatteryState())
+	band := BatteryBand(device.BatteryState())
 	if band == "" {
 		return nil
 	}
-	move := JudgeBattery(Band(device.BatteryTold()), band, device.BatteryLevel())
-	if move.Recovered {
+	action := EvaluateBattery(BatteryBand(device.BatteryTold()), band, device.BatteryLevel())
+	if action.Recovered {
 		if err := resolveAlerts(tx, device.DeviceID(), alerts.TypeDeviceBattery, "", "The battery of device "+device.DeviceID()+" is charged again or was replaced.", now); err != nil {
 			return err
 		}
 	}
-	if move.Raise != "" {
-		watched, err := monitored(tx, device.PatientID())
+	if action.Raise != "" {
+		watched, err := isMonitored(tx, device.PatientID())
 		if err != nil || !watched {
 			return err
 		}
-		if _, err := raise(tx, alarm{draft: batteryDraft(device, move.Raise), kind: notifications.DeviceAlertRaised}, now); err != nil {
+		if _, err := raise(tx, deviceAlert{draft: batteryDraft(device, action.Raise), kind: notifications.DeviceAlertRaised}, now); err != nil {
 			return err
 		}
 		if err := notifications.QueueForCareTeam(tx, notifications.BatteryLow, device.PatientID(), now); err != nil {
 			return err
 		}
-		if err := e.orderBattery(tx, device, move.Raise, now); err != nil {
+		if err := e.orderBattery(tx, device, action.Raise, now); err != nil {
 			return err
 		}
 	}
-	if string(move.Told) == device.BatteryTold() {
+	if string(action.Notified) == device.BatteryTold() {
 		return nil
 	}
-	device.Set(collections.DeviceBatteryTold, string(move.Told))
+	device.Set(collections.DeviceBatteryTold, string(action.Notified))
 	return save(tx, device)
 }
 
-func batteryDraft(device *collections.Device, band Band) alerts.Draft {
+func batteryDraft(device *collections.Device, band BatteryBand) alerts.Draft {
 	finding := alerts.Finding{Type: alerts.TypeDeviceBattery, Level: alerts.Warning, Parameter: "battery_level", Threshold: lowLimit}
 	word := "low"
 	if band == BatteryCritical {
@@ -116,8 +114,8 @@ func batteryDraft(device *collections.Device, band Band) alerts.Draft {
 	}
 }
 
-// orderBattery asks staff for a replacement of a device that will soon fall silent.
-func (e *Engine) orderBattery(tx core.App, device *collections.Device, band Band, now time.Time) error {
+// orderBattery orders a replacement of a device with a critical battery.
+func (e *Engine) orderBattery(tx core.App, device *collections.Device, band BatteryBand, now time.Time) error {
 	if band != BatteryCritical || !e.rules.ManagedMode {
 		return nil
 	}

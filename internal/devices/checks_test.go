@@ -13,7 +13,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/notifications"
 )
 
-func (w *ward) checkMissed(since, now time.Time, want int) {
+func (w *fixture) checkMissed(since, now time.Time, want int) {
 	w.Helper()
 	w.now = now
 	raised, err := w.engine.CheckMissed(w.Context(), w.app, since, now)
@@ -23,15 +23,15 @@ func (w *ward) checkMissed(since, now time.Time, want int) {
 	}
 }
 
-// A run of missed days in the patient's zone, across the change of clocks, with checks that come twice and late.
+// A run of missed days in the patient's zone, across the change of clocks, with checks that run twice and late.
 func TestMissedDays(t *testing.T) {
-	w := newWard(t)
+	w := newFixture(t)
 	w.now = utc("2026-03-01T15:00:00Z")
 	provider := newProvider(w, "dr@vigil.test")
 	patient := w.patient(dbx.Params{"time_zone": "America/Los_Angeles", "primary_provider": provider})
-	w.assign("S-1", patient, "scale", utc("2026-02-20T15:00:00Z")) // brought along: the patient has it
+	w.assign("S-1", patient, "scale", utc("2026-02-20T15:00:00Z")) // the patient has it already
 	w.now = utc("2026-03-06T18:00:00Z")
-	w.measure(patient, "S-1", 80, w.now, devices.Envelope{})
+	w.measure(patient, "S-1", 80, w.now, devices.GatewayReport{})
 
 	quarter := 15 * time.Minute
 	w.checkMissed(utc("2026-03-07T04:45:00Z"), utc("2026-03-07T05:00:00Z"), 0) // midnight in New York
@@ -52,11 +52,11 @@ func TestMissedDays(t *testing.T) {
 	w.wantAlerts("missed", repeat(4, "missed_reading no_data active")...)
 
 	w.now = ends[3].Add(time.Hour)
-	w.measure(patient, "S-1", 80, w.now, devices.Envelope{})
+	w.measure(patient, "S-1", 80, w.now, devices.GatewayReport{})
 	w.wantAlerts("data came", repeat(4, "missed_reading no_data auto_resolved")...)
-	w.checkMissed(ends[3].Add(-quarter), w.now, 0) // judged before, and the day is not over
+	w.checkMissed(ends[3].Add(-quarter), w.now, 0) // checked before, and the day has not ended
 
-	// Down for four days: each day is judged, and the new run escalates again once the first one is settled.
+	// Down for four days: each day is checked, and the new run escalates again after the first one is closed.
 	_, err := escalations.CancelOpen(w.app, patient, w.now)
 	w.ok(err)
 	w.checkMissed(ends[3], ends[3].AddDate(0, 0, 5), 4)
@@ -64,7 +64,7 @@ func TestMissedDays(t *testing.T) {
 }
 
 func TestMissedJoinsAnOpenEscalation(t *testing.T) {
-	w := newWard(t)
+	w := newFixture(t)
 	patient := w.patient(nil)
 	w.assign("S-1", patient, "scale", w.now.AddDate(0, 0, -10))
 	w.ok(w.app.RunInTransaction(func(tx core.App) error {
@@ -79,12 +79,12 @@ func TestMissedJoinsAnOpenEscalation(t *testing.T) {
 	w.wantCount("escalations", "priority = 'stat'", 1)
 }
 
-func TestMissedWaitsForTheDevice(t *testing.T) {
-	w := newWard(t)
+func TestNothingMissedBeforeDeviceArrives(t *testing.T) {
+	w := newFixture(t)
 	shipped, archived := w.patient(nil), w.patient(nil)
 	w.assign("S-1", shipped, "scale", time.Time{}) // 2026-01-15, expected on the 23rd
 	w.assign("S-2", archived, "scale", w.now.AddDate(0, 0, -20))
-	_, err := patientsArchive(w, archived)
+	_, err := archivePatient(w, archived)
 	w.ok(err)
 	w.checkMissed(w.now, utc("2026-01-22T12:00:00Z"), 0)
 	w.checkMissed(utc("2026-01-23T12:00:00Z"), utc("2026-01-24T12:00:00Z"), 0)
@@ -94,15 +94,15 @@ func TestMissedWaitsForTheDevice(t *testing.T) {
 	w.now = utc("2026-02-02T12:00:00Z")
 	w.assign("S-3", early, "scale", time.Time{})
 	w.now = utc("2026-02-03T12:00:00Z")
-	w.measure(early, "S-3", 80, w.now, devices.Envelope{})
-	w.checkMissed(utc("2026-02-04T12:00:00Z"), utc("2026-02-05T12:00:00Z"), 2) // it came before it was expected; the first patient too
+	w.measure(early, "S-3", 80, w.now, devices.GatewayReport{})
+	w.checkMissed(utc("2026-02-04T12:00:00Z"), utc("2026-02-05T12:00:00Z"), 2) // it arrived early; the first patient missed too
 }
 
 func TestSilence(t *testing.T) {
-	w := newWard(t)
+	w := newFixture(t)
 	patient := w.patient(dbx.Params{"monitoring_schedule": "{}"})
 	w.assign("S-1", patient, "scale", w.now.AddDate(0, 0, -20))
-	w.measure(patient, "S-1", 80, w.now, devices.Envelope{})
+	w.measure(patient, "S-1", 80, w.now, devices.GatewayReport{})
 	last := w.now
 	check := func(hours float64, flagged, raised int) {
 		t.Helper()
@@ -127,14 +127,14 @@ func TestSilence(t *testing.T) {
 	check(48.5, 0, 0)
 	w.wantCount("announcements", "kind = 'device_alert_raised'", 1)
 
-	w.measure(patient, "S-1", 80, w.now, devices.Envelope{})
+	w.measure(patient, "S-1", 80, w.now, devices.GatewayReport{})
 	if w.device("S-1").Flagged() {
 		t.Error("the device is still flagged")
 	}
 	w.wantAlerts("a reading came", "no_reading_24h no_data auto_resolved")
 	check(49, 0, 0)
 
-	// The next silence is another one; a missed_reading alert says as much.
+	// The next silence alerts again, unless there is a missed_reading alert.
 	w.ok(w.app.RunInTransaction(func(tx core.App) error {
 		_, err := tx.DB().Insert(collections.Alerts, dbx.Params{
 			"id": collections.NumberID(99), "patient": patient, "type": "missed_reading", "level": "no_data", "status": "active",
@@ -149,14 +149,14 @@ func TestSilence(t *testing.T) {
 }
 
 func TestStaleReadings(t *testing.T) {
-	w := newWard(t)
+	w := newFixture(t)
 	patient := w.patient(nil)
 	w.assign("S-1", patient, "scale", w.now.AddDate(0, 0, -30))
 	start, since := w.now, time.Time{}
 	day := func(n int, kg float64, want int) {
 		t.Helper()
 		w.now = start.AddDate(0, 0, n)
-		w.measure(patient, "S-1", kg, w.now, devices.Envelope{})
+		w.measure(patient, "S-1", kg, w.now, devices.GatewayReport{})
 		for _, want := range []int{want, 0} { // the second run finds nothing new
 			_, raised, err := w.engine.CheckStale(w.Context(), w.app, since, w.now)
 			w.ok(err)
@@ -171,7 +171,7 @@ func TestStaleReadings(t *testing.T) {
 	}
 	day(4, 80.04, 1)
 	for n := 5; n < 20; n++ {
-		day(n, 80, 0) // one run is told of once, however long
+		day(n, 80, 0) // one run alerts once, however long
 	}
 	day(20, 81, 0)
 	for n := 21; n < 25; n++ {
@@ -181,10 +181,10 @@ func TestStaleReadings(t *testing.T) {
 	w.wantAlerts("stale", "stale_reading warning active", "stale_reading warning active")
 	w.wantCount("announcements", "kind = 'device_alert_raised'", 2)
 
-	// A history that is brought along says nothing about a device now.
+	// Old readings that are sent later do not count as stale now.
 	other := w.patient(nil)
 	for n := range 6 {
-		w.measure(other, "S-2", 70, w.now.AddDate(0, -2, n), devices.Envelope{})
+		w.measure(other, "S-2", 70, w.now.AddDate(0, -2, n), devices.GatewayReport{})
 	}
 	_, raised, err := w.engine.CheckStale(t.Context(), w.app, time.Time{}, w.now)
 	w.ok(err)

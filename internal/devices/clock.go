@@ -15,35 +15,35 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// ClockWrong reports whether a device cannot have measured something of a patient's at a time: more than a year before the patient was
-// enrolled, which is more than devices bring along, or before it was made. Source: docs/decisions/devices.md, "Wrong clock".
+// ClockWrong reports whether a device cannot have measured something of a patient at a time: more than a year before enrollment, which is
+// more than devices store, or before its manufacture. Source: docs/decisions/devices.md, "Wrong clock".
 func ClockWrong(app core.App, deviceID, patientID string, at time.Time) (bool, error) {
 	enrolled, made, err := collections.ClockBounds(app, patientID, deviceID)
 	if err != nil {
 		return false, err
 	}
-	return before(at, enrolled.AddDate(-1, 0, 0), enrolled) || before(at, made.Add(-dayOfMaking), made), nil
+	return isBefore(at, enrolled.AddDate(-1, 0, 0), enrolled) || isBefore(at, made.Add(-factoryZoneSlack), made), nil
 }
 
-// NoteWrongClock has people told that the clock of a device is wrong, by something that made no observation.
+// NoteWrongClock records a wrong clock that showed in an event without an observation, and raises the alert.
 func NoteWrongClock(tx core.App, r vitals.Reading, patientID string, now time.Time) error {
 	if err := collections.NoteWrongClock(tx, r.DeviceID, string(r.Kind), patientID, "", now); err != nil {
 		return err
 	}
 	device, err := collections.FindDevice(tx, r.DeviceID)
 	if err != nil {
-		return fmt.Errorf("find a device whose clock is wrong: %w", err)
+		return fmt.Errorf("find the device with a wrong clock: %w", err)
 	}
 	return checkClock(tx, device, now)
 }
 
-// dayOfMaking allows for the time zone of the factory.
-const dayOfMaking = 24 * time.Hour
+// factoryZoneSlack allows for the time zone of the factory.
+const factoryZoneSlack = 24 * time.Hour
 
-// before reports whether a time lies before a bound that is known.
-func before(at, bound, known time.Time) bool { return !known.IsZero() && at.Before(bound) }
+// isBefore reports whether a time is before a bound, if its reference is set.
+func isBefore(at, bound, reference time.Time) bool { return !reference.IsZero() && at.Before(bound) }
 
-// checkClock tells of a clock that is wrong, once until a sane time comes, and takes that back once it has.
+// checkClock raises the alert about a wrong clock once, and resolves it after a plausible time.
 func checkClock(tx core.App, device *collections.Device, now time.Time) error {
 	wrongAt := device.ClockWrongAt()
 	switch {
@@ -58,7 +58,7 @@ func checkClock(tx core.App, device *collections.Device, now time.Time) error {
 		if err != nil {
 			return err
 		}
-		return tellResolved(tx, ended, device.DeviceID(), "The clock of device "+device.DeviceID()+" is right again.", now)
+		return noteResolved(tx, ended, device.DeviceID(), "The clock of device "+device.DeviceID()+" is right again.", now)
 	case !device.ClockToldAt().IsZero():
 		return nil
 	}
@@ -66,7 +66,7 @@ func checkClock(tx core.App, device *collections.Device, now time.Time) error {
 	if err := save(tx, device); err != nil {
 		return err
 	}
-	watched, err := monitored(tx, device.ClockPatient())
+	watched, err := isMonitored(tx, device.ClockPatient())
 	if err != nil || !watched {
 		return err
 	}
@@ -74,14 +74,14 @@ func checkClock(tx core.App, device *collections.Device, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	_, err = raise(tx, alarm{kind: notifications.DeviceAlertRaised, draft: alerts.Draft{
+	_, err = raise(tx, deviceAlert{kind: notifications.DeviceAlertRaised, draft: alerts.Draft{
 		PatientID: device.ClockPatient(), ObservationID: device.ClockObservation(), DeviceID: device.DeviceID(), MeasuredAt: wrongAt, Unmeasured: true,
 		Finding: alerts.Finding{Type: alerts.TypeDeviceClock, Level: alerts.Warning, Parameter: "measured_at", Message: message},
 	}}, now)
 	return err
 }
 
-// clockMessage names what was measured: nothing of it was judged, so somebody has to look.
+// clockMessage names the measured values: they were not evaluated, so a clinician has to look at them.
 func clockMessage(tx core.App, device *collections.Device) (string, error) {
 	message := "The clock of device " + device.DeviceID() + " is wrong: set it."
 	if device.ClockObservation() == "" {
@@ -94,22 +94,21 @@ func clockMessage(tx core.App, device *collections.Device) (string, error) {
 	var values []string
 	for _, p := range vitals.Parameters {
 		if value := collections.Optional(stored, p.Column); value != nil {
-			values = append(values, p.Say(*value))
+			values = append(values, p.Text(*value))
 		}
 	}
 	at := collections.ParseInstant(stored.GetString(collections.ObservationMeasuredAt))
-	return fmt.Sprintf("%s It reported %s, measured %s, which is impossible. Its readings are kept and not judged.",
+	return fmt.Sprintf("%s It reported %s, measured %s, which is impossible. Its readings are stored and not evaluated.",
 		message, strings.Join(values, ", "), validate.FormatInstant(at)), nil
 }
 
-// production is the date of manufacture in a unique device identifier as people read it, by its application identifier.
-// Source: GS1 General Specifications, AI (11), YYMMDD; FDA UDI rule, 21 CFR 801.40, 2013.
-var production = regexp.MustCompile(`\(11\)(\d{2})(\d{2})(\d{2})`)
+// manufactureDatePattern matches the date of manufacture in the human-readable form of a unique device identifier. Source: GS1 General
+// Specifications, AI (11), YYMMDD; FDA UDI rule, 21 CFR 801.40, 2013.
+var manufactureDatePattern = regexp.MustCompile(`\(11\)(\d{2})(\d{2})(\d{2})`)
 
-// MadeOn is the day on which a device was made, by its unique device identifier; "" when that does not say. A day of 00 is the last of
-// the month.
-func MadeOn(udi string) string {
-	found := production.FindStringSubmatch(udi)
+// ManufactureDate returns the date of manufacture in a unique device identifier; "" for none. Day 00 is the last of the month.
+func ManufactureDate(udi string) string {
+	found := manufactureDatePattern.FindStringSubmatch(udi)
 	if found == nil {
 		return ""
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-func TestConnectionFollowsTheNewestEvent(t *testing.T) {
-	w := newWard(t)
+func TestConnectionStateFollowsNewestEvent(t *testing.T) {
+	w := newFixture(t)
 	patient := w.patient(nil)
 	w.assign("BP-1", patient, "bp_monitor", time.Time{})
 	start := w.now
@@ -46,18 +46,18 @@ func TestConnectionFollowsTheNewestEvent(t *testing.T) {
 			t.Errorf("register %s: %v", id, err)
 		}
 	}
-	// A reading shows that the device is connected, unless it is older than the word that it is not.
+	// A reading shows that the device is connected, unless it is older than the disconnect event.
 	w.handle(gateway.Event{Type: gateway.DeviceDisconnected, DeviceID: "BP-1", At: at(40)})
 	w.now = at(60)
-	w.measure(patient, "BP-1", 80, at(35), devices.Envelope{})
+	w.measure(patient, "BP-1", 80, at(35), devices.GatewayReport{})
 	if d := w.device("BP-1"); d.Status() != "disconnected" || !d.LastReadingAt().Equal(at(35)) {
 		t.Errorf("after a late reading: %s, last reading %s", d.Status(), d.LastReadingAt())
 	}
-	w.measure(patient, "BP-1", 81, at(50), devices.Envelope{HubID: "H9", Model: "M2", Signal: level(-60)})
+	w.measure(patient, "BP-1", 81, at(50), devices.GatewayReport{HubID: "H9", Model: "M2", Signal: level(-60)})
 	if d := w.device("BP-1"); d.Status() != "connected" || d.HubID() != "H9" || d.GetString("model") != "M2" || d.GetFloat("signal_strength") != -60 {
 		t.Errorf("after a reading: %s on %s", d.Status(), d.HubID())
 	}
-	w.measure(patient, "BP-1", 81.2, at(45), devices.Envelope{HubID: "H8", Model: "M1"})
+	w.measure(patient, "BP-1", 81.2, at(45), devices.GatewayReport{HubID: "H8", Model: "M1"})
 	if d := w.device("BP-1"); d.HubID() != "H9" || d.GetString("model") != "M2" || !d.LastReadingAt().Equal(at(50)) {
 		t.Errorf("an older reading moves the device to %s", d.HubID())
 	}
@@ -65,23 +65,23 @@ func TestConnectionFollowsTheNewestEvent(t *testing.T) {
 }
 
 func TestBatteryOfMeasurementsAndEvents(t *testing.T) {
-	w := newWard(t)
+	w := newFixture(t)
 	provider := vigiltest.User(t, w.app, authz.Provider)
-	vigiltest.User(t, w.app, authz.Nurse) // of no care team
+	vigiltest.User(t, w.app, authz.Nurse) // in no care team
 	patient := w.patient(dbx.Params{"primary_provider": provider.Id})
 	w.assign("S-1", patient, "scale", time.Time{})
 	orders := w.count("device_orders", "TRUE")
 	minute := 0
 	next := func() time.Time { minute++; w.now = w.now.Add(time.Minute); return w.now }
 
-	if w.measure(patient, "S-1", 80, next(), devices.Envelope{BatteryLevel: level(84)}) {
-		t.Error("a full battery asks for attention")
+	if w.measure(patient, "S-1", 80, next(), devices.GatewayReport{BatteryLevel: level(84)}) {
+		t.Error("a full battery needs attention")
 	}
-	w.measure(patient, "S-1", 80, next(), devices.Envelope{BatteryLevel: level(18)})
+	w.measure(patient, "S-1", 80, next(), devices.GatewayReport{BatteryLevel: level(18)})
 	w.wantAlerts("low", "device_battery warning active")
 	w.wantCount("mails", "template = 'battery_low' AND user = '"+provider.Id+"'", 1)
-	if w.measure(patient, "S-1", 80, next(), devices.Envelope{BatteryLevel: level(17)}) {
-		t.Error("a level that was told of asks for attention")
+	if w.measure(patient, "S-1", 80, next(), devices.GatewayReport{BatteryLevel: level(17)}) {
+		t.Error("an announced level needs attention")
 	}
 	w.handle(gateway.Event{Type: gateway.DeviceBatteryLow, DeviceID: "S-1", At: next(), BatteryLevel: level(9)})
 	w.wantAlerts("critical", "device_battery warning active", "device_battery critical active")
@@ -92,21 +92,21 @@ func TestBatteryOfMeasurementsAndEvents(t *testing.T) {
 	w.wantCount("mails", "TRUE", 2)
 
 	late := w.now.Add(-90 * time.Second)
-	w.measure(patient, "S-1", 80, late, devices.Envelope{BatteryLevel: level(90)})
+	w.measure(patient, "S-1", 80, late, devices.GatewayReport{BatteryLevel: level(90)})
 	w.handle(gateway.Event{Type: gateway.DeviceBatteryLow, DeviceID: "S-1", At: late, BatteryLevel: level(95)})
 	w.wantAlerts("older levels", "device_battery warning active", "device_battery critical active")
 
-	w.measure(patient, "S-1", 80, next(), devices.Envelope{BatteryLevel: level(25)})
+	w.measure(patient, "S-1", 80, next(), devices.GatewayReport{BatteryLevel: level(25)})
 	recovered := []string{
 		"device_battery warning auto_resolved", "device_battery critical auto_resolved", "device_info normal resolved", "device_info normal resolved",
 	}
 	w.wantAlerts("above 20", recovered...)
-	if w.measure(patient, "S-1", 80, next(), devices.Envelope{BatteryLevel: level(24)}) {
-		t.Error("a recovered battery asks for attention again and again")
+	if w.measure(patient, "S-1", 80, next(), devices.GatewayReport{BatteryLevel: level(24)}) {
+		t.Error("a recovered battery needs attention repeatedly")
 	}
-	w.measure(patient, "S-1", 80, next(), devices.Envelope{BatteryLevel: level(5)})
+	w.measure(patient, "S-1", 80, next(), devices.GatewayReport{BatteryLevel: level(5)})
 	w.wantAlerts("same discharge", recovered...)
-	w.measure(patient, "S-1", 80, next(), devices.Envelope{BatteryLevel: level(100)})
+	w.measure(patient, "S-1", 80, next(), devices.GatewayReport{BatteryLevel: level(100)})
 	w.handle(gateway.Event{Type: gateway.DeviceBatteryLow, DeviceID: "S-1", At: next()})
 	w.wantAlerts("next discharge, no level given", append(recovered, "device_battery warning active")...)
 	if d := w.device("S-1"); d.BatteryLevel() != nil || d.BatteryState() != "low" {
@@ -117,14 +117,14 @@ func TestBatteryOfMeasurementsAndEvents(t *testing.T) {
 	w.wantCount("mails", "TRUE", 3)
 }
 
-// What a crash kept from being done after a commit is done by the check, once.
+// The check does what a crash prevented after a commit, once.
 func TestCheckDueDevicesCatchesUp(t *testing.T) {
-	w := newWard(t)
+	w := newFixture(t)
 	patient := w.patient(nil)
 	w.assign("S-1", patient, "scale", time.Time{})
 	kg := 80.0
 	w.ok(w.app.RunInTransaction(func(tx core.App) error {
-		_, err := devices.RecordSighting(tx, weighing("S-1", &kg, w.now), devices.Envelope{ByGateway: true, HubID: "H1", BatteryLevel: level(5)}, w.now)
+		_, err := devices.RecordSighting(tx, weightReading("S-1", &kg, w.now), devices.GatewayReport{ByGateway: true, HubID: "H1", BatteryLevel: level(5)}, w.now)
 		return err
 	}))
 	w.wantAlerts("before")
@@ -141,9 +141,9 @@ func TestCheckDueDevicesCatchesUp(t *testing.T) {
 	}
 }
 
-// Nobody is told of a device in the drawer; whoever gets it is.
-func TestBatteryOfDeviceThatNobodyHolds(t *testing.T) {
-	w := newWard(t)
+// An unassigned device alerts no one until it is assigned.
+func TestBatteryOfUnassignedDevice(t *testing.T) {
+	w := newFixture(t)
 	w.handle(gateway.Event{Type: gateway.DeviceBatteryLow, DeviceID: "S-1", At: w.now, BatteryLevel: level(15)})
 	w.wantAlerts("discovered")
 	first, second := w.patient(nil), w.patient(nil)
@@ -157,13 +157,13 @@ func TestBatteryOfDeviceThatNobodyHolds(t *testing.T) {
 }
 
 func TestHubs(t *testing.T) {
-	w := newWard(t)
+	w := newFixture(t)
 	first, second, archived := w.patient(nil), w.patient(nil), w.patient(nil)
 	for device, patient := range map[string]string{"A-1": first, "A-2": first, "B-1": second, "C-1": archived} {
 		w.assign(device, patient, "scale", time.Time{})
 		w.handle(gateway.Event{Type: gateway.DeviceConnected, DeviceID: device, HubID: "H1", At: w.now})
 	}
-	_, err := patientsArchive(w, archived)
+	_, err := archivePatient(w, archived)
 	w.ok(err)
 	started := w.now
 	at := func(minutes int) time.Time { return started.Add(time.Duration(minutes) * time.Minute) }
@@ -195,13 +195,13 @@ func TestHubs(t *testing.T) {
 	check("15 minutes exactly", started, at(22), 0)
 	check("our own silence", at(10), at(23), 0)
 	w.now = at(23)
-	w.measure(first, "A-1", 80, at(20), devices.Envelope{HubID: "H1"})
+	w.measure(first, "A-1", 80, at(20), devices.GatewayReport{HubID: "H1"})
 	check("a measurement counts", started, at(23), 0)
 	w.now = at(36)
 	check("silent", started, at(36), 1)
-	check("told of once", started, at(37), 0)
+	check("announced once", started, at(37), 0)
 	w.wantAlerts("silent", append(back, off...)...)
-	w.measure(second, "B-1", 70, at(36), devices.Envelope{HubID: "H1"})
+	w.measure(second, "B-1", 70, at(36), devices.GatewayReport{HubID: "H1"})
 	if got := w.hub("H1"); got != "online" {
 		t.Errorf("after a reading the hub is %s", got)
 	}

@@ -16,31 +16,31 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// RegisterBody is the body that registers a device.
+// RegisterBody is the request body that registers a device.
 type RegisterBody struct {
 	DeviceID   validate.String `json:"device_id"`
 	DeviceType validate.String `json:"device_type"`
 	MakerBody
-	MadeOn validate.String `json:"manufacture_date"`
+	ManufactureDate validate.String `json:"manufacture_date"`
 }
 
-// Registration is a body that was found valid by itself.
+// Registration is a valid RegisterBody.
 type Registration struct {
 	DeviceID, Type string
 	Kind           vitals.Kind
 	Maker
-	MadeOn string // date; "" when unknown
+	ManufactureDate string // date; "" if unknown
 }
 
 // Read checks a body. Source: docs/decisions/devices.md, "Device registry".
 func (b RegisterBody) Read(c *validate.Checks) Registration {
 	r := Registration{DeviceID: c.Text("device_id", b.DeviceID, validate.Required(maxID).Identifier()), Maker: b.read(c)}
-	r.MadeOn = c.Date("manufacture_date", b.MadeOn, false)
+	r.ManufactureDate = c.Date("manufacture_date", b.ManufactureDate, false)
 	r.Type, r.Kind = readType(c, b.DeviceType)
 	return r
 }
 
-// Register puts a device into the inventory: a new one, or one that was only heard of. Another is a validation fault.
+// Register adds a device to the inventory: a new one, or a discovered one. Any other is a validation fault.
 func Register(app core.App, r Registration, by audit.Actor, now time.Time) (device *collections.Device, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		device, err = collections.FindDevice(tx, r.DeviceID)
@@ -60,9 +60,9 @@ func Register(app core.App, r Registration, by audit.Actor, now time.Time) (devi
 		if r.Kind != "" {
 			device.Set(collections.DeviceKind, string(r.Kind))
 		}
-		r.note(device)
-		if r.MadeOn != "" {
-			device.Set(collections.DeviceMadeOn, r.MadeOn)
+		r.setColumns(device)
+		if r.ManufactureDate != "" {
+			device.Set(collections.DeviceMadeOn, r.ManufactureDate)
 		}
 		if err := save(tx, device); err != nil {
 			return err
@@ -74,7 +74,7 @@ func Register(app core.App, r Registration, by audit.Actor, now time.Time) (devi
 	return device, err
 }
 
-// checkUnregistered: the device is new, or no more is known of it than what it said itself.
+// checkUnregistered returns a fault unless the device is new or known only from its own events.
 func checkUnregistered(tx core.App, device *collections.Device) error {
 	switch device.Status() {
 	case "", collections.DeviceDiscovered:
@@ -88,28 +88,28 @@ func checkUnregistered(tx core.App, device *collections.Device) error {
 	return fault.Field("device_id", "This device is registered already.")
 }
 
-// Unassign takes a device back into the inventory. One that nobody holds is an invalid_state fault.
+// Unassign returns a device to the inventory. An unassigned device is an invalid_state fault.
 func Unassign(app core.App, deviceID string, reason phi.Text, by audit.Actor, now time.Time) (device *collections.Device, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		if device, err = findHeld(tx, deviceID); err != nil {
 			return err
 		}
-		return takeBack(tx, device, collections.DeviceInventory, audit.DeviceUnassign, reason, by, now)
+		return endAssignment(tx, device, collections.DeviceInventory, audit.DeviceUnassign, reason, by, now)
 	})
 	return device, err
 }
 
-// findHeld finds a device that a patient holds.
+// findHeld returns an assigned device.
 func findHeld(tx core.App, deviceID string) (*collections.Device, error) {
 	device, err := Find(tx, deviceID)
 	if err == nil && device.PatientID() == "" {
-		return nil, fault.State("invalid_state", "The device is assigned to nobody.")
+		return nil, fault.State("invalid_state", "The device is not assigned.")
 	}
 	return device, err
 }
 
-// retractAlerts ends a patient's time with a device, and the alerts that only told of it.
-func takeBack(tx core.App, device *collections.Device, status string, event audit.Event, reason phi.Text, by audit.Actor, now time.Time) error {
+// endAssignment ends a patient's assignment of a device, and resolves its device alerts.
+func endAssignment(tx core.App, device *collections.Device, status string, event audit.Event, reason phi.Text, by audit.Actor, now time.Time) error {
 	patientID := device.PatientID()
 	assignment, err := collections.CurrentAssignment(tx, device.DeviceID())
 	if err != nil && !collections.Missing(err) {
@@ -118,9 +118,9 @@ func takeBack(tx core.App, device *collections.Device, status string, event audi
 	if err == nil {
 		end := now
 		if !end.After(assignment.From()) {
-			end = assignment.From().Add(time.Microsecond) // taken back the moment it was given
+			end = assignment.From().Add(time.Microsecond) // ended at the moment of assignment
 		}
-		assignment.End(end, authorOf(by), reason)
+		assignment.End(end, authorName(by), reason)
 		if err := save(tx, assignment); err != nil {
 			return err
 		}
@@ -144,13 +144,13 @@ func takeBack(tx core.App, device *collections.Device, status string, event audi
 	return nil
 }
 
-// ReplaceBody is the body that puts another device in a device's place.
+// ReplaceBody is the request body that replaces a device.
 type ReplaceBody struct {
 	NewDeviceID validate.String `json:"new_device_id"`
 	Reason      validate.String `json:"reason"`
 }
 
-// Replacement is a body that was found valid by itself.
+// Replacement is a valid ReplaceBody.
 type Replacement struct {
 	NewDeviceID string
 	Reason      phi.Text
@@ -168,9 +168,9 @@ func (b ReplaceBody) Read(c *validate.Checks, deviceID string) Replacement {
 	return r
 }
 
-// Replace gives the patient who holds a device another of the same type, from now on, and returns it. What the patient is
-// expected to measure stays. Faults: not_found, invalid_state when nobody holds the old one, device_already_assigned when
-// somebody holds the new one. Source: docs/decisions/devices.md, "Device registry".
+// Replace assigns another device of the same type to the holder of a device, from now on, and returns it. The measurement schedule stays.
+// Faults: not_found; invalid_state if the old device is unassigned; device_already_assigned if the new one is assigned. Source:
+// docs/decisions/devices.md, "Device registry".
 func (e *Engine) Replace(app core.App, deviceID string, r Replacement, by audit.Actor, now time.Time) (successor *collections.Device, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		old, err := findHeld(tx, deviceID)
@@ -184,19 +184,19 @@ func (e *Engine) Replace(app core.App, deviceID string, r Replacement, by audit.
 			if holder == old.PatientID() {
 				return fault.State("device_already_assigned", "The patient has that device already.")
 			}
-			return heldByAnother()
+			return errHeldByAnother()
 		}
 		patient, err := findReceiver(tx, old.PatientID())
 		if err != nil {
 			return err
 		}
-		if err := takeBack(tx, old, collections.DeviceReplaced, audit.DeviceReplace, r.Reason, by, now); err != nil {
+		if err := endAssignment(tx, old, collections.DeviceReplaced, audit.DeviceReplace, r.Reason, by, now); err != nil {
 			return err
 		}
 		given := Assignment{
 			DeviceID: r.NewDeviceID, PatientID: patient.Id, Type: old.Type(), Kind: vitals.Kind(old.Kind()),
 		}
-		if err := e.hand(tx, successor, given, by, now); err != nil {
+		if err := e.startAssignment(tx, successor, given, by, now); err != nil {
 			return err
 		}
 		address, err := addressOf(patient)
@@ -209,14 +209,14 @@ func (e *Engine) Replace(app core.App, deviceID string, r Replacement, by audit.
 	return successor, err
 }
 
-// SetUpBody is the body that records that a patient was shown how to use a device; every member may be left out.
+// SetUpBody is the request body that records the education of a patient; every member is optional.
 type SetUpBody struct {
 	EducatedBy  validate.Integer `json:"educated_by"`
 	CompletedAt validate.String  `json:"completed_at"`
 	Notes       validate.String  `json:"notes"`
 }
 
-// SetUp is a body that was found valid by itself.
+// SetUp is a valid SetUpBody.
 type SetUp struct {
 	EducatedBy  int64     // number of a user; 0 for the caller
 	CompletedAt time.Time // zero for now
@@ -237,8 +237,8 @@ func (b SetUpBody) Read(c *validate.Checks, now time.Time) SetUp {
 	return s
 }
 
-// CompleteSetUp records the education of whoever holds the device, the evidence for CPT 99453. Said again, it corrects what
-// was said before. Faults: not_found for the device or the user, invalid_state when nobody holds the device.
+// CompleteSetUp records the education of the device's holder, the evidence for CPT 99453. A repeat corrects it. Faults: not_found for the
+// device or the user; invalid_state if the device is unassigned.
 func CompleteSetUp(app core.App, deviceID string, s SetUp, by audit.Actor, now time.Time) (device *collections.Device, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		if device, err = findHeld(tx, deviceID); err != nil {
@@ -281,10 +281,10 @@ func CompleteSetUp(app core.App, deviceID string, s SetUp, by audit.Actor, now t
 	return device, err
 }
 
-// educatorOf is the e-mail address of who educated the patient: a member of staff.
+// educatorOf returns the e-mail address of the staff member who educated the patient.
 func educatorOf(tx core.App, s SetUp, by audit.Actor) (string, error) {
 	if s.EducatedBy == 0 || strconv.FormatInt(s.EducatedBy, 10) == by.ID {
-		return authorOf(by), nil
+		return authorName(by), nil
 	}
 	user, err := collections.FindUser(tx, collections.NumberID(s.EducatedBy))
 	if collections.Missing(err) || (err == nil && user.Role() == string(authz.Patient)) {
@@ -294,4 +294,51 @@ func educatorOf(tx core.App, s SetUp, by audit.Actor) (string, error) {
 		return "", err
 	}
 	return user.Email(), nil
+}
+
+// MakerBody is the manufacturer data in a request body.
+type MakerBody struct {
+	Manufacturer validate.String `json:"manufacturer"`
+	Model        validate.String `json:"model"`
+	SerialNumber validate.String `json:"serial_number"`
+	UDI          validate.String `json:"udi"`
+}
+
+// Maker is the manufacturer data of a device; "" is unknown.
+type Maker struct{ Manufacturer, Model, SerialNumber, UDI string }
+
+func (b MakerBody) read(c *validate.Checks) Maker {
+	return Maker{
+		Manufacturer: c.Text("manufacturer", b.Manufacturer, validate.Optional(100)), Model: c.Text("model", b.Model, validate.Optional(100)),
+		SerialNumber: c.Text("serial_number", b.SerialNumber, validate.Optional(100)), UDI: c.Text("udi", b.UDI, validate.Optional(300)),
+	}
+}
+
+// setColumns stores the given data and keeps the rest.
+func (m Maker) setColumns(device *collections.Device) {
+	for column, value := range map[string]string{
+		collections.DeviceManufacturer: m.Manufacturer, collections.DeviceModel: m.Model,
+		collections.DeviceSerialNumber: m.SerialNumber, collections.DeviceUDI: m.UDI,
+	} {
+		if value != "" {
+			device.Set(column, value)
+		}
+	}
+	if made := ManufactureDate(m.UDI); made != "" {
+		device.Set(collections.DeviceMadeOn, made)
+	}
+}
+
+// updateMaker updates the manufacturer data of an assigned device.
+func updateMaker(tx core.App, device *collections.Device, a Assignment, by audit.Actor, now time.Time) error {
+	if (a.Maker == Maker{}) {
+		return nil
+	}
+	a.setColumns(device)
+	if err := save(tx, device); err != nil {
+		return err
+	}
+	return audit.Append(tx, audit.Entry{
+		Event: audit.DeviceAssign, Actor: by, ResourceType: audit.ResourceDevice, ResourceID: a.DeviceID, PatientID: a.PatientID,
+	}, now)
 }

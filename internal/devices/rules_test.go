@@ -54,7 +54,7 @@ func TestParseType(t *testing.T) {
 func TestDeliveryDate(t *testing.T) {
 	newYork := zone(t, "America/New_York")
 	for now, want := range map[string]string{
-		"2026-01-15T13:45:00Z": "2026-01-23", // Martin Luther King Jr. Day lies between
+		"2026-01-15T13:45:00Z": "2026-01-23", // with Martin Luther King Jr. Day in between
 		"2026-01-16T03:00:00Z": "2026-01-23", // still the 15th in New York
 		"2026-03-06T17:00:00Z": "2026-03-13", // clocks change on the 8th
 		"2026-06-29T12:00:00Z": "2026-07-07", // the 4th is a Saturday and observed on Friday
@@ -71,81 +71,81 @@ func TestDeliveryDate(t *testing.T) {
 	}
 }
 
-// The levels of one device in order, and what is told of each.
-func TestJudgeBattery(t *testing.T) {
+// The levels of one device in order, and the alerts.
+func TestEvaluateBattery(t *testing.T) {
 	level := func(n float64) *float64 { return &n }
 	for name, steps := range map[string][]struct {
 		level *float64
-		want  devices.BatteryMove
+		want  devices.BatteryAction
 	}{
 		"slowly empty, then charged": {
-			{level(84), devices.BatteryMove{Recovered: true}},
-			{level(21), devices.BatteryMove{Recovered: true}},
-			{level(20), devices.BatteryMove{Told: "low", Raise: "low"}},
-			{level(15), devices.BatteryMove{Told: "low"}},
-			{level(10), devices.BatteryMove{Told: "low"}},
-			{level(9), devices.BatteryMove{Told: "critical", Raise: "critical"}},
-			{level(12), devices.BatteryMove{Told: "critical"}},
-			{level(3), devices.BatteryMove{Told: "critical"}},
-			{level(100), devices.BatteryMove{Recovered: true}},
-			{level(20), devices.BatteryMove{Told: "low", Raise: "low"}},
+			{level(84), devices.BatteryAction{Recovered: true}},
+			{level(21), devices.BatteryAction{Recovered: true}},
+			{level(20), devices.BatteryAction{Notified: "low", Raise: "low"}},
+			{level(15), devices.BatteryAction{Notified: "low"}},
+			{level(10), devices.BatteryAction{Notified: "low"}},
+			{level(9), devices.BatteryAction{Notified: "critical", Raise: "critical"}},
+			{level(12), devices.BatteryAction{Notified: "critical"}},
+			{level(3), devices.BatteryAction{Notified: "critical"}},
+			{level(100), devices.BatteryAction{Recovered: true}},
+			{level(20), devices.BatteryAction{Notified: "low", Raise: "low"}},
 		},
 		"around the limit": {
-			{level(19), devices.BatteryMove{Told: "low", Raise: "low"}},
-			{level(25), devices.BatteryMove{Told: "low", Recovered: true}},
-			{level(19), devices.BatteryMove{Told: "low"}},
-			{level(30), devices.BatteryMove{Told: "low", Recovered: true}},
-			{level(19), devices.BatteryMove{Told: "low"}},
-			{level(31), devices.BatteryMove{Recovered: true}},
-			{level(19), devices.BatteryMove{Told: "low", Raise: "low"}},
+			{level(19), devices.BatteryAction{Notified: "low", Raise: "low"}},
+			{level(25), devices.BatteryAction{Notified: "low", Recovered: true}},
+			{level(19), devices.BatteryAction{Notified: "low"}},
+			{level(30), devices.BatteryAction{Notified: "low", Recovered: true}},
+			{level(19), devices.BatteryAction{Notified: "low"}},
+			{level(31), devices.BatteryAction{Recovered: true}},
+			{level(19), devices.BatteryAction{Notified: "low", Raise: "low"}},
 		},
 		"at once critical": {
-			{level(0), devices.BatteryMove{Told: "critical", Raise: "critical"}},
-			{level(15), devices.BatteryMove{Told: "critical"}},
+			{level(0), devices.BatteryAction{Notified: "critical", Raise: "critical"}},
+			{level(15), devices.BatteryAction{Notified: "critical"}},
 		},
 		"level unknown": {
-			{nil, devices.BatteryMove{Told: "low", Raise: "low"}},
-			{nil, devices.BatteryMove{Told: "low"}},
+			{nil, devices.BatteryAction{Notified: "low", Raise: "low"}},
+			{nil, devices.BatteryAction{Notified: "low"}},
 		},
 	} {
-		told := devices.Band("")
+		notified := devices.BatteryBand("")
 		for i, step := range steps {
 			band := devices.BatteryLow
 			if step.level != nil {
 				band = devices.BandOf(*step.level)
 			}
-			move := devices.JudgeBattery(told, band, step.level)
-			if move != step.want {
-				t.Errorf("%s, step %d: %+v, want %+v", name, i, move, step.want)
+			action := devices.EvaluateBattery(notified, band, step.level)
+			if action != step.want {
+				t.Errorf("%s, step %d: %+v, want %+v", name, i, action, step.want)
 			}
-			told = move.Told
+			notified = action.Notified
 		}
 	}
 }
 
-func TestQuietSince(t *testing.T) {
+func TestSilentSince(t *testing.T) {
 	newYork := zone(t, "America/New_York")
 	assigned := utc("2026-03-05T15:00:00Z")
 	for name, test := range map[string]struct {
-		held devices.Held
+		held devices.AssignedDevice
 		want string
 	}{
-		"last reading":                {devices.Held{LastReadingAt: utc("2026-03-07T12:00:00Z")}, "2026-03-07T12:00:00Z"},
-		"a reading of the one before": {devices.Held{LastReadingAt: utc("2026-03-01T12:00:00Z")}, "2026-03-05T15:00:00Z"},
-		"nothing yet":                 {devices.Held{}, "2026-03-05T15:00:00Z"},
-		"on its way":                  {devices.Held{Delivery: "2026-03-07"}, "2026-03-08T05:00:00Z"},
-		"arrives as clocks change":    {devices.Held{Delivery: "2026-03-08"}, "2026-03-09T04:00:00Z"},
-		"delivered before":            {devices.Held{Delivery: "2026-03-01"}, "2026-03-05T15:00:00Z"},
-		"delivered, and a reading":    {devices.Held{Delivery: "2026-03-12", LastReadingAt: utc("2026-03-06T12:00:00Z")}, "2026-03-06T12:00:00Z"},
+		"last reading":                {devices.AssignedDevice{LastReadingAt: utc("2026-03-07T12:00:00Z")}, "2026-03-07T12:00:00Z"},
+		"a reading of the one before": {devices.AssignedDevice{LastReadingAt: utc("2026-03-01T12:00:00Z")}, "2026-03-05T15:00:00Z"},
+		"nothing yet":                 {devices.AssignedDevice{}, "2026-03-05T15:00:00Z"},
+		"on its way":                  {devices.AssignedDevice{Delivery: "2026-03-07"}, "2026-03-08T05:00:00Z"},
+		"arrives as clocks change":    {devices.AssignedDevice{Delivery: "2026-03-08"}, "2026-03-09T04:00:00Z"},
+		"delivered before":            {devices.AssignedDevice{Delivery: "2026-03-01"}, "2026-03-05T15:00:00Z"},
+		"delivered, and a reading":    {devices.AssignedDevice{Delivery: "2026-03-12", LastReadingAt: utc("2026-03-06T12:00:00Z")}, "2026-03-06T12:00:00Z"},
 	} {
 		test.held.AssignedAt, test.held.Zone = assigned, newYork
-		if got := test.held.QuietSince(); !got.Equal(utc(test.want)) {
+		if got := test.held.SilentSince(); !got.Equal(utc(test.want)) {
 			t.Errorf("%s: quiet since %s, want %s", name, got.UTC(), test.want)
 		}
 	}
 }
 
-// Days are those of the calendar, however long: 23 hours in spring, 25 in autumn, none at all where midnight is skipped.
+// Calendar days of any length: 23 hours in spring, 25 in autumn, without midnight where it is skipped.
 func TestEndedDays(t *testing.T) {
 	for name, test := range map[string]struct {
 		zone       string
@@ -255,7 +255,7 @@ func TestStale(t *testing.T) {
 		return measured(vitals.Reading{Kind: vitals.PulseOximetry}.With(vitals.SpO2, 97), vitals.Pulse, pulse)
 	}
 	glucose := func(comparator string) vitals.Reading {
-		return vitals.Reading{Kind: vitals.BloodGlucose}.With(vitals.GlucoseMgDL, 110).Saying(vitals.Comparator, comparator)
+		return vitals.Reading{Kind: vitals.BloodGlucose}.With(vitals.GlucoseMgDL, 110).WithQualifier(vitals.Comparator, comparator)
 	}
 	times := func(r vitals.Reading, n int) []vitals.Reading { return slices.Repeat([]vitals.Reading{r}, n) }
 	for name, test := range map[string]struct {

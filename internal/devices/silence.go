@@ -11,24 +11,23 @@ import (
 	"github.com/vigilhealth/vigil/internal/notifications"
 )
 
-// silenceLimit is how long an assigned device may be without a reading; people hear of it after another silenceLimit.
-// Source: docs/decisions/devices.md, "No reading in 24 hours".
+// silenceLimit is how long an assigned device may send no reading; the alert is announced after another silenceLimit. Source:
+// docs/decisions/devices.md, "No reading in 24 hours".
 const silenceLimit = 24 * time.Hour
 
-// FlagNoReading is why a device is flagged.
+// FlagNoReading is the reason of a flag.
 const FlagNoReading = alerts.TypeNoReading24h
 
-// Held is a device in a patient's hands, as far as its silence is concerned.
-type Held struct {
+// AssignedDevice is an assigned device as the silence check needs it.
+type AssignedDevice struct {
 	AssignedAt    time.Time
 	LastReadingAt time.Time // zero for none
-	Delivery      string    // YYYY-MM-DD; "" when it was not shipped
+	Delivery      string    // YYYY-MM-DD; "" if it was not shipped
 	Zone          *time.Location
 }
 
-// QuietSince is the moment from which the device's silence counts: its last reading, else its assignment, or the end of the
-// day on which it should have arrived.
-func (h Held) QuietSince() time.Time {
+// SilentSince returns the start of the device's silence: its last reading, or its assignment, or the end of the day of expected arrival.
+func (h AssignedDevice) SilentSince() time.Time {
 	if !h.LastReadingAt.Before(h.AssignedAt) {
 		return h.LastReadingAt
 	}
@@ -40,19 +39,18 @@ func (h Held) QuietSince() time.Time {
 	return h.AssignedAt
 }
 
-// CheckSilence flags the devices without a reading for 24 hours and alerts for them, unless the patient has a missed_reading
-// alert that says as much; a flag that no longer holds is taken back. A silence alerts once, and people are told of it
-// when it has lasted another 24 hours.
+// CheckSilence flags devices without a reading for 24 hours and raises an alert, unless the patient has a missed_reading alert; a flag that
+// no longer holds is cleared. Each silence alerts once, and is announced after another 24 hours.
 func (e *Engine) CheckSilence(app core.App, now time.Time) (flagged, raised int, err error) {
 	rows, err := collections.QuietDevices(app, now.Add(-silenceLimit))
 	if err != nil {
 		return 0, 0, err
 	}
 	for _, row := range rows {
-		since := Held{
+		since := AssignedDevice{
 			AssignedAt: collections.ParseInstant(row.AssignedAt), LastReadingAt: collections.ParseInstant(row.LastReadingAt),
 			Delivery: row.Delivery, Zone: collections.Zone(row.TimeZone, e.rules.PracticeZone),
-		}.QuietSince()
+		}.SilentSince()
 		silent := now.Sub(since) > silenceLimit
 		alertedAt, alertID, _ := strings.Cut(row.LastAlert, " ")
 		alerted := collections.ParseInstant(alertedAt).After(since)
@@ -66,12 +64,12 @@ func (e *Engine) CheckSilence(app core.App, now time.Time) (flagged, raised int,
 				return flagged, raised, err
 			}
 		}
-		switch lasted := now.Sub(since); {
+		switch silence := now.Sub(since); {
 		case silent && !alerted && !row.Missed:
 			raised++
 			err = app.RunInTransaction(func(tx core.App) error { return raiseSilence(tx, row, since, now) })
-		case alerted && lasted > 2*silenceLimit && lasted <= 3*silenceLimit: // a day of grace for the check itself
-			err = tellOfSilence(app, row, alertID, since, now)
+		case alerted && silence > 2*silenceLimit && silence <= 3*silenceLimit: // a day of tolerance for a late check
+			err = announceSilence(app, row, alertID, since, now)
 		}
 		if err != nil {
 			return flagged, raised, err
@@ -83,13 +81,13 @@ func (e *Engine) CheckSilence(app core.App, now time.Time) (flagged, raised int,
 func raiseSilence(tx core.App, row collections.HeldDevice, since, now time.Time) error {
 	device, err := collections.FindDevice(tx, row.DeviceID)
 	if err != nil || device.PatientID() != row.PatientID || collections.Instant(device.LastReadingAt()) != row.LastReadingAt {
-		return err // a reading came in between
+		return err // a reading arrived in between
 	}
 	draft := alerts.Draft{
 		PatientID: row.PatientID, DeviceID: row.DeviceID, MeasuredAt: since, Unmeasured: true,
 		Finding: alerts.Finding{Type: alerts.TypeNoReading24h, Level: alerts.NoData, Message: silenceMessage(row)},
 	}
-	_, err = raise(tx, alarm{draft: draft}, now)
+	_, err = raise(tx, deviceAlert{draft: draft}, now)
 	return err
 }
 
@@ -97,7 +95,7 @@ func silenceMessage(row collections.HeldDevice) string {
 	return "Device " + row.DeviceID + " has sent no reading for 24 hours."
 }
 
-func tellOfSilence(app core.App, row collections.HeldDevice, alertID string, since, now time.Time) error {
+func announceSilence(app core.App, row collections.HeldDevice, alertID string, since, now time.Time) error {
 	return app.RunInTransaction(func(tx core.App) error {
 		return notifications.Announce(tx, notifications.Announcement{
 			Kind: notifications.DeviceAlertRaised, Severity: "warning", PatientID: row.PatientID, AlertID: alertID,

@@ -23,8 +23,8 @@ import (
 
 var nurse = audit.Actor{Type: audit.ByUser, Email: "nurse@vigil.test"}
 
-// ward is an app with its hooks, the engines and a clock.
-type ward struct {
+// fixture is an app with its hooks, the engines and a clock.
+type fixture struct {
 	*testing.T
 	app      *tests.TestApp
 	engine   *devices.Engine
@@ -32,10 +32,10 @@ type ward struct {
 	now      time.Time
 }
 
-func newWard(t *testing.T) *ward {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	newYork := zone(t, "America/New_York")
-	w := &ward{T: t, app: vigiltest.NewApp(t), now: vigiltest.Clock}
+	w := &fixture{T: t, app: vigiltest.NewApp(t), now: vigiltest.Clock}
 	w.engine = devices.NewEngine(devices.Rules{PracticeZone: newYork, ManagedMode: true, DeliveryWorkingDays: 5, MissedDaysBeforeEscalation: 3})
 	w.readings = ingest.NewEvaluator(ingest.Rules{PracticeZone: newYork})
 	hooks.Bind(w.app, hooks.Engines{
@@ -45,14 +45,14 @@ func newWard(t *testing.T) *ward {
 	return w
 }
 
-func (w *ward) ok(err error) {
+func (w *fixture) ok(err error) {
 	w.Helper()
 	if err != nil {
 		w.Fatal(err)
 	}
 }
 
-func (w *ward) patient(columns dbx.Params) string {
+func (w *fixture) patient(columns dbx.Params) string {
 	w.Helper()
 	record, err := collections.New(w.app, collections.Patients)
 	w.ok(err)
@@ -62,26 +62,26 @@ func (w *ward) patient(columns dbx.Params) string {
 	return record.Id
 }
 
-// assign gives the patient a device at a time of its own, or now.
-func (w *ward) assign(device, patient, deviceType string, at time.Time) {
+// assign assigns a device to the patient at a given time, or now.
+func (w *fixture) assign(device, patient, deviceType string, at time.Time) {
 	w.Helper()
 	parsed, kind, _ := devices.ParseType(deviceType)
 	_, err := w.engine.Assign(w.app, devices.Assignment{DeviceID: device, PatientID: patient, Type: parsed, Kind: kind, At: at}, nurse, w.now)
 	w.ok(err)
 }
 
-func (w *ward) handle(event gateway.Event) {
+func (w *fixture) handle(event gateway.Event) {
 	w.Helper()
 	w.ok(w.app.RunInTransaction(func(tx core.App) error { return w.engine.Handle(tx, event, w.now) }))
 }
 
-// measure stores a weight that came from the gateway, and attends to the device as the door does.
-func (w *ward) measure(patient, device string, kg float64, at time.Time, told devices.Envelope) (attended bool) {
+// measure stores a weight from the gateway and checks the device, as the webhook does.
+func (w *fixture) measure(patient, device string, kg float64, at time.Time, report devices.GatewayReport) (attended bool) {
 	w.Helper()
-	told.ByGateway = true
+	report.ByGateway = true
 	err := w.app.RunInTransaction(func(tx core.App) error {
 		outcome, err := w.readings.Ingest(tx, ingest.Submission{
-			PatientID: patient, Source: vitals.SourceGateway, ReceivedAt: w.now, Device: told, By: audit.Gateway(audit.Origin{}),
+			PatientID: patient, Source: vitals.SourceGateway, ReceivedAt: w.now, Device: report, By: audit.Gateway(audit.Origin{}),
 			Reading: vitals.Reading{Kind: vitals.Weight, MeasuredAt: at, DeviceID: device}.With(vitals.WeightKg, kg),
 		}, w.now)
 		attended = outcome.CheckDevice
@@ -94,25 +94,25 @@ func (w *ward) measure(patient, device string, kg float64, at time.Time, told de
 	return attended
 }
 
-func (w *ward) device(id string) *collections.Device {
+func (w *fixture) device(id string) *collections.Device {
 	w.Helper()
 	device, err := collections.FindDevice(w.app, id)
 	w.ok(err)
 	return device
 }
 
-func (w *ward) hub(id string) string {
+func (w *fixture) hub(id string) string {
 	w.Helper()
-	hub, known, err := collections.FindHub(w.app, id)
+	hub, found, err := collections.FindHub(w.app, id)
 	w.ok(err)
-	if !known {
+	if !found {
 		return ""
 	}
 	return hub.Status
 }
 
-// alerts are the alerts in order, as "type level status".
-func (w *ward) wantAlerts(what string, want ...string) {
+// alerts returns the alerts in order, as "type level status".
+func (w *fixture) wantAlerts(what string, want ...string) {
 	w.Helper()
 	var rows []struct {
 		Type   string `db:"type"`
@@ -129,13 +129,13 @@ func (w *ward) wantAlerts(what string, want ...string) {
 	}
 }
 
-func (w *ward) count(table, where string) (n int) {
+func (w *fixture) count(table, where string) (n int) {
 	w.Helper()
 	w.ok(w.app.DB().NewQuery(`SELECT COUNT(*) FROM ` + table + ` WHERE ` + where).Row(&n))
 	return n
 }
 
-func (w *ward) wantCount(table, where string, want int) {
+func (w *fixture) wantCount(table, where string, want int) {
 	w.Helper()
 	if got := w.count(table, where); got != want {
 		w.Errorf("%d rows of %s where %s, want %d", got, table, where, want)
@@ -144,10 +144,10 @@ func (w *ward) wantCount(table, where string, want int) {
 
 func level(n int64) *int64 { return &n }
 
-func weighing(device string, kg *float64, at time.Time) vitals.Reading {
+func weightReading(device string, kg *float64, at time.Time) vitals.Reading {
 	return measured(vitals.Reading{Kind: vitals.Weight, MeasuredAt: at, DeviceID: device}, vitals.WeightKg, kg)
 }
 
-func patientsArchive(w *ward, id string) (*collections.Patient, error) {
+func archivePatient(w *fixture, id string) (*collections.Patient, error) {
 	return patients.Archive(w.app, id, "Moved away", nurse, w.now)
 }

@@ -19,10 +19,9 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// CheckMissed judges, for every active patient, the days that ended in the patient's zone since the last check, and raises one
-// missed_reading alert for each day with less than was expected; a run of missed days opens an escalation. Days judged
-// before stay as they were judged. since is the start of the last check that went through, zero for none.
-// Source: docs/decisions/devices.md, "Measurement schedule".
+// CheckMissed checks, for every active patient, the days that ended in the patient's zone since the last check, and raises one
+// missed_reading alert for each day with fewer readings than expected; a run of missed days opens an escalation. A day is checked once.
+// since is the start of the last successful check, zero for none. Source: docs/decisions/devices.md, "Measurement schedule".
 func (e *Engine) CheckMissed(ctx context.Context, app core.App, since, now time.Time) (raised int, err error) {
 	zones, err := collections.PatientZones(app)
 	if err != nil {
@@ -39,7 +38,7 @@ func (e *Engine) CheckMissed(ctx context.Context, app core.App, since, now time.
 				if err := ctx.Err(); err != nil {
 					return raised, err
 				}
-				missed, err := e.judgeDay(app, patient, zone, day, now)
+				missed, err := e.checkDay(app, patient, zone, day, now)
 				if err != nil {
 					return raised, err
 				}
@@ -52,8 +51,8 @@ func (e *Engine) CheckMissed(ctx context.Context, app core.App, since, now time.
 	return raised, nil
 }
 
-// judgeDay raises the alert of one patient and day, unless it was raised before.
-func (e *Engine) judgeDay(app core.App, p collections.WatchedPatient, zone *time.Location, day string, now time.Time) (raised bool, err error) {
+// checkDay raises the alert of one patient and day, unless it exists.
+func (e *Engine) checkDay(app core.App, p collections.WatchedPatient, zone *time.Location, day string, now time.Time) (raised bool, err error) {
 	monitoring, err := monitoringOf(app, p, zone)
 	if err != nil {
 		return false, err
@@ -62,18 +61,18 @@ func (e *Engine) judgeDay(app core.App, p collections.WatchedPatient, zone *time
 		return false, nil
 	}
 	limit := e.rules.MissedDaysBeforeEscalation
-	days, err := readingDays(app, p.ID, day, lookBack(limit))
+	days, err := readingDays(app, p.ID, day, streakWindow(limit))
 	if err != nil || len(monitoring.Missed(day, days[day])) == 0 {
 		return false, err
 	}
 	err = app.RunInTransaction(func(tx core.App) error {
-		// A reading may have come in between, and a day is judged once.
-		if days, err = readingDays(tx, p.ID, day, lookBack(limit)); err != nil {
+		// a reading may have arrived in between, and a day alerts once
+		if days, err = readingDays(tx, p.ID, day, streakWindow(limit)); err != nil {
 			return err
 		}
 		missing := monitoring.Missed(day, days[day])
-		judged, err := collections.MissedAlertOf(tx, p.ID, day)
-		if err != nil || judged || len(missing) == 0 {
+		alerted, err := collections.MissedAlertOf(tx, p.ID, day)
+		if err != nil || alerted || len(missing) == 0 {
 			return err
 		}
 		raised = true
@@ -86,7 +85,7 @@ func (e *Engine) judgeDay(app core.App, p collections.WatchedPatient, zone *time
 	return raised, err
 }
 
-func raiseMissed(tx core.App, patientID string, zone *time.Location, day string, missing []Missing, now time.Time) (string, error) {
+func raiseMissed(tx core.App, patientID string, zone *time.Location, day string, missing []MissingReadings, now time.Time) (string, error) {
 	date, err := time.ParseInLocation(time.DateOnly+" 15", day+" 12", zone) // noon exists in every zone
 	if err != nil {
 		return "", fmt.Errorf("read day: %w", err)
@@ -102,10 +101,10 @@ func raiseMissed(tx core.App, patientID string, zone *time.Location, day string,
 			Message: "Missed on " + day + ": " + strings.Join(words, ", ") + ".",
 		},
 	}
-	return raise(tx, alarm{draft: draft, kind: notifications.ReadingMissed, key: alerts.TypeMissedReading + "/" + patientID + "/" + day}, now)
+	return raise(tx, deviceAlert{draft: draft, kind: notifications.ReadingMissed, notificationKey: alerts.TypeMissedReading + "/" + patientID + "/" + day}, now)
 }
 
-// escalateMissed opens the urgent escalation of a run of missed days, or lets the alert join one that the system has open.
+// escalateMissed opens the urgent escalation of a run of missed days, or joins the alert to the one that the system has open.
 func (e *Engine) escalateMissed(tx core.App, patientID, alertID string, now time.Time) error {
 	assignee, err := collections.ActiveProviderEmail(tx, patientID)
 	if err != nil {
@@ -125,8 +124,8 @@ func (e *Engine) escalateMissed(tx core.App, patientID, alertID string, now time
 	})
 }
 
-// monitoringOf reads what is expected of a patient. A device that is still on its way is expected from the day after it
-// should arrive, or from its first reading; one that was in the patient's hands before it was recorded, at once.
+// monitoringOf reads what a patient is expected to measure. A device in shipment counts from the day after its expected arrival, or from
+// its first reading; one that the patient had before it was recorded counts at once.
 func monitoringOf(app core.App, p collections.WatchedPatient, zone *time.Location) (Monitoring, error) {
 	m := Monitoring{Schedule: p.Schedule, Enrolled: p.CreatedAt.In(zone).Format(time.DateOnly)}
 	held, err := collections.DevicesHeldBy(app, p.ID)
@@ -150,7 +149,7 @@ func monitoringOf(app core.App, p collections.WatchedPatient, zone *time.Locatio
 	return m, nil
 }
 
-// readingDays counts the readings of a patient by day and kind, on day and so many days before.
+// readingDays counts the patient's readings by day and kind, for a day and a number of days before.
 func readingDays(app core.App, patientID, day string, back int) (map[string]ReadingDay, error) {
 	last, err := time.Parse(time.DateOnly, day)
 	if err != nil {
@@ -173,29 +172,29 @@ func readingDays(app core.App, patientID, day string, back int) (map[string]Read
 // Expected is a device from which readings are expected. Days are dates, YYYY-MM-DD, in the patient's zone.
 type Expected struct {
 	Kind vitals.Kind
-	// After is the day of assignment, or of arrival: nothing is missed on it or before.
+	// After is the day of assignment or arrival: nothing is missed until the day after.
 	After string
 }
 
 // Monitoring is what a patient is expected to measure.
 type Monitoring struct {
-	// Schedule is nil when there is none: one reading a day of each kind there is a device for.
+	// Schedule is nil for none: one reading a day of each kind of device.
 	Schedule collections.Schedule
 	Devices  []Expected
-	// Enrolled is the day the patient was taken in; nothing is missed on it or before.
+	// Enrolled is the day of enrollment: nothing is missed until the day after.
 	Enrolled string
 }
 
-// ReadingDay says how many readings of each kind a day has.
+// ReadingDay counts the readings of one day by kind.
 type ReadingDay map[vitals.Kind]int
 
-// Missing is a kind that was measured less often than expected.
-type Missing struct {
+// MissingReadings is a kind with fewer readings than expected.
+type MissingReadings struct {
 	Kind      vitals.Kind
 	Got, Want int
 }
 
-func (m Missing) String() string {
+func (m MissingReadings) String() string {
 	name := strings.ReplaceAll(string(m.Kind), "_", " ")
 	if m.Got == 0 {
 		return name
@@ -203,7 +202,7 @@ func (m Missing) String() string {
 	return fmt.Sprintf("%s (%d of %d)", name, m.Got, m.Want)
 }
 
-// expected says how many readings of each kind a day wants. Source: docs/decisions/devices.md, "Measurement schedule".
+// expected returns the number of readings expected on a day, by kind. Source: docs/decisions/devices.md, "Measurement schedule".
 func (m Monitoring) expected(day string) ReadingDay {
 	want := ReadingDay{}
 	if m.Schedule == nil {
@@ -215,24 +214,24 @@ func (m Monitoring) expected(day string) ReadingDay {
 		return want
 	}
 	for kind, expectation := range m.Schedule {
-		if day > m.Enrolled && expectation.On(weekday(day)) && m.started(vitals.Kind(kind), day) {
+		if day > m.Enrolled && expectation.On(weekday(day)) && m.canMeasure(vitals.Kind(kind), day) {
 			want[vitals.Kind(kind)] = max(expectation.PerDay, 1)
 		}
 	}
 	return want
 }
 
-// Wanted is how many readings a day wants in all.
-func (m Monitoring) Wanted(day string) (total int) {
+// ExpectedCount returns how many readings are expected on a day.
+func (m Monitoring) ExpectedCount(day string) (total int) {
 	for _, wanted := range m.expected(day) {
 		total += wanted
 	}
 	return total
 }
 
-// started reports whether the patient can have measured the kind on the day: with a device that had come by then, or by
-// other means when there is none for it.
-func (m Monitoring) started(kind vitals.Kind, day string) bool {
+// canMeasure reports whether the patient could measure the kind on the day: with a device that had arrived, or in another way if there is
+// no device for it.
+func (m Monitoring) canMeasure(kind vitals.Kind, day string) bool {
 	none := true
 	for _, device := range m.Devices {
 		if device.Kind == kind {
@@ -253,45 +252,45 @@ func weekday(day string) string {
 	return strings.ToLower(date.Weekday().String())
 }
 
-// Missed lists what is missing on a day, in the contract's order of kinds.
-func (m Monitoring) Missed(day string, got ReadingDay) (missing []Missing) {
+// Missed returns what is missing on a day, in the contract's order of kinds.
+func (m Monitoring) Missed(day string, got ReadingDay) (missing []MissingReadings) {
 	want := m.expected(day)
 	for _, kind := range vitals.Kinds {
 		if got[kind] < want[kind] {
-			missing = append(missing, Missing{kind, got[kind], want[kind]})
+			missing = append(missing, MissingReadings{kind, got[kind], want[kind]})
 		}
 	}
 	return missing
 }
 
-// Streak counts the missed days in a row up to and including day, looking at no more than most of them: days on which
-// something expected was not measured at all. Days on which nothing is expected neither count nor end the streak.
-func (m Monitoring) Streak(day string, days map[string]ReadingDay, most int) (streak int) {
+// Streak counts the missed days in a row up to and including day, up to one more than limit: days on which an expected kind was not
+// measured at all. Days without expectations neither count nor end the streak.
+func (m Monitoring) Streak(day string, days map[string]ReadingDay, limit int) (streak int) {
 	date, err := time.Parse(time.DateOnly, day)
 	if err != nil {
 		return 0
 	}
-	for range lookBack(most) {
+	for range streakWindow(limit) {
 		key := date.Format(time.DateOnly)
 		date = date.AddDate(0, 0, -1)
 		if len(m.expected(key)) == 0 {
 			continue
 		}
-		if !slices.ContainsFunc(m.Missed(key, days[key]), func(missing Missing) bool { return missing.Got == 0 }) {
+		if !slices.ContainsFunc(m.Missed(key, days[key]), func(missing MissingReadings) bool { return missing.Got == 0 }) {
 			return streak
 		}
-		if streak++; streak > most {
+		if streak++; streak > limit {
 			return streak
 		}
 	}
 	return streak
 }
 
-// redeliveryWindow is how many days may hold a streak of that length: one expected day a week is the least.
-func lookBack(streak int) int { return 7 * (streak + 1) }
+// streakWindow returns how many days a streak of that length may span, with at least one expected day a week.
+func streakWindow(streak int) int { return 7 * (streak + 1) }
 
-// EndedDays are the days that ended in a zone after since and not after now, oldest first and at most a week of them. Days
-// are the calendar's: one may last 23 or 25 hours. Without a since it is the day that ended last.
+// EndedDays returns the days that ended in a zone after since and not after now, oldest first and at most a week. Calendar days may have 23
+// or 25 hours. Without a since it returns the last ended day.
 func EndedDays(zone *time.Location, since, now time.Time) (days []string) {
 	year, month, date := now.In(zone).Date()
 	for back := 1; back <= 7; back++ {

@@ -16,12 +16,12 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// staleWithin is how old the newest reading may be: history that is brought along later says nothing about a device now.
-const staleWithin = 7 * 24 * time.Hour
+// maxStaleAge is the maximum age of the newest reading: old readings that are sent later do not describe the device now.
+const maxStaleAge = 7 * 24 * time.Hour
 
-// Sameness is what of a reading is compared, "" for one that cannot be: without what its kind compares, such as SpO2 without
-// a pulse, and a meter's HI or LO.
-func Sameness(r vitals.Reading) string {
+// ComparedValues returns the compared values of a reading as text; "" if it lacks one that its kind compares, such as SpO2, or has a
+// meter's HI or LO.
+func ComparedValues(r vitals.Reading) string {
 	rule := r.Kind.Definition().Stale
 	var same strings.Builder
 	for _, p := range slices.Concat(rule.Of, rule.Also) {
@@ -35,21 +35,21 @@ func Sameness(r vitals.Reading) string {
 			same.WriteString("/-")
 		}
 	}
-	if r.Says(vitals.Comparator) != "" {
+	if r.Qualifier(vitals.Comparator) != "" {
 		return ""
 	}
 	return same.String()
 }
 
-// Stale reports whether the newest readings, newest first and all of one kind, say the same on as many consecutive days in
-// the zone as the kind's rule has, and since when they have done so.
+// Stale reports whether the newest readings of one kind, newest first, are equal on as many consecutive days in the zone as the kind's rule
+// requires, and since when.
 func Stale(readings []vitals.Reading, zone *time.Location) (since time.Time, stale bool) {
-	if len(readings) == 0 || Sameness(readings[0]) == "" {
+	if len(readings) == 0 || ComparedValues(readings[0]) == "" {
 		return time.Time{}, false
 	}
-	same, days := Sameness(readings[0]), map[string]bool{}
+	same, days := ComparedValues(readings[0]), map[string]bool{}
 	for _, r := range readings {
-		if Sameness(r) != same {
+		if ComparedValues(r) != same {
 			break
 		}
 		since = r.MeasuredAt
@@ -64,10 +64,10 @@ func Stale(readings []vitals.Reading, zone *time.Location) (since time.Time, sta
 	return since, true
 }
 
-// CheckStale looks at the patients and kinds with readings stored after since, and raises one stale_reading warning for each
-// run of equal values. since is the start of the last check that went through, zero for none.
+// CheckStale checks the patients and kinds with readings stored after since, and raises one stale_reading warning for each run of equal
+// values. since is the start of the last successful check, zero for none.
 func (e *Engine) CheckStale(ctx context.Context, app core.App, since, now time.Time) (seen, raised int, err error) {
-	if earliest := now.Add(-staleWithin); since.Before(earliest) {
+	if earliest := now.Add(-maxStaleAge); since.Before(earliest) {
 		since = earliest
 	}
 	rows, err := collections.RecentlyMeasured(app, since)
@@ -79,7 +79,7 @@ func (e *Engine) CheckStale(ctx context.Context, app core.App, since, now time.T
 			return seen, raised, err
 		}
 		seen++
-		stale, err := e.judgeStale(app, row, now)
+		stale, err := e.checkStale(app, row, now)
 		if err != nil {
 			return seen, raised, err
 		}
@@ -90,45 +90,45 @@ func (e *Engine) CheckStale(ctx context.Context, app core.App, since, now time.T
 	return seen, raised, nil
 }
 
-func (e *Engine) judgeStale(app core.App, row collections.Measured, now time.Time) (raised bool, err error) {
+func (e *Engine) checkStale(app core.App, row collections.Measured, now time.Time) (raised bool, err error) {
 	kind, zone := vitals.Kind(row.Kind), collections.Zone(row.TimeZone, e.rules.PracticeZone)
-	told, err := collections.LastAlertMeasured(app, row.PatientID, alerts.TypeStaleReading, row.Kind)
+	lastAlert, err := collections.LastAlertMeasured(app, row.PatientID, alerts.TypeStaleReading, row.Kind)
 	if err != nil {
 		return false, err
 	}
-	readings, err := runOf(app, row.PatientID, kind, told, now)
-	if err != nil || len(readings) == 0 || readings[0].MeasuredAt.Before(now.Add(-staleWithin)) {
+	readings, err := recentReadings(app, row.PatientID, kind, lastAlert, now)
+	if err != nil || len(readings) == 0 || readings[0].MeasuredAt.Before(now.Add(-maxStaleAge)) {
 		return false, err
 	}
 	since, stale := Stale(readings, zone)
-	if !stale || (!told.IsZero() && !since.After(told)) {
-		return false, nil // nothing, or the run that was told of
+	if !stale || (!lastAlert.IsZero() && !since.After(lastAlert)) {
+		return false, nil // no run, or one that has an alert
 	}
 	newest := readings[0]
 	err = app.RunInTransaction(func(tx core.App) error {
-		if again, err := collections.LastAlertMeasured(tx, row.PatientID, alerts.TypeStaleReading, row.Kind); err != nil || !again.Equal(told) {
-			return err // another check was faster
+		if again, err := collections.LastAlertMeasured(tx, row.PatientID, alerts.TypeStaleReading, row.Kind); err != nil || !again.Equal(lastAlert) {
+			return err // another check ran concurrently
 		}
 		raised = true
 		draft := alerts.Draft{
 			PatientID: row.PatientID, DeviceID: newest.DeviceID, MeasuredAt: newest.MeasuredAt, Unmeasured: true,
 			Finding: alerts.Finding{
 				Type: alerts.TypeStaleReading, Level: alerts.Warning, Parameter: string(kind),
-				Message: fmt.Sprintf("The same %s values came on %d days in a row: the readings may be stale.", kind.Title(), kind.Definition().Stale.Days),
+				Message: fmt.Sprintf("The same %s values were sent on %d days in a row: the readings may be stale.", kind.Title(), kind.Definition().Stale.Days),
 			},
 		}
-		_, err := raise(tx, alarm{draft: draft, kind: notifications.DeviceAlertRaised}, now)
+		_, err := raise(tx, deviceAlert{draft: draft, kind: notifications.DeviceAlertRaised}, now)
 		return err
 	})
 	return raised, err
 }
 
-// runOf reads enough of the latest readings of a kind to judge them: the days that the rule looks at, and all since the last
-// alert, so that a long run is told of once.
-func runOf(app core.App, patientID string, kind vitals.Kind, told, now time.Time) ([]vitals.Reading, error) {
-	from := now.Add(-staleWithin).AddDate(0, 0, -kind.Definition().Stale.Days-1)
-	if !told.IsZero() && told.Before(from) {
-		from = told
+// recentReadings reads enough readings of a kind for the rule: the days it compares, and all since the last alert, so that a long run
+// alerts once.
+func recentReadings(app core.App, patientID string, kind vitals.Kind, lastAlert, now time.Time) ([]vitals.Reading, error) {
+	from := now.Add(-maxStaleAge).AddDate(0, 0, -kind.Definition().Stale.Days-1)
+	if !lastAlert.IsZero() && lastAlert.Before(from) {
+		from = lastAlert
 	}
 	rule := kind.Definition().Stale
 	compared := slices.Concat(rule.Of, rule.Also)
@@ -145,7 +145,7 @@ func runOf(app core.App, patientID string, kind vitals.Kind, told, now time.Time
 			return err
 		}
 		r.MeasuredAt = collections.ParseInstant(measuredAt)
-		r.Say(vitals.Comparator, comparator)
+		r.SetQualifier(vitals.Comparator, comparator)
 		readings = append(readings, r)
 		return nil
 	})

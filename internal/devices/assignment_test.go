@@ -27,15 +27,15 @@ func repeat(n int, text string) (list []string) {
 	return list
 }
 
-func newProvider(w *ward, email string) string {
+func newProvider(w *fixture, email string) string {
 	w.Helper()
 	return vigiltest.User(w.T, w.app, authz.Provider, vigiltest.Email(email)).Id
 }
 
-// Whatever is assigned, taken back and replaced in any order, at present and in the past, and however often it is refused:
-// no moment has two holders, what was true of the past stays true, and the registry names the holder of the moment.
+// After any order of assignments, returns and replacements, now and in the past, and any rejections: no moment has two holders, the history
+// stays, and the registry names the current holder.
 func TestAssignmentHistory(t *testing.T) {
-	w := newWard(t)
+	w := newFixture(t)
 	random := rand.New(rand.NewPCG(7, 11))
 	people := []string{w.patient(nil), w.patient(nil), w.patient(nil)}
 	ids := []string{"D-1", "D-2", "D-3"}
@@ -84,7 +84,7 @@ func TestAssignmentHistory(t *testing.T) {
 			holder, err := collections.DeviceHolder(w.app, id, w.now)
 			w.ok(err)
 			if registered, err := collections.FindDevice(w.app, id); err == nil && registered.PatientID() != holder {
-				t.Fatalf("%s is with %q, the history says %q", id, registered.PatientID(), holder)
+				t.Fatalf("%s is with %q, the history has %q", id, registered.PatientID(), holder)
 			}
 			if random.IntN(10) == 0 {
 				known[moment{id, w.now}] = holder
@@ -96,7 +96,7 @@ func TestAssignmentHistory(t *testing.T) {
 	}
 }
 
-func checkNoOverlap(w *ward, ids []string) {
+func checkNoOverlap(w *fixture, ids []string) {
 	w.Helper()
 	for _, id := range ids {
 		history, err := collections.AssignmentsOf(w.app, id)
@@ -111,9 +111,9 @@ func checkNoOverlap(w *ward, ids []string) {
 	}
 }
 
-// The invariant holds for the dashboard too.
+// The rule also holds in the dashboard.
 func TestGuardAssignment(t *testing.T) {
-	w := newWard(t)
+	w := newFixture(t)
 	first, second := w.patient(nil), w.patient(nil)
 	w.assign("D-1", first, "scale", w.now.Add(-time.Hour))
 	write := func(from, to time.Time) error {
@@ -138,7 +138,7 @@ func TestGuardAssignment(t *testing.T) {
 	}
 }
 
-func BenchmarkSee(b *testing.B) {
+func BenchmarkRecordSighting(b *testing.B) {
 	app := vigiltest.NewApp(b)
 	kg := 80.0
 	at := vigiltest.Clock
@@ -146,7 +146,7 @@ func BenchmarkSee(b *testing.B) {
 	err := app.RunInTransaction(func(tx core.App) error {
 		tx = collections.Prepared(tx)
 		for i := range b.N {
-			_, err := devices.RecordSighting(tx, weighing("S-1", &kg, at.Add(time.Duration(i)*time.Second)), devices.Envelope{ByGateway: true, BatteryLevel: level(80)}, at)
+			_, err := devices.RecordSighting(tx, weightReading("S-1", &kg, at.Add(time.Duration(i)*time.Second)), devices.GatewayReport{ByGateway: true, BatteryLevel: level(80)}, at)
 			if err != nil {
 				return err
 			}
@@ -158,15 +158,15 @@ func BenchmarkSee(b *testing.B) {
 	}
 }
 
-// Devices tell whole seconds: a reading of the second in which a device was handed over is the new holder's, unless somebody
-// else held the device within that second.
-func TestAssignmentBeginsWithItsSecond(t *testing.T) {
-	w := newWard(t)
+// Devices report whole seconds: a reading in the second of the assignment belongs to the new holder, unless another patient had the device
+// within that second.
+func TestAssignmentStartsAtWholeSecond(t *testing.T) {
+	w := newFixture(t)
 	first, second := w.patient(nil), w.patient(nil)
 	start := w.now.Truncate(time.Second)
 	for _, step := range []struct {
 		after   time.Duration
-		patient string // "" takes the device back
+		patient string // "" unassigns the device
 		from    time.Duration
 	}{
 		{400 * time.Millisecond, first, 0},

@@ -25,7 +25,7 @@ const (
 	msgType = "Must be a word of 1 to 50 letters, digits, underscores and hyphens."
 )
 
-// AssignBody is the body that gives a patient a device.
+// AssignBody is the request body that assigns a device to a patient.
 type AssignBody struct {
 	DeviceID        validate.String `json:"device_id"`
 	PatientID       validate.String `json:"patient_id"`
@@ -35,11 +35,11 @@ type AssignBody struct {
 	MakerBody
 }
 
-// Assignment is a body that was found valid by itself.
+// Assignment is a valid AssignBody.
 type Assignment struct {
 	DeviceID, PatientID, Type string
 	Kind                      vitals.Kind
-	ShippingAddress           phi.Text  // "" for the patient's own
+	ShippingAddress           phi.Text  // "" for the patient's address
 	At                        time.Time // zero for now
 	Maker
 }
@@ -71,16 +71,16 @@ func readType(c *validate.Checks, field validate.String) (deviceType string, kin
 	return deviceType, kind
 }
 
-// Assigned is a device in a patient's hands.
+// Assigned is an assigned device.
 type Assigned struct {
 	Device *collections.Device
-	// Delivery is the date at which it is expected, YYYY-MM-DD; "" when nothing is shipped.
+	// Delivery is the expected date, YYYY-MM-DD; "" if nothing is shipped.
 	Delivery string
 }
 
-// Assign gives a patient a device, which is registered when it is new. A device that the patient holds already stays as it
-// is, but for what is said of its maker. Faults: not_found for the patient, device_already_assigned, validation errors for an archived patient and for a time
-// at which somebody else held the device. Source: docs/decisions/devices.md, "Device assignment".
+// Assign assigns a device to a patient, and registers a new one. If the patient has the device already, only its manufacturer data is
+// updated. Faults: not_found for the patient; device_already_assigned; validation errors for an archived patient and for a time at which
+// another patient had the device. Source: docs/decisions/devices.md, "Device assignment".
 func (e *Engine) Assign(app core.App, a Assignment, by audit.Actor, now time.Time) (assigned Assigned, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		patient, err := findReceiver(tx, a.PatientID)
@@ -93,16 +93,16 @@ func (e *Engine) Assign(app core.App, a Assignment, by audit.Actor, now time.Tim
 		switch assigned.Device.PatientID() {
 		case "":
 		case a.PatientID:
-			if err := learn(tx, assigned.Device, a, by, now); err != nil {
+			if err := updateMaker(tx, assigned.Device, a, by, now); err != nil {
 				return err
 			}
 			order, err := collections.LatestDelivery(tx, a.DeviceID, a.PatientID)
 			assigned.Delivery = order.Date
 			return err
 		default:
-			return heldByAnother()
+			return errHeldByAnother()
 		}
-		if err := e.hand(tx, assigned.Device, a, by, now); err != nil {
+		if err := e.startAssignment(tx, assigned.Device, a, by, now); err != nil {
 			return err
 		}
 		address := a.ShippingAddress
@@ -117,11 +117,11 @@ func (e *Engine) Assign(app core.App, a Assignment, by audit.Actor, now time.Tim
 	return assigned, err
 }
 
-func heldByAnother() error {
+func errHeldByAnother() error {
 	return fault.State("device_already_assigned", "The device is assigned to another patient.")
 }
 
-// findReceiver finds a patient who may be given a device.
+// findReceiver returns a patient who may get a device.
 func findReceiver(tx core.App, patientID string) (*collections.Patient, error) {
 	patient, err := collections.FindPatient(tx, patientID)
 	if err == nil && !patient.Active() {
@@ -141,22 +141,22 @@ func findOrNew(tx core.App, deviceID string, now time.Time) (*collections.Device
 	return device, err
 }
 
-// hand starts a patient's time with a device that nobody holds.
-func (e *Engine) hand(tx core.App, device *collections.Device, a Assignment, by audit.Actor, now time.Time) error {
+// startAssignment starts the assignment of an unassigned device.
+func (e *Engine) startAssignment(tx core.App, device *collections.Device, a Assignment, by audit.Actor, now time.Time) error {
 	history, err := collections.AssignmentsOf(tx, a.DeviceID)
 	if err != nil {
 		return err
 	}
 	from := a.At
 	if from.IsZero() {
-		from = startOf(now, history)
+		from = assignmentStart(now, history)
 	}
 	for _, earlier := range history {
 		if earlier.Overlaps(from, time.Time{}) {
 			return fault.Field("assigned_at", "The device was assigned at that time already.")
 		}
 	}
-	assignment, err := collections.NewDeviceAssignment(tx, a.DeviceID, a.PatientID, from, authorOf(by))
+	assignment, err := collections.NewDeviceAssignment(tx, a.DeviceID, a.PatientID, from, authorName(by))
 	if err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (e *Engine) hand(tx core.App, device *collections.Device, a Assignment, by 
 	if a.Kind != "" {
 		device.Set(collections.DeviceKind, string(a.Kind))
 	}
-	a.note(device)
+	a.setColumns(device)
 	if err := save(tx, device); err != nil {
 		return err
 	}
@@ -190,9 +190,9 @@ func (e *Engine) hand(tx core.App, device *collections.Device, a Assignment, by 
 	return e.checkBattery(tx, device, now)
 }
 
-// startOf is when an assignment made now begins: with the running second, because devices tell the time of a reading in
-// whole ones, and the first reading belongs to the new holder; but not before the last holder's end.
-func startOf(now time.Time, history []*collections.DeviceAssignment) time.Time {
+// assignmentStart returns when an assignment made now begins: at the current whole second, because devices report whole seconds and the
+// first reading belongs to the new holder; but not before the end of the last assignment.
+func assignmentStart(now time.Time, history []*collections.DeviceAssignment) time.Time {
 	from := now.Truncate(time.Second)
 	for _, earlier := range history {
 		if end := earlier.To(); end.After(from) {
@@ -202,12 +202,12 @@ func startOf(now time.Time, history []*collections.DeviceAssignment) time.Time {
 	return from
 }
 
-// ship orders the shipment where the practice sends devices itself, and says when it is expected.
+// ship orders the shipment if the practice ships devices, and returns the expected date.
 func (e *Engine) ship(tx core.App, deviceID, patientID, kind string, address phi.Text, by audit.Actor, now time.Time) (string, error) {
 	if !e.rules.ManagedMode {
 		return "", nil
 	}
-	return e.order(tx, deviceID, patientID, kind, address, authorOf(by), now)
+	return e.order(tx, deviceID, patientID, kind, address, authorName(by), now)
 }
 
 func (e *Engine) order(tx core.App, deviceID, patientID, kind string, address phi.Text, by string, now time.Time) (delivery string, err error) {
@@ -217,10 +217,10 @@ func (e *Engine) order(tx core.App, deviceID, patientID, kind string, address ph
 	}, now)
 }
 
-// addressBodyOf is the patient's address on one line; "" for none.
+// addressOf returns the patient's address on one line; "" for none.
 func addressOf(patient *collections.Patient) (phi.Text, error) {
 	if err := collections.Readable(patient.ProxyRecord()); err != nil {
-		return "", err // nothing is sent to nowhere
+		return "", err // an unreadable address must not become an empty one
 	}
 	a := patient.Demographics().Address
 	if a == nil {
@@ -236,10 +236,10 @@ func addressOf(patient *collections.Patient) (phi.Text, error) {
 	return phi.Text(line[:min(len(line), 500)]), nil
 }
 
-// authorOf is who is named in the columns of a change.
-func authorOf(by audit.Actor) string { return cmp.Or(by.Email, alerts.System) }
+// authorName returns the name stored in the columns of a change.
+func authorName(by audit.Actor) string { return cmp.Or(by.Email, alerts.System) }
 
-// workdays are Monday to Friday without the federal holidays of the United States, as they are observed.
+// workdays are Monday to Friday without the US federal holidays as observed.
 var workdays = func() *cal.BusinessCalendar {
 	calendar := cal.NewBusinessCalendar()
 	calendar.Cacheable = true
@@ -247,8 +247,8 @@ var workdays = func() *cal.BusinessCalendar {
 	return calendar
 }()
 
-// DeliveryDate is the date, YYYY-MM-DD, so many working days after today in the practice's zone.
-// Source: docs/decisions/devices.md, "Device assignment".
+// DeliveryDate returns the date, YYYY-MM-DD, a number of working days after today in the practice's zone. Source:
+// docs/decisions/devices.md, "Device assignment".
 func DeliveryDate(now time.Time, zone *time.Location, workingDays int) string {
 	year, month, day := now.In(zone).Date()
 	today := time.Date(year, month, day, 12, 0, 0, 0, time.UTC) // a calendar date: no zone may move it
@@ -258,8 +258,8 @@ func DeliveryDate(now time.Time, zone *time.Location, workingDays int) string {
 	return workdays.WorkdaysFrom(today, workingDays).Format(time.DateOnly)
 }
 
-// GuardAssignment checks an assignment that is about to be stored, whoever writes it: it ends after it begins, and nobody else
-// has the device meanwhile. Which patient a past reading belongs to depends on it.
+// GuardAssignment checks an assignment before any save: it ends after it begins, and overlaps no other of the device. The patient of past
+// readings depends on it.
 func GuardAssignment(app core.App, record *core.Record) error {
 	assignment := collections.AsDeviceAssignment(record)
 	from, to := assignment.From(), assignment.To()
