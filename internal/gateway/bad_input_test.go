@@ -11,8 +11,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// What no meter means must never become a value.
-func TestValuesNobodyMeasured(t *testing.T) {
+// What no meter shows must never become a value.
+func TestRejectsImpossibleValues(t *testing.T) {
 	const body = `{"event_type":"measurement.created","device_id":"D","patient_id":"P","timestamp":"2026-01-15T13:45:00Z",%s}`
 	for _, tc := range []struct{ members, want string }{
 		{`"measurement_type":"bp","values":{"systolic":NaN,"diastolic":80}`, "parse_error"},
@@ -36,12 +36,12 @@ func TestValuesNobodyMeasured(t *testing.T) {
 	} {
 		_, err := adapter.Parse(fmt.Appendf(nil, body, tc.members), now)
 		if tc.want == "parse_error" {
-			if got := code(t, err, fault.Invalid); got != tc.want {
+			if got := wantFault(t, err, fault.Invalid); got != tc.want {
 				t.Errorf("%s: %s", tc.members, got)
 			}
 			continue
 		}
-		if got := wrongFields(t, fmt.Sprintf(body, tc.members)); got != tc.want {
+		if got := fieldErrorText(t, fmt.Sprintf(body, tc.members)); got != tc.want {
 			t.Errorf("%.80s complains about %q, want %q", tc.members, got, tc.want)
 		}
 	}
@@ -50,12 +50,12 @@ func TestValuesNobodyMeasured(t *testing.T) {
 	}
 }
 
-// Around the changes of daylight saving an hour exists twice or not at all; the offset tells which was meant.
+// At daylight saving changes an hour exists twice or not at all; the offset decides.
 func TestTimesAroundDaylightSaving(t *testing.T) {
 	for sent, want := range map[string]string{
 		"2025-11-02T01:30:00-04:00":      "2025-11-02T05:30:00Z",
 		"2025-11-02T01:30:00-05:00":      "2025-11-02T06:30:00Z",
-		"2025-03-09T02:30:00-05:00":      "2025-03-09T07:30:00Z", // an hour nobody lived
+		"2025-03-09T02:30:00-05:00":      "2025-03-09T07:30:00Z", // an hour that does not exist
 		"2025-10-26T02:30:00+01:00":      "2025-10-26T01:30:00Z",
 		"2025-06-01T12:00:00+14:00":      "2025-05-31T22:00:00Z",
 		"2025-06-01T12:00:00+05:45":      "2025-06-01T06:15:00Z",
@@ -73,10 +73,10 @@ func TestTimesAroundDaylightSaving(t *testing.T) {
 	}
 }
 
-// However a body is cut off, it is no event.
-func TestHalfABody(t *testing.T) {
+// A truncated body is no event.
+func TestTruncatedBody(t *testing.T) {
 	for n := range len(vectorBody) {
-		if _, err := adapter.Parse([]byte(vectorBody[:n]), now); code(t, err, fault.Invalid) != "parse_error" {
+		if _, err := adapter.Parse([]byte(vectorBody[:n]), now); wantFault(t, err, fault.Invalid) != "parse_error" {
 			t.Errorf("the first %d bytes are an event", n)
 		}
 	}

@@ -15,16 +15,16 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// Columns of a table of readings. Those of the envelope are members of the event, the others of its values.
+// Columns of a table of readings: members of the event, and of its values.
 var (
 	envelopeColumns = []string{"device_id", "patient_id", "measurement_type", "timestamp", "unit", "device_model"}
 	valueColumns    = vitals.SentFields()
-	neededColumns   = []string{"device_id", "patient_id", "measurement_type", "timestamp"}
+	requiredColumns = []string{"device_id", "patient_id", "measurement_type", "timestamp"}
 )
 
-// CSV is a table of readings (RFC 4180) with a first line of column names in any order: each further line is one
-// measurement, in the gateway's own words and under its rules, so that a reading has the same identity whichever way it
-// comes. Nobody signs a table: whoever may read the file vouches for it.
+// CSV is a table of readings (RFC 4180) with column names in the first line, in any order. Each further line is one measurement in the
+// gateway's format and under its rules, so a reading has the same identity from any source. A table is not signed: the operator who imports
+// the file is responsible for it.
 type CSV struct {
 	rules   Gateway
 	table   *csv.Reader
@@ -37,7 +37,7 @@ var _ Parser = (*CSV)(nil)
 func OpenCSV(r io.Reader, maxFuture time.Duration) (*CSV, error) {
 	buffered := bufio.NewReader(r)
 	if mark, err := buffered.Peek(3); err == nil && string(mark) == "\uFEFF" {
-		_, _ = buffered.Discard(len(mark)) // it was just seen
+		_, _ = buffered.Discard(len(mark)) // it was just read
 	}
 	t := &CSV{rules: Gateway{MaxFuture: maxFuture}, table: csv.NewReader(buffered)}
 	header, err := t.table.Read()
@@ -48,13 +48,13 @@ func OpenCSV(r io.Reader, maxFuture time.Duration) (*CSV, error) {
 		name = strings.ToLower(strings.TrimSpace(name))
 		switch {
 		case !slices.Contains(envelopeColumns, name) && !slices.Contains(valueColumns, name):
-			return nil, fmt.Errorf("column %d has no name that is known", i+1)
+			return nil, fmt.Errorf("column %d has an unknown name", i+1)
 		case slices.Contains(t.columns, name):
-			return nil, fmt.Errorf("column %s is there twice", name)
+			return nil, fmt.Errorf("column %s is repeated", name)
 		}
 		t.columns = append(t.columns, name)
 	}
-	for _, name := range neededColumns {
+	for _, name := range requiredColumns {
 		if !slices.Contains(t.columns, name) {
 			return nil, fmt.Errorf("column %s is missing", name)
 		}
@@ -62,8 +62,8 @@ func OpenCSV(r io.Reader, maxFuture time.Duration) (*CSV, error) {
 	return t, nil
 }
 
-// Next returns the next line as the body of an event, and where it stands; io.EOF after the last. A line that is no line
-// of this table is a parse_error fault, after which the next can be read.
+// Next returns the next line as the body of an event, and its line number; io.EOF after the last. A malformed line is a parse_error fault,
+// after which the next can be read.
 func (t *CSV) Next() (line int, body []byte, err error) {
 	cells, err := t.table.Read()
 	if broken, ok := errors.AsType[*csv.ParseError](err); ok {
@@ -81,7 +81,7 @@ func (t *CSV) Next() (line int, body []byte, err error) {
 		case slices.Contains(envelopeColumns, name):
 			event[name] = cell
 		default:
-			values[name] = valueOf(cell)
+			values[name] = cellValue(cell)
 		}
 	}
 	event["values"] = values
@@ -89,8 +89,8 @@ func (t *CSV) Next() (line int, body []byte, err error) {
 	return line, body, err
 }
 
-// alertValue is a cell as JSON would have it: a number or a boolean where it is one, else the text.
-func valueOf(cell string) any {
+// cellValue returns a cell as a JSON value: a number or boolean if it is one, else text.
+func cellValue(cell string) any {
 	switch strings.ToLower(cell) {
 	case "true", "yes":
 		return true
@@ -103,8 +103,8 @@ func valueOf(cell string) any {
 	return cell
 }
 
-// Parse reads a body of Next. Complaints name the columns.
+// Parse parses a body of Next. Faults name the columns.
 func (t *CSV) Parse(body []byte, now time.Time) (Event, error) {
 	event, err := t.rules.Parse(body, now)
-	return event, renamed(err, func(field string) string { return strings.TrimPrefix(field, "values.") })
+	return event, withFieldNames(err, func(field string) string { return strings.TrimPrefix(field, "values.") })
 }

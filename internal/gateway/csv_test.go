@@ -12,8 +12,8 @@ import (
 
 const columns = "device_id,patient_id,measurement_type,timestamp,systolic,diastolic,irregular_heartbeat,glucose,unit,meal_context\n"
 
-// The same measurement is the same event, whether it comes by webhook or in a table.
-func TestCSVMeansTheSame(t *testing.T) {
+// The same measurement gives the same event from a webhook and from a table.
+func TestCSVEqualsWebhook(t *testing.T) {
 	for _, tc := range []struct{ line, body string }{
 		{"D,P,BP,2026-01-10T08:00:00-05:00,120,80.5,yes,,,", `{"measurement_type":"bp","values":{"systolic":120,"diastolic":80.5,"irregular_heartbeat":true}}`},
 		{"D,P,glucose,2026-01-10T08:00:00-05:00,,,,HI,mg/dL,pre_meal", ""},
@@ -30,7 +30,7 @@ func TestCSVMeansTheSame(t *testing.T) {
 		}
 		got, err := lines.Parse(body, now)
 		if tc.body == "" { // pre_meal is a word of meal_marker
-			if got := code(t, err, fault.Invalid); got != "validation_error" {
+			if got := wantFault(t, err, fault.Invalid); got != "validation_error" {
 				t.Errorf("%s: %s", tc.line, got)
 			}
 			continue
@@ -49,8 +49,8 @@ func TestCSVColumns(t *testing.T) {
 	for header, want := range map[string]string{
 		"":                                    "column names",
 		"device_id,patient_id,timestamp":      "measurement_type is missing",
-		strings.Trim(columns, "\n") + ",ssn":  "column 11 has no name that is known",
-		strings.Trim(columns, "\n") + ",Unit": "column unit is there twice",
+		strings.Trim(columns, "\n") + ",ssn":  "column 11 has an unknown name",
+		strings.Trim(columns, "\n") + ",Unit": "column unit is repeated",
 	} {
 		if _, err := OpenCSV(strings.NewReader(header), 0); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", header, err)
@@ -76,13 +76,13 @@ func FuzzCSV(f *testing.F) {
 				return
 			}
 			if err != nil {
-				if got := code(t, err, fault.Invalid); got != "parse_error" {
+				if got := wantFault(t, err, fault.Invalid); got != "parse_error" {
 					t.Fatalf("refused with %q", got)
 				}
 				continue
 			}
 			event, err := lines.Parse(body, now)
-			if err == nil && (event.Type != MeasurementCreated || (event.Reading == nil) != event.Unsupported()) {
+			if err == nil && (event.Type != MeasurementCreated || (event.Reading == nil) != event.IsUnsupported()) {
 				t.Errorf("%q was misread", text)
 			}
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// EventType is what an event is about, in the gateway's words.
+// EventType is the type of an event, in the gateway's words.
 type EventType string
 
 // The event types. Source: the contract's inbound gateway events; docs/decisions/gateway.md, "Hub heartbeat".
@@ -30,11 +30,11 @@ const (
 	HubHeartbeat       EventType = "hub.heartbeat"
 )
 
-// identifiers says which identifiers an event must name besides its timestamp.
-// Source: docs/decisions/gateway.md, "`values` shapes", "The four other event types" and "Hub heartbeat".
-type identifiers struct{ device, hub, patient bool }
+// requiredIDs are the identifiers that an event must have besides its timestamp. Source: docs/decisions/gateway.md, "`values` shapes", "The
+// four other event types" and "Hub heartbeat".
+type requiredIDs struct{ device, hub, patient bool }
 
-var eventTypes = map[EventType]identifiers{
+var eventTypes = map[EventType]requiredIDs{
 	MeasurementCreated: {device: true, patient: true},
 	DeviceConnected:    {device: true},
 	DeviceDisconnected: {device: true},
@@ -43,52 +43,52 @@ var eventTypes = map[EventType]identifiers{
 	HubHeartbeat:       {hub: true},
 }
 
-// Known reports whether events of this type mean something to the service; others are answered and ignored.
-func (t EventType) Known() bool {
+// IsKnown reports whether the service handles events of this type; others are acknowledged and ignored.
+func (t EventType) IsKnown() bool {
 	_, ok := eventTypes[t]
 	return ok
 }
 
-// Event is one verified event, checked. Identifiers are the vendor's own and "" when not sent.
+// Event is one authenticated and checked event. Identifiers are the vendor's own, "" if not sent.
 type Event struct {
 	Vendor Vendor
 	Type   EventType
-	// At is the device's time, UTC, in microseconds; zero for a type that is not Known.
+	// At is the device's time in UTC, in microseconds; zero for an unknown type.
 	At                         time.Time
 	DeviceID, HubID, PatientID string
 	DeviceModel                string
 	BatteryLevel               *int64 // percent, 0 to 100
 	SignalStrength             *int64 // dBm, -150 to 0
-	// LastSeenAt is when an offline hub was last heard; zero when not sent.
+	// LastSeenAt is when an offline hub was last seen; zero if not sent.
 	LastSeenAt time.Time
 	// MeasurementType is as sent; "" unless a measurement.
 	MeasurementType string
-	// Reading is nil unless a measurement of a kind we know.
+	// Reading is nil unless a measurement of a supported kind.
 	Reading *vitals.Reading
 
-	// Index tells apart what one device measured in the same second, where its vendor does.
+	// Index distinguishes measurements of one device in the same second, for vendors that send it.
 	Index string
-	// Addition names a value that came by itself and belongs to the reading under the event's key; "" for a reading.
+	// Addition names a value that was sent separately and belongs to the reading with the event's key; "" for a reading.
 	Addition string
-	// Additions names what belongs to a reading of this kind and may come, or may have come, by itself.
+	// Additions names the parts that may be sent separately for a reading of this kind.
 	Additions []string
 
-	// ReceivedAt is when the event reached the door, whatever its own clock says.
+	// ReceivedAt is the time of receipt.
 	ReceivedAt time.Time
-	// Implausible is a measurement in which nothing is wrong but values outside their ranges, or a time in the future, together with all
-	// that came with them. The event is refused, or what is wrong is left out of its reading; whoever looks after the patient has to hear of it all the same.
+	// Implausible is a measurement with no error except values out of range or a time in the future, with all its values. The event is
+	// rejected, or the values are left out of its reading; the care team is notified in both cases.
 	Implausible *Implausible
 
-	// Excluded is what is wrong with values, by field, that were measured along with the reading and are not in it.
+	// LeftOut are the errors, by field, of values that were measured with the reading and left out of it.
 	LeftOut fault.Fields
 
-	measurement string // the kind when it is one of ours, else MeasurementType in lower case
-	bodyHash    [sha256.Size]byte
-	ahead       bool // At lies in the future
+	measurement   string // a supported kind, or MeasurementType in lower case
+	bodyHash      [sha256.Size]byte
+	isFutureClock bool // At is in the future
 }
 
-// Unsupported reports whether the event is a measurement of a type the service has no kind for: it has no reading.
-func (e Event) Unsupported() bool {
+// IsUnsupported reports whether the event is a measurement without a supported kind, and so without a reading.
+func (e Event) IsUnsupported() bool {
 	return e.Type == MeasurementCreated && !vitals.Kind(e.measurement).Valid()
 }
 
@@ -98,10 +98,9 @@ func (Event) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[event]") }
 // LogValue keeps events out of structured logs.
 func (Event) LogValue() slog.Value { return slog.StringValue("[event]") }
 
-// Key is the identity by which a repeated event is recognised, for ever: device, second and kind for a measurement;
-// type, device or hub and time for other known events; the very bytes for an event that is ignored.
-// The vendor goes before all of it, unless it is the contract's, so that no vendor's key is another's.
-// Source: docs/decisions/gateway.md, "Deduplication window versus retries" and "The four other event types".
+// Key is the permanent identity of an event, for deduplication: device, second and kind for a measurement; type, device or hub and time for
+// other known events; a hash of the body for ignored ones. Vendors other than the contract's come first in it, so that keys of two vendors
+// never collide. Source: docs/decisions/gateway.md, "Deduplication window versus retries" and "The four other event types".
 func (e Event) Key() string {
 	parts := []string{string(e.Type)}
 	if e.Vendor != Contract {
@@ -113,7 +112,7 @@ func (e Event) Key() string {
 		if e.Index != "" {
 			parts = append(parts, e.Index)
 		}
-	case !e.Type.Known():
+	case !e.Type.IsKnown():
 		parts = append(parts, hex.EncodeToString(e.bodyHash[:]))
 	case eventTypes[e.Type].hub:
 		parts = append(parts, e.HubID, validate.FormatInstant(e.At))
@@ -121,27 +120,27 @@ func (e Event) Key() string {
 		parts = append(parts, e.DeviceID, validate.FormatInstant(e.At))
 	}
 	for i, part := range parts {
-		parts[i] = url.PathEscape(part) // a bar in an identifier must not look like the next part
+		parts[i] = url.PathEscape(part) // a bar in an identifier must not end the part
 	}
 	return strings.Join(parts, "|")
 }
 
-// eventSpace sets our event ids apart from other UUIDs made of the same text.
-var eventSpace = uuid.MustParse("6f0b6a52-6d0c-4f3e-9c55-1f7a3f0e8d21")
+// eventNamespace separates event ids from other UUIDs of the same text.
+var eventNamespace = uuid.MustParse("6f0b6a52-6d0c-4f3e-9c55-1f7a3f0e8d21")
 
 // ID is the event's UUID, made from Key (RFC 9562, version 8, over SHA-256): a repeat has the same one.
 func (e Event) ID() string { return e.IDOf(e.Addition) }
 
-// IDOf is the ID of the event that brings an addition to this one's reading by itself.
+// IDOf returns the ID of the event that sends a part of this one's reading separately.
 func (e Event) IDOf(addition string) string {
 	key := e.Key()
 	if addition != "" {
 		key += "|+" + addition
 	}
-	return uuid.NewHash(sha256.New(), eventSpace, []byte(key), 8).String()
+	return uuid.NewHash(sha256.New(), eventNamespace, []byte(key), 8).String()
 }
 
-// BodyID names an event by its bytes, for those whose own key cannot be trusted.
+// BodyID returns an ID made from the body, for events with an untrusted key.
 func BodyID(vendor Vendor, body []byte) string {
 	if vendor != Contract {
 		body = append([]byte(vendor+"|"), body...)
@@ -173,9 +172,9 @@ type eventBody struct {
 	SignalStrength  validate.Integer            `json:"signal_strength"`
 }
 
-// Parse reads a verified body. It answers a parse_error fault for what is not a JSON object and a validation fault
-// naming every wrong field as the gateway wrote it ("values.systolic"). An event type we do not know is no error,
-// see EventType.Known; nor is a measurement type we do not know, see Event.Unsupported.
+// Parse parses an authenticated body. It returns a parse_error fault if it is no JSON object, and a validation fault with every wrong field
+// in the gateway's names ("values.systolic"). Unknown event and measurement types are no errors, see EventType.IsKnown and
+// Event.IsUnsupported.
 func (g Gateway) Parse(raw []byte, now time.Time) (Event, error) {
 	var sent eventBody
 	if err := validate.DecodeObject(raw, &sent); err != nil {
@@ -185,15 +184,15 @@ func (g Gateway) Parse(raw []byte, now time.Time) (Event, error) {
 	event := Event{
 		Vendor: g.vendor, Type: EventType(text(c, "event_type", sent.EventType, true, maxWord)), bodyHash: sha256.Sum256(raw), ReceivedAt: now,
 	}
-	if event.Type != "" && !event.Type.Known() {
-		// What an unknown event holds is not ours to judge, but a hub it names is alive.
+	if event.Type != "" && !event.Type.IsKnown() {
+		// an unknown event is not checked, but its hub is alive
 		sent.readEnvelope(validate.NewChecks(), &event)
 		return event, nil
 	}
 	sent.readEnvelope(c, &event)
 	event.At = c.Instant("timestamp", sent.Timestamp, true)
 	c.NotFuture("timestamp", event.At, now, g.MaxFuture)
-	event.ahead = event.At.After(now.Add(g.MaxFuture))
+	event.isFutureClock = event.At.After(now.Add(g.MaxFuture))
 	var reading vitals.Reading
 	switch event.Type {
 	case MeasurementCreated:
@@ -212,13 +211,13 @@ func (g Gateway) Parse(raw []byte, now time.Time) (Event, error) {
 	return event, nil
 }
 
-// readEnvelope fills in what events of any type may carry.
+// readEnvelope reads the members that events of any type may have.
 func (b eventBody) readEnvelope(c *validate.Checks, event *Event) {
 	must := eventTypes[event.Type]
 	event.DeviceID = text(c, "device_id", b.DeviceID, must.device, maxDeviceID)
 	event.HubID = text(c, "hub_id", b.HubID, must.hub, maxDeviceID)
 	event.PatientID = text(c, "patient_id", b.PatientID, must.patient && event.Vendor == Contract, maxPatientID)
-	if b.DeviceModel.Given() { // a label: no reading is refused for what nobody sees in it
+	if b.DeviceModel.Given() { // a label: never a reason to reject a reading
 		b.DeviceModel = validate.Of(validate.CleanLine(b.DeviceModel.Value))
 	}
 	event.DeviceModel = text(c, "device_model", b.DeviceModel, false, maxDeviceModel)

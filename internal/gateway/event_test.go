@@ -19,7 +19,7 @@ import (
 
 var adapter = Gateway{MaxFuture: 5 * time.Minute}
 
-// with returns the JSON of a valid event with some members replaced; nil takes a member away.
+// with returns the JSON of a valid event with some members replaced; nil removes a member.
 func with(t testing.TB, base string, changes map[string]any) string {
 	t.Helper()
 	var members map[string]any
@@ -51,8 +51,8 @@ func parse(t testing.TB, raw string) Event {
 	return event
 }
 
-// complaints parses and returns "field: message" lines, sorted.
-func complaints(t testing.TB, raw string) []string {
+// fieldErrors parses and returns "field: message" lines, sorted.
+func fieldErrors(t testing.TB, raw string) []string {
 	t.Helper()
 	event, err := adapter.Parse([]byte(raw), now)
 	if err == nil {
@@ -61,7 +61,7 @@ func complaints(t testing.TB, raw string) []string {
 	if event.Reading != nil {
 		t.Errorf("%s: a reading came with a complaint", raw)
 	}
-	if got := code(t, err, fault.Invalid); got != "validation_error" {
+	if got := wantFault(t, err, fault.Invalid); got != "validation_error" {
 		t.Fatalf("%s: %s", raw, got)
 	}
 	var lines []string
@@ -73,10 +73,10 @@ func complaints(t testing.TB, raw string) []string {
 	return lines
 }
 
-// wrongFields is complaints without the messages.
-func wrongFields(t testing.TB, raw string) string {
+// fieldErrorText returns the fields without the messages.
+func fieldErrorText(t testing.TB, raw string) string {
 	t.Helper()
-	lines := complaints(t, raw)
+	lines := fieldErrors(t, raw)
 	for i, line := range lines {
 		lines[i], _, _ = strings.Cut(line, ":")
 	}
@@ -88,7 +88,7 @@ func TestParseMeasurement(t *testing.T) {
 	at := time.Date(2026, 1, 15, 13, 45, 0, 0, time.UTC)
 	if event.Type != MeasurementCreated || event.DeviceID != "DEV-1001" || event.PatientID != "GW-77" || event.HubID != "HUB-9" ||
 		event.DeviceModel != "BP-7" || *event.BatteryLevel != 84 || *event.SignalStrength != -71 ||
-		event.MeasurementType != "blood_pressure" || !event.At.Equal(at) || event.Unsupported() {
+		event.MeasurementType != "blood_pressure" || !event.At.Equal(at) || event.IsUnsupported() {
 		t.Errorf("the envelope was misread")
 	}
 	reading := event.Reading
@@ -104,14 +104,14 @@ func TestParseOtherEvents(t *testing.T) {
 	for _, kind := range []EventType{DeviceConnected, DeviceDisconnected, DeviceBatteryLow} {
 		least := fmt.Sprintf(`{"event_type":%q,"device_id":"D","timestamp":"2026-01-15T13:45:00Z"}`, kind)
 		event := parse(t, least)
-		if event.Type != kind || event.DeviceID != "D" || event.HubID != "" || event.BatteryLevel != nil || event.Reading != nil || event.Unsupported() {
+		if event.Type != kind || event.DeviceID != "D" || event.HubID != "" || event.BatteryLevel != nil || event.Reading != nil || event.IsUnsupported() {
 			t.Errorf("%s was misread", kind)
 		}
 		full := parse(t, with(t, least, change{"hub_id": "H", "patient_id": "P", "device_model": "M", "battery_level": 7, "signal_strength": 0}))
 		if full.HubID != "H" || full.PatientID != "P" || full.DeviceModel != "M" || *full.BatteryLevel != 7 || *full.SignalStrength != 0 {
 			t.Errorf("%s was misread in full", kind)
 		}
-		if got := wrongFields(t, fmt.Sprintf(`{"event_type":%q}`, kind)); got != "device_id timestamp" {
+		if got := fieldErrorText(t, fmt.Sprintf(`{"event_type":%q}`, kind)); got != "device_id timestamp" {
 			t.Errorf("%s requires %q", kind, got)
 		}
 	}
@@ -123,18 +123,18 @@ func TestParseOtherEvents(t *testing.T) {
 		if want := time.Date(2026, 1, 15, 13, 30, 0, 0, time.UTC); kind == HubOffline && !event.LastSeenAt.Equal(want) {
 			t.Errorf("last seen at %v", event.LastSeenAt)
 		}
-		if got := wrongFields(t, fmt.Sprintf(`{"event_type":%q,"last_seen_at":null}`, kind)); got != "hub_id timestamp" {
+		if got := fieldErrorText(t, fmt.Sprintf(`{"event_type":%q,"last_seen_at":null}`, kind)); got != "hub_id timestamp" {
 			t.Errorf("%s requires %q", kind, got)
 		}
 	}
-	if got := wrongFields(t, `{"event_type":"hub.offline","hub_id":"H","timestamp":"2026-01-15T13:45:00Z","last_seen_at":"yesterday"}`); got != "last_seen_at" {
+	if got := fieldErrorText(t, `{"event_type":"hub.offline","hub_id":"H","timestamp":"2026-01-15T13:45:00Z","last_seen_at":"yesterday"}`); got != "last_seen_at" {
 		t.Errorf("complained about %q", got)
 	}
 }
 
 func TestUnknownEventIsNoError(t *testing.T) {
 	event := parse(t, `{"event_type":"firmware.updated","hub_id":"H","device_id":7,"timestamp":"soon","battery_level":"full"}`)
-	if event.Type.Known() || event.Type != "firmware.updated" || event.HubID != "H" || event.DeviceID != "" || event.Reading != nil || event.Unsupported() {
+	if event.Type.IsKnown() || event.Type != "firmware.updated" || event.HubID != "H" || event.DeviceID != "" || event.Reading != nil || event.IsUnsupported() {
 		t.Error("misread")
 	}
 }
@@ -146,11 +146,11 @@ func TestUnknownMeasurementIsUnsupported(t *testing.T) {
 		{"measurement_type": "ecg", "values": nil, "unit": nil},
 	} {
 		event := parse(t, with(t, vectorBody, changes))
-		if !event.Unsupported() || event.Reading != nil || event.MeasurementType != changes["measurement_type"] || event.DeviceID != "DEV-1001" {
+		if !event.IsUnsupported() || event.Reading != nil || event.MeasurementType != changes["measurement_type"] || event.DeviceID != "DEV-1001" {
 			t.Errorf("%v: misread", changes)
 		}
 	}
-	if got := wrongFields(t, with(t, vectorBody, change{"measurement_type": "ecg", "device_id": nil})); got != "device_id" {
+	if got := fieldErrorText(t, with(t, vectorBody, change{"measurement_type": "ecg", "device_id": nil})); got != "device_id" {
 		t.Errorf("complained about %q", got)
 	}
 }
@@ -158,13 +158,13 @@ func TestUnknownMeasurementIsUnsupported(t *testing.T) {
 func TestMalformed(t *testing.T) {
 	for _, raw := range []string{"", "null", "[]", `"x"`, "{", `{"a":1}{}`, vectorBody[:324], vectorBody + "x", strings.Repeat(`{"a":`, 40) + "1" + strings.Repeat("}", 40)} {
 		_, err := adapter.Parse([]byte(raw), now)
-		if got := code(t, err, fault.Invalid); got != "parse_error" {
+		if got := wantFault(t, err, fault.Invalid); got != "parse_error" {
 			t.Errorf("%q: %q", raw, got)
 		}
 	}
 }
 
-func TestEnvelopeComplaints(t *testing.T) {
+func TestEnvelopeErrors(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("é", n) }
 	for _, tc := range []struct {
 		name    string
@@ -203,7 +203,7 @@ func TestEnvelopeComplaints(t *testing.T) {
 		{"values of the wrong type", change{"values": []int{128, 82}}, "values: An object is required."},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := strings.Join(complaints(t, with(t, vectorBody, tc.changes)), " | "); got != tc.want {
+			if got := strings.Join(fieldErrors(t, with(t, vectorBody, tc.changes)), " | "); got != tc.want {
 				t.Errorf("got  %s\nwant %s", got, tc.want)
 			}
 		})
@@ -216,15 +216,15 @@ func TestEveryWrongFieldAtOnce(t *testing.T) {
 		"device_model":1,"battery_level":200,"signal_strength":5,"hub_id":false}`
 	want := "battery_level device_id device_model hub_id patient_id signal_strength timestamp unit " +
 		"values.diastolic values.irregular_heartbeat values.pulse values.systolic"
-	if got := wrongFields(t, raw); got != want {
+	if got := fieldErrorText(t, raw); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if got, want := wrongFields(t, `{"event_type":"measurement.created"}`), "device_id measurement_type patient_id timestamp values"; got != want {
+	if got, want := fieldErrorText(t, `{"event_type":"measurement.created"}`), "device_id measurement_type patient_id timestamp values"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
 
-// What could be read comes back with the fault: the list of rejected events shows it.
+// The parsed part is returned with the fault: the list of rejected events shows it.
 func TestRejectedEventIsPartlyRead(t *testing.T) {
 	event, err := adapter.Parse([]byte(with(t, vectorBody, change{"values": change{"systolic": 400, "diastolic": 82}})), now)
 	if err == nil || event.DeviceID != "DEV-1001" || event.MeasurementType != "blood_pressure" || event.At.IsZero() || event.Reading != nil {
@@ -242,7 +242,7 @@ func TestTimesAroundDST(t *testing.T) {
 	if utc := parse(t, with(t, vectorBody, change{"timestamp": "2025-11-02T05:30:00Z"})); utc.Key() != before.Key() || utc.ID() != before.ID() {
 		t.Error("one instant has two keys")
 	}
-	// and forward on 2025-03-09 at 07:00 UTC: 02:30 local does not exist, with an offset it is an instant all the same
+	// and forward on 2025-03-09 at 07:00 UTC: 02:30 local does not exist, but is an instant with an offset
 	skipped := parse(t, with(t, vectorBody, change{"timestamp": "2025-03-09T02:30:00-05:00"}))
 	if want := time.Date(2025, 3, 9, 7, 30, 0, 0, time.UTC); skipped.Reading.MeasuredAt != want {
 		t.Errorf("measured at %v", skipped.Reading.MeasuredAt)
@@ -274,7 +274,7 @@ func TestKey(t *testing.T) {
 	}
 }
 
-func TestRepeatsShareAKey(t *testing.T) {
+func TestRepeatedEventHasSameKey(t *testing.T) {
 	first := parse(t, vectorBody)
 	for name, changes := range map[string]change{
 		"fraction of a second": {"timestamp": "2026-01-15T13:45:00.9Z"},
@@ -301,7 +301,7 @@ func TestRepeatsShareAKey(t *testing.T) {
 	}
 	one, two := parse(t, `{"event_type":"x","n":1}`), parse(t, `{"event_type":"x","n":2}`)
 	if one.ID() == two.ID() || one.ID() != parse(t, `{"event_type":"x","n":1}`).ID() {
-		t.Error("ignored events are told apart by their bytes")
+		t.Error("ignored events differ by their bytes")
 	}
 }
 
@@ -330,7 +330,7 @@ func TestEventDoesNotPrint(t *testing.T) {
 	}
 }
 
-// Parse never panics; it gives a fault, or an event whose reading passes its own checks and whose id is stable.
+// Parse never panics; it returns a fault, or an event with a valid reading and a stable id.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(vectorBody))
 	for _, seed := range measurements {
@@ -342,7 +342,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		event, err := adapter.Parse(raw, now)
 		if err != nil {
-			if got := code(t, err, fault.Invalid); got != "parse_error" && got != "validation_error" || event.Reading != nil {
+			if got := wantFault(t, err, fault.Invalid); got != "parse_error" && got != "validation_error" || event.Reading != nil {
 				t.Errorf("refused with %q", got)
 			}
 			return
@@ -350,7 +350,7 @@ func FuzzParse(f *testing.F) {
 		if again, _ := adapter.Parse(raw, now); event.ID() != again.ID() || event.Type == "" {
 			t.Errorf("%q and %q are one event", event.Key(), again.Key())
 		}
-		if (event.Reading != nil) != (event.Type == MeasurementCreated && !event.Unsupported()) {
+		if (event.Reading != nil) != (event.Type == MeasurementCreated && !event.IsUnsupported()) {
 			t.Errorf("%s: reading %t", event.Key(), event.Reading != nil)
 		}
 		if event.Reading == nil {

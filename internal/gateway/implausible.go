@@ -10,57 +10,56 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// Implausible is a measurement that is refused for values outside the ranges of what may be sent, or because its device's clock is ahead.
+// Implausible is a measurement that is rejected for values out of range, or because its device's clock is ahead.
 type Implausible struct {
-	// Reading holds all values that were reported; Outside are those that no device should report.
-	Reading vitals.Reading
-	Outside vitals.Outside
-	// Ahead is what the device's clock said where that lay in the future; the reading then has the time of receipt. Zero for a right clock.
+	// Reading has all reported values; OutOfRange are those that no device should report.
+	Reading    vitals.Reading
+	OutOfRange vitals.OutOfRange
+	// Ahead is the device's time if it was in the future; the reading then has the time of receipt. Zero for a right clock.
 	Ahead time.Time
-	// Additions are those of the event that it makes when somebody confirms it.
+	// Additions are those of the event that a confirmation makes of it.
 	Additions []string
 }
 
-// implausible is a measurement of the event's.
-func (e Event) implausible(r vitals.Reading, outside vitals.Outside) *Implausible {
-	i := &Implausible{Reading: r, Outside: outside}
+// newImplausible returns an implausible measurement of the event.
+func (e Event) newImplausible(r vitals.Reading, outside vitals.OutOfRange) *Implausible {
+	i := &Implausible{Reading: r, OutOfRange: outside}
 	i.Reading.DeviceID, i.Reading.MeasuredAt = e.DeviceID, e.At
-	if e.ahead {
+	if e.isFutureClock {
 		i.Ahead, i.Reading.MeasuredAt = e.At, e.ReceivedAt.UTC().Truncate(time.Microsecond)
 	}
 	return i
 }
 
-// KnownAt is when the event was, as far as anybody knows: what a device says of the future was when it came.
-func (e Event) KnownAt() time.Time {
-	if e.ahead {
+// EffectiveTime returns the time of the event; the time of receipt if the event's is in the future.
+func (e Event) EffectiveTime() time.Time {
+	if e.isFutureClock {
 		return e.ReceivedAt
 	}
 	return e.At
 }
 
-// onlyAhead reports whether nothing is wrong with what was checked but that the device's clock is ahead.
-func (e Event) onlyAhead(err error) bool {
+// onlyFutureClock reports whether the only error is a clock that is ahead.
+func (e Event) onlyFutureClock(err error) bool {
 	refused, ok := errors.AsType[*fault.Error](err)
-	return ok && e.ahead && len(refused.Fields) == 1 && refused.Fields["timestamp"] != nil
+	return ok && e.isFutureClock && len(refused.Fields) == 1 && refused.Fields["timestamp"] != nil
 }
 
-// readImplausible reads the values of a measurement that was refused once more; nil when more is wrong with it than their ranges
-// and the device's clock.
+// readImplausible parses the values of a rejected measurement again; nil if there are other errors than ranges and the clock.
 func (b eventBody) readImplausible(c *validate.Checks, event Event) *Implausible {
 	kind, supported := kindOf(event.measurement)
 	if !supported || !b.Values.Given() {
 		return nil
 	}
 	for field := range c.Fields {
-		if !strings.HasPrefix(field, "values.") && (field != "timestamp" || !event.ahead) {
+		if !strings.HasPrefix(field, "values.") && (field != "timestamp" || !event.isFutureClock) {
 			return nil
 		}
 	}
 	units, choice := kind.Units()
 	unit := readUnit(validate.NewChecks(), b.Unit, units, choice)
-	reading, outside, ok := kind.ReadSentOutside(b.Values.Value, unit)
-	if !ok && event.ahead { // nothing may be wrong with its values
+	reading, outside, ok := kind.ReadSentOutOfRange(b.Values.Value, unit)
+	if !ok && event.isFutureClock { // the clock must be the only error
 		own := validate.NewChecks()
 		reading, outside = kind.ReadSent(own, b.Values.Value, unit), nil
 		ok = own.Err() == nil
@@ -68,10 +67,10 @@ func (b eventBody) readImplausible(c *validate.Checks, event Event) *Implausible
 	if !ok {
 		return nil
 	}
-	return event.implausible(reading, outside)
+	return event.newImplausible(reading, outside)
 }
 
-// Completes reports whether what is implausible was measured with a reading that stands without it.
-func (e Event) Completes() bool {
+// IsPart reports whether the implausible values belong to a reading that is valid without them.
+func (e Event) IsPart() bool {
 	return e.Implausible != nil && (e.Reading != nil || e.Addition != "")
 }

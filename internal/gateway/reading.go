@@ -10,12 +10,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/vigilhealth/vigil/internal/validate"
-
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// kindOf is the kind that the gateway means by a word in lower case.
-// Source: docs/decisions/gateway.md, "`values` shapes".
+// kindOf returns the kind of a gateway's word in lower case. Source: docs/decisions/gateway.md, "`values` shapes".
 func kindOf(word string) (*vitals.Definition, bool) {
 	for _, d := range vitals.Definitions {
 		if word == string(d.Kind) || slices.Contains(d.Words, word) {
@@ -25,8 +23,8 @@ func kindOf(word string) (*vitals.Definition, bool) {
 	return nil, false
 }
 
-// readMeasurement reads the values by the rules of the kind: one set of rules, whoever sends. A measurement type without
-// a kind gives a reading without a kind.
+// readMeasurement reads the values by the rules of the kind, the same for every vendor. An unsupported measurement type gives a reading
+// without a kind.
 func (b eventBody) readMeasurement(c *validate.Checks, event *Event) vitals.Reading {
 	event.MeasurementType = c.Text("measurement_type", b.MeasurementType, validate.Required(maxWord))
 	event.measurement = strings.ToLower(event.MeasurementType)
@@ -51,7 +49,7 @@ func (b eventBody) readMeasurement(c *validate.Checks, event *Event) vitals.Read
 	for field, messages := range own.Fields {
 		for _, message := range messages {
 			if choice && unit == "" && message == kind.Main().Range.Message() {
-				continue // it means nothing about a value whose unit is missing or unknown
+				continue // the range does not apply if the unit is missing or unknown
 			}
 			c.Reject("values."+field, message)
 		}
@@ -59,24 +57,24 @@ func (b eventBody) readMeasurement(c *validate.Checks, event *Event) vitals.Read
 	return reading
 }
 
-// readUnit returns the unit in the spelling of known, or "" when it may be and is left out, or after a complaint.
-func readUnit(c *validate.Checks, f validate.String, known []string, must bool) string {
+// readUnit returns the unit in the spelling of units; "" if it is optional and missing, or after an error.
+func readUnit(c *validate.Checks, f validate.String, units []string, must bool) string {
 	unit := text(c, "unit", f, must, maxWord)
 	if unit == "" {
 		return ""
 	}
-	i := slices.IndexFunc(known, func(k string) bool { return strings.EqualFold(k, unit) })
+	i := slices.IndexFunc(units, func(k string) bool { return strings.EqualFold(k, unit) })
 	if i < 0 {
-		c.Reject("unit", "Must be one of: "+strings.Join(known, ", ")+".")
+		c.Reject("unit", "Must be one of: "+strings.Join(units, ", ")+".")
 		return ""
 	}
-	return known[i]
+	return units[i]
 }
 
-// Measurement is an event as the gateway sends it, for the simulator and for tests: Body and Sign make a delivery
-// of it. Members left empty are not sent, so that with another EventType it makes the events of devices and hubs.
+// Measurement is an event as the gateway sends it, for the simulator and tests: Body and Sign make a delivery of it. Empty members are not
+// sent, so with another EventType it makes device and hub events.
 type Measurement struct {
-	EventType       EventType `json:"event_type"` // measurement.created when empty
+	EventType       EventType `json:"event_type"` // measurement.created if empty
 	DeviceID        string    `json:"device_id,omitempty"`
 	PatientID       string    `json:"patient_id,omitempty"`
 	MeasurementType string    `json:"measurement_type,omitempty"`
@@ -92,7 +90,7 @@ type Measurement struct {
 // Values are the values of a Measurement, in its Unit.
 type Values = validate.Shown
 
-// Body is the JSON of the event.
+// Body returns the JSON of the event.
 func (m Measurement) Body() ([]byte, error) {
 	m.EventType = cmp.Or(m.EventType, MeasurementCreated)
 	body, err := json.Marshal(m)
@@ -102,8 +100,8 @@ func (m Measurement) Body() ([]byte, error) {
 	return body, nil
 }
 
-// PatientIdentifier is the patient that the body of an event names, whatever else is wrong with it; "" when there is none
-// to be made out. Where several came together it is the first one's.
+// PatientIdentifier returns the patient that the body of an event names, also if the body is invalid; "" for none. For a list it is the
+// first one's.
 func PatientIdentifier(body []byte) string {
 	var all []json.RawMessage
 	if json.Unmarshal(body, &all) == nil && len(all) > 0 {

@@ -8,12 +8,12 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// measurements are changes to the worked example and the reading, or the complaints, they lead to.
+// measurements are changes to the worked example and the resulting reading or errors.
 var measurements = []struct {
 	name    string
 	changes change
-	want    string // ValuesKey, with the original value's unit behind a slash
-	wrong   string // complaints
+	want    string // ValuesKey, with the original value's unit after a slash
+	wrong   string // errors
 }{
 	{
 		name: "bp alias, no unit", changes: change{"measurement_type": "bp", "unit": nil},
@@ -61,7 +61,7 @@ var measurements = []struct {
 		want: "pulse_oximetry pulse=60 spo2=97 perfusion_index=4.25",
 	},
 	{name: "pulse_rate", changes: oximetry("pulse_ox", change{"spo2": 97, "pulse_rate": 60}, nil), want: "pulse_oximetry pulse=60 spo2=97"},
-	{name: "pulse_rate beside a null pulse", changes: oximetry("spo2", change{"spo2": 97, "pulse_rate": 60, "pulse": raw("null")}, nil), want: "pulse_oximetry pulse=60 spo2=97"},
+	{name: "pulse_rate with a null pulse", changes: oximetry("spo2", change{"spo2": 97, "pulse_rate": 60, "pulse": raw("null")}, nil), want: "pulse_oximetry pulse=60 spo2=97"},
 	{name: "both agree", changes: oximetry("oximetry", change{"spo2": 97, "pulse_rate": 60, "pulse": 60}, nil), want: "pulse_oximetry pulse=60 spo2=97"},
 	{name: "both differ", changes: oximetry("oximetry", change{"spo2": 97, "pulse_rate": 60, "pulse": 61}, nil), wrong: "values.pulse_rate: Must agree with pulse."},
 	{
@@ -131,7 +131,7 @@ func TestReadings(t *testing.T) {
 	for _, tc := range measurements {
 		t.Run(tc.name, func(t *testing.T) {
 			body := with(t, vectorBody, tc.changes)
-			if got := strings.Join(complaints(t, body), " | "); got != tc.wrong {
+			if got := strings.Join(fieldErrors(t, body), " | "); got != tc.wrong {
 				t.Fatalf("got  %s\nwant %s", got, tc.wrong)
 			}
 			if tc.wrong != "" {
@@ -165,7 +165,7 @@ func TestEveryKindHasUnits(t *testing.T) {
 	}
 }
 
-// sent are names and values in turn.
+// sent returns alternating names and values.
 func sent(members ...any) (v Values) {
 	for i := 0; i < len(members); i += 2 {
 		v.Add(members[i].(string), members[i+1])
@@ -173,7 +173,7 @@ func sent(members ...any) (v Values) {
 	return v
 }
 
-func TestMeasurementMakesTheWorkedExample(t *testing.T) {
+func TestMeasurementEqualsWorkedExample(t *testing.T) {
 	body, err := Measurement{
 		DeviceID: "DEV-1001", PatientID: "GW-77", MeasurementType: "blood_pressure",
 		Values: sent("systolic", 128.0, "diastolic", 82.0, "pulse", 71.0, "irregular_heartbeat", false),
@@ -199,11 +199,34 @@ func TestMeasurementMakesEveryEvent(t *testing.T) {
 			t.Fatal(err)
 		}
 		event := parse(t, string(body))
-		if event.Unsupported() || m.EventType != "" && event.Type != m.EventType || m.BatteryLevel != nil && *event.BatteryLevel != 0 {
+		if event.IsUnsupported() || m.EventType != "" && event.Type != m.EventType || m.BatteryLevel != nil && *event.BatteryLevel != 0 {
 			t.Errorf("%s: misread", body)
 		}
 	}
 	if _, err := (Measurement{Values: sent("glucose", func() {})}).Body(); err == nil {
 		t.Error("a function has no JSON")
+	}
+}
+
+// The patient is the one that Parse returns too: member names are exact.
+func TestPatientIdentifier(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"patient_id":"gw-1"}`:                                        "gw-1",
+		`{"patient_id":"gw-1","timestamp":"never"}`:                    "gw-1",
+		`{"PATIENT_ID":"gw-2"}`:                                        "",
+		`{"patient_id":"gw-1","PATIENT_ID":"gw-2"}`:                    "gw-1",
+		`{"patient_id":"gw-1","patient_id":"gw-2"}`:                    "",
+		`{"patient_id":"gw\u202e-1"}`:                                  "gw-1",
+		`{"patient_id":7}`:                                             "",
+		`{"patient_id":null}`:                                          "",
+		`["gw-1"]`:                                                     "",
+		`[{"patient_id":"gw-1"},{"patient_id":"gw-2"}]`:                "gw-1",
+		`{"patient_id":"gw-1"`:                                         "",
+		`{"patient_id":"` + strings.Repeat("é", maxPatientID) + `"}`:   strings.Repeat("é", maxPatientID),
+		`{"patient_id":"` + strings.Repeat("é", maxPatientID+1) + `"}`: "",
+	} {
+		if got := PatientIdentifier([]byte(body)); got != want {
+			t.Errorf("%.60s names %q, want %q", body, got, want)
+		}
 	}
 }

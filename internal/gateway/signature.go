@@ -27,8 +27,8 @@ const (
 
 const signaturePrefix = "sha256="
 
-// Secrets are the shared webhook secrets. Previous goes on verifying while the vendor changes over to Current; an
-// empty secret verifies nothing. Source: docs/decisions/gateway.md, "Secret rotation".
+// Secrets are the shared webhook secrets. Previous still verifies while the vendor changes to Current; an empty secret verifies nothing.
+// Source: docs/decisions/gateway.md, "Secret rotation".
 type Secrets struct{ Current, Previous string }
 
 // Format keeps secrets out of logs and error texts.
@@ -40,8 +40,7 @@ func (Secrets) LogValue() slog.Value { return slog.StringValue("[secrets]") }
 // MarshalJSON keeps secrets out of structured logs that print the struct around them.
 func (Secrets) MarshalJSON() ([]byte, error) { return []byte(`"[secrets]"`), nil }
 
-// SecretName says which secret verified a delivery. It is meant for the log, so that operators know when the
-// previous one can go.
+// SecretName is the secret that verified a delivery. It is logged, so that operators see when the previous one is unused.
 type SecretName string
 
 // The secret names.
@@ -61,9 +60,9 @@ func mac(secret string, body []byte) []byte {
 	return h.Sum(nil)
 }
 
-// Verify checks the signature over the raw body, then the age of the delivery.
-// Faults: webhook_not_configured (Unavailable), invalid_signature and stale_timestamp (Unauthenticated).
-// Source: docs/decisions/gateway.md, "Webhook signature failure", "Timestamp header and replay" and "Secret rotation".
+// Verify checks the signature over the raw body, then the age of the delivery. Faults: webhook_not_configured (Unavailable),
+// invalid_signature and stale_timestamp (Unauthenticated). Source: docs/decisions/gateway.md, "Webhook signature failure", "Timestamp
+// header and replay" and "Secret rotation".
 func (g Gateway) Verify(header http.Header, body []byte, now time.Time) (SecretName, error) {
 	if g.Secrets == (Secrets{}) {
 		return "", notConfigured()
@@ -83,8 +82,8 @@ func notConfigured() error {
 	return fault.New(fault.Unavailable, "webhook_not_configured", "The gateway webhook is not configured.")
 }
 
-// match returns the secret under which one of the signatures fits the body, or "". Both secrets are always computed,
-// so that the answer takes as long with one as with the other.
+// match returns the secret of a signature that fits the body, or "". Both secrets are always computed, so that the response time does not
+// depend on which one fits.
 func (s Secrets) match(headers []string, body []byte) SecretName {
 	current, previous := mac(s.Current, body), mac(s.Previous, body)
 	var byCurrent, byPrevious bool
@@ -111,8 +110,8 @@ func (s Secrets) match(headers []string, body []byte) SecretName {
 	return ""
 }
 
-// checkAge holds the delivery's Unix seconds against now. The header is not signed and so proves nothing; it only
-// narrows what can be replayed before the deduplication key stops it.
+// checkAge compares the delivery's Unix seconds with now. The header is not signed and proves nothing; it only limits what can be replayed
+// before deduplication.
 func (g Gateway) checkAge(text string, now time.Time) error {
 	sent, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
@@ -125,8 +124,8 @@ func (g Gateway) checkAge(text string, now time.Time) error {
 	return nil
 }
 
-// SourceAllowed reports whether a delivery may come from addr. An empty list allows every address.
-// Source: docs/decisions/gateway.md, "Source addresses".
+// SourceAllowed reports whether a delivery may come from addr. An empty list allows every address. Source: docs/decisions/gateway.md,
+// "Source addresses".
 func SourceAllowed(addr netip.Addr, allowed []netip.Prefix) bool {
 	return len(allowed) == 0 || slices.ContainsFunc(allowed, func(p netip.Prefix) bool { return p.Contains(addr.Unmap()) })
 }

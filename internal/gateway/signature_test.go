@@ -25,7 +25,7 @@ const (
 
 var now = time.Date(2026, 1, 15, 13, 46, 0, 0, time.UTC)
 
-// delivery is the header of a delivery sent at the given time.
+// delivery returns the header of a delivery sent at the given time.
 func delivery(signature string, at time.Time) http.Header {
 	header := http.Header{}
 	header.Set(SignatureHeader, signature)
@@ -33,8 +33,8 @@ func delivery(signature string, at time.Time) http.Header {
 	return header
 }
 
-// code is the code of a fault of the given kind, "" for no error.
-func code(t testing.TB, err error, kind fault.Kind) string {
+// wantFault returns the code of a fault of the given kind, "" for no error.
+func wantFault(t testing.TB, err error, kind fault.Kind) string {
 	t.Helper()
 	if err == nil {
 		return ""
@@ -97,7 +97,7 @@ func TestVerifySignature(t *testing.T) {
 			if got != tc.want {
 				t.Errorf("verified by %q, want %q", got, tc.want)
 			}
-			if wrong := code(t, err, fault.Unauthenticated); (tc.want == "") != (wrong == "invalid_signature") {
+			if wrong := wantFault(t, err, fault.Unauthenticated); (tc.want == "") != (wrong == "invalid_signature") {
 				t.Errorf("got fault %q", wrong)
 			}
 		})
@@ -107,7 +107,7 @@ func TestVerifySignature(t *testing.T) {
 func TestVerifyNeedsTheRawBytes(t *testing.T) {
 	adapter := Gateway{Secrets: Secrets{Current: vectorSecret}}
 	for _, body := range []string{"", vectorBody + "\n", strings.Replace(vectorBody, ":", ": ", 1), strings.Replace(vectorBody, "128", "129", 1)} {
-		if _, err := adapter.Verify(delivery(vectorSignature, now), []byte(body), now); code(t, err, fault.Unauthenticated) != "invalid_signature" {
+		if _, err := adapter.Verify(delivery(vectorSignature, now), []byte(body), now); wantFault(t, err, fault.Unauthenticated) != "invalid_signature" {
 			t.Errorf("%q: %v", body, err)
 		}
 	}
@@ -121,12 +121,12 @@ func TestVerifyNeedsTheRawBytes(t *testing.T) {
 
 func TestVerifyUnconfigured(t *testing.T) {
 	_, err := Gateway{}.Verify(delivery(Sign("", []byte(vectorBody)), now), []byte(vectorBody), now)
-	if got := code(t, err, fault.Unavailable); got != "webhook_not_configured" {
+	if got := wantFault(t, err, fault.Unavailable); got != "webhook_not_configured" {
 		t.Errorf("got %q", got)
 	}
 }
 
-func TestInvalidSignatureSentence(t *testing.T) {
+func TestInvalidSignatureMessage(t *testing.T) {
 	_, err := Gateway{Secrets: Secrets{Current: "s"}}.Verify(http.Header{}, nil, now)
 	var f *fault.Error
 	if !errors.As(err, &f) || f.Detail != "Invalid webhook signature." {
@@ -163,7 +163,7 @@ func TestVerifyAge(t *testing.T) {
 			header := http.Header{SignatureHeader: {vectorSignature}, TimestampHeader: {tc.timestamp}}
 			adapter := Gateway{Secrets: Secrets{Current: vectorSecret}, Tolerance: tc.tolerance}
 			name, err := adapter.Verify(header, []byte(vectorBody), now)
-			if wrong := code(t, err, fault.Unauthenticated); tc.ok != (wrong == "") || !tc.ok && wrong != "stale_timestamp" {
+			if wrong := wantFault(t, err, fault.Unauthenticated); tc.ok != (wrong == "") || !tc.ok && wrong != "stale_timestamp" {
 				t.Errorf("got fault %q", wrong)
 			}
 			if tc.ok != (name == CurrentSecret) {
@@ -171,9 +171,9 @@ func TestVerifyAge(t *testing.T) {
 			}
 		})
 	}
-	// the signature comes first
+	// the signature is checked first
 	_, err := Gateway{Secrets: Secrets{Current: "x"}, Tolerance: half}.Verify(delivery(vectorSignature, time.Time{}), []byte(vectorBody), now)
-	if got := code(t, err, fault.Unauthenticated); got != "invalid_signature" {
+	if got := wantFault(t, err, fault.Unauthenticated); got != "invalid_signature" {
 		t.Errorf("wrong in both: %q", got)
 	}
 }
@@ -212,7 +212,7 @@ func TestSourceAllowed(t *testing.T) {
 	}
 }
 
-// Only a body signed with a configured secret is ever verified.
+// Only a body signed with a configured secret is verified.
 func FuzzVerify(f *testing.F) {
 	stamp := strconv.FormatInt(now.Unix(), 10)
 	f.Add(vectorSignature, stamp, []byte(vectorBody))
@@ -226,7 +226,7 @@ func FuzzVerify(f *testing.F) {
 		header := http.Header{SignatureHeader: {signature}, TimestampHeader: {timestamp}}
 		name, err := adapter.Verify(header, body, now)
 		if err != nil {
-			if got := code(t, err, fault.Unauthenticated); name != "" || got != "invalid_signature" && got != "stale_timestamp" {
+			if got := wantFault(t, err, fault.Unauthenticated); name != "" || got != "invalid_signature" && got != "stale_timestamp" {
 				t.Errorf("%q with %q", name, got)
 			}
 			return

@@ -16,8 +16,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// Tenovi is the vendor whose measurement webhook sends one metric an object, and several that belong together as an array or one
-// after the other. Source: the vendor's developer documentation, "Measurement Webhooks" and the pages of its devices.
+// Tenovi is the vendor with a measurement webhook that sends one metric per object, and related ones as an array or separately. Source: the
+// vendor's developer documentation, "Measurement Webhooks" and the pages of its devices.
 const Tenovi Vendor = "tenovi"
 
 type tenovi struct {
@@ -52,10 +52,10 @@ type tenoviFilter struct {
 	Location scalar `json:"measurement_location"`
 }
 
-// tenoviMetric is what a metric is called here: the measurement type, its values and their unit.
+// tenoviMetric is a metric in the contract's words: the measurement type, its values and their unit.
 type tenoviMetric struct{ kind, first, second, unit string }
 
-// The metrics that make readings. A second value that has no name is a standard deviation.
+// The metrics that make readings. A second value without a name is a standard deviation.
 var tenoviMetrics = map[string]tenoviMetric{
 	"blood_pressure":   {"blood_pressure", "systolic", "diastolic", vitals.UnitMmHg},
 	"spo2":             {"pulse_oximetry", "spo2", "", vitals.UnitPercent},
@@ -67,12 +67,12 @@ var tenoviMetrics = map[string]tenoviMetric{
 
 // The metrics that are part of another's reading, and those that are no vital sign.
 const (
-	tenoviPulse     = "pulse"
-	tenoviIrregular = "irregular_heartbeat"
-	tenoviPerfusion = "perfusion_index"
-	tenoviBattery   = "battery_percentage"
-	tenoviOximeter  = "11" // the sensor code
-	tenoviMost      = 100  // measurements of one delivery
+	tenoviPulse           = "pulse"
+	tenoviIrregular       = "irregular_heartbeat"
+	tenoviPerfusion       = "perfusion_index"
+	tenoviBattery         = "battery_percentage"
+	tenoviOximeter        = "11" // the sensor code
+	maxTenoviMeasurements = 100  // measurements in one delivery
 )
 
 var (
@@ -83,7 +83,7 @@ var (
 
 func (m tenoviMeasurement) metric() string { return strings.ToLower(string(m.Metric)) }
 
-// kind is the kind of reading that the metric makes or belongs to; "" for any other metric.
+// kind returns the kind of reading that the metric makes or belongs to; "" for any other metric.
 func (m tenoviMeasurement) kind() string {
 	switch metric := m.metric(); {
 	case metric == tenoviIrregular, metric == tenoviPulse && m.Sensor != tenoviOximeter:
@@ -95,11 +95,11 @@ func (m tenoviMeasurement) kind() string {
 	}
 }
 
-func (m tenoviMeasurement) addition() bool {
+func (m tenoviMeasurement) isAddition() bool {
 	return m.parameter() != nil || m.metric() == tenoviIrregular
 }
 
-// parameter is what an addition is the value of; nil for any other metric.
+// parameter returns the parameter of a separately sent value; nil for any other metric.
 func (m tenoviMeasurement) parameter() *vitals.Parameter {
 	switch m.metric() {
 	case tenoviPulse:
@@ -110,36 +110,36 @@ func (m tenoviMeasurement) parameter() *vitals.Parameter {
 	return nil
 }
 
-// test reports whether the value is no patient's: test data of the vendor, or what a meter shows of its control solution.
-func (m tenoviMeasurement) test() bool {
+// isTest reports whether the value is not a patient's: the vendor's test data, or a meter's control solution.
+func (m tenoviMeasurement) isTest() bool {
 	return strings.EqualFold(string(m.Dummy), "true") || strings.EqualFold(string(m.Filter.Value.Location), "control solution")
 }
 
-func (m tenoviMeasurement) at() scalar { return cmp.Or(m.Timestamp, m.Created) }
+func (m tenoviMeasurement) timestamp() scalar { return cmp.Or(m.Timestamp, m.Created) }
 
-// with reports whether the two are of one reading. Those that name different patients are each placed by themselves.
-func (m tenoviMeasurement) with(o tenoviMeasurement) bool {
-	return m.test() == o.test() && m.Device == o.Device && m.Patient == o.Patient && m.Hub == o.Hub && m.at() == o.at() && m.Filter.Value.Index == o.Filter.Value.Index && m.kind() == o.kind()
+// belongsTo reports whether both are of one reading. Those of different patients are matched separately.
+func (m tenoviMeasurement) belongsTo(o tenoviMeasurement) bool {
+	return m.isTest() == o.isTest() && m.Device == o.Device && m.Patient == o.Patient && m.Hub == o.Hub && m.timestamp() == o.timestamp() && m.Filter.Value.Index == o.Filter.Value.Index && m.kind() == o.kind()
 }
 
-// endOfTime is a moment to which nothing lies in the future: that is judged when an event is read.
+// endOfTime is later than any event: future times are checked when an event is parsed.
 var endOfTime = time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)
 
-// Split puts each reading together with what was measured with it. What cannot be read for itself stays by itself, so that
-// a wrong pulse costs nobody a blood pressure, nor a wrong blood pressure a pulse.
+// Split joins each reading with its parts. What is invalid stays separate, so that a wrong pulse does not reject a blood pressure, or the
+// reverse.
 func (t tenovi) Split(body []byte) [][]byte {
 	var all []json.RawMessage
-	if json.Unmarshal(body, &all) != nil || len(all) == 0 || len(all) > tenoviMost {
+	if json.Unmarshal(body, &all) != nil || len(all) == 0 || len(all) > maxTenoviMeasurements {
 		return [][]byte{body}
 	}
 	read := make([]tenoviMeasurement, len(all))
-	taken := make([]bool, len(all))
+	used := make([]bool, len(all))
 	for i, raw := range all {
-		read[i], _ = decode[tenoviMeasurement](raw) // what is no object has no metric and stays by itself
+		read[i], _ = decode[tenoviMeasurement](raw) // what is no object has no metric and stays separate
 	}
 	var bodies [][]byte
 	for i, main := range read {
-		if main.addition() || main.kind() == "" {
+		if main.isAddition() || main.kind() == "" {
 			continue
 		}
 		if _, err := t.parseReading(main, nil, all[i], endOfTime); err != nil {
@@ -147,25 +147,25 @@ func (t tenovi) Split(body []byte) [][]byte {
 		}
 		group, metrics := []json.RawMessage{all[i]}, []string{main.metric()}
 		for j, other := range read {
-			if taken[j] || !other.addition() || !other.with(main) || slices.Contains(metrics, other.metric()) || other.refused() != nil {
+			if used[j] || !other.isAddition() || !other.belongsTo(main) || slices.Contains(metrics, other.metric()) || other.checkValue() != nil {
 				continue
 			}
-			taken[j] = true
+			used[j] = true
 			group, metrics = append(group, all[j]), append(metrics, other.metric())
 		}
-		taken[i] = true
-		bodies = append(bodies, bundle(group))
+		used[i] = true
+		bodies = append(bodies, joinBodies(group))
 	}
 	for i := range all {
-		if !taken[i] {
+		if !used[i] {
 			bodies = append(bodies, all[i])
 		}
 	}
 	return bodies
 }
 
-// bundle is one measurement as it came, or several as an array.
-func bundle(group []json.RawMessage) []byte {
+// joinBodies returns one measurement as received, or several as an array.
+func joinBodies(group []json.RawMessage) []byte {
 	if len(group) == 1 {
 		return group[0]
 	}
@@ -179,13 +179,13 @@ func bundle(group []json.RawMessage) []byte {
 	return append(body, ']')
 }
 
-// Parse reads one of the bodies of Split.
+// Parse parses one of the bodies of Split.
 func (t tenovi) Parse(body []byte, now time.Time) (Event, error) {
 	var group []json.RawMessage
 	if !bytes.HasPrefix(bytes.TrimSpace(body), []byte{'['}) {
 		group = append(group, body)
-	} else if json.Unmarshal(body, &group) != nil || len(group) == 0 || len(group) > tenoviMost {
-		return Event{Vendor: Tenovi}, fault.New(fault.Invalid, "parse_error", "The request body is no measurement and no list of them.")
+	} else if json.Unmarshal(body, &group) != nil || len(group) == 0 || len(group) > maxTenoviMeasurements {
+		return Event{Vendor: Tenovi}, fault.New(fault.Invalid, "parse_error", "The request body must be a measurement or a list of measurements.")
 	}
 	parts := make([]tenoviMeasurement, len(group))
 	for i, raw := range group {
@@ -194,17 +194,17 @@ func (t tenovi) Parse(body []byte, now time.Time) (Event, error) {
 			return Event{Vendor: Tenovi}, err
 		}
 	}
-	if len(parts) == 1 && parts[0].addition() {
+	if len(parts) == 1 && parts[0].isAddition() {
 		return t.parseAddition(parts[0], body, now)
 	}
 	return t.parseReading(parts[0], parts[1:], body, now)
 }
 
 func (t tenovi) parseReading(main tenoviMeasurement, additions []tenoviMeasurement, body []byte, now time.Time) (Event, error) {
-	w := main.words()
+	w := main.toContract()
 	metric := tenoviMetrics[main.metric()]
 	for _, addition := range additions {
-		if err := addition.refused(); err != nil || !addition.addition() || !addition.with(main) {
+		if err := addition.checkValue(); err != nil || !addition.isAddition() || !addition.belongsTo(main) {
 			return Event{Vendor: Tenovi}, fault.New(fault.Invalid, "parse_error", "The measurements do not belong together.").Because(err)
 		}
 		if addition.metric() == tenoviIrregular {
@@ -224,32 +224,32 @@ func (t tenovi) parseReading(main tenoviMeasurement, additions []tenoviMeasureme
 	return event, err
 }
 
-// parseAddition reads a value that came without its reading.
+// parseAddition parses a value that was sent without its reading.
 func (t tenovi) parseAddition(m tenoviMeasurement, body []byte, now time.Time) (Event, error) {
-	w := m.words()
+	w := m.toContract()
 	w.values = nil
-	if m.test() {
+	if m.isTest() {
 		return w.parse(body, t.maxFuture, now)
 	}
-	w.event["event_type"] = string(DeviceConnected) // which asks for a device and a time
+	w.event["event_type"] = string(DeviceConnected) // which requires a device and a time
 	event, err := w.parse(body, t.maxFuture, now)
-	named := err == nil || event.onlyAhead(err)
+	named := err == nil || event.onlyFutureClock(err)
 	if err == nil {
-		err = m.refused()
+		err = m.checkValue()
 	}
 	event.Type, event.MeasurementType, event.measurement = MeasurementCreated, m.metric(), m.kind()
 	event.Addition, event.Index = m.metric(), string(m.Filter.Value.Index)
 	if err != nil {
 		if p, number := m.parameter(), m.First.number(); named && p != nil && number != nil {
-			if outside := p.Outside(*number); outside != nil || event.ahead && p.Range.Contains(*number) {
-				event.Implausible = event.implausible(vitals.Reading{Kind: vitals.Kind(event.measurement)}.With(p, *number), outside)
+			if outside := p.OutOfRange(*number); outside != nil || event.isFutureClock && p.Range.Contains(*number) {
+				event.Implausible = event.newImplausible(vitals.Reading{Kind: vitals.Kind(event.measurement)}.With(p, *number), outside)
 			}
 		}
 		return event, err
 	}
 	reading := vitals.Reading{Kind: vitals.Kind(event.measurement), DeviceID: event.DeviceID, MeasuredAt: event.At}
 	if event.Addition == tenoviIrregular {
-		reading.Say(vitals.IrregularHeartbeat, m.irregular())
+		reading.SetQualifier(vitals.IrregularHeartbeat, m.irregular())
 	} else {
 		*reading.Slot(m.parameter()) = m.First.number()
 	}
@@ -257,8 +257,8 @@ func (t tenovi) parseAddition(m tenoviMeasurement, body []byte, now time.Time) (
 	return event, nil
 }
 
-// refused is what is wrong with the value of an addition.
-func (m tenoviMeasurement) refused() error {
+// checkValue returns the error of a separately sent value.
+func (m tenoviMeasurement) checkValue() error {
 	number := m.First.number()
 	switch {
 	case number == nil:
@@ -276,7 +276,7 @@ func (m tenoviMeasurement) irregular() string {
 	return vitals.No
 }
 
-// number is the number in the text with two decimals, or nil.
+// number returns the number in the text with two decimals, or nil.
 func (s scalar) number() *float64 {
 	number, err := strconv.ParseFloat(string(s), 64)
 	if err != nil || math.IsInf(number, 0) || math.IsNaN(number) {
@@ -285,25 +285,25 @@ func (s scalar) number() *float64 {
 	return new(vitals.RoundHalfUp(number, 2))
 }
 
-// words puts a measurement into the words of the contract. What a watch counts or a pill box reports is no reading.
-func (m tenoviMeasurement) words() words {
+// toContract converts a measurement to the contract's format. What a watch counts or a pill box reports is no reading.
+func (m tenoviMeasurement) toContract() vendorEvent {
 	metric, filter := m.metric(), m.Filter.Value
-	known := tenoviMetrics[metric]
-	w := words{
+	mapping := tenoviMetrics[metric]
+	w := vendorEvent{
 		vendor: Tenovi,
 		event: texts(map[string]scalar{
 			"event_type": scalar(MeasurementCreated), "device_id": m.Device, "hub_id": m.Hub, "patient_id": m.Patient,
-			"measurement_type": m.Metric, "timestamp": m.at(), "device_model": m.Name,
+			"measurement_type": m.Metric, "timestamp": m.timestamp(), "device_model": m.Name,
 		}),
-		values: numbers(map[string]scalar{known.first: m.First, known.second: m.Second}), unit: known.unit,
-		names: map[string]string{
+		values: numbers(map[string]scalar{mapping.first: m.First, mapping.second: m.Second}), unit: mapping.unit,
+		fieldNames: map[string]string{
 			"device_id": "hwi_device_id", "hub_id": "hardware_uuid", "measurement_type": "metric", "device_model": "device_name",
-			known.first: "value_1", known.second: "value_2", "battery_level": "value_1", "meal_context": "filter_params.meal_context",
+			mapping.first: "value_1", mapping.second: "value_2", "battery_level": "value_1", "meal_context": "filter_params.meal_context",
 		},
-		asides: []string{"device_model"},
+		optionalFields: []string{"device_model"},
 	}
 	switch {
-	case m.test():
+	case m.isTest():
 		w.event["event_type"] = "measurement.test"
 	case slices.Contains(tenoviActivity, metric) || strings.HasPrefix(metric, "pillbox"):
 		w.event["event_type"] = metric
@@ -312,16 +312,16 @@ func (m tenoviMeasurement) words() words {
 		if level := scalar(strings.TrimSuffix(string(m.First), "%")).number(); level != nil {
 			w.event["battery_level"] = int(math.Round(*level))
 		} else if m.First != "" {
-			w.event["battery_level"] = string(m.First) // about which the rules complain
+			w.event["battery_level"] = string(m.First) // rejected by the rules
 		}
-	case known.kind != "":
-		w.event["measurement_type"] = known.kind
+	case mapping.kind != "":
+		w.event["measurement_type"] = mapping.kind
 	default:
-		if _, ours := kindOf(metric); ours { // what the vendor means by it nobody has said
+		if _, supported := kindOf(metric); supported { // the vendor documents no meaning for it
 			w.event["measurement_type"] = "tenovi." + metric
 		}
 	}
-	if meal, said := tenoviMeals[filter.Meal]; said && metric == "glucose" {
+	if meal, mapped := tenoviMeals[filter.Meal]; mapped && metric == "glucose" {
 		w.values["meal_context"] = meal
 	}
 	if filter.Alert == "sensor_result_above_range" && metric == "glucose" {

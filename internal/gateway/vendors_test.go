@@ -31,7 +31,7 @@ var vendors = func() []Vendor {
 	return others
 }()
 
-// vector is what a vendor sends, and what its events are: one line each.
+// vector is what a vendor sends, and its events: one line each.
 type vector struct {
 	Name string          `json:"name"`
 	Sent json.RawMessage `json:"sent"`
@@ -50,7 +50,7 @@ func vectorsOf(t testing.TB, vendor Vendor) (vectors []vector) {
 	return vectors
 }
 
-// line is an event as the vectors have it.
+// line returns an event in the format of the vectors.
 func line(event Event, err error) string {
 	parts := []string{string(event.Type), event.MeasurementType, event.Index}
 	if event.Reading != nil {
@@ -67,7 +67,7 @@ func line(event Event, err error) string {
 	if !event.At.IsZero() {
 		parts = append(parts, "at", validate.FormatInstant(event.At))
 	}
-	if event.Unsupported() && err == nil {
+	if event.IsUnsupported() && err == nil {
 		parts = append(parts, "unsupported")
 	}
 	if len(event.Additions) > 0 {
@@ -105,7 +105,7 @@ func TestVendors(t *testing.T) {
 	}
 }
 
-// No vendor's key is another's, whatever it sends, and the contract's are as they were stored.
+// Keys of two vendors never collide, and the contract's are as they were stored.
 func TestKeysByVendor(t *testing.T) {
 	event := Event{Type: MeasurementCreated, DeviceID: "D", At: now, measurement: "weight"}
 	keys := map[string]Vendor{event.Key(): Contract}
@@ -160,8 +160,8 @@ func TestSharedSecret(t *testing.T) {
 	}
 }
 
-// fuzzVendor throws anything at a vendor's parser: every byte of an event that is read belongs to one event, a reading keeps its
-// ranges, and reading it again gives the same.
+// fuzzVendor sends arbitrary bytes to a vendor's parser: every byte of a parsed event belongs to one event, a reading is in range, and
+// parsing it again gives the same.
 func fuzzVendor(f *testing.F, vendor Vendor) {
 	for _, v := range vectorsOf(f, vendor) {
 		f.Add([]byte(v.Sent))
@@ -200,3 +200,7 @@ func fuzzVendor(f *testing.F, vendor Vendor) {
 		}
 	})
 }
+
+func FuzzTelli(f *testing.F) { fuzzVendor(f, Telli) }
+
+func FuzzTenovi(f *testing.F) { fuzzVendor(f, Tenovi) }

@@ -1,5 +1,0 @@
-package gateway
-
-import "testing"
-
-func FuzzTelli(f *testing.F) { fuzzVendor(f, Telli) }

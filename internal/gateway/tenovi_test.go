@@ -1,5 +1,0 @@
-package gateway
-
-import "testing"
-
-func FuzzTenovi(f *testing.F) { fuzzVendor(f, Tenovi) }

@@ -1,0 +1,143 @@
+package gateway
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/validate"
+)
+
+// vendorEvent is another vendor's event in the contract's format, so that the same rules check it.
+type vendorEvent struct {
+	vendor Vendor
+	event  map[string]any
+	values map[string]any
+	unit   string
+	// fieldNames are the vendor's names of fields, if different.
+	fieldNames map[string]string
+	// optionalFields are fields of the contract that may be left out of a reading if the vendor's value is invalid. Labels are dropped
+	// silently; measured values are in the event's LeftOut.
+	optionalFields []string
+}
+
+// measuredOptionalFields are the optional fields that notify the care team: they may be dangerous.
+var measuredOptionalFields = []string{"values.pulse", "values.irregular_heartbeat"}
+
+// parse parses the event; raw is the vendor's body.
+func (w vendorEvent) parse(raw []byte, maxFuture time.Duration, now time.Time) (Event, error) {
+	event, err := w.parseContract(raw, maxFuture, now)
+	refused, ok := errors.AsType[*fault.Error](err)
+	if !ok || len(refused.Fields) == 0 {
+		return event, err
+	}
+	leftOut, whole := fault.Fields{}, true
+	for field, messages := range refused.Fields {
+		if !slices.Contains(w.optionalFields, field) {
+			whole = false
+			continue
+		}
+		delete(w.event, field)
+		delete(w.values, strings.TrimPrefix(field, "values."))
+		if slices.Contains(measuredOptionalFields, field) {
+			leftOut[w.nameOf(field)] = messages
+		}
+	}
+	rest, again := w.parseContract(raw, maxFuture, now)
+	if event.Implausible != nil { // with what is left out of the rest
+		rest.Implausible = event.Implausible
+	}
+	if !whole {
+		event.Implausible = rest.Implausible
+		return event, withFieldNames(err, w.nameOf)
+	}
+	if again == nil {
+		rest.LeftOut = leftOut
+	}
+	return rest, withFieldNames(again, w.nameOf)
+}
+
+func (w vendorEvent) parseContract(raw []byte, maxFuture time.Duration, now time.Time) (Event, error) {
+	if w.values != nil {
+		w.event["values"], w.event["unit"] = w.values, w.unit
+	}
+	body, err := json.Marshal(w.event)
+	if err != nil {
+		return Event{Vendor: w.vendor}, fault.New(fault.Invalid, "parse_error", "The request body cannot be read.").Because(err)
+	}
+	event, err := Gateway{MaxFuture: maxFuture, vendor: w.vendor}.Parse(body, now)
+	event.Vendor, event.bodyHash = w.vendor, sha256.Sum256(raw)
+	return event, err
+}
+
+// nameOf returns the sender's name of a field.
+func (w vendorEvent) nameOf(field string) string {
+	field = strings.TrimPrefix(field, "values.")
+	if name, other := w.fieldNames[field]; other {
+		return name
+	}
+	return field
+}
+
+// withFieldNames returns a validation fault with the sender's field names.
+func withFieldNames(err error, name func(field string) string) error {
+	refused, ok := errors.AsType[*fault.Error](err)
+	if !ok || len(refused.Fields) == 0 {
+		return err
+	}
+	fields := fault.Fields{}
+	for field, messages := range refused.Fields {
+		for _, message := range messages {
+			fields.Add(name(field), message)
+		}
+	}
+	return fault.Validation(fields)
+}
+
+// scalar is a JSON value as text, for vendors that send numbers as numbers and as strings; null is "".
+type scalar string
+
+// UnmarshalJSON never fails: what is no scalar becomes a text that every check rejects.
+func (s *scalar) UnmarshalJSON(raw []byte) error {
+	var text string
+	switch {
+	case json.Unmarshal(raw, &text) == nil:
+		*s = scalar(strings.TrimSpace(text))
+	case string(raw) != "null":
+		*s = scalar(raw)
+	}
+	return nil
+}
+
+// texts returns the members of an event that were sent.
+func texts(members map[string]scalar) map[string]any {
+	event := map[string]any{}
+	for name, value := range members {
+		if value != "" {
+			event[name] = string(value)
+		}
+	}
+	return event
+}
+
+// numbers returns the values of a measurement, numeric where possible.
+func numbers(members map[string]scalar) map[string]any {
+	values := map[string]any{}
+	for name, value := range members {
+		if value != "" && name != "" {
+			values[name] = cellValue(string(value))
+		}
+	}
+	return values
+}
+
+// decode decodes one object.
+func decode[T any](raw []byte) (T, error) {
+	var sent T
+	err := validate.DecodeObject(raw, &sent)
+	return sent, err
+}
