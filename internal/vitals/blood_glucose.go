@@ -2,10 +2,10 @@ package vitals
 
 import "math/big"
 
-// BloodGlucose is measured from a finger, in relation to meals.
+// BloodGlucose is measured in capillary blood, in relation to meals.
 const BloodGlucose Kind = "blood_glucose"
 
-// What MealContext may say.
+// Values of MealContext.
 const (
 	MealFasting = "fasting"
 	MealBefore  = "before_meal"
@@ -14,14 +14,14 @@ const (
 	MealRandom  = "random"
 )
 
-// What Comparator says of a meter that shows LO or HI: the true value lies beyond the one given.
+// Values of Comparator for a meter that shows LO or HI: the true value is beyond the given one.
 const (
 	ComparatorBelow = "<"
 	ComparatorAbove = ">"
 )
 
-// What a meter measures. The ends of the range in mmol/L convert to those in mg/dL.
-// Source: docs/decisions/observations.md, "Pulse-oximetry and glucose fields", "Glucose units" and docs/decisions/gateway.md, "`values` shapes".
+// What a meter measures. The ends of the range in mmol/L convert to those in mg/dL. Source: docs/decisions/observations.md, "Pulse-oximetry
+// and glucose fields", "Glucose units" and docs/decisions/gateway.md, "`values` shapes".
 var (
 	GlucoseMgDL = &Parameter{
 		Name: "glucose", Column: "glucose_mg_dl", Label: "Glucose", Range: Range{20, 600, UnitMgDL},
@@ -29,28 +29,28 @@ var (
 			Field: "glucose_mmol_l", Name: UnitMmolL, Words: []string{UnitMmolL}, Range: Range{1.1, 33.3, UnitMmolL},
 			Convert: MgDLFromMmolL, Back: MmolLFromMgDL,
 		}},
-		Shown: []Shown{{"HI", 600, ComparatorAbove}, {"LO", 20, ComparatorBelow}},
-		Group: string(BloodGlucose), Sides: allSides, Defaults: Limits{new(54.0), new(70.0), new(250.0), new(300.0)},
+		DisplayWords: []DisplayWord{{"HI", 600, ComparatorAbove}, {"LO", 20, ComparatorBelow}},
+		Group:        string(BloodGlucose), Sides: allSides, Defaults: Limits{new(54.0), new(70.0), new(250.0), new(300.0)},
 		AnyAge: Limits{CriticalLow: new(54.0), Critical: new(300.0)},
 		FHIR:   &Quantity{Decimals: 0, Unit: "mg/dL", UCUM: "mg/dL"},
 	}
-	// MealContext: bedtime has text only in FHIR, since the published tables disagree on its code.
-	// Source: docs/decisions/fhir.md, "Meal context in FHIR"; ISO/IEEE 11073-10101; HL7 Personal Health Device guide.
-	MealContext = &Mark{
+	// MealContext: bedtime has only text in FHIR, since the published tables disagree on its code. Source: docs/decisions/fhir.md, "Meal
+	// context in FHIR"; ISO/IEEE 11073-10101; HL7 Personal Health Device guide.
+	MealContext = &Qualifier{
 		Name: "meal_context", Words: []string{MealFasting, MealBefore, MealAfter, MealBedtime, MealRandom}, Latest: true,
-		Also: "meal_marker", AlsoWords: [][2]string{{"pre_meal", MealBefore}, {"post_meal", MealAfter}},
+		AltField: "meal_marker", AltWords: [][2]string{{"pre_meal", MealBefore}, {"post_meal", MealAfter}},
 		Question: Code{"8417864", "MDC_CTXT_GLU_MEAL"},
 		Answers: map[string]Answer{
 			MealBefore: {"8417868", "Before meal"}, MealAfter: {"8417872", "After meal"}, MealFasting: {"8417876", "Fasting"},
 			MealRandom: {"8417880", "Random"}, MealBedtime: {Text: "Bedtime"},
 		},
 	}
-	Comparator = &Mark{Name: "comparator", Words: []string{ComparatorBelow, ComparatorAbove}, Unsent: true}
+	Comparator = &Qualifier{Name: "comparator", Words: []string{ComparatorBelow, ComparatorAbove}, Internal: true}
 )
 
 func init() {
-	declare(Definition{
-		Kind: BloodGlucose, Place: 4, Must: []*Parameter{GlucoseMgDL}, Marks: []*Mark{MealContext, Comparator},
+	register(Definition{
+		Kind: BloodGlucose, Position: 4, Required: []*Parameter{GlucoseMgDL}, Qualifiers: []*Qualifier{MealContext, Comparator},
 		Words: []string{"glucose"}, Devices: []string{"glucose_meter", "glucometer"},
 		Stale: Stale{Days: 3, Of: []*Parameter{GlucoseMgDL}, Decimals: 2},
 		FHIR: Form{

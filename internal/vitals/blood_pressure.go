@@ -2,7 +2,7 @@ package vitals
 
 import "github.com/vigilhealth/vigil/internal/validate"
 
-// BloodPressure is taken by a cuff, mostly with the pulse.
+// BloodPressure is measured by a cuff, usually with the pulse.
 const BloodPressure Kind = "blood_pressure"
 
 // What a cuff measures. The bounds: docs/decisions/alerts.md, "Default thresholds".
@@ -19,7 +19,7 @@ var (
 		AnyAge: Limits{Critical: new(120.0)},
 		FHIR:   &Quantity{Code{"8462-4", "Diastolic blood pressure"}, 0, "mmHg", "mm[Hg]"},
 	}
-	// Pulse has alerts and thresholds of its own, whichever device took it.
+	// Pulse has alerts and thresholds of its own, from any device.
 	Pulse = &Parameter{
 		Name: "pulse", Column: "pulse", Label: "Pulse", Range: Range{30, 250, UnitBPM},
 		Group: "pulse", Sides: allSides, Defaults: Limits{new(40.0), new(50.0), new(110.0), new(130.0)},
@@ -27,17 +27,17 @@ var (
 		FHIR:   &Quantity{Code{"8867-4", "Heart rate"}, 0, "beats/minute", "/min"}, Alone: "us-core-heart-rate",
 	}
 	// IrregularHeartbeat is a bit of the cuff's measurement status. Source: docs/decisions/fhir.md, "Irregular heartbeat in FHIR".
-	IrregularHeartbeat = &Mark{
-		Name: "irregular_heartbeat", Informs: "The device reported an irregular heartbeat.", Bit: Code{"8410608.2", "irregular-pulse"},
+	IrregularHeartbeat = &Qualifier{
+		Name: "irregular_heartbeat", Notice: "The device reported an irregular heartbeat.", Bit: Code{"8410608.2", "irregular-pulse"},
 	}
 )
 
 func init() {
-	declare(Definition{
-		Kind: BloodPressure, Place: 1,
-		Must: []*Parameter{Systolic, Diastolic}, May: []*Parameter{Pulse}, Marks: []*Mark{IrregularHeartbeat},
+	register(Definition{
+		Kind: BloodPressure, Position: 1,
+		Required: []*Parameter{Systolic, Diastolic}, Optional: []*Parameter{Pulse}, Qualifiers: []*Qualifier{IrregularHeartbeat},
 		// Source: docs/decisions/observations.md, "Cross-field checks".
-		Coherent: func(r Reading, c *validate.Checks) {
+		CheckCoherence: func(r Reading, c *validate.Checks) {
 			if systolic, diastolic := r.Value(Systolic), r.Value(Diastolic); systolic != nil && diastolic != nil && *diastolic >= *systolic {
 				c.Reject("diastolic", "Must be lower than systolic.")
 			}

@@ -2,10 +2,10 @@ package vitals
 
 import "math/big"
 
-// BodyTemperature is taken by whatever thermometer is at home.
+// BodyTemperature is measured by any thermometer.
 const BodyTemperature Kind = "body_temperature"
 
-// TemperatureC comes in degrees Celsius or Fahrenheit. Source: docs/decisions/observations.md, "Body temperature": the range, and the
+// TemperatureC is sent in degrees Celsius or Fahrenheit. Source: docs/decisions/observations.md, "Body temperature": the range, and the
 // bounds of NEWS2 (Royal College of Physicians, 2017) with the fever of the CDC.
 var TemperatureC = &Parameter{
 	Name: "temperature", Column: "temperature_c", Label: "Temperature", Range: Range{25, 45, "°C"}, Words: []string{"Cel", "C", "degC"},
@@ -19,8 +19,8 @@ var TemperatureC = &Parameter{
 }
 
 func init() {
-	declare(Definition{
-		Kind: BodyTemperature, Place: 5, Must: []*Parameter{TemperatureC},
+	register(Definition{
+		Kind: BodyTemperature, Position: 5, Required: []*Parameter{TemperatureC},
 		Words: []string{"temperature"}, Devices: []string{"thermometer"},
 		Stale: Stale{Days: 5, Of: []*Parameter{TemperatureC}, Decimals: 2},
 		FHIR: Form{

@@ -10,18 +10,17 @@ import (
 // Kind is the kind of a reading, the contract's observation_type.
 type Kind string
 
-// Definition is all there is to know about a kind. Each kind is declared in a file of its own; everybody else walks
-// these values and knows none by name.
+// Definition defines a kind. Each kind is registered in a file of its own; other code iterates over the definitions and names none.
 type Definition struct {
 	Kind Kind
-	// Place is where the kind stands in the contract's lists, counted from 1.
-	Place int
-	// Must are the parameters without which there is no reading, May those that it can hold besides. The first is the
-	// one drawn where there is room for one.
-	Must, May []*Parameter
-	Marks     []*Mark
-	// Coherent complains about values that contradict each other; nil for a kind where none can.
-	Coherent func(r Reading, c *validate.Checks)
+	// Position is the kind's position in the contract's lists, from 1.
+	Position int
+	// Required are the parameters that a reading must have, Optional those it may have. The first one is charted where there is space for
+	// one.
+	Required, Optional []*Parameter
+	Qualifiers         []*Qualifier
+	// CheckCoherence rejects values that contradict each other; nil if none can.
+	CheckCoherence func(r Reading, c *validate.Checks)
 	// Words are the gateways' other words for the kind, in lower case.
 	Words []string
 	// Fields are the gateways' other words for parameters of this kind.
@@ -31,63 +30,61 @@ type Definition struct {
 	Stale   Stale
 	FHIR    Form
 
-	// All are Must, then May; Groups those of them that have thresholds, by group; Doubted is the one that may be somebody else's, or nil.
-	All     []*Parameter
-	Groups  [][]*Parameter
-	Doubted *Parameter
+	// All are Required, then Optional; Groups are those with thresholds, by group; SuspectParameter is the one with a suspect rule, or nil.
+	All              []*Parameter
+	Groups           [][]*Parameter
+	SuspectParameter *Parameter
 }
 
-// Stale says when readings that never change are suspicious.
-// Source: docs/decisions/devices.md, "Stale readings".
+// Stale defines when readings that never change are suspicious. Source: docs/decisions/devices.md, "Stale readings".
 type Stale struct {
-	// Days is how many local days in a row with the same values it takes.
+	// Days is the number of consecutive local days with the same values.
 	Days int
-	// Of are the parameters compared, all of which must be there; Also those compared as they are.
+	// Of are the compared parameters, all of which must be present; Also are compared if present.
 	Of, Also []*Parameter
-	// Decimals to which they are compared.
+	// Decimals is the precision of the comparison.
 	Decimals int
 }
 
-// Form is what is particular about the kind as a FHIR observation.
-// Source: docs/decisions/fhir.md, "Codes, units, profiles per type" and "Category"; LOINC; US Core.
+// Form defines the kind's FHIR observation. Source: docs/decisions/fhir.md, "Codes, units, profiles per type" and "Category"; LOINC; US
+// Core.
 type Form struct {
 	Profile string // of US Core
 	Codes   []Code // LOINC
-	// Laboratory observations are in that category as well as among the vital signs.
+	// Laboratory observations have that category as well as vital signs.
 	Laboratory bool
-	// Value is the parameter that is the observation's own value; nil where all are components.
+	// Value is the parameter in the observation's value; nil if all are components.
 	Value *Parameter
-	// Device is the SNOMED CT code of what measures it.
+	// Device is the SNOMED CT code of the device.
 	Device Code
 }
 
-// Code is a code of a terminology with its words there.
+// Code is a code of a terminology with its display text.
 type Code struct{ Code, Display string }
 
-// The kinds, what they measure and what they say besides, each in the order of Place and of the declarations.
+// The kinds, their parameters and qualifiers, in the order of Position and of definition.
 var (
 	Kinds       []Kind
 	KindNames   []string
 	Definitions []*Definition
 	Parameters  []*Parameter
-	Marks       []*Mark
-	// Watched are the parameters that have thresholds, in the contract's order of groups: bounds first, then changes.
+	Qualifiers  []*Qualifier
+	// Watched are the parameters with thresholds, in the contract's order of groups: bounds first, then changes.
 	Watched []*Parameter
-	// Changing are those of them that are watched for changes.
-	Changing []*Parameter
+	// ChangeWatched are those that are watched for changes.
+	ChangeWatched []*Parameter
 )
 
-// undefined is what is known about a kind that does not exist.
+// undefined is the definition of a kind that does not exist.
 var undefined Definition
 
-// declare makes a kind known. It is called while the program starts, in whatever order the files come; the lists are
-// in order after each call.
-func declare(d Definition) {
-	d.All = slices.Concat(d.Must, d.May)
+// register adds a kind. It runs at program start in any order of files; the lists are sorted after each call.
+func register(d Definition) {
+	d.All = slices.Concat(d.Required, d.Optional)
 	for _, p := range d.All {
 		p.Kinds = append(p.Kinds, d.Kind)
-		if p.Doubt != nil {
-			d.Doubted = p
+		if p.Suspect != nil {
+			d.SuspectParameter = p
 		}
 		switch last := len(d.Groups) - 1; {
 		case p.Group == "":
@@ -98,19 +95,19 @@ func declare(d Definition) {
 		}
 	}
 	Definitions = append(Definitions, &d)
-	slices.SortFunc(Definitions, func(a, b *Definition) int { return a.Place - b.Place })
-	Kinds, KindNames, Parameters, Marks, Watched, Changing = nil, nil, nil, nil, nil, nil
-	for _, known := range Definitions {
-		Kinds, KindNames = append(Kinds, known.Kind), append(KindNames, string(known.Kind))
-		for _, p := range known.All {
+	slices.SortFunc(Definitions, func(a, b *Definition) int { return a.Position - b.Position })
+	Kinds, KindNames, Parameters, Qualifiers, Watched, ChangeWatched = nil, nil, nil, nil, nil, nil
+	for _, definition := range Definitions {
+		Kinds, KindNames = append(Kinds, definition.Kind), append(KindNames, string(definition.Kind))
+		for _, p := range definition.All {
 			if !slices.Contains(Parameters, p) {
-				p.place = len(Parameters)
+				p.index = len(Parameters)
 				Parameters = append(Parameters, p)
 			}
 		}
-		for _, m := range known.Marks {
-			m.place = len(Marks)
-			Marks = append(Marks, m)
+		for _, m := range definition.Qualifiers {
+			m.index = len(Qualifiers)
+			Qualifiers = append(Qualifiers, m)
 		}
 	}
 	for _, changes := range []bool{false, true} {
@@ -118,12 +115,12 @@ func declare(d Definition) {
 			if p.Group != "" && changes == (p.Change != nil) {
 				Watched = append(Watched, p)
 				if changes {
-					Changing = append(Changing, p)
+					ChangeWatched = append(ChangeWatched, p)
 				}
 			}
 		}
 	}
-	if len(Parameters) > mostParameters || len(Marks) > mostMarks {
+	if len(Parameters) > maxParameters || len(Qualifiers) > maxQualifiers {
 		panic("vitals: a reading has no room for so many parameters or marks")
 	}
 }
@@ -131,7 +128,7 @@ func declare(d Definition) {
 // Valid reports whether k is one of Kinds.
 func (k Kind) Valid() bool { return k.Definition() != &undefined }
 
-// Definition is what is known about the kind; nothing about one that does not exist.
+// Definition returns the kind's definition, an empty one if it does not exist.
 func (k Kind) Definition() *Definition {
 	for _, d := range Definitions {
 		if d.Kind == k {
@@ -141,17 +138,17 @@ func (k Kind) Definition() *Definition {
 	return &undefined
 }
 
-// Main is the parameter drawn where there is room for one.
-func (d *Definition) Main() *Parameter { return d.Must[0] }
+// Main returns the parameter that is charted where there is space for one.
+func (d *Definition) Main() *Parameter { return d.Required[0] }
 
-// Path is the kind as a part of a path.
+// Path returns the kind as a path segment.
 func (k Kind) Path() string { return strings.ReplaceAll(string(k), "_", "-") }
 
-// Title is the kind in words.
+// Title returns the kind in words.
 func (k Kind) Title() string { return strings.ReplaceAll(string(k), "_", " ") }
 
-// Units are the words by which a gateway may name the unit of the kind's values. Where they mean more than one unit it
-// must: to guess is unsafe.
+// Units returns the words for the unit of the kind's values. choice reports that a gateway must name one, because there are several:
+// guessing is unsafe.
 func (d *Definition) Units() (words []string, choice bool) {
 	main := d.Main()
 	words = append(words, main.Range.Unit)

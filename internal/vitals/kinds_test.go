@@ -12,13 +12,13 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// What is stored under these keys must be found again, whatever becomes of the declarations.
+// Rows stored under these keys must be found after any change of the definitions.
 func TestValuesKeysOfStoredRows(t *testing.T) {
 	for want, r := range map[string]Reading{
-		"blood_pressure systolic=128 diastolic=82.5 pulse=71 irregular_heartbeat=false": pressure(128, 82.5).With(Pulse, 71).Saying(IrregularHeartbeat, No),
+		"blood_pressure systolic=128 diastolic=82.5 pulse=71 irregular_heartbeat=false": pressure(128, 82.5).With(Pulse, 71).WithQualifier(IrregularHeartbeat, No),
 		"weight weight_kg=74.84":                                                Reading{Kind: Weight}.With(WeightKg, 74.84),
 		"pulse_oximetry pulse=60 spo2=97 perfusion_index=4.25":                  Reading{Kind: PulseOximetry}.With(SpO2, 97).With(Pulse, 60).With(PerfusionIndex, 4.25),
-		"blood_glucose glucose_mg_dl=600 meal_context=before_meal comparator=>": Reading{Kind: BloodGlucose}.With(GlucoseMgDL, 600).Saying(MealContext, MealBefore).Saying(Comparator, ComparatorAbove),
+		"blood_glucose glucose_mg_dl=600 meal_context=before_meal comparator=>": Reading{Kind: BloodGlucose}.With(GlucoseMgDL, 600).WithQualifier(MealContext, MealBefore).WithQualifier(Comparator, ComparatorAbove),
 	} {
 		if got := r.ValuesKey(); got != want {
 			t.Errorf("got %q, want %q", got, want)
@@ -26,8 +26,8 @@ func TestValuesKeysOfStoredRows(t *testing.T) {
 	}
 }
 
-// The order of the contract's lists does not depend on the names of files.
-func TestOrders(t *testing.T) {
+// The order of the contract's lists does not depend on file names.
+func TestListOrders(t *testing.T) {
 	var watched []string
 	for _, p := range Watched {
 		watched = append(watched, p.Name)
@@ -40,11 +40,11 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// A declaration says all that others ask of it.
-func TestDeclarations(t *testing.T) {
+// Every definition is complete.
+func TestRegisteredKinds(t *testing.T) {
 	words := map[string]bool{}
 	for i, d := range Definitions {
-		if d.Place != i+1 || len(d.Must) == 0 || d.Stale.Days == 0 || d.FHIR.Profile == "" || len(d.FHIR.Codes) == 0 || d.Main().Group == "" {
+		if d.Position != i+1 || len(d.Required) == 0 || d.Stale.Days == 0 || d.FHIR.Profile == "" || len(d.FHIR.Codes) == 0 || d.Main().Group == "" {
 			t.Errorf("%s is declared by halves", d.Kind)
 		}
 		for _, word := range slices.Concat([]string{string(d.Kind)}, d.Words) {
@@ -74,22 +74,22 @@ func TestDeclarations(t *testing.T) {
 	}
 }
 
-// A reading of any kind in its range passes, sent by a caller or by a gateway, and comes to the same.
+// A reading of any kind in range passes from a caller and from a gateway, with the same result.
 func TestReadingsOfEveryKind(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := rapid.SampledFrom(Definitions).Draw(t, "kind")
 		api, sent := map[string]any{}, map[string]any{}
 		want := Reading{Kind: d.Kind}
 		for _, p := range d.All {
-			if slices.Contains(d.Must, p) || rapid.Bool().Draw(t, "has "+p.Name) {
+			if slices.Contains(d.Required, p) || rapid.Bool().Draw(t, "has "+p.Name) {
 				value := RoundHalfUp(rapid.Float64Range(p.Range.Min, p.Range.Max).Draw(t, p.Name), Decimals)
 				api[p.Column], sent[p.Name], want = value, value, want.With(p, value)
 			}
 		}
-		for _, m := range d.Marks {
-			if !m.Flag() && rapid.Bool().Draw(t, "says "+m.Name) {
+		for _, m := range d.Qualifiers {
+			if !m.IsFlag() && rapid.Bool().Draw(t, "has "+m.Name) {
 				word := rapid.SampledFrom(m.Words).Draw(t, m.Name)
-				api[m.Name], want = word, want.Saying(m, word)
+				api[m.Name], want = word, want.WithQualifier(m, word)
 			}
 		}
 		c := validate.NewChecks()
@@ -100,8 +100,8 @@ func TestReadingsOfEveryKind(t *testing.T) {
 		if got.Check(c); c.Err() != nil || !got.SameValues(want) || got.OriginalValue != nil {
 			t.Fatalf("%v became %s (%v)", api, got.ValuesKey(), c.Fields)
 		}
-		for _, m := range d.Marks {
-			want.Say(m, "") // gateways say some of them, in words of their own
+		for _, m := range d.Qualifiers {
+			want.SetQualifier(m, "") // gateways send some of them in their own words
 		}
 		units, _ := d.Units()
 		if got := d.ReadSent(c, body(t, sent), units[0]); c.Err() != nil || !got.SameValues(want) {
@@ -110,7 +110,7 @@ func TestReadingsOfEveryKind(t *testing.T) {
 	})
 }
 
-// Every other unit of a kind is converted alike for callers and gateways; what was sent is kept, and two units are refused.
+// Every other unit is converted in the same way for callers and gateways; the original value is kept, and two units are rejected.
 func TestOtherUnits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := rapid.SampledFrom(Definitions).Draw(t, "kind")

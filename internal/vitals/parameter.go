@@ -10,74 +10,73 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// Parameter is one number that readings hold.
+// Parameter is one number of a reading.
 type Parameter struct {
-	// Name is the word for it in alerts, in the change log and in the gateways' values; Column is its name in the
-	// contract and in the database, with its unit.
+	// Name is used in alerts, the change log and gateways' values; Column is its name in the contract and the database, with its unit.
 	Name, Column string
-	// Label is the word for it in sentences.
+	// Label is its name in sentences.
 	Label string
-	// Range is what it may be, in the unit in which it is kept.
+	// Range is the accepted range in the stored unit.
 	Range Range
-	// OfAdults: the low end of the range is that of adults, and children lie below it.
+	// OfAdults: the low end of the range is that of adults; children may be below it.
 	OfAdults bool
 	// Words are the gateways' other words for that unit.
 	Words []string
-	// Units are the other units in which it may come.
+	// Units are the other units in which it may be sent.
 	Units []Unit
-	// Shown are words that a device shows in place of a number beyond its range.
-	Shown []Shown
+	// DisplayWords are words that a device shows instead of a number beyond its range.
+	DisplayWords []DisplayWord
 
-	// Group is the group of its thresholds, and the type of its alerts; "" for one that has none.
+	// Group is the group of its thresholds and the type of its alerts; "" for none.
 	Group string
-	// Prefix is what its bounds begin with in their group.
+	// Prefix is the prefix of its bounds in their group.
 	Prefix string
-	// Sides are the bounds that it has, and Defaults what a new practice begins with.
+	// Sides are its bounds, and Defaults their values in a new practice.
 	Sides    []Side
 	Defaults Limits
-	// AnyAge are the bounds beyond which a value means danger at every age. Source: docs/decisions/alerts.md, "Minors".
+	// AnyAge are the bounds of danger at every age. Source: docs/decisions/alerts.md, "Minors".
 	AnyAge Limits
-	// Change is the rule of a parameter that is watched for changes, in place of bounds.
+	// Change is the rule of a parameter that is watched for changes instead of bounds.
 	Change *Change
-	// Doubt is the rule of a parameter whose values may be somebody else's; nil where nobody asks.
-	Doubt *Doubt
+	// Suspect is the rule for values that may be another person's; nil for none.
+	Suspect *SuspectRule
 
-	FHIR *Quantity // nil for one that is not sent on
-	// Alone is its US Core profile where it can be an observation of its own besides the kind's.
+	FHIR *Quantity // nil for one that is not delivered
+	// Alone is its US Core profile if it can be an observation of its own.
 	Alone string
 
 	// Kinds are those that measure it.
 	Kinds []Kind
-	place int
+	index int
 }
 
-// Unit is another unit in which a parameter may come.
+// Unit is another unit of a parameter.
 type Unit struct {
-	Field string   // in a body, and in an answer when it is shown
-	Name  string   // as it is kept beside the value that came in it
+	Field string   // in a body, and in an answer that shows it
+	Name  string   // as stored with the original value
 	Words []string // of the gateways
-	// Range is what may be sent. Without one it is the converted value that must lie in the parameter's range.
+	// Range is what may be sent; without one, the converted value must be in the parameter's range.
 	Range Range
-	// Convert gives the value in the unit of the parameter; Back gives the one in this unit, nil when it is not shown.
+	// Convert converts to the parameter's unit; Back to this unit, nil if it is not shown.
 	Convert, Back func(float64) float64
 }
 
-// Shown is a word in place of a number: the true value lies beyond the one given.
-type Shown struct {
+// DisplayWord is a word instead of a number: the true value is beyond Value.
+type DisplayWord struct {
 	Word       string
 	Value      float64
 	Comparator string
 }
 
-// Quantity is how a parameter is sent on: its code where it is a component, at most so many decimals, the words of the
-// unit and its UCUM code. Source: docs/decisions/fhir.md, "Rounding"; LOINC; UCUM.
+// Quantity is a parameter in FHIR: its component code, maximum decimals, unit and UCUM code. Source: docs/decisions/fhir.md, "Rounding";
+// LOINC; UCUM.
 type Quantity struct {
 	Code       Code
 	Decimals   int
 	Unit, UCUM string
 }
 
-// Limits are the bounds of one parameter; nil where there is none.
+// Limits are the bounds of one parameter; nil for none.
 type Limits struct{ CriticalLow, Low, High, Critical *float64 }
 
 // Side is one of the bounds.
@@ -94,7 +93,7 @@ const (
 // allSides are in ascending order.
 var allSides = []Side{CriticalLow, Low, High, Critical}
 
-// Of is the bound of a side.
+// Of returns the bound of a side.
 func (l Limits) Of(side Side) *float64 {
 	switch side {
 	case CriticalLow:
@@ -107,18 +106,18 @@ func (l Limits) Of(side Side) *float64 {
 	return l.Critical
 }
 
-// Change is the rule of a parameter that deserves attention when it changes by so much within so many days.
-// Source: docs/decisions/alerts.md, "Weight rule" and "Extra threshold fields".
+// Change is the rule for a change by an amount within a number of days. Source: docs/decisions/alerts.md, "Weight rule" and "Extra
+// threshold fields".
 type Change struct {
-	// The names of the three in the group of thresholds, and what each may be.
+	// The names of the three fields in the group of thresholds, and their ranges.
 	Threshold, Critical, Window                string
 	ThresholdRange, CriticalRange, WindowRange Range
-	// DefaultThreshold is what a new practice begins with, DefaultWindow holds wherever nobody set one.
+	// DefaultThreshold is the value in a new practice; DefaultWindow applies if none is set.
 	DefaultThreshold float64
 	DefaultWindow    int
 
-	// Daily is the bound of a gain from one calendar day to the next; Target is what the value ought to be, of a patient and never of
-	// the practice, and Over by how much it may lie above that.
+	// Daily is the bound of a gain between consecutive calendar days; Target is the patient's target value, never the practice's, and Over
+	// the permitted excess.
 	Daily, Target, Over                string
 	DailyRange, TargetRange, OverRange Range
 	DefaultDaily, DefaultOver          float64
@@ -127,10 +126,10 @@ type Change struct {
 // Shared reports whether more than one kind measures the parameter.
 func (p *Parameter) Shared() bool { return len(p.Kinds) > 1 }
 
-// Place is where the parameter stands in Parameters.
-func (p *Parameter) Place() int { return p.place }
+// Index returns the parameter's index in Parameters.
+func (p *Parameter) Index() int { return p.index }
 
-// Columns are the columns of parameters, for a statement.
+// Columns returns the columns of parameters, for a statement.
 func Columns(parameters []*Parameter) string {
 	names := make([]string, len(parameters))
 	for i, p := range parameters {
@@ -139,39 +138,39 @@ func Columns(parameters []*Parameter) string {
 	return strings.Join(names, ", ")
 }
 
-// Mark is something that a reading says besides its numbers.
-type Mark struct {
+// Qualifier is a non-numeric part of a reading.
+type Qualifier struct {
 	Name string
-	// Words are what it may say; nil for [Yes] or [No], which callers know as true and false.
+	// Words are its values; nil for [Yes] or [No], which are booleans in JSON.
 	Words []string
-	// Also is another field for it, with words of its own for some of Words.
-	Also      string
-	AlsoWords [][2]string
-	// Informs is what people are told without alarm when the mark says yes; "" for nothing.
-	Informs string
-	// Unsent marks are none of the gateways' fields.
-	Unsent bool
-	// Latest marks are shown with a patient's latest readings.
+	// AltField is another field for it, with other words for some of Words.
+	AltField string
+	AltWords [][2]string
+	// Notice is the informative alert for yes; "" for none.
+	Notice string
+	// Internal qualifiers are not in the gateways' fields.
+	Internal bool
+	// Latest qualifiers are shown with a patient's latest readings.
 	Latest bool
-	// Question and Answers are its FHIR component; Answers by word. Bit is that of a flag: the code of a bit of IEEE 11073, true or false.
+	// Question and Answers are its FHIR component, by word. Bit is the IEEE 11073 bit code of a flag.
 	Question Code
 	Answers  map[string]Answer
 	Bit      Code
 
-	place int
+	index int
 }
 
-// Answer is what a mark says as FHIR has it: a code, a text, or both.
+// Answer is a qualifier's value in FHIR: a code, a text, or both.
 type Answer struct{ Code, Text string }
 
-// What a mark without words says, as it is stored.
+// Stored values of a flag.
 const (
 	Yes = "yes"
 	No  = "no"
 )
 
-// Flag reports whether the mark says yes or no.
-func (m *Mark) Flag() bool { return m.Words == nil }
+// IsFlag reports whether the qualifier is yes or no.
+func (m *Qualifier) IsFlag() bool { return m.Words == nil }
 
 var (
 	zero = new(big.Rat)
@@ -179,8 +178,7 @@ var (
 	half = big.NewRat(1, 2)
 )
 
-// RoundHalfUp rounds to the given number of decimals, halves upwards: 2.675 becomes 2.68. NaN and the infinities
-// come back as they are.
+// RoundHalfUp rounds to the given number of decimals, halves up: 2.675 becomes 2.68. NaN and infinities are returned unchanged.
 func RoundHalfUp(value float64, decimals int) float64 {
 	var buffer [32]byte
 	text := strconv.AppendFloat(buffer[:0], value, 'f', -1, 64)
@@ -190,10 +188,9 @@ func RoundHalfUp(value float64, decimals int) float64 {
 	return convert(value, zero, one, decimals)
 }
 
-// convert adds, multiplies and rounds without a binary rounding error on the way; what is added and multiplied by are exact fractions. The float 2.675 really is
-// 2.67499999999999982236431605997495353221893310546875, which would round down; the shortest decimal that reads back
-// as the same float is what the caller wrote, so that decimal, as an exact fraction, is what is multiplied and
-// rounded. Only the result becomes a float again, the one nearest to the rounded decimal.
+// convert adds, multiplies and rounds exactly; plus and times are fractions. The float 2.675 is
+// 2.67499999999999982236431605997495353221893310546875, which would round down, but its shortest decimal is what the caller wrote. That
+// decimal, as a fraction, is converted and rounded, and only the result becomes a float, the nearest one.
 func convert(value float64, plus, times *big.Rat, decimals int) float64 {
 	if math.IsNaN(value) || math.IsInf(value, 0) {
 		return value
@@ -219,25 +216,25 @@ const (
 	UnitMmolL   = "mmol/L"
 )
 
-// Decimals is the precision at which values are kept. Source: docs/decisions/observations.md, "Cross-field checks".
+// Decimals is the precision of stored values. Source: docs/decisions/observations.md, "Cross-field checks".
 const Decimals = 2
 
-// Range is what a measurement may be: from Min to Max, both included, in Unit.
-// Source: the contract's limits; docs/decisions/observations.md, "Pulse-oximetry and glucose fields" and "Weight in pounds".
+// Range is an accepted range from Min to Max, both included, in Unit. Source: the contract's limits; docs/decisions/observations.md,
+// "Pulse-oximetry and glucose fields" and "Weight in pounds".
 type Range struct {
 	Min, Max float64
 	Unit     string
 }
 
-// Contains reports whether value lies in the range; NaN never does.
+// Contains reports whether value is in the range; NaN never is.
 func (r Range) Contains(value float64) bool { return value >= r.Min && value <= r.Max }
 
-// Message is the complaint about a value outside the range.
+// Message returns the error for a value out of range.
 func (r Range) Message() string {
 	return fmt.Sprintf("Must be between %g and %g %s.", r.Min, r.Max, r.Unit)
 }
 
-// check complains when value lies outside the range.
+// check rejects a value out of range.
 func (r Range) check(c *validate.Checks, name string, value float64) bool {
 	if r.Contains(value) {
 		return true
@@ -246,12 +243,20 @@ func (r Range) check(c *validate.Checks, name string, value float64) bool {
 	return false
 }
 
-// read returns the field's number with two decimals when it lies in the range, else nil after a complaint. The range is
-// held against what was sent: 300.004 mmHg is not 300.
-func (p *Parameter) read(c *validate.Checks, name string, f validate.Number, required bool, outside *Outside) *float64 {
+// read returns the field's number with two decimals if it is in range, else nil after an error. The range applies to the sent value:
+// 300.004 mmHg is not 300.
+func (p *Parameter) read(c *validate.Checks, name string, f validate.Number, required bool, outside *OutOfRange) *float64 {
 	value := c.Number(name, f, required)
 	if value == nil || !outside.admits(c, p, p.Range, name, *value) {
 		return nil
 	}
 	return new(RoundHalfUp(*value, Decimals))
 }
+
+// Text returns a value with label and unit: Systolic 204 mmHg.
+func (p *Parameter) Text(value float64) string {
+	return p.Label + " " + FormatNumber(value) + " " + p.Range.Unit
+}
+
+// FormatNumber formats a value with the fewest digits that identify it: 98.6, 185.
+func FormatNumber(value float64) string { return strconv.FormatFloat(value, 'f', -1, 64) }

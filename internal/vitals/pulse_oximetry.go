@@ -1,6 +1,6 @@
 package vitals
 
-// PulseOximetry is the oxygen saturation, mostly with the pulse.
+// PulseOximetry is the oxygen saturation, usually with the pulse.
 const PulseOximetry Kind = "pulse_oximetry"
 
 // What an oximeter measures besides the pulse. Source: docs/decisions/observations.md, "Pulse-oximetry and glucose fields".
@@ -15,9 +15,9 @@ var (
 )
 
 func init() {
-	declare(Definition{
-		Kind: PulseOximetry, Place: 3,
-		Must: []*Parameter{SpO2}, May: []*Parameter{Pulse, PerfusionIndex},
+	register(Definition{
+		Kind: PulseOximetry, Position: 3,
+		Required: []*Parameter{SpO2}, Optional: []*Parameter{Pulse, PerfusionIndex},
 		Words: []string{"pulse_ox", "spo2", "oximetry"}, Fields: map[*Parameter]string{Pulse: "pulse_rate"},
 		Devices: []string{"pulse_oximeter"},
 		Stale:   Stale{Days: 5, Of: []*Parameter{SpO2, Pulse}, Decimals: 2},

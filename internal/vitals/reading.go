@@ -1,8 +1,6 @@
-// Package vitals knows the kinds of measurement: what belongs to each, in which unit, within which range, how other units
-// become the one that is kept, by which words and codes the world knows it, and what a caller's body must look like to
-// become a reading. A kind is one file that declares a value; nothing else here or elsewhere names it. The package refuses
-// to know whose reading it is, what is a dangerous value for that person (see alerts), how it is stored and how it is
-// sent on.
+// Package vitals defines the kinds of measurement: their parameters, units, ranges and codes, unit conversion, and how a request body
+// becomes a reading. A kind is one file that registers a value; other code iterates over the kinds and names none. The package is pure: it
+// does not identify patients, evaluate values (alerts), store or deliver. Rules: docs/decisions/observations.md.
 package vitals
 
 import (
@@ -17,7 +15,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// Source says by which way a reading came.
+// Source is the source of a reading.
 type Source string
 
 // The sources.
@@ -27,33 +25,32 @@ const (
 	SourcePortal  Source = "patient_portal"
 )
 
-// Origin says who vouches for the values of a reading.
+// Origin is who is responsible for the values of a reading.
 type Origin string
 
-// The origins. What a person types is theirs, whatever device they name.
+// The origins. A manual entry has its person's origin, also if it names a device.
 const (
-	OriginDevice  Origin = "device"  // a gateway or vendor, signed
-	OriginMachine Origin = "machine" // a program with credentials of its own
+	OriginDevice  Origin = "device"  // an authenticated gateway or vendor
+	OriginMachine Origin = "machine" // a machine client
 	OriginImport  Origin = "import"  // a file
 	OriginStaff   Origin = "staff"
-	OriginPatient Origin = "patient" // or whoever uses the patient's account
+	OriginPatient Origin = "patient" // or another user of the patient's account
 )
 
-// Origins are all there are.
+// Origins are all origins.
 var Origins = []string{string(OriginDevice), string(OriginMachine), string(OriginImport), string(OriginStaff), string(OriginPatient)}
 
-// Transmits reports whether the values came from a device without a hand in between: only those make a day of transmission.
-// Source: docs/decisions/billing.md, "30-day period and the 16 days (99454)".
-func (o Origin) Transmits() bool {
+// CountsAsTransmission reports whether the values came from a device without manual entry: only those make a day of transmission. Source:
+// docs/decisions/billing.md, "30-day period and the 16 days (99454)".
+func (o Origin) CountsAsTransmission() bool {
 	return o == OriginDevice || o == OriginMachine || o == OriginImport
 }
 
-// Settles reports whether a reading of this origin is reliable enough to settle what one of another origin raised: what a device
-// measured, or staff vouch for, is not settled by what a patient typed. Rows from before origins were kept count as of a device.
-// Source: docs/decisions/alerts.md, "Reading origins".
-func (o Origin) Settles(raised Origin) bool { return o != OriginPatient || raised == OriginPatient }
+// CanResolve reports whether a reading of this origin may resolve an alert of another: a patient's manual entry does not resolve what a
+// device measured or staff entered. Rows without an origin count as a device's. Source: docs/decisions/alerts.md, "Reading origins".
+func (o Origin) CanResolve(raised Origin) bool { return o != OriginPatient || raised == OriginPatient }
 
-// Origin is who vouches for readings that came this way, unless it is known better.
+// Origin returns the default origin of readings from a source.
 func (s Source) Origin() Origin {
 	switch s {
 	case SourceGateway:
@@ -64,49 +61,47 @@ func (s Source) Origin() Origin {
 	return OriginStaff
 }
 
-// A reading has room for so many parameters and marks, of whatever kind: it is handed around for every reading that
-// comes in, and is no map for that.
+// The maximum numbers of parameters and qualifiers: a reading is copied often and therefore has arrays instead of maps.
 const (
-	mostParameters = 12
-	mostMarks      = 4
+	maxParameters = 12
+	maxQualifiers = 4
 )
 
-// Reading is a measurement that has been checked, in memory. Values are in the canonical unit, with at most two
-// decimals; nil means not measured.
+// Reading is a checked measurement in memory. Values are in the stored unit, with at most two decimals; nil means not measured.
 type Reading struct {
 	Kind       Kind
 	MeasuredAt time.Time // UTC, microseconds
-	DeviceID   string    // "" when unknown
+	DeviceID   string    // "" if unknown
 
-	values [mostParameters]*float64
-	marks  [mostMarks]string
+	values     [maxParameters]*float64
+	qualifiers [maxQualifiers]string
 
-	// What the caller sent, when it was converted.
+	// The value before conversion, as sent.
 	OriginalValue *float64
 	OriginalUnit  string
 }
 
-// Value is the value of a parameter, nil when it was not measured.
-func (r *Reading) Value(p *Parameter) *float64 { return r.values[p.place] }
+// Value returns the value of a parameter, nil if it was not measured.
+func (r *Reading) Value(p *Parameter) *float64 { return r.values[p.index] }
 
-// Slot is where the value of a parameter is kept, to be filled.
-func (r *Reading) Slot(p *Parameter) **float64 { return &r.values[p.place] }
+// Slot returns the address of a parameter's value, for scanning.
+func (r *Reading) Slot(p *Parameter) **float64 { return &r.values[p.index] }
 
-// Says is the word of a mark, "" when it says nothing.
-func (r *Reading) Says(m *Mark) string { return r.marks[m.place] }
+// Qualifier returns the value of a qualifier, "" for none.
+func (r *Reading) Qualifier(m *Qualifier) string { return r.qualifiers[m.index] }
 
-// Say sets the word of a mark.
-func (r *Reading) Say(m *Mark, word string) { r.marks[m.place] = word }
+// SetQualifier sets the value of a qualifier.
+func (r *Reading) SetQualifier(m *Qualifier, word string) { r.qualifiers[m.index] = word }
 
 // With returns the reading with one more value.
 func (r Reading) With(p *Parameter, value float64) Reading {
-	r.values[p.place] = &value
+	r.values[p.index] = &value
 	return r
 }
 
-// Saying returns the reading with one more mark.
-func (r Reading) Saying(m *Mark, word string) Reading {
-	r.marks[m.place] = word
+// WithQualifier returns the reading with one more qualifier.
+func (r Reading) WithQualifier(m *Qualifier, word string) Reading {
+	r.qualifiers[m.index] = word
 	return r
 }
 
@@ -116,13 +111,12 @@ func (Reading) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[reading]
 // LogValue keeps readings out of structured logs.
 func (Reading) LogValue() slog.Value { return slog.StringValue("[reading]") }
 
-// SameValues reports whether both readings are of one kind and say the same, whenever and by whatever device they
-// were taken and in whatever unit they came.
+// SameValues reports whether both readings have the same kind, values and qualifiers, in spite of different times, devices and original
+// units.
 func (r Reading) SameValues(o Reading) bool { return r.ValuesKey() == o.ValuesKey() }
 
-// ValuesKey is a canonical text of the kind and all values, equal exactly when SameValues. It holds health
-// information: hash or seal it before it leaves the process. What is stored depends on every byte of it.
-// Source: docs/decisions/observations.md, "Duplicate readings outside the webhook".
+// ValuesKey returns a canonical text of the kind and all values, equal exactly if SameValues. It is PHI: hash or seal it before it leaves
+// the process. Stored keys depend on every byte of it. Source: docs/decisions/observations.md, "Duplicate readings outside the webhook".
 func (r Reading) ValuesKey() string {
 	var key strings.Builder
 	key.WriteString(string(r.Kind))
@@ -132,33 +126,33 @@ func (r Reading) ValuesKey() string {
 			add(p.Column, strconv.FormatFloat(*value, 'f', -1, 64))
 		}
 	}
-	for _, m := range Marks {
-		switch said := r.Says(m); {
-		case said == "":
-		case m.Flag():
-			add(m.Name, strconv.FormatBool(said == Yes))
+	for _, m := range Qualifiers {
+		switch text := r.Qualifier(m); {
+		case text == "":
+		case m.IsFlag():
+			add(m.Name, strconv.FormatBool(text == Yes))
 		default:
-			add(m.Name, said)
+			add(m.Name, text)
 		}
 	}
 	return key.String()
 }
 
 const (
-	msgMissing = "This field is required."
-	msgForeign = "Does not belong to this observation type."
+	msgMissing   = "This field is required."
+	msgNotOfKind = "Does not belong to this observation type."
 )
 
-// Check complains, under the contract's field names, about a reading that did not come through a [Body]: a kind that does
-// not exist, values that are missing, foreign to the kind or out of range.
+// Check rejects, under the contract's field names, a reading that was not read from a [Body] if its kind does not exist, or values are
+// missing, of another kind or out of range.
 func (r Reading) Check(c *validate.Checks) {
 	r.check(c, nil)
-	if d := r.Kind.Definition(); d.Coherent != nil {
-		d.Coherent(r, c)
+	if d := r.Kind.Definition(); d.CheckCoherence != nil {
+		d.CheckCoherence(r, c)
 	}
 }
 
-func (r Reading) check(c *validate.Checks, outside *Outside) {
+func (r Reading) check(c *validate.Checks, outside *OutOfRange) {
 	d := r.Kind.Definition()
 	if d == &undefined {
 		c.Reject("observation_type", oneOf(KindNames))
@@ -166,21 +160,21 @@ func (r Reading) check(c *validate.Checks, outside *Outside) {
 	}
 	for _, p := range Parameters {
 		switch value := r.Value(p); {
-		case value == nil && slices.Contains(d.Must, p):
+		case value == nil && slices.Contains(d.Required, p):
 			c.Reject(p.Column, msgMissing)
 		case value == nil:
 		case !slices.Contains(d.All, p):
-			c.Reject(p.Column, msgForeign)
+			c.Reject(p.Column, msgNotOfKind)
 		default:
 			outside.admits(c, p, p.Range, p.Column, *value)
 		}
 	}
-	for _, m := range Marks {
-		switch said := r.Says(m); {
-		case said == "":
-		case !slices.Contains(d.Marks, m):
-			c.Reject(m.Name, msgForeign)
-		case !m.Flag() && !slices.Contains(m.Words, said):
+	for _, m := range Qualifiers {
+		switch text := r.Qualifier(m); {
+		case text == "":
+		case !slices.Contains(d.Qualifiers, m):
+			c.Reject(m.Name, msgNotOfKind)
+		case !m.IsFlag() && !slices.Contains(m.Words, text):
 			c.Reject(m.Name, oneOf(m.Words))
 		}
 	}
@@ -188,8 +182,8 @@ func (r Reading) check(c *validate.Checks, outside *Outside) {
 
 func oneOf(words []string) string { return "Must be one of: " + strings.Join(words, ", ") + "." }
 
-// Add returns the reading with what else its device measured at the same time. fits is false when the reading says otherwise.
-func (r Reading) Add(a Reading) (whole Reading, fits bool) {
+// Merge returns the reading with other values that its device measured at the same time. fits is false if they contradict it.
+func (r Reading) Merge(a Reading) (whole Reading, fits bool) {
 	fits = r.Kind == a.Kind
 	for i, value := range a.values {
 		if value != nil {
@@ -197,54 +191,54 @@ func (r Reading) Add(a Reading) (whole Reading, fits bool) {
 			r.values[i] = value
 		}
 	}
-	for i, word := range a.marks {
+	for i, word := range a.qualifiers {
 		if word != "" {
-			fits = fits && (r.marks[i] == "" || r.marks[i] == word)
-			r.marks[i] = word
+			fits = fits && (r.qualifiers[i] == "" || r.qualifiers[i] == word)
+			r.qualifiers[i] = word
 		}
 	}
 	return r, fits
 }
 
-// Beyond returns what the reading says and the other one does not.
-func (r Reading) Beyond(other Reading) Reading {
+// Except returns the values that the other reading lacks or has different.
+func (r Reading) Except(other Reading) Reading {
 	for i, value := range r.values {
 		if value != nil && other.values[i] != nil && *value == *other.values[i] {
 			r.values[i] = nil
 		}
 	}
-	for i, word := range r.marks {
-		if word == other.marks[i] {
-			r.marks[i] = ""
+	for i, word := range r.qualifiers {
+		if word == other.qualifiers[i] {
+			r.qualifiers[i] = ""
 		}
 	}
 	return r
 }
 
-// As returns the reading without what its kind may leave out and the other one does.
-func (r Reading) As(other Reading) Reading {
-	for _, p := range r.Kind.Definition().May {
-		if other.values[p.place] == nil {
-			r.values[p.place] = nil
+// WithoutOptional returns the reading without optional values that the other one lacks.
+func (r Reading) WithoutOptional(other Reading) Reading {
+	for _, p := range r.Kind.Definition().Optional {
+		if other.values[p.index] == nil {
+			r.values[p.index] = nil
 		}
 	}
-	for _, m := range r.Kind.Definition().Marks {
-		if other.marks[m.place] == "" {
-			r.marks[m.place] = ""
+	for _, m := range r.Kind.Definition().Qualifiers {
+		if other.qualifiers[m.index] == "" {
+			r.qualifiers[m.index] = ""
 		}
 	}
 	return r
 }
 
-// Columns are where what the reading says is stored.
+// Columns returns the columns of the reading's values.
 func (r Reading) Columns() (names []string) {
 	for _, p := range Parameters {
-		if r.values[p.place] != nil {
+		if r.values[p.index] != nil {
 			names = append(names, p.Column)
 		}
 	}
-	for _, m := range Marks {
-		if r.marks[m.place] != "" {
+	for _, m := range Qualifiers {
+		if r.qualifiers[m.index] != "" {
 			names = append(names, m.Name)
 		}
 	}

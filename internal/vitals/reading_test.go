@@ -48,9 +48,9 @@ func TestSameValues(t *testing.T) {
 	}
 	withPulse, withFlag, withMeal, withComparator := base, base, base, base
 	withPulse = withPulse.With(Pulse, 71)
-	withFlag.Say(IrregularHeartbeat, No)
-	withMeal.Say(MealContext, MealFasting)
-	withComparator.Say(Comparator, ComparatorAbove)
+	withFlag.SetQualifier(IrregularHeartbeat, No)
+	withMeal.SetQualifier(MealContext, MealFasting)
+	withComparator.SetQualifier(Comparator, ComparatorAbove)
 	others["pulse"], others["flag"], others["meal"], others["comparator"] = withPulse, withFlag, withMeal, withComparator
 	for name, other := range others {
 		if base.SameValues(other) {
@@ -60,11 +60,11 @@ func TestSameValues(t *testing.T) {
 }
 
 func TestValuesKey(t *testing.T) {
-	full := pressure(128, 82.5).With(Pulse, 71).Saying(IrregularHeartbeat, Yes)
+	full := pressure(128, 82.5).With(Pulse, 71).WithQualifier(IrregularHeartbeat, Yes)
 	if got, want := full.ValuesKey(), "blood_pressure systolic=128 diastolic=82.5 pulse=71 irregular_heartbeat=true"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	glucose := Reading{Kind: BloodGlucose}.With(GlucoseMgDL, 600.0).Saying(Comparator, ">").Saying(MealContext, MealAfter)
+	glucose := Reading{Kind: BloodGlucose}.With(GlucoseMgDL, 600.0).WithQualifier(Comparator, ">").WithQualifier(MealContext, MealAfter)
 	if got, want := glucose.ValuesKey(), "blood_glucose glucose_mg_dl=600 meal_context=after_meal comparator=>"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -74,7 +74,7 @@ func TestReadingDoesNotPrint(t *testing.T) {
 	reading := pressure(128, 82)
 	var log bytes.Buffer
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("stored", "reading", reading)
-	_, logged, _ := strings.Cut(log.String(), "level") // the digits of the time before it may be the reading's
+	_, logged, _ := strings.Cut(log.String(), "level") // the digits of the time before it may equal the reading's
 	for _, text := range []string{fmt.Sprintf("%v %+v %#v %s", reading, reading, reading, &reading), logged} {
 		if strings.Contains(text, "128") || strings.Contains(text, "0x") || !strings.Contains(text, "[reading]") {
 			t.Errorf("printed %s", text)
@@ -82,8 +82,8 @@ func TestReadingDoesNotPrint(t *testing.T) {
 	}
 }
 
-// wrong returns the names of the fields complained about.
-func wrong(c *validate.Checks) string {
+// errorText returns the names of the rejected fields.
+func errorText(c *validate.Checks) string {
 	return strings.Join(slices.Sorted(maps.Keys(c.Fields)), " ")
 }
 
@@ -97,7 +97,7 @@ func TestCheckReading(t *testing.T) {
 		{"pressure", pressure(128, 82), ""},
 		{"weight", Reading{Kind: Weight}.With(WeightKg, 500.0), ""},
 		{"oximetry", Reading{Kind: PulseOximetry}.With(SpO2, 97.0).With(Pulse, 60.0).With(PerfusionIndex, 0.0), ""},
-		{"glucose", Reading{Kind: BloodGlucose}.With(GlucoseMgDL, 20.0).Saying(Comparator, "<").Saying(MealContext, MealRandom), ""},
+		{"glucose", Reading{Kind: BloodGlucose}.With(GlucoseMgDL, 20.0).WithQualifier(Comparator, "<").WithQualifier(MealContext, MealRandom), ""},
 		{"no kind", Reading{}, "observation_type"},
 		{"nothing measured", Reading{Kind: BloodPressure}, "diastolic systolic"},
 		{"not lower", low, "diastolic"},
@@ -105,15 +105,15 @@ func TestCheckReading(t *testing.T) {
 		{"not a number", Reading{Kind: Weight}.With(WeightKg, math.NaN()), "weight_kg"},
 		{
 			"foreign values",
-			Reading{Kind: Weight}.With(WeightKg, 80.0).With(Pulse, 60.0).Saying(IrregularHeartbeat, Yes).Saying(MealContext, MealFasting).Saying(Comparator, "<"),
+			Reading{Kind: Weight}.With(WeightKg, 80.0).With(Pulse, 60.0).WithQualifier(IrregularHeartbeat, Yes).WithQualifier(MealContext, MealFasting).WithQualifier(Comparator, "<"),
 			"comparator irregular_heartbeat meal_context pulse",
 		},
-		{"foreign words", Reading{Kind: BloodGlucose}.With(GlucoseMgDL, 90.0).Saying(MealContext, "pre_meal").Saying(Comparator, "="), "comparator meal_context"},
+		{"foreign words", Reading{Kind: BloodGlucose}.With(GlucoseMgDL, 90.0).WithQualifier(MealContext, "pre_meal").WithQualifier(Comparator, "="), "comparator meal_context"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := validate.NewChecks()
 			tc.reading.Check(c)
-			if got := wrong(c); got != tc.want {
+			if got := errorText(c); got != tc.want {
 				t.Errorf("complained about %q, want %q", got, tc.want)
 			}
 			var invalid *fault.Error

@@ -15,8 +15,8 @@ func TestRoundHalfUp(t *testing.T) {
 		decimals int
 		want     float64
 	}{
-		{2.675, 2, 2.68}, // binary arithmetic says 2.67
-		{1.005, 2, 1.01}, // binary arithmetic says 1
+		{2.675, 2, 2.68}, // 2.67 in binary arithmetic
+		{1.005, 2, 1.01}, // 1 in binary arithmetic
 		{128.125, 2, 128.13},
 		{71.994999999999, 2, 71.99},
 		{99.995, 2, 100},
@@ -38,7 +38,7 @@ func TestRoundHalfUp(t *testing.T) {
 	}
 }
 
-// Whole thousandths are rounded with integers and compared.
+// Compares with rounding of whole thousandths in integers.
 func TestRoundHalfUpAgainstIntegers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		thousandths := rapid.Int64Range(0, 10_000_000).Draw(t, "thousandths")
@@ -104,7 +104,7 @@ func TestGlucoseUnitsAgree(t *testing.T) {
 	})
 }
 
-// A valid reading stays valid after unit conversion, and says the same when it is sent again in the canonical unit.
+// A valid reading is valid after unit conversion, and equal when it is sent again in the stored unit.
 func FuzzConversion(f *testing.F) {
 	for _, value := range []float64{44.09, 44.0925, 165, 1102.31, 1102.32, 1.1, 33.3, 5.6, 0, -1, 1e308, 5e-324, 33.304, 1.0999} {
 		f.Add(value)
@@ -124,7 +124,7 @@ func FuzzConversion(f *testing.F) {
 				if *first.OriginalValue != value || first.OriginalUnit != unit.Name {
 					t.Fatalf("%v %s is kept as %v %s", value, unit.Name, *first.OriginalValue, first.OriginalUnit)
 				}
-				sameAgain(t, first, fmt.Sprintf(`{%q:%v}`, kind.Main().Column, kept))
+				wantSameReading(t, first, fmt.Sprintf(`{%q:%v}`, kind.Main().Column, kept))
 				if unit.Back == nil {
 					continue
 				}
@@ -136,7 +136,7 @@ func FuzzConversion(f *testing.F) {
 	})
 }
 
-func sameAgain(t *testing.T, first Reading, body string) {
+func wantSameReading(t *testing.T, first Reading, body string) {
 	t.Helper()
 	second, c := read(t, first.Kind, body)
 	first.Check(c)

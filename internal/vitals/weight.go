@@ -8,8 +8,8 @@ import (
 // Weight is watched for changes, not for bounds.
 const Weight Kind = "weight"
 
-// WeightKg comes in kilograms or pounds. Source: docs/decisions/observations.md, "Weight in pounds" and docs/decisions/alerts.md, "Weight rule". A critical change
-// is twice the threshold when nobody sets it, hence twice its range.
+// WeightKg is sent in kilograms or pounds. Source: docs/decisions/observations.md, "Weight in pounds" and docs/decisions/alerts.md, "Weight
+// rule". The default critical change is twice the threshold, hence twice its range.
 var WeightKg = &Parameter{
 	Name: "weight", Column: "weight_kg", Label: "Weight", Range: Range{20, 500, UnitKg}, OfAdults: true,
 	Units: []Unit{{Field: "weight_lbs", Name: UnitPounds, Words: []string{"lb", UnitPounds}, Convert: KgFromPounds}},
@@ -22,15 +22,15 @@ var WeightKg = &Parameter{
 		DailyRange: Range{0.2, 50, UnitKg}, TargetRange: Range{20, 500, UnitKg}, OverRange: Range{0.2, 100, UnitKg},
 		DefaultDaily: 1.4, DefaultOver: 2.3,
 	},
-	Doubt: &Doubt{
+	Suspect: &SuspectRule{
 		Question: "Who stood on the scale?", Days: 30, Among: 7, AtLeast: 3, Percent: 2, Amount: 2, Within: 24 * time.Hour,
 	},
 	FHIR: &Quantity{Decimals: 2, Unit: "kg", UCUM: "kg"},
 }
 
 func init() {
-	declare(Definition{
-		Kind: Weight, Place: 2, Must: []*Parameter{WeightKg},
+	register(Definition{
+		Kind: Weight, Position: 2, Required: []*Parameter{WeightKg},
 		Words: []string{"body_weight"}, Devices: []string{"weight_scale", "scale"},
 		Stale: Stale{Days: 5, Of: []*Parameter{WeightKg}, Decimals: 1},
 		FHIR: Form{

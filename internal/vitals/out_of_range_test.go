@@ -8,8 +8,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// Only a measurement in which nothing is wrong but its ranges is read again, with all its values.
-func TestReadOutside(t *testing.T) {
+// Only a measurement without errors except its ranges is read, with all its values.
+func TestReadOutOfRange(t *testing.T) {
 	for _, test := range []struct {
 		kind    vitals.Kind
 		body    string
@@ -23,7 +23,7 @@ func TestReadOutside(t *testing.T) {
 		{vitals.Weight, `{"weight_lbs":1200}`, []*vitals.Parameter{vitals.WeightKg}, 544.31},
 		{vitals.BloodGlucose, `{"glucose_mmol_l":33.31}`, []*vitals.Parameter{vitals.GlucoseMgDL}, 600},
 		{vitals.BloodPressure, `{"systolic":104,"diastolic":58,"pulse":60}`, nil, 0},
-		{vitals.BloodPressure, `{"systolic":104,"diastolic":120}`, nil, 0}, // it contradicts itself, and is in range
+		{vitals.BloodPressure, `{"systolic":104,"diastolic":120}`, nil, 0}, // contradictory, and in range
 		{vitals.BloodPressure, `{"systolic":104,"pulse":28}`, nil, 0},
 		{vitals.BloodPressure, `{"systolic":"104","diastolic":58,"pulse":28}`, nil, 0},
 		{vitals.BloodPressure, `{"systolic":1e9,"diastolic":58}`, nil, 0},
@@ -33,11 +33,11 @@ func TestReadOutside(t *testing.T) {
 		if err := json.Unmarshal([]byte(test.body), &body); err != nil {
 			t.Fatal(err)
 		}
-		r, outside, ok := test.kind.Definition().ReadOutside(body)
+		r, outside, ok := test.kind.Definition().ReadOutOfRange(body)
 		if ok != (test.outside != nil) || ok && (!slices.Equal(outside, test.outside) || *r.Value(outside[0]) != test.value) {
 			t.Errorf("%s: %t %v", test.body, ok, outside)
 		}
-		if again, same := r.Outside(); ok && test.value != 300 && test.value != 600 && (!same || !slices.Equal(again, outside)) {
+		if again, same := r.OutOfRange(); ok && test.value != 300 && test.value != 600 && (!same || !slices.Equal(again, outside)) {
 			t.Errorf("%s as a record: %v", test.body, again)
 		}
 	}

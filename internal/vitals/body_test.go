@@ -82,7 +82,7 @@ func TestOriginalValueIsStored(t *testing.T) {
 	}
 }
 
-func TestBodiesComplain(t *testing.T) {
+func TestBodyErrors(t *testing.T) {
 	for _, tc := range []struct {
 		kind Kind
 		raw  string
@@ -131,7 +131,7 @@ func TestBodiesComplain(t *testing.T) {
 		t.Run(tc.raw, func(t *testing.T) {
 			_, c := read(t, tc.kind, tc.raw)
 			var got []string
-			for name := range strings.FieldsSeq(wrong(c)) {
+			for name := range strings.FieldsSeq(errorText(c)) {
 				got = append(got, name+": "+strings.Join(c.Fields[name], " "))
 			}
 			if text := strings.Join(got, " | "); text != tc.want {
@@ -168,7 +168,7 @@ func TestEnvelope(t *testing.T) {
 			}
 			c := validate.NewChecks()
 			id, device, at := sent.Read(c, now, 5*time.Minute)
-			if got := wrong(c); got != tc.want {
+			if got := errorText(c); got != tc.want {
 				t.Fatalf("complained about %q, want %q", got, tc.want)
 			}
 			if tc.want == "" && (id != patient || device != tc.device || !at.Equal(tc.at) || at.Location() != time.UTC) {
@@ -178,7 +178,7 @@ func TestEnvelope(t *testing.T) {
 	}
 }
 
-// Whatever the JSON, a body is refused or gives a reading that passes its own checks.
+// For any JSON, a body is rejected or gives a valid reading.
 func FuzzBodies(f *testing.F) {
 	for _, seed := range []string{
 		`{"systolic":128.675,"diastolic":82,"pulse":71,"irregular_heartbeat":false}`,

@@ -14,15 +14,15 @@ import (
 // maxDeviceID is in characters. Source: docs/decisions/limits.md, "Maximum lengths".
 const maxDeviceID = 128
 
-// Envelope is what the body of every kind holds besides the measurement.
+// Envelope is the part of a request body that all kinds share.
 type Envelope struct {
 	PatientID  validate.String `json:"patient_id"`
 	DeviceID   validate.String `json:"device_id"`
 	MeasuredAt validate.String `json:"measured_at"`
 }
 
-// Read returns the patient's UUID, the device id ("" when unknown) and the time of measurement in UTC, which may lie
-// at most maxFuture ahead of now. For a caller who may leave out patient_id, fill it in before.
+// Read returns the patient's UUID, the device id ("" if unknown) and the time of measurement in UTC, at most maxFuture ahead of now. If
+// patient_id is optional for the caller, set it before.
 func (e Envelope) Read(c *validate.Checks, now time.Time, maxFuture time.Duration) (patientID, deviceID string, measuredAt time.Time) {
 	patientID = c.UUID("patient_id", e.PatientID, true)
 	deviceID = c.Text("device_id", e.DeviceID, validate.Optional(maxDeviceID).Filled().Identifier())
@@ -31,7 +31,7 @@ func (e Envelope) Read(c *validate.Checks, now time.Time, maxFuture time.Duratio
 	return patientID, deviceID, measuredAt
 }
 
-// Body is the members of an object that holds a measurement, whatever its kind: each kind looks only at its own.
+// Body is the members of an object with a measurement of any kind; each kind reads only its own.
 type Body = validate.Sent
 
 func field[T any](b Body, name string) (f validate.Field[T]) {
@@ -41,96 +41,96 @@ func field[T any](b Body, name string) (f validate.Field[T]) {
 	return f
 }
 
-// Read reads the body of a caller of the API: a parameter in another unit has a field of its own. The reading is without
-// time and device, and to be used only when c has nothing to complain about.
+// Read reads a body from the API: a parameter in another unit has a field of its own. The reading has no time and device, and is valid only
+// if c has no errors.
 func (d *Definition) Read(c *validate.Checks, b Body) Reading {
-	return d.read(c, b, nil).coherent(c, d)
+	return d.read(c, b, nil).checkCoherence(c, d)
 }
 
-func (d *Definition) read(c *validate.Checks, b Body, outside *Outside) Reading {
+func (d *Definition) read(c *validate.Checks, b Body, outside *OutOfRange) Reading {
 	r := Reading{Kind: d.Kind}
 	for _, p := range d.All {
 		name, number, in := p.Column, field[float64](b, p.Column), (*Unit)(nil)
 		for i := range p.Units {
 			other := field[float64](b, p.Units[i].Field)
-			if !filled(other) {
+			if !isFilled(other) {
 				continue
 			}
-			if filled(number) {
+			if isFilled(number) {
 				c.Reject(p.Units[i].Field, "Send either "+name+" or "+p.Units[i].Field+", not both.")
 				number, in = validate.Number{}, &p.Units[i]
 				break
 			}
 			name, number, in = p.Units[i].Field, other, &p.Units[i]
 		}
-		if in != nil && !filled(number) {
+		if in != nil && !isFilled(number) {
 			continue // two were sent
 		}
-		r.take(c, p, name, number, in, in.name(), outside)
+		r.readNumber(c, p, name, number, in, in.name(), outside)
 	}
-	for _, m := range d.Marks {
-		r.Say(m, m.read(c, b))
+	for _, m := range d.Qualifiers {
+		r.SetQualifier(m, m.read(c, b))
 	}
 	return r
 }
 
 // ReadSent reads the values of a gateway, in its words and in the unit it named, one of [Definition.Units] or "".
 func (d *Definition) ReadSent(c *validate.Checks, b Body, unit string) Reading {
-	return d.readSent(c, b, unit, nil).coherent(c, d)
+	return d.readSent(c, b, unit, nil).checkCoherence(c, d)
 }
 
-func (d *Definition) readSent(c *validate.Checks, b Body, unit string, outside *Outside) Reading {
+func (d *Definition) readSent(c *validate.Checks, b Body, unit string, outside *OutOfRange) Reading {
 	r := Reading{Kind: d.Kind}
 	for _, p := range d.All {
 		name, number, in := p.Name, field[float64](b, p.Name), (*Unit)(nil)
 		if also := d.Fields[p]; also != "" {
 			switch other := field[float64](b, also); {
-			case !filled(other):
-			case !filled(number):
+			case !isFilled(other):
+			case !isFilled(number):
 				name, number = also, other
 			case other != number:
 				c.Reject(also, "Must agree with "+name+".")
 			}
 		}
-		if word, ok := p.shown(b.Member(name)); ok {
-			r.values[p.place] = &word.Value
-			r.Say(Comparator, word.Comparator)
+		if word, ok := p.displayWord(b.Member(name)); ok {
+			r.values[p.index] = &word.Value
+			r.SetQualifier(Comparator, word.Comparator)
 			continue
 		}
 		if p == d.Main() {
 			in = p.unit(unit)
 		}
-		if in != nil && !filled(number) {
+		if in != nil && !isFilled(number) {
 			number, in = validate.Number{}, nil
 		}
-		r.take(c, p, name, number, in, unit, outside)
+		r.readNumber(c, p, name, number, in, unit, outside)
 	}
-	for _, m := range d.Marks {
-		if !m.Unsent {
-			r.Say(m, m.read(c, b))
+	for _, m := range d.Qualifiers {
+		if !m.Internal {
+			r.SetQualifier(m, m.read(c, b))
 		}
 	}
 	return r
 }
 
-// SentFields are the fields of a gateway's values, of whatever kind.
+// SentFields returns the fields of a gateway's values of all kinds.
 func SentFields() (names []string) {
 	for _, p := range Parameters {
 		names = append(names, p.Name)
 	}
-	for _, m := range Marks {
-		if !m.Unsent {
+	for _, m := range Qualifiers {
+		if !m.Internal {
 			names = append(names, m.Name)
 		}
 	}
 	return names
 }
 
-// take reads one number, which came in another unit when in is not nil; what was sent in one is kept beside what it comes to.
-// Source: docs/decisions/observations.md, "Weight in pounds", "Pulse-oximetry and glucose fields" and "Glucose units".
-func (r *Reading) take(c *validate.Checks, p *Parameter, name string, number validate.Number, in *Unit, unit string, outside *Outside) {
+// readNumber reads one number, in another unit if in is not nil; the original value is stored next to the converted one. Source:
+// docs/decisions/observations.md, "Weight in pounds", "Pulse-oximetry and glucose fields" and "Glucose units".
+func (r *Reading) readNumber(c *validate.Checks, p *Parameter, name string, number validate.Number, in *Unit, unit string, outside *OutOfRange) {
 	if in == nil {
-		r.values[p.place] = p.read(c, name, number, slices.Contains(r.Kind.Definition().Must, p), outside)
+		r.values[p.index] = p.read(c, name, number, slices.Contains(r.Kind.Definition().Required, p), outside)
 		return
 	}
 	sent := c.Number(name, number, true)
@@ -139,50 +139,50 @@ func (r *Reading) take(c *validate.Checks, p *Parameter, name string, number val
 	}
 	value := in.Convert(*sent)
 	if in.Range != (Range{}) || outside.admits(c, p, p.Range, name, value) {
-		r.values[p.place], r.OriginalValue, r.OriginalUnit = &value, sent, unit
+		r.values[p.index], r.OriginalValue, r.OriginalUnit = &value, sent, unit
 	}
 }
 
-func (r Reading) coherent(c *validate.Checks, d *Definition) Reading {
-	if d.Coherent != nil {
-		d.Coherent(r, c)
+func (r Reading) checkCoherence(c *validate.Checks, d *Definition) Reading {
+	if d.CheckCoherence != nil {
+		d.CheckCoherence(r, c)
 	}
 	return r
 }
 
-// read returns the word of a mark; two fields for it must agree.
-func (m *Mark) read(c *validate.Checks, b Body) string {
-	if m.Flag() {
-		said := c.Boolean(m.Name, field[bool](b, m.Name), false)
+// read returns the value of a qualifier; its two fields must agree.
+func (m *Qualifier) read(c *validate.Checks, b Body) string {
+	if m.IsFlag() {
+		flag := c.Boolean(m.Name, field[bool](b, m.Name), false)
 		switch {
-		case said == nil:
+		case flag == nil:
 			return ""
-		case *said:
+		case *flag:
 			return Yes
 		}
 		return No
 	}
 	word := c.Text(m.Name, field[string](b, m.Name), validate.Optional(0).OneOf(m.Words...))
-	if m.Also == "" {
+	if m.AltField == "" {
 		return word
 	}
 	var words []string
-	for _, pair := range m.AlsoWords {
+	for _, pair := range m.AltWords {
 		words = append(words, pair[0])
 	}
-	other := c.Text(m.Also, field[string](b, m.Also), validate.Optional(0).OneOf(append(words, m.Words...)...))
-	for _, pair := range m.AlsoWords {
+	other := c.Text(m.AltField, field[string](b, m.AltField), validate.Optional(0).OneOf(append(words, m.Words...)...))
+	for _, pair := range m.AltWords {
 		if other == pair[0] {
 			other = pair[1]
 		}
 	}
 	if word != "" && other != "" && word != other {
-		c.Reject(m.Also, "Must agree with "+m.Name+".")
+		c.Reject(m.AltField, "Must agree with "+m.Name+".")
 	}
 	return cmp.Or(word, other)
 }
 
-// unit is the other unit that a gateway's word means, nil for the parameter's own.
+// unit returns the other unit of a gateway's word, nil for the parameter's own.
 func (p *Parameter) unit(word string) *Unit {
 	for i := range p.Units {
 		if slices.Contains(p.Units[i].Words, word) {
@@ -199,22 +199,22 @@ func (u *Unit) name() string {
 	return u.Name
 }
 
-// shown is what a device shows in place of a number, in whatever case.
-func (p *Parameter) shown(raw jsontext.Value) (Shown, bool) {
-	if len(p.Shown) == 0 || raw.Kind() != '"' {
-		return Shown{}, false
+// displayWord returns the word that a device shows instead of a number, in any case.
+func (p *Parameter) displayWord(raw jsontext.Value) (DisplayWord, bool) {
+	if len(p.DisplayWords) == 0 || raw.Kind() != '"' {
+		return DisplayWord{}, false
 	}
 	var text string
 	if json.Unmarshal(raw, &text) != nil {
-		return Shown{}, false
+		return DisplayWord{}, false
 	}
-	for _, s := range p.Shown {
+	for _, s := range p.DisplayWords {
 		if s.Word == strings.ToUpper(strings.TrimSpace(text)) {
 			return s, true
 		}
 	}
-	return Shown{}, false
+	return DisplayWord{}, false
 }
 
-// filled reports whether the caller sent something in this field, of whatever type.
-func filled(f validate.Number) bool { return f.Sent() && !f.Null() }
+// isFilled reports whether the field was sent with a value of any type.
+func isFilled(f validate.Number) bool { return f.Sent() && !f.Null() }

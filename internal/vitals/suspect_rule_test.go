@@ -6,7 +6,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-func TestUsual(t *testing.T) {
+func TestMedian(t *testing.T) {
 	for _, test := range []struct {
 		values []float64
 		want   float64
@@ -14,7 +14,7 @@ func TestUsual(t *testing.T) {
 		{[]float64{88}, 88}, {[]float64{88, 62, 90}, 88}, {[]float64{90, 80, 86, 84}, 85}, {[]float64{62, 62, 88, 88, 88, 61, 90}, 88},
 	} {
 		before := append([]float64{}, test.values...)
-		if got := vitals.Usual(test.values); got != test.want {
+		if got := vitals.Median(test.values); got != test.want {
 			t.Errorf("of %v it is %v, want %v", before, got, test.want)
 		}
 		for i := range before {
@@ -25,7 +25,7 @@ func TestUsual(t *testing.T) {
 	}
 }
 
-// The larger of the two holds, and its end is not beyond it, whatever binary fractions make of it.
+// The larger of both applies and includes its end, in spite of binary fractions.
 func TestDistance(t *testing.T) {
 	both := vitals.Distance{Percent: 10, Amount: 10}
 	for _, test := range []struct {
@@ -49,7 +49,7 @@ func TestDistance(t *testing.T) {
 		{vitals.Distance{Amount: 5.5}, 82.49, 88, true},
 		{vitals.Distance{}, 20, 500, false},
 	} {
-		if got := test.distance.Exceeded(test.value, test.usual); got != test.want {
+		if got := test.distance.IsExceeded(test.value, test.usual); got != test.want {
 			t.Errorf("%+v: %v is too far from %v: %v", test.distance, test.value, test.usual, got)
 		}
 	}
@@ -62,7 +62,7 @@ func TestMistakenUnit(t *testing.T) {
 	}{
 		{176.4, 80, 80.01, "lbs"}, {198.4, 80, 89.99, "lbs"}, {198.5, 80, 90.04, ""}, {154.3, 80, 69.99, ""}, {154.4, 80, 70.03, "lbs"}, {62, 88, 28.12, ""}, {330, 150, 149.69, "lbs"},
 	} {
-		unit, meant := vitals.WeightKg.Mistook(test.value, test.usual, vitals.Distance{Percent: 10, Amount: 10})
+		unit, meant := vitals.WeightKg.MistakenUnit(test.value, test.usual, vitals.Distance{Percent: 10, Amount: 10})
 		if (unit == nil) != (test.unit == "") || unit != nil && (unit.Name != test.unit || meant != test.meant) {
 			t.Errorf("%v, usually %v: %v %v", test.value, test.usual, unit, meant)
 		}

@@ -1,0 +1,62 @@
+package vitals
+
+import (
+	"slices"
+
+	"github.com/vigilhealth/vigil/internal/validate"
+)
+
+// OutOfRange are the parameters of a reading with values outside the range that may be sent. Such a reading is rejected, and the care team
+// is notified, because it may be the worst value of all. A nil OutOfRange accepts none. Source: docs/decisions/observations.md,
+// "Implausible values".
+type OutOfRange []*Parameter
+
+// plausibleNumbers bounds what counts as a value at all: a number beyond it is an error of the sender.
+var plausibleNumbers = Range{Min: -10_000, Max: 10_000}
+
+// admits reports whether a value is accepted: it is in range, or recorded as out of range.
+func (o *OutOfRange) admits(c *validate.Checks, p *Parameter, r Range, name string, value float64) bool {
+	if o == nil || !plausibleNumbers.Contains(value) {
+		return r.check(c, name, value)
+	}
+	if !r.Contains(value) && !slices.Contains(*o, p) {
+		*o = append(*o, p)
+	}
+	return true
+}
+
+// ReadOutOfRange reads a body that [Definition.Read] rejected. ok: its only errors are values out of range.
+func (d *Definition) ReadOutOfRange(b Body) (r Reading, outside OutOfRange, ok bool) {
+	c := validate.NewChecks()
+	r = d.read(c, b, &outside)
+	return r, outside, c.Err() == nil && len(outside) > 0
+}
+
+// ReadSentOutOfRange reads the values of a gateway that [Definition.ReadSent] rejected.
+func (d *Definition) ReadSentOutOfRange(b Body, unit string) (r Reading, outside OutOfRange, ok bool) {
+	c := validate.NewChecks()
+	r = d.readSent(c, b, unit, &outside)
+	return r, outside, c.Err() == nil && len(outside) > 0
+}
+
+// OutOfRange finds the values out of range in a reading that was not read from a [Body]. ok: there are no other errors.
+func (r Reading) OutOfRange() (outside OutOfRange, ok bool) {
+	c := validate.NewChecks()
+	r.check(c, &outside)
+	return outside, c.Err() == nil && len(outside) > 0
+}
+
+// OutOfRange returns the parameter if the value is out of range.
+func (p *Parameter) OutOfRange(value float64) (outside OutOfRange) {
+	outside.admits(validate.NewChecks(), p, p.Range, p.Column, value)
+	return outside
+}
+
+// OnlyValues returns the reading with only these parameters, and without qualifiers.
+func (r Reading) OnlyValues(parameters []*Parameter) Reading {
+	rest := Reading{Kind: r.Kind, MeasuredAt: r.MeasuredAt, DeviceID: r.DeviceID}
+	for _, p := range parameters {
+		rest.values[p.index] = r.values[p.index]
+	}
+	return rest
+}
