@@ -1,6 +1,3 @@
-// Package summaries knows what a patient's readings come to over the last days: means, extremes, how many there were, who
-// vouches for them, and how many lay within the bounds. Days are calendar days where the patient is. It judges no single
-// reading, and refuses to know how a summary is shown or sent.
 package vitalsummary
 
 import (
@@ -18,11 +15,11 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// Lengths are the periods of a summary, in calendar days with today.
-// Source: docs/decisions/observations.md, "Summary of a patient's readings".
-var Lengths = []int{7, 30, 90}
+// PeriodDays are the lengths of a summary's periods, in calendar days including today. Source: docs/decisions/observations.md, "Summary of
+// a patient's readings".
+var PeriodDays = []int{7, 30, 90}
 
-// The hours of a part of the day on the patient's clock, the second one excluded.
+// The hours of morning and evening in the patient's time zone, the end excluded.
 const (
 	morningFrom, morningTo = 4, 12
 	eveningFrom, eveningTo = 16, 24
@@ -34,36 +31,36 @@ type Reader struct{ practice *time.Location }
 // NewReader returns a reader; patients without a time zone are in the practice's.
 func NewReader(practice *time.Location) *Reader { return &Reader{practice} }
 
-// Summary is what a patient's readings come to.
+// Summary is the summary of a patient's readings.
 type Summary struct {
 	PatientID string
 	AsOf      time.Time
 	Periods   []Period
 }
 
-// Period are the last calendar days of a length, with a group for each type of reading alerts: blood pressure, pulse and so on.
+// Period is a number of last calendar days, with a group for each type of reading alerts: blood pressure, pulse and so on.
 type Period struct {
 	Days   int
 	Groups []Group
 }
 
-// Group are the readings of one group of parameters.
+// Group is the summary of one group of parameters.
 type Group struct {
 	Name       string
 	Parameters []*vitals.Parameter
 	Readings   int
 	Days       int // with readings
 	ByDevice   int
-	Typed      int
-	// InRange is the percentage within the bounds in force; nil where there are no bounds, or no readings.
+	Manual     int
+	// InRange is the percentage within the current bounds; nil without bounds or readings.
 	InRange *float64
 	All     Values
 	Morning Values
 	Evening Values
 }
 
-// Of reads the summary of a patient.
-func (r *Reader) Of(app core.App, patientID string, now time.Time) (Summary, error) {
+// Load reads the summary of a patient.
+func (r *Reader) Load(app core.App, patientID string, now time.Time) (Summary, error) {
 	zone, err := collections.ZoneOfPatient(app, patientID, r.practice)
 	if err != nil {
 		return Summary{}, err
@@ -72,12 +69,12 @@ func (r *Reader) Of(app core.App, patientID string, now time.Time) (Summary, err
 	if err != nil {
 		return Summary{}, err
 	}
-	tallies := make([]*tally, len(Lengths))
-	for i, days := range Lengths {
-		tallies[i] = newTally(firstDay(now, zone, days), configured.InForce)
+	tallies := make([]*periodCounter, len(PeriodDays))
+	for i, days := range PeriodDays {
+		tallies[i] = newPeriodCounter(periodStart(now, zone, days), configured.InForce)
 	}
 	longest := tallies[len(tallies)-1].first
-	err = each(app, patientID, "", collections.ParseDay(longest, zone), collections.StartOfNextDay(now.In(zone)), func(m measurement) {
+	err = eachMeasurement(app, patientID, "", collections.ParseDay(longest, zone), collections.StartOfNextDay(now.In(zone)), func(m measurement) {
 		m.at = m.at.In(zone)
 		for _, t := range tallies {
 			t.add(m)
@@ -85,25 +82,25 @@ func (r *Reader) Of(app core.App, patientID string, now time.Time) (Summary, err
 	})
 	summary := Summary{PatientID: patientID, AsOf: now}
 	for i, t := range tallies {
-		summary.Periods = append(summary.Periods, Period{Days: Lengths[i], Groups: t.groups()})
+		summary.Periods = append(summary.Periods, Period{Days: PeriodDays[i], Groups: t.groups()})
 	}
 	return summary, err
 }
 
-// firstDay is the date with which so many calendar days begin that end with today.
-func firstDay(now time.Time, zone *time.Location, days int) string {
+// periodStart returns the first date of a period of calendar days that ends today.
+func periodStart(now time.Time, zone *time.Location, days int) string {
 	year, month, day := now.In(zone).Date()
 	return time.Date(year, month, day-days+1, 12, 0, 0, 0, time.UTC).Format(time.DateOnly) // a date: no zone may move it
 }
 
-// measurement is a stored reading as far as summaries are concerned.
+// measurement is the part of a stored reading that summaries need.
 type measurement struct {
 	reading vitals.Reading
 	at      time.Time
-	typed   bool
+	manual  bool
 }
 
-func each(app core.App, patientID, kind string, from, to time.Time, add func(measurement)) error {
+func eachMeasurement(app core.App, patientID, kind string, from, to time.Time, add func(measurement)) error {
 	values := make([]*float64, len(vitals.Parameters))
 	return collections.EachSummarised(app, patientID, kind, from, to, vitals.Columns(vitals.Parameters), func(rows *dbx.Rows) error {
 		var name, at, source, origin string
@@ -125,13 +122,13 @@ func each(app core.App, patientID, kind string, from, to time.Time, add func(mea
 		if by == "" {
 			by = vitals.Source(source).Origin()
 		}
-		m.typed = by == vitals.OriginStaff || by == vitals.OriginPatient
+		m.manual = by == vitals.OriginStaff || by == vitals.OriginPatient
 		add(m)
 		return nil
 	})
 }
 
-// Groups are the groups of parameters in the order in which they are shown.
+// Groups are the groups of parameters in display order.
 var Groups = func() (groups []Group) {
 	for _, p := range vitals.Watched {
 		at := slices.IndexFunc(groups, func(g Group) bool { return g.Name == p.Group })
@@ -146,7 +143,7 @@ var Groups = func() (groups []Group) {
 	return groups
 }()
 
-// LoadMean is the mean blood pressure from one date to another, both included.
+// LoadMean returns the mean blood pressure from one date to another, both included.
 func (r *Reader) LoadMean(app core.App, patientID, from, to string) (fhir.Mean, error) {
 	zone, err := collections.ZoneOfPatient(app, patientID, r.practice)
 	if err != nil {
@@ -161,8 +158,8 @@ func meanOf(app core.App, patientID, from, to string, zone *time.Location) (mean
 	if mean.From.IsZero() || !mean.To.After(mean.From) {
 		return mean, 0, fmt.Errorf("no period of a mean")
 	}
-	t := newTally(from, alerts.Thresholds{})
-	err = each(app, patientID, string(vitals.BloodPressure), mean.From, mean.To, func(m measurement) {
+	t := newPeriodCounter(from, alerts.Thresholds{})
+	err = eachMeasurement(app, patientID, string(vitals.BloodPressure), mean.From, mean.To, func(m measurement) {
 		m.at = m.at.In(zone)
 		if m.reading.Value(vitals.Systolic) != nil && m.reading.Value(vitals.Diastolic) != nil {
 			t.add(m)
@@ -177,49 +174,49 @@ func meanOf(app core.App, patientID, from, to string, zone *time.Location) (mean
 	return mean, days, err
 }
 
-// Values are what the values of some readings come to.
+// Values summarizes the values of some readings.
 type Values struct {
 	Readings int
 	sums     []sum
 }
 
-// sum adds up the values of one parameter, in whole hundredths: that is how exact they are kept.
-type sum struct{ n, total, least, most, first, last int64 }
+// sum adds the values of one parameter in whole hundredths, the stored precision.
+type sum struct{ n, total, min, max, first, last int64 }
 
 func hundredths(value float64) int64 { return int64(math.Round(value * 100)) }
 
 func (v *Values) add(i int, value float64) {
 	s, h := &v.sums[i], hundredths(value)
 	if s.n == 0 {
-		s.first, s.least, s.most = h, h, h
+		s.first, s.min, s.max = h, h, h
 	}
-	s.n, s.total, s.last, s.least, s.most = s.n+1, s.total+h, h, min(s.least, h), max(s.most, h)
+	s.n, s.total, s.last, s.min, s.max = s.n+1, s.total+h, h, min(s.min, h), max(s.max, h)
 }
 
-// of is the sum of a parameter; nil when it was not measured.
-func (v Values) of(p *vitals.Parameter) *sum {
-	if s := v.sums[p.Place()]; s.n > 0 {
+// sumOf returns the sum of a parameter; nil if it was not measured.
+func (v Values) sumOf(p *vitals.Parameter) *sum {
+	if s := v.sums[p.Index()]; s.n > 0 {
 		return &s
 	}
 	return nil
 }
 
-// Mean is the mean of a parameter to one decimal, half up; nil when it was not measured.
+// Mean returns the mean of a parameter to one decimal, half up; nil if it was not measured.
 func (v Values) Mean(p *vitals.Parameter) *float64 {
-	s := v.of(p)
+	s := v.sumOf(p)
 	if s == nil {
 		return nil
 	}
 	return new(tenths(s.total, 10*s.n))
 }
 
-// Min and Max are the extremes of a parameter, Change is its last value less its first; nil when it was not measured.
+// Min and Max return the extremes of a parameter, Change the last value minus the first; nil if it was not measured.
 func (v Values) Min(p *vitals.Parameter) *float64 {
-	return v.pick(p, func(s *sum) int64 { return s.least })
+	return v.pick(p, func(s *sum) int64 { return s.min })
 }
 
 func (v Values) Max(p *vitals.Parameter) *float64 {
-	return v.pick(p, func(s *sum) int64 { return s.most })
+	return v.pick(p, func(s *sum) int64 { return s.max })
 }
 
 func (v Values) Change(p *vitals.Parameter) *float64 {
@@ -227,12 +224,12 @@ func (v Values) Change(p *vitals.Parameter) *float64 {
 }
 
 func (v Values) pick(p *vitals.Parameter, which func(*sum) int64) *float64 {
-	s := v.of(p)
+	s := v.sumOf(p)
 	if s == nil {
 		return nil
 	}
 	return new(float64(which(s)) / 100)
 }
 
-// tenths is a fraction of whole numbers that are not negative, in tenths and half up, as a number: 1225 of 10 is 12.3 when that counts tenths.
+// tenths divides non-negative whole numbers and rounds half up to tenths: 1225 by 10 is 12.3 for tenths.
 func tenths(of, by int64) float64 { return float64((2*of+by)/(2*by)) / 10 }

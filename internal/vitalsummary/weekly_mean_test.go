@@ -24,7 +24,7 @@ func measure(t testing.TB, app core.App, patient string, at time.Time, systolic,
 	}
 }
 
-// A week is over when Sunday is over where the patient is, and its mean says something from twelve readings on three days on.
+// A week ends with Sunday in the patient's time zone, and its mean needs twelve readings on three days.
 func TestEachWeek(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	york, err := time.LoadLocation("America/New_York")
@@ -42,7 +42,7 @@ func TestEachWeek(t *testing.T) {
 		measure(t, app, few, at.AddDate(0, 0, -i/4), 130, 80) // as many, on one day
 	}
 	measure(t, app, full, time.Date(2026, 3, 8, 23, 59, 0, 0, york), 190, 110) // the last minute of the week
-	measure(t, app, full, time.Date(2026, 3, 9, 0, 0, 0, 0, york), 90, 50)     // the first one of the next
+	measure(t, app, full, time.Date(2026, 3, 9, 0, 0, 0, 0, york), 90, 50)     // the first minute of the next
 	weeks := func(now time.Time) (list []vitalsummary.Week) {
 		t.Helper()
 		err := vitalsummary.NewReader(york).EachWeek(t.Context(), app, now, func(w vitalsummary.Week) error {
@@ -56,7 +56,7 @@ func TestEachWeek(t *testing.T) {
 	}
 	got := map[string]bool{}
 	for _, w := range weeks(time.Date(2026, 3, 9, 4, 0, 0, 0, time.UTC)) { // midnight in New York: Monday
-		got[w.PatientID+" "+w.From+" "+w.To] = w.Enough
+		got[w.PatientID+" "+w.From+" "+w.To] = w.HasEnough
 	}
 	want := map[string]bool{
 		full + " 2026-03-02 2026-03-08": true, full + " 2026-02-23 2026-03-01": false,

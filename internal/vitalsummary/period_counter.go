@@ -7,23 +7,23 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// tally counts the readings of one period, in order of measurement.
-type tally struct {
+// periodCounter counts the readings of one period, in order of measurement.
+type periodCounter struct {
 	first  string // date
 	bounds alerts.Thresholds
-	counts []count // by the place of the group in Groups
+	counts []groupCounter // by index in Groups
 }
 
-// count is what the readings of one group come to so far.
-type count struct {
+// groupCounter counts the readings of one group.
+type groupCounter struct {
 	group   Group
 	lastDay string
 	inRange int64
 	bounded bool
 }
 
-func newTally(first string, bounds alerts.Thresholds) *tally {
-	t := &tally{first: first, bounds: bounds, counts: make([]count, len(Groups))}
+func newPeriodCounter(first string, bounds alerts.Thresholds) *periodCounter {
+	t := &periodCounter{first: first, bounds: bounds, counts: make([]groupCounter, len(Groups))}
 	for i, group := range Groups {
 		c := &t.counts[i]
 		c.group = group
@@ -37,8 +37,8 @@ func newTally(first string, bounds alerts.Thresholds) *tally {
 	return t
 }
 
-// add counts a reading, whose time is in the patient's zone.
-func (t *tally) add(m measurement) {
+// add counts a reading with its time in the patient's zone.
+func (t *periodCounter) add(m measurement) {
 	day := m.at.Format(time.DateOnly)
 	if day < t.first {
 		return
@@ -48,7 +48,7 @@ func (t *tally) add(m measurement) {
 	}
 }
 
-func (c *count) add(m measurement, day string, bounds alerts.Thresholds) {
+func (c *groupCounter) add(m measurement, day string, bounds alerts.Thresholds) {
 	parts := []*Values{&c.group.All}
 	switch hour := m.at.Hour(); {
 	case hour >= morningFrom && hour < morningTo:
@@ -62,9 +62,9 @@ func (c *count) add(m measurement, day string, bounds alerts.Thresholds) {
 		if value == nil {
 			continue
 		}
-		measured, inRange = true, inRange && within(*value, bounds.Of(p))
+		measured, inRange = true, inRange && isInRange(*value, bounds.Of(p))
 		for _, part := range parts {
-			part.add(p.Place(), *value)
+			part.add(p.Index(), *value)
 		}
 	}
 	if !measured {
@@ -77,8 +77,8 @@ func (c *count) add(m measurement, day string, bounds alerts.Thresholds) {
 	if day != c.lastDay {
 		c.group.Days, c.lastDay = c.group.Days+1, day
 	}
-	if m.typed {
-		c.group.Typed++
+	if m.manual {
+		c.group.Manual++
 	} else {
 		c.group.ByDevice++
 	}
@@ -87,8 +87,9 @@ func (c *count) add(m measurement, day string, bounds alerts.Thresholds) {
 	}
 }
 
-// within reports whether a value meets no bound; bounds are inclusive. Source: docs/decisions/alerts.md, "Default thresholds".
-func within(value float64, l vitals.Limits) bool {
+// isInRange reports whether a value is within all bounds; a value at a bound is not. Source: docs/decisions/alerts.md, "Default
+// thresholds".
+func isInRange(value float64, l vitals.Limits) bool {
 	for _, low := range []*float64{l.Low, l.CriticalLow} {
 		if low != nil && value <= *low {
 			return false
@@ -102,7 +103,7 @@ func within(value float64, l vitals.Limits) bool {
 	return true
 }
 
-func (t *tally) groups() []Group {
+func (t *periodCounter) groups() []Group {
 	groups := make([]Group, len(t.counts))
 	for i, c := range t.counts {
 		groups[i] = c.group
