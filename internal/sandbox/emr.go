@@ -1,8 +1,7 @@
-// Package sandbox is the practice in a box: the outside world that Vigil talks to, small enough to run on a
-// laptop. It knows an EMR that really checks what it is sent, a device gateway with forgetful patients and
-// faulty devices, and a mailbox that catches every mail. It refuses to know how Vigil works inside: each part
-// speaks only the protocol its counterpart speaks, so that what passes here passes outside. Everything in it is
-// made up, and nothing of it belongs in production.
+// Package sandbox simulates the systems that Vigil talks to, small enough for a laptop: an EMR that validates what it receives, a device
+// gateway with patients who miss days and devices with faults, and a mail server that catches every mail. Each part implements only the
+// protocol of the real system and uses no internals of Vigil, except [Populate] and [BillMonth], which fill a demo practice. All data is
+// made up; do not use it in production.
 package sandbox
 
 import (
@@ -19,41 +18,41 @@ import (
 	"time"
 )
 
-// EMROptions says who the EMR sandbox is and whom it knows.
+// EMROptions configure the EMR sandbox.
 type EMROptions struct {
-	// BaseURL is the sandbox's own address without a trailing slash. Empty means: the host each request names.
+	// BaseURL is the sandbox's own address without a trailing slash. Empty means the host of each request.
 	BaseURL string
-	// PracticeCode is part of the FHIR base address; "demo" when empty.
+	// PracticeCode is part of the FHIR base address; "demo" if empty.
 	PracticeCode string
-	// ClientID is the one client the EMR knows. ClientSecret, when set, is asked for in the interactive flow.
+	// ClientID is the only client. ClientSecret, if set, is required in the interactive flow.
 	ClientID, ClientSecret string
 	// JWKSURL is where the client publishes its public keys.
 	JWKSURL string
-	// RedirectURI, when set, is the only one the interactive flow accepts.
+	// RedirectURI, if set, is the only one that the interactive flow accepts.
 	RedirectURI string
-	// Patients are the EMR's patients; MadeUpPatients when nil.
+	// Patients are the EMR's patients; DemoEMRPatients if nil.
 	Patients []EMRPatient
-	// JournalFile, when set, keeps stored observations as JSON lines, so that a restarted sandbox still knows them.
+	// JournalFile, if set, stores observations as JSON lines, which a restarted sandbox reads.
 	JournalFile string
-	// SearchCache is how long a search for Observations is answered with what it found before; 0 is never. With StubbornCache that holds for
-	// those who ask for a fresh answer, too.
+	// SearchCache is how long a search for Observations is answered from the cache; 0 for never. With StubbornCache also for callers that
+	// request a fresh answer.
 	SearchCache   time.Duration
 	StubbornCache bool
-	// LikeHAPI refuses an Observation of a patient whom it does not have as HAPI FHIR does: by a 400 that names no reason by its code.
+	// LikeHAPI rejects an Observation of an unknown patient like HAPI FHIR: a 400 without a specific issue code.
 	LikeHAPI bool
-	// StrictScopes wants a read scope for reading; without it one that writes does, too.
+	// StrictScopes requires a read scope for reading; without it a write scope is enough.
 	StrictScopes bool
-	// Now is the sandbox's clock and is required. Random feeds tokens and codes; crypto/rand when nil.
+	// Now is the sandbox's clock and is required. Random is the source of tokens and codes; crypto/rand if nil.
 	Now    func() time.Time
 	Random io.Reader
-	// Client fetches the JWKS; a client with a 10-second timeout when nil.
+	// Client fetches the JWKS; a client with a 10-second timeout if nil.
 	Client *http.Client
-	// OnObservation, when set, is called after each new observation, outside every lock.
+	// OnObservation, if set, is called after each new observation, without locks.
 	OnObservation func(StoredObservation)
 }
 
-// EMR is a stand-in for the practice's electronic medical record: a SMART authorization server and a FHIR R4
-// server for Patient and Observation, with faults on demand. It is an http.Handler and safe for concurrent use.
+// EMR simulates the practice's electronic medical record: a SMART authorization server and a FHIR R4 server for Patient and Observation,
+// with faults on demand. It is an http.Handler and safe for concurrent use.
 type EMR struct {
 	options EMROptions
 	mux     *http.ServeMux
@@ -73,25 +72,25 @@ type EMR struct {
 	journal      *journal
 }
 
-// EMRStats counts what the sandbox has seen since it started.
+// EMRStats counts what the sandbox received since it started.
 type EMRStats struct {
-	Observations  int `json:"observations"`   // stored, those read back from the journal included
+	Observations  int `json:"observations"`   // stored, including those from the journal
 	Created       int `json:"created"`        // answered 201
-	Updated       int `json:"updated"`        // new versions of what was stored
-	Repeated      int `json:"repeated"`       // conditional creates that met what was already stored
+	Updated       int `json:"updated"`        // new versions of stored ones
+	Repeated      int `json:"repeated"`       // conditional creates that matched a stored one
 	Refused       int `json:"refused"`        // Observation creates and updates answered 4xx
-	Faulted       int `json:"faulted"`        // requests a fault rule changed
+	Faulted       int `json:"faulted"`        // requests changed by a fault rule
 	TokensIssued  int `json:"tokens_issued"`  // access tokens
 	TokensRefused int `json:"tokens_refused"` // token requests answered with an error
 	PatientReads  int `json:"patient_reads"`  // Patient reads and searches
-	Strays        int `json:"strays"`         // requests that followed a redirect, token and all
+	Strays        int `json:"strays"`         // requests that followed a redirect with their token
 	// MostPerIdentifier is the most observations stored under one identifier: above 1, something was sent twice.
 	MostPerIdentifier int `json:"most_per_identifier"`
 }
 
 var practiceCode = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 
-// NewEMR returns a sandbox that knows its options' patients, and the observations of its journal when it keeps one.
+// NewEMR returns a sandbox with its options' patients, and the observations of its journal if it has one.
 func NewEMR(options EMROptions) (*EMR, error) {
 	if options.Now == nil {
 		return nil, fmt.Errorf("emr sandbox: no clock given")
@@ -103,7 +102,7 @@ func NewEMR(options EMROptions) (*EMR, error) {
 	options.Random = cmp.Or(options.Random, rand.Reader)
 	options.Client = cmp.Or(options.Client, &http.Client{Timeout: 10 * time.Second})
 	if options.Patients == nil {
-		options.Patients = MadeUpPatients()
+		options.Patients = DemoEMRPatients()
 	}
 	e := &EMR{
 		options:      options,
@@ -153,13 +152,13 @@ func (e *EMR) routes() *http.ServeMux {
 		"GET " + fhir + "/Patient/{id}":                    e.bearer(readPatient, e.readPatient),
 		"POST " + fhir + "/Observation":                    e.bearer(createObservation, e.createObservation),
 		"PUT " + fhir + "/Observation/{id}":                e.bearer(updateObservation, e.updateObservation),
-		"GET " + fhir + "/Observation":                     e.bearer(readObservation, cache.around(e.searchObservations)),
+		"GET " + fhir + "/Observation":                     e.bearer(readObservation, cache.wrap(e.searchObservations)),
 		"GET " + fhir + "/Observation/{id}":                e.bearer(readObservation, e.readObservation),
 		"GET " + fhir + "/Observation/{id}/_history/1":     e.bearer(readObservation, e.readObservation),
 
 		"GET /sandbox/observations": e.listObservations,
 		"GET /sandbox/stats":        e.showStats,
-		"/sandbox/elsewhere":        e.noteStray,
+		"/sandbox/elsewhere":        e.countStray,
 		"POST /sandbox/faults":      e.addFaults,
 		"DELETE /sandbox/faults":    e.clearFaults,
 
@@ -172,13 +171,13 @@ func (e *EMR) routes() *http.ServeMux {
 	return mux
 }
 
-// ServeHTTP answers one request, after the first fault rule that matches it.
+// ServeHTTP answers one request, after the first matching fault rule.
 func (e *EMR) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(r.URL.Path, "/sandbox/") {
 		e.mux.ServeHTTP(w, r)
 		return
 	}
-	fault, found := e.takeFault(r)
+	fault, found := e.nextFault(r)
 	if !found {
 		e.mux.ServeHTTP(w, r)
 		return
@@ -186,7 +185,7 @@ func (e *EMR) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.serveFaulty(w, r, fault)
 }
 
-// base is the sandbox's own address as this caller knows it.
+// base returns the sandbox's own address for this request.
 func (e *EMR) base(r *http.Request) string {
 	switch {
 	case e.options.BaseURL != "":
@@ -202,8 +201,7 @@ func (e *EMR) fhirBase(r *http.Request) string {
 	return e.base(r) + "/fhir/" + e.options.PracticeCode
 }
 
-// secret returns a fresh opaque value of 256 random bits. The caller holds the lock, since Random may be a
-// deterministic source in tests.
+// secret returns a fresh opaque value of 256 random bits. The caller holds the lock, since Random may be a deterministic source in tests.
 func (e *EMR) secret() (string, error) {
 	raw := make([]byte, 32)
 	if _, err := io.ReadFull(e.options.Random, raw); err != nil {
@@ -215,5 +213,5 @@ func (e *EMR) secret() (string, error) {
 func writeJSON(w http.ResponseWriter, status int, contentType string, body any) {
 	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the caller has hung up; there is nobody left to tell
+	_ = json.NewEncoder(w).Encode(body) // the caller closed the connection
 }

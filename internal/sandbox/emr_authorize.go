@@ -20,23 +20,23 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 )
 
-// codeLifetime is short, as RFC 6749 section 4.1.2 wants it.
+// codeLifetime is short, as RFC 6749 section 4.1.2 requires.
 const codeLifetime = 5 * time.Minute
 
-// authorization is what an authorization code stands for.
+// authorization is the content of an authorization code.
 type authorization struct {
 	redirectURI, challenge string
 	scopes                 []string
 	expiresAt              time.Time
 }
 
-// The forms of RFC 7636: section 4.1 for the verifier; a challenge is 32 bytes in base64url without padding.
+// The formats of RFC 7636: section 4.1 for the verifier; a challenge is 32 bytes in base64url without padding.
 var (
 	verifierForm  = regexp.MustCompile(`^[A-Za-z0-9._~-]{43,128}$`)
 	challengeForm = regexp.MustCompile(`^[A-Za-z0-9_-]{43}$`)
 )
 
-// S256 is the code challenge of a code verifier. Source: RFC 7636 section 4.2.
+// S256 returns the code challenge of a code verifier. Source: RFC 7636 section 4.2.
 func S256(verifier string) string {
 	sum := sha256.Sum256([]byte(verifier))
 	return base64.RawURLEncoding.EncodeToString(sum[:])
@@ -48,7 +48,7 @@ func (e *EMR) authorize(w http.ResponseWriter, r *http.Request) {
 	target, err := url.Parse(query.Get("redirect_uri"))
 	switch {
 	case query.Get("client_id") != e.options.ClientID:
-		// RFC 6749 section 4.1.2.1: an unknown client or redirect address is never redirected to.
+		// RFC 6749 section 4.1.2.1: never redirect for an unknown client or redirect address.
 		http.Error(w, "unknown client_id", http.StatusBadRequest)
 		return
 	case err != nil || !target.IsAbs() || target.Fragment != "",
@@ -66,12 +66,12 @@ func (e *EMR) authorize(w http.ResponseWriter, r *http.Request) {
 		back.Set("code", code)
 	}
 	target.RawQuery = back.Encode()
-	http.Redirect(w, r, target.String(), http.StatusFound) //nolint:gosec // G710: an option fixes redirect_uri; left open, any is welcome in a sandbox
+	http.Redirect(w, r, target.String(), http.StatusFound) //nolint:gosec // G710: an option fixes redirect_uri; without it a sandbox accepts any
 }
 
 // approve checks an authorization request and returns its code.
 func (e *EMR) approve(query url.Values, fhirBase string) (string, *oauthError) {
-	scopes := granted(query.Get("scope"), userScopes)
+	scopes := grantedScopes(query.Get("scope"), userScopes)
 	switch {
 	case query.Get("response_type") != "code":
 		return "", badRequest("unsupported_response_type", "response_type must be code")
@@ -99,23 +99,23 @@ func (e *EMR) approve(query url.Values, fhirBase string) (string, *oauthError) {
 	return code, nil
 }
 
-// redeemCode swaps an authorization code for tokens, once. A refresh token comes only with offline_access.
+// redeemCode exchanges an authorization code for tokens, once. A refresh token requires offline_access.
 func (e *EMR) redeemCode(r *http.Request) (*tokenAnswer, *oauthError) {
 	if problem := e.checkClient(r); problem != nil {
 		return nil, problem
 	}
 	form := r.PostForm
 	e.mu.Lock()
-	asked, known := e.codes[form.Get("code")]
-	delete(e.codes, form.Get("code")) // a code is good for one attempt
+	asked, found := e.codes[form.Get("code")]
+	delete(e.codes, form.Get("code")) // a code is valid for one attempt
 	now := e.options.Now()
 	e.mu.Unlock()
 	verifier := form.Get("code_verifier")
 	switch {
-	case !known || !now.Before(asked.expiresAt):
+	case !found || !now.Before(asked.expiresAt):
 		return nil, badRequest("invalid_grant", "the code is unknown, used or expired")
 	case form.Get("redirect_uri") != asked.redirectURI:
-		return nil, badRequest("invalid_grant", "redirect_uri is not the one the code was asked with")
+		return nil, badRequest("invalid_grant", "redirect_uri differs from the one of the authorization request")
 	case !verifierForm.MatchString(verifier),
 		subtle.ConstantTimeCompare([]byte(S256(verifier)), []byte(asked.challenge)) != 1:
 		return nil, badRequest("invalid_grant", "code_verifier does not match the challenge")
@@ -123,19 +123,19 @@ func (e *EMR) redeemCode(r *http.Request) (*tokenAnswer, *oauthError) {
 	return e.issue(asked.scopes, slices.Contains(asked.scopes, "offline_access"))
 }
 
-// redeemRefreshToken rotates: the refresh token it was given is worth nothing afterwards.
+// redeemRefreshToken rotates: the given refresh token is invalid afterwards.
 func (e *EMR) redeemRefreshToken(r *http.Request) (*tokenAnswer, *oauthError) {
 	if problem := e.checkClient(r); problem != nil {
 		return nil, problem
 	}
 	form := r.PostForm
 	e.mu.Lock()
-	held, known := e.refresh[form.Get("refresh_token")]
+	held, found := e.refresh[form.Get("refresh_token")]
 	scopes := held.scopes
 	if asked := form.Get("scope"); asked != "" {
-		scopes = granted(asked, held.scopes)
+		scopes = grantedScopes(asked, held.scopes)
 	}
-	alive := known && e.options.Now().Before(held.expiresAt)
+	alive := found && e.options.Now().Before(held.expiresAt)
 	if alive && len(scopes) > 0 {
 		delete(e.refresh, form.Get("refresh_token"))
 	}
@@ -149,8 +149,8 @@ func (e *EMR) redeemRefreshToken(r *http.Request) (*tokenAnswer, *oauthError) {
 	return e.issue(scopes, true)
 }
 
-// checkClient authenticates the client of the interactive flow: by assertion when it sends one, else by its
-// secret (header or form), else by name alone when no secret is configured.
+// checkClient authenticates the client of the interactive flow: by assertion if it sends one, else by its secret (header or form), else by
+// name if no secret is configured.
 func (e *EMR) checkClient(r *http.Request) *oauthError {
 	form := r.PostForm
 	if form.Has("client_assertion") {
@@ -160,14 +160,14 @@ func (e *EMR) checkClient(r *http.Request) *oauthError {
 	if user, password, ok := r.BasicAuth(); ok {
 		id, secret = unescape(user), unescape(password)
 	}
-	known := e.options.ClientSecret
-	if id != e.options.ClientID || known != "" && subtle.ConstantTimeCompare([]byte(secret), []byte(known)) != 1 {
+	configured := e.options.ClientSecret
+	if id != e.options.ClientID || configured != "" && subtle.ConstantTimeCompare([]byte(secret), []byte(configured)) != 1 {
 		return invalidClient("unknown client or wrong secret")
 	}
 	return nil
 }
 
-// unescape undoes the form encoding that RFC 6749 section 2.3.1 puts inside the Basic header.
+// unescape reverses the form encoding of RFC 6749 section 2.3.1 inside the Basic header.
 func unescape(text string) string {
 	if plain, err := url.QueryUnescape(text); err == nil {
 		return plain
@@ -179,15 +179,15 @@ const (
 	assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 	// assertionLifetime bounds exp - iat. Source: docs/decisions/emr.md, "Backend flow scopes and keys".
 	assertionLifetime = 300 * time.Second
-	// clockSkew is how far ahead of ours the client's clock may run.
+	// clockSkew is how far the client's clock may be ahead.
 	clockSkew = 30 * time.Second
-	// keysLifetime is how long a fetched JWKS is believed.
+	// keysLifetime is how long a fetched JWKS is cached.
 	keysLifetime = 5 * time.Minute
 	minKeyBits   = 2048
 )
 
-// checkAssertion verifies the client assertion of a token request. Source: RFC 7523 sections 2.2 and 3; SMART App
-// Launch, client-confidential-asymmetric.
+// checkAssertion verifies the client assertion of a token request. Source: RFC 7523 sections 2.2 and 3; SMART App Launch,
+// client-confidential-asymmetric.
 func (e *EMR) checkAssertion(r *http.Request) *oauthError {
 	form := r.PostForm
 	if form.Get("client_assertion_type") != assertionType {
@@ -243,7 +243,7 @@ func (e *EMR) checkClaims(claims jwt.Claims, audience string) *oauthError {
 	return nil
 }
 
-// keyCache holds the client's public keys for keysLifetime, and asks again at once for a key it does not know.
+// keyCache caches the client's public keys for keysLifetime, and fetches them again for an unknown key id.
 type keyCache struct {
 	url    string
 	client *http.Client
@@ -254,7 +254,7 @@ type keyCache struct {
 	fetchedAt time.Time
 }
 
-// find returns the RSA key of that id. It holds its lock while fetching, so that one fetch serves all who wait.
+// find returns the RSA key with that id. It holds its lock while fetching, so that one fetch serves all waiting callers.
 func (c *keyCache) find(ctx context.Context, kid string) (*rsa.PublicKey, error) {
 	if kid == "" {
 		return nil, fmt.Errorf("the assertion names no kid")

@@ -24,13 +24,13 @@ func (e *EMR) Stats() EMRStats {
 	return stats
 }
 
-// Observations returns what is stored, oldest first.
+// Observations returns the stored observations, oldest first.
 func (e *EMR) Observations() []StoredObservation {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	list := make([]StoredObservation, 0, len(e.observations))
 	for _, stored := range e.observations {
-		list = append(list, e.withCreates(stored))
+		list = append(list, e.countedCreates(stored))
 	}
 	return list
 }
@@ -43,7 +43,7 @@ func (e *EMR) showStats(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, "application/json", e.Stats())
 }
 
-// addFaults takes one rule or a list of rules.
+// addFaults adds one rule or a list of rules.
 func (e *EMR) addFaults(w http.ResponseWriter, r *http.Request) {
 	var raw json.RawMessage
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&raw); err != nil {
@@ -89,8 +89,8 @@ func readFaults(raw json.RawMessage) ([]Fault, error) {
 	return faults, nil
 }
 
-// noteStray is where redirects lead; a careful client never comes here.
-func (e *EMR) noteStray(w http.ResponseWriter, _ *http.Request) {
+// countStray handles the target of redirects, which a careful client never requests.
+func (e *EMR) countStray(w http.ResponseWriter, _ *http.Request) {
 	e.count(func(s *EMRStats) { s.Strays++ })
 	w.WriteHeader(http.StatusNoContent)
 }
@@ -100,7 +100,7 @@ func (e *EMR) clearFaults(w http.ResponseWriter, _ *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// journal keeps stored observations, one JSON line each, in a file only its owner may read.
+// journal stores observations, one JSON line each, in a file only its owner may read.
 type journal struct{ file *os.File }
 
 type journalLine struct {
@@ -123,8 +123,8 @@ func (j *journal) append(line journalLine) error {
 	return nil
 }
 
-// openJournal reads back what an earlier sandbox stored. A last line cut short by a kill is cut off: its
-// observation was never answered, so its sender will send it again.
+// openJournal reads the observations of an earlier run. A last line truncated by a crash is removed: it was never answered, so its sender
+// will send it again.
 func (e *EMR) openJournal(path string) error {
 	if path == "" {
 		return nil
@@ -141,14 +141,14 @@ func (e *EMR) openJournal(path string) error {
 		_, err = file.Seek(whole, io.SeekStart)
 	}
 	if err != nil {
-		_ = file.Close() // the first error is the one that tells
+		_ = file.Close() // the first error matters
 		return fmt.Errorf("read the journal: %w", err)
 	}
 	e.journal = &journal{file}
 	return nil
 }
 
-// replay keeps every whole line and returns how many bytes they take.
+// replay reads every whole line and returns their size in bytes.
 func (e *EMR) replay(lines *bufio.Reader) (int64, error) {
 	var whole int64
 	for {
@@ -163,7 +163,7 @@ func (e *EMR) replay(lines *bufio.Reader) (int64, error) {
 		var line journalLine
 		var observation struct {
 			ID string `json:"id"`
-			incoming
+			observationBody
 		}
 		if err := json.Unmarshal(raw, &line); err != nil {
 			return 0, err
@@ -174,6 +174,6 @@ func (e *EMR) replay(lines *bufio.Reader) (int64, error) {
 		if refused := observation.check(); refused != nil {
 			return 0, fmt.Errorf("line holds no observation: %s", refused.diagnostics)
 		}
-		e.remember(observation.ID, observation.incoming, line.Resource, line.ReceivedAt)
+		e.addVersion(observation.ID, observation.observationBody, line.Resource, line.ReceivedAt)
 	}
 }

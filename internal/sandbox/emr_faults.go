@@ -14,48 +14,48 @@ import (
 	"time"
 )
 
-// Where a fault closes the connection.
+// When a fault closes the connection.
 const (
 	DropBefore = "before" // before anything is done: the request never arrived
-	DropAfter  = "after"  // after it was done, before the answer: the caller cannot know
-	DropHang   = "hang"   // after it was done, no answer for as long as the caller waits
+	DropAfter  = "after"  // after it was done, before the answer: the outcome is unknown to the caller
+	DropHang   = "hang"   // after it was done, without an answer while the caller waits
 )
 
-// How an answer is spoiled.
+// How an answer is corrupted.
 const (
-	AnswerHTML     = "html"      // a page of a proxy, with status 200
-	AnswerHalf     = "half"      // the true answer, cut in the middle
-	AnswerRedirect = "redirect"  // to an address of the EMR that records what it is sent
+	AnswerHTML     = "html"      // a proxy's page with status 200
+	AnswerHalf     = "half"      // the right answer, truncated
+	AnswerRedirect = "redirect"  // to an address of the EMR that counts requests
 	AnswerNoExpiry = "no_expiry" // a token answer without expires_in
 )
 
-// TokenExpired makes the EMR forget the access token of the request it meets.
+// TokenExpired deletes the access token of the request.
 const TokenExpired = "expired"
 
-// Fault is one way for the EMR to misbehave. Its effects run in the order of its fields: wait, forget the
-// token, drop the connection, answer with Status or spoil the answer.
+// Fault is a fault rule. Its effects run in the order of its fields: wait, delete the token, drop the connection, answer with Status or
+// corrupt the answer.
 type Fault struct {
-	// Match is looked for in "METHOD /path"; empty matches every request but those under /sandbox/.
+	// Match is a substring of "METHOD /path"; empty matches every request except those under /sandbox/.
 	Match string `json:"match"`
-	// Times is how many requests it meets; 0 means until cleared.
+	// Times is how many requests it applies to; 0 means until cleared.
 	Times int `json:"times"`
 	// DelayMS is how long the request waits, in milliseconds.
 	DelayMS int `json:"delay_ms"`
 	// Token is TokenExpired or empty.
 	Token string `json:"token"`
-	// Percent is the share of matching requests that it meets, by chance; 0 means all.
+	// Percent is the random share of matching requests that it applies to; 0 means all.
 	Percent int `json:"percent"`
 	// Drop is DropBefore, DropAfter, DropHang or empty.
 	Drop string `json:"drop"`
-	// Status, when set, is answered without doing anything.
+	// Status, if set, is answered without doing anything.
 	Status int `json:"status"`
-	// RetryAfter is sent with Status, in seconds, when positive.
+	// RetryAfter is sent with Status, in seconds, if positive.
 	RetryAfter int `json:"retry_after"`
 	// Answer is AnswerHTML, AnswerHalf, AnswerRedirect, AnswerNoExpiry or empty.
 	Answer string `json:"answer"`
 }
 
-// Fail adds a fault rule. The first rule that matches a request is the one that applies.
+// Fail adds a fault rule. The first rule that matches a request applies.
 func (e *EMR) Fail(fault Fault) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -69,8 +69,8 @@ func (e *EMR) ClearFaults() {
 	e.faults = nil
 }
 
-// takeFault finds the rule for a request and uses up one of its times.
-func (e *EMR) takeFault(r *http.Request) (Fault, bool) {
+// nextFault returns the rule for a request and decrements its times.
+func (e *EMR) nextFault(r *http.Request) (Fault, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for i, fault := range e.faults {
@@ -92,13 +92,13 @@ func (e *EMR) takeFault(r *http.Request) (Fault, bool) {
 
 func (e *EMR) serveFaulty(w http.ResponseWriter, r *http.Request, fault Fault) {
 	if fault.DelayMS > 0 {
-		if !readAhead(w, r) {
+		if !bufferBody(w, r) {
 			return
 		}
 		select {
 		case <-time.After(time.Duration(fault.DelayMS) * time.Millisecond):
 		case <-r.Context().Done():
-			return // the caller gave up while waiting, so nothing is done for it
+			return // the caller closed the connection while waiting
 		}
 	}
 	if fault.Token == TokenExpired {
@@ -110,32 +110,32 @@ func (e *EMR) serveFaulty(w http.ResponseWriter, r *http.Request, fault Fault) {
 	case fault.Drop == DropBefore:
 		panic(http.ErrAbortHandler)
 	case fault.Drop == DropAfter:
-		e.mux.ServeHTTP(unheard{}, r)
+		e.mux.ServeHTTP(discardWriter{}, r)
 		panic(http.ErrAbortHandler)
 	case fault.Drop == DropHang:
-		if readAhead(w, r) {
-			e.mux.ServeHTTP(unheard{}, r)
+		if bufferBody(w, r) {
+			e.mux.ServeHTTP(discardWriter{}, r)
 			<-r.Context().Done()
 		}
 		panic(http.ErrAbortHandler)
 	case fault.Status != 0:
 		writeFault(w, r, fault)
 	case fault.Answer != "":
-		e.spoil(w, r, fault.Answer)
+		e.corruptAnswer(w, r, fault.Answer)
 	default:
 		e.mux.ServeHTTP(w, r)
 	}
 }
 
-// readAhead reads the whole body: the server notices that a caller has left only then.
-func readAhead(w http.ResponseWriter, r *http.Request) bool {
+// bufferBody reads the whole body, because only then does the server notice a closed connection.
+func bufferBody(w http.ResponseWriter, r *http.Request) bool {
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	r.Body = io.NopCloser(bytes.NewReader(raw))
 	return err == nil
 }
 
-// spoil answers with less than what was asked for.
-func (e *EMR) spoil(w http.ResponseWriter, r *http.Request, how string) {
+// corruptAnswer answers with a corrupted result.
+func (e *EMR) corruptAnswer(w http.ResponseWriter, r *http.Request, how string) {
 	switch how {
 	case AnswerHTML:
 		w.Header().Set("Content-Type", "text/html")
@@ -160,7 +160,7 @@ func (e *EMR) spoil(w http.ResponseWriter, r *http.Request, how string) {
 	_, _ = w.Write(body)
 }
 
-// writeFault answers in the language of the endpoint: OAuth errors at the token endpoint, else an OperationOutcome.
+// writeFault answers in the format of the endpoint: OAuth errors at the token endpoint, else an OperationOutcome.
 func writeFault(w http.ResponseWriter, r *http.Request, fault Fault) {
 	if fault.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(fault.RetryAfter))
@@ -190,9 +190,9 @@ func writeFault(w http.ResponseWriter, r *http.Request, fault Fault) {
 	writeOutcome(w, fault.Status, issue, "fault on demand")
 }
 
-// unheard is where an answer goes that nobody will get.
-type unheard struct{}
+// discardWriter discards an answer.
+type discardWriter struct{}
 
-func (unheard) Header() http.Header              { return http.Header{} }
-func (unheard) Write(answer []byte) (int, error) { return len(answer), nil }
-func (unheard) WriteHeader(int)                  {}
+func (discardWriter) Header() http.Header              { return http.Header{} }
+func (discardWriter) Write(answer []byte) (int, error) { return len(answer), nil }
+func (discardWriter) WriteHeader(int)                  {}

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// faultyEMR is a sandbox whose clients need no sign-in: the token "open" is good for everything.
+// faultyEMR is a sandbox without sign-in: the token "open" is always valid.
 func faultyEMR(t *testing.T) (*EMR, string) {
 	t.Helper()
 	e, err := NewEMR(EMROptions{ClientID: "vigil", Now: time.Now})
@@ -23,7 +23,7 @@ func faultyEMR(t *testing.T) (*EMR, string) {
 	return e, server.URL
 }
 
-func askOpen(ctx context.Context, method, address, body string) (*http.Response, error) {
+func openRequest(ctx context.Context, method, address, body string) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func TestHangingFaultCommitsFirst(t *testing.T) {
 		<-stored
 		leave()
 	}()
-	if resp, err := askOpen(ctx, "POST", address+"/fhir/demo/Observation", bloodPressure(observationID)); err == nil {
+	if resp, err := openRequest(ctx, "POST", address+"/fhir/demo/Observation", bloodPressure(observationID)); err == nil {
 		resp.Body.Close()
 		t.Fatalf("answered %d", resp.StatusCode)
 	}
@@ -53,7 +53,7 @@ func TestHangingFaultCommitsFirst(t *testing.T) {
 	}
 }
 
-func TestSpoiledAnswers(t *testing.T) {
+func TestCorruptAnswers(t *testing.T) {
 	for how, want := range map[string]struct {
 		status int
 		kind   string
@@ -62,7 +62,7 @@ func TestSpoiledAnswers(t *testing.T) {
 	} {
 		e, address := faultyEMR(t)
 		e.Fail(Fault{Match: "/Patient", Answer: how})
-		resp, err := askOpen(t.Context(), "GET", address+"/fhir/demo/Patient", "")
+		resp, err := openRequest(t.Context(), "GET", address+"/fhir/demo/Patient", "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +80,7 @@ func TestShareOfFaults(t *testing.T) {
 	e.Fail(Fault{Percent: 30})
 	met := 0
 	for range 10_000 {
-		if _, found := e.takeFault(httptest.NewRequest("GET", "/fhir", nil)); found {
+		if _, found := e.nextFault(httptest.NewRequest("GET", "/fhir", nil)); found {
 			met++
 		}
 	}
@@ -104,7 +104,7 @@ func TestSearchPages(t *testing.T) {
 	_, address := faultyEMR(t)
 	next, seen := address+"/fhir/demo/Patient?_count=5&name=a", map[string]bool{}
 	for pages := 1; next != ""; pages++ {
-		resp, err := askOpen(t.Context(), "GET", next, "")
+		resp, err := openRequest(t.Context(), "GET", next, "")
 		if err != nil {
 			t.Fatal(err)
 		}

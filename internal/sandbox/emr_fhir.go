@@ -11,16 +11,16 @@ import (
 
 const (
 	fhirJSON = "application/fhir+json"
-	// maxBody bounds what the sandbox reads from anyone.
+	// maxBody bounds the size of a request body.
 	maxBody = 1 << 20
 	// Page sizes of a search.
 	defaultCount, maxCount = 20, 100
 )
 
-// resource is a FHIR resource, or a part of one, as its JSON.
+// resource is a FHIR resource, or a part of one, as JSON.
 type resource = map[string]any
 
-// outcome is an OperationOutcome with one issue. Source: FHIR R4, operationoutcome.html and the IssueType codes.
+// outcome returns an OperationOutcome with one issue. Source: FHIR R4, operationoutcome.html and the IssueType codes.
 func outcome(code, diagnostics string) resource {
 	severity := "error"
 	if code == "exception" || code == "transient" || code == "timeout" {
@@ -36,19 +36,19 @@ func writeOutcome(w http.ResponseWriter, status int, code, diagnostics string) {
 	writeJSON(w, status, fhirJSON, outcome(code, diagnostics))
 }
 
-// refusal is why a FHIR request is not done.
-type refusal struct {
+// fhirError is the error answer of a FHIR request.
+type fhirError struct {
 	status            int
 	code, diagnostics string
 }
 
-func (r *refusal) write(w http.ResponseWriter) { writeOutcome(w, r.status, r.code, r.diagnostics) }
+func (r *fhirError) write(w http.ResponseWriter) { writeOutcome(w, r.status, r.code, r.diagnostics) }
 
-func unprocessable(code, diagnostics string) *refusal {
-	return &refusal{http.StatusUnprocessableEntity, code, diagnostics}
+func unprocessable(code, diagnostics string) *fhirError {
+	return &fhirError{http.StatusUnprocessableEntity, code, diagnostics}
 }
 
-// writeBundle answers a search with a page of the matches: _count of them from _offset on, and a link to the next page when there is one.
+// writeBundle answers a search with a page of the matches: _count of them from _offset on, and a link to the next page if there is one.
 func (e *EMR) writeBundle(w http.ResponseWriter, r *http.Request, matches []resource) {
 	count, from := defaultCount, 0
 	for _, number := range []struct {
@@ -112,7 +112,7 @@ func (t tokenParam) matches(system, value string) bool {
 	return (t.anySystem || t.system == system) && (t.value == "" || t.value == value)
 }
 
-// metadata is the CapabilityStatement: exactly what this server does.
+// metadata answers with the CapabilityStatement of this server.
 func (e *EMR) metadata(w http.ResponseWriter, r *http.Request) {
 	search := func(name, kind string) resource { return resource{"name": name, "type": kind} }
 	interactions := func(codes ...string) (list []resource) {
@@ -163,7 +163,7 @@ func (e *EMR) metadata(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// smartConfiguration is the discovery document of SMART App Launch.
+// smartConfiguration answers with the discovery document of SMART App Launch.
 func (e *EMR) smartConfiguration(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, "application/json", map[string]any{
 		"authorization_endpoint":                           e.base(r) + "/oauth/authorize",
@@ -180,12 +180,12 @@ func (e *EMR) smartConfiguration(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// identifierQuery reads the identifier of a conditional create, "identifier=system|value".
-func identifierQuery(header string) (tokenParam, *refusal) {
+// identifierQuery parses the identifier of a conditional create, "identifier=system|value".
+func identifierQuery(header string) (tokenParam, *fhirError) {
 	query, err := url.ParseQuery(strings.TrimPrefix(header, "?"))
 	token := parseToken(query.Get("identifier"))
 	if err != nil || len(query) != 1 || token.value == "" {
-		return tokenParam{}, &refusal{http.StatusPreconditionFailed, "not-supported", "If-None-Exist may only be identifier=[system|]value"}
+		return tokenParam{}, &fhirError{http.StatusPreconditionFailed, "not-supported", "If-None-Exist may only be identifier=[system|]value"}
 	}
 	return token, nil
 }

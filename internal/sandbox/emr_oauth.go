@@ -12,7 +12,7 @@ const (
 	refreshTokenLifetime = 7 * 24 * time.Hour
 )
 
-// The scopes the EMR grants; it silently leaves out others, as RFC 6749 section 3.3 allows.
+// The scopes that the EMR grants; it leaves out others, as RFC 6749 section 3.3 allows.
 var (
 	systemScopes = []string{
 		"system/Patient.read", "system/Observation.read", "system/Observation.write", "system/*.write", "system/*.read",
@@ -21,7 +21,7 @@ var (
 	userScopes = []string{"user/Patient.read", "user/Observation.read", "user/Observation.write", "offline_access"}
 )
 
-// Scopes of which one is needed for an interaction.
+// Scopes of which one is required for an interaction.
 var (
 	readPatient         = []string{"system/Patient.read", "system/*.read", "user/Patient.read", "system/Patient.rs"}
 	onlyReadObservation = []string{"system/Observation.read", "system/*.read", "user/Observation.read", "system/Observation.rs", "system/Observation.crus"}
@@ -32,13 +32,13 @@ var (
 	readOrWriteObservation = slices.Concat(onlyReadObservation, createObservation)
 )
 
-// grant is what a token stands for.
+// grant is what a token permits.
 type grant struct {
 	scopes    []string
 	expiresAt time.Time
 }
 
-// tokenAnswer is RFC 6749 section 5.1.
+// tokenAnswer is the answer of RFC 6749 section 5.1.
 type tokenAnswer struct {
 	AccessToken  string `json:"access_token"`
 	TokenType    string `json:"token_type"`
@@ -47,7 +47,7 @@ type tokenAnswer struct {
 	RefreshToken string `json:"refresh_token,omitempty"`
 }
 
-// oauthError is RFC 6749 section 5.2.
+// oauthError is the error of RFC 6749 section 5.2.
 type oauthError struct {
 	status            int
 	code, description string
@@ -118,25 +118,25 @@ func (e *EMR) clientCredentials(r *http.Request) (*tokenAnswer, *oauthError) {
 	if problem := e.checkAssertion(r); problem != nil {
 		return nil, problem
 	}
-	scopes := granted(r.PostForm.Get("scope"), systemScopes)
+	scopes := grantedScopes(r.PostForm.Get("scope"), systemScopes)
 	if len(scopes) == 0 {
 		return nil, badRequest("invalid_scope", "no scope this EMR grants to backend services")
 	}
 	return e.issue(scopes, false)
 }
 
-// granted keeps the asked scopes that are known, each once, in the order asked.
-func granted(asked string, known []string) []string {
+// grantedScopes returns the requested scopes that are allowed, each once, in order.
+func grantedScopes(requested string, allowed []string) []string {
 	var scopes []string
-	for scope := range strings.FieldsSeq(asked) {
-		if slices.Contains(known, scope) && !slices.Contains(scopes, scope) {
+	for scope := range strings.FieldsSeq(requested) {
+		if slices.Contains(allowed, scope) && !slices.Contains(scopes, scope) {
 			scopes = append(scopes, scope)
 		}
 	}
 	return scopes
 }
 
-// issue makes an access token, and a refresh token when asked to.
+// issue makes an access token, and a refresh token if refreshable.
 func (e *EMR) issue(scopes []string, refreshable bool) (*tokenAnswer, *oauthError) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -161,19 +161,19 @@ func (e *EMR) issue(scopes []string, refreshable bool) (*tokenAnswer, *oauthErro
 	return answer, nil
 }
 
-// bearer lets a request through whose access token is alive and has one of the scopes.
+// bearer requires a valid access token with one of the scopes.
 func (e *EMR) bearer(anyOf []string, next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		token := bearerToken(r)
 		e.mu.Lock()
-		held, known := e.accessTokens[token]
+		held, found := e.accessTokens[token]
 		alive := e.options.Now().Before(held.expiresAt)
 		e.mu.Unlock()
 		switch {
 		case token == "":
 			w.Header().Set("WWW-Authenticate", `Bearer realm="emr-sandbox"`)
 			writeOutcome(w, http.StatusUnauthorized, "login", "an access token is required")
-		case !known || !alive:
+		case !found || !alive:
 			w.Header().Set("WWW-Authenticate", `Bearer realm="emr-sandbox", error="invalid_token"`)
 			writeOutcome(w, http.StatusUnauthorized, "expired", "the access token is unknown or has expired")
 		case !slices.ContainsFunc(held.scopes, func(scope string) bool { return slices.Contains(anyOf, scope) }):

@@ -31,7 +31,7 @@ func TestClientAssertion(t *testing.T) {
 	}{
 		"good":          {with(nil), 200},
 		"exactly 300 s": {with(map[string]any{"exp": now + 300}), 200},
-		"wrong key":     {func(w *emrWorld) string { return w.sign(strangeKey(), jose.RS384, "key-1", w.claims()) }, 401},
+		"wrong key":     {func(w *emrWorld) string { return w.sign(unknownKey(), jose.RS384, "key-1", w.claims()) }, 401},
 		"unknown kid":   {func(w *emrWorld) string { return w.sign(signingKey(), jose.RS384, "key-9", w.claims()) }, 401},
 		"RS256":         {func(w *emrWorld) string { return w.sign(signingKey(), jose.RS256, "key-1", w.claims()) }, 401},
 		"not a JWT":     {func(*emrWorld) string { return "x.y.z" }, 401},
@@ -48,7 +48,7 @@ func TestClientAssertion(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			status, body := w.ask(w.backendForm(c.assertion(w)))
+			status, body := w.requestToken(w.backendForm(c.assertion(w)))
 			if status != c.status {
 				t.Fatalf("status %d, want %d: %v", status, c.status, body)
 			}
@@ -66,10 +66,10 @@ func TestClientAssertion(t *testing.T) {
 func TestReplayedAssertion(t *testing.T) {
 	w := newWorld(t)
 	form := w.backendForm(w.sign(signingKey(), jose.RS384, "key-1", w.claims()))
-	if status, _ := w.ask(form); status != 200 {
+	if status, _ := w.requestToken(form); status != 200 {
 		t.Fatal("first use refused")
 	}
-	if status, body := w.ask(form); status != 401 || body["error"] != "invalid_client" {
+	if status, body := w.requestToken(form); status != 401 || body["error"] != "invalid_client" {
 		t.Errorf("second use: %d %v", status, body)
 	}
 }
@@ -95,7 +95,7 @@ func TestTokenRequests(t *testing.T) {
 			for key, values := range c.set {
 				form[key] = values
 			}
-			status, body := w.ask(form)
+			status, body := w.requestToken(form)
 			if status != c.status || body["error"] != c.code {
 				t.Errorf("got %d %v, want %d %s", status, body, c.status, c.code)
 			}
@@ -103,11 +103,11 @@ func TestTokenRequests(t *testing.T) {
 	}
 }
 
-func TestKeysAreFetchedOnceAndAgainForANewKid(t *testing.T) {
+func TestKeysAreRefetchedForNewKid(t *testing.T) {
 	w := newWorld(t)
 	use := func(kid string, want int, fetches int64) {
 		t.Helper()
-		status, body := w.ask(w.backendForm(w.sign(signingKey(), jose.RS384, kid, w.claims())))
+		status, body := w.requestToken(w.backendForm(w.sign(signingKey(), jose.RS384, kid, w.claims())))
 		if status != want || w.fetches.Load() != fetches {
 			t.Errorf("kid %s: %d %v after %d fetches, want %d after %d", kid, status, body, w.fetches.Load(), want, fetches)
 		}
@@ -117,7 +117,7 @@ func TestKeysAreFetchedOnceAndAgainForANewKid(t *testing.T) {
 	w.kids.Store(&[]string{"key-2"})
 	use("key-2", 200, 2)
 	w.wait(keysLifetime)
-	use("key-1", 401, 3) // gone from the JWKS, and no longer believed
+	use("key-1", 401, 3) // removed from the JWKS, and rejected
 }
 
 // Source: RFC 7636, appendix B.
@@ -173,30 +173,30 @@ func TestInteractiveFlow(t *testing.T) {
 	if back == nil || back.Query().Get("state") != "st/1" || back.Query().Get("code") == "" {
 		t.Fatalf("redirected to %v", back)
 	}
-	status, body := w.ask(codeForm(back.Query().Get("code")))
+	status, body := w.requestToken(codeForm(back.Query().Get("code")))
 	if status != 200 || body["scope"] != "user/Patient.read offline_access" {
 		t.Fatalf("code exchange: %d %v", status, body)
 	}
 	if answer, _ := w.mustCall("GET", "Patient/pat-1001", body["access_token"].(string), ""); answer.StatusCode != 200 {
 		t.Errorf("read with the user's token: %d", answer.StatusCode)
 	}
-	if status, again := w.ask(codeForm(back.Query().Get("code"))); status != 400 || again["error"] != "invalid_grant" {
+	if status, again := w.requestToken(codeForm(back.Query().Get("code"))); status != 400 || again["error"] != "invalid_grant" {
 		t.Errorf("code used twice: %d %v", status, again)
 	}
 	refresh := url.Values{
 		"grant_type": {"refresh_token"}, "refresh_token": {body["refresh_token"].(string)},
 		"client_id": {emrClient}, "client_secret": {"s3cret"},
 	}
-	status, renewed := w.ask(refresh)
+	status, renewed := w.requestToken(refresh)
 	if status != 200 || renewed["refresh_token"] == body["refresh_token"] {
 		t.Fatalf("refresh: %d %v", status, renewed)
 	}
-	if status, again := w.ask(refresh); status != 400 || again["error"] != "invalid_grant" {
+	if status, again := w.requestToken(refresh); status != 400 || again["error"] != "invalid_grant" {
 		t.Errorf("refresh token used twice: %d %v", status, again)
 	}
 	refresh.Set("refresh_token", renewed["refresh_token"].(string))
 	w.wait(refreshTokenLifetime)
-	if status, late := w.ask(refresh); status != 400 || late["error"] != "invalid_grant" {
+	if status, late := w.requestToken(refresh); status != 400 || late["error"] != "invalid_grant" {
 		t.Errorf("refresh token after seven days: %d %v", status, late)
 	}
 }
@@ -204,7 +204,7 @@ func TestInteractiveFlow(t *testing.T) {
 func TestInteractiveFlowRefusals(t *testing.T) {
 	for name, c := range map[string]struct {
 		query url.Values
-		code  string // "" means no redirect at all
+		code  string // "" means no redirect
 	}{
 		"unknown client":      {url.Values{"client_id": {"x"}}, ""},
 		"unknown redirect":    {url.Values{"redirect_uri": {"https://evil.example/"}}, ""},
@@ -242,7 +242,7 @@ func TestInteractiveFlowRefusals(t *testing.T) {
 				form[key] = values
 			}
 			w.wait(c.wait)
-			if _, body := w.ask(form); body["error"] != c.code {
+			if _, body := w.requestToken(form); body["error"] != c.code {
 				t.Errorf("got %v, want %s", body, c.code)
 			}
 		})
@@ -278,7 +278,7 @@ func TestBearer(t *testing.T) {
 	}
 	form := w.backendForm(w.sign(signingKey(), jose.RS384, "key-1", w.claims()))
 	form.Set("scope", "system/Patient.read")
-	_, body := w.ask(form)
+	_, body := w.requestToken(form)
 	answer, refused := w.mustCall("POST", "Observation", body["access_token"].(string), bloodPressure(observationID))
 	if answer.StatusCode != 403 || issueOf(refused) != "forbidden" {
 		t.Errorf("create without the scope: %d %v", answer.StatusCode, refused)

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// StoredObservation is one Observation the EMR keeps.
+// StoredObservation is a stored Observation.
 type StoredObservation struct {
 	ID         string    `json:"id"`
 	Identifier string    `json:"identifier"` // system|value of the first identifier, or empty
@@ -23,10 +23,10 @@ type StoredObservation struct {
 	Code       string    `json:"code"`       // the first coding's code
 	Effective  string    `json:"effective"`
 	ReceivedAt time.Time `json:"received_at"`
-	// Status is the Observation's; Versions how often it was written, from 1.
+	// Status is the Observation's; Versions is how often it was written, from 1.
 	Status   string `json:"status"`
 	Versions int    `json:"versions"`
-	// Creates is how many observations were stored under this identifier: 1 when all is well.
+	// Creates is how many observations were stored under this identifier: 1 is right.
 	Creates int `json:"creates"`
 	// Resource is the Observation as the EMR returns it.
 	Resource json.RawMessage `json:"-"`
@@ -34,8 +34,8 @@ type StoredObservation struct {
 	identifiers []tokenParam
 }
 
-// incoming is what the EMR looks at in an Observation it is sent.
-type incoming struct {
+// observationBody is the part of a received Observation that the EMR checks.
+type observationBody struct {
 	ResourceType string `json:"resourceType"`
 	Status       string `json:"status"`
 	Identifier   []struct{ System, Value string }
@@ -91,28 +91,28 @@ func writeVersion(w http.ResponseWriter, status int, stored StoredObservation) {
 	writeJSON(w, status, fhirJSON, stored.Resource)
 }
 
-// readIncoming decodes an Observation twice: as it is, to be kept whole, and into the fields the EMR checks.
-func readIncoming(w http.ResponseWriter, r *http.Request) (resource, incoming, *refusal) {
+// readIncoming decodes an Observation twice: completely, to store it, and into the fields that the EMR checks.
+func readIncoming(w http.ResponseWriter, r *http.Request) (resource, observationBody, *fhirError) {
 	mediaType, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if !slices.Contains([]string{fhirJSON, "application/json"}, mediaType) {
-		return nil, incoming{}, &refusal{http.StatusUnsupportedMediaType, "not-supported", "Content-Type is not " + fhirJSON}
+		return nil, observationBody{}, &fhirError{http.StatusUnsupportedMediaType, "not-supported", "Content-Type is not " + fhirJSON}
 	}
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		return nil, incoming{}, &refusal{http.StatusRequestEntityTooLarge, "too-long", "the body is too large"}
+		return nil, observationBody{}, &fhirError{http.StatusRequestEntityTooLarge, "too-long", "the body is too large"}
 	}
 	var fields resource
-	var observation incoming
+	var observation observationBody
 	if err != nil || json.Unmarshal(raw, &observation) != nil || decodeExactly(raw, &fields) != nil || fields == nil {
-		return nil, incoming{}, &refusal{http.StatusBadRequest, "structure", "the body is not an Observation in JSON"}
+		return nil, observationBody{}, &fhirError{http.StatusBadRequest, "structure", "the body is not an Observation in JSON"}
 	}
 	if path := emptyPart(fields, observation.ResourceType); path != "" {
-		return nil, incoming{}, &refusal{http.StatusBadRequest, "structure", path + " is empty or null, which FHIR JSON does not allow"}
+		return nil, observationBody{}, &fhirError{http.StatusBadRequest, "structure", path + " is empty or null, which FHIR JSON does not allow"}
 	}
 	return fields, observation, nil
 }
 
-// decodeExactly keeps numbers as they were written: in FHIR the digits of a decimal carry its precision.
+// decodeExactly keeps numbers as written: in FHIR the digits of a decimal carry its precision.
 func decodeExactly(raw []byte, fields *resource) error {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
@@ -150,13 +150,13 @@ func emptyPart(value any, path string) string {
 	return ""
 }
 
-// check holds an Observation against R4 and the vital-signs profile, as far as a vital sign can go wrong.
-func (o incoming) check() *refusal {
+// check validates an Observation against R4 and the vital-signs profile.
+func (o observationBody) check() *fhirError {
 	_, timeErr := time.Parse(time.RFC3339, o.effective())
 	coded := slices.ContainsFunc(o.Code.Coding, func(c struct{ System, Code string }) bool { return c.System != "" && c.Code != "" })
 	switch {
 	case o.ResourceType != "Observation":
-		return &refusal{http.StatusBadRequest, "structure", "resourceType is not Observation"}
+		return &fhirError{http.StatusBadRequest, "structure", "resourceType is not Observation"}
 	case !slices.Contains(observationStatuses, o.Status):
 		return unprocessable("code-invalid", "Observation.status is missing or not an ObservationStatus")
 	case !coded:
@@ -171,16 +171,16 @@ func (o incoming) check() *refusal {
 	return nil
 }
 
-// effective is when it was observed, or when that began.
-func (o incoming) effective() string { return cmp.Or(o.Effective, o.Period.Start) }
+// effective returns the time of observation, or its start.
+func (o observationBody) effective() string { return cmp.Or(o.Effective, o.Period.Start) }
 
-// store keeps an Observation unless the condition matches one already kept. Looking and keeping happen under one
-// lock: that is what makes the conditional create exactly-once. Source: FHIR R4, http.html, "Conditional create".
-func (e *EMR) store(fields resource, observation incoming, condition *tokenParam) (StoredObservation, bool, *refusal) {
+// store stores an Observation unless the condition matches a stored one. Both happen under one lock, so the conditional create is
+// exactly-once. Source: FHIR R4, http.html, "Conditional create".
+func (e *EMR) store(fields resource, observation observationBody, condition *tokenParam) (StoredObservation, bool, *fhirError) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	subject := strings.TrimPrefix(observation.Subject.Reference, "Patient/")
-	if problem := e.refuseSubject(subject); problem != nil {
+	if problem := e.checkSubject(subject); problem != nil {
 		return StoredObservation{}, false, problem
 	}
 	if condition != nil {
@@ -188,9 +188,9 @@ func (e *EMR) store(fields resource, observation incoming, condition *tokenParam
 		case 0:
 		case 1:
 			e.stats.Repeated++
-			return e.withCreates(matches[0]), false, nil
+			return e.countedCreates(matches[0]), false, nil
 		default:
-			return StoredObservation{}, false, &refusal{http.StatusPreconditionFailed, "multiple-matches", "If-None-Exist matches more than one Observation"}
+			return StoredObservation{}, false, &fhirError{http.StatusPreconditionFailed, "multiple-matches", "If-None-Exist matches more than one Observation"}
 		}
 	}
 	now := e.options.Now().UTC()
@@ -199,11 +199,11 @@ func (e *EMR) store(fields resource, observation incoming, condition *tokenParam
 		return StoredObservation{}, false, problem
 	}
 	e.stats.Created++
-	return e.withCreates(stored), true, nil
+	return e.countedCreates(stored), true, nil
 }
 
-// write keeps a version of an Observation under an id. The caller holds the lock.
-func (e *EMR) write(fields resource, observation incoming, id string, version int, now time.Time) (*StoredObservation, *refusal) {
+// write stores a version of an Observation under an id. The caller holds the lock.
+func (e *EMR) write(fields resource, observation observationBody, id string, version int, now time.Time) (*StoredObservation, *fhirError) {
 	fields["id"] = id
 	meta, _ := fields["meta"].(map[string]any)
 	if meta == nil {
@@ -216,17 +216,17 @@ func (e *EMR) write(fields resource, observation incoming, id string, version in
 		err = e.journal.append(journalLine{ReceivedAt: now, Resource: raw})
 	}
 	if err != nil {
-		return nil, &refusal{http.StatusInternalServerError, "exception", err.Error()}
+		return nil, &fhirError{http.StatusInternalServerError, "exception", err.Error()}
 	}
-	return e.remember(id, observation, raw, now), nil
+	return e.addVersion(id, observation, raw, now), nil
 }
 
-// remember adds an Observation to memory, or a version of one it has. The caller holds the lock.
-func (e *EMR) remember(id string, observation incoming, raw json.RawMessage, at time.Time) *StoredObservation {
-	if known := e.byID[id]; known != nil {
-		known.Subject, known.Effective = strings.TrimPrefix(observation.Subject.Reference, "Patient/"), observation.effective()
-		known.Code, known.Status, known.Resource, known.Versions = observation.Code.Coding[0].Code, observation.Status, raw, known.Versions+1
-		return known
+// addVersion adds an Observation, or a version of a stored one, to memory. The caller holds the lock.
+func (e *EMR) addVersion(id string, observation observationBody, raw json.RawMessage, at time.Time) *StoredObservation {
+	if existing := e.byID[id]; existing != nil {
+		existing.Subject, existing.Effective = strings.TrimPrefix(observation.Subject.Reference, "Patient/"), observation.effective()
+		existing.Code, existing.Status, existing.Resource, existing.Versions = observation.Code.Coding[0].Code, observation.Status, raw, existing.Versions+1
+		return existing
 	}
 	stored := &StoredObservation{
 		ID:         id,
@@ -264,8 +264,8 @@ func (e *EMR) withIdentifier(wanted tokenParam) []*StoredObservation {
 	return found
 }
 
-// withCreates is a copy that knows how many share its identifier. The caller holds the lock.
-func (e *EMR) withCreates(stored *StoredObservation) StoredObservation {
+// countedCreates returns a copy with the number of Observations of its identifier. The caller holds the lock.
+func (e *EMR) countedCreates(stored *StoredObservation) StoredObservation {
 	seen := *stored
 	if len(stored.identifiers) > 0 {
 		seen.Creates = len(e.withIdentifier(stored.identifiers[0]))
@@ -276,12 +276,12 @@ func (e *EMR) withCreates(stored *StoredObservation) StoredObservation {
 func (e *EMR) readObservation(w http.ResponseWriter, r *http.Request) {
 	e.mu.Lock()
 	var stored StoredObservation
-	known := e.byID[r.PathValue("id")]
-	if known != nil {
-		stored = *known
+	version := e.byID[r.PathValue("id")]
+	if version != nil {
+		stored = *version
 	}
 	e.mu.Unlock()
-	if known == nil {
+	if version == nil {
 		writeOutcome(w, http.StatusNotFound, "not-found", "no such Observation")
 		return
 	}
@@ -306,4 +306,50 @@ func (e *EMR) searchObservations(w http.ResponseWriter, r *http.Request) {
 		matches = append(matches, fields)
 	}
 	e.writeBundle(w, r, matches)
+}
+
+// updateObservation stores a new version. An id that the EMR did not assign is rejected. Source: FHIR R4, http.html, "update".
+func (e *EMR) updateObservation(w http.ResponseWriter, r *http.Request) {
+	fields, observation, problem := readIncoming(w, r)
+	id := r.PathValue("id")
+	if problem == nil && fields["id"] != id {
+		problem = &fhirError{http.StatusBadRequest, "invalid", "the resource's id is not the one of the address"}
+	}
+	if problem == nil {
+		problem = observation.check()
+	}
+	var stored StoredObservation
+	if problem == nil {
+		stored, problem = e.replace(id, r.Header.Get("If-Match"), fields, observation)
+	}
+	if problem != nil {
+		e.count(func(s *EMRStats) { s.Refused++ })
+		problem.write(w)
+		return
+	}
+	w.Header().Set("Location", fmt.Sprintf("%s/Observation/%s/_history/%d", e.fhirBase(r), stored.ID, stored.Versions))
+	writeVersion(w, http.StatusOK, stored)
+}
+
+// replace stores a new version, of the expected version if one is given. The patient of an Observation cannot change.
+func (e *EMR) replace(id, expected string, fields resource, observation observationBody) (StoredObservation, *fhirError) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	stored := e.byID[id]
+	switch {
+	case stored == nil:
+		return StoredObservation{}, &fhirError{http.StatusMethodNotAllowed, "not-supported", "ids are given by this server"}
+	case expected != "" && expected != fmt.Sprintf(`W/"%d"`, stored.Versions) && e.options.LikeHAPI:
+		return StoredObservation{}, &fhirError{http.StatusConflict, "processing", "the resource has another version"}
+	case expected != "" && expected != fmt.Sprintf(`W/"%d"`, stored.Versions):
+		return StoredObservation{}, &fhirError{http.StatusPreconditionFailed, "conflict", "the resource has another version"}
+	case stored.Subject != strings.TrimPrefix(observation.Subject.Reference, "Patient/"):
+		return StoredObservation{}, unprocessable("business-rule", "an Observation does not change its patient")
+	}
+	stored, problem := e.write(fields, observation, id, stored.Versions+1, e.options.Now().UTC())
+	if problem != nil {
+		return StoredObservation{}, problem
+	}
+	e.stats.Updated++
+	return e.countedCreates(stored), nil
 }

@@ -10,11 +10,10 @@ import (
 	"strings"
 )
 
-// emrMRNSystem names the EMR's own medical record numbers.
+// emrMRNSystem is the system of the EMR's own medical record numbers.
 const emrMRNSystem = "urn:oid:2.16.840.1.113883.19.5"
 
-// EMRPatient is a made-up patient of the EMR. Empty fields are left out of the resource, so that an importer can
-// be shown every gap a real EMR has.
+// EMRPatient is a made-up patient of the EMR. Empty fields are left out of the resource, to test an importer with every gap of a real EMR.
 type EMRPatient struct {
 	ID         string // without "Patient/"
 	MRN        string
@@ -29,14 +28,13 @@ type EMRPatient struct {
 	State      string
 	PostalCode string
 	Deceased   bool
-	// Deleted records are gone, Inactive ones are no longer used; ReplacedBy is the id of the record that one was merged into.
+	// Deleted records are gone, Inactive ones no longer used; ReplacedBy is the id of the record into which one was merged.
 	Deleted, Inactive bool
 	ReplacedBy        string
 }
 
-// MadeUpPatients are the EMR's patients when nobody names others. The last four have gaps: no gender, no
-// birth date, no MRN, and deceased.
-func MadeUpPatients() []EMRPatient {
+// DemoEMRPatients are the EMR's default patients. The last four have gaps: no gender, no birth date, no MRN, and deceased.
+func DemoEMRPatients() []EMRPatient {
 	patients := []EMRPatient{
 		{MRN: "E1001", Given: []string{"Marisol"}, Family: "Quintanar", Gender: "female", BirthDate: "1951-03-14"},
 		{MRN: "E1002", Given: []string{"Everett", "James"}, Family: "Lindqvist", Gender: "male", BirthDate: "1947-11-02"},
@@ -62,7 +60,7 @@ func MadeUpPatients() []EMRPatient {
 	return patients
 }
 
-// fhir renders the patient as a US Core Patient.
+// fhir returns the patient as a US Core Patient.
 func (p EMRPatient) fhir() resource {
 	patient := resource{
 		"resourceType": "Patient",
@@ -110,7 +108,7 @@ func (p EMRPatient) fhir() resource {
 	return compact(patient)
 }
 
-// compact leaves out empty strings and empty lists, which FHIR JSON does not have.
+// compact removes empty strings and lists, which FHIR JSON does not have.
 func compact(r resource) resource {
 	maps.DeleteFunc(r, func(_ string, value any) bool {
 		list, isList := value.([]string)
@@ -119,7 +117,7 @@ func compact(r resource) resource {
 	return r
 }
 
-// AddPatient adds a patient, or replaces the one with the same id. Patients are kept in the order of their ids.
+// AddPatient adds a patient, or replaces the one with the same id. Patients are sorted by id.
 func (e *EMR) AddPatient(patient EMRPatient) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -130,23 +128,23 @@ func (e *EMR) AddPatient(patient EMRPatient) {
 	e.patients[at] = patient
 }
 
-// patientAt is where a patient is, or belongs. The caller holds the lock.
+// patientAt returns a patient's index, or where to insert it. The caller holds the lock.
 func (e *EMR) patientAt(id string) (int, bool) {
 	return slices.BinarySearchFunc(e.patients, id, func(p EMRPatient, id string) int { return cmp.Compare(p.ID, id) })
 }
 
-// refuseSubject says why an Observation of this patient is not kept; nil when it is. The caller holds the lock.
-func (e *EMR) refuseSubject(id string) *refusal {
+// checkSubject returns why an Observation of this patient is rejected; nil if it is not. The caller holds the lock.
+func (e *EMR) checkSubject(id string) *fhirError {
 	at, found := e.patientAt(id)
 	switch {
 	case found && !e.patients[at].Deleted:
 		return nil
 	case e.options.LikeHAPI && found:
-		return &refusal{http.StatusBadRequest, "processing", "Resource Patient/" + id + " is deleted, specified in path: Observation.subject"}
+		return &fhirError{http.StatusBadRequest, "processing", "Resource Patient/" + id + " is deleted, specified in path: Observation.subject"}
 	case e.options.LikeHAPI:
-		return &refusal{http.StatusBadRequest, "processing", "Resource Patient/" + id + " not found, specified in path: Observation.subject"}
+		return &fhirError{http.StatusBadRequest, "processing", "Resource Patient/" + id + " not found, specified in path: Observation.subject"}
 	}
-	return &refusal{http.StatusNotFound, "not-found", "Observation.subject references an unknown Patient"}
+	return &fhirError{http.StatusNotFound, "not-found", "Observation.subject references an unknown Patient"}
 }
 
 func (e *EMR) readPatient(w http.ResponseWriter, r *http.Request) {
@@ -169,7 +167,7 @@ func (e *EMR) readPatient(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, fhirJSON, patient.fhir())
 }
 
-// birthDates is the date search value: a day, or its prefix year or month, with or without "eq".
+// birthDates matches a date search value: a day, year or month, with or without "eq".
 var birthDates = regexp.MustCompile(`^(?:eq)?(\d{4}(?:-\d{2}){0,2})$`)
 
 func (e *EMR) searchPatients(w http.ResponseWriter, r *http.Request) {
@@ -197,8 +195,8 @@ func (e *EMR) searchPatients(w http.ResponseWriter, r *http.Request) {
 	e.writeBundle(w, r, matches)
 }
 
-// starts reports whether each value starts one of the parts of a name, whatever the case. Like HAPI it looks at each part as a whole: several words in
-// one value start none of several parts.
+// starts reports whether each value is a prefix of a part of a name, in any case. Like HAPI it compares with each part as a whole: several
+// words in one value match none of several parts.
 func starts(values []string, parts ...string) bool {
 	for _, value := range values {
 		if !slices.ContainsFunc(parts, func(part string) bool { return strings.HasPrefix(strings.ToLower(part), strings.ToLower(value)) }) {

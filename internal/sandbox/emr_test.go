@@ -26,7 +26,7 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 )
 
-var signingKey, strangeKey = sync.OnceValue(newKey), sync.OnceValue(newKey)
+var signingKey, unknownKey = sync.OnceValue(newKey), sync.OnceValue(newKey)
 
 func newKey() *rsa.PrivateKey {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -116,8 +116,8 @@ func (w *emrWorld) backendForm(assertion string) url.Values {
 	}
 }
 
-// ask posts a form to the token endpoint.
-func (w *emrWorld) ask(form url.Values) (int, map[string]any) {
+// requestToken posts a form to the token endpoint.
+func (w *emrWorld) requestToken(form url.Values) (int, map[string]any) {
 	w.t.Helper()
 	answer, err := http.PostForm(w.url+"/oauth/token", form)
 	if err != nil {
@@ -128,7 +128,7 @@ func (w *emrWorld) ask(form url.Values) (int, map[string]any) {
 
 func (w *emrWorld) token() string {
 	w.t.Helper()
-	status, body := w.ask(w.backendForm(w.sign(signingKey(), jose.RS384, "key-1", w.claims())))
+	status, body := w.requestToken(w.backendForm(w.sign(signingKey(), jose.RS384, "key-1", w.claims())))
 	if status != 200 {
 		w.t.Fatalf("token: %d %v", status, body)
 	}
@@ -206,7 +206,7 @@ func TestPatientSearch(t *testing.T) {
 		"name=james&name=lind":                  {"pat-1002"},
 		"given=EVER&family=lind":                {"pat-1002"},
 		"given=lind":                            nil,
-		"name=uintanar":                         nil, // a string search looks at the start
+		"name=uintanar":                         nil, // a string search matches prefixes
 		"birthdate=1940-02-29":                  {"pat-1008"},
 		"birthdate=eq1940":                      {"pat-1008"},
 		"name=Walter&birthdate=1940-03-01":      nil,
@@ -241,9 +241,9 @@ func TestPatientSearch(t *testing.T) {
 	}
 }
 
-func TestConditionalCreateIsExactlyOnce(t *testing.T) {
-	var told atomic.Int64
-	w := newWorld(t, func(o *EMROptions) { o.OnObservation = func(StoredObservation) { told.Add(1) } })
+func TestConditionalCreateStoresOnce(t *testing.T) {
+	var callbacks atomic.Int64
+	w := newWorld(t, func(o *EMROptions) { o.OnObservation = func(StoredObservation) { callbacks.Add(1) } })
 	token := w.token()
 	const posts = 40
 	var statuses [posts]int
@@ -271,8 +271,8 @@ func TestConditionalCreateIsExactlyOnce(t *testing.T) {
 	}
 	stored := w.emr.Observations()
 	stats := w.emr.Stats()
-	if created != 1 || told.Load() != 1 || len(stored) != 1 || stored[0].Creates != 1 || stats.Repeated != posts-1 || stats.MostPerIdentifier != 1 {
-		t.Errorf("created %d, told %d, stored %+v, stats %+v", created, told.Load(), stored, stats)
+	if created != 1 || callbacks.Load() != 1 || len(stored) != 1 || stored[0].Creates != 1 || stats.Repeated != posts-1 || stats.MostPerIdentifier != 1 {
+		t.Errorf("created %d, callbacks %d, stored %+v, stats %+v", created, callbacks.Load(), stored, stats)
 	}
 	if got := stored[0]; got.Identifier != "urn:ietf:rfc:3986|urn:uuid:"+observationID || got.Subject != "pat-1001" || got.Code != "85354-9" {
 		t.Errorf("stored %+v", got)
@@ -393,7 +393,7 @@ func TestFaults(t *testing.T) {
 
 	w.emr.Fail(Fault{Match: "Patient", Token: TokenExpired, Times: 1})
 	if answer, _ := w.mustCall("GET", "Patient/pat-1001", token, ""); answer.StatusCode != 401 {
-		t.Errorf("forgotten token: %d", answer.StatusCode)
+		t.Errorf("deleted token: %d", answer.StatusCode)
 	}
 	token = w.token()
 	if answer, _ := w.mustCall("GET", "Patient/pat-1001", token, ""); answer.StatusCode != 200 {
@@ -401,14 +401,14 @@ func TestFaults(t *testing.T) {
 	}
 
 	w.emr.Fail(Fault{Match: "oauth/token", Status: 503})
-	if status, body := w.ask(w.backendForm("x")); status != 503 || body["error"] != "temporarily_unavailable" {
+	if status, body := w.requestToken(w.backendForm("x")); status != 503 || body["error"] != "temporarily_unavailable" {
 		t.Errorf("token fault: %d %v", status, body)
 	}
 	w.emr.ClearFaults()
 	w.token()
 }
 
-func TestDelayedRequestIsNotDoneForACallerWhoGaveUp(t *testing.T) {
+func TestDelayedRequestOfClosedConnectionIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emr, err := NewEMR(EMROptions{ClientID: emrClient, Now: time.Now})
 		if err != nil {
@@ -530,7 +530,7 @@ func TestJournalSurvivesAKill(t *testing.T) {
 		t.Errorf("next observation: %d %v", answer.StatusCode, body)
 	}
 	if third := newWorld(t, keep); third.emr.Stats().Observations != 2 {
-		t.Errorf("third start knows %d observations", third.emr.Stats().Observations)
+		t.Errorf("third start has %d observations", third.emr.Stats().Observations)
 	}
 }
 
@@ -544,7 +544,7 @@ func TestDeterministicTokens(t *testing.T) {
 	}
 }
 
-func TestNewEMRRefuses(t *testing.T) {
+func TestNewEMRRejects(t *testing.T) {
 	for name, options := range map[string]EMROptions{
 		"no clock":      {},
 		"practice code": {Now: time.Now, PracticeCode: "a/{b}"},

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// An update is a version of what is there: the id stays, the journal keeps both, and nothing is made that was not created.
+// An update is a version of a stored Observation: the id stays, the journal has both, and nothing is created.
 func TestUpdateObservation(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "emr.jsonl")
 	keep := func(o *EMROptions) { o.JournalFile = path }

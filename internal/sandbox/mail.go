@@ -34,7 +34,7 @@ type Message struct {
 	ReceivedAt time.Time `json:"received_at"`
 }
 
-// MailCatcher is an SMTP server that accepts every mail and every sign-in, and keeps what it gets in memory.
+// MailCatcher is an SMTP server that accepts every mail and sign-in, and stores mails in memory.
 type MailCatcher struct {
 	server    *smtp.Server
 	listener  net.Listener
@@ -43,11 +43,10 @@ type MailCatcher struct {
 
 	mu       sync.Mutex
 	messages []Message
-	arrived  chan struct{} // closed and renewed at each arrival
+	arrived  chan struct{} // closed and replaced at each arrival
 }
 
-// NewMailCatcher listens on a loopback port and serves until Close. onMessage, when not nil, is called after each
-// mail, outside every lock.
+// NewMailCatcher listens on a loopback port and serves until Close. onMessage, if not nil, is called after each mail, without locks.
 func NewMailCatcher(now func() time.Time, onMessage func(Message)) (*MailCatcher, error) {
 	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -61,35 +60,35 @@ func NewMailCatcher(now func() time.Time, onMessage func(Message)) (*MailCatcher
 	m.server.AllowInsecureAuth = true
 	m.server.EnableSMTPUTF8 = true
 	m.server.MaxMessageBytes = 16 << 20
-	m.server.ErrorLog = log.New(io.Discard, "", 0) // a broken connection shows at the sender
+	m.server.ErrorLog = log.New(io.Discard, "", 0) // the sender sees a broken connection
 	go func() { _ = m.server.Serve(listener) }()   // it ends with Close
 	return m, nil
 }
 
-// Addr is the host:port mail goes to.
+// Addr is the host:port for mail.
 func (m *MailCatcher) Addr() string { return m.listener.Addr().String() }
 
-// Port is the port mail goes to, on 127.0.0.1.
+// Port is the port for mail, on 127.0.0.1.
 func (m *MailCatcher) Port() int { return m.listener.Addr().(*net.TCPAddr).Port }
 
 // Close stops the server and drops its connections.
 func (m *MailCatcher) Close() error {
 	err := m.server.Close()
-	// A server that has not begun to serve yet does not know its listener.
+	// A server that is not serving yet has no listener.
 	if closed := m.listener.Close(); !errors.Is(closed, net.ErrClosed) {
 		err = errors.Join(err, closed)
 	}
 	return err
 }
 
-// Messages returns what was caught, oldest first.
+// Messages returns the caught mails, oldest first.
 func (m *MailCatcher) Messages() []Message {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.messages)
 }
 
-// WaitFor returns the oldest mail that matches, now or when it arrives, or the context's error.
+// WaitFor returns the oldest mail that matches, now or after it arrives, or the context's error.
 func (m *MailCatcher) WaitFor(ctx context.Context, match func(Message) bool) (Message, error) {
 	for seen := 0; ; {
 		m.mu.Lock()
@@ -167,7 +166,7 @@ func (s *mailSession) Data(r io.Reader) error {
 func (s *mailSession) Reset()        { s.from, s.to = "", nil }
 func (s *mailSession) Logout() error { return nil }
 
-// read fills in subject, text and HTML as far as the mail is well formed; Raw holds the rest.
+// read sets subject, text and HTML if the mail is well formed; Raw has the rest.
 func (m *Message) read() {
 	parsed, err := mail.ReadMessage(bytes.NewReader(m.Raw))
 	if err != nil {
@@ -180,7 +179,7 @@ func (m *Message) read() {
 	m.readPart(parsed.Header.Get("Content-Type"), parsed.Header.Get("Content-Transfer-Encoding"), parsed.Body)
 }
 
-// readPart keeps the first text and the first HTML part, however deep they are.
+// readPart reads the first text and the first HTML part, at any depth.
 func (m *Message) readPart(contentType, encoding string, body io.Reader) {
 	mediaType, params, err := mime.ParseMediaType(contentType)
 	if err != nil {

@@ -38,8 +38,8 @@ const resetMail = "From: Vigil <no-reply@vigil.example>\r\n" +
 	"--inner--\r\n--outer--\r\n"
 
 func TestMailCatcher(t *testing.T) {
-	told := make(chan Message, 1)
-	catcher := newCatcher(t, func(m Message) { told <- m })
+	received := make(chan Message, 1)
+	catcher := newCatcher(t, func(m Message) { received <- m })
 	auth := smtp.PlainAuth("", "anyone", "anything", "127.0.0.1")
 	if err := smtp.SendMail(catcher.Addr(), auth, "no-reply@vigil.example", []string{"nurse@vigil.example", "ma@vigil.example"}, []byte(resetMail)); err != nil {
 		t.Fatal(err)
@@ -52,8 +52,8 @@ func TestMailCatcher(t *testing.T) {
 		got.Text != "Open http://x.example/reset?token=abc and choose one." || got.HTML != "<b>Hello</b>" || string(got.Raw) != resetMail {
 		t.Errorf("caught %+v", got)
 	}
-	if m := <-told; m.Subject != got.Subject {
-		t.Errorf("told of %q", m.Subject)
+	if m := <-received; m.Subject != got.Subject {
+		t.Errorf("received %q", m.Subject)
 	}
 
 	recorder := httptest.NewRecorder()

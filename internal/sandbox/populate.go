@@ -16,6 +16,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/ingest"
 	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/internal/templates"
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vitals"
@@ -23,47 +24,46 @@ import (
 
 const (
 	historyDays = 35 // a whole period of device billing, and the days since
-	// Seed makes every demo practice the same.
+	// Seed is the same for every demo practice.
 	Seed = 2026
-	// together is how many readings of the past are stored in one transaction.
-	together = 200
+	// readingsPerTx is how many past readings are stored in one transaction.
+	readingsPerTx = 200
 )
 
-// Populate fills an empty database with colleagues, patients and a month of readings, through the same functions that the API uses. It is
-// the one part of the sandbox that knows Vigil inside. progress is told how many steps of how many are done.
+// Populate fills an empty database with users, patients and a month of readings, through the functions of the API. progress receives the
+// number of finished and of all steps.
 func Populate(app core.App, engine *ingest.Evaluator, count int, zone *time.Location, now time.Time, progress func(done, total int)) error {
-	staff, err := hire(app, now)
+	staff, err := createUsers(app, now)
 	if err != nil {
 		return err
 	}
-	if err := writeTexts(app, now); err != nil {
+	if err := createNoteTemplates(app, now); err != nil {
 		return err
 	}
 	enrolled := now.AddDate(0, 0, -historyDays)
-	payers, err := contract(app, enrolled)
+	payers, err := createPayers(app, enrolled)
 	if err != nil {
 		return err
 	}
 	var ids []string
 	for n := 1; n <= count; n++ {
-		id, err := enrol(app, n, staff, payers, enrolled)
+		id, err := enrollPatient(app, n, staff, payers, enrolled)
 		if err != nil {
-			return fmt.Errorf("enrol patient %d: %w", n, err)
+			return fmt.Errorf("enroll patient %d: %w", n, err)
 		}
 		ids = append(ids, id)
 	}
-	if err := openPortal(app, ids, now); err != nil {
+	if err := createPortalAccount(app, ids, now); err != nil {
 		return err
 	}
-	if err := relive(app, engine, ids, now.In(zone), progress); err != nil {
+	if err := storeHistory(app, engine, ids, now.In(zone), progress); err != nil {
 		return err
 	}
-	return lookAfter(app, staff.provider, now)
+	return acknowledgePast(app, staff.provider, now)
 }
 
-// lookAfter does what the colleagues did in that month: alerts older than a day were acknowledged, and what people were to hear of
-// then is not news any more.
-func lookAfter(app core.App, provider *collections.User, now time.Time) error {
+// acknowledgePast acknowledges alerts older than a day and marks their announcements as sent.
+func acknowledgePast(app core.App, provider *collections.User, now time.Time) error {
 	yesterday := collections.Instant(now.Add(-24 * time.Hour))
 	var open []struct {
 		ID        string `db:"id"`
@@ -84,16 +84,16 @@ func lookAfter(app core.App, provider *collections.User, now time.Time) error {
 	_, err = app.DB().NewQuery(`UPDATE announcements SET told_at = created_at WHERE told_at = '' AND created_at < {:yesterday}`).
 		Bind(dbx.Params{"yesterday": yesterday}).Execute()
 	if err != nil {
-		return fmt.Errorf("lay old announcements aside: %w", err)
+		return fmt.Errorf("mark old announcements as sent: %w", err)
 	}
 	return nil
 }
 
-// staff are the colleagues whose work is on record.
+// staff are the users who appear in records.
 type staff struct{ provider, nurse, biller *collections.User }
 
-func hire(app core.App, now time.Time) (hired staff, err error) {
-	for _, colleague := range Colleagues {
+func createUsers(app core.App, now time.Time) (hired staff, err error) {
+	for _, colleague := range DemoUsers {
 		if colleague.Role == authz.Patient {
 			continue
 		}
@@ -101,13 +101,13 @@ func hire(app core.App, now time.Time) (hired staff, err error) {
 		if err != nil {
 			return hired, fmt.Errorf("hire %s: %w", colleague.Role, err)
 		}
-		hired.take(user)
+		hired.assign(user)
 	}
 	return hired, nil
 }
 
-// take remembers somebody whose work is on record.
-func (s *staff) take(user *collections.User) {
+// assign sets the user of a role.
+func (s *staff) assign(user *collections.User) {
 	switch authz.Role(user.Role()) {
 	case authz.Provider:
 		s.provider = user
@@ -118,17 +118,9 @@ func (s *staff) take(user *collections.User) {
 	}
 }
 
-func (c Colleague) account() auth.NewAccount {
-	account := auth.NewAccount{Email: c.Email, FirstName: c.FirstName, LastName: c.LastName, Role: c.Role, Password: Password}
-	if c.Role == authz.Provider {
-		account.NPI, account.Taxonomy = "1245319599", "207R00000X" // internal medicine
-	}
-	return account
-}
-
-// openPortal gives the portal account to the first patient.
-func openPortal(app core.App, ids []string, now time.Time) error {
-	account := Colleagues[len(Colleagues)-1].account()
+// createPortalAccount creates the portal account of the first patient.
+func createPortalAccount(app core.App, ids []string, now time.Time) error {
+	account := DemoUsers[len(DemoUsers)-1].account()
 	if len(ids) > 0 {
 		account.PatientID = ids[0]
 	}
@@ -138,15 +130,15 @@ func openPortal(app core.App, ids []string, now time.Time) error {
 	return nil
 }
 
-func enrol(app core.App, n int, staff staff, payers []int64, at time.Time) (string, error) {
-	who := NewNeighbour(n)
+func enrollPatient(app core.App, n int, staff staff, payers []int64, at time.Time) (string, error) {
+	person := NewDemoPatient(n)
 	body := patients.Body{
-		FirstName: validate.Of(who.FirstName), LastName: validate.Of(who.LastName), DateOfBirth: validate.Of(who.BirthDate), Gender: validate.Of(who.Gender),
-		Phone: validate.Of(who.Phone), Email: validate.Of(who.Email), GatewayPatientID: validate.Of(who.GatewayID), ExternalID: validate.Of(who.EMRID),
-		PrimaryProviderID: validate.Of(staff.provider.Number()), Insurance: insured(n, payers), ICD10Codes: validate.Of([]validate.String{validate.Of(diagnoses[n%len(diagnoses)])}),
+		FirstName: validate.Of(person.FirstName), LastName: validate.Of(person.LastName), DateOfBirth: validate.Of(person.BirthDate), Gender: validate.Of(person.Gender),
+		Phone: validate.Of(person.Phone), Email: validate.Of(person.Email), GatewayPatientID: validate.Of(person.GatewayID), ExternalID: validate.Of(person.EMRID),
+		PrimaryProviderID: validate.Of(staff.provider.Number()), Insurance: insuranceOf(n, payers), ICD10Codes: validate.Of([]validate.String{validate.Of(diagnoses[n%len(diagnoses)])}),
 		Address: validate.Of(patients.AddressBody{
-			Line1: validate.Of(who.Line1), City: validate.Of(who.City), State: validate.Of(who.State),
-			Zip: validate.Of(who.Zip),
+			Line1: validate.Of(person.Line1), City: validate.Of(person.City), State: validate.Of(person.State),
+			Zip: validate.Of(person.Zip),
 		}),
 	}
 	checks := validate.NewChecks()
@@ -158,22 +150,22 @@ func enrol(app core.App, n int, staff staff, payers []int64, at time.Time) (stri
 	if err != nil {
 		return "", err
 	}
-	for _, device := range kit(n).Devices {
+	for _, device := range homeDevices(n).Devices {
 		if err := assign(app, device, patient.Id, at); err != nil {
 			return "", err
 		}
 	}
-	if err := prescribe(app, n, patient.Id, staff, at); err != nil {
+	if err := orderMonitoring(app, n, patient.Id, staff, at); err != nil {
 		return "", err
 	}
-	return patient.Id, document(app, n, patient.Id, staff.provider, at)
+	return patient.Id, recordConsent(app, n, patient.Id, staff.provider, at)
 }
 
-// diagnoses go round among the patients.
+// diagnoses are assigned to patients in turn.
 var diagnoses = []string{"I10", "I50.9", "E11.9", "J44.9"}
 
-// document records what billing asks for: consent, and that the patient was taught to measure. Every ninth patient has not consented yet.
-func document(app core.App, n int, patientID string, provider *collections.User, at time.Time) error {
+// recordConsent records what billing requires: consent, and the education of the patient. Every ninth patient has not consented yet.
+func recordConsent(app core.App, n int, patientID string, provider *collections.User, at time.Time) error {
 	by := audit.System()
 	if n%9 != 0 {
 		checks := validate.NewChecks()
@@ -188,31 +180,10 @@ func document(app core.App, n int, patientID string, provider *collections.User,
 		}
 	}
 	setUp := devices.SetUp{EducatedBy: provider.Number(), CompletedAt: at}
-	if _, err := devices.CompleteSetUp(app, kit(n).Devices[0].ID, setUp, by, at); err != nil {
+	if _, err := devices.CompleteSetUp(app, homeDevices(n).Devices[0].ID, setUp, by, at); err != nil {
 		return fmt.Errorf("record the set-up: %w", err)
 	}
 	return nil
-}
-
-// kit is what a patient has at home: every second one has a scale beside the cuff, every fifth an oximeter and a glucose meter.
-func kit(n int) SimulatedPatient {
-	kinds := []vitals.Kind{vitals.BloodPressure}
-	if n%2 == 0 {
-		kinds = append(kinds, vitals.Weight)
-	}
-	if n%5 == 0 {
-		kinds = append(kinds, vitals.PulseOximetry, vitals.BloodGlucose)
-	}
-	all := SimulatedPatients(n, kinds...)
-	return all[n-1]
-}
-
-// Households are the kits of all patients, for the simulator.
-func Households(count int) (households []SimulatedPatient) {
-	for n := 1; n <= count; n++ {
-		households = append(households, kit(n))
-	}
-	return households
 }
 
 func assign(app core.App, device SimulatedDevice, patientID string, at time.Time) error {
@@ -241,23 +212,23 @@ func assign(app core.App, device SimulatedDevice, patientID string, at time.Time
 	return nil
 }
 
-// past is a reading of the month that lies behind.
-type past struct {
+// pastReading is a reading of the past month.
+type pastReading struct {
 	patientID string
 	reading   vitals.Reading
 }
 
-// relive stores the month as it would have come in, each reading a minute after it was taken.
-func relive(app core.App, engine *ingest.Evaluator, ids []string, now time.Time, progress func(done, total int)) error {
-	var month []past
+// storeHistory stores the past month, each reading a minute after its measurement.
+func storeHistory(app core.App, engine *ingest.Evaluator, ids []string, now time.Time, progress func(done, total int)) error {
+	var month []pastReading
 	for i, id := range ids {
-		for _, reading := range History(kit(i+1), historyDays, Seed, now) {
-			month = append(month, past{id, reading})
+		for _, reading := range History(homeDevices(i+1), historyDays, Seed, now) {
+			month = append(month, pastReading{id, reading})
 		}
 	}
-	slices.SortStableFunc(month, func(a, b past) int { return a.reading.MeasuredAt.Compare(b.reading.MeasuredAt) })
+	slices.SortStableFunc(month, func(a, b pastReading) int { return a.reading.MeasuredAt.Compare(b.reading.MeasuredAt) })
 	done := 0
-	for group := range slices.Chunk(month, together) {
+	for group := range slices.Chunk(month, readingsPerTx) {
 		err := app.RunInTransaction(func(tx core.App) error {
 			for _, p := range group {
 				at := p.reading.MeasuredAt.Add(time.Minute).UTC()
@@ -276,6 +247,35 @@ func relive(app core.App, engine *ingest.Evaluator, ids []string, now time.Time,
 		}
 		done += len(group)
 		progress(done, len(month))
+	}
+	return nil
+}
+
+// noteTemplates are the practice's note templates, by context.
+var noteTemplates = []struct{ name, context, text string }{
+	{"No answer", "any", "Called twice, no answer. Left a message to call back."},
+	{"Measured again, in range", "alert", "Rested five minutes and measured again: the second value is in range."},
+	{"Took no medicine", "alert", "Has not taken the morning medicine. Takes it now, measures again in an hour."},
+	{"Cuff was loose", "alert", "The cuff was loose. Shown how to put it on; measured again."},
+	{"Feels well", "alert", "Feels well, no dizziness, no chest pain, no shortness of breath."},
+	{"Sent to the emergency room", "escalation", "Sent to the emergency room; the provider is informed."},
+	{"Dose changed", "escalation", "The provider changed the dose. The patient has read it back."},
+	{"Readings reviewed", "note", "Went through the readings of the week with the patient, and how they measure."},
+	{"Device explained", "note", "Explained how the device is used and charged. A reading came through while on the phone."},
+}
+
+// createNoteTemplates stores the practice's note templates.
+func createNoteTemplates(app core.App, now time.Time) error {
+	for _, one := range noteTemplates {
+		body := templates.NoteBody{Name: validate.Of(one.name), Text: validate.Of(one.text), Context: validate.Of(one.context)}
+		checks := validate.NewChecks()
+		draft := body.Read(checks)
+		if err := checks.Err(); err != nil {
+			return fmt.Errorf("read the template %q: %w", one.name, err)
+		}
+		if _, err := templates.CreateNote(app, draft, audit.System(), now); err != nil {
+			return fmt.Errorf("store the template %q: %w", one.name, err)
+		}
 	}
 	return nil
 }

@@ -27,55 +27,55 @@ const answerWindow = 10 * time.Second
 var gatewayRetryDelays = [...]time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute}
 
 const (
-	// maxInFlight bounds the requests under way at once; past it the simulator slows down.
+	// maxInFlight bounds the concurrent requests; beyond it the simulator slows down.
 	maxInFlight = 64
 	reportEvery = 10 * time.Second
 )
 
-// SimulateOptions says whom to simulate and where to send it.
+// SimulateOptions configure a simulation.
 type SimulateOptions struct {
 	URL    string // of the webhook
 	Secret string // shared with the webhook
 
-	// Patients are who measures; when nil, Count patients are made with devices of Kinds (blood pressure when nil).
+	// Patients are the simulated patients; if nil, Count patients are made with devices of Kinds (blood pressure if nil).
 	Patients []SimulatedPatient
 	Count    int
 	Kinds    []vitals.Kind
 
-	// Rate is measurements per second; 1 when 0. With more per second than there are devices, the devices' own
-	// times run ahead of the clock, since a device measures once a second at most.
+	// Rate is measurements per second; 1 if 0. With more per second than there are devices, the devices' times run ahead of the clock,
+	// since a device measures at most once a second.
 	Rate float64
-	// For ends the run; retries not yet due are then abandoned. Events ends it after so many measurements, once
-	// every retry is done. With neither, the run lasts until the context ends.
+	// For ends the run and abandons retries that are not due. Events ends it after so many measurements, after every retry. Without both,
+	// the run lasts until the context ends.
 	For    time.Duration
 	Events int
 
 	Seed  uint64
-	Flaws map[Flaw]float64 // DefaultFlaws when nil
-	// RetryScale stretches the retry delays of 1, 5 and 15 minutes; 1 when 0.
+	Flaws map[DeliveryFault]float64 // DefaultFaultRates when nil
+	// RetryScale scales the retry delays of 1, 5 and 15 minutes; 1 if 0.
 	RetryScale float64
 
 	Now    func() time.Time // required; its zone is the patients'
-	Client *http.Client     // http.DefaultClient when nil
-	Out    io.Writer        // a line every ten seconds and at the end, when not nil
+	Client *http.Client     // http.DefaultClient if nil
+	Out    io.Writer        // a line every ten seconds and at the end, if not nil
 }
 
-// Tally is what came of a run.
-type Tally struct {
-	Measurements int            // planned
-	Events       int            // to be delivered: measurements, their duplicates, battery warnings
-	Attempts     int            // requests made
-	Delivered    int            // events answered 200 in time
-	GaveUp       int            // events whose three retries failed too
-	Abandoned    int            // events cut off by the end of the run
-	Unanswered   int            // attempts without any answer
-	Statuses     map[int]int    // answers by HTTP status
-	Answers      map[string]int // 200 answers by the status in their body
-	Flaws        map[Flaw]int   // measurements by flaw, perfect ones left out
+// SimulationResult counts the events of a run.
+type SimulationResult struct {
+	Measurements int                   // planned
+	Events       int                   // to be delivered: measurements, their duplicates, battery warnings
+	Attempts     int                   // requests made
+	Delivered    int                   // events answered 200 in time
+	GaveUp       int                   // events with three failed retries
+	Abandoned    int                   // events abandoned at the end of the run
+	Unanswered   int                   // attempts without an answer
+	Statuses     map[int]int           // answers by HTTP status
+	Answers      map[string]int        // 200 answers by the status in their body
+	Flaws        map[DeliveryFault]int // measurements by fault, perfect ones left out
 }
 
-// String is one line for a person.
-func (t Tally) String() string {
+// String returns one readable line.
+func (t SimulationResult) String() string {
 	parts := []string{fmt.Sprintf("%d measurements, %d of %d events delivered", t.Measurements, t.Delivered, t.Events)}
 	for _, answer := range slices.Sorted(maps.Keys(t.Answers)) {
 		parts = append(parts, fmt.Sprintf("%s %d", answer, t.Answers[answer]))
@@ -91,17 +91,16 @@ func (t Tally) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Simulate sends signed events until the run ends, and reports what came of them. The end of the context is a
-// normal end.
-func Simulate(ctx context.Context, options SimulateOptions) (Tally, error) {
+// Simulate sends signed events until the run ends, and returns the counts. The end of the context is a normal end.
+func Simulate(ctx context.Context, options SimulateOptions) (SimulationResult, error) {
 	options, err := options.complete()
 	if err != nil {
-		return Tally{}, err
+		return SimulationResult{}, err
 	}
 	s := &simulation{
 		SimulateOptions: options,
 		slots:           make(chan struct{}, maxInFlight),
-		tally:           Tally{Statuses: map[int]int{}, Answers: map[string]int{}, Flaws: map[Flaw]int{}},
+		tally:           SimulationResult{Statuses: map[int]int{}, Answers: map[string]int{}, Flaws: map[DeliveryFault]int{}},
 	}
 	open := ctx
 	if options.For > 0 {
@@ -116,7 +115,7 @@ func Simulate(ctx context.Context, options SimulateOptions) (Tally, error) {
 	return tally, nil
 }
 
-// complete checks the options and fills in what was left out.
+// complete checks the options and sets defaults.
 func (o SimulateOptions) complete() (SimulateOptions, error) {
 	if o.Patients == nil {
 		if len(o.Kinds) == 0 {
@@ -155,10 +154,10 @@ type simulation struct {
 	deliveries sync.WaitGroup
 
 	mu    sync.Mutex
-	tally Tally
+	tally SimulationResult
 }
 
-// plan asks the simulator for measurements at the rate and starts their deliveries, until open ends.
+// plan plans measurements at the rate and starts their deliveries, until open ends.
 func (s *simulation) plan(open, ctx context.Context) {
 	simulator := NewSimulator(s.Patients, s.Seed, s.Flaws)
 	pace := time.NewTicker(time.Duration(float64(time.Second) / s.Rate))
@@ -174,7 +173,7 @@ func (s *simulation) plan(open, ctx context.Context) {
 		case <-pace.C:
 			events := simulator.Next(s.Now())
 			planned++
-			s.note(func(t *Tally) {
+			s.note(func(t *SimulationResult) {
 				t.Measurements++
 				t.Events += len(events)
 				if flaw := events[0].Flaw; flaw != FlawNone {
@@ -184,7 +183,7 @@ func (s *simulation) plan(open, ctx context.Context) {
 			select {
 			case s.slots <- struct{}{}:
 			case <-open.Done():
-				s.note(func(t *Tally) { t.Abandoned += len(events) })
+				s.note(func(t *SimulationResult) { t.Abandoned += len(events) })
 				return
 			}
 			s.deliveries.Go(func() { s.deliverAll(open, ctx, events) })
@@ -192,13 +191,12 @@ func (s *simulation) plan(open, ctx context.Context) {
 	}
 }
 
-// deliverConcurrently makes the first attempt of each event in order, in the slot it was given, and leaves retries to
-// deliveries of their own.
+// deliverAll makes the first attempt of each event in order, in its slot, and starts retries separately.
 func (s *simulation) deliverAll(open, ctx context.Context, events []Event) {
 	defer func() { <-s.slots }()
 	for _, event := range events {
 		if s.attempt(ctx, event, 0) {
-			s.note(func(t *Tally) { t.Delivered++ })
+			s.note(func(t *SimulationResult) { t.Delivered++ })
 			continue
 		}
 		s.deliveries.Go(func() { s.retry(open, ctx, event) })
@@ -211,18 +209,18 @@ func (s *simulation) retry(open, ctx context.Context, event Event) {
 		select {
 		case <-time.After(time.Duration(float64(delay) * s.RetryScale)):
 		case <-open.Done():
-			s.note(func(t *Tally) { t.Abandoned++ })
+			s.note(func(t *SimulationResult) { t.Abandoned++ })
 			return
 		}
 		s.slots <- struct{}{}
 		delivered := s.attempt(ctx, event, i+1)
 		<-s.slots
 		if delivered {
-			s.note(func(t *Tally) { t.Delivered++ })
+			s.note(func(t *SimulationResult) { t.Delivered++ })
 			return
 		}
 	}
-	s.note(func(t *Tally) { t.GaveUp++ })
+	s.note(func(t *SimulationResult) { t.GaveUp++ })
 }
 
 // attempt posts an event and reports whether the gateway counts it as delivered.
@@ -246,31 +244,31 @@ func (s *simulation) attempt(ctx context.Context, event Event, retries int) bool
 	request.Header.Set(gateway.TimestampHeader, strconv.FormatInt(sentAt.Unix(), 10))
 	answer, err := s.Client.Do(request)
 	if err != nil {
-		s.note(func(t *Tally) { t.Attempts++; t.Unanswered++ })
+		s.note(func(t *SimulationResult) { t.Attempts++; t.Unanswered++ })
 		return false
 	}
 	defer answer.Body.Close()
-	var said struct{ Status string }
-	_ = json.NewDecoder(io.LimitReader(answer.Body, maxBody)).Decode(&said) // the gateway cares only for the 200
-	s.note(func(t *Tally) {
+	var answerBody struct{ Status string }
+	_ = json.NewDecoder(io.LimitReader(answer.Body, maxBody)).Decode(&answerBody) // only the status 200 matters to the gateway
+	s.note(func(t *SimulationResult) {
 		t.Attempts++
 		t.Statuses[answer.StatusCode]++
 		if answer.StatusCode == http.StatusOK {
-			t.Answers[said.Status]++
+			t.Answers[answerBody.Status]++
 		}
 	})
-	lost := event.Flaw == FlawLostAnswer && retries == 0
+	lost := event.Flaw == FaultLostAnswer && retries == 0
 	return answer.StatusCode == http.StatusOK && !lost
 }
 
-func (s *simulation) note(change func(*Tally)) {
+func (s *simulation) note(change func(*SimulationResult)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change(&s.tally)
 }
 
-// snapshot is the tally so far, with maps of its own.
-func (s *simulation) snapshot() Tally {
+// snapshot returns a copy of the counts.
+func (s *simulation) snapshot() SimulationResult {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	tally := s.tally
@@ -278,8 +276,8 @@ func (s *simulation) snapshot() Tally {
 	return tally
 }
 
-func (s *simulation) report(tally Tally) {
+func (s *simulation) report(tally SimulationResult) {
 	if s.Out != nil {
-		_, _ = fmt.Fprintln(s.Out, "gateway simulator:", tally) // a line lost is no event lost
+		_, _ = fmt.Fprintln(s.Out, "gateway simulator:", tally) // a lost line is no lost event
 	}
 }

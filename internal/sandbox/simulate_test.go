@@ -19,7 +19,7 @@ import (
 
 const webhookSecret = "whsec_test"
 
-// webhook is a service behind an http.Client, without a network, so that time can be the bubble's.
+// webhook is a service behind an http.Client without a network, so that time can be simulated.
 type webhook struct {
 	answer func(attempt int, body []byte) (int, error)
 
@@ -57,13 +57,13 @@ func (w *webhook) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 // simulate runs in a bubble of fake time.
-func simulate(t *testing.T, change func(*SimulateOptions), answer func(int, []byte) (int, error), check func(*testing.T, Tally, *webhook)) {
+func simulate(t *testing.T, change func(*SimulateOptions), answer func(int, []byte) (int, error), check func(*testing.T, SimulationResult, *webhook)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		service := &webhook{answer: answer, attempts: map[string]int{}}
 		options := SimulateOptions{
 			URL: "http://vigil.example/api/v1/gateway/webhook/", Secret: webhookSecret, Count: 40, Rate: 10, Seed: 1,
-			Flaws: map[Flaw]float64{}, Now: time.Now, Client: &http.Client{Transport: service},
+			Flaws: map[DeliveryFault]float64{}, Now: time.Now, Client: &http.Client{Transport: service},
 		}
 		change(&options)
 		tally, err := Simulate(t.Context(), options)
@@ -76,7 +76,7 @@ func simulate(t *testing.T, change func(*SimulateOptions), answer func(int, []by
 
 func TestSimulateRate(t *testing.T) {
 	var out bytes.Buffer
-	simulate(t, func(o *SimulateOptions) { o.For, o.Out = time.Minute+time.Millisecond, &out }, nil, func(t *testing.T, tally Tally, service *webhook) {
+	simulate(t, func(o *SimulateOptions) { o.For, o.Out = time.Minute+time.Millisecond, &out }, nil, func(t *testing.T, tally SimulationResult, service *webhook) {
 		if tally.Measurements != 600 || tally.Delivered != tally.Events || tally.Statuses[200] != tally.Attempts || len(service.bad) != 0 {
 			t.Errorf("tally %+v, refused %v", tally, service.bad)
 		}
@@ -96,7 +96,7 @@ func TestSimulateRetriesLikeTheGateway(t *testing.T) {
 		}
 		return 200, nil
 	}
-	simulate(t, func(o *SimulateOptions) { o.Events = 1 }, failTwice, func(t *testing.T, tally Tally, service *webhook) {
+	simulate(t, func(o *SimulateOptions) { o.Events = 1 }, failTwice, func(t *testing.T, tally SimulationResult, service *webhook) {
 		if tally.Delivered != 1 || tally.Attempts != 3 || tally.Unanswered != 1 || tally.Statuses[503] != 1 {
 			t.Errorf("tally %+v", tally)
 		}
@@ -105,29 +105,29 @@ func TestSimulateRetriesLikeTheGateway(t *testing.T) {
 		}
 	})
 	never := func(int, []byte) (int, error) { return 500, nil }
-	simulate(t, func(o *SimulateOptions) { o.Events, o.RetryScale = 2, 0.1 }, never, func(t *testing.T, tally Tally, service *webhook) {
+	simulate(t, func(o *SimulateOptions) { o.Events, o.RetryScale = 2, 0.1 }, never, func(t *testing.T, tally SimulationResult, service *webhook) {
 		if tally.GaveUp != 2 || tally.Attempts != 8 {
 			t.Errorf("tally %+v", tally)
 		}
 	})
-	simulate(t, func(o *SimulateOptions) { o.For = 30*time.Second + time.Millisecond }, never, func(t *testing.T, tally Tally, service *webhook) {
+	simulate(t, func(o *SimulateOptions) { o.For = 30*time.Second + time.Millisecond }, never, func(t *testing.T, tally SimulationResult, service *webhook) {
 		if tally.Abandoned != tally.Events || tally.Attempts != tally.Events {
 			t.Errorf("tally %+v", tally)
 		}
 	})
 }
 
-func TestSimulateFlaws(t *testing.T) {
-	only := func(flaw Flaw) func(*SimulateOptions) {
-		return func(o *SimulateOptions) { o.Events, o.Flaws = 1, map[Flaw]float64{flaw: 1} }
+func TestSimulateFaults(t *testing.T) {
+	only := func(flaw DeliveryFault) func(*SimulateOptions) {
+		return func(o *SimulateOptions) { o.Events, o.Flaws = 1, map[DeliveryFault]float64{flaw: 1} }
 	}
-	for flaw, want := range map[Flaw]struct{ accepted, duplicate, unauthorized int }{
-		FlawDuplicate:   {1, 1, 0},
-		FlawLostAnswer:  {1, 1, 0},
-		FlawStaleHeader: {0, 1, 1}, // refused, then delivered with a fresh header
-		FlawClockSkew:   {1, 0, 0},
+	for flaw, want := range map[DeliveryFault]struct{ accepted, duplicate, unauthorized int }{
+		FaultDuplicate:   {1, 1, 0},
+		FaultLostAnswer:  {1, 1, 0},
+		FaultStaleHeader: {0, 1, 1}, // rejected, then delivered with a fresh header
+		FaultClockSkew:   {1, 0, 0},
 	} {
-		simulate(t, only(flaw), nil, func(t *testing.T, tally Tally, service *webhook) {
+		simulate(t, only(flaw), nil, func(t *testing.T, tally SimulationResult, service *webhook) {
 			if tally.Delivered != tally.Events || tally.Answers["accepted"] != want.accepted ||
 				tally.Answers["duplicate"] != want.duplicate || tally.Statuses[401] != want.unauthorized || tally.Flaws[flaw] != 1 {
 				t.Errorf("%s: tally %+v", flaw, tally)
@@ -150,7 +150,7 @@ func TestSimulateEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestSimulateRefuses(t *testing.T) {
+func TestSimulateRejects(t *testing.T) {
 	good := SimulateOptions{URL: "http://x.example/", Secret: "s", Count: 1, Now: time.Now}
 	for name, spoil := range map[string]func(*SimulateOptions){
 		"address":   func(o *SimulateOptions) { o.URL = "x.example" },

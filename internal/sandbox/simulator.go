@@ -11,62 +11,62 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// Flaw is one way for a gateway event to be less than perfect.
-type Flaw string
+// DeliveryFault is a fault of a gateway event.
+type DeliveryFault string
 
-// The flaws; an event has at most one.
+// The faults; an event has at most one.
 const (
-	FlawNone           Flaw = ""
-	FlawDuplicate      Flaw = "duplicate"       // sent twice, byte for byte
-	FlawClockSkew      Flaw = "clock_skew"      // the device's clock is minutes off
-	FlawArtefact       Flaw = "artefact"        // a value outside every range
-	FlawUnknownPatient Flaw = "unknown_patient" // a patient and device nobody knows
-	FlawStaleHeader    Flaw = "stale_header"    // first sent with a timestamp header two hours old
-	FlawLostAnswer     Flaw = "lost_answer"     // the gateway misses the first answer, and retries
+	FlawNone            DeliveryFault = ""
+	FaultDuplicate      DeliveryFault = "duplicate"       // sent twice, byte for byte
+	FaultClockSkew      DeliveryFault = "clock_skew"      // the device's clock is minutes off
+	FaultArtifact       DeliveryFault = "artefact"        // a value outside every range
+	FaultUnknownPatient DeliveryFault = "unknown_patient" // an unknown patient and device
+	FaultStaleHeader    DeliveryFault = "stale_header"    // first sent with a timestamp header two hours old
+	FaultLostAnswer     DeliveryFault = "lost_answer"     // the gateway misses the first answer, and retries
 )
 
-// flaws in the order in which the dice are read.
-var flaws = []Flaw{FlawDuplicate, FlawClockSkew, FlawArtefact, FlawUnknownPatient, FlawStaleHeader, FlawLostAnswer}
+// deliveryFaults is the order of random draws.
+var deliveryFaults = []DeliveryFault{FaultDuplicate, FaultClockSkew, FaultArtifact, FaultUnknownPatient, FaultStaleHeader, FaultLostAnswer}
 
-// DefaultFlaws is how often each flaw happens, as a share of all measurements.
-var DefaultFlaws = map[Flaw]float64{
-	FlawDuplicate:      0.03,
-	FlawClockSkew:      0.02,
-	FlawArtefact:       0.01,
-	FlawUnknownPatient: 0.005,
-	FlawStaleHeader:    0.005,
-	FlawLostAnswer:     0.01,
+// DefaultFaultRates is the frequency of each fault, as a share of all measurements.
+var DefaultFaultRates = map[DeliveryFault]float64{
+	FaultDuplicate:      0.03,
+	FaultClockSkew:      0.02,
+	FaultArtifact:       0.01,
+	FaultUnknownPatient: 0.005,
+	FaultStaleHeader:    0.005,
+	FaultLostAnswer:     0.01,
 }
 
 const (
-	// A reading reaches the gateway's webhook this long after it was taken.
+	// The delay between a measurement and its webhook call.
 	minLatency, maxLatency = 30 * time.Second, 90 * time.Second
-	maxSkew                = 15 * time.Minute // either way
+	maxSkew                = 15 * time.Minute // in both directions
 	staleHeaderAge         = 2 * time.Hour
 	batteryPerReading      = 0.2 // percent
 	batteryLow             = 20  // percent
 	batteryReplaced        = 5   // percent
 )
 
-// Event is one webhook call to be made: Body is what is signed and sent.
+// Event is one planned webhook call: Body is what is signed and sent.
 type Event struct {
 	gateway.Measurement
-	Flaw Flaw
-	// HeaderAge is how old the timestamp header of the first attempt is; 0 for all but FlawStaleHeader.
+	Flaw DeliveryFault
+	// HeaderAge is the age of the first attempt's timestamp header; 0 except for FaultStaleHeader.
 	HeaderAge time.Duration
 }
 
-// Simulator plans what a gateway would send. It is deterministic: the same patients, seed, flaws and times give
-// the same events. It is not safe for concurrent use.
+// Simulator plans the events of a gateway. It is deterministic: the same patients, seed, faults and times give the same events. It is not
+// safe for concurrent use.
 type Simulator struct {
 	luck  *rand.Rand
 	homes []*household
-	turns []turn // who measures next, in this round
-	rates map[Flaw]float64
+	turns []measurementSlot // the next measurements of this round
+	rates map[DeliveryFault]float64
 }
 
 type household struct {
-	wearer
+	simulatedBody
 	SimulatedPatient
 	devices []*device
 }
@@ -74,22 +74,22 @@ type household struct {
 type device struct {
 	SimulatedDevice
 	battery float64
-	used    map[int64]bool // the seconds that have a reading: a device measures at most once in one
+	used    map[int64]bool // the seconds with a reading: a device measures at most once in one
 }
 
-type turn struct {
+type measurementSlot struct {
 	household *household
 	device    *device
 }
 
-// NewSimulator returns a simulator of these patients; nil rates are DefaultFlaws.
-func NewSimulator(patients []SimulatedPatient, seed uint64, rates map[Flaw]float64) *Simulator {
+// NewSimulator returns a simulator of these patients; nil rates are DefaultFaultRates.
+func NewSimulator(patients []SimulatedPatient, seed uint64, rates map[DeliveryFault]float64) *Simulator {
 	if rates == nil {
-		rates = DefaultFlaws
+		rates = DefaultFaultRates
 	}
 	s := &Simulator{luck: rand.New(rand.NewPCG(mix(seed, 1), mix(seed, 2))), rates: rates}
 	for _, patient := range patients {
-		h := &household{wearer: newWearer(seed, patient.Number), SimulatedPatient: patient}
+		h := &household{simulatedBody: newSimulatedBody(seed, patient.Number), SimulatedPatient: patient}
 		for i, d := range patient.Devices {
 			charge := 25 + 75*h.dice(topicDevice, int64(i)).Float64()
 			h.devices = append(h.devices, &device{SimulatedDevice: d, battery: charge, used: map[int64]bool{}})
@@ -99,12 +99,11 @@ func NewSimulator(patients []SimulatedPatient, seed uint64, rates map[Flaw]float
 	return s
 }
 
-// Next plans one measurement and returns its events in sending order: the measurement, the same again when it is
-// duplicated, and device.battery_low when the battery has just become low. It returns none without any device.
-// The zone of now decides the hour and the day.
+// Next plans one measurement and returns its events in sending order: the measurement, its duplicate if it has that fault, and
+// device.battery_low when the battery becomes low. It returns none without a device. The zone of now decides the hour and the day.
 func (s *Simulator) Next(now time.Time) []Event {
 	if len(s.turns) == 0 {
-		s.deal(now)
+		s.schedule(now)
 	}
 	if len(s.turns) == 0 {
 		return nil
@@ -112,10 +111,10 @@ func (s *Simulator) Next(now time.Time) []Event {
 	next := s.turns[0]
 	s.turns = s.turns[1:]
 
-	flaw := s.drawFlaw()
+	flaw := s.drawFault()
 	at := now.Add(-minLatency - time.Duration(s.luck.Int64N(int64(maxLatency-minLatency))))
 	skew := time.Duration(s.luck.Int64N(int64(2*maxSkew))) - maxSkew
-	if flaw == FlawClockSkew {
+	if flaw == FaultClockSkew {
 		at = at.Add(skew)
 	}
 	at = next.device.free(at)
@@ -123,17 +122,17 @@ func (s *Simulator) Next(now time.Time) []Event {
 
 	event := Event{Measurement: next.measurement(at, -55-s.luck.IntN(40)), Flaw: flaw}
 	switch flaw {
-	case FlawArtefact:
-		spoil(&event.Measurement)
-	case FlawUnknownPatient:
+	case FaultArtifact:
+		corruptValues(&event.Measurement)
+	case FaultUnknownPatient:
 		stranger := s.luck.IntN(1000)
 		event.PatientID = fmt.Sprintf("GW-STRANGER-%03d", stranger)
-		event.DeviceID = fmt.Sprintf("DEV-STRANGER-%03d-%s", stranger, makeOf(next.device.Kind).suffix)
-	case FlawStaleHeader:
+		event.DeviceID = fmt.Sprintf("DEV-STRANGER-%03d-%s", stranger, modelsOf(next.device.Kind).suffix)
+	case FaultStaleHeader:
 		event.HeaderAge = staleHeaderAge
 	}
 	events := []Event{event}
-	if flaw == FlawDuplicate {
+	if flaw == FaultDuplicate {
 		events = append(events, event)
 	}
 	if low {
@@ -142,23 +141,23 @@ func (s *Simulator) Next(now time.Time) []Event {
 	return events
 }
 
-// deal starts a round: every device whose owner measures today, in random order. When nobody does, everybody does,
-// since a simulator of one forgetful patient should still send something.
-func (s *Simulator) deal(now time.Time) {
+// schedule starts a round: every device of the patients who measure today, in random order. If none does, all do, so that a simulator of
+// one patient always sends something.
+func (s *Simulator) schedule(now time.Time) {
 	nobody := !slices.ContainsFunc(s.homes, func(h *household) bool { return len(h.devices) > 0 && h.measuresOn(now) })
 	for _, h := range s.homes {
 		for _, d := range h.devices {
 			if nobody || h.measuresOn(now) {
-				s.turns = append(s.turns, turn{h, d})
+				s.turns = append(s.turns, measurementSlot{h, d})
 			}
 		}
 	}
 	s.luck.Shuffle(len(s.turns), func(i, j int) { s.turns[i], s.turns[j] = s.turns[j], s.turns[i] })
 }
 
-func (s *Simulator) drawFlaw() Flaw {
+func (s *Simulator) drawFault() DeliveryFault {
 	draw := s.luck.Float64()
-	for _, flaw := range flaws {
+	for _, flaw := range deliveryFaults {
 		if draw < s.rates[flaw] {
 			return flaw
 		}
@@ -167,7 +166,7 @@ func (s *Simulator) drawFlaw() Flaw {
 	return FlawNone
 }
 
-// free is the first second from at on in which the device has not measured yet.
+// free returns the first second from at on in which the device has not measured.
 func (d *device) free(at time.Time) time.Time {
 	at = at.Truncate(time.Second)
 	for d.used[at.Unix()] {
@@ -180,7 +179,7 @@ func (d *device) free(at time.Time) time.Time {
 	return at
 }
 
-// drain uses up a little of the battery and reports whether it has just become low. An empty one is replaced.
+// drain uses some of the battery and reports whether it has just become low. An empty one is replaced.
 func (d *device) drain() (becameLow bool) {
 	before := d.battery
 	if d.battery -= batteryPerReading; d.battery < batteryReplaced {
@@ -189,8 +188,8 @@ func (d *device) drain() (becameLow bool) {
 	return before >= batteryLow && d.battery < batteryLow
 }
 
-// event is what every event of the device carries.
-func (t turn) event(eventType gateway.EventType, at time.Time) gateway.Measurement {
+// event returns the members that every event of the device has.
+func (t measurementSlot) event(eventType gateway.EventType, at time.Time) gateway.Measurement {
 	return gateway.Measurement{
 		EventType:    eventType,
 		DeviceID:     t.device.ID,
@@ -202,14 +201,14 @@ func (t turn) event(eventType gateway.EventType, at time.Time) gateway.Measureme
 	}
 }
 
-// measurement is a reading in the device's own units: every second scale weighs in pounds, every third meter
-// measures in mmol/L. Source: docs/decisions/gateway.md, "`values` shapes".
-func (t turn) measurement(at time.Time, signal int) gateway.Measurement {
+// measurement returns a reading in the device's own units: every second scale weighs in pounds, every third meter measures in mmol/L.
+// Source: docs/decisions/gateway.md, "`values` shapes".
+func (t measurementSlot) measurement(at time.Time, signal int) gateway.Measurement {
 	r := t.household.reading(t.device.Kind, t.device.ID, at)
 	kind := r.Kind.Definition()
 	m := t.event(gateway.MeasurementCreated, at)
 	m.MeasurementType, m.SignalStrength, m.Unit = string(r.Kind), &signal, kind.Main().Range.Unit
-	foreign := makeOf(r.Kind).foreign
+	foreign := modelsOf(r.Kind).usesOtherUnit
 	for _, p := range kind.All {
 		value := *r.Value(p)
 		if p == kind.Main() && len(p.Units) > 0 && foreign != nil && foreign(t.household.Number) {
@@ -217,17 +216,17 @@ func (t turn) measurement(at time.Time, signal int) gateway.Measurement {
 		}
 		m.Values.Add(p.Name, value)
 	}
-	for _, mark := range kind.Marks {
-		if word := r.Says(mark); mark.Flag() {
+	for _, mark := range kind.Qualifiers {
+		if word := r.Qualifier(mark); mark.IsFlag() {
 			m.Values.Add(mark.Name, word == vitals.Yes)
-		} else if word != "" && !mark.Unsent {
+		} else if word != "" && !mark.Internal {
 			m.Values.Add(mark.Name, word)
 		}
 	}
 	return m
 }
 
-// inUnit is a value as a device shows it that measures in another unit.
+// inUnit returns a value as shown by a device with another unit.
 func inUnit(unit vitals.Unit, value float64) float64 {
 	if unit.Back != nil {
 		return unit.Back(value)
@@ -235,8 +234,8 @@ func inUnit(unit vitals.Unit, value float64) float64 {
 	return tenths(value / unit.Convert(1000) * 1000)
 }
 
-// spoil replaces the values by one no range admits: a cuff that slipped, a bag on the scale, a cold finger, a wet strip.
-func spoil(m *gateway.Measurement) {
+// corruptValues replaces the values by ones outside every range: a slipped cuff, a bag on the scale, a cold finger, a wet strip.
+func corruptValues(m *gateway.Measurement) {
 	main := vitals.Kind(m.MeasurementType).Definition().Main()
 	m.Values = nil
 	m.Values.Add(main.Name, main.Range.Min/100)

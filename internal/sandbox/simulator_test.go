@@ -13,7 +13,7 @@ import (
 
 var simulatedNoon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.FixedZone("EST", -5*3600))
 
-// planned are the events of n measurements, one a second.
+// planned returns the events of n measurements, one a second.
 func planned(t *testing.T, s *Simulator, n int) (events []Event, bodies [][]byte) {
 	t.Helper()
 	for i := range n {
@@ -48,34 +48,34 @@ func TestSimulatorIsDeterministic(t *testing.T) {
 	}
 }
 
-func TestFlawRates(t *testing.T) {
-	rates := map[Flaw]float64{
-		FlawDuplicate: 0.10, FlawClockSkew: 0.08, FlawArtefact: 0.06, FlawUnknownPatient: 0.05, FlawStaleHeader: 0.04, FlawLostAnswer: 0.03,
+func TestFaultRates(t *testing.T) {
+	rates := map[DeliveryFault]float64{
+		FaultDuplicate: 0.10, FaultClockSkew: 0.08, FaultArtifact: 0.06, FaultUnknownPatient: 0.05, FaultStaleHeader: 0.04, FaultLostAnswer: 0.03,
 	}
 	const n = 1000
 	events, _ := planned(t, NewSimulator(SimulatedPatients(50), 3, rates), n)
-	seen := map[Flaw]int{}
+	seen := map[DeliveryFault]int{}
 	for _, event := range events {
 		if event.Flaw != FlawNone {
 			seen[event.Flaw]++
 		}
 	}
-	seen[FlawDuplicate] /= 2 // each is two events
+	seen[FaultDuplicate] /= 2 // each is two events
 	for flaw, rate := range rates {
 		sigma := math.Sqrt(n * rate * (1 - rate))
 		if off := math.Abs(float64(seen[flaw]) - n*rate); off > 3.5*sigma {
 			t.Errorf("%s: %d of %d, want about %g", flaw, seen[flaw], n, n*rate)
 		}
 	}
-	perfect, _ := planned(t, NewSimulator(SimulatedPatients(50), 3, map[Flaw]float64{}), n)
+	perfect, _ := planned(t, NewSimulator(SimulatedPatients(50), 3, map[DeliveryFault]float64{}), n)
 	if slices.ContainsFunc(perfect, func(e Event) bool { return e.Flaw != FlawNone }) {
 		t.Error("flaws although their rates are zero")
 	}
 }
 
-// Every event is held against the service's own reading of it: flawless ones are accepted, artefacts refused, and
-// no two of them share a deduplication key unless one is the other's duplicate.
-func TestServiceReadsTheEvents(t *testing.T) {
+// The service parses every event: events without a fault are accepted, artifacts rejected, and two share a deduplication key only if one
+// duplicates the other.
+func TestGatewayParsesEvents(t *testing.T) {
 	service := gateway.Gateway{MaxFuture: 15 * time.Minute}
 	patients := SimulatedPatients(12)
 	events, bodies := planned(t, NewSimulator(patients, 11, nil), 3000)
@@ -83,7 +83,7 @@ func TestServiceReadsTheEvents(t *testing.T) {
 	kinds, batteryLow := map[vitals.Kind]int{}, 0
 	for i, event := range events {
 		parsed, err := service.Parse(bodies[i], simulatedNoon.Add(time.Hour))
-		if (err != nil) != (event.Flaw == FlawArtefact) {
+		if (err != nil) != (event.Flaw == FaultArtifact) {
 			t.Fatalf("flaw %q, error %v: %s", event.Flaw, err, bodies[i])
 		}
 		if event.EventType == gateway.DeviceBatteryLow {
@@ -94,7 +94,7 @@ func TestServiceReadsTheEvents(t *testing.T) {
 			continue
 		}
 		kinds[parsed.Reading.Kind]++
-		if earlier, again := keys[parsed.Key()]; again && (event.Flaw != FlawDuplicate || !bytes.Equal(earlier, bodies[i])) {
+		if earlier, again := keys[parsed.Key()]; again && (event.Flaw != FaultDuplicate || !bytes.Equal(earlier, bodies[i])) {
 			t.Errorf("two readings share a key: %s and %s", earlier, bodies[i])
 		}
 		keys[parsed.Key()] = bodies[i]
@@ -112,7 +112,7 @@ func TestClockSkewAndLatency(t *testing.T) {
 		event := simulator.Next(now)[0]
 		age := now.Sub(event.Timestamp)
 		low, high := minLatency, maxLatency+time.Second
-		if event.Flaw == FlawClockSkew {
+		if event.Flaw == FaultClockSkew {
 			low, high = low-maxSkew, high+maxSkew
 			ahead, behind = ahead || age < 0, behind || age > maxLatency+time.Second
 		}
@@ -125,9 +125,9 @@ func TestClockSkewAndLatency(t *testing.T) {
 	}
 }
 
-func TestNobodyToMeasure(t *testing.T) {
+func TestSimulatorWithoutPatients(t *testing.T) {
 	if events := NewSimulator(nil, 1, nil).Next(simulatedNoon); events != nil {
-		t.Errorf("events of nobody: %v", events)
+		t.Errorf("events without patients: %v", events)
 	}
 	// Patient 3 measures about one day in three; alone, there is something every day.
 	lonely := SimulatedPatients(3, vitals.BloodPressure)[2:]
@@ -138,9 +138,9 @@ func TestNobodyToMeasure(t *testing.T) {
 	}
 }
 
-// Any number of patients may be simulated at any rate: a device never measures twice in one second.
+// With any number of patients and any rate, a device never measures twice in one second.
 func TestManyMeasurementsOfOneDevice(t *testing.T) {
-	simulator := NewSimulator(SimulatedPatients(1, vitals.BloodPressure), 1, map[Flaw]float64{})
+	simulator := NewSimulator(SimulatedPatients(1, vitals.BloodPressure), 1, map[DeliveryFault]float64{})
 	seen := map[time.Time]bool{}
 	for range 3000 {
 		at := simulator.Next(simulatedNoon)[0].Timestamp

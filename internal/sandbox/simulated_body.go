@@ -8,8 +8,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// profile is a kind of patient. Values are what a reading varies around; adherence is the share of days on which
-// the patient measures at all.
+// profile is a type of patient. Values are the means of its readings; adherence is the share of days with a measurement.
 type profile struct {
 	systolic, diastolic, pulse float64 // mmHg, mmHg, bpm
 	weightKg, swingKg          float64 // swing: gained over ten days, then lost again
@@ -17,14 +16,14 @@ type profile struct {
 	adherence                  float64
 }
 
-// profiles are handed out by patient number, so that every practice of ten or more has one of each: most need
-// nobody's attention, some cross thresholds, and one misses too many days to be billed for.
+// profiles are assigned by patient number, so that every practice of ten or more has one of each: most need no attention, some cross
+// thresholds, and one misses too many days to be billed.
 var profiles = [...]profile{
 	0: {162, 98, 82, 94, 0, 96, 118, 0.90},   // uncontrolled hypertension
 	1: {124, 78, 70, 72, 0, 98, 98, 1.00},    // well controlled, never misses a day
 	2: {142, 88, 76, 88, 0, 97, 105, 0.90},   // around the warning bound
-	3: {128, 80, 74, 81, 0, 97, 102, 0.35},   // forgetful: about ten days a month
-	4: {112, 68, 84, 79, 3.5, 95, 110, 0.95}, // heart failure: fluid comes and goes
+	3: {128, 80, 74, 81, 0, 97, 102, 0.35},   // about ten days a month
+	4: {112, 68, 84, 79, 3.5, 95, 110, 0.95}, // heart failure: fluid varies
 	5: {130, 80, 86, 66, 0, 91, 104, 0.90},   // chronic lung disease
 	6: {134, 82, 78, 97, 0, 97, 215, 0.85},   // diabetes
 	7: {118, 74, 66, 68, 0, 98, 96, 0.80},    // steady
@@ -32,17 +31,17 @@ var profiles = [...]profile{
 	9: {126, 79, 71, 84, 0, 97, 101, 0.60},   // about eighteen days a month
 }
 
-// wearer is one simulated patient's body and habits: everything about it is a function of seed, number and time,
-// so that a month of history and today's events belong together.
-type wearer struct {
+// simulatedBody is one simulated patient's body and habits, a function of seed, number and time, so that a month of history and today's
+// events fit together.
+type simulatedBody struct {
 	seed, number uint64
 	profile
 	slowAmplitude, slowPhase float64 // drift over about two months, mmHg and days
 	morning                  time.Duration
 }
 
-func newWearer(seed uint64, number int) wearer {
-	p := wearer{seed: seed, number: uint64(number), profile: profiles[uint(number)%uint(len(profiles))]} //nolint:gosec // G115: any bits choose a stream
+func newSimulatedBody(seed uint64, number int) simulatedBody {
+	p := simulatedBody{seed: seed, number: uint64(number), profile: profiles[uint(number)%uint(len(profiles))]} //nolint:gosec // G115: any bits choose a stream
 	luck := p.dice(topicTraits, 0)
 	p.systolic += 4 * luck.NormFloat64()
 	p.diastolic += 2 * luck.NormFloat64()
@@ -54,22 +53,22 @@ func newWearer(seed uint64, number int) wearer {
 	return p
 }
 
-// What a random draw is about; each topic has its own independent stream.
+// Topics of random draws; each has its own independent stream.
 const (
 	topicTraits = iota
 	topicAdherence
 	topicDay
 	topicSchedule
 	topicDevice
-	topicReading // plus the kind's place, counted from 0
+	topicReading // plus the kind's position, counted from 0
 )
 
 // dice returns the random stream of one topic at one day or instant.
-func (p wearer) dice(topic uint64, at int64) *rand.Rand {
+func (p simulatedBody) dice(topic uint64, at int64) *rand.Rand {
 	return rand.New(rand.NewPCG(mix(p.seed, p.number), mix(topic, uint64(at)))) //nolint:gosec // G115: any bits choose a stream
 }
 
-// mix is the finaliser of SplitMix64: neighbouring seeds must not give neighbouring streams.
+// mix is the finalizer of SplitMix64: adjacent seeds must not give similar streams.
 func mix(a, b uint64) uint64 {
 	z := a*0x9e3779b97f4a7c15 + b + 0x632be59bd9b4e019
 	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9
@@ -77,24 +76,24 @@ func mix(a, b uint64) uint64 {
 	return z ^ (z >> 31)
 }
 
-// dayNumber counts local calendar days, in the zone that at carries.
+// dayNumber counts local calendar days, in the zone of at.
 func dayNumber(at time.Time) int64 {
 	year, month, day := at.Date()
 	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Unix() / 86400
 }
 
 // measuresOn reports whether the patient measures on the local day of at.
-func (p wearer) measuresOn(at time.Time) bool {
+func (p simulatedBody) measuresOn(at time.Time) bool {
 	return p.dice(topicAdherence, dayNumber(at)).Float64() < p.adherence
 }
 
-// reading is what the patient's device of that kind shows at an instant, whose zone tells the hour of the day.
-func (p wearer) reading(kind vitals.Kind, deviceID string, at time.Time) vitals.Reading {
+// reading returns what the patient's device of that kind shows at an instant; its zone decides the hour of the day.
+func (p simulatedBody) reading(kind vitals.Kind, deviceID string, at time.Time) vitals.Reading {
 	r := vitals.Reading{Kind: kind, DeviceID: deviceID, MeasuredAt: at.UTC()}
 	day := dayNumber(at)
 	today := p.dice(topicDay, day)
 	stress, fluid, sugar := today.NormFloat64(), today.NormFloat64(), today.NormFloat64()
-	luck := p.dice(topicReading+uint64(kind.Definition().Place-1), at.Unix()) //nolint:gosec // G115: places count from 1
+	luck := p.dice(topicReading+uint64(kind.Definition().Position-1), at.Unix()) //nolint:gosec // G115: positions count from 1
 	pulse := bounded(p.pulse+3*stress+p.circadian(at)/2+4*luck.NormFloat64(), 42, 150)
 	switch kind {
 	case vitals.BloodPressure:
@@ -102,9 +101,9 @@ func (p wearer) reading(kind vitals.Kind, deviceID string, at time.Time) vitals.
 		systolic := bounded(p.systolic+drift+p.circadian(at)+4*stress+4*luck.NormFloat64(), 72, 230)
 		diastolic := bounded(p.diastolic+drift/2+p.circadian(at)/2+2*stress+3*luck.NormFloat64(), 40, 130)
 		r = r.With(vitals.Systolic, systolic).With(vitals.Diastolic, min(diastolic, systolic-15)).With(vitals.Pulse, pulse)
-		r.Say(vitals.IrregularHeartbeat, vitals.No)
+		r.SetQualifier(vitals.IrregularHeartbeat, vitals.No)
 		if luck.Float64() < 0.02 {
-			r.Say(vitals.IrregularHeartbeat, vitals.Yes)
+			r.SetQualifier(vitals.IrregularHeartbeat, vitals.Yes)
 		}
 	case vitals.Weight:
 		swing := p.swingKg * sawtooth(float64(day)+p.slowPhase)
@@ -113,8 +112,8 @@ func (p wearer) reading(kind vitals.Kind, deviceID string, at time.Time) vitals.
 		r = r.With(vitals.SpO2, bounded(p.spO2+0.7*stress+luck.NormFloat64(), 80, 100))
 		r = r.With(vitals.Pulse, pulse).With(vitals.PerfusionIndex, tenths(1+5*luck.Float64()))
 	case vitals.BloodGlucose:
-		r.Say(vitals.MealContext, mealContext(at, luck))
-		meal := map[string]float64{vitals.MealAfter: 45, vitals.MealBedtime: 20}[r.Says(vitals.MealContext)]
+		r.SetQualifier(vitals.MealContext, mealContext(at, luck))
+		meal := map[string]float64{vitals.MealAfter: 45, vitals.MealBedtime: 20}[r.Qualifier(vitals.MealContext)]
 		spread := p.glucoseMgDL / 10
 		r = r.With(vitals.GlucoseMgDL, bounded(p.glucoseMgDL+meal+spread*sugar+spread*luck.NormFloat64(), 45, 480))
 	default:
@@ -125,7 +124,7 @@ func (p wearer) reading(kind vitals.Kind, deviceID string, at time.Time) vitals.
 	return r
 }
 
-// usual is a value of a parameter that no profile knows: mostly between its bounds.
+// usual returns a value of a parameter without a profile: usually between its bounds.
 func usual(p *vitals.Parameter, luck *rand.Rand) float64 {
 	low, high := p.Range.Min, p.Range.Max
 	if p.Defaults.Low != nil && p.Defaults.High != nil {
@@ -135,7 +134,7 @@ func usual(p *vitals.Parameter, luck *rand.Rand) float64 {
 }
 
 // circadian is highest in mid-afternoon and lowest before dawn, in mmHg.
-func (p wearer) circadian(at time.Time) float64 {
+func (p simulatedBody) circadian(at time.Time) float64 {
 	hour := float64(at.Hour()) + float64(at.Minute())/60
 	return 6 * math.Cos(2*math.Pi*(hour-15)/24)
 }

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// searchCache answers a search with what the same search found a short time ago, as HAPI FHIR does for a minute.
-// Source: HAPI FHIR documentation, "Search Result Caching".
+// searchCache answers a search with a recent result of the same search, as HAPI FHIR does for a minute. Source: HAPI FHIR documentation,
+// "Search Result Caching".
 type searchCache struct {
 	life     time.Duration
-	stubborn bool // answers from the cache even those who ask for no such answer
+	stubborn bool // answers from the cache even if the caller forbids it
 	now      func() time.Time
 
 	mu     sync.Mutex
@@ -24,17 +24,17 @@ type cachedAnswer struct {
 	answer *httptest.ResponseRecorder
 }
 
-// around puts the cache in front of a search.
-func (c *searchCache) around(next http.HandlerFunc) http.HandlerFunc {
+// wrap adds the cache to a search handler.
+func (c *searchCache) wrap(next http.HandlerFunc) http.HandlerFunc {
 	if c.life <= 0 {
 		return next
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
 		fresh := !c.stubborn && strings.Contains(r.Header.Get("Cache-Control"), "no-cache")
 		c.mu.Lock()
-		cached, known := c.cached[r.URL.RawQuery]
+		cached, found := c.cached[r.URL.RawQuery]
 		c.mu.Unlock()
-		if fresh || !known || c.now().Sub(cached.at) >= c.life {
+		if fresh || !found || c.now().Sub(cached.at) >= c.life {
 			cached = cachedAnswer{c.now(), httptest.NewRecorder()}
 			next(cached.answer, r)
 			c.mu.Lock()
@@ -45,6 +45,6 @@ func (c *searchCache) around(next http.HandlerFunc) http.HandlerFunc {
 		}
 		w.Header().Set("Content-Type", cached.answer.Header().Get("Content-Type"))
 		w.WriteHeader(cached.answer.Code)
-		_, _ = w.Write(cached.answer.Body.Bytes()) // the caller has hung up; there is nobody left to tell
+		_, _ = w.Write(cached.answer.Body.Bytes()) // the caller closed the connection
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// price is what the made-up practice asks for a code, and what Medicare's list has it expect, in cents.
+// price is the demo practice's charge for a code and its expected amount by Medicare's fee schedule, in cents.
 type price struct {
 	code             string
 	charge, expected int64
@@ -24,20 +24,20 @@ var prices = []price{
 	{"99453", 3200, 2171}, {"99454", 7800, 5211}, {"99445", 7800, 5211}, {"99457", 7500, 5177}, {"99470", 3900, 2605}, {"99458", 6000, 4141},
 }
 
-// insurer is a made-up payer; its rates are percent of what is expected.
+// insurer is a made-up payer; percent is its rate relative to the expected amount.
 type insurer struct {
 	name, code, edi, filing string
 	percent                 int64
 }
 
-var insurers = []insurer{
+var demoInsurers = []insurer{
 	{"Medicare Northeast", "MEDICARE", "14112", "MB", 100},
 	{"Harbor Mutual", "HARBOR", "60054", "CI", 112},
 	{"Green Mountain Health Plan", "GMHP", "87726", "BL", 94},
 }
 
-// contract records with whom the practice has contracts, and at which rates, and returns the payers' public numbers.
-func contract(app core.App, now time.Time) (payers []int64, err error) {
+// createPayers stores the practice's payers with their rates and returns their public numbers.
+func createPayers(app core.App, now time.Time) (payers []int64, err error) {
 	from := fmt.Sprintf("%d-01-01", now.Year())
 	list := "cpt_code,locality,effective_date,charge,expected,source\n"
 	for _, p := range prices {
@@ -47,12 +47,12 @@ func contract(app core.App, now time.Time) (payers []int64, err error) {
 		return nil, fmt.Errorf("import the demo's fees: %w", err)
 	}
 	err = app.RunInTransaction(func(tx core.App) error {
-		for _, i := range insurers {
+		for _, i := range demoInsurers {
 			payer, _, err := collections.AddPayer(tx, collections.Payer{Name: i.name, Code: i.code, Active: true, EDI: i.edi, Filing: i.filing}, now)
 			if err != nil {
 				return err
 			}
-			if err := note(tx, audit.ResourcePayer, i.code, now); err != nil {
+			if err := auditCreated(tx, audit.ResourcePayer, i.code, now); err != nil {
 				return err
 			}
 			for _, p := range prices {
@@ -60,7 +60,7 @@ func contract(app core.App, now time.Time) (payers []int64, err error) {
 				if _, err := collections.AddPayerRate(tx, rate, now); err != nil {
 					return err
 				}
-				if err := note(tx, audit.ResourcePayerRate, p.code+" "+from, now); err != nil {
+				if err := auditCreated(tx, audit.ResourcePayerRate, p.code+" "+from, now); err != nil {
 					return err
 				}
 			}
@@ -71,12 +71,12 @@ func contract(app core.App, now time.Time) (payers []int64, err error) {
 	return payers, err
 }
 
-func note(tx core.App, resourceType, resourceID string, now time.Time) error {
+func auditCreated(tx core.App, resourceType, resourceID string, now time.Time) error {
 	return audit.Append(tx, audit.Entry{Event: audit.SettingsUpdate, Actor: audit.System(), ResourceType: resourceType, ResourceID: resourceID}, now)
 }
 
-// insured is the insurance of the nth patient; every tenth has none and pays alone.
-func insured(n int, payers []int64) (body validate.Field[patients.InsuranceBody]) {
+// insuranceOf returns the insurance of the nth patient; every tenth has none and pays alone.
+func insuranceOf(n int, payers []int64) (body validate.Field[patients.InsuranceBody]) {
 	if n%10 == 0 || len(payers) == 0 {
 		return body
 	}
@@ -87,18 +87,18 @@ func insured(n int, payers []int64) (body validate.Field[patients.InsuranceBody]
 	return validate.Of(card)
 }
 
-// prescribe records what a claim rests on, and who looks after the patient: the order, the plan, the visit before, and a nurse beside the
-// provider. Of every eighth patient the visit is not on record.
-func prescribe(app core.App, n int, patientID string, staff staff, at time.Time) error {
+// orderMonitoring records what a claim requires and the care team: the order, the plan, the visit before, and a nurse next to the provider.
+// For every eighth patient no visit is recorded.
+func orderMonitoring(app core.App, n int, patientID string, staff staff, at time.Time) error {
 	kinds := []string{collections.OrderOfMonitoring, collections.PlanOfCare, collections.EstablishedVisit}
 	if n%8 == 0 {
 		kinds = kinds[:2]
 	}
-	by := actor(staff.provider)
+	by := actorOf(staff.provider)
 	for _, kind := range kinds {
 		checks := validate.NewChecks()
 		order := patients.OrderBody{
-			Kind: validate.Of(kind), Dated: validate.Of(at.AddDate(0, 0, -3).Format(time.DateOnly)), Text: validate.Of(plans[kind]),
+			Kind: validate.Of(kind), Dated: validate.Of(at.AddDate(0, 0, -3).Format(time.DateOnly)), Text: validate.Of(treatmentPlans[kind]),
 		}.Read(checks, at, time.UTC)
 		if err := checks.Err(); err != nil {
 			return err
@@ -120,13 +120,13 @@ func prescribe(app core.App, n int, patientID string, staff staff, at time.Time)
 	return nil
 }
 
-var plans = map[string]string{
+var treatmentPlans = map[string]string{
 	collections.OrderOfMonitoring: "Remote monitoring of vital signs, daily, for twelve months.",
 	collections.PlanOfCare:        "Measure every morning; call when a value is out of range; review monthly.",
 	collections.EstablishedVisit:  "Office visit: history, examination, medication review.",
 }
 
-// actor is a colleague as the trail names them.
-func actor(user *collections.User) audit.Actor {
+// actorOf returns a user as an actor of the audit trail.
+func actorOf(user *collections.User) audit.Actor {
 	return audit.User(user.Number(), user.Email(), user.Role(), audit.Origin{})
 }
