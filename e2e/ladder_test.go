@@ -42,7 +42,7 @@ func TestEmergencyOfNobodysNight(t *testing.T) {
 	})
 	wantAt(t, w.get(t, escalation, w.Admin(t)).expect(t, 200), object{"tier": 3.0, "status": "open"})
 	said := strings.Join(w.steps(t, escalation), "\n")
-	for _, step := range []string{"Nobody is on call.", "There is no clinical manager.", "Clinical managers and administrators."} {
+	for _, step := range []string{"No one is on call.", "There is no clinical manager.", "Clinical managers and administrators."} {
 		if !strings.Contains(said, step) {
 			t.Errorf("the history does not say %q:\n%s", step, said)
 		}

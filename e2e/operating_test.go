@@ -187,7 +187,7 @@ func TestFullDiskIsUnhealthy(t *testing.T) {
 	}
 	limit(unix.RLIM_INFINITY)
 	eventually(t, within, "the database is well again", func() bool { status, word := health(); return status == 200 && word != "down" })
-	for _, line := range []string{`"msg":"the database cannot be written"`, `"msg":"service down","service":"database"`, `"msg":"service back","service":"database"`} {
+	for _, line := range []string{`"msg":"database check failed: the database cannot be written; readings are rejected until it can"`, `"msg":"service down","service":"database"`, `"msg":"service back","service":"database"`} {
 		eventually(t, within, line+" is logged", func() bool { return strings.Contains(p.Output(), line) }) // a moment after it is answered
 		if strings.Count(p.Output(), line) != 1 {
 			t.Errorf("%s is not logged once\n%s", line, p.Output())

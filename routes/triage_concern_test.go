@@ -98,7 +98,7 @@ func TestConcernOfChange(t *testing.T) {
 	c := newIngestingClinic(t)
 	heavy := c.enrol(nil)
 	c.inUnit("weight", "kg", heavy, `"weight":80`, 70*time.Hour)
-	c.wantRow("a first weight is held against nothing", heavy, "no_bounds {weight_kg:80} <nil> 70h0m0s; No bounds to hold it against")
+	c.wantRow("a first weight is held against nothing", heavy, "no_bounds {weight_kg:80} <nil> 70h0m0s; No bounds to compare it with")
 	c.inUnit("weight", "kg", heavy, `"weight":82.9`, 3*time.Hour)
 	c.wantRow("gained", heavy, "warning {weight_kg:82.9} 2.9 3h0m0s; Gain 2.9 kg within 7 days | nobody <nil>")
 	concern := c.row(heavy)["concern"].(object)
@@ -125,7 +125,7 @@ func TestConcernInDoubt(t *testing.T) {
 	off := c.enrol(nil)
 	c.ask(authz.Provider, "PUT", "/patients/"+off+"/vital-config/", object{"blood_pressure": nil, "reason": "Hospice."}).want(200)
 	c.measured("bp", off, `"systolic":230,"diastolic":130`, time.Hour)
-	c.wantRow("without bounds", off, "no_bounds {diastolic:130,systolic:230} <nil> 1h0m0s; No bounds to hold it against")
+	c.wantRow("without bounds", off, "no_bounds {diastolic:130,systolic:230} <nil> 1h0m0s; No bounds to compare it with")
 }
 
 // A row that is all about one reading has the state of the alert that the reading raised, and in range none: the same function decides both.

@@ -17,7 +17,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// maxNotes is how much an alert holds of notes, each.
+// maxNotes limits each note field of an alert, in characters.
 const maxNotes = 5000
 
 // Find returns an alert by its public number, or a not-found fault.
@@ -29,35 +29,35 @@ func Find(app core.App, number int64) (*collections.Alert, error) {
 	return alert, collections.Readable(alert.ProxyRecord())
 }
 
-// Act carries out what a person does with an alert, in the caller's transaction: its state, its notes and the audit entry.
-// A move that is not possible is an invalid_state fault.
+// Act applies a clinician's action to an alert in the caller's transaction: status, notes and audit entry. A move that the status does not
+// allow is an invalid_state fault.
 func Act(tx core.App, alert *collections.Alert, action Action, by audit.Actor, now time.Time) error {
 	from, heldUntil := alert.Status(), alert.HeldUntil()
-	if err := change(alert, Status(from), action, by, now); err != nil {
+	if err := applyMove(alert, Status(from), action, by, now); err != nil {
 		return err
 	}
 	if err := alert.Store(tx); err != nil {
 		return err
 	}
-	said := audit.Changes{}
-	said.Note(changedStatus, from, alert.Status())
+	changes := audit.Changes{}
+	changes.Note(changedStatus, from, alert.Status())
 	if action.Move != Annotate {
 		if !heldUntil.IsZero() {
-			said[changedHeld] = audit.Change{Old: collections.Instant(heldUntil)}
+			changes[changedHeld] = audit.Change{Old: collections.Instant(heldUntil)}
 		}
 		if action.Reviewed != "" {
-			said[ChangedReview] = audit.Change{Old: action.Reviewed}
+			changes[ChangedReview] = audit.Change{Old: action.Reviewed}
 		}
 	}
 	for name, text := range map[string]phi.Text{"notes": action.Notes, "clinical_note": action.ClinicalNote, "outcome": phi.Text(action.Outcome)} {
 		if text != "" {
-			said[name] = audit.Change{New: text}
+			changes[name] = audit.Change{New: text}
 		}
 	}
-	return note(tx, moveEvents[action.Move], alert.Id, alert.PatientID(), said, by, now)
+	return auditAlert(tx, moveEvents[action.Move], alert.Id, alert.PatientID(), changes, by, now)
 }
 
-// Attach records that an alert was escalated; it belongs to the escalation from now on, unless that is "".
+// Attach records that an alert was escalated and assigns it to the escalation; with "" the alert keeps the escalation that it has.
 func Attach(tx core.App, alert *collections.Alert, escalationID string, by audit.Actor, now time.Time) error {
 	if escalationID != "" {
 		alert.SetEscalation(escalationID)
@@ -65,11 +65,11 @@ func Attach(tx core.App, alert *collections.Alert, escalationID string, by audit
 			return err
 		}
 	}
-	return note(tx, audit.AlertEscalate, alert.Id, alert.PatientID(), nil, by, now)
+	return auditAlert(tx, audit.AlertEscalate, alert.Id, alert.PatientID(), nil, by, now)
 }
 
-// change makes of an alert what the move makes of one with this status.
-func change(alert *collections.Alert, from Status, action Action, by audit.Actor, now time.Time) error {
+// applyMove changes the alert's columns as the move requires.
+func applyMove(alert *collections.Alert, from Status, action Action, by audit.Actor, now time.Time) error {
 	to, err := Next(from, action.Move)
 	if err != nil {
 		return err
@@ -86,9 +86,9 @@ func change(alert *collections.Alert, from Status, action Action, by audit.Actor
 		if more == "" {
 			continue
 		}
-		all := join(phi.Text(alert.GetString(column)), more).Reveal()
+		all := appendNote(phi.Text(alert.GetString(column)), more).Reveal()
 		if utf8.RuneCountInString(all) > maxNotes {
-			return fault.Field(column, "The alert has no room for a note of this length.")
+			return fault.Field(column, "The alert's notes are limited to 5000 characters. Shorten the note.")
 		}
 		alert.Set(column, all)
 	}
@@ -105,51 +105,50 @@ var moveEvents = map[Move]audit.Event{
 	Acknowledge: audit.AlertAcknowledge, Resolve: audit.AlertResolve, Annotate: audit.AlertNote,
 }
 
-// note appends the audit entry of an alert.
-func note(tx core.App, event audit.Event, alertID, patientID string, changes audit.Changes, by audit.Actor, now time.Time) error {
+// auditAlert appends the audit entry of an alert.
+func auditAlert(tx core.App, event audit.Event, alertID, patientID string, changes audit.Changes, by audit.Actor, now time.Time) error {
 	return audit.Append(tx, audit.Entry{
 		Event: event, Actor: by, ResourceType: audit.ResourceAlert, ResourceID: strconv.FormatInt(collections.Number(alertID), 10),
 		PatientID: patientID, Changes: changes,
 	}, now)
 }
 
-// Step is one line of an alert's audit trail.
-type Step struct {
+// TrailStep is one step of an alert's audit trail.
+type TrailStep struct {
 	Action string // created, notified, acknowledged, note_added, escalated, resolved, auto_resolved, reopened
 	At     time.Time
 	Actor  string // e-mail address or system
 	Detail string // outcome or note; "" for none
 }
 
-// steps names what the trail shows of the audit log. Source: docs/decisions/alerts.md, "Acknowledge variants".
-var steps = map[audit.Event]string{
+// trailActions maps audit events to the actions that the trail shows. Source: docs/decisions/alerts.md, "Acknowledge variants".
+var trailActions = map[audit.Event]string{
 	audit.AlertCreate: "created", audit.AlertAcknowledge: "acknowledged", audit.AlertNote: "note_added",
 	audit.AlertEscalate: "escalated", audit.AlertResolve: "resolved", audit.AlertAutoResolve: "auto_resolved", audit.AlertReopen: "reopened",
 	audit.AlertUndo: "undone",
 }
 
-// AnnouncementKey makes the announcement of an alert one; the trail finds by it when people were told.
+// AnnouncementKey makes the announcement of an alert unique; [Trail] finds notifications by it.
 func AnnouncementKey(alertID string) string { return "alert " + alertID }
 
-// toldAgain follows the key of an alert that is told again.
-const toldAgain = " again "
+const renotifyInfix = " again "
 
-// ToldAgainKey makes the announcement that an alert still stands at the end of a snooze one; the trail finds it, too.
-func ToldAgainKey(alertID, snoozeID string) string {
-	return AnnouncementKey(alertID) + toldAgain + snoozeID
+// RenotifyKey makes the announcement unique that an alert is still open when a snooze ends. [Trail] finds it by the common prefix.
+func RenotifyKey(alertID, snoozeID string) string {
+	return AnnouncementKey(alertID) + renotifyInfix + snoozeID
 }
 
-// Trail is what happened to an alert, oldest first.
-func Trail(app core.App, alertID string) (trail []Step, err error) {
+// Trail returns the history of an alert, oldest first.
+func Trail(app core.App, alertID string) (trail []TrailStep, err error) {
 	filter := audit.Filter{ResourceType: audit.ResourceAlert, ResourceID: strconv.FormatInt(collections.Number(alertID), 10)}
 	err = audit.Each(app, filter, func(entry audit.Stored) error {
-		action, shown := steps[audit.Event(entry.Event)]
+		action, shown := trailActions[audit.Event(entry.Event)]
 		if !shown {
 			return nil
 		}
-		step := Step{Action: action, At: collections.ParseInstant(entry.RecordedAt), Actor: cmp.Or(entry.ActorEmail, System)}
+		step := TrailStep{Action: action, At: collections.ParseInstant(entry.RecordedAt), Actor: cmp.Or(entry.ActorEmail, System)}
 		for _, field := range []string{"outcome", "clinical_note", "notes"} {
-			if text, said := entry.Changes[field].New.(string); said && step.Detail == "" {
+			if text, changes := entry.Changes[field].New.(string); changes && step.Detail == "" {
 				step.Detail = text
 			}
 		}
@@ -159,23 +158,23 @@ func Trail(app core.App, alertID string) (trail []Step, err error) {
 	if err != nil {
 		return nil, err
 	}
-	told, err := collections.AnnouncementsTold(app, AnnouncementKey(alertID), AnnouncementKey(alertID)+toldAgain)
-	for _, at := range told {
-		trail = append(trail, Step{Action: "notified", At: at, Actor: System})
+	notified, err := collections.AnnouncementsTold(app, AnnouncementKey(alertID), AnnouncementKey(alertID)+renotifyInfix)
+	for _, at := range notified {
+		trail = append(trail, TrailStep{Action: "notified", At: at, Actor: System})
 	}
-	if len(told) > 0 {
-		slices.SortStableFunc(trail, func(a, b Step) int { return cmp.Compare(a.At.UnixMicro(), b.At.UnixMicro()) })
+	if len(notified) > 0 {
+		slices.SortStableFunc(trail, func(a, b TrailStep) int { return cmp.Compare(a.At.UnixMicro(), b.At.UnixMicro()) })
 	}
 	return trail, err
 }
 
-// followUpRound bounds what one round reminds of; the next minute goes on.
-const followUpRound = 500
+// followUpBatch limits the reminders of one run; the next run, a minute later, continues.
+const followUpBatch = 500
 
-// RemindFollowUps reminds of every alert whose follow-up is due whoever asked for that when acknowledging it; told is how many.
+// RemindFollowUps reminds users of the follow-ups that they requested when they acknowledged an alert, and returns how many were sent.
 // Source: docs/decisions/alerts.md, "Acknowledge variants".
-func RemindFollowUps(ctx context.Context, app core.App, now time.Time) (told int, err error) {
-	ids, err := collections.AlertsToFollowUp(app, now, followUpRound)
+func RemindFollowUps(ctx context.Context, app core.App, now time.Time) (notified int, err error) {
+	ids, err := collections.AlertsToFollowUp(app, now, followUpBatch)
 	if err != nil {
 		return 0, err
 	}
@@ -193,18 +192,18 @@ func remindFollowUp(tx core.App, id string, now time.Time) error {
 	}
 	owner, err := collections.FindUserByEmail(tx, alert.FollowUpBy())
 	if collections.Missing(err) {
-		return nil // an operator at the dashboard has no list of reminders
+		return nil // a dashboard operator is no user and has no reminders
 	}
 	if err != nil {
 		return err
 	}
-	whom, err := collections.PatientLabel(tx, alert.PatientID())
+	label, err := collections.PatientLabel(tx, alert.PatientID())
 	if err != nil {
 		return err
 	}
 	return notifications.Announce(tx, notifications.Announcement{
 		Kind: notifications.FollowUpDue, Severity: "info", PatientID: alert.PatientID(), AlertID: id, UserID: owner.Id,
-		Body: "Follow up: " + whom + ", " + alert.MessageShown(),
+		Body: "Follow up: " + label + ", " + alert.MessageShown(),
 		Key:  "alert " + id + " follow-up " + collections.Instant(alert.FollowUpAt()),
 	}, now)
 }

@@ -46,7 +46,7 @@ func inStatus(t *testing.T, app core.App, status alerts.Status) *collections.Ale
 	return find(t, app, id)
 }
 
-// wantColumns checks what is stored of an alert.
+// wantColumns checks the stored columns of an alert.
 func wantColumns(t *testing.T, app core.App, id string, want map[string]any) {
 	t.Helper()
 	stored, err := app.FindRecordById(collections.Alerts, id)
@@ -62,7 +62,7 @@ func wantColumns(t *testing.T, app core.App, id string, want map[string]any) {
 	}
 }
 
-// trailOf is what the audit trail says of an alert, oldest first: event, actor and the names of what changed.
+// trailOf returns an alert's audit entries, oldest first: event, actor and the changed names.
 func trailOf(t *testing.T, app core.App, id string) (list []string) {
 	t.Helper()
 	err := audit.Each(app, audit.Filter{ResourceType: "Alert", ResourceID: strconv.FormatInt(collections.Number(id), 10)}, func(e audit.Stored) error {
@@ -79,7 +79,7 @@ func trailOf(t *testing.T, app core.App, id string) (list []string) {
 	return list
 }
 
-// Every move from every state: what is stored of it, and what the trail says.
+// Every move from every state: the stored columns and the audit trail.
 func TestAct(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	later := now.Add(time.Minute)
@@ -87,7 +87,7 @@ func TestAct(t *testing.T) {
 	for _, test := range []struct {
 		from   alerts.Status
 		action alerts.Action
-		want   map[string]any // nil: refused
+		want   map[string]any // nil: rejected
 		trail  string
 	}{
 		{alerts.StatusActive, alerts.Action{Move: alerts.Acknowledge, Notes: "Called."}, map[string]any{
@@ -133,7 +133,7 @@ func TestAct(t *testing.T) {
 	}
 }
 
-// Notes are appended, each on a line of its own, as long as there is room; what is written by the system is by "system".
+// Notes are appended, each on a new line, up to the limit; those of the system are by "system".
 func TestNotesAreAppended(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	alert := inStatus(t, app, alerts.StatusActive)
@@ -156,7 +156,6 @@ func TestNotesAreAppended(t *testing.T) {
 	wantColumns(t, app, alert.Id, map[string]any{"acknowledged_by": "system", "resolved_by": "system"})
 }
 
-// Attach records the escalation of an alert, and makes the alert belong to it.
 func TestAttach(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	alert := inStatus(t, app, alerts.StatusActive)
@@ -171,7 +170,7 @@ func TestAttach(t *testing.T) {
 	}
 }
 
-// What somebody changes in the dashboard amounts to a move, or is refused by column; nothing refused is saved or recorded.
+// A change in the dashboard amounts to a move, or is rejected by column; nothing rejected is saved or audited.
 func TestGuard(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	later := now.Add(time.Hour)
@@ -239,8 +238,8 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// The system ends alerts about a device when it is well again, and all of a patient's; who acknowledged one stays on record.
-func TestEndedBySystem(t *testing.T) {
+// The system resolves alerts about a device that recovered, and all of a patient's; the acknowledging user stays on record.
+func TestResolvedBySystem(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	battery := func(patientID, device, alertType string) string {
 		return store(t, app, alerts.Draft{PatientID: patientID, DeviceID: device, Finding: alerts.Finding{Type: alertType, Level: alerts.Warning}}, now)
@@ -267,7 +266,7 @@ func TestEndedBySystem(t *testing.T) {
 		"status": "auto_resolved", "acknowledged": true, "acknowledged_by": "system", "acknowledged_at": collections.Instant(later),
 		"resolved_by": "system", "resolved_at": collections.Instant(later), "updated_at": collections.Instant(later),
 	})
-	if err := alerts.NoteAutoResolved(app, collections.EndedAlert{ID: mine, PatientID: "p1"}, later); err != nil {
+	if err := alerts.AuditAutoResolved(app, collections.EndedAlert{ID: mine, PatientID: "p1"}, later); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"alert.auto_resolve "}, trailOf(t, app, mine)); diff != "" {
@@ -285,7 +284,7 @@ func TestEndedBySystem(t *testing.T) {
 	wantColumns(t, app, mine, map[string]any{"status": "auto_resolved"})
 }
 
-// The trail of an alert tells its story, and when people were told.
+// The trail of an alert includes its notifications.
 func TestTrail(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	id, err := alerts.Raise(app, alerts.Draft{PatientID: patient, Finding: alerts.Finding{Type: "pulse", Level: alerts.Critical, Message: "Pulse 140 bpm."}}, now)
@@ -302,15 +301,15 @@ func TestTrail(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	told := dbx.Params{"id": "announcement001", "key": alerts.AnnouncementKey(id), "told_at": collections.Instant(now.Add(time.Minute))}
-	if _, err := app.DB().Insert(collections.Announcements, told).Execute(); err != nil {
+	notified := dbx.Params{"id": "announcement001", "key": alerts.AnnouncementKey(id), "told_at": collections.Instant(now.Add(time.Minute))}
+	if _, err := app.DB().Insert(collections.Announcements, notified).Execute(); err != nil {
 		t.Fatal(err)
 	}
 	trail, err := alerts.Trail(app, id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []alerts.Step{
+	want := []alerts.TrailStep{
 		{Action: "created", At: now, Actor: "system"},
 		{Action: "notified", At: now.Add(time.Minute), Actor: "system"},
 		{Action: "note_added", At: now.Add(2 * time.Minute), Actor: "nurse@vigil.test", Detail: "Waiting."},

@@ -11,60 +11,59 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// Judged is a reading with what it means by the bounds in force.
-type Judged struct {
+// Evaluated is a reading with its findings under the thresholds in force.
+type Evaluated struct {
 	MeasuredAt time.Time
 	DeviceID   string
 	Origin     vitals.Origin
 	Findings   []Finding
 }
 
-// AutoResolve says what a reading does to the patient's open alerts. A threshold alert counts readings that speak about its type,
-// measured after the one that raised it and at least as reliable, for 24 hours; an alert that no data came is over with the first that
-// does, however old it is. sequence are all that were measured after any of these alerts, the reading among them, in order of
-// measurement: needed where the reading is not the newest of its kind, nil where it is.
-// Source: docs/decisions/alerts.md, "Auto-resolve" and "Reading origins".
-func AutoResolve(open []Open, r Judged, sequence []Judged, now time.Time, needed NormalReadingsNeeded) []Progress {
+// AutoResolve returns the effect of a reading on the patient's open alerts. For 24 hours a threshold alert counts readings of its type that
+// were measured after it and are at least as reliable as the alert's own. A missing-data alert is resolved by the first data, at any age.
+// sequence holds all readings measured after any of these alerts, r among them, in order of measurement. It is required if r is not the
+// newest of its kind, and nil otherwise. Source: docs/decisions/alerts.md, "Auto-resolve" and "Reading origins".
+func AutoResolve(open []Open, r Evaluated, sequence []Evaluated, now time.Time, needed NormalReadingsRequired) []Progress {
 	var progress []Progress
 	for _, alert := range open {
-		if alert.awaits(r) {
+		if alert.resolvesOnAnyReading(r) {
 			progress = append(progress, Progress{Alert: alert, NormalReadings: alert.NormalReadings, Resolved: true})
 			continue
 		}
 		finding, spoke := FindingOf(r.Findings, alert.Type)
-		if !spoke || !alert.MeasuredAt.Before(r.MeasuredAt) || !alert.Settleable(now) {
+		if !spoke || !alert.MeasuredAt.Before(r.MeasuredAt) || !alert.CanAutoResolve(now) {
 			continue
 		}
-		count, settled := alert.NormalReadings, false
+		count, resolved := alert.NormalReadings, false
 		switch {
 		case sequence != nil:
-			count, settled = alert.SettledBy(sequence, needed)
+			count, resolved = alert.ResolvedBy(sequence, needed)
 		case finding.Breached():
 			count = 0
-		case r.Origin.Settles(alert.Origin):
+		case r.Origin.CanResolve(alert.Origin):
 			count++
-			settled = count >= needed.of(alert.Level)
+			resolved = count >= needed.of(alert.Level)
 		}
-		if settled || count != alert.NormalReadings {
-			progress = append(progress, Progress{Alert: alert, NormalReadings: count, Resolved: settled})
+		if resolved || count != alert.NormalReadings {
+			progress = append(progress, Progress{Alert: alert, NormalReadings: count, Resolved: resolved})
 		}
 	}
 	return progress
 }
 
-// Settleable reports whether later readings may still resolve the alert; an older one waits for a person.
-func (o Open) Settleable(now time.Time) bool { return now.Sub(o.CreatedAt) <= autoResolveWithin }
+// CanAutoResolve reports whether later readings may still resolve the alert; after 24 hours only a clinician can.
+func (o Open) CanAutoResolve(now time.Time) bool { return now.Sub(o.CreatedAt) <= autoResolveWithin }
 
-// SettledBy goes through what was measured, in order, and says how many normal readings in a row came after the alert, or that at some
-// point there were enough. Whatever breaches ends a run; only what is at least as reliable as the alert's own reading is counted.
-func (o Open) SettledBy(sequence []Judged, needed NormalReadingsNeeded) (normal int, settled bool) {
+// ResolvedBy counts the consecutive normal readings in sequence after the alert, and reports whether the required number was ever reached.
+// A breach resets the count. Only readings at least as reliable as the alert's own count.
+func (o Open) ResolvedBy(sequence []Evaluated, needed NormalReadingsRequired) (normal int, resolved bool) {
 	for _, r := range sequence {
 		finding, spoke := FindingOf(r.Findings, o.Type)
 		switch {
 		case !spoke || !o.MeasuredAt.Before(r.MeasuredAt):
 		case finding.Breached():
 			normal = 0
-		case r.Origin.Settles(o.Origin):
+		case r.Origin.CanResolve(o.Origin):
 			if normal++; normal >= needed.of(o.Level) {
 				return normal, true
 			}
@@ -73,19 +72,19 @@ func (o Open) SettledBy(sequence []Judged, needed NormalReadingsNeeded) (normal 
 	return normal, false
 }
 
-func (n NormalReadingsNeeded) of(level Level) int {
+func (n NormalReadingsRequired) of(level Level) int {
 	if level == Critical {
 		return n.Critical
 	}
 	return n.Warning
 }
 
-// awaits reports whether the alert only says that data such as this did not come. What somebody typed is no sign of life of a device.
-func (o Open) awaits(r Judged) bool {
+// resolvesOnAnyReading reports whether the alert is about missing data that r supplies. A typed reading does not prove that a device works.
+func (o Open) resolvesOnAnyReading(r Evaluated) bool {
 	return o.Type == TypeMissedReading || (o.Type == TypeNoReading24h && o.DeviceID == r.DeviceID && r.Origin != vitals.OriginPatient)
 }
 
-// FindingOf is what a reading means for an alert type, if it says anything about it.
+// FindingOf returns the finding of an alert type, if there is one.
 func FindingOf(findings []Finding, alertType string) (Finding, bool) {
 	for _, finding := range findings {
 		if finding.Type == alertType {
@@ -95,16 +94,16 @@ func FindingOf(findings []Finding, alertType string) (Finding, bool) {
 	return Finding{}, false
 }
 
-// Reopen has an alert that readings had resolved wait again, in the caller's transaction, after so many normal readings.
+// Reopen reopens an alert that readings had resolved, with a count of normal readings, in the caller's transaction.
 func Reopen(tx core.App, alert *collections.Alert, normal int, now time.Time) error {
 	if err := alert.Reopen(tx, normal, now); err != nil {
 		return err
 	}
-	return note(tx, audit.AlertReopen, alert.Id, alert.PatientID(), nil, audit.System(), now)
+	return auditAlert(tx, audit.AlertReopen, alert.Id, alert.PatientID(), nil, audit.System(), now)
 }
 
-// NoteWithdrawn appends the audit entry of an alert that was over when it turned out to be about nothing.
-func NoteWithdrawn(tx core.App, alert *collections.Alert, why phi.Text, by audit.Actor, now time.Time) error {
-	said := audit.Changes{"notes": {New: why}, "resolution_reason": {Old: alert.ResolutionReason(), New: ReasonWithdrawn}}
-	return note(tx, audit.AlertNote, alert.Id, alert.PatientID(), said, by, now)
+// AuditRetraction appends the audit entry of a closed alert that was retracted later.
+func AuditRetraction(tx core.App, alert *collections.Alert, why phi.Text, by audit.Actor, now time.Time) error {
+	changes := audit.Changes{"notes": {New: why}, "resolution_reason": {Old: alert.ResolutionReason(), New: ReasonRetracted}}
+	return auditAlert(tx, audit.AlertNote, alert.Id, alert.PatientID(), changes, by, now)
 }

@@ -31,7 +31,7 @@ func TestAutoResolve(t *testing.T) {
 		{"two do", raised("blood_pressure", alerts.Critical, hour, 1), normal, counts(2, true)},
 		{"a breach breaks the run", raised("blood_pressure", alerts.Critical, hour, 1), high, counts(0, false)},
 		{"a breach without a run changes nothing", raised("blood_pressure", alerts.Critical, hour, 0), high, nil},
-		{"a reading of another parameter says nothing", raised("pulse", alerts.Warning, hour, 0), normal, nil},
+		{"a reading of another parameter changes nothing", raised("pulse", alerts.Warning, hour, 0), normal, nil},
 		{"pulse in the same reading does", raised("pulse", alerts.Warning, hour, 0), withPulse(normal, 70), counts(1, true)},
 		{"pulse of another device does", raised("pulse", alerts.Warning, hour, 0), withPulse(oximetry(97), 70), counts(1, true)},
 		{"a reading of another kind does not", raised("blood_pressure", alerts.Warning, hour, 0), oximetry(97), nil},
@@ -40,14 +40,14 @@ func TestAutoResolve(t *testing.T) {
 		{"an alert 24 hours old still", raised("blood_pressure", alerts.Warning, 24*hour, 0), normal, counts(1, true)},
 		{"an older one waits for a person", raised("blood_pressure", alerts.Warning, 24*hour+1, 0), normal, nil},
 		{"age goes by storing, not by measuring", created(raised("blood_pressure", alerts.Warning, 72*hour, 0), hour), normal, counts(1, true)},
-		{"weight without comparison says nothing", raised("weight", alerts.Warning, hour, 0), weight(80), nil},
+		{"weight without a baseline changes nothing", raised("weight", alerts.Warning, hour, 0), weight(80), nil},
 		{"battery alerts are not about readings", raised("device_battery", alerts.Critical, hour, 0), normal, nil},
 		{"a missed reading is over when data comes", raised("missed_reading", alerts.NoData, hour, 0), weight(80), counts(0, true)},
 		{"however late", raised("missed_reading", alerts.NoData, 90*24*hour, 0), normal, counts(0, true)},
 		{"a silent device that speaks", alerts.Open{ID: "a", Type: "no_reading_24h", DeviceID: "D1"}, from("D1", normal), counts(0, true)},
 		{"is not another device", alerts.Open{ID: "a", Type: "no_reading_24h", DeviceID: "D1"}, from("D2", normal), nil},
 	}
-	needed := alerts.NormalReadingsNeeded{Warning: 1, Critical: 2}
+	needed := alerts.NormalReadingsRequired{Warning: 1, Critical: 2}
 	thresholds := alerts.InForce(defaults, nil)
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestAutoResolve(t *testing.T) {
 				test.want.Alert = test.alert
 				want = []alerts.Progress{*test.want}
 			}
-			r := alerts.Judged{
+			r := alerts.Evaluated{
 				MeasuredAt: test.reading.MeasuredAt, DeviceID: test.reading.DeviceID, Findings: alerts.Evaluate(test.reading, thresholds, nil),
 			}
 			if diff := cmp.Diff(want, alerts.AutoResolve([]alerts.Open{test.alert}, r, nil, now, needed)); diff != "" {
@@ -66,8 +66,8 @@ func TestAutoResolve(t *testing.T) {
 	}
 }
 
-// What a patient types settles only what a patient typed; whatever breaches breaks a run.
-func TestWhoSettlesWhat(t *testing.T) {
+// A typed reading resolves only an alert raised by a typed reading; any breach resets the count.
+func TestResolvingByOrigin(t *testing.T) {
 	thresholds, normal, high := alerts.InForce(defaults, nil), bloodPressure(120, 80), bloodPressure(150, 80)
 	for _, raised := range append(vitals.Origins, "") {
 		for _, origin := range vitals.Origins {
@@ -76,9 +76,9 @@ func TestWhoSettlesWhat(t *testing.T) {
 				Origin: vitals.Origin(raised),
 			}
 			settle := func(r vitals.Reading) []alerts.Progress {
-				return alerts.AutoResolve([]alerts.Open{alert}, alerts.Judged{
+				return alerts.AutoResolve([]alerts.Open{alert}, alerts.Evaluated{
 					MeasuredAt: r.MeasuredAt, Origin: vitals.Origin(origin), Findings: alerts.Evaluate(r, thresholds, nil),
-				}, nil, now, alerts.NormalReadingsNeeded{Warning: 1, Critical: 2})
+				}, nil, now, alerts.NormalReadingsRequired{Warning: 1, Critical: 2})
 			}
 			want := 1
 			if origin == "patient" && raised != "patient" {
@@ -94,39 +94,39 @@ func TestWhoSettlesWhat(t *testing.T) {
 	}
 	silent := alerts.Open{ID: "a", Type: alerts.TypeNoReading24h, DeviceID: "D1"}
 	for origin, want := range map[vitals.Origin]int{vitals.OriginDevice: 1, vitals.OriginPatient: 0} {
-		r := alerts.Judged{MeasuredAt: now, DeviceID: "D1", Origin: origin}
-		if got := alerts.AutoResolve([]alerts.Open{silent}, r, nil, now, alerts.NormalReadingsNeeded{}); len(got) != want {
+		r := alerts.Evaluated{MeasuredAt: now, DeviceID: "D1", Origin: origin}
+		if got := alerts.AutoResolve([]alerts.Open{silent}, r, nil, now, alerts.NormalReadingsRequired{}); len(got) != want {
 			t.Errorf("a silent device and a reading by %s: %+v", origin, got)
 		}
 	}
 }
 
-// Whatever the order in which readings come, the run is counted in the order in which they were measured.
-func TestSettledBy(t *testing.T) {
-	at := func(minutes int, origin vitals.Origin, level alerts.Level) alerts.Judged {
-		return alerts.Judged{
+// Normal readings are counted in order of measurement, in any order of arrival.
+func TestResolvedBy(t *testing.T) {
+	at := func(minutes int, origin vitals.Origin, level alerts.Level) alerts.Evaluated {
+		return alerts.Evaluated{
 			MeasuredAt: now.Add(time.Duration(minutes) * time.Minute), Origin: origin, Findings: []alerts.Finding{{Type: "blood_pressure", Level: level}},
 		}
 	}
 	alert := alerts.Open{Type: "blood_pressure", Level: alerts.Critical, MeasuredAt: now, Origin: vitals.OriginDevice}
 	for _, test := range []struct {
 		name     string
-		sequence []alerts.Judged
+		sequence []alerts.Evaluated
 		normal   int
 		settled  bool
 	}{
 		{"nothing", nil, 0, false},
-		{"before the alert, and at its moment", []alerts.Judged{at(-1, "device", ""), at(0, "device", "")}, 0, false},
-		{"one", []alerts.Judged{at(1, "device", "")}, 1, false},
-		{"two", []alerts.Judged{at(1, "device", ""), at(2, "staff", "")}, 2, true},
-		{"with a breach between", []alerts.Judged{at(1, "device", ""), at(2, "device", alerts.Warning), at(3, "device", "")}, 1, false},
-		{"enough before a breach", []alerts.Judged{at(1, "device", ""), at(2, "import", ""), at(3, "device", alerts.Critical)}, 2, true},
-		{"a patient's words between", []alerts.Judged{at(1, "device", ""), at(2, "patient", ""), at(3, "machine", "")}, 2, true},
-		{"a patient's words alone", []alerts.Judged{at(1, "patient", ""), at(2, "patient", "")}, 0, false},
-		{"a breach that a patient typed", []alerts.Judged{at(1, "device", ""), at(2, "patient", alerts.Warning), at(3, "device", "")}, 1, false},
+		{"before the alert, and at its moment", []alerts.Evaluated{at(-1, "device", ""), at(0, "device", "")}, 0, false},
+		{"one", []alerts.Evaluated{at(1, "device", "")}, 1, false},
+		{"two", []alerts.Evaluated{at(1, "device", ""), at(2, "staff", "")}, 2, true},
+		{"with a breach between", []alerts.Evaluated{at(1, "device", ""), at(2, "device", alerts.Warning), at(3, "device", "")}, 1, false},
+		{"enough before a breach", []alerts.Evaluated{at(1, "device", ""), at(2, "import", ""), at(3, "device", alerts.Critical)}, 2, true},
+		{"a patient's words between", []alerts.Evaluated{at(1, "device", ""), at(2, "patient", ""), at(3, "machine", "")}, 2, true},
+		{"a patient's words alone", []alerts.Evaluated{at(1, "patient", ""), at(2, "patient", "")}, 0, false},
+		{"a breach that a patient typed", []alerts.Evaluated{at(1, "device", ""), at(2, "patient", alerts.Warning), at(3, "device", "")}, 1, false},
 	} {
-		if normal, settled := alert.SettledBy(test.sequence, alerts.NormalReadingsNeeded{Warning: 1, Critical: 2}); normal != test.normal || settled != test.settled {
-			t.Errorf("%s: %d %t", test.name, normal, settled)
+		if normal, resolved := alert.ResolvedBy(test.sequence, alerts.NormalReadingsRequired{Warning: 1, Critical: 2}); normal != test.normal || resolved != test.settled {
+			t.Errorf("%s: %d %t", test.name, normal, resolved)
 		}
 	}
 }

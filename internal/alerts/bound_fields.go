@@ -9,19 +9,19 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// boundField is one bound that can be set: where it is stored, what the change log calls it, and what it may be.
+// boundField is one bound that can be set: its place in the stored form, its name in the change log and its allowed values.
 type boundField struct {
 	group, field string
-	log          string
+	logName      string
 	within       vitals.Range
-	whole        bool
+	isInteger    bool
 	inForce      func(Thresholds) *float64
 }
 
-// Name is the bound as request bodies name it.
+// Name returns the bound's name in request bodies.
 func (f boundField) Name() string { return f.group + "." + f.field }
 
-// Groups are the threshold groups in the contract's order.
+// Groups lists the threshold groups in the contract's order.
 var Groups = func() (groups []string) {
 	for _, p := range vitals.Watched {
 		if !slices.Contains(groups, p.Group) {
@@ -31,12 +31,12 @@ var Groups = func() (groups []string) {
 	return groups
 }()
 
-// ascending lists the bounds of one parameter that are in order when each is greater than the one before.
+// ascending lists bounds of one parameter, each of which must be greater than the one before.
 type ascending []boundField
 
-// parameters are all bounds that can be set, by the order they must keep.
+// boundOrders lists all bounds that can be set, grouped by the order they must keep.
 // Source: docs/decisions/alerts.md, "Extra threshold fields" and "Change-log field names".
-var parameters = func() (all []ascending) {
+var boundOrders = func() (all []ascending) {
 	for _, p := range vitals.Watched {
 		if p.Change != nil {
 			all = append(all, changeFields(p)...)
@@ -69,38 +69,37 @@ func changeFields(p *vitals.Parameter) []ascending {
 	}
 }
 
-// boundFields are all bounds that can be set.
-var boundFields = slices.Concat(parameters...)
+// boundFields lists all bounds that can be set.
+var boundFields = slices.Concat(boundOrders...)
 
-// ChangeLogFields are the names in the change log.
+// ChangeLogFields returns the field names of the change log.
 func ChangeLogFields() (names []string) {
 	for _, f := range boundFields {
-		names = append(names, f.log)
+		names = append(names, f.logName)
 	}
 	return names
 }
 
-// complaint says what is wrong with a value; "" for nothing.
-func (f boundField) complaint(value float64) string {
+// problem describes why a value is not allowed; "" if it is.
+func (f boundField) problem(value float64) string {
 	switch {
 	case !f.within.Contains(value):
 		return f.within.Message()
-	case f.whole && value != float64(int(value)):
+	case f.isInteger && value != float64(int(value)):
 		return "A valid integer is required."
 	}
 	return ""
 }
 
-// Complaints says what is wrong with stored bounds, by name: unknown groups and fields, values out of range, and values
-// that break the order critical_low < low < high < critical. Of two that contradict each other it names the one that
-// blames prefers, else the upper.
-func (b Bounds) Complaints(blames func(name string) bool) map[string]string {
+// Problems returns the errors in stored bounds, by name: unknown groups and fields, values out of range, and values that break the order
+// critical_low < low < high < critical. Of two contradicting bounds it reports the one for which isChanged is true, otherwise the upper.
+func (b Bounds) Problems(isChanged func(name string) bool) map[string]string {
 	wrong := map[string]string{}
-	known := map[string]bool{}
+	found := map[string]bool{}
 	for _, f := range boundFields {
-		known[f.Name()] = true
+		found[f.Name()] = true
 		if value := b[f.group][f.field]; value != nil {
-			if message := f.complaint(*value); message != "" {
+			if message := f.problem(*value); message != "" {
 				wrong[f.Name()] = message
 			}
 		}
@@ -111,45 +110,45 @@ func (b Bounds) Complaints(blames func(name string) bool) map[string]string {
 			continue
 		}
 		for field := range fields {
-			if name := group + "." + field; !known[name] {
+			if name := group + "." + field; !found[name] {
 				wrong[name] = "There is no such bound."
 			}
 		}
 	}
-	for _, list := range parameters {
-		list.disorder(b, blames, wrong)
+	for _, list := range boundOrders {
+		list.checkOrder(b, isChanged, wrong)
 	}
 	return wrong
 }
 
-// complaintsOf are those, and what the practice, whose patientID is "", cannot have: a target is one patient's.
-func (b Bounds) complaintsOf(patientID string, blames func(name string) bool) map[string]string {
-	wrong := b.Complaints(blames)
-	for _, p := range vitals.Changing {
+// problemsOf also rejects a target for the practice (patientID ""): targets belong to patients.
+func (b Bounds) problemsOf(patientID string, isChanged func(name string) bool) map[string]string {
+	wrong := b.Problems(isChanged)
+	for _, p := range vitals.ChangeWatched {
 		if patientID == "" && b[p.Group][p.Change.Target] != nil {
-			wrong[p.Group+"."+p.Change.Target] = "Each patient has a target of their own."
+			wrong[p.Group+"."+p.Change.Target] = "A target can only be set for a patient."
 		}
 	}
 	return wrong
 }
 
-func (b Bounds) check(c *validate.Checks, patientID string, blames func(name string) bool) {
-	for name, message := range b.complaintsOf(patientID, blames) {
+func (b Bounds) check(c *validate.Checks, patientID string, isChanged func(name string) bool) {
+	for name, message := range b.problemsOf(patientID, isChanged) {
 		c.Reject(name, message)
 	}
 }
 
-func (list ascending) disorder(b Bounds, blames func(name string) bool, wrong map[string]string) {
+func (list ascending) checkOrder(b Bounds, isChanged func(name string) bool, wrong map[string]string) {
 	for i, lower := range list {
 		for _, upper := range list[i+1:] {
 			low, high := b[lower.group][lower.field], b[upper.group][upper.field]
 			if low == nil || high == nil || *low < *high || wrong[lower.Name()] != "" || wrong[upper.Name()] != "" {
 				continue
 			}
-			if blames(lower.Name()) && !blames(upper.Name()) {
-				wrong[lower.Name()] = fmt.Sprintf("Must be less than %s (%s).", upper.field, number(*high))
+			if isChanged(lower.Name()) && !isChanged(upper.Name()) {
+				wrong[lower.Name()] = fmt.Sprintf("Must be less than %s (%s).", upper.field, vitals.FormatNumber(*high))
 			} else {
-				wrong[upper.Name()] = fmt.Sprintf("Must be greater than %s (%s).", lower.field, number(*low))
+				wrong[upper.Name()] = fmt.Sprintf("Must be greater than %s (%s).", lower.field, vitals.FormatNumber(*low))
 			}
 		}
 	}

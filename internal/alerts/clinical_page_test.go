@@ -9,7 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// The page that a clinician signs says what the program does: the bounds of each parameter, in both tables.
+// The page that a clinician signs states the program's bounds of each parameter, in both tables.
 func TestClinicalPage(t *testing.T) {
 	raw, err := os.ReadFile("../../docs/clinical.md")
 	if err != nil {
@@ -25,7 +25,7 @@ func TestClinicalPage(t *testing.T) {
 	for _, p := range vitals.Watched {
 		if p.Change != nil {
 			if words := shown(&p.Change.DefaultThreshold) + " kg in " + strconv.Itoa(p.Change.DefaultWindow) + " days"; !strings.Contains(page, words) {
-				t.Errorf("the page does not say %q", words)
+				t.Errorf("the page does not state %q", words)
 			}
 			continue
 		}
@@ -43,11 +43,11 @@ func TestClinicalPage(t *testing.T) {
 		cells := strings.Split(strings.SplitN(page[at+1:], "\n", 2)[0], "|")
 		for i, bound := range []*float64{p.Defaults.CriticalLow, p.Defaults.Low, p.Defaults.High, p.Defaults.Critical} {
 			if got := strings.TrimSpace(cells[i+2]); got != shown(bound) {
-				t.Errorf("%s: the page says %s, the program %s", p.Label, got, shown(bound))
+				t.Errorf("%s: the page states %s, the program %s", p.Label, got, shown(bound))
 			}
 		}
 	}
 	if !strings.Contains(page, "## Signed") {
-		t.Error("nobody can sign the page")
+		t.Error("the page has no place for a signature")
 	}
 }

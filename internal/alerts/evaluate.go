@@ -3,7 +3,6 @@ package alerts
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -22,7 +21,7 @@ const (
 	NoData   Level = "no_data"
 )
 
-// ReadingTypes are the alert types that readings raise: the groups of thresholds, in the order of the kinds.
+// ReadingTypes are the alert types raised by thresholds, in the order of the kinds.
 var ReadingTypes = func() (types []string) {
 	for _, kind := range vitals.Definitions {
 		for _, group := range kind.Groups {
@@ -34,7 +33,7 @@ var ReadingTypes = func() (types []string) {
 	return types
 }()
 
-// The alert types that say that no data came, and that are over when some comes.
+// Alert types about missing data; the first data resolves them.
 const (
 	TypeMissedReading = "missed_reading"
 	TypeNoReading24h  = "no_reading_24h"
@@ -48,66 +47,66 @@ const (
 	TypeDeviceInfo    = "device_info"
 )
 
-// The alert types about a reading that are no comparison with thresholds.
+// Alert types about a reading that do not come from thresholds.
 const (
 	TypeImplausibleReading = "implausible_reading" // values that no device should report: critical
-	TypeSuspectReading     = "suspect_reading"     // values that may be somebody else's
-	TypeDeviceClock        = "device_clock"        // a time that cannot be
+	TypeSuspectReading     = "suspect_reading"     // values that may be another person's
+	TypeDeviceClock        = "device_clock"        // an impossible measurement time
 	TypeIrregularHeartbeat = "irregular_heartbeat" // several flags in a row
 )
 
-// aboutReadings are the types about what was measured: the care team is to answer them, also where it is to say whose it is or when it was.
+// aboutReadings are the alert types that the care team answers, including those that only need an identity or a time confirmed.
 var aboutReadings = slices.Concat(ReadingTypes, []string{TypeImplausibleReading, TypeSuspectReading, TypeDeviceClock, TypeIrregularHeartbeat})
 
-// AboutReading reports whether alerts of this type are about what was measured; the others are about devices and data that did not come.
+// AboutReading reports whether alerts of this type are about measured values; the others are about devices and missing data.
 func AboutReading(alertType string) bool { return slices.Contains(aboutReadings, alertType) }
 
-// Types are all alert types.
+// Types lists all alert types.
 var Types = slices.Concat(aboutReadings, DeviceTypes)
 
-// DeviceTypes are those about devices and hubs, and about data that did not come.
+// DeviceTypes are the alert types about devices, hubs and missing data.
 var DeviceTypes = []string{TypeMissedReading, TypeNoReading24h, TypeDeviceBattery, TypeHubOffline, TypeStaleReading, TypeDeviceInfo}
 
-// Finding is what a reading means for one alert type: a breach to raise, or the word that all is well.
+// Finding is the result of evaluating a reading for one alert type: a breach, or nothing breached.
 type Finding struct {
 	Type      string
 	Level     Level // "" when nothing is breached
 	Parameter string
-	// Value and Threshold are those of the worst parameter, in its unit; for a change the signed change.
+	// Value and Threshold belong to the worst parameter, in its unit; for a change they are signed.
 	Value, Threshold float64
-	// Message names every breach. It may be read next to the patient's name, so it is stored encrypted.
+	// Message names every breach. It is stored encrypted, because it is shown next to the patient's name.
 	Message string
 }
 
-// Breached reports whether the finding deserves an alert.
+// Breached reports whether the finding raises an alert.
 func (f Finding) Breached() bool { return f.Level != "" }
 
-// Date has the message state when the reading was taken, as that of a late one does: late data must not hide danger, nor pass for fresh.
+// AddMeasuredAt appends the measurement time to the message, for late readings: late data must not hide danger and must not look fresh.
 // Source: docs/decisions/conventions.md, "Future and past measurement times".
-func (f *Finding) Date(measuredAt time.Time) {
+func (f *Finding) AddMeasuredAt(measuredAt time.Time) {
 	f.Message += " Measured " + validate.FormatInstant(measuredAt) + "."
 }
 
-// Weighing is an earlier value of a parameter that is watched for its changes.
-type Weighing struct {
+// BaselineValue is an earlier value that a change is measured against.
+type BaselineValue struct {
 	Of         *vitals.Parameter
 	Value      float64
 	MeasuredAt time.Time
-	// Confirmed values were doubted once, and borne out.
+	// Confirmed values were suspect and then confirmed.
 	Confirmed bool
-	// Origin says who vouches for it, where that is asked: staff, if somebody confirmed it.
+	// Origin is who verified the value; staff, if a user confirmed it.
 	Origin vitals.Origin
 }
 
-// Evaluate compares a reading with the thresholds in force: one finding for each alert type it can speak about, worst
-// parameter first. weighings are what changes are measured against; those outside the window are left aside.
+// Evaluate compares a reading with the thresholds in force and returns one finding per alert type, worst parameter first. Changes are
+// measured against baseline; values outside the window are ignored.
 // Source: docs/decisions/alerts.md, "One alert per vital type and reading" and "Weight rule".
-func Evaluate(r vitals.Reading, t Thresholds, weighings []Weighing) []Finding {
+func Evaluate(r vitals.Reading, t Thresholds, baseline []BaselineValue) []Finding {
 	var findings []Finding
 	for _, group := range r.Kind.Definition().Groups {
-		finding, spoke := worst(r, group, t)
+		finding, spoke := evaluateGroup(r, group, t)
 		if group[0].Change != nil {
-			finding, spoke = weighed(r, group[0], t.Change(group[0]), weighings)
+			finding, spoke = evaluateChange(r, group[0], t.Change(group[0]), baseline)
 		}
 		if spoke {
 			findings = append(findings, finding)
@@ -116,7 +115,7 @@ func Evaluate(r vitals.Reading, t Thresholds, weighings []Weighing) []Finding {
 	return findings
 }
 
-// breach is the most severe bound that the value meets; bounds are inclusive.
+// breach returns the most severe bound that the value meets; bounds are inclusive.
 func breach(p *vitals.Parameter, value float64, limits vitals.Limits) (level Level, threshold float64, message string) {
 	sides := [...]struct {
 		level Level
@@ -137,14 +136,14 @@ func breach(p *vitals.Parameter, value float64, limits vitals.Limits) (level Lev
 			where = "at or above"
 		}
 		return side.level, *side.bound, fmt.Sprintf("%s %s %s is %s the %s limit %s.",
-			p.Label, number(value), p.Range.Unit, where, side.level, number(*side.bound))
+			p.Label, vitals.FormatNumber(value), p.Range.Unit, where, side.level, vitals.FormatNumber(*side.bound))
 	}
 	return "", 0, ""
 }
 
-// worst joins the parameters of one alert type; the first of equally severe ones gives value and threshold. It has
-// nothing to say when none was measured.
-func worst(r vitals.Reading, group []*vitals.Parameter, t Thresholds) (finding Finding, spoke bool) {
+// evaluateGroup combines the parameters of one alert type; the first of the most severe ones gives value and threshold. spoke is false if
+// none was measured.
+func evaluateGroup(r vitals.Reading, group []*vitals.Parameter, t Thresholds) (finding Finding, spoke bool) {
 	finding.Type = group[0].Group
 	var messages []string
 	for _, p := range group {
@@ -166,35 +165,30 @@ func worst(r vitals.Reading, group []*vitals.Parameter, t Thresholds) (finding F
 	return finding, spoke
 }
 
-// number writes a value as people do: 185, 92.5.
-func number(value float64) string { return strconv.FormatFloat(value, 'f', -1, 64) }
-
-// autoResolveWithin bounds the age of a threshold alert that later readings may resolve.
-// Source: docs/decisions/alerts.md, "Auto-resolve".
+// autoResolveWithin limits the age of a threshold alert that later readings may resolve. Source: docs/decisions/alerts.md, "Auto-resolve".
 const autoResolveWithin = 24 * time.Hour
 
-// Open is an unacknowledged alert as far as later readings are concerned.
+// Open is an unacknowledged alert, as evaluation of later readings needs it.
 type Open struct {
 	ID             string
 	Type           string
 	Level          Level
-	DeviceID       string // "" when it is about no device
+	DeviceID       string // "" if the alert is not about a device
 	MeasuredAt     time.Time
 	CreatedAt      time.Time
 	NormalReadings int
-	// Parameter is the name of the worst one, Value its value, which means nothing for an alert about no value; Origin is that of
-	// the reading.
+	// Parameter is the worst one and Value its value, unused for alerts without a value. Origin is the reading's.
 	Parameter string
 	Value     float64
 	Origin    vitals.Origin
-	// Reported are all values behind a critical alert that are held against bounds.
+	// Reported are all values behind a critical alert that have bounds.
 	Reported []Reported
 }
 
-// NormalReadingsNeeded says how many consecutive normal readings resolve an alert.
-type NormalReadingsNeeded struct{ Warning, Critical int }
+// NormalReadingsRequired is how many consecutive normal readings resolve an alert.
+type NormalReadingsRequired struct{ Warning, Critical int }
 
-// Progress is what a reading does to an open alert: it counts as normal, breaks the run, or resolves it.
+// Progress is the effect of a reading on an open alert: the count of normal readings, and whether the alert is resolved.
 type Progress struct {
 	Alert          Open
 	NormalReadings int

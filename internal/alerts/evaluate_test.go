@@ -38,7 +38,7 @@ func breach(alertType string, level alerts.Level, parameter string, value, thres
 	return alerts.Finding{Type: alertType, Level: level, Parameter: parameter, Value: value, Threshold: threshold, Message: message}
 }
 
-// Every bound is inclusive: the value at the bound breaches it, the next one inside does not.
+// Every bound is inclusive: a value at the bound breaches it, the next one inside does not.
 func TestEvaluateBounds(t *testing.T) {
 	const bp, beat, ox, glu = "blood_pressure", "pulse", "pulse_oximetry", "blood_glucose"
 	normal := bloodPressure(120, 80)
@@ -48,7 +48,7 @@ func TestEvaluateBounds(t *testing.T) {
 		want    []alerts.Finding
 	}{
 		{"all is well", withPulse(normal, 70), []alerts.Finding{well(bp), well(beat)}},
-		{"nothing to say about a pulse not measured", normal, []alerts.Finding{well(bp)}},
+		{"no finding for a pulse not measured", normal, []alerts.Finding{well(bp)}},
 
 		{"systolic under the warning", bloodPressure(139.99, 80), []alerts.Finding{well(bp)}},
 		{"systolic at the warning", bloodPressure(140, 80), []alerts.Finding{
@@ -146,7 +146,7 @@ func TestEvaluateBounds(t *testing.T) {
 func TestEvaluateWithoutBounds(t *testing.T) {
 	off := alerts.InForce(defaults, parse(`{"blood_pressure":null,"pulse":null,"pulse_oximetry":null,"blood_glucose":null,"weight":null}`))
 	for _, r := range []vitals.Reading{withPulse(bloodPressure(300, 200), 250), oximetry(50), bloodGlucose(600), weight(500)} {
-		for _, finding := range alerts.Evaluate(r, off, []alerts.Weighing{{Of: vitals.WeightKg, Value: 20, MeasuredAt: now.Add(-time.Hour)}}) {
+		for _, finding := range alerts.Evaluate(r, off, []alerts.BaselineValue{{Of: vitals.WeightKg, Value: 20, MeasuredAt: now.Add(-time.Hour)}}) {
 			if finding.Breached() {
 				t.Errorf("%s: %s", r.Kind, finding.Type)
 			}
@@ -156,8 +156,8 @@ func TestEvaluateWithoutBounds(t *testing.T) {
 
 func TestWeightRule(t *testing.T) {
 	const window = 7 * 24 * time.Hour
-	at := func(ago time.Duration, kg float64) alerts.Weighing {
-		return alerts.Weighing{Of: vitals.WeightKg, Value: kg, MeasuredAt: now.Add(-ago)}
+	at := func(ago time.Duration, kg float64) alerts.BaselineValue {
+		return alerts.BaselineValue{Of: vitals.WeightKg, Value: kg, MeasuredAt: now.Add(-ago)}
 	}
 	gain := func(level alerts.Level, change, threshold float64, message string) alerts.Finding {
 		return breach("weight", level, "weight_change", change, threshold, message)
@@ -166,52 +166,52 @@ func TestWeightRule(t *testing.T) {
 	tests := []struct {
 		name    string
 		kg      float64
-		earlier []alerts.Weighing
+		earlier []alerts.BaselineValue
 		want    alerts.Finding
 		nothing bool
 		withOwn string
 	}{
 		{name: "no earlier weight", kg: 80, nothing: true},
-		{name: "only one on the day before the window", kg: 90, earlier: []alerts.Weighing{at(window+13*time.Hour+45*time.Minute+time.Microsecond, 80)}, nothing: true},
-		{name: "only one at the same moment", kg: 90, earlier: []alerts.Weighing{at(0, 80)}, nothing: true},
-		{name: "only a later one", kg: 90, earlier: []alerts.Weighing{at(-time.Hour, 80)}, nothing: true},
-		{name: "small change", kg: 82.29, earlier: []alerts.Weighing{at(time.Hour, 80)}, want: calm},
+		{name: "only one on the day before the window", kg: 90, earlier: []alerts.BaselineValue{at(window+13*time.Hour+45*time.Minute+time.Microsecond, 80)}, nothing: true},
+		{name: "only one at the same moment", kg: 90, earlier: []alerts.BaselineValue{at(0, 80)}, nothing: true},
+		{name: "only a later one", kg: 90, earlier: []alerts.BaselineValue{at(-time.Hour, 80)}, nothing: true},
+		{name: "small change", kg: 82.29, earlier: []alerts.BaselineValue{at(time.Hour, 80)}, want: calm},
 		{
-			name: "gain at the bound, which binary fractions would miss", kg: 82.3, earlier: []alerts.Weighing{at(window, 80)},
+			name: "gain at the bound, which binary fractions would miss", kg: 82.3, earlier: []alerts.BaselineValue{at(window, 80)},
 			want: gain(alerts.Warning, 2.3, 2.3, "Weight gain of 2.3 kg within 7 days is at or above the warning limit 2.3 kg."),
 		},
 		{
-			name: "gain under twice the change", kg: 84.59, earlier: []alerts.Weighing{at(time.Hour, 80)},
+			name: "gain under twice the change", kg: 84.59, earlier: []alerts.BaselineValue{at(time.Hour, 80)},
 			want: gain(alerts.Warning, 4.59, 2.3, "Weight gain of 4.59 kg within 7 days is at or above the warning limit 2.3 kg."),
 		},
 		{
-			name: "critical at twice the change", kg: 84.6, earlier: []alerts.Weighing{at(time.Hour, 80)},
+			name: "critical at twice the change", kg: 84.6, earlier: []alerts.BaselineValue{at(time.Hour, 80)},
 			want: gain(alerts.Critical, 4.6, 4.6, "Weight gain of 4.6 kg within 7 days is at or above the critical limit 4.6 kg."),
 		},
 		{
-			name: "critical doubles the patient's own change", kg: 83, earlier: []alerts.Weighing{at(time.Hour, 80)},
+			name: "critical doubles the patient's own change", kg: 83, earlier: []alerts.BaselineValue{at(time.Hour, 80)},
 			withOwn: `{"weight":{"change_threshold_kg":1.5}}`,
 			want:    gain(alerts.Critical, 3, 3, "Weight gain of 3 kg within 7 days is at or above the critical limit 3 kg."),
 		},
 		{
-			name: "against the lowest", kg: 83, earlier: []alerts.Weighing{at(time.Hour, 82.9), at(2*time.Hour, 80), at(3*time.Hour, 82)},
+			name: "against the lowest", kg: 83, earlier: []alerts.BaselineValue{at(time.Hour, 82.9), at(2*time.Hour, 80), at(3*time.Hour, 82)},
 			want: gain(alerts.Warning, 3, 2.3, "Weight gain of 3 kg within 7 days is at or above the warning limit 2.3 kg."),
 		},
 		{
-			name: "loss at the bound, from the highest", kg: 77.7, earlier: []alerts.Weighing{at(time.Hour, 78), at(2*time.Hour, 80)},
+			name: "loss at the bound, from the highest", kg: 77.7, earlier: []alerts.BaselineValue{at(time.Hour, 78), at(2*time.Hour, 80)},
 			want: gain(alerts.Warning, -2.3, 2.3, "Weight loss of 2.3 kg within 7 days is at or above the warning limit 2.3 kg."),
 		},
 		{
-			name: "loss is never critical", kg: 60, earlier: []alerts.Weighing{at(time.Hour, 80)},
+			name: "loss is never critical", kg: 60, earlier: []alerts.BaselineValue{at(time.Hour, 80)},
 			want: gain(alerts.Warning, -20, 2.3, "Weight loss of 20 kg within 7 days is at or above the warning limit 2.3 kg."),
 		},
 		{
-			name: "gain goes before loss", kg: 85, earlier: []alerts.Weighing{at(time.Hour, 80), at(2*time.Hour, 90)},
+			name: "gain goes before loss", kg: 85, earlier: []alerts.BaselineValue{at(time.Hour, 80), at(2*time.Hour, 90)},
 			want: gain(alerts.Critical, 5, 4.6, "Weight gain of 5 kg within 7 days is at or above the critical limit 4.6 kg."),
 		},
-		{name: "own window", kg: 83, earlier: []alerts.Weighing{at(4*24*time.Hour, 80)}, withOwn: `{"weight":{"change_window_days":3}}`, nothing: true},
+		{name: "own window", kg: 83, earlier: []alerts.BaselineValue{at(4*24*time.Hour, 80)}, withOwn: `{"weight":{"change_window_days":3}}`, nothing: true},
 		{
-			name: "critical removed", kg: 90, earlier: []alerts.Weighing{at(time.Hour, 80)}, withOwn: `{"weight":{"critical_change_kg":null}}`,
+			name: "critical removed", kg: 90, earlier: []alerts.BaselineValue{at(time.Hour, 80)}, withOwn: `{"weight":{"critical_change_kg":null}}`,
 			want: gain(alerts.Warning, 10, 2.3, "Weight gain of 10 kg within 7 days is at or above the warning limit 2.3 kg."),
 		},
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// A follow-up reminds whoever asked for it, once.
+// A follow-up reminds the user who requested it, once.
 func TestRemindFollowUps(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	nurse := vigiltest.User(t, app, authz.Nurse, vigiltest.Email("nurse@vigil.test"))
@@ -24,26 +24,26 @@ func TestRemindFollowUps(t *testing.T) {
 	if err := alerts.Act(app, alert, action, by, now); err != nil {
 		t.Fatal(err)
 	}
-	told := func() (list []string) {
+	notified := func() (list []string) {
 		if err := app.DB().NewQuery(`SELECT kind || ' ' || severity || ' ' || user || ' ' || key FROM announcements ORDER BY rowid`).Column(&list); err != nil {
 			t.Fatal(err)
 		}
 		return list
 	}
 	for after, want := range []int{0, 1, 0} {
-		told, err := alerts.RemindFollowUps(t.Context(), app, now.Add(time.Duration(after)*time.Hour))
-		if err != nil || told != want {
-			t.Errorf("after %d hours %d are told (%v), want %d", after, told, err, want)
+		notified, err := alerts.RemindFollowUps(t.Context(), app, now.Add(time.Duration(after)*time.Hour))
+		if err != nil || notified != want {
+			t.Errorf("after %d hours %d are reminded (%v), want %d", after, notified, err, want)
 		}
 	}
 	want := "follow_up_due info " + nurse.Id + " alert " + alert.Id + " follow-up " + collections.Instant(now.Add(time.Hour))
-	if got := told(); !slices.Equal(got, []string{want}) {
-		t.Errorf("people hear %v", got)
+	if got := notified(); !slices.Equal(got, []string{want}) {
+		t.Errorf("announcements: %v", got)
 	}
 	if _, err := app.DB().Update(collections.Alerts, dbx.Params{"follow_up_told": false, "follow_up_by": "gone@vigil.test"}, nil).Execute(); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := alerts.RemindFollowUps(t.Context(), app, now.Add(9*time.Hour)); err != nil || n != 1 || len(told()) != 1 {
-		t.Errorf("of nobody: %d (%v)", n, err)
+	if n, err := alerts.RemindFollowUps(t.Context(), app, now.Add(9*time.Hour)); err != nil || n != 1 || len(notified()) != 1 {
+		t.Errorf("without a user: %d (%v)", n, err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// The totals are kept by triggers: whatever is done to the table, every filter finds as many as there are.
+// Triggers keep the totals: after any change of the table, every filter's total is correct.
 func TestListTotals(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	levels, statuses, types := []string{"critical", "warning", ""}, []string{"active", "acknowledged", ""}, []string{"weight", "pulse", ""}

@@ -2,8 +2,8 @@ package alerts
 
 import "github.com/vigilhealth/vigil/internal/vitals"
 
-// minorBounds are the bounds that hold for minors in place of the practice's, which are for adults: those alone that mean danger at every
-// age, from birth to 17. All else awaits bounds of the patient's own. Source: docs/decisions/alerts.md, "Minors".
+// minorBounds replace the practice's bounds, which are for adults, for minors: only bounds that mean danger at every age, birth to 17.
+// Everything else needs bounds of the patient's own. Source: docs/decisions/alerts.md, "Minors".
 var minorBounds = func() Bounds {
 	bounds := Bounds{}
 	for _, p := range vitals.Watched {
@@ -19,16 +19,16 @@ var minorBounds = func() Bounds {
 	return bounds
 }()
 
-// minorDefaults are the same as they would be stored.
+// minorDefaults is the stored form of minorBounds.
 var minorDefaults = func() string {
 	text, err := minorBounds.Encode()
 	if err != nil {
-		panic("alerts: the bounds of minors cannot be written: " + err.Error())
+		panic("alerts: encode the bounds of minors: " + err.Error())
 	}
 	return text
 }()
 
-// Defaults are the stored bounds that a patient inherits: the practice's, or those of minors.
+// Defaults returns the stored bounds that a patient inherits: the practice's, or those of minors.
 func Defaults(practice *string, minor bool) *string {
 	if minor {
 		return &minorDefaults
@@ -36,7 +36,7 @@ func Defaults(practice *string, minor bool) *string {
 	return practice
 }
 
-// defaultsOf is [Defaults] of bounds that were read.
+// defaultsOf is [Defaults] for parsed bounds.
 func defaultsOf(practice Bounds, minor bool) Bounds {
 	if minor {
 		return minorBounds
@@ -44,8 +44,8 @@ func defaultsOf(practice Bounds, minor bool) Bounds {
 	return practice
 }
 
-// Sets reports whether somebody decided about a group: bounds of it were set, or it was switched off.
-func (b Bounds) Sets(group string) bool {
+// IsConfigured reports whether a group has a bound or is switched off.
+func (b Bounds) IsConfigured(group string) bool {
 	fields, configured := b[group]
 	if configured && fields == nil {
 		return true

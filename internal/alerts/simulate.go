@@ -13,26 +13,25 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// What a simulation looks at. Of more patients or readings it takes every nth patient, and says so.
+// Limits of a simulation. Beyond them it samples every nth patient and reports the n.
 // Source: docs/decisions/alerts.md, "Threshold what-if".
 const (
 	SimulatedDays     = 90
 	simulatedPatients = 10_000
 	simulatedReadings = 300_000
 	simulatedPage     = 500
-	longestWindow     = 30 + 2 // days a weight rule may look back, the first of them whole wherever it begins
+	maxWindowDays     = 30 + 2 // days a weight rule may look back, plus the partial ones
 )
 
-// Proposal is what a simulation tries.
+// Proposal is what a simulation tests.
 type Proposal struct {
-	PatientID string // "" for everybody
-	// CareTeamOf keeps the patients whose care team this user (record id) belongs to; "" for all.
+	PatientID string // "" for all patients
+	// CareTeamOf limits the patients to the care teams of this user (record id); "" for all.
 	CareTeamOf string
 	Change     Change
 }
 
-// ReadProposal checks the body of a simulation: thresholds as for a change, perhaps a patient, and no reason, since nothing
-// is changed.
+// ReadProposal checks the body of a simulation: thresholds as for a change, an optional patient and no reason, since nothing is changed.
 func (b ChangeBody) ReadProposal(c *validate.Checks) Proposal {
 	return Proposal{PatientID: c.UUID("patient_id", member[string](b, "patient_id"), false), Change: b.readGroups(c)}
 }
@@ -41,15 +40,15 @@ func (b ChangeBody) ReadProposal(c *validate.Checks) Proposal {
 type Simulated struct {
 	*Simulation
 	From, To time.Time
-	// PatientsTotal is how many patients it is about; it looked at one in SampleEvery of them.
+	// One in SampleEvery of PatientsTotal patients was evaluated.
 	PatientsTotal, SampleEvery int
-	// Complete: the time sufficed for all it meant to look at.
+	// Complete is false if the time limit ended the simulation early.
 	Complete bool
 }
 
-// Simulate compares the alerts of the last 90 days with those that proposed thresholds would have raised. For one patient the
-// proposal stands in for the patient's own bounds, for all in for the practice's defaults: who has bounds of their own keeps
-// them. It reads patient by patient, in bounded memory, and ends early when the time of ctx is up.
+// Simulate compares the alerts of the last 90 days with those that proposed thresholds would have raised. For one patient the proposal
+// replaces the patient's own bounds; for all it replaces the practice's defaults, and patients keep bounds of their own. It reads patient
+// by patient in bounded memory, and stops when ctx ends.
 func Simulate(ctx context.Context, app core.App, p Proposal, zone *time.Location, now time.Time) (Simulated, error) {
 	outcome := Simulated{From: now.AddDate(0, 0, -SimulatedDays), To: now, SampleEvery: 1, Complete: true}
 	outcome.Simulation = NewSimulation(outcome.From, now, zone)
@@ -79,7 +78,7 @@ func Simulate(ctx context.Context, app core.App, p Proposal, zone *time.Location
 	return outcome, err
 }
 
-// watchedColumns are the columns of what has thresholds.
+// watchedColumns are the columns of the parameters that have thresholds.
 var watchedColumns = vitals.Columns(vitals.Watched)
 
 type simulator struct {
@@ -117,7 +116,7 @@ func (s *simulator) run(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if err := s.judge(ctx, patient.PatientID, s.inForce(own, patient.Minor).In(collections.Zone(patient.TimeZone, s.zone))); err != nil {
+			if err := s.addPatient(ctx, patient.PatientID, s.inForce(own, patient.Minor).In(collections.Zone(patient.TimeZone, s.zone))); err != nil {
 				return err
 			}
 		}
@@ -127,14 +126,14 @@ func (s *simulator) run(ctx context.Context) error {
 	}
 }
 
-// judge adds all readings of one patient.
-func (s *simulator) judge(ctx context.Context, patientID string, proposed Thresholds) error {
+// addPatient evaluates all readings of one patient.
+func (s *simulator) addPatient(ctx context.Context, patientID string, proposed Thresholds) error {
 	raised, err := s.raised(ctx, patientID)
 	if err != nil {
 		return err
 	}
-	var weighings []Weighing
-	since := s.outcome.From.AddDate(0, 0, -longestWindow)
+	var baseline []BaselineValue
+	since := s.outcome.From.AddDate(0, 0, -maxWindowDays)
 	err = collections.EachReading(ctx, s.app, patientID, since, watchedColumns, func(rows *dbx.Rows) error {
 		var id, kind, measuredAt string
 		var r vitals.Reading
@@ -146,13 +145,13 @@ func (s *simulator) judge(ctx context.Context, patientID string, proposed Thresh
 			return err
 		}
 		r.Kind, r.MeasuredAt = vitals.Kind(kind), collections.ParseInstant(measuredAt)
-		s.outcome.Judge(id, patientID, r, proposed, weighings, raised[id])
-		for _, p := range vitals.Changing {
+		s.outcome.Add(id, patientID, r, proposed, baseline, raised[id])
+		for _, p := range vitals.ChangeWatched {
 			if value := r.Value(p); value != nil {
-				for len(weighings) > 0 && weighings[0].MeasuredAt.Before(r.MeasuredAt.AddDate(0, 0, -longestWindow)) {
-					weighings = weighings[1:]
+				for len(baseline) > 0 && baseline[0].MeasuredAt.Before(r.MeasuredAt.AddDate(0, 0, -maxWindowDays)) {
+					baseline = baseline[1:]
 				}
-				weighings = append(weighings, Weighing{Of: p, Value: *value, MeasuredAt: r.MeasuredAt})
+				baseline = append(baseline, BaselineValue{Of: p, Value: *value, MeasuredAt: r.MeasuredAt})
 			}
 		}
 		return nil
@@ -161,15 +160,15 @@ func (s *simulator) judge(ctx context.Context, patientID string, proposed Thresh
 	return err
 }
 
-// raised are the alerts that the patient's readings really raised, by observation.
-func (s *simulator) raised(ctx context.Context, patientID string) (map[string][]Raised, error) {
+// raised returns the alerts that the patient's readings raised, by observation.
+func (s *simulator) raised(ctx context.Context, patientID string) (map[string][]RaisedAlert, error) {
 	rows, err := collections.RaisedAlerts(ctx, s.app, patientID, s.outcome.From.AddDate(0, 0, -1))
 	if err != nil {
 		return nil, err
 	}
-	raised := map[string][]Raised{}
+	raised := map[string][]RaisedAlert{}
 	for _, row := range rows {
-		raised[row.Observation] = append(raised[row.Observation], Raised{row.Type, row.Parameter, Level(row.Level), row.Value, row.Threshold})
+		raised[row.Observation] = append(raised[row.Observation], RaisedAlert{row.Type, row.Parameter, Level(row.Level), row.Value, row.Threshold})
 	}
 	return raised, nil
 }

@@ -46,7 +46,7 @@ func propose(t testing.TB, text string) alerts.Proposal {
 	return proposal
 }
 
-// Of many patients every nth is looked at, and the answer says so.
+// Of many patients every nth is evaluated, and the result states n.
 func TestSimulateSamples(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	populate(t, app, 10_001, 1)

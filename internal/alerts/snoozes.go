@@ -13,23 +13,23 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// How long known breaches can be kept quiet. Source: docs/decisions/alerts.md, "Snooze".
+// How long alerts can be snoozed. Source: docs/decisions/alerts.md, "Snooze".
 const (
-	longestSnooze         = 30 * 24 * time.Hour
-	longestCriticalSnooze = 4 * time.Hour
+	maxSnooze         = 30 * 24 * time.Hour
+	maxCriticalSnooze = 4 * time.Hour
 )
 
-// Snooze keeps alerts of one type quiet until it ends. They are stored and counted all the same.
+// Snooze suppresses the notifications of alerts of one type until it ends. The alerts are still stored and counted.
 type Snooze struct {
 	Type string
-	// IncludeCritical keeps critical alerts quiet too.
+	// IncludeCritical also suppresses critical alerts.
 	IncludeCritical bool
 	EndsAt          time.Time
 	// Known are the worst values of what it covered when it began.
-	Known []Known
+	Baseline []WorstValue
 }
 
-// Covers reports whether nobody is told of an alert at a time.
+// Covers reports whether the snooze suppresses an alert at a time.
 func (s Snooze) Covers(alertType string, level Level, at time.Time) bool {
 	return s.Type == alertType && at.Before(s.EndsAt) && (level != Critical || s.IncludeCritical)
 }
@@ -42,7 +42,7 @@ type SnoozeBody struct {
 	IncludeCritical validate.Boolean `json:"include_critical"`
 }
 
-// SnoozeDraft is a body that was found valid.
+// SnoozeDraft is a validated [SnoozeBody].
 type SnoozeDraft struct {
 	Snooze
 	Reason phi.Text // 1 to 500 characters
@@ -60,22 +60,22 @@ func (b SnoozeBody) Read(c *validate.Checks, now time.Time) (draft SnoozeDraft) 
 	case draft.EndsAt.IsZero():
 	case until <= 0:
 		c.Reject("ends_at", "Must be in the future.")
-	case draft.IncludeCritical && until > longestCriticalSnooze:
+	case draft.IncludeCritical && until > maxCriticalSnooze:
 		c.Reject("ends_at", "Critical alerts can be snoozed for 4 hours at most.")
-	case until > longestSnooze:
+	case until > maxSnooze:
 		c.Reject("ends_at", "Alerts can be snoozed for 30 days at most.")
 	}
 	return draft
 }
 
-// StartSnooze stores a snooze in the caller's transaction. It takes the place of one of the same type, which ends; those that follow upon
-// one another last no longer than one may, which is else a fault of the field ends_at.
+// StartSnooze stores a snooze in the caller's transaction and ends an earlier one of the same type. Consecutive snoozes together may last
+// no longer than a single one may; otherwise it returns a fault of the field ends_at.
 func StartSnooze(tx core.App, patientID string, draft SnoozeDraft, by audit.Actor, now time.Time) (*collections.Snooze, error) {
-	quiet, critical, err := draft.row(tx, patientID, now)
+	quiet, critical, err := draft.runStarts(tx, patientID, now)
 	if err != nil {
 		return nil, err
 	}
-	known, err := knownTo(tx, patientID, draft.Type, now)
+	found, err := snoozeBaseline(tx, patientID, draft.Type, now)
 	if err != nil {
 		return nil, err
 	}
@@ -88,20 +88,20 @@ func StartSnooze(tx core.App, patientID string, draft SnoozeDraft, by audit.Acto
 	}
 	snooze.SetIncludeCritical(draft.IncludeCritical)
 	snooze.SetRow(quiet, critical)
-	if err := snooze.SetKnown(known); err != nil {
+	if err := snooze.SetKnown(found); err != nil {
 		return nil, err
 	}
 	if err := collections.Insert(tx, snooze.ProxyRecord()); err != nil {
 		return nil, err
 	}
-	return snooze, noteSnooze(tx, audit.SnoozeCreate, snooze, draft.Reason, audit.Changes{
+	return snooze, auditSnooze(tx, audit.SnoozeCreate, snooze, draft.Reason, audit.Changes{
 		"type": {New: draft.Type}, "ends_at": {New: validate.FormatInstant(draft.EndsAt)}, "include_critical": {New: draft.IncludeCritical},
 	}, by, now)
 }
 
-// row is since when alerts of the type have been quiet without a break, and critical ones, when this snooze begins now; zero where they
-// are not. A snooze that has run out is no break by itself: that people are told is one, see internal/triage.
-func (d SnoozeDraft) row(tx core.App, patientID string, now time.Time) (quiet, critical time.Time, err error) {
+// runStarts returns when the uninterrupted snoozing of the type began, also for critical alerts, if this snooze starts now; zero if it does
+// not cover them. An expired snooze does not interrupt; the notification at its end does, see internal/triage.
+func (d SnoozeDraft) runStarts(tx core.App, patientID string, now time.Time) (quiet, critical time.Time, err error) {
 	before, err := collections.CurrentSnooze(tx, patientID, d.Type)
 	if err != nil {
 		return quiet, critical, err
@@ -117,35 +117,35 @@ func (d SnoozeDraft) row(tx core.App, patientID string, now time.Time) (quiet, c
 		}
 	}
 	switch {
-	case d.IncludeCritical && d.EndsAt.Sub(critical) > longestCriticalSnooze:
+	case d.IncludeCritical && d.EndsAt.Sub(critical) > maxCriticalSnooze:
 		return quiet, critical, fault.Field("ends_at", "Critical alerts can be snoozed for 4 hours in a row at most, and have been since "+validate.FormatInstant(critical)+".")
-	case d.EndsAt.Sub(quiet) > longestSnooze:
+	case d.EndsAt.Sub(quiet) > maxSnooze:
 		return quiet, critical, fault.Field("ends_at", "Alerts can be snoozed for 30 days in a row at most, and have been since "+validate.FormatInstant(quiet)+".")
 	}
 	return quiet, critical, nil
 }
 
-// RunOut ends a snooze whose time has come, as the system, in the caller's transaction.
-func RunOut(tx core.App, snooze *collections.Snooze, now time.Time) error {
+// ExpireSnooze ends an expired snooze, as the system, in the caller's transaction.
+func ExpireSnooze(tx core.App, snooze *collections.Snooze, now time.Time) error {
 	if err := snooze.End(tx, System, snooze.EndsAt()); err != nil {
 		return err
 	}
-	return noteSnooze(tx, audit.SnoozeEnd, snooze, "", nil, audit.System(), now)
+	return auditSnooze(tx, audit.SnoozeEnd, snooze, "", nil, audit.System(), now)
 }
 
-// EndSnooze ends a snooze of a patient before its time, in the caller's transaction; one that is over is an invalid_state fault.
+// EndSnooze ends a snooze of a patient before its time, in the caller's transaction; one that has ended is an invalid_state fault.
 func EndSnooze(tx core.App, patientID string, number int64, by audit.Actor, now time.Time) (*collections.Snooze, error) {
 	snooze, err := collections.FindSnooze(tx, patientID, number)
 	if err != nil {
 		return nil, fault.OrMissing(err)
 	}
 	if !snooze.InForce(now) {
-		return nil, fault.State("invalid_state", "The snooze is over already.")
+		return nil, fault.State("invalid_state", "The snooze has already ended.")
 	}
-	return snooze, EndForgotten(tx, snooze, by, now)
+	return snooze, EndSnoozeNow(tx, snooze, by, now)
 }
 
-func noteSnooze(tx core.App, event audit.Event, s *collections.Snooze, reason phi.Text, changes audit.Changes, by audit.Actor, now time.Time) error {
+func auditSnooze(tx core.App, event audit.Event, s *collections.Snooze, reason phi.Text, changes audit.Changes, by audit.Actor, now time.Time) error {
 	return audit.Append(tx, audit.Entry{
 		Event: event, Actor: by, ResourceType: audit.ResourceSnooze, ResourceID: strconv.FormatInt(s.Number(), 10), PatientID: s.PatientID(),
 		Reason: reason, Changes: changes,

@@ -11,7 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// One snooze of a type at a time: a new one takes the place of the one before, which ends; what is over cannot be ended.
+// One snooze of a type at a time: a new one ends the one before; an ended one cannot be ended.
 func TestSnoozes(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	start := func(alertType string, critical bool, until, at time.Time) (snooze *collections.Snooze) {
@@ -46,7 +46,7 @@ func TestSnoozes(t *testing.T) {
 	if s := stored(first); s.InForce(hour(1)) || !s.EndedAt().Equal(hour(1)) || s.EndedBy() != "nurse@vigil.test" {
 		t.Errorf("the one before ended at %s by %s", s.EndedAt(), s.EndedBy())
 	}
-	third := start("pulse", false, hour(8), hour(5)) // the second was over by then
+	third := start("pulse", false, hour(8), hour(5)) // the second has ended
 	if s := stored(second); !s.EndedAt().Equal(hour(4)) || s.EndedBy() != "system" {
 		t.Errorf("one that was over ended at %s by %s", s.EndedAt(), s.EndedBy())
 	}
@@ -64,11 +64,11 @@ func TestSnoozes(t *testing.T) {
 		err  error
 		want string
 	}{
-		"of somebody else": {end("p2", third.Number(), hour(6)), "not_found"},
-		"unknown":          {end(patient, 999, hour(6)), "not_found"},
-		"in force":         {end(patient, third.Number(), hour(6)), ""},
-		"ended":            {end(patient, second.Number(), hour(6)), "invalid_state"},
-		"run out":          {end(patient, weight.Number(), hour(9)), "invalid_state"},
+		"of another patient": {end("p2", third.Number(), hour(6)), "not_found"},
+		"unknown":            {end(patient, 999, hour(6)), "not_found"},
+		"in force":           {end(patient, third.Number(), hour(6)), ""},
+		"ended":              {end(patient, second.Number(), hour(6)), "invalid_state"},
+		"run out":            {end(patient, weight.Number(), hour(9)), "invalid_state"},
 	} {
 		if got := vigiltest.Code(test.err); got != test.want {
 			t.Errorf("%s: %q (%v), want %q", name, got, test.err, test.want)

@@ -15,10 +15,10 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// Move is what a person does with an alert.
+// Move is a clinician's action on an alert.
 type Move string
 
-// The moves. Auto-resolving is the system's own, see [AutoResolve].
+// The moves. Only the system auto-resolves, see [AutoResolve].
 const (
 	Acknowledge Move = "acknowledge"
 	Resolve     Move = "resolve"
@@ -26,11 +26,11 @@ const (
 	Escalate    Move = "escalate"
 )
 
-// Next is where a move takes an alert; one that is over stays as it is, which is an invalid_state fault.
+// Next returns the status after a move; a closed alert is an invalid_state fault.
 // Source: docs/decisions/alerts.md, "Alert status" and "Acknowledge variants".
 func Next(from Status, move Move) (Status, error) {
 	if from != StatusActive && from != StatusAcknowledged {
-		return from, fault.State("invalid_state", "The alert is over and can no longer be changed.")
+		return from, fault.State("invalid_state", "The alert is closed and can no longer be changed.")
 	}
 	switch move {
 	case Acknowledge:
@@ -41,21 +41,21 @@ func Next(from Status, move Move) (Status, error) {
 	return from, nil
 }
 
-// Action is a move with what goes along.
+// Action is a move with its details.
 type Action struct {
 	Move Move
-	// Notes and ClinicalNote are appended to what is there; "" adds nothing.
+	// Notes and ClinicalNote are appended to the stored ones; "" adds nothing.
 	Notes, ClinicalNote phi.Text
-	Outcome             string // "" leaves it
-	// FollowUpAt is when whoever acts wants to be reminded; zero for never.
+	Outcome             string // "" keeps the stored one
+	// FollowUpAt is when the user wants a reminder; zero for never.
 	FollowUpAt time.Time
-	// Reviewed is when the patient was reviewed before, as [ChangedReview] has it; "" for never.
+	// Reviewed is the patient's previous review in the form of [ChangedReview]; "" for none.
 	Reviewed string
-	// Detailed: the caller used the variant with an outcome, and is answered in kind.
+	// Detailed: the caller used the variant with an outcome and gets the matching response.
 	Detailed bool
 }
 
-// AcknowledgeBody is the body of an acknowledgement, in either variant.
+// AcknowledgeBody is the body of an acknowledgment, in either variant.
 type AcknowledgeBody struct {
 	Notes            validate.String  `json:"notes"`
 	Outcome          validate.String  `json:"outcome"`
@@ -76,11 +76,11 @@ var outcomeForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,50}$`)
 // Read checks the body. Source: docs/decisions/alerts.md, "Acknowledge variants".
 func (b AcknowledgeBody) Read(c *validate.Checks, now time.Time) Action {
 	action := Action{Move: Acknowledge, Notes: readNote(c, "notes", b.Notes)}
-	action.Detailed = there(b.Outcome) || there(b.ClinicalNote) || there(b.FollowUpRequired)
+	action.Detailed = isPresent(b.Outcome) || isPresent(b.ClinicalNote) || isPresent(b.FollowUpRequired)
 	if !action.Detailed {
 		return action
 	}
-	action.ClinicalNote = join(readNote(c, "clinical_note", b.ClinicalNote), action.Notes)
+	action.ClinicalNote = appendNote(readNote(c, "clinical_note", b.ClinicalNote), action.Notes)
 	action.Notes = ""
 	action.Outcome = c.Text("outcome", b.Outcome, validate.Optional(50).Filled())
 	switch {
@@ -100,14 +100,14 @@ func (b AcknowledgeBody) Read(c *validate.Checks, now time.Time) Action {
 	return action
 }
 
-func there[T any](f validate.Field[T]) bool { return f.Sent() && !f.Null() }
+func isPresent[T any](f validate.Field[T]) bool { return f.Sent() && !f.Null() }
 
-// NoteBody is the body of a note, or of a resolution, where it may be left out.
+// NoteBody is the body of a note, or of a resolution, where notes are optional.
 type NoteBody struct {
 	Notes validate.String `json:"notes"`
 }
 
-// Read checks the body for a move; only an annotation must say something.
+// Read checks the body for a move; only an annotation requires notes.
 func (b NoteBody) Read(c *validate.Checks, move Move) Action {
 	rule := validate.Optional(noteLength)
 	if move == Annotate {
@@ -120,22 +120,22 @@ func readNote(c *validate.Checks, name string, field validate.String) phi.Text {
 	return phi.Text(c.Text(name, field, validate.Optional(noteLength).Multiline()))
 }
 
-// join appends a note on a line of its own.
-func join(notes, more phi.Text) phi.Text {
+// appendNote appends a note on a new line.
+func appendNote(notes, more phi.Text) phi.Text {
 	if notes == "" || more == "" {
 		return notes + more
 	}
 	return notes + "\n" + more
 }
 
-// byPeople are the columns of an alert that a person may change in the dashboard; everything else is what happened.
-var byPeople = []string{
+// editableColumns are the columns of an alert that a user may change in the dashboard; all others record what happened.
+var editableColumns = []string{
 	collections.AlertStatus, collections.AlertNotes, collections.AlertClinicalNote, collections.AlertOutcome, collections.AlertFollowUpRequired,
 	collections.AlertFollowUpAt,
 }
 
-// Guard checks an alert that somebody changes as a record, and records the move that the change amounts to, in the caller's
-// transaction; "" when nothing changed. A change that is no move comes back as [validation.Errors] by column.
+// Guard checks an alert record that a user changes, and audits the move that the change amounts to, in the caller's transaction; "" if
+// nothing changed. A change that is not a move is returned as [validation.Errors] by column.
 func Guard(tx core.App, alert *collections.Alert, by audit.Actor, now time.Time, save func() error) (Move, error) {
 	before := collections.AsAlert(alert.Original())
 	var changed []string
@@ -143,8 +143,8 @@ func Guard(tx core.App, alert *collections.Alert, by audit.Actor, now time.Time,
 		if before.GetString(name) == alert.GetString(name) {
 			continue
 		}
-		if !slices.Contains(byPeople, name) {
-			return "", refused(name, "What raised an alert cannot be changed.")
+		if !slices.Contains(editableColumns, name) {
+			return "", columnRefusal(name, "The cause of an alert cannot be changed.")
 		}
 		changed = append(changed, name)
 	}
@@ -159,7 +159,7 @@ func Guard(tx core.App, alert *collections.Alert, by audit.Actor, now time.Time,
 		case StatusResolved:
 			action.Move = Resolve
 		default:
-			return "", refused(collections.AlertStatus, "An alert can be acknowledged or resolved.")
+			return "", columnRefusal(collections.AlertStatus, "An alert can be acknowledged or resolved.")
 		}
 	}
 	if alert.FollowUpRequired() && (!before.FollowUpRequired() || slices.Contains(changed, collections.AlertFollowUpAt)) {
@@ -167,19 +167,19 @@ func Guard(tx core.App, alert *collections.Alert, by audit.Actor, now time.Time,
 			action.FollowUpAt = now.Add(followUpAfter)
 		}
 	}
-	if err := change(alert, Status(before.Status()), action, by, now); err != nil {
-		return "", refused(collections.AlertStatus, "The alert is over and can no longer be changed.")
+	if err := applyMove(alert, Status(before.Status()), action, by, now); err != nil {
+		return "", columnRefusal(collections.AlertStatus, "The alert is closed and can no longer be changed.")
 	}
 	if err := save(); err != nil {
 		return "", err
 	}
-	said := audit.Changes{}
+	changes := audit.Changes{}
 	for _, column := range changed {
-		said[column] = audit.Change{Old: phi.Text(before.GetString(column)), New: phi.Text(alert.GetString(column))}
+		changes[column] = audit.Change{Old: phi.Text(before.GetString(column)), New: phi.Text(alert.GetString(column))}
 	}
-	return action.Move, note(tx, moveEvents[action.Move], alert.Id, alert.PatientID(), said, by, now)
+	return action.Move, auditAlert(tx, moveEvents[action.Move], alert.Id, alert.PatientID(), changes, by, now)
 }
 
-func refused(column, message string) error {
+func columnRefusal(column, message string) error {
 	return validation.Errors{column: validation.NewError("fixed", message)}
 }

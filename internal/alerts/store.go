@@ -14,7 +14,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// Status is where an alert stands.
+// Status is the state of an alert.
 type Status string
 
 // The alert states. Source: docs/decisions/alerts.md, "Alert status".
@@ -25,13 +25,13 @@ const (
 	StatusAutoResolved Status = "auto_resolved"
 )
 
-// Statuses are all there are.
+// Statuses lists all states.
 var Statuses = []string{string(StatusActive), string(StatusAcknowledged), string(StatusResolved), string(StatusAutoResolved)}
 
-// System is the actor of what no person did.
+// System is the actor of automatic actions.
 const System = "system"
 
-// Draft is an alert about to be stored.
+// Draft is an alert to be stored.
 type Draft struct {
 	PatientID     string
 	ObservationID string
@@ -39,40 +39,40 @@ type Draft struct {
 	EscalationID  string
 	MeasuredAt    time.Time
 	Origin        vitals.Origin // of the reading behind it
-	// ReportedValues are what is no reading yet, as JSON by field, and QuarantineID the event that holds it.
+	// ReportedValues are the values of a quarantined measurement, JSON by field, and QuarantineID its event.
 	ReportedValues phi.Text
 	QuarantineID   string
-	// DeviceID is the device or hub the alert is about; "" when it is about a reading's values.
+	// DeviceID is the device or hub the alert is about; "" if it is about a reading's values.
 	DeviceID string
-	// Unmeasured alerts are about no value: value and threshold stay null.
+	// Unmeasured alerts have no value: value and threshold stay null.
 	Unmeasured bool
-	// Informative alerts are stored resolved: nobody has to act on them.
+	// Informative alerts are stored resolved: no action is needed.
 	Informative bool
-	// Snoozed alerts are known: nobody is told of them.
+	// Snoozed alerts are stored without a notification.
 	Snoozed bool
-	// Late: the reading came long after it was measured. Superseded: something newer of its kind was there by then, so that the alert
-	// is over at once.
+	// Late: the reading arrived long after it was measured. Superseded: a newer one of its kind was stored first, so the alert is closed at
+	// once.
 	Late, Superseded bool
-	// NormalReadings were measured after it and came before it; Settled: they are enough to resolve it at once.
-	NormalReadings int
-	Settled        bool
-	// Worse than what people know: it is told whatever was told just before.
-	Worse bool
-	// HeldUntil is until when its escalation waits for the reading to be confirmed; zero for not at all.
+	// NormalReadings were measured after the reading but arrived before it; ResolvedByLater: they resolve the alert at once.
+	NormalReadings  int
+	ResolvedByLater bool
+	// WorseThanNotified alerts are notified even right after another notification.
+	WorseThanNotified bool
+	// HeldUntil is how long the escalation waits for a confirming reading; zero for no hold.
 	HeldUntil time.Time
 }
 
-// Over reports whether the alert is stored as one that nobody has to act on.
-func (d Draft) Over() bool { return d.Informative || d.Superseded || d.Settled }
+// Closed reports whether the alert is stored as needing no action.
+func (d Draft) Closed() bool { return d.Informative || d.Superseded || d.ResolvedByLater }
 
-// ReasonSuperseded and ReasonWithdrawn are why the service ended an alert: something newer was measured, or the reading behind it was
-// entered in error.
+// ReasonSuperseded and ReasonRetracted are why the service ended an alert: a newer reading was stored first, or its reading was entered in
+// error.
 const (
 	ReasonSuperseded = "superseded"
-	ReasonWithdrawn  = "withdrawn"
+	ReasonRetracted  = "withdrawn"
 )
 
-// Store inserts an alert inside the caller's transaction and returns its record id.
+// Store inserts an alert in the caller's transaction and returns its record id.
 func Store(tx core.App, draft Draft, now time.Time) (string, error) {
 	id, err := collections.NextID(tx, collections.Alerts)
 	if err != nil {
@@ -107,7 +107,7 @@ func Store(tx core.App, draft Draft, now time.Time) (string, error) {
 		row["value"], row["threshold"] = draft.Finding.Value, draft.Finding.Threshold
 	}
 	if draft.Late || draft.NormalReadings > 0 || draft.Superseded {
-		draft.completeLate(row, stored)
+		draft.setLateColumns(row, stored)
 	}
 	if err := collections.InsertRow(tx, collections.Alerts, row); err != nil {
 		return "", fmt.Errorf("store alert: %w", err)
@@ -115,29 +115,29 @@ func Store(tx core.App, draft Draft, now time.Time) (string, error) {
 	return id, nil
 }
 
-// completeLate completes the row of an alert whose reading is not the newest there is.
-func (d Draft) completeLate(row dbx.Params, at string) {
+// setLateColumns completes the row of an alert about a reading that is not the newest.
+func (d Draft) setLateColumns(row dbx.Params, at string) {
 	row["late"], row["normal_readings"] = d.Late, d.NormalReadings
 	if d.Superseded {
 		row["resolution_reason"] = ReasonSuperseded
 	}
-	if d.Superseded || d.Settled {
-		autoResolved(row, at)
+	if d.Superseded || d.ResolvedByLater {
+		setAutoResolved(row, at)
 	}
 }
 
-func autoResolved(row dbx.Params, at string) {
+func setAutoResolved(row dbx.Params, at string) {
 	row["status"], row["acknowledged"] = string(StatusAutoResolved), true
 	row["acknowledged_by"], row["acknowledged_at"] = System, at
 	row["resolved_by"], row["resolved_at"] = System, at
 }
 
-// SaveProgress writes what a reading did to an open alert.
+// SaveProgress stores the effect of a reading on an open alert.
 func SaveProgress(tx core.App, s Progress, now time.Time) error {
 	at := collections.Instant(now)
 	changes := dbx.Params{"normal_readings": s.NormalReadings, "updated_at": at}
 	if s.Resolved {
-		autoResolved(changes, at)
+		setAutoResolved(changes, at)
 	}
 	_, err := tx.DB().Update(collections.Alerts, changes, dbx.HashExp{"id": s.Alert.ID, "status": string(StatusActive)}).Execute()
 	if err != nil {
@@ -146,28 +146,27 @@ func SaveProgress(tx core.App, s Progress, now time.Time) error {
 	return nil
 }
 
-// Raise stores an alert that the service raises by its rules, with its audit entry, inside the caller's transaction.
+// Raise stores an alert that the service raises, with its audit entry, in the caller's transaction.
 func Raise(tx core.App, draft Draft, now time.Time) (string, error) {
 	id, err := Store(tx, draft, now)
 	if err != nil {
 		return "", err
 	}
-	return id, note(tx, audit.AlertCreate, id, draft.PatientID, nil, audit.System(), now)
+	return id, auditAlert(tx, audit.AlertCreate, id, draft.PatientID, nil, audit.System(), now)
 }
 
-// ResolveAbout resolves, as the system, the active alerts of a type about a device or hub, inside the caller's transaction;
-// about one patient only unless patientID is "". Recording each is the caller's, see [NoteAutoResolved].
+// ResolveAbout resolves, as the system, the active alerts of a type about a device or hub, of one patient unless patientID is "", in the
+// caller's transaction. The caller audits each, see [AuditAutoResolved].
 func ResolveAbout(tx core.App, deviceID, alertType, patientID string, now time.Time) ([]collections.EndedAlert, error) {
 	return collections.EndAlertsAbout(tx, deviceID, alertType, patientID, string(StatusAutoResolved), System, now)
 }
 
-// NoteAutoResolved appends the audit entry of an alert that the system resolved.
-func NoteAutoResolved(tx core.App, alert collections.EndedAlert, now time.Time) error {
-	return note(tx, audit.AlertAutoResolve, alert.ID, alert.PatientID, nil, audit.System(), now)
+// AuditAutoResolved appends the audit entry of an alert that the system resolved.
+func AuditAutoResolved(tx core.App, alert collections.EndedAlert, now time.Time) error {
+	return auditAlert(tx, audit.AlertAutoResolve, alert.ID, alert.PatientID, nil, audit.System(), now)
 }
 
-// ResolveOpen resolves every alert of a patient that is not over, as the system, inside the caller's transaction, and returns
-// their record ids.
+// ResolveOpen resolves all open alerts of a patient, as the system, in the caller's transaction, and returns their record ids.
 func ResolveOpen(tx core.App, patientID string, now time.Time) (ids []string, err error) {
 	ended, err := collections.EndAlertsOf(tx, patientID, string(StatusResolved), System, now)
 	for _, alert := range ended {
@@ -176,7 +175,7 @@ func ResolveOpen(tx core.App, patientID string, now time.Time) (ids []string, er
 	return ids, err
 }
 
-// FromReading reports whether alerts of this type are raised by what was measured.
+// FromReading reports whether alerts of this type are raised by measured values.
 func FromReading(alertType string) bool {
 	return alertType == TypeImplausibleReading || alertType == TypeIrregularHeartbeat || slices.Contains(ReadingTypes, alertType)
 }

@@ -57,22 +57,22 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// openAlerts are those of the patient that nobody has dealt with, as ranking sees them.
+// openAlerts returns the patient's unacknowledged alerts.
 func openAlerts(t *testing.T, app core.App) []alerts.Open {
 	t.Helper()
 	if _, err := collections.FindTriageScore(app, patient); collections.Missing(err) {
-		if err := triage.Enrol(app, patient, now); err != nil {
+		if err := triage.AddRow(app, patient, now); err != nil {
 			t.Fatal(err)
 		}
 	}
-	picture, err := triage.ReadPicture(app, patient, nil, now)
+	picture, err := triage.ReadSnapshot(app, patient, nil, now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return picture.Open
 }
 
-// What only informs is stored resolved and has no value: nobody has to act on it.
+// An informative alert is stored resolved and without a value.
 func TestStoreInformative(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	id := store(t, app, alerts.Draft{Informative: true, Finding: alerts.Finding{Type: alerts.TypeDeviceInfo, Level: alerts.Normal}}, now)

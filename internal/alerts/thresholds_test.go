@@ -28,7 +28,7 @@ func parse(stored string) alerts.Bounds {
 	return bounds
 }
 
-// limits writes bounds in ascending order; 0 is none.
+// limits takes bounds in ascending order; 0 is none.
 func limits(criticalLow, low, high, critical float64) vitals.Limits {
 	optional := func(value float64) *float64 {
 		if value == 0 {

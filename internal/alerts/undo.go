@@ -13,26 +13,26 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// undoWithin is how long what somebody did with an alert can be undone. Source: docs/decisions/alerts.md, "Undo".
+// undoWithin limits how long an action on an alert can be undone. Source: docs/decisions/alerts.md, "Undo".
 const undoWithin = time.Minute
 
-// What the audit entry of a move tells of the alert before it, so that the move can be undone.
+// Changes in the audit entry of a move that of the alert before it, so that the move can be undone.
 const (
 	changedStatus = "status"
 	changedNotes  = "notes"
 	changedHeld   = "held_until"
-	// ChangedReview is when the patient was reviewed before, and by whom, separated by a space.
+	// ChangedReview is the previous review of the patient: time, space, reviewer.
 	ChangedReview = "reviewed"
 )
 
-// Undone is what was undone: when it had been done, and when the patient had been reviewed before that, as [ChangedReview] has it.
+// Undone describes an undone action: its time, and the patient's previous review in the form of [ChangedReview].
 type Undone struct {
 	At     time.Time
 	Review string
 }
 
-// Undo takes back the last thing that was done with an alert, in the caller's transaction, and records that. Only whoever did it can, soon after, and
-// only when nothing has happened to the alert since. Source: docs/decisions/alerts.md, "Undo".
+// Undo reverses the last action on an alert, in the caller's transaction, and audits it. Only its actor can, within a minute, and only if
+// nothing has happened to the alert since. Source: docs/decisions/alerts.md, "Undo".
 func Undo(tx core.App, alert *collections.Alert, by audit.Actor, now time.Time) (done Undone, err error) {
 	last, err := lastEvent(tx, alert.Id)
 	if err != nil {
@@ -41,15 +41,15 @@ func Undo(tx core.App, alert *collections.Alert, by audit.Actor, now time.Time) 
 	done.At = collections.ParseInstant(last.RecordedAt)
 	switch event := audit.Event(last.Event); {
 	case event != audit.AlertAcknowledge && event != audit.AlertResolve:
-		return done, fault.State("invalid_state", "There is nothing to undo: the last that happened to the alert was something else.")
+		return done, fault.State("invalid_state", "There is nothing to undo: the last change of the alert was not an acknowledgment or a resolution.")
 	case last.ActorType != string(audit.ByUser) || last.ActorID != by.ID || by.Type != audit.ByUser:
-		return done, fault.New(fault.Forbidden, "permission_denied", "Only who did it can undo it.")
+		return done, fault.New(fault.Forbidden, "permission_denied", "Only the user who acted on the alert can undo it.")
 	case now.Sub(done.At) > undoWithin:
 		return done, fault.State("invalid_state", "It is too late to undo this.")
-	case said(last, "outcome") != "" || said(last, "clinical_note") != "":
-		return done, fault.State("invalid_state", "An acknowledgement with an outcome cannot be undone.")
+	case addedText(last, "outcome") != "" || addedText(last, "clinical_note") != "":
+		return done, fault.State("invalid_state", "An acknowledgment with an outcome cannot be undone.")
 	}
-	before, err := stoodBefore(tx, alert, last, done.At)
+	before, err := stateBefore(tx, alert, last, done.At)
 	if err != nil {
 		return done, err
 	}
@@ -60,15 +60,14 @@ func Undo(tx core.App, alert *collections.Alert, by audit.Actor, now time.Time) 
 	}
 	changes := audit.Changes{}
 	changes.Note(changedStatus, was, before.Status)
-	if note := said(last, changedNotes); note != "" {
+	if note := addedText(last, changedNotes); note != "" {
 		changes[changedNotes] = audit.Change{Old: phi.Text(note)}
 	}
-	return done, note(tx, audit.AlertUndo, alert.Id, alert.PatientID(), changes, by, now)
+	return done, auditAlert(tx, audit.AlertUndo, alert.Id, alert.PatientID(), changes, by, now)
 }
 
-// stoodBefore is how an alert stood before the last thing that was done with it. What cannot be told, or what has come true since, is an
-// invalid_state fault.
-func stoodBefore(tx core.App, alert *collections.Alert, last audit.Stored, at time.Time) (was collections.AlertBefore, err error) {
+// stateBefore returns the alert's state before its last action. If it cannot be restored, the result is an invalid_state fault.
+func stateBefore(tx core.App, alert *collections.Alert, last audit.Stored, at time.Time) (was collections.AlertBefore, err error) {
 	changed := fault.State("invalid_state", "The alert has changed since.")
 	was = collections.AlertBefore{Status: alert.Status(), Acknowledged: true, Notes: alert.Notes()}
 	if change, moved := last.Changes[changedStatus]; moved {
@@ -77,12 +76,12 @@ func stoodBefore(tx core.App, alert *collections.Alert, last audit.Stored, at ti
 		}
 		was.Status, _ = change.Old.(string)
 	}
-	if note := said(last, changedNotes); note != "" {
-		rest, ends := strings.CutSuffix(alert.Notes().Reveal(), note)
+	if note := addedText(last, changedNotes); note != "" {
+		remainder, ends := strings.CutSuffix(alert.Notes().Reveal(), note)
 		if !ends {
 			return was, changed
 		}
-		was.Notes = phi.Text(strings.TrimSuffix(rest, "\n"))
+		was.Notes = phi.Text(strings.TrimSuffix(remainder, "\n"))
 	}
 	if held, _ := last.Changes[changedHeld].Old.(string); held != "" {
 		was.HeldUntil = collections.ParseInstant(held)
@@ -91,12 +90,12 @@ func stoodBefore(tx core.App, alert *collections.Alert, last audit.Stored, at ti
 		return was, nil
 	}
 	was.Acknowledged = false
-	return was, met(tx, alert, &was, at)
+	return was, checkStillOpen(tx, alert, &was, at)
 }
 
-// met looks at what came while the alert was answered: what says that data is missing is not made to wait again once there is some, and a threshold
-// alert counts the normal readings after it anew.
-func met(tx core.App, alert *collections.Alert, was *collections.AlertBefore, since time.Time) error {
+// checkStillOpen considers readings since the action: an alert about missing data is not reopened once data arrived, and a threshold alert
+// counts the normal readings after it again.
+func checkStillOpen(tx core.App, alert *collections.Alert, was *collections.AlertBefore, since time.Time) error {
 	over := false
 	switch alert.Type() {
 	case TypeMissedReading, TypeNoReading24h:
@@ -110,23 +109,23 @@ func met(tx core.App, alert *collections.Alert, was *collections.AlertBefore, si
 		}
 		over = came
 	case TypeHubOffline:
-		hub, known, err := collections.FindHub(tx, alert.DeviceID())
+		hub, found, err := collections.FindHub(tx, alert.DeviceID())
 		if err != nil {
 			return err
 		}
-		over = known && hub.Status != collections.HubOffline
+		over = found && hub.Status != collections.HubOffline
 	default:
 		came, err := collections.ReadSince(tx, alert.PatientID(), "", since)
 		was.CountAnew = came
 		return err
 	}
 	if over {
-		return fault.State("invalid_state", "What the alert missed has come since.")
+		return fault.State("invalid_state", "The data that the alert reports as missing has arrived since.")
 	}
 	return nil
 }
 
-// lastEvent is the last that happened to an alert, who read it left out.
+// lastEvent returns the last change of an alert; reads are ignored.
 func lastEvent(tx core.App, alertID string) (last audit.Stored, err error) {
 	filter := audit.Filter{ResourceType: audit.ResourceAlert, ResourceID: strconv.FormatInt(collections.Number(alertID), 10)}
 	err = audit.Each(tx, filter, func(entry audit.Stored) error {
@@ -138,8 +137,8 @@ func lastEvent(tx core.App, alertID string) (last audit.Stored, err error) {
 	return last, err
 }
 
-// said is the text that an entry added.
-func said(entry audit.Stored, field string) string {
+// addedText returns the text that an entry added.
+func addedText(entry audit.Stored, field string) string {
 	text, _ := entry.Changes[field].New.(string)
 	return text
 }

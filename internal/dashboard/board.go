@@ -9,23 +9,23 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// freshFor is how long figures are answered from memory. Source: docs/decisions/dashboard.md, "KPI details".
+// freshFor is how long figures are cached. Source: docs/decisions/dashboard.md, "KPI details".
 const freshFor = 30 * time.Second
 
 // Options of a board.
 type Options struct {
-	// Zone is the practice's: its days and months are counted.
+	// Zone is the practice's time zone, for days and months.
 	Zone *time.Location
 	// CursorKey signs the cursors of the feed.
 	CursorKey []byte
 }
 
-// Board answers what people ask of the dashboard. Figures are remembered for half a minute, and worked out once for all who ask at the same time.
+// Board computes the dashboard's figures. They are cached for half a minute, and concurrent requests share one computation.
 type Board struct {
 	Options
-	once   singleflight.Group
-	lock   sync.Mutex
-	answer map[string]figure
+	group   singleflight.Group
+	lock    sync.Mutex
+	figures map[string]figure
 }
 
 type figure struct {
@@ -34,20 +34,20 @@ type figure struct {
 }
 
 // NewBoard returns a board.
-func NewBoard(o Options) *Board { return &Board{Options: o, answer: map[string]figure{}} }
+func NewBoard(o Options) *Board { return &Board{Options: o, figures: map[string]figure{}} }
 
-// remembered answers from memory, or works the answer out and remembers it.
-func remembered[T any](b *Board, key string, now time.Time, work func() (T, error)) (T, error) {
+// cached returns a cached figure, or computes and caches it.
+func cached[T any](b *Board, key string, now time.Time, work func() (T, error)) (T, error) {
 	b.lock.Lock()
-	known, ok := b.answer[key]
+	found, ok := b.figures[key]
 	b.lock.Unlock()
-	if ok && now.Before(known.until) && known.until.Sub(now) <= freshFor {
-		return known.value.(T), nil
+	if ok && now.Before(found.until) && found.until.Sub(now) <= freshFor {
+		return found.value.(T), nil
 	}
-	value, err, _ := b.once.Do(key, func() (any, error) {
+	value, err, _ := b.group.Do(key, func() (any, error) {
 		value, err := work()
 		if err == nil {
-			b.remember(key, value, now)
+			b.store(key, value, now)
 		}
 		return value, err
 	})
@@ -58,24 +58,24 @@ func remembered[T any](b *Board, key string, now time.Time, work func() (T, erro
 	return value.(T), nil
 }
 
-func (b *Board) remember(key string, value any, now time.Time) {
+func (b *Board) store(key string, value any, now time.Time) {
 	b.lock.Lock()
 	defer b.lock.Unlock()
-	for other, known := range b.answer {
-		if !now.Before(known.until) {
-			delete(b.answer, other)
+	for other, found := range b.figures {
+		if !now.Before(found.until) {
+			delete(b.figures, other)
 		}
 	}
-	b.answer[key] = figure{value, now.Add(freshFor)}
+	b.figures[key] = figure{value, now.Add(freshFor)}
 }
 
-// today is the practice's date.
+// today returns the practice's date.
 func (b *Board) today(now time.Time) time.Time {
 	year, month, day := now.In(b.Zone).Date()
 	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
 }
 
-// Group is what a role sees of the dashboard. Source: docs/decisions/users.md, "Dashboard groups".
+// Group is a set of roles with the same dashboard. Source: docs/decisions/users.md, "Dashboard groups".
 type Group string
 
 // The groups.
@@ -86,7 +86,7 @@ const (
 	Billing        Group = "billing"
 )
 
-// GroupOf is the group of a role; "" for one without a dashboard.
+// GroupOf returns the group of a role; "" for a role without a dashboard.
 func GroupOf(role authz.Role) Group {
 	switch role {
 	case authz.Admin:
@@ -110,7 +110,7 @@ var sections = map[Group][]string{
 	Billing:    {"kpis", "revenue", "billing_pipeline"},
 }
 
-// Sections lists what a role sees, in the order of the contract. Source: docs/decisions/dashboard.md, "Role-dependent sections".
+// Sections lists the sections of a role, in the order of the contract. Source: docs/decisions/dashboard.md, "Role-dependent sections".
 func Sections(role authz.Role) []string { return sections[GroupOf(role)] }
 
 var quickActions = map[Group][]string{
@@ -120,7 +120,7 @@ var quickActions = map[Group][]string{
 	Billing:        {"run_billing", "export_reports"},
 }
 
-// QuickActions lists what a role is offered. The clinical manager, who coordinates the staff, has the staff's actions too.
+// QuickActions lists the actions offered to a role. A clinical manager, who coordinates the staff, has the staff's actions too.
 func QuickActions(role authz.Role) []string {
 	if role == authz.ClinicalManager {
 		return []string{"add_patient", "import_from_emr", "view_triage_queue"}

@@ -21,11 +21,11 @@ import (
 	"github.com/vigilhealth/vigil/internal/patients"
 )
 
-// feedReach is how far back the feed goes. The audit trail behind it goes further.
+// feedWindow is how far back the feed goes; the audit trail behind it goes further.
 // Source: docs/decisions/dashboard.md, "Feed types and severities".
-const feedReach = 400 * 24 * time.Hour
+const feedWindow = 400 * 24 * time.Hour
 
-// FeedEntry is one entry of the feed. Its message may name a patient; it refuses to print for that.
+// FeedEntry is one entry of the feed. It refuses to print, because its message may name a patient.
 type FeedEntry struct {
 	ID        string
 	Type      FeedType
@@ -36,20 +36,20 @@ type FeedEntry struct {
 	ObjectID  string
 
 	word, alertType, cptCode string
-	patient                  string // how the message speaks of the patient
+	patient                  string // the patient's name in the message
 	kind                     kind
 }
 
-// Format shows nothing of the message.
+// Format reveals nothing of the message.
 func (e FeedEntry) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[feed entry "+e.ID+"]") }
 
-// Message says what happened.
+// Message describes the event.
 func (e FeedEntry) Message() string { return e.kind.message(e) }
 
-// FeedQuery is what somebody asks of the feed.
+// FeedQuery selects a page of the feed.
 type FeedQuery struct {
 	Role authz.Role
-	// CareTeamOf confines it to the patients of a user's care teams, and to what is about no patient; "" does not.
+	// CareTeamOf limits it to the patients of a user's care teams and entries without a patient; "" does not.
 	CareTeamOf string
 	Type       FeedType // "" is any
 	Severity   string   // "" is any
@@ -63,7 +63,7 @@ type FeedPage struct {
 	Next    string // "" at the end
 }
 
-// PatientIDs are the patients whom the page names.
+// PatientIDs returns the patients that the page names.
 func (p FeedPage) PatientIDs() (ids []string) {
 	for _, e := range p.Entries {
 		if e.PatientID != "" && !slices.Contains(ids, e.PatientID) {
@@ -73,7 +73,7 @@ func (p FeedPage) PatientIDs() (ids []string) {
 	return ids
 }
 
-// feedRow is an audit row with what decides its severity and wording.
+// feedRow is an audit row with the columns for its severity and wording.
 type feedRow struct {
 	Kind       int    `db:"kind"`
 	ID         string `db:"id"`
@@ -86,8 +86,8 @@ type feedRow struct {
 	CPTCode    string `db:"cpt_code"`
 }
 
-// Feed reads one page, the newest first. Every event walks its own index no further than the page needs, so the length of the trail does not
-// matter. The order is that of the trail, which is the order in which things were committed.
+// Feed reads one page, newest first, in the order of commits. Each kind walks its own index no further than the page needs, so the length
+// of the audit trail does not matter.
 func (b *Board) Feed(app core.App, q FeedQuery, now time.Time) (page FeedPage, err error) {
 	before := ""
 	if q.Cursor != nil {
@@ -95,7 +95,7 @@ func (b *Board) Feed(app core.App, q FeedQuery, now time.Time) (page FeedPage, e
 			return page, err
 		}
 	}
-	first, err := firstShown(app, now)
+	first, err := oldestVisible(app, now)
 	if err != nil || first == "" {
 		return page, err
 	}
@@ -116,20 +116,20 @@ func (b *Board) Feed(app core.App, q FeedQuery, now time.Time) (page FeedPage, e
 	for _, row := range rows {
 		page.Entries = append(page.Entries, row.entry(visible[row.Kind]))
 	}
-	return page, page.name(app, q.Role)
+	return page, page.setPatientNames(app, q.Role)
 }
 
-// firstShown is the id of the oldest row that the feed shows; "" when there is none.
-func firstShown(app core.App, now time.Time) (id string, err error) {
+// oldestVisible returns the id of the oldest row in the feed's window; "" if there is none.
+func oldestVisible(app core.App, now time.Time) (id string, err error) {
 	err = app.DB().NewQuery(`SELECT id FROM audit_log WHERE recorded_at >= {:since} ORDER BY recorded_at LIMIT 1`).
-		Bind(dbx.Params{"since": collections.Instant(now.Add(-feedReach))}).Row(&id)
+		Bind(dbx.Params{"since": collections.Instant(now.Add(-feedWindow))}).Row(&id)
 	if err != nil && !collections.Missing(err) {
 		return "", fmt.Errorf("find the start of the feed: %w", err)
 	}
 	return id, nil
 }
 
-// feedQuery is one SELECT for each kind, merged.
+// feedQuery builds one SELECT per kind, merged.
 func feedQuery(visible []kind, q FeedQuery, first, before string) (string, dbx.Params) {
 	params := dbx.Params{"first": first, "limit": q.Limit + 1, "user": q.CareTeamOf}
 	var branches []string
@@ -138,7 +138,7 @@ func feedQuery(visible []kind, q FeedQuery, first, before string) (string, dbx.P
 			continue
 		}
 		word, alertType, join := "''", "''", ""
-		// A cross join keeps the trail in front, so that its index gives the order and the walk ends with the page.
+		// A cross join makes SQLite walk the audit trail first, in index order, so the walk ends with the page.
 		const numbered = "= substr('000000000000000' || a.resource_id, -15)"
 		switch {
 		case k.alerts != nil:
@@ -161,7 +161,7 @@ func feedQuery(visible []kind, q FeedQuery, first, before string) (string, dbx.P
 			where += " AND x.type IN (" + quoted(k.alerts...) + ")"
 		}
 		if q.Severity != "" && k.severity == "" {
-			where += " AND " + word + " IN (" + quoted(words(q.Severity)...) + ")"
+			where += " AND " + word + " IN (" + quoted(gradedWords(q.Severity)...) + ")"
 		}
 		if q.CareTeamOf != "" {
 			where += ` AND (a.patient = '' OR EXISTS (SELECT 1 FROM care_team_members m WHERE m.patient = a.patient AND m.user = {:user})
@@ -177,7 +177,7 @@ func feedQuery(visible []kind, q FeedQuery, first, before string) (string, dbx.P
 	return strings.Join(branches, " UNION ALL ") + " ORDER BY id DESC LIMIT +{:limit}", params
 }
 
-// quoted writes words of ours into SQL.
+// quoted quotes constants of this package for SQL.
 func quoted(list ...string) string {
 	quotes := make([]string, len(list))
 	for i, word := range list {
@@ -198,8 +198,8 @@ func (r feedRow) entry(k kind) FeedEntry {
 	}
 }
 
-// name puts the patients' names into the messages, for roles that look after patients; who bills reads of patients elsewhere.
-func (p FeedPage) name(app core.App, role authz.Role) error {
+// setPatientNames fills in the patients' names, except for the billing group.
+func (p FeedPage) setPatientNames(app core.App, role authz.Role) error {
 	if GroupOf(role) == Billing {
 		return nil
 	}
@@ -208,7 +208,7 @@ func (p FeedPage) name(app core.App, role authz.Role) error {
 		return err
 	}
 	for i := range p.Entries {
-		if name, known := names[p.Entries[i].PatientID]; known {
+		if name, found := names[p.Entries[i].PatientID]; found {
 			p.Entries[i].patient = name.FirstLast()
 		} else if p.Entries[i].kind.event == audit.ThresholdUpdate && p.Entries[i].PatientID == "" {
 			p.Entries[i].patient = "the practice"
@@ -217,16 +217,16 @@ func (p FeedPage) name(app core.App, role authz.Role) error {
 	return nil
 }
 
-// signatureSize is enough of an HMAC-SHA-256 for a cursor, which opens nothing by itself.
+// signatureSize is enough of an HMAC-SHA-256 for a cursor, which grants no access.
 const signatureSize = 16
 
-// cursor is the place after an entry of the feed: its time and its id, signed, so that nobody makes up places.
+// cursor is the position after an entry, its time and id, signed against forgery.
 func (b *Board) cursor(at, id string) string {
 	place := at + " " + id
 	return base64.RawURLEncoding.EncodeToString(append(b.sign(place), place...))
 }
 
-// readCursor returns the id of the entry that a cursor is after, or the fault invalid_cursor.
+// readCursor returns the id of the entry before the position, or the fault invalid_cursor.
 func (b *Board) readCursor(text string) (id string, err error) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(raw) <= signatureSize {

@@ -10,7 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// FeedType is what an entry of the feed is about.
+// FeedType is the subject of an entry.
 type FeedType string
 
 // The feed types, an open list. Source: docs/decisions/dashboard.md, "Feed types and severities".
@@ -43,17 +43,17 @@ const (
 // FeedSeverities lists the severities.
 var FeedSeverities = []string{severityCritical, severityWarning, severityInfo, severitySuccess}
 
-// kind turns one audited event into an entry of the feed.
+// kind defines how one audited event becomes an entry of the feed.
 type kind struct {
 	event audit.Event
 	feed  FeedType
-	// severity is fixed, or "" for one that depends on what the event is about: see graded.
+	// severity is fixed, or "" if it depends on the event: see graded.
 	severity string
-	// text says what happened; "{patient}" stands for whom it happened to.
+	// text is the message; "{patient}" and other placeholders are filled in.
 	text string
-	// alerts are the alert types it stands for; nil for any, or for what is no alert.
+	// alerts limits an alert event to these types; nil for all.
 	alerts []string
-	// compliance events are for the staff too.
+	// compliance events are also visible to the staff group.
 	compliance bool
 }
 
@@ -63,7 +63,7 @@ var (
 	readingAlerts = append(slices.Clone(alerts.ReadingTypes), alerts.TypeImplausibleReading)
 )
 
-// kinds is every event of the feed, each the event of one entry in the audit trail.
+// kinds lists all kinds of entries.
 var kinds = []kind{
 	{event: audit.PatientCreate, feed: FeedPatient, severity: severitySuccess, text: "{patient} was enrolled."},
 	{event: audit.PatientArchive, feed: FeedPatient, severity: severityInfo, text: "{patient} was archived."},
@@ -87,22 +87,22 @@ var kinds = []kind{
 	{event: audit.HubOnline, feed: FeedSystem, severity: severitySuccess, text: "Hub {object} is back."},
 	{event: audit.DeviceCreate, feed: FeedSystem, severity: severityInfo, text: "Device {object} was registered."},
 	{event: audit.DeviceAssign, feed: FeedSystem, severity: severityInfo, text: "Device {object} was assigned to {patient}."},
-	{event: audit.DeviceUnassign, feed: FeedSystem, severity: severityInfo, text: "Device {object} was taken back from {patient}."},
+	{event: audit.DeviceUnassign, feed: FeedSystem, severity: severityInfo, text: "Device {object} was unassigned from {patient}."},
 	{event: audit.DeviceReplace, feed: FeedSystem, severity: severityInfo, text: "Device {object} of {patient} was replaced."},
 	{event: audit.Login, feed: FeedUser, severity: severityInfo, text: "{user} signed in."},
 	{event: audit.UserRoleChange, feed: FeedUser, severity: severityWarning, text: "The role of user {object} was changed."},
 	{event: audit.PasswordReset, feed: FeedUser, severity: severityInfo, text: "{user} set a new password."},
 }
 
-// graded are the words that decide the severity of an entry whose kind fixes none: level of an alert, priority of an escalation, health.
+// graded maps the words that decide a severity: level of an alert, priority of an escalation, health.
 var graded = map[string]string{
 	string(alerts.Critical): severityCritical, string(alerts.Warning): severityWarning, string(alerts.NoData): severityWarning, string(alerts.Normal): severityInfo,
 	"stat": severityCritical, "urgent": severityWarning, "routine": severityInfo,
 	string(Down): severityCritical, string(Degraded): severityWarning, string(Healthy): severitySuccess,
 }
 
-// words are the graded words of a severity.
-func words(severity string) (list []string) {
+// gradedWords returns the words of a severity.
+func gradedWords(severity string) (list []string) {
 	for word, grade := range graded {
 		if grade == severity {
 			list = append(list, word)
@@ -112,7 +112,7 @@ func words(severity string) (list []string) {
 	return list
 }
 
-// visibleTo are the kinds that a role sees. Source: docs/decisions/dashboard.md, "Role-dependent sections".
+// visibleTo returns the kinds that a role sees. Source: docs/decisions/dashboard.md, "Role-dependent sections".
 func visibleTo(role authz.Role, only FeedType) (visible []kind) {
 	group := GroupOf(role)
 	for _, k := range kinds {
@@ -134,15 +134,15 @@ func visibleTo(role authz.Role, only FeedType) (visible []kind) {
 	return visible
 }
 
-// message fills a text in.
+// message fills in the text.
 func (k kind) message(e FeedEntry) string {
 	code := ""
 	if e.cptCode != "" {
 		code = ": " + e.cptCode
 	}
 	text := strings.NewReplacer("{patient}", e.patient, "{alert}", strings.ReplaceAll(e.alertType, "_", " "), "{level}", cmp.Or(e.word, "new"),
-		"{code}", code, "{state}", e.ObjectID, "{object}", e.ObjectID, "{user}", cmp.Or(e.User, "Somebody")).Replace(k.text)
-	if strings.HasPrefix(k.text, "{level}") || strings.HasPrefix(k.text, "{alert}") { // words of ours; a name or an address stays as it is
+		"{code}", code, "{state}", e.ObjectID, "{object}", e.ObjectID, "{user}", cmp.Or(e.User, "A user")).Replace(k.text)
+	if strings.HasPrefix(k.text, "{level}") || strings.HasPrefix(k.text, "{alert}") { // names and addresses keep their case
 		text = strings.ToUpper(text[:1]) + text[1:]
 	}
 	return text

@@ -18,7 +18,7 @@ func board(key string) *dashboard.Board {
 	return dashboard.NewBoard(dashboard.Options{Zone: time.UTC, CursorKey: []byte(key)})
 }
 
-func happened(t testing.TB, app core.App, at time.Time, events ...audit.Event) {
+func appendEvents(t testing.TB, app core.App, at time.Time, events ...audit.Event) {
 	t.Helper()
 	for _, event := range events {
 		entry := audit.Entry{Event: event, Actor: audit.User(7, "nurse@vigil.test", "nurse", audit.Origin{}), ResourceType: "X", ResourceID: "degraded"}
@@ -40,12 +40,12 @@ func feed(t testing.TB, app core.App, b *dashboard.Board, q dashboard.FeedQuery,
 	return page
 }
 
-// The feed goes back 400 days, leaves out what failed and what nobody wants to read, and grades what it says.
+// The feed covers 400 days, omits failures and irrelevant events, and grades its entries.
 func TestFeed(t *testing.T) {
 	app, b := vigiltest.NewApp(t), board("key")
-	happened(t, app, start.AddDate(0, 0, -401), audit.PatientCreate)
-	happened(t, app, start.AddDate(0, 0, -399), audit.HealthChange)
-	happened(t, app, start, audit.PatientRead, audit.ObservationCreate, audit.Login, audit.EMRSync, audit.HubOffline)
+	appendEvents(t, app, start.AddDate(0, 0, -401), audit.PatientCreate)
+	appendEvents(t, app, start.AddDate(0, 0, -399), audit.HealthChange)
+	appendEvents(t, app, start, audit.PatientRead, audit.ObservationCreate, audit.Login, audit.EMRSync, audit.HubOffline)
 	failed := audit.Entry{Event: audit.BillingRun, Outcome: audit.MajorFailure, Actor: audit.System()}
 	if err := audit.Append(app, failed, start); err != nil {
 		t.Fatal(err)
@@ -72,10 +72,10 @@ func TestFeed(t *testing.T) {
 	}
 }
 
-// A cursor holds only where it was made.
+// A cursor is valid only with the key that signed it.
 func TestFeedCursor(t *testing.T) {
 	app := vigiltest.NewApp(t)
-	happened(t, app, start, audit.Login, audit.Login, audit.Login)
+	appendEvents(t, app, start, audit.Login, audit.Login, audit.Login)
 	q := dashboard.FeedQuery{Role: authz.Admin, Limit: 2}
 	page := feed(t, app, board("one"), q, start)
 	if len(page.Entries) != 2 || page.Next == "" {
@@ -90,10 +90,10 @@ func TestFeedCursor(t *testing.T) {
 	}
 }
 
-// FuzzFeedCursor: whatever is sent, there is a page or a refusal.
+// FuzzFeedCursor: any cursor returns a page or a refusal.
 func FuzzFeedCursor(f *testing.F) {
 	app, b := vigiltest.NewApp(f), board("key")
-	happened(f, app, start, audit.Login, audit.Login)
+	appendEvents(f, app, start, audit.Login, audit.Login)
 	page, err := b.Feed(app, dashboard.FeedQuery{Role: authz.Admin, Limit: 1}, start)
 	if err != nil {
 		f.Fatal(err)
@@ -109,7 +109,7 @@ func FuzzFeedCursor(f *testing.F) {
 	})
 }
 
-// One page of a long trail costs what the page costs.
+// The time of one page does not depend on the length of the trail.
 func BenchmarkFeed(b *testing.B) {
 	app, board := vigiltest.NewApp(b), board("key")
 	_, err := app.DB().NewQuery(`INSERT INTO audit_log (id, recorded_at, event, action, outcome, actor_type, resource_type, resource_id, prev_hash, hash)

@@ -1,6 +1,6 @@
-// Package dashboard knows how the practice and the service are doing: the figures, series and events that people look at, and the health of
-// the four services. Figures come from what the engines keep up to date anyway, never from a walk over the observations, and the feed is the
-// audit trail in other words. The package decides nothing and changes nothing of the practice; all it writes is how the service itself did.
+// Package dashboard computes the practice's figures, series and event feed, and monitors the health of the four services. Figures come from
+// counters that the engines maintain, never from a scan of the observations; the feed is a view of the audit trail. The package only writes
+// its own health samples. The rules are in docs/decisions/dashboard.md.
 package dashboard
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 )
 
-// Health is how a service does.
+// Health is the state of a service.
 type Health string
 
 // The health states of the contract.
@@ -28,7 +28,7 @@ const (
 	Down     Health = "down"
 )
 
-// Thresholds within which a service is healthy; up to degradedFactor times that it is degraded.
+// A service is healthy up to its threshold, and degraded up to degradedFactor times that.
 // Source: specification, health thresholds; docs/decisions/dashboard.md, "Health body".
 const (
 	databaseThreshold = 100 * time.Millisecond
@@ -61,40 +61,40 @@ type Services struct {
 	FHIREngine       Check       `json:"fhir_engine"`
 }
 
-// Report is one look at all services.
+// Report is one check of all services.
 type Report struct {
 	Status   Health
 	At       time.Time
 	Services Services
-	// EMRAwaySince is since when the EMR has been down in every look; zero while it is not, or none is configured.
-	EMRAwaySince time.Time
+	// EMRDownSince is when the EMR went down; zero if it is up or none is configured.
+	EMRDownSince time.Time
 }
 
-// Probes are how the monitor looks at each service; an error is never shown.
+// Probes are the monitor's checks of each service; their errors are never shown.
 type Probes struct {
 	Database func(ctx context.Context, app core.App) error
-	// Writes proves that the database can be written; nil proves nothing.
+	// Writes proves that the database accepts writes; nil skips the check.
 	Writes func(ctx context.Context, app core.App) error
-	// Room reports whether the disk has room for what is to come; nil is always.
-	Room func() bool
-	// EMR is nil when none is configured.
+	// HasDiskSpace reports whether the disk has space left; nil means yes.
+	HasDiskSpace func() bool
+	// EMR is nil if none is configured.
 	EMR  func(ctx context.Context) error
 	FHIR func() error
-	// GivenUp counts deliveries that are not tried again by themselves; nil where nothing is delivered.
-	GivenUp func(app core.App) (int, error)
-	// Workers says how many run and how much waits for them.
+	// DeadLetters counts dead-lettered deliveries; nil if nothing is delivered.
+	DeadLetters func(app core.App) (int, error)
+	// Workers returns the running workers and their queue depth.
 	Workers func(app core.App) (running, queued int, err error)
-	// Store stores a look for good; nil stores nothing.
-	Store func(app core.App, lasting Lasting) error
+	// Store persists checks; nil stores nothing.
+	Store func(app core.App, lasting HealthRecord) error
 }
 
-// Monitor looks at the services every ten seconds and answers from memory.
+// Monitor checks the services every ten seconds; [Monitor.Latest] returns the last result.
 type Monitor struct {
 	probes Probes
 	clock  func() time.Time
 	log    *slog.Logger
 	latest atomic.Pointer[Report]
-	memory memory // of Run's goroutine alone
+	state  monitorState // used by Run's goroutine only
 }
 
 // NewMonitor returns a monitor; Run starts it.
@@ -102,7 +102,7 @@ func NewMonitor(probes Probes, clock func() time.Time, log *slog.Logger) *Monito
 	return &Monitor{probes: probes, clock: clock, log: log}
 }
 
-// Latest is the newest report. Before the first check everything is degraded: alive, but not yet known to be well.
+// Latest returns the newest report. Before the first check everything is degraded: alive, but not known.
 func (m *Monitor) Latest() Report {
 	if report := m.latest.Load(); report != nil {
 		return *report
@@ -128,7 +128,7 @@ func (m *Monitor) Run(ctx context.Context, app core.App) {
 	}
 }
 
-// Check looks at every service once.
+// Check checks every service once.
 func (m *Monitor) Check(ctx context.Context, app core.App) {
 	ctx, cancel := context.WithTimeout(ctx, checkEvery)
 	defer cancel()
@@ -143,18 +143,18 @@ func (m *Monitor) Check(ctx context.Context, app core.App) {
 		s.EMR = m.measure(emrThreshold, func() error { return m.probes.EMR(ctx) })
 	}
 	report.Status = overall(*s, m.probes.EMR != nil)
-	earlier := m.latest.Load() // Run's goroutine alone stores
+	earlier := m.latest.Load() // only Run's goroutine stores
 	if m.probes.EMR != nil && s.EMR.Status == Down {
-		report.EMRAwaySince = report.At
-		if earlier != nil && !earlier.EMRAwaySince.IsZero() {
-			report.EMRAwaySince = earlier.EMRAwaySince
+		report.EMRDownSince = report.At
+		if earlier != nil && !earlier.EMRDownSince.IsZero() {
+			report.EMRDownSince = earlier.EMRDownSince
 		}
 	}
 	if m.latest.Store(report); earlier != nil && earlier.Status != report.Status {
 		m.log.Info("health changed", slog.String("from", string(earlier.Status)), slog.String("to", string(report.Status)))
 	}
 	if earlier != nil {
-		m.tellChanges(earlier.Services, *s)
+		m.logChanges(earlier.Services, *s)
 	}
 	m.store(app, *report)
 }
@@ -174,13 +174,13 @@ func (m *Monitor) measure(threshold time.Duration, probe func() error) Check {
 	return check
 }
 
-// fhirEngine is not well either while deliveries have been given up: a person has to look.
+// fhirEngine is degraded while there are dead letters: a user must act.
 func (m *Monitor) fhirEngine(app core.App) Check {
 	check := m.measure(fhirThreshold, m.probes.FHIR)
-	if m.probes.GivenUp == nil || check.Status != Healthy {
+	if m.probes.DeadLetters == nil || check.Status != Healthy {
 		return check
 	}
-	if givenUp, err := m.probes.GivenUp(app); err == nil && givenUp > 0 { // a database that cannot count shows as such
+	if deadLetters, err := m.probes.DeadLetters(app); err == nil && deadLetters > 0 { // a failing database is reported on its own
 		check.Status, check.Detail = Degraded, "deliveries given up"
 	}
 	return check
@@ -198,7 +198,7 @@ func (m *Monitor) workers(app core.App) WorkerCheck {
 	return check
 }
 
-// overall is down with the database, degraded with anything else; an EMR that nobody configured does not count.
+// overall is down with the database, and degraded with any other service; an unconfigured EMR does not count.
 func overall(s Services, emrConfigured bool) Health {
 	if s.Database.Status == Down {
 		return Down
@@ -214,64 +214,64 @@ func overall(s Services, emrConfigured bool) Health {
 }
 
 const (
-	// sampleEvery is how often a look is kept as a sample of the uptime.
+	// sampleEvery is the interval of uptime samples.
 	sampleEvery = time.Minute
-	// steady is how many looks in a row make a state one that people hear of: a service that flickers must not fill the trail.
-	steady = 3
-	// mostUnsaved bounds the samples that wait for a database that is down: a day of them.
-	mostUnsaved = 24 * 60
+	// steadyChecks is how many equal checks in a row make a state change: a flickering service must not fill the audit trail.
+	steadyChecks = 3
+	// maxPending limits the samples that wait while the database is down: a day of them.
+	maxPending = 24 * 60
 )
 
-// memory is what the monitor remembers between two looks.
-type memory struct {
+// monitorState is the monitor's state between two checks.
+type monitorState struct {
 	sampledAt time.Time
-	unsaved   []Report
-	told      Health // the state that the trail has
+	pending   []Report
+	recorded  Health // the state in the audit trail
 	last      Health
 	inARow    int
 }
 
-// Lasting is what is stored of the looks since the last time: samples, and the change of state that has lasted, if any.
-type Lasting struct {
+// HealthRecord is what is stored of the checks since the last record: samples, and a steady change of state, if any.
+type HealthRecord struct {
 	At       time.Time
 	Samples  []Report
-	From, To Health // equal when nothing changed
+	From, To Health // equal if nothing changed
 }
 
-// store has a sample stored every minute, and a change of state that lasts. What a broken database refuses is stored when it is back.
+// store records a sample every minute, and a steady change of state. Records that a failing database rejects are stored later.
 func (m *Monitor) store(app core.App, report Report) {
 	if m.probes.Store == nil {
 		return
 	}
-	r := &m.memory
+	r := &m.state
 	if r.last != report.Status {
 		r.last, r.inARow = report.Status, 0
 	}
 	r.inARow++
 	if r.sampledAt.IsZero() || report.At.Sub(r.sampledAt) >= sampleEvery {
 		r.sampledAt = report.At
-		r.unsaved = append(r.unsaved, report)
-		r.unsaved = r.unsaved[max(0, len(r.unsaved)-mostUnsaved):]
+		r.pending = append(r.pending, report)
+		r.pending = r.pending[max(0, len(r.pending)-maxPending):]
 	}
-	lasting := Lasting{At: report.At, Samples: r.unsaved, From: r.told, To: r.told}
-	if r.inARow >= steady {
+	lasting := HealthRecord{At: report.At, Samples: r.pending, From: r.recorded, To: r.recorded}
+	if r.inARow >= steadyChecks {
 		lasting.To = report.Status
 		if lasting.From == "" {
-			lasting.From, r.told = lasting.To, lasting.To // the first state is no change
+			lasting.From, r.recorded = lasting.To, lasting.To // the first state is not a change
 		}
 	}
 	if len(lasting.Samples) == 0 && lasting.From == lasting.To {
 		return
 	}
 	if err := m.probes.Store(app, lasting); err != nil {
-		m.log.Warn("health not kept", slog.Any("error", err))
+		m.log.Warn("dashboard could not store health samples; the next check retries", slog.Any("error", err))
 		return
 	}
-	r.unsaved, r.told = nil, lasting.To
+	r.pending, r.recorded = nil, lasting.To
 }
 
-// StoreHealth stores samples of the health for the uptime, and a change of state in the audit trail.
-func StoreHealth(app core.App, lasting Lasting) error {
+// StoreHealth stores health samples for the uptime, and a change of state in the audit trail.
+func StoreHealth(app core.App, lasting HealthRecord) error {
 	return app.RunInTransaction(func(tx core.App) error {
 		for _, sample := range lasting.Samples {
 			services, err := json.Marshal(sample.Services)
@@ -292,12 +292,12 @@ func StoreHealth(app core.App, lasting Lasting) error {
 	})
 }
 
-// uptimeWindow is how far back the uptime looks. Source: docs/decisions/transmissions.md, "FHIR status".
+// uptimeWindow is the span of the uptime. Source: docs/decisions/transmissions.md, "FHIR status".
 const uptimeWindow = 30 * 24 * time.Hour
 
-// Uptime is the percentage of the health samples of the last 30 days in which deliveries were possible, in tenths; 100 without samples. What is
-// so now counts as a sample, too, so that it never says "always" of what is down: an outage that began since the last sample, or whose start nobody
-// saw, is one up to now. Source: docs/decisions/transmissions.md, "FHIR status".
+// Uptime returns the percentage, in tenths, of the health samples of the last 30 days in which deliveries were possible; 100 without
+// samples. The current state counts as a sample, so that a service that is down never shows 100. Source: docs/decisions/transmissions.md,
+// "FHIR status".
 func Uptime(app core.App, downNow bool, now time.Time) (float64, error) {
 	samples, down, err := collections.HealthSamplesSince(app, now.Add(-uptimeWindow))
 	if err != nil {
@@ -309,5 +309,5 @@ func Uptime(app core.App, downNow bool, now time.Time) (float64, error) {
 	if samples == 0 {
 		return 100, nil
 	}
-	return float64((samples-down)*1000/samples) / 10, nil // cut off: 100 % means never down
+	return float64((samples-down)*1000/samples) / 10, nil // truncated: 100 % means never down
 }

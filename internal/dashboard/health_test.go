@@ -19,7 +19,7 @@ import (
 
 var start = time.Date(2026, time.January, 15, 13, 45, 0, 0, time.UTC)
 
-// services are how long each takes, whether it fails, and the state of the workers.
+// services are the response times and failures of each service, and the state of the workers.
 type services struct {
 	database, emr, fhir          time.Duration
 	databaseErr, emrErr, fhirErr error
@@ -28,7 +28,7 @@ type services struct {
 	workersErr                   error
 }
 
-// monitor looks at services under a clock that only they move.
+// monitor checks services under a clock that only they advance.
 func monitor(s *services, log *slog.Logger) *dashboard.Monitor {
 	at := start
 	probes := dashboard.Probes{
@@ -108,15 +108,15 @@ func TestHealthBody(t *testing.T) {
 	}
 }
 
-// Before the first look nothing is known to be well.
-func TestHealthBeforeTheFirstLook(t *testing.T) {
+// Before the first check everything is degraded.
+func TestHealthBeforeFirstCheck(t *testing.T) {
 	report := monitor(&services{}, slog.New(slog.DiscardHandler)).Latest()
 	if report.Status != dashboard.Degraded || report.Services.Database.Status != dashboard.Degraded || !report.At.Equal(start) {
 		t.Errorf("%+v", report)
 	}
 }
 
-func TestRunLooksEveryTenSeconds(t *testing.T) {
+func TestRunChecksEveryTenSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		looks := 0
 		var log bytes.Buffer
@@ -154,7 +154,7 @@ func TestRunLooksEveryTenSeconds(t *testing.T) {
 	})
 }
 
-// A probe that hangs is cut off before the next look is due.
+// A hanging probe is canceled before the next check.
 func TestHangingProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		probes := dashboard.Probes{
@@ -170,15 +170,16 @@ func TestHangingProbe(t *testing.T) {
 	})
 }
 
-// A database that answers and takes nothing is down; one that makes writers wait is slow. Source: docs/decisions/dashboard.md, "Health body".
+// A database that answers but rejects writes is down; one that makes writers wait is slow. Source: docs/decisions/dashboard.md, "Health
+// body".
 func TestDatabaseThatCannotBeWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var write error
 		hangs, room := false, true
 		probes := dashboard.Probes{
 			FHIR: func() error { return nil }, Database: func(context.Context, core.App) error { return nil },
-			Workers: func(core.App) (int, int, error) { return 1, 0, nil },
-			Room:    func() bool { return room },
+			Workers:      func(core.App) (int, int, error) { return 1, 0, nil },
+			HasDiskSpace: func() bool { return room },
 			Writes: func(ctx context.Context, _ core.App) error {
 				if hangs {
 					<-ctx.Done()

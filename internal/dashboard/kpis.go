@@ -18,7 +18,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// KPIs are the six figures of the contract, whoever may see them. Rates are percentages to one decimal.
+// KPIs are the six figures of the contract. Rates are percentages to one decimal.
 type KPIs struct {
 	PatientsMonitored   int
 	VitalAlerts         int
@@ -26,7 +26,7 @@ type KPIs struct {
 	ReceivedToday       int
 	ExpectedToday       int
 	ComplianceRate      float64
-	NeedThresholds      int // minors of whom something is measured without bounds
+	NeedThresholds      int // minors measured without bounds
 	AvgProcessingTimeMS int64
 	MonthlyRevenue      billing.Cents
 	At                  time.Time
@@ -38,12 +38,12 @@ const (
 	complianceWindow = 30
 )
 
-// vitalTypes are the alerts that count: about readings, and about readings that did not come. Source: docs/decisions/dashboard.md, "KPI details".
+// vitalTypes are the counted alerts: about readings and missing readings. Source: docs/decisions/dashboard.md, "KPI details".
 var vitalTypes = append(slices.Clone(alerts.ReadingTypes), alerts.TypeImplausibleReading, alerts.TypeMissedReading, alerts.TypeNoReading24h)
 
-// KPIs works the figures out, or answers from memory; careTeamOf confines them to the patients of a user's care teams, "" does not.
+// KPIs returns the figures; careTeamOf limits them to the patients of a user's care teams, "" does not.
 func (b *Board) KPIs(app core.App, careTeamOf string, now time.Time) (KPIs, error) {
-	return remembered(b, "kpis "+careTeamOf, now, func() (KPIs, error) { return b.count(app, careTeamOf, now) })
+	return cached(b, "kpis "+careTeamOf, now, func() (KPIs, error) { return b.count(app, careTeamOf, now) })
 }
 
 func (b *Board) count(app core.App, careTeamOf string, now time.Time) (k KPIs, err error) {
@@ -66,7 +66,7 @@ func (b *Board) count(app core.App, careTeamOf string, now time.Time) (k KPIs, e
 	if k.NeedThresholds, err = collections.CountWithoutThresholds(app, careTeamOf); err != nil {
 		return k, err
 	}
-	mean, err := collections.AverageProcessing(app, careTeamOf, now.Add(-time.Hour)) // from the readings themselves: an hour holds few
+	mean, err := collections.AverageProcessing(app, careTeamOf, now.Add(-time.Hour)) // an hour has few readings to scan
 	if err != nil {
 		return k, err
 	}
@@ -75,7 +75,7 @@ func (b *Board) count(app core.App, careTeamOf string, now time.Time) (k KPIs, e
 	return k, err
 }
 
-// compliance is the share of the active patients with readings of their devices on enough of the last days, as the days are where they live.
+// compliance is the share of active patients with device readings on enough of the last days, in the patients' time zones.
 func (b *Board) compliance(app core.App, careTeamOf string, now time.Time) (float64, error) {
 	zones, err := collections.PatientZones(app)
 	if err != nil {
@@ -93,7 +93,7 @@ func (b *Board) compliance(app core.App, careTeamOf string, now time.Time) (floa
 	return percent(compliant, active), nil
 }
 
-// percent is part of whole in percent to one decimal, at most 100; 0 of nothing.
+// percent returns part of whole in percent to one decimal, at most 100; 0 if whole is 0.
 func percent(part, whole int) float64 {
 	if whole == 0 {
 		return 0
@@ -101,7 +101,7 @@ func percent(part, whole int) float64 {
 	return min(100, vitals.RoundHalfUp(100*float64(part)/float64(whole), 1))
 }
 
-// revenue is what the entries of the current month come to, voided ones left out. It is nobody's own.
+// revenue is the sum of the current month's entries, except voided ones, for the whole practice.
 func (b *Board) revenue(app core.App, now time.Time) (billing.Cents, error) {
 	today := b.today(now)
 	first := today.AddDate(0, 0, 1-today.Day())
@@ -112,7 +112,7 @@ func (b *Board) revenue(app core.App, now time.Time) (billing.Cents, error) {
 	return sums[0].Amount, nil
 }
 
-// DayRate is how much of what was expected on a day came.
+// DayRate compares the readings received on a day with those expected.
 type DayRate struct {
 	Date     string  `json:"date"`
 	Received int     `json:"received"`
@@ -120,24 +120,24 @@ type DayRate struct {
 	Rate     float64 `json:"rate"`
 }
 
-// watched is a patient of whom readings are expected.
-type watched struct {
+// expectedPatient is a patient with expected readings.
+type expectedPatient struct {
 	schedule collections.Schedule
 	enrolled string // the day before the first that counts
-	held     []holding
+	devices  []holding
 }
 
 // holding is a device that a patient had; days are dates in the patient's zone.
 type holding struct {
 	kind        vitals.Kind
-	after, last string // expected on the days after the one and up to the other; "" is until now
+	after, last string // expected from the day after the first to the last; "" is open-ended
 }
 
-// dayRates counts, for ascending days, what was expected of the active patients and how much of it came, at most what was expected of each.
-// Past days are judged by the schedule of today and the devices of then. Source: docs/decisions/dashboard.md, "KPI details".
+// dayRates counts expected and received readings of the active patients for ascending days; a patient's readings count up to the expected
+// number. Past days use today's schedule and the devices of that time. Source: docs/decisions/dashboard.md, "KPI details".
 func (b *Board) dayRates(app core.App, careTeamOf string, days []string) ([]DayRate, error) {
 	first, last := days[0], days[len(days)-1]
-	patients, err := b.watch(app, careTeamOf, first)
+	patients, err := b.expectedPatients(app, careTeamOf, first)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func (b *Board) dayRates(app core.App, careTeamOf string, days []string) ([]DayR
 	for i, day := range days {
 		rates[i].Date = day
 		for id, patient := range patients {
-			wanted := patient.wanted(day)
+			wanted := patient.expectedOn(day)
 			rates[i].Expected += wanted
 			rates[i].Received += min(wanted, received[collections.PatientDay{Patient: id, Day: day}])
 		}
@@ -158,38 +158,38 @@ func (b *Board) dayRates(app core.App, careTeamOf string, days []string) ([]DayR
 	return rates, nil
 }
 
-func (w *watched) wanted(day string) int {
+func (w *expectedPatient) expectedOn(day string) int {
 	m := devices.Monitoring{Schedule: w.schedule, Enrolled: w.enrolled}
-	for _, h := range w.held {
+	for _, h := range w.devices {
 		if h.last == "" || day <= h.last {
 			m.Devices = append(m.Devices, devices.Expected{Kind: h.kind, After: h.after})
 		}
 	}
-	return m.Wanted(day)
+	return m.ExpectedCount(day)
 }
 
-// watch reads the active patients with a schedule or a device, and what they held since the first day.
-func (b *Board) watch(app core.App, careTeamOf, first string) (map[string]*watched, error) {
+// expectedPatients reads the active patients with a schedule or a device, and the devices they had since the first day.
+func (b *Board) expectedPatients(app core.App, careTeamOf, first string) (map[string]*expectedPatient, error) {
 	rows, err := collections.ScheduledPatients(app, careTeamOf)
 	if err != nil {
 		return nil, err
 	}
-	patients := make(map[string]*watched, len(rows))
+	patients := make(map[string]*expectedPatient, len(rows))
 	zoneOf := make(map[string]*time.Location, len(rows))
 	for _, row := range rows {
 		zoneOf[row.ID] = collections.Zone(row.Zone, b.Zone)
-		patient := &watched{enrolled: dayBefore(row.CreatedAt, zoneOf[row.ID])}
+		patient := &expectedPatient{enrolled: dayBefore(row.CreatedAt, zoneOf[row.ID])}
 		if json.Unmarshal([]byte(row.Schedule), &patient.schedule) != nil {
 			patient.schedule = nil // nothing stored
 		}
 		patients[row.ID] = patient
 	}
-	return patients, hold(app, patients, zoneOf, first)
+	return patients, addHoldings(app, patients, zoneOf, first)
 }
 
-// hold adds the devices that the patients held since the first day. One that was sent is expected from the day after it should arrive, unless
-// it measured before; any other from the day of its assignment.
-func hold(app core.App, patients map[string]*watched, zoneOf map[string]*time.Location, first string) error {
+// addHoldings adds the devices that the patients had since the first day. A shipped device is expected from the day after its delivery,
+// unless it measured earlier; any other from the day of its assignment.
+func addHoldings(app core.App, patients map[string]*expectedPatient, zoneOf map[string]*time.Location, first string) error {
 	rows, err := collections.HoldingsSince(app, first)
 	if err != nil {
 		return err
@@ -208,7 +208,7 @@ func hold(app core.App, patients map[string]*watched, zoneOf map[string]*time.Lo
 		if to := collections.ParseInstant(row.To); !to.IsZero() {
 			h.last = to.In(zone).Format(time.DateOnly)
 		}
-		patient.held = append(patient.held, h)
+		patient.devices = append(patient.devices, h)
 	}
 	return nil
 }
@@ -218,19 +218,19 @@ func dayBefore(instant string, zone *time.Location) string {
 	return time.Date(year, month, day-1, 0, 0, 0, 0, time.UTC).Format(time.DateOnly)
 }
 
-// How far back the series go; the last row is the current bucket. Source: docs/decisions/dashboard.md, "Series shapes".
+// The spans of the series; the last row is the current bucket. Source: docs/decisions/dashboard.md, "Series shapes".
 const (
 	transmissionDays  = 30
 	volumeDays        = 90
 	processingBuckets = 96
 )
 
-// Transmissions is how much of what was expected came, by day, the oldest first.
+// Transmissions returns expected and received readings by day, oldest first.
 func (b *Board) Transmissions(app core.App, now time.Time) ([]DayRate, error) {
-	return remembered(b, "transmissions", now, func() ([]DayRate, error) { return b.dayRates(app, "", b.days(transmissionDays, now)) })
+	return cached(b, "transmissions", now, func() ([]DayRate, error) { return b.dayRates(app, "", b.days(transmissionDays, now)) })
 }
 
-// days are the last dates of the practice, the oldest first and today last.
+// days returns the practice's last dates, oldest first, ending today.
 func (b *Board) days(count int, now time.Time) []string {
 	days, today := make([]string, count), b.today(now)
 	for i := range days {
@@ -239,14 +239,14 @@ func (b *Board) days(count int, now time.Time) []string {
 	return days
 }
 
-// DayVolume is how many readings were taken on a day, those withdrawn left out.
+// DayVolume counts the readings measured on a day, without retracted ones.
 type DayVolume struct {
 	Date  string
 	Total int
 	Of    map[vitals.Kind]int
 }
 
-// MarshalJSONTo writes the kinds beside the total, those without a reading too.
+// MarshalJSONTo writes the total and all kinds, including those without readings.
 func (v DayVolume) MarshalJSONTo(enc *jsontext.Encoder) error {
 	var shown validate.Shown
 	shown.Add("date", v.Date)
@@ -257,9 +257,9 @@ func (v DayVolume) MarshalJSONTo(enc *jsontext.Encoder) error {
 	return shown.MarshalJSONTo(enc)
 }
 
-// Volume is the number of readings by the practice's day of measurement, the oldest first.
+// Volume returns the number of readings by the practice's day of measurement, oldest first.
 func (b *Board) Volume(app core.App, now time.Time) ([]DayVolume, error) {
-	return remembered(b, "volume", now, func() ([]DayVolume, error) {
+	return cached(b, "volume", now, func() ([]DayVolume, error) {
 		days := b.days(volumeDays, now)
 		rows, err := collections.DailyCounts(app, days[0], days[len(days)-1])
 		if err != nil {
@@ -278,7 +278,7 @@ func (b *Board) Volume(app core.App, now time.Time) ([]DayVolume, error) {
 	})
 }
 
-// Processing is how long the readings stored in a quarter of an hour took from receipt to storage; nil where there were none.
+// Processing is the time from receipt to storage of the readings stored in 15 minutes; nil without readings.
 type Processing struct {
 	At    time.Time
 	AvgMS *float64
@@ -286,9 +286,9 @@ type Processing struct {
 	Count int
 }
 
-// Processing is the last day in quarters of an hour, the oldest first.
+// Processing returns the last day in 15-minute buckets, oldest first.
 func (b *Board) Processing(app core.App, now time.Time) ([]Processing, error) {
-	return remembered(b, "processing", now, func() ([]Processing, error) {
+	return cached(b, "processing", now, func() ([]Processing, error) {
 		last := now.UTC().Truncate(ingest.LatencyBucket)
 		first := last.Add(-(processingBuckets - 1) * ingest.LatencyBucket)
 		rows, err := collections.Timings(app, first, last)
@@ -302,15 +302,15 @@ func (b *Board) Processing(app core.App, now time.Time) ([]Processing, error) {
 		results := make([]Processing, processingBuckets)
 		for i := range results {
 			at := first.Add(time.Duration(i) * ingest.LatencyBucket)
-			results[i] = summarise(at, byBucket[collections.Instant(at)])
+			results[i] = summarize(at, byBucket[collections.Instant(at)])
 		}
 		return results, nil
 	})
 }
 
-// summarise takes the rows of one bucket, in order of their milliseconds. The 95th percentile is the nearest rank: the least time within which
+// summarize combines the rows of one bucket, sorted by milliseconds. The 95th percentile is the nearest rank: the least time within which
 // 95 % of the readings were stored.
-func summarise(at time.Time, rows []collections.Timing) Processing {
+func summarize(at time.Time, rows []collections.Timing) Processing {
 	p := Processing{At: at}
 	total := int64(0)
 	for _, row := range rows {

@@ -16,7 +16,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// A minute has one sample, and a change is told once it lasts; what a broken database refuses comes later, and in order.
+// A minute has one sample, and a steady change is recorded once; what a failing database rejects is stored later, in order.
 func TestHealthIsStored(t *testing.T) {
 	at, broken, refusing := start, false, false
 	var kept []string
@@ -29,7 +29,7 @@ func TestHealthIsStored(t *testing.T) {
 			}
 			return nil
 		},
-		Store: func(_ core.App, k dashboard.Lasting) error {
+		Store: func(_ core.App, k dashboard.HealthRecord) error {
 			if refusing {
 				return errors.New("no database")
 			}
@@ -59,7 +59,7 @@ func TestHealthIsStored(t *testing.T) {
 	}
 	for _, line := range kept[3:] {
 		if line != "1 samples, down to down" {
-			t.Errorf("a flicker is told: %s", line)
+			t.Errorf("a flicker is recorded: %s", line)
 		}
 	}
 }
@@ -69,7 +69,7 @@ func TestStoreHealth(t *testing.T) {
 	sample := func(status dashboard.Health, ago time.Duration) dashboard.Report {
 		return dashboard.Report{Status: status, At: start.Add(-ago)}
 	}
-	err := dashboard.StoreHealth(app, dashboard.Lasting{
+	err := dashboard.StoreHealth(app, dashboard.HealthRecord{
 		At: start, From: dashboard.Healthy, To: dashboard.Down,
 		Samples: []dashboard.Report{
 			sample(dashboard.Down, 31*24*time.Hour), sample(dashboard.Healthy, 2*time.Minute), sample(dashboard.Degraded, time.Minute), sample(dashboard.Down, 0),

@@ -10,7 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// The 95th percentile is the nearest rank, the mean is exact, and empty quarters say so.
+// The 95th percentile is the nearest rank, the mean is exact, and empty buckets are null.
 func TestProcessing(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	bucket := func(at time.Time, ms, readings, totalUS int) {

@@ -1,100 +1,110 @@
 package escalations
 
 import (
-	"time"
+	"cmp"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// mostTurns bounds shifts and overrides, each.
-const mostTurns = 200
+const (
+	reasonLength = 2000
+	notesLength  = 4000
+	emailLength  = 254
+	maxMinutes   = 240
+)
 
-// RotaBody is the body that replaces the rota. A list that is left out is empty.
-type RotaBody struct {
-	TimeZone  validate.String                                `json:"time_zone"`
-	Shifts    validate.Field[[]validate.Field[ShiftBody]]    `json:"shifts"`
-	Overrides validate.Field[[]validate.Field[OverrideBody]] `json:"overrides"`
+// Priorities and Statuses list all values.
+var (
+	Priorities = []string{string(Routine), string(Urgent), string(Stat)}
+	Statuses   = []string{string(StatusOpen), string(StatusInProgress), string(StatusResolved), string(StatusCancelled)}
+)
+
+// Body is the body of a request to open an escalation.
+type Body struct {
+	PatientID           validate.String  `json:"patient_id"`
+	Priority            validate.String  `json:"priority"`
+	Reason              validate.String  `json:"reason"`
+	AssignedTo          validate.String  `json:"assigned_to"`
+	RelatedEscalationID validate.Integer `json:"related_escalation_id"`
 }
 
-// ShiftBody is one shift of a [Body].
-type ShiftBody struct {
-	Weekday validate.Integer `json:"weekday"`
-	Start   validate.String  `json:"start"`
-	End     validate.String  `json:"end"`
-	UserID  validate.Integer `json:"user_id"`
+// Read checks the body of an escalation of a patient.
+func (b Body) Read(c *validate.Checks) Draft {
+	draft := b.read(c, validate.Required(0), validate.Required(reasonLength))
+	draft.PatientID = c.UUID("patient_id", b.PatientID, true)
+	return draft
 }
 
-// OverrideBody is one override of a [Body].
-type OverrideBody struct {
-	StartsAt validate.String  `json:"starts_at"`
-	EndsAt   validate.String  `json:"ends_at"`
-	UserID   validate.Integer `json:"user_id"`
+// ReadForAlert checks the body of an escalation of an alert, which defines the patient; the reason is optional.
+func (b Body) ReadForAlert(c *validate.Checks) Draft {
+	draft := b.read(c, validate.Optional(0).Filled(), validate.Optional(reasonLength))
+	draft.Priority = cmp.Or(draft.Priority, Urgent)
+	return draft
 }
 
-// RotaDraft is a rota that was found valid but for its people.
-type RotaDraft struct {
-	TimeZone  string
-	Shifts    []Shift
-	Overrides []Override
-}
-
-// Read checks the body as far as one can without what is stored.
-func (b RotaBody) Read(c *validate.Checks) RotaDraft {
-	d := RotaDraft{TimeZone: c.Text("time_zone", b.TimeZone, validate.Required(64)), Shifts: []Shift{}, Overrides: []Override{}}
-	if d.TimeZone != "" {
-		c.TimeZone("time_zone", b.TimeZone)
+func (b Body) read(c *validate.Checks, priority, reason validate.TextRule) Draft {
+	draft := Draft{
+		Priority:   Priority(c.Text("priority", b.Priority, priority.OneOf(Priorities...))),
+		Reason:     phi.Text(c.Text("reason", b.Reason, reason.Multiline())),
+		AssignedTo: c.Text("assigned_to", b.AssignedTo, validate.Optional(emailLength).Identifier()),
 	}
-	eachItem(c, "shifts", b.Shifts, func(name string, s ShiftBody) {
-		weekday := c.Integer(name+".weekday", s.Weekday, true)
-		if weekday != nil && (*weekday < 0 || *weekday > 6) {
-			c.Reject(name+".weekday", "Must be between 0, for Monday, and 6.")
-			weekday = nil
-		}
-		shift := Shift{Start: clockOf(c, name+".start", s.Start), End: clockOf(c, name+".end", s.End), User: userOf(c, name+".user_id", s.UserID)}
-		if weekday != nil {
-			shift.Weekday = int(*weekday)
-		}
-		d.Shifts = append(d.Shifts, shift)
-	})
-	eachItem(c, "overrides", b.Overrides, func(name string, o OverrideBody) {
-		override := Override{
-			StartsAt: c.Instant(name+".starts_at", o.StartsAt, true).UTC(), EndsAt: c.Instant(name+".ends_at", o.EndsAt, true).UTC(),
-			User: userOf(c, name+".user_id", o.UserID),
-		}
-		if !override.StartsAt.IsZero() && !override.EndsAt.IsZero() && !override.EndsAt.After(override.StartsAt) {
-			c.Reject(name+".ends_at", "Must be after starts_at.")
-		}
-		d.Overrides = append(d.Overrides, override)
-	})
-	return d
+	if related := c.Integer("related_escalation_id", b.RelatedEscalationID, false); related != nil {
+		draft.RelatedID = collections.NumberID(max(*related, 0))
+	}
+	return draft
 }
 
-// eachItem reads a list of objects.
-func eachItem[B any](c *validate.Checks, name string, list validate.Field[[]validate.Field[B]], read func(name string, item B)) {
-	for name, item := range validate.Items(c, name, list, mostTurns, "Must be a list of objects.") {
-		if !item.Given() {
-			c.Reject(name, "Must be an object.")
-			continue
+// ChangeBody is the body of a request to change an escalation.
+type ChangeBody struct {
+	Status             validate.String  `json:"status"`
+	ResolutionNotes    validate.String  `json:"resolution_notes"`
+	AssignedTo         validate.String  `json:"assigned_to"`
+	Priority           validate.String  `json:"priority"`
+	InteractionMinutes validate.Integer `json:"interaction_minutes"`
+	Notes              validate.String  `json:"notes"`
+}
+
+// Change holds the changes of an escalation; nil keeps a value.
+type Change struct {
+	Status *Status
+	// Notes are the resolution notes.
+	Notes *phi.Text
+	// AssignedTo is an e-mail address; "" unassigns.
+	AssignedTo *string
+	Priority   *Priority
+	// InteractionMinutes of live contact replace the time from assignment to resolution.
+	InteractionMinutes *int
+	// Note is added to the history; "" for none.
+	Note phi.Text
+}
+
+// Read checks the body. Source: docs/decisions/escalations.md, "Escalation state machine" and docs/decisions/billing.md, "Escalation time versus interactive time".
+func (b ChangeBody) Read(c *validate.Checks) (change Change) {
+	if b.Status.Sent() {
+		status := Status(c.Text("status", b.Status, validate.Required(0).OneOf(Statuses[1:]...)))
+		change.Status = &status
+	}
+	if b.ResolutionNotes.Sent() {
+		change.Notes = new(phi.Text(c.Text("resolution_notes", b.ResolutionNotes, validate.Optional(notesLength).Multiline())))
+	}
+	if b.AssignedTo.Sent() {
+		change.AssignedTo = new(c.Text("assigned_to", b.AssignedTo, validate.Optional(emailLength).Identifier()))
+	}
+	if b.Priority.Sent() {
+		change.Priority = new(Priority(c.Text("priority", b.Priority, validate.Required(0).OneOf(Priorities...))))
+	}
+	change.Note = phi.Text(c.Text("notes", b.Notes, validate.Optional(notesLength).Multiline()))
+	if minutes := c.Integer("interaction_minutes", b.InteractionMinutes, false); minutes != nil {
+		switch {
+		case *minutes < 0 || *minutes > maxMinutes:
+			c.Reject("interaction_minutes", "Must be between 0 and 240.")
+		case change.Status == nil || *change.Status != StatusResolved:
+			c.Reject("interaction_minutes", "Can only be given with the status resolved.")
+		default:
+			change.InteractionMinutes = new(int(*minutes))
 		}
-		read(name, item.Value)
 	}
-}
-
-// clockOf reads the time of a wall clock.
-func clockOf(c *validate.Checks, name string, sent validate.String) string {
-	text := c.Text(name, sent, validate.Required(0))
-	if at, err := time.Parse(clockLayout, text); text != "" && (err != nil || at.Format(clockLayout) != text) {
-		c.Reject(name, "Must be a time such as 07:30.")
-	}
-	return text
-}
-
-// userOf reads the public id of a user as a record id; nobody has the one that is too small.
-func userOf(c *validate.Checks, name string, sent validate.Integer) string {
-	id := c.Integer(name, sent, true)
-	if id == nil {
-		return ""
-	}
-	return collections.NumberID(max(*id, 0))
+	return change
 }

@@ -1,7 +1,6 @@
-// Package escalations knows what needs somebody's answer: how an escalation is opened, by a person or by the system, whose it
-// is, which state may follow which, and when nobody answered in time. Every change is audited and announced in the transaction
-// that makes it. The package refuses to know where the patient ranks, who is told how, what time costs, and requests; what
-// follows for the patient is done by internal/triage.
+// Package escalations opens, assigns, changes and closes escalations, climbs the ladder of those that no one takes in time, and defines who
+// is on call. Every change is audited and announced in its own transaction. Scores, billing and delivery of notifications are elsewhere:
+// internal/triage rescores the patient after a change. The rules are in docs/decisions/escalations.md.
 package escalations
 
 import (
@@ -19,7 +18,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// Priority is how quickly an escalation wants an answer.
+// Priority is how quickly an escalation needs a response.
 type Priority string
 
 // The escalation priorities of the contract.
@@ -29,7 +28,7 @@ const (
 	Stat    Priority = "stat"
 )
 
-// Status is where an escalation stands.
+// Status is the state of an escalation.
 type Status string
 
 // The states of an escalation. Source: docs/decisions/escalations.md, "Escalation state machine".
@@ -40,16 +39,16 @@ const (
 	StatusCancelled  Status = "cancelled"
 )
 
-// Closed reports whether nothing follows.
-func (s Status) Closed() bool { return s == StatusResolved || s == StatusCancelled }
+// IsClosed reports whether the status is final.
+func (s Status) IsClosed() bool { return s == StatusResolved || s == StatusCancelled }
 
-// Move reports whether the target may follow the state, and whether that changes anything. What is closed stays so, an
-// invalid_transition fault; open is a target of nothing.
-func Move(from, to Status) (changes bool, err error) {
+// CanChangeStatus reports whether the status may change to the target, and whether that changes anything. A closed escalation is an
+// invalid_transition fault, and open is never a target.
+func CanChangeStatus(from, to Status) (changes bool, err error) {
 	switch {
 	case to != StatusInProgress && to != StatusResolved && to != StatusCancelled:
 		return false, fault.Field("status", "Must be one of: in_progress, resolved, cancelled.")
-	case from.Closed():
+	case from.IsClosed():
 		return false, fault.State("invalid_transition", "The escalation is "+string(from)+" and can no longer be changed.")
 	}
 	return from != to, nil
@@ -59,7 +58,7 @@ func Move(from, to Status) (changes bool, err error) {
 type Draft struct {
 	PatientID  string
 	Priority   Priority
-	Reason     phi.Text // 1 to 2000 characters; may be read beside the patient's name
+	Reason     phi.Text // 1 to 2000 characters; shown next to the patient's name
 	AssignedTo string   // e-mail address; "" for the patient's primary provider
 	AlertID    string   // record id of the alert it is about, or ""
 	RelatedID  string   // record id of the escalation that it corrects, or ""
@@ -79,8 +78,7 @@ func find(app core.App, id string) (*collections.Escalation, error) {
 	return e, fault.OrMissing(err)
 }
 
-// Open stores an escalation by a person, in the caller's transaction: the assignee is found, people are to hear of it. The
-// patient must exist and be active.
+// Open stores an escalation opened by a user, assigns and announces it, in the caller's transaction. The patient must exist and be active.
 func Open(tx core.App, draft Draft, by audit.Actor, now time.Time) (*collections.Escalation, error) {
 	e, err := collections.NewEscalation(tx)
 	if err != nil {
@@ -88,11 +86,11 @@ func Open(tx core.App, draft Draft, by audit.Actor, now time.Time) (*collections
 	}
 	e.About(draft.PatientID, string(draft.Priority), draft.Reason, draft.AlertID, draft.RelatedID)
 	e.Assign(draft.AssignedTo, now)
-	return e, open(tx, e, by, now, func() error { return collections.Insert(tx, e.ProxyRecord()) })
+	return e, openRecord(tx, e, by, now, func() error { return collections.Insert(tx, e.ProxyRecord()) })
 }
 
-// open completes a new record, has it stored, and tells of it.
-func open(tx core.App, e *collections.Escalation, by audit.Actor, now time.Time, store func() error) error {
+// openRecord completes a new record, stores and announces it.
+func openRecord(tx core.App, e *collections.Escalation, by audit.Actor, now time.Time, store func() error) error {
 	patient, err := collections.FindPatient(tx, e.PatientID())
 	if err != nil {
 		return fault.OrMissing(err)
@@ -100,7 +98,6 @@ func open(tx core.App, e *collections.Escalation, by audit.Actor, now time.Time,
 	if !patient.Active() {
 		return fault.Field("patient_id", "This patient is archived.")
 	}
-	// An escalation can only correct one that exists, and of the same patient.
 	if id := e.RelatedID(); id != "" {
 		related, err := find(tx, id)
 		if err != nil {
@@ -122,15 +119,15 @@ func open(tx core.App, e *collections.Escalation, by audit.Actor, now time.Time,
 	if err := store(); err != nil {
 		return err
 	}
-	if err := note(tx, audit.EscalationCreate, e.Id, e.PatientID(), by, nil, now); err != nil {
+	if err := auditEscalation(tx, audit.EscalationCreate, e.Id, e.PatientID(), by, nil, now); err != nil {
 		return err
 	}
 	return announce(tx, e, notifications.EscalationOpened, "", "", now)
 }
 
-// OpenAbout opens an escalation about an alert that is not over, and records that on the alert too, in the caller's transaction.
-// An empty reason is the alert's message. The alert is attached to it, unless it belongs to one that is still open.
-func OpenAbout(tx core.App, number int64, draft Draft, by audit.Actor, now time.Time) (*collections.Escalation, error) {
+// OpenForAlert opens an escalation about an open alert, and audits that on the alert too, in the caller's transaction. An empty reason
+// becomes the alert's message. The alert is attached to it, unless it belongs to another open escalation.
+func OpenForAlert(tx core.App, number int64, draft Draft, by audit.Actor, now time.Time) (*collections.Escalation, error) {
 	alert, err := alerts.Find(tx, number)
 	if err != nil {
 		return nil, err
@@ -152,16 +149,15 @@ func OpenAbout(tx core.App, number int64, draft Draft, by audit.Actor, now time.
 		if err != nil && !collections.Missing(err) {
 			return nil, err
 		}
-		if err == nil && !Status(current.Status()).Closed() {
+		if err == nil && !Status(current.Status()).IsClosed() {
 			attachTo = ""
 		}
 	}
 	return e, alerts.Attach(tx, alert, attachTo, by, now)
 }
 
-// AlertsOf are the record ids of the alerts that belong to escalations, by escalation and in order: those attached, and the
-// one that each is about.
-func AlertsOf(app core.App, page ...*collections.Escalation) (map[string][]string, error) {
+// AlertIDsOf returns the record ids of the alerts of escalations, by escalation and in order: the one it is about, then those attached.
+func AlertIDsOf(app core.App, page ...*collections.Escalation) (map[string][]string, error) {
 	ids := make([]string, len(page))
 	for i, e := range page {
 		ids[i] = e.Id
@@ -179,8 +175,8 @@ func AlertsOf(app core.App, page ...*collections.Escalation) (map[string][]strin
 	return attached, nil
 }
 
-// note appends the audit entry of an escalation.
-func note(tx core.App, event audit.Event, id, patientID string, by audit.Actor, changes audit.Changes, now time.Time) error {
+// auditEscalation appends the audit entry of an escalation.
+func auditEscalation(tx core.App, event audit.Event, id, patientID string, by audit.Actor, changes audit.Changes, now time.Time) error {
 	return audit.Append(tx, audit.Entry{
 		Event: event, Actor: by, ResourceType: audit.ResourceEscalation, ResourceID: strconv.FormatInt(collections.Number(id), 10),
 		PatientID: patientID, Changes: changes,
@@ -190,14 +186,14 @@ func note(tx core.App, event audit.Event, id, patientID string, by audit.Actor, 
 // severities of announcements, by priority.
 var severities = map[Priority]string{Routine: "info", Urgent: "warning", Stat: "critical"}
 
-// announce tells of an escalation. The text names the patient and why, since it is read away from the list.
+// announce notifies of an escalation. The text names the patient and the reason, since users read it away from the list.
 func announce(tx core.App, e *collections.Escalation, kind notifications.Kind, userID, key string, now time.Time) error {
-	whom, err := collections.PatientLabel(tx, e.PatientID())
+	label, err := collections.PatientLabel(tx, e.PatientID())
 	if err != nil {
 		return err
 	}
 	return notifications.Announce(tx, notifications.Announcement{
 		Kind: kind, Severity: severities[Priority(e.Priority())], PatientID: e.PatientID(), EscalationID: e.Id, AlertID: e.AlertID(), UserID: userID,
-		Key: "escalation " + e.Id + key, Body: whom + ", " + e.Priority() + ": " + e.ReasonShown(),
+		Key: "escalation " + e.Id + key, Body: label + ", " + e.Priority() + ": " + e.ReasonShown(),
 	}, now)
 }

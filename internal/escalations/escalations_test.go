@@ -20,7 +20,7 @@ import (
 
 var now = vigiltest.Clock
 
-// practice is an app with a patient, whose primary provider and nurse can be given escalations.
+// practice is an app with a patient, a primary provider and a nurse who can be assigned escalations.
 type practice struct {
 	t               *testing.T
 	app             *tests.TestApp
@@ -97,7 +97,7 @@ func (p *practice) updateBy(user *collections.User, e *collections.Escalation, c
 	return changed, err
 }
 
-// want checks what is stored, by column.
+// want checks stored columns.
 func (p *practice) want(record interface {
 	Collection() *core.Collection
 	PK() any
@@ -115,8 +115,8 @@ func (p *practice) want(record interface {
 	}
 }
 
-// told are the announcements, by kind and user, in order.
-func (p *practice) told() (list []string) {
+// announced returns the announcements, by kind and user, in order.
+func (p *practice) announced() (list []string) {
 	p.t.Helper()
 	if err := p.app.DB().NewQuery(`SELECT kind || ' ' || severity || ' ' || user FROM announcements ORDER BY rowid`).Column(&list); err != nil {
 		p.t.Fatal(err)
@@ -125,7 +125,7 @@ func (p *practice) told() (list []string) {
 }
 
 // Every target from every state.
-func TestMove(t *testing.T) {
+func TestCanChangeStatus(t *testing.T) {
 	all := []escalations.Status{escalations.StatusOpen, escalations.StatusInProgress, escalations.StatusResolved, escalations.StatusCancelled}
 	const invalid, closed = "validation_error", "invalid_transition"
 	for from, want := range map[escalations.Status][]string{
@@ -135,7 +135,7 @@ func TestMove(t *testing.T) {
 		escalations.StatusCancelled:  {invalid, closed, closed, closed},
 	} {
 		for i, to := range all {
-			changes, err := escalations.Move(from, to)
+			changes, err := escalations.CanChangeStatus(from, to)
 			got := vigiltest.Code(err)
 			if changes {
 				got += "changes"
@@ -198,8 +198,8 @@ func TestOpen(t *testing.T) {
 	if err := p.app.DB().NewQuery(`SELECT reason FROM escalations`).Row(&reason); err != nil || strings.Contains(reason, "high") {
 		t.Errorf("the reason lies on disk as %q (%v)", reason, err)
 	}
-	if got := p.told(); !slices.Equal(got, []string{"escalation_opened warning "}) {
-		t.Errorf("people hear %v", got)
+	if got := p.announced(); !slices.Equal(got, []string{"escalation_opened warning "}) {
+		t.Errorf("announcements: %v", got)
 	}
 
 	p.want(p.create(escalations.Draft{AssignedTo: "NURSE@vigil.test"}), map[string]any{"assigned_to": "nurse@vigil.test"})
@@ -224,7 +224,7 @@ func TestOpen(t *testing.T) {
 		t.Errorf("unknown related escalation: %v", err)
 	}
 	if _, err := p.open(escalations.Draft{PatientID: collections.NewUUID()}); vigiltest.Code(err) != "not_found" {
-		t.Errorf("for nobody: %v", err)
+		t.Errorf("without a patient: %v", err)
 	}
 	if _, err := patients.Archive(p.app, alone, "moved", by(p.nurse), now); err != nil {
 		t.Fatal(err)
@@ -242,11 +242,11 @@ func TestAssign(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.want(record, map[string]any{"assigned_to": "nurse@vigil.test", "assigned_at": collections.Instant(later), "status": "open"})
-	if got := p.told(); !slices.Equal(got, []string{"escalation_opened warning ", "escalation_assigned warning " + p.nurse.Id}) {
-		t.Errorf("people hear %v", got)
+	if got := p.announced(); !slices.Equal(got, []string{"escalation_opened warning ", "escalation_assigned warning " + p.nurse.Id}) {
+		t.Errorf("announcements: %v", got)
 	}
 	if _, err := p.update(record, escalations.Change{AssignedTo: new("nobody@vigil.test")}, later); vigiltest.Code(err) != "validation_error" {
-		t.Errorf("to nobody known: %v", err)
+		t.Errorf("to an unknown user: %v", err)
 	}
 	before := vigiltest.RowCounts(t, p.app)
 	if _, err := p.update(record, escalations.Change{AssignedTo: new("nurse@vigil.test")}, later); err != nil || len(vigiltest.RowsAdded(t, p.app, before)) > 0 {
@@ -259,8 +259,8 @@ func TestAssign(t *testing.T) {
 	if _, err := p.update(record, escalations.Change{Status: new(escalations.StatusInProgress)}, later); err != nil {
 		t.Fatal(err)
 	}
-	p.want(record, map[string]any{"assigned_to": "nurse@vigil.test", "status": "in_progress"}) // whoever takes it up has it
-	if got := p.told(); len(got) != 2 {
-		t.Errorf("people are told of what they did themselves: %v", got)
+	p.want(record, map[string]any{"assigned_to": "nurse@vigil.test", "status": "in_progress"}) // starting work assigns it
+	if got := p.announced(); len(got) != 2 {
+		t.Errorf("users are notified of their own change: %v", got)
 	}
 }

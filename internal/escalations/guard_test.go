@@ -17,7 +17,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// What somebody changes in the dashboard is held to the rules, by column or by fault, and nothing refused is saved.
+// A change in the dashboard obeys the rules, by column or by fault; nothing rejected is saved.
 func TestGuard(t *testing.T) {
 	p := newPractice(t)
 	later := now.Add(time.Hour)
@@ -29,7 +29,7 @@ func TestGuard(t *testing.T) {
 		refused string // a column, or the code of a fault
 		want    map[string]any
 	}{
-		{"nothing", escalations.StatusOpen, nil, escalations.Nothing, "", map[string]any{"updated_at": collections.Instant(now)}},
+		{"nothing", escalations.StatusOpen, nil, escalations.Unchanged, "", map[string]any{"updated_at": collections.Instant(now)}},
 		{"taken up", escalations.StatusOpen, map[string]any{"status": "in_progress", "priority": "stat"}, escalations.Changed, "", map[string]any{
 			"status": "in_progress", "priority": "stat", "updated_at": collections.Instant(later),
 		}},
@@ -40,15 +40,15 @@ func TestGuard(t *testing.T) {
 			map[string]any{"resolved_by": "nurse@vigil.test", "resolution_notes": "Called.", "interaction_minutes": 25.0},
 		},
 		{"cancelled", escalations.StatusOpen, map[string]any{"status": "cancelled"}, escalations.Changed, "", map[string]any{"cancelled_by": "nurse@vigil.test", "resolved_by": ""}},
-		{"given to somebody", escalations.StatusOpen, map[string]any{"assigned_to": "nurse@vigil.test"}, escalations.Changed, "", map[string]any{
+		{"assigned", escalations.StatusOpen, map[string]any{"assigned_to": "nurse@vigil.test"}, escalations.Changed, "", map[string]any{
 			"assigned_to": "nurse@vigil.test", "assigned_at": collections.Instant(later), "notified_at": collections.Instant(later),
 		}},
-		{"to nobody known", escalations.StatusOpen, map[string]any{"assigned_to": "nobody@vigil.test"}, escalations.Nothing, "validation_error", nil},
-		{"what happened", escalations.StatusOpen, map[string]any{"reason": "Another."}, escalations.Nothing, "reason", nil},
-		{"minutes of what goes on", escalations.StatusOpen, map[string]any{"interaction_minutes": 10}, escalations.Nothing, "interaction_minutes", nil},
-		{"too many minutes", escalations.StatusOpen, map[string]any{"status": "resolved", "interaction_minutes": 241}, escalations.Nothing, "interaction_minutes", nil},
-		{"opened again", escalations.StatusResolved, map[string]any{"status": "in_progress"}, escalations.Nothing, "invalid_transition", nil},
-		{"notes when it is over", escalations.StatusCancelled, map[string]any{"resolution_notes": "Late."}, escalations.Nothing, "invalid_state", nil},
+		{"to an unknown user", escalations.StatusOpen, map[string]any{"assigned_to": "nobody@vigil.test"}, escalations.Unchanged, "validation_error", nil},
+		{"what happened", escalations.StatusOpen, map[string]any{"reason": "Another."}, escalations.Unchanged, "reason", nil},
+		{"minutes of open work", escalations.StatusOpen, map[string]any{"interaction_minutes": 10}, escalations.Unchanged, "interaction_minutes", nil},
+		{"too many minutes", escalations.StatusOpen, map[string]any{"status": "resolved", "interaction_minutes": 241}, escalations.Unchanged, "interaction_minutes", nil},
+		{"opened again", escalations.StatusResolved, map[string]any{"status": "in_progress"}, escalations.Unchanged, "invalid_transition", nil},
+		{"notes when it is over", escalations.StatusCancelled, map[string]any{"resolution_notes": "Late."}, escalations.Unchanged, "invalid_state", nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			e := p.create(escalations.Draft{})

@@ -12,7 +12,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// Event is one step of an escalation.
+// Event is one step in the history of an escalation.
 type Event struct {
 	At time.Time
 	// Name is opened, assigned, in_progress, priority, note, alert_joined, overdue, tier_1, tier_2, tier_3, handed_over, reminded, resolved or cancelled.
@@ -22,7 +22,7 @@ type Event struct {
 	Detail phi.Text
 }
 
-// The steps that are stored. How an escalation was opened and ended stands in its own row, whoever did it.
+// The stored steps. Opening and closing are columns of the escalation itself.
 const (
 	eventAssigned   = "assigned"
 	eventInProgress = "in_progress"
@@ -34,10 +34,10 @@ const (
 	eventReminded   = "reminded"
 )
 
-// eventTiers are the steps of the ladder, by tier.
+// eventTiers are the ladder's steps, by tier.
 var eventTiers = [...]string{"", "tier_1", "tier_2", "tier_3"}
 
-// Histories are the steps of escalations, by record id and in order.
+// Histories returns the steps of escalations, by record id and in order.
 func Histories(app core.App, page ...*collections.Escalation) (map[string][]Event, error) {
 	ids := make([]string, len(page))
 	histories := make(map[string][]Event, len(page))
@@ -63,27 +63,27 @@ func Histories(app core.App, page ...*collections.Escalation) (map[string][]Even
 	return histories, nil
 }
 
-// remember stores a step that the system made.
-func remember(tx core.App, id, event, detail string, now time.Time) error {
+// recordSystemEvent stores a step of the system.
+func recordSystemEvent(tx core.App, id, event, detail string, now time.Time) error {
 	return collections.InsertEscalationEvent(tx, id, event, alerts.System, phi.Text(detail), now)
 }
 
-// was is how an escalation stood before a change by a person.
-type was struct {
+// priorState is an escalation's state before a user's change.
+type priorState struct {
 	status   Status
 	priority Priority
 	assignee string
 }
 
-func situation(e *collections.Escalation) was {
-	return was{Status(e.Status()), Priority(e.Priority()), e.AssignedTo()}
+func stateOf(e *collections.Escalation) priorState {
+	return priorState{Status(e.Status()), Priority(e.Priority()), e.AssignedTo()}
 }
 
-// follow sets what follows of a change for the deadlines: they begin anew for one that became more urgent, and for one that somebody had taken and
-// has no more; the time for a note begins with the work, with each note and when the work changes hands.
-func (w was) follow(e *collections.Escalation, change Change, now time.Time) {
-	is := situation(e)
-	taken := func(at was) bool { return at.status == StatusInProgress && at.assignee != "" }
+// updateDeadlines restarts the ladder's deadlines if the escalation became more urgent or lost its assignee while in progress. The time for
+// a note starts with the work, with each note and with a new assignee.
+func (w priorState) updateDeadlines(e *collections.Escalation, change Change, now time.Time) {
+	is := stateOf(e)
+	taken := func(at priorState) bool { return at.status == StatusInProgress && at.assignee != "" }
 	if urgency[is.priority] > urgency[w.priority] || taken(w) && is.status == StatusInProgress && !taken(is) {
 		e.WaitAnew(now)
 	}
@@ -95,9 +95,9 @@ func (w was) follow(e *collections.Escalation, change Change, now time.Time) {
 // urgency orders the priorities.
 var urgency = map[Priority]int{Routine: 1, Urgent: 2, Stat: 3}
 
-// remember stores the steps that a change was. How it ended stands in its own row.
-func (w was) remember(tx core.App, e *collections.Escalation, change Change, by audit.Actor, now time.Time) error {
-	is := situation(e)
+// recordEvents stores the steps of a change.
+func (w priorState) recordEvents(tx core.App, e *collections.Escalation, change Change, by audit.Actor, now time.Time) error {
+	is := stateOf(e)
 	var steps []Event
 	if is.assignee != w.assignee {
 		steps = append(steps, Event{Name: eventAssigned, Detail: fromTo(cmp.Or(w.assignee, "nobody"), cmp.Or(is.assignee, "nobody"))})

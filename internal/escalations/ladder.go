@@ -14,58 +14,58 @@ import (
 	"github.com/vigilhealth/vigil/internal/notifications"
 )
 
-// The tiers of the ladder: who is told of an escalation that nobody takes.
+// The tiers of the ladder: who is notified of an escalation that no one takes.
 const (
-	tierTeam     = iota // whoever is told when it is opened
-	tierOnCall          // who is on call
+	tierTeam     = iota // notified when it is opened
+	tierOnCall          // the user on call
 	tierManagers        // the clinical managers
-	tierAll             // they and the administrators, again and again
+	tierAll             // clinical managers and administrators, repeatedly
 )
 
-// Deadlines say how long an escalation may wait to be taken before each of the tiers is told, since it was opened.
+// Deadlines are how long after opening each tier is notified of an escalation that no one takes.
 type Deadlines [tierAll]time.Duration
 
-// Ladder is what follows of an escalation that nobody takes. Source: docs/decisions/escalations.md, "Escalation ladder".
+// Ladder configures the notifications about an escalation that no one takes. Source: docs/decisions/escalations.md, "Escalation ladder".
 type Ladder struct {
 	Tiers map[Priority]Deadlines
-	// Overdue is how long an escalation may stay open before assignee and clinical managers are told again, then once per so long.
+	// Overdue is the interval at which assignee and clinical managers are reminded of an open escalation.
 	Overdue map[Priority]time.Duration
-	// Zone is the practice's.
+	// Zone is the practice's time zone.
 	Zone *time.Location
 }
 
-// IdleAfter is how long work may go on without a note. Source: docs/decisions/escalations.md, "Escalation ladder".
+// IdleAfter is how long work may continue without a note. Source: docs/decisions/escalations.md, "Escalation ladder".
 const IdleAfter = 4 * time.Hour
 
-// Slack is how far before its time a step may be made: sweeps are a minute apart, give or take some milliseconds, and what is due a moment
-// after one must not wait for the next. Source: docs/decisions/escalations.md, "Escalation ladder".
-const Slack = 500 * time.Millisecond
+// SweepSlack is how early a step may be made: sweeps are a minute apart, give or take milliseconds, and a step due just after one must not
+// wait for the next. Source: docs/decisions/escalations.md, "Escalation ladder".
+const SweepSlack = 500 * time.Millisecond
 
-// sweepRound bounds what one round tells of each priority; the next minute goes on.
-const sweepRound = 500
+// sweepBatch limits the escalations of each priority in one sweep; the next one, a minute later, continues.
+const sweepBatch = 500
 
-// Swept is what a sweep told of.
+// Swept counts the notifications of a sweep.
 type Swept struct{ Waiting, Idle int }
 
-// Sweep takes every escalation that nobody took in time one step on, and reminds of those that somebody works on without a note. What it cannot
-// do for one escalation keeps it from none of the others.
+// Sweep advances every escalation that no one took in time by one step, and reminds of work without notes. A failure of one escalation does
+// not affect the others.
 func (l Ladder) Sweep(ctx context.Context, app core.App, now time.Time) (done Swept, err error) {
-	duty, failed := Now(app, l.Zone, now)
-	failures := []error{failed} // nobody is on call then, and the ladder goes on
-	s := sweep{ladder: l, onCall: duty.User, now: now, due: now.Add(Slack)}
+	duty, failed := OnCallNow(app, l.Zone, now)
+	failures := []error{failed} // without a rota the sweep continues with no one on call
+	s := sweep{ladder: l, onCall: duty.User, now: now, due: now.Add(SweepSlack)}
 	for _, priority := range []Priority{Stat, Urgent, Routine} {
-		ids, err := collections.WaitingEscalations(app, string(priority), l.cutoffs(priority, duty.User, s.due), sweepRound)
+		ids, err := collections.WaitingEscalations(app, string(priority), l.cutoffs(priority, duty.User, s.due), sweepBatch)
 		if err != nil {
 			failures = append(failures, err)
 			continue
 		}
-		told, err := each(ctx, app, ids, s.climb)
-		done.Waiting += told
+		notified, err := forEachEscalation(ctx, app, ids, s.advance)
+		done.Waiting += notified
 		failures = append(failures, err)
 	}
-	ids, err := collections.IdleEscalations(app, s.due.Add(-IdleAfter), sweepRound)
+	ids, err := collections.IdleEscalations(app, s.due.Add(-IdleAfter), sweepBatch)
 	if err == nil {
-		done.Idle, err = each(ctx, app, ids, s.remind)
+		done.Idle, err = forEachEscalation(ctx, app, ids, s.remind)
 	}
 	return done, errors.Join(append(failures, err)...)
 }
@@ -78,12 +78,12 @@ func (l Ladder) cutoffs(p Priority, onCall string, due time.Time) (c collections
 	return c
 }
 
-// each does something for each id in a transaction of its own; told is for how many something was to do.
-func each(ctx context.Context, app core.App, ids []string, do func(tx core.App, id string) (bool, error)) (told int, err error) {
+// forEachEscalation runs do for each id in its own transaction; notified counts those for which do returned true.
+func forEachEscalation(ctx context.Context, app core.App, ids []string, do func(tx core.App, id string) (bool, error)) (notified int, err error) {
 	var failures []error
 	for _, id := range ids {
 		if err := ctx.Err(); err != nil {
-			return told, errors.Join(append(failures, err)...)
+			return notified, errors.Join(append(failures, err)...)
 		}
 		did := false
 		err := app.RunInTransaction(func(tx core.App) (err error) {
@@ -93,47 +93,47 @@ func each(ctx context.Context, app core.App, ids []string, do func(tx core.App, 
 		if err != nil {
 			failures = append(failures, fmt.Errorf("escalation %d: %w", collections.Number(id), err))
 		} else if did {
-			told++
+			notified++
 		}
 	}
-	return told, errors.Join(failures...)
+	return notified, errors.Join(failures...)
 }
 
-// sweep is one round of the ladder.
+// sweep is one run of the ladder.
 type sweep struct {
 	ladder Ladder
-	onCall string // record id, "" for nobody
+	onCall string // record id, "" for no one
 	now    time.Time
-	due    time.Time // whose time has come by then is told now
+	due    time.Time // steps due until then are made now
 }
 
-// waiting is what decides the next step of an escalation.
-type waiting struct {
-	open, taken                bool
-	tier                       int
-	created, since, last, told time.Time
-	onCall                     string // who was told as the one on call
+// stepInput is what decides the next step of an escalation.
+type stepInput struct {
+	open, taken                    bool
+	tier                           int
+	created, since, last, notified time.Time
+	onCall                         string // the user last notified as on call
 }
 
-// step is what is to be done for an escalation.
+// step is the next action for an escalation.
 type step struct {
-	// tier is the one to tell, 0 for none; skipped are those below it that nobody is in.
+	// tier is to be notified, 0 for none; skipped tiers below it are empty.
 	tier     int
 	skipped  []int
 	overdue  bool
-	handOver bool // to another one on call than was told
+	handOver bool // another user is on call than was notified
 }
 
-func (s step) nothing() bool { return s.tier == tierTeam && !s.overdue && !s.handOver }
+func (s step) isEmpty() bool { return s.tier == tierTeam && !s.overdue && !s.handOver }
 
-// next is the next step of an escalation whose time has come, of plain values. managed reports whether there is any clinical manager; a tier without anybody is left at once.
-func (l Ladder) next(p Priority, w waiting, onCall string, managed bool, due time.Time) (s step) {
+// next decides the next step from plain values. managed reports whether there is a clinical manager; an empty tier is skipped.
+func (l Ladder) next(p Priority, w stepInput, onCall string, managed bool, due time.Time) (s step) {
 	if w.taken {
 		return s
 	}
 	passed := func(since time.Time, wait time.Duration) bool { return !due.Before(since.Add(wait)) }
 	deadlines, interval := l.Tiers[p], l.Overdue[p]
-	s.overdue = w.open && passed(w.created, interval) && passed(w.told, interval)
+	s.overdue = w.open && passed(w.created, interval) && passed(w.notified, interval)
 	switch {
 	case w.tier < tierAll && passed(w.since, deadlines[w.tier]):
 		s.tier = w.tier + 1
@@ -150,10 +150,10 @@ func (l Ladder) next(p Priority, w waiting, onCall string, managed bool, due tim
 	return s
 }
 
-// climb takes one escalation a step on. It looks again inside the transaction: somebody may have taken it meanwhile.
-func (s sweep) climb(tx core.App, id string) (bool, error) {
+// advance makes the next step of one escalation. It reads again inside the transaction, since a user may have taken it.
+func (s sweep) advance(tx core.App, id string) (bool, error) {
 	e, err := collections.FindEscalation(tx, id)
-	if err != nil || Status(e.Status()).Closed() {
+	if err != nil || Status(e.Status()).IsClosed() {
 		return false, err
 	}
 	taken, err := collections.EscalationTaken(tx, id)
@@ -164,32 +164,32 @@ func (s sweep) climb(tx core.App, id string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	next := s.ladder.next(Priority(e.Priority()), waiting{
+	next := s.ladder.next(Priority(e.Priority()), stepInput{
 		open: Status(e.Status()) == StatusOpen, taken: taken, tier: e.Tier(), created: e.CreatedAt(), since: e.WaitsSince(), last: e.TierAt(),
-		told: e.NotifiedAt(), onCall: e.OnCall(),
+		notified: e.NotifiedAt(), onCall: e.OnCall(),
 	}, s.onCall, len(managers) > 0, s.due)
-	if next.nothing() {
+	if next.isEmpty() {
 		return false, nil
 	}
-	return true, s.take(tx, e, next)
+	return true, s.makeStep(tx, e, next)
 }
 
-// take makes one step: those it is for are told, once whatever it is they are told for, and it stands in the history and the audit trail.
-func (s sweep) take(tx core.App, e *collections.Escalation, next step) error {
-	told := next.told(s.onCall)
+// makeStep notifies the recipients of a step, once for all its reasons, and records it in the history and the audit trail.
+func (s sweep) makeStep(tx core.App, e *collections.Escalation, next step) error {
+	notified := next.recipients(s.onCall)
 	key := " overdue " + collections.Instant(s.now)
-	if err := announce(tx, e, told.kind, told.user, key, s.now); err != nil {
+	if err := announce(tx, e, notified.kind, notified.user, key, s.now); err != nil {
 		return err
 	}
-	if told.kind != notifications.EscalationOnCall {
-		e.SetNotifiedAt(s.now) // who hears of what is overdue has heard
+	if notified.kind != notifications.EscalationOnCall {
+		e.SetNotifiedAt(s.now) // these tiers include the overdue recipients
 	}
-	e.SetOnCall(told.user)
-	if err := s.note(tx, e, next); err != nil {
+	e.SetOnCall(notified.user)
+	if err := s.recordStep(tx, e, next); err != nil {
 		return err
 	}
 	if next.tier == tierTeam && next.overdue || next.tier == tierAll && e.Tier() == tierAll {
-		e.SetRemindedAt(s.now) // people who know hear again
+		e.SetRemindedAt(s.now) // a repeated notification
 	}
 	changes := audit.Changes{collections.EscalationNotifiedAt: {New: collections.Instant(s.now)}}
 	if next.tier != tierTeam {
@@ -199,17 +199,17 @@ func (s sweep) take(tx core.App, e *collections.Escalation, next step) error {
 	if err := e.Store(tx); err != nil {
 		return err
 	}
-	return note(tx, audit.EscalationUpdate, e.Id, e.PatientID(), audit.System(), changes, s.now)
+	return auditEscalation(tx, audit.EscalationUpdate, e.Id, e.PatientID(), audit.System(), changes, s.now)
 }
 
-// hearing is who is told: the people of a kind of announcement, and one more, by record id.
-type hearing struct {
+// recipients are those of an announcement's kind, and one more user by record id.
+type recipients struct {
 	kind notifications.Kind
 	user string
 }
 
-// told is whom a step is for. Everybody hears once, whatever reasons there are.
-func (s step) told(onCall string) (h hearing) {
+// recipients returns who is notified of a step, each user once.
+func (s step) recipients(onCall string) (h recipients) {
 	if s.tier == tierOnCall || s.handOver {
 		h.user = onCall
 	}
@@ -224,8 +224,8 @@ func (s step) told(onCall string) (h hearing) {
 	return h
 }
 
-// note writes the step into the history.
-func (s sweep) note(tx core.App, e *collections.Escalation, next step) error {
+// recordStep writes the step into the history.
+func (s sweep) recordStep(tx core.App, e *collections.Escalation, next step) error {
 	who := ""
 	if next.tier == tierOnCall || next.handOver {
 		user, err := collections.FindUser(tx, s.onCall)
@@ -235,18 +235,18 @@ func (s sweep) note(tx core.App, e *collections.Escalation, next step) error {
 		who = "On call: " + user.Email() + "."
 	}
 	for _, skipped := range next.skipped {
-		detail := map[int]string{tierOnCall: "Nobody is on call.", tierManagers: "There is no clinical manager."}[skipped]
-		if err := remember(tx, e.Id, eventTiers[skipped], detail, s.now); err != nil {
+		detail := map[int]string{tierOnCall: "No one is on call.", tierManagers: "There is no clinical manager."}[skipped]
+		if err := recordSystemEvent(tx, e.Id, eventTiers[skipped], detail, s.now); err != nil {
 			return err
 		}
 	}
 	if next.overdue && next.tier == tierTeam {
-		if err := remember(tx, e.Id, eventOverdue, "Assignee, primary provider and clinical managers were told again.", s.now); err != nil {
+		if err := recordSystemEvent(tx, e.Id, eventOverdue, "Assignee, primary provider and clinical managers were notified again.", s.now); err != nil {
 			return err
 		}
 	}
 	if next.handOver {
-		if err := remember(tx, e.Id, eventHandedOver, who, s.now); err != nil {
+		if err := recordSystemEvent(tx, e.Id, eventHandedOver, who, s.now); err != nil {
 			return err
 		}
 	}
@@ -254,11 +254,11 @@ func (s sweep) note(tx core.App, e *collections.Escalation, next step) error {
 		return nil
 	}
 	detail := map[int]string{tierOnCall: who, tierManagers: "Clinical managers.", tierAll: "Clinical managers and administrators."}[next.tier]
-	return remember(tx, e.Id, eventTiers[next.tier], detail, s.now)
+	return recordSystemEvent(tx, e.Id, eventTiers[next.tier], detail, s.now)
 }
 
-// remind tells of work without a note: who does it, and from the second time on the clinical managers too. A stat escalation that was forgotten is
-// an emergency that nobody sees: of it they hear at once, with who is on call.
+// remind reminds of work without a note: the assignee, and from the second time the clinical managers. An abandoned stat escalation is an
+// emergency that no one sees: its managers and the user on call are reminded at once.
 func (s sweep) remind(tx core.App, id string) (bool, error) {
 	e, err := collections.FindEscalation(tx, id)
 	if err != nil || Status(e.Status()) != StatusInProgress {
@@ -285,10 +285,10 @@ func (s sweep) remind(tx core.App, id string) (bool, error) {
 	if err := e.Store(tx); err != nil {
 		return false, err
 	}
-	if err := remember(tx, e.Id, eventReminded, "No note for four hours.", s.now); err != nil {
+	if err := recordSystemEvent(tx, e.Id, eventReminded, "No note for four hours.", s.now); err != nil {
 		return false, err
 	}
-	return true, note(tx, audit.EscalationUpdate, e.Id, e.PatientID(), audit.System(), audit.Changes{
+	return true, auditEscalation(tx, audit.EscalationUpdate, e.Id, e.PatientID(), audit.System(), audit.Changes{
 		collections.EscalationRemindedAt: {New: collections.Instant(s.now)},
 	}, s.now)
 }

@@ -20,7 +20,7 @@ import (
 
 const never = 10_000 * time.Hour
 
-// ladder is as the settings have it by default.
+// ladder has the default settings.
 func ladder() escalations.Ladder {
 	return escalations.Ladder{
 		Zone: time.UTC,
@@ -44,10 +44,10 @@ func (p *practice) sweep(l escalations.Ladder, at time.Time) escalations.Swept {
 	return done
 }
 
-// heard is what was announced since so many announcements, by kind and user.
-func (p *practice) heard(since int) (list []string) {
+// announcedSince returns the announcements after the first so many, by kind and user.
+func (p *practice) announcedSince(since int) (list []string) {
 	p.t.Helper()
-	for _, line := range p.told()[since:] {
+	for _, line := range p.announced()[since:] {
 		kind, rest, _ := strings.Cut(line, " ")
 		_, user, _ := strings.Cut(rest, " ")
 		list = append(list, strings.TrimSpace(strings.TrimPrefix(kind, "escalation_")+" "+p.nameOf(user)))
@@ -68,7 +68,7 @@ func (p *practice) nameOf(userID string) string {
 	return name
 }
 
-// rota puts somebody on call for a time; "" takes everybody off it.
+// rota sets who is on call; without turns no one is.
 func (p *practice) rota(turns ...escalations.Override) {
 	p.t.Helper()
 	overrides, err := json.Marshal(turns)
@@ -84,7 +84,7 @@ func (p *practice) turn(user *collections.User, from, to time.Duration) escalati
 	return escalations.Override{StartsAt: now.Add(from), EndsAt: now.Add(to), User: user.Id}
 }
 
-// history is what an escalation says of itself: minutes since now, event and who.
+// history returns an escalation's history: minutes since now, event and user.
 func (p *practice) history(e *collections.Escalation) (list []string) {
 	p.t.Helper()
 	fresh, err := collections.FindEscalation(p.app, e.Id)
@@ -102,7 +102,7 @@ func (p *practice) history(e *collections.Escalation) (list []string) {
 	return list
 }
 
-// staffed is a practice with somebody to call, a clinical manager and an administrator.
+// staffed is a practice with a user on call, a clinical manager and an administrator.
 func staffed(t *testing.T) (p *practice, onCall, manager *collections.User) {
 	t.Helper()
 	p = newPractice(t)
@@ -113,7 +113,7 @@ func staffed(t *testing.T) (p *practice, onCall, manager *collections.User) {
 	return p, onCall, manager
 }
 
-// What nobody takes up in time is told again, once per interval, whatever the ladder does.
+// An escalation that no one takes in time is announced again, once per interval, independent of the ladder.
 func TestOverdue(t *testing.T) {
 	p, _, _ := staffed(t)
 	l := ladder()
@@ -133,25 +133,25 @@ func TestOverdue(t *testing.T) {
 		{59 * time.Minute, 0}, {time.Hour, 1}, {61 * time.Minute, 0}, {2 * time.Hour, 1}, {24 * time.Hour, 2}, {24*time.Hour + time.Minute, 0},
 	} {
 		if done := p.sweep(l, now.Add(step.after)); done.Waiting != step.want {
-			t.Errorf("after %s %d are told, want %d", step.after, done.Waiting, step.want)
+			t.Errorf("after %s %d are notified, want %d", step.after, done.Waiting, step.want)
 		}
 	}
-	overdue := slices.DeleteFunc(p.told(), func(s string) bool { return !strings.HasPrefix(s, "escalation_overdue") })
+	overdue := slices.DeleteFunc(p.announced(), func(s string) bool { return !strings.HasPrefix(s, "escalation_overdue") })
 	if len(overdue) != 4 {
-		t.Errorf("people hear %v", overdue)
+		t.Errorf("announcements are %v", overdue)
 	}
 	p.want(urgent, map[string]any{"notified_at": collections.Instant(now.Add(24 * time.Hour)), "status": "open", "tier": 0.0})
 }
 
-// A stat escalation that nobody touches: who hears of it in each minute of the first three hours, and what its history says.
-func TestStoryNobodyTouchesIt(t *testing.T) {
+// A stat escalation that no one touches: the announcements of each minute of the first three hours, and its history.
+func TestUntouchedStatEscalation(t *testing.T) {
 	p, _, _ := staffed(t)
 	e := p.create(escalations.Draft{Priority: escalations.Stat})
 	heard := map[int][]string{}
 	for minute := range 181 {
-		since := len(p.told())
+		since := len(p.announced())
 		p.sweep(ladder(), now.Add(time.Duration(minute)*time.Minute))
-		if list := p.heard(since); len(list) > 0 {
+		if list := p.announcedSince(since); len(list) > 0 {
 			heard[minute] = list
 		}
 	}
@@ -159,17 +159,17 @@ func TestStoryNobodyTouchesIt(t *testing.T) {
 		var want []string
 		switch {
 		case minute == 15:
-			want = []string{"overdue night"} // the one on call, with those who hear of what is overdue
+			want = []string{"overdue night"} // the user on call, with the overdue recipients
 		case minute == 60, minute == 120, minute == 180:
 			want = []string{"untaken"}
 		case minute > 0 && minute%15 == 0:
 			want = []string{"overdue"}
 		}
 		if !slices.Equal(heard[minute], want) {
-			t.Errorf("in minute %d people hear %v, want %v", minute, heard[minute], want)
+			t.Errorf("in minute %d announcements are %v, want %v", minute, heard[minute], want)
 		}
 	}
-	const again = "overdue system Assignee, primary provider and clinical managers were told again."
+	const again = "overdue system Assignee, primary provider and clinical managers were notified again."
 	const all = "tier_3 system Clinical managers and administrators."
 	want := []string{
 		"0 opened nurse", "15 tier_1 system On call: night@vigil.test.", "30 tier_2 system Clinical managers.", "45 " + again, "60 " + all,
@@ -180,41 +180,41 @@ func TestStoryNobodyTouchesIt(t *testing.T) {
 	}
 	p.want(e, map[string]any{"tier": 3.0, "status": "open", "reminded_at": collections.Instant(now.Add(3 * time.Hour))})
 
-	// Somebody takes it: what was said before is no reminder of work.
+	// A user takes it: earlier announcements are not reminders of work.
 	if _, err := p.update(e, escalations.Change{Status: new(escalations.StatusInProgress)}, now.Add(3*time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	since := len(p.told())
+	since := len(p.announced())
 	for minute := 181; minute < 7*60; minute++ {
 		p.sweep(ladder(), now.Add(time.Duration(minute)*time.Minute))
 	}
 	p.sweep(ladder(), now.Add(7*time.Hour))
-	if got := p.heard(since); !slices.Equal(got, []string{"unnoted night"}) {
-		t.Errorf("once it is taken people hear %q", got)
+	if got := p.announcedSince(since); !slices.Equal(got, []string{"unnoted night"}) {
+		t.Errorf("after it was taken: %q", got)
 	}
 }
 
-// Where deadlines and intervals differ, each person hears at the time that is due, and nobody twice for one thing.
-func TestLadderBesideOverdue(t *testing.T) {
+// If deadlines and intervals differ, each user is notified when due, and never twice for one thing.
+func TestLadderAndOverdueReminders(t *testing.T) {
 	p, _, _ := staffed(t)
 	l := ladder()
 	l.Overdue[escalations.Stat] = 20 * time.Minute
 	p.create(escalations.Draft{Priority: escalations.Stat})
 	var got []string
 	for minute := range 71 {
-		since := len(p.told())
+		since := len(p.announced())
 		p.sweep(l, now.Add(time.Duration(minute)*time.Minute))
-		for _, one := range p.heard(since) {
+		for _, one := range p.announcedSince(since) {
 			got = append(got, fmt.Sprint(minute, " ", one))
 		}
 	}
-	// By 15 only the one on call; what is overdue comes by 20 as if there were no ladder; tier 2 says by 30 what would be due by 40.
+	// At 15 only the user on call; at 20 the overdue reminder; tier 2 at 30 covers the reminder due at 40.
 	if want := []string{"15 on_call night", "20 overdue", "30 overdue", "50 overdue", "60 untaken"}; !slices.Equal(got, want) {
-		t.Errorf("people hear %q, want %q", got, want)
+		t.Errorf("announcements are %q, want %q", got, want)
 	}
 }
 
-// A tier that nobody is in is left at once: nobody's emergency waits for somebody who is not there.
+// An empty tier is skipped at once.
 func TestEmptyTiers(t *testing.T) {
 	p := newPractice(t)
 	manager := vigiltest.User(t, p.app, authz.ClinicalManager, vigiltest.Email("manager@vigil.test"))
@@ -223,7 +223,7 @@ func TestEmptyTiers(t *testing.T) {
 	p.want(first, map[string]any{"tier": 2.0})
 	p.sweep(ladder(), now.Add(16*time.Minute))
 	p.want(first, map[string]any{"tier": 2.0}) // the third deadline is another 44 minutes away
-	if want, got := []string{"0 opened nurse", "15 tier_1 system Nobody is on call.", "15 tier_2 system Clinical managers."}, p.history(first); !slices.Equal(got, want) {
+	if want, got := []string{"0 opened nurse", "15 tier_1 system No one is on call.", "15 tier_2 system Clinical managers."}, p.history(first); !slices.Equal(got, want) {
 		t.Errorf("its history is %q, want %q", got, want)
 	}
 
@@ -232,15 +232,15 @@ func TestEmptyTiers(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := p.create(escalations.Draft{Priority: escalations.Stat})
-	p.rota(p.turn(manager, 0, never)) // who left is not on call
+	p.rota(p.turn(manager, 0, never)) // a deactivated user is not on call
 	p.sweep(ladder(), now.Add(15*time.Minute))
 	p.want(second, map[string]any{"tier": 3.0})
-	if got := p.told(); !strings.HasPrefix(got[len(got)-1], "escalation_untaken critical") {
-		t.Errorf("people hear %q", got)
+	if got := p.announced(); !strings.HasPrefix(got[len(got)-1], "escalation_untaken critical") {
+		t.Errorf("announcements are %q", got)
 	}
 }
 
-// Deadlines that passed while the service was down are made up for, a step a sweep.
+// Deadlines that passed while the service was down are caught up, one step per sweep.
 func TestAfterDowntime(t *testing.T) {
 	p, _, _ := staffed(t)
 	e := p.create(escalations.Draft{Priority: escalations.Stat})
@@ -258,7 +258,7 @@ func TestAfterDowntime(t *testing.T) {
 	p.want(e, map[string]any{"tier": 3.0, "tier_at": collections.Instant(now.Add(down + 62*time.Minute))})
 }
 
-// Taken is in progress, and with somebody who can work on it.
+// Taken means in progress, and an assignee who can work on it.
 func TestTaken(t *testing.T) {
 	p, onCall, _ := staffed(t)
 	inProgress := escalations.Change{Status: new(escalations.StatusInProgress)}
@@ -287,13 +287,13 @@ func TestTaken(t *testing.T) {
 			_, err := p.update(e, escalations.Change{AssignedTo: new("")}, now)
 			return err
 		}, 1},
-		{"with somebody who left", func(e *collections.Escalation) error {
-			gone := vigiltest.User(t, p.app, authz.Nurse, vigiltest.Email("gone@vigil.test"))
-			if _, err := p.updateBy(gone, e, escalations.Change{Status: new(escalations.StatusInProgress), AssignedTo: new(gone.Email())}, now); err != nil {
+		{"with a deactivated user", func(e *collections.Escalation) error {
+			retracted := vigiltest.User(t, p.app, authz.Nurse, vigiltest.Email("gone@vigil.test"))
+			if _, err := p.updateBy(retracted, e, escalations.Change{Status: new(escalations.StatusInProgress), AssignedTo: new(retracted.Email())}, now); err != nil {
 				return err
 			}
-			gone.SetActive(false)
-			return p.app.Save(gone)
+			retracted.SetActive(false)
+			return p.app.Save(retracted)
 		}, 1},
 	} {
 		e := p.create(escalations.Draft{Priority: escalations.Stat})
@@ -319,8 +319,8 @@ func (p *practice) stored(e *collections.Escalation) *core.Record {
 	return record
 }
 
-// What becomes more urgent waits anew, by a person's word or because a critical alert joins it; what becomes less urgent does not.
-func TestMoreUrgentWaitsAnew(t *testing.T) {
+// A higher priority restarts the deadlines, set by a user or by a critical alert that joins; a lower one does not.
+func TestRaisedPriorityRestartsDeadlines(t *testing.T) {
 	p, _, _ := staffed(t)
 	e := p.create(escalations.Draft{Priority: escalations.Routine})
 	p.sweep(ladder(), now.Add(24*time.Hour))
@@ -347,7 +347,7 @@ func TestMoreUrgentWaitsAnew(t *testing.T) {
 	p.want(joined, map[string]any{"tier": 2.0})
 	at := now.Add(5 * time.Hour)
 	for range 2 { // the second finds it stat
-		if err := escalations.Join(p.app, joined.Id, false, escalations.JoinedBy(""), at); err != nil {
+		if err := escalations.Join(p.app, joined.Id, false, escalations.JoinReason(""), at); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -360,18 +360,18 @@ func TestMoreUrgentWaitsAnew(t *testing.T) {
 	}
 }
 
-// When somebody else comes on call while an escalation waits, that person hears of it too, and once.
+// If the user on call changes while an escalation waits, the new one is notified, once.
 func TestHandOver(t *testing.T) {
 	p, onCall, _ := staffed(t)
 	next := vigiltest.User(t, p.app, authz.Provider, vigiltest.Email("morning@vigil.test"))
 	p.rota(p.turn(onCall, 0, 20*time.Minute), p.turn(next, 25*time.Minute, never))
 	e := p.create(escalations.Draft{Priority: escalations.Stat})
-	since := len(p.told())
+	since := len(p.announced())
 	for minute := range 30 {
 		p.sweep(ladder(), now.Add(time.Duration(minute)*time.Minute))
 	}
-	if got, want := p.heard(since), []string{"overdue night", "on_call morning"}; !slices.Equal(got, want) {
-		t.Errorf("people hear %q, want %q", got, want)
+	if got, want := p.announcedSince(since), []string{"overdue night", "on_call morning"}; !slices.Equal(got, want) {
+		t.Errorf("announcements are %q, want %q", got, want)
 	}
 	want := []string{"0 opened nurse", "15 tier_1 system On call: night@vigil.test.", "25 handed_over system On call: morning@vigil.test."}
 	if got := p.history(e); !slices.Equal(got, want) {
@@ -379,12 +379,12 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// Work without a note is reminded of every four hours: who does it first, then the clinical managers too; of a stat one they hear at once.
-func TestStoryForgottenAtWork(t *testing.T) {
+// Work without a note is reminded of every four hours: first the assignee, then also the clinical managers; of a stat one all at once.
+func TestWorkWithoutNotes(t *testing.T) {
 	p, _, _ := staffed(t)
 	for _, test := range []struct {
 		priority escalations.Priority
-		want     []string // by 4, 8 and 12 hours
+		want     []string // at 4, 8 and 12 hours
 	}{
 		{escalations.Stat, []string{"unnoted night", "unnoted night", "unnoted night"}},
 		{escalations.Urgent, []string{"idle", "unnoted", "unnoted"}},
@@ -395,14 +395,14 @@ func TestStoryForgottenAtWork(t *testing.T) {
 		if _, err := p.update(e, escalations.Change{Status: new(escalations.StatusInProgress)}, start); err != nil {
 			t.Fatal(err)
 		}
-		since := len(p.told())
+		since := len(p.announced())
 		for minute := range 12*60 + 11 {
 			if minute%10 == 0 || minute%60 == 9 {
 				p.sweep(ladder(), now.Add(time.Duration(minute)*time.Minute))
 			}
 		}
-		if got := p.heard(since); !slices.Equal(got, test.want) {
-			t.Errorf("of a %s one people hear %q, want %q", test.priority, got, test.want)
+		if got := p.announcedSince(since); !slices.Equal(got, test.want) {
+			t.Errorf("of a %s one announcements are %q, want %q", test.priority, got, test.want)
 		}
 		p.want(e, map[string]any{"reminded_at": collections.Instant(start.Add(12 * time.Hour)), "tier": 0.0})
 
@@ -416,12 +416,12 @@ func TestStoryForgottenAtWork(t *testing.T) {
 		if _, err := p.updateBy(p.provider, e, escalations.Change{AssignedTo: new(p.nurse.Email())}, noted.Add(4*time.Hour-time.Minute)); err != nil {
 			t.Fatal(err)
 		}
-		since = len(p.told())
+		since = len(p.announced())
 		if done := p.sweep(ladder(), noted.Add(8*time.Hour-2*time.Minute)); done.Idle != 0 {
-			t.Errorf("whoever has it since then is reminded too early: %+v", done)
+			t.Errorf("the new assignee is reminded too early: %+v", done)
 		}
-		if done := p.sweep(ladder(), noted.Add(8*time.Hour-time.Minute)); done.Idle != 1 || !slices.Equal(p.heard(since), test.want[:1]) {
-			t.Errorf("after the note people hear %q", p.heard(since))
+		if done := p.sweep(ladder(), noted.Add(8*time.Hour-time.Minute)); done.Idle != 1 || !slices.Equal(p.announcedSince(since), test.want[:1]) {
+			t.Errorf("after the note: %q", p.announcedSince(since))
 		}
 		if _, err := escalations.CancelOpen(p.app, p.patient, noted.Add(9*time.Hour)); err != nil {
 			t.Fatal(err)
@@ -429,7 +429,7 @@ func TestStoryForgottenAtWork(t *testing.T) {
 	}
 }
 
-// The history of what people did: each step, and each note, sealed.
+// The history of users' changes: each step, and each note, sealed.
 func TestHistory(t *testing.T) {
 	p, _, _ := staffed(t)
 	e := p.create(escalations.Draft{})
@@ -466,8 +466,8 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// One escalation that cannot be told of keeps none of the others from going up.
-func TestOneFailureStopsNobodyElse(t *testing.T) {
+// A failure to announce one escalation does not stop the others.
+func TestOneFailureDoesNotStopTheSweep(t *testing.T) {
 	p, _, _ := staffed(t)
 	if _, err := p.app.DB().Insert(collections.Escalations, dbx.Params{
 		"id": collections.NumberID(500), "patient": p.patient, "priority": "stat", "status": "open", "created_by": "a@b", "tier": 9,
@@ -479,16 +479,16 @@ func TestOneFailureStopsNobodyElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := p.create(escalations.Draft{Priority: escalations.Stat})
-	before := len(p.told())
+	before := len(p.announced())
 	done, err := ladder().Sweep(t.Context(), p.app, now.Add(15*time.Minute))
 	if err == nil || done.Waiting != 1 {
-		t.Errorf("told of %d (%v)", done.Waiting, err)
+		t.Errorf("notified of %d (%v)", done.Waiting, err)
 	}
 	p.want(e, map[string]any{"tier": 1.0})
-	if n := len(p.told()); n != before+1 {
+	if n := len(p.announced()); n != before+1 {
 		t.Errorf("%d announcements, want 1: one that failed leaves none", n-before)
 	}
-	// A rota that cannot be read is nobody on call: the ladder goes on, and the run says that it failed.
+	// With a damaged rota no one is on call: the sweep continues and reports the failure.
 	if err := collections.StoreOnCall(p.app, collections.OnCallRow{TimeZone: "UTC", Shifts: "{", Overrides: "[]"}); err != nil {
 		t.Fatal(err)
 	}

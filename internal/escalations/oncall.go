@@ -1,5 +1,3 @@
-// Package oncall knows who is on call: the weekly rota of the practice by the clocks of its time zone, and the turns that somebody takes over for a
-// while. It refuses to know what people are called for, and how they are told.
 package escalations
 
 import (
@@ -18,11 +16,11 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// roles may be on call: they can be given an escalation.
-var roles = []string{string(authz.Provider), string(authz.Nurse), string(authz.ClinicalManager), string(authz.Admin)}
+// onCallRoles may be on call; they can be assigned escalations.
+var onCallRoles = []string{string(authz.Provider), string(authz.Nurse), string(authz.ClinicalManager), string(authz.Admin)}
 
-// Read returns the rota; an empty one in the practice's time zone while nobody has set it.
-func Read(app core.App, practice *time.Location) (Rota, error) {
+// ReadRota returns the rota; an empty one in the practice's time zone until one is set.
+func ReadRota(app core.App, practice *time.Location) (Rota, error) {
 	row, err := collections.FindOnCall(app)
 	if err != nil || row.TimeZone == "" {
 		return Rota{Zone: practice}, err
@@ -37,44 +35,43 @@ func Read(app core.App, practice *time.Location) (Rota, error) {
 	return rota, nil
 }
 
-// Now says who is on call. Whose account may not be used any more is not.
-func Now(app core.App, practice *time.Location, now time.Time) (Duty, error) {
-	rota, err := Read(app, practice)
+// OnCallNow returns who is on call. Users with a deactivated account are skipped.
+func OnCallNow(app core.App, practice *time.Location, now time.Time) (Duty, error) {
+	rota, err := ReadRota(app, practice)
 	if err != nil || len(rota.Shifts)+len(rota.Overrides) == 0 {
 		return Duty{}, err
 	}
-	can, err := able(app)
+	can, err := eligibleUsers(app)
 	if err != nil {
 		return Duty{}, err
 	}
 	return rota.At(now, can), nil
 }
 
-// able tells of a user, by record id, whether it is somebody who can be on call.
-func able(app core.App) (func(user string) bool, error) {
-	ids, err := collections.ActiveUsers(app, roles, "", "")
+// eligibleUsers returns a function that reports whether a user, by record id, can be on call.
+func eligibleUsers(app core.App) (func(user string) bool, error) {
+	ids, err := collections.ActiveUsers(app, onCallRoles, "", "")
 	if err != nil {
 		return nil, err
 	}
-	known := make(map[string]bool, len(ids))
+	found := make(map[string]bool, len(ids))
 	for _, id := range ids {
-		known[id] = true
+		found[id] = true
 	}
-	return func(user string) bool { return known[user] }, nil
+	return func(user string) bool { return found[user] }, nil
 }
 
-// msgUser refuses somebody who cannot be on call.
-const msgUser = "Must be the id of an active provider, nurse, clinical manager or administrator."
+const msgIneligible = "Must be the id of an active provider, nurse, clinical manager or administrator."
 
-// Set replaces the rota, in one transaction with its audit entry. Somebody who cannot be on call is a validation fault. A rota that says what the
-// stored one does changes nothing.
-func Set(app core.App, draft RotaDraft, practice *time.Location, by audit.Actor, now time.Time) (rota Rota, err error) {
+// SetRota replaces the rota, in one transaction with its audit entry. A user who cannot be on call is a validation fault. An equal rota
+// changes nothing.
+func SetRota(app core.App, draft RotaDraft, practice *time.Location, by audit.Actor, now time.Time) (rota Rota, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
-		stored, err := Read(tx, practice)
+		stored, err := ReadRota(tx, practice)
 		if err != nil {
 			return err
 		}
-		if err := draft.checkPeople(tx, stored); err != nil {
+		if err := draft.checkEligible(tx, stored); err != nil {
 			return err
 		}
 		before, err := collections.FindOnCall(tx)
@@ -85,7 +82,7 @@ func Set(app core.App, draft RotaDraft, practice *time.Location, by audit.Actor,
 		if err != nil {
 			return err
 		}
-		changes := difference(before, after)
+		changes := rotaChanges(before, after)
 		if len(changes) > 0 {
 			after.UpdatedAt, after.UpdatedBy = collections.Instant(now), by.Email
 			if err := collections.StoreOnCall(tx, after); err != nil {
@@ -96,16 +93,16 @@ func Set(app core.App, draft RotaDraft, practice *time.Location, by audit.Actor,
 				return err
 			}
 		}
-		rota, err = Read(tx, practice)
+		rota, err = ReadRota(tx, practice)
 		return err
 	})
 	return rota, err
 }
 
-// checkPeople looks whether everybody in it can be on call. Somebody who stood in the rota before may stay in it: nobody must clean it up in the middle
-// of the night to hand over, and whoever cannot be on call is passed over.
-func (d RotaDraft) checkPeople(tx core.App, stored Rota) error {
-	active, err := able(tx)
+// checkEligible rejects users who cannot be on call. Users already in the stored rota may stay: a hand-over at night must not require
+// cleaning it up, and ineligible users are skipped.
+func (d RotaDraft) checkEligible(tx core.App, stored Rota) error {
+	active, err := eligibleUsers(tx)
 	if err != nil {
 		return err
 	}
@@ -116,12 +113,12 @@ func (d RotaDraft) checkPeople(tx core.App, stored Rota) error {
 	fields := fault.Fields{}
 	for i, s := range d.Shifts {
 		if !can(s.User) {
-			fields.Add(fmt.Sprintf("shifts.%d.user_id", i), msgUser)
+			fields.Add(fmt.Sprintf("shifts.%d.user_id", i), msgIneligible)
 		}
 	}
 	for i, o := range d.Overrides {
 		if !can(o.User) {
-			fields.Add(fmt.Sprintf("overrides.%d.user_id", i), msgUser)
+			fields.Add(fmt.Sprintf("overrides.%d.user_id", i), msgIneligible)
 		}
 	}
 	return fields.Err()
@@ -139,8 +136,8 @@ func (d RotaDraft) row() (row collections.OnCallRow, err error) {
 	return collections.OnCallRow{TimeZone: d.TimeZone, Shifts: string(shifts), Overrides: string(overrides)}, nil
 }
 
-// difference is what of the rota changes, as the audit trail keeps it.
-func difference(before, after collections.OnCallRow) audit.Changes {
+// rotaChanges returns the changes for the audit trail.
+func rotaChanges(before, after collections.OnCallRow) audit.Changes {
 	changes := audit.Changes{}
 	changes.Note("time_zone", before.TimeZone, after.TimeZone)
 	changes.Note("shifts", before.Shifts, after.Shifts)
@@ -148,15 +145,15 @@ func difference(before, after collections.OnCallRow) audit.Changes {
 	return changes
 }
 
-// Person is somebody whom the rota names.
-type Person struct {
+// RotaPerson is a user named in the rota.
+type RotaPerson struct {
 	User   string // record id
 	Name   phi.Text
 	Active bool // can be on call
 }
 
-// People are all whom the rota names, each once, in the order of their ids.
-func People(app core.App, rota Rota) (people []Person, err error) {
+// RotaPeople returns the users named in the rota, each once, in the order of their ids.
+func RotaPeople(app core.App, rota Rota) (people []RotaPerson, err error) {
 	var ids []string
 	for _, s := range rota.Shifts {
 		ids = append(ids, s.User)
@@ -170,13 +167,13 @@ func People(app core.App, rota Rota) (people []Person, err error) {
 	if err != nil {
 		return nil, err
 	}
-	can, err := able(app)
+	can, err := eligibleUsers(app)
 	if err != nil {
 		return nil, err
 	}
 	for _, id := range ids {
 		name := phi.Text(strings.TrimSpace(names[id].First.Reveal() + " " + names[id].Last.Reveal()))
-		people = append(people, Person{User: id, Name: name, Active: can(id)})
+		people = append(people, RotaPerson{User: id, Name: name, Active: can(id)})
 	}
 	return people, nil
 }

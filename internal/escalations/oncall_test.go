@@ -20,7 +20,7 @@ import (
 
 var rotaNow = vigiltest.Clock
 
-func TestRead(t *testing.T) {
+func TestReadRotaBody(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"time_zone":"America/New_York"}`:                 "",
 		`{"time_zone":"UTC","shifts":null,"overrides":[]}`: "",
@@ -53,20 +53,20 @@ func actor(user *collections.User) audit.Actor {
 
 func set(t *testing.T, app *tests.TestApp, by *collections.User, draft escalations.RotaDraft) error {
 	t.Helper()
-	_, err := escalations.Set(app, draft, time.UTC, actor(by), rotaNow)
+	_, err := escalations.SetRota(app, draft, time.UTC, actor(by), rotaNow)
 	return err
 }
 
-// The rota is replaced whole, on record, by people who can be called; whoever leaves stays in it and is passed over.
-func TestSet(t *testing.T) {
+// The rota is replaced as a whole, audited, with eligible users; a user who leaves stays in it and is skipped.
+func TestSetRota(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	manager, nurse := vigiltest.User(t, app, authz.ClinicalManager), vigiltest.User(t, app, authz.Nurse)
 	provider, ma := vigiltest.User(t, app, authz.Provider), vigiltest.User(t, app, authz.MA)
-	if rota, err := escalations.Read(app, time.UTC); err != nil || rota.Zone != time.UTC || len(rota.Shifts)+len(rota.Overrides) > 0 || !rota.UpdatedAt.IsZero() {
-		t.Errorf("of nobody: %+v (%v)", rota, err)
+	if rota, err := escalations.ReadRota(app, time.UTC); err != nil || rota.Zone != time.UTC || len(rota.Shifts)+len(rota.Overrides) > 0 || !rota.UpdatedAt.IsZero() {
+		t.Errorf("without a rota: %+v (%v)", rota, err)
 	}
-	if duty, err := escalations.Now(app, time.UTC, rotaNow); err != nil || duty != (escalations.Duty{}) {
-		t.Errorf("nobody set it, and on call is %+v (%v)", duty, err)
+	if duty, err := escalations.OnCallNow(app, time.UTC, rotaNow); err != nil || duty != (escalations.Duty{}) {
+		t.Errorf("no rota is set, and on call is %+v (%v)", duty, err)
 	}
 	draft := escalations.RotaDraft{TimeZone: "America/New_York", Shifts: everyDay("00:00", "00:00", nurse.Id), Overrides: []escalations.Override{
 		{StartsAt: rotaNow, EndsAt: rotaNow.Add(time.Hour), User: provider.Id},
@@ -80,13 +80,13 @@ func TestSet(t *testing.T) {
 	if added := vigiltest.RowsAdded(t, app, before); added[collections.OnCallRota] != 1 || added[collections.AuditLog] != 1 {
 		t.Errorf("set twice, it adds %v", added)
 	}
-	rota, err := escalations.Read(app, time.UTC)
+	rota, err := escalations.ReadRota(app, time.UTC)
 	if err != nil || rota.Zone.String() != "America/New_York" || len(rota.Shifts) != 7 || rota.UpdatedBy != manager.Email() || !rota.UpdatedAt.Equal(rotaNow) {
 		t.Errorf("stored: %+v (%v)", rota, err)
 	}
 	is := func(at time.Time, user string, until time.Time) {
 		t.Helper()
-		if duty, err := escalations.Now(app, time.UTC, at); err != nil || duty.User != user || !duty.Until.Equal(until) {
+		if duty, err := escalations.OnCallNow(app, time.UTC, at); err != nil || duty.User != user || !duty.Until.Equal(until) {
 			t.Errorf("at %s %+v (%v)", at, duty, err)
 		}
 	}
@@ -107,10 +107,10 @@ func TestSet(t *testing.T) {
 	is(rotaNow, nurse.Id, midnight)
 	draft.Overrides = append(draft.Overrides, escalations.Override{StartsAt: rotaNow, EndsAt: rotaNow.Add(2 * time.Hour), User: manager.Id})
 	if err := set(t, app, manager, draft); err != nil {
-		t.Errorf("somebody who left stands in the way of a hand-over: %v", err)
+		t.Errorf("a deactivated user prevents a hand-over: %v", err)
 	}
 	is(rotaNow, manager.Id, rotaNow.Add(2*time.Hour))
-	people, err := escalations.People(app, rota)
+	people, err := escalations.RotaPeople(app, rota)
 	if err != nil || len(people) != 2 || people[0].User != nurse.Id || !people[0].Active || people[1].Active || people[1].Name == "" {
 		t.Errorf("in it are %d people (%v)", len(people), err)
 	}

@@ -4,52 +4,54 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/pocketbase/pocketbase/core"
 )
 
-// Shift is a stretch of every week in which somebody is on call.
+// Shift is a weekly span in which a user is on call.
 type Shift struct {
-	// Weekday is that on which it starts, 0 for Monday.
+	// Weekday is the start day, 0 for Monday.
 	Weekday int `json:"weekday"`
-	// Start and End are what the clock on the wall shows, HH:MM. One that does not end after it starts ends on the next day.
+	// Start and End are wall-clock times, HH:MM. An End not after Start is on the next day.
 	Start string `json:"start"`
 	End   string `json:"end"`
 	// User is a record id.
 	User string `json:"user"`
 }
 
-// Override is a stretch of time in which somebody is on call whatever the shifts say.
+// Override is a span in which a user is on call instead of the shifts.
 type Override struct {
 	StartsAt time.Time `json:"starts_at"`
 	EndsAt   time.Time `json:"ends_at"`
 	User     string    `json:"user"`
 }
 
-// Rota is who is on call when.
+// Rota defines who is on call when.
 type Rota struct {
 	Zone      *time.Location
 	Shifts    []Shift
 	Overrides []Override
-	UpdatedAt time.Time // zero while nobody has set one
+	UpdatedAt time.Time // zero until a rota is set
 	UpdatedBy string
 }
 
-// Duty says who is on call, until when this turn lasts.
+// Duty is the user on call and the end of the turn.
 type Duty struct {
-	User string // record id, "" for nobody
-	// Until is when the turn ends or another begins; without anybody, when the next one begins. Zero when nothing follows.
+	User string // record id, "" for no one
+	// Until is when the turn ends or another begins; with no one on call, when the next begins. Zero if nothing follows.
 	Until time.Time
-	// Override: it is not by the week.
+	// Override: not from a weekly shift.
 	Override bool
 }
 
-// horizon is how far ahead shifts are looked at: a week, and a day for what begins before it.
-const horizon = 8
+// daysAhead is how far ahead shifts are considered: a week, and a day for a turn that began before it.
+const daysAhead = 8
 
-// At says who is on call at a moment. Those who cannot be are left out, as if their turns were not there. Where turns overlap, an override goes before
-// a shift, then the one that began later, then the one later in the list. Source: docs/decisions/escalations.md, "On call".
+// At returns who is on call at a time. Ineligible users are skipped as if their turns did not exist. Where turns overlap, an override
+// precedes a shift, then the later start, then the later place in the list. Source: docs/decisions/escalations.md, "On call".
 func (r Rota) At(at time.Time, can func(user string) bool) Duty {
 	turns := r.turns(at, can)
-	now := inForce(turns, at)
+	now := turnInForce(turns, at)
 	var changes []time.Time
 	for _, turn := range turns {
 		for _, edge := range []time.Time{turn.start, turn.end} {
@@ -60,7 +62,7 @@ func (r Rota) At(at time.Time, can func(user string) bool) Duty {
 	}
 	slices.SortFunc(changes, time.Time.Compare)
 	for _, edge := range changes {
-		if inForce(turns, edge) != now {
+		if turnInForce(turns, edge) != now {
 			return duty(turns, now, edge)
 		}
 	}
@@ -74,7 +76,7 @@ func duty(turns []turn, index int, until time.Time) Duty {
 	return Duty{User: turns[index].user, Until: until, Override: turns[index].override}
 }
 
-// turn is one stretch of time of a shift or an override.
+// turn is one span of a shift or an override.
 type turn struct {
 	start, end time.Time
 	override   bool
@@ -82,7 +84,7 @@ type turn struct {
 	user       string
 }
 
-// before reports whether a turn goes before another where they overlap.
+// before reports whether a turn precedes another where they overlap.
 func (t turn) before(other turn) bool {
 	if t.override != other.override {
 		return t.override
@@ -90,8 +92,8 @@ func (t turn) before(other turn) bool {
 	return cmp.Or(t.start.Compare(other.start), cmp.Compare(t.order, other.order)) > 0
 }
 
-// inForce is the index of the turn that holds at a moment; -1 for none.
-func inForce(turns []turn, at time.Time) int {
+// turnInForce returns the index of the turn in force; -1 for none.
+func turnInForce(turns []turn, at time.Time) int {
 	found := -1
 	for i, t := range turns {
 		if !t.start.After(at) && t.end.After(at) && (found < 0 || t.before(turns[found])) {
@@ -101,7 +103,7 @@ func inForce(turns []turn, at time.Time) int {
 	return found
 }
 
-// turns are all around a moment.
+// turns returns all turns around a time.
 func (r Rota) turns(at time.Time, can func(user string) bool) (turns []turn) {
 	for i, o := range r.Overrides {
 		if o.EndsAt.After(at) && can(o.User) {
@@ -112,7 +114,7 @@ func (r Rota) turns(at time.Time, can func(user string) bool) (turns []turn) {
 		return turns
 	}
 	year, month, today := at.In(r.Zone).Date()
-	for date := today - 2; date <= today+horizon; date++ {
+	for date := today - 2; date <= today+daysAhead; date++ {
 		weekday := (int(time.Date(year, month, date, 0, 0, 0, 0, time.UTC).Weekday()) + 6) % 7
 		for i, s := range r.Shifts {
 			if s.Weekday != weekday || !can(s.User) {
@@ -130,13 +132,13 @@ func (r Rota) turns(at time.Time, can func(user string) bool) (turns []turn) {
 	return turns
 }
 
-// clockLayout is how the time of a wall clock is written.
+// clockLayout is the format of a wall-clock time.
 const clockLayout = "15:04"
 
-// moment is the first moment at which the clock on the wall shows a time of a day: of an hour that comes twice the first, and for one that the clocks
-// skip the moment at which they do. So one turn ends where the next begins, whatever the clocks do.
+// moment returns the first instant at which the wall clock shows a time of a day: the first of an hour that occurs twice, and the change
+// itself for an hour that is skipped. So each turn ends where the next begins.
 func moment(year int, month time.Month, date int, clock string, zone *time.Location) time.Time {
-	at, _ := time.Parse(clockLayout, clock) // what is stored was checked
+	at, _ := time.Parse(clockLayout, clock) // stored values are valid
 	wall := time.Date(year, month, date, at.Hour(), at.Minute(), 0, 0, time.UTC)
 	const farthest = 15 * time.Hour // no zone is farther from UTC, and none changes its clocks twice in so short a time
 	earlier, later := offset(wall.Add(-farthest), zone), offset(wall.Add(farthest), zone)
@@ -149,8 +151,46 @@ func moment(year int, month time.Month, date int, clock string, zone *time.Locat
 	return start
 }
 
-// offset is how far the clocks of a zone are ahead of UTC.
+// offset is how far the zone's clocks are ahead of UTC.
 func offset(at time.Time, zone *time.Location) time.Duration {
 	_, seconds := at.In(zone).Zone()
 	return time.Duration(seconds) * time.Second
+}
+
+// Turn is a span of time with the user on call.
+type Turn struct {
+	From, To time.Time
+	User     string // record id, "" for no one
+	Override bool   // not from a weekly shift
+}
+
+// maxUpcomingTurns limits the turns returned.
+const maxUpcomingTurns = 500
+
+// UpcomingTurns returns the turns between two times without gaps; User is "" while no one is on call. The first and last turn are cut to
+// the span.
+// Source: docs/decisions/escalations.md, "On call".
+func (r Rota) UpcomingTurns(from, to time.Time, can func(user string) bool) (coming []Turn) {
+	for at := from; at.Before(to) && len(coming) < maxUpcomingTurns; {
+		duty := r.At(at, can)
+		end := duty.Until
+		if end.IsZero() || end.After(to) {
+			end = to
+		}
+		coming = append(coming, Turn{From: at, To: end, User: duty.User, Override: duty.Override})
+		at = end
+	}
+	return coming
+}
+
+// UpcomingTurns returns the practice's rota and its turns between two times.
+func UpcomingTurns(app core.App, practice *time.Location, from, to time.Time) (rota Rota, coming []Turn, err error) {
+	if rota, err = ReadRota(app, practice); err != nil {
+		return rota, nil, err
+	}
+	can, err := eligibleUsers(app)
+	if err != nil {
+		return rota, nil, err
+	}
+	return rota, rota.UpcomingTurns(from, to, can), nil
 }

@@ -27,7 +27,7 @@ func instant(t testing.TB, text string) time.Time {
 	return at
 }
 
-func anybody(string) bool { return true }
+func anyUser(string) bool { return true }
 
 // everyDay is a shift on each day of the week.
 func everyDay(start, end, user string) (shifts []escalations.Shift) {
@@ -39,7 +39,7 @@ func everyDay(start, end, user string) (shifts []escalations.Shift) {
 
 func want(t *testing.T, r escalations.Rota, at, user, until string) {
 	t.Helper()
-	got := r.At(instant(t, at), anybody)
+	got := r.At(instant(t, at), anyUser)
 	end := ""
 	if !got.Until.IsZero() {
 		end = got.Until.UTC().Format(time.RFC3339)
@@ -49,7 +49,7 @@ func want(t *testing.T, r escalations.Rota, at, user, until string) {
 	}
 }
 
-// Shifts by the wall clock of the zone, on ordinary days and on those on which the clocks change.
+// Shifts follow the wall clock of the zone, on ordinary days and on days of clock changes.
 func TestShifts(t *testing.T) {
 	newYork := escalations.Rota{Zone: zone(t, "America/New_York"), Shifts: append(everyDay("07:00", "19:00", "day"), everyDay("19:00", "07:00", "night")...)}
 	want(t, newYork, "2026-01-15T13:45:00Z", "day", "2026-01-16T00:00:00Z")
@@ -82,7 +82,7 @@ func TestShifts(t *testing.T) {
 	want(t, berlin, "2026-10-24T22:00:00Z", "always", "2026-10-25T23:00:00Z") // and one of 25
 }
 
-// A single shift of the week, its weekday in the zone and not in UTC, and what is said while nobody is on call.
+// A single weekly shift: its weekday is in the zone and not in UTC, and Until is set while no one is on call.
 func TestWeekday(t *testing.T) {
 	monday := escalations.Rota{Zone: zone(t, "America/New_York"), Shifts: []escalations.Shift{{Weekday: 0, Start: "22:00", End: "06:00", User: "one"}}}
 	want(t, monday, "2026-01-20T02:59:59Z", "", "2026-01-20T03:00:00Z") // Monday 21:59:59, already Tuesday in UTC
@@ -94,7 +94,7 @@ func TestWeekday(t *testing.T) {
 	want(t, escalations.Rota{}, "2026-01-19T07:59:00Z", "", "")
 }
 
-// Overrides go before shifts, what began later goes before what began earlier, and then what stands later in the list.
+// Overrides precede shifts, then a later start, then a later place in the list.
 func TestOverrides(t *testing.T) {
 	r := escalations.Rota{Zone: time.UTC, Shifts: everyDay("00:00", "00:00", "shift"), Overrides: []escalations.Override{
 		{StartsAt: instant(t, "2026-01-15T08:00:00Z"), EndsAt: instant(t, "2026-01-15T20:00:00Z"), User: "long"},
@@ -111,21 +111,21 @@ func TestOverrides(t *testing.T) {
 	want(t, r, "2026-01-15T20:00:00Z", "longest", "2026-01-15T21:00:00Z")
 	want(t, r, "2026-01-15T21:00:00Z", "shift", "2026-01-16T00:00:00Z")
 
-	gone := r.At(instant(t, "2026-01-15T12:30:00Z"), func(user string) bool { return user != "and again" })
-	if gone.User != "handed over" || !gone.Until.Equal(instant(t, "2026-01-15T14:00:00Z")) {
-		t.Errorf("who left is not passed over: %+v", gone)
+	retracted := r.At(instant(t, "2026-01-15T12:30:00Z"), func(user string) bool { return user != "and again" })
+	if retracted.User != "handed over" || !retracted.Until.Equal(instant(t, "2026-01-15T14:00:00Z")) {
+		t.Errorf("who left is not passed over: %+v", retracted)
 	}
 	nobody := r.At(instant(t, "2026-01-15T12:30:00Z"), func(string) bool { return false })
 	if nobody != (escalations.Duty{}) {
-		t.Errorf("of nobody: %+v", nobody)
+		t.Errorf("without a user: %+v", nobody)
 	}
 	far := escalations.Rota{Zone: time.UTC, Overrides: []escalations.Override{{StartsAt: instant(t, "2026-06-01T00:00:00Z"), EndsAt: instant(t, "2026-06-02T00:00:00Z"), User: "then"}}}
 	want(t, far, "2026-01-15T00:00:00Z", "", "2026-06-01T00:00:00Z")
 }
 
-// Two shifts that share the day leave nobody without cover at any minute of a year, in zones that change their clocks by an hour, by half of one, at
-// midnight, or never; and what is said to last lasts.
-func TestSharedDaysHaveNoGap(t *testing.T) {
+// Two shifts that share the day leave no minute of a year uncovered, in zones that change their clocks by an hour, by half an hour, at
+// midnight, or never; and each turn lasts until its Until.
+func TestAdjacentShiftsHaveNoGap(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, name := range []string{"America/New_York", "Australia/Lord_Howe", "Europe/Berlin", "Africa/Cairo", "America/Asuncion", "Asia/Kathmandu", "Pacific/Kiritimati", "UTC"} {
 		place := zone(t, name)
@@ -135,14 +135,14 @@ func TestSharedDaysHaveNoGap(t *testing.T) {
 			other := fmt.Sprintf("%02d:%02d", (minute/60+1+random.IntN(22))%24, random.IntN(60))
 			r := escalations.Rota{Zone: place, Shifts: append(everyDay(change, other, "one"), everyDay(other, change, "two")...)}
 			for at := time.Date(2026, time.January, 1, 0, 0, 0, 0, place); at.Year() < 2027; {
-				duty := r.At(at, anybody)
+				duty := r.At(at, anyUser)
 				if duty.User == "" || !duty.Until.After(at) || duty.Until.Sub(at) > 26*time.Hour {
 					t.Fatalf("%s, %s and %s: at %s %+v", name, change, other, at, duty)
 				}
-				if last := r.At(duty.Until.Add(-time.Microsecond), anybody); last != duty {
+				if last := r.At(duty.Until.Add(-time.Microsecond), anyUser); last != duty {
 					t.Fatalf("%s, %s and %s: at %s %+v, and at its end %+v", name, change, other, at, duty, last)
 				}
-				if next := r.At(duty.Until, anybody); next.User == duty.User {
+				if next := r.At(duty.Until, anyUser); next.User == duty.User {
 					t.Fatalf("%s, %s and %s: at %s the turn of %s does not end", name, change, other, duty.Until, duty.User)
 				}
 				at = duty.Until

@@ -7,9 +7,9 @@ import (
 	"github.com/vigilhealth/vigil/internal/escalations"
 )
 
-// Sweeps come a minute apart, give or take some milliseconds: a step that is due in the same moment does not wait for the next one, and
-// none is made a second before its time.
-func TestSweepsAreNotExactlyAMinuteApart(t *testing.T) {
+// Sweeps are a minute apart, give or take milliseconds: a step due at that moment does not wait for the next sweep, and none is made a
+// second early.
+func TestSweepIntervalsVary(t *testing.T) {
 	for _, step := range []struct {
 		what  string
 		early time.Duration
@@ -29,29 +29,29 @@ func TestSweepsAreNotExactlyAMinuteApart(t *testing.T) {
 			l.Tiers[escalations.Stat] = escalations.Deadlines{deadline, never, never}
 			p.create(escalations.Draft{Priority: escalations.Stat})
 			if done := p.sweep(l, now.Add(deadline-step.early)); done.Waiting != step.tiers {
-				t.Errorf("%s early at %s: %d are told, want %d", step.what, deadline, done.Waiting, step.tiers)
+				t.Errorf("%s early at %s: %d are notified, want %d", step.what, deadline, done.Waiting, step.tiers)
 			}
 		}
 	}
 }
 
-// What comes again each hour comes at the sweep of the hour, however uneven the sweeps are; so do reminders and what is overdue.
-func TestRepeatedStepsDoNotSlip(t *testing.T) {
+// Hourly steps, reminders and overdue announcements come at the sweep of their time, however uneven the sweeps are.
+func TestRepeatedStepsKeepTheirTime(t *testing.T) {
 	p, _, _ := staffed(t)
 	e := p.create(escalations.Draft{Priority: escalations.Stat})
 	l := ladder()
 	jitter := []time.Duration{9 * time.Millisecond, 2 * time.Millisecond, 400 * time.Millisecond, 0, time.Millisecond}
-	told := map[int]bool{}
+	notified := map[int]bool{}
 	for minute := range 241 {
 		at := now.Add(time.Duration(minute)*time.Minute + jitter[minute%len(jitter)])
 		if minute == 0 {
 			continue
 		}
-		told[minute] = p.sweep(l, at).Waiting > 0
+		notified[minute] = p.sweep(l, at).Waiting > 0
 	}
 	for minute := 1; minute < 241; minute++ {
-		if told[minute] != (minute%15 == 0) {
-			t.Errorf("told in minute %d: %t", minute, told[minute])
+		if notified[minute] != (minute%15 == 0) {
+			t.Errorf("notified in minute %d: %t", minute, notified[minute])
 		}
 	}
 

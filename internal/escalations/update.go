@@ -19,51 +19,51 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// Effect is what became of a change that was asked for.
+// Effect is the result of a requested change.
 type Effect int
 
-// The effects. One that was resolved was answered, from which more follows.
+// The effects. A resolved escalation is also a review and billed time.
 const (
-	Nothing Effect = iota
+	Unchanged Effect = iota
 	Changed
 	Resolved
 )
 
-// Update changes an escalation, in the caller's transaction.
+// Update changes an escalation in the caller's transaction.
 func Update(tx core.App, number int64, change Change, by audit.Actor, now time.Time) (*collections.Escalation, Effect, error) {
 	e, err := Find(tx, number)
 	if err != nil {
-		return nil, Nothing, err
+		return nil, Unchanged, err
 	}
 	effect, err := apply(tx, e, change, by, now, func() error { return e.Store(tx) })
 	return e, effect, err
 }
 
-// apply changes the record by the rules, has it stored, and tells of it. A change of nothing leaves no trace.
+// apply changes the record by the rules, stores and announces it. If nothing changes, nothing is written.
 func apply(tx core.App, e *collections.Escalation, change Change, by audit.Actor, now time.Time, store func() error) (Effect, error) {
-	was := situation(e)
+	was := stateOf(e)
 	changes, assignee, err := plan(tx, e, change, by, now)
 	if err != nil || len(changes) == 0 {
-		return Nothing, err
+		return Unchanged, err
 	}
-	was.follow(e, change, now)
+	was.updateDeadlines(e, change, now)
 	e.SetUpdatedAt(now)
 	if assignee != nil {
 		e.SetNotifiedAt(now)
 	}
 	if err := store(); err != nil {
-		return Nothing, err
+		return Unchanged, err
 	}
-	if err := was.remember(tx, e, change, by, now); err != nil {
-		return Nothing, err
+	if err := was.recordEvents(tx, e, change, by, now); err != nil {
+		return Unchanged, err
 	}
-	if err := note(tx, audit.EscalationUpdate, e.Id, e.PatientID(), by, changes, now); err != nil {
-		return Nothing, err
+	if err := auditEscalation(tx, audit.EscalationUpdate, e.Id, e.PatientID(), by, changes, now); err != nil {
+		return Unchanged, err
 	}
 	if assignee != nil && assignee.Email() != by.Email {
 		key := " assigned " + assignee.Id + " " + collections.Instant(now)
 		if err := announce(tx, e, notifications.EscalationAssigned, assignee.Id, key, now); err != nil {
-			return Nothing, err
+			return Unchanged, err
 		}
 	}
 	if Status(e.Status()) != was.status && Status(e.Status()) == StatusResolved {
@@ -72,17 +72,17 @@ func apply(tx core.App, e *collections.Escalation, change Change, by audit.Actor
 	return Changed, nil
 }
 
-// plan sets what changes on the record and says what that was; assignee is somebody who has it from now on.
+// plan sets the changed columns on the record and returns the changes; assignee is set if the escalation gets a new one.
 func plan(tx core.App, e *collections.Escalation, change Change, by audit.Actor, now time.Time) (changes audit.Changes, assignee *collections.User, err error) {
 	changes = audit.Changes{}
 	from, to := Status(e.Status()), Status(e.Status())
 	if change.Status != nil {
-		if _, err := Move(from, *change.Status); err != nil {
+		if _, err := CanChangeStatus(from, *change.Status); err != nil {
 			return nil, nil, err
 		}
 		to = *change.Status
 	}
-	if from.Closed() && change != (Change{}) {
+	if from.IsClosed() && change != (Change{}) {
 		return nil, nil, fault.State("invalid_state", "The escalation is "+string(from)+" and can no longer be changed.")
 	}
 	set := func(column string, value any, shown any) {
@@ -119,7 +119,7 @@ func plan(tx core.App, e *collections.Escalation, change Change, by audit.Actor,
 	return changes, assignee, nil
 }
 
-// planAssignee gives the escalation to whom the change names. Who takes up one that nobody has, has it.
+// planAssignee assigns the escalation as named. A user who starts work on an unassigned one becomes its assignee.
 func planAssignee(
 	tx core.App, e *collections.Escalation, named *string, to Status, by audit.Actor, now time.Time, changes audit.Changes,
 ) (assignee *collections.User, err error) {
@@ -136,7 +136,7 @@ func planAssignee(
 		if err != nil && !collections.Missing(err) {
 			return nil, err
 		}
-		if err == nil && answers(user) {
+		if err == nil && canBeAssigned(user) {
 			assignee = user
 		}
 	}
@@ -150,8 +150,8 @@ func planAssignee(
 	return assignee, nil
 }
 
-// answers reports whether somebody can be given an escalation.
-func answers(user *collections.User) bool {
+// canBeAssigned reports whether a user can be assigned an escalation.
+func canBeAssigned(user *collections.User) bool {
 	switch authz.Role(user.Role()) {
 	case authz.Provider, authz.Nurse, authz.ClinicalManager, authz.Admin:
 		return user.Active()
@@ -159,8 +159,8 @@ func answers(user *collections.User) bool {
 	return false
 }
 
-// findAssignee is the active clinician with the address; without one, the patient's primary provider, if that is one; else
-// nobody. Source: docs/decisions/escalations.md, "Assignment".
+// findAssignee returns the active clinician with the address; without an address the patient's primary provider, if active; otherwise nil.
+// Source: docs/decisions/escalations.md, "Assignment".
 func findAssignee(tx core.App, email string, patient *collections.Patient) (*collections.User, error) {
 	if email == "" {
 		id := patient.GetString(collections.PatientPrimaryProvider)
@@ -168,13 +168,13 @@ func findAssignee(tx core.App, email string, patient *collections.Patient) (*col
 			return nil, nil
 		}
 		user, err := collections.FindUser(tx, id)
-		if collections.Missing(err) || (err == nil && !answers(user)) {
+		if collections.Missing(err) || (err == nil && !canBeAssigned(user)) {
 			return nil, nil
 		}
 		return user, err
 	}
 	user, err := collections.FindUserByEmail(tx, strings.ToLower(strings.TrimSpace(email)))
-	if collections.Missing(err) || (err == nil && !answers(user)) {
+	if collections.Missing(err) || (err == nil && !canBeAssigned(user)) {
 		return nil, fault.Field("assigned_to", "Must be the e-mail address of an active clinician.")
 	}
 	return user, err
@@ -182,36 +182,36 @@ func findAssignee(tx core.App, email string, patient *collections.Patient) (*col
 
 func author(by audit.Actor) string { return cmp.Or(by.Email, alerts.System) }
 
-// byPeople are the columns of an escalation that a person may change in the dashboard; everything else is what happened.
-var byPeople = []string{
+// editableColumns are the columns of an escalation that a user may change in the dashboard; all others record what happened.
+var editableColumns = []string{
 	collections.EscalationStatus, collections.EscalationPriority, collections.EscalationAssignedTo, collections.EscalationResolutionNotes,
 	collections.EscalationInteractionMinutes,
 }
 
-// Guard opens an escalation that somebody creates as a record, or changes one by the rules, as the API does, in the caller's
-// transaction. What is wrong comes back as [validation.Errors] or as a fault.
+// Guard opens an escalation created as a record, or changes one by the API's rules, in the caller's transaction. Errors are
+// [validation.Errors] or faults.
 func Guard(tx core.App, e *collections.Escalation, by audit.Actor, now time.Time, save func() error) (Effect, error) {
 	if e.IsNew() {
 		if e.Reason() == "" {
-			return Nothing, validation.Errors{collections.EscalationReason: validation.ErrRequired}
+			return Unchanged, validation.Errors{collections.EscalationReason: validation.ErrRequired}
 		}
-		return Changed, open(tx, e, by, now, save)
+		return Changed, openRecord(tx, e, by, now, save)
 	}
 	change, err := changeOf(e)
 	if err != nil {
-		return Nothing, err
+		return Unchanged, err
 	}
 	if change == (Change{}) {
-		return Nothing, save()
+		return Unchanged, save()
 	}
 	before := e.Original()
-	for _, name := range byPeople { // the rules start from what is stored, and set what changes
+	for _, name := range editableColumns { // apply starts from the stored values
 		e.SetRaw(name, before.GetRaw(name))
 	}
 	return apply(tx, e, change, by, now, save)
 }
 
-// changeOf is what somebody changed of a record.
+// changeOf returns the change that a user made to a record.
 func changeOf(e *collections.Escalation) (change Change, err error) {
 	const column, invalid = collections.EscalationInteractionMinutes, "validation_invalid_value"
 	before := e.Original()
@@ -220,8 +220,8 @@ func changeOf(e *collections.Escalation) (change Change, err error) {
 		if before.GetString(name) == value {
 			continue
 		}
-		if !slices.Contains(byPeople, name) {
-			return change, validation.Errors{name: validation.NewError("fixed", "What happened cannot be changed.")}
+		if !slices.Contains(editableColumns, name) {
+			return change, validation.Errors{name: validation.NewError("fixed", "This column records what happened and cannot be changed.")}
 		}
 		switch name {
 		case collections.EscalationStatus:
@@ -234,7 +234,7 @@ func changeOf(e *collections.Escalation) (change Change, err error) {
 			change.Notes = new(phi.Text(value))
 		case column:
 			minutes := e.InteractionMinutes()
-			if minutes == nil || *minutes < 0 || *minutes > mostMinutes {
+			if minutes == nil || *minutes < 0 || *minutes > maxMinutes {
 				return change, validation.Errors{column: validation.NewError(invalid, "Must be between 0 and 240.")}
 			}
 			change.InteractionMinutes = new(int(*minutes))

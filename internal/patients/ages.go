@@ -12,15 +12,14 @@ import (
 	"github.com/vigilhealth/vigil/internal/triage"
 )
 
-// ofAge is from when the practice's default thresholds, which are for adults, hold. Source: docs/decisions/alerts.md, "Minors".
-const ofAge = 18
+// adultAge is from when the practice's default thresholds, which are for adults, apply. Source: docs/decisions/alerts.md, "Minors".
+const adultAge = 18
 
-// youngPage is how many patients are looked at together.
-const youngPage = 500
+const ageGroupBatch = 500
 
-// AgeOn is how many birthdays somebody born on a date has had by a date; who was born on February 29 has the birthday on March 1 of
-// other years. known is false for what is no date.
-func AgeOn(born phi.Text, year int, month time.Month, day int) (age int, known bool) {
+// AgeOn returns the completed years of age on a date; born on February 29, the birthday in other years is March 1. known is false for an
+// invalid birth date.
+func AgeOn(born phi.Text, year int, month time.Month, day int) (age int, found bool) {
 	birth, err := time.Parse(time.DateOnly, born.Reveal())
 	if err != nil {
 		return 0, false
@@ -32,21 +31,21 @@ func AgeOn(born phi.Text, year int, month time.Month, day int) (age int, known b
 	return max(age, 0), true
 }
 
-// Age is how old a patient is today, where the patient lives.
-func Age(p *collections.Patient, now time.Time, practice *time.Location) (age int, known bool) {
+// Age returns the patient's age today, in the patient's time zone.
+func Age(p *collections.Patient, now time.Time, practice *time.Location) (age int, found bool) {
 	year, month, day := now.In(collections.Zone(p.TimeZone(), practice)).Date()
 	return AgeOn(phi.Text(p.GetString(collections.PatientDateOfBirth)), year, month, day)
 }
 
-// ageGroup is the group of an age. Nobody of unknown age is kept from the alerts of adults.
-func ageGroup(age int, known bool) string {
-	if known && age < ofAge {
+// ageGroup returns the group of an age. An unknown age gets the alerts of adults.
+func ageGroup(age int, found bool) string {
+	if found && age < adultAge {
 		return collections.AgeMinor
 	}
 	return collections.AgeAdult
 }
 
-// storeAgeGroup stores whether a stored patient is a minor. A minor is ranked anew with every change: the schedule says what is expected.
+// storeAgeGroup stores whether a patient is a minor. A minor is rescored after every change: the schedule defines the expected kinds.
 func storeAgeGroup(tx core.App, p *collections.Patient, now time.Time, practice *time.Location) error {
 	was, err := collections.AgeGroupOf(tx, p.Id)
 	if err != nil {
@@ -65,22 +64,22 @@ func storeAgeGroup(tx core.App, p *collections.Patient, now time.Time, practice 
 	return err
 }
 
-// UpdateAgeGroups looks at the minors, and at whose age nobody has looked at: from their 18th birthday on, as it is where they live, the
-// practice's thresholds hold for patients. It says how many it has seen and of how many the bounds are others now.
-func UpdateAgeGroups(ctx context.Context, app core.App, now time.Time, practice *time.Location) (seen, changed int, err error) {
+// UpdateAgeGroups checks minors and patients without an age group: from the 18th birthday, in their time zone, the practice's thresholds
+// apply. It returns how many it checked and how many changed bounds.
+func UpdateAgeGroups(ctx context.Context, app core.App, now time.Time, practice *time.Location) (checked, changed int, err error) {
 	for after := ""; ; {
-		page, err := collections.YoungAfter(app, after, youngPage)
+		page, err := collections.YoungAfter(app, after, ageGroupBatch)
 		if err != nil || len(page) == 0 {
-			return seen, changed, err
+			return checked, changed, err
 		}
 		after = page[len(page)-1].ID
-		seen += len(page)
+		checked += len(page)
 		if err := ctx.Err(); err != nil {
-			return seen, changed, err
+			return checked, changed, err
 		}
 		err = app.RunInTransaction(func(tx core.App) error {
 			for _, young := range page {
-				moved, err := comeOfAge(tx, young, now, practice)
+				moved, err := updateAgeGroup(tx, young, now, practice)
 				if err != nil {
 					return err
 				}
@@ -91,13 +90,13 @@ func UpdateAgeGroups(ctx context.Context, app core.App, now time.Time, practice 
 			return nil
 		})
 		if err != nil {
-			return seen, changed, err
+			return checked, changed, err
 		}
 	}
 }
 
-// comeOfAge stores the group of one patient; moved when other bounds hold from now on. Whoever cannot be read stays as they are.
-func comeOfAge(tx core.App, young collections.Young, now time.Time, practice *time.Location) (moved bool, err error) {
+// updateAgeGroup stores the group of one patient; moved reports whether other bounds now apply. An unreadable patient stays as is.
+func updateAgeGroup(tx core.App, young collections.Young, now time.Time, practice *time.Location) (moved bool, err error) {
 	if young.Unreadable {
 		return false, nil
 	}
@@ -110,7 +109,7 @@ func comeOfAge(tx core.App, young collections.Young, now time.Time, practice *ti
 		return false, err
 	}
 	if young.AgeGroup == collections.AgeUnknown && is == collections.AgeAdult {
-		return false, nil // as it was taken to be
+		return false, nil // unknown ages are treated as adults already
 	}
 	if _, err := triage.Rescore(tx, young.ID, now); err != nil {
 		return false, err

@@ -32,16 +32,15 @@ func TestAgeOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if age, known := patients.AgeOn(phi.Text(test.born), on.Year(), on.Month(), on.Day()); age != test.want || !known {
-			t.Errorf("born %s, on %s: %d %v, want %d", test.born, test.on, age, known, test.want)
+		if age, found := patients.AgeOn(phi.Text(test.born), on.Year(), on.Month(), on.Day()); age != test.want || !found {
+			t.Errorf("born %s, on %s: %d %v, want %d", test.born, test.on, age, found, test.want)
 		}
 	}
-	if _, known := patients.AgeOn("no date", 2026, 1, 15); known {
+	if _, found := patients.AgeOn("no date", 2026, 1, 15); found {
 		t.Error("no date has an age")
 	}
 }
 
-// storedAgeGroup is what is stored of a patient's age.
 func storedAgeGroup(t *testing.T, app core.App, id string) string {
 	t.Helper()
 	group, err := collections.AgeGroupOf(app, id)
@@ -51,9 +50,9 @@ func storedAgeGroup(t *testing.T, app core.App, id string) string {
 	return group
 }
 
-// The 18th birthday comes where the patient lives, across the nights on which the clocks change too.
-func TestComingOfAge(t *testing.T) {
-	app := newApp(t)
+// The 18th birthday is in the patient's time zone, also across clock changes.
+func TestAgeGroupOn18thBirthday(t *testing.T) {
+	app := newPatientsApp(t)
 	for _, test := range []struct{ zone, birthday, before, after string }{
 		{"America/New_York", "2026-03-08", "2026-03-08T04:59:00Z", "2026-03-08T05:00:00Z"}, // the spring change comes two hours later
 		{"America/New_York", "2026-03-09", "2026-03-09T03:59:00Z", "2026-03-09T04:00:00Z"},
@@ -86,9 +85,9 @@ func TestComingOfAge(t *testing.T) {
 	}
 }
 
-// Whom nobody has looked at, as after an upgrade, is looked at once; what follows is in the trail, by which the writer of readings forgets.
-func TestAgesAfterAnUpgrade(t *testing.T) {
-	app := newApp(t)
+// Patients without an age group, as after an upgrade, are checked once; changes are audited, which invalidates the ingest cache.
+func TestAgeGroupsAfterUpgrade(t *testing.T) {
+	app := newPatientsApp(t)
 	child, adult := create(t, app, object{"date_of_birth": "2019-01-15"}), create(t, app, nil)
 	for _, id := range []string{child.Id, adult.Id} {
 		if err := collections.SetAgeGroup(app, id, collections.AgeUnknown); err != nil {
@@ -103,9 +102,9 @@ func TestAgesAfterAnUpgrade(t *testing.T) {
 		return n
 	}
 	children, adults := entries(child.Id), entries(adult.Id)
-	seen, changed, err := patients.UpdateAgeGroups(t.Context(), app, vigiltest.Clock, newYork)
-	if err != nil || seen != 2 || changed != 1 {
-		t.Errorf("%d seen, %d changed, %v", seen, changed, err)
+	checked, changed, err := patients.UpdateAgeGroups(t.Context(), app, vigiltest.Clock, newYork)
+	if err != nil || checked != 2 || changed != 1 {
+		t.Errorf("%d seen, %d changed, %v", checked, changed, err)
 	}
 	if storedAgeGroup(t, app, child.Id) != collections.AgeMinor || storedAgeGroup(t, app, adult.Id) != collections.AgeAdult {
 		t.Error("the groups are not those of the ages")
@@ -113,7 +112,7 @@ func TestAgesAfterAnUpgrade(t *testing.T) {
 	if entries(child.Id) != children+1 || entries(adult.Id) != adults {
 		t.Error("the trail has not what changed, or what did not")
 	}
-	if seen, _, err := patients.UpdateAgeGroups(t.Context(), app, vigiltest.Clock, newYork); err != nil || seen != 1 {
-		t.Errorf("%d seen again, %v: adults are done with", seen, err)
+	if checked, _, err := patients.UpdateAgeGroups(t.Context(), app, vigiltest.Clock, newYork); err != nil || checked != 1 {
+		t.Errorf("%d seen again, %v: adults are done with", checked, err)
 	}
 }

@@ -111,26 +111,26 @@ func BenchmarkPatients(b *testing.B) {
 	}
 	perPatient := float64(heap()-before) / benchPatients
 
-	list := func(b *testing.B, find patients.Find) {
+	list := func(b *testing.B, find patients.DirectoryQuery) {
 		ids, _ := directory.Find(find)
 		if len(ids) == 0 {
-			b.Fatalf("%+v finds nobody", find)
+			b.Fatalf("%+v finds no patient", find)
 		}
 	}
 	b.Run("search", func(b *testing.B) {
 		searches := []string{"son", "an", "nakamu", "o wood", "MRN-0000", "mrn-00099999", "é", "smith bea", "johan", "ia kowski"}
-		report(b, func(n int) { list(b, patients.Find{Search: searches[n%len(searches)], Limit: 20}) })
+		report(b, func(n int) { list(b, patients.DirectoryQuery{Search: searches[n%len(searches)], Limit: 20}) })
 		b.ReportMetric(perPatient, "bytes/patient")
 	})
 	b.Run("search without a hit", func(b *testing.B) {
-		report(b, func(int) { directory.Find(patients.Find{Search: "zzyzx", Limit: 20}) })
+		report(b, func(int) { directory.Find(patients.DirectoryQuery{Search: "zzyzx", Limit: 20}) })
 	})
 	for name, order := range map[string]patients.ListOrder{"by last name": patients.ByLastName, "by creation": patients.ByCreationLast} {
 		b.Run("page "+name, func(b *testing.B) {
-			report(b, func(n int) { list(b, patients.Find{Order: order, Offset: n % 4000 * 20, Limit: 20}) })
+			report(b, func(n int) { list(b, patients.DirectoryQuery{Order: order, Offset: n % 4000 * 20, Limit: 20}) })
 		})
 	}
-	b.Run("page with all fields", func(b *testing.B) { // as the endpoint answers it, but for the audit entry
+	b.Run("page with all fields", func(b *testing.B) { // as the endpoint returns it, without the audit entry
 		report(b, func(n int) {
 			page, _, err := patients.List(app, directory, patients.Query{Search: "son", Offset: n % 100 * 20, Limit: 20})
 			if err != nil || len(page) != 20 {
@@ -144,7 +144,7 @@ func BenchmarkPatients(b *testing.B) {
 		})
 	})
 	b.Run("refresh after a change", func(b *testing.B) {
-		ids, _ := directory.Find(patients.Find{Limit: 1000})
+		ids, _ := directory.Find(patients.DirectoryQuery{Limit: 1000})
 		report(b, func(n int) {
 			if err := directory.Refresh(app, ids[n%len(ids)]); err != nil {
 				b.Fatal(err)
@@ -153,9 +153,9 @@ func BenchmarkPatients(b *testing.B) {
 	})
 }
 
-// BenchmarkCreatePatient measures enrolling one after the other, with hooks, triage row and audit entry, each on disk.
+// BenchmarkCreatePatient measures creating one patient after the other, with hooks, triage row and audit entry, each on disk.
 func BenchmarkCreatePatient(b *testing.B) {
-	app := newApp(b)
+	app := newPatientsApp(b)
 	if _, err := app.NonconcurrentDB().NewQuery("PRAGMA synchronous = FULL").Execute(); err != nil { // as the service has it
 		b.Fatal(err)
 	}

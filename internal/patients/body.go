@@ -1,10 +1,3 @@
-// Package patients knows who the people under monitoring are: what a valid record of one is, how it is created and
-// replaced, who may see which part of it, and how one is found by a piece of a name although names lie encrypted.
-//
-// What a record must be is said once, in [Body.Read]. The API reads its bodies with it, the EMR import the people it
-// fetches, and [Guard] every record that is about to be stored, whoever writes it.
-//
-// The package refuses to know readings, alerts and scores, beyond the empty triage row that each patient gets.
 package patients
 
 import (
@@ -57,14 +50,13 @@ type kindBody struct {
 	Days   validate.Field[[]validate.String] `json:"days"`
 }
 
-// Draft is a body that was found valid: what to write into which column of a patient. Columns that are not in it
-// keep what they hold. It refuses to print.
+// Draft is a validated [Body]: values by column. Columns that are not in it keep their values. It refuses to print.
 type Draft struct{ columns map[string]any }
 
-// Format shows nothing of the person.
+// Format reveals nothing.
 func (Draft) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[patient draft]") }
 
-// LogValue shows nothing of the person.
+// LogValue reveals nothing.
 func (Draft) LogValue() slog.Value { return slog.StringValue("[patient draft]") }
 
 // MarshalJSON refuses.
@@ -78,10 +70,10 @@ func (d Draft) applyTo(p *collections.Patient) {
 	}
 }
 
-// Read checks the body of a new patient and returns what to store. Complaints go to c under the names of the
-// contract, dotted where nested ("address.zip", "icd10_codes.0"). The date of birth may be today's date in the
-// practice's time zone at the latest.
-// Source: docs/decisions/patients.md, "SSN", "MRN", "Field formats", docs/decisions/limits.md, "Maximum lengths" and docs/decisions/devices.md, "Measurement schedule".
+// Read checks the body of a new patient and returns the values to store. Errors are reported to c under the contract's names, dotted if
+// nested ("address.zip", "icd10_codes.0"). The latest date of birth is today in the practice's time zone.
+// Source: docs/decisions/patients.md, "SSN", "MRN", "Field formats", docs/decisions/limits.md, "Maximum lengths" and
+// docs/decisions/devices.md, "Measurement schedule".
 func (b Body) Read(c *validate.Checks, now time.Time, practice *time.Location) Draft {
 	d := map[string]any{
 		collections.PatientFirstName:   c.Text("first_name", b.FirstName, validate.Required(100)),
@@ -92,7 +84,7 @@ func (b Body) Read(c *validate.Checks, now time.Time, practice *time.Location) D
 		collections.PatientEmail:       email(c, b.Email),
 		collections.PatientAddress:     address(c, b.Address),
 	}
-	// What is left out here stays out of the draft, so that a replacement keeps what is stored.
+	// Omitted members stay out of the draft, so that a replacement keeps the stored values.
 	validate.NotNull(c, "mrn", b.MRN)
 	if b.MRN.Sent() {
 		d[collections.PatientMRN] = c.Text("mrn", b.MRN, validate.Optional(50).Identifier().Matching(mrnPattern,
@@ -129,8 +121,8 @@ func (b Body) Read(c *validate.Checks, now time.Time, practice *time.Location) D
 	return Draft{d}
 }
 
-// ReadReplacement checks the body that replaces a patient: as [Body.Read], except that a medical record number,
-// once there, can be left out but not taken away. Source: docs/decisions/patients.md, "PUT semantics".
+// ReadReplacement checks the body that replaces a patient: as [Body.Read], except that a stored MRN can be omitted but not removed.
+// Source: docs/decisions/patients.md, "PUT semantics".
 func (b Body) ReadReplacement(c *validate.Checks, now time.Time, practice *time.Location) Draft {
 	if b.MRN.Given() && strings.TrimSpace(b.MRN.Value) == "" {
 		c.Reject("mrn", "This field may not be blank.")
@@ -138,7 +130,7 @@ func (b Body) ReadReplacement(c *validate.Checks, now time.Time, practice *time.
 	return b.Read(c, now, practice)
 }
 
-// address returns the sealed form of an address, "" for none.
+// address returns the sealed form of an address; "" for none.
 func address(c *validate.Checks, f validate.Field[AddressBody]) string {
 	body, ok := validate.Nested(c, "address", f, msgObject)
 	if !ok {
@@ -170,7 +162,7 @@ func address(c *validate.Checks, f validate.Field[AddressBody]) string {
 	return text
 }
 
-// icd10Codes returns the codes in upper case, each once.
+// icd10Codes returns the codes in upper case, without duplicates.
 func icd10Codes(c *validate.Checks, f validate.Field[[]validate.String]) []string {
 	codes := []string{}
 	for name, code := range validate.Texts(c, "icd10_codes", f, maxCodes, "Must be a list of codes.", validate.Required(0).Identifier()) {
@@ -183,7 +175,7 @@ func icd10Codes(c *validate.Checks, f validate.Field[[]validate.String]) []strin
 	return codes
 }
 
-// schedule returns nil for null, which stands for one reading a day of each assigned device.
+// schedule returns nil for null, which means one reading a day of each assigned device.
 func schedule(c *validate.Checks, f validate.Field[map[string]validate.Field[kindBody]]) any {
 	kinds, ok := validate.Nested(c, "monitoring_schedule", f, msgObject)
 	if !ok {
@@ -193,7 +185,7 @@ func schedule(c *validate.Checks, f validate.Field[map[string]validate.Field[kin
 	for kind, field := range kinds {
 		if !vitals.Kind(kind).Valid() {
 			c.Reject("monitoring_schedule", fmt.Sprintf("Members must be among: %s.", strings.Join(vitals.KindNames, ", ")))
-			return nil // once is enough
+			return nil // report it once
 		}
 		if field.Null() {
 			continue

@@ -24,7 +24,7 @@ var newYork = func() *time.Location {
 	return zone
 }()
 
-// bodyWith is a valid body with some members replaced; the value omitted takes one out.
+// bodyWith is a valid body with some members replaced; the value omitted removes one.
 func bodyWith(t testing.TB, changes map[string]any) patients.Body {
 	t.Helper()
 	members := map[string]any{"first_name": "Ada", "last_name": "Lovelace", "date_of_birth": "1955-12-10", "gender": "female"}

@@ -26,7 +26,7 @@ const (
 // careTeamRoles may be on a care team. Source: docs/decisions/patients.md, "Care team".
 var careTeamRoles = []authz.Role{authz.Provider, authz.Nurse, authz.MA, authz.ClinicalManager}
 
-// CareTeamBody is the body that sets a care team. What is left out stays; a null list is an empty one.
+// CareTeamBody is the body that sets a care team. Omitted members stay; a null list is empty.
 type CareTeamBody struct {
 	PrimaryProviderID validate.Integer                             `json:"primary_provider_id"`
 	Members           validate.Field[[]validate.Field[MemberBody]] `json:"members"`
@@ -38,7 +38,7 @@ type MemberBody struct {
 	Role   validate.String  `json:"role"`
 }
 
-// CareTeamDraft is a body that was found valid by itself.
+// CareTeamDraft is a validated [CareTeamBody].
 type CareTeamDraft struct {
 	setsProvider bool
 	provider     string // record id, "" for none
@@ -48,7 +48,7 @@ type CareTeamDraft struct {
 
 type memberDraft struct{ user, role string }
 
-// Read checks a body as far as one can without what is stored.
+// Read checks a body as far as possible without stored data.
 func (b CareTeamBody) Read(c *validate.Checks) CareTeamDraft {
 	d := CareTeamDraft{setsProvider: b.PrimaryProviderID.Sent(), setsMembers: b.Members.Sent()}
 	if id := number(c, "primary_provider_id", b.PrimaryProviderID, msgProvider); id > 0 {
@@ -74,7 +74,7 @@ func (b CareTeamBody) Read(c *validate.Checks) CareTeamDraft {
 	return d
 }
 
-// CareTeam is who looks after a patient. It holds names, and refuses to print them.
+// CareTeam is a patient's primary provider and team members. It refuses to print the names.
 type CareTeam struct {
 	PrimaryProvider *Colleague // nil for none
 	Members         []Colleague
@@ -123,8 +123,8 @@ func findColleague(app core.App, userID string) (Colleague, error) {
 	return Colleague{UserID: user.Number(), Name: phi.Text(name), Role: user.Role()}, nil
 }
 
-// SetCareTeam changes the care team of a patient who is not deleted, in one transaction with its audit entry. A person
-// who cannot be on it is a validation fault. A role that is left out is the person's own.
+// SetCareTeam changes the care team of a patient who is not deleted, in one transaction with its audit entry. A user who cannot be a member
+// is a validation fault. An omitted role is the user's own.
 func SetCareTeam(app core.App, patientID string, d CareTeamDraft, by audit.Actor, now time.Time) (team CareTeam, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		p, err := collections.FindPatient(tx, patientID)
@@ -152,7 +152,7 @@ func SetCareTeam(app core.App, patientID string, d CareTeamDraft, by audit.Actor
 	return team, err
 }
 
-// setMembers makes the members those of the list, and notes who came and went.
+// setMembers replaces the members and records the changes.
 func setMembers(tx core.App, patientID string, wanted []memberDraft, changes audit.Changes, now time.Time) error {
 	current, err := collections.CareTeam(tx, patientID)
 	if err != nil {
@@ -208,7 +208,7 @@ func publicUser(recordID string) string {
 	return strconv.FormatInt(collections.Number(recordID), 10)
 }
 
-// memberUser is the account, if its holder may be on a care team, else nil.
+// memberUser returns the user if allowed on a care team, otherwise nil.
 func memberUser(app core.App, userID string) (*collections.User, error) {
 	user, err := collections.FindUser(app, userID)
 	if collections.Missing(err) {
@@ -223,7 +223,7 @@ func memberUser(app core.App, userID string) (*collections.User, error) {
 	return user, nil
 }
 
-// GuardMember checks a care-team member that is about to be stored, whoever writes it.
+// GuardMember checks a care-team member before any writer stores it.
 func GuardMember(app core.App, record *core.Record, now time.Time) error {
 	member := collections.AsCareTeamMember(record)
 	user, err := memberUser(app, member.UserRecordID())

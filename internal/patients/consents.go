@@ -26,7 +26,7 @@ const (
 const (
 	msgVerbal  = "Verbal consent needs notes."
 	msgExpires = "Must be after granted_at."
-	// grantTolerance lets the clock of whoever writes consent down run ahead a little.
+	// grantTolerance allows for a recorder's clock that runs ahead.
 	grantTolerance = 5 * time.Minute
 )
 
@@ -41,7 +41,7 @@ type ConsentBody struct {
 	Notes             validate.String `json:"notes"`
 }
 
-// Read checks a body and returns what to store. A bare date is its first moment in the practice's time zone.
+// Read checks a body and returns the values to store. A bare date is its first moment in the practice's time zone.
 // Source: docs/decisions/patients.md, "Consent records".
 func (b ConsentBody) Read(c *validate.Checks, now time.Time, practice *time.Location) Draft {
 	granted := dayOrInstant(c, "granted_at", b.GrantedAt, practice, true)
@@ -99,7 +99,7 @@ func GrantConsent(app core.App, patientID string, draft Draft, by audit.Actor, n
 	return granted, err
 }
 
-// RevokeConsent ends a consent that is in force; another is an invalid_state fault.
+// RevokeConsent revokes a consent in force; any other is an invalid_state fault.
 func RevokeConsent(app core.App, patientID string, number int64, reason phi.Text, by audit.Actor, now time.Time) (revoked *collections.Consent, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		_, err := collections.FindPatient(tx, patientID)
@@ -132,7 +132,7 @@ func consentEntry(event audit.Event, consent *collections.Consent, by audit.Acto
 	}
 }
 
-// ConsentStatus is where a consent stands at a moment.
+// ConsentStatus returns the status of a consent at a time.
 func ConsentStatus(consent *collections.Consent, at time.Time) string {
 	switch expires := consent.ExpiresAt(); {
 	case !consent.RevokedAt().IsZero():
@@ -148,8 +148,8 @@ var revocation = []string{collections.ConsentRevokedAt, collections.ConsentRevok
 
 var errConsentFixed = errors.New("a consent is never edited: revoke it and record another")
 
-// GuardConsent checks a consent that is about to be stored, whoever writes it: a new one is complete, an old one is only
-// ever revoked. Source: docs/decisions/patients.md, "Consent records".
+// GuardConsent checks a consent before any writer stores it: a new one must be complete, a stored one can only be revoked.
+// Source: docs/decisions/patients.md, "Consent records".
 func GuardConsent(app core.App, record *core.Record, by audit.Actor, now time.Time) error {
 	consent := collections.AsConsent(record)
 	if record.IsNew() {
@@ -211,7 +211,7 @@ func newConsent(app core.App, consent *collections.Consent, by audit.Actor, now 
 	return nil
 }
 
-// revokedOnly refuses the author and the reason of a revocation that did not happen.
+// revokedOnly rejects the author or reason of a revocation without a time.
 func revokedOnly(consent *collections.Consent) error {
 	if consent.RevokedBy() != "" || consent.RevokeReason() != "" {
 		return validation.Errors{collections.ConsentRevokedAt: validation.NewError("validation_required", "This field is required.")}

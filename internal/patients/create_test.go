@@ -29,8 +29,8 @@ import (
 
 var nurse = audit.User(7, "nurse@vigil.test", "nurse", audit.Origin{})
 
-// newPipelineApp is a fresh app with the hooks that patients need.
-func newApp(t testing.TB) *tests.TestApp {
+// newPatientsApp is an app with the hooks that patients need.
+func newPatientsApp(t testing.TB) *tests.TestApp {
 	app := vigiltest.NewApp(t)
 	save := func(e *core.RecordEvent) error {
 		outer := e.App
@@ -76,8 +76,8 @@ func payer(t testing.TB, app core.App) int64 {
 	return collections.Number(id)
 }
 
-// everything is a body with all members; marked values must not be found outside of ciphertext.
-func everything(provider, payer int64) object {
+// fullBody has all members; marked values must not be found outside of ciphertext.
+func fullBody(provider, payer int64) object {
 	return object{
 		"first_name": "Markedfirst", "last_name": "Markedlast", "date_of_birth": "1955-12-10", "gender": "female", "mrn": "A-17",
 		"phone": "+1 (555) 010-0199", "email": "Marked@mail.test", "ssn": "123-45-6789",
@@ -89,10 +89,10 @@ func everything(provider, payer int64) object {
 }
 
 func TestCreateStoresEverything(t *testing.T) {
-	app := newApp(t)
+	app := newPatientsApp(t)
 	provider, payerID := vigiltest.User(t, app, authz.Provider).Number(), payer(t, app)
 	before := vigiltest.RowCounts(t, app)
-	created := create(t, app, everything(provider, payerID))
+	created := create(t, app, fullBody(provider, payerID))
 	want := map[string]int{"patients": 1, "triage_scores": 1, "audit_log": 1}
 	if diff := cmp.Diff(want, vigiltest.RowsAdded(t, app, before)); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)
@@ -146,7 +146,7 @@ func TestCreateStoresEverything(t *testing.T) {
 	}
 }
 
-// onDisk is all that stands in the files of the database, in lower case.
+// onDisk returns the contents of the database files, in lower case.
 func onDisk(t *testing.T, app core.App) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(app.DataDir(), "*.db*"))
@@ -164,16 +164,16 @@ func onDisk(t *testing.T, app core.App) string {
 	return all.String()
 }
 
-func TestNothingMarkedIsReadableOnDisk(t *testing.T) {
-	app := newApp(t)
-	known := onDisk(t, app) // random ids and keys, in which four digits may stand by chance
-	p := create(t, app, everything(vigiltest.User(t, app, authz.Provider).Number(), payer(t, app)))
+func TestPHIIsNotReadableOnDisk(t *testing.T) {
+	app := newPatientsApp(t)
+	found := onDisk(t, app) // random ids and keys may contain the four digits by chance
+	p := create(t, app, fullBody(vigiltest.User(t, app, authz.Provider).Number(), payer(t, app)))
 	if _, err := patients.Replace(app, p.Id, draftOf(t, object{"first_name": "Markedsecond", "phone": "555 010 0198"}), nurse, vigiltest.Clock); err != nil {
 		t.Fatal(err)
 	}
 	content := onDisk(t, app)
 	for _, mark := range []string{"marked", "1955-12-10", "123456789", "123-45", "6789", "010-01", "010 01"} {
-		if strings.Contains(content, mark) && (len(mark) > 4 || !strings.Contains(known, mark)) {
+		if strings.Contains(content, mark) && (len(mark) > 4 || !strings.Contains(found, mark)) {
 			t.Errorf("%q is readable", mark)
 		}
 	}
@@ -196,8 +196,8 @@ func TestNothingMarkedIsReadableOnDisk(t *testing.T) {
 	}
 }
 
-func TestMRNIsGivenOutInOrderAndSkipsTakenOnes(t *testing.T) {
-	app := newApp(t)
+func TestMRNsAreSequentialAndSkipTaken(t *testing.T) {
+	app := newPatientsApp(t)
 	create(t, app, object{"mrn": "mrn-00000002"})
 	for _, want := range []string{"MRN-00000001", "MRN-00000003"} {
 		if p := create(t, app, nil); p.MRN() != want {
@@ -207,7 +207,7 @@ func TestMRNIsGivenOutInOrderAndSkipsTakenOnes(t *testing.T) {
 }
 
 func TestTakenValuesAndUnknownReferences(t *testing.T) {
-	app := newApp(t)
+	app := newPatientsApp(t)
 	other := create(t, app, object{"mrn": "A-1", "gateway_patient_id": "g-1", "external_id": "e-1"})
 	if err := deleted(app, other); err != nil {
 		t.Fatal(err)
@@ -255,7 +255,7 @@ func checkFields(t *testing.T, name string, err error, want fault.Fields) {
 	}
 }
 
-// Without hooks nothing is looked up beforehand, as when another process is faster: the indexes decide.
+// Without hooks nothing is checked beforehand, as when another process is first: the indexes decide.
 func TestUniqueIndexesAreTranslated(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	create(t, app, object{"mrn": "A-1", "gateway_patient_id": "g-1", "external_id": "e-1"})
@@ -273,7 +273,7 @@ func TestUniqueIndexesAreTranslated(t *testing.T) {
 }
 
 func TestParallelCreates(t *testing.T) {
-	app := newApp(t)
+	app := newPatientsApp(t)
 	const callers = 8
 	var group sync.WaitGroup
 	var won, refused atomic.Int32
@@ -301,12 +301,12 @@ func TestParallelCreates(t *testing.T) {
 	if won.Load() != 1 || refused.Load() != callers-1 {
 		t.Errorf("%d won and %d were refused", won.Load(), refused.Load())
 	}
-	seen := map[string]bool{}
+	checked := map[string]bool{}
 	for _, mrn := range given {
-		if seen[mrn] {
+		if checked[mrn] {
 			t.Errorf("%s was given out twice", mrn)
 		}
-		seen[mrn] = true
+		checked[mrn] = true
 	}
 	counts := vigiltest.RowCounts(t, app)
 	if counts["patients"] != callers+1 || counts["triage_scores"] != callers+1 || counts["audit_log"] != callers+1 {
@@ -314,9 +314,9 @@ func TestParallelCreates(t *testing.T) {
 	}
 }
 
-// A record saved as the dashboard does, without any of our functions.
-func TestRecordsFromTheDashboardObeyTheSameRules(t *testing.T) {
-	app := newApp(t)
+// A record saved as the dashboard does, without this package's functions.
+func TestGuardAppliesTheSameRules(t *testing.T) {
+	app := newPatientsApp(t)
 	record, err := collections.New(app, collections.Patients)
 	if err != nil {
 		t.Fatal(err)
@@ -366,7 +366,7 @@ func TestRecordsFromTheDashboardObeyTheSameRules(t *testing.T) {
 }
 
 func TestTriageRowFollowsThePatient(t *testing.T) {
-	app := newApp(t)
+	app := newPatientsApp(t)
 	p := create(t, app, nil)
 	listed := func() bool {
 		row, err := app.FindFirstRecordByData(collections.TriageScores, "patient", p.Id)
@@ -397,9 +397,9 @@ func TestTriageRowFollowsThePatient(t *testing.T) {
 }
 
 func TestReplace(t *testing.T) {
-	app := newApp(t)
+	app := newPatientsApp(t)
 	provider, payerID := vigiltest.User(t, app, authz.Provider).Number(), payer(t, app)
-	p := create(t, app, everything(provider, payerID))
+	p := create(t, app, fullBody(provider, payerID))
 	later := vigiltest.Clock.Add(time.Hour)
 	replace := func(changes object) *collections.Patient {
 		t.Helper()

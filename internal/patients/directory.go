@@ -17,7 +17,7 @@ import (
 // State is which patients a list shows.
 type State uint8
 
-// The states, in each of which a patient is in exactly one.
+// The states; each patient is in exactly one.
 const (
 	Active State = iota
 	Archived
@@ -35,49 +35,51 @@ const (
 )
 
 const (
-	mostChanges     = 1024 // beside the base; more are folded into a new one
+	maxChanges      = 1024 // beyond that, changes are merged into a new base
 	entriesPerQuery = 5000
 )
 
-// Find says what to look for in a [Directory].
-type Find struct {
-	// Search holds words that must all occur in first name, last name or medical record number; none finds all.
+// DirectoryQuery selects patients in a [Directory].
+type DirectoryQuery struct {
+	// Search holds words that must all occur in first name, last name or MRN; "" finds all.
 	Search string
 	State  State
-	// Only limits the result to these ids; nil does not limit it.
+	// Only limits the result to these ids; nil does not.
 	Only          []string
 	Order         ListOrder // ByLastName when empty
 	Offset, Limit int
 }
 
-// Directory finds patients by pieces of their names, in the order of their names, while names lie encrypted in the
-// database: it keeps folded names in memory and nowhere else. It is never written, logged or printed, and is
-// overwritten when it is closed. A hundred thousand patients take about 7 MB and a millisecond to search.
+// Directory finds patients by parts of their names, sorted by name, although names are encrypted in the database: it holds the folded names
+// in memory only. It is never written, logged or printed, and is overwritten when closed. 100,000 patients take about 7 MB and a
+// millisecond to search.
 //
-// It is a large sorted base that is never changed, and a short list of changes beside it; when that list grows too
-// long, both become a new base. Searches run beside each other and beside the making of a new base.
+// It is a large sorted base that never changes, and a short list of changes. When that list grows too long, both are merged into a new
+// base. Searches run concurrently with each other and with a merge.
 type Directory struct {
-	writing     sync.Mutex // held by one writer at a time, also while it makes a new base
-	mostChanges int
+	writeMu    sync.Mutex // one writer at a time, also during a merge
+	maxChanges int
 
-	reading sync.RWMutex // guards what follows; a writer holds it for the moment of a change only
-	base    *roll
-	gone    bitmap // entries of the base that were changed or removed
+	mu      sync.RWMutex // guards the fields below; writers hold it only for a change
+	base    *directoryBase
+	removed bitmap // base entries that were changed or removed
 	changes []*entry
 	ready   bool
 	closed  bool
 }
 
-// Format shows nothing of the names.
+// Format reveals nothing.
 func (*Directory) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[directory]") }
 
-// NewDirectory returns an empty directory, which finds nobody until it is built.
-func NewDirectory() *Directory { return &Directory{base: newRoll(0, 0), mostChanges: mostChanges} }
+// NewDirectory returns an empty directory; call [Directory.Build].
+func NewDirectory() *Directory {
+	return &Directory{base: newDirectoryBase(0, 0), maxChanges: maxChanges}
+}
 
-// Build fills the directory from the database. Changes that are committed meanwhile wait and are not lost.
+// Build fills the directory from the database. Changes committed during the build wait and are not lost.
 func (d *Directory) Build(app core.App) error {
-	d.writing.Lock()
-	defer d.writing.Unlock()
+	d.writeMu.Lock()
+	defer d.writeMu.Unlock()
 	var all []*entry
 	text := 0
 	for after := ""; ; {
@@ -94,7 +96,7 @@ func (d *Directory) Build(app core.App) error {
 		}
 	}
 	slices.SortFunc(all, byName)
-	base := newRoll(len(all), text)
+	base := newDirectoryBase(len(all), text)
 	for _, e := range all {
 		base.add(e.id, e.text, e.created, e.state)
 		clear(e.text)
@@ -106,16 +108,16 @@ func (d *Directory) Build(app core.App) error {
 
 // Ready reports whether the directory has been built.
 func (d *Directory) Ready() bool {
-	d.reading.RLock()
-	defer d.reading.RUnlock()
+	d.mu.RLock()
+	defer d.mu.RUnlock()
 	return d.ready
 }
 
-// Refresh brings the entries of the given patients up to date with the database, after a commit. It reads the rows
-// itself, one call after the other, so that it does not matter in which order two commits report.
+// Refresh updates the entries of the given patients after a commit. It reads the rows itself, one call after the other, so the order in
+// which two commits report does not matter.
 func (d *Directory) Refresh(app core.App, ids ...string) error {
-	d.writing.Lock()
-	defer d.writing.Unlock()
+	d.writeMu.Lock()
+	defer d.writeMu.Unlock()
 	if !d.Ready() {
 		return nil // Build reads everything
 	}
@@ -134,24 +136,24 @@ func (d *Directory) Refresh(app core.App, ids ...string) error {
 	return nil
 }
 
-// Find returns a page of ids and how many patients were found in all.
-func (d *Directory) Find(f Find) (ids []string, total int) {
-	wanted, only := words(f.Search), parseIDs(f.Only)
-	d.reading.RLock()
-	defer d.reading.RUnlock()
+// Find returns a page of ids and the total.
+func (d *Directory) Find(f DirectoryQuery) (ids []string, total int) {
+	wanted, only := searchWords(f.Search), parseIDs(f.Only)
+	d.mu.RLock()
+	defer d.mu.RUnlock()
 	found := d.base.search(wanted)
 	found.filter(func(i int) bool {
-		return d.base.state[i] == f.State && !d.gone.has(i) && (only == nil || only[d.base.ids[i]])
+		return d.base.state[i] == f.State && !d.removed.has(i) && (only == nil || only[d.base.ids[i]])
 	})
 	total = found.count()
-	var extra []placed
+	var extra []positionedEntry
 	for _, e := range d.changes {
 		if e.state == f.State && (only == nil || only[e.id]) && contains(e.text, wanted) {
-			extra = append(extra, placed{e, d.base.place(e, f.Order)})
+			extra = append(extra, positionedEntry{e, d.base.position(e, f.Order)})
 			total++
 		}
 	}
-	slices.SortFunc(extra, func(a, b placed) int { return f.Order.compare(a.entry, b.entry) })
+	slices.SortFunc(extra, func(a, b positionedEntry) int { return f.Order.compare(a.entry, b.entry) })
 
 	skip, left := f.Offset, f.Limit
 	emit := func(id uuid.UUID) bool {
@@ -183,20 +185,20 @@ func (d *Directory) Find(f Find) (ids []string, total int) {
 	return ids, total
 }
 
-// Close overwrites the names. A closed directory finds nobody.
+// Close overwrites the names. A closed directory finds no patient.
 func (d *Directory) Close() {
-	d.writing.Lock()
-	defer d.writing.Unlock()
-	d.swap(newRoll(0, 0))
-	d.reading.Lock()
-	defer d.reading.Unlock()
+	d.writeMu.Lock()
+	defer d.writeMu.Unlock()
+	d.swap(newDirectoryBase(0, 0))
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.ready, d.closed = false, true
 }
 
-// swap puts a new base in place of everything and overwrites what was there.
-func (d *Directory) swap(base *roll) {
-	d.reading.Lock()
-	defer d.reading.Unlock()
+// swap replaces base and changes with a new base and overwrites the old text.
+func (d *Directory) swap(base *directoryBase) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if d.closed {
 		clear(base.text)
 		return
@@ -205,27 +207,27 @@ func (d *Directory) swap(base *roll) {
 	for _, e := range d.changes {
 		clear(e.text)
 	}
-	d.base, d.gone, d.changes, d.ready = base, newBitmap(len(base.ids)), nil, true
+	d.base, d.removed, d.changes, d.ready = base, newBitmap(len(base.ids)), nil, true
 }
 
-// put adds or changes an entry; the caller holds writing.
+// put adds or changes an entry; the caller holds writeMu.
 func (d *Directory) put(e *entry) {
 	d.remove(e.id)
-	d.reading.Lock()
+	d.mu.Lock()
 	at, _ := slices.BinarySearchFunc(d.changes, e, byName)
 	d.changes = slices.Insert(d.changes, at, e)
-	d.reading.Unlock()
-	if len(d.changes) > d.mostChanges {
+	d.mu.Unlock()
+	if len(d.changes) > d.maxChanges {
 		d.swap(d.merged())
 	}
 }
 
-// remove takes an entry out; the caller holds writing.
+// remove removes an entry; the caller holds writeMu.
 func (d *Directory) remove(id uuid.UUID) {
-	d.reading.Lock()
-	defer d.reading.Unlock()
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if i, ok := d.base.find(id); ok {
-		d.gone.set(i)
+		d.removed.set(i)
 	}
 	if i := slices.IndexFunc(d.changes, func(e *entry) bool { return e.id == id }); i >= 0 {
 		clear(d.changes[i].text)
@@ -233,23 +235,23 @@ func (d *Directory) remove(id uuid.UUID) {
 	}
 }
 
-// merged is a new base of the old one and the changes; the caller holds writing, searches go on.
-func (d *Directory) merged() *roll {
+// merged returns a new base of the old one and the changes; the caller holds writeMu, searches continue.
+func (d *Directory) merged() *directoryBase {
 	text := len(d.base.text)
 	for _, e := range d.changes {
 		text += len(e.text)
 	}
-	merged := newRoll(len(d.base.ids)+len(d.changes), text)
+	merged := newDirectoryBase(len(d.base.ids)+len(d.changes), text)
 	rest := d.changes
 	addUpTo := func(place int) {
-		for len(rest) > 0 && d.base.place(rest[0], ByLastName) <= place {
+		for len(rest) > 0 && d.base.position(rest[0], ByLastName) <= place {
 			merged.add(rest[0].id, rest[0].text, rest[0].created, rest[0].state)
 			rest = rest[1:]
 		}
 	}
 	for i := range d.base.ids {
 		addUpTo(i)
-		if !d.gone.has(i) {
+		if !d.removed.has(i) {
 			merged.add(d.base.ids[i], d.base.entryText(i), d.base.created[i], d.base.state[i])
 		}
 	}
@@ -258,8 +260,7 @@ func (d *Directory) merged() *roll {
 	return merged
 }
 
-// entry is one patient outside the base. Its text is last name, first name and medical record number, folded, each
-// followed by the separator.
+// entry is one patient outside the base. Its text is last name, first name and MRN, folded, each followed by the separator.
 type entry struct {
 	id      uuid.UUID
 	text    []byte
@@ -267,8 +268,8 @@ type entry struct {
 	state   State
 }
 
-// placed is an entry with its place among the entries of the base in the order of a search.
-type placed struct {
+// positionedEntry is an entry with its position among the base's entries in the order of a search.
+type positionedEntry struct {
 	*entry
 	place int
 }

@@ -76,8 +76,8 @@ func (p person) row() collections.PatientEntry {
 	}
 }
 
-// naive does what a directory does by looking at everybody.
-func naive(people map[string]person, f Find) (ids []string, total int) {
+// naive searches by comparing every patient.
+func naive(people map[string]person, f DirectoryQuery) (ids []string, total int) {
 	var found []person
 	for _, p := range people {
 		matches := p.state == f.State && (f.Only == nil || slices.Contains(f.Only, p.id))
@@ -114,18 +114,18 @@ func naive(people map[string]person, f Find) (ids []string, total int) {
 func TestDirectoryAgainstNaiveSearch(t *testing.T) {
 	names := rapid.StringOfN(rapid.RuneFrom([]rune("aAbBé'’ßøı -\u0301")), 0, 4, -1)
 	rapid.Check(t, func(t *rapid.T) {
-		known := make([]string, 12)
-		for i := range known {
-			known[i] = fmt.Sprintf("%08x-0000-7000-8000-%012x", rapid.Uint32().Draw(t, "id"), i)
+		found := make([]string, 12)
+		for i := range found {
+			found[i] = fmt.Sprintf("%08x-0000-7000-8000-%012x", rapid.Uint32().Draw(t, "id"), i)
 		}
 		people := map[string]person{}
 		d := NewDirectory()
-		d.mostChanges = rapid.IntRange(0, 6).Draw(t, "most changes")
+		d.maxChanges = rapid.IntRange(0, 6).Draw(t, "most changes")
 		d.ready = true
 		t.Repeat(map[string]func(*rapid.T){
 			"put": func(t *rapid.T) {
 				p := person{
-					id: rapid.SampledFrom(known).Draw(t, "who"), first: names.Draw(t, "first"), last: names.Draw(t, "last"),
+					id: rapid.SampledFrom(found).Draw(t, "who"), first: names.Draw(t, "first"), last: names.Draw(t, "last"),
 					mrn: names.Draw(t, "mrn"), state: State(rapid.IntRange(0, 2).Draw(t, "state")),
 					created: time.UnixMicro(rapid.Int64Range(0, 3).Draw(t, "created")).UTC(),
 				}
@@ -133,18 +133,18 @@ func TestDirectoryAgainstNaiveSearch(t *testing.T) {
 				d.put(newEntry(p.row()))
 			},
 			"remove": func(t *rapid.T) {
-				id := rapid.SampledFrom(known).Draw(t, "who")
+				id := rapid.SampledFrom(found).Draw(t, "who")
 				delete(people, id)
 				d.remove(parseID(id))
 			},
 			"": func(t *rapid.T) {
-				f := Find{
+				f := DirectoryQuery{
 					Search: names.Draw(t, "search"), State: State(rapid.IntRange(0, 2).Draw(t, "state")),
 					Order:  rapid.SampledFrom([]ListOrder{"", ByLastName, ByCreation, ByCreationLast}).Draw(t, "order"),
 					Offset: rapid.IntRange(0, 5).Draw(t, "offset"), Limit: rapid.IntRange(0, 5).Draw(t, "limit"),
 				}
 				if rapid.Bool().Draw(t, "some only") {
-					f.Only = append([]string{}, rapid.SliceOfN(rapid.SampledFrom(known), 0, 4).Draw(t, "only")...)
+					f.Only = append([]string{}, rapid.SliceOfN(rapid.SampledFrom(found), 0, 4).Draw(t, "only")...)
 				}
 				ids, total := d.Find(f)
 				wantIDs, wantTotal := naive(people, f)
@@ -179,17 +179,17 @@ func TestDirectorySearches(t *testing.T) {
 		"lovelace\x00ada": 1,
 		"zz":              0,
 	} {
-		if _, total := d.Find(Find{Search: search, Limit: 10}); total != want {
+		if _, total := d.Find(DirectoryQuery{Search: search, Limit: 10}); total != want {
 			t.Errorf("%q found %d, want %d", search, total, want)
 		}
 	}
 }
 
 func TestClosedDirectoryIsEmptyAndOverwritten(t *testing.T) {
-	d := filled(3 * mostChanges)
+	d := filled(3 * maxChanges)
 	base, changed := d.base, d.changes
 	if len(changed) == 0 || len(base.ids) == 0 {
-		t.Fatal("the test needs entries in the base and beside it")
+		t.Fatal("the test needs entries in the base and in the changes")
 	}
 	d.Close()
 	if strings.Trim(string(base.text), "\x00") != "" {
@@ -200,10 +200,10 @@ func TestClosedDirectoryIsEmptyAndOverwritten(t *testing.T) {
 			t.Error("a change still holds a name")
 		}
 	}
-	if _, total := d.Find(Find{Limit: 1}); total != 0 || d.Ready() {
+	if _, total := d.Find(DirectoryQuery{Limit: 1}); total != 0 || d.Ready() {
 		t.Errorf("a closed directory finds %d and is ready: %v", total, d.Ready())
 	}
-	d.swap(newRoll(0, 0))
+	d.swap(newDirectoryBase(0, 0))
 	if d.Ready() {
 		t.Error("a closed directory came back")
 	}
@@ -211,19 +211,19 @@ func TestClosedDirectoryIsEmptyAndOverwritten(t *testing.T) {
 
 func TestDirectorySearchesWhileChanging(t *testing.T) {
 	d := filled(2000)
-	d.mostChanges = 16
+	d.maxChanges = 16
 	var group sync.WaitGroup
 	for range 2 {
 		group.Go(func() {
 			for i := range 200 {
-				d.writing.Lock()
+				d.writeMu.Lock()
 				d.put(newEntry(randomPerson(rand.New(rand.NewPCG(7, uint64(i)))).row()))
-				d.writing.Unlock()
+				d.writeMu.Unlock()
 			}
 		})
 		group.Go(func() {
 			for range 100 {
-				if ids, total := d.Find(Find{Search: "a", Limit: 20}); len(ids) > total {
+				if ids, total := d.Find(DirectoryQuery{Search: "a", Limit: 20}); len(ids) > total {
 					t.Errorf("%d ids of %d", len(ids), total)
 				}
 			}
@@ -259,7 +259,7 @@ func randomPerson(r *rand.Rand) person {
 	}
 }
 
-// filled is a directory of so many people; the last few hundred may lie beside the base.
+// filled is a directory of so many people, with some hundred entries outside the base.
 func filled(people int) *Directory {
 	r := rand.New(rand.NewPCG(1, 2))
 	d := NewDirectory()
@@ -271,7 +271,7 @@ func filled(people int) *Directory {
 		all, text = append(all, e), text+len(e.text)
 	}
 	slices.SortFunc(all, byName)
-	base := newRoll(len(all), text)
+	base := newDirectoryBase(len(all), text)
 	for _, e := range all {
 		base.add(e.id, e.text, e.created, e.state)
 	}
@@ -291,7 +291,7 @@ func BenchmarkDirectory(b *testing.B) {
 		d := filled(people)
 		runtime.GC()
 		runtime.ReadMemStats(&after)
-		for name, find := range map[string]Find{
+		for name, find := range map[string]DirectoryQuery{
 			"search 4 letters":  {Search: "guye", Limit: 20},
 			"search 2 words":    {Search: "maria garc", Limit: 20},
 			"search 1 letter":   {Search: "a", Limit: 20},

@@ -36,7 +36,7 @@ var (
 	dayNames = []string{"monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"}
 )
 
-// number returns the optional integer id of another object, 0 for none.
+// number returns the optional integer id of another object; 0 for none.
 func number(c *validate.Checks, name string, f validate.Integer, complaint string) int64 {
 	id := c.Integer(name, f, false)
 	if id == nil {
@@ -114,7 +114,7 @@ func perDay(c *validate.Checks, name string, f validate.Integer) int {
 	return int(*n)
 }
 
-// weekdays returns the named days in the order of the week, nil for every day.
+// weekdays returns the named days in the order of the week; nil for every day.
 func weekdays(c *validate.Checks, name string, f validate.Field[[]validate.String]) []string {
 	list, ok := validate.Nested(c, name, f, "Must be a list of weekdays.")
 	if !ok {

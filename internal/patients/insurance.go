@@ -35,11 +35,11 @@ type subscriberBody struct {
 	Gender      validate.String `json:"gender"`
 }
 
-// Relationships are what the patient may be to the subscriber. Source: ASC X12N 005010X222A1 (837P), SBR02 and PAT01, in plain words.
+// Relationships are the patient's relationships to the subscriber. Source: ASC X12N 005010X222A1 (837P), SBR02 and PAT01, in plain words.
 var Relationships = []string{"self", "spouse", "child", "other"}
 
-// insurance reads the member into its columns. What a payer would miss is no complaint here: it is known bit by bit, and asked for before a claim
-// goes out.
+// insurance reads the member into its columns. Data that a payer requires may be missing here: it is entered step by step, and preflight
+// requires it before a claim is sent.
 func insurance(c *validate.Checks, f validate.Field[InsuranceBody], today string, d map[string]any) {
 	body, _ := validate.Nested(c, "insurance", f, msgObject)
 	primary := coverage(c, "insurance", body.coverageBody, today)
@@ -48,7 +48,7 @@ func insurance(c *validate.Checks, f validate.Field[InsuranceBody], today string
 	}
 	if alone := c.Boolean("insurance.self_pay", body.SelfPay, false); alone != nil && *alone {
 		if primary.SelfPay = primary.Payer == 0; !primary.SelfPay {
-			c.Reject("insurance.self_pay", "Who has a payer does not pay alone.")
+			c.Reject("insurance.self_pay", "A patient with a payer cannot be self-pay.")
 		}
 	}
 	d[collections.PatientInsurancePayer], d[collections.PatientInsuranceMemberID] = primary.Payer, primary.MemberID
@@ -60,7 +60,7 @@ func insurance(c *validate.Checks, f validate.Field[InsuranceBody], today string
 	d[collections.PatientInsuranceDetails] = details
 }
 
-// groupPattern is what X12 can carry of a number on an insurance card.
+// groupPattern is what X12 can carry of a group number.
 var groupPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 ./_-]*$`)
 
 func coverage(c *validate.Checks, name string, b coverageBody, today string) *phi.Coverage {
@@ -95,7 +95,7 @@ func coverage(c *validate.Checks, name string, b coverageBody, today string) *ph
 type InsuranceView struct {
 	CoverageView
 	Secondary *CoverageView `json:"secondary"`
-	SelfPay   bool          `json:"self_pay"` // said, and not only that no payer is known
+	SelfPay   bool          `json:"self_pay"` // stated explicitly, not derived from a missing payer
 }
 
 // CoverageView is one insurance.
@@ -107,7 +107,7 @@ type CoverageView struct {
 	Subscriber   *SubscriberView `json:"subscriber"`
 }
 
-// SubscriberView is who holds an insurance.
+// SubscriberView is the subscriber of an insurance.
 type SubscriberView struct {
 	FirstName   string  `json:"first_name"`
 	LastName    string  `json:"last_name"`
@@ -115,16 +115,16 @@ type SubscriberView struct {
 	Gender      *string `json:"gender"`
 }
 
-// Format shows nothing of the insurance.
+// Format reveals nothing.
 func (InsuranceView) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[insurance]") }
 
-// Format shows nothing of the insurance.
+// Format reveals nothing.
 func (CoverageView) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[insurance]") }
 
-// Format shows nothing of the person.
+// Format reveals nothing.
 func (SubscriberView) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[subscriber]") }
 
-// viewInsurance shows a coverage; nil for one that says nothing.
+// viewInsurance returns the view of a coverage; nil for an empty one.
 func viewInsurance(c phi.Coverage) *InsuranceView {
 	if c == (phi.Coverage{}) {
 		return nil
@@ -145,7 +145,7 @@ func viewCoverage(c phi.Coverage) CoverageView {
 	return view
 }
 
-// insuranceMember is the body's member that would have led to the columns of a patient; anything that is no object where details are damaged.
+// insuranceMember returns the body's member for a patient's columns; a string if the details are damaged, which no check accepts.
 func insuranceMember(p *collections.Patient) any {
 	var member any
 	covered, err := p.Coverage()

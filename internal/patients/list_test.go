@@ -50,7 +50,7 @@ func update(t testing.TB, app core.App, id string, columns dbx.Params) {
 }
 
 func TestList(t *testing.T) {
-	app := newApp(t)
+	app := newPatientsApp(t)
 	ids := map[string]string{}
 	for i, name := range []string{"Cleo Ångström", "Ada Lovelace", "Bob O’Brien", "Dora angstroem", "Emil Weiß", "Fay Gone"} {
 		first, last, _ := strings.Cut(name, " ")
@@ -97,7 +97,7 @@ func TestList(t *testing.T) {
 }
 
 func TestListWaitsForTheDirectory(t *testing.T) {
-	app := newApp(t)
+	app := newPatientsApp(t)
 	var unavailable *fault.Error
 	if _, _, err := patients.List(app, patients.NewDirectory(), patients.Query{}); !errors.As(err, &unavailable) || unavailable.Kind != fault.Unavailable {
 		t.Error(err)
@@ -105,7 +105,7 @@ func TestListWaitsForTheDirectory(t *testing.T) {
 }
 
 func TestDirectoryFollowsCommits(t *testing.T) {
-	app := newApp(t)
+	app := newPatientsApp(t)
 	p := create(t, app, object{"last_name": "Before"})
 	early := patients.NewDirectory()
 	if err := early.Refresh(app, p.Id); err != nil || early.Ready() {
@@ -113,7 +113,7 @@ func TestDirectoryFollowsCommits(t *testing.T) {
 	}
 	directory := built(t, app)
 	count := func(search string) int {
-		_, total := directory.Find(patients.Find{Search: search, Limit: 1})
+		_, total := directory.Find(patients.DirectoryQuery{Search: search, Limit: 1})
 		return total
 	}
 	late := create(t, app, object{"last_name": "Latecomer"})
@@ -139,8 +139,8 @@ func TestDirectoryFollowsCommits(t *testing.T) {
 }
 
 func TestDamagedValues(t *testing.T) {
-	app := newApp(t)
-	everyone := everything(vigiltest.User(t, app, authz.Provider).Number(), payer(t, app))
+	app := newPatientsApp(t)
+	everyone := fullBody(vigiltest.User(t, app, authz.Provider).Number(), payer(t, app))
 	a := create(t, app, everyone)
 	b := create(t, app, object{"first_name": "Bob", "last_name": "Whole", "phone": "555 010 0100"})
 	var sealed dbx.NullStringMap
@@ -170,7 +170,7 @@ func TestDamagedValues(t *testing.T) {
 		t.Error("names", err)
 	}
 
-	// What cannot be read is not changed, neither itself nor beside it, whatever is written.
+	// An unreadable record cannot be changed by any write.
 	for _, changes := range []object{{"gender": "other"}, {"phone": "555 010 0199"}, {"phone": nil}, {"phone": "", "gender": "other"}} {
 		damaged, err := collections.FindPatient(app, a.Id)
 		if err != nil {
@@ -189,9 +189,9 @@ func TestDamagedValues(t *testing.T) {
 }
 
 func TestView(t *testing.T) {
-	app := newApp(t)
+	app := newPatientsApp(t)
 	provider, payerID := vigiltest.User(t, app, authz.Provider).Number(), payer(t, app)
-	p := create(t, app, everything(provider, payerID))
+	p := create(t, app, fullBody(provider, payerID))
 	view, err := patients.NewView(p, authz.Admin)
 	if err != nil {
 		t.Fatal(err)
@@ -229,8 +229,8 @@ func TestView(t *testing.T) {
 }
 
 func TestViewHidesWhatTheRoleMayNotSee(t *testing.T) {
-	app := newApp(t)
-	p := create(t, app, everything(vigiltest.User(t, app, authz.Provider).Number(), payer(t, app)))
+	app := newPatientsApp(t)
+	p := create(t, app, fullBody(vigiltest.User(t, app, authz.Provider).Number(), payer(t, app)))
 	p.Load(object{"active": false, "archived_at": collections.Instant(vigiltest.Clock), "archived_by": "nurse@vigil.test", "archive_reason": "moved", "unarchived_by": "nurse@vigil.test"})
 	for role, hidden := range map[authz.Role]string{
 		authz.Admin: "", authz.ClinicalManager: "", authz.Provider: "ssn_last4", authz.Nurse: "ssn_last4", authz.MA: "ssn_last4",
@@ -270,7 +270,7 @@ func TestViewHidesWhatTheRoleMayNotSee(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	app := newApp(t)
+	app := newPatientsApp(t)
 	p := create(t, app, object{"mrn": "A-1"})
 	names, err := patients.Names(app, []string{p.Id, collections.NewUUID(), p.Id})
 	if err != nil || len(names) != 1 {
@@ -294,7 +294,7 @@ func TestNames(t *testing.T) {
 }
 
 func TestPatientsByIDKeepsTheOrder(t *testing.T) {
-	app := newApp(t)
+	app := newPatientsApp(t)
 	a, b, c := create(t, app, nil), create(t, app, nil), create(t, app, nil)
 	page, err := collections.PatientsByID(app, []string{c.Id, collections.NewUUID(), a.Id, b.Id})
 	if err != nil || len(page) != 3 || page[0].Id != c.Id || page[1].Id != a.Id || page[2].Id != b.Id {

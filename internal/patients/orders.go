@@ -14,8 +14,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// OrderBody is the body that records an order of monitoring, a plan of care, the visit that made somebody an established patient, or what somebody
-// else bills for a patient.
+// OrderBody is the body that records an order of monitoring, a plan of care, an established-patient visit, or a competing service that
+// another practice bills.
 type OrderBody struct {
 	Kind     validate.String  `json:"kind"`
 	Dated    validate.String  `json:"dated"`
@@ -24,20 +24,19 @@ type OrderBody struct {
 	Text     validate.String  `json:"text"`
 }
 
-// OrderDraft is an order that was found valid.
+// OrderDraft is a validated [OrderBody].
 type OrderDraft struct {
 	kind, dated string
-	until       string // of a competing service; "" while it goes on
-	author      int64  // 0 for whoever records it
+	until       string // of a competing service; "" while it continues
+	author      int64  // 0 for the caller
 	text        phi.Text
 }
 
 const (
-	msgAuthor = "Must be the id of a provider, a clinical manager or an administrator."
-	msgHeard  = "Must be the id of somebody of the clinical roles." // of a competing service
+	msgAuthor          = "Must be the id of a provider, a clinical manager or an administrator."
+	msgCompetingAuthor = "Must be the id of a user with a clinical role." // of a competing service
 )
 
-// Read checks a body. Source: docs/decisions/billing.md, "Orders, plans and visits".
 func (b OrderBody) Read(c *validate.Checks, now time.Time, practice *time.Location) OrderDraft {
 	d := OrderDraft{
 		kind:  c.Text("kind", b.Kind, validate.Required(0).OneOf(collections.OrderKinds...)),
@@ -59,7 +58,7 @@ func (b OrderBody) Read(c *validate.Checks, now time.Time, practice *time.Locati
 	return d
 }
 
-// RecordOrder records an order of a patient who is not deleted; whoever records it is its author unless another is named.
+// RecordOrder records an order of a patient who is not deleted; the caller is the author unless another is named.
 func RecordOrder(app core.App, patientID string, d OrderDraft, by audit.Actor, caller string, now time.Time) (order *collections.Order, err error) {
 	author := caller
 	if d.author != 0 {
@@ -75,9 +74,9 @@ func RecordOrder(app core.App, patientID string, d OrderDraft, by audit.Actor, c
 		}
 		if d.kind == collections.CompetingService {
 			if err != nil || authz.Reach(authz.Role(user.Role()), authz.RecordOrders) == authz.None {
-				return fault.Field("author_id", msgHeard)
+				return fault.Field("author_id", msgCompetingAuthor)
 			}
-		} else if err != nil || !orders(authz.Role(user.Role())) {
+		} else if err != nil || !canOrder(authz.Role(user.Role())) {
 			return fault.Field("author_id", msgAuthor)
 		}
 		order, err = collections.AddOrder(tx, collections.OrderDraft{
@@ -94,7 +93,7 @@ func RecordOrder(app core.App, patientID string, d OrderDraft, by audit.Actor, c
 	return order, err
 }
 
-// orders reports whether somebody of a role may have ordered monitoring. Which profession an administrator has nobody records here.
-func orders(role authz.Role) bool {
+// canOrder reports whether a role may order monitoring. An administrator may: the profession is not recorded.
+func canOrder(role authz.Role) bool {
 	return role == authz.Provider || role == authz.ClinicalManager || role == authz.Admin
 }

@@ -18,26 +18,25 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// Patch is a merge patch of a [Body], by member. It refuses to print.
-// Source: RFC 7396; docs/decisions/patients.md, "PATCH semantics".
+// Patch is a merge patch of a [Body], by member. It refuses to print. Source: RFC 7396; docs/decisions/patients.md, "PATCH semantics".
 type Patch map[string]jsontext.Value
 
-// Format shows nothing of the person.
+// Format reveals nothing.
 func (Patch) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[patient patch]") }
 
-// LogValue shows nothing of the person.
+// LogValue reveals nothing.
 func (Patch) LogValue() slog.Value { return slog.StringValue("[patient patch]") }
 
 // MarshalJSON refuses.
 func (Patch) MarshalJSON() ([]byte, error) { return Draft{}.MarshalJSON() }
 
-// Condition is what must hold of a stored patient for a change to be made.
-type Condition func(tx core.App, p *collections.Patient) error
+// Precondition must hold for a stored patient before a change.
+type Precondition func(tx core.App, p *collections.Patient) error
 
-// Change merges a patch into a patient who is not deleted, checks the whole as for a replacement, and stores what the patch is about.
-func Change(app core.App, id string, patch Patch, by audit.Actor, now time.Time, practice *time.Location, conditions ...Condition) (*collections.Patient, error) {
+// ApplyPatch merges a patch into a patient who is not deleted, validates the result as a replacement, and stores the patched members.
+func ApplyPatch(app core.App, id string, patch Patch, by audit.Actor, now time.Time, practice *time.Location, conditions ...Precondition) (*collections.Patient, error) {
 	p, err := update(app, id, by, now, conditions, func(p *collections.Patient) error {
-		body, err := patch.onto(p)
+		body, err := patch.bodyFor(p)
 		if err != nil {
 			return err
 		}
@@ -46,7 +45,7 @@ func Change(app core.App, id string, patch Patch, by audit.Actor, now time.Time,
 		if err := checks.Err(); err != nil {
 			return err
 		}
-		patch.only(draft).applyTo(p)
+		patch.restrict(draft).applyTo(p)
 		return nil
 	})
 	if err != nil {
@@ -55,9 +54,8 @@ func Change(app core.App, id string, patch Patch, by audit.Actor, now time.Time,
 	return p, nil
 }
 
-// onto is the body that replaces a patient by what the patch makes of it. What the patch takes away altogether is null in it, so that it is told
-// from what is left out.
-func (patch Patch) onto(p *collections.Patient) (body Body, err error) {
+// bodyFor returns the body of the patched patient. A removed member is null, to distinguish it from an omitted one.
+func (patch Patch) bodyFor(p *collections.Patient) (body Body, err error) {
 	readable := slices.DeleteFunc(slices.Clone(bodyColumns), func(column string) bool { return column == collections.PatientSSN })
 	whole := map[string]jsontext.Value{}
 	raw, err := json.Marshal(membersOf(p, readable))
@@ -78,8 +76,8 @@ func (patch Patch) onto(p *collections.Patient) (body Body, err error) {
 	return body, validate.DecodeObject(raw, &body)
 }
 
-// merge applies a merge patch to a value, which may be none. Written here since the libraries come with the other kind of patch, for which a
-// patient has no use, and read numbers on the way. Source: RFC 7396, section 2.
+// merge applies a merge patch to a value, which may be empty. Libraries implement the other kind of patch or convert numbers.
+// Source: RFC 7396, section 2.
 func merge(target, patch jsontext.Value) (jsontext.Value, error) {
 	members, ok := membersIn(patch)
 	if !ok {
@@ -114,12 +112,12 @@ func membersIn(value jsontext.Value) (members map[string]jsontext.Value, ok bool
 	return members, validate.DecodeMember(value, &members) == nil
 }
 
-// only leaves of a draft the columns that the patch is about.
-func (patch Patch) only(d Draft) Draft {
+// restrict removes the columns that the patch does not name.
+func (patch Patch) restrict(d Draft) Draft {
 	columns := maps.Clone(d.columns)
 	maps.DeleteFunc(columns, func(column string, _ any) bool {
-		member := nameOf(column)
-		if slices.Contains(insuranceOwned, column) {
+		member := contractName(column)
+		if slices.Contains(insuranceColumns, column) {
 			member = "insurance"
 		}
 		_, about := patch[member]

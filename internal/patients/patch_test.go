@@ -39,7 +39,7 @@ func same(a, b jsontext.Value) bool {
 	return json.Unmarshal(a, &one) == nil && json.Unmarshal(b, &two) == nil && reflect.DeepEqual(one, two)
 }
 
-// Merging twice is merging once, nothing is null that was not before, and an empty patch changes no object.
+// Merging twice equals merging once, no null appears that was not there before, and an empty patch changes no object.
 func FuzzMerge(f *testing.F) {
 	f.Add(`{"a":{"b":1}}`, `{"a":{"b":null,"c":{"d":null}}}`)
 	f.Add(`{"a":[null]}`, `{"b":[{"c":null}]}`)

@@ -22,8 +22,7 @@ const (
 	StatusArchived = "archived"
 )
 
-// View is a patient as one reader may see it. It is made to be encoded as JSON for that reader and nothing else; it
-// refuses to print.
+// View is a patient as one role may see it. It is only for encoding as JSON and refuses to print.
 type View struct {
 	ID                 string               `json:"id"`
 	FirstName          *string              `json:"first_name"`
@@ -69,17 +68,17 @@ type AddressView struct {
 	Country string  `json:"country"`
 }
 
-// Format shows nothing of the person.
+// Format reveals nothing.
 func (View) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[patient]") }
 
-// LogValue shows nothing of the person.
+// LogValue reveals nothing.
 func (View) LogValue() slog.Value { return slog.StringValue("[patient]") }
 
-// Format shows nothing of the address.
+// Format reveals nothing.
 func (AddressView) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[address]") }
 
-// NewView is the patient as a reader of the given role may see it: what the role hides is null and named in
-// redacted_fields. It fails when anything of the patient cannot be opened.
+// NewView returns the patient as the role may see it: hidden fields are null and named in redacted_fields. It fails if any value cannot be
+// opened.
 func NewView(p *collections.Patient, role authz.Role) (View, error) {
 	if err := collections.Readable(p.ProxyRecord()); err != nil {
 		return View{}, err
@@ -129,8 +128,9 @@ func NewView(p *collections.Patient, role authz.Role) (View, error) {
 	return v, nil
 }
 
-// redact hides what the role may not see; a role it does not know sees least.
-// Source: docs/decisions/patients.md, "Who sees demographics"; the names of staff from a portal user by docs/decisions/roles.md, "Endpoint permissions".
+// redact hides what the role may not see; an unknown role sees the least.
+// Source: docs/decisions/patients.md, "Who sees demographics"; the names of staff from a portal user by docs/decisions/roles.md, "Who may
+// call what".
 func (v *View) redact(role authz.Role) {
 	hide := func(name string, field **string) {
 		*field = nil
@@ -160,7 +160,7 @@ func isClinical(role authz.Role) bool {
 	return false
 }
 
-// Status is the patient's state as the contract names it.
+// Status returns the patient's state by its contract name.
 func Status(p *collections.Patient) string {
 	if p.Active() {
 		return StatusActive
@@ -168,7 +168,7 @@ func Status(p *collections.Patient) string {
 	return StatusArchived
 }
 
-// orNull is nil for the zero value, which stands for absence in the database.
+// orNull returns nil for the zero value, which the database uses for null.
 func orNull[T comparable](value T) *T {
 	var zero T
 	if value == zero {
@@ -184,13 +184,13 @@ func instant(at time.Time) *string {
 	return orNull(validate.FormatInstant(at))
 }
 
-// Name is what a list of alerts, claims or triage rows shows of a patient. It refuses to print.
+// Name is what lists show of a patient. It refuses to print.
 type Name struct{ collections.PatientName }
 
-// Format shows nothing of the name.
+// Format reveals nothing.
 func (Name) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[name]") }
 
-// LogValue shows nothing of the name.
+// LogValue reveals nothing.
 func (Name) LogValue() slog.Value { return slog.StringValue("[name]") }
 
 // MarshalJSON refuses.
@@ -199,7 +199,7 @@ func (Name) MarshalJSON() ([]byte, error) { return nil, errors.New("patients: a 
 // Readable reports whether the name could be opened.
 func (n Name) Readable() bool { return !n.Unreadable }
 
-// LastFirst is "Lovelace, Ada", as claims have it.
+// LastFirst returns "Lovelace, Ada", the form in claims.
 func (n Name) LastFirst() string {
 	if n.Unreadable {
 		return collections.UnreadableText
@@ -207,7 +207,7 @@ func (n Name) LastFirst() string {
 	return strings.TrimSuffix(strings.TrimPrefix(n.Last.Reveal()+", "+n.First.Reveal(), ", "), ", ")
 }
 
-// Names opens the names of the given patients, of any state, with one query; unknown ids are left out.
+// Names opens the names of the given patients, of any state, with one query; unknown ids are omitted.
 func Names(app core.App, ids []string) (map[string]Name, error) {
 	found, err := collections.PatientNames(app, ids)
 	if err != nil {
@@ -220,8 +220,8 @@ func Names(app core.App, ids []string) (map[string]Name, error) {
 	return names, nil
 }
 
-// Phones opens the phone numbers of the given patients for a reader of the role, with one query; those who have none are left out, and all
-// for who may not see them. Source: docs/decisions/patients.md, "Who sees demographics".
+// Phones opens the phone numbers of the given patients with one query, if the role may see them; patients without one are omitted.
+// Source: docs/decisions/patients.md, "Who sees demographics".
 func Phones(app core.App, ids []string, role authz.Role) (map[string]phi.Text, error) {
 	if len(ids) == 0 || !isClinical(role) {
 		return nil, nil

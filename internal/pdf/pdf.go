@@ -1,5 +1,5 @@
-// Package pdf draws papers for the office: a title, a period, texts and tables whose cells wrap and which go on over as many pages as they need,
-// each with its headings, a footer that says the paper is confidential, and page numbers. It knows paper and nothing of what is written on it.
+// Package pdf draws two kinds of PDF: a [Document] of headings, text and tables that flow over pages with headers, footers and page
+// numbers, and a [Sheet] with freely placed elements. Their contents are up to the caller.
 package pdf
 
 import (
@@ -20,20 +20,20 @@ var font []byte
 
 const (
 	family     = "dejavu"
-	margin     = 12.0 // millimetres
+	margin     = 12.0 // millimeters
 	lineHeight = 4.2
 	cellSize   = 8.0 // points
 	maxLines   = 30  // of one cell
 	footer     = "Confidential – contains PHI"
 )
 
-// Document is a paper under construction.
+// Document is a PDF under construction.
 type Document struct {
 	pdf   *fpdf.Fpdf
 	width float64 // between the margins
 }
 
-// New starts a landscape letter paper with a title and a line about the period below.
+// New starts a landscape letter-size document with a title and a line about the period.
 func New(title, period string, now time.Time) *Document {
 	p := fpdf.New("L", "mm", "Letter", "")
 	p.AddUTF8FontFromBytes(family, "", font)
@@ -75,8 +75,8 @@ func (d *Document) Heading(text string) {
 // Paragraph writes running text.
 func (d *Document) Paragraph(text string) { d.text(9, 4.6, text) }
 
-// Table writes rows below headings. Widths are shares of the page; nil makes the columns alike. Long cells wrap, and the headings stand on top of
-// every page. A table without rows says so.
+// Table writes rows below headings, which repeat on every page. Widths are shares of the page; nil makes the columns equal. Long cells
+// wrap. An empty table writes "None.".
 func (d *Document) Table(headings []string, widths []float64, rows [][]string) {
 	millimetres := d.columns(len(headings), widths)
 	d.row(headings, millimetres, true)
@@ -92,7 +92,7 @@ func (d *Document) Table(headings []string, widths []float64, rows [][]string) {
 	}
 }
 
-// columns are the widths in millimetres; together they are the width of the page, so that nothing runs off it.
+// columns returns the widths in millimeters, which together fill the page.
 func (d *Document) columns(n int, shares []float64) []float64 {
 	widths, total := make([]float64, n), 0.0
 	for i := range widths {
@@ -152,7 +152,7 @@ func (d *Document) row(row []string, widths []float64, heading bool) {
 	p.SetXY(margin, y+height)
 }
 
-// Bytes finishes the paper.
+// Bytes finishes the document.
 func (d *Document) Bytes() ([]byte, error) {
 	var out bytes.Buffer
 	if err := d.pdf.Output(&out); err != nil {
@@ -161,7 +161,7 @@ func (d *Document) Bytes() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// printable leaves out what the font has no place for: control characters, and everything beyond the basic plane.
+// printable removes control characters and everything beyond the basic plane, which the font lacks.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -175,13 +175,13 @@ func printable(text string) string {
 }
 
 const (
-	chartHeight = 48.0 // millimetres, labels not counted
+	chartHeight = 48.0 // millimeters, without labels
 	labelSize   = 7.0  // points
-	widestBar   = 24.0 // millimetres
+	widestBar   = 24.0 // millimeters
 )
 
-// Bars draws a bar for each amount in dollars, as high as it is great, with its label below and the amount above; nothing for none. Where bars are
-// narrow, only some labels are written, and the highest amount instead of all, so that they do not run into each other.
+// Bars draws a bar for each amount in dollars, with its label below and the amount above; nothing without amounts. If bars are narrow, only
+// some labels are written, and in the title the highest amount, so that texts do not overlap.
 func (d *Document) Bars(title string, labels []string, amounts []float64) {
 	if len(labels) == 0 || len(labels) != len(amounts) {
 		return
@@ -227,5 +227,5 @@ func (d *Document) label(x, y, width float64, align, text string) {
 	d.pdf.CellFormat(width, 4, printable(text), "", 0, align, false, 0, "")
 }
 
-// dollars is an amount without cents, with its sign of currency.
+// dollars formats an amount without cents.
 func dollars(amount float64) string { return "$" + strconv.FormatFloat(amount, 'f', 0, 64) }

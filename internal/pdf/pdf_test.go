@@ -34,7 +34,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// A chart of few bars or many stays on its page; nothing, or zeros, is no error.
+// A chart of few or many bars stays on its page; no amounts, or zeros, are not an error.
 func TestBars(t *testing.T) {
 	for _, n := range []int{0, 1, 12, 61, 1000} {
 		d := pdf.New("Trend", "2020-01-01 to 2024-12-31", time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC))

@@ -9,38 +9,38 @@ import (
 	"codeberg.org/go-pdf/fpdf"
 )
 
-// The measures of a sheet, in millimetres: US Letter, upright.
+// The size of a sheet in millimeters: US Letter, portrait.
 const (
 	SheetWidth  = 215.9
 	SheetHeight = 279.4
 	SheetMargin = 13.0
-	point       = 0.352778 // millimetres
+	point       = 0.352778 // millimeters
 )
 
-// Ink is a colour; all of them can be told apart in grey together with their shapes and hatches.
+// Ink is an RGB color. In grayscale, shapes and hatches distinguish inks.
 type Ink [3]int
 
 // The inks of a sheet.
 var (
-	Black    = Ink{16, 24, 28}
-	Soft     = Ink{70, 84, 92}
-	Hairs    = Ink{200, 207, 211}
-	Teal     = Ink{15, 92, 99}
-	Violet   = Ink{90, 75, 176}
-	Amber    = Ink{122, 75, 0}
-	Red      = Ink{168, 23, 31}
-	White    = Ink{255, 255, 255}
-	InRange  = Ink{226, 239, 240} // the bands where values should be
-	InRange2 = Ink{234, 231, 246}
+	Black     = Ink{16, 24, 28}
+	Gray      = Ink{70, 84, 92}
+	LightGray = Ink{200, 207, 211}
+	Teal      = Ink{15, 92, 99}
+	Violet    = Ink{90, 75, 176}
+	Amber     = Ink{122, 75, 0}
+	Red       = Ink{168, 23, 31}
+	White     = Ink{255, 255, 255}
+	InRange   = Ink{226, 239, 240} // ranges of normal values
+	InRange2  = Ink{234, 231, 246}
 )
 
-// Sheet is an upright paper on which everything stands where it is put. It has one face of type; bold letters are the same ones, drawn with an edge.
+// Sheet is a portrait page with freely placed elements. Bold text is the regular font drawn with an outline.
 type Sheet struct {
-	pdf  *fpdf.Fpdf
-	lost bool
+	pdf           *fpdf.Fpdf
+	missingGlyphs bool
 }
 
-// NewSheet starts a sheet. foot is drawn on every page with its number and "{pages}" for how many there are.
+// NewSheet starts a sheet. foot is drawn on every page with its number; "{pages}" stands for their count.
 func NewSheet(title string, now time.Time, foot func(s *Sheet, page int)) *Sheet {
 	p := fpdf.New("P", "mm", "Letter", "")
 	p.AddUTF8FontFromBytes(family, "", font)
@@ -57,15 +57,15 @@ func NewSheet(title string, now time.Time, foot func(s *Sheet, page int)) *Sheet
 	return s
 }
 
-// Lost reports that some letters had no place in the type: they are boxes on the paper.
-func (s *Sheet) Lost() bool { return s.lost }
+// HasMissingGlyphs reports whether letters were replaced by boxes.
+func (s *Sheet) HasMissingGlyphs() bool { return s.missingGlyphs }
 
-// Type is how a text is set.
+// Type is the style of a text.
 type Type struct {
 	Size  float64 // points
 	Bold  bool
 	Ink   Ink
-	Right bool // ends where it is put instead of beginning there
+	Right bool // right-aligned
 }
 
 func (s *Sheet) set(t Type) {
@@ -80,9 +80,9 @@ func (s *Sheet) set(t Type) {
 	}
 }
 
-// Text writes a line whose letters stand on y, and returns where it ends.
+// Text writes a line with its baseline at y and returns its end.
 func (s *Sheet) Text(x, y float64, t Type, text string) float64 {
-	shown := s.shown(text)
+	shown := s.printable(text)
 	s.set(t)
 	width := s.pdf.GetStringWidth(shown)
 	if t.Right {
@@ -95,10 +95,10 @@ func (s *Sheet) Text(x, y float64, t Type, text string) float64 {
 	return x + width
 }
 
-// Cut writes a line no wider than so much, with an ellipsis where something had to go.
-func (s *Sheet) Cut(x, y, width float64, t Type, text string) float64 {
+// TruncatedText writes a line no wider than width, shortened with an ellipsis.
+func (s *Sheet) TruncatedText(x, y, width float64, t Type, text string) float64 {
 	s.set(t)
-	runes := []rune(s.shown(text))
+	runes := []rune(s.printable(text))
 	if s.pdf.GetStringWidth(string(runes)) > width {
 		for len(runes) > 0 && s.pdf.GetStringWidth(string(runes)+"…") > width {
 			runes = runes[:len(runes)-1]
@@ -108,11 +108,11 @@ func (s *Sheet) Cut(x, y, width float64, t Type, text string) float64 {
 	return s.Text(x, y, t, string(runes))
 }
 
-// Lines breaks a text into lines no wider than so much; of more than most the last says with an ellipsis that there was more.
+// Lines breaks a text into at most most lines no wider than width; the last one ends with an ellipsis if text was cut.
 func (s *Sheet) Lines(width float64, most int, t Type, text string) []string {
 	s.set(t)
 	s.pdf.SetTextRenderingMode(0)
-	lines := s.pdf.SplitText(s.shown(text), width)
+	lines := s.pdf.SplitText(s.printable(text), width)
 	if len(lines) > most {
 		lines = lines[:most]
 		lines[most-1] = strings.TrimRight(lines[most-1], " .,;") + " …"
@@ -120,7 +120,7 @@ func (s *Sheet) Lines(width float64, most int, t Type, text string) []string {
 	return lines
 }
 
-// Rule draws a line; dashes are lengths of lines and gaps.
+// Rule draws a line; dashes are lengths of dashes and gaps.
 func (s *Sheet) Rule(x1, y1, x2, y2, weight float64, ink Ink, dashes ...float64) {
 	s.pen(weight, ink)
 	s.pdf.SetDashPattern(dashes, 0)
@@ -145,7 +145,7 @@ func (s *Sheet) Frame(x, y, width, height, weight float64, ink Ink) {
 	s.pdf.RoundedRect(x, y, width, height, 1.6, "1234", "D")
 }
 
-// Hatch fills a rectangle with slanting lines, which a grey printer keeps apart from a tint.
+// Hatch fills a rectangle with diagonal lines, which differ from a tint in grayscale.
 func (s *Sheet) Hatch(x, y, width, height float64, ink Ink) {
 	s.pdf.ClipRect(x, y, width, height, false)
 	s.pen(0.5, ink)
@@ -157,10 +157,10 @@ func (s *Sheet) Hatch(x, y, width, height float64, ink Ink) {
 	s.pdf.Rect(x, y, width, height, "D")
 }
 
-// Shape is a sign whose form says what it is.
+// Shape is a marker with a meaning.
 type Shape string
 
-// The shapes: critical, warning, in range, doubted.
+// The shapes: critical, warning, in range, suspect.
 const (
 	Triangle Shape = "triangle"
 	Diamond  Shape = "diamond"
@@ -168,7 +168,7 @@ const (
 	Question Shape = "question"
 )
 
-// Mark draws a shape about a point.
+// Mark draws a shape around a point.
 func (s *Sheet) Mark(shape Shape, x, y, r float64, ink Ink) {
 	p := s.pdf
 	p.SetFillColor(ink[0], ink[1], ink[2])
@@ -195,9 +195,9 @@ func (s *Sheet) Bytes() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// shown is a text as the type can set it, and notes when that is not all of it.
-func (s *Sheet) shown(text string) string {
-	shown, lost := settable(text)
-	s.lost = s.lost || lost
+// printable returns the text that the font can set, and records replaced letters.
+func (s *Sheet) printable(text string) string {
+	shown, lost := printableText(text)
+	s.missingGlyphs = s.missingGlyphs || lost
 	return shown
 }

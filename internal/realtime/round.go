@@ -15,7 +15,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// message is what readers get.
+// message is the JSON form of one change.
 type message struct {
 	Type string `json:"type"` // patient, stats, alert or escalation
 	Seq  int64  `json:"seq"`
@@ -23,19 +23,19 @@ type message struct {
 	Data any    `json:"data"`
 }
 
-// left tells of a patient who is no longer on the list: archived or deleted.
-type left struct {
+// removal reports a patient who is no longer listed: archived or deleted.
+type removal struct {
 	PatientID string `json:"patient_id"`
 	Removed   bool   `json:"removed"`
 }
 
-// frame is one message in the form of the stream, and whom it is about: the care team of a patient, or one user's.
+// frame is one encoded message with the patient, or the care-team user, that limits its readers.
 type frame struct {
 	patient, team string
 	event         []byte
 }
 
-// round is one publication: rendered once, handed to each reader as far as it concerns them.
+// round is one publication: rendered once, sent to each reader as far as permitted.
 type round struct {
 	app       core.App
 	publisher *Publisher
@@ -44,12 +44,12 @@ type round struct {
 	frames    []frame
 }
 
-// tell renders what waits, up to a round's share, and sends it. What was rendered leaves the queues only when all was.
-func (r *round) tell() error {
-	p, c := r.publisher, &r.publisher.changes
+// publish renders the pending changes up to the round's limit and sends them. Ids leave the queues only if all steps succeed.
+func (r *round) publish() error {
+	p, c := r.publisher, &r.publisher.pending
 	size := min(largestRound, max(smallestRound, roundShare/len(r.audience)))
 	alerts, escalations, patients := c.alerts.first(size), c.escalations.first(size), c.patients.first(size)
-	aged := c.aged.first(size - len(patients))
+	aged := c.rescored.first(size - len(patients))
 	views := p.Views
 	for _, step := range []func() error{
 		func() error { return r.render("alert", alerts, views.Alerts) },
@@ -68,11 +68,11 @@ func (r *round) tell() error {
 	c.alerts.drop(len(alerts))
 	c.escalations.drop(len(escalations))
 	c.patients.drop(len(patients))
-	c.aged.drop(len(aged))
+	c.rescored.drop(len(aged))
 	return nil
 }
 
-// render makes a message of each thing. A patient who is not there any more has left the list.
+// render adds a message per object. A patient without a view was removed from the list.
 func (r *round) render(kind string, ids []string, show func(core.App, []string) (map[string]View, error)) error {
 	if len(ids) == 0 {
 		return nil
@@ -82,12 +82,12 @@ func (r *round) render(kind string, ids []string, show func(core.App, []string) 
 		return fmt.Errorf("show %s: %w", kind, err)
 	}
 	for _, id := range ids {
-		view, there := views[id]
-		if !there && kind != "patient" {
+		view, found := views[id]
+		if !found && kind != "patient" {
 			continue
 		}
-		if !there {
-			view = View{PatientID: id, Data: left{PatientID: id, Removed: true}}
+		if !found {
+			view = View{PatientID: id, Data: removal{PatientID: id, Removed: true}}
 		}
 		if err := r.add(kind, view.PatientID, "", view.Data); err != nil {
 			return err
@@ -106,35 +106,35 @@ func (r *round) add(kind, patient, team string, data any) error {
 	return nil
 }
 
-// stats tells the totals that changed, at most once a second: the practice's, and those of each reader's care teams.
+// stats adds changed totals, at most once a second: the practice's, and those of each reader's care teams.
 func (r *round) stats() error {
 	p := r.publisher
-	if !p.changes.totals || r.now.Sub(p.toldAt) < statsEvery {
+	if !p.pending.totals || r.now.Sub(p.statsAt) < statsEvery {
 		return nil
 	}
 	today := collections.StartOfDay(r.now.In(p.Zone))
-	told := map[string]triage.Stats{}
+	sent := map[string]triage.Stats{}
 	for _, reader := range r.audience {
-		if _, done := told[reader.team]; done {
+		if _, done := sent[reader.team]; done {
 			continue
 		}
 		stats, err := triage.ReadStats(r.app, reader.team, today)
 		if err != nil {
 			return err
 		}
-		told[reader.team] = stats
-		if before, known := p.told[reader.team]; known && before == stats {
+		sent[reader.team] = stats
+		if before, found := p.lastStats[reader.team]; found && before == stats {
 			continue
 		}
 		if err := r.add("stats", "", reader.team, stats); err != nil {
 			return err
 		}
 	}
-	p.told, p.toldAt, p.changes.totals = told, r.now, false
+	p.lastStats, p.statsAt, p.pending.totals = sent, r.now, false
 	return nil
 }
 
-// send hands each reader what concerns them, as one message: a thousand readers of the same share its text.
+// send sends each reader the permitted frames as one message; readers with the same limits share its bytes.
 func (r *round) send() error {
 	if len(r.frames) == 0 {
 		return nil
@@ -142,8 +142,8 @@ func (r *round) send() error {
 	var teams map[string][]string
 	shared := map[string][]byte{}
 	for _, reader := range r.audience {
-		text, known := shared[reader.team]
-		if !known {
+		text, found := shared[reader.team]
+		if !found {
 			if reader.team != "" && teams == nil {
 				var err error
 				if teams, err = collections.CareTeams(r.app, r.patients()); err != nil {
@@ -169,7 +169,7 @@ func (r *round) patients() (ids []string) {
 	return ids
 }
 
-// text is what a reader confined to a user's care teams, or to nobody's, gets of a round.
+// text returns the frames for readers limited to a user's care teams; "" is not limited.
 func (r *round) text(team string, teams map[string][]string) []byte {
 	var text bytes.Buffer
 	for _, frame := range r.frames {

@@ -7,44 +7,44 @@ import (
 	"github.com/pocketbase/pocketbase/tools/subscriptions"
 )
 
-// backlog is how many messages may wait for a reader. At the publisher's quickest that is a dozen seconds, longer than a write
-// to a stalled connection is allowed to take.
+// backlog is how many messages may wait for a reader. At the publisher's fastest that is about 12 seconds, longer than a write to a stalled
+// connection may take.
 const backlog = 256
 
-// patience is how long a stream may be open without a subscription. Source: docs/decisions/limits.md, "Streams without a subscription".
-const patience = 10 * time.Second
+// subscribeTimeout is how long a stream may be open without a subscription. Source: docs/decisions/limits.md, "Streams without a
+// subscription".
+const subscribeTimeout = 10 * time.Second
 
-// Stream is a client of PocketBase's broker that whoever sends never waits for, and that gets messages in the order in which
-// they were sent. One that falls too far behind is cut: it connects again, and fetches what it missed.
+// Stream is a client of PocketBase's broker that never blocks the sender and delivers messages in order. A stream that falls too far behind
+// is closed; its reader reconnects and fetches the list.
 type Stream struct {
 	subscriptions.Client
 	queue chan subscriptions.Message
 
-	lock       sync.Mutex
-	closed     bool
-	token      string
-	unasked    *time.Timer // runs while nothing is subscribed
-	ends       *time.Timer // runs while a superuser's token is good
-	subscribed func()
+	lock         sync.Mutex
+	closed       bool
+	token        string
+	unsubscribed *time.Timer // runs without a subscription
+	ends         *time.Timer // runs while a superuser's token is valid
+	subscribed   func()
 }
 
-// NewStream makes a stream of the client that PocketBase has made for a connection. It ends unless something is subscribed in time; subscribed is
-// told when something is.
+// NewStream wraps a client of PocketBase's broker. The stream ends unless a topic is subscribed in time; subscribed is called when one is.
 func NewStream(client subscriptions.Client, subscribed func()) *Stream {
 	s := &Stream{Client: client, queue: make(chan subscriptions.Message, backlog), subscribed: subscribed}
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	s.unasked = time.AfterFunc(patience, s.endUnasked)
+	s.unsubscribed = time.AfterFunc(subscribeTimeout, s.endUnsubscribed)
 	return s
 }
 
-func (s *Stream) endUnasked() {
+func (s *Stream) endUnsubscribed() {
 	if len(s.Subscriptions()) == 0 {
 		s.Discard()
 	}
 }
 
-// EndsIn ends the stream after some time, counted anew at each call.
+// EndsIn ends the stream after a time, restarted by each call.
 func (s *Stream) EndsIn(d time.Duration) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
@@ -58,7 +58,7 @@ func (s *Stream) EndsIn(d time.Duration) {
 func (s *Stream) Subscribe(topics ...string) {
 	s.Client.Subscribe(topics...)
 	if len(s.Subscriptions()) > 0 {
-		s.unasked.Stop()
+		s.unsubscribed.Stop()
 		s.subscribed()
 	}
 }
@@ -67,8 +67,8 @@ func (s *Stream) Subscribe(topics ...string) {
 func (s *Stream) Unsubscribe(topics ...string) {
 	asked := len(s.Subscriptions()) > 0
 	s.Client.Unsubscribe(topics...)
-	if asked && len(s.Subscriptions()) == 0 && !s.IsDiscarded() { // who never asked for anything gains no time by asking for nothing
-		s.unasked.Reset(patience)
+	if asked && len(s.Subscriptions()) == 0 && !s.IsDiscarded() { // an empty subscription does not extend the time
+		s.unsubscribed.Reset(subscribeTimeout)
 	}
 }
 
@@ -89,7 +89,7 @@ func (s *Stream) Send(m subscriptions.Message) {
 	}
 }
 
-// Discard implements [subscriptions.Client]: it ends the connection once what waits is written.
+// Discard implements [subscriptions.Client]: it ends the connection after the queued messages are written.
 func (s *Stream) Discard() {
 	s.lock.Lock()
 	defer s.lock.Unlock()
@@ -106,7 +106,7 @@ func (s *Stream) IsDiscarded() bool {
 func (s *Stream) close() {
 	if !s.closed {
 		s.closed = true
-		s.unasked.Stop()
+		s.unsubscribed.Stop()
 		if s.ends != nil {
 			s.ends.Stop()
 		}
@@ -115,8 +115,8 @@ func (s *Stream) close() {
 	}
 }
 
-// cut ends the connection of a reader who may hear no more: what waits is not written.
-func (s *Stream) cut() {
+// cutOff ends the connection of a reader without permission: queued messages are dropped.
+func (s *Stream) cutOff() {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	for {
@@ -133,14 +133,14 @@ func (s *Stream) cut() {
 	}
 }
 
-// readBy notes the access token that the stream was subscribed with.
-func (s *Stream) readBy(token string) {
+// setToken stores the access token of the subscription.
+func (s *Stream) setToken(token string) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	s.token = token
 }
 
-func (s *Stream) reader() (token string) {
+func (s *Stream) accessToken() (token string) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	return s.token

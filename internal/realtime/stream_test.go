@@ -15,17 +15,17 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// A reader who takes nothing is cut, and neither the sender nor anybody else waits for that.
+// A reader who receives nothing is disconnected and blocks neither the sender nor other readers.
 func TestSlowReaderIsCut(t *testing.T) {
-	r := newRoom(t)
+	r := newFixture(t)
 	user := vigiltest.User(t, r.app, authz.Nurse)
-	slow, quick := r.mustListen(user), r.mustListen(user)
+	slow, quick := r.mustSubscribe(user), r.mustSubscribe(user)
 	const rounds = realtime.Backlog + 1
 	for i := range rounds {
 		r.note(audit.TriageReview, "Patient", "p1", "p1")
 		r.round(time.Millisecond)
-		if messages, open := heard(t, quick); !open || len(messages) == 0 {
-			t.Fatalf("round %d: the quick one is open %t and hears %v", i, open, messages)
+		if messages, open := received(t, quick); !open || len(messages) == 0 {
+			t.Fatalf("round %d: the fast one is open %t and receives %v", i, open, messages)
 		}
 	}
 	if !slow.IsDiscarded() || quick.IsDiscarded() {
@@ -40,7 +40,7 @@ func TestStreamKeepsOrder(t *testing.T) {
 	for i := range 100 {
 		stream.Send(subscriptions.Message{Name: fmt.Sprint(i)})
 	}
-	stream.Discard() // what waits is still written
+	stream.Discard() // queued messages are still written
 	i := 0
 	for m := range stream.Channel() {
 		if m.Name != fmt.Sprint(i) {
@@ -53,10 +53,10 @@ func TestStreamKeepsOrder(t *testing.T) {
 	}
 }
 
-// A round tells of no more than its share; the rest has its turn later, what people did before what the hour changed.
+// A round sends at most its limit; the rest follows later, users' changes before those of the hourly rescoring.
 func TestRoundsAreBounded(t *testing.T) {
-	r := newRoom(t)
-	stream := r.mustListen(vigiltest.User(t, r.app, authz.Nurse))
+	r := newFixture(t)
+	stream := r.mustSubscribe(vigiltest.User(t, r.app, authz.Nurse))
 	var aged []string
 	for i := range 700 {
 		aged = append(aged, fmt.Sprintf("aged %d", i))
@@ -64,19 +64,19 @@ func TestRoundsAreBounded(t *testing.T) {
 	r.publisher.Rescored(aged)
 	r.round(0)
 	if list := texts(t, stream); len(list) != 501 || list[0] != "patient aged 0" || list[500] != "stats" {
-		t.Errorf("%d told, first %s", len(list), list[0])
+		t.Errorf("%d sent, first %s", len(list), list[0])
 	}
 	r.note(audit.ObservationCreate, "Observation", "o", "p1")
 	r.round(0)
 	if list := texts(t, stream); len(list) != 201 || list[0] != "patient p1" || list[200] != "patient aged 699" {
-		t.Errorf("then %d told: %s to %s", len(list), list[0], list[len(list)-1])
+		t.Errorf("then %d sent: %s to %s", len(list), list[0], list[len(list)-1])
 	}
 }
 
-// What could not be shown is told once it can be.
-func TestFailureIsTriedAgain(t *testing.T) {
-	r := newRoom(t)
-	stream := r.mustListen(vigiltest.User(t, r.app, authz.Nurse))
+// Objects that could not be rendered are sent once they can be.
+func TestFailedRoundIsRetried(t *testing.T) {
+	r := newFixture(t)
+	stream := r.mustSubscribe(vigiltest.User(t, r.app, authz.Nurse))
 	r.note(audit.AlertCreate, "Alert", "7", "p1")
 	r.views.fail = errors.New("locked")
 	if _, err := r.publisher.Round(r.app); err == nil {
@@ -88,18 +88,18 @@ func TestFailureIsTriedAgain(t *testing.T) {
 	want(t, stream, "alert 000000000000007", "patient p1", "stats")
 }
 
-// Nobody is told of what happened while nobody listened.
+// Changes without readers are never sent.
 func TestNothingIsReplayed(t *testing.T) {
-	r := newRoom(t)
+	r := newFixture(t)
 	r.note(audit.AlertCreate, "Alert", "7", "p1")
 	r.publisher.Rescored([]string{"p2"})
 	r.round(0)
-	stream := r.mustListen(vigiltest.User(t, r.app, authz.Nurse))
+	stream := r.mustSubscribe(vigiltest.User(t, r.app, authz.Nurse))
 	r.round(0)
 	want(t, stream)
 }
 
-// A stream ends in time when nothing is subscribed, whether nothing ever was or nothing is any more, and not before.
+// A stream ends in time without a subscription, whether none was made or none is left, and not before.
 func TestStreamWithoutSubscriptionEnds(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -107,13 +107,13 @@ func TestStreamWithoutSubscriptionEnds(t *testing.T) {
 		after time.Duration
 		ends  bool
 	}{
-		{"never subscribed, before its time", func(*realtime.Stream) {}, realtime.Patience - 1, false},
-		{"never subscribed", func(*realtime.Stream) {}, realtime.Patience, true},
-		{"subscribed to nothing", func(s *realtime.Stream) { s.Subscribe() }, realtime.Patience, true},
+		{"never subscribed, before its time", func(*realtime.Stream) {}, realtime.SubscribeTimeout - 1, false},
+		{"never subscribed", func(*realtime.Stream) {}, realtime.SubscribeTimeout, true},
+		{"subscribed to nothing", func(s *realtime.Stream) { s.Subscribe() }, realtime.SubscribeTimeout, true},
 		{"subscribed", func(s *realtime.Stream) { s.Subscribe(realtime.Topic) }, time.Hour, false},
-		{"subscribed at the last moment", func(s *realtime.Stream) { time.Sleep(realtime.Patience - 1); s.Subscribe(realtime.Topic) }, time.Hour, false},
-		{"left, before its time", func(s *realtime.Stream) { s.Subscribe(realtime.Topic); time.Sleep(time.Hour); s.Unsubscribe() }, realtime.Patience - 1, false},
-		{"left", func(s *realtime.Stream) { s.Subscribe(realtime.Topic); time.Sleep(time.Hour); s.Unsubscribe() }, realtime.Patience, true},
+		{"subscribed at the last moment", func(s *realtime.Stream) { time.Sleep(realtime.SubscribeTimeout - 1); s.Subscribe(realtime.Topic) }, time.Hour, false},
+		{"left, before its time", func(s *realtime.Stream) { s.Subscribe(realtime.Topic); time.Sleep(time.Hour); s.Unsubscribe() }, realtime.SubscribeTimeout - 1, false},
+		{"left", func(s *realtime.Stream) { s.Subscribe(realtime.Topic); time.Sleep(time.Hour); s.Unsubscribe() }, realtime.SubscribeTimeout, true},
 		{"changed its mind", func(s *realtime.Stream) { s.Subscribe("a"); s.Unsubscribe(); s.Subscribe(realtime.Topic) }, time.Hour, false},
 		{"left one of two", func(s *realtime.Stream) { s.Subscribe("a", realtime.Topic); s.Unsubscribe("a") }, time.Hour, false},
 	} {
@@ -132,28 +132,28 @@ func TestStreamWithoutSubscriptionEnds(t *testing.T) {
 	}
 }
 
-// However many streams strangers hold open, the publisher looks after those that somebody was let in to hear by, until they end.
-func TestStrangersAreNotVisited(t *testing.T) {
-	r := newRoom(t)
+// With many unauthenticated streams open, the publisher checks only the authenticated ones, until they end.
+func TestUnauthenticatedStreamsAreIgnored(t *testing.T) {
+	r := newFixture(t)
 	for range 100 {
 		r.app.SubscriptionsBroker().Register(realtime.NewStream(subscriptions.NewDefaultClient(), func() {}))
 	}
-	first, second := r.mustListen(vigiltest.User(t, r.app, authz.Nurse)), r.mustListen(vigiltest.User(t, r.app, authz.Provider))
-	if n := r.publisher.Followed(); n != 2 {
+	first, second := r.mustSubscribe(vigiltest.User(t, r.app, authz.Nurse)), r.mustSubscribe(vigiltest.User(t, r.app, authz.Provider))
+	if n := r.publisher.OpenStreams(); n != 2 {
 		t.Errorf("%d streams are followed", n)
 	}
 	r.note(audit.TriageReview, "Patient", "p1", "p1")
 	r.round(time.Millisecond)
-	if list, _ := heard(t, second); len(list) == 0 {
-		t.Error("a reader hears nothing")
+	if list, _ := received(t, second); len(list) == 0 {
+		t.Error("a reader receives nothing")
 	}
 	r.app.SubscriptionsBroker().Unregister(first.Id())
-	if n := r.publisher.Followed(); n != 1 {
+	if n := r.publisher.OpenStreams(); n != 1 {
 		t.Errorf("%d streams are followed after one ended", n)
 	}
 }
 
-// A superuser's stream ends with the token; a later token keeps it open for longer.
+// A superuser's stream ends with the token; a later token extends it.
 func TestStreamEndsWithTheToken(t *testing.T) {
 	stream := realtime.NewStream(subscriptions.NewDefaultClient(), func() {})
 	stream.Subscribe("patients/*")
@@ -161,7 +161,7 @@ func TestStreamEndsWithTheToken(t *testing.T) {
 	for range stream.Channel() { // closed when the stream ends
 	}
 	if !stream.IsDiscarded() {
-		t.Error("the stream goes on")
+		t.Error("the stream is still open")
 	}
 	longer := realtime.NewStream(subscriptions.NewDefaultClient(), func() {})
 	defer longer.Discard()
@@ -173,8 +173,7 @@ func TestStreamEndsWithTheToken(t *testing.T) {
 	}
 }
 
-// Asking for nothing gains no time.
-func TestAskingForNothingGainsNoTime(t *testing.T) {
+func TestEmptySubscriptionDoesNotExtendTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stream := realtime.NewStream(subscriptions.NewDefaultClient(), func() {})
 		for range 3 {

@@ -16,20 +16,19 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// ApplyBody is the body that gives a patient a template.
+// ApplyBody is the body that applies a template to a patient.
 type ApplyBody struct {
 	TemplateID validate.Integer `json:"template_id"`
 	Reason     validate.String  `json:"reason"`
 }
 
-// Choice is a body that was found valid.
-type Choice struct {
+// ApplyRequest is a validated [ApplyBody].
+type ApplyRequest struct {
 	Number int64
 	Reason phi.Text // "" for the template's name
 }
 
-// Read checks a body.
-func (b ApplyBody) Read(c *validate.Checks) (choice Choice) {
+func (b ApplyBody) Read(c *validate.Checks) (choice ApplyRequest) {
 	if number := c.Integer("template_id", b.TemplateID, true); number != nil {
 		choice.Number = *number
 	}
@@ -37,10 +36,10 @@ func (b ApplyBody) Read(c *validate.Checks) (choice Choice) {
 	return choice
 }
 
-// Apply gives a patient the bounds of a template: they are logged as any change of thresholds, the patient is ranked anew, and it is noted
-// which version of which template it was. A clinician may apply any, whatever is proposed. Source: docs/decisions/alerts.md, "Templates".
-func Apply(app core.App, patientID string, choice Choice, by audit.Actor, now time.Time) (c alerts.Configuration, err error) {
-	err = triage.Change(app, now, func(tx core.App) (string, error) {
+// Apply gives a patient the bounds of a template, logs the change, rescores the patient and records which version was applied. A clinician
+// may apply any template. Source: docs/decisions/alerts.md, "Templates".
+func Apply(app core.App, patientID string, choice ApplyRequest, by audit.Actor, now time.Time) (c alerts.Configuration, err error) {
+	err = triage.UpdateAndRescore(app, now, func(tx core.App) (string, error) {
 		if _, err := collections.FindPatient(tx, patientID); err != nil {
 			return "", fault.OrMissing(err)
 		}
@@ -64,12 +63,12 @@ func Apply(app core.App, patientID string, choice Choice, by audit.Actor, now ti
 		if err != nil {
 			return "", err
 		}
-		if err := collections.StoreAppliedTemplates(tx, patientID, given(before.Templates, collections.AppliedTemplate{
+		if err := collections.StoreAppliedTemplates(tx, patientID, withApplied(before.Templates, collections.AppliedTemplate{
 			ID: t.Number(), Key: t.Key(), Name: t.Name(), Version: t.Version(), At: validate.FormatInstant(now), By: by.Email,
 		})); err != nil {
 			return "", err
 		}
-		if !changed { // it was not noted yet that somebody gave it
+		if !changed { // SetThresholds wrote no entry
 			err := audit.Append(tx, audit.Entry{
 				Event: audit.ThresholdUpdate, Actor: by, ResourceType: audit.ResourceThresholds, ResourceID: patientID, PatientID: patientID, Reason: reason,
 			}, now)
@@ -83,7 +82,7 @@ func Apply(app core.App, patientID string, choice Choice, by audit.Actor, now ti
 	return c, err
 }
 
-// given adds a template to those a patient was given, the latest last, each once: that it was given before is in the audit trail.
-func given(list []collections.AppliedTemplate, latest collections.AppliedTemplate) []collections.AppliedTemplate {
+// withApplied adds a template to those applied, the latest last, each once: the audit trail has the earlier applications.
+func withApplied(list []collections.AppliedTemplate, latest collections.AppliedTemplate) []collections.AppliedTemplate {
 	return append(slices.DeleteFunc(list, func(a collections.AppliedTemplate) bool { return a.ID == latest.ID }), latest)
 }

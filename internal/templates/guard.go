@@ -16,22 +16,22 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// named are the columns that callers know by another name.
-var named = map[string]string{collections.TemplateBounds: "thresholds"}
+// contractNames are the API's names of columns, where they differ.
+var contractNames = map[string]string{collections.TemplateBounds: "thresholds"}
 
-// Guard makes a template fit to be stored, whoever writes it. What is wrong comes back as [validation.Errors] by column.
+// Guard checks and completes a template before it is stored by any writer. Errors are [validation.Errors] by column.
 func Guard(tx core.App, record *core.Record, now time.Time) error {
-	return complete(tx, collections.AsThresholdTemplate(record), now)
+	return completeTemplate(tx, collections.AsThresholdTemplate(record), now)
 }
 
-// complete checks a template, and keeps key, version and sign-off: a change of what is applied makes another version, which somebody has to
-// sign off anew. Doing it twice changes nothing more. Source: docs/decisions/alerts.md, "Templates".
-func complete(tx core.App, t *collections.ThresholdTemplate, now time.Time) error {
-	if err := check(t); err != nil {
+// completeTemplate validates a template and sets key, version and sign-off: a change of what is applied makes a new version that needs a
+// new sign-off. It is idempotent. Source: docs/decisions/alerts.md, "Templates".
+func completeTemplate(tx core.App, t *collections.ThresholdTemplate, now time.Time) error {
+	if err := validateTemplate(t); err != nil {
 		return err
 	}
 	if t.Key() == "" {
-		key, err := freeKey(tx, t)
+		key, err := uniqueKey(tx, t)
 		if err != nil {
 			return err
 		}
@@ -39,7 +39,7 @@ func complete(tx core.App, t *collections.ThresholdTemplate, now time.Time) erro
 	} else if taken, err := collections.TemplateKeyTaken(tx, t.Key(), t.Id); err != nil {
 		return err
 	} else if taken {
-		return wrong(collections.TemplateKey, "A template with this key exists already.")
+		return columnError(collections.TemplateKey, "A template with this key exists already.")
 	}
 	if t.SignedOffBy() != "" && t.SignedOffAt().IsZero() {
 		t.Set(collections.TemplateSignedOffAt, collections.Instant(now))
@@ -49,10 +49,10 @@ func complete(tx core.App, t *collections.ThresholdTemplate, now time.Time) erro
 		return nil
 	}
 	stored := collections.AsThresholdTemplate(t.ProxyRecord().Original())
-	was, is := content(stored), content(t)
+	was, is := contentOf(stored), contentOf(t)
 	t.Set(collections.TemplateVersion, stored.Version())
 	changed := func(column string) bool { return was[column] != is[column] }
-	if !slices.ContainsFunc(contents, changed) {
+	if !slices.ContainsFunc(contentColumns, changed) {
 		return nil
 	}
 	t.Set(collections.ColumnUpdatedAt, collections.Instant(now))
@@ -67,36 +67,36 @@ func complete(tx core.App, t *collections.ThresholdTemplate, now time.Time) erro
 	return nil
 }
 
-// check says what is wrong with the values of a template.
-func check(t *collections.ThresholdTemplate) error {
+// validateTemplate checks the values of a template.
+func validateTemplate(t *collections.ThresholdTemplate) error {
 	bounds, err := alerts.ParseBounds(t.Bounds())
 	if err != nil {
-		return wrong(collections.TemplateBounds, `Must be groups of bounds, such as {"pulse":{"high":120}}.`)
+		return columnError(collections.TemplateBounds, `Must be groups of bounds, such as {"pulse":{"high":120}}.`)
 	}
-	complaints := bounds.Complaints(func(string) bool { return false })
+	complaints := bounds.Problems(func(string) bool { return false })
 	for _, name := range slices.Sorted(maps.Keys(complaints)) {
-		return wrong(collections.TemplateBounds, name+": "+complaints[name])
+		return columnError(collections.TemplateBounds, name+": "+complaints[name])
 	}
-	if bounds.Silent() {
-		return wrong(collections.TemplateBounds, "Must have at least one bound.")
+	if bounds.IsEmpty() {
+		return columnError(collections.TemplateBounds, "Must have at least one bound.")
 	}
 	for _, code := range t.Diagnoses() {
 		if !diagnosisPattern.MatchString(code) {
-			return wrong(collections.TemplateDiagnoses, "Must be a list of ICD-10-CM codes or their categories, such as I50 or O13.3.")
+			return columnError(collections.TemplateDiagnoses, "Must be a list of ICD-10-CM codes or their categories, such as I50 or O13.3.")
 		}
 	}
 	if least, most := t.MinAge(), t.MaxAge(); least != nil && most != nil && *most < *least {
-		return wrong(collections.TemplateMaxAge, "Must not be less than min_age.")
+		return columnError(collections.TemplateMaxAge, "Must not be less than min_age.")
 	}
 	if t.SignedOffBy() == "" && !t.SignedOffAt().IsZero() {
-		return wrong(collections.TemplateSignedOffBy, "This field is required beside signed_off_at.")
+		return columnError(collections.TemplateSignedOffBy, "This field is required with signed_off_at.")
 	}
 	return nil
 }
 
-// freeKey makes a key of the name, with a number when another has it.
-func freeKey(tx core.App, t *collections.ThresholdTemplate) (string, error) {
-	base := strings.Trim(notOfKeys.ReplaceAllString(strings.ToLower(t.Name()), "_"), "_")
+// uniqueKey derives a key from the name, with a number if another template has it.
+func uniqueKey(tx core.App, t *collections.ThresholdTemplate) (string, error) {
+	base := strings.Trim(nonKeyChars.ReplaceAllString(strings.ToLower(t.Name()), "_"), "_")
 	base = strings.TrimRight(base[:min(len(base), maxKey-4)], "_")
 	if base == "" {
 		base = "template"
@@ -113,11 +113,11 @@ func freeKey(tx core.App, t *collections.ThresholdTemplate) (string, error) {
 	}
 }
 
-func wrong(column, message string) error {
+func columnError(column, message string) error {
 	return validation.Errors{column: validation.NewError("validation_invalid_value", message)}
 }
 
-// asFault turns the complaints of a guard or a save into a fault with the names of the contract; other errors stay.
+// asFault turns validation errors into a fault with the contract's names; other errors are returned unchanged.
 func asFault(err error) error {
 	var complaints validation.Errors
 	if !errors.As(err, &complaints) {
@@ -126,7 +126,7 @@ func asFault(err error) error {
 	fields := fault.Fields{}
 	for column, complaint := range complaints {
 		name := column
-		if other, has := named[column]; has {
+		if other, has := contractNames[column]; has {
 			name = other
 		}
 		fields.Add(name, complaint.Error())

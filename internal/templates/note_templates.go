@@ -1,5 +1,3 @@
-// Package notetemplates knows the texts that a practice writes again and again when it answers an alert, ends an escalation or notes a
-// call. It refuses to know where one is put: whoever writes a note makes the text fit, and from then on it is theirs.
 package templates
 
 import (
@@ -14,25 +12,25 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// Any is the context of a text that fits every note.
-const Any = "any"
+// AnyContext is the context of a text for every kind of note.
+const AnyContext = "any"
 
-// Contexts are what a note can be about.
-var Contexts = []string{"alert", "escalation", "note"}
+// NoteContexts are the kinds of notes.
+var NoteContexts = []string{"alert", "escalation", "note"}
 
 const (
 	longestName = 100
 	longestText = 2000
 )
 
-// NoteBody is the body of a request to make or replace a note template.
+// NoteBody is the body of a request to create or replace a note template.
 type NoteBody struct {
 	Name    validate.String `json:"name"`
 	Text    validate.String `json:"text"`
 	Context validate.String `json:"context"`
 }
 
-// NoteDraft is a body that was found valid: what to write into which column.
+// NoteDraft is a validated [NoteBody]: values by column.
 type NoteDraft struct{ columns map[string]string }
 
 // Read checks a body; without a context the text fits every note.
@@ -40,20 +38,20 @@ func (b NoteBody) Read(c *validate.Checks) NoteDraft {
 	d := map[string]string{
 		collections.NoteTemplateName:    c.Text("name", b.Name, validate.Required(longestName)),
 		collections.NoteTemplateText:    c.Text("text", b.Text, validate.Required(longestText).Multiline()),
-		collections.NoteTemplateContext: Any,
+		collections.NoteTemplateContext: AnyContext,
 	}
 	if b.Context.Sent() {
-		d[collections.NoteTemplateContext] = c.Text("context", b.Context, validate.Required(len("escalation")).OneOf(append([]string{Any}, Contexts...)...))
+		d[collections.NoteTemplateContext] = c.Text("context", b.Context, validate.Required(len("escalation")).OneOf(append([]string{AnyContext}, NoteContexts...)...))
 	}
 	return NoteDraft{d}
 }
 
-// For lists the texts for a context, those for every note among them; "" for all.
-func For(app core.App, context string) ([]*collections.NoteTemplate, error) {
+// NotesFor lists the note templates for a context, including those for every note; "" lists all.
+func NotesFor(app core.App, context string) ([]*collections.NoteTemplate, error) {
 	if context == "" {
 		return collections.ListNoteTemplates(app)
 	}
-	return collections.ListNoteTemplates(app, context, Any)
+	return collections.ListNoteTemplates(app, context, AnyContext)
 }
 
 // CreateNote stores a new template, with its audit entry.
@@ -67,7 +65,7 @@ func CreateNote(app core.App, draft NoteDraft, by audit.Actor, now time.Time) (t
 	return t, err
 }
 
-// ReplaceNote stores new values of a template. One that changes nothing leaves no trace.
+// ReplaceNote stores new values of a template. If nothing changes, nothing is written.
 func ReplaceNote(app core.App, number int64, draft NoteDraft, by audit.Actor, now time.Time) (t *collections.NoteTemplate, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		if t, err = collections.FindNoteTemplate(tx, number); err != nil {
@@ -78,7 +76,7 @@ func ReplaceNote(app core.App, number int64, draft NoteDraft, by audit.Actor, no
 	return t, err
 }
 
-// DeleteNote removes a template. Notes that were begun with it stay.
+// DeleteNote removes a template. Notes that were started from it stay.
 func DeleteNote(app core.App, number int64, by audit.Actor, now time.Time) error {
 	return app.RunInTransaction(func(tx core.App) error {
 		t, err := collections.FindNoteTemplate(tx, number)
@@ -92,14 +90,13 @@ func DeleteNote(app core.App, number int64, by audit.Actor, now time.Time) error
 		if err := tx.Delete(t); err != nil {
 			return fmt.Errorf("delete note template: %w", err)
 		}
-		return auditNote(tx, t, changes, by, now)
+		return auditNoteTemplate(tx, t, changes, by, now)
 	})
 }
 
-// noteColumns are the columns of which a change is one of the template.
 var noteColumns = []string{collections.NoteTemplateName, collections.NoteTemplateText, collections.NoteTemplateContext}
 
-// storeNote writes a draft into a template, stores it and notes what is new.
+// storeNote writes a draft into a template, stores and audits it.
 func storeNote(tx core.App, t *collections.NoteTemplate, draft NoteDraft, by audit.Actor, now time.Time) error {
 	changes := audit.Changes{}
 	for _, column := range noteColumns {
@@ -119,10 +116,10 @@ func storeNote(tx core.App, t *collections.NoteTemplate, draft NoteDraft, by aud
 	if err := tx.Save(t); err != nil {
 		return fmt.Errorf("store note template: %w", err)
 	}
-	return auditNote(tx, t, changes, by, now)
+	return auditNoteTemplate(tx, t, changes, by, now)
 }
 
-func auditNote(tx core.App, t *collections.NoteTemplate, changes audit.Changes, by audit.Actor, now time.Time) error {
+func auditNoteTemplate(tx core.App, t *collections.NoteTemplate, changes audit.Changes, by audit.Actor, now time.Time) error {
 	return audit.Append(tx, audit.Entry{
 		Event: audit.SettingsUpdate, Actor: by, ResourceType: audit.ResourceNoteTemplate, ResourceID: fmt.Sprint(t.Number()), Changes: changes,
 	}, now)

@@ -10,22 +10,22 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// Candidate is a patient as far as proposing goes.
+// Candidate is a patient, as proposing a template needs it.
 type Candidate struct {
 	PatientID string
-	Codes     []string // ICD-10-CM, the first is what matters most
+	Codes     []string // ICD-10-CM, the most important first
 	Age       int
 	AgeKnown  bool
 }
 
-// Needs are what a patient wants of thresholds.
+// Needs is what a patient lacks in thresholds.
 type Needs struct {
 	Thresholds bool
-	// Proposed is the number of the template that fits and was not applied; 0 for none.
+	// Proposed is the number of a fitting template that was not applied; 0 for none.
 	Proposed int64
 }
 
-// NeedsOf are those of the given patients, by id.
+// NeedsOf returns the needs of patients, by id.
 func NeedsOf(app core.App, candidates []Candidate) (map[string]Needs, error) {
 	ids := make([]string, len(candidates))
 	for i, c := range candidates {
@@ -62,7 +62,7 @@ func NeedsOf(app core.App, candidates []Candidate) (map[string]Needs, error) {
 	return needs, nil
 }
 
-// offer is a template as far as proposing goes.
+// offer is a template that may be proposed.
 type offer struct {
 	number         int64
 	codes          []string
@@ -85,9 +85,9 @@ func readOffers(app core.App) ([]offer, error) {
 	return offers, nil
 }
 
-// propose picks the template that fits a patient and was not applied yet: by the first diagnosis that has one, among several the one that
-// names it most exactly, then the one made first. By age alone one is proposed to minors only: for adults the practice's defaults stand.
-// Source: docs/decisions/alerts.md, "Templates".
+// propose picks the template that fits a patient and was not applied yet: by the first diagnosis that has one, of several the most
+// specific, then the oldest. By age alone templates are proposed only to minors: adults have the practice's defaults. Source:
+// docs/decisions/alerts.md, "Templates".
 func propose(offers []offer, c Candidate, minor bool, applied []collections.AppliedTemplate) int64 {
 	open := func(o offer) bool {
 		return o.fits(c) && !slices.ContainsFunc(applied, func(a collections.AppliedTemplate) bool { return a.ID == o.number })
@@ -96,7 +96,7 @@ func propose(offers []offer, c Candidate, minor bool, applied []collections.Appl
 		var best offer
 		exact := 0
 		for _, o := range offers {
-			if length := o.names(code); length > exact && open(o) {
+			if length := o.matchLength(code); length > exact && open(o) {
 				best, exact = o, length
 			}
 		}
@@ -114,8 +114,8 @@ func propose(offers []offer, c Candidate, minor bool, applied []collections.Appl
 	return 0
 }
 
-// names is how much of a code the template names; 0 for none of it.
-func (o offer) names(code string) (length int) {
+// matchLength returns how much of a code the template matches; 0 for no match.
+func (o offer) matchLength(code string) (length int) {
 	for _, named := range o.codes {
 		if strings.HasPrefix(code, named) {
 			length = max(length, len(named))
@@ -124,7 +124,7 @@ func (o offer) names(code string) (length int) {
 	return length
 }
 
-// fits reports whether the patient is of the template's age; one of unknown age is of none that asks.
+// fits reports whether the patient's age fits; an unknown age fits no template with an age.
 func (o offer) fits(c Candidate) bool {
 	if o.minAge == nil && o.maxAge == nil {
 		return true

@@ -28,8 +28,8 @@ func execute(t *testing.T, app core.App, statement string, params dbx.Params) {
 	}
 }
 
-// Which template is proposed for which diagnoses and ages, as shipped. Codes are stored in the order of what matters most.
-func TestProposedAsShipped(t *testing.T) {
+// The shipped template proposed for each diagnosis and age. Codes are stored in order of importance.
+func TestProposedFromShippedTemplates(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	aged := func(age int, codes ...string) templates.Candidate {
 		return templates.Candidate{Codes: codes, Age: age, AgeKnown: true}
@@ -82,7 +82,7 @@ func TestProposedAsShipped(t *testing.T) {
 		test := &tests[i]
 		test.who.PatientID = fmt.Sprintf("0194c5a8-0000-7000-8000-%012d", i)
 		all = append(all, test.who)
-		if err := triage.Enrol(app, test.who.PatientID, now); err != nil {
+		if err := triage.AddRow(app, test.who.PatientID, now); err != nil {
 			t.Fatal(err)
 		}
 		group := "adult"
@@ -110,13 +110,13 @@ func TestProposedAsShipped(t *testing.T) {
 	}
 }
 
-// A practice's own templates: the most exact code goes first, then the older; by age alone to minors only, within the ends of the range.
-func TestProposedOfOwn(t *testing.T) {
+// A practice's own templates: the most specific code first, then the oldest; by age alone only for minors, within the range.
+func TestProposedFromOwnTemplates(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	number := map[string]int64{}
 	for _, body := range []string{
 		`{"key":"right_heart","name":"Right heart failure","diagnoses":["I50.81"],"min_age":40,"max_age":60,"thresholds":{"weight":{"change_threshold_kg":1}}}`,
-		`{"key":"heart_again","name":"Heart failure anew","diagnoses":["I50"],"thresholds":{"weight":{"change_threshold_kg":1}}}`,
+		`{"key":"heart_again","name":"Heart failure again","diagnoses":["I50"],"thresholds":{"weight":{"change_threshold_kg":1}}}`,
 		`{"key":"infants","name":"Infants","max_age":1,"thresholds":{"pulse":{"high":160}}}`,
 		`{"key":"schoolchildren","name":"Schoolchildren","min_age":6,"max_age":12,"thresholds":{"pulse":{"high":130}}}`,
 		`{"key":"children","name":"Children","min_age":2,"max_age":17,"thresholds":{"pulse":{"high":140}}}`,
@@ -151,7 +151,7 @@ func TestProposedOfOwn(t *testing.T) {
 		{10, false, "", ""}, // not counted as a minor where the patient lives
 	} {
 		patient := fmt.Sprintf("0194c5a8-0000-7000-8000-%012d", i)
-		if err := triage.Enrol(app, patient, now); err != nil {
+		if err := triage.AddRow(app, patient, now); err != nil {
 			t.Fatal(err)
 		}
 		if test.minor {

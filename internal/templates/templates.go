@@ -1,6 +1,6 @@
-// Package templates knows sets of thresholds for patients of a kind: what a valid one is, which is proposed to whom, and how a patient is
-// given one. A template is a starting point that a clinician applies; from then on the bounds are the patient's own. It refuses to know
-// how a reading is judged.
+// Package templates manages threshold templates for groups of patients, which are proposed by diagnosis and age and applied by a clinician,
+// and note templates, the texts that a practice reuses. An applied template is a starting point: its bounds become the patient's own, as a
+// note's text does. Evaluation of readings is in internal/alerts. The rules are in docs/decisions/alerts.md, "Templates".
 package templates
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// What a template may hold.
+// Limits of a template.
 const (
 	maxKey     = 50
 	maxName    = 100
@@ -33,10 +33,10 @@ const (
 var (
 	keyPattern       = regexp.MustCompile(`^[a-z0-9][a-z0-9_]*$`)
 	diagnosisPattern = regexp.MustCompile(`^[A-Z][0-9][0-9A-Z](\.[0-9A-Z]{1,4})?$`)
-	notOfKeys        = regexp.MustCompile(`[^a-z0-9]+`)
+	nonKeyChars      = regexp.MustCompile(`[^a-z0-9]+`)
 )
 
-// Body is the body of a request to make or replace a template.
+// Body is the body of a request to create or replace a template.
 type Body struct {
 	Key         validate.String                   `json:"key"`
 	Name        validate.String                   `json:"name"`
@@ -49,10 +49,10 @@ type Body struct {
 	SignedOffAt validate.String                   `json:"signed_off_at"`
 }
 
-// Draft is a body that was found valid: what to write into which column. Columns that are not in it keep what they hold.
+// Draft is a validated [Body]: values by column. Columns that are not in it keep their values.
 type Draft struct{ columns map[string]any }
 
-// Read checks a body. What is optional and left out of a replacement stays. Source: docs/decisions/alerts.md, "Templates".
+// Read checks a body. Optional fields that a replacement omits keep their values. Source: docs/decisions/alerts.md, "Templates".
 func (b Body) Read(c *validate.Checks, now time.Time) Draft {
 	d := map[string]any{
 		collections.TemplateName:   c.Text("name", b.Name, validate.Required(maxName)),
@@ -115,7 +115,7 @@ func readTexts(c *validate.Checks, name string, f validate.Field[[]validate.Stri
 	return texts
 }
 
-// readDiagnoses: codes, or what they begin with.
+// readDiagnoses reads codes or their prefixes.
 func readDiagnoses(c *validate.Checks, f validate.Field[[]validate.String]) []string {
 	for i := range f.Value {
 		f.Value[i].Value = strings.ToUpper(f.Value[i].Value)
@@ -129,7 +129,7 @@ func readDiagnoses(c *validate.Checks, f validate.Field[[]validate.String]) []st
 	return codes
 }
 
-// readSignOff: who and when go together; without a time it is now.
+// readSignOff reads name and time, which belong together; the default time is now.
 func (b Body) readSignOff(c *validate.Checks, d map[string]any, now time.Time) {
 	if !b.SignedOffBy.Sent() && !b.SignedOffAt.Sent() {
 		return
@@ -140,7 +140,7 @@ func (b Body) readSignOff(c *validate.Checks, d map[string]any, now time.Time) {
 	case at.After(now):
 		c.Reject("signed_off_at", "Must not be in the future.")
 	case by == "" && !at.IsZero():
-		c.Reject("signed_off_by", "This field is required beside signed_off_at.")
+		c.Reject("signed_off_by", "This field is required with signed_off_at.")
 	case by != "" && at.IsZero():
 		at = now
 	}
@@ -150,7 +150,7 @@ func (b Body) readSignOff(c *validate.Checks, d map[string]any, now time.Time) {
 	}
 }
 
-// Create stores a new template, with its audit entry. The hook on templates does the rest ([Guard]).
+// Create stores a new template, with its audit entry. The hook on templates completes it ([Guard]).
 func Create(app core.App, draft Draft, by audit.Actor, now time.Time) (t *collections.ThresholdTemplate, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		if t, err = collections.NewThresholdTemplate(tx); err != nil {
@@ -161,7 +161,7 @@ func Create(app core.App, draft Draft, by audit.Actor, now time.Time) (t *collec
 	return t, err
 }
 
-// Replace stores new values of a template. One that changes nothing leaves no trace.
+// Replace stores new values of a template. If nothing changes, nothing is written.
 func Replace(app core.App, number int64, draft Draft, by audit.Actor, now time.Time) (t *collections.ThresholdTemplate, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		if t, err = collections.FindThresholdTemplate(tx, number); err != nil {
@@ -172,57 +172,57 @@ func Replace(app core.App, number int64, draft Draft, by audit.Actor, now time.T
 	return t, err
 }
 
-// Delete removes a template. Whoever was given it keeps the bounds.
+// Delete removes a template. Patients keep the bounds that it gave them.
 func Delete(app core.App, number int64, by audit.Actor, now time.Time) error {
 	return app.RunInTransaction(func(tx core.App) error {
 		t, err := collections.FindThresholdTemplate(tx, number)
 		if err != nil {
 			return fault.OrMissing(err)
 		}
-		before := content(t)
+		before := contentOf(t)
 		if err := tx.Delete(t); err != nil {
 			return fmt.Errorf("delete threshold template: %w", err)
 		}
-		return note(tx, t, before, nil, by, now)
+		return auditTemplate(tx, t, before, nil, by, now)
 	})
 }
 
-// store writes a draft into a template, stores it and notes what is new.
+// store writes a draft into a template, stores and audits it.
 func store(tx core.App, t *collections.ThresholdTemplate, draft Draft, by audit.Actor, now time.Time) error {
 	var before map[string]string
 	if !t.IsNew() {
-		before = content(t)
+		before = contentOf(t)
 	}
 	for column, value := range draft.columns {
 		t.Set(column, value)
 	}
-	if err := complete(tx, t, now); err != nil {
+	if err := completeTemplate(tx, t, now); err != nil {
 		return asFault(err)
 	}
-	after := content(t)
-	if before != nil && slices.Equal(values(before), values(after)) {
+	after := contentOf(t)
+	if before != nil && slices.Equal(orderedValues(before), orderedValues(after)) {
 		return nil
 	}
 	t.Set(collections.TemplateUpdatedBy, by.Email)
 	if err := tx.Save(t); err != nil {
 		return asFault(err)
 	}
-	return note(tx, t, before, after, by, now)
+	return auditTemplate(tx, t, before, after, by, now)
 }
 
-// contents are the columns of which a change is one of the template, in order; all but the last two make another version.
-var contents = []string{
+// contentColumns are the audited columns of a template, in order; a change of any but the last two makes a new version.
+var contentColumns = []string{
 	collections.TemplateKey, collections.TemplateName, collections.TemplateDiagnoses, collections.TemplateMinAge, collections.TemplateMaxAge,
 	collections.TemplateBounds, collections.TemplateSources, collections.TemplateSignedOffBy, collections.TemplateSignedOffAt,
 }
 
-// versioned are those of which a change makes another version, which nobody has signed off yet.
-var versioned = contents[:len(contents)-2]
+// versioned are the columns that make a new version without a sign-off.
+var versioned = contentColumns[:len(contentColumns)-2]
 
-// content is what a template holds, by column.
-func content(t *collections.ThresholdTemplate) map[string]string {
-	held := make(map[string]string, len(contents))
-	for _, column := range contents {
+// contentOf returns a template's values by column.
+func contentOf(t *collections.ThresholdTemplate) map[string]string {
+	held := make(map[string]string, len(contentColumns))
+	for _, column := range contentColumns {
 		switch column {
 		case collections.TemplateDiagnoses:
 			held[column] = strings.Join(t.Diagnoses(), ", ")
@@ -237,7 +237,7 @@ func content(t *collections.ThresholdTemplate) map[string]string {
 	return held
 }
 
-// canonical is one form for bounds that say the same.
+// canonical returns one form for equal bounds.
 func canonical(bounds string) string {
 	parsed, err := alerts.ParseBounds(bounds)
 	if err != nil {
@@ -250,18 +250,18 @@ func canonical(bounds string) string {
 	return string(text)
 }
 
-func values(held map[string]string) []string {
-	list := make([]string, len(contents))
-	for i, column := range contents {
+func orderedValues(held map[string]string) []string {
+	list := make([]string, len(contentColumns))
+	for i, column := range contentColumns {
 		list[i] = held[column]
 	}
 	return list
 }
 
-// note appends the audit entry of a change; nil for what was not there before, or is not any more.
-func note(tx core.App, t *collections.ThresholdTemplate, before, after map[string]string, by audit.Actor, now time.Time) error {
+// auditTemplate appends the audit entry of a change; nil for a template that is new or deleted.
+func auditTemplate(tx core.App, t *collections.ThresholdTemplate, before, after map[string]string, by audit.Actor, now time.Time) error {
 	changes := audit.Changes{}
-	for _, column := range contents {
+	for _, column := range contentColumns {
 		changes.Note(column, before[column], after[column])
 	}
 	return audit.Append(tx, audit.Entry{

@@ -46,7 +46,7 @@ func create(t *testing.T, app core.App, body string) (*collections.ThresholdTemp
 	return templates.Create(app, draft, manager, now)
 }
 
-// fields are the names of what an error complains of.
+// fields returns the names in a validation fault.
 func fields(t *testing.T, err error) (names []string) {
 	t.Helper()
 	if err == nil {
@@ -107,7 +107,7 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-func TestKeysAreMadeOfNames(t *testing.T) {
+func TestKeyFromName(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	for _, test := range []struct{ name, want string }{
 		{"Heart failure", "heart_failure_2"},
@@ -124,7 +124,7 @@ func TestKeysAreMadeOfNames(t *testing.T) {
 	}
 }
 
-// Whatever is applied makes another version, which nobody has signed off; a sign-off alone makes none.
+// A change of what is applied makes a new version without a sign-off; a sign-off alone does not.
 func TestVersionsAndSignOff(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	const whole = `"name":"Own","diagnoses":["I50","J44"],"sources":["ESC, 2021"],"thresholds":{"pulse":{"high":120}}`
@@ -157,12 +157,12 @@ func TestVersionsAndSignOff(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", step.name, err)
 		}
-		before := noted(t, app)
+		before := auditEntries(t, app)
 		got, err := templates.Replace(app, made.Number(), draft, manager, now)
 		if err != nil || got.Version() != step.version || got.SignedOffBy() != step.by || !got.SignedOffAt().Equal(step.at) {
 			t.Errorf("%s: version %d, signed by %q at %s (%v)", step.name, got.Version(), got.SignedOffBy(), got.SignedOffAt(), err)
 		}
-		if after := noted(t, app); (after > before) != step.noted || after > before+1 {
+		if after := auditEntries(t, app); (after > before) != step.noted || after > before+1 {
 			t.Errorf("%s: %d entries in the audit trail, before %d", step.name, after, before)
 		}
 	}
@@ -171,7 +171,7 @@ func TestVersionsAndSignOff(t *testing.T) {
 	}
 }
 
-func noted(t *testing.T, app core.App) int {
+func auditEntries(t *testing.T, app core.App) int {
 	t.Helper()
 	var n int
 	if err := app.DB().Select("COUNT(*)").From(collections.AuditLog).Row(&n); err != nil {
@@ -185,7 +185,7 @@ func isMissing(err error) bool {
 	return is && refused.Kind == fault.NotFound
 }
 
-// Whoever writes a record past the bodies, in the dashboard or by a script, is held to the same rules.
+// Records written in the dashboard or by a script obey the same rules.
 func TestGuard(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	for name, test := range map[string]struct {
@@ -201,7 +201,7 @@ func TestGuard(t *testing.T) {
 		"a diagnosis in words":  {collections.TemplateDiagnoses, []string{"heart"}, collections.TemplateDiagnoses},
 		"an age range reversed": {collections.TemplateMaxAge, 17, collections.TemplateMaxAge},
 		"a key that is taken":   {collections.TemplateKey, "COPD", collections.TemplateKey},
-		"signed by nobody":      {collections.TemplateSignedOffAt, collections.Instant(now), collections.TemplateSignedOffBy},
+		"without a signer":      {collections.TemplateSignedOffAt, collections.Instant(now), collections.TemplateSignedOffBy},
 		"signed without a time": {collections.TemplateSignedOffBy, "Dr. A", ""},
 	} {
 		stored, err := collections.FindThresholdTemplate(app, heartFailure)
@@ -221,11 +221,11 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// A patient is given whole groups, one template after the other, each listed once; what was set besides stays.
+// A template replaces whole groups, each template is listed once, and other bounds stay.
 func TestApply(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	patient := vigiltest.Patient(t, app, dbx.Params{"mrn": "MRN-1"})
-	if err := triage.Enrol(app, patient, now); err != nil {
+	if err := triage.AddRow(app, patient, now); err != nil {
 		t.Fatal(err)
 	}
 	critical := func(c alerts.Configuration, p *vitals.Parameter) float64 {
@@ -247,8 +247,8 @@ func TestApply(t *testing.T) {
 		{"COPD again", copd, []int64{pregnancy, copd}, 85, 160, 1},
 		{"COPD once more, which changes nothing and is noted", copd, []int64{pregnancy, copd}, 85, 160, 1},
 	} {
-		before := noted(t, app)
-		got, err := templates.Apply(app, patient, templates.Choice{Number: step.number}, manager, now)
+		before := auditEntries(t, app)
+		got, err := templates.Apply(app, patient, templates.ApplyRequest{Number: step.number}, manager, now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -262,7 +262,7 @@ func TestApply(t *testing.T) {
 		if !slices.Equal(listed, step.listed) || critical(got, vitals.SpO2) != step.spo2 || critical(got, vitals.Systolic) != step.systolic {
 			t.Errorf("%s: given %v, critical from %v and %v", step.name, listed, critical(got, vitals.SpO2), critical(got, vitals.Systolic))
 		}
-		if n := noted(t, app) - before; n < step.noted {
+		if n := auditEntries(t, app) - before; n < step.noted {
 			t.Errorf("%s: %d entries in the audit trail", step.name, n)
 		}
 	}
@@ -275,11 +275,11 @@ func TestApply(t *testing.T) {
 	}
 	for name, err := range map[string]error{
 		"a template that is gone": func() error {
-			_, err := templates.Apply(app, patient, templates.Choice{Number: copd}, manager, now)
+			_, err := templates.Apply(app, patient, templates.ApplyRequest{Number: copd}, manager, now)
 			return err
 		}(),
 		"nobody": func() error {
-			_, err := templates.Apply(app, collections.NewUUID(), templates.Choice{Number: diabetes}, manager, now)
+			_, err := templates.Apply(app, collections.NewUUID(), templates.ApplyRequest{Number: diabetes}, manager, now)
 			return err
 		}(),
 		"deleted twice": templates.Delete(app, copd, manager, now),

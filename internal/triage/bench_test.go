@@ -14,7 +14,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// crowd fills the list with patients whose scores and readings are spread; the last reading of each is an hour to two weeks old.
+// crowd fills the list with patients of spread scores and last readings, an hour to two weeks old.
 func crowd(b *testing.B, patients int) core.App {
 	b.Helper()
 	app := vigiltest.NewApp(b)
@@ -30,8 +30,8 @@ func crowd(b *testing.B, patients int) core.App {
 			}
 			r := pressure(100+float64(i*37%110), 80)
 			r.MeasuredAt = now.Add(-time.Duration(1+i*7%336) * time.Hour)
-			picture := triage.Picture{Thresholds: defaults, Latest: triage.Latest{}.With(r, vitals.OriginDevice), EnrolledAt: now.AddDate(0, -1, 0)}
-			if err := triage.SavePlace(tx, id, picture.Place(now), now); err != nil {
+			snapshot := triage.PatientSnapshot{Thresholds: defaults, Latest: triage.Latest{}.With(r, vitals.OriginDevice), EnrolledAt: now.AddDate(0, -1, 0)}
+			if err := triage.SaveRow(tx, id, snapshot.ComputeRow(now), now); err != nil {
 				return err
 			}
 		}
@@ -43,7 +43,7 @@ func crowd(b *testing.B, patients int) core.App {
 	return app
 }
 
-// report gives the middle and the slow end of what a call took.
+// report logs the median and the slow end of a call's durations.
 func report(b *testing.B, call func() error) {
 	b.Helper()
 	var took []time.Duration
@@ -59,8 +59,8 @@ func report(b *testing.B, call func() error) {
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
 }
 
-// BenchmarkCrowd is the list of 100,000 patients: a page with its exact count, the totals, and the hourly rescoring, once when nobody's
-// score has changed and once when nearly everybody's has.
+// BenchmarkCrowd measures the list of 100,000 patients: a page with its exact count, the totals, and the hourly rescoring, with no changed
+// score and with almost all changed.
 func BenchmarkCrowd(b *testing.B) {
 	const patients = 100_000
 	app := crowd(b, patients)

@@ -9,10 +9,10 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// State is what a row of the list says of a value at first sight.
+// State classifies a value in a row of the triage list.
 type State string
 
-// The states of a value. Only what was held against bounds is in range; what is in doubt never is.
+// The states of a value. Only a value compared with bounds is in range; a suspect one never is.
 const (
 	StateCritical State = "critical"
 	StateWarning  State = "warning"
@@ -22,31 +22,32 @@ const (
 	StateNoData   State = "no_data"
 )
 
-// gravity is how much a state wants to be looked at before another.
-var gravity = map[State]int{StateCritical: 5, StateWarning: 3, StateInRange: 2, StateNoBounds: 1, StateNoData: 0}
+// severityRank orders states by how soon they need attention.
+var severityRank = map[State]int{StateCritical: 5, StateWarning: 3, StateInRange: 2, StateNoBounds: 1, StateNoData: 0}
 
-// Concern is what of a patient is to be looked at first: one value beside its bounds, when it was measured, and why it matters. It is decided
-// by the functions that raise alerts. Source: docs/decisions/triage.md, "Row details".
+// Concern is what to look at first about a patient: one value with its bounds, its time and the reasons. The functions that raise alerts
+// decide it.
+// Source: docs/decisions/triage.md, "Row details".
 type Concern struct {
 	State State
-	// Type is the alert type that the value is about, Rule the name by which an alert of it goes; both "" where nothing was ever measured.
+	// Type is the alert type and Rule the parameter name of its alerts; both "" if nothing was ever measured.
 	Type, Rule string
-	// Values are those of one measurement, the one that is out of bounds first; of an alert that is no measurement, none.
+	// Values belong to one measurement, the one out of bounds first; none for an alert without a measurement.
 	Values []alerts.Reported
-	// Change is the signed change that was judged in place of the value; nil for none.
+	// Change is the signed change that was evaluated instead of the value; nil for none.
 	Change *float64
-	// Limits are the bounds of the first value. Where a change is judged they are what the value may be before it is out of bounds.
+	// Limits are the bounds of the first value. For a change they are the values at which it goes out of bounds.
 	Limits     vitals.Limits
 	MeasuredAt time.Time
 	Reasons    []Reason
 
-	level     alerts.Level // of the alert or the finding; "" for none
+	level     alerts.Level // of the alert or finding; "" for none
 	threshold float64
-	share     float64 // its danger
-	open      bool    // it is what an unacknowledged alert says
+	danger    float64 // 0 to 1, as in the score
+	open      bool    // an unacknowledged alert is about it
 }
 
-// Of is the parameter that the row is about; nil for none.
+// Of returns the parameter that the row is about; nil for none.
 func (c Concern) Of() *vitals.Parameter {
 	if len(c.Values) == 0 {
 		return nil
@@ -54,55 +55,55 @@ func (c Concern) Of() *vitals.Parameter {
 	return c.Values[0].Of
 }
 
-// Concern says what of the patient is to be looked at first.
-func (p Picture) Concern(now time.Time) Concern {
+// Concern returns what to look at first about the patient.
+func (p PatientSnapshot) Concern(now time.Time) Concern {
 	var found []Concern
 	for _, alertType := range alerts.ReadingTypes {
-		found = append(found, p.concerns(alertType, now)...)
+		found = append(found, p.concernsOf(alertType, now)...)
 	}
-	for _, alert := range append(slices.Clone(p.Open), p.undecided()...) {
-		if c, doubtful := p.doubtful(alert, now); doubtful {
+	for _, alert := range append(slices.Clone(p.Open), p.undecidedAlerts()...) {
+		if c, doubtful := p.suspectConcern(alert, now); doubtful {
 			found = append(found, c)
 		}
 	}
 	first := Concern{State: StateNoData}
 	if len(found) > 0 {
-		first = slices.MinFunc(found, before)
+		first = slices.MinFunc(found, compareConcerns)
 	}
 	first.Reasons = p.reasons(first, found)
 	return first
 }
 
-// before orders concerns: the gravest first, of equal ones the most dangerous, then the one measured last, and of one measurement what it was
-// made for.
-func before(a, b Concern) int {
-	return cmp.Or(cmp.Compare(b.gravity(), a.gravity()), cmp.Compare(b.share, a.share), b.MeasuredAt.Compare(a.MeasuredAt), cmp.Compare(a.beside(), b.beside()))
+// compareConcerns orders concerns: most severe first, then most dangerous, then newest, then the main parameter of a kind before shared
+// ones.
+func compareConcerns(a, b Concern) int {
+	return cmp.Or(cmp.Compare(b.severityRank(), a.severityRank()), cmp.Compare(b.danger, a.danger), b.MeasuredAt.Compare(a.MeasuredAt), cmp.Compare(a.sharedRank(), b.sharedRank()))
 }
 
-// beside is 1 of what several kinds measure beside their own.
-func (c Concern) beside() int {
+// sharedRank is 1 for a parameter that several kinds measure besides their own.
+func (c Concern) sharedRank() int {
 	if of := c.Of(); of != nil && of.Shared() {
 		return 1
 	}
 	return 0
 }
 
-// gravity of what is in doubt is that of its alert, and less than that of what is certain.
-func (c Concern) gravity() int {
+// severityRank of a suspect value is that of its alert, and less than that of a certain one.
+func (c Concern) severityRank() int {
 	if c.State != StateUnsure {
-		return gravity[c.State]
+		return severityRank[c.State]
 	}
 	if c.level == alerts.Critical {
-		return gravity[StateCritical] - 1
+		return severityRank[StateCritical] - 1
 	}
-	return gravity[StateWarning]
+	return severityRank[StateWarning]
 }
 
-// concerns are what is known of one type of alert: its latest values, or what an unacknowledged alert said that is graver, or as grave while
-// the latest values have grown old.
-func (p Picture) concerns(alertType string, now time.Time) (found []Concern) {
-	latest, known := p.latestConcern(alertType, now)
-	if known {
+// concernsOf returns the concerns of one alert type: the latest values, and the most severe unacknowledged alert unless the latest values
+// are as severe and newer.
+func (p PatientSnapshot) concernsOf(alertType string, now time.Time) (found []Concern) {
+	latest, ok := p.latestConcern(alertType, now)
+	if ok {
 		found = append(found, latest)
 	}
 	var gravest *Concern
@@ -110,12 +111,12 @@ func (p Picture) concerns(alertType string, now time.Time) (found []Concern) {
 		if alert.Type != alertType || alert.Level != alerts.Critical && alert.Level != alerts.Warning {
 			continue
 		}
-		c := p.alarmed(alert, now)
-		if known && latest.State == c.State && !latest.MeasuredAt.Before(c.MeasuredAt) {
+		c := p.alertConcern(alert, now)
+		if ok && latest.State == c.State && !latest.MeasuredAt.Before(c.MeasuredAt) {
 			found[0].open = true
 			continue
 		}
-		if gravest == nil || gravity[c.State] > gravity[gravest.State] || c.State == gravest.State && c.MeasuredAt.After(gravest.MeasuredAt) {
+		if gravest == nil || severityRank[c.State] > severityRank[gravest.State] || c.State == gravest.State && c.MeasuredAt.After(gravest.MeasuredAt) {
 			gravest = &c
 		}
 	}
@@ -125,20 +126,20 @@ func (p Picture) concerns(alertType string, now time.Time) (found []Concern) {
 	return found
 }
 
-// latestConcern judges the latest values of a type. They count for as long as they count for the score; then only their age is told.
-func (p Picture) latestConcern(alertType string, now time.Time) (c Concern, known bool) {
-	finding, measured, judged := p.Standing(alertType)
+// latestConcern evaluates the latest values of a type. After the score's window only their age is shown.
+func (p PatientSnapshot) latestConcern(alertType string, now time.Time) (c Concern, found bool) {
+	finding, measured, judged := p.CurrentFinding(alertType)
 	if !judged {
-		return p.unjudged(alertType, now)
+		return p.unevaluatedConcern(alertType, now)
 	}
 	c = Concern{
 		Type: alertType, Rule: finding.Parameter, MeasuredAt: measured, State: StateInRange, level: finding.Level, threshold: finding.Threshold,
-		Values: p.measured(alertType, measured, finding),
+		Values: p.valuesMeasuredAt(alertType, measured, finding),
 	}
 	if len(c.Values) == 0 {
 		return c, false
 	}
-	c.bound(p.Thresholds, finding, p.Weighings)
+	c.setLimits(p.Thresholds, finding, p.Baseline)
 	switch {
 	case measured.Before(now.Add(-vitalsWindow)):
 		c.State, c.level = StateNoData, ""
@@ -146,15 +147,15 @@ func (p Picture) latestConcern(alertType string, now time.Time) (c Concern, know
 		c.State = StateCritical
 	case finding.Level == alerts.Warning:
 		c.State = StateWarning
-	case c.Of().Change == nil && !p.bounded(c.Values):
+	case c.Of().Change == nil && !p.hasBounds(c.Values):
 		c.State = StateNoBounds
 	}
-	c.share = p.dangerOf(c, now)
+	c.danger = p.dangerOf(c, now)
 	return c, true
 }
 
-// unjudged are the latest values of a type that there is nothing to hold against.
-func (p Picture) unjudged(alertType string, now time.Time) (c Concern, known bool) {
+// unevaluatedConcern returns the latest values of a type that have no bounds.
+func (p PatientSnapshot) unevaluatedConcern(alertType string, now time.Time) (c Concern, found bool) {
 	for _, parameter := range vitals.Watched {
 		value, at := p.Latest.Value(parameter)
 		if parameter.Group == alertType && value != nil {
@@ -168,15 +169,15 @@ func (p Picture) unjudged(alertType string, now time.Time) (c Concern, known boo
 	return c, false
 }
 
-// measured are the values behind a finding about the latest readings, the worst first.
-func (p Picture) measured(alertType string, at time.Time, finding alerts.Finding) []alerts.Reported {
+// valuesMeasuredAt returns the values behind a finding about the latest readings, the worst first.
+func (p PatientSnapshot) valuesMeasuredAt(alertType string, at time.Time, finding alerts.Finding) []alerts.Reported {
 	for _, raised := range []vitals.Origin{vitals.OriginPatient, vitals.OriginDevice} {
 		var values []alerts.Reported
 		for _, parameter := range vitals.Watched {
 			if parameter.Group != alertType {
 				continue
 			}
-			if value, measured := p.Latest.Settling(parameter, raised); value != nil && measured.Equal(at) {
+			if value, measured := p.Latest.ResolvingValue(parameter, raised); value != nil && measured.Equal(at) {
 				values = append(values, alerts.Reported{Of: parameter, Value: *value})
 			}
 		}
@@ -192,14 +193,14 @@ func (p Picture) measured(alertType string, at time.Time, finding alerts.Finding
 	return nil
 }
 
-// bound gives the bounds of the first value. What is watched for changes may be as much as makes no change that deserves attention.
-func (c *Concern) bound(t alerts.Thresholds, finding alerts.Finding, weighings []alerts.Weighing) {
+// setLimits sets the bounds of the first value. For a parameter watched for changes they follow from the change that would be a breach.
+func (c *Concern) setLimits(t alerts.Thresholds, finding alerts.Finding, baseline []alerts.BaselineValue) {
 	first := c.Values[0]
 	if first.Of.Change == nil {
 		c.Limits = t.Of(first.Of)
 		return
 	}
-	limit := func(change, bound float64) *float64 { return new(rounded(first.Value - change + bound)) }
+	limit := func(change, bound float64) *float64 { return new(roundHundredths(first.Value - change + bound)) }
 	if finding.Breached() {
 		c.Change = new(finding.Value)
 		if finding.Value < 0 {
@@ -210,15 +211,15 @@ func (c *Concern) bound(t alerts.Thresholds, finding alerts.Finding, weighings [
 		return
 	}
 	rule := t.Change(first.Of)
-	if gain, _, known := alerts.Gain(first.Of, first.Value, c.MeasuredAt, rule, weighings); known && rule.Change != nil {
+	if gain, _, found := alerts.Gain(first.Of, first.Value, c.MeasuredAt, rule, baseline); found && rule.Change != nil {
 		c.Limits.High = limit(gain, *rule.Change)
 	} else if rule.Target != nil && rule.Over != nil {
-		c.Limits.High = new(rounded(*rule.Target + *rule.Over))
+		c.Limits.High = new(roundHundredths(*rule.Target + *rule.Over))
 	}
 }
 
-// alarmed is what an unacknowledged alert about a reading said.
-func (p Picture) alarmed(alert alerts.Open, now time.Time) Concern {
+// alertConcern is the concern of an unacknowledged alert about a reading.
+func (p PatientSnapshot) alertConcern(alert alerts.Open, now time.Time) Concern {
 	c := Concern{
 		Type: alert.Type, Rule: alert.Parameter, MeasuredAt: alert.MeasuredAt, level: alert.Level, open: true,
 		State: State(alert.Level),
@@ -236,12 +237,12 @@ func (p Picture) alarmed(alert alerts.Open, now time.Time) Concern {
 	if len(c.Values) > 0 {
 		c.Limits = p.Thresholds.Of(c.Values[0].Of)
 	}
-	c.share = p.dangerOf(c, now)
+	c.danger = p.dangerOf(c, now)
 	return c
 }
 
-// doubtful is what an alert says about values that are no measurement, or may be somebody else's.
-func (p Picture) doubtful(alert alerts.Open, now time.Time) (c Concern, is bool) {
+// suspectConcern is the concern of an alert about an implausible or suspect value.
+func (p PatientSnapshot) suspectConcern(alert alerts.Open, now time.Time) (c Concern, is bool) {
 	c = Concern{State: StateUnsure, Type: alert.Type, Rule: alert.Parameter, MeasuredAt: alert.MeasuredAt, level: alert.Level, open: true}
 	switch alert.Type {
 	case alerts.TypeImplausibleReading:
@@ -265,30 +266,30 @@ func (p Picture) doubtful(alert alerts.Open, now time.Time) (c Concern, is bool)
 	if len(c.Values) > 0 {
 		c.Limits = p.Thresholds.Of(c.Values[0].Of)
 	}
-	c.share = p.dangerOf(c, now)
+	c.danger = p.dangerOf(c, now)
 	return c, true
 }
 
-// bounded reports whether there is a bound for any of the values.
-func (p Picture) bounded(values []alerts.Reported) bool {
+// hasBounds reports whether any of the values has a bound.
+func (p PatientSnapshot) hasBounds(values []alerts.Reported) bool {
 	return slices.ContainsFunc(values, func(v alerts.Reported) bool { return p.Thresholds.Of(v.Of) != vitals.Limits{} })
 }
 
-// dangerOf is how dangerous what is shown is, as the score has it; 0 unless it is critical.
-func (p Picture) dangerOf(c Concern, now time.Time) (share float64) {
+// dangerOf returns the danger of the values, as in the score; 0 unless the concern is critical.
+func (p PatientSnapshot) dangerOf(c Concern, now time.Time) (share float64) {
 	if c.level != alerts.Critical {
 		return 0
 	}
 	values := c.Values
 	if c.Change != nil {
-		for _, parameter := range vitals.Changing {
+		for _, parameter := range vitals.ChangeWatched {
 			if parameter.Group == c.Type {
 				values = []alerts.Reported{{Of: parameter, Value: *c.Change}}
 			}
 		}
 	}
 	for _, v := range values {
-		depth, _ := judgedBy(v, c.MeasuredAt, p.Thresholds).depth()
+		depth, _ := alertValue(v, c.MeasuredAt, p.Thresholds).depth()
 		share = max(share, depth*freshness(now.Sub(c.MeasuredAt)))
 	}
 	return share

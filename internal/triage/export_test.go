@@ -1,4 +1,4 @@
 package triage
 
-// PlaceUpdates are the statements that store a place.
-var PlaceUpdates = []string{refreshPlace, movePlace}
+// RowUpdates are the statements that store a row.
+var RowUpdates = []string{updateUnranked, updateRanked}

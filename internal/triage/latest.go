@@ -14,18 +14,18 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// Latest is the latest reading of each kind, by time of measurement: of each what has thresholds. Of a parameter that more
-// than one kind may hold or leave out, the latest value is kept as well; [Latest.Shown] is without it. It is stored in the
-// contract's latest_vitals form, and never changed in place.
+// Latest is the latest reading of each kind, by time of measurement, limited to parameters with thresholds. For a parameter shared by
+// several kinds it also keeps the latest value; [Latest.Public] omits that. It is stored in the contract's latest_vitals form and never
+// changed in place.
 type Latest struct {
-	kinds  []*vitals.Reading // by the place of the kind
-	shared []*vitals.Reading // by the place of the parameter
-	// vouched, by the place of the parameter, is what was measured last of those whose latest value only the patient vouches for; without
-	// a value where that is nothing.
-	vouched []*vitals.Reading
+	kinds  []*vitals.Reading // indexed by kind
+	shared []*vitals.Reading // indexed by parameter
+	// verified, indexed by parameter, is the last value from a device or staff, set only if the latest one was typed by the patient;
+	// without a value if there is none.
+	verified []*vitals.Reading
 }
 
-// ParseLatest reads the stored form; nothing stored is no reading.
+// ParseLatest reads the stored form; an empty text has no readings.
 func ParseLatest(stored string) (Latest, error) {
 	var latest Latest
 	if stored == "" || stored == "null" {
@@ -37,9 +37,9 @@ func ParseLatest(stored string) (Latest, error) {
 	return latest, nil
 }
 
-// With returns the latest readings after one more of an origin arrived, which may be older than what is there.
+// With returns the latest readings after another reading arrived, which may be older than the stored ones.
 func (l Latest) With(r vitals.Reading, origin vitals.Origin) Latest {
-	typed := !origin.Settles(vitals.OriginDevice)
+	typed := !origin.CanResolve(vitals.OriginDevice)
 	last := vitals.Reading{Kind: r.Kind, MeasuredAt: r.MeasuredAt}
 	for _, p := range r.Kind.Definition().All {
 		if p.Group == "" {
@@ -47,26 +47,26 @@ func (l Latest) With(r vitals.Reading, origin vitals.Origin) Latest {
 		}
 		value := r.Value(p)
 		*last.Slot(p) = value
-		if value != nil && (typed || l.vouched != nil) {
-			l.vouched = l.vouchedWith(p, *value, r.MeasuredAt, typed)
+		if value != nil && (typed || l.verified != nil) {
+			l.verified = l.verifiedAfter(p, *value, r.MeasuredAt, typed)
 		}
 		if p.Shared() && value != nil {
 			alone := vitals.Reading{MeasuredAt: r.MeasuredAt}
 			*alone.Slot(p) = value
-			l.shared = newer(l.shared, len(vitals.Parameters), p.Place(), &alone)
+			l.shared = withNewer(l.shared, len(vitals.Parameters), p.Index(), &alone)
 		}
 	}
-	for _, m := range r.Kind.Definition().Marks {
+	for _, m := range r.Kind.Definition().Qualifiers {
 		if m.Latest {
-			last.Say(m, r.Says(m))
+			last.SetQualifier(m, r.Qualifier(m))
 		}
 	}
-	l.kinds = newer(l.kinds, len(vitals.Kinds), slices.Index(vitals.Kinds, r.Kind), &last)
+	l.kinds = withNewer(l.kinds, len(vitals.Kinds), slices.Index(vitals.Kinds, r.Kind), &last)
 	return l
 }
 
-// newer returns a list with the reading at its place, unless a later one is there.
-func newer(list []*vitals.Reading, places, at int, r *vitals.Reading) []*vitals.Reading {
+// withNewer returns a list with the reading at its index, unless the one there is later.
+func withNewer(list []*vitals.Reading, places, at int, r *vitals.Reading) []*vitals.Reading {
 	if list != nil && list[at] != nil && r.MeasuredAt.Before(list[at].MeasuredAt) {
 		return list
 	}
@@ -76,13 +76,13 @@ func newer(list []*vitals.Reading, places, at int, r *vitals.Reading) []*vitals.
 	return changed
 }
 
-// Shown is what the contract knows of the latest readings.
-func (l Latest) Shown() Latest {
-	l.shared, l.vouched = nil, nil
+// Public returns the latest readings as the contract defines them.
+func (l Latest) Public() Latest {
+	l.shared, l.verified = nil, nil
 	return l
 }
 
-// MeasuredAt is the time of the newest reading of any kind; zero when there is none.
+// MeasuredAt is the time of the newest reading of any kind; zero if there is none.
 func (l Latest) MeasuredAt() (newest time.Time) {
 	for _, r := range l.kinds {
 		if r != nil && r.MeasuredAt.After(newest) {
@@ -97,7 +97,7 @@ func (l Latest) measuredSince(since time.Time) bool {
 	return !newest.IsZero() && !newest.Before(since)
 }
 
-// Value is the latest value of a parameter that has thresholds, and when it was measured; nil for none.
+// Value returns the latest value of a parameter with thresholds and its time; nil if there is none.
 func (l Latest) Value(p *vitals.Parameter) (*float64, time.Time) {
 	list := l.kinds
 	if p.Shared() {
@@ -114,39 +114,39 @@ func (l Latest) Value(p *vitals.Parameter) (*float64, time.Time) {
 	return nil, time.Time{}
 }
 
-// parameters appends what counts for the score to a list. What is watched for changes counts by its gain within the window of the patient's
-// rule, while it was measured since the given time: no longer are its earlier values at hand.
-func (l Latest) parameters(list []parameter, t alerts.Thresholds, weighings []alerts.Weighing, since time.Time) []parameter {
+// parameters appends the values that count for the score. A parameter watched for changes counts by its gain within the rule's window, and
+// only if it was measured after since: earlier baselines are not loaded.
+func (l Latest) parameters(list []measuredValue, t alerts.Thresholds, baseline []alerts.BaselineValue, since time.Time) []measuredValue {
 	for _, p := range vitals.Watched {
 		value, at := l.Value(p)
 		if value == nil {
 			continue
 		}
 		if p.Change == nil {
-			list = append(list, bounded(p, *value, at, t))
+			list = append(list, boundedValue(p, *value, at, t))
 			continue
 		}
 		if at.Before(since) {
 			continue
 		}
-		if gain, _, known := alerts.Gain(p, *value, at, t.Change(p), weighings); known {
-			list = append(list, changed(p, gain, at, t))
+		if gain, _, found := alerts.Gain(p, *value, at, t.Change(p), baseline); found {
+			list = append(list, changeValue(p, gain, at, t))
 		}
 	}
 	return list
 }
 
-// encode is the stored form.
+// encode returns the stored form.
 func (l Latest) encode() ([]byte, error) { return json.Marshal(l) }
 
-// MarshalJSONTo writes the contract's form, which is what is stored. It runs for every reading.
+// MarshalJSONTo writes the stored form. It runs for every reading.
 func (l Latest) MarshalJSONTo(enc *jsontext.Encoder) error {
 	w := writer{enc: enc}
 	w.token(jsontext.BeginObject)
 	for _, r := range l.kinds {
 		if r != nil {
 			d := r.Kind.Definition()
-			w.reading(string(d.Kind), r, d.All, d.Marks)
+			w.reading(string(d.Kind), r, d.All, d.Qualifiers)
 		}
 	}
 	for place, r := range l.shared {
@@ -154,9 +154,9 @@ func (l Latest) MarshalJSONTo(enc *jsontext.Encoder) error {
 			w.reading(vitals.Parameters[place].Column, r, vitals.Parameters[place:place+1], nil)
 		}
 	}
-	for place, r := range l.vouched {
+	for place, r := range l.verified {
 		if r != nil {
-			w.reading(vouchedFor+vitals.Parameters[place].Column, r, vitals.Parameters[place:place+1], nil)
+			w.reading(verifiedPrefix+vitals.Parameters[place].Column, r, vitals.Parameters[place:place+1], nil)
 		}
 	}
 	w.token(jsontext.EndObject)
@@ -175,7 +175,7 @@ func (w *writer) token(token jsontext.Token) {
 	}
 }
 
-func (w *writer) reading(name string, r *vitals.Reading, parameters []*vitals.Parameter, marks []*vitals.Mark) {
+func (w *writer) reading(name string, r *vitals.Reading, parameters []*vitals.Parameter, marks []*vitals.Qualifier) {
 	w.token(jsontext.String(name))
 	w.token(jsontext.BeginObject)
 	for _, p := range parameters {
@@ -194,7 +194,7 @@ func (w *writer) reading(name string, r *vitals.Reading, parameters []*vitals.Pa
 			continue
 		}
 		w.token(jsontext.String(m.Name))
-		if word := r.Says(m); word != "" {
+		if word := r.Qualifier(m); word != "" {
 			w.token(jsontext.String(word))
 		} else {
 			w.token(jsontext.Null)
@@ -205,7 +205,7 @@ func (w *writer) reading(name string, r *vitals.Reading, parameters []*vitals.Pa
 	w.token(jsontext.EndObject)
 }
 
-// UnmarshalJSONFrom reads what was stored. Members that mean nothing to it are left aside.
+// UnmarshalJSONFrom reads the stored form and ignores unknown members.
 func (l *Latest) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	*l = Latest{}
 	return validate.Read(dec, func(name string) error {
@@ -215,15 +215,15 @@ func (l *Latest) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 		}
 		if kind := vitals.Kind(name); kind.Valid() {
 			r.Kind = kind
-			l.kinds = newer(l.kinds, len(vitals.Kinds), slices.Index(vitals.Kinds, kind), r)
+			l.kinds = withNewer(l.kinds, len(vitals.Kinds), slices.Index(vitals.Kinds, kind), r)
 			return nil
 		}
 		for place, p := range vitals.Parameters {
 			switch name {
 			case p.Column:
-				l.shared = newer(l.shared, len(vitals.Parameters), place, r)
-			case vouchedFor + p.Column:
-				l.vouched = newer(l.vouched, len(vitals.Parameters), place, r)
+				l.shared = withNewer(l.shared, len(vitals.Parameters), place, r)
+			case verifiedPrefix + p.Column:
+				l.verified = withNewer(l.verified, len(vitals.Parameters), place, r)
 			}
 		}
 		return nil
@@ -232,7 +232,7 @@ func (l *Latest) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 
 var errDamaged = errors.New("a latest reading is damaged")
 
-// readLatest reads one reading, nil for null.
+// readLatest reads one reading; nil for null.
 func readLatest(dec *jsontext.Decoder) (*vitals.Reading, error) {
 	if dec.PeekKind() == 'n' {
 		return nil, dec.SkipValue()
@@ -247,7 +247,7 @@ func readLatest(dec *jsontext.Decoder) (*vitals.Reading, error) {
 			return err
 		}
 		if token.Kind() == '"' {
-			return takeWord(r, name, token.String())
+			return setText(r, name, token.String())
 		}
 		value, err := token.Float()
 		for _, p := range vitals.Parameters {
@@ -263,14 +263,14 @@ func readLatest(dec *jsontext.Decoder) (*vitals.Reading, error) {
 	return r, err
 }
 
-func takeWord(r *vitals.Reading, name, word string) (err error) {
+func setText(r *vitals.Reading, name, word string) (err error) {
 	if name == "measured_at" {
 		r.MeasuredAt, err = time.Parse(time.RFC3339, word)
 		return err
 	}
-	for _, m := range vitals.Marks {
+	for _, m := range vitals.Qualifiers {
 		if m.Name == name {
-			r.Say(m, word)
+			r.SetQualifier(m, word)
 		}
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 // Order is how the triage list is sorted.
 type Order string
 
-// The orders of the triage list; each ends with the patient id, so that pages are stable.
+// The orders of the triage list; each ends with the patient id to keep pages stable.
 const (
 	BySeverity      Order = "-risk_score"
 	ByLeastRisk     Order = "risk_score"
@@ -34,22 +34,22 @@ var orderings = map[Order]string{
 // Filter narrows the triage list; zero values do not.
 type Filter struct {
 	RiskLevel string
-	// Unacknowledged keeps those with (true) or without (false) unacknowledged alerts.
+	// Unacknowledged keeps patients with (true) or without (false) unacknowledged alerts.
 	Unacknowledged *bool
 	NeedsReview    *bool
-	// Escalated keeps those with an escalation that is open.
+	// Escalated keeps patients with an open escalation.
 	Escalated bool
-	// CareTeamOf keeps the patients whose care team this user (record id) belongs to.
+	// CareTeamOf limits the list to the care teams of this user (record id).
 	CareTeamOf string
-	// Among keeps these patients; nil keeps all.
+	// Among limits the list to these patients; nil keeps all.
 	Among []string
 	Order Order
 }
 
-// List returns a page of the triage list and how many patients match in all.
+// List returns a page of the triage list and the number of matching patients.
 func List(app core.App, f Filter, offset, limit int) (page []Row, total int, err error) {
-	order, known := orderings[f.Order]
-	if !known {
+	order, found := orderings[f.Order]
+	if !found {
 		order = orderings[BySeverity]
 	}
 	listed := true
@@ -63,7 +63,7 @@ func List(app core.App, f Filter, offset, limit int) (page []Row, total int, err
 		conditions = append(conditions, collections.AnyOf("patient", f.Among))
 	}
 	switch {
-	case f.Escalated && f.Among != nil: // they are at hand
+	case f.Escalated && f.Among != nil: // few rows: no index needed
 		conditions = append(conditions, dbx.NewExp("active_escalations > 0"))
 	case f.Escalated:
 		conditions = conditions.Escalated()
@@ -82,7 +82,7 @@ func List(app core.App, f Filter, offset, limit int) (page []Row, total int, err
 	return page, total, err
 }
 
-// Find returns the rows of the given patients; those who have none are left out.
+// Find returns the rows of the given patients; patients without a row are omitted.
 func Find(app core.App, patientIDs ...string) ([]Row, error) {
 	return readRows(app.DB().Select().Where(collections.AnyOf("patient", patientIDs)))
 }

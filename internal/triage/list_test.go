@@ -81,7 +81,7 @@ func TestList(t *testing.T) {
 		{"level", triage.Filter{RiskLevel: "no_data"}, "no data"},
 		{"needs review", triage.Filter{NeedsReview: new(true)}, "critical alerts, older alert, younger alert"},
 		{"care team", triage.Filter{CareTeamOf: "u1"}, "tie b"},
-		{"somebody else's care team", triage.Filter{CareTeamOf: "u2"}, ""},
+		{"another user's care team", triage.Filter{CareTeamOf: "u2"}, ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestListUsesItsIndexes(t *testing.T) {
 		"listed = TRUE AND unacknowledged_alerts > 0" + severity:              "idx_triage_scores_unacknowledged",
 		"listed = TRUE AND unacknowledged_alerts = 0" + severity:              "idx_triage_scores_severity",
 		"listed = TRUE AND risk_level = 'critical'" + severity:                "idx_triage_scores_level",
-		"patient > 'somebody' AND +listed = TRUE ORDER BY patient":            "idx_triage_scores_patient",
+		"patient > 'someone' AND +listed = TRUE ORDER BY patient":             "idx_triage_scores_patient",
 		"listed = TRUE ORDER BY last_reading_at, patient":                     "idx_triage_scores_last_reading",
 		"listed = TRUE ORDER BY last_reading_at DESC, patient DESC":           "idx_triage_scores_last_reading",
 		"listed = TRUE AND last_reviewed_at >= '2026-01-15T05:00:00.000000Z'": "idx_triage_scores_reviewed",
@@ -129,8 +129,8 @@ func TestListUsesItsIndexes(t *testing.T) {
 	}
 }
 
-// The groups stand for the rows, whatever was done to them.
-func TestTotalsFollowTheRows(t *testing.T) {
+// The groups match the rows after any change.
+func TestTotalsMatchRows(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		for range rapid.IntRange(1, 8).Draw(rt, "writes") {
@@ -184,12 +184,12 @@ func explain(t *testing.T, app core.App, query string) string {
 	return plan.String()
 }
 
-// Rescore reads everything anew from the rows that are there.
+// Rescore recomputes everything from the stored rows.
 func TestRescore(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	const patient = "0194c5a8-0000-7000-8000-000000000001"
 	created := now.Add(-72 * time.Hour)
-	if err := triage.Enrol(app, patient, created); err != nil {
+	if err := triage.AddRow(app, patient, created); err != nil {
 		t.Fatal(err)
 	}
 	enrolled := vigiltest.RowCounts(t, app)
@@ -198,7 +198,7 @@ func TestRescore(t *testing.T) {
 		t.Fatalf("a new patient: %+v (%v)", place, err)
 	}
 	latest := triage.Latest{}.With(pressure(150, 85), vitals.OriginDevice).With(weighing(83), vitals.OriginDevice)
-	if err := triage.SavePlace(app, patient, triage.Place{Latest: latest}, now); err != nil {
+	if err := triage.SaveRow(app, patient, triage.ComputedRow{Latest: latest}, now); err != nil {
 		t.Fatal(err)
 	}
 	insert(t, app, collections.Observations, observation(patient, "final", 80, now.Add(-2*day)))
@@ -249,7 +249,7 @@ func TestRescore(t *testing.T) {
 		t.Errorf("%d rows of triage scores more", added[collections.TriageScores])
 	}
 	if _, err := triage.Rescore(app, "nobody", now); !collections.Missing(err) {
-		t.Errorf("nobody: %v", err)
+		t.Errorf("no patient: %v", err)
 	}
 }
 

@@ -8,18 +8,18 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// Minor is what deciding takes whether a minor has the thresholds there should be: the practice's defaults are for adults.
+// Minor is the input for deciding whether a minor has thresholds; the practice's defaults are for adults.
 // Source: docs/decisions/alerts.md, "Minors".
 type Minor struct {
 	Own alerts.Bounds
-	// Expected are the kinds that the patient has a device for, or that the schedule asks for.
+	// Expected are the kinds with a device or in the schedule.
 	Expected []vitals.Kind
 }
 
-// FactorThresholds explains that a patient needs thresholds. It has no points: nothing is known to be wrong.
+// FactorThresholds explains that a patient needs thresholds. It has no points.
 const FactorThresholds = "thresholds"
 
-// readMinor is that of a row; nil for adults, who need none.
+// readMinor reads a row; nil for adults.
 func readMinor(bounds *string, expected []byte) (*Minor, error) {
 	if expected == nil {
 		return nil, nil //nolint:nilnil // an adult is an answer
@@ -35,18 +35,18 @@ func readMinor(bounds *string, expected []byte) (*Minor, error) {
 	return m, err
 }
 
-// needsThresholds explains what of a minor is watched without bounds; "" when nothing is. Somebody new of whom nothing is known yet needs
-// some, too: the first reading should find them there.
-func (p Picture) needsThresholds() (why string) {
+// needsThresholds names what is measured of a minor without bounds; "" if nothing is. A new minor without any bounds needs some before the
+// first reading.
+func (p PatientSnapshot) needsThresholds() (why string) {
 	if p.Minor == nil {
 		return ""
 	}
 	var without []string
 	none := true
 	for _, group := range alerts.Groups {
-		if p.Minor.Own.Sets(group) {
+		if p.Minor.Own.IsConfigured(group) {
 			none = false
-		} else if p.Latest.measures(group) || p.Minor.expects(group) {
+		} else if p.Latest.hasValueOf(group) || p.Minor.expects(group) {
 			without = append(without, strings.ReplaceAll(group, "_", " "))
 		}
 	}
@@ -59,8 +59,8 @@ func (p Picture) needsThresholds() (why string) {
 	return ""
 }
 
-// measures reports whether a value of a group was ever measured.
-func (l Latest) measures(group string) bool {
+// hasValueOf reports whether a value of a group was ever measured.
+func (l Latest) hasValueOf(group string) bool {
 	for _, p := range vitals.Watched {
 		if p.Group != group {
 			continue
@@ -72,14 +72,14 @@ func (l Latest) measures(group string) bool {
 	return false
 }
 
-// expects reports whether a kind that is expected cannot be without a value of the group.
+// expects reports whether an expected kind always includes a value of the group.
 func (m *Minor) expects(group string) bool {
 	return slices.ContainsFunc(m.Expected, func(kind vitals.Kind) bool {
-		return slices.ContainsFunc(kind.Definition().Must, func(p *vitals.Parameter) bool { return p.Group == group })
+		return slices.ContainsFunc(kind.Definition().Required, func(p *vitals.Parameter) bool { return p.Group == group })
 	})
 }
 
-// NeedsThresholds reports whether a minor is watched without bounds.
+// NeedsThresholds reports whether a minor is measured without bounds.
 func (r Row) NeedsThresholds() bool {
 	return slices.ContainsFunc(r.Factors, func(f Factor) bool { return f.Factor == FactorThresholds })
 }

@@ -21,7 +21,7 @@ import (
 
 var rankingNow = vigiltest.Clock
 
-// rankingPractice is an app with a patient, whose primary provider and nurse work on escalations.
+// rankingPractice is an app with a patient, a primary provider and a nurse.
 type rankingPractice struct {
 	t               *testing.T
 	app             *tests.TestApp
@@ -52,7 +52,7 @@ func (p *rankingPractice) enrol(provider string) string {
 	if err := p.app.SaveNoValidate(patient); err != nil {
 		p.t.Fatal(err)
 	}
-	if err := triage.Enrol(p.app, patient.Id, rankingNow.Add(-time.Hour)); err != nil {
+	if err := triage.AddRow(p.app, patient.Id, rankingNow.Add(-time.Hour)); err != nil {
 		p.t.Fatal(err)
 	}
 	return patient.Id
@@ -80,7 +80,7 @@ func (p *rankingPractice) update(e *collections.Escalation, change escalations.C
 	return triage.UpdateEscalation(p.app, p.bills, e.Number(), change, by(p.nurse), at)
 }
 
-// want checks what is stored, by column.
+// want checks stored columns.
 func (p *rankingPractice) want(record interface {
 	Collection() *core.Collection
 	PK() any
@@ -107,11 +107,11 @@ func (p *rankingPractice) place() *core.Record {
 	return place
 }
 
-// What is done with alerts and escalations moves the patient at once; where it fails, nothing moved.
-func TestChangesRank(t *testing.T) {
+// Actions on alerts and escalations rescore the patient at once; a failed action changes nothing.
+func TestUpdatesRescore(t *testing.T) {
 	p := newPractice(t)
 	var number int64
-	if err := triage.Change(p.app, rankingNow, func(tx core.App) (string, error) {
+	if err := triage.UpdateAndRescore(p.app, rankingNow, func(tx core.App) (string, error) {
 		id, err := alerts.Raise(tx, alerts.Draft{
 			PatientID: p.patient, MeasuredAt: rankingNow, Finding: alerts.Finding{Type: "pulse", Level: alerts.Critical, Message: "Pulse 140 bpm."},
 		}, rankingNow)
@@ -122,7 +122,7 @@ func TestChangesRank(t *testing.T) {
 	}
 	p.want(p.place(), map[string]any{"unacknowledged_critical": 1.0, "risk_score": 86.0, "risk_level": "critical", "last_reviewed_by": ""})
 
-	if err := triage.Change(p.app, rankingNow, func(tx core.App) (string, error) {
+	if err := triage.UpdateAndRescore(p.app, rankingNow, func(tx core.App) (string, error) {
 		if _, err := alerts.ResolveOpen(tx, p.patient, rankingNow); err != nil {
 			return "", err
 		}
@@ -136,7 +136,7 @@ func TestChangesRank(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.want(p.place(), map[string]any{"active_escalations": 1.0, "last_reviewed_by": ""}) // escalating is no review
+	p.want(p.place(), map[string]any{"active_escalations": 1.0, "last_reviewed_by": ""}) // escalating is not a review
 	later := rankingNow.Add(time.Minute)
 	for _, step := range []struct {
 		action  alerts.Action
@@ -171,7 +171,7 @@ func TestChangesRank(t *testing.T) {
 	p.want(p.place(), map[string]any{"last_reviewed_by": "provider@vigil.test", "last_reviewed_at": collections.Instant(later.Add(time.Hour))})
 }
 
-// On resolution the time is logged, the patient counts as reviewed, and nothing changes any more.
+// A resolution logs the time, counts as a review and is final.
 func TestResolve(t *testing.T) {
 	p := newPractice(t)
 	record := p.create(escalations.Draft{})

@@ -1,117 +1,225 @@
 package triage
 
 import (
-	"context"
-	"encoding/json"
-	"fmt"
-	"slices"
 	"time"
 
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/internal/escalations"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-const (
-	rescorePage  = 500 // patients read with one statement
-	rescoreBatch = 25  // rows written in one transaction, so that no reading waits long for it
-)
+// UpdateAndRescore runs a change and then rescores its patient, in one transaction, which may be app's own. A change that returns ""
+// rescores no one. Clinicians' actions on alerts, escalations, snoozes, thresholds and reviews come through here, and so do alerts raised
+// by the clock. Readings do not: ingest evaluates and ranks them together.
+func UpdateAndRescore(app core.App, now time.Time, change func(tx core.App) (patientID string, err error)) error {
+	return app.RunInTransaction(func(tx core.App) error {
+		patientID, err := change(tx)
+		if err != nil || patientID == "" {
+			return err
+		}
+		_, err = Rescore(tx, patientID, now)
+		return err
+	})
+}
 
-// Rescore reads a patient's picture anew and stores where the patient ranks; every cause but a reading leads here, through
-// internal/triage.
-func Rescore(tx core.App, patientID string, now time.Time) (Place, error) {
-	picture, err := ReadPicture(tx, patientID, nil, now)
-	if err != nil {
-		return Place{}, err
+// Review stores that a clinician has reviewed the patient, with optional notes, sealed in the audit trail.
+// Source: docs/decisions/triage.md, "Reviews".
+func Review(app core.App, patientID string, notes phi.Text, by audit.Actor, now time.Time) error {
+	return UpdateAndRescore(app, now, func(tx core.App) (string, error) {
+		if err := collections.SetReviewed(tx, patientID, by.Email, now); err != nil {
+			return "", err
+		}
+		return patientID, audit.Append(tx, audit.Entry{
+			Event: audit.TriageReview, Actor: by, ResourceType: audit.ResourcePatient, ResourceID: patientID, PatientID: patientID, Reason: notes,
+		}, now)
+	})
+}
+
+// ActOnAlert applies a clinician's action to an alert and rescores the patient, see [alerts.Act].
+func ActOnAlert(app core.App, number int64, action alerts.Action, by audit.Actor, now time.Time) (alert *collections.Alert, err error) {
+	err = UpdateAndRescore(app, now, func(tx core.App) (string, error) {
+		if alert, err = alerts.Find(tx, number); err != nil {
+			return "", err
+		}
+		if action.Reviewed, err = lastReview(tx, alert.PatientID()); err != nil {
+			return "", err
+		}
+		if err := alerts.Act(tx, alert, action, by, now); err != nil {
+			return "", err
+		}
+		return alert.PatientID(), recordReview(tx, alert.PatientID(), action.Move, by, now)
+	})
+	return alert, err
+}
+
+// GuardAlert is [alerts.Guard] followed by a rescore.
+func GuardAlert(tx core.App, alert *collections.Alert, by audit.Actor, now time.Time, save func() error) error {
+	return UpdateAndRescore(tx, now, func(tx core.App) (string, error) {
+		move, err := alerts.Guard(tx, alert, by, now, save)
+		if err != nil || move == "" {
+			return "", err
+		}
+		return alert.PatientID(), recordReview(tx, alert.PatientID(), move, by, now)
+	})
+}
+
+// recordReview stores a review for an acknowledgment or a resolution. Source: docs/decisions/triage.md, "Reviews".
+func recordReview(tx core.App, patientID string, move alerts.Move, by audit.Actor, now time.Time) error {
+	if move != alerts.Acknowledge && move != alerts.Resolve {
+		return nil
 	}
-	place := picture.Place(now)
-	if err := SavePlace(tx, patientID, place, now); err != nil {
+	return collections.SetReviewed(tx, patientID, by.Email, now)
+}
+
+// OpenEscalation opens an escalation and rescores the patient, see [escalations.Open].
+func OpenEscalation(app core.App, draft escalations.Draft, by audit.Actor, now time.Time) (e *collections.Escalation, err error) {
+	err = UpdateAndRescore(app, now, func(tx core.App) (string, error) {
+		e, err = escalations.Open(tx, draft, by, now)
+		return draft.PatientID, err
+	})
+	return e, err
+}
+
+// EscalateAlert opens an escalation about an alert, see [escalations.OpenForAlert].
+func EscalateAlert(app core.App, number int64, draft escalations.Draft, by audit.Actor, now time.Time) (e *collections.Escalation, err error) {
+	err = UpdateAndRescore(app, now, func(tx core.App) (string, error) {
+		if e, err = escalations.OpenForAlert(tx, number, draft, by, now); err != nil {
+			return "", err
+		}
+		return e.PatientID(), nil
+	})
+	return e, err
+}
+
+// UpdateEscalation changes an escalation, see [escalations.Update]. The billing engine logs the time of a resolved one.
+func UpdateEscalation(
+	app core.App, bills *billing.Engine, number int64, change escalations.Change, by audit.Actor, now time.Time,
+) (e *collections.Escalation, err error) {
+	err = UpdateAndRescore(app, now, func(tx core.App) (string, error) {
+		var effect escalations.Effect
+		if e, effect, err = escalations.Update(tx, number, change, by, now); err != nil {
+			return "", err
+		}
+		return afterEscalationUpdate(tx, bills, e, effect, by, now)
+	})
+	return e, err
+}
+
+// GuardEscalation is [escalations.Guard] followed by billing and a rescore.
+func GuardEscalation(tx core.App, bills *billing.Engine, e *collections.Escalation, by audit.Actor, now time.Time, save func() error) error {
+	return UpdateAndRescore(tx, now, func(tx core.App) (string, error) {
+		effect, err := escalations.Guard(tx, e, by, now, save)
+		if err != nil {
+			return "", err
+		}
+		return afterEscalationUpdate(tx, bills, e, effect, by, now)
+	})
+}
+
+// afterEscalationUpdate returns the patient to rescore. A resolved escalation is a review, and its time is logged for the assignee, or for
+// the user who resolved it. Source: docs/decisions/billing.md, "Escalation time versus interactive time" and docs/decisions/triage.md,
+// "Reviews".
+func afterEscalationUpdate(tx core.App, bills *billing.Engine, e *collections.Escalation, effect escalations.Effect, by audit.Actor, now time.Time) (patientID string, err error) {
+	if effect == escalations.Unchanged {
+		return "", nil
+	}
+	if effect == escalations.Changed {
+		return e.PatientID(), nil
+	}
+	if err := collections.SetReviewed(tx, e.PatientID(), by.Email, now); err != nil {
+		return "", err
+	}
+	return e.PatientID(), bills.LogEscalationTime(tx, e, by.Email, now)
+}
+
+// SetThresholds changes the thresholds of a patient, see [alerts.SetThresholds], and rescores. With patientID "" it changes the practice's
+// defaults; [RescoreAll] then updates the patients who inherit them. A patient who does not exist or is deleted is a not-found fault.
+func SetThresholds(app core.App, patientID string, change alerts.Change, by audit.Actor, now time.Time) (c alerts.Configuration, err error) {
+	err = UpdateAndRescore(app, now, func(tx core.App) (string, error) {
+		if patientID != "" {
+			if _, err := collections.FindPatient(tx, patientID); err != nil {
+				return "", fault.OrMissing(err)
+			}
+		}
+		changed := false
+		if c, changed, err = alerts.SetThresholds(tx, patientID, change, by, now); err != nil || !changed {
+			return "", err
+		}
+		return patientID, nil
+	})
+	return c, err
+}
+
+// GuardThresholds is [alerts.GuardThresholds] followed by a rescore.
+func GuardThresholds(tx core.App, record *core.Record, by audit.Actor, now time.Time, save func() error) error {
+	return UpdateAndRescore(tx, now, func(tx core.App) (string, error) {
+		return collections.PatientOf(record), alerts.GuardThresholds(tx, record, by, now, save)
+	})
+}
+
+// DropThresholds is [alerts.DropThresholds] followed by a rescore.
+func DropThresholds(tx core.App, record *core.Record, by audit.Actor, now time.Time, remove func() error) error {
+	return UpdateAndRescore(tx, now, func(tx core.App) (string, error) {
+		return collections.PatientOf(record), alerts.DropThresholds(tx, record, by, now, remove)
+	})
+}
+
+// acknowledgedCritical returns the acknowledged alert about a critical value of the last day that is still the latest of its origin; nil
+// for none. A value typed since then does not replace a device's. A resolved alert is not notified again.
+// Source: docs/decisions/alerts.md, "Snooze" and "Reading origins".
+func acknowledgedCritical(tx core.App, snapshot PatientSnapshot, kind string, now time.Time) (*collections.Alert, error) {
+	for _, measured := range snapshot.CriticalSince(kind, now.Add(-currentValueWindow)) {
+		alert, err := collections.CriticalMeasuredAt(tx, snapshot.PatientID, kind, string(alerts.StatusAcknowledged), measured)
+		if err != nil || alert != nil {
+			return alert, err
+		}
+	}
+	return nil, nil
+}
+
+// isOvertaken reports whether a value at least as reliable was measured after the reading behind an alert; a late reading is then no news.
+// Source: docs/decisions/alerts.md, "Late readings".
+func isOvertaken(tx core.App, patientID string, alert alerts.Open) (bool, error) {
+	var kinds []vitals.Kind
+	var columns []string
+	for _, p := range vitals.Watched {
+		if p.Group == alert.Type {
+			kinds, columns = append(kinds, p.Kinds...), append(columns, p.Column)
+		}
+	}
+	if len(columns) == 0 {
+		return false, nil
+	}
+	return collections.MeasuredAfter(tx, patientID, kinds, columns, alert.MeasuredAt, vitals.OriginPatient.CanResolve(alert.Origin))
+}
+
+// RescoreMinor rescores a minor after the expected kinds changed, which may lack bounds. It does nothing for an adult.
+// Source: docs/decisions/alerts.md, "Minors".
+func RescoreMinor(tx core.App, patientID string, now time.Time) error {
+	group, err := collections.AgeGroupOf(tx, patientID)
+	if err != nil || group != collections.AgeMinor {
+		return err
+	}
+	_, err = Rescore(tx, patientID, now)
+	return err
+}
+
+// Rescore reads a patient's snapshot and stores the new row.
+func Rescore(tx core.App, patientID string, now time.Time) (ComputedRow, error) {
+	snapshot, err := ReadSnapshot(tx, patientID, nil, now)
+	if err != nil {
+		return ComputedRow{}, err
+	}
+	place := snapshot.ComputeRow(now)
+	if err := SaveRow(tx, patientID, place, now); err != nil {
 		return place, err
 	}
 	return place, collections.CountListVersion(tx)
-}
-
-// RescoreAll catches up with what time alone changes, and with new defaults: readings and alerts grow old, reviews lie
-// further back. It looks at every listed patient and writes the rows whose score, level or need of review differs; changed
-// is told the patients of each batch after its commit.
-func RescoreAll(ctx context.Context, app core.App, now time.Time, changed func(patientIDs []string)) (seen, written int, err error) {
-	for after := ""; ; {
-		if err := ctx.Err(); err != nil {
-			return seen, written, err
-		}
-		page, err := picturesAfter(app, after, now)
-		if err != nil || len(page) == 0 {
-			return seen, written, err
-		}
-		after = page[len(page)-1].PatientID
-		seen += len(page)
-		var differ []string
-		for i := range page {
-			if !page[i].stored.holds(page[i].Place(now)) {
-				differ = append(differ, page[i].PatientID)
-			}
-		}
-		for batch := range slices.Chunk(differ, rescoreBatch) {
-			if err := ctx.Err(); err != nil {
-				return seen, written, err
-			}
-			if err := rescoreTogether(app, batch, now); err != nil {
-				return seen, written, err
-			}
-			written += len(batch)
-			changed(batch)
-		}
-	}
-}
-
-// RescoreOutdated does the same once after an update of the program whose scores are made otherwise, and nothing at any other time.
-func RescoreOutdated(ctx context.Context, app core.App, now time.Time, changed func(patientIDs []string)) error {
-	outdated, err := collections.TriageOutdated(app)
-	if err != nil || !outdated {
-		return err
-	}
-	if _, _, err := RescoreAll(ctx, app, now, changed); err != nil {
-		return err
-	}
-	return collections.SetTriageScored(app, now)
-}
-
-func (s shown) holds(now Place) bool {
-	return s.score == now.Score.Value && s.level == string(now.Score.Level) && s.needsReview == now.NeedsReview && s.needsBounds == now.NeedsThresholds
-}
-
-// picturesAfter reads the pictures of the next page of listed patients, along the index of patients: the plus keeps SQLite from
-// gathering and sorting everyone who is listed.
-func picturesAfter(app core.App, patient string, now time.Time) ([]Picture, error) {
-	page, err := readPictures(app, "t.patient > {:after} AND +t.listed = TRUE ORDER BY t.patient LIMIT +{:limit}",
-		dbx.Params{"after": patient, "limit": rescorePage}, now)
-	if err != nil {
-		return nil, err
-	}
-	return page, loadWeighings(app, page, nil, now)
-}
-
-// rescoreTogether reads again inside the transaction: a reading may have come in between.
-func rescoreTogether(app core.App, patients []string, now time.Time) error {
-	list, err := json.Marshal(patients)
-	if err != nil {
-		return fmt.Errorf("list patients to rescore: %w", err)
-	}
-	return app.RunInTransaction(func(tx core.App) error {
-		tx = collections.Prepared(tx)
-		pictures, err := readPictures(tx, "t.patient IN (SELECT value FROM json_each({:patients}))", dbx.Params{"patients": string(list)}, now)
-		if err != nil {
-			return err
-		}
-		if err := loadWeighings(tx, pictures, nil, now); err != nil {
-			return err
-		}
-		for _, picture := range pictures {
-			if err := SavePlace(tx, picture.PatientID, picture.Place(now), now); err != nil {
-				return err
-			}
-		}
-		return collections.CountListVersion(tx)
-	})
 }

@@ -1,5 +1,6 @@
-// Package triage ranks patients: the risk score as a pure function that explains itself, the risk levels, and the
-// stored row behind the triage list. It knows what needs attention first; it does not know who asks.
+// Package triage scores and ranks patients: the risk score as a pure function that explains itself, the triage list's rows, and the
+// operations that change a patient and rescore in the same transaction. Callers decide who may see the list. The rules are in
+// docs/decisions/triage.md.
 package triage
 
 import (
@@ -35,25 +36,25 @@ const (
 	vitalsWindow         = 7 * 24 * time.Hour
 	dataWindow           = 30 * 24 * time.Hour
 	lowestUnanswered     = collections.UnansweredFrom
-	highestOther         = lowestCritical - 1 // of all who are in neither critical band
-	roundingError        = 1e-9               // so that what is a half on paper is rounded up
+	highestOther         = lowestCritical - 1 // of patients outside the critical bands
+	roundingError        = 1e-9               // makes an exact half round up
 	lowestCritical       = 76
 	lowestWarning        = 51
 )
 
-// AlertCounts counts the alerts created in the last seven days, whatever became of them.
+// AlertCounts counts the alerts created in the last seven days, in any state.
 type AlertCounts struct{ Critical, Warning, NoData int }
 
-// Circumstances are all that a risk score depends on.
-type Circumstances struct {
+// ScoreInput is everything that a risk score depends on.
+type ScoreInput struct {
 	Latest     Latest
 	Thresholds alerts.Thresholds
-	Weighings  []alerts.Weighing
-	// Alerts were created in the last seven days.
+	Baseline   []alerts.BaselineValue
+	// Alerts counts the last seven days.
 	Alerts AlertCounts
-	// Unanswered are the unacknowledged critical alerts about what was measured.
+	// Unanswered are the unacknowledged critical alerts about measured values.
 	Unanswered []alerts.Open
-	// Undecided are acknowledged alerts whose values are neither confirmed nor discarded: they stand beside the latest values.
+	// Undecided are acknowledged alerts with values neither confirmed nor discarded; they count like latest values.
 	Undecided             []alerts.Open
 	UnacknowledgedWarning bool
 	// Escalations that are open or in progress.
@@ -76,20 +77,20 @@ type Score struct {
 	Factors []Factor
 }
 
-// Rate computes the risk score, 0 to 100; 0 only when there is no data and nothing is open that demands an answer. A critical that is
-// unanswered, or fresh, is graded by its danger alone; everybody else by the sum of the parts, which ends below.
-func Rate(c Circumstances, now time.Time) Score {
-	var room [12]parameter // for every reading: without a trip to the heap
-	latest := c.Latest.parameters(room[:0], c.Thresholds, c.Weighings, now.Add(-vitalsWindow))
+// ComputeScore computes the risk score, 0 to 100; it is 0 only without data and without anything open. An unanswered or recent critical
+// value is graded by its danger alone; all other patients by the sum of the parts, which stays below the critical bands.
+func ComputeScore(c ScoreInput, now time.Time) Score {
+	var room [12]measuredValue // on the stack: runs for every reading
+	latest := c.Latest.parameters(room[:0], c.Thresholds, c.Baseline, now.Add(-vitalsWindow))
 	measured := len(latest)
-	latest = c.undecided(latest)
-	if c.silent() && !c.Latest.measuredSince(now.Add(-dataWindow)) && !slices.ContainsFunc(latest[measured:], parameter.critical) {
+	latest = c.withUndecided(latest)
+	if c.nothingOpen() && !c.Latest.measuredSince(now.Add(-dataWindow)) && !slices.ContainsFunc(latest[measured:], measuredValue.critical) {
 		return Score{Level: RiskNoData, Factors: []Factor{}}
 	}
-	vouched := c.stillVouched(latest, now)
+	vouched := c.withRecentVerified(latest, now)
 	worst := worstDanger(c, vouched, now)
-	lowest := c.lowestScore(vouched, now)
-	sum, factors := addUp([]Factor{vitalsFactor(latest, now), alertsFactor(c.Alerts), reviewFactor(c.ReviewedAt, now)}, lowest.span > 0)
+	lowest := c.floorBand(vouched, now)
+	sum, factors := sumFactors([]Factor{vitalsFactor(latest, now), alertsFactor(c.Alerts), reviewFactor(c.ReviewedAt, now)}, lowest.span > 0)
 	if lowest.span == 0 {
 		if lowest.score > sum && lowest.why != "" {
 			factors = append(factors, lowest.factor())
@@ -106,14 +107,14 @@ func Rate(c Circumstances, now time.Time) Score {
 	return Score{Value: value, Level: LevelOf(value), Factors: factors}
 }
 
-// silent: nothing is open that holds the score up.
-func (c Circumstances) silent() bool {
+// nothingOpen reports whether nothing open sets a floor for the score.
+func (c ScoreInput) nothingOpen() bool {
 	return len(c.Unanswered) == 0 && !c.UnacknowledgedWarning && !c.StatEscalation && !c.UrgentEscalation
 }
 
-// addUp adds the parts and leaves out those without points. Points are shown in tenths and added as shown, so that the score is the sum
-// that people see. Where the parts alone make the score, those that would lift it to the critical levels count only as far as there is room.
-func addUp(parts []Factor, beside bool) (sum int, factors []Factor) {
+// sumFactors adds the parts and drops those without points. Points are rounded to tenths before they are added, so the score is the sum
+// that users see. Unless floored is true, the sum is capped below the critical levels.
+func sumFactors(parts []Factor, beside bool) (sum int, factors []Factor) {
 	factors, tenths := []Factor{}, 0
 	for _, factor := range parts {
 		points := int(math.Round(factor.Points * 10))
@@ -129,7 +130,7 @@ func addUp(parts []Factor, beside bool) (sum int, factors []Factor) {
 	return (tenths + 5) / 10, factors
 }
 
-// LevelOf is the band of a score.
+// LevelOf returns the level of a score.
 func LevelOf(score int) RiskLevel {
 	switch {
 	case score >= lowestCritical:
@@ -142,7 +143,7 @@ func LevelOf(score int) RiskLevel {
 	return RiskNoData
 }
 
-// band is where the score of a patient begins, and why; danger adds up to span.
+// band is the floor of a patient's score, and why; danger adds up to span.
 type band struct {
 	score int
 	span  float64
@@ -153,14 +154,14 @@ func (b band) factor() Factor {
 	return Factor{Factor: "floor", Points: float64(b.score), Detail: b.why}
 }
 
-// lowestScore: nobody with an unanswered danger ranks below it, nobody with a warning beside one whose value is critical.
-func (c Circumstances) lowestScore(latest []parameter, now time.Time) band {
+// floorBand returns the floor: unanswered danger ranks highest, then a recent critical value, then warnings.
+func (c ScoreInput) floorBand(latest []measuredValue, now time.Time) band {
 	switch {
 	case len(c.Unanswered) > 0:
 		return band{lowestUnanswered, 100 - lowestUnanswered, "Unacknowledged critical alert."}
 	case c.StatEscalation:
 		return band{lowestUnanswered, 100 - lowestUnanswered, "Stat escalation not closed."}
-	case stillCritical(latest, now):
+	case hasRecentCritical(latest, now):
 		return band{lowestCritical, lowestUnanswered - 1 - lowestCritical, "A critical value of the last 24 hours."}
 	case c.UnacknowledgedWarning:
 		return band{lowestWarning, 0, "Unacknowledged warning alert."}
@@ -182,27 +183,27 @@ func reviewFactor(reviewedAt, now time.Time) Factor {
 	since := max(0, now.Sub(reviewedAt))
 	return Factor{
 		Factor: "review", Points: reviewPoints * min(1, since.Hours()/reviewFullAfter.Hours()),
-		Detail: lasted(since) + " since the last review.",
+		Detail: formatDuration(since) + " since the last review.",
 	}
 }
 
-func vitalsFactor(latest []parameter, now time.Time) Factor {
+func vitalsFactor(latest []measuredValue, now time.Time) Factor {
 	factor := Factor{Factor: "vitals"}
 	worst, beyond := 0.0, 0
-	outOfBounds := func(p parameter) bool {
+	outOfBounds := func(p measuredValue) bool {
 		return deviation(p.value, p.limits) > 0 && !p.at.Before(now.Add(-vitalsWindow))
 	}
 	for i, p := range latest {
 		if !outOfBounds(p) {
 			continue
 		}
-		if !slices.ContainsFunc(latest[:i], func(other parameter) bool { return other.name == p.name && outOfBounds(other) }) {
+		if !slices.ContainsFunc(latest[:i], func(other measuredValue) bool { return other.name == p.name && outOfBounds(other) }) {
 			beyond++
 		}
 		d := deviation(p.value, p.limits)
 		if d > worst {
 			worst = d
-			factor.Detail = fmt.Sprintf("%s %s is out of bounds.", p.name, number(p.value))
+			factor.Detail = fmt.Sprintf("%s %s is out of bounds.", p.name, vitals.FormatNumber(p.value))
 		}
 	}
 	if beyond == 0 {

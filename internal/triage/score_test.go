@@ -55,9 +55,9 @@ func old(r vitals.Reading, age time.Duration) vitals.Reading {
 	return r
 }
 
-// patient is somebody with readings, reviewed just now.
-func patient(readings ...vitals.Reading) triage.Circumstances {
-	c := triage.Circumstances{Thresholds: defaults, ReviewedAt: now}
+// patient has the readings and was reviewed just now.
+func patient(readings ...vitals.Reading) triage.ScoreInput {
+	c := triage.ScoreInput{Thresholds: defaults, ReviewedAt: now}
 	for _, r := range readings {
 		c.Latest = c.Latest.With(r, vitals.OriginDevice)
 	}
@@ -65,54 +65,54 @@ func patient(readings ...vitals.Reading) triage.Circumstances {
 }
 
 // The examples of docs/decisions/triage.md, "Risk-score formula".
-func TestRateExamples(t *testing.T) {
+func TestScoreExamples(t *testing.T) {
 	type points = map[string]float64
 	tests := []struct {
 		name    string
-		c       triage.Circumstances
-		change  func(*triage.Circumstances)
+		c       triage.ScoreInput
+		change  func(*triage.ScoreInput)
 		value   int
 		level   triage.RiskLevel
 		factors points
 	}{
-		{"calm, reviewed a day ago", patient(pressureAndPulse(124, 78, 70)), func(c *triage.Circumstances) {
+		{"calm, reviewed a day ago", patient(pressureAndPulse(124, 78, 70)), func(c *triage.ScoreInput) {
 			c.ReviewedAt = now.Add(-24 * time.Hour)
 		}, 2, triage.RiskNormal, points{"review": 2.1}},
-		{"one unacknowledged warning", patient(pressure(150, 85)), func(c *triage.Circumstances) {
+		{"one unacknowledged warning", patient(pressure(150, 85)), func(c *triage.ScoreInput) {
 			c.Alerts, c.UnacknowledgedWarning = triage.AlertCounts{Warning: 1}, true
 			c.ReviewedAt = now.Add(-48 * time.Hour)
 		}, 51, triage.RiskWarning, points{"vitals": 30, "alerts": 4.2, "review": 4.3, "floor": 51}},
-		{"39 without the floor", patient(pressure(150, 85)), func(c *triage.Circumstances) {
+		{"39 without the floor", patient(pressure(150, 85)), func(c *triage.ScoreInput) {
 			c.Alerts, c.ReviewedAt = triage.AlertCounts{Warning: 1}, now.Add(-48*time.Hour)
 		}, 39, triage.RiskNormal, points{"vitals": 30, "alerts": 4.2, "review": 4.3}},
-		{"acknowledged just now", patient(pressure(150, 85)), func(c *triage.Circumstances) {
+		{"acknowledged just now", patient(pressure(150, 85)), func(c *triage.ScoreInput) {
 			c.Alerts = triage.AlertCounts{Warning: 1}
 		}, 34, triage.RiskNormal, points{"vitals": 30, "alerts": 4.2}},
-		{"low saturation", patient(oximetry(90)), func(c *triage.Circumstances) {
+		{"low saturation", patient(oximetry(90)), func(c *triage.ScoreInput) {
 			c.Alerts, c.UnacknowledgedWarning = triage.AlertCounts{Warning: 1}, true
 			c.ReviewedAt = now.Add(-10 * time.Hour)
 		}, 51, triage.RiskWarning, points{"vitals": 35, "alerts": 4.2, "review": 0.9, "floor": 51}},
-		{"40 without the floor", patient(oximetry(90)), func(c *triage.Circumstances) {
+		{"40 without the floor", patient(oximetry(90)), func(c *triage.ScoreInput) {
 			c.Alerts, c.ReviewedAt = triage.AlertCounts{Warning: 1}, now.Add(-10*time.Hour)
 		}, 40, triage.RiskNormal, points{"vitals": 35, "alerts": 4.2, "review": 0.9}},
-		{"everything at once", patient(pressureAndPulse(190, 125, 115)), func(c *triage.Circumstances) {
+		{"everything at once", patient(pressureAndPulse(190, 125, 115)), func(c *triage.ScoreInput) {
 			c.Alerts = triage.AlertCounts{Critical: 1, Warning: 1}
 			c.Unanswered, c.UnacknowledgedWarning, c.StatEscalation = []alerts.Open{{Type: "blood_pressure", Level: alerts.Critical}}, true, true
 			c.ReviewedAt = now.Add(-72 * time.Hour)
 		}, 90, triage.RiskCritical, points{"vitals": 60, "alerts": 12.5, "review": 6.4, "floor": 86, "danger": 4}},
-		{"critical, acknowledged and closed just now", patient(pressure(190, 125)), func(c *triage.Circumstances) {
+		{"critical, acknowledged and closed just now", patient(pressure(190, 125)), func(c *triage.ScoreInput) {
 			c.Alerts = triage.AlertCounts{Critical: 1}
 		}, 78, triage.RiskCritical, points{"vitals": 55, "alerts": 8.3, "floor": 76, "danger": 2}},
-		{"while the stat escalation is open", patient(pressure(190, 125)), func(c *triage.Circumstances) {
+		{"while the stat escalation is open", patient(pressure(190, 125)), func(c *triage.ScoreInput) {
 			c.Alerts, c.StatEscalation = triage.AlertCounts{Critical: 1}, true
 		}, 90, triage.RiskCritical, points{"vitals": 55, "alerts": 8.3, "floor": 86, "danger": 4}},
-		{"closed, two days ago", patient(old(pressure(190, 125), 2*day)), func(c *triage.Circumstances) {
+		{"closed, two days ago", patient(old(pressure(190, 125), 2*day)), func(c *triage.ScoreInput) {
 			c.Alerts = triage.AlertCounts{Critical: 1}
 		}, 63, triage.RiskWarning, points{"vitals": 55, "alerts": 8.3}},
-		{"closed, two days ago, many alerts, forgotten", patient(old(pressure(190, 125), 2*day)), func(c *triage.Circumstances) {
+		{"closed, two days ago, many alerts, never reviewed", patient(old(pressure(190, 125), 2*day)), func(c *triage.ScoreInput) {
 			c.Alerts, c.ReviewedAt = triage.AlertCounts{Critical: 9}, now.Add(-30*day)
 		}, 75, triage.RiskWarning, points{"vitals": 55, "alerts": 20}},
-		{"warnings only, as many as can be", patient(pressure(178, 118), oximetry(91)), func(c *triage.Circumstances) {
+		{"warnings only, as many as can be", patient(pressure(178, 118), oximetry(91)), func(c *triage.ScoreInput) {
 			c.Alerts, c.ReviewedAt = triage.AlertCounts{Warning: 90}, now.Add(-30*day)
 			c.UnacknowledgedWarning = true
 		}, 75, triage.RiskWarning, points{"vitals": 54, "alerts": 21}},
@@ -120,7 +120,7 @@ func TestRateExamples(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			test.change(&test.c)
-			score := triage.Rate(test.c, now)
+			score := triage.ComputeScore(test.c, now)
 			if score.Value != test.value || score.Level != test.level {
 				t.Errorf("%d %s, want %d %s", score.Value, score.Level, test.value, test.level)
 			}
@@ -139,16 +139,16 @@ func pointsOf(score triage.Score) map[string]float64 {
 	return points
 }
 
-func TestRateVitals(t *testing.T) {
+func TestScoreVitals(t *testing.T) {
 	gained := patient(weighing(83))
-	gained.Weighings = []alerts.Weighing{{Of: vitals.WeightKg, Value: 80, MeasuredAt: now.Add(-2 * day)}, {Of: vitals.WeightKg, Value: 83, MeasuredAt: now.Add(-time.Hour)}}
+	gained.Baseline = []alerts.BaselineValue{{Of: vitals.WeightKg, Value: 80, MeasuredAt: now.Add(-2 * day)}, {Of: vitals.WeightKg, Value: 83, MeasuredAt: now.Add(-time.Hour)}}
 	lost := gained
-	lost.Weighings = []alerts.Weighing{{Of: vitals.WeightKg, Value: 90, MeasuredAt: now.Add(-2 * day)}}
+	lost.Baseline = []alerts.BaselineValue{{Of: vitals.WeightKg, Value: 90, MeasuredAt: now.Add(-2 * day)}}
 	noCritical := patient(pressure(175, 80))
 	noCritical.Thresholds = alerts.InForce(practice, alerts.Bounds{"blood_pressure": {"systolic_critical": nil}})
 	tests := []struct {
 		name   string
-		c      triage.Circumstances
+		c      triage.ScoreInput
 		points float64
 		detail string
 	}{
@@ -174,7 +174,7 @@ func TestRateVitals(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			score := triage.Rate(test.c, now)
+			score := triage.ComputeScore(test.c, now)
 			var got triage.Factor
 			for _, factor := range score.Factors {
 				if factor.Factor == "vitals" {
@@ -188,39 +188,39 @@ func TestRateVitals(t *testing.T) {
 	}
 }
 
-func TestRateWithoutData(t *testing.T) {
-	silent := func(age time.Duration) triage.Circumstances {
+func TestScoreWithoutData(t *testing.T) {
+	silent := func(age time.Duration) triage.ScoreInput {
 		c := patient(old(pressure(190, 125), age))
 		c.ReviewedAt, c.Alerts = now.Add(-400*day), triage.AlertCounts{NoData: 9}
 		return c
 	}
-	if score := triage.Rate(silent(30*day+1), now); score.Value != 0 || score.Level != triage.RiskNoData || score.Factors == nil || len(score.Factors) != 0 {
+	if score := triage.ComputeScore(silent(30*day+1), now); score.Value != 0 || score.Level != triage.RiskNoData || score.Factors == nil || len(score.Factors) != 0 {
 		t.Errorf("no reading in 30 days: %+v", score)
 	}
-	if score := triage.Rate(silent(30*day), now); score.Value != 34 {
+	if score := triage.ComputeScore(silent(30*day), now); score.Value != 34 {
 		t.Errorf("a reading 30 days old: %d", score.Value)
 	}
 	for what, test := range map[string]struct {
-		open func(*triage.Circumstances)
+		open func(*triage.ScoreInput)
 		want int
 	}{
-		"a warning":                             {func(c *triage.Circumstances) { c.UnacknowledgedWarning = true }, 51},
-		"an urgent escalation":                  {func(c *triage.Circumstances) { c.UrgentEscalation = true }, 51},
-		"a stat escalation":                     {func(c *triage.Circumstances) { c.StatEscalation, c.Latest = true, triage.Latest{} }, 86},
-		"a stat escalation, an old crisis":      {func(c *triage.Circumstances) { c.StatEscalation = true }, 87},
-		"a critical alert about no known value": {func(c *triage.Circumstances) { c.Latest, c.Unanswered = triage.Latest{}, []alerts.Open{{}} }, 86},
+		"a warning":                             {func(c *triage.ScoreInput) { c.UnacknowledgedWarning = true }, 51},
+		"an urgent escalation":                  {func(c *triage.ScoreInput) { c.UrgentEscalation = true }, 51},
+		"a stat escalation":                     {func(c *triage.ScoreInput) { c.StatEscalation, c.Latest = true, triage.Latest{} }, 86},
+		"a stat escalation, an old crisis":      {func(c *triage.ScoreInput) { c.StatEscalation = true }, 87},
+		"a critical alert about no known value": {func(c *triage.ScoreInput) { c.Latest, c.Unanswered = triage.Latest{}, []alerts.Open{{}} }, 86},
 	} {
 		c := silent(31 * day)
 		test.open(&c)
-		if score := triage.Rate(c, now); score.Value != test.want {
+		if score := triage.ComputeScore(c, now); score.Value != test.want {
 			t.Errorf("%s without data: %d, want %d", what, score.Value, test.want)
 		}
 	}
-	if score := triage.Rate(triage.Circumstances{Thresholds: defaults, ReviewedAt: now}, now); score.Value != 0 {
+	if score := triage.ComputeScore(triage.ScoreInput{Thresholds: defaults, ReviewedAt: now}, now); score.Value != 0 {
 		t.Errorf("a newborn record: %d", score.Value)
 	}
-	if score := triage.Rate(patient(pressure(120, 80)), now); score.Value != 1 || score.Level != triage.RiskNormal {
-		t.Errorf("nothing to say, but data: %d %s", score.Value, score.Level)
+	if score := triage.ComputeScore(patient(pressure(120, 80)), now); score.Value != 1 || score.Level != triage.RiskNormal {
+		t.Errorf("nothing open, but data: %d %s", score.Value, score.Level)
 	}
 }
 
@@ -235,7 +235,7 @@ func TestLevelOf(t *testing.T) {
 	}
 }
 
-func circumstances(t *rapid.T) triage.Circumstances {
+func circumstances(t *rapid.T) triage.ScoreInput {
 	value := func(label string, r vitals.Range) *float64 {
 		if !rapid.Bool().Draw(t, "has "+label) {
 			return nil
@@ -246,7 +246,7 @@ func circumstances(t *rapid.T) triage.Circumstances {
 		return now.Add(-time.Duration(rapid.Int64Range(0, int64(40*day)).Draw(t, label)))
 	}
 	count := func(label string) int { return rapid.IntRange(0, 20).Draw(t, label) }
-	c := triage.Circumstances{
+	c := triage.ScoreInput{
 		Thresholds: defaults, ReviewedAt: age("reviewed"),
 		Alerts:                triage.AlertCounts{Critical: count("critical"), Warning: count("warning"), NoData: count("no data")},
 		UnacknowledgedWarning: rapid.Bool().Draw(t, "open warning"),
@@ -272,15 +272,15 @@ func circumstances(t *rapid.T) triage.Circumstances {
 	return c
 }
 
-func TestRateProperties(t *testing.T) {
+func TestScoreProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := circumstances(t)
-		score := triage.Rate(c, now)
+		score := triage.ComputeScore(c, now)
 		if score.Value < 0 || score.Value > 100 || score.Level != triage.LevelOf(score.Value) {
 			t.Fatalf("score %d, level %s", score.Value, score.Level)
 		}
 		open := len(c.Unanswered) > 0 || c.StatEscalation
-		if unanswered := triage.HandlingOf(score.Value) == triage.Unanswered; unanswered != open {
+		if unanswered := triage.CriticalStatusOf(score.Value) == triage.Unanswered; unanswered != open {
 			t.Fatalf("score %d, unanswered %t, is %t", score.Value, unanswered, open)
 		}
 		if score.Value == 0 {
@@ -292,7 +292,7 @@ func TestRateProperties(t *testing.T) {
 		if warned := c.UnacknowledgedWarning || c.UrgentEscalation; warned && score.Value < 51 {
 			t.Fatalf("score %d with a warning open", score.Value)
 		}
-		// What is shown adds up: the score is the rounded sum of its parts, or its floor with its danger.
+		// The score is the rounded sum of its factors, or its floor plus danger.
 		var sum, floor, danger float64
 		for _, factor := range score.Factors {
 			switch factor.Factor {
@@ -314,8 +314,8 @@ func TestRateProperties(t *testing.T) {
 	})
 }
 
-// The further a value is past its bounds, on either side, the higher the score, whatever else is the case.
-func TestRateRisesWithDeviation(t *testing.T) {
+// The further a value is beyond its bounds, on either side, the higher the score, for any other input.
+func TestScoreRisesWithDeviation(t *testing.T) {
 	for name, vital := range map[string]struct {
 		middle, lowest, highest float64
 		read                    func(value float64) vitals.Reading
@@ -332,14 +332,14 @@ func TestRateRisesWithDeviation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				c := circumstances(t)
-				c.Weighings = []alerts.Weighing{{Of: vitals.WeightKg, Value: 80, MeasuredAt: now.Add(-2 * day)}}
+				c.Baseline = []alerts.BaselineValue{{Of: vitals.WeightKg, Value: 80, MeasuredAt: now.Add(-2 * day)}}
 				end := rapid.SampledFrom([]float64{vital.lowest, vital.highest}).Draw(t, "end")
 				near, far := rapid.Float64Range(0, 1).Draw(t, "near"), rapid.Float64Range(0, 1).Draw(t, "far")
 				score := func(way float64) int {
 					c := c
 					c.Latest = triage.Latest{}
 					c.Latest = c.Latest.With(vital.read(vital.middle+way*(end-vital.middle)), vitals.OriginDevice)
-					return triage.Rate(c, now).Value
+					return triage.ComputeScore(c, now).Value
 				}
 				near, far = min(near, far), max(near, far)
 				if a, b := score(near), score(far); a > b || a < 0 || b > 100 {
@@ -355,16 +355,16 @@ func BenchmarkRate(b *testing.B) {
 	c.Alerts, c.UnacknowledgedWarning, c.ReviewedAt = triage.AlertCounts{Warning: 3}, true, now.Add(-48*time.Hour)
 	b.ReportAllocs()
 	for b.Loop() {
-		triage.Rate(c, now)
+		triage.ComputeScore(c, now)
 	}
 }
 
-// Every unanswered warning about a reading is one, whatever it asks; what is about devices and data that did not come is none.
-func TestEveryWarningAboutAReadingHolds(t *testing.T) {
+// Every unanswered warning about a reading sets the floor; alerts about devices and missing data do not.
+func TestWarningAboutReadingSetsFloor(t *testing.T) {
 	for _, alertType := range alerts.Types {
 		open := []alerts.Open{{Type: alertType, Level: alerts.Warning, CreatedAt: now.Add(-time.Hour)}}
 		for what, latest := range map[string]triage.Latest{"measured": triage.Latest{}.With(pressure(120, 80), vitals.OriginDevice), "nothing measured": {}} {
-			score := triage.Picture{Thresholds: defaults, LastReviewedAt: now, Open: open, Latest: latest}.Place(now).Score
+			score := triage.PatientSnapshot{Thresholds: defaults, LastReviewedAt: now, Open: open, Latest: latest}.ComputeRow(now).Score
 			aboutReading := !slices.Contains(alerts.DeviceTypes, alertType)
 			if (score.Level == triage.RiskWarning) != aboutReading || aboutReading && score.Value != 51 {
 				t.Errorf("%s, %s: %d %s", alertType, what, score.Value, score.Level)

@@ -9,7 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// Stats is the triage list summed up, in the contract's form.
+// Stats summarizes the triage list, in the contract's form.
 type Stats struct {
 	TotalPatients             int     `json:"total_patients"`
 	PatientsByRiskLevel       ByLevel `json:"patients_by_risk_level"`
@@ -18,7 +18,7 @@ type Stats struct {
 	AverageRiskScore          float64 `json:"avg_risk_score"`
 	PatientsReviewedToday     int     `json:"patients_reviewed_today"`
 	PatientsNeedingReview     int     `json:"patients_needing_review"`
-	CriticalUnanswered        int     `json:"critical_unanswered"` // the rest of the critical is being handled
+	CriticalUnanswered        int     `json:"critical_unanswered"` // the other critical patients are handled
 	PatientsAlerting          int     `json:"patients_alerting"`
 	PatientsEscalated         int     `json:"patients_escalated"`
 }
@@ -31,8 +31,8 @@ type ByLevel struct {
 	NoData   int `json:"no_data"`
 }
 
-// ReadStats sums the list up; careTeamOf confines it to the patients of a user's care teams, "" does not. Reviews count since
-// today began, which the practice's zone decides. Source: docs/decisions/triage.md, "Stats" and "Reviews".
+// ReadStats summarizes the list; careTeamOf limits it to the patients of a user's care teams, "" does not. Reviews count since today, the
+// start of the practice's day. Source: docs/decisions/triage.md, "Stats" and "Reviews".
 func ReadStats(app core.App, careTeamOf string, today time.Time) (stats Stats, err error) {
 	groups, err := collections.TriageGroups(app, careTeamOf)
 	if err != nil {
@@ -58,7 +58,7 @@ func (s *Stats) add(groups []collections.TriageGroup) {
 		s.TotalUnacknowledgedAlerts += g.Alerts
 		s.ActiveEscalations += g.Escalations
 		scores += g.RiskScores
-		if count, known := levels[RiskLevel(g.Level)]; known {
+		if count, found := levels[RiskLevel(g.Level)]; found {
 			*count += g.Patients
 		}
 		if g.NeedsReview {

@@ -14,10 +14,10 @@ import (
 // Trends are the last values of each kind of reading that a patient has, oldest first: those of the kind's main parameter.
 type Trends map[string][]float64
 
-// trendLength is how many readings make the small line beside a patient's latest.
+// trendLength is how many readings a trend has.
 const trendLength = 12
 
-// mainColumns chooses the column of each kind's main parameter, allKinds lists the kinds as JSON.
+// mainColumns selects the column of each kind's main parameter; allKinds lists the kinds as JSON.
 var mainColumns, allKinds = func() (columns, kinds string) {
 	for _, d := range vitals.Definitions {
 		columns += fmt.Sprintf(" WHEN '%s' THEN o.%s", d.Kind, d.Main().Column)
@@ -26,8 +26,8 @@ var mainColumns, allKinds = func() (columns, kinds string) {
 	return columns, "[" + kinds[1:] + "]"
 }()
 
-// ReadTrends returns the trends of the given patients in one query. It walks an index from the newest reading of each kind, so
-// that a long history costs no more than a short one.
+// ReadTrends returns the trends of the given patients in one query. It walks an index from the newest reading of each kind, so a long
+// history costs no more than a short one.
 func ReadTrends(app core.App, patientIDs []string) (map[string]Trends, error) {
 	list, err := json.Marshal(patientIDs)
 	if err != nil {

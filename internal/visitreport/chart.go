@@ -12,14 +12,14 @@ import (
 
 const (
 	chartTall  = 53.0
-	labelsWide = 27.0 // beside the chart
+	labelsWide = 27.0 // next to the chart
 	scaleWide  = 9.0
-	// So many days in a row without a reading break the line, and up to so many readings each has its ring.
-	daysOfGap = 2
-	mostRings = 130
+	// gapDays without a reading break the line. Up to maxRings readings are drawn as rings.
+	gapDays  = 2
+	maxRings = 130
 )
 
-// plot is where values and times stand.
+// plot maps times and values to positions on the sheet.
 type plot struct {
 	s                *pdf.Sheet
 	x, y, w, h       float64
@@ -35,7 +35,7 @@ func (p plot) of(value float64) float64 {
 	return p.y + p.h - (min(max(value, p.low), p.high)-p.low)*p.scale
 }
 
-// chart draws both pressures on one axis, each with the band in which it should be.
+// chart draws both pressures on one axis, each with its range.
 func (r *Report) chart(s *pdf.Sheet, y float64) float64 {
 	y = r.heading(s, left, y, wide, "Blood pressure, mmHg", "")
 	var pressures []Point
@@ -45,7 +45,7 @@ func (r *Report) chart(s *pdf.Sheet, y float64) float64 {
 		}
 	}
 	if len(pressures) == 0 {
-		s.Text(left, y+6, plain, fmt.Sprintf("No blood pressure was measured in these %d days.", r.wish.Days))
+		s.Text(left, y+6, plain, fmt.Sprintf("No blood pressure was measured in these %d days.", r.request.Days))
 		return y + 8
 	}
 	p := r.plotOf(s, y+3, pressures)
@@ -60,7 +60,7 @@ func (r *Report) chart(s *pdf.Sheet, y float64) float64 {
 	y = p.y + p.h + 8
 	s.Text(left, y, small, "Upper line systolic, lower diastolic. Shaded is in range; ◆ is at or beyond the warning limit, ▲ the critical one; ? is suspect and not counted.")
 	y += 3.5
-	s.Text(left, y, small, "Where the line breaks, two days or more went by without a reading.")
+	s.Text(left, y, small, "The line breaks where two days or more passed without a reading.")
 	return y
 }
 
@@ -82,7 +82,7 @@ func (r *Report) plotOf(s *pdf.Sheet, y float64, points []Point) plot {
 	return p
 }
 
-// bands shade where values should be, and name the bounds beside the chart where they have room.
+// bands shades the ranges and labels the bounds next to the chart where there is space.
 func (r *Report) bands(p plot) {
 	systolic, diastolic := r.bounds.Of(vitals.Systolic), r.bounds.Of(vitals.Diastolic)
 	band := func(from, to *float64, ink pdf.Ink) {
@@ -92,7 +92,7 @@ func (r *Report) bands(p plot) {
 	}
 	lowest := systolic.Low
 	if diastolic.High != nil && (lowest == nil || *diastolic.High > *lowest) {
-		lowest = diastolic.High // below lies the other band
+		lowest = diastolic.High // below is the other band
 	}
 	band(lowest, systolic.High, pdf.InRange)
 	band(diastolic.Low, diastolic.High, pdf.InRange2)
@@ -103,7 +103,7 @@ func (r *Report) bands(p plot) {
 		ink    pdf.Ink
 		dashes []float64
 	}
-	taken := []float64{}
+	labeled := []float64{}
 	for _, bound := range []named{
 		{systolic.Critical, "systolic", pdf.Triangle, pdf.Red, []float64{1.6, 1}},
 		{diastolic.Critical, "diastolic", pdf.Triangle, pdf.Red, []float64{0.5, 0.9}},
@@ -114,46 +114,46 @@ func (r *Report) bands(p plot) {
 			continue
 		}
 		y := p.of(*bound.value)
-		p.s.Rule(p.x, y, p.x+p.w, y, 0.25, map[bool]pdf.Ink{true: bound.ink, false: pdf.Hairs}[bound.dashes != nil], bound.dashes...)
-		if slices.ContainsFunc(taken, func(other float64) bool { return math.Abs(other-y) < 3.2 }) {
+		p.s.Rule(p.x, y, p.x+p.w, y, 0.25, map[bool]pdf.Ink{true: bound.ink, false: pdf.LightGray}[bound.dashes != nil], bound.dashes...)
+		if slices.ContainsFunc(labeled, func(other float64) bool { return math.Abs(other-y) < 3.2 }) {
 			continue
 		}
-		taken = append(taken, y)
+		labeled = append(labeled, y)
 		p.s.Mark(bound.shape, p.x+p.w+3, y, 1.2, bound.ink)
-		p.s.Text(p.x+p.w+5.5, y+1, pdf.Type{Size: 7.6, Ink: bound.ink}, bound.text+" "+number(*bound.value))
+		p.s.Text(p.x+p.w+5.5, y+1, pdf.Type{Size: 7.6, Ink: bound.ink}, bound.text+" "+vitals.FormatNumber(*bound.value))
 	}
 }
 
-// scale draws the values on the left and a line for each week with its date.
+// scale draws the value labels, and a vertical line with a date per week.
 func (r *Report) scale(p plot) {
 	for value := math.Ceil(p.low/20) * 20; value <= p.high; value += 20 {
-		p.s.Text(p.x-2, p.of(value)+1, rightward(small), whole(value))
+		p.s.Text(p.x-2, p.of(value)+1, rightAligned(small), formatWhole(value))
 	}
 	every := 7
-	if r.wish.Days > 45 {
+	if r.request.Days > 45 {
 		every = 14
-	} else if r.wish.Days <= 10 {
+	} else if r.request.Days <= 10 {
 		every = 1
 	}
 	for day := r.from; day.Before(p.to); day = day.AddDate(0, 0, every) {
 		x := p.at(day)
-		p.s.Rule(x, p.y, x, p.y+p.h, 0.15, pdf.Hairs)
+		p.s.Rule(x, p.y, x, p.y+p.h, 0.15, pdf.LightGray)
 		if x < p.x+p.w-6 {
 			p.s.Text(x-1, p.y+p.h+3.8, small, day.Format("Jan 2"))
 		}
 	}
 }
 
-// line joins the readings of one pressure; a gap in the data is a gap in the line.
+// line connects the readings of one pressure; a gap in the data is a gap in the line.
 func (r *Report) line(p plot, points []Point, of *vitals.Parameter, ink pdf.Ink) {
 	limits := r.bounds.Of(of)
 	var before *Point
 	for i := range points {
 		point := &points[i]
-		if point.Doubted {
+		if point.Suspect {
 			continue
 		}
-		if before != nil && daysBetween(before.At, point.At) <= daysOfGap {
+		if before != nil && daysBetween(before.At, point.At) <= gapDays {
 			p.s.Rule(p.at(before.At), p.of(*before.Reading.Value(of)), p.at(point.At), p.of(*point.Reading.Value(of)), 0.3, ink)
 		}
 		before = point
@@ -161,24 +161,24 @@ func (r *Report) line(p plot, points []Point, of *vitals.Parameter, ink pdf.Ink)
 	for _, point := range points {
 		x, y := p.at(point.At), p.of(*point.Reading.Value(of))
 		switch outside := levelIn(*point.Reading.Value(of), limits); {
-		case point.Doubted:
+		case point.Suspect:
 			p.s.Mark(pdf.Question, x, y, 1.2, ink)
 		case outside == levelCritical:
 			p.s.Mark(pdf.Triangle, x, y, 1.4, pdf.Red)
 		case outside == levelWarning:
 			p.s.Mark(pdf.Diamond, x, y, 1.2, pdf.Amber)
-		case len(points) <= mostRings:
+		case len(points) <= maxRings:
 			p.s.Mark(pdf.Ring, x, y, 0.8, ink)
 		}
 	}
 }
 
-// spark is a small line of one value over the days, with the band where it should be.
+// spark draws a small line of one value, with its range.
 func (r *Report) spark(s *pdf.Sheet, of *vitals.Parameter, x, y, width, height float64) {
 	var points []Point
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, point := range r.points {
-		if value := point.Reading.Value(of); value != nil && !point.Doubted {
+		if value := point.Reading.Value(of); value != nil && !point.Suspect {
 			points = append(points, point)
 			low, high = min(low, *value), max(high, *value)
 		}
@@ -207,7 +207,7 @@ func (r *Report) spark(s *pdf.Sheet, of *vitals.Parameter, x, y, width, height f
 	}
 	for i := 1; i < len(points); i++ {
 		before, point := points[i-1], points[i]
-		if daysBetween(before.At, point.At) <= daysOfGap {
+		if daysBetween(before.At, point.At) <= gapDays {
 			s.Rule(p.at(before.At), p.of(*before.Reading.Value(of)), p.at(point.At), p.of(*point.Reading.Value(of)), 0.25, pdf.Teal)
 		}
 	}

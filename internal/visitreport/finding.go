@@ -12,23 +12,23 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitalsummary"
 )
 
-// Two means of blood pressure are called different from so many mmHg on, and say something from so many readings on.
+// Two means of blood pressure differ from these amounts on, in mmHg, and are compared from minReadings readings on.
 // Source: docs/decisions/observations.md, "Report for a visit".
 const (
 	systolicDiffers  = 5.0
 	diastolicDiffers = 3.0
-	leastReadings    = 3
+	minReadings      = 3
 )
 
-// Finding is what the readings come to in words: a headline, and what supports it.
+// Finding is the summary of the readings: a headline and its support.
 type Finding struct {
-	Urgent   bool // something critical was measured in the last seven days
+	Urgent   bool // a critical value was measured in the last seven days
 	Headline string
-	Words    string
+	Text     string
 }
 
-// find says what the sheet says first. It compares numbers and judges nothing.
-func (r *Report) find() (f Finding) {
+// findings returns the summary at the top of the report. It compares numbers and makes no diagnosis.
+func (r *Report) findings() (f Finding) {
 	f.Headline = r.headline()
 	var words []string
 	add := func(sentence string) {
@@ -40,11 +40,11 @@ func (r *Report) find() (f Finding) {
 	critical := r.criticalReadings(7)
 	f.Urgent = len(critical) > 0
 	add(r.worst(critical))
-	add(r.beyond())
+	add(r.outOfBounds())
 	add(r.weight())
-	add(r.evenings())
-	add(r.silence())
-	f.Words = strings.Join(words, " ")
+	add(r.eveningDifference())
+	add(r.daysWithoutReading())
+	f.Text = strings.Join(words, " ")
 	return f
 }
 
@@ -68,7 +68,7 @@ func (r *Report) group(days int, name string) (g vitalsummary.Group, ok bool) {
 
 func (r *Report) headline() string {
 	if len(r.points) == 0 {
-		return fmt.Sprintf("No readings in these %d days.", r.wish.Days)
+		return fmt.Sprintf("No readings in these %d days.", r.request.Days)
 	}
 	week, recent := r.pressure(7)
 	long, before := r.pressure(90)
@@ -77,7 +77,7 @@ func (r *Report) headline() string {
 		return "No blood pressure was measured."
 	case !recent:
 		return "No blood pressure in the last 7 days."
-	case week.Readings < leastReadings || long.Readings < 2*leastReadings:
+	case week.Readings < minReadings || long.Readings < 2*minReadings:
 		return "Too few blood pressure readings to compare."
 	}
 	systolic := *week.All.Mean(vitals.Systolic) - *long.All.Mean(vitals.Systolic)
@@ -105,18 +105,18 @@ func (r *Report) means() string {
 	return ""
 }
 
-// criticalReadings are those of the last days at or beyond a critical bound in force, the worst blood pressure first, then the newest.
+// criticalReadings returns the readings of the last days at or beyond a critical bound in force, oldest first.
 func (r *Report) criticalReadings(days int) (found []Point) {
 	since := r.firstOf(days)
 	for _, p := range r.points {
-		if !p.Doubted && p.At.Format(time.DateOnly) >= since && r.levelOf(p) == levelCritical {
+		if !p.Suspect && p.At.Format(time.DateOnly) >= since && r.levelOf(p) == levelCritical {
 			found = append(found, p)
 		}
 	}
 	return found
 }
 
-// firstOf is the date with which the last days begin.
+// firstOf returns the first date of the last days.
 func (r *Report) firstOf(days int) string {
 	year, month, day := r.now.In(r.zone).Date()
 	return time.Date(year, month, day-days+1, 12, 0, 0, 0, time.UTC).Format(time.DateOnly)
@@ -138,17 +138,17 @@ func (r *Report) worst(critical []Point) string {
 	}
 	if highest == nil {
 		last := critical[len(critical)-1]
-		return text + ", the last " + r.inWords(last.Reading) + " on " + stamp(last.At) + "."
+		return text + ", the last " + r.readingText(last.Reading) + " on " + formatStamp(last.At) + "."
 	}
 	word := "the highest "
 	if len(critical) == 1 {
 		word = ""
 	}
-	return text + ", " + word + r.inWords(highest.Reading) + " on " + stamp(highest.At) + "."
+	return text + ", " + word + r.readingText(highest.Reading) + " on " + formatStamp(highest.At) + "."
 }
 
-// beyond names what else was last measured out of bounds: a sheet about the pressure alone would be silent on it.
-func (r *Report) beyond() string {
+// outOfBounds lists other parameters last measured out of bounds.
+func (r *Report) outOfBounds() string {
 	var words []string
 	for _, p := range vitals.Watched {
 		last := r.last(p)
@@ -157,7 +157,7 @@ func (r *Report) beyond() string {
 		}
 		value := *last.Reading.Value(p)
 		if limit := map[level]string{levelWarning: "warning", levelCritical: "critical"}[levelIn(value, r.bounds.Of(p))]; limit != "" {
-			words = append(words, fmt.Sprintf("The last %s, %s on %s, is at or beyond the %s limit.", subscript(p.Label), r.wish.Units.value(p, value), stamp(last.At), limit))
+			words = append(words, fmt.Sprintf("The last %s, %s on %s, is at or beyond the %s limit.", subscript(p.Label), r.request.Units.value(p, value), formatStamp(last.At), limit))
 		}
 	}
 	return strings.Join(words, " ")
@@ -171,7 +171,7 @@ func (r *Report) weight() string {
 	p := vitals.WeightKg
 	text := ""
 	if change := week.All.Change(p); change != nil && week.Readings > 1 && math.Abs(*change) >= 0.05 {
-		text = fmt.Sprintf("Weight %s %s in 7 days", signed(r.wish.Units.weightChange(*change)), r.wish.Units.unit(p))
+		text = fmt.Sprintf("Weight %s %s in 7 days", formatSigned(r.request.Units.weightChange(*change)), r.request.Units.unit(p))
 	}
 	if target, last := r.bounds.Change(p).Target, r.last(p); target != nil && last != nil {
 		if over := *last.Reading.Value(p) - *target; math.Abs(over) >= 0.05 {
@@ -180,7 +180,7 @@ func (r *Report) weight() string {
 			} else {
 				text += ","
 			}
-			text += fmt.Sprintf(" %s %s %s target", number(r.wish.Units.weightChange(math.Abs(over))), r.wish.Units.unit(p), map[bool]string{true: "over", false: "under"}[over > 0])
+			text += fmt.Sprintf(" %s %s %s target", vitals.FormatNumber(r.request.Units.weightChange(math.Abs(over))), r.request.Units.unit(p), map[bool]string{true: "over", false: "under"}[over > 0])
 		}
 	}
 	if text == "" {
@@ -189,39 +189,39 @@ func (r *Report) weight() string {
 	return text + "."
 }
 
-func (r *Report) evenings() string {
+func (r *Report) eveningDifference() string {
 	month, ok := r.pressure(30)
-	if !ok || month.Morning.Readings < leastReadings || month.Evening.Readings < leastReadings {
+	if !ok || month.Morning.Readings < minReadings || month.Evening.Readings < minReadings {
 		return ""
 	}
 	systolic := math.Round(*month.Evening.Mean(vitals.Systolic) - *month.Morning.Mean(vitals.Systolic))
 	diastolic := math.Round(*month.Evening.Mean(vitals.Diastolic) - *month.Morning.Mean(vitals.Diastolic))
 	switch {
 	case systolic >= systolicDiffers:
-		return fmt.Sprintf("Over 30 days evenings are %s/%s above mornings.", number(systolic), number(diastolic))
+		return fmt.Sprintf("Over 30 days evenings are %s/%s above mornings.", vitals.FormatNumber(systolic), vitals.FormatNumber(diastolic))
 	case systolic <= -systolicDiffers:
-		return fmt.Sprintf("Over 30 days mornings are %s/%s above evenings.", number(-systolic), number(-diastolic))
+		return fmt.Sprintf("Over 30 days mornings are %s/%s above evenings.", vitals.FormatNumber(-systolic), vitals.FormatNumber(-diastolic))
 	}
 	return ""
 }
 
-// silence says when nothing came for two days and more.
-func (r *Report) silence() string {
-	counted := slices.DeleteFunc(slices.Clone(r.points), func(p Point) bool { return p.Doubted })
+// daysWithoutReading states how long ago the last reading was, from two days on.
+func (r *Report) daysWithoutReading() string {
+	counted := slices.DeleteFunc(slices.Clone(r.points), func(p Point) bool { return p.Suspect })
 	if len(counted) == 0 {
 		return ""
 	}
 	last := counted[len(counted)-1].At
 	if days := daysBetween(last, r.now.In(r.zone)); days > 1 {
-		return fmt.Sprintf("The last reading is of %s, %d days ago.", stamp(last), days)
+		return fmt.Sprintf("The last reading is of %s, %d days ago.", formatStamp(last), days)
 	}
 	return ""
 }
 
-// last is the newest reading of a parameter that counts.
+// last returns the newest counted reading of a parameter.
 func (r *Report) last(p *vitals.Parameter) *Point {
 	for i := range slices.Backward(r.points) {
-		if !r.points[i].Doubted && r.points[i].Reading.Value(p) != nil {
+		if !r.points[i].Suspect && r.points[i].Reading.Value(p) != nil {
 			return &r.points[i]
 		}
 	}
@@ -236,7 +236,7 @@ const (
 	levelCritical
 )
 
-// levelOf is how far out the worst value of a reading lies, by the bounds in force now.
+// levelOf returns the level of the worst value of a reading, by the bounds in force now.
 func (r *Report) levelOf(p Point) (worst level) {
 	for _, parameter := range vitals.Parameters {
 		if value := p.Reading.Value(parameter); value != nil {
@@ -269,34 +269,32 @@ func bothMeans(v vitalsummary.Values) string {
 	if systolic == nil || diastolic == nil {
 		return "–"
 	}
-	return whole(*systolic) + "/" + whole(*diastolic)
+	return formatWhole(*systolic) + "/" + formatWhole(*diastolic)
 }
 
-// inWords is a reading in one line.
-func (r *Report) inWords(reading vitals.Reading) string {
+// readingText renders a reading in one line.
+func (r *Report) readingText(reading vitals.Reading) string {
 	if systolic, diastolic := reading.Value(vitals.Systolic), reading.Value(vitals.Diastolic); systolic != nil && diastolic != nil {
-		return whole(*systolic) + "/" + whole(*diastolic)
+		return formatWhole(*systolic) + "/" + formatWhole(*diastolic)
 	}
 	main := reading.Kind.Definition().Main()
 	if value := reading.Value(main); value != nil {
-		return main.Label + " " + r.wish.Units.value(main, *value)
+		return main.Label + " " + r.request.Units.value(main, *value)
 	}
 	return reading.Kind.Title()
 }
 
-func whole(value float64) string {
+func formatWhole(value float64) string {
 	return strconv.FormatFloat(vitals.RoundHalfUp(value, 0), 'f', -1, 64)
 }
 
-func number(value float64) string { return strconv.FormatFloat(value, 'f', -1, 64) }
-
-func signed(value float64) string {
+func formatSigned(value float64) string {
 	if value > 0 {
-		return "+" + number(math.Round(value*10)/10)
+		return "+" + vitals.FormatNumber(math.Round(value*10)/10)
 	}
-	return "–" + number(math.Round(-value*10)/10)
+	return "–" + vitals.FormatNumber(math.Round(-value*10)/10)
 }
 
-func stamp(at time.Time) string { return at.Format("Jan 2 15:04") }
+func formatStamp(at time.Time) string { return at.Format("Jan 2 15:04") }
 
-func (r *Report) clock(at time.Time) string { return stamp(at.In(r.zone)) }
+func (r *Report) localStamp(at time.Time) string { return formatStamp(at.In(r.zone)) }

@@ -117,7 +117,7 @@ async function unfinished(page) {
   await section(page, "Enrollment").click();
   await settled(page);
   await accessible(page, "unfinished enrolments");
-  await shows(page.locator("tbody tr", { hasText: input.last }), "The EMR does not know the patient");
+  await shows(page.locator("tbody tr", { hasText: input.last }), "The patient is not linked to a record of the EMR");
   await page.getByLabel("Blocks").selectOption("claims");
   await page.locator("tbody tr", { hasText: input.last }).first().waitFor({ state: "detached" });
   assert.match(page.url(), /stops=claims/, "filters stand in the address");

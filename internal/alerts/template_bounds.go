@@ -1,0 +1,66 @@
+package alerts
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/validate"
+)
+
+// ReadBounds checks the bounds of a template, a change without a reason, and reports errors under name. Unknown fields are rejected here,
+// since a misspelled bound would go unnoticed. A template needs a bound or a group that is switched off. Source: docs/decisions/alerts.md,
+// "Templates".
+func (b ChangeBody) ReadBounds(c *validate.Checks, name string) Bounds {
+	inner := validate.NewChecks()
+	bounds := Bounds(b.readGroups(inner).groups)
+	for _, group := range Groups {
+		for field := range member[map[string]validate.Number](b, group).Value {
+			if _, read := bounds[group][field]; !read {
+				inner.Reject(group+"."+field, "There is no such bound.")
+			}
+		}
+	}
+	for field, message := range bounds.Problems(func(string) bool { return false }) {
+		if len(inner.Fields[field]) == 0 {
+			inner.Reject(field, message)
+		}
+	}
+	for field, messages := range inner.Fields {
+		for _, message := range messages {
+			c.Reject(name+"."+field, message)
+		}
+	}
+	if bounds.IsEmpty() && len(inner.Fields) == 0 {
+		c.Reject(name, "Must have at least one bound.")
+	}
+	return bounds
+}
+
+// IsEmpty reports whether there is neither a bound nor a group that is switched off.
+func (b Bounds) IsEmpty() bool {
+	for _, fields := range b {
+		if fields == nil || len(fields) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Encode returns the stored form.
+func (b Bounds) Encode() (string, error) {
+	text, err := json.Marshal(b)
+	if err != nil {
+		return "", fmt.Errorf("encode bounds: %w", err)
+	}
+	return string(text), nil
+}
+
+// Equal reports whether both store the same bounds.
+func (b Bounds) Equal(other Bounds) bool { return b.equal(other) }
+
+// FromTemplate returns the change that applies a template: it replaces the template's groups, except the patient's target, and keeps the
+// others.
+func FromTemplate(bounds Bounds, reason phi.Text) Change {
+	return Change{groups: bounds, replacesGroups: true, Reason: reason}
+}

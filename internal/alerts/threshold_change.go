@@ -1,0 +1,282 @@
+package alerts
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/validate"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// groupBody is one group of a [ChangeBody]; null switches the group off.
+type groupBody = validate.Field[map[string]validate.Number]
+
+// ChangeBody holds the members of a request to change thresholds: the groups and the reason.
+type ChangeBody map[string]json.RawMessage
+
+// Change is a validated [ChangeBody].
+type Change struct {
+	groups         map[string]map[string]*float64 // nil switches the group off
+	replacesGroups bool                           // a group is replaced, not changed
+	// Reason is 1 to 500 characters.
+	Reason phi.Text
+}
+
+// Read checks a body as far as possible without the stored thresholds. Unknown members are ignored.
+// Source: docs/decisions/alerts.md, "No thresholds, no alert" and "Change-log field names".
+func (b ChangeBody) Read(c *validate.Checks) Change {
+	change := b.readGroups(c)
+	change.Reason = phi.Text(c.Text("reason", member[string](b, "reason"), validate.Required(500)))
+	return change
+}
+
+func member[T any](b ChangeBody, name string) (f validate.Field[T]) {
+	if raw, sent := b[name]; sent {
+		_ = f.UnmarshalJSON(raw) // never fails: a wrong type is kept for the checks
+	}
+	return f
+}
+
+func (b ChangeBody) readGroups(c *validate.Checks) Change {
+	change, bodies := Change{groups: map[string]map[string]*float64{}}, map[string]groupBody{}
+	for _, group := range Groups {
+		sent := member[map[string]validate.Number](b, group)
+		bodies[group] = sent
+		switch {
+		case sent.Given():
+			change.groups[group] = map[string]*float64{}
+		case sent.Null():
+			change.groups[group] = nil
+		case sent.Sent():
+			c.Reject(group, "Must be an object.")
+		}
+	}
+	for _, f := range boundFields {
+		sent := bodies[f.group]
+		if !sent.Given() || !sent.Value[f.field].Sent() {
+			continue
+		}
+		value := c.Number(f.Name(), sent.Value[f.field], false)
+		if value != nil {
+			if message := f.problem(*value); message != "" {
+				c.Reject(f.Name(), message)
+			}
+			value = new(vitals.RoundHalfUp(*value, vitals.Decimals))
+		}
+		change.groups[f.group][f.field] = value
+	}
+	return change
+}
+
+// applyTo returns the bounds after the change. An object switches a group on; fields that it omits are inherited. Replacing a group keeps
+// the patient's target.
+func (change Change) applyTo(old Bounds) Bounds {
+	changed := old.clone()
+	for group, fields := range change.groups {
+		if fields == nil {
+			changed[group] = nil
+			continue
+		}
+		if changed[group] == nil || change.replacesGroups {
+			changed[group] = old.targets(group)
+		}
+		maps.Copy(changed[group], fields)
+	}
+	return changed
+}
+
+// targets returns the patient's targets of a group, never nil.
+func (b Bounds) targets(group string) map[string]*float64 {
+	own := map[string]*float64{}
+	for _, p := range vitals.ChangeWatched {
+		if target, set := b[group][p.Change.Target]; set && p.Group == group {
+			own[p.Change.Target] = target
+		}
+	}
+	return own
+}
+
+// Configuration is the thresholds of a patient or of the practice, with their history.
+type Configuration struct {
+	PatientID string // "" for the practice's defaults
+	InForce   Thresholds
+	// Off lists the groups that raise no alerts.
+	Off       []string
+	UpdatedAt time.Time // zero before any change
+	UpdatedBy string
+	// Default is true if nothing was ever set for the patient.
+	Default bool
+	// Templates were applied to the patient, the latest last.
+	Templates []collections.AppliedTemplate
+}
+
+// Configured returns the thresholds of a patient; those of the practice if patientID is "".
+// Source: docs/decisions/alerts.md, "GET before any configuration".
+func Configured(app core.App, patientID string) (Configuration, error) {
+	practice, own, err := collections.FindThresholds(app, patientID)
+	if err != nil {
+		return Configuration{}, err
+	}
+	_, configuration, err := configured(patientID, practice, own)
+	return configuration, err
+}
+
+// stored holds the bounds of two rows; for the practice itself, own are its defaults.
+type stored struct{ practice, own Bounds }
+
+func configured(patientID string, practice, own collections.ThresholdsRow) (s stored, c Configuration, err error) {
+	if s.practice, err = ParseBounds(practice.Bounds); err != nil {
+		return s, c, err
+	}
+	s.practice = defaultsOf(s.practice, own.Minor)
+	if s.own, err = ParseBounds(own.Bounds); err != nil {
+		return s, c, err
+	}
+	if c.Templates, err = collections.ParseAppliedTemplates(own.Templates); err != nil {
+		return s, c, err
+	}
+	c.PatientID, c.UpdatedAt, c.UpdatedBy, c.Default = patientID, own.Changed(), own.UpdatedBy, own.ID == "" || patientID == ""
+	c.InForce, c.Off = s.inForce(patientID, s.own), s.own.groupsOff()
+	return s, c, nil
+}
+
+// inForce returns the thresholds if own is stored for the patient, or for the practice.
+func (s stored) inForce(patientID string, own Bounds) Thresholds {
+	if patientID == "" {
+		return InForce(own, nil)
+	}
+	return InForce(s.practice, own)
+}
+
+// groupsOff returns the groups that are switched off.
+func (b Bounds) groupsOff() (groups []string) {
+	for _, group := range Groups {
+		if fields, configured := b[group]; configured && fields == nil {
+			groups = append(groups, group)
+		}
+	}
+	return groups
+}
+
+// SetThresholds changes the thresholds of a patient, or of the practice if patientID is "", in the caller's transaction, with change log
+// and audit entry. A change that breaks the order of the bounds is a validation fault. If nothing differs, nothing is written and changed
+// is false.
+func SetThresholds(tx core.App, patientID string, change Change, by audit.Actor, now time.Time) (c Configuration, changed bool, err error) {
+	practice, own, err := collections.FindThresholds(tx, patientID)
+	if err != nil {
+		return c, false, err
+	}
+	before, c, err := configured(patientID, practice, own)
+	if err != nil {
+		return c, false, err
+	}
+	after := change.applyTo(before.own)
+	checks := validate.NewChecks()
+	after.check(checks, patientID, change.names)
+	if err := checks.Err(); err != nil {
+		return c, false, err
+	}
+	if before.own.equal(after) {
+		return c, false, nil
+	}
+	if own.ID == "" {
+		own.ID, own.Patient = core.GenerateDefaultRandomId(), patientID
+	}
+	text, err := json.Marshal(after)
+	if err != nil {
+		return c, false, fmt.Errorf("encode thresholds: %w", err)
+	}
+	own.Bounds, own.UpdatedAt, own.UpdatedBy = string(text), collections.Instant(now), authorOf(by)
+	if err := collections.StoreThresholds(tx, own); err != nil {
+		return c, false, err
+	}
+	if err := logChange(tx, patientID, before, after, change.Reason, by, now); err != nil {
+		return c, false, err
+	}
+	_, c, err = configured(patientID, practice, own)
+	return c, true, err
+}
+
+// names reports whether the change names a bound.
+func (change Change) names(name string) bool {
+	for _, f := range boundFields {
+		if f.Name() != name {
+			continue
+		}
+		_, named := change.groups[f.group][f.field]
+		return named
+	}
+	return false
+}
+
+// ChangedBound is one change of a bound in force.
+type ChangedBound struct {
+	Field    string // name in the change log
+	Old, New *float64
+}
+
+// changedBounds compares the stored bounds with the new ones. A bound that only follows another, such as an inherited one that a new bound
+// displaces, is not a change of its own.
+func (s stored) changedBounds(patientID string, after Bounds) (changed []ChangedBound) {
+	was, is := s.inForce(patientID, s.own), s.inForce(patientID, after)
+	for _, f := range boundFields {
+		if s.own.sameBound(after, f) {
+			continue
+		}
+		if old, now := s.own.effective(f, was), after.effective(f, is); !equalBounds(old, now) {
+			changed = append(changed, ChangedBound{f.logName, old, now})
+		}
+	}
+	return changed
+}
+
+// effective returns the bound in force; nil while its group is off, also for the window of the weight rule.
+func (b Bounds) effective(f boundField, t Thresholds) *float64 {
+	if slices.Contains(b.groupsOff(), f.group) {
+		return nil
+	}
+	return f.inForce(t)
+}
+
+// sameBound reports whether both store the same for a bound.
+func (b Bounds) sameBound(other Bounds, f boundField) bool {
+	mine, mineSet := b[f.group][f.field]
+	theirs, theirsSet := other[f.group][f.field]
+	return mineSet == theirsSet && equalBounds(mine, theirs) && slices.Contains(b.groupsOff(), f.group) == slices.Contains(other.groupsOff(), f.group)
+}
+
+func (b Bounds) equal(other Bounds) bool {
+	return !slices.ContainsFunc(boundFields, func(f boundField) bool { return !b.sameBound(other, f) })
+}
+
+func equalBounds(a, b *float64) bool { return a == b || (a != nil && b != nil && *a == *b) }
+
+// logChange writes the change log and the audit entry.
+func logChange(tx core.App, patientID string, before stored, after Bounds, reason phi.Text, by audit.Actor, now time.Time) error {
+	changes := audit.Changes{}
+	for _, changed := range before.changedBounds(patientID, after) {
+		if err := collections.StoreThresholdChange(tx, patientID, changed.Field, changed.Old, changed.New, reason, authorOf(by), now); err != nil {
+			return err
+		}
+		changes[changed.Field] = audit.Change{Old: changed.Old, New: changed.New}
+	}
+	return audit.Append(tx, audit.Entry{
+		Event: audit.ThresholdUpdate, Actor: by, ResourceType: audit.ResourceThresholds, ResourceID: patientID,
+		PatientID: patientID, Reason: reason, Changes: changes,
+	}, now)
+}
+
+func authorOf(by audit.Actor) string {
+	if by.Email == "" {
+		return System
+	}
+	return by.Email
+}

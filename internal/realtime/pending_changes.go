@@ -1,0 +1,94 @@
+package realtime
+
+import (
+	"strconv"
+	"sync"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+)
+
+// queue holds ids in order of arrival, each once: what changes ten times before its turn is sent once.
+type queue struct {
+	order   []string
+	waiting map[string]bool
+}
+
+func (q *queue) add(id string) {
+	if q.waiting[id] {
+		return
+	}
+	if q.waiting == nil {
+		q.waiting = map[string]bool{}
+	}
+	q.waiting[id] = true
+	q.order = append(q.order, id)
+}
+
+// first returns up to n ids; [queue.drop] removes them.
+func (q *queue) first(n int) []string { return q.order[:max(0, min(n, len(q.order)))] }
+
+func (q *queue) drop(n int) {
+	for _, id := range q.order[:n] {
+		delete(q.waiting, id)
+	}
+	q.order = append([]string(nil), q.order[n:]...)
+}
+
+// pendingChanges are the changes not sent yet. Changes by users and readings precede those of the hourly rescoring.
+type pendingChanges struct {
+	alerts, escalations, patients, rescored queue
+	totals                                  bool
+}
+
+// addEntry adds the changes of an audit row. Reads, refusals and other resources change nothing.
+func (c *pendingChanges) addEntry(mark collections.AuditMark) {
+	if mark.Patient == "" || mark.Action == string(audit.Read) || mark.Outcome != string(audit.Success) {
+		return
+	}
+	switch mark.ResourceType {
+	case audit.ResourceAlert, collections.Alerts:
+		c.alerts.add(numberID(mark.ResourceID))
+	case audit.ResourceEscalation, collections.Escalations:
+		c.escalations.add(numberID(mark.ResourceID))
+	case audit.ResourceObservation, audit.ResourcePatient, audit.ResourceThresholds, audit.ResourceSnooze, audit.ResourceCareTeam,
+		collections.Observations, collections.Patients, collections.Thresholds, collections.CareTeamMembers, collections.TriageScores:
+	default:
+		return
+	}
+	c.patients.add(mark.Patient)
+	c.totals = true
+}
+
+// numberID returns the record id of a public number.
+func numberID(number string) string {
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return number
+	}
+	return collections.NumberID(n)
+}
+
+func (c *pendingChanges) any() bool {
+	return len(c.alerts.order)+len(c.escalations.order)+len(c.patients.order)+len(c.rescored.order) > 0 || c.totals
+}
+
+// rescoredInbox collects patients that other goroutines have rescored.
+type rescoredInbox struct {
+	lock sync.Mutex
+	ids  []string
+}
+
+func (b *rescoredInbox) put(ids []string) {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	b.ids = append(b.ids, ids...)
+}
+
+func (b *rescoredInbox) take() []string {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	ids := b.ids
+	b.ids = nil
+	return ids
+}

@@ -1,0 +1,212 @@
+package triage
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/validate"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// Constants of the danger of a critical value. Source: docs/decisions/triage.md, "Critical bands".
+const (
+	depthAtBound   = 0.2 // at the critical bound; 1 at the end of the measurable range
+	freshFor       = time.Hour
+	halfFreshAfter = 24 * time.Hour
+	stillFresh     = 0.5 // at halfFreshAfter
+	oldAfter       = 7 * 24 * time.Hour
+	oldest         = 0.25 // from oldAfter on
+	// changeRangeFactor times the critical change is the end of the range of a change, which has no range of its own.
+	changeRangeFactor = 3
+)
+
+// measuredValue is one value with its limits.
+type measuredValue struct {
+	name   string
+	value  float64
+	at     time.Time
+	limits vitals.Limits
+	// The ends of the measurable range.
+	lowest, highest float64
+}
+
+// boundedValue is a value that is compared with bounds.
+func boundedValue(p *vitals.Parameter, value float64, at time.Time, t alerts.Thresholds) measuredValue {
+	return measuredValue{p.Label, value, at, t.Of(p), p.Range.Min, p.Range.Max}
+}
+
+// changeValue is the gain of a parameter watched for changes.
+func changeValue(p *vitals.Parameter, gain float64, at time.Time, t alerts.Thresholds) measuredValue {
+	rule := t.Change(p)
+	made := measuredValue{name: p.Label + " gain", value: gain, at: at, limits: vitals.Limits{High: rule.Change, Critical: rule.CriticalChange}}
+	if rule.CriticalChange != nil {
+		made.highest = changeRangeFactor * *rule.CriticalChange
+	}
+	return made
+}
+
+// depth returns how far a value lies beyond a critical bound, on the way to the end of the range; 0 if it does not.
+func (p measuredValue) depth() (depth, bound float64) {
+	part := func(past, span float64) float64 {
+		if past >= span { // also if the bound is at or beyond the end
+			return 1
+		}
+		return past / span
+	}
+	switch l := p.limits; {
+	case l.Critical != nil && p.value >= *l.Critical:
+		return depthAtBound + (1-depthAtBound)*part(p.value-*l.Critical, p.highest-*l.Critical), *l.Critical
+	case l.CriticalLow != nil && p.value <= *l.CriticalLow:
+		return depthAtBound + (1-depthAtBound)*part(*l.CriticalLow-p.value, *l.CriticalLow-p.lowest), *l.CriticalLow
+	}
+	return 0, 0
+}
+
+func (p measuredValue) critical() bool {
+	depth, _ := p.depth()
+	return depth > 0
+}
+
+// freshness falls with the age of a measurement: 1 in the first hour, linearly to 0.5 after a day and to 0.25 after a week.
+func freshness(age time.Duration) float64 {
+	way := func(from, to time.Duration, begin, end float64) float64 {
+		return begin + (end-begin)*float64(age-from)/float64(to-from)
+	}
+	switch {
+	case age <= freshFor:
+		return 1
+	case age <= halfFreshAfter:
+		return way(freshFor, halfFreshAfter, 1, stillFresh)
+	case age <= oldAfter:
+		return way(halfFreshAfter, oldAfter, stillFresh, oldest)
+	}
+	return oldest
+}
+
+// danger is how dangerous one critical value is, 0 to 1.
+type danger struct {
+	share, bound float64
+	of           measuredValue
+}
+
+// String names the value. It states the time and not the age, because the text is stored as long as the score stays.
+func (d danger) String() string {
+	return d.of.name + " " + vitals.FormatNumber(d.of.value) + ", critical at " + vitals.FormatNumber(d.bound) + ", measured " + validate.FormatInstant(d.of.at) + "."
+}
+
+// worstDanger returns the greatest danger among the latest values and the values of unanswered alerts. Alerts, too, use the bounds in
+// force: they define what is dangerous for the patient now.
+func worstDanger(c ScoreInput, latest []measuredValue, now time.Time) (worst danger) {
+	weigh := func(p measuredValue) {
+		depth, bound := p.depth()
+		if share := depth * freshness(now.Sub(p.at)); share > worst.share {
+			worst = danger{share, bound, p}
+		}
+	}
+	for _, p := range latest {
+		weigh(p)
+	}
+	for _, alert := range c.Unanswered {
+		for _, v := range alert.Values() {
+			weigh(alertValue(v, alert.MeasuredAt, c.Thresholds))
+		}
+	}
+	return worst
+}
+
+// alertValue is a value behind an alert with its limits; for a parameter watched for changes it is the change.
+func alertValue(v alerts.Reported, at time.Time, t alerts.Thresholds) measuredValue {
+	if v.Of.Change != nil {
+		return changeValue(v.Of, v.Value, at, t)
+	}
+	return boundedValue(v.Of, v.Value, at, t)
+}
+
+// withUndecided appends reported values that are neither confirmed nor discarded, unless a later value at least as reliable exists: SpO2
+// 48, not yet a reading, is no better than 52, which is one.
+func (c ScoreInput) withUndecided(latest []measuredValue) []measuredValue {
+	for _, alert := range c.Undecided {
+		for _, v := range alert.Reported {
+			if value, at := c.Latest.ResolvingValue(v.Of, alert.Origin); value == nil || at.Before(alert.MeasuredAt) {
+				latest = append(latest, alertValue(v, alert.MeasuredAt, c.Thresholds))
+			}
+		}
+	}
+	return latest
+}
+
+// undecidedAlerts are the acknowledged alerts about values that may still become a reading.
+func (p PatientSnapshot) undecidedAlerts() (list []alerts.Open) {
+	for _, alert := range p.Recent {
+		if alert.Undecided != nil {
+			list = append(list, *alert.Undecided)
+		}
+	}
+	return list
+}
+
+// hasRecentCritical reports whether a latest value at or beyond a critical bound was measured within 24 hours, acknowledged or not.
+func hasRecentCritical(latest []measuredValue, now time.Time) bool {
+	return slices.ContainsFunc(latest, func(p measuredValue) bool {
+		return p.critical() && !p.at.Before(now.Add(-halfFreshAfter))
+	})
+}
+
+// CriticalStatus is what is being done about a critical patient.
+type CriticalStatus string
+
+// A critical patient is unanswered, or handled and still critical; all others have no status.
+const (
+	Unanswered CriticalStatus = "unanswered"
+	Handled    CriticalStatus = "handled"
+)
+
+// CriticalStatusOf derives the status from the score; the bands of scores do not overlap.
+func CriticalStatusOf(score int) CriticalStatus {
+	switch {
+	case score >= lowestUnanswered:
+		return Unanswered
+	case score >= lowestCritical:
+		return Handled
+	}
+	return ""
+}
+
+// readReported reads the values behind a critical alert: the sealed ones of a quarantined measurement, or those of the reading. A value
+// that cannot be opened does not hide the alert.
+func readReported(open alerts.Open, sealed string, values []any) []alerts.Reported {
+	if sealed != "" {
+		plain, err := collections.OpenValue(sealed, collections.Alerts, "reported_values", open.ID)
+		if err != nil {
+			return nil
+		}
+		reported, _ := alerts.ParseReported(plain)
+		return open.WithOwnChange(reported)
+	}
+	var reading vitals.Reading
+	for i, value := range values {
+		if value, measured := value.(float64); measured {
+			*reading.Slot(vitals.Watched[i]) = &value
+		}
+	}
+	return alerts.ReadingValues(&reading, open.Type)
+}
+
+// readUndecided reads an acknowledged alert about values that are not yet a reading; nil for any other.
+func readUndecided(row string) *alerts.Open {
+	words := strings.SplitN(row, " ", undecidedFields)
+	if len(words) < undecidedFields {
+		return nil
+	}
+	alert := alerts.Open{
+		ID: words[0], Type: alerts.TypeImplausibleReading, Level: alerts.Critical, MeasuredAt: collections.ParseInstant(words[1]),
+		Origin: vitals.Origin(words[2]), Parameter: words[3],
+	}
+	alert.Value, _ = strconv.ParseFloat(words[4], 64)
+	alert.Reported = readReported(alert, words[5], nil)
+	return &alert
+}

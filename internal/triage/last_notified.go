@@ -1,0 +1,79 @@
+package triage
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+const (
+	// notifiedWindow is how long a notification about an open escalation counts.
+	notifiedWindow = 24 * time.Hour
+	// notifiedClosedWindow is the same for a closed one: as long as the push about one alert covers another.
+	notifiedClosedWindow = 30 * time.Minute
+)
+
+// NotifiedOfCritical reports whether users may have been notified of a critical value: an escalation is open, or a critical alert is
+// recent.
+func (p PatientSnapshot) NotifiedOfCritical(now time.Time) bool {
+	if _, open := p.SystemEscalation(); open {
+		return true
+	}
+	return slices.ContainsFunc(p.Recent, func(a RecentAlert) bool {
+		return a.Level == alerts.Critical && now.Sub(a.CreatedAt) <= notifiedClosedWindow
+	})
+}
+
+// LastNotified returns the critical values of the most recent notifications about the patient's escalation, or one closed recently: one per
+// parameter and direction. Retracted values are excluded. Source: docs/decisions/alerts.md, "Worse than last notified".
+func LastNotified(app core.App, p PatientSnapshot, now time.Time) (found []alerts.WorstValue, err error) {
+	columns := make([]string, len(vitals.Watched))
+	for i, parameter := range vitals.Watched {
+		columns[i] = parameter.Column
+	}
+	rows, err := collections.ToldCritical(app, p.PatientID, now.Add(-notifiedWindow), now.Add(-notifiedClosedWindow), columns)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows { // the newest first
+		alert := alerts.Open{ID: row.ID, Type: row.Type, Level: alerts.Critical, Parameter: row.Parameter, Value: row.Value}
+		var values []any
+		if err := json.Unmarshal([]byte(row.Values), &values); err != nil {
+			return nil, fmt.Errorf("read notified values: %w", err)
+		}
+		alert.Reported = readReported(alert, row.Sealed, values)
+		for _, notified := range notifiedValues(alert, row.Gathered, row.Shown) {
+			for _, k := range notified.CriticalValues(p.Thresholds) {
+				if !slices.ContainsFunc(found, func(o alerts.WorstValue) bool { return o.Parameter == k.Parameter && o.High == k.High }) {
+					found = append(found, k)
+				}
+			}
+		}
+	}
+	return found, nil
+}
+
+// notifiedValues returns an alert once per notification, with the values it showed then, newest first: an alert about several events may
+// show another one now.
+func notifiedValues(alert alerts.Open, sealed, shown string) []alerts.Open {
+	g, err := collections.OpenGathering(sealed, shown)
+	if err != nil || len(g.Told) == 0 {
+		return []alerts.Open{alert}
+	}
+	var all []alerts.Open
+	for _, notified := range g.Told {
+		if reported, err := alerts.ParseReported(string(notified.Values)); err == nil {
+			alert.Value = notified.Value
+			alert.Reported = alert.WithOwnChange(reported)
+			all = append(all, alert)
+		}
+	}
+	return all
+}
