@@ -96,7 +96,7 @@ func (e *Engine) Assign(app core.App, a Assignment, by audit.Actor, now time.Tim
 			if err := updateMaker(tx, assigned.Device, a, by, now); err != nil {
 				return err
 			}
-			order, err := collections.LatestDelivery(tx, a.DeviceID, a.PatientID)
+			order, err := collections.LatestOrderDelivery(tx, a.DeviceID, a.PatientID)
 			assigned.Delivery = order.Date
 			return err
 		default:
@@ -132,7 +132,7 @@ func findReceiver(tx core.App, patientID string) (*collections.Patient, error) {
 
 func findOrNew(tx core.App, deviceID string, now time.Time) (*collections.Device, error) {
 	device, err := collections.FindDevice(tx, deviceID)
-	if collections.Missing(err) {
+	if collections.IsNotFound(err) {
 		return collections.NewDevice(tx, deviceID, now)
 	}
 	if err == nil && (device.Status() == collections.DeviceReplaced || device.Status() == collections.DeviceRetired) {
@@ -163,7 +163,7 @@ func (e *Engine) startAssignment(tx core.App, device *collections.Device, a Assi
 	if err := save(tx, assignment); err != nil {
 		return err
 	}
-	device.Clear()
+	device.ClearAssignment()
 	for column, value := range map[string]string{
 		collections.DevicePatient: a.PatientID, collections.DeviceAssignedAt: collections.Instant(from),
 		collections.DeviceStatus: collections.DeviceAssigned, collections.DeviceType: a.Type,
@@ -212,7 +212,7 @@ func (e *Engine) ship(tx core.App, deviceID, patientID, kind string, address phi
 
 func (e *Engine) order(tx core.App, deviceID, patientID, kind string, address phi.Text, by string, now time.Time) (delivery string, err error) {
 	delivery = DeliveryDate(now, e.rules.PracticeZone, e.rules.DeliveryWorkingDays)
-	return delivery, collections.StoreOrder(tx, collections.DeviceOrder{
+	return delivery, collections.StoreDeviceOrder(tx, collections.DeviceOrder{
 		DeviceID: deviceID, PatientID: patientID, Kind: kind, EstimatedDelivery: delivery, RequestedBy: by, ShippingAddress: address,
 	}, now)
 }

@@ -144,7 +144,7 @@ func BenchmarkRecordSighting(b *testing.B) {
 	at := vigiltest.Clock
 	b.ResetTimer()
 	err := app.RunInTransaction(func(tx core.App) error {
-		tx = collections.Prepared(tx)
+		tx = collections.WithStatementCache(tx)
 		for i := range b.N {
 			_, err := devices.RecordSighting(tx, weightReading("S-1", &kg, at.Add(time.Duration(i)*time.Second)), devices.GatewayReport{ByGateway: true, BatteryLevel: level(80)}, at)
 			if err != nil {

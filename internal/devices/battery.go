@@ -69,7 +69,7 @@ func (e *Engine) checkBattery(tx core.App, device *collections.Device, now time.
 	if band == "" {
 		return nil
 	}
-	action := EvaluateBattery(BatteryBand(device.BatteryTold()), band, device.BatteryLevel())
+	action := EvaluateBattery(BatteryBand(device.BatteryNotified()), band, device.BatteryLevel())
 	if action.Recovered {
 		if err := resolveAlerts(tx, device.DeviceID(), alerts.TypeDeviceBattery, "", "The battery of device "+device.DeviceID()+" is charged again or was replaced.", now); err != nil {
 			return err
@@ -90,10 +90,10 @@ func (e *Engine) checkBattery(tx core.App, device *collections.Device, now time.
 			return err
 		}
 	}
-	if string(action.Notified) == device.BatteryTold() {
+	if string(action.Notified) == device.BatteryNotified() {
 		return nil
 	}
-	device.Set(collections.DeviceBatteryTold, string(action.Notified))
+	device.Set(collections.DeviceBatteryNotified, string(action.Notified))
 	return save(tx, device)
 }
 
@@ -119,7 +119,7 @@ func (e *Engine) orderBattery(tx core.App, device *collections.Device, band Batt
 	if band != BatteryCritical || !e.rules.ManagedMode {
 		return nil
 	}
-	open, err := collections.ReplacementOpen(tx, device.DeviceID(), device.PatientID())
+	open, err := collections.HasOpenReplacement(tx, device.DeviceID(), device.PatientID())
 	if err != nil || open {
 		return err
 	}

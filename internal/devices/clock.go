@@ -25,9 +25,9 @@ func ClockWrong(app core.App, deviceID, patientID string, at time.Time) (bool, e
 	return isBefore(at, enrolled.AddDate(-1, 0, 0), enrolled) || isBefore(at, made.Add(-factoryZoneSlack), made), nil
 }
 
-// NoteWrongClock records a wrong clock that showed in an event without an observation, and raises the alert.
+// RecordWrongClock records a wrong clock that showed in an event without an observation, and raises the alert.
 func NoteWrongClock(tx core.App, r vitals.Reading, patientID string, now time.Time) error {
-	if err := collections.NoteWrongClock(tx, r.DeviceID, string(r.Kind), patientID, "", now); err != nil {
+	if err := collections.RecordWrongClock(tx, r.DeviceID, string(r.Kind), patientID, "", now); err != nil {
 		return err
 	}
 	device, err := collections.FindDevice(tx, r.DeviceID)
@@ -50,19 +50,19 @@ func checkClock(tx core.App, device *collections.Device, now time.Time) error {
 	case wrongAt.IsZero():
 		return nil
 	case device.MeasuredAfter(wrongAt):
-		device.ClockRight()
+		device.ClearClockFault()
 		if err := save(tx, device); err != nil {
 			return err
 		}
-		ended, err := collections.EndClockAlerts(tx, device.DeviceID(), alerts.TypeDeviceClock, string(alerts.StatusAutoResolved), alerts.System, now)
+		ended, err := collections.ResolveClockAlerts(tx, device.DeviceID(), alerts.TypeDeviceClock, string(alerts.StatusAutoResolved), alerts.System, now)
 		if err != nil {
 			return err
 		}
 		return noteResolved(tx, ended, device.DeviceID(), "The clock of device "+device.DeviceID()+" is right again.", now)
-	case !device.ClockToldAt().IsZero():
+	case !device.ClockNotifiedAt().IsZero():
 		return nil
 	}
-	device.Set(collections.DeviceClockToldAt, collections.Instant(now))
+	device.Set(collections.DeviceClockNotifiedAt, collections.Instant(now))
 	if err := save(tx, device); err != nil {
 		return err
 	}

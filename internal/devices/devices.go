@@ -114,7 +114,7 @@ func resolveAlerts(tx core.App, deviceID, alertType, patientID, recovery string,
 }
 
 // noteResolved records that alerts about a device or hub are resolved, and why.
-func noteResolved(tx core.App, resolved []collections.EndedAlert, deviceID, recovery string, now time.Time) error {
+func noteResolved(tx core.App, resolved []collections.ResolvedAlert, deviceID, recovery string, now time.Time) error {
 	for _, alert := range resolved {
 		err := triage.UpdateAndRescore(tx, now, func(tx core.App) (string, error) {
 			if err := alerts.AuditAutoResolved(tx, alert, now); err != nil || recovery == "" {
@@ -139,7 +139,7 @@ func isMonitored(app core.App, patientID string) (bool, error) {
 		return false, nil
 	}
 	patient, err := collections.FindPatient(app, patientID)
-	if collections.Missing(err) {
+	if collections.IsNotFound(err) {
 		return false, nil
 	}
 	return err == nil && patient.Active(), err

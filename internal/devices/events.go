@@ -11,7 +11,7 @@ import (
 )
 
 // Handle applies a device or hub event inside the transaction that stores it. The state follows the newest timestamp: an older event
-// changes nothing. For measurements see [RecordSighting]. Source: docs/decisions/gateway.md, "The four other event types".
+// changes nothing. For measurements see [UpdateDevice]. Source: docs/decisions/gateway.md, "The four other event types".
 func (e *Engine) Handle(tx core.App, event gateway.Event, now time.Time) error {
 	switch event.Type {
 	case gateway.HubHeartbeat:
@@ -26,7 +26,7 @@ func (e *Engine) Handle(tx core.App, event gateway.Event, now time.Time) error {
 
 func (e *Engine) handleDevice(tx core.App, event gateway.Event, now time.Time) error {
 	device, err := collections.FindDevice(tx, event.DeviceID)
-	if collections.Missing(err) {
+	if collections.IsNotFound(err) {
 		if device, err = collections.NewDevice(tx, event.DeviceID, now); err == nil {
 			device.Set(collections.DeviceStatus, collections.DeviceDiscovered)
 		}
@@ -116,20 +116,20 @@ func GatewayReportOf(event gateway.Event) GatewayReport {
 	}
 }
 
-// RecordSighting updates the registry from a stored reading, in one statement of the caller's transaction; an unregistered device is listed
+// UpdateDevice updates the registry from a stored reading, in one statement of the caller's transaction; an unregistered device is listed
 // as discovered. check requests [Engine.CheckDevice] after the commit. Older data changes nothing.
 func RecordSighting(tx core.App, r vitals.Reading, report GatewayReport, now time.Time) (check bool, err error) {
 	if r.DeviceID == "" {
 		return false, nil
 	}
-	seen := collections.Sighting{
+	seen := collections.DeviceUpdate{
 		DeviceID: r.DeviceID, Kind: string(r.Kind), Model: report.Model, HubID: report.HubID, Signal: report.Signal, BatteryLevel: report.BatteryLevel,
 		ReadAt: r.MeasuredAt, ByGateway: report.ByGateway, FreshAfter: now.Add(-silenceLimit),
 	}
 	if report.BatteryLevel != nil {
 		seen.BatteryState = string(BandOf(float64(*report.BatteryLevel)))
 	}
-	return collections.RecordSighting(tx, seen, now)
+	return collections.UpdateDevice(tx, seen, now)
 }
 
 // CheckDevice applies the stored state of a device: battery alerts and orders, clock alerts, and a hub that is new or back. It may run at
@@ -137,7 +137,7 @@ func RecordSighting(tx core.App, r vitals.Reading, report GatewayReport, now tim
 func (e *Engine) CheckDevice(app core.App, deviceID string, now time.Time) error {
 	return app.RunInTransaction(func(tx core.App) error {
 		device, err := collections.FindDevice(tx, deviceID)
-		if collections.Missing(err) {
+		if collections.IsNotFound(err) {
 			return nil
 		}
 		if err != nil {

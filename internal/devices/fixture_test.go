@@ -40,7 +40,7 @@ func newFixture(t *testing.T) *fixture {
 	w.readings = ingest.NewEvaluator(ingest.Rules{PracticeZone: newYork})
 	hooks.Bind(w.app, hooks.Engines{
 		Observations: w.readings, Directory: patients.NewDirectory(), Zone: newYork, Clock: func() time.Time { return w.now },
-		Forget: func(string) {}, Wake: func() {}, WakeMailer: func() {},
+		EvictUser: func(string) {}, Wake: func() {}, WakeMailer: func() {},
 	})
 	return w
 }

@@ -44,7 +44,7 @@ func recordHubAlive(tx core.App, hubID string, at time.Time, heartbeat bool, now
 	if !exists || back {
 		hub.HubID, hub.Status, hub.StateAt = hubID, collections.HubOnline, collections.Instant(at)
 	}
-	hub.LastHeardAt = collections.Instant(at)
+	hub.LastSeenAt = collections.Instant(at)
 	if heartbeat {
 		hub.LastHeartbeatAt = collections.Instant(at)
 	}
@@ -63,13 +63,13 @@ func handleHubOffline(tx core.App, event gateway.Event, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if exists && (event.At.Before(hub.StateSince()) || event.At.Before(hub.Heard())) {
+	if exists && (event.At.Before(hub.StateSince()) || event.At.Before(hub.LastSeen())) {
 		return nil
 	}
 	was := hub.Status
 	hub.HubID = event.HubID
-	if !exists || event.LastSeenAt.After(hub.Heard()) {
-		hub.LastHeardAt = collections.Instant(event.LastSeenAt)
+	if !exists || event.LastSeenAt.After(hub.LastSeen()) {
+		hub.LastSeenAt = collections.Instant(event.LastSeenAt)
 	}
 	return setHubOffline(tx, hub, was, event.At, now)
 }
@@ -116,11 +116,11 @@ func CheckHubs(app core.App, listeningSince, now time.Time) (silent int, err err
 	for _, found := range hubs {
 		err := app.RunInTransaction(func(tx core.App) error {
 			hub, exists, err := collections.FindHub(tx, found.HubID)
-			if err != nil || !exists || hub.Status == collections.HubOffline || !hub.Heard().Before(now.Add(-hubSilenceLimit)) {
+			if err != nil || !exists || hub.Status == collections.HubOffline || !hub.LastSeen().Before(now.Add(-hubSilenceLimit)) {
 				return err // an event arrived in between
 			}
 			silent++
-			return setHubOffline(tx, hub, hub.Status, hub.Heard().Add(hubSilenceLimit), now)
+			return setHubOffline(tx, hub, hub.Status, hub.LastSeen().Add(hubSilenceLimit), now)
 		})
 		if err != nil {
 			return silent, err

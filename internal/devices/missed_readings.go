@@ -71,7 +71,7 @@ func (e *Engine) checkDay(app core.App, p collections.WatchedPatient, zone *time
 			return err
 		}
 		missing := monitoring.Missed(day, days[day])
-		alerted, err := collections.MissedAlertOf(tx, p.ID, day)
+		alerted, err := collections.HasMissedReadingAlert(tx, p.ID, day)
 		if err != nil || alerted || len(missing) == 0 {
 			return err
 		}
@@ -128,7 +128,7 @@ func (e *Engine) escalateMissed(tx core.App, patientID, alertID string, now time
 // its first reading; one that the patient had before it was recorded counts at once.
 func monitoringOf(app core.App, p collections.WatchedPatient, zone *time.Location) (Monitoring, error) {
 	m := Monitoring{Schedule: p.Schedule, Enrolled: p.CreatedAt.In(zone).Format(time.DateOnly)}
-	held, err := collections.DevicesHeldBy(app, p.ID)
+	held, err := collections.DevicesOfPatient(app, p.ID)
 	if err != nil {
 		return m, err
 	}
@@ -136,7 +136,7 @@ func monitoringOf(app core.App, p collections.WatchedPatient, zone *time.Locatio
 		from := device.AssignedAt()
 		expected := Expected{Kind: vitals.Kind(device.Kind()), After: from.In(zone).Format(time.DateOnly)}
 		if device.LastReadingAt().Before(from) {
-			order, err := collections.LatestDelivery(app, device.DeviceID(), p.ID)
+			order, err := collections.LatestOrderDelivery(app, device.DeviceID(), p.ID)
 			if err != nil {
 				return m, err
 			}
@@ -214,7 +214,7 @@ func (m Monitoring) expected(day string) ReadingDay {
 		return want
 	}
 	for kind, expectation := range m.Schedule {
-		if day > m.Enrolled && expectation.On(weekday(day)) && m.canMeasure(vitals.Kind(kind), day) {
+		if day > m.Enrolled && expectation.ExpectsOn(weekday(day)) && m.canMeasure(vitals.Kind(kind), day) {
 			want[vitals.Kind(kind)] = max(expectation.PerDay, 1)
 		}
 	}

@@ -45,7 +45,7 @@ func Register(app core.App, r Registration, by audit.Actor, now time.Time) (devi
 	err = app.RunInTransaction(func(tx core.App) error {
 		device, err = collections.FindDevice(tx, r.DeviceID)
 		switch {
-		case collections.Missing(err):
+		case collections.IsNotFound(err):
 			if device, err = collections.NewDevice(tx, r.DeviceID, now); err != nil {
 				return err
 			}
@@ -112,7 +112,7 @@ func findHeld(tx core.App, deviceID string) (*collections.Device, error) {
 func endAssignment(tx core.App, device *collections.Device, status string, event audit.Event, reason phi.Text, by audit.Actor, now time.Time) error {
 	patientID := device.PatientID()
 	assignment, err := collections.CurrentAssignment(tx, device.DeviceID())
-	if err != nil && !collections.Missing(err) {
+	if err != nil && !collections.IsNotFound(err) {
 		return err
 	}
 	if err == nil {
@@ -125,7 +125,7 @@ func endAssignment(tx core.App, device *collections.Device, status string, event
 			return err
 		}
 	}
-	device.Clear()
+	device.ClearAssignment()
 	device.Set(collections.DeviceStatus, status)
 	if err := save(tx, device); err != nil {
 		return err
@@ -253,7 +253,7 @@ func CompleteSetUp(app core.App, deviceID string, s SetUp, by audit.Actor, now t
 			at = now
 		}
 		assignment, err := collections.CurrentAssignment(tx, deviceID)
-		if err != nil && !collections.Missing(err) {
+		if err != nil && !collections.IsNotFound(err) {
 			return err
 		}
 		records := []core.Model{device}
@@ -287,7 +287,7 @@ func educatorOf(tx core.App, s SetUp, by audit.Actor) (string, error) {
 		return authorName(by), nil
 	}
 	user, err := collections.FindUser(tx, collections.NumberID(s.EducatedBy))
-	if collections.Missing(err) || (err == nil && user.Role() == string(authz.Patient)) {
+	if collections.IsNotFound(err) || (err == nil && user.Role() == string(authz.Patient)) {
 		return "", fault.Missing()
 	}
 	if err != nil {

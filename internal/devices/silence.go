@@ -42,7 +42,7 @@ func (h AssignedDevice) SilentSince() time.Time {
 // CheckSilence flags devices without a reading for 24 hours and raises an alert, unless the patient has a missed_reading alert; a flag that
 // no longer holds is cleared. Each silence alerts once, and is announced after another 24 hours.
 func (e *Engine) CheckSilence(app core.App, now time.Time) (flagged, raised int, err error) {
-	rows, err := collections.QuietDevices(app, now.Add(-silenceLimit))
+	rows, err := collections.SilentDevices(app, now.Add(-silenceLimit))
 	if err != nil {
 		return 0, 0, err
 	}
@@ -78,7 +78,7 @@ func (e *Engine) CheckSilence(app core.App, now time.Time) (flagged, raised int,
 	return flagged, raised, nil
 }
 
-func raiseSilence(tx core.App, row collections.HeldDevice, since, now time.Time) error {
+func raiseSilence(tx core.App, row collections.AssignedDevice, since, now time.Time) error {
 	device, err := collections.FindDevice(tx, row.DeviceID)
 	if err != nil || device.PatientID() != row.PatientID || collections.Instant(device.LastReadingAt()) != row.LastReadingAt {
 		return err // a reading arrived in between
@@ -91,11 +91,11 @@ func raiseSilence(tx core.App, row collections.HeldDevice, since, now time.Time)
 	return err
 }
 
-func silenceMessage(row collections.HeldDevice) string {
+func silenceMessage(row collections.AssignedDevice) string {
 	return "Device " + row.DeviceID + " has sent no reading for 24 hours."
 }
 
-func announceSilence(app core.App, row collections.HeldDevice, alertID string, since, now time.Time) error {
+func announceSilence(app core.App, row collections.AssignedDevice, alertID string, since, now time.Time) error {
 	return app.RunInTransaction(func(tx core.App) error {
 		return notifications.Announce(tx, notifications.Announcement{
 			Kind: notifications.DeviceAlertRaised, Severity: "warning", PatientID: row.PatientID, AlertID: alertID,

@@ -90,7 +90,7 @@ func (e *Engine) CheckStale(ctx context.Context, app core.App, since, now time.T
 	return seen, raised, nil
 }
 
-func (e *Engine) checkStale(app core.App, row collections.Measured, now time.Time) (raised bool, err error) {
+func (e *Engine) checkStale(app core.App, row collections.MeasuredKind, now time.Time) (raised bool, err error) {
 	kind, zone := vitals.Kind(row.Kind), collections.Zone(row.TimeZone, e.rules.PracticeZone)
 	lastAlert, err := collections.LastAlertMeasured(app, row.PatientID, alerts.TypeStaleReading, row.Kind)
 	if err != nil {
@@ -134,7 +134,7 @@ func recentReadings(app core.App, patientID string, kind vitals.Kind, lastAlert,
 	compared := slices.Concat(rule.Of, rule.Also)
 	var readings []vitals.Reading
 	columns := "comparator, " + vitals.Columns(compared)
-	err := collections.EachReadingBack(app, patientID, string(kind), from, columns, func(rows *dbx.Rows) error {
+	err := collections.EachReadingNewestFirst(app, patientID, string(kind), from, columns, func(rows *dbx.Rows) error {
 		r := vitals.Reading{Kind: kind}
 		var measuredAt, comparator string
 		values := []any{&measuredAt, &r.DeviceID, &comparator}

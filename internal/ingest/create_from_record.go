@@ -30,7 +30,7 @@ func (e *Evaluator) CreateFromRecord(tx core.App, record *core.Record, by audit.
 	}
 	if _, err := o.findStored(tx); err == nil {
 		return Outcome{}, fault.Field("measured_at", "This reading is stored already.")
-	} else if !collections.Missing(err) {
+	} else if !collections.IsNotFound(err) {
 		return Outcome{}, err
 	}
 	for column, value := range o.columns() {

@@ -47,7 +47,7 @@ var insertObservationSQL = func() string {
 	second := fmt.Sprintf("?%d", len(values)+1) // a call of substr could fail, which would require the journal
 	return "INSERT OR FAIL INTO observations (" + strings.Join(names, ", ") + ") SELECT " + strings.Join(values, ", ") +
 		" WHERE NOT EXISTS (SELECT 1 FROM observations WHERE patient = " + number["patient"] + " AND observation_type = " + number["observation_type"] +
-		" AND measured_at BETWEEN " + second + " AND " + second + " || '999999Z' AND " + collections.HasReadingKey(number["reading_key"]) + ")" +
+		" AND measured_at BETWEEN " + second + " AND " + second + " || '999999Z' AND " + collections.ReadingKeyCondition(number["reading_key"]) + ")" +
 		" ON CONFLICT DO NOTHING"
 }()
 
@@ -72,7 +72,7 @@ func insert(tx core.App, o Observation) (stored bool, err error) {
 // by a person, and is a duplicate. keyless reports that the stored reading is to take the gateway's unused key.
 func findDuplicate(app core.App, o Observation) (outcome Outcome, keyless bool, err error) {
 	same, err := o.findStored(app)
-	if err != nil && !collections.Missing(err) {
+	if err != nil && !collections.IsNotFound(err) {
 		return Outcome{}, false, err
 	}
 	stored := err == nil
@@ -85,7 +85,7 @@ func findDuplicate(app core.App, o Observation) (outcome Outcome, keyless bool, 
 		return Outcome{Observation: ObservationFromRecord(first), Duplicate: true}, false, nil
 	case err == nil && (!stored || first.Id != same.Id):
 		return Outcome{Observation: ObservationFromRecord(first), Conflict: true}, false, nil
-	case stored && (err == nil || collections.Missing(err)):
+	case stored && (err == nil || collections.IsNotFound(err)):
 		return Outcome{Observation: ObservationFromRecord(same), Duplicate: true}, same.GetString(collections.ObservationGatewayKey) == "", nil
 	}
 	return Outcome{}, false, err

@@ -26,7 +26,7 @@ func (e *Evaluator) mayHold(tx core.App, o Observation, t alerts.Thresholds, now
 	if e.rules.ConfirmReadings <= 0 || o.addition != nil || now.Sub(o.Reading.MeasuredAt) > severeWindow || !isSevere(o.Reading, t) {
 		return false, nil
 	}
-	alreadyCritical, err := collections.CriticalWithin(tx, o.PatientID, string(vitals.BloodPressure), o.Reading.MeasuredAt, severeWindow)
+	alreadyCritical, err := collections.HasCriticalWithin(tx, o.PatientID, string(vitals.BloodPressure), o.Reading.MeasuredAt, severeWindow)
 	return !alreadyCritical, err
 }
 
@@ -89,7 +89,7 @@ func (e *Evaluator) releaseHolds(tx core.App, effects Effects, outcome Outcome, 
 	}
 	patient := effects.Observation.PatientID
 	if outcome.EscalationID != "" {
-		return collections.ReleaseHeld(tx, patient, outcome.EscalationID, now)
+		return collections.ReleaseHolds(tx, patient, outcome.EscalationID, now)
 	}
 	kind := string(vitals.BloodPressure)
 	if effects.Observation.Reading.Kind != vitals.BloodPressure {
@@ -97,7 +97,7 @@ func (e *Evaluator) releaseHolds(tx core.App, effects Effects, outcome Outcome, 
 	}
 	for _, open := range before.Open {
 		if open.Type == kind && open.Level == alerts.Critical && now.Sub(open.CreatedAt) <= e.rules.ConfirmReadings {
-			return collections.HastenHeld(tx, patient, kind, max(e.rules.NormalReadingsNeeded.Critical, 1), now)
+			return collections.ExpediteHolds(tx, patient, kind, max(e.rules.NormalReadingsNeeded.Critical, 1), now)
 		}
 	}
 	return nil
@@ -114,7 +114,7 @@ const (
 // opens; otherwise the alert is resolved and a warning reports the average of the repeat readings. The deadline is stored with the alert
 // and survives a restart. A failure does not stop the others. Source: docs/decisions/alerts.md, "Confirming a severe reading".
 func (e *Evaluator) ResolveHolds(ctx context.Context, app core.App, now time.Time) (decided int, err error) {
-	due, err := collections.HeldAlerts(app, now.Add(escalations.SweepSlack), maxHoldsPerRound)
+	due, err := collections.DueHolds(app, now.Add(escalations.SweepSlack), maxHoldsPerRound)
 	if err != nil {
 		return 0, err
 	}
@@ -177,7 +177,7 @@ func resolveHold(tx core.App, id string, now time.Time) (patientID string, err e
 // repeatReadings returns the readings after the one of an alert. Manual readings by the patient do not confirm or resolve a device's
 // reading.
 func repeatReadings(tx core.App, alert *collections.Alert) (readings []vitals.Reading, err error) {
-	records, err := collections.RepeatedReadings(tx, collections.Repetition{
+	records, err := collections.RepeatedReadings(tx, collections.RepeatQuery{
 		Patient: alert.PatientID(), Kind: string(vitals.BloodPressure), After: alert.MeasuredAt(),
 		ByPatient: alert.Origin() == string(vitals.OriginPatient),
 	}, maxRepeatReadings)
@@ -195,7 +195,7 @@ func resolveUnconfirmed(tx core.App, alert *collections.Alert, repeated []vitals
 		if err := alerts.SaveProgress(tx, progress, now); err != nil {
 			return err
 		}
-		if err := alerts.AuditAutoResolved(tx, collections.EndedAlert{ID: alert.Id, PatientID: alert.PatientID()}, now); err != nil {
+		if err := alerts.AuditAutoResolved(tx, collections.ResolvedAlert{ID: alert.Id, PatientID: alert.PatientID()}, now); err != nil {
 			return err
 		}
 	}
@@ -205,7 +205,7 @@ func resolveUnconfirmed(tx core.App, alert *collections.Alert, repeated []vitals
 	}
 	finding := alerts.Finding{
 		Type: alert.Type(), Level: alerts.Warning, Parameter: alert.Parameter(), Value: average[alert.Parameter()],
-		Message: fmt.Sprintf("Not confirmed: %s Repeated readings: %d, their average is %s/%s %s.", alert.MessageShown(), len(repeated),
+		Message: fmt.Sprintf("Not confirmed: %s Repeated readings: %d, their average is %s/%s %s.", alert.DisplayMessage(), len(repeated),
 			vitals.FormatNumber(average[vitals.Systolic.Name]), vitals.FormatNumber(average[vitals.Diastolic.Name]), vitals.Systolic.Range.Unit),
 	}
 	if bound := alert.Threshold(); bound != nil {

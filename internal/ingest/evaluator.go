@@ -49,13 +49,13 @@ func (e *Evaluator) storeReading(tx core.App, b *writeBatch, m *patientCache, s 
 		outcome, keyless, err := findDuplicate(tx, o)
 		switch {
 		case err == nil && keyless:
-			err = collections.TakeGatewayKey(tx, outcome.Observation.ID, o.gatewayKey)
+			err = collections.SetGatewayKey(tx, outcome.Observation.ID, o.gatewayKey)
 		case err == nil && s.Partial && outcome.Conflict: // more values, none of them different
 			s.Reading, s.key = s.Reading.Except(outcome.Observation.Reading), ""
 			return e.mergePartial(tx, b, m, s, now)
 		case err == nil && s.Partial && outcome.Duplicate:
 			_, err = collections.FindObservationByGatewayKey(tx, o.gatewayKey)
-			if outcome.KeyAlias = collections.Missing(err); outcome.KeyAlias {
+			if outcome.KeyAlias = collections.IsNotFound(err); outcome.KeyAlias {
 				err = nil
 			}
 		}
@@ -78,7 +78,7 @@ func (e *Evaluator) storeReading(tx core.App, b *writeBatch, m *patientCache, s 
 	return outcome, err
 }
 
-// recordSighting updates the device registry from a reading. A device id typed by a portal user is kept in the observation but not
+// upsertDevice updates the device registry from a reading. A device id typed by a portal user is kept in the observation but not
 // registered: it is no sign that the device works. Source: docs/decisions/observations.md, "Patient and device checks".
 func recordSighting(tx core.App, o Observation, report devices.GatewayReport, now time.Time) (check bool, err error) {
 	if o.Source == vitals.SourcePortal {

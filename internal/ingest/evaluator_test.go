@@ -437,7 +437,7 @@ func TestFindByKeyUsesItsIndex(t *testing.T) {
 		},
 		func() error { _, err := collections.FindObservationByGatewayKey(app, "k"); return err },
 	} {
-		if err := find(); !collections.Missing(err) {
+		if err := find(); !collections.IsNotFound(err) {
 			t.Error(err)
 		}
 	}

@@ -24,7 +24,7 @@ func (c implausibleReading) hasFutureClock() bool { return !c.Ahead.IsZero() }
 
 // alertFutureClock raises the alerts for a measurement from a clock that is ahead.
 func (e *Pipeline) alertFutureClock(tx core.App, c implausibleReading, now time.Time) error {
-	if err := collections.NotePatientOf(tx, c.eventID, c.patientID); err != nil {
+	if err := collections.SetEventPatient(tx, c.eventID, c.patientID); err != nil {
 		return err
 	}
 	return triage.UpdateAndRescore(tx, now, func(tx core.App) (string, error) {
@@ -42,7 +42,7 @@ func (e *Pipeline) alertFutureClock(tx core.App, c implausibleReading, now time.
 		if err := e.updateClockAlert(tx, c, snapshot, now); err != nil {
 			return "", err
 		}
-		return c.patientID, collections.NoteClockAhead(tx, c.Reading.DeviceID, string(c.Reading.Kind), c.patientID, now)
+		return c.patientID, collections.RecordClockAhead(tx, c.Reading.DeviceID, string(c.Reading.Kind), c.patientID, now)
 	})
 }
 
@@ -209,13 +209,13 @@ func (c implausibleReading) raiseClockAlert(tx core.App, snapshot triage.Patient
 
 // supersedeAlert resolves an alert that another one replaces.
 func supersedeAlert(tx core.App, alert *collections.Alert, now time.Time) error {
-	if ended, err := collections.EndAlert(tx, alert.Id, string(alerts.StatusAutoResolved), alerts.System, now); err != nil || !ended {
+	if ended, err := collections.ResolveAlert(tx, alert.Id, string(alerts.StatusAutoResolved), alerts.System, now); err != nil || !ended {
 		return err
 	}
-	if err := alert.Withdraw(tx, alerts.ReasonSuperseded, now); err != nil {
+	if err := alert.Retract(tx, alerts.ReasonSuperseded, now); err != nil {
 		return err
 	}
-	return alerts.AuditAutoResolved(tx, collections.EndedAlert{ID: alert.Id, PatientID: alert.PatientID()}, now)
+	return alerts.AuditAutoResolved(tx, collections.ResolvedAlert{ID: alert.Id, PatientID: alert.PatientID()}, now)
 }
 
 // maxClockEvents bounds how many events of one device are read again.
@@ -231,7 +231,7 @@ func (e *Pipeline) alertNextPending(tx core.App, decided gateway.Event, patientI
 	if err != nil || slices.ContainsFunc(open, func(a *collections.Alert) bool { return isPending(tx, a.QuarantineID()) }) {
 		return err
 	}
-	pending, err := collections.EventsAhead(tx, decided.DeviceID, patientID, maxClockEvents)
+	pending, err := collections.FutureEvents(tx, decided.DeviceID, patientID, maxClockEvents)
 	if err != nil || len(pending) == 0 {
 		return err
 	}

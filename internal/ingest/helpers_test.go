@@ -27,7 +27,7 @@ func newApp(t testing.TB, rules ingest.Rules) (*tests.TestApp, *ingest.Evaluator
 	app, engine := vigiltest.NewApp(t), ingest.NewEvaluator(rules)
 	hooks.Bind(app, hooks.Engines{
 		Observations: engine, Directory: patients.NewDirectory(), Zone: newYork,
-		Clock: func() time.Time { return now }, Forget: func(string) {}, Wake: func() {}, WakeMailer: func() {},
+		Clock: func() time.Time { return now }, EvictUser: func(string) {}, Wake: func() {}, WakeMailer: func() {},
 	})
 	return app, engine
 }

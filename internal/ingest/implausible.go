@@ -69,7 +69,7 @@ func (e *Pipeline) assignImplausible(tx core.App, stored *collections.GatewayEve
 	if alerted != "" {
 		return errAlreadyMatched()
 	}
-	patient, err := collections.FindReceivingPatient(tx, patientID)
+	patient, err := collections.FindPatientMatch(tx, patientID)
 	if err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func (e *Pipeline) retractAlerts(tx core.App, event *collections.GatewayEvent, r
 					return "", err
 				}
 			}
-			if err := alert.Withdraw(tx, alerts.ReasonRetracted, now); err != nil {
+			if err := alert.Retract(tx, alerts.ReasonRetracted, now); err != nil {
 				return "", err
 			}
 		}

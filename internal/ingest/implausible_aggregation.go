@@ -28,18 +28,18 @@ func (e *Pipeline) mergeIntoAlert(tx core.App, c implausibleReading, n alertDeci
 	if err != nil || alert == nil {
 		return false, err
 	}
-	aggregates, err := collections.GatheringsOf(tx, alert.QuarantineID())
+	aggregates, err := collections.AggregatesOfEvents(tx, alert.QuarantineID())
 	if err != nil {
 		return false, err
 	}
 	g := aggregates[alert.QuarantineID()]
 	if g.Count == 0 {
-		g = collections.Gathering{
-			Count: 1, Latest: rawJSON(alert.ReportedValues()), Told: firstNotified(alert.ReportedValues(), alertValue(alert)), Message: alert.MessageShown(),
+		g = collections.Aggregate{
+			Count: 1, Latest: rawJSON(alert.ReportedValues()), Notified: firstNotified(alert.ReportedValues(), alertValue(alert)), Message: alert.DisplayMessage(),
 		}
 	}
 	for _, event := range []string{alert.QuarantineID(), c.eventID} {
-		if err := collections.NoteGathered(tx, event, alert.Id, c.patientID); err != nil {
+		if err := collections.SetAggregateAlert(tx, event, alert.Id, c.patientID); err != nil {
 			return false, err
 		}
 	}
@@ -48,12 +48,12 @@ func (e *Pipeline) mergeIntoAlert(tx core.App, c implausibleReading, n alertDeci
 		return false, err
 	}
 	g.Count++
-	var shown *collections.Shown
+	var shown *collections.ShownEvent
 	if c.isWorseThanShown(alert, n.draft.Finding, snapshot.Thresholds) {
 		shown, g.Message = c.shownValues(n.draft.Finding), n.draft.Finding.Message
 	}
 	if shouldRenotify {
-		g.Told = slices.Concat(firstNotified(c.reportedValues(), n.draft.Finding.Value), g.Told)[:min(len(g.Told)+1, maxNotified)]
+		g.Notified = slices.Concat(firstNotified(c.reportedValues(), n.draft.Finding.Value), g.Notified)[:min(len(g.Notified)+1, maxNotified)]
 	}
 	latest, measured := c, c.Reading.MeasuredAt
 	if measured.Before(alert.MeasuredAt()) { // measured before the latest one
@@ -61,7 +61,7 @@ func (e *Pipeline) mergeIntoAlert(tx core.App, c implausibleReading, n alertDeci
 		latest.Reading, _ = parseReportedValues(c.Reading.Kind, phi.Text(g.Latest))
 	}
 	g.Latest = rawJSON(latest.reportedValues())
-	if err := alert.Gather(tx, g, latest.aggregateMessage(g), measured, shown, now); err != nil {
+	if err := alert.StoreAggregate(tx, g, latest.aggregateMessage(g), measured, shown, now); err != nil {
 		return false, err
 	}
 	switch {
@@ -77,9 +77,9 @@ func (e *Pipeline) mergeIntoAlert(tx core.App, c implausibleReading, n alertDeci
 // findAggregate returns the open alert to merge an implausible reading into; nil for none. An acknowledged alert takes no more: a later
 // reading is news.
 func findAggregate(tx core.App, c implausibleReading, n alertDecision, now time.Time) (*collections.Alert, error) {
-	candidates, err := collections.GatheringAlerts(tx, collections.ReportedBy{
+	candidates, err := collections.AlertsToAggregate(tx, collections.AggregateKey{
 		Patient: c.patientID, Device: c.Reading.DeviceID, Type: n.draft.Finding.Type, Parameter: n.draft.Finding.Parameter, Level: string(n.draft.Finding.Level),
-		Origin: string(c.origin), Late: n.draft.Late, Over: n.superseded, Since: now.Add(-recentWindow),
+		Origin: string(c.origin), Late: n.draft.Late, Closed: n.superseded, Since: now.Add(-recentWindow),
 	})
 	if err != nil {
 		return nil, err
@@ -100,12 +100,12 @@ func findAggregate(tx core.App, c implausibleReading, n alertDecision, now time.
 
 // needsRenotify reports whether to announce the alert again: the reading is worse than the values last announced, or no escalation is open
 // for it.
-func (c implausibleReading) needsRenotify(tx core.App, n alertDecision, g collections.Gathering, snapshot triage.PatientSnapshot, now time.Time) (shouldRenotify, worse bool, err error) {
+func (c implausibleReading) needsRenotify(tx core.App, n alertDecision, g collections.Aggregate, snapshot triage.PatientSnapshot, now time.Time) (shouldRenotify, worse bool, err error) {
 	switch {
 	case c.wrongClock || n.superseded:
 		return false, false, nil
 	case !n.stat:
-		worse = !slices.ContainsFunc(g.Told, func(notified collections.ToldValues) bool { return !isFurtherOut(n.draft.Finding, notified.Value) })
+		worse = !slices.ContainsFunc(g.Notified, func(notified collections.NotifiedValues) bool { return !isFurtherOut(n.draft.Finding, notified.Value) })
 		return worse, worse, nil
 	}
 	worse, err = c.isWorse(tx, snapshot, now)
@@ -174,12 +174,12 @@ func parseReportedValues(kind vitals.Kind, stored phi.Text) (r vitals.Reading, o
 }
 
 // shownValues returns the reading as an alert shows it.
-func (c implausibleReading) shownValues(f alerts.Finding) *collections.Shown {
-	return &collections.Shown{EventID: c.eventID, Values: c.reportedValues(), Value: f.Value, Threshold: f.Threshold}
+func (c implausibleReading) shownValues(f alerts.Finding) *collections.ShownEvent {
+	return &collections.ShownEvent{EventID: c.eventID, Values: c.reportedValues(), Value: f.Value, Threshold: f.Threshold}
 }
 
 // aggregateMessage returns the message about several events, of which this is the latest.
-func (c implausibleReading) aggregateMessage(g collections.Gathering) phi.Text {
+func (c implausibleReading) aggregateMessage(g collections.Aggregate) phi.Text {
 	if g.Count == 1 {
 		return phi.Text(g.Message)
 	}
@@ -201,7 +201,7 @@ func (e *Pipeline) removeFromAlert(tx core.App, alert *collections.Alert, eventI
 	if alert.Type() != alerts.TypeImplausibleReading {
 		return false, nil
 	}
-	remaining, err := collections.GatheredEvents(tx, alert.Id)
+	remaining, err := collections.AggregatedEvents(tx, alert.Id)
 	remaining = slices.DeleteFunc(remaining, func(id string) bool { return id == eventID })
 	if err != nil || len(remaining) == 0 {
 		return false, err
@@ -234,13 +234,13 @@ func (e *Pipeline) removeFromAlert(tx core.App, alert *collections.Alert, eventI
 	if worst == nil {
 		return true, nil // the others are unreadable: leave the alert as it is
 	}
-	g := collections.Gathering{Count: len(remaining), Latest: rawJSON(latest.reportedValues()), Told: firstNotified(worst.reportedValues(), finding.Value), Message: finding.Message}
-	return true, alert.Gather(tx, g, latest.aggregateMessage(g), latest.Reading.MeasuredAt, worst.shownValues(finding), now)
+	g := collections.Aggregate{Count: len(remaining), Latest: rawJSON(latest.reportedValues()), Notified: firstNotified(worst.reportedValues(), finding.Value), Message: finding.Message}
+	return true, alert.StoreAggregate(tx, g, latest.aggregateMessage(g), latest.Reading.MeasuredAt, worst.shownValues(finding), now)
 }
 
 // firstNotified returns the list of one announced value.
-func firstNotified(values phi.Text, value float64) []collections.ToldValues {
-	return []collections.ToldValues{{Values: rawJSON(values), Value: value}}
+func firstNotified(values phi.Text, value float64) []collections.NotifiedValues {
+	return []collections.NotifiedValues{{Values: rawJSON(values), Value: value}}
 }
 
 func rawJSON(values phi.Text) json.RawMessage { return json.RawMessage(values.Reveal()) }

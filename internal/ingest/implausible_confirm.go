@@ -53,7 +53,7 @@ func (e *Pipeline) ConfirmImplausible(app core.App, id string, notes phi.Text, b
 		if err != nil {
 			return err
 		}
-		if err := collections.NoteReadingOf(tx, id, outcome.Observation.ID); err != nil {
+		if err := collections.SetAlertObservation(tx, id, outcome.Observation.ID); err != nil {
 			return err
 		}
 		ended := closure{status: collections.EventReleased, observation: outcome.Observation.ID, patient: match.patient, reason: notes}

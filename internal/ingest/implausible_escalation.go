@@ -33,7 +33,7 @@ func (e *Pipeline) raiseAlert(tx core.App, c implausibleReading, snapshot triage
 		return err
 	}
 	if n.superseded {
-		if err := alerts.AuditAutoResolved(tx, collections.EndedAlert{ID: id, PatientID: c.patientID}, now); err != nil {
+		if err := alerts.AuditAutoResolved(tx, collections.ResolvedAlert{ID: id, PatientID: c.patientID}, now); err != nil {
 			return err
 		}
 	}

@@ -118,7 +118,7 @@ func (e *Pipeline) ReportImplausible(app core.App, r ImplausibleReport, by audit
 		Type: gateway.MeasurementCreated, DeviceID: r.Reading.DeviceID, At: r.Reading.MeasuredAt, MeasurementType: string(r.Reading.Kind), Implausible: &i,
 	}
 	return app.RunInTransaction(func(tx core.App) error {
-		patient, err := collections.FindReceivingPatient(tx, r.PatientID)
+		patient, err := collections.FindPatientMatch(tx, r.PatientID)
 		if err != nil || patient.ID == "" || !patient.Active || patient.DeletedAt != "" {
 			return err
 		}

@@ -109,10 +109,10 @@ func TestRejectedRecordIsReported(t *testing.T) {
 	engine = other
 	hooks.Bind(app, hooks.Engines{
 		Observations: other.Evaluator, Directory: patients.NewDirectory(), Zone: easternTime, Clock: pipelineClock,
-		Report: func(app core.App, record *core.Record, by audit.Actor, at time.Time) error {
+		ReportImplausible: func(app core.App, record *core.Record, by audit.Actor, at time.Time) error {
 			return engine.ReportImplausibleRecord(app, record, by, at)
 		},
-		Forget: func(string) {}, Wake: func() {}, WakeMailer: func() {},
+		EvictUser: func(string) {}, Wake: func() {}, WakeMailer: func() {},
 	})
 	patient := vigiltest.Patient(t, app, nil)
 	create := func(columns map[string]any) {

@@ -245,7 +245,7 @@ func (r *DryRun) Ingest(app core.App, s Submission, now time.Time) (Outcome, err
 		return Outcome{Observation: o, Duplicate: earlier == values, Conflict: earlier != values}, nil
 	}
 	outcome, keyless, err := findDuplicate(app, o)
-	missing := collections.Missing(err)
+	missing := collections.IsNotFound(err)
 	if missing || keyless {
 		r.seen[s.GatewayKey] = values
 	}

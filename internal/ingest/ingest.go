@@ -35,7 +35,7 @@ type PipelineOptions struct {
 // Pipeline accepts events from all sources.
 type Pipeline struct {
 	PipelineOptions
-	reads      collections.Reads
+	reads      collections.ReadCache
 	batchSlots chan struct{} // one slot for each batch that is being stored
 }
 

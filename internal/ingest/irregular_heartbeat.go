@@ -42,7 +42,7 @@ func (e *Evaluator) loadHeartbeatFlags(tx core.App, o Observation, open []alerts
 
 // findHeartbeatFlags reads the patient's flags that matter for one at a time, and when the last warning was.
 func findHeartbeatFlags(tx core.App, patientID string, at, now time.Time) (f HeartbeatFlags, err error) {
-	if f.LastWarned, err = collections.LastRecurring(tx, patientID, alerts.TypeIrregularHeartbeat); err != nil {
+	if f.LastWarned, err = collections.LastUnretractedAlert(tx, patientID, alerts.TypeIrregularHeartbeat); err != nil {
 		return f, err
 	}
 	from := at

@@ -55,7 +55,7 @@ func HasNewerReadings(tx core.App, patientID string, groups [][]*vitals.Paramete
 		for k, p := range group {
 			columns[k] = p.Column
 		}
-		newer, err = collections.MeasuredAfter(tx, patientID, kindsOf(groups[i:i+1]), columns, at, vitals.OriginPatient.CanResolve(origin))
+		newer, err = collections.HasReadingAfter(tx, patientID, kindsOf(groups[i:i+1]), columns, at, vitals.OriginPatient.CanResolve(origin))
 		if err != nil || !newer {
 			return false, err
 		}

@@ -18,13 +18,13 @@ import (
 // If they differ it does not guess. reason is why there is no match. Source: docs/decisions/gateway.md, "Which patient does an event belong
 // to".
 func MatchPatient(app core.App, event gateway.Event) (patientID, reason string, err error) {
-	found, err := collections.FindAddressee(app, event.DeviceID, event.PatientID, event.EffectiveTime())
+	found, err := collections.FindEventMatch(app, event.DeviceID, event.PatientID, event.EffectiveTime())
 	if err != nil {
 		return "", "", err
 	}
-	holder, patient := found.Holder, found.Named
+	holder, patient := found.HolderThen, found.Named
 	if holder == "" {
-		if holder, err = currentHolderIfClockWrong(app, event, found.Now); err != nil {
+		if holder, err = currentHolderIfClockWrong(app, event, found.HolderNow); err != nil {
 			return "", "", err
 		}
 	}
@@ -34,7 +34,7 @@ func MatchPatient(app core.App, event gateway.Event) (patientID, reason string, 
 	case holder != "" && patient.ID != "" && patient.ID != holder:
 		return "", ReasonPatientMismatch, nil
 	case patient.ID == "":
-		if patient, err = collections.FindReceivingPatient(app, holder); err != nil {
+		if patient, err = collections.FindPatientMatch(app, holder); err != nil {
 			return "", "", err
 		}
 	}

@@ -179,7 +179,7 @@ func (e *Evaluator) LoadFHIR(app core.App, id string) (fhir.Stored, error) {
 	if e.rules.SendDevice {
 		deviceID = o.Reading.DeviceID
 	}
-	from, err := collections.OriginsOf(app, o.PatientID, deviceID)
+	from, err := collections.ReadingContextOf(app, o.PatientID, deviceID)
 	if err != nil {
 		return fhir.Stored{}, err
 	}

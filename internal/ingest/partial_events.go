@@ -30,7 +30,7 @@ func (e *Pipeline) eachPendingPart(
 ) error {
 	for _, name := range event.Additions {
 		pending, err := collections.FindGatewayEvent(app, event.IDOf(name))
-		if collections.Missing(err) {
+		if collections.IsNotFound(err) {
 			continue
 		}
 		if err != nil {
@@ -118,7 +118,7 @@ func storeKeyAlias(tx core.App, event gateway.Event, v classification, d Deliver
 }
 
 func ignoreMissing(err error) error {
-	if collections.Missing(err) {
+	if collections.IsNotFound(err) {
 		return nil
 	}
 	return err

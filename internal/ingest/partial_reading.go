@@ -18,7 +18,7 @@ const ReasonReadingMissing = "reading_missing"
 // Source: docs/decisions/gateway.md, "Other device vendors"; docs/decisions/fhir.md, "Withdrawn or corrected after delivery".
 func (e *Evaluator) mergePartial(tx core.App, b *writeBatch, m *patientCache, s Submission, now time.Time) (Outcome, error) {
 	record, err := collections.FindObservationByGatewayKey(tx, s.GatewayKey)
-	if collections.Missing(err) {
+	if collections.IsNotFound(err) {
 		return Outcome{}, fault.State(ReasonReadingMissing, "The reading that this belongs to has not arrived.")
 	}
 	if err != nil {
@@ -76,7 +76,7 @@ func (o Observation) mergedKey(tx core.App, own string) (string, error) {
 	switch {
 	case own == "" || err == nil:
 		return own, nil
-	case collections.Missing(err):
+	case collections.IsNotFound(err):
 		return o.readingKey, nil
 	}
 	return "", err

@@ -58,7 +58,7 @@ func (m *patientCache) invalidateSince(tx core.App, head string) error {
 	if head == m.head {
 		return nil
 	}
-	marks, err := collections.AuditMarksAfter(tx, m.head, maxAuditBacklog)
+	marks, err := collections.AuditSummariesAfter(tx, m.head, maxAuditBacklog)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ var auditResourcesIgnored = []string{
 }
 
 // invalidate removes what an audit entry changed; an unknown entry clears the cache.
-func (m *patientCache) invalidate(mark collections.AuditMark) {
+func (m *patientCache) invalidate(mark collections.AuditSummary) {
 	switch {
 	case mark.Action == string(audit.Read) || slices.Contains(auditResourcesIgnored, mark.ResourceType) || (mark.Patient == "" && mark.ResourceType == ""):
 	case mark.ResourceType == audit.ResourceUser && mark.Action == string(audit.Execute): // signing in and out

@@ -113,9 +113,9 @@ func TestPatientPages(t *testing.T) {
 func searched(t *testing.T, app core.App, patient string, newestFirst bool) (ids []string) {
 	t.Helper()
 	search := collections.ReadingSearch
-	k := collections.Keyset{By: collections.ByMeasured, Descending: newestFirst, Limit: 3, Kinds: vitals.KindNames}
+	k := collections.SearchPage{By: collections.ByMeasured, Descending: newestFirst, Limit: 3, Kinds: vitals.KindNames}
 	for {
-		page, err := search.Page(t.Context(), app, collections.Conditions{search.Of([]string{patient})}, k)
+		page, err := search.Page(t.Context(), app, collections.Conditions{search.OfPatients([]string{patient})}, k)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +126,7 @@ func searched(t *testing.T, app core.App, patient string, newestFirst bool) (ids
 			return ids
 		}
 		last := page[len(page)-1]
-		k.After, k.AfterID = search.Place(last, k.By), last.Id
+		k.After, k.AfterID = search.SortKey(last, k.By), last.Id
 	}
 }
 

@@ -39,7 +39,7 @@ func newPipelineApp(t testing.TB) (*tests.TestApp, *ingest.Pipeline) {
 	app, readings := vigiltest.NewApp(t), ingest.NewEvaluator(pipelineRules)
 	hooks.Bind(app, hooks.Engines{
 		Observations: readings, Directory: patients.NewDirectory(), Zone: easternTime,
-		Clock: pipelineClock, Forget: func(string) {}, Wake: func() {}, WakeMailer: func() {},
+		Clock: pipelineClock, EvictUser: func(string) {}, Wake: func() {}, WakeMailer: func() {},
 	})
 	return app, ingest.NewPipeline(ingest.PipelineOptions{
 		Adapters: gateway.Adapters{gateway.Contract: parser}, Evaluator: readings, Devices: devices.NewEngine(devices.Rules{PracticeZone: easternTime}),

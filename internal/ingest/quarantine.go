@@ -197,5 +197,5 @@ func keepQuarantined(tx core.App, event *collections.GatewayEvent, status, reaso
 	if event.Status() == status && event.Reason() == reason {
 		return nil
 	}
-	return event.Wait(tx, status, reason, fields)
+	return event.SetReason(tx, status, reason, fields)
 }

@@ -27,7 +27,7 @@ type ReplayResult struct {
 // interrupted. Each event is parsed as of its own receipt: a time that was in the future then is still wrong. progress receives the number
 // of processed and of all events.
 func (e *Pipeline) Replay(ctx context.Context, app core.App, clock func() time.Time, progress func(done, total int)) (done ReplayResult, err error) {
-	ids, err := collections.WaitingGatewayEvents(app)
+	ids, err := collections.UndecidedGatewayEvents(app)
 	if err != nil {
 		return done, err
 	}

@@ -46,7 +46,7 @@ func SaveAssignment(tx core.App, record *core.Record, practice *time.Location, s
 	return nil
 }
 
-// firstOf returns the earlier of two times; a zero time is never.
+// firstNonZero returns the earlier of two times; a zero time is never.
 func firstOf(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -57,7 +57,7 @@ func firstOf(a, b time.Time) time.Time {
 // RecountDays recounts a patient's days with data in the caller's transaction, from the day of since on; all of them for the zero time.
 // Days are in the patient's current zone. Source: docs/decisions/conventions.md, "Practice and time zone".
 func RecountDays(tx core.App, patientID string, zone *time.Location, since time.Time) error {
-	days := collections.Days{PatientID: patientID}
+	days := collections.DayFilter{PatientID: patientID}
 	if !since.IsZero() {
 		days.From = collections.StartOfDay(since.In(zone))
 	}
@@ -69,7 +69,7 @@ func RecountDays(tx core.App, patientID string, zone *time.Location, since time.
 }
 
 // countDays counts the days with data from the stored readings, by the billing rule of [Assess].
-func countDays(app core.App, zone *time.Location, of collections.Days) (map[patientDay]dayCount, error) {
+func countDays(app core.App, zone *time.Location, of collections.DayFilter) (map[patientDay]dayCount, error) {
 	readings, err := collections.ReadingsOfDays(app, of)
 	if err != nil {
 		return nil, err
@@ -83,8 +83,8 @@ func countDays(app core.App, zone *time.Location, of collections.Days) (map[pati
 }
 
 // replaceDays replaces the stored days with data.
-func replaceDays(tx core.App, which collections.Days, days map[patientDay]dayCount) error {
-	if err := collections.ForgetDays(tx, which); err != nil {
+func replaceDays(tx core.App, which collections.DayFilter, days map[patientDay]dayCount) error {
+	if err := collections.DeleteReadingDays(tx, which); err != nil {
 		return err
 	}
 	return storeDays(tx, days)

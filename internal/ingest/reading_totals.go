@@ -50,7 +50,7 @@ func (e *Evaluator) recountTotals(ctx context.Context, app core.App) (days, wron
 
 // nextDayToCompare returns the first day, from the given one on, with a reading or a total in the practice's zone; zero for none.
 func (e *Evaluator) nextDayToCompare(app core.App, from time.Time) (next time.Time, err error) {
-	measured, stored, err := collections.NextCounted(app, from)
+	measured, stored, err := collections.NextDayToCount(app, from)
 	if err != nil {
 		return next, err
 	}
@@ -72,7 +72,7 @@ func recountTotal(app core.App, day time.Time) (differs bool, err error) {
 		if differs, err = collections.TotalsDiffer(tx, day); err != nil || !differs {
 			return err
 		}
-		return collections.CountTotals(tx, day)
+		return collections.RecountTotals(tx, day)
 	})
 	return differs, err
 }
@@ -109,7 +109,7 @@ func (e *Evaluator) countDifferences(app core.App, id string) (counted map[patie
 	if err != nil {
 		return nil, 0, err
 	}
-	if counted, err = countDays(app, zone, collections.Days{PatientID: id}); err != nil {
+	if counted, err = countDays(app, zone, collections.DayFilter{PatientID: id}); err != nil {
 		return nil, 0, err
 	}
 	stored, err := collections.StoredDays(app, id)
@@ -134,7 +134,7 @@ func (e *Evaluator) recountPatient(app core.App, id string) (wrong int, err erro
 			return err
 		}
 		wrong = differ
-		return replaceDays(tx, collections.Days{PatientID: id}, counted)
+		return replaceDays(tx, collections.DayFilter{PatientID: id}, counted)
 	})
 	return wrong, err
 }

@@ -24,14 +24,14 @@ func (v classification) isRedelivery(event gateway.Event) bool {
 // has come: its alerts are superseded, except the one about the clock. If a person discarded the event, the reading is retracted.
 func (e *Pipeline) reconcileRedelivery(app core.App, event gateway.Event, v classification, d Delivery) error {
 	quarantined, err := collections.FindGatewayEvent(app, gateway.BodyID(d.Vendor, d.Body))
-	if collections.Missing(err) || err == nil && !quarantined.Implausible() {
+	if collections.IsNotFound(err) || err == nil && !quarantined.Implausible() {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	return app.RunInTransaction(func(tx core.App) error {
-		if err := collections.NoteClockStillAhead(tx, event.DeviceID, event.At); err != nil {
+		if err := collections.ExtendClockAhead(tx, event.DeviceID, event.At); err != nil {
 			return err
 		}
 		if quarantined.Status() == collections.EventDiscarded {
@@ -67,7 +67,7 @@ func (e *Pipeline) reconcileRedelivery(app core.App, event gateway.Event, v clas
 		if err != nil {
 			return err
 		}
-		if err := collections.NoteReadingOf(tx, quarantined.Id, v.outcome.Observation.ID); err != nil {
+		if err := collections.SetAlertObservation(tx, quarantined.Id, v.outcome.Observation.ID); err != nil {
 			return err
 		}
 		if err := closeEvent(tx, quarantined, closure{status: collections.EventReleased, observation: v.outcome.Observation.ID, patient: v.patient}, d.By, d.At); err != nil {
@@ -141,7 +141,7 @@ func (e *Pipeline) applyEarlierDecision(tx core.App, stored *collections.Gateway
 	if err != nil || earlier == nil {
 		return false, err
 	}
-	if err := collections.NotePatientOf(tx, stored.Id, patientID); err != nil {
+	if err := collections.SetEventPatient(tx, stored.Id, patientID); err != nil {
 		return false, err
 	}
 	return true, closeEvent(tx, stored, closure{

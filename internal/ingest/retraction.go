@@ -78,7 +78,7 @@ func (w *retraction) recountDay() error {
 		return err
 	}
 	at := reading.MeasuredAt.In(zone)
-	day := collections.Days{
+	day := collections.DayFilter{
 		PatientID: patient, Kind: string(reading.Kind), From: collections.StartOfDay(at), To: collections.StartOfNextDay(at),
 	}
 	counted, err := countDays(w.tx, zone, day)
@@ -92,7 +92,7 @@ func (w *retraction) recountDay() error {
 // changed, nothing moves: the sum over all days must stay right.
 func (w *retraction) moveDailyTotal() error {
 	reading := w.observation.Reading
-	return collections.MoveTotal(w.tx, reading.MeasuredAt.In(w.evaluator.rules.PracticeZone).Format(time.DateOnly), string(reading.Kind),
+	return collections.MoveTotalToError(w.tx, reading.MeasuredAt.In(w.evaluator.rules.PracticeZone).Format(time.DateOnly), string(reading.Kind),
 		w.observation.status())
 }
 

@@ -31,7 +31,7 @@ func (w *retraction) resolveAlerts() error {
 				return err
 			}
 		}
-		if err := alert.Withdraw(w.tx, alerts.ReasonRetracted, w.now); err != nil {
+		if err := alert.Retract(w.tx, alerts.ReasonRetracted, w.now); err != nil {
 			return err
 		}
 	}
@@ -56,7 +56,7 @@ func (w *retraction) recomputeAutoResolve() error {
 	for _, group := range groups {
 		types = append(types, group[0].Group)
 	}
-	candidates, err := collections.SettledAlerts(w.tx, w.observation.PatientID, types, r.MeasuredAt, w.observation.CreatedAt)
+	candidates, err := collections.AlertsToReevaluate(w.tx, w.observation.PatientID, types, r.MeasuredAt, w.observation.CreatedAt)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (w *retraction) recountNormalReadings(alert *collections.Alert, sequence []
 		if err := alerts.SaveProgress(w.tx, alerts.Progress{Alert: open, NormalReadings: normal, Resolved: true}, w.now); err != nil {
 			return err
 		}
-		return alerts.AuditAutoResolved(w.tx, collections.EndedAlert{ID: alert.Id, PatientID: alert.PatientID()}, w.now)
+		return alerts.AuditAutoResolved(w.tx, collections.ResolvedAlert{ID: alert.Id, PatientID: alert.PatientID()}, w.now)
 	case active:
 		return alerts.SaveProgress(w.tx, alerts.Progress{Alert: open, NormalReadings: normal}, w.now)
 	}

@@ -32,7 +32,7 @@ func (w *retraction) recheckIrregularHeartbeats() error {
 		if err := alerts.Act(w.tx, alert, action, w.by, w.now); err != nil {
 			return err
 		}
-		if err := alert.Withdraw(w.tx, alerts.ReasonRetracted, w.now); err != nil {
+		if err := alert.Retract(w.tx, alerts.ReasonRetracted, w.now); err != nil {
 			return err
 		}
 	}
@@ -50,11 +50,11 @@ func (w *retraction) warnWithoutReading(enough int) error {
 	if !found {
 		return nil
 	}
-	found, err := collections.ObservationsAfter(w.tx, w.observation.PatientID, flaggedKinds(), at.Add(-time.Microsecond))
-	if err != nil || len(found) == 0 {
+	observations, err := collections.ObservationsAfter(w.tx, w.observation.PatientID, flaggedKinds(), at.Add(-time.Microsecond))
+	if err != nil || len(observations) == 0 {
 		return err
 	}
-	o := ObservationFromRecord(found[0])
+	o := ObservationFromRecord(observations[0])
 	warning := alertDraft(o, recurringFinding(flags.countWithin(at)), false)
 	warning.Unmeasured = true
 	return raiseAndAnnounce(w.tx, warning, w.now)

@@ -15,12 +15,12 @@ import (
 
 // reopenMissedReading reopens missed-reading alerts that only the retracted reading had closed.
 func (w *retraction) reopenMissedReading() error {
-	missed, err := collections.AlertsEndedAt(w.tx, w.observation.PatientID, alerts.TypeMissedReading, w.observation.CreatedAt)
+	missed, err := collections.AlertsResolvedAt(w.tx, w.observation.PatientID, alerts.TypeMissedReading, w.observation.CreatedAt)
 	if err != nil {
 		return err
 	}
 	for _, alert := range missed {
-		came, err := collections.StoredAfter(w.tx, w.observation.PatientID, alert.CreatedAt())
+		came, err := collections.HasReadingStoredAfter(w.tx, w.observation.PatientID, alert.CreatedAt())
 		if err != nil {
 			return err
 		}
@@ -86,7 +86,7 @@ func reopenAlert(tx core.App, alert *collections.Alert, normal int, now time.Tim
 	}
 	return notifications.Announce(tx, notifications.Announcement{
 		Kind: kind, Severity: alert.Level(), PatientID: alert.PatientID(), AlertID: alert.Id,
-		Body: label + ": " + alert.MessageShown(), Key: alerts.AnnouncementKey(alert.Id) + " reopened " + collections.Instant(now),
+		Body: label + ": " + alert.DisplayMessage(), Key: alerts.AnnouncementKey(alert.Id) + " reopened " + collections.Instant(now),
 	}, now)
 }
 

@@ -60,7 +60,7 @@ func (w *retraction) correctChangeAlert(o Observation, alert *collections.Alert,
 	if err := alerts.Act(w.tx, alert, action, w.by, w.now); err != nil {
 		return err
 	}
-	if err := alert.Withdraw(w.tx, alerts.ReasonRetracted, w.now); err != nil {
+	if err := alert.Retract(w.tx, alerts.ReasonRetracted, w.now); err != nil {
 		return err
 	}
 	w.raised = append(w.raised, alert) // for its escalation

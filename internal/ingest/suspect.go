@@ -149,7 +149,7 @@ func (e *Evaluator) storeSuspect(
 	if err := storeReview(tx, o, now); err != nil {
 		return Outcome{}, err
 	}
-	prompted, err := collections.AskedInRun(tx, o.ID, alerts.TypeSuspectReading)
+	prompted, err := collections.HasSuspectAlertInRun(tx, o.ID, alerts.TypeSuspectReading)
 	if err != nil {
 		return Outcome{}, err
 	}

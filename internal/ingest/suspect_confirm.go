@@ -117,7 +117,7 @@ func (r confirmedReading) resolveSuspectAlert(tx core.App, b *writeBatch, now ti
 	if r.observation.ConfirmedBy == alerts.System {
 		status, event = alerts.StatusAutoResolved, audit.AlertAutoResolve
 	}
-	ended, err := collections.EndAlertsOfObservation(tx, r.observation.ID, alerts.TypeSuspectReading, string(status), r.observation.ConfirmedBy, now)
+	ended, err := collections.ResolveObservationAlerts(tx, r.observation.ID, alerts.TypeSuspectReading, string(status), r.observation.ConfirmedBy, now)
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func systemActor(by audit.Actor) audit.Actor {
 
 // storeReview stores the review state of a reading and what depends on it.
 func storeReview(tx core.App, o Observation, now time.Time) error {
-	return collections.SetReview(tx, o.ID, collections.Review{
+	return collections.SetReview(tx, o.ID, collections.ObservationReview{
 		Status: o.status(), State: string(o.Review), Reason: o.SuspectReason, ConfirmedBy: o.ConfirmedBy, ConfirmedAt: o.ConfirmedAt,
 		FHIRStatus: o.FHIRStatus, FHIRVersion: o.FHIRVersion, TransformedAt: o.TransformedAt,
 	}, now)

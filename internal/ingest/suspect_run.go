@@ -19,12 +19,12 @@ func (e *Evaluator) promptRestOfRun(tx core.App, b *writeBatch, decided Observat
 	if decided.Reading.Kind.Definition().SuspectParameter == nil || !patient.Active || patient.DeletedAt != "" {
 		return false, nil
 	}
-	remaining, err := collections.UnaskedAround(tx, decided.ID, alerts.TypeSuspectReading, ReasonDeviceClock)
+	remaining, err := collections.SuspectsWithoutAlert(tx, decided.ID, alerts.TypeSuspectReading, ReasonDeviceClock)
 	if err != nil {
 		return false, err
 	}
 	for _, id := range remaining {
-		already, err := collections.AskedInRun(tx, id, alerts.TypeSuspectReading)
+		already, err := collections.HasSuspectAlertInRun(tx, id, alerts.TypeSuspectReading)
 		if err != nil {
 			return prompted, err
 		}
@@ -60,7 +60,7 @@ func maySplitRun(tx core.App, o Observation, p triage.PatientSnapshot, now time.
 	if now.Sub(at) <= parameter.Suspect.Within && !slices.ContainsFunc(p.Suspects, follows) {
 		return false, nil
 	}
-	return collections.SuspectFollows(tx, o.PatientID, string(o.Reading.Kind), o.ID, at)
+	return collections.IsNextSuspect(tx, o.PatientID, string(o.Reading.Kind), o.ID, at)
 }
 
 // raiseSuspectAlert raises the question about a stored suspect reading, compared with the current usual values.

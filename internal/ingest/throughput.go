@@ -43,7 +43,7 @@ func recordLatencies(tx core.App, outcomes ...Outcome) error {
 		bucket string
 		ms     int64
 	}
-	sums := map[key]*collections.Timing{}
+	sums := map[key]*collections.ProcessingTime{}
 	for _, outcome := range outcomes {
 		o := outcome.Observation
 		if outcome.Duplicate || outcome.Conflict || o.ID == "" {
@@ -51,7 +51,7 @@ func recordLatencies(tx core.App, outcomes ...Outcome) error {
 		}
 		k := key{collections.Instant(o.CreatedAt.UTC().Truncate(LatencyBucket)), roundLatency(o.ProcessingMS)}
 		if sums[k] == nil {
-			sums[k] = &collections.Timing{Bucket: k.bucket, MS: k.ms}
+			sums[k] = &collections.ProcessingTime{Bucket: k.bucket, MS: k.ms}
 		}
 		sums[k].Readings++
 		sums[k].TotalUS += int64(math.Round(o.ProcessingMS * 1000))
@@ -59,11 +59,11 @@ func recordLatencies(tx core.App, outcomes ...Outcome) error {
 	if len(sums) == 0 {
 		return nil
 	}
-	list := make([]collections.Timing, 0, len(sums))
+	list := make([]collections.ProcessingTime, 0, len(sums))
 	for _, sum := range sums {
 		list = append(list, *sum)
 	}
-	return collections.AddTimings(tx, list)
+	return collections.AddProcessingTimes(tx, list)
 }
 
 // roundLatency rounds to whole milliseconds, with two significant digits from 100 on: a bucket has at most a few hundred rows, and a

@@ -46,7 +46,7 @@ func (e *Evaluator) storeWrongClock(tx core.App, b *writeBatch, o Observation, s
 	if _, err := recordSighting(tx, o, s.Device, now); err != nil {
 		return Outcome{}, err
 	}
-	return outcome, collections.NoteWrongClock(tx, o.Reading.DeviceID, string(o.Reading.Kind), o.PatientID, o.ID, now)
+	return outcome, collections.RecordWrongClock(tx, o.Reading.DeviceID, string(o.Reading.Kind), o.PatientID, o.ID, now)
 }
 
 // recentWindow is the age up to which a device's clock is not checked: most readings arrive at once.

@@ -51,7 +51,7 @@ type SimulateOptions struct {
 	Events int
 
 	Seed  uint64
-	Flaws map[DeliveryFault]float64 // DefaultFaultRates when nil
+	Flaws map[DeliveryFault]float64 // DefaultFaultRates if nil
 	// RetryScale scales the retry delays of 1, 5 and 15 minutes; 1 if 0.
 	RetryScale float64
 

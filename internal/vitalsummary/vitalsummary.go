@@ -1,3 +1,6 @@
+// Package vitalsummary summarizes a patient's readings over the last days: means, extremes, counts, origins, and the share in range. Days
+// are calendar days in the patient's time zone. It does not evaluate single readings or render summaries.
+// Rules: docs/decisions/observations.md, "Summary of a patient's readings".
 package vitalsummary
 
 import (
@@ -102,7 +105,7 @@ type measurement struct {
 
 func eachMeasurement(app core.App, patientID, kind string, from, to time.Time, add func(measurement)) error {
 	values := make([]*float64, len(vitals.Parameters))
-	return collections.EachSummarised(app, patientID, kind, from, to, vitals.Columns(vitals.Parameters), func(rows *dbx.Rows) error {
+	return collections.EachSummaryReading(app, patientID, kind, from, to, vitals.Columns(vitals.Parameters), func(rows *dbx.Rows) error {
 		var name, at, source, origin string
 		into := []any{&name, &at, &source, &origin}
 		for i := range values {

@@ -30,7 +30,7 @@ type Week struct {
 
 // EachWeek calls do for the past weeks of all patients with an EMR record.
 func (r *Reader) EachWeek(ctx context.Context, app core.App, now time.Time, do func(Week) error) error {
-	patients, err := collections.PatientsAtEMR(app, string(vitals.BloodPressure), now.AddDate(0, 0, -daysOfWeek*(weeksToCheck+1)))
+	patients, err := collections.LinkedPatientsWithReadings(app, string(vitals.BloodPressure), now.AddDate(0, 0, -daysOfWeek*(weeksToCheck+1)))
 	if err != nil {
 		return err
 	}
