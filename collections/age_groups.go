@@ -7,40 +7,40 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// Whether a patient is old enough for the practice's default thresholds, which are for adults. It stands beside the place on the triage
-// list, where every reading sees it, and tells no date of birth.
+// Age groups. The practice's default thresholds are for adults only. The group is stored with the triage row, which every reading loads, and
+// reveals no date of birth.
 const (
 	AgeUnknown = ""
 	AgeMinor   = "minor"
 	AgeAdult   = "adult"
 )
 
-// AgeGroupOf is a patient's, as stored.
+// AgeGroupOf returns a patient's stored age group.
 func AgeGroupOf(app core.App, patientID string) (string, error) {
 	group, err := queryValue[string](app, "read an age group", "SELECT age_group FROM triage_scores WHERE patient = {:patient}", dbx.Params{"patient": patientID})
-	return group, unlessMissing(err)
+	return group, ignoreNotFound(err)
 }
 
-// SetAgeGroup stores a patient's.
+// SetAgeGroup stores a patient's age group.
 func SetAgeGroup(tx core.App, patientID, group string) error {
 	return exec(tx, "store an age group", "UPDATE triage_scores SET age_group = {:group} WHERE patient = {:patient}",
 		dbx.Params{"group": group, "patient": patientID})
 }
 
-// Young is a patient whose age is to be looked at: a minor, or nobody has looked yet.
-type Young struct {
+// Minor is a patient who is a minor or whose age group is unknown.
+type Minor struct {
 	ID, AgeGroup, TimeZone string
 	Born                   phi.Text // YYYY-MM-DD
 	Unreadable             bool
 }
 
-// YoungAfter are the next ones in order of their ids.
-func YoungAfter(app core.App, after string, limit int) (page []Young, err error) {
+// MinorsAfter returns the next minors in order of patient id.
+func MinorsAfter(app core.App, after string, limit int) (page []Minor, err error) {
 	query := app.DB().NewQuery(`SELECT p.id, p.date_of_birth, p.time_zone, t.age_group
 		FROM triage_scores t INDEXED BY idx_triage_scores_minors CROSS JOIN patients p ON p.id = t.patient
 		WHERE t.age_group != 'adult' AND t.patient > {:after} ORDER BY t.patient LIMIT {:limit}`).Bind(dbx.Params{"after": after, "limit": limit})
-	err = eachRow("list the young", query, func(rows *dbx.Rows) error {
-		var y Young
+	err = eachRow("list minors", query, func(rows *dbx.Rows) error {
+		var y Minor
 		var sealed string
 		if err := rows.Scan(&y.ID, &sealed, &y.TimeZone, &y.AgeGroup); err != nil {
 			return err
@@ -53,25 +53,26 @@ func YoungAfter(app core.App, after string, limit int) (page []Young, err error)
 	return page, err
 }
 
-// ThresholdsState is what a list of patients tells of their thresholds.
+// ThresholdsState is the state of a patient's thresholds in a list of patients.
 type ThresholdsState struct {
 	PatientID string `db:"patient"`
 	AgeGroup  string `db:"age_group"`
-	// Needed: something is measured of a minor for which there are no bounds.
+	// Needed: a minor has readings of a kind without thresholds.
 	Needed    bool   `db:"needs_thresholds"`
 	Templates string `db:"templates"` // JSON
 }
 
-// ThresholdsStates are those of the given patients, in no order.
+// ThresholdsStates returns the states of the given patients, in no order.
 func ThresholdsStates(app core.App, patientIDs []string) (list []ThresholdsState, err error) {
 	return queryAll[ThresholdsState](app, "read the state of thresholds", `SELECT t.patient, t.age_group, t.needs_thresholds, COALESCE(h.templates, '') AS templates
 		FROM json_each({:ids}) i CROSS JOIN triage_scores t ON t.patient = i.value LEFT JOIN thresholds h ON h.patient = t.patient`,
 		dbx.Params{"ids": jsonList(patientIDs)})
 }
 
-// CountWithoutThresholds is how many active patients need thresholds of their own; of a person's care teams unless "".
+// CountWithoutThresholds counts the active patients who need thresholds of their own; careTeamOf narrows to a user's care teams, "" counts
+// all.
 func CountWithoutThresholds(app core.App, careTeamOf string) (int, error) {
-	// The plus leaves SQLite the index of the few who are not of age.
+	// The plus makes SQLite use the partial index of minors.
 	where := Conditions{dbx.NewExp("+listed = TRUE AND age_group != 'adult' AND needs_thresholds = TRUE")}.OnCareTeamOf(careTeamOf)
 	return where.Count(app, TriageScores)
 }

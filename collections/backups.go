@@ -8,31 +8,31 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// NoteBackupTaken notes a backup that is whole where backups are kept.
-func NoteBackupTaken(app core.App, name string, at time.Time) error {
-	_, err := change(app, "note the backup", `INSERT INTO backups (name, taken_at) VALUES ({:name}, {:at}) ON CONFLICT (name) DO UPDATE SET taken_at = {:at}`,
+// RecordBackup records a complete backup.
+func RecordBackup(app core.App, name string, at time.Time) error {
+	_, err := execCounted(app, "note the backup", `INSERT INTO backups (name, taken_at) VALUES ({:name}, {:at}) ON CONFLICT (name) DO UPDATE SET taken_at = {:at}`,
 		dbx.Params{"name": name, "at": Instant(at)})
 	return err
 }
 
-// NoteBackupVerified notes a backup that was proven to be good.
-func NoteBackupVerified(app core.App, name string, at time.Time) error {
-	_, err := change(app, "note the verified backup", `INSERT INTO backups (name, verified_at) VALUES ({:name}, {:at}) ON CONFLICT (name) DO UPDATE SET verified_at = {:at}`,
+// RecordBackupVerified records that a backup was verified.
+func RecordBackupVerified(app core.App, name string, at time.Time) error {
+	_, err := execCounted(app, "note the verified backup", `INSERT INTO backups (name, verified_at) VALUES ({:name}, {:at}) ON CONFLICT (name) DO UPDATE SET verified_at = {:at}`,
 		dbx.Params{"name": name, "at": Instant(at)})
 	return err
 }
 
-// NoteBackupDamaged takes back that a backup is good.
-func NoteBackupDamaged(app core.App, name string) error {
-	_, err := change(app, "note the damaged backup", `UPDATE backups SET verified_at = '' WHERE name = {:name}`, dbx.Params{"name": name})
+// ClearBackupVerified records that a backup is damaged.
+func ClearBackupVerified(app core.App, name string) error {
+	_, err := execCounted(app, "note the damaged backup", `UPDATE backups SET verified_at = '' WHERE name = {:name}`, dbx.Params{"name": name})
 	return err
 }
 
-// HasBackups reports whether backups are noted in the database, which one of an earlier version does not do.
-func HasBackups(app core.App) bool { return app.HasTable("backups") }
+// HasBackupsTable reports whether the schema has the backups table; earlier versions have none.
+func HasBackupsTable(app core.App) bool { return app.HasTable("backups") }
 
-// BackupTimes are when the last backup was taken, and when one was last verified; zero for never. Backups of earlier versions are known by the
-// runs of the job that took them.
+// BackupTimes returns when the last backup was taken and when one was last verified, or zero. Backups of earlier versions are found through
+// the runs of the backup job.
 func BackupTimes(app core.App) (taken, verified time.Time, err error) {
 	var takenAt, verifiedAt string
 	err = app.ConcurrentDB().NewQuery(`SELECT COALESCE(MAX(taken_at), ''), COALESCE(MAX(verified_at), '') FROM backups`).Row(&takenAt, &verifiedAt)
@@ -43,7 +43,7 @@ func BackupTimes(app core.App) (taken, verified time.Time, err error) {
 	return ParseInstant(takenAt), ParseInstant(verifiedAt), wrap(err, "read when backups were taken")
 }
 
-// VerifiedBackups are the names of backups that were proven to be good and when, the last one first.
+// VerifiedBackups returns the verified backups, the newest first.
 func VerifiedBackups(app core.App) ([]VerifiedBackup, error) {
 	var rows []struct {
 		Name string `db:"name"`
@@ -57,15 +57,15 @@ func VerifiedBackups(app core.App) ([]VerifiedBackup, error) {
 	return backups, wrap(err, "read which backups were verified")
 }
 
-// VerifiedBackup is a backup that was proven to be good.
+// VerifiedBackup is the name and verification time of a backup.
 type VerifiedBackup struct {
 	Name string
 	At   time.Time
 }
 
-// ProveWriting commits something, as every reading does, to see whether the database takes it: a number in its header that nobody uses, as often
-// as pages of the journal are to be filled. It makes no row, and no statement has to be understood anew because of it.
-func ProveWriting(ctx context.Context, app core.App, pages int) error {
+// ProbeWrite commits to the database as a reading does, to test that it accepts writes: it sets an unused number in the file header, once for
+// each journal page to fill. It creates no row and invalidates no prepared statement.
+func ProbeWrite(ctx context.Context, app core.App, pages int) error {
 	for range pages {
 		if _, err := app.NonconcurrentDB().NewQuery("PRAGMA user_version = 1").WithContext(ctx).Execute(); err != nil {
 			return wrap(err, "write to the database")

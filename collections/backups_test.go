@@ -9,8 +9,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// What is written to see whether a reading would be taken needs as much room as it is asked for. Source: docs/decisions/dashboard.md, "Health body".
-func TestProveWriting(t *testing.T) {
+// A write probe uses at least as many journal pages as requested. Source: docs/decisions/dashboard.md, "Health body".
+func TestProbeWrite(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	var page int64
 	if err := app.DB().NewQuery("PRAGMA page_size").Row(&page); err != nil {
@@ -20,7 +20,7 @@ func TestProveWriting(t *testing.T) {
 		if _, err := app.NonconcurrentDB().NewQuery("PRAGMA wal_checkpoint(TRUNCATE)").Execute(); err != nil {
 			t.Fatal(err)
 		}
-		if err := collections.ProveWriting(t.Context(), app, pages); err != nil {
+		if err := collections.ProbeWrite(t.Context(), app, pages); err != nil {
 			t.Fatal(err)
 		}
 		info, err := os.Stat(filepath.Join(app.DataDir(), "data.db-wal"))
@@ -31,7 +31,7 @@ func TestProveWriting(t *testing.T) {
 	}
 	for _, pages := range []int{1, 64} {
 		if took := frames(pages); took < int64(pages) || took >= int64(2*pages+2) {
-			t.Errorf("%d pages take the room of %d", pages, took)
+			t.Errorf("a probe of %d pages uses %d", pages, took)
 		}
 	}
 }

@@ -13,18 +13,18 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// BillingEntry is one service for one patient on its way to being paid.
-type BillingEntry struct{ aboutPatient }
+// BillingEntry is one CPT code for one patient and period, from review to payment.
+type BillingEntry struct{ patientRecord }
 
 // FindBillingEntry finds one entry.
 func FindBillingEntry(app core.App, id string) (*BillingEntry, error) {
-	return findWhole[BillingEntry](app, BillingEntries, dbx.HashExp{"id": id})
+	return findReadable[BillingEntry](app, BillingEntries, dbx.HashExp{"id": id})
 }
 
-// BillingEntriesByID fetches entries in the order of ids; ids without an entry are skipped.
+// BillingEntriesByID returns entries in the order of ids, and skips ids without an entry.
 func BillingEntriesByID(app core.App, ids []string) ([]*BillingEntry, error) {
 	var found []*BillingEntry
-	if err := app.RecordQuery(BillingEntries).AndWhere(among(ids)).All(&found); err != nil {
+	if err := app.RecordQuery(BillingEntries).AndWhere(idIn(ids)).All(&found); err != nil {
 		return nil, wrap(err, "fetch billing entries")
 	}
 	place := make(map[string]int, len(ids))
@@ -35,23 +35,23 @@ func BillingEntriesByID(app core.App, ids []string) ([]*BillingEntry, error) {
 	return found, nil
 }
 
-// EntryOrders are the orders in which entries are listed, by what they are called.
+// EntryOrders are the orders of a list of entries, by the API's name.
 var EntryOrders = map[string][]string{
 	"-service_date": {"service_date DESC", "id DESC"}, "service_date": {"service_date", "id"},
 	"-amount": {"amount_cents DESC", "id DESC"}, "amount": {"amount_cents", "id"}, "-created_at": {"id DESC"},
 }
 
-// PageOfBillingEntries returns a page of what matches, in the given order, and how many there are in all.
+// PageOfBillingEntries returns a page of matching entries in an order, and the total.
 func PageOfBillingEntries(app core.App, f EntryFilter, order []string, offset, limit int) (page []*BillingEntry, total int, err error) {
 	return pageOf[BillingEntry](app, BillingEntries, f.where(), order, offset, limit)
 }
 
-// BillingDraft is a billing entry about to be stored. Times are instants, dates are YYYY-MM-DD.
+// BillingDraft is a billing entry to store. Times are instants, dates are YYYY-MM-DD.
 type BillingDraft struct {
 	ID, ClaimID, PatientID, CPTCode, ServiceDate string
 	Minutes, Units                               int
 	AmountCents                                  int64 // expected
-	ChargeCents                                  int64 // asked for; 0 for what is expected
+	ChargeCents                                  int64 // 0 for AmountCents
 	Source, CreatedBy                            string
 	PayerID, PayerName, Provider                 string // record ids; "" for none
 	ICD10Codes, Warnings                         []string
@@ -61,14 +61,14 @@ type BillingDraft struct {
 	Notes                                        phi.Text
 }
 
-// InsertBillingEntry stores a draft as pending_review; false when the engine's own uniqueness stands against it.
+// InsertBillingEntry stores a draft as pending_review; false if a unique index already has such an entry.
 func InsertBillingEntry(tx core.App, d BillingDraft, now time.Time) (stored bool, err error) {
 	ids, err := InsertBillingEntries(tx, []BillingDraft{d}, now)
 	return ids[d.ID], err
 }
 
-// InsertBillingEntries stores drafts as pending_review, all with one statement, and returns the ids of those that were stored: the engine's own
-// uniqueness may stand against some.
+// InsertBillingEntries stores drafts as pending_review with one statement, and returns the ids of those stored. It skips drafts that a unique
+// index rejects.
 func InsertBillingEntries(tx core.App, drafts []BillingDraft, now time.Time) (stored map[string]bool, err error) {
 	rows := make([]map[string]any, len(drafts))
 	for i, d := range drafts {
@@ -81,15 +81,15 @@ func InsertBillingEntries(tx core.App, drafts []BillingDraft, now time.Time) (st
 		return nil, fmt.Errorf("encode billing entries: %w", err)
 	}
 	var ids []string
-	err = tx.NonconcurrentDB().NewQuery(insertBillingEntries).Bind(dbx.Params{"rows": string(list), "now": Instant(now)}).Column(&ids)
+	err = tx.NonconcurrentDB().NewQuery(insertEntriesSQL).Bind(dbx.Params{"rows": string(list), "now": Instant(now)}).Column(&ids)
 	if err != nil {
 		return nil, fmt.Errorf("store billing entries: %w", err)
 	}
 	return setOf(ids), nil
 }
 
-// Materialised, because json_each writes a value out anew each time it is read.
-const insertBillingEntries = `WITH r AS MATERIALIZED (SELECT value FROM json_each({:rows})) INSERT INTO billing_entries (id, claim_id, patient, cpt_code, service_date, duration_minutes, units,
+// The list is materialized, because json_each decodes a value again on every access.
+const insertEntriesSQL = `WITH r AS MATERIALIZED (SELECT value FROM json_each({:rows})) INSERT INTO billing_entries (id, claim_id, patient, cpt_code, service_date, duration_minutes, units,
 		amount_cents, charge_cents, lifecycle_status, source, created_by, payer, payer_name, icd10_codes, rendering_provider, billing_period_start,
 		billing_period_end, transmission_days, evidence, warnings, notes, created_at, updated_at)
 	SELECT value ->> 'id', value ->> 'claim', value ->> 'patient', value ->> 'code', value ->> 'service', value ->> 'minutes', value ->> 'units',
@@ -99,7 +99,7 @@ const insertBillingEntries = `WITH r AS MATERIALIZED (SELECT value FROM json_eac
 	FROM r WHERE TRUE
 	ON CONFLICT DO NOTHING RETURNING id`
 
-// columns are the draft as the statement reads it.
+// columns returns the draft as the statement reads it.
 func (d BillingDraft) columns() (map[string]any, error) {
 	notes, err := Seal(d.Notes.Reveal(), "billing_entries.notes", d.ID)
 	if err != nil {
@@ -117,24 +117,13 @@ func (d BillingDraft) columns() (map[string]any, error) {
 	}, nil
 }
 
-// charge is what is asked for: what is expected, unless the practice's list says more.
+// charge is the amount to charge: the expected amount unless the practice's fee schedule has a higher charge.
 func (d BillingDraft) charge() int64 { return cmp.Or(d.ChargeCents, d.AmountCents) }
 
-func jsonList(list []string) string {
-	if list == nil {
-		list = []string{}
-	}
-	text, err := json.Marshal(list)
-	if err != nil {
-		return "[]" // strings always encode
-	}
-	return string(text)
-}
-
-// TakeClaimIDs takes the next claim numbers of a year: CLM-2026-000001 and on.
-func TakeClaimIDs(tx core.App, year, n int) ([]string, error) {
+// NextClaimIDs takes the next n claim ids of a year, such as CLM-2026-000001.
+func NextClaimIDs(tx core.App, year, n int) ([]string, error) {
 	sequence := fmt.Sprintf("claims-%04d", year)
-	last, err := LastNumber(tx, sequence)
+	last, err := LastValue(tx, sequence)
 	if err != nil {
 		return nil, err
 	}
@@ -142,10 +131,10 @@ func TakeClaimIDs(tx core.App, year, n int) ([]string, error) {
 	for i := range ids {
 		ids[i] = fmt.Sprintf("CLM-%04d-%06d", year, last+int64(i)+1)
 	}
-	return ids, SetLastNumber(tx, sequence, last+int64(n))
+	return ids, SetLastValue(tx, sequence, last+int64(n))
 }
 
-// The columns of an entry that its moves write.
+// Columns of an entry that its transitions write.
 const (
 	EntryAmountCents         = "amount_cents"
 	EntryAppealDate          = "appeal_date"
@@ -216,7 +205,7 @@ func (e *BillingEntry) DenialDate() string          { return e.GetString(EntryDe
 func (e *BillingEntry) AppealDate() string          { return e.GetString(EntryAppealDate) }
 func (e *BillingEntry) AppealReference() string     { return e.GetString(EntryAppealReference) }
 
-// ChargeCents is what the payer is asked for; AmountCents is what is expected of it.
+// ChargeCents is the amount charged to the payer; AmountCents is the expected payment.
 func (e *BillingEntry) ChargeCents() int64           { return int64(e.GetInt(EntryChargeCents)) }
 func (e *BillingEntry) PaidTotalCents() int64        { return int64(e.GetInt(EntryPaidTotalCents)) }
 func (e *BillingEntry) PatientShareCents() int64     { return int64(e.GetInt(EntryPatientShareCents)) }
@@ -231,19 +220,19 @@ func (e *BillingEntry) FactsCheckedAt() time.Time    { return instantOf(e, Entry
 func (e *BillingEntry) EvidenceChangedAt() time.Time { return instantOf(e, EntryEvidenceChangedAt) }
 func (e *BillingEntry) RepayBy() string              { return e.GetString(EntryRepayBy) }
 
-// OpenCents is what is still expected of a charge: less than nothing when more came than was asked for.
+// OpenCents is the part of the charge that is still open. It is negative after an overpayment.
 func (e *BillingEntry) OpenCents() int64 {
 	return e.ChargeCents() - e.PaidTotalCents() - e.AdjustedCents() - e.PatientShareCents()
 }
 
-// Rejection is what a claim was sent back for, unread; nil while it was not.
+// Rejection is why a claim was rejected before adjudication; nil if it was not.
 type Rejection struct {
 	Source string   `json:"source"` // 999 or 277CA
 	Codes  []string `json:"codes"`
 	At     string   `json:"at"`
 }
 
-// Rejection is nil for what cannot be read.
+// Rejection returns nil for damaged JSON.
 func (e *BillingEntry) Rejection() *Rejection {
 	var r *Rejection
 	if e.UnmarshalJSONField(EntryRejection, &r) != nil {
@@ -252,7 +241,7 @@ func (e *BillingEntry) Rejection() *Rejection {
 	return r
 }
 
-// Adjustment is what a payer took off a charge, and why. Source: ASC X12N 005010X221A1 (835), segment CAS.
+// Adjustment is an amount that a payer subtracted from a charge, and its reason codes. Source: ASC X12N 005010X221A1 (835), segment CAS.
 type Adjustment struct {
 	Group       string   `json:"group"` // CO, PR, OA, PI, CR
 	CARC        string   `json:"carc"`
@@ -260,7 +249,7 @@ type Adjustment struct {
 	AmountCents int64    `json:"amount_cents"`
 }
 
-// Adjustments are what the payer took off; none for what cannot be read.
+// Adjustments returns nil for damaged JSON.
 func (e *BillingEntry) Adjustments() (list []Adjustment) {
 	if e.UnmarshalJSONField(EntryAdjustments, &list) != nil {
 		return nil

@@ -7,12 +7,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// those are the ids that [idsOf] binds.
-const those = " IN (SELECT value FROM json_each({:ids}))"
-
-func idsOf(ids []string) dbx.Params { return dbx.Params{"ids": jsonList(ids)} }
-
-// PatientFacts is what billing asks of a patient.
+// PatientFacts is the part of a patient that billing needs.
 type PatientFacts struct {
 	ID       string `db:"id"`
 	Active   bool   `db:"active"`
@@ -23,15 +18,15 @@ type PatientFacts struct {
 	Payer    int64  `db:"insurance_payer"`
 	Provider string `db:"primary_provider"`
 	Codes    string `db:"codes"`
-	Supply   string `db:"supply"` // first day of the latest period that was billed for a device
+	Supply   string `db:"supply"` // first day of the latest billed device-supply period
 }
 
-// FactsOf reads what billing asks of some patients.
-func FactsOf(app core.App, ids []string) ([]PatientFacts, error) {
+// PatientFactsByID returns the facts of patients.
+func PatientFactsByID(app core.App, ids []string) ([]PatientFacts, error) {
 	return queryAll[PatientFacts](app, "read patients", `SELECT id, active, deleted_at, archived_at, unarchived_at, time_zone, CAST(insurance_payer AS INTEGER) AS insurance_payer,
 		primary_provider, COALESCE(icd10_codes, '[]') AS codes, COALESCE((SELECT b.billing_period_start FROM billing_entries b
 			WHERE b.patient = p.id AND b.source = 'automatic_device' ORDER BY b.service_date DESC LIMIT 1), '') AS supply
-		FROM patients p WHERE id`+those, idsOf(ids))
+		FROM patients p WHERE id`+inIDs, idParams(ids))
 }
 
 // ConsentTimes are the times of a consent to monitoring.
@@ -42,73 +37,73 @@ type ConsentTimes struct {
 	Revoked string `db:"revoked_at"`
 }
 
-// MonitoringConsents are the consents of some patients to monitoring.
+// MonitoringConsents returns the consents of patients to monitoring.
 func MonitoringConsents(app core.App, ids []string) ([]ConsentTimes, error) {
 	return queryAll[ConsentTimes](app, "read consents",
-		`SELECT patient, granted_at, expires_at, revoked_at FROM consents WHERE type = 'rpm' AND patient`+those, idsOf(ids))
+		`SELECT patient, granted_at, expires_at, revoked_at FROM consents WHERE type = 'rpm' AND patient`+inIDs, idParams(ids))
 }
 
-// PatientLines are rows of a patient, written as one line: members by commas, rows by semicolons.
+// PatientLines are rows of a patient in one text: members separated by commas, rows by semicolons.
 type PatientLines struct {
 	Patient string `db:"patient"`
 	List    string `db:"list"`
 }
 
-// EntryLines are the entries of some patients whose period ends on a day or later, and those of the set-up, as id, code, status, source, first and
-// last day of the period, and units. They come as one line for each patient: a row for each would take as long as everything else together. They
-// are in the order of the index that they are read from; to order them within group_concat, SQLite would sort every line once more, for a third
-// more time.
+// EntryLines returns the entries of patients whose period ends on or after a day, and all set-up entries (99453): id, code, status, source,
+// first and last day of the period, units. One line per patient, because a row per entry would take as long as the rest of the run. Entries
+// are in index order: an ORDER BY inside group_concat would sort each line again, and cost a third more time.
 func EntryLines(app core.App, ids []string, since string) ([]PatientLines, error) {
-	params := idsOf(ids)
+	params := idParams(ids)
 	params["since"] = since
 	return queryAll[PatientLines](app, "read billing entries", `SELECT patient, group_concat(entry, ';') AS list FROM (SELECT patient,
 			concat_ws(',', id, cpt_code, lifecycle_status, source, billing_period_start, billing_period_end, CAST(units AS INTEGER)) AS entry
-		FROM billing_entries WHERE (billing_period_end >= {:since} OR cpt_code = '99453') AND patient`+those+` ORDER BY patient, service_date, id)
+		FROM billing_entries WHERE (billing_period_end >= {:since} OR cpt_code = '99453') AND patient`+inIDs+` ORDER BY patient, service_date, id)
 		GROUP BY patient`, params)
 }
 
-// TaughtHolding is a patient's time with a device, and when and by whom its use was taught.
-type TaughtHolding struct {
-	Patient string `db:"patient"`
-	Device  string `db:"device_id"`
-	From    string `db:"assigned_at"`
-	Until   string `db:"unassigned_at"`
-	Taught  string `db:"setup_completed_at"`
-	By      string `db:"setup_completed_by"`
+// TrainedAssignment is a device assignment, with the time and user of the patient's training on the device.
+type TrainedAssignment struct {
+	Patient   string `db:"patient"`
+	Device    string `db:"device_id"`
+	From      string `db:"assigned_at"`
+	Until     string `db:"unassigned_at"`
+	TrainedAt string `db:"setup_completed_at"`
+	TrainedBy string `db:"setup_completed_by"`
 }
 
-// TaughtHoldings are what some patients held and hold, with the set-up of a device that is still the patient's or was set up while it was.
-func TaughtHoldings(app core.App, ids []string) ([]TaughtHolding, error) {
-	return queryAll[TaughtHolding](app, "read device assignments", `SELECT a.patient, a.device_id, a.assigned_at, a.unassigned_at,
+// TrainedAssignments returns the past and current assignments of patients. The set-up belongs to an assignment if the patient still has the
+// device or it was done during the assignment.
+func TrainedAssignments(app core.App, ids []string) ([]TrainedAssignment, error) {
+	return queryAll[TrainedAssignment](app, "read device assignments", `SELECT a.patient, a.device_id, a.assigned_at, a.unassigned_at,
 			COALESCE(d.setup_completed_at, '') AS setup_completed_at, COALESCE(d.setup_completed_by, '') AS setup_completed_by
 		FROM device_assignments a LEFT JOIN devices d ON d.device_id = a.device_id AND d.setup_completed_at != ''
 			AND (a.unassigned_at = '' OR d.setup_completed_at <= a.unassigned_at) AND (d.patient = a.patient OR d.setup_completed_at >= a.assigned_at)
-		WHERE a.patient`+those, idsOf(ids))
+		WHERE a.patient`+inIDs, idParams(ids))
 }
 
-// FirstReading is the first day with data of a device since a day; "" while there is none.
+// FirstReading is the first day with device data since a day; "" if there is none.
 type FirstReading struct {
 	Patient string `db:"patient"`
 	From    string `db:"from_day"`
 	Day     string `db:"day"`
 }
 
-// FirstReadings finds the first days; each that is asked is a day, YYYY-MM-DD, and the id of a patient behind it.
+// FirstReadings finds the first days. Each request is a day, YYYY-MM-DD, followed by a patient id.
 func FirstReadings(app core.App, asked []string) ([]FirstReading, error) {
 	return queryAll[FirstReading](app, "find first readings",
 		`WITH q AS MATERIALIZED (SELECT substr(value, 11) AS patient, substr(value, 1, 10) AS from_day FROM json_each({:ids}))
 		SELECT patient, from_day, COALESCE((SELECT r.day FROM reading_days r
 			WHERE r.patient = q.patient AND r.day >= q.from_day AND r.device_readings > 0 ORDER BY r.day LIMIT 1), '') AS day
-		FROM q ORDER BY patient, from_day`, idsOf(asked))
+		FROM q ORDER BY patient, from_day`, idParams(asked))
 }
 
-// DaysInWindow are the days with data of a device in the window of a number, separated by commas.
+// DaysInWindow lists the days with device data in a numbered window, separated by commas.
 type DaysInWindow struct {
 	Key  int    `db:"k"`
 	Days string `db:"days"`
 }
 
-// DaysInWindows reads days from the days alone; windows are JSON, a list of p (patient), s (first day) and e (last day).
+// DaysInWindows reads the days of windows, a JSON list of p (patient), s (first day) and e (last day).
 func DaysInWindows(app core.App, windows string) ([]DaysInWindow, error) {
 	return queryAll[DaysInWindow](app, "count days with data",
 		`WITH w AS MATERIALIZED (SELECT key AS k, value ->> 'p' AS patient, value ->> 's' AS first, value ->> 'e' AS last FROM json_each({:list}))
@@ -117,7 +112,7 @@ func DaysInWindows(app core.App, windows string) ([]DaysInWindow, error) {
 		dbx.Params{"list": windows})
 }
 
-// PatientsWithDevices are the next patients who have had a device, or hold one now.
+// PatientsWithDevices returns the next patients who have had a device, or have one now if holding.
 func PatientsWithDevices(app core.App, holding bool, after string, limit int) ([]string, error) {
 	where := ""
 	if holding {
@@ -128,15 +123,15 @@ func PatientsWithDevices(app core.App, holding bool, after string, limit int) ([
 		dbx.Params{"after": after, "limit": limit})
 }
 
-// PatientsReadLate are those of whom readings were stored since a moment that had been measured before another one. The signs keep SQLite to the order
-// in which readings were stored.
-func PatientsReadLate(app core.App, stored, measuredBefore time.Time) ([]string, error) {
-	return queryColumn[string](app, "list who was read late",
+// PatientsWithLateReadings returns the patients with readings stored since a time and measured before another. The plus signs make SQLite use
+// the index by storage time.
+func PatientsWithLateReadings(app core.App, stored, measuredBefore time.Time) ([]string, error) {
+	return queryColumn[string](app, "list patients with late readings",
 		`SELECT DISTINCT +patient FROM observations WHERE created_at >= {:stored} AND +measured_at < {:before} AND +status = 'final' ORDER BY 1`,
 		dbx.Params{"stored": Instant(stored), "before": Instant(measuredBefore)})
 }
 
-// PatientsWithActivity are the next patients who have had a device or interactive time, or the one of them that is named.
+// PatientsWithActivity returns the next patients who have had a device or interactive time; only narrows to one patient.
 func PatientsWithActivity(app core.App, only, after string, limit int) ([]string, error) {
 	return queryColumn[string](app, "list patients with activity", `SELECT id FROM patients p WHERE id > {:after} AND deleted_at = '' AND ({:one} = '' OR id = {:one})
 			AND (EXISTS (SELECT 1 FROM device_assignments d WHERE d.patient = p.id)
@@ -144,14 +139,14 @@ func PatientsWithActivity(app core.App, only, after string, limit int) ([]string
 		ORDER BY id LIMIT +{:limit}`, dbx.Params{"after": after, "one": only, "limit": limit})
 }
 
-// LastCounted is when the last run of a job that succeeded and counted something was started; zero when none is noted.
-func LastCounted(app core.App, job, count string) (time.Time, error) {
+// LastRunWithCount returns the start of a job's last successful run that reported a count, or zero.
+func LastRunWithCount(app core.App, job, count string) (time.Time, error) {
 	at, err := queryValue[string](app, "find the last run of "+job, `SELECT COALESCE(MAX(started_at), '') FROM job_runs
 		WHERE job = {:job} AND status = 'succeeded' AND json_extract(counts, '$.' || {:count}) IS NOT NULL`, dbx.Params{"job": job, "count": count})
 	return ParseInstant(at), err
 }
 
-// ClaimRow is an entry as claims processing takes it.
+// ClaimRow is the part of an entry that claims processing needs.
 type ClaimRow struct {
 	ID              string `db:"id"`
 	ClaimID         string `db:"claim_id"`
@@ -166,7 +161,7 @@ type ClaimRow struct {
 	LifecycleStatus string `db:"lifecycle_status"`
 }
 
-// ClaimRows are the next claims in some states, by creation. payerID "" is every payer.
+// ClaimRows returns the next entries in some states, by creation; payerID "" selects every payer.
 func ClaimRows(app core.App, states []string, payerID, after string, limit int) ([]ClaimRow, error) {
 	return queryAll[ClaimRow](app, "read claims", `SELECT b.id, b.claim_id, b.patient, b.cpt_code, b.service_date, CAST(b.amount_cents AS INTEGER) AS amount_cents, b.payer_name,
 			COALESCE(p.payer_code, '') AS payer_code, COALESCE(b.icd10_codes, '[]') AS icd10_codes, b.rendering_provider, b.lifecycle_status
@@ -175,13 +170,14 @@ func ClaimRows(app core.App, states []string, payerID, after string, limit int) 
 		ORDER BY b.id LIMIT +{:limit}`, dbx.Params{"after": after, "states": jsonList(states), "payer": payerID, "limit": limit})
 }
 
-// EntryFilter chooses entries of the list; zero members leave open. Days are of service, both included.
+// EntryFilter selects entries; zero members do not narrow. From and To are service dates, both inclusive.
 type EntryFilter struct {
 	States                                      []string
 	IDs                                         []string // nil for any
 	From, To, CPTCode, PatientID, Source, Payer string
 	AutoGenerated                               *bool
-	// Provider narrows to what a provider may see: entries they render or made, and those of their care teams. It is a record id with an address.
+	// Provider (record id) and ProviderEmail select what a provider may see: entries that they render or created, and those of their care
+	// teams.
 	Provider, ProviderEmail string
 	CareTeamOf              string
 }
@@ -215,5 +211,5 @@ func (f EntryFilter) where() dbx.Expression {
 	if f.CareTeamOf != "" {
 		where = append(where, OnCareTeam("billing_entries.patient", f.CareTeamOf))
 	}
-	return Every(where)
+	return AllOf(where)
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// OnCareTeam is true for rows whose patient column names a patient of whom the user is primary provider or care-team member.
+// OnCareTeam is rows whose patient column names a patient with the user as primary provider or care-team member.
 func OnCareTeam(patientColumn, userID string) dbx.Expression {
 	return dbx.NewExp(fmt.Sprintf(`(%[1]s IN (SELECT patient FROM care_team_members WHERE user = {:careTeamUser})
 		OR %[1]s IN (SELECT id FROM patients WHERE primary_provider = {:careTeamUser}))`, patientColumn), dbx.Params{"careTeamUser": userID})
 }
 
-// CareTeams returns, by patient, the record ids of the users on the care team, the primary provider among them.
+// CareTeams returns the record ids of each patient's care team, including the primary provider.
 func CareTeams(app core.App, patientIDs []string) (map[string][]string, error) {
 	var rows []struct {
 		Patient string `db:"patient"`
@@ -32,26 +32,26 @@ func CareTeams(app core.App, patientIDs []string) (map[string][]string, error) {
 	return teams, nil
 }
 
-// PatientIDsOfTeam are the patients on whose care team a user is, or the one of them that is named; never nil.
+// PatientIDsOfTeam returns the patients of a user's care teams; only narrows to one patient. The result is never nil.
 func PatientIDsOfTeam(app core.App, userID, only string) ([]string, error) {
 	ids := []string{}
-	err := app.DB().Select("id").From(Patients).Where(OnCareTeam("id", userID)).AndWhere(Every(Conditions{}.Equal("id", only))).Column(&ids)
+	err := app.DB().Select("id").From(Patients).Where(OnCareTeam("id", userID)).AndWhere(AllOf(Conditions{}.Equal("id", only))).Column(&ids)
 	return ids, wrap(err, "find own patients")
 }
 
-// PatientsOfTeam are the patients of whom the user is primary provider or care-team member.
+// PatientsOfTeam returns the patients with the user as primary provider or care-team member.
 func PatientsOfTeam(app core.App, userID string) (map[string]bool, error) {
 	ids, err := queryColumn[string](app, "list patients of a care team",
 		`SELECT patient FROM care_team_members WHERE user = {:user} UNION SELECT id FROM patients WHERE primary_provider = {:user}`, dbx.Params{"user": userID})
 	return setOf(ids), err
 }
 
-// CareTeamMember is a person on the care team of a patient.
+// CareTeamMember is a user on the care team of a patient.
 type CareTeamMember struct{ core.BaseRecordProxy }
 
 // NewCareTeamMember returns an unsaved member.
 func NewCareTeamMember(app core.App, patientID, userID string) (*CareTeamMember, error) {
-	return fresh[CareTeamMember](app, CareTeamMembers, map[string]any{"patient": patientID, "user": userID})
+	return newRecord[CareTeamMember](app, CareTeamMembers, map[string]any{"patient": patientID, "user": userID})
 }
 
 // CareTeam returns the members of a patient's care team, in the order in which they joined.
@@ -59,7 +59,7 @@ func CareTeam(app core.App, patientID string) ([]*CareTeamMember, error) {
 	return listOf[CareTeamMember](app, CareTeamMembers, dbx.HashExp{"patient": patientID}, "created_at", "user")
 }
 
-// AsCareTeamMember reads a record of the care-team members as one.
+// AsCareTeamMember converts a record of the care-team members.
 func AsCareTeamMember(record *core.Record) *CareTeamMember { return as[CareTeamMember](record) }
 
 func (m *CareTeamMember) PatientID() string { return m.GetString("patient") }
@@ -67,17 +67,4 @@ func (m *CareTeamMember) PatientID() string { return m.GetString("patient") }
 func (m *CareTeamMember) SetRole(role string) { m.Set("role", role) }
 
 func (m *CareTeamMember) UserRecordID() string { return m.GetString("user") } // the record id of the member's account
-func (m *CareTeamMember) Role() string         { return m.GetString("role") } // what the person does for the patient
-
-// ReceivingPatient is a patient as far as placing a reading is concerned. The zero value is nobody.
-type ReceivingPatient struct {
-	ID        string `db:"id"`
-	Active    bool   `db:"active"`
-	DeletedAt string `db:"deleted_at"`
-}
-
-// FindReceivingPatient finds a patient by id.
-func FindReceivingPatient(app core.App, id string) (patient ReceivingPatient, err error) {
-	err = app.DB().NewQuery(`SELECT id, active, deleted_at FROM patients WHERE id = {:id}`).Bind(dbx.Params{"id": id}).One(&patient)
-	return patient, wrap(unlessMissing(err), "find patient of event")
-}
+func (m *CareTeamMember) Role() string         { return m.GetString("role") } // the user's function in the team

@@ -8,32 +8,32 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// Change is that something was made, changed or removed, as it was committed. It names things and holds nothing of them.
+// Change is one committed create, update or delete. It names the object and contains none of its data.
 type Change struct {
 	Seq    int64  `db:"seq"`
 	Type   string `db:"type"`
-	Record string `db:"record"` // the id under which the API has it
+	Record string `db:"record"` // id in the API
 	Change string `db:"change"`
 	Event  string `db:"event"` // "" for none
-	// Patient is whom it is about; "" for nobody.
+	// Patient is the patient that the change is about, or "".
 	Patient string `db:"patient"`
 	At      string `db:"at"`
 }
 
 var changeColumns = []string{"seq", "type", "record", "change", "event", ColumnPatient, "at"}
 
-// ChangesTable is where changes are; it is no collection.
+// ChangesTable is the table of changes. It is not a collection.
 const ChangesTable = "changes"
 
-// ChangeFilter narrows what is read; zero values do not, but for types that are named and none.
+// ChangeFilter narrows changes; zero values do not narrow, except an empty, non-nil list of types.
 type ChangeFilter struct {
 	Types []string // nil for all
-	// Team keeps what is about nobody, and the patients whose care team this user (record id) belongs to.
+	// Team selects the patients of a user's care teams (record id), and changes about no patient.
 	Team string
-	UpTo int64 // the last place that is looked at
+	UpTo int64 // last position
 }
 
-// ChangesAfter are the changes after a place, in the order of their commits, at most limit of them. It reads beside the writer and never waits for it.
+// ChangesAfter returns up to limit changes after a position, in commit order. It does not wait for the writer.
 func ChangesAfter(app core.App, seq int64, f ChangeFilter, limit int) (found []Change, err error) {
 	where := Conditions{dbx.NewExp("seq > {:after} AND type != ''", dbx.Params{"after": seq})}
 	if f.Types != nil {
@@ -45,24 +45,24 @@ func ChangesAfter(app core.App, seq int64, f ChangeFilter, limit int) (found []C
 	if f.UpTo != 0 {
 		where = append(where, dbx.NewExp("seq <= {:upto}", dbx.Params{"upto": f.UpTo}))
 	}
-	err = app.ConcurrentDB().Select(changeColumns...).From(ChangesTable).Where(Every(where)).OrderBy("seq").Limit(int64(limit)).All(&found)
+	err = app.ConcurrentDB().Select(changeColumns...).From(ChangesTable).Where(AllOf(where)).OrderBy("seq").Limit(int64(limit)).All(&found)
 	return found, wrap(err, "read changes")
 }
 
-// ChangeAt is the row at a place.
+// ChangeAt returns the row at a position.
 func ChangeAt(app core.App, seq int64) (Change, error) {
 	return changeWhere(app, "seq = {:seq}", seq, "seq")
 }
 
-// ChangeUpTo is the newest row that is not behind a place.
+// ChangeUpTo returns the newest row at or before a position.
 func ChangeUpTo(app core.App, seq int64) (Change, error) {
 	return changeWhere(app, "seq <= {:seq}", seq, "seq DESC")
 }
 
-// FirstChange is the oldest row that is kept, which may be of nothing.
+// FirstChange returns the oldest kept row, which may be a placeholder.
 func FirstChange(app core.App) (Change, error) { return changeWhere(app, "seq >= {:seq}", 0, "seq") }
 
-// LastChange is the newest row, which may be of nothing.
+// LastChange returns the newest row, which may be a placeholder.
 func LastChange(app core.App) (Change, error) {
 	return changeWhere(app, "seq >= {:seq}", 0, "seq DESC")
 }
@@ -72,18 +72,18 @@ func changeWhere(app core.App, where string, seq int64, order string) (found Cha
 	return found, wrap(err, "read a change")
 }
 
-// MarkChanges notes how far the changes have gone.
-func MarkChanges(app core.App, now time.Time) error {
+// MarkChangePosition records the last position at a time.
+func MarkChangePosition(app core.App, now time.Time) error {
 	return exec(app, "mark the changes", `INSERT INTO change_marks (at, seq) SELECT {:now}, MAX(seq) FROM changes WHERE TRUE ON CONFLICT DO NOTHING`,
 		dbx.Params{"now": Instant(now)})
 }
 
-// RemoveChanges removes the oldest changes, at most limit of them: those after which there is another from before a mark that is older than a time. Whoever
-// asks at least that often keeps a place that is still there, and the newest stays for ever. What is kept has no gap.
+// RemoveChanges deletes up to limit of the oldest changes. It deletes only changes before the last mark that is older than a time, so a caller
+// that polls more often keeps a valid cursor. The newest change is never deleted, and the kept ones have no gap.
 func RemoveChanges(app core.App, before time.Time, limit int) (removed int, err error) {
 	params := dbx.Params{"before": Instant(before), "limit": limit}
 	err = app.RunInTransaction(func(tx core.App) error {
-		n, err := change(tx, "remove old changes", `DELETE FROM changes WHERE seq < (SELECT MIN(seq) FROM changes) + {:limit}
+		n, err := execCounted(tx, "remove old changes", `DELETE FROM changes WHERE seq < (SELECT MIN(seq) FROM changes) + {:limit}
 			AND seq < (SELECT MAX(seq) FROM change_marks WHERE at < {:before})`, params)
 		if err != nil {
 			return err
@@ -94,8 +94,9 @@ func RemoveChanges(app core.App, before time.Time, limit int) (removed int, err 
 	return removed, err
 }
 
-// Untold runs work inside a transaction so that what it changes is no change for those who follow: values that stay what they are, under another key.
-func Untold(tx core.App, work func() error) error {
+// WithoutChanges runs work in a transaction and deletes the changes that it recorded. It is for writes that change no value, such as sealing
+// values under another key.
+func WithoutChanges(tx core.App, work func() error) error {
 	var last int64
 	if err := tx.NonconcurrentDB().NewQuery(`SELECT COALESCE(MAX(seq), 0) FROM changes`).Row(&last); err != nil {
 		return fmt.Errorf("note the last change: %w", err)
@@ -103,5 +104,5 @@ func Untold(tx core.App, work func() error) error {
 	if err := work(); err != nil {
 		return err
 	}
-	return remove(tx, "take back what is no change", ChangesTable, dbx.NewExp("seq > {:last}", dbx.Params{"last": last}))
+	return remove(tx, "delete changes of unchanged values", ChangesTable, dbx.NewExp("seq > {:last}", dbx.Params{"last": last}))
 }

@@ -1,6 +1,7 @@
-// Package collections is the floor: the name of every collection, typed records and finders over PocketBase, and
-// the two field types of our own (encrypted text and numbers that may be absent). It knows columns and queries;
-// it knows no rule. It imports nothing of ours but the sealing.
+// Package collections stores and finds every record: collection names, typed records, queries, and the two field types that Vigil adds to
+// PocketBase (encrypted text and optional numbers). There is one file per collection, and raw SQL is only here; a few measured hot paths stay
+// with their engine (internal/vigiltest/columns_test.go). The package applies no clinical or billing rule and imports nothing of Vigil but
+// internal/phi.
 package collections
 
 import (
@@ -15,7 +16,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// Every collection, once.
+// Collection names.
 const (
 	Alerts                  = "alerts"
 	Announcements           = "announcements"
@@ -77,26 +78,26 @@ const (
 	Webhooks                = "webhooks"
 )
 
-// UUIDs are the collections whose record ids are UUIDs; new ones are made as version 7, so that id order is time order.
+// UUIDs lists the collections whose record ids are UUIDs. New ids are version 7, so id order is time order.
 var UUIDs = []string{Patients, Observations, BillingEntries, GatewayEvents, Payments, ClaimBatches, ClaimLines, ClaimResponses, Clients, Webhooks, WebhookDeliveries, Exports}
 
-// Numbered are the collections whose contract ids are integers. The record id is the number, zero-padded.
+// Numbered lists the collections whose ids are integers in the API. The record id is the number, zero-padded to 15 digits.
 var Numbered = []string{
 	Users, Alerts, Escalations, ThresholdChanges, Consents, Payers, TimeEntries, PushTokens, Notifications, PushDeliveries, AuditLog, Snoozes, Passkeys,
 	EscalationEvents, ThresholdTemplates, Orders, NoteTemplates,
 }
 
-// The columns that most collections have.
+// Columns that most collections have.
 const (
 	ColumnPatient   = "patient"
 	ColumnCreatedAt = "created_at"
 	ColumnUpdatedAt = "updated_at"
 )
 
-// PatientOf is the patient whom a record is about; "" for none.
+// PatientOf returns the id of the patient that a record is about, or "".
 func PatientOf(record *core.Record) string { return record.GetString(ColumnPatient) }
 
-// StampCreated says when a record was made of which nobody has said it.
+// StampCreated sets the creation time of a record that has none.
 func StampCreated(record *core.Record, now time.Time) {
 	fields := record.Collection().Fields
 	if fields.GetByName(ColumnCreatedAt) == nil || record.GetString(ColumnCreatedAt) != "" {
@@ -108,10 +109,10 @@ func StampCreated(record *core.Record, now time.Time) {
 	}
 }
 
-// NumberID writes an integer id as the record id that sorts like it.
+// NumberID formats an integer id as a record id that sorts in numeric order.
 func NumberID(n int64) string { return fmt.Sprintf("%015d", n) }
 
-// Number reads the integer of a numbered record id; 0 when the id is not one.
+// Number parses a numbered record id. It returns 0 for any other id.
 func Number(id string) int64 {
 	n, err := strconv.ParseInt(id, 10, 64)
 	if err != nil || len(id) != 15 {
@@ -120,55 +121,56 @@ func Number(id string) int64 {
 	return n
 }
 
-// NewUUID returns a version 7 UUID, whose order is the order of creation.
+// NewUUID returns a version 7 UUID, which sorts by creation time.
 func NewUUID() string { return uuid.Must(uuid.NewV7()).String() }
 
-// Next takes the next value of a sequence, starting at 1, inside the transaction of app.
-func Next(app core.App, sequence string) (int64, error) {
+// NextValue increments a sequence in the transaction of app and returns the new value. The first value is 1.
+func NextValue(app core.App, sequence string) (int64, error) {
 	value, err := WriteReturning(app, `INSERT INTO sequences (name, value) VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET value = value + 1 RETURNING value`, sequence)
 	return value, wrap(err, "next number of %s", sequence)
 }
 
-// LastNumber is the last number given out in a sequence, 0 for none. Whoever counts on from it in memory writes the result with
-// SetLastNumber before the transaction ends.
-func LastNumber(tx core.App, sequence string) (last int64, err error) {
+// LastValue returns the last value taken from a sequence, or 0. A caller that counts on in memory must store the result with SetLastValue in
+// the same transaction.
+func LastValue(tx core.App, sequence string) (last int64, err error) {
 	err = tx.NonconcurrentDB().NewQuery(`SELECT value FROM sequences WHERE name = {:name}`).Bind(dbx.Params{"name": sequence}).Row(&last)
-	return last, wrap(unlessMissing(err), "last number of %s", sequence)
+	return last, wrap(ignoreNotFound(err), "last number of %s", sequence)
 }
 
-// SetLastNumber notes up to which number a sequence was given out.
-func SetLastNumber(tx core.App, sequence string, last int64) error {
+// SetLastValue stores the last value taken from a sequence.
+func SetLastValue(tx core.App, sequence string, last int64) error {
 	return exec(tx, "note the last number of "+sequence, `INSERT INTO sequences (name, value) VALUES ({:name}, {:value})
 		ON CONFLICT (name) DO UPDATE SET value = excluded.value`, dbx.Params{"name": sequence, "value": last})
 }
 
 // NextID takes the next record id of a numbered collection.
 func NextID(app core.App, collection string) (string, error) {
-	n, err := Next(app, collection)
+	n, err := NextValue(app, collection)
 	if err != nil {
 		return "", err
 	}
 	return NumberID(n), nil
 }
 
-// Taken reports whether an id is one that NextID has given out for a numbered collection.
-func Taken(app core.App, collection, id string) (bool, error) {
+// IsIssued reports whether NextID has returned an id for a numbered collection.
+func IsIssued(app core.App, collection, id string) (bool, error) {
 	var last int64
 	err := app.DB().NewQuery(`SELECT value FROM sequences WHERE name = {:name}`).Bind(dbx.Params{"name": collection}).Row(&last)
-	if err != nil && !Missing(err) {
+	if err != nil && !IsNotFound(err) {
 		return false, fmt.Errorf("last number of %s: %w", collection, err)
 	}
 	n := Number(id)
 	return 0 < n && n <= last, nil
 }
 
-// instantLayout has six digits always, so that text order is time order.
+// instantLayout always has six digits, so text order is time order.
 const instantLayout = "2006-01-02T15:04:05.000000Z"
 
-// pairsOfInstant are where two digits begin in it.
-var pairsOfInstant = [...]int{0, 2, 5, 8, 11, 14, 17, 20, 22, 24}
+// digitPairOffsets are the offsets of the two-digit groups in instantLayout.
+var digitPairOffsets = [...]int{0, 2, 5, 8, 11, 14, 17, 20, 22, 24}
 
-// Instant writes a time as it is stored; "" for the zero time. A reading has a dozen written, for which a layout is read each time elsewhere.
+// Instant formats a time as stored, or "" for the zero time. It does not use time.Format: each reading stores a dozen times, and Format parses
+// its layout on every call.
 func Instant(at time.Time) string {
 	if at.IsZero() {
 		return ""
@@ -183,13 +185,13 @@ func Instant(at time.Time) string {
 	text := []byte(instantLayout)
 	for i, two := range [...]int{year / 100, year % 100, int(month), day, hour, minute, second, micros / 10_000, micros / 100 % 100, micros % 100} {
 		const digits = "0123456789"
-		place := pairsOfInstant[i]
+		place := digitPairOffsets[i]
 		text[place], text[place+1] = digits[two/10], digits[two%10]
 	}
 	return string(text)
 }
 
-// ParseInstant reads a stored time; the zero time when empty or damaged.
+// ParseInstant parses a stored time. It returns the zero time for empty or damaged text.
 func ParseInstant(text string) time.Time {
 	at, err := time.Parse(instantLayout, text)
 	if err != nil {
@@ -198,10 +200,10 @@ func ParseInstant(text string) time.Time {
 	return at
 }
 
-// Missing reports whether err says that no row was found.
-func Missing(err error) bool { return errors.Is(err, sql.ErrNoRows) }
+// IsNotFound reports whether err means that no row was found.
+func IsNotFound(err error) bool { return errors.Is(err, sql.ErrNoRows) }
 
-// New returns an unsaved record of the named collection.
+// New returns an unsaved record of a collection.
 func New(app core.App, collection string) (*core.Record, error) {
 	c, err := app.FindCachedCollectionByNameOrId(collection)
 	if err != nil {

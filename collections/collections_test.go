@@ -23,8 +23,8 @@ func insert(t *testing.T, app core.App, collection string, row dbx.Params) {
 	}
 }
 
-// The order of the stored text is the order of the numbers and of the times.
-func TestTextOrder(t *testing.T) {
+// Stored text sorts like the numbers and times.
+func TestStoredOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := rapid.Int64Range(1, 999_999_999_999_999).Draw(t, "a"), rapid.Int64Range(1, 999_999_999_999_999).Draw(t, "b")
 		if (a < b) != (collections.NumberID(a) < collections.NumberID(b)) || collections.Number(collections.NumberID(a)) != a {
@@ -51,7 +51,7 @@ func TestTextOrder(t *testing.T) {
 func TestNumbers(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	taken := func(id string) bool {
-		taken, err := collections.Taken(app, collections.Alerts, id)
+		taken, err := collections.IsIssued(app, collections.Alerts, id)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,21 +75,21 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// A prepared transaction says and does what the plain one does.
-func TestPrepared(t *testing.T) {
+// A transaction with a statement cache behaves like one without.
+func TestWithStatementCache(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	err := app.RunInTransaction(func(tx core.App) error {
-		tx = collections.Prepared(tx)
+		tx = collections.WithStatementCache(tx)
 		if !tx.IsTransactional() {
-			t.Error("no transaction any more")
+			t.Error("not a transaction any more")
 		}
 		for range 3 {
-			if _, err := collections.Next(tx, "test"); err != nil {
+			if _, err := collections.NextValue(tx, "test"); err != nil {
 				return err
 			}
 		}
 		return tx.RunInTransaction(func(inner core.App) error {
-			value, err := collections.Next(inner, "test")
+			value, err := collections.NextValue(inner, "test")
 			if value != 4 {
 				t.Errorf("value %d", value)
 			}
@@ -97,7 +97,7 @@ func TestPrepared(t *testing.T) {
 			read := func(name string) error {
 				return inner.DB().NewQuery("SELECT name FROM sequences WHERE name = {:name}").Bind(dbx.Params{"name": name}).Row(&missing)
 			}
-			if err := read("nothing"); !collections.Missing(err) {
+			if err := read("nothing"); !collections.IsNotFound(err) {
 				t.Errorf("%v", err)
 			}
 			if err := read("test"); err != nil || missing != "test" {
@@ -105,7 +105,7 @@ func TestPrepared(t *testing.T) {
 			}
 			for range 2 {
 				if _, err := inner.DB().NewQuery("SELECT nonsense FROM sequences").Execute(); err == nil {
-					t.Error("nonsense was understood")
+					t.Error("an invalid statement was accepted")
 				}
 			}
 			return err
@@ -114,24 +114,24 @@ func TestPrepared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if value, err := collections.Next(app, "test"); value != 5 || err != nil {
+	if value, err := collections.NextValue(app, "test"); value != 5 || err != nil {
 		t.Errorf("after the commit: %d (%v)", value, err)
 	}
 }
 
-// The memory of a goroutine's statements outlives its transactions, those that failed too.
-func TestStatements(t *testing.T) {
+// The statement cache survives transactions, including failed ones.
+func TestStatementCacheReuse(t *testing.T) {
 	app := vigiltest.NewApp(t)
-	var statements collections.Statements
+	var statements collections.StatementCache
 	broken := errors.New("broken")
 	for i, failure := range []error{nil, broken, nil, nil} {
 		err := app.RunInTransaction(func(tx core.App) error {
 			tx = statements.In(tx)
 			if again := statements.In(tx); again != tx {
-				t.Error("prepared twice")
+				t.Error("wrapped twice")
 			}
 			for range 2 {
-				if _, err := collections.Next(tx, "test"); err != nil {
+				if _, err := collections.NextValue(tx, "test"); err != nil {
 					return err
 				}
 			}
@@ -141,11 +141,11 @@ func TestStatements(t *testing.T) {
 			t.Errorf("transaction %d: %v", i, err)
 		}
 	}
-	if value, err := collections.Next(app, "test"); value != 7 || err != nil {
+	if value, err := collections.NextValue(app, "test"); value != 7 || err != nil {
 		t.Errorf("after three commits: %d (%v)", value, err)
 	}
 	if statements.In(app) != core.App(app) {
-		t.Error("no transaction was prepared")
+		t.Error("an app outside a transaction was wrapped")
 	}
 }
 
@@ -180,7 +180,7 @@ func TestOnCareTeam(t *testing.T) {
 		t.Errorf("%v (%v)", mine, err)
 	}
 	var all int
-	if err := app.DB().Select("COUNT(*)").From(collections.TriageScores).Where(collections.Every(nil)).Row(&all); err != nil || all != 3 {
+	if err := app.DB().Select("COUNT(*)").From(collections.TriageScores).Where(collections.AllOf(nil)).Row(&all); err != nil || all != 3 {
 		t.Errorf("%d (%v)", all, err)
 	}
 }
@@ -192,7 +192,7 @@ func TestJobRuns(t *testing.T) {
 		t.Fatal(id, ok, err)
 	}
 	if id, ok, err := collections.StartJob(app, "billing", now); id != "" || ok || err != nil {
-		t.Errorf("beside itself: %q %t (%v)", id, ok, err)
+		t.Errorf("a second run at the same time: %q %t (%v)", id, ok, err)
 	}
 	if _, ok, err := collections.StartJob(app, "digest", now); !ok || err != nil {
 		t.Errorf("another job: %t (%v)", ok, err)
@@ -226,7 +226,7 @@ func TestResetTokens(t *testing.T) {
 	}
 	use := func(hash string, at time.Time) string {
 		user, err := collections.UseResetToken(app, hash, at)
-		if err != nil && !collections.Missing(err) {
+		if err != nil && !collections.IsNotFound(err) {
 			t.Fatal(err)
 		}
 		return user

@@ -10,7 +10,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// Conditions narrow a list; what is not asked for does not.
+// Conditions narrow a list; each method adds nothing for an empty argument.
 type Conditions []dbx.Expression
 
 // Equal keeps rows whose column has the value, unless it is "".
@@ -21,8 +21,7 @@ func (c Conditions) Equal(column, value string) Conditions {
 	return append(c, dbx.HashExp{column: value})
 }
 
-// Is keeps rows whose flag is as given, unless nil. The value is written out, not bound, or SQLite would not use the
-// partial indexes made for it.
+// Is keeps rows whose flag has the value, unless nil. The value is a literal, because SQLite does not use partial indexes for bound values.
 func (c Conditions) Is(column string, value *bool) Conditions {
 	if value == nil {
 		return c
@@ -30,7 +29,7 @@ func (c Conditions) Is(column string, value *bool) Conditions {
 	return append(c, dbx.NewExp(fmt.Sprintf("%s = %t", column, *value)))
 }
 
-// Between keeps rows whose time lies between the two, both included; a zero end is open.
+// Between keeps rows whose time is in the range, both ends inclusive; a zero end is open.
 func (c Conditions) Between(column string, from, to time.Time) Conditions {
 	if !from.IsZero() {
 		c = append(c, dbx.NewExp(column+" >= {:from}", dbx.Params{"from": Instant(from)}))
@@ -41,7 +40,7 @@ func (c Conditions) Between(column string, from, to time.Time) Conditions {
 	return c
 }
 
-// OnCareTeamOf keeps rows about patients of whose care team the user is one, unless "".
+// OnCareTeamOf keeps rows about patients of a user's care teams, unless "".
 func (c Conditions) OnCareTeamOf(userID string) Conditions {
 	if userID == "" {
 		return c
@@ -49,17 +48,17 @@ func (c Conditions) OnCareTeamOf(userID string) Conditions {
 	return append(c, OnCareTeam("patient", userID))
 }
 
-// PageOfPatients returns a page of records in the given order, and how many there are in all, without what belongs to deleted
-// patients. That is little and found by those patients, so it is counted, and not the much that stays.
-func (c Conditions) PageOfPatients(app core.App, collection, order string, offset, limit int) (page []*core.Record, total int, err error) {
+// PageOfUndeleted returns a page of records in an order, and the total, without rows of deleted patients. Those are few and found by patient,
+// so it counts and subtracts them instead of counting the rest.
+func (c Conditions) PageOfUndeleted(app core.App, collection, order string, offset, limit int) (page []*core.Record, total int, err error) {
 	if total, err = c.Count(app, collection); err != nil {
 		return nil, 0, err
 	}
-	return c.PageOfPatientsAmong(app, collection, order, offset, limit, total)
+	return c.PageOfUndeletedCounted(app, collection, order, offset, limit, total)
 }
 
-// PageOfPatientsAmong is PageOfPatients for who knows already how many rows match, those of deleted patients among them.
-func (c Conditions) PageOfPatientsAmong(app core.App, collection, order string, offset, limit, matching int) (page []*core.Record, total int, err error) {
+// PageOfUndeletedCounted is PageOfUndeleted for a caller that has already counted all matching rows, including those of deleted patients.
+func (c Conditions) PageOfUndeletedCounted(app core.App, collection, order string, offset, limit, matching int) (page []*core.Record, total int, err error) {
 	hidden, err := c.countDeleted(app, collection)
 	if err != nil {
 		return nil, 0, err
@@ -68,35 +67,35 @@ func (c Conditions) PageOfPatientsAmong(app core.App, collection, order string, 
 	return page, matching - hidden, err
 }
 
-// notDeleted leaves out what belongs to deleted patients, as all lists do.
+// notDeleted excludes rows of deleted patients, as every list does.
 const notDeleted = `patient NOT IN (SELECT id FROM patients WHERE deleted_at != '')`
 
-// countDeleted is how many rows of deleted patients match.
+// countDeleted counts matching rows of deleted patients.
 func (c Conditions) countDeleted(app core.App, collection string) (int, error) {
 	return c.And("id IN (SELECT gone.id FROM patients CROSS JOIN "+collection+" gone ON gone.patient = patients.id"+
 		" WHERE patients.deleted_at != '')").Count(app, collection)
 }
 
-// And keeps rows for which an SQL expression holds, too.
+// And adds an SQL expression.
 func (c Conditions) And(expression string) Conditions {
 	return append(slices.Clip(c), dbx.NewExp(expression))
 }
 
-// Count is how many rows match.
+// Count counts matching rows.
 func (c Conditions) Count(app core.App, collection string) (n int, err error) {
-	if err := app.DB().Select("COUNT(*)").From(collection).Where(Every(c)).Row(&n); err != nil {
+	if err := app.DB().Select("COUNT(*)").From(collection).Where(AllOf(c)).Row(&n); err != nil {
 		return 0, fmt.Errorf("count %s: %w", collection, err)
 	}
 	return n, nil
 }
 
 func (c Conditions) rows(app core.App, collection, order string, offset, limit int) (page []*core.Record, err error) {
-	err = app.RecordQuery(collection).AndWhere(Every(c)).OrderBy(strings.Split(order, ", ")...).
+	err = app.RecordQuery(collection).AndWhere(AllOf(c)).OrderBy(strings.Split(order, ", ")...).
 		Offset(int64(offset)).Limit(int64(limit)).All(&page)
 	return page, wrap(err, "list %s", collection)
 }
 
-// AnyOf is true where a column has one of the values.
+// AnyOf is rows whose column has one of the values.
 func AnyOf[Text ~string](column string, values []Text) dbx.Expression {
 	list := make([]any, len(values))
 	for i, value := range values {
@@ -105,8 +104,8 @@ func AnyOf[Text ~string](column string, values []Text) dbx.Expression {
 	return dbx.In(column, list...)
 }
 
-// Every is true where all conditions are; without any, everywhere. dbx itself would write an empty pair of brackets.
-func Every(conditions []dbx.Expression) dbx.Expression {
+// AllOf is rows for which all conditions hold; without conditions, all rows. dbx itself would write empty brackets.
+func AllOf(conditions []dbx.Expression) dbx.Expression {
 	if len(conditions) == 0 {
 		return dbx.NewExp("TRUE")
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// The columns of a consent that are written outside.
+// Columns of a consent that other packages write.
 const (
 	ConsentType              = "type"
 	ConsentMethod            = "method"
@@ -24,23 +24,23 @@ const (
 	ConsentRevokeReason      = "revoke_reason"
 )
 
-// Consent is what a patient agreed to, when and how.
-type Consent struct{ aboutPatient }
+// Consent is a patient's agreement: its type, method and dates.
+type Consent struct{ patientRecord }
 
-// AsConsent reads a record of the consents collection as a Consent.
+// AsConsent converts a record of the consents collection.
 func AsConsent(record *core.Record) *Consent { return as[Consent](record) }
 
 // NewConsent returns an unsaved consent with the next number.
 func NewConsent(app core.App) (*Consent, error) {
-	return fresh[Consent](app, Consents, nil)
+	return newRecord[Consent](app, Consents, nil)
 }
 
 // FindConsent finds one consent of a patient.
 func FindConsent(app core.App, patientID string, number int64) (*Consent, error) {
-	return findWhole[Consent](app, Consents, dbx.HashExp{"id": NumberID(number), "patient": patientID})
+	return findReadable[Consent](app, Consents, dbx.HashExp{"id": NumberID(number), "patient": patientID})
 }
 
-// PageOfConsents returns a page of a patient's consents, newest first, and how many there are in all.
+// PageOfConsents returns a page of a patient's consents, newest first, and the total.
 func PageOfConsents(app core.App, patientID string, offset, limit int) ([]*Consent, int, error) {
 	return pageOf[Consent](app, Consents, dbx.HashExp{"patient": patientID}, []string{"granted_at DESC", "id DESC"}, offset, limit)
 }

@@ -9,12 +9,12 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// RecordsHolding are the ids of at most so many records of a collection, the newest first, of which a column that lies open holds a text: words
-// anywhere, an id or a time at its beginning, a number as a whole. All of a collection may have to be read, so it ends with whoever asks.
-func RecordsHolding(ctx context.Context, app core.App, collection *core.Collection, text string, most int) (ids []string, err error) {
+// SearchRecords returns the ids of at most that many records whose readable columns contain a text, newest first: words anywhere, ids and
+// times from the start, numbers as a whole. It may scan the whole collection, so it stops when ctx is canceled.
+func SearchRecords(ctx context.Context, app core.App, collection *core.Collection, text string, most int) (ids []string, err error) {
 	var holds []dbx.Expression
 	for _, field := range collection.Fields {
-		if hold := holding(field, text); hold != nil {
+		if hold := fieldCondition(field, text); hold != nil {
 			holds = append(holds, hold)
 		}
 	}
@@ -25,9 +25,9 @@ func RecordsHolding(ctx context.Context, app core.App, collection *core.Collecti
 	return ids, nil
 }
 
-// holding compares a column with a text; nil where nobody would look for it: in ciphertext, secrets, flags, ids of other records, and lists of values,
-// for which see [ChoicesHolding].
-func holding(field core.Field, text string) dbx.Expression {
+// fieldCondition compares a column with a text. It returns nil for columns that are not searched: ciphertext, secrets, flags, relations, and
+// select fields (see [MatchingChoices]).
+func fieldCondition(field core.Field, text string) dbx.Expression {
 	name := field.GetName()
 	if field.GetHidden() {
 		return nil
@@ -35,36 +35,36 @@ func holding(field core.Field, text string) dbx.Expression {
 	switch field.Type() {
 	case core.FieldTypeText:
 		if name == core.FieldNameId || strings.HasPrefix(field.(*core.TextField).Pattern, datePattern) {
-			return like(name, literal(text)+"%")
+			return like(name, escapeLike(text)+"%")
 		}
-		return like(name, "%"+literal(text)+"%")
+		return like(name, "%"+escapeLike(text)+"%")
 	case core.FieldTypeEmail, core.FieldTypeURL, core.FieldTypeJSON, core.FieldTypeEditor:
-		return like(name, "%"+literal(text)+"%")
+		return like(name, "%"+escapeLike(text)+"%")
 	case core.FieldTypeNumber, OptionalNumberFieldType:
-		return like(name, literal(text))
+		return like(name, escapeLike(text))
 	}
 	return nil
 }
 
-// like compares a column with a pattern. That of dbx names no sign of escape, without which SQLite knows none: it finds no underscore.
+// like compares a column with a pattern. dbx's own LIKE has no ESCAPE clause, so SQLite would not find an underscore.
 func like(column, pattern string) dbx.Expression {
-	param := "like_" + column // one for each comparison of a query
+	param := "like_" + column // unique within a query
 	return dbx.NewExp("[["+column+"]] LIKE {:"+param+`} ESCAPE '\'`, dbx.Params{param: pattern})
 }
 
-// literal is a text as a part of a pattern, where it means nothing but itself.
-func literal(text string) string {
+// escapeLike escapes the special characters of LIKE.
+func escapeLike(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(text)
 }
 
-// datePattern begins the patterns of columns that hold days and times.
+// datePattern is the start of the patterns of date and time columns.
 const datePattern = `^\d{4}-\d{2}`
 
-// Choice is a value that a column may have, of a list.
+// Choice is one value of a select field.
 type Choice struct{ Column, Value string }
 
-// ChoicesHolding are the values of a collection's lists of values that hold a text.
-func ChoicesHolding(collection *core.Collection, text string) (choices []Choice) {
+// MatchingChoices returns the values of a collection's select fields that contain a text.
+func MatchingChoices(collection *core.Collection, text string) (choices []Choice) {
 	for _, field := range collection.Fields {
 		list, ok := field.(*core.SelectField)
 		if !ok || list.Hidden {
@@ -79,8 +79,8 @@ func ChoicesHolding(collection *core.Collection, text string) (choices []Choice)
 	return choices
 }
 
-// ColumnsNaming are the columns of a collection that hold ids of another one; of the other one itself, its id.
-func ColumnsNaming(app core.App, collection *core.Collection, other string) (columns []string, err error) {
+// ColumnsReferencing returns the columns of a collection that contain ids of another one; for the collection itself, its id.
+func ColumnsReferencing(app core.App, collection *core.Collection, other string) (columns []string, err error) {
 	if collection.Name == other {
 		return []string{core.FieldNameId}, nil
 	}
@@ -97,7 +97,7 @@ func ColumnsNaming(app core.App, collection *core.Collection, other string) (col
 	return columns, nil
 }
 
-// PatientIDsByIndex are the ids of the patients of any state whose sealed column has a blind index.
+// PatientIDsByIndex returns the patients, in any state, with a blind index of a sealed column.
 func PatientIDsByIndex(app core.App, column, index string) (ids []string, err error) {
 	err = app.DB().Select("id").From(Patients).Where(dbx.HashExp{column + "_index": index}).OrderBy("id").Column(&ids)
 	if err != nil {

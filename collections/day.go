@@ -8,20 +8,20 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// StartOfDay is the first moment of the calendar day that a time falls on in its own location. Where the clocks skip midnight, as in Cairo
-// or Asunción, that is later than the hour that does not exist; where midnight comes twice it is the first one.
+// StartOfDay returns the first moment of a time's calendar day in its own location. If the clocks skip midnight (Cairo, Asunción), the day
+// starts after the gap; if midnight occurs twice, at the first one.
 func StartOfDay(at time.Time) time.Time {
 	year, month, date := at.Date()
 	return startOfDay(year, month, date, at.Location())
 }
 
-// StartOfNextDay is the first moment of the day after; a day may last 23 or 25 hours.
+// StartOfNextDay returns the first moment of the following day; a day may have 23 or 25 hours.
 func StartOfNextDay(at time.Time) time.Time {
 	year, month, date := at.Date()
 	return startOfDay(year, month, date+1, at.Location())
 }
 
-// ParseDay is the first moment of a day, written 2026-01-15, in a zone; zero for anything else.
+// ParseDay returns the first moment of a day, such as 2026-01-15, in a zone. It returns zero for any other text.
 func ParseDay(day string, zone *time.Location) time.Time {
 	at, err := time.Parse(time.DateOnly, day)
 	if err != nil {
@@ -43,32 +43,33 @@ func startOfDay(year int, month time.Month, date int, zone *time.Location) time.
 	return start
 }
 
-// zones are the time zones asked for so far, by name. The standard library reads them from disk each time; they never change.
-var zones sync.Map
+// zoneCache caches time zones by name, because the standard library reads them from disk on each load. It is a process-wide variable: time
+// zones never change.
+var zoneCache sync.Map
 
-// Zone is a person's time zone by its IANA name; the practice's when there is no name, or one that is unknown here.
+// Zone returns the time zone with an IANA name, or the practice's if the name is empty or unknown.
 func Zone(name string, practice *time.Location) *time.Location {
 	if name == "" {
 		return practice
 	}
-	if known, ok := zones.Load(name); ok {
+	if known, ok := zoneCache.Load(name); ok {
 		return known.(*time.Location)
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil {
 		return practice
 	}
-	zones.Store(name, zone)
+	zoneCache.Store(name, zone)
 	return zone
 }
 
 // practiceZone is the key of the practice's time zone in the app's store.
 const practiceZone = "vigil.practice_zone"
 
-// SetPracticeZone tells the app, for as long as it runs, where the practice's days begin.
+// SetPracticeZone sets the practice's time zone of an app.
 func SetPracticeZone(app core.App, zone *time.Location) { app.Store().Set(practiceZone, zone) }
 
-// PracticeZone is where the practice's days begin; UTC for an app that was not told.
+// PracticeZone returns the practice's time zone, UTC if it is not set.
 func PracticeZone(app core.App) *time.Location {
 	if zone, ok := app.Store().Get(practiceZone).(*time.Location); ok && zone != nil {
 		return zone
@@ -76,7 +77,7 @@ func PracticeZone(app core.App) *time.Location {
 	return time.UTC
 }
 
-// ZoneOfPatient is the time zone of a patient.
+// ZoneOfPatient returns the time zone of a patient.
 func ZoneOfPatient(app core.App, patientID string, practice *time.Location) (*time.Location, error) {
 	name, err := queryValue[string](app, "find the patient's time zone", `SELECT time_zone FROM patients WHERE id = {:id}`, dbx.Params{"id": patientID})
 	return Zone(name, practice), err

@@ -53,7 +53,7 @@ func TestZone(t *testing.T) {
 	}
 }
 
-func TestInstantIsTheLayout(t *testing.T) {
+func TestInstantFormat(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 9))
 	for range 20_000 {
 		at := time.Unix(random.Int64N(500_000_000_000)-100_000_000_000, random.Int64N(1_000_000_000)).In(time.FixedZone("", random.IntN(100_000)-50_000))

@@ -11,7 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// EMRToken is what one flow's last sign-in at the EMR brought.
+// EMRToken is the result of the last sign-in of one flow at the EMR.
 type EMRToken struct {
 	Flow                                    string // backend_services or interactive
 	AccessToken, RefreshToken               phi.Text
@@ -19,7 +19,7 @@ type EMRToken struct {
 	ObtainedAt, ExpiresAt, RefreshExpiresAt time.Time
 }
 
-// FindEMRToken finds the tokens of a flow; that they cannot be opened is an error of its own, [Unreadable].
+// FindEMRToken finds the tokens of a flow. It returns [UnreadableError] if they cannot be opened.
 func FindEMRToken(app core.App, flow string) (EMRToken, error) {
 	r, err := app.FindFirstRecordByData(EMRTokens, "flow", flow)
 	if err != nil {
@@ -36,8 +36,7 @@ func FindEMRToken(app core.App, flow string) (EMRToken, error) {
 	}, nil
 }
 
-// StoreEMRToken stores the tokens of a flow in place of those before. Tokens that cannot be opened are of no use to anybody and make room:
-// everything else that cannot be opened stays.
+// StoreEMRToken replaces the tokens of a flow. Unlike all other values, unreadable tokens are deleted, because they are useless.
 func StoreEMRToken(tx core.App, t EMRToken) error {
 	r, err := tx.FindFirstRecordByData(EMRTokens, "flow", t.Flow)
 	if err == nil && Readable(r) != nil {
@@ -46,7 +45,7 @@ func StoreEMRToken(tx core.App, t EMRToken) error {
 		}
 		err = sql.ErrNoRows
 	}
-	if Missing(err) {
+	if IsNotFound(err) {
 		r, err = New(tx, EMRTokens)
 	}
 	if err != nil {
@@ -62,9 +61,9 @@ func StoreEMRToken(tx core.App, t EMRToken) error {
 	return wrap(tx.Save(r), "store EMR token")
 }
 
-// AddEMRAuthState stores the hash of a state with its verifier, and forgets those that ended before the given time.
-func AddEMRAuthState(tx core.App, stateHash, userID string, verifier phi.Text, now, expires, forget time.Time) error {
-	err := remove(tx, "forget EMR auth states", EMRAuthStates, dbx.NewExp("expires_at < {:forget}", dbx.Params{"forget": Instant(forget)}))
+// AddEMRAuthState stores the hash of a state with its verifier, and deletes states that expired before the given time.
+func AddEMRAuthState(tx core.App, stateHash, userID string, verifier phi.Text, now, expires, deleteBefore time.Time) error {
+	err := remove(tx, "delete EMR auth states", EMRAuthStates, dbx.NewExp("expires_at < {:before}", dbx.Params{"before": Instant(deleteBefore)}))
 	if err != nil {
 		return err
 	}
@@ -74,7 +73,7 @@ func AddEMRAuthState(tx core.App, stateHash, userID string, verifier phi.Text, n
 	return err
 }
 
-// UseEMRAuthState uses a state up and returns who started it, and the verifier; a missing row means that it is unknown, used or expired.
+// UseEMRAuthState consumes a state and returns its user and verifier. A not-found error means that it is unknown, used or expired.
 func UseEMRAuthState(tx core.App, stateHash string, now time.Time) (userID string, verifier phi.Text, err error) {
 	var id, sealed string
 	err = tx.NonconcurrentDB().NewQuery(`UPDATE emr_auth_states SET used_at = {:now}

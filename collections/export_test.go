@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-func SizedTables() []string { return slices.Sorted(maps.Keys(sizes)) }
+func SizedTables() []string { return slices.Sorted(maps.Keys(tableSizes)) }
 
-func ColumnsOfFewValues() []string { return slices.Sorted(maps.Keys(fewValues)) }
+func ColumnsWithDistinctValues() []string { return slices.Sorted(maps.Keys(distinctValues)) }
 
-// AddresseeQuery is the search for whose an event is.
-var AddresseeQuery = addressee
+// EventMatchQuery is the query that matches an event with patients.
+var EventMatchQuery = eventMatchQuery
 
-// Texts are the statements, one for each size of a group.
+// Texts returns the statements, one for each batch size.
 func (i RowInsert) Texts() []string { return slices.Collect(maps.Values(i.texts)) }

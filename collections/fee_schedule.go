@@ -10,7 +10,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// Fee is what a practice asks and expects for a unit of a code from a day on; nil for what it does not say.
+// Fee is the charge and the expected payment for a unit of a code from a day on; nil if not set.
 type Fee struct {
 	CPTCode       string `db:"cpt_code"`
 	Locality      string `db:"locality"` // "" for the whole nation
@@ -21,20 +21,20 @@ type Fee struct {
 	UpdatedAt     string `db:"updated_at"`
 }
 
-// Same reports whether two rows say the same.
-func (f Fee) Same(other Fee) bool {
+// Equal reports whether two fees have the same amounts and source.
+func (f Fee) Equal(other Fee) bool {
 	return sameCents(f.ChargeCents, other.ChargeCents) && sameCents(f.ExpectedCents, other.ExpectedCents) && f.Source == other.Source
 }
 
 func sameCents(a, b *int64) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
 
-// ListFees lists every fee by code and locality, the latest first.
+// ListFees lists all fees by code and locality, latest first.
 func ListFees(app core.App) ([]Fee, error) {
 	return queryAll[Fee](app, "list fees", `SELECT cpt_code, locality, effective_date, CAST(charge_cents AS INTEGER) AS charge_cents,
 		CAST(expected_cents AS INTEGER) AS expected_cents, source, updated_at FROM fee_schedule ORDER BY cpt_code, locality, effective_date DESC`, nil)
 }
 
-// PutFee stores a fee in place of the one of its code, locality and day; before is the one that was, nil for none.
+// PutFee stores a fee, replacing the one with the same code, locality and day; before is the replaced fee, or nil.
 func PutFee(tx core.App, fee Fee, now time.Time) (before *Fee, err error) {
 	record, err := tx.FindFirstRecordByFilter(FeeSchedule, "cpt_code = {:code} && locality = {:locality} && effective_date = {:day}",
 		dbx.Params{"code": fee.CPTCode, "locality": fee.Locality, "day": fee.EffectiveDate})
@@ -46,7 +46,7 @@ func PutFee(tx core.App, fee Fee, now time.Time) (before *Fee, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("find fee: %w", err)
 	}
-	if before != nil && before.Same(fee) {
+	if before != nil && before.Equal(fee) {
 		return before, nil
 	}
 	if before == nil {
@@ -60,7 +60,7 @@ func PutFee(tx core.App, fee Fee, now time.Time) (before *Fee, err error) {
 	return before, wrap(tx.Save(record), "store fee")
 }
 
-// FeeOf reads a record of the fees.
+// FeeOf converts a record of the fee schedule.
 func FeeOf(record *core.Record) Fee {
 	return Fee{
 		CPTCode: record.GetString("cpt_code"), Locality: record.GetString("locality"), EffectiveDate: record.GetString("effective_date"),

@@ -8,14 +8,15 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// ICD10Code is a diagnosis code of the table.
+// ICD10Code is a diagnosis code.
 type ICD10Code struct {
 	Code        string `db:"code" json:"code"`
 	Description string `db:"description" json:"description"`
 	Category    string `db:"category" json:"category"`
 }
 
-// SearchICD10 finds codes whose code (dots aside) or description holds the text, of one category when given; "" finds all.
+// SearchICD10 returns the codes that contain the text in their code (ignoring dots) or description; "" matches all. category narrows unless
+// "".
 func SearchICD10(app core.App, text, code, category string, limit, offset int) (list []ICD10Code, total int, err error) {
 	where := dbx.And()
 	if text != "" {
@@ -33,14 +34,14 @@ func SearchICD10(app core.App, text, code, category string, limit, offset int) (
 	return list, total, wrap(err, "list diagnosis codes")
 }
 
-// KnownICD10 tells which of the codes stand in the table.
-func KnownICD10(app core.App, codes []string) (map[string]bool, error) {
+// ExistingICD10 returns which of the codes are in the table.
+func ExistingICD10(app core.App, codes []string) (map[string]bool, error) {
 	found, err := queryColumn[string](app, "look up diagnosis codes", "SELECT code FROM icd10_codes WHERE code IN (SELECT value FROM json_each({:codes}))",
 		dbx.Params{"codes": jsonList(codes)})
 	return setOf(found), err
 }
 
-// StoreICD10 adds codes, or gives known ones their new texts, in one statement for many.
+// StoreICD10 adds or updates codes with one statement.
 func StoreICD10(tx core.App, codes []ICD10Code) error {
 	list, err := json.Marshal(codes)
 	if err != nil {
@@ -49,4 +50,15 @@ func StoreICD10(tx core.App, codes []ICD10Code) error {
 	return exec(tx, "store diagnosis codes", `INSERT INTO icd10_codes (code, description, category)
 		SELECT value ->> 'code', value ->> 'description', value ->> 'category' FROM json_each({:codes}) WHERE TRUE
 		ON CONFLICT (code) DO UPDATE SET description = excluded.description, category = excluded.category`, dbx.Params{"codes": string(list)})
+}
+
+// CountICD10 counts the diagnosis codes.
+func CountICD10(app core.App) (int, error) {
+	return countOf(app.DB().Select("COUNT(*)").From(ICD10Codes))
+}
+
+// ListICD10 returns all diagnosis codes in order.
+func ListICD10(app core.App) (list []ICD10Code, err error) {
+	err = app.DB().Select("code", "description", "category").From(ICD10Codes).OrderBy("code").All(&list)
+	return list, wrap(err, "list diagnosis codes")
 }

@@ -11,18 +11,18 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// docs/indexes.md names every index of the tables that a reading is written to, and none that is not there.
-func TestIndexesAreListed(t *testing.T) {
+// docs/indexes.md lists every index of the tables on the path of a reading, and no other.
+func TestIndexesAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../docs/indexes.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var told []string
+	var listed []string
 	for line := range strings.Lines(string(page)) {
 		if cells := strings.Split(line, "|"); len(cells) == 5 {
-			told = append(told, regexp.MustCompile(`idx_\w+`).FindAllString(cells[1], -1)...)
+			listed = append(listed, regexp.MustCompile(`idx_\w+`).FindAllString(cells[1], -1)...)
 			if strings.TrimSpace(cells[2]) == "" || strings.TrimSpace(cells[3]) == "" {
-				t.Errorf("half a line: %s", line)
+				t.Errorf("incomplete line: %s", line)
 			}
 		}
 	}
@@ -37,13 +37,13 @@ func TestIndexesAreListed(t *testing.T) {
 		there = append(there, names...)
 	}
 	for _, name := range there {
-		if !slices.Contains(told, name) {
-			t.Errorf("%s is not listed: say what asks for it, and what it costs", name)
+		if !slices.Contains(listed, name) {
+			t.Errorf("%s is not listed: add the queries that use it and its cost", name)
 		}
 	}
-	for i, name := range told {
-		if !slices.Contains(there, name) || slices.Contains(told[:i], name) {
-			t.Errorf("%s is listed, and is not there or stands twice", name)
+	for i, name := range listed {
+		if !slices.Contains(there, name) || slices.Contains(listed[:i], name) {
+			t.Errorf("%s is listed, but does not exist or is listed twice", name)
 		}
 	}
 }

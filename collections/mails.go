@@ -8,14 +8,14 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// The states of a mail.
+// States of a mail.
 const (
 	MailPending = "pending"
 	MailSent    = "sent"
 	MailFailed  = "failed"
 )
 
-// The columns of a mail that say how far it has come.
+// Columns with the progress of a mail.
 const (
 	MailStatus        = "status"
 	MailError         = "error"
@@ -24,12 +24,12 @@ const (
 	MailParameters    = "parameters"
 )
 
-// Mail is one mail of the outbox, dated when it was queued. Recipient and parameters are encrypted.
-type Mail struct{ dated }
+// Mail is one queued or sent mail. Recipient and parameters are encrypted.
+type Mail struct{ datedRecord }
 
-// NewMail returns an unsaved mail that is due now. userID is "" while nobody has looked up whose address it is.
+// NewMail returns an unsaved mail that is due now. userID is "" until the recipient's account has been looked up.
 func NewMail(app core.App, template, userID, recipient string, parameters map[string]string, now time.Time) (*Mail, error) {
-	m, err := fresh[Mail](app, Mails, map[string]any{
+	m, err := newRecord[Mail](app, Mails, map[string]any{
 		"template": template, "user": userID, "recipient": recipient, "status": MailPending,
 		"next_attempt_at": Instant(now), "created_at": Instant(now),
 	})
@@ -39,14 +39,14 @@ func NewMail(app core.App, template, userID, recipient string, parameters map[st
 	return m, m.SetParameters(parameters)
 }
 
-// SetParameters sets what the template is filled with.
+// SetParameters sets the parameters of the template.
 func (m *Mail) SetParameters(parameters map[string]string) error {
 	encoded, err := json.Marshal(parameters)
 	m.Set("parameters", string(encoded))
 	return wrap(err, "encode mail parameters")
 }
 
-// Parameters are opened; nil when there are none.
+// Parameters returns the opened parameters, or nil.
 func (m *Mail) Parameters() map[string]string {
 	var parameters map[string]string
 	if json.Unmarshal([]byte(m.GetString("parameters")), &parameters) != nil {
@@ -55,16 +55,16 @@ func (m *Mail) Parameters() map[string]string {
 	return parameters
 }
 
-// SetUser says whose address it is.
+// SetUser sets the recipient's account.
 func (m *Mail) SetUser(id string) { m.Set("user", id) }
 
-func (m *Mail) Template() string  { return m.GetString("template") }  // the text
-func (m *Mail) UserID() string    { return m.GetString("user") }      // whom the mail is for; "" while nobody has looked
-func (m *Mail) Recipient() string { return m.GetString("recipient") } // the address, opened
-func (m *Mail) Attempts() int     { return m.GetInt("attempts") }     // the tries to send, the one under way included
+func (m *Mail) Template() string  { return m.GetString("template") }  // name of the text
+func (m *Mail) UserID() string    { return m.GetString("user") }      // recipient's account; "" until looked up
+func (m *Mail) Recipient() string { return m.GetString("recipient") } // address, opened
+func (m *Mail) Attempts() int     { return m.GetInt("attempts") }     // including the current one
 
-// ClaimMail takes the mail that has been due for longest and puts off its next attempt to the end of the lease, so that nobody else takes
-// it meanwhile. A missing row means that none is due.
+// ClaimMail claims the mail that has been due longest and postpones its next attempt to the end of the lease, so no other worker claims it. A
+// not-found error means that none is due.
 func ClaimMail(app core.App, now, lease time.Time) (*Mail, error) {
 	id, err := queryValue[string](app, "claim mail", `UPDATE mails SET attempts = attempts + 1, next_attempt_at = {:lease} WHERE id =
 		(SELECT id FROM mails WHERE status = 'pending' AND next_attempt_at <= {:now} ORDER BY next_attempt_at LIMIT 1) RETURNING id`,

@@ -9,7 +9,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// activePatients are those who are monitored; of a person's care teams unless "".
+// activePatients matches monitored patients; careTeamOf narrows to a user's care teams unless "".
 func activePatients(id, careTeamOf string) Conditions {
 	where := Conditions{dbx.NewExp("active = TRUE AND deleted_at = ''")}
 	if careTeamOf != "" {
@@ -18,7 +18,7 @@ func activePatients(id, careTeamOf string) Conditions {
 	return where
 }
 
-// ScheduledPatient is what an active patient is expected to measure.
+// ScheduledPatient is an active patient's measurement schedule.
 type ScheduledPatient struct {
 	ID        string `db:"id"`
 	Schedule  string `db:"schedule"` // JSON; "" for none
@@ -26,27 +26,27 @@ type ScheduledPatient struct {
 	Zone      string `db:"time_zone"`
 }
 
-// ScheduledPatients are the active patients.
+// ScheduledPatients returns the schedules of the active patients.
 func ScheduledPatients(app core.App, careTeamOf string) (patients []ScheduledPatient, err error) {
 	err = app.DB().Select("id", "COALESCE(monitoring_schedule, '') AS schedule", "created_at", "time_zone").From(Patients).
-		Where(Every(activePatients("id", careTeamOf))).All(&patients)
-	return patients, wrap(err, "list watched patients")
+		Where(AllOf(activePatients("id", careTeamOf))).All(&patients)
+	return patients, wrap(err, "list scheduled patients")
 }
 
-// DatedHolding is a patient's time with a device, and the latest order that was to bring it.
-type DatedHolding struct {
+// AssignmentWithOrder is a device assignment with the latest order of the device for the patient.
+type AssignmentWithOrder struct {
 	Patient   string `db:"patient"`
 	Kind      string `db:"kind"`
 	From      string `db:"assigned_at"`
 	To        string `db:"unassigned_at"`
 	Delivery  string `db:"delivery"`
 	OrderedAt string `db:"ordered_at"`
-	Read      bool   `db:"read"` // since it was assigned
+	Read      bool   `db:"read"` // a reading arrived since the assignment
 }
 
-// HoldingsSince are the times with devices of a kind that had not ended before a day.
-func HoldingsSince(app core.App, day string) ([]DatedHolding, error) {
-	return queryAll[DatedHolding](app, "list held devices", `SELECT a.patient, d.kind, a.assigned_at, a.unassigned_at, COALESCE(o.estimated_delivery, '') AS delivery,
+// AssignmentsSince returns the assignments that had not ended before a day.
+func AssignmentsSince(app core.App, day string) ([]AssignmentWithOrder, error) {
+	return queryAll[AssignmentWithOrder](app, "list device assignments", `SELECT a.patient, d.kind, a.assigned_at, a.unassigned_at, COALESCE(o.estimated_delivery, '') AS delivery,
 			COALESCE(o.created_at, '') AS ordered_at, d.last_reading_at >= a.assigned_at AS read
 		FROM device_assignments a JOIN devices d ON d.device_id = a.device_id
 		LEFT JOIN device_orders o ON o.id = (SELECT id FROM device_orders WHERE device_id = a.device_id AND patient = a.patient
@@ -57,12 +57,12 @@ func HoldingsSince(app core.App, day string) ([]DatedHolding, error) {
 // PatientDay is a day of a patient.
 type PatientDay struct{ Patient, Day string }
 
-// ReadingsByDay walks the days of the active patients, not those of all times. Both ends are included.
+// ReadingsByDay counts the daily readings of active patients; first and last are inclusive.
 func ReadingsByDay(app core.App, careTeamOf, first, last string) (map[PatientDay]int, error) {
 	query := app.DB().Select("r.patient", "r.day", "SUM(r.readings)").From("patients p").
-		Join("CROSS JOIN", "reading_days r", dbx.NewExp( // CROSS fixes the order: a search for each patient
+		Join("CROSS JOIN", "reading_days r", dbx.NewExp( // CROSS fixes the join order: one index search per patient
 			"r.patient = p.id AND r.day BETWEEN {:first} AND {:last}", dbx.Params{"first": first, "last": last})).
-		Where(Every(activePatients("p.id", careTeamOf))).GroupBy("r.patient", "r.day")
+		Where(AllOf(activePatients("p.id", careTeamOf))).GroupBy("r.patient", "r.day")
 	received := map[PatientDay]int{}
 	err := eachRow("read reading days", query, func(rows *dbx.Rows) error {
 		var key PatientDay
@@ -77,45 +77,45 @@ func ReadingsByDay(app core.App, careTeamOf, first, last string) (map[PatientDay
 // CountMonitored counts the active patients with at least one device.
 func CountMonitored(app core.App, careTeamOf string) (int, error) {
 	where := activePatients("id", careTeamOf).And("EXISTS (SELECT 1 FROM devices d WHERE d.patient = patients.id AND d.patient != '')")
-	return countOf(app.DB().Select("COUNT(*)").From(Patients).Where(Every(where)))
+	return countOf(app.DB().Select("COUNT(*)").From(Patients).Where(AllOf(where)))
 }
 
-// CountCompliant counts the active patients of a time zone, and those with so many days with data of a device since a day.
+// CountCompliant counts the active patients of a time zone, and those with at least that many days with device data since a day.
 func CountCompliant(app core.App, careTeamOf, zone, since string, days int) (all, enough int, err error) {
 	where := append(activePatients("id", careTeamOf), dbx.HashExp{"time_zone": zone})
 	err = app.DB().Select("COUNT(*)", `COALESCE(SUM((SELECT COUNT(DISTINCT r.day) FROM reading_days r
 			WHERE r.patient = patients.id AND r.day >= {:since} AND r.device_readings > 0) >= {:days}), 0)`).
-		From(Patients).Where(Every(where)).AndBind(dbx.Params{"since": since, "days": days}).Row(&all, &enough)
+		From(Patients).Where(AllOf(where)).AndBind(dbx.Params{"since": since, "days": days}).Row(&all, &enough)
 	return all, enough, wrap(err, "count compliant patients")
 }
 
-// CountUnacknowledged counts the alerts of some types that nobody has acknowledged.
+// CountUnacknowledged counts the unacknowledged alerts of some types.
 func CountUnacknowledged(app core.App, careTeamOf string, types []string) (int, error) {
 	unacknowledged := false
 	return Conditions{AnyOf("type", types)}.Is("acknowledged", &unacknowledged).OnCareTeamOf(careTeamOf).Count(app, Alerts)
 }
 
-// AverageProcessing is how long the readings stored since a time took on average, in milliseconds.
+// AverageProcessing returns the mean processing time of the readings stored since a time, in milliseconds.
 func AverageProcessing(app core.App, careTeamOf string, since time.Time) (mean float64, err error) {
 	where := Conditions{dbx.NewExp("created_at > {:since}", dbx.Params{"since": Instant(since)})}.OnCareTeamOf(careTeamOf)
-	err = app.DB().Select("COALESCE(AVG(processing_ms), 0)").From(Observations).Where(Every(where)).Row(&mean)
+	err = app.DB().Select("COALESCE(AVG(processing_ms), 0)").From(Observations).Where(AllOf(where)).Row(&mean)
 	return mean, wrap(err, "average processing time")
 }
 
-// WatchedPatient is what deciding about missed readings needs of an active patient.
+// WatchedPatient is the part of an active patient that the check for missed readings needs.
 type WatchedPatient struct {
 	ID        string
 	Schedule  Schedule // nil for none
 	CreatedAt time.Time
 }
 
-// PatientZones are the names of the time zones of the active patients; "" stands for the practice's.
+// PatientZones returns the names of the active patients' time zones; "" is the practice's.
 func PatientZones(app core.App) (zones []string, err error) {
 	err = app.DB().NewQuery(`SELECT DISTINCT time_zone FROM patients WHERE active = TRUE AND deleted_at = '' ORDER BY time_zone`).Column(&zones)
 	return zones, wrap(err, "list time zones of patients")
 }
 
-// WatchedPatients are the active patients whose time zone has the name, in order of ids.
+// WatchedPatients returns the active patients of a time zone, in order of ids.
 func WatchedPatients(app core.App, zone string) (patients []WatchedPatient, err error) {
 	var rows []struct {
 		ID        string `db:"id"`
@@ -130,37 +130,37 @@ func WatchedPatients(app core.App, zone string) (patients []WatchedPatient, err 
 	for _, row := range rows {
 		patient := WatchedPatient{ID: row.ID, CreatedAt: ParseInstant(row.CreatedAt)}
 		if json.Unmarshal([]byte(row.Schedule), &patient.Schedule) != nil {
-			patient.Schedule = nil // nothing stored
+			patient.Schedule = nil // no schedule stored
 		}
 		patients = append(patients, patient)
 	}
 	return patients, nil
 }
 
-// ActiveProviderEmail is the e-mail address of a patient's primary provider; "" when there is none who can sign in.
+// ActiveProviderEmail returns the email address of a patient's primary provider, or "" if none can sign in.
 func ActiveProviderEmail(app core.App, patientID string) (email string, err error) {
 	err = app.DB().NewQuery(`SELECT COALESCE(u.email, '') FROM patients p JOIN users u ON u.id = p.primary_provider AND u.is_active = TRUE
 		WHERE p.id = {:patient}`).Bind(dbx.Params{"patient": patientID}).Row(&email)
-	return email, wrap(unlessMissing(err), "find primary provider")
+	return email, wrap(ignoreNotFound(err), "find primary provider")
 }
 
-// Measured is a patient and a kind of observation with recent readings.
-type Measured struct {
+// MeasuredKind is a patient and a kind of observation with recent readings.
+type MeasuredKind struct {
 	PatientID string `db:"patient"`
 	Kind      string `db:"observation_type"`
 	TimeZone  string `db:"time_zone"`
 }
 
-// RecentlyMeasured lists the active patients and kinds with readings stored since then.
-func RecentlyMeasured(app core.App, since time.Time) ([]Measured, error) {
-	return queryAll[Measured](app, "list recently measured", `SELECT DISTINCT o.patient, o.observation_type, p.time_zone
+// RecentlyMeasured returns the active patients and kinds with readings stored since a time.
+func RecentlyMeasured(app core.App, since time.Time) ([]MeasuredKind, error) {
+	return queryAll[MeasuredKind](app, "list recently measured", `SELECT DISTINCT o.patient, o.observation_type, p.time_zone
 		FROM observations o INDEXED BY idx_observations_created
 		JOIN patients p ON p.id = o.patient AND p.active = TRUE AND p.deleted_at = ''
 		WHERE o.created_at >= {:since} AND o.status = 'final' ORDER BY o.patient, o.observation_type`,
 		dbx.Params{"since": Instant(since)})
 }
 
-// Scope narrows counts to the patients of one person's care teams; "" is all patients.
+// Scope narrows counts to the patients of a user's care teams; "" counts all patients.
 type Scope string
 
 func (s Scope) and(patientColumn string) dbx.Expression {
@@ -170,31 +170,31 @@ func (s Scope) and(patientColumn string) dbx.Expression {
 	return OnCareTeam(patientColumn, string(s))
 }
 
-// OwnPatients counts the active patients of a person's care teams.
-func OwnPatients(app core.App, userID string) (int, error) {
+// CountTeamPatients counts the active patients of a user's care teams.
+func CountTeamPatients(app core.App, userID string) (int, error) {
 	return countOf(app.DB().Select("COUNT(*)").From(Patients).Where(dbx.And(dbx.NewExp("active = TRUE AND deleted_at = ''"), OnCareTeam("id", userID))))
 }
 
-// AlertsSince counts alerts by level.
-func AlertsSince(app core.App, scope Scope, since time.Time) (map[string]int, error) {
+// CountAlertsSince counts alerts by level.
+func CountAlertsSince(app core.App, scope Scope, since time.Time) (map[string]int, error) {
 	return readMap[int]("count alerts", app.DB().Select("level", "COUNT(*) AS count").From(Alerts).
 		Where(dbx.And(dbx.NewExp("created_at >= {:since}", dbx.Params{"since": Instant(since)}), scope.and("patient"))).GroupBy("level"))
 }
 
-// OpenEscalations counts those that wait or are worked on.
-func OpenEscalations(app core.App, scope Scope) (int, error) {
+// CountOpenEscalations counts open and in-progress escalations.
+func CountOpenEscalations(app core.App, scope Scope) (int, error) {
 	return countOf(app.DB().Select("COUNT(*)").From(Escalations).
 		Where(dbx.And(dbx.NewExp("status IN ('open', 'in_progress')"), scope.and("patient"))))
 }
 
-// PatientsToReview counts patients whose state asks for a review.
-func PatientsToReview(app core.App, scope Scope) (int, error) {
+// CountPatientsToReview counts the patients who need a review.
+func CountPatientsToReview(app core.App, scope Scope) (int, error) {
 	return countOf(app.DB().Select("COUNT(*)").From(TriageScores).
 		Where(dbx.And(dbx.NewExp("listed = TRUE AND needs_review = TRUE"), scope.and("patient"))))
 }
 
-// PatientsBehind counts active patients with a device and with readings on fewer than so many days since the day, YYYY-MM-DD.
-func PatientsBehind(app core.App, scope Scope, since string, days int) (int, error) {
+// CountPatientsBehind counts active patients with a device and readings on fewer than that many days since a day, YYYY-MM-DD.
+func CountPatientsBehind(app core.App, scope Scope, since string, days int) (int, error) {
 	return countOf(app.DB().Select("COUNT(*)").From("patients p").Where(dbx.And(
 		dbx.NewExp(`p.active = TRUE AND p.deleted_at = '' AND
 			EXISTS (SELECT 1 FROM device_assignments a WHERE a.patient = p.id AND a.unassigned_at = '') AND
@@ -202,7 +202,7 @@ func PatientsBehind(app core.App, scope Scope, since string, days int) (int, err
 			dbx.Params{"since": since, "days": days}), scope.and("p.id"))))
 }
 
-// BillingByStatus counts billing entries by where they are in their life.
+// BillingByStatus counts billing entries by status.
 func BillingByStatus(app core.App) (map[string]int, error) {
 	return readMap[int]("count billing entries", app.DB().Select("lifecycle_status", "COUNT(*) AS count").From(BillingEntries).
 		Where(dbx.In("lifecycle_status", "pending_review", "reviewed", "denied")).GroupBy("lifecycle_status"))

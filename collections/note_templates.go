@@ -5,7 +5,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// The columns of a note template.
+// Columns of a note template.
 const (
 	NoteTemplateName      = "name"
 	NoteTemplateText      = "text"
@@ -13,24 +13,24 @@ const (
 	NoteTemplateUpdatedBy = "updated_by"
 )
 
-// NoteTemplate is a text that a practice writes again and again in its notes. It holds nothing of a patient.
+// NoteTemplate is a reusable text for notes. It contains no patient data.
 type NoteTemplate struct{ core.BaseRecordProxy }
 
-// NewNoteTemplate returns an unsaved one with the next number.
+// NewNoteTemplate returns an unsaved template with the next number.
 func NewNoteTemplate(app core.App) (*NoteTemplate, error) {
-	return fresh[NoteTemplate](app, NoteTemplates, nil)
+	return newRecord[NoteTemplate](app, NoteTemplates, nil)
 }
 
-// ListNoteTemplates lists those for one of the contexts, all without any, by name.
+// ListNoteTemplates lists the templates of the contexts, or all, by name.
 func ListNoteTemplates(app core.App, contexts ...string) ([]*NoteTemplate, error) {
 	where := Conditions{}
 	if len(contexts) > 0 {
 		where = append(where, AnyOf(NoteTemplateContext, contexts))
 	}
-	return listOf[NoteTemplate](app, NoteTemplates, Every(where), "name", "id")
+	return listOf[NoteTemplate](app, NoteTemplates, AllOf(where), "name", "id")
 }
 
-// FindNoteTemplate finds one by number.
+// FindNoteTemplate finds a template by number.
 func FindNoteTemplate(app core.App, number int64) (*NoteTemplate, error) {
 	return find[NoteTemplate](app, NoteTemplates, dbx.HashExp{"id": NumberID(number)})
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// Notification is one entry of a person's list. Title and body are encrypted.
-type Notification struct{ aboutPatient }
+// Notification is one entry of a user's inbox. Title and body are encrypted.
+type Notification struct{ patientRecord }
 
 func (n *Notification) Number() int64        { return Number(n.Id) }
 func (n *Notification) Channel() string      { return n.GetString("channel") }
@@ -24,13 +24,13 @@ func (n *Notification) EscalationID() string { return n.GetString("escalation") 
 func (n *Notification) EntryID() string      { return n.GetString("billing_entry") }
 func (n *Notification) ReadAt() time.Time    { return instantOf(n, "read_at") }
 
-// HasNotification reports whether a person has a notification with a key.
+// HasNotification reports whether a user has a notification with a key.
 func HasNotification(app core.App, userID, key string) (bool, error) {
 	return queryValue[bool](app, "look for a notification", `SELECT EXISTS (SELECT 1 FROM notifications WHERE user = {:user} AND dedupe_key = {:key})`,
 		dbx.Params{"user": userID, "key": key})
 }
 
-// StoreNotification puts a new notification, due now, on a person's list.
+// StoreNotification adds a notification to a user's inbox, due now.
 func StoreNotification(tx core.App, d NotificationDraft, now time.Time) error {
 	_, err := store(tx, "store notification", Notifications, map[string]any{
 		"user": d.User, "channel": d.Channel, "type": d.Type, "severity": d.Severity, "title": d.Title, "body": d.Body.Reveal(),
@@ -46,11 +46,11 @@ type NotificationDraft struct {
 	Body                                         phi.Text
 	Patient, Alert, Escalation, Entry, DedupeKey string
 	InApp                                        bool
-	// AtOnce: no push about another alert speaks for it.
+	// AtOnce: no push about another alert covers it.
 	AtOnce bool
 }
 
-// InsertNotification stores a notification unless the person has one with the same key.
+// InsertNotification stores a notification unless the user has one with the same key.
 func InsertNotification(tx core.App, d NotificationDraft, now time.Time) error {
 	id, err := NextID(tx, Notifications)
 	if err != nil {
@@ -72,7 +72,7 @@ func InsertNotification(tx core.App, d NotificationDraft, now time.Time) error {
 	return wrap(err, "store notification")
 }
 
-// UnplannedNotification is one whose pushes nobody has planned yet.
+// UnplannedNotification is a notification without planned pushes.
 type UnplannedNotification struct {
 	ID       string `db:"id"`
 	User     string `db:"user"`
@@ -81,13 +81,14 @@ type UnplannedNotification struct {
 	Severity string `db:"severity"`
 	Patient  string `db:"patient"`
 	Alert    string `db:"alert"`
-	// AtOnce: no push about another alert speaks for it.
+	// AtOnce: no push about another alert covers it.
 	AtOnce bool `db:"at_once"`
-	// Yours is true for the patient's primary provider and the escalation's assignee.
-	Yours bool `db:"yours"`
+	// IsResponsible: the user is the patient's primary provider or the escalation's assignee.
+	IsResponsible bool `db:"yours"`
 }
 
-// UnplannedNotifications are due and without plan: those about escalations first, since their pushes speak for alerts, then oldest first.
+// UnplannedNotifications returns due notifications without planned pushes: escalations first, because their pushes cover alerts, then oldest
+// first.
 func UnplannedNotifications(app core.App, now time.Time, limit int) (list []UnplannedNotification, err error) {
 	err = app.DB().NewQuery(`SELECT n.id, n.user, n.channel, n.type, n.severity, n.patient, n.alert, n.at_once,
 			COALESCE((SELECT primary_provider FROM patients WHERE id = n.patient) = n.user, FALSE) OR
@@ -98,16 +99,16 @@ func UnplannedNotifications(app core.App, now time.Time, limit int) (list []Unpl
 	return list, wrap(err, "find notifications to plan")
 }
 
-// toldTogether is how far apart the notifications of one event may have been stored.
-const toldTogether = time.Hour
+// sameEventWindow is how far apart the notifications of one event may have been stored.
+const sameEventWindow = time.Hour
 
-// betweenAlerts is how long the push about an alert speaks for further ones of the same patient, type and level.
-// Source: docs/decisions/alerts.md, "One alert per vital type and reading".
-const betweenAlerts = 30 * time.Minute
+// alertPushInterval is how long a push about an alert covers further ones of the same patient, type and level. Source:
+// docs/decisions/alerts.md, "One alert per vital type and reading".
+const alertPushInterval = 30 * time.Minute
 
-// Covered reports whether a push that was sent, or is on its way, speaks for a notification of an alert: the person hears of the same alert as an
-// escalation, or has just heard of another like it, which was not taken back since. What was planned before has to be stored.
-func Covered(tx core.App, n UnplannedNotification, now time.Time) (covered bool, err error) {
+// HasCoveringPush reports whether a sent or pending push covers the notification of an alert: one about the alert's escalation, or a recent
+// one about a similar alert that was not retracted. Earlier plans must be stored.
+func HasCoveringPush(tx core.App, n UnplannedNotification, now time.Time) (covered bool, err error) {
 	if n.Channel != "alerts" || n.Alert == "" {
 		return false, nil
 	}
@@ -117,26 +118,26 @@ func Covered(tx core.App, n UnplannedNotification, now time.Time) (covered bool,
 			AND b.resolution_reason != 'withdrawn' AND NOT EXISTS (SELECT 1 FROM observations o WHERE o.id = b.observation AND o.status = 'entered_in_error')
 			AND EXISTS (SELECT 1 FROM push_deliveries p WHERE p.notification = e.id AND p.status IN ('pending', 'sent')))`).
 		Bind(dbx.Params{
-			"alert": n.Alert, "user": n.User, "patient": n.Patient, "together": Instant(now.Add(-toldTogether)), "spaced": Instant(now.Add(-betweenAlerts)),
+			"alert": n.Alert, "user": n.User, "patient": n.Patient, "together": Instant(now.Add(-sameEventWindow)), "spaced": Instant(now.Add(-alertPushInterval)),
 			"atOnce": n.AtOnce,
 		}).Row(&covered)
-	return covered, wrap(err, "look for a push that speaks for a notification")
+	return covered, wrap(err, "look for a covering push")
 }
 
-// MarkPlanned notes that the pushes of a notification are planned, and whether it shows in the app.
+// MarkPlanned records that the pushes of a notification are planned, and whether it shows in the app.
 func MarkPlanned(tx core.App, id string, inApp bool, now time.Time) error {
 	return exec(tx, "note planned notification", `UPDATE notifications SET dispatched_at = {:now}, in_app = {:inApp} WHERE id = {:id}`,
 		dbx.Params{"now": Instant(now), "inApp": inApp, "id": id})
 }
 
-// Inbox chooses notifications of one person that show in the app.
+// Inbox selects notifications of one user that show in the app.
 type Inbox struct {
 	User, Channel string
 	Unread        *bool
 	From, To      time.Time
 }
 
-// PageOfInbox returns a page, newest first, how many there are in all, and how many of the person's are unread.
+// PageOfInbox returns a page, newest first, the total, and the user's number of unread notifications.
 func PageOfInbox(app core.App, f Inbox, offset, limit int) (page []*Notification, total, unread int, err error) {
 	where := Conditions{dbx.HashExp{"user": f.User}, dbx.NewExp("in_app = TRUE")}.Equal("channel", f.Channel).Between("created_at", f.From, f.To)
 	if f.Unread != nil && *f.Unread {
@@ -144,7 +145,7 @@ func PageOfInbox(app core.App, f Inbox, offset, limit int) (page []*Notification
 	} else if f.Unread != nil {
 		where = append(where, dbx.NewExp("read_at != ''"))
 	}
-	page, total, err = pageOf[Notification](app, Notifications, Every(where), []string{"created_at DESC", "id DESC"}, offset, limit)
+	page, total, err = pageOf[Notification](app, Notifications, AllOf(where), []string{"created_at DESC", "id DESC"}, offset, limit)
 	if err != nil {
 		return nil, 0, 0, err
 	}
@@ -153,12 +154,12 @@ func PageOfInbox(app core.App, f Inbox, offset, limit int) (page []*Notification
 	return page, total, unread, err
 }
 
-// FindNotification finds a notification of a person's list.
+// FindNotification finds a notification in a user's inbox.
 func FindNotification(app core.App, userID, id string) (*Notification, error) {
-	return findWhole[Notification](app, Notifications, dbx.HashExp{"id": id, "user": userID, "in_app": true})
+	return findReadable[Notification](app, Notifications, dbx.HashExp{"id": id, "user": userID, "in_app": true})
 }
 
-// MarkRead notes that a person has read one notification, or all of them for "", and returns how many were unread.
+// MarkRead marks one notification of a user as read, or all for "", and returns how many were unread.
 func MarkRead(tx core.App, userID, id string, now time.Time) (int64, error) {
 	of := dbx.HashExp{"user": userID, "in_app": true, "read_at": ""}
 	if id != "" {
@@ -167,14 +168,14 @@ func MarkRead(tx core.App, userID, id string, now time.Time) (int64, error) {
 	return updateCounted(tx, "mark notifications read", Notifications, dbx.Params{"read_at": Instant(now)}, of)
 }
 
-// StoredPreferences are what a person chose, as JSON; both texts are "" for somebody who never chose.
+// StoredPreferences are a user's choices as JSON; both texts are "" if the user never chose.
 type StoredPreferences struct {
 	User     string `db:"user"`
 	Channels string `db:"channels"`
 	Quiet    string `db:"quiet_hours"`
 }
 
-// PreferencesOf finds the choices of the given users; those who never chose are left out.
+// PreferencesOf returns the choices of users; users who never chose are omitted.
 func PreferencesOf(app core.App, userIDs []string) (map[string]StoredPreferences, error) {
 	var rows []StoredPreferences
 	err := app.DB().Select("user", "channels", "quiet_hours").From(NotificationPreferences).Where(AnyOf("user", userIDs)).All(&rows)
@@ -185,80 +186,9 @@ func PreferencesOf(app core.App, userIDs []string) (map[string]StoredPreferences
 	return found, wrap(err, "find notification preferences")
 }
 
-// SavePreferences stores a person's choices.
+// SavePreferences stores a user's choices.
 func SavePreferences(tx core.App, p StoredPreferences, now time.Time) error {
 	return exec(tx, "store notification preferences", `INSERT INTO notification_preferences (id, user, channels, quiet_hours, updated_at)
 		VALUES ({:id}, {:user}, {:channels}, {:quiet}, {:at})
 		ON CONFLICT (user) DO UPDATE SET channels = excluded.channels, quiet_hours = excluded.quiet_hours, updated_at = excluded.updated_at`, dbx.Params{"id": core.GenerateDefaultRandomId(), "user": p.User, "channels": p.Channels, "quiet": p.Quiet, "at": Instant(now)})
-}
-
-const announcementBody = "announcements.body"
-
-// Announcement is one entry of the outbox of what people are to hear.
-type Announcement struct {
-	ID         string `db:"id"`
-	Kind       string `db:"kind"`
-	Severity   string `db:"severity"`
-	Patient    string `db:"patient"`
-	Alert      string `db:"alert"`
-	Escalation string `db:"escalation"`
-	Entry      string `db:"billing_entry"`
-	User       string `db:"user"`
-	Key        string `db:"key"`
-	Sealed     string `db:"body"`
-	AtOnce     bool   `db:"at_once"`
-	CreatedAt  string `db:"created_at"`
-}
-
-// Body is opened.
-func (a *Announcement) Body() (phi.Text, error) {
-	plain, err := OpenValue(a.Sealed, Announcements, "body", a.ID)
-	return phi.Text(plain), err
-}
-
-// InsertAnnouncement stores one and reports whether its key was new. told is when people heard of it; zero for not yet.
-func InsertAnnouncement(tx core.App, a Announcement, body phi.Text, told, now time.Time) (stored bool, err error) {
-	id := core.GenerateDefaultRandomId()
-	sealed, err := Seal(body.Reveal(), announcementBody, id)
-	if err != nil {
-		return false, fmt.Errorf("seal announcement: %w", err)
-	}
-	n, err := Write(tx, `INSERT INTO announcements
-			(id, kind, severity, patient, alert, escalation, billing_entry, user, key, body, at_once, created_at, told_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING`,
-		id, a.Kind, a.Severity, a.Patient, a.Alert, a.Escalation, a.Entry, a.User, a.Key, sealed, a.AtOnce, Instant(now), Instant(told))
-	return n == 1, wrap(err, "store announcement")
-}
-
-// OpenAnnouncements are those nobody has been told of, oldest first, after the given one.
-func OpenAnnouncements(app core.App, after *Announcement, limit int) (open []*Announcement, err error) {
-	query := app.DB().Select("id", "kind", "severity", "patient", "alert", "escalation", "billing_entry", "user", "key", "body", "at_once", "created_at").
-		From(Announcements).Where(dbx.NewExp("told_at = ''")).OrderBy("created_at", "id").Limit(int64(limit))
-	if after != nil {
-		query.AndWhere(dbx.NewExp("(created_at, id) > ({:at}, {:id})", dbx.Params{"at": after.CreatedAt, "id": after.ID}))
-	}
-	err = query.All(&open)
-	return open, wrap(err, "find announcements")
-}
-
-// CloseAnnouncement notes that people have been told.
-func CloseAnnouncement(tx core.App, id string, now time.Time) error {
-	_, err := Write(tx, `UPDATE announcements SET told_at = ? WHERE id = ?`, Instant(now), id)
-	return wrap(err, "close announcement")
-}
-
-// Announced reports whether there is an announcement with the key.
-func Announced(app core.App, key string) (bool, error) {
-	return queryValue[bool](app, "find announcement", `SELECT EXISTS (SELECT 1 FROM announcements WHERE key = {:key})`, dbx.Params{"key": key})
-}
-
-// AnnouncementsTold are when people heard of what was announced under a key, and under keys that begin with a text, in order.
-func AnnouncementsTold(app core.App, key, beginning string) (told []time.Time, err error) {
-	found, err := queryColumn[string](app, "find announcements", `SELECT told_at FROM announcements
-		WHERE (key = {:key} OR key >= {:beginning} AND key < {:end}) AND told_at != '' ORDER BY told_at`,
-		dbx.Params{"key": key, "beginning": beginning, "end": beginning + "~"})
-	for _, at := range found {
-		told = append(told, ParseInstant(at))
-	}
-	return told, err
 }

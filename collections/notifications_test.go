@@ -12,10 +12,10 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// One push in half an hour speaks for all alerts of the same patient, type and level, to each person who got it.
-func TestPushesAreSpaced(t *testing.T) {
+// A push covers further alerts of the same patient, type and level for 30 minutes, for each user who got it.
+func TestPushInterval(t *testing.T) {
 	app, at := vigiltest.NewApp(t), now
-	fates := map[string]string{ // of the pushes to each person
+	results := map[string]string{ // of the pushes to each user
 		"nurse": collections.PushSent, "other": collections.PushPending, "refused": collections.PushFailed, "gone": collections.PushExpiredToken,
 		"native": collections.PushNoTransport, "asleep": collections.PushSkippedQuietHours, "deaf": collections.PushSkippedPreference,
 	}
@@ -39,12 +39,12 @@ func TestPushesAreSpaced(t *testing.T) {
 			t.Fatalf("%s: %d entries, want %d; %v", what, len(entries), len(covered), err)
 		}
 		for i, entry := range entries {
-			spokenFor, err := collections.Covered(app, entry, at)
-			if err != nil || spokenFor != covered[i] {
-				t.Errorf("%s: entry %d is covered: %t, %v", what, i, spokenFor, err)
+			isCovered, err := collections.HasCoveringPush(app, entry, at)
+			if err != nil || isCovered != covered[i] {
+				t.Errorf("%s: entry %d is covered: %t, %v", what, i, isCovered, err)
 			}
-			if !spokenFor {
-				push := collections.PushDraft{Notification: entry.ID, Token: "t", User: entry.User, Status: fates[entry.User]}
+			if !isCovered {
+				push := collections.PushDraft{Notification: entry.ID, Token: "t", User: entry.User, Status: results[entry.User]}
 				if err := collections.InsertPush(app, push, at); err != nil {
 					t.Fatal(err)
 				}
@@ -67,20 +67,20 @@ func TestPushesAreSpaced(t *testing.T) {
 	at = at.Add(2 * time.Minute)
 	alert("nurse", "p1", "weight", "warning")
 	plan("31 minutes later", false)
-	for _, user := range slices.Sorted(maps.Keys(fates)) {
+	for _, user := range slices.Sorted(maps.Keys(results)) {
 		alert(user, "p9", "weight", "warning")
 		plan(user+", the first", false)
 		alert(user, "p9", "weight", "warning")
-		spoken := fates[user] == collections.PushSent || fates[user] == collections.PushPending
-		plan(user+", where only a push that was sent or is on its way speaks", spoken)
+		covers := results[user] == collections.PushSent || results[user] == collections.PushPending
+		plan(user+", where only a sent or pending push covers", covers)
 		alert(user, "p8", "weight", "warning")
 		alert(user, "p8", "weight", "warning")
-		plan(user+", two at once", false, spoken)
+		plan(user+", two at once", false, covers)
 	}
 }
 
-// However many alerts wait, the escalation that speaks for one of them is planned before.
-func TestEscalationsArePlannedFirst(t *testing.T) {
+// An escalation is planned before the alerts that its push covers, even with a backlog of alerts.
+func TestEscalationsArePlannedBeforeAlerts(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	for i, channel := range []string{"reminders", "alerts", "alerts", "escalations"} {
 		draft := collections.NotificationDraft{User: "nurse", Channel: channel, Type: channel, Patient: "p1", InApp: true}

@@ -7,7 +7,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// onCallID is the id of the practice's rota, the only row there is.
+// onCallID is the id of the only row, the practice's rota.
 const onCallID = "practiceoncall0"
 
 // OnCallRow is the stored rota of the practice.
@@ -19,10 +19,10 @@ type OnCallRow struct {
 	UpdatedBy string `db:"updated_by"`
 }
 
-// Changed is when the rota was last changed.
+// Changed returns when the rota was last changed.
 func (r OnCallRow) Changed() time.Time { return ParseInstant(r.UpdatedAt) }
 
-// FindOnCall returns the rota; an empty row while there is none.
+// FindOnCall returns the rota, or an empty row.
 func FindOnCall(app core.App) (OnCallRow, error) {
 	rows, err := queryAll[OnCallRow](app, "find the rota", `SELECT time_zone, COALESCE(shifts, '[]') AS shifts, COALESCE(overrides, '[]') AS overrides,
 		updated_at, updated_by FROM on_call_rota WHERE id = {:id}`, dbx.Params{"id": onCallID})

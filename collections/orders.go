@@ -9,32 +9,32 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// The kinds of orders.
+// Kinds of orders.
 const (
 	OrderOfMonitoring = "rpm_order"
 	PlanOfCare        = "plan_of_care"
 	EstablishedVisit  = "established_visit"
-	CompetingService  = "competing_service" // somebody else bills remote monitoring for the patient, from a day to a day
+	CompetingService  = "competing_service" // another practice bills remote monitoring for the patient during a span
 )
 
-// OrderKinds are all of them.
+// OrderKinds lists all kinds.
 var OrderKinds = []string{OrderOfMonitoring, PlanOfCare, EstablishedVisit, CompetingService}
 
-// Order is what a practitioner ordered, planned or established for a patient. It is never changed.
+// Order is a practitioner's order, plan or established visit for a patient. It is never changed.
 type Order struct{ core.BaseRecordProxy }
 
-// OrderDraft is an order about to be recorded.
+// OrderDraft is an order to record.
 type OrderDraft struct {
 	PatientID, Kind, Dated string // the day, YYYY-MM-DD
-	Until                  string // the last day of a competing service; "" while it goes on
+	Until                  string // last day of a competing service; "" if open
 	AuthorID               string // a user's record id
 	Text                   phi.Text
-	RecordedBy             string // e-mail address
+	RecordedBy             string // email address
 }
 
 // AddOrder records an order with the next number.
 func AddOrder(tx core.App, d OrderDraft, now time.Time) (*Order, error) {
-	order, err := fresh[Order](tx, Orders, map[string]any{
+	order, err := newRecord[Order](tx, Orders, map[string]any{
 		ColumnPatient: d.PatientID, "kind": d.Kind, "dated": d.Dated, "until": d.Until, "author": d.AuthorID, "text": d.Text.Reveal(),
 		"recorded_by": d.RecordedBy, "recorded_at": Instant(now),
 	})
@@ -44,37 +44,38 @@ func AddOrder(tx core.App, d OrderDraft, now time.Time) (*Order, error) {
 	return order, wrap(tx.Save(order), "store order")
 }
 
-// PageOfOrders returns a page of a patient's orders, the latest first, and how many there are in all.
+// PageOfOrders returns a page of a patient's orders, latest first, and the total.
 func PageOfOrders(app core.App, patientID, kind string, offset, limit int) ([]*Order, int, error) {
-	return pageOf[Order](app, Orders, Every(Conditions{}.Equal(ColumnPatient, patientID).Equal("kind", kind)), []string{"dated DESC", "id DESC"}, offset, limit)
+	return pageOf[Order](app, Orders, AllOf(Conditions{}.Equal(ColumnPatient, patientID).Equal("kind", kind)), []string{"dated DESC", "id DESC"}, offset, limit)
 }
 
-// FirstOrder is the day of a patient's first order of a kind; "" when there is none.
+// FirstOrder is the day of a patient's first order of a kind; "" if there is none.
 type FirstOrder struct {
 	Patient string `db:"patient"`
 	Kind    string `db:"kind"`
 	Dated   string `db:"dated"`
 }
 
-// FirstOrders finds the first order of each kind of some patients.
+// FirstOrders returns the first order of each kind of the patients.
 func FirstOrders(app core.App, ids []string) ([]FirstOrder, error) {
-	return queryAll[FirstOrder](app, "find orders", `SELECT patient, kind, MIN(dated) AS dated FROM orders WHERE patient`+those+` GROUP BY patient, kind`, idsOf(ids))
+	return queryAll[FirstOrder](app, "find orders", `SELECT patient, kind, MIN(dated) AS dated FROM orders WHERE patient`+inIDs+` GROUP BY patient, kind`, idParams(ids))
 }
 
-// CompetingSpan is when somebody else bills remote monitoring for a patient; Until is "" while it goes on.
+// CompetingSpan is the span in which another practice bills remote monitoring for a patient; Until is "" if it is open.
 type CompetingSpan struct {
 	Patient string `db:"patient"`
 	From    string `db:"dated"`
 	Until   string `db:"until"`
 }
 
-// CompetingServices are those of some patients: of several records of the same first day the last one counts, since none is changed.
+// CompetingServices returns the competing spans of patients. Of several records with the same first day the last one counts, because records
+// are never changed.
 func CompetingServices(app core.App, ids []string) ([]CompetingSpan, error) {
-	return queryAll[CompetingSpan](app, "find competing services", `SELECT patient, dated, until FROM orders o WHERE kind = '`+CompetingService+`' AND patient`+those+`
-		AND NOT EXISTS (SELECT 1 FROM orders l WHERE l.patient = o.patient AND l.kind = o.kind AND l.dated = o.dated AND l.id > o.id) ORDER BY patient, dated`, idsOf(ids))
+	return queryAll[CompetingSpan](app, "find competing services", `SELECT patient, dated, until FROM orders o WHERE kind = '`+CompetingService+`' AND patient`+inIDs+`
+		AND NOT EXISTS (SELECT 1 FROM orders l WHERE l.patient = o.patient AND l.kind = o.kind AND l.dated = o.dated AND l.id > o.id) ORDER BY patient, dated`, idParams(ids))
 }
 
-// OrdersOf are all orders of a patient up to a day, the earliest first.
+// OrdersOf returns a patient's orders up to a day, earliest first.
 func OrdersOf(app core.App, patientID, until string) ([]*Order, error) {
 	return listOf[Order](app, Orders, dbx.And(dbx.HashExp{ColumnPatient: patientID}, dbx.NewExp("dated <= {:until}", dbx.Params{"until": until})), "dated", "id")
 }

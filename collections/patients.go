@@ -14,7 +14,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// The columns of a patient that callers fill.
+// Columns of a patient that callers fill.
 const (
 	PatientFirstName          = "first_name"
 	PatientLastName           = "last_name"
@@ -36,7 +36,7 @@ const (
 	PatientMonitoringSchedule = "monitoring_schedule"
 )
 
-// The columns of a patient that say how monitoring goes on, and how often the record has changed.
+// Columns with the state of monitoring, and the version of the record.
 const (
 	PatientActive        = "active"
 	PatientArchivedAt    = "archived_at"
@@ -49,29 +49,29 @@ const (
 	PatientVersion       = "version"
 )
 
-// Schedule says how often each kind of reading is expected; kinds that are not in it are not expected.
+// Schedule is the expected number of readings of each kind; no readings of other kinds are expected.
 type Schedule map[string]Expectation
 
-// Expectation is the number of readings a day, on the named weekdays ("monday") or, when Days is empty, on all.
+// Expectation is the number of readings per day, on the named weekdays ("monday"), or daily if Days is empty.
 type Expectation struct {
 	PerDay int      `json:"per_day"`
 	Days   []string `json:"days,omitempty"`
 }
 
-// On reports whether readings are expected on a weekday ("monday").
-func (e Expectation) On(weekday string) bool {
+// ExpectsOn reports whether readings are expected on a weekday ("monday").
+func (e Expectation) ExpectsOn(weekday string) bool {
 	return len(e.Days) == 0 || slices.Contains(e.Days, weekday)
 }
 
 // Patient is a person under monitoring.
-type Patient struct{ dated }
+type Patient struct{ datedRecord }
 
-// AsPatient reads a record of the patients collection as a Patient.
+// AsPatient converts a record of the patients collection.
 func AsPatient(record *core.Record) *Patient { return as[Patient](record) }
 
-// NewPatient returns an unsaved patient with a fresh id.
+// NewPatient returns an unsaved patient with a new id.
 func NewPatient(app core.App) (*Patient, error) {
-	return fresh[Patient](app, Patients, map[string]any{"id": NewUUID()})
+	return newRecord[Patient](app, Patients, map[string]any{"id": NewUUID()})
 }
 
 // FindPatient finds a patient who is not deleted.
@@ -83,22 +83,22 @@ func FindPatient(app core.App, id string) (*Patient, error) {
 	return p, err
 }
 
-// FindPatientAnyState finds a patient, archived and deleted ones included.
+// FindPatientAnyState finds a patient, including archived and deleted ones.
 func FindPatientAnyState(app core.App, id string) (*Patient, error) {
 	return findPatient(app, "id = {:value}", id)
 }
 
-// FindPatientByMRN finds the patient of any state who holds a medical record number, in any case.
+// FindPatientByMRN finds a patient in any state by medical record number, ignoring case.
 func FindPatientByMRN(app core.App, mrn string) (*Patient, error) {
 	return findPatient(app, "mrn = {:value} COLLATE NOCASE", mrn)
 }
 
-// FindPatientByGatewayID finds the patient of any state whom the device gateway knows by an identifier.
+// FindPatientByGatewayID finds a patient in any state by the device gateway's id.
 func FindPatientByGatewayID(app core.App, id string) (*Patient, error) {
 	return findPatient(app, "gateway_patient_id = {:value} AND gateway_patient_id != ''", id)
 }
 
-// FindPatientByExternalID finds the patient of any state whom the EMR knows by an identifier (without "Patient/").
+// FindPatientByExternalID finds a patient in any state by the EMR's id (without "Patient/").
 func FindPatientByExternalID(app core.App, id string) (*Patient, error) {
 	return findPatient(app, "external_id = {:value} AND external_id != ''", id)
 }
@@ -107,10 +107,10 @@ func findPatient(app core.App, where, value string) (*Patient, error) {
 	return find[Patient](app, Patients, dbx.NewExp(where, dbx.Params{"value": value}))
 }
 
-// PatientsByID fetches patients of any state in the order of ids; ids without a patient are skipped.
+// PatientsByID returns patients in any state in the order of ids, and skips ids without a patient.
 func PatientsByID(app core.App, ids []string) ([]*Patient, error) {
 	var found []*Patient
-	err := app.RecordQuery(Patients).AndWhere(among(ids)).All(&found)
+	err := app.RecordQuery(Patients).AndWhere(idIn(ids)).All(&found)
 	if err != nil {
 		return nil, fmt.Errorf("fetch %d patients: %w", len(ids), err)
 	}
@@ -122,8 +122,8 @@ func PatientsByID(app core.App, ids []string) ([]*Patient, error) {
 	return found, nil
 }
 
-// PatientEntry is what the directory of patients needs of one row.
-type PatientEntry struct {
+// DirectoryEntry is a patient in the search directory.
+type DirectoryEntry struct {
 	ID, MRN         string
 	First, Last     phi.Text
 	Unreadable      bool // one of the names cannot be opened: both are empty
@@ -131,16 +131,16 @@ type PatientEntry struct {
 	CreatedAt       time.Time
 }
 
-// PatientName is what shows whom a record is about.
+// PatientName identifies a patient in a list.
 type PatientName struct {
 	ID, MRN     string
 	First, Last phi.Text
-	Unreadable  bool // one of them cannot be opened: both are empty
+	Unreadable  bool // one of the names cannot be opened: both are empty
 }
 
-// PatientNames reads the names of the given ids, patients of any state, in no order. Nearly every list asks for them.
+// PatientNames returns the names of patients in any state, in no order. Almost every list needs them.
 func PatientNames(app core.App, ids []string) (names []PatientName, err error) {
-	query := app.DB().Select("id", "mrn", "first_name", "last_name").From(Patients).Where(among(ids))
+	query := app.DB().Select("id", "mrn", "first_name", "last_name").From(Patients).Where(idIn(ids))
 	err = eachRow("read patients' names", query, func(rows *dbx.Rows) error {
 		var n PatientName
 		var first, last string
@@ -154,10 +154,10 @@ func PatientNames(app core.App, ids []string) (names []PatientName, err error) {
 	return names, err
 }
 
-// PatientPhones reads the phone numbers of the given ids, patients of any state; who has none, or one that cannot be opened, is left out.
+// PatientPhones returns the phone numbers of patients in any state; patients without a readable one are omitted.
 func PatientPhones(app core.App, ids []string) (map[string]phi.Text, error) {
 	phones := map[string]phi.Text{}
-	query := app.DB().Select("id", "phone").From(Patients).Where(among(ids))
+	query := app.DB().Select("id", "phone").From(Patients).Where(idIn(ids))
 	err := eachRow("read patients' phones", query, func(rows *dbx.Rows) error {
 		var id, sealed string
 		if err := rows.Scan(&id, &sealed); err != nil {
@@ -171,42 +171,42 @@ func PatientPhones(app core.App, ids []string) (map[string]phi.Text, error) {
 	return phones, err
 }
 
-// PatientsAfter are the ids of the next patients of any state, in order.
+// PatientsAfter returns the ids of the next patients in any state, in order.
 func PatientsAfter(app core.App, after string, limit int) ([]string, error) {
 	return queryColumn[string](app, "list patients", `SELECT id FROM patients WHERE id > {:after} ORDER BY id LIMIT +{:limit}`,
 		dbx.Params{"after": after, "limit": limit})
 }
 
-// FirstLast is "Ada Lovelace", or [UnreadableText]: the row of a patient in danger is not left out because the name cannot be opened, and the
-// medical record number beside it says who it is.
-func (n PatientName) FirstLast() string {
+// FullName returns a name such as "Ada Lovelace", or [UnreadableText]: a critical patient must stay on the list, and the MRN still identifies
+// the patient.
+func (n PatientName) FullName() string {
 	if n.Unreadable {
 		return UnreadableText
 	}
 	return strings.TrimSpace(n.First.Reveal() + " " + n.Last.Reveal())
 }
 
-// PatientLabel is "Ada Lovelace (M0001)": whom something is about that is read away from any list.
+// PatientLabel returns a label such as "Ada Lovelace (M0001)", for texts that are read outside a list.
 func PatientLabel(app core.App, id string) (string, error) {
 	names, err := PatientNames(app, []string{id})
 	if err != nil || len(names) == 0 {
 		return "", err
 	}
-	return names[0].FirstLast() + " (" + names[0].MRN + ")", nil
+	return names[0].FullName() + " (" + names[0].MRN + ")", nil
 }
 
-// PatientEntries reads the entries of the given ids in one query, in no order.
-func PatientEntries(app core.App, ids []string) ([]PatientEntry, error) {
-	return patientEntries(app.DB().Select().Where(among(ids)))
+// DirectoryEntries reads the entries of the given ids with one query, in no order.
+func DirectoryEntries(app core.App, ids []string) ([]DirectoryEntry, error) {
+	return directoryEntries(app.DB().Select().Where(idIn(ids)))
 }
 
-// PatientEntriesAfter reads up to limit entries in the order of ids, after the given one.
-func PatientEntriesAfter(app core.App, id string, limit int) ([]PatientEntry, error) {
-	return patientEntries(app.DB().Select().
+// DirectoryEntriesAfter reads up to limit entries after an id, in order of ids.
+func DirectoryEntriesAfter(app core.App, id string, limit int) ([]DirectoryEntry, error) {
+	return directoryEntries(app.DB().Select().
 		Where(dbx.NewExp("id > {:after}", dbx.Params{"after": id})).OrderBy("id").Limit(int64(limit)))
 }
 
-func patientEntries(query *dbx.SelectQuery) ([]PatientEntry, error) {
+func directoryEntries(query *dbx.SelectQuery) ([]DirectoryEntry, error) {
 	var rows []struct {
 		ID        string `db:"id"`
 		MRN       string `db:"mrn"`
@@ -220,9 +220,9 @@ func patientEntries(query *dbx.SelectQuery) ([]PatientEntry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read patient entries: %w", err)
 	}
-	entries := make([]PatientEntry, len(rows))
+	entries := make([]DirectoryEntry, len(rows))
 	for i, row := range rows {
-		entries[i] = PatientEntry{
+		entries[i] = DirectoryEntry{
 			ID: row.ID, MRN: row.MRN, Active: row.Active, Deleted: row.DeletedAt != "", CreatedAt: ParseInstant(row.CreatedAt),
 		}
 		entries[i].First, entries[i].Last, entries[i].Unreadable = openNames(Patients, row.ID, row.First, row.Last)
@@ -230,7 +230,7 @@ func patientEntries(query *dbx.SelectQuery) ([]PatientEntry, error) {
 	return entries, nil
 }
 
-// openNames opens the two names of a row of a list, in which one that cannot be opened must not hide the others: it has no names then, and says so.
+// openNames opens the two names of a row. If one cannot be opened, both are empty and unreadable is set, so a list still shows its other rows.
 func openNames(collection, id, sealedFirst, sealedLast string) (first, last phi.Text, unreadable bool) {
 	one, err := OpenValue(sealedFirst, collection, "first_name", id)
 	two, again := OpenValue(sealedLast, collection, "last_name", id)
@@ -240,16 +240,11 @@ func openNames(collection, id, sealedFirst, sealedLast string) (first, last phi.
 	return phi.Text(one), phi.Text(two), false
 }
 
-// among selects any number of ids with one parameter.
-func among(ids []string) dbx.Expression {
-	return dbx.NewExp("id IN (SELECT value FROM json_each({:ids}))", dbx.Params{"ids": jsonList(ids)})
-}
-
 // Demographics opens the sealed identity of a patient who is [Readable].
 func (p *Patient) Demographics() phi.Demographics {
 	address, err := phi.ParseAddress(p.GetString(PatientAddress))
 	if err != nil {
-		address = nil // the column never holds anything else than what Plaintext wrote
+		address = nil // unreachable: only phi.Address.Plaintext writes the column
 	}
 	return phi.Demographics{
 		FirstName:   p.GetString(PatientFirstName),
@@ -268,7 +263,7 @@ func (p *Patient) InsuranceMemberID() phi.Text {
 	return phi.Text(p.GetString(PatientInsuranceMemberID))
 }
 
-// Coverage is how the patient is insured; the zero value for not at all.
+// Coverage returns the patient's insurance, or the zero value.
 func (p *Patient) Coverage() (phi.Coverage, error) {
 	covered, err := phi.ParseCoverage(p.GetString(PatientInsuranceDetails))
 	if err != nil {
@@ -281,7 +276,7 @@ func (p *Patient) Coverage() (phi.Coverage, error) {
 	return *covered, nil
 }
 
-// SecondaryPayerID is the number of the payer that comes second; 0 for none.
+// SecondaryPayerID returns the number of the secondary payer, or 0.
 func (p *Patient) SecondaryPayerID() int64 {
 	if covered, err := p.Coverage(); err == nil && covered.Secondary != nil {
 		return covered.Secondary.Payer
@@ -300,16 +295,16 @@ func (p *Patient) Active() bool             { return p.GetBool(PatientActive) }
 func (p *Patient) Deleted() bool            { return p.GetString(PatientDeletedAt) != "" }
 func (p *Patient) Version() int             { return p.GetInt(PatientVersion) }
 
-// PrimaryProviderID is the number of a user; 0 for none.
+// PrimaryProviderID returns the number of a user, or 0.
 func (p *Patient) PrimaryProviderID() int64 { return Number(p.GetString(PatientPrimaryProvider)) }
 
-// InsurancePayerID is the number of a payer; 0 for none.
+// InsurancePayerID returns the number of a payer, or 0.
 func (p *Patient) InsurancePayerID() int64 { return int64(p.GetInt(PatientInsurancePayer)) }
 
 func (p *Patient) ICD10Codes() []string { return p.GetStringSlice(PatientICD10Codes) }
 func (p *Patient) Programs() []string   { return p.GetStringSlice("programs") }
 
-// MonitoringSchedule is nil when none is stored: one reading a day of each assigned device is expected then.
+// MonitoringSchedule returns nil if none is stored: then one reading a day of each assigned device is expected.
 func (p *Patient) MonitoringSchedule() Schedule {
 	var schedule Schedule
 	if p.UnmarshalJSONField(PatientMonitoringSchedule, &schedule) != nil {
@@ -325,39 +320,39 @@ func (p *Patient) UnarchivedBy() string    { return p.GetString(PatientUnarchive
 func (p *Patient) DeletedAt() time.Time    { return instantOf(p, PatientDeletedAt) }
 func (p *Patient) DeletedBy() string       { return p.GetString(PatientDeletedBy) }
 
-// SetBlindIndex stores the index of a sealed column beside it.
+// SetBlindIndex stores the blind index of a sealed column.
 func (p *Patient) SetBlindIndex(column, index string) { p.Set(column+"_index", index) }
 
-// BlindIndex is the keyed hash under which equal values of a sealed column find each other; "" for "".
-func BlindIndex(label, normalised string) (string, error) {
+// BlindIndex returns the keyed hash of a value, for equality search without decryption; "" for "".
+func BlindIndex(label, normalized string) (string, error) {
 	s := sealer.Load()
 	if s == nil {
 		return "", errNoSealer
 	}
-	return s.Index(label, normalised), nil
+	return s.Index(label, normalized), nil
 }
 
-// KnownExternalIDs are those of the given EMR ids that a patient of any state has.
-func KnownExternalIDs(app core.App, ids []string) ([]string, error) {
+// ExistingExternalIDs returns which of the EMR ids belong to a patient in any state.
+func ExistingExternalIDs(app core.App, ids []string) ([]string, error) {
 	return queryColumn[string](app, "find external ids",
 		`SELECT external_id FROM patients WHERE external_id IN (SELECT value FROM json_each({:ids})) AND external_id != ''`, dbx.Params{"ids": jsonList(ids)})
 }
 
-// ExternalIDOf is the EMR's id of a patient of any state; "" when there is none.
+// ExternalIDOf returns the EMR's id of a patient in any state, or "".
 func ExternalIDOf(app core.App, patientID string) (string, error) {
 	id, err := queryValue[string](app, "find the patient's EMR id", `SELECT external_id FROM patients WHERE id = {:id}`, dbx.Params{"id": patientID})
-	return id, unlessMissing(err)
+	return id, ignoreNotFound(err)
 }
 
-// CountPeople counts the patients whose EMR id begins with a text, and all users.
+// CountPeople counts the patients whose EMR id has a prefix, and all users.
 func CountPeople(app core.App, externalPrefix string) (patients, users int, err error) {
 	err = app.DB().NewQuery(`SELECT (SELECT COUNT(*) FROM patients WHERE external_id LIKE {:prefix} || '%'), (SELECT COUNT(*) FROM users)`).
 		Bind(dbx.Params{"prefix": externalPrefix}).Row(&patients, &users)
 	return patients, users, wrap(err, "count people")
 }
 
-// Answers reports whether the database answers.
-func Answers(ctx context.Context, app core.App) error {
+// Ping returns an error if the database does not answer.
+func Ping(ctx context.Context, app core.App) error {
 	_, err := app.DB().NewQuery("SELECT 1 FROM patients LIMIT 1").WithContext(ctx).Execute()
 	return err
 }

@@ -8,19 +8,19 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// Payer is who pays claims.
+// Payer is an insurer that receives claims.
 type Payer struct {
 	ID     string `db:"id"`
 	Name   string `db:"name"`
 	Code   string `db:"payer_code"`
 	Active bool   `db:"is_active"`
 
-	EDI     string       `db:"edi_payer_id"`      // by which the clearinghouse knows it; "" when not known
+	EDI     string       `db:"edi_payer_id"`      // the clearinghouse's id of the payer; "" if unknown
 	Filing  string       `db:"claim_filing_code"` // X12 SBR09
 	Address PayerAddress `db:"address"`
 }
 
-// PayerAddress is where a payer takes claims; the zero value for not known.
+// PayerAddress is a payer's address for claims; the zero value means unknown.
 type PayerAddress struct {
 	Line1      string `json:"line1,omitempty"`
 	Line2      string `json:"line2,omitempty"`
@@ -29,7 +29,7 @@ type PayerAddress struct {
 	PostalCode string `json:"postal_code,omitempty"`
 }
 
-// Scan reads the column; what is no address is none.
+// Scan implements sql.Scanner. Damaged JSON gives the zero value.
 func (a *PayerAddress) Scan(stored any) error {
 	*a = PayerAddress{}
 	switch v := stored.(type) {
@@ -43,9 +43,9 @@ func (a *PayerAddress) Scan(stored any) error {
 
 var payerColumns = []string{"id", "name", "payer_code", "is_active", "edi_payer_id", "claim_filing_code", "address"}
 
-func (p Payer) Number() int64 { return Number(p.ID) } // the payer's public id
+func (p Payer) Number() int64 { return Number(p.ID) } // public id
 
-// ListPayers lists every payer by name.
+// ListPayers lists all payers by name.
 func ListPayers(app core.App) (list []Payer, err error) {
 	err = app.DB().Select(payerColumns...).From(Payers).OrderBy("name", "id").All(&list)
 	return list, wrap(err, "list payers")
@@ -57,7 +57,7 @@ func FindPayer(app core.App, number int64) (p Payer, err error) {
 	return p, wrap(err, "find payer")
 }
 
-// AddPayer stores a payer with the next number; taken when another has the code.
+// AddPayer stores a payer with the next number; taken if another has the code.
 func AddPayer(tx core.App, p Payer, now time.Time) (added Payer, taken bool, err error) {
 	if taken, err = payerTaken(tx, p); err != nil || taken {
 		return p, taken, err
@@ -72,7 +72,7 @@ func AddPayer(tx core.App, p Payer, now time.Time) (added Payer, taken bool, err
 	return p, false, nil
 }
 
-// ChangePayer stores what a payer has become; taken when another has the code.
+// ChangePayer stores a changed payer; taken if another has the code.
 func ChangePayer(tx core.App, p Payer) (taken bool, err error) {
 	if taken, err = payerTaken(tx, p); err != nil || taken {
 		return taken, err
@@ -100,13 +100,13 @@ func (p Payer) columns() map[string]any {
 	return columns
 }
 
-// PayerNameOfEntries is the name that entries of a payer were made with; "" when there are none.
+// PayerNameOfEntries returns the payer name stored on the payer's entries, or "".
 func PayerNameOfEntries(app core.App, payerID string) (string, error) {
 	return queryValue[string](app, "find the name of a payer", "SELECT COALESCE((SELECT payer_name FROM billing_entries WHERE payer = {:payer} LIMIT 1), '')",
 		dbx.Params{"payer": payerID})
 }
 
-// PayerRate is what a payer pays for a code from a day on.
+// PayerRate is a payer's rate for a code from a day on.
 type PayerRate struct {
 	PayerID       string `db:"payer"`
 	PayerName     string `db:"payer_name"`
@@ -115,19 +115,19 @@ type PayerRate struct {
 	EffectiveDate string `db:"effective_date"`
 }
 
-// RateOf reads a record of the rates, whatever it holds: code, cents and first day.
+// RateOf returns code, cents and first day of a record of the payer rates, unchecked.
 func RateOf(record *core.Record) (code string, cents float64, effective string) {
 	return record.GetString("cpt_code"), record.GetFloat("rate_cents"), record.GetString("effective_date")
 }
 
-// ListPayerRates lists every rate by payer, code and day, the latest first.
+// ListPayerRates lists all rates by payer, code and day, latest first.
 func ListPayerRates(app core.App) (list []PayerRate, err error) {
 	err = app.DB().NewQuery(`SELECT r.payer, COALESCE(p.name, '') AS payer_name, r.cpt_code, r.rate_cents, r.effective_date
 		FROM payer_rates r LEFT JOIN payers p ON p.id = r.payer ORDER BY payer_name, r.payer, r.cpt_code, r.effective_date DESC`).All(&list)
 	return list, wrap(err, "list payer rates")
 }
 
-// AddPayerRate stores a rate; taken when there is one for the payer, code and day.
+// AddPayerRate stores a rate; taken if the payer has one for the code and day.
 func AddPayerRate(tx core.App, r PayerRate, now time.Time) (taken bool, err error) {
 	taken, err = queryValue[bool](tx, "look for a rate",
 		"SELECT EXISTS (SELECT 1 FROM payer_rates WHERE payer = {:payer} AND cpt_code = {:code} AND effective_date = {:day})",

@@ -10,40 +10,40 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// The kinds of payments. What was taken back has amounts less than nothing.
+// Kinds of payments. Reversals have negative amounts.
 const (
 	PaymentKind    = "payment"
 	AdjustmentKind = "adjustment"
 	DenialKind     = "denial"
 	ReversalKind   = "reversal"
-	ReopeningKind  = "reopening" // a denial is disputed, or the claim is sent anew
+	ReopeningKind  = "reopening" // a denial is disputed, or the claim is sent again
 	RefundKind     = "refund"
 )
 
-// Who pays, and where a payment was read.
+// Payers and sources of a payment.
 const (
 	PrimaryPayer   = "primary"
 	SecondaryPayer = "secondary"
 	PatientPays    = "patient"
 
-	ByHandSource = "hand"
+	SourceByHand = "hand"
 	Source835    = "835"
 )
 
-// Payment is what changed the money of an entry once: a payment, an adjustment, a refund, or what was taken back.
+// Payment is one change of an entry's money: a payment, adjustment, denial, reversal, reopening or refund.
 type Payment struct {
 	ID, EntryID, Kind string
 	AmountCents       int64
 	Date, Reference   string
 	Payer, Source     string
-	Key               string // of the remittance and the line in it; "" by hand
+	Key               string // of the remittance and its line; "" if entered by hand
 	Adjustments       []Adjustment
 	Reason            phi.Text
 	CreatedBy         string
 	CreatedAt         time.Time
 }
 
-// AddPayment stores a payment. It stays as it is written.
+// AddPayment stores a payment. It is never changed.
 func AddPayment(tx core.App, p Payment, now time.Time) error {
 	if p.Adjustments == nil {
 		p.Adjustments = []Adjustment{}
@@ -55,7 +55,7 @@ func AddPayment(tx core.App, p Payment, now time.Time) error {
 	return err
 }
 
-// PaymentsOf are the payments of an entry, as they came.
+// PaymentsOf returns the payments of an entry, oldest first.
 func PaymentsOf(app core.App, entryID string) ([]Payment, error) {
 	var records []*core.Record
 	if err := app.RecordQuery(Payments).AndWhere(dbx.HashExp{"billing_entry": entryID}).OrderBy("id").All(&records); err != nil {
@@ -76,7 +76,7 @@ func PaymentsOf(app core.App, entryID string) ([]Payment, error) {
 	return list, nil
 }
 
-// PaymentKnown reports whether what a remittance says of a line was applied already.
-func PaymentKnown(app core.App, key string) (bool, error) {
+// HasPayment reports whether a remittance line has already been applied.
+func HasPayment(app core.App, key string) (bool, error) {
 	return queryValue[bool](app, "look for a payment", "SELECT EXISTS (SELECT 1 FROM payments WHERE source_key = {:key})", dbx.Params{"key": key})
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// PushToken is where one device of a person takes pushes; it is written anew with every registration. The token itself is encrypted.
-type PushToken struct{ dated }
+// PushToken is the push address of one device of a user. Each registration replaces it. The token itself is encrypted.
+type PushToken struct{ datedRecord }
 
 // NewPushToken returns an unsaved token with the next number.
 func NewPushToken(app core.App, userID string, now time.Time) (*PushToken, error) {
-	return fresh[PushToken](app, PushTokens, map[string]any{"user": userID, "active": true, "created_at": Instant(now)})
+	return newRecord[PushToken](app, PushTokens, map[string]any{"user": userID, "active": true, "created_at": Instant(now)})
 }
 
-// The columns of a token that a registration fills.
+// Columns of a token that a registration fills.
 const (
 	TokenToken       = "token"
 	TokenHash        = "token_hash"
@@ -38,17 +38,17 @@ func (t *PushToken) Platform() string   { return t.GetString(TokenPlatform) }
 func (t *PushToken) AppVersion() string { return t.GetString(TokenAppVersion) }
 func (t *PushToken) Hint() string       { return t.GetString(TokenHint) }
 func (t *PushToken) Active() bool       { return t.GetBool("active") }
-func (t *PushToken) Type() string       { return t.GetString("type") }            // the kind of token
+func (t *PushToken) Type() string       { return t.GetString("type") }            // kind of token
 func (t *PushToken) Token() phi.Text    { return phi.Text(t.GetString("token")) } // opened
-func (t *PushToken) UserID() string     { return t.GetString("user") }            // whose device it is
+func (t *PushToken) UserID() string     { return t.GetString("user") }            // owner of the device
 
-// ExpiresAt is when the subscription ends by its own word; zero for never.
+// ExpiresAt is when the subscription says that it expires; zero for never.
 func (t *PushToken) ExpiresAt() time.Time { return instantOf(t, "expires_at") }
 
 // LastDeliveredAt is when a push was last accepted; zero for never.
 func (t *PushToken) LastDeliveredAt() time.Time { return instantOf(t, "last_delivered_at") }
 
-// ActivePushTokens are the tokens in use of the given users, by user; of everybody for nil.
+// ActivePushTokens returns the active tokens of users, ordered by id; nil selects all users.
 func ActivePushTokens(app core.App, userIDs []string) (tokens []*PushToken, err error) {
 	query := app.RecordQuery(PushTokens).AndWhere(dbx.NewExp("active = TRUE")).OrderBy("id")
 	if userIDs != nil {
@@ -58,51 +58,51 @@ func ActivePushTokens(app core.App, userIDs []string) (tokens []*PushToken, err 
 	return tokens, wrap(err, "find push tokens")
 }
 
-// FindActivePushToken finds the token in use of a person's device.
+// FindActivePushToken finds the active token of a user's device.
 func FindActivePushToken(app core.App, userID, deviceID string) (*PushToken, error) {
 	return find[PushToken](app, PushTokens, dbx.HashExp{"user": userID, "device_id": deviceID, "active": true})
 }
 
-// FindOwnPushToken finds a token in use by its id, if it is the user's.
+// FindOwnPushToken finds an active token by id, if it belongs to the user.
 func FindOwnPushToken(app core.App, userID, id string) (*PushToken, error) {
 	return find[PushToken](app, PushTokens, dbx.HashExp{"id": id, "user": userID, "active": true})
 }
 
-// PageOfPushTokens returns a page of a person's tokens in use, newest first, and how many there are in all.
+// PageOfPushTokens returns a page of a user's active tokens, newest first, and the total.
 func PageOfPushTokens(app core.App, userID string, offset, limit int) ([]*PushToken, int, error) {
 	where := dbx.And(dbx.HashExp{"user": userID}, dbx.NewExp("active = TRUE"))
 	return pageOf[PushToken](app, PushTokens, where, []string{"id DESC"}, offset, limit)
 }
 
-// RetirePushToken makes a token inactive; one that is already keeps its reason.
+// RetirePushToken deactivates a token; an inactive one keeps its reason.
 func RetirePushToken(tx core.App, id, because string, now time.Time) error {
-	return retire(tx, dbx.HashExp{"id": id, "active": true}, because, now)
+	return retirePushTokens(tx, dbx.HashExp{"id": id, "active": true}, because, now)
 }
 
-// RetirePushTokenHash makes the token with the hash inactive, whoever holds it.
+// RetirePushTokenHash deactivates the token with the hash, of any user.
 func RetirePushTokenHash(tx core.App, hash, because string, now time.Time) error {
-	return retire(tx, dbx.HashExp{"token_hash": hash, "active": true}, because, now)
+	return retirePushTokens(tx, dbx.HashExp{"token_hash": hash, "active": true}, because, now)
 }
 
-func retire(tx core.App, which dbx.Expression, because string, now time.Time) error {
+func retirePushTokens(tx core.App, which dbx.Expression, because string, now time.Time) error {
 	return update(tx, "retire push token", PushTokens, dbx.Params{"active": false, "inactive_because": because, "updated_at": Instant(now)}, which)
 }
 
-// SetPushDelivered notes that a push to the token was accepted.
+// SetPushDelivered records that a push to the token was accepted.
 func SetPushDelivered(tx core.App, id string, now time.Time) error {
-	return update(tx, "note push", PushTokens, dbx.Params{"last_delivered_at": Instant(now)}, dbx.HashExp{"id": id})
+	return update(tx, "record push", PushTokens, dbx.Params{"last_delivered_at": Instant(now)}, dbx.HashExp{"id": id})
 }
 
-// SilencePushTokens makes the push tokens of a user's device inactive, those of all devices when the device is "", and returns how many.
-func SilencePushTokens(tx core.App, userID, deviceID, because string, now time.Time) (int64, error) {
+// DeactivatePushTokens deactivates the push tokens of a user's device, or of all devices for "", and returns how many.
+func DeactivatePushTokens(tx core.App, userID, deviceID, because string, now time.Time) (int64, error) {
 	of := dbx.HashExp{"user": userID, "active": true}
 	if deviceID != "" {
 		of["device_id"] = deviceID
 	}
-	return updateCounted(tx, "silence push tokens", PushTokens, dbx.Params{"active": false, "inactive_because": because, "updated_at": Instant(now)}, of)
+	return updateCounted(tx, "deactivate push tokens", PushTokens, dbx.Params{"active": false, "inactive_because": because, "updated_at": Instant(now)}, of)
 }
 
-// The states of a push.
+// States of a push.
 const (
 	PushPending           = "pending"
 	PushSent              = "sent"
@@ -113,10 +113,10 @@ const (
 	PushNoTransport       = "no_transport"
 )
 
-// PushDraft is the intent to push a notification to one token; Token is "" where no token was looked at.
+// PushDraft is a push of a notification to one token; Token is "" if no token was used.
 type PushDraft struct{ Notification, Token, User, Type, Title, Body, Status string }
 
-// InsertPush stores the intent, once for each notification and token.
+// InsertPush stores a push, once per notification and token.
 func InsertPush(tx core.App, d PushDraft, now time.Time) error {
 	id, err := NextID(tx, PushDeliveries)
 	if err != nil {
@@ -138,7 +138,7 @@ func InsertPush(tx core.App, d PushDraft, now time.Time) error {
 	})
 }
 
-// ClaimedPush is a push that is about to be sent, and all that it takes.
+// ClaimedPush is a claimed push with everything needed to send it.
 type ClaimedPush struct {
 	ID           string `db:"id"`
 	Notification string `db:"notification"`
@@ -148,7 +148,7 @@ type ClaimedPush struct {
 	TokenActive  bool   `db:"token_active"`
 	Title        string `db:"title"`
 	Body         string `db:"body"`
-	Attempts     int    `db:"attempts"` // this one included
+	Attempts     int    `db:"attempts"` // including this one
 	CreatedAt    string `db:"created_at"`
 	Channel      string `db:"channel"`
 	Type         string `db:"type"`
@@ -158,14 +158,14 @@ type ClaimedPush struct {
 	Escalation   string `db:"escalation"`
 }
 
-// Token is opened.
+// Token returns the opened token.
 func (c *ClaimedPush) Token() (phi.Text, error) {
 	plain, err := OpenValue(c.SealedToken, PushTokens, "token", c.TokenID)
 	return phi.Text(plain), err
 }
 
-// ClaimPushes takes the pushes that have been due for longest and puts off their next attempt to the end of the lease. Where none is due, which is
-// mostly so, nobody's transaction is waited for.
+// ClaimPushes claims the pushes that have been due longest and postpones their next attempt to the end of the lease. It first checks with a
+// read, because usually none is due and a transaction would wait for the writer.
 func ClaimPushes(app core.App, now, lease time.Time, limit int) (claimed []*ClaimedPush, err error) {
 	due, err := queryValue[bool](app, "look for pushes", `SELECT EXISTS (SELECT 1 FROM push_deliveries WHERE status = 'pending' AND next_attempt_at <= {:now})`,
 		dbx.Params{"now": Instant(now)})
@@ -189,15 +189,15 @@ func ClaimPushes(app core.App, now, lease time.Time, limit int) (claimed []*Clai
 	return claimed, wrap(err, "claim pushes")
 }
 
-// FinishedPush is how an attempt ended. NextAttempt is the zero time unless it is to be tried again.
+// FinishedPush is the result of an attempt. NextAttempt is zero unless it will be retried.
 type FinishedPush struct {
 	ID, Status, Body string
-	StatusCode       int // 0 for no answer
+	StatusCode       int // 0 for no response
 	NextAttempt      time.Time
-	Uncounted        bool // the attempt was not made after all
+	Uncounted        bool // the attempt was not made
 }
 
-// FinishPush notes how an attempt ended.
+// FinishPush stores the result of an attempt.
 func FinishPush(tx core.App, s FinishedPush) error {
 	changes := dbx.Params{"status": s.Status, "body": s.Body, "next_attempt_at": Instant(s.NextAttempt)}
 	if s.StatusCode != 0 {
@@ -209,13 +209,13 @@ func FinishPush(tx core.App, s FinishedPush) error {
 	return update(tx, "finish push", PushDeliveries, changes, dbx.HashExp{"id": s.ID})
 }
 
-// PageOfPushes returns a page of deliveries, newest first, and how many there are in all.
+// PageOfPushes returns a page of deliveries, newest first, and the total.
 func PageOfPushes(app core.App, from, to time.Time, status string, offset, limit int) ([]*PushDelivery, int, error) {
 	where := Conditions{}.Between("created_at", from, to).Equal("status", status)
-	return pageOf[PushDelivery](app, PushDeliveries, Every(where), []string{"created_at DESC", "id DESC"}, offset, limit)
+	return pageOf[PushDelivery](app, PushDeliveries, AllOf(where), []string{"created_at DESC", "id DESC"}, offset, limit)
 }
 
-// PushDelivery is one push to one token, or why there was none.
+// PushDelivery is one push to one token, or the reason why none was sent.
 type PushDelivery struct{ core.BaseRecordProxy }
 
 func (p *PushDelivery) Number() int64          { return Number(p.Id) }
@@ -228,3 +228,11 @@ func (p *PushDelivery) Body() string           { return p.GetString("body") }
 func (p *PushDelivery) Status() string         { return p.GetString("status") }
 func (p *PushDelivery) StatusCode() *float64   { return Optional(p.ProxyRecord(), "status_code") }
 func (p *PushDelivery) AttemptedAt() time.Time { return instantOf(p, "attempted_at") }
+
+// DeactivateSessionPushTokens deactivates the push tokens registered in a user's session, and those without a session of the device that
+// signed in.
+func DeactivateSessionPushTokens(tx core.App, userID, family, deviceID, because string, now time.Time) error {
+	return exec(tx, "deactivate push tokens of session", `UPDATE push_tokens SET active = FALSE, inactive_because = {:why}, updated_at = {:now}
+		WHERE user = {:user} AND active = TRUE AND (session = {:family} OR session = '' AND device_id = {:device} AND {:device} != '')`,
+		dbx.Params{"user": userID, "family": family, "device": deviceID, "why": because, "now": Instant(now)})
+}

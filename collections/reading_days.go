@@ -9,26 +9,25 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// What the readings of a transaction add to the sums that are kept. Source: docs/decisions/observations.md.
+// Upserts of the stored totals of readings. Source: docs/decisions/observations.md.
 var (
-	// AddDailyCounts takes day, kind, status and readings.
+	// AddDailyCounts has the columns day, kind, status and readings.
 	AddDailyCounts = NewRowInsert("daily_counts", "day, observation_type, status, readings",
 		"ON CONFLICT (day, observation_type, status) DO UPDATE SET readings = readings + excluded.readings")
-	// AddReadingDays takes patient, day, kind, the first observation, readings, and those of devices.
+	// AddReadingDays has the columns patient, day, kind, first observation, readings, and device readings.
 	AddReadingDays = NewRowInsert("reading_days", "patient, day, observation_type, first_observation, readings, device_readings",
 		`ON CONFLICT (patient, day, observation_type) DO UPDATE
 			SET readings = readings + excluded.readings, device_readings = device_readings + excluded.device_readings`)
 )
 
-// Days are those of a patient, and of a kind unless "". From and To are where a day begins in the patient's zone, or zero; From is
-// included.
-type Days struct {
+// DayFilter selects days of a patient, and of a kind unless "". From (inclusive) and To are starts of days in the patient's zone, or zero.
+type DayFilter struct {
 	PatientID, Kind string
 	From, To        time.Time
 }
 
-// where chooses rows by a column that begins with the day or the time, as layout writes it.
-func (d Days) where(column string, layout func(time.Time) string) Conditions {
+// where compares a column with the start of a day, as layout formats it.
+func (d DayFilter) where(column string, layout func(time.Time) string) Conditions {
 	c := Conditions{dbx.HashExp{"patient": d.PatientID}}.Equal("observation_type", d.Kind)
 	if !d.From.IsZero() {
 		c = append(c, dbx.NewExp(column+" >= {:from}", dbx.Params{"from": layout(d.From)}))
@@ -39,37 +38,37 @@ func (d Days) where(column string, layout func(time.Time) string) Conditions {
 	return c
 }
 
-// DatedReading is a reading that holds, as days count it.
+// DatedReading is a final reading, as day counts need it.
 type DatedReading struct {
 	ID         string `db:"id"`
 	Kind       string `db:"observation_type"`
 	MeasuredAt string `db:"measured_at"`
-	FromDevice bool   `db:"from_device"` // which the patient held then
+	FromDevice bool   `db:"from_device"` // a device assigned to the patient at that time
 }
 
-// Transmitted is the condition that no person typed the reading of an observation: it came from a device, a program or a vendor's file. One
-// that was stored before its origin was noted has the origin of its source.
-func Transmitted(observation string) string {
+// IsTransmitted is an observation that no person typed: it came from a device, a program or a vendor's file. A reading stored before
+// origins were recorded has the origin of its source.
+func IsTransmitted(observation string) string {
 	return "(" + observation + ".origin IN ('device', 'machine', 'import') OR " + observation + ".origin = '' AND " + observation + ".source = 'gateway')"
 }
 
-// ReadingsOfDays are the readings that hold, in order; what a person typed is from no device, whichever they named.
-func ReadingsOfDays(app core.App, d Days) (found []DatedReading, err error) {
-	err = app.DB().Select("id", "observation_type", "measured_at", "("+Transmitted("observations")+" AND device_id != '' AND patient IS ("+
+// ReadingsOfDays returns the final readings, in order. Typed readings are never from a device, even if they name one.
+func ReadingsOfDays(app core.App, d DayFilter) (found []DatedReading, err error) {
+	err = app.DB().Select("id", "observation_type", "measured_at", "("+IsTransmitted("observations")+" AND device_id != '' AND patient IS ("+
 		DeviceHolderQuery("observations.device_id", "observations.measured_at")+")) AS from_device").From(Observations).
-		Where(Every(append(d.where("measured_at", Instant).And(anyKind(app)), dbx.HashExp{"status": StatusFinal}))).OrderBy("measured_at", "id").All(&found)
+		Where(AllOf(append(d.where("measured_at", Instant).And(anyKind(app)), dbx.HashExp{"status": StatusFinal}))).OrderBy("measured_at", "id").All(&found)
 	return found, wrap(err, "count days with data")
 }
 
-// ForgetDays empties the days with data.
-func ForgetDays(tx core.App, d Days) error {
-	_, err := tx.NonconcurrentDB().Delete("reading_days", Every(d.where("day", dateOf))).Execute()
-	return wrap(err, "empty reading days")
+// DeleteReadingDays deletes the stored days with data.
+func DeleteReadingDays(tx core.App, d DayFilter) error {
+	_, err := tx.NonconcurrentDB().Delete("reading_days", AllOf(d.where("day", dateOf))).Execute()
+	return wrap(err, "delete reading days")
 }
 
 func dateOf(at time.Time) string { return at.Format(time.DateOnly) }
 
-// StoredDay is a day with data as it is stored.
+// StoredDay is a stored day with data.
 type StoredDay struct {
 	Day      string `db:"day"`
 	Kind     string `db:"observation_type"`
@@ -77,20 +76,20 @@ type StoredDay struct {
 	Devices  int    `db:"device_readings"`
 }
 
-// StoredDays are a patient's.
+// StoredDays returns a patient's stored days.
 func StoredDays(app core.App, patientID string) ([]StoredDay, error) {
 	return queryAll[StoredDay](app, "read days with data", `SELECT day, observation_type, readings, device_readings FROM reading_days WHERE patient = {:patient}`,
 		dbx.Params{"patient": patientID})
 }
 
-// TotalReadings is how many readings the totals of some days have, both included, of a kind unless "".
+// TotalReadings sums the stored totals of days, both inclusive, of a kind unless "".
 func TotalReadings(app core.App, first, last, kind string) (int, error) {
 	return queryValue[int](app, "add up daily counts", `SELECT COALESCE(SUM(readings), 0) FROM daily_counts
 		WHERE day BETWEEN {:first} AND {:last} AND ({:kind} = '' OR observation_type = {:kind})`, dbx.Params{"first": first, "last": last, "kind": kind})
 }
 
-// NextCounted are the next reading from a time on and the next day with a total, each found by an index; "" for none.
-func NextCounted(app core.App, from time.Time) (measured, day string, err error) {
+// NextDayToCount returns the next reading from a time on and the next day with a total, each by an index; "" for none.
+func NextDayToCount(app core.App, from time.Time) (measured, day string, err error) {
 	err = app.DB().NewQuery(`SELECT COALESCE((SELECT MIN(measured_at) FROM observations WHERE measured_at >= {:from}), ''),
 		COALESCE((SELECT MIN(day) FROM daily_counts WHERE day >= {:day}), '')`).
 		Bind(dbx.Params{"from": Instant(from), "day": dateOf(from)}).Row(&measured, &day)
@@ -99,28 +98,29 @@ func NextCounted(app core.App, from time.Time) (measured, day string, err error)
 
 const countedTotals = `SELECT observation_type, status, COUNT(*) FROM observations WHERE measured_at >= {:from} AND measured_at < {:to} GROUP BY 1, 2`
 
-func totalOf(day time.Time) dbx.Params {
+func totalParams(day time.Time) dbx.Params {
 	return dbx.Params{"day": dateOf(day), "from": Instant(day), "to": Instant(StartOfNextDay(day))}
 }
 
-// TotalsDiffer reports whether the totals of a day, which begins at the given time, are not those of its readings.
+// TotalsDiffer reports whether the stored totals of a day differ from its readings. day is the start of the day.
 func TotalsDiffer(app core.App, day time.Time) (bool, error) {
 	return queryValue[bool](app, "compare the totals of a day", `WITH counted AS MATERIALIZED (`+countedTotals+`),
 			totals AS (SELECT observation_type, status, readings FROM daily_counts WHERE day = {:day} AND readings != 0)
-		SELECT EXISTS (SELECT * FROM counted EXCEPT SELECT * FROM totals) OR EXISTS (SELECT * FROM totals EXCEPT SELECT * FROM counted)`, totalOf(day))
+		SELECT EXISTS (SELECT * FROM counted EXCEPT SELECT * FROM totals) OR EXISTS (SELECT * FROM totals EXCEPT SELECT * FROM counted)`, totalParams(day))
 }
 
-// CountTotals counts the totals of a day anew.
-func CountTotals(tx core.App, day time.Time) error {
-	if err := exec(tx, "empty the totals of a day", `DELETE FROM daily_counts WHERE day = {:day}`, totalOf(day)); err != nil {
+// RecountTotals replaces the totals of a day by a new count.
+func RecountTotals(tx core.App, day time.Time) error {
+	if err := exec(tx, "delete the totals of a day", `DELETE FROM daily_counts WHERE day = {:day}`, totalParams(day)); err != nil {
 		return err
 	}
-	return exec(tx, "count the totals of a day anew",
-		`INSERT INTO daily_counts (day, observation_type, status, readings) SELECT {:day}, * FROM (`+countedTotals+`)`, totalOf(day))
+	return exec(tx, "recount the totals of a day",
+		`INSERT INTO daily_counts (day, observation_type, status, readings) SELECT {:day}, * FROM (`+countedTotals+`)`, totalParams(day))
 }
 
-// MoveTotal moves one reading from the total of a status to that of those entered in error. Where the day has no total of its kind it stays.
-func MoveTotal(tx core.App, day, kind, from string) error {
+// MoveTotalToError moves one reading from the total of a status to that of readings entered in error. It does nothing if the day has no total
+// of its kind.
+func MoveTotalToError(tx core.App, day, kind, from string) error {
 	const of = ` WHERE day = {:day} AND observation_type = {:kind} AND status = {:from}`
 	for _, statement := range []string{
 		`INSERT INTO daily_counts (day, observation_type, status, readings)
@@ -136,23 +136,23 @@ func MoveTotal(tx core.App, day, kind, from string) error {
 	return nil
 }
 
-// Timing is how many readings of a bucket took so many milliseconds, and what they took together.
-type Timing struct {
+// ProcessingTime is the number of readings of a bucket with a processing time in milliseconds, and their total time.
+type ProcessingTime struct {
 	Bucket   string `db:"bucket" json:"b"`
 	MS       int64  `db:"ms" json:"m"`
 	Readings int    `db:"readings" json:"n"`
 	TotalUS  int64  `db:"total_us" json:"u"`
 }
 
-// Timings are those of the buckets from one to another, in order.
-func Timings(app core.App, first, last time.Time) ([]Timing, error) {
-	return queryAll[Timing](app, "read processing times",
+// ProcessingTimes returns those of a range of buckets, in order.
+func ProcessingTimes(app core.App, first, last time.Time) ([]ProcessingTime, error) {
+	return queryAll[ProcessingTime](app, "read processing times",
 		`SELECT bucket, ms, readings, total_us FROM processing_times WHERE bucket BETWEEN {:first} AND {:last} ORDER BY bucket, ms`,
 		dbx.Params{"first": Instant(first), "last": Instant(last)})
 }
 
-// AddTimings adds to the processing times: one statement, however many there are.
-func AddTimings(tx core.App, list []Timing) error {
+// AddProcessingTimes adds processing times with one statement.
+func AddProcessingTimes(tx core.App, list []ProcessingTime) error {
 	encoded, err := json.Marshal(list)
 	if err != nil {
 		return fmt.Errorf("encode processing times: %w", err)
@@ -161,4 +161,23 @@ func AddTimings(tx core.App, list []Timing) error {
 		SELECT value ->> 'b', value ->> 'm', value ->> 'n', value ->> 'u' FROM json_each({:list}) WHERE TRUE
 		ON CONFLICT (bucket, ms) DO UPDATE SET readings = readings + excluded.readings, total_us = total_us + excluded.total_us`,
 		dbx.Params{"list": string(encoded)})
+}
+
+// DayCount is the number of readings of a kind on a day.
+type DayCount struct {
+	Day      string `db:"day"`
+	Kind     string `db:"observation_type"`
+	Readings int    `db:"readings"`
+}
+
+// ReadingDays returns a patient's daily readings by kind, both ends inclusive.
+func ReadingDays(app core.App, patientID, first, last string) ([]DayCount, error) {
+	return queryAll[DayCount](app, "read reading days", `SELECT day, observation_type, readings FROM reading_days
+		WHERE patient = {:patient} AND day BETWEEN {:first} AND {:last}`, dbx.Params{"patient": patientID, "first": first, "last": last})
+}
+
+// DailyCounts returns the practice's final daily readings by kind, both ends inclusive.
+func DailyCounts(app core.App, first, last string) ([]DayCount, error) {
+	return queryAll[DayCount](app, "read daily counts", `SELECT day, observation_type, readings FROM daily_counts
+		WHERE day BETWEEN {:first} AND {:last} AND status = 'final'`, dbx.Params{"first": first, "last": last})
 }

@@ -9,20 +9,20 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// RingKey is an encryption key that stored values may lie under. Check opens under that key alone; Uses counts the processes that began to
-// seal under it.
+// RingKey is an encryption key under which stored values may be sealed. Check opens under that key only; Uses counts the processes that
+// started to seal under it.
 type RingKey struct {
 	ID    string `db:"key_id"`
 	Check string `db:"sealed"`
 	Uses  int    `db:"uses"`
 }
 
-// RingKeys are the registered keys in the order of their ids.
+// RingKeys returns the registered keys in order of id.
 func RingKeys(app core.App) ([]RingKey, error) {
 	return queryAll[RingKey](app, "read the registered keys", `SELECT key_id, sealed, uses FROM ring_keys ORDER BY key_id`, nil)
 }
 
-// RegisterRingKey notes that a process is about to seal under a key of its ring.
+// RegisterRingKey records that a process is about to seal under a key of its ring.
 func RegisterRingKey(tx core.App, ring *phi.KeyRing, keyID string) error {
 	check, err := ring.CheckValue(keyID)
 	if err == nil {
@@ -32,27 +32,27 @@ func RegisterRingKey(tx core.App, ring *phi.KeyRing, keyID string) error {
 	return wrap(err, "register key %s", keyID)
 }
 
-// ForgetRingKey removes a key that nothing lies under any more; not done when another process began to seal under it meanwhile.
-func ForgetRingKey(tx core.App, key RingKey) (done bool, err error) {
-	n, err := change(tx, "forget key "+key.ID, `DELETE FROM ring_keys WHERE key_id = {:id} AND uses = {:uses}`, dbx.Params{"id": key.ID, "uses": key.Uses})
+// DeleteRingKey deletes a key that no value needs; done is false if another process started to seal under it in between.
+func DeleteRingKey(tx core.App, key RingKey) (done bool, err error) {
+	n, err := execCounted(tx, "delete key "+key.ID, `DELETE FROM ring_keys WHERE key_id = {:id} AND uses = {:uses}`, dbx.Params{"id": key.ID, "uses": key.Uses})
 	return n == 1, err
 }
 
-// ServiceKey is a key that the running service has said to hold; it seals under one of them.
+// ServiceKey is a key that the running service has announced; it seals under one of them.
 type ServiceKey struct {
 	ID    string `db:"key_id"`
 	Check string `db:"sealed"`
 	Seals bool   `db:"seals"`
 }
 
-// ServiceKeys are the keys of the service that runs, or of one that was killed.
+// ServiceKeys returns the keys of the running service, or of one that was killed.
 func ServiceKeys(app core.App) ([]ServiceKey, error) {
 	return queryAll[ServiceKey](app, "read the service's keys", `SELECT key_id, sealed, seals FROM service_keys ORDER BY key_id`, nil)
 }
 
-// AnnounceRing says that the running service holds a ring, and no other any more.
-func AnnounceRing(tx core.App, ring *phi.KeyRing) error {
-	if err := WithdrawRing(tx); err != nil {
+// StoreServiceKeys replaces the announced keys by those of a ring.
+func StoreServiceKeys(tx core.App, ring *phi.KeyRing) error {
+	if err := DeleteServiceKeys(tx); err != nil {
 		return err
 	}
 	for _, id := range ring.KeyIDs() {
@@ -68,9 +68,9 @@ func AnnounceRing(tx core.App, ring *phi.KeyRing) error {
 	return nil
 }
 
-// WithdrawRing says that the service has ended.
-func WithdrawRing(app core.App) error {
-	return exec(app, "withdraw the service's keys", `DELETE FROM service_keys`, nil)
+// DeleteServiceKeys records that the service has ended.
+func DeleteServiceKeys(app core.App) error {
+	return exec(app, "delete the service's keys", `DELETE FROM service_keys`, nil)
 }
 
 // SealedTable is a collection with encrypted columns.
@@ -79,10 +79,10 @@ type SealedTable struct {
 	Columns []*PHIField
 }
 
-// SealedTables finds the encrypted columns of every collection but the audit log, whose old entries keep their keys.
+// SealedTables returns the encrypted columns of every collection except the audit log, whose old entries keep their keys.
 func SealedTables(app core.App) (tables []SealedTable, err error) {
-	all, remembered := app.Store().Get(core.StoreKeyCachedCollections).([]*core.Collection) // every start looks; reading them anew takes a twentieth of it
-	if !remembered {
+	all, cached := app.Store().Get(core.StoreKeyCachedCollections).([]*core.Collection) // reading them again would take 5% of the startup time
+	if !cached {
 		if all, err = app.FindAllCollections(); err != nil {
 			return nil, fmt.Errorf("list collections: %w", err)
 		}
@@ -98,7 +98,7 @@ func SealedTables(app core.App) (tables []SealedTable, err error) {
 	return tables, nil
 }
 
-// SealedFields are the encrypted fields of a collection.
+// SealedFields returns the encrypted fields of a collection.
 func SealedFields(collection *core.Collection) (fields []*PHIField) {
 	for _, field := range collection.Fields {
 		if f, ok := field.(*PHIField); ok {
@@ -108,12 +108,12 @@ func SealedFields(collection *core.Collection) (fields []*PHIField) {
 	return fields
 }
 
-// keyOf takes the id of the key out of a sealed column, in SQL; "" for what is not sealed.
+// keyOf extracts the key id from a sealed column in SQL; "" if the value is not sealed.
 func keyOf(column string) string {
 	return fmt.Sprintf(`(CASE WHEN [[%[1]s]] GLOB 'v[12]:*:*' THEN substr([[%[1]s]], 4, instr(substr([[%[1]s]], 4), ':') - 1) ELSE '' END)`, column)
 }
 
-// KeyIDsIn are the ids of the keys under which values of a table lie: all of them, or those of the newest rows.
+// KeyIDsIn returns the ids of the keys that seal values of a table: of all rows, or of the newest ones.
 func KeyIDsIn(app core.App, t SealedTable, newest int) (ids []string, err error) {
 	for _, f := range t.Columns {
 		query := app.DB().Select(keyOf(f.Name) + " AS key").Distinct(true).From(t.Name).AndWhere(dbx.NewExp(keyOf(f.Name) + " != ''"))
@@ -129,7 +129,7 @@ func KeyIDsIn(app core.App, t SealedTable, newest int) (ids []string, err error)
 	return ids, nil
 }
 
-// OpensAny reports whether a ring opens any of the first values that a table has under a key: one will do, a damaged one proves nothing.
+// OpensAny reports whether a ring opens any of a table's first values under a key. One is enough; a damaged value proves nothing.
 func OpensAny(app core.App, ring *phi.KeyRing, t SealedTable, keyID string, most int) (bool, error) {
 	for _, f := range t.Columns {
 		var rows []struct {
@@ -150,15 +150,14 @@ func OpensAny(app core.App, ring *phi.KeyRing, t SealedTable, keyID string, most
 	return false, nil
 }
 
-// ValuesByKey counts the values of a table that are not as the ring's first key would seal them now, by the id of their key; "" stands for
-// what is no sealed value.
+// ValuesByKey counts the values of a table that must be sealed again under the ring's first key, by key id; "" counts unsealed values.
 func ValuesByKey(app core.App, ring *phi.KeyRing, t SealedTable, into map[string]int) error {
 	for _, f := range t.Columns {
 		var rows []struct {
 			Key    string `db:"key"`
 			Values int    `db:"n"`
 		}
-		err := app.DB().Select(keyOf(f.Name)+" AS key", "COUNT(*) AS n").From(t.Name).Where(Stale(ring, f)).GroupBy("key").All(&rows)
+		err := app.DB().Select(keyOf(f.Name)+" AS key", "COUNT(*) AS n").From(t.Name).Where(NeedsReseal(ring, f)).GroupBy("key").All(&rows)
 		if err != nil {
 			return fmt.Errorf("count %s by key: %w", t.Name, err)
 		}
@@ -169,8 +168,8 @@ func ValuesByKey(app core.App, ring *phi.KeyRing, t SealedTable, into map[string
 	return nil
 }
 
-// Stale is true for rows whose value in a column is not as the ring would seal it now.
-func Stale(ring *phi.KeyRing, f *PHIField) dbx.Expression {
+// NeedsReseal is rows whose value in a column is not sealed as the ring seals now.
+func NeedsReseal(ring *phi.KeyRing, f *PHIField) dbx.Expression {
 	prefix := ring.SealedPrefix()
 	return dbx.NewExp(fmt.Sprintf("([[%[1]s]] != '' AND substr([[%[1]s]], 1, {:length}) != {:prefix})", f.Name),
 		dbx.Params{"length": len(prefix), "prefix": prefix})

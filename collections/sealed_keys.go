@@ -10,11 +10,11 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// blindIndexKey names the key of the blind indexes among the sealed keys.
+// blindIndexKey is the name of the blind-index key among the sealed keys.
 const blindIndexKey = "blind_index"
 
-// LoadIndexKey opens the key of the blind indexes, which is made once and kept sealed in the database so that it outlives every
-// change of encryption key. When none of the ring's keys opens it, the ring does not belong to this database.
+// LoadIndexKey opens the blind-index key. It is created once and stored sealed, so it survives every change of encryption keys. If no key of
+// the ring opens it, the ring belongs to another database.
 func LoadIndexKey(app core.App, ring *phi.KeyRing) (phi.IndexKey, error) {
 	sealed, stored, err := sealedIndexKey(app)
 	if err != nil {
@@ -28,7 +28,7 @@ func LoadIndexKey(app core.App, ring *phi.KeyRing) (phi.IndexKey, error) {
 }
 
 func makeIndexKey(app core.App, ring *phi.KeyRing) (phi.IndexKey, error) {
-	if used, err := EverUsed(app); err != nil || used {
+	if used, err := IsInUse(app); err != nil || used {
 		return phi.IndexKey{}, errors.Join(err, errors.New("the sealed index key is gone from a database in use: restore a backup"))
 	}
 	key := phi.NewIndexKey()
@@ -43,13 +43,13 @@ func makeIndexKey(app core.App, ring *phi.KeyRing) (phi.IndexKey, error) {
 	return key, nil
 }
 
-// sealedIndexKey is the index key as stored, if it is.
+// sealedIndexKey returns the stored index key, if there is one.
 func sealedIndexKey(app core.App) (sealed string, stored bool, err error) {
 	err = app.DB().NewQuery(`SELECT sealed FROM sealed_keys WHERE name = {:name}`).Bind(dbx.Params{"name": blindIndexKey}).Row(&sealed)
-	return sealed, err == nil, wrap(unlessMissing(err), "read sealed index key")
+	return sealed, err == nil, wrap(ignoreNotFound(err), "read sealed index key")
 }
 
-// IndexKeyID is the id of the key under which the key of the blind indexes lies; "" when there is none yet, nor a table for it.
+// IndexKeyID returns the id of the key that seals the blind-index key, or "" if there is no key or no table yet.
 func IndexKeyID(app core.App) (string, error) {
 	if !app.HasTable("sealed_keys") {
 		return "", nil
@@ -59,7 +59,7 @@ func IndexKeyID(app core.App) (string, error) {
 	return id, err
 }
 
-// ResealIndexKey seals the key of the blind indexes under the ring's first key.
+// ResealIndexKey seals the blind-index key under the ring's first key.
 func ResealIndexKey(app core.App, ring *phi.KeyRing) error {
 	sealed, _, err := sealedIndexKey(app)
 	if err != nil || !ring.NeedsRotation(sealed) {
@@ -68,7 +68,7 @@ func ResealIndexKey(app core.App, ring *phi.KeyRing) error {
 	return resealIndexKey(app, ring, sealed)
 }
 
-// resealIndexKey stores the index key as the ring seals today, unless another one was stored meanwhile.
+// resealIndexKey stores the index key as the ring seals now, unless another one was stored in between.
 func resealIndexKey(app core.App, ring *phi.KeyRing, sealed string) error {
 	key, err := ring.OpenIndexKey(sealed)
 	if err != nil {

@@ -26,10 +26,10 @@ func ring(t *testing.T, ids ...string) *phi.KeyRing {
 	return r
 }
 
-// The index key is made once, opens with any ring that has its key, and gives a foreign ring away.
-func TestIndexKeyFitsTheData(t *testing.T) {
+// The index key is created once, opens with every ring that has its key, and rejects a foreign ring.
+func TestIndexKeyMatchesRing(t *testing.T) {
 	app := vigiltest.NewApp(t)
-	if _, err := app.DB().Delete("sealed_keys", dbx.NewExp("TRUE")).Execute(); err != nil { // as if this were the first start
+	if _, err := app.DB().Delete("sealed_keys", dbx.NewExp("TRUE")).Execute(); err != nil { // simulates a first start
 		t.Fatal(err)
 	}
 	first, err := collections.LoadIndexKey(app, ring(t, "a"))
@@ -67,8 +67,8 @@ func TestIndexKeyFitsTheData(t *testing.T) {
 	}
 }
 
-// A new index key for a database in use would cut every lookup and keyed hash off from what is stored: the old one was taken away.
-func TestIndexKeyIsMadeOnce(t *testing.T) {
+// A missing index key of a database in use is not replaced: a new key would not match any stored blind index or hash.
+func TestIndexKeyIsNotReplaced(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	vigiltest.User(t, app, authz.Nurse)
 	if _, err := app.DB().Delete("sealed_keys", dbx.NewExp("TRUE")).Execute(); err != nil {

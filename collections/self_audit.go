@@ -7,73 +7,73 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// stands leaves out what is no longer claimed. Written as two comparisons, because an index of what was not voided answers only to that very one.
-const stands = `lifecycle_status != 'voided' AND lifecycle_status != 'refunded'`
+// countsForBilling excludes voided and refunded entries. It is two comparisons because the partial index requires exactly the first one.
+const countsForBilling = `lifecycle_status != 'voided' AND lifecycle_status != 'refunded'`
 
-// FirstBilled is the service date of the first entry of a patient that stands.
+// FirstBilled is the service date of a patient's first entry that counts.
 type FirstBilled struct {
 	Patient string `db:"patient"`
 	Day     string `db:"day"`
 }
 
-// FirstBilledDays finds it for the patients with an entry of some service dates, both included.
+// FirstBilledDays returns it for the patients with an entry in a range of service dates, both inclusive.
 func FirstBilledDays(app core.App, first, last string) ([]FirstBilled, error) {
 	return queryAll[FirstBilled](app, "find first billed days", `WITH billed AS MATERIALIZED (SELECT DISTINCT patient FROM billing_entries
-			WHERE service_date BETWEEN {:first} AND {:last} AND `+stands+`)
-		SELECT patient, (SELECT e.service_date FROM billing_entries e WHERE e.patient = billed.patient AND e.`+standsOf("e")+`
+			WHERE service_date BETWEEN {:first} AND {:last} AND `+countsForBilling+`)
+		SELECT patient, (SELECT e.service_date FROM billing_entries e WHERE e.patient = billed.patient AND e.`+countsForBillingIn("e")+`
 			ORDER BY e.service_date LIMIT 1) AS day FROM billed`, dbx.Params{"first": first, "last": last})
 }
 
-func standsOf(alias string) string {
+func countsForBillingIn(alias string) string {
 	return `lifecycle_status != 'voided' AND ` + alias + `.lifecycle_status != 'refunded'`
 }
 
-// auditedLine is an entry as one text: id, code, service date, first and last day of the period.
+// auditedLine is an entry as text: id, code, service date, first and last day of the period.
 const auditedLine = `concat_ws(',', id, cpt_code, service_date, billing_period_start, billing_period_end)`
 
-// AuditedLines are the entries that count of some service dates, both included, one line for each patient. Whose they are is read from one index, what
-// they are from the index that goes from patient to patient: from the table itself, each would be read from another place.
+// AuditedLines returns the counting entries of a range of service dates, both inclusive, one line per patient. It finds the patients by one
+// index and reads the entries from the per-patient index, because reading the table itself would access a different page for each entry.
 func AuditedLines(app core.App, first, last string) ([]PatientLines, error) {
 	return queryAll[PatientLines](app, "read billing entries of a month", `WITH billed AS MATERIALIZED (SELECT DISTINCT patient AS who FROM billing_entries
-			WHERE service_date BETWEEN {:first} AND {:last} AND `+stands+`)
+			WHERE service_date BETWEEN {:first} AND {:last} AND `+countsForBilling+`)
 		SELECT patient, group_concat(`+auditedLine+`, ';') AS list FROM billed CROSS JOIN billing_entries
-			ON patient = who AND service_date BETWEEN {:first} AND {:last} AND `+stands+`
+			ON patient = who AND service_date BETWEEN {:first} AND {:last} AND `+countsForBilling+`
 		GROUP BY patient`, dbx.Params{"first": first, "last": last})
 }
 
-// AuditedLinesOf are the entries that count of some patients, with some codes, from a service date until before another.
+// AuditedLinesOf returns the counting entries of patients with some codes, in a half-open range of service dates.
 func AuditedLinesOf(app core.App, ids, codes []string, from, until string) ([]PatientLines, error) {
 	return queryAll[PatientLines](app, "read billing entries around a month", `SELECT patient, group_concat(`+auditedLine+`, ';') AS list FROM billing_entries
-		WHERE patient`+those+` AND service_date >= {:from} AND service_date < {:until} AND `+stands+`
+		WHERE patient`+inIDs+` AND service_date >= {:from} AND service_date < {:until} AND `+countsForBilling+`
 			AND cpt_code IN (SELECT value FROM json_each({:codes})) GROUP BY patient`,
 		dbx.Params{"ids": jsonList(ids), "codes": jsonList(codes), "from": from, "until": until})
 }
 
-// AuditedTime is a finished stretch of a person's work.
+// AuditedTime is a finished time entry of a user.
 type AuditedTime struct {
 	ID         string `db:"id"`
 	User       string `db:"user"`
-	Entry      string `db:"entry"` // the entry that bills it; "" for none yet
+	Entry      string `db:"entry"` // the entry that bills it, or ""
 	StartedAt  string `db:"started_at"`
 	EndedAt    string `db:"ended_at"`
 	Seconds    int    `db:"seconds"`
 	RecordedAt string `db:"created_at"`
 }
 
-// AuditedTimes is the time that began in a span, the end excluded, without that of entries whose payment went back.
+// AuditedTimes returns time that started in a half-open span, except time of refunded or voided entries.
 func AuditedTimes(app core.App, from, to time.Time) ([]AuditedTime, error) {
 	return queryAll[AuditedTime](app, "read time of a month", `SELECT t.id, t.user, t.billing_entry AS entry, t.started_at, t.ended_at,
 			CAST(t.duration_seconds AS INTEGER) AS seconds, t.created_at
 		FROM time_entries t LEFT JOIN billing_entries e ON e.id = t.billing_entry
-		WHERE t.started_at >= {:from} AND t.started_at < {:to} AND t.ended_at != '' AND (e.id IS NULL OR e.`+standsOf("e")+`)
+		WHERE t.started_at >= {:from} AND t.started_at < {:to} AND t.ended_at != '' AND (e.id IS NULL OR e.`+countsForBillingIn("e")+`)
 		ORDER BY t.started_at, t.id`, dbx.Params{"from": Instant(from), "to": Instant(to)})
 }
 
-// MostlyWithoutDevice are those patients with an entry of some service dates, or with a device in a span of instants, of whose days with data more
-// than half have no reading of a device. Who brought these readings is for [OriginsOfReadings] to tell.
-func MostlyWithoutDevice(app core.App, first, last string, from, to time.Time) ([]string, error) {
+// PatientsMostlyWithoutDevice returns the patients with an entry in a range of service dates, or a device in a span, for whom more than half
+// of the days with data have no device reading. [OriginsOfReadings] returns the origin of these readings.
+func PatientsMostlyWithoutDevice(app core.App, first, last string, from, to time.Time) ([]string, error) {
 	return queryColumn[string](app, "find days without devices", `WITH watched AS MATERIALIZED (
-			SELECT patient FROM billing_entries WHERE service_date BETWEEN {:first} AND {:last} AND `+stands+`
+			SELECT patient FROM billing_entries WHERE service_date BETWEEN {:first} AND {:last} AND `+countsForBilling+`
 			UNION SELECT patient FROM device_assignments WHERE assigned_at < {:to} AND (unassigned_at = '' OR unassigned_at >= {:from})),
 		days AS (SELECT r.patient, r.day, SUM(r.device_readings) AS devices FROM watched CROSS JOIN reading_days r
 			ON r.patient = watched.patient AND r.day BETWEEN {:first} AND {:last} WHERE r.readings > 0 GROUP BY r.patient, r.day)
@@ -81,7 +81,7 @@ func MostlyWithoutDevice(app core.App, first, last string, from, to time.Time) (
 		dbx.Params{"first": first, "last": last, "from": Instant(from), "to": Instant(to)})
 }
 
-// OriginOfReading is who or what brought a reading of a patient.
+// OriginOfReading is the origin of a patient's reading.
 type OriginOfReading struct {
 	Patient    string `db:"patient"`
 	Zone       string `db:"time_zone"` // "" for the practice's
@@ -89,10 +89,10 @@ type OriginOfReading struct {
 	Typed      bool   `db:"typed"`
 }
 
-// OriginsOfReadings are those of the believed readings of some patients in a span, the end excluded. One that was stored before its origin was
-// noted has the origin of its source.
+// OriginsOfReadings returns the origins of patients' trusted readings in a half-open span. A reading stored before origins were recorded has
+// the origin of its source.
 func OriginsOfReadings(app core.App, ids []string, from, to time.Time) ([]OriginOfReading, error) {
-	params := idsOf(ids)
+	params := idParams(ids)
 	params["from"], params["to"] = Instant(from), Instant(to)
 	return queryAll[OriginOfReading](app, "read origins of readings", `SELECT o.patient, p.time_zone, o.measured_at,
 			(o.origin IN ('staff', 'patient') OR o.origin = '' AND o.source != 'gateway') AS typed

@@ -10,27 +10,27 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// Snapshot calls read with an app whose every query finds the database as it is at this moment, however long read takes and whatever others write
-// meanwhile. It holds up no writer, and cannot write. fixed is called as soon as the moment is fixed, while nobody else writes: everything that was
-// committed before is in it, and nothing that will be.
+// Snapshot calls read with an app whose queries all see the database at one moment, no matter how long read takes. The app does not block
+// writers and cannot write. Snapshot calls fixed at that moment, while it holds the write lock: everything committed before is included,
+// nothing after is.
 func Snapshot(ctx context.Context, app core.App, fixed func(tx core.App) error, read func(core.App) error) error {
 	db, ok := app.ConcurrentDB().(*dbx.DB)
 	if !ok {
-		return fmt.Errorf("fix a moment: %T is no database", app.ConcurrentDB())
+		return fmt.Errorf("take a snapshot: %T is not a database", app.ConcurrentDB())
 	}
 	var reader *dbx.Tx
-	err := app.RunInTransaction(func(tx core.App) (err error) { // for its write lock
+	err := app.RunInTransaction(func(tx core.App) (err error) { // takes the write lock
 		if reader, err = db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}); err != nil {
 			return wrap(err, "begin to read")
 		}
-		var tables int // the first read fixes the moment
+		var tables int // the first read starts the snapshot
 		if err = reader.NewQuery(`SELECT COUNT(*) FROM sqlite_master`).Row(&tables); err == nil {
 			err = fixed(tx)
 		}
-		return wrap(err, "fix a moment")
+		return wrap(err, "take a snapshot")
 	})
 	if reader != nil {
-		defer func() { _ = reader.Rollback() }() // nothing was written
+		defer func() { _ = reader.Rollback() }() // read-only
 	}
 	if err != nil {
 		return err
@@ -38,8 +38,8 @@ func Snapshot(ctx context.Context, app core.App, fixed func(tx core.App) error, 
 	return read(&snapshotApp{App: app, reader: reader})
 }
 
-// errSnapshot is of a write where nothing can be written.
-var errSnapshot = errors.New("this app reads a moment that is past, and writes nothing")
+// errSnapshot rejects a write through a snapshot.
+var errSnapshot = errors.New("a database snapshot is read-only")
 
 type snapshotApp struct {
 	core.App
@@ -55,10 +55,10 @@ func (a *snapshotApp) ConcurrentDB() dbx.Builder { return a.reader }
 // NonconcurrentDB implements [core.App].
 func (a *snapshotApp) NonconcurrentDB() dbx.Builder { return a.reader }
 
-// RecordQuery implements [core.App]: PocketBase's own, by the reader.
+// RecordQuery implements [core.App]: PocketBase's query, run by the snapshot's reader.
 func (a *snapshotApp) RecordQuery(collection any) *dbx.SelectQuery {
-	known := a.App.RecordQuery(collection).Info()
-	return a.reader.Select(known.Selects...).From(known.From...).WithBuildHook(known.BuildHook).WithContext(known.Context)
+	query := a.App.RecordQuery(collection).Info()
+	return a.reader.Select(query.Selects...).From(query.From...).WithBuildHook(query.BuildHook).WithContext(query.Context)
 }
 
 // RunInTransaction implements [core.App].

@@ -5,50 +5,52 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/vigilhealth/vigil/internal/phi"
+
 	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// CurrentSnooze is the snooze of a type of alerts about a patient that nobody has ended; it may have run out. Nil when there is none.
+// CurrentSnooze returns the snooze of a patient and type that was not ended, or nil. It may have expired.
 func CurrentSnooze(app core.App, patientID, alertType string) (*Snooze, error) {
 	snooze, err := find[Snooze](app, Snoozes, dbx.HashExp{"patient": patientID, "type": alertType, "ended_at": ""})
-	return snooze, unlessMissing(err)
+	return snooze, ignoreNotFound(err)
 }
 
-// FindSnoozeByID finds a snooze by its record id.
+// FindSnoozeByID finds a snooze by record id.
 func FindSnoozeByID(app core.App, id string) (*Snooze, error) {
 	return find[Snooze](app, Snoozes, dbx.HashExp{"id": id})
 }
 
-// DueSnoozes are the ids of snoozes that have run out and that nobody has ended, the longest due first.
+// DueSnoozes returns the ids of expired snoozes that were not ended, the longest overdue first.
 func DueSnoozes(app core.App, now time.Time, limit int) ([]string, error) {
-	return queryColumn[string](app, "find snoozes that ran out", `SELECT id FROM snoozes WHERE ended_at = '' AND ends_at <= {:now}
+	return queryColumn[string](app, "find expired snoozes", `SELECT id FROM snoozes WHERE ended_at = '' AND ends_at <= {:now}
 		ORDER BY ends_at LIMIT +{:limit}`, dbx.Params{"now": Instant(now), "limit": limit})
 }
 
-// KnownAlert is an alert that everybody knows of when a snooze begins.
-type KnownAlert struct {
+// BaselineAlert is an alert that existed when a snooze started.
+type BaselineAlert struct {
 	ID          string   `db:"id"`
 	Observation string   `db:"observation"`
 	Parameter   string   `db:"parameter"`
 	Value       *float64 `db:"value"`
 	Threshold   *float64 `db:"threshold"`
-	// Withdrawn: it was taken back since.
-	Withdrawn bool `db:"withdrawn"`
+	// Retracted: its reading was retracted since.
+	Retracted bool `db:"withdrawn"`
 }
 
-// KnownAlerts are the alerts of a type about a patient that are not over: those that nobody acknowledged, of readings since one time, and
-// those that somebody did, of readings since another.
-func KnownAlerts(app core.App, patientID, alertType string, open, acknowledged time.Time) ([]KnownAlert, error) {
-	return queryAll[KnownAlert](app, "find known alerts", `SELECT id, observation, parameter, value, threshold FROM alerts
+// BaselineAlerts returns a patient's open alerts of a type: active ones of readings since open, acknowledged ones of readings since
+// acknowledged.
+func BaselineAlerts(app core.App, patientID, alertType string, open, acknowledged time.Time) ([]BaselineAlert, error) {
+	return queryAll[BaselineAlert](app, "find baseline alerts", `SELECT id, observation, parameter, value, threshold FROM alerts
 		WHERE patient = {:patient} AND type = {:type} AND level IN ('critical', 'warning') AND value IS NOT NULL
 			AND (status = 'active' AND measured_at >= {:open} OR status = 'acknowledged' AND measured_at >= {:acknowledged})`,
 		dbx.Params{"patient": patientID, "type": alertType, "open": Instant(open), "acknowledged": Instant(acknowledged)})
 }
 
-// KnownAlertsAt are what [KnownAlerts] were at a time, whatever became of them since.
-func KnownAlertsAt(app core.App, patientID, alertType string, at, open, acknowledged time.Time) ([]KnownAlert, error) {
-	return queryAll[KnownAlert](app, "find alerts that were known", `SELECT id, observation, parameter, value, threshold,
+// BaselineAlertsAt returns what [BaselineAlerts] returned at an earlier time.
+func BaselineAlertsAt(app core.App, patientID, alertType string, at, open, acknowledged time.Time) ([]BaselineAlert, error) {
+	return queryAll[BaselineAlert](app, "find earlier baseline alerts", `SELECT id, observation, parameter, value, threshold,
 			resolution_reason = 'withdrawn' OR EXISTS (SELECT 1 FROM observations o WHERE o.id = observation AND o.status = 'entered_in_error') AS withdrawn
 		FROM alerts WHERE patient = {:patient} AND type = {:type} AND level IN ('critical', 'warning') AND value IS NOT NULL
 			AND created_at <= {:at} AND (resolved_at = '' OR resolved_at >= {:at})
@@ -56,24 +58,24 @@ func KnownAlertsAt(app core.App, patientID, alertType string, at, open, acknowle
 		dbx.Params{"patient": patientID, "type": alertType, "at": Instant(at), "open": Instant(open), "acknowledged": Instant(acknowledged)})
 }
 
-// QuietSince are the ids of the unacknowledged critical alerts of a type about a patient that were stored since a time and kept quiet.
-func QuietSince(app core.App, patientID, alertType string, since time.Time) ([]string, error) {
+// SnoozedCriticalAlerts returns the ids of a patient's unacknowledged critical alerts of a type that were stored since a time and suppressed.
+func SnoozedCriticalAlerts(app core.App, patientID, alertType string, since time.Time) ([]string, error) {
 	return queryColumn[string](app, "find alerts that were snoozed", `SELECT id FROM alerts
 		WHERE patient = {:patient} AND type = {:type} AND acknowledged = FALSE AND level = 'critical' AND snoozed = TRUE AND late = FALSE
 			AND created_at >= {:since}`, dbx.Params{"patient": patientID, "type": alertType, "since": Instant(since)})
 }
 
-// ToldSince reports whether an alert of a type about a patient was raised since a time and told: a critical one when critical is asked for.
-// One that came late says nothing of now, whoever heard of it.
-func ToldSince(app core.App, patientID, alertType string, critical bool, since time.Time) (bool, error) {
-	return queryValue[bool](app, "look for an alert that was told", `SELECT EXISTS (SELECT 1 FROM alerts
+// NotifiedSince reports whether an alert of a patient and type was raised since a time and not suppressed; critical requires a critical one.
+// Late alerts do not count, because they say nothing about the present.
+func NotifiedSince(app core.App, patientID, alertType string, critical bool, since time.Time) (bool, error) {
+	return queryValue[bool](app, "look for a notified alert", `SELECT EXISTS (SELECT 1 FROM alerts
 		WHERE patient = {:patient} AND type = {:type} AND created_at >= {:since} AND snoozed = FALSE AND late = FALSE AND level IN ('critical', 'warning')
 			AND (level = 'critical' OR NOT {:critical}))`,
 		dbx.Params{"patient": patientID, "type": alertType, "since": Instant(since), "critical": critical})
 }
 
-// CriticalMeasuredAt is the newest critical alert of a type and status about what was measured of a patient at a time; nil when there is none.
-func CriticalMeasuredAt(app core.App, patientID, alertType, status string, at time.Time) (*Alert, error) {
+// CriticalAlertMeasuredAt returns the newest critical alert of a type and status about a patient's measurement at a time, or nil.
+func CriticalAlertMeasuredAt(app core.App, patientID, alertType, status string, at time.Time) (*Alert, error) {
 	var found []*Alert
 	err := app.RecordQuery(Alerts).
 		AndWhere(dbx.HashExp{"patient": patientID, "type": alertType, "level": "critical", "status": status, "measured_at": Instant(at)}).
@@ -84,61 +86,127 @@ func CriticalMeasuredAt(app core.App, patientID, alertType, status string, at ti
 	return found[0], nil
 }
 
-// LateAlerts are the ids of the unacknowledged alerts of a type about a patient whose readings came late.
+// LateAlerts returns the ids of a patient's unacknowledged alerts of a type whose readings were late.
 func LateAlerts(app core.App, patientID, alertType string) ([]string, error) {
 	return queryColumn[string](app, "find late alerts", `SELECT id FROM alerts
 		WHERE patient = {:patient} AND type = {:type} AND acknowledged = FALSE AND late = TRUE`,
 		dbx.Params{"patient": patientID, "type": alertType})
 }
 
-// AttachCriticalAlerts lets the unacknowledged critical alerts of a type about a patient that belong to no escalation belong to one; late
-// ones belong to none.
+// AttachCriticalAlerts attaches a patient's unacknowledged critical alerts of a type without an escalation to one, except late alerts.
 func AttachCriticalAlerts(tx core.App, patientID, alertType, escalationID string, now time.Time) error {
 	return exec(tx, "attach critical alerts", `UPDATE alerts SET escalation = {:escalation}, updated_at = {:at}
 		WHERE patient = {:patient} AND type = {:type} AND level = 'critical' AND acknowledged = FALSE AND escalation = '' AND late = FALSE`,
 		dbx.Params{"patient": patientID, "type": alertType, "escalation": escalationID, "at": Instant(now)})
 }
 
-// Known is what was known when it began, as JSON.
-func (s *Snooze) Known() string { return s.GetString("known") }
+// Baseline returns the alerts that existed when the snooze started, as JSON.
+func (s *Snooze) Baseline() string { return s.GetString("known") }
 
-// StoreKnown stores what of that is left.
-func (s *Snooze) StoreKnown(tx core.App, known any) error {
-	if err := s.SetKnown(known); err != nil {
+// StoreBaseline stores a reduced baseline.
+func (s *Snooze) StoreBaseline(tx core.App, known any) error {
+	if err := s.SetBaseline(known); err != nil {
 		return err
 	}
 	return Update(tx, s.ProxyRecord(), "known")
 }
 
-// Over reports whether it was ended, by somebody or because its time had come.
-func (s *Snooze) Over() bool { return s.GetString("ended_at") != "" }
+// Closed reports whether a user or the expiry ended the snooze.
+func (s *Snooze) Closed() bool { return s.GetString("ended_at") != "" }
 
-// SetKnown stores what was known when it began, as JSON.
-func (s *Snooze) SetKnown(known any) error {
+// SetBaseline sets the alerts that existed when the snooze started, as JSON.
+func (s *Snooze) SetBaseline(known any) error {
 	raw, err := json.Marshal(known)
 	if err != nil {
-		return fmt.Errorf("encode what a snooze knows: %w", err)
+		return fmt.Errorf("encode snooze baseline: %w", err)
 	}
 	s.Set("known", string(raw))
 	return nil
 }
 
-// SetRow stores since when alerts have been quiet without a break, and critical ones; zero where they are not.
-func (s *Snooze) SetRow(quietSince, criticalSince time.Time) {
+// SetSuppressedSince sets since when alerts, and critical alerts, have been suppressed without a break; zero if they are not.
+func (s *Snooze) SetSuppressedSince(quietSince, criticalSince time.Time) {
 	s.Load(map[string]any{"quiet_since": Instant(quietSince), "critical_since": Instant(criticalSince)})
 }
 
-// QuietSince is when the first of the snoozes in a row began.
-func (s *Snooze) QuietSince() time.Time { return firstOf(instantOf(s, "quiet_since"), s.CreatedAt()) }
-
-// CriticalSince is the same of those that keep critical alerts quiet.
-func (s *Snooze) CriticalSince() time.Time {
-	return firstOf(instantOf(s, "critical_since"), s.CreatedAt())
+// SuppressedSince returns when the first of consecutive snoozes started.
+func (s *Snooze) SuppressedSince() time.Time {
+	return firstNonZero(instantOf(s, "quiet_since"), s.CreatedAt())
 }
 
-func firstOf(at, otherwise time.Time) time.Time {
-	if at.IsZero() { // stored before it was noted
-		return otherwise
+// CriticalSince returns the same for snoozes that include critical alerts.
+func (s *Snooze) CriticalSince() time.Time {
+	return firstNonZero(instantOf(s, "critical_since"), s.CreatedAt())
+}
+
+// firstNonZero returns at, or fallback for rows stored before the column existed.
+func firstNonZero(at, fallback time.Time) time.Time {
+	if at.IsZero() {
+		return fallback
 	}
 	return at
+}
+
+// Snooze suppresses alerts of one type for a patient until a time.
+type Snooze struct{ patientRecord }
+
+// NewSnooze returns an unsaved snooze with the next number.
+func NewSnooze(tx core.App, patientID, alertType string, reason phi.Text, until time.Time, by string, now time.Time) (*Snooze, error) {
+	return newRecord[Snooze](tx, Snoozes, map[string]any{
+		"patient": patientID, "type": alertType, "reason": reason.Reveal(), "ends_at": Instant(until), "created_by": by, "created_at": Instant(now),
+	})
+}
+
+// FindSnooze finds one snooze of a patient.
+func FindSnooze(app core.App, patientID string, number int64) (*Snooze, error) {
+	return findReadable[Snooze](app, Snoozes, dbx.HashExp{"id": NumberID(number), "patient": patientID})
+}
+
+// PageOfSnoozes returns a page of a patient's snoozes, newest first, and the total. current selects those in force, or the ended ones.
+func PageOfSnoozes(app core.App, patientID string, current *bool, now time.Time, offset, limit int) ([]*Snooze, int, error) {
+	where := Conditions{}.Equal("patient", patientID)
+	if current != nil {
+		inForce := "(ended_at = '' AND ends_at > {:now})"
+		if !*current {
+			inForce = "NOT " + inForce
+		}
+		where = append(where, dbx.NewExp(inForce, dbx.Params{"now": Instant(now)}))
+	}
+	return pageOf[Snooze](app, Snoozes, AllOf(where), []string{"created_at DESC", "id DESC"}, offset, limit)
+}
+
+// EndSnoozesOf ends the snoozes of a patient and type. Those that had already expired are recorded as ended by system.
+func EndSnoozesOf(tx core.App, patientID, alertType, by, system string, now time.Time) error {
+	return exec(tx, "end snoozes", `UPDATE snoozes SET ended_at = min(ends_at, {:now}), ended_by = CASE WHEN ends_at <= {:now} THEN {:system} ELSE {:by} END
+		WHERE patient = {:patient} AND type = {:type} AND ended_at = ''`,
+		dbx.Params{"now": Instant(now), "patient": patientID, "type": alertType, "by": by, "system": system})
+}
+
+// SetIncludeCritical sets whether critical alerts are suppressed too.
+func (s *Snooze) SetIncludeCritical(include bool) { s.Set("include_critical", include) }
+
+// End stores that a user ended the snooze early.
+func (s *Snooze) End(tx core.App, by string, now time.Time) error {
+	stamp(s, "ended", by, now)
+	return Update(tx, s.ProxyRecord(), "ended_at", "ended_by")
+}
+
+// InForce reports whether the snooze suppresses alerts at a time.
+func (s *Snooze) InForce(at time.Time) bool {
+	return s.GetString("ended_at") == "" && Instant(at) < s.GetString("ends_at")
+}
+
+func (s *Snooze) Number() int64         { return Number(s.Id) }
+func (s *Snooze) Type() string          { return s.GetString("type") }
+func (s *Snooze) IncludeCritical() bool { return s.GetBool("include_critical") }
+func (s *Snooze) Reason() phi.Text      { return phi.Text(s.GetString("reason")) }
+func (s *Snooze) EndsAt() time.Time     { return instantOf(s, "ends_at") }
+func (s *Snooze) CreatedBy() string     { return s.GetString("created_by") }
+func (s *Snooze) EndedAt() time.Time    { return instantOf(s, "ended_at") }
+func (s *Snooze) EndedBy() string       { return s.GetString("ended_by") }
+
+// SnoozesEndedSince returns the snoozes of a patient and type that ended since a time.
+func SnoozesEndedSince(app core.App, patientID, alertType string, since time.Time) ([]*Snooze, error) {
+	return listOf[Snooze](app, Snoozes, dbx.NewExp("patient = {:patient} AND type = {:type} AND ended_at >= {:since}",
+		dbx.Params{"patient": patientID, "type": alertType, "since": Instant(since)}), "id")
 }

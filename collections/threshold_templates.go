@@ -8,7 +8,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// The columns of a threshold template that callers fill, and those that its guard keeps.
+// Columns of a threshold template that callers fill, and those that its hook sets.
 const (
 	TemplateKey         = "key"
 	TemplateName        = "name"
@@ -23,30 +23,30 @@ const (
 	TemplateUpdatedBy   = "updated_by"
 )
 
-// ThresholdTemplate is a set of thresholds for patients of a kind.
+// ThresholdTemplate is a set of thresholds for patients with some diagnoses or ages.
 type ThresholdTemplate struct{ core.BaseRecordProxy }
 
-// AsThresholdTemplate reads a record of the threshold templates as one.
+// AsThresholdTemplate converts a record of the threshold templates.
 func AsThresholdTemplate(record *core.Record) *ThresholdTemplate {
 	return as[ThresholdTemplate](record)
 }
 
-// NewThresholdTemplate returns an unsaved one with the next number.
+// NewThresholdTemplate returns an unsaved template with the next number.
 func NewThresholdTemplate(app core.App) (*ThresholdTemplate, error) {
-	return fresh[ThresholdTemplate](app, ThresholdTemplates, nil)
+	return newRecord[ThresholdTemplate](app, ThresholdTemplates, nil)
 }
 
-// ListThresholdTemplates lists all, in the order in which they were made.
+// ListThresholdTemplates lists all templates in order of creation.
 func ListThresholdTemplates(app core.App) ([]*ThresholdTemplate, error) {
-	return listOf[ThresholdTemplate](app, ThresholdTemplates, Every(nil), "id")
+	return listOf[ThresholdTemplate](app, ThresholdTemplates, AllOf(nil), "id")
 }
 
-// FindThresholdTemplate finds one by number.
+// FindThresholdTemplate finds a template by number.
 func FindThresholdTemplate(app core.App, number int64) (*ThresholdTemplate, error) {
 	return find[ThresholdTemplate](app, ThresholdTemplates, dbx.HashExp{"id": NumberID(number)})
 }
 
-// TemplateKeyTaken reports whether another template than the one with the record id has the key.
+// TemplateKeyTaken reports whether another template has the key.
 func TemplateKeyTaken(app core.App, key, id string) (bool, error) {
 	return queryValue[bool](app, "look for a template's key",
 		"SELECT EXISTS (SELECT 1 FROM threshold_templates WHERE key = {:key} COLLATE NOCASE AND id != {:id})", dbx.Params{"key": key, "id": id})
@@ -62,13 +62,13 @@ func (t *ThresholdTemplate) Version() int           { return t.GetInt(TemplateVe
 func (t *ThresholdTemplate) SignedOffBy() string    { return t.GetString(TemplateSignedOffBy) }
 func (t *ThresholdTemplate) SignedOffAt() time.Time { return instantOf(t, TemplateSignedOffAt) }
 
-// MinAge is in years; nil for any.
+// MinAge is in years; nil for none.
 func (t *ThresholdTemplate) MinAge() *float64 { return Optional(t.ProxyRecord(), TemplateMinAge) }
 
-// MaxAge is in years; nil for any.
+// MaxAge is in years; nil for none.
 func (t *ThresholdTemplate) MaxAge() *float64 { return Optional(t.ProxyRecord(), TemplateMaxAge) }
 
-// OfferedTemplate is what proposing a template needs of it.
+// OfferedTemplate is the part of a template that a proposal needs.
 type OfferedTemplate struct {
 	ID        string   `db:"id"`
 	Diagnoses string   `db:"diagnoses"` // JSON
@@ -76,13 +76,13 @@ type OfferedTemplate struct {
 	MaxAge    *float64 `db:"max_age"`
 }
 
-// OfferedTemplates are all templates as far as proposing them goes. A page of patients asks for them, so that it reads no records.
+// OfferedTemplates returns all templates for proposals. Every page of patients needs them, so it reads no full records.
 func OfferedTemplates(app core.App) (list []OfferedTemplate, err error) {
 	err = app.DB().Select("id", "COALESCE(diagnoses, '') AS diagnoses", "min_age", "max_age").From(ThresholdTemplates).OrderBy("id").All(&list)
 	return list, wrap(err, "list offered templates")
 }
 
-// AppliedTemplate is a template that a patient was given.
+// AppliedTemplate is a template that was applied to a patient.
 type AppliedTemplate struct {
 	ID      int64  `json:"id"`
 	Key     string `json:"key"`
@@ -92,7 +92,7 @@ type AppliedTemplate struct {
 	By      string `json:"by"`
 }
 
-// ParseAppliedTemplates reads the stored form, the latest last.
+// ParseAppliedTemplates parses the stored list, latest last.
 func ParseAppliedTemplates(stored string) (list []AppliedTemplate, err error) {
 	if stored == "" || stored == "null" {
 		return nil, nil
@@ -101,12 +101,12 @@ func ParseAppliedTemplates(stored string) (list []AppliedTemplate, err error) {
 	return list, wrap(err, "read applied templates")
 }
 
-// StoreAppliedTemplates notes which templates a patient, who has bounds of their own, was given.
+// StoreAppliedTemplates stores the templates applied to a patient, who has thresholds of their own.
 func StoreAppliedTemplates(tx core.App, patientID string, list []AppliedTemplate) error {
 	text, err := json.Marshal(list)
 	if err != nil {
 		return wrap(err, "encode applied templates")
 	}
-	return exec(tx, "note applied templates", `UPDATE thresholds SET templates = {:list} WHERE patient = {:patient}`,
+	return exec(tx, "store applied templates", `UPDATE thresholds SET templates = {:list} WHERE patient = {:patient}`,
 		dbx.Params{"list": string(text), "patient": patientID})
 }

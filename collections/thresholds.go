@@ -11,14 +11,14 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// The columns of a patient's bounds that are read or written when somebody saves them as a record.
+// Columns of a patient's thresholds that are used when a record is saved.
 const (
 	ThresholdsBounds    = "bounds" // JSON
 	ThresholdsUpdatedAt = ColumnUpdatedAt
 	ThresholdsUpdatedBy = "updated_by"
 )
 
-// ThresholdsRow is the stored bounds of one patient, or of the practice when Patient is empty.
+// ThresholdsRow is the stored bounds of one patient, or of the practice if Patient is empty.
 type ThresholdsRow struct {
 	ID        string `db:"id"`
 	Patient   string `db:"patient"`
@@ -26,14 +26,14 @@ type ThresholdsRow struct {
 	UpdatedAt string `db:"updated_at"`
 	UpdatedBy string `db:"updated_by"`
 	Templates string `db:"templates"` // JSON: which templates were applied
-	// Minor: the practice's bounds, which are for adults, do not hold for the patient. Known of a patient without bounds, too.
+	// Minor: the practice's bounds, which are for adults, do not apply to the patient. It is also set without stored bounds.
 	Minor bool `db:"-"`
 }
 
-// Changed is when the bounds were last changed; zero for the values of the first day.
+// Changed returns when the bounds were last changed; zero for the initial values.
 func (r ThresholdsRow) Changed() time.Time { return ParseInstant(r.UpdatedAt) }
 
-// FindThresholds returns the stored bounds of the practice and of a patient; a row without an id for none.
+// FindThresholds returns the stored bounds of the practice and of a patient; a row without an id means none.
 func FindThresholds(app core.App, patientID string) (practice, own ThresholdsRow, err error) {
 	var rows []ThresholdsRow
 	err = app.DB().Select("id", "patient", "COALESCE(bounds, '') AS bounds", "updated_at", "updated_by", "COALESCE(templates, '') AS templates").From(Thresholds).
@@ -57,14 +57,14 @@ func FindThresholds(app core.App, patientID string) (practice, own ThresholdsRow
 	return practice, own, err
 }
 
-// StoreThresholds writes the bounds of a patient, or of the practice.
+// StoreThresholds writes the bounds of a patient or of the practice.
 func StoreThresholds(tx core.App, row ThresholdsRow) error {
 	return exec(tx, "store thresholds", `INSERT INTO thresholds (id, patient, bounds, updated_at, updated_by)
 			VALUES ({:id}, {:patient}, {:bounds}, {:at}, {:by})
 		ON CONFLICT (patient) DO UPDATE SET bounds = {:bounds}, updated_at = {:at}, updated_by = {:by}`, dbx.Params{"id": row.ID, "patient": row.Patient, "bounds": row.Bounds, "at": row.UpdatedAt, "by": row.UpdatedBy})
 }
 
-// PatientBounds are a patient's own bounds, "" for none, and where the patient's days begin, "" for where the practice's do.
+// PatientBounds is a patient's own bounds, or "", and the patient's time zone; "" is the practice's.
 type PatientBounds struct {
 	PatientID string `db:"id"`
 	Bounds    string `db:"bounds"` // JSON
@@ -72,7 +72,7 @@ type PatientBounds struct {
 	Minor     bool   `db:"minor"`
 }
 
-// BoundedPatients are the active patients, of a person's care teams unless ""; or one patient, whatever the state.
+// BoundedPatients selects the active patients, of a user's care teams unless "", or one patient in any state.
 type BoundedPatients struct{ PatientID, CareTeamOf string }
 
 func (b BoundedPatients) where() Conditions {
@@ -83,17 +83,17 @@ func (b BoundedPatients) where() Conditions {
 	return active
 }
 
-// Count is how many there are.
+// Count counts the patients.
 func (b BoundedPatients) Count(ctx context.Context, app core.App) (n int, err error) {
-	err = app.DB().Select("COUNT(*)").From("patients p").Where(Every(b.where())).WithContext(ctx).Row(&n)
+	err = app.DB().Select("COUNT(*)").From("patients p").Where(AllOf(b.where())).WithContext(ctx).Row(&n)
 	return n, wrap(err, "count patients with their bounds")
 }
 
-// Page are the next ones, in order.
+// Page returns the next patients, in order.
 func (b BoundedPatients) Page(ctx context.Context, app core.App, after string, limit int) (page []PatientBounds, err error) {
 	err = app.DB().Select("p.id", "COALESCE(t.bounds, '') AS bounds", "COALESCE(s.age_group, '') = 'minor' AS minor", "p.time_zone").From("patients p").
 		LeftJoin("thresholds t", dbx.NewExp("t.patient = p.id")).LeftJoin("triage_scores s", dbx.NewExp("s.patient = p.id")).
-		Where(Every(append(b.where(), dbx.NewExp("p.id > {:after}", dbx.Params{"after": after})))).
+		Where(AllOf(append(b.where(), dbx.NewExp("p.id > {:after}", dbx.Params{"after": after})))).
 		OrderBy("p.id").Limit(int64(limit)).WithContext(ctx).All(&page)
 	return page, wrap(err, "list patients with their bounds")
 }
@@ -110,21 +110,20 @@ func StoreThresholdChange(tx core.App, patientID, field string, before, after *f
 	return err
 }
 
-// ThresholdChangeFilter narrows the change log; zero values do not.
+// ThresholdChangeFilter narrows the change log; zero values do not narrow.
 type ThresholdChangeFilter struct {
 	PatientID, Field, ChangedBy string
 	// From and To bound the time of the change, both inclusive.
 	From, To time.Time
-	// CareTeamOf keeps the patients whose care team this user (record id) belongs to.
+	// CareTeamOf selects the patients of a user's care teams (record id).
 	CareTeamOf string
 }
 
-// PageOfThresholdChanges returns a page of the log, newest first, and how many entries there are in all.
-// Source: docs/decisions/alerts.md, "Threshold-change filters".
+// PageOfThresholdChanges returns a page of the log, newest first, and the total. Source: docs/decisions/alerts.md, "Threshold-change filters".
 func PageOfThresholdChanges(app core.App, f ThresholdChangeFilter, offset, limit int) (page []*ThresholdChange, total int, err error) {
 	records, total, err := Conditions{}.Equal("patient", f.PatientID).Equal("field", f.Field).Equal("changed_by", f.ChangedBy).
 		Between("changed_at", f.From, f.To).OnCareTeamOf(f.CareTeamOf).
-		PageOfPatients(app, ThresholdChanges, "changed_at DESC, id DESC", offset, limit)
+		PageOfUndeleted(app, ThresholdChanges, "changed_at DESC, id DESC", offset, limit)
 	return allAs[ThresholdChange](records), total, err
 }
 
@@ -135,8 +134,8 @@ func (c *ThresholdChange) ChangedAt() time.Time { return instantOf(c, "changed_a
 func (c *ThresholdChange) Field() string        { return c.GetString("field") }
 func (c *ThresholdChange) Reason() phi.Text     { return phi.Text(c.GetString("reason")) }
 
-// OldValue was in force before; nil for none.
+// OldValue was in force before, or nil.
 func (c *ThresholdChange) OldValue() *float64 { return Optional(c.ProxyRecord(), "old_value") }
 
-// NewValue is in force since; nil for none.
+// NewValue is in force since, or nil.
 func (c *ThresholdChange) NewValue() *float64 { return Optional(c.ProxyRecord(), "new_value") }

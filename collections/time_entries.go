@@ -9,7 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// The categories and sources of time entries.
+// Categories and sources of time entries.
 const (
 	Interactive    = "interactive"
 	ReviewTime     = "review"
@@ -21,41 +21,41 @@ const (
 	TimeEscalation = "escalation"
 )
 
-// TimeEntry is a stretch of a person's work for a patient.
-type TimeEntry struct{ aboutPatient }
+// TimeEntry is a span of a user's work for a patient.
+type TimeEntry struct{ patientRecord }
 
-// AsTimeEntry reads a record of the time entries collection as a TimeEntry.
+// AsTimeEntry converts a record of the time entries collection.
 func AsTimeEntry(record *core.Record) *TimeEntry { return as[TimeEntry](record) }
 
 // NewTimeEntry returns an unsaved entry with the next number.
 func NewTimeEntry(app core.App, now time.Time) (*TimeEntry, error) {
-	return fresh[TimeEntry](app, TimeEntries, map[string]any{"created_at": Instant(now), "updated_at": Instant(now)})
+	return newRecord[TimeEntry](app, TimeEntries, map[string]any{"created_at": Instant(now), "updated_at": Instant(now)})
 }
 
-// FindTimeEntry finds one entry by number.
+// FindTimeEntry finds an entry by number.
 func FindTimeEntry(app core.App, number int64) (*TimeEntry, error) {
-	return findWhole[TimeEntry](app, TimeEntries, dbx.HashExp{"id": NumberID(number)})
+	return findReadable[TimeEntry](app, TimeEntries, dbx.HashExp{"id": NumberID(number)})
 }
 
-// RunningTimer finds the timer that a user has running.
+// RunningTimer finds a user's running timer.
 func RunningTimer(app core.App, userID string) (*TimeEntry, error) {
-	return findWhole[TimeEntry](app, TimeEntries, dbx.HashExp{"user": userID, "ended_at": ""})
+	return findReadable[TimeEntry](app, TimeEntries, dbx.HashExp{"user": userID, "ended_at": ""})
 }
 
-// TimersStartedBefore lists timers that have been running since before a moment.
+// TimersStartedBefore lists timers running since before a moment.
 func TimersStartedBefore(app core.App, moment time.Time) ([]*TimeEntry, error) {
 	return listOf[TimeEntry](app, TimeEntries, dbx.NewExp("ended_at = '' AND started_at <= {:at}", dbx.Params{"at": Instant(moment)}))
 }
 
-// TimeFilter chooses time entries; zero members choose all.
+// TimeFilter selects time entries; zero members do not narrow.
 type TimeFilter struct {
-	From, To                    time.Time // when it started, both included
-	MonthStart, MonthEnd        time.Time // when it started, the end excluded
+	From, To                    time.Time // start, both inclusive
+	MonthStart, MonthEnd        time.Time // start, end exclusive
 	PatientID, Category, UserID string
-	Own                         string // the user whose time alone may be seen
+	Own                         string // the only user whose time may be listed
 }
 
-// PageOfTimeEntries returns a page of what matches, the newest first, and how many there are in all.
+// PageOfTimeEntries returns a page of matching entries, newest first, and the total.
 func PageOfTimeEntries(app core.App, f TimeFilter, offset, limit int) (page []*TimeEntry, total int, err error) {
 	where := Conditions{}.Between("started_at", f.From, f.To).Equal("patient", f.PatientID).Equal("category", f.Category).Equal("user", f.UserID)
 	if !f.MonthStart.IsZero() {
@@ -64,7 +64,7 @@ func PageOfTimeEntries(app core.App, f TimeFilter, offset, limit int) (page []*T
 	if f.Own != "" {
 		where = append(where, dbx.NewExp("user = {:me}", dbx.Params{"me": f.Own}))
 	}
-	return pageOf[TimeEntry](app, TimeEntries, Every(where), []string{"started_at DESC", "id DESC"}, offset, limit)
+	return pageOf[TimeEntry](app, TimeEntries, AllOf(where), []string{"started_at DESC", "id DESC"}, offset, limit)
 }
 
 func (e *TimeEntry) Number() int64        { return Number(e.Id) }
@@ -87,12 +87,12 @@ func (e *TimeEntry) AttestedBy() string    { return e.GetString("attested_by") }
 func (e *TimeEntry) AttestedAt() time.Time { return instantOf(e, "attested_at") }
 func (e *TimeEntry) OverlapSeconds() int   { return e.GetInt("overlap_seconds") }
 
-// ToAttest reports whether somebody has to confirm that it was contact: elapsed time of an escalation says nothing of it.
+// ToAttest reports whether a user must attest that the time was live contact: the duration of an escalation does not prove it.
 func (e *TimeEntry) ToAttest() bool {
 	return e.Category() == Interactive && e.Source() == TimeEscalation && e.AttestedAt().IsZero()
 }
 
-// Attest notes who confirmed it, and when; "" for nobody any more.
+// Attest records who attested the time, and when; "" clears both.
 func (e *TimeEntry) Attest(by string, at time.Time) {
 	if by == "" {
 		at = time.Time{}
@@ -104,7 +104,7 @@ func (e *TimeEntry) Attest(by string, at time.Time) {
 func (e *TimeEntry) SetContact(method string)   { e.Set("contact_method", method) }
 func (e *TimeEntry) SetOverlapSeconds(left int) { e.Set("overlap_seconds", left) }
 
-// TimeDraft is what a new time entry says.
+// TimeDraft is the content of a new time entry.
 type TimeDraft struct {
 	PatientID, UserID, Category, Activity, Contact, Source, EscalationID string
 	StartedAt, EndedAt                                                   time.Time
@@ -112,7 +112,7 @@ type TimeDraft struct {
 	Notes                                                                phi.Text
 }
 
-// Fill makes the entry say what a draft says.
+// Fill writes a draft into the entry.
 func (e *TimeEntry) Fill(d TimeDraft) {
 	e.Set("patient", d.PatientID)
 	e.Set("user", d.UserID)
@@ -123,7 +123,7 @@ func (e *TimeEntry) Fill(d TimeDraft) {
 	e.SetNotes(d.Notes)
 }
 
-// Describe says what the time was spent on; "" leaves what is there.
+// Describe sets category, activity and contact method; "" keeps the stored value.
 func (e *TimeEntry) Describe(category, activity, contact string) {
 	for column, value := range map[string]string{"category": category, "activity": activity, "contact_method": contact} {
 		if value != "" {
@@ -132,7 +132,7 @@ func (e *TimeEntry) Describe(category, activity, contact string) {
 	}
 }
 
-// SetSpan says from when to when the time was spent.
+// SetSpan sets start, end and duration.
 func (e *TimeEntry) SetSpan(from, to time.Time, seconds int) {
 	e.Set("started_at", Instant(from))
 	e.Set("ended_at", Instant(to))
@@ -143,7 +143,7 @@ func (e *TimeEntry) SetNotes(notes phi.Text)   { e.Set("notes", notes.Reveal()) 
 func (e *TimeEntry) SetAutoStopped()           { e.Set("auto_stopped", true) }
 func (e *TimeEntry) SetUpdatedAt(at time.Time) { e.Set("updated_at", Instant(at)) }
 
-// RemoveTimeEntry removes an entry.
+// RemoveTimeEntry deletes an entry.
 func RemoveTimeEntry(tx core.App, id string) error {
 	return remove(tx, "delete time entry", TimeEntries, dbx.HashExp{"id": id})
 }

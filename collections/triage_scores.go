@@ -7,12 +7,12 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// TriageScore is a patient's row behind the triage list. Pages of them are read by internal/triage itself, which must be fast.
+// TriageScore is a patient's row of the triage list. internal/triage reads pages of them directly, because that is a hot path.
 type TriageScore struct{ core.BaseRecordProxy }
 
-// NewTriageScore returns the unsaved row of a patient without data. oldest stands for no unacknowledged alert.
+// NewTriageScore returns the unsaved row of a patient without data. oldest is the placeholder for no unacknowledged alert.
 func NewTriageScore(app core.App, patientID, level, oldest string, now time.Time) (*TriageScore, error) {
-	return fresh[TriageScore](app, TriageScores, map[string]any{
+	return newRecord[TriageScore](app, TriageScores, map[string]any{
 		"patient": patientID, "listed": true, "risk_level": level, "risk_factors": []string{}, "latest_vitals": map[string]any{},
 		"oldest_unacknowledged_at": oldest, "enrolled_at": Instant(now), "scored_at": Instant(now),
 	})
@@ -23,34 +23,34 @@ func FindTriageScore(app core.App, patientID string) (*TriageScore, error) {
 	return find[TriageScore](app, TriageScores, dbx.HashExp{"patient": patientID})
 }
 
-// SetReviewed stores that somebody looked at a patient.
+// SetReviewed stores a review of a patient.
 func SetReviewed(tx core.App, patientID, by string, now time.Time) error {
-	return exec(tx, "note review", `UPDATE triage_scores SET last_reviewed_at = {:at}, last_reviewed_by = {:by} WHERE patient = {:patient}`,
+	return exec(tx, "store review", `UPDATE triage_scores SET last_reviewed_at = {:at}, last_reviewed_by = {:by} WHERE patient = {:patient}`,
 		dbx.Params{"at": Instant(now), "by": by, "patient": patientID})
 }
 
-// SetLatestVitals stores what is known of a patient's latest readings.
+// SetLatestVitals stores the summary of a patient's latest readings.
 func SetLatestVitals(tx core.App, patientID, latest string) error {
 	return exec(tx, "replace latest vitals", `UPDATE triage_scores SET latest_vitals = {:latest} WHERE patient = {:patient}`,
 		dbx.Params{"latest": latest, "patient": patientID})
 }
 
-// TriageOutdated reports whether there are scores of an earlier program, which made them otherwise.
-func TriageOutdated(app core.App) (outdated bool, err error) {
-	return queryValue[bool](app, "look for scores of an earlier program", `SELECT EXISTS (SELECT 1 FROM triage_scores WHERE scored_at = '')`, nil)
+// HasOutdatedScores reports whether an earlier version computed any score.
+func HasOutdatedScores(app core.App) (outdated bool, err error) {
+	return queryValue[bool](app, "look for outdated scores", `SELECT EXISTS (SELECT 1 FROM triage_scores WHERE scored_at = '')`, nil)
 }
 
-// SetTriageScored notes that all scores are those of this program.
+// SetTriageScored marks all scores as current.
 func SetTriageScored(tx core.App, now time.Time) error {
-	return exec(tx, "note that scores are up to date", `UPDATE triage_scores SET scored_at = {:now} WHERE scored_at = ''`, dbx.Params{"now": Instant(now)})
+	return exec(tx, "mark scores as current", `UPDATE triage_scores SET scored_at = {:now} WHERE scored_at = ''`, dbx.Params{"now": Instant(now)})
 }
 
-// Listed reports whether the patient is on the list: archived and deleted ones are not.
+// Listed reports whether the patient is on the list; archived and deleted ones are not.
 func (s *TriageScore) Listed() bool          { return s.GetBool("listed") }
 func (s *TriageScore) SetListed(listed bool) { s.Set("listed", listed) }
 
-// TriageGroup is the listed patients of one level that do or do not need a review, and have or have not an unacknowledged alert.
-// The database keeps each group's row in step; see the migration of the triage totals.
+// TriageGroup counts the listed patients of one level, with or without the need of a review and an unacknowledged alert. Triggers keep the
+// rows current; see the migration of the triage totals.
 type TriageGroup struct {
 	Level       string `db:"risk_level"`
 	NeedsReview bool   `db:"needs_review"`
@@ -60,13 +60,13 @@ type TriageGroup struct {
 	Escalations int    `db:"escalations"`
 }
 
-// TriageGroups are the list's; those of a person's care teams are counted, unless "".
+// TriageGroups returns the stored groups, or counts those of a user's care teams unless "".
 func TriageGroups(app core.App, careTeamOf string) (groups []TriageGroup, err error) {
 	query := app.DB().Select("risk_level", "needs_review", "patients", "risk_scores", "alerts", "escalations").From("triage_totals")
 	if careTeamOf != "" {
 		query = app.DB().Select("risk_level", "needs_review", "COUNT(*) AS patients", "SUM(risk_score) AS risk_scores",
 			"SUM(unacknowledged_alerts) AS alerts", "SUM(active_escalations) AS escalations").From(TriageScores).
-			Where(Every(listed(careTeamOf))).GroupBy("risk_level", "needs_review")
+			Where(AllOf(listed(careTeamOf))).GroupBy("risk_level", "needs_review")
 	}
 	err = query.All(&groups)
 	return groups, wrap(err, "read triage totals")
@@ -76,48 +76,49 @@ func listed(careTeamOf string) Conditions {
 	return Conditions{dbx.NewExp("listed = TRUE")}.OnCareTeamOf(careTeamOf)
 }
 
-// CountReviewed is how many listed patients somebody has looked at since a time.
+// CountReviewed counts the listed patients reviewed since a time.
 func CountReviewed(app core.App, careTeamOf string, since time.Time) (int, error) {
 	return append(listed(careTeamOf), dbx.NewExp("last_reviewed_at >= {:since}", dbx.Params{"since": Instant(since)})).Count(app, TriageScores)
 }
 
-// CountListed is how many patients of all care teams are listed, narrowed by what is not nil: at most sixteen rows say it.
+// CountListed counts the listed patients of all care teams, narrowed by arguments that are not nil. It sums at most sixteen rows.
 func CountListed(app core.App, level string, needsReview, unacknowledged *bool) (total int, err error) {
 	where := Conditions{}.Equal("risk_level", level).Is("needs_review", needsReview).Is("unacknowledged", unacknowledged)
-	err = app.DB().Select("COALESCE(SUM(patients), 0)").From("triage_totals").Where(Every(where)).Row(&total)
+	err = app.DB().Select("COALESCE(SUM(patients), 0)").From("triage_totals").Where(AllOf(where)).Row(&total)
 	return total, wrap(err, "read triage totals")
 }
 
-// ListVersion is another one after each commit that changes what a page of the triage list shows: places, names, care teams, escalations. What
-// triggers count says so, see the migration of the triage version, or a change that is told, as every reading is.
+// ListVersion changes after each commit that changes a page of the triage list: scores, names, care teams, escalations. It combines a counter
+// that triggers increment (see the migration of the triage version) and the position of the change feed.
 type ListVersion struct {
 	Counted int64 `db:"counted"`
-	Told    int64 `db:"told"`
+	Changes int64 `db:"told"`
 }
 
-// ReadListVersion reads the version; what is read after it is at least as new.
+// ReadListVersion reads the version. Data read after it is at least as new.
 func ReadListVersion(app core.App) (v ListVersion, err error) {
-	err = app.ConcurrentDB().NewQuery(`SELECT value AS counted, (SELECT COALESCE(MAX(seq), 0) FROM changes) AS told FROM sequences WHERE name = 'triage_list'`).Row(&v.Counted, &v.Told)
+	err = app.ConcurrentDB().NewQuery(`SELECT value AS counted, (SELECT COALESCE(MAX(seq), 0) FROM changes) AS told FROM sequences WHERE name = 'triage_list'`).Row(&v.Counted, &v.Changes)
 	return v, wrap(err, "read the version of the triage list")
 }
 
-// CountListVersion notes, inside a transaction, that places were worked out anew and nothing else tells of it.
-func CountListVersion(tx core.App) error {
-	return exec(tx, "count the states of the triage list", `UPDATE sequences SET value = value + 1 WHERE name = 'triage_list'`, nil)
+// BumpListVersion records, in a transaction, that scores changed without another tracked change.
+func BumpListVersion(tx core.App) error {
+	return exec(tx, "increment the version of the triage list", `UPDATE sequences SET value = value + 1 WHERE name = 'triage_list'`, nil)
 }
 
-// Attention is how many listed patients want what, besides the totals that are kept.
-type Attention struct {
-	Unanswered int `db:"unanswered"` // critical, and nobody has answered
+// AttentionCounts counts listed patients by what they need, in addition to the stored totals.
+type AttentionCounts struct {
+	Unanswered int `db:"unanswered"` // critical without an acknowledgment
 	Alerting   int `db:"alerting"`   // with an unacknowledged alert
 	Escalated  int `db:"escalated"`
 }
 
-// UnansweredFrom is the score at which an unanswered critical begins. The triggers of the totals count from it too: another one needs a migration.
+// UnansweredFrom is the lowest score of an unacknowledged critical patient. The triggers of the totals use it too, so a change needs a
+// migration.
 const UnansweredFrom = 86
 
-// CountAttention counts among the listed patients, of a person's care teams unless "".
-func CountAttention(app core.App, careTeamOf string, level string) (a Attention, err error) {
+// CountAttention counts the listed patients, of a user's care teams unless "".
+func CountAttention(app core.App, careTeamOf string, level string) (a AttentionCounts, err error) {
 	where := listed(careTeamOf)
 	if a.Escalated, err = where.And(escalated).Count(app, TriageScores); err != nil {
 		return a, err
@@ -136,13 +137,13 @@ func CountAttention(app core.App, careTeamOf string, level string) (a Attention,
 	return a, err
 }
 
-// escalated keeps the patients with an escalation that is open, found by those.
+// escalated matches patients with an open escalation.
 const escalated = "patient IN (SELECT patient FROM escalations WHERE status IN ('open', 'in_progress'))"
 
-// Escalated keeps rows about patients with an escalation that is open.
+// Escalated keeps rows about patients with an open escalation.
 func (c Conditions) Escalated() Conditions { return c.And(escalated) }
 
-// CountListedOfTeam is how many listed patients are those of a person's care teams.
+// CountListedOfTeam counts the listed patients of a user's care teams.
 func CountListedOfTeam(app core.App, userID string) (int, error) {
 	return listed(userID).Count(app, TriageScores)
 }

@@ -11,24 +11,24 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// UnreadableCode is the contract's error code of [Unreadable].
+// UnreadableCode is the API error code of [UnreadableError].
 const UnreadableCode = "record_unreadable"
 
-// Unreadable says that a stored value cannot be opened. It names the record, and shows nothing of it.
-type Unreadable struct{ Collection, ID string }
+// UnreadableError reports that a stored value cannot be opened. It names the record and none of its content.
+type UnreadableError struct{ Collection, ID string }
 
-// Error names the record as people know it.
-func (e *Unreadable) Error() string {
+// Error names the record by its public id.
+func (e *UnreadableError) Error() string {
 	return fmt.Sprintf("a stored value of %s %s cannot be opened", e.Collection, e.Name())
 }
 
-// Detail is the sentence for whoever asked: it names the record, and nothing that is in it.
-func (e *Unreadable) Detail() string {
-	return fmt.Sprintf("A stored value of %s %s cannot be opened; nothing was changed.", spoken(e.Collection), e.Name())
+// Detail is the sentence for the caller. It names the record and none of its content.
+func (e *UnreadableError) Detail() string {
+	return fmt.Sprintf("A stored value of %s %s cannot be opened; nothing was changed.", singularName(e.Collection), e.Name())
 }
 
-// spoken is what one record of a collection is called.
-func spoken(collection string) string {
+// singularName returns the name of one record of a collection, such as "billing entry".
+func singularName(collection string) string {
 	name := strings.ReplaceAll(collection, "_", " ")
 	if stem, ok := strings.CutSuffix(name, "ies"); ok {
 		return stem + "y"
@@ -36,37 +36,37 @@ func spoken(collection string) string {
 	return strings.TrimSuffix(name, "s")
 }
 
-// Name is the record's id in the contract: a UUID, or a number without its zeros.
-func (e *Unreadable) Name() string {
+// Name is the public id of the record: a UUID, or a number without leading zeros.
+func (e *UnreadableError) Name() string {
 	if n := Number(e.ID); n != 0 {
 		return fmt.Sprint(n)
 	}
 	return e.ID
 }
 
-// IsUnreadable reports whether err says that a stored value cannot be opened.
+// IsUnreadable reports whether err means that a stored value cannot be opened.
 func IsUnreadable(err error) bool {
-	_, is := errors.AsType[*Unreadable](err)
+	_, is := errors.AsType[*UnreadableError](err)
 	return is
 }
 
-// UnreadableText stands for a text that cannot be opened where it is only part of what is shown, and the rest must not be held back for it: the name
-// of a patient on the triage list, a message beside a reading.
+// UnreadableText replaces a text that cannot be opened and is only part of a view, such as a patient's name on the triage list, so the rest is
+// still shown.
 const UnreadableText = "[unreadable]"
 
-// TextOf is a sealed text of a record, or [UnreadableText].
+// TextOf returns a sealed text of a record, or [UnreadableText].
 func TextOf(record *core.Record, column string) string {
 	if f, ok := record.Collection().Fields.GetByName(column).(*PHIField); ok {
 		plain, err := f.open(record)
 		if err == nil {
 			return plain
 		}
-		_ = f.note(record) // the text says it
+		_ = f.reportUnreadable(record) // the returned text reports it
 	}
 	return UnreadableText
 }
 
-// ChangedColumns are the columns of a record that are no longer as they were stored, whether they can be opened or not.
+// ChangedColumns lists the columns of a record that differ from the stored row, readable or not.
 func ChangedColumns(record *core.Record) (columns []string) {
 	before := record.Original()
 	for _, field := range record.Collection().Fields {
@@ -74,7 +74,7 @@ func ChangedColumns(record *core.Record) (columns []string) {
 		was, is := fmt.Sprint(before.GetRaw(name)), fmt.Sprint(record.GetRaw(name))
 		if f, sealed := field.(*PHIField); sealed {
 			v := f.value(record)
-			if v.refused {
+			if v.rejected {
 				columns = append(columns, name)
 				continue
 			}
@@ -87,75 +87,77 @@ func ChangedColumns(record *core.Record) (columns []string) {
 	return columns
 }
 
-// replaceSealed gives a record a new value in the place of one that may not be readable any more: of a second factor nobody misses the old one.
+// replaceSealed sets a sealed value without reading the old one, which may be unreadable. It is for second factors, whose old values no one
+// needs.
 func replaceSealed(record *core.Record, column, plain string) {
 	record.SetRaw(column, &phiValue{plain: plain})
 }
 
-// unreadable counts the openings that failed in this process.
+// unreadable counts the failed openings in this process.
 var unreadable atomic.Uint64
 
-// UnreadableValues is how often a stored value could not be opened since the process began.
+// UnreadableValues returns how often a stored value could not be opened in this process.
 func UnreadableValues() uint64 { return unreadable.Load() }
 
-// told is who is told of records that cannot be read, and of which it was. It is global like the sealer, and for the same reason.
-var told struct {
+// unreadableNotifier holds the callback for unreadable records and the records already reported. It is a process-wide variable for the same
+// reason as sealer: fields get no app.
+var unreadableNotifier struct {
 	sync.Mutex
-	tell  func(collection, id string)
-	names map[Unreadable]struct{}
+	notify   func(collection, id string)
+	reported map[UnreadableError]struct{}
 }
 
-// mostTold is how many records are named in one process. Where more are broken, the first will do.
-const mostTold = 10_000
+// maxReportedRecords bounds the records reported in one process. If more are broken, the first ones are enough.
+const maxReportedRecords = 10_000
 
-// OnUnreadable has tell called once for each record that turns out to hold a value that cannot be opened.
-func OnUnreadable(tell func(collection, id string)) {
-	told.Lock()
-	defer told.Unlock()
-	told.tell, told.names = tell, map[Unreadable]struct{}{}
+// OnUnreadable sets a callback that runs once for each record with a value that cannot be opened.
+func OnUnreadable(notify func(collection, id string)) {
+	unreadableNotifier.Lock()
+	defer unreadableNotifier.Unlock()
+	unreadableNotifier.notify, unreadableNotifier.reported = notify, map[UnreadableError]struct{}{}
 }
 
-// firstTime is whom to tell of a record; nil when there is nobody, or it was done.
-func firstTime(record Unreadable) (tell func(collection, id string)) {
-	told.Lock()
-	defer told.Unlock()
-	if _, done := told.names[record]; done || told.tell == nil || len(told.names) >= mostTold {
+// firstReport returns the callback for a record, or nil if there is none or the record was already reported.
+func firstReport(record UnreadableError) (notify func(collection, id string)) {
+	unreadableNotifier.Lock()
+	defer unreadableNotifier.Unlock()
+	if _, done := unreadableNotifier.reported[record]; done || unreadableNotifier.notify == nil || len(unreadableNotifier.reported) >= maxReportedRecords {
 		return nil
 	}
-	told.names[record] = struct{}{}
-	return told.tell
+	unreadableNotifier.reported[record] = struct{}{}
+	return unreadableNotifier.notify
 }
 
-// noteUnreadable counts a value that could not be opened, and names its record.
-func noteUnreadable(collection, id string) error {
+// reportUnreadable counts a value that could not be opened and reports its record.
+func reportUnreadable(collection, id string) error {
 	unreadable.Add(1)
-	record := Unreadable{collection, id}
-	if tell := firstTime(record); tell != nil {
-		tell(collection, id)
+	record := UnreadableError{collection, id}
+	if notify := firstReport(record); notify != nil {
+		notify(collection, id)
 	}
 	return &record
 }
 
-// note is noteUnreadable for the value of a record in memory, which is counted once however often it is asked for.
-func (f *PHIField) note(record *core.Record) error {
-	if f.value(record).noted.Swap(true) {
-		return &Unreadable{record.Collection().Name, record.Id}
+// reportUnreadable reports the value of a record in memory. It counts the value once, no matter how often it is read.
+func (f *PHIField) reportUnreadable(record *core.Record) error {
+	if f.value(record).reported.Swap(true) {
+		return &UnreadableError{record.Collection().Name, record.Id}
 	}
-	return noteUnreadable(record.Collection().Name, record.Id)
+	return reportUnreadable(record.Collection().Name, record.Id)
 }
 
-// Readable fails with [Unreadable] when a sealed value of a stored record cannot be opened. Whoever shows, sends or saves a record asks this
-// first: the getters know no errors, and "" must never stand for a value that is there.
+// Readable returns [UnreadableError] if a sealed value of a stored record cannot be opened. Callers check it before they show, send or save a
+// record: getters return no error, and "" must never replace an existing value.
 func Readable(record *core.Record) error {
 	for _, f := range SealedFields(record.Collection()) {
 		if _, err := f.open(record); err != nil {
-			return f.note(record)
+			return f.reportUnreadable(record)
 		}
 	}
 	return nil
 }
 
-// UnreadableColumns are the sealed columns of a record that cannot be opened.
+// UnreadableColumns lists the sealed columns of a record that cannot be opened.
 func UnreadableColumns(record *core.Record) (columns []string) {
 	for _, f := range SealedFields(record.Collection()) {
 		if _, err := f.open(record); err != nil {
@@ -165,12 +167,12 @@ func UnreadableColumns(record *core.Record) (columns []string) {
 	return columns
 }
 
-// ReadableOnly parts records that can be read whole from the number of those that cannot: a list leaves these out and says how many.
+// ReadableOnly returns the records that can be fully read and the number of the others, which a list omits and reports.
 func ReadableOnly[R interface{ ProxyRecord() *core.Record }](records []R) (whole []R, left int) {
 	return readable(records, R.ProxyRecord)
 }
 
-// ReadableRecords is ReadableOnly for records without a type of their own.
+// ReadableRecords is ReadableOnly for plain records.
 func ReadableRecords(records []*core.Record) (whole []*core.Record, left int) {
 	return readable(records, func(r *core.Record) *core.Record { return r })
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// Every way to a value that cannot be opened names its record, once; however many there are, only so many are remembered.
-func TestUnreadableIsToldOnce(t *testing.T) {
+// Each access to an unreadable value reports its record once, up to a bound.
+func TestUnreadableIsReportedOnce(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	storedPatient(t, app)
 	if _, err := app.DB().Update("patients", dbx.Params{"last_name": "v1:lost:AAAAAAAAAAAAAAAA:AAAA"}, nil).Execute(); err != nil {
@@ -22,8 +22,8 @@ func TestUnreadableIsToldOnce(t *testing.T) {
 		"getter":  func() error { _ = findPatient(t, app).GetString("last_name"); return nil },
 		"text":    func() error { _ = collections.TextOf(findPatient(t, app), "last_name"); return nil },
 		"names":   func() error { _, err := collections.PatientNames(app, []string{patientID}); return err },
-		"entries": func() error { _, err := collections.PatientEntries(app, []string{patientID}); return err },
-		"asked":   func() error { _ = collections.Readable(findPatient(t, app)); return nil },
+		"entries": func() error { _, err := collections.DirectoryEntries(app, []string{patientID}); return err },
+		"checked": func() error { _ = collections.Readable(findPatient(t, app)); return nil },
 	}
 	for name, way := range ways {
 		var named []string
@@ -38,12 +38,12 @@ func TestUnreadableIsToldOnce(t *testing.T) {
 			}
 		}
 		if len(named) != 1 || named[0] != "patients "+patientID {
-			t.Errorf("%s: told of %v", name, named)
+			t.Errorf("%s: reported %v", name, named)
 		}
 	}
 
-	told := 0
-	collections.OnUnreadable(func(string, string) { told++ })
+	reported := 0
+	collections.OnUnreadable(func(string, string) { reported++ })
 	for range 2 {
 		for i := range 10_100 {
 			if _, err := collections.OpenValue("v1:lost:AAAAAAAAAAAAAAAA:AAAA", collections.Patients, "last_name", fmt.Sprint(i)); err == nil {
@@ -51,7 +51,7 @@ func TestUnreadableIsToldOnce(t *testing.T) {
 			}
 		}
 	}
-	if told != 10_000 {
-		t.Errorf("told of %d records", told)
+	if reported != 10_000 {
+		t.Errorf("reported %d records", reported)
 	}
 }

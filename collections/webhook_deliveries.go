@@ -7,7 +7,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// The states of a delivery to a webhook.
+// States of a webhook delivery.
 const (
 	WebhookPending   = "pending"
 	WebhookDelivered = "delivered"
@@ -20,14 +20,14 @@ type WebhookDelivery struct {
 	Webhook   string `db:"webhook"`
 	Seq       int64  `db:"seq"`
 	Event     string `db:"event"`
-	Record    string `db:"record"` // as the API names it
+	Record    string `db:"record"` // id in the API
 	Patient   string `db:"patient"`
 	Queue     string `db:"queue"`
 	Status    string `db:"status"`
-	Waits     bool   `db:"waits"`
+	Blocked   bool   `db:"waits"`
 	DueAt     string `db:"due_at"`
 	Attempts  int    `db:"attempts"`
-	Spent     int    `db:"spent"` // of the attempts, those that are not counted against the retries
+	Spent     int    `db:"spent"` // attempts that do not count against the retries
 	Code      int    `db:"status_code"`
 	Error     string `db:"error"`
 	Occurred  string `db:"occurred_at"`
@@ -40,7 +40,7 @@ type WebhookDelivery struct {
 const webhookDelivery = `id, webhook, seq, event, record, patient, queue, status, waits, due_at, attempts, spent, status_code, error, occurred_at,
 	first_attempt_at, last_attempt_at, delivered_at, created_at`
 
-// QueueWebhookDelivery stores that a webhook is to be told of a change; what it is to be told of already stays.
+// QueueWebhookDelivery queues a change for a webhook, unless it is queued already.
 func QueueWebhookDelivery(tx core.App, d WebhookDelivery, now time.Time) error {
 	return exec(tx, "queue for webhook", `INSERT INTO webhook_deliveries (id, webhook, seq, event, record, patient, queue, status, waits, due_at, occurred_at, created_at)
 		VALUES ({:id}, {:webhook}, {:seq}, {:event}, {:record}, {:patient}, {:queue}, 'pending',
@@ -51,7 +51,7 @@ func QueueWebhookDelivery(tx core.App, d WebhookDelivery, now time.Time) error {
 	})
 }
 
-// StoreWebhookTest stores a test that has ended.
+// StoreWebhookTest stores a finished test delivery.
 func StoreWebhookTest(tx core.App, d WebhookDelivery) error {
 	return insert(tx, "store test of webhook", WebhookDeliveries, dbx.Params{
 		"id": d.ID, "webhook": d.Webhook, "event": d.Event, "record": d.Record, "queue": d.Queue, "status": d.Status, "attempts": d.Attempts,
@@ -60,35 +60,35 @@ func StoreWebhookTest(tx core.App, d WebhookDelivery) error {
 	})
 }
 
-// WebhookDeliveriesDue are up to limit that can be sent to a webhook now: of each queue the first, those that are due longest first.
+// WebhookDeliveriesDue returns up to limit deliveries that can be sent to a webhook now, the first of each queue, longest due first.
 func WebhookDeliveriesDue(app core.App, webhook string, now time.Time, limit int) ([]WebhookDelivery, error) {
 	return queryAll[WebhookDelivery](app, "find due deliveries", `SELECT `+webhookDelivery+` FROM webhook_deliveries
 		WHERE webhook = {:webhook} AND status = 'pending' AND waits = FALSE AND due_at <= {:now} ORDER BY due_at, seq LIMIT +{:limit}`,
 		dbx.Params{"webhook": webhook, "now": Instant(now), "limit": limit})
 }
 
-// NextWebhookDelivery is when the next one after a time is due to a webhook; zero for none.
+// NextWebhookDelivery returns when a webhook's next delivery after a time is due, or zero.
 func NextWebhookDelivery(app core.App, webhook string, now time.Time) (time.Time, error) {
 	at, err := queryValue[string](app, "find the next delivery", `SELECT COALESCE(MIN(due_at), '') FROM webhook_deliveries
 		WHERE webhook = {:webhook} AND status = 'pending' AND waits = FALSE AND due_at > {:now}`, dbx.Params{"webhook": webhook, "now": Instant(now)})
 	return ParseInstant(at), err
 }
 
-// EndedWebhookDelivery is how an attempt ended.
-type EndedWebhookDelivery struct {
+// WebhookAttemptResult is the result of an attempt.
+type WebhookAttemptResult struct {
 	Status, Error    string
 	Code             int
-	DueAt            time.Time // the next attempt, of what is pending
+	DueAt            time.Time // next attempt of a pending delivery
 	StartedAt, Ended time.Time
 }
 
-// EndWebhookDelivery stores the end of an attempt. The next of its queue has its turn when it is pending no more.
-func EndWebhookDelivery(tx core.App, d WebhookDelivery, e EndedWebhookDelivery) error {
+// StoreWebhookResult stores the result of an attempt. If the delivery is no longer pending, the next one of its queue can be sent.
+func StoreWebhookResult(tx core.App, d WebhookDelivery, e WebhookAttemptResult) error {
 	delivered := ""
 	if e.Status == WebhookDelivered {
 		delivered = Instant(e.Ended)
 	}
-	err := exec(tx, "end delivery", `UPDATE webhook_deliveries SET status = {:status}, error = {:error}, status_code = {:code}, due_at = {:due},
+	err := exec(tx, "store delivery result", `UPDATE webhook_deliveries SET status = {:status}, error = {:error}, status_code = {:code}, due_at = {:due},
 			attempts = attempts + 1, last_attempt_at = {:started}, delivered_at = {:delivered},
 			first_attempt_at = CASE WHEN first_attempt_at = '' THEN {:started} ELSE first_attempt_at END WHERE id = {:id} AND status = 'pending'`,
 		dbx.Params{
@@ -97,21 +97,21 @@ func EndWebhookDelivery(tx core.App, d WebhookDelivery, e EndedWebhookDelivery) 
 	if err != nil || e.Status == WebhookPending {
 		return err
 	}
-	return exec(tx, "give the next delivery its turn", `UPDATE webhook_deliveries SET waits = FALSE WHERE waits AND id =
+	return exec(tx, "unblock the next delivery", `UPDATE webhook_deliveries SET waits = FALSE WHERE waits AND id =
 			(SELECT id FROM webhook_deliveries WHERE webhook = {:webhook} AND queue = {:queue} AND status = 'pending' ORDER BY seq LIMIT 1)`,
 		dbx.Params{"webhook": d.Webhook, "queue": d.Queue})
 }
 
-// orderQueue gives the first of a queue its turn, and nobody else.
+// orderQueue unblocks only the first delivery of a queue.
 func orderQueue(tx core.App, webhook, queue string) error {
 	return exec(tx, "order deliveries", `UPDATE webhook_deliveries SET waits = seq > (SELECT MIN(seq) FROM webhook_deliveries
 			WHERE webhook = {:webhook} AND queue = {:queue} AND status = 'pending') WHERE webhook = {:webhook} AND queue = {:queue} AND status = 'pending'`,
 		dbx.Params{"webhook": webhook, "queue": queue})
 }
 
-// SendWebhookDeliveryAgain makes a delivery due now, with all its retries before it.
-func SendWebhookDeliveryAgain(tx core.App, d WebhookDelivery, now time.Time) error {
-	err := exec(tx, "send delivery again", `UPDATE webhook_deliveries SET status = 'pending', due_at = {:now}, spent = attempts, delivered_at = '' WHERE id = {:id}`,
+// RequeueWebhookDelivery makes a delivery due now, with a full retry budget.
+func RequeueWebhookDelivery(tx core.App, d WebhookDelivery, now time.Time) error {
+	err := exec(tx, "requeue delivery", `UPDATE webhook_deliveries SET status = 'pending', due_at = {:now}, spent = attempts, delivered_at = '' WHERE id = {:id}`,
 		dbx.Params{"id": d.ID, "now": Instant(now)})
 	if err != nil {
 		return err
@@ -119,14 +119,14 @@ func SendWebhookDeliveryAgain(tx core.App, d WebhookDelivery, now time.Time) err
 	return orderQueue(tx, d.Webhook, d.Queue)
 }
 
-// SendFailedWebhookDeliveriesAgain makes up to limit of a webhook's deliveries due that were not taken since a time and then given up, and says how many.
-// Each is sent once more; anew it has so many retries before it again, and counts as one that was never sent.
-func SendFailedWebhookDeliveriesAgain(tx core.App, webhook, since string, anew bool, retries int, now time.Time, limit int) (int, error) {
-	queues, err := queryColumn[string](tx, "send deliveries again", `UPDATE webhook_deliveries SET status = 'pending', due_at = {:now},
-			spent = CASE WHEN {:anew} THEN attempts ELSE attempts - {:retries} END, first_attempt_at = CASE WHEN {:anew} THEN '' ELSE first_attempt_at END
+// RequeueFailedWebhookDeliveries makes up to limit of a webhook's deliveries due that failed since a time, and returns their number. Each gets
+// one attempt; with asNew it gets the full number of retries and counts as never sent.
+func RequeueFailedWebhookDeliveries(tx core.App, webhook, since string, asNew bool, retries int, now time.Time, limit int) (int, error) {
+	queues, err := queryColumn[string](tx, "requeue deliveries", `UPDATE webhook_deliveries SET status = 'pending', due_at = {:now},
+			spent = CASE WHEN {:asNew} THEN attempts ELSE attempts - {:retries} END, first_attempt_at = CASE WHEN {:asNew} THEN '' ELSE first_attempt_at END
 		WHERE id IN (SELECT id FROM webhook_deliveries WHERE webhook = {:webhook} AND status = 'failed' AND seq > 0 AND first_attempt_at >= {:since} LIMIT +{:limit})
 		RETURNING queue`, dbx.Params{
-		"webhook": webhook, "since": since, "anew": anew, "retries": retries, "now": Instant(now), "limit": limit,
+		"webhook": webhook, "since": since, "asNew": asNew, "retries": retries, "now": Instant(now), "limit": limit,
 	})
 	if err != nil {
 		return 0, err
@@ -139,33 +139,33 @@ func SendFailedWebhookDeliveriesAgain(tx core.App, webhook, since string, anew b
 	return len(queues), nil
 }
 
-// HastenWebhookDeliveries makes due now what a webhook's receiver did not take since a time and is to be sent later.
-func HastenWebhookDeliveries(tx core.App, webhook, since string, now time.Time) error {
-	return exec(tx, "hasten deliveries", `UPDATE webhook_deliveries SET due_at = {:now}
+// ExpediteWebhookDeliveries makes a webhook's scheduled retries due now whose first attempt was since a time.
+func ExpediteWebhookDeliveries(tx core.App, webhook, since string, now time.Time) error {
+	return exec(tx, "expedite deliveries", `UPDATE webhook_deliveries SET due_at = {:now}
 		WHERE webhook = {:webhook} AND status = 'pending' AND waits = FALSE AND due_at > {:now} AND first_attempt_at >= {:since}`,
 		dbx.Params{"webhook": webhook, "since": since, "now": Instant(now)})
 }
 
-// RestartWebhookDeliveries makes due now what waits for a webhook's receiver, as if it had never been sent.
+// RestartWebhookDeliveries makes a webhook's pending retries due now, as if they had never been sent.
 func RestartWebhookDeliveries(tx core.App, webhook string, now time.Time) error {
 	return exec(tx, "restart deliveries", `UPDATE webhook_deliveries SET due_at = {:now}, spent = attempts, first_attempt_at = ''
 		WHERE webhook = {:webhook} AND status = 'pending' AND waits = FALSE AND attempts > 0`, dbx.Params{"webhook": webhook, "now": Instant(now)})
 }
 
-// RemoveWebhookOrphans removes up to limit deliveries whose webhook is no more, and says how many.
+// RemoveWebhookOrphans deletes up to limit deliveries of deleted webhooks and returns their number.
 func RemoveWebhookOrphans(tx core.App, limit int) (int64, error) {
-	return change(tx, "remove deliveries", `DELETE FROM webhook_deliveries WHERE id IN
+	return execCounted(tx, "remove deliveries", `DELETE FROM webhook_deliveries WHERE id IN
 		(SELECT id FROM webhook_deliveries WHERE webhook NOT IN (SELECT id FROM webhooks) LIMIT +{:limit})`, dbx.Params{"limit": limit})
 }
 
-// FindWebhookDelivery finds a delivery whose webhook there still is.
+// FindWebhookDelivery finds a delivery whose webhook exists.
 func FindWebhookDelivery(app core.App, id string) (d WebhookDelivery, err error) {
 	err = app.DB().NewQuery(`SELECT ` + webhookDelivery + ` FROM webhook_deliveries WHERE id = {:id} AND webhook IN (SELECT id FROM webhooks)`).
 		Bind(dbx.Params{"id": id}).One(&d)
 	return d, wrap(err, "find delivery")
 }
 
-// PageOfWebhookDeliveries returns a page of a webhook's deliveries, newest first, and how many there are in all; "" is of any status.
+// PageOfWebhookDeliveries returns a page of a webhook's deliveries, newest first, and the total; status "" selects all.
 func PageOfWebhookDeliveries(app core.App, webhook, status string, offset, limit int) (page []WebhookDelivery, total int, err error) {
 	where := Conditions{dbx.HashExp{"webhook": webhook}}.Equal("status", status)
 	if total, err = where.Count(app, WebhookDeliveries); err != nil {
@@ -176,8 +176,8 @@ func PageOfWebhookDeliveries(app core.App, webhook, status string, offset, limit
 	return page, total, wrap(err, "list deliveries")
 }
 
-// WebhookDeliveriesFailed counts what was given up.
-func WebhookDeliveriesFailed(app core.App) (count int, err error) {
+// CountFailedWebhookDeliveries counts the failed deliveries, without tests.
+func CountFailedWebhookDeliveries(app core.App) (count int, err error) {
 	err = app.ConcurrentDB().NewQuery(`SELECT COUNT(*) FROM webhook_deliveries WHERE status = 'failed' AND seq > 0`).Row(&count)
 	return count, wrap(err, "count failed deliveries")
 }

@@ -226,7 +226,7 @@ func TestGuardThatDoesNothing(t *testing.T) {
 		if status, out := broken.verifyAudit(t); status != 1 || !strings.Contains(out, "guard_missing") {
 			t.Errorf("%s: exit %d: %s", statements[0], status, out)
 		}
-		if status, out := broken.refusesToServe(t); status != 1 || !strings.Contains(out, "lost its guards") {
+		if status, out := broken.refusesToServe(t); status != 1 || !strings.Contains(out, "triggers are missing or changed") {
 			t.Errorf("%s: exit %d: %s", statements[0], status, out)
 		}
 	}

@@ -45,7 +45,7 @@ func TestCheckMissesTheGuards(t *testing.T) {
 	p.must(t, p.Dir, "backup", "create")
 	wantCheck(t, p.Env, p.Dir, 0, nil)
 	p.set(t, "DROP TRIGGER audit_log_no_update")
-	const complaint = "the audit log has lost its guards"
+	const complaint = "the audit log's triggers are missing or changed"
 	if said := wantCheck(t, p.Env, p.Dir, 1, map[string]string{"folder": "fail"}); !strings.Contains(said, complaint) {
 		t.Errorf("check says\n%s", said)
 	}

@@ -11,12 +11,12 @@ import (
 	"github.com/vigilhealth/vigil/internal/triage"
 )
 
-// guardAlert holds a change of an alert to its state machine, with the same consequences whoever makes it.
+// guardAlert enforces the alert's state machine for every writer.
 func (h *hooks) guardAlert(e *core.RecordEvent) error {
 	return triage.GuardAlert(e.App, collections.AsAlert(e.Record), writerOf(e.Record), h.Clock(), e.Next)
 }
 
-// guardEscalation holds an escalation to its state machine, with the same consequences whoever opens or changes it.
+// guardEscalation enforces the escalation's state machine for every writer.
 func (h *hooks) guardEscalation(e *core.RecordEvent) error {
 	err := triage.GuardEscalation(e.App, h.Billing, collections.AsEscalation(e.Record), writerOf(e.Record), h.Clock(), e.Next)
 	if refused, ok := errors.AsType[*fault.Error](err); ok && refused.Kind == fault.Invalid && len(refused.Fields) == 0 {

@@ -16,8 +16,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// The contract's routes and FHIR's read their bodies themselves, and say in their own forms that one is too long. All else is bounded here.
-func TestWhoseBodiesAreBounded(t *testing.T) {
+// The API and FHIR routes bound their bodies themselves. All other routes are bounded here.
+func TestBodyLimitOfNativeRoutes(t *testing.T) {
 	router, err := apis.NewRouter(vigiltest.NewApp(t))
 	if err != nil {
 		t.Fatal(err)

@@ -21,16 +21,15 @@ import (
 )
 
 const (
-	// mostParts bounds a filter: PocketBase takes 3,500 characters of one, and a part with a UUID has fifty.
-	mostParts     = 60
-	mostWords     = 100 // characters, as in the contract's searches
-	maxSearchBody = 4 << 10
+	// maxParts bounds a filter: PocketBase accepts 3,500 characters, and a part with a UUID has fifty.
+	maxParts        = 60
+	maxSearchLength = 100 // characters, as in the API's searches
+	maxSearchBody   = 4 << 10
 )
 
-// searchDashboard opens the dashboard's search. PocketBase's own compares what was typed with every column, ciphertext too, and says it in an
-// address; this one is asked in a body, knows names, and answers with a filter that names records and nobody. It stands below /_/, so that
-// whoever closes the dashboard at a proxy closes it too.
-// Source: docs/decisions/dashboard.md, "PocketBase's dashboard".
+// searchDashboard adds the dashboard's search. PocketBase's own search compares the text with every column, including ciphertext, and sends it
+// in a URL. This one takes the text in a request body, finds people by name, and returns a filter with record ids only. Its path is below /_/,
+// so a proxy that blocks the dashboard blocks it too. Source: docs/decisions/dashboard.md, "PocketBase's dashboard".
 func searchDashboard(app core.App, h *hooks) {
 	app.OnServe().BindFunc(func(e *core.ServeEvent) error {
 		e.Router.POST("/_/search", h.search).Bind(apis.RequireSuperuserAuth(), apis.BodyLimit(maxSearchBody))
@@ -38,36 +37,36 @@ func searchDashboard(app core.App, h *hooks) {
 	})
 }
 
-// foundView is the answer: the filter to list by, and whether it leaves some out.
-type foundView struct {
+// searchResult is the response: the filter for the list, and whether it omits matches.
+type searchResult struct {
 	Filter string `json:"filter"`
 	More   bool   `json:"more"`
 }
 
 func (h *hooks) search(e *core.RequestEvent) error {
-	var asked struct {
+	var request struct {
 		Collection string `json:"collection"`
 		Words      string `json:"words"`
 	}
-	if err := e.BindBody(&asked); err != nil {
+	if err := e.BindBody(&request); err != nil {
 		return e.BadRequestError("An error occurred while loading the submitted data.", nil)
 	}
-	words := strings.TrimSpace(asked.Words)
-	if words == "" || utf8.RuneCountInString(words) > mostWords {
-		return e.BadRequestError(fmt.Sprintf("Type 1 to %d characters.", mostWords), nil)
+	words := strings.TrimSpace(request.Words)
+	if words == "" || utf8.RuneCountInString(words) > maxSearchLength {
+		return e.BadRequestError(fmt.Sprintf("Type 1 to %d characters.", maxSearchLength), nil)
 	}
-	collection, err := e.App.FindCachedCollectionByNameOrId(asked.Collection)
+	collection, err := e.App.FindCachedCollectionByNameOrId(request.Collection)
 	if err != nil {
 		return e.NotFoundError("", nil)
 	}
 	s := dashboardSearch{h: h, app: e.App, collection: collection, words: words}
-	if err := s.look(e.Request.Context()); err != nil {
+	if err := s.run(e.Request.Context()); err != nil {
 		if unready, ok := errors.AsType[*fault.Error](err); ok {
 			return router.NewApiError(http.StatusServiceUnavailable, unready.Detail, nil)
 		}
 		return e.InternalServerError("", err)
 	}
-	if s.amongPatients {
+	if s.searchedPatients {
 		if err := audit.Append(e.App, s.entry(requester(e)), h.Clock()); err != nil {
 			return e.InternalServerError("", err)
 		}
@@ -75,36 +74,36 @@ func (h *hooks) search(e *core.RequestEvent) error {
 	return e.JSON(http.StatusOK, s.view())
 }
 
-// dashboardSearch looks for words in one collection.
+// dashboardSearch searches one collection.
 type dashboardSearch struct {
 	h          *hooks
 	app        core.App
 	collection *core.Collection
 	words      string
 
-	parts         []string // of the filter, any of which has to hold
-	more          bool
-	amongPatients bool
-	patientIDs    []string // who was found
+	parts            []string // of the filter, joined by OR
+	more             bool
+	searchedPatients bool
+	patientIDs       []string // matches, for the audit entry
 }
 
-// look finds people by name first, then values of lists, then whatever else is open. Where people were found among the records of others, the
-// latter is left: whoever types a name wants the person's.
-func (s *dashboardSearch) look(ctx context.Context) error {
-	if err := s.lookForPatients(); err != nil {
+// run finds people by name first, then values of select fields, then other readable columns. In collections other than patients and users it
+// skips the last step after a match, because a person's name was searched.
+func (s *dashboardSearch) run(ctx context.Context) error {
+	if err := s.findPatients(); err != nil {
 		return err
 	}
-	if err := s.lookForUsers(); err != nil {
+	if err := s.findUsers(); err != nil {
 		return err
 	}
-	for _, choice := range collections.ChoicesHolding(s.collection, s.words) {
+	for _, choice := range collections.MatchingChoices(s.collection, s.words) {
 		s.add(fmt.Sprintf("%s?=%q", choice.Column, choice.Value))
 	}
 	people := s.collection.Name == collections.Patients || s.collection.Name == collections.Users
 	if len(s.parts) > 0 && !people {
 		return nil
 	}
-	ids, err := collections.RecordsHolding(ctx, s.app, s.collection, s.words, mostParts+1)
+	ids, err := collections.SearchRecords(ctx, s.app, s.collection, s.words, maxParts+1)
 	if err != nil {
 		return err
 	}
@@ -115,27 +114,27 @@ func (s *dashboardSearch) look(ctx context.Context) error {
 	return nil
 }
 
-func (s *dashboardSearch) lookForPatients() error {
-	columns, err := collections.ColumnsNaming(s.app, s.collection, collections.Patients)
+func (s *dashboardSearch) findPatients() error {
+	columns, err := collections.ColumnsReferencing(s.app, s.collection, collections.Patients)
 	if err != nil || len(columns) == 0 {
 		return err
 	}
-	ids, total, err := patients.Everyone(s.app, s.h.Directory, s.words, mostParts)
+	ids, total, err := patients.SearchAllStates(s.app, s.h.Directory, s.words, maxParts)
 	if err != nil {
 		return err
 	}
-	s.amongPatients, s.more = true, total > len(ids)
+	s.searchedPatients, s.more = true, total > len(ids)
 	s.addAll(columns, ids)
 	s.found(ids)
 	return nil
 }
 
-func (s *dashboardSearch) lookForUsers() error {
-	columns, err := collections.ColumnsNaming(s.app, s.collection, collections.Users)
+func (s *dashboardSearch) findUsers() error {
+	columns, err := collections.ColumnsReferencing(s.app, s.collection, collections.Users)
 	if err != nil || len(columns) == 0 {
 		return err
 	}
-	page, total, unreadable, err := auth.Users(s.app, auth.UserQuery{Search: s.words, Limit: mostParts})
+	page, total, unreadable, err := auth.Users(s.app, auth.UserQuery{Search: s.words, Limit: maxParts})
 	if err != nil {
 		return err
 	}
@@ -159,7 +158,7 @@ func (s *dashboardSearch) addAll(columns, ids []string) {
 func (s *dashboardSearch) add(part string) {
 	switch {
 	case slices.Contains(s.parts, part):
-	case len(s.parts) == mostParts:
+	case len(s.parts) == maxParts:
 		s.more = true
 	default:
 		s.parts = append(s.parts, part)
@@ -174,7 +173,7 @@ func (s *dashboardSearch) found(patientIDs []string) {
 	}
 }
 
-// entry says who was found, as that of the contract's search does.
+// entry is the audit entry of the search, like that of the API's search.
 func (s *dashboardSearch) entry(by audit.Actor) audit.Entry {
 	entry := audit.Entry{Event: audit.PatientSearch, Actor: by, ResourceType: audit.ResourcePatient}
 	if len(s.patientIDs) == 1 {
@@ -185,9 +184,9 @@ func (s *dashboardSearch) entry(by audit.Actor) audit.Entry {
 	return entry
 }
 
-func (s *dashboardSearch) view() foundView {
+func (s *dashboardSearch) view() searchResult {
 	if len(s.parts) == 0 {
-		return foundView{Filter: core.FieldNameId + `=""`}
+		return searchResult{Filter: core.FieldNameId + `=""`}
 	}
-	return foundView{Filter: strings.Join(s.parts, "||"), More: s.more}
+	return searchResult{Filter: strings.Join(s.parts, "||"), More: s.more}
 }

@@ -21,7 +21,7 @@ type foundInDashboard struct {
 	More   bool
 }
 
-// search asks as the dashboard does.
+// search sends a search as the dashboard does.
 func (d *dashboard) search(collection, words string) (found foundInDashboard) {
 	d.t.Helper()
 	answer := d.as(d.token, http.MethodPost, "/_/search", fmt.Sprintf(`{"collection":%q,"words":%q}`, collection, words))
@@ -31,7 +31,7 @@ func (d *dashboard) search(collection, words string) (found foundInDashboard) {
 	return found
 }
 
-// lists is how many records of a collection the dashboard lists by a filter.
+// lists returns how many records the dashboard lists with a filter.
 func (d *dashboard) lists(collection, filter string) (n int) {
 	d.t.Helper()
 	answer := d.as(d.token, http.MethodGet, "/api/collections/"+collection+"/records?filter="+strings.NewReplacer(`"`, "%22", "|", "%7C", "=", "%3D", "?", "%3F").Replace(filter), "")
@@ -57,22 +57,22 @@ func TestDashboardSearch(t *testing.T) {
 	for _, test := range []struct{ collection, words, want string }{
 		{"patients", "lovel", idOf(ada)},
 		{"patients", " LOVELACE  ada ", idOf(ada)},
-		{"patients", "zoe quill", idOf(gone)}, // the dashboard lists the deleted too
+		{"patients", "zoe quill", idOf(gone)}, // the dashboard also lists deleted patients
 		{"patients", "mrn-00000001", idOf(ada)},
 		{"patients", "123 45 6789", idOf(ada)},
 		{"patients", "Ada@Mail.test", idOf(ada)},
 		{"patients", "+1 555 0100200", idOf(ada)},
 		{"patients", "gw-ada", idOf(ada)},
 		{"patients", ada, idOf(ada)},
-		{"patients", "000001", idOf(ada)}, // of the MRN, not of a time
+		{"patients", "000001", idOf(ada)}, // part of the MRN
 		{"patients", "6789", `id=""`},     // part of an SSN
-		{"patients", "Secret", `id=""`},   // an address is not searched, nor is ciphertext
+		{"patients", "Secret", `id=""`},   // addresses and ciphertext are not searched
 		{"patients", "v2:", `id=""`},
 		{"patients", "gw-ada_7", idOf(ada)},
 		{"patients", "gw-ada_", idOf(ada)},
-		{"patients", "gw_ada", `id=""`}, // no pattern
+		{"patients", "gw_ada", `id=""`}, // not a pattern
 		{"patients", "100%", `id=""`},
-		{"patients", "\u0301", `id=""`}, // no word
+		{"patients", "\u0301", `id=""`}, // not a word
 		{"patients", "female", `gender?="female"`},
 		{"alerts", "lovelace", fmt.Sprintf("patient=%q", ada)},
 		{"alerts", "critic", `level?="critical"`},
@@ -85,14 +85,14 @@ func TestDashboardSearch(t *testing.T) {
 		if found.Filter != test.want || found.More {
 			t.Errorf("%q in %s found %+v, want %s", test.words, test.collection, found, test.want)
 		}
-		d.lists(test.collection, found.Filter) // PocketBase understands it
+		d.lists(test.collection, found.Filter) // PocketBase accepts the filter
 	}
 	if n := d.lists("alerts", d.search("alerts", "lovelace").Filter); n != 2 {
 		t.Errorf("%d alerts of the patient are listed", n)
 	}
 
 	entries := trail(t, d.app, audit.PatientSearch)
-	if len(entries) != 25 { // all but that of payers, who have nothing to do with patients
+	if len(entries) != 25 { // all except the search of payers, which has no patients
 		t.Errorf("%d searches are on record", len(entries))
 	}
 	if first := entries[len(entries)-1]; first.ActorEmail != operator || first.ActorType != "superuser" || first.Patient != ada {
@@ -105,8 +105,8 @@ func TestDashboardSearch(t *testing.T) {
 	}
 }
 
-// A filter has to stay below PocketBase's limits, and says when it leaves somebody out.
-func TestDashboardSearchOfMany(t *testing.T) {
+// A filter stays below PocketBase's limits and reports omitted matches.
+func TestDashboardSearchLimit(t *testing.T) {
 	d := newDashboard(t)
 	for range 63 {
 		d.enrol(object{"last_name": "Smith"})
@@ -117,11 +117,11 @@ func TestDashboardSearchOfMany(t *testing.T) {
 	}
 }
 
-func TestDashboardSearchIsForSuperusers(t *testing.T) {
+func TestDashboardSearchRequiresSuperuser(t *testing.T) {
 	d := newDashboard(t)
 	d.enrol(nil)
-	const asks = `{"collection":"patients","words":"lovelace"}`
-	if answer := d.as("", http.MethodPost, "/_/search", asks); answer.Code != http.StatusUnauthorized {
+	const request = `{"collection":"patients","words":"lovelace"}`
+	if answer := d.as("", http.MethodPost, "/_/search", request); answer.Code != http.StatusUnauthorized {
 		t.Errorf("a stranger is answered %d %s", answer.Code, answer.Body)
 	}
 	for body, want := range map[string]int{
@@ -136,7 +136,7 @@ func TestDashboardSearchIsForSuperusers(t *testing.T) {
 		}
 	}
 	d.directory.Close()
-	if answer := d.as(d.token, http.MethodPost, "/_/search", asks); answer.Code != http.StatusServiceUnavailable {
+	if answer := d.as(d.token, http.MethodPost, "/_/search", request); answer.Code != http.StatusServiceUnavailable {
 		t.Errorf("without a directory the answer is %d %s", answer.Code, answer.Body)
 	}
 	if entries := trail(t, d.app, audit.PatientSearch); len(entries) != 0 {
@@ -144,8 +144,8 @@ func TestDashboardSearchIsForSuperusers(t *testing.T) {
 	}
 }
 
-// Whoever leaves the page does not wait for the answer, and a search of all observations must not go on for them.
-func TestDashboardSearchEndsWithWhoAsks(t *testing.T) {
+// A search of all observations stops when the browser leaves the page.
+func TestDashboardSearchStopsWhenCanceled(t *testing.T) {
 	d := newDashboard(t)
 	ctx, leave := context.WithCancel(t.Context())
 	leave()
@@ -155,12 +155,12 @@ func TestDashboardSearchEndsWithWhoAsks(t *testing.T) {
 	answer := httptest.NewRecorder()
 	d.handler.ServeHTTP(answer, r)
 	if answer.Code == http.StatusOK {
-		t.Errorf("it was searched nevertheless: %s", answer.Body)
+		t.Errorf("the canceled search was answered: %s", answer.Body)
 	}
 }
 
-// Each line of an address has its own complaint.
-func TestComplaintsAboutAnAddress(t *testing.T) {
+// Each line of an address has its own error message.
+func TestDashboardAddressErrors(t *testing.T) {
 	d := newDashboard(t)
 	id := d.enrol(nil)
 	status, answer := d.send("PATCH", collections.Patients, id, object{"address": `{"line1":"1 Main St","zip":"1"}`})

@@ -17,16 +17,16 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// demoPatients are as many as the demo has.
+// demoPatients is the number of patients in the demo.
 const demoPatients = 40
 
-// What the rules make of the month of the demo stands on the page that a clinician signs. Whoever changes a rule sees here what it costs
-// those who are told, and writes it down.
-func TestMonthOfTheDemo(t *testing.T) {
+// docs/clinical.md, which a clinician signs, has the alert rates of the demo month. A change of a rule that changes them must be documented
+// there.
+func TestDemoMonthAlertRates(t *testing.T) {
 	d := newDashboard(t)
 	readings := ingest.NewEvaluator(ingest.Rules{
 		PracticeZone: time.UTC, AutoTransform: true, MaxFuture: 5 * time.Minute,
-		NormalReadingsNeeded: alerts.NormalReadingsNeeded{Warning: 1, Critical: 2},
+		NormalReadingsNeeded: alerts.NormalReadingsRequired{Warning: 1, Critical: 2},
 	})
 	if err := sandbox.Populate(d.app, readings, demoPatients, time.UTC, vigiltest.Clock, func(int, int) {}); err != nil {
 		t.Fatal(err)
@@ -51,8 +51,8 @@ func TestMonthOfTheDemo(t *testing.T) {
 	}
 }
 
-// pushesToOne is how many pushes somebody gets who hears of every patient: one for an escalation and its alert, and at most one in half
-// an hour for alerts of a patient, type and level. Source: docs/decisions/alerts.md, "One alert per vital type and reading".
+// pushesToOne returns the number of pushes to a user who is notified of every patient: one for an escalation and its alert, and one per 30
+// minutes for alerts of a patient, type and level. Source: docs/decisions/alerts.md, "One alert per vital type and reading".
 func pushesToOne(t *testing.T, d *dashboard) (pushes int) {
 	t.Helper()
 	var told []struct {

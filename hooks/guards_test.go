@@ -29,14 +29,14 @@ const (
 	observationID = "0194c5a8-0000-7000-8000-00000000000a"
 )
 
-// bound is an app with its hooks and a patient; woken counts the calls to the transmission worker.
+// bound returns an app with hooks and a patient; woken counts the wake-ups of the EMR worker.
 func bound(t *testing.T) (app *tests.TestApp, woken *int) {
 	t.Helper()
 	app, woken = vigiltest.NewApp(t), new(int)
 	engine := ingest.NewEvaluator(ingest.Rules{PracticeZone: time.UTC, AutoTransform: true, MaxFuture: time.Minute})
 	hooks.Bind(app, hooks.Engines{
 		Observations: engine, Directory: patients.NewDirectory(), Zone: time.UTC,
-		Clock: func() time.Time { return vigiltest.Clock }, Forget: func(string) {}, Wake: func() { *woken++ }, WakeMailer: func() {},
+		Clock: func() time.Time { return vigiltest.Clock }, EvictUser: func(string) {}, Wake: func() { *woken++ }, WakeMailer: func() {},
 	})
 	save(t, app, collections.Patients, object{
 		"id": patientID, "first_name": "Ada", "last_name": "Lovelace", "date_of_birth": "1955-12-10",
@@ -68,8 +68,8 @@ func weighing(kg float64) object {
 	return object{"patient": patientID, "observation_type": "weight", "weight_kg": kg, "measured_at": collections.Instant(vigiltest.Clock)}
 }
 
-// Nothing is reached through PocketBase's own record routes but by superusers: every rule of every collection is nil. PocketBase's own
-// collections let an account see its own sign-in aids, of which there are none.
+// Only superusers can use PocketBase's record routes: every rule of every collection is nil. PocketBase's own collections let an account see
+// its own sign-in aids, of which there are none.
 func TestClosedRoutes(t *testing.T) {
 	app, _ := bound(t)
 	all, err := app.FindAllCollections()
@@ -102,7 +102,7 @@ func TestClosedRoutes(t *testing.T) {
 	}
 }
 
-// PocketBase's own ways to a user's token know no lock, no second factor and no rotation.
+// PocketBase's own sign-in routes, which have no lockout, second factor or rotation, give users no token.
 func TestNativeSignInIsClosed(t *testing.T) {
 	d := newDashboard(t)
 	user := vigiltest.User(t, d.app, authz.Nurse, vigiltest.Email("nurse@vigil.test"))
@@ -168,8 +168,8 @@ func TestRealtimeIsClosed(t *testing.T) {
 	}
 }
 
-// What must be kept is deleted by nobody: not one by one, not all at once.
-func TestKeptIsKept(t *testing.T) {
+// Records that must be kept cannot be deleted, one by one or all at once.
+func TestUndeletableCollections(t *testing.T) {
 	app, _ := bound(t)
 	for _, name := range []string{
 		collections.Alerts, collections.AuditLog, collections.BillingEntries, collections.Consents, collections.DeviceAssignments,
@@ -200,7 +200,7 @@ func TestKeptIsKept(t *testing.T) {
 	}
 }
 
-// The audit log takes what the audit engine appends, and nothing else from anybody.
+// Only the audit engine can add rows to the audit log, and no row can be changed or deleted.
 func TestAuditLogIsAppendOnly(t *testing.T) {
 	app, _ := bound(t)
 	entry := audit.Entry{Event: audit.PatientRead, Actor: audit.System()}
@@ -245,12 +245,12 @@ func TestAuditLogIsAppendOnly(t *testing.T) {
 	if result, err := audit.Verify(app, nil); err != nil || !result.Valid || result.Checked != 3 {
 		t.Errorf("%+v (%v)", result, err)
 	}
-	if err := collections.CheckAuditGuards(app); err != nil {
+	if err := collections.CheckAuditTriggers(app); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestObservationIsFixed(t *testing.T) {
+func TestObservationIsImmutable(t *testing.T) {
 	app, _ := bound(t)
 	record := save(t, app, collections.Observations, weighing(80))
 	record.Set("weight_kg", 70)
@@ -266,8 +266,8 @@ func TestObservationIsFixed(t *testing.T) {
 	}
 }
 
-// No id is given twice, however it is written, and what else is wrong is said, too; no row but the one that has it is read for that.
-func TestIDIsTaken(t *testing.T) {
+// A duplicate id is refused in upper and lower case, with the other errors.
+func TestDuplicateIDIsRefused(t *testing.T) {
 	app, _ := bound(t)
 	first := save(t, app, collections.Observations, weighing(80))
 	collection, err := app.FindCollectionByNameOrId(collections.Observations)
@@ -301,7 +301,7 @@ func TestIDs(t *testing.T) {
 		columns["id"] = given
 		record := save(t, app, collections.Observations, columns)
 		if want != "" && record.Id != want || want == "" && len(record.Id) != 36 {
-			t.Errorf("%s became %s", given, record.Id)
+			t.Errorf("id %s was stored as %s", given, record.Id)
 		}
 	}
 
@@ -321,19 +321,19 @@ func TestIDs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := number(taken); collections.NumberID(got) != taken {
-		t.Errorf("the number %s that was taken became %d", taken, got)
+		t.Errorf("the taken number %s was stored as %d", taken, got)
 	}
-	// A number from ahead would one day be the sequence's next, and end it there.
+	// The sequence would later collide with a number it has not reached.
 	if got := number(collections.NumberID(next + 4)); got != next+3 {
-		t.Errorf("the number %d from ahead became %d", next+4, got)
+		t.Errorf("the number %d, which is not reached, was stored as %d", next+4, got)
 	}
 	if got := number(""); got != next+4 {
 		t.Errorf("then %d", got)
 	}
 }
 
-// The worker is woken once the reading is there for it to find, and not for one that was rolled back.
-func TestWakeAfterCommit(t *testing.T) {
+// The worker is woken after the commit of a reading, and not after a rollback.
+func TestWorkerWakesAfterCommit(t *testing.T) {
 	app, woken := bound(t)
 	changed := errors.New("changed our mind")
 	for _, end := range []error{nil, changed} {
@@ -360,7 +360,7 @@ func TestWakeAfterCommit(t *testing.T) {
 	}
 }
 
-// A write and all that its hooks add are one transaction.
+// A write and everything that its hooks add are one transaction.
 func TestWriteIsOneTransaction(t *testing.T) {
 	app, woken := bound(t)
 	before := vigiltest.RowCounts(t, app)
@@ -375,8 +375,8 @@ func TestWriteIsOneTransaction(t *testing.T) {
 	}
 }
 
-// Whoever writes a payer's rate, it is one that the API would take.
-func TestRatesAreChecked(t *testing.T) {
+// A payer's rate is validated for every writer, as in the API.
+func TestPayerRatesAreValidated(t *testing.T) {
 	app, _ := bound(t)
 	payer := save(t, app, collections.Payers, object{"name": "Acme", "payer_code": "AC", "is_active": true})
 	rate := func(changes object) *core.Record {

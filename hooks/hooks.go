@@ -1,6 +1,6 @@
-// Package hooks is the door for writes: what must hold whoever writes, be it the API, the dashboard, a job or a
-// script. All bindings are rows of one table, in running order. A handler guards its own record, calls one engine
-// function and stops there; consequences only flow forward, and nothing here touches the network.
+// Package hooks binds the rules that apply to every write of a record, from the API, the dashboard, a job or a script. One table lists all
+// bindings in running order. A handler checks its own record and calls one engine function; it never accesses the network. The rules
+// themselves are in internal/.
 package hooks
 
 import (
@@ -22,26 +22,26 @@ import (
 // Engines is what the handlers call, built once in cmd.
 type Engines struct {
 	Observations *ingest.Evaluator
-	// Report keeps the implausible measurement in a record that could not be created.
-	Report    func(app core.App, record *core.Record, by audit.Actor, now time.Time) error
-	Directory *patients.Directory
+	// ReportImplausible stores the implausible measurement of a record that was refused.
+	ReportImplausible func(app core.App, record *core.Record, by audit.Actor, now time.Time) error
+	Directory         *patients.Directory
 	// Zone is the practice's time zone.
 	Zone  *time.Location
 	Clock func() time.Time
-	// Forget drops a user from the cache of the access tokens.
-	Forget func(userRecordID string)
-	// ForgetClient drops a client from the cache of the access tokens; it may be nil.
-	ForgetClient func(id string)
-	// WebhookChanged tells whoever serves webhooks that one was changed or removed; it may be nil.
+	// EvictUser removes a user from the cache of access tokens.
+	EvictUser func(userRecordID string)
+	// EvictClient removes a client from the cache of access tokens; it may be nil.
+	EvictClient func(id string)
+	// WebhookChanged notifies the webhook workers of a changed or deleted webhook; it may be nil.
 	WebhookChanged func(id string)
-	// Wake tells the transmission worker to look now, WakeMailer the mailer.
+	// Wake wakes the EMR worker, WakeMailer the mailer.
 	Wake, WakeMailer func()
-	// Live tells who subscribes what changes; Limits bounds how often one address may.
-	Live   *realtime.Publisher
-	Limits *ratelimit.Limiter
-	// Auth signs superusers in, and knows whose a token is.
+	// Realtime publishes changes to subscribers; Limits bounds the requests per address.
+	Realtime *realtime.Publisher
+	Limits   *ratelimit.Limiter
+	// Auth signs superusers in and resolves access tokens.
 	Auth *auth.Engine
-	// Billing bills the time of escalations that are resolved.
+	// Billing logs the time of resolved escalations.
 	Billing *billing.Engine
 }
 
@@ -50,7 +50,7 @@ type hooks struct{ Engines }
 // moment is a point of a write at which a row runs.
 type moment = func(app core.App, tags ...string) *hook.TaggedHook[*core.RecordEvent]
 
-// When rows run.
+// Moments of a write.
 var (
 	creating    = []moment{core.App.OnRecordCreate}
 	validating  = []moment{core.App.OnRecordValidate}
@@ -63,7 +63,7 @@ var (
 	afterChange = []moment{core.App.OnRecordAfterUpdateSuccess, core.App.OnRecordAfterDeleteSuccess}
 )
 
-// row binds one handler. Lower priorities run first, and outside.
+// row binds one handler. Lower priorities run first, and outermost.
 type row struct {
 	moments     []moment
 	collections []string
@@ -71,30 +71,30 @@ type row struct {
 	handle      func(h *hooks, e *core.RecordEvent) error
 }
 
-// Running order. Ids are given out before PocketBase would make its own, at -99.
+// Running order. Ids are set before PocketBase sets its own at -99.
 const (
-	untouched = -400 // what cannot be read stays as it is
-	reported  = -350 // what was refused is undone by then
-	outermost = -300 // opens the transaction
-	traced    = -200 // writes of the dashboard are audited in it
-	numbered  = -100 // ids
-	ruled     = 0    // the rules of the collection
+	unreadableCheck = -400 // refuses to change a record that cannot be opened
+	reportOrder     = -350 // runs after the refused write is rolled back
+	outermost       = -300 // opens the transaction
+	audited         = -200 // audits dashboard writes in that transaction
+	numbered        = -100 // ids
+	ruled           = 0    // the rules of the collection
 )
 
-// table is every hook on records.
+// table lists all hooks on records.
 var table = []row{
-	{updating, whole, untouched, (*hooks).refuseUnreadable},
-	{creating, []string{collections.Observations}, reported, (*hooks).reportImplausible},
-	{writing, ours, outermost, (*hooks).inTransaction},
-	{creating, ours, traced, (*hooks).traceCreate},
-	{updating, ours, traced, (*hooks).traceUpdate},
-	{deleting, ours, traced, (*hooks).traceDelete},
-	{deleting, kept, ruled, refuse("Records of this kind are kept and cannot be deleted.")},
-	{saving, []string{collections.AuditLog}, outermost, refuse("The audit log is written by the service alone.")}, // another's row would break the chain
+	{updating, fullyReadable, unreadableCheck, (*hooks).refuseUnreadable},
+	{creating, []string{collections.Observations}, reportOrder, (*hooks).reportRefused},
+	{writing, auditedCollections, outermost, (*hooks).inTransaction},
+	{creating, auditedCollections, audited, (*hooks).auditCreate},
+	{updating, auditedCollections, audited, (*hooks).auditUpdate},
+	{deleting, auditedCollections, audited, (*hooks).auditDelete},
+	{deleting, undeletable, ruled, refuse("Records of this kind cannot be deleted.")},
+	{saving, []string{collections.AuditLog}, outermost, refuse("Only the service writes the audit log.")}, // a foreign row would break the hash chain
 
-	{creating, collections.UUIDs, numbered, (*hooks).giveUUID},
-	{creating, collections.Numbered, numbered, (*hooks).giveNumber},
-	{creating, ours, numbered, (*hooks).giveTime},
+	{creating, collections.UUIDs, numbered, (*hooks).setUUID},
+	{creating, collections.Numbered, numbered, (*hooks).setNumber},
+	{creating, auditedCollections, numbered, (*hooks).setCreatedAt},
 	{validating, []string{collections.Observations, collections.Transmissions}, ruled, (*hooks).validateRow},
 
 	{saving, []string{collections.Users}, ruled, (*hooks).guardUser},
@@ -104,31 +104,31 @@ var table = []row{
 	{saving, []string{collections.CareTeamMembers}, ruled, (*hooks).guardMember},
 	{saving, []string{collections.Consents}, ruled, (*hooks).guardConsent},
 	{saving, []string{collections.Thresholds}, ruled, (*hooks).guardThresholds},
-	{deleting, []string{collections.Thresholds}, ruled, (*hooks).dropThresholds},
+	{deleting, []string{collections.Thresholds}, ruled, (*hooks).deleteThresholds},
 	{saving, []string{collections.ThresholdTemplates}, ruled, (*hooks).guardTemplate},
-	{creating, []string{collections.Alerts}, ruled, refuseByHand("Alerts are raised by readings and devices.")},
+	{creating, []string{collections.Alerts}, ruled, refuseDashboard("Alerts are raised by readings and devices.")},
 	{updating, []string{collections.Alerts}, ruled, (*hooks).guardAlert},
 	{saving, []string{collections.Escalations}, ruled, (*hooks).guardEscalation},
 	{saving, []string{collections.DeviceAssignments}, ruled, (*hooks).guardAssignment},
-	{updating, []string{collections.TimeEntries}, ruled, (*hooks).followTime},
+	{updating, []string{collections.TimeEntries}, ruled, (*hooks).recheckTime},
 	{saving, []string{collections.PayerRates}, ruled, (*hooks).guardRate},
-	{saving, []string{collections.Orders}, ruled, refuseByHand("Orders are recorded through the API, and stay as they are.")},
+	{saving, []string{collections.Orders}, ruled, refuseDashboard("Orders are recorded through the API and cannot be changed.")},
 	{saving, []string{collections.FeeSchedule}, ruled, (*hooks).guardFee},
-	{saving, derived, ruled, refuseByHand("Records of this kind are written by the service alone.")},
-	{creating, []string{collections.Observations}, ruled, (*hooks).adoptObservation},
+	{saving, serviceOwned, ruled, refuseDashboard("Only the service writes records of this kind.")},
+	{creating, []string{collections.Observations}, ruled, (*hooks).createObservation},
 	{updating, []string{collections.Observations}, ruled, (*hooks).refuseChange},
 
 	{afterSave, []string{collections.Patients}, ruled, (*hooks).refreshDirectory},
-	{afterChange, []string{collections.Users}, ruled, (*hooks).forgetUser},
-	{afterChange, []string{collections.Clients}, ruled, (*hooks).forgetClient},
+	{afterChange, []string{collections.Users}, ruled, (*hooks).evictUser},
+	{afterChange, []string{collections.Clients}, ruled, (*hooks).evictClient},
 	{afterChange, []string{collections.Webhooks}, ruled, (*hooks).webhookChanged},
 	{afterCreate, []string{collections.Observations}, ruled, (*hooks).wakeWorker},
 	{afterSave, []string{collections.Patients}, ruled, (*hooks).wakeForLinked},
 	{afterCreate, []string{collections.Mails}, ruled, (*hooks).wakeMailer},
 }
 
-// ours are the collections whose writes are transactions of ours and, from the dashboard, audited.
-var ours = []string{
+// auditedCollections are the collections whose writes run in a transaction and are audited if they come from the dashboard.
+var auditedCollections = []string{
 	collections.Alerts, collections.BillingEntries, collections.CareTeamMembers, collections.Consents, collections.DeviceAssignments,
 	collections.DeviceOrders, collections.Devices, collections.Escalations, collections.GatewayEvents, collections.Hubs, collections.ICD10Codes,
 	collections.Observations, collections.Passkeys, collections.Patients, collections.PayerRates, collections.Payers, collections.Snoozes, collections.ThresholdChanges, collections.Thresholds,
@@ -137,15 +137,15 @@ var ours = []string{
 	collections.ClaimBatches, collections.ClaimLines, collections.ClaimResponses, collections.Clients, collections.Webhooks, collections.WebhookDeliveries,
 }
 
-// whole are the collections whose records people change, and change only when all of it can be read. In others the service notes what it does itself,
-// such as that a device was heard of, which must go on; the dashboard asks for all of them.
-var whole = []string{
+// fullyReadable are the collections whose records can be changed only if all sealed values open. In other collections the service's own
+// updates, such as a device's last event, must continue; the dashboard checks all collections.
+var fullyReadable = []string{
 	collections.Alerts, collections.BillingEntries, collections.Consents, collections.Escalations, collections.Patients, collections.TimeEntries,
 	collections.Users,
 }
 
-// kept are the collections that nobody deletes from: records are retained by law, or stand for what happened.
-var kept = []string{
+// undeletable are the collections whose records are never deleted: the law requires them, or they document what happened.
+var undeletable = []string{
 	collections.Alerts, collections.AuditLog, collections.BillingEntries, collections.Consents, collections.DeviceAssignments, collections.Escalations,
 	collections.GatewayEvents, collections.Observations, collections.Patients, collections.Snoozes, collections.ThresholdChanges, collections.TimeEntries,
 	collections.Transmissions, collections.TransmissionAttempts, collections.TriageScores, collections.Users,
@@ -153,7 +153,7 @@ var kept = []string{
 	collections.ClaimBatches, collections.ClaimLines, collections.ClaimResponses,
 }
 
-// Bind opens the door: every row of the table, and what guards PocketBase's own doors.
+// Bind registers every row of the table and the guards of PocketBase's own routes.
 func Bind(app core.App, engines Engines) {
 	h := &hooks{engines}
 	collections.SetPracticeZone(app, engines.Zone)
@@ -164,18 +164,18 @@ func Bind(app core.App, engines Engines) {
 			})
 		}
 	}
-	traceDashboard(app)
+	auditDashboard(app)
 	guardSchema(app, h)
 	guardSettings(app, h)
-	closeNative(app)
+	refuseUserTokens(app)
 	guardUnreadable(app)
 	guardSuperusers(app, h)
-	refreshDashboard(app)
+	disableExtensionCache(app)
 	searchDashboard(app, h)
 	guardRealtime(app, h)
 }
 
-// inTransaction makes the write and all that its handlers add one transaction.
+// inTransaction runs the write and its handlers in one transaction.
 func (h *hooks) inTransaction(e *core.RecordEvent) error {
 	outer := e.App
 	defer func() { e.App = outer }()
@@ -185,8 +185,8 @@ func (h *hooks) inTransaction(e *core.RecordEvent) error {
 	})
 }
 
-// unless goes on with a write that nothing speaks against.
-func unless(err error, e interface{ Next() error }) error {
+// continueIf continues the write unless there is an error.
+func continueIf(err error, e interface{ Next() error }) error {
 	if err != nil {
 		return err
 	}

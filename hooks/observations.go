@@ -14,30 +14,30 @@ import (
 	"github.com/vigilhealth/vigil/internal/ingest"
 )
 
-// adoptObservation gives a reading created as a record the same checks and consequences as any other.
-func (h *hooks) adoptObservation(e *core.RecordEvent) error {
-	_, err := h.Observations.Adopt(e.App, e.Record, writerOf(e.Record), h.Clock(), e.Next)
+// createObservation applies the checks and consequences of every reading to one created as a record.
+func (h *hooks) createObservation(e *core.RecordEvent) error {
+	_, err := h.Observations.CreateFromRecord(e.App, e.Record, writerOf(e.Record), h.Clock(), e.Next)
 	return asColumns(err)
 }
 
-// reportImplausible has people told of a reading that was refused for values that no device should report.
-func (h *hooks) reportImplausible(e *core.RecordEvent) error {
+// reportRefused notifies clinicians of a reading that was refused for implausible values.
+func (h *hooks) reportRefused(e *core.RecordEvent) error {
 	refusal := e.Next()
-	if refusal == nil || h.Report == nil {
+	if refusal == nil || h.ReportImplausible == nil {
 		return refusal
 	}
-	if err := h.Report(e.App, e.Record, writerOf(e.Record), h.Clock()); err != nil {
+	if err := h.ReportImplausible(e.App, e.Record, writerOf(e.Record), h.Clock()); err != nil {
 		return err
 	}
 	return refusal
 }
 
-// refuseChange: a reading is evidence.
+// refuseChange keeps a stored reading unchanged, because it is evidence.
 func (h *hooks) refuseChange(*core.RecordEvent) error {
-	return validation.Errors{"measured_at": validation.NewError("fixed", ingest.ErrFixed.Error())}
+	return validation.Errors{"measured_at": validation.NewError("fixed", ingest.ErrImmutable.Error())}
 }
 
-// asColumns turns a fault into complaints by column, which the dashboard shows beside the inputs.
+// asColumns converts a fault into errors by column, which the dashboard shows at the inputs.
 func asColumns(err error) error {
 	var refused *fault.Error
 	if !errors.As(err, &refused) || refused.Kind == fault.Internal {
@@ -56,18 +56,18 @@ func asColumns(err error) error {
 	return columns
 }
 
-// guardAssignment keeps a device from being in two hands at once, and the days that count for billing in step with who held it.
+// guardAssignment keeps a device from having two patients at once, and recounts the billing days of the patients.
 func (h *hooks) guardAssignment(e *core.RecordEvent) error {
 	if err := devices.GuardAssignment(e.App, e.Record); err != nil {
 		return err
 	}
 	before := collections.AsDeviceAssignment(e.Record.Original()).PatientID()
-	if err := ingest.FollowAssignment(e.App, e.Record, h.Zone, e.Next); err != nil {
+	if err := ingest.SaveAssignment(e.App, e.Record, h.Zone, e.Next); err != nil {
 		return err
 	}
 	for _, patient := range slices.Compact([]string{before, collections.PatientOf(e.Record)}) {
 		if patient == "" {
-			continue // nobody's before
+			continue // not assigned before
 		}
 		if err := h.recheck(e, patient, time.Time{}); err != nil {
 			return err

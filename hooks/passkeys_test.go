@@ -8,8 +8,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// A superuser neither adds nor changes nor takes away a passkey: that would open somebody else's account.
-func TestPasskeysInTheDashboard(t *testing.T) {
+// A superuser cannot add, change or delete a passkey: that would open another user's account.
+func TestDashboardCannotChangePasskeys(t *testing.T) {
 	d := newDashboard(t)
 	nurse, other := vigiltest.User(t, d.app, authz.Nurse), vigiltest.User(t, d.app, authz.Nurse)
 	passkey, err := collections.CreatePasskey(d.app, collections.NewPasskey{UserID: nurse.Id, Name: "Key", CredentialID: "aWQ", PublicKey: "a2V5"}, vigiltest.Clock)

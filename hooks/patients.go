@@ -12,21 +12,20 @@ import (
 	"github.com/vigilhealth/vigil/internal/triage"
 )
 
-// guardPatient checks and completes a patient whoever writes it, gives a new one a row on the triage list, and ends what a
-// deleted one has open.
+// guardPatient checks and completes a patient for every writer, adds a new one to the triage list, and closes what a deleted one has open.
 func (h *hooks) guardPatient(e *core.RecordEvent) error {
 	return patients.Guard(e.App, e.Record, writerOf(e.Record), fromDashboard(e.Record), h.Clock(), h.Zone, e.Next)
 }
 
-// refreshDirectory keeps names findable. The patient is stored; a directory that cannot be refreshed is rebuilt at the next start.
+// refreshDirectory updates the search directory. A failure is only logged: the patient is stored, and the next start rebuilds the directory.
 func (h *hooks) refreshDirectory(e *core.RecordEvent) error {
 	if err := h.Directory.Refresh(e.App, e.Record.Id); err != nil {
-		e.App.Logger().Error("directory not refreshed", slog.Any("error", err))
+		e.App.Logger().Error("patient directory: update failed; the next start rebuilds it", slog.Any("error", err))
 	}
 	return e.Next()
 }
 
-// wakeForLinked tells the worker that readings may have waited until the EMR knew the patient.
+// wakeForLinked wakes the EMR worker: readings may have waited for the patient's EMR id.
 func (h *hooks) wakeForLinked(e *core.RecordEvent) error {
 	if collections.AsPatient(e.Record).ExternalID() != "" {
 		h.Wake()
@@ -34,26 +33,26 @@ func (h *hooks) wakeForLinked(e *core.RecordEvent) error {
 	return e.Next()
 }
 
-// guardMember lets only those onto a care team who may be on one.
+// guardMember accepts only users with a care-team role.
 func (h *hooks) guardMember(e *core.RecordEvent) error {
-	return unless(patients.GuardMember(e.App, e.Record, h.Clock()), e)
+	return continueIf(patients.GuardMember(e.App, e.Record, h.Clock()), e)
 }
 
-// guardConsent makes a new consent complete and lets an old one be revoked, and nothing else.
+// guardConsent completes a new consent and allows only the revocation of a stored one.
 func (h *hooks) guardConsent(e *core.RecordEvent) error {
-	if err := unless(patients.GuardConsent(e.App, e.Record, writerOf(e.Record), h.Clock()), e); err != nil {
+	if err := continueIf(patients.GuardConsent(e.App, e.Record, writerOf(e.Record), h.Clock()), e); err != nil {
 		return err
 	}
 	return h.recheck(e, collections.PatientOf(e.Record), time.Time{})
 }
 
-// guardThresholds checks bounds whoever writes them, logs what changes, and ranks the patient anew.
+// guardThresholds checks bounds for every writer, logs changes, and recomputes the patient's score.
 func (h *hooks) guardThresholds(e *core.RecordEvent) error {
 	return triage.GuardThresholds(e.App, e.Record, writerOf(e.Record), h.Clock(), e.Next)
 }
 
-// dropThresholds lets a patient fall back to the practice's bounds, which themselves stay.
-func (h *hooks) dropThresholds(e *core.RecordEvent) error {
+// deleteThresholds resets a patient to the practice's thresholds, which themselves cannot be deleted.
+func (h *hooks) deleteThresholds(e *core.RecordEvent) error {
 	if collections.PatientOf(e.Record) == "" {
 		return router.NewBadRequestError("The practice's thresholds cannot be deleted.", nil)
 	}

@@ -28,7 +28,7 @@ type object = map[string]any
 
 const operator = "operator@vigil.test"
 
-// dashboard is PocketBase's own API, as its dashboard uses it, over the hooks of the service.
+// dashboard is PocketBase's own API with Vigil's hooks, as its dashboard uses it.
 type dashboard struct {
 	t         *testing.T
 	app       *tests.TestApp
@@ -42,7 +42,7 @@ func newDashboard(t *testing.T) *dashboard {
 	d := &dashboard{t: t, app: vigiltest.NewApp(t), directory: patients.NewDirectory()}
 	t.Cleanup(d.directory.Close)
 	engines := hooks.Engines{
-		Billing: billing.New(billing.Settings{Zone: time.UTC, EscalationTimeCap: time.Hour}), Directory: d.directory, Zone: time.UTC, Clock: func() time.Time { return vigiltest.Clock }, Forget: func(string) {}, Wake: func() {},
+		Billing: billing.New(billing.Settings{Zone: time.UTC, EscalationTimeCap: time.Hour}), Directory: d.directory, Zone: time.UTC, Clock: func() time.Time { return vigiltest.Clock }, EvictUser: func(string) {}, Wake: func() {},
 		Auth: auth.New(vigiltest.Sealer(), auth.Options{}),
 	}
 	hooks.Bind(d.app, engines)
@@ -76,7 +76,7 @@ func newDashboard(t *testing.T) *dashboard {
 	return d
 }
 
-// send writes a record and returns the status and the answer.
+// send writes a record and returns the status and the body.
 func (d *dashboard) send(method, collection, id string, body object) (int, object) {
 	d.t.Helper()
 	raw, err := json.Marshal(body)
@@ -101,7 +101,7 @@ func (d *dashboard) send(method, collection, id string, body object) (int, objec
 	return rec.Code, answer
 }
 
-// do is send where it has to work.
+// do is send for requests that must succeed.
 func (d *dashboard) do(method, collection, id string, body object) object {
 	d.t.Helper()
 	status, answer := d.send(method, collection, id, body)
@@ -111,7 +111,7 @@ func (d *dashboard) do(method, collection, id string, body object) object {
 	return answer
 }
 
-// refused is send where it must not work; column is where the complaint stands, "" for the whole answer.
+// refused is send for requests that must fail; column is the column with the error, or "".
 func (d *dashboard) refused(method, collection, id, column string, body object) {
 	d.t.Helper()
 	status, answer := d.send(method, collection, id, body)
@@ -183,7 +183,7 @@ func TestPatientInDashboard(t *testing.T) {
 	if err != nil || len(open) != 0 {
 		t.Errorf("a deleted patient has open alerts: %v, %v", open, err)
 	}
-	if ids, _ := d.directory.Find(patients.Find{Search: "lovelace", Limit: 9}); len(ids) != 0 {
+	if ids, _ := d.directory.Find(patients.DirectoryQuery{Search: "lovelace", Limit: 9}); len(ids) != 0 {
 		t.Error("a deleted patient is found")
 	}
 	if restored := patch(object{"deleted_at": "", "last_name": "King"}); restored["deleted_by"] != "" || restored["version"] != 6.0 {
@@ -194,7 +194,7 @@ func TestPatientInDashboard(t *testing.T) {
 		t.Errorf("the patient restored and archived at once is %v", both)
 	}
 	patch(object{"active": true})
-	if ids, _ := d.directory.Find(patients.Find{Search: "king", Limit: 9}); len(ids) != 1 {
+	if ids, _ := d.directory.Find(patients.DirectoryQuery{Search: "king", Limit: 9}); len(ids) != 1 {
 		t.Error("a restored patient is not found under the new name")
 	}
 	d.refused("DELETE", collections.Patients, id, "", nil)
@@ -213,8 +213,8 @@ func TestPatientInDashboard(t *testing.T) {
 	}
 }
 
-// The disk holds ciphertext, the administrator sees plain text.
-func TestEncryptedInDashboard(t *testing.T) {
+// The database has ciphertext, the dashboard shows plain text.
+func TestDashboardShowsPlainText(t *testing.T) {
 	d := newDashboard(t)
 	id := d.enrol(object{"phone": "555-0100-200", "ssn": "123-45-6789", "address": `{"line1":"1 Main St","city":"Springfield"}`})
 	columns := dbx.NullStringMap{}
@@ -332,7 +332,7 @@ func TestConsentInDashboard(t *testing.T) {
 	}
 }
 
-func TestDerivedInDashboard(t *testing.T) {
+func TestDashboardCannotChangeServiceOwned(t *testing.T) {
 	d := newDashboard(t)
 	id := d.enrol(nil)
 	row, err := d.app.FindFirstRecordByData(collections.TriageScores, "patient", id)

@@ -8,7 +8,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/billing"
 )
 
-// guardRate refuses a rate that the API would not take: amounts of entries are made of it, and stay as they were made.
+// guardRate refuses a rate that the API would reject, because entries take their amounts from it and keep them.
 func (h *hooks) guardRate(e *core.RecordEvent) error {
 	if problem := billing.CheckRate(collections.RateOf(e.Record)); problem != "" {
 		return router.NewBadRequestError(problem, nil)

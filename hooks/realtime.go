@@ -18,52 +18,51 @@ import (
 	"github.com/vigilhealth/vigil/internal/realtime"
 )
 
-// stalled is how long one write to a stream may take.
-const stalled = 10 * time.Second
+// writeTimeout bounds one write to a stream.
+const writeTimeout = 10 * time.Second
 
-// connected is the name of the event with which PocketBase opens each stream; its SDK subscribes to it to learn of a new connection.
-const connected = "PB_CONNECT"
+// connectTopic is the first event of each PocketBase stream. PocketBase's SDK subscribes to it to detect a new connection.
+const connectTopic = "PB_CONNECT"
 
-// guardRealtime refuses every topic but ours: PocketBase lets anyone subscribe to a topic of its own making. The dashboard's
-// superusers keep all of theirs.
+// guardRealtime refuses every topic except Vigil's, because PocketBase allows subscriptions to any topic. Superusers keep all topics.
 func guardRealtime(app core.App, h *hooks) {
 	app.OnRealtimeConnectRequest().BindFunc(h.openStream)
 	app.OnRealtimeSubscribeRequest().BindFunc(h.subscribe)
 	app.OnRealtimeMessageSend().BindFunc(writeMessage)
 }
 
-// openStream gives the connection a stream that nobody waits for. Until something is subscribed, its connection gives way to others.
+// openStream creates a stream without a subscription. Until it has one, its connection may be closed in favor of others.
 func (h *hooks) openStream(e *core.RealtimeConnectRequestEvent) error {
-	opened, err := h.takeRealtime(e.RequestEvent, addressOf(e.RequestEvent))
+	opened, err := h.countRealtime(e.RequestEvent, addressOf(e.RequestEvent))
 	if err != nil {
 		return err
 	}
-	e.Client.Set(openedAt, opened)
-	if e.Request.ProtoMajor == 1 { // a stream that ends frees its connection
+	e.Client.Set(openingKey, opened)
+	if e.Request.ProtoMajor == 1 { // closes the connection when the stream ends
 		e.Response.Header().Set("Connection", "close")
 	}
 	e.Client = realtime.NewStream(e.Client, ratelimit.Await(e.Request.Context()))
 	return e.Next()
 }
 
-// subscribe lets those who may read the triage list hear its topic. The subscription is a read of patients' data, and audited.
+// subscribe allows users who may read the triage list to subscribe to its topic. The subscription is audited as a read of patient data.
 func (h *hooks) subscribe(e *core.RealtimeSubscribeRequestEvent) error {
 	if e.HasSuperuserAuth() {
 		return h.subscribeSuperuser(e)
 	}
 	now := h.Clock()
-	if _, err := h.takeRealtime(e.RequestEvent, h.subscriber(e.RequestEvent, now)); err != nil {
+	if _, err := h.countRealtime(e.RequestEvent, h.subscriber(e.RequestEvent, now)); err != nil {
 		return err
 	}
 	if len(e.Subscriptions) == 0 {
 		return e.Next()
 	}
-	foreign := slices.ContainsFunc(e.Subscriptions, func(topic string) bool { return topic != realtime.Topic && topic != connected })
+	foreign := slices.ContainsFunc(e.Subscriptions, func(topic string) bool { return topic != realtime.Topic && topic != connectTopic })
 	stream, ours := e.Client.(*realtime.Stream)
-	if foreign || !ours || h.Live == nil {
+	if foreign || !ours || h.Realtime == nil {
 		return e.ForbiddenError("", nil)
 	}
-	caller, err := h.Live.Subscribe(e.App, stream, accessToken(e.Request), now)
+	caller, err := h.Realtime.Subscribe(e.App, stream, accessToken(e.Request), now)
 	switch refused, ok := errors.AsType[*fault.Error](err); {
 	case ok && refused.Kind == fault.Unauthenticated:
 		return e.UnauthorizedError("", nil)
@@ -76,11 +75,11 @@ func (h *hooks) subscribe(e *core.RealtimeSubscribeRequestEvent) error {
 		Event: audit.PatientRead, Actor: caller.Actor(originOf(e.RequestEvent)),
 		ResourceType: audit.ResourceTopic, ResourceID: realtime.Topic,
 	}, now)
-	h.giveBackOpening(e)
-	return unless(err, e)
+	h.refundOpening(e)
+	return continueIf(err, e)
 }
 
-// subscribeSuperuser lets a superuser hear every topic, for as long as the token lasts; the dashboard connects again with its next one.
+// subscribeSuperuser allows a superuser all topics until the token expires; the dashboard then reconnects with its next token.
 func (h *hooks) subscribeSuperuser(e *core.RealtimeSubscribeRequestEvent) error {
 	until, err := h.Auth.SuperuserUntil(e.App, accessToken(e.Request), h.Clock())
 	if err != nil {
@@ -92,19 +91,19 @@ func (h *hooks) subscribeSuperuser(e *core.RealtimeSubscribeRequestEvent) error 
 	return e.Next()
 }
 
-// openedAt is where a stream keeps when its opening was counted, and by which key, until somebody has subscribed it.
-const openedAt = "opened"
+// openingKey stores on the stream the counted request of its opening, until it is subscribed.
+const openingKey = "opened"
 
-// counted is a request that a limit was charged with.
-type counted struct {
+// countedRequest is a request counted by a rate limit.
+type countedRequest struct {
 	key string
 	at  time.Time
 }
 
-// takeRealtime counts opening a stream, by address, or subscribing it. Source: docs/decisions/limits.md, "Which limit applies" and "Streams
-// behind one address".
-func (h *hooks) takeRealtime(e *core.RequestEvent, key string) (counted, error) {
-	request := counted{key, h.Clock()}
+// countRealtime counts the opening of a stream by address, or a subscription by user. Source: docs/decisions/limits.md, "Which limit applies"
+// and "Streams behind one address".
+func (h *hooks) countRealtime(e *core.RequestEvent, key string) (countedRequest, error) {
+	request := countedRequest{key, h.Clock()}
 	if h.Limits == nil {
 		return request, nil
 	}
@@ -116,7 +115,7 @@ func (h *hooks) takeRealtime(e *core.RequestEvent, key string) (counted, error) 
 	return request, e.TooManyRequestsError("", nil)
 }
 
-// addressOf is the key of a client address.
+// addressOf returns the rate-limit key of a client address.
 func addressOf(e *core.RequestEvent) string {
 	address := e.RealIP()
 	if addr, err := netip.ParseAddr(address); err == nil {
@@ -125,7 +124,7 @@ func addressOf(e *core.RequestEvent) string {
 	return ratelimit.AddressKey(address)
 }
 
-// subscriber is the key of who subscribes: the user, or the address of somebody without a good token.
+// subscriber returns the rate-limit key of a subscription: the user, or the address without a valid token.
 func (h *hooks) subscriber(e *core.RequestEvent, now time.Time) string {
 	if h.Auth != nil {
 		if caller, err := h.Auth.Check(e.App, accessToken(e.Request), now); err == nil {
@@ -135,15 +134,15 @@ func (h *hooks) subscriber(e *core.RequestEvent, now time.Time) string {
 	return addressOf(e)
 }
 
-// giveBackOpening takes the opening of a stream off its address once it is known whose the stream is.
-func (h *hooks) giveBackOpening(e *core.RealtimeSubscribeRequestEvent) {
-	if opening, charged := e.Client.Get(openedAt).(counted); charged && h.Limits != nil {
-		e.Client.Unset(openedAt)
+// refundOpening removes the opening of a stream from its address's count once the user is identified.
+func (h *hooks) refundOpening(e *core.RealtimeSubscribeRequestEvent) {
+	if opening, charged := e.Client.Get(openingKey).(countedRequest); charged && h.Limits != nil {
+		e.Client.Unset(openingKey)
 		h.Limits.GiveBack(ratelimit.Realtime, opening.key, opening.at)
 	}
 }
 
-// accessToken is the access token of a request; PocketBase's SDK sends it bare.
+// accessToken returns the access token of a request. PocketBase's SDK sends it without "Bearer".
 func accessToken(r *http.Request) string {
 	token := r.Header.Get("Authorization")
 	if len(token) > 7 && strings.EqualFold(token[:7], "Bearer ") {
@@ -152,11 +151,11 @@ func accessToken(r *http.Request) string {
 	return strings.TrimSpace(token)
 }
 
-// writeMessage writes what the publisher sends as it is: several events, in the form of a stream already. A connection that takes
-// nothing for too long is given up.
+// writeMessage writes the publisher's messages unchanged: they are already several events in stream format. A connection that accepts nothing
+// within writeTimeout is closed.
 func writeMessage(e *core.RealtimeMessageEvent) error {
 	control := http.NewResponseController(e.Response)
-	_ = control.SetWriteDeadline(time.Now().Add(stalled)) // not every test's connection has one
+	_ = control.SetWriteDeadline(time.Now().Add(writeTimeout)) // test connections may not support deadlines
 	defer func() { _ = control.SetWriteDeadline(time.Time{}) }()
 	if e.Message.Name != realtime.Topic {
 		return e.Next()

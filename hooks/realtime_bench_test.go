@@ -20,8 +20,8 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// BenchmarkLive stores readings of 50 patients from 64 senders, each commit on disk, while so many browsers follow the list over
-// connections of their own in the same process; then a patient is reviewed, and the time until the last browser knows is taken.
+// BenchmarkLive stores readings of 50 patients from 64 senders, each commit synced to disk, while browsers follow the triage list over their
+// own connections. Then it reviews a patient and measures the time until the last browser receives the change.
 func BenchmarkLive(b *testing.B) {
 	for _, readers := range []int{0, 100, 1000} {
 		b.Run(fmt.Sprint(readers), func(b *testing.B) {
@@ -40,10 +40,10 @@ func BenchmarkLive(b *testing.B) {
 			running.Go(func() { s.publisher.Run(ctx, s.app) })
 			token := vigiltest.Token(b, vigiltest.User(b, s.app, authz.Nurse), time.Now())
 			reviewed := patients[50]
-			var told sync.WaitGroup
+			var received sync.WaitGroup
 			var messages atomic.Int64
 			for range readers {
-				s.follow(token, reviewed, &told, &messages)
+				s.follow(token, reviewed, &received, &messages)
 			}
 			b.ResetTimer()
 			sendAll(b, writer, patients[:50])
@@ -52,7 +52,7 @@ func BenchmarkLive(b *testing.B) {
 			if err := triage.Review(s.app, reviewed, "", audit.System(), time.Now()); err != nil {
 				b.Fatal(err)
 			}
-			told.Wait()
+			received.Wait()
 			b.ReportMetric(float64(time.Since(begun).Milliseconds()), "last-heard-ms")
 			b.ReportMetric(float64(messages.Load()), "messages")
 			stop()
@@ -61,14 +61,14 @@ func BenchmarkLive(b *testing.B) {
 	}
 }
 
-// follow opens a stream and reads it until a patient is told of.
-func (s *station) follow(token, patient string, told *sync.WaitGroup, messages *atomic.Int64) {
+// follow opens a stream and reads it until a change of a patient arrives.
+func (s *station) follow(token, patient string, received *sync.WaitGroup, messages *atomic.Int64) {
 	s.t.Helper()
 	id, lines := s.open()
 	if status, _ := s.subscribe(id, token, "triage"); status != http.StatusNoContent {
 		s.t.Fatalf("answered %d", status)
 	}
-	told.Go(func() {
+	received.Go(func() {
 		for lines.Scan() {
 			if bytes.HasPrefix(lines.Bytes(), []byte("event:")) {
 				messages.Add(1)

@@ -30,14 +30,14 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// nothing shows every patient as one who has left the list.
+// nothing shows every patient as removed from the list.
 type nothing struct{}
 
 func (nothing) Patients(core.App, []string) (map[string]realtime.View, error)    { return nil, nil }
 func (nothing) Alerts(core.App, []string) (map[string]realtime.View, error)      { return nil, nil }
 func (nothing) Escalations(core.App, []string) (map[string]realtime.View, error) { return nil, nil }
 
-// station serves PocketBase's realtime routes with our hooks.
+// station serves PocketBase's realtime routes with Vigil's hooks.
 type station struct {
 	t         testing.TB
 	app       *tests.TestApp
@@ -54,8 +54,8 @@ func newStation(t testing.TB, requests int, views realtime.Views) *station {
 		Views: views, Check: authority.Check, Zone: time.UTC, Clock: time.Now, Log: slog.New(slog.DiscardHandler),
 	})
 	engines := hooks.Engines{
-		Observations: s.readings, Directory: patients.NewDirectory(), Zone: time.UTC, Clock: time.Now, Forget: func(string) {},
-		Wake: func() {}, WakeMailer: func() {}, Live: s.publisher, Auth: authority,
+		Observations: s.readings, Directory: patients.NewDirectory(), Zone: time.UTC, Clock: time.Now, EvictUser: func(string) {},
+		Wake: func() {}, WakeMailer: func() {}, Realtime: s.publisher, Auth: authority,
 		Limits: ratelimit.NewLimiter(map[ratelimit.Class]ratelimit.Policy{ratelimit.Realtime: {Requests: requests, Window: time.Minute}}),
 	}
 	hooks.Bind(s.app, engines)
@@ -113,7 +113,7 @@ func (s *station) subscribe(clientID, token string, topics ...string) (status in
 	return answer.StatusCode, answer.Header
 }
 
-// From the connection to the message, over the wire; the subscription is on record.
+// A message reaches a subscriber over HTTP, and the subscription is audited.
 func TestRealtimeTopic(t *testing.T) {
 	s := newStation(t, 0, nothing{})
 	ctx, stop := context.WithCancel(t.Context())
@@ -133,7 +133,7 @@ func TestRealtimeTopic(t *testing.T) {
 	}
 	s.publisher.Wake()
 	if !lines.Scan() || lines.Text() != "event:triage" || !lines.Scan() || !strings.HasPrefix(lines.Text(), `data:{"type":"patient","seq":`) {
-		t.Errorf("heard %q", lines.Text())
+		t.Errorf("received %q", lines.Text())
 	}
 	var read int
 	if err := s.app.DB().Select("COUNT(*)").From(collections.AuditLog).AndWhere(dbx.HashExp{"resource_id": "triage"}).Row(&read); err != nil || read != 2 {
@@ -165,14 +165,14 @@ func TestRealtimeRefusals(t *testing.T) {
 			t.Errorf("%s: %d, want %d", test.name, status, test.want)
 		}
 	}
-	foreign := subscriptions.NewDefaultClient() // not of our making
+	foreign := subscriptions.NewDefaultClient() // a client without Vigil's stream
 	s.app.SubscriptionsBroker().Register(foreign)
 	if status, _ := s.subscribe(foreign.Id(), token(authz.Nurse), "triage"); status != 403 {
 		t.Errorf("a foreign client: %d", status)
 	}
 }
 
-// Subscribing counts by user, whatever the others behind their address do.
+// Subscriptions are counted by user, not by address.
 func TestSubscribingIsLimitedByUser(t *testing.T) {
 	s := newStation(t, 2, nothing{})
 	id, _ := s.open()
@@ -192,8 +192,8 @@ func TestSubscribingIsLimitedByUser(t *testing.T) {
 	}
 }
 
-// A stream that somebody subscribed counts for its address no more: after a new start a whole clinic is back at once. Streams that nobody
-// subscribes, and tries without a token, go on counting.
+// A subscribed stream no longer counts for its address, so a whole clinic can reconnect at once after a restart. Unsubscribed streams and
+// attempts without a token still count.
 func TestOpeningIsLimitedByAddress(t *testing.T) {
 	s := newStation(t, 2, nothing{})
 	for n := range 6 {

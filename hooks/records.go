@@ -9,8 +9,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// giveUUID makes the id time-ordered; a well-formed one that the writer chose stays.
-func (h *hooks) giveUUID(e *core.RecordEvent) error {
+// setUUID sets a time-ordered id, unless the writer chose a valid UUID.
+func (h *hooks) setUUID(e *core.RecordEvent) error {
 	if id, ok := validate.ParseUUID(e.Record.Id); ok {
 		e.Record.Id = id
 	} else {
@@ -19,8 +19,8 @@ func (h *hooks) giveUUID(e *core.RecordEvent) error {
 	return e.Next()
 }
 
-// validateRow validates as PocketBase would, but does not look for a new record's id regardless of case, for which every row of these tables would be
-// read: only one case is well-formed, and of that the primary key allows one.
+// validateRow validates as PocketBase does, but without the case-insensitive lookup of a new record's id, which would scan these tables: only
+// lower case is valid, and the primary key rejects duplicates.
 func (h *hooks) validateRow(e *core.RecordEvent) error {
 	if !e.Record.IsNew() {
 		return e.Next()
@@ -39,37 +39,37 @@ func (h *hooks) validateRow(e *core.RecordEvent) error {
 	return refused.Filter()
 }
 
-// giveTime says when a record was made that the dashboard or a script creates without saying so.
-func (h *hooks) giveTime(e *core.RecordEvent) error {
+// setCreatedAt sets the creation time of a record from the dashboard or a script.
+func (h *hooks) setCreatedAt(e *core.RecordEvent) error {
 	collections.StampCreated(e.Record, h.Clock())
 	return e.Next()
 }
 
-// giveNumber takes the next number of the collection; one that an engine took already stays. A number that the sequence
-// has not come to does not: once it did, it would fall on this record and go no further.
-func (h *hooks) giveNumber(e *core.RecordEvent) error {
+// setNumber takes the next number of the collection. It keeps a number that an engine has taken, and replaces one that the sequence has not
+// reached: the sequence would later collide with it.
+func (h *hooks) setNumber(e *core.RecordEvent) error {
 	name := e.Record.Collection().Name
-	taken, err := collections.Taken(e.App, name, e.Record.Id)
+	taken, err := collections.IsIssued(e.App, name, e.Record.Id)
 	if err == nil && !taken {
 		e.Record.Id, err = collections.NextID(e.App, name)
 	}
-	return unless(err, e)
+	return continueIf(err, e)
 }
 
-// derived are the collections that only the service writes: a change by hand would contradict what they are made from.
-var derived = []string{
+// serviceOwned are the collections that only the service writes: a manual change would contradict the data they are derived from.
+var serviceOwned = []string{
 	collections.BillingEntries, collections.Passkeys, collections.TimeEntries, collections.Snoozes, collections.ThresholdChanges, collections.TriageScores,
 	collections.EscalationEvents, collections.OnCallRota, collections.Payments,
 	collections.ClaimBatches, collections.ClaimLines, collections.ClaimResponses, collections.Clients, collections.Webhooks, collections.WebhookDeliveries,
 }
 
-// refuse keeps records as they are. The dashboard shows the text of an answer only; of any other error it would blame relations.
+// refuse rejects the write with a sentence. The dashboard shows only API errors; for any other error it would blame relations.
 func refuse(sentence string) func(*hooks, *core.RecordEvent) error {
 	return func(*hooks, *core.RecordEvent) error { return router.NewBadRequestError(sentence, nil) }
 }
 
-// refuseByHand is refuse for the dashboard alone.
-func refuseByHand(sentence string) func(*hooks, *core.RecordEvent) error {
+// refuseDashboard is refuse for the dashboard only.
+func refuseDashboard(sentence string) func(*hooks, *core.RecordEvent) error {
 	return func(_ *hooks, e *core.RecordEvent) error {
 		if fromDashboard(e.Record) {
 			return router.NewBadRequestError(sentence, nil)
@@ -78,22 +78,22 @@ func refuseByHand(sentence string) func(*hooks, *core.RecordEvent) error {
 	}
 }
 
-// What runs after a commit only wakes somebody, and never fails: the row is stored, and the clock finds what a lost wake meant.
+// Handlers after a commit only wake a worker and never fail: the row is stored, and the worker's sweep finds what a lost wake-up missed.
 
-// wakeWorker tells the transmission worker that there is something to send.
+// wakeWorker wakes the EMR worker.
 func (h *hooks) wakeWorker(e *core.RecordEvent) error {
 	h.Wake()
 	return e.Next()
 }
 
-// wakeMailer tells the mailer that there is something to send.
+// wakeMailer wakes the mailer.
 func (h *hooks) wakeMailer(e *core.RecordEvent) error {
 	h.WakeMailer()
 	return e.Next()
 }
 
-// forgetUser lets the check of access tokens read the user anew, so that a changed role or a deactivation holds from the next request on.
-func (h *hooks) forgetUser(e *core.RecordEvent) error {
-	h.Forget(e.Record.Id)
+// evictUser removes the user from the cache of access tokens, so a changed role or a deactivation applies from the next request on.
+func (h *hooks) evictUser(e *core.RecordEvent) error {
+	h.EvictUser(e.Record.Id)
 	return e.Next()
 }

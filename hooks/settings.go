@@ -14,14 +14,14 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 )
 
-// addressesOfSuperusers is the one of PocketBase's settings that is the dashboard's to change; all others come from the service's own, and
-// are written anew at every start.
-const addressesOfSuperusers = "superuserIPs"
+// superuserAddresses is the only PocketBase setting that can be changed in the dashboard. All others come from Vigil's settings and are
+// written again at every start.
+const superuserAddresses = "superuserIPs"
 
 const settingsRefused = "This setting comes from the service's own settings. Only the addresses of superusers change here."
 
-// guardSettings keeps PocketBase's settings as the service's own demand while it runs, and puts on record who changed what is left, or tried
-// to: names of sections only, since values may be secret. PocketBase's own backup, an open zip of everything, is refused whoever asks for it.
+// guardSettings refuses changes of PocketBase's settings, and audits changes and attempts by section name only, because values may be secret.
+// It also refuses PocketBase's own backup, an unencrypted zip of all data.
 func guardSettings(app core.App, h *hooks) {
 	app.OnSettingsUpdateRequest().BindFunc(h.guardSettings)
 	app.OnBackupCreate().BindFunc(func(*core.BackupEvent) error { return errBackup })
@@ -36,20 +36,20 @@ func (h *hooks) guardSettings(e *core.SettingsUpdateRequestEvent) error {
 		return err
 	}
 	changes := audit.Changes{"sections": {New: sections}}
-	if slices.ContainsFunc(sections, func(name string) bool { return name != addressesOfSuperusers }) {
+	if slices.ContainsFunc(sections, func(name string) bool { return name != superuserAddresses }) {
 		return h.refuseAttempt(e.RequestEvent, audit.SettingsRefused, "PocketBase", changes, settingsRefused)
 	}
 	if len(sections) == 0 {
 		return e.Next()
 	}
-	// The entry comes first: a change that is not on record is not made.
+	// Audit first: without an audit entry the change is not made.
 	err = audit.Append(e.App, audit.Entry{
 		Event: audit.SettingsUpdate, Actor: requester(e.RequestEvent), ResourceType: audit.ResourceSettings, ResourceID: "PocketBase", Changes: changes,
 	}, h.Clock())
-	return unless(err, e)
+	return continueIf(err, e)
 }
 
-// changedSections are the names of the sections that differ, secrets included.
+// changedSections returns the names of the sections that differ, including their secrets.
 func changedSections(before, after *core.Settings) ([]string, error) {
 	was, err := sections(before)
 	if err != nil {
@@ -70,7 +70,7 @@ func changedSections(before, after *core.Settings) ([]string, error) {
 }
 
 func sections(s *core.Settings) (map[string]json.RawMessage, error) {
-	// The password of the mail server and the keys of buckets are left out of the JSON.
+	// The JSON omits the mail server's password and the buckets' keys.
 	secrets := []string{s.SMTP.Password, s.S3.Secret, s.Backups.S3.Secret}
 	raw, err := json.Marshal(s)
 	if err != nil {
@@ -88,11 +88,11 @@ func sections(s *core.Settings) (map[string]json.RawMessage, error) {
 	return all, nil
 }
 
-// schemaRefused is what the dashboard shows to whoever tries.
+// schemaRefused is the message for a refused schema change.
 const schemaRefused = "Collections, their fields and their rules belong to the program and change with its version only."
 
-// guardSchema refuses every change of a collection through PocketBase's API, whoever asks: one rule that is not nil would publish patients
-// until somebody sees it. The attempt is on record though it is refused. Source: docs/decisions/security.md, "Schema drift".
+// guardSchema refuses every change of a collection through PocketBase's API: a single rule that is not nil would publish patients until the
+// next check. The attempt is audited. Source: docs/decisions/security.md, "Schema drift".
 func guardSchema(app core.App, h *hooks) {
 	app.OnCollectionCreateRequest().BindFunc(h.refuseCollection)
 	app.OnCollectionUpdateRequest().BindFunc(h.refuseCollection)
@@ -102,7 +102,7 @@ func guardSchema(app core.App, h *hooks) {
 	})
 }
 
-// refuseCollection records what would have become of the collection; of one that would go, its name.
+// refuseCollection audits the requested changes of the collection; for a deletion, its name.
 func (h *hooks) refuseCollection(e *core.CollectionRequestEvent) error {
 	changes := audit.Changes{}
 	if e.Request.Method != "DELETE" {
@@ -112,18 +112,18 @@ func (h *hooks) refuseCollection(e *core.CollectionRequestEvent) error {
 		}
 		changes = schemadrift.Changes(different)
 	}
-	return h.refuseAttempt(e.RequestEvent, audit.RulesRefused, cmp.Or(stored(e.App, e.Collection), e.Collection.Name), changes, schemaRefused)
+	return h.refuseAttempt(e.RequestEvent, audit.RulesRefused, cmp.Or(storedName(e.App, e.Collection), e.Collection.Name), changes, schemaRefused)
 }
 
-// stored is the name that a collection bears in the database, whatever the request calls it.
-func stored(app core.App, c *core.Collection) string {
-	if known, err := app.FindCachedCollectionByNameOrId(c.Id); err == nil {
-		return known.Name
+// storedName returns the collection's name in the database, which may differ from the request's.
+func storedName(app core.App, c *core.Collection) string {
+	if found, err := app.FindCachedCollectionByNameOrId(c.Id); err == nil {
+		return found.Name
 	}
 	return ""
 }
 
-// refuseAttempt records what was tried and refuses it.
+// refuseAttempt audits an attempt and refuses it.
 func (h *hooks) refuseAttempt(e *core.RequestEvent, event audit.Event, collection string, changes audit.Changes, sentence string) error {
 	resource := audit.ResourceCollection
 	if event == audit.SettingsRefused {
@@ -135,7 +135,7 @@ func (h *hooks) refuseAttempt(e *core.RequestEvent, event audit.Event, collectio
 	return errors.Join(e.ForbiddenError(sentence, nil), recorded)
 }
 
-// requester is the superuser who asks; nobody else gets this far.
+// requester returns the requesting superuser.
 func requester(e *core.RequestEvent) audit.Actor {
 	if e.Auth == nil {
 		return audit.Anonymous(originOf(e))

@@ -22,7 +22,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// native is PocketBase's own router with our hooks, and nothing of the contract.
+// native is PocketBase's own router with Vigil's hooks, without the API.
 type native struct {
 	t       *testing.T
 	app     *tests.TestApp
@@ -40,7 +40,7 @@ func newNative(t *testing.T) *native {
 	directory := patients.NewDirectory()
 	t.Cleanup(directory.Close)
 	engines := hooks.Engines{
-		Directory: directory, Zone: time.UTC, Clock: func() time.Time { return n.now }, Forget: authority.Forget,
+		Directory: directory, Zone: time.UTC, Clock: func() time.Time { return n.now }, EvictUser: authority.Forget,
 		Wake: func() {}, WakeMailer: func() {}, Auth: authority,
 	}
 	hooks.Bind(n.app, engines)
@@ -56,7 +56,7 @@ func newNative(t *testing.T) *native {
 	return n
 }
 
-// routesOf walks the running router. Its children are private to PocketBase, so they are looked at by reflection.
+// routesOf lists the routes of the running router by reflection, because PocketBase does not export a group's children.
 func routesOf(prefix string, group reflect.Value) (list []string) {
 	group = reflect.Indirect(group)
 	prefix += group.FieldByName("Prefix").String()
@@ -107,7 +107,7 @@ var (
 	tokenLike = regexp.MustCompile(`eyJ[A-Za-z0-9_-]{10,}\.`)
 )
 
-// accounts is everything about users and their sign-ins that no route may change.
+// accounts returns the state of users and sign-ins that no route may change.
 func (n *native) accounts() string {
 	n.t.Helper()
 	var state strings.Builder
@@ -129,9 +129,9 @@ func (n *native) accounts() string {
 	return state.String()
 }
 
-// No route of PocketBase lets a user in, out or past the second factor: neither nobody, nor the user with a valid access token, nor whoever holds
-// one of PocketBase's own tokens for resets and confirmations. The list comes from the router that runs.
-func TestNativeRoutesAreNoWayIn(t *testing.T) {
+// No route of PocketBase signs a user in or out or skips the second factor: without a token, with a valid access token, or with PocketBase's
+// own reset and confirmation tokens. The routes come from the running router.
+func TestNativeRoutesGiveUsersNoToken(t *testing.T) {
 	n := newNative(t)
 	user := vigiltest.User(t, n.app, authz.Nurse, vigiltest.TwoFactor("GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"))
 	record := user.ProxyRecord()
@@ -146,7 +146,7 @@ func TestNativeRoutesAreNoWayIn(t *testing.T) {
 	}
 	tried := 0
 	for _, route := range n.routes {
-		if strings.Contains(route, "/_/") || strings.HasSuffix(route, "GET /api/realtime") { // pages; a stream that never ends
+		if strings.Contains(route, "/_/") || strings.HasSuffix(route, "GET /api/realtime") { // pages, and an endless stream
 			continue
 		}
 		path := strings.NewReplacer("{collection}", collections.Users, "{id}", user.Id, "{recordId}", user.Id).Replace(route)
@@ -181,7 +181,7 @@ func TestNativeRoutesAreNoWayIn(t *testing.T) {
 	}
 }
 
-// The dashboard's superusers cannot become a user either.
+// A superuser cannot sign in as a user either.
 func TestSuperusersCannotBecomeUsers(t *testing.T) {
 	n := newNative(t)
 	user := vigiltest.User(t, n.app, authz.Nurse)
@@ -199,7 +199,7 @@ func TestSuperusersCannotBecomeUsers(t *testing.T) {
 	}
 }
 
-// bearer is a token of a superuser who has just signed in.
+// bearer returns the token of a superuser who has just signed in.
 func (n *native) bearer(superuser *core.Record) string {
 	n.t.Helper()
 	return made(n.t)(n.auth.SignSuperuser(superuser, n.now, n.now))
@@ -221,7 +221,7 @@ func (n *native) superuser() *core.Record {
 	return record
 }
 
-// Whoever makes or changes a superuser in the dashboard is on record.
+// Changes of superusers in the dashboard are audited.
 func TestSuperuserChangesAreAudited(t *testing.T) {
 	n := newNative(t)
 	root := n.superuser()

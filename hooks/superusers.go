@@ -20,29 +20,29 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// guardSuperusers has superusers sign in by our rules, and gives them our tokens.
+// guardSuperusers makes superusers sign in with Vigil's lockout, second factor and tokens.
 func guardSuperusers(app core.App, h *hooks) {
 	app.OnRecordAuthWithPasswordRequest(core.CollectionNameSuperusers).BindFunc(h.checkSuperuser)
-	app.OnRecordAuthRequest(core.CollectionNameSuperusers).BindFunc(h.giveToken)
-	hideSecrets(app)
-	app.OnRecordCreateRequest(signIns...).BindFunc(refuseSignIns)
-	app.OnRecordUpdateRequest(signIns...).BindFunc(refuseSignIns)
-	app.OnRecordDeleteRequest(signIns...).BindFunc(refuseSignIns)
+	app.OnRecordAuthRequest(core.CollectionNameSuperusers).BindFunc(h.issueToken)
+	hideFields(app)
+	app.OnRecordCreateRequest(signInCollections...).BindFunc(refuseSignIns)
+	app.OnRecordUpdateRequest(signInCollections...).BindFunc(refuseSignIns)
+	app.OnRecordDeleteRequest(signInCollections...).BindFunc(refuseSignIns)
 }
 
-// secrets are the fields that nobody is shown: PocketBase shows superusers what is hidden, and what is sealed, opened. Whether there is a second
-// factor may be seen. An address of a webhook may hold a secret of its receiver's.
-var secrets = map[string][]string{
+// hiddenFields are never shown: PocketBase shows superusers hidden fields and opened sealed values. Whether a second factor is enabled may be
+// shown. A webhook's URL may contain a secret of its receiver.
+var hiddenFields = map[string][]string{
 	collections.Users:             factorFields[1:],
 	core.CollectionNameSuperusers: factorFields[1:],
 	collections.Clients:           {"secret_hash", "token_key"},
 	collections.Webhooks:          {"url", "secret", "previous_secret"},
 }
 
-func hideSecrets(app core.App) {
-	for collection, fields := range secrets {
+func hideFields(app core.App) {
+	for collection, fields := range hiddenFields {
 		app.OnRecordEnrich(collection).BindFunc(func(e *core.RecordEnrichEvent) error {
-			record := e.Record // the event goes on to the next one
+			record := e.Record // Next changes e.Record
 			if err := e.Next(); err != nil {
 				return err
 			}
@@ -56,8 +56,8 @@ func originOf(e *core.RequestEvent) audit.Origin {
 	return audit.Origin{Address: e.RealIP(), Client: validate.CleanLine(e.Request.UserAgent()), RequestID: e.Response.Header().Get("X-Request-ID")}
 }
 
-// checkSuperuser takes the place of PocketBase's own check of the password, which knows neither lock nor second factor and hashes for as many as
-// come. A code may come with the password; when it does not, the answer is that of PocketBase's own second step, which its dashboard knows.
+// checkSuperuser replaces PocketBase's password check, which has no lockout or second factor and no bound on concurrent hashing. The request
+// may include a code; without one, the answer is that of PocketBase's second step, which its dashboard supports.
 func (h *hooks) checkSuperuser(e *core.RecordAuthWithPasswordRequestEvent) error {
 	var body struct {
 		Code string `json:"totp_code" form:"totp_code"`
@@ -75,24 +75,24 @@ func (h *hooks) checkSuperuser(e *core.RecordAuthWithPasswordRequestEvent) error
 	return apis.RecordAuthResponse(e.RequestEvent, step.Record, core.MFAMethodPassword, nil)
 }
 
-// superuserDoor answers the routes of PocketBase's second step for superusers: what its dashboard takes for a mailed code is that of the
-// authenticator app. It runs after PocketBase's limits.
-func (h *hooks) superuserDoor() *hook.Handler[*core.RequestEvent] {
-	doors := map[string]func(*core.RequestEvent) error{
-		authMethods: describeDoor,
+// superuserSignIn answers PocketBase's routes of the second step for superusers: its dashboard's form for a mailed code takes the code of the
+// authenticator app. It runs after PocketBase's rate limits.
+func (h *hooks) superuserSignIn() *hook.Handler[*core.RequestEvent] {
+	routes := map[string]func(*core.RequestEvent) error{
+		authMethods: describeSignIn,
 		"POST /api/collections/{collection}/request-otp":   announceCode,
 		"POST /api/collections/{collection}/auth-with-otp": h.checkCode,
 	}
 	return &hook.Handler[*core.RequestEvent]{Id: "vigilSuperusers", Priority: 10, Func: func(e *core.RequestEvent) error {
-		if door := doors[e.Request.Pattern]; door != nil && e.Request.PathValue("collection") == core.CollectionNameSuperusers {
-			return door(e)
+		if route := routes[e.Request.Pattern]; route != nil && e.Request.PathValue("collection") == core.CollectionNameSuperusers {
+			return route(e)
 		}
 		return e.Next()
 	}}
 }
 
-// describeDoor tells the dashboard which forms to show.
-func describeDoor(e *core.RequestEvent) error {
+// describeSignIn returns the sign-in forms for the dashboard.
+func describeSignIn(e *core.RequestEvent) error {
 	return e.JSON(http.StatusOK, map[string]any{
 		"password": map[string]any{"enabled": true, "identityFields": []string{core.FieldNameEmail}},
 		"oauth2":   map[string]any{"enabled": false, "providers": []string{}},
@@ -101,7 +101,7 @@ func describeDoor(e *core.RequestEvent) error {
 	})
 }
 
-// announceCode answers anybody the same: nothing is sent, the code is on the authenticator app.
+// announceCode always returns the same form. No mail is sent: the code is in the authenticator app.
 func announceCode(e *core.RequestEvent) error {
 	return e.JSON(http.StatusOK, map[string]string{"otpId": "app" + security.RandomString(12)})
 }
@@ -122,8 +122,8 @@ func (h *hooks) checkCode(e *core.RequestEvent) error {
 	return apis.RecordAuthResponse(e, step.Record, core.MFAMethodOTP, nil)
 }
 
-// giveToken puts our token into the answer, and audits whoever is let in; renewing a token is no sign-in.
-func (h *hooks) giveToken(e *core.RecordAuthRequestEvent) (err error) {
+// issueToken replaces the token in the response with Vigil's and audits the sign-in; a renewed token is not a sign-in.
+func (h *hooks) issueToken(e *core.RecordAuthRequestEvent) (err error) {
 	if e.AuthMethod == "" {
 		e.Token, err = h.Auth.SuperuserRenewed(e.App, accessToken(e.Request), h.Clock())
 	} else {
@@ -135,14 +135,14 @@ func (h *hooks) giveToken(e *core.RecordAuthRequestEvent) (err error) {
 	return e.Next()
 }
 
-// nativeError says a refusal as PocketBase would: its dashboard takes 400 for wrong credentials and shows any other text as it is.
+// nativeError returns a refusal in PocketBase's form: its dashboard expects 400 for wrong credentials and shows any other text.
 func nativeError(e *core.RequestEvent, err error) error {
 	if collections.IsUnreadable(err) {
 		return answerUnreadable(e, err)
 	}
 	refused, ok := errors.AsType[*fault.Error](err)
 	if !ok {
-		return e.InternalServerError("", err) // any other error PocketBase takes for the caller's
+		return e.InternalServerError("", err) // PocketBase would report any other error as the caller's
 	}
 	if refused.RetryAfter > 0 {
 		e.Response.Header().Set("Retry-After", strconv.Itoa(int(refused.RetryAfter.Seconds())))
@@ -160,11 +160,11 @@ func nativeError(e *core.RequestEvent, err error) error {
 	return e.Error(http.StatusServiceUnavailable, refused.Detail, nil)
 }
 
-// factorFields are the second factors of users and superusers, which nobody reads or writes in the dashboard: who could read one could use it, and
-// who could turn one off would need the password only.
+// factorFields are the second factors of users and superusers, which the dashboard neither shows nor changes: a reader could use them, and
+// disabling one would leave only the password.
 var factorFields = []string{"two_factor_enabled", "totp_secret", "totp_last_step", "totp_pending_secret", "totp_pending_codes", "totp_pending_until", "totp_pending_failures"}
 
-// restoreFactors undoes what the dashboard, which saves whole records, wrote in the place of what it was not shown.
+// restoreFactors restores the second factors in a record that the dashboard saved as a whole, without the hidden values.
 func restoreFactors(record *core.Record) {
 	if !fromDashboard(record) {
 		return
@@ -176,25 +176,25 @@ func restoreFactors(record *core.Record) {
 	}
 }
 
-// signIns are the collections of which a row opens an account: nobody makes, changes or takes away one by hand, for that would be a sign-in
-// without password or second factor. Administrators reset second factors and end sessions in the contract.
-var signIns = []string{
+// signInCollections are the collections whose rows open an account. Their records cannot be written in the dashboard, which would be a sign-in
+// without password or second factor. Administrators reset second factors and end sessions through the API.
+var signInCollections = []string{
 	collections.BackupCodes, collections.Identities, collections.LoginFailures, collections.Passkeys, collections.RefreshTokens, collections.ResetTokens,
 	collections.SignInSteps, collections.UsedChallenges,
 }
 
 func refuseSignIns(e *core.RecordRequestEvent) error {
-	return e.BadRequestError("Records of this kind are written by the service alone.", nil)
+	return e.BadRequestError("Only the service writes records of this kind.", nil)
 }
 
-// guardSuperuser holds a superuser to the rules of a user.
+// guardSuperuser applies the rules of a user to a superuser.
 func (h *hooks) guardSuperuser(e *core.RecordEvent) error {
 	e.Record.SetEmail(auth.FoldEmail(e.Record.Email()))
 	restoreFactors(e.Record)
-	return unless(passwordPolicy(e.Record), e)
+	return continueIf(passwordPolicy(e.Record), e)
 }
 
-// passwordPolicy refuses a new password that breaks the policy. Only while it is being set is it there in the clear.
+// passwordPolicy refuses a new password that violates the policy. The plain text is available only while it is being set.
 func passwordPolicy(record *core.Record) error {
 	password := record.GetString(core.FieldNamePassword)
 	if password == "" {

@@ -20,7 +20,7 @@ import (
 
 const superusers = "/api/collections/_superusers/"
 
-// A superuser's sign-in is recorded, and locked after five failures, known address or not.
+// A superuser's sign-in is audited, and locked after five failures, for existing and unknown addresses.
 func TestSuperuserSignIn(t *testing.T) {
 	n := newNative(t)
 	root := n.superuser()
@@ -67,13 +67,13 @@ func TestSuperuserSignIn(t *testing.T) {
 	}
 }
 
-// signIn is the first step of the dashboard's door.
+// signIn is the first step of the dashboard's sign-in.
 func (n *native) signIn(password string) *httptest.ResponseRecorder {
 	n.t.Helper()
 	return n.call("POST "+superusers+"auth-with-password", "", map[string]string{"identity": "root@practice.test", "password": password})
 }
 
-// member is a text in an answer.
+// member returns a text member of a response.
 func member(t *testing.T, answer *httptest.ResponseRecorder, name string) string {
 	t.Helper()
 	var body map[string]any
@@ -84,7 +84,7 @@ func member(t *testing.T, answer *httptest.ResponseRecorder, name string) string
 	return text
 }
 
-// enrol gives the superuser an authenticator app.
+// enrol sets up the superuser's authenticator app.
 func (n *native) enrol() (secret string) {
 	n.t.Helper()
 	setup, err := n.auth.ResetSuperuserFactor(n.app, "Root@Practice.test", false, audit.System(), n.now)
@@ -103,14 +103,14 @@ func (n *native) code(secret string) string {
 	return code
 }
 
-// As the dashboard goes: the password gives half a sign-in, the code the rest, once. A wrong code counts like a wrong password.
+// As in the dashboard: the password completes the first step, the code the second, once. A wrong code counts like a wrong password.
 func TestSuperuserSecondFactor(t *testing.T) {
 	n := newNative(t)
 	n.superuser()
 	secret := n.enrol()
 	described := n.call("GET "+superusers+"auth-methods", "", nil)
 	if described.Code != 200 || strings.Count(described.Body.String(), `"enabled":true`) != 3 {
-		t.Fatalf("the dashboard is told %s", described.Body)
+		t.Fatalf("the dashboard receives %s", described.Body)
 	}
 	first := n.signIn(rootPassword)
 	half := member(t, first, "mfaId")
@@ -130,7 +130,7 @@ func TestSuperuserSecondFactor(t *testing.T) {
 	}{
 		"a wrong code":      {half, "000000", 400},
 		"no code":           {half, "", 400},
-		"half of nobody":    {"x.y.z", n.code(secret), 401},
+		"an invalid half":   {"x.y.z", n.code(secret), 401},
 		"no half":           {"", n.code(secret), 401},
 		"a token as a half": {n.bearer(n.root()), n.code(secret), 401},
 	} {
@@ -173,7 +173,7 @@ func TestSuperuserSecondFactor(t *testing.T) {
 	}
 }
 
-// root is the superuser's record as it is now.
+// root returns the superuser's current record.
 func (n *native) root() *core.Record {
 	n.t.Helper()
 	record, err := n.app.FindAuthRecordByEmail(core.CollectionNameSuperusers, "root@practice.test")
@@ -183,8 +183,8 @@ func (n *native) root() *core.Record {
 	return record
 }
 
-// Of sixty guesses at once no more than five are looked at; the right one among the others finds the door locked.
-func TestSuperuserGuessesAtOnce(t *testing.T) {
+// Of sixty concurrent guesses at most five are checked; after them even the right password is locked.
+func TestConcurrentSuperuserGuesses(t *testing.T) {
 	n := newNative(t)
 	n.superuser()
 	var guesses sync.WaitGroup
@@ -199,7 +199,7 @@ func TestSuperuserGuessesAtOnce(t *testing.T) {
 		})
 	}
 	guesses.Wait()
-	// A door that is locked was tried five times. 503: too many wait on this machine.
+	// Locked means that five guesses were checked. 503: too many requests are queued on this machine.
 	if answers[200] > 0 || answers[400] > 5 || answers[423] > 0 && answers[400] != 5 || answers[400]+answers[423]+answers[503] != 60 {
 		t.Errorf("the answers were %v", answers)
 	}
@@ -211,7 +211,7 @@ func TestSuperuserGuessesAtOnce(t *testing.T) {
 	}
 }
 
-// A session is renewed for twelve hours from its sign-in and no longer, however often, and a token for an hour.
+// A session can be renewed for twelve hours from its sign-in, and a token is valid for one hour.
 func TestSuperuserSessionEnds(t *testing.T) {
 	n := newNative(t)
 	n.superuser()
@@ -244,7 +244,7 @@ func TestSuperuserSessionEnds(t *testing.T) {
 	}
 }
 
-// A superuser's password is held to the policy by every way in the dashboard; a user's too.
+// The password policy applies to superusers and users on every path of the dashboard.
 func TestDashboardPasswordPolicy(t *testing.T) {
 	n := newNative(t)
 	root := n.superuser()
@@ -264,8 +264,8 @@ func TestDashboardPasswordPolicy(t *testing.T) {
 	}
 }
 
-// Nobody reads a second factor in the dashboard, and saving a whole record, as the dashboard does, leaves it as it is.
-func TestSecondFactorsAreNotShown(t *testing.T) {
+// The dashboard never shows a second factor, and saving a whole record leaves it unchanged.
+func TestSecondFactorsAreHidden(t *testing.T) {
 	n := newNative(t)
 	root := n.superuser()
 	secret := n.enrol()
@@ -297,8 +297,8 @@ func TestSecondFactorsAreNotShown(t *testing.T) {
 	}
 }
 
-// Ways to an account by mail do not exist, for users and superusers, known addresses or not.
-func TestNoWayByMail(t *testing.T) {
+// PocketBase's mail routes do not exist, for users and superusers, existing and unknown addresses.
+func TestMailRoutesAreClosed(t *testing.T) {
 	n := newNative(t)
 	n.superuser()
 	for _, collection := range []string{"users", "_superusers", "_pb_users_auth_", "patients"} {
@@ -318,8 +318,8 @@ func TestNoWayByMail(t *testing.T) {
 	}
 }
 
-// Nobody makes by hand what signs somebody in, nor takes away what would keep it from working twice.
-func TestSignInsAreNotMadeByHand(t *testing.T) {
+// The dashboard cannot create or delete records that sign a user in or protect a sign-in from reuse.
+func TestDashboardCannotCreateSignIns(t *testing.T) {
 	n := newNative(t)
 	bearer := n.bearer(n.superuser())
 	user := vigiltest.User(t, n.app, authz.Admin)
@@ -338,7 +338,7 @@ func TestSignInsAreNotMadeByHand(t *testing.T) {
 		path := "/api/collections/" + collection + "/records"
 		body := map[string]any{"user": user.Id, "token_hash": "known", "code_hash": "known", "state": "valid", "family": "g"}
 		if got := n.call("POST "+path, bearer, body).Code; got != 400 {
-			t.Errorf("making %s answers %d", collection, got)
+			t.Errorf("creating %s answers %d", collection, got)
 		}
 	}
 	for _, request := range []string{"PATCH", "DELETE"} {

@@ -6,7 +6,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/templates"
 )
 
-// guardTemplate checks a template whoever writes it, and keeps its version and sign-off.
+// guardTemplate checks a template for every writer, and keeps its version and sign-off.
 func (h *hooks) guardTemplate(e *core.RecordEvent) error {
-	return unless(templates.Guard(e.App, e.Record, h.Clock()), e)
+	return continueIf(templates.Guard(e.App, e.Record, h.Clock()), e)
 }

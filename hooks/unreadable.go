@@ -13,30 +13,29 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// refuseUnreadable keeps a record as it is when one of its stored values cannot be opened, whoever saves it: what is written would be derived from
-// nothing, and the audit entry would say that nothing was there.
+// refuseUnreadable refuses to change a record with a value that cannot be opened: derived values and the audit entry would treat it as absent.
 func (h *hooks) refuseUnreadable(e *core.RecordEvent) error {
-	if err := collections.Readable(e.Record); err != nil && !closesOnly(e.Record) {
+	if err := collections.Readable(e.Record); err != nil && !onlyClosesAccount(e.Record) {
 		return err
 	}
 	return e.Next()
 }
 
-// closing are the columns by which an account's doors are shut: that is never put off for a name that cannot be read.
-var closing = append(slices.Clone(factorFields), "is_active", core.FieldNameTokenKey, "updated_at")
+// closingColumns disable an account. That must be possible even if a name cannot be opened.
+var closingColumns = append(slices.Clone(factorFields), "is_active", core.FieldNameTokenKey, "updated_at")
 
-// closesOnly reports whether nothing of a user changes but what shuts doors.
-func closesOnly(record *core.Record) bool {
+// onlyClosesAccount reports whether the change of a user only disables access.
+func onlyClosesAccount(record *core.Record) bool {
 	if record.Collection().Name != collections.Users {
 		return false
 	}
-	return !slices.ContainsFunc(collections.ChangedColumns(record), func(name string) bool { return !slices.Contains(closing, name) })
+	return !slices.ContainsFunc(collections.ChangedColumns(record), func(name string) bool { return !slices.Contains(closingColumns, name) })
 }
 
-// guardUnreadable has the dashboard told of records that cannot be read: a null would look like a value, and come back as one.
+// guardUnreadable reports unreadable records to the dashboard. It would otherwise show null as a value and write it back.
 func guardUnreadable(app core.App) {
 	request := func(e *core.RecordRequestEvent) error {
-		if e.Collection.Name == collections.AuditLog { // its old entries outlive their keys
+		if e.Collection.Name == collections.AuditLog { // old entries may have lost their keys
 			return e.Next()
 		}
 		if err := collections.Readable(e.Record); err != nil {
@@ -58,7 +57,7 @@ func guardUnreadable(app core.App) {
 			return e.InternalServerError("Failed to enrich records", err)
 		}
 		e.Records, e.Result.Items = whole, whole
-		if e.Request.URL.Query().Has("fields") { // picked from PocketBase's own form of a list only
+		if e.Request.URL.Query().Has("fields") { // PocketBase selects fields from its own result type only
 			return e.JSON(http.StatusOK, e.Result)
 		}
 		return e.JSON(http.StatusOK, struct {
@@ -66,9 +65,9 @@ func guardUnreadable(app core.App) {
 			Unreadable int `json:"unreadable"`
 		}{e.Result, left})
 	})
-	app.OnRecordEnrich().BindFunc(func(e *core.RecordEnrichEvent) error { // expanded relations, and what is sent to subscribers
-		record := e.Record               // the event goes on to the next one
-		if err := e.Next(); err != nil { // shows superusers everything
+	app.OnRecordEnrich().BindFunc(func(e *core.RecordEnrichEvent) error { // also for expanded relations and realtime messages
+		record := e.Record               // Next changes e.Record
+		if err := e.Next(); err != nil { // unhides all fields for superusers
 			return err
 		}
 		columns := collections.UnreadableColumns(record)
@@ -83,9 +82,9 @@ func guardUnreadable(app core.App) {
 	})
 }
 
-// answerUnreadable is the contract's answer, with what the dashboard reads beside it.
+// answerUnreadable returns the API's error body with the members that the dashboard expects.
 func answerUnreadable(e *core.RequestEvent, err error) error {
-	refused, ok := errors.AsType[*collections.Unreadable](err)
+	refused, ok := errors.AsType[*collections.UnreadableError](err)
 	if !ok {
 		return err
 	}

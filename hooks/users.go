@@ -7,12 +7,12 @@ import (
 	"github.com/vigilhealth/vigil/internal/auth"
 )
 
-// guardUser writes addresses as sign-ins look for them, and dates what the dashboard makes and holds it to the password policy.
+// guardUser folds email addresses as sign-in does, sets dates, and applies the password policy to dashboard writes.
 func (h *hooks) guardUser(e *core.RecordEvent) error {
 	now := collections.Instant(h.Clock())
 	e.Record.SetEmail(auth.FoldEmail(e.Record.Email()))
 	restoreFactors(e.Record)
-	if fromDashboard(e.Record) { // the API's own rules name its own fields
+	if fromDashboard(e.Record) { // the API applies its own rules
 		if err := passwordPolicy(e.Record); err != nil {
 			return err
 		}
@@ -25,8 +25,8 @@ func (h *hooks) guardUser(e *core.RecordEvent) error {
 	return e.Next()
 }
 
-// endSessions ends the sign-ins of a user whose password, address, role, second factor or account was changed or taken away, whoever did
-// it. The engines end them first, for a reason of their own; then nothing is left to end.
+// endSessions ends a user's sessions after a change of password, email address, role, second factor or account state by any writer. The
+// engines end them first with a more specific reason.
 func (h *hooks) endSessions(e *core.RecordEvent) error {
 	before, after := collections.AsUser(e.Record.Original()), collections.AsUser(e.Record)
 	changed := before.PasswordHash() != after.PasswordHash() || before.Email() != after.Email() || before.Role() != after.Role() ||

@@ -10,7 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// What a superuser changes in the dashboard ends the sign-ins of the user, like the same change through the API.
+// A change by a superuser in the dashboard ends the user's sessions, as through the API.
 func TestDashboardChangesEndSessions(t *testing.T) {
 	n := newNative(t)
 	bearer := n.bearer(n.superuser())
@@ -22,7 +22,7 @@ func TestDashboardChangesEndSessions(t *testing.T) {
 		"address":       {map[string]any{"email": "Elsewhere@Practice.Test"}, true},
 		"role":          {map[string]any{"role": "provider"}, true},
 		"inactive":      {map[string]any{"is_active": false}, true},
-		"second factor": {map[string]any{"two_factor_enabled": false}, false}, // is not turned off here
+		"second factor": {map[string]any{"two_factor_enabled": false}, false}, // cannot be disabled here
 		"phone":         {map[string]any{"phone": "555 0100"}, false},
 	} {
 		user := vigiltest.User(t, n.app, authz.Nurse, vigiltest.TwoFactor("GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"))

@@ -2,7 +2,7 @@ package hooks
 
 import "github.com/pocketbase/pocketbase/core"
 
-// webhookChanged has one that was removed in the dashboard served no more.
+// webhookChanged notifies the webhook workers of a webhook deleted in the dashboard.
 func (h *hooks) webhookChanged(e *core.RecordEvent) error {
 	if h.WebhookChanged != nil {
 		h.WebhookChanged(e.Record.Id)

@@ -17,8 +17,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// A trail that was changed is told to every active administrator, in the app and by mail; a whole one to nobody.
-func TestBrokenAuditIsTold(t *testing.T) {
+// A changed audit trail notifies every active administrator in the app and by mail; a valid one notifies none.
+func TestBrokenAuditNotifiesAdministrators(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	vigiltest.User(t, app, authz.Admin)
 	vigiltest.User(t, app, authz.Admin)
@@ -35,7 +35,7 @@ func TestBrokenAuditIsTold(t *testing.T) {
 		t.Errorf("%v (%v)", done, err)
 	}
 	if added := vigiltest.RowsAdded(t, app, before); len(added) != 0 {
-		t.Errorf("a whole trail adds %v", added)
+		t.Errorf("a valid trail adds %v", added)
 	}
 	for _, statement := range []string{"DROP TRIGGER audit_log_no_update", "UPDATE audit_log SET outcome = '4' WHERE id = '000000000000002'"} {
 		if _, err := app.NonconcurrentDB().NewQuery(statement).Execute(); err != nil {
@@ -54,13 +54,13 @@ func TestBrokenAuditIsTold(t *testing.T) {
 	}
 }
 
-func TestMailsAreSwept(t *testing.T) {
+func TestMailSweepSendsQueuedMail(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	user := vigiltest.User(t, app, authz.Nurse)
 	if err := notifications.Queue(app, notifications.PasswordChanged, user, nil, vigiltest.Clock); err != nil {
 		t.Fatal(err)
 	}
-	app.Settings().SMTP.Enabled = true // the test app keeps the mail to itself
+	app.Settings().SMTP.Enabled = true // the test app sends no mail
 	mailer := notifications.NewMailer(notifications.MailerOptions{
 		Configured: true, Clock: func() time.Time { return vigiltest.Clock },
 		Log: slog.New(slog.DiscardHandler), Resolve: func(core.App, *collections.Mail, time.Time) (bool, error) { return false, nil },

@@ -9,7 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/billing"
 )
 
-// bill runs a part of the billing.
+// bill runs one part of billing.
 func bill(job billing.Job) func(Engines, context.Context, core.App) (counts, error) {
 	return func(e Engines, ctx context.Context, app core.App) (counts, error) {
 		result, err := e.Billing.Run(ctx, app, job, audit.System(), e.Clock.Now)
@@ -17,7 +17,7 @@ func bill(job billing.Job) func(Engines, context.Context, core.App) (counts, err
 	}
 }
 
-// recheckEvidence looks for claims whose facts do not hold any more.
+// recheckEvidence finds claims whose facts have changed.
 func recheckEvidence(e Engines, ctx context.Context, app core.App) (counts, error) {
 	seen, marked, err := e.Billing.RecheckAll(ctx, app, e.Clock.Now())
 	return counts{"claims": seen, "changed": marked}, err

@@ -10,13 +10,13 @@ import (
 	"github.com/vigilhealth/vigil/internal/devices"
 )
 
-// The jobs that others, or their own next run, know by name.
+// Job names that other code uses.
 const (
 	missedReadings = "missed readings"
 	staleReadings  = "stale readings"
 )
 
-// checkHubs turns silent hubs off, and does for devices what a crash may have left undone.
+// checkHubs marks silent hubs as offline, and completes device checks that a crash interrupted.
 func checkHubs(e Engines, _ context.Context, app core.App) (counts, error) {
 	now := e.Clock.Now().UTC()
 	checked, failed := e.Devices.CheckDueDevices(app, now)
@@ -24,7 +24,7 @@ func checkHubs(e Engines, _ context.Context, app core.App) (counts, error) {
 	return counts{"attended": checked, "silent": silent}, errors.Join(failed, err)
 }
 
-// checkMissed judges the days that ended since the last run that went through, however long ago that is.
+// checkMissed evaluates the days that ended since the last successful run.
 func checkMissed(e Engines, ctx context.Context, app core.App) (counts, error) {
 	since, err := collections.LastSuccess(app, missedReadings)
 	if err != nil {
@@ -39,7 +39,7 @@ func checkSilence(e Engines, _ context.Context, app core.App) (counts, error) {
 	return counts{"flagged": flagged, "raised": raised}, err
 }
 
-// checkStale looks at what was stored since the last run that went through.
+// checkStale checks the readings stored since the last successful run.
 func checkStale(e Engines, ctx context.Context, app core.App) (counts, error) {
 	since, err := collections.LastSuccess(app, staleReadings)
 	if err != nil {

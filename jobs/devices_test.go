@@ -16,7 +16,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// deviceRow is the row of the table with a name.
+// rowOf returns the row of a job.
 func rowOf(t *testing.T, name string) job {
 	t.Helper()
 	for _, row := range table {
@@ -28,7 +28,7 @@ func rowOf(t *testing.T, name string) job {
 	return job{}
 }
 
-// What was missed while the service was down is judged when it is back, once; a run that failed is made up for.
+// Days missed while the service was down are evaluated after its return, once; a failed run is caught up.
 func TestDeviceChecksCatchUp(t *testing.T) {
 	app, clock := vigiltest.NewApp(t), clockwork.NewFakeClockAt(vigiltest.Clock)
 	e := Engines{
@@ -49,7 +49,7 @@ func TestDeviceChecksCatchUp(t *testing.T) {
 		"last_reading_at": collections.Instant(clock.Now()), "last_seen_at": collections.Instant(clock.Now()),
 	})
 	insert("reading_days", dbx.Params{"patient": patient, "day": "2026-01-14", "observation_type": "weight", "first_observation": "x", "readings": 1, "device_readings": 1})
-	if err := app.RunInTransaction(func(tx core.App) error { return triage.Enrol(tx, patient, clock.Now()) }); err != nil {
+	if err := app.RunInTransaction(func(tx core.App) error { return triage.AddRow(tx, patient, clock.Now()) }); err != nil {
 		t.Fatal(err)
 	}
 	missed, silent := rowOf(t, missedReadings), rowOf(t, "silent devices")
@@ -67,7 +67,7 @@ func TestDeviceChecksCatchUp(t *testing.T) {
 	insert(collections.JobRuns, dbx.Params{"job": missedReadings, "status": "failed", "started_at": collections.Instant(clock.Now())})
 	step("three days later", missed, `"raised":3`)
 	step("again", missed, `"raised":0`)
-	step("a missed_reading alert says as much", silent, `"flagged":1,"raised":0`)
+	step("a missed_reading alert already covers it", silent, `"flagged":1,"raised":0`)
 	for _, name := range []string{"hub check", staleReadings} {
 		step(name, rowOf(t, name), "{")
 	}

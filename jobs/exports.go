@@ -6,7 +6,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// cleanExports removes bulk exports that are over.
+// cleanExports deletes expired bulk exports.
 func cleanExports(e Engines, _ context.Context, app core.App) (counts, error) {
 	removed, err := e.Exports.Sweep(app, e.Clock.Now().UTC())
 	return counts{"removed": removed}, err

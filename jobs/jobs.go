@@ -1,6 +1,6 @@
-// Package jobs is the door for the clock: gocron calls one engine function for each row of the table. Every run is noted
-// with what it did; a job never runs beside itself, here or in another process. What was missed while the service was down is caught up from the
-// state of the database: by the next run, or, of a job of one time a day, by one soon after the start.
+// Package jobs runs scheduled jobs: gocron calls one engine function for each row of the table. Each run is recorded with its result, and two
+// runs of a job never overlap, in this process or another. Work missed while the service was down is caught up from the state of the database,
+// by the next run or, for daily and weekly jobs, soon after the start. The rules are in docs/decisions/jobs.md.
 package jobs
 
 import (
@@ -32,7 +32,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/warehouse"
 )
 
-// transformsPerRun bounds the FHIR forms that one run tries again to make.
+// transformsPerRun bounds the FHIR conversions that one run retries.
 const transformsPerRun = 500
 
 // stopTimeout bounds the wait for running jobs when the service stops.
@@ -48,25 +48,25 @@ type Engines struct {
 	Readings      *ingest.Evaluator
 	Exports       *fhirserver.BulkExporter
 	EMR           *emr.Client
-	// Warehouse exports what leaves for a warehouse; nil when nothing does.
+	// Warehouse exports data to a warehouse; nil if not configured.
 	Warehouse *warehouse.Engine
-	// Rescored is told whose place the clock has changed.
-	Rescored func(patientIDs []string)
-	// Ladder says what follows of escalations that nobody takes.
+	// OnRescored receives the patients whose score changed with time.
+	OnRescored func(patientIDs []string)
+	// Ladder decides the next step of untaken escalations.
 	Ladder escalations.Ladder
-	// Backup takes the nightly backup, verifies it and removes old ones; nil when there is none.
+	// Backup takes the nightly backup, verifies it and deletes old ones; nil if not configured.
 	Backup func(ctx context.Context, app core.App) (removed int, err error)
-	// VerifyBackup verifies the newest backup that is kept, unless that was done today, and says how many it verified; it may be nil.
+	// VerifyBackup verifies the newest backup unless it was verified today, and returns the number verified; it may be nil.
 	VerifyBackup func(ctx context.Context, app core.App) (verified int, err error)
-	// Ran is told of every run; it may be nil.
-	Ran func(job string, succeeded bool, began time.Time, took time.Duration)
-	// SendMeans has the mean blood pressure of each week sent to the EMR.
+	// OnRun receives the result of every run; it may be nil.
+	OnRun func(job string, succeeded bool, began time.Time, took time.Duration)
+	// SendMeans enables the weekly mean blood pressure for the EMR.
 	SendMeans bool
-	// Retention says how long what is purged is kept.
+	// Retention defines how long purged data is kept.
 	Retention retention.Periods
-	// AuditHead is the file that keeps the head of the audit chain; "" for none.
+	// AuditHead is the file with the head of the audit chain; "" for none.
 	AuditHead string
-	// Zone is the practice's: daily times are in it.
+	// Zone is the practice's time zone, in which daily times are.
 	Zone  *time.Location
 	Log   *slog.Logger
 	Clock clockwork.Clock
@@ -74,60 +74,60 @@ type Engines struct {
 	started time.Time // set by Start
 }
 
-// counts say what a run did.
+// counts are the results of a run.
 type counts = map[string]int
 
-// off is said by a run that had nothing to do because the settings leave the job out: whoever starts it by hand reads more than "succeeded".
-var off = counts{"off": 1}
+// disabled is the result of a run whose job the settings disable, so a manual run does not just report "succeeded".
+var disabled = counts{"off": 1}
 
-// job is one row: its name, when it runs and what it calls.
+// job is one row: its name, its schedule and its function.
 type job struct {
 	name string
 	when schedule.Plan
 	run  func(e Engines, ctx context.Context, app core.App) (counts, error)
 }
 
-// table is every job. Source: specification, scheduled jobs; docs/decisions/jobs.md, "Scheduled jobs".
+// table lists all jobs. Source: specification, scheduled jobs; docs/decisions/jobs.md, "Scheduled jobs".
 var table = []job{
 	{"pending FHIR processing", schedule.Cron("*/5 * * * *"), sendDue},
 	{"risk recalculation", schedule.Cron("0 * * * *"), rescore},
-	{"overdue escalations", schedule.Cron("* * * * *"), remind},
-	{"snoozes and held alerts", schedule.Cron("* * * * *"), endWaits},
+	{"overdue escalations", schedule.Cron("* * * * *"), sweepEscalations},
+	{"snoozes and held alerts", schedule.Cron("* * * * *"), expireSnoozesAndHolds},
 	{"ages", schedule.Cron("*/15 * * * *"), updateAges},
 	{"mail delivery", schedule.Cron("*/5 * * * *"), sendMails},
 	{"push delivery", schedule.Cron("*/5 * * * *"), sendPushes},
-	{"reminders", schedule.Cron("*/15 * * * *"), remindPeople},
+	{"reminders", schedule.Cron("*/15 * * * *"), announceReminders},
 	{"stale push token cleanup", schedule.Weekly(time.Sunday, 3, 0), testTokens},
 	{"EMR connection check", schedule.Cron("30 * * * *"), watchEMRConnection},
 	{"hub check", schedule.Cron("* * * * *"), checkHubs},
 	{missedReadings, schedule.Cron("*/15 * * * *"), checkMissed},
-	{"silent devices", schedule.Cron("2-59/15 * * * *"), checkSilence}, // after the missed readings, which may say as much
+	{"silent devices", schedule.Cron("2-59/15 * * * *"), checkSilence}, // after the missed readings, whose alerts may already cover it
 	{staleReadings, schedule.Cron("7-59/15 * * * *"), checkStale},
 	{"device billing", schedule.Daily(2, 0), bill(billing.DeviceJob)},
 	{"smart billing engine", schedule.Cron("0 */4 * * *"), bill(billing.SmartJob)},
 	{"billing sums", schedule.Daily(3, 0), recountBilling},
-	{"billing evidence", schedule.Daily(3, 20), recheckEvidence}, // after the days were counted anew
+	{"billing evidence", schedule.Daily(3, 20), recheckEvidence}, // after the days are recounted
 	{"running timers", schedule.Cron("*/5 * * * *"), stopTimers},
 	{"reading sums", schedule.Daily(3, 10), recountReadings},
 	{"audit verification", schedule.Daily(4, 0), verifyAudit},
 	{"backup", schedule.Daily(1, 30), takeBackup},
 	{"backup verification", schedule.Daily(5, 0), verifyBackup},
 	{"retention purge", schedule.Daily(4, 30), purge},
-	{"idempotency keys", schedule.Cron("25 * * * *"), forgetKeys},
+	{"idempotency keys", schedule.Cron("25 * * * *"), purgeIdempotencyKeys},
 	{"export cleanup", schedule.Cron("*/15 * * * *"), cleanExports},
 	{"mean blood pressures", schedule.Daily(5, 30), sendMeans},
 	{WarehouseExport, schedule.Daily(2, 40), exportWarehouse},
 	{"database upkeep", schedule.Daily(3, 40), maintainDatabase},
 }
 
-// Schedule is the table as it runs, by the clock and by hand.
+// Schedule runs the table by time and on request.
 type Schedule struct {
 	gocron.Scheduler
 	app     core.App
 	engines Engines
 }
 
-// Start runs the table by the clock until the schedule is shut down. More may be asked of the scheduler than it needs: a monitor, say.
+// Start runs the table until the schedule is shut down; more adds options such as a monitor.
 func Start(app core.App, e Engines, more ...gocron.SchedulerOption) (*Schedule, error) {
 	if err := collections.AbandonJobs(app, e.Clock.Now()); err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func Start(app core.App, e Engines, more ...gocron.SchedulerOption) (*Schedule, 
 				e.Log.Error("job panicked", slog.String("job", name))
 			}))))...)
 	if err != nil {
-		return nil, fmt.Errorf("make scheduler: %w", err)
+		return nil, fmt.Errorf("create scheduler: %w", err)
 	}
 	e.started = e.Clock.Now()
 	for _, row := range table {
@@ -148,14 +148,14 @@ func Start(app core.App, e Engines, more ...gocron.SchedulerOption) (*Schedule, 
 		}
 	}
 	s := &Schedule{scheduler, app, e}
-	if err := s.makeUp(); err != nil {
+	if err := s.runMissed(); err != nil {
 		return nil, err
 	}
 	scheduler.Start()
 	return s, nil
 }
 
-// run notes, calls and logs one run.
+// run records, executes and logs one run.
 func run(ctx context.Context, app core.App, e Engines, row job) {
 	started := e.Clock.Now()
 	log := e.Log.With(slog.String("job", row.name))
@@ -165,13 +165,13 @@ func run(ctx context.Context, app core.App, e Engines, row job) {
 		return
 	}
 	if !ok {
-		log.Warn("job not started: its last run is still under way")
+		log.Warn("job not started: its last run is still running")
 		return
 	}
 	finish(ctx, app, e, row, runID, started)
 }
 
-// finish does the work of a run that is noted as under way, and notes its end.
+// finish executes a run that is recorded as running, and records its end.
 func finish(ctx context.Context, app core.App, e Engines, row job, runID string, started time.Time) {
 	log := e.Log.With(slog.String("job", row.name))
 	failure := "panicked"
@@ -180,8 +180,8 @@ func finish(ctx context.Context, app core.App, e Engines, row job, runID string,
 		if err := collections.FinishJob(app, runID, done, failure, e.Clock.Now()); err != nil {
 			log.Error("job not finished", slog.Any("error", err))
 		}
-		if e.Ran != nil {
-			e.Ran(row.name, failure == "", started, e.Clock.Since(started))
+		if e.OnRun != nil {
+			e.OnRun(row.name, failure == "", started, e.Clock.Since(started))
 		}
 	}()
 	var err error
@@ -189,7 +189,7 @@ func finish(ctx context.Context, app core.App, e Engines, row job, runID string,
 	failure = ""
 	if err != nil {
 		failure = "failed: see the log"
-		if ctx.Err() != nil { // the service stops: the run is to be made up for
+		if ctx.Err() != nil { // the service stops: the next start catches up
 			failure = collections.AbandonedRun
 		}
 		log.Error("job failed", slog.Any("error", err), slog.Any("counts", done))
@@ -211,11 +211,11 @@ func sendDue(e Engines, ctx context.Context, app core.App) (counts, error) {
 }
 
 func rescore(e Engines, ctx context.Context, app core.App) (counts, error) {
-	seen, changed, err := triage.RescoreAll(ctx, app, e.Clock.Now(), e.Rescored)
+	seen, changed, err := triage.RescoreAll(ctx, app, e.Clock.Now(), e.OnRescored)
 	return counts{"seen": seen, "changed": changed}, err
 }
 
-// watchEMRConnection tells the administrators before the interactive connection ends.
+// watchEMRConnection notifies administrators before the interactive connection expires.
 func watchEMRConnection(e Engines, _ context.Context, app core.App) (counts, error) {
 	ending, err := emr.WarnOfEnd(app, e.EMR, e.Clock.Now().UTC())
 	if ending {
@@ -224,16 +224,16 @@ func watchEMRConnection(e Engines, _ context.Context, app core.App) (counts, err
 	return counts{}, err
 }
 
-// remind tells of what waits for an answer longer than it should.
-func remind(e Engines, ctx context.Context, app core.App) (counts, error) {
+// sweepEscalations notifies of escalations and follow-ups that wait too long.
+func sweepEscalations(e Engines, ctx context.Context, app core.App) (counts, error) {
 	now := e.Clock.Now().UTC()
 	swept, failed := e.Ladder.Sweep(ctx, app, now)
 	due, err := alerts.RemindFollowUps(ctx, app, now)
 	return counts{"overdue": swept.Waiting, "without_note": swept.Idle, "follow_ups": due}, errors.Join(failed, err)
 }
 
-// maintainDatabase does what PocketBase's own midnight job did, without its checkpoint that holds up every writer while
-// anybody reads, and with statistics that are the same every day.
+// maintainDatabase replaces PocketBase's midnight job. It does not use that job's checkpoint, which blocks all writers during a read, and sets
+// the same planner statistics every day.
 func maintainDatabase(_ Engines, ctx context.Context, app core.App) (counts, error) {
 	if _, err := app.NonconcurrentDB().NewQuery("PRAGMA wal_checkpoint(PASSIVE)").WithContext(ctx).Execute(); err != nil {
 		return nil, fmt.Errorf("checkpoint: %w", err)
@@ -251,8 +251,8 @@ func sendPushes(e Engines, ctx context.Context, app core.App) (counts, error) {
 	return counts{"told": done.Told, "sent": done.Sent, "failed": done.Failed, "gone": done.Gone, "again": done.Again}, err
 }
 
-// remindPeople announces daily summaries and reminders whose time has come where people are.
-func remindPeople(e Engines, _ context.Context, app core.App) (counts, error) {
+// announceReminders announces daily summaries and reminders that are due in the recipients' time zones.
+func announceReminders(e Engines, _ context.Context, app core.App) (counts, error) {
 	announced, err := notifications.Remind(app, e.Zone, e.Clock.Now().UTC())
 	return counts{"announced": announced}, err
 }
@@ -262,7 +262,7 @@ func testTokens(e Engines, ctx context.Context, app core.App) (counts, error) {
 	return counts{"expired": done.Expired, "unused": done.Unused, "tried": done.Tried, "gone": done.Gone}, err
 }
 
-// verifyAudit walks the audit chain, keeps its head elsewhere, and tells the administrators when it does not hold.
+// verifyAudit verifies the audit chain, stores its head in a file, and notifies administrators of a broken chain.
 func verifyAudit(e Engines, _ context.Context, app core.App) (counts, error) {
 	now := e.Clock.Now().UTC()
 	result, err := audit.VerifyAndAppendHead(app, e.AuditHead, now)
@@ -274,7 +274,7 @@ func verifyAudit(e Engines, _ context.Context, app core.App) (counts, error) {
 
 func takeBackup(e Engines, ctx context.Context, app core.App) (counts, error) {
 	if e.Backup == nil {
-		return off, nil
+		return disabled, nil
 	}
 	removed, err := e.Backup(ctx, app)
 	if err != nil {
@@ -285,13 +285,13 @@ func takeBackup(e Engines, ctx context.Context, app core.App) (counts, error) {
 
 func verifyBackup(e Engines, ctx context.Context, app core.App) (counts, error) {
 	if e.VerifyBackup == nil {
-		return off, nil
+		return disabled, nil
 	}
 	verified, err := e.VerifyBackup(ctx, app)
 	return counts{"verified": verified}, err
 }
 
-// purge removes what its retention period has passed, of the kinds that need not be kept.
+// purge deletes rows past their retention period.
 func purge(e Engines, ctx context.Context, app core.App) (counts, error) {
 	return retention.Purge(ctx, app, e.Retention, e.Clock.Now().UTC())
 }

@@ -26,7 +26,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// bench is a running schedule under a clock that the test moves.
+// bench is a running schedule with a fake clock.
 type bench struct {
 	t     *testing.T
 	app   core.App
@@ -35,7 +35,7 @@ type bench struct {
 	held  held
 }
 
-// held counts the times at which the scheduler took the run before for one still under way.
+// held counts the ticks that the scheduler skipped because the previous run had not ended.
 type held struct{ atomic.Int64 }
 
 func (h *held) IncrementJob(_ uuid.UUID, _ string, _ []string, status gocron.JobStatus) {
@@ -78,15 +78,15 @@ func (b *bench) schedule(zone *time.Location) {
 	b.t.Cleanup(func() { _ = scheduler.Shutdown() })
 }
 
-// advance moves the clock once every job waits for its time.
+// advance moves the clock after every job waits for its next time.
 func (b *bench) advance(d time.Duration) {
 	b.t.Helper()
 	b.awaitTimers()
 	b.clock.Advance(d)
 }
 
-// again moves the clock to the row's next run, and says when that began. The scheduler lets go of a run a moment after it is noted as ended:
-// what falls into that moment is left out, and the next time is the one.
+// again moves the clock to the row's next run and returns its start. The scheduler releases a run a moment after it is recorded as ended; it
+// skips a tick in that moment, and again tries the next one.
 func (b *bench) again(interval time.Duration) (at string) {
 	b.t.Helper()
 	for {
@@ -100,7 +100,7 @@ func (b *bench) again(interval time.Duration) (at string) {
 	}
 }
 
-// awaitTimers waits until what the clock set off has been seen: every row waits for its next time again.
+// awaitTimers waits until the scheduler has handled the last tick and every row waits for its next time.
 func (b *bench) awaitTimers() {
 	b.t.Helper()
 	if err := b.clock.BlockUntilContext(b.t.Context(), len(table)); err != nil {
@@ -127,7 +127,7 @@ func (b *bench) runs() (runs []noted) {
 	return runs
 }
 
-// finished waits until so many runs are noted as ended.
+// finished waits until n runs have ended.
 func (b *bench) finished(n int) []noted {
 	b.t.Helper()
 	for {
@@ -152,7 +152,7 @@ func every5Minutes(run func(Engines, context.Context, core.App) (counts, error))
 	return job{"test", schedule.Cron("*/5 * * * *"), run}
 }
 
-func TestRowRunsOnTime(t *testing.T) {
+func TestJobRunsOnTime(t *testing.T) {
 	b := start(t, time.UTC, every5Minutes(func(Engines, context.Context, core.App) (counts, error) { return counts{"seen": 3}, nil }))
 	b.advance(5*time.Minute - time.Second)
 	if runs := b.runs(); len(runs) != 0 {
@@ -173,8 +173,8 @@ func TestRowRunsOnTime(t *testing.T) {
 	}
 }
 
-// Daily times are the practice's.
-func TestRowRunsInThePracticesZone(t *testing.T) {
+// Daily times are in the practice's time zone.
+func TestJobRunsInPracticeZone(t *testing.T) {
 	newYork, err := time.LoadLocation("America/New_York") // 08:45 there
 	if err != nil {
 		t.Fatal(err)
@@ -187,8 +187,8 @@ func TestRowRunsInThePracticesZone(t *testing.T) {
 	}
 }
 
-// A run that takes longer than its interval is not joined by the next one, here or in another process.
-func TestRowNeverRunsBesideItself(t *testing.T) {
+// A run that exceeds its interval does not overlap the next one, in this process or another.
+func TestJobNeverRunsTwiceAtOnce(t *testing.T) {
 	var lock sync.Mutex
 	under, most := 0, 0
 	began, finish := make(chan struct{}, 10), make(chan struct{})
@@ -208,7 +208,7 @@ func TestRowNeverRunsBesideItself(t *testing.T) {
 	<-began
 	b.advance(5 * time.Minute)
 	b.advance(5 * time.Minute)
-	b.awaitTimers() // a tick that is seen only after the run has ended begins another
+	b.awaitTimers() // a tick handled after the end of the run would start another
 	if _, ok, err := collections.StartJob(b.app, "test", b.clock.Now()); ok || err != nil {
 		t.Errorf("another process started it too (%v)", err)
 	}
@@ -224,7 +224,7 @@ func TestRowNeverRunsBesideItself(t *testing.T) {
 	}
 }
 
-func TestRowOfAnotherProcess(t *testing.T) {
+func TestJobOfAnotherProcess(t *testing.T) {
 	ran := false
 	b := start(t, time.UTC, every5Minutes(func(Engines, context.Context, core.App) (counts, error) { ran = true; return nil, nil }))
 	id, ok, err := collections.StartJob(b.app, "test", b.clock.Now())
@@ -240,8 +240,8 @@ func TestRowOfAnotherProcess(t *testing.T) {
 	}
 }
 
-// What goes wrong is noted without its text, which the log has; a panic ends its run and nothing else.
-func TestRowFails(t *testing.T) {
+// A failure is recorded without its text, which is in the log; a panic ends only its run.
+func TestJobFailure(t *testing.T) {
 	tests := []struct {
 		name string
 		run  func(Engines, context.Context, core.App) (counts, error)
@@ -271,7 +271,7 @@ func TestRowFails(t *testing.T) {
 					t.Error(diff)
 				}
 			}
-			if err := b.clock.BlockUntilContext(t.Context(), 1); err != nil { // the scheduler has logged and goes on
+			if err := b.clock.BlockUntilContext(t.Context(), 1); err != nil { // the scheduler has logged and continues
 				t.Fatal(err)
 			}
 			if log := b.log.String(); !strings.Contains(log, test.log) || strings.Contains(log, "Ada") {
@@ -281,7 +281,7 @@ func TestRowFails(t *testing.T) {
 	}
 }
 
-// Runs that a former process left behind are closed at the start, and the job runs again.
+// The start closes runs of an earlier process, and the job runs again.
 func TestStartClosesAbandonedRuns(t *testing.T) {
 	usual := table
 	t.Cleanup(func() { table = usual })
@@ -300,7 +300,7 @@ func TestStartClosesAbandonedRuns(t *testing.T) {
 	}
 }
 
-// unconfigured is an EMR client before anybody has configured one.
+// unconfigured is an EMR client without configuration.
 type unconfigured struct{ emr.EMR }
 
 func (unconfigured) Configured() bool { return false }
@@ -335,20 +335,20 @@ func TestTable(t *testing.T) {
 	}
 }
 
-func TestJobsThatAreOff(t *testing.T) {
+func TestDisabledJobs(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	e := Engines{Transmissions: emr.NewWorker(emr.WorkerOptions{EMR: unconfigured{}}), SendMeans: true, Clock: clockwork.NewFakeClockAt(vigiltest.Clock)}
-	said := 0
+	found := 0
 	for _, row := range table {
 		switch row.name {
 		case "backup", "backup verification", "mean blood pressures", WarehouseExport:
 			if done, err := row.run(e, t.Context(), app); err != nil || !maps.Equal(done, counts{"off": 1}) {
 				t.Errorf("%s: %v (%v)", row.name, done, err)
 			}
-			said++
+			found++
 		}
 	}
-	if said != 4 {
-		t.Errorf("%d of them are in the table", said)
+	if found != 4 {
+		t.Errorf("%d of them are in the table", found)
 	}
 }

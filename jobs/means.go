@@ -8,16 +8,16 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitalsummary"
 )
 
-// sendMeans has the mean blood pressure of each week that is over sent to the EMR, where the practice wants that.
+// sendMeans queues the mean blood pressure of each finished week for the EMR, if enabled.
 func sendMeans(e Engines, ctx context.Context, app core.App) (counts, error) {
 	if !e.SendMeans || !e.Transmissions.EMR.Configured() {
-		return off, nil
+		return disabled, nil
 	}
 	seen, queued := 0, 0
 	now := e.Clock.Now().UTC()
 	err := vitalsummary.NewReader(e.Zone).EachWeek(ctx, app, now, func(week vitalsummary.Week) error {
 		seen++
-		added, err := e.Transmissions.QueueMean(app, week.PatientID, week.From, week.To, week.Enough, now)
+		added, err := e.Transmissions.QueueMean(app, week.PatientID, week.From, week.To, week.HasEnough, now)
 		if added {
 			queued++
 		}

@@ -16,10 +16,10 @@ import (
 	"github.com/vigilhealth/vigil/jobs/schedule"
 )
 
-// makeUpAfter is how long after the start runs that were missed are made up for: what waited for the service goes first.
-const makeUpAfter = 20 * time.Second
+// missedRunDelay is how long after the start missed jobs run: requests that waited for the service go first.
+const missedRunDelay = 20 * time.Second
 
-// Names are those of all jobs.
+// Names returns the names of all jobs.
 func Names() []string {
 	names := make([]string, len(table))
 	for i, row := range table {
@@ -28,7 +28,7 @@ func Names() []string {
 	return names
 }
 
-// List is every job with its last run and its next, by name.
+// List returns every job with its last and next run, by name.
 func List(app core.App, zone *time.Location, now time.Time) ([]schedule.Job, error) {
 	list := make([]schedule.Job, len(table))
 	for i, row := range table {
@@ -42,8 +42,8 @@ func List(app core.App, zone *time.Location, now time.Time) ([]schedule.Job, err
 	return list, nil
 }
 
-// Run begins a run of the job that has this name from outside, as by the clock, and does not wait for its end. begun is called in the transaction
-// that notes the run.
+// Run starts a job by its public name, as the schedule would, and does not wait for its end. begun is called in the transaction that records
+// the run.
 func (s *Schedule) Run(name string, begun func(tx core.App) error) (schedule.Job, error) {
 	i := slices.IndexFunc(table, func(row job) bool { return schedule.PublicName(row.name) == name })
 	if i < 0 {
@@ -76,9 +76,9 @@ func (s *Schedule) Run(name string, begun func(tx core.App) error) (schedule.Job
 	}, nil
 }
 
-// makeUp runs soon what should have run while nobody was there to run it, one after the other, in the order in which it was due.
-// Source: docs/decisions/jobs.md, "Missed runs".
-func (s *Schedule) makeUp() error {
+// runMissed runs the missed jobs soon, one after the other, in the order in which they were due. Source: docs/decisions/jobs.md, "Missed
+// runs".
+func (s *Schedule) runMissed() error {
 	rows, err := s.missed()
 	if err != nil || len(rows) == 0 {
 		return err
@@ -87,8 +87,8 @@ func (s *Schedule) makeUp() error {
 	for _, row := range rows {
 		names = append(names, row.name)
 	}
-	s.engines.Log.Info("jobs were missed and will be made up for", slog.Any("jobs", names))
-	_, err = s.NewJob(gocron.OneTimeJob(gocron.OneTimeJobStartDateTime(s.engines.Clock.Now().Add(makeUpAfter))), gocron.NewTask(func(ctx context.Context) {
+	s.engines.Log.Info("scheduler: jobs were missed while the service was down; running them now", slog.Any("jobs", names))
+	_, err = s.NewJob(gocron.OneTimeJob(gocron.OneTimeJobStartDateTime(s.engines.Clock.Now().Add(missedRunDelay))), gocron.NewTask(func(ctx context.Context) {
 		for _, row := range rows {
 			if ctx.Err() != nil {
 				return
@@ -97,13 +97,13 @@ func (s *Schedule) makeUp() error {
 		}
 	}), gocron.WithName("missed jobs"))
 	if err != nil {
-		return fmt.Errorf("schedule what was missed: %w", err)
+		return fmt.Errorf("schedule missed jobs: %w", err)
 	}
 	return nil
 }
 
-// missed are the jobs of one time a day or a week that have not run since they were last due, though the service has been here before that. A run
-// that ended with its process is missed as well, once: should it have ended the process, it is not to do so at every start.
+// missed returns the daily and weekly jobs that have not run since they were last due, if the service was running before that. A run that
+// ended with its process is repeated once only: if the job itself crashed the process, it must not do so at every start.
 func (s *Schedule) missed() ([]job, error) {
 	var rows []job
 	due := map[string]time.Time{}
@@ -116,11 +116,11 @@ func (s *Schedule) missed() ([]job, error) {
 		if err != nil {
 			return nil, err
 		}
-		known, err := collections.JobsRanBefore(s.app, at)
+		ranBefore, err := collections.HasJobRunBefore(s.app, at)
 		if err != nil {
 			return nil, err
 		}
-		if len(runs) == 0 && known || len(runs) == 1 && runs[0].Abandoned() {
+		if len(runs) == 0 && ranBefore || len(runs) == 1 && runs[0].Abandoned() {
 			rows, due[row.name] = append(rows, row), at
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/vigilhealth/vigil/jobs/schedule"
 )
 
-// ran is a run of the past.
+// ran is an earlier run.
 type ran struct {
 	job    string
 	at     time.Duration // from now
@@ -26,8 +26,8 @@ type ran struct {
 	failed string
 }
 
-// Which jobs are made up for at a start. Source: docs/decisions/jobs.md, "Missed runs".
-func TestMissed(t *testing.T) {
+// Which jobs a start catches up. Source: docs/decisions/jobs.md, "Missed runs".
+func TestMissedRuns(t *testing.T) {
 	usual := table
 	t.Cleanup(func() { table = usual })
 	nothing := func(Engines, context.Context, core.App) (counts, error) { return nil, nil }
@@ -80,7 +80,7 @@ func TestMissed(t *testing.T) {
 	}
 }
 
-// A run by hand is one like by the clock; while it is under way there is no other.
+// A manual run is recorded like a scheduled one and never overlaps one.
 func TestRunByHand(t *testing.T) {
 	usual := table
 	t.Cleanup(func() { table = usual })

@@ -12,19 +12,19 @@ import (
 	"github.com/vigilhealth/vigil/jobs/schedule"
 )
 
-// WarehouseExport is the job that writes what leaves for a warehouse.
+// WarehouseExport is the name of the warehouse export job.
 const WarehouseExport = "warehouse export"
 
-// exportWarehouse writes what has ended or changed since the last run, where the practice wants that.
+// exportWarehouse exports finished or changed data since the last run, if configured.
 func exportWarehouse(e Engines, ctx context.Context, app core.App) (counts, error) {
 	if e.Warehouse == nil {
-		return off, nil
+		return disabled, nil
 	}
 	done, err := e.Warehouse.Run(ctx, app, false, e.Clock.Now().UTC())
 	return done.Counts(), err
 }
 
-// ExportNow is the job by command: noted like one by the clock, and not beside one.
+// ExportNow runs the export on command. The run is recorded like a scheduled one and never overlaps one.
 func ExportNow(ctx context.Context, app core.App, e *warehouse.Engine, afresh bool, now func() time.Time) (done warehouse.Done, err error) {
 	started := now()
 	runID, ok, err := collections.StartJob(app, WarehouseExport, started)

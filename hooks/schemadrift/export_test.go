@@ -29,7 +29,7 @@ func TakenToPieces(app core.App) (names []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := collections.AllDeclared(app)
+	all, err := collections.SchemaRows(app)
 	for _, s := range all {
 		if !asMade(s, wanted[s.Name]) {
 			names = append(names, s.Name)

@@ -120,7 +120,7 @@ func Check(app core.App) ([]Difference, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := collections.AllDeclared(app)
+	found, err := collections.SchemaRows(app)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func Check(app core.App) ([]Difference, error) {
 		if ours && asMade(one, known) {
 			continue
 		}
-		c, err := one.Read(app)
+		c, err := one.Load(app)
 		if err != nil {
 			return nil, err
 		}

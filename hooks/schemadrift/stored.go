@@ -14,7 +14,7 @@ import (
 // asMade reports whether a collection stands in the file letter by letter as it was made, with nothing besides, as nearly all do at every start: these
 // need not be taken to pieces. One of which it does not say so may be as it was made, too: of what is written in another way, has fields that
 // were added by hand, or is more than a base collection, [describe] has to tell.
-func asMade(d collections.Declared, wanted Collection) bool {
+func asMade(d collections.SchemaRow, wanted Collection) bool {
 	if d.Type != core.CollectionTypeBase || d.Options != "{}" {
 		return false
 	}

@@ -16,7 +16,7 @@ const changesAtOnce = 2000
 // purgeChanges removes the oldest changes. They only say that something was changed, which the trail says too, so all that goes in a night is one line of it.
 func purgeChanges(ctx context.Context, app core.App, keep time.Duration, now time.Time) (gone int, err error) {
 	before := now.Add(-max(least, keep))
-	if err := collections.MarkChanges(app, now); err != nil {
+	if err := collections.MarkChangePosition(app, now); err != nil {
 		return 0, err
 	}
 	for n := changesAtOnce; n == changesAtOnce && ctx.Err() == nil; gone += n {

@@ -61,7 +61,7 @@ func (p Periods) rules() []rule {
 		{"login_failures", collections.ExpiredLoginFailures, keepFailures},
 		{"mails", collections.ExpiredMails, keepMails},
 		{"health_samples", collections.ExpiredHealthSamples, keepHealthSamples},
-		{"processing_times", collections.ExpiredTimings, keepTimings},
+		{"processing_times", collections.ExpiredProcessingTimes, keepTimings},
 	}
 }
 

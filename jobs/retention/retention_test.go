@@ -49,7 +49,7 @@ func rows(t *testing.T, app core.App) {
 	event("new released", "released", ago(400), ago(179))
 
 	insert("changes", dbx.Params{"type": "alert", "record": "1", "change": "updated", "event": "", "patient": "", "at": ""}) // behind the first row, which goes
-	if err := collections.MarkChanges(app, now.Add(-31*day)); err != nil {
+	if err := collections.MarkChangePosition(app, now.Add(-31*day)); err != nil {
 		t.Fatal(err)
 	}
 	insert(collections.Notifications, dbx.Params{"id": "read long ago", "read_at": ago(366), "created_at": ago(500)})

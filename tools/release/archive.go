@@ -24,9 +24,9 @@ type entry struct {
 	data []byte
 }
 
-// archives packs each program with its licenses, its documents and what an operator copies.
+// archives packs each program with its licenses, the documents and the files for operators.
 func (r *release) archives(ctx context.Context) error {
-	beside, err := r.beside(ctx)
+	common, err := r.commonFiles(ctx)
 	if err != nil {
 		return err
 	}
@@ -37,13 +37,13 @@ func (r *release) archives(ctx context.Context) error {
 		}
 		folder := fmt.Sprintf("vigil_%s_%s", r.version, p)
 		entries := []entry{{path.Join(folder, filepath.Base(r.program(p))), 0o755, program}}
-		for _, file := range beside {
+		for _, file := range common {
 			entries = append(entries, entry{path.Join(folder, file.name), file.mode, file.data})
 		}
 		slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.name, b.name) })
-		name, packed := folder+".tar.gz", tarred
+		name, packed := folder+".tar.gz", writeTar
 		if p.os == "windows" {
-			name, packed = folder+".zip", zipped
+			name, packed = folder+".zip", writeZip
 		}
 		if err := write(r.file(name), func(out io.Writer) error { return packed(out, entries, r.at) }); err != nil {
 			return fmt.Errorf("pack %s: %w", name, err)
@@ -52,15 +52,15 @@ func (r *release) archives(ctx context.Context) error {
 	return nil
 }
 
-// beside is what every archive holds beside the program: of the source what git knows, so that nothing lying about gets in.
-func (r *release) beside(ctx context.Context) (entries []entry, err error) {
+// commonFiles returns the files of every archive besides the program. Only files in git are included.
+func (r *release) commonFiles(ctx context.Context) (entries []entry, err error) {
 	listed, err := output(ctx, r.top, nil, "git", "ls-files", "-z", "LICENSE", "NOTICE", "README.md", "CHANGELOG.md", "SECURITY.md", "docs/*.md", "deploy")
 	if err != nil {
 		return nil, err
 	}
 	for name := range strings.SplitSeq(strings.TrimSuffix(listed, "\x00"), "\x00") {
 		if strings.HasPrefix(name, "deploy/check/") || strings.HasPrefix(name, "docs/decisions/") {
-			continue // how it is built, not how it is run
+			continue // for developers, not operators
 		}
 		data, err := os.ReadFile(filepath.Join(r.top, name))
 		if err != nil {
@@ -75,8 +75,8 @@ func (r *release) beside(ctx context.Context) (entries []entry, err error) {
 	return append(entries, entry{"THIRD-PARTY-LICENSES.txt", 0o644, []byte(licenses)}), nil
 }
 
-// tarred writes a compressed tar that says nothing of who made it and when.
-func tarred(out io.Writer, entries []entry, at time.Time) error {
+// writeTar writes a compressed tar without owner or build time.
+func writeTar(out io.Writer, entries []entry, at time.Time) error {
 	compressed, err := gzip.NewWriterLevel(out, gzip.BestCompression)
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ func pack(out io.Writer, entries []entry, at time.Time) error {
 	return w.Close()
 }
 
-func zipped(out io.Writer, entries []entry, at time.Time) error {
+func writeZip(out io.Writer, entries []entry, at time.Time) error {
 	w := zip.NewWriter(out)
 	for _, e := range entries {
 		header := &zip.FileHeader{Name: e.name, Method: zip.Deflate, Modified: at.UTC()}
@@ -117,27 +117,27 @@ func zipped(out io.Writer, entries []entry, at time.Time) error {
 	return w.Close()
 }
 
-// write makes a file, and leaves none that is not whole.
+// write creates a file, and removes it after an error.
 func write(name string, fill func(io.Writer) error) error {
 	file, err := os.Create(name)
 	if err != nil {
 		return err
 	}
 	if err := fill(file); err != nil {
-		_ = file.Close() // it is removed
+		_ = file.Close() // removed below
 		_ = os.Remove(name)
 		return err
 	}
 	return file.Close()
 }
 
-// digest is the SHA-256 of a file of the release.
+// digest is the SHA-256 of a release file.
 func (r *release) digest(name string) (string, error) {
 	file, err := os.Open(filepath.Join(r.out, name))
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // read-only
 	sum := sha256.New()
 	if _, err := io.Copy(sum, file); err != nil {
 		return "", err
@@ -145,8 +145,8 @@ func (r *release) digest(name string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// sums writes the checksums of everything, as sha256sum reads them.
-func (r *release) sums(context.Context) error {
+// writeChecksums writes the checksums of all files in the format of sha256sum.
+func (r *release) writeChecksums(context.Context) error {
 	var lines []string
 	for _, name := range r.made {
 		sum, err := r.digest(name)

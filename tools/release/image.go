@@ -21,10 +21,10 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// user runs the service in a container; deploy/Containerfile has the same.
+// user is the service's user id in the container, as in deploy/Containerfile.
 const user = 65532
 
-// image makes a container image for each Linux, in one archive that podman, skopeo and crane read; no daemon is asked.
+// image writes one archive with a container image for each Linux platform, for podman, skopeo and crane. It needs no daemon.
 func (r *release) image(context.Context) error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, p := range r.targets {
@@ -39,7 +39,7 @@ func (r *release) image(context.Context) error {
 			Platform: &v1.Platform{OS: p.os, Architecture: p.arch},
 		}})
 	}
-	// One tag, one image: the index of platforms is named in an index of its own, as tools expect of an archive.
+	// Tools expect one tagged image per archive: an outer index names the index of platforms.
 	named := mutate.AppendManifests(mutate.IndexMediaType(empty.Index, types.OCIImageIndex), mutate.IndexAddendum{Add: index, Descriptor: v1.Descriptor{
 		Annotations: map[string]string{"org.opencontainers.image.ref.name": r.version},
 	}})
@@ -67,9 +67,9 @@ func (r *release) image(context.Context) error {
 	return write(r.file("vigil_"+r.version+"_oci.tar"), func(out io.Writer) error { return pack(out, entries, r.at) })
 }
 
-// imageFor is the image of a platform: the program, the certificates of public authorities and two folders to write to, nothing else.
+// imageFor returns the image of a platform: the program, the public CA certificates and two writable folders.
 func (r *release) imageFor(p platform) (v1.Image, error) {
-	files, err := r.files(p)
+	files, err := r.imageLayer(p)
 	if err != nil {
 		return nil, err
 	}
@@ -100,8 +100,8 @@ func (r *release) imageFor(p platform) (v1.Image, error) {
 	return mutate.ConfigFile(with, config)
 }
 
-// files is the one layer, as a tar.
-func (r *release) files(p platform) ([]byte, error) {
+// imageLayer returns the only layer as a tar.
+func (r *release) imageLayer(p platform) ([]byte, error) {
 	program, err := os.ReadFile(r.program(p))
 	if err != nil {
 		return nil, err

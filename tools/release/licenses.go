@@ -20,21 +20,21 @@ import (
 	"github.com/google/licensecheck"
 )
 
-// licensesFolder has the list of components, the texts of their licenses by hash, and what is added by hand.
+// licensesFolder has the list of components, the license texts by hash, and the manual entries.
 const licensesFolder = "cmd/licenses"
 
-// legal is what the files are called in which authors put what has to be passed on.
-var legal = regexp.MustCompile(`(?i)^(licen[cs]e|copying|copyright|notice|patents|unlicense|third[-_.]?party)([-_.].*)?$`)
+// legalFile is the names of files with legal texts.
+var legalFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|copyright|notice|patents|unlicense|third[-_.]?party)([-_.].*)?$`)
 
-// gatherer collects texts, each once.
+// gatherer collects license texts, each once.
 type gatherer struct {
 	top   string
-	texts map[string][]byte // by the beginning of their hash
+	texts map[string][]byte // by hash prefix
 	list  []component
 }
 
-// gather writes anew which components are shipped, under which licenses, and with which texts.
-func gather(ctx context.Context, top string) error {
+// gatherLicenses writes the list of shipped components with their licenses and license texts.
+func gatherLicenses(ctx context.Context, top string) error {
 	g := &gatherer{top: top, texts: map[string][]byte{}}
 	for _, step := range []func(context.Context) error{g.own, g.modules, g.toolchain, g.packages, g.byHand} {
 		if err := step(ctx); err != nil {
@@ -64,7 +64,7 @@ func gather(ctx context.Context, top string) error {
 	})
 }
 
-// own is Vigil itself.
+// own adds Vigil itself.
 func (g *gatherer) own(context.Context) error {
 	c := component{kind: "vigil", name: "vigil"}
 	if err := g.read(&c, g.top); err != nil {
@@ -74,7 +74,7 @@ func (g *gatherer) own(context.Context) error {
 	return nil
 }
 
-// imported is what go list says of a package.
+// imported is go list's output for a package.
 type imported struct {
 	Dir    string
 	Module *struct {
@@ -83,23 +83,23 @@ type imported struct {
 	}
 }
 
-// builds are the variables of all builds: each platform's, and with SQLite in C where that is built.
+// builds returns the environments of all builds: each platform, with and without SQLite in C.
 func builds() (all [][]string) {
 	for name := range strings.SplitSeq(platforms, ",") {
 		system, arch, _ := strings.Cut(name, "/")
 		all = append(all, []string{"GOOS=" + system, "GOARCH=" + arch, "CGO_ENABLED=0", "GOFLAGS="})
-		if inC[system+"_"+arch] != "" {
+		if cTargets[system+"_"+arch] != "" {
 			all = append(all, []string{"GOOS=" + system, "GOARCH=" + arch, "CGO_ENABLED=1", "GOFLAGS=-tags=sqlite_in_c"})
 		}
 	}
 	return all
 }
 
-// modules are those of which a package is in the program, on any platform it is built for.
+// modules adds the modules with a package in the program on any platform.
 func (g *gatherer) modules(ctx context.Context) error {
 	type module struct {
 		path, version, dir string
-		folders            map[string]bool // of the packages that are used
+		folders            map[string]bool // of imported packages
 	}
 	found := map[string]*module{}
 	for _, build := range builds() {
@@ -112,7 +112,7 @@ func (g *gatherer) modules(ctx context.Context) error {
 			if err := packages.Decode(&one); errors.Is(err, io.EOF) {
 				break
 			} else if err != nil {
-				return fmt.Errorf("what go list says: %w", err)
+				return fmt.Errorf("output of go list: %w", err)
 			}
 			if one.Module == nil || one.Module.Main {
 				continue
@@ -120,7 +120,7 @@ func (g *gatherer) modules(ctx context.Context) error {
 			if found[one.Module.Path] == nil {
 				found[one.Module.Path] = &module{one.Module.Path, one.Module.Version, one.Module.Dir, map[string]bool{}}
 			}
-			// A part that was taken over from others has its license beside it, or above.
+			// Vendored code has its license in its own or a parent folder.
 			for folder := one.Dir; ; folder = filepath.Dir(folder) {
 				found[one.Module.Path].folders[folder] = true
 				if folder == one.Module.Dir {
@@ -144,7 +144,7 @@ func (g *gatherer) modules(ctx context.Context) error {
 	return nil
 }
 
-// toolchain is Go's own: its standard library is in every program.
+// toolchain adds Go's standard library.
 func (g *gatherer) toolchain(ctx context.Context) error {
 	root, err := output(ctx, g.top, []string{"GOTOOLCHAIN=" + toolchain}, "go", "env", "GOROOT")
 	if err != nil {
@@ -155,7 +155,7 @@ func (g *gatherer) toolchain(ctx context.Context) error {
 	return g.read(&g.list[len(g.list)-1], strings.TrimSpace(root))
 }
 
-// packages are those of npm that the console has in the browser.
+// packages adds the console's npm packages.
 func (g *gatherer) packages(context.Context) error {
 	raw, err := os.ReadFile(filepath.Join(g.top, "tools/console/package-lock.json"))
 	if err != nil {
@@ -183,17 +183,17 @@ func (g *gatherer) packages(context.Context) error {
 	return nil
 }
 
-// byHand adds what no tool knows of: data, and what others have put into what we take from them. Their texts lie beside the list.
+// byHand adds components that no tool finds: data, and third-party code inside other components. Their texts are in the same folder.
 func (g *gatherer) byHand(context.Context) error {
 	folder := filepath.Join(g.top, licensesFolder, "byhand")
 	file, err := os.Open(filepath.Join(folder, "components.csv"))
 	if err != nil {
 		return err
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // read-only
 	rows, err := csv.NewReader(file).ReadAll()
 	if err != nil {
-		return fmt.Errorf("components by hand: %w", err)
+		return fmt.Errorf("manual components: %w", err)
 	}
 	for _, row := range rows[1:] {
 		text, err := os.ReadFile(filepath.Join(folder, row[5]))
@@ -206,7 +206,7 @@ func (g *gatherer) byHand(context.Context) error {
 	return nil
 }
 
-// add stores a text once and gives its name.
+// add stores a text once and returns its name.
 func (g *gatherer) add(text []byte) string {
 	sum := sha256.Sum256(text)
 	name := hex.EncodeToString(sum[:6])
@@ -214,7 +214,7 @@ func (g *gatherer) add(text []byte) string {
 	return name
 }
 
-// read finds the legal texts in folders, keeps them, and says which licenses they are.
+// read collects the legal texts of folders and identifies their licenses.
 func (g *gatherer) read(c *component, folders ...string) error {
 	var licenses, texts []string
 	for _, folder := range folders {
@@ -223,7 +223,7 @@ func (g *gatherer) read(c *component, folders ...string) error {
 			return fmt.Errorf("licenses of %s: %w", c.name, err)
 		}
 		for _, file := range files {
-			if !file.Type().IsRegular() || !legal.MatchString(file.Name()) || strings.HasSuffix(file.Name(), ".go") {
+			if !file.Type().IsRegular() || !legalFile.MatchString(file.Name()) || strings.HasSuffix(file.Name(), ".go") {
 				continue
 			}
 			text, err := os.ReadFile(filepath.Join(folder, file.Name()))
@@ -231,12 +231,12 @@ func (g *gatherer) read(c *component, folders ...string) error {
 				return err
 			}
 			if bytes.ContainsRune(text, 0) {
-				continue // no text: a logo, say
+				continue // not a text, for example a logo
 			}
 			texts = append(texts, g.add(text))
 			for _, match := range licensecheck.Scan(text).Match {
 				if match.ID == "GooglePatentsFile" {
-					match.ID = "LicenseRef-Google-Patents" // SPDX has no name for it
+					match.ID = "LicenseRef-Google-Patents" // has no SPDX id
 				}
 				if !match.IsURL {
 					licenses = append(licenses, match.ID)

@@ -1,6 +1,6 @@
-// Command release makes what a release consists of: programs for each platform, archives, a container image, the list of parts, where it all
-// came from, and checksums. Twice from the same commit it makes the same bytes, wherever the folder lies. It also gathers the licenses of what
-// is shipped. It publishes nothing and signs nothing. A module of its own: the product needs none of its libraries.
+// Command release builds a release: programs for each platform, archives, a container image, software bills of materials, provenance and
+// checksums. Building the same commit twice gives identical bytes in any folder. It also collects the licenses of all shipped components. It
+// publishes and signs nothing. It is a separate module, because the product needs none of its libraries.
 package main
 
 import (
@@ -18,21 +18,21 @@ import (
 	"time"
 )
 
-// toolchain compiles and packs every release: another patch version of Go makes other bytes.
+// toolchain builds every release: another patch version of Go gives different bytes.
 const toolchain = "go1.27.4"
 
-// platforms are those that a release is built for.
+// platforms are the release's targets.
 const platforms = "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64"
 
-// release is one version on its way into a folder.
+// release is one version being built.
 type release struct {
 	top, out string
 	version  string
-	tags     string // of a build with SQLite in C
+	tags     string // build tags with SQLite in C
 	commit   string
-	at       time.Time // of the commit: nothing in a release is younger
+	at       time.Time // commit time, the modification time of all files
 	targets  []platform
-	made     []string // names of files in out, in the order in which they were made
+	made     []string // names of files in out, in order of creation
 }
 
 type platform struct{ os, arch string }
@@ -50,14 +50,14 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
-		return errors.New("say build or licenses")
+		return errors.New("missing command: build or licenses")
 	}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	top := flags.String("top", "../..", "folder of the source")
-	out := flags.String("out", "dist", "folder for what is made, below the source; it is emptied first")
-	version := flags.String("version", "", "what git describe says of the commit")
-	list := flags.String("platforms", platforms, "what to build for")
-	tags := flags.String("tags", "", "what SQLite in C is built with")
+	out := flags.String("out", "dist", "output folder, below the source; it is emptied first")
+	version := flags.String("version", "", "output of git describe for the commit")
+	list := flags.String("platforms", platforms, "platforms to build for")
+	tags := flags.String("tags", "", "build tags with SQLite in C")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
@@ -65,31 +65,31 @@ func run(ctx context.Context, args []string) error {
 	case "build":
 		return build(ctx, release{top: *top, out: filepath.Join(*top, *out), version: strings.TrimPrefix(*version, "v"), tags: *tags}, *list)
 	case "licenses":
-		return gather(ctx, *top)
+		return gatherLicenses(ctx, *top)
 	}
-	return fmt.Errorf("there is no %q", args[0])
+	return fmt.Errorf("unknown command %q: use build or licenses", args[0])
 }
 
-// build makes a release.
+// build builds a release.
 func build(ctx context.Context, r release, list string) error {
 	if runtime.Version() != toolchain {
 		return fmt.Errorf("this is %s, and releases are made with %s: set GOTOOLCHAIN", runtime.Version(), toolchain)
 	}
 	if r.version == "" || strings.ContainsAny(r.version, "/ ") {
-		return fmt.Errorf("%q is no version", r.version)
+		return fmt.Errorf("%q is not a version", r.version)
 	}
 	for name := range strings.SplitSeq(list, ",") {
 		system, arch, found := strings.Cut(name, "/")
 		if !found {
-			return fmt.Errorf("%q is no platform", name)
+			return fmt.Errorf("%q is not a platform", name)
 		}
 		r.targets = append(r.targets, platform{system, arch})
 	}
-	said, err := output(ctx, r.top, nil, "git", "log", "-1", "--format=%H %ct")
+	printed, err := output(ctx, r.top, nil, "git", "log", "-1", "--format=%H %ct")
 	if err != nil {
 		return err
 	}
-	commit, seconds, _ := strings.Cut(strings.TrimSpace(said), " ")
+	commit, seconds, _ := strings.Cut(strings.TrimSpace(printed), " ")
 	unix, err := strconv.ParseInt(seconds, 10, 64)
 	if err != nil {
 		return fmt.Errorf("git's time of the commit: %w", err)
@@ -101,7 +101,7 @@ func build(ctx context.Context, r release, list string) error {
 	if err := os.MkdirAll(r.out, 0o755); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) error{r.whole, r.notes, r.compile, r.archives, r.image, r.parts, r.provenance, r.sums} {
+	for _, step := range []func(context.Context) error{r.checkConsole, r.notes, r.compile, r.archives, r.image, r.writeSBOM, r.provenance, r.writeChecksums} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -109,7 +109,7 @@ func build(ctx context.Context, r release, list string) error {
 	return os.RemoveAll(r.stage())
 }
 
-// stage is where programs lie until they are packed.
+// stage is the folder of the programs until they are packed.
 func (r *release) stage() string { return filepath.Join(r.out, "programs") }
 
 // program is the path of a platform's program.
@@ -121,16 +121,16 @@ func (r *release) program(p platform) string {
 	return filepath.Join(r.stage(), p.String(), name)
 }
 
-// file is the path of a file of the release, which it remembers.
+// file returns the path of a release file and adds it to made.
 func (r *release) file(name string) string {
 	r.made = append(r.made, name)
 	return filepath.Join(r.out, name)
 }
 
-// whole refuses to release a program without its console, or with licenses that are not those of its parts.
-func (r *release) whole(context.Context) error {
+// checkConsole refuses a build without the console's packages.
+func (r *release) checkConsole(context.Context) error {
 	if _, err := os.Stat(filepath.Join(r.top, "pb_public/vendor/preact.js")); err != nil {
-		return errors.New("the console's packages are not there: make web, with npm, brings them")
+		return errors.New("the console's packages are missing: run make web, which needs npm")
 	}
 	return nil
 }
@@ -138,7 +138,7 @@ func (r *release) whole(context.Context) error {
 // compile builds each program.
 func (r *release) compile(ctx context.Context) error {
 	for _, p := range r.targets {
-		env, flags, err := r.settings(ctx, p)
+		env, flags, err := r.buildSettings(ctx, p)
 		if err != nil {
 			return err
 		}
@@ -153,7 +153,7 @@ func (r *release) compile(ctx context.Context) error {
 	return nil
 }
 
-// output runs a program in a folder and gives what it printed.
+// output runs a program in a folder and returns its standard output.
 func output(ctx context.Context, dir string, env []string, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)

@@ -12,11 +12,11 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// source is where the commit is found.
+// source is the repository's URL.
 const source = "https://github.com/vigilhealth/vigil"
 
-// provenance writes what was made of what, as an in-toto statement with SLSA's predicate. It is not signed: it says how to make the same
-// bytes again, and the release's workflow has the host sign one of its own over the same files.
+// provenance writes an in-toto statement with SLSA's predicate: the inputs of each file. It is not signed. It documents how to reproduce the
+// bytes; the release workflow lets the host sign its own statement over the same files.
 func (r *release) provenance(context.Context) error {
 	statement := &intoto.Statement{Type: intoto.StatementTypeUri, PredicateType: "https://slsa.dev/provenance/v1"}
 	for _, name := range r.made {
@@ -30,22 +30,22 @@ func (r *release) provenance(context.Context) error {
 	for _, p := range r.targets {
 		names = append(names, p.os+"/"+p.arch)
 	}
-	asked, err := structpb.NewStruct(map[string]any{"version": r.version, "platforms": names, "command": "make release"})
+	parameters, err := structpb.NewStruct(map[string]any{"version": r.version, "platforms": names, "command": "make release"})
 	if err != nil {
 		return err
 	}
-	said := &provenance.Provenance{
+	build := &provenance.Provenance{
 		BuildDefinition: &provenance.BuildDefinition{
-			BuildType: source + "/blob/main/docs/releasing.md", ExternalParameters: asked,
+			BuildType: source + "/blob/main/docs/releasing.md", ExternalParameters: parameters,
 			ResolvedDependencies: []*intoto.ResourceDescriptor{
 				{Uri: "git+" + source, Digest: map[string]string{"gitCommit": r.commit}},
 				{Name: "go", Uri: "pkg:golang/toolchain@" + toolchain},
-				{Name: "zig", Uri: "pkg:pypi/ziglang@" + zig},
+				{Name: "zig", Uri: "pkg:pypi/ziglang@" + zigVersion},
 			},
 		},
 		RunDetails: &provenance.RunDetails{Builder: &provenance.Builder{Id: source + "/blob/main/tools/release"}},
 	}
-	predicate, err := protojson.Marshal(said)
+	predicate, err := protojson.Marshal(build)
 	if err != nil {
 		return err
 	}
@@ -54,13 +54,13 @@ func (r *release) provenance(context.Context) error {
 		return err
 	}
 	if err := statement.Validate(); err != nil {
-		return fmt.Errorf("the statement: %w", err)
+		return fmt.Errorf("validate statement: %w", err)
 	}
 	text, err := protojson.Marshal(statement)
 	if err != nil {
 		return err
 	}
-	// The library puts spaces where it likes, so that nobody relies on them; two builds must agree.
+	// protojson varies its spacing on purpose, but two builds must be identical.
 	var value any
 	if err := json.Unmarshal(text, &value); err != nil {
 		return err

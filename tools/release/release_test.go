@@ -26,8 +26,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
-// at runs a program in a folder, as somebody with nothing else set.
-func at(t *testing.T, dir string, env []string, name string, args ...string) string {
+// runIn runs a program in a folder and returns its output.
+func runIn(t *testing.T, dir string, env []string, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
@@ -38,11 +38,11 @@ func at(t *testing.T, dir string, env []string, name string, args ...string) str
 	return string(printed)
 }
 
-// tagged is a clone of this source with a commit that releases 9.9.9, and its tag.
+// tagged clones this source and adds a commit that releases 9.9.9, and its tag.
 func tagged(t *testing.T) string {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "source")
-	at(t, ".", nil, "git", "clone", "-q", "--no-hardlinks", "../..", folder)
+	runIn(t, ".", nil, "git", "clone", "-q", "--no-hardlinks", "../..", folder)
 	for name, heading := range map[string]string{"CHANGELOG.md": "## [9.9.9] - 2026-01-02", "docs/upgrading.md": "## 9.9.9"} {
 		path := filepath.Join(folder, name)
 		page, err := os.ReadFile(path)
@@ -64,12 +64,12 @@ func tagged(t *testing.T) string {
 		}
 	}
 	who := []string{"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.org", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.org"}
-	at(t, folder, who, "git", "commit", "-q", "-a", "-m", "a release")
-	at(t, folder, who, "git", "tag", "v9.9.9")
+	runIn(t, folder, who, "git", "commit", "-q", "-a", "-m", "a release")
+	runIn(t, folder, who, "git", "tag", "v9.9.9")
 	return folder
 }
 
-// sumsIn are the hashes of all files of a folder.
+// sumsIn returns the hashes of all files of a folder.
 func sumsIn(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	files, err := os.ReadDir(folder)
@@ -88,8 +88,8 @@ func sumsIn(t *testing.T, folder string) map[string]string {
 	return found
 }
 
-// A release made from two folders, the second time with nothing compiled before, is the same to the byte.
-func TestReleaseTwice(t *testing.T) {
+// A release built in two folders, the second time with an empty build cache, is byte-identical.
+func TestReleaseIsReproducible(t *testing.T) {
 	if os.Getenv("VIGIL_TEST_RELEASE") == "" {
 		t.Skip("VIGIL_TEST_RELEASE=1 makes a release twice, which takes a quarter of an hour")
 	}
@@ -98,12 +98,12 @@ func TestReleaseTwice(t *testing.T) {
 	var dist string
 	for i, folder := range []string{"a", "another/place with a longer name"} {
 		clone := filepath.Join(t.TempDir(), folder)
-		at(t, ".", nil, "git", "clone", "-q", "--no-hardlinks", source, clone)
+		runIn(t, ".", nil, "git", "clone", "-q", "--no-hardlinks", source, clone)
 		var env []string
 		if i == 1 {
 			env = []string{"GOCACHE=" + t.TempDir(), "TZ=Asia/Tokyo", "LC_ALL=C", "GOAMD64=v3"}
 		}
-		at(t, clone, env, "make", "release", "PLATFORMS="+os.Getenv("VIGIL_RELEASE_PLATFORMS"))
+		runIn(t, clone, env, "make", "release", "PLATFORMS="+os.Getenv("VIGIL_RELEASE_PLATFORMS"))
 		dist = filepath.Join(clone, "dist")
 		made[i] = sumsIn(t, dist)
 	}
@@ -124,7 +124,7 @@ func TestReleaseTwice(t *testing.T) {
 	}
 }
 
-// checkSums holds SHA256SUMS against the files.
+// checkSums compares SHA256SUMS with the files.
 func checkSums(t *testing.T, dist string, made map[string]string) {
 	t.Helper()
 	list, err := os.ReadFile(filepath.Join(dist, "SHA256SUMS"))
@@ -135,7 +135,7 @@ func checkSums(t *testing.T, dist string, made map[string]string) {
 	for line := range strings.Lines(string(list)) {
 		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
 		if made[name] != sum {
-			t.Errorf("the list says %s of %s", sum, name)
+			t.Errorf("SHA256SUMS has %s for %s", sum, name)
 		}
 		listed++
 	}
@@ -144,12 +144,12 @@ func checkSums(t *testing.T, dist string, made map[string]string) {
 	}
 }
 
-// checkParts looks for a module, a console package, a font and their licenses in the list of parts.
+// checkParts looks for a module, a console package, a font and their licenses in the bill of materials.
 func checkParts(t *testing.T, dist string) {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dist, "*.cdx.json"))
 	if err != nil || len(names) == 0 {
-		t.Fatal("there is no list of parts", err)
+		t.Fatal("there is no bill of materials", err)
 	}
 	for _, name := range names {
 		file, err := os.Open(name)
@@ -206,7 +206,7 @@ func checkProvenance(t *testing.T, dist string, made map[string]string) {
 	}
 	for _, subject := range statement.Subject {
 		if made[subject.Name] != subject.Digest["sha256"] {
-			t.Errorf("it says %s of %s", subject.Digest, subject.Name)
+			t.Errorf("the provenance has %s for %s", subject.Digest, subject.Name)
 		}
 	}
 	if len(statement.Predicate.BuildDefinition.ResolvedDependencies) != 3 { // the source, Go, the C compiler
@@ -217,7 +217,7 @@ func checkProvenance(t *testing.T, dist string, made map[string]string) {
 	}
 }
 
-// checkImage reads the archive as a registry's client does.
+// checkImage reads the archive as a registry client does.
 func checkImage(t *testing.T, dist string) {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dist, "*_oci.tar"))
@@ -261,11 +261,11 @@ func checkImage(t *testing.T, dist string) {
 	}
 }
 
-// imagesOf unpacks an image's archive and gives the images by platform.
+// imagesOf unpacks an image archive and returns the images by platform.
 func imagesOf(t *testing.T, name string) map[string]v1.Image {
 	t.Helper()
 	folder := t.TempDir()
-	at(t, ".", nil, "tar", "-xf", name, "-C", folder)
+	runIn(t, ".", nil, "tar", "-xf", name, "-C", folder)
 	outer, err := layout.ImageIndexFromPath(folder)
 	if err != nil {
 		t.Fatal(err)
@@ -290,11 +290,11 @@ func imagesOf(t *testing.T, name string) map[string]v1.Image {
 	return found
 }
 
-// The archives say nothing of who packed them and when.
-func TestArchivesAreTheSame(t *testing.T) {
+// Archives have no owner and no build time.
+func TestArchivesAreReproducible(t *testing.T) {
 	entries := []entry{{"vigil_1/LICENSE", 0o644, []byte("text")}, {"vigil_1/vigil", 0o755, []byte("program")}}
 	when := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	for name, packed := range map[string]func(io.Writer, []entry, time.Time) error{"tar": tarred, "zip": zipped} {
+	for name, packed := range map[string]func(io.Writer, []entry, time.Time) error{"tar": writeTar, "zip": writeZip} {
 		var one, two bytes.Buffer
 		if err := errors.Join(packed(&one, entries, when), packed(&two, entries, when.In(time.FixedZone("elsewhere", 3600)))); err != nil {
 			t.Fatal(err)
@@ -320,8 +320,8 @@ func TestArchivesAreTheSame(t *testing.T) {
 	}
 }
 
-// An image is made of whatever lies where the programs should be: the same twice, and whole.
-func TestImageIsTheSame(t *testing.T) {
+// Two images of the same files are identical and complete.
+func TestImageIsReproducible(t *testing.T) {
 	var sums []string
 	for range 2 {
 		r := &release{
@@ -360,29 +360,29 @@ func TestSection(t *testing.T) {
 		t.Errorf("%q", text)
 	}
 	for version, is := range map[string]bool{"1.2.3": true, "1.2.3-rc.1": true, "1.2.3-4-gabc": false, "abcdef1": false, "1.2.3-dirty": false} {
-		if released.MatchString(version) != is {
+		if releaseVersion.MatchString(version) != is {
 			t.Errorf("%s is a release: %v", version, !is)
 		}
 	}
 }
 
-// The examples of a release start that release.
-func TestExamplesAreOfTheVersion(t *testing.T) {
+// The deployment examples name the release's version.
+func TestExamplesMatchVersion(t *testing.T) {
 	for version, fits := range map[string]bool{"1.0.0": true, "1.0": false, "1.0.1": false} {
-		if err := (&release{top: "../..", version: version}).named(); (err == nil) != fits {
+		if err := (&release{top: "../..", version: version}).checkExamples(); (err == nil) != fits {
 			t.Errorf("%s: %v", version, err)
 		}
 	}
 }
 
-// A text that lies beside a program's part is found, whatever it is called, and its license known.
+// Legal texts in a component's folder are found under their usual names, and their license is identified.
 func TestLegalTextsAreFound(t *testing.T) {
 	mit, err := os.ReadFile("../licenses/byhand/uplot.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
 	folder := t.TempDir()
-	for name, text := range map[string][]byte{"LICENSE.md": mit, "NOTICE": []byte("by somebody"), "license.go": mit, "README.md": mit, "LICENSE-LOGO": {0, 1, 2}} {
+	for name, text := range map[string][]byte{"LICENSE.md": mit, "NOTICE": []byte("by the authors"), "license.go": mit, "README.md": mit, "LICENSE-LOGO": {0, 1, 2}} {
 		if err := os.WriteFile(filepath.Join(folder, name), text, 0o600); err != nil {
 			t.Fatal(err)
 		}

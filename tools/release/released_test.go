@@ -12,29 +12,29 @@ import (
 	"time"
 )
 
-// runReleased unpacks the archive for this machine and asks the program in it.
+// runReleased unpacks the archive for this platform and runs its program.
 func runReleased(t *testing.T, dist string) {
 	t.Helper()
 	folder := t.TempDir()
 	name := "vigil_9.9.9_linux_" + runtime.GOARCH
-	at(t, ".", nil, "tar", "-xzf", filepath.Join(dist, name+".tar.gz"), "-C", folder)
+	runIn(t, ".", nil, "tar", "-xzf", filepath.Join(dist, name+".tar.gz"), "-C", folder)
 	program := filepath.Join(folder, name, "vigil")
-	if said := at(t, folder, nil, program, "--version"); !strings.Contains(said, "9.9.9") || strings.Contains(said, "v9.9.9") {
-		t.Errorf("--version says %q", said)
+	if printed := runIn(t, folder, nil, program, "--version"); !strings.Contains(printed, "9.9.9") || strings.Contains(printed, "v9.9.9") {
+		t.Errorf("--version prints %q", printed)
 	}
 	demonstrate(t, program)
 	licenses, err := os.ReadFile(filepath.Join(folder, name, "THIRD-PARTY-LICENSES.txt"))
-	if err != nil || at(t, folder, nil, program, "licenses") != string(licenses) {
+	if err != nil || runIn(t, folder, nil, program, "licenses") != string(licenses) {
 		t.Errorf("the archive's licenses are not the program's (%v)", err)
 	}
-	for _, beside := range []string{"LICENSE", "NOTICE", "README.md", "docs/operations.md", "docs/three-practices.md", "docs/upgrading.md", "docs/runbooks.md", "deploy/vigil@.service", "deploy/prometheus/vigil.rules.yml", "deploy/helm/vigil/Chart.yaml", "deploy/practices.example.yaml"} {
-		if _, err := os.Stat(filepath.Join(folder, name, beside)); err != nil {
+	for _, file := range []string{"LICENSE", "NOTICE", "README.md", "docs/operations.md", "docs/three-practices.md", "docs/upgrading.md", "docs/runbooks.md", "deploy/vigil@.service", "deploy/prometheus/vigil.rules.yml", "deploy/helm/vigil/Chart.yaml", "deploy/practices.example.yaml"} {
+		if _, err := os.Stat(filepath.Join(folder, name, file)); err != nil {
 			t.Error(err)
 		}
 	}
 }
 
-// demonstrate starts what was unpacked as somebody does who has nothing else, until the first reading is at the EMR.
+// demonstrate starts the unpacked program with an empty environment until the first reading reaches the EMR.
 func demonstrate(t *testing.T, program string) {
 	t.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -49,8 +49,8 @@ func demonstrate(t *testing.T, program string) {
 	cmd := exec.CommandContext(t.Context(), program, "demo", "--http", address, "--patients", "3", "--dir", folder)
 	cmd.Dir, cmd.Env = folder, []string{"HOME=" + folder}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
+	var printed bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &printed, &printed
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func demonstrate(t *testing.T, program string) {
 	for {
 		select {
 		case err := <-ended:
-			t.Fatalf("the demo ended before anything was delivered: %v\n%s", err, said.String())
+			t.Fatalf("the demo ended before anything was delivered: %v\n%s", err, printed.String())
 		case <-look.C:
 		}
 		// What the EMR of the demo received.

@@ -16,7 +16,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// component is a line of what is shipped, as `gather` has written it and `vigil licenses` shows it.
+// component is a shipped component, as gatherLicenses writes it and `vigil licenses` shows it.
 type component struct{ kind, name, version, license, within, texts string }
 
 // columns of the list of components.
@@ -32,7 +32,7 @@ func components(top string) (list []component, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // read-only
 	rows, err := csv.NewReader(file).ReadAll()
 	if err != nil {
 		return nil, fmt.Errorf("read the components: %w", err)
@@ -43,8 +43,8 @@ func components(top string) (list []component, err error) {
 	return list, nil
 }
 
-// parts writes for each platform what is in its program (CycloneDX): the modules that Go put there, and what is embedded.
-func (r *release) parts(context.Context) error {
+// writeSBOM writes a software bill of materials (CycloneDX) for each program: the modules that Go records, and embedded components.
+func (r *release) writeSBOM(context.Context) error {
 	all, err := components(r.top)
 	if err != nil {
 		return err
@@ -56,9 +56,9 @@ func (r *release) parts(context.Context) error {
 		}
 		bom, err := generator.Generate()
 		if err != nil {
-			return fmt.Errorf("parts of %s: %w", p, err)
+			return fmt.Errorf("components of %s: %w", p, err)
 		}
-		r.complete(bom, p, all)
+		r.completeSBOM(bom, p, all)
 		err = write(r.file(fmt.Sprintf("vigil_%s_%s.cdx.json", r.version, p)), func(out io.Writer) error {
 			return cdx.NewBOMEncoder(out, cdx.BOMFileFormatJSON).SetPretty(true).EncodeVersion(bom, cdx.SpecVersion1_6)
 		})
@@ -69,17 +69,17 @@ func (r *release) parts(context.Context) error {
 	return nil
 }
 
-// complete adds what Go does not know of, the licenses, and what must be the same whenever it is made.
-func (r *release) complete(bom *cdx.BOM, p platform, all []component) {
+// completeSBOM adds licenses and the components that Go does not record, and fixes values that change with each run.
+func (r *release) completeSBOM(bom *cdx.BOM, p platform, all []component) {
 	bom.SerialNumber = "urn:uuid:" + uuid.NewSHA1(uuid.NameSpaceURL, []byte(source+"/"+r.commit+"/"+r.version+"/"+p.String())).String()
 	if bom.Metadata == nil {
 		bom.Metadata = &cdx.Metadata{}
 	}
 	bom.Metadata.Timestamp = r.at.Format(time.RFC3339)
-	bom.Metadata.Licenses = &cdx.Licenses{{Expression: "CC0-1.0"}} // this list itself
-	known := map[string]string{}
+	bom.Metadata.Licenses = &cdx.Licenses{{Expression: "CC0-1.0"}} // of the list itself
+	licenses := map[string]string{}
 	for _, c := range all {
-		known[c.name] = c.license
+		licenses[c.name] = c.license
 	}
 	var direct []string
 	if bom.Components == nil {
@@ -87,12 +87,12 @@ func (r *release) complete(bom *cdx.BOM, p platform, all []component) {
 	}
 	for i := range *bom.Components {
 		c := &(*bom.Components)[i]
-		if license := known[c.Name]; license != "" {
+		if license := licenses[c.Name]; license != "" {
 			c.Licenses = &cdx.Licenses{{Expression: license}}
 		}
 	}
 	for _, c := range all {
-		if c.kind == "go" || c.kind == "compiler" && inC[p.String()] == "" {
+		if c.kind == "go" || c.kind == "compiler" && cTargets[p.String()] == "" {
 			continue
 		}
 		added := cdx.Component{Type: cdx.ComponentTypeLibrary, Name: c.name, Version: c.version, Licenses: &cdx.Licenses{{Expression: c.license}}}

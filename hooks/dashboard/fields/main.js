@@ -1,4 +1,4 @@
-// The kinds of fields that PocketBase does not have: encrypted text, numbers that may be absent, and addresses, which people write as lines.
+// Field types that PocketBase lacks: encrypted text, optional numbers, and addresses, which are edited line by line.
 // `app` and `t` are the dashboard's own globals.
 
 const street = [
@@ -8,24 +8,24 @@ const street = [
   { key: "state", label: "State", width: 2 },
 ];
 
-// A patient's is sealed as one text, of JSON.
+// A patient's address is sealed as one JSON text.
 const sealedAddress = {
   lines: [...street, { key: "zip", label: "ZIP", width: 3 }, { key: "country", label: "Country", width: 3 }],
   is: (props) => props.field.purpose === "patients.address",
   write: (lines) => lines ? JSON.stringify(lines) : "",
 };
 
-// Encrypted text is text to an administrator.
+// Administrators see encrypted text as text.
 app.fieldTypes.phi = withAddress({ ...app.fieldTypes.text, label: "PHI (encrypted)", icon: "ri-lock-line" }, sealedAddress);
 
-// A payer's address lies open, as JSON.
+// A payer's address is unencrypted JSON.
 app.fieldTypes.json = withAddress(app.fieldTypes.json, {
   lines: [...street, { key: "postal_code", label: "ZIP", width: 6 }],
   is: (props) => props.field.name === "address",
   write: (lines) => lines,
 });
 
-// A number that may be absent: an empty input is no value, and no value is an empty input. The dashboard's own number turns both into 0.
+// An optional number: an empty input means no value. The dashboard's own number input would store 0.
 app.fieldTypes.optional_number = {
   ...app.fieldTypes.number,
   label: "Optional number",
@@ -58,7 +58,7 @@ function optionalNumberInput(props) {
         max: () => props.field.max,
         value: () => props.record[props.field.name] ?? "",
         oninput: (e) => {
-          if (!e.target.validity.badInput) { // half a number, such as "-", is still being typed
+          if (!e.target.validity.badInput) { // an incomplete number, such as "-"
             props.record[props.field.name] = e.target.value === "" ? null : Number(e.target.value);
           }
         },
@@ -68,7 +68,7 @@ function optionalNumberInput(props) {
   );
 }
 
-// withAddress shows a type's addresses line by line, and everything else as the type itself does.
+// withAddress edits a type's addresses line by line, and leaves its other fields unchanged.
 function withAddress(type, kind) {
   return {
     ...type,
@@ -77,7 +77,7 @@ function withAddress(type, kind) {
   };
 }
 
-// linesOf are the parts of an address, whether it is kept as text or not. The service lets nothing else be stored.
+// linesOf returns the parts of an address, stored as JSON text or object. The service accepts no other form.
 function linesOf(props) {
   const value = props.record[props.field.name] || {};
   return typeof value === "string" ? JSON.parse(value) : value;
@@ -105,7 +105,7 @@ function addressInput(props, kind, icon) {
               id: id + key,
               type: "text",
               autocomplete: "off",
-              name: `${props.field.name}.${key}`, // as the service names what is wrong
+              name: `${props.field.name}.${key}`, // the field name in the service's errors
               value: () => linesOf(props)[key] ?? "",
               oninput: (e) => write(key, e.target.value),
             }),

@@ -1,4 +1,4 @@
-// The collections in groups: what is looked at daily first, what only the service writes last and folded.
+// Groups the collections: daily ones first, those that only the service writes last and collapsed.
 
 const groups = {
   "Patients": [
@@ -13,32 +13,32 @@ const groups = {
   "Accounts and audit": ["users", "_superusers", "clients", "passkeys", "identities", "audit_log"],
   "Connections": ["transmissions", "transmission_attempts", "gateway_events", "webhooks", "webhook_deliveries", "exports", "notifications", "mails"],
 };
-const machinery = "Machinery"; // whatever stands in no group
+const internalGroup = "Internal"; // collections without a group
 
-const places = new Map(Object.entries(groups).flatMap(([group, names]) => names.map((name) => [name, group])));
-const order = [...places.keys()];
-const groupOf = (collection) => places.get(collection.name) ?? machinery;
+const groupByName = new Map(Object.entries(groups).flatMap(([group, names]) => names.map((name) => [name, group])));
+const order = [...groupByName.keys()];
+const groupOf = (collection) => groupByName.get(collection.name) ?? internalGroup;
 
-// PocketBase sorts by kind and name. The first one is what it opens by itself.
+// PocketBase sorts by type and name, and opens the first collection.
 const sortedByName = app.utils.sortedCollections;
 app.utils.sortedCollectionsByType = (collections = []) => {
-  const place = (collection) => places.has(collection.name) ? order.indexOf(collection.name) : order.length;
+  const place = (collection) => groupByName.has(collection.name) ? order.indexOf(collection.name) : order.length;
   return sortedByName(collections).sort((a, b) => place(a) - place(b)); // the sort is stable
 };
 app.store.collections = app.utils.sortedCollectionsByType(app.store.collections);
 
 const pinned = "Pinned";
-const pinnedKey = "pbPinnedCollections"; // PocketBase's own, so that what was pinned stays so
+const pinnedKey = "pbPinnedCollections"; // PocketBase's key, so existing pins are kept
 
-// The sidebar keeps PocketBase's search field; what is below it is ours.
+// Keeps PocketBase's search field and replaces the list below it.
 const pageSidebar = app.components.pageSidebar;
 app.components.pageSidebar = (props = {}, ...children) => {
-  const kind = typeof props.className === "function" ? props.className() : props.className; // the settings' has text
+  const kind = typeof props.className === "function" ? props.className() : props.className; // the settings page uses a text
   if (!kind?.includes("collections-sidebar")) {
     return pageSidebar(props, ...children);
   }
   const data = store({ search: "", pinned: app.utils.getLocalHistory(pinnedKey, []) });
-  const follow = (e) => { // the field's own text is out of reach, and its button empties it
+  const follow = (e) => { // the input is private to PocketBase, and its button clears it
     const typed = e.currentTarget.querySelector(".sidebar-search input");
     setTimeout(() => (data.search = typed.value.replaceAll(" ", "").toLowerCase()));
   };
@@ -53,12 +53,12 @@ app.components.pageSidebar = (props = {}, ...children) => {
 function groupsList(data) {
   const groupIn = (collection) => data.pinned.includes(collection.id) ? pinned : groupOf(collection);
   return t.nav({ className: "sidebar-content collections-list scrollable compact" }, () =>
-    [pinned, ...Object.keys(groups), machinery].map((group) => {
+    [pinned, ...Object.keys(groups), internalGroup].map((group) => {
       const members = app.store.collections.filter((c) =>
         groupIn(c) === group && (c.name + c.id + c.type).toLowerCase().includes(data.search)
       );
       return members.length && t.details(
-        { className: "nav-group", open: group !== machinery || !!data.search },
+        { className: "nav-group", open: group !== internalGroup || !!data.search },
         t.summary(null, group),
         ...members.map((collection) => item(collection, data)),
       );
@@ -72,7 +72,7 @@ function item(collection, data) {
       "html-data-collection-id": collection.id,
       type: "button",
       title: collection.name,
-      style: "min-height: 30px; padding-block: 2px; font-size: inherit", // all of a practice's on one screen
+      style: "min-height: 30px; padding-block: 2px; font-size: inherit", // fits all collections on one screen
       className: () => `nav-item responsive-close ${collection.id === app.store.activeCollection?.id ? "active" : ""}`,
       onclick: () => (app.store.activeCollection = collection.name),
       onauxclick: (e) => {

@@ -1,8 +1,8 @@
-// The search above a list of records. PocketBase compares a word with every column, ciphertext too, and writes it into addresses, which browsers
-// and proxies keep. Here words go to the service in a body, and what comes back is a filter by ids.
+// The search above a list of records. PocketBase compares a word with every column, including ciphertext, and puts it into URLs, which browsers and
+// proxies store. This search sends the words in a request body and receives a filter by ids.
 
-const typed = new Map(); // filter: the words it stands for, for as long as the page is open
-const isFilter = (text) => /[=~<>]/.test(text); // as PocketBase tells them apart
+const typed = new Map(); // typed words by filter, until the page is closed
+const isFilter = (text) => /[=~<>]/.test(text); // PocketBase's own distinction
 
 const sealedIn = (collection) => (collection?.fields ?? []).filter((field) => field.type === "phi" && !field.hidden).map((field) => field.name);
 
@@ -50,43 +50,43 @@ function placeholder(collection) {
     case !collection:
       return "Loading...";
     case collection.name === "patients":
-      return "Name, MRN, identifier, or a whole SSN, e-mail address or phone number; or a filter...";
+      return "Name, MRN, identifier, or a complete SSN, email address or phone number; or a filter...";
     case namesPatients(collection):
       return "Patient's name or MRN, or a word; or a filter...";
     case collection.name === "users":
-      return "Name, e-mail address or role; or a filter...";
+      return "Name, email address or role; or a filter...";
   }
   return "A word, or a filter...";
 }
 
 const namesPatients = (collection) => collection.fields.some((field) => field.name === "patient");
 
-// hintFor says where was looked, and where not.
+// hintFor describes the searched and unsearched columns.
 function hintFor(collection, more) {
   const sealed = sealedIn(collection);
-  let looked = "Looked for in the columns that lie open; people are looked for in patients and users.";
+  let searched = "Searched the unencrypted columns. To find a person, search patients or users.";
   if (collection.name === "patients") {
-    const found = ["first_name", "last_name", "ssn", "email", "phone"];
-    sealed.splice(0, sealed.length, ...sealed.filter((name) => !found.includes(name)));
-    looked = "Looked for in names, MRN and identifiers, and for an SSN, e-mail address and phone number as a whole.";
+    const indexed = ["first_name", "last_name", "ssn", "email", "phone"];
+    sealed.splice(0, sealed.length, ...sealed.filter((name) => !indexed.includes(name)));
+    searched = "Searched names, MRN and identifiers, and complete SSNs, email addresses and phone numbers.";
   } else if (collection.name === "users") {
     sealed.splice(0, sealed.length, ...sealed.filter((name) => !["first_name", "last_name"].includes(name)));
-    looked = "Looked for in names, e-mail addresses and the columns that lie open.";
+    searched = "Searched names, email addresses and the unencrypted columns.";
   } else if (namesPatients(collection)) {
-    looked = "Looked for among the patients' names and MRN; where nobody is called so, in the columns that lie open.";
+    searched = "Searched the patients' names and MRN; without a match, the unencrypted columns.";
   }
   return [
-    more && "There are more than can be shown: type more.",
-    looked,
+    more && "More matches exist: type more characters.",
+    searched,
     sealed.length && `Not searched, because encrypted: ${sealed.join(", ")}.`,
   ].filter(Boolean).join(" ");
 }
 
-const refusal = (name) => `${name} is encrypted, so no filter can compare it. Type a name by itself: patients and users are found by it.`;
+const refusal = (name) => `${name} is encrypted and cannot be used in a filter. Type the name without a filter to find patients and users.`;
 
-// sealedName is the first encrypted column that a filter compares, also one of a relation (patient.last_name); undefined when there is none.
+// sealedName returns the first encrypted column in a filter, also of a relation (patient.last_name), or undefined.
 function sealedName(filter, collection) {
-  const outside = filter.replaceAll(/"[^"]*"|'[^']*'/g, " "); // not what is compared with
+  const outside = filter.replaceAll(/"[^"]*"|'[^']*'/g, " "); // without the compared values
   const anywhere = new Set(app.store.collections.flatMap(sealedIn));
   return (outside.match(/[\w.]+/g) ?? []).find((path) => {
     const steps = path.split(".");
@@ -94,11 +94,11 @@ function sealedName(filter, collection) {
   });
 }
 
-// The order of ciphertext is no order. The list itself would ask for it.
+// Ciphertext has no useful order, so sorting by an encrypted column is refused before the list requests it.
 document.addEventListener("click", (e) => {
   const head = e.target.closest?.("th.sort-handle.col-field-type-phi");
   if (head) {
     e.stopPropagation();
-    app.toasts.error("An encrypted column cannot be sorted by.");
+    app.toasts.error("Encrypted columns cannot be sorted.");
   }
 }, true);

@@ -38,7 +38,7 @@ async function seeGroups(page) {
   const groups = page.locator(".collections-list .nav-group");
   await shows(groups, "Patients");
   assert.deepEqual(await groups.locator("summary").allInnerTexts(), [
-    "Patients", "Thresholds and on-call", "Devices", "Time and billing", "Accounts and audit", "Connections", "Machinery",
+    "Patients", "Thresholds and on-call", "Devices", "Time and billing", "Accounts and audit", "Connections", "Internal",
   ]);
   const names = (group) => group.locator(".nav-item").evaluateAll((items) => items.map((item) => item.title));
   assert.deepEqual((await names(groups.first())).slice(0, 5), ["patients", "observations", "alerts", "escalations", "triage_scores"]);
