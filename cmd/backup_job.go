@@ -23,10 +23,10 @@ const verifiedLately = 20 * time.Hour
 
 // noteTaken notes a backup in a database whose version keeps a note of them.
 func noteTaken(app core.App, name string) error {
-	if !collections.HasBackups(app) {
+	if !collections.HasBackupsTable(app) {
 		return nil
 	}
-	return collections.NoteBackupTaken(app, name, now())
+	return collections.RecordBackup(app, name, now())
 }
 
 // noteVerified notes what came of a verification in the data folder, when it is a practice's own and not a scratch folder on another machine.
@@ -38,11 +38,11 @@ func (p *Program) noteVerified(name string, good bool) error {
 	if err != nil {
 		return err
 	}
-	if collections.HasBackups(opened.App) {
+	if collections.HasBackupsTable(opened.App) {
 		if good {
-			err = collections.NoteBackupVerified(opened.App, name, now())
+			err = collections.RecordBackupVerified(opened.App, name, now())
 		} else {
-			err = collections.NoteBackupDamaged(opened.App, name)
+			err = collections.ClearBackupVerified(opened.App, name)
 		}
 	}
 	return errors.Join(err, opened.Close())
@@ -63,7 +63,7 @@ func (s *Service) nightlyBackup() func(ctx context.Context, app core.App) (int, 
 		if err != nil {
 			return 0, err
 		}
-		if err := collections.NoteBackupTaken(app, name, now()); err != nil {
+		if err := collections.RecordBackup(app, name, now()); err != nil {
 			return 0, err
 		}
 		if err := s.program.verifyBeside(ctx, app.DataDir(), name); err != nil {

@@ -198,7 +198,7 @@ func (c *checkup) checkKeys(ctx context.Context, exists bool) (leave func()) {
 	if c.deep {
 		c.checkPages(ctx)
 	}
-	if err := collections.CheckAuditGuards(c.app); err != nil {
+	if err := collections.CheckAuditTriggers(c.app); err != nil {
 		c.fail("folder", "%v; see docs/operations.md, \"Upgrade\"", err)
 	}
 	c.ok(subject, "%s; every one that stored values need is there", what)
@@ -280,7 +280,7 @@ func (c *checkup) checkTime() {
 		c.ok(subject, "%s in %s", local, c.settings.PracticeTimeZone)
 		return
 	}
-	last, err := collections.LastSignOfJobs(c.app)
+	last, err := collections.LastJobStart(c.app)
 	switch {
 	case err != nil:
 		c.fail(subject, "%v", err)

@@ -25,7 +25,7 @@ func (c *checkup) checkBackup(ctx context.Context) {
 	}
 	var taken time.Time
 	var verified []collections.VerifiedBackup
-	if c.app != nil && collections.HasBackups(c.app) {
+	if c.app != nil && collections.HasBackupsTable(c.app) {
 		var err, unread error
 		taken, _, err = collections.BackupTimes(c.app)
 		verified, unread = collections.VerifiedBackups(c.app)

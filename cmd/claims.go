@@ -55,7 +55,7 @@ func (p *Program) exportClaims(cmd *cobra.Command, month, out string) error {
 		return usageError{errors.New("--out must be a folder that is there")}
 	}
 	return p.withHouse(cmd, func(app core.App, house clearinghouse.Engine, by audit.Actor, now time.Time) error {
-		ids, err := collections.EntriesToSend(app, span.Start, span.End, house.Billing.Claims.Submitter.Usage)
+		ids, err := collections.EntriesToSubmit(app, span.Start, span.End, house.Billing.Claims.Submitter.Usage)
 		if err != nil {
 			return err
 		}

@@ -126,7 +126,7 @@ func openAs(app core.App, settings config.Settings, admit admission) (*phi.Seale
 	if err := cmp.Or(outdated, err); err != nil {
 		return nil, err
 	}
-	if err := collections.CheckAuditGuards(app); err != nil {
+	if err := collections.CheckAuditTriggers(app); err != nil {
 		return nil, err
 	}
 	return sealer, audit.Begin(app)
@@ -149,7 +149,7 @@ func migrate(app core.App) error {
 	if err := collections.SetPlannerStatistics(app); err != nil {
 		return err
 	}
-	return collections.TellChanges(app)
+	return collections.InstallChangeTriggers(app)
 }
 
 // unlock gives the encrypted fields and the audit trail their keys, once the ring is admitted.

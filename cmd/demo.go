@@ -163,7 +163,7 @@ func (d *demo) openEMR(settings config.Settings, listener net.Listener, emrURL s
 	d.emr, err = sandbox.NewEMR(sandbox.EMROptions{
 		BaseURL: emrURL, PracticeCode: settings.EMR.PracticeCode, ClientID: settings.EMR.ClientID,
 		ClientSecret: settings.EMR.ClientSecret.Reveal(), JWKSURL: service + "/.well-known/jwks.json", RedirectURI: service + "/api/v1/emr/auth/callback/",
-		Patients: sandbox.MadeUpPatients(), JournalFile: filepath.Join(d.dir, demoEMRJournal), Now: now,
+		Patients: sandbox.DemoEMRPatients(), JournalFile: filepath.Join(d.dir, demoEMRJournal), Now: now,
 	})
 	if err != nil {
 		return fmt.Errorf("EMR sandbox: %w", err)
@@ -183,7 +183,7 @@ func (d *demo) prepare(ctx context.Context, s *Service, emrURL string) error {
 		return err
 	}
 	for n := 1; n <= enrolled; n++ {
-		d.emr.AddPatient(sandbox.NewNeighbour(n).EMRPatient())
+		d.emr.AddPatient(sandbox.NewDemoPatient(n).EMRPatient())
 	}
 	if d.backlog, _, _, err = emr.Backlog(s.app); err != nil {
 		return err
@@ -233,13 +233,13 @@ func (d *demo) introduce(address, emrURL string, enrolled int) {
 		{"dashboard", address + "/_/"},
 		{"contract", address + "/api/v1/schema/"},
 		{"EMR sandbox", emrURL + "/sandbox/observations"},
-		{"to import", fmt.Sprintf("%s/api/v1/emr/patients/ (%d people at the EMR are not patients yet)", address, len(sandbox.MadeUpPatients()))},
+		{"to import", fmt.Sprintf("%s/api/v1/emr/patients/ (%d people at the EMR are not patients yet)", address, len(sandbox.DemoEMRPatients()))},
 		{"mails", emrURL + "/mails/"},
 	} {
 		fmt.Fprintf(d.out, "  %-12s %s\n", line[0], line[1])
 	}
 	fmt.Fprintf(d.out, "\n  %-18s %-26s %s\n", "dashboard account", demoSuperuser, sandbox.Password)
-	for _, colleague := range sandbox.Colleagues {
+	for _, colleague := range sandbox.DemoUsers {
 		fmt.Fprintf(d.out, "  %-18s %-26s %s\n", colleague.Role, colleague.Email, sandbox.Password)
 	}
 	fmt.Fprintln(d.out)
@@ -252,7 +252,7 @@ func (d *demo) simulate(ctx context.Context, s *Service, address string, enrolle
 	}
 	_, err := sandbox.Simulate(ctx, sandbox.SimulateOptions{
 		URL: address + webhookPath + "/", Secret: s.settings.Gateway.WebhookSecret.Reveal(),
-		Patients: sandbox.Households(enrolled), Rate: demoRate, Seed: sandbox.Seed, Now: now,
+		Patients: sandbox.SimulatedHouseholds(enrolled), Rate: demoRate, Seed: sandbox.Seed, Now: now,
 	})
 	if err != nil && ctx.Err() == nil {
 		s.log.Error("gateway simulator stopped", slog.Any("error", err))

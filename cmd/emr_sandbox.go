@@ -25,7 +25,7 @@ func (p *Program) emrSandboxCommand() *cobra.Command {
 			emr, err := sandbox.NewEMR(sandbox.EMROptions{
 				BaseURL: "http://" + addr, PracticeCode: practiceCode, ClientID: clientID,
 				ClientSecret: settings.EMR.ClientSecret.Reveal(), JWKSURL: serviceURL + "/.well-known/jwks.json",
-				RedirectURI: serviceURL + "/api/v1/emr/auth/callback/", Patients: sandbox.MadeUpPatients(), JournalFile: journal, Now: now,
+				RedirectURI: serviceURL + "/api/v1/emr/auth/callback/", Patients: sandbox.DemoEMRPatients(), JournalFile: journal, Now: now,
 			})
 			if err != nil {
 				return fmt.Errorf("EMR sandbox: %w", err)

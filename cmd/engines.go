@@ -49,7 +49,7 @@ func (s *Service) routeEngines() routes.Engines {
 	return routes.Engines{
 		Options: web.Options{
 			PublicURL: s.settings.PublicURL, Zone: s.settings.PracticeLocation, AllowedOrigins: s.settings.CORSAllowedOrigins, Log: s.log, Clock: s.now,
-			AccessTokens: auth.Holders{People: s.auth, Clients: s.clients}, Limits: s.limits, Watch: web.Watch{Answered: s.metrics.Answered, Rejected: s.metrics.Rejected},
+			AccessTokens: auth.Holders{People: s.auth, Clients: s.clients}, Limits: s.limits, Observer: web.Observer{Answered: s.metrics.Answered, Rejected: s.metrics.Rejected},
 		},
 		Jobs: s.jobs(),
 		Auth: s.auth, Clients: s.clients, Outgoing: routes.Outgoing{Webhooks: s.webhooks, Exports: s.exports}, Push: s.push, Directory: s.directory, Readings: s.readings, Writer: s.writer, Transmissions: s.worker, Monitor: s.monitor,
@@ -73,8 +73,8 @@ func (s *Service) routeEngines() routes.Engines {
 
 func (s *Service) hookEngines() hooks.Engines {
 	return hooks.Engines{
-		Observations: s.readings, Report: s.intake.ReportImplausibleRecord, Directory: s.directory, Zone: s.settings.PracticeLocation, Clock: s.now,
-		Forget: s.auth.Forget, ForgetClient: s.clients.Forget, WebhookChanged: s.webhooks.Changed, Wake: s.worker.Wake, WakeMailer: s.mailer.Wake, Auth: s.auth, Live: s.live, Limits: s.limits,
+		Observations: s.readings, ReportImplausible: s.intake.ReportImplausibleRecord, Directory: s.directory, Zone: s.settings.PracticeLocation, Clock: s.now,
+		EvictUser: s.auth.Forget, EvictClient: s.clients.Forget, WebhookChanged: s.webhooks.Changed, Wake: s.worker.Wake, WakeMailer: s.mailer.Wake, Auth: s.auth, Realtime: s.live, Limits: s.limits,
 		Billing: s.billing,
 	}
 }
@@ -205,7 +205,7 @@ func (s *Service) retention() retention.Periods {
 // probes are how health is checked.
 func (s *Service) probes() dashboard.Probes {
 	probes := dashboard.Probes{
-		Database: collections.Answers, Writes: s.proveWriting, Room: s.hasRoom, FHIR: probeFHIR, Store: dashboard.StoreHealth,
+		Database: collections.Ping, Writes: s.proveWriting, HasDiskSpace: s.hasRoom, FHIR: probeFHIR, Store: dashboard.StoreHealth,
 		Workers: func(app core.App) (running, queued int, err error) {
 			running, queued = int(s.running.Load()), s.writer.QueueDepth()
 			if !s.emr.Configured() { // what nobody will deliver does not count, as the EMR itself does not
@@ -216,7 +216,7 @@ func (s *Service) probes() dashboard.Probes {
 		},
 	}
 	if s.emr.Configured() {
-		probes.GivenUp = collections.AllGivenUp
+		probes.DeadLetters = collections.CountDeadLetters
 		probes.EMR = func(ctx context.Context) error {
 			if _, down := s.worker.Outage(); down { // it is probed already
 				return errors.New("the EMR is down")
@@ -293,7 +293,7 @@ func (s *Service) proveWriting(ctx context.Context, app core.App) error {
 	if !s.hasRoom() {
 		pages = groupPages
 	}
-	return collections.ProveWriting(ctx, app, pages)
+	return collections.ProbeWrite(ctx, app, pages)
 }
 
 // hasRoom reports whether the disk takes more than the next few readings, or does not say.

@@ -88,6 +88,6 @@ func (s *Service) lastExport() (at time.Time, known bool, err error) {
 	if s.warehouse == nil {
 		return at, false, nil
 	}
-	at, err = collections.LastCounted(s.app, jobs.WarehouseExport, warehouse.Exported)
+	at, err = collections.LastRunWithCount(s.app, jobs.WarehouseExport, warehouse.Exported)
 	return at, true, err
 }

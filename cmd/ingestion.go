@@ -57,7 +57,7 @@ func (p *Program) besideService(cmd *cobra.Command, work func(context.Context, *
 
 func (p *Program) replay(ctx context.Context, cmd *cobra.Command, s *Service) error {
 	done, err := s.intake.Replay(ctx, s.app, now, progress(cmd.ErrOrStderr(), "events tried"))
-	fmt.Fprintf(cmd.OutOrStdout(), "%d stored, %d known, %d handled, %d still waiting\n", done.Stored, done.Known, done.Handled, done.Waiting)
+	fmt.Fprintf(cmd.OutOrStdout(), "%d stored, %d known, %d handled, %d still waiting\n", done.Stored, done.Duplicates, done.Processed, done.Pending)
 	return err
 }
 
@@ -79,14 +79,14 @@ func (s *Service) importReadings(ctx context.Context, cmd *cobra.Command, path s
 	var refused []error
 	show := progress(cmd.ErrOrStderr(), "lines read")
 	done, err := s.intake.Import(ctx, s.app, table, ingest.ImportOptions{
-		DryRun: dryRun, Clock: now, Progress: func(lines int) { show(lines, total) },
-		Refused: func(line int, reason string) { refused = append(refused, fmt.Errorf("line %d: %s", line, reason)) },
+		DryRun: dryRun, Clock: now, OnProgress: func(lines int) { show(lines, total) },
+		OnRejected: func(line int, reason string) { refused = append(refused, fmt.Errorf("line %d: %s", line, reason)) },
 	})
 	verb := "stored"
 	if dryRun {
 		verb = "would be stored"
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%d %s, %d known, %d refused\n", done.Stored, verb, done.Known, done.Refused)
+	fmt.Fprintf(cmd.OutOrStdout(), "%d %s, %d known, %d refused\n", done.Stored, verb, done.Duplicates, done.Rejected)
 	return errors.Join(append(refused, err)...)
 }
 

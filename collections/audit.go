@@ -64,8 +64,8 @@ func InsertAuditRows(tx core.App, rows []AuditRow) error {
 	return wrap(insertAudit.Store(tx, values), "insert audit rows")
 }
 
-// AuditRows returns up to limit rows in order of id, after one id and up to another. It also reads databases of earlier versions, whose rows
-// have no actor name.
+// AuditRows returns up to limit rows in order of id, after one id and up to another. It also reads databases of earlier versions, which have
+// no column for the actor's name.
 func AuditRows(app core.App, afterID, upToID string, limit int) ([]AuditRow, error) {
 	named, err := queryValue[bool](app, "look for the column actor_name",
 		`SELECT EXISTS (SELECT 1 FROM pragma_table_info('audit_log') WHERE name = 'actor_name')`, nil)

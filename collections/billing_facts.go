@@ -49,7 +49,7 @@ type PatientLines struct {
 	List    string `db:"list"`
 }
 
-// EntryLines returns the entries of patients whose period ends on or after a day, and all set-up entries (99453): id, code, status, source,
+// EntryLines returns the entries of patients for periods that end on or after a day, and all set-up entries (99453): id, code, status, source,
 // first and last day of the period, units. One line per patient, because a row per entry would take as long as the rest of the run. Entries
 // are in index order: an ORDER BY inside group_concat would sort each line again, and cost a third more time.
 func EntryLines(app core.App, ids []string, since string) ([]PatientLines, error) {

@@ -59,7 +59,7 @@ type ClaimedEntry struct {
 const claimedColumns = `SELECT id, patient, cpt_code, service_date, billing_period_start, billing_period_end, source,
 	CAST(duration_minutes AS INTEGER) AS minutes, CAST(units AS INTEGER) AS units, evidence, evidence_changed_at != '' AS flagged FROM billing_entries`
 
-// ClaimedEntriesOf returns a patient's entries in some states whose period overlaps a span.
+// ClaimedEntriesOf returns a patient's entries in some states for periods that overlap a span.
 func ClaimedEntriesOf(app core.App, patientID string, states []string, from, to string) ([]ClaimedEntry, error) {
 	return queryAll[ClaimedEntry](app, "read claimed entries", claimedColumns+` WHERE patient = {:patient} AND billing_period_start <= {:to}
 		AND billing_period_end >= {:from} AND +lifecycle_status IN (SELECT value FROM json_each({:states})) ORDER BY id`,

@@ -118,7 +118,7 @@ func RemoveExport(tx core.App, id string) (done bool, err error) {
 	return n > 0, err
 }
 
-// ExpiredExports returns the exports that have expired or whose client was deleted.
+// ExpiredExports returns the exports that have expired or belong to a deleted client.
 func ExpiredExports(app core.App, now time.Time) ([]string, error) {
 	return queryColumn[string](app, "find expired exports", `SELECT id FROM exports WHERE expires_at != '' AND expires_at <= {:now}
 		OR client NOT IN (SELECT id FROM clients)`, dbx.Params{"now": Instant(now)})
@@ -219,7 +219,7 @@ type teamChange struct {
 	Changes string `db:"changes"`
 }
 
-// PatientsWithEmptiedTeams returns the patients whose care team is empty and had a member since a time. The primary provider is a column of
+// PatientsWithEmptiedTeams returns the patients with an empty care team that had a member since a time. The primary provider is a column of
 // the patient, so the audit entry shows whether that column changed; longest bounds how long before its commit an entry may be dated. An entry
 // that cannot be opened counts as such a change.
 func PatientsWithEmptiedTeams(app core.App, since time.Time, longest time.Duration) (patients []string, err error) {

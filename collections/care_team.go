@@ -7,7 +7,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// OnCareTeam is rows whose patient column names a patient with the user as primary provider or care-team member.
+// OnCareTeam selects rows about patients with the user as primary provider or care-team member. patientColumn has the patient's id.
 func OnCareTeam(patientColumn, userID string) dbx.Expression {
 	return dbx.NewExp(fmt.Sprintf(`(%[1]s IN (SELECT patient FROM care_team_members WHERE user = {:careTeamUser})
 		OR %[1]s IN (SELECT id FROM patients WHERE primary_provider = {:careTeamUser}))`, patientColumn), dbx.Params{"careTeamUser": userID})

@@ -35,13 +35,13 @@ const (
 	WasDeleted = "deleted"
 )
 
-// trackedTable is a table whose changes triggers record, so no writer can bypass the change feed. In its expressions NEW and OLD are the row
-// after and before the write.
+// trackedTable is a table with triggers that record its changes, so no writer can bypass the change feed. In its expressions NEW and OLD are
+// the row after and before the write.
 type trackedTable struct {
 	table, noun string
 	record      string // the id in the API; {row} is the row
 	patient     string // the patient's id; {row} is the row
-	// ignored are columns whose change is not reported: the service's own bookkeeping, and values derived from other columns.
+	// ignored are columns with unreported changes: the service's own bookkeeping, and values derived from other columns.
 	ignored []string
 	// substitutes are expressions of {row} that are compared instead of a column.
 	substitutes map[string]string

@@ -78,10 +78,10 @@ const (
 	Webhooks                = "webhooks"
 )
 
-// UUIDs lists the collections whose record ids are UUIDs. New ids are version 7, so id order is time order.
+// UUIDs lists the collections with UUIDs as record ids. New ids are version 7, so id order is time order.
 var UUIDs = []string{Patients, Observations, BillingEntries, GatewayEvents, Payments, ClaimBatches, ClaimLines, ClaimResponses, Clients, Webhooks, WebhookDeliveries, Exports}
 
-// Numbered lists the collections whose ids are integers in the API. The record id is the number, zero-padded to 15 digits.
+// Numbered lists the collections with integer ids in the API. The record id is the number, zero-padded to 15 digits.
 var Numbered = []string{
 	Users, Alerts, Escalations, ThresholdChanges, Consents, Payers, TimeEntries, PushTokens, Notifications, PushDeliveries, AuditLog, Snoozes, Passkeys,
 	EscalationEvents, ThresholdTemplates, Orders, NoteTemplates,

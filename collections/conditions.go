@@ -13,7 +13,7 @@ import (
 // Conditions narrow a list; each method adds nothing for an empty argument.
 type Conditions []dbx.Expression
 
-// Equal keeps rows whose column has the value, unless it is "".
+// Equal keeps rows with the value in a column, unless it is "".
 func (c Conditions) Equal(column, value string) Conditions {
 	if value == "" {
 		return c
@@ -21,7 +21,7 @@ func (c Conditions) Equal(column, value string) Conditions {
 	return append(c, dbx.HashExp{column: value})
 }
 
-// Is keeps rows whose flag has the value, unless nil. The value is a literal, because SQLite does not use partial indexes for bound values.
+// Is keeps rows with the value of a flag, unless nil. The value is a literal, because SQLite does not use partial indexes for bound values.
 func (c Conditions) Is(column string, value *bool) Conditions {
 	if value == nil {
 		return c
@@ -29,7 +29,7 @@ func (c Conditions) Is(column string, value *bool) Conditions {
 	return append(c, dbx.NewExp(fmt.Sprintf("%s = %t", column, *value)))
 }
 
-// Between keeps rows whose time is in the range, both ends inclusive; a zero end is open.
+// Between keeps rows with a time in the range, both ends inclusive; a zero end is open.
 func (c Conditions) Between(column string, from, to time.Time) Conditions {
 	if !from.IsZero() {
 		c = append(c, dbx.NewExp(column+" >= {:from}", dbx.Params{"from": Instant(from)}))
@@ -95,7 +95,7 @@ func (c Conditions) rows(app core.App, collection, order string, offset, limit i
 	return page, wrap(err, "list %s", collection)
 }
 
-// AnyOf is rows whose column has one of the values.
+// AnyOf selects rows with one of the values in a column.
 func AnyOf[Text ~string](column string, values []Text) dbx.Expression {
 	list := make([]any, len(values))
 	for i, value := range values {
@@ -104,7 +104,7 @@ func AnyOf[Text ~string](column string, values []Text) dbx.Expression {
 	return dbx.In(column, list...)
 }
 
-// AllOf is rows for which all conditions hold; without conditions, all rows. dbx itself would write empty brackets.
+// AllOf selects rows for which all conditions hold; without conditions, all rows. dbx itself would write empty brackets.
 func AllOf(conditions []dbx.Expression) dbx.Expression {
 	if len(conditions) == 0 {
 		return dbx.NewExp("TRUE")

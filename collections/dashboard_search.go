@@ -9,8 +9,8 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// SearchRecords returns the ids of at most that many records whose readable columns contain a text, newest first: words anywhere, ids and
-// times from the start, numbers as a whole. It may scan the whole collection, so it stops when ctx is canceled.
+// SearchRecords returns the ids of at most that many records with a text in a readable column, newest first: words anywhere, ids and times
+// from the start, numbers as a whole. It may scan the whole collection, so it stops when ctx is canceled.
 func SearchRecords(ctx context.Context, app core.App, collection *core.Collection, text string, most int) (ids []string, err error) {
 	var holds []dbx.Expression
 	for _, field := range collection.Fields {

@@ -68,8 +68,7 @@ type DeadLetterFilter struct {
 	From, To time.Time
 }
 
-// conditions are those of the list, and that nobody has to doubt whose the reading is: such a one is not for the EMR. What belongs to deleted
-// patients is in no list, and stays as it is.
+// conditions are those of the list, without suspect readings, which must not be sent, and without deleted patients.
 func (f DeadLetterFilter) conditions() Conditions {
 	return TransmissionFilter{DeadLetter: new(true), ErrorCode: f.ErrorCode, PatientID: f.PatientID, From: f.From, To: f.To}.conditions().
 		And(notDeleted).

@@ -9,7 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// DeviceHolder returns the patient to whom a device was assigned at a time, or "".
+// DeviceHolder returns the patient with a device at a time, or "".
 func DeviceHolder(app core.App, deviceID string, at time.Time) (patientID string, err error) {
 	patientID, err = queryValue[string](app, "find device holder", DeviceHolderQuery("+{:device}", "+{:at}"), dbx.Params{"device": deviceID, "at": Instant(at)})
 	return patientID, ignoreNotFound(err)

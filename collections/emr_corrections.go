@@ -10,7 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// correctionDue matches deliveries whose copy in the EMR a person must correct. It is the condition of the partial index.
+// correctionDue selects deliveries with an open correction task for the EMR's copy. It is the condition of the partial index.
 const correctionDue = `correction_due_at != '' AND correction_closed_at = ''`
 
 func (t *Transmission) CorrectionDueAt() time.Time    { return instantOf(t, "correction_due_at") }
@@ -93,7 +93,7 @@ func QueueCorrection(tx core.App, id string, now time.Time) error {
 		error_code = '', error_message = '', diagnostics = '', next_retry_at = '', updated_at = {:now} WHERE id = {:id}`, dbx.Params{"id": id, "now": Instant(now)})
 }
 
-// MeansCovering returns a patient's sent or unconfirmed means whose period overlaps the dates.
+// MeansCovering returns a patient's sent or unconfirmed means for periods that overlap the dates.
 func MeansCovering(app core.App, patientID, first, last string) ([]FormDelivery, error) {
 	return queryAll[FormDelivery](app, "find means", `SELECT id, form, status, ambiguous, corrections, emr_resource_id FROM transmissions
 		WHERE patient = {:patient} AND form = '`+FormMeanPressure+`' AND period_from <= {:last} AND period_to >= {:first} ORDER BY id`,

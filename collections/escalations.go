@@ -44,7 +44,7 @@ func EscalationsByID(app core.App, ids []string) ([]*Escalation, error) {
 // EscalationFilter narrows a list of escalations; zero values do not narrow.
 type EscalationFilter struct {
 	PatientID, Priority, Status, AssignedTo string
-	// CareTeamOf selects the patients of a user's care teams (record id), and those for whom the user is on call.
+	// CareTeamOf selects the patients of a user's care teams (record id), and those of escalations with the user on call.
 	CareTeamOf string
 	// Active selects open and in-progress escalations, or closed ones.
 	Active *bool
@@ -177,7 +177,7 @@ func TakenEscalations(app core.App, ids []string) (map[string]bool, error) {
 	return found, err
 }
 
-// NotifiedAlert is a critical alert whose escalation was announced. Values are those of its reading, as JSON.
+// NotifiedAlert is a critical alert of an announced escalation. Values are those of its reading, as JSON.
 type NotifiedAlert struct {
 	ID        string  `db:"id"`
 	Type      string  `db:"type"`

@@ -28,10 +28,10 @@ var (
 		ByID: "id", ByNPI: "npi", ByUpdated: "updated_at",
 	}}
 	TeamSearch = &SearchTable{
-		table: Patients, columns: map[string]string{ByID: "id", ByPatient: "id", ByUpdated: "MAX(p.updated_at, COALESCE(told.at, ''))"},
+		table: Patients, columns: map[string]string{ByID: "id", ByPatient: "id", ByUpdated: "MAX(p.updated_at, COALESCE(changed.at, ''))"},
 		only: "deleted_at = '' AND (primary_provider != '' OR EXISTS (SELECT 1 FROM care_team_members m WHERE m.patient = patients.id))",
-		within: map[string]string{ByUpdated: `id IN (WITH told AS MATERIALIZED (SELECT patient, MAX(recorded_at) AS at FROM audit_log
-			WHERE event = 'care_team.update' GROUP BY patient) SELECT p.id FROM patients p LEFT JOIN told ON told.patient = p.id WHERE %s)`},
+		within: map[string]string{ByUpdated: `id IN (WITH changed AS MATERIALIZED (SELECT patient, MAX(recorded_at) AS at FROM audit_log
+			WHERE event = 'care_team.update' GROUP BY patient) SELECT p.id FROM patients p LEFT JOIN changed ON changed.patient = p.id WHERE %s)`},
 	}
 	AuditSearch = &SearchTable{table: AuditLog, columns: map[string]string{
 		ByID: "id", ByPatient: "patient", ByCreated: "recorded_at", ByUpdated: "recorded_at", ByAction: "action", ByOutcome: "outcome",
@@ -66,7 +66,7 @@ type ValueRange struct {
 	Outside                  bool
 }
 
-// ValueIn keeps readings of some kinds whose column has a value in the range, rounded to the decimals that are shown. The column is that of a
+// ValueIn keeps readings of some kinds with a column value in the range, rounded to the decimals that are shown. The column is that of a
 // parameter of internal/vitals.
 func (s *SearchTable) ValueIn(kinds []string, column string, decimals int, bounds ValueRange) dbx.Expression {
 	return expression(func(bind func(any) string) string {
@@ -221,7 +221,7 @@ type DateComparison struct {
 	From, Until time.Time // half-open range
 }
 
-// FlagPeriod keeps alerts whose period as a flag matches one of the comparisons. It starts when the alert is created and ends when it is
+// FlagPeriod keeps alerts with a flag period that satisfies one of the comparisons. It starts when the alert is created and ends when it is
 // resolved; the period of an open alert has no end. Source: FHIR R4, search, "prefix", on values with a start and an end.
 func FlagPeriod(wanted []DateComparison) dbx.Expression {
 	return expression(func(bind func(any) string) string {

@@ -59,7 +59,7 @@ type SearchPage struct {
 	Kinds []string
 }
 
-// expression is an SQL expression whose parameters have names unique within the statement.
+// expression is an SQL expression with parameter names unique within the statement.
 type expression func(bind func(value any) string) string
 
 // Build implements [dbx.Expression].
@@ -97,7 +97,7 @@ func (s *SearchTable) FoldedAnyOf(name string, values []string) dbx.Expression {
 	})
 }
 
-// During keeps rows whose time is in one of the ranges.
+// During keeps rows with a time in one of the ranges.
 func (s *SearchTable) During(name string, stretches []TimeRange) dbx.Expression {
 	column := s.columns[name]
 	return expression(func(bind func(any) string) string {

@@ -203,7 +203,7 @@ func AlertsOfQuarantine(app core.App, eventID string) ([]*Alert, error) {
 		OR id = (SELECT alert FROM gateway_events WHERE id = {:event} AND alert != '')`, dbx.Params{"event": eventID}), "id")
 }
 
-// PatientOfQuarantine returns the patient whose care team is notified of a quarantined event, or "".
+// PatientOfQuarantine returns the patient of a quarantined event that a care team was notified of, or "".
 func PatientOfQuarantine(app core.App, eventID string) (string, error) {
 	patients, err := PatientsOfQuarantine(app, eventID)
 	return patients[eventID], err

@@ -19,14 +19,14 @@ type Hub struct {
 	Status          string `db:"status"`
 	LastHeartbeatAt string `db:"last_heartbeat_at"`
 	StateAt         string `db:"state_at"`
-	LastSeenAt      string `db:"heard_at"`
+	LastSeenAt      string `db:"seen_at"`
 }
 
 func (h Hub) LastSeen() time.Time   { return ParseInstant(h.LastSeenAt) } // time of the last event
 func (h Hub) StateSince() time.Time { return ParseInstant(h.StateAt) }    // time of the event that set the status
 
 const selectHubs = `SELECT * FROM (SELECT h.hub_id, h.status, h.last_heartbeat_at, h.state_at, MAX(h.last_event_at,
-		COALESCE((SELECT MAX(d.last_seen_at) FROM devices d WHERE d.hub_id = h.hub_id AND d.hub_id != ''), '')) AS heard_at FROM hubs h) `
+		COALESCE((SELECT MAX(d.last_seen_at) FROM devices d WHERE d.hub_id = h.hub_id AND d.hub_id != ''), '')) AS seen_at FROM hubs h) `
 
 // FindHub finds a hub; ok is false if there is none.
 func FindHub(app core.App, hubID string) (hub Hub, ok bool, err error) {
@@ -37,10 +37,10 @@ func FindHub(app core.App, hubID string) (hub Hub, ok bool, err error) {
 	return hub, err == nil, wrap(err, "find hub")
 }
 
-// SilentHubs returns online hubs with a heartbeat after watchedSince and no event since heardBefore.
-func SilentHubs(app core.App, watchedSince, heardBefore time.Time) (hubs []Hub, err error) {
-	err = app.DB().NewQuery(selectHubs + `WHERE status = 'online' AND last_heartbeat_at > {:watched} AND heard_at < {:heard} ORDER BY hub_id`).
-		Bind(dbx.Params{"watched": Instant(watchedSince), "heard": Instant(heardBefore)}).All(&hubs)
+// SilentHubs returns online hubs with a heartbeat after watchedSince and no event since seenBefore.
+func SilentHubs(app core.App, watchedSince, seenBefore time.Time) (hubs []Hub, err error) {
+	err = app.DB().NewQuery(selectHubs + `WHERE status = 'online' AND last_heartbeat_at > {:watched} AND seen_at < {:seen} ORDER BY hub_id`).
+		Bind(dbx.Params{"watched": Instant(watchedSince), "seen": Instant(seenBefore)}).All(&hubs)
 	return hubs, wrap(err, "find silent hubs")
 }
 

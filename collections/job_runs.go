@@ -20,7 +20,7 @@ type JobRun struct {
 // Abandoned reports whether the process ended before the run did.
 func (r JobRun) Abandoned() bool { return r.abandoned }
 
-// AbandonedRun is the error recorded for a run whose process ended.
+// AbandonedRun is the error recorded for a run that its process did not finish.
 const AbandonedRun = "the process ended"
 
 // LatestJobRun returns the latest run of a job, or nil.

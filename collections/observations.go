@@ -130,7 +130,7 @@ type ObservationFilter struct {
 	PatientID, Kind, FHIRStatus string
 	// From and To bound the time of measurement, both inclusive.
 	From, To time.Time
-	// Zone is the practice's time zone, whose daily totals are stored.
+	// Zone is the practice's time zone, which the stored daily totals use.
 	Zone *time.Location
 	// OldestFirst orders by ascending instead of descending time of measurement.
 	OldestFirst bool
@@ -251,7 +251,7 @@ func ObservationsByID(app core.App, ids []string) (found []*core.Record, err err
 	return found, wrap(err, "fetch observations")
 }
 
-// trusted is readings that are neither retracted nor suspect.
+// trusted selects readings that are neither retracted nor suspect.
 const trusted = "status = 'final' AND review_state != 'suspect'"
 
 // typedByPatient matches readings that only the patient reported, including those from before origins were stored.

@@ -344,7 +344,7 @@ func ExternalIDOf(app core.App, patientID string) (string, error) {
 	return id, ignoreNotFound(err)
 }
 
-// CountPeople counts the patients whose EMR id has a prefix, and all users.
+// CountPeople counts the patients with a prefix of the EMR id, and all users.
 func CountPeople(app core.App, externalPrefix string) (patients, users int, err error) {
 	err = app.DB().NewQuery(`SELECT (SELECT COUNT(*) FROM patients WHERE external_id LIKE {:prefix} || '%'), (SELECT COUNT(*) FROM users)`).
 		Bind(dbx.Params{"prefix": externalPrefix}).Row(&patients, &users)

@@ -43,7 +43,7 @@ func Open(sealed, purpose, rowID string) (string, error) {
 	return s.Open(sealed, purpose, rowID)
 }
 
-// OpenValue decrypts a value that raw SQL read from a column whose purpose is "<collection>.<column>". If it cannot be opened, it is counted
+// OpenValue decrypts a value that raw SQL read from a column with the purpose "<collection>.<column>". If it cannot be opened, it is counted
 // and the error names the record.
 func OpenValue(sealed, collection, column, rowID string) (string, error) {
 	plain, err := Open(sealed, collection+"."+column, rowID)

@@ -42,7 +42,7 @@ func (t *PushToken) Type() string       { return t.GetString("type") }          
 func (t *PushToken) Token() phi.Text    { return phi.Text(t.GetString("token")) } // opened
 func (t *PushToken) UserID() string     { return t.GetString("user") }            // owner of the device
 
-// ExpiresAt is when the subscription says that it expires; zero for never.
+// ExpiresAt is the subscription's own expiry; zero for never.
 func (t *PushToken) ExpiresAt() time.Time { return instantOf(t, "expires_at") }
 
 // LastDeliveredAt is when a push was last accepted; zero for never.

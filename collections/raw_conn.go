@@ -154,7 +154,7 @@ func executorOf(tx core.App) (dbx.Executor, error) {
 	return executes.Executor(), nil
 }
 
-// InsertRow is [Write] for a row whose columns vary.
+// InsertRow is [Write] for a row with varying columns.
 func InsertRow(tx core.App, table string, row dbx.Params) error {
 	columns := slices.Sorted(maps.Keys(row))
 	values := make([]any, len(columns))

@@ -104,7 +104,7 @@ func changeRefreshTokens(app core.App, sql string, params dbx.Params) (int64, er
 	return execCounted(app, "change refresh tokens", sql, params)
 }
 
-// RefreshSuperseded is why a token was revoked whose response was presumed lost: a new token replaced it.
+// RefreshSuperseded is why a token was revoked after its response was presumed lost: a new token replaced it.
 const RefreshSuperseded = "superseded"
 
 // refreshReuse is recorded on a rotated token that was presented again.

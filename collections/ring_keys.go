@@ -79,7 +79,7 @@ type SealedTable struct {
 	Columns []*PHIField
 }
 
-// SealedTables returns the encrypted columns of every collection except the audit log, whose old entries keep their keys.
+// SealedTables returns the encrypted columns of every collection except the audit log: its old entries keep their keys.
 func SealedTables(app core.App) (tables []SealedTable, err error) {
 	all, cached := app.Store().Get(core.StoreKeyCachedCollections).([]*core.Collection) // reading them again would take 5% of the startup time
 	if !cached {
@@ -168,7 +168,7 @@ func ValuesByKey(app core.App, ring *phi.KeyRing, t SealedTable, into map[string
 	return nil
 }
 
-// NeedsReseal is rows whose value in a column is not sealed as the ring seals now.
+// NeedsReseal selects rows with a column value that is not sealed as the ring seals now.
 func NeedsReseal(ring *phi.KeyRing, f *PHIField) dbx.Expression {
 	prefix := ring.SealedPrefix()
 	return dbx.NewExp(fmt.Sprintf("([[%[1]s]] != '' AND substr([[%[1]s]], 1, {:length}) != {:prefix})", f.Name),

@@ -99,7 +99,7 @@ func readMap[V any](what string, query rowQuery) (map[string]V, error) {
 	return found, err
 }
 
-// setOf tells of each text whether it is among some.
+// setOf converts a list to a set.
 func setOf(texts []string) map[string]bool {
 	set := make(map[string]bool, len(texts))
 	for _, text := range texts {

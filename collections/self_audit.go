@@ -69,8 +69,8 @@ func AuditedTimes(app core.App, from, to time.Time) ([]AuditedTime, error) {
 		ORDER BY t.started_at, t.id`, dbx.Params{"from": Instant(from), "to": Instant(to)})
 }
 
-// PatientsMostlyWithoutDevice returns the patients with an entry in a range of service dates, or a device in a span, for whom more than half
-// of the days with data have no device reading. [OriginsOfReadings] returns the origin of these readings.
+// PatientsMostlyWithoutDevice returns the patients with an entry in a range of service dates, or a device in a span, and no device reading on
+// more than half of their days with data. [OriginsOfReadings] returns the origin of these readings.
 func PatientsMostlyWithoutDevice(app core.App, first, last string, from, to time.Time) ([]string, error) {
 	return queryColumn[string](app, "find days without devices", `WITH watched AS MATERIALIZED (
 			SELECT patient FROM billing_entries WHERE service_date BETWEEN {:first} AND {:last} AND `+countsForBilling+`

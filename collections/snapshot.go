@@ -10,9 +10,8 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// Snapshot calls read with an app whose queries all see the database at one moment, no matter how long read takes. The app does not block
-// writers and cannot write. Snapshot calls fixed at that moment, while it holds the write lock: everything committed before is included,
-// nothing after is.
+// Snapshot calls read with an app that sees the database at one moment, no matter how long read takes. The app does not block writers and
+// cannot write. Snapshot calls fixed at that moment, while it holds the write lock: everything committed before is included, nothing after is.
 func Snapshot(ctx context.Context, app core.App, fixed func(tx core.App) error, read func(core.App) error) error {
 	db, ok := app.ConcurrentDB().(*dbx.DB)
 	if !ok {

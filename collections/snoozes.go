@@ -66,7 +66,7 @@ func SnoozedCriticalAlerts(app core.App, patientID, alertType string, since time
 }
 
 // NotifiedSince reports whether an alert of a patient and type was raised since a time and not suppressed; critical requires a critical one.
-// Late alerts do not count, because they say nothing about the present.
+// Late alerts do not count, because they describe an earlier time.
 func NotifiedSince(app core.App, patientID, alertType string, critical bool, since time.Time) (bool, error) {
 	return queryValue[bool](app, "look for a notified alert", `SELECT EXISTS (SELECT 1 FROM alerts
 		WHERE patient = {:patient} AND type = {:type} AND created_at >= {:since} AND snoozed = FALSE AND late = FALSE AND level IN ('critical', 'warning')
@@ -86,7 +86,7 @@ func CriticalAlertMeasuredAt(app core.App, patientID, alertType, status string, 
 	return found[0], nil
 }
 
-// LateAlerts returns the ids of a patient's unacknowledged alerts of a type whose readings were late.
+// LateAlerts returns the ids of a patient's unacknowledged alerts of a type about late readings.
 func LateAlerts(app core.App, patientID, alertType string) ([]string, error) {
 	return queryColumn[string](app, "find late alerts", `SELECT id FROM alerts
 		WHERE patient = {:patient} AND type = {:type} AND acknowledged = FALSE AND late = TRUE`,

@@ -15,8 +15,8 @@ const (
 	ByMessage = "message"
 )
 
-// live matches interactive time with live contact: by phone, by video, in person, of an escalation (whose minutes a user attests), or without
-// a contact method from before one was required at {:live}; "" means never required. Source: docs/decisions/billing.md, "Live contact".
+// live selects interactive time with live contact: by phone, by video, in person, of an escalation (a user attests its minutes), or without a
+// contact method from before one was required at {:live}; "" means never required. Source: docs/decisions/billing.md, "Live contact".
 const live = `(contact_method IN ('phone', 'video', 'in_person')
 	OR contact_method = '' AND (source = 'escalation' OR {:live} = '' OR started_at < {:live}))`
 

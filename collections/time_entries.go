@@ -52,7 +52,7 @@ type TimeFilter struct {
 	From, To                    time.Time // start, both inclusive
 	MonthStart, MonthEnd        time.Time // start, end exclusive
 	PatientID, Category, UserID string
-	Own                         string // the only user whose time may be listed
+	Own                         string // the only user with listed time
 }
 
 // PageOfTimeEntries returns a page of matching entries, newest first, and the total.

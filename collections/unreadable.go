@@ -87,8 +87,8 @@ func ChangedColumns(record *core.Record) (columns []string) {
 	return columns
 }
 
-// replaceSealed sets a sealed value without reading the old one, which may be unreadable. It is for second factors, whose old values no one
-// needs.
+// replaceSealed sets a sealed value without reading the old one, which may be unreadable. It is for second factors: their old values are not
+// needed.
 func replaceSealed(record *core.Record, column, plain string) {
 	record.SetRaw(column, &phiValue{plain: plain})
 }

@@ -139,7 +139,7 @@ func RequeueFailedWebhookDeliveries(tx core.App, webhook, since string, asNew bo
 	return len(queues), nil
 }
 
-// ExpediteWebhookDeliveries makes a webhook's scheduled retries due now whose first attempt was since a time.
+// ExpediteWebhookDeliveries makes a webhook's scheduled retries due now if their first attempt was since a time.
 func ExpediteWebhookDeliveries(tx core.App, webhook, since string, now time.Time) error {
 	return exec(tx, "expedite deliveries", `UPDATE webhook_deliveries SET due_at = {:now}
 		WHERE webhook = {:webhook} AND status = 'pending' AND waits = FALSE AND due_at > {:now} AND first_attempt_at >= {:since}`,
@@ -158,7 +158,7 @@ func RemoveWebhookOrphans(tx core.App, limit int) (int64, error) {
 		(SELECT id FROM webhook_deliveries WHERE webhook NOT IN (SELECT id FROM webhooks) LIMIT +{:limit})`, dbx.Params{"limit": limit})
 }
 
-// FindWebhookDelivery finds a delivery whose webhook exists.
+// FindWebhookDelivery finds a delivery of an existing webhook.
 func FindWebhookDelivery(app core.App, id string) (d WebhookDelivery, err error) {
 	err = app.DB().NewQuery(`SELECT ` + webhookDelivery + ` FROM webhook_deliveries WHERE id = {:id} AND webhook IN (SELECT id FROM webhooks)`).
 		Bind(dbx.Params{"id": id}).One(&d)

@@ -141,7 +141,7 @@ func told(r refusal) refusal {
 	return r
 }
 
-// toldAgain is the case with what follows from them while people know of such values.
+// renotifyInfix is the case with what follows from them while people know of such values.
 func toldAgain(r refusal) refusal {
 	r.adds = gathered
 	return r

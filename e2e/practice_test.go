@@ -129,7 +129,7 @@ func (p *practice) Superuser(t testing.TB) string {
 
 func now() time.Time { return time.Now().UTC() }
 
-// valueOf is a setting of an environment.
+// alertValue is a setting of an environment.
 func valueOf(environ []string, name string) string {
 	for _, pair := range environ {
 		if value, found := strings.CutPrefix(pair, name+"="); found {

@@ -47,7 +47,7 @@ func fromDashboard(record *core.Record) bool {
 	return ok
 }
 
-// auditedByEngine are the collections whose engines audit every write.
+// auditedByEngine are the collections with engines that audit every write.
 var auditedByEngine = []string{collections.Alerts, collections.Escalations, collections.Observations, collections.Patients, collections.Thresholds}
 
 // auditWrite audits dashboard writes, and every write of superusers, in the transaction of the write, with the changed values. The API's

@@ -127,7 +127,7 @@ var table = []row{
 	{afterCreate, []string{collections.Mails}, ruled, (*hooks).wakeMailer},
 }
 
-// auditedCollections are the collections whose writes run in a transaction and are audited if they come from the dashboard.
+// auditedCollections are the collections with transactional writes, which are audited if they come from the dashboard.
 var auditedCollections = []string{
 	collections.Alerts, collections.BillingEntries, collections.CareTeamMembers, collections.Consents, collections.DeviceAssignments,
 	collections.DeviceOrders, collections.Devices, collections.Escalations, collections.GatewayEvents, collections.Hubs, collections.ICD10Codes,
@@ -137,14 +137,14 @@ var auditedCollections = []string{
 	collections.ClaimBatches, collections.ClaimLines, collections.ClaimResponses, collections.Clients, collections.Webhooks, collections.WebhookDeliveries,
 }
 
-// fullyReadable are the collections whose records can be changed only if all sealed values open. In other collections the service's own
+// fullyReadable are the collections with records that can be changed only if all sealed values open. In other collections the service's own
 // updates, such as a device's last event, must continue; the dashboard checks all collections.
 var fullyReadable = []string{
 	collections.Alerts, collections.BillingEntries, collections.Consents, collections.Escalations, collections.Patients, collections.TimeEntries,
 	collections.Users,
 }
 
-// undeletable are the collections whose records are never deleted: the law requires them, or they document what happened.
+// undeletable are the collections with records that are never deleted: the law requires them, or they document what happened.
 var undeletable = []string{
 	collections.Alerts, collections.AuditLog, collections.BillingEntries, collections.Consents, collections.DeviceAssignments, collections.Escalations,
 	collections.GatewayEvents, collections.Observations, collections.Patients, collections.Snoozes, collections.ThresholdChanges, collections.TimeEntries,

@@ -134,7 +134,7 @@ func (h *hooks) loadAccessToken() *hook.Handler[*core.RequestEvent] {
 			if token == "" || h.Auth == nil {
 				return e.Next()
 			}
-			holder, err := h.Auth.AccountRecord(e.App, token, h.Clock())
+			holder, err := h.Auth.Holder(e.App, token, h.Clock())
 			switch _, refused := errors.AsType[*fault.Error](err); {
 			case err == nil:
 				e.Auth = holder

@@ -176,8 +176,8 @@ func restoreFactors(record *core.Record) {
 	}
 }
 
-// signInCollections are the collections whose rows open an account. Their records cannot be written in the dashboard, which would be a sign-in
-// without password or second factor. Administrators reset second factors and end sessions through the API.
+// signInCollections are the collections with rows that open an account. Their records cannot be written in the dashboard, which would be a
+// sign-in without password or second factor. Administrators reset second factors and end sessions through the API.
 var signInCollections = []string{
 	collections.BackupCodes, collections.Identities, collections.LoginFailures, collections.Passkeys, collections.RefreshTokens, collections.ResetTokens,
 	collections.SignInSteps, collections.UsedChallenges,

@@ -17,7 +17,7 @@ func bill(job billing.Job) func(Engines, context.Context, core.App) (counts, err
 	}
 }
 
-// recheckEvidence finds claims whose facts have changed.
+// recheckEvidence finds claims with changed facts.
 func recheckEvidence(e Engines, ctx context.Context, app core.App) (counts, error) {
 	seen, marked, err := e.Billing.RecheckAll(ctx, app, e.Clock.Now())
 	return counts{"claims": seen, "changed": marked}, err

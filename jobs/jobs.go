@@ -50,7 +50,7 @@ type Engines struct {
 	EMR           *emr.Client
 	// Warehouse exports data to a warehouse; nil if not configured.
 	Warehouse *warehouse.Engine
-	// OnRescored receives the patients whose score changed with time.
+	// OnRescored receives the patients with a score that changed with time.
 	OnRescored func(patientIDs []string)
 	// Ladder decides the next step of untaken escalations.
 	Ladder escalations.Ladder
@@ -77,7 +77,7 @@ type Engines struct {
 // counts are the results of a run.
 type counts = map[string]int
 
-// disabled is the result of a run whose job the settings disable, so a manual run does not just report "succeeded".
+// disabled is the result of a run of a job that the settings disable, so a manual run does not just report "succeeded".
 var disabled = counts{"off": 1}
 
 // job is one row: its name, its schedule and its function.
@@ -101,7 +101,7 @@ var table = []job{
 	{"EMR connection check", schedule.Cron("30 * * * *"), watchEMRConnection},
 	{"hub check", schedule.Cron("* * * * *"), checkHubs},
 	{missedReadings, schedule.Cron("*/15 * * * *"), checkMissed},
-	{"silent devices", schedule.Cron("2-59/15 * * * *"), checkSilence}, // after the missed readings, whose alerts may already cover it
+	{"silent devices", schedule.Cron("2-59/15 * * * *"), checkSilence}, // after the missed readings: their alerts may already cover it
 	{staleReadings, schedule.Cron("7-59/15 * * * *"), checkStale},
 	{"device billing", schedule.Daily(2, 0), bill(billing.DeviceJob)},
 	{"smart billing engine", schedule.Cron("0 */4 * * *"), bill(billing.SmartJob)},

@@ -38,7 +38,7 @@ func ExportNow(ctx context.Context, app core.App, e *warehouse.Engine, afresh bo
 	defer func() { err = errors.Join(err, collections.FinishJob(app, runID, done.Counts(), failure, now())) }()
 	done, err = e.Run(ctx, app, afresh, started)
 	if failure = ""; err != nil {
-		failure = "failed: the command has said why"
+		failure = "failed: see the command's output"
 	}
 	return done, err
 }

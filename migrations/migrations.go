@@ -24,7 +24,7 @@ const (
 // ErrTooOld refuses a data folder that a build before commit 43bc52ef wrote.
 var ErrTooOld = errors.New("this data folder has the schema of an earlier build: start a build of commit 43bc52ef on it once, then start this version")
 
-// register adds a migration under its file name. There is no way down: an operator restores a backup instead.
+// register adds a migration under its file name. A migration has no reverse: an operator restores a backup instead.
 func register(file string, up func(app core.App) error) {
 	m.Register(up, func(core.App) error { return errors.New("restore a backup to go back") }, file)
 }

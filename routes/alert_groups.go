@@ -16,7 +16,7 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// groupView is the alerts of one patient about one cause.
+// groupView is one patient's open alerts with the same cause.
 type groupView struct {
 	PatientID    string `json:"patient_id"`
 	PatientName  string `json:"patient_name"`
@@ -28,30 +28,31 @@ type groupView struct {
 	Acknowledged int    `json:"acknowledged_count"`
 	FirstAt      string `json:"first_at"`
 	LastAt       string `json:"last_at"`
-	// AlertIDs are those measured last first, as many as can be acted on at once.
+	// AlertIDs are in order of measurement, newest first, limited to the number that one bulk action accepts.
 	AlertIDs         []int64         `json:"alert_ids"`
-	Latest           *alertView      `json:"latest"` // null when it cannot be read
+	Latest           *alertView      `json:"latest"` // null if it cannot be decrypted
 	AcknowledgedName *string         `json:"acknowledged_name"`
 	Escalation       *escalationView `json:"escalation"`
 	Trend            []float64       `json:"trend"`
 }
 
-// levelTotals is how many groups have a level, and the alerts in them.
+// levelTotals counts the groups of a level and the alerts in them.
 type levelTotals struct {
 	Groups   int `json:"groups"`
 	Alerts   int `json:"alerts"`
 	Critical int `json:"critical_alerts"`
 }
 
-// groupsView is a page of groups with the totals of every level, whichever is asked for.
+// groupsView is a page of groups. Levels holds the totals of all levels, also if the query filters by one.
 type groupsView struct {
 	web.Page[groupView]
 	Levels map[string]levelTotals `json:"levels"`
-	// Counts are of the alerts, whatever is done about them.
+	// Counts includes alerts of every status.
 	Counts collections.AlertCounts `json:"counts"`
 }
 
-// listAlertGroups answers what is not over, by patient and cause. Source: docs/decisions/alerts.md, "By patient and cause".
+// listAlertGroups lists open alerts, grouped by patient and cause. Source: docs/decisions/alerts.md, "By patient and
+// cause".
 func (a *api) listAlertGroups(c *web.Call) (err error) {
 	q, p := c.Listing()
 	between, mine := q.Between(), q.IsTrue("mine")
@@ -60,7 +61,7 @@ func (a *api) listAlertGroups(c *web.Call) (err error) {
 		Status:         q.OneOf("status", string(alerts.StatusActive), string(alerts.StatusAcknowledged)),
 		AcknowledgedBy: strings.ToLower(q.Text("acknowledged_by", 254)), Snoozed: q.Boolean("snoozed"), From: between.From, To: between.To,
 	}
-	if filter.CareTeamOf, err = a.teamFor(c, q, filter.PatientID); err != nil {
+	if filter.CareTeamOf, err = a.careTeamFilterAfter(c, q, filter.PatientID); err != nil {
 		return err
 	}
 	if mine {
@@ -98,7 +99,7 @@ func (a *api) listAlertGroups(c *web.Call) (err error) {
 	return c.Answer(groupsView{page, levels, counts}, err)
 }
 
-// viewGroups shows groups; how many there are whose latest alert cannot be read is counted.
+// viewGroups renders groups and counts those with an unreadable latest alert.
 func (a *api) viewGroups(c *web.Call, filter collections.AlertGroupFilter, groups []collections.AlertGroup) (views []groupView, unreadable int, err error) {
 	if len(groups) == 0 {
 		return []groupView{}, 0, nil
@@ -136,7 +137,7 @@ func (a *api) viewGroups(c *web.Call, filter collections.AlertGroupFilter, group
 	views = []groupView{}
 	for i, group := range groups {
 		view := groupView{
-			PatientID: group.PatientID, PatientName: names[group.PatientID].FirstLast(), MRN: names[group.PatientID].MRN, Type: group.Type,
+			PatientID: group.PatientID, PatientName: names[group.PatientID].FullName(), MRN: names[group.PatientID].MRN, Type: group.Type,
 			Level: collections.AlertSeverities[group.Severity], Count: group.Alerts, Critical: group.Critical, Acknowledged: group.Acknowledged,
 			FirstAt: validate.FormatInstant(group.First()), LastAt: validate.FormatInstant(group.Last()), AlertIDs: members[i].numbers,
 			Escalation: open[members[i].escalation], Trend: append([]float64{}, trends[group.PatientID][group.Type]...),
@@ -149,13 +150,13 @@ func (a *api) viewGroups(c *web.Call, filter collections.AlertGroupFilter, group
 	return views, unreadable, nil
 }
 
-// groupMembers are the alerts of a group: their numbers, that which was measured last, and the escalation that the latest of them belongs to.
+// groupMembers holds the alert numbers of a group, its newest alert by measurement time, and that alert's escalation.
 type groupMembers struct {
 	numbers            []int64
 	latest, escalation string
 }
 
-// membersOf are those of each group, in the order of the groups.
+// membersOf returns the members of each group, in the order of the groups.
 func membersOf(app core.App, filter collections.AlertGroupFilter, groups []collections.AlertGroup) ([]groupMembers, error) {
 	list, err := collections.AlertsOfGroups(app, filter, groups)
 	if err != nil {
@@ -179,21 +180,21 @@ func membersOf(app core.App, filter collections.AlertGroupFilter, groups []colle
 		if m.escalation == "" {
 			m.escalation = alert.Escalation
 		}
-		if len(m.numbers) < alerts.MostAtOnce {
+		if len(m.numbers) < alerts.MaxBulk {
 			m.numbers = append(m.numbers, collections.Number(alert.ID))
 		}
 	}
 	return members, nil
 }
 
-// openEscalations are the escalations of groups that are not over, by record id.
+// openEscalations returns the open escalations of groups, by record id.
 func openEscalations(app core.App, members []groupMembers) (map[string]*escalationView, error) {
 	open := map[string]*escalationView{}
 	found, err := collections.EscalationsByID(app, distinct(members, func(m groupMembers) string { return m.escalation }))
 	if err != nil {
 		return nil, err
 	}
-	found = slices.DeleteFunc(found, over)
+	found = slices.DeleteFunc(found, isClosed)
 	found, _ = collections.ReadableOnly(found)
 	views, err := viewEscalations(app, found)
 	for i, e := range found {
@@ -202,7 +203,7 @@ func openEscalations(app core.App, members []groupMembers) (map[string]*escalati
 	return open, err
 }
 
-// viewReadings shows alerts with the readings behind them.
+// viewReadings renders alerts with the observations that caused them.
 func viewReadings(c *web.Call, page []*collections.Alert) ([]alertView, error) {
 	views, err := viewAlerts(c.Caller.Role)(c.App, page)
 	if err != nil {
@@ -214,7 +215,7 @@ func viewReadings(c *web.Call, page []*collections.Alert) ([]alertView, error) {
 	}
 	behind := make(map[string]ingest.Observation, len(records))
 	for _, record := range records {
-		behind[record.Id] = ingest.FromRecord(record)
+		behind[record.Id] = ingest.ObservationFromRecord(record)
 	}
 	for i, alert := range page {
 		if o, there := behind[alert.ObservationID()]; there {
@@ -224,7 +225,7 @@ func viewReadings(c *web.Call, page []*collections.Alert) ([]alertView, error) {
 	return views, nil
 }
 
-// viewReading shows what was measured, when and by what.
+// viewReading renders the values, measurement time and device of an observation.
 func viewReading(o ingest.Observation) *observationView {
 	var v observationView
 	v.Add("observation_type", o.Reading.Kind)

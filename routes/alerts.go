@@ -21,7 +21,6 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// alertView is an alert as the contract shows it.
 type alertView struct {
 	ID               int64           `json:"id"`
 	PatientID        string          `json:"patient_id"`
@@ -55,13 +54,13 @@ type alertView struct {
 	HeldUntil        *string         `json:"held_until"`
 	PatientPhone     *string         `json:"patient_phone"`
 	CreatedAt        string          `json:"created_at"`
-	// Reading is what was measured, when it is asked for.
+	// Reading is the observation behind the alert, if the query requests it.
 	Reading *observationView `json:"reading,omitempty"`
 }
 
 func viewAlert(alert *collections.Alert, names map[string]patients.Name) alertView {
 	return alertView{
-		ID: alert.Number(), PatientID: alert.PatientID(), PatientName: names[alert.PatientID()].FirstLast(),
+		ID: alert.Number(), PatientID: alert.PatientID(), PatientName: names[alert.PatientID()].FullName(),
 		Level: alert.Level(), Type: alert.Type(), Message: orNull(alert.Message().Reveal()), ObservationID: orNull(alert.ObservationID()),
 		Value: alert.Value(), Threshold: alert.Threshold(), Status: alert.Status(), Acknowledged: alert.Acknowledged(),
 		AcknowledgedBy: orNull(alert.AcknowledgedBy()), AcknowledgedAt: instantOrNull(alert.AcknowledgedAt()),
@@ -79,13 +78,13 @@ func (a *api) listAlerts(c *web.Call) error {
 	q, p := c.Listing()
 	filter, mine := alertFilter(q, alerts.Types), q.IsTrue("mine")
 	filter.AcknowledgedBy = strings.ToLower(q.Text("acknowledged_by", 254))
-	filter.Over = q.Boolean("over")
+	filter.Closed = q.Boolean("over")
 	withReadings := q.IsTrue("readings")
 	if err := q.Err(); err != nil {
 		return err
 	}
 	if withReadings {
-		if err := c.NeedToo(authz.ScopeObservationsRead); err != nil {
+		if err := c.RequireScopes(authz.ScopeObservationsRead); err != nil {
 			return err
 		}
 		return a.answerAlerts(c, p, filter, mine, viewReadings)
@@ -93,12 +92,12 @@ func (a *api) listAlerts(c *web.Call) error {
 	return a.answerAlerts(c, p, filter, mine, viewAlertsOf)
 }
 
-// viewAlertsOf shows alerts to the caller.
+// viewAlertsOf renders alerts for the caller's role.
 func viewAlertsOf(c *web.Call, page []*collections.Alert) ([]alertView, error) {
 	return viewAlerts(c.Caller.Role)(c.App, page)
 }
 
-// alertFilter reads which alerts a list is to show, of these types.
+// alertFilter reads the filters of an alert list; types are the values that the type filter accepts.
 func alertFilter(q *web.Query, types []string) collections.AlertFilter {
 	between := q.Between()
 	return collections.AlertFilter{
@@ -108,11 +107,11 @@ func alertFilter(q *web.Query, types []string) collections.AlertFilter {
 	}
 }
 
-// answerAlerts answers a page of alerts; mine keeps those of the caller's care teams.
+// answerAlerts answers with a page of alerts; mine limits it to patients of the caller's care teams.
 func (a *api) answerAlerts(
 	c *web.Call, p web.Paging, filter collections.AlertFilter, mine bool, view func(*web.Call, []*collections.Alert) ([]alertView, error),
 ) (err error) {
-	if filter.CareTeamOf, err = a.team(c, filter.PatientID); err != nil {
+	if filter.CareTeamOf, err = a.careTeamFilter(c, filter.PatientID); err != nil {
 		return err
 	}
 	if mine {
@@ -123,7 +122,7 @@ func (a *api) answerAlerts(
 	return list(c, p, audit.ResourceAlert, shown)(web.Views(page, collections.AsAlert), total, err)
 }
 
-// trailView is one line of an alert's audit trail.
+// trailView is one entry of an alert's audit trail.
 type trailView struct {
 	Action    string  `json:"action"`
 	Timestamp string  `json:"timestamp"`
@@ -131,14 +130,14 @@ type trailView struct {
 	Detail    *string `json:"detail"`
 }
 
-// alertDetailView is an alert read by itself.
+// alertDetailView is a single alert with its audit trail.
 type alertDetailView struct {
 	alertView
 	AuditTrail []trailView `json:"audit_trail"`
 }
 
-// acknowledgedView answers the plain acknowledgement, outcomeView the one with an outcome.
-// Source: docs/decisions/alerts.md, "Acknowledge variants".
+// acknowledgedView answers an acknowledgment without an outcome, outcomeView one with an outcome. Source:
+// docs/decisions/alerts.md, "Acknowledge variants".
 type acknowledgedView struct {
 	ID             int64   `json:"id"`
 	Acknowledged   bool    `json:"acknowledged"`
@@ -156,7 +155,7 @@ type outcomeView struct {
 	AuditTrail     []trailView `json:"audit_trail"`
 }
 
-// alert finds the alert of the path, if the caller may see its patient.
+// alert finds the alert of the path and checks that the caller may see its patient.
 func (a *api) alert(c *web.Call) (*collections.Alert, error) {
 	number, err := c.PathInteger("id")
 	if err != nil {
@@ -166,12 +165,12 @@ func (a *api) alert(c *web.Call) (*collections.Alert, error) {
 	if err != nil {
 		return nil, err
 	}
-	return alert, a.reachPresent(c, alert.PatientID())
+	return alert, a.authorizePresentPatient(c, alert.PatientID())
 }
 
 func viewTrail(app core.App, alert *collections.Alert) ([]trailView, error) {
 	trail, err := alerts.Trail(app, alert.Id)
-	return web.Views(trail, func(step alerts.Step) trailView {
+	return web.Views(trail, func(step alerts.TrailStep) trailView {
 		return trailView{step.Action, validate.FormatInstant(step.At), step.Actor, orNull(step.Detail)}
 	}), err
 }
@@ -183,7 +182,7 @@ func (a *api) readAlert(c *web.Call, alert *collections.Alert) error {
 	return answerAlert(c, alert)
 }
 
-// answerAlert answers 200 with an alert and its trail.
+// answerAlert answers 200 with an alert and its audit trail.
 func answerAlert(c *web.Call, alert *collections.Alert) error {
 	views, err := viewAlerts(c.Caller.Role)(c.App, []*collections.Alert{alert})
 	if err != nil {
@@ -201,7 +200,7 @@ func (a *api) acknowledgeAlert(c *web.Call, alert *collections.Alert) error {
 		return body.Read(checks, c.Now)
 	})
 	if action.Move == alerts.Resolve && authz.Reach(c.Caller.Role, authz.ResolveAlerts) == authz.None {
-		return fault.Denied() // whatever else is wrong with the body
+		return fault.Denied() // before the body is validated
 	}
 	if err != nil {
 		return err
@@ -217,7 +216,7 @@ func (a *api) acknowledgeAlert(c *web.Call, alert *collections.Alert) error {
 	return c.Answer(outcomeView{alert.Number(), alert.Status(), by, at, orNull(alert.Outcome()), trail}, err)
 }
 
-// actOnAlert serves a move that a body may add a note to.
+// actOnAlert serves an alert action with an optional note in the body.
 func actOnAlert(move alerts.Move) handler {
 	return of((*api).alert, func(_ *api, c *web.Call, alert *collections.Alert) error {
 		action, err := web.ReadOptional(c, func(body alerts.NoteBody, checks *validate.Checks) alerts.Action { return body.Read(checks, move) })
@@ -239,7 +238,6 @@ func (a *api) escalateAlert(c *web.Call, alert *collections.Alert) error {
 	return show(c, c.Created, viewEscalations)(triage.EscalateAlert(c.App, alert.Number(), draft, c.Actor(), c.Now))
 }
 
-// snoozeView is a snooze as the contract shows it.
 type snoozeView struct {
 	ID              int64   `json:"id"`
 	PatientID       string  `json:"patient_id"`
@@ -299,50 +297,51 @@ func (a *api) endSnooze(c *web.Call, patient *collections.Patient) error {
 	return web.Show(c.OK, snoozeFor(c))(triage.EndSnooze(c.App, patient.Id, number, c.Actor(), c.Now))
 }
 
-// calledAbout are the types of alerts that somebody deals with by calling the patient: nothing comes, or nothing that can be relied on.
-var calledAbout = []string{alerts.TypeMissedReading, alerts.TypeNoReading24h, alerts.TypeStaleReading, alerts.TypeDeviceBattery}
+// phoneAlertTypes are the alerts that a clinician follows up with a phone call: readings are missing, or the device is
+// unreliable.
+var phoneAlertTypes = []string{alerts.TypeMissedReading, alerts.TypeNoReading24h, alerts.TypeStaleReading, alerts.TypeDeviceBattery}
 
-// toCall reports whether an alert that is not over is about something to call the patient for.
-func toCall(alert *collections.Alert) bool {
+// needsPhoneCall reports whether an open alert calls for phoning the patient.
+func needsPhoneCall(alert *collections.Alert) bool {
 	status := alerts.Status(alert.Status())
-	return slices.Contains(calledAbout, alert.Type()) && (status == alerts.StatusActive || status == alerts.StatusAcknowledged)
+	return slices.Contains(phoneAlertTypes, alert.Type()) && (status == alerts.StatusActive || status == alerts.StatusAcknowledged)
 }
 
-// viewAlerts shows alerts to a reader of the role, with the patient's phone where somebody is to call and the role may see it.
-// Source: docs/decisions/devices.md, "Patient phone on alerts".
+// viewAlerts renders alerts for a role. It includes the patient's phone if a call is needed and the role may see the
+// number. Source: docs/decisions/devices.md, "Patient phone on alerts".
 func viewAlerts(role authz.Role) func(core.App, []*collections.Alert) ([]alertView, error) {
 	return func(app core.App, page []*collections.Alert) ([]alertView, error) {
-		views, err := named(viewAlert)(app, page)
+		views, err := withPatientNames(viewAlert)(app, page)
 		if err != nil {
 			return nil, err
 		}
-		phones, err := patients.Phones(app, distinct(slices.DeleteFunc(slices.Clone(page), func(a *collections.Alert) bool { return !toCall(a) }),
+		phones, err := patients.Phones(app, distinct(slices.DeleteFunc(slices.Clone(page), func(a *collections.Alert) bool { return !needsPhoneCall(a) }),
 			(*collections.Alert).PatientID), role)
 		if err != nil {
 			return nil, err
 		}
 		for i, alert := range page {
-			if toCall(alert) {
+			if needsPhoneCall(alert) {
 				views[i].PatientPhone = orNull(phones[alert.PatientID()].Reveal())
 			}
 		}
-		return views, countReported(app, page, views)
+		return views, addReportedCounts(app, page, views)
 	}
 }
 
-// viewLiveAlerts shows alerts to whoever may follow the triage list; all of them may see the phone.
+// viewLiveAlerts renders alerts for the live triage list; every role that may follow the list may see the phone.
 var viewLiveAlerts = viewAlerts(authz.Nurse)
 
-// countReported completes alerts about what became no reading: how many events each is about, and what the latest of them said.
+// addReportedCounts adds to alerts about implausible values how many events each covers and the values of the latest.
 // Source: docs/decisions/observations.md, "Many implausible values".
-func countReported(app core.App, page []*collections.Alert, views []alertView) error {
+func addReportedCounts(app core.App, page []*collections.Alert, views []alertView) error {
 	var events []string
 	for _, alert := range page {
 		if id := alert.QuarantineID(); id != "" {
 			events = append(events, id)
 		}
 	}
-	gathered, err := collections.GatheringsOf(app, events...)
+	gathered, err := collections.AggregatesOfEvents(app, events...)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// auditView is an entry of the audit trail. Lists name the fields that changed; only the single read shows their values.
+// auditView is an entry of the audit trail. Lists name the changed fields; only the single read shows their values.
 type auditView struct {
 	ID            int64                   `json:"id"`
 	RecordedAt    string                  `json:"recorded_at"`
@@ -25,7 +25,7 @@ type auditView struct {
 	ActorID       *string                 `json:"actor_id"`
 	ActorEmail    *string                 `json:"actor_email"`
 	ActorRole     *string                 `json:"actor_role"`
-	ActorName     *string                 `json:"actor_name"` // of a client
+	ActorName     *string                 `json:"actor_name"` // of a machine client
 	ResourceType  *string                 `json:"resource_type"`
 	ResourceID    *string                 `json:"resource_id"`
 	PatientID     *string                 `json:"patient_id"`
@@ -48,7 +48,7 @@ func viewAudit(e audit.Stored) auditView {
 	}
 }
 
-// recordAudit notes a look at the trail in the trail.
+// recordAudit records that the caller read the audit trail.
 func recordAudit(c *web.Call, event audit.Event, resourceID string) error {
 	return audit.Append(c.App, audit.Entry{Event: event, Actor: c.Actor(), ResourceType: audit.ResourceAuditEvent, ResourceID: resourceID}, c.Now)
 }
@@ -77,7 +77,7 @@ func (a *api) listAudit(c *web.Call) error {
 	return web.List(c, p, total, web.Views(page, viewAudit), 0)
 }
 
-// exportAudit writes everything that matches, the oldest first, whatever the page.
+// exportAudit writes all matching entries, oldest first, without paging.
 func (a *api) exportAudit(c *web.Call, filter audit.Filter) error {
 	w := c.StartCSV("audit-" + c.Now.In(a.Zone).Format("2006-01-02") + ".csv")
 	err := web.WriteSafe(w, "id", "recorded_at", "event", "action", "outcome", "actor_type", "actor_id", "actor_email", "actor_role", "resource_type",
@@ -94,7 +94,7 @@ func (a *api) exportAudit(c *web.Call, filter audit.Filter) error {
 	return cmp.Or(err, w.Error())
 }
 
-// readAudit shows one entry, as FHIR when asked for by the query or the Accept header.
+// readAudit answers with one entry, as FHIR if the query or the Accept header requests it.
 func (a *api) readAudit(c *web.Call) error {
 	q := c.Query()
 	format := q.OneOf("_format", "json", "fhir")
@@ -124,7 +124,7 @@ func (a *api) readAudit(c *web.Call) error {
 	return c.OK(view)
 }
 
-// verifiedView is what a walk along the chain found.
+// verifiedView is the result of checking the hash chain.
 type verifiedView struct {
 	Valid          bool    `json:"valid"`
 	Checked        int64   `json:"checked"`
@@ -141,7 +141,7 @@ func (a *api) verifyAudit(c *web.Call) error {
 	return c.Answer(verifiedView{result.Valid, result.Checked, result.FirstInvalidID, orNull(result.HeadHash), orNull(string(result.Problem))}, recordAudit(c, audit.AuditVerify, ""))
 }
 
-// accessView says who had to do with a patient.
+// accessView is one access to a patient's record.
 type accessView struct {
 	ID           int64   `json:"id"`
 	RecordedAt   string  `json:"recorded_at"`

@@ -13,17 +13,17 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// tokensView is what signing in and refreshing answer.
+// tokensView answers a sign-in or a refresh.
 type tokensView struct {
 	Access           string      `json:"access"`
 	Refresh          string      `json:"refresh"`
 	AccessExpiresIn  int         `json:"access_expires_in"`  // seconds
 	RefreshExpiresIn int         `json:"refresh_expires_in"` // seconds
-	User             *signedView `json:"user,omitempty"`
+	User             *signedInUserView `json:"user,omitempty"`
 }
 
-// signedView is the user in the answer to a sign-in.
-type signedView struct {
+// signedInUserView is the user in the answer to a sign-in.
+type signedInUserView struct {
 	ID           int64  `json:"id"`
 	Email        string `json:"email"`
 	FirstName    string `json:"first_name"`
@@ -39,18 +39,19 @@ func viewTokens(s auth.Session) tokensView {
 	}
 }
 
-// login signs a person in. The checks, in order:
+// login signs in a user. The checks, in order:
 //
-//  1. the limits of sign-ins by address: of all, and of those that failed (the row's class, 429); then that of the account's
+//  1. the sign-in limits of the address, for all and for failed sign-ins (the row's class, 429); then that of the account
 //  2. the fields (400)
-//  3. the lock, which looks at nothing else and starts over with each attempt (423)
-//  4. the password; an address without an account takes as long (401 authentication_failed, and a failure)
-//  5. the account: active, and not the portal of a deleted patient (the same 401)
-//  6. the second factor, when there is one: none given is 401 totp_required, with a temporary token for a passkey, and no failure; a wrong or
-//     used one is the same 401 as a password
+//  3. the account lock, which comes before every other check and restarts with each attempt (423)
+//  4. the password; an address without an account takes as long (401 authentication_failed, counts as a failure)
+//  5. the account: active, and not the portal account of a deleted patient (the same 401)
+//  6. the second factor, if enabled: without a code 401 totp_required with a temporary token for a passkey, not counted as
+//     a failure; a wrong or used code gets the same 401 as a wrong password
 //
-// The fifth failure in a row locks for thirty minutes. After the last check the failures are forgotten, the sign-in is recorded and tokens are given out.
-// Source: docs/decisions/authentication.md, "Which response on the fifth failure" and "Login when TOTP is missing".
+// The fifth failure in a row locks the account for thirty minutes. A successful sign-in resets the failures, is recorded
+// and issues tokens. Source: docs/decisions/authentication.md, "Which response on the fifth failure" and
+// "Login when TOTP is missing".
 func (a *api) login(c *web.Call, body auth.LoginBody) error {
 	if err := c.Take(a.Limits, ratelimit.Auth, ratelimit.AddressKey(c.Address)+" "+body.Account()); err != nil {
 		return err
@@ -58,9 +59,10 @@ func (a *api) login(c *web.Call, body auth.LoginBody) error {
 	return web.Show(c.OK, viewSignedIn)(a.Auth.Login(c.Request.Context(), c.App, body, c.Origin(), c.Now))
 }
 
-// signIn serves a row by which people or machines sign in: what fails there counts against its address, as a guess. Not so a right password that waits for
-// its second factor, nor an account that is locked. Source: docs/decisions/limits.md, "Sign-ins behind one address".
-func signIn(handle handler) handler {
+// countFailedSignIns serves a sign-in row and counts each failure against the caller's address as a guess. A correct
+// password that still needs its second factor, and a locked account, do not count. Source: docs/decisions/limits.md,
+// "Sign-ins behind one address".
+func countFailedSignIns(handle handler) handler {
 	return func(a *api, c *web.Call) error {
 		err := handle(a, c)
 		if f, ok := errors.AsType[*fault.Error](err); ok && f.Kind == fault.Unauthenticated && f.Code != auth.TOTPRequired {
@@ -72,7 +74,7 @@ func signIn(handle handler) handler {
 
 func viewSignedIn(session auth.Session) tokensView {
 	view, user := viewTokens(session), session.User
-	view.User = &signedView{
+	view.User = &signedInUserView{
 		ID: user.Number(), Email: user.Email(), FirstName: user.FirstName(), LastName: user.LastName(), Role: user.Role(),
 		Is2FAEnabled: user.TwoFactorEnabled(),
 	}
@@ -91,7 +93,6 @@ func (a *api) logoutAll(c *web.Call) error {
 	return c.Done(a.Auth.LogoutAll(c.App, c.Caller, c.Origin(), c.Now))
 }
 
-// profileView is the caller's own account.
 type profileView struct {
 	ID                 int64   `json:"id"`
 	Email              string  `json:"email"`
@@ -132,14 +133,13 @@ func showProfile(c *web.Call, user *collections.User) error {
 	if err := collections.Readable(user.ProxyRecord()); err != nil {
 		return err
 	}
-	havePasskeys, err := collections.HavePasskeys(c.App, user.Id)
+	havePasskeys, err := collections.UsersWithPasskeys(c.App, user.Id)
 	if err != nil {
 		return err
 	}
 	return c.OK(viewProfile(user, havePasskeys))
 }
 
-// roleView describes a role to people.
 type roleView struct {
 	ID          authz.Role `json:"id"`
 	Name        string     `json:"name"`
@@ -157,7 +157,7 @@ func (a *api) roles(c *web.Call) error {
 	})})
 }
 
-// detailView is an answer that only says what was done.
+// detailView is an answer with a message only.
 type detailView struct {
 	Detail string `json:"detail"`
 }
@@ -166,7 +166,7 @@ func (a *api) changePassword(c *web.Call, body auth.PasswordBody) error {
 	return c.Answer(detailView{"The password has been changed. Sign in again."}, a.Auth.ChangePassword(c.Request.Context(), c.App, c.Caller, body, c.Origin(), c.Now))
 }
 
-// requestPasswordReset says the same whether there is such an account or not.
+// requestPasswordReset gives the same answer whether the account exists or not.
 func (a *api) requestPasswordReset(c *web.Call, body auth.ResetRequestBody) error {
 	return c.Answer(detailView{"If an account with this address exists, a link to set a password has been sent to it."}, a.Auth.RequestReset(c.App, body, c.Origin(), c.Now))
 }
@@ -175,7 +175,7 @@ func (a *api) confirmPasswordReset(c *web.Call, body auth.ResetBody) error {
 	return c.Answer(detailView{"The password has been set. Sign in with it."}, a.Auth.ConfirmReset(c.Request.Context(), c.App, body, c.Origin(), c.Now))
 }
 
-// setupView is shown once: neither the secret nor the codes can be read again.
+// setupView is shown once: the secret and the codes cannot be read again.
 type setupView struct {
 	Secret          string   `json:"secret"`
 	ProvisioningURI string   `json:"provisioning_uri"`
@@ -183,9 +183,8 @@ type setupView struct {
 	BackupCodes     []string `json:"backup_codes"`
 }
 
-// proof reads the password where one came along. The contract asks for no body here, so whatever else was sent, or called,
-// never mattered.
-func proof(c *web.Call) (proof auth.PasswordProof, err error) {
+// readPasswordProof reads the optional password. The contract defines no body here, so a malformed body counts as none.
+func readPasswordProof(c *web.Call) (proof auth.PasswordProof, err error) {
 	raw, err := c.Body()
 	if err != nil {
 		return proof, err
@@ -197,7 +196,7 @@ func proof(c *web.Call) (proof auth.PasswordProof, err error) {
 }
 
 func (a *api) setUpTwoFactor(c *web.Call) error {
-	proof, err := proof(c)
+	proof, err := readPasswordProof(c)
 	if err != nil {
 		return err
 	}
@@ -208,7 +207,7 @@ func (a *api) setUpTwoFactor(c *web.Call) error {
 	return c.OK(setupView{setup.Secret, setup.ProvisioningURI, a.PublicURL + web.BasePath + "/auth/2fa/qr-code/", setup.BackupCodes})
 }
 
-// twoFactorView says whether the second factor is on now.
+// twoFactorView reports whether the second factor is enabled.
 type twoFactorView struct {
 	Detail       string `json:"detail"`
 	Is2FAEnabled bool   `json:"is_2fa_enabled"`
@@ -223,7 +222,7 @@ const (
 	svgType = "image/svg+xml"
 )
 
-// drawQRCode draws what an authenticator app scans, for the set-up under way.
+// drawQRCode renders the QR code of the pending setup for an authenticator app.
 func (a *api) drawQRCode(c *web.Call) error {
 	uri, err := a.Auth.PendingURI(c.App, c.Caller, c.Now)
 	if err != nil {
@@ -259,7 +258,7 @@ func (a *api) replaceBackupCodes(c *web.Call, body auth.ProofBody) error {
 	return c.OK(backupCodesView{codes})
 }
 
-// passkeyView is a passkey as its owner sees it.
+// passkeyView is a passkey for its owner.
 type passkeyView struct {
 	ID         int64   `json:"id"`
 	Name       string  `json:"name"`
@@ -281,9 +280,9 @@ func (a *api) listPasskeys(c *web.Call) error {
 	return web.ListWhole(c, web.Views(passkeys, viewPasskey), unreadable)
 }
 
-// offerPasskeyRegistration answers what navigator.credentials.create takes.
+// offerPasskeyRegistration returns the options for navigator.credentials.create.
 func (a *api) offerPasskeyRegistration(c *web.Call) error {
-	proof, err := proof(c)
+	proof, err := readPasswordProof(c)
 	if err != nil {
 		return err
 	}
@@ -303,14 +302,14 @@ func (a *api) renamePasskey(c *web.Call, id string) error {
 }
 
 func (a *api) removePasskey(c *web.Call, id string) error {
-	proof, err := proof(c)
+	proof, err := readPasswordProof(c)
 	if err != nil {
 		return err
 	}
 	return c.Done(a.Auth.RemovePasskey(c.Request.Context(), c.App, c.Caller, id, proof, c.Origin(), c.Now))
 }
 
-// offerPasskeySignIn answers what navigator.credentials.get takes.
+// offerPasskeySignIn returns the options for navigator.credentials.get.
 func (a *api) offerPasskeySignIn(c *web.Call) error {
 	var body auth.StepBody
 	if err := c.DecodeOptional(&body); err != nil {
@@ -319,8 +318,9 @@ func (a *api) offerPasskeySignIn(c *web.Call) error {
 	return c.Answer(a.Auth.PasskeyAssertion(c.App, body, c.Now))
 }
 
-// signInWithPasskey answers as login does. The checks, in order: the fields (400); the lock (423); the challenge and the temporary token, each
-// used up by this; the account; the passkey, its signature, and what the device says it checked (401 authentication_failed, and a failure).
+// signInWithPasskey answers as login does. The checks, in order: the fields (400); the lock (423); the challenge and
+// the temporary token, both single-use; the account; the passkey, its signature, and the user verification that the
+// device reports (401 authentication_failed, counts as a failure).
 func (a *api) signInWithPasskey(c *web.Call, body auth.AssertionBody) error {
 	return web.Show(c.OK, viewSignedIn)(a.Auth.SignInWithPasskey(c.Request.Context(), c.App, body, c.Origin(), c.Now))
 }

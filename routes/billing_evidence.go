@@ -14,7 +14,7 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// section is a part of the evidence: the members of its objects, and the rows; cells are null for nothing.
+// section is a part of the evidence: column names and rows. A nil cell renders as null.
 type section struct {
 	name, title string
 	columns     []string
@@ -22,7 +22,7 @@ type section struct {
 	rows        [][]any
 }
 
-// objects are the rows as JSON shows them.
+// objects renders the rows as JSON objects.
 func (s section) objects() []map[string]any {
 	list := make([]map[string]any, len(s.rows))
 	for i, row := range s.rows {
@@ -35,15 +35,15 @@ func (s section) objects() []map[string]any {
 }
 
 func (a *api) readEvidence(c *web.Call, entry *collections.BillingEntry) error {
-	if err := c.NeedToo(authz.ScopePatientsRead, authz.ScopeObservationsRead, authz.ScopeAlertsRead); err != nil {
-		return err // it is what was measured, meant, ordered and agreed to in that time
+	if err := c.RequireScopes(authz.ScopePatientsRead, authz.ScopeObservationsRead, authz.ScopeAlertsRead); err != nil {
+		return err // the evidence includes readings, thresholds, orders and consents
 	}
 	q := c.Query()
 	format := q.OneOf("format", "json", "pdf")
 	if err := q.Err(); err != nil {
 		return err
 	}
-	evidence, err := a.Billing.Gather(c.App, entry)
+	evidence, err := a.Billing.GatherEvidence(c.App, entry)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func sectionsOf(e billing.Evidence) []section {
 	readings := section{name: "readings", title: "Days with readings", columns: readingColumns, widths: []float64{2, 5, 3, 3, 3, 2, 2, 4}}
 	for _, day := range e.Days {
 		for _, r := range day.Readings {
-			readings.rows = append(readings.rows, []any{day.Day, r.ID, r.Kind, instantOf(r.MeasuredAt), orNull(r.DeviceID), r.Source, r.Origin, e.Measured[r.ID].Values})
+			readings.rows = append(readings.rows, []any{day.Day, r.ID, r.Kind, instantOf(r.MeasuredAt), orNull(r.DeviceID), r.Source, r.Origin, e.Measurements[r.ID].Values})
 		}
 		if len(day.Readings) == 0 {
 			readings.rows = append(readings.rows, []any{day.Day, nil, nil, nil, nil, nil, nil, nil})
@@ -150,7 +150,7 @@ func evidencePDF(c *web.Call, v entryView, e billing.Evidence, sections []sectio
 	return attachPDF(c, d, "evidence-"+v.ClaimID+".pdf")
 }
 
-// heading is a column's name as a paper shows it.
+// heading renders a column name for a PDF.
 func heading(column string) string { return strings.ReplaceAll(column, "_", " ") }
 
 func attachPDF(c *web.Call, d *pdf.Document, filename string) error {

@@ -21,7 +21,7 @@ func ordersOf(e billing.Evidence) section {
 	return orders
 }
 
-// orderRow shows an order; a text that cannot be opened must not hide the rest.
+// orderRow renders an order; a text that cannot be decrypted does not hide the other columns.
 func orderRow(e billing.Evidence, o *collections.Order) []any {
 	text := collections.UnreadableText
 	if collections.Readable(o.ProxyRecord()) == nil {
@@ -33,14 +33,14 @@ func orderRow(e billing.Evidence, o *collections.Order) []any {
 }
 
 func viewPlan(e billing.Evidence) map[string]any {
-	plan := e.Plan()
+	plan := e.PlanOfCare()
 	if plan == nil {
 		return nil
 	}
 	return section{columns: orderColumns, rows: [][]any{orderRow(e, plan)}}.objects()[0]
 }
 
-// renderingView is who renders a service, as a claim names them.
+// renderingView is the rendering provider as named on a claim.
 type renderingView struct {
 	ID       int64   `json:"id"`
 	Name     string  `json:"name"`
@@ -63,7 +63,7 @@ func writePacket(d *pdf.Document, e billing.Evidence) {
 		}
 		d.Paragraph(fmt.Sprintf("Rendered by %s, %s.", v.Name, npi))
 	}
-	plan := e.Plan()
+	plan := e.PlanOfCare()
 	if plan == nil {
 		d.Paragraph("No plan of care is on record.")
 		return

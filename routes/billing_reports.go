@@ -25,7 +25,7 @@ func (a *api) readBillingStats(c *web.Call) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	return c.Answer(a.Reports.Month(c.App, month))
+	return c.Answer(a.Reports.MonthStatistics(c.App, month))
 }
 
 func (a *api) readBillingBreakdown(c *web.Call) error {
@@ -40,16 +40,16 @@ func (a *api) readBillingBreakdown(c *web.Call) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	return c.Answer(a.Reports.Break(c.App, from, to, group))
+	return c.Answer(a.Reports.Breakdown(c.App, from, to, group))
 }
 
-// longestYears bounds the span of a report. Source: docs/decisions/billing.md, "Report parameters (all 13)".
-const longestYears = 5
+// maxReportYears limits the span of a report. Source: docs/decisions/billing.md, "Report parameters (all 13)".
+const maxReportYears = 5
 
-// The practice has no books beyond these days.
+// The range of days that a report may cover.
 const firstDay, lastDay = "1900-01-01", "2999-12-31"
 
-// days reads date_from and date_to as practice days; "" when left out.
+// days reads date_from and date_to as days in the practice's zone; "" if left out.
 func (a *api) days(q *web.Query) (from, to string) {
 	between := q.Between()
 	if !between.From.IsZero() {
@@ -69,12 +69,11 @@ func (a *api) days(q *web.Query) (from, to string) {
 
 func (a *api) checkSpan(q *web.Query, from, to string) {
 	start, err := validate.ParseDate(from)
-	if err == nil && to >= start.AddDate(longestYears, 0, 0).Format("2006-01-02") {
+	if err == nil && to >= start.AddDate(maxReportYears, 0, 0).Format("2006-01-02") {
 		q.Reject("date_from", "The span must not be longer than 5 years.")
 	}
 }
 
-// report serves one of the reports.
 func report(name reports.Name) handler {
 	return func(a *api, c *web.Call) error {
 		q := c.Query()
@@ -86,10 +85,10 @@ func report(name reports.Name) handler {
 	}
 }
 
-// exportReport writes any report to a file, with the columns that were asked for.
+// exportReport writes any report to a file, with the requested columns.
 func (a *api) exportReport(c *web.Call) error {
 	q := c.Query()
-	name, format := q.OneOf("report", texts(reports.Names())...), q.OneOf("format", "csv", "pdf")
+	name, format := q.OneOf("report", stringsOf(reports.Names())...), q.OneOf("format", "csv", "pdf")
 	var fields []string
 	if text := q.Text("fields", 500); text != "" {
 		for field := range strings.SplitSeq(text, ",") {
@@ -99,7 +98,7 @@ func (a *api) exportReport(c *web.Call) error {
 	return a.answerReport(c, q, reports.Name(cmp.Or(name, string(reports.Revenue))), cmp.Or(format, "csv"), fields)
 }
 
-// answerReport makes a report and shows it in a format; "" is json.
+// answerReport runs a report and renders it in a format; "" means JSON.
 func (a *api) answerReport(c *web.Call, q *web.Query, name reports.Name, format string, fields []string) error {
 	p := web.Paging{}
 	if isFile := format == "csv" || format == "pdf"; name == reports.PatientSummary && !isFile {
@@ -116,7 +115,7 @@ func (a *api) answerReport(c *web.Call, q *web.Query, name reports.Name, format 
 	if err := q.Err(); err != nil {
 		return err
 	}
-	made, err := a.Reports.Make(c.App, name, asked, string(c.Caller.Role), anew, c.Now)
+	made, err := a.Reports.Build(c.App, name, asked, string(c.Caller.Role), anew, c.Now)
 	if err != nil {
 		return err
 	}
@@ -133,10 +132,10 @@ func (a *api) answerReport(c *web.Call, q *web.Query, name reports.Name, format 
 	return answerBody(c, made, p)
 }
 
-// reportQuery reads the parameters that all reports share; a payer, provider or patient that there is not is 404.
+// reportQuery reads the parameters that all reports share; an unknown payer, provider or patient is 404.
 func (a *api) reportQuery(c *web.Call, q *web.Query) (asked reports.Query, err error) {
 	payer, provider := q.Integer("payer_id"), q.Integer("provider_id")
-	asked = reports.Query{CPTCode: q.OneOf("cpt_code", a.catalogued()...), PatientID: q.PatientID()}
+	asked = reports.Query{CPTCode: q.OneOf("cpt_code", a.catalogCodes()...), PatientID: q.PatientID()}
 	asked.From, asked.To = a.days(q)
 	if asked.From != "" && asked.To == "" && asked.From > a.Billing.Day(c.Now) {
 		q.Reject("date_from", "Must not be in the future.")
@@ -169,7 +168,7 @@ func (a *api) reportQuery(c *web.Call, q *web.Query) (asked reports.Query, err e
 	return asked, nil
 }
 
-// nameReport opens the names of the patients in a report, which were never kept, and says who they are.
+// nameReport decrypts the names of the patients in a report, which reports do not store, and returns their ids.
 func nameReport(c *web.Call, body any) (ids []string, err error) {
 	seen := map[string]bool{}
 	each := func(visit func(id string, name, mrn *string)) {
@@ -191,26 +190,26 @@ func nameReport(c *web.Call, body any) (ids []string, err error) {
 	}
 	each(func(id string, _, _ *string) { seen[id] = true })
 	ids = slices.Sorted(maps.Keys(seen))
-	for some := range slices.Chunk(ids, namesAtOnce) {
+	for some := range slices.Chunk(ids, patientChunk) {
 		names, err := patients.Names(c.App, some)
 		if err != nil {
 			return nil, err
 		}
 		each(func(id string, name, mrn *string) {
 			if n, found := names[id]; found {
-				*name, *mrn = n.FirstLast(), n.MRN
+				*name, *mrn = n.FullName(), n.MRN
 			}
 		})
 	}
 	return ids, nil
 }
 
-// namesAtOnce is how many patients are opened, or recorded, together.
-const namesAtOnce = 5000
+// patientChunk limits how many patients are decrypted or recorded at once.
+const patientChunk = 5000
 
-// recordPatients notes whose data a report showed.
+// recordPatients records in the audit trail which patients a report showed.
 func recordPatients(c *web.Call, event audit.Event, report string, ids []string) error {
-	for some := range slices.Chunk(ids, namesAtOnce) {
+	for some := range slices.Chunk(ids, patientChunk) {
 		if err := c.RecordRead(event, audit.ResourceBillingReport, report, some...); err != nil {
 			return err
 		}
@@ -218,7 +217,7 @@ func recordPatients(c *web.Call, event audit.Event, report string, ids []string)
 	return nil
 }
 
-// answerBody wraps a report as the contract has it. Source: docs/decisions/billing.md, "Report parameters (all 13)".
+// answerBody wraps a report in its envelope. Source: docs/decisions/billing.md, "Report parameters (all 13)".
 func answerBody(c *web.Call, made reports.Report, p web.Paging) error {
 	body := made.Body
 	if summary, ok := body.(reports.PatientSummaryBody); ok {
@@ -246,11 +245,11 @@ func answerBody(c *web.Call, made reports.Report, p web.Paging) error {
 	return c.OK(json.RawMessage(append(wrapper, inner[1:]...)))
 }
 
-// reportFile shows the main table of a report as a file, and records that.
+// reportFile writes the main table of a report to a file and records the export.
 func (a *api) reportFile(c *web.Call, made reports.Report, format string, fields, shown []string) error {
 	table := made.Table()
 	if fields != nil {
-		picked, unknown := table.Pick(fields)
+		picked, unknown := table.SelectColumns(fields)
 		if unknown != "" || slices.Contains(fields, "") {
 			return fault.Field("fields", "Must be of: "+strings.Join(table.Columns, ", ")+".")
 		}
@@ -278,7 +277,7 @@ func (a *api) reportFile(c *web.Call, made reports.Report, format string, fields
 		}
 		cells := make([]string, len(row))
 		for i, cell := range row {
-			if cells[i] = cell.Text; cell.Written {
+			if cells[i] = cell.Text; cell.HasFreeText {
 				cells[i] = web.CSVSafe(cell.Text)
 			}
 		}
@@ -288,16 +287,16 @@ func (a *api) reportFile(c *web.Call, made reports.Report, format string, fields
 	return errors.Join(err, w.Error())
 }
 
-// mostRows is how many rows a paper holds; the CSV has them all.
-const mostRows = 2000
+// maxPDFRows limits the rows of a PDF; the CSV has all rows.
+const maxPDFRows = 2000
 
 func reportPDF(c *web.Call, made reports.Report, table reports.Table, filename string) error {
 	d := pdf.New(made.Name.Title(), periodOf(made), made.GeneratedAt)
-	title, labels, amounts := made.Bars()
+	title, labels, amounts := made.Chart()
 	d.Bars(title, labels, amounts)
 	widths := web.Views(table.Columns, func(column string) float64 { return max(4, float64(len(column))) })
 	rows := [][]string{}
-	for _, row := range table.Rows[:min(len(table.Rows), mostRows)] {
+	for _, row := range table.Rows[:min(len(table.Rows), maxPDFRows)] {
 		cells := make([]string, len(row))
 		for i, cell := range row {
 			cells[i], widths[i] = cell.Text, max(widths[i], min(40, float64(len([]rune(cell.Text)))))
@@ -312,7 +311,7 @@ func reportPDF(c *web.Call, made reports.Report, table reports.Table, filename s
 	return attachPDF(c, d, filename)
 }
 
-// periodOf says what a paper covers.
+// periodOf describes the period of a report.
 func periodOf(made reports.Report) string {
 	switch {
 	case made.From == "" && made.To == "":

@@ -16,12 +16,12 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// changeRows are the endpoints of those who follow what happens.
+// changeRows are the endpoints of the change feed.
 func changeRows() []route {
 	return []route{{http.MethodGet, "/changes/", authz.ReadChanges.Or(authz.ScopeChangesRead), ratelimit.User, (*api).listChanges}}
 }
 
-// changeView is one change: what it names is read where it is.
+// changeView is one change. It holds the id of the changed record, not its data.
 type changeView struct {
 	Type   string `json:"type"`
 	ID     any    `json:"id"`
@@ -29,7 +29,6 @@ type changeView struct {
 	At     string `json:"at"`
 }
 
-// changesView is one page of the feed.
 type changesView struct {
 	Results    []changeView `json:"results"`
 	NextCursor string       `json:"next_cursor"`
@@ -40,14 +39,15 @@ func viewChange(c changefeed.Change) changeView {
 	return changeView{Type: c.Type, ID: c.ID(), Change: c.Kind, At: validate.FormatInstant(c.At)}
 }
 
-// changesShown are how many changes a page has, unless said otherwise, and at most.
-const changesShown, mostChanges = 100, 1000
+// The page size of the change feed.
+const defaultChanges, maxChanges = 100, 1000
 
-// latest asks for the place behind all that is committed.
-const latest = "latest"
+// latestCursor requests the cursor after the last committed change.
+const latestCursor = "latest"
 
-// readsChanges is what somebody must be allowed to read, of everybody, to be told of a type. Source: docs/decisions/changes.md, "Visibility".
-var readsChanges = map[string]authz.Action{
+// changePermissions is what a user must be allowed to read, for all patients, to see changes of a type. Source:
+// docs/decisions/changes.md, "Visibility".
+var changePermissions = map[string]authz.Action{
 	collections.ChangeAlert:        authz.ReadAlerts,
 	collections.ChangeCareTeam:     authz.ReadCareTeam,
 	collections.ChangeClaim:        authz.ReadBilling,
@@ -63,26 +63,27 @@ var readsChanges = map[string]authz.Action{
 	collections.ChangeVitalConfig:  authz.ReadThresholds,
 }
 
-// mayFollow reports whether the caller is told of a type; a client of all, since it is told ids and reads nothing by them without a scope.
-func mayFollow(c *web.Call, noun string) bool {
-	return c.Caller.Role == authz.Client || authz.Reach(c.Caller.Role, readsChanges[noun]) == authz.All
+// canReadChanges reports whether the caller may see changes of a type. A client sees all types: the feed holds ids
+// only, and reading a record needs its scope.
+func canReadChanges(c *web.Call, noun string) bool {
+	return c.Caller.Role == authz.Client || authz.Reach(c.Caller.Role, changePermissions[noun]) == authz.All
 }
 
-// listChanges serves what was committed after a place, in the order of the commits.
+// listChanges returns changes after a cursor, in commit order.
 func (a *api) listChanges(c *web.Call) error {
 	q := c.Query()
-	reader := changefeed.Reader{Limit: q.Positive("limit", changesShown, mostChanges)}
-	asked := typesAsked(q)
+	reader := changefeed.Reader{Limit: q.Positive("limit", defaultChanges, maxChanges)}
+	asked := readChangeTypes(q)
 	if err := q.Err(); err != nil {
 		return err
 	}
 	for _, noun := range asked {
-		if !mayFollow(c, noun) {
+		if !canReadChanges(c, noun) {
 			return fault.Denied()
 		}
 	}
 	if asked == nil {
-		asked = slices.DeleteFunc(changefeed.Types(), func(noun string) bool { return !mayFollow(c, noun) })
+		asked = slices.DeleteFunc(changefeed.Types(), func(noun string) bool { return !canReadChanges(c, noun) })
 	}
 	reader.Types = asked
 	if a.confinedToTeams(c) {
@@ -92,21 +93,21 @@ func (a *api) listChanges(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := recordFollowed(c, page); err != nil {
+	if err := recordChangesRead(c, page); err != nil {
 		return err
 	}
 	return c.OK(changesView{Results: web.Views(page.Changes, viewChange), NextCursor: page.Next.String(), HasMore: page.More})
 }
 
-// typesAsked are the types that are named, separated by commas; nil for none.
-func typesAsked(q *web.Query) (asked []string) {
+// readChangeTypes reads the comma-separated types; nil means all.
+func readChangeTypes(q *web.Query) (asked []string) {
 	if strings.TrimSpace(q.Get("types")) == "" {
 		return nil
 	}
 	for noun := range strings.SplitSeq(q.Get("types"), ",") {
 		noun = strings.TrimSpace(noun)
-		if _, known := readsChanges[noun]; !known {
-			q.Reject("types", "Must be of: "+strings.Join(slices.Sorted(maps.Keys(readsChanges)), ", ")+".")
+		if _, known := changePermissions[noun]; !known {
+			q.Reject("types", "Must be of: "+strings.Join(slices.Sorted(maps.Keys(changePermissions)), ", ")+".")
 			return nil
 		}
 		if !slices.Contains(asked, noun) {
@@ -120,7 +121,7 @@ func readChanges(c *web.Call, reader changefeed.Reader, since string) (changefee
 	switch since {
 	case "":
 		return reader.Read(c.App, changefeed.Oldest())
-	case latest:
+	case latestCursor:
 		next, err := changefeed.Latest(c.App)
 		return changefeed.Page{Next: next}, err
 	}
@@ -131,8 +132,8 @@ func readChanges(c *web.Call, reader changefeed.Reader, since string) (changefee
 	return reader.Read(c.App, from)
 }
 
-// recordFollowed notes whose changes were shown. Whoever asks and learns nothing has read of nobody.
-func recordFollowed(c *web.Call, page changefeed.Page) error {
+// recordChangesRead records the patients of the changes shown; an empty page is not recorded.
+func recordChangesRead(c *web.Call, page changefeed.Page) error {
 	if len(page.Changes) == 0 {
 		return nil
 	}

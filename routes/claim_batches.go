@@ -18,7 +18,7 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// batchRows are the routes of claim batches and of what is answered to them.
+// batchRows are the endpoints of claim batches and of the payers' responses.
 func batchRows() []route {
 	return []route{
 		{http.MethodGet, "/billing/claim-batches/", authz.ReadBillingReports.Or(authz.ScopeBillingRead), ratelimit.User, (*api).listBatches},
@@ -26,19 +26,18 @@ func batchRows() []route {
 		{http.MethodGet, "/billing/claim-batches/{id}/", authz.ReadBillingReports.Or(authz.ScopeBillingRead), ratelimit.User, of(byUUID(collections.FindBatchRow), (*api).readBatch)},
 		{http.MethodGet, "/billing/claim-batches/{id}/file/", authz.ManageBilling, ratelimit.User, of(byUUID(collections.FindBatchRow), (*api).readBatchFile)},
 		{http.MethodGet, "/billing/claim-responses/", authz.ReadBillingReports.Or(authz.ScopeBillingRead), ratelimit.User, (*api).listResponses},
-		{http.MethodPost, "/billing/claim-responses/", authz.ManageBilling, ratelimit.User, (*api).takeResponse},
+		{http.MethodPost, "/billing/claim-responses/", authz.ManageBilling, ratelimit.User, (*api).importResponse},
 		{http.MethodGet, "/billing/claim-responses/{id}/", authz.ReadBillingReports.Or(authz.ScopeBillingRead), ratelimit.User, of(byUUID(collections.FindClaimResponse), (*api).readResponse)},
 	}
 }
 
 const x12Type = "application/edi-x12" // RFC 1767
 
-// maxResponse is how large a file of answers may be: a remittance of some thousand claims.
+// maxResponse limits a response file: a remittance of several thousand claims.
 const maxResponse = 16 << 20
 
-func (a *api) house() clearinghouse.Engine { return clearinghouse.Engine{Billing: a.Billing} }
+func (a *api) clearinghouseEngine() clearinghouse.Engine { return clearinghouse.Engine{Billing: a.Billing} }
 
-// batchView is a batch as it is shown.
 type batchView struct {
 	ID                       string        `json:"id"`
 	InterchangeControlNumber string        `json:"interchange_control_number"`
@@ -52,7 +51,7 @@ type batchView struct {
 	Answers                  answersView   `json:"answers"`
 }
 
-// answersView is what came of the lines of a batch until now.
+// answersView counts the payers' responses to a batch so far.
 type answersView struct {
 	SentBack  int `json:"sent_back"`
 	Paid      int `json:"paid"`
@@ -62,15 +61,15 @@ type answersView struct {
 	Open      int `json:"open"`
 }
 
-// viewBatches are batches as they are shown, with what was answered to each.
+// viewBatches renders batches with a summary of their responses.
 func viewBatches(app core.App, rows []collections.BatchRow) ([]batchView, error) {
 	ids := distinct(rows, func(b collections.BatchRow) string { return b.ID })
-	answers, err := collections.AnswersOfBatches(app, ids)
+	answers, err := collections.OutcomesOfBatches(app, ids)
 	return web.Views(rows, func(b collections.BatchRow) batchView {
 		a := answers[b.ID]
 		return batchView{
 			b.ID, b.Number, b.Usage, b.Claims, b.Lines, billing.Cents(b.ChargeCents), b.Status, b.CreatedBy, instantOf(b.CreatedAt),
-			answersView{a.SentBack, a.Paid, a.Denied, a.Voided, a.SentAgain, a.Open},
+			answersView{a.Rejected, a.Paid, a.Denied, a.Voided, a.Resent, a.Open},
 		}
 	}), err
 }
@@ -83,10 +82,10 @@ func (a *api) createBatch(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return show(c, c.Created, viewBatches)(a.house().SendBatch(c.App, ids, c.Actor(), c.Now))
+	return show(c, c.Created, viewBatches)(a.clearinghouseEngine().SendBatch(c.App, ids, c.Actor(), c.Now))
 }
 
-// readEntryIDs reads the entries of a batch, each once.
+// readEntryIDs reads the entries of a batch and rejects duplicates.
 func readEntryIDs(checks *validate.Checks, f validate.Strings) (ids []string) {
 	if !f.Given() || len(f.Value) == 0 || len(f.Value) > clearinghouse.MaxLines {
 		checks.Reject("entry_ids", fmt.Sprintf("Expected a list of 1 to %d ids.", clearinghouse.MaxLines))
@@ -97,7 +96,7 @@ func readEntryIDs(checks *validate.Checks, f validate.Strings) (ids []string) {
 		if !ok {
 			checks.Reject(fmt.Sprintf("entry_ids.%d", i), "Must be a valid UUID.")
 		} else if seen[id] {
-			checks.Reject(fmt.Sprintf("entry_ids.%d", i), "Stands in the list already.")
+			checks.Reject(fmt.Sprintf("entry_ids.%d", i), "Remove the duplicate of this id.")
 		}
 		seen[id] = true
 		ids = append(ids, id)
@@ -121,7 +120,7 @@ func (a *api) listBatches(c *web.Call) error {
 	return web.List(c, p, total, views, 0)
 }
 
-// batchLineView is a line of a batch.
+// batchLineView is a claim of a batch.
 type batchLineView struct {
 	EntryID              string        `json:"entry_id"`
 	ClaimControlNumber   string        `json:"claim_control_number"`
@@ -147,7 +146,7 @@ func (a *api) readBatch(c *web.Call, row collections.BatchRow) error {
 	})}, err)
 }
 
-// readBatchFile hands out the file: everybody on it was read.
+// readBatchFile answers with the 837P file and records a read of every patient in it.
 func (a *api) readBatchFile(c *web.Call, row collections.BatchRow) error {
 	lines, err := collections.LinesOfBatch(c.App, row.ID)
 	if err != nil {
@@ -167,7 +166,7 @@ func (a *api) readBatchFile(c *web.Call, row collections.BatchRow) error {
 	return c.Attach(x12Type, row.Number+".837", []byte(file.Reveal()))
 }
 
-// responseView is a file that came back. Unmatched is how many of its parts a person has to look at.
+// responseView is an imported response file. Unmatched counts the parts that need manual review.
 type responseView struct {
 	ID            string  `json:"id"`
 	Type          string  `json:"type"`
@@ -185,12 +184,12 @@ func viewResponse(r *collections.ClaimResponse) responseView {
 	}
 }
 
-type takenView struct {
+type importedResponseView struct {
 	responseView
 	Repeated bool `json:"repeated"`
 }
 
-func (a *api) takeResponse(c *web.Call) error {
+func (a *api) importResponse(c *web.Call) error {
 	file, err := c.Body()
 	if err != nil {
 		return err
@@ -198,11 +197,11 @@ func (a *api) takeResponse(c *web.Call) error {
 	if strings.TrimSpace(string(file)) == "" {
 		return fault.New(fault.Invalid, "invalid_x12", "The file is empty.").With("segment", "ISA").With("position", 0).With("ordinal", 0)
 	}
-	done, err := a.house().Import(c.App, file, c.Actor(), c.Now)
+	done, err := a.clearinghouseEngine().Import(c.App, file, c.Actor(), c.Now)
 	if err != nil {
 		return err
 	}
-	view := takenView{viewResponse(done.Response), done.Repeated}
+	view := importedResponseView{viewResponse(done.Response), done.Repeated}
 	view.Applied = done.Applied
 	return c.OK(view)
 }

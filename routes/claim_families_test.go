@@ -132,7 +132,7 @@ func TestTestsUseUpNothing(t *testing.T) {
 	h.ask(authz.DataMonitor, "POST", "/billing/entries/"+denied+"/resubmit/", nil).want(200)
 
 	h.money.Claims.Submitter.Usage, h.payer.Usage = "P", "P"
-	if waiting, err := collections.EntriesToSend(h.app, "2026-01-01", "2026-01-31", "P"); err != nil || len(waiting) != 2 {
+	if waiting, err := collections.EntriesToSubmit(h.app, "2026-01-01", "2026-01-31", "P"); err != nil || len(waiting) != 2 {
 		t.Errorf("waiting are %v, %v", waiting, err)
 	}
 	real, file := h.send(one, denied)

@@ -17,7 +17,7 @@ func TestWhatWaitsForABatch(t *testing.T) {
 	submit := func(id string) { h.ask(authz.DataMonitor, "POST", "/billing/entries/"+id+"/submit/", nil).want(200) }
 	byPortal, first, next := entries[left+" 99457"], entries[undone+" 99457"], entries[undone+" 99458"]
 	submit(byPortal)
-	if waiting, err := collections.EntriesToSend(h.app, "2026-01-01", "2026-01-31", "T"); err != nil || strings.Contains(strings.Join(waiting, " "), byPortal) || len(waiting) != 3 {
+	if waiting, err := collections.EntriesToSubmit(h.app, "2026-01-01", "2026-01-31", "T"); err != nil || strings.Contains(strings.Join(waiting, " "), byPortal) || len(waiting) != 3 {
 		t.Errorf("waiting are %v, %v", waiting, err)
 	}
 	h.send(byPortal, entries[sent+" 99457"]) // but who names it has it sent

@@ -15,8 +15,8 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// moveBody holds what any of the moves of a claim may carry; each reads its own members.
-type moveBody struct {
+// transitionBody holds the members of all transitions of a claim; each transition reads its own.
+type transitionBody struct {
 	Notes               validate.String  `json:"notes"`
 	Attested            validate.Boolean `json:"attested"`
 	OverrideReason      validate.String  `json:"override_reason"`
@@ -39,8 +39,8 @@ type moveBody struct {
 	Corrections         validate.Object  `json:"corrections"`
 }
 
-// move serves a move of a claim, as it is read from a body.
-func move(read func(*api, *web.Call, moveBody, *validate.Checks) billing.Transition) handler {
+// serveTransition serves a transition of a claim; read builds it from the body.
+func serveTransition(read func(*api, *web.Call, transitionBody, *validate.Checks) billing.Transition) handler {
 	return func(a *api, c *web.Call) error {
 		id, err := c.PathUUID()
 		if err != nil {
@@ -49,7 +49,7 @@ func move(read func(*api, *web.Call, moveBody, *validate.Checks) billing.Transit
 		if _, err := collections.FindBillingEntry(c.App, id); err != nil {
 			return fault.OrMissing(err)
 		}
-		m, err := web.ReadOptional(c, func(b moveBody, checks *validate.Checks) billing.Transition { return read(a, c, b, checks) })
+		m, err := web.ReadOptional(c, func(b transitionBody, checks *validate.Checks) billing.Transition { return read(a, c, b, checks) })
 		if err != nil {
 			return err
 		}
@@ -61,24 +61,24 @@ func move(read func(*api, *web.Call, moveBody, *validate.Checks) billing.Transit
 	}
 }
 
-func (a *api) readReview(c *web.Call, b moveBody, checks *validate.Checks) billing.Transition {
+func (a *api) readReview(c *web.Call, b transitionBody, checks *validate.Checks) billing.Transition {
 	notes := checks.Text("notes", b.Notes, validate.Optional(4000).Multiline())
 	override := checks.Text("override_reason", b.OverrideReason, validate.Optional(500).Multiline())
 	attested := checks.Boolean("attested", b.Attested, false)
 	return a.Billing.Review(c.Actor(), notes, override, attested != nil && *attested, c.Now)
 }
 
-func (a *api) readReturn(_ *web.Call, b moveBody, checks *validate.Checks) billing.Transition {
+func (a *api) readReturn(_ *web.Call, b transitionBody, checks *validate.Checks) billing.Transition {
 	return a.Billing.ReturnToReview(checks.Text("reason", b.Reason, validate.Required(500).Multiline()))
 }
 
-func (a *api) readSubmit(c *web.Call, b moveBody, checks *validate.Checks) billing.Transition {
+func (a *api) readSubmit(c *web.Call, b transitionBody, checks *validate.Checks) billing.Transition {
 	at := checks.Instant("submitted_at", b.SubmittedAt, false)
 	checks.NotFuture("submitted_at", at, c.Now, 0)
 	return a.Billing.Submit(checks.Text("submission_reference", b.SubmissionReference, validate.Optional(100).Identifier()), at, c.Now)
 }
 
-func (a *api) readPay(c *web.Call, b moveBody, checks *validate.Checks) billing.Transition {
+func (a *api) readPay(c *web.Call, b transitionBody, checks *validate.Checks) billing.Transition {
 	amount := readCents(checks, "amount", b.Amount)
 	return a.Billing.Pay(billing.PaymentDraft{
 		Amount: amount, Date: a.pastDay(c, checks, "payment_date", b.PaymentDate, true), Reference: checks.Text("reference", b.Reference, validate.Required(100).Identifier()),
@@ -87,7 +87,7 @@ func (a *api) readPay(c *web.Call, b moveBody, checks *validate.Checks) billing.
 	}, c.Actor(), c.Now)
 }
 
-// readCents reads an amount in dollars of whole cents.
+// readCents reads a dollar amount in whole cents.
 func readCents(checks *validate.Checks, name string, f validate.Number) billing.Cents {
 	value := checks.Number(name, f, true)
 	if value == nil {
@@ -100,7 +100,7 @@ func readCents(checks *validate.Checks, name string, f validate.Number) billing.
 	return cents
 }
 
-// pastDay reads a practice day that is not to come; today when an optional one is left out.
+// pastDay reads a day, up to today, in the practice's zone; an optional one defaults to today.
 func (a *api) pastDay(c *web.Call, checks *validate.Checks, name string, f validate.String, required bool) string {
 	today := a.Billing.Day(c.Now)
 	day := checks.Date(name, f, required)
@@ -113,25 +113,25 @@ func (a *api) pastDay(c *web.Call, checks *validate.Checks, name string, f valid
 	return day
 }
 
-func (a *api) readDeny(c *web.Call, b moveBody, checks *validate.Checks) billing.Transition {
+func (a *api) readDeny(c *web.Call, b transitionBody, checks *validate.Checks) billing.Transition {
 	return a.Billing.Deny(checks.Text("code", b.Code, validate.Required(20).Identifier()), checks.Text("description", b.Description, validate.Required(500)),
 		a.pastDay(c, checks, "denial_date", b.DenialDate, false), c.Now)
 }
 
-func (a *api) readAppeal(c *web.Call, b moveBody, checks *validate.Checks) billing.Transition {
+func (a *api) readAppeal(c *web.Call, b transitionBody, checks *validate.Checks) billing.Transition {
 	return a.Billing.Appeal(checks.Text("reason", b.Reason, validate.Required(500).Multiline()),
 		checks.Text("reference", b.Reference, validate.Optional(100).Identifier()), a.pastDay(c, checks, "appeal_date", b.AppealDate, false))
 }
 
-func (a *api) readVoid(c *web.Call, b moveBody, checks *validate.Checks) billing.Transition {
+func (a *api) readVoid(c *web.Call, b transitionBody, checks *validate.Checks) billing.Transition {
 	return a.Billing.Void(checks.Text("reason", b.Reason, validate.Required(500).Multiline()), c.Now)
 }
 
-func (a *api) readRequestVoid(c *web.Call, b moveBody, checks *validate.Checks) billing.Transition {
+func (a *api) readRequestVoid(c *web.Call, b transitionBody, checks *validate.Checks) billing.Transition {
 	return a.Billing.RequestVoid(checks.Text("reason", b.Reason, validate.Optional(500).Multiline()), c.Actor(), c.Now)
 }
 
-func (a *api) readRefund(c *web.Call, b moveBody, checks *validate.Checks) billing.Transition {
+func (a *api) readRefund(c *web.Call, b transitionBody, checks *validate.Checks) billing.Transition {
 	return a.Billing.Refund(billing.RefundDraft{
 		Amount: readCents(checks, "amount", b.Amount), Date: a.pastDay(c, checks, "date", b.Date, true),
 		Reference: checks.Text("reference", b.Reference, validate.Required(100).Identifier()),
@@ -139,7 +139,7 @@ func (a *api) readRefund(c *web.Call, b moveBody, checks *validate.Checks) billi
 	}, c.Actor(), c.Now)
 }
 
-func (a *api) readResubmit(c *web.Call, b moveBody, checks *validate.Checks) billing.Transition {
+func (a *api) readResubmit(c *web.Call, b transitionBody, checks *validate.Checks) billing.Transition {
 	reference := checks.Text("submission_reference", b.SubmissionReference, validate.Optional(100).Identifier())
 	corrections := a.readCorrections(c, checks, b.Corrections)
 	corrections.Override = checks.Text("override_reason", b.OverrideReason, validate.Optional(500).Multiline())
@@ -158,7 +158,7 @@ func (a *api) readCorrections(c *web.Call, checks *validate.Checks, f validate.O
 		"icd10_codes": &codes, "service_date": &day, "notes": &notes, "duration_minutes": &minutes,
 	} {
 		if raw, sent := f.Value[name]; sent {
-			_ = field.UnmarshalJSON(raw) // a wrong type is kept for the checks
+			_ = field.UnmarshalJSON(raw) // a wrong type is reported by the checks
 		}
 	}
 	inner := validate.NewChecks()
@@ -180,15 +180,15 @@ func (a *api) readCorrections(c *web.Call, checks *validate.Checks, f validate.O
 	return corrections
 }
 
-// batchResult says what became of one entry of a batch.
+// batchResult is the result for one entry of a bulk transition.
 type batchResult struct {
 	ID       string   `json:"id"`
 	Status   string   `json:"status"`
 	Reason   *string  `json:"reason"`
-	Warnings []string `json:"warnings,omitempty"` // every reason for which the facts do not bear it out
+	Warnings []string `json:"warnings,omitempty"` // all reasons why the evidence does not support the entry
 }
 
-// maxBatch is how many entries one call may review or submit.
+// maxBatch limits how many entries one call may review or submit.
 const maxBatch = 1000
 
 func (a *api) submitClaims(c *web.Call) error {
@@ -201,18 +201,18 @@ func (a *api) submitClaims(c *web.Call) error {
 	}
 	checks := validate.NewChecks()
 	reference := checks.Text("submission_reference", body.SubmissionReference, validate.Optional(100).Identifier())
-	ids := readMany(checks, body.EntryIDs)
+	ids := readBulkIDs(checks, body.EntryIDs)
 	if err := checks.Err(); err != nil {
 		return err
 	}
-	details, submitted, err := a.eachOf(c, ids, billing.Submitted, func() billing.Transition { return a.Billing.Submit(reference, time.Time{}, c.Now) })
+	details, submitted, err := a.transitionEach(c, ids, billing.Submitted, func() billing.Transition { return a.Billing.Submit(reference, time.Time{}, c.Now) })
 	if err != nil {
 		return err
 	}
 	return c.OK(map[string]any{"submitted": submitted, "skipped": len(details) - submitted, "details": details})
 }
 
-// claimView is a claim of the export.
+// claimView is a claim in the export.
 type claimView struct {
 	ClaimID           string        `json:"claim_id"`
 	PatientMRN        string        `json:"patient_mrn"`

@@ -13,10 +13,10 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// clientRows are the machines with credentials of their own, and how they sign in.
+// clientRows are the endpoints of machine clients and of their sign-in.
 func clientRows() []route {
 	return []route{
-		{http.MethodPost, "/oauth/token/", authz.Anyone, ratelimit.SignIn, signIn((*api).signInClient)},
+		{http.MethodPost, "/oauth/token/", authz.Anyone, ratelimit.SignIn, countFailedSignIns((*api).signInClient)},
 		{http.MethodGet, "/clients/", authz.ManageClients, ratelimit.User, (*api).listClients},
 		{http.MethodPost, "/clients/", authz.ManageClients, ratelimit.User, (*api).createClient},
 		{http.MethodGet, "/clients/{id}/", authz.ManageClients, ratelimit.User, of(byUUID(collections.FindClient), (*api).readClient)},
@@ -47,7 +47,7 @@ func (a *api) viewClient(client *collections.Client) clientView {
 	}
 }
 
-// credentialsView is a client with its secret, which nothing shows again.
+// credentialsView is a client with its secret, which is never shown again.
 type credentialsView struct {
 	clientView
 	ClientSecret string `json:"client_secret"`
@@ -93,7 +93,7 @@ func (a *api) rotateClientSecret(c *web.Call, client *collections.Client) error 
 	return web.Show(c.OK, a.viewCredentials)(a.Clients.RotateSecret(c.App, client.Id, c.Actor(), c.Now))
 }
 
-// accessTokenView is a token as OAuth answers it. Source: RFC 6749, section 5.1.
+// accessTokenView is an OAuth token response. Source: RFC 6749, section 5.1.
 type accessTokenView struct {
 	AccessToken string `json:"access_token"`
 	TokenType   string `json:"token_type"`
@@ -101,18 +101,18 @@ type accessTokenView struct {
 	Scope       string `json:"scope"`
 }
 
-// signInClient gives a client an access token. Beside the address, for which its failures count, the client itself has a limit, which only it uses up.
-// Source: docs/decisions/authentication.md, "Clients".
+// signInClient issues an access token to a machine client. Failures count against the address; the client also has a
+// limit of its own that no one else can use up. Source: docs/decisions/authentication.md, "Clients".
 func (a *api) signInClient(c *web.Call) error {
 	c.Header().Set("Pragma", "no-cache")
 	form, err := readTokenForm(c)
 	if err != nil {
-		return challenged(c, err)
+		return addChallenge(c, err)
 	}
 	admit := func(clientID string) error { return c.Take(a.Limits, ratelimit.Auth, "client "+clientID) }
 	token, err := a.Clients.SignIn(c.Request.Context(), c.App, form, admit, c.Origin(), c.Now)
 	if err != nil {
-		return challenged(c, err)
+		return addChallenge(c, err)
 	}
 	return c.OK(accessTokenView{token.Access, "bearer", int(auth.Life.Seconds()), token.Scope})
 }
@@ -125,8 +125,9 @@ func readTokenForm(c *web.Call) (auth.Form, error) {
 	return auth.ReadForm(c.Request.Header.Get("Content-Type"), body, c.Request.Header.Get("Authorization"))
 }
 
-// challenged says how a client may prove who it is, when it has not. Source: RFC 6749, section 5.2; RFC 7617.
-func challenged(c *web.Call, err error) error {
+// addChallenge adds the WWW-Authenticate header to a failed client authentication. Source: RFC 6749, section 5.2; RFC
+// 7617.
+func addChallenge(c *web.Call, err error) error {
 	if web.Translate(err).Kind == fault.Unauthenticated {
 		c.Header().Set("WWW-Authenticate", `Basic realm="clients", charset="UTF-8"`)
 	}

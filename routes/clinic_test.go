@@ -70,7 +70,7 @@ func newClinic(t testing.TB, change ...func(*routes.Engines)) *clinic {
 	money := billing.New(billing.Settings{Zone: newYork, MaxUnits99458: 3, RequireConsent: true, EscalationTimeCap: time.Hour, LiveContactFrom: "2026-01-01"})
 	hooks.Bind(c.app, hooks.Engines{
 		Directory: directory, Zone: newYork, Clock: func() time.Time { return c.now },
-		Forget: authority.Forget, ForgetClient: c.clients.Forget, Wake: func() {}, WakeMailer: func() {}, Auth: authority, Billing: money,
+		EvictUser: authority.Forget, EvictClient: c.clients.Forget, Wake: func() {}, WakeMailer: func() {}, Auth: authority, Billing: money,
 	})
 	if err := directory.Build(c.app); err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// dashboardView is the contract's figures; what a role does not see is null.
+// dashboardView holds the figures of the dashboard; figures that the role may not see are null.
 type dashboardView struct {
 	PatientsMonitored   int            `json:"patients_monitored"`
 	VitalAlerts         *int           `json:"vital_alerts"`
@@ -29,7 +29,8 @@ type dashboardView struct {
 	QuickActions        []string       `json:"quick_actions"`
 }
 
-// readDashboard is the figures, or the feed when the query pages. Source: docs/decisions/dashboard.md, "Two uses of dashboard/stats".
+// readDashboard answers with the figures, or with the activity feed if the query has paging parameters. Source:
+// docs/decisions/dashboard.md, "Two uses of dashboard/stats".
 func (a *api) readDashboard(c *web.Call) error {
 	q := c.Query()
 	if q.Has("limit") || q.Has("cursor") {
@@ -65,8 +66,9 @@ func (a *api) readDashboard(c *web.Call) error {
 	return c.OK(view)
 }
 
-// dashboardTeam says whose care teams the dashboard is confined to, "" for nobody's: always those of who is confined to them anyway, else those
-// of a clinician who has any, unless the query asks for all. Source: docs/decisions/dashboard.md, "Role-dependent sections".
+// dashboardTeam returns the user whose care teams limit the dashboard, or "" for no limit. A user who is restricted to
+// care teams always gets that limit; another clinician with care teams gets it unless the query requests all patients.
+// Source: docs/decisions/dashboard.md, "Role-dependent sections".
 func (a *api) dashboardTeam(c *web.Call, scope string) (userRecordID string, err error) {
 	switch {
 	case a.confinedToTeams(c):
@@ -78,14 +80,13 @@ func (a *api) dashboardTeam(c *web.Call, scope string) (userRecordID string, err
 	case dashboard.GroupOf(c.Caller.Role) != dashboard.Clinicians:
 		return "", nil
 	}
-	own, err := collections.OwnPatients(c.App, c.Caller.RecordID)
+	own, err := collections.CountTeamPatients(c.App, c.Caller.RecordID)
 	if err != nil || own == 0 {
 		return "", err
 	}
 	return c.Caller.RecordID, nil
 }
 
-// activityView is one entry of the feed.
 type activityView struct {
 	ID        string             `json:"id"`
 	Type      dashboard.FeedType `json:"type"`
@@ -108,8 +109,8 @@ const (
 	maxFeedLimit     = 100
 )
 
-// readActivity is one page of the feed, the newest first. Whose names it shows is noted in the audit trail.
-// Source: docs/decisions/dashboard.md, "Feed cursor".
+// readActivity answers with one page of the feed, newest first, and records the patients shown. Source:
+// docs/decisions/dashboard.md, "Feed cursor".
 func (a *api) readActivity(c *web.Call) error {
 	q := c.Query()
 	asked := dashboard.FeedQuery{
@@ -152,7 +153,7 @@ func viewActivity(c *web.Call, page dashboard.FeedPage) activityPage {
 	return view
 }
 
-// series is the envelope of a series: how far back, in which steps.
+// series is the envelope of a time series.
 type series[T any] struct {
 	Period   string `json:"period"`
 	Interval string `json:"interval"`
@@ -186,14 +187,14 @@ func (a *api) readVolumeSeries(c *web.Call) error {
 	return c.Answer(series[dashboard.DayVolume]{"90d", "1d", days}, err)
 }
 
-// live says that the process answers. Source: docs/decisions/dashboard.md, "Health body".
+// live reports that the process responds. Source: docs/decisions/dashboard.md, "Health body".
 func (a *api) live(c *web.Call) error {
 	return c.OK(struct {
 		Status string `json:"status"`
 	}{"ok"})
 }
 
-// healthView is the state of the four services.
+// healthView is the state of the four monitored services.
 type healthView struct {
 	Status    dashboard.Health   `json:"status"`
 	Timestamp string             `json:"timestamp"`
@@ -201,7 +202,8 @@ type healthView struct {
 	Services  dashboard.Services `json:"services"`
 }
 
-// health answers from memory: 503 when the database is down, else 200. Source: docs/decisions/dashboard.md, "Health body".
+// health answers from memory: 503 if the database is down, else 200. Source: docs/decisions/dashboard.md, "Health
+// body".
 func (a *api) health(c *web.Call) error {
 	report := a.Monitor.Latest()
 	status := http.StatusOK

@@ -42,8 +42,8 @@ func (a *api) readDataDays(c *web.Call, patient *collections.Patient) error {
 
 func viewDataDays(patientID string, d billing.DataDays) dataDaysView {
 	v := dataDaysView{
-		PatientID: patientID, TimeZone: d.Zone.String(), Today: d.Today, First: d.Start, Last: d.End, Period: d.Period,
-		Days: append([]string{}, d.Days...), NoConsent: append([]string{}, d.Unconsented...), Typed: append([]string{}, d.Typed...),
+		PatientID: patientID, TimeZone: d.Zone.String(), Today: d.Today, First: d.Start, Last: d.End, Period: d.InPeriod,
+		Days: append([]string{}, d.Days...), NoConsent: append([]string{}, d.WithoutConsent...), Typed: append([]string{}, d.Manual...),
 		DaysNeeded: d.Needed, ToGo: max(0, d.Needed-len(d.Days)), DaysLeft: d.DaysLeft, Reached: d.Reached, Reachable: d.Reachable,
 		Earlier: billing.AddDays(d.Start, -1),
 	}

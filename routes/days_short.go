@@ -10,8 +10,8 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// shortView is a patient whose period still wants days with data, and can have them.
-type shortView struct {
+// daysShortView is a patient whose device-supply period can still reach the required days with data.
+type daysShortView struct {
 	PatientID   string  `json:"patient_id"`
 	PatientName string  `json:"patient_name"`
 	MRN         string  `json:"mrn"`
@@ -26,15 +26,16 @@ type shortView struct {
 	Behind      bool    `json:"behind"`
 }
 
-// listDaysShort answers with whom to call so that they come to sixteen days: those who can miss the fewest days first. It tells no money, so that
-// all read it who make the call. Source: docs/decisions/billing.md, "Data days".
+// listDaysShort lists the patients to call so that they reach sixteen days with data, those with the fewest days to
+// spare first. It shows no amounts, so every role that makes these calls may read it. Source:
+// docs/decisions/billing.md, "Data days".
 func (a *api) listDaysShort(c *web.Call) error {
 	q, page := c.Listing()
 	behind := q.Boolean("behind")
 	if err := q.Err(); err != nil {
 		return err
 	}
-	include, err := a.ofTheirs(c)
+	include, err := a.careTeamPredicate(c)
 	if err != nil {
 		return err
 	}
@@ -42,37 +43,37 @@ func (a *api) listDaysShort(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	near = slices.DeleteFunc(near, func(n billing.NearCode) bool { return n.CPTCode != billing.DeviceSupply }) // who can come to two days only
-	all := slices.DeleteFunc(web.Views(near, viewShort), func(v shortView) bool { return v.Spare < 0 || behind != nil && v.Behind != *behind })
-	slices.SortFunc(all, func(x, y shortView) int {
+	near = slices.DeleteFunc(near, func(n billing.NearCode) bool { return n.CPTCode != billing.DeviceSupply }) // skip codes that need only two days
+	all := slices.DeleteFunc(web.Views(near, viewDaysShort), func(v daysShortView) bool { return v.Spare < 0 || behind != nil && v.Behind != *behind })
+	slices.SortFunc(all, func(x, y daysShortView) int {
 		return cmp.Or(cmp.Compare(x.Spare, y.Spare), cmp.Compare(x.DaysLeft, y.DaysLeft), cmp.Compare(x.PatientID, y.PatientID))
 	})
 	from := min(page.Offset(), len(all))
 	views := all[from:min(from+page.Size, len(all))]
-	if err := a.nameShort(c, views); err != nil {
+	if err := a.addNamesAndPhones(c, views); err != nil {
 		return err
 	}
 	answer, err := web.PageOf(c, page, len(all), views)
 	if err != nil {
 		return err
 	}
-	return c.Answer(answer, recordShown(c, audit.ResourcePatient, "", views, func(v shortView) string { return v.PatientID }))
+	return c.Answer(answer, recordShown(c, audit.ResourcePatient, "", views, func(v daysShortView) string { return v.PatientID }))
 }
 
-// viewShort counts what a period wants. Behind is who would not come to it by going on as so far.
-func viewShort(n billing.NearCode) shortView {
+// viewDaysShort counts the missing days. Behind means that the patient would miss the target at the present rate.
+func viewDaysShort(n billing.NearCode) daysShortView {
 	room, gone := n.DaysLeft, billing.DaysBetween(n.PeriodStart, n.PeriodEnd)+1-n.DaysLeft
 	if n.HasDataToday {
 		room, gone = room-1, gone+1
 	}
-	return shortView{
+	return daysShortView{
 		PatientID: n.PatientID, First: n.PeriodStart, Last: n.PeriodEnd, Days: n.Have, DaysNeeded: n.Needed, ToGo: n.Missing(), DaysLeft: n.DaysLeft,
 		Spare: room - n.Missing(), Behind: n.Have*(room+gone) < n.Needed*gone,
 	}
 }
 
-// nameShort says who they are, and their number to whoever may see it.
-func (a *api) nameShort(c *web.Call, views []shortView) error {
+// addNamesAndPhones adds the patients' names, and their phone numbers if the caller may see them.
+func (a *api) addNamesAndPhones(c *web.Call, views []daysShortView) error {
 	ids := make([]string, len(views))
 	for i, v := range views {
 		ids[i] = v.PatientID
@@ -87,7 +88,7 @@ func (a *api) nameShort(c *web.Call, views []shortView) error {
 	}
 	for i := range views {
 		v := &views[i]
-		v.PatientName, v.MRN = names[v.PatientID].FirstLast(), names[v.PatientID].MRN
+		v.PatientName, v.MRN = names[v.PatientID].FullName(), names[v.PatientID].MRN
 		if phone, known := phones[v.PatientID]; known {
 			v.Phone = orNull(phone.Reveal())
 		}

@@ -36,7 +36,7 @@ func newDemoClinic(t *testing.T, patients int, now time.Time) *clinic {
 	}
 	c.now = now
 	engine := ingest.NewEvaluator(ingest.Rules{
-		PracticeZone: newYork, AutoTransform: true, MaxFuture: 5 * time.Minute, NormalReadingsNeeded: alerts.NormalReadingsNeeded{Warning: 1, Critical: 2},
+		PracticeZone: newYork, AutoTransform: true, MaxFuture: 5 * time.Minute, NormalReadingsNeeded: alerts.NormalReadingsRequired{Warning: 1, Critical: 2},
 	})
 	if err := sandbox.Populate(c.app, engine, patients, newYork, now, func(int, int) {}); err != nil {
 		t.Fatal(err)

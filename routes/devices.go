@@ -15,7 +15,6 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// deviceView is a device as the contract shows it.
 type deviceView struct {
 	DeviceID         string   `json:"device_id"`
 	DeviceType       *string  `json:"device_type"`
@@ -53,14 +52,14 @@ func viewDevice(device *collections.Device) deviceView {
 	return view
 }
 
-// assignmentView is one patient's time with a device.
+// assignmentView is one assignment of a device to a patient.
 type assignmentView struct {
 	PatientID string  `json:"patient_id"`
 	From      *string `json:"from"`
 	To        *string `json:"to"`
 }
 
-// deviceDetail is a single device, with who held it.
+// deviceDetail is a single device with its assignment history.
 type deviceDetail struct {
 	deviceView
 	Assignments []assignmentView `json:"assignments"`
@@ -90,7 +89,7 @@ func (a *api) assignDevice(c *web.Call) error {
 	if _, err := collections.FindPatient(c.App, assignment.PatientID); err != nil {
 		return fault.OrMissing(err)
 	}
-	if err := a.reach(c, assignment.PatientID); err != nil {
+	if err := a.authorizePatient(c, assignment.PatientID); err != nil {
 		return err
 	}
 	assigned, err := a.Devices.Assign(c.App, assignment, c.Actor(), c.Now)
@@ -113,7 +112,8 @@ func (a *api) registerDevice(c *web.Call) error {
 	return web.Show(c.Created, viewDevice)(devices.Register(c.App, registration, c.Actor(), c.Now))
 }
 
-// device finds the device of the path, if the caller may see it: a portal user those of the own patient only.
+// device finds the device of the path and checks that the caller may see it; a portal user sees devices of their own
+// patient only.
 func (a *api) device(c *web.Call) (*collections.Device, error) {
 	device, err := devices.Find(c.App, c.Request.PathValue("device_id"))
 	if err != nil {
@@ -126,7 +126,7 @@ func (a *api) device(c *web.Call) (*collections.Device, error) {
 	if holder == "" {
 		return device, nil
 	}
-	return device, a.reach(c, holder)
+	return device, a.authorizePatient(c, holder)
 }
 
 func (a *api) readDevice(c *web.Call, device *collections.Device) error {
@@ -137,7 +137,7 @@ func (a *api) readDevice(c *web.Call, device *collections.Device) error {
 	detail := deviceDetail{viewDevice(device), []assignmentView{}}
 	for _, held := range history {
 		patient := held.PatientID()
-		if visible, err := a.seesHolder(c, patient); err != nil {
+		if visible, err := a.canSeeHolder(c, patient); err != nil {
 			return err
 		} else if !visible {
 			continue
@@ -147,8 +147,8 @@ func (a *api) readDevice(c *web.Call, device *collections.Device) error {
 	return c.Answer(detail, recordShown(c, audit.ResourceDevice, device.DeviceID(), detail.Assignments, func(v assignmentView) string { return v.PatientID }))
 }
 
-// seesHolder reports whether the caller may know that a patient held a device.
-func (a *api) seesHolder(c *web.Call, patientID string) (bool, error) {
+// canSeeHolder reports whether the caller may see that a patient held a device.
+func (a *api) canSeeHolder(c *web.Call, patientID string) (bool, error) {
 	switch {
 	case c.Scope == authz.Own:
 		return patientID == c.Caller.PatientID, nil
@@ -193,36 +193,34 @@ func (a *api) listDevices(c *web.Call) (err error) {
 		BatteryState: q.OneOf("battery_state", string(devices.BatteryNormal), string(devices.BatteryLow), string(devices.BatteryCritical)),
 	}
 	if text := q.Text("device_type", 50); text != "" {
-		filter.Type, _, _ = devices.ParseType(text) // what is no device type is none that any device has
+		filter.Type, _, _ = devices.ParseType(text) // an unknown type is no device
 	}
 	if err := q.Err(); err != nil {
 		return err
 	}
 	if c.Scope == authz.Own {
-		filter.HeldBy = &c.Caller.PatientID
+		filter.AssignedTo = &c.Caller.PatientID
 	}
-	if filter.CareTeamOf, err = a.team(c, filter.PatientID); err != nil {
+	if filter.CareTeamOf, err = a.careTeamFilter(c, filter.PatientID); err != nil {
 		return err
 	}
-	return list(c, p, audit.ResourceDevice, alone(viewDevice))(collections.PageOfDevices(c.App, filter, p.Offset(), p.Size))
+	return list(c, p, audit.ResourceDevice, eachWithoutLookup(viewDevice))(collections.PageOfDevices(c.App, filter, p.Offset(), p.Size))
 }
 
-// hubView is a hub as the contract shows it.
 type hubView struct {
 	HubID  string `json:"hub_id"`
 	Status string `json:"status"`
-	// LastHeartbeatAt is when the hub was last heard of: every signed event that names it counts.
+	// LastHeartbeatAt is the time of the last signed event that names the hub.
 	LastHeartbeatAt *string     `json:"last_heartbeat_at"`
 	Devices         []hubDevice `json:"devices"`
 }
 
-// hubDevice is a device on a hub.
 type hubDevice struct {
 	DeviceID   string  `json:"device_id"`
 	DeviceType *string `json:"device_type"`
 	Status     string  `json:"status"`
 	PatientID  *string `json:"patient_id"`
-	// PatientName is whose it is, where the caller may know.
+	// PatientName is the holder's name, if the caller may see it.
 	PatientName *string `json:"patient_name"`
 }
 
@@ -235,7 +233,7 @@ func (a *api) listHubs(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	team, err := a.team(c, "")
+	team, err := a.careTeamFilter(c, "")
 	if err != nil {
 		return err
 	}
@@ -249,9 +247,9 @@ func (a *api) listHubs(c *web.Call) error {
 	}
 	views, shown := make([]hubView, len(page)), []*collections.Device{}
 	for i, hub := range page {
-		views[i] = hubView{HubID: hub.HubID, Status: hub.Status, LastHeartbeatAt: instantOrNull(hub.Heard()), Devices: []hubDevice{}}
+		views[i] = hubView{HubID: hub.HubID, Status: hub.Status, LastHeartbeatAt: instantOrNull(hub.LastSeen()), Devices: []hubDevice{}}
 		for _, device := range on[hub.HubID] {
-			views[i].Devices = append(views[i].Devices, hubDevice{device.DeviceID(), orNull(device.Type()), device.Status(), orNull(device.PatientID()), orNull(names[device.PatientID()].FirstLast())})
+			views[i].Devices = append(views[i].Devices, hubDevice{device.DeviceID(), orNull(device.Type()), device.Status(), orNull(device.PatientID()), orNull(names[device.PatientID()].FullName())})
 			shown = append(shown, device)
 		}
 	}
@@ -264,7 +262,7 @@ func (a *api) listHubs(c *web.Call) error {
 func (a *api) listDeviceAlerts(c *web.Call) error {
 	q, p := c.Listing()
 	filter := alertFilter(q, alerts.DeviceTypes)
-	filter.Among, filter.DeviceID = alerts.DeviceTypes, q.Text("device_id", 128)
+	filter.Types, filter.DeviceID = alerts.DeviceTypes, q.Text("device_id", 128)
 	if err := q.Err(); err != nil {
 		return err
 	}

@@ -19,15 +19,15 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// EMR is what the handlers of the EMR's endpoints answer by.
+// EMR configures the EMR endpoints.
 type EMR struct {
 	Client            *emr.Client
-	ReturnURL         string // where the browser goes after the interactive sign-in; "" answers JSON
+	ReturnURL         string // the console page after the interactive sign-in; "" answers with JSON
 	RequireSearchTerm bool
 }
 
-// jwks serves the public keys with which the EMR checks our client assertions.
-// Source: RFC 7517; SMART App Launch, asymmetric client authentication.
+// jwks serves the public keys that verify Vigil's client assertions at the EMR. Source: RFC 7517; SMART App Launch,
+// asymmetric client authentication.
 func (a *api) jwks(c *web.Call) error {
 	c.Header().Set("Cache-Control", "public, max-age=3600")
 	return c.Send(http.StatusOK, web.JSONType, a.JWKS)
@@ -48,12 +48,12 @@ func (a *api) startEMRSignIn(c *web.Call) error {
 	}{started.AuthorizationURL, started.State})
 }
 
-// finishEMRSignIn is where the EMR sends the browser back to. The state is the proof of who started.
-// Source: docs/decisions/emr.md, "Callback".
+// finishEMRSignIn is the OAuth redirect endpoint. The state parameter proves which user started the sign-in. Source:
+// docs/decisions/emr.md, "Callback".
 func (a *api) finishEMRSignIn(c *web.Call) error {
 	values := c.Request.URL.Query()
 	c.Header().Set("Cache-Control", "no-store")
-	c.Header().Set("Referrer-Policy", "no-referrer") // the address holds the code
+	c.Header().Set("Referrer-Policy", "no-referrer") // the URL holds the authorization code
 	tokens, err := emr.Finish(c.Request.Context(), c.App, a.EMR.Client, emr.Callback{
 		State: phi.Text(values.Get("state")), Code: phi.Text(values.Get("code")), Error: values.Get("error"),
 	}, c.Origin(), a.Now)
@@ -80,7 +80,7 @@ func (a *api) finishEMRSignIn(c *web.Call) error {
 	}{"connected", emr.Scopes(tokens.Scope), instantOrNull(tokens.ExpiresAt), instantOrNull(tokens.RefreshExpiresAt), a.EMR.Client.BaseURL(), tokens.ConnectedBy})
 }
 
-// returnTo sends the browser to the page that the operator named.
+// returnTo redirects the browser to the configured page.
 func (a *api) returnTo(c *web.Call, with url.Values) error {
 	target, err := url.Parse(a.EMR.ReturnURL)
 	if err != nil {
@@ -120,7 +120,7 @@ func (a *api) testEMRSignIn(c *web.Call) error {
 		return err
 	}
 	grant, err := a.EMR.Client.SignIn(c.Request.Context())
-	if err := a.noteTest(c, "jwt", err); err != nil {
+	if err := a.recordEMRTest(c, "jwt", err); err != nil {
 		return err
 	}
 	return c.OK(struct {
@@ -133,7 +133,7 @@ func (a *api) testEMRSignIn(c *web.Call) error {
 	}{"success", grant.TokenType, int(grant.ExpiresIn / time.Second), grant.Scope, a.missingScopes()})
 }
 
-// missingScope is something that the service cannot do with what the EMR granted.
+// missingScope is a function that Vigil cannot perform with the scopes that the EMR granted.
 type missingScope struct {
 	Does    string `json:"does"`
 	Scope   string `json:"scope"`
@@ -149,7 +149,7 @@ func (a *api) testEMRConnection(c *web.Call) error {
 		return err
 	}
 	found, err := a.EMR.Client.Metadata(c.Request.Context())
-	if err := a.noteTest(c, "connection", err); err != nil {
+	if err := a.recordEMRTest(c, "connection", err); err != nil {
 		return err
 	}
 	status, supported := "success", []string{}
@@ -174,8 +174,8 @@ func (a *api) testEMRConnection(c *web.Call) error {
 	})
 }
 
-// noteTest records a test and its end, and makes the EMR's refusal an answer with its words.
-func (a *api) noteTest(c *web.Call, what string, failure error) error {
+// recordEMRTest records a connection test and its result, and answers with the EMR's error message on failure.
+func (a *api) recordEMRTest(c *web.Call, what string, failure error) error {
 	entry := audit.Entry{Event: audit.EMRTest, Actor: c.Actor(), ResourceType: audit.ResourceEMRConnection, ResourceID: what}
 	if failure != nil {
 		entry.Outcome = audit.MinorFailure
@@ -192,7 +192,7 @@ func (a *api) noteTest(c *web.Call, what string, failure error) error {
 	return f.With("error", orNull(e.OAuthError)).With("error_description", orNull(e.Diagnostics.Reveal()))
 }
 
-// emrPatient is one person found at the EMR.
+// emrPatient is one match of an EMR patient search.
 type emrPatient struct {
 	EMRID           string  `json:"emr_id"`
 	FirstName       *string `json:"first_name"`
@@ -206,8 +206,8 @@ type emrPatient struct {
 	Deceased        bool    `json:"deceased"`
 }
 
-// searchEMRPatients asks the EMR. The trail names who searched, and the people shown by their ids.
-// Source: docs/decisions/emr.md, "Patient search".
+// searchEMRPatients searches patients at the EMR. The audit trail records the user and the EMR ids of the patients
+// shown. Source: docs/decisions/emr.md, "Patient search".
 func (a *api) searchEMRPatients(c *web.Call) error {
 	wanted, err := a.emrQuery(c)
 	if err != nil {
@@ -218,7 +218,7 @@ func (a *api) searchEMRPatients(c *web.Call) error {
 		return upstream(err)
 	}
 	ids := web.Views(found, func(p emr.Patient) string { return p.ID })
-	here, err := collections.KnownExternalIDs(c.App, ids)
+	here, err := collections.ExistingExternalIDs(c.App, ids)
 	if err != nil {
 		return err
 	}
@@ -260,7 +260,7 @@ func (a *api) emrQuery(c *web.Call) (emr.PatientQuery, error) {
 	return wanted, q.Err()
 }
 
-// upstream makes a failure at the EMR an answer. Source: docs/decisions/emr.md, "EMR not configured".
+// upstream converts an EMR failure to a fault. Source: docs/decisions/emr.md, "EMR not configured".
 func upstream(err error) error {
 	e, ours := errors.AsType[*emr.Error](err)
 	if !ours {
@@ -277,15 +277,15 @@ func upstream(err error) error {
 	case e.Code == emr.CodeTimeout:
 		kind, code = fault.UpstreamTimeout, "emr_timeout"
 	case errors.Is(err, context.DeadlineExceeded):
-		kind, code, detail = fault.UpstreamTimeout, "emr_timeout", "The EMR took too long."
+		kind, code, detail = fault.UpstreamTimeout, "emr_timeout", "The EMR did not respond in time. Try again."
 	case e.Status == 0 && e.Code == emr.CodeUnavailable:
 		code = "emr_unavailable"
 	}
 	return fault.New(kind, code, detail).With("upstream_status", status).After(e.RetryAfter).Because(err)
 }
 
-// heldView is what a transmission waits for besides its time, and what it asks of a person.
-type heldView struct {
+// heldDeliveryView is what blocks a delivery besides its retry time, and the manual task it needs.
+type heldDeliveryView struct {
 	WaitsFor   *string         `json:"waits_for"`
 	Correction *correctionView `json:"correction"`
 }
@@ -298,8 +298,8 @@ type correctionView struct {
 	Notes          *string `json:"notes"`
 }
 
-func viewHeld(t *collections.Transmission) heldView {
-	v := heldView{WaitsFor: orNull(t.WaitsFor())}
+func viewHeldDelivery(t *collections.Transmission) heldDeliveryView {
+	v := heldDeliveryView{WaitsFor: orNull(t.WaitsFor())}
 	if since := t.CorrectionDueAt(); !since.IsZero() {
 		v.Correction = &correctionView{
 			validate.FormatInstant(since), instantOrNull(t.CorrectionClosedAt()), orNull(t.CorrectionClosedBy()), orNull(t.CorrectionNote().Reveal()),
@@ -308,24 +308,24 @@ func viewHeld(t *collections.Transmission) heldView {
 	return v
 }
 
-// fhirPeopleView counts what waits for a person, of all days.
-type fhirPeopleView struct {
+// manualTasksView counts open manual tasks of all days.
+type manualTasksView struct {
 	Unlinked       int `json:"unlinked"`
 	CorrectionsDue int `json:"corrections_due"`
 }
 
-// correctedBody says what was done about a copy at the EMR.
-type correctedBody struct {
+// correctionNoteBody holds the note about a manual correction at the EMR.
+type correctionNoteBody struct {
 	Notes validate.String `json:"notes"`
 }
 
-func (b correctedBody) read(checks *validate.Checks) phi.Text {
+func (b correctionNoteBody) read(checks *validate.Checks) phi.Text {
 	return phi.Text(checks.Text("notes", b.Notes, validate.Required(2000)))
 }
 
-// acknowledgeCorrection closes the task of correcting the EMR's copy: a person says that it was seen to.
+// acknowledgeCorrection closes the task of correcting the EMR's copy after a user confirms the correction.
 func (a *api) acknowledgeCorrection(c *web.Call) error {
-	notes, err := web.Read(c, correctedBody.read)
+	notes, err := web.Read(c, correctionNoteBody.read)
 	if err != nil {
 		return err
 	}
@@ -334,7 +334,7 @@ func (a *api) acknowledgeCorrection(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := a.reachPresent(c, found.PatientID()); err != nil {
+	if err := a.authorizePresentPatient(c, found.PatientID()); err != nil {
 		return err
 	}
 	if err := emr.Acknowledge(c.App, id, notes, c.Actor(), c.Now); err != nil {

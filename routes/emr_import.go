@@ -12,10 +12,10 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// askTime bounds asking the EMR in an import; what has come by then is stored.
-const askTime = time.Minute
+// emrImportTimeout limits the EMR queries of an import; patients received in time are stored.
+const emrImportTimeout = time.Minute
 
-// importBody is the body of both variants, told apart by the key of the ids.
+// importBody is the body of both variants; the name of the id list selects the variant.
 type importBody struct {
 	PatientIDs       validate.Field[[]validate.String] `json:"patient_ids"`
 	EMRPatientIDs    validate.Field[[]validate.String] `json:"emr_patient_ids"`
@@ -23,7 +23,8 @@ type importBody struct {
 	Program          validate.String                   `json:"program"`
 }
 
-// importFromEMR answers variant A with 201 and variant B with 200. Source: docs/decisions/patients.md, "Import variants".
+// importFromEMR answers variant A with 201 and variant B with 200. Source: docs/decisions/patients.md, "Import
+// variants".
 func (a *api) importFromEMR(c *web.Call, body importBody) error {
 	what, asSent, err := a.readImport(c, body)
 	if err != nil {
@@ -32,9 +33,9 @@ func (a *api) importFromEMR(c *web.Call, body importBody) error {
 	if !a.EMR.Client.HasBackendService() && !a.EMR.Client.CanConnect() {
 		return fault.State("emr_not_configured", "EMR is not configured.")
 	}
-	ctx, cancel := context.WithTimeout(c.Request.Context(), askTime)
+	ctx, cancel := context.WithTimeout(c.Request.Context(), emrImportTimeout)
 	defer cancel()
-	done, err := patients.ImportFrom(ctx, c.App, a.EMR.Client, what, c.Actor(), c.Now, a.Zone)
+	done, err := patients.ImportFromEMR(ctx, c.App, a.EMR.Client, what, c.Actor(), c.Now, a.Zone)
 	if err != nil {
 		return upstream(err)
 	}
@@ -44,8 +45,8 @@ func (a *api) importFromEMR(c *web.Call, body importBody) error {
 	return c.OK(importedB(done, asSent))
 }
 
-// readImport checks the body; asSent is the form in which each id came.
-func (a *api) readImport(c *web.Call, body importBody) (what patients.Import, asSent map[string]string, err error) {
+// readImport validates the body; asSent maps each id to the form in which the caller sent it.
+func (a *api) readImport(c *web.Call, body importBody) (what patients.ImportRequest, asSent map[string]string, err error) {
 	checks := validate.NewChecks()
 	validate.NotNull(checks, "patient_ids", body.PatientIDs)
 	validate.NotNull(checks, "emr_patient_ids", body.EMRPatientIDs)
@@ -59,7 +60,7 @@ func (a *api) readImport(c *web.Call, body importBody) (what patients.Import, as
 	case body.EMRPatientIDs.Sent():
 		name, list = "emr_patient_ids", body.EMRPatientIDs
 	}
-	what = patients.Import{Program: patients.DefaultProgram}
+	what = patients.ImportRequest{Program: patients.DefaultProgram}
 	what.EMRIDs, asSent = readEMRIDs(checks, name, list)
 	if body.PatientIDs.Sent() {
 		if program := checks.Text("program", body.Program, validate.Optional(50)); program != "" {
@@ -80,7 +81,7 @@ func (a *api) readImport(c *web.Call, body importBody) (what patients.Import, as
 	return what, asSent, checks.Err()
 }
 
-// readEMRIDs returns each id once, without "Patient/".
+// readEMRIDs returns each id once, without the "Patient/" prefix.
 func readEMRIDs(checks *validate.Checks, name string, list validate.Field[[]validate.String]) (ids []string, asSent map[string]string) {
 	if list.Given() && len(list.Value) == 0 {
 		checks.Reject(name, "This list may not be empty.")
@@ -120,7 +121,7 @@ type skippedPatient struct {
 	Reason string `json:"reason"`
 }
 
-func importedA(done []patients.Imported, asSent map[string]string) importAnswerA {
+func importedA(done []patients.ImportResult, asSent map[string]string) importAnswerA {
 	answer := importAnswerA{Patients: []importedPatient{}, Details: []skippedPatient{}}
 	for _, one := range done {
 		if !one.OK {
@@ -129,7 +130,7 @@ func importedA(done []patients.Imported, asSent map[string]string) importAnswerA
 			continue
 		}
 		answer.Imported++
-		answer.Patients = append(answer.Patients, importedPatient{one.PatientID, asSent[one.EMRID], one.Name.FirstLast(), "imported", one.LeftOut})
+		answer.Patients = append(answer.Patients, importedPatient{one.PatientID, asSent[one.EMRID], one.Name.FullName(), "imported", one.LeftOut})
 	}
 	return answer
 }
@@ -150,7 +151,7 @@ type importDetail struct {
 	LeftOut   []string `json:"left_out,omitempty"`
 }
 
-func importedB(done []patients.Imported, asSent map[string]string) importAnswerB {
+func importedB(done []patients.ImportResult, asSent map[string]string) importAnswerB {
 	answer := importAnswerB{Details: make([]importDetail, len(done))}
 	for i, one := range done {
 		status := "skipped"
@@ -158,7 +159,7 @@ func importedB(done []patients.Imported, asSent map[string]string) importAnswerB
 		case one.OK:
 			status = "imported"
 			answer.Imported++
-		case one.Undelivered:
+		case one.EMRFault:
 			answer.Errors++
 		default:
 			answer.Skipped++

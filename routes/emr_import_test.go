@@ -14,7 +14,7 @@ import (
 const importPath = "/patients/import_selected_from_emr/"
 
 // gaps are people whose records have what real records have.
-var gaps = append(sandbox.MadeUpPatients(),
+var gaps = append(sandbox.DemoEMRPatients(),
 	sandbox.EMRPatient{ID: "no-name", MRN: "G1", BirthDate: "1950-01-01"},
 	sandbox.EMRPatient{ID: "half", MRN: "not an MRN!", Family: "Half", Given: []string{"Hana"}, BirthDate: "1950-01-01", Phone: "12", Email: "at", City: "Nowhere"},
 	sandbox.EMRPatient{ID: "same-mrn", MRN: "E1001", Family: "Double", Given: []string{"Dora"}, BirthDate: "1950-01-01"},

@@ -56,7 +56,7 @@ func TestTurnsWaitInTheQueue(t *testing.T) {
 		want, since := map[string]int{"transmissions": 3, "transmissions_unlinked": 1}[q.Name], map[string]time.Time{
 			"transmissions": clock.Add(-2 * time.Minute), "transmissions_unlinked": clock.Add(-3 * time.Minute),
 		}[q.Name]
-		if got, first, err := q.Waiting(d.app); err != nil || got != want || !first.Equal(since) {
+		if got, first, err := q.Depth(d.app); err != nil || got != want || !first.Equal(since) {
 			t.Errorf("%s: %d since %s, want %d since %s (%v)", q.Name, got, first, want, since, err)
 		}
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// escalationView is an escalation as the contract shows it.
 type escalationView struct {
 	ID                  int64    `json:"id"`
 	PatientID           string   `json:"patient_id"`
@@ -44,10 +43,9 @@ type escalationView struct {
 	RemindedAt *string     `json:"reminded_at"`
 	History    []eventView `json:"history"`
 
-	waiting
+	escalationDeadline
 }
 
-// eventView is one step of an escalation.
 type eventView struct {
 	At     string  `json:"at"`
 	Event  string  `json:"event"`
@@ -61,7 +59,7 @@ func viewEscalationEvent(e escalations.Event) eventView {
 
 func viewEscalation(e *collections.Escalation, names map[string]patients.Name, alertIDs []string, history []escalations.Event) escalationView {
 	view := escalationView{
-		ID: e.Number(), PatientID: e.PatientID(), PatientName: names[e.PatientID()].FirstLast(),
+		ID: e.Number(), PatientID: e.PatientID(), PatientName: names[e.PatientID()].FullName(),
 		Priority: e.Priority(), Status: e.Status(), Reason: orNull(e.Reason().Reveal()),
 		CreatedBy: e.CreatedBy(), AssignedTo: orNull(e.AssignedTo()), AssignedAt: instantOrNull(e.AssignedAt()),
 		AlertID: numberOrNull(e.AlertID()), AlertIDs: []int64{}, RelatedEscalationID: numberOrNull(e.RelatedID()),
@@ -76,13 +74,13 @@ func viewEscalation(e *collections.Escalation, names map[string]patients.Name, a
 	return view
 }
 
-// viewEscalations shows a page of escalations with the names of their patients, the alerts that belong to them and what happened.
+// viewEscalations renders a page of escalations with patient names, alerts and events.
 func viewEscalations(app core.App, page []*collections.Escalation) ([]escalationView, error) {
 	names, err := patients.Names(app, distinct(page, (*collections.Escalation).PatientID))
 	if err != nil {
 		return nil, err
 	}
-	attached, err := escalations.AlertsOf(app, page...)
+	attached, err := escalations.AlertIDsOf(app, page...)
 	if err != nil {
 		return nil, err
 	}
@@ -90,15 +88,15 @@ func viewEscalations(app core.App, page []*collections.Escalation) ([]escalation
 	if err != nil {
 		return nil, err
 	}
-	waits, err := waitings(app, page)
+	waits, err := escalationDeadlines(app, page)
 	return web.Views(page, func(e *collections.Escalation) escalationView {
 		view := viewEscalation(e, names, attached[e.Id], histories[e.Id])
-		view.waiting = waits[e.Id]
+		view.escalationDeadline = waits[e.Id]
 		return view
 	}), err
 }
 
-// escalation finds the escalation of the path, if the caller may see its patient.
+// escalation finds the escalation of the path and checks that the caller may see its patient.
 func (a *api) escalation(c *web.Call) (*collections.Escalation, error) {
 	number, err := c.PathInteger("id")
 	if err != nil {
@@ -108,7 +106,7 @@ func (a *api) escalation(c *web.Call) (*collections.Escalation, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e, a.reachPresent(c, e.PatientID())
+	return e, a.authorizePresentPatient(c, e.PatientID())
 }
 
 func (a *api) listEscalations(c *web.Call) (err error) {
@@ -118,7 +116,7 @@ func (a *api) listEscalations(c *web.Call) (err error) {
 		Priority: q.OneOf("priority", escalations.Priorities...), Status: q.OneOf("status", escalations.Statuses...),
 	}
 	filter.Active, filter.ByUrgency = q.Boolean("active"), q.Ordering(newestFirst, byUrgency) == byUrgency
-	if filter.CareTeamOf, err = a.teamFor(c, q, filter.PatientID); err != nil {
+	if filter.CareTeamOf, err = a.careTeamFilterAfter(c, q, filter.PatientID); err != nil {
 		return err
 	}
 	return list(c, p, audit.ResourceEscalation, viewEscalations)(collections.PageOfEscalations(c.App, filter, p.Offset(), p.Size))
@@ -133,7 +131,7 @@ func (a *api) createEscalation(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := a.reach(c, draft.PatientID); err != nil {
+	if err := a.authorizePatient(c, draft.PatientID); err != nil {
 		return err
 	}
 	return show(c, c.Created, viewEscalations)(triage.OpenEscalation(c.App, draft, c.Actor(), c.Now))
@@ -147,14 +145,13 @@ func (a *api) updateEscalation(c *web.Call, e *collections.Escalation) error {
 	return show(c, c.OK, viewEscalations)(triage.UpdateEscalation(c.App, a.Billing, e.Number(), change, c.Actor(), c.Now))
 }
 
-// The orders of the list of escalations.
 const (
 	newestFirst = "-created_at"
 	byUrgency   = "urgency"
 )
 
-// waiting is what of an escalation says when the next step follows, and whose it is; nulls when it is over.
-type waiting struct {
+// escalationDeadline is when the next step of an escalation is due and which user owns it; null once it is closed.
+type escalationDeadline struct {
 	AssignedName *string `json:"assigned_name"`
 	Taken        bool    `json:"taken"`
 	WaitsSince   *string `json:"waits_since"`
@@ -162,8 +159,8 @@ type waiting struct {
 	WorksSince   *string `json:"works_since"`
 }
 
-// waitings are of each escalation, by record id.
-func waitings(app core.App, page []*collections.Escalation) (map[string]waiting, error) {
+// escalationDeadlines returns the deadlines of escalations, by record id.
+func escalationDeadlines(app core.App, page []*collections.Escalation) (map[string]escalationDeadline, error) {
 	ids := web.Views(page, func(e *collections.Escalation) string { return e.Id })
 	taken, err := collections.TakenEscalations(app, ids)
 	if err != nil {
@@ -173,34 +170,35 @@ func waitings(app core.App, page []*collections.Escalation) (map[string]waiting,
 	if err != nil {
 		return nil, err
 	}
-	waits := make(map[string]waiting, len(page))
+	waits := make(map[string]escalationDeadline, len(page))
 	for _, e := range page {
-		w := waiting{AssignedName: orNull(names[e.AssignedTo()].Reveal()), Taken: taken[e.Id]}
+		w := escalationDeadline{AssignedName: orNull(names[e.AssignedTo()].Reveal()), Taken: taken[e.Id]}
 		switch {
-		case escalations.Status(e.Status()).Closed():
+		case escalations.Status(e.Status()).IsClosed():
 		case w.Taken:
-			w.WorksSince = instantOrNull(slices.MaxFunc([]time.Time{e.WorksSince(), e.RemindedAt()}, time.Time.Compare))
+			w.WorksSince = instantOrNull(slices.MaxFunc([]time.Time{e.LastActivity(), e.RemindedAt()}, time.Time.Compare))
 		default:
-			w.WaitsSince, w.TierAt = instantOrNull(e.WaitsSince()), instantOrNull(e.TierAt())
+			w.WaitsSince, w.TierAt = instantOrNull(e.WaitingSince()), instantOrNull(e.TierAt())
 		}
 		waits[e.Id] = w
 	}
 	return waits, nil
 }
 
-// deadlinesView is how long an escalation of a priority may wait to be taken before the next are told, in seconds since it began to wait.
+// deadlinesView is how long an escalation of a priority may stay untaken before each next tier is notified, in seconds
+// from its start.
 type deadlinesView struct {
 	OnCall   int64 `json:"on_call_seconds"`
 	Managers int64 `json:"managers_seconds"`
 	Everyone int64 `json:"everyone_seconds"`
 }
 
-// allDeadlinesView is the ladder as the settings have it.
+// allDeadlinesView is the configured ladder.
 type allDeadlinesView struct {
 	Stat    deadlinesView `json:"stat"`
 	Urgent  deadlinesView `json:"urgent"`
 	Routine deadlinesView `json:"routine"`
-	// Note is how long work may go on without a note.
+	// Note is how long work may continue without a note.
 	Note int64 `json:"note_seconds"`
 }
 

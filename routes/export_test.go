@@ -19,7 +19,7 @@ func Rows() []Row {
 	var rows []Row
 	a := new(api)
 	for _, r := range append(a.bind(web.BasePath, table), a.bind("", rootTable)...) {
-		rows = append(rows, Row{r.Method, r.Path, r.Who == authz.Anyone, r.Who == authz.SignedByGateway, r.Who, r.Scope})
+		rows = append(rows, Row{r.Method, r.Path, r.Permission == authz.Anyone, r.Permission == authz.SignedByGateway, r.Permission, r.Scope})
 	}
 	return rows
 }

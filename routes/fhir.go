@@ -20,20 +20,20 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// readFHIRObservation serves the FHIR R4 Observation, rendered from the stored reading.
+// readFHIRObservation renders a stored observation as a FHIR R4 Observation.
 func (a *api) readFHIRObservation(c *web.Call, o ingest.Observation) error {
 	names, err := patients.Names(c.App, []string{o.PatientID})
 	if err != nil {
 		return err
 	}
 	if !names[o.PatientID].Readable() {
-		return &collections.Unreadable{Collection: collections.Patients, ID: o.PatientID}
+		return &collections.UnreadableError{Collection: collections.Patients, ID: o.PatientID}
 	}
 	stored, err := a.Transmissions.Load(c.App, o.ID)
 	if err != nil {
 		return err
 	}
-	body, err := fhir.Observation(stored, phi.Text(names[o.PatientID].FirstLast())).Encode()
+	body, err := fhir.Observation(stored, phi.Text(names[o.PatientID].FullName())).Encode()
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (a *api) readFHIRObservation(c *web.Call, o ingest.Observation) error {
 	return c.Send(http.StatusOK, web.Preferred(c.Request.Header, web.JSONType, fhir.ContentType), body)
 }
 
-// readFHIRPatient serves the FHIR R4 Patient. Every role that may read it sees all of it.
+// readFHIRPatient renders a patient as a FHIR R4 Patient. Every role that may read it sees all of it.
 func (a *api) readFHIRPatient(c *web.Call, patient *collections.Patient) error {
 	if err := collections.Readable(patient.ProxyRecord()); err != nil {
 		return err
@@ -61,10 +61,10 @@ func (a *api) readFHIRPatient(c *web.Call, patient *collections.Patient) error {
 	return c.Send(http.StatusOK, web.Preferred(c.Request.Header, web.JSONType, fhir.ContentType), body)
 }
 
-// From these on deliveries count as degraded. Source: docs/decisions/transmissions.md, "FHIR status".
+// Below or above these figures deliveries count as degraded. Source: docs/decisions/transmissions.md, "FHIR status".
 const (
-	leastSuccessRate  = 95.0
-	mostAwaitingRetry = 20
+	minSuccessRate  = 95.0
+	maxAwaitingRetry = 20
 )
 
 type fhirStatusView struct {
@@ -79,7 +79,7 @@ type fhirStatusView struct {
 }
 
 type fhirQueueView struct {
-	fhirPeopleView
+	manualTasksView
 
 	Pending             int `json:"pending"`
 	Processing          int `json:"processing"`
@@ -93,7 +93,7 @@ type fhirTodayView struct {
 	SuccessRate float64 `json:"success_rate"`
 }
 
-// fhirStatus says how deliveries to the EMR go. Today begins at midnight in the practice's zone.
+// fhirStatus reports the state of deliveries to the EMR. Today begins at midnight in the practice's zone.
 func (a *api) fhirStatus(c *web.Call) error {
 	f, err := emr.ReadFigures(c.App, collections.StartOfDay(c.Now.In(a.Zone)))
 	if err != nil {
@@ -107,12 +107,12 @@ func (a *api) fhirStatus(c *web.Call) error {
 	}
 	view := fhirStatusView{
 		Status: status, EMRConnection: connection, LastSuccessfulTransmit: instantOrNull(f.LastTransmitted),
-		Queue:      fhirQueueView{fhirPeopleView{f.Unlinked, f.CorrectionsDue}, f.Pending, f.Processing, f.AwaitingRetry, f.GivenUp},
+		Queue:      fhirQueueView{manualTasksView{f.Unlinked, f.CorrectionsDue}, f.Pending, f.Processing, f.AwaitingRetry, f.GivenUp},
 		TodayStats: fhirTodayView{f.Transmitted, f.Failed, f.SuccessRate()},
 		Uptime:     fmt.Sprintf("%.1f%%", uptime),
 	}
 	if connection == "disconnected" {
-		view.EMRAwaySince = instantOrNull(a.emrAwaySince())
+		view.EMRAwaySince = instantOrNull(a.emrOutageSince())
 	}
 	if !since.IsZero() {
 		view.UptimeSeconds = max(0, int64(c.Now.Sub(since)/time.Second))
@@ -120,7 +120,7 @@ func (a *api) fhirStatus(c *web.Call) error {
 	return c.OK(view)
 }
 
-// emrConnection is what deliveries and the health check last saw of the EMR, whichever looked later.
+// emrConnection is the state of the EMR as last seen by a delivery or the health check, the later of the two.
 func (a *api) emrConnection() string {
 	_, down := a.Transmissions.Outage()
 	seen := a.Monitor.Latest()
@@ -133,35 +133,36 @@ func (a *api) emrConnection() string {
 	return "connected"
 }
 
-// emrAwaySince is when the outage began as deliveries found it, else as the health check did, which counts anew with the process.
-func (a *api) emrAwaySince() time.Time {
+// emrOutageSince is the start of the outage as seen by deliveries, else by the health check, which restarts with the
+// process.
+func (a *api) emrOutageSince() time.Time {
 	if since, down := a.Transmissions.Outage(); down {
 		return since
 	}
-	return a.Monitor.Latest().EMRAwaySince
+	return a.Monitor.Latest().EMRDownSince
 }
 
-// fhirDown is the status while nothing can be delivered.
+// fhirDown is the status while no delivery is possible.
 const fhirDown = "down"
 
-// fhirHealth sums up. An EMR that nobody configured does not count against the service.
+// fhirHealth sums up the figures. An EMR that is not configured does not count against the service.
 func fhirHealth(f emr.Figures, connection string, working bool) string {
 	switch {
 	case connection == "disconnected" || !working:
 		return fhirDown
-	case f.SuccessRate() < leastSuccessRate || f.AwaitingRetry > mostAwaitingRetry || f.GivenUp > 0:
+	case f.SuccessRate() < minSuccessRate || f.AwaitingRetry > maxAwaitingRetry || f.GivenUp > 0:
 		return "degraded"
 	}
 	return "operational"
 }
 
-// fhirPath is where resources are served, and looked for.
+// fhirPath is the prefix of the FHIR reads within the contract.
 const fhirPath = web.BasePath + "/fhir/"
 
-// fhirFault says what went wrong as an OperationOutcome, to who asks for FHIR where FHIR is served, or would be. Everybody else gets the contract's
-// form. Source: docs/decisions/fhir.md, "FHIR read".
+// fhirFault renders a fault as an OperationOutcome where FHIR is served and the caller accepts it; elsewhere the
+// contract's form applies. Source: docs/decisions/fhir.md, "FHIR read".
 func (a *api) fhirFault(row web.Route, r *http.Request, f *fault.Error) (contentType string, body []byte) {
-	if inR4(row.Path) || row.Unknown() && inR4(r.URL.Path) {
+	if isFHIRPath(row.Path) || row.Unknown() && isFHIRPath(r.URL.Path) {
 		body, err := fhir.OperationOutcome(issuesOf(f)...)
 		if err != nil {
 			return "", nil
@@ -179,23 +180,24 @@ func (a *api) fhirFault(row web.Route, r *http.Request, f *fault.Error) (content
 	return fhir.ContentType, body
 }
 
-// inR4 reports whether a path is one of the FHIR interface, or one that looks like it, where nothing else is spoken.
-func inR4(path string) bool { return path == "/fhir" || strings.HasPrefix(path, "/fhir/") }
+// isFHIRPath reports whether a path belongs to the FHIR interface, served or not, where all answers are FHIR.
+func isFHIRPath(path string) bool { return path == "/fhir" || strings.HasPrefix(path, "/fhir/") }
 
-// produces lists the media types in which a row's success may come. The FHIR interface chooses its own, since a parameter may say so, too.
+// produces lists the media types of a row's successful answers. The FHIR interface negotiates its own, because of the
+// _format parameter.
 func (a *api) produces(row web.Route) []string {
-	if inR4(row.Path) {
+	if isFHIRPath(row.Path) {
 		return nil
 	}
 	return a.contract.produces(row)
 }
 
-// typesByCode are the kinds of faults whose code says more.
+// typesByCode are the FHIR issue types of faults that have a code more specific than their kind.
 var typesByCode = map[string]string{
 	fhirserver.CodeNotSupported: "not-supported", fhirserver.CodeTooCostly: "too-costly", fhirserver.CodeTooLong: "too-long", "token_expired": "expired",
 }
 
-// issueTypes are the kinds of faults in FHIR's words. Source: FHIR R4, value set issue-type.
+// issueTypes maps fault kinds to FHIR issue types. Source: FHIR R4, value set issue-type.
 var issueTypes = map[fault.Kind]string{
 	fault.Internal: "exception", fault.Throttled: "throttled", fault.Unauthenticated: "login", fault.Forbidden: "forbidden", fault.NotFound: "not-found",
 	fault.MethodNotAllowed: "not-supported", fault.NotAcceptable: "not-supported", fault.PayloadTooLarge: "too-long",

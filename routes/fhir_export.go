@@ -19,17 +19,17 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// The addresses of the bulk export. Source: HL7 Bulk Data Access 2.0.
+// The paths of the bulk export. Source: HL7 Bulk Data Access 2.0.
 const (
 	exportPath = fhirserver.Base + "/$export-status/"
 	ndjsonType = "application/fhir+ndjson"
-	// everyone is the group of all patients: the one there is.
-	everyone = "all"
+	// allPatientsGroup is the only group: all patients.
+	allPatientsGroup = "all"
 )
 
 type exportEngine = fhirserver.BulkExporter
 
-// exportRows are what a client calls to have resources in bulk.
+// exportRows are the endpoints of the bulk export.
 func exportRows() (rows []route) {
 	for path, level := range map[string]fhirserver.Level{
 		fhirserver.Base + "/$export": fhirserver.System, fhirserver.Base + "/Patient/$export": fhirserver.Patients, fhirserver.Base + "/Group/{group}/$export": fhirserver.Patients,
@@ -48,10 +48,10 @@ func exportRows() (rows []route) {
 
 func startExport(level fhirserver.Level) handler {
 	return func(a *api, c *web.Call) error {
-		if c.Request.Method == http.MethodHead { // GET begins something here, and HEAD must not
-			return fault.New(fault.MethodNotAllowed, "method_not_allowed", "This method is not allowed here.")
+		if c.Request.Method == http.MethodHead { // GET starts an export here, and HEAD must not
+			return fault.New(fault.MethodNotAllowed, "method_not_allowed", "This path does not allow HEAD. Use GET.")
 		}
-		if group := c.Request.PathValue("group"); group != "" && group != everyone {
+		if group := c.Request.PathValue("group"); group != "" && group != allPatientsGroup {
 			return fault.Missing()
 		}
 		parameters, err := fhirserver.InQuery(c.Request.URL.RawQuery)
@@ -70,22 +70,22 @@ func startExport(level fhirserver.Level) handler {
 			}
 		}
 		asked, err := fhirserver.Read(level, parameters, fhirserver.ReadPrefer(c.Request.Header.Values("Prefer")), a.PublicURL+c.Request.URL.RequestURI(),
-			func(kind string) error { return c.NeedToo(authz.SystemScope(kind)) })
+			func(kind string) error { return c.RequireScopes(authz.SystemScope(kind)) })
 		if err != nil {
 			return err
 		}
-		c.Header().Del("WWW-Authenticate") // of types that were not named and are left out
+		c.Header().Del("WWW-Authenticate") // of unnamed types, which the export omits
 		id, err := a.Exports.Start(c.App, c.Caller.RecordID, asked, c.Actor(), c.Now)
 		if err != nil {
 			return err
 		}
 		c.Header().Set("Content-Location", a.PublicURL+exportPath+id)
-		return sayOfExport(c, http.StatusAccepted, "information", "informational", "The export will be made. Its state is at Content-Location.")
+		return answerOutcome(c, http.StatusAccepted, "information", "informational", "The export is queued. Poll the URL in Content-Location for its state.")
 	}
 }
 
-// sayOfExport answers with words alone.
-func sayOfExport(c *web.Call, status int, severity, kind, words string) error {
+// answerOutcome answers with a single OperationOutcome issue.
+func answerOutcome(c *web.Call, status int, severity, kind, words string) error {
 	body, err := fhir.OperationOutcome(fhir.Issue{Severity: severity, Type: kind, Text: words})
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func sayOfExport(c *web.Call, status int, severity, kind, words string) error {
 	return c.Send(status, fhir.ContentType, body)
 }
 
-// export finds the export of the path, for the client that began it.
+// export finds the export of the path, only for the client that started it.
 func (a *api) export(c *web.Call) (*collections.Export, error) {
 	id, err := c.PathUUID()
 	if err != nil {
@@ -102,10 +102,10 @@ func (a *api) export(c *web.Call) (*collections.Export, error) {
 	return a.Exports.Find(c.App, c.Caller.RecordID, id, c.Now)
 }
 
-// The shortest and longest wait that is asked for between two looks at an export that is being made.
+// The bounds of the Retry-After of an export in progress.
 const (
-	shortestWait = time.Second
-	longestWait  = 30 * time.Second
+	minRetryAfter = time.Second
+	maxRetryAfter  = 30 * time.Second
 )
 
 func (a *api) readExport(c *web.Call) error {
@@ -117,15 +117,15 @@ func (a *api) readExport(c *web.Call) error {
 	case collections.ExportComplete:
 		return a.showManifest(c, export)
 	case collections.ExportFailed:
-		return sayOfExport(c, http.StatusInternalServerError, "error", "exception", "The export could not be made. Begin another one.")
+		return answerOutcome(c, http.StatusInternalServerError, "error", "exception", "The export failed. Start another one.")
 	}
-	wait := min(max(c.Now.Sub(export.CreatedAt())/10, shortestWait), longestWait)
+	wait := min(max(c.Now.Sub(export.CreatedAt())/10, minRetryAfter), maxRetryAfter)
 	c.Header().Set("Retry-After", strconv.Itoa(int(wait/time.Second)))
 	c.Header().Set("X-Progress", fmt.Sprintf("%d resources", a.Exports.Progress(export.Id)))
-	return sayOfExport(c, http.StatusAccepted, "information", "informational", "The export is being made.")
+	return answerOutcome(c, http.StatusAccepted, "information", "informational", "The export is being made.")
 }
 
-// manifestView is what an export has become. Source: HL7 Bulk Data Access 2.0, "Response - Complete Status".
+// manifestView is the manifest of a finished export. Source: HL7 Bulk Data Access 2.0, "Response - Complete Status".
 type manifestView struct {
 	TransactionTime     string             `json:"transactionTime"`
 	Request             string             `json:"request"`
@@ -167,7 +167,7 @@ func (a *api) removeExport(c *web.Call) error {
 	if err := a.Exports.Remove(c.App, c.Caller.RecordID, export.Id, c.Actor(), c.Now); err != nil {
 		return err
 	}
-	return sayOfExport(c, http.StatusAccepted, "information", "informational", "The export and its files are gone.")
+	return answerOutcome(c, http.StatusAccepted, "information", "informational", "The export and its files have been deleted.")
 }
 
 func (a *api) readExportFile(c *web.Call) error {
@@ -185,8 +185,8 @@ func (a *api) readExportFile(c *web.Call) error {
 	if file.Kind == fhirserver.Output {
 		needed = []string{file.Type}
 	}
-	for _, kind := range needed { // the token may carry less than the one that began it
-		if err := c.NeedToo(authz.SystemScope(kind)); err != nil {
+	for _, kind := range needed { // this token may have fewer scopes than the one that started the export
+		if err := c.RequireScopes(authz.SystemScope(kind)); err != nil {
 			return err
 		}
 	}
@@ -200,7 +200,7 @@ func (a *api) readExportFile(c *web.Call) error {
 		}
 	}
 	c.Header().Set("Vary", "Accept-Encoding")
-	if c.TakesPacked() {
+	if c.AcceptsGzip() {
 		c.Header().Set("Content-Encoding", "gzip")
 		return c.Stream(ndjsonType, packed)
 	}
@@ -211,8 +211,9 @@ func (a *api) readExportFile(c *web.Call) error {
 	return c.Stream(ndjsonType, lines)
 }
 
-// smartConfiguration says how machines sign in. There is no authorization endpoint: people do not give their rights to programs here.
-// Source: HL7 SMART App Launch 2.2, "Conformance"; docs/decisions/fhir.md, "SMART discovery".
+// smartConfiguration describes the sign-in of machine clients. There is no authorization endpoint: users cannot
+// delegate their rights to programs. Source: HL7 SMART App Launch 2.2, "Conformance"; docs/decisions/fhir.md, "SMART
+// discovery".
 type smartConfiguration struct {
 	TokenEndpoint        string   `json:"token_endpoint"`
 	Methods              []string `json:"token_endpoint_auth_methods_supported"`

@@ -17,7 +17,7 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// r4Rows are the rows of the FHIR interface: what it can do, and for each type reading and searching.
+// r4Rows are the rows of the FHIR interface: the capability statement, and read and search for each resource type.
 func r4Rows() []route {
 	rows := []route{{http.MethodGet, fhirserver.Base + "/metadata", authz.Anyone, ratelimit.User, inFHIR((*api).readCapability)}}
 	for _, kind := range fhirserver.Kinds {
@@ -34,14 +34,14 @@ func r4Rows() []route {
 	return rows
 }
 
-// jsonFormats are the words for JSON that _format knows. Source: FHIR R4, http, "mime-type".
+// jsonFormats are the values of _format that mean JSON. Source: FHIR R4, http, "mime-type".
 var jsonFormats = []string{"json", "application/json", fhir.ContentType, "text/json"}
 
-// inFHIR serves a row of the interface in the format that was asked for, which is JSON or none.
+// inFHIR serves a row of the interface if the caller accepts JSON, the only format.
 func inFHIR(handle handler) handler {
 	return func(a *api, c *web.Call) error {
 		asked := c.Request.URL.Query().Get("_format")
-		format, _, err := mime.ParseMediaType(strings.Replace(asked, " ", "+", 1)) // a plus sign that nobody escaped
+		format, _, err := mime.ParseMediaType(strings.Replace(asked, " ", "+", 1)) // an unescaped plus sign
 		switch {
 		case asked == "" && web.Preferred(c.Request.Header, fhir.ContentType, web.JSONType) == "",
 			asked != "" && (err != nil || !slices.Contains(jsonFormats, format)):
@@ -67,20 +67,21 @@ func (a *api) sendResource(c *web.Call, r fhir.Resource) error {
 	return a.sendFHIR(c, body)
 }
 
-// reads is what reads and renders.
-func (a *api) reads() *fhirserver.Engine {
+// fhirEngine returns the engine that reads and renders resources.
+func (a *api) fhirEngine() *fhirserver.Engine {
 	return &fhirserver.Engine{Systems: a.FHIRSystems, Zone: a.Zone, Directory: a.Directory, Practice: a.PracticeName, PublicURL: a.PublicURL}
 }
 
 func (a *api) readCapability(c *web.Call) error {
-	capability := a.reads().Capability(a.Version)
+	capability := a.fhirEngine().Capability(a.Version)
 	capability.TokenURL = a.PublicURL + web.BasePath + "/oauth/token/"
 	capability.CORS = len(a.AllowedOrigins) > 0
 	return a.sendResource(c, fhir.CapabilityStatement(capability))
 }
 
-// reader is what the caller may see of what the row asks for; care teams apart, which depend on what is asked.
-func reader(c *web.Call) fhirserver.Reader {
+// fhirReader returns what the caller may see of the row's resources, except for the care-team limit, which depends on
+// the search.
+func fhirReader(c *web.Call) fhirserver.Reader {
 	r := fhirserver.Reader{Role: c.Caller.Role}
 	if c.Scope == authz.Own {
 		r.Own = &c.Caller.PatientID
@@ -89,7 +90,7 @@ func reader(c *web.Call) fhirserver.Reader {
 }
 
 func (a *api) readFHIR(c *web.Call, kind *fhirserver.Kind) error {
-	row, found, err := a.reads().Find(c.App, kind, c.Request.PathValue("id"), reader(c))
+	row, found, err := a.fhirEngine().Find(c.App, kind, c.Request.PathValue("id"), fhirReader(c))
 	switch {
 	case err != nil:
 		return err
@@ -97,12 +98,12 @@ func (a *api) readFHIR(c *web.Call, kind *fhirserver.Kind) error {
 		return fault.Missing()
 	}
 	if row.PatientID != "" && kind.May != authz.ReadAudit {
-		if err := a.reach(c, row.PatientID); err != nil {
+		if err := a.authorizePatient(c, row.PatientID); err != nil {
 			return err
 		}
 	}
 	if row.Unreadable {
-		return &collections.Unreadable{Collection: kind.Type, ID: row.ID}
+		return &collections.UnreadableError{Collection: kind.Type, ID: row.ID}
 	}
 	body, err := row.Resource.Encode()
 	if err != nil {
@@ -121,8 +122,8 @@ func (a *api) readFHIR(c *web.Call, kind *fhirserver.Kind) error {
 	return a.sendFHIR(c, body)
 }
 
-// conditional says on the answer which version of a resource it is, and reports whether the caller has that already.
-// Source: FHIR R4, http, "conditional read"; RFC 9110, 13.1.
+// conditional sets the version headers of a resource and reports whether the caller already has that version. Source:
+// FHIR R4, http, "conditional read"; RFC 9110, 13.1.
 func conditional(c *web.Call, body []byte) (known bool, err error) {
 	var resource struct {
 		Meta struct {
@@ -150,7 +151,7 @@ func conditional(c *web.Call, body []byte) (known bool, err error) {
 	return err == nil && !changed.IsZero() && !changed.Truncate(time.Second).After(since), nil
 }
 
-// recordFHIR notes whose data the caller was shown.
+// recordFHIR records in the audit trail which patients the caller was shown.
 func recordFHIR(c *web.Call, kind *fhirserver.Kind, id string, rows []fhirserver.Row) error {
 	switch {
 	case kind.Event == "":

@@ -16,14 +16,14 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// asked is what a request looks for, and the address of its result.
-type asked struct {
+// searchRequest is a parsed search and the URL of its result.
+type searchRequest struct {
 	search     *fhirserver.Search
 	understood url.Values
 	self       string
 }
 
-// parameters are those of the address and, of a search that is sent in a body, those of the form.
+// parameters returns the parameters of the query string and, for a POST search, of the form in the body.
 func parameters(c *web.Call) (url.Values, error) {
 	params, err := url.ParseQuery(c.Request.URL.RawQuery)
 	if err != nil {
@@ -50,8 +50,9 @@ func parameters(c *web.Call) (url.Values, error) {
 	return params, nil
 }
 
-// strict reports whether the caller wants what is not known refused. Source: FHIR R4, search, "handling errors"; RFC 7240.
-func strict(c *web.Call) bool {
+// isStrict reports whether the caller prefers that unknown parameters are rejected. Source: FHIR R4, search, "handling
+// errors"; RFC 7240.
+func isStrict(c *web.Call) bool {
 	for preference := range strings.SplitSeq(strings.ReplaceAll(strings.Join(c.Request.Header.Values("Prefer"), ","), ";", ","), ",") {
 		name, value, _ := strings.Cut(strings.ReplaceAll(strings.TrimSpace(preference), " ", ""), "=")
 		if strings.EqualFold(name, "handling") {
@@ -61,22 +62,22 @@ func strict(c *web.Call) bool {
 	return false
 }
 
-// ask reads what a request looks for: a search, or the next page of one.
-func (a *api) ask(c *web.Call, kind *fhirserver.Kind, params url.Values) (q asked, err error) {
-	request := fhirserver.Request{Params: params, Strict: strict(c), Now: c.Now, Reader: reader(c)}
+// readSearch parses a search, or the next page of one.
+func (a *api) readSearch(c *web.Call, kind *fhirserver.Kind, params url.Values) (q searchRequest, err error) {
+	request := fhirserver.Request{Params: params, Strict: isStrict(c), Now: c.Now, Reader: fhirReader(c)}
 	page, after := params.Get(fhirserver.PageParam), fhirserver.Position{}
 	if params.Has(fhirserver.PageParam) {
-		request.Strict = true // it was understood before
+		request.Strict = true // the first page was accepted already
 		if request.Params, after, err = fhirserver.OpenPage(kind, page); err != nil {
 			return q, err
 		}
 	}
-	if q.search, q.understood, err = a.reads().Read(kind, request); err != nil {
+	if q.search, q.understood, err = a.fhirEngine().Read(kind, request); err != nil {
 		return q, err
 	}
 	q.search.After = after
 	q.search.Within(c.Request.Context())
-	if q.search.Reader.CareTeamOf, err = a.team(c, q.search.Patient()); err != nil {
+	if q.search.Reader.CareTeamOf, err = a.careTeamFilter(c, q.search.Patient()); err != nil {
 		return q, err
 	}
 	q.self = a.PublicURL + fhirserver.Base + "/" + kind.Type
@@ -94,11 +95,11 @@ func (a *api) searchFHIR(c *web.Call, kind *fhirserver.Kind) error {
 	if err != nil {
 		return err
 	}
-	q, err := a.ask(c, kind, params)
+	q, err := a.readSearch(c, kind, params)
 	if err != nil {
 		return err
 	}
-	found, err := a.reads().Search(c.App, q.search)
+	found, err := a.fhirEngine().Search(c.App, q.search)
 	if err != nil {
 		return err
 	}
@@ -113,13 +114,13 @@ func (a *api) searchFHIR(c *web.Call, kind *fhirserver.Kind) error {
 	return a.answerFound(c, q, found, links)
 }
 
-// The number of readings of each kind that are the last, when nobody says how many, and at most.
+// The default and the largest number of readings of each kind in $lastn.
 const (
 	lastCount = 1
-	mostLast  = 100
+	maxLastCount  = 100
 )
 
-// lastFHIR answers the last readings of each kind of one patient. Source: FHIR R4, Observation, "$lastn".
+// lastFHIR answers with the latest readings of each kind of one patient. Source: FHIR R4, Observation, "$lastn".
 func (a *api) lastFHIR(c *web.Call, kind *fhirserver.Kind) error {
 	params, err := parameters(c)
 	if err != nil {
@@ -131,17 +132,17 @@ func (a *api) lastFHIR(c *web.Call, kind *fhirserver.Kind) error {
 			return fault.Field("max", "Must be a positive integer.")
 		}
 	}
-	most = min(most, mostLast)
+	most = min(most, maxLastCount)
 	given := params.Has("max")
 	delete(params, "max")
-	q, err := a.ask(c, kind, params)
+	q, err := a.readSearch(c, kind, params)
 	if err != nil {
 		return err
 	}
 	if q.search.Patient() == "" {
-		return fault.Field("patient", "One patient is required.")
+		return fault.Field("patient", "Give one patient.")
 	}
-	found, err := a.reads().LastN(c.App, q.search, most, q.understood.Has("status"))
+	found, err := a.fhirEngine().LastN(c.App, q.search, most, q.understood.Has("status"))
 	if err != nil {
 		return err
 	}
@@ -152,10 +153,10 @@ func (a *api) lastFHIR(c *web.Call, kind *fhirserver.Kind) error {
 	return a.answerFound(c, q, found, []fhir.Link{{Relation: "self", URL: self}})
 }
 
-// answerFound answers a page with what was to be brought along, and records who was shown. What cannot be read, or is not for the caller, is told
-// of and left out.
-func (a *api) answerFound(c *web.Call, q asked, found fhirserver.Result, links []fhir.Link) error {
-	besides, withheld, err := a.reads().Besides(c.App, q.search, found.Rows, func(kind *fhirserver.Kind) bool {
+// answerFound answers with a page and its included resources, and records the patients shown. Unreadable and forbidden
+// resources are left out, with a warning in the bundle.
+func (a *api) answerFound(c *web.Call, q searchRequest, found fhirserver.Result, links []fhir.Link) error {
+	besides, withheld, err := a.fhirEngine().Besides(c.App, q.search, found.Rows, func(kind *fhirserver.Kind) bool {
 		if c.Caller.Client != nil {
 			return c.Caller.Client.Scopes.Allow(kind.Scope())
 		}
@@ -176,9 +177,9 @@ func (a *api) answerFound(c *web.Call, q asked, found fhirserver.Result, links [
 		shown = append(shown, besides[kind]...)
 	}
 	for _, kind := range withheld {
-		page.remarks = append(page.remarks, fhir.Issue{Type: "suppressed", Severity: "warning", Text: kind.Type + " is left out: it is not for this caller."})
+		page.remarks = append(page.remarks, fhir.Issue{Type: "suppressed", Severity: "warning", Text: kind.Type + " is left out: the caller may not read it."})
 	}
-	if err := page.remark(); err != nil {
+	if err := page.addRemarks(); err != nil {
 		return err
 	}
 	if err := recordSearch(c, q, shown); err != nil {
@@ -187,8 +188,8 @@ func (a *api) answerFound(c *web.Call, q asked, found fhirserver.Result, links [
 	return a.sendResource(c, fhir.Searchset(found.Total, links, page.entries))
 }
 
-// recordSearch notes whose data a search showed; one for people by what they are called is a search for patients.
-func recordSearch(c *web.Call, q asked, shown []fhirserver.Row) error {
+// recordSearch records the patients that a search showed; a search by a person's name is recorded as a patient search.
+func recordSearch(c *web.Call, q searchRequest, shown []fhirserver.Row) error {
 	kind := *q.search.Kind
 	if q.search.ForSomebody() {
 		kind.Event = audit.PatientSearch
@@ -196,7 +197,7 @@ func recordSearch(c *web.Call, q asked, shown []fhirserver.Row) error {
 	return recordFHIR(c, &kind, "", shown)
 }
 
-// foundPage are the entries of a result.
+// foundPage collects the entries of a search result.
 type foundPage struct {
 	base    string
 	entries []fhir.Found
@@ -224,8 +225,8 @@ func (p *foundPage) add(kind *fhirserver.Kind, mode string, rows []fhirserver.Ro
 	return nil
 }
 
-// remark adds what is to be said of the result.
-func (p *foundPage) remark() error {
+// addRemarks adds an OperationOutcome with the warnings.
+func (p *foundPage) addRemarks() error {
 	if len(p.remarks) == 0 {
 		return nil
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// webhookAnswer tells the gateway what became of an event. Source: docs/decisions/gateway.md, "Webhook answers".
+// webhookAnswer reports the status of an event to the gateway. Source: docs/decisions/gateway.md, "Webhook answers".
 type webhookAnswer struct {
 	Status        string `json:"status"` // accepted, duplicate, quarantined or ignored
 	EventID       string `json:"event_id"`
@@ -29,13 +29,13 @@ type webhookAnswer struct {
 	Reason        string `json:"reason,omitempty"`
 }
 
-// answers are the gateway's words for what became of an event.
-var answers = map[ingest.Status]string{
-	ingest.Stored: "accepted", ingest.Known: "duplicate", ingest.Held: "quarantined", ingest.Handled: "accepted", ingest.Ignored: "ignored",
-	ingest.Refused: "rejected",
+// webhookStatuses are the wire values of the ingest statuses.
+var webhookStatuses = map[ingest.Status]string{
+	ingest.Stored: "accepted", ingest.Duplicate: "duplicate", ingest.Quarantined: "quarantined", ingest.Processed: "accepted", ingest.Ignored: "ignored",
+	ingest.Rejected: "rejected",
 }
 
-// vendorRows are a row for each vendor with a webhook of its own.
+// vendorRows has one row for each vendor with a webhook of its own.
 func vendorRows() (rows []route) {
 	for _, vendor := range gateway.Vendors() {
 		rows = append(rows, route{http.MethodPost, "/gateway/" + string(vendor) + "/", authz.SignedByGateway, ratelimit.Webhook, receive(vendor)})
@@ -43,20 +43,21 @@ func vendorRows() (rows []route) {
 	return rows
 }
 
-// receiveEvent takes one event of the device gateway.
+// receiveEvent accepts one event of the device gateway.
 func (a *api) receiveEvent(c *web.Call) error {
 	results, err := a.receiveFrom(c, gateway.Contract)
 	if err != nil {
 		return err
 	}
-	result := results[0] // it sends one at a time
-	if result.Refusal != nil {
-		return result.Refusal
+	result := results[0] // the gateway sends one event per request
+	if result.Rejection != nil {
+		return result.Rejection
 	}
 	return c.OK(viewResult(result))
 }
 
-// deliveryAnswer tells a vendor what became of each event of a delivery. Source: docs/decisions/gateway.md, "Other device vendors".
+// deliveryAnswer reports the status of each event of a vendor's delivery. Source: docs/decisions/gateway.md, "Other
+// device vendors".
 type deliveryAnswer struct {
 	Results []deliveredView `json:"results"`
 }
@@ -68,7 +69,7 @@ type deliveredView struct {
 	FieldErrors     fault.Fields `json:"field_errors,omitempty"`
 }
 
-// receive takes a delivery of a vendor who may send several events at once. One of which nothing can be read is refused.
+// receive serves a vendor that may send several events at once. It rejects the delivery if no event in it can be read.
 func receive(vendor gateway.Vendor) handler {
 	return func(a *api, c *web.Call) error {
 		results, err := a.receiveFrom(c, vendor)
@@ -80,13 +81,13 @@ func receive(vendor gateway.Vendor) handler {
 			views[i] = deliveredView{
 				webhookAnswer: viewResult(result), EventType: string(result.Event.Type), MeasurementType: result.Event.MeasurementType,
 			}
-			if result.Refusal != nil {
+			if result.Rejection != nil {
 				refused++
-				views[i].Reason, views[i].FieldErrors = result.Refusal.Code, result.Refusal.Fields
+				views[i].Reason, views[i].FieldErrors = result.Rejection.Code, result.Rejection.Fields
 			}
 		}
 		if refused == len(results) {
-			return results[0].Refusal
+			return results[0].Rejection
 		}
 		a.countRefused(results)
 		return c.OK(deliveryAnswer{views})
@@ -94,14 +95,14 @@ func receive(vendor gateway.Vendor) handler {
 }
 
 func viewResult(result ingest.Result) webhookAnswer {
-	return webhookAnswer{Status: answers[result.Status], EventID: result.EventID, ObservationID: result.ObservationID, Reason: result.Reason}
+	return webhookAnswer{Status: webhookStatuses[result.Status], EventID: result.EventID, ObservationID: result.ObservationID, Reason: result.Reason}
 }
 
-// receiveFrom takes what a vendor sends. Only what somebody vouches for is read, and nothing of it is lost: it is stored, known, kept
-// for a person to place, or refused with the reason and kept all the same.
+// receiveFrom ingests a vendor's delivery. It reads only bodies with a valid signature and loses none of them: each
+// event is stored, a duplicate, quarantined, or rejected with a reason and still kept.
 func (a *api) receiveFrom(c *web.Call, vendor gateway.Vendor) ([]ingest.Result, error) {
 	if addr, err := netip.ParseAddr(c.Address); err != nil || !gateway.SourceAllowed(addr, a.GatewaySources) {
-		return nil, a.noteUnsigned(c, nil, fault.New(fault.Forbidden, "source_not_allowed", "Requests from this address are not accepted."))
+		return nil, a.auditUnsigned(c, nil, fault.New(fault.Forbidden, "source_not_allowed", "Requests from this address are not accepted."))
 	}
 	body, err := c.Body()
 	if err != nil {
@@ -109,35 +110,36 @@ func (a *api) receiveFrom(c *web.Call, vendor gateway.Vendor) ([]ingest.Result, 
 	}
 	secret, err := a.Intake.Adapters[vendor].Verify(c.Request.Header, body, c.Now)
 	if err != nil {
-		return nil, a.noteUnsigned(c, body, err)
+		return nil, a.auditUnsigned(c, body, err)
 	}
 	if secret == gateway.PreviousSecret {
 		a.Log.Info("webhook signed with the previous secret")
 	}
 	results, err := a.Intake.Receive(c.Request.Context(), c.App, ingest.Delivery{Vendor: vendor, Body: body, By: audit.Gateway(c.Origin()), At: c.Now})
-	if err != nil { // the sender has to try again: storage failed
+	if err != nil { // storage failed; the sender retries
 		return nil, fault.New(fault.Unavailable, "service_unavailable", "The event could not be stored.").Because(err)
 	}
 	for _, result := range results {
-		if result.Status == ingest.Held && !result.Repeated && a.Watch.Rejected != nil {
-			a.Watch.Rejected(result.Reason)
+		if result.Status == ingest.Quarantined && !result.SeenBefore && a.Observer.Rejected != nil {
+			a.Observer.Rejected(result.Reason)
 		}
 	}
 	return results, nil
 }
 
-// countRefused counts what was refused of a delivery that is answered with 200; one that is refused as a whole is counted as such.
+// countRefused counts the rejected events of a delivery answered with 200; a delivery rejected as a whole is counted
+// elsewhere.
 func (a *api) countRefused(results []ingest.Result) {
 	for _, result := range results {
-		if result.Refusal != nil && !result.Repeated && a.Watch.Rejected != nil {
-			a.Watch.Rejected(result.Refusal.Code)
+		if result.Rejection != nil && !result.SeenBefore && a.Observer.Rejected != nil {
+			a.Observer.Rejected(result.Rejection.Code)
 		}
 	}
 }
 
-// noteUnsigned leaves a trace of a request that nobody vouches for: its hash, never its content, and once an hour for each address and
-// reason, with the number of those that were not recorded.
-func (a *api) noteUnsigned(c *web.Call, body []byte, refusal error) error {
+// auditUnsigned records a request without a valid signature: the hash of its body, never the content, once an hour per
+// address and reason, with the number of requests since the last record.
+func (a *api) auditUnsigned(c *web.Call, body []byte, refusal error) error {
 	var refused *fault.Error
 	if !errors.As(refusal, &refused) || (refused.Kind != fault.Unauthenticated && refused.Kind != fault.Forbidden) {
 		return refusal
@@ -147,7 +149,7 @@ func (a *api) noteUnsigned(c *web.Call, body []byte, refusal error) error {
 		return refusal
 	}
 	err := c.App.RunInTransaction(func(tx core.App) error {
-		trail, err := audit.NewChain(tx) // a thousand senders may be due at once, and readings wait meanwhile
+		trail, err := audit.NewChain(tx) // one chain for all: a thousand senders may be due at once, and readings wait for this transaction
 		if err != nil {
 			return err
 		}
@@ -160,13 +162,13 @@ func (a *api) noteUnsigned(c *web.Call, body []byte, refusal error) error {
 	})
 	if err != nil {
 		for _, d := range due {
-			a.refusals.Forget(d)
+			a.refusals.Unrecord(d)
 		}
 	}
 	return errors.Join(refusal, err)
 }
 
-func refusedEntry(c *web.Call, refused gateway.Refusal, body []byte) audit.Entry {
+func refusedEntry(c *web.Call, refused gateway.Rejection, body []byte) audit.Entry {
 	entry := audit.Entry{
 		Event: audit.WebhookRejected, Outcome: audit.SeriousFailure, Actor: audit.Anonymous(c.Origin()),
 		ResourceType: audit.ResourceGatewayEvent, ResourceID: "none", Reason: phi.Text(refused.Reason),
@@ -175,7 +177,7 @@ func refusedEntry(c *web.Call, refused gateway.Refusal, body []byte) audit.Entry
 		entry.Changes = audit.Changes{"refused_since": {New: refused.Since}}
 	}
 	switch {
-	case refused.Over:
+	case refused.WindowEnded:
 		entry.Actor = audit.Anonymous(audit.Origin{Address: refused.Address})
 	case body != nil:
 		sum := sha256.Sum256(body)
@@ -184,14 +186,14 @@ func refusedEntry(c *web.Call, refused gateway.Refusal, body []byte) audit.Entry
 	return entry
 }
 
-// noteRejected tells who counts that a reading or an event of the gateway was refused.
-func (a *api) noteRejected(row web.Route, err error) {
-	if a.Watch.Rejected != nil && (row.Who == authz.SignedByGateway || row.Who == authz.IngestReadings) {
-		a.Watch.Rejected(web.Translate(err).Code)
+// countRejected counts a rejected reading or gateway event.
+func (a *api) countRejected(row web.Route, err error) {
+	if a.Observer.Rejected != nil && (row.Permission == authz.SignedByGateway || row.Permission == authz.IngestReadings) {
+		a.Observer.Rejected(web.Translate(err).Code)
 	}
 }
 
-// itemView is a quarantined device event as the contract shows it. Source: docs/decisions/gateway.md, "Webhook answers".
+// itemView is a quarantined device event. Source: docs/decisions/gateway.md, "Webhook answers".
 type itemView struct {
 	ID               string       `json:"id"`
 	Status           string       `json:"status"`
@@ -211,7 +213,7 @@ type itemView struct {
 	ClosedAt         *string      `json:"closed_at"`
 }
 
-// viewItems shows events, and whose they are where somebody was told of them.
+// viewItems renders events, and the patient where an alert was raised about the event.
 func viewItems(app core.App, page []*collections.GatewayEvent) ([]itemView, error) {
 	patients, err := collections.PatientsOfQuarantine(app, web.Views(page, func(e *collections.GatewayEvent) string { return e.Id })...)
 	return web.Views(page, func(e *collections.GatewayEvent) itemView {
@@ -226,7 +228,7 @@ func viewItem(e *collections.GatewayEvent) itemView {
 		ID: e.Id, Status: e.Status(), Reason: e.Reason(), EventType: orNull(e.EventType()),
 		DeviceID: orNull(e.DeviceID()), GatewayPatientID: orNull(gateway.PatientIdentifier([]byte(e.Payload().Reveal()))),
 		MeasurementType: orNull(e.MeasurementType()), Timestamp: instantOrNull(e.Timestamp()), ReceivedAt: validate.FormatInstant(e.ReceivedAt()),
-		Source: ingest.SourceOf(e), Implausible: e.Implausible(),
+		Source: ingest.EventSource(e), Implausible: e.Implausible(),
 		FieldErrors: e.FieldErrors(), ObservationID: orNull(e.ObservationID()), ClosedBy: orNull(e.ClosedBy()), ClosedAt: instantOrNull(e.ClosedAt()),
 	}
 }
@@ -235,7 +237,7 @@ func (a *api) listQuarantine(c *web.Call) error {
 	q, p := c.Listing()
 	between := q.Between()
 	filter := collections.GatewayEventFilter{
-		Status: q.OneOf("status", ingest.QuarantineStatuses...), Among: ingest.QuarantineStatuses,
+		Status: q.OneOf("status", ingest.QuarantineStatuses...), Statuses: ingest.QuarantineStatuses,
 		Reason: q.Text("reason", 50), DeviceID: q.Text("device_id", 128),
 		From: between.From, To: between.To,
 	}
@@ -266,14 +268,14 @@ func (a *api) releaseEvent(c *web.Call, event *collections.GatewayEvent) error {
 	if err != nil {
 		return err
 	}
-	if err := a.reach(c, patientID); err != nil {
+	if err := a.authorizePatient(c, patientID); err != nil {
 		return err
 	}
 	outcome, err := a.Intake.Release(c.App, event.Id, patientID, c.Actor(), c.Now)
 	if err != nil {
 		return err
 	}
-	if outcome.Observation.ID == "" { // its values wait to be confirmed
+	if outcome.Observation.ID == "" { // its values are quarantined until confirmed
 		return show(c, c.OK, viewItems)(ingest.FindQuarantined(c.App, event.Id))
 	}
 	a.Transmissions.Wake()

@@ -7,10 +7,9 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// mostCodes is how many codes are looked at by themselves at once: as many as a claim takes.
-const mostCodes = 12
+// maxCodes limits a lookup to the codes of one claim.
+const maxCodes = 12
 
-// codeView is a diagnosis code as it is shown.
 type codeView struct {
 	Code        string   `json:"code"`
 	Description string   `json:"description"`
@@ -19,7 +18,7 @@ type codeView struct {
 	Synonyms    []string `json:"synonyms"`
 }
 
-// codePage is a page of codes, and of which set.
+// codePage is a page of codes and the code set it comes from.
 type codePage struct {
 	web.Page[codeView]
 	Release string `json:"release"`
@@ -29,16 +28,16 @@ func viewCode(hit icd10.Hit) codeView {
 	return codeView{hit.Code, hit.Description, hit.Billable, orNull(hit.Synonym), append([]string{}, hit.Synonyms...)}
 }
 
-// searchICD10 finds diagnosis codes by what is typed, or looks some up. Source: docs/decisions/billing.md, "ICD-10".
+// searchICD10 searches diagnosis codes by text, or looks codes up. Source: docs/decisions/billing.md, "ICD-10".
 func (a *api) searchICD10(c *web.Call) error {
 	q, p := c.Listing()
 	words, codes, billable := q.Text("search", 100), q.Text("codes", 200), q.IsTrue("billable")
 	list := strings.FieldsFunc(codes, func(r rune) bool { return r == ',' || r == ' ' })
-	if len(list) > mostCodes {
+	if len(list) > maxCodes {
 		q.Reject("codes", "Ensure this field has no more than 12 items.")
 	}
 	if codes != "" && words != "" {
-		q.Reject("codes", "Takes no search beside it.")
+		q.Reject("codes", "Give either codes or search, not both.")
 	}
 	if err := q.Err(); err != nil {
 		return err

@@ -13,35 +13,35 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// reportImplausible answers a reading that was refused, as the contract has it. Where nothing is wrong with it but values that no device should
-// report, about a patient the caller may act on, the patient's people are told of them first: the caller may not send them again.
-// Source: docs/decisions/observations.md, "Implausible values".
+// reportRefused answers a rejected reading. If its only fault is implausible values and the caller may act on the
+// patient, it first alerts the care team, because the caller may not send the reading again. Source:
+// docs/decisions/observations.md, "Implausible values".
 func (a *api) reportImplausible(c *web.Call, kind *vitals.Definition, body vitals.Body, envelope vitals.Envelope, refusal error) error {
 	reach := func(patientID string) error { return a.mayIngest(c, patientID) }
 	report, implausible := a.implausible(c, kind, body, envelope, refusal, reach)
 	if !implausible {
 		return refusal
 	}
-	if err := a.Intake.Report(c.App, report, c.Actor(), c.Now); err != nil {
-		return notReported(err)
+	if err := a.Intake.ReportImplausible(c.App, report, c.Actor(), c.Now); err != nil {
+		return storageFailure(err)
 	}
 	return refusal
 }
 
-// notReported: the caller has to try again, since nobody was told.
-func notReported(err error) error {
+// storageFailure makes the caller retry: no alert was stored.
+func storageFailure(err error) error {
 	return fault.New(fault.Unavailable, "service_unavailable", "The reading could not be stored.").Because(err)
 }
 
-// implausible is what is to be told of a reading that was refused, if there is anything.
+// implausible returns the report to store about a rejected reading; ok is false if its fault is another one.
 func (a *api) implausible(
 	c *web.Call, kind *vitals.Definition, body vitals.Body, envelope vitals.Envelope, refusal error, reach func(patientID string) error,
-) (report ingest.Report, ok bool) {
+) (report ingest.ImplausibleReport, ok bool) {
 	refused, isFault := errors.AsType[*fault.Error](refusal)
 	if !isFault {
 		return report, false
 	}
-	reading, outside, ok := kind.ReadOutside(body)
+	reading, outside, ok := kind.ReadOutOfRange(body)
 	checks := validate.NewChecks()
 	var patientID string
 	patientID, reading.DeviceID, reading.MeasuredAt = envelope.Read(checks, c.Now, a.MaxFuture)
@@ -52,10 +52,10 @@ func (a *api) implausible(
 	if c.Caller.Client != nil {
 		way = ingest.SourceClient
 	}
-	return ingest.Report{PatientID: patientID, Source: way, Reading: reading, Outside: outside, Refusal: refused.Fields}, true
+	return ingest.ImplausibleReport{PatientID: patientID, Source: way, Reading: reading, OutOfRange: outside, FieldErrors: refused.Fields}, true
 }
 
-// confirmEvent makes an observation of a measurement whose values somebody vouches for.
+// confirmEvent stores an observation from an implausible event that a clinician confirms.
 func (a *api) confirmEvent(c *web.Call, event *collections.GatewayEvent) error {
 	type confirmBody struct {
 		Notes validate.String `json:"notes"`
@@ -70,10 +70,10 @@ func (a *api) confirmEvent(c *web.Call, event *collections.GatewayEvent) error {
 	if err != nil {
 		return err
 	}
-	if err := a.reachEvent(c, patient); err != nil {
+	if err := a.authorizeEvent(c, patient); err != nil {
 		return err
 	}
-	outcome, err := a.Intake.Confirm(c.App, event.Id, notes, c.Actor(), c.Now)
+	outcome, err := a.Intake.ConfirmImplausible(c.App, event.Id, notes, c.Actor(), c.Now)
 	if err != nil {
 		return err
 	}
@@ -81,8 +81,8 @@ func (a *api) confirmEvent(c *web.Call, event *collections.GatewayEvent) error {
 	return a.answerIngested(c, outcome)
 }
 
-// mayDiscard: whoever decides about a patient's readings decides about an implausible one, whoever places events about any other.
-// Source: docs/decisions/roles.md, "Endpoint permissions".
+// mayDiscard checks the role: an implausible event of a patient needs the permission to confirm readings, any other
+// event the permission to manage the quarantine. Source: docs/decisions/roles.md, "Endpoint permissions".
 func (a *api) mayDiscard(c *web.Call, event *collections.GatewayEvent) error {
 	patient, err := collections.PatientOfQuarantine(c.App, event.Id)
 	if err != nil {
@@ -91,19 +91,19 @@ func (a *api) mayDiscard(c *web.Call, event *collections.GatewayEvent) error {
 	needed := authz.ManageQuarantine
 	if patient != "" {
 		needed = authz.ConfirmImplausible
-	} else if err := c.RefuseEmergency(); err != nil { // nobody's reading is no emergency
+	} else if err := c.RefuseEmergency(); err != nil { // emergency access needs a patient
 		return err
 	}
 	if authz.Reach(c.Caller.Role, needed) == authz.None {
-		return fault.New(fault.Forbidden, "permission_denied", "Your role may not discard this event.")
+		return fault.New(fault.Forbidden, "permission_denied", "Your role does not allow discarding this event.")
 	}
-	return a.reachEvent(c, patient)
+	return a.authorizeEvent(c, patient)
 }
 
-// reachEvent refuses an event of a patient of other colleagues; patient is "" for one that is nobody's yet.
-func (a *api) reachEvent(c *web.Call, patient string) error {
+// authorizeEvent checks access to the event's patient; patient is "" for an unmatched event.
+func (a *api) authorizeEvent(c *web.Call, patient string) error {
 	if patient == "" {
 		return nil
 	}
-	return a.reach(c, patient)
+	return a.authorizePatient(c, patient)
 }

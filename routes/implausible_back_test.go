@@ -121,7 +121,7 @@ func TestStoryWhatIsLeftOfAnEscalation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := escalations.OpenBySystem(c.app, escalations.Draft{
+		if _, _, err := escalations.OpenOrJoin(c.app, escalations.Draft{
 			PatientID: patient, Priority: escalations.Urgent, Reason: "No measurement for 3 days", AlertID: missed,
 		}, c.now); err != nil {
 			t.Fatal(err)

@@ -68,13 +68,13 @@ func TestIngestTwice(t *testing.T) {
 
 // simulatedDays are the events of a practice up to now, in the order in which they are sent; missed days are missing.
 func simulatedDays(patients, days int, now time.Time) (events []sandbox.Event) {
-	rates := maps.Clone(sandbox.DefaultFlaws)
+	rates := maps.Clone(sandbox.DefaultFaultRates)
 	if patients < 100 { // few events still show every flaw
 		for flaw := range rates {
 			rates[flaw] = 0.05
 		}
 	}
-	households := sandbox.Households(patients)
+	households := sandbox.SimulatedHouseholds(patients)
 	simulator := sandbox.NewSimulator(households, sandbox.Seed, rates)
 	perDay := 0
 	for _, household := range households {
@@ -131,7 +131,7 @@ func (c *clinic) attempt(t *testing.T, event sandbox.Event) (answers []string) {
 	switch {
 	case event.HeaderAge > 0:
 		attempts = []time.Duration{event.HeaderAge, 0}
-	case event.Flaw == sandbox.FlawLostAnswer:
+	case event.Flaw == sandbox.FaultLostAnswer:
 		attempts = []time.Duration{0, 0}
 	}
 	for _, age := range attempts {

@@ -22,7 +22,7 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// ingestionRows are a row for each kind of reading, and one for many of any kind.
+// ingestionRows has one row for each kind of reading and one for batches.
 func ingestionRows() (rows []route) {
 	for _, kind := range vitals.Definitions {
 		rows = append(rows, route{
@@ -35,7 +35,7 @@ func ingestionRows() (rows []route) {
 	})
 }
 
-// ingest takes a reading that a person or an app sends, and answers once it is stored: 201, or 200 for one known before.
+// ingest stores a reading from a user or an app, then answers 201, or 200 for a duplicate.
 func (a *api) ingest(c *web.Call, kind *vitals.Definition) error {
 	raw, err := c.Body()
 	if err != nil {
@@ -64,7 +64,7 @@ func (a *api) ingest(c *web.Call, kind *vitals.Definition) error {
 	return a.answerIngested(c, outcome)
 }
 
-// decodeEnvelope reads what all readings share.
+// decodeEnvelope reads the members that all kinds of readings share.
 func decodeEnvelope(c *web.Call, raw []byte) (vitals.Envelope, error) {
 	var envelope vitals.Envelope
 	if err := c.Parse(raw, &envelope); err != nil {
@@ -73,7 +73,7 @@ func decodeEnvelope(c *web.Call, raw []byte) (vitals.Envelope, error) {
 	return envelope, ownPatient(c, &envelope)
 }
 
-// ownPatient lets a portal user leave the patient out: it is always the own one.
+// ownPatient fills in the patient of a portal user, who may send only their own readings.
 func ownPatient(c *web.Call, envelope *vitals.Envelope) error {
 	if c.Caller.Role == authz.Patient && !envelope.PatientID.Given() && (!envelope.PatientID.Sent() || envelope.PatientID.Null()) {
 		if c.Caller.PatientID == "" {
@@ -86,13 +86,13 @@ func ownPatient(c *web.Call, envelope *vitals.Envelope) error {
 
 func (a *api) answerIngested(c *web.Call, outcome ingest.Outcome) error {
 	if !outcome.Duplicate {
-		return c.Created(viewObservation(outcome.Observation, raisedBy(outcome), c.Caller.Role))
+		return c.Created(viewObservation(outcome.Observation, alertSummariesOf(outcome), c.Caller.Role))
 	}
 	known, err := collections.AlertsOfObservations(c.App, outcome.Observation.ID)
 	if err != nil {
 		return err
 	}
-	view := viewObservation(outcome.Observation, raisedFrom(known[outcome.Observation.ID]), c.Caller.Role)
+	view := viewObservation(outcome.Observation, alertSummaryOf(known[outcome.Observation.ID]), c.Caller.Role)
 	view.Add("duplicate", true)
 	return c.OK(view)
 }
@@ -111,10 +111,10 @@ func (a *api) listObservations(c *web.Call) (err error) {
 	if c.Scope == authz.Own && !confine(c, &filter.PatientID) {
 		return web.List(c, p, 0, []observationView{}, 0)
 	}
-	if filter.CareTeamOf, err = a.team(c, filter.PatientID); err != nil {
+	if filter.CareTeamOf, err = a.careTeamFilter(c, filter.PatientID); err != nil {
 		return err
 	}
-	page, total, err := ingest.List(c.App, filter, p.Offset(), p.Size)
+	page, total, err := ingest.ListObservations(c.App, filter, p.Offset(), p.Size)
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (a *api) listObservations(c *web.Call) (err error) {
 	return web.List(c, p, total, views, 0)
 }
 
-// confine narrows a filter to the caller's own patient; false when nothing can match.
+// confine narrows a filter to the caller's own patient; false if nothing can match.
 func confine(c *web.Call, patientID *string) bool {
 	if c.Caller.PatientID == "" || (*patientID != "" && *patientID != c.Caller.PatientID) {
 		return false
@@ -140,7 +140,7 @@ func viewObservations(c *web.Call, page []ingest.Observation) ([]observationView
 		return nil, err
 	}
 	views := web.Views(page, func(o ingest.Observation) observationView {
-		return viewObservation(o, raisedFrom(raised[o.ID]), c.Caller.Role)
+		return viewObservation(o, alertSummaryOf(raised[o.ID]), c.Caller.Role)
 	})
 	shown := distinct(page, func(o ingest.Observation) string { return o.PatientID })
 	return views, c.RecordRead(audit.ObservationRead, audit.ResourceObservation, "", shown...)
@@ -154,30 +154,30 @@ func (a *api) readObservation(c *web.Call, o ingest.Observation) error {
 	return c.OK(views[0])
 }
 
-// observation finds the observation of the path, if the caller may see it.
+// observation finds the observation of the path and checks that the caller may see it.
 func (a *api) observation(c *web.Call) (ingest.Observation, error) {
 	id, err := c.PathUUID()
 	if err != nil {
 		return ingest.Observation{}, err
 	}
-	o, err := ingest.Find(c.App, id)
+	o, err := ingest.FindObservation(c.App, id)
 	if err == nil && c.Scope == authz.Own && o.PatientID != c.Caller.PatientID {
 		err = fault.Missing()
 	}
 	if err == nil {
-		err = a.reachPresent(c, o.PatientID)
+		err = a.authorizePresentPatient(c, o.PatientID)
 	}
 	return o, err
 }
 
-// withdraw marks a reading as entered in error.
-func (a *api) withdraw(c *web.Call, o ingest.Observation) error {
+// retractObservation marks a reading as entered in error.
+func (a *api) retractObservation(c *web.Call, o ingest.Observation) error {
 	reason, err := reason(c)
 	if err != nil {
 		return err
 	}
 	err = c.App.RunInTransaction(func(tx core.App) error {
-		if o, err = a.Readings.Withdraw(tx, o.ID, reason, c.Actor(), c.Now); err != nil {
+		if o, err = a.Readings.Retract(tx, o.ID, reason, c.Actor(), c.Now); err != nil {
 			return err
 		}
 		return a.Billing.Recheck(tx, o.PatientID, o.Reading.MeasuredAt, c.Now)
@@ -185,24 +185,24 @@ func (a *api) withdraw(c *web.Call, o ingest.Observation) error {
 	if err != nil {
 		return err
 	}
-	a.Transmissions.Wake() // the EMR's copy is to follow
+	a.Transmissions.Wake() // the EMR's copy must be updated
 	return a.readObservation(c, o)
 }
 
-// confirm takes a suspect reading for the patient's own.
-func (a *api) confirm(c *web.Call, o ingest.Observation) error {
+// confirmObservation confirms a suspect reading.
+func (a *api) confirmObservation(c *web.Call, o ingest.Observation) error {
 	notes, err := web.Read(c, confirmBody.read)
 	if err != nil {
 		return err
 	}
-	if o, err = a.Readings.Confirm(c.App, o.ID, notes, c.Actor(), c.Now); err != nil {
+	if o, err = a.Readings.ConfirmSuspect(c.App, o.ID, notes, c.Actor(), c.Now); err != nil {
 		return err
 	}
 	a.Transmissions.Wake()
 	return a.readObservation(c, o)
 }
 
-// confirmBody is why a reading is believed, which nobody has to say.
+// confirmBody holds the optional reason for confirming a reading.
 type confirmBody struct {
 	Notes validate.String `json:"notes"`
 }
@@ -211,14 +211,13 @@ func (b confirmBody) read(c *validate.Checks) phi.Text {
 	return phi.Text(c.Text("notes", b.Notes, validate.Optional(2000).Multiline()))
 }
 
-// Bounds of a healthy ingestion. Source: docs/decisions/observations.md, "Ingestion status".
+// Bounds of healthy ingestion. Source: docs/decisions/observations.md, "Ingestion status".
 const (
 	longQueue     = 100
 	oldJob        = 5 * time.Minute
 	writerSilence = time.Minute
 )
 
-// ingestionView is how ingestion is doing.
 type ingestionView struct {
 	Status               string       `json:"status"` // operational, degraded or down
 	QueueDepth           int          `json:"queue_depth"`
@@ -238,7 +237,7 @@ type pipelineView struct {
 
 func (a *api) ingestionStatus(c *web.Call) error {
 	today := collections.StartOfDay(c.Now.In(a.Zone))
-	numbers, err := ingest.Count(c.App, today, c.Now)
+	numbers, err := ingest.LoadThroughput(c.App, today, c.Now)
 	if err != nil {
 		return err
 	}
@@ -265,8 +264,8 @@ func (a *api) ingestionStatus(c *web.Call) error {
 	return c.OK(view)
 }
 
-// observationView is an observation as the contract shows it: the fields of other kinds are left out.
-// Source: docs/decisions/observations.md, "Observation response shape".
+// observationView is an observation with only the fields of its kind. Source: docs/decisions/observations.md,
+// "Observation response shape".
 type observationView = validate.Shown
 
 type alertDetails struct {
@@ -274,15 +273,15 @@ type alertDetails struct {
 	Message string `json:"message"`
 }
 
-// raised is an alert of an observation, as far as its view shows it.
-type raised struct {
+// alertSummary holds the parts of an alert that an observation's view shows.
+type alertSummary struct {
 	ID             int64
 	Level, Message string
-	// Asks: it is the question whose reading it is, which says less than what the reading means.
-	Asks bool
+	// IsQuestion marks the question whether a suspect reading is real; it ranks below the alerts about the value.
+	IsQuestion bool
 }
 
-func viewObservation(o ingest.Observation, raisedAlerts []raised, reader authz.Role) observationView {
+func viewObservation(o ingest.Observation, raisedAlerts []alertSummary, reader authz.Role) observationView {
 	r, status := o.Reading, collections.StatusFinal
 	if o.EnteredInError {
 		status = collections.StatusEnteredInError
@@ -301,7 +300,7 @@ func viewObservation(o ingest.Observation, raisedAlerts []raised, reader authz.R
 		v.Add("suspect_reason", orNull(o.SuspectReason))
 		confirmedBy := o.ConfirmedBy
 		if reader == authz.Patient && confirmedBy != alerts.System {
-			confirmedBy = "" // no names of staff: docs/decisions/roles.md, "Endpoint permissions"
+			confirmedBy = "" // the portal shows no names of staff: docs/decisions/roles.md, "Endpoint permissions"
 		}
 		v.Add("confirmed_by", orNull(confirmedBy))
 		v.Add("confirmed_at", instantOrNull(o.ConfirmedAt))
@@ -314,7 +313,7 @@ func viewObservation(o ingest.Observation, raisedAlerts []raised, reader authz.R
 	return v
 }
 
-// showValues shows what was measured, and in other units what is shown in them.
+// showValues adds the measured values, also in their other units.
 func showValues(v *observationView, r vitals.Reading) {
 	kind := r.Kind.Definition()
 	for _, p := range kind.All {
@@ -326,17 +325,18 @@ func showValues(v *observationView, r vitals.Reading) {
 			}
 		}
 	}
-	for _, m := range kind.Marks {
-		if m.Flag() && r.Says(m) != "" {
-			v.Add(m.Name, r.Says(m) == vitals.Yes)
+	for _, m := range kind.Qualifiers {
+		if m.IsFlag() && r.Qualifier(m) != "" {
+			v.Add(m.Name, r.Qualifier(m) == vitals.Yes)
 			continue
 		}
-		v.Add(m.Name, orNull(r.Says(m)))
+		v.Add(m.Name, orNull(r.Qualifier(m)))
 	}
 }
 
-// showAlerts shows the most severe alert. Alerts are a clinical work list: the portal does not see them, billing and clients see that there are some.
-func showAlerts(v *observationView, raisedAlerts []raised, reader authz.Role) {
+// showAlerts adds the most severe alert. Alerts are a clinical work list: the portal does not see them; billing and
+// clients see only that alerts exist.
+func showAlerts(v *observationView, raisedAlerts []alertSummary, reader authz.Role) {
 	if reader == authz.Patient {
 		return
 	}
@@ -344,9 +344,9 @@ func showAlerts(v *observationView, raisedAlerts []raised, reader authz.Role) {
 	ids, asks := []int64{}, false
 	for _, alert := range raisedAlerts {
 		ids = append(ids, alert.ID)
-		worse := details == nil || asks && !alert.Asks || (alert.Level == string(alerts.Critical) && details.Level != alert.Level)
+		worse := details == nil || asks && !alert.IsQuestion || (alert.Level == string(alerts.Critical) && details.Level != alert.Level)
 		if worse && reader != authz.DataMonitor && reader != authz.Client {
-			details, asks = &alertDetails{Level: alert.Level, Message: alert.Message}, alert.Asks
+			details, asks = &alertDetails{Level: alert.Level, Message: alert.Message}, alert.IsQuestion
 		}
 	}
 	v.Add("alert_triggered", len(ids) > 0)
@@ -356,19 +356,19 @@ func showAlerts(v *observationView, raisedAlerts []raised, reader authz.Role) {
 	v.Add("alert_ids", ids)
 }
 
-func raisedBy(outcome ingest.Outcome) (list []raised) {
+func alertSummariesOf(outcome ingest.Outcome) (list []alertSummary) {
 	for _, alert := range outcome.Alerts {
 		if alert.Level != string(alerts.Normal) {
-			list = append(list, raised{ID: collections.Number(alert.ID), Level: alert.Level, Message: alert.Message})
+			list = append(list, alertSummary{ID: collections.Number(alert.ID), Level: alert.Level, Message: alert.Message})
 		}
 	}
 	return list
 }
 
-func raisedFrom(known []*collections.Alert) (list []raised) {
+func alertSummaryOf(known []*collections.Alert) (list []alertSummary) {
 	for _, alert := range known {
-		list = append(list, raised{
-			ID: alert.Number(), Level: alert.Level(), Message: alert.MessageShown(), Asks: alert.Type() == alerts.TypeSuspectReading,
+		list = append(list, alertSummary{
+			ID: alert.Number(), Level: alert.Level(), Message: alert.DisplayMessage(), IsQuestion: alert.Type() == alerts.TypeSuspectReading,
 		})
 	}
 	return list

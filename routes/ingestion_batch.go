@@ -11,13 +11,12 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// The largest batch. Source: docs/decisions/observations.md, "Batches".
 const (
 	maxReadings     = 1000
 	maxReadingsBody = 2 << 20
 )
 
-// What became of a line.
+// The results of a line.
 const (
 	lineAccepted  = "accepted"
 	lineDuplicate = "duplicate"
@@ -39,7 +38,7 @@ type lineView struct {
 	Errors fault.Fields `json:"errors,omitempty"`
 }
 
-// ingestBatch takes many readings, each as the endpoint of its kind does.
+// ingestBatch stores many readings, each by the rules of its kind's endpoint.
 func (a *api) ingestBatch(c *web.Call) error {
 	items, err := c.DecodeList("readings", maxReadings)
 	if err != nil {
@@ -57,18 +56,18 @@ func (a *api) ingestBatch(c *web.Call) error {
 	return c.OK(b.view)
 }
 
-// batch is a batch on its way in.
+// batch is a batch in progress.
 type batch struct {
 	api     *api
 	call    *web.Call
 	view    readingsView
-	lines   []ingest.Line
-	places  []int // of the lines in what was sent
-	reports []ingest.Report
-	reached map[string]error // whether the caller may act on a patient
+	lines   []ingest.BatchReading
+	places  []int // index in the request of each of lines
+	reports []ingest.ImplausibleReport
+	reached map[string]error // by patient: nil if the caller may act on it
 }
 
-// read reads one line and looks at who sends it; an error is none of the line's.
+// read validates one line and its authorization. It returns an error only if the whole batch must fail.
 func (b *batch) read(index int, item jsontext.Value) error {
 	var body vitals.Body
 	var envelope vitals.Envelope
@@ -83,18 +82,18 @@ func (b *batch) read(index int, item jsontext.Value) error {
 	if err := ownPatient(b.call, &envelope); err != nil {
 		return b.reject(index, err)
 	}
-	if !kind.Valid() { // the values of nothing cannot be judged, the rest can
+	if !kind.Valid() { // without a kind the values cannot be checked; the other members can
 		envelope.Read(checks, b.call.Now, b.api.MaxFuture)
 		return b.reject(index, checks.Err())
 	}
 	line := b.api.readReading(b.call, checks, kind.Definition(), body, envelope)
 	if err := checks.Err(); err != nil {
-		if report, implausible := b.api.implausible(b.call, kind.Definition(), body, envelope, err, b.reach); implausible {
+		if report, implausible := b.api.implausible(b.call, kind.Definition(), body, envelope, err, b.authorize); implausible {
 			b.reports = append(b.reports, report)
 		}
 		return b.reject(index, err)
 	}
-	if err := b.reach(line.PatientID); err != nil {
+	if err := b.authorize(line.PatientID); err != nil {
 		return b.reject(index, err)
 	}
 	b.lines, b.places = append(b.lines, line), append(b.places, index)
@@ -103,13 +102,13 @@ func (b *batch) read(index int, item jsontext.Value) error {
 
 func sentType(body vitals.Body) (sent validate.String) {
 	if raw := body.Member("type"); raw != nil {
-		_ = sent.UnmarshalJSON(raw) // never fails: a wrong type is kept for the checks
+		_ = sent.UnmarshalJSON(raw) // never fails: a wrong type is reported by the checks
 	}
 	return sent
 }
 
-// reach asks once for each patient.
-func (b *batch) reach(patientID string) error {
+// authorize checks each patient once.
+func (b *batch) authorize(patientID string) error {
 	err, asked := b.reached[patientID]
 	if !asked {
 		err = b.api.mayIngest(b.call, patientID)
@@ -118,7 +117,8 @@ func (b *batch) reach(patientID string) error {
 	return err
 }
 
-// store stores the lines that can be, and says what became of them. What is implausible is told last: what was measured since speaks for itself.
+// store stores the valid lines and sets their results. It reports implausible values last, so that later plausible
+// readings count.
 func (b *batch) store() error {
 	c := b.call
 	answers, err := b.api.Intake.SubmitAll(c.Request.Context(), c.App, b.lines, c.Actor(), c.Now)
@@ -141,16 +141,16 @@ func (b *batch) store() error {
 		}
 		b.view.Results[line.Index] = line
 	}
-	if err := b.api.Intake.ReportAll(c.App, b.reports, c.Actor(), c.Now); err != nil {
-		return notReported(err)
+	if err := b.api.Intake.ReportAllImplausible(c.App, b.reports, c.Actor(), c.Now); err != nil {
+		return storageFailure(err)
 	}
 	return nil
 }
 
-// lineFields are what a fault is about that names no field.
-var lineFields = map[string]string{"not_found": "patient_id", "permission_denied": "patient_id", "device_patient_mismatch": "device_id"}
+// defaultFields are the fields of faults that name none.
+var defaultFields = map[string]string{"not_found": "patient_id", "permission_denied": "patient_id", "device_patient_mismatch": "device_id"}
 
-// reject notes why a line is not taken, or returns what is no fault of the line.
+// reject records why a line is rejected, or returns an error that is not the line's fault.
 func (b *batch) reject(index int, err error) error {
 	f := web.Translate(err)
 	if f.Kind == fault.Internal || f.Kind == fault.Unavailable {
@@ -158,7 +158,7 @@ func (b *batch) reject(index int, err error) error {
 	}
 	line := &lineView{Index: index, Status: lineRejected, Code: f.Code, Errors: f.Fields}
 	if len(line.Errors) == 0 {
-		field, detail := lineFields[f.Code], f.Detail
+		field, detail := defaultFields[f.Code], f.Detail
 		if field == "" {
 			field = fault.NonField
 		}
@@ -169,15 +169,15 @@ func (b *batch) reject(index int, err error) error {
 	}
 	b.view.Rejected++
 	b.view.Results[index] = line
-	if b.api.Watch.Rejected != nil {
-		b.api.Watch.Rejected(f.Code)
+	if b.api.Observer.Rejected != nil {
+		b.api.Observer.Rejected(f.Code)
 	}
 	return nil
 }
 
-// readReading reads what a caller sends of one reading; it is to be used only when checks have nothing to complain about.
-func (a *api) readReading(c *web.Call, checks *validate.Checks, kind *vitals.Definition, body vitals.Body, envelope vitals.Envelope) ingest.Line {
-	line := ingest.Line{Reading: kind.Read(checks, body), Source: sourceOf(c)}
+// readReading reads one reading; use the result only if checks has no errors.
+func (a *api) readReading(c *web.Call, checks *validate.Checks, kind *vitals.Definition, body vitals.Body, envelope vitals.Envelope) ingest.BatchReading {
+	line := ingest.BatchReading{Reading: kind.Read(checks, body), Source: sourceOf(c)}
 	line.PatientID, line.Reading.DeviceID, line.Reading.MeasuredAt = envelope.Read(checks, c.Now, a.MaxFuture)
 	return line
 }
@@ -189,10 +189,10 @@ func sourceOf(c *web.Call) vitals.Source {
 	return vitals.SourceAPI
 }
 
-// mayIngest refuses a patient whom the caller may not store readings of.
+// mayIngest checks that the caller may store readings of a patient.
 func (a *api) mayIngest(c *web.Call, patientID string) error {
 	if c.Caller.Role == authz.Patient && patientID != c.Caller.PatientID {
 		return fault.Missing()
 	}
-	return a.reach(c, patientID)
+	return a.authorizePatient(c, patientID)
 }

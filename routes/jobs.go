@@ -15,7 +15,7 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// jobRows are the scheduled jobs, as an administrator sees and runs them.
+// jobRows are the endpoints of the scheduled jobs for administrators.
 func jobRows() []route {
 	return []route{
 		{http.MethodGet, "/jobs/", authz.ManageJobs, ratelimit.User, (*api).listJobs},
@@ -23,10 +23,11 @@ func jobRows() []route {
 	}
 }
 
-// Jobs is what the door of the clock offers.
+// Jobs gives the endpoints access to the scheduler.
 type Jobs struct {
 	List func(app core.App, now time.Time) ([]schedule.Job, error)
-	// Run begins a run, and calls begun in the transaction that notes it. It fails with [schedule.ErrNoSuchJob] or [schedule.ErrRunning].
+	// Run starts a run, and calls begun in the transaction that records it. It fails with [schedule.ErrNoSuchJob] or
+	// [schedule.ErrRunning].
 	Run func(name string, begun func(tx core.App) error) (schedule.Job, error)
 }
 
@@ -63,7 +64,7 @@ func (a *api) listJobs(c *web.Call) error {
 	q := c.Query()
 	page := q.Paging()
 	if !q.Has("page_size") {
-		page.Size = max(page.Size, len(jobs)) // they are few, and whoever looks for one is not to miss it
+		page.Size = max(page.Size, len(jobs)) // there are few jobs, so the first page shows all of them
 	}
 	if err := q.Err(); err != nil {
 		return err
@@ -72,7 +73,7 @@ func (a *api) listJobs(c *web.Call) error {
 	return web.List(c, page, len(jobs), web.Views(jobs[from:min(from+page.Size, len(jobs))], viewJob), 0)
 }
 
-// runJob begins a run and does not wait for its end. Source: docs/decisions/jobs.md, "Running a job by hand".
+// runJob starts a run and returns before it ends. Source: docs/decisions/jobs.md, "Running a job by hand".
 func (a *api) runJob(c *web.Call) error {
 	if err := c.DecodeOptional(&struct{}{}); err != nil {
 		return err
@@ -85,7 +86,7 @@ func (a *api) runJob(c *web.Call) error {
 	case errors.Is(err, schedule.ErrNoSuchJob):
 		return fault.Missing()
 	case errors.Is(err, schedule.ErrRunning):
-		return fault.New(fault.Conflict, "job_running", "The job is running.")
+		return fault.New(fault.Conflict, "job_running", "The job is already running. Wait until it ends.")
 	case err != nil:
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// meRows are what an app asks about whoever signed in, and whom they can give work to.
+// meRows are the endpoints about the signed-in user and the staff they can assign work to.
 func meRows() []route {
 	return []route{
 		{http.MethodGet, "/auth/me/", authz.UseOwnAccount, ratelimit.User, (*api).readMe},
@@ -19,7 +19,7 @@ func meRows() []route {
 	}
 }
 
-// meView is what an app has to know to show itself to somebody.
+// meView is what the console needs to render for a user.
 type meView struct {
 	Permissions map[string]string `json:"permissions"`
 	Practice    practiceView      `json:"practice"`
@@ -63,19 +63,19 @@ func (a *api) showMe(c *web.Call, user *collections.User, err error) error {
 	})
 }
 
-// colleagueView is somebody whom work can be given to: no more than those who work beside them know anyway.
-type colleagueView struct {
+// staffView is a user that work can be assigned to. It holds only what colleagues see anyway.
+type staffView struct {
 	ID    int64  `json:"id"`
 	Name  string `json:"name"`
 	Email string `json:"email"`
 	Role  string `json:"role"`
 }
 
-func viewColleague(user *collections.User) colleagueView {
-	return colleagueView{user.Number(), user.FirstName() + " " + user.LastName(), user.Email(), user.Role()}
+func viewStaff(user *collections.User) staffView {
+	return staffView{user.Number(), user.FirstName() + " " + user.LastName(), user.Email(), user.Role()}
 }
 
-// listStaff answers the active staff: not the portal's users, and nobody whose account is off.
+// listStaff lists active staff, without portal users.
 func (a *api) listStaff(c *web.Call) error {
 	q, p := c.Listing()
 	roles := make([]authz.Role, 0, len(authz.Roles))
@@ -86,7 +86,7 @@ func (a *api) listStaff(c *web.Call) error {
 	}
 	active := true
 	wanted := auth.UserQuery{
-		Role: q.OneOf("role", texts(roles)...), Not: string(authz.Patient), Active: &active, Search: q.Text("search", 100), Offset: p.Offset(), Limit: p.Size,
+		Role: q.OneOf("role", stringsOf(roles)...), Not: string(authz.Patient), Active: &active, Search: q.Text("search", 100), Offset: p.Offset(), Limit: p.Size,
 	}
 	if err := q.Err(); err != nil {
 		return err
@@ -95,5 +95,5 @@ func (a *api) listStaff(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return web.List(c, p, total, web.Views(users, viewColleague), unreadable)
+	return web.List(c, p, total, web.Views(users, viewStaff), unreadable)
 }

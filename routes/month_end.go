@@ -16,15 +16,15 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// What a fact says of an entry at its month's end.
+// The state of each required document of an entry.
 const (
 	factOK      = "ok"
 	factMissing = "missing"
-	factAdvised = "advised" // it is missing, and a warning only
+	factAdvised = "advised" // missing, and a warning only
 	factSelfPay = "self_pay"
 )
 
-// factsView are the papers behind an entry, each in a word.
+// factsView is the state of the documents that an entry needs.
 type factsView struct {
 	Consent   string `json:"consent"`
 	Diagnosis string `json:"diagnosis"`
@@ -33,15 +33,15 @@ type factsView struct {
 	Payer     string `json:"payer"`
 }
 
-// weighedView is an entry that is still to be sent, with what stands against its next step.
-type weighedView struct {
+// monthEndEntryView is an entry not yet sent, with the reasons that block its next step.
+type monthEndEntryView struct {
 	EntryID         string           `json:"entry_id"`
 	ClaimID         string           `json:"claim_id"`
 	PatientID       string           `json:"patient_id"`
 	PatientName     string           `json:"patient_name"`
 	MRN             string           `json:"mrn"`
 	CPTCode         string           `json:"cpt_code"`
-	BecomesCode     string           `json:"becomes_code"` // once it is reviewed
+	BecomesCode     string           `json:"becomes_code"` // after review
 	Units           int              `json:"units"`
 	ServiceDate     string           `json:"service_date"`
 	PeriodStart     string           `json:"billing_period_start"`
@@ -61,21 +61,21 @@ type weighedView struct {
 	Reasons         []string         `json:"reasons"`
 	Warnings        []string         `json:"warnings"`
 	Preflight       []claims.Finding `json:"preflight_errors"`
-	InBatch         bool             `json:"in_batch"` // a batch takes it
+	InBatch         bool             `json:"in_batch"` // reviewed and ready for a batch
 }
 
-// monthEndView is all of a month that is still to be sent.
+// monthEndView holds all entries of a month that are not yet sent.
 type monthEndView struct {
 	Month       string        `json:"month"`
 	CheckedAt   string        `json:"checked_at"`
-	SendsClaims bool          `json:"sends_claims"` // from here, so that preflight holds entries back
+	SendsClaims bool          `json:"sends_claims"` // whether this service sends claims, so that preflight blocks entries
 	Usage       string        `json:"usage"`
 	Count       int           `json:"count"`
-	LeftOut     int           `json:"left_out"` // beyond what one answer weighs
-	Results     []weighedView `json:"results"`
+	LeftOut     int           `json:"left_out"` // entries beyond the limit of one answer
+	Results     []monthEndEntryView `json:"results"`
 }
 
-// readMonthEnd weighs what of a month is still to be reviewed or sent, all in one answer.
+// readMonthEnd checks all entries of a month that are not yet reviewed or sent.
 func (a *api) readMonthEnd(c *web.Call) error {
 	q := c.Query()
 	month, status := a.monthIn(c, q, "month"), q.OneOf("status", billing.PendingReview, billing.Reviewed)
@@ -97,15 +97,15 @@ func (a *api) readMonthEnd(c *web.Call) error {
 	answer := monthEndView{
 		Month: month.Start[:len("2006-01")], CheckedAt: validate.FormatInstant(c.Now), SendsClaims: a.Billing.Claims.Submitter.ID != "",
 		Usage: a.Billing.Claims.Submitter.Usage, Count: total, LeftOut: total - len(list),
-		Results: web.Views(list, func(w billing.MonthEndEntry) weighedView { return viewWeighed(w, names[w.Entry.PatientID()]) }),
+		Results: web.Views(list, func(w billing.MonthEndEntry) monthEndEntryView { return viewMonthEndEntry(w, names[w.Entry.PatientID()]) }),
 	}
 	return c.Answer(answer, recordShown(c, audit.ResourceBillingEntry, "", list, func(w billing.MonthEndEntry) string { return w.Entry.PatientID() }))
 }
 
-func viewWeighed(w billing.MonthEndEntry, who patients.Name) weighedView {
+func viewMonthEndEntry(w billing.MonthEndEntry, who patients.Name) monthEndEntryView {
 	entry := w.Entry
-	return weighedView{
-		EntryID: entry.Id, ClaimID: entry.ClaimID(), PatientID: entry.PatientID(), PatientName: who.FirstLast(), MRN: who.MRN, CPTCode: entry.CPTCode(),
+	return monthEndEntryView{
+		EntryID: entry.Id, ClaimID: entry.ClaimID(), PatientID: entry.PatientID(), PatientName: who.FullName(), MRN: who.MRN, CPTCode: entry.CPTCode(),
 		BecomesCode: w.Code, Units: entry.Units(), ServiceDate: entry.ServiceDate(), PeriodStart: entry.PeriodStart(), PeriodEnd: entry.PeriodEnd(),
 		LifecycleStatus: entry.Status(), Source: entry.Source(), Amount: billing.Cents(entry.AmountCents()), Charge: billing.Cents(entry.ChargeCents()),
 		Payer: entry.PayerName(), PayerID: numberOrNull(entry.PayerID()), Days: w.Days, DaysNeeded: w.DaysNeeded, Minutes: w.Minutes,
@@ -115,7 +115,7 @@ func viewWeighed(w billing.MonthEndEntry, who patients.Name) weighedView {
 	}
 }
 
-// viewFacts says which of the papers what was found is about.
+// viewFacts assigns the findings to the documents they concern.
 func viewFacts(w billing.MonthEndEntry) factsView {
 	fact := func(reason string, places ...string) string {
 		found := slices.ContainsFunc(w.Preflight.Errors, func(f claims.Finding) bool {
@@ -139,7 +139,7 @@ func viewFacts(w billing.MonthEndEntry) factsView {
 	return v
 }
 
-// reviewMany reviews entries, each for itself: one that is refused keeps none of the others back.
+// reviewMany reviews entries independently: a rejected entry does not block the others.
 func (a *api) reviewMany(c *web.Call) error {
 	var body struct {
 		EntryIDs validate.Strings `json:"entry_ids"`
@@ -150,11 +150,11 @@ func (a *api) reviewMany(c *web.Call) error {
 	}
 	checks := validate.NewChecks()
 	notes := checks.Text("notes", body.Notes, validate.Optional(4000).Multiline())
-	ids := readMany(checks, body.EntryIDs)
+	ids := readBulkIDs(checks, body.EntryIDs)
 	if err := checks.Err(); err != nil {
 		return err
 	}
-	details, reviewed, err := a.eachOf(c, ids, billing.Reviewed, func() billing.Transition {
+	details, reviewed, err := a.transitionEach(c, ids, billing.Reviewed, func() billing.Transition {
 		return a.Billing.Review(c.Actor(), notes, "", false, c.Now)
 	})
 	if err != nil {
@@ -163,8 +163,8 @@ func (a *api) reviewMany(c *web.Call) error {
 	return c.OK(map[string]any{"reviewed": reviewed, "skipped": len(details) - reviewed, "details": details})
 }
 
-// readMany reads the ids of entries of which many are changed by one call.
-func readMany(checks *validate.Checks, f validate.Strings) []string {
+// readBulkIDs reads the entry ids of a bulk transition.
+func readBulkIDs(checks *validate.Checks, f validate.Strings) []string {
 	if !f.Given() || len(f.Value) == 0 || len(f.Value) > maxBatch {
 		checks.Reject("entry_ids", fmt.Sprintf("Expected a list of 1 to %d ids.", maxBatch))
 	}
@@ -178,8 +178,8 @@ func readMany(checks *validate.Checks, f validate.Strings) []string {
 	return ids
 }
 
-// eachOf makes a move of each entry in a transaction of its own, and says what became of it.
-func (a *api) eachOf(c *web.Call, ids []string, done string, move func() billing.Transition) (details []batchResult, moved int, err error) {
+// transitionEach applies a transition to each entry in a transaction of its own and returns the results.
+func (a *api) transitionEach(c *web.Call, ids []string, done string, move func() billing.Transition) (details []batchResult, moved int, err error) {
 	details = []batchResult{}
 	seen := map[string]bool{}
 	for _, id := range ids {
@@ -202,7 +202,7 @@ func (a *api) eachOf(c *web.Call, ids []string, done string, move func() billing
 	return details, moved, nil
 }
 
-// stageView is what the entries of a month in one state come to.
+// stageView counts and sums the entries of a month in one status.
 type stageView struct {
 	LifecycleStatus       string        `json:"lifecycle_status"`
 	Claims                int           `json:"claims"`
@@ -224,14 +224,14 @@ type monthOfMoney struct {
 type funnelView struct {
 	Month    string         `json:"month"`
 	AsOf     string         `json:"as_of"`
-	DaysLeft int            `json:"days_left"` // of the month, today included; 0 once it is over
+	DaysLeft int            `json:"days_left"` // days left in the month, including today; 0 once it has ended
 	TimeZone string         `json:"time_zone"`
 	Patients billing.Funnel `json:"patients"`
 	Entries  []stageView    `json:"entries"`
 	Before   monthOfMoney   `json:"month_before"`
 }
 
-// readFunnel shows how far a month has come: its patients on their way to a bill, its entries on their way to being paid.
+// readFunnel shows the progress of a month: patients toward a billable code, and entries toward payment.
 func (a *api) readFunnel(c *web.Call) error {
 	q := c.Query()
 	month := a.monthIn(c, q, "month")
@@ -258,7 +258,7 @@ func (a *api) readFunnel(c *web.Call) error {
 	return c.OK(funnelView{month.Start[:len("2006-01")], asOf, left, a.Billing.Zone.String(), found, stages, before})
 }
 
-// stagesOf reads what the entries of a month come to from the sums that reports are made of.
+// stagesOf reads the sums of a month's entries from the report totals.
 func stagesOf(c *web.Call, month billing.Span) (stages []stageView, all monthOfMoney, err error) {
 	sums, err := billing.LoadTotals(c.App, billing.TotalsFilter{From: month.Start, To: month.End, WithMoney: true}, billing.ByStatus)
 	if err != nil {
@@ -279,7 +279,7 @@ func stagesOf(c *web.Call, month billing.Span) (stages []stageView, all monthOfM
 	return stages, all, nil
 }
 
-// readCalendar shows a patient's month day by day, and the periods that touch it.
+// readCalendar shows a patient's month day by day, and the billing periods that overlap it.
 func (a *api) readCalendar(c *web.Call, patient *collections.Patient) error {
 	q := c.Query()
 	month := a.monthIn(c, q, "month")

@@ -11,7 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// nearView is a patient close to a code.
+// nearView is a patient close to a billable code.
 type nearView struct {
 	billing.NearCode
 	billing.RevenueEstimate
@@ -20,20 +20,20 @@ type nearView struct {
 	Missing     string `json:"missing"`
 }
 
-// nearest is how many patients close to a code a page has unless it is asked for another number.
-const nearest = 50
+// defaultNearPatients is the default page size.
+const defaultNearPatients = 50
 
 func (a *api) listNearBillable(c *web.Call) error {
 	q := c.Query()
 	byWorth := q.Ordering("missing", "-worth") == "-worth"
 	unit, page := q.OneOf("unit", "days", "minutes"), q.Paging()
 	if !q.Has("page_size") {
-		page.Size = nearest
+		page.Size = defaultNearPatients
 	}
 	if err := q.Err(); err != nil {
 		return err
 	}
-	include, err := a.ofTheirs(c)
+	include, err := a.careTeamPredicate(c)
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (a *api) listNearBillable(c *web.Call) error {
 		return err
 	}
 	all = slices.DeleteFunc(all, func(n billing.NearCode) bool { return unit != "" && n.Unit != unit })
-	near, worth, err := a.nearest(c, all, page, byWorth)
+	near, worth, err := a.pageNearBillable(c, all, page, byWorth)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (a *api) listNearBillable(c *web.Call) error {
 		return err
 	}
 	views := web.Views(near, func(n billing.NearCode) nearView {
-		return nearView{n, n.EstimateIn(worth), names[n.PatientID].FirstLast(), names[n.PatientID].MRN, n.MissingText()}
+		return nearView{n, n.EstimateIn(worth), names[n.PatientID].FullName(), names[n.PatientID].MRN, n.MissingText()}
 	})
 	answer, err := web.PageOf(c, page, len(all), views)
 	if err != nil {
@@ -60,9 +60,9 @@ func (a *api) listNearBillable(c *web.Call) error {
 	return c.Answer(answer, recordShown(c, audit.ResourceBillingEntry, "", views, func(v nearView) string { return v.PatientID }))
 }
 
-// ofTheirs says of which patients the caller may hear: nil for all, else those of the own care teams.
-func (a *api) ofTheirs(c *web.Call) (func(string) bool, error) {
-	team, err := a.team(c, "")
+// careTeamPredicate limits patients to the caller's care teams; nil means all patients.
+func (a *api) careTeamPredicate(c *web.Call) (func(string) bool, error) {
+	team, err := a.careTeamFilter(c, "")
 	if err != nil || team == "" {
 		return nil, err
 	}
@@ -70,8 +70,9 @@ func (a *api) ofTheirs(c *web.Call) (func(string) bool, error) {
 	return func(id string) bool { return mine[id] }, err
 }
 
-// nearest is a page of those close to a code, the least missing or the most worth first, with what each is worth: of all, where that decides.
-func (a *api) nearest(c *web.Call, all []billing.NearCode, page web.Paging, byWorth bool) ([]billing.NearCode, map[string]billing.RevenueEstimate, error) {
+// pageNearBillable returns a page of patients close to a code, ordered by what is missing or by revenue, with the
+// revenue estimate of each. Ordering by revenue estimates all of them.
+func (a *api) pageNearBillable(c *web.Call, all []billing.NearCode, page web.Paging, byWorth bool) ([]billing.NearCode, map[string]billing.RevenueEstimate, error) {
 	from := min(page.Offset(), len(all))
 	here := func() []billing.NearCode { return all[from:min(from+page.Size, len(all))] }
 	weighed := all

@@ -38,14 +38,14 @@ func newNightShift(t *testing.T, confirm time.Duration) *nightShift {
 	quiet := slog.New(slog.DiscardHandler)
 	w := &nightShift{readings: ingest.NewEvaluator(ingest.Rules{
 		PracticeZone: newYork, AutoTransform: true, MaxFuture: 5 * time.Minute, ConfirmReadings: confirm, LateAfter: 24 * time.Hour,
-		NormalReadingsNeeded: alerts.NormalReadingsNeeded{Warning: 1, Critical: 2},
+		NormalReadingsNeeded: alerts.NormalReadingsRequired{Warning: 1, Critical: 2},
 	})}
 	now := func() time.Time { return w.now }
 	writer := ingest.NewWriter(w.readings, now, quiet, func([]ingest.Outcome) {})
 	w.clinic = newIngestingClinic(t, func(e *routes.Engines) {
 		e.Readings, e.Writer, e.Push = w.readings, writer, notifications.NewPush(notifications.PushOptions{})
 		e.Intake = ingest.NewPipeline(ingest.PipelineOptions{
-			Adapters: gateway.NewAdapters(gatewaySettings, e.MaxFuture), Readings: w.readings, Writer: writer, Devices: e.Devices, Log: quiet,
+			Adapters: gateway.NewAdapters(gatewaySettings, e.MaxFuture), Evaluator: w.readings, Writer: writer, Devices: e.Devices, Log: quiet,
 		})
 	})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -82,7 +82,7 @@ func (w *nightShift) portal() *collections.User {
 // minute runs the jobs of a minute.
 func (w *nightShift) minute() {
 	w.t.Helper()
-	if _, err := w.readings.DecideHeld(w.t.Context(), w.app, w.now); err != nil {
+	if _, err := w.readings.ResolveHolds(w.t.Context(), w.app, w.now); err != nil {
 		w.t.Fatal(err)
 	}
 	if _, _, err := triage.EndDueSnoozes(w.t.Context(), w.app, w.now); err != nil {
@@ -154,7 +154,7 @@ func (w *nightShift) cuffAt(at time.Time, systolic, diastolic, pulse int) object
 	return w.newest()
 }
 
-// alertsOf are the alerts of the patient, newest first.
+// pointByObservation are the alerts of the patient, newest first.
 func (w *nightShift) alertsOf(pairs ...string) []object {
 	w.t.Helper()
 	return w.ask(authz.Nurse, "GET", "/alerts/"+query(append([]string{"patient_id", w.patient, "page_size", "100"}, pairs...)...), nil).results()

@@ -21,7 +21,6 @@ func noteTemplateRows() []route {
 	}
 }
 
-// noteTemplateView is a text for notes.
 type noteTemplateView struct {
 	ID      int64  `json:"id"`
 	Name    string `json:"name"`
@@ -35,11 +34,11 @@ func viewNoteTemplate(t *collections.NoteTemplate) noteTemplateView {
 
 func (a *api) listNoteTemplates(c *web.Call) error {
 	q := c.Query()
-	context := q.OneOf("context", templates.Contexts...)
+	context := q.OneOf("context", templates.NoteContexts...)
 	if err := q.Err(); err != nil {
 		return err
 	}
-	return web.ListedWhole(c, viewNoteTemplate)(templates.For(c.App, context))
+	return web.ListedWhole(c, viewNoteTemplate)(templates.NotesFor(c.App, context))
 }
 
 func (a *api) readNoteTemplate(c *web.Call, number int64) error {

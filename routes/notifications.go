@@ -11,7 +11,6 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// notificationView is an entry of a person's list.
 type notificationView struct {
 	ID           int64   `json:"id"`
 	Channel      string  `json:"channel"`
@@ -36,7 +35,7 @@ func viewNotification(n *collections.Notification) notificationView {
 	}
 }
 
-// inboxPage is a page of a person's list and how much of the list is unread.
+// inboxPage is a page of a user's notifications and the number of unread ones.
 type inboxPage struct {
 	web.Page[notificationView]
 	UnreadCount int `json:"unread_count"`
@@ -67,7 +66,7 @@ func (a *api) listNotifications(c *web.Call) error {
 	return c.OK(inboxPage{page, unread})
 }
 
-// notification finds the entry of the path on the caller's own list.
+// notification finds the notification of the path among the caller's own.
 func (a *api) notification(c *web.Call) (*collections.Notification, error) {
 	number, err := c.PathInteger("id")
 	if err != nil {
@@ -99,7 +98,7 @@ func (a *api) markAllRead(c *web.Call) error {
 	}{updated})
 }
 
-// deliveryView is one push as administrators see it.
+// deliveryView is a push delivery for administrators.
 type deliveryView struct {
 	ID             int64   `json:"id"`
 	NotificationID int64   `json:"notification_id"`
@@ -154,7 +153,7 @@ func (a *api) updatePreferences(c *web.Call, body notifications.PreferencesBody)
 	return c.Answer(notifications.ChangePreferences(c.App, c.Caller.RecordID, body, a.Zone, c.Now))
 }
 
-// tokenView is a push token as its owner sees it; the token itself is not shown again.
+// tokenView is a push token for its owner; the token itself is not shown again.
 type tokenView struct {
 	ID          int64   `json:"id"`
 	DeviceID    string  `json:"device_id"`
@@ -200,7 +199,8 @@ func (a *api) deleteToken(c *web.Call, number int64) error {
 	return c.Done(notifications.Unregister(c.App, c.Caller.RecordID, number, c.Now))
 }
 
-// readPublicKey tells a browser with which key to subscribe: that of the type asked for, else the production key where there is one.
+// readPublicKey returns the key with which a browser subscribes: the key of the requested environment, else the
+// production key if there is one.
 func (a *api) readPublicKey(c *web.Call) error {
 	q := c.Query()
 	kinds := []string{"web_push", "web_push_dev"}

@@ -16,13 +16,13 @@ const (
 	htmlType   = "text/html"
 )
 
-// signOnRows are signing in with the practice's identity provider.
+// signOnRows are the endpoints of single sign-on.
 func signOnRows() []route {
 	return []route{
 		{http.MethodGet, signOnPath, authz.Anyone, ratelimit.User, (*api).readSignOn},
 		{http.MethodGet, signOnPath + "login/", authz.Anyone, ratelimit.SignIn, (*api).beginSignOn},
-		{http.MethodGet, signOnPath + "callback/", authz.Anyone, ratelimit.SignIn, signIn((*api).finishSignOn)},
-		{http.MethodPost, signOnPath + "verify/", authz.Anyone, ratelimit.SignIn, signIn(withBody((*api).finishStep))},
+		{http.MethodGet, signOnPath + "callback/", authz.Anyone, ratelimit.SignIn, countFailedSignIns((*api).finishSignOn)},
+		{http.MethodPost, signOnPath + "verify/", authz.Anyone, ratelimit.SignIn, countFailedSignIns(withBody((*api).finishStep))},
 		{http.MethodDelete, "/users/{id}/identity/", authz.ManageUsers, ratelimit.User, numbered((*api).unlinkUser)},
 	}
 }
@@ -35,27 +35,28 @@ func (a *api) readSignOn(c *web.Call) error {
 	}{offered, required})
 }
 
-// beginSignOn sends the browser to the identity provider, with a cookie that it comes back with.
+// beginSignOn redirects the browser to the identity provider and sets the cookie that binds the sign-in to this
+// browser.
 func (a *api) beginSignOn(c *web.Call) error {
 	started, err := a.Auth.BeginSignOn(c.Request.Context(), c.Now)
 	if err != nil {
 		return err
 	}
 	a.setSignOnCookie(c, started.Cookie, int(started.Life.Seconds()))
-	return leave(c, started.URL)
+	return redirect(c, started.URL)
 }
 
-// setSignOnCookie keeps something in the browser for some seconds, or no longer. It is read by nobody but the service, and sent when the provider
-// sends the browser back, which is another site's link. Source: RFC 6265bis, 4.1.2.
+// setSignOnCookie sets or clears the cookie. Scripts cannot read it, and SameSite=Lax sends it on the provider's
+// redirect. Source: RFC 6265bis, 4.1.2.
 func (a *api) setSignOnCookie(c *web.Call, value string, seconds int) {
 	name, secure := a.signOnCookie()
-	cookie := http.Cookie{ //nolint:gosec // Secure wherever the service is reached over TLS
+	cookie := http.Cookie{ //nolint:gosec // Secure if the public URL uses TLS
 		Name: name, Value: value, MaxAge: seconds, Path: web.BasePath + signOnPath, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: secure,
 	}
 	c.Header().Add("Set-Cookie", cookie.String())
 }
 
-// signOnCookie is its name, and whether it goes over TLS alone.
+// signOnCookie returns the cookie's name and whether it requires TLS.
 func (a *api) signOnCookie() (name string, secure bool) {
 	if strings.HasPrefix(a.PublicURL, "https://") {
 		return "__Secure-vigil-sign-on", true
@@ -63,14 +64,15 @@ func (a *api) signOnCookie() (name string, secure bool) {
 	return "vigil-sign-on", false
 }
 
-// finishSignOn is where the identity provider sends the browser back to. A program gets what signing in answers; a browser goes on to the console,
-// which asks here again as a program, so that no token is ever in an address. Source: docs/decisions/authentication.md, "Single sign-on".
+// finishSignOn is the redirect endpoint of the identity provider. A program receives the tokens; a browser is
+// redirected to the console, which calls this endpoint again as a program, so that no token is ever in a URL. Source:
+// docs/decisions/authentication.md, "Single sign-on".
 func (a *api) finishSignOn(c *web.Call) error {
 	c.Header().Set("Cache-Control", "no-store")
-	c.Header().Set("Referrer-Policy", "no-referrer") // the address holds the code
+	c.Header().Set("Referrer-Policy", "no-referrer") // the URL holds the authorization code
 	values := c.Request.URL.Query()
 	if offered, _ := a.Auth.SignOn(); offered && web.Preferred(c.Request.Header, htmlType, web.JSONType) == htmlType {
-		return leave(c, a.PublicURL+"/#/sign-on?"+values.Encode())
+		return redirect(c, a.PublicURL+"/#/sign-on?"+values.Encode())
 	}
 	back := auth.Callback{State: values.Get("state"), Code: values.Get("code"), Error: values.Get("error")}
 	name, _ := a.signOnCookie()
@@ -85,18 +87,18 @@ func (a *api) finishSignOn(c *web.Call) error {
 	return c.OK(viewSignedIn(session))
 }
 
-// unlinkUser takes from an account whose it is at the identity provider.
+// unlinkUser removes the link between an account and the identity provider.
 func (a *api) unlinkUser(c *web.Call, id string) error {
 	return c.Done(a.Auth.Unlink(c.App, c.Caller, id, c.Origin(), c.Now))
 }
 
-// finishStep ends a sign-in at a provider that asked for one factor only.
+// finishStep completes a sign-in at a provider that checked only one factor.
 func (a *api) finishStep(c *web.Call, body auth.StepCodeBody) error {
 	return web.Show(c.OK, viewSignedIn)(a.Auth.FinishStep(c.Request.Context(), c.App, body, c.Origin(), c.Now))
 }
 
-// leave sends the browser elsewhere.
-func leave(c *web.Call, address string) error {
+// redirect sends the browser to another address.
+func redirect(c *web.Call, address string) error {
 	c.Header().Set("Cache-Control", "no-store")
 	c.Header().Set("Location", address)
 	return c.Send(http.StatusFound, htmlType+"; charset=utf-8", nil)

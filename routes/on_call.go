@@ -9,7 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// onCallView is the rota.
+// onCallView is the on-call rota.
 type onCallView struct {
 	TimeZone  string           `json:"time_zone"`
 	Shifts    []shiftView      `json:"shifts"`
@@ -32,7 +32,7 @@ type overrideView struct {
 	UserID   int64  `json:"user_id"`
 }
 
-// onCallUserView is somebody whom the rota names: whoever reads it may not see the list of users.
+// onCallUserView names a user of the rota, because readers of the rota may not see the user list.
 type onCallUserView struct {
 	UserID int64  `json:"user_id"`
 	Name   string `json:"name"`
@@ -47,16 +47,16 @@ func viewOverride(o escalations.Override) overrideView {
 	return overrideView{validate.FormatInstant(o.StartsAt), validate.FormatInstant(o.EndsAt), collections.Number(o.User)}
 }
 
-func viewPerson(p escalations.Person) onCallUserView {
+func viewPerson(p escalations.RotaPerson) onCallUserView {
 	return onCallUserView{collections.Number(p.User), p.Name.Reveal(), p.Active}
 }
 
-// showOnCall answers with a rota and the names of those in it.
+// showOnCall answers with a rota and the names of its users.
 func showOnCall(c *web.Call, rota escalations.Rota, err error) error {
 	if err != nil {
 		return err
 	}
-	people, err := escalations.People(c.App, rota)
+	people, err := escalations.RotaPeople(c.App, rota)
 	return c.Answer(onCallView{
 		TimeZone: rota.Zone.String(), Shifts: web.Views(rota.Shifts, viewShift), Overrides: web.Views(rota.Overrides, viewOverride),
 		People: web.Views(people, viewPerson), UpdatedAt: instantOrNull(rota.UpdatedAt), UpdatedBy: orNull(rota.UpdatedBy),
@@ -64,7 +64,7 @@ func showOnCall(c *web.Call, rota escalations.Rota, err error) error {
 }
 
 func (a *api) readOnCall(c *web.Call) error {
-	rota, err := escalations.Read(c.App, a.Zone)
+	rota, err := escalations.ReadRota(c.App, a.Zone)
 	return showOnCall(c, rota, err)
 }
 
@@ -73,23 +73,23 @@ func (a *api) setOnCall(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	rota, err := escalations.Set(c.App, draft, a.Zone, c.Actor(), c.Now)
+	rota, err := escalations.SetRota(c.App, draft, a.Zone, c.Actor(), c.Now)
 	return showOnCall(c, rota, err)
 }
 
-// onCallNowView says who is on call.
+// onCallNowView is the user on call now.
 type onCallNowView struct {
 	UserID *int64  `json:"user_id"`
 	Until  *string `json:"until"`
 }
 
 func (a *api) readOnCallNow(c *web.Call) error {
-	duty, err := escalations.Now(c.App, a.Zone, c.Now)
+	duty, err := escalations.OnCallNow(c.App, a.Zone, c.Now)
 	return c.Answer(onCallNowView{numberOrNull(duty.User), instantOrNull(duty.Until)}, err)
 }
 
-// turnView is a stretch of time with whoever is on call in it.
-type turnView struct {
+// onCallTurnView is a period with its on-call user.
+type onCallTurnView struct {
 	StartsAt string  `json:"starts_at"`
 	EndsAt   string  `json:"ends_at"`
 	UserID   *int64  `json:"user_id"`
@@ -98,25 +98,25 @@ type turnView struct {
 	Override bool    `json:"override"`
 }
 
-// turnsView is what comes, without a hole.
+// turnsView lists the coming turns without gaps.
 type turnsView struct {
 	TimeZone string     `json:"time_zone"`
-	Turns    []turnView `json:"turns"`
+	Turns    []onCallTurnView `json:"turns"`
 }
 
-// Turns are told so many days ahead, by default and at most: the rota is the same each week.
+// The default and the largest number of days ahead; the rota repeats weekly.
 const (
 	daysAhead     = 7
-	mostDaysAhead = 31
+	maxDaysAhead = 31
 )
 
 func (a *api) listTurns(c *web.Call) error {
 	q, _ := c.Listing()
-	days := q.Positive("days", daysAhead, mostDaysAhead)
+	days := q.Positive("days", daysAhead, maxDaysAhead)
 	if err := q.Err(); err != nil {
 		return err
 	}
-	rota, coming, err := escalations.Coming(c.App, a.Zone, c.Now, c.Now.Add(time.Duration(days)*24*time.Hour))
+	rota, coming, err := escalations.UpcomingTurns(c.App, a.Zone, c.Now, c.Now.Add(time.Duration(days)*24*time.Hour))
 	if err != nil {
 		return err
 	}
@@ -132,8 +132,8 @@ func (a *api) listTurns(c *web.Call) error {
 	for _, user := range people {
 		emails[user.Id] = user.Email()
 	}
-	return c.OK(turnsView{TimeZone: rota.Zone.String(), Turns: web.Views(coming, func(t escalations.Turn) turnView {
-		view := turnView{StartsAt: validate.FormatInstant(t.From), EndsAt: validate.FormatInstant(t.To), UserID: numberOrNull(t.User), Override: t.Override}
+	return c.OK(turnsView{TimeZone: rota.Zone.String(), Turns: web.Views(coming, func(t escalations.Turn) onCallTurnView {
+		view := onCallTurnView{StartsAt: validate.FormatInstant(t.From), EndsAt: validate.FormatInstant(t.To), UserID: numberOrNull(t.User), Override: t.Override}
 		if name, there := names[t.User]; there {
 			view.Name, view.Email = orNull(name.First.Reveal()+" "+name.Last.Reveal()), orNull(emails[t.User])
 		}

@@ -11,7 +11,6 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// orderView is an order as it is shown.
 type orderView struct {
 	ID         int64   `json:"id"`
 	PatientID  string  `json:"patient_id"`

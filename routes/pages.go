@@ -23,10 +23,11 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// pagePolicy lets the console use what this service serves and nothing else: no inline script, no other origin, no frame.
+// pagePolicy limits the console to resources of this service: no inline scripts, no other origin, no frames.
 const pagePolicy = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
 
-// ServePages serves the console and its files wherever no other route answers, in the coding that the browser likes best.
+// ServePages serves the console's files on every path without another route, in the best content coding that the
+// browser accepts.
 func ServePages(r *router.Router[*core.RequestEvent], files fs.FS) {
 	pages := console.New(files)
 	r.GET("/{path...}", func(e *core.RequestEvent) error { return showPage(e, pages) }).Bind(apis.SkipSuccessActivityLog())
@@ -39,10 +40,10 @@ func showPage(e *core.RequestEvent, pages *console.Files) error {
 	h.Set("Cache-Control", "no-cache")
 	name := cmp.Or(e.Request.PathValue("path"), "index.html")
 	file, err := pages.Find(strings.TrimSuffix(name, "/"))
-	if err == nil && part(name) {
+	if err == nil && isAsset(name) {
 		h.Del("X-Frame-Options")
 		h.Del("X-Xss-Protection")
-		h.Del("Cross-Origin-Opener-Policy") // PocketBase has these on everything
+		h.Del("Cross-Origin-Opener-Policy") // PocketBase sets these on every response
 	} else {
 		h.Set("Content-Security-Policy", pagePolicy)
 		h.Set("Referrer-Policy", "no-referrer")
@@ -54,13 +55,13 @@ func showPage(e *core.RequestEvent, pages *console.Files) error {
 	if name != "index.html" && strings.HasSuffix(e.Request.URL.Path, "/") {
 		return e.Redirect(http.StatusMovedPermanently, "/"+strings.TrimSuffix(name, "/"))
 	}
-	coding := console.Choose(e.Request.Header.Values("Accept-Encoding"))
-	body, tag, err := file.As(coding)
+	coding := console.ChooseCoding(e.Request.Header.Values("Accept-Encoding"))
+	body, tag, err := file.Encoded(coding)
 	if err != nil {
 		return err
 	}
 	h.Set("ETag", tag)
-	if web.Known(e.Request, tag) {
+	if web.MatchesTag(e.Request, tag) {
 		e.Response.WriteHeader(http.StatusNotModified)
 		return nil
 	}
@@ -77,31 +78,31 @@ func showPage(e *core.RequestEvent, pages *console.Files) error {
 	return err
 }
 
-// part reports whether a file is a module or a style, which never is a page, a frame or a worker of its own: what is told to these would be read by
-// nobody, two hundred times.
-func part(name string) bool {
+// isAsset reports whether a file is a script module or a stylesheet. Browsers ignore page headers on these, so the
+// page's two hundred assets go without them.
+func isAsset(name string) bool {
 	folder, _, _ := strings.Cut(name, "/")
 	return slices.Contains([]string{"app", "vendor", "style"}, folder)
 }
 
-// docsPath is where people read the contract.
+// docsPath is the path of the API reference.
 const docsPath = "/api/docs/"
 
 //go:embed docs
 var ownDocs embed.FS
 
-// docsPolicy is the console's, and lets Swagger UI use the images and the style attributes that it brings along as data.
+// docsPolicy also allows Swagger UI's embedded data images and style attributes.
 const docsPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// docsFiles are the pages: ours, and Swagger UI as its package embeds it, compressed.
+// docsFiles are the pages of the API reference: Vigil's own, and the compressed files that the Swagger UI package
+// embeds.
 var docsFiles = map[string]string{
 	"": "text/html; charset=utf-8", "start.js": "text/javascript; charset=utf-8", "swagger-ui-bundle.js": "text/javascript; charset=utf-8",
 	"swagger-ui.css": "text/css; charset=utf-8", "favicon-32x32.png": "image/png",
 }
 
-// mountDocs serves the pages. They are the same for everybody, and need no token to be read.
-// Source: docs/decisions/versioning.md, "Deprecation signals".
+// mountDocs serves the API reference without a token. Source: docs/decisions/versioning.md, "Deprecation signals".
 func mountDocs(group *router.RouterGroup[*core.RequestEvent]) {
 	for name := range docsFiles {
 		for _, pattern := range web.Patterns(docsPath + name) {
@@ -138,7 +139,7 @@ func showDocs(name string) func(*core.RequestEvent) error {
 	}
 }
 
-// docsFile reads one page, and says whether it is compressed.
+// docsFile reads one file and reports whether it is compressed.
 func docsFile(name string) (body []byte, zipped bool, err error) {
 	name = cmp.Or(name, "index.html")
 	if body, err = ownDocs.ReadFile(path.Join("docs", name)); err == nil {
@@ -156,12 +157,12 @@ func docsFile(name string) (body []byte, zipped bool, err error) {
 func unzip(body []byte) ([]byte, error) {
 	reader, err := gzip.NewReader(bytes.NewReader(body))
 	if err != nil {
-		return nil, fmt.Errorf("open a page: %w", err)
+		return nil, fmt.Errorf("open a page of the API reference: %w", err)
 	}
 	defer func() { _ = reader.Close() }() // read only
 	plain, err := io.ReadAll(reader)
 	if err != nil {
-		return nil, fmt.Errorf("read a page: %w", err)
+		return nil, fmt.Errorf("read a page of the API reference: %w", err)
 	}
 	return plain, nil
 }

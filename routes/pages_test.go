@@ -67,7 +67,7 @@ func packedPages() fstest.MapFS {
 	return fstest.MapFS{
 		"index.html": {Data: []byte("<!doctype html><title>Vigil</title>")}, "reset-password": {Data: []byte("<!doctype html>")},
 		"app/main.js": {Data: []byte(pageModule)}, "app/new.js": {Data: []byte(pageModule + "\n")}, "style/a.css": {Data: []byte("a{}")},
-		"favicon.svg": {Data: []byte("<svg/>")}, "vendor/packed/" + console.Sum([]byte(pageModule)) + ".br": {Data: []byte(packed.String())},
+		"favicon.svg": {Data: []byte("<svg/>")}, "vendor/packed/" + console.HashName([]byte(pageModule)) + ".br": {Data: []byte(packed.String())},
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// answerPatient answers with a whole patient as the caller may see it, and the tag of that.
+// answerPatient answers with a patient as the caller may see it, and its entity tag.
 func (a *api) answerPatient(c *web.Call, status int) func(*collections.Patient, error) error {
 	return func(patient *collections.Patient, err error) error {
 		if err != nil {
@@ -29,21 +29,22 @@ func (a *api) answerPatient(c *web.Call, status int) func(*collections.Patient, 
 	}
 }
 
-// unchanged is the condition on which the caller wants a patient changed, if there is one; it is asked for in the transaction of the change.
-func (a *api) unchanged(c *web.Call) (conditions []patients.Condition) {
+// unchanged returns the conditions of an If-Match or If-None-Match header; they are checked in the transaction of the
+// update.
+func (a *api) unchanged(c *web.Call) (conditions []patients.Precondition) {
 	if !c.Conditional() {
 		return nil
 	}
-	return []patients.Condition{func(tx core.App, patient *collections.Patient) error {
-		view, err := a.viewPatient(c.In(tx), patient)
+	return []patients.Precondition{func(tx core.App, patient *collections.Patient) error {
+		view, err := a.viewPatient(c.InTx(tx), patient)
 		if err != nil {
 			return err
 		}
-		return c.Hold(view)
+		return c.CheckCondition(view)
 	}}
 }
 
-// showPatient answers with what a view makes of a patient as the caller may see it.
+// showPatient answers with a view of a patient as the caller may see it.
 func (a *api) showPatient(c *web.Call, answer func(any) error, view func(patients.View) any) func(*collections.Patient, error) error {
 	return func(patient *collections.Patient, err error) error {
 		if err != nil {
@@ -84,7 +85,7 @@ func (a *api) readPatient(c *web.Call) error {
 	return c.Tagged(http.StatusOK, view)
 }
 
-// wantsDeleted reads the parameter that shows deleted patients, to administrators only.
+// wantsDeleted reads the parameter that includes deleted patients, for administrators only.
 func (a *api) wantsDeleted(c *web.Call) (bool, error) {
 	q := c.Query()
 	if !q.IsTrue("deleted") {
@@ -116,7 +117,7 @@ func (a *api) listPatients(c *web.Call) error {
 	return web.List(c, p, total, page, unreadable)
 }
 
-// archivedView is an item of the list of archived patients.
+// archivedView is an archived patient in a list.
 type archivedView struct {
 	ID            string  `json:"id"`
 	FirstName     *string `json:"first_name"`
@@ -142,7 +143,8 @@ func (a *api) listArchivedPatients(c *web.Call) error {
 	}), unreadable)
 }
 
-// findPatients finds a page of the patients that the caller may see, and records who was shown; those who cannot be read are left out.
+// findPatients returns a page of the patients that the caller may see and records those shown; unreadable patients are
+// left out and counted.
 func (a *api) findPatients(c *web.Call, wanted patients.Query) (views []patients.View, total, unreadable int, err error) {
 	switch {
 	case c.Scope == authz.Own:
@@ -167,7 +169,7 @@ func (a *api) findPatients(c *web.Call, wanted patients.Query) (views []patients
 			return nil, 0, 0, err
 		}
 	}
-	if err := a.addNeeds(c, page, views); err != nil {
+	if err := a.addThresholdNeeds(c, page, views); err != nil {
 		return nil, 0, 0, err
 	}
 	event := audit.PatientRead
@@ -187,13 +189,13 @@ func (a *api) replacePatient(c *web.Call, patient *collections.Patient) error {
 	return a.answerPatient(c, http.StatusOK)(patients.Replace(c.App, patient.Id, draft, c.Actor(), c.Now, a.unchanged(c)...))
 }
 
-// changePatient changes what a merge patch is about.
+// changePatient applies a merge patch.
 func (a *api) changePatient(c *web.Call, patient *collections.Patient) error {
 	var patch patients.Patch
 	if err := c.DecodeMergePatch(&patch); err != nil {
 		return err
 	}
-	return a.answerPatient(c, http.StatusOK)(patients.Change(c.App, patient.Id, patch, c.Actor(), c.Now, a.Zone, a.unchanged(c)...))
+	return a.answerPatient(c, http.StatusOK)(patients.ApplyPatch(c.App, patient.Id, patch, c.Actor(), c.Now, a.Zone, a.unchanged(c)...))
 }
 
 func (a *api) deletePatient(c *web.Call, patient *collections.Patient) error {
@@ -204,7 +206,6 @@ func (a *api) restorePatient(c *web.Call, patient *collections.Patient) error {
 	return a.answerPatient(c, http.StatusOK)(patients.Restore(c.App, patient.Id, c.Actor(), c.Now))
 }
 
-// archivingView is the answer to archiving.
 type archivingView struct {
 	ID            string  `json:"id"`
 	Status        string  `json:"status"`
@@ -224,7 +225,6 @@ func (a *api) archivePatient(c *web.Call, patient *collections.Patient) error {
 	return a.showPatient(c, c.OK, view)(patients.Archive(c.App, patient.Id, reason, c.Actor(), c.Now))
 }
 
-// unarchivingView is the answer to unarchiving.
 type unarchivingView struct {
 	ID           string  `json:"id"`
 	Status       string  `json:"status"`
@@ -237,7 +237,7 @@ func (a *api) unarchivePatient(c *web.Call, patient *collections.Patient) error 
 	return a.showPatient(c, c.OK, view)(patients.Unarchive(c.App, patient.Id, c.Actor(), c.Now))
 }
 
-// reason reads a body that is one required reason of up to 500 characters.
+// reason reads a body with one required reason of up to 500 characters.
 func reason(c *web.Call) (phi.Text, error) {
 	type reasonBody struct {
 		Reason validate.String `json:"reason"`
@@ -247,7 +247,7 @@ func reason(c *web.Call) (phi.Text, error) {
 	})
 }
 
-// careTeamView is who looks after a patient.
+// careTeamView is a patient's care team.
 type careTeamView struct {
 	PrimaryProviderID   *int64             `json:"primary_provider_id"`
 	PrimaryProviderName *string            `json:"primary_provider_name"`
@@ -287,7 +287,6 @@ func (a *api) updateCareTeam(c *web.Call, patient *collections.Patient) error {
 	return web.Show(c.OK, viewCareTeam)(patients.SetCareTeam(c.App, patient.Id, draft, c.Actor(), c.Now))
 }
 
-// consentView is a consent as the contract shows it.
 type consentView struct {
 	ID                int64   `json:"id"`
 	PatientID         string  `json:"patient_id"`
@@ -303,11 +302,11 @@ type consentView struct {
 	RevokedAt         *string `json:"revoked_at"`
 	RevokedBy         *string `json:"revoked_by"`
 	RevokeReason      *string `json:"revoke_reason"`
-	RecordedAt        *string `json:"recorded_at"` // granted_at says since when it holds, this when it was written down
+	RecordedAt        *string `json:"recorded_at"` // granted_at is the start of the consent, recorded_at when it was entered
 	CreatedAt         *string `json:"created_at"`
 }
 
-// viewConsent shows a consent; a portal user is not told the names of staff.
+// viewConsent renders a consent; the portal shows no names of staff.
 func viewConsent(c *web.Call, consent *collections.Consent) consentView {
 	view := consentView{
 		ID: consent.Number(), PatientID: consent.PatientID(), Type: consent.Type(), Method: consent.Method(),

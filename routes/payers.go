@@ -54,7 +54,7 @@ func (a *api) createPayer(c *web.Call) error {
 		if payer, taken, err = collections.AddPayer(tx, draft, c.Now); err != nil {
 			return err
 		}
-		return notePayer(c, tx, payer, taken)
+		return recordPayerChange(c, tx, payer, taken)
 	})
 	return web.Show(c.Created, viewPayer)(payer, err)
 }
@@ -79,20 +79,20 @@ func (a *api) changePayer(c *web.Call) error {
 		if err != nil {
 			return err
 		}
-		return notePayer(c, tx, payer, taken)
+		return recordPayerChange(c, tx, payer, taken)
 	})
 	return web.Show(c.OK, viewPayer)(payer, err)
 }
 
-func notePayer(c *web.Call, tx core.App, payer collections.Payer, taken bool) error {
+func recordPayerChange(c *web.Call, tx core.App, payer collections.Payer, taken bool) error {
 	if taken {
-		return fault.Field("payer_id", "A payer with this code exists already.")
+		return fault.Field("payer_id", "Another payer has this code. Use a different code.")
 	}
-	return noteSetting(c, tx, audit.ResourcePayer, payer.Code)
+	return recordSettingChange(c, tx, audit.ResourcePayer, payer.Code)
 }
 
-// noteSetting records that a table of the practice changed.
-func noteSetting(c *web.Call, tx core.App, resourceType, resourceID string) error {
+// recordSettingChange records a change of a practice table in the audit trail.
+func recordSettingChange(c *web.Call, tx core.App, resourceType, resourceID string) error {
 	return audit.Append(tx, audit.Entry{Event: audit.SettingsUpdate, Actor: c.Actor(), ResourceType: resourceType, ResourceID: resourceID}, c.Now)
 }
 
@@ -123,7 +123,7 @@ func (a *api) createPayerRate(c *web.Call) error {
 	rate, err := web.Read(c, func(body rateBody, checks *validate.Checks) collections.PayerRate {
 		number = checks.Integer("payer_id", body.PayerID, true)
 		return collections.PayerRate{
-			CPTCode: checks.Text("cpt_code", body.CPTCode, validate.Required(0).OneOf(a.catalogued()...)), RateCents: int64(readCents(checks, "rate", body.Rate)),
+			CPTCode: checks.Text("cpt_code", body.CPTCode, validate.Required(0).OneOf(a.catalogCodes()...)), RateCents: int64(readCents(checks, "rate", body.Rate)),
 			EffectiveDate: checks.Date("effective_date", body.EffectiveDate, true),
 		}
 	})
@@ -141,9 +141,9 @@ func (a *api) createPayerRate(c *web.Call) error {
 			return err
 		}
 		if taken {
-			return fault.Field("effective_date", "The payer has a rate for this code from this day already.")
+			return fault.Field("effective_date", "The payer has another rate for this code from this day. Use a different day.")
 		}
-		return noteSetting(c, tx, audit.ResourcePayerRate, rate.CPTCode+" "+rate.EffectiveDate)
+		return recordSettingChange(c, tx, audit.ResourcePayerRate, rate.CPTCode+" "+rate.EffectiveDate)
 	})
 	return web.Show(c.Created, viewRate)(rate, err)
 }
@@ -161,8 +161,8 @@ func (a *api) listICD10(c *web.Call) error {
 	return web.List(c, p, total, codes, 0)
 }
 
-// catalogued are the codes that there are, in force or not.
-func (a *api) catalogued() []string {
+// catalogCodes returns all codes of the catalog, active or not.
+func (a *api) catalogCodes() []string {
 	return web.Views(a.Billing.Catalog(), func(row billing.CatalogRow) string { return row.Code })
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// postedMoneyView is one payment, adjustment or refund of an entry.
 type postedMoneyView struct {
 	Kind        string           `json:"kind"`
 	Amount      billing.Cents    `json:"amount"`
@@ -43,13 +42,13 @@ var (
 	rarcPattern = regexp.MustCompile(`^[A-Z]{1,2}[0-9]{1,4}$`)
 )
 
-// maxRARC is how many remark codes one adjustment has at most.
+// maxRARC is the largest number of remark codes of one adjustment.
 const maxRARC = 5
 
-func (a *api) readAdjust(c *web.Call, b moveBody, checks *validate.Checks) billing.Transition {
+func (a *api) readAdjust(c *web.Call, b transitionBody, checks *validate.Checks) billing.Transition {
 	d := billing.AdjustmentDraft{
 		Group: checks.Text("group", b.Group, validate.Required(0).OneOf(billing.AdjustmentGroups...)),
-		CARC:  checks.Text("carc", b.CARC, validate.Optional(5).Matching(carcPattern, "Is no claim adjustment reason code.")),
+		CARC:  checks.Text("carc", b.CARC, validate.Optional(5).Matching(carcPattern, "Must be a claim adjustment reason code (CARC).")),
 		RARC:  readRARC(checks, b.RARC), Reason: checks.Text("reason", b.Reason, validate.Required(500).Multiline()), Amount: readSignedCents(checks, "amount", b.Amount),
 	}
 	return a.Billing.Adjust(d, c.Actor(), c.Now)
@@ -61,13 +60,13 @@ func readRARC(checks *validate.Checks, f validate.Strings) []string {
 	}
 	for i, code := range f.Value {
 		if !rarcPattern.MatchString(code) {
-			checks.Reject(fmt.Sprintf("rarc.%d", i), "Is no remittance advice remark code.")
+			checks.Reject(fmt.Sprintf("rarc.%d", i), "Must be a remittance advice remark code (RARC).")
 		}
 	}
 	return f.Value
 }
 
-// readSignedCents reads an amount in dollars of whole cents that is not nothing; less than nothing takes something back.
+// readSignedCents reads a nonzero dollar amount in whole cents; a negative amount is a reversal.
 func readSignedCents(checks *validate.Checks, name string, f validate.Number) billing.Cents {
 	value := checks.Number(name, f, true)
 	if value == nil {
@@ -79,7 +78,7 @@ func readSignedCents(checks *validate.Checks, name string, f validate.Number) bi
 	}
 	cents, ok := billing.CentsOf(*value)
 	if !ok || cents == 0 {
-		checks.Reject(name, "Must be an amount of whole cents up to 1000000, and not nothing.")
+		checks.Reject(name, "Must be a nonzero amount in whole cents, up to 1000000.")
 	}
 	return sign * cents
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// preflightView is what a payer would refuse an entry for.
+// preflightView holds the reasons for which a payer would reject an entry.
 type preflightView struct {
 	EntryID  string           `json:"entry_id"`
 	ClaimID  string           `json:"claim_id"`
@@ -25,7 +25,8 @@ func (a *api) preflightEntry(c *web.Call, entry *collections.BillingEntry) error
 	return c.Answer(views[0], c.RecordRead(audit.PatientRead, audit.ResourceBillingEntry, entry.Id, entry.PatientID()))
 }
 
-// listPreflight looks at what of a month is still to be sent: entries that wait or were reviewed, and claims to be taken back.
+// listPreflight checks the entries of a month that are not yet sent: pending review or reviewed, and claims with a
+// requested void.
 func (a *api) listPreflight(c *web.Call) error {
 	q, p := c.Listing()
 	month := a.monthIn(c, q, "month")

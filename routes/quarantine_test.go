@@ -35,7 +35,7 @@ func newIngestingClinic(t testing.TB, change ...func(*routes.Engines)) *clinic {
 	t.Helper()
 	readings := ingest.NewEvaluator(ingest.Rules{
 		PracticeZone: newYork, AutoTransform: true, MaxFuture: 5 * time.Minute,
-		NormalReadingsNeeded: alerts.NormalReadingsNeeded{Warning: 1, Critical: 2},
+		NormalReadingsNeeded: alerts.NormalReadingsRequired{Warning: 1, Critical: 2},
 		LateAfter:            24 * time.Hour, IrregularHeartbeats: 3,
 		Suspect: vitals.Distance{Percent: 10, Amount: 10},
 	})
@@ -56,7 +56,7 @@ func newIngestingClinic(t testing.TB, change ...func(*routes.Engines)) *clinic {
 		e.Readings, e.Writer, e.MaxFuture = readings, writer, 5*time.Minute
 		e.Transmissions = emr.NewWorker(emr.WorkerOptions{EMR: client, Load: ingest.NewEvaluator(ingest.Rules{}).LoadFHIR, Clock: now, Log: quiet})
 		e.Intake = ingest.NewPipeline(ingest.PipelineOptions{
-			Adapters: gateway.NewAdapters(gatewaySettings, e.MaxFuture), Readings: readings, Writer: writer, Devices: e.Devices, Log: quiet,
+			Adapters: gateway.NewAdapters(gatewaySettings, e.MaxFuture), Evaluator: readings, Writer: writer, Devices: e.Devices, Log: quiet,
 		})
 	}}, change...)...)
 	ctx, cancel := context.WithCancel(context.Background())

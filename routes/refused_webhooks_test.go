@@ -31,7 +31,7 @@ func (c *clinic) unsigned(address, body string, header ...string) int {
 // However many deliveries are refused, the trail gains one entry an hour for each address and reason, and says how many there were.
 func TestRefusedWebhooksAreFewEntries(t *testing.T) {
 	counted := 0
-	c := newIngestingClinic(t, func(e *routes.Engines) { e.Watch.Rejected = func(string) { counted++ } })
+	c := newIngestingClinic(t, func(e *routes.Engines) { e.Observer.Rejected = func(string) { counted++ } })
 	stale := []string{gateway.SignatureHeader, gateway.Sign(webhookSecret, []byte("{}")), gateway.TimestampHeader, "1"}
 	before := vigiltest.RowCounts(t, c.app)
 	const times = 200

@@ -1,7 +1,6 @@
-// Package routes is the door for requests: it decodes, authorises, calls one function and encodes. Every endpoint
-// is one row of the table in this file, and openapi.yaml describes the same rows to callers; the other files are its
-// nouns. What all endpoints share is in web, what a role may do in internal/authz, and what an endpoint means in the
-// engine it calls. The package refuses to know storage.
+// Package routes is the HTTP API: each handler decodes, authorizes, calls one function and encodes. The tables in this
+// file list every endpoint, and openapi.yaml describes the same endpoints to callers. Shared HTTP code is in web,
+// permissions are in internal/authz, and the rules are in the package that a handler calls; routes has no storage code.
 package routes
 
 import (
@@ -36,7 +35,7 @@ import (
 // handler serves one endpoint.
 type handler func(a *api, c *web.Call) error
 
-// withBody serves a row whose body is read before anything else.
+// withBody serves a row and decodes the body first.
 func withBody[B any](handle func(*api, *web.Call, B) error) handler {
 	return func(a *api, c *web.Call) error {
 		var body B
@@ -47,19 +46,19 @@ func withBody[B any](handle func(*api, *web.Call, B) error) handler {
 	}
 }
 
-// route is one endpoint. The path is the contract's: below web.BasePath, with its trailing slash.
+// route is one endpoint. Path is relative to web.BasePath and ends with a slash, as in the contract.
 type route struct {
 	method string
 	path   string
-	who    authz.Permission // what is asked of people, and of clients; or one of the two actions that ask for no access token
+	permission    authz.Permission // of users and of clients, or one of the two actions that require no access token
 	limit  ratelimit.Class
 	handle handler
 }
 
-// table is the contract under basePath.
+// table lists the endpoints under web.BasePath.
 var table = slices.Concat([]route{
 	// auth.go
-	{http.MethodPost, "/auth/login/", authz.Anyone, ratelimit.SignIn, signIn(withBody((*api).login))},
+	{http.MethodPost, "/auth/login/", authz.Anyone, ratelimit.SignIn, countFailedSignIns(withBody((*api).login))},
 	{http.MethodPost, "/auth/token/refresh/", authz.Anyone, ratelimit.Refresh, withBody((*api).refresh)},
 	{http.MethodPost, "/auth/password-reset/", authz.Anyone, ratelimit.Auth, withBody((*api).requestPasswordReset)},
 	{http.MethodPost, "/auth/password-reset/confirm/", authz.Anyone, ratelimit.Auth, withBody((*api).confirmPasswordReset)},
@@ -83,7 +82,7 @@ var table = slices.Concat([]route{
 	{http.MethodPatch, "/auth/passkeys/{id}/", authz.UsePasskeys, ratelimit.User, numbered((*api).renamePasskey)},
 	{http.MethodDelete, "/auth/passkeys/{id}/", authz.UsePasskeys, ratelimit.Auth, numbered((*api).removePasskey)},
 	{http.MethodPost, "/auth/passkeys/authentication-options/", authz.Anyone, ratelimit.SignIn, (*api).offerPasskeySignIn},
-	{http.MethodPost, "/auth/passkeys/authenticate/", authz.Anyone, ratelimit.SignIn, signIn(withBody((*api).signInWithPasskey))},
+	{http.MethodPost, "/auth/passkeys/authenticate/", authz.Anyone, ratelimit.SignIn, countFailedSignIns(withBody((*api).signInWithPasskey))},
 
 	// users.go
 	{http.MethodPost, "/auth/register/", authz.RegisterUsers, ratelimit.Auth, withBody((*api).register)},
@@ -158,8 +157,8 @@ var table = slices.Concat([]route{
 	{http.MethodGet, "/ingestion/observations/{id}/", authz.ReadObservations.Or(authz.ScopeObservationsRead), ratelimit.User, of((*api).observation, (*api).readObservation)},
 
 	// ingestion.go, gateway.go
-	{http.MethodPost, "/ingestion/observations/{id}/entered-in-error/", authz.CorrectObservations, ratelimit.User, of((*api).observation, (*api).withdraw)},
-	{http.MethodPost, "/ingestion/observations/{id}/confirm/", authz.CorrectObservations, ratelimit.User, of((*api).observation, (*api).confirm)},
+	{http.MethodPost, "/ingestion/observations/{id}/entered-in-error/", authz.CorrectObservations, ratelimit.User, of((*api).observation, (*api).retractObservation)},
+	{http.MethodPost, "/ingestion/observations/{id}/confirm/", authz.CorrectObservations, ratelimit.User, of((*api).observation, (*api).confirmObservation)},
 	{http.MethodGet, "/ingestion/status/", authz.ReadIngestionStatus, ratelimit.User, (*api).ingestionStatus},
 	{http.MethodGet, "/ingestion/quarantine/", authz.ReadQuarantine, ratelimit.User, (*api).listQuarantine},
 	{http.MethodPost, "/ingestion/quarantine/{id}/release/", authz.ManageQuarantine, ratelimit.User, of(byUUID(ingest.FindQuarantined), (*api).releaseEvent)},
@@ -230,7 +229,7 @@ var table = slices.Concat([]route{
 
 	// time_entries.go
 	{http.MethodGet, "/time-entries/", authz.ReadTimeEntries, ratelimit.User, (*api).listTime},
-	{http.MethodGet, "/time-entries/summary/", authz.ReadTimeEntries, ratelimit.User, (*api).summariseTime},
+	{http.MethodGet, "/time-entries/summary/", authz.ReadTimeEntries, ratelimit.User, (*api).summarizeTime},
 	{http.MethodPost, "/time-entries/", authz.CreateTimeEntries, ratelimit.User, (*api).logTime},
 	{http.MethodPost, "/time-entries/start/", authz.CreateTimeEntries, ratelimit.User, (*api).startTimer},
 	{http.MethodPost, "/time-entries/{id}/stop/", authz.CreateTimeEntries, ratelimit.User, of((*api).number, (*api).stopTimer)},
@@ -258,17 +257,17 @@ var table = slices.Concat([]route{
 	{http.MethodGet, "/billing/calendar/{id}/", authz.ReadEligibility.Or(authz.ScopeBillingRead), ratelimit.User, ofPatient((*api).readCalendar)},
 
 	// claims.go
-	{http.MethodPost, "/billing/entries/{id}/review/", authz.ManageBilling, ratelimit.User, move((*api).readReview)},
-	{http.MethodPost, "/billing/entries/{id}/return/", authz.ManageBilling, ratelimit.User, move((*api).readReturn)},
-	{http.MethodPost, "/billing/entries/{id}/submit/", authz.ManageBilling, ratelimit.User, move((*api).readSubmit)},
-	{http.MethodPost, "/billing/entries/{id}/pay/", authz.ManageBilling, ratelimit.User, move((*api).readPay)},
-	{http.MethodPost, "/billing/entries/{id}/deny/", authz.ManageBilling, ratelimit.User, move((*api).readDeny)},
-	{http.MethodPost, "/billing/entries/{id}/resubmit/", authz.ManageBilling, ratelimit.User, move((*api).readResubmit)},
-	{http.MethodPost, "/billing/entries/{id}/appeal/", authz.ManageBilling, ratelimit.User, move((*api).readAppeal)},
-	{http.MethodPost, "/billing/entries/{id}/void/", authz.ManageBilling, ratelimit.User, move((*api).readVoid)},
-	{http.MethodPost, "/billing/entries/{id}/request-void/", authz.ManageBilling, ratelimit.User, move((*api).readRequestVoid)},
-	{http.MethodPost, "/billing/entries/{id}/refund/", authz.ManageBilling, ratelimit.User, move((*api).readRefund)},
-	{http.MethodPost, "/billing/entries/{id}/adjust/", authz.ManageBilling, ratelimit.User, move((*api).readAdjust)},
+	{http.MethodPost, "/billing/entries/{id}/review/", authz.ManageBilling, ratelimit.User, serveTransition((*api).readReview)},
+	{http.MethodPost, "/billing/entries/{id}/return/", authz.ManageBilling, ratelimit.User, serveTransition((*api).readReturn)},
+	{http.MethodPost, "/billing/entries/{id}/submit/", authz.ManageBilling, ratelimit.User, serveTransition((*api).readSubmit)},
+	{http.MethodPost, "/billing/entries/{id}/pay/", authz.ManageBilling, ratelimit.User, serveTransition((*api).readPay)},
+	{http.MethodPost, "/billing/entries/{id}/deny/", authz.ManageBilling, ratelimit.User, serveTransition((*api).readDeny)},
+	{http.MethodPost, "/billing/entries/{id}/resubmit/", authz.ManageBilling, ratelimit.User, serveTransition((*api).readResubmit)},
+	{http.MethodPost, "/billing/entries/{id}/appeal/", authz.ManageBilling, ratelimit.User, serveTransition((*api).readAppeal)},
+	{http.MethodPost, "/billing/entries/{id}/void/", authz.ManageBilling, ratelimit.User, serveTransition((*api).readVoid)},
+	{http.MethodPost, "/billing/entries/{id}/request-void/", authz.ManageBilling, ratelimit.User, serveTransition((*api).readRequestVoid)},
+	{http.MethodPost, "/billing/entries/{id}/refund/", authz.ManageBilling, ratelimit.User, serveTransition((*api).readRefund)},
+	{http.MethodPost, "/billing/entries/{id}/adjust/", authz.ManageBilling, ratelimit.User, serveTransition((*api).readAdjust)},
 	{http.MethodPost, "/billing/claims/submit/", authz.ManageBilling, ratelimit.User, (*api).submitClaims},
 	{http.MethodGet, "/billing/claims-exports/", authz.ReadBillingReports, ratelimit.User, (*api).exportClaims},
 
@@ -315,9 +314,9 @@ var table = slices.Concat([]route{
 
 	// schema.go
 	{http.MethodGet, "/schema/", authz.Anyone, ratelimit.User, (*api).schema},
-}, batchRows(), ingestionRows(), vendorRows(), clientRows(), webhookRows(), changeRows(), meRows(), jobRows(), signOnRows(), boardRows(), visitRows(), enrolmentRows(), noteTemplateRows())
+}, batchRows(), ingestionRows(), vendorRows(), clientRows(), webhookRows(), changeRows(), meRows(), jobRows(), signOnRows(), boardRows(), visitRows(), enrollmentRows(), noteTemplateRows())
 
-// rootTable holds what answers outside web.BasePath; its paths are whole.
+// rootTable lists the endpoints outside web.BasePath, with whole paths.
 var rootTable = slices.Concat([]route{
 	// dashboard.go
 	{http.MethodGet, "/health/", authz.Anyone, ratelimit.None, (*api).health},
@@ -327,11 +326,11 @@ var rootTable = slices.Concat([]route{
 	{http.MethodGet, "/.well-known/jwks.json", authz.Anyone, ratelimit.None, (*api).jwks},
 }, r4Rows(), exportRows())
 
-// Engines is everything the handlers call, built once in cmd, and the settings they answer by.
+// Engines holds the packages and settings that handlers use. Package cmd builds it once.
 type Engines struct {
 	web.Options
 	Outgoing
-	// DefaultsChanged is told that other default thresholds hold from now on; it may be nil.
+	// DefaultsChanged is called after the default thresholds change; it may be nil.
 	DefaultsChanged     func()
 	Auth                *auth.Engine
 	Clients             *auth.MachineClients
@@ -348,29 +347,29 @@ type Engines struct {
 	Reports             *reports.Engine
 	Devices             *devices.Engine
 	EMR                 EMR
-	GatewaySources      []netip.Prefix // where webhooks may come from; empty is anywhere
-	MaxFuture           time.Duration  // how far ahead a measurement time may be
-	ProcessPendingLimit int            // deliveries of one call
-	FHIRSystems         fhir.Systems   // namespaces of a FHIR Patient's identifiers
-	PracticeName        string         // on whose behalf people and devices act, as FHIR says it
+	GatewaySources      []netip.Prefix // addresses that may send webhooks; empty allows all
+	MaxFuture           time.Duration  // largest clock lead of a measurement time
+	ProcessPendingLimit int            // deliveries per call
+	FHIRSystems         fhir.Systems   // identifier namespaces of a FHIR Patient
+	PracticeName        string         // the organization that users and devices belong to, in FHIR
 	Boards
-	Letterhead         string // where the practice is and how to call it, for papers
-	RestrictToCareTeam bool   // clinicians reach the patients of their care teams only
-	JWKS               []byte // public keys of our client assertions
+	Letterhead         string // address and phone of the practice on PDFs
+	RestrictToCareTeam bool   // limits clinicians to the patients of their care teams
+	JWKS               []byte // public keys of the service's client assertions
 	Version            string
 }
 
-// api is what handlers are methods of.
+// api is the receiver of the handlers.
 type api struct {
 	Engines
 	contract document
-	refusals gateway.Refusals
+	refusals gateway.RejectionLog
 	codes    *icd10.Lookup
-	enrolled *patients.Engine
+	enrolled *patients.Enrollments
 	pages    triagePages
 }
 
-// Register serves the tables on the app's router, and ends the chain of OnServe handlers it is called in.
+// Register serves the tables on the app's router. It ends the chain of OnServe handlers that calls it.
 func Register(e *core.ServeEvent, engines Engines) error {
 	described, err := documentOf(engines.Version)
 	if err != nil {
@@ -379,20 +378,20 @@ func Register(e *core.ServeEvent, engines Engines) error {
 	engines.PublicURL = strings.TrimSuffix(engines.PublicURL, "/")
 	a := &api{
 		Engines: engines, contract: described, codes: &icd10.Lookup{}, pages: newTriagePages(),
-		enrolled: &patients.Engine{Billing: engines.Billing, Delivers: engines.EMR.delivers},
+		enrolled: &patients.Enrollments{Billing: engines.Billing, Delivers: engines.EMR.delivers},
 	}
-	door := &web.Door{Options: engines.Options, Produces: a.produces, Refused: a.noteRejected, OtherForm: a.fhirFault, Reach: a.reach}
-	return door.Open(e, append(a.bind(web.BasePath, table), a.bind("", rootTable)...), mountDocs)
+	door := &web.Server{Options: engines.Options, Produces: a.produces, Refused: a.countRejected, OtherForm: a.fhirFault, Reach: a.authorizePatient}
+	return door.Mount(e, append(a.bind(web.BasePath, table), a.bind("", rootTable)...), mountDocs)
 }
 
-// bind makes the rows of a table routes of the door.
+// bind converts the rows of a table to routes.
 func (a *api) bind(prefix string, table []route) []web.Route {
 	bound := make([]web.Route, len(table))
 	for i, row := range table {
-		action, scope := row.who.Asked()
+		action, scope := row.permission.Asked()
 		bound[i] = web.Route{
-			Method: row.method, Path: prefix + row.path, Who: action, Scope: scope, Limit: row.limit, MaxBody: largeBodies[row.path], Repeatable: repeatable(row.path),
-			Asks: strings.HasSuffix(row.path, "/_search"), Handle: func(c *web.Call) error { return row.handle(a, c) },
+			Method: row.method, Path: prefix + row.path, Permission: action, Scope: scope, Limit: row.limit, MaxBody: largeBodies[row.path], Repeatable: isRepeatable(row.path),
+			ReadOnly: strings.HasSuffix(row.path, "/_search"), Handle: func(c *web.Call) error { return row.handle(a, c) },
 		}
 	}
 	return bound

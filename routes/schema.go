@@ -21,12 +21,12 @@ const yamlType = "application/yaml"
 // OpenAPI returns the contract, an OpenAPI 3.1 document in YAML.
 func OpenAPI() []byte { return openAPI }
 
-// contract is the document in the forms in which it is served.
+// contract is the OpenAPI document in both served formats.
 type contract struct{ yaml, json []byte }
 
-// served is the contract of this program, read once however many services a process starts, and only when somebody asks for it: that takes longer
-// than all else of a start.
-var served = sync.OnceValues(func() (contract, error) { return readContract(OpenAPI()) })
+// servedContract is parsed once per process and only on the first request, because parsing takes longer than the rest
+// of startup.
+var servedContract = sync.OnceValues(func() (contract, error) { return readContract(OpenAPI()) })
 
 func readContract(source []byte) (contract, error) {
 	var document any
@@ -40,27 +40,27 @@ func readContract(source []byte) (contract, error) {
 	return contract{yaml: source, json: asJSON}, nil
 }
 
-// answerTypes are the media types that successes may have, by method and path, of all operations whose successes are not just JSON: what the contract says of
-// them, taken out of it by make golden.
+// answerTypes are the media types of successful answers, by method and path, of all operations that do not answer with
+// JSON only. make golden extracts them from the contract.
 //
 //go:embed answers.json
 var answerTypes []byte
 
-// document is the contract, as far as this program needs it before somebody reads it.
+// document holds the parts of the contract that are needed at startup.
 type document struct {
 	whole    func() (contract, error)
 	produced map[string][]string
 }
 
 func documentOf(version string) (d document, err error) {
-	d.whole = sync.OnceValues(func() (contract, error) { return servedBy(version) })
+	d.whole = sync.OnceValues(func() (contract, error) { return contractOfVersion(version) })
 	if err := json.Unmarshal(answerTypes, &d.produced); err != nil {
 		return d, fmt.Errorf("reading the media types of answers: %w", err)
 	}
 	return d, nil
 }
 
-// produces lists the media types in which a row's success may come; JSON for a row that is not listed.
+// produces lists the media types of a row's successful answers; JSON for a row that is not listed.
 func (d document) produces(row web.Route) []string {
 	if types, known := d.produced[row.Method+" "+row.Path]; known {
 		return types
@@ -88,21 +88,21 @@ func (a *api) schema(c *web.Call) error {
 	return c.OKEncoded(served.json)
 }
 
-// unreleased is the line of openapi.yaml that gives way to the program's version.
+// unreleased is the line of openapi.yaml that the program's version replaces.
 var unreleased = []byte("\n  version: 1.0.0\n")
 
-// servedBy is the contract of a program of a version.
-func servedBy(version string) (contract, error) {
-	document, err := served()
+// contractOfVersion is the contract with a program's version.
+func contractOfVersion(version string) (contract, error) {
+	document, err := servedContract()
 	if err != nil {
 		return contract{}, err
 	}
-	return document.filled(version)
+	return document.withVersion(version)
 }
 
-// filled is the document as this program serves it: who reads it sees which release it is of, as in health and in the metrics.
-// Source: docs/decisions/versioning.md, "The served document".
-func (c contract) filled(version string) (contract, error) {
+// withVersion sets the version in the document, so that readers see which release serves it, as in health and in the
+// metrics. Source: docs/decisions/versioning.md, "The served document".
+func (c contract) withVersion(version string) (contract, error) {
 	if version == "" {
 		return c, nil
 	}
@@ -111,7 +111,7 @@ func (c contract) filled(version string) (contract, error) {
 		return contract{}, fmt.Errorf("writing the version: %w", err)
 	}
 	if bytes.Count(c.yaml, unreleased) != 1 {
-		return contract{}, fmt.Errorf("the OpenAPI document has no place for its version")
+		return contract{}, fmt.Errorf("the OpenAPI document has no version line to replace")
 	}
 	c.yaml = bytes.Replace(c.yaml, unreleased, fmt.Appendf(nil, "\n  version: %s\n", quoted), 1)
 	var document, info map[string]json.RawMessage

@@ -5,13 +5,13 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// selfAuditView is what an auditor would ask about a month.
+// selfAuditView is a billing audit of a month.
 type selfAuditView struct {
 	Month    string            `json:"month"`
 	Findings []reports.Finding `json:"findings"`
 }
 
-// auditSelf names entries by their ids alone: whom they are about is recorded when one of them is opened.
+// auditSelf lists entries by id only; opening an entry records the access to its patient.
 func (a *api) auditSelf(c *web.Call) error {
 	q := c.Query()
 	month := a.monthIn(c, q, "month")

@@ -18,7 +18,7 @@ import (
 func (c *clinic) billedLine(patient, code, service, start, end, status string) string {
 	c.t.Helper()
 	id := collections.NewUUID()
-	numbers, err := collections.TakeClaimIDs(c.app, 2026, 1)
+	numbers, err := collections.NextClaimIDs(c.app, 2026, 1)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// templateView is a set of thresholds as it is shown; the bounds are those that it sets.
+// templateView is a threshold template; it holds only the bounds that the template sets.
 type templateView struct {
 	ID          int64           `json:"id"`
 	Key         string          `json:"key"`
@@ -75,8 +75,8 @@ func (a *api) applyTemplate(c *web.Call, patient *collections.Patient) error {
 	return web.Show(c.OK, thresholdsFor(c))(templates.Apply(c.App, patient.Id, choice, c.Actor(), c.Now))
 }
 
-// addNeeds completes the views of patients with what they want of thresholds. Both lists are in the same order.
-func (a *api) addNeeds(c *web.Call, page []*collections.Patient, views []patients.View) error {
+// addThresholdNeeds adds to each view the missing thresholds of its patient. Both lists are in the same order.
+func (a *api) addThresholdNeeds(c *web.Call, page []*collections.Patient, views []patients.View) error {
 	candidates := make([]templates.Candidate, len(page))
 	for i, p := range page {
 		age, known := patients.Age(p, c.Now, a.Zone)
@@ -96,13 +96,13 @@ func (a *api) addNeeds(c *web.Call, page []*collections.Patient, views []patient
 	return nil
 }
 
-// viewPatient is a patient as the caller may see it, complete.
+// viewPatient renders a patient as the caller may see it, with all parts.
 func (a *api) viewPatient(c *web.Call, p *collections.Patient) (patients.View, error) {
 	view, err := patients.NewView(p, c.Caller.Role)
 	if err != nil {
 		return view, err
 	}
 	views := []patients.View{view}
-	err = a.addNeeds(c, []*collections.Patient{p}, views)
+	err = a.addThresholdNeeds(c, []*collections.Patient{p}, views)
 	return views[0], err
 }

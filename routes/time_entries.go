@@ -13,7 +13,6 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// timeView is a time entry as the contract shows it.
 type timeView struct {
 	ID              int64   `json:"id"`
 	PatientID       string  `json:"patient_id"`
@@ -36,7 +35,7 @@ type timeView struct {
 	EscalationID    *int64  `json:"escalation_id"`
 	CreatedAt       *string `json:"created_at"`
 	UpdatedAt       *string `json:"updated_at"`
-	// RecordedAt is when it was written down, which may be days after it was spent.
+	// RecordedAt is when the entry was recorded, which may be days after the time was spent.
 	RecordedAt     *string `json:"recorded_at"`
 	ToAttest       bool    `json:"needs_attestation"`
 	AttestedBy     *string `json:"attested_by"`
@@ -56,7 +55,7 @@ func (a *api) viewTimes(app core.App, page []*collections.TimeEntry) ([]timeView
 	views := make([]timeView, len(page))
 	for i, entry := range page {
 		views[i] = timeView{
-			ID: entry.Number(), PatientID: entry.PatientID(), PatientName: names[entry.PatientID()].FirstLast(), User: collections.Number(entry.UserRecordID()),
+			ID: entry.Number(), PatientID: entry.PatientID(), PatientName: names[entry.PatientID()].FullName(), User: collections.Number(entry.UserRecordID()),
 			UserName: authors[entry.UserRecordID()], Category: entry.Category(), Activity: orNull(entry.Activity()),
 			ContactMethod: orNull(entry.Contact()), Source: entry.Source(), StartedAt: instantOrNull(entry.StartedAt()),
 			EndedAt: instantOrNull(entry.EndedAt()), DurationSeconds: entry.Seconds(), Running: entry.Running(), AutoStopped: entry.AutoStopped(),
@@ -76,7 +75,7 @@ func (a *api) listTime(c *web.Call) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	filter := collections.TimeFilter{From: between.From, To: between.To, PatientID: patientID, Category: category, Own: author(c)}
+	filter := collections.TimeFilter{From: between.From, To: between.To, PatientID: patientID, Category: category, Own: timeEntryOwner(c)}
 	if month.Start != "" {
 		filter.MonthStart, filter.MonthEnd = a.Billing.Bounds(month)
 	}
@@ -86,7 +85,7 @@ func (a *api) listTime(c *web.Call) error {
 	return list(c, p, audit.ResourceTimeEntry, a.viewTimes)(collections.PageOfTimeEntries(c.App, filter, p.Offset(), p.Size))
 }
 
-// monthOf is a calendar month, YYYY-MM; empty when left out.
+// monthOf reads a calendar month, YYYY-MM; empty if left out.
 func monthOf(q *web.Query, name string) billing.Span {
 	if !q.Has(name) {
 		return billing.Span{}
@@ -98,7 +97,7 @@ func monthOf(q *web.Query, name string) billing.Span {
 	return span
 }
 
-// monthIn is monthOf, or this month when left out.
+// monthIn is monthOf with the current month as the default.
 func (a *api) monthIn(c *web.Call, q *web.Query, name string) billing.Span {
 	month := monthOf(q, name)
 	if month.Start == "" {
@@ -114,7 +113,7 @@ func (a *api) logTime(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := a.reach(c, draft.PatientID); err != nil {
+	if err := a.authorizePatient(c, draft.PatientID); err != nil {
 		return err
 	}
 	return show(c, c.Created, a.viewTimes)(a.Billing.LogTime(c.App, c.Caller.RecordID, draft, c.Actor(), c.Now))
@@ -125,7 +124,7 @@ func (a *api) startTimer(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := a.reach(c, draft.PatientID); err != nil {
+	if err := a.authorizePatient(c, draft.PatientID); err != nil {
 		return err
 	}
 	return show(c, c.Created, a.viewTimes)(a.Billing.StartTimer(c.App, c.Caller.RecordID, draft, c.Actor(), c.Now))
@@ -139,8 +138,8 @@ func (a *api) stopTimer(c *web.Call, number int64) error {
 	return show(c, c.OK, a.viewTimes)(a.Billing.StopTimer(c.App, number, c.Caller.RecordID, body, c.Actor(), c.Now))
 }
 
-// author is whose time the caller may change, or sum up: "" for everybody's.
-func author(c *web.Call) string {
+// timeEntryOwner returns the user whose entries the caller may change or sum up; "" means every user's.
+func timeEntryOwner(c *web.Call) string {
 	if c.Scope == authz.Own {
 		return c.Caller.RecordID
 	}
@@ -152,7 +151,7 @@ func (a *api) changeTime(c *web.Call, number int64) error {
 	if err := c.Decode(&body); err != nil {
 		return err
 	}
-	return show(c, c.OK, a.viewTimes)(a.Billing.UpdateTime(c.App, number, author(c), body, c.Actor(), c.Now))
+	return show(c, c.OK, a.viewTimes)(a.Billing.UpdateTime(c.App, number, timeEntryOwner(c), body, c.Actor(), c.Now))
 }
 
 func (a *api) attestTime(c *web.Call, number int64) error {
@@ -164,10 +163,10 @@ func (a *api) attestTime(c *web.Call, number int64) error {
 }
 
 func (a *api) deleteTime(c *web.Call, number int64) error {
-	return c.Done(a.Billing.DeleteTime(c.App, number, author(c), c.Actor(), c.Now))
+	return c.Done(a.Billing.DeleteTime(c.App, number, timeEntryOwner(c), c.Actor(), c.Now))
 }
 
-func (a *api) summariseTime(c *web.Call) error {
+func (a *api) summarizeTime(c *web.Call) error {
 	q := c.Query()
 	month, patientID := a.monthIn(c, q, "month"), q.PatientID()
 	if err := q.Err(); err != nil {
@@ -178,7 +177,7 @@ func (a *api) summariseTime(c *web.Call) error {
 			return fault.OrMissing(err)
 		}
 	}
-	results, err := a.Billing.TimeSummary(c.App, month, author(c), patientID, "")
+	results, err := a.Billing.TimeSummary(c.App, month, timeEntryOwner(c), patientID, "")
 	if err != nil {
 		return err
 	}

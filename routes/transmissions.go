@@ -13,9 +13,8 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// transmissionView is the contract's transmission record.
 type transmissionView struct {
-	heldView
+	heldDeliveryView
 
 	ID               string      `json:"id"`
 	ObservationID    string      `json:"observation_id"`
@@ -38,16 +37,16 @@ type transmissionView struct {
 
 func viewTransmission(t *collections.Transmission, names map[string]patients.Name) transmissionView {
 	return transmissionView{
-		heldView: viewHeld(t),
-		ID:       t.Id, ObservationID: t.ObservationID(), PatientID: t.PatientID(), PatientName: names[t.PatientID()].FirstLast(),
+		heldDeliveryView: viewHeldDelivery(t),
+		ID:       t.Id, ObservationID: t.ObservationID(), PatientID: t.PatientID(), PatientName: names[t.PatientID()].FullName(),
 		ObservationType: t.ObservationType(), Form: cmp.Or(t.Form(), "reading"), Status: t.Status(), ErrorMessage: orNull(t.ErrorMessage()), ErrorCode: orNull(t.ErrorCode()),
-		GivenUp: t.GivenUp(), Remedy: remedyOf(t),
+		GivenUp: t.IsDeadLetter(), Remedy: remedyOf(t),
 		AttemptCount: t.AttemptCount(), MaxAttempts: emr.MaxAttempts, FirstAttemptedAt: instantOrNull(t.FirstAttemptedAt()),
 		LastAttemptedAt: instantOrNull(t.LastAttemptedAt()), NextRetryAt: instantOrNull(t.NextRetryAt()), CreatedAt: validate.FormatInstant(t.CreatedAt()),
 	}
 }
 
-// transmissionDetail is the record with every request that left for the EMR, oldest first.
+// transmissionDetail is a delivery with all its requests to the EMR, oldest first.
 type transmissionDetail struct {
 	transmissionView
 	Attempts    []attemptView `json:"attempts"`
@@ -67,14 +66,14 @@ func (a *api) readTransmission(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := a.reachPresent(c, found.PatientID()); err != nil {
+	if err := a.authorizePresentPatient(c, found.PatientID()); err != nil {
 		return err
 	}
-	views, err := named(viewTransmission)(c.App, []*collections.Transmission{found})
+	views, err := withPatientNames(viewTransmission)(c.App, []*collections.Transmission{found})
 	if err != nil {
 		return err
 	}
-	words, err := wordsOfEMR(c, found)
+	words, err := emrDiagnostics(c, found)
 	if err != nil {
 		return err
 	}
@@ -89,7 +88,6 @@ func viewAttempt(attempt collections.TransmissionAttempt) attemptView {
 	}
 }
 
-// queuedView answers a transform or a transmit.
 type queuedView struct {
 	ObservationID  string `json:"observation_id"`
 	FHIRStatus     string `json:"fhir_status"`
@@ -124,19 +122,19 @@ func (a *api) listTransmissions(c *web.Call) (err error) {
 	q, p := c.Listing()
 	between := q.Between()
 	filter := collections.TransmissionFilter{
-		PatientID: q.PatientID(), From: between.From, To: between.To, GivenUp: q.Boolean("given_up"),
+		PatientID: q.PatientID(), From: between.From, To: between.To, DeadLetter: q.Boolean("given_up"),
 		ErrorCode: q.OneOf("error_code", emr.ErrorCodes()...),
 		Status:    q.OneOf("status", collections.FHIRPending, collections.FHIRProcessing, collections.FHIRTransmitted, collections.FHIRFailed),
 	}
 	filter.CorrectionDue = q.OneOf("correction_due", "true") != ""
-	if filter.CareTeamOf, err = a.teamFor(c, q, filter.PatientID); err != nil {
+	if filter.CareTeamOf, err = a.careTeamFilterAfter(c, q, filter.PatientID); err != nil {
 		return err
 	}
 	page, total, err := collections.PageOfTransmissions(c.App, filter, p.Offset(), p.Size)
-	return list(c, p, audit.ResourceTransmission, named(viewTransmission))(web.Views(page, collections.AsTransmission), total, err)
+	return list(c, p, audit.ResourceTransmission, withPatientNames(viewTransmission))(web.Views(page, collections.AsTransmission), total, err)
 }
 
-// processedView is what one synchronous round did. Source: docs/decisions/transmissions.md, "Process pending".
+// processedView is the result of one synchronous round. Source: docs/decisions/transmissions.md, "Process pending".
 type processedView struct {
 	Processed int                  `json:"processed"`
 	Succeeded int                  `json:"succeeded"`
@@ -177,7 +175,7 @@ func (a *api) processPending(c *web.Call) error {
 	return c.OK(view)
 }
 
-// requeueBody says what of the deliveries that were given up is to be queued again: since when, and by the filters of their list.
+// requeueBody selects the dead letters to requeue: since a time, and by the filters of their list.
 type requeueBody struct {
 	Since     validate.String  `json:"since"`
 	DateTo    validate.String  `json:"date_to"`
@@ -191,7 +189,7 @@ type requeuedView struct {
 	DryRun   bool `json:"dry_run"`
 }
 
-// requeueTransmissions queues again what was given up. Source: docs/decisions/transmissions.md, "Requeue".
+// requeueTransmissions requeues dead letters. Source: docs/decisions/transmissions.md, "Requeue".
 func (a *api) requeueTransmissions(c *web.Call, body requeueBody) error {
 	checks := validate.NewChecks()
 	filter := emr.GivenUp{
@@ -226,7 +224,7 @@ func (a *api) requeueTransmissions(c *web.Call, body requeueBody) error {
 	return c.Answer(requeuedView{Requeued: requeued}, err)
 }
 
-// remedyView is what to do about a delivery that failed.
+// remedyView describes how to fix a failed delivery.
 type remedyView struct {
 	Code string `json:"code"`
 	Text string `json:"text"`
@@ -236,16 +234,16 @@ func remedyOf(t *collections.Transmission) *remedyView {
 	if t.Status() != collections.FHIRFailed {
 		return nil
 	}
-	remedy, ok := emr.RemedyFor(t.ErrorCode(), t.ErrorMessage(), t.GivenUp())
+	remedy, ok := emr.RemedyFor(t.ErrorCode(), t.ErrorMessage(), t.IsDeadLetter())
 	if !ok {
 		return nil
 	}
 	return &remedyView{remedy.Code, remedy.Text}
 }
 
-// wordsOfEMR are the EMR's own words about its refusal, for those who have to mend it; they may name the patient, so whoever is shown them is noted.
-// Source: docs/decisions/transmissions.md, "EMR diagnostics".
-func wordsOfEMR(c *web.Call, t *collections.Transmission) (*string, error) {
+// emrDiagnostics returns the EMR's error text, for roles that may requeue. The text may name the patient, so each read
+// is recorded. Source: docs/decisions/transmissions.md, "EMR diagnostics".
+func emrDiagnostics(c *web.Call, t *collections.Transmission) (*string, error) {
 	if authz.Reach(c.Caller.Role, authz.RequeueTransmissions) != authz.All || t.ErrorCode() == "" {
 		return nil, nil
 	}

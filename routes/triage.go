@@ -22,7 +22,6 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// triageView is the contract's triage patient summary.
 type triageView struct {
 	PatientID            string `json:"patient_id"`
 	PatientName          string `json:"patient_name"`
@@ -30,7 +29,7 @@ type triageView struct {
 	RiskScore            int    `json:"risk_score"`
 	RiskLevel            string `json:"risk_level"`
 	UnacknowledgedAlerts int    `json:"unacknowledged_alerts"`
-	// What the list is ordered by among equals, so that who follows it live can keep its order.
+	// These fields break ties in the order of the list, so that a live client can keep the order.
 	UnacknowledgedCritical int             `json:"unacknowledged_critical"`
 	OldestUnacknowledgedAt *string         `json:"oldest_unacknowledged_at"`
 	LatestVitals           triage.Latest   `json:"latest_vitals"`
@@ -42,8 +41,8 @@ type triageView struct {
 	NeedsThresholds        bool            `json:"needs_thresholds"`
 	RiskFactors            []triage.Factor `json:"risk_factors"`
 	Handling               *string         `json:"handling"`
-	Trends                 triage.Trends   `json:"trends,omitzero"` // when asked for
-	// Beside the score, when asked for and on the live topic, there without the trend.
+	Trends                 triage.Trends   `json:"trends,omitzero"` // on request
+	// Details of the row, on request and on the live topic, there without the trend.
 	Concern *concernView `json:"concern,omitempty"`
 	Trend   *[]pointView `json:"trend,omitempty"`
 	Holder  *holderView  `json:"holder,omitempty"`
@@ -52,11 +51,11 @@ type triageView struct {
 func viewTriage(row triage.Row, names map[string]patients.Name) triageView {
 	name := names[row.PatientID]
 	view := triageView{
-		PatientID: row.PatientID, PatientName: name.FirstLast(), MRN: name.MRN, RiskScore: row.RiskScore, RiskLevel: row.RiskLevel,
-		UnacknowledgedAlerts: row.UnacknowledgedAlerts, UnacknowledgedCritical: row.UnacknowledgedCritical, LatestVitals: row.Latest.Shown(),
+		PatientID: row.PatientID, PatientName: name.FullName(), MRN: name.MRN, RiskScore: row.RiskScore, RiskLevel: row.RiskLevel,
+		UnacknowledgedAlerts: row.UnacknowledgedAlerts, UnacknowledgedCritical: row.UnacknowledgedCritical, LatestVitals: row.Latest.Public(),
 		LastReviewedAt: instantOrNull(row.LastReviewedAt), LastReviewedBy: orNull(row.LastReviewedBy),
 		ActiveEscalations: row.ActiveEscalations, LastReadingAt: instantOrNull(row.LastReadingAt),
-		NeedsReview: row.NeedsReview, NeedsThresholds: row.NeedsThresholds(), RiskFactors: row.Factors, Handling: orNull(string(triage.HandlingOf(row.RiskScore))),
+		NeedsReview: row.NeedsReview, NeedsThresholds: row.NeedsThresholds(), RiskFactors: row.Factors, Handling: orNull(string(triage.CriticalStatusOf(row.RiskScore))),
 	}
 	if row.UnacknowledgedAlerts > 0 {
 		view.OldestUnacknowledgedAt = instantOrNull(row.OldestUnacknowledgedAt)
@@ -65,11 +64,11 @@ func viewTriage(row triage.Row, names map[string]patients.Name) triageView {
 }
 
 func (a *api) listTriage(c *web.Call) error {
-	asked, err := a.askedOfTriage(c)
+	asked, err := a.readTriageQuery(c)
 	if err != nil {
 		return err
 	}
-	var version collections.ListVersion // is read before all else that is shown
+	var version collections.ListVersion // read before all other data of the page
 	key := asked.key(c)
 	if asked.plain {
 		if version, err = collections.ReadListVersion(c.App); err != nil {
@@ -98,29 +97,29 @@ func (a *api) listTriage(c *web.Call) error {
 		}
 	}
 	if asked.concern {
-		if err := besideScores(c.Request.Context(), c.App, views, true, c.Now); err != nil {
+		if err := addRowDetails(c.Request.Context(), c.App, views, true, c.Now); err != nil {
 			return err
 		}
 	}
 	made := triagePage{patients: ids}
 	made.answer, made.missing = web.ListBody(c, asked.paging, total, views)
 	if asked.plain {
-		a.pages.remember(key, version, views, made)
+		a.pages.store(key, version, views, made)
 	}
 	return made.show(c)
 }
 
-// askedOfTriage is what is asked of the list. Plain is what only the list and the names on it decide: what stands beside the scores depends on the
-// hour too, what is searched for on the directory.
-type askedOfTriage struct {
+// triageQuery is a parsed query of the list. A plain query depends only on the list and its names; row details also
+// depend on the time, and a search on the patient directory.
+type triageQuery struct {
 	filter                 triage.Filter
 	paging                 web.Paging
 	trends, concern, plain bool
 }
 
-func (a *api) askedOfTriage(c *web.Call) (asked askedOfTriage, err error) {
+func (a *api) readTriageQuery(c *web.Call) (asked triageQuery, err error) {
 	q, p := c.Listing()
-	asked = askedOfTriage{paging: p, filter: triage.Filter{
+	asked = triageQuery{paging: p, filter: triage.Filter{
 		RiskLevel:      q.OneOf("risk_level", string(triage.RiskCritical), string(triage.RiskWarning), string(triage.RiskNormal), string(triage.RiskNoData)),
 		Unacknowledged: q.Boolean("has_unack_alerts"), NeedsReview: q.Boolean("needs_review"), Escalated: q.IsTrue("escalated"),
 		Order: triage.Order(q.Ordering(string(triage.BySeverity), string(triage.ByLeastRisk), string(triage.ByLastReading), string(triage.ByLatestReading))),
@@ -135,33 +134,33 @@ func (a *api) askedOfTriage(c *web.Call) (asked askedOfTriage, err error) {
 		return asked, err
 	}
 	if search != "" {
-		if asked.filter.Among, err = patients.Search(a.Directory, search, mostFound); err != nil {
+		if asked.filter.Among, err = patients.Search(a.Directory, search, maxSearchMatches); err != nil {
 			return asked, err
 		}
 	}
 	if only != "" {
 		asked.filter.CareTeamOf, asked.filter.Among = "", []string{only}
-		err = a.reach(c, only)
+		err = a.authorizePatient(c, only)
 	}
 	return asked, err
 }
 
-// mostFound is how many patients a search of the list looks at; more means that the search says too little.
-const mostFound = 1000
+// maxSearchMatches limits how many patients a search considers; a search with more matches is too broad.
+const maxSearchMatches = 1000
 
 func viewTriagePage(app core.App, page []triage.Row) ([]triageView, error) {
 	names, err := patients.Names(app, distinct(page, func(row triage.Row) string { return row.PatientID }))
 	return web.Views(page, func(row triage.Row) triageView { return viewTriage(row, names) }), err
 }
 
-// statsView are the totals with what is the caller's own.
+// statsView adds the caller's own figures to the totals.
 type statsView struct {
 	triage.Stats
 	PatientsMine int `json:"patients_mine"`
 }
 
 func (a *api) readTriageStats(c *web.Call) error {
-	team, err := a.team(c, "")
+	team, err := a.careTeamFilter(c, "")
 	if err != nil {
 		return err
 	}
@@ -197,10 +196,10 @@ func (a *api) reviewPatient(c *web.Call, patient *collections.Patient) error {
 	return show(c, c.OK, viewTriagePage)(rows[0], nil)
 }
 
-// maxReviewNotes is in characters: the audit trail's reason holds no more.
+// maxReviewNotes is in characters, the limit of an audit entry's reason.
 const maxReviewNotes = 2000
 
-// LiveViews shows the live list what the endpoints show. Without a clock it shows no more than the plain list.
+// LiveViews renders records for the live list as the endpoints do. Without a clock it leaves out the row details.
 type LiveViews struct{ Clock func() time.Time }
 
 var _ realtime.Views = LiveViews{}
@@ -213,7 +212,7 @@ func (l LiveViews) Patients(app core.App, ids []string) (map[string]realtime.Vie
 	}
 	shown, err := viewTriagePage(app, slices.DeleteFunc(rows, func(row triage.Row) bool { return !row.Listed }))
 	if err == nil && l.Clock != nil {
-		err = besideScores(context.Background(), app, shown, false, l.Clock())
+		err = addRowDetails(context.Background(), app, shown, false, l.Clock())
 	}
 	views := make(map[string]realtime.View, len(shown))
 	for _, view := range shown {
@@ -234,8 +233,8 @@ func (LiveViews) Escalations(app core.App, ids []string) (map[string]realtime.Vi
 	return liveViews(app, rows, err, viewEscalations)
 }
 
-// liveViews shows records by their ids, without those that cannot be read: whoever reads the list is told how many are left out.
-func liveViews[R ofPatients, V any](app core.App, rows []R, err error, view func(core.App, []R) ([]V, error)) (map[string]realtime.View, error) {
+// liveViews renders records by id, without unreadable ones; the list endpoint counts those.
+func liveViews[R patientRecord, V any](app core.App, rows []R, err error, view func(core.App, []R) ([]V, error)) (map[string]realtime.View, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -251,20 +250,20 @@ func liveViews[R ofPatients, V any](app core.App, rows []R, err error, view func
 	return shown, nil
 }
 
-// triagePage is an answer of the list, and whom it names. It refuses to print.
+// triagePage is an encoded page and the patients it names. It refuses to print.
 type triagePage struct {
 	patients []string
 	answer   []byte
-	missing  error // of a page that the list ends before
+	missing  error // set for a page beyond the end of the list
 }
 
-// Format shows nothing of the answer.
+// Format prints none of the page.
 func (triagePage) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[page]") }
 
-// LogValue shows nothing of the answer.
+// LogValue logs none of the page.
 func (triagePage) LogValue() slog.Value { return slog.StringValue("[page]") }
 
-// show answers once the trail says who was shown whom, however often the page was made.
+// show records the patients shown, then answers. This holds for cached pages too.
 func (p triagePage) show(c *web.Call) error {
 	if err := c.RecordRead(audit.PatientRead, audit.ResourcePatient, "", p.patients...); err != nil {
 		return err
@@ -275,28 +274,28 @@ func (p triagePage) show(c *web.Call) error {
 	return c.OKEncoded(p.answer)
 }
 
-// triagePages remembers plain pages for as long as the list is what it was. Source: docs/decisions/triage.md, "Cached pages".
+// triagePages caches plain pages until the list changes. Source: docs/decisions/triage.md, "Cached pages".
 type triagePages struct {
 	*async.Pages[collections.ListVersion, triagePage]
 }
 
-// mostPages is in bytes; a page of twenty patients has a dozen thousand.
-const mostPages = 4 << 20
+// maxCachedBytes limits the cache; a page of twenty patients has about 12,000 bytes.
+const maxCachedBytes = 4 << 20
 
 func newTriagePages() triagePages {
-	return triagePages{async.NewPages[collections.ListVersion, triagePage](mostPages)}
+	return triagePages{async.NewPages[collections.ListVersion, triagePage](maxCachedBytes)}
 }
 
-// keep remembers a page, unless a name on it could not be opened.
-func (p triagePages) remember(key string, state collections.ListVersion, views []triageView, page triagePage) {
+// store caches a page, unless a name on it could not be decrypted.
+func (p triagePages) store(key string, state collections.ListVersion, views []triageView, page triagePage) {
 	unreadable := slices.ContainsFunc(views, func(v triageView) bool { return v.PatientName == collections.UnreadableText })
 	if page.missing == nil && !unreadable {
 		p.Remember(key, state, page, len(page.answer)+64*len(page.patients))
 	}
 }
 
-// key is all that a page depends on but the state of the list: whose patients the caller may see, and what was asked, which links to other pages
-// repeat. Roles are let in, or not, before.
-func (q askedOfTriage) key(c *web.Call) string {
+// key holds everything that a page depends on except the version of the list: the care-team limit and the query,
+// including the parameters that its links repeat. The role is checked earlier.
+func (q triageQuery) key(c *web.Call) string {
 	return q.filter.CareTeamOf + " " + c.Request.URL.EscapedPath() + "?" + c.Request.URL.RawQuery
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// concernView is what of a patient is to be looked at first.
+// concernView is the most urgent finding about a patient.
 type concernView struct {
 	State      string             `json:"state"`
 	Type       *string            `json:"type"`
@@ -45,7 +45,7 @@ type pointView struct {
 	Value float64 `json:"value"`
 }
 
-// holderView is who takes care.
+// holderView is the clinician who is handling the patient.
 type holderView struct {
 	State    string  `json:"state"`
 	By       *string `json:"by"`
@@ -55,19 +55,19 @@ type holderView struct {
 	Priority *string `json:"priority"`
 }
 
-// besideScores adds to summaries what a row of the list says besides the score. Source: docs/decisions/triage.md, "Row details".
-func besideScores(ctx context.Context, app core.App, views []triageView, lines bool, now time.Time) error {
+// addRowDetails adds the columns shown next to the score. Source: docs/decisions/triage.md, "Row details".
+func addRowDetails(ctx context.Context, app core.App, views []triageView, lines bool, now time.Time) error {
 	ids := make([]string, len(views))
 	for i := range views {
 		ids[i] = views[i].PatientID
 	}
-	rows, err := triage.ReadBeside(ctx, app, ids, lines, now)
+	rows, err := triage.ReadRowDetails(ctx, app, ids, lines, now)
 	if err != nil {
 		return err
 	}
 	var holders []string
 	for _, row := range rows {
-		if by := row.Holder.By; by != "" && !slices.Contains(holders, by) {
+		if by := row.Response.By; by != "" && !slices.Contains(holders, by) {
 			holders = append(holders, by)
 		}
 	}
@@ -78,8 +78,8 @@ func besideScores(ctx context.Context, app core.App, views []triageView, lines b
 	for i := range views {
 		row := rows[ids[i]]
 		views[i].Concern = new(viewConcern(row.Concern))
-		if row.Holder.State != "" {
-			views[i].Holder = new(viewHolder(row.Holder, names))
+		if row.Response.State != "" {
+			views[i].Holder = new(viewHolder(row.Response, names))
 		}
 		if lines {
 			points := make([]pointView, len(row.Trend))
@@ -111,7 +111,7 @@ func viewConcern(c triage.Concern) concernView {
 	return view
 }
 
-func viewHolder(h triage.Holder, names map[string]collections.UserName) holderView {
+func viewHolder(h triage.Response, names map[string]collections.UserName) holderView {
 	view := holderView{
 		State: string(h.State), By: orNull(h.By), Since: instantOrNull(h.Since), Until: instantOrNull(h.Until), Priority: orNull(h.Priority),
 	}

@@ -138,7 +138,7 @@ func TestReviewPatient(t *testing.T) {
 	id := c.enrol(nil)
 	high, low := 150.0, 80.0
 	latest := triage.Latest{}.With(vitals.Reading{Kind: vitals.BloodPressure, MeasuredAt: c.now.Add(-time.Hour)}.With(vitals.Systolic, high).With(vitals.Diastolic, low), vitals.OriginDevice)
-	if err := triage.SavePlace(c.app, id, triage.Place{Latest: latest, Score: triage.Score{Level: triage.RiskNormal}}, c.now); err != nil {
+	if err := triage.SaveRow(c.app, id, triage.ComputedRow{Latest: latest, Score: triage.Score{Level: triage.RiskNormal}}, c.now); err != nil {
 		t.Fatal(err)
 	}
 	c.now = c.now.Add(48 * time.Hour)

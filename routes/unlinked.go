@@ -13,7 +13,7 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// unlinkedView is a patient whom the EMR does not know, with what is needed to find them there.
+// unlinkedView is a patient without a link to the EMR, with the details to search for there.
 type unlinkedView struct {
 	PatientID       string  `json:"patient_id"`
 	PatientName     string  `json:"patient_name"`
@@ -23,11 +23,11 @@ type unlinkedView struct {
 	OldestReadingAt *string `json:"oldest_reading_at"`
 }
 
-// listUnlinkedPatients lists the patients whose readings cannot be delivered because nobody has said who they are at the EMR.
+// listUnlinkedPatients lists patients whose readings cannot be delivered because they are not linked to an EMR record.
 // Source: docs/decisions/emr.md, "Linking".
 func (a *api) listUnlinkedPatients(c *web.Call) error {
 	q, p := c.Listing()
-	team, err := a.teamFor(c, q, "")
+	team, err := a.careTeamFilterAfter(c, q, "")
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (a *api) listUnlinkedPatients(c *web.Call) error {
 	return web.List(c, p, total, views, unreadable)
 }
 
-// linkBody says who a patient is at the EMR.
+// linkBody holds the id of the patient's EMR record.
 type linkBody struct {
 	EMRID     validate.String  `json:"emr_id"`
 	Confirmed validate.Boolean `json:"confirmed"`
@@ -87,7 +87,7 @@ type linkedView struct {
 	Warnings  []string `json:"warnings"`
 }
 
-// linkPatient ties a patient to the record that the EMR has of them; the EMR is asked for it first.
+// linkPatient links a patient to an EMR record after reading that record from the EMR.
 func (a *api) linkPatient(c *web.Call, patient *collections.Patient) error {
 	wanted, err := web.Read(c, linkBody.read)
 	if err != nil {
@@ -96,7 +96,7 @@ func (a *api) linkPatient(c *web.Call, patient *collections.Patient) error {
 	if !a.EMR.Client.HasBackendService() && !a.EMR.Client.CanConnect() {
 		return fault.State("emr_not_configured", "EMR is not configured.")
 	}
-	ctx, cancel := context.WithTimeout(c.Request.Context(), askTime)
+	ctx, cancel := context.WithTimeout(c.Request.Context(), emrImportTimeout)
 	defer cancel()
 	warnings, err := patients.Link(ctx, c.App, a.EMR.Client, patient, wanted.emrID, wanted.confirmed, c.Actor(), c.Now)
 	if err != nil {

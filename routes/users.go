@@ -8,7 +8,6 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// registeredView answers a registration.
 type registeredView struct {
 	ID        int64   `json:"id"`
 	Email     string  `json:"email"`
@@ -30,17 +29,17 @@ func (a *api) register(c *web.Call, body auth.RegisterBody) error {
 	})
 }
 
-// userView is an account as administrators see it.
+// userView is an account for administrators.
 type userView struct {
 	profileView
 	PatientID   *string `json:"patient_id"`
 	LockedUntil *string `json:"locked_until"`
 }
 
-// viewUser reads what is kept beside accounts, and shows one with it.
+// viewUser loads the data stored outside the accounts and returns their view.
 func (a *api) viewUser(c *web.Call, users ...*collections.User) (func(*collections.User) userView, error) {
 	ids := web.Views(users, func(user *collections.User) string { return user.Id })
-	havePasskeys, err := collections.HavePasskeys(c.App, ids...)
+	havePasskeys, err := collections.UsersWithPasskeys(c.App, ids...)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +52,7 @@ func (a *api) viewUser(c *web.Call, users ...*collections.User) (func(*collectio
 func (a *api) listUsers(c *web.Call) error {
 	q, p := c.Listing()
 	wanted := auth.UserQuery{
-		Role: q.OneOf("role", texts(authz.Roles)...), Active: q.Boolean("is_active"), Search: q.Text("search", 100),
+		Role: q.OneOf("role", stringsOf(authz.Roles)...), Active: q.Boolean("is_active"), Search: q.Text("search", 100),
 		Ordering: q.Ordering(auth.UserOrders...), Offset: p.Offset(), Limit: p.Size,
 	}
 	if err := q.Err(); err != nil {
@@ -70,10 +69,10 @@ func (a *api) listUsers(c *web.Call) error {
 	return web.List(c, p, total, web.Views(users, view), unreadable)
 }
 
-// number reads the number of the path's record.
+// number reads the record number of the path.
 func (a *api) number(c *web.Call) (int64, error) { return c.PathInteger("id") }
 
-// recordID is the record id of the numbered record of the path.
+// recordID returns the record id for the number of the path.
 func (a *api) recordID(c *web.Call) (string, error) {
 	number, err := c.PathInteger("id")
 	if err != nil || number > maxNumber {
@@ -82,7 +81,7 @@ func (a *api) recordID(c *web.Call) (string, error) {
 	return collections.NumberID(number), nil
 }
 
-// numbered serves a row about the numbered record of its path, by its record id.
+// numbered serves a row about a numbered record, by its record id.
 func numbered(handle func(a *api, c *web.Call, id string) error) handler {
 	return of((*api).recordID, handle)
 }
@@ -95,7 +94,7 @@ func (a *api) readUser(c *web.Call, id string) error {
 	return a.showUser(c)(user, fault.OrMissing(err))
 }
 
-// showUser answers with an account, or returns the error that kept it away.
+// showUser answers with an account, or returns the error passed to it.
 func (a *api) showUser(c *web.Call) func(*collections.User, error) error {
 	return func(user *collections.User, err error) error {
 		if err != nil {
@@ -133,7 +132,7 @@ func (a *api) deactivateUser(c *web.Call, id string) error {
 	if err != nil {
 		return err
 	}
-	return a.answerUser(c, user) // done, whether the name can be read or not
+	return a.answerUser(c, user) // the update is done, also if the name cannot be decrypted
 }
 
 func (a *api) unlockUser(c *web.Call, id string) error {

@@ -22,12 +22,13 @@ func visitRows() []route {
 	}
 }
 
-// readVisitReport answers with the sheet for a visit. Its name is the same for everybody: nothing of the patient stands in an address or a file's name.
+// readVisitReport answers with the report for a visit as a PDF. The file name is the same for every patient, so that it
+// reveals nothing.
 func (a *api) readVisitReport(c *web.Call, patient *collections.Patient) error {
 	q := c.Query()
-	wish := visitreport.Wish{Days: visitreport.UsualDays}
+	wish := visitreport.Request{Days: visitreport.DefaultDays}
 	if days := q.Integer("days"); days != nil {
-		if wish.Days = int(*days); *days < visitreport.LeastDays || *days > visitreport.MostDays {
+		if wish.Days = int(*days); *days < visitreport.MinDays || *days > visitreport.MaxDays {
 			q.Reject("days", "Must be a whole number from 7 to 90.")
 		}
 	}
@@ -36,7 +37,7 @@ func (a *api) readVisitReport(c *web.Call, patient *collections.Patient) error {
 		return err
 	}
 	var err error
-	if wish.Units, err = unitsFor(c, weight, temperature); err != nil {
+	if wish.Units, err = reportUnits(c, weight, temperature); err != nil {
 		return err
 	}
 	names, err := collections.UserNames(c.App, []string{c.Caller.RecordID})
@@ -44,12 +45,12 @@ func (a *api) readVisitReport(c *web.Call, patient *collections.Patient) error {
 		return err
 	}
 	name := names[c.Caller.RecordID]
-	wish.Maker = phi.Text(name.First.Reveal() + " " + name.Last.Reveal())
-	// Calls and notes are time entries, which some roles see only of themselves.
+	wish.MadeBy = phi.Text(name.First.Reveal() + " " + name.Last.Reveal())
+	// Calls and notes are time entries; some roles see only their own.
 	if authz.Reach(c.Caller.Role, authz.ReadTimeEntries) != authz.All {
 		wish.NotesOf = c.Caller.RecordID
 	}
-	report, err := visitreport.Gather(c.App, visitreport.Practice{Name: a.PracticeName, Letterhead: a.Letterhead, Zone: a.Zone}, patient, wish, c.Now)
+	report, err := visitreport.Build(c.App, visitreport.Practice{Name: a.PracticeName, Letterhead: a.Letterhead, Zone: a.Zone}, patient, wish, c.Now)
 	if err != nil {
 		return err
 	}
@@ -63,8 +64,8 @@ func (a *api) readVisitReport(c *web.Call, patient *collections.Patient) error {
 	return c.Attach("application/pdf", "visit-report.pdf", out)
 }
 
-// unitsFor are those that were asked for, else the caller's own; a client of the API has none.
-func unitsFor(c *web.Call, weight, temperature string) (units visitreport.Units, err error) {
+// reportUnits returns the requested units, else the caller's own; a client has no units of its own.
+func reportUnits(c *web.Call, weight, temperature string) (units visitreport.Units, err error) {
 	callers, err := collections.UsersByID(c.App, []string{c.Caller.RecordID})
 	for _, user := range callers {
 		ownWeight, ownTemperature, _ := user.Display()

@@ -17,13 +17,13 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// thresholdsView is the contract's threshold configuration: the bounds in force. A group that is off is null.
+// thresholdsView holds the bounds in force. A disabled group is null.
 type thresholdsView = validate.Shown
 
-// shownSides is the order in which the contract lists bounds.
+// shownSides is the order of the bounds.
 var shownSides = []vitals.Side{vitals.High, vitals.Critical, vitals.Low, vitals.CriticalLow}
 
-// thresholdsFor shows a configuration; a portal user is not told which colleague changed it.
+// thresholdsFor renders a threshold set; the portal does not show which user changed it.
 func thresholdsFor(c *web.Call) func(alerts.Configuration) thresholdsView {
 	return func(configured alerts.Configuration) (view thresholdsView) {
 		view.Add("patient_id", orNull(configured.PatientID))
@@ -45,7 +45,7 @@ func thresholdsFor(c *web.Call) func(alerts.Configuration) thresholdsView {
 	}
 }
 
-// viewApplied lists the templates that a patient was given, without names of staff for portal users.
+// viewApplied lists the templates applied to a patient, without names of staff for portal users.
 func viewApplied(c *web.Call, applied []collections.AppliedTemplate) []collections.AppliedTemplate {
 	shown := append([]collections.AppliedTemplate{}, applied...)
 	for i := range shown {
@@ -110,7 +110,7 @@ func (a *api) setThresholds(c *web.Call, patientID string) error {
 	return web.Show(c.OK, thresholdsFor(c))(triage.SetThresholds(c.App, patientID, change, c.Actor(), c.Now))
 }
 
-// thresholdChangeView is the contract's threshold change log entry; patient_id is null for the practice's defaults.
+// thresholdChangeView is an entry of the threshold change log; patient_id is null for the practice's defaults.
 type thresholdChangeView struct {
 	ID        int64    `json:"id"`
 	PatientID *string  `json:"patient_id"`
@@ -136,16 +136,16 @@ func (a *api) listThresholdChanges(c *web.Call) (err error) {
 		PatientID: q.PatientID(), Field: q.OneOf("field", alerts.ChangeLogFields()...),
 		ChangedBy: q.Text("changed_by", 254), From: between.From, To: between.To,
 	}
-	if filter.CareTeamOf, err = a.teamFor(c, q, filter.PatientID); err != nil {
+	if filter.CareTeamOf, err = a.careTeamFilterAfter(c, q, filter.PatientID); err != nil {
 		return err
 	}
-	return list(c, p, audit.ResourceThresholds, alone(viewThresholdChange))(collections.PageOfThresholdChanges(c.App, filter, p.Offset(), p.Size))
+	return list(c, p, audit.ResourceThresholds, eachWithoutLookup(viewThresholdChange))(collections.PageOfThresholdChanges(c.App, filter, p.Offset(), p.Size))
 }
 
-// simulationTime bounds the reading of a what-if; it answers with what it has seen by then.
+// simulationTime limits how long a simulation reads; it answers with the data read by then.
 const simulationTime = 20 * time.Second
 
-// simulationView is what proposed thresholds would have raised in the last 90 days, beside what was raised.
+// simulationView compares the alerts that proposed thresholds would have raised in the last 90 days with those raised.
 type simulationView struct {
 	PatientID      *string       `json:"patient_id"`
 	From           string        `json:"from"`
@@ -222,7 +222,7 @@ func (a *api) simulateThresholds(c *web.Call) error {
 			return fault.OrMissing(err)
 		}
 	}
-	if proposal.CareTeamOf, err = a.team(c, proposal.PatientID); err != nil {
+	if proposal.CareTeamOf, err = a.careTeamFilter(c, proposal.PatientID); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), simulationTime)

@@ -10,7 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// summaryView is what a patient's readings come to over the last days.
+// summaryView summarizes a patient's readings of the last days.
 type summaryView struct {
 	PatientID string           `json:"patient_id"`
 	AsOf      string           `json:"as_of"`
@@ -41,7 +41,7 @@ func viewSummaryGroup(g vitalsummary.Group) (view validate.Shown) {
 	view.Add("evening", viewPartOfDay(g, g.Evening))
 	view.Add("in_range_percent", g.InRange)
 	view.Add("by_device", g.ByDevice)
-	view.Add("typed", g.Typed)
+	view.Add("typed", g.Manual)
 	for _, p := range g.Parameters {
 		if p.Change != nil {
 			view.Add("change_"+p.Range.Unit, g.All.Change(p))
@@ -58,7 +58,7 @@ func viewPartOfDay(g vitalsummary.Group, part vitalsummary.Values) (view validat
 	return view
 }
 
-// summaryName is the word alone where the group has one parameter, else with the parameter.
+// summaryName is the word alone if the group has one parameter, else the word and the parameter.
 func summaryName(word string, g vitalsummary.Group, p *vitals.Parameter) string {
 	if len(g.Parameters) == 1 {
 		return word
@@ -67,7 +67,7 @@ func summaryName(word string, g vitalsummary.Group, p *vitals.Parameter) string 
 }
 
 func (a *api) readVitalSummary(c *web.Call, patient *collections.Patient) error {
-	summary, err := vitalsummary.NewReader(a.Zone).Of(c.App, patient.Id, c.Now)
+	summary, err := vitalsummary.NewReader(a.Zone).Load(c.App, patient.Id, c.Now)
 	if err == nil {
 		err = c.RecordRead(audit.ObservationRead, audit.ResourcePatient, patient.Id, patient.Id)
 	}

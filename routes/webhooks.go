@@ -17,7 +17,7 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// webhookRows are the receivers of others that are told what happens, and what each was told.
+// webhookRows are the endpoints of webhooks and their deliveries.
 func webhookRows() []route {
 	return []route{
 		{http.MethodGet, "/webhooks/", authz.ManageWebhooks, ratelimit.User, (*api).listWebhooks},
@@ -32,7 +32,7 @@ func webhookRows() []route {
 	}
 }
 
-// Outgoing is what takes data to others: webhooks and bulk exports.
+// Outgoing holds the senders to other systems: webhooks and bulk exports.
 type Outgoing struct {
 	Webhooks *webhooks.Engine
 	Exports  *exportEngine
@@ -55,12 +55,12 @@ func viewWebhook(w *collections.Webhook) webhookView {
 	v := w.Values()
 	return webhookView{
 		ID: w.Id, URL: v.URL, Events: append([]string{}, v.Events...), Active: v.Active, IncludeValues: v.IncludeValues,
-		OffBecause: orNull(w.OffBecause()), FailingSince: instantOrNull(w.FailingSince()), LastDeliveredAt: instantOrNull(w.LastDeliveredAt()),
+		OffBecause: orNull(w.DisabledReason()), FailingSince: instantOrNull(w.FailingSince()), LastDeliveredAt: instantOrNull(w.LastDeliveredAt()),
 		CreatedAt: instantOrNull(w.CreatedAt()), UpdatedAt: instantOrNull(w.UpdatedAt()),
 	}
 }
 
-// webhookSecretView is a webhook with its secret, which nothing shows again.
+// webhookSecretView is a webhook with its secret, which is never shown again.
 type webhookSecretView struct {
 	webhookView
 	Secret string `json:"secret"`
@@ -87,7 +87,8 @@ type webhookDeliveryView struct {
 	CreatedAt     string  `json:"created_at"`
 }
 
-// viewWebhookDelivery shows when a delivery is tried again; one that waits for its webhook to be switched on, or for another, has no such time.
+// viewWebhookDelivery renders a delivery with its next attempt; a delivery that waits for a disabled webhook or for an
+// earlier delivery has none.
 func viewWebhookDelivery(active bool) func(collections.WebhookDelivery) webhookDeliveryView {
 	return func(d collections.WebhookDelivery) webhookDeliveryView {
 		view := webhookDeliveryView{
@@ -98,7 +99,7 @@ func viewWebhookDelivery(active bool) func(collections.WebhookDelivery) webhookD
 		if d.Code != 0 {
 			view.StatusCode = &d.Code
 		}
-		if active && d.Status == collections.WebhookPending && d.Attempts > 0 && !d.Waits {
+		if active && d.Status == collections.WebhookPending && d.Attempts > 0 && !d.Blocked {
 			view.NextRetryAt = instantOf(d.DueAt)
 		}
 		return view
@@ -171,7 +172,7 @@ func (a *api) retryWebhookDelivery(c *web.Call) error {
 	return web.Show(c.OK, viewWebhookDelivery(true))(a.Webhooks.Retry(c.App, id, c.Actor(), c.Now))
 }
 
-// WebhookViews shows the receivers of webhooks what the endpoints show clients.
+// WebhookViews renders webhook payloads as the endpoints render records for clients.
 type WebhookViews struct {
 	Zone  *time.Location // the practice's
 	Clock func() time.Time
@@ -179,7 +180,7 @@ type WebhookViews struct {
 
 var _ webhooks.Views = WebhookViews{}
 
-// objectViews are how each kind of object is shown, by its id in the API; nil for one that is not there.
+// objectViews renders each kind of object by its API id; nil for a missing object.
 var objectViews = map[string]func(v WebhookViews, app core.App, id string) (any, error){
 	collections.ChangeObservation: WebhookViews.observation,
 	collections.ChangeAlert: shown(collections.AlertsByID, func(app core.App, page []*collections.Alert) ([]alertView, error) {
@@ -188,24 +189,24 @@ var objectViews = map[string]func(v WebhookViews, app core.App, id string) (any,
 	collections.ChangeEscalation:   shown(collections.EscalationsByID, viewEscalations),
 	collections.ChangePatient:      WebhookViews.patient,
 	collections.ChangeDevice:       WebhookViews.device,
-	collections.ChangeTransmission: foundBy(collections.FindTransmission, named(viewTransmission)),
+	collections.ChangeTransmission: foundBy(collections.FindTransmission, withPatientNames(viewTransmission)),
 	collections.ChangeClaim:        foundBy(collections.FindBillingEntry, viewEntries),
 }
 
-// Object implements [webhooks.Views]. What cannot be read is an error: it is told once it can be.
+// Object implements [webhooks.Views]. An unreadable record is an error, so that the delivery is retried.
 func (v WebhookViews) Object(app core.App, kind, id string) (any, error) {
 	show, known := objectViews[kind]
 	if !known {
 		return nil, nil
 	}
 	view, err := show(v, app, id)
-	if collections.Missing(err) {
+	if collections.IsNotFound(err) {
 		return nil, nil
 	}
 	return view, err
 }
 
-// numberID is the record id of a public number.
+// numberID returns the record id of a public number.
 func numberID(id string) string {
 	if n, err := strconv.ParseInt(id, 10, 64); err == nil {
 		return collections.NumberID(n)
@@ -213,8 +214,8 @@ func numberID(id string) string {
 	return id
 }
 
-// shown shows a record of a numbered collection.
-func shown[R ofPatients, V any](find func(core.App, []string) ([]R, error), view func(core.App, []R) ([]V, error)) func(WebhookViews, core.App, string) (any, error) {
+// shown renders a record of a numbered collection.
+func shown[R patientRecord, V any](find func(core.App, []string) ([]R, error), view func(core.App, []R) ([]V, error)) func(WebhookViews, core.App, string) (any, error) {
 	return func(_ WebhookViews, app core.App, id string) (any, error) {
 		found, err := find(app, []string{numberID(id)})
 		if err != nil || len(found) == 0 {
@@ -224,8 +225,8 @@ func shown[R ofPatients, V any](find func(core.App, []string) ([]R, error), view
 	}
 }
 
-// foundBy shows a record whose id is the API's.
-func foundBy[R ofPatients, V any](find func(core.App, string) (R, error), view func(core.App, []R) ([]V, error)) func(WebhookViews, core.App, string) (any, error) {
+// foundBy renders a record with a UUID as its id.
+func foundBy[R patientRecord, V any](find func(core.App, string) (R, error), view func(core.App, []R) ([]V, error)) func(WebhookViews, core.App, string) (any, error) {
 	return func(_ WebhookViews, app core.App, id string) (any, error) {
 		found, err := find(app, id)
 		if err != nil {
@@ -235,8 +236,8 @@ func foundBy[R ofPatients, V any](find func(core.App, string) (R, error), view f
 	}
 }
 
-// whenPresent shows a record whose patient is not deleted.
-func whenPresent[R ofPatients, V any](app core.App, record R, view func(core.App, []R) ([]V, error)) (any, error) {
+// whenPresent renders a record unless its patient is deleted.
+func whenPresent[R patientRecord, V any](app core.App, record R, view func(core.App, []R) ([]V, error)) (any, error) {
 	if _, err := collections.FindPatient(app, record.PatientID()); err != nil {
 		return nil, err
 	}
@@ -255,7 +256,7 @@ func (WebhookViews) observation(app core.App, id string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := ingest.FromRecord(record)
+	o := ingest.ObservationFromRecord(record)
 	if _, err := collections.FindPatient(app, o.PatientID); err != nil {
 		return nil, err
 	}
@@ -263,7 +264,7 @@ func (WebhookViews) observation(app core.App, id string) (any, error) {
 		return nil, err
 	}
 	raised, err := collections.AlertsOfObservations(app, id)
-	return viewObservation(o, raisedFrom(raised[id]), authz.Client), err
+	return viewObservation(o, alertSummaryOf(raised[id]), authz.Client), err
 }
 
 func (v WebhookViews) patient(app core.App, id string) (any, error) {

@@ -158,7 +158,7 @@ func Trail(app core.App, alertID string) (trail []TrailStep, err error) {
 	if err != nil {
 		return nil, err
 	}
-	notified, err := collections.AnnouncementsTold(app, AnnouncementKey(alertID), AnnouncementKey(alertID)+renotifyInfix)
+	notified, err := collections.AnnouncementTimes(app, AnnouncementKey(alertID), AnnouncementKey(alertID)+renotifyInfix)
 	for _, at := range notified {
 		trail = append(trail, TrailStep{Action: "notified", At: at, Actor: System})
 	}
@@ -186,12 +186,12 @@ func remindFollowUp(tx core.App, id string, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	alert.SetFollowUpTold()
+	alert.SetFollowUpNotified()
 	if err := alert.Store(tx); err != nil {
 		return err
 	}
 	owner, err := collections.FindUserByEmail(tx, alert.FollowUpBy())
-	if collections.Missing(err) {
+	if collections.IsNotFound(err) {
 		return nil // a dashboard operator is no user and has no reminders
 	}
 	if err != nil {
@@ -203,7 +203,7 @@ func remindFollowUp(tx core.App, id string, now time.Time) error {
 	}
 	return notifications.Announce(tx, notifications.Announcement{
 		Kind: notifications.FollowUpDue, Severity: "info", PatientID: alert.PatientID(), AlertID: id, UserID: owner.Id,
-		Body: "Follow up: " + label + ", " + alert.MessageShown(),
+		Body: "Follow up: " + label + ", " + alert.DisplayMessage(),
 		Key:  "alert " + id + " follow-up " + collections.Instant(alert.FollowUpAt()),
 	}, now)
 }

@@ -266,7 +266,7 @@ func TestResolvedBySystem(t *testing.T) {
 		"status": "auto_resolved", "acknowledged": true, "acknowledged_by": "system", "acknowledged_at": collections.Instant(later),
 		"resolved_by": "system", "resolved_at": collections.Instant(later), "updated_at": collections.Instant(later),
 	})
-	if err := alerts.AuditAutoResolved(app, collections.EndedAlert{ID: mine, PatientID: "p1"}, later); err != nil {
+	if err := alerts.AuditAutoResolved(app, collections.ResolvedAlert{ID: mine, PatientID: "p1"}, later); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"alert.auto_resolve "}, trailOf(t, app, mine)); diff != "" {

@@ -14,22 +14,22 @@ import (
 // the baseline without them, never above the current one; changed reports whether it shrank. Source: docs/decisions/alerts.md, "Breaking
 // through a snooze".
 func RetractFromBaseline(tx core.App, snooze *collections.Snooze, retracted []*collections.Alert) (remaining []WorstValue, changed bool, err error) {
-	found := ParseWorstValues(snooze.Known())
+	found := ParseWorstValues(snooze.Baseline())
 	if !snooze.IncludeCritical() || len(found) == 0 {
 		return found, false, nil
 	}
 	begun := snooze.CreatedAt()
-	covered, err := collections.KnownAlertsAt(tx, snooze.PatientID(), snooze.Type(), begun, begun.Add(-baselineOpen), begun.Add(-baselineAcknowledged))
+	covered, err := collections.BaselineAlertsAt(tx, snooze.PatientID(), snooze.Type(), begun, begun.Add(-baselineOpen), begun.Add(-baselineAcknowledged))
 	if err != nil {
 		return nil, false, err
 	}
-	among := func(a collections.KnownAlert) bool {
+	among := func(a collections.BaselineAlert) bool {
 		return slices.ContainsFunc(retracted, func(g *collections.Alert) bool { return g.Id == a.ID })
 	}
 	if !slices.ContainsFunc(covered, among) {
 		return found, false, nil
 	}
-	covered = slices.DeleteFunc(covered, func(a collections.KnownAlert) bool { return a.Withdrawn || among(a) })
+	covered = slices.DeleteFunc(covered, func(a collections.BaselineAlert) bool { return a.Retracted || among(a) })
 	remainder, err := worstValuesOf(tx, snooze.PatientID(), snooze.Type(), covered)
 	if err != nil {
 		return nil, false, err
@@ -38,7 +38,7 @@ func RetractFromBaseline(tx core.App, snooze *collections.Snooze, retracted []*c
 	if slices.Equal(remaining, found) {
 		return found, false, nil
 	}
-	return remaining, true, snooze.StoreKnown(tx, remaining)
+	return remaining, true, snooze.StoreBaseline(tx, remaining)
 }
 
 // commonMilder returns the values that are in both lists, each the milder one.

@@ -124,7 +124,7 @@ func isWorse(found []criticalValue, all []WorstValue, expected bool) bool {
 // snoozeBaseline returns the worst values of the open and recently acknowledged alerts of a type, and the other critical values of their
 // readings.
 func snoozeBaseline(tx core.App, patientID, alertType string, now time.Time) (found []WorstValue, err error) {
-	covered, err := collections.KnownAlerts(tx, patientID, alertType, now.Add(-baselineOpen), now.Add(-baselineAcknowledged))
+	covered, err := collections.BaselineAlerts(tx, patientID, alertType, now.Add(-baselineOpen), now.Add(-baselineAcknowledged))
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func snoozeBaseline(tx core.App, patientID, alertType string, now time.Time) (fo
 }
 
 // worstValuesOf returns the worst values of alerts and of the critical values in their readings.
-func worstValuesOf(tx core.App, patientID, alertType string, covered []collections.KnownAlert) (found []WorstValue, err error) {
+func worstValuesOf(tx core.App, patientID, alertType string, covered []collections.BaselineAlert) (found []WorstValue, err error) {
 	if len(covered) == 0 {
 		return nil, nil
 	}
@@ -143,7 +143,7 @@ func worstValuesOf(tx core.App, patientID, alertType string, covered []collectio
 	for _, alert := range covered {
 		found = addWorst(found, WorstValue{alert.Parameter, c.InForce.isHigh(alert), *alert.Value})
 		record, err := collections.FindObservation(tx, alert.Observation)
-		if collections.Missing(err) {
+		if collections.IsNotFound(err) {
 			continue
 		}
 		if err != nil {
@@ -181,7 +181,7 @@ func addWorst(found []WorstValue, more WorstValue) []WorstValue {
 
 // isHigh reports whether an alert is about a value that is too high, or about a gain. A value equal to its threshold is classified by the
 // bound that the threshold equals.
-func (t Thresholds) isHigh(alert collections.KnownAlert) bool {
+func (t Thresholds) isHigh(alert collections.BaselineAlert) bool {
 	for _, p := range vitals.Watched {
 		if p.Name != alert.Parameter || p.Change != nil || alert.Threshold == nil {
 			continue

@@ -87,8 +87,8 @@ func StartSnooze(tx core.App, patientID string, draft SnoozeDraft, by audit.Acto
 		return nil, err
 	}
 	snooze.SetIncludeCritical(draft.IncludeCritical)
-	snooze.SetRow(quiet, critical)
-	if err := snooze.SetKnown(found); err != nil {
+	snooze.SetSuppressedSince(quiet, critical)
+	if err := snooze.SetBaseline(found); err != nil {
 		return nil, err
 	}
 	if err := collections.Insert(tx, snooze.ProxyRecord()); err != nil {
@@ -111,7 +111,7 @@ func (d SnoozeDraft) runStarts(tx core.App, patientID string, now time.Time) (qu
 		critical = now
 	}
 	if before != nil && before.InForce(now) {
-		quiet = before.QuietSince()
+		quiet = before.SuppressedSince()
 		if d.IncludeCritical && before.IncludeCritical() {
 			critical = before.CriticalSince()
 		}

@@ -157,18 +157,18 @@ func Raise(tx core.App, draft Draft, now time.Time) (string, error) {
 
 // ResolveAbout resolves, as the system, the active alerts of a type about a device or hub, of one patient unless patientID is "", in the
 // caller's transaction. The caller audits each, see [AuditAutoResolved].
-func ResolveAbout(tx core.App, deviceID, alertType, patientID string, now time.Time) ([]collections.EndedAlert, error) {
-	return collections.EndAlertsAbout(tx, deviceID, alertType, patientID, string(StatusAutoResolved), System, now)
+func ResolveAbout(tx core.App, deviceID, alertType, patientID string, now time.Time) ([]collections.ResolvedAlert, error) {
+	return collections.ResolveDeviceAlerts(tx, deviceID, alertType, patientID, string(StatusAutoResolved), System, now)
 }
 
 // AuditAutoResolved appends the audit entry of an alert that the system resolved.
-func AuditAutoResolved(tx core.App, alert collections.EndedAlert, now time.Time) error {
+func AuditAutoResolved(tx core.App, alert collections.ResolvedAlert, now time.Time) error {
 	return auditAlert(tx, audit.AlertAutoResolve, alert.ID, alert.PatientID, nil, audit.System(), now)
 }
 
 // ResolveOpen resolves all open alerts of a patient, as the system, in the caller's transaction, and returns their record ids.
 func ResolveOpen(tx core.App, patientID string, now time.Time) (ids []string, err error) {
-	ended, err := collections.EndAlertsOf(tx, patientID, string(StatusResolved), System, now)
+	ended, err := collections.ResolvePatientAlerts(tx, patientID, string(StatusResolved), System, now)
 	for _, alert := range ended {
 		ids = append(ids, alert.ID)
 	}

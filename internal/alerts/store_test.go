@@ -60,7 +60,7 @@ func TestStore(t *testing.T) {
 // openAlerts returns the patient's unacknowledged alerts.
 func openAlerts(t *testing.T, app core.App) []alerts.Open {
 	t.Helper()
-	if _, err := collections.FindTriageScore(app, patient); collections.Missing(err) {
+	if _, err := collections.FindTriageScore(app, patient); collections.IsNotFound(err) {
 		if err := triage.AddRow(app, patient, now); err != nil {
 			t.Fatal(err)
 		}

@@ -67,9 +67,9 @@ func Undo(tx core.App, alert *collections.Alert, by audit.Actor, now time.Time) 
 }
 
 // stateBefore returns the alert's state before its last action. If it cannot be restored, the result is an invalid_state fault.
-func stateBefore(tx core.App, alert *collections.Alert, last audit.Stored, at time.Time) (was collections.AlertBefore, err error) {
+func stateBefore(tx core.App, alert *collections.Alert, last audit.Stored, at time.Time) (was collections.AlertState, err error) {
 	changed := fault.State("invalid_state", "The alert has changed since.")
-	was = collections.AlertBefore{Status: alert.Status(), Acknowledged: true, Notes: alert.Notes()}
+	was = collections.AlertState{Status: alert.Status(), Acknowledged: true, Notes: alert.Notes()}
 	if change, moved := last.Changes[changedStatus]; moved {
 		if change.New != alert.Status() {
 			return was, changed
@@ -95,7 +95,7 @@ func stateBefore(tx core.App, alert *collections.Alert, last audit.Stored, at ti
 
 // checkStillOpen considers readings since the action: an alert about missing data is not reopened once data arrived, and a threshold alert
 // counts the normal readings after it again.
-func checkStillOpen(tx core.App, alert *collections.Alert, was *collections.AlertBefore, since time.Time) error {
+func checkStillOpen(tx core.App, alert *collections.Alert, was *collections.AlertState, since time.Time) error {
 	over := false
 	switch alert.Type() {
 	case TypeMissedReading, TypeNoReading24h:
@@ -103,7 +103,7 @@ func checkStillOpen(tx core.App, alert *collections.Alert, was *collections.Aler
 		if alert.Type() == TypeNoReading24h {
 			device = alert.DeviceID()
 		}
-		came, err := collections.ReadSince(tx, alert.PatientID(), device, since)
+		came, err := collections.HasReadingSince(tx, alert.PatientID(), device, since)
 		if err != nil {
 			return err
 		}
@@ -115,8 +115,8 @@ func checkStillOpen(tx core.App, alert *collections.Alert, was *collections.Aler
 		}
 		over = found && hub.Status != collections.HubOffline
 	default:
-		came, err := collections.ReadSince(tx, alert.PatientID(), "", since)
-		was.CountAnew = came
+		came, err := collections.HasReadingSince(tx, alert.PatientID(), "", since)
+		was.ResetNormalReadings = came
 		return err
 	}
 	if over {

@@ -142,7 +142,7 @@ func NewChain(tx core.App) (*Chain, error) {
 	}
 	end, err := collections.ReadAuditState(tx)
 	sealed := err == nil && k.sealed(end)
-	if !sealed && (err == nil || collections.Missing(err)) {
+	if !sealed && (err == nil || collections.IsNotFound(err)) {
 		end, err = collections.ReadAuditEnd(tx)
 	}
 	if err != nil {
@@ -152,7 +152,7 @@ func NewChain(tx core.App) (*Chain, error) {
 	if end.ID != "" && last == 0 {
 		return nil, errors.New("audit: the last row has a foreign id")
 	}
-	c := &Chain{tx: collections.Prepared(tx), keys: k, number: last, hash: end.Hash, state: end.AuditState, sealed: sealed}
+	c := &Chain{tx: collections.WithStatementCache(tx), keys: k, number: last, hash: end.Hash, state: end.AuditState, sealed: sealed}
 	switch {
 	case c.sealed:
 		c.number, c.hash = max(last, end.Entries), end.Head
@@ -194,7 +194,7 @@ func (c *Chain) Store() error {
 	}
 	c.state.Entries, c.state.Head = c.number, c.hash
 	c.state.Seal = c.keys.seal(c.state)
-	return collections.MoveAuditState(c.tx, c.state)
+	return collections.UpdateAuditState(c.tx, c.state)
 }
 
 // row is the entry as it is stored, without the hashes.

@@ -220,13 +220,13 @@ func TestGuardsByText(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			app := vigiltest.NewApp(t)
 			appendMany(t, app, 3)
-			if err := collections.CheckAuditGuards(app); err != nil {
+			if err := collections.CheckAuditTriggers(app); err != nil {
 				t.Fatal(err)
 			}
 			for _, sql := range statements {
 				execute(t, app, sql)
 			}
-			if err := collections.CheckAuditGuards(app); !errors.Is(err, collections.ErrGuards) {
+			if err := collections.CheckAuditTriggers(app); !errors.Is(err, collections.ErrAuditTriggers) {
 				t.Errorf("the start says %v", err)
 			}
 			if result := verify(t, app); result.Valid || result.Problem != audit.GuardMissing || *result.FirstInvalidID != 4 {

@@ -76,8 +76,8 @@ func Verify(app core.App, progress func(checked, total int64)) (Result, error) {
 	if err != nil || !result.Valid {
 		return result, err
 	}
-	err = collections.CheckAuditGuards(app)
-	if errors.Is(err, collections.ErrGuards) {
+	err = collections.CheckAuditTriggers(app)
+	if errors.Is(err, collections.ErrAuditTriggers) {
 		return result.broken(result.Checked+1, GuardMissing), nil
 	}
 	return result, err
@@ -89,7 +89,7 @@ func endOf(app core.App, k keys) (collections.AuditEnd, Problem, error) {
 	if err != nil {
 		return collections.AuditEnd{}, "", err
 	}
-	read := collections.ReadAuditEndBefore
+	read := collections.ReadAuditEndWithoutState
 	if hasState {
 		read = collections.ReadAuditEnd
 	}
@@ -265,7 +265,7 @@ func Begin(app core.App) error {
 		}
 		end = unkeyed(end)
 		end.Seal = k.seal(end.AuditState)
-		return errors.Join(collections.BeginAuditState(tx, end.AuditState), collections.MarkAuditKeys(tx))
+		return errors.Join(collections.InsertAuditState(tx, end.AuditState), collections.MarkAuditKeys(tx))
 	})
 }
 
@@ -290,10 +290,10 @@ func CheckEnd(app core.App) error {
 
 // expected reports whether it is in order that there is no state: the keys say that an older version was here last, or nobody at all was.
 func expected(app core.App) (bool, error) {
-	if earlier, err := collections.BeforeAuditKeys(app); err != nil || earlier {
+	if earlier, err := collections.PredatesAuditKeys(app); err != nil || earlier {
 		return earlier, err
 	}
-	used, err := collections.EverUsed(app)
+	used, err := collections.IsInUse(app)
 	return !used, err
 }
 

@@ -64,7 +64,7 @@ func (a NewAccount) store(tx core.App, hash string, by audit.Actor, now time.Tim
 	email := FoldEmail(a.Email)
 	if _, err := collections.FindUserByEmail(tx, email); err == nil {
 		return nil, fault.Field("email", "A user with this email already exists.")
-	} else if !collections.Missing(err) {
+	} else if !collections.IsNotFound(err) {
 		return nil, err
 	}
 	if err := checkPatientLink(tx, a.Role, a.PatientID); err != nil {
@@ -102,7 +102,7 @@ func checkPatientLink(tx core.App, role authz.Role, patientID string) error {
 		return fault.Field("patient_id", "Only accounts with the role patient are linked to a patient.")
 	}
 	_, err := collections.FindPatient(tx, patientID)
-	if collections.Missing(err) {
+	if collections.IsNotFound(err) {
 		return fault.Missing() // Source: docs/decisions/conventions.md, "Reference to something that does not exist"
 	}
 	return err

@@ -101,7 +101,7 @@ func mayUse(app core.App, user *collections.User) (bool, error) {
 		return true, nil
 	}
 	_, err := collections.FindPatient(app, user.PatientID())
-	if collections.Missing(err) {
+	if collections.IsNotFound(err) {
 		return false, nil
 	}
 	return err == nil, err

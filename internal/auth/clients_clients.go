@@ -87,7 +87,7 @@ func (e *MachineClients) Authenticate(app core.App, token string, now time.Time)
 			return Account{}, errUnknownClientToken
 		}
 		found, err := e.knownClient(app, t.Holder, now)
-		if collections.Missing(err) {
+		if collections.IsNotFound(err) {
 			err = errUnknownClientToken
 		}
 		client = found
@@ -103,7 +103,7 @@ func (e *MachineClients) Authenticate(app core.App, token string, now time.Time)
 		return Caller{}, fault.New(fault.Unauthenticated, "token_expired", "The token has expired.")
 	}
 	if e.used.due(client.ID, now) {
-		if err := collections.NoteClientUsed(app, client.ID, now); err != nil {
+		if err := collections.MarkClientUsed(app, client.ID, now); err != nil {
 			return Caller{}, err
 		}
 	}

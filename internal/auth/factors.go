@@ -46,7 +46,7 @@ func hasPasskeys(app core.App, user *collections.User) (bool, error) {
 	if !mayHavePasskeys(user) {
 		return false, nil
 	}
-	have, err := collections.HavePasskeys(app, user.Id)
+	have, err := collections.UsersWithPasskeys(app, user.Id)
 	return have[user.Id], err
 }
 

@@ -22,7 +22,7 @@ func lostAnswer(tx core.App, token collections.RefreshToken, now time.Time) (chi
 		return "", nil
 	}
 	children, err := collections.RefreshChildren(tx, token.Family, token.ID)
-	if err != nil || len(children) != 1 || !children[0].Untouched() {
+	if err != nil || len(children) != 1 || !children[0].IsUnused() {
 		return "", err
 	}
 	return children[0].ID, nil
@@ -78,7 +78,7 @@ func (e *Engine) noteArrival(app core.App, read TokenClaims, now time.Time) erro
 	}
 	look := collections.SupersededRefreshToken
 	if now.Sub(read.IssuedAt) <= forgiveWithin+time.Second { // a token's times are whole seconds
-		look = func(app core.App, link string) (bool, error) { return collections.NoteAccessUsed(app, link, now) }
+		look = func(app core.App, link string) (bool, error) { return collections.MarkAccessTokenUsed(app, link, now) }
 	}
 	superseded, err := look(app, read.Link)
 	if err != nil {

@@ -67,7 +67,7 @@ func (e *Engine) fresh(app core.App, caller Caller, now time.Time) (bool, error)
 		return false, nil
 	}
 	started, err := collections.RefreshFamilyStartedAt(app, caller.RecordID, caller.Family)
-	if collections.Missing(err) {
+	if collections.IsNotFound(err) {
 		return false, nil
 	}
 	return err == nil && now.Sub(started) <= e.options.FreshSignIn, err
@@ -112,7 +112,7 @@ func (e *Engine) proofKey(userID string) string { return e.sealer.LoginKey("proo
 
 // wrongProofs reads the count of the window under way; its end is kept where logins keep the end of a lock.
 func (e *Engine) wrongProofs(tx core.App, userID string, now time.Time) (collections.LoginFailure, error) {
-	wrong, err := collections.HoldLoginFailure(tx, e.proofKey(userID))
+	wrong, err := collections.LockLoginFailure(tx, e.proofKey(userID))
 	if err != nil || !now.Before(wrong.LockedUntil) {
 		return collections.LoginFailure{LockedUntil: now.Add(proofWindow)}, err
 	}

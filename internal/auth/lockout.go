@@ -45,7 +45,7 @@ func failedAgain(f collections.LoginFailure, now time.Time) collections.LoginFai
 // refuseLocked refuses an attempt on a locked address, whatever it holds, and starts its lock over. It must be the
 // first thing in the transaction. Without a refusal it returns the failures so far.
 func (a attempt) refuseLocked(tx core.App) (failures collections.LoginFailure, refused, err error) {
-	failures, err = collections.HoldLoginFailure(tx, a.emailKey)
+	failures, err = collections.LockLoginFailure(tx, a.emailKey)
 	if err != nil || !locked(failures, a.now) {
 		return failures, nil, err
 	}
@@ -136,7 +136,7 @@ func resolveLock(tx core.App, mail *collections.Mail, now time.Time) error {
 		_, err = collections.FindSuperuserByEmail(tx, mail.Recipient())
 	}
 	switch {
-	case collections.Missing(err):
+	case collections.IsNotFound(err):
 		return nil
 	case err != nil:
 		return err

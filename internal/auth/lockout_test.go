@@ -139,7 +139,7 @@ func TestConcurrentFailuresAreAllCounted(t *testing.T) {
 func failures(t *testing.T, app core.App, email string) (f collections.LoginFailure) {
 	t.Helper()
 	err := app.RunInTransaction(func(tx core.App) (err error) {
-		f, err = collections.HoldLoginFailure(tx, vigiltest.Sealer().LoginKey(email))
+		f, err = collections.LockLoginFailure(tx, vigiltest.Sealer().LoginKey(email))
 		return err
 	})
 	if err != nil {

@@ -118,7 +118,7 @@ func (e *Engine) readLogin(app core.App, body LoginBody, from audit.Origin, now 
 
 // ifThere is nil, and no error, for what does not exist.
 func ifThere[T any](found *T, err error) (*T, error) {
-	if collections.Missing(err) {
+	if collections.IsNotFound(err) {
 		return nil, nil
 	}
 	return found, err

@@ -82,7 +82,7 @@ func (e *Engine) PasskeyAssertion(app core.App, body StepBody, now time.Time) (*
 // userOfStep is whose password was right; nil when the token is unknown, used, expired or ended with the user's token key.
 func (e *Engine) userOfStep(app core.App, step string, now time.Time) (*collections.User, error) {
 	found, err := collections.FindSignInStep(app, step, now)
-	if collections.Missing(err) {
+	if collections.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -195,7 +195,7 @@ func (e *Engine) decidePasskey(tx core.App, p passkeyAttempt) (session Session, 
 	if p.step == "" && e.mustSignOn(v.user) {
 		return session, ssoRequired(), p.record(tx, audit.LoginFailed, audit.MinorFailure, "Signing in takes the identity provider.")
 	}
-	if err := collections.NotePasskeyUsed(tx, v.passkey.Id, v.count, v.copied, p.now); err != nil {
+	if err := collections.MarkPasskeyUsed(tx, v.passkey.Id, v.count, v.copied, p.now); err != nil {
 		return session, nil, err
 	}
 	if err := audit.Append(tx, aboutPasskey(v.user, v.passkey, audit.PasskeyUsed, callerOf(v.user).Actor(p.from)), p.now); err != nil {
@@ -209,7 +209,7 @@ func (e *Engine) decidePasskey(tx core.App, p passkeyAttempt) (session Session, 
 func (e *Engine) judgeAssertion(tx core.App, p passkeyAttempt) (v verdict, err error) {
 	if p.step != "" {
 		if _, err := collections.UseSignInStep(tx, p.step, p.now); err != nil {
-			if collections.Missing(err) {
+			if collections.IsNotFound(err) {
 				return verdict{late: true}, nil
 			}
 			return v, err

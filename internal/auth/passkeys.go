@@ -230,7 +230,7 @@ func (e *Engine) storePasskey(tx core.App, user *collections.User, caller Caller
 	id := base64.RawURLEncoding.EncodeToString(credential.ID)
 	if _, err := collections.FindPasskey(tx, id); err == nil {
 		return nil, fault.State("already_registered", "This passkey is registered already."), nil
-	} else if !collections.Missing(err) {
+	} else if !collections.IsNotFound(err) {
 		return nil, nil, err
 	}
 	created, err = collections.CreatePasskey(tx, collections.NewPasskey{
@@ -315,7 +315,7 @@ func (e *Engine) RemovePasskey(ctx context.Context, app core.App, caller Caller,
 func (e *Engine) changePasskey(app core.App, caller Caller, id string, apply func(tx core.App, user *collections.User, p *collections.Passkey) error) error {
 	return e.change(app, caller.RecordID, func(tx core.App, user *collections.User) (refused, err error) {
 		p, err := collections.FindOwnPasskey(tx, user.Id, id)
-		if collections.Missing(err) {
+		if collections.IsNotFound(err) {
 			return fault.Missing(), nil
 		}
 		if err != nil {

@@ -45,8 +45,8 @@ func (e *Engine) Refresh(app core.App, body RefreshBody, from audit.Origin, now 
 		return Session{}, tokenInvalid()
 	}
 	return commitDecision(app, func(tx core.App) (session Session, refused, err error) {
-		token, err := collections.HoldRefreshToken(tx, hash)
-		if collections.Missing(err) {
+		token, err := collections.LockRefreshToken(tx, hash)
+		if collections.IsNotFound(err) {
 			return session, tokenInvalid(), nil
 		}
 		if err != nil {
@@ -110,7 +110,7 @@ func endFamily(tx core.App, token collections.RefreshToken, because string, user
 	if err != nil || because != becauseReuse {
 		return err
 	}
-	first, err := collections.NoteRefreshReuse(tx, token.ID)
+	first, err := collections.MarkRefreshReuse(tx, token.ID)
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (e *Engine) Logout(app core.App, caller Caller, body LogoutBody, from audit
 			return err
 		}
 		if deviceID != "" {
-			if _, err := collections.SilencePushTokens(tx, caller.RecordID, deviceID, becauseLogout, now); err != nil {
+			if _, err := collections.DeactivatePushTokens(tx, caller.RecordID, deviceID, becauseLogout, now); err != nil {
 				return err
 			}
 		}
@@ -165,14 +165,14 @@ func endOwnFamily(tx core.App, caller Caller, token string, now time.Time) (ende
 	if !refreshFormat.MatchString(token) {
 		return 0, nil
 	}
-	held, err := collections.HoldRefreshToken(tx, Hash(token))
-	if collections.Missing(err) || err == nil && held.UserID != caller.RecordID {
+	held, err := collections.LockRefreshToken(tx, Hash(token))
+	if collections.IsNotFound(err) || err == nil && held.UserID != caller.RecordID {
 		return 0, nil
 	}
 	if err != nil {
 		return 0, err
 	}
-	if err := collections.SilenceSession(tx, caller.RecordID, held.Family, held.DeviceID, becauseLogout, now); err != nil {
+	if err := collections.DeactivateSessionPushTokens(tx, caller.RecordID, held.Family, held.DeviceID, becauseLogout, now); err != nil {
 		return 0, err
 	}
 	return collections.RevokeRefreshFamily(tx, held.Family, becauseLogout)
@@ -204,6 +204,6 @@ func RevokeAll(app core.App, userRecordID, because string, now time.Time) (int64
 	if err != nil {
 		return 0, err
 	}
-	_, err = collections.SilencePushTokens(app, userRecordID, "", because, now)
+	_, err = collections.DeactivatePushTokens(app, userRecordID, "", because, now)
 	return ended, err
 }

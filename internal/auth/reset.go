@@ -136,7 +136,7 @@ func (e *Engine) ConfirmReset(ctx context.Context, app core.App, body ResetBody,
 		return checks.Err()
 	}
 	userID, err := collections.FindResetToken(app, Hash(token), now)
-	if collections.Missing(err) {
+	if collections.IsNotFound(err) {
 		if err := checks.Err(); err != nil {
 			return err
 		}
@@ -154,7 +154,7 @@ func (e *Engine) ConfirmReset(ctx context.Context, app core.App, body ResetBody,
 		return err
 	}
 	return e.change(app, userID, func(tx core.App, user *collections.User) (refused, err error) {
-		if _, err := collections.UseResetToken(tx, Hash(token), now); collections.Missing(err) {
+		if _, err := collections.UseResetToken(tx, Hash(token), now); collections.IsNotFound(err) {
 			return invalidResetToken(), nil
 		} else if err != nil {
 			return nil, err

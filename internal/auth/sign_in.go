@@ -121,7 +121,7 @@ func (e *MachineClients) issue(tx core.App, p *proof, asked string, from audit.O
 	if err != nil {
 		return IssuedToken{}, err
 	}
-	if err := collections.NoteClientUsed(tx, client.Id, now); err != nil {
+	if err := collections.MarkClientUsed(tx, client.Id, now); err != nil {
 		return IssuedToken{}, err
 	}
 	err = audit.Append(tx, audit.Entry{

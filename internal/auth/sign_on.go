@@ -113,7 +113,7 @@ func userOfIdentity(app core.App, identity Identity) (*collections.User, error) 
 	switch {
 	case err == nil:
 		return collections.FindUser(app, id)
-	case !collections.Missing(err):
+	case !collections.IsNotFound(err):
 		return nil, err
 	}
 	return ifThere(collections.FindUserByEmail(app, FoldEmail(identity.Email)))
@@ -124,7 +124,7 @@ func (e *Engine) decideSignOn(tx core.App, s signOn) (session Session, refused, 
 		return session, UnknownState(), err
 	}
 	linked, err := collections.UserOfIdentity(tx, s.identity.Issuer, s.identity.Subject)
-	if err != nil && !collections.Missing(err) {
+	if err != nil && !collections.IsNotFound(err) {
 		return session, nil, err
 	}
 	user, err := userOfIdentity(tx, s.identity)
@@ -218,7 +218,7 @@ func (s signOn) endSessions(tx core.App, user *collections.User) error {
 // link keeps whose identity it is.
 func (s signOn) link(tx core.App, user *collections.User, linked string) error {
 	if linked != "" {
-		return collections.NoteIdentityUsed(tx, s.identity.Issuer, s.identity.Subject, s.now)
+		return collections.MarkIdentityUsed(tx, s.identity.Issuer, s.identity.Subject, s.now)
 	}
 	if err := collections.AddIdentity(tx, user.Id, s.identity.Issuer, s.identity.Subject, s.now); err != nil {
 		return err

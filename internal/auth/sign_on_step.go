@@ -56,7 +56,7 @@ func (e *Engine) decideStep(tx core.App, a attempt, step, code string) (session 
 		return session, refused, err
 	}
 	if _, err := collections.UseSignInStep(tx, step, a.now); err != nil {
-		if collections.Missing(err) { // of two at once
+		if collections.IsNotFound(err) { // of two at once
 			return session, authenticationFailed(), a.record(tx, audit.LoginFailed, audit.MinorFailure, "The temporary token was used.")
 		}
 		return session, nil, err

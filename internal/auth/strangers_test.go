@@ -14,7 +14,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// ask is signIn for somebody at an address who may stop waiting.
+// ask is countFailedSignIns for somebody at an address who may stop waiting.
 func ask(ctx context.Context, t *testing.T, e *auth.MachineClients, app core.App, assertion string, from audit.Origin) error {
 	t.Helper()
 	form := url.Values{

@@ -209,7 +209,7 @@ func (e *Engine) superuserOf(app core.App, token, kind string, now time.Time) (s
 		if t.Collection != superusers.Id || t.SignedInAt.IsZero() {
 			return Account{}, errNotOurs
 		}
-		if superuser, err = collections.FindSuperuser(app, t.Holder); collections.Missing(err) {
+		if superuser, err = collections.FindSuperuser(app, t.Holder); collections.IsNotFound(err) {
 			return Account{}, errNotOurs
 		} else if err != nil {
 			return Account{}, err

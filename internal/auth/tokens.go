@@ -112,7 +112,7 @@ func (e *Engine) Check(app core.App, token string, now time.Time) (caller Caller
 		if t.Collection != users.Id {
 			return Account{}, errNotOurs
 		}
-		if user, err = e.knownUser(app, t.Holder, now); collections.Missing(err) {
+		if user, err = e.knownUser(app, t.Holder, now); collections.IsNotFound(err) {
 			return Account{}, errNotOurs
 		}
 		return account(user.tokenKey, users, accessLife), err
@@ -173,7 +173,7 @@ func (e *Engine) noteUse(app core.App, family string, now time.Time) error {
 	if e.options.IdleLogout <= 0 || family == "" || !e.noted.due(family, now, e.options.IdleLogout/10) {
 		return nil
 	}
-	return collections.NoteRefreshFamilyUsed(app, family, now)
+	return collections.MarkRefreshFamilyUsed(app, family, now)
 }
 
 // due reports whether a family was not noted within the given time, and counts it as noted now.

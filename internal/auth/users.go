@@ -136,7 +136,7 @@ func (e *Engine) manage(app core.App, userID string, apply func(tx core.App, use
 		changed = user
 		return apply(tx, user)
 	})
-	if collections.Missing(err) {
+	if collections.IsNotFound(err) {
 		return nil, fault.Missing()
 	}
 	if err != nil {
@@ -332,7 +332,7 @@ func (e *Engine) Locks(app core.App, users []*collections.User, now time.Time) (
 	for i, user := range users {
 		keys[i] = e.sealer.LoginKey(FoldEmail(user.Email()))
 	}
-	byKey, err := collections.LockedUntil(app, keys, now)
+	byKey, err := collections.LockedAddresses(app, keys, now)
 	if err != nil {
 		return nil, err
 	}

@@ -125,7 +125,7 @@ func count(ctx context.Context, db dbx.Builder) (c Counts, head string, err erro
 		return c, "", fmt.Errorf("count what is in the backup: %w", err)
 	}
 	err = db.NewQuery("SELECT hash FROM audit_log ORDER BY id DESC LIMIT 1").WithContext(ctx).Row(&head)
-	if err != nil && !collections.Missing(err) {
+	if err != nil && !collections.IsNotFound(err) {
 		return c, "", fmt.Errorf("read the audit head of the backup: %w", err)
 	}
 	return c, head, nil

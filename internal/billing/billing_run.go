@@ -121,9 +121,9 @@ func (r *billingRun) finishRun(by audit.Actor) error {
 	})
 }
 
-// firstDay returns the first day that a run checks: [lookBackDays] before the last successful run of its kind; "" if there was none.
+// periodStart returns the first day that a run checks: [lookBackDays] before the last successful run of its kind; "" if there was none.
 func (r *billingRun) firstDay(kind string) (day string, err error) {
-	last, err := collections.LastCounted(r.app, lockName, kind)
+	last, err := collections.LastRunWithCount(r.app, lockName, kind)
 	if err != nil {
 		return "", err
 	}
@@ -151,12 +151,12 @@ func (r *billingRun) billDevices(lenient bool) error {
 // billLateReadings bills periods that ended before a day, for patients with a reading from that time stored since the last run: imported
 // history, or a hub that was switched off. Source: docs/decisions/billing.md, "30-day period and the 16 days (99454)".
 func (r *billingRun) billLateReadings(from string, lenient bool) error {
-	last, err := collections.LastCounted(r.app, lockName, "patients")
+	last, err := collections.LastRunWithCount(r.app, lockName, "patients")
 	if err != nil {
 		return err
 	}
 	_, before := r.Bounds(Span{from, from})
-	ids, err := collections.PatientsReadLate(r.app, last, before)
+	ids, err := collections.PatientsWithLateReadings(r.app, last, before)
 	if err != nil {
 		return err
 	}

@@ -119,7 +119,7 @@ func (r *recount) applyCorrections(c Corrections) (moved bool, err error) {
 
 // attachTime attaches a moved claim to the time of its new period and releases that of the old one.
 func (r *recount) attachTime() error {
-	if err := collections.FreeTime(r.tx, r.claim.id, r.now); err != nil {
+	if err := collections.ReleaseBilledTime(r.tx, r.claim.id, r.now); err != nil {
 		return err
 	}
 	rule := r.ruleFor(r.claim.code, r.claim.service)

@@ -15,7 +15,7 @@ func (e *Engine) Void(reason string, now time.Time) Transition {
 	return Transition{
 		Name: "void", From: []string{PendingReview, Reviewed, VoidRequested}, To: Voided, event: audit.BillingVoid, detail: reason, set: map[string]any{collections.EntryVoidReason: reason},
 		after: func(tx core.App, entry *collections.BillingEntry) error {
-			return collections.FreeTime(tx, entry.Id, now)
+			return collections.ReleaseBilledTime(tx, entry.Id, now)
 		},
 	}
 }

@@ -23,7 +23,7 @@ func loadDocumentation(app core.App, entries []*collections.BillingEntry) ([]doc
 		ids[i], people[entry.PatientID()] = entry.Id, true
 	}
 	patients := slices.Sorted(maps.Keys(people))
-	unnoted, err := collections.UnnotedTimes(app, patients, ids)
+	unnoted, err := collections.EntriesWithoutNotes(app, patients, ids)
 	if err != nil {
 		return nil, err
 	}

@@ -45,7 +45,7 @@ func (e *Engine) storeDrafts(tx core.App, t tariff, drafts []entryDraft, now tim
 	if len(drafts) == 0 {
 		return nil, nil
 	}
-	tx = collections.Prepared(tx)
+	tx = collections.WithStatementCache(tx)
 	chain, err := audit.NewChain(tx)
 	if err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func announceAttestations(tx core.App, drafts []entryDraft, created []CreatedEnt
 // insertDrafts stores the new entries among drafts and returns one id per draft: "" for a draft that raises an entry or that another run stored
 // first.
 func (e *Engine) insertDrafts(tx core.App, t tariff, drafts []entryDraft, now time.Time) (ids []string, err error) {
-	claims, err := collections.TakeClaimIDs(tx, now.In(e.Zone).Year(), countNew(drafts))
+	claims, err := collections.NextClaimIDs(tx, now.In(e.Zone).Year(), countNew(drafts))
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +159,7 @@ func firstDiagnoses(codes []string) []string { return codes[:min(len(codes), max
 
 // raiseEntry adds units to an entry that is pending review.
 func raiseEntry(tx core.App, t tariff, d entryDraft, now time.Time) error {
-	return collections.RaiseBillingEntry(tx, collections.RaisedEntry{
+	return collections.UpgradeBillingEntry(tx, collections.EntryUpgrade{
 		ID: d.toRaise.ID, CPTCode: d.code, Days: d.days, ServiceDate: d.service, Minutes: d.minutes, Units: d.units, Evidence: d.evidence, Warnings: d.warnings,
 		AmountCents: int64(t.expectedRate(d.patient.payer, d.code, d.service)) * int64(d.units),
 		ChargeCents: int64(t.charge(d.patient.payer, d.code, d.service)) * int64(d.units),
@@ -169,7 +169,7 @@ func raiseEntry(tx core.App, t tariff, d entryDraft, now time.Time) error {
 // markTimeBilled locks the time entries that an entry bills.
 func markTimeBilled(tx core.App, entryID string, stretches []string, now time.Time) error {
 	for _, id := range stretches {
-		if err := collections.BillTime(tx, entryID, id, now); err != nil {
+		if err := collections.MarkTimeBilled(tx, entryID, id, now); err != nil {
 			return err
 		}
 	}

@@ -30,7 +30,7 @@ type escalationTime struct {
 // time versus interactive time" and "Overlapping time".
 func (e *Engine) LogEscalationTime(tx core.App, resolved *collections.Escalation, by string, now time.Time) error {
 	user, err := collections.FindUserByEmail(tx, cmp.Or(resolved.AssignedTo(), by))
-	if collections.Missing(err) {
+	if collections.IsNotFound(err) {
 		return nil // a PocketBase superuser logs no care time
 	}
 	if err != nil {

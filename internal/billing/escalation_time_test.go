@@ -42,7 +42,7 @@ func TestEscalationTime(t *testing.T) {
 				return err
 			}
 			resolved.Id = collections.NumberID(number)
-			resolved.About(patient, "urgent", "", "", "")
+			resolved.SetSubject(patient, "urgent", "", "", "")
 			resolved.Assign(user.Email(), from)
 			if minutes != nil {
 				resolved.SetInteractionMinutes(*minutes)

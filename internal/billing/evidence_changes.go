@@ -35,7 +35,7 @@ func (e *Engine) Recheck(tx core.App, patientID string, since, now time.Time) er
 	if !since.IsZero() {
 		from = AddDays(e.Day(since), -1) // the patient's time zone may differ
 	}
-	list, err := collections.ClaimedOf(tx, patientID, sentStates, from, "9999-12-31")
+	list, err := collections.ClaimedEntriesOf(tx, patientID, sentStates, from, "9999-12-31")
 	if err != nil || len(list) == 0 {
 		return err
 	}
@@ -54,7 +54,7 @@ func (e *Engine) Recheck(tx core.App, patientID string, since, now time.Time) er
 }
 
 // evidenceFailures returns, for each entry, the evidence reasons against it.
-func (e *Engine) evidenceFailures(app core.App, list []collections.Claimed) ([][]string, error) {
+func (e *Engine) evidenceFailures(app core.App, list []collections.ClaimedEntry) ([][]string, error) {
 	var ids []string
 	claims, since := make([]claimedEntry, len(list)), "9999-12-31"
 	for i, x := range list {
@@ -95,7 +95,7 @@ func (e *Engine) setEvidenceChanged(tx core.App, entryID string, reasons []strin
 		warnings = append(append(warnings, EvidenceChanged), reasons...)
 		since, repayBy, change = now, AddDays(e.Day(now), repayDays), audit.Change{New: strings.Join(reasons, ", ")}
 	}
-	if err := collections.MarkEvidence(tx, entryID, warnings, since, repayBy, now); err != nil {
+	if err := collections.SetEvidenceChanged(tx, entryID, warnings, since, repayBy, now); err != nil {
 		return err
 	}
 	err = audit.Append(tx, audit.Entry{
@@ -121,7 +121,7 @@ func (e *Engine) RecheckAll(ctx context.Context, app core.App, now time.Time) (s
 		if err := checking.Rest(ctx); err != nil {
 			return seen, marked, err
 		}
-		list, err := collections.ClaimedAfter(app, sentStates, since, after, chunkSize)
+		list, err := collections.ClaimedEntriesAfter(app, sentStates, since, after, chunkSize)
 		if err != nil || len(list) == 0 {
 			return seen, marked, err
 		}

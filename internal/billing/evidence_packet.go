@@ -80,7 +80,7 @@ func (g *evidenceGatherer) loadNames() (err error) {
 		return err
 	}
 	g.evidence.Provider, err = collections.FindUser(g.app, g.entry.ProviderID())
-	if collections.Missing(err) {
+	if collections.IsNotFound(err) {
 		return nil // the account was deleted
 	}
 	return err

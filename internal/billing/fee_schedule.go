@@ -91,7 +91,7 @@ func (done *FeeImport) store(tx core.App, fees []collections.Fee, by audit.Actor
 			return err
 		case before == nil:
 			done.Created++
-		case before.Same(fee):
+		case before.Equal(fee):
 			done.Unchanged++
 			continue
 		default:

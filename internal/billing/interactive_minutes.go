@@ -21,7 +21,7 @@ func (e *Engine) loggedTime(app core.App, ids []string, month Span) (map[string]
 // loggedTimeByRule returns the finished time of a month that counts by a rule, by patient, including time that reaches into the month.
 func (e *Engine) loggedTimeByRule(app core.App, ids []string, month Span, rule collections.TimeRule) (map[string][]LoggedTime, error) {
 	from, to := e.monthWithLead(month)
-	rows, err := collections.StretchesOf(app, ids, from, to, rule)
+	rows, err := collections.BillableTimes(app, ids, from, to, rule)
 	if err != nil {
 		return nil, err
 	}
@@ -54,13 +54,13 @@ func (s LoggedTime) EndedAt() time.Time {
 // isLive reports whether it is live contact in its month.
 func (s LoggedTime) isLive() bool { return s.Category != collections.CareManagement && !s.BeganBefore }
 
-func newLoggedTime(row collections.TimeStretch) LoggedTime {
+func newLoggedTime(row collections.BillableTime) LoggedTime {
 	return LoggedTime{
 		ID: row.ID, Source: row.Source, Category: row.Category, StartedAt: collections.ParseInstant(row.Started), Seconds: row.Seconds, HasNote: row.Noted,
 	}
 }
 
-// parseLoggedTime parses a row of [collections.StretchLines].
+// parseLoggedTime parses a row of [collections.BillableTimeLines].
 func parseLoggedTime(line string) (list []LoggedTime) {
 	for stretch := range strings.SplitSeq(line, ";") {
 		x := strings.Split(stretch, ",")
@@ -204,13 +204,13 @@ func (e *Engine) subtractElsewhere(app core.App, list []claimedEntry, found []co
 	}
 	ids := slices.Sorted(maps.Keys(people))
 	from, to := e.monthWithLead(m.month)
-	rows, err := collections.TimesElsewhere(app, ids, from, to)
+	rows, err := collections.OverlapsElsewhere(app, ids, from, to)
 	if err != nil {
 		return err
 	}
-	away := map[string][]collections.Elsewhere{}
+	away := map[string][]collections.OverlapElsewhere{}
 	for _, row := range rows {
-		away[row.Patient] = append(away[row.Patient], row.Elsewhere)
+		away[row.Patient] = append(away[row.Patient], row.OverlapElsewhere)
 	}
 	stretches := map[string][]LoggedTime{}
 	if len(away) > 0 {
@@ -235,7 +235,7 @@ func (e *Engine) subtractElsewhere(app core.App, list []claimedEntry, found []co
 
 // exclusiveIntervals returns the intervals of logged time in which its staff members were with no other patient, without time that counted in
 // the month before.
-func exclusiveIntervals(list []LoggedTime, elsewhere []collections.Elsewhere) (spans []interval) {
+func exclusiveIntervals(list []LoggedTime, elsewhere []collections.OverlapElsewhere) (spans []interval) {
 	var before []interval
 	for _, s := range list {
 		own := []interval{{s.StartedAt, s.EndedAt()}}
@@ -249,7 +249,7 @@ func exclusiveIntervals(list []LoggedTime, elsewhere []collections.Elsewhere) (s
 }
 
 // intervalsElsewhere returns the intervals in which the staff member of a time entry was with another patient.
-func intervalsElsewhere(id string, elsewhere []collections.Elsewhere) (away []interval) {
+func intervalsElsewhere(id string, elsewhere []collections.OverlapElsewhere) (away []interval) {
 	for _, x := range elsewhere {
 		if x.ID == id {
 			away = append(away, interval{collections.ParseInstant(x.From), collections.ParseInstant(x.Until)})
@@ -261,7 +261,7 @@ func intervalsElsewhere(id string, elsewhere []collections.Elsewhere) (away []in
 // uncountedMinutes returns the minutes of a month that count for nothing: without live contact, or of review.
 func (e *Engine) uncountedMinutes(app core.App, ids []string, m timeMonth) (map[string]int, error) {
 	first, last := e.instants(m.month)
-	rows, err := collections.NotLive(app, ids, first, last, m.rule)
+	rows, err := collections.SecondsNotLive(app, ids, first, last, m.rule)
 	if err != nil {
 		return nil, err
 	}

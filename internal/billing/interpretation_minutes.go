@@ -45,14 +45,14 @@ func (e *Engine) countInterpretation(app core.App, patientID string, month Span,
 // hasEarlierInterpretation reports whether another 99091 is within thirty days of service; of two pending ones, the later is the duplicate.
 func hasEarlierInterpretation(tx core.App, entry *collections.BillingEntry, day string) (bool, error) {
 	near, err := interpretationsWithin30Days(tx, entry.PatientID(), entry.Id, day)
-	return slices.ContainsFunc(near, func(x collections.NearEntry) bool {
+	return slices.ContainsFunc(near, func(x collections.NearbyEntry) bool {
 		made := collections.Instant(entry.CreatedAt())
 		return x.Status != PendingReview || x.CreatedAt < made || x.CreatedAt == made && x.ID < entry.Id
 	}), err
 }
 
 // interpretationsWithin30Days returns the 99091 entries less than thirty days of service from a day.
-func interpretationsWithin30Days(app core.App, patientID, except, day string) ([]collections.NearEntry, error) {
+func interpretationsWithin30Days(app core.App, patientID, except, day string) ([]collections.NearbyEntry, error) {
 	return collections.EntriesNear(app, patientID, Interpretation, except, AddDays(day, 1-periodDays), AddDays(day, periodDays-1), []string{Voided, Refunded})
 }
 
@@ -62,7 +62,7 @@ func renderingInterpreter(tx core.App, primary string, by audit.Actor) (string, 
 	if by.Role == string(authz.Provider) {
 		if user, err := collections.FindUserByEmail(tx, by.Email); err == nil {
 			return user.Id, nil
-		} else if !collections.Missing(err) {
+		} else if !collections.IsNotFound(err) {
 			return "", err
 		}
 	}
@@ -70,7 +70,7 @@ func renderingInterpreter(tx core.App, primary string, by audit.Actor) (string, 
 		user, err := collections.FindUser(tx, primary)
 		if err == nil && user.Role() == string(authz.Provider) {
 			return primary, nil
-		} else if err != nil && !collections.Missing(err) {
+		} else if err != nil && !collections.IsNotFound(err) {
 			return "", err
 		}
 	}

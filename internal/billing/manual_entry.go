@@ -141,7 +141,7 @@ func (e *Engine) manualDraft(tx core.App, f *patientFacts, d ManualDraft, by aud
 	if err != nil {
 		return b, err
 	}
-	claims, err := collections.TakeClaimIDs(tx, now.In(e.Zone).Year(), 1)
+	claims, err := collections.NextClaimIDs(tx, now.In(e.Zone).Year(), 1)
 	if err != nil {
 		return b, err
 	}
@@ -195,7 +195,7 @@ func (e *Engine) manualWarnings(app core.App, f *patientFacts, d ManualDraft, pe
 		}
 	}
 	rule, _ := e.Rule(d.CPTCode, d.ServiceDate)
-	near := []collections.NearEntry(nil)
+	near := []collections.NearbyEntry(nil)
 	if d.CPTCode == Interpretation {
 		if near, err = interpretationsWithin30Days(app, f.id, "", d.ServiceDate); err != nil {
 			return nil, err

@@ -82,7 +82,7 @@ type factsLoader struct {
 }
 
 func (l *factsLoader) loadPatients() error {
-	rows, err := collections.FactsOf(l.app, l.ids)
+	rows, err := collections.PatientFactsByID(l.app, l.ids)
 	for _, row := range rows {
 		f := &patientFacts{
 			id: row.ID, active: row.Active, deleted: row.Deleted != "", payer: row.Payer, provider: row.Provider, lastSupply: row.Supply,
@@ -127,7 +127,7 @@ func (l *factsLoader) loadEntries() error {
 
 // loadAssignments loads devices and their training; the earliest training is the setup.
 func (l *factsLoader) loadAssignments() error {
-	rows, err := collections.TaughtHoldings(l.app, l.ids)
+	rows, err := collections.TrainedAssignments(l.app, l.ids)
 	first := map[string]string{}
 	for _, row := range rows {
 		f := l.facts[row.Patient]
@@ -139,9 +139,9 @@ func (l *factsLoader) loadAssignments() error {
 			h.Until = collections.ParseInstant(row.Until).In(f.zone).Format(time.DateOnly)
 		}
 		f.assignments = append(f.assignments, h)
-		if row.Taught != "" && (first[row.Patient] == "" || row.Taught < first[row.Patient]) {
-			first[row.Patient] = row.Taught
-			f.setupDay, f.setupBy, f.setupDevice = l.dayOfInstant(row.Taught), row.By, row.Device
+		if row.TrainedAt != "" && (first[row.Patient] == "" || row.TrainedAt < first[row.Patient]) {
+			first[row.Patient] = row.TrainedAt
+			f.setupDay, f.setupBy, f.setupDevice = l.dayOfInstant(row.TrainedAt), row.TrainedBy, row.Device
 		}
 	}
 	return err

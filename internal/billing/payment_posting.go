@@ -117,7 +117,7 @@ func reverseAdjustments(tx core.App, entry *collections.BillingEntry, by audit.A
 		return nil
 	}
 	return postPayment(tx, entry, collections.Payment{
-		Kind: collections.ReopeningKind, Source: collections.ByHandSource, Adjustments: negateAdjustments(list), CreatedBy: by.Email,
+		Kind: collections.ReopeningKind, Source: collections.SourceByHand, Adjustments: negateAdjustments(list), CreatedBy: by.Email,
 	}, now)
 }
 

@@ -37,7 +37,7 @@ func (e *Engine) Pay(d PaymentDraft, by audit.Actor, now time.Time) Transition {
 			entry.Set(collections.EntryOverpaymentReason, d.OverpaymentReason)
 		}
 		return postPayment(tx, entry, collections.Payment{
-			Kind: collections.PaymentKind, AmountCents: int64(d.Amount), Date: d.Date, Reference: d.Reference, Payer: d.Payer, Source: collections.ByHandSource,
+			Kind: collections.PaymentKind, AmountCents: int64(d.Amount), Date: d.Date, Reference: d.Reference, Payer: d.Payer, Source: collections.SourceByHand,
 			Adjustments: paidPatientShare(entry, int64(d.Amount), d.Payer), Reason: phi.Text(d.OverpaymentReason), CreatedBy: by.Email,
 		}, now)
 	}
@@ -103,7 +103,7 @@ func (e *Engine) Adjust(d AdjustmentDraft, by audit.Actor, now time.Time) Transi
 			return fault.Field("amount", "The reversal exceeds the adjustments with this group and these codes.")
 		}
 		return postPayment(tx, entry, collections.Payment{
-			Kind: collections.AdjustmentKind, Date: e.Day(now), Source: collections.ByHandSource, Adjustments: []collections.Adjustment{a},
+			Kind: collections.AdjustmentKind, Date: e.Day(now), Source: collections.SourceByHand, Adjustments: []collections.Adjustment{a},
 			Reason: phi.Text(d.Reason), CreatedBy: by.Email,
 		}, now)
 	}

@@ -49,13 +49,13 @@ func (e *Engine) SubmitPrechecked(tx core.App, list []PrecheckedSubmission, sinc
 	for i, d := range list {
 		ids[i] = d.entry.Id
 	}
-	seen, err := collections.EntriesSeen(tx, ids)
+	seen, err := collections.EntryVersions(tx, ids)
 	if err != nil {
 		return nil, err
 	}
 	refused = map[string]error{}
 	stands := func(d PrecheckedSubmission) bool {
-		return !touched[d.entry.PatientID()] && seen[d.entry.Id] == collections.SeenEntry{ID: d.entry.Id, Status: d.fromState, Batch: d.batch, UpdatedAt: d.updatedAt}
+		return !touched[d.entry.PatientID()] && seen[d.entry.Id] == collections.EntryVersion{ID: d.entry.Id, Status: d.fromState, Batch: d.batch, UpdatedAt: d.updatedAt}
 	}
 	for _, d := range list {
 		if stands(d) {

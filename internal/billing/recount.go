@@ -178,7 +178,7 @@ func (e *Engine) grownCode(f *patientFacts, code string, period Span, days, minu
 
 // storeCounts writes the counts to the entry.
 func (r *recount) storeCounts() error {
-	w := collections.Recounted{
+	w := collections.RecountedEntry{
 		CPTCode: r.claim.code, ServiceDate: r.claim.service, PeriodStart: r.claim.period.Start, PeriodEnd: r.claim.period.End,
 		Provider: r.claim.provider, Minutes: r.claim.minutes, Units: r.claim.units, AmountCents: r.entry.AmountCents(), ChargeCents: r.entry.ChargeCents(), ICD10Codes: r.entry.ICD10Codes(),
 	}

@@ -35,7 +35,7 @@ func (e *Engine) Refund(d RefundDraft, by audit.Actor, now time.Time) Transition
 			return fault.Field("amount", "Only "+Cents(due).String()+" is due back.")
 		}
 		return postPayment(tx, entry, collections.Payment{
-			Kind: collections.RefundKind, AmountCents: int64(d.Amount), Date: d.Date, Reference: d.Reference, Payer: d.Payer, Source: collections.ByHandSource,
+			Kind: collections.RefundKind, AmountCents: int64(d.Amount), Date: d.Date, Reference: d.Reference, Payer: d.Payer, Source: collections.SourceByHand,
 			CreatedBy: by.Email,
 		}, now)
 	}
@@ -59,7 +59,7 @@ func releaseTimeWhenRefunded(now time.Time) func(core.App, *collections.BillingE
 		if entry.Status() != Refunded {
 			return nil
 		}
-		return collections.FreeTime(tx, entry.Id, now)
+		return collections.ReleaseBilledTime(tx, entry.Id, now)
 	}
 }
 
@@ -90,7 +90,7 @@ func refundCredit(tx core.App, entry *collections.BillingEntry, d RefundDraft, b
 		return fault.Field("payer", "The refund exceeds what this payer paid.")
 	}
 	return postPayment(tx, entry, collections.Payment{
-		Kind: collections.ReversalKind, AmountCents: -int64(d.Amount), Date: d.Date, Reference: d.Reference, Payer: payer, Source: collections.ByHandSource,
+		Kind: collections.ReversalKind, AmountCents: -int64(d.Amount), Date: d.Date, Reference: d.Reference, Payer: payer, Source: collections.SourceByHand,
 		CreatedBy: by.Email,
 	}, now)
 }

@@ -39,7 +39,7 @@ type Remittance struct {
 // invalid_transition or invalid_state fault for a person to resolve.
 func (e *Engine) ApplyRemittance(app core.App, entryID string, r Remittance, by audit.Actor, now time.Time) (entry *collections.BillingEntry, repeated bool, err error) {
 	err = app.RunInTransaction(func(tx core.App) (err error) {
-		if repeated, err = collections.PaymentKnown(tx, r.Key); err != nil {
+		if repeated, err = collections.HasPayment(tx, r.Key); err != nil {
 			return err
 		}
 		if repeated {
@@ -65,7 +65,7 @@ func rejectManualDuplicate(tx core.App, entryID string, r Remittance) error {
 		return err
 	}
 	if slices.ContainsFunc(list, func(p collections.Payment) bool {
-		return p.Kind == collections.PaymentKind && p.Source == collections.ByHandSource && p.AmountCents == int64(r.Paid) && p.Reference == r.Reference
+		return p.Kind == collections.PaymentKind && p.Source == collections.SourceByHand && p.AmountCents == int64(r.Paid) && p.Reference == r.Reference
 	}) {
 		return fault.State("already_recorded", "The payment was recorded manually.")
 	}

@@ -71,7 +71,7 @@ func canAttest(tx core.App, userID string, by audit.Actor) (bool, error) {
 		return true, nil
 	}
 	user, err := collections.FindUser(tx, userID)
-	if collections.Missing(err) {
+	if collections.IsNotFound(err) {
 		return false, nil
 	}
 	return err == nil && strings.EqualFold(user.Email(), by.Email), err

@@ -143,7 +143,7 @@ func (d *desk) resolve(patient string, user *collections.User, opened, resolved 
 			return err
 		}
 		x.Id = id
-		x.About(patient, "urgent", "", "", "")
+		x.SetSubject(patient, "urgent", "", "", "")
 		x.Open("nurse@vigil.test", at(opened))
 		x.Assign(user.Email(), at(opened))
 		if minutes >= 0 {

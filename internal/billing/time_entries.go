@@ -170,7 +170,7 @@ func (e *Engine) createTime(app core.App, userID string, d TimeDraft, source str
 		if source == collections.TimeByTimer {
 			if _, err := collections.RunningTimer(tx, userID); err == nil {
 				return fault.State("invalid_state", "A timer is running already.")
-			} else if !collections.Missing(err) {
+			} else if !collections.IsNotFound(err) {
 				return err
 			}
 		}
@@ -209,7 +209,7 @@ func (e *Engine) saveTime(tx core.App, entry *collections.TimeEntry, event audit
 func findEditableTime(tx core.App, number int64, userID string) (*collections.TimeEntry, error) {
 	entry, err := collections.FindTimeEntry(tx, number)
 	switch {
-	case collections.Missing(err) || err == nil && userID != "" && entry.UserRecordID() != userID:
+	case collections.IsNotFound(err) || err == nil && userID != "" && entry.UserRecordID() != userID:
 		return nil, fault.Missing()
 	case err != nil:
 		return nil, err

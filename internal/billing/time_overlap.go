@@ -50,15 +50,15 @@ func changesTime(entry *collections.TimeEntry) bool {
 }
 
 // overlappingTimes returns the time of a user or a patient that overlaps a span.
-func overlappingTimes(tx core.App, userID, patientID, except string, span interval, care bool) ([]collections.OtherTime, error) {
-	others, err := collections.TimeAround(tx, userID, patientID, except, span.from, span.until, care)
-	return slices.DeleteFunc(others, func(o collections.OtherTime) bool {
+func overlappingTimes(tx core.App, userID, patientID, except string, span interval, care bool) ([]collections.OverlappingTime, error) {
+	others, err := collections.OverlappingTimes(tx, userID, patientID, except, span.from, span.until, care)
+	return slices.DeleteFunc(others, func(o collections.OverlappingTime) bool {
 		return !o.EndedAt(timerLimit).After(span.from) || !o.EndedAt(timerLimit).After(o.StartedAt())
 	}), err
 }
 
 // overlapFault returns the fault that names the other entry.
-func overlapFault(tx core.App, other collections.OtherTime) error {
+func overlapFault(tx core.App, other collections.OverlappingTime) error {
 	names, err := ProviderNames(tx, []string{other.User})
 	if err != nil {
 		return err

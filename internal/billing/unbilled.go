@@ -199,7 +199,7 @@ func (u *unbilledSearch) addMonths(f *patientFacts, byMonth map[Span][]LoggedTim
 // loggedTimeByMonth returns the finished interactive time of patients, by practice month, for months that are over.
 func (u *unbilledSearch) loggedTimeByMonth(ids []string) (map[string]map[Span][]LoggedTime, error) {
 	from, to := u.monthWithLead(Span{monthOf(u.span.Start).Start, u.span.End})
-	rows, err := collections.StretchLines(u.app, ids, from, to, u.timeRule(u.TimeRule))
+	rows, err := collections.BillableTimeLines(u.app, ids, from, to, u.timeRule(u.TimeRule))
 	if err != nil {
 		return nil, err
 	}

@@ -182,7 +182,7 @@ func TestUntold(t *testing.T) {
 	seq := last(t, app)
 	err := app.RunInTransaction(func(tx core.App) error {
 		run(t, tx, `UPDATE observations SET weight_kg = 5`)
-		return collections.Untold(tx, func() error {
+		return collections.WithoutChanges(tx, func() error {
 			run(t, tx, `UPDATE patients SET first_name = 'b'`)
 			return nil
 		})
@@ -217,14 +217,14 @@ func TestTriggersComeBack(t *testing.T) {
 		return version
 	}
 	before := schema()
-	if err := collections.TellChanges(app); err != nil || schema() != before {
+	if err := collections.InstallChangeTriggers(app); err != nil || schema() != before {
 		t.Fatalf("written without need (%v)", err)
 	}
 	run(t, app, `DROP TRIGGER changes_observations_insert`, `DROP TRIGGER changes_alerts_update`,
 		`CREATE TRIGGER changes_alerts_update AFTER UPDATE ON alerts BEGIN SELECT 1; END`,
 		`CREATE TRIGGER changes_of_old AFTER INSERT ON alerts BEGIN SELECT RAISE(ABORT, 'old'); END`,
 		`ALTER TABLE observations ADD COLUMN glucose_ketone REAL`)
-	if err := collections.TellChanges(app); err != nil {
+	if err := collections.InstallChangeTriggers(app); err != nil {
 		t.Fatal(err)
 	}
 	seq := last(t, app)

@@ -70,7 +70,7 @@ func (c Cursor) stands(app core.App) error {
 		return nil
 	case err == nil:
 		return errForeign
-	case !collections.Missing(err):
+	case !collections.IsNotFound(err):
 		return err
 	}
 	first, err := collections.FirstChange(app)

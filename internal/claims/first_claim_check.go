@@ -20,7 +20,7 @@ type FirstClaimCheck struct {
 // patient's current record. For confirmed self-pay it returns only findings that apply to every patient. Source: docs/decisions/patients.md,
 // "Enrolment".
 func (d Loader) CheckFirstClaims(app core.App, ids []string, code, day string) ([]FirstClaimCheck, error) {
-	facts, err := collections.FactsOf(app, ids)
+	facts, err := collections.PatientFactsByID(app, ids)
 	if err != nil {
 		return nil, err
 	}

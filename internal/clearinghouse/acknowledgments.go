@@ -31,7 +31,7 @@ func (t *importRun) import999(s x12.ImplementationAck) error {
 // setBatchResult sets the status of a batch by the number of its interchange or group, and rejects all of its lines if it was rejected.
 func (t *importRun) setBatchResult(segment, number string, refused, partly bool, codes []string) error {
 	row, err := collections.FindBatchByNumber(t.app, padded(number))
-	if collections.Missing(err) {
+	if collections.IsNotFound(err) {
 		t.addUnmatched(segment, number, 0, "unknown_batch")
 		return nil
 	}
@@ -127,7 +127,7 @@ func (t *importRun) import277CA(s x12.ClaimAck) error {
 // rejectBatch applies the rejection of a whole batch.
 func (t *importRun) rejectBatch(source x12.SourceStatus) error {
 	row, err := collections.FindBatchByNumber(t.app, padded(source.Batch))
-	if collections.Missing(err) {
+	if collections.IsNotFound(err) {
 		t.addUnmatched("TRN", source.Batch, 0, "unknown_batch")
 		return nil
 	}

@@ -66,7 +66,7 @@ func (h Engine) SendBatch(app core.App, entryIDs []string, by audit.Actor, now t
 		return row, err
 	}
 	err = app.RunInTransaction(func(tx core.App) error {
-		tx = collections.Prepared(tx)
+		tx = collections.WithStatementCache(tx)
 		if err := h.submit(tx, plan, decided, head, by, now); err != nil {
 			return err
 		}
@@ -88,12 +88,12 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // practice restored from a backup does not reuse numbers. Nine digits suffice for nineteen centuries.
 func nextInterchangeNumber(tx core.App, now time.Time) (int64, error) {
 	const sequence = "claim-interchanges"
-	last, err := collections.LastNumber(tx, sequence)
+	last, err := collections.LastValue(tx, sequence)
 	if err != nil {
 		return 0, err
 	}
 	number := max(last+1, int64(now.Sub(epoch)/time.Minute))
-	return number, collections.SetLastNumber(tx, sequence, number)
+	return number, collections.SetLastValue(tx, sequence, number)
 }
 
 // batchClaim is a claim of a batch.

@@ -45,7 +45,7 @@ func (h Engine) Import(app core.App, file []byte, by audit.Actor, now time.Time)
 	if err == nil && !response.FinishedAt().IsZero() {
 		return Outcome{Response: response, Repeated: true}, nil
 	}
-	if err != nil && !collections.Missing(err) {
+	if err != nil && !collections.IsNotFound(err) {
 		return Outcome{}, err
 	}
 	if err != nil {
@@ -108,7 +108,7 @@ func (h Engine) storeResponse(app core.App, digest string, file []byte, answers 
 	}
 	err = app.RunInTransaction(func(tx core.App) error {
 		response, err = collections.FindResponseByDigest(tx, digest) // another process may import it
-		if !collections.Missing(err) {
+		if !collections.IsNotFound(err) {
 			return err
 		}
 		response, err = collections.AddClaimResponse(tx, collections.ResponseDraft{

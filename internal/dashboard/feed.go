@@ -123,7 +123,7 @@ func (b *Board) Feed(app core.App, q FeedQuery, now time.Time) (page FeedPage, e
 func oldestVisible(app core.App, now time.Time) (id string, err error) {
 	err = app.DB().NewQuery(`SELECT id FROM audit_log WHERE recorded_at >= {:since} ORDER BY recorded_at LIMIT 1`).
 		Bind(dbx.Params{"since": collections.Instant(now.Add(-feedWindow))}).Row(&id)
-	if err != nil && !collections.Missing(err) {
+	if err != nil && !collections.IsNotFound(err) {
 		return "", fmt.Errorf("find the start of the feed: %w", err)
 	}
 	return id, nil
@@ -209,7 +209,7 @@ func (p FeedPage) setPatientNames(app core.App, role authz.Role) error {
 	}
 	for i := range p.Entries {
 		if name, found := names[p.Entries[i].PatientID]; found {
-			p.Entries[i].patient = name.FirstLast()
+			p.Entries[i].patient = name.FullName()
 		} else if p.Entries[i].kind.event == audit.ThresholdUpdate && p.Entries[i].PatientID == "" {
 			p.Entries[i].patient = "the practice"
 		}

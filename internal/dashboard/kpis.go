@@ -190,7 +190,7 @@ func (b *Board) expectedPatients(app core.App, careTeamOf, first string) (map[st
 // addHoldings adds the devices that the patients had since the first day. A shipped device is expected from the day after its delivery,
 // unless it measured earlier; any other from the day of its assignment.
 func addHoldings(app core.App, patients map[string]*expectedPatient, zoneOf map[string]*time.Location, first string) error {
-	rows, err := collections.HoldingsSince(app, first)
+	rows, err := collections.AssignmentsSince(app, first)
 	if err != nil {
 		return err
 	}
@@ -291,11 +291,11 @@ func (b *Board) Processing(app core.App, now time.Time) ([]Processing, error) {
 	return cached(b, "processing", now, func() ([]Processing, error) {
 		last := now.UTC().Truncate(ingest.LatencyBucket)
 		first := last.Add(-(processingBuckets - 1) * ingest.LatencyBucket)
-		rows, err := collections.Timings(app, first, last)
+		rows, err := collections.ProcessingTimes(app, first, last)
 		if err != nil {
 			return nil, err
 		}
-		byBucket := map[string][]collections.Timing{}
+		byBucket := map[string][]collections.ProcessingTime{}
 		for _, row := range rows {
 			byBucket[row.Bucket] = append(byBucket[row.Bucket], row)
 		}
@@ -310,7 +310,7 @@ func (b *Board) Processing(app core.App, now time.Time) ([]Processing, error) {
 
 // summarize combines the rows of one bucket, sorted by milliseconds. The 95th percentile is the nearest rank: the least time within which
 // 95 % of the readings were stored.
-func summarize(at time.Time, rows []collections.Timing) Processing {
+func summarize(at time.Time, rows []collections.ProcessingTime) Processing {
 	p := Processing{At: at}
 	total := int64(0)
 	for _, row := range rows {

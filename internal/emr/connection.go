@@ -114,7 +114,7 @@ func Finish(ctx context.Context, app core.App, client *Client, back Callback, fr
 	return tokens, nil
 }
 
-// statusOf is the EMR's status, nil without an answer.
+// answerStatus is the EMR's status, nil without an answer.
 func statusOf(e *Error) any {
 	if e.Status == 0 {
 		return nil
@@ -135,7 +135,7 @@ func useAuthState(app core.App, state string, now time.Time) (user *collections.
 		return err
 	})
 	switch {
-	case collections.Missing(err):
+	case collections.IsNotFound(err):
 		return nil, "", invalid
 	case err != nil:
 		return nil, "", fmt.Errorf("take EMR sign-in: %w", err)
@@ -201,7 +201,7 @@ type vault struct {
 // Load implements [emr.Vault].
 func (v vault) Load(flow Flow) (Tokens, error) {
 	t, err := collections.FindEMRToken(v.app, string(flow))
-	if collections.Missing(err) || collections.IsUnreadable(err) { // either way new ones are asked for
+	if collections.IsNotFound(err) || collections.IsUnreadable(err) { // either way new ones are asked for
 		return Tokens{}, nil
 	}
 	if err != nil {

@@ -25,7 +25,7 @@ const (
 )
 
 // after is the step of a transmission whose reading has changed, or was withdrawn.
-func after(sent collections.SentForm, withdrawn bool) step {
+func after(sent collections.FormDelivery, withdrawn bool) step {
 	unknown := sent.Ambiguous || sent.Corrections > 0
 	switch {
 	case sent.Status == collections.FHIRProcessing:
@@ -48,7 +48,7 @@ func Withdraw(tx core.App, observationID, patientID string, date, now time.Time)
 		return err
 	}
 	day := date.Format(time.DateOnly)
-	means, err := collections.MeansAround(tx, patientID, day, day)
+	means, err := collections.MeansCovering(tx, patientID, day, day)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func Correct(tx core.App, observationID string, now time.Time) error {
 }
 
 func follow(tx core.App, observationID string, withdrawn bool, now time.Time) error {
-	forms, err := collections.SentForms(tx, observationID)
+	forms, err := collections.FormDeliveries(tx, observationID)
 	if err != nil {
 		return err
 	}
@@ -86,12 +86,12 @@ func follow(tx core.App, observationID string, withdrawn bool, now time.Time) er
 	return nil
 }
 
-func applyCorrection(tx core.App, sent collections.SentForm, s step, now time.Time) error {
+func applyCorrection(tx core.App, sent collections.FormDelivery, s step, now time.Time) error {
 	switch s {
 	case stop:
 		return collections.StopTransmission(tx, sent.ID, codeWithdrawn, notSent, now)
 	case note:
-		return collections.NoteCorrection(tx, sent.ID, now)
+		return collections.CountCorrection(tx, sent.ID, now)
 	case queue:
 		return collections.QueueCorrection(tx, sent.ID, now)
 	}
@@ -104,7 +104,7 @@ func neverSent(tx core.App, c Claimed, startedAt, now time.Time) error {
 		Status: collections.FHIRFailed, ErrorCode: codeWithdrawn, ErrorMessage: notSent, Attempts: c.AttemptCount,
 	}, startedAt, now)
 	if err == nil {
-		err = collections.DropCorrection(tx, c.ID)
+		err = collections.CancelCorrection(tx, c.ID)
 	}
 	return err
 }

@@ -46,7 +46,7 @@ func (w *Worker) ClearDoubts(ctx context.Context, app core.App) (cleared int, er
 	if !w.EMR.Configured() || w.line.isDown() { // the line is probed, and left alone in between
 		return 0, nil
 	}
-	doubts, err := collections.DoubtfulTransmissions(app, mostDoubts)
+	doubts, err := collections.UnconfirmedTransmissions(app, mostDoubts)
 	for _, d := range doubts {
 		if err != nil || ctx.Err() != nil {
 			return cleared, err
@@ -66,7 +66,7 @@ func (w *Worker) ClearDoubts(ctx context.Context, app core.App) (cleared int, er
 }
 
 // lookIsDue lets a quarter of a record's age pass between two looks at it.
-func lookIsDue(d collections.DoubtfulTransmission, now time.Time) bool {
+func lookIsDue(d collections.UnconfirmedTransmission, now time.Time) bool {
 	seen := collections.ParseInstant(d.UpdatedAt)
 	age := now.Sub(seen)
 	if d.LastAttemptedAt != "" {
@@ -76,7 +76,7 @@ func lookIsDue(d collections.DoubtfulTransmission, now time.Time) bool {
 }
 
 // clear looks at one and stores what that comes to; down says that the line to the EMR is at fault.
-func (w *Worker) clear(ctx context.Context, app core.App, d collections.DoubtfulTransmission) (known, down bool, err error) {
+func (w *Worker) clear(ctx context.Context, app core.App, d collections.UnconfirmedTransmission) (known, down bool, err error) {
 	result, queue, err := w.lookInto(ctx, app, d)
 	if refusal, ok := errors.AsType[*Error](err); ok {
 		down, err = refusal.Fault() != OfRequest, nil
@@ -86,7 +86,7 @@ func (w *Worker) clear(ctx context.Context, app core.App, d collections.Doubtful
 	}
 	now, held := w.Clock(), false
 	err = app.RunInTransaction(func(tx core.App) (err error) {
-		if held, err = collections.ClearDoubt(tx, d, result, now); err != nil || !held || !result.Known {
+		if held, err = collections.StoreReconcileResult(tx, d, result, now); err != nil || !held || !result.Resolved {
 			return err
 		}
 		if queue {
@@ -94,14 +94,14 @@ func (w *Worker) clear(ctx context.Context, app core.App, d collections.Doubtful
 				return err
 			}
 		}
-		if result.NoCorrection() {
-			if err := collections.DropCorrection(tx, d.ID); err != nil {
+		if result.NeedsNoCorrection() {
+			if err := collections.CancelCorrection(tx, d.ID); err != nil {
 				return err
 			}
 		}
 		return noteCleared(tx, d, result, now)
 	})
-	if err != nil || !held || !result.Known {
+	if err != nil || !held || !result.Resolved {
 		return false, down, err
 	}
 	if queue {
@@ -114,7 +114,7 @@ func (w *Worker) clear(ctx context.Context, app core.App, d collections.Doubtful
 }
 
 // lookInto finds out how a delivery ended. queue: the EMR's copy was found, and has yet to follow a change.
-func (w *Worker) lookInto(ctx context.Context, app core.App, d collections.DoubtfulTransmission) (c collections.ClearedDoubt, queue bool, err error) {
+func (w *Worker) lookInto(ctx context.Context, app core.App, d collections.UnconfirmedTransmission) (c collections.ReconcileResult, queue bool, err error) {
 	w.rendering <- struct{}{}
 	rendered, err := w.render(app, d.ClaimedTransmission)
 	<-w.rendering
@@ -130,17 +130,17 @@ func (w *Worker) lookInto(ctx context.Context, app core.App, d collections.Doubt
 	case err != nil:
 		return c, false, err
 	case found && d.Corrections > 0:
-		return collections.ClearedDoubt{Status: collections.FHIRPending, Known: true, EMRID: emrID}, true, nil
+		return collections.ReconcileResult{Status: collections.FHIRPending, Resolved: true, EMRID: emrID}, true, nil
 	case found:
-		return collections.ClearedDoubt{Status: collections.FHIRTransmitted, Known: true, EMRID: emrID}, false, nil
+		return collections.ReconcileResult{Status: collections.FHIRTransmitted, Resolved: true, EMRID: emrID}, false, nil
 	case late && rendered.withdrawn:
-		return collections.ClearedDoubt{Known: true, ErrorCode: codeWithdrawn, ErrorMessage: notSent}, false, nil
+		return collections.ReconcileResult{Resolved: true, ErrorCode: codeWithdrawn, ErrorMessage: notSent}, false, nil
 	}
-	return collections.ClearedDoubt{Known: late}, false, nil
+	return collections.ReconcileResult{Resolved: late}, false, nil
 }
 
 // lookAtCopy finds out how an update ended.
-func (w *Worker) lookAtCopy(ctx context.Context, d collections.DoubtfulTransmission, s sendable, late bool) (c collections.ClearedDoubt, _ bool, err error) {
+func (w *Worker) lookAtCopy(ctx context.Context, d collections.UnconfirmedTransmission, s sendable, late bool) (c collections.ReconcileResult, _ bool, err error) {
 	content, err := s.update(d.EMRID).Encode()
 	if err != nil {
 		return c, false, &Error{Code: CodeInvalidResource, Message: "The observation has no FHIR form"}
@@ -150,13 +150,13 @@ func (w *Worker) lookAtCopy(ctx context.Context, d collections.DoubtfulTransmiss
 	case err != nil:
 		return c, false, err
 	case has:
-		return collections.ClearedDoubt{Status: collections.FHIRTransmitted, Known: true, EMRID: d.EMRID, SentHash: s.hash()}, false, nil
+		return collections.ReconcileResult{Status: collections.FHIRTransmitted, Resolved: true, EMRID: d.EMRID, SentHash: s.hash()}, false, nil
 	}
-	return collections.ClearedDoubt{Known: known && late}, false, nil
+	return collections.ReconcileResult{Resolved: known && late}, false, nil
 }
 
 // noteCleared adds a line to the audit trail.
-func noteCleared(tx core.App, d collections.DoubtfulTransmission, c collections.ClearedDoubt, now time.Time) error {
+func noteCleared(tx core.App, d collections.UnconfirmedTransmission, c collections.ReconcileResult, now time.Time) error {
 	entry := audit.Entry{
 		Event: audit.EMRTransmit, Actor: audit.System(), ResourceType: audit.ResourceTransmission, ResourceID: d.ID, PatientID: d.PatientID,
 		Changes: audit.Changes{"ambiguous": {Old: true, New: false}},

@@ -48,7 +48,7 @@ func (w *Worker) store(app core.App, group []*ended) error {
 		if err != nil {
 			return err
 		}
-		tx = collections.Prepared(tx)
+		tx = collections.WithStatementCache(tx)
 		for _, e := range group {
 			// A lapsed claim changes nothing, and so does not spoil the group.
 			if e.Err = w.move(tx, trail, e, now); e.Err != nil && !errors.Is(e.Err, ErrLost) {
@@ -120,7 +120,7 @@ func (w *Worker) move(tx core.App, trail *audit.Chain, e *ended, now time.Time) 
 
 // nextTurn makes due what was measured next of those of the patient that wait for their turn.
 func nextTurn(tx core.App, e *ended) error {
-	next, err := collections.NextTurn(tx, e.In.claimed.PatientID)
+	next, err := collections.ReleaseNextTurn(tx, e.In.claimed.PatientID)
 	e.Out.Again = e.Out.Again || next
 	return err
 }

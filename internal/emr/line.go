@@ -215,7 +215,7 @@ func (l *circuitBreaker) known(c Claimed, d delivery, now time.Time) (v verdict,
 		alone := l.alone(c)
 		l.fall(d.err, now)
 		return l.blame(c, try, !alone, now), true
-	case c.AttemptCount == 0, c.WaitsForLine: // nothing has been found to be wrong with the record itself
+	case c.AttemptCount == 0, c.WaitsForEMR: // nothing has been found to be wrong with the record itself
 		l.failing[c.PatientID] = true
 	}
 	return v, false

@@ -13,7 +13,7 @@ import (
 // mostOrdered bounds how many a round puts in order at once, whatever waits.
 const mostOrdered = 512
 
-type waitingRecord = collections.WaitingTransmission
+type waitingRecord = collections.QueuedTransmission
 
 // manner is who has a round sent.
 type manner int
@@ -42,7 +42,7 @@ func (w *Worker) next(app core.App, s *sequence, most int) (claimed []Claimed, b
 	for len(claimed) == 0 && err == nil {
 		single := !w.line.proven()
 		if len(s.waiting) == 0 || single {
-			s.waiting, err = collections.WaitingTransmissions(app, s.manner == asked && w.line.isDown(), s.began, w.Clock(), mostOrdered)
+			s.waiting, err = collections.QueuedTransmissions(app, s.manner == asked && w.line.isDown(), s.began, w.Clock(), mostOrdered)
 		}
 		if len(s.waiting) == 0 || err != nil {
 			return nil, false, err
@@ -80,7 +80,7 @@ func (w *Worker) pick(s *sequence, most int) (ids []string) {
 
 // claimNamed claims the named records as far as they still wait.
 func claimNamed(app core.App, ids []string, now time.Time) (claimed []Claimed, err error) {
-	return claimBy(app, now, func(tx core.App) ([]Claimed, error) { return collections.ClaimWaitingTransmissions(tx, ids, now) })
+	return claimBy(app, now, func(tx core.App) ([]Claimed, error) { return collections.ClaimQueuedTransmissions(tx, ids, now) })
 }
 
 // pause waits until something under way has ended, or a moment: what is under way may be another round's.

@@ -79,9 +79,9 @@ const outageKey, backKey = "emr outage/", "emr back/"
 // resume begins where an earlier process ended: what waits for the line says that it is down, and an outage that people were told of is not over
 // until they are told that, too.
 func (w *Worker) resume(app core.App) {
-	stalled, since, err := collections.StalledTransmissions(app)
+	stalled, since, err := collections.OutageTransmissions(app)
 	w.report(err, "outage not taken up")
-	at, err := collections.Unpaired(app, outageKey, backKey)
+	at, err := collections.UnpairedAnnouncement(app, outageKey, backKey)
 	w.report(err, "outage not taken up")
 	if told := collections.ParseInstant(at); !told.IsZero() {
 		w.line.tell(told)
@@ -120,7 +120,7 @@ func (w *Worker) tellOfOutage(app core.App) error {
 	if !ok || o.told || !w.line.isDown() || now.Sub(o.since) < tellAfter {
 		return nil
 	}
-	_, since, err := collections.StalledTransmissions(app) // the same after a restart, so that nobody is told twice
+	_, since, err := collections.OutageTransmissions(app) // the same after a restart, so that nobody is told twice
 	if err != nil {
 		return err
 	}

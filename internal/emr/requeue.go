@@ -14,14 +14,14 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// GivenUp says which of the deliveries that were given up; zero values do not narrow.
-type GivenUp = collections.GivenUpFilter
+// DeadLetters says which of the deliveries that were given up; zero values do not narrow.
+type GivenUp = collections.DeadLetterFilter
 
 // requeuedAtOnce bounds what one transaction queues again, so that readings are stored in between.
 const requeuedAtOnce = 200
 
-// CountGivenUp counts what [Requeue] would queue again.
-func CountGivenUp(app core.App, f GivenUp) (int, error) { return collections.CountGivenUp(app, f) }
+// CountRequeueable counts what [Requeue] would queue again.
+func CountGivenUp(app core.App, f GivenUp) (int, error) { return collections.CountRequeueable(app, f) }
 
 // Requeue queues again what was given up, the oldest first, each with all its retries before it, and says how many these are. Whoever sends them
 // finds them as it finds what is new: at its pace, and after a look at the EMR where an earlier send may have arrived. It works in short
@@ -35,7 +35,7 @@ func Requeue(ctx context.Context, app core.App, f GivenUp, by audit.Actor, now t
 		}
 		var some []string
 		err = app.RunInTransaction(func(tx core.App) (err error) {
-			if some, err = collections.RequeueGivenUp(tx, f, min(requeuedAtOnce, total-requeued), now); err != nil || len(some) == 0 {
+			if some, err = collections.RequeueDeadLetters(tx, f, min(requeuedAtOnce, total-requeued), now); err != nil || len(some) == 0 {
 				return err
 			}
 			return audit.Append(tx, audit.Entry{

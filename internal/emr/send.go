@@ -150,7 +150,7 @@ func (r *run) attempt(ctx context.Context) (answer, error) {
 	}
 }
 
-// inDoubt ends an attempt before anything is sent: better one failed delivery than one reading stored twice. What went wrong first stays the
+// unconfirmed ends an attempt before anything is sent: better one failed delivery than one reading stored twice. What went wrong first stays the
 // reason; a look-up that may go well the next time is tried again like a send.
 func (r *run) inDoubt(look *Error) error {
 	r.last.RetryAfter, r.last.LookAgain = max(r.last.RetryAfter, look.RetryAfter), look.LookAgain

@@ -44,7 +44,7 @@ func claimBy(app core.App, now time.Time, take func(tx core.App) ([]Claimed, err
 		if claimed, err = take(tx); err != nil {
 			return err
 		}
-		prepared := collections.Prepared(tx)
+		prepared := collections.WithStatementCache(tx)
 		for _, c := range claimed {
 			if c.Form != collections.FormReading {
 				continue
@@ -79,7 +79,7 @@ func Succeed(tx core.App, c Claimed, d Delivered, startedAt, now time.Time) (aga
 		Status: collections.FHIRTransmitted, Attempts: c.AttemptCount, EMRID: d.EMRID, SentHash: d.SentHash,
 	}, startedAt, now)
 	if err == nil && c.Corrections > 0 && !again {
-		err = collections.DropCorrection(tx, c.ID)
+		err = collections.CancelCorrection(tx, c.ID)
 	}
 	return again, err
 }
@@ -106,7 +106,7 @@ type Failure struct {
 func (f Failure) after(c Claimed, schedule Schedule, spread float64, now time.Time) (attempts int, next time.Time, again bool) {
 	attempts = c.AttemptCount
 	switch {
-	case c.GivenUp && (f.Line || f.Wait > 0 && f.Code != CodeSearchOutdated): // what was not even sent is sent once that is safe
+	case c.WasDeadLetter && (f.Line || f.Wait > 0 && f.Code != CodeSearchOutdated): // what was not even sent is sent once that is safe
 		return attempts, next, false
 	case f.Line, f.Wait > 0:
 		attempts = min(max(1, attempts), len(schedule))
@@ -136,7 +136,7 @@ func Fail(tx core.App, c Claimed, f Failure, schedule Schedule, spread float64, 
 	attempts, next, again := f.after(c, schedule, spread, now)
 	_, err = storeEnd(tx, c, collections.FinishedTransmission{
 		Status: collections.FHIRFailed, ErrorCode: f.Code, ErrorMessage: f.Message, Diagnostics: diagnostics,
-		Attempts: attempts, NextRetryAt: next, Ambiguous: c.Ambiguous || f.Ambiguous, WaitsForLine: f.Held, SameReason: f.hides(c),
+		Attempts: attempts, NextRetryAt: next, Ambiguous: c.Ambiguous || f.Ambiguous, WaitsForEMR: f.Held, SameReason: f.hides(c),
 	}, startedAt, now)
 	if err != nil || f.Line {
 		return next, err
@@ -182,7 +182,7 @@ func Recover(app core.App, own []string, now time.Time) (recovered int, err erro
 		if err != nil {
 			return err
 		}
-		prepared := collections.Prepared(tx)
+		prepared := collections.WithStatementCache(tx)
 		for _, id := range observations {
 			if id == "" {
 				continue // of another form than the reading itself
@@ -227,7 +227,7 @@ func (b *Batch) Add(tx core.App, d Draft, now time.Time) (id string, err error) 
 		if err := b.Store(tx); err != nil {
 			return "", err
 		}
-		if b.last, err = collections.LastNumber(tx, sequence); err != nil {
+		if b.last, err = collections.LastValue(tx, sequence); err != nil {
 			return "", err
 		}
 		b.sequence = sequence
@@ -249,7 +249,7 @@ func (b *Batch) Store(tx core.App) error {
 	if len(b.rows)+len(b.forms) == 0 {
 		return nil
 	}
-	if err := collections.SetLastNumber(tx, b.sequence, b.last); err != nil {
+	if err := collections.SetLastValue(tx, b.sequence, b.last); err != nil {
 		return err
 	}
 	if err := insertPending.Store(tx, b.rows); err != nil {
@@ -322,13 +322,13 @@ func Backlog(app core.App) (pending, processing, awaitingRetry int, err error) {
 // Find returns one transmission with its attempts, oldest first, or a not-found fault.
 func Find(app core.App, id string) (*collections.Transmission, []collections.TransmissionAttempt, error) {
 	found, err := collections.FindTransmission(app, id)
-	if collections.Missing(err) {
+	if collections.IsNotFound(err) {
 		return nil, nil, fault.Missing()
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	ledger, err := collections.TransmissionLedger(app, id)
+	ledger, err := collections.AttemptsOfTransmission(app, id)
 	return found, ledger, err
 }
 
@@ -356,7 +356,7 @@ func ReadFigures(app core.App, since time.Time) (f Figures, err error) {
 	if f.Pending, f.Processing, f.AwaitingRetry, err = Backlog(app); err != nil {
 		return f, err
 	}
-	if f.Unlinked, _, err = collections.HeldTransmissions(app); err != nil {
+	if f.Unlinked, _, err = collections.CountBlockedTransmissions(app); err != nil {
 		return f, err
 	}
 	if f.CorrectionsDue, err = collections.CorrectionsDue(app); err != nil {
@@ -364,7 +364,7 @@ func ReadFigures(app core.App, since time.Time) (f Figures, err error) {
 	}
 	f.Transmitted, f.Failed, f.LastTransmitted, err = collections.TransmissionsSince(app, since)
 	if err == nil {
-		f.GivenUp, err = collections.AllGivenUp(app)
+		f.GivenUp, err = collections.CountDeadLetters(app)
 	}
 	return f, err
 }

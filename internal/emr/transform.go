@@ -19,11 +19,11 @@ import (
 const mostAsked = 256
 
 // onItsWay is where an observation is on its way to the EMR.
-type onItsWay struct{ collections.OnItsWay }
+type onItsWay struct{ collections.Inflight }
 
 func findOnItsWay(tx core.App, observationID string) (onItsWay, error) {
-	o, err := collections.FindOnItsWay(tx, observationID)
-	if collections.Missing(err) {
+	o, err := collections.FindInflight(tx, observationID)
+	if collections.IsNotFound(err) {
 		err = fault.Missing()
 	}
 	return onItsWay{o}, err
@@ -32,7 +32,7 @@ func findOnItsWay(tx core.App, observationID string) (onItsWay, error) {
 // sendable refuses what is under way or has arrived: the EMR would have it twice. A suspect reading is not for it, nor one entered in error, but
 // where its copy is to be corrected.
 func (s onItsWay) sendable() error {
-	if s.Withdrawn && !s.Copied {
+	if s.Withdrawn && !s.HasCopy {
 		return fault.State("invalid_state", "The observation was entered in error.")
 	}
 	if s.Suspect {
@@ -66,7 +66,7 @@ func (w *Worker) Transform(app core.App, observationID string, by audit.Actor, n
 		}
 		if _, err := fhir.Observation(stored, "").Encode(); err != nil {
 			unfit = true
-			return collections.NoteTransformError(tx, observationID, "The reading has no FHIR form.")
+			return collections.RecordTransformError(tx, observationID, "The reading has no FHIR form.")
 		}
 		return s.transformed(tx, stored, w.HeartRate && fhir.HasHeartRate(stored.Reading), by, now)
 	})
@@ -83,7 +83,7 @@ func (w *Worker) Transform(app core.App, observationID string, by audit.Actor, n
 // transformed stores that there is a FHIR form, and the intent to deliver it.
 func (s onItsWay) transformed(tx core.App, stored fhir.Stored, heartRate bool, by audit.Actor, now time.Time) error {
 	observationID := stored.ID
-	if err := collections.NoteTransformed(tx, observationID, s.Version+1, now); err != nil {
+	if err := collections.MarkTransformed(tx, observationID, s.Version+1, now); err != nil {
 		return err
 	}
 	queued, err := collections.RequeueTransmission(tx, observationID, now)
@@ -164,7 +164,7 @@ func takeAsked(app core.App, observationID string, by audit.Actor, now time.Time
 			return err
 		}
 		claimed, err = claimOne(tx, observationID, now)
-		if collections.Missing(err) {
+		if collections.IsNotFound(err) {
 			return fault.State("not_transformed", "The observation was never queued: transform it first.")
 		}
 		if err != nil {
@@ -213,8 +213,8 @@ func (w *Worker) Deliver(app core.App, observationID string, by audit.Actor, now
 	if !refused || refusal.Code != "invalid_state" {
 		return Asked{id, collections.FHIRProcessing}, err
 	}
-	found, lookErr := collections.FindTaken(app, observationID, string(audit.EMRTransform), now.Add(-justTransformed))
-	if collections.Missing(lookErr) {
+	found, lookErr := collections.FindActiveTransmission(app, observationID, string(audit.EMRTransform), now.Add(-justTransformed))
+	if collections.IsNotFound(lookErr) {
 		return Asked{}, err
 	}
 	return Asked{found.ID, found.Status}, lookErr

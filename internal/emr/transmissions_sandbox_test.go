@@ -90,7 +90,7 @@ func sandboxWorker(client *emr.Client, finished func(emr.Result)) *emr.Worker {
 func queueMany(t testing.TB, app core.App, n int) {
 	t.Helper()
 	err := app.RunInTransaction(func(tx core.App) error {
-		tx = collections.Prepared(tx)
+		tx = collections.WithStatementCache(tx)
 		for i := range n {
 			id, at := collections.NewUUID(), collections.Instant(now.Add(time.Duration(i)*time.Second))
 			_, err := tx.DB().NewQuery(`INSERT INTO observations (id, patient, observation_type, measured_at, weight_kg, status, source,

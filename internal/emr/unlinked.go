@@ -27,8 +27,8 @@ func (d endedDelivery) waitsForLink() bool {
 
 // hold has a reading wait until the EMR knows the patient. It uses no slot and is no failure, unless a person asked for it just now, who is told.
 func hold(tx core.App, c Claimed, d delivery, out *Result, now time.Time) error {
-	if !c.Asked {
-		held, linked, err := collections.HoldForLink(tx, c, now)
+	if !c.Requested {
+		held, linked, err := collections.WaitForLink(tx, c, now)
 		if err == nil && !held {
 			return ErrLost
 		}
@@ -42,10 +42,10 @@ func hold(tx core.App, c Claimed, d delivery, out *Result, now time.Time) error 
 	if err != nil {
 		return err
 	}
-	if out.Again, err = collections.AwaitLink(tx, c, now); err != nil || !out.Again {
+	if out.Again, err = collections.MarkWaitingForLink(tx, c, now); err != nil || !out.Again {
 		return err
 	}
-	_, err = collections.NextTurn(tx, c.PatientID)
+	_, err = collections.ReleaseNextTurn(tx, c.PatientID)
 	return err
 }
 
@@ -57,10 +57,10 @@ func Linked(tx core.App, patientID string, now time.Time) error {
 
 // resumeTurns goes on with the patients whose next reading nobody released: the one before it ended without being sent.
 func resumeTurns(app core.App) error {
-	stalled, err := collections.StalledTurns(app)
+	stalled, err := collections.PatientsWithStalledTurns(app)
 	for _, patientID := range stalled {
 		if err == nil {
-			_, err = collections.NextTurn(app, patientID)
+			_, err = collections.ReleaseNextTurn(app, patientID)
 		}
 	}
 	return err

@@ -84,7 +84,7 @@ func Open(tx core.App, draft Draft, by audit.Actor, now time.Time) (*collections
 	if err != nil {
 		return nil, err
 	}
-	e.About(draft.PatientID, string(draft.Priority), draft.Reason, draft.AlertID, draft.RelatedID)
+	e.SetSubject(draft.PatientID, string(draft.Priority), draft.Reason, draft.AlertID, draft.RelatedID)
 	e.Assign(draft.AssignedTo, now)
 	return e, openRecord(tx, e, by, now, func() error { return collections.Insert(tx, e.ProxyRecord()) })
 }
@@ -146,7 +146,7 @@ func OpenForAlert(tx core.App, number int64, draft Draft, by audit.Actor, now ti
 	attachTo := e.Id
 	if id := alert.EscalationID(); id != "" {
 		current, err := collections.FindEscalation(tx, id)
-		if err != nil && !collections.Missing(err) {
+		if err != nil && !collections.IsNotFound(err) {
 			return nil, err
 		}
 		if err == nil && !Status(current.Status()).IsClosed() {
@@ -194,6 +194,6 @@ func announce(tx core.App, e *collections.Escalation, kind notifications.Kind, u
 	}
 	return notifications.Announce(tx, notifications.Announcement{
 		Kind: kind, Severity: severities[Priority(e.Priority())], PatientID: e.PatientID(), EscalationID: e.Id, AlertID: e.AlertID(), UserID: userID,
-		Key: "escalation " + e.Id + key, Body: label + ", " + e.Priority() + ": " + e.ReasonShown(),
+		Key: "escalation " + e.Id + key, Body: label + ", " + e.Priority() + ": " + e.DisplayReason(),
 	}, now)
 }

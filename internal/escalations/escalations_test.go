@@ -33,7 +33,7 @@ func newPractice(t *testing.T) *practice {
 	p := &practice{t: t, app: vigiltest.NewApp(t)}
 	hooks.Bind(p.app, hooks.Engines{
 		Directory: patients.NewDirectory(), Zone: time.UTC, Clock: func() time.Time { return now },
-		Forget: func(string) {}, Wake: func() {}, WakeMailer: func() {},
+		EvictUser: func(string) {}, Wake: func() {}, WakeMailer: func() {},
 	})
 	p.provider = vigiltest.User(t, p.app, authz.Provider, vigiltest.Email("provider@vigil.test"))
 	p.nurse = vigiltest.User(t, p.app, authz.Nurse, vigiltest.Email("nurse@vigil.test"))

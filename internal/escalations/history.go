@@ -85,7 +85,7 @@ func (w priorState) updateDeadlines(e *collections.Escalation, change Change, no
 	is := stateOf(e)
 	taken := func(at priorState) bool { return at.status == StatusInProgress && at.assignee != "" }
 	if urgency[is.priority] > urgency[w.priority] || taken(w) && is.status == StatusInProgress && !taken(is) {
-		e.WaitAnew(now)
+		e.RestartDeadlines(now)
 	}
 	if change.Note != "" || taken(is) && (!taken(w) || is.assignee != w.assignee) {
 		e.SetNotedAt(now)

@@ -156,7 +156,7 @@ func (s sweep) advance(tx core.App, id string) (bool, error) {
 	if err != nil || Status(e.Status()).IsClosed() {
 		return false, err
 	}
-	taken, err := collections.EscalationTaken(tx, id)
+	taken, err := collections.IsEscalationTaken(tx, id)
 	if err != nil {
 		return false, err
 	}
@@ -165,7 +165,7 @@ func (s sweep) advance(tx core.App, id string) (bool, error) {
 		return false, err
 	}
 	next := s.ladder.next(Priority(e.Priority()), stepInput{
-		open: Status(e.Status()) == StatusOpen, taken: taken, tier: e.Tier(), created: e.CreatedAt(), since: e.WaitsSince(), last: e.TierAt(),
+		open: Status(e.Status()) == StatusOpen, taken: taken, tier: e.Tier(), created: e.CreatedAt(), since: e.WaitingSince(), last: e.TierAt(),
 		notified: e.NotifiedAt(), onCall: e.OnCall(),
 	}, s.onCall, len(managers) > 0, s.due)
 	if next.isEmpty() {
@@ -264,7 +264,7 @@ func (s sweep) remind(tx core.App, id string) (bool, error) {
 	if err != nil || Status(e.Status()) != StatusInProgress {
 		return false, err
 	}
-	since := e.WorksSince()
+	since := e.LastActivity()
 	again := e.RemindedAt().After(since)
 	if again {
 		since = e.RemindedAt()

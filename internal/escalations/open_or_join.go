@@ -62,7 +62,7 @@ func JoinReason(worse phi.Text) phi.Text {
 // Join records that a critical alert joined an open escalation, which becomes at least stat; its deadlines restart if it was less urgent.
 // With renotified the caller notifies users, for the reason why.
 func Join(tx core.App, escalationID string, renotified bool, why phi.Text, now time.Time) error {
-	raised, err := collections.RaiseEscalation(tx, escalationID, now)
+	raised, err := collections.RaiseToStat(tx, escalationID, now)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func RetractAlerts(tx core.App, retracted []*collections.Alert, why string, by a
 		}
 		seen = append(seen, id)
 		e, err := collections.FindEscalation(tx, id)
-		if collections.Missing(err) {
+		if collections.IsNotFound(err) {
 			continue
 		}
 		if err != nil {
@@ -42,7 +42,7 @@ func retractFrom(tx core.App, e *collections.Escalation, why string, by audit.Ac
 	if Status(e.Status()).IsClosed() || !e.BySystem() {
 		return nil
 	}
-	remaining, err := collections.AlertsLeftOf(tx, e.Id, e.AlertID())
+	remaining, err := collections.UnretractedAlertsOf(tx, e.Id, e.AlertID())
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func continueAbout(tx core.App, e *collections.Escalation, remaining []*collecti
 	if about.Id == e.AlertID() && string(priority) == e.Priority() {
 		return nil
 	}
-	if err := e.Rest(tx, about, string(priority), now); err != nil {
+	if err := e.ApplyRetraction(tx, about, string(priority), now); err != nil {
 		return err
 	}
 	return auditEscalation(tx, audit.EscalationUpdate, e.Id, e.PatientID(), audit.System(), nil, now)

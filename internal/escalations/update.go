@@ -133,7 +133,7 @@ func planAssignee(
 		}
 	case before == "" && to == StatusInProgress && Status(e.Status()) == StatusOpen:
 		user, err := collections.FindUserByEmail(tx, by.Email)
-		if err != nil && !collections.Missing(err) {
+		if err != nil && !collections.IsNotFound(err) {
 			return nil, err
 		}
 		if err == nil && canBeAssigned(user) {
@@ -168,13 +168,13 @@ func findAssignee(tx core.App, email string, patient *collections.Patient) (*col
 			return nil, nil
 		}
 		user, err := collections.FindUser(tx, id)
-		if collections.Missing(err) || (err == nil && !canBeAssigned(user)) {
+		if collections.IsNotFound(err) || (err == nil && !canBeAssigned(user)) {
 			return nil, nil
 		}
 		return user, err
 	}
 	user, err := collections.FindUserByEmail(tx, strings.ToLower(strings.TrimSpace(email)))
-	if collections.Missing(err) || (err == nil && !canBeAssigned(user)) {
+	if collections.IsNotFound(err) || (err == nil && !canBeAssigned(user)) {
 		return nil, fault.Field("assigned_to", "Must be the e-mail address of an active clinician.")
 	}
 	return user, err

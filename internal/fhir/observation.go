@@ -125,18 +125,18 @@ func build(s Stored) (*observation, error) {
 		switch value := r.Value(p); {
 		case p == kind.FHIR.Value:
 			o.value(value, p.FHIR, absent)
-		case value != nil && p.FHIR != nil, slices.Contains(kind.Must, p):
+		case value != nil && p.FHIR != nil, slices.Contains(kind.Required, p):
 			o.component(p.FHIR, value, absent)
 		}
 	}
 	if o.ValueQuantity != nil {
-		o.ValueQuantity.Comparator = r.Says(vitals.Comparator)
+		o.ValueQuantity.Comparator = r.Qualifier(vitals.Comparator)
 	}
-	for _, m := range kind.Marks {
-		if answer, known := m.Answers[r.Says(m)]; known {
+	for _, m := range kind.Qualifiers {
+		if answer, known := m.Answers[r.Qualifier(m)]; known {
 			o.answer(m.Question, answer)
 		}
-		if said := r.Says(m); m.Bit.Code != "" && said != "" {
+		if said := r.Qualifier(m); m.Bit.Code != "" && said != "" {
 			o.Component = append(o.Component, component{
 				Code: concept{Coding: []coding{{bitSystem, m.Bit.Code, m.Bit.Display}}}, ValueBoolean: new(said == vitals.Yes),
 			})

@@ -28,7 +28,7 @@ const (
 
 var measuredAt = time.Date(2026, 3, 8, 1, 30, 0, 0, time.FixedZone("EST", -5*3600))
 
-// stored wraps a reading the way the tests want it; r.MeasuredAt is filled in.
+// stored wraps a reading the way the tests want it; r.ParseMeasuredAt is filled in.
 func stored(r vitals.Reading) fhir.Stored {
 	r.MeasuredAt = measuredAt
 	return fhir.Stored{
@@ -39,7 +39,7 @@ func stored(r vitals.Reading) fhir.Stored {
 }
 
 func glucose(mgPerDL float64, meal, comparator string) vitals.Reading {
-	return vitals.Reading{Kind: vitals.BloodGlucose}.With(vitals.GlucoseMgDL, mgPerDL).Saying(vitals.MealContext, meal).Saying(vitals.Comparator, comparator)
+	return vitals.Reading{Kind: vitals.BloodGlucose}.With(vitals.GlucoseMgDL, mgPerDL).WithQualifier(vitals.MealContext, meal).WithQualifier(vitals.Comparator, comparator)
 }
 
 // cases are the golden files, by name. Served and delivered forms of the same reading stand side by side.
@@ -50,7 +50,7 @@ func cases() map[string]fhir.Resource {
 	broken.DeviceError = true
 	unread := stored(vitals.Reading{Kind: vitals.BloodPressure}.With(vitals.Diastolic, 76.0).With(vitals.Pulse, 70.5))
 	unread.DeviceError = true
-	full := stored(vitals.Reading{Kind: vitals.BloodPressure, DeviceID: "BPM-00042"}.With(vitals.Systolic, 124.0).With(vitals.Diastolic, 81.5).With(vitals.Pulse, 71.49).Saying(vitals.IrregularHeartbeat, vitals.Yes))
+	full := stored(vitals.Reading{Kind: vitals.BloodPressure, DeviceID: "BPM-00042"}.With(vitals.Systolic, 124.0).With(vitals.Diastolic, 81.5).With(vitals.Pulse, 71.49).WithQualifier(vitals.IrregularHeartbeat, vitals.Yes))
 	weight := stored(vitals.Reading{Kind: vitals.Weight, DeviceID: "SCALE-7", OriginalValue: new(160.0), OriginalUnit: "lbs"}.With(vitals.WeightKg, 72.57))
 	oximetry := stored(vitals.Reading{Kind: vitals.PulseOximetry, DeviceID: "OX-1"}.With(vitals.SpO2, 97.25).With(vitals.Pulse, 64.0).With(vitals.PerfusionIndex, 3.2))
 	high := stored(glucose(600, "after_meal", ">"))
@@ -76,7 +76,7 @@ func cases() map[string]fhir.Resource {
 		"glucose_high":                      fhir.Observation(high, patientName),
 		"glucose_high_delivered":            fhir.Delivered(high, externalID),
 		"glucose_low":                       fhir.Observation(stored(glucose(20, "", "<")), patientName),
-		"glucose_absent":                    fhir.Observation(stored(vitals.Reading{Kind: vitals.BloodGlucose}.Saying(vitals.MealContext, "fasting").Saying(vitals.Comparator, ">")), patientName),
+		"glucose_absent":                    fhir.Observation(stored(vitals.Reading{Kind: vitals.BloodGlucose}.WithQualifier(vitals.MealContext, "fasting").WithQualifier(vitals.Comparator, ">")), patientName),
 	}
 	warm := stored(vitals.Reading{Kind: vitals.BodyTemperature, DeviceID: "TH-3", OriginalValue: new(100.5), OriginalUnit: "°F"}.With(vitals.TemperatureC, 38.06))
 	got["body_temperature_full"], got["body_temperature_delivered"] = fhir.Observation(warm, patientName), fhir.Delivered(warm, externalID)

@@ -74,27 +74,27 @@ func parseDate(text string, zone *time.Location) (from, until time.Time, ok bool
 }
 
 // stretch is what a date with a prefix asks of a moment. Source: FHIR R4, search, "prefix".
-func stretch(text string, zone *time.Location, now time.Time) (collections.Stretch, bool) {
+func stretch(text string, zone *time.Location, now time.Time) (collections.TimeRange, bool) {
 	prefix, value := cutPrefix(text)
 	from, until, ok := parseDate(value, zone)
 	if !ok {
-		return collections.Stretch{}, false
+		return collections.TimeRange{}, false
 	}
 	switch prefix {
 	case "ne":
-		return collections.Stretch{From: from, Until: until, Outside: true}, true
+		return collections.TimeRange{From: from, Until: until, Outside: true}, true
 	case "gt", "sa":
-		return collections.Stretch{From: until}, true
+		return collections.TimeRange{From: until}, true
 	case "ge":
-		return collections.Stretch{From: from}, true
+		return collections.TimeRange{From: from}, true
 	case "lt", "eb":
-		return collections.Stretch{Until: from}, true
+		return collections.TimeRange{Until: from}, true
 	case "le":
-		return collections.Stretch{Until: until}, true
+		return collections.TimeRange{Until: until}, true
 	case "ap":
 		from, until = around(from, until, now)
 	}
-	return collections.Stretch{From: from, Until: until}, true
+	return collections.TimeRange{From: from, Until: until}, true
 }
 
 // around is what is near to a stretch: a tenth of how long ago it is, as FHIR recommends.
@@ -104,10 +104,10 @@ func around(from, until, now time.Time) (earlier, later time.Time) {
 }
 
 // day is what a date with a prefix asks of a day that is known without a time.
-func day(text string, now time.Time) (collections.Stretch, bool) { return stretch(text, time.UTC, now) }
+func day(text string, now time.Time) (collections.TimeRange, bool) { return stretch(text, time.UTC, now) }
 
 // holds reports whether a moment lies in the stretch.
-func holds(s collections.Stretch, at time.Time) bool {
+func holds(s collections.TimeRange, at time.Time) bool {
 	within := (s.From.IsZero() || !at.Before(s.From)) && (s.Until.IsZero() || at.Before(s.Until))
 	return within != s.Outside
 }

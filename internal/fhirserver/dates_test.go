@@ -84,7 +84,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-func written(b collections.Between) (text string) {
+func written(b collections.ValueRange) (text string) {
 	end := func(v *float64) string {
 		if v == nil {
 			return ""

@@ -32,7 +32,7 @@ var flags = &Kind{
 }
 
 // flagStates are those of FHIR. What is withdrawn is neither open nor over.
-var flagStates = []code{{"active", []string{collections.FlagActive}}, {"inactive", []string{collections.FlagOver}}, {"entered-in-error", []string{collections.FlagWithdrawn}}}
+var flagStates = []code{{"active", []string{collections.FlagActive}}, {"inactive", []string{collections.FlagClosed}}, {"entered-in-error", []string{collections.FlagWithdrawn}}}
 
 func byFlagState(s *Search, _ *reading, v values) string {
 	const system = "http://hl7.org/fhir/flag-status"
@@ -48,7 +48,7 @@ func byFlagState(s *Search, _ *reading, v values) string {
 			return "Must be one of: " + codes(flagStates) + "."
 		}
 	}
-	s.narrow(collections.FlagIs(states))
+	s.narrow(collections.FlagStateIn(states))
 	return ""
 }
 
@@ -59,8 +59,8 @@ func renderFlags(_ *Engine, _ core.App, records []*core.Record, _ Reader) ([]Row
 		id := strconv.FormatInt(a.Number(), 10)
 		state := a.FlagState()
 		rows[i] = Row{ID: id, PatientID: a.PatientID(), Resource: fhir.Flag(fhir.RaisedAlert{
-			ID: id, PatientID: a.PatientID(), Type: a.Type(), Level: a.Level(), Message: phi.Text(a.MessageShown()), OfThings: !alerts.AboutReading(a.Type()),
-			Over: state == collections.FlagOver, Withdrawn: state == collections.FlagWithdrawn,
+			ID: id, PatientID: a.PatientID(), Type: a.Type(), Level: a.Level(), Message: phi.Text(a.DisplayMessage()), OfThings: !alerts.AboutReading(a.Type()),
+			Over: state == collections.FlagClosed, Withdrawn: state == collections.FlagWithdrawn,
 			CreatedAt: a.CreatedAt(), ResolvedAt: a.ResolvedAt(), UpdatedAt: a.ChangedAt(),
 		})}
 	}
@@ -108,7 +108,7 @@ func renderProvenances(e *Engine, app core.App, records []*core.Record, r Reader
 			told = append(told, o.ID)
 		}
 	}
-	creators, err := collections.CreatorsOf(app, told)
+	creators, err := collections.CreatorsOfObservations(app, told)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func renderProvenances(e *Engine, app core.App, records []*core.Record, r Reader
 	return rows, nil
 }
 
-func (e *Engine) originOf(o ingest.Observation, c places, by collections.Creator, r Reader) fhir.Origin {
+func (e *Engine) originOf(o ingest.Observation, c places, by collections.ObservationCreator, r Reader) fhir.Origin {
 	origin := fhir.Origin{
 		ObservationID: o.ID, PatientID: o.PatientID, Of: o.Origin, Device: c.deviceOf(o), DeviceID: o.Reading.DeviceID,
 		Practice: cmp.Or(e.Practice, "The practice"), CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt,

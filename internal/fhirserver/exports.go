@@ -33,7 +33,7 @@ const (
 )
 
 const (
-	// mostUnfinished and mostKept bound what one client has under way, and what lies on the disk for it.
+	// mostUnfinished and maxCached bound what one client has under way, and what lies on the disk for it.
 	mostUnfinished = 3
 	mostKept       = 10
 	// mostAttempts bounds how often an export is begun that a service does not outlive.
@@ -197,7 +197,7 @@ func (e *BulkExporter) callOff(id string) {
 
 // Sweep removes the exports whose time is over or whose client is no more, and files that belong to none.
 func (e *BulkExporter) Sweep(app core.App, now time.Time) (removed int, err error) {
-	gone, err := collections.GoneExports(app, now)
+	gone, err := collections.ExpiredExports(app, now)
 	if err != nil {
 		return 0, err
 	}

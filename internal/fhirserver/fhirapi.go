@@ -37,11 +37,11 @@ type Kind struct {
 	// Vast: there are so many that they are counted only when somebody asks for it.
 	Vast bool
 
-	table  *collections.Searched
+	table  *collections.SearchTable
 	number bool // the id is the number of a numbered record
 	// numbered: ids are in the order of time, and stand for it where no time is asked for.
 	numbered bool
-	// ofPatients: each is a patient's, or, where they are shared, nobody's.
+	// patientRecord: each is a patient's, or, where they are shared, nobody's.
 	ofPatients, shared bool
 	// render makes resources of rows, in their order.
 	render func(e *Engine, app core.App, rows []*core.Record, r Reader) ([]Row, error)
@@ -108,7 +108,7 @@ func (e *Engine) Page(app core.App, s *Search) (rows []Row, last Position, done 
 		return nil, last, false, err
 	}
 	order := s.order()
-	page := collections.Keyset{By: order.by, Descending: order.Descending, After: s.After.Value, AfterID: s.After.ID, Limit: s.Limit + 1}
+	page := collections.SearchPage{By: order.by, Descending: order.Descending, After: s.After.Value, AfterID: s.After.ID, Limit: s.Limit + 1}
 	if order.by == collections.ByMeasured && s.ofOne() {
 		page.Kinds = s.kindsLeft()
 	}
@@ -121,7 +121,7 @@ func (e *Engine) Page(app core.App, s *Search) (rows []Row, last Position, done 
 	}
 	if len(records) > 0 {
 		end := records[len(records)-1]
-		last = Position{Value: s.Kind.table.Place(end, order.by), ID: end.Id}
+		last = Position{Value: s.Kind.table.SortKey(end, order.by), ID: end.Id}
 	}
 	rows, err = s.Kind.render(e, app, records, s.Reader)
 	return rows, last, done, err

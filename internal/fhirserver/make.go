@@ -69,7 +69,7 @@ func note(tx core.App, event audit.Event, id string, changes audit.Changes, now 
 // makeNext makes the export that waits longest; made is false when none waits.
 func (e *BulkExporter) makeNext(ctx context.Context, app core.App) (made bool, err error) {
 	export, err := collections.ClaimExport(app)
-	if collections.Missing(err) {
+	if collections.IsNotFound(err) {
 		return false, nil
 	}
 	if err != nil {
@@ -103,7 +103,7 @@ func (e *BulkExporter) setCurrent(m *making) {
 // finish notes what became of an export, and removes the files of one that came to nothing.
 func (e *BulkExporter) finish(app core.App, w *writer, at time.Time, failure error) error {
 	now := e.options.Clock()
-	end := collections.ExportEnd{Status: collections.ExportComplete, At: now, TransactionTime: at, Files: w.files, Expires: now.Add(e.options.Keep)}
+	end := collections.ExportResult{Status: collections.ExportComplete, At: now, TransactionTime: at, Files: w.files, Expires: now.Add(e.options.Keep)}
 	event := audit.ExportFinish
 	if failure != nil {
 		w.abandon()
@@ -143,7 +143,7 @@ func (w *writer) write(ctx context.Context) (at time.Time, err error) {
 	}
 	err = collections.Snapshot(ctx, w.app, func(tx core.App) error {
 		at = w.engine.options.Clock()
-		return collections.MarkChanges(tx, at)
+		return collections.MarkChangePosition(tx, at)
 	}, func(then core.App) error {
 		rest := async.ThrottleAlways()
 		for _, kind := range w.export.Types() {
@@ -265,7 +265,7 @@ func (w *writer) add(kind, resource string, line []byte) error {
 	return nil
 }
 
-// nameOf is what a file is called: its type, and its number among all.
+// contractName is what a file is called: its type, and its number among all.
 func (w *writer) nameOf(kind, resource string) string {
 	if kind != Output {
 		resource = kind

@@ -200,7 +200,7 @@ func (c places) deviceOf(o ingest.Observation) string {
 func readingsOf(records []*core.Record) []ingest.Observation {
 	readings := make([]ingest.Observation, len(records))
 	for i, record := range records {
-		readings[i] = ingest.FromRecord(record)
+		readings[i] = ingest.ObservationFromRecord(record)
 	}
 	return readings
 }

@@ -62,7 +62,7 @@ func (k *Kind) param(name string) *Param {
 // moment is a parameter of a time.
 func moment(name, definition, by string) Param {
 	return Param{Name: name, Type: "date", Definition: definition, add: func(s *Search, in *reading, v values) string {
-		stretches := make([]collections.Stretch, len(v.any))
+		stretches := make([]collections.TimeRange, len(v.any))
 		for i, text := range v.any {
 			var ok bool
 			if stretches[i], ok = stretch(text, in.engine.Zone, in.now); !ok {
@@ -112,7 +112,7 @@ func validID(text string) bool {
 	return text != "" && len(text) <= most && strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-.") == ""
 }
 
-// ofPatient is a parameter of whose a resource is.
+// minutesWithOverlap is a parameter of whose a resource is.
 func ofPatient(name, definition string) Param {
 	return Param{Name: name, Type: "reference", Definition: definition, Modifiers: []string{"Patient"}, add: func(s *Search, in *reading, v values) string {
 		ids, ok := in.ids("Patient", v)
@@ -203,7 +203,7 @@ func kindsLike(v values, says func(t token, d *vitals.Definition) bool) []string
 
 // number is a number with a prefix, as a range of values. A number is as exact as it is written: 140 is what rounds to it.
 // Source: FHIR R4, search, "number".
-func number(text string) (b collections.Between, ok bool) {
+func number(text string) (b collections.ValueRange, ok bool) {
 	prefix, digits := cutPrefix(text)
 	value, err := strconv.ParseFloat(digits, 64)
 	if err != nil || strings.ContainsAny(digits, "xXpPiInN_") {
@@ -224,19 +224,19 @@ func number(text string) (b collections.Between, ok bool) {
 	low, high := value-step/2, value+step/2
 	switch prefix {
 	case "gt", "sa":
-		return collections.Between{From: &value}, true
+		return collections.ValueRange{From: &value}, true
 	case "ge":
-		return collections.Between{From: &value, FromIncluded: true}, true
+		return collections.ValueRange{From: &value, FromIncluded: true}, true
 	case "lt", "eb":
-		return collections.Between{To: &value}, true
+		return collections.ValueRange{To: &value}, true
 	case "le":
-		return collections.Between{To: &value, ToIncluded: true}, true
+		return collections.ValueRange{To: &value, ToIncluded: true}, true
 	case "ap":
 		low, high = min(value*0.9, value*1.1), max(value*0.9, value*1.1)
-		return collections.Between{From: &low, To: &high, FromIncluded: true, ToIncluded: true}, true
+		return collections.ValueRange{From: &low, To: &high, FromIncluded: true, ToIncluded: true}, true
 	}
-	return collections.Between{From: &low, FromIncluded: true, To: &high, Outside: prefix == "ne"}, true
+	return collections.ValueRange{From: &low, FromIncluded: true, To: &high, Outside: prefix == "ne"}, true
 }
 
 // either keeps what one of the conditions holds for.
-func (s *Search) either(conditions []dbx.Expression) { s.narrow(collections.AnyOfThese(conditions)) }
+func (s *Search) either(conditions []dbx.Expression) { s.narrow(collections.AnyCondition(conditions)) }

@@ -19,11 +19,11 @@ var people = &Kind{
 	Type: "Patient", May: authz.ReadFHIRPatients, Event: audit.PatientRead, Audited: audit.ResourcePatient, Profiles: []string{"us-core-patient"},
 	Params: []Param{
 		{Name: "identifier", Type: "token", Definition: definitions + "Patient-identifier", add: byIdentifier},
-		named("name", definitions+"Patient-name", patients.Called.Any, func(family, given string) []string {
+		named("name", definitions+"Patient-name", patients.FoldedName.AnyMatches, func(family, given string) []string {
 			return []string{family, given, given + " " + family}
 		}),
-		named("family", definitions+"individual-family", patients.Called.Family, func(family, _ string) []string { return []string{family} }),
-		named("given", definitions+"individual-given", patients.Called.Given, func(_, given string) []string { return []string{given} }),
+		named("family", definitions+"individual-family", patients.FoldedName.FamilyMatches, func(family, _ string) []string { return []string{family} }),
+		named("given", definitions+"individual-given", patients.FoldedName.GivenMatches, func(_, given string) []string { return []string{given} }),
 		{Name: "birthdate", Type: "date", Definition: definitions + "individual-birthdate", add: byBirth},
 		coded("gender", definitions+"individual-gender", collections.ByGender, "http://hl7.org/fhir/administrative-gender", []code{
 			{"male", []string{"male"}}, {"female", []string{"female"}}, {"other", []string{"other"}}, {"unknown", []string{"unknown"}},
@@ -46,15 +46,15 @@ func byIdentifier(s *Search, in *reading, v values) string {
 }
 
 // named is a parameter of a name. Names are sealed, so they are looked for in memory.
-func named(name, definition string, is func(patients.Called, patients.Sought) bool, parts func(family, given string) []string) Param {
+func named(name, definition string, is func(patients.FoldedName, patients.NamePattern) bool, parts func(family, given string) []string) Param {
 	return Param{Name: name, Type: "string", Definition: definition, Modifiers: []string{"exact", "contains"}, add: func(s *Search, _ *reading, v values) string {
-		how := map[string]patients.Looking{"exact": patients.Whole, "contains": patients.Anywhere}[v.modifier]
-		sought := make([]patients.Sought, len(v.any))
+		how := map[string]patients.MatchMode{"exact": patients.MatchWhole, "contains": patients.MatchAnywhere}[v.modifier]
+		sought := make([]patients.NamePattern, len(v.any))
 		for i, text := range v.any {
-			sought[i] = patients.Seek(text, how)
+			sought[i] = patients.NewNamePattern(text, how)
 		}
-		s.named = append(s.named, func(c patients.Called) bool {
-			return slices.ContainsFunc(sought, func(one patients.Sought) bool { return is(c, one) })
+		s.named = append(s.named, func(c patients.FoldedName) bool {
+			return slices.ContainsFunc(sought, func(one patients.NamePattern) bool { return is(c, one) })
 		})
 		if v.modifier == "exact" {
 			s.exact = append(s.exact, func(family, given string) bool {
@@ -66,7 +66,7 @@ func named(name, definition string, is func(patients.Called, patients.Sought) bo
 }
 
 func byBirth(s *Search, in *reading, v values) string {
-	days := make([]collections.Stretch, len(v.any))
+	days := make([]collections.TimeRange, len(v.any))
 	for i, text := range v.any {
 		var ok bool
 		if days[i], ok = day(text, in.now); !ok || strings.Contains(text, "T") {
@@ -81,18 +81,18 @@ func byBirth(s *Search, in *reading, v values) string {
 func (s *Search) people(e *Engine, app core.App) ([]string, error) {
 	var ids []string // nil for all
 	if s.named != nil {
-		ids = e.Directory.Matching(func(c patients.Called) bool {
-			return !slices.ContainsFunc(s.named, func(is func(patients.Called) bool) bool { return !is(c) })
+		ids = e.Directory.IDsByName(func(c patients.FoldedName) bool {
+			return !slices.ContainsFunc(s.named, func(is func(patients.FoldedName) bool) bool { return !is(c) })
 		})
 	}
 	if s.born == nil && s.exact == nil {
 		return ids, nil
 	}
 	found := []string{}
-	err := collections.EachIdentity(app, ids, func(id, family, given, birth string) {
+	err := collections.EachPatientIdentity(app, ids, func(id, family, given, birth string) {
 		at, err := time.Parse(time.DateOnly, birth)
-		born := !slices.ContainsFunc(s.born, func(days []collections.Stretch) bool {
-			return err != nil || !slices.ContainsFunc(days, func(d collections.Stretch) bool { return holds(d, at) })
+		born := !slices.ContainsFunc(s.born, func(days []collections.TimeRange) bool {
+			return err != nil || !slices.ContainsFunc(days, func(d collections.TimeRange) bool { return holds(d, at) })
 		})
 		if born && !slices.ContainsFunc(s.exact, func(is func(family, given string) bool) bool { return !is(family, given) }) {
 			found = append(found, id)

@@ -7,17 +7,17 @@ import (
 )
 
 // comparison is what a date with a prefix asks of a period.
-func comparison(text string, zone *time.Location, now time.Time) (collections.Comparison, bool) {
+func comparison(text string, zone *time.Location, now time.Time) (collections.DateComparison, bool) {
 	prefix, value := cutPrefix(text)
 	from, until, ok := parseDate(value, zone)
 	if ok && prefix == "ap" {
 		from, until = around(from, until, now)
 	}
-	return collections.Comparison{Prefix: prefix, From: from, Until: until}, ok
+	return collections.DateComparison{Prefix: prefix, From: from, Until: until}, ok
 }
 
 func byFlagTime(s *Search, in *reading, v values) string {
-	list := make([]collections.Comparison, len(v.any))
+	list := make([]collections.DateComparison, len(v.any))
 	for i, text := range v.any {
 		var ok bool
 		if list[i], ok = comparison(text, in.engine.Zone, in.now); !ok {
@@ -25,6 +25,6 @@ func byFlagTime(s *Search, in *reading, v values) string {
 		}
 	}
 	s.dated = true
-	s.narrow(collections.FlagLasted(list))
+	s.narrow(collections.FlagPeriod(list))
 	return ""
 }

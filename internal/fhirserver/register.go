@@ -57,7 +57,7 @@ func idsOf(records []*core.Record) []string {
 
 func renderDevices(_ *Engine, app core.App, records []*core.Record, _ Reader) ([]Row, error) {
 	ids := idsOf(records)
-	told, err := collections.DevicesToldAt(app, ids)
+	told, err := collections.DeviceUpdateTimes(app, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (s *Search) team(_ *Engine, app core.App) ([]string, error) {
 	}
 	ids := []string{}
 	for _, u := range users {
-		called := patients.CalledOf(u.LastName(), u.FirstName())
+		called := patients.FoldName(u.LastName(), u.FirstName())
 		if !slices.ContainsFunc(s.colleagues, func(v values) bool { return !calledAny(called, u.FirstName(), u.LastName(), v) }) {
 			ids = append(ids, u.Id)
 		}
@@ -114,15 +114,15 @@ func (s *Search) team(_ *Engine, app core.App) ([]string, error) {
 	return ids, nil
 }
 
-func calledAny(called patients.Called, given, family string, v values) bool {
+func calledAny(called patients.FoldedName, given, family string, v values) bool {
 	return slices.ContainsFunc(v.any, func(text string) bool {
 		switch v.modifier {
 		case "exact":
 			return text == given || text == family || text == given+" "+family
 		case "contains":
-			return called.Any(patients.Seek(text, patients.Anywhere))
+			return called.AnyMatches(patients.NewNamePattern(text, patients.MatchAnywhere))
 		}
-		return called.Any(patients.Seek(text, patients.FromStart))
+		return called.AnyMatches(patients.NewNamePattern(text, patients.MatchStart))
 	})
 }
 
@@ -170,11 +170,11 @@ func byTeamState(s *Search, _ *reading, v values) string {
 
 func renderTeams(_ *Engine, app core.App, records []*core.Record, _ Reader) ([]Row, error) {
 	ids := idsOf(records)
-	told, err := collections.TeamsToldAt(app, ids)
+	told, err := collections.CareTeamUpdateTimes(app, ids)
 	if err != nil {
 		return nil, err
 	}
-	members, err := collections.MembersOf(app, ids)
+	members, err := collections.CareTeamMemberships(app, ids)
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ const (
 	Patients              // patients and what is about them
 )
 
-// ofSystem and ofPatients are the types of each level, in the order in which they are written. Those of the system alone are about nobody: but who
+// ofSystem and patientRecord are the types of each level, in the order in which they are written. Those of the system alone are about nobody: but who
 // cared for a patient helps to read what was written about him.
 var (
 	ofPatients = []string{"Patient", "Observation", "Device", "Practitioner", "CareTeam", "Flag", "Provenance"}

@@ -80,15 +80,15 @@ func earliest(kind string, since time.Time) time.Time {
 // readLate reads what says that it was last changed before, but was committed after: the export before has not seen it. So it is with what came back with
 // a patient who was restored: it is as it was, and an export before may have told that it is deleted.
 func (f Facade) readLate(app core.App, k *Kind, since time.Time) (page Page, err error) {
-	ids, err := collections.ChangedAfter(app, nouns[k.Type], since, since.Add(longestLate))
+	ids, err := collections.ChangedBetween(app, nouns[k.Type], since, since.Add(longestLate))
 	if err != nil {
 		return page, err
 	}
-	back, err := collections.RestoredSince(app, since)
+	back, err := collections.PatientsRestoredSince(app, since)
 	if err != nil {
 		return page, err
 	}
-	theirs, err := collections.RowsOfPatients(app, nouns[k.Type], back)
+	theirs, err := collections.RecordsOfPatients(app, nouns[k.Type], back)
 	if err != nil {
 		return page, err
 	}
@@ -175,13 +175,13 @@ func (f Facade) Deleted(_ context.Context, app core.App, kind string, since time
 	switch kind {
 	case "Patient":
 	case "CareTeam":
-		emptied, err := collections.EmptiedTeams(app, since, longestLate)
+		emptied, err := collections.PatientsWithEmptiedTeams(app, since, longestLate)
 		if err != nil {
 			return nil, false, err
 		}
 		ids = append(ids, emptied...)
 	case "Observation", "Provenance", "Flag":
-		theirs, err := collections.RowsOfPatients(app, noun, patients)
+		theirs, err := collections.RecordsOfPatients(app, noun, patients)
 		if err != nil {
 			return nil, false, err
 		}

@@ -39,9 +39,9 @@ type Search struct {
 	kinds    []string // of readings, the same
 	ids      bool     // single resources were asked for
 	dated    bool     // a time was asked for
-	named    []func(patients.Called) bool
+	named    []func(patients.FoldedName) bool
 	exact    []func(family, given string) bool
-	born     [][]collections.Stretch
+	born     [][]collections.TimeRange
 
 	identified bool     // a number of a person was asked for
 	colleagues []values // names of the practice's people
@@ -77,7 +77,7 @@ func (s *Search) IDs(ids ...string) {
 
 // OfPatients keeps what is these patients'.
 func (s *Search) OfPatients(ids ...string) {
-	s.narrow(s.Kind.table.Of(ids))
+	s.narrow(s.Kind.table.OfPatients(ids))
 	if s.patients == nil {
 		s.patients = slices.Clone(ids)
 		return
@@ -100,7 +100,7 @@ func (s *Search) kindsLeft() []string {
 
 // UpdatedSince keeps what was changed at a time or after.
 func (s *Search) UpdatedSince(at time.Time) {
-	s.narrow(s.Kind.table.During(collections.ByUpdated, []collections.Stretch{{From: at}}))
+	s.narrow(s.Kind.table.During(collections.ByUpdated, []collections.TimeRange{{From: at}}))
 }
 
 // ByID walks in the order of ids, which is that of creation for most and never changes.
@@ -142,12 +142,12 @@ func (s *Search) conditions(e *Engine, app core.App) (collections.Conditions, er
 	if s.Kind.ofPatients {
 		if s.Reader.Own != nil {
 			own := slices.DeleteFunc([]string{*s.Reader.Own}, func(id string) bool { return id == "" }) // of whom is linked to nobody
-			where = append(where, s.Kind.table.Of(own))
+			where = append(where, s.Kind.table.OfPatients(own))
 		}
 		switch {
 		case s.Reader.CareTeamOf == "":
 		case s.Kind.shared:
-			where = append(where, s.Kind.table.NobodysOrOnTeamOf(s.Reader.CareTeamOf))
+			where = append(where, s.Kind.table.UnassignedOrOnTeamOf(s.Reader.CareTeamOf))
 		default:
 			where = append(where, s.Kind.table.OnTeamOf(s.Reader.CareTeamOf))
 		}

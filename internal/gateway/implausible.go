@@ -48,7 +48,7 @@ func (e Event) onlyFutureClock(err error) bool {
 // readImplausible parses the values of a rejected measurement again; nil if there are other errors than ranges and the clock.
 func (b eventBody) readImplausible(c *validate.Checks, event Event) *Implausible {
 	kind, supported := kindOf(event.measurement)
-	if !supported || !b.Values.HasValue() {
+	if !supported || !b.Values.Given() {
 		return nil
 	}
 	for field := range c.Fields {

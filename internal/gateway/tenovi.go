@@ -205,7 +205,7 @@ func (t tenovi) parseReading(main tenoviMeasurement, additions []tenoviMeasureme
 	metric := tenoviMetrics[main.metric()]
 	for _, addition := range additions {
 		if err := addition.checkValue(); err != nil || !addition.isAddition() || !addition.belongsTo(main) {
-			return Event{Vendor: Tenovi}, fault.New(fault.Invalid, "parse_error", "The measurements do not belong together.").WithCause(err)
+			return Event{Vendor: Tenovi}, fault.New(fault.Invalid, "parse_error", "The measurements do not belong together.").Because(err)
 		}
 		if addition.metric() == tenoviIrregular {
 			w.values[tenoviIrregular] = addition.irregular() == vitals.Yes

@@ -13,7 +13,7 @@ import (
 // BillableCodes tells which of some codes may stand on a claim: those of the set of the binary, and those that the practice has taken in besides, such as
 // a newer year's. It is what preflight, entries and the look-up go by. Source: docs/decisions/billing.md, "ICD-10".
 func BillableCodes(app core.App, codes []string) (map[string]bool, error) {
-	known, err := collections.KnownICD10(app, codes)
+	known, err := collections.ExistingICD10(app, codes)
 	if err != nil || !slices.ContainsFunc(codes, func(code string) bool { return !known[code] }) {
 		return known, err
 	}

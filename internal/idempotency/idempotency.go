@@ -37,9 +37,9 @@ type Keys struct {
 	answers *async.Group[collections.IdempotencyKey, struct{}]
 	// ended counts the uses that ended, of some ids together, so that who begins knows whether any did meanwhile.
 	ended      [256]atomic.Uint64
-	reads      collections.Reads
+	reads      collections.ReadCache
 	looking    chan struct{}          // held by who looks a key up: more at once would open and close connections all the time
-	statements collections.Statements // of those who store answers, one after the other
+	statements collections.StatementCache // of those who store answers, one after the other
 }
 
 // New returns an empty memory.
@@ -150,7 +150,7 @@ func (u *Use) Note(tx core.App) error {
 	if u.noted.Load() {
 		return nil
 	}
-	noted, err := collections.NoteIdempotencyKey(tx, u.row, u.row.At.Add(-KnownFor))
+	noted, err := collections.ReserveIdempotencyKey(tx, u.row, u.row.At.Add(-KnownFor))
 	if err == nil && !noted {
 		err = inProgress() // by another process
 	}
@@ -216,7 +216,7 @@ func (u *Use) Drop(app core.App) error {
 	if !u.Stored() {
 		return nil
 	}
-	return collections.DropIdempotencyKey(app, u.row.ID)
+	return collections.DeleteIdempotencyKey(app, u.row.ID)
 }
 
 // Release ends the use; a second time does nothing.
@@ -250,7 +250,7 @@ func Sweep(ctx context.Context, app core.App, now time.Time) (gone int, err erro
 		if err := ctx.Err(); err != nil {
 			return gone, err
 		}
-		n, err := collections.DropIdempotencyKeys(app, now.Add(-KnownFor), sweptTogether)
+		n, err := collections.DeleteIdempotencyKeys(app, now.Add(-KnownFor), sweptTogether)
 		if gone += n; err != nil || n < sweptTogether {
 			return gone, err
 		}

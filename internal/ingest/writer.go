@@ -80,9 +80,9 @@ func (w *Writer) Submit(ctx context.Context, s Submission) (Outcome, error) {
 func asUnavailable(err error) error {
 	switch {
 	case errors.Is(err, async.ErrGroupFull):
-		return unavailable("Too many readings are queued. Try again later.").WithRetryAfter(time.Second)
+		return unavailable("Too many readings are queued. Try again later.").After(time.Second)
 	case errors.Is(err, async.ErrGroupStopped):
-		return unavailable("The service is stopping. Try again later.").WithRetryAfter(time.Second)
+		return unavailable("The service is stopping. Try again later.").After(time.Second)
 	}
 	return err
 }
@@ -167,7 +167,7 @@ func (w *Writer) fail(r *groupItem) {
 		return // its caller gets the error unchanged
 	}
 	w.log.Error("writer failed to store a reading; its sender has to send it again", slog.Any("error", r.Err))
-	r.Err = unavailable("The reading could not be stored. Try again later.").WithCause(r.Err)
+	r.Err = unavailable("The reading could not be stored. Try again later.").Because(r.Err)
 }
 
 // finish reports the newly stored readings of a group.

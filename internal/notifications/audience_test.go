@@ -20,7 +20,7 @@ var ownOnly = map[notifications.Kind]bool{
 
 func (w *ward) open() int {
 	w.t.Helper()
-	open, err := collections.OpenAnnouncements(w.app, nil, 100)
+	open, err := collections.PendingAnnouncements(w.app, nil, 100)
 	if err != nil {
 		w.t.Fatal(err)
 	}

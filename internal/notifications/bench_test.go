@@ -42,7 +42,7 @@ func BenchmarkThousandRecipients(b *testing.B) {
 			case <-time.After(5 * time.Millisecond):
 				began := time.Now()
 				err := w.app.RunInTransaction(func(tx core.App) error {
-					_, err := collections.Next(tx, "bench")
+					_, err := collections.NextValue(tx, "bench")
 					return err
 				})
 				if err != nil {

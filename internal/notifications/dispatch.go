@@ -37,7 +37,7 @@ type Dispatcher struct {
 	async.Signal
 	round sync.Mutex // one round tells, plans and claims at a time
 	// statements are those of a round's transactions, whose texts are looked through only once.
-	statements collections.Statements
+	statements collections.StatementCache
 	slots      chan struct{} // one for each conversation with a push service
 	paused     pauses
 	unheard    atomic.Int64 // announcements without an audience, as last logged
@@ -132,7 +132,7 @@ func (d *Dispatcher) tell(ctx context.Context, app core.App, p *pass) error {
 	var failures []error
 	defer func() { d.noteUnheard(p.unheard) }()
 	for last := (*collections.Announcement)(nil); ctx.Err() == nil; {
-		open, err := collections.OpenAnnouncements(app, last, batch)
+		open, err := collections.PendingAnnouncements(app, last, batch)
 		if err != nil {
 			return errors.Join(append(failures, err)...)
 		}

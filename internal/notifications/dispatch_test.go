@@ -327,7 +327,7 @@ func TestSignedOutDevice(t *testing.T) {
 	w.service.answer = func(rw http.ResponseWriter, _ *http.Request, _ int) { rw.WriteHeader(http.StatusBadGateway) }
 	w.critical("1")
 	w.send()
-	if _, err := collections.SilencePushTokens(w.app, nurse.Id, "device/phone", "logout", w.now); err != nil {
+	if _, err := collections.DeactivatePushTokens(w.app, nurse.Id, "device/phone", "logout", w.now); err != nil {
 		t.Fatal(err)
 	}
 	w.critical("2")

@@ -82,7 +82,7 @@ func newStream(b *testing.B, w *ward) *stream {
 	b.Cleanup(func() { stop(); running.Wait() })
 	for i := range 200 {
 		s.patients = append(s.patients, w.enrol("Quendolin", fmt.Sprint("Mummelsee", i), ""))
-		if err := w.app.RunInTransaction(func(tx core.App) error { return triage.Enrol(tx, s.patients[i], w.now) }); err != nil {
+		if err := w.app.RunInTransaction(func(tx core.App) error { return triage.AddRow(tx, s.patients[i], w.now) }); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -100,7 +100,7 @@ func (m *Mailer) SendDue(ctx context.Context, app core.App) (round Round, err er
 	for ctx.Err() == nil {
 		now := m.Clock()
 		claimed, err := collections.ClaimMail(app, now, now.Add(lease))
-		if collections.Missing(err) {
+		if collections.IsNotFound(err) {
 			return round, nil
 		}
 		if err != nil {

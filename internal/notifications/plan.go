@@ -87,7 +87,7 @@ func (d *Dispatcher) planOne(tx core.App, entry collections.UnplannedNotificatio
 	if len(to.tokens) == 0 { // whatever the push would be, it goes nowhere
 		return collections.MarkPlanned(tx, entry.ID, choice.InApp, now)
 	}
-	covered, err := collections.Covered(tx, entry, now)
+	covered, err := collections.HasCoveringPush(tx, entry, now)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (d *Dispatcher) planOne(tx core.App, entry collections.UnplannedNotificatio
 		return collections.MarkPlanned(tx, entry.ID, choice.InApp, now)
 	}
 	title, text := pushText(entry.Channel, entry.Type)
-	body, err := texts.clean(tx, text, entry.Channel, entry.Patient, entry.Yours)
+	body, err := texts.clean(tx, text, entry.Channel, entry.Patient, entry.IsResponsible)
 	if err != nil {
 		return err
 	}
@@ -169,13 +169,13 @@ func (c *cleaner) clean(app core.App, text, channel, patientID string, yours boo
 	return clean, nil
 }
 
-// knownOf is the patient whom an event is about.
+// worstValuesOf is the patient whom an event is about.
 func knownOf(app core.App, patientID string, yours bool) ([]phi.Known, error) {
 	if patientID == "" {
 		return nil, nil
 	}
 	patient, err := collections.FindPatientAnyState(app, patientID)
-	if collections.Missing(err) {
+	if collections.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {

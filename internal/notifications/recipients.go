@@ -156,7 +156,7 @@ func (r recipients) patient(a *collections.Announcement) ([]string, error) {
 }
 
 // find are those with one of the roles and with a tie to a patient or an escalation; "" asks for none.
-func (r recipients) find(tie collections.Tie, to string, roles ...authz.Role) ([]string, error) {
+func (r recipients) find(tie collections.UserRelation, to string, roles ...authz.Role) ([]string, error) {
 	names := make([]string, len(roles))
 	for i, role := range roles {
 		names[i] = string(role)
@@ -179,7 +179,7 @@ const EmergencyAccess = "emergency_access"
 // the patient and why. The same person and patient are told once a day, however many requests it takes. Source: docs/decisions/security.md, "Emergency access".
 func NotifyOfEmergencyAccess(tx core.App, patientID, actorEmail string, reason phi.Text, now time.Time) error {
 	patient, err := collections.FindPatientAnyState(tx, patientID)
-	if collections.Missing(err) {
+	if collections.IsNotFound(err) {
 		return nil // nobody's record was opened
 	}
 	if err != nil {

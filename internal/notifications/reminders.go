@@ -102,7 +102,7 @@ func (r reminder) say(app core.App, user *collections.User, local time.Time) (sa
 }
 
 func writeReviews(app core.App, user *collections.User, _ time.Time) (string, error) {
-	waiting, err := collections.PatientsToReview(app, collections.Scope(user.Id))
+	waiting, err := collections.CountPatientsToReview(app, collections.Scope(user.Id))
 	if err != nil || waiting == 0 {
 		return "", err
 	}
@@ -148,7 +148,7 @@ func writeDigest(app core.App, user *collections.User, local time.Time) (string,
 	role := authz.Role(user.Role())
 	scope := collections.Scope("")
 	if clinicians[role] {
-		own, err := collections.OwnPatients(app, user.Id)
+		own, err := collections.CountTeamPatients(app, user.Id)
 		if err != nil {
 			return "", err
 		}
@@ -166,7 +166,7 @@ func writeDigest(app core.App, user *collections.User, local time.Time) (string,
 	}
 	if role != authz.DataMonitor {
 		since := local.AddDate(0, 0, -paceWindow).Format(time.DateOnly)
-		behind, err := collections.PatientsBehind(app, scope, since, paceDays)
+		behind, err := collections.CountPatientsBehind(app, scope, since, paceDays)
 		if err != nil {
 			return "", err
 		}
@@ -189,7 +189,7 @@ func writeDigest(app core.App, user *collections.User, local time.Time) (string,
 // nightly is what happened since the evening before.
 func nightly(app core.App, scope collections.Scope, local time.Time) (parts []string, err error) {
 	evening := time.Date(local.Year(), local.Month(), local.Day()-1, eveningHour, 0, 0, 0, local.Location())
-	levels, err := collections.AlertsSince(app, scope, evening)
+	levels, err := collections.CountAlertsSince(app, scope, evening)
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +202,7 @@ func nightly(app core.App, scope collections.Scope, local time.Time) (parts []st
 	if len(counted) > 0 {
 		parts = append(parts, "Alerts since "+evening.Format("15:04")+": "+strings.Join(counted, ", ")+".")
 	}
-	open, err := collections.OpenEscalations(app, scope)
+	open, err := collections.CountOpenEscalations(app, scope)
 	if err == nil && open > 0 {
 		parts = append(parts, fmt.Sprintf("Open escalations: %d.", open))
 	}

@@ -158,7 +158,7 @@ func (p *Push) Register(app core.App, userID, session string, body RegisterBody,
 			return err
 		}
 		token, err = collections.FindActivePushToken(tx, userID, r.device)
-		if err != nil && !collections.Missing(err) {
+		if err != nil && !collections.IsNotFound(err) {
 			return err
 		}
 		if first = err != nil; !first && token.Hash() != hash {
@@ -211,7 +211,7 @@ func (r registration) fill(token *collections.PushToken, p *Push, now time.Time)
 func Unregister(app core.App, userID string, number int64, now time.Time) error {
 	return app.RunInTransaction(func(tx core.App) error {
 		token, err := collections.FindOwnPushToken(tx, userID, collections.NumberID(number))
-		if collections.Missing(err) {
+		if collections.IsNotFound(err) {
 			return fault.Missing()
 		}
 		if err != nil {

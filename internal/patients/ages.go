@@ -68,7 +68,7 @@ func storeAgeGroup(tx core.App, p *collections.Patient, now time.Time, practice 
 // apply. It returns how many it checked and how many changed bounds.
 func UpdateAgeGroups(ctx context.Context, app core.App, now time.Time, practice *time.Location) (checked, changed int, err error) {
 	for after := ""; ; {
-		page, err := collections.YoungAfter(app, after, ageGroupBatch)
+		page, err := collections.MinorsAfter(app, after, ageGroupBatch)
 		if err != nil || len(page) == 0 {
 			return checked, changed, err
 		}
@@ -96,7 +96,7 @@ func UpdateAgeGroups(ctx context.Context, app core.App, now time.Time, practice 
 }
 
 // updateAgeGroup stores the group of one patient; moved reports whether other bounds now apply. An unreadable patient stays as is.
-func updateAgeGroup(tx core.App, young collections.Young, now time.Time, practice *time.Location) (moved bool, err error) {
+func updateAgeGroup(tx core.App, young collections.Minor, now time.Time, practice *time.Location) (moved bool, err error) {
 	if young.Unreadable {
 		return false, nil
 	}

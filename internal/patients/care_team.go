@@ -211,7 +211,7 @@ func publicUser(recordID string) string {
 // memberUser returns the user if allowed on a care team, otherwise nil.
 func memberUser(app core.App, userID string) (*collections.User, error) {
 	user, err := collections.FindUser(app, userID)
-	if collections.Missing(err) {
+	if collections.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -233,7 +233,7 @@ func GuardMember(app core.App, record *core.Record, now time.Time) error {
 	if user == nil {
 		return validation.Errors{"user": validation.NewError("validation_invalid_value", msgMember)}
 	}
-	if _, err := collections.FindPatient(app, member.PatientID()); collections.Missing(err) {
+	if _, err := collections.FindPatient(app, member.PatientID()); collections.IsNotFound(err) {
 		return validation.Errors{"patient": validation.NewError("validation_invalid_value", "There is no such patient.")}
 	} else if err != nil {
 		return err

@@ -182,7 +182,7 @@ func GuardConsent(app core.App, record *core.Record, by audit.Actor, now time.Ti
 func newConsent(app core.App, consent *collections.Consent, by audit.Actor, now time.Time) error {
 	wrong := validation.Errors{}
 	complain := func(column, message string) { wrong[column] = validation.NewError("validation_invalid_value", message) }
-	if _, err := collections.FindPatient(app, consent.PatientID()); collections.Missing(err) {
+	if _, err := collections.FindPatient(app, consent.PatientID()); collections.IsNotFound(err) {
 		complain(collections.ColumnPatient, "There is no such patient.")
 	} else if err != nil {
 		return err

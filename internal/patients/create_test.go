@@ -391,7 +391,7 @@ func TestTriageRowFollowsThePatient(t *testing.T) {
 	if p.Version() != 4 {
 		t.Errorf("version %d after three changes", p.Version())
 	}
-	if _, err := collections.FindPatient(app, p.Id); !collections.Missing(err) {
+	if _, err := collections.FindPatient(app, p.Id); !collections.IsNotFound(err) {
 		t.Error("a deleted patient was found:", err)
 	}
 }

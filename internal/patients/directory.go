@@ -83,7 +83,7 @@ func (d *Directory) Build(app core.App) error {
 	var all []*entry
 	text := 0
 	for after := ""; ; {
-		page, err := collections.PatientEntriesAfter(app, after, entriesPerQuery)
+		page, err := collections.DirectoryEntriesAfter(app, after, entriesPerQuery)
 		if err != nil {
 			return fmt.Errorf("build the patient directory: %w", err)
 		}
@@ -121,12 +121,12 @@ func (d *Directory) Refresh(app core.App, ids ...string) error {
 	if !d.Ready() {
 		return nil // Build reads everything
 	}
-	rows, err := collections.PatientEntries(app, ids)
+	rows, err := collections.DirectoryEntries(app, ids)
 	if err != nil {
 		return fmt.Errorf("refresh the patient directory: %w", err)
 	}
 	for _, id := range ids {
-		i := slices.IndexFunc(rows, func(row collections.PatientEntry) bool { return row.ID == id })
+		i := slices.IndexFunc(rows, func(row collections.DirectoryEntry) bool { return row.ID == id })
 		if i < 0 {
 			d.remove(parseID(id))
 		} else {
@@ -274,7 +274,7 @@ type positionedEntry struct {
 	place int
 }
 
-func newEntry(row collections.PatientEntry) *entry {
+func newEntry(row collections.DirectoryEntry) *entry {
 	e := &entry{id: parseID(row.ID), created: row.CreatedAt.UnixMicro()}
 	for _, part := range []string{row.Last.Reveal(), row.First.Reveal(), row.MRN} {
 		e.text = append(append(e.text, fold(part)...), separator)

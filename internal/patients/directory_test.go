@@ -69,8 +69,8 @@ type person struct {
 	created              time.Time
 }
 
-func (p person) row() collections.PatientEntry {
-	return collections.PatientEntry{
+func (p person) row() collections.DirectoryEntry {
+	return collections.DirectoryEntry{
 		ID: p.id, MRN: p.mrn, First: phi.Text(p.first), Last: phi.Text(p.last),
 		Active: p.state == Active, Deleted: p.state == Deleted, CreatedAt: p.created,
 	}

@@ -96,7 +96,7 @@ func ImportFromEMR(ctx context.Context, app core.App, chart EMRReader, what Impo
 // findImported reports whether a patient of any state has the EMR's id.
 func findImported(app core.App, result *ImportResult) (bool, error) {
 	p, err := collections.FindPatientByExternalID(app, result.EMRID)
-	if collections.Missing(err) {
+	if collections.IsNotFound(err) {
 		return false, nil
 	}
 	if err != nil {
@@ -180,7 +180,7 @@ func importOne(app core.App, found emr.Patient, what ImportRequest, by audit.Act
 			}
 			return err
 		}
-		if !collections.Missing(err) {
+		if !collections.IsNotFound(err) {
 			return err
 		}
 	}
@@ -275,7 +275,7 @@ func FindProvider(app core.App, who string) (*collections.User, error) {
 		find, key = collections.FindUser, collections.NumberID(id)
 	}
 	user, err := find(app, key)
-	if collections.Missing(err) {
+	if collections.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // no provider is a valid result
 	}
 	if err != nil || user.Active() && user.Role() == string(authz.Provider) {

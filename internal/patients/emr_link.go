@@ -62,7 +62,7 @@ func Link(ctx context.Context, app core.App, chart EMRReader, p *collections.Pat
 	if err == nil && holder.Id != p.Id {
 		return nil, fault.Field("emr_id", "The record belongs to patient "+holder.Id+".")
 	}
-	if err != nil && !collections.Missing(err) {
+	if err != nil && !collections.IsNotFound(err) {
 		return nil, err
 	}
 	_, err = modify(app, p.Id, audit.PatientUpdate, by, now, func(p *collections.Patient) error {

@@ -260,12 +260,12 @@ func checkReferences(app core.App, p *collections.Patient, changed []string, wro
 // nextMRN returns the next number of the sequence that no patient has.
 func nextMRN(app core.App) (string, error) {
 	for {
-		n, err := collections.Next(app, mrnSequence)
+		n, err := collections.NextValue(app, mrnSequence)
 		if err != nil {
 			return "", err
 		}
 		number := fmt.Sprintf("MRN-%08d", n)
-		if _, err := collections.FindPatientByMRN(app, number); collections.Missing(err) {
+		if _, err := collections.FindPatientByMRN(app, number); collections.IsNotFound(err) {
 			return number, nil
 		} else if err != nil {
 			return "", err

@@ -35,7 +35,7 @@ type IncompleteEnrollments struct {
 
 // Incomplete checks all active patients, or those of a user's care teams.
 func (e *Enrollments) Incomplete(app core.App, careTeamOf string, filter EnrollmentFilter, now time.Time) (*IncompleteEnrollments, error) {
-	list, err := collections.PatientsByEnrolment(app, careTeamOf)
+	list, err := collections.PatientsByEnrollment(app, careTeamOf)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func preflightStamps(app core.App, ids []string, day string) (common string, own
 	if err != nil {
 		return "", nil, err
 	}
-	others, err := collections.PreflightStamp(app)
+	others, err := collections.PreflightVersion(app)
 	if err != nil {
 		return "", nil, err
 	}

@@ -161,12 +161,12 @@ func TestDamagedValues(t *testing.T) {
 	}
 	for _, p := range page {
 		_, err := patients.NewView(p, authz.Admin)
-		if refused, ok := errors.AsType[*collections.Unreadable](err); !ok || refused.ID != p.Id {
+		if refused, ok := errors.AsType[*collections.UnreadableError](err); !ok || refused.ID != p.Id {
 			t.Errorf("the patient is shown: %v", err)
 		}
 	}
 	names, err := patients.Names(app, []string{a.Id, b.Id})
-	if err != nil || names[b.Id].FirstLast() != collections.UnreadableText || names[a.Id].LastFirst() != collections.UnreadableText || names[a.Id].Readable() {
+	if err != nil || names[b.Id].FullName() != collections.UnreadableText || names[a.Id].LastFirst() != collections.UnreadableText || names[a.Id].Readable() {
 		t.Error("names", err)
 	}
 
@@ -277,8 +277,8 @@ func TestNames(t *testing.T) {
 		t.Fatal(names, err)
 	}
 	name := names[p.Id]
-	if name.FirstLast() != "Ada Lovelace" || name.LastFirst() != "Lovelace, Ada" || name.MRN != "A-1" {
-		t.Error(name.FirstLast(), name.LastFirst(), name.MRN)
+	if name.FullName() != "Ada Lovelace" || name.LastFirst() != "Lovelace, Ada" || name.MRN != "A-1" {
+		t.Error(name.FullName(), name.LastFirst(), name.MRN)
 	}
 	for _, verb := range []string{"%v", "%+v", "%#v"} {
 		if text := fmt.Sprintf(verb, names); strings.Contains(text, "Ada") || strings.Contains(text, "Love") {

@@ -69,7 +69,7 @@ func RecordOrder(app core.App, patientID string, d OrderDraft, by audit.Actor, c
 			return fault.OrMissing(err)
 		}
 		user, err := collections.FindUser(tx, author)
-		if err != nil && !collections.Missing(err) {
+		if err != nil && !collections.IsNotFound(err) {
 			return err
 		}
 		if d.kind == collections.CompetingService {

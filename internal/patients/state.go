@@ -188,7 +188,7 @@ func recountDays(tx core.App, p, before *collections.Patient, practice *time.Loc
 // endOpenWork unassigns devices and closes open alerts and escalations of a deleted patient, each with an audit entry.
 // Source: docs/decisions/patients.md, "Soft delete".
 func endOpenWork(tx core.App, p *collections.Patient, by audit.Actor, now time.Time) error {
-	devices, err := collections.TakeDevices(tx, p.Id, p.DeletedBy(), now)
+	devices, err := collections.UnassignDevices(tx, p.Id, p.DeletedBy(), now)
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ type pendingChanges struct {
 }
 
 // addEntry adds the changes of an audit row. Reads, refusals and other resources change nothing.
-func (c *pendingChanges) addEntry(mark collections.AuditMark) {
+func (c *pendingChanges) addEntry(mark collections.AuditSummary) {
 	if mark.Patient == "" || mark.Action == string(audit.Read) || mark.Outcome != string(audit.Success) {
 		return
 	}

@@ -169,7 +169,7 @@ func (p *Publisher) Run(ctx context.Context, app core.App) {
 
 // start begins at the end of the audit trail, with sequence numbers above all used before: each run has 2³² of its own.
 func (p *Publisher) start(app core.App) (err error) {
-	run, err := collections.Next(app, "live")
+	run, err := collections.NextValue(app, "live")
 	if err != nil {
 		return err
 	}
@@ -203,7 +203,7 @@ func (p *Publisher) gather(app core.App) error {
 		p.pending.totals = true
 	}
 	for {
-		marks, err := collections.AuditMarksAfter(app, p.last, tailPage)
+		marks, err := collections.AuditSummariesAfter(app, p.last, tailPage)
 		if err != nil {
 			return fmt.Errorf("follow the audit trail: %w", err)
 		}

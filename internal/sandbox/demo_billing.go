@@ -155,8 +155,8 @@ func (b *demoBilling) logCallsUntil(until time.Time) error {
 		by := actorOf(call.by)
 		checks := validate.NewChecks()
 		draft := billing.TimeBody{
-			PatientID: validate.FieldOf(call.patientID), Category: validate.FieldOf(collections.Interactive), Activity: validate.FieldOf("phone_call"), Notes: validate.FieldOf(call.topic),
-			StartedAt: validate.FieldOf(call.from.Format(time.RFC3339)), EndedAt: validate.FieldOf(call.until.Format(time.RFC3339)),
+			PatientID: validate.Of(call.patientID), Category: validate.Of(collections.Interactive), Activity: validate.Of("phone_call"), Notes: validate.Of(call.topic),
+			StartedAt: validate.Of(call.from.Format(time.RFC3339)), EndedAt: validate.Of(call.until.Format(time.RFC3339)),
 		}.Read(checks, call.until)
 		if err := checks.Err(); err != nil {
 			return err

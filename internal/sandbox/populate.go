@@ -133,12 +133,12 @@ func createPortalAccount(app core.App, ids []string, now time.Time) error {
 func enrollPatient(app core.App, n int, staff staff, payers []int64, at time.Time) (string, error) {
 	person := NewDemoPatient(n)
 	body := patients.Body{
-		FirstName: validate.FieldOf(person.FirstName), LastName: validate.FieldOf(person.LastName), DateOfBirth: validate.FieldOf(person.BirthDate), Gender: validate.FieldOf(person.Gender),
-		Phone: validate.FieldOf(person.Phone), Email: validate.FieldOf(person.Email), GatewayPatientID: validate.FieldOf(person.GatewayID), ExternalID: validate.FieldOf(person.EMRID),
-		PrimaryProviderID: validate.FieldOf(staff.provider.Number()), Insurance: insuranceOf(n, payers), ICD10Codes: validate.FieldOf([]validate.String{validate.FieldOf(diagnoses[n%len(diagnoses)])}),
-		Address: validate.FieldOf(patients.AddressBody{
-			Line1: validate.FieldOf(person.Line1), City: validate.FieldOf(person.City), State: validate.FieldOf(person.State),
-			Zip: validate.FieldOf(person.Zip),
+		FirstName: validate.Of(person.FirstName), LastName: validate.Of(person.LastName), DateOfBirth: validate.Of(person.BirthDate), Gender: validate.Of(person.Gender),
+		Phone: validate.Of(person.Phone), Email: validate.Of(person.Email), GatewayPatientID: validate.Of(person.GatewayID), ExternalID: validate.Of(person.EMRID),
+		PrimaryProviderID: validate.Of(staff.provider.Number()), Insurance: insuranceOf(n, payers), ICD10Codes: validate.Of([]validate.String{validate.Of(diagnoses[n%len(diagnoses)])}),
+		Address: validate.Of(patients.AddressBody{
+			Line1: validate.Of(person.Line1), City: validate.Of(person.City), State: validate.Of(person.State),
+			Zip: validate.Of(person.Zip),
 		}),
 	}
 	checks := validate.NewChecks()
@@ -170,7 +170,7 @@ func recordConsent(app core.App, n int, patientID string, provider *collections.
 	if n%9 != 0 {
 		checks := validate.NewChecks()
 		draft := patients.ConsentBody{
-			Type: validate.FieldOf("rpm"), Method: validate.FieldOf("written"), GrantedAt: validate.FieldOf(at.Format(time.RFC3339)), ObtainedBy: validate.FieldOf(provider.Email()),
+			Type: validate.Of("rpm"), Method: validate.Of("written"), GrantedAt: validate.Of(at.Format(time.RFC3339)), ObtainedBy: validate.Of(provider.Email()),
 		}.Read(checks, at, time.UTC)
 		if err := checks.Err(); err != nil {
 			return err
@@ -267,7 +267,7 @@ var noteTemplates = []struct{ name, context, text string }{
 // createNoteTemplates stores the practice's note templates.
 func createNoteTemplates(app core.App, now time.Time) error {
 	for _, one := range noteTemplates {
-		body := templates.NoteBody{Name: validate.FieldOf(one.name), Text: validate.FieldOf(one.text), Context: validate.FieldOf(one.context)}
+		body := templates.NoteBody{Name: validate.Of(one.name), Text: validate.Of(one.text), Context: validate.Of(one.context)}
 		checks := validate.NewChecks()
 		draft := body.Read(checks)
 		if err := checks.Err(); err != nil {

@@ -19,7 +19,7 @@ func crowd(b *testing.B, patients int) core.App {
 	b.Helper()
 	app := vigiltest.NewApp(b)
 	err := app.RunInTransaction(func(tx core.App) error {
-		tx = collections.Prepared(tx)
+		tx = collections.WithStatementCache(tx)
 		for i := range patients {
 			id := fmt.Sprintf("0194c5a8-0000-7000-8000-%012d", i)
 			if _, err := tx.DB().NewQuery(`INSERT INTO triage_scores (id, patient, listed, risk_level, enrolled_at, oldest_unacknowledged_at)

@@ -87,7 +87,7 @@ func forEachAlert(app core.App, numbers []int64, now time.Time, do func(tx core.
 
 // lastReview returns the patient's last review in the form of [alerts.ChangedReview].
 func lastReview(tx core.App, patientID string) (string, error) {
-	at, by, err := collections.Reviewed(tx, patientID)
+	at, by, err := collections.LastReview(tx, patientID)
 	if err != nil || at.IsZero() {
 		return "", err
 	}
@@ -96,11 +96,11 @@ func lastReview(tx core.App, patientID string) (string, error) {
 
 // undoReview reverses the review that an action on an alert was, unless the patient was reviewed again or another alert's action remains.
 func undoReview(tx core.App, patientID string, done alerts.Undone, by audit.Actor) error {
-	at, who, err := collections.Reviewed(tx, patientID)
+	at, who, err := collections.LastReview(tx, patientID)
 	if err != nil || !at.Equal(done.At) || who != by.Email {
 		return err
 	}
-	if still, err := collections.AnsweredAt(tx, patientID, by.Email, done.At); err != nil || still {
+	if still, err := collections.AcknowledgedOrResolvedAt(tx, patientID, by.Email, done.At); err != nil || still {
 		return err
 	}
 	before, reviewer, _ := strings.Cut(done.Review, " ")
@@ -112,7 +112,7 @@ func notifyMissed(tx core.App, alert *collections.Alert, since, now time.Time) e
 	if !alert.Snoozed() || alerts.Status(alert.Status()) != alerts.StatusActive {
 		return nil
 	}
-	ended, err := collections.SnoozesEnded(tx, alert.PatientID(), alert.Type(), since)
+	ended, err := collections.SnoozesEndedSince(tx, alert.PatientID(), alert.Type(), since)
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ func LastNotified(app core.App, p PatientSnapshot, now time.Time) (found []alert
 	for i, parameter := range vitals.Watched {
 		columns[i] = parameter.Column
 	}
-	rows, err := collections.ToldCritical(app, p.PatientID, now.Add(-notifiedWindow), now.Add(-notifiedClosedWindow), columns)
+	rows, err := collections.NotifiedCriticalAlerts(app, p.PatientID, now.Add(-notifiedWindow), now.Add(-notifiedClosedWindow), columns)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func LastNotified(app core.App, p PatientSnapshot, now time.Time) (found []alert
 			return nil, fmt.Errorf("read notified values: %w", err)
 		}
 		alert.Reported = readReported(alert, row.Sealed, values)
-		for _, notified := range notifiedValues(alert, row.Gathered, row.Shown) {
+		for _, notified := range notifiedValues(alert, row.Aggregate, row.ShownEventID) {
 			for _, k := range notified.CriticalValues(p.Thresholds) {
 				if !slices.ContainsFunc(found, func(o alerts.WorstValue) bool { return o.Parameter == k.Parameter && o.High == k.High }) {
 					found = append(found, k)
@@ -63,12 +63,12 @@ func LastNotified(app core.App, p PatientSnapshot, now time.Time) (found []alert
 // notifiedValues returns an alert once per notification, with the values it showed then, newest first: an alert about several events may
 // show another one now.
 func notifiedValues(alert alerts.Open, sealed, shown string) []alerts.Open {
-	g, err := collections.OpenGathering(sealed, shown)
-	if err != nil || len(g.Told) == 0 {
+	g, err := collections.OpenAggregate(sealed, shown)
+	if err != nil || len(g.Notified) == 0 {
 		return []alerts.Open{alert}
 	}
 	var all []alerts.Open
-	for _, notified := range g.Told {
+	for _, notified := range g.Notified {
 		if reported, err := alerts.ParseReported(string(notified.Values)); err == nil {
 			alert.Value = notified.Value
 			alert.Reported = alert.WithOwnChange(reported)

@@ -77,7 +77,7 @@ func List(app core.App, f Filter, offset, limit int) (page []Row, total int, err
 	if err != nil {
 		return nil, 0, err
 	}
-	page, err = readRows(app.DB().Select().Where(collections.Every(conditions)).OrderBy(strings.Split(order, ", ")...).
+	page, err = readRows(app.DB().Select().Where(collections.AllOf(conditions)).OrderBy(strings.Split(order, ", ")...).
 		Offset(int64(offset)).Limit(int64(limit)))
 	return page, total, err
 }

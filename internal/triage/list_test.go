@@ -248,7 +248,7 @@ func TestRescore(t *testing.T) {
 	if added[collections.TriageScores] != 0 {
 		t.Errorf("%d rows of triage scores more", added[collections.TriageScores])
 	}
-	if _, err := triage.Rescore(app, "nobody", now); !collections.Missing(err) {
+	if _, err := triage.Rescore(app, "nobody", now); !collections.IsNotFound(err) {
 		t.Errorf("no patient: %v", err)
 	}
 }

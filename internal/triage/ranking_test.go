@@ -223,7 +223,7 @@ func TestResolve(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.want(cancelled, map[string]any{"cancelled_by": "nurse@vigil.test", "cancelled_at": collections.Instant(later), "resolved_by": ""})
-	if _, err := p.app.FindFirstRecordByData(collections.TimeEntries, "escalation", cancelled.Id); !collections.Missing(err) {
+	if _, err := p.app.FindFirstRecordByData(collections.TimeEntries, "escalation", cancelled.Id); !collections.IsNotFound(err) {
 		t.Errorf("a cancelled one has time: %v", err)
 	}
 }

@@ -176,7 +176,7 @@ func DropThresholds(tx core.App, record *core.Record, by audit.Actor, now time.T
 // Source: docs/decisions/alerts.md, "Snooze" and "Reading origins".
 func acknowledgedCritical(tx core.App, snapshot PatientSnapshot, kind string, now time.Time) (*collections.Alert, error) {
 	for _, measured := range snapshot.CriticalSince(kind, now.Add(-currentValueWindow)) {
-		alert, err := collections.CriticalMeasuredAt(tx, snapshot.PatientID, kind, string(alerts.StatusAcknowledged), measured)
+		alert, err := collections.CriticalAlertMeasuredAt(tx, snapshot.PatientID, kind, string(alerts.StatusAcknowledged), measured)
 		if err != nil || alert != nil {
 			return alert, err
 		}
@@ -197,7 +197,7 @@ func isOvertaken(tx core.App, patientID string, alert alerts.Open) (bool, error)
 	if len(columns) == 0 {
 		return false, nil
 	}
-	return collections.MeasuredAfter(tx, patientID, kinds, columns, alert.MeasuredAt, vitals.OriginPatient.CanResolve(alert.Origin))
+	return collections.HasReadingAfter(tx, patientID, kinds, columns, alert.MeasuredAt, vitals.OriginPatient.CanResolve(alert.Origin))
 }
 
 // RescoreMinor rescores a minor after the expected kinds changed, which may lack bounds. It does nothing for an adult.
@@ -221,5 +221,5 @@ func Rescore(tx core.App, patientID string, now time.Time) (ComputedRow, error) 
 	if err := SaveRow(tx, patientID, place, now); err != nil {
 		return place, err
 	}
-	return place, collections.CountListVersion(tx)
+	return place, collections.BumpListVersion(tx)
 }

@@ -52,7 +52,7 @@ func RescoreAll(ctx context.Context, app core.App, now time.Time, changed func(p
 
 // RescoreOutdated rescores all patients once after an update that changed the formula; otherwise it does nothing.
 func RescoreOutdated(ctx context.Context, app core.App, now time.Time, changed func(patientIDs []string)) error {
-	outdated, err := collections.TriageOutdated(app)
+	outdated, err := collections.HasOutdatedScores(app)
 	if err != nil || !outdated {
 		return err
 	}
@@ -83,7 +83,7 @@ func rescoreBatchOf(app core.App, patients []string, now time.Time) error {
 		return fmt.Errorf("list patients to rescore: %w", err)
 	}
 	return app.RunInTransaction(func(tx core.App) error {
-		tx = collections.Prepared(tx)
+		tx = collections.WithStatementCache(tx)
 		snapshots, err := readSnapshots(tx, "t.patient IN (SELECT value FROM json_each({:patients}))", dbx.Params{"patients": string(list)}, now)
 		if err != nil {
 			return err
@@ -96,6 +96,6 @@ func rescoreBatchOf(app core.App, patients []string, now time.Time) error {
 				return err
 			}
 		}
-		return collections.CountListVersion(tx)
+		return collections.BumpListVersion(tx)
 	})
 }

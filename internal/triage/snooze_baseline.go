@@ -56,7 +56,7 @@ func RetractFromSnoozes(tx core.App, patientID string, retracted []*collections.
 
 // exceededBaseline reports whether an alert that the snooze suppressed exceeds its reduced baseline.
 func exceededBaseline(tx core.App, snooze *collections.Snooze, found []alerts.WorstValue, now time.Time) (bool, error) {
-	quiet, err := collections.QuietSince(tx, snooze.PatientID(), snooze.Type(), snooze.CreatedAt())
+	quiet, err := collections.SnoozedCriticalAlerts(tx, snooze.PatientID(), snooze.Type(), snooze.CreatedAt())
 	if err != nil || len(quiet) == 0 {
 		return false, err
 	}

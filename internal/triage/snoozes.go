@@ -80,7 +80,7 @@ func EndDueSnoozes(ctx context.Context, app core.App, now time.Time) (ended, sen
 		over, notified := false, false
 		err := UpdateAndRescore(app, now, func(tx core.App) (string, error) {
 			snooze, err := collections.FindSnoozeByID(tx, id)
-			if err != nil || snooze.Over() || snooze.InForce(now) { // ended by another user
+			if err != nil || snooze.Closed() || snooze.InForce(now) { // ended by another user
 				return "", err
 			}
 			over = true
@@ -134,7 +134,7 @@ func notifyAfterSnooze(tx core.App, snooze *collections.Snooze, end, now time.Ti
 	if alert == nil {
 		return false, nil
 	}
-	if notified, err := collections.ToldSince(tx, patient, kind, critical, end); err != nil || notified {
+	if notified, err := collections.NotifiedSince(tx, patient, kind, critical, end); err != nil || notified {
 		return false, err
 	}
 	label, err := collections.PatientLabel(tx, patient)
@@ -154,7 +154,7 @@ func notifyAfterSnooze(tx core.App, snooze *collections.Snooze, end, now time.Ti
 	}
 	return true, notifications.Announce(tx, notifications.Announcement{
 		Kind: notifications.AlertRaised, Severity: severityOf(critical), PatientID: patient, AlertID: alert.Id,
-		Body: fmt.Sprintf("%s: no longer snoozed are alerts about %s. Not acknowledged: %d. The latest: %s", label, strings.ReplaceAll(kind, "_", " "), open, alert.MessageShown()),
+		Body: fmt.Sprintf("%s: no longer snoozed are alerts about %s. Not acknowledged: %d. The latest: %s", label, strings.ReplaceAll(kind, "_", " "), open, alert.DisplayMessage()),
 		Key:  alerts.RenotifyKey(alert.Id, snooze.Id), AtOnce: true,
 	}, now)
 }

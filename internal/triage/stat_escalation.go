@@ -22,12 +22,12 @@ func EscalateCritical(tx core.App, snapshot PatientSnapshot, alert *collections.
 		return err
 	}
 	id, opened, err := escalations.OpenOrJoin(tx, escalations.Draft{
-		PatientID: patient, Priority: escalations.Stat, Reason: phi.Text(alert.MessageShown()), AssignedTo: assignee, AlertID: alert.Id,
+		PatientID: patient, Priority: escalations.Stat, Reason: phi.Text(alert.DisplayMessage()), AssignedTo: assignee, AlertID: alert.Id,
 	}, now)
 	if err != nil {
 		return err
 	}
-	key, why := "escalation "+id, alert.MessageShown()
+	key, why := "escalation "+id, alert.DisplayMessage()
 	if !opened {
 		active, _ := snapshot.SystemEscalation()
 		again := atOnce || active.NeedsRenotify(now)
@@ -49,7 +49,7 @@ func EscalateCritical(tx core.App, snapshot PatientSnapshot, alert *collections.
 // IsMonitored reports whether a patient is neither archived nor deleted.
 func IsMonitored(app core.App, patientID string) (bool, error) {
 	patient, err := collections.FindPatient(app, patientID)
-	if collections.Missing(err) {
+	if collections.IsNotFound(err) {
 		return false, nil
 	}
 	return err == nil && patient.Active(), err

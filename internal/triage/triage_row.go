@@ -95,7 +95,7 @@ func AddRow(tx core.App, patientID string, now time.Time) error {
 // SetListed sets whether a patient appears on the triage list, and adds a missing row.
 func SetListed(tx core.App, patientID string, listed bool, enrolledAt time.Time) error {
 	row, err := collections.FindTriageScore(tx, patientID)
-	if collections.Missing(err) {
+	if collections.IsNotFound(err) {
 		return AddRow(tx, patientID, enrolledAt)
 	}
 	if err != nil || row.Listed() == listed {

@@ -53,7 +53,7 @@ func migrated() (databases, error) {
 		return nil, err
 	}
 	defer app.Cleanup()
-	if err := errors.Join(hashCheaply(app), collections.SetPlannerStatistics(app), collections.TellChanges(app), beginTrail(app)); err != nil {
+	if err := errors.Join(hashCheaply(app), collections.SetPlannerStatistics(app), collections.InstallChangeTriggers(app), beginTrail(app)); err != nil {
 		return nil, err
 	}
 	if err := app.ClearBootstrap(); err != nil { // closes the databases, which folds their journals in

@@ -69,7 +69,7 @@ func (g *builder) nameOf(email string) (string, error) {
 	}
 	g.names[email] = email
 	user, err := collections.FindUserByEmail(g.app, email)
-	if collections.Missing(err) {
+	if collections.IsNotFound(err) {
 		return email, nil
 	}
 	if err != nil {

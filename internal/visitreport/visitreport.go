@@ -127,7 +127,7 @@ type builder struct {
 func (g *builder) loadReadings() error {
 	values := make([]*float64, len(vitals.Parameters))
 	dates := map[string]bool{}
-	return collections.EachCharted(g.app, g.patient.Id, g.from, collections.StartOfNextDay(g.now.In(g.zone)), "origin, source, "+vitals.Columns(vitals.Parameters), func(rows *dbx.Rows) error {
+	return collections.EachChartReading(g.app, g.patient.Id, g.from, collections.StartOfNextDay(g.now.In(g.zone)), "origin, source, "+vitals.Columns(vitals.Parameters), func(rows *dbx.Rows) error {
 		var id, kind, at, status, review, origin, source string
 		into := []any{&id, &kind, &at, &status, &review, &origin, &source}
 		for i := range values {
@@ -223,7 +223,7 @@ func (g *builder) valueOf(alert *collections.Alert) string {
 }
 
 func (g *builder) loadDevicesAndProvider() (err error) {
-	if g.devices, err = collections.DevicesHeldBy(g.app, g.patient.Id); err != nil {
+	if g.devices, err = collections.DevicesOfPatient(g.app, g.patient.Id); err != nil {
 		return err
 	}
 	if id := g.patient.PrimaryProviderID(); id != 0 {

@@ -31,13 +31,13 @@ var seen = map[string][]string{
 type resourceSheet struct {
 	w      io.Writer
 	app    core.App
-	table  *collections.ShipTable
+	table  *collections.WarehouseTable
 	engine *Engine
 	now    time.Time
 }
 
 // add writes the resources of rows. Those of patients who were deleted, and what cannot be opened, are none.
-func (s *resourceSheet) add(rows []collections.ShipRow) (written int, err error) {
+func (s *resourceSheet) add(rows []collections.WarehouseRow) (written int, err error) {
 	ids := make([]string, len(rows))
 	for i, row := range rows {
 		if ids[i] = row.ID; slices.Contains(collections.Numbered, s.table.Name) {

@@ -26,11 +26,11 @@ var extensions = map[string]string{CSV: "csv", Parquet: "parquet", FHIR: "ndjson
 // sheet is a file that is being written.
 type sheet interface {
 	// add writes rows, and says how many of them there are in the format.
-	add(rows []collections.ShipRow) (int, error)
+	add(rows []collections.WarehouseRow) (int, error)
 	finish() error
 }
 
-func (e *Engine) newSheet(app core.App, w io.Writer, t *collections.ShipTable, now time.Time) (sheet, error) {
+func (e *Engine) newSheet(app core.App, w io.Writer, t *collections.WarehouseTable, now time.Time) (sheet, error) {
 	switch e.options.Format {
 	case FHIR:
 		return &resourceSheet{w: w, app: app, table: t, engine: e, now: now}, nil
@@ -48,12 +48,12 @@ func (e *Engine) newSheet(app core.App, w io.Writer, t *collections.ShipTable, n
 // textSheet is a file of lines. Source: RFC 4180.
 type textSheet struct {
 	w     *csv.Writer
-	table *collections.ShipTable
+	table *collections.WarehouseTable
 	veil  veil
 	now   time.Time
 }
 
-func (s *textSheet) add(rows []collections.ShipRow) (int, error) {
+func (s *textSheet) add(rows []collections.WarehouseRow) (int, error) {
 	for _, row := range rows {
 		if err := s.w.Write(s.veil.row(s.table, row, s.now)); err != nil {
 			return 0, err
@@ -71,7 +71,7 @@ func (s *textSheet) finish() error {
 type columnSheet struct {
 	w     *parquet.GenericWriter[any]
 	place []int // of each column, in the file
-	table *collections.ShipTable
+	table *collections.WarehouseTable
 	veil  veil
 	now   time.Time
 }
@@ -79,7 +79,7 @@ type columnSheet struct {
 // rowsTogether bounds what is held of a file until it is written.
 const rowsTogether = 50_000
 
-func newColumnSheet(w io.Writer, t *collections.ShipTable, v veil, now time.Time) *columnSheet {
+func newColumnSheet(w io.Writer, t *collections.WarehouseTable, v veil, now time.Time) *columnSheet {
 	group := parquet.Group{}
 	for _, c := range t.Columns {
 		group[c.Name] = parquet.Optional(nodeOf(c.Shape))
@@ -110,7 +110,7 @@ func nodeOf(shape collections.Shape) parquet.Node {
 	return parquet.String()
 }
 
-func (s *columnSheet) add(rows []collections.ShipRow) (int, error) {
+func (s *columnSheet) add(rows []collections.WarehouseRow) (int, error) {
 	encoded := make([]parquet.Row, len(rows))
 	for i, row := range rows {
 		line := make(parquet.Row, len(s.table.Columns))
@@ -132,7 +132,7 @@ func (s *columnSheet) add(rows []collections.ShipRow) (int, error) {
 
 func (s *columnSheet) finish() error { return s.w.Close() }
 
-// valueOf reads a value; what is absent, or a time that is none, is null.
+// alertValue reads a value; what is absent, or a time that is none, is null.
 func valueOf(shape collections.Shape, text string) (parquet.Value, error) {
 	if text == "" {
 		return parquet.NullValue(), nil

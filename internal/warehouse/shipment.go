@@ -23,8 +23,8 @@ type shipment struct {
 	done   Done
 }
 
-// nameOf is what the file of a day is called. Readers that know Hive's partitions find practice, table and date in it.
-func (e *Engine) nameOf(t *collections.ShipTable, day time.Time) string {
+// contractName is what the file of a day is called. Readers that know Hive's partitions find practice, table and date in it.
+func (e *Engine) nameOf(t *collections.WarehouseTable, day time.Time) string {
 	return fmt.Sprintf("practice=%s/table=%s/date=%s/rows.%s", e.options.Practice, t.Name, day.Format(time.DateOnly), extensions[e.options.Format])
 }
 
@@ -33,8 +33,8 @@ var errNoRows = errors.New("the day has no rows")
 
 // write writes the file of a day, or removes that of one that has no rows any more. What changes meanwhile is dated later than the run, so that the
 // next one writes the file again: the pages need not be of one moment, and no reading of the database outlasts a page.
-func (s *shipment) write(ctx context.Context, app core.App, t *collections.ShipTable, day time.Time) error {
-	page, err := t.Page(app, day, collections.StartOfNextDay(day), collections.ShipRow{}, onePage)
+func (s *shipment) write(ctx context.Context, app core.App, t *collections.WarehouseTable, day time.Time) error {
+	page, err := t.Page(app, day, collections.StartOfNextDay(day), collections.WarehouseRow{}, onePage)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (s *shipment) write(ctx context.Context, app core.App, t *collections.ShipT
 }
 
 // writeRows writes the rows of a day, page by page.
-func (s *shipment) writeRows(ctx context.Context, app core.App, w io.Writer, t *collections.ShipTable, day time.Time, page []collections.ShipRow) (rows int, err error) {
+func (s *shipment) writeRows(ctx context.Context, app core.App, w io.Writer, t *collections.WarehouseTable, day time.Time, page []collections.WarehouseRow) (rows int, err error) {
 	sheet, err := s.engine.newSheet(app, w, t, s.now)
 	if err != nil {
 		return 0, err

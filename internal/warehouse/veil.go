@@ -36,7 +36,7 @@ func birthYear(date string, now time.Time) string {
 }
 
 // row is a row as it may be seen.
-func (v veil) row(t *collections.ShipTable, row collections.ShipRow, now time.Time) []string {
+func (v veil) row(t *collections.WarehouseTable, row collections.WarehouseRow, now time.Time) []string {
 	values := make([]string, len(row.Values))
 	for i, c := range t.Columns {
 		switch c.Shape {

@@ -57,22 +57,22 @@ type Options struct {
 // Engine exports. Two runs at once are for its caller to prevent.
 type Engine struct {
 	options Options
-	tables  []*collections.ShipTable
+	tables  []*collections.WarehouseTable
 	veil    veil
 }
 
 // Tables are those that can leave, by name. A kind of reading that is added leaves with its columns.
-func Tables() []*collections.ShipTable {
+func Tables() []*collections.WarehouseTable {
 	var measured, said []string
 	for _, p := range vitals.Parameters {
 		measured = append(measured, p.Column)
 	}
-	for _, m := range vitals.Marks {
+	for _, m := range vitals.Qualifiers {
 		said = append(said, m.Name)
 	}
 	slices.Sort(said)
-	return slices.SortedFunc(slices.Values(append(slices.Clone(collections.ShipTables), collections.ShipReadings(measured, said))),
-		func(a, b *collections.ShipTable) int { return strings.Compare(a.Name, b.Name) })
+	return slices.SortedFunc(slices.Values(append(slices.Clone(collections.WarehouseTables), collections.WarehouseReadings(measured, said))),
+		func(a, b *collections.WarehouseTable) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // New returns an engine.
@@ -181,7 +181,7 @@ func (e *Engine) audited(app core.App, now time.Time, said audit.Changes, work f
 }
 
 // days are those to write of a table, in order: those that have ended since the first, and those in which rows were made that changed.
-func (e *Engine) days(app core.App, t *collections.ShipTable, since, first, now time.Time) ([]time.Time, error) {
+func (e *Engine) days(app core.App, t *collections.WarehouseTable, since, first, now time.Time) ([]time.Time, error) {
 	hours, err := t.Hours(app, since)
 	if err != nil {
 		return nil, err

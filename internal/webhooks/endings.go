@@ -50,7 +50,7 @@ func (e *Engine) store(app core.App, group []*async.GroupItem[ending, string]) e
 		if err != nil {
 			return err
 		}
-		tx = collections.Prepared(tx)
+		tx = collections.WithStatementCache(tx)
 		for _, item := range group {
 			if item.Out, err = e.storeEnding(tx, trail, item.In.delivery, item.In.answer); err != nil {
 				return err
@@ -62,7 +62,7 @@ func (e *Engine) store(app core.App, group []*async.GroupItem[ending, string]) e
 
 // storeEnding stores how an attempt ended, and what follows for its webhook.
 func (e *Engine) storeEnding(tx core.App, trail *audit.Chain, d collections.WebhookDelivery, a answer) (outcome string, err error) {
-	end := collections.EndedWebhookDelivery{Error: a.problem, Code: a.status, StartedAt: a.startedAt, Ended: a.endedAt}
+	end := collections.WebhookAttemptResult{Error: a.problem, Code: a.status, StartedAt: a.startedAt, Ended: a.endedAt}
 	switch {
 	case a.problem == "":
 		end.Status, outcome = collections.WebhookDelivered, outcomeDelivered
@@ -75,7 +75,7 @@ func (e *Engine) storeEnding(tx core.App, trail *audit.Chain, d collections.Webh
 			end.Status, end.DueAt, outcome = collections.WebhookFailed, time.Time{}, outcomeFailed
 		}
 	}
-	if err := collections.EndWebhookDelivery(tx, d, end); err != nil {
+	if err := collections.StoreWebhookResult(tx, d, end); err != nil {
 		return "", err
 	}
 	if a.shown {
@@ -93,7 +93,7 @@ const gone = 410
 func (e *Engine) follow(tx core.App, trail *audit.Chain, d collections.WebhookDelivery, a answer, outcome string) error {
 	switch {
 	case outcome == outcomeDelivered:
-		return collections.NoteWebhookTook(tx, d.Webhook, a.endedAt.Add(-back), a.endedAt)
+		return collections.RecordWebhookSuccess(tx, d.Webhook, a.endedAt.Add(-back), a.endedAt)
 	case a.problem == errUnreadable: // which is our own trouble
 		return nil
 	}
@@ -101,11 +101,11 @@ func (e *Engine) follow(tx core.App, trail *audit.Chain, d collections.WebhookDe
 	if a.pause > 0 {
 		pausedUntil = a.endedAt.Add(a.pause)
 	}
-	if err := collections.NoteWebhookFailed(tx, d.Webhook, a.startedAt, pausedUntil); err != nil {
+	if err := collections.RecordWebhookFailure(tx, d.Webhook, a.startedAt, pausedUntil); err != nil {
 		return err
 	}
-	row, err := collections.FindWebhookLane(tx, d.Webhook)
-	if collections.Missing(err) {
+	row, err := collections.FindWebhookState(tx, d.Webhook)
+	if collections.IsNotFound(err) {
 		return nil // removed meanwhile
 	}
 	if err != nil {
@@ -117,8 +117,8 @@ func (e *Engine) follow(tx core.App, trail *audit.Chain, d collections.WebhookDe
 		return switchOff(tx, trail, d.Webhook, collections.WebhookGone, a.endedAt)
 	case failing:
 		return switchOff(tx, trail, d.Webhook, collections.WebhookFailing, a.endedAt)
-	case outcome == outcomeFailed && a.endedAt.Sub(collections.ParseInstant(row.ToldAt)) >= tellEvery:
-		if err := collections.NoteWebhookTold(tx, d.Webhook, a.endedAt); err != nil {
+	case outcome == outcomeFailed && a.endedAt.Sub(collections.ParseInstant(row.NotifiedAt)) >= tellEvery:
+		if err := collections.MarkWebhookNotified(tx, d.Webhook, a.endedAt); err != nil {
 			return err
 		}
 		return announce(tx, d.Webhook, "A webhook's receiver did not take an event, and it is not tried again by itself: Operations, Webhooks.", a.endedAt)
@@ -128,7 +128,7 @@ func (e *Engine) follow(tx core.App, trail *audit.Chain, d collections.WebhookDe
 
 // switchOff puts a webhook out of use, and tells administrators. What waits goes on waiting.
 func switchOff(tx core.App, trail *audit.Chain, id, because string, now time.Time) error {
-	switched, err := collections.SwitchWebhookOff(tx, id, because, now)
+	switched, err := collections.DisableWebhook(tx, id, because, now)
 	if err != nil || !switched {
 		return err
 	}

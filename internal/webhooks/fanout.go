@@ -119,7 +119,7 @@ func (e *Engine) spread(app core.App, group []*follower, batch []changefeed.Chan
 	if len(moving) > 0 {
 		err := app.RunInTransaction(func(tx core.App) error {
 			var errs []error
-			tx = collections.Prepared(tx)
+			tx = collections.WithStatementCache(tx)
 			for _, f := range moving {
 				errs = append(errs, e.move(tx, f, batch, last, now))
 			}
@@ -146,7 +146,7 @@ func (e *Engine) spread(app core.App, group []*follower, batch []changefeed.Chan
 
 // move stores what a follower is to be told of, and how far it has come; nothing when somebody has changed it meanwhile.
 func (e *Engine) move(tx core.App, f *follower, batch []changefeed.Change, last int64, now time.Time) error {
-	moved, err := collections.MoveWebhook(tx, f.id, f.events, f.stored, last)
+	moved, err := collections.AdvanceWebhook(tx, f.id, f.events, f.stored, last)
 	if f.lost = !moved; err != nil || !moved {
 		return err
 	}

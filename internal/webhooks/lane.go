@@ -70,12 +70,12 @@ func (l *lane) run(ctx, patience context.Context, app core.App) {
 // fill starts what is due and has room, and says how long to wait unless woken before.
 func (l *lane) fill(ctx, patience context.Context, app core.App) (wait time.Duration, inUse bool, err error) {
 	now := l.engine.Clock()
-	row, err := collections.FindWebhookLane(app, l.id)
-	if collections.Missing(err) || err == nil && !row.Active {
+	row, err := collections.FindWebhookState(app, l.id)
+	if collections.IsNotFound(err) || err == nil && !row.Active {
 		return 0, false, nil
 	}
-	if err == nil && row.AgainSince != "" {
-		err = l.sendAgain(ctx, app, row.AgainSince, row.AgainAnew)
+	if err == nil && row.ResendSince != "" {
+		err = l.sendAgain(ctx, app, row.ResendSince, row.ResendAsNew)
 	}
 	if err != nil {
 		return 0, true, err
@@ -181,13 +181,13 @@ func (l *lane) sendAgain(ctx context.Context, app core.App, since string, anew b
 		again := 0
 		err := app.RunInTransaction(func(tx core.App) (err error) {
 			now := l.engine.Clock()
-			if again, err = collections.SendFailedWebhookDeliveriesAgain(tx, l.id, since, anew, len(l.engine.Schedule), now, againAtOnce); err != nil || again == againAtOnce {
+			if again, err = collections.RequeueFailedWebhookDeliveries(tx, l.id, since, anew, len(l.engine.Schedule), now, againAtOnce); err != nil || again == againAtOnce {
 				return err
 			}
-			if err := collections.HastenWebhookDeliveries(tx, l.id, since, now); err != nil {
+			if err := collections.ExpediteWebhookDeliveries(tx, l.id, since, now); err != nil {
 				return err
 			}
-			return collections.EndWebhookAgain(tx, l.id, since)
+			return collections.EndWebhookResend(tx, l.id, since)
 		})
 		if err != nil || again < againAtOnce {
 			return err

@@ -120,7 +120,7 @@ func (e *Engine) Retry(app core.App, id string, by audit.Actor, now time.Time) (
 		if d, err = collections.FindWebhookDelivery(tx, id); err != nil {
 			return fault.OrMissing(err)
 		}
-		row, err := collections.FindWebhookLane(tx, d.Webhook)
+		row, err := collections.FindWebhookState(tx, d.Webhook)
 		switch {
 		case err != nil:
 			return err
@@ -129,7 +129,7 @@ func (e *Engine) Retry(app core.App, id string, by audit.Actor, now time.Time) (
 		case !row.Active:
 			return fault.New(fault.Invalid, "invalid_state", "The webhook is switched off: what waits is sent when it is switched on.")
 		}
-		if err := collections.SendWebhookDeliveryAgain(tx, d, now); err != nil {
+		if err := collections.RequeueWebhookDelivery(tx, d, now); err != nil {
 			return err
 		}
 		entry := audit.Entry{

@@ -47,7 +47,7 @@ type Options struct {
 	DisableAfter time.Duration
 	// Agent is what the service calls itself.
 	Agent string
-	// ReadingsWait tells that somebody waits for a reading to be stored, which goes first; nil is never.
+	// ReadingsPending tells that somebody waits for a reading to be stored, which goes first; nil is never.
 	ReadingsWait func() bool
 	Clock        func() time.Time
 	Log          *slog.Logger

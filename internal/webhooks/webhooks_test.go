@@ -263,8 +263,8 @@ func TestFiveDays(t *testing.T) {
 		p.goOn(24*time.Hour, 30*time.Minute)
 	}
 	w := p.webhook(hook)
-	if w.Active() || w.OffBecause() != collections.WebhookFailing {
-		t.Fatalf("after six days: active %v, %q", w.Active(), w.OffBecause())
+	if w.Active() || w.DisabledReason() != collections.WebhookFailing {
+		t.Fatalf("after six days: active %v, %q", w.Active(), w.DisabledReason())
 	}
 	if p.count(hook, "failed") == 0 {
 		t.Fatal("nothing was given up: the test shows too little")
@@ -295,8 +295,8 @@ func TestFiveDays(t *testing.T) {
 			t.Error(diff)
 		}
 	}
-	if w := p.webhook(hook); !w.Active() || w.OffBecause() != "" || !w.FailingSince().IsZero() {
-		t.Errorf("switched on: %v %q %v", w.Active(), w.OffBecause(), w.FailingSince())
+	if w := p.webhook(hook); !w.Active() || w.DisabledReason() != "" || !w.FailingSince().IsZero() {
+		t.Errorf("switched on: %v %q %v", w.Active(), w.DisabledReason(), w.FailingSince())
 	}
 }
 
@@ -308,8 +308,8 @@ func TestGone(t *testing.T) {
 	p.reading("p1", 1)
 	p.reading("p1", 2)
 	p.round()
-	if w := p.webhook(hook); w.Active() || w.OffBecause() != collections.WebhookGone || len(r.all) != 1 {
-		t.Errorf("active %v, %q, after %d requests", w.Active(), w.OffBecause(), len(r.all))
+	if w := p.webhook(hook); w.Active() || w.DisabledReason() != collections.WebhookGone || len(r.all) != 1 {
+		t.Errorf("active %v, %q, after %d requests", w.Active(), w.DisabledReason(), len(r.all))
 	}
 	if told := p.told(); len(told) != 1 || !strings.Contains(told[0], "gone") {
 		t.Errorf("administrators were told %q", told)

@@ -12,7 +12,7 @@ import (
 	"github.com/andybalholm/brotli"
 )
 
-// The codings in which a file is sent, and how hard those of them try that are made while somebody waits.
+// The content codings, and the level of brotli at run time, while a client waits.
 const (
 	Brotli = "br"
 	Gzip   = "gzip"
@@ -21,14 +21,14 @@ const (
 	brotliLevel = 5
 )
 
-// File is a file as it is sent. It is made once in each coding that somebody asks for.
+// File is a console file. Each coding is made once, on first use.
 type File struct {
 	Type   string
 	sum    string
 	bodies map[string]func() ([]byte, error)
 }
 
-// newFile has content as it is, or what is packed in its place.
+// newFile returns a file from its content, or from its packed form if there is one.
 func newFile(kind, sum string, content, packed []byte) *File {
 	plain := sync.OnceValues(func() ([]byte, error) { return content, nil })
 	small := sync.OnceValues(func() ([]byte, error) {
@@ -60,17 +60,18 @@ func pack(content []byte, by func(io.Writer) io.WriteCloser) ([]byte, error) {
 	return packed.Bytes(), nil
 }
 
-// As is the file in a coding, and the entity tag of that. Source: RFC 9110, section 8.8.3.3: each coding has its own.
-func (f *File) As(coding string) (body []byte, tag string, err error) {
+// Encoded returns the file in a coding and the entity tag of that coding. Source: RFC 9110, section 8.8.3.3: each
+// coding has its own.
+func (f *File) Encoded(coding string) (body []byte, tag string, err error) {
 	if body, err = f.bodies[coding](); err != nil {
-		return nil, "", fmt.Errorf("the console's file as %s: %w", coding, err)
+		return nil, "", fmt.Errorf("encode a console file as %s: %w", coding, err)
 	}
 	return body, `"` + f.sum + "-" + coding + `"`, nil
 }
 
-// Choose is the coding that somebody likes best who says so; of those that are liked as much, the smallest. Who wants none gets the file as it is.
+// ChooseCoding returns the coding that Accept-Encoding prefers, on a tie the smallest, and identity if it names none.
 // Source: RFC 9110, section 12.5.3.
-func Choose(accepted []string) string {
+func ChooseCoding(accepted []string) string {
 	liked := map[string]float64{}
 	for said := range strings.SplitSeq(strings.ToLower(strings.Join(accepted, ",")), ",") {
 		coding, rest, weighed := strings.Cut(said, ";")
@@ -79,13 +80,13 @@ func Choose(accepted []string) string {
 			name, value, _ := strings.Cut(rest, "=")
 			weight, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
 			if strings.TrimSpace(name) != "q" || err != nil || weight < 0 {
-				weight = 0 // what cannot be read promises nothing
+				weight = 0 // a malformed weight counts as 0
 			}
 			liked[strings.TrimSpace(coding)] = weight
 		}
 	}
 	if _, named := liked[Plain]; !named {
-		liked[Plain] = 1e-4 // it may always be sent unless it is refused; what is named goes first
+		liked[Plain] = 1e-4 // identity is acceptable unless rejected, after any named coding
 	}
 	best := Plain
 	for _, coding := range []string{Gzip, Brotli} {

@@ -1,6 +1,6 @@
-// Package console has the files of the console as they are sent. What `make web` has packed is sent so: without comments, its names and spaces
-// short, and as small as brotli makes it. It lies beside the files under the hash of what it was made from, so that a file that has changed since
-// is sent as it is. Nothing is done before it is asked for.
+// Package console serves the console's files. If `make web` has packed a file, it sends the packed form: minified and
+// compressed and brotli. Packed files are named by the hash of their source, so a file changed since then is sent as
+// it is. All work happens on first use.
 package console
 
 import (
@@ -12,52 +12,53 @@ import (
 	"sync"
 )
 
-// Packed is the folder of what was packed.
-const Packed = "vendor/packed"
+// PackedDir is the folder of packed files.
+const PackedDir = "vendor/packed"
 
-// types are those of the files that are sent; nothing else is. Source: RFC 9239 for scripts.
+// types are the media types of the files that are served; other files are not served. Source: RFC 9239 for scripts.
 var types = map[string]string{
 	"": "text/html; charset=utf-8", ".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8",
 	".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
 }
 
-// Files are those of a console.
+// Files are the files of a console.
 type Files struct {
 	files fs.FS
-	known sync.Map // *File by its type and the hash of what it is made from
+	known sync.Map // *File by its type and the hash of its content
 }
 
-// New has the files of a folder.
+// New returns the files of a folder.
 func New(files fs.FS) *Files { return &Files{files: files} }
 
-// Sum names content, in letters that a name may begin with: Go embeds no file whose name begins with an underscore.
-func Sum(content []byte) string {
+// HashName names content by its hash, with a letter first: Go embeds no file with a name that begins with an
+// underscore.
+func HashName(content []byte) string {
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:12])
 }
 
-// Sent reports whether a file is one that is sent.
-func Sent(name string) bool {
+// IsServed reports whether a file is served.
+func IsServed(name string) bool {
 	_, known := types[path.Ext(name)]
-	return known && !strings.HasPrefix(name, Packed+"/")
+	return known && !strings.HasPrefix(name, PackedDir+"/")
 }
 
-// Find has a file by its name, or fs.ErrNotExist.
+// Find returns a file by its name, or fs.ErrNotExist.
 func (f *Files) Find(name string) (*File, error) {
-	if !fs.ValidPath(name) || !Sent(name) {
+	if !fs.ValidPath(name) || !IsServed(name) {
 		return nil, fs.ErrNotExist
 	}
 	content, err := fs.ReadFile(f.files, name)
 	if err != nil {
-		return nil, fs.ErrNotExist // a folder is none, either
+		return nil, fs.ErrNotExist // directories too
 	}
-	kind, sum := types[path.Ext(name)], Sum(content)
+	kind, sum := types[path.Ext(name)], HashName(content)
 	if known, ok := f.known.Load(kind + sum); ok {
 		return known.(*File), nil
 	}
-	packed, err := fs.ReadFile(f.files, path.Join(Packed, sum+".br"))
+	packed, err := fs.ReadFile(f.files, path.Join(PackedDir, sum+".br"))
 	if err != nil {
-		packed = nil // whoever builds without npm, or has changed the file since, has the file itself
+		packed = nil // a build without npm, or a file changed since, uses the file itself
 	}
 	known, _ := f.known.LoadOrStore(kind+sum, newFile(kind, sum, content, packed))
 	return known.(*File), nil

@@ -117,7 +117,7 @@ func (m *Metrics) Gather() prometheus.Gatherer { return m.registry }
 func (m *Metrics) Stored(outcomes []ingest.Outcome, now time.Time) {
 	for _, outcome := range outcomes {
 		o := outcome.Observation
-		if !outcome.Completed { // it was counted when it came
+		if !outcome.Merged { // it was counted when it came
 			m.storage.WithLabelValues(string(o.Source)).Observe(o.ProcessingMS / 1000)
 			m.readings.WithLabelValues(string(o.Reading.Kind), string(o.Source)).Inc()
 		}
@@ -245,7 +245,7 @@ func (s state) Collect(out chan<- prometheus.Metric) {
 	}
 	gauge(depth, float64(s.Waiting()), "readings")
 	for _, q := range collections.Queues {
-		waiting, since, err := q.Waiting(s.App)
+		waiting, since, err := q.Depth(s.App)
 		if err != nil {
 			s.Log.Warn("queue not measured", slog.String("queue", q.Name), slog.Any("error", err))
 			continue
@@ -258,7 +258,7 @@ func (s state) Collect(out chan<- prometheus.Metric) {
 		gauge(oldest, age, q.Name)
 	}
 	s.collectAlerts(gauge)
-	if givenUp, err := collections.AllGivenUp(s.App); err != nil {
+	if givenUp, err := collections.CountDeadLetters(s.App); err != nil {
 		s.Log.Warn("deliveries given up not counted", slog.Any("error", err))
 	} else {
 		gauge(gaveUp, float64(givenUp))
@@ -293,8 +293,8 @@ func (s state) Collect(out chan<- prometheus.Metric) {
 }
 
 func (s state) collectWebhooks(gauge func(*prometheus.Desc, float64, ...string)) {
-	failed, err := collections.WebhookDeliveriesFailed(s.App)
-	off, failing, also := collections.WebhooksOff(s.App)
+	failed, err := collections.CountFailedWebhookDeliveries(s.App)
+	off, failing, also := collections.CountDisabledWebhooks(s.App)
 	if err := errors.Join(err, also); err != nil {
 		s.Log.Warn("webhooks not counted", slog.Any("error", err))
 		return
@@ -305,7 +305,7 @@ func (s state) collectWebhooks(gauge func(*prometheus.Desc, float64, ...string))
 }
 
 func (s state) collectAlerts(gauge func(*prometheus.Desc, float64, ...string)) {
-	found, err := collections.UnacknowledgedAlerts(s.App)
+	found, err := collections.CountUnacknowledgedAlerts(s.App)
 	if err != nil {
 		s.Log.Warn("alerts not counted", slog.Any("error", err))
 		return

@@ -19,25 +19,25 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// EmergencyHeader opens a patient outside the caller's care teams; its value is the reason.
+// EmergencyHeader requests emergency access to a patient outside the caller's care teams; its value is the reason.
 const EmergencyHeader = "X-Emergency-Access"
 
-// AccessTokens tells who holds an access token.
+// AccessTokens authenticates callers.
 type AccessTokens interface {
-	// Authenticate returns the active user of the token, or the fault token_invalid or token_expired;
-	// not_authenticated for no token.
+	// Authenticate returns the active user of the token. It fails with token_invalid or token_expired, or with
+	// not_authenticated for an empty token.
 	Authenticate(app core.App, token string, now time.Time) (auth.Caller, error)
 }
 
-// admit checks what comes before any lookup, in the contract's order: limit, token, role.
-// Source: docs/decisions/conventions.md, "Reference to something that does not exist".
-func (d *Door) admit(c *Call, row Route) error {
+// admit checks the request before any lookup, in the contract's order: limit, token, role. Source:
+// docs/decisions/conventions.md, "Reference to something that does not exist".
+func (d *Server) admit(c *Call, row Route) error {
 	caller, refused := d.identify(c)
 	if err := d.count(c, row, caller); err != nil {
 		return err
 	}
 	c.Caller = caller
-	if row.Who != authz.Anyone && row.Who != authz.SignedByGateway {
+	if row.Permission != authz.Anyone && row.Permission != authz.SignedByGateway {
 		if refused != nil {
 			if f := Translate(refused); f.Kind == fault.Unauthenticated {
 				c.Header().Set("WWW-Authenticate", "Bearer")
@@ -52,7 +52,7 @@ func (d *Door) admit(c *Call, row Route) error {
 		return err
 	}
 	if offers := d.produces(row); Preferred(c.Request.Header, offers...) == "" {
-		return fault.New(fault.NotAcceptable, "not_acceptable", "This is not available in a format that the Accept header allows.")
+		return fault.New(fault.NotAcceptable, "not_acceptable", "No media type of the Accept header is available here.")
 	}
 	if len(c.Request.URL.RequestURI()) > maxURLBytes {
 		return fault.Validation(fault.Fields{fault.NonField: {fmt.Sprintf("The URL is longer than %d bytes.", maxURLBytes)}})
@@ -60,13 +60,14 @@ func (d *Door) admit(c *Call, row Route) error {
 	return nil
 }
 
-// permit refuses what the caller's role may not do, and everything but signing in to who must set up a second factor first.
-// Source: docs/decisions/roles.md, "Endpoint permissions" and docs/decisions/authentication.md, "Disable 2FA".
-func (d *Door) permit(c *Call, row Route) error {
+// permit denies what the caller's role may not do. A user who must set up a second factor first may only use the
+// endpoints under /auth/. Source: docs/decisions/roles.md, "Endpoint permissions" and docs/decisions/authentication.md,
+// "Disable 2FA".
+func (d *Server) permit(c *Call, row Route) error {
 	if c.Caller.Client != nil {
 		return c.permitClient(row)
 	}
-	c.Scope = authz.Reach(c.Caller.Role, row.Who)
+	c.Scope = authz.Reach(c.Caller.Role, row.Permission)
 	switch {
 	case c.Scope == authz.None:
 		return fault.Denied()
@@ -76,27 +77,29 @@ func (d *Door) permit(c *Call, row Route) error {
 	return nil
 }
 
-// refuseBeyondEmergency refuses a request that claims an emergency for a write that none opens, whoever asks and whether or not the reason
-// would have been needed: what is closed must not depend on what is found later. Source: docs/decisions/security.md, "Emergency access".
+// refuseBeyondEmergency rejects the emergency header on a write that emergency access does not cover, even if the
+// caller would have access without it: the rule must not depend on later lookups. Source: docs/decisions/security.md,
+// "Emergency access".
 func refuseBeyondEmergency(c *Call, row Route) error {
-	if row.Method == http.MethodGet || row.Asks || authz.InEmergency(row.Who) {
+	if row.Method == http.MethodGet || row.ReadOnly || authz.InEmergency(row.Permission) {
 		return nil
 	}
 	return c.RefuseEmergency()
 }
 
-// RefuseEmergency refuses a request that claims an emergency, for a handler that finds out that none opens what is asked.
+// RefuseEmergency rejects the emergency header. Handlers call it if they find that emergency access does not cover the
+// request.
 func (c *Call) RefuseEmergency() error {
 	if len(c.Request.Header.Values(EmergencyHeader)) == 0 {
 		return nil
 	}
-	return fault.New(fault.Forbidden, "permission_denied", "An emergency opens reading, and writing readings, alerts, escalations and notes. "+
+	return fault.New(fault.Forbidden, "permission_denied", "Emergency access covers reading, and writing readings, alerts, escalations and notes. "+
 		"Leave "+EmergencyHeader+" out of other requests.")
 }
 
-// identify tells who the access token belongs to; another scheme is no token. Source: RFC 6750, 2.1; docs/decisions/authentication.md,
-// "Access token".
-func (d *Door) identify(c *Call) (auth.Caller, error) {
+// identify returns the owner of the bearer token; another scheme counts as no token. Source: RFC 6750, 2.1;
+// docs/decisions/authentication.md, "Access token".
+func (d *Server) identify(c *Call) (auth.Caller, error) {
 	scheme, token, _ := strings.Cut(c.Request.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
 		token = ""
@@ -108,9 +111,9 @@ func (d *Door) identify(c *Call) (auth.Caller, error) {
 	return caller, nil
 }
 
-// count takes the request from its limit and shows on the answer what is left.
-// Source: docs/decisions/limits.md, "Which limit applies", "Rate-limit headers" and docs/decisions/errors.md, "429 body".
-func (d *Door) count(c *Call, row Route, caller auth.Caller) error {
+// count takes the request from its limit and sets the headers with the left quota. Source:
+// docs/decisions/limits.md, "Which limit applies", "Rate-limit headers" and docs/decisions/errors.md, "429 body".
+func (d *Server) count(c *Call, row Route, caller auth.Caller) error {
 	class, key := row.Limit, ratelimit.AddressKey(c.Address)
 	switch {
 	case class == ratelimit.User && caller.Client != nil:
@@ -119,15 +122,15 @@ func (d *Door) count(c *Call, row Route, caller auth.Caller) error {
 		key = caller.RecordID
 	case class == ratelimit.User:
 		class = ratelimit.Anon
-	case class == ratelimit.Auth && caller.RecordID != "" && row.Who != authz.Anyone: // a token is no help where none is asked for
+	case class == ratelimit.Auth && caller.RecordID != "" && row.Permission != authz.Anyone: // on rows that require no token, a token gives no separate limit
 		key = caller.RecordID
-	case class == ratelimit.SignIn && d.Limits.Exhausted(ratelimit.Auth, key, c.Now): // too many sign-ins failed
+	case class == ratelimit.SignIn && d.Limits.Exhausted(ratelimit.Auth, key, c.Now): // too many failed sign-ins
 		class = ratelimit.Auth
 	}
 	return c.Take(d.Limits, class, key)
 }
 
-// Take takes the request from a limit.
+// Take takes the request from a limit, or fails with the 429 fault.
 func (c *Call) Take(from *ratelimit.Limiter, class ratelimit.Class, key string) error {
 	taken := from.Take(class, key, c.Now)
 	if taken.Policy.Requests == 0 {
@@ -142,7 +145,7 @@ func (c *Call) Take(from *ratelimit.Limiter, class ratelimit.Class, key string) 
 	return fault.New(fault.Throttled, "throttled", detail).After(time.Duration(reset) * time.Second)
 }
 
-// setLimitHeaders writes the common X- names and the structured fields of draft-ietf-httpapi-ratelimit-headers.
+// setLimitHeaders sets the common X- headers and the structured fields of draft-ietf-httpapi-ratelimit-headers.
 func setLimitHeaders(h http.Header, taken ratelimit.Result, reset int) {
 	quota, window := taken.Policy.Requests, wholeSeconds(taken.Policy.Window)
 	h.Set("X-RateLimit-Limit", strconv.Itoa(quota))
@@ -152,11 +155,11 @@ func setLimitHeaders(h http.Header, taken ratelimit.Result, reset int) {
 	h.Set("RateLimit", fmt.Sprintf("%q;r=%d;t=%d", taken.Class, taken.Remaining, reset))
 }
 
-// wholeSeconds rounds up, to at least 1: who waits that long has waited enough.
+// wholeSeconds rounds up, to at least 1, so that a caller who waits that long has waited long enough.
 func wholeSeconds(d time.Duration) int { return max(1, int(math.Ceil(d.Seconds()))) }
 
-func (d *Door) produces(row Route) []string {
-	if row.Unknown() { // what is not there is missing in every form
+func (d *Server) produces(row Route) []string {
+	if row.Unknown() { // an unknown path is 404 in every format
 		return nil
 	}
 	if d.Produces == nil {
@@ -165,12 +168,12 @@ func (d *Door) produces(row Route) []string {
 	return d.Produces(row)
 }
 
-// Origin is where the request came from, for the audit trail.
+// Origin is the source of the request for the audit trail.
 func (c *Call) Origin() audit.Origin {
 	return audit.Origin{Address: c.Address, Client: validate.CleanLine(c.Request.UserAgent()), RequestID: c.RequestID}
 }
 
-// Actor is who makes the request, for the audit trail.
+// Actor is the caller for the audit trail.
 func (c *Call) Actor() audit.Actor {
 	if !c.Caller.Known() {
 		return audit.Anonymous(c.Origin())
@@ -178,21 +181,20 @@ func (c *Call) Actor() audit.Actor {
 	return c.Caller.Actor(c.Origin())
 }
 
-// noteDenied leaves a trace of a caller who asked for more than is permitted; the refusal stays what it is.
-// Source: docs/decisions/security.md, "Audit record".
+// noteDenied records a permission denial and returns it unchanged. Source: docs/decisions/security.md, "Audit record".
 func (c *Call) noteDenied(row Route, refusal error) error {
 	if !c.Caller.Known() || Translate(refusal).Kind != fault.Forbidden {
 		return refusal
 	}
-	err := audit.Append(c.unkeyed(), audit.Entry{
+	err := audit.Append(c.outerApp(), audit.Entry{
 		Event: audit.AccessDenied, Outcome: audit.MinorFailure, Actor: c.Actor(),
 		ResourceType: audit.ResourceEndpoint, ResourceID: row.Method + " " + row.Path,
 	}, c.Now)
 	return errors.Join(refusal, err)
 }
 
-// RecordRead notes in the audit trail whose data the caller was shown: one row for each call, and durable before it is shown.
-// Source: docs/decisions/security.md, "Audit record".
+// RecordRead records in the audit trail which patients the caller is shown: one row per call, durable before the
+// answer. Source: docs/decisions/security.md, "Audit record".
 func (c *Call) RecordRead(event audit.Event, resourceType, resourceID string, patientIDs ...string) error {
 	entry := audit.Entry{Event: event, Actor: c.Actor(), ResourceType: resourceType, ResourceID: resourceID}
 	if len(patientIDs) == 1 {
@@ -200,5 +202,5 @@ func (c *Call) RecordRead(event audit.Event, resourceType, resourceID string, pa
 	} else {
 		entry.Changes = audit.Changes{"patient_ids": {New: patientIDs}}
 	}
-	return c.reads.Append(c.unkeyed(), entry, c.Now)
+	return c.reads.Append(c.outerApp(), entry, c.Now)
 }

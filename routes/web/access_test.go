@@ -104,8 +104,8 @@ func TestLimits(t *testing.T) {
 		rows: []web.Route{
 			get("/private/", authz.ReadPatients, ok),
 			get("/admin/", authz.ProcessPending, ok),
-			{Method: "POST", Path: "/sign-in/", Who: authz.Anyone, Limit: ratelimit.Auth, Handle: ok},
-			{Method: "POST", Path: "/webhook/", Who: authz.SignedByGateway, Limit: ratelimit.Webhook, Handle: ok},
+			{Method: "POST", Path: "/sign-in/", Permission: authz.Anyone, Limit: ratelimit.Auth, Handle: ok},
+			{Method: "POST", Path: "/webhook/", Permission: authz.SignedByGateway, Limit: ratelimit.Webhook, Handle: ok},
 		},
 	})
 	for i, step := range []struct {
@@ -113,13 +113,13 @@ func TestLimits(t *testing.T) {
 		status  int
 		headers string
 	}{
-		// a user's own budget, whatever the address, on every kind of answer
+		// a user's own quota, from any address, on every kind of answer
 		{request{target: "/api/v1/private/", token: "nurse", address: "192.0.2.1"}, 200, `3/2/3600 "user";q=3;w=3600 "user";r=2;t=3600`},
 		{request{target: "/api/v1/admin/", token: "nurse", address: "192.0.2.2"}, 403, `3/1/3600 "user";q=3;w=3600 "user";r=1;t=3600`},
 		{request{target: "/api/v1/nothing/", token: "nurse"}, 404, `3/0/3600 "user";q=3;w=3600 "user";r=0;t=3600`},
 		{request{target: "/api/v1/private/", token: "nurse"}, 429, `3/0/3600 "user";q=3;w=3600 "user";r=0;t=3600`},
 		{request{target: "/api/v1/private/", token: "admin"}, 200, `3/2/3600 "user";q=3;w=3600 "user";r=2;t=3600`},
-		// without a valid token by address, counted before the token is refused
+		// without a valid token by address, counted before the token is rejected
 		{request{target: "/api/v1/private/", address: "192.0.2.9"}, 401, `2/1/3600 "anon";q=2;w=3600 "anon";r=1;t=3600`},
 		{request{target: "/api/v1/private/", token: "expired", address: "192.0.2.9"}, 401, `2/0/3600 "anon";q=2;w=3600 "anon";r=0;t=3600`},
 		{request{target: "/api/v1/private/", address: "192.0.2.9"}, 429, `2/0/3600 "anon";q=2;w=3600 "anon";r=0;t=3600`},
@@ -128,7 +128,7 @@ func TestLimits(t *testing.T) {
 		{request{method: "PATCH", target: "/api/v1/private/", address: "2001:db8:1:2:ffff::2"}, 405, `2/0/3600 "anon";q=2;w=3600 "anon";r=0;t=3600`},
 		{request{target: "/api/v1/private/", address: "2001:db8:1:2:3::3"}, 429, `2/0/3600 "anon";q=2;w=3600 "anon";r=0;t=3600`},
 		{request{target: "/api/v1/private/", address: "2001:db8:1:3::1"}, 401, `2/1/3600 "anon";q=2;w=3600 "anon";r=1;t=3600`},
-		// sign-in by address, a valid token does not help
+		// sign-in by address, also with a valid token
 		{request{method: "POST", target: "/api/v1/sign-in/", address: "192.0.2.5"}, 200, `1/0/60 "auth";q=1;w=60 "auth";r=0;t=60`},
 		{request{method: "POST", target: "/api/v1/sign-in/", address: "192.0.2.5", token: "admin"}, 429, `1/0/60 "auth";q=1;w=60 "auth";r=0;t=60`},
 		// no policy, no limit; health is never limited

@@ -30,7 +30,7 @@ var bodyRows = []web.Route{
 		}
 		return c.OK(body.Name.Value)
 	}),
-	{Method: "POST", Path: "/webhook/", Who: authz.SignedByGateway, Limit: ratelimit.Webhook, Handle: func(c *web.Call) error {
+	{Method: "POST", Path: "/webhook/", Permission: authz.SignedByGateway, Limit: ratelimit.Webhook, Handle: func(c *web.Call) error {
 		raw, err := c.Body()
 		if err != nil {
 			return err
@@ -91,7 +91,7 @@ func TestBodies(t *testing.T) {
 	expect(t, s.do(compressed), 415, "unsupported_media_type")
 }
 
-// Without a length the size shows only while reading.
+// Without Content-Length the size shows only while reading.
 func TestChunkedBodyTooLarge(t *testing.T) {
 	s := serve(t, setup{rows: bodyRows})
 	for path, size := range map[string]int64{"/optional/": 64<<10 + 1, "/webhook/": 64<<10 + 1} {

@@ -24,32 +24,33 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// Call is one request on its way through a handler.
+// Call is one request and its answer.
 type Call struct {
 	App     core.App
 	Request *http.Request
 
-	Caller auth.Caller // zero on rows that ask for no token, unless a valid one came along
-	Scope  authz.Scope // how far the caller's permission reaches
-	Now    time.Time   // UTC; the only reading of the clock for this request
+	Caller auth.Caller // set on rows that require no token only if the request has a valid one
+	Scope  authz.Scope // the reach of the caller's permission
+	Now    time.Time   // UTC; the request's only reading of the clock
 
 	RequestID string
-	Address   string // the client's, as far as trusted proxies tell; "" when it has none
+	Address   string // the client's, as far as trusted proxies report it; "" if unknown
 
 	response  http.ResponseWriter
 	publicURL string
 	zone      *time.Location
 	bodyLimit int64
 	reads     *audit.Group
-	once      *once // nil without a key
+	keyed      *keyedRequest // nil without an idempotency key
 }
 
-// requestTime bounds the work on one request, reportTime that on a report, an export or a run of the billing.
-// Source: docs/decisions/limits.md, "Request size and time".
+// requestTime limits the work on one request, reportTime that on a report, an export or a billing run. Source:
+// docs/decisions/limits.md, "Request size and time".
 const (
 	requestTime = 30 * time.Second
 	reportTime  = time.Minute
-	// emrTime is for requests that wait for the EMR, which may take its own timeout for sign-in and answer each.
+	// emrTime is for requests that wait for the EMR, which may use its full timeout for the sign-in and for each
+	// answer.
 	emrTime = 90 * time.Second
 )
 
@@ -63,8 +64,8 @@ func (r Route) allowance() time.Duration {
 	return requestTime
 }
 
-// door is the whole way of a request: headers, admission, the handler, and the answer to what went wrong.
-func (d *Door) door(row Route) func(*core.RequestEvent) error {
+// entryPoint handles a request from start to end: headers, admission, the handler, and the error answer.
+func (d *Server) entryPoint(row Route) func(*core.RequestEvent) error {
 	return func(e *core.RequestEvent) error {
 		ctx, cancel := context.WithTimeout(e.Request.Context(), row.allowance())
 		defer cancel()
@@ -86,20 +87,20 @@ func (d *Door) door(row Route) func(*core.RequestEvent) error {
 		case c.Caller.ID != 0:
 			e.Set(callerKey, c.Caller.ID)
 		}
-		return nil // answered: nothing is left for PocketBase's own error form
+		return nil // answered already, so that PocketBase adds no error of its own
 	}
 }
 
-func (d *Door) newCall(e *core.RequestEvent, row Route) *Call {
+func (d *Server) newCall(e *core.RequestEvent, row Route) *Call {
 	limit := int64(maxBody)
 	switch {
-	case row.Who == authz.SignedByGateway || row.Who == authz.Anyone:
+	case row.Permission == authz.SignedByGateway || row.Permission == authz.Anyone:
 		limit = maxAnonymousBody
 	case row.MaxBody > 0:
 		limit = row.MaxBody
 	}
 	if rereadable, ok := e.Request.Body.(*router.RereadableReadCloser); ok {
-		e.Request.Body = rereadable.ReadCloser // PocketBase's copy for reading it again, which nobody does here
+		e.Request.Body = rereadable.ReadCloser // without PocketBase's copy of the body, which no handler uses
 	}
 	return &Call{
 		App:       e.App,
@@ -123,7 +124,7 @@ func clientAddress(e *core.RequestEvent) string {
 	return addr.Unmap().String()
 }
 
-func (d *Door) serve(c *Call, row Route) (err error) {
+func (d *Server) serve(c *Call, row Route) (err error) {
 	defer recoverPanic(&err)
 	if err := d.admit(c, row); err != nil {
 		return err
@@ -131,10 +132,10 @@ func (d *Door) serve(c *Call, row Route) (err error) {
 	return d.handle(c, row)
 }
 
-// Header is the answer's header, to be changed before answering.
+// Header returns the response headers; set them before answering.
 func (c *Call) Header() http.Header { return c.response.Header() }
 
-// PathUUID reads the UUID of the path. Another form is an object that does not exist.
+// PathUUID reads the UUID of the path. A malformed one is answered as not found.
 func (c *Call) PathUUID() (string, error) {
 	id, ok := validate.ParseUUID(c.Request.PathValue("id"))
 	if !ok {
@@ -143,7 +144,7 @@ func (c *Call) PathUUID() (string, error) {
 	return id, nil
 }
 
-// PathInteger reads a positive integer of the path. Another form is an object that does not exist.
+// PathInteger reads a positive integer of the path. A malformed one is answered as not found.
 func (c *Call) PathInteger(name string) (int64, error) {
 	text := c.Request.PathValue(name)
 	id, err := strconv.ParseInt(text, 10, 64)
@@ -155,8 +156,8 @@ func (c *Call) PathInteger(name string) (int64, error) {
 
 func newRequestID() string { return uuid.NewString() }
 
-// The largest bodies, in bytes: of callers who are known by their token, and of others, whose every byte is held in memory before anybody knows what
-// it is worth. Source: docs/decisions/limits.md, "Request size and time".
+// The largest bodies, in bytes, of authenticated callers and of anonymous ones. Bodies are held in memory before they
+// are verified. Source: docs/decisions/limits.md, "Request size and time".
 const (
 	maxBody          = 1 << 20
 	maxAnonymousBody = 64 << 10
@@ -171,7 +172,7 @@ func (c *Call) Decode(dst any) error {
 	return c.Parse(raw, dst)
 }
 
-// DecodeOptional is decode where the body may be left out; dst then stays as it is.
+// DecodeOptional is Decode with an optional body; without one, dst stays unchanged.
 func (c *Call) DecodeOptional(dst any) error {
 	raw, err := c.Body()
 	if err != nil || len(raw) == 0 {
@@ -180,7 +181,7 @@ func (c *Call) DecodeOptional(dst any) error {
 	return c.Parse(raw, dst)
 }
 
-// DecodeList reads the list of 1 to most items that the body holds under a name; the items are left to be read one by one.
+// DecodeList reads the list of 1 to most items under a name of the body; the caller decodes each item.
 func (c *Call) DecodeList(name string, most int) ([]jsontext.Value, error) {
 	raw, err := c.Body()
 	if err != nil {
@@ -212,7 +213,7 @@ func (c *Call) Body() ([]byte, error) {
 	if errors.Is(err, ratelimit.ErrSlow) {
 		return nil, fault.New(fault.TimedOut, "request_timeout", "The request body took too long.")
 	}
-	if err != nil { // the sender stopped half way, or framed it wrongly
+	if err != nil { // the client disconnected or framed the body wrongly
 		return nil, fault.New(fault.Invalid, "parse_error", "The request body could not be read.").Because(err)
 	}
 	if int64(len(raw)) > c.bodyLimit {
@@ -225,7 +226,7 @@ func tooLarge() *fault.Error {
 	return fault.New(fault.PayloadTooLarge, "payload_too_large", "The request body is too large.")
 }
 
-// sentJSON reports whether the body is declared as JSON in UTF-8, and not compressed.
+// sentJSON reports whether the body is declared as uncompressed JSON in UTF-8.
 func (c *Call) sentJSON() bool {
 	if encoding := c.Request.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return false

@@ -13,10 +13,11 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// An answer that can be changed by its reader has a strong entity tag: a keyed hash of its bytes. So it is another one as soon as anything that
-// is shown is another, to this reader, and tells nothing of it. Source: RFC 9110, 8.8.3 and 13; docs/decisions/patients.md, "Entity tags".
+// A resource that its reader can change has a strong entity tag: a keyed hash of its bytes. The tag changes whenever
+// anything shown to this reader changes, and reveals nothing. Source: RFC 9110, 8.8.3 and 13;
+// docs/decisions/patients.md, "Entity tags".
 
-// Tagged answers with a value and its tag; or 304 where the caller has that already.
+// Tagged answers with a value and its tag, or 304 if the caller has this version already.
 func (c *Call) Tagged(status int, value any) error {
 	body, err := Encode(value)
 	if err != nil {
@@ -27,15 +28,15 @@ func (c *Call) Tagged(status int, value any) error {
 		return err
 	}
 	c.Header().Set("ETag", tag)
-	if Known(c.Request, tag) {
+	if MatchesTag(c.Request, tag) {
 		c.response.WriteHeader(http.StatusNotModified)
 		return nil
 	}
 	return c.Send(status, JSONType, body)
 }
 
-// Known reports whether somebody reads what they have already.
-func Known(r *http.Request, tag string) bool {
+// MatchesTag reports whether a read request names the tag of the current version.
+func MatchesTag(r *http.Request, tag string) bool {
 	reading := r.Method == http.MethodGet || r.Method == http.MethodHead
 	known := r.Header.Values("If-None-Match")
 	return reading && len(known) > 0 && parseTags(known).weakly(tag)
@@ -46,16 +47,16 @@ func tagOf(body []byte) (string, error) {
 	return `"` + hash + `"`, err
 }
 
-// Conditional reports whether a change is asked for on a condition.
+// Conditional reports whether the request has a condition.
 func (c *Call) Conditional() bool {
 	return len(c.Request.Header.Values("If-Match"))+len(c.Request.Header.Values("If-None-Match")) > 0
 }
 
-// Hold refuses a change whose condition does not hold of a value as it is shown to the caller now.
-func (c *Call) Hold(value any) error {
+// CheckCondition rejects a conditional change if the condition fails for the value as shown to the caller now.
+func (c *Call) CheckCondition(value any) error {
 	body, err := Encode(value)
 	if err != nil {
-		return fmt.Errorf("encoding what is to be changed: %w", err)
+		return fmt.Errorf("encoding the value to change: %w", err)
 	}
 	tag, err := tagOf(body)
 	if err != nil {
@@ -68,20 +69,20 @@ func (c *Call) Hold(value any) error {
 	return nil
 }
 
-// In is the call in a transaction.
-func (c *Call) In(tx core.App) *Call {
+// InTx returns the call in a transaction.
+func (c *Call) InTx(tx core.App) *Call {
 	inside := *c
 	inside.App = tx
 	return &inside
 }
 
-// tags are what a condition names: any, or some, of which those that are only weak are kept apart.
+// tags are the entity tags of a condition: any, or a list, with the weak-only ones separate.
 type tags struct {
 	any          bool
 	strong, weak []string
 }
 
-// parseTags reads a list of entity tags. What is no list of them names nothing: a change that somebody wants on a condition is not made without.
+// parseTags parses a list of entity tags. A malformed list matches nothing, so that the conditional change is rejected.
 func parseTags(lines []string) (t tags) {
 	text := strings.Trim(strings.Join(lines, ","), " \t")
 	if text == "*" {
@@ -111,14 +112,15 @@ func parseTags(lines []string) (t tags) {
 	return t
 }
 
-// strongly compares as a change needs it, weakly as reading does. Source: RFC 9110, 8.8.3.2.
+// strongly is the comparison for changes, weakly that for reads. Source: RFC 9110, 8.8.3.2.
 func (t tags) strongly(tag string) bool { return t.any || slices.Contains(t.strong, tag) }
 func (t tags) weakly(tag string) bool   { return t.strongly(tag) || slices.Contains(t.weak, tag) }
 
-// mergePatchType is that of a merge patch. Source: RFC 7396, section 4.
+// Source: RFC 7396, section 4.
 const mergePatchType = "application/merge-patch+json"
 
-// DecodeMergePatch reads a merge patch of an object into dst. Other kinds of patches are JSON, too, and mean something else.
+// DecodeMergePatch reads a merge patch of an object into dst. It rejects other JSON patch types, which have another
+// meaning.
 func (c *Call) DecodeMergePatch(dst any) error {
 	raw, err := c.Body()
 	if err != nil {

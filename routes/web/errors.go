@@ -21,7 +21,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/sqlite"
 )
 
-// statuses is the only place where a kind of fault becomes a status. Source: docs/decisions/errors.md, "Error-code catalogue".
+// statuses maps kinds of faults to statuses, the only place that does. Source: docs/decisions/errors.md, "Error-code
+// catalogue".
 var statuses = map[fault.Kind]int{
 	fault.Internal:             http.StatusInternalServerError,
 	fault.Throttled:            http.StatusTooManyRequests,
@@ -43,17 +44,17 @@ var statuses = map[fault.Kind]int{
 	fault.Unprocessable:        http.StatusUnprocessableEntity,
 }
 
-// statusClientGone is for the log alone: nobody is left to read it. nginx made the number known.
+// statusClientGone is nginx's status for a client that disconnected; only the log shows it.
 const statusClientGone = 499
 
-// refuse answers with what went wrong.
-func (d *Door) refuse(c *Call, row Route, err error) {
+// refuse answers with an error.
+func (d *Server) refuse(c *Call, row Route, err error) {
 	f, status := outcome(c, err)
 	if status >= 500 {
 		d.report(c, status, err)
 	}
 	if w, ok := c.response.(router.WriteTracker); ok && w.Written() {
-		return // the answer was already on its way
+		return // the answer was already sent
 	}
 	if status == http.StatusInternalServerError || f.Code == collections.UnreadableCode {
 		f = f.With("request_id", c.RequestID)
@@ -72,8 +73,8 @@ func (d *Door) refuse(c *Call, row Route, err error) {
 	}
 }
 
-// outcome is what the caller is told. Work that failed because its time was up, or because the caller left, did not
-// fail unexpectedly, whatever error the database made of it.
+// outcome returns the fault and the status for the caller. Work that failed because its time was up, or because the
+// caller left, is not an unexpected error, regardless of the database's error.
 func outcome(c *Call, err error) (*fault.Error, int) {
 	f := Translate(err)
 	_, isPanic := errors.AsType[*panicked](err)
@@ -83,15 +84,15 @@ func outcome(c *Call, err error) (*fault.Error, int) {
 			return f, statusClientGone
 		case errors.Is(ended, context.DeadlineExceeded):
 			f = fault.New(fault.Unavailable, "service_unavailable", "The request took too long.").Because(err)
-		case sqlite.TakesNothing(err): // as on a full disk, where even a look at a patient cannot be recorded
-			f = fault.New(fault.Unavailable, "service_unavailable", "Nothing can be stored at the moment.").Because(err)
+		case sqlite.TakesNothing(err): // for example a full disk, where even a read cannot be audited
+			f = fault.New(fault.Unavailable, "service_unavailable", "The server cannot store data at the moment. Try again later.").Because(err)
 		}
 	}
 	return f, statuses[f.Kind]
 }
 
-// report logs what the caller is not told. A panic's own text may hold anything, so only its type and stack are kept.
-func (d *Door) report(c *Call, status int, err error) {
+// report logs details that the answer omits. A panic's own text may contain PHI, so only its type and stack are kept.
+func (d *Server) report(c *Call, status int, err error) {
 	attrs := []any{"request_id", c.RequestID, "route", template(c.Request.Pattern), "status", status, "error", err.Error()}
 	if p, ok := errors.AsType[*panicked](err); ok {
 		attrs = append(attrs, "stack", p.stack)
@@ -99,13 +100,13 @@ func (d *Door) report(c *Call, status int, err error) {
 	d.Log.ErrorContext(c.Request.Context(), "request failed", attrs...)
 }
 
-// Translate finds the fault in an error. What is no fault, no refusal of PocketBase's and no validation error is
-// unexpected: never the caller's mistake.
+// Translate returns the fault of an error. An error that is neither a fault, nor PocketBase's, nor a validation error
+// is unexpected, never the caller's mistake.
 func Translate(err error) *fault.Error {
 	if f, ok := errors.AsType[*fault.Error](err); ok && f.Kind != fault.Internal {
 		return f
 	}
-	if record, ok := errors.AsType[*collections.Unreadable](err); ok {
+	if record, ok := errors.AsType[*collections.UnreadableError](err); ok {
 		return fault.New(fault.Unavailable, collections.UnreadableCode, record.Detail()).Because(err)
 	}
 	if refusal, ok := errors.AsType[*router.ApiError](err); ok {
@@ -153,7 +154,7 @@ func dotted(into fault.Fields, prefix string, invalid validation.Errors) fault.F
 	return into
 }
 
-// errorBody writes the contract's error form in its order: detail, code, field_errors, then the extra members by name.
+// errorBody renders a fault in the contract's order: detail, code, field_errors, then the extra members by name.
 // Source: docs/decisions/errors.md, "Error body".
 func errorBody(f *fault.Error) []byte {
 	head, err := Encode(struct {
@@ -162,14 +163,14 @@ func errorBody(f *fault.Error) []byte {
 		Fields fault.Fields `json:"field_errors,omitempty"`
 	}{f.Detail, f.Code, f.Fields})
 	if err != nil {
-		panic(err) // strings always Encode
+		panic(err) // strings always encode
 	}
 	body := bytes.TrimSuffix(head, []byte("}"))
 	for _, name := range slices.Sorted(maps.Keys(f.Extra)) {
 		key, _ := json.Marshal(name)
 		value, err := Encode(f.Extra[name])
 		if err != nil {
-			value = []byte("null") // an error is no place to fail once more
+			value = []byte("null") // a member that fails to encode must not fail the error answer
 		}
 		body = fmt.Appendf(body, ",%s:%s", key, value)
 	}
@@ -184,13 +185,13 @@ type panicked struct {
 
 func (p *panicked) Error() string { return "panic of type " + p.kind }
 
-// recoverPanic turns a panic into an error; http.ErrAbortHandler keeps its meaning.
+// recoverPanic converts a panic to an error, except http.ErrAbortHandler.
 func recoverPanic(err *error) {
 	value := recover()
 	if value == nil {
 		return
 	}
-	if value == http.ErrAbortHandler { //nolint:errorlint // panicked with as it is, never wrapped
+	if value == http.ErrAbortHandler { //nolint:errorlint // never wrapped
 		panic(value)
 	}
 	*err = &panicked{kind: fmt.Sprintf("%T", value), stack: string(debug.Stack())}

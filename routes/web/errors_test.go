@@ -19,7 +19,7 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// failing serves one row that returns what a test says.
+// failing serves one row that returns the test's error.
 func failing(t *testing.T) (*server, func(func(*web.Call) error)) {
 	t.Helper()
 	var fail func(*web.Call) error
@@ -99,7 +99,7 @@ func TestUnexpectedErrorsAreNeverTheCallersMistake(t *testing.T) {
 		"no rows":     sql.ErrNoRows,
 		"internal":    fault.New(fault.Internal, "odd", "Secret detail."),
 		"api error":   router.NewInternalServerError("secret words", nil),
-		"own timeout": context.DeadlineExceeded, // of some inner work: the request still had time
+		"own timeout": context.DeadlineExceeded, // of inner work; the request had time left
 	} {
 		t.Run(name, func(t *testing.T) {
 			set(func(*web.Call) error { return fmt.Errorf("doing it: %w", err) })

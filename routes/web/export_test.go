@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// What the tests of this package, which live outside it, need from inside.
+// Exports for the external tests of this package.
 
 var (
 	Tidy      = tidy
 	ErrorBody = errorBody
 )
 
-// Filters is every kind of filter at once, as a handler would read them.
+// Filters has every kind of filter, as a handler would read them.
 type Filters struct {
 	Search   string
 	ID       string
@@ -51,7 +51,7 @@ func ListNumbers(c *Call, count int) error {
 	return List(c, p, count, page, 0)
 }
 
-// NewTestCall is a call outside any server.
+// NewTestCall is a call without a server.
 func NewTestCall(r *http.Request, zone *time.Location) *Call {
 	return &Call{Request: r, zone: zone}
 }

@@ -19,7 +19,7 @@ const requestIDHeader = "X-Request-ID"
 
 var requestIDPattern = regexp.MustCompile(`^[A-Za-z0-9._-]{8,64}$`)
 
-// SetCommonHeaders sets what every answer carries and returns the request's id, the caller's own when it is usable.
+// SetCommonHeaders sets the headers of every answer and returns the request id: the caller's own if it is valid.
 // Source: docs/decisions/conventions.md, "Common response headers" and docs/decisions/security.md, "Security headers".
 func SetCommonHeaders(e *core.RequestEvent) (requestID string) {
 	requestID = e.Request.Header.Get(requestIDHeader)
@@ -37,24 +37,24 @@ func SetCommonHeaders(e *core.RequestEvent) (requestID string) {
 	return requestID
 }
 
-// The header that keeps browsers from plain HTTP. Over plain HTTP they are to ignore it, and behind a proxy we cannot tell: so it is on
+// The HSTS header. Browsers ignore it over plain HTTP, and a service behind a proxy cannot detect TLS, so it is on
 // every answer. Source: RFC 6797, 8.1.
 const (
 	strictTransport = "Strict-Transport-Security"
 	oneYear         = "max-age=31536000; includeSubDomains"
 )
 
-// strict puts the header on what is answered before or beside our endpoints too: pages, PocketBase's own routes, redirects of the mux.
-func strict(next http.Handler) http.Handler {
+// withHSTS sets the header on answers outside the routes too: pages, PocketBase's own routes, redirects of the mux.
+func withHSTS(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(strictTransport, oneYear)
 		next.ServeHTTP(w, r)
 	})
 }
 
-// crossOrigin replaces PocketBase's rule, which lets every origin in, by the listed ones, for its own routes too.
-// Source: docs/decisions/limits.md, "CORS".
-func (d *Door) crossOrigin() *hook.Handler[*core.RequestEvent] {
+// crossOrigin replaces PocketBase's rule, which allows every origin, with the listed origins, for PocketBase's routes
+// too. Source: docs/decisions/limits.md, "CORS".
+func (d *Server) crossOrigin() *hook.Handler[*core.RequestEvent] {
 	rule := apis.CORS(apis.CORSConfig{
 		AllowOriginFunc: func(origin string) (bool, error) { return slices.Contains(d.AllowedOrigins, origin), nil },
 		AllowMethods:    []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete},
@@ -68,15 +68,15 @@ func (d *Door) crossOrigin() *hook.Handler[*core.RequestEvent] {
 	answer := rule.Func
 	rule.Func = func(e *core.RequestEvent) error {
 		if e.Request.Method == http.MethodOptions {
-			SetCommonHeaders(e) // answered by the rule itself
+			SetCommonHeaders(e) // answered by the CORS handler
 		}
 		return answer(e)
 	}
 	return rule
 }
 
-// Preferred picks the media type the Accept header likes best, in the order of the offers when it does not care;
-// "" when it wants none of them. Without offers there is no body to choose a type for. Source: RFC 9110, 12.5.1.
+// Preferred returns the offered media type that the Accept header prefers, the first offer on a tie, or "" if it
+// accepts none. Without offers there is no body to negotiate. Source: RFC 9110, 12.5.1.
 func Preferred(h http.Header, offers ...string) string {
 	if len(offers) == 0 {
 		return "*/*"
@@ -104,7 +104,7 @@ func mediaRanges(h http.Header) []mediaRange {
 	for _, part := range strings.Split(strings.Join(h.Values("Accept"), ","), ",") {
 		kind, params, err := mime.ParseMediaType(part)
 		if err != nil {
-			continue // a range that cannot be read asks for nothing
+			continue // a malformed range matches nothing
 		}
 		q := 1.0
 		if text, given := params["q"]; given {
@@ -117,7 +117,7 @@ func mediaRanges(h http.Header) []mediaRange {
 	return ranges
 }
 
-// quality of an offer is that of the closest range: the type itself, else its family, else everything.
+// quality returns the quality of an offer: that of the most specific range, first the type, then its family, then */*.
 func quality(ranges []mediaRange, offer string) float64 {
 	family, _, _ := strings.Cut(offer, "/")
 	for _, kind := range []string{offer, family + "/*", "*/*"} {

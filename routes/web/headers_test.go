@@ -113,7 +113,7 @@ func TestCrossOrigin(t *testing.T) {
 	}
 }
 
-// A search for a name stands in the query, the path of an unknown page, the referrer; none may reach the log.
+// A searched name is in the query, in the path of an unknown page, or in the referrer; none may reach the log.
 func TestAccessLog(t *testing.T) {
 	s := serve(t, setup{rows: []web.Route{
 		get("/private/{id}/", authz.ReadPatients, ok),
@@ -224,7 +224,7 @@ func TestLongURL(t *testing.T) {
 	}
 }
 
-// PocketBase's own writer drops what a stray "fields" parameter does not name.
+// PocketBase's own writer drops members that a "fields" parameter does not name.
 func TestFieldsPickerDoesNotTouchUs(t *testing.T) {
 	s := serve(t, setup{rows: []web.Route{get("/probe/", authz.Anyone, ok)}})
 	if rec := s.do(request{target: "/api/v1/probe/?fields=x"}); rec.Body.String() != `{"caller":""}` {

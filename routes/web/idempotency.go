@@ -18,29 +18,30 @@ import (
 	"github.com/vigilhealth/vigil/internal/idempotency"
 )
 
-// What a POST with an Idempotency-Key means: docs/decisions/conventions.md, "Idempotency keys".
+// POST with an Idempotency-Key. Source: docs/decisions/conventions.md, "Idempotency keys".
 
-// replayedHeader says that an answer was given before.
+// replayedHeader marks a repeated answer.
 const replayedHeader = "Idempotent-Replayed"
 
-// storedHeaders are those of an answer that belong to its body.
+// storedHeaders are the headers stored with the body of an answer.
 var storedHeaders = []string{"Content-Type", "Content-Disposition", "Etag", "Location"}
 
-// Keyed reports whether a route looks at the key: each that makes something for somebody who is known. A key belongs to its caller.
+// Keyed reports whether a route supports the key: each POST of an authenticated caller. Each caller has keys of their
+// own.
 func (r Route) Keyed() bool {
-	return r.Method == http.MethodPost && r.Who != authz.Anyone && r.Who != authz.SignedByGateway && strings.HasPrefix(r.Path, BasePath+"/")
+	return r.Method == http.MethodPost && r.Permission != authz.Anyone && r.Permission != authz.SignedByGateway && strings.HasPrefix(r.Path, BasePath+"/")
 }
 
-// once is a request on its way under a key.
-type once struct {
+// keyedRequest is a request with a key in progress.
+type keyedRequest struct {
 	*idempotency.Use
-	app      core.App // in which nothing is noted
-	answer   *held
+	app      core.App // the app without the key's transaction
+	answer   *bufferedResponse
 	patients []string
 }
 
-// handle has the row's handler answer, or answers as before when the request was answered already.
-func (d *Door) handle(c *Call, row Route) error {
+// handle runs the row's handler, or replays the stored answer of an earlier request.
+func (d *Server) handle(c *Call, row Route) error {
 	lines, given := c.Request.Header[idempotency.Header]
 	if !given || !row.Keyed() {
 		return row.Handle(c)
@@ -60,10 +61,10 @@ func (d *Door) handle(c *Call, row Route) error {
 	case err != nil:
 		return err
 	case answered != nil:
-		return d.answerAgain(c, answered)
+		return d.replay(c, answered)
 	}
-	c.once = &once{Use: use, app: c.App, answer: &held{under: c.response}}
-	c.response, c.Request.Body = c.once.answer, io.NopCloser(bytes.NewReader(body))
+	c.keyed = &keyedRequest{Use: use, app: c.App, answer: &bufferedResponse{under: c.response}}
+	c.response, c.Request.Body = c.keyed.answer, io.NopCloser(bytes.NewReader(body))
 	if !row.Repeatable {
 		c.App = use.In(c.App)
 	}
@@ -77,12 +78,13 @@ func (c *Call) callerName() string {
 	return "user " + c.Caller.RecordID
 }
 
-// target is what the request is sent to; the path is served alike without its last slash.
+// target is the path and query of the request, without the optional last slash.
 func (c *Call) target() string {
 	return strings.TrimSuffix(c.Request.URL.Path, "/") + "?" + c.Request.URL.RawQuery
 }
 
-// rights are what an answer may depend on besides the caller: whoever has others now may not be shown it.
+// rights are the caller's rights that an answer may depend on. After a change of rights a stored answer is not
+// replayed.
 func (c *Call) rights() string {
 	if client := c.Caller.Client; client != nil {
 		scopes := client.Scopes.Texts()
@@ -92,17 +94,17 @@ func (c *Call) rights() string {
 	return string(c.Caller.Role) + " " + c.Caller.PatientID
 }
 
-// NoteReached remembers that the caller had to be let at a patient, for when the answer is given again.
-func (c *Call) NoteReached(patientID string) {
-	if c.once != nil && !slices.Contains(c.once.patients, patientID) {
-		c.once.patients = append(c.once.patients, patientID)
+// RecordAuthorizedPatient notes that the answer required access to a patient; a replay checks the access again.
+func (c *Call) RecordAuthorizedPatient(patientID string) {
+	if c.keyed != nil && !slices.Contains(c.keyed.patients, patientID) {
+		c.keyed.patients = append(c.keyed.patients, patientID)
 	}
 }
 
-// answerAgain gives an answer that was given before, as long as the caller may still see it.
-func (d *Door) answerAgain(c *Call, a *idempotency.Answer) error {
+// replay sends a stored answer if the caller may still see it.
+func (d *Server) replay(c *Call, a *idempotency.Answer) error {
 	if a.Rights != c.rights() {
-		return fault.New(fault.Forbidden, "permission_denied", "Your rights are others than when this was answered.")
+		return fault.New(fault.Forbidden, "permission_denied", "Your permissions have changed since this was answered. Use a new Idempotency-Key.")
 	}
 	if d.Reach != nil {
 		for _, patient := range a.Patients {
@@ -127,48 +129,49 @@ func (d *Door) answerAgain(c *Call, a *idempotency.Answer) error {
 	return write(c.response, a.Status, a.Body)
 }
 
-// finish stores the answer of a request under a key, and gives it; failure is what was answered with, if anything went wrong.
-func (d *Door) finish(c *Call, failure error) {
-	if c.once == nil {
+// finish stores the answer under its key and sends it; failure is the handler's error, if any.
+func (d *Server) finish(c *Call, failure error) {
+	if c.keyed == nil {
 		return
 	}
-	h := c.once.answer
+	h := c.keyed.answer
 	if err := d.store(c, failure); err != nil {
-		d.Log.ErrorContext(c.Request.Context(), "answer not kept", slog.String("request_id", c.RequestID), slog.Any("error", err))
+		d.Log.ErrorContext(c.Request.Context(), "storing the answer for its idempotency key failed; a retry with the key cannot replay it", slog.String("request_id", c.RequestID), slog.Any("error", err))
 	}
 	if err := h.send(); err != nil {
-		d.Log.WarnContext(c.Request.Context(), "answering", slog.String("request_id", c.RequestID), slog.Any("error", err))
+		d.Log.WarnContext(c.Request.Context(), "sending the answer failed; the client must retry", slog.String("request_id", c.RequestID), slog.Any("error", err))
 	}
 }
 
-func (d *Door) store(c *Call, failure error) error {
-	h, app := c.once.answer, c.unkeyed()
+func (d *Server) store(c *Call, failure error) error {
+	h, app := c.keyed.answer, c.outerApp()
 	switch {
-	case h.sent: // too large to be kept
-		return c.once.StoreUnknown(app)
-	case lasts(h.status):
-		answer := idempotency.Answer{Status: h.status, Header: map[string]string{}, Body: h.body.Bytes(), Rights: c.rights(), Patients: c.once.patients}
+	case h.sent: // too large to store
+		return c.keyed.StoreUnknown(app)
+	case isRepeatableStatus(h.status):
+		answer := idempotency.Answer{Status: h.status, Header: map[string]string{}, Body: h.body.Bytes(), Rights: c.rights(), Patients: c.keyed.patients}
 		for _, name := range storedHeaders {
 			if value := h.Header().Get(name); value != "" {
 				answer.Header[name] = value
 			}
 		}
-		return c.once.Store(app, answer)
-	case failure != nil && Translate(failure).Kind == fault.Internal && c.once.Stored():
-		return nil // it broke half way: nobody knows what a second time would do
+		return c.keyed.Store(app, answer)
+	case failure != nil && Translate(failure).Kind == fault.Internal && c.keyed.Stored():
+		return nil // stopped halfway with an unknown outcome, so the key stays in use
 	}
-	return c.once.Drop(app)
+	return c.keyed.Drop(app)
 }
 
-// lasts reports whether an answer is about the request itself, and not about who sent it, when, or in which form: then it would be the same again.
-func lasts(status int) bool {
+// isRepeatableStatus reports whether an answer depends only on the request, not on the caller, the time or the format,
+// so that a repetition would get the same answer.
+func isRepeatableStatus(status int) bool {
 	return status < 400 || slices.Contains([]int{http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity}, status)
 }
 
 var errNoAnswer = errors.New("nothing was answered")
 
-// held is an answer that waits until it is kept, unless it grows too large for that.
-type held struct {
+// bufferedResponse holds an answer until it is stored, unless it grows too large.
+type bufferedResponse struct {
 	under  http.ResponseWriter
 	status int
 	body   bytes.Buffer
@@ -176,17 +179,17 @@ type held struct {
 }
 
 // Header implements [http.ResponseWriter].
-func (h *held) Header() http.Header { return h.under.Header() }
+func (h *bufferedResponse) Header() http.Header { return h.under.Header() }
 
 // WriteHeader implements [http.ResponseWriter].
-func (h *held) WriteHeader(status int) {
+func (h *bufferedResponse) WriteHeader(status int) {
 	if h.status == 0 {
 		h.status = status
 	}
 }
 
 // Write implements [http.ResponseWriter].
-func (h *held) Write(part []byte) (int, error) {
+func (h *bufferedResponse) Write(part []byte) (int, error) {
 	h.WriteHeader(http.StatusOK)
 	if !h.sent && h.body.Len()+len(part) > idempotency.MaxAnswer {
 		if err := h.send(); err != nil {
@@ -199,11 +202,11 @@ func (h *held) Write(part []byte) (int, error) {
 	return h.body.Write(part)
 }
 
-// Written tells the door that an answer is on its way.
-func (h *held) Written() bool { return h.status != 0 }
+// Written reports whether an answer was started.
+func (h *bufferedResponse) Written() bool { return h.status != 0 }
 
-// send lets the answer go.
-func (h *held) send() error {
+// send sends the buffered answer.
+func (h *bufferedResponse) send() error {
 	switch {
 	case h.sent:
 		return nil
@@ -223,17 +226,17 @@ func write(w http.ResponseWriter, status int, body []byte) error {
 	return err
 }
 
-// release lets the next one with the key in, however the request ended.
+// release lets the next request with the same key start.
 func (c *Call) release() {
-	if c.once != nil {
-		c.once.Release()
+	if c.keyed != nil {
+		c.keyed.Release()
 	}
 }
 
-// unkeyed is the app for what is done beside the request itself.
-func (c *Call) unkeyed() core.App {
-	if c.once != nil {
-		return c.once.app
+// outerApp returns the app outside the key's transaction, for work that must not be part of it.
+func (c *Call) outerApp() core.App {
+	if c.keyed != nil {
+		return c.keyed.app
 	}
 	return c.App
 }

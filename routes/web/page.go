@@ -8,20 +8,20 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// Sizes of a page. Source: docs/decisions/conventions.md, "Pagination edge cases".
+// Source: docs/decisions/conventions.md, "Pagination edge cases".
 const (
 	defaultPageSize = 20
 	maxPageSize     = 100
 	lastNumber      = 1 << 40 // beyond every list, small enough to multiply
 )
 
-// Paging says which page of a list was asked for.
+// Paging is the requested page of a list.
 type Paging struct{ Number, Size int }
 
-// Offset is how many entries come before the page.
+// Offset is the number of entries before the page.
 func (p Paging) Offset() int { return (p.Number - 1) * p.Size }
 
-// Listing is the query of a list, with the page that it asks for.
+// Listing returns the query of a list and the requested page.
 func (c *Call) Listing() (*Query, Paging) {
 	q := c.Query()
 	return q, q.Paging()
@@ -35,7 +35,7 @@ func (q *Query) Paging() Paging {
 	}
 }
 
-// Positive is a whole number of at least 1, cut to most.
+// Positive reads a whole number of at least 1, capped at most.
 func (q *Query) Positive(name string, absent, most int) int {
 	if !q.Has(name) {
 		return absent
@@ -58,12 +58,12 @@ type Page[T any] struct {
 	Next     *string `json:"next"`
 	Previous *string `json:"previous"`
 	Results  []T     `json:"results"`
-	// Unreadable is how many entries are left out because a stored value of theirs cannot be opened: of this page, or of the whole list when
-	// it is opened before it is cut into pages, so that they have a place on none.
+	// Unreadable counts the entries left out because a stored value cannot be decrypted: of this page, or of the whole
+	// list if it is decrypted before paging.
 	Unreadable int `json:"unreadable,omitempty"`
 }
 
-// List answers 200 with one page of count entries, those left out that cannot be read, or 404 when the list ends before it.
+// List answers 200 with one page of count entries, without unreadable ones, or 404 for a page beyond the end.
 func List[T any](c *Call, p Paging, count int, results []T, unreadable int) error {
 	page, err := PageOf(c, p, count, results)
 	if err != nil {
@@ -73,7 +73,7 @@ func List[T any](c *Call, p Paging, count int, results []T, unreadable int) erro
 	return c.OK(page)
 }
 
-// Listed is List of what a finder gave, each row by its view, or returns the error that it gave instead.
+// Listed is List for the results of a finder, each rendered by view, or returns the finder's error.
 func Listed[T, V any](c *Call, p Paging, view func(T) V) func([]T, int, error) error {
 	return func(page []T, count int, err error) error {
 		if err != nil {
@@ -83,7 +83,7 @@ func Listed[T, V any](c *Call, p Paging, view func(T) V) func([]T, int, error) e
 	}
 }
 
-// ListBody is what [List] answers, for a handler that keeps it; none of its entries is left out.
+// ListBody encodes the answer of [List] for a handler that caches it; it has no unreadable entries.
 func ListBody[T any](c *Call, p Paging, count int, results []T) ([]byte, error) {
 	page, err := PageOf(c, p, count, results)
 	if err != nil {
@@ -92,8 +92,8 @@ func ListBody[T any](c *Call, p Paging, count int, results []T) ([]byte, error) 
 	return Encode(page)
 }
 
-// ListWhole answers the page that was asked for of a list that is short enough to be read whole, and tells how many of all could not be
-// read.
+// ListWhole answers with the requested page of a list that is short enough to read whole, and counts the unreadable
+// entries of all pages.
 func ListWhole[T any](c *Call, all []T, unreadable int) error {
 	q := c.Query()
 	p := q.Paging()
@@ -104,7 +104,7 @@ func ListWhole[T any](c *Call, all []T, unreadable int) error {
 	return List(c, p, len(all)+unreadable, all[from:min(from+p.Size, len(all))], unreadable)
 }
 
-// ListedWhole is ListWhole of what a finder gave, each row by its view, or returns the error that it gave instead.
+// ListedWhole is ListWhole for the results of a finder, each rendered by view, or returns the finder's error.
 func ListedWhole[T, V any](c *Call, view func(T) V) func([]T, error) error {
 	return func(all []T, err error) error {
 		if err != nil {
@@ -114,7 +114,7 @@ func ListedWhole[T, V any](c *Call, view func(T) V) func([]T, error) error {
 	}
 }
 
-// PageOf is one page of count entries; a list that ends before it is a fault.
+// PageOf returns one page of count entries; a page beyond the end is a fault.
 func PageOf[T any](c *Call, p Paging, count int, results []T) (Page[T], error) {
 	last := max(1, (count+p.Size-1)/p.Size)
 	if p.Number > last {
@@ -133,10 +133,10 @@ func PageOf[T any](c *Call, p Paging, count int, results []T) (Page[T], error) {
 	return page, nil
 }
 
-// pageURL is the absolute address of another page of the same list, all other parameters kept.
+// pageURL is the absolute URL of another page of the list, with all other parameters.
 func (c *Call) pageURL(number int) *string { return c.LinkTo("page", strconv.Itoa(number)) }
 
-// LinkTo is the absolute address of this list with one parameter changed.
+// LinkTo is the absolute URL of this list with one parameter changed.
 func (c *Call) LinkTo(parameter, value string) *string {
 	values := c.Request.URL.Query()
 	values.Set(parameter, value)

@@ -20,11 +20,11 @@ const (
 	maxURLBytes    = 8 << 10
 )
 
-// Methods are those the contract uses; HEAD follows GET.
+// Methods are the methods of the contract; HEAD follows GET.
 var Methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
 
-// Patterns are the forms in which a path is served: as the contract writes it and, alike, without its last slash.
-// Source: docs/decisions/conventions.md, "Trailing slash".
+// Patterns returns the patterns of a path: as the contract writes it, and without its last slash. Source:
+// docs/decisions/conventions.md, "Trailing slash".
 func Patterns(path string) []string {
 	bare, slashed := strings.CutSuffix(path, "/")
 	if !slashed {
@@ -33,17 +33,17 @@ func Patterns(path string) []string {
 	return []string{bare, path + "{$}"}
 }
 
-// unknownPath is that of the row that answers what no row matches.
+// unknownPath is the path of the row that answers unmatched requests.
 const unknownPath = BasePath + "/"
 
-// Unknown reports whether a row answers what no row matches.
+// Unknown reports whether this is the row for unmatched requests.
 func (r Route) Unknown() bool { return r.Path == unknownPath }
 
-// mountUnknown answers what no row matches under /api/ and /fhir/, in the contract's error form and without asking for a token.
-// GET needs Patterns of its own there, or the files of pb_public, served at /{path...}, would catch it.
-// Source: docs/decisions/errors.md, "Unknown routes" and docs/decisions/conventions.md, "Method handling".
-func (d *Door) mountUnknown(group *router.RouterGroup[*core.RequestEvent], routes []Route) {
-	unknown := d.door(Route{Path: unknownPath, Who: authz.Anyone, Limit: ratelimit.User, Handle: d.unknown})
+// mountUnknown answers unmatched paths under /api/ and /fhir/ with the contract's error form and without a token. GET
+// needs patterns of its own there, or the files of pb_public, served at /{path...}, would match. Source:
+// docs/decisions/errors.md, "Unknown routes" and docs/decisions/conventions.md, "Method handling".
+func (d *Server) mountUnknown(group *router.RouterGroup[*core.RequestEvent], routes []Route) {
+	unknown := d.entryPoint(Route{Path: unknownPath, Permission: authz.Anyone, Limit: ratelimit.User, Handle: d.unknown})
 	for _, below := range []string{"/api", "/fhir"} {
 		group.GET(below, unknown)
 		group.GET(below+"/{path...}", unknown)
@@ -61,22 +61,22 @@ func underAPI(path string) bool {
 	return path == "/api" || strings.HasPrefix(path, "/api/") || path == "/fhir" || strings.HasPrefix(path, "/fhir/")
 }
 
-// unknown is 405 where the path is served for another method, else 404.
-func (d *Door) unknown(c *Call) error {
+// unknown answers 405 if the path exists for another method, else 404.
+func (d *Server) unknown(c *Call) error {
 	allowed := d.offered(c.Request)
 	if len(allowed) == 0 {
 		return fault.Missing()
 	}
 	c.Header().Set("Allow", strings.Join(allowed, ", "))
-	return fault.New(fault.MethodNotAllowed, "method_not_allowed", "This method is not allowed here.")
+	return fault.New(fault.MethodNotAllowed, "method_not_allowed", "This path does not allow this method. See the Allow header.")
 }
 
-// offered lists what the tables offer for the request's path, by the rows that name the most of it.
-func (d *Door) offered(r *http.Request) []string {
+// offered lists the methods of the request's path, from the patterns with the fewest parameters.
+func (d *Server) offered(r *http.Request) []string {
 	var found []string
 	fewest := 0
 	for _, method := range Methods {
-		_, pattern := d.known.Handler(&http.Request{Method: method, URL: r.URL, Host: r.Host})
+		_, pattern := d.patterns.Handler(&http.Request{Method: method, URL: r.URL, Host: r.Host})
 		if pattern == "" {
 			continue
 		}
@@ -99,14 +99,14 @@ func (d *Door) offered(r *http.Request) []string {
 	return found
 }
 
-// These stand in for an untidy path under /api/ or /fhir/: nothing is served there.
+// The replacements of an untidy path under /api/ or /fhir/: no row serves them.
 const (
 	untidyPath     = BasePath + "/-"
 	untidyFHIRPath = "/fhir/-"
 )
 
-// refuseUntidyPaths keeps doubled slashes and dot segments under /api/ and /fhir/ from the mux, which would answer with a
-// redirect to the clean path, in HTML and past every header, limit and log. They become an unknown path instead.
+// refuseUntidyPaths answers paths with doubled slashes or dot segments under /api/ and /fhir/ as unknown. The mux would
+// redirect them to the clean path, in HTML and without headers, limits and logs.
 func refuseUntidyPaths(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if asked := r.URL.EscapedPath(); !tidy(asked) && (underAPI(asked) || underAPI(path.Clean("/"+asked))) {
@@ -120,7 +120,7 @@ func refuseUntidyPaths(next http.Handler) http.Handler {
 	})
 }
 
-// tidy reports whether the mux would leave the path alone.
+// tidy reports whether the mux would serve the path without a redirect.
 func tidy(escaped string) bool {
 	segments := strings.Split(escaped, "/")
 	if segments[0] != "" || len(segments) < 2 {
@@ -130,8 +130,8 @@ func tidy(escaped string) bool {
 	return !slices.Contains(segments, ".") && !slices.Contains(segments, "..") && !slices.Contains(segments[1:last], "")
 }
 
-// refuseOldTLS lets connections below TLS 1.3, which the webhooks' own server name may have, do nothing but what that name is for.
-// Source: docs/decisions/limits.md, "TLS 1.3 and 1.2".
+// refuseOldTLS limits connections below TLS 1.3, which only the webhooks' server name allows, to the webhooks. Source:
+// docs/decisions/limits.md, "TLS 1.3 and 1.2".
 func refuseOldTLS(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		vendor, webhook := strings.CutPrefix(strings.TrimSuffix(r.URL.Path, "/"), BasePath+"/gateway/")
@@ -147,6 +147,6 @@ func refuseOldTLS(next http.Handler) http.Handler {
 		w.Header().Set("Content-Type", JSONType)
 		w.Header().Set("Cache-Control", "no-store")
 		w.WriteHeader(http.StatusUpgradeRequired)
-		_, _ = w.Write(errorBody(fault.New(fault.Forbidden, "tls_version", "TLS 1.3 is required here.")))
+		_, _ = w.Write(errorBody(fault.New(fault.Forbidden, "tls_version", "This server name requires TLS 1.3.")))
 	})
 }

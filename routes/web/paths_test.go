@@ -26,7 +26,7 @@ var pathRows = []web.Route{
 	get("/probes/", authz.Anyone, ok),
 	post("/probes/", authz.Anyone, ok),
 	get("/probes/{id}/", authz.Anyone, echoID),
-	{Method: http.MethodPut, Path: "/probes/{id}/", Who: authz.ReadPatients, Limit: "", Handle: echoID},
+	{Method: http.MethodPut, Path: "/probes/{id}/", Permission: authz.ReadPatients, Limit: "", Handle: echoID},
 	get("/probes/archived/", authz.Anyone, ok),
 	get("/numbers/{id}/", authz.Anyone, func(c *web.Call) error {
 		id, err := c.PathInteger("id")
@@ -168,7 +168,7 @@ func TestHeadFollowsGet(t *testing.T) {
 	}
 }
 
-// Over the wire, where the client would follow a redirect.
+// Over the network, where the client would follow a redirect.
 func TestUntidyPathOverTheWire(t *testing.T) {
 	s := serve(t, setup{rows: pathRows})
 	res, err := s.wire("GET", "/api/v1//probes/", nil)
@@ -180,7 +180,7 @@ func TestUntidyPathOverTheWire(t *testing.T) {
 	}
 }
 
-// Files of pb_public are served at /{path...}, which must not catch unknown paths of the API.
+// The files of pb_public, served at /{path...}, must not match unknown paths of the API.
 func TestStaticFilesLeaveTheAPIAlone(t *testing.T) {
 	factory := func(t testing.TB) *tests.TestApp {
 		app := vigiltest.NewApp(t)

@@ -13,9 +13,9 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// Query reads the parameters of a request and collects what is wrong with them, by parameter. A parameter that is
-// left out is a filter not asked for; one that is sent must be valid, the empty text included. Unknown parameters
-// are ignored. Source: docs/decisions/conventions.md, "Booleans, enums and unknown filters in queries".
+// Query reads the parameters of a request and collects their errors. A filter that is left out does not apply; a filter
+// that is sent must be valid and not empty. Unknown parameters are ignored. Source: docs/decisions/conventions.md,
+// "Booleans, enums and unknown filters in queries".
 type Query struct {
 	values url.Values
 	checks *validate.Checks
@@ -35,16 +35,16 @@ func (c *Call) Query() *Query {
 // Has reports whether a parameter was sent.
 func (q *Query) Has(name string) bool { return q.values.Has(name) }
 
-// Get is a parameter as it was sent.
+// Get returns a parameter as sent.
 func (q *Query) Get(name string) string { return q.values.Get(name) }
 
-// Reject notes what is wrong with a parameter.
+// Reject adds an error about a parameter.
 func (q *Query) Reject(name, problem string) { q.checks.Reject(name, problem) }
 
-// Err is nil when every parameter read was valid.
+// Err returns nil if every parameter read was valid.
 func (q *Query) Err() error { return q.checks.Err() }
 
-// field is the parameter in the form in which bodies are checked.
+// field wraps the parameter for the checks of bodies.
 func (q *Query) field(name string) validate.String {
 	if !q.Has(name) {
 		return validate.String{}
@@ -52,7 +52,7 @@ func (q *Query) field(name string) validate.String {
 	return validate.Of(q.Get(name))
 }
 
-// Text is a search term of 1 to max characters, trimmed and normalised; "" when left out.
+// Text reads a search term of 1 to max characters, trimmed and normalized; "" if left out.
 func (q *Query) Text(name string, max int) string {
 	if !q.Has(name) {
 		return ""
@@ -60,13 +60,13 @@ func (q *Query) Text(name string, max int) string {
 	return q.checks.Text(name, q.field(name), validate.Required(max))
 }
 
-// PatientID is the filter by patient, a lower-case UUID; "" when left out.
+// PatientID reads the filter by patient, a lower-case UUID; "" if left out.
 func (q *Query) PatientID() string { return q.checks.UUID("patient_id", q.field("patient_id"), false) }
 
-// Date is a calendar date, YYYY-MM-DD; "" when left out.
+// Date reads a calendar date, YYYY-MM-DD; "" if left out.
 func (q *Query) Date(name string) string { return q.checks.Date(name, q.field(name), false) }
 
-// Integer is nil when left out.
+// Integer returns nil if left out.
 func (q *Query) Integer(name string) *int64 {
 	if !q.Has(name) {
 		return nil
@@ -79,7 +79,7 @@ func (q *Query) Integer(name string) *int64 {
 	return &value
 }
 
-// Boolean is nil when left out.
+// Boolean returns nil if left out.
 func (q *Query) Boolean(name string) *bool {
 	if !q.Has(name) {
 		return nil
@@ -102,7 +102,7 @@ func (q *Query) IsTrue(name string) bool {
 	return value != nil && *value
 }
 
-// OneOf is one of the documented values; "" when left out.
+// OneOf reads one of the documented values; "" if left out.
 func (q *Query) OneOf(name string, values ...string) string {
 	if !q.Has(name) {
 		return ""
@@ -115,7 +115,7 @@ func (q *Query) OneOf(name string, values ...string) string {
 	return value
 }
 
-// Ordering is one of the documented orders ("-" in front for descending), the first of them when left out.
+// Ordering reads one of the documented orders ("-" in front for descending); the first is the default.
 func (q *Query) Ordering(orders ...string) string {
 	if chosen := q.OneOf("ordering", orders...); chosen != "" {
 		return chosen
@@ -123,11 +123,11 @@ func (q *Query) Ordering(orders ...string) string {
 	return orders[0]
 }
 
-// Span is a stretch of time, both ends included; a zero end is open.
+// Span is a time range, both ends included; a zero end is open.
 type Span struct{ From, To time.Time }
 
-// Between reads date_from and date_to. A bare date is a day in the practice's zone, the whole of it.
-// Source: docs/decisions/conventions.md, "Date filters".
+// Between reads date_from and date_to. A bare date is a whole day in the practice's zone. Source:
+// docs/decisions/conventions.md, "Date filters".
 func (q *Query) Between() Span {
 	const from, to = "date_from", "date_to"
 	s := Span{From: q.edge(from, false), To: q.edge(to, true)}
@@ -149,10 +149,10 @@ func (q *Query) edge(name string, isEnd bool) time.Time {
 	return at
 }
 
-// MsgEdge is what is said of text that [Edge] does not read.
+// MsgEdge is the error for text that [Edge] cannot parse.
 const MsgEdge = "Must be a date or an ISO 8601 date-time."
 
-// Edge reads one end of a span; a bare date is its first moment in the zone, or its last at the end of the span.
+// Edge parses one end of a span; a bare date is its first moment in the zone, or its last moment if isEnd.
 func Edge(text string, zone *time.Location, isEnd bool) (at time.Time, ok bool) {
 	text = strings.TrimSpace(text)
 	if _, err := validate.ParseDate(text); err == nil {

@@ -156,7 +156,7 @@ func FuzzDates(f *testing.F) {
 	})
 }
 
-// The answers' form must not depend on the values in it.
+// The form of an error answer must not depend on the values in it.
 func FuzzErrorBody(f *testing.F) {
 	f.Add("detail", "field", "message")
 	f.Add("\xff\x00", "a.b", "</script>&\u2028")

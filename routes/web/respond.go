@@ -19,13 +19,13 @@ import (
 
 const JSONType = "application/json"
 
-// OK answers 200 with a value that encodes as the contract shows it.
+// OK answers 200 with a value, encoded as JSON.
 func (c *Call) OK(value any) error { return c.JSON(http.StatusOK, value) }
 
 // OKEncoded answers 200 with a body that [Encode] made.
 func (c *Call) OKEncoded(body []byte) error { return c.Send(http.StatusOK, JSONType, body) }
 
-// Answer is OK with what a function gave, or the error that it gave instead.
+// Answer is OK for a function's result, or returns its error.
 func (c *Call) Answer(value any, err error) error {
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func (c *Call) Answer(value any, err error) error {
 // Created answers 201.
 func (c *Call) Created(value any) error { return c.JSON(http.StatusCreated, value) }
 
-// Done answers 204 when nothing went wrong.
+// Done answers 204, or returns the error.
 func (c *Call) Done(err error) error {
 	if err != nil {
 		return err
@@ -45,13 +45,13 @@ func (c *Call) Done(err error) error {
 	return nil
 }
 
-// NotModified answers 304: the caller has what was asked for.
+// NotModified answers 304.
 func (c *Call) NotModified() error {
 	c.response.WriteHeader(http.StatusNotModified)
 	return nil
 }
 
-// JSON answers with a status of its own; errors are returned, not answered.
+// JSON answers with the given status.
 func (c *Call) JSON(status int, value any) error {
 	body, err := Encode(value)
 	if err != nil {
@@ -66,7 +66,7 @@ func (c *Call) Attach(contentType, filename string, body []byte) error {
 	return c.Send(http.StatusOK, contentType, body)
 }
 
-// Send answers with a finished body.
+// Send answers with an encoded body.
 func (c *Call) Send(status int, contentType string, body []byte) error {
 	h := c.Header()
 	h.Set("Content-Type", contentType)
@@ -81,7 +81,7 @@ func (c *Call) Send(status int, contentType string, body []byte) error {
 	return nil
 }
 
-// Encode writes JSON without HTML escapes: answers are never HTML, and a name may hold "&".
+// Encode writes JSON without HTML escapes: answers are never HTML, and a name may contain "&".
 func Encode(value any) ([]byte, error) {
 	var buffer bytes.Buffer
 	encoder := json.NewEncoder(&buffer)
@@ -92,14 +92,14 @@ func Encode(value any) ([]byte, error) {
 	return bytes.TrimSuffix(buffer.Bytes(), []byte("\n")), nil
 }
 
-// What handlers are made of: a body becomes what it asks for, and what an engine gives becomes the answer.
+// Generic parts of handlers: decode a body and read its values; answer with the result of an engine.
 
-// Read decodes a body and reads from it what it asks for; a refusal names every field that is wrong.
+// Read decodes a body and reads its values; the error names every invalid field.
 func Read[B, V any](c *Call, read func(B, *validate.Checks) V) (V, error) {
 	return readBy(c.Decode, read)
 }
 
-// ReadOptional is Read where the body may be left out.
+// ReadOptional is Read with an optional body.
 func ReadOptional[B, V any](c *Call, read func(B, *validate.Checks) V) (V, error) {
 	return readBy(c.DecodeOptional, read)
 }
@@ -114,7 +114,7 @@ func readBy[B, V any](decode func(any) error, read func(B, *validate.Checks) V) 
 	return value, checks.Err()
 }
 
-// Show answers with a view of what a function gave, or returns the error that it gave instead.
+// Show answers with a view of a function's result, or returns its error.
 func Show[T, V any](answer func(any) error, view func(T) V) func(T, error) error {
 	return func(value T, err error) error {
 		if err != nil {
@@ -124,7 +124,7 @@ func Show[T, V any](answer func(any) error, view func(T) V) func(T, error) error
 	}
 }
 
-// Views shows each row.
+// Views renders each row.
 func Views[T, V any](rows []T, view func(T) V) []V {
 	views := make([]V, len(rows))
 	for i, row := range rows {
@@ -135,9 +135,9 @@ func Views[T, V any](rows []T, view func(T) V) []V {
 
 const csvType = "text/csv; charset=utf-8"
 
-// CSVSafe keeps a spreadsheet from reading a cell, or what one makes of a part of it, as a formula. Spreadsheets fold full-width signs
-// and skip what nobody sees, and where the decimal sign is a comma they part cells at semicolons, which RFC 4180 does not quote.
-// Source: docs/decisions/billing.md, "Claims export".
+// CSVSafe keeps a spreadsheet from reading a cell, or a part of it, as a formula. Spreadsheets fold full-width signs
+// and skip invisible characters, and with a decimal comma they split cells at semicolons, which RFC 4180 does not
+// quote. Source: docs/decisions/billing.md, "Claims export".
 func CSVSafe(cell string) string {
 	var safe strings.Builder
 	written := 0
@@ -149,7 +149,7 @@ func CSVSafe(cell string) string {
 			written, start = at, parts
 		case parts:
 			start = true
-		case start && !skipped(r):
+		case start && !isSkipped(r):
 			start = false
 		}
 		at += size
@@ -157,7 +157,7 @@ func CSVSafe(cell string) string {
 	return safe.String() + cell[written:]
 }
 
-// opensFormula knows the signs in all their widths and heights.
+// opensFormula recognizes the formula signs in all their Unicode widths and heights.
 func opensFormula(r rune) bool {
 	if r < utf8.RuneSelf {
 		return strings.ContainsRune("=+-@", r)
@@ -166,13 +166,14 @@ func opensFormula(r rune) bool {
 	return r == '\u2212' || len(folded) == 1 && strings.Contains("=+-@", folded)
 }
 
-// skipped is what a spreadsheet may pass over before it looks for a sign: white space and what has no shape.
-func skipped(r rune) bool {
+// isSkipped reports whether a spreadsheet may skip the character before a formula sign: white space and invisible
+// characters.
+func isSkipped(r rune) bool {
 	return unicode.IsSpace(r) || unicode.IsControl(r) || r == '"' || r == utf8.RuneError ||
 		unicode.In(r, unicode.Cf, unicode.Mn, unicode.Me, unicode.Zs, unicode.Zl, unicode.Zp, unicode.Co, unicode.Other_Default_Ignorable_Code_Point)
 }
 
-// StartCSV begins a table of any length; rows go out as they are written.
+// StartCSV starts a table of any length and streams its rows.
 func (c *Call) StartCSV(filename string) *csv.Writer {
 	h := c.Header()
 	h.Set("Content-Type", csvType)
@@ -183,7 +184,7 @@ func (c *Call) StartCSV(filename string) *csv.Writer {
 	return w
 }
 
-// WriteSafe writes one row.
+// WriteSafe writes one row with [CSVSafe] cells.
 func WriteSafe(w *csv.Writer, cells ...string) error {
 	for i, cell := range cells {
 		cells[i] = CSVSafe(cell)

@@ -27,7 +27,7 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// clock is the moment at which these tests happen.
+// clock is the time of these tests.
 var clock = time.Date(2026, 1, 15, 13, 45, 0, 0, time.UTC)
 
 var newYork = sync.OnceValue(func() *time.Location {
@@ -38,7 +38,7 @@ var newYork = sync.OnceValue(func() *time.Location {
 	return zone
 })()
 
-// accessTokens knows a token per role, named like the role.
+// accessTokens has one token per role, named after the role.
 type accessTokens struct{}
 
 func (accessTokens) Authenticate(_ core.App, token string, now time.Time) (auth.Caller, error) {
@@ -57,13 +57,13 @@ func (accessTokens) Authenticate(_ core.App, token string, now time.Time) (auth.
 	return auth.Caller{RecordID: "record-" + token, ID: 42, Email: token + "@example.org", Role: authz.Role(token)}, nil
 }
 
-// generous limits, so that only the tests about limits meet them.
+// generous limits, so that only the tests of limits reach them.
 var generous = map[ratelimit.Class]ratelimit.Policy{
 	ratelimit.User: {Requests: 1000, Window: time.Hour}, ratelimit.Anon: {Requests: 1000, Window: time.Hour},
 	ratelimit.Auth: {Requests: 1000, Window: time.Minute}, ratelimit.Webhook: {Requests: 1000, Window: time.Hour},
 }
 
-// server is the service as apis.Serve runs it, with rows of a test's own.
+// server is the service as apis.Serve runs it, with a test's own rows.
 type server struct {
 	t       *testing.T
 	url     string
@@ -90,7 +90,7 @@ func serve(t *testing.T, s setup) *server {
 	srv := &server{t: t, url: "http://" + listener.Addr().String(), log: log}
 	ready, done := make(chan struct{}), make(chan error, 1)
 	serving := false
-	t.Cleanup(func() { // after the app's own, which ends serving
+	t.Cleanup(func() { // after the app's own cleanup, which ends serving
 		if serving {
 			if err := <-done; err != nil {
 				t.Errorf("serving: %v", err)
@@ -117,16 +117,16 @@ func serve(t *testing.T, s setup) *server {
 	return srv
 }
 
-// open serves the rows of a test below [web.BasePath], and one outside it.
+// open serves a test's rows below [web.BasePath], and one outside.
 func open(e *core.ServeEvent, s setup, log io.Writer) error {
-	rows := []web.Route{{Method: http.MethodGet, Path: "/health/live", Who: authz.Anyone, Limit: ratelimit.None, Handle: func(c *web.Call) error {
+	rows := []web.Route{{Method: http.MethodGet, Path: "/health/live", Permission: authz.Anyone, Limit: ratelimit.None, Handle: func(c *web.Call) error {
 		return c.OK(map[string]string{"status": "ok"})
 	}}}
 	for _, row := range s.rows {
 		row.Path = web.BasePath + row.Path
 		rows = append(rows, row)
 	}
-	door := &web.Door{Options: web.Options{
+	door := &web.Server{Options: web.Options{
 		PublicURL:      "https://vigil.example.org/",
 		Zone:           newYork,
 		AllowedOrigins: s.origins,
@@ -135,10 +135,10 @@ func open(e *core.ServeEvent, s setup, log io.Writer) error {
 		AccessTokens:   accessTokens{},
 		Limits:         ratelimit.NewLimiter(s.limits),
 	}}
-	return door.Open(e, rows)
+	return door.Mount(e, rows)
 }
 
-// request is a request as tests write them.
+// request is a test's request.
 type request struct {
 	method, target, token, body string
 	header                      map[string]string
@@ -165,14 +165,14 @@ func (r request) build(ctx context.Context) *http.Request {
 	return req
 }
 
-// do answers a request without the network.
+// do answers a request without a network.
 func (s *server) do(r request) *httptest.ResponseRecorder {
 	rec := httptest.NewRecorder()
 	s.handler.ServeHTTP(rec, r.build(s.t.Context()))
 	return rec
 }
 
-// wire sends a request over the network; a body is sent in chunks. The answer's body is closed when the test ends.
+// wire sends a request over the network, with the body in chunks. The response body is closed when the test ends.
 func (s *server) wire(method, target string, body io.Reader) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(s.t.Context(), method, s.url+target, body)
 	if err != nil {
@@ -186,7 +186,7 @@ func (s *server) wire(method, target string, body io.Reader) (*http.Response, er
 	return res, err
 }
 
-// code is the code of an error body.
+// code returns the code of an error body.
 func code(t *testing.T, rec *httptest.ResponseRecorder) string {
 	t.Helper()
 	return errorOf(t, rec).Code
@@ -208,7 +208,7 @@ func errorOf(t *testing.T, rec *httptest.ResponseRecorder) errorBody {
 	return body
 }
 
-// expect checks status and, for errors, the code.
+// expect checks the status and, for errors, the code.
 func expect(t *testing.T, rec *httptest.ResponseRecorder, status int, wantCode string) {
 	t.Helper()
 	if rec.Code != status {
@@ -219,7 +219,7 @@ func expect(t *testing.T, rec *httptest.ResponseRecorder, status int, wantCode s
 	}
 }
 
-// logBuffer keeps log lines.
+// logBuffer collects log lines.
 type logBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -231,7 +231,7 @@ func (b *logBuffer) Write(p []byte) (int, error) {
 	return b.buf.Write(p)
 }
 
-// lines returns the lines with the message, and forgets everything.
+// lines returns the lines with the message and clears the buffer.
 func (b *logBuffer) lines(t *testing.T, message string) []map[string]any {
 	t.Helper()
 	b.mu.Lock()
@@ -253,9 +253,9 @@ func (b *logBuffer) lines(t *testing.T, message string) []map[string]any {
 func ok(c *web.Call) error { return c.OK(map[string]any{"caller": c.Caller.Email}) }
 
 func get(path string, who authz.Action, handle func(*web.Call) error) web.Route {
-	return web.Route{Method: http.MethodGet, Path: path, Who: who, Limit: ratelimit.User, Handle: handle}
+	return web.Route{Method: http.MethodGet, Path: path, Permission: who, Limit: ratelimit.User, Handle: handle}
 }
 
 func post(path string, who authz.Action, handle func(*web.Call) error) web.Route {
-	return web.Route{Method: http.MethodPost, Path: path, Who: who, Limit: ratelimit.User, Handle: handle}
+	return web.Route{Method: http.MethodPost, Path: path, Permission: who, Limit: ratelimit.User, Handle: handle}
 }

@@ -9,13 +9,14 @@ import (
 )
 
 const (
-	// streamed is how much of a stream is sent at once.
-	streamed = 64 << 10
-	// stalled is how long a caller may take none of it before nothing more is sent.
-	stalled = time.Minute
+	// streamChunk is the size of one write of a stream.
+	streamChunk = 64 << 10
+	// stallTimeout ends a stream if the client reads nothing for this long.
+	stallTimeout = time.Minute
 )
 
-// Stream answers 200 with what is read, of any length. Once a part is sent, what goes wrong ends the connection: nobody takes a part for the whole.
+// Stream answers 200 with a stream of any length. After the first part an error closes the connection, so that the
+// client detects the incomplete answer.
 func (c *Call) Stream(contentType string, from io.Reader) error {
 	c.Header().Set("Content-Type", contentType)
 	c.response.WriteHeader(http.StatusOK)
@@ -23,10 +24,10 @@ func (c *Call) Stream(contentType string, from io.Reader) error {
 		return nil
 	}
 	control := http.NewResponseController(c.response)
-	chunk := make([]byte, streamed)
+	chunk := make([]byte, streamChunk)
 	for {
 		n, failed := io.ReadFull(from, chunk)
-		_ = control.SetWriteDeadline(time.Now().Add(stalled)) // not every test's connection has one
+		_ = control.SetWriteDeadline(time.Now().Add(stallTimeout)) // not every test's connection has one
 		if _, err := c.response.Write(chunk[:n]); err != nil {
 			return fmt.Errorf("writing the answer: %w", err)
 		}
@@ -40,8 +41,8 @@ func (c *Call) Stream(contentType string, from io.Reader) error {
 	}
 }
 
-// TakesPacked reports whether the caller takes an answer that is packed by gzip. Source: RFC 9110, section 12.5.3.
-func (c *Call) TakesPacked() bool {
+// AcceptsGzip reports whether the caller accepts gzip. Source: RFC 9110, section 12.5.3.
+func (c *Call) AcceptsGzip() bool {
 	for _, said := range strings.Split(strings.Join(c.Request.Header.Values("Accept-Encoding"), ","), ",") {
 		coding, quality, _ := strings.Cut(strings.ReplaceAll(strings.ToLower(said), " ", ""), ";")
 		if coding == "gzip" && strings.TrimRight(quality, "0.") != "q=" {

@@ -38,7 +38,7 @@ func (r *release) notes(context.Context) error {
 	return os.WriteFile(r.file("RELEASE-NOTES.md"), []byte(text), 0o644)
 }
 
-// checkExamples refuses a release whose deployment examples name another version.
+// checkExamples refuses a release with deployment examples that name another version.
 func (r *release) checkExamples() error {
 	image := "registry.example.org/vigil:" + r.version
 	for name, words := range map[string][]string{

@@ -1,4 +1,4 @@
-// Hides the pages of PocketBase's dashboard whose routes Vigil has closed, and stores no typed text.
+// Hides the pages of closed routes in PocketBase's dashboard, and stores no typed text.
 
 // The dashboard stores drafts and past searches in the browser, unencrypted and without expiry. They may contain patient data.
 const blockedPrefixes = ["draft_", "pbRecordsSearchHistory_"];

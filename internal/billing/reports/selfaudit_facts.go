@@ -132,7 +132,7 @@ func (g *factsGatherer) loadTime() error {
 // loadDays loads the readings of patients with mostly non-device days; days are those of the patient's zone.
 func (g *factsGatherer) loadDays() error {
 	month := g.facts.Month
-	ids, err := collections.MostlyWithoutDevice(g.app, month.Start, month.End, g.from, g.to)
+	ids, err := collections.PatientsMostlyWithoutDevice(g.app, month.Start, month.End, g.from, g.to)
 	if err != nil || len(ids) == 0 {
 		return err
 	}

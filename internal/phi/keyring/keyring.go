@@ -33,11 +33,11 @@ var ErrServiceSilent = errors.New("the running service has not said which encryp
 // Admit lets the service have a data folder, and says which keys it holds until Withdraw. It fails, naming them, when the ring lacks keys that
 // stored values need. migrate brings the schema up to date once it is known that it does not: whoever is refused has changed nothing.
 func Admit(app core.App, ring *phi.KeyRing, migrate func() error) error {
-	return admit(app, ring, migrate, func(tx core.App) error { return collections.AnnounceRing(tx, ring) })
+	return admit(app, ring, migrate, func(tx core.App) error { return collections.StoreServiceKeys(tx, ring) })
 }
 
 // Withdraw says that the service has ended.
-func Withdraw(app core.App) error { return collections.WithdrawRing(app) }
+func Withdraw(app core.App) error { return collections.DeleteServiceKeys(app) }
 
 // AdmitBeside lets a command work on a data folder, beside the service when one runs, until release. It fails like Admit, and also when
 // the running service does not hold the very key that the command seals under: that costs little, so it is asked first.
@@ -257,7 +257,7 @@ func (r *Retirement) Finish(app core.App, values map[string]int, alone bool) (un
 				reason = "another command works on the data folder"
 			}
 			if reason == "" {
-				done, err := collections.ForgetRingKey(tx, key)
+				done, err := collections.DeleteRingKey(tx, key)
 				if err != nil {
 					return err
 				}

@@ -120,7 +120,7 @@ func (r *rotation) run(ctx context.Context) error {
 func (r *rotation) stale(t collections.SealedTable) dbx.Expression {
 	var old []dbx.Expression
 	for _, f := range t.Columns {
-		old = append(old, collections.Stale(r.ring, f))
+		old = append(old, collections.NeedsReseal(r.ring, f))
 	}
 	return dbx.Or(old...)
 }
@@ -204,7 +204,7 @@ func (r *rotation) reseal(t collections.SealedTable, rows []dbx.NullStringMap) e
 // untold is a transaction that changes nothing for those who follow the changes: the values are what they were.
 func untold(app core.App, write func(tx core.App) error) error {
 	return app.RunInTransaction(func(tx core.App) error {
-		return collections.Untold(tx, func() error { return write(tx) })
+		return collections.WithoutChanges(tx, func() error { return write(tx) })
 	})
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// patient finds the patient of the path, if the caller may see that patient, as find has it.
+// patient looks up the patient of the path with find and checks that the caller may see the patient.
 func (a *api) patient(c *web.Call, find func(core.App, string) (*collections.Patient, error)) (*collections.Patient, error) {
 	id, err := c.PathUUID()
 	if err != nil {
@@ -27,10 +27,10 @@ func (a *api) patient(c *web.Call, find func(core.App, string) (*collections.Pat
 	if err != nil {
 		return nil, fault.OrMissing(err)
 	}
-	return p, a.reach(c, id)
+	return p, a.authorizePatient(c, id)
 }
 
-// of serves a row about what its path names, when the caller may see it.
+// of serves a row about the object of its path. Find also checks that the caller may see the object.
 func of[T any](find func(*api, *web.Call) (T, error), handle func(*api, *web.Call, T) error) handler {
 	return func(a *api, c *web.Call) error {
 		found, err := find(a, c)
@@ -41,7 +41,7 @@ func of[T any](find func(*api, *web.Call) (T, error), handle func(*api, *web.Cal
 	}
 }
 
-// byUUID finds what the UUID of the path names.
+// byUUID finds the object of the path by its UUID.
 func byUUID[T any](find func(core.App, string) (T, error)) func(*api, *web.Call) (T, error) {
 	return func(_ *api, c *web.Call) (found T, err error) {
 		id, err := c.PathUUID()
@@ -58,18 +58,19 @@ func ofPatient(handle func(*api, *web.Call, *collections.Patient) error) handler
 	return of(func(a *api, c *web.Call) (*collections.Patient, error) { return a.patient(c, collections.FindPatient) }, handle)
 }
 
-// ofAnyPatient is ofPatient for patients who have been deleted, too.
+// ofAnyPatient is ofPatient including deleted patients.
 func ofAnyPatient(handle func(*api, *web.Call, *collections.Patient) error) handler {
 	return of(func(a *api, c *web.Call) (*collections.Patient, error) {
 		return a.patient(c, collections.FindPatientAnyState)
 	}, handle)
 }
 
-// reach refuses a patient of other colleagues where the practice restricts its clinicians to their care teams. A reason
-// in the emergency header opens the way, and is recorded. Handlers call it with the patient they are about to read or
-// act on. Source: docs/decisions/patients.md, "Care team" and docs/decisions/security.md, "Emergency access".
-func (a *api) reach(c *web.Call, patientID string) error {
-	c.NoteReached(patientID)
+// authorizePatient denies access to a patient outside the caller's care teams, if the practice restricts clinicians to
+// these. A reason in the emergency header grants access and is recorded. Handlers call it before they read or change
+// data of a patient. Source: docs/decisions/patients.md, "Care team" and docs/decisions/security.md, "Emergency
+// access".
+func (a *api) authorizePatient(c *web.Call, patientID string) error {
+	c.RecordAuthorizedPatient(patientID)
 	if !a.confinedToTeams(c) {
 		return nil
 	}
@@ -77,15 +78,15 @@ func (a *api) reach(c *web.Call, patientID string) error {
 	if err != nil || onTeam {
 		return err
 	}
-	// Whoever is called for a patient must reach the patient. Source: docs/decisions/escalations.md, "On call".
-	called, err := collections.OnCallFor(c.App, patientID, c.Caller.RecordID)
+	// A user on call for the patient has access. Source: docs/decisions/escalations.md, "On call".
+	called, err := collections.IsOnCallFor(c.App, patientID, c.Caller.RecordID)
 	if err != nil || called {
 		return err
 	}
 	given := c.Request.Header.Values(web.EmergencyHeader)
 	if len(given) == 0 {
 		return fault.New(fault.Forbidden, "permission_denied",
-			"The patient is not in your care. In an emergency, give a reason in "+web.EmergencyHeader+".")
+			"The patient is not in your care. In an emergency, send a reason in "+web.EmergencyHeader+".")
 	}
 	checks := validate.NewChecks()
 	text := checks.Text(web.EmergencyHeader, validate.Of(given[0]), validate.Required(500).Multiline())
@@ -98,7 +99,7 @@ func (a *api) reach(c *web.Call, patientID string) error {
 	return a.recordEmergency(c, patientID, phi.Text(text))
 }
 
-// recordEmergency keeps the reason and tells those responsible for the patient.
+// recordEmergency stores the reason in the audit trail and notifies the patient's care team.
 func (a *api) recordEmergency(c *web.Call, patientID string, reason phi.Text) error {
 	return c.App.RunInTransaction(func(tx core.App) error {
 		err := audit.Append(tx, audit.Entry{
@@ -112,35 +113,35 @@ func (a *api) recordEmergency(c *web.Call, patientID string, reason phi.Text) er
 	})
 }
 
-// reachPresent is reach for a patient who may have been deleted since: then there is nothing to see.
-func (a *api) reachPresent(c *web.Call, patientID string) error {
+// authorizePresentPatient is authorizePatient for a patient who may have been deleted, which is answered as not found.
+func (a *api) authorizePresentPatient(c *web.Call, patientID string) error {
 	if _, err := collections.FindPatient(c.App, patientID); err != nil {
 		return fault.OrMissing(err)
 	}
-	return a.reach(c, patientID)
+	return a.authorizePatient(c, patientID)
 }
 
-// team says whose care teams a list is confined to: "" for nobody's, else the caller's. A list about one patient is
-// reached like that patient.
-func (a *api) team(c *web.Call, patientID string) (userRecordID string, err error) {
+// careTeamFilter returns the user whose care teams limit a list, or "" for no limit. A list about a single patient is
+// authorized like that patient.
+func (a *api) careTeamFilter(c *web.Call, patientID string) (userRecordID string, err error) {
 	switch {
 	case !a.confinedToTeams(c):
 		return "", nil
 	case patientID != "":
-		return "", a.reach(c, patientID)
+		return "", a.authorizePatient(c, patientID)
 	}
 	return c.Caller.RecordID, nil
 }
 
-// teamFor is team for a list whose filters are read: what is wrong with them is refused first.
-func (a *api) teamFor(c *web.Call, q *web.Query, patientID string) (userRecordID string, err error) {
+// careTeamFilterAfter is careTeamFilter for a list whose filters are parsed; it reports their errors first.
+func (a *api) careTeamFilterAfter(c *web.Call, q *web.Query, patientID string) (userRecordID string, err error) {
 	if err := q.Err(); err != nil {
 		return "", err
 	}
-	return a.team(c, patientID)
+	return a.careTeamFilter(c, patientID)
 }
 
-// confinedToTeams reports whether the caller sees the patients of the own care teams only.
+// confinedToTeams reports whether the caller sees only patients of their own care teams.
 func (a *api) confinedToTeams(c *web.Call) bool {
 	return a.RestrictToCareTeam && authz.OnTeams(c.Caller.Role)
 }

@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// named finds the modules that one names: to import from, to load later, or only for their types.
+// named matches the modules that a module imports: statically, dynamically, or only for types.
 var named = regexp.MustCompile(`(?:\bfrom|\bimport|\bimport\()\s*"([^"]+)"`)
 
-// modules has the modules that each of the console names, and the text of its page.
+// modules returns the imports of each console module, and the text of the page.
 func modules(t *testing.T, named *regexp.Regexp) (names map[string][]string, page string) {
 	t.Helper()
 	console := os.DirFS("../../pb_public")
@@ -41,10 +41,11 @@ func modules(t *testing.T, named *regexp.Regexp) (names map[string][]string, pag
 	return names, string(text)
 }
 
-// The page names at once what its first module needs, so that nothing waits for the module before it to be read; and nothing else.
+// The page preloads exactly the modules that its first module needs, so that the browser need not discover them one by
+// one.
 func TestPageNamesItsModules(t *testing.T) {
 	names, page := modules(t, regexp.MustCompile(`(?:\bfrom|\bimport)\s*"([^"]+)"`))
-	needed := map[string]bool{ // what the packages name
+	needed := map[string]bool{ // what the packages import
 		"vendor/preact.js": true, "vendor/preact-hooks.js": true, "vendor/preact-signals.js": true, "vendor/preact-signals-core.js": true, "vendor/htm.js": true,
 	}
 	var follow func(file string)
@@ -68,14 +69,14 @@ func TestPageNamesItsModules(t *testing.T) {
 	}
 }
 
-// A module is understood from those it names, and so none may name itself through others.
+// A module must be readable from its imports, so import cycles are forbidden.
 func TestNoCircles(t *testing.T) {
 	names, _ := modules(t, named)
 	if len(names["app/main.js"]) == 0 || !slices.Contains(names["app/views.js"], "app/views/triage.js") ||
 		!slices.Contains(names["app/views/entry.js"], "app/views/entry/steps.js") {
 		t.Fatalf("%d modules were read, of which the first names %v", len(names), names["app/main.js"])
 	}
-	left := map[string]bool{} // modules that lead into no circle
+	left := map[string]bool{} // modules that are part of no cycle
 	var follow func(file string, way []string)
 	follow = func(file string, way []string) {
 		if i := slices.Index(way, file); i >= 0 {

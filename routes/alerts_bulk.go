@@ -15,18 +15,18 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// Boards is what the boards of alerts and escalations are made of.
+// Boards configures the alert and escalation boards.
 type Boards struct {
-	// Ladder says when the next are told of an escalation that nobody takes.
+	// Ladder defines when the next tier is notified of an escalation that no one takes.
 	Ladder escalations.Ladder
 }
 
-// boardRows are what the boards of alerts, escalations and of who is on call ask for.
+// boardRows are the endpoints of the alert, escalation and on-call boards.
 func boardRows() []route {
 	return []route{
 		{http.MethodGet, "/alerts/groups/", authz.ReadAlerts, ratelimit.User, (*api).listAlertGroups},
-		{http.MethodPost, "/alerts/acknowledge/", authz.AcknowledgeAlerts, ratelimit.User, actOnAlerts(alerts.Acknowledge)},
-		{http.MethodPost, "/alerts/resolve/", authz.ResolveAlerts, ratelimit.User, actOnAlerts(alerts.Resolve)},
+		{http.MethodPost, "/alerts/acknowledge/", authz.AcknowledgeAlerts, ratelimit.User, actOnAlertsInBulk(alerts.Acknowledge)},
+		{http.MethodPost, "/alerts/resolve/", authz.ResolveAlerts, ratelimit.User, actOnAlertsInBulk(alerts.Resolve)},
 		{http.MethodPost, "/alerts/undo/", authz.AcknowledgeAlerts, ratelimit.User, (*api).undoAlerts},
 		{http.MethodGet, "/escalations/deadlines/", authz.ReadEscalations, ratelimit.User, (*api).readDeadlines},
 		{http.MethodGet, "/on-call/", authz.ReadOnCall, ratelimit.User, (*api).readOnCall},
@@ -36,8 +36,8 @@ func boardRows() []route {
 	}
 }
 
-// actedView is what became of one alert of several.
-type actedView struct {
+// bulkResultView is the result for one alert of a bulk action.
+type bulkResultView struct {
 	ID             int64   `json:"id"`
 	Done           bool    `json:"done"`
 	Status         *string `json:"status"`
@@ -48,36 +48,37 @@ type actedView struct {
 	Detail         *string `json:"detail"`
 }
 
-// severalView answers what was done with several alerts, in the order in which they were named.
-type severalView struct {
+// bulkResultsView answers a bulk action; Results are in the order of the request.
+type bulkResultsView struct {
 	Done    int         `json:"done"`
 	Refused int         `json:"refused"`
-	Results []actedView `json:"results"`
+	Results []bulkResultView `json:"results"`
 }
 
-// over reports whether nothing follows of an escalation.
-func over(e *collections.Escalation) bool { return escalations.Status(e.Status()).Closed() }
+// isClosed reports whether an escalation needs no further action.
+func isClosed(e *collections.Escalation) bool { return escalations.Status(e.Status()).IsClosed() }
 
-// actOnAlerts serves a move of several alerts with one note. Source: docs/decisions/alerts.md, "Several at once".
-func actOnAlerts(move alerts.Move) handler {
+// actOnAlertsInBulk serves one action with one note on several alerts. Source: docs/decisions/alerts.md, "Several at
+// once".
+func actOnAlertsInBulk(move alerts.Move) handler {
 	return func(a *api, c *web.Call) error {
-		if err := c.RefuseEmergency(); err != nil { // which is one patient's
+		if err := c.RefuseEmergency(); err != nil { // emergency access covers a single patient
 			return err
 		}
-		chosen, err := web.Read(c, alerts.ChosenBody.Read)
+		chosen, err := web.Read(c, alerts.BulkBody.Read)
 		if err != nil {
 			return err
 		}
-		may, refused, err := a.mayActOn(c, chosen.Numbers)
+		may, refused, err := a.permittedAlerts(c, chosen.Numbers)
 		if err != nil {
 			return err
 		}
 		acted, err := triage.ActOnAlerts(c.App, may, alerts.Action{Move: move, Notes: chosen.Notes}, c.Actor(), c.Now)
-		return answerSeveral(c, chosen.Numbers, acted, refused, err)
+		return answerBulk(c, chosen.Numbers, acted, refused, err)
 	}
 }
 
-// undoAlerts takes back what the caller has just done with alerts. Source: docs/decisions/alerts.md, "Undo".
+// undoAlerts reverses the caller's last action on alerts. Source: docs/decisions/alerts.md, "Undo".
 func (a *api) undoAlerts(c *web.Call) error {
 	if err := c.RefuseEmergency(); err != nil {
 		return err
@@ -86,16 +87,17 @@ func (a *api) undoAlerts(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	may, refused, err := a.mayActOn(c, numbers)
+	may, refused, err := a.permittedAlerts(c, numbers)
 	if err != nil {
 		return err
 	}
 	acted, err := triage.UndoAlerts(c.App, may, c.Actor(), c.Now)
-	return answerSeveral(c, numbers, acted, refused, err)
+	return answerBulk(c, numbers, acted, refused, err)
 }
 
-// mayActOn are those of some alerts that the caller may act on, as one by one; of the others why not.
-func (a *api) mayActOn(c *web.Call, numbers []int64) (may []int64, refused map[int64]*fault.Error, err error) {
+// permittedAlerts returns the alerts that the caller may act on, and a fault for each of the others. It applies the
+// same checks as the endpoints for a single alert.
+func (a *api) permittedAlerts(c *web.Call, numbers []int64) (may []int64, refused map[int64]*fault.Error, err error) {
 	refused = map[int64]*fault.Error{}
 	reached := map[string]error{}
 	for _, number := range numbers {
@@ -103,7 +105,7 @@ func (a *api) mayActOn(c *web.Call, numbers []int64) (may []int64, refused map[i
 		if err == nil {
 			patient := alert.PatientID()
 			if _, asked := reached[patient]; !asked {
-				reached[patient] = a.reachPresent(c, patient)
+				reached[patient] = a.authorizePresentPatient(c, patient)
 			}
 			err = reached[patient]
 		}
@@ -122,17 +124,17 @@ func (a *api) mayActOn(c *web.Call, numbers []int64) (may []int64, refused map[i
 	return may, refused, nil
 }
 
-func answerSeveral(c *web.Call, numbers []int64, acted map[int64]triage.Acted, refused map[int64]*fault.Error, err error) error {
+func answerBulk(c *web.Call, numbers []int64, acted map[int64]triage.ActResult, refused map[int64]*fault.Error, err error) error {
 	if err != nil {
 		return err
 	}
-	answer := severalView{Results: []actedView{}}
+	answer := bulkResultsView{Results: []bulkResultView{}}
 	for _, number := range numbers {
 		one, why := acted[number], refused[number]
 		if why == nil {
 			why = one.Refused
 		}
-		view := actedView{ID: number, Done: why == nil}
+		view := bulkResultView{ID: number, Done: why == nil}
 		if why != nil {
 			view.Code, view.Detail = &why.Code, &why.Detail
 			answer.Refused++

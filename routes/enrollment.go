@@ -11,21 +11,21 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// enrolmentView is where a patient's enrolment stands.
-type enrolmentView struct {
+// enrollmentView is the state of a patient's enrollment.
+type enrollmentView struct {
 	PatientID string `json:"patient_id"`
-	patients.Enrolment
+	patients.Enrollment
 }
 
-func (a *api) readEnrolment(c *web.Call, patient *collections.Patient) error {
+func (a *api) readEnrollment(c *web.Call, patient *collections.Patient) error {
 	found, err := a.enrolled.Of(c.App, patient, c.Now)
 	if err != nil {
 		return err
 	}
-	return c.Answer(enrolmentView{patient.Id, found}, c.RecordRead(audit.PatientRead, audit.ResourceEnrolment, "", patient.Id))
+	return c.Answer(enrollmentView{patient.Id, found}, c.RecordRead(audit.PatientRead, audit.ResourceEnrolment, "", patient.Id))
 }
 
-// unfinishedView is a patient whose enrolment is not done.
+// unfinishedView is a patient with an incomplete enrollment.
 type unfinishedView struct {
 	PatientID   string          `json:"patient_id"`
 	PatientName string          `json:"patient_name"`
@@ -34,12 +34,12 @@ type unfinishedView struct {
 	State       string          `json:"state"`
 	Done        int             `json:"done"`
 	Of          int             `json:"of"`
-	Missing     []patients.Item `json:"missing"`
+	Missing     []patients.EnrollmentItem `json:"missing"`
 	Steps       []string        `json:"steps"`
 	Stops       []string        `json:"stops"`
 }
 
-// unfinishedPage is a page of them, with the counts of all before the filter.
+// unfinishedPage is a page of incomplete enrollments; its counts ignore the filter.
 type unfinishedPage struct {
 	web.Page[unfinishedView]
 	Total   int            `json:"total"`
@@ -49,19 +49,19 @@ type unfinishedPage struct {
 	Stops   map[string]int `json:"stops"`
 }
 
-func (a *api) listEnrolments(c *web.Call) error {
+func (a *api) listEnrollments(c *web.Call) error {
 	q, p := c.Listing()
-	filter := patients.Filter{
-		State: q.OneOf("state", patients.Missing, patients.Waiting), Step: q.OneOf("step", patients.Steps...), Stops: q.OneOf("stops", patients.Stopped...),
+	filter := patients.EnrollmentFilter{
+		State: q.OneOf("state", patients.EnrollmentMissing, patients.EnrollmentWaiting), Step: q.OneOf("step", patients.EnrollmentSteps...), Stops: q.OneOf("stops", patients.AllStops...),
 	}
 	if err := q.Err(); err != nil {
 		return err
 	}
-	team, err := a.team(c, "")
+	team, err := a.careTeamFilter(c, "")
 	if err != nil {
 		return err
 	}
-	found, err := a.enrolled.Unfinished(c.App, team, filter, c.Now)
+	found, err := a.enrolled.Incomplete(c.App, team, filter, c.Now)
 	if err != nil {
 		return err
 	}
@@ -74,20 +74,20 @@ func (a *api) listEnrolments(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := recordShown(c, audit.ResourceEnrolment, "", rows, func(r patients.Row) string { return r.Patient }); err != nil {
+	if err := recordShown(c, audit.ResourceEnrolment, "", rows, func(r patients.EnrollmentRow) string { return r.Patient }); err != nil {
 		return err
 	}
-	page, err := web.PageOf(c, p, len(found.Rows), web.Views(rows, func(r patients.Row) unfinishedView { return viewUnfinished(r, names[r.Patient]) }))
+	page, err := web.PageOf(c, p, len(found.Rows), web.Views(rows, func(r patients.EnrollmentRow) unfinishedView { return viewUnfinished(r, names[r.Patient]) }))
 	return c.Answer(unfinishedPage{page, found.Total, found.Missing, found.Waiting, found.Steps, found.Stops}, err)
 }
 
-func viewUnfinished(r patients.Row, name patients.Name) unfinishedView {
+func viewUnfinished(r patients.EnrollmentRow, name patients.Name) unfinishedView {
 	v := unfinishedView{
 		PatientID: r.Patient, PatientName: name.LastFirst(), MRN: name.MRN, CreatedAt: instantOrNull(r.CreatedAt), State: r.State, Done: r.Done, Of: r.Of,
-		Missing: []patients.Item{}, Steps: []string{}, Stops: r.Stops,
+		Missing: []patients.EnrollmentItem{}, Steps: []string{}, Stops: r.Stops,
 	}
 	for _, step := range r.Steps {
-		if step.State != patients.Done {
+		if step.State != patients.EnrollmentDone {
 			v.Steps = append(v.Steps, step.Step)
 		}
 		v.Missing = append(v.Missing, step.Missing...)
@@ -95,13 +95,13 @@ func viewUnfinished(r patients.Row, name patients.Name) unfinishedView {
 	return v
 }
 
-// delivers reports whether readings go to an EMR.
+// delivers reports whether readings are delivered to an EMR.
 func (e EMR) delivers() bool { return e.Client != nil && e.Client.Configured() }
 
-func enrolmentRows() []route {
+func enrollmentRows() []route {
 	return []route{
 		{http.MethodGet, "/icd10/", authz.ReadCodes.Or(authz.ScopeBillingRead), ratelimit.User, (*api).searchICD10},
-		{http.MethodGet, "/enrolments/", authz.ReadEnrolment.Or(authz.ScopePatientsRead), ratelimit.User, (*api).listEnrolments},
-		{http.MethodGet, "/patients/{id}/enrolment/", authz.ReadEnrolment.Or(authz.ScopePatientsRead), ratelimit.User, ofPatient((*api).readEnrolment)},
+		{http.MethodGet, "/enrolments/", authz.ReadEnrolment.Or(authz.ScopePatientsRead), ratelimit.User, (*api).listEnrollments},
+		{http.MethodGet, "/patients/{id}/enrolment/", authz.ReadEnrolment.Or(authz.ScopePatientsRead), ratelimit.User, ofPatient((*api).readEnrollment)},
 	}
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// instantOf shows a stored time as the contract does; null when there is none.
+// instantOf renders a stored time; null for none.
 func instantOf(stored string) *string { return instantOrNull(collections.ParseInstant(stored)) }
 
-// instantOrNull is a time as the contract shows it; null when there is none.
+// instantOrNull renders a time; null for the zero time.
 func instantOrNull(at time.Time) *string {
 	if at.IsZero() {
 		return nil
@@ -25,7 +25,6 @@ func instantOrNull(at time.Time) *string {
 	return new(validate.FormatInstant(at))
 }
 
-// orNull is null for the empty text.
 func orNull(text string) *string {
 	if text == "" {
 		return nil
@@ -33,7 +32,7 @@ func orNull(text string) *string {
 	return &text
 }
 
-// numberOrNull shows the record id of a numbered collection as the contract does; null when there is none.
+// numberOrNull renders the record id of a numbered collection as its public number; null for none.
 func numberOrNull(recordID string) *int64 {
 	if number := collections.Number(recordID); number != 0 {
 		return &number
@@ -41,7 +40,7 @@ func numberOrNull(recordID string) *int64 {
 	return nil
 }
 
-// show answers with the view of one record, or returns the error that came in its place.
+// show answers with the view of one record, or returns the error passed to it.
 func show[R, V any](c *web.Call, answer func(any) error, view func(core.App, []R) ([]V, error)) func(R, error) error {
 	return func(record R, err error) error {
 		if err != nil {
@@ -55,12 +54,12 @@ func show[R, V any](c *web.Call, answer func(any) error, view func(core.App, []R
 	}
 }
 
-// texts are the words of an enumeration.
-func texts[T ~string](words []T) []string {
+// stringsOf converts the values of an enumeration.
+func stringsOf[T ~string](words []T) []string {
 	return web.Views(words, func(word T) string { return string(word) })
 }
 
-// distinct are the values of a field in rows, each once; without the empty one.
+// distinct returns the distinct nonempty values of a field.
 func distinct[T any](rows []T, field func(T) string) []string {
 	values := map[string]bool{}
 	for _, row := range rows {
@@ -70,7 +69,7 @@ func distinct[T any](rows []T, field func(T) string) []string {
 	return slices.Sorted(maps.Keys(values))
 }
 
-// recordShown notes in the audit trail whose data rows showed, of all or of one resource; none leave no trace.
+// recordShown records in the audit trail which patients the rows belong to; no rows, no record.
 func recordShown[T any](c *web.Call, resourceType, resourceID string, rows []T, patientOf func(T) string) error {
 	shown := distinct(rows, patientOf)
 	if len(shown) == 0 {
@@ -79,27 +78,28 @@ func recordShown[T any](c *web.Call, resourceType, resourceID string, rows []T, 
 	return c.RecordRead(audit.PatientRead, resourceType, resourceID, shown...)
 }
 
-// ofPatients are records that belong to patients.
-type ofPatients interface {
+// patientRecord is a record that belongs to a patient.
+type patientRecord interface {
 	ProxyRecord() *core.Record
 	PatientID() string
 }
 
-// named is a view of records by the names of their patients.
-func named[R ofPatients, V any](view func(R, map[string]patients.Name) V) func(core.App, []R) ([]V, error) {
+// withPatientNames builds a view that needs the patients' names.
+func withPatientNames[R patientRecord, V any](view func(R, map[string]patients.Name) V) func(core.App, []R) ([]V, error) {
 	return func(app core.App, page []R) ([]V, error) {
 		names, err := patients.Names(app, distinct(page, R.PatientID))
 		return web.Views(page, func(record R) V { return view(record, names) }), err
 	}
 }
 
-// alone is a view of records that nothing is read beside.
-func alone[R, V any](view func(R) V) func(core.App, []R) ([]V, error) {
+// eachWithoutLookup builds a view that needs no other records.
+func eachWithoutLookup[R, V any](view func(R) V) func(core.App, []R) ([]V, error) {
 	return func(_ core.App, page []R) ([]V, error) { return web.Views(page, view), nil }
 }
 
-// list answers a page of records that belong to patients, and notes whose data it showed. Records that cannot be read are left out.
-func list[R ofPatients, V any](c *web.Call, p web.Paging, resourceType string, view func(core.App, []R) ([]V, error)) func([]R, int, error) error {
+// list answers with a page of records that belong to patients and records the patients shown. Unreadable records are
+// left out and counted.
+func list[R patientRecord, V any](c *web.Call, p web.Paging, resourceType string, view func(core.App, []R) ([]V, error)) func([]R, int, error) error {
 	return func(page []R, total int, err error) error {
 		if err != nil {
 			return err

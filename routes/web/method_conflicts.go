@@ -8,9 +8,9 @@ import (
 	"github.com/pocketbase/pocketbase/tools/router"
 )
 
-// mountSiblings keeps a word beside a parameter from being taken for one: DELETE patients/archived/ is no request to delete a patient. The
-// router prefers the word only among rows of one method, so a path that lacks a method which a wider one has is told to refuse it.
-// Source: docs/decisions/conventions.md, "Method handling".
+// mountSiblings keeps a literal segment from matching a parameter: DELETE patients/archived/ must not delete a patient.
+// The router prefers a literal only among rows of one method, so a literal path answers 405 to methods that only the
+// parameter path has. Source: docs/decisions/conventions.md, "Method handling".
 func mountSiblings(group *router.RouterGroup[*core.RequestEvent], routes []Route, refuse func(*core.RequestEvent) error) {
 	offered := map[string][]string{} // methods by path
 	for _, row := range routes {
@@ -23,7 +23,7 @@ func mountSiblings(group *router.RouterGroup[*core.RequestEvent], routes []Route
 	for path, own := range offered {
 		var taken []string
 		for other, methods := range offered {
-			if wider(segments[other], segments[path]) {
+			if coversMore(segments[other], segments[path]) {
 				taken = append(taken, methods...)
 			}
 		}
@@ -38,8 +38,8 @@ func mountSiblings(group *router.RouterGroup[*core.RequestEvent], routes []Route
 	}
 }
 
-// wider reports whether a template holds every path of another one, and more; both by their segments.
-func wider(segments, others []string) bool {
+// coversMore reports whether a template matches every path of another one and more; both are given as segments.
+func coversMore(segments, others []string) bool {
 	if len(segments) != len(others) {
 		return false
 	}
@@ -55,5 +55,5 @@ func wider(segments, others []string) bool {
 	return more
 }
 
-// parameters counts those of a pattern: of two patterns that hold a path, the one with fewer is meant.
+// parameters counts the parameters of a pattern; the pattern with fewer is more specific.
 func parameters(pattern string) int { return strings.Count(strings.TrimSuffix(pattern, "{$}"), "{") }
