@@ -141,7 +141,7 @@ func told(r refusal) refusal {
 	return r
 }
 
-// renotifyInfix is the case with what follows from them while people know of such values.
+// toldAgain is the case with what follows from them while people know of such values.
 func toldAgain(r refusal) refusal {
 	r.adds = gathered
 	return r

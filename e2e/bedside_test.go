@@ -92,7 +92,7 @@ func weighing(patient string, kilograms float64, at time.Time) object {
 	return event(patient, "SC-"+patient, "weight", "kg", object{"weight": kilograms}, at)
 }
 
-// pointByObservation are a patient's alerts, newest first, as "level type status".
+// alertsOf are a patient's alerts, newest first, as "level type status".
 func (w ward) alertsOf(t testing.TB, patient string) (list []string) {
 	t.Helper()
 	a := w.get(t, "/api/v1/alerts/?patient_id="+patient, w.Admin(t)).expect(t, 200)

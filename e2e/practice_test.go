@@ -129,7 +129,7 @@ func (p *practice) Superuser(t testing.TB) string {
 
 func now() time.Time { return time.Now().UTC() }
 
-// alertValue is a setting of an environment.
+// valueOf is a setting of an environment.
 func valueOf(environ []string, name string) string {
 	for _, pair := range environ {
 		if value, found := strings.CutPrefix(pair, name+"="); found {
@@ -318,7 +318,7 @@ func (p *practice) patient(t testing.TB, fields object) string {
 	return text(t, p.post(t, "/api/v1/patients/", p.Admin(t), body).expect(t, 201), "id")
 }
 
-// pressureEvent is the body of a reading for the API.
+// bloodPressure is the body of a reading for the API.
 func bloodPressure(patientID string, systolic, diastolic float64, measuredAt time.Time) object {
 	return object{"patient_id": patientID, "systolic": systolic, "diastolic": diastolic, "measured_at": measuredAt.UTC().Format(time.RFC3339)}
 }

@@ -264,7 +264,7 @@ func (w *week) severe() {
 	}).expect(w.t, http.StatusCreated)
 }
 
-// putOnCall makes a nurse of no care team the one on call for most of the week, and then the manager.
+// receiverGone makes a nurse of no care team the one on call for most of the week, and then the manager.
 // receiverGone has readings told to a receiver that wants no more.
 func (w *week) receiverGone() {
 	gone := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusGone) }))

@@ -50,8 +50,8 @@ type bulkResultView struct {
 
 // bulkResultsView answers a bulk action; Results are in the order of the request.
 type bulkResultsView struct {
-	Done    int         `json:"done"`
-	Refused int         `json:"refused"`
+	Done    int              `json:"done"`
+	Refused int              `json:"refused"`
 	Results []bulkResultView `json:"results"`
 }
 

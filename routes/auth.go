@@ -15,10 +15,10 @@ import (
 
 // tokensView answers a sign-in or a refresh.
 type tokensView struct {
-	Access           string      `json:"access"`
-	Refresh          string      `json:"refresh"`
-	AccessExpiresIn  int         `json:"access_expires_in"`  // seconds
-	RefreshExpiresIn int         `json:"refresh_expires_in"` // seconds
+	Access           string            `json:"access"`
+	Refresh          string            `json:"refresh"`
+	AccessExpiresIn  int               `json:"access_expires_in"`  // seconds
+	RefreshExpiresIn int               `json:"refresh_expires_in"` // seconds
 	User             *signedInUserView `json:"user,omitempty"`
 }
 

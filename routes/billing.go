@@ -259,7 +259,7 @@ type transitionView struct {
 
 type entryWithHistory struct {
 	entryView
-	History  []transitionView        `json:"history"`
+	History  []transitionView  `json:"history"`
 	Payments []postedMoneyView `json:"payments"`
 }
 

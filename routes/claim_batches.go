@@ -36,7 +36,9 @@ const x12Type = "application/edi-x12" // RFC 1767
 // maxResponse limits a response file: a remittance of several thousand claims.
 const maxResponse = 16 << 20
 
-func (a *api) clearinghouseEngine() clearinghouse.Engine { return clearinghouse.Engine{Billing: a.Billing} }
+func (a *api) clearinghouseEngine() clearinghouse.Engine {
+	return clearinghouse.Engine{Billing: a.Billing}
+}
 
 type batchView struct {
 	ID                       string        `json:"id"`

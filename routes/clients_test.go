@@ -70,7 +70,7 @@ func (c *clinic) from(address, method, path, body string, header ...string) repl
 
 const home = "192.0.2.1"
 
-// countFailedSignIns asks for a token with the secret.
+// signIn asks for a token with the secret.
 func (c *clinic) signIn(m machine, scope string) reply {
 	c.t.Helper()
 	return c.grant(url.Values{"grant_type": {"client_credentials"}, "scope": {scope}}, m)

@@ -27,16 +27,16 @@ func (a *api) readEnrollment(c *web.Call, patient *collections.Patient) error {
 
 // unfinishedView is a patient with an incomplete enrollment.
 type unfinishedView struct {
-	PatientID   string          `json:"patient_id"`
-	PatientName string          `json:"patient_name"`
-	MRN         string          `json:"mrn"`
-	CreatedAt   *string         `json:"created_at"`
-	State       string          `json:"state"`
-	Done        int             `json:"done"`
-	Of          int             `json:"of"`
+	PatientID   string                    `json:"patient_id"`
+	PatientName string                    `json:"patient_name"`
+	MRN         string                    `json:"mrn"`
+	CreatedAt   *string                   `json:"created_at"`
+	State       string                    `json:"state"`
+	Done        int                       `json:"done"`
+	Of          int                       `json:"of"`
 	Missing     []patients.EnrollmentItem `json:"missing"`
-	Steps       []string        `json:"steps"`
-	Stops       []string        `json:"stops"`
+	Steps       []string                  `json:"steps"`
+	Stops       []string                  `json:"stops"`
 }
 
 // unfinishedPage is a page of incomplete enrollments; its counts ignore the filter.

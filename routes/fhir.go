@@ -63,7 +63,7 @@ func (a *api) readFHIRPatient(c *web.Call, patient *collections.Patient) error {
 
 // Below or above these figures deliveries count as degraded. Source: docs/decisions/transmissions.md, "FHIR status".
 const (
-	minSuccessRate  = 95.0
+	minSuccessRate   = 95.0
 	maxAwaitingRetry = 20
 )
 

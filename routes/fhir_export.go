@@ -105,7 +105,7 @@ func (a *api) export(c *web.Call) (*collections.Export, error) {
 // The bounds of the Retry-After of an export in progress.
 const (
 	minRetryAfter = time.Second
-	maxRetryAfter  = 30 * time.Second
+	maxRetryAfter = 30 * time.Second
 )
 
 func (a *api) readExport(c *web.Call) error {

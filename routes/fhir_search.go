@@ -116,8 +116,8 @@ func (a *api) searchFHIR(c *web.Call, kind *fhirserver.Kind) error {
 
 // The default and the largest number of readings of each kind in $lastn.
 const (
-	lastCount = 1
-	maxLastCount  = 100
+	lastCount    = 1
+	maxLastCount = 100
 )
 
 // lastFHIR answers with the latest readings of each kind of one patient. Source: FHIR R4, Observation, "$lastn".

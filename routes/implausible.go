@@ -13,7 +13,7 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// reportRefused answers a rejected reading. If its only fault is implausible values and the caller may act on the
+// reportImplausible answers a rejected reading. If its only fault is implausible values and the caller may act on the
 // patient, it first alerts the care team, because the caller may not send the reading again. Source:
 // docs/decisions/observations.md, "Implausible values".
 func (a *api) reportImplausible(c *web.Call, kind *vitals.Definition, body vitals.Body, envelope vitals.Envelope, refusal error) error {

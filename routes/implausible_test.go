@@ -20,7 +20,7 @@ func measured(device, patient, kind, unit string, at time.Time, values string) s
 		device, patient, kind, values, unit, at.Format(time.RFC3339))
 }
 
-// pointByObservation are a patient's alerts of a type, the newest first.
+// alertsOf are a patient's alerts of a type, the newest first.
 func (c *clinic) alertsOf(patient, alertType string) []object {
 	c.t.Helper()
 	return c.ask(authz.Nurse, "GET", "/alerts/"+query("patient_id", patient, "type", alertType, "page_size", "100"), nil).results()

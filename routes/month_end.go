@@ -66,12 +66,12 @@ type monthEndEntryView struct {
 
 // monthEndView holds all entries of a month that are not yet sent.
 type monthEndView struct {
-	Month       string        `json:"month"`
-	CheckedAt   string        `json:"checked_at"`
-	SendsClaims bool          `json:"sends_claims"` // whether this service sends claims, so that preflight blocks entries
-	Usage       string        `json:"usage"`
-	Count       int           `json:"count"`
-	LeftOut     int           `json:"left_out"` // entries beyond the limit of one answer
+	Month       string              `json:"month"`
+	CheckedAt   string              `json:"checked_at"`
+	SendsClaims bool                `json:"sends_claims"` // whether this service sends claims, so that preflight blocks entries
+	Usage       string              `json:"usage"`
+	Count       int                 `json:"count"`
+	LeftOut     int                 `json:"left_out"` // entries beyond the limit of one answer
 	Results     []monthEndEntryView `json:"results"`
 }
 
@@ -97,7 +97,9 @@ func (a *api) readMonthEnd(c *web.Call) error {
 	answer := monthEndView{
 		Month: month.Start[:len("2006-01")], CheckedAt: validate.FormatInstant(c.Now), SendsClaims: a.Billing.Claims.Submitter.ID != "",
 		Usage: a.Billing.Claims.Submitter.Usage, Count: total, LeftOut: total - len(list),
-		Results: web.Views(list, func(w billing.MonthEndEntry) monthEndEntryView { return viewMonthEndEntry(w, names[w.Entry.PatientID()]) }),
+		Results: web.Views(list, func(w billing.MonthEndEntry) monthEndEntryView {
+			return viewMonthEndEntry(w, names[w.Entry.PatientID()])
+		}),
 	}
 	return c.Answer(answer, recordShown(c, audit.ResourceBillingEntry, "", list, func(w billing.MonthEndEntry) string { return w.Entry.PatientID() }))
 }

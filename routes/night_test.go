@@ -154,7 +154,7 @@ func (w *nightShift) cuffAt(at time.Time, systolic, diastolic, pulse int) object
 	return w.newest()
 }
 
-// pointByObservation are the alerts of the patient, newest first.
+// alertsOf are the alerts of the patient, newest first.
 func (w *nightShift) alertsOf(pairs ...string) []object {
 	w.t.Helper()
 	return w.ask(authz.Nurse, "GET", "/alerts/"+query(append([]string{"patient_id", w.patient, "page_size", "100"}, pairs...)...), nil).results()

@@ -100,13 +100,13 @@ type onCallTurnView struct {
 
 // turnsView lists the coming turns without gaps.
 type turnsView struct {
-	TimeZone string     `json:"time_zone"`
+	TimeZone string           `json:"time_zone"`
 	Turns    []onCallTurnView `json:"turns"`
 }
 
 // The default and the largest number of days ahead; the rota repeats weekly.
 const (
-	daysAhead     = 7
+	daysAhead    = 7
 	maxDaysAhead = 31
 )
 

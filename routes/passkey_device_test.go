@@ -84,7 +84,7 @@ func (r reply) number() string {
 	return strconv.FormatInt(int64(id), 10)
 }
 
-// countFailedSignIns uses the passkey: alone, or as the second step of a temporary token.
+// signIn uses the passkey: alone, or as the second step of a temporary token.
 func (d *device) signIn(temporary ...string) reply {
 	d.c.t.Helper()
 	body := object{}

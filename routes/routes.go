@@ -48,11 +48,11 @@ func withBody[B any](handle func(*api, *web.Call, B) error) handler {
 
 // route is one endpoint. Path is relative to web.BasePath and ends with a slash, as in the contract.
 type route struct {
-	method string
-	path   string
-	permission    authz.Permission // of users and of clients, or one of the two actions that require no access token
-	limit  ratelimit.Class
-	handle handler
+	method     string
+	path       string
+	permission authz.Permission // of users and of clients, or one of the two actions that require no access token
+	limit      ratelimit.Class
+	handle     handler
 }
 
 // table lists the endpoints under web.BasePath.

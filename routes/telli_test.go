@@ -20,7 +20,9 @@ func telli(kind, device string, at time.Time, data string) string {
 // What was measured along with a reading and cannot be read costs nobody the reading: it is kept, and staff are told.
 func TestTelliPulseLeftOut(t *testing.T) {
 	var counted []string
-	c := newIngestingClinic(t, func(e *routes.Engines) { e.Observer.Rejected = func(reason string) { counted = append(counted, reason) } })
+	c := newIngestingClinic(t, func(e *routes.Engines) {
+		e.Observer.Rejected = func(reason string) { counted = append(counted, reason) }
+	})
 	patient := c.enrol(nil)
 	c.ask(authz.Nurse, "POST", "/devices/assign/", object{"device_id": "d", "patient_id": patient, "device_type": "blood_pressure"}).want(200)
 	c.now = c.now.Add(time.Hour)

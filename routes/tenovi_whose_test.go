@@ -144,7 +144,9 @@ func TestTenoviRepeatsOfCompletedReadings(t *testing.T) {
 // whole, its sender is told.
 func TestRejectedPartIsTold(t *testing.T) {
 	var counted []string
-	c := newIngestingClinic(t, func(e *routes.Engines) { e.Observer.Rejected = func(reason string) { counted = append(counted, reason) } })
+	c := newIngestingClinic(t, func(e *routes.Engines) {
+		e.Observer.Rejected = func(reason string) { counted = append(counted, reason) }
+	})
 	c.enrol(object{"gateway_patient_id": "GW-1"})
 	const told = `SELECT body FROM announcements WHERE kind = 'event_quarantined'`
 	c.sends(t, "tenovi", array(pressure("T-1", "GW-1", c.now, 310), pulse("T-1", "GW-1", c.now, 24))).want(400)

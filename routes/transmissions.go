@@ -38,7 +38,7 @@ type transmissionView struct {
 func viewTransmission(t *collections.Transmission, names map[string]patients.Name) transmissionView {
 	return transmissionView{
 		heldDeliveryView: viewHeldDelivery(t),
-		ID:       t.Id, ObservationID: t.ObservationID(), PatientID: t.PatientID(), PatientName: names[t.PatientID()].FullName(),
+		ID:               t.Id, ObservationID: t.ObservationID(), PatientID: t.PatientID(), PatientName: names[t.PatientID()].FullName(),
 		ObservationType: t.ObservationType(), Form: cmp.Or(t.Form(), "reading"), Status: t.Status(), ErrorMessage: orNull(t.ErrorMessage()), ErrorCode: orNull(t.ErrorCode()),
 		GivenUp: t.IsDeadLetter(), Remedy: remedyOf(t),
 		AttemptCount: t.AttemptCount(), MaxAttempts: emr.MaxAttempts, FirstAttemptedAt: instantOrNull(t.FirstAttemptedAt()),

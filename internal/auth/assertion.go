@@ -21,7 +21,7 @@ const (
 	longestLife        = 5 * time.Minute  // of an assertion, from now. Source: SMART Backend Services, "Authentication JWT".
 	assertionClockSkew = 10 * time.Second // by which a client's clock may be ahead of ours
 	longestJTI         = 512
-	// maxRetryAfter is more than a request may wait, for keys or for its turn, after its time was read: so long after its end a jti stays known.
+	// longestWait is more than a request may wait, for keys or for its turn, after its time was read: so long after its end a jti stays known.
 	longestWait = time.Minute
 )
 

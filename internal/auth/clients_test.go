@@ -64,7 +64,7 @@ func read(t testing.TB, body string, check func(auth.Body, *validate.Checks) aut
 	return draft
 }
 
-// countFailedSignIns asks for a token with an assertion.
+// signIn asks for a token with an assertion.
 func signIn(t testing.TB, e *auth.MachineClients, app core.App, assertion string, now time.Time) (auth.IssuedToken, error) {
 	t.Helper()
 	form := url.Values{

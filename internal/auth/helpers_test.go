@@ -73,7 +73,7 @@ func rekey(t testing.TB, app core.App, user *collections.User) {
 	}
 }
 
-// fieldErrorText are the names of the fields a validation fault complains about, in order.
+// wrongFields are the names of the fields a validation fault complains about, in order.
 func wrongFields(err error) string {
 	var f *fault.Error
 	if !errors.As(err, &f) {

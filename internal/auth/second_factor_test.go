@@ -20,7 +20,7 @@ import (
 // secret is that of RFC 6238, appendix B: "12345678901234567890".
 const secret = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"
 
-// RFC 6238, appendix B, SHA-1, the last six of eight digits.
+// TestTOTPVectors 6238, appendix B, SHA-1, the last six of eight digits.
 func TestTOTPVectors(t *testing.T) {
 	for at, code := range map[int64]string{
 		59: "287082", 1111111109: "081804", 1111111111: "050471", 1234567890: "005924", 2000000000: "279037", 20000000000: "353130",

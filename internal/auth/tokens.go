@@ -84,7 +84,7 @@ func (e *Engine) issue(tx core.App, user *collections.User, link collections.Ref
 	return Session{Access: access, AccessExpiresIn: accessLife, Refresh: token, RefreshExpiresIn: link.ExpiresAt.Sub(now), User: user}, nil
 }
 
-// errUnknownClientToken is said of tokens that are not of an account of the collection asked for, users or superusers.
+// errNotOurs is said of tokens that are not of an account of the collection asked for, users or superusers.
 var errNotOurs = errors.New("not a token of such an account")
 
 // Authenticate returns the holder of an access token. It refuses with not_authenticated when there is none, with

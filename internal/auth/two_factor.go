@@ -146,7 +146,7 @@ func (e *Engine) DisableTwoFactor(ctx context.Context, app core.App, caller Call
 	})
 }
 
-// setHubOffline is what disabling and an administrator's reset have in common.
+// turnOff is what disabling and an administrator's reset have in common.
 func turnOff(tx core.App, user *collections.User, by audit.Actor, now time.Time) error {
 	user.SetTwoFactor("")
 	user.SetTOTPPending(collections.TOTPPending{})

@@ -121,7 +121,7 @@ func (r *billingRun) finishRun(by audit.Actor) error {
 	})
 }
 
-// periodStart returns the first day that a run checks: [lookBackDays] before the last successful run of its kind; "" if there was none.
+// firstDay returns the first day that a run checks: [lookBackDays] before the last successful run of its kind; "" if there was none.
 func (r *billingRun) firstDay(kind string) (day string, err error) {
 	last, err := collections.LastRunWithCount(r.app, lockName, kind)
 	if err != nil {

@@ -184,7 +184,7 @@ func refused(err error) string {
 	return err.Error()
 }
 
-// fieldErrorText are what a fault or checks complain about, in order.
+// wrongFields are what a fault or checks complain about, in order.
 func wrongFields(err error) string {
 	var f *fault.Error
 	if !errors.As(err, &f) {

@@ -93,7 +93,7 @@ func TestOracleOfOrigins(t *testing.T) {
 	p.changeAfterSending(t, dice)
 }
 
-// batchLine is what was sent to a payer.
+// sentLine is what was sent to a payer.
 type sentLine struct {
 	ID      string `db:"id"`
 	Patient string `db:"patient"`

@@ -188,7 +188,7 @@ func oracleMonths(c oracleCase, today string, add func(code, start, end, service
 	return nil
 }
 
-// oracleSeed is where the random cases start; each case has a seed of its own, which a failure names.
+// zones is where the random cases start; each case has a seed of its own, which a failure names.
 var zones = []string{"America/New_York", "Pacific/Auckland", "Asia/Kolkata", "America/Los_Angeles", "UTC"}
 
 func randomCase(seed uint64, begin time.Time, practice *time.Location) oracleCase {

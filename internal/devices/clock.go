@@ -25,7 +25,7 @@ func ClockWrong(app core.App, deviceID, patientID string, at time.Time) (bool, e
 	return isBefore(at, enrolled.AddDate(-1, 0, 0), enrolled) || isBefore(at, made.Add(-factoryZoneSlack), made), nil
 }
 
-// RecordWrongClock records a wrong clock that showed in an event without an observation, and raises the alert.
+// NoteWrongClock records a wrong clock that showed in an event without an observation, and raises the alert.
 func NoteWrongClock(tx core.App, r vitals.Reading, patientID string, now time.Time) error {
 	if err := collections.RecordWrongClock(tx, r.DeviceID, string(r.Kind), patientID, "", now); err != nil {
 		return err

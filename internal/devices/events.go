@@ -116,7 +116,7 @@ func GatewayReportOf(event gateway.Event) GatewayReport {
 	}
 }
 
-// UpdateDevice updates the registry from a stored reading, in one statement of the caller's transaction; an unregistered device is listed
+// RecordSighting updates the registry from a stored reading, in one statement of the caller's transaction; an unregistered device is listed
 // as discovered. check requests [Engine.CheckDevice] after the commit. Older data changes nothing.
 func RecordSighting(tx core.App, r vitals.Reading, report GatewayReport, now time.Time) (check bool, err error) {
 	if r.DeviceID == "" {

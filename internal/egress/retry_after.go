@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// maxRetryAfter bounds what an answer may ask for: more is as good as never, and must not overflow.
+// longestWait bounds what an answer may ask for: more is as good as never, and must not overflow.
 const longestWait = 24 * time.Hour
 
 // RetryAfter is how long an answer asks to be left alone; given is false when it does not say. Source: RFC 9110, section 10.2.3.

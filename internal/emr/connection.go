@@ -114,7 +114,7 @@ func Finish(ctx context.Context, app core.App, client *Client, back Callback, fr
 	return tokens, nil
 }
 
-// answerStatus is the EMR's status, nil without an answer.
+// statusOf is the EMR's status, nil without an answer.
 func statusOf(e *Error) any {
 	if e.Status == 0 {
 		return nil

@@ -23,7 +23,7 @@ func (f *stubEMR) arrives() {
 	}
 }
 
-// deadLettered is a record that was refused until nothing was left, and not because its end was unknown.
+// givenUp is a record that was refused until nothing was left, and not because its end was unknown.
 func (c *changing) givenUp() {
 	c.t.Helper()
 	c.emr.refuse = func(string, int) *emr.Error { return invalid() }

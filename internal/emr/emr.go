@@ -152,7 +152,7 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// signInCollections makes the two sign-ins as far as there are settings for them.
+// signIns makes the two sign-ins as far as there are settings for them.
 func (c *Client) signIns(o Options) error {
 	if o.BaseURL == "" || o.TokenURL == "" || o.ClientID == "" {
 		return nil

@@ -62,7 +62,7 @@ type heard struct {
 	form   url.Values
 }
 
-// stubEMR is an EMR without a network, so that it also lives inside a synctest bubble. Replies are used up in order;
+// fakeEMR is an EMR without a network, so that it also lives inside a synctest bubble. Replies are used up in order;
 // the last one stays.
 type fakeEMR struct {
 	mu      sync.Mutex
@@ -140,7 +140,7 @@ func (f *fakeEMR) requests(where string) (found []heard) {
 	return found
 }
 
-// newSignInClient builds a client for the fake EMR, without pacing, jitter and quick retries unless a change says otherwise.
+// newClient builds a client for the fake EMR, without pacing, jitter and quick retries unless a change says otherwise.
 func newClient(t *testing.T, f http.RoundTripper, changes ...func(*emr.Options)) *emr.Client {
 	t.Helper()
 	o := emr.Options{

@@ -169,7 +169,7 @@ func withIssues(text string, e *Error) string {
 	return text + ": " + strings.Join(e.Issues, ", ")
 }
 
-// readClaimAck fills in what a status means whoever answered; the other 4xx it leaves alone.
+// readStatus fills in what a status means whoever answered; the other 4xx it leaves alone.
 func (e *Error) readStatus(status int, header http.Header, now time.Time) {
 	wait, given := egress.RetryAfter(header, now)
 	e.RetryAfter = wait

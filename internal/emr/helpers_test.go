@@ -28,7 +28,7 @@ const (
 	stranger = "0194c5a8-0000-7000-8000-000000000002" // has no EMR id
 )
 
-// newPipelineApp is an app with one patient whom the EMR knows and one whom it does not.
+// newApp is an app with one patient whom the EMR knows and one whom it does not.
 func newApp(t testing.TB) *tests.TestApp {
 	t.Helper()
 	app := vigiltest.NewApp(t)

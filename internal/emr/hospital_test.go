@@ -209,7 +209,7 @@ type ward struct {
 	stop     func()
 }
 
-// newFixture opens a practice of some patients, whose worker runs.
+// newWard opens a practice of some patients, whose worker runs.
 func newWard(t *testing.T, app *tests.TestApp, patients int) *ward {
 	w := &ward{TestApp: app, t: t, hospital: newHospital(), measured: map[string]time.Time{}, whose: map[string]string{}, stop: func() {}}
 	for i := range patients {

@@ -94,7 +94,7 @@ func (l *circuitBreaker) isDown() bool { return l.room(false) == 0 }
 // proven reports whether the line is known to take what is sent.
 func (l *circuitBreaker) proven() bool { return l.room(false) > 1 }
 
-// sortByMeasurement reports whether what waits is sent in order.
+// inOrder reports whether what waits is sent in order.
 func (l *circuitBreaker) inOrder() bool {
 	l.lock.Lock()
 	defer l.lock.Unlock()

@@ -23,7 +23,7 @@ const (
 	maxBundle = 4 << 20
 	// maxPages bounds how often a search follows the EMR's link to the next page.
 	maxPages = 10
-	// patientIDs are short. Source: hl7.org/fhir/R4/datatypes.html#id
+	// maxPatientID are short. Source: hl7.org/fhir/R4/datatypes.html#id
 	maxPatientID = 64
 )
 

@@ -14,13 +14,13 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// DeadLetters says which of the deliveries that were given up; zero values do not narrow.
+// GivenUp says which of the deliveries that were given up; zero values do not narrow.
 type GivenUp = collections.DeadLetterFilter
 
 // requeuedAtOnce bounds what one transaction queues again, so that readings are stored in between.
 const requeuedAtOnce = 200
 
-// CountRequeueable counts what [Requeue] would queue again.
+// CountGivenUp counts what [Requeue] would queue again.
 func CountGivenUp(app core.App, f GivenUp) (int, error) { return collections.CountRequeueable(app, f) }
 
 // Requeue queues again what was given up, the oldest first, each with all its retries before it, and says how many these are. Whoever sends them

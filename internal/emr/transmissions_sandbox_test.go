@@ -179,7 +179,7 @@ func misbehave(w http.ResponseWriter, r *http.Request, next http.Handler, how in
 	}
 }
 
-// deliverConcurrently runs the worker in this process until nothing is left, sending by hand what it gives up.
+// deliverAll runs the worker in this process until nothing is left, sending by hand what it gives up.
 func deliverAll(t testing.TB, w *emr.Worker, app core.App) {
 	t.Helper()
 	for {

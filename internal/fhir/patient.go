@@ -107,7 +107,7 @@ func Patient(s StoredPatient, systems Systems) Resource {
 	return Resource{content: p}
 }
 
-// contractName is the official name. US Core wants a given or family name, or the reason why there is none: here that the
+// nameOf is the official name. US Core wants a given or family name, or the reason why there is none: here that the
 // stored one cannot be opened. Source: US Core, invariant us-core-6.
 func nameOf(who phi.Demographics) humanName {
 	name := humanName{Use: "official", Family: who.LastName}

@@ -104,7 +104,9 @@ func around(from, until, now time.Time) (earlier, later time.Time) {
 }
 
 // day is what a date with a prefix asks of a day that is known without a time.
-func day(text string, now time.Time) (collections.TimeRange, bool) { return stretch(text, time.UTC, now) }
+func day(text string, now time.Time) (collections.TimeRange, bool) {
+	return stretch(text, time.UTC, now)
+}
 
 // holds reports whether a moment lies in the stretch.
 func holds(s collections.TimeRange, at time.Time) bool {

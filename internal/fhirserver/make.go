@@ -265,7 +265,7 @@ func (w *writer) add(kind, resource string, line []byte) error {
 	return nil
 }
 
-// contractName is what a file is called: its type, and its number among all.
+// nameOf is what a file is called: its type, and its number among all.
 func (w *writer) nameOf(kind, resource string) string {
 	if kind != Output {
 		resource = kind

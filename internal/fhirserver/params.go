@@ -112,7 +112,7 @@ func validID(text string) bool {
 	return text != "" && len(text) <= most && strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-.") == ""
 }
 
-// minutesWithOverlap is a parameter of whose a resource is.
+// ofPatient is a parameter of whose a resource is.
 func ofPatient(name, definition string) Param {
 	return Param{Name: name, Type: "reference", Definition: definition, Modifiers: []string{"Patient"}, add: func(s *Search, in *reading, v values) string {
 		ids, ok := in.ids("Patient", v)

@@ -38,7 +38,7 @@ type Keys struct {
 	// ended counts the uses that ended, of some ids together, so that who begins knows whether any did meanwhile.
 	ended      [256]atomic.Uint64
 	reads      collections.ReadCache
-	looking    chan struct{}          // held by who looks a key up: more at once would open and close connections all the time
+	looking    chan struct{}              // held by who looks a key up: more at once would open and close connections all the time
 	statements collections.StatementCache // of those who store answers, one after the other
 }
 

@@ -78,7 +78,7 @@ func (e *Evaluator) storeReading(tx core.App, b *writeBatch, m *patientCache, s 
 	return outcome, err
 }
 
-// upsertDevice updates the device registry from a reading. A device id typed by a portal user is kept in the observation but not
+// recordSighting updates the device registry from a reading. A device id typed by a portal user is kept in the observation but not
 // registered: it is no sign that the device works. Source: docs/decisions/observations.md, "Patient and device checks".
 func recordSighting(tx core.App, o Observation, report devices.GatewayReport, now time.Time) (check bool, err error) {
 	if o.Source == vitals.SourcePortal {

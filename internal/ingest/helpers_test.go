@@ -21,7 +21,7 @@ var (
 	sender = audit.Gateway(audit.Origin{Address: "192.0.2.1", RequestID: "request-1"})
 )
 
-// newPatientsApp returns an app with its hooks, and the evaluator that they call.
+// newApp returns an app with its hooks, and the evaluator that they call.
 func newApp(t testing.TB, rules ingest.Rules) (*tests.TestApp, *ingest.Evaluator) {
 	t.Helper()
 	app, engine := vigiltest.NewApp(t), ingest.NewEvaluator(rules)

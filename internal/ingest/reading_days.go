@@ -46,7 +46,7 @@ func SaveAssignment(tx core.App, record *core.Record, practice *time.Location, s
 	return nil
 }
 
-// firstNonZero returns the earlier of two times; a zero time is never.
+// firstOf returns the earlier of two times; a zero time is never.
 func firstOf(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -73,7 +73,7 @@ type Outcome struct {
 	TransmissionID string
 }
 
-// AlertData is an alert that the reading raised.
+// RaisedAlert is an alert that the reading raised.
 type RaisedAlert struct {
 	ID      string // record id
 	Level   string

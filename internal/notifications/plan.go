@@ -169,7 +169,7 @@ func (c *cleaner) clean(app core.App, text, channel, patientID string, yours boo
 	return clean, nil
 }
 
-// worstValuesOf is the patient whom an event is about.
+// knownOf is the patient whom an event is about.
 func knownOf(app core.App, patientID string, yours bool) ([]phi.Known, error) {
 	if patientID == "" {
 		return nil, nil

@@ -265,7 +265,7 @@ func (p *Push) hostAllowed(host string) bool {
 	})
 }
 
-// newSignInClient is a client that follows nobody anywhere. Unless inside, it connects to public addresses only: they are checked when it dials,
+// newClient is a client that follows nobody anywhere. Unless inside, it connects to public addresses only: they are checked when it dials,
 // after the name was looked up, so that no name can lead it into the house.
 func newClient(inside bool) *http.Client {
 	dialer := &net.Dialer{Timeout: pushTimeout}

@@ -125,7 +125,7 @@ func guardState(p, stored *collections.Patient, by audit.Actor, now time.Time, w
 	}
 }
 
-// authorName returns the author of a change for its columns.
+// authorOf returns the author of a change for its columns.
 func authorOf(by audit.Actor) string { return cmp.Or(by.Email, string(audit.BySystem)) }
 
 // stateOf returns the patient's state as the audit trail records it.

@@ -53,7 +53,7 @@ func (r *KeyRing) OpenIndexKey(sealed string) (IndexKey, error) {
 	return IndexKey{[KeySize]byte([]byte(secret))}, nil
 }
 
-// PredatesAuditKeys reports whether an index key was sealed before audit trails had a key.
+// BeforeAuditKeys reports whether an index key was sealed before audit trails had a key.
 func (r *KeyRing) BeforeAuditKeys(sealed string) bool {
 	secret, err := r.Open(sealed, indexKeyPurpose, firstKeyRow)
 	return err == nil && secret != ""

@@ -67,7 +67,7 @@ func TestBuiltWith(t *testing.T) {
 	}
 }
 
-// SQL cannot touch what SQLite keeps for itself.
+// TestDefensive cannot touch what SQLite keeps for itself.
 func TestDefensive(t *testing.T) {
 	db := open(t).DB()
 	db.SetMaxOpenConns(1)

@@ -81,7 +81,7 @@ func (c *conn) PrepareContext(ctx context.Context, text string) (driver.Stmt, er
 	return &lent{statement: capable, text: text, conn: c}, nil
 }
 
-// retractAlerts takes a statement back for the next who asks for its text.
+// takeBack takes a statement back for the next who asks for its text.
 func (c *conn) takeBack(text string, s statement) error {
 	if _, there := c.known[text]; there {
 		return s.Close()

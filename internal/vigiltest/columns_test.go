@@ -32,17 +32,17 @@ var outside = map[string]string{
 	"hooks/schemadrift/put_right.go":                    "PocketBase's own table of collections, not one of ours",
 	"internal/sqlite/copy.go":                           "SQLite's own table: whether a copy can be read",
 	"internal/alerts/store.go":                          reading,
-	"internal/escalations/open_or_join.go":                 reading,
+	"internal/escalations/open_or_join.go":              reading,
 	"internal/ingest/ingest.go":                         reading,
 	"internal/ingest/observation.go":                    reading,
-	"internal/triage/triage_row.go":                          reading,
-	"internal/triage/patient_snapshot.go":                        ranked,
-	"internal/triage/rescore_all.go":                        ranked,
-	"internal/triage/baseline.go":                      ranked,
+	"internal/triage/triage_row.go":                     reading,
+	"internal/triage/patient_snapshot.go":               ranked,
+	"internal/triage/rescore_all.go":                    ranked,
+	"internal/triage/baseline.go":                       ranked,
 	"internal/triage/list.go":                           triaged,
 	"internal/triage/row.go":                            triaged,
 	"internal/triage/trends.go":                         triaged,
-	"internal/triage/row_details.go":                   triaged,
+	"internal/triage/row_details.go":                    triaged,
 }
 
 const (

@@ -116,7 +116,7 @@ func (r *Report) criticalReadings(days int) (found []Point) {
 	return found
 }
 
-// firstNonZero returns the first date of the last days.
+// firstOf returns the first date of the last days.
 func (r *Report) firstOf(days int) string {
 	year, month, day := r.now.In(r.zone).Date()
 	return time.Date(year, month, day-days+1, 12, 0, 0, 0, time.UTC).Format(time.DateOnly)

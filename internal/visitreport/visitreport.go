@@ -201,7 +201,7 @@ func (g *builder) loadCriticals() error {
 	return nil
 }
 
-// cellValue formats the measured value of an alert.
+// valueOf formats the measured value of an alert.
 func (g *builder) valueOf(alert *collections.Alert) string {
 	if p, ok := g.pointByObservation[alert.ObservationID()]; ok {
 		if systolic, diastolic := p.Reading.Value(vitals.Systolic), p.Reading.Value(vitals.Diastolic); alert.Type() == vitals.Systolic.Group && systolic != nil && diastolic != nil {

@@ -132,7 +132,7 @@ func (s *columnSheet) add(rows []collections.WarehouseRow) (int, error) {
 
 func (s *columnSheet) finish() error { return s.w.Close() }
 
-// alertValue reads a value; what is absent, or a time that is none, is null.
+// valueOf reads a value; what is absent, or a time that is none, is null.
 func valueOf(shape collections.Shape, text string) (parquet.Value, error) {
 	if text == "" {
 		return parquet.NullValue(), nil

@@ -23,7 +23,7 @@ type shipment struct {
 	done   Done
 }
 
-// contractName is what the file of a day is called. Readers that know Hive's partitions find practice, table and date in it.
+// nameOf is what the file of a day is called. Readers that know Hive's partitions find practice, table and date in it.
 func (e *Engine) nameOf(t *collections.WarehouseTable, day time.Time) string {
 	return fmt.Sprintf("practice=%s/table=%s/date=%s/rows.%s", e.options.Practice, t.Name, day.Format(time.DateOnly), extensions[e.options.Format])
 }

@@ -33,7 +33,7 @@ func person(last, first string) x12.Person {
 	}
 }
 
-// pendingReading is a patient's month: device supply and two kinds of time.
+// claimOf is a patient's month: device supply and two kinds of time.
 func claimOf(i int) x12.Claim {
 	return x12.Claim{
 		ControlNumber: fmt.Sprintf("VC%08d", i), Billing: practice,

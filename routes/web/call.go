@@ -41,7 +41,7 @@ type Call struct {
 	zone      *time.Location
 	bodyLimit int64
 	reads     *audit.Group
-	keyed      *keyedRequest // nil without an idempotency key
+	keyed     *keyedRequest // nil without an idempotency key
 }
 
 // requestTime limits the work on one request, reportTime that on a report, an export or a billing run. Source:

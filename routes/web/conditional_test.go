@@ -37,7 +37,7 @@ func TestParseTags(t *testing.T) {
 	}
 }
 
-// parseTags returns only well-formed tags of the input, and all of them.
+// FuzzParseTags returns only well-formed tags of the input, and all of them.
 func FuzzParseTags(f *testing.F) {
 	for _, seed := range []string{`"a"`, `W/"a", "b"`, `*`, `"`, `"a" W/"b"`, `,,`, "\x00\"", `"a\"`} {
 		f.Add(seed)

@@ -25,18 +25,18 @@ const BasePath = "/api/v1"
 
 // Route is one endpoint. Path ends with a slash, as in the contract.
 type Route struct {
-	Method string
-	Path   string
-	Permission    authz.Action // the required permission, or one of the two that require no access token
-	Limit  ratelimit.Class
-	Scope  authz.ClientScope // the scope for clients; "" denies them
+	Method     string
+	Path       string
+	Permission authz.Action // the required permission, or one of the two that require no access token
+	Limit      ratelimit.Class
+	Scope      authz.ClientScope // the scope for clients; "" denies them
 	// MaxBody limits the body, in bytes; 0 means the default.
 	MaxBody int64
 	// Repeatable means that running it twice has the same effect as once, even after a crash in between.
 	Repeatable bool
 	// ReadOnly means that it only reads, with any method.
-	ReadOnly   bool
-	Handle func(*Call) error // answers through the call, or returns an error
+	ReadOnly bool
+	Handle   func(*Call) error // answers through the call, or returns an error
 }
 
 // Observer receives events for metrics. Its functions may be nil and must not block.
@@ -54,7 +54,7 @@ type Options struct {
 	AllowedOrigins []string         // web origins of other hosts that may call the API
 	Log            *slog.Logger     // access log and unexpected errors
 	Clock          func() time.Time // nil reads the wall clock
-	Observer          Observer
+	Observer       Observer
 	AccessTokens   AccessTokens
 	Limits         *ratelimit.Limiter
 }
@@ -82,8 +82,8 @@ type Server struct {
 	Reach func(c *Call, patientID string) error
 
 	patterns *http.ServeMux // all patterns of the routes, to distinguish 404 from 405
-	reads *audit.Group   // batches the audit records of reads
-	keys  *idempotency.Keys
+	reads    *audit.Group   // batches the audit records of reads
+	keys     *idempotency.Keys
 }
 
 // Mount serves routes, and what mount adds, on the app's router. It calls e.Next itself and so ends the chain of

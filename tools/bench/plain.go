@@ -17,8 +17,8 @@ import (
 	"github.com/pocketbase/pocketbase/apis"
 	"github.com/pocketbase/pocketbase/core"
 
-	"github.com/vigilhealth/vigil/internal/sqlite"
 	"github.com/vigilhealth/vigil/cmd/slowcommits"
+	"github.com/vigilhealth/vigil/internal/sqlite"
 )
 
 // plain starts PocketBase as it comes, or with commits as durable as ours.

@@ -16,8 +16,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/sqlite"
 	"github.com/vigilhealth/vigil/cmd/slowcommits"
+	"github.com/vigilhealth/vigil/internal/sqlite"
 )
 
 const (

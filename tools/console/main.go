@@ -33,14 +33,14 @@ func main() {
 
 // all packs a folder's files. What was packed before goes.
 func all(folder string) error {
-	target := filepath.Join(folder, filepath.FromSlash(console.Packed))
+	target := filepath.Join(folder, filepath.FromSlash(console.PackedDir))
 	if err := errors.Join(os.RemoveAll(target), os.MkdirAll(target, 0o755)); err != nil { //nolint:gosec // nothing in it is secret
 		return err
 	}
 	var work errgroup.Group
 	files := os.DirFS(folder)
 	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !console.Sent(name) {
+		if err != nil || entry.IsDir() || !console.IsServed(name) {
 			return err
 		}
 		work.Go(func() error {
@@ -52,7 +52,7 @@ func all(folder string) error {
 			if err != nil {
 				return err
 			}
-			return os.WriteFile(filepath.Join(target, console.Sum(content)+".br"), packed, 0o644) //nolint:gosec // nothing in it is secret
+			return os.WriteFile(filepath.Join(target, console.HashName(content)+".br"), packed, 0o644) //nolint:gosec // nothing in it is secret
 		})
 		return nil
 	})
