@@ -10,7 +10,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// Silent, stuck and nearly empty devices: whoever may see the phone sees whom to call, as long as the alert is not over.
+// Alerts for silent, stuck and low-battery devices show the patient's phone number to roles that may see it, until the
+// alert is closed.
 func TestStoryWhomToCall(t *testing.T) {
 	c := newClinic(t)
 	const phone = "555-731-9042"
@@ -55,7 +56,7 @@ func TestStoryWhomToCall(t *testing.T) {
 	c.ask(authz.MA, "GET", path, nil).want(200).wantAt(object{"patient_phone": phone})
 	c.ask(authz.Nurse, "POST", path+"resolve/", object{}).want(200).wantAt(object{"patient_phone": nil})
 
-	// A number that cannot be opened hides itself, not the alert.
+	// A phone number that cannot be decrypted is left out; the alert is still listed.
 	if _, err := c.app.DB().Update("patients", dbx.Params{"phone": "v1.lost.AAAA"}, dbx.HashExp{"id": patient}).Execute(); err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// raise stores an alert of a patient by the rules of the service, and returns its number.
+// raise stores an alert through the alert engine and returns its number.
 func (c *clinic) raise(patient, kind string, level alerts.Level, value float64) int {
 	c.t.Helper()
 	draft := alerts.Draft{PatientID: patient, MeasuredAt: c.now, Finding: alerts.Finding{
@@ -30,7 +30,7 @@ func (c *clinic) raise(patient, kind string, level alerts.Level, value float64) 
 	return int(newest["id"].(float64))
 }
 
-// rows are the items of a page of a list.
+// rows returns the items of a list page.
 func (r reply) rows() (items []object) {
 	list, _ := r.want(200).object()["results"].([]any)
 	for _, item := range list {
@@ -39,7 +39,7 @@ func (r reply) rows() (items []object) {
 	return items
 }
 
-// holds checks values by dotted path, through lists too.
+// holds checks values by dotted path, also inside lists.
 func (r reply) holds(values object) reply {
 	r.t.Helper()
 	for path, want := range values {
@@ -71,7 +71,8 @@ func groups(r reply) (rows []string) {
 	return rows
 }
 
-// One 210/125 and then 27 warnings: the critical one stays on top, and each patient and cause has one row.
+// A patient has one reading of 210/125 and then 27 warnings: the critical alert stays first, and each patient and cause
+// has one row.
 func TestStoryCriticalAmongWarnings(t *testing.T) {
 	c := newClinic(t)
 	worst, many, other := c.enrol(nil), c.enrol(nil), c.enrol(nil)
@@ -101,13 +102,13 @@ func TestStoryCriticalAmongWarnings(t *testing.T) {
 	c.ask(authz.Nurse, "GET", "/alerts/groups/?level=warning&page_size=1&page=2", nil).holds(object{"count": 2.0, "levels.critical.groups": 1.0, "results.0.type": "pulse_oximetry"})
 	c.ask(authz.Nurse, "GET", "/alerts/groups/?type=weight", nil).holds(object{"count": 1.0, "results.0.count": 9.0})
 
-	// A critical one makes its group critical, whatever else is in it.
+	// A critical alert makes its group critical.
 	c.raise(other, "weight", alerts.Critical, 5)
 	c.ask(authz.Nurse, "GET", "/alerts/groups/?status=active", nil).holds(object{
 		"results.0.type": "weight", "results.0.count": 10.0, "results.0.critical_count": 1.0, "results.1.type": "blood_pressure", "levels.critical.critical_alerts": 2.0,
 	})
 
-	// What was answered is not in the way of what was not, and does not vanish from who has it.
+	// Acknowledged alerts form their own group and stay visible to the clinician who acknowledged them.
 	c.ask(authz.Nurse, "POST", fmt.Sprintf("/alerts/%d/acknowledge/", first), object{}).want(200)
 	c.ask(authz.Nurse, "GET", "/alerts/groups/", nil).holds(object{"results.0.type": "weight", "results.1.type": "blood_pressure", "results.1.acknowledged_count": 1.0})
 	mine := "/alerts/groups/?status=acknowledged&acknowledged_by=" + c.people[authz.Nurse].Email()
@@ -123,7 +124,7 @@ func TestStoryCriticalAmongWarnings(t *testing.T) {
 	c.ask(authz.Nurse, "GET", "/alerts/?over=perhaps", nil).want(400)
 }
 
-// One note for several alerts; what is refused of one leaves the others as they are.
+// Several alerts are resolved with one note; an alert that is refused does not affect the others.
 func TestStorySeveralAlertsAtOnce(t *testing.T) {
 	c := newClinic(t)
 	one, two := c.enrol(nil), c.enrol(nil)
@@ -151,7 +152,7 @@ func TestStorySeveralAlertsAtOnce(t *testing.T) {
 	c.ask(authz.DataMonitor, "POST", "/alerts/acknowledge/", body).want(403)
 }
 
-// What somebody has just done can be undone by the same person, and by nobody else; both steps stand in the trail.
+// The user who answered an alert can undo it shortly afterward; other users cannot. The audit trail has both steps.
 func TestStoryUndo(t *testing.T) {
 	c := newClinic(t)
 	one, two := c.enrol(nil), c.enrol(nil)
@@ -184,7 +185,7 @@ func TestStoryUndo(t *testing.T) {
 	}
 	c.ask(authz.Nurse, "POST", "/alerts/undo/", both).want(200).holds(object{"done": 0.0, "results.0.code": "invalid_state"})
 
-	// An acknowledged alert that is resolved goes back to who had acknowledged it.
+	// Undoing the resolution of an acknowledged alert restores the acknowledgment and its user.
 	c.ask(authz.MA, "POST", path(warning)+"acknowledge/", object{}).want(200)
 	c.now = c.now.Add(time.Hour)
 	c.ask(authz.Nurse, "POST", path(warning)+"resolve/", object{"notes": "Gone."}).want(200)
@@ -196,7 +197,7 @@ func TestStoryUndo(t *testing.T) {
 	}
 }
 
-// Too late, or something came of it: the answer stays.
+// An answer cannot be undone after the time limit or once another action followed from it.
 func TestStoryUndoIsRefused(t *testing.T) {
 	c := newClinic(t)
 	patient := c.enrol(nil)
@@ -223,13 +224,13 @@ func TestStoryUndoIsRefused(t *testing.T) {
 	undo(answered(object{"outcome": "monitoring"})).holds(object{"results.0.code": "invalid_state"})
 	undo(c.raise(patient, "blood_pressure", alerts.Warning, 150)).holds(object{"results.0.code": "invalid_state"})
 
-	// Reading an alert is nothing that came of it.
+	// Reading an alert does not count as a later action.
 	read := answered(object{})
 	c.ask(authz.Provider, "GET", fmt.Sprintf("/alerts/%d/", read), nil).want(200)
 	undo(read).holds(object{"done": 1.0, "results.0.status": "active"})
 }
 
-// The practice's own deadlines, and since when an escalation waits for somebody.
+// Escalations use the practice's deadlines and report when they began to wait for an answer.
 func TestEscalationsByUrgency(t *testing.T) {
 	c := newClinic(t, func(e *routes.Engines) {
 		e.Ladder.Tiers = map[escalations.Priority]escalations.Deadlines{escalations.Stat: {15 * time.Minute, 30 * time.Minute, time.Hour}}
@@ -264,7 +265,7 @@ func TestEscalationsByUrgency(t *testing.T) {
 	c.ask(authz.Nurse, "GET", "/escalations/?active=false", nil).holds(object{"count": 1.0, "results.0.reason": "closed"})
 }
 
-// A gap in the rota is told before somebody is needed.
+// A gap in the on-call schedule is reported before an escalation reaches it.
 func TestTurnsHaveNoHole(t *testing.T) {
 	c := newClinic(t)
 	provider, nurse := c.people[authz.Provider], c.people[authz.Nurse]
@@ -299,7 +300,7 @@ func TestTurnsHaveNoHole(t *testing.T) {
 	}
 }
 
-// A hub says whose its devices are, to those who may know.
+// A hub reports the patients who hold its devices to roles that may see them.
 func TestHubsSayWhose(t *testing.T) {
 	c := newClinic(t)
 	patient := c.enrol(object{"first_name": "Ada", "last_name": "Byron"})

@@ -18,7 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// The program knows which operations answer in other forms than JSON without reading the whole contract.
+// answers.json lists the operations that answer in a form other than JSON, so the program need not parse the whole
+// contract.
 func TestAnswersAreTheContracts(t *testing.T) {
 	var document struct {
 		Paths map[string]map[string]yaml.Node

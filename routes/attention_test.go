@@ -33,7 +33,7 @@ func (c *clinic) alert(patientID string, level alerts.Level) string {
 	return fmt.Sprintf("/alerts/%d/", collections.Number(id))
 }
 
-// actions are the steps of an answer's audit trail, with who took them.
+// actions returns the steps of an answer's audit trail with the users who took them.
 func (r reply) actions() (list []string) {
 	r.t.Helper()
 	trail, _ := r.at("audit_trail").([]any)
@@ -91,7 +91,7 @@ func TestAcknowledgeAlert(t *testing.T) {
 	}
 }
 
-// Medical assistants deal with what is not critical, and resolve nothing; billing and the portal see no alert.
+// Medical assistants handle alerts that are not critical and cannot resolve any; billing and portal users see no alerts.
 func TestAlertRoles(t *testing.T) {
 	c := newClinic(t)
 	patient := c.enrol(nil)
@@ -209,7 +209,7 @@ func TestSnoozes(t *testing.T) {
 	c.wantRoles("POST", end, object{}, staff[:4]...)
 }
 
-// observe stores a blood pressure, with the alert it raised or none.
+// observe stores a blood pressure reading and, with a level, its alert.
 func (c *clinic) observe(patientID string, systolic float64, daysAgo int, level alerts.Level) {
 	c.t.Helper()
 	id, at := collections.NewUUID(), c.now.AddDate(0, 0, -daysAgo)

@@ -25,7 +25,7 @@ import (
 
 const newPassword = "Better-Horse-43!"
 
-// send sends a request with a token of the test's choice; "" is nobody.
+// send sends a request with the given token; "" sends none.
 func (c *clinic) send(token, method, path string, body any, header ...string) reply {
 	c.t.Helper()
 	raw, err := json.Marshal(body)
@@ -61,7 +61,7 @@ func (r reply) text(field string) string {
 	return value
 }
 
-// fieldErrors are the messages about one field.
+// fieldErrors returns the messages about one field.
 func (r reply) fieldErrors(field string) string {
 	r.t.Helper()
 	messages, _ := r.object()["field_errors"].(object)[field].([]any)
@@ -72,7 +72,7 @@ func (r reply) fieldErrors(field string) string {
 	return strings.Join(all, " ")
 }
 
-// post is a mail server on a socket, and the mailer that talks to it.
+// post starts a mail server on a socket and a mailer that sends to it.
 func (c *clinic) post() (*sandbox.MailCatcher, *notifications.Mailer) {
 	c.t.Helper()
 	catcher, err := sandbox.NewMailCatcher(func() time.Time { return c.now }, nil)
@@ -80,7 +80,7 @@ func (c *clinic) post() (*sandbox.MailCatcher, *notifications.Mailer) {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(func() { _ = catcher.Close() })
-	c.app.OnMailerSend().UnbindAll() // the test app would keep mails to itself
+	c.app.OnMailerSend().UnbindAll() // the test app would intercept the mail
 	settings := c.app.Settings()
 	settings.SMTP.Enabled, settings.SMTP.Host, settings.SMTP.Port = true, "127.0.0.1", catcher.Port()
 	mailer := notifications.NewMailer(notifications.MailerOptions{
@@ -91,7 +91,7 @@ func (c *clinic) post() (*sandbox.MailCatcher, *notifications.Mailer) {
 	return catcher, mailer
 }
 
-// deliver sends what is due and returns everything that was ever caught.
+// deliver sends the due mail and returns every message caught so far.
 func (c *clinic) deliver(catcher *sandbox.MailCatcher, mailer *notifications.Mailer) []sandbox.Message {
 	c.t.Helper()
 	if _, err := mailer.SendDue(c.t.Context(), c.app.BaseApp); err != nil {
@@ -100,7 +100,7 @@ func (c *clinic) deliver(catcher *sandbox.MailCatcher, mailer *notifications.Mai
 	return catcher.Messages()
 }
 
-// linkToken finds the token of the link in a mail.
+// linkToken returns the token of the link in a mail.
 func linkToken(t *testing.T, mail sandbox.Message) string {
 	t.Helper()
 	for line := range strings.Lines(mail.Text) {
@@ -257,10 +257,10 @@ func TestPasswordReset(t *testing.T) {
 	confirm := func(token, password string) reply {
 		return c.send("", "POST", "/auth/password-reset/confirm/", object{"token": token, "new_password": password, "new_password_confirm": password})
 	}
-	confirm(linkToken(t, mails[0]), newPassword).want(400, "invalid_reset_token") // only the newest works
+	confirm(linkToken(t, mails[0]), newPassword).want(400, "invalid_reset_token") // only the newest link works
 	newest := linkToken(t, mails[2])
 	confirm(newest, "too short").want(400, "validation_error")
-	confirm(newest, vigiltest.Password).want(400, "validation_error") // the old one
+	confirm(newest, vigiltest.Password).want(400, "validation_error") // the old password
 	for range 5 {
 		c.login(user.Email(), "wrong").want(401)
 	}
@@ -361,7 +361,7 @@ func TestRolesThatNeedASecondFactor(t *testing.T) {
 
 func number(user *collections.User) string { return strconv.FormatInt(user.Number(), 10) }
 
-// Whatever is sent as an address can be locked like any other.
+// An address of any form can be locked, even one that no account has.
 func TestStrangeAddressesLock(t *testing.T) {
 	c := newClinic(t)
 	for _, address := range []string{strings.Repeat("ü", 254), "'; DROP TABLE users; --", "\u202eadmin@practice.test", "{{.link}}<script>"} {

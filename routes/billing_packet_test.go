@@ -10,7 +10,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// The packet of a device line and of a line of minutes: why, whose, by what, with which values, and when each was recorded.
+// The packets of a device entry and a time entry show the reason, the patient, the device, the values, and when each was
+// recorded.
 func TestEvidencePacket(t *testing.T) {
 	c := newClinic(t)
 	if _, err := c.app.DB().Update("users", dbx.Params{"npi": "1234567893", "taxonomy_code": "207R00000X"}, dbx.HashExp{"id": c.people[authz.Provider].Id}).Execute(); err != nil {
@@ -18,7 +19,7 @@ func TestEvidencePacket(t *testing.T) {
 	}
 	number := c.people[authz.Provider].Number()
 	id := c.enrol(object{"icd10_codes": []string{"I10"}, "primary_provider_id": number})
-	c.consent(id) // of November, recorded now
+	c.consent(id) // dated in November, recorded now
 	c.wear(id, "D-1", c.now.AddDate(0, 0, -31), 16)
 	if _, err := c.app.DB().NewQuery(`UPDATE devices SET manufacturer = 'A&D', model = 'UC-352BLE', serial_number = 'SN-77'`).Execute(); err != nil {
 		t.Fatal(err)
@@ -75,7 +76,7 @@ func TestEvidencePacket(t *testing.T) {
 	}
 }
 
-// Of an entry made by hand there may be nothing: the packet says so.
+// An entry that was created manually may have no evidence; the packet states this.
 func TestEvidencePacketOfNothing(t *testing.T) {
 	c := newClinic(t)
 	line := c.billedLine(c.enrol(nil), "99454", "2026-01-10", "2025-12-12", "2026-01-10", "pending_review")

@@ -14,7 +14,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/billing/reports"
 )
 
-// bill makes a claim of January by hand and takes it through the moves.
+// bill creates a January entry manually and applies the moves to it.
 func (c *clinic) bill(patient, code, day string, moves ...string) string {
 	c.t.Helper()
 	entry := c.ask(authz.DataMonitor, "POST", "/billing/entries/manual-create/", object{"patient_id": patient, "cpt_code": code, "service_date": day, "duration_minutes": 20}).want(201)
@@ -52,7 +52,7 @@ func TestReports(t *testing.T) {
 		for _, query := range []string{"", "?date_from=2025-01-01&date_to=2025-02-10", "?payer_id=1", "?cpt_code=99454&patient_id=" + patient, "?refresh=true&format=json"} {
 			status := 200
 			if query == "?payer_id=1" {
-				status = 404 // there is none
+				status = 404 // the payer does not exist
 			}
 			c.ask(authz.DataMonitor, "GET", path+query, nil).want(status)
 		}
@@ -110,9 +110,9 @@ func TestReportCache(t *testing.T) {
 		cached  bool
 	}{
 		{"", authz.Admin, 0, 129.38, false},
-		{"", authz.Admin, 14 * time.Minute, 129.38, true}, // 43.02 more since, but kept
+		{"", authz.Admin, 14 * time.Minute, 129.38, true}, // 43.02 more since, but the report is cached
 		{"?refresh=false", authz.Admin, 0, 129.38, true},
-		{"", authz.DataMonitor, 0, 172.4, false}, // a role of its own
+		{"", authz.DataMonitor, 0, 172.4, false}, // another role has its own cache entry
 		{"?cpt_code=99457", authz.Admin, 0, 47.87, false},
 		{"?refresh=true", authz.Admin, 0, 172.4, false},
 		{"", authz.Admin, 0, 172.4, true},

@@ -12,7 +12,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// wear gives a patient a device since a day, with data on a number of days from then.
+// wear assigns a device from a day on and stores readings on the given number of days.
 func (c *clinic) wear(patient, device string, since time.Time, days int) {
 	c.t.Helper()
 	c.insert("devices", dbx.Params{
@@ -37,7 +37,7 @@ func (c *clinic) consent(patient string) {
 	c.ask(authz.MA, "POST", "/patients/"+patient+"/consents/", object{"type": "rpm", "method": "written", "granted_at": "2025-11-01"}).want(201)
 }
 
-// talk logs minutes with a patient by telephone.
+// talk logs minutes of a telephone call with a patient.
 func (c *clinic) talk(patient, start string, minutes int) reply {
 	c.t.Helper()
 	return c.ask(authz.Nurse, "POST", "/time-entries/", object{
@@ -85,7 +85,7 @@ func TestDeviceBilling(t *testing.T) {
 		}
 	}
 	c.ask(authz.Provider, "GET", "/billing/eligibility/"+near+"/", nil).want(200).wantAt(object{"eligible": false})
-	c.ask(authz.Provider, "GET", path, nil).want(404) // none of the provider's patients
+	c.ask(authz.Provider, "GET", path, nil).want(404) // not one of the provider's patients
 }
 
 func TestClaimMoves(t *testing.T) {
@@ -108,7 +108,7 @@ func TestClaimMoves(t *testing.T) {
 	}
 	make(object{"duration_minutes": 1441}).wantFields("duration_minutes")
 	make(object{"duration_minutes": 0}).wantFields("duration_minutes")
-	make(object{"cpt_code": "99445", "service_date": "2025-12-31"}).wantFields("cpt_code") // since 2026
+	make(object{"cpt_code": "99445", "service_date": "2025-12-31"}).wantFields("cpt_code") // valid from 2026
 	make(object{"service_date": "2026-01-16"}).wantFields("service_date")
 	make(object{"icd10_codes": []string{"nonsense"}}).wantFields("icd10_codes.0")
 	first := make(nil).want(201).wantAt(object{"amount": 47.87, "payer": "Self-pay", "auto_generated": false, "status": "pending", "claim_id": "CLM-2026-000001", "rendering_provider": "Person, Test"})

@@ -11,7 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// follow reads everything after a cursor and returns it as lines, with the cursor behind it.
+// follow reads all changes after a cursor and returns one line per change, with the next cursor.
 func (c *clinic) follow(role authz.Role, since, query string) (lines []string, next string) {
 	c.t.Helper()
 	for more := true; more; since = next {
@@ -25,7 +25,7 @@ func (c *clinic) follow(role authz.Role, since, query string) (lines []string, n
 	return lines, next
 }
 
-// latest is the cursor behind all there is.
+// latest returns the cursor after the last change.
 func (c *clinic) latest() string {
 	c.t.Helper()
 	lines, next := c.follow(authz.Admin, "latest", "")
@@ -35,7 +35,7 @@ func (c *clinic) latest() string {
 	return next
 }
 
-// What the API, the engines behind it and the dashboard write is told once each, in order, under the ids of the API.
+// Changes made by the API, the engines and the dashboard appear once each, in order, with the API's ids.
 func TestChangesAreFollowed(t *testing.T) {
 	c := newIngestingClinic(t)
 	start := c.latest()
@@ -113,7 +113,7 @@ func TestChangesRefused(t *testing.T) {
 	c.wantRoles("GET", "/changes/", nil, authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA, authz.DataMonitor)
 }
 
-// Each role follows what it may read of everybody.
+// Each role sees the changes of the types that it may read for all patients.
 func TestChangesByRole(t *testing.T) {
 	c := newIngestingClinic(t)
 	for role, closed := range map[authz.Role][]string{
@@ -140,7 +140,7 @@ func TestChangesByRole(t *testing.T) {
 	}
 }
 
-// A clinician who is confined to care teams follows the patients of the own ones, and what is about nobody.
+// A clinician who is restricted to care teams sees changes of the team's patients and changes without a patient.
 func TestChangesOfTheCareTeam(t *testing.T) {
 	c := newClinic(t, func(e *routes.Engines) { e.RestrictToCareTeam = true })
 	own, other := c.enrol(object{"mrn": "OWN"}), c.enrol(object{"mrn": "OTHER"})
@@ -157,7 +157,7 @@ func TestChangesOfTheCareTeam(t *testing.T) {
 	}
 }
 
-// A client with the scope follows every type, by ids.
+// A client with the feed's scope sees every type, by id.
 func TestChangesForClients(t *testing.T) {
 	c := newClinic(t)
 	token := c.token(c.addClient(object{"scopes": []string{"changes.read"}}), "")

@@ -9,13 +9,13 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// left is what of an answer was left for a person.
+// left returns the entries of a payer's answer that need a person.
 func (h *house) left(answer reply) string {
 	h.t.Helper()
 	return h.ask(authz.Admin, "GET", fmt.Sprint("/billing/claim-responses/", answer.at("id"), "/"), nil).want(200).body
 }
 
-// A claim that was sent back while somebody asks for its void is told to a person: there is nothing to be voided.
+// A claim that is rejected while a user requests its void becomes a task: there is no claim to void.
 func TestSentBackWhileToBeVoided(t *testing.T) {
 	h := newHouse(t)
 	a, b := h.insured("Ada", 20, nil), h.insured("Bea", 20, nil)
@@ -31,7 +31,7 @@ func TestSentBackWhileToBeVoided(t *testing.T) {
 	h.entry(one).wantAt(object{"lifecycle_status": "void_requested"})
 	h.take(h.payer.Write999(file, payer.Fault{Claim: claim, Element: 2, Code: "7"})).want(200).wantAt(object{"unmatched": 1.0})
 
-	h.send(two) // the void itself is sent back to be sent so again, once
+	h.send(two) // a rejected void is sent as a void once more
 	h.ask(authz.DataMonitor, "POST", "/billing/entries/"+two+"/request-void/", nil).want(200)
 	_, file = h.send(two)
 	back := h.payer.Write277CA(file, map[string]payer.Rejection{h.claimOf(two, file): {Category: "A7", Code: "562"}})
@@ -40,7 +40,8 @@ func TestSentBackWhileToBeVoided(t *testing.T) {
 	h.send(two)
 }
 
-// What is paid to somebody else is not ours, whatever number it names; and without our number nobody can tell whom a file is for.
+// A payment to another payee is not applied even if it names our claim number, and a file without our number needs a
+// person to assign it.
 func TestPaidToSomebodyElse(t *testing.T) {
 	h := newHouse(t)
 	id := h.insured("Ada", 20, nil)
@@ -61,7 +62,8 @@ func TestPaidToSomebodyElse(t *testing.T) {
 	h.entry(entry).wantAt(object{"lifecycle_status": "paid"})
 }
 
-// An answer marked for production cannot be about what was sent as a test alone: it is for a person, and the claim goes out as what it is.
+// An answer marked for production cannot be about a claim that was only sent as a test: it needs a person, and the claim
+// is still sent for production.
 func TestAnswersForProductionToATest(t *testing.T) {
 	h := newHouse(t)
 	id := h.insured("Ada", 20, nil)

@@ -11,7 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// What preflight lets pass a batch takes, and what it does not it names as the batch does.
+// A batch accepts every entry that preflight accepts, and both name the same problems.
 func TestPreflightKnowsTheForm(t *testing.T) {
 	h := newHouse(t)
 	odd, abroad := h.insured("Лавлейс", 20, object{"member_id": "W1X"}), h.insured("Ada", 20, nil)
@@ -30,7 +30,7 @@ func TestPreflightKnowsTheForm(t *testing.T) {
 	}
 }
 
-// A line that stands on another one is sent beside it, or once it was sent: neither while it waits nor once it was denied.
+// An add-on code is sent with its primary code or after it: neither while the primary waits nor after it was denied.
 func TestNoSecondWithoutTheFirst(t *testing.T) {
 	h := newHouse(t)
 	id := h.insured("Ada", 40, nil)
@@ -57,7 +57,7 @@ func TestNoSecondWithoutTheFirst(t *testing.T) {
 	alone(201)
 }
 
-// A replacement replaces the claim as it is known now, and has all of its lines that stand, wherever they were sent last.
+// A replacement names the latest claim number and has every line that stands, including lines last sent on other claims.
 func TestReplacementsFollowTheirLines(t *testing.T) {
 	h := newHouse(t)
 	id := h.insured("Ada", 40, nil)
@@ -76,7 +76,7 @@ func TestReplacementsFollowTheirLines(t *testing.T) {
 	if second.Frequency != "7" || len(second.Lines) != 1 {
 		t.Fatalf("the first goes again as %+v", second)
 	}
-	third := again(next, payer.Full()) // was denied on the first claim, which the second has replaced
+	third := again(next, payer.Full()) // denied on the first claim, which the second has replaced
 	codes := func(c payer.Claim) (list []string) {
 		for _, l := range c.Lines {
 			list = append(list, l.Procedure[1])
@@ -91,7 +91,7 @@ func TestReplacementsFollowTheirLines(t *testing.T) {
 	h.entry(next).wantAt(object{"lifecycle_status": "paid", "claim_control_number": third.ControlNumber})
 }
 
-// Lines that were denied together and went again apart are one claim when they go together.
+// Lines that were denied together and resent on separate claims become one claim when they are resent together.
 func TestReplacementsComeTogether(t *testing.T) {
 	h := newHouse(t)
 	id := h.insured("Ada", 40, nil)
@@ -119,7 +119,7 @@ func TestReplacementsComeTogether(t *testing.T) {
 	}
 }
 
-// What left in a test file goes again once claims are sent for production, as the original that no payer has seen; and only then.
+// Lines sent in a test file are sent as originals once claims go to production, and not before.
 func TestTestsUseUpNothing(t *testing.T) {
 	h := newHouse(t)
 	a, b := h.insured("Ada", 20, nil), h.insured("Bea", 20, nil)
@@ -152,7 +152,7 @@ func TestTestsUseUpNothing(t *testing.T) {
 	h.entry(denied).wantAt(object{"lifecycle_status": "paid"})
 }
 
-// Of what a payer has never seen nothing can be voided there.
+// A claim that was sent only as a test cannot be voided.
 func TestNoVoidOfATest(t *testing.T) {
 	h := newHouse(t)
 	id := h.insured("Ada", 20, nil)

@@ -9,7 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// What left by other ways stays where it is; what does not hold any more leaves by none.
+// A batch leaves out entries that were submitted another way and entries that no longer pass preflight.
 func TestWhatWaitsForABatch(t *testing.T) {
 	h := newHouse(t)
 	left, sent, undone := h.insured("Ada", 20, nil), h.insured("Bea", 20, nil), h.insured("Cleo", 40, nil)
@@ -20,7 +20,7 @@ func TestWhatWaitsForABatch(t *testing.T) {
 	if waiting, err := collections.EntriesToSubmit(h.app, "2026-01-01", "2026-01-31", "T"); err != nil || strings.Contains(strings.Join(waiting, " "), byPortal) || len(waiting) != 3 {
 		t.Errorf("waiting are %v, %v", waiting, err)
 	}
-	h.send(byPortal, entries[sent+" 99457"]) // but who names it has it sent
+	h.send(byPortal, entries[sent+" 99457"]) // but naming the entry sends it
 
 	submit(first)
 	submit(next)
@@ -31,7 +31,7 @@ func TestWhatWaitsForABatch(t *testing.T) {
 	}
 }
 
-// A line whose facts fail at the last moment is named, and keeps the others where they were.
+// An entry whose facts fail at the last moment is named in the refusal; the other entries keep their state.
 func TestBatchNamesWhoseFactsFail(t *testing.T) {
 	h := newHouse(t)
 	good, bad := h.insured("Ada", 20, nil), h.insured("Bea", 20, nil)
@@ -47,7 +47,7 @@ func TestBatchNamesWhoseFactsFail(t *testing.T) {
 	h.entry(one).wantAt(object{"lifecycle_status": "reviewed", "claim_control_number": nil})
 }
 
-// The decision on a claim that was replaced is none on the one that replaces it, and a cheque is booked once, by hand or by file.
+// A decision on a replaced claim does not affect its replacement, and a check is booked once, manually or from a file.
 func TestDecisionsThatCameLate(t *testing.T) {
 	h := newHouse(t)
 	a, b := h.insured("Ada", 20, nil), h.insured("Bea", 20, nil)
@@ -70,14 +70,14 @@ func TestDecisionsThatCameLate(t *testing.T) {
 	h.entry(typed).wantAt(object{"lifecycle_status": "paid", "paid_total": charge})
 }
 
-// Two people, or one who pressed twice, send the same lines at the same moment: one file has them.
+// Two concurrent batches with the same lines put them in exactly one file.
 func TestTheSameLinesAtOnce(t *testing.T) {
 	for _, usage := range []string{"T", "P"} {
 		h := newHouse(t)
 		a, b := h.insured("Ada", 40, nil), h.insured("Bea", 20, nil)
 		entries := h.reviewed()
 		ids := []string{entries[a+" 99457"], entries[a+" 99458"], entries[b+" 99457"]}
-		if usage == "P" { // sent as tests before, so that they are submitted already
+		if usage == "P" { // sent as tests before, so they are already submitted
 			h.send(ids...)
 			h.money.Claims.Submitter.Usage = "P"
 		}
@@ -106,7 +106,7 @@ func TestTheSameLinesAtOnce(t *testing.T) {
 	}
 }
 
-// A file of answers that comes several times at the same moment is applied once, and is repeated for the others.
+// A payer's file that is uploaded several times at once is applied once; the other callers receive the same result.
 func TestTheSameAnswerAtOnce(t *testing.T) {
 	h := newHouse(t)
 	a, b := h.insured("Ada", 40, nil), h.insured("Bea", 20, nil)

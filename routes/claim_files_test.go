@@ -16,7 +16,7 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// house is a clinic that sends claims, and the payer that takes them.
+// house is a clinic that sends claims, with the payer that receives them.
 type house struct {
 	*clinic
 	payer    *payer.Payer
@@ -44,7 +44,7 @@ func newHouse(t *testing.T) *house {
 	return h
 }
 
-// insured enrols somebody with everything a claim needs and so many minutes of calls in January.
+// insured enrolls a patient with everything a claim needs and the given minutes of calls in January.
 func (h *house) insured(name string, minutes int, insurance object) string {
 	h.t.Helper()
 	covered := object{"payer_id": h.insurer, "member_id": "W1" + strings.ToUpper(name)}
@@ -64,7 +64,7 @@ func (h *house) insured(name string, minutes int, insurance object) string {
 	return id
 }
 
-// reviewed bills the month and reviews what came of it: entries by patient and code.
+// reviewed runs the month's billing, reviews the entries, and returns them by patient and code.
 func (h *house) reviewed() map[string]string {
 	h.t.Helper()
 	h.ask(authz.Admin, "POST", "/billing/run/", object{"job": "time"}).want(200)
@@ -107,7 +107,8 @@ func (h *house) claimOf(entry string, file payer.Submission) string {
 	return control
 }
 
-// A day's claims go to the payer and its answers come back: each line comes to its state, once, however often a file comes.
+// A day's claims are sent and the payer's answers are applied: each line reaches its state once, even if a file is
+// uploaded again.
 func TestClaimsThereAndBack(t *testing.T) {
 	h := newHouse(t)
 	names := []string{"Paid", "Partly", "Denied", "Sentback", "Mixed"}
@@ -132,7 +133,7 @@ func TestClaimsThereAndBack(t *testing.T) {
 	first := func(name string) string { return entries[ids[name]+" 99457"] }
 	second := func(name string) string { return entries[ids[name]+" 99458"] }
 	h.entry(first("Paid")).wantAt(object{"lifecycle_status": "submitted", "submission_reference": number, "claim_control_number": h.entry(second("Paid")).at("claim_control_number")})
-	h.ask(authz.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": all}).want(400, "invalid_state") // they left
+	h.ask(authz.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": all}).want(400, "invalid_state") // already submitted
 
 	syntax := h.payer.Write999(file)
 	h.take(syntax).want(200).wantAt(object{"type": "999", "applied": 11.0, "unmatched": 0.0, "repeated": false})
@@ -184,11 +185,12 @@ func TestClaimsThereAndBack(t *testing.T) {
 	}
 	check()
 	h.take(payment).want(200).wantAt(object{"repeated": true, "applied": 0.0})
-	h.take([]byte(strings.ReplaceAll(string(payment), "~", "~\n"))).want(200).wantAt(object{"repeated": false, "applied": 0.0}) // the same in another dress
+	h.take([]byte(strings.ReplaceAll(string(payment), "~", "~\n"))).want(200).wantAt(object{"repeated": false, "applied": 0.0}) // the same file with line breaks
 	check()
 }
 
-// What was sent back goes again as an original, what was denied as a replacement of its whole claim, and what is taken back as a void.
+// A rejected claim is resent as an original, a denied line as a replacement of its whole claim, and a withdrawn claim as
+// a void.
 func TestClaimsAgain(t *testing.T) {
 	h := newHouse(t)
 	a, b := h.insured("Ada", 40, nil), h.insured("Bea", 20, nil)
@@ -227,7 +229,7 @@ func TestClaimsAgain(t *testing.T) {
 	h.entry(a1).wantAt(object{"lifecycle_status": "paid", "adjusted": 5.0})
 }
 
-// A line that stands on a claim with one that is voided is told anew, on a replacement.
+// When one line of a claim is voided, the other lines are sent again on a replacement.
 func TestVoidOfPartOfAClaim(t *testing.T) {
 	h := newHouse(t)
 	id := h.insured("Ada", 40, nil)
@@ -247,7 +249,8 @@ func TestVoidOfPartOfAClaim(t *testing.T) {
 	h.entry(next).wantAt(object{"lifecycle_status": "void_requested"})
 }
 
-// A batch is all of its lines or none, and a file is applied as a whole or refused with the place of what is wrong.
+// A batch has all of its lines or is refused, and a payer's file is applied as a whole or refused with the position of
+// the error.
 func TestClaimFilesRefused(t *testing.T) {
 	h := newHouse(t)
 	good, bare := h.insured("Ada", 20, nil), h.insured("Bea", 20, object{"member_id": nil})

@@ -10,7 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// Whose insurance it is and what comes second is kept with the patient as it was given, and replaced as a whole.
+// A patient's insurance keeps the policyholder and the order of payers as entered, and is replaced as a whole.
 func TestInsuranceOfSomebodyElse(t *testing.T) {
 	c := newClinic(t)
 	payer := func(code string) any {
@@ -56,7 +56,7 @@ func TestInsuranceOfSomebodyElse(t *testing.T) {
 	}
 }
 
-// A payer is changed in what is sent; its code stays its own.
+// A change to a payer affects only the members that are sent; its code cannot change.
 func TestPayersOfClaims(t *testing.T) {
 	c := newClinic(t)
 	id := c.ask(authz.Admin, "POST", "/billing/payers/", object{"name": "Acme", "payer_id": "AC"}).want(201).wantAt(object{
@@ -76,7 +76,7 @@ func TestPayersOfClaims(t *testing.T) {
 	c.ask(authz.Admin, "PATCH", "/billing/payers/99/", object{"name": "x"}).want(404)
 }
 
-// Orders, plans and visits are recorded with both dates and whose they are, and stay as they are.
+// Orders, care plans and visits are recorded with both dates and their author, and cannot be changed.
 func TestOrders(t *testing.T) {
 	c := newClinic(t)
 	id := c.enrol(nil)
@@ -99,7 +99,8 @@ func TestOrders(t *testing.T) {
 	c.wantRoles("POST", path, object{"kind": "rpm_order", "dated": "2026-01-02", "author_id": c.people[authz.Provider].Number()}, clinical...)
 }
 
-// Preflight names what is missing where it is put right; submitting is refused for it once claims leave from here.
+// Preflight names each missing item and where to correct it; submission is refused for the same reasons once claims are
+// sent electronically.
 func TestPreflightOfEntries(t *testing.T) {
 	var money *billing.Engine
 	c := newClinic(t, func(e *routes.Engines) { money = e.Billing })

@@ -9,7 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/x12"
 )
 
-// reconciled checks that all that was billed is somewhere, to the cent.
+// reconciled checks that the billed amounts are accounted for, to the cent.
 func (h *house) reconciled(what string) {
 	h.t.Helper()
 	r := h.ask(authz.Admin, "GET", "/billing/reports/revenue/?date_from=2025-12-01&date_to=2026-01-15", nil).want(200)
@@ -19,7 +19,7 @@ func (h *house) reconciled(what string) {
 	}
 }
 
-// secondary makes an 835 that of a payer which pays after another one.
+// secondary changes an 835 into one of a payer that pays after another.
 func secondary(file []byte, status string) []byte {
 	clp := strings.Index(string(file), "CLP*")
 	head, claim := string(file)[:clp], string(file)[clp:]
@@ -31,7 +31,7 @@ func secondary(file []byte, status string) []byte {
 	return []byte(head[:last+1] + "1888888888" + head[end:] + strings.Join(parts, "*"))
 }
 
-// The first payer takes its payment back while a secondary one has paid: the claim waits for its correction, whatever that is.
+// The primary payer reverses its payment after a secondary one has paid: the claim waits for the correction.
 func TestReversedBesideASecondary(t *testing.T) {
 	first := payer.Partly(400, 0, 200)
 	for name, test := range map[string]struct {
@@ -70,7 +70,7 @@ func TestReversedBesideASecondary(t *testing.T) {
 	}
 }
 
-// A secondary payer's reversal leaves what the first one paid, and the number by which that one knows the claim.
+// A secondary payer's reversal keeps the primary payer's payment and control number.
 func TestReversedByASecondary(t *testing.T) {
 	h := newHouse(t)
 	one := h.reviewedOne()
@@ -95,7 +95,7 @@ func TestReversedByASecondary(t *testing.T) {
 	h.reconciled("corrected")
 }
 
-// A payer that decides about a replacement takes back what it said of the claim which was replaced, also that a line was denied.
+// A payer's decision on a replacement reverses its decision on the replaced claim, including a denial.
 func TestReplacedAndTakenBack(t *testing.T) {
 	h := newHouse(t)
 	id := h.insured("Ada", 40, nil)
@@ -122,7 +122,7 @@ func (h *house) reviewedOne() string {
 	return h.reviewed()[id+" 99457"]
 }
 
-// Of a claim that is being voided nobody owes anything, whatever its payer leaves to the patient; and nothing is taken back that was never booked.
+// A claim that is being voided has no patient balance, and a payment that was never booked is not reversed.
 func TestDecidedWhileToBeVoided(t *testing.T) {
 	h := newHouse(t)
 	one := h.reviewedOne()

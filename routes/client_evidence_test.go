@@ -7,8 +7,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// The evidence for an entry holds what was measured, alerts, orders and consents: a client that reads billing is not shown by it what its scopes keep
-// from it everywhere else.
+// The evidence of an entry includes readings, alerts, orders and consents. A client that reads billing does not receive
+// the parts that its scopes do not cover.
 func TestEvidenceForClients(t *testing.T) {
 	c := newClinic(t)
 	patient := c.billable()

@@ -6,7 +6,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// Who enrolled somebody stands in the feed: a client by its name, since null would say that the service did it by itself.
+// The feed names the client that enrolled a patient; null would mean that the service did.
 func TestClientsInTheFeed(t *testing.T) {
 	c := newClinic(t)
 	token := c.token(c.addClient(object{"scopes": []string{"patients.write"}}), "")

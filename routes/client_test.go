@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A typed client made from the contract works for a program that uses it, and refuses one that does not keep to the contract. The tools are
-// those of the console's lock file, which `make web` installs and `make test` asks for.
+// A typed client generated from the contract compiles for a correct program and refuses one that breaks the contract.
+// The tools are those of the console's lock file, which `make web` installs and `make test` requires.
 func TestTypedClient(t *testing.T) {
 	tools, err := filepath.Abs("../tools/console/node_modules/.bin")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// knocks asks for a machine's token from the clinic's one address, which is that of its people, too.
+// knocks requests a client token from the clinic's address, which its users share.
 func (c *clinic) knocks(id, secret string) (status int, policy string) {
 	c.t.Helper()
 	r := httptest.NewRequestWithContext(c.t.Context(), http.MethodPost, "/api/v1/oauth/token/", strings.NewReader("grant_type=client_credentials"))
@@ -22,7 +22,7 @@ func (c *clinic) knocks(id, secret string) (status int, policy string) {
 	return rec.Code, rec.Header().Get("RateLimit-Policy")
 }
 
-// Machines that sign in rightly shut nobody out who comes from the same address, and stay bounded themselves.
+// Clients that sign in correctly do not lock out users at the same address, and are rate-limited themselves.
 func TestMachinesLeavePeopleIn(t *testing.T) {
 	c := newLimitedClinic(t)
 	var machines []object
@@ -46,7 +46,7 @@ func TestMachinesLeavePeopleIn(t *testing.T) {
 	}
 }
 
-// Guesses at machines' secrets are as few as those at passwords, and of one account.
+// Guesses at client secrets are limited like guesses at passwords, per account.
 func TestGuessingSecretsIsBounded(t *testing.T) {
 	c := newLimitedClinic(t)
 	m := c.ask(authz.Admin, "POST", "/clients/", object{"name": "Reports", "scopes": []string{"patients.read"}}).want(201).object()

@@ -37,7 +37,7 @@ const (
 // machine is a client with its secret.
 type machine struct{ id, secret string }
 
-// addClient makes a client; changes are as for person.
+// addClient creates a client; changes work as for person.
 func (c *clinic) addClient(changes object) machine {
 	c.t.Helper()
 	body := object{"name": "Device cloud", "scopes": []string{"ingest"}}
@@ -48,7 +48,7 @@ func (c *clinic) addClient(changes object) machine {
 	return machine{made["id"].(string), made["client_secret"].(string)}
 }
 
-// from sends a request as somebody at an address and with headers; the answer is held against the contract.
+// from sends a request without a user, from an address and with headers, and checks the answer against the contract.
 func (c *clinic) from(address, method, path, body string, header ...string) reply {
 	c.t.Helper()
 	r := httptest.NewRequestWithContext(c.t.Context(), method, "/api/v1"+path, strings.NewReader(body))
@@ -70,13 +70,13 @@ func (c *clinic) from(address, method, path, body string, header ...string) repl
 
 const home = "192.0.2.1"
 
-// signIn asks for a token with the secret.
+// signIn requests a token with the secret.
 func (c *clinic) signIn(m machine, scope string) reply {
 	c.t.Helper()
 	return c.grant(url.Values{"grant_type": {"client_credentials"}, "scope": {scope}}, m)
 }
 
-// grant sends a token request; a machine proves itself by its secret.
+// grant sends a token request; a client authenticates with its secret.
 func (c *clinic) grant(form url.Values, by ...machine) reply {
 	c.t.Helper()
 	header := []string{"Content-Type", "application/x-www-form-urlencoded"}
@@ -88,7 +88,7 @@ func (c *clinic) grant(form url.Values, by ...machine) reply {
 	return c.from(home, "POST", "/oauth/token/", form.Encode(), header...)
 }
 
-// token is what the client is let in with.
+// token returns the client's access token.
 func (c *clinic) token(m machine, scope string) string {
 	c.t.Helper()
 	return c.signIn(m, scope).want(200).object()["access_token"].(string)
@@ -104,7 +104,7 @@ func (c *clinic) as(token, method, path string, body any) reply {
 	return c.from(home, method, path, string(raw), "Content-Type", "application/json", "Authorization", "Bearer "+token)
 }
 
-// refusedToken checks a refusal in OAuth's words.
+// refusedToken checks an OAuth error.
 func (r reply) refusedToken(status int, word string) {
 	r.t.Helper()
 	o := r.want(status, word).object()
@@ -113,7 +113,7 @@ func (r reply) refusedToken(status int, word string) {
 	}
 }
 
-// read is the one column of what a query finds.
+// read returns the only column of a query's rows.
 func (c *clinic) read(query string) (column []string) {
 	c.t.Helper()
 	if err := c.app.DB().NewQuery(query).Column(&column); err != nil {
@@ -167,7 +167,7 @@ func TestBodiesOfClients(t *testing.T) {
 		return body
 	}
 	private, _ := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: ecKey(t), KeyID: "a"}}})
-	small, _ := rsa.GenerateKey(rand.Reader, 1024) // too short, which is the point
+	small, _ := rsa.GenerateKey(rand.Reader, 1024) // too short on purpose
 	for what, test := range map[string]struct {
 		body  object
 		wrong []string
@@ -199,7 +199,7 @@ func TestBodiesOfClients(t *testing.T) {
 	}
 }
 
-// A client sends readings, which are a machine's, under its own name.
+// A client's readings are stored as device readings under the client's name.
 func TestClientSendsReadings(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(nil)
@@ -236,7 +236,8 @@ func TestClientSendsReadings(t *testing.T) {
 	}
 }
 
-// Every route, with a token of every scope: open is what the table of scopes says, by its own scope alone, and all else is 403.
+// Every route with a token of every scope: the routes of the scope table are open to their own scope only, and all
+// others return 403.
 func TestEveryRouteForClients(t *testing.T) {
 	c := newClinic(t)
 	file, err := os.Open("../internal/authz/testdata/scopes.csv")
@@ -258,7 +259,7 @@ func TestEveryRouteForClients(t *testing.T) {
 	without := map[string]string{}
 	for _, scope := range all {
 		rest := slices.DeleteFunc(slices.Clone(all), func(s string) bool {
-			return s == scope || s == "system/*.rs" && strings.HasPrefix(scope, "system/") // which is every resource
+			return s == scope || s == "system/*.rs" && strings.HasPrefix(scope, "system/") // covers every resource
 		})
 		without[scope] = c.token(m, strings.Join(rest, " "))
 	}
@@ -299,7 +300,7 @@ func TestEveryRouteForClients(t *testing.T) {
 	}
 }
 
-// What is taken from a client holds from the next request on.
+// A revoked right ends with the next request.
 func TestRevocation(t *testing.T) {
 	c := newClinic(t)
 	read := func(token string) reply { return c.as(token, "GET", "/patients/", nil) }
@@ -348,7 +349,7 @@ func TestRevocation(t *testing.T) {
 	}
 }
 
-// A removal in the dashboard goes past the engine, and holds all the same.
+// A client removed in the PocketBase dashboard bypasses the engine and loses access all the same.
 func TestRemovedInTheDashboard(t *testing.T) {
 	c := newClinic(t)
 	m := c.addClient(object{"scopes": []string{"patients.read"}})
@@ -459,7 +460,7 @@ func TestAssertions(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) { c.assert(assertion).refusedToken(401, "invalid_client") })
 	}
-	c.assert(good).want(200) // nothing of all that has used it up
+	c.assert(good).want(200) // none of the refused assertions used it up
 
 	reasons, total, err := audit.List(c.app, audit.Filter{Event: "client.token_refused"}, 0, 100)
 	if err != nil || total < 30 || reasons[0].ActorType != "anonymous" || reasons[0].Changes["reason"].New == nil {
@@ -525,7 +526,7 @@ func TestTokenRequests(t *testing.T) {
 	c.signIn(empty, "").refusedToken(400, "invalid_scope")
 }
 
-// The address has a limit that everybody there shares; beside it the client has its own, which only it can use up.
+// All callers at an address share its limit; the client has another limit that only its own requests count toward.
 func TestLimitsOfClients(t *testing.T) {
 	hour := time.Hour
 	c := newClinic(t, func(e *routes.Engines) {
@@ -541,12 +542,12 @@ func TestLimitsOfClients(t *testing.T) {
 	}
 	one, two := c.addClient(object{"scopes": []string{"patients.read"}}), c.addClient(object{"scopes": []string{"patients.read"}})
 	token, others := c.token(one, ""), c.token(two, "")
-	for i := range 9 { // strangers with its id, from anywhere
+	for i := range 9 { // requests by others with its id, from any address
 		if got := ask(fmt.Sprintf("198.51.100.%d", i), machine{one.id, "wrong"}); got != 401 {
 			t.Fatalf("a stranger is answered %d", got)
 		}
 	}
-	for i := range 4 { // its own, and one is used
+	for i := range 4 { // its own requests; one is used
 		if got := ask(fmt.Sprintf("203.0.113.%d", i), one); got != 200 {
 			t.Fatalf("%d tokens and then %d", i, got)
 		}
@@ -567,7 +568,7 @@ func TestLimitsOfClients(t *testing.T) {
 	c.ask(authz.Admin, "GET", "/patients/", nil).want(200)
 }
 
-// A day on which a client sends what the patient's device measured is a day of transmission; one on which staff types the same is none.
+// A day with a client's device reading counts as a day of transmission; a day with a typed reading does not.
 func TestDaysOfClients(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(nil)
@@ -578,7 +579,7 @@ func TestDaysOfClients(t *testing.T) {
 			"patient_id": patient, "systolic": 120 + day, "diastolic": 75, "device_id": "BP-1", "measured_at": c.now.AddDate(0, 0, -day).Add(-time.Hour).Format(time.RFC3339),
 		}).want(201)
 	}
-	c.as(token, "POST", "/ingestion/blood-pressure/", object{ // of a device that the patient does not hold
+	c.as(token, "POST", "/ingestion/blood-pressure/", object{ // from a device that the patient does not hold
 		"patient_id": patient, "systolic": 125, "diastolic": 75, "device_id": "BP-2", "measured_at": c.now.AddDate(0, 0, -4).Format(time.RFC3339),
 	}).want(201)
 	for day := 5; day < 8; day++ {
@@ -594,7 +595,8 @@ func TestDaysOfClients(t *testing.T) {
 	}
 }
 
-// Values that no device should report wait for a person, who sees that a machine sent them; confirmed, they are a machine's.
+// Implausible values from a client wait for a person, who sees that a client sent them; once confirmed they count as
+// device readings.
 func TestImplausibleOfClients(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(nil)
@@ -613,7 +615,7 @@ func TestImplausibleOfClients(t *testing.T) {
 		wantAt(object{"origin": "machine", "source": "api"})
 }
 
-// What a client is shown is what it may know.
+// Clients receive only the members that their scopes cover.
 func TestWhatClientsSee(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(object{"phone": "+12125550100", "ssn": "123-45-6789"})
@@ -638,7 +640,7 @@ func TestWhatClientsSee(t *testing.T) {
 	c.ask(authz.Admin, "GET", "/patients/"+patient+"/access-log/", nil).want(200)
 }
 
-// Of fifty who come with one assertion, one is let in.
+// Of fifty concurrent requests with one assertion, exactly one receives a token.
 func TestAnAssertionOnce(t *testing.T) {
 	c := newClinic(t)
 	key := ecKey(t)
@@ -680,7 +682,7 @@ func otherCurve(t *testing.T) *ecdsa.PrivateKey {
 	return key
 }
 
-// setOf is a set of public keys of one name.
+// setOf returns a set of public keys with one name.
 func setOf(t *testing.T, kid string, keys ...any) json.RawMessage {
 	t.Helper()
 	var set jose.JSONWebKeySet

@@ -36,7 +36,7 @@ import (
 
 type object = map[string]any
 
-// clinic is the contract over a real database with the hooks of the service, one person per role, and a clock of its own.
+// clinic serves the contract on a real database with the service's hooks, one user per role, and its own clock.
 type clinic struct {
 	t       testing.TB
 	app     *tests.TestApp
@@ -106,7 +106,7 @@ func newClinic(t testing.TB, change ...func(*routes.Engines)) *clinic {
 	return c
 }
 
-// reply is an answer that was held against the contract.
+// reply is an answer that was checked against the contract.
 type reply struct {
 	t      testing.TB
 	what   string
@@ -114,7 +114,7 @@ type reply struct {
 	body   string
 }
 
-// ask sends a request as a person of the role; a body that is not text is encoded.
+// ask sends a request as the user of the role and encodes a body that is not text.
 func (c *clinic) ask(role authz.Role, method, path string, body any, header ...string) reply {
 	c.t.Helper()
 	return c.askAs(c.people[role], method, path, body, header...)
@@ -144,7 +144,7 @@ func (c *clinic) askAs(user *collections.User, method, path string, body any, he
 	return reply{c.t, method + " " + path, rec.Code, rec.Body.String()}
 }
 
-// want checks the status, and the code of an error when one is given.
+// want checks the status and, if given, the error code.
 func (r reply) want(status int, code ...string) reply {
 	r.t.Helper()
 	if r.status != status {
@@ -178,7 +178,7 @@ func (r reply) object() (o object) {
 	return o
 }
 
-// at finds a value by a dotted path through objects.
+// at returns the value at a dotted path through objects.
 func (r reply) at(path string) any {
 	r.t.Helper()
 	var value any = r.object()
@@ -200,7 +200,7 @@ func (r reply) wantAt(values object) reply {
 	return r
 }
 
-// results are the items of a list, of which some may be left out because they cannot be read.
+// results returns the items of a list, which may leave out unreadable ones.
 func (r reply) results() (items []object) {
 	r.t.Helper()
 	list, _ := r.want(200).object()["results"].([]any)
@@ -214,7 +214,7 @@ func (r reply) results() (items []object) {
 	return items
 }
 
-// person is the body of a patient, changed as told; nil takes a member out.
+// person returns a patient's body with changes applied; nil removes a member.
 func person(changes object) object {
 	body := object{"first_name": "Ada", "last_name": "Lovelace", "date_of_birth": "1955-12-10", "gender": "female"}
 	for name, value := range changes {
@@ -225,13 +225,13 @@ func person(changes object) object {
 	return body
 }
 
-// enrol makes a patient and returns the id.
+// enrol creates a patient and returns the id.
 func (c *clinic) enrol(changes object) string {
 	c.t.Helper()
 	return c.ask(authz.Admin, "POST", "/patients/", person(changes)).want(201).object()["id"].(string)
 }
 
-// events are the audit events about a patient since the given number of rows, in order.
+// events returns the audit events about a patient, in order.
 func (c *clinic) events(patientID string) (events []string) {
 	c.t.Helper()
 	err := c.app.DB().Select("event").From(collections.AuditLog).Where(dbx.HashExp{"patient": patientID}).OrderBy("id").Column(&events)
@@ -248,7 +248,7 @@ func (c *clinic) insert(table string, columns dbx.Params) {
 	}
 }
 
-// wantRoles checks who may call: a role is refused with 403 unless it is in the list.
+// wantRoles checks that only the listed roles may call; the others get 403.
 func (c *clinic) wantRoles(method, path string, body any, allowed ...authz.Role) {
 	c.t.Helper()
 	may := map[authz.Role]bool{}

@@ -8,8 +8,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// The time of a measurement with a value out of range has come: its rest is a reading, and what is not in it is as loud as before, until
-// somebody confirms or discards it.
+// The measurement time of an event with one value out of range has passed: the remaining values become a reading, and
+// the left-out value alerts as before until a person confirms or discards it.
 func TestStoryClockAheadLeavesOut(t *testing.T) {
 	for _, decided := range []string{"confirm", "discard"} {
 		t.Run(decided, func(t *testing.T) {

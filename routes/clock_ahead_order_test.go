@@ -7,7 +7,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// What was kept is settled whatever came between, in whichever order, and also where that went wrong the first time.
+// Quarantined events are resolved in any order of later events, even if the first try failed.
 func TestStoryClockAheadSentAgainInAnyOrder(t *testing.T) {
 	for _, story := range []string{"other order", "right time between", "discarded, right time between", "not settled"} {
 		t.Run(story, func(t *testing.T) {

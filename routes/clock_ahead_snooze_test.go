@@ -8,13 +8,14 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// A snooze that covers critical values keeps quiet what is known, whatever the clock says, and nothing worse, and no other value.
+// A snooze that covers critical values suppresses the snoozed value when the clock is ahead, but not a worse value or
+// another parameter.
 func TestStoryClockAheadAndSnoozed(t *testing.T) {
 	for body, loud := range map[string]bool{
 		`"systolic":186,"diastolic":84`:            false,
-		`"systolic":230,"diastolic":84`:            true, // worse than what was known
+		`"systolic":230,"diastolic":84`:            true, // worse than the snoozed value
 		`"systolic":186,"diastolic":84,"pulse":28`: true, // out of range
-		`"systolic":126,"diastolic":84,"pulse":36`: true, // of another parameter
+		`"systolic":126,"diastolic":84,"pulse":36`: true, // another parameter
 	} {
 		c := newIngestingClinic(t)
 		patient := c.enrol(object{"gateway_patient_id": "gw-1"})
@@ -37,7 +38,8 @@ func TestStoryClockAheadAndSnoozed(t *testing.T) {
 	}
 }
 
-// What a snooze kept quiet of a clock that is ahead is told at its end, and then what is left of it, as loud as without a snooze.
+// Values that a snooze suppressed while the clock was ahead alert when it ends, and then the remaining values, as
+// without a snooze.
 func TestStoryClockAheadAtTheEndOfASnooze(t *testing.T) {
 	for name, decision := range map[string]string{"discarded": "discard", "confirmed": "confirm"} {
 		t.Run(name, func(t *testing.T) {

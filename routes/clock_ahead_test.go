@@ -14,7 +14,7 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// A device whose clock is ahead: the sender gets its 400, and what was measured is kept, shown, and as loud as with a right clock.
+// The device's clock is ahead: the sender gets 400, and the values are stored, shown, and alert as with a correct clock.
 func TestStoryClockAhead(t *testing.T) {
 	for _, story := range []struct {
 		name, kind, unit, values string
@@ -80,7 +80,7 @@ func TestStoryClockAhead(t *testing.T) {
 					t.Errorf("%d readings are stored", len(n))
 				}
 
-				// Somebody vouches for it: it is a reading of when it came, and says so.
+				// A person confirms the event: it becomes a reading with its arrival time, marked as such.
 				c.now = c.now.Add(20 * time.Minute)
 				stored := c.ask(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "Seen on the display."}).want(201).wantAt(object{
 					"review_state": "confirmed", "suspect_reason": "device_clock", "confirmed_by": c.people[authz.Nurse].Email(),
@@ -95,7 +95,7 @@ func TestStoryClockAhead(t *testing.T) {
 				if story.loud != (stored.at("alert_details") != nil && stored.at("alert_details.level") == "critical") {
 					t.Errorf("judged %v", stored.body)
 				}
-				// Sent again once its time has come it is known.
+				// A copy sent after the measurement time is a duplicate.
 				if c.now = says.Add(-time.Minute); fast == time.Hour && story.name != "pulse 28" {
 					c.event(t, body).want(200).wantAt(object{"status": "duplicate", "observation_id": stored.at("id")})
 				}
@@ -104,7 +104,8 @@ func TestStoryClockAhead(t *testing.T) {
 	}
 }
 
-// One alert about a clock however much it says, unless that is worse; nothing worse is hidden, and nothing is left untold once it is decided.
+// A device clock has one alert until a worse value arrives; no worse value is hidden, and each remaining value alerts
+// once the shown one is decided.
 func TestStoryClockAheadSaysMore(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
@@ -132,7 +133,7 @@ func TestStoryClockAheadSaysMore(t *testing.T) {
 	if len(c.stats(t)) != 0 {
 		t.Errorf("escalations: %q", c.stats(t))
 	}
-	says(204) // as loud as ever, beside it
+	says(204) // alerts as before, in addition
 	says(210)
 	wantSame(t, "open", open(), []string{"170"})
 	if loud := c.alertsOf(patient, "implausible_reading"); len(loud) != 1 || loud[0]["reported_count"] != 2.0 || alertSystolic(loud[0]) != "210" {
@@ -148,13 +149,13 @@ func TestStoryClockAheadSaysMore(t *testing.T) {
 	if !slices.Equal(gone, []any{"superseded", "superseded"}) {
 		t.Errorf("over: %v", gone)
 	}
-	// What was told is discarded: the worst of the rest is.
+	// The alerted value is discarded: the worst of the others alerts.
 	worst := c.alertsOf(patient, "device_clock")[0]["quarantine_id"].(string)
 	c.ask(authz.Nurse, "POST", "/ingestion/quarantine/"+worst+"/discard/", object{"reason": "The cuff was on the table."}).want(200)
 	if rest := open(); len(rest) != 1 {
 		t.Errorf("of the rest: %v", rest)
 	}
-	// The clock is set.
+	// The clock is corrected.
 	c.now = c.now.Add(time.Hour)
 	c.event(t, cuffEvent("BP-1", "gw-1", 126, c.now)).want(200).wantAt(object{"status": "accepted"})
 	wantSame(t, "what nobody has decided about", open(), []string{"168"})
@@ -171,7 +172,7 @@ func alertSystolic(alert object) string {
 	return strconv.Itoa(int(value))
 }
 
-// Vendors are entrances like the webhook, and parts are told with what they belong to or by themselves.
+// Vendor webhooks behave like the contract's, and parts alert with their reading or alone.
 func TestStoryClockAheadOfVendors(t *testing.T) {
 	c := newIngestingClinic(t)
 	cem, dee := c.enrol(object{"gateway_patient_id": "GW-3"}), c.enrol(nil)
@@ -189,7 +190,7 @@ func TestStoryClockAheadOfVendors(t *testing.T) {
 			t.Fatalf("%d alerts about the clock", len(clocks))
 		}
 		loud := c.implausible(patient)["quarantine_id"]
-		for _, id := range slices.Compact([]any{clocks[0]["quarantine_id"], loud}) { // the pulse after the pressure that it belongs to
+		for _, id := range slices.Compact([]any{clocks[0]["quarantine_id"], loud}) { // the pulse after its pressure reading
 			c.ask(authz.Nurse, "POST", "/ingestion/quarantine/"+id.(string)+"/confirm/", object{"notes": "True."}).want(201).
 				wantAt(object{"origin": "device", "review_state": "confirmed", "suspect_reason": "device_clock", "measured_at": c.now.Format(time.RFC3339)})
 		}
@@ -198,7 +199,7 @@ func TestStoryClockAheadOfVendors(t *testing.T) {
 		}
 	}
 	c.wantReadings(t, "pulse_oximetry / 88 ", "blood_pressure 128.0/82.0 28 ")
-	// The parts by themselves.
+	// The parts alone.
 	later := at.Add(time.Minute)
 	c.sends(t, "tenovi", pressure("T-1", "GW-3", later, 126)).want(400)
 	c.sends(t, "tenovi", pulse("T-1", "GW-3", later, 36)).want(400)
@@ -207,7 +208,7 @@ func TestStoryClockAheadOfVendors(t *testing.T) {
 	}
 }
 
-// Of nobody it waits until somebody says whose it is; a typed time of the future is a mistake of whoever typed it.
+// An event without a patient waits until a person assigns it; a typed future time is a validation error.
 func TestStoryClockAheadOfNobody(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(nil)
@@ -230,7 +231,7 @@ func TestStoryClockAheadOfNobody(t *testing.T) {
 	}
 }
 
-// The gateway tries again until the time has come: the reading is taken, once, and the clock is no better for it.
+// The gateway retries until the time has passed: the reading is stored once, and the clock alert stays open.
 func TestStoryClockAheadSentAgain(t *testing.T) {
 	for _, decided := range []string{"", "discard"} {
 		rechecked := ""
@@ -277,7 +278,7 @@ func TestStoryClockAheadSentAgain(t *testing.T) {
 	}
 }
 
-// A weight of a scale whose clock is ahead: a critical gain is loud, the spouse is not.
+// A scale's clock is ahead: a critical weight gain alerts, the spouse's weight does not.
 func TestStoryClockAheadOfAScale(t *testing.T) {
 	for kg, want := range map[float64][]string{
 		80.4: {"device_clock warning"}, 83: {"device_clock warning"}, 86: {"device_clock warning", "implausible_reading critical"},
@@ -294,7 +295,8 @@ func TestStoryClockAheadOfAScale(t *testing.T) {
 	}
 }
 
-// Parts by themselves from a clock that is ahead are whole in range: confirmed, the pulse is in the reading of its pressure.
+// Parts that are in range arrive separately with a clock that is ahead: once confirmed, the pulse is part of its
+// pressure reading.
 func TestStoryClockAheadPartConfirmed(t *testing.T) {
 	for pulseSays, held := range map[int]string{36: "36", 72: "72", 28: "28"} {
 		c := newIngestingClinic(t)

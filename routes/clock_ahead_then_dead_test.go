@@ -8,7 +8,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// A clock that was ahead, told and decided about, and is dead now: its people hear of that too, once, whatever they do with it.
+// A clock was ahead, alerted and decided about, and now reports a dead-clock time: the care team is notified of that
+// too, once.
 func TestStoryClockAheadThenDead(t *testing.T) {
 	for _, decided := range []string{"confirm", "discard", "resolve", "nothing"} {
 		t.Run(decided, func(t *testing.T) {
@@ -39,7 +40,7 @@ func TestStoryClockAheadThenDead(t *testing.T) {
 			c.now = c.now.Add(time.Minute)
 			c.event(t, cuffEvent("BP-1", "gw-1", 204, dead)).want(200).wantAt(object{"status": "accepted"})
 			told := said()
-			if decided == "nothing" { // one that is open is enough
+			if decided == "nothing" { // one open alert is enough
 				if len(told) != 0 {
 					t.Errorf("told of twice: %v", told)
 				}
@@ -54,7 +55,7 @@ func TestStoryClockAheadThenDead(t *testing.T) {
 			if told := said(); len(told) != 1 {
 				t.Errorf("told again: %v", told)
 			}
-			// Set, and dead again.
+			// Corrected, and dead again.
 			c.now = c.now.Add(time.Minute)
 			c.event(t, cuffEvent("BP-1", "gw-1", 128, c.now)).want(200)
 			c.now = c.now.Add(time.Minute)

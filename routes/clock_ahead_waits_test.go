@@ -12,12 +12,12 @@ import (
 	"github.com/vigilhealth/vigil/internal/devices"
 )
 
-// weight is a measurement of the scale.
+// weight returns a measurement of the scale.
 func weight(at time.Time, kg float64) string {
 	return measured("W-1", "GW-1", "weight", "kg", at, `"weight":`+strconv.FormatFloat(kg, 'f', -1, 64))
 }
 
-// clocksOf are the weights that the open alerts about a clock show, the newest first.
+// clocksOf returns the weights that the open clock alerts show, newest first.
 func (c *clinic) clocksOf(patient string) (kg []string) {
 	c.t.Helper()
 	for _, alert := range c.alertsOf(patient, "device_clock") {
@@ -29,7 +29,7 @@ func (c *clinic) clocksOf(patient string) (kg []string) {
 	return kg
 }
 
-// sweepDevices does by the clock what devices ask for.
+// sweepDevices runs the periodic device checks.
 func (c *clinic) sweepDevices() {
 	c.t.Helper()
 	if _, err := devices.NewEngine(devices.Rules{PracticeZone: newYork}).CheckDueDevices(c.app, c.now); err != nil {
@@ -37,7 +37,8 @@ func (c *clinic) sweepDevices() {
 	}
 }
 
-// What may be somebody else's weighs nothing among what a clock that is ahead said: it hides nobody's own gain, nor is it told as one.
+// A suspect weight is not ranked with the values of a clock that is ahead: it neither hides the patient's own gain nor
+// alerts as one.
 func TestStoryClockAheadInDoubt(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient, at := c.weighedDaily(80, 80.2, 79.9)
@@ -52,11 +53,11 @@ func TestStoryClockAheadInDoubt(t *testing.T) {
 	c.now = c.now.Add(time.Minute)
 	c.event(t, weight(c.now.Add(time.Hour), 82.8)).want(400)
 	wantSame(t, "what is less does not", c.clocksOf(patient), []string{"83"})
-	// Decided: of the rest the patient's own gain is the worst, and neither of the doubted ones.
+	// Once the shown event is decided, the patient's own gain is the worst of the rest; suspect weights come after it.
 	id := c.alertsOf(patient, "device_clock")[0]["quarantine_id"].(string)
 	c.ask(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "With the coat on."}).want(200)
 	wantSame(t, "of the rest", c.clocksOf(patient), []string{"82.8"})
-	for range 2 { // the latest of equally uncertain ones first
+	for range 2 { // the latest of equally uncertain weights first
 		id = c.alertsOf(patient, "device_clock")[0]["quarantine_id"].(string)
 		c.ask(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "With the coat on."}).want(200)
 		latest := c.alertsOf(patient, "device_clock")[0]
@@ -69,7 +70,7 @@ func TestStoryClockAheadInDoubt(t *testing.T) {
 	}
 }
 
-// A clock that is right again, by whatever the device or its gateway says, ends nothing about values that nobody has decided about.
+// A correct clock, whether the device or its gateway reports it, does not close alerts about undecided values.
 func TestStoryClockRightAgainKeepsWhatItSaid(t *testing.T) {
 	status := func(c *clinic, kind string) string {
 		return fmt.Sprintf(`{"event_type":%q,"device_id":"BP-1","patient_id":"gw-1","timestamp":%q,"battery_level":80}`, kind, c.now.Format(time.RFC3339))
@@ -105,7 +106,7 @@ func TestStoryClockRightAgainKeepsWhatItSaid(t *testing.T) {
 			right(c)
 			c.sweepDevices()
 			wantSame(t, "still told", systolic(), []string{"172"})
-			// What they show is decided; the rest is told, and with the last of it the alert is over.
+			// The shown values are decided; the remaining ones alert, and deciding the last one closes the alert.
 			for _, left := range [][]string{{"168"}, nil} {
 				id := c.alertsOf(patient, "device_clock")[0]["quarantine_id"].(string)
 				c.ask(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "Somebody played with it."}).want(200)
@@ -115,7 +116,7 @@ func TestStoryClockRightAgainKeepsWhatItSaid(t *testing.T) {
 	}
 }
 
-// Of a clock that was dead the values are told until the device measures at a time that can be; what its gateway says is no such time.
+// Values with a dead clock alert until the device measures with a valid time; the gateway's time is not the device's.
 func TestStoryDeadClockAndItsGateway(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
@@ -124,7 +125,7 @@ func TestStoryDeadClockAndItsGateway(t *testing.T) {
 	c.event(t, fmt.Sprintf(`{"event_type":"device.connected","device_id":"BP-1","timestamp":%q}`, c.now.Format(time.RFC3339))).want(200)
 	c.sweepDevices()
 	wantSame(t, "open", c.open(patient), []string{"device_clock warning"})
-	// The clock is ahead, too, before anybody has looked: that is another fault, and neither hides the other.
+	// The clock is also ahead before the first alert is answered: this is another fault, and both are shown.
 	c.event(t, cuffEvent("BP-1", "gw-1", 126, c.now.Add(time.Hour))).want(400)
 	wantSame(t, "open", c.open(patient), []string{"device_clock warning", "device_clock warning"})
 	c.now = c.now.Add(time.Minute)
@@ -132,8 +133,8 @@ func TestStoryDeadClockAndItsGateway(t *testing.T) {
 	wantSame(t, "open", c.open(patient), []string{"device_clock warning"})
 }
 
-// A critical gain that a clock that is ahead told of is as dangerous as one of a right clock: by its depth, acknowledged or not, and worse
-// than another parameter that people know of.
+// A critical gain from a clock that is ahead ranks like one from a correct clock, acknowledged or not, and above another
+// known parameter.
 func TestStoryClockAheadGainRanks(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient, at := c.weighedDaily(80, 80.2, 79.9)
@@ -164,7 +165,8 @@ func TestClockAheadGainIsWorseThanAnotherParameter(t *testing.T) {
 	_ = patient
 }
 
-// What a person dismissed is not told again when the device sends it again: neither once its time has come nor in another envelope.
+// A dismissed value does not alert again when the device resends it, neither after its time has passed nor in another
+// envelope.
 func TestStoryDismissedIsNotToldAgain(t *testing.T) {
 	told := func(c *clinic) []string {
 		return c.rows(c.t, `SELECT kind || ' ' || key FROM announcements WHERE alert != '' OR kind LIKE 'escalation%' ORDER BY created_at, kind, key`)
@@ -222,7 +224,7 @@ func TestStoryDismissedIsNotToldAgain(t *testing.T) {
 		if open := c.open(patient); len(open) != 0 {
 			t.Errorf("open: %q", open)
 		}
-		c.event(t, strings.Replace(body, `"spo2":48`, `"spo2":47`, 1)).want(400) // that is another value
+		c.event(t, strings.Replace(body, `"spo2":48`, `"spo2":47`, 1)).want(400) // another value
 		if open := c.open(patient); !slices.Equal(open, []string{"implausible_reading critical"}) {
 			t.Errorf("open: %q", open)
 		}

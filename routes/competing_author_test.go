@@ -6,8 +6,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// Whoever heard of a competing service is one of those who may record it: nobody learns the name of a patient who signs in at the portal, or of
-// somebody else whom the clinical roles cannot look up, by naming a number.
+// The recorded author of a competing service must be a user who may record one: a caller cannot learn the name of a
+// portal patient, or of a user hidden from clinical roles, by sending a number.
 func TestAuthorsOfCompetingServices(t *testing.T) {
 	c := newClinic(t)
 	patient := c.enrol(nil)

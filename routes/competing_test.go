@@ -7,7 +7,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// What another practice bills for a patient stands against what is billed here, from its first to its last day, until somebody says why not.
+// A competing practice's billing blocks entries from its first to its last day, until a user gives a reason to override
+// it.
 func TestCompetingServices(t *testing.T) {
 	c := newClinic(t)
 	patient := c.billable()
@@ -25,9 +26,9 @@ func TestCompetingServices(t *testing.T) {
 		return c.move(entry, "review", object{"override_reason": reason})
 	}
 
-	record("2025-11-03", "2025-12-31").want(201).wantAt(object{"kind": "competing_service", "until": "2025-12-31"}) // over before the month
+	record("2025-11-03", "2025-12-31").want(201).wantAt(object{"kind": "competing_service", "until": "2025-12-31"}) // ended before the month
 	review(first, nil).want(200)
-	record("2026-01-15", nil).want(201).wantAt(object{"until": nil}) // it goes on
+	record("2026-01-15", nil).want(201).wantAt(object{"until": nil}) // open-ended
 	if r := c.move(first, "submit", nil).want(400, "invalid_state"); !strings.Contains(r.body, `"competing_service"`) {
 		t.Errorf("submitted: %s", r.body)
 	}
@@ -39,7 +40,7 @@ func TestCompetingServices(t *testing.T) {
 		t.Errorf("reviewed with a reason as %s", warned.body)
 	}
 	c.move(first, "return", object{"reason": "Ask them"}).want(200)
-	record("2026-01-15", "2026-01-15").want(201) // it was one day, still of the month
+	record("2026-01-15", "2026-01-15").want(201) // one day, still in the month
 	review(first, nil).want(400, "invalid_state")
 	review(first, "They bill knees, and nothing of Medicare").want(200)
 	c.move(first, "submit", nil).want(200)
@@ -51,7 +52,7 @@ func TestCompetingServices(t *testing.T) {
 	}
 }
 
-// What is being undone is among the tasks until it is.
+// A claim that is being voided stays among the tasks until the void is complete.
 func TestTasksOfWhatIsUndone(t *testing.T) {
 	c := newClinic(t)
 	patient := c.billable()
@@ -75,7 +76,7 @@ func TestTasksOfWhatIsUndone(t *testing.T) {
 	}
 }
 
-// What became known only after a claim was sent stands against sending it again, until somebody says why not.
+// A competing service found after submission blocks the resubmission until a user gives a reason.
 func TestCompetingServiceOfADeniedClaim(t *testing.T) {
 	c := newClinic(t)
 	patient := c.billable()
@@ -94,7 +95,7 @@ func TestCompetingServiceOfADeniedClaim(t *testing.T) {
 	}
 	c.move(entry, "deny", object{"code": "CO-16", "description": "Incomplete"}).want(200)
 	c.move(entry, "resubmit", nil).want(200)
-	// That reason was about the hip clinic: it says nothing of a second entry of the month.
+	// The reason was about the hip clinic and does not cover a second competing service in the month.
 	c.move(entry, "deny", object{"code": "CO-16", "description": "Incomplete"}).want(200)
 	c.byHand(patient, "99457", "2026-01-11", 20)
 	c.move(entry, "resubmit", nil).want(400, "duplicate_entry")

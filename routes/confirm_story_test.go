@@ -14,7 +14,8 @@ import (
 
 const confirm = 10 * time.Minute
 
-// 182/118, then 130/80 and 128/78 within four minutes: a warning with their average, no escalation, whatever the clocks on the wall do.
+// 182/118, then 130/80 and 128/78 within four minutes: a warning with their average and no escalation, also across a
+// change of the wall clock.
 func TestStorySevereNotConfirmed(t *testing.T) {
 	for name, at := range snoozeNights {
 		t.Run(name, func(t *testing.T) {
@@ -59,11 +60,11 @@ func TestStorySevereNotConfirmed(t *testing.T) {
 	}
 }
 
-// Severe again, or nothing: the escalation comes, at once or at the end of the wait.
+// A second severe reading, or none: the escalation opens, at once or when the hold ends.
 func TestStorySevereConfirmed(t *testing.T) {
 	for name, test := range map[string]struct {
 		then        func(w *nightShift)
-		atOnce, end int // escalations that are open after what followed, and after the wait
+		atOnce, end int // open escalations after the next readings, and after the hold
 	}{
 		"nothing came":                        {func(*nightShift) {}, 0, 1},
 		"severe again":                        {func(w *nightShift) { w.cuff(190, 110, 0) }, 1, 1},
@@ -129,7 +130,8 @@ func TestStorySevereConfirmed(t *testing.T) {
 	}
 }
 
-// What never waits: other kinds, a reading with another critical value, a low pressure, and what was critical within a day.
+// These are never held: other kinds, a reading with another critical value, a low pressure, and a critical value within
+// the last day.
 func TestWhatNeverWaits(t *testing.T) {
 	post := func(kind string, values object) func(w *nightShift) {
 		return func(w *nightShift) {
@@ -174,7 +176,7 @@ func TestWhatNeverWaits(t *testing.T) {
 	}
 }
 
-// afterOne sends a severe pressure, closes its escalation, and sends the next so long after it.
+// afterOne sends a severe pressure, closes its escalation, and sends the next after the given time.
 func afterOne(later time.Duration) func(w *nightShift) {
 	return func(w *nightShift) {
 		w.cuff(182, 118, 0)
@@ -186,7 +188,7 @@ func afterOne(later time.Duration) func(w *nightShift) {
 	}
 }
 
-// What the patient's phone shows says nothing of the patient, and lapses with the wait.
+// The prompt on the patient's phone contains no PHI and expires with the hold.
 func TestMeasureAgainSaysNothing(t *testing.T) {
 	w := newNightShift(t, confirm)
 	portal := w.portal()
@@ -206,7 +208,7 @@ func TestMeasureAgainSaysNothing(t *testing.T) {
 	}
 }
 
-// Whichever entrance the first severe pressure comes by, it waits; a pulse that its vendor sends by itself, and is critical, does not.
+// The first severe pressure is held from every source; a critical pulse that its vendor sends separately is not.
 func TestEveryEntranceWaits(t *testing.T) {
 	quarantined := func(w *nightShift) {
 		id := w.event(w.t, cuffEvent("BP-1", "GW-unknown", 190, w.now)).want(200).at("event_id").(string)

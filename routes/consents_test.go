@@ -16,7 +16,7 @@ func TestConsents(t *testing.T) {
 	given := c.ask(authz.MA, "POST", path, object{
 		"type": "rpm", "method": "verbal", "granted_at": "2026-01-15T12:00:00-05:00", "obtained_by": "Nurse Joy",
 		"notes": "Said yes on the phone.\nTwice.", "document_reference": nil,
-	}).want(400) // noon in New York is yet to come
+	}).want(400) // noon in New York is in the future
 	given.wantFields("granted_at")
 	given = c.ask(authz.MA, "POST", path, object{
 		"type": "rpm", "method": "verbal", "granted_at": "2026-01-15T07:00:00-05:00", "obtained_by": "Nurse Joy",

@@ -14,7 +14,7 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// The table and openapi.yaml describe the same endpoints, and agree on who needs a token.
+// The route table and openapi.yaml describe the same endpoints and agree on authentication.
 func TestContract(t *testing.T) {
 	document, err := openapi3.NewLoader().LoadFromData(routes.OpenAPI())
 	if err != nil {
@@ -59,7 +59,7 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// opens reports whether a person's token does, or a client's with the scope, and nothing else.
+// opens reports whether the security requirement accepts a user's token, or a client's with the scope, and nothing else.
 func opens(security *openapi3.SecurityRequirements, scope string) bool {
 	return security != nil && len(*security) == 2 && requires("bearer")((*security)[0]) && slices.Equal((*security)[1]["client"], []string{scope})
 }
@@ -75,7 +75,7 @@ func operationOf(document *openapi3.T, method, path string) *openapi3.Operation 
 	return nil
 }
 
-// checkErrors holds the rules at the head of openapi.yaml.
+// checkErrors checks the rules at the head of openapi.yaml.
 func checkErrors(t *testing.T, name string, row routes.Row, operation *openapi3.Operation) {
 	t.Helper()
 	for status, needed := range map[string]bool{

@@ -8,13 +8,14 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// tasks is the report of what waits.
+// tasks returns the report of open tasks.
 func (c *clinic) tasks() reply {
 	c.t.Helper()
 	return c.ask(authz.DataMonitor, "GET", "/billing/reports/tasks-summary/", nil).want(200)
 }
 
-// A claim that was paid twice stands; what was too much is a task until it is back, and goes back in parts, to whoever paid it, never more.
+// A claim that was paid twice stays paid. The excess is a task until it is refunded, in parts, to its payer, and never
+// more than that payer paid.
 func TestACreditGoesBack(t *testing.T) {
 	c := newClinic(t)
 	id := c.line(c.billable(), "2026-01-14") // 56.00
@@ -61,14 +62,15 @@ func TestACreditGoesBack(t *testing.T) {
 	between := "?date_from=2026-01-01&date_to=2026-01-15"
 	c.ask(authz.Admin, "GET", "/billing/reports/revenue/"+between, nil).want(200).wantAt(object{"billed": 56.0, "paid": 56.0, "open": 0.0, "refunded": 0.0})
 
-	// Undone later, the rest alone is owed.
+	// After a later void, only the rest is owed.
 	c.move(id, "request-void", object{"reason": "Wrong"}).want(200)
 	refund(object{"amount": 56.01}).wantFields("amount")
 	refund(object{"amount": 56, "reference": "CHK-3"}).want(200).wantAt(object{"lifecycle_status": "refunded", "refund.amount": 56.0})
 	c.wantRoles("POST", "/billing/entries/"+id+"/refund/", object{}, authz.Admin, authz.DataMonitor)
 }
 
-// A denied claim that was sent anew (frequency code 7) and paid, and then its first one too, without a reversal: a credit that somebody sees.
+// A denied claim is replaced (frequency code 7) and paid, and then the original is paid too, without a reversal: the
+// credit is reported.
 func TestAReplacementPaidBesideItsOriginal(t *testing.T) {
 	c := newClinic(t)
 	id := c.line(c.billable(), "2026-01-14")

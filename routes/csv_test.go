@@ -9,14 +9,14 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// A patient's name as it stands in a report and in the claims.
+// A patient's name in a report and in the claims.
 func TestExportsAreNoFormulas(t *testing.T) {
 	c, patient := books(t)
 	for name, cell := range map[string]string{
 		"＝HYPERLINK(1)": "'＝HYPERLINK(1)", "＋1": "'＋1", "－1": "'－1", "＠x": "'＠x", "﹦1": "'﹦1",
 	} {
 		c.ask(authz.Admin, http.MethodPut, "/patients/"+patient+"/", person(object{"first_name": name, "last_name": name})).want(200)
-		c.now = c.now.Add(time.Hour) // reports are kept for a while
+		c.now = c.now.Add(time.Hour) // reports are cached
 		for path, want := range map[string]string{
 			reportPath + "export/?report=patient-summary&fields=patient_name": "patient_name\r\n" + cell + " " + name + "\r\n",
 			"/billing/claims-exports/?format=csv&status=paid":                 "\"" + cell + ", " + name + "\"",

@@ -18,7 +18,7 @@ const (
 	activity = "/dashboard/activity/"
 )
 
-// give assigns a blood pressure monitor to a patient some days ago.
+// give assigned a blood pressure monitor to a patient the given days ago.
 func (c *clinic) give(device, patient string, daysAgo int) {
 	c.t.Helper()
 	c.ask(authz.Admin, "POST", "/devices/assign/", object{
@@ -27,7 +27,7 @@ func (c *clinic) give(device, patient string, daysAgo int) {
 	}).want(200)
 }
 
-// measure posts a blood pressure taken with a device some hours ago.
+// measure posts a blood pressure taken with a device the given hours ago.
 func (c *clinic) measure(patient, device string, systolic, hoursAgo int) {
 	c.t.Helper()
 	c.ask(authz.Admin, "POST", "/ingestion/blood-pressure/", object{
@@ -52,7 +52,7 @@ func TestDashboardFigures(t *testing.T) {
 	c.give("BP-3", gone, 40)
 	c.ask(authz.Admin, "POST", "/patients/"+gone+"/archive/", object{"reason": "moved"}).want(200)
 	c.measure(ada, "BP-1", 120, 1)
-	c.measure(ada, "BP-1", 121, 2) // more than expected: counts once
+	c.measure(ada, "BP-1", 121, 2) // more than expected counts once
 	c.measure(grace, "BP-2", 190, 1)
 	for day := range 16 {
 		c.insert("reading_days", dbx.Params{
@@ -64,7 +64,7 @@ func TestDashboardFigures(t *testing.T) {
 		"id": collections.NewUUID(), "patient": ada, "cpt_code": "99454", "service_date": "2026-01-02", "amount_cents": 5220, "units": 1,
 		"lifecycle_status": "pending_review", "source": "manual",
 	})
-	// The first answer is half a minute old at most.
+	// An answer is cached for at most half a minute.
 	c.ask(authz.Admin, "GET", stats, nil).want(200).wantAt(object{"patients_monitored": 0.0})
 	c.now = c.now.Add(31 * time.Second)
 	c.ask(authz.Admin, "GET", stats, nil).want(200).wantAt(object{
@@ -178,8 +178,8 @@ func TestActivity(t *testing.T) {
 	}
 }
 
-// Source: docs/decisions/dashboard.md, "Feed cursor".
-// A sentence may begin with a name, which is written as its bearer writes it.
+// Source: docs/decisions/dashboard.md, "Feed cursor". A sentence may begin with a name, which keeps its own
+// capitalization.
 func TestActivityKeepsNames(t *testing.T) {
 	c := newClinic(t)
 	for _, first := range []string{"Ängström", "van", "李"} {
@@ -202,7 +202,7 @@ func TestActivityPages(t *testing.T) {
 	for path != "" {
 		r := c.ask(authz.Admin, "GET", path, nil)
 		paged = append(paged, entries(r)...)
-		if pages++; pages == 2 { // what happens meanwhile comes before all of this
+		if pages++; pages == 2 { // new entries sort before the pages already read
 			c.enrol(object{"first_name": "Late"})
 		}
 		next, _ := r.at("next").(string)
@@ -225,7 +225,7 @@ func TestActivityPages(t *testing.T) {
 	c.ask(authz.Admin, "GET", activity+query("type", "gossip", "severity", "huge"), nil).wantFields("type", "severity")
 }
 
-// A clinician's feed is about the own patients, and about what concerns everybody.
+// A clinician's feed has the care team's patients and entries without a patient.
 func TestActivityOfACareTeam(t *testing.T) {
 	c := newIngestingClinic(t)
 	mine := c.enrol(nil)

@@ -10,10 +10,11 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// shortSupply lets two to fifteen days have a code of their own.
+// shortSupply enables the 2026 codes, among them the one for two to fifteen days.
 func shortSupply(e *routes.Engines) { e.Billing.Enable2026Codes = true }
 
-// The days of a running period, counted as billing counts them: what it says to go is what the explanation of the bill says.
+// The days of a running period are counted as billing counts them: the days still needed equal those in the entry's
+// explanation.
 func TestDataDays(t *testing.T) {
 	c := newClinic(t, shortSupply) // January 15, 2026, 8:45 in New York
 	id := c.enrol(object{"icd10_codes": []string{"I10"}, "time_zone": "America/New_York"})
@@ -38,7 +39,7 @@ func TestDataDays(t *testing.T) {
 	}
 	c.ask(authz.Nurse, "GET", path+"?date=2026-01-24", nil).want(200).wantAt(object{"first_day": "2025-12-26"})
 	c.ask(authz.Nurse, "GET", path+"?date=2026-01-25", nil).want(200).wantAt(object{"first_day": "2026-01-25", "days_left": 0.0, "days_to_go": 16.0})
-	// Before the first reading there is no period: the month, and nothing counts.
+	// Before the first reading there is no period: the answer covers the month, and no day counts.
 	c.ask(authz.Nurse, "GET", path+"?date=2025-12-25", nil).want(200).wantAt(object{
 		"first_day": "2025-12-01", "last_day": "2025-12-31", "billing_period": false, "reached": nil, "later": "2026-01-01",
 	})
@@ -47,14 +48,15 @@ func TestDataDays(t *testing.T) {
 	c.wantRoles("GET", path, nil, append(clinical[:5:5], authz.DataMonitor)...)
 }
 
-// Whom to call: who can miss the fewest days first, with the number; who is behind is who would not come to it by going on as so far.
+// The call list starts with the patients who can miss the fewest days, and has that number; a patient is behind if the
+// current pace would not reach the required days.
 func TestDaysShort(t *testing.T) {
 	c := newClinic(t, shortSupply) // January 15, 2026, in New York
 	names := map[any]string{}
 	worn := func(name string, days int, phone any) {
 		id := c.enrol(object{"first_name": name, "icd10_codes": []string{"I10"}, "phone": phone})
 		c.consent(id)
-		c.wear(id, "D-"+name, c.now.AddDate(0, 0, -20), days) // from December 26, so that ten days are left
+		c.wear(id, "D-"+name, c.now.AddDate(0, 0, -20), days) // from December 26, so ten days are left
 		names[id] = name
 	}
 	worn("Steady", 14, "+12025550101")
@@ -93,7 +95,7 @@ func TestDaysShort(t *testing.T) {
 	c.ask(authz.Nurse, "GET", path+"?behind=perhaps", nil).wantFields("behind")
 }
 
-// Who lacks days is found however many lack minutes, and no page ends the list.
+// Patients who lack days are listed however many lack minutes, and paging does not cut the list short.
 func TestNearBillableByUnit(t *testing.T) {
 	c := newClinic(t)
 	lacksDays := c.enrol(object{"icd10_codes": []string{"I10"}})
@@ -118,7 +120,8 @@ func TestNearBillableByUnit(t *testing.T) {
 	c.ask(authz.DataMonitor, "GET", path+"?unit=hours", nil).wantFields("unit")
 }
 
-// What somebody typed, and what came without consent, has data and does not count; a period with too few days left is out of reach.
+// Days with typed readings, and days without consent, have data but do not count; a period with too few days left cannot
+// be reached.
 func TestDataDaysThatDoNotCount(t *testing.T) {
 	c := newClinic(t, shortSupply)
 	id := c.enrol(object{"icd10_codes": []string{"I10"}})
@@ -136,7 +139,7 @@ func TestDataDaysThatDoNotCount(t *testing.T) {
 	if reachable := answer.at("reachable").([]any); len(reachable) != 0 {
 		t.Errorf("%v are said to be within reach", reachable)
 	}
-	// Today is the patient's: in Auckland it is the 16th already.
+	// Today is the patient's day: in Auckland it is already the 16th.
 	c.now = time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC)
 	far := c.enrol(object{"time_zone": "Pacific/Auckland"})
 	c.ask(authz.Nurse, "GET", "/patients/"+far+"/data-days/", nil).want(200).wantAt(object{"today": "2026-01-16", "time_zone": "Pacific/Auckland", "first_day": "2026-01-01"})

@@ -7,8 +7,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// Lists hide a deleted patient like single reads do, whatever they are asked for, and the counts say so; restored, everything
-// is there again.
+// Lists hide a deleted patient as single reads do, with any filter, and their counts agree; a restored patient is listed
+// again with all records.
 func TestListsHideDeletedPatients(t *testing.T) {
 	c := newClinic(t)
 	gone, stays := c.enrol(nil), c.enrol(nil)
@@ -25,7 +25,7 @@ func TestListsHideDeletedPatients(t *testing.T) {
 		for _, path := range []string{"/ingestion/observations/", "/alerts/", "/escalations/", "/threshold-changes/"} {
 			extra := 0
 			if path == "/threshold-changes/" {
-				extra = 1 // of the practice
+				extra = 1 // a change of the practice, without a patient
 			}
 			for query, want := range map[string]int{"": common + extra, "?patient_id=" + gone: ofGone, "?patient_id=" + stays: 1} {
 				got := c.ask(authz.ClinicalManager, "GET", path+query, nil).want(200)
@@ -42,7 +42,7 @@ func TestListsHideDeletedPatients(t *testing.T) {
 	wantListed("restored", 1, 2)
 }
 
-// A reading and its FHIR form go with the patient, under their own addresses too.
+// The readings of a deleted patient and their FHIR forms are hidden with the patient, also at their own addresses.
 func TestReadingsOfDeletedPatients(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(nil)

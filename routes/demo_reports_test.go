@@ -22,7 +22,7 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// newDemoClinic is the clinic after the demo has begun, at a time.
+// newDemoClinic is the clinic with demo data that starts at the given time.
 func newDemoClinic(t *testing.T, patients int, now time.Time) *clinic {
 	t.Helper()
 	var money *billing.Engine
@@ -49,7 +49,7 @@ func newDemoClinic(t *testing.T, patients int, now time.Time) *clinic {
 	return c
 }
 
-// empty lists the parts of an answer that say nothing, by their path: lists without an item, objects without a member.
+// empty lists the empty parts of an answer by path: lists without an item, objects without a member.
 func empty(path string, value any) (found []string) {
 	switch v := value.(type) {
 	case []any:
@@ -69,7 +69,7 @@ func empty(path string, value any) (found []string) {
 	return found
 }
 
-// worth reports whether an answer has a figure that is not nothing.
+// worth reports whether an answer has a figure other than zero.
 func worth(value any) bool {
 	switch v := value.(type) {
 	case []any:
@@ -86,7 +86,7 @@ func worth(value any) bool {
 	return false
 }
 
-// Who tries the service out finds no report empty, on whatever day of a month that is; and all of them speak of the same money.
+// No report of the demo is empty, on any day of a month, and all reports agree on the amounts.
 func TestDemoLeavesNoReportEmpty(t *testing.T) {
 	days := []struct {
 		now      time.Time
@@ -129,10 +129,11 @@ func TestDemoLeavesNoReportEmpty(t *testing.T) {
 	}
 }
 
-// mayBeEmpty are the parts of an item that most items do not have.
+// mayBeEmpty lists the parts that most items leave empty.
 var mayBeEmpty = []string{".warnings", ".errors", ".adjustments", ".modifiers", ".rarc", ".common_denial_reasons", ".time_entry_ids", ".against"}
 
-// wantSaid checks that an answer has no empty part but those that may be, and figures where it is about such.
+// wantSaid checks that an answer has no empty part except the permitted ones and, if figures is set, a figure other than
+// zero.
 func (c *clinic) wantSaid(role authz.Role, path string, figures bool) {
 	c.t.Helper()
 	answer := c.ask(role, "GET", path, nil).want(200)
@@ -142,13 +143,13 @@ func (c *clinic) wantSaid(role authz.Role, path string, figures bool) {
 		}
 	}
 	said := answer.object()
-	delete(said, "count") // how many items there are is not what they say
+	delete(said, "count") // the number of items is not part of their content
 	if figures && !worth(said) {
 		c.t.Errorf("%s has no figure: %.300s", path, answer.body)
 	}
 }
 
-// wantOneMoney checks that what was billed is what became of it, in every report and by the entries themselves.
+// wantOneMoney checks that the billed amount equals the sum of its results in every report and over the entries.
 func (c *clinic) wantOneMoney(between string) {
 	c.t.Helper()
 	cents := func(value any) int64 {

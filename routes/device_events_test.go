@@ -19,7 +19,8 @@ func (c *clinic) deviceEvent(t *testing.T, m gateway.Measurement) reply {
 	return c.event(t, string(body))
 }
 
-// What devices and hubs say of themselves, through the webhook: done once with the storing of the event, whatever comes again.
+// The webhook applies device and hub status events once, in the transaction that stores the event; repeated events
+// change nothing.
 func TestDeviceEvents(t *testing.T) {
 	c := newIngestingClinic(t)
 	id := c.enrol(object{"gateway_patient_id": "GW-1"})
@@ -61,7 +62,7 @@ func TestDeviceEvents(t *testing.T) {
 			}
 		}
 	}
-	// A hub is alive when any signed event names it, be it one that is ignored, cannot be placed or is wrong.
+	// Any signed event that names a hub shows that the hub is alive, even one that is ignored, unmatched or invalid.
 	c.now = c.now.Add(5 * time.Minute)
 	for n, body := range []string{
 		`{"event_type":"firmware.updated","hub_id":"H3"}`,
@@ -82,7 +83,7 @@ func TestDeviceEvents(t *testing.T) {
 			t.Errorf("hub %s is %v", hub, hubs[hub])
 		}
 	}
-	// A reading that a nurse types in with an unknown device lists the device; it says nothing of connections.
+	// A reading typed with an unknown device registers the device but does not change its connection state.
 	c.ask(authz.Nurse, "POST", "/ingestion/weight/", object{"patient_id": id, "weight_kg": 80, "device_id": "W-9", "measured_at": "2026-01-15T13:00:00Z"}).want(201)
 	c.ask(authz.Nurse, "GET", "/devices/W-9/", nil).want(200).wantAt(object{
 		"status": "discovered", "device_type": "weight", "patient_id": nil, "last_reading_at": "2026-01-15T13:00:00Z", "last_seen_at": nil,

@@ -49,7 +49,7 @@ func TestAssignDevice(t *testing.T) {
 
 var assigners = []authz.Role{authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA}
 
-// History can be brought along, but never into somebody else's time with the device.
+// A device may be assigned with a past start date, but not over the time of another patient with the same device.
 func TestAssignInThePast(t *testing.T) {
 	c := newClinic(t)
 	first, second := c.enrol(nil), c.enrol(nil)
@@ -81,7 +81,7 @@ func TestAssignInThePast(t *testing.T) {
 			}
 		}
 	}
-	// The portal sees the own time with the device only, and no other device.
+	// A portal user sees only their own time with the device, and no other device.
 	owner := vigiltest.User(t, c.app, authz.Patient, vigiltest.PortalOf(second))
 	mine := c.askAs(owner, "GET", "/devices/BP-1/", nil).want(200)
 	if list, _ := mine.object()["assignments"].([]any); len(list) != 1 {
@@ -176,7 +176,7 @@ func TestDeviceSetUp(t *testing.T) {
 	if err != nil || held.GetString("setup_completed_by") != c.people[authz.MA].Email() {
 		t.Errorf("the assignment does not name who educated: %v", err)
 	}
-	// Who has it next has not been shown yet; that somebody was stays on record.
+	// The next patient has not been trained yet; the earlier training stays on record.
 	c.ask(authz.Nurse, "POST", "/devices/W-1/unassign/", object{"reason": "Returned"}).want(200).wantAt(object{"setup_completed_at": nil})
 	history, err := collections.AssignmentsOf(c.app, "W-1")
 	if err != nil || len(history) != 1 || history[0].GetString("setup_completed_at") == "" {
@@ -224,7 +224,7 @@ func TestHubsAndDeviceAlerts(t *testing.T) {
 		c.wantRoles("GET", path, nil, authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA, authz.DataMonitor)
 	}
 
-	// Where clinicians see their care teams' patients only, so it is with devices; what nobody holds is everybody's.
+	// With access restricted to care teams, clinicians see their patients' devices and unassigned ones.
 	confined := newClinic(t, func(e *routes.Engines) { e.RestrictToCareTeam = true })
 	foreign := confined.enrol(nil)
 	confined.ask(authz.Admin, "POST", "/devices/assign/", object{"device_id": "W-1", "patient_id": foreign, "device_type": "scale"}).want(200)

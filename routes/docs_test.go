@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// Everything the page asks for is here, of the right type, and nothing on it is inline or from elsewhere.
+// Every file that the page loads is served here with the right type; nothing on the page is inline or loaded from
+// another origin.
 func TestDocs(t *testing.T) {
 	s := serve(t)
 	page := s.do(request{target: "/api/docs/"})

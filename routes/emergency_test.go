@@ -15,19 +15,19 @@ import (
 
 const emergencyReason = "Found unconscious in the lobby"
 
-// opened are the writes for which an emergency may be claimed, by path: written here again, so that neither a new row nor a changed
-// list of actions opens one unseen.
+// opened matches the writes that emergency access permits, by path. It repeats the list on purpose, so that a new row or
+// a changed list of actions cannot open one unnoticed.
 var opened = regexp.MustCompile(`^/api/v1/(ingestion/(blood-pressure|weight|pulse-oximetry|blood-glucose|body-temperature|batch|observations/\{id\}/(entered-in-error|confirm)|quarantine/\{id\}/(confirm|discard))|` +
 	`alerts/\{id\}/(acknowledge|resolve|notes|escalate)|escalations(/\{id\})?|gateway/(webhook|tenovi|telli))/$`)
 
-// Every write of the table, and every role: with the header all but readings, alerts, escalations and notes are refused, and nothing is
-// written but that it was refused.
+// For every write and every role, the emergency header is refused except for readings, alerts, escalations and notes;
+// only the refusal is recorded.
 func TestEmergencyOpensFewWrites(t *testing.T) {
 	c := newClinic(t, func(e *routes.Engines) { e.RestrictToCareTeam = true })
 	foreign := c.enrol(nil)
 	closed, before := 0, vigiltest.RowCounts(t, c.app)
 	for _, route := range routes.Rows() {
-		if route.Method == http.MethodGet || strings.HasSuffix(route.Path, "/_search") { // which reads, too
+		if route.Method == http.MethodGet || strings.HasSuffix(route.Path, "/_search") { // _search only reads
 			continue
 		}
 		opens := opened.MatchString(route.Path)
@@ -72,7 +72,7 @@ func (c *clinic) emergency(method, path, token, reason string) *httptest.Respons
 	return answer
 }
 
-// One emergency is no place in the care team; what helps the patient now is open, and reading stays so.
+// Emergency access is not care team membership: it opens the writes that help the patient now, and all reads.
 func TestEmergencyIsNotMembership(t *testing.T) {
 	c := newClinic(t, func(e *routes.Engines) { e.RestrictToCareTeam = true })
 	foreign, own := c.enrol(nil), c.enrol(object{"mrn": "MRN-OWN"})

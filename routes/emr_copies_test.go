@@ -20,7 +20,7 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// atTheEMR is a clinic whose readings arrive at a real EMR sandbox.
+// atTheEMR is a clinic that delivers readings to an EMR sandbox.
 type atTheEMR struct {
 	*clinic
 	emr      *sandbox.EMR
@@ -63,7 +63,7 @@ func newAtTheEMR(t *testing.T) *atTheEMR {
 			Finished: func(r emr.Result) { a.finished <- r },
 			EMR:      client, Schedule: emr.Schedule{time.Minute, time.Minute, time.Minute, time.Minute, time.Minute}, Clock: now,
 			Load: ingest.NewEvaluator(ingest.Rules{PracticeZone: newYork, SendDevice: true}).LoadFHIR,
-			Log:  slog.New(slog.DiscardHandler), Spread: func() float64 { return 0 }, StopPatience: time.Hour, // rounds are asked for after its stop
+			Log:  slog.New(slog.DiscardHandler), Spread: func() float64 { return 0 }, StopPatience: time.Hour, // rounds run after it stopped
 		})
 		a.worker, e.Monitor = e.Transmissions, dashboard.NewMonitor(dashboard.Probes{}, now, slog.New(slog.DiscardHandler))
 	})
@@ -71,14 +71,14 @@ func newAtTheEMR(t *testing.T) *atTheEMR {
 	return a
 }
 
-// deliver runs a round some time later.
+// deliver advances the clock and runs a round.
 func (a *atTheEMR) deliver(after time.Duration) {
 	a.t.Helper()
 	a.now = a.now.Add(after)
 	a.ask(authz.Admin, "POST", "/fhir/process-pending/", nil).want(200)
 }
 
-// sendAsked lets the worker run until it has sent what a person asked for.
+// sendAsked runs the worker until it has sent the delivery that a user requested.
 func (a *atTheEMR) sendAsked(transmissionID string) {
 	a.t.Helper()
 	ctx, stop := context.WithCancel(a.t.Context())
@@ -91,7 +91,7 @@ func (a *atTheEMR) sendAsked(transmissionID string) {
 	run.Wait()
 }
 
-// copies are what the EMR has, oldest first.
+// copies returns the EMR's observations, oldest first.
 func (a *atTheEMR) copies(want int) []sandbox.StoredObservation {
 	a.t.Helper()
 	all := a.emr.Observations()
@@ -111,7 +111,8 @@ func (a *atTheEMR) withdraw(id string) {
 	a.ask(authz.Nurse, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "the neighbour's"}).want(200)
 }
 
-// A reading that was entered in error is marked at the EMR, exactly once, whatever goes wrong on the way; before it was sent it never is.
+// A retracted reading is marked as entered in error at the EMR exactly once despite delivery failures; a reading that
+// was never sent is not sent.
 func TestStoryWithdrawnAtTheEMR(t *testing.T) {
 	for name, fault := range map[string]sandbox.Fault{
 		"nothing":       {Match: "PUT /nowhere"},
@@ -151,7 +152,7 @@ func TestStoryWithdrawnAtTheEMR(t *testing.T) {
 	}
 }
 
-// An EMR that takes no updates leaves the correction to people, who are told once.
+// If the EMR does not support updates, the correction becomes a task for a person, reported once.
 func TestStoryEMRTakesNoUpdate(t *testing.T) {
 	a := newAtTheEMR(t)
 	id := a.event(t, cuffEvent("BP-1", "gw-1", 150, a.now)).want(200).at("observation_id").(string)
@@ -173,7 +174,7 @@ func TestStoryEMRTakesNoUpdate(t *testing.T) {
 	}
 }
 
-// What a device measured and what a person typed differ at the EMR, and its times say where the patient was.
+// Device readings and typed readings differ at the EMR, and their times have the patient's UTC offset.
 func TestStoryTypedAndMeasuredAtTheEMR(t *testing.T) {
 	a := newAtTheEMR(t)
 	a.ask(authz.MA, "POST", "/devices/assign/", object{

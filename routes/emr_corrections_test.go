@@ -10,7 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/sandbox"
 )
 
-// due are the copies at the EMR that a person is to correct, as each place that counts them says.
+// due returns the EMR copies that a person has to correct, and checks that all counts of them agree.
 func (a *atTheEMR) due() (list []object) {
 	a.t.Helper()
 	list = a.ask(authz.Nurse, "GET", "/fhir/transmissions/?correction_due=true", nil).results()
@@ -19,7 +19,7 @@ func (a *atTheEMR) due() (list []object) {
 	return list
 }
 
-// A withdrawn reading that the EMR goes on showing is a person's task, which nobody can lose: it stays until a person closes it, or an update arrives.
+// A retracted reading that the EMR still shows is a task that stays until a person closes it or an update succeeds.
 func TestStoryRefusedUpdateIsATask(t *testing.T) {
 	for _, status := range []int{405, 501, 403, 422, 400, 503} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestStoryRefusedUpdateIsATask(t *testing.T) {
 				"correction.acknowledged_by": a.people[authz.Nurse].Email(), "correction.notes": "Marked in the chart of Ada.",
 			})
 			a.ask(authz.Nurse, "POST", path+"acknowledge/", object{"notes": "Again."}).want(400, "invalid_state")
-			// What fails again is known already.
+			// A second failure opens no second task.
 			a.ask(authz.Nurse, "POST", "/fhir/observations/"+id+"/transform/", nil).want(200)
 			for range 3 {
 				a.deliver(time.Hour)
@@ -71,7 +71,7 @@ func TestStoryRefusedUpdateIsATask(t *testing.T) {
 	}
 }
 
-// An update that arrives after all ends the task by itself.
+// An update that succeeds later closes the task automatically.
 func TestCorrectionThatArrives(t *testing.T) {
 	a := newAtTheEMR(t)
 	id := a.event(t, cuffEvent("BP-1", "gw-1", 150, a.now)).want(200).at("observation_id").(string)

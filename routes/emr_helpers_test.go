@@ -34,7 +34,7 @@ var emrKey = sync.OnceValue(func() *rsa.PrivateKey {
 	return key
 })
 
-// emrClinic is a clinic beside a real EMR sandbox.
+// emrClinic is a clinic with an EMR sandbox.
 type emrClinic struct {
 	*clinic
 	emr    *sandbox.EMR
@@ -46,7 +46,8 @@ func newEMRClinic(t *testing.T, patients []sandbox.EMRPatient, change ...func(*r
 	return newEMRClinicOf(t, time.Minute, patients, change...)
 }
 
-// newImpatientEMRClinic is for an EMR that does not answer: whatever else is asked may be too slow as well.
+// newImpatientEMRClinic has a short timeout, for tests with an EMR that does not answer. All of the clinic's EMR
+// requests share it.
 func newImpatientEMRClinic(t *testing.T, patients []sandbox.EMRPatient) *emrClinic {
 	t.Helper()
 	return newEMRClinicOf(t, 200*time.Millisecond, patients)
@@ -85,12 +86,13 @@ func newEMRClinicOf(t *testing.T, patience time.Duration, patients []sandbox.EMR
 	return c
 }
 
-// vault is that of the service, over this clinic's database.
+// vault is the service's vault on this clinic's database.
 func (c *emrClinic) vault() emr.Vault {
 	return emr.NewVault(c.app, func() time.Time { return c.now })
 }
 
-// allow starts a sign-in as administrator, plays the browser at the EMR and returns the query it comes back with.
+// allow starts a sign-in as administrator, approves it at the EMR as the browser would, and returns the callback's
+// query.
 func (c *emrClinic) allow() url.Values {
 	c.t.Helper()
 	started := c.ask("admin", "POST", "/emr/auth/start/", nil).want(200).object()
@@ -107,7 +109,7 @@ func (c *emrClinic) allow() url.Values {
 	return back.Query()
 }
 
-// comeBack is the browser at the callback, which sends no bearer token.
+// comeBack requests the callback as the browser does, without a bearer token.
 func (c *emrClinic) comeBack(values url.Values, accept string) *httptest.ResponseRecorder {
 	c.t.Helper()
 	path := "/api/v1/emr/auth/callback/"

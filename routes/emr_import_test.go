@@ -13,7 +13,7 @@ import (
 
 const importPath = "/patients/import_selected_from_emr/"
 
-// gaps are people whose records have what real records have.
+// gaps adds patients whose records are incomplete, as real ones are.
 var gaps = append(sandbox.DemoEMRPatients(),
 	sandbox.EMRPatient{ID: "no-name", MRN: "G1", BirthDate: "1950-01-01"},
 	sandbox.EMRPatient{ID: "half", MRN: "not an MRN!", Family: "Half", Given: []string{"Hana"}, BirthDate: "1950-01-01", Phone: "12", Email: "at", City: "Nowhere"},
@@ -61,7 +61,8 @@ func TestImportVariantB(t *testing.T) {
 		}
 	}
 	c.checkImported(held)
-	// Doing it again imports nobody, and names who is here; also when archived or deleted since.
+	// A second import creates no patient and names the existing ones, also when they were archived or deleted in the
+	// meantime.
 	c.ask(authz.Admin, "POST", "/patients/"+held+"/archive/", object{"reason": "moved away"}).want(200)
 	again := c.ask(authz.MA, "POST", importPath, object{"emr_patient_ids": ids}).want(200).wantAt(object{"imported": 0.0, "skipped": 10.0, "errors": 1.0})
 	if !strings.Contains(again.body, "Already imported as patient "+held+".") {
@@ -69,7 +70,7 @@ func TestImportVariantB(t *testing.T) {
 	}
 }
 
-// checkImported looks at the first patient of the sandbox after an import.
+// checkImported checks the sandbox's first patient after an import.
 func (c *emrClinic) checkImported(id string) {
 	c.t.Helper()
 	c.ask(authz.Admin, "GET", "/patients/"+id+"/", nil).want(200).wantAt(object{
@@ -133,7 +134,7 @@ func TestImportBodies(t *testing.T) {
 	c.wantRoles("POST", importPath, object{"emr_patient_ids": []string{"nobody"}}, authz.Admin, authz.ClinicalManager, authz.MA)
 }
 
-// aHundred are patients of an EMR, and their ids.
+// aHundred returns a hundred EMR patients and their ids.
 func aHundred() (crowd []sandbox.EMRPatient, ids []string) {
 	for n := range 100 {
 		id := fmt.Sprintf("c%03d", n)
@@ -143,7 +144,7 @@ func aHundred() (crowd []sandbox.EMRPatient, ids []string) {
 	return crowd, ids
 }
 
-// Whatever the EMR does, an import is whole for each patient and says what became of every id.
+// An import is complete for each patient and reports the result of every id, whichever requests the EMR fails.
 func TestImportOfAHundred(t *testing.T) {
 	crowd, ids := aHundred()
 	c := newEMRClinic(t, crowd)
@@ -171,12 +172,12 @@ func TestImportOfAHundred(t *testing.T) {
 			t.Errorf("%s: %d requests to an EMR that is not there", name, asked)
 		}
 		c.emr.ClearFaults()
-		c.now = c.now.Add(2 * 3600e9) // the token of a finished sign-in has ended
+		c.now = c.now.Add(2 * 3600e9) // the access token of the completed sign-in has expired
 	}
 	if patients, _, _ := total(); patients != 0 {
 		t.Fatalf("%d patients from nowhere", patients)
 	}
-	c.emr.Fail(sandbox.Fault{Match: "/Patient/c01", Status: 500}) // and the very first is broken, too
+	c.emr.Fail(sandbox.Fault{Match: "/Patient/c01", Status: 500}) // the first request fails, too
 	c.emr.Fail(sandbox.Fault{Match: "/Patient/c000", Status: 500})
 	c.emr.Fail(sandbox.Fault{Match: "/Patient/c02", Answer: sandbox.AnswerHTML})
 	c.emr.Fail(sandbox.Fault{Match: "/Patient/c03", Answer: sandbox.AnswerHalf})

@@ -11,8 +11,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/emr"
 )
 
-// While the EMR is away a person sees that it is, and that what was not tried is as it was; a wish to send it all tries one.
-// Source: docs/decisions/transmissions.md, "An outage".
+// During an EMR outage the status reports it and untried deliveries keep their state; a request to send them all tries
+// one. Source: docs/decisions/transmissions.md, "An outage".
 func TestStatusDuringAnOutage(t *testing.T) {
 	d := newDelivering(t)
 	d.emr.refuse(&emr.Error{Code: emr.CodeUnavailable, Message: "EMR unavailable (no connection)", Ambiguous: true})
@@ -39,7 +39,7 @@ func TestStatusDuringAnOutage(t *testing.T) {
 	d.ask(authz.Admin, "POST", "/fhir/process-pending/", nil).want(200).wantAt(object{"processed": 0.0, "failed": 0.0, "skipped": 0.0}) // nothing is due
 	d.ask(authz.MA, "GET", "/fhir/transmissions/?status=failed", nil).want(200).wantAt(object{"count": 4.0})
 
-	// By hand, too: it is said to be on its way, fails, and is no worse for it.
+	// A manual request reports the delivery as processing; it fails without using up an attempt.
 	d.ask(authz.Nurse, "POST", "/fhir/observations/"+first+"/transmit/", nil).want(200).wantAt(object{"fhir_status": "processing"})
 	if s := <-d.finished; s.ObservationID != first || !s.Failed() {
 		t.Fatalf("%+v", s)
@@ -50,7 +50,7 @@ func TestStatusDuringAnOutage(t *testing.T) {
 		t.Errorf("up to %d attempts (%v)", most, err)
 	}
 
-	// The line is found back by the one that is sent by hand, and the others follow at once, though none is due.
+	// A manual delivery that succeeds closes the circuit breaker, and the others follow at once though none is due.
 	d.emr.refuse(nil)
 	d.advance(time.Second)
 	d.ask(authz.Nurse, "POST", "/fhir/observations/"+later[0]+"/transmit/", nil).want(200)

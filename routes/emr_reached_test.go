@@ -16,7 +16,7 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// What was delivered after the last look says more than that look did; a later look says more again.
+// A delivery that succeeds after the last connection check overrides its result, until the next check.
 func TestConnectedAsSoonAsDelivered(t *testing.T) {
 	var d *delivering
 	monitor := dashboard.NewMonitor(dashboard.Probes{
@@ -42,7 +42,7 @@ func TestConnectedAsSoonAsDelivered(t *testing.T) {
 	status("disconnected")
 }
 
-// The queue of deliveries has those that wait for their turn, as the status has.
+// The queue of deliveries includes those that wait for an earlier one, as the status does.
 func TestTurnsWaitInTheQueue(t *testing.T) {
 	d := newDelivering(t)
 	d.stopWorker()
@@ -63,7 +63,7 @@ func TestTurnsWaitInTheQueue(t *testing.T) {
 	d.ask(authz.MA, "GET", "/fhir/status/", nil).want(200).wantAt(object{"queue.pending": 3.0, "queue.unlinked": 1.0})
 }
 
-// The list of those who are not linked counts what the status counts, whatever form it is to be delivered in.
+// The list of unlinked patients and the status have the same count, for every delivery form.
 func TestUnlinkedCountsEveryForm(t *testing.T) {
 	d := newDelivering(t)
 	d.stopWorker()

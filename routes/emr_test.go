@@ -180,7 +180,8 @@ func TestEMRTests(t *testing.T) {
 	}
 }
 
-// An EMR that takes a request and never answers is said to be too slow, and a hundred patients are not asked for one after another.
+// An EMR that accepts a request and never answers is reported as too slow, and an import of a hundred patients stops
+// instead of waiting for each.
 func TestSlowEMR(t *testing.T) {
 	crowd, ids := aHundred()
 	c := newImpatientEMRClinic(t, crowd)

@@ -10,7 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// lacks are the steps of a patient's enrolment that are not done, each with what is missing: "payer: missing_member_id".
+// lacks returns a patient's incomplete enrollment steps, each with what is missing: "payer: missing_member_id".
 func (c *clinic) lacks(patient string) (list []string) {
 	c.t.Helper()
 	found := c.ask(authz.Nurse, "GET", "/patients/"+patient+"/enrolment/", nil).want(200).object()
@@ -33,7 +33,7 @@ func (c *clinic) wantLacks(patient string, want ...string) {
 	}
 }
 
-// The whole way, a step at a time: what is done is no longer missing, and nothing else changes.
+// The whole enrollment, step by step: each completed step leaves the list of missing ones and changes no other.
 func TestEnrolmentStepByStep(t *testing.T) {
 	c := newClinic(t)
 	id := c.enrol(nil)
@@ -62,7 +62,7 @@ func TestEnrolmentStepByStep(t *testing.T) {
 	}
 }
 
-// A state that follows from what others hold changes with it: the list knows at once what the patient's own answer says.
+// A step that depends on another record changes with it: the list agrees at once with the patient's own answer.
 func TestEnrolmentsFollowWhatTheyRestOn(t *testing.T) {
 	c := newClinic(t)
 	payer := c.ask(authz.Admin, "POST", "/billing/payers/", object{"name": "Acme", "payer_id": "AC", "edi_payer_id": "60054", "claim_filing_code": "CI"}).want(201).object()["id"]
@@ -136,7 +136,7 @@ func TestSelfPayIsSaid(t *testing.T) {
 	}
 }
 
-// Within care teams, only their own patients are listed; the trail tells who saw whose.
+// With access restricted to care teams, only the team's patients are listed, and the audit trail records which.
 func TestEnrolmentsOfOwnPatients(t *testing.T) {
 	c := newClinic(t, func(e *routes.Engines) { e.RestrictToCareTeam = true })
 	mine, theirs := c.enrol(nil), c.enrol(object{"first_name": "Grace"})
@@ -185,7 +185,7 @@ func TestICD10WhileTyping(t *testing.T) {
 	c.ask(authz.MA, "GET", "/icd10/?codes=I10&search=heart", nil).wantFields("codes")
 	c.ask(authz.MA, "GET", "/icd10/?codes="+strings.Repeat("I10,", 13), nil).wantFields("codes")
 	c.wantRoles("GET", "/icd10/?search=heart", nil, authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA, authz.DataMonitor)
-	// Every code that is of the right form is taken, in the list or not.
+	// Every well-formed code is accepted, also outside the list.
 	id := c.enrol(object{"icd10_codes": []string{"Z99.99", "I10"}})
 	if got := fmt.Sprint(c.ask(authz.MA, "GET", "/patients/"+id+"/", nil).want(200).object()["icd10_codes"]); got != "[Z99.99 I10]" {
 		t.Errorf("kept is %s", got)

@@ -16,8 +16,8 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// Every body that a caller sends has an example, and every example of the document is one that the contract itself accepts, in the formats it
-// names and without members that it does not: a comma too many in YAML makes one.
+// Every request body has an example, and every example conforms to the contract: it validates, keeps the named formats,
+// and has no undeclared member, as a stray comma in YAML would add.
 func TestExamples(t *testing.T) {
 	document, err := openapi3.NewLoader().LoadFromData(routes.OpenAPI())
 	if err != nil {
@@ -77,7 +77,7 @@ func holdContent(where string, content *openapi3.MediaType, hold func(string, *o
 	}
 }
 
-// formats are those of the document that a text can miss; others say how a number is kept.
+// formats are the document's formats that a string can violate; the others describe how a number is stored.
 var formats = map[string]func(string) error{
 	"date":      func(s string) error { _, err := time.Parse(time.DateOnly, s); return err },
 	"date-time": func(s string) error { _, err := time.Parse(time.RFC3339, s); return err },
@@ -86,7 +86,7 @@ var formats = map[string]func(string) error{
 	"uri":       func(s string) error { _, err := url.Parse(s); return err },
 }
 
-// misfits says what of an example is in another form than its schema names, or stands in no schema.
+// misfits returns where an example deviates from its schema's format or is not declared there.
 func misfits(ref *openapi3.SchemaRef, example any, at string) (problems []string) {
 	schema := ref.Value
 	switch value := example.(type) {
@@ -116,7 +116,8 @@ func misfits(ref *openapi3.SchemaRef, example any, at string) (problems []string
 	return problems
 }
 
-// membersOf are the properties of a schema and of those that it is made of; closed is one that names some and does not say that there may be others.
+// membersOf returns the properties of a schema and of its parts. A schema is closed if it names properties and does not
+// allow others.
 func membersOf(ref *openapi3.SchemaRef) (properties openapi3.Schemas, closed bool) {
 	schema := ref.Value
 	properties = maps.Clone(schema.Properties)

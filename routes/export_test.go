@@ -5,9 +5,9 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// What the tests of this package, which live outside it, need from inside.
+// Exports for the external tests of this package.
 
-// Row is what the contract test compares.
+// Row holds what the contract test compares.
 type Row struct {
 	Method, Path    string
 	Public, Gateway bool

@@ -15,7 +15,7 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// covered is a patient of a provider, with a diagnosis and consent since November.
+// covered is a provider's patient with a diagnosis and with consent since November.
 func (c *clinic) covered() string {
 	c.t.Helper()
 	patient := c.enrol(object{"icd10_codes": []string{"I10"}, "primary_provider_id": c.people[authz.Provider].Number()})
@@ -23,7 +23,7 @@ func (c *clinic) covered() string {
 	return patient
 }
 
-// entryOf is the id of a patient's entry of a code.
+// entryOf returns the id of a patient's entry with a code.
 func (c *clinic) entryOf(patient, code string) string {
 	c.t.Helper()
 	list := c.ask(authz.DataMonitor, "GET", "/billing/entries/?patient_id="+patient+"&cpt_code="+code, nil).results()
@@ -45,7 +45,7 @@ func (c *clinic) moveEntry(entry, move string, body any) reply {
 	return c.ask(authz.DataMonitor, "POST", "/billing/entries/"+entry+"/"+move+"/", body)
 }
 
-// refusedFor asks for a move, which is refused for these reasons and no other, and leaves the entry as it was.
+// refusedFor requests a move that must be refused for exactly these reasons and leave the entry unchanged.
 func (c *clinic) refusedFor(entry, move string, body any, reasons ...string) {
 	c.t.Helper()
 	before := c.ask(authz.DataMonitor, "GET", "/billing/entries/"+entry+"/", nil).body
@@ -66,14 +66,15 @@ func (c *clinic) refusedFor(entry, move string, body any, reasons ...string) {
 	}
 }
 
-// withdraw takes back one of a patient's readings.
+// withdraw retracts one of a patient's readings.
 func (c *clinic) withdraw(patient string) {
 	c.t.Helper()
 	id := c.rows(c.t, `SELECT id FROM observations WHERE status = 'final' AND patient = '`+patient+`' ORDER BY measured_at DESC LIMIT 1`)[0]
 	c.ask(authz.Nurse, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "Not the patient"}).want(200)
 }
 
-// The facts refuse: days that were withdrawn, a first twenty that was voided, and what a person claims without days or minutes.
+// Submission is refused for changed facts: retracted days, a voided 99457 under its add-on, and manual entries without
+// days or minutes.
 func TestFactsRefuse(t *testing.T) {
 	c := newIngestingClinic(t, func(e *routes.Engines) { e.Billing.Enable2026Codes = true })
 	sixteen := c.covered()
@@ -108,14 +109,15 @@ func TestFactsRefuse(t *testing.T) {
 	c.refusedFor(c.byHand(stranger, "99457", "2026-01-14", 20), "review", object{"override_reason": "Really", "attested": true},
 		"minutes_below_minimum", "missing_consent", "missing_diagnosis", "missing_provider")
 
-	reader := c.covered() // reading data is no contact
+	reader := c.covered() // reading data is not interactive time
 	c.ask(authz.Nurse, "POST", "/time-entries/", object{
 		"patient_id": reader, "category": "review", "started_at": "2026-01-12T14:00:00Z", "duration_seconds": 1200,
 	}).want(201)
 	c.refusedFor(c.byHand(reader, "99457", "2026-01-14", 20), "review", nil, "minutes_below_minimum", "not_interactive")
 }
 
-// What changes behind a claim that was sent is found in the same moment, told once, and forgotten when it holds again.
+// A change in the evidence of a submitted claim is detected at once, reported once, and cleared when the evidence holds
+// again.
 func TestEvidenceChangesBehindAClaim(t *testing.T) {
 	var money *billing.Engine
 	c := newIngestingClinic(t, func(e *routes.Engines) { money = e.Billing })
@@ -139,11 +141,11 @@ func TestEvidenceChangesBehindAClaim(t *testing.T) {
 	}) {
 		t.Errorf("the tasks are %s", tasks.body)
 	}
-	c.withdraw(patient) // one day more makes no second task
+	c.withdraw(patient) // one more day opens no second task
 	if told := c.rows(t, `SELECT kind FROM announcements WHERE kind = 'evidence_changed'`); len(told) != 1 {
 		t.Errorf("%d were told", len(told))
 	}
-	for i := range 2 { // a vendor's file brings two days after all
+	for i := range 2 { // a vendor file adds two days later
 		at, id := c.now.AddDate(0, 0, -10+i), collections.NewUUID()
 		c.insert("observations", dbx.Params{
 			"id": id, "patient": patient, "observation_type": "weight", "measured_at": collections.Instant(at), "device_id": "D-1", "source": "gateway",
@@ -153,7 +155,7 @@ func TestEvidenceChangesBehindAClaim(t *testing.T) {
 			"patient": patient, "day": at.In(newYork).Format(time.DateOnly), "observation_type": "weight", "first_observation": id, "readings": 1, "device_readings": 1,
 		})
 	}
-	if _, err := c.app.DB().NewQuery("UPDATE billing_entries SET facts_checked_at = ''").Execute(); err != nil { // as of before there was a recount
+	if _, err := c.app.DB().NewQuery("UPDATE billing_entries SET facts_checked_at = ''").Execute(); err != nil { // as before the first recount
 		t.Fatal(err)
 	}
 	seen, marked, err := money.RecheckAll(t.Context(), c.app, c.now)
@@ -161,12 +163,12 @@ func TestEvidenceChangesBehindAClaim(t *testing.T) {
 		t.Errorf("%d of %d were marked: %v", marked, seen, err)
 	}
 	c.ask(authz.DataMonitor, "GET", path, nil).wantAt(object{"evidence_changed_at": nil, "repay_by": nil})
-	// consent that is taken back today leaves what was done before
+	// consent revoked today keeps earlier services billable
 	c.ask(authz.MA, "POST", "/patients/"+patient+"/consents/1/revoke/", object{"reason": "Enough"}).want(200)
 	c.ask(authz.DataMonitor, "GET", path, nil).wantAt(object{"evidence_changed_at": nil})
 }
 
-// A denied claim is sent again only as what the facts of its new period bear out.
+// A denied claim is sent again only with the codes that the facts of its new period support.
 func TestCorrectionsMoveThePeriod(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.covered()
@@ -191,11 +193,11 @@ func TestCorrectionsMoveThePeriod(t *testing.T) {
 	})
 }
 
-// Days that an assistant typed are no days of a device, whatever device they named.
+// Days with readings typed by an assistant do not count as device days, even with a device id.
 func TestTypedDays(t *testing.T) {
 	c := newIngestingClinic(t)
 	typed := c.covered()
-	c.wear(typed, "D-1", c.now.AddDate(0, 0, -40), 1) // so that there is a period
+	c.wear(typed, "D-1", c.now.AddDate(0, 0, -40), 1) // starts a period
 	for i := range 16 {
 		c.ask(authz.MA, "POST", "/ingestion/weight/", object{
 			"patient_id": typed, "weight_kg": 80, "device_id": "D-1", "measured_at": collections.Instant(c.now.AddDate(0, 0, i-30)),
@@ -207,7 +209,7 @@ func TestTypedDays(t *testing.T) {
 	c.refusedFor(c.byHand(typed, "99454", "2026-01-04", 0), "review", nil, "days_below_minimum")
 }
 
-// What stood on a 99457 that is undone does not hold any more.
+// A code that depends on a voided 99457 no longer holds.
 func TestUndoneUnderAnother(t *testing.T) {
 	h := newHouse(t)
 	id := h.insured("Ada", 40, nil)

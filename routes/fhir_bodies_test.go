@@ -7,7 +7,7 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// A body that is too long is refused in FHIR's form, by the door's limit.
+// A body over the server's size limit is refused with an OperationOutcome.
 func TestBodiesOfFHIR(t *testing.T) {
 	p := newPractice(t)
 	for _, path := range []string{"/Patient/_search", "/Observation/_search", "/$export"} {
@@ -21,7 +21,7 @@ func TestBodiesOfFHIR(t *testing.T) {
 	}
 }
 
-// Pages of other origins may call only where somebody named them.
+// Cross-origin requests are accepted only from configured origins, and the capability statement reports this.
 func TestCapabilityTellsOfOrigins(t *testing.T) {
 	for _, origins := range [][]string{nil, {"https://app.example.org"}} {
 		c := newClinic(t, func(e *routes.Engines) { e.AllowedOrigins = origins })

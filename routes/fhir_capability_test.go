@@ -14,15 +14,15 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// values are words that each search parameter takes.
+// values are valid values for the search parameters.
 var values = map[string]string{
 	"_id": "1", "_lastUpdated": "2026", "date": "2026", "recorded": "2026", "birthdate": "2026", "patient": "1", "subject": "1", "target": "1", "code": "85354-9",
 	"category": "vital-signs", "component-code-value-quantity": "8480-6$1", "identifier": "1", "name": "a", "family": "a", "given": "a", "gender": "male",
 	"type": "1", "action": "C", "outcome": "0", "status": "active", "_include": "Observation:subject", "_revinclude": "Provenance:target",
 }
 
-// The statement says what is served and nothing else: its types, operations and search parameters are those of the table, of the document, and of what a strict
-// search understands.
+// The capability statement lists exactly what is served: its types, operations and search parameters match the route
+// table, openapi.yaml and strict search.
 func TestCapabilityStatementIsTheTable(t *testing.T) {
 	c := newClinic(t)
 	document, err := openapi3.NewLoader().LoadFromData(routes.OpenAPI())
@@ -42,7 +42,7 @@ func TestCapabilityStatementIsTheTable(t *testing.T) {
 	}
 	rest := statement["rest"].([]any)[0].(object)
 	said := map[string]bool{
-		"GET metadata": true, "GET .well-known/smart-configuration": true, // and what follows of an export that was begun
+		"GET metadata": true, "GET .well-known/smart-configuration": true, // and the status and files of an export
 		"GET $export-status/{id}": true, "DELETE $export-status/{id}": true, "GET $export-status/{id}/{file}": true,
 	}
 	for _, o := range rest["operation"].([]any) {
@@ -52,7 +52,7 @@ func TestCapabilityStatementIsTheTable(t *testing.T) {
 	for _, r := range rest["resource"].([]any) {
 		resource := r.(object)
 		name := resource["type"].(string)
-		if name == "Group" { // of which nothing is read
+		if name == "Group" { // read and search are not supported
 			said["GET Group/{group}/$export"], said["POST Group/{group}/$export"] = true, true
 			continue
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// follower exports what was changed since the export before, of all types.
+// follower exports the changes since its previous export, of all types.
 type follower struct {
 	*bulk
 	since string
@@ -18,20 +18,20 @@ type follower struct {
 func newFollower(t *testing.T) *follower {
 	t.Helper()
 	f := &follower{bulk: newBulk(t, "system/*.rs")}
-	f.wait() // accounts that were changed just before come once more
+	f.wait() // accounts changed just before appear once more
 	f.since = f.manifest(f.start("/$export"))["transactionTime"].(string)
 	f.wait()
 	return f
 }
 
-// wait lets an hour go by, longer than any token lives.
+// wait lets an hour pass, longer than any token's lifetime.
 func (f *follower) wait() {
 	f.now = f.now.Add(time.Hour)
 	f.token = f.client("system/*.rs")
 	f.machine = f.token
 }
 
-// next is what is exported and what is deleted since the last time; an hour goes by.
+// next returns the resources exported and deleted since the last call, and lets an hour pass.
 func (f *follower) next() (exported map[string]object, deleted []string) {
 	f.t.Helper()
 	manifest := f.manifest(f.start("/$export?_since=" + f.since))
@@ -55,7 +55,7 @@ func (f *follower) quiet() {
 	}
 }
 
-// theirs are the references to what is a patient's.
+// theirs returns the references to a patient's resources.
 func (f *follower) theirs(patient string) (references []string) {
 	f.t.Helper()
 	references = []string{"Patient/" + patient}
@@ -68,7 +68,7 @@ func (f *follower) theirs(patient string) (references []string) {
 	return references
 }
 
-// What goes with a patient who is deleted is deleted, of all types, and comes back with a patient who is restored.
+// A deleted patient's resources of all types are exported as deleted, and again when the patient is restored.
 func TestExportSinceOfTheRestored(t *testing.T) {
 	f := newFollower(t)
 	f.quiet()
@@ -90,7 +90,7 @@ func TestExportSinceOfTheRestored(t *testing.T) {
 	f.quiet()
 }
 
-// That a device is nobody's any more is new, whoever took it back.
+// A device that loses its patient is exported as changed, however the assignment ended.
 func TestExportSinceOfDevicesTakenBack(t *testing.T) {
 	f := newFollower(t)
 	id := f.search("/Device")[0]
@@ -127,7 +127,7 @@ func TestExportSinceOfDevicesTakenBack(t *testing.T) {
 	check("freed", nil)
 }
 
-// A care team without anybody is none: it is deleted, however its last member left.
+// A care team without members is exported as deleted, however its last member left.
 func TestExportSinceOfEmptiedTeams(t *testing.T) {
 	f := newFollower(t)
 	team, nurse := "CareTeam/"+f.ada, []object{{"user_id": f.people[authz.Nurse].Number()}}

@@ -23,7 +23,7 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// bulk is a clinic that exports when it is told to.
+// bulk is a clinic whose exports run when the test starts them.
 type bulk struct {
 	*practice
 	engine *fhirserver.BulkExporter
@@ -59,7 +59,7 @@ func (b *bulk) refused(rec *httptest.ResponseRecorder, status int, code string) 
 	}
 }
 
-// start begins an export and returns where its state is.
+// start begins an export and returns its status URL's path.
 func (b *bulk) start(path string, header ...string) string {
 	b.t.Helper()
 	rec := b.do("GET", path, "", append([]string{"Prefer", async}, header...)...)
@@ -69,7 +69,7 @@ func (b *bulk) start(path string, header ...string) string {
 	return rec.Header().Get("Content-Location")
 }
 
-// manifest is what became of an export that is made now.
+// manifest runs the export and returns its manifest.
 func (b *bulk) manifest(at string) object {
 	b.t.Helper()
 	if err := b.engine.MakeWaiting(b.t.Context(), b.app); err != nil {
@@ -82,7 +82,7 @@ func (b *bulk) manifest(at string) object {
 	return parsed(b.t, rec)
 }
 
-// lines are the resources of a manifest's files of a kind, by type and id; no two are the same.
+// lines returns the resources in a manifest's files of a kind, by type and id, and checks that there are no duplicates.
 func (b *bulk) lines(manifest object, kind string) map[string]object {
 	b.t.Helper()
 	all := map[string]object{}
@@ -126,7 +126,7 @@ func namesOf(resources map[string]object) (names []string) {
 	return names
 }
 
-// What is exported is what reading one after the other gives.
+// An export contains the same resources as single reads.
 func TestExport(t *testing.T) {
 	b := newBulk(t, "system/*.rs")
 	status := b.start("/$export?_type=Provenance,Flag,Practitioner,Patient,Observation,Device,CareTeam")
@@ -157,7 +157,7 @@ func TestExport(t *testing.T) {
 	if got := fmt.Sprint(counts); got != "map[CareTeam:1 Device:1 Flag:5 Observation:10 Patient:2 Practitioner:6 Provenance:10]" {
 		t.Errorf("exported %s", got)
 	}
-	// The same by the other ways in.
+	// The other export operations return the same.
 	for _, path := range []string{"/Patient/$export?_type=Patient", "/Group/all/$export?_type=Patient"} {
 		if got := namesOf(b.lines(b.manifest(b.start(path)), "output")); len(got) != 2 || !slices.Contains(got, "Patient/"+b.ada) {
 			t.Errorf("%s has %v", path, got)
@@ -167,7 +167,7 @@ func TestExport(t *testing.T) {
 	if got := namesOf(b.lines(b.manifest(posted.Header().Get("Content-Location")), "output")); posted.Code != 202 || len(got) != 2 {
 		t.Errorf("posted: %d, %v", posted.Code, got)
 	}
-	// Everything: the audit trail apart, which grows by every export.
+	// Everything except the audit trail, which grows with each export.
 	everything := b.lines(b.manifest(b.start("/$export")), "output")
 	if got := len(everything); got != len(output) {
 		t.Errorf("everything is %d: %v", got, namesOf(everything))
@@ -177,7 +177,8 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// A file comes packed to who takes that, is the same every time, is gone when it is over, and its fetching is on record.
+// A file is compressed for clients that accept it, identical on each download, removed at expiry, and its downloads are
+// audited.
 func TestExportFiles(t *testing.T) {
 	b := newBulk(t, "system/*.rs")
 	at := b.start("/$export?_type=Patient")
@@ -214,7 +215,7 @@ func TestExportFiles(t *testing.T) {
 		b.refused(b.do("GET", path, ""), 404, "not_found")
 	}
 	b.refused(b.do("DELETE", at, ""), 404, "not_found")
-	// What is over is gone, too; the token would be over first.
+	// An expired export is gone, too; the token would expire first.
 	at = b.start("/$export?_type=Patient")
 	b.manifest(at)
 	b.now = b.now.Add(24 * time.Hour)
@@ -223,7 +224,7 @@ func TestExportFiles(t *testing.T) {
 	b.refused(b.do("GET", at, ""), 404, "not_found")
 }
 
-// Who may not, is told why.
+// Each refusal states its reason.
 func TestExportRefusals(t *testing.T) {
 	b := newBulk(t, "system/Observation.rs", "system/Patient.read", "system/Group.rs")
 	full := b.clinic.token(b.addClient(object{"scopes": []string{"system/*.rs"}}), "")
@@ -261,7 +262,8 @@ func TestExportRefusals(t *testing.T) {
 	if left := b.read(`SELECT id FROM exports`); len(left) != 0 {
 		t.Errorf("refusals left %d exports", len(left))
 	}
-	// Without types, what the client may have; lenient, without what is not known, which is said.
+	// Without _type the export has what the client's scopes cover; lenient handling drops unknown parameters and reports
+	// them.
 	at := b.start("/$export?_elements=id", "Prefer", "handling=lenient")
 	manifest := b.manifest(at)
 	if got := namesOf(b.lines(manifest, "output")); len(got) == 0 || strings.Contains(fmt.Sprint(got), "Provenance") {
@@ -270,14 +272,15 @@ func TestExportRefusals(t *testing.T) {
 	if said := fmt.Sprint(b.lines(manifest, "error")); !strings.Contains(said, "_elements") {
 		t.Errorf("passed over: %s", said)
 	}
-	// Another client sees nothing of it, and a token with less of the same client no file of what it lacks.
+	// Another client sees nothing of the export, and a narrower token of the same client cannot fetch files outside its
+	// scopes.
 	url := manifest["output"].([]any)[0].(object)["url"].(string)
 	b.token = full
 	for _, method := range []string{"GET", "DELETE"} {
 		b.refused(b.do(method, at, ""), 404, "not_found")
 	}
 	b.refused(b.do("GET", url, ""), 404, "not_found")
-	// Three at once, and no fourth.
+	// Three exports may run at once, not four.
 	for range 3 {
 		b.start("/$export")
 	}
@@ -288,7 +291,7 @@ func TestExportRefusals(t *testing.T) {
 	}
 }
 
-// A token that carries less than the one that began an export fetches less of it.
+// A token with fewer scopes than the export fetches only the files that it covers.
 func TestExportByANarrowToken(t *testing.T) {
 	b := newBulk(t, "system/*.rs")
 	m := b.addClient(object{"scopes": []string{"system/*.rs"}})
@@ -306,8 +309,8 @@ func TestExportByANarrowToken(t *testing.T) {
 	}
 }
 
-// Following by the moment of the export before, a client has every state, each once, and what is deleted; even of what was committed after that moment
-// though it is dated before.
+// A client that passes the previous export's time as _since receives every state once, and deletions, including changes
+// with an earlier timestamp that were committed after that export.
 func TestExportSince(t *testing.T) {
 	b := newBulk(t, "system/*.rs")
 	kept, deleted := b.ada, b.enrol(object{"mrn": "A-2"})
@@ -343,7 +346,7 @@ func TestExportSince(t *testing.T) {
 	if gone := fmt.Sprint(b.lines(after, "deleted")); !strings.Contains(gone, "Patient/"+deleted) || strings.Contains(gone, kept) {
 		t.Errorf("deleted %s", gone)
 	}
-	// All types: with the patient goes what was said of her, the flags of her alerts, too.
+	// All types: a deleted patient takes along their resources, including the flags of their alerts.
 	all := b.manifest(b.start("/$export?_since=" + before["transactionTime"].(string)))
 	gone := fmt.Sprint(b.lines(all, "deleted"))
 	for _, want := range append([]string{"Patient/" + deleted, "Observation/" + hers, "Provenance/" + hers}, flags...) {
@@ -351,7 +354,7 @@ func TestExportSince(t *testing.T) {
 			t.Errorf("%s is not deleted: %s", want, gone)
 		}
 	}
-	// Dated before, committed after.
+	// An earlier timestamp, committed later.
 	if _, err := b.app.DB().Update("observations", dbx.Params{"updated_at": collections.Instant(moment.Add(-time.Second))}, dbx.HashExp{"id": reading}).Execute(); err != nil {
 		t.Fatal(err)
 	}
@@ -377,7 +380,7 @@ func TestSmartConfiguration(t *testing.T) {
 	if strings.Contains(scopes, "ingest") {
 		t.Errorf("the scopes of another interface: %s", scopes)
 	}
-	// Every scope, and every way to sign in, is one indeed.
+	// Every listed scope and every listed sign-in method works.
 	all := []string{}
 	for _, scope := range told["scopes_supported"].([]any) {
 		all = append(all, scope.(string))

@@ -9,7 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// Who asks for FHIR is answered in FHIR, whatever went wrong; who does not is answered as the contract says.
+// FHIR paths answer errors with an OperationOutcome; other paths answer as the contract states.
 func TestFHIRFaults(t *testing.T) {
 	c := newClinic(t)
 	const fhirType, jsonType = "application/fhir+json", "application/json"
@@ -30,7 +30,7 @@ func TestFHIRFaults(t *testing.T) {
 		method, path, accept string
 		role                 authz.Role
 		status               int
-		kind, code           string // FHIR's code, or ours
+		kind, code           string // FHIR's code, or Vigil's
 	}{
 		{"GET", "/fhir/observations/" + unknown + "/", fhirType, authz.Nurse, 404, fhirType, "not-found"},
 		{"GET", "/fhir/observations/x/", fhirType + ", application/json;q=0.5", authz.Nurse, 404, fhirType, "not-found"},

@@ -8,7 +8,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/fhirserver"
 )
 
-// Whatever is asked of the FHIR interface about a patient, a time or an id is found by an index, in its order and page by page.
+// Every FHIR search by patient, time or id uses an index, also for its order and paging.
 func TestFHIRSearchesFindTheirWay(t *testing.T) {
 	p := newPractice(t)
 	watch := watchQueries(p.clinic)

@@ -13,7 +13,7 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// outcomeCode is our code in an OperationOutcome.
+// outcomeCode returns Vigil's code in an OperationOutcome.
 func outcomeCode(t testing.TB, body []byte) string {
 	t.Helper()
 	var outcome struct {
@@ -32,7 +32,7 @@ func outcomeCode(t testing.TB, body []byte) string {
 	return ""
 }
 
-// askFHIR asks the FHIR interface; the answer is held against the contract.
+// askFHIR sends a request to the FHIR interface and checks the answer against the contract.
 func (c *clinic) askFHIR(token, method, path, form string, header ...string) *httptest.ResponseRecorder {
 	c.t.Helper()
 	r := httptest.NewRequestWithContext(c.t.Context(), method, "/fhir/R4"+path, strings.NewReader(form))
@@ -53,7 +53,7 @@ func (c *clinic) askFHIR(token, method, path, form string, header ...string) *ht
 	return rec
 }
 
-// fhir asks as a person and returns what came as an object.
+// fhir sends a GET request as a user and returns the answer as an object.
 func (c *clinic) fhir(role authz.Role, path string, header ...string) object {
 	c.t.Helper()
 	rec := c.askFHIR(c.tokenOf(role), "GET", path, "", header...)
@@ -71,7 +71,7 @@ func parsed(t testing.TB, rec *httptest.ResponseRecorder) (o object) {
 	return o
 }
 
-// found are the resources of a bundle in a mode.
+// found returns the resources of a bundle with the search mode.
 func found(bundle object, mode string) (resources []object) {
 	entries, _ := bundle["entry"].([]any)
 	for _, e := range entries {
@@ -100,11 +100,12 @@ func linkOf(bundle object, relation string) string {
 	return ""
 }
 
-// practice is a clinic with two patients and their readings: of a cuff, of machines, typed by staff and by the patient.
+// practice is a clinic with two patients and their readings: from a cuff, from clients, typed by staff and by the
+// patient.
 type practice struct {
 	*clinic
 	ada, bob string
-	// Ada's, the first first: a pressure of each morning by the cuff, then what was typed.
+	// Ada's readings, oldest first: a pressure of each morning by the cuff, then the typed ones.
 	pressures                        []string
 	weight, glucose, own, bobs, sent string
 	portal                           string // token of Ada's own account
@@ -154,7 +155,7 @@ func newPractice(t *testing.T, change ...func(*routes.Engines)) *practice {
 	return p
 }
 
-// client is the token of a new client with scopes.
+// client returns the token of a new client with scopes.
 func (p *practice) client(scopes ...string) string {
 	p.t.Helper()
 	m := p.addClient(object{"scopes": scopes})

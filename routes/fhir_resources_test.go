@@ -56,7 +56,7 @@ func TestSearchPatientsAsFHIR(t *testing.T) {
 		"identifier=" + mrn + "mrn-ada": {p.ada},
 		"identifier=urn:other|MRN-ADA":  nil,
 		"identifier=MRN-GONE":           nil,
-		"identifier=" + mrn:             {p.ada, p.bob}, // whoever has one
+		"identifier=" + mrn:             {p.ada, p.bob}, // any patient with an MRN
 		"identifier=https://vigil.example.org/fhir/identifier/emr|": nil,
 		"identifier=urn:other|":     nil,
 		"_id=" + p.ada + "," + gone: {p.ada},
@@ -86,13 +86,13 @@ func TestSearchPatientsAsFHIR(t *testing.T) {
 	if bob := p.fhir(authz.Nurse, "/Patient/"+p.bob); bob["active"] != false {
 		t.Errorf("who was archived: %v", bob["active"])
 	}
-	// The same form as the one that /api/v1 serves.
+	// The same form as under /api/v1.
 	if diff := cmp.Diff(p.ask(authz.Nurse, "GET", "/fhir/patients/"+p.ada+"/", nil).want(200).object(), p.fhir(authz.Nurse, "/Patient/"+p.ada)); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// A reading is the one that is delivered and served elsewhere; what it names is served here.
+// A reading has the same form here as in its delivery and under /api/v1, and its references resolve here.
 func TestReadingAsItIsServed(t *testing.T) {
 	p := newPractice(t)
 	elsewhere := p.ask(authz.Nurse, "GET", "/fhir/observations/"+p.pressures[4]+"/", nil).want(200).object()
@@ -120,7 +120,8 @@ func TestReadingAsItIsServed(t *testing.T) {
 	}
 }
 
-// What was withdrawn stays, as entered in error, in another version; what is doubted is preliminary until somebody confirms it.
+// A retracted reading stays as entered in error, in a new version; a suspect one is preliminary until a person confirms
+// it.
 func TestStatesOfReadings(t *testing.T) {
 	p := newPractice(t)
 	path := "/Observation/" + p.weight
@@ -203,7 +204,7 @@ func TestLastReadings(t *testing.T) {
 	}
 }
 
-// Where a reading came from: measured, typed by staff or patient, sent by a machine, imported.
+// The provenance states the source: measured, typed by staff or patient, sent by a client, imported.
 func TestProvenanceOfReadings(t *testing.T) {
 	p := newPractice(t)
 	imported := p.pressures[0]
@@ -250,7 +251,7 @@ func TestProvenanceOfReadings(t *testing.T) {
 	}
 }
 
-// An alert is a flag: active until it is resolved, acknowledged or not.
+// An alert is a flag, active until it is resolved, acknowledged or not.
 func TestAlertsAreFlags(t *testing.T) {
 	p := newPractice(t)
 	bobs := found(p.fhir(authz.Nurse, "/Flag?patient="+p.bob+"&status=active"), "match")

@@ -14,7 +14,7 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// A portal user reads the own record, whatever is asked for; what is somebody else's is not there.
+// A portal user reads only their own record; other patients' resources are not found.
 func TestPortalReadsItsOwnAsFHIR(t *testing.T) {
 	p := newPractice(t)
 	for path, want := range map[string]int{
@@ -37,14 +37,14 @@ func TestPortalReadsItsOwnAsFHIR(t *testing.T) {
 	if who := parsed(t, rec)["agent"].([]any)[0].(object)["who"].(object); who["reference"] != nil || who["display"] != "Staff" {
 		t.Errorf("the patient is told who typed it: %v", who)
 	}
-	nobody := vigiltest.User(t, p.app, authz.Patient) // who is linked to no patient
+	nobody := vigiltest.User(t, p.app, authz.Patient) // a portal user linked to no patient
 	rec = p.askFHIR(vigiltest.Token(t, nobody, p.now), "GET", "/Device", "")
 	if rec.Code != 200 || len(found(parsed(t, rec), "match")) != 0 {
 		t.Errorf("who is nobody's sees %d %s", rec.Code, rec.Body)
 	}
 }
 
-// What a search brings along is only what the caller may read, and is told of otherwise.
+// Included resources are only those the caller may read; an outcome reports the missing ones.
 func TestIncludedIsWhatTheCallerMayRead(t *testing.T) {
 	p := newPractice(t)
 	query := "/Observation?patient=" + p.ada + "&code=85354-9&_include=Observation:subject&_include=Observation:device&_revinclude=Provenance:target"
@@ -86,7 +86,7 @@ func TestIncludedIsWhatTheCallerMayRead(t *testing.T) {
 	}
 }
 
-// Who looks is in the trail, by name and with whose data was shown, client or person, before it is shown.
+// The audit trail records each reader, client or user, and the patients shown, before the answer is sent.
 func TestReadingAsFHIRIsRecorded(t *testing.T) {
 	p := newPractice(t)
 	last := func() audit.Stored {
@@ -129,7 +129,7 @@ func TestReadingAsFHIRIsRecorded(t *testing.T) {
 	}
 }
 
-// Where clinicians are confined to their care teams, so they are here, and an emergency opens one patient, by a body too.
+// Care team restrictions apply, and emergency access opens one patient, also for a search in a body.
 func TestCareTeamsConfineFHIR(t *testing.T) {
 	p := newPractice(t, func(e *routes.Engines) { e.RestrictToCareTeam = true })
 	for path, want := range map[string]int{"/Patient": 1, "/Observation": 8, "/Flag": 4, "/CareTeam": 1, "/Device": 1, "/Provenance": 8, "/Observation?_id=" + p.bobs: 0, "/Practitioner": 6} {
@@ -154,7 +154,7 @@ func TestCareTeamsConfineFHIR(t *testing.T) {
 	}
 }
 
-// Whatever goes wrong is told as an OperationOutcome, and nothing else is spoken.
+// Every error is an OperationOutcome, and only FHIR's JSON format is supported.
 func TestFHIRErrors(t *testing.T) {
 	p := newPractice(t)
 	raw := func(method, path string, header ...string) *httptest.ResponseRecorder {
@@ -228,7 +228,7 @@ func TestFHIRErrors(t *testing.T) {
 	if rec := raw("HEAD", "/fhir/R4/metadata"); rec.Code != 200 || rec.Body.Len() != 0 {
 		t.Errorf("HEAD: %d", rec.Code)
 	}
-	if rec := p.askFHIR(p.machine, "POST", "/Patient/_search", "", "Content-Type", "application/json"); rec.Code != 200 { // nothing is sent
+	if rec := p.askFHIR(p.machine, "POST", "/Patient/_search", "", "Content-Type", "application/json"); rec.Code != 200 { // an empty form
 		t.Errorf("an empty form: %d", rec.Code)
 	}
 	if rec := p.askFHIR(p.machine, "POST", "/Patient/_search", "{}", "Content-Type", "application/json"); rec.Code != 415 {

@@ -13,13 +13,13 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// search asks for a type with a query and returns the ids of what was found.
+// search searches a type with a query and returns the ids found.
 func (p *practice) search(query string) []string {
 	p.t.Helper()
 	return idsOf(found(p.fhir(authz.Admin, query), "match"))
 }
 
-// Each parameter finds what it says, in the order of the last first.
+// Each parameter finds the matching readings, latest first.
 func TestSearchReadings(t *testing.T) {
 	p := newPractice(t)
 	b := p.pressures // 130 … 170, at 13:45Z of the five days before
@@ -35,7 +35,7 @@ func TestSearchReadings(t *testing.T) {
 		"patient=" + strings.ToUpper(p.bob):                            {p.bobs, p.sent},
 		"code=|85354-9":                                                nil,
 		"code=http://snomed.info/sct|85354-9":                          nil,
-		"code=8480-6":                                                  nil, // which is a component
+		"code=8480-6":                                                  nil, // only a component's code
 		"category=laboratory":                                          {p.glucose},
 		ada + "&category=vital-signs&_summary=count":                   nil,
 		ada + "&category=http://terminology.hl7.org/CodeSystem/observation-category|&_count=3": {p.weight, p.glucose, p.own},
@@ -47,10 +47,10 @@ func TestSearchReadings(t *testing.T) {
 		ada + "&date=2025":                                  nil,
 		ada + "&date=2026-01-12T13:45:00Z":                  {b[2]},
 		ada + "&date=2026-01-12T08:45:00-05:00":             {b[2]},
-		ada + "&date=2026-01-12T14:45:00+01:00":             {b[2]}, // nobody escaped the plus sign
+		ada + "&date=2026-01-12T14:45:00+01:00":             {b[2]}, // the plus sign is not escaped
 		ada + "&date=2026-01-12T13:45:00.000Z":              {b[2]},
 		ada + "&date=2026-01-12T13:45Z":                     {b[2]},
-		ada + "&date=2026-01-12T08:45":                      {b[2]}, // the practice's zone
+		ada + "&date=2026-01-12T08:45":                      {b[2]}, // in the practice's time zone
 		ada + "&date=ne2026-01-15&date=ne2026-01-12":        {b[4], b[3], b[1], b[0]},
 		ada + "&date=gt2026-01-12&date=lt2026-01-14":        {b[3]},
 		ada + "&date=ge2026-01-12&date=le2026-01-13":        {b[3], b[2]},
@@ -68,12 +68,12 @@ func TestSearchReadings(t *testing.T) {
 		ada + "&component-code-value-quantity=8480-6$ne150,8462-4$gt80":                                     {b[4], b[3], b[1], b[0]},
 		ada + "&component-code-value-quantity=8480-6$lt140&component-code-value-quantity=8462-4$80":         {b[0]},
 		ada + "&component-code-value-quantity=8867-4$64":                                                    {p.own},
-		ada + "&component-code-value-quantity=59408-5$97":                                                   nil, // no component
+		ada + "&component-code-value-quantity=59408-5$97":                                                   nil, // not a component
 		ada + "&component-code-value-quantity=1234-5$97":                                                    nil,
 		"date=ge2026-01-15&component-code-value-quantity=8867-4$gt60":                                       {p.bobs, p.own},
 		"component-code-value-quantity=8480-6$190&_id=" + p.bobs:                                            {p.bobs},
 	} {
-		if query == ada+"&component-code-value-quantity=8480-6$1.5e2||mmHg" { // as exact as it is written: 1.5e2 is 145 to 155
+		if query == ada+"&component-code-value-quantity=8480-6$1.5e2||mmHg" { // its precision as written: 1.5e2 is 145 to 155
 			want = []string{b[2]}
 		}
 		got := p.search("/Observation?" + query)
@@ -90,7 +90,7 @@ func TestSearchReadings(t *testing.T) {
 	}
 }
 
-// A page goes on after its last row whatever is stored meanwhile, and its address tells nothing.
+// The next page continues after the last row even if readings are stored in between, and its link contains no PHI.
 func TestPages(t *testing.T) {
 	p := newPractice(t)
 	for _, sort := range []string{"date", "-date", "_id", "-_id", "_lastUpdated", "-_lastUpdated"} {
@@ -121,12 +121,12 @@ func TestPages(t *testing.T) {
 		t.Errorf("the next page is %s", next)
 	}
 	body := object{"patient_id": p.ada, "systolic": 111, "diastolic": 70, "measured_at": p.now.AddDate(0, 0, -9).Format(time.RFC3339)}
-	p.ask(authz.Nurse, "POST", "/ingestion/blood-pressure/", body).want(201) // before all that was shown
+	p.ask(authz.Nurse, "POST", "/ingestion/blood-pressure/", body).want(201) // older than every reading shown
 	p.ask(authz.Nurse, "POST", "/ingestion/observations/"+p.pressures[0]+"/entered-in-error/", object{"reason": "x"}).want(200)
 	if got := p.search(next); len(got) != 4 || got[0] != p.pressures[4] {
 		t.Errorf("the next page begins with %v", got)
 	}
-	// Somebody else's page shows what that person may see.
+	// A page link of another user shows only what the caller may see.
 	rec := p.askFHIR(p.portal, "GET", linkOf(p.fhir(authz.Admin, "/Observation?_count=1&patient="+p.bob), "next"), "")
 	if got := found(parsed(t, rec), "match"); rec.Code != 200 || len(got) != 0 {
 		t.Errorf("Ada is shown %v", got)
@@ -139,7 +139,7 @@ func TestPages(t *testing.T) {
 	if rec := p.askFHIR(p.machine, "GET", strings.Replace(next, "Observation", "Provenance", 1), ""); rec.Code != 400 {
 		t.Errorf("a page of readings is one of origins: %d", rec.Code)
 	}
-	// Who looked for somebody in a body does not find the name in an address.
+	// A name searched for in a body does not appear in a link.
 	for i := range 4 {
 		p.enrol(object{"last_name": "Zephyrine", "first_name": fmt.Sprint("A", i)})
 	}
@@ -152,7 +152,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// What is not known is left out, of the link too, or refused by who asks for it; what is wrong is always refused, by its name.
+// An unknown parameter is left out, also of the self link, or refused under strict handling; an invalid value is always
+// refused by its parameter's name.
 func TestWhatIsNotUnderstood(t *testing.T) {
 	p := newPractice(t)
 	ada := "patient=" + p.ada

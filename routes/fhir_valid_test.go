@@ -9,7 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// Every resource of every type that is served is valid, and so are the bundles, the statement and what says that something went wrong.
+// Every served resource of every type is valid, and so are bundles, the capability statement and OperationOutcomes.
 func TestServedResourcesAreValid(t *testing.T) {
 	p := newPractice(t)
 	resources := map[string]json.RawMessage{}

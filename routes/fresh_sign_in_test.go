@@ -11,7 +11,8 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// Whoever holds a token some time after the sign-in adds no second factor and takes none away without the password; before, the contract holds.
+// Some time after the sign-in, adding or removing a second factor requires the password; before that, the token is
+// enough.
 func TestFreshSignIn(t *testing.T) {
 	c := newClinic(t)
 	user := c.people[authz.Nurse]
@@ -31,7 +32,7 @@ func TestFreshSignIn(t *testing.T) {
 		"registration": {"POST", "/auth/passkeys/"}, "removal": {"DELETE", "/auth/passkeys/" + d.id + "/"},
 	}
 	for _, refreshed := range []bool{false, true} {
-		if refreshed { // a younger token of the same sign-in
+		if refreshed { // a newer token of the same sign-in
 			token = c.send("", "POST", "/auth/token/refresh/", object{"refresh": session.text("refresh")}).want(200).text("access")
 		}
 		for _, door := range doors {
@@ -41,14 +42,14 @@ func TestFreshSignIn(t *testing.T) {
 		}
 	}
 	c.send(token, "POST", "/auth/2fa/setup/", object{"password": 7}).wantFields("password")
-	c.registerWith(token, "Key", c.device().create(offered)).want(201) // what was begun in time may be finished
+	c.registerWith(token, "Key", c.device().create(offered)).want(201) // a registration begun in time may be finished
 	c.send(token, "POST", "/auth/2fa/verify/", object{"totp_code": codeAt(t, secret, c.now)}).want(200)
 	c.send(token, "POST", "/auth/2fa/setup/", object{"password": vigiltest.Password}).want(400, "already_enabled")
 	c.send(token, "POST", "/auth/passkeys/registration-options/", object{"password": vigiltest.Password}).want(200)
 	c.send(token, "DELETE", "/auth/passkeys/"+d.id+"/", object{"password": vigiltest.Password}).want(204)
 }
 
-// Wrong passwords lock the account as they do at the sign-in, and no right one helps while it is locked.
+// Wrong passwords lock the account as they do at the sign-in; while it is locked, the right password fails too.
 func TestFreshSignInCountsWrongPasswords(t *testing.T) {
 	c := newClinic(t)
 	user := c.people[authz.MA]
@@ -68,12 +69,12 @@ func TestFreshSignInCountsWrongPasswords(t *testing.T) {
 	for range 2 {
 		try("wrong").want(401, "authentication_failed")
 	}
-	if got := c.failures(); got != 2+2 { // of the sign-in, and of the proofs
+	if got := c.failures(); got != 2+2 { // of the sign-in and of the reauthentication
 		t.Errorf("%d failures counted", got)
 	}
 }
 
-// A token that names no sign-in, and one whose sign-in has ended, are not fresh.
+// A token without a session, and one whose session has ended, do not count as a fresh sign-in.
 func TestFreshSignInNeedsASession(t *testing.T) {
 	c := newClinic(t)
 	user := c.people[authz.Provider]
@@ -84,7 +85,7 @@ func TestFreshSignInNeedsASession(t *testing.T) {
 	c.ask(authz.Provider, "POST", "/auth/2fa/setup/", object{"password": vigiltest.Password}).want(200)
 }
 
-// Passkeys belong to a name: where the service has an address only, it says so.
+// Passkeys require a host name: a service with only an IP address reports this.
 func TestPasskeysNeedAHostName(t *testing.T) {
 	for _, at := range []string{"", "http://127.0.0.1:8090", "https://[2001:db8::1]"} {
 		var authority *auth.Engine

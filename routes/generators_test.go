@@ -12,9 +12,10 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// What generators need of the document, and what they made of it without: an enum or const without its type is anything at all, a number
-// without its format a float of 32 bits, which has no room for cents; a list of types has no name in Go; an array without items, and a part
-// of an allOf that is not an object, ends a generation. A list that does not require its results makes every caller ask whether they are there.
+// Code generators need these properties of the document. Without them they produced: any type for an enum or const
+// without a type; a 32-bit float, too small for cents, for a number without a format; no Go name for a list of types; an
+// aborted generation for an array without items or an allOf part that is not an object; and null checks in every caller
+// for a list that does not require its results.
 func TestGeneratorsUnderstandTheDocument(t *testing.T) {
 	var document map[string]any
 	if err := yaml.Unmarshal(routes.OpenAPI(), &document); err != nil {
@@ -37,7 +38,7 @@ func TestGeneratorsUnderstandTheDocument(t *testing.T) {
 			}
 			properties, _ := v["properties"].(map[string]any)
 			for name, property := range properties {
-				if unclock(name, property) && !strings.HasPrefix(at, "/paths//fhir/") { // where a date may be a month, or a range
+				if unclock(name, property) && !strings.HasPrefix(at, "/paths//fhir/") { // there a date may be a month or a range
 					t.Errorf("%s/properties/%s is a time or a date without its format", at, name)
 				}
 			}
@@ -54,7 +55,7 @@ func TestGeneratorsUnderstandTheDocument(t *testing.T) {
 	}
 }
 
-// ungenerable says what is wrong with an object of the document, if it is a schema.
+// ungenerable returns the problem of an object in the document if it is a schema.
 func ungenerable(schema map[string]any) string {
 	kinds := typesOf(schema)
 	_, enumerated := schema["enum"]
@@ -84,14 +85,14 @@ func ungenerable(schema map[string]any) string {
 	return ""
 }
 
-// unclock reports whether a property that is called like a time or a date says neither that it is one nor what else it is.
+// unclock reports whether a property named like a time or a date has neither that format nor a description of another.
 func unclock(name string, property any) bool {
 	schema, _ := property.(map[string]any)
 	called := strings.HasSuffix(name, "_at") || name == "date" || strings.HasPrefix(name, "date_") || strings.HasSuffix(name, "_date")
 	return called && slices.Contains(typesOf(schema), "string") && schema["format"] == nil && schema["description"] == nil
 }
 
-// typesOf are the JSON types that a schema allows, if it says so.
+// typesOf returns the JSON types that a schema names.
 func typesOf(schema map[string]any) (kinds []string) {
 	switch kind := schema["type"].(type) {
 	case string:
@@ -105,7 +106,7 @@ func typesOf(schema map[string]any) (kinds []string) {
 	return kinds
 }
 
-// Every operation has a name of its own, a summary, a description, and one tag that the document describes; no tag is left over.
+// Every operation has a unique id, a summary, a description and one described tag; no tag is unused.
 func TestOperationsAreDescribed(t *testing.T) {
 	var document struct {
 		Tags  []struct{ Name, Description string }

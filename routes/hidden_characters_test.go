@@ -11,7 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// Identifiers and names with what nobody sees are refused by the name of their field, and leave nothing behind.
+// Identifiers and names with invisible characters are refused by field name, and nothing is stored.
 func TestHiddenCharactersAreRefused(t *testing.T) {
 	c := newIngestingClinic(t)
 	id := c.enrol(nil)
@@ -42,7 +42,7 @@ func TestHiddenCharactersAreRefused(t *testing.T) {
 	}
 }
 
-// Free text loses what nobody sees and keeps what is written.
+// Free text loses invisible characters and keeps the rest.
 func TestFreeTextIsCleaned(t *testing.T) {
 	c := newClinic(t)
 	id := c.enrol(nil)
@@ -57,7 +57,8 @@ func TestFreeTextIsCleaned(t *testing.T) {
 	}
 }
 
-// A gateway's label never costs a reading; an identifier that is not what it looks like is kept for a person.
+// Invisible characters in a gateway's label do not block the reading; an identifier that contains them goes to
+// quarantine.
 func TestHiddenCharactersByGateway(t *testing.T) {
 	c := newIngestingClinic(t)
 	c.enrol(object{"gateway_patient_id": "GW-1"})

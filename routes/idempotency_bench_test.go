@@ -12,7 +12,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// BenchmarkReadingsUnderKeys is readings of 64 senders at once, without and with a key each.
+// BenchmarkReadingsUnderKeys stores readings of 64 concurrent senders, without and with a key each.
 func BenchmarkReadingsUnderKeys(b *testing.B) {
 	for _, keyed := range []bool{false, true} {
 		b.Run(fmt.Sprintf("keyed=%t", keyed), func(b *testing.B) {

@@ -21,7 +21,7 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// keyed sends a POST under a key and returns the whole answer, which is held against the contract.
+// keyed sends a POST under a key and returns the whole answer, checked against the contract.
 func (c *clinic) keyed(token, path, body string, keys ...string) *httptest.ResponseRecorder {
 	c.t.Helper()
 	r := httptest.NewRequestWithContext(c.t.Context(), http.MethodPost, "/api/v1"+path, strings.NewReader(body))
@@ -38,7 +38,7 @@ func (c *clinic) keyed(token, path, body string, keys ...string) *httptest.Respo
 
 func (c *clinic) tokenOf(role authz.Role) string { return vigiltest.Token(c.t, c.people[role], c.now) }
 
-// answered checks an answer: its status, the code of an error, and whether it was given before.
+// answered checks an answer: its status, its error code, and whether it is a stored one.
 func answered(t *testing.T, rec *httptest.ResponseRecorder, status int, code string, again bool) string {
 	t.Helper()
 	if rec.Code != status || code != "" && !strings.Contains(rec.Body.String(), `"code":"`+code+`"`) || (rec.Header().Get("Idempotent-Replayed") == "true") != again {
@@ -49,7 +49,8 @@ func answered(t *testing.T, rec *httptest.ResponseRecorder, status int, code str
 
 const ada = `{"first_name":"Ada","last_name":"Lovelace","date_of_birth":"1955-12-10","gender":"female"}`
 
-// A request that is sent again under its key is carried out once, for its caller, for a day. Source: docs/decisions/conventions.md, "Idempotency keys".
+// A request repeated under its key runs once per caller, for one day. Source: docs/decisions/conventions.md,
+// "Idempotency keys".
 func TestStoryIdempotencyKey(t *testing.T) {
 	c := newClinic(t)
 	nurse := c.tokenOf(authz.Nurse)
@@ -69,12 +70,12 @@ func TestStoryIdempotencyKey(t *testing.T) {
 		t.Errorf("one request sent four times added %v", added)
 	}
 
-	// Something else under the same key.
+	// A different body under the same key.
 	answered(t, c.keyed(nurse, "/patients/", strings.Replace(ada, "Ada", "Eva", 1), "k-1"), 422, "idempotency_key_reused", false)
 	answered(t, c.keyed(nurse, "/patients/?a=b", ada, "k-1"), 422, "idempotency_key_reused", false)
 	answered(t, c.keyed(nurse, "/escalations/", ada, "k-1"), 422, "idempotency_key_reused", false)
 
-	// The same key of somebody else is another one, and so is one that was not sent.
+	// Another caller's equal key is independent, and so is a request without one.
 	second := answered(t, c.keyed(c.tokenOf(authz.Provider), "/patients/", ada, "k-1"), 201, "", false)
 	machine := c.token(c.addClient(object{"scopes": []string{"patients.write"}}), "patients.write")
 	third := answered(t, c.keyed(machine, "/patients/", ada, "k-1"), 201, "", false)
@@ -85,7 +86,7 @@ func TestStoryIdempotencyKey(t *testing.T) {
 		t.Error("a client was not given its own answer")
 	}
 
-	// For a day.
+	// The key is kept for one day.
 	c.now = c.now.Add(24*time.Hour - time.Second)
 	answered(t, c.keyed(c.tokenOf(authz.Nurse), "/patients/", ada, "k-1"), 201, "", true)
 	c.now = c.now.Add(time.Second)
@@ -95,7 +96,7 @@ func TestStoryIdempotencyKey(t *testing.T) {
 	answered(t, c.keyed(c.tokenOf(authz.Nurse), "/patients/", ada, "k-1"), 201, "", true)
 }
 
-// Every POST of somebody known looks at the key, and no other one does.
+// Every authenticated POST honors the key, and no other request does.
 func TestEveryPostTakesAKey(t *testing.T) {
 	c := newClinic(t)
 	keyed := 0
@@ -137,7 +138,7 @@ func TestMalformedKeys(t *testing.T) {
 	}
 }
 
-// What was refused is answered again, what failed or was about the caller is tried again.
+// A stored refusal is returned again; a failure or a refusal about the caller is tried again.
 func TestWhichAnswersAreStored(t *testing.T) {
 	c := newClinic(t)
 	nurse := c.tokenOf(authz.Nurse)
@@ -161,7 +162,7 @@ func TestWhichAnswersAreStored(t *testing.T) {
 	answered(t, c.keyed(nurse, "/patients/", ada, "500"), 201, "", true)
 }
 
-// An answer is given again only to who may still see it.
+// A stored answer is returned only to a caller who may still see it.
 func TestKeysOfWhoMayNoLonger(t *testing.T) {
 	c := newClinic(t, func(e *routes.Engines) { e.RestrictToCareTeam = true })
 	nurse := c.people[authz.Nurse]
@@ -177,7 +178,7 @@ func TestKeysOfWhoMayNoLonger(t *testing.T) {
 
 	users := "/users/" + fmt.Sprint(nurse.Number()) + "/"
 	c.ask(authz.Admin, "PATCH", users, object{"role": "ma"}).want(200)
-	answered(t, c.keyed(c.tokenOf(authz.Nurse), "/escalations/", body, "k"), 403, "permission_denied", false) // an ma may open one, too
+	answered(t, c.keyed(c.tokenOf(authz.Nurse), "/escalations/", body, "k"), 403, "permission_denied", false) // a medical assistant may open one, too
 	c.ask(authz.Admin, "PATCH", users, object{"role": "data_monitor"}).want(200)
 	answered(t, c.keyed(c.tokenOf(authz.Nurse), "/escalations/", body, "k"), 403, "permission_denied", false)
 	c.ask(authz.Admin, "POST", users+"deactivate/", nil).want(200)
@@ -194,7 +195,7 @@ func TestKeysOfWhoMayNoLonger(t *testing.T) {
 	answered(t, c.keyed(both, "/patients/", ada, "k"), 401, "", false)
 }
 
-// Fifty at once with one key are one effect; everybody is told the same, or to wait.
+// Fifty concurrent requests with one key have one effect; each receives that answer or is advised to wait.
 func TestRaceWithOneKey(t *testing.T) {
 	c := newClinic(t)
 	nurse := c.tokenOf(authz.Nurse)
@@ -222,7 +223,8 @@ func TestRaceWithOneKey(t *testing.T) {
 	answered(t, c.keyed(nurse, "/patients/", ada, "race"), 201, "", true)
 }
 
-// What is kept can be read by nobody without the caller's key: neither names nor a secret that is shown once. After a day it is gone.
+// A stored answer can be opened only with the caller's key and contains neither names nor one-time secrets in plain
+// text. It is removed after a day.
 func TestStoredAnswersAreSealed(t *testing.T) {
 	c := newClinic(t)
 	admin := c.tokenOf(authz.Admin)
@@ -255,7 +257,8 @@ func TestStoredAnswersAreSealed(t *testing.T) {
 	}
 }
 
-// A reading under a key: the second is the first answer, not a duplicate; and what a killed process left is done again, once.
+// A repeated reading under a key returns the first answer, not a duplicate error; a request that a killed process left
+// unfinished runs again, once.
 func TestReadingsUnderAKey(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(nil)

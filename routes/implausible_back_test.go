@@ -13,15 +13,16 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// spo2Of48 is an oximetry that no device should report.
+// spo2Of48 is an implausible oximetry reading.
 func spo2Of48(patient string, at time.Time) string {
 	return measured("OX-1", patient, "pulse_oximetry", "%", at, `"spo2":48`)
 }
 
-// What a patient typed since does not silence what a device measured before; what a device measured does, if it is of the same group.
+// A reading typed by the patient does not suppress an earlier implausible device reading; a newer device reading of the
+// same group does.
 func TestStoryImplausibleLateAndWhatIsNewer(t *testing.T) {
 	for name, want := range map[string]struct {
-		newer  string // by which entrance
+		newer  string // source of the newer reading
 		body   object
 		late   func(patient string, at time.Time) string
 		status string
@@ -55,14 +56,14 @@ func TestStoryImplausibleLateAndWhatIsNewer(t *testing.T) {
 	}
 }
 
-// discard takes back what is implausible about a patient, whose cuff measures with it.
+// discard discards the patient's implausible events.
 func (c *clinic) discard(patient string) {
 	c.t.Helper()
 	id := c.implausible(patient)["quarantine_id"].(string)
 	c.ask(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "A loose clip."}).want(200)
 }
 
-// Whatever is taken back, in whichever order: the escalation is about what is left, and is over when nothing is.
+// Retractions and discards in any order: the escalation is about the remaining values and closes with the last.
 func TestStoryWhatIsLeftOfAnEscalation(t *testing.T) {
 	severe := func(c *clinic) string {
 		return c.event(c.t, strings.Replace(cuffEvent("BP-1", "gw-1", 190, c.now), `"diastolic":80`, `"diastolic":122`, 1)).want(200).at("observation_id").(string)
@@ -121,9 +122,9 @@ func TestStoryWhatIsLeftOfAnEscalation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := escalations.OpenOrJoin(c.app, escalations.Draft{
+		if _, _, err := escalations.JoinOrOpen(c.app, escalations.Trigger{Draft: escalations.Draft{
 			PatientID: patient, Priority: escalations.Urgent, Reason: "No measurement for 3 days", AlertID: missed,
-		}, c.now); err != nil {
+		}}, c.now); err != nil {
 			t.Fatal(err)
 		}
 		c.event(t, spo2Of48("gw-1", c.now)).want(400)
@@ -138,11 +139,12 @@ func TestStoryWhatIsLeftOfAnEscalation(t *testing.T) {
 	})
 }
 
-// What was discarded after its alert was resolved by hand weighs nothing from then on, also where the next reading is stored.
+// An event discarded after its alert was resolved manually no longer counts toward the score, also when the next reading
+// is stored.
 func TestStoryDiscardedAfterwards(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
-	c.event(t, measured("W-1", "gw-1", "weight", "kg", c.now, `"weight":12`)).want(400) // no escalation: the writer remembers the patient
+	c.event(t, measured("W-1", "gw-1", "weight", "kg", c.now, `"weight":12`)).want(400) // no escalation; the writer caches the patient
 	c.ask(authz.Provider, "POST", "/alerts/"+formatID(c.implausible(patient))+"/resolve/", object{"outcome": "a child on the scale"}).want(200)
 	c.event(t, cuffEvent("BP-1", "gw-1", 128, c.now)).want(200)
 	c.discard(patient)
@@ -160,7 +162,7 @@ func TestStoryDiscardedAfterwards(t *testing.T) {
 	}
 }
 
-// Who confirms the values of a measurement does not say when it was taken.
+// A person who confirms values does not confirm their measurement time.
 func TestStoryConfirmedAndUndated(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(object{"gateway_patient_id": "gw-1"})

@@ -15,7 +15,7 @@ func pulse28(c *clinic, patient string) string {
 	return measured("BP-1", patient, "blood_pressure", "mmHg", c.now, `"systolic":104,"diastolic":58,"pulse":28`)
 }
 
-// Whether it is stat, the patient's own bounds decide; that it is critical, nobody can switch off.
+// The patient's bounds decide whether an implausible value is stat; its critical alert cannot be turned off.
 func TestImplausibleAndThresholds(t *testing.T) {
 	for name, config := range map[string]object{
 		"the bound was taken away": {"pulse": object{"critical_low": nil}, "reason": "pacemaker"},
@@ -36,7 +36,7 @@ func TestImplausibleAndThresholds(t *testing.T) {
 	}
 }
 
-// A critical reading had opened the escalation: what is implausible joins it, and leaves it when it is discarded.
+// An implausible value joins the escalation that a critical reading opened, and leaves it when discarded.
 func TestImplausibleJoinsAnEscalation(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
@@ -50,7 +50,7 @@ func TestImplausibleJoinsAnEscalation(t *testing.T) {
 		t.Errorf("escalations: %q", got)
 	}
 
-	// The other way round it was opened by what is implausible, and stands on what was really measured.
+	// An escalation opened by an implausible value stays for a measured one.
 	other := c.enrol(object{"gateway_patient_id": "gw-2"})
 	c.event(t, pulse28(c, "gw-2")).want(400)
 	c.now = c.now.Add(time.Minute)
@@ -61,7 +61,7 @@ func TestImplausibleJoinsAnEscalation(t *testing.T) {
 	}
 }
 
-// A snooze of what is known says nothing about what cannot be.
+// A snooze of a known value does not cover an implausible one.
 func TestImplausibleUnderASnooze(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
@@ -75,7 +75,7 @@ func TestImplausibleUnderASnooze(t *testing.T) {
 	}
 }
 
-// An archived patient is looked after by nobody here: the event stays in the quarantine.
+// An event of an archived patient stays in quarantine without an alert.
 func TestImplausibleOfAnArchivedPatient(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
@@ -87,7 +87,7 @@ func TestImplausibleOfAnArchivedPatient(t *testing.T) {
 	c.ask(authz.MA, "POST", "/ingestion/quarantine/"+id+"/release/", object{"patient_id": patient}).wantFields("patient_id")
 }
 
-// Where clinicians are confined to their teams, others confirm nothing, and cannot make anybody hear of what they made up.
+// With access restricted to care teams, other clinicians cannot confirm an event, nor make one that alerts another team.
 func TestImplausibleAndCareTeams(t *testing.T) {
 	c := newIngestingClinic(t, func(e *routes.Engines) { e.RestrictToCareTeam = true })
 	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
@@ -99,7 +99,7 @@ func TestImplausibleAndCareTeams(t *testing.T) {
 	c.ask(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "x"}).want(403)
 	c.ask(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "By palpation."}, "X-Emergency-Access", "Found unconscious in the lobby").want(201)
 
-	// The other answer is open as well; an event that is nobody's reading is no emergency.
+	// The other answer is open to them as well; an unmatched event grants no emergency access.
 	c.now = c.now.Add(time.Hour)
 	c.event(t, pulse28(c, "gw-1")).want(400)
 	other := c.rows(t, `SELECT quarantine_id FROM alerts ORDER BY id DESC LIMIT 1`)[0]
@@ -115,7 +115,7 @@ func TestImplausibleAndCareTeams(t *testing.T) {
 	c.ask(authz.MA, "POST", "/ingestion/quarantine/"+unplaced+"/discard/", object{"reason": "x"}).want(200)
 }
 
-// What was acknowledged waits for a decision all the same, and the trail says who decided.
+// An acknowledged implausible event still waits for a decision, and the audit trail has who decided.
 func TestImplausibleAcknowledged(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(object{"gateway_patient_id": "gw-1"})

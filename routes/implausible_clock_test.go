@@ -10,8 +10,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// Values that no device should report with a time that cannot be: the alert says that the time is wrong, and which it is, and people hear of the
-// clock, once a device, registered or not.
+// An implausible value with an impossible time: the alert states that the time is wrong and shows it, and the care team
+// is notified of the clock once per device, registered or not.
 func TestStoryImplausibleOfADeadClock(t *testing.T) {
 	for _, held := range []bool{false, true} {
 		c := newIngestingClinic(t)
@@ -42,7 +42,8 @@ func TestStoryImplausibleOfADeadClock(t *testing.T) {
 	}
 }
 
-// A child of 12 kg is no emergency each morning: the team is warned, and a person decides, as for anything implausible.
+// A child of 12 kg is no daily emergency: the care team gets a warning, and a person decides, as for any implausible
+// value.
 func TestStoryChildsWeight(t *testing.T) {
 	for _, story := range []struct {
 		name, born string
@@ -77,7 +78,7 @@ func TestStoryChildsWeight(t *testing.T) {
 			c.ask(authz.Nurse, "POST", path+"/confirm/", object{"notes": "Her weight."}).want(201).wantAt(object{"review_state": "confirmed"})
 		})
 	}
-	// By every entrance; other values of a child are as loud as ever.
+	// From every source; a child's other values alert as usual.
 	c := newIngestingClinic(t)
 	child := c.enrol(object{"gateway_patient_id": "GW-1", "date_of_birth": "2022-12-10"})
 	at := c.now.Format(time.RFC3339)

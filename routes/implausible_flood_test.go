@@ -11,7 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// nonsense is what a cuff sends that no cuff should.
+// nonsense is an implausible reading of a cuff.
 func nonsense(c *clinic, device string, systolic, diastolic int) string {
 	return measured(device, "gw-1", "blood_pressure", "mmHg", c.now, fmt.Sprintf(`"systolic":%d,"diastolic":%d`, systolic, diastolic))
 }
@@ -21,8 +21,8 @@ func (c *clinic) decide(what, id string) reply {
 	return c.ask(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/"+what+"/", object{"reason": "A broken cuff.", "notes": "Felt."})
 }
 
-// A cuff that sends 200 impossible values within an hour makes one alert: with the worst and the latest of them, and how many they are. People
-// hear of it once, each event is kept, and the alert is over with the last of them.
+// A cuff that sends 200 implausible values within an hour raises one alert with the worst value, the latest and the
+// count. The care team is notified once, each event is kept, and the alert closes with the last decision.
 func TestStoryFloodOfImplausibleValues(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
@@ -49,11 +49,11 @@ func TestStoryFloodOfImplausibleValues(t *testing.T) {
 	if score := c.score(patient); score["unacknowledged_alerts"] != 1.0 || score["risk_score"].(float64) < 99 {
 		t.Errorf("ranked %v", score)
 	}
-	// The gateway tries again.
+	// The gateway retries.
 	c.now = c.now.Add(-18 * time.Second)
 	c.event(t, nonsense(c, "BP-1", 499, 93)).want(400)
 	wantIn(t, c.implausible(patient), object{"reported_count": 200.0})
-	// One is confirmed, one after the other is discarded: the escalation stands on those that are left.
+	// One is confirmed and the others are discarded one by one: the escalation stays for the remaining ones.
 	stored := c.decide("confirm", kept[0]).want(201).wantAt(object{"systolic": 500.0, "review_state": "confirmed"}).at("id")
 	wantIn(t, c.implausible(patient), object{"status": "active", "reported_count": 199.0, "observation_id": nil})
 	for i, id := range kept[1:] {
@@ -71,12 +71,12 @@ func TestStoryFloodOfImplausibleValues(t *testing.T) {
 	wantSame(t, "nothing is left", c.stats(t), []string{"stat cancelled system"})
 }
 
-// It is told again when it is worse than what was told, by a tenth of what lies between the bound and the end of the range, little by little
-// or at once, and on the other side.
+// The alert notifies again when a value is worse by a tenth of the distance between the bound and the end of the range,
+// gradually or at once, and on the other side.
 func TestStoryFloodIsToldWhenItIsWorse(t *testing.T) {
 	for name, values := range map[string]struct {
 		systolic []int
-		told     []int // which of them people hear of
+		told     []int // values that notify
 		worst    float64
 	}{
 		"the same":         {[]int{320, 320, 320, 320}, []int{0}, 320},
@@ -109,7 +109,8 @@ func TestStoryFloodIsToldWhenItIsWorse(t *testing.T) {
 	}
 }
 
-// What has no critical bound is told again when it lies further out by a tenth of the range, and makes no stat.
+// A parameter without a critical bound notifies again when a value is further out by a tenth of the range, and is never
+// stat.
 func TestFloodOfWeights(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
@@ -126,8 +127,8 @@ func TestFloodOfWeights(t *testing.T) {
 	}
 }
 
-// Each of these is an alert of its own: another device, parameter or patient, what somebody typed, what came late, and what comes after
-// somebody has acknowledged the first.
+// These get an alert of their own: another device, parameter or patient, a typed value, a late one, and a value after
+// the first alert was acknowledged.
 func TestFloodsApart(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
@@ -162,7 +163,7 @@ func TestFloodsApart(t *testing.T) {
 	other := c.enrol(object{"gateway_patient_id": "gw-2"})
 	c.event(t, strings.Replace(nonsense(c, "BP-3", 500, 90), "gw-1", "gw-2", 1)).want(400)
 	c.implausible(other)
-	// Somebody closes the escalation without an answer: what comes next opens another.
+	// An escalation closed without an answer: the next value opens another.
 	for i, e := range c.stats(t) {
 		if e == "stat open system" {
 			c.ask(authz.Provider, "PATCH", fmt.Sprintf("/escalations/%d/", i+1), object{"status": "resolved", "resolution_notes": "Called."}).want(200)
@@ -176,7 +177,7 @@ func TestFloodsApart(t *testing.T) {
 	}
 }
 
-// Vendors' events, a clock that is ahead and what is late gather in the same way.
+// Vendor events, clocks that are ahead and late events are aggregated in the same way.
 func TestFloodsOfAllKinds(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(object{"gateway_patient_id": "GW-3"})
@@ -193,13 +194,13 @@ func TestFloodsOfAllKinds(t *testing.T) {
 	if len(loud) != 2 || loud[0]["reported_count"] != 5.0 {
 		t.Fatalf("loud are %v", loud)
 	}
-	// Decided about one, nothing of the others is told as if nobody knew of it.
+	// A decision about one event does not notify of the others again.
 	c.decide("discard", loud[0]["quarantine_id"].(string)).want(200)
 	wantIn(t, c.alertsOf(patient, "implausible_reading")[0], object{"reported_count": 4.0, "status": "active"})
 	if clocks := c.clocksOpen(patient); len(clocks) != 0 {
 		t.Errorf("about the clock: %v", clocks)
 	}
-	// Late, with something newer: over at once, and one for all.
+	// Late events with a newer reading: one alert, closed at once.
 	other := c.enrol(object{"gateway_patient_id": "gw-1"})
 	c.event(t, cuffEvent("BP-1", "gw-1", 128, c.now)).want(200)
 	for i := range 6 {
@@ -208,7 +209,7 @@ func TestFloodsOfAllKinds(t *testing.T) {
 	wantIn(t, c.implausible(other), object{"status": "auto_resolved", "resolution_reason": "superseded", "late": true, "reported_count": 6.0})
 }
 
-// clocksOpen are the alerts about clocks that wait.
+// clocksOpen returns the open alerts about clocks.
 func (c *clinic) clocksOpen(patient string) (open []object) {
 	c.t.Helper()
 	for _, alert := range c.alertsOf(patient, "device_clock") {
@@ -219,7 +220,7 @@ func (c *clinic) clocksOpen(patient string) (open []object) {
 	return open
 }
 
-// What was gathered of somebody who was archived since is still decided about one by one.
+// The aggregated events of a patient who was archived in the meantime are still decided one by one.
 func TestFloodOfAnArchivedPatient(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
@@ -241,7 +242,7 @@ func TestFloodOfAnArchivedPatient(t *testing.T) {
 	wantSame(t, "open", c.open(patient), []string{"blood_pressure critical", "implausible_reading critical"})
 }
 
-// Readings in range and implausible ones by turns, of two devices, withdrawn and decided about: at the end nothing is left.
+// Readings in range and implausible events alternate on two devices, and are retracted or decided: no alert remains.
 func TestFloodBesideReadings(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
@@ -271,7 +272,7 @@ func TestFloodBesideReadings(t *testing.T) {
 	}
 }
 
-// What is worst stays so when another one is decided about, however many came since.
+// The worst value stays the worst when another event is decided, however many followed.
 func TestFloodKeepsTheWorst(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
@@ -286,7 +287,7 @@ func TestFloodKeepsTheWorst(t *testing.T) {
 	wantIn(t, c.implausible(patient), object{"reported_count": 201.0, "value": 310.0, "quarantine_id": kept[201]})
 }
 
-// The latest of what is gathered is what was measured last, in whatever order it came.
+// The latest of the aggregated values is the one measured last, in any order of arrival.
 func TestFloodOutOfOrder(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(object{"gateway_patient_id": "gw-1"})

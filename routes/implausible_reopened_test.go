@@ -10,8 +10,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// What superseded a late implausible measurement is withdrawn: then nothing was measured since that speaks for it, and it waits again
-// and is told like a late one after which nothing came. What somebody has decided about stays decided.
+// The reading that superseded a late implausible event is retracted: the event's alert is reopened and notifies like a
+// late event without a later reading. Decided events stay decided.
 func TestStorySupersededImplausibleWaitsAgain(t *testing.T) {
 	bp := func(values string) func(at time.Time) string {
 		return func(at time.Time) string { return measured("BP-1", "gw-1", "blood_pressure", "mmHg", at, values) }
@@ -26,7 +26,7 @@ func TestStorySupersededImplausibleWaitsAgain(t *testing.T) {
 	for name, test := range map[string]struct {
 		late      func(at time.Time) string
 		newer     []object
-		withdrawn int // so many of the newer ones, the first first
+		withdrawn int // number of newer readings to retract, oldest first
 		decided   string
 		status    string
 	}{

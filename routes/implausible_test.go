@@ -20,13 +20,13 @@ func measured(device, patient, kind, unit string, at time.Time, values string) s
 		device, patient, kind, values, unit, at.Format(time.RFC3339))
 }
 
-// alertsOf are a patient's alerts of a type, the newest first.
+// alertsOf returns a patient's alerts of a type, newest first.
 func (c *clinic) alertsOf(patient, alertType string) []object {
 	c.t.Helper()
 	return c.ask(authz.Nurse, "GET", "/alerts/"+query("patient_id", patient, "type", alertType, "page_size", "100"), nil).results()
 }
 
-// implausible is the one alert about values that no device should report.
+// implausible returns the patient's only alert about implausible values.
 func (c *clinic) implausible(patient string) object {
 	c.t.Helper()
 	list := c.alertsOf(patient, "implausible_reading")
@@ -50,7 +50,7 @@ func (c *clinic) stats(t testing.TB) []string {
 	return c.rows(t, `SELECT priority || ' ' || status || ' ' || created_by FROM escalations ORDER BY id`)
 }
 
-// score is what the triage list shows of a patient.
+// score returns the patient's triage row.
 func (c *clinic) score(patient string) object {
 	c.t.Helper()
 	for _, p := range c.ask(authz.Nurse, "GET", "/triage/patients/?page_size=100", nil).results() {
@@ -80,7 +80,8 @@ var impossible = []struct {
 	{"perfusion index 30 with SpO2 84", "pulse_oximetry", "%", `"spo2":84,"perfusion_index":30`, "values.perfusion_index", object{"spo2": 84.0, "perfusion_index": 30.0}, true},
 }
 
-// The gateway gets its 400, and the patient's people hear of the values at once, once; where they lie beyond a critical bound it is stat.
+// The gateway gets 400, and the care team is notified of the implausible values at once, once; a value beyond a critical
+// bound is stat.
 func TestStoryImplausibleByWebhook(t *testing.T) {
 	for _, story := range impossible {
 		t.Run(story.name, func(t *testing.T) {
@@ -89,7 +90,7 @@ func TestStoryImplausibleByWebhook(t *testing.T) {
 			patient := c.enrol(object{"gateway_patient_id": "gw-1", "primary_provider": c.people[authz.Provider].Number()})
 			before := c.score(patient)
 			body := measured("D-1", "gw-1", story.kind, story.unit, c.now.Add(-time.Minute), story.values)
-			for range 3 { // the gateway tries again
+			for range 3 { // the gateway retries
 				c.event(t, body).wantFields(story.field)
 				c.now = c.now.Add(time.Minute)
 			}
@@ -125,7 +126,7 @@ func TestStoryImplausibleByWebhook(t *testing.T) {
 			}
 			wantIn(t, kept[0], object{"id": id, "source": "gateway", "patient_id": patient, "implausible": true, "reason": "validation_error"})
 
-			// Discarded: nothing was measured.
+			// Discarded: the values do not count.
 			discard := "/ingestion/quarantine/" + id + "/discard/"
 			c.ask(authz.MA, "POST", discard, object{"reason": "x"}).want(403)
 			c.ask(authz.Nurse, "POST", discard, object{"reason": "The cuff was on the table."}).want(200).wantAt(object{"status": "discarded", "patient_id": patient})
@@ -148,7 +149,8 @@ func TestStoryImplausibleByWebhook(t *testing.T) {
 	}
 }
 
-// A person vouches for the values: they become a reading as they were reported, the good half with the other, and are judged like any.
+// A person confirms the values: they become one reading as reported, including the plausible part, and are evaluated
+// like any other.
 func TestStoryImplausibleConfirmed(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
@@ -192,7 +194,7 @@ func TestStoryImplausibleConfirmed(t *testing.T) {
 	}
 }
 
-// The API, the portal and both vendors are entrances like the webhook.
+// The API, the portal and both vendors behave like the webhook.
 func TestStoryImplausibleFromEveryEntrance(t *testing.T) {
 	c := newIngestingClinic(t)
 	ada, ben, cem, dee := c.enrol(nil), c.enrol(nil), c.enrol(object{"gateway_patient_id": "GW-3"}), c.enrol(nil)
@@ -232,7 +234,7 @@ func TestStoryImplausibleFromEveryEntrance(t *testing.T) {
 	}
 }
 
-// What is no measurement is refused as ever: nobody is alarmed by it.
+// An event without a measurement is refused without an alert.
 func TestStoryNonsenseAlarmsNobody(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
@@ -254,7 +256,8 @@ func TestStoryNonsenseAlarmsNobody(t *testing.T) {
 	}
 }
 
-// Nobody knows whose it is: it stays in the quarantine, until somebody says so, or the device is assigned and the gateway tries again.
+// An event without a patient stays in quarantine until a person assigns it, or the device is assigned and the gateway
+// retries.
 func TestStoryImplausibleOfNobody(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(nil)
@@ -282,7 +285,8 @@ func TestStoryImplausibleOfNobody(t *testing.T) {
 	}
 }
 
-// A broken cuff sends all day: each event is an alert, one stat escalation holds them, and people are called at most every 30 minutes.
+// A broken cuff sends all day: each event has an alert, one stat escalation holds them, and pushes are at least 30
+// minutes apart.
 func TestStoryBrokenCuff(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
@@ -291,10 +295,10 @@ func TestStoryBrokenCuff(t *testing.T) {
 		c.now = c.now.Add(5 * time.Minute)
 	}
 	wantIn(t, c.implausible(patient), object{"reported_count": 24.0})
-	if told := c.rows(t, `SELECT key FROM announcements WHERE kind = 'escalation_opened'`); len(told) != 1 { // the ladder does the rest
+	if told := c.rows(t, `SELECT key FROM announcements WHERE kind = 'escalation_opened'`); len(told) != 1 { // the ladder notifies after that
 		t.Errorf("the escalation is told %d times", len(told))
 	}
-	// All but one discarded: the escalation stands on that one.
+	// All but one are discarded: the escalation stays for that one.
 	for i := range 24 {
 		if got := c.stats(t); !slices.Equal(got, []string{"stat open system"}) {
 			t.Fatalf("after %d: %q", i, got)
@@ -307,7 +311,7 @@ func TestStoryBrokenCuff(t *testing.T) {
 	}
 }
 
-// What came long after it was measured is told as late, and not stat; with something newer it is over at once.
+// A late implausible event alerts as late and is not stat; with a newer reading it closes at once.
 func TestStoryImplausibleLate(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(object{"gateway_patient_id": "gw-1"})

@@ -17,11 +17,11 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// VIGIL_TEST_PRACTICE makes the practice of TestIngestTwice larger, as "patients x days".
+// practiceSize names the variable that enlarges the practice of TestIngestTwice, as "patients x days".
 const practiceSize = "VIGIL_TEST_PRACTICE"
 
-// A simulated practice, with every fault that devices and the gateway have, ingested twice gives exactly the same database as
-// once; every event is accounted for; nothing is answered 200 without something stored.
+// A simulated practice, with every fault of devices and the gateway, is ingested twice and gives exactly the same
+// database as once. Every event is accounted for, and each 200 has a stored row.
 func TestIngestTwice(t *testing.T) {
 	patients, days := 12, 4
 	if size := os.Getenv(practiceSize); size != "" {
@@ -40,7 +40,7 @@ func TestIngestTwice(t *testing.T) {
 	sums := c.sums(t)
 	second := c.ingestAll(t, events)
 	added := vigiltest.RowsAdded(t, c.app, once)
-	// What was not even signed in time left its trace with the first of the hour.
+	// Requests with an invalid signature or timestamp are recorded once an hour, with the first.
 	if diff := cmp.Diff(map[string]int{}, added); diff != "" || first["401"]+second["401"] == 0 {
 		t.Errorf("ingesting again adds %s", diff)
 	}
@@ -66,10 +66,10 @@ func TestIngestTwice(t *testing.T) {
 	}
 }
 
-// simulatedDays are the events of a practice up to now, in the order in which they are sent; missed days are missing.
+// simulatedDays returns a practice's events up to now, in the order sent; days that the patient missed have none.
 func simulatedDays(patients, days int, now time.Time) (events []sandbox.Event) {
 	rates := maps.Clone(sandbox.DefaultFaultRates)
-	if patients < 100 { // few events still show every flaw
+	if patients < 100 { // few events still show every fault
 		for flaw := range rates {
 			rates[flaw] = 0.05
 		}
@@ -89,8 +89,8 @@ func simulatedDays(patients, days int, now time.Time) (events []sandbox.Event) {
 	return events
 }
 
-// ingestAll posts the events from eight senders as the gateway does, retries included, and counts the answers. Measurements
-// of one device stay in order.
+// ingestAll posts the events from eight senders as the gateway does, retries included, and counts the answers.
+// Measurements of one device stay in order.
 func (c *clinic) ingestAll(t *testing.T, events []sandbox.Event) map[string]int {
 	t.Helper()
 	const senders = 8
@@ -120,7 +120,7 @@ func (c *clinic) ingestAll(t *testing.T, events []sandbox.Event) map[string]int 
 	return tally
 }
 
-// attempt posts one event: a stale one is refused first, an answer that is lost is asked for again.
+// attempt posts one event. A stale one is refused first; a request whose answer was lost is repeated.
 func (c *clinic) attempt(t *testing.T, event sandbox.Event) (answers []string) {
 	body, err := event.Body()
 	if err != nil {
@@ -155,7 +155,7 @@ func (c *clinic) attempt(t *testing.T, event sandbox.Event) (answers []string) {
 	return answers
 }
 
-// sums are what the counts of rows do not show.
+// sums returns figures that row counts do not show.
 func (c *clinic) sums(t *testing.T) map[string]int {
 	t.Helper()
 	sums := map[string]int{}

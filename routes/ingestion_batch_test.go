@@ -32,7 +32,7 @@ func encoded(t testing.TB, value any) string {
 	return string(raw)
 }
 
-// lines are what became of the lines of a batch.
+// lines returns the results of a batch's readings.
 func (r reply) lines() (lines []object) {
 	r.t.Helper()
 	for i, line := range r.want(200).object()["results"].([]any) {
@@ -52,8 +52,8 @@ func weighed(patient string, at time.Time, kg float64) object {
 	return object{"type": "weight", "patient_id": patient, "weight_kg": kg, "measured_at": at.UTC().Format(time.RFC3339)}
 }
 
-// Every line ends as the endpoint of its kind would answer it, and one that is wrong stops no other.
-// Source: docs/decisions/observations.md, "Batches".
+// Each reading of a batch gets the result that its own endpoint would return, and an invalid one does not affect the
+// others. Source: docs/decisions/observations.md, "Batches".
 func TestStoryBatchOfReadings(t *testing.T) {
 	c := newIngestingClinic(t)
 	id, other := c.enrol(nil), c.enrol(nil)
@@ -96,7 +96,7 @@ func TestStoryBatchOfReadings(t *testing.T) {
 		object{"type": "pulse_oximetry", "patient_id": id, "spo2": 97, "measured_at": now.Format(time.RFC3339)},
 		object{"type": "body_temperature", "patient_id": id, "temperature_f": 98.6, "measured_at": now.Format(time.RFC3339)},
 		weighed(id, now, 80.5),
-		good, // again
+		good, // duplicate
 	}
 	got := c.ask(authz.Nurse, "POST", batchPath, object{"readings": sent})
 	lines := got.lines()
@@ -142,7 +142,7 @@ func TestStoryBatchOfReadings(t *testing.T) {
 	}
 }
 
-// copyPeople has the same patients, devices and assignments here.
+// copyPeople copies the patients, devices and assignments of another clinic.
 func (c *clinic) copyPeople(t *testing.T, from *clinic) {
 	t.Helper()
 	for _, table := range []string{collections.Patients, collections.TriageScores, collections.Devices, collections.DeviceAssignments} {
@@ -162,7 +162,8 @@ func (c *clinic) copyPeople(t *testing.T, from *clinic) {
 	}
 }
 
-// Whatever the order of the lines, they are judged as they were measured: what follows is what followed had each come in its time's order.
+// A batch is evaluated in order of measurement, whatever its order of readings: alerts and scores equal those of single
+// requests in that order.
 func TestBatchInAnyOrder(t *testing.T) {
 	for seed := range uint64(3) {
 		shuffle := rand.New(rand.NewPCG(seed, 1))
@@ -170,7 +171,7 @@ func TestBatchInAnyOrder(t *testing.T) {
 		id := together.enrol(nil)
 		end := together.now
 		var sent []object
-		for i := range 70 { // over three days, the newest now, and more than are handed in together
+		for i := range 70 { // over three days, the newest now, and more than one commit takes
 			at := end.Add(-time.Duration(69-i) * 60 * time.Minute)
 			sent = append(sent, weighed(id, at, 80+float64(shuffle.IntN(40))/10), bp(id, at.Add(time.Second), 110+shuffle.IntN(90), 70+shuffle.IntN(30)))
 		}
@@ -201,7 +202,7 @@ func TestBatchInAnyOrder(t *testing.T) {
 	}
 }
 
-// A late critical reading is over where the same batch says that it is, wherever it stands in the list; not where that is refused.
+// A late critical reading is resolved by later readings of the same batch at any position, unless those are refused.
 func TestLateInABatch(t *testing.T) {
 	for name, test := range map[string]struct {
 		newer    func(id string, now time.Time) object
@@ -251,7 +252,7 @@ func TestBatchBounds(t *testing.T) {
 		t.Fatalf("%d are stored of what was refused", n)
 	}
 
-	// One bad line of each kind among a thousand.
+	// One invalid reading of each kind among a thousand.
 	bad := map[int]string{
 		17: `1`, 211: `null`, 300: `[]`, 400: "{\"type\":\"weight\",\"device_id\":\"\xff\"}", 500: `{"type":"weight","type":"weight"}`,
 		600: strings.Repeat(`{"a":`, 40) + `1` + strings.Repeat(`}`, 40), 700: `{}`, 800: `{"type":"mood","patient_id":"x"}`, 999: `{"type":5}`,
@@ -284,7 +285,7 @@ func TestBatchBounds(t *testing.T) {
 	}
 }
 
-// Who may send, and about whom.
+// Who may send, and about which patients.
 func TestBatchByRole(t *testing.T) {
 	c := newIngestingClinic(t)
 	id := c.enrol(nil)
@@ -315,7 +316,7 @@ func TestBatchByRole(t *testing.T) {
 	}
 }
 
-// Colleagues of other teams are told of each line; in an emergency each patient is opened once.
+// Clinicians outside the care team get a refusal for each reading; emergency access is recorded once per patient.
 func TestBatchOutsideTheTeam(t *testing.T) {
 	c := newIngestingClinic(t, func(e *routes.Engines) { e.RestrictToCareTeam = true })
 	mine, others := c.enrol(nil), c.enrol(nil)
@@ -334,7 +335,8 @@ func TestBatchOutsideTheTeam(t *testing.T) {
 	}
 }
 
-// A batch is one request, so that 10,000 readings are ten; and under a key it is answered again, line for line.
+// A batch counts as one request, so 10,000 readings take ten; repeated under a key, it returns the same result for each
+// reading.
 func TestBackfillWithLimits(t *testing.T) {
 	c := newIngestingClinic(t, func(e *routes.Engines) {
 		e.Limits = ratelimit.NewLimiter(map[ratelimit.Class]ratelimit.Policy{ratelimit.Client: {Requests: 600, Window: time.Minute}, ratelimit.User: {Requests: 1000, Window: time.Hour}})
@@ -361,7 +363,8 @@ func TestBackfillWithLimits(t *testing.T) {
 	}
 }
 
-// When readings cannot be stored nothing is said of single lines: all of it is to be sent again.
+// If no reading can be stored, the whole request fails without results for single readings, so that the caller sends all
+// of it again.
 func TestBatchWithoutAWriter(t *testing.T) {
 	c := newIngestingClinic(t)
 	id := c.enrol(nil)

@@ -9,7 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/emr"
 )
 
-// A person who transforms a reading and then asks for its transmission is told of the delivery that the queue was quicker to make.
+// A user who transforms a reading and then requests its transmission gets the delivery that the worker has already made.
 func TestTransmitRightAfterTransform(t *testing.T) {
 	d := newDelivering(t)
 	id := d.observe()
@@ -27,7 +27,7 @@ func TestTransmitRightAfterTransform(t *testing.T) {
 		t.Error("it was sent again")
 	}
 
-	// What failed meanwhile is sent again, as always.
+	// A delivery that failed in the meantime is sent again.
 	d.emr.refuse(&emr.Error{Code: emr.CodeUnavailable, Status: 503, Message: "EMR unavailable (503)"})
 	id = d.observe()
 	path = "/fhir/observations/" + id
@@ -39,7 +39,7 @@ func TestTransmitRightAfterTransform(t *testing.T) {
 	d.ask(authz.Nurse, "POST", path+"/transmit/", nil).want(200).wantAt(object{"fhir_status": "transmitted"})
 }
 
-// Only what a person transformed counts: not what the service transforms when it stores a reading, nor what it makes up for.
+// Only a user's transform counts, not the service's transform when it stores a reading or repairs one.
 func TestTransmitAfterTheServicesTransform(t *testing.T) {
 	d := newDelivering(t)
 	owed := d.observe()
@@ -51,7 +51,8 @@ func TestTransmitAfterTheServicesTransform(t *testing.T) {
 	d.ask(authz.Admin, "POST", "/fhir/observations/"+owed+"/transmit/", nil).want(400, "invalid_state")
 }
 
-// One that is under way right after its transform is on its way: nothing is sent twice, and nobody is refused.
+// A delivery already in progress after its transform is reported as processing: it is not sent twice, and the request is
+// not refused.
 func TestTransmitWhileItIsSent(t *testing.T) {
 	d := newDelivering(t)
 	d.emr.lock.Lock() // the EMR does not answer

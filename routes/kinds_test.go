@@ -11,7 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// dangerous is a value at a critical bound, or the middle of the range of what has none.
+// dangerous returns a value at a critical bound, or the middle of the range if there is no critical bound.
 func dangerous(p *vitals.Parameter) float64 {
 	for _, bound := range []*float64{p.Defaults.Critical, p.Defaults.CriticalLow} {
 		if bound != nil {
@@ -21,7 +21,7 @@ func dangerous(p *vitals.Parameter) float64 {
 	return (p.Range.Min + p.Range.Max) / 2
 }
 
-// Whatever kind is declared is taken, shown, found, bounded, ranked, drawn, sent on and withdrawn like any other.
+// Every declared kind is ingested, listed, searched, bounded, ranked, charted, delivered and retracted like any other.
 func TestEveryKindGoesAllTheWay(t *testing.T) {
 	for _, kind := range vitals.Definitions {
 		t.Run(string(kind.Kind), func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestEveryKindGoesAllTheWay(t *testing.T) {
 	}
 }
 
-// judge looks at the alert of a dangerous reading, at what other bounds would have made of it, and sets them.
+// judge checks the alert of a dangerous reading, simulates other bounds, and sets them.
 func judge(c *clinic, id string, kind *vitals.Definition) {
 	main := kind.Main()
 	if raised := c.ask(authz.MA, "GET", "/alerts/?type="+main.Group, nil).results(); len(raised) != 1 || raised[0]["level"] != string(alerts.Critical) {
@@ -93,7 +93,7 @@ func judge(c *clinic, id string, kind *vitals.Definition) {
 	}
 }
 
-// What a new practice begins with is what the kinds declare.
+// A new practice starts with the bounds that the kinds declare.
 func TestPracticeBeginsWithTheDeclaredBounds(t *testing.T) {
 	c := newClinic(t)
 	configured, err := alerts.Configured(c.app, "")

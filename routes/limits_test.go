@@ -14,7 +14,7 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// newLimitedClinic has the limits of the service as they are set by default.
+// newLimitedClinic has the service's default rate limits.
 func newLimitedClinic(t *testing.T) *clinic {
 	t.Helper()
 	return newClinic(t, func(e *routes.Engines) {
@@ -25,7 +25,7 @@ func newLimitedClinic(t *testing.T) *clinic {
 	})
 }
 
-// door sends a public request from the clinic's one address and returns the status and the policy it was counted by.
+// door sends a public request from the clinic's address and returns the status and the policy that counted it.
 func (c *clinic) door(path, body string) (status int, policy, code string) {
 	c.t.Helper()
 	r := httptest.NewRequestWithContext(c.t.Context(), "POST", "/api/v1/auth"+path, strings.NewReader(body))
@@ -49,8 +49,8 @@ func (c *clinic) enters(email, password string) (status int, policy, code string
 	return c.door("/login/", fmt.Sprintf(`{"email":%q,"password":%q}`, email, password))
 }
 
-// At eight in the morning sixty people behind one address sign in within a minute, some of them clumsily, and nobody is sent away; every
-// quarter of an hour all of them refresh.
+// At eight in the morning sixty users behind one address sign in within a minute, some with typing errors, and none is
+// refused; all refresh every quarter of an hour.
 func TestClinicBehindOneAddress(t *testing.T) {
 	c := newLimitedClinic(t)
 	var sessions []string
@@ -96,7 +96,7 @@ func TestRefreshLimit(t *testing.T) {
 	}
 }
 
-// Guessing stays as slow as it was: twenty failures a minute by address, whoever the accounts are of, and five by account.
+// Guessing is limited to twenty failures a minute per address, over all accounts, and five per account.
 func TestGuessingIsBounded(t *testing.T) {
 	for name, body := range map[string]func(n int) (path, body string){
 		"one password at many accounts": func(n int) (string, string) {
@@ -127,7 +127,8 @@ func TestGuessingIsBounded(t *testing.T) {
 	}
 }
 
-// One account is let in twenty times a minute from one address, as the contract has it; the colleagues are not concerned.
+// One account may sign in twenty times a minute from one address, as the contract states, without affecting other
+// accounts.
 func TestOneAccountsSignIns(t *testing.T) {
 	c := newLimitedClinic(t)
 	email := c.people[authz.Nurse].Email()
@@ -146,7 +147,8 @@ func TestOneAccountsSignIns(t *testing.T) {
 	}
 }
 
-// A locked account that an app goes on trying shuts nobody else out, and neither does a password that waits for its second factor.
+// A locked account that an app keeps trying does not lock out other users, nor does a password that waits for its second
+// factor.
 func TestLockedAccountIsItsOwnTrouble(t *testing.T) {
 	c := newLimitedClinic(t)
 	email := c.people[authz.Nurse].Email()
@@ -164,7 +166,7 @@ func TestLockedAccountIsItsOwnTrouble(t *testing.T) {
 	}
 }
 
-// What sends mail stays at twenty a minute: of an address for strangers, of a person for who is signed in.
+// Requests that send mail are limited to twenty a minute: per address without a token, per user with one.
 func TestMailsAreLimited(t *testing.T) {
 	c := newLimitedClinic(t)
 	for n := range 21 {

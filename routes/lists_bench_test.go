@@ -13,7 +13,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// BenchmarkList measures the lists people look at most, through the whole door, the audit entry waiting for the disk as in the service.
+// BenchmarkList measures the most used lists through the whole server, including the audit entry's commit to disk.
 func BenchmarkList(b *testing.B) {
 	c := newIngestingClinic(b)
 	if _, err := c.app.NonconcurrentDB().NewQuery("PRAGMA synchronous = FULL").Execute(); err != nil {

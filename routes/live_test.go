@@ -23,14 +23,14 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// screen is somebody's list: fetched once, then kept by the messages alone.
+// screen is a client's list: fetched once, then updated by messages alone.
 type screen struct {
 	stream *realtime.Stream
 	rows   map[string]object
 	last   float64
 }
 
-// follow applies messages until one tells that a patient was reviewed.
+// follow applies messages until one reports the review of the given patient.
 func (s *screen) follow(t *testing.T, reviewed string) {
 	t.Helper()
 	for m := range s.stream.Channel() {
@@ -63,7 +63,7 @@ func (s *screen) follow(t *testing.T, reviewed string) {
 	t.Error("the stream ended")
 }
 
-// ordered is the list in the order of severity, told from the rows alone.
+// ordered returns the list by severity, computed from the rows alone.
 func (s *screen) ordered() (ids []string) {
 	for id := range s.rows {
 		ids = append(ids, id)
@@ -86,7 +86,7 @@ func (s *screen) ordered() (ids []string) {
 	return ids
 }
 
-// Two browsers on one list show the same order after a burst of 500 readings, and it is the API's.
+// Two browsers show the same order as the API after a burst of 500 readings.
 func TestTwoScreensAgreeAfterABurst(t *testing.T) {
 	c := newClinic(t)
 	var patients []string
@@ -118,7 +118,7 @@ func TestTwoScreensAgreeAfterABurst(t *testing.T) {
 	}
 	running.Go(func() { publisher.Run(ctx, c.app) })
 	running.Go(func() { writer.Run(ctx, c.app) })
-	quietOne := patients[len(patients)-1] // has no reading: the last to be told of
+	quietOne := patients[len(patients)-1] // without a reading: its message comes last
 	var followers sync.WaitGroup
 	for _, s := range screens {
 		followers.Go(func() { s.follow(t, quietOne) })

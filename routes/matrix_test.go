@@ -35,8 +35,8 @@ func matrixRows(t *testing.T) map[string][]string {
 	return rows
 }
 
-// Every route is called as every role and as nobody: who is let in is what the matrix says, and who is not is refused before anything is
-// looked up. The parameters name nothing that exists.
+// Every route is called as every role and without a token: access matches the matrix, and a refused caller is refused
+// before any lookup. The parameters name nothing that exists.
 func TestEveryRouteForEveryRole(t *testing.T) {
 	c := newClinic(t)
 	matrix := matrixRows(t)
@@ -58,7 +58,7 @@ func TestEveryRouteForEveryRole(t *testing.T) {
 		}
 		for i, role := range authz.Roles {
 			answer := c.knock(route.Method, path, vigiltest.Token(t, c.people[role], c.now))
-			switch refused := answer.Code == 403 && code(t, answer) != "reauthentication_required"; { // these tokens belong to no sign-in
+			switch refused := answer.Code == 403 && code(t, answer) != "reauthentication_required"; { // these tokens belong to no session
 			case row[3+i] == "no" && (!refused || code(t, answer) != "permission_denied"):
 				t.Errorf("%s is not for %s, but answers %d", name, role, answer.Code)
 			case row[3+i] != "no" && refused:
@@ -70,7 +70,7 @@ func TestEveryRouteForEveryRole(t *testing.T) {
 	}
 }
 
-// Rows whose permission depends on the query are asked for with it.
+// Rows whose permission depends on the query are called with it.
 func TestRowsWithAQuery(t *testing.T) {
 	c := newClinic(t)
 	asked := 0
@@ -101,7 +101,7 @@ func (c *clinic) knock(method, path, token string) *httptest.ResponseRecorder {
 	return answer
 }
 
-// A refusal leaves one trace, with the route and without what was asked for.
+// A refusal is recorded once, with the route and without the request's parameters.
 func TestRefusalsAreRecorded(t *testing.T) {
 	c := newClinic(t)
 	before := vigiltest.RowCounts(t, c.app)

@@ -9,7 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// What an app is told of somebody's rights is the policy, for each role: what it shows, opens.
+// The permissions reported to an app match the policy for each role: a listed action is allowed.
 func TestRightsAreThePolicy(t *testing.T) {
 	c := newClinic(t)
 	words := map[authz.Scope]string{authz.NonCritical: "non_critical", authz.Own: "own", authz.All: "all"}
@@ -32,7 +32,7 @@ func TestRightsAreThePolicy(t *testing.T) {
 	}
 }
 
-// Units and keys are the person's own, stay over sessions and are nobody else's.
+// Units and shortcuts are stored per user and kept across sessions.
 func TestDisplay(t *testing.T) {
 	c := newClinic(t)
 	c.ask(authz.Nurse, "GET", "/auth/me/", nil).want(200).wantAt(object{
@@ -52,7 +52,7 @@ func TestDisplay(t *testing.T) {
 	c.ask(authz.Nurse, "PATCH", "/auth/me/", object{"weight_unit": nil}).wantFields("weight_unit")
 }
 
-// The key for drafts is the same for a person each time, and another for everybody.
+// A user's draft key is the same each time, and differs from all others.
 func TestDraftKey(t *testing.T) {
 	c := newClinic(t)
 	seen := map[string]authz.Role{}
@@ -71,7 +71,8 @@ func TestDraftKey(t *testing.T) {
 	}
 }
 
-// A nurse finds whom to assign to; nobody finds patients, accounts that are off, or more than name, address and role.
+// A nurse can search staff to assign tasks to; the list has no patients or deactivated accounts, and only name, address
+// and role.
 func TestStaff(t *testing.T) {
 	c := newClinic(t)
 	off := vigiltest.User(t, c.app, authz.Nurse, vigiltest.Inactive(), vigiltest.With("first_name", "Otto"), vigiltest.With("last_name", "Offline"))

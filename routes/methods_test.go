@@ -13,8 +13,9 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// Every path answers every method that its rows do not have with 405 and what they have, to whoever asks and with or without its last slash:
-// a word beside a parameter, as patients/archived/ beside patients/{id}/, is never taken for the parameter.
+// Every path returns 405 with its allowed methods for every other method, to any caller and with or without the trailing
+// slash. A fixed segment beside a parameter, such as patients/archived/ beside patients/{id}/, is never taken for the
+// parameter.
 func TestEveryPathForEveryMethod(t *testing.T) {
 	c := newClinic(t)
 	offered := map[string][]string{}

@@ -11,7 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/billing"
 )
 
-// line makes an entry of 99457 by hand and brings it as far as submitted.
+// line creates a 99457 entry manually and advances it to submitted.
 func (c *clinic) line(patient, day string) string {
 	c.t.Helper()
 	c.ask(authz.Provider, "POST", "/time-entries/", object{
@@ -44,7 +44,7 @@ func (c *clinic) fees(csv string) reply {
 
 const feeHeader = "cpt_code,locality,effective_date,charge,expected,source\n"
 
-// What was sent is voided once its payer agrees; what was paid is paid back, in as many parts as it takes.
+// A submitted entry is voided once its payer confirms; a paid one is refunded, in any number of parts.
 func TestUndoing(t *testing.T) {
 	c := newClinic(t)
 	patient := c.billable()
@@ -83,7 +83,7 @@ func TestUndoing(t *testing.T) {
 		t.Errorf("the history ends with %v", last)
 	}
 	c.move(paid, "refund", object{"amount": 1, "date": "2026-01-15", "reference": "R"}).want(400, "invalid_transition")
-	// By hand the service may be billed again, and what was undone is no duplicate.
+	// The service may be billed again manually, and a voided entry is no duplicate.
 	again := c.ask(authz.DataMonitor, "POST", "/billing/entries/manual-create/", object{"patient_id": patient, "cpt_code": "99091", "service_date": "2026-01-13", "duration_minutes": 30}).want(201)
 	if strings.Contains(again.body, "possible_duplicate") {
 		t.Errorf("a duplicate of what was undone: %s", again.body)
@@ -108,7 +108,7 @@ func TestUndoing(t *testing.T) {
 	}
 }
 
-// Payments add up to the charge, and above it only with a reason; what is open is adjusted with one.
+// Payments may reach the charge, and exceed it only with a reason; a balance is adjusted with one.
 func TestPaymentsAddUp(t *testing.T) {
 	c := newClinic(t)
 	c.fees(feeHeader + "99091,,2026-01-01,100.00,,Practice\n").want(200)
@@ -145,7 +145,8 @@ func TestPaymentsAddUp(t *testing.T) {
 	c.ask(authz.Admin, "GET", "/billing/reports/claims-status/?date_from=2026-01-01&date_to=2026-01-15", nil).want(200)
 }
 
-// What is wrong in a list is told by row and column, and nothing of it is taken in; the same list again changes nothing.
+// Errors in a fee schedule are reported by row and column, and nothing is imported; importing the same schedule again
+// changes nothing.
 func TestFeeSchedule(t *testing.T) {
 	c := newClinic(t)
 	c.ask(authz.Admin, "POST", "/billing/fee-schedule/import/", feeHeader).want(415)
@@ -174,8 +175,8 @@ func TestFeeSchedule(t *testing.T) {
 	c.wantRoles("GET", "/billing/fee-schedule/", nil, authz.Admin, authz.DataMonitor)
 }
 
-// Expected is the payer's rate, then the schedule's, then the catalogue's; the charge is the schedule's, then what is expected. Both stay as they were
-// when the entry was made.
+// The expected amount is the payer's rate, else the schedule's, else the catalog's; the charge is the schedule's, else
+// the expected amount. Both are fixed when the entry is created.
 func TestChargeAndExpected(t *testing.T) {
 	c := newClinic(t)
 	patient := c.billable()

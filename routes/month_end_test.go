@@ -14,7 +14,7 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// weighed is an entry as its month's end shows it; nil when it is not in it.
+// weighed returns an entry from its month-end list; nil if it is not listed.
 func (c *clinic) weighed(entry string) object {
 	c.t.Helper()
 	service := c.ask(authz.DataMonitor, "GET", "/billing/entries/"+entry+"/", nil).want(200).text("service_date")
@@ -26,7 +26,8 @@ func (c *clinic) weighed(entry string) object {
 	return nil
 }
 
-// weighsLike checks that a month's end says of an entry what its next step was refused for; payers' refusals aside, which no review asks about.
+// weighsLike checks that the month-end list gives the reasons for which the entry's next step was refused, except payer
+// rejections, which a review does not check.
 func (c *clinic) weighsLike(entry, move string, refused []string) {
 	c.t.Helper()
 	if move != "review" && move != "submit" {
@@ -47,8 +48,8 @@ func (c *clinic) weighsLike(entry, move string, refused []string) {
 	}
 }
 
-// eight is a month of eight entries: five that nothing stands against, one without consent since, one of a patient without a diagnosis, one by hand
-// without minutes.
+// eight creates a month of eight entries: five without problems, one with revoked consent, one of a patient without a
+// diagnosis, and a manual one without minutes.
 func eight(c *clinic) (clean, held []string) {
 	for i := range 5 {
 		patient := c.covered()
@@ -70,7 +71,7 @@ func (c *clinic) run(job string) {
 	c.ask(authz.DataMonitor, "POST", "/billing/run/", object{"job": job}).want(200)
 }
 
-// What a month's end says of an entry is what the review of it then says.
+// The month-end list gives the same reasons as the review.
 func TestMonthEnd(t *testing.T) {
 	c := newIngestingClinic(t)
 	clean, held := eight(c)
@@ -107,7 +108,8 @@ func TestMonthEnd(t *testing.T) {
 	c.wantRoles("GET", "/billing/month-end/", nil, authz.Admin, authz.DataMonitor)
 }
 
-// Many reviews in one call are as many single ones: those that stand are made, each with its trace; the others are left as they were, and say why.
+// A bulk review equals single reviews: valid entries are reviewed, each with its audit entry; the others stay unchanged
+// and report why.
 func TestReviewMany(t *testing.T) {
 	c := newIngestingClinic(t)
 	clean, held := eight(c)
@@ -148,7 +150,7 @@ func TestReviewMany(t *testing.T) {
 	c.ask(authz.DataMonitor, "POST", "/billing/entries/review/", object{"entry_ids": []string{"x"}}).wantFields("entry_ids.0")
 }
 
-// The same call under its key reviews once, and answers as it did.
+// A repeated call under its key reviews once and returns the same answer.
 func TestReviewManyUnderAKey(t *testing.T) {
 	c := newIngestingClinic(t)
 	clean, _ := eight(c)
@@ -163,7 +165,7 @@ func TestReviewManyUnderAKey(t *testing.T) {
 	}
 }
 
-// What the month comes to by state is what the reports say, to the cent; its patients are counted as they are.
+// The month's totals by state equal those of the reports, to the cent, and its patients are counted once.
 func TestFunnel(t *testing.T) {
 	c := newIngestingClinic(t)
 	clean, _ := eight(c)
@@ -177,7 +179,7 @@ func TestFunnel(t *testing.T) {
 	c.talk(c.covered(), "2026-01-05T14:00:00Z", 24)
 	c.talk(c.covered(), "2026-01-05T15:00:00Z", 11)
 	funnel := c.ask(authz.Admin, "GET", "/billing/funnel/", nil).want(200)
-	// Five clean, one without consent, one without a diagnosis, one billed by hand, one who stays, two who were called.
+	// Five clean, one without consent, one without a diagnosis, one billed manually, one without a call, two with calls.
 	funnel.wantAt(object{
 		"month": "2026-01", "as_of": "2026-01-15", "days_left": 17.0, "time_zone": "America/New_York", "month_before.month": "2025-12",
 		"patients.enrolled": 11.0, "patients.consented": 10.0, "patients.eligible": 9.0, "patients.with_data": 7.0,
@@ -207,16 +209,17 @@ func TestFunnel(t *testing.T) {
 	c.wantRoles("GET", "/billing/funnel/", nil, authz.Admin, authz.DataMonitor)
 }
 
-// Who is nearest is told by what each missing day or minute brings, with what is reached already taken off and until when there is time.
+// The near-billable list is ordered by the value of each missing day or minute, minus what the patient's codes already
+// earn, and has the last day to reach it.
 func TestNearWorth(t *testing.T) {
 	c := newIngestingClinic(t, func(e *routes.Engines) { e.Billing.Enable2026Codes = true })
-	minutes := c.covered() // 12 of 20: 99470 is reached, 8 minutes bring 21.87
+	minutes := c.covered() // 12 of 20: 99470 is reached, 8 minutes earn 21.87
 	c.talk(minutes, "2026-01-05T14:00:00Z", 12)
 	c.talk(c.covered(), "2026-01-06T14:00:00Z", 4) // 16 minutes for 47.87
 	days := c.covered()
-	c.wear(days, "N-1", c.now.AddDate(0, 0, -20), 14) // two days that bring less than nothing beside 99445
+	c.wear(days, "N-1", c.now.AddDate(0, 0, -20), 14) // two days that earn less than 99445 already does
 	stopped := c.enrol(object{"icd10_codes": []string{"I10"}})
-	c.talk(stopped, "2026-01-07T14:00:00Z", 19) // a minute for 21.87, but no consent
+	c.talk(stopped, "2026-01-07T14:00:00Z", 19) // one minute for 21.87, but no consent
 	list := c.ask(authz.DataMonitor, "GET", "/billing/near-billable/?ordering=-worth", nil).results()
 	var got []string
 	for _, n := range list {
@@ -234,12 +237,13 @@ func TestNearWorth(t *testing.T) {
 	c.ask(authz.DataMonitor, "GET", "/billing/near-billable/?ordering=worth", nil).wantFields("ordering")
 }
 
-// A patient's month shows each day with data, the minutes where they were spent, and the period with what it still needs.
+// A patient's calendar shows each day with data, the minutes on the day they were spent, and the period with what it
+// still needs.
 func TestBillingCalendar(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.covered()
 	c.wear(patient, "C-1", time.Date(2026, 1, 3, 15, 0, 0, 0, time.UTC), 10)
-	c.talk(patient, "2026-01-06T03:30:00Z", 12) // the fifth in New York
+	c.talk(patient, "2026-01-06T03:30:00Z", 12) // January 5 in New York
 	month := c.ask(authz.Provider, "GET", "/billing/calendar/"+patient+"/?month=2026-01", nil).want(200)
 	days := month.at("days").([]any)
 	if len(days) != 31 {
@@ -257,7 +261,7 @@ func TestBillingCalendar(t *testing.T) {
 	c.wantRoles("GET", "/billing/calendar/"+patient+"/", nil, authz.Admin, authz.ClinicalManager, authz.Provider, authz.DataMonitor)
 }
 
-// The list of entries can be narrowed to those that something names.
+// The list of entries can be limited to given ids.
 func TestEntriesByID(t *testing.T) {
 	c := newIngestingClinic(t)
 	clean, held := eight(c)
@@ -268,7 +272,7 @@ func TestEntriesByID(t *testing.T) {
 	c.ask(authz.DataMonitor, "GET", "/billing/entries/?ids=x", nil).wantFields("ids")
 }
 
-// BenchmarkMonthEnd weighs a month of 1,000 entries.
+// BenchmarkMonthEnd lists a month of 1,000 entries.
 func BenchmarkMonthEnd(b *testing.B) {
 	c := newIngestingClinic(b)
 	patients := make([]string, 500)

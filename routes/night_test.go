@@ -24,7 +24,7 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// nightShift is a clinic with a patient, a writer, the jobs of every minute, and people whose phones are told.
+// nightShift is a clinic with a patient, a writer, the minute jobs, and staff whose phones receive pushes.
 type nightShift struct {
 	*clinic
 	readings   *ingest.Evaluator
@@ -32,7 +32,8 @@ type nightShift struct {
 	patient    string
 }
 
-// newNightShift has the practice wait so long for a severe blood pressure to be confirmed. The patient's care team is the nurse.
+// newNightShift sets how long the practice holds an escalation until a severe blood pressure is confirmed. The patient's
+// care team is the nurse.
 func newNightShift(t *testing.T, confirm time.Duration) *nightShift {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
@@ -65,7 +66,7 @@ func newNightShift(t *testing.T, confirm time.Duration) *nightShift {
 	return w
 }
 
-// phone gives a person a device that takes pushes.
+// phone registers a device that accepts pushes.
 func (w *nightShift) phone(user *collections.User) {
 	w.t.Helper()
 	w.askAs(user, "POST", "/notifications/tokens/register/", object{
@@ -73,7 +74,7 @@ func (w *nightShift) phone(user *collections.User) {
 	}).want(201)
 }
 
-// portal is the patient's own account.
+// portal returns the patient's own account.
 func (w *nightShift) portal() *collections.User {
 	w.t.Helper()
 	return vigiltest.User(w.t, w.app, authz.Patient, vigiltest.PortalOf(w.patient))
@@ -90,7 +91,7 @@ func (w *nightShift) minute() {
 	}
 }
 
-// pass lets time pass, minute by minute.
+// pass advances time, minute by minute.
 func (w *nightShift) pass(d time.Duration) {
 	w.t.Helper()
 	for until := w.now.Add(d); w.now.Before(until); {
@@ -99,7 +100,7 @@ func (w *nightShift) pass(d time.Duration) {
 	}
 }
 
-// pushed tells whoever is to be told, and returns how many pushes of a channel a person got since the last time.
+// pushed dispatches the due notifications and returns how many pushes of a channel a user received since the last call.
 func (w *nightShift) pushed(user *collections.User, channel string) (n int) {
 	w.t.Helper()
 	if _, err := w.dispatcher.SendDue(w.t.Context(), w.app); err != nil {
@@ -126,7 +127,7 @@ func (w *nightShift) pushed(user *collections.User, channel string) (n int) {
 	return n
 }
 
-// wantPushed checks how many pushes about alerts and about escalations the nurse and the manager got since the last time, by whom they go to.
+// wantPushed checks how many pushes about alerts and escalations the nurse and the manager received since the last call.
 func (w *nightShift) wantPushed(what string, alerted, escalated int) {
 	w.t.Helper()
 	if got := w.pushed(w.people[authz.Nurse], notifications.Alerts); got != alerted {
@@ -137,7 +138,7 @@ func (w *nightShift) wantPushed(what string, alerted, escalated int) {
 	}
 }
 
-// cuff sends a reading as the gateway does; a pulse of 0 was not measured.
+// cuff sends a reading as the gateway does; a pulse of 0 is left out.
 func (w *nightShift) cuff(systolic, diastolic, pulse int) object {
 	w.t.Helper()
 	return w.cuffAt(w.now, systolic, diastolic, pulse)
@@ -154,13 +155,13 @@ func (w *nightShift) cuffAt(at time.Time, systolic, diastolic, pulse int) object
 	return w.newest()
 }
 
-// alertsOf are the alerts of the patient, newest first.
+// alertsOf returns the patient's alerts, newest first.
 func (w *nightShift) alertsOf(pairs ...string) []object {
 	w.t.Helper()
 	return w.ask(authz.Nurse, "GET", "/alerts/"+query(append([]string{"patient_id", w.patient, "page_size", "100"}, pairs...)...), nil).results()
 }
 
-// newest is the newest alert of the patient; nil for none.
+// newest returns the patient's newest alert, or nil.
 func (w *nightShift) newest() object {
 	w.t.Helper()
 	if list := w.alertsOf(); len(list) > 0 {
@@ -169,7 +170,7 @@ func (w *nightShift) newest() object {
 	return nil
 }
 
-// escalationsOf are the escalations of the patient that are not closed.
+// escalationsOf returns the patient's open escalations.
 func (w *nightShift) escalationsOf() []object {
 	w.t.Helper()
 	list := w.ask(authz.Nurse, "GET", "/escalations/"+query("patient_id", w.patient), nil).results()
@@ -190,7 +191,7 @@ func (w *nightShift) wantStat(what string, n int) {
 	}
 }
 
-// close resolves what is open of escalations.
+// close resolves the open escalations.
 func (w *nightShift) close() {
 	w.t.Helper()
 	for _, e := range w.escalationsOf() {
@@ -198,7 +199,7 @@ func (w *nightShift) close() {
 	}
 }
 
-// snooze keeps critical blood pressures quiet.
+// snooze suppresses blood pressure alerts and, if critical is set, critical ones.
 func (w *nightShift) snooze(length time.Duration, critical bool) reply {
 	w.t.Helper()
 	return w.ask(authz.Nurse, "POST", "/patients/"+w.patient+"/snoozes/", object{
@@ -221,7 +222,7 @@ func (w *nightShift) want(what string, alert, values object) {
 	}
 }
 
-// typed is a reading that somebody types.
+// typed stores a reading that the user types.
 func (w *nightShift) typed(by *collections.User, systolic int) {
 	w.t.Helper()
 	w.askAs(by, "POST", "/ingestion/blood-pressure/", object{

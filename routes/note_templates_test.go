@@ -10,7 +10,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// Texts for notes: made and changed by those who lead, read by everybody on the staff, offered by what a note is about; each change leaves a trace.
+// Note templates are created and changed by managers, readable by all staff, and suggested by subject; each change is
+// audited.
 func TestNoteTemplates(t *testing.T) {
 	c := newClinic(t)
 	const path = "/note-templates/"
@@ -54,7 +55,7 @@ func TestNoteTemplates(t *testing.T) {
 
 	var traces []string
 	err := c.app.DB().Select("event").From("audit_log").Where(dbx.HashExp{"resource_type": "NoteTemplate", "resource_id": strings.Trim(strings.TrimPrefix(varnish, path), "/")}).Column(&traces)
-	if err != nil || fmt.Sprint(traces) != "[settings.update settings.update settings.update]" { // made, changed once, removed
+	if err != nil || fmt.Sprint(traces) != "[settings.update settings.update settings.update]" { // created, changed once, removed
 		t.Errorf("the audit log has %v: %v", traces, err)
 	}
 }

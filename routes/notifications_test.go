@@ -11,7 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// newPushClinic is a clinic that knows one key pair, and its dispatcher.
+// newPushClinic returns a clinic with one push key pair, and its dispatcher.
 func newPushClinic(t *testing.T, change ...func(*routes.Engines)) (*clinic, *notifications.Dispatcher) {
 	t.Helper()
 	push := notifications.NewPush(notifications.PushOptions{DevKeys: notifications.PushKeys{Public: "public", Private: "private"}})

@@ -17,8 +17,8 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// Null in every member of every body, at its real route: it is refused by the member's name where the contract does not have it, and let
-// through where it does.
+// Null is sent in every member of every body to its real route: it is refused by the member's name where the contract
+// forbids it, and accepted where the contract allows it.
 func TestNullWhereTheContractHasIt(t *testing.T) {
 	document, err := openapi3.NewLoader().LoadFromData(routes.OpenAPI())
 	if err != nil {
@@ -29,16 +29,16 @@ func TestNullWhereTheContractHasIt(t *testing.T) {
 		for method, operation := range document.Paths.Value(path).Operations() {
 			content := jsonBody(operation)
 			if content == nil || !strings.HasPrefix(path, "/api/v1/") || strings.Contains(path, "/gateway/") {
-				continue // FHIR has rules of its own, and vendors' messages are taken as they come
+				continue // FHIR has its own rules, and vendor messages are accepted as sent
 			}
 			w := shared
-			if strings.Contains(path, "/auth/") || strings.Contains(path, "/time-entries/") { // which end the sign-in, or start the one timer
+			if strings.Contains(path, "/auth/") || strings.Contains(path, "/time-entries/") { // these end the session, or start the only timer
 				w = newWorld(t)
 			}
 			target := w.target(path)
 			for _, member := range nullable(content.Schema, nil, map[*openapi3.Schema]bool{}) {
 				if strings.HasPrefix(member.name(), "readings.0") {
-					continue // each reading of a batch is judged and answered by itself
+					continue // each reading of a batch has its own result
 				}
 				body := w.withNull(content, member.path)
 				answer := w.send(w.token, method, target, body)
@@ -72,15 +72,15 @@ func jsonBody(operation *openapi3.Operation) *openapi3.MediaType {
 	return operation.RequestBody.Value.Content["application/json"]
 }
 
-// member is one place of a body; lists are entered by their first item.
+// member is one position in a body; lists are represented by their first item.
 type member struct {
 	path []string
-	may  bool // be null
+	may  bool // null is allowed
 }
 
 func (m member) name() string { return strings.Join(m.path, ".") }
 
-// nullable are the members of a body, those that may not be null first: refusing them changes nothing.
+// nullable returns the members of a body, those that may not be null first, because refusing them changes nothing.
 func nullable(ref *openapi3.SchemaRef, at []string, open map[*openapi3.Schema]bool) (found []member) {
 	schema := ref.Value
 	if open[schema] {
@@ -118,7 +118,7 @@ func nullable(ref *openapi3.SchemaRef, at []string, open map[*openapi3.Schema]bo
 	return found
 }
 
-// withNull is the operation's example, about somebody who exists, with null in one place.
+// withNull returns the operation's example, about existing records, with null at one position.
 func (w *world) withNull(content *openapi3.MediaType, path []string) any {
 	w.t.Helper()
 	example := content.Example
@@ -151,7 +151,7 @@ func (w *world) withNull(content *openapi3.MediaType, path []string) any {
 	return nullAt(body, path)
 }
 
-// nullAt is the value with null in one place, and what leads there.
+// nullAt returns the value with null at one position, and creates the objects on the way.
 func nullAt(value any, path []string) any {
 	if len(path) == 0 {
 		return nil
@@ -172,14 +172,14 @@ func nullAt(value any, path []string) any {
 	return o
 }
 
-// world makes what a path names, for somebody who has just signed in.
+// world creates the records that a path names, for a user who has just signed in.
 type world struct {
 	*clinic
 	token, enrolled string
 	names           int
 }
 
-// unique is a name that nothing has yet.
+// unique returns an unused name.
 func (w *world) unique(prefix string) string { w.names++; return fmt.Sprint(prefix, w.names) }
 
 func newWorld(t *testing.T) *world {
@@ -195,7 +195,7 @@ func (w *world) patient() string {
 	return w.enrolled
 }
 
-// made is the id of what a request answers with.
+// made returns the id in the answer to a request.
 func (w *world) made(path string, body object) string {
 	w.t.Helper()
 	answer := w.send(w.token, "POST", path, body).want(201).object()
@@ -208,7 +208,7 @@ func (w *world) made(path string, body object) string {
 	return ""
 }
 
-// target is the path without its base, with somebody or something that exists for its parameters.
+// target returns the path without its base, with existing records for its parameters.
 func (w *world) target(path string) string {
 	w.t.Helper()
 	path, w.enrolled = strings.TrimPrefix(path, "/api/v1"), ""
@@ -280,7 +280,7 @@ func (w *world) target(path string) string {
 	return path
 }
 
-// alternatives are what a body has instead of a member that is null.
+// alternatives are the members that a body needs when another is null.
 var alternatives = map[string]object{
 	"weight_kg": {"weight_lbs": 165}, "glucose_mg_dl": {"glucose_mmol_l": 5.6}, "temperature_c": {"temperature_f": 98.6},
 }

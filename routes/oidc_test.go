@@ -46,7 +46,7 @@ func newSignOnClinic(t *testing.T, change ...func(*auth.OIDCOptions, *auth.Optio
 	return h
 }
 
-// went is a browser that was sent to the provider.
+// went is a browser that was redirected to the provider.
 type went struct{ location, cookie string }
 
 func (h *signOnClinic) begin() went {
@@ -66,13 +66,13 @@ func (h *signOnClinic) begin() went {
 	return went{answer.Header.Get("Location"), cookies[0].Name + "=" + cookies[0].Value}
 }
 
-// back is the browser coming back as a program.
+// back requests the callback as the browser does, accepting JSON.
 func (h *signOnClinic) back(w went, query url.Values) reply {
 	h.t.Helper()
 	return h.send("", "GET", "/auth/oidc/callback/?"+query.Encode(), nil, "Accept", "application/json", "Cookie", w.cookie)
 }
 
-// signOn is a whole sign-in.
+// signOn runs a whole sign-in.
 func (h *signOnClinic) signOn(claims object) reply {
 	h.t.Helper()
 	w := h.begin()
@@ -89,8 +89,8 @@ func claimsOf(sub string, more object) object {
 	return claims
 }
 
-// An account arises at the first sign-in, is the same at the second, and has the role of the groups each time.
-// Source: docs/decisions/authentication.md, "Single sign-on".
+// The first sign-in creates an account; later ones find it, and each sets the role from the groups. Source:
+// docs/decisions/authentication.md, "Single sign-on".
 func TestSignOn(t *testing.T) {
 	h := newSignOnClinic(t)
 	if got := h.send("", "GET", "/auth/oidc/", nil).want(200).object(); got["offered"] != true || got["required"] != false {
@@ -133,7 +133,8 @@ func TestSignOn(t *testing.T) {
 	}
 }
 
-// Whom a sign-in is not good for, and whoever is not who the provider says. Source: docs/decisions/authentication.md, "Single sign-on".
+// Sign-ins that are refused, and identity tokens that do not verify. Source: docs/decisions/authentication.md, "Single
+// sign-on".
 func TestSignOnRefused(t *testing.T) {
 	h := newSignOnClinic(t)
 	w, other := h.begin(), h.begin()
@@ -143,7 +144,7 @@ func TestSignOnRefused(t *testing.T) {
 	h.back(went{}, query).want(400, unknown)
 	h.back(w, url.Values{"code": query["code"]}).want(400, unknown)
 	altered := []byte(query.Get("state"))
-	altered[0] ^= 1 // whatever it was, it is another one
+	altered[0] ^= 1 // any other value
 	h.back(w, url.Values{"code": query["code"], "state": {string(altered)}}).want(400, unknown)
 	h.back(w, url.Values{"state": query["state"], "error": {"access_denied"}}).want(400, "authorization_denied")
 	h.back(w, url.Values{"state": query["state"], "code": {"guessed"}}).want(401, "authentication_failed")
@@ -193,7 +194,7 @@ func TestSignOnRefused(t *testing.T) {
 	none.send("", "GET", "/auth/oidc/callback/?state=a&code=b", nil).want(400, "oidc_not_configured")
 }
 
-// Accounts that are there already. Source: docs/decisions/authentication.md, "Single sign-on".
+// Accounts that already exist. Source: docs/decisions/authentication.md, "Single sign-on".
 func TestSignOnToAnAccount(t *testing.T) {
 	h := newSignOnClinic(t)
 	nurse, portal, admin := h.people[authz.Nurse], h.people[authz.Patient], h.people[authz.Admin]
@@ -203,9 +204,9 @@ func TestSignOnToAnAccount(t *testing.T) {
 	h.signOn(claimsOf("e", object{"email": ""})).want(403, "email_required")
 	h.signOn(claimsOf("a", object{"email": admin.Email()})).want(400, "invalid_state") // the last administrator
 	h.signOn(claimsOf("n", object{"email": strings.ToUpper(nurse.Email())})).want(200).wantAt(object{"user.email": nurse.Email()})
-	h.signOn(claimsOf("next", object{"email": nurse.Email()})).want(403, "account_not_linked") // whom the provider gave the address later
+	h.signOn(claimsOf("next", object{"email": nurse.Email()})).want(403, "account_not_linked") // the provider reassigned the address to another identity
 	h.signOn(claimsOf("n", nil)).want(200).wantAt(object{"user.email": nurse.Email()})
-	h.login(nurse.Email(), vigiltest.Password).want(200) // the local sign-in stays
+	h.login(nurse.Email(), vigiltest.Password).want(200) // the password still works
 	if _, err := h.app.DB().NewQuery("UPDATE users SET is_active = FALSE WHERE id = '" + nurse.Id + "'").Execute(); err != nil {
 		t.Fatal(err)
 	}
@@ -219,14 +220,14 @@ func TestSignOnToAnAccount(t *testing.T) {
 	h3.signOn(object{"sub": "zoe", "email": "z@practice.example"}).want(401, "authentication_failed")
 }
 
-// An administrator takes an identity from an account: what came by it ends at once, and the account is found by its address again.
-// Source: docs/decisions/authentication.md, "Single sign-on".
+// An administrator unlinks an identity from an account: its sessions end at once, and the account is matched by address
+// again. Source: docs/decisions/authentication.md, "Single sign-on".
 func TestIdentityTakenAway(t *testing.T) {
 	h := newSignOnClinic(t)
 	nurse := h.people[authz.Nurse]
 	path := fmt.Sprintf("/users/%d/identity/", nurse.Number())
 	remove := func(role authz.Role) reply { return h.ask(role, "DELETE", path, nil) }
-	remove(authz.Admin).want(404, "not_found") // there is none
+	remove(authz.Admin).want(404, "not_found") // none is linked
 	first := h.signOn(claimsOf("n", object{"email": nurse.Email()})).want(200)
 	h.signOn(claimsOf("next", object{"email": nurse.Email()})).want(403, "account_not_linked")
 	remove(authz.ClinicalManager).want(403, "permission_denied")
@@ -241,7 +242,7 @@ func TestIdentityTakenAway(t *testing.T) {
 	h.ask(authz.Admin, "DELETE", "/users/999999/identity/", nil).want(404, "not_found")
 }
 
-// The provider's second factor stands for ours, and nothing else does. Source: docs/decisions/authentication.md, "Single sign-on".
+// Only the provider's second factor replaces Vigil's. Source: docs/decisions/authentication.md, "Single sign-on".
 func TestSignOnSecondFactor(t *testing.T) {
 	h := newSignOnClinic(t, func(_ *auth.OIDCOptions, a *auth.Options) { a.RequireTwoFactor = []authz.Role{authz.Nurse} })
 	bare := h.signOn(claimsOf("ann", object{"amr": []string{"pwd"}})).want(200).text("access")
@@ -263,7 +264,7 @@ func TestSignOnSecondFactor(t *testing.T) {
 	}
 	good := codeAt(t, set.text("secret"), h.now)
 	verify(step.text("temporary_token"), "000000").want(401, "authentication_failed")
-	verify(step.text("temporary_token"), good).want(401, "authentication_failed") // used up
+	verify(step.text("temporary_token"), good).want(401, "authentication_failed") // already used
 	again := h.signOn(claimsOf("ann", nil)).want(401, "totp_required").text("temporary_token")
 	verify(again, good).want(200).wantAt(object{"user.is_2fa_enabled": true})
 	last := h.signOn(claimsOf("ann", nil)).want(401, "totp_required").text("temporary_token")
@@ -277,7 +278,8 @@ func TestSignOnSecondFactor(t *testing.T) {
 	trusted.send(trusted.signOn(claimsOf("ann", nil)).want(200).text("access"), "GET", "/patients/", nil).want(200)
 }
 
-// With the provider required the local sign-in is left to administrators, and to patients, whom the provider does not know.
+// If single sign-on is required, local sign-in is limited to administrators and to patients, who have no account at the
+// provider.
 func TestSignOnRequired(t *testing.T) {
 	h := newSignOnClinic(t, func(_ *auth.OIDCOptions, a *auth.Options) { a.RequireSignOn = true })
 	for _, role := range authz.Roles {
@@ -288,7 +290,7 @@ func TestSignOnRequired(t *testing.T) {
 		}
 		login.want(403, "sso_required")
 		for range 6 {
-			h.login(h.people[role].Email(), vigiltest.Password).want(403, "sso_required") // no failure
+			h.login(h.people[role].Email(), vigiltest.Password).want(403, "sso_required") // not counted as a failure
 		}
 		h.login(h.people[role].Email(), "wrong").want(401, "authentication_failed")
 	}

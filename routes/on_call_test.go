@@ -15,7 +15,7 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// night is a clinic whose minutes pass: every one the ladder is swept, and what it announces is delivered.
+// night is a clinic that runs the escalation sweep each minute and delivers its announcements.
 type night struct {
 	*clinic
 	dispatcher *notifications.Dispatcher
@@ -44,7 +44,7 @@ func newNight(t *testing.T, at time.Time, change ...func(*routes.Engines)) *nigh
 	return n
 }
 
-// register gives somebody a device.
+// register gives a user a device.
 func (n *night) register(user *collections.User) {
 	n.t.Helper()
 	n.askAs(user, "POST", "/notifications/tokens/register/", object{
@@ -52,7 +52,7 @@ func (n *night) register(user *collections.User) {
 	}).want(201)
 }
 
-// until lets the minutes pass.
+// until advances the clock to the given minute.
 func (n *night) until(minute int) {
 	n.t.Helper()
 	for end := n.start.Add(time.Duration(minute) * time.Minute); n.now.Before(end); {
@@ -66,7 +66,7 @@ func (n *night) until(minute int) {
 	}
 }
 
-// told are the entries about escalations on a person's list, the oldest first: minute and type.
+// told returns a user's notifications about escalations, oldest first: minute and type.
 func (n *night) told(user *collections.User) (list []string) {
 	n.t.Helper()
 	for _, item := range n.askAs(user, "GET", "/notifications/?page_size=100", nil).results() {
@@ -90,7 +90,7 @@ func (n *night) wantTold(user *collections.User, want ...string) {
 	}
 }
 
-// events are the steps of an escalation: minute and event.
+// steps returns the steps of an escalation: minute and event.
 func (n *night) steps(path string) (list []string) {
 	n.t.Helper()
 	history, _ := n.ask(authz.Nurse, "GET", path, nil).want(200).at("history").([]any)
@@ -105,7 +105,7 @@ func (n *night) steps(path string) (list []string) {
 	return list
 }
 
-// always is a rota with one person day and night.
+// always is a schedule with one person on call day and night.
 func always(zone string, user *collections.User) object {
 	var shifts []object
 	for day := range 7 {
@@ -122,7 +122,8 @@ var clockChanges = map[string]time.Time{
 	"UTC":                 clock,
 }
 
-// A stat escalation that nobody touches: care team at once, on call by 15 minutes, clinical managers by 30, administrators by 60 and again by 120.
+// An unanswered stat escalation notifies the care team at once, the clinician on call after 15 minutes, clinical
+// managers after 30, and administrators after 60 and 120.
 func TestStoryOfAStatThatNobodyTouches(t *testing.T) {
 	for zone, at := range clockChanges {
 		t.Run(zone, func(t *testing.T) {
@@ -169,7 +170,7 @@ func TestStoryOfAStatThatNobodyTouches(t *testing.T) {
 	}
 }
 
-// A stat escalation set to in_progress and forgotten: a reminder by four hours without a note, not before, and no other tier.
+// A stat escalation left in progress reminds after four hours without a note, not earlier, and notifies no other tier.
 func TestStoryOfAStatThatIsForgotten(t *testing.T) {
 	n := newNight(t, clock)
 	nurse, manager := n.people[authz.Nurse], n.people[authz.ClinicalManager]
@@ -204,7 +205,8 @@ func TestStoryOfAStatThatIsForgotten(t *testing.T) {
 	n.ask(authz.Nurse, "PATCH", path, object{"notes": strings.Repeat("x", 4001)}).wantFields("notes")
 }
 
-// Where clinicians are confined to their care teams, who is on call reaches the patient of the escalation once called, and no longer than it is open.
+// With access restricted to care teams, the clinician on call may access the escalation's patient once notified, until
+// the escalation is closed.
 func TestOnCallReachesThePatient(t *testing.T) {
 	n := newNight(t, clock, func(e *routes.Engines) { e.RestrictToCareTeam = true })
 	onCall := vigiltest.User(t, n.app, authz.Nurse, vigiltest.Email("night@vigil.test"))
@@ -230,7 +232,7 @@ func TestOnCallReachesThePatient(t *testing.T) {
 	may(403, 0)
 }
 
-// The rota is set by who leads, seen by all who treat, and says who is on call.
+// Managers set the schedule, clinicians can see it, and it returns who is on call.
 func TestOnCall(t *testing.T) {
 	c := newClinic(t)
 	nurse, provider := c.people[authz.Nurse], c.people[authz.Provider]
@@ -267,7 +269,7 @@ func TestOnCall(t *testing.T) {
 	c.now = time.Date(2026, time.January, 16, 1, 0, 0, 0, time.UTC)
 	c.ask(authz.Nurse, "GET", "/on-call/now/", nil).want(200).wantAt(object{"user_id": nil, "until": "2026-01-22T13:00:00Z"})
 
-	// Handing over: an override from now until the end of the turn, beside what stands there.
+	// Handing over: an override from now to the end of the shift, beside the existing ones.
 	c.now = time.Date(2026, time.January, 22, 18, 0, 0, 0, time.UTC)
 	body["overrides"] = append(body["overrides"].([]object), object{
 		"starts_at": "2026-01-22T13:00:00-05:00", "ends_at": "2026-01-23T01:00:00Z", "user_id": c.people[authz.ClinicalManager].Number(),

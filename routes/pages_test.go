@@ -35,7 +35,7 @@ func servePages(t *testing.T, files fs.FS) *server {
 	return &server{t, mux}
 }
 
-// unpacked is an answer's body without its coding.
+// unpacked returns an answer's body without its content encoding.
 func unpacked(t *testing.T, rec *httptest.ResponseRecorder) string {
 	t.Helper()
 	var reader io.Reader = rec.Body
@@ -58,7 +58,7 @@ func unpacked(t *testing.T, rec *httptest.ResponseRecorder) string {
 
 const pageModule = "// A comment that nobody needs to have sent.\nexport const answer = 42;\n"
 
-// packedPages are a page, a module that was packed, and one that was changed since.
+// packedPages has a page, a compressed module, and a module changed after its compression.
 func packedPages() fstest.MapFS {
 	var packed strings.Builder
 	w := brotli.NewWriter(&packed)
@@ -71,7 +71,7 @@ func packedPages() fstest.MapFS {
 	}
 }
 
-// A browser gets the coding that it likes best, and what was packed in all of them.
+// A browser gets the encoding it prefers, and each compressed file exists in all of them.
 func TestPagesAreSentAsAsked(t *testing.T) {
 	s := servePages(t, packedPages())
 	tags := map[string]bool{}
@@ -107,7 +107,8 @@ func TestPagesAreSentAsAsked(t *testing.T) {
 	}
 }
 
-// What is a page says what it may do; what is none of the console's is not found, the packed files included.
+// Pages have their security headers; a path that is not one of the console's files returns 404, the compressed files
+// included.
 func TestPagesAndNothingElse(t *testing.T) {
 	pages := packedPages()
 	s := servePages(t, pages)
@@ -136,10 +137,10 @@ func TestPagesAndNothingElse(t *testing.T) {
 	}
 }
 
-// consoleWeight is what all files of the console may weigh as they are sent to a browser, without their headers.
+// consoleWeight is the limit for all console files as sent to a browser, in bytes without headers.
 const consoleWeight = 250_000
 
-// All of the console, every file of it, and each still a module that stands by itself.
+// All files of the console are within the limit, and each module parses on its own.
 func TestConsoleWeighs(t *testing.T) {
 	console := os.DirFS("../pb_public")
 	if _, err := fs.Stat(console, "vendor/packed"); err != nil {
@@ -183,7 +184,7 @@ func TestConsoleWeighs(t *testing.T) {
 	}
 }
 
-// readModules has Node read every module of its folder, and fails at one that is none.
+// readModules parses every module of its folder with Node and fails at an invalid one.
 const readModules = `import fs from "node:fs"; import vm from "node:vm";
 const names = fs.readdirSync(".");
 for (const name of names) new vm.SourceTextModule(fs.readFileSync(name, "utf8"), { identifier: name });

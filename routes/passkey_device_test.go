@@ -12,23 +12,24 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// party is the service as the browser of these tests knows it.
+// party is the service as these tests' browser sees it.
 var party = virtualwebauthn.RelyingParty{ID: "vigil.example.org", Name: "RPM", Origin: "https://vigil.example.org"}
 
-// device is a security key with one passkey on it, and the browser it is plugged into.
+// device is a security key with one passkey, and the browser that uses it.
 type device struct {
 	c     *clinic
-	at    virtualwebauthn.RelyingParty // where the browser says it is
+	at    virtualwebauthn.RelyingParty // the origin that the browser reports
 	holds virtualwebauthn.Authenticator
 	key   virtualwebauthn.Credential
-	id    string // of the passkey, in paths
+	id    string // the passkey's id in paths
 }
 
 func (c *clinic) device() *device {
 	return &device{c: c, at: party, holds: virtualwebauthn.NewAuthenticator(), key: newKey()}
 }
 
-// newKey is a credential on P-256. The library writes coordinates without leading zeros, which no browser does: such a key is thrown away.
+// newKey returns a P-256 credential. The library writes coordinates without leading zeros, which no browser does, so
+// such a key is discarded.
 func newKey() virtualwebauthn.Credential {
 	const whole = 77 // bytes of a COSE key with two coordinates of 32
 	for {
@@ -38,7 +39,7 @@ func newKey() virtualwebauthn.Credential {
 	}
 }
 
-// create is what the browser makes of registration options.
+// create answers registration options as the browser does.
 func (d *device) create(options reply) json.RawMessage {
 	d.c.t.Helper()
 	asked, err := virtualwebauthn.ParseAttestationOptions(options.want(200).body)
@@ -49,7 +50,7 @@ func (d *device) create(options reply) json.RawMessage {
 	return json.RawMessage(virtualwebauthn.CreateAttestationResponse(d.at, d.holds, d.key, *asked))
 }
 
-// get is what the browser makes of authentication options; the device counts its uses.
+// get answers authentication options as the browser does; the device counts its uses.
 func (d *device) get(options reply) json.RawMessage {
 	d.c.t.Helper()
 	asked, err := virtualwebauthn.ParseAssertionOptions(options.want(200).body)
@@ -68,7 +69,7 @@ func (c *clinic) registerWith(token, name string, credential json.RawMessage) re
 	return c.send(token, "POST", "/auth/passkeys/", object{"name": name, "credential": credential})
 }
 
-// enrolled is a device with a passkey of the user's.
+// enrolled returns a device with a passkey of the user.
 func (c *clinic) enrolled(token string) *device {
 	c.t.Helper()
 	d := c.device()
@@ -77,7 +78,7 @@ func (c *clinic) enrolled(token string) *device {
 	return d
 }
 
-// number is the id of what was made, as paths have it.
+// number returns the id of the created object as in paths.
 func (r reply) number() string {
 	r.t.Helper()
 	id, _ := r.object()["id"].(float64)
@@ -99,7 +100,7 @@ func (d *device) signIn(temporary ...string) reply {
 	return d.c.send("", "POST", "/auth/passkeys/authenticate/", body)
 }
 
-// step is the temporary token of a right password.
+// step returns the temporary token that a correct password yields.
 func (c *clinic) step(user *collections.User, methods ...string) string {
 	c.t.Helper()
 	asked := c.login(user.Email(), vigiltest.Password).want(401, "totp_required")
@@ -113,7 +114,7 @@ func (c *clinic) step(user *collections.User, methods ...string) string {
 	return asked.text("temporary_token")
 }
 
-// audited are the events of the audit log that begin so, in order, without the beginning.
+// audited returns the audit events with a prefix, in order, without the prefix.
 func (c *clinic) audited(prefix string) string {
 	c.t.Helper()
 	rows, err := collections.AuditRows(c.app, "", "~", 10_000)
@@ -129,14 +130,14 @@ func (c *clinic) audited(prefix string) string {
 	return strings.Join(list, " ")
 }
 
-// forge answers a challenge that the service never gave out.
+// forge answers a challenge that the service did not issue.
 func (d *device) forge() reply {
 	d.key.Counter++
 	shown := virtualwebauthn.CreateAssertionResponse(d.at, d.holds, d.key, virtualwebauthn.AssertionOptions{Challenge: make([]byte, 56), RelyingPartyID: d.at.ID})
 	return d.c.send("", "POST", "/auth/passkeys/authenticate/", object{"credential": json.RawMessage(shown)})
 }
 
-// failures is the sum of the failed sign-ins that count.
+// failures returns the number of failed sign-ins that count.
 func (c *clinic) failures() (sum int) {
 	c.t.Helper()
 	if err := c.app.DB().NewQuery("SELECT COALESCE(SUM(failures), 0) FROM login_failures").Row(&sum); err != nil {

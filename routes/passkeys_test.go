@@ -13,7 +13,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// The whole life of a passkey of every role of the staff.
+// The whole life of a passkey for every staff role.
 func TestPasskeys(t *testing.T) {
 	for _, role := range authz.Roles {
 		if role == authz.Patient {
@@ -32,7 +32,7 @@ func TestPasskeys(t *testing.T) {
 			c.send(token, "GET", "/auth/profile/", nil).want(200).wantAt(object{"has_passkeys": true, "is_2fa_enabled": false})
 
 			d.signIn().want(200).wantAt(object{"user.email": user.Email(), "user.role": string(role), "access_expires_in": 900.0})
-			c.login(user.Email(), vigiltest.Password, "totp_code", "123456").want(401, "totp_required") // no code stands for a passkey
+			c.login(user.Email(), vigiltest.Password, "totp_code", "123456").want(401, "totp_required") // no code replaces a passkey
 			session := d.signIn(c.step(user, "passkey")).want(200)
 			session.wantAt(object{"user.email": user.Email()})
 
@@ -61,7 +61,7 @@ func TestPasskeys(t *testing.T) {
 	}
 }
 
-// What is not exactly what was asked for opens nothing, and counts as a failed sign-in.
+// A response that does not match its challenge is refused and counts as a failed sign-in.
 func TestPasskeysThatOpenNothing(t *testing.T) {
 	type try func(c *clinic, d *device, user *collections.User) reply
 	alone := func(change func(*device)) try {
@@ -81,7 +81,7 @@ func TestPasskeysThatOpenNothing(t *testing.T) {
 		c.send("", "POST", "/auth/passkeys/authenticate/", shown).want(200)
 		return c.send("", "POST", "/auth/passkeys/authenticate/", shown)
 	}
-	crossed := func(c *clinic, d *device, user *collections.User) reply { // a challenge for a passkey alone, as the second step
+	crossed := func(c *clinic, d *device, user *collections.User) reply { // a challenge for a passkey alone, used as the second step
 		shown := d.get(c.send("", "POST", "/auth/passkeys/authentication-options/", object{}))
 		return c.send("", "POST", "/auth/passkeys/authenticate/", object{"credential": shown, "temporary_token": c.step(user, "passkey")})
 	}
@@ -124,7 +124,7 @@ func TestPasskeysThatOpenNothing(t *testing.T) {
 	}
 }
 
-// A device that checks nobody is a second factor all the same.
+// A device without user verification still counts as a second factor.
 func TestPasskeyWithoutUserVerification(t *testing.T) {
 	c := newClinic(t)
 	user := c.people[authz.MA]
@@ -136,7 +136,7 @@ func TestPasskeyWithoutUserVerification(t *testing.T) {
 	d.signIn().want(401, "authentication_failed")
 }
 
-// What comes too late opens nothing, but was nobody's guess.
+// Late responses are refused but do not count as guesses.
 func TestPasskeysTooLate(t *testing.T) {
 	c := newClinic(t)
 	user := c.people[authz.Nurse]
@@ -156,10 +156,10 @@ func TestPasskeysTooLate(t *testing.T) {
 
 	temporary = c.step(user, "passkey")
 	d.signIn(temporary).want(200)
-	d.signIn(temporary).want(401, "authentication_failed") // it has had its use
+	d.signIn(temporary).want(401, "authentication_failed") // it was used
 	temporary = c.step(user, "passkey")
 	c.send("", "POST", "/auth/passkeys/authenticate/", object{"temporary_token": temporary, "credential": late["credential"]}).want(401, "authentication_failed")
-	d.signIn(temporary).want(401, "authentication_failed") // it has had its use, though that came to nothing
+	d.signIn(temporary).want(401, "authentication_failed") // it was used, though without success
 	temporary = c.step(user, "passkey")
 	c.change(user)
 	d.signIn(temporary).want(401, "authentication_failed") // it ended with the password
@@ -173,7 +173,7 @@ func TestPasskeysTooLate(t *testing.T) {
 	}
 }
 
-// The accounts behind passkeys: another's, closed ones, locked ones, and those whose role has none.
+// Passkeys of other users, of closed and locked accounts, and of roles that have none.
 func TestPasskeysAndAccounts(t *testing.T) {
 	c := newClinic(t)
 	user, other := c.people[authz.Nurse], c.people[authz.Provider]
@@ -190,9 +190,9 @@ func TestPasskeysAndAccounts(t *testing.T) {
 	}
 	portal := c.login(c.people[authz.Patient].Email(), vigiltest.Password).want(200).text("access")
 	c.offer(portal).want(403, "permission_denied")
-	c.device().signIn().want(401, "authentication_failed") // nobody's
+	c.device().signIn().want(401, "authentication_failed") // no account's passkey
 
-	mine.signIn().want(200) // a sign-in ends the count of failures
+	mine.signIn().want(200) // a sign-in resets the count of failures
 	for range 5 {
 		mine.forge().want(401, "authentication_failed")
 	}
@@ -207,10 +207,10 @@ func TestPasskeysAndAccounts(t *testing.T) {
 	mine.signIn().want(200)
 	c.ask(authz.Admin, "PATCH", "/users/"+number(user)+"/", object{"role": "patient"}).want(200)
 	mine.signIn().want(401, "authentication_failed")
-	c.login(user.Email(), vigiltest.Password).want(200) // no passkey, no second step
+	c.login(user.Email(), vigiltest.Password).want(200) // without a passkey, no second step
 }
 
-// What a registration refuses.
+// Registrations that are refused.
 func TestPasskeyRegistrationRefuses(t *testing.T) {
 	c := newClinic(t)
 	user := c.people[authz.Admin]
@@ -226,7 +226,7 @@ func TestPasskeyRegistrationRefuses(t *testing.T) {
 	c.send(token, "POST", "/auth/passkeys/", object{}).wantFields("name", "credential")
 	c.send(token, "POST", "/auth/passkeys/", object{"name": "Key", "credential": "text"}).wantFields("credential")
 	c.registerWith(token, "Key", made).want(201)
-	c.registerWith(token, "Key", made).want(400, "invalid_passkey") // its challenge has had its use
+	c.registerWith(token, "Key", made).want(400, "invalid_passkey") // its challenge was used
 	c.registerWith(token, "Key", d.create(c.offer(token))).want(400, "already_registered")
 	for _, wrong := range []virtualwebauthn.RelyingParty{{ID: "evil.example", Origin: party.Origin}, {ID: party.ID, Origin: "https://evil.example"}} {
 		elsewhere := c.device()
@@ -245,7 +245,7 @@ func TestPasskeyRegistrationRefuses(t *testing.T) {
 	}
 }
 
-// A second factor is asked of whoever has either, and an administrator's reset takes both away.
+// A user with either second factor must use one, and an administrator's reset removes both.
 func TestPasskeysBesideTOTP(t *testing.T) {
 	const secret = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"
 	c := newClinic(t)
@@ -257,7 +257,7 @@ func TestPasskeysBesideTOTP(t *testing.T) {
 	session := d.signIn(c.step(user, "totp", "passkey")).want(200)
 	session.wantAt(object{"user.is_2fa_enabled": true})
 	c.send(token, "DELETE", "/auth/passkeys/"+d.id+"/", object{}).want(204)
-	c.send("", "POST", "/auth/token/refresh/", object{"refresh": session.text("refresh")}).want(200) // a factor is left
+	c.send("", "POST", "/auth/token/refresh/", object{"refresh": session.text("refresh")}).want(200) // one factor is left
 	d = c.enrolled(token)
 	c.ask(authz.Admin, "POST", "/users/"+number(user)+"/2fa/reset/", nil).want(200)
 	d.signIn().want(401, "authentication_failed")
@@ -275,7 +275,7 @@ func TestPasskeysBesideTOTP(t *testing.T) {
 	}
 }
 
-// A count that goes backwards is told to the owner and stands in the audit log; what was learnt before still opens.
+// A sign count that decreases is reported to the owner and audited; the passkey still works.
 func TestCopiedPasskey(t *testing.T) {
 	c := newClinic(t)
 	catcher, mailer := c.post()

@@ -17,7 +17,7 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// call sends a request with headers and returns the whole answer, which is held against the contract.
+// call sends a request with headers and returns the whole answer, checked against the contract.
 func (c *clinic) call(role authz.Role, method, path, body string, header ...string) *httptest.ResponseRecorder {
 	c.t.Helper()
 	r := httptest.NewRequestWithContext(c.t.Context(), method, "/api/v1"+path, strings.NewReader(body))
@@ -46,7 +46,7 @@ const whole = `{"first_name":"Ada","last_name":"Lovelace","date_of_birth":"1955-
 	"insurance":{"member_id":"M1","group_number":"G1","relationship":"spouse","subscriber":{"first_name":"Will","last_name":"Lovelace","date_of_birth":"1950-01-01"},
 		"secondary":{"member_id":"M2"}}}`
 
-// A merge patch changes what it names and nothing else. Source: docs/decisions/patients.md, "PATCH semantics".
+// A merge patch changes only the members it names. Source: docs/decisions/patients.md, "PATCH semantics".
 func TestStoryPatchPatient(t *testing.T) {
 	c := newClinic(t)
 	made := c.ask(authz.Admin, "POST", "/patients/", whole).want(201).object()
@@ -95,7 +95,7 @@ func TestStoryPatchPatient(t *testing.T) {
 		}
 	}
 	page, _, err := audit.List(c.app, audit.Filter{Event: string(audit.PatientUpdate), PatientID: made["id"].(string)}, 0, 100)
-	if err != nil || len(page) != 13 { // the patch of nothing is none
+	if err != nil || len(page) != 13 { // an empty patch adds none
 		t.Fatalf("%d entries, %v", len(page), err)
 	}
 	second := page[12]
@@ -104,7 +104,7 @@ func TestStoryPatchPatient(t *testing.T) {
 	}
 }
 
-// put sets a value by its dotted path; nil in a map of kinds takes it away.
+// put sets a value by its dotted path; nil in a map of kinds removes it.
 func put(o object, path string, value any) {
 	name, rest, nested := strings.Cut(path, ".")
 	switch inner, _ := o[name].(object); {
@@ -164,7 +164,8 @@ func TestPatchesThatAreRefused(t *testing.T) {
 	replyOf(t, "deleted", c.call(authz.Nurse, "PATCH", path, `{}`)).want(404)
 }
 
-// A tag stands for what one reader is shown, and a change is made only on what was read. Source: docs/decisions/patients.md, "Entity tags".
+// An entity tag identifies what one reader is shown, and a change requires the tag that was read. Source:
+// docs/decisions/patients.md, "Entity tags".
 func TestStoryEntityTags(t *testing.T) {
 	c := newClinic(t)
 	rec := c.call(authz.Nurse, "POST", "/patients/", whole)
@@ -183,7 +184,7 @@ func TestStoryEntityTags(t *testing.T) {
 		t.Errorf("HEAD has %s", got)
 	}
 	seen := map[string]authz.Role{}
-	for _, role := range []authz.Role{authz.Admin, authz.Nurse, authz.DataMonitor} { // each sees something else
+	for _, role := range []authz.Role{authz.Admin, authz.Nurse, authz.DataMonitor} { // each is shown other members
 		got := read(role).Header().Get("ETag")
 		if other, same := seen[got]; same {
 			t.Errorf("%s and %s have one tag", role, other)
@@ -191,7 +192,7 @@ func TestStoryEntityTags(t *testing.T) {
 		seen[got] = role
 	}
 
-	// What nobody is shown changes nothing, a moment nobody looked at neither.
+	// A column that is not shown does not change the tag, nor does the passage of time.
 	if _, err := c.app.DB().Update(collections.Patients, dbx.Params{"version": 99}, dbx.HashExp{"id": id}).Execute(); err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +240,7 @@ func TestStoryEntityTags(t *testing.T) {
 		replyOf(t, "stale", c.call(authz.Nurse, "PATCH", path, `{}`, "If-Match", stale)).want(412)
 	}
 
-	// What is shown beside the record counts, too.
+	// The members shown beside the record count, too.
 	row := read(authz.Nurse)
 	c.ask(authz.Admin, "POST", "/threshold-templates/", object{
 		"key": "htn", "name": "Hypertension", "diagnoses": []string{"I10"}, "thresholds": object{"blood_pressure": object{"systolic_high": 140}},
@@ -251,7 +252,7 @@ func TestStoryEntityTags(t *testing.T) {
 	replyOf(t, "delete", c.call(authz.Admin, "DELETE", path, "", "If-Match", read(authz.Admin).Header().Get("ETag"))).want(204)
 }
 
-// Of fifty changes of what all have read one is made.
+// Of fifty concurrent changes with the same tag, one succeeds.
 func TestRaceOfPatches(t *testing.T) {
 	c := newClinic(t)
 	path := "/patients/" + c.enrol(nil) + "/"
@@ -280,7 +281,7 @@ func TestRaceOfPatches(t *testing.T) {
 	}
 }
 
-// Colleagues of other teams change nothing, whatever they know.
+// Clinicians outside the care team cannot change a patient, even with a current tag.
 func TestPatchOutsideTheTeam(t *testing.T) {
 	c := newClinic(t, func(e *routes.Engines) { e.RestrictToCareTeam = true })
 	path := "/patients/" + c.enrol(nil) + "/"

@@ -9,7 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// What changes nothing of a patient leaves no trace: no version, no time, no entry in the trail, no change that others are told.
+// A patch that changes nothing leaves no trace: no version, no timestamp, no audit entry, no entry in the change feed.
 // Source: docs/decisions/patients.md, "PATCH semantics".
 func TestChangesOfNothing(t *testing.T) {
 	c := newClinic(t)
@@ -61,7 +61,7 @@ func TestChangesOfNothing(t *testing.T) {
 		}
 	}
 
-	// A patch of which one thing is new changes that, once.
+	// A patch with one new value among equal ones changes that value, once.
 	rec := c.call(authz.Nurse, "PATCH", path, `{"phone":"2125550123","email":"ada@elsewhere.example"}`, "If-Match", tag)
 	replyOf(t, "a new address", rec).want(200)
 	if v, ch, e := trace(); v != version+1 || ch <= changes || e != 1 || rec.Header().Get("ETag") == tag {

@@ -221,7 +221,7 @@ func TestDeleteAndRestore(t *testing.T) {
 	}
 }
 
-// Portal users reach their own record and nobody else's.
+// Portal users reach only their own record.
 func TestPortalConfinement(t *testing.T) {
 	c := newClinic(t)
 	own, foreign := c.enrol(object{"phone": "555-0100-200"}), c.enrol(nil)
@@ -253,7 +253,7 @@ func TestPortalConfinement(t *testing.T) {
 	}
 }
 
-// Where the practice says so, clinicians reach their care teams' patients, and others in an emergency only.
+// With access restricted to care teams, clinicians reach their teams' patients, and others only in an emergency.
 func TestRestrictedToCareTeam(t *testing.T) {
 	c := newClinic(t, func(e *routes.Engines) { e.RestrictToCareTeam = true })
 	own, foreign := c.enrol(object{"last_name": "Own"}), c.enrol(object{"last_name": "Foreign"})
@@ -303,7 +303,7 @@ func TestRestrictedToCareTeam(t *testing.T) {
 	}
 }
 
-// A record with a damaged field is neither shown nor changed, and stands in no other's way.
+// A record with a damaged field is neither shown nor changed, and does not affect other records.
 func TestDamagedFields(t *testing.T) {
 	c := newClinic(t)
 	id, other := c.enrol(object{"phone": "555-0100-200", "email": "ada@mail.test"}), c.enrol(object{"first_name": "Grace", "last_name": "Hopper"})

@@ -13,8 +13,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// What a portal user types as the device is kept with the reading, and changes nothing of the register: neither a new row, nor one of a
-// device that is in use.
+// A device id typed by a portal user is stored with the reading and does not change the device register: it adds no row
+// and changes no device in use.
 func TestPortalReadingsLeaveTheRegisterAlone(t *testing.T) {
 	c := newIngestingClinic(t)
 	id := c.enrol(object{"gateway_patient_id": "GW-1"})
@@ -46,7 +46,7 @@ func TestPortalReadingsLeaveTheRegisterAlone(t *testing.T) {
 	c.ask(authz.Nurse, "GET", "/devices/typed/", nil).want(200).wantAt(object{"status": "discovered"})
 }
 
-// register is every row of the devices as it is stored.
+// register returns every stored device row.
 func (c *clinic) register() (rows []string) {
 	c.t.Helper()
 	var stored []dbx.NullStringMap

@@ -27,10 +27,10 @@ import (
 
 const webhookSecret = "whsec_for_tests_only"
 
-// gatewaySettings are those of an operator who set the vendors' secrets.
+// gatewaySettings is a configuration with the vendors' secrets.
 var gatewaySettings = config.Gateway{WebhookSecret: webhookSecret, TenoviSecret: vendorSecret, TelliSecret: vendorSecret, TimestampTolerance: 30 * time.Minute}
 
-// newIngestingClinic is a clinic with a writer that runs and a gateway that signs.
+// newIngestingClinic is a clinic with a running writer and a signing gateway.
 func newIngestingClinic(t testing.TB, change ...func(*routes.Engines)) *clinic {
 	t.Helper()
 	readings := ingest.NewEvaluator(ingest.Rules{
@@ -43,12 +43,12 @@ func newIngestingClinic(t testing.TB, change ...func(*routes.Engines)) *clinic {
 	var c *clinic
 	now := func() time.Time {
 		if c == nil {
-			return clock // a client of the EMR asks before there is a clinic
+			return clock // the EMR client reads the clock before the clinic exists
 		}
 		return c.now
 	}
 	writer := ingest.NewWriter(readings, now, quiet, func([]ingest.Outcome) {})
-	client, err := emr.New(emr.Options{Now: time.Now}) // it reaches nobody
+	client, err := emr.New(emr.Options{Now: time.Now}) // it connects to no EMR
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,14 +161,14 @@ func TestIngestionStatus(t *testing.T) {
 		"status": "operational", "queue_depth": 3.0, "observations_today": 3.0, "observations_this_hour": 3.0, "processing_rate": "0.2/min",
 		"last_processed_at": "2026-01-15T13:45:00Z", "fhir_pipeline.pending": 3.0, "fhir_pipeline.failed_today": 0.0,
 	})
-	for writer.Busy() { // a sender has the answer before the writer is idle: six minutes more would be a commit that hangs
+	for writer.Busy() { // the sender has its answer before the writer is idle; six minutes more would look like a stuck commit
 		time.Sleep(time.Millisecond)
 	}
 	c.now = c.now.Add(6 * time.Minute)
 	c.ask(authz.Admin, "GET", path, nil).want(200).wantAt(object{"status": "degraded"})
 	c.wantRoles("GET", path, nil, authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA, authz.DataMonitor)
 
-	still := newClinic(t, func(e *routes.Engines) { // nobody runs its writer
+	still := newClinic(t, func(e *routes.Engines) { // without a running writer
 		e.Writer = ingest.NewWriter(ingest.NewEvaluator(ingest.Rules{PracticeZone: newYork}), time.Now, e.Log, nil)
 	})
 	still.ask(authz.Admin, "GET", path, nil).want(200).wantAt(object{"status": "down"})

@@ -21,32 +21,32 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// grownTables have millions of rows after some years; whoever reads one from end to end makes a page slower every day. Tables that
-// grow with the number of patients, and not with time, are not among them: a summary of the practice looks at each patient.
+// grownTables have millions of rows after some years; an endpoint that scans one gets slower every day. Tables that grow
+// with the number of patients, not with time, are not listed: a practice summary reads every patient.
 var grownTables = []string{
 	"observations", "alerts", "transmissions", "transmission_attempts", "audit_log", "billing_entries", "time_entries", "notifications",
 	"push_deliveries", "gateway_events", "triage_scores", "reading_days",
 }
 
-// wholeByDesign read everything, because everything is what they are asked for.
+// wholeByDesign read all rows because their answer covers all of them.
 var wholeByDesign = []string{
 	"/audit/verify/",           // every entry's hash
 	"/billing/claims-exports/", // every claim
 }
 
-// counted are exact counts that lists promise, of everything or of most of it. No index makes them shorter than the narrowest one, which
-// SQLite walks at some ten million rows a second; pages themselves are found without.
+// counted are exact counts of most or all rows, which lists return. They take as long as the narrowest index, which
+// SQLite walks at some ten million rows a second; the pages themselves do not need them.
 var counted = []string{
 	"SELECT COUNT(*) FROM `push_deliveries` WHERE TRUE",
 	"SELECT COUNT(*) FROM `time_entries` WHERE TRUE", "SELECT COUNT(*) FROM `audit_log` WHERE `outcome`=?",
 	"SELECT COUNT(*) FROM `audit_log` WHERE `resource_type`=?",
 	"SELECT COUNT(*) FROM `billing_entries` WHERE (`lifecycle_status` IN (?, ?, ?, ?, ?, ?, ?, ?, ?)) AND (source = ?)",
 	"SELECT COUNT(*) FROM `billing_entries` WHERE (`lifecycle_status` IN (?, ?, ?, ?, ?, ?, ?, ?, ?)) AND (source != ?)",
-	"SELECT `id`, `escalation` FROM `alerts` WHERE (?=?) AND (escalation != ?) ORDER BY `id`", // of no escalation: nothing is read
+	"SELECT `id`, `escalation` FROM `alerts` WHERE (?=?) AND (escalation != ?) ORDER BY `id`", // escalations without an alert: nothing is read
 }
 
-// Every GET endpoint is asked for without and with each of its query parameters; SQLite must find its way by an index to what each asks of a
-// table that grows.
+// Every GET endpoint is called without and with each of its query parameters; SQLite must use an index for every query
+// on a table that grows.
 func TestNoEndpointReadsATableWhole(t *testing.T) {
 	c := newClinic(t)
 	patient := c.enrol(nil)
@@ -84,8 +84,8 @@ func TestNoEndpointReadsATableWhole(t *testing.T) {
 	}
 }
 
-// queriesOf are the query strings to ask an endpoint with: none, then each parameter alone with each of its words, or with one
-// value that fits, and each beside a patient where the endpoint takes one.
+// queriesOf returns query strings for an endpoint: none, then each parameter alone with each of its enum values or one
+// valid value, and each together with a patient if the endpoint accepts one.
 func queriesOf(document *openapi3.T, path, patient string) []string {
 	queries := []string{""}
 	item := document.Paths.Find(path)
@@ -136,11 +136,11 @@ func valuesOf(p *openapi3.Parameter, patient string) (values []string) {
 	return []string{"abc"}
 }
 
-// queryWatch collects the queries of the app, as they were asked.
+// queryWatch collects the app's queries.
 type queryWatch struct {
 	lock sync.Mutex
 	on   bool
-	seen map[string]bool // since the beginning
+	seen map[string]bool // since the start
 	new  []string
 }
 
@@ -154,7 +154,7 @@ func watchQueries(c *clinic) *queryWatch {
 	return w
 }
 
-// literal is what differs between two queries of one shape.
+// literal matches what differs between two queries of one shape.
 var literal = regexp.MustCompile(`'[^']*'|\b\d+\b`)
 
 func (w *queryWatch) note(query string) {
@@ -187,8 +187,8 @@ var (
 	counts      = regexp.MustCompile(`(?i)\b(COUNT|SUM|AVG|GROUP BY)\b`)
 )
 
-// scans are the steps of a query's plan that read a table that grows from end to end. Walking along an index is no such step
-// when a limit ends the walk.
+// scans returns the plan steps of a query that scan a growing table. A walk along an index does not count if a limit
+// ends it.
 func scans(t *testing.T, db dbx.Builder, query string) (found []string) {
 	t.Helper()
 	if !explainable.MatchString(query) {
@@ -206,7 +206,7 @@ func scans(t *testing.T, db dbx.Builder, query string) (found []string) {
 		if scan == nil || !slices.Contains(grownTables, names[scan[1]]) || partial(t, db, scan[2]) {
 			continue
 		}
-		inOrder := strings.Contains(scan[2], "USING") || strings.Contains(query, "ORDER BY `_rowid_`") // along an index, or the rows themselves
+		inOrder := strings.Contains(scan[2], "USING") || strings.Contains(query, "ORDER BY `_rowid_`") // along an index, or by row id
 		if inOrder && bounded.MatchString(query) && !counts.MatchString(query) {
 			continue
 		}
@@ -215,7 +215,7 @@ func scans(t *testing.T, db dbx.Builder, query string) (found []string) {
 	return found
 }
 
-// stepsOf is how SQLite goes about a query.
+// stepsOf returns SQLite's plan for a query.
 func stepsOf(t *testing.T, db dbx.Builder, query string) (steps []string) {
 	t.Helper()
 	var rows []struct {
@@ -230,11 +230,12 @@ func stepsOf(t *testing.T, db dbx.Builder, query string) (steps []string) {
 	return steps
 }
 
-// throughAll is a step that finds its rows by what a good part of all rows have in common, or looks at every value of a column in turn.
+// throughAll matches a step that finds rows by a value that a large part of them share, or that skips through every
+// value of a column.
 var throughAll = regexp.MustCompile(`^SEARCH \w+ USING .*INDEX \w+ \((ANY|(acknowledged|active|listed|level|risk_level|priority|\w*status|type|observation_type|category|source|` +
 	`cpt_code|event|payer|rendering_provider)=\?)`)
 
-// detours are the steps of a query about one patient that do not begin with the patient.
+// detours returns the steps of a query about one patient that do not start with the patient.
 func detours(t *testing.T, db dbx.Builder, query, patient string) (found []string) {
 	t.Helper()
 	if !regexp.MustCompile("\\bpatient`?\\s*=\\s*'" + patient).MatchString(query) {
@@ -256,7 +257,7 @@ func searchesThroughAll(t *testing.T, db dbx.Builder, query string) (found []str
 	return found
 }
 
-// partial says whether a step walks an index of some rows alone: then it reads no more than it is asked for.
+// partial reports whether a step walks a partial index, and so reads only the rows it needs.
 func partial(t *testing.T, db dbx.Builder, step string) bool {
 	t.Helper()
 	words := strings.Fields(step)
@@ -272,7 +273,8 @@ func partial(t *testing.T, db dbx.Builder, step string) bool {
 	return n > 0
 }
 
-// What a reading costs does not grow with what the practice has in all: none of its statements looks for rows by what many have in common.
+// The cost of a reading does not grow with the practice's data: none of its statements searches by a value that many
+// rows share.
 func TestNoReadingLooksThroughAll(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(nil)

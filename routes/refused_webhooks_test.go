@@ -15,7 +15,7 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// unsigned posts what nobody vouches for.
+// unsigned posts a body without a valid signature.
 func (c *clinic) unsigned(address, body string, header ...string) int {
 	r := httptest.NewRequestWithContext(c.t.Context(), http.MethodPost, "/api/v1/gateway/webhook/", strings.NewReader(body))
 	r.RemoteAddr = address
@@ -28,7 +28,7 @@ func (c *clinic) unsigned(address, body string, header ...string) int {
 	return rec.Code
 }
 
-// However many deliveries are refused, the trail gains one entry an hour for each address and reason, and says how many there were.
+// Refused deliveries add one audit entry an hour per address and reason, with their number.
 func TestRefusedWebhooksAreFewEntries(t *testing.T) {
 	counted := 0
 	c := newIngestingClinic(t, func(e *routes.Engines) { e.Observer.Rejected = func(string) { counted++ } })
@@ -69,7 +69,7 @@ func TestRefusedWebhooksAreFewEntries(t *testing.T) {
 	}
 }
 
-// What has fallen due of many senders is one move of the trail: readings wait for it.
+// The due entries of many senders are written in one transaction, because readings wait for it.
 func TestRefusedSendersAreOneMove(t *testing.T) {
 	c := newIngestingClinic(t)
 	const senders = 150

@@ -12,7 +12,7 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// Two members of one name are nobody's to choose between.
+// A body with two members of one name is refused, since senders may disagree on which one counts.
 func TestRepeatedMembersAreRefused(t *testing.T) {
 	c := newIngestingClinic(t)
 	id := c.enrol(nil)
@@ -46,12 +46,12 @@ func TestRepeatedMembersAreRefused(t *testing.T) {
 		wantAt(object{"channels.alerts.push": true})
 }
 
-// Every row that reads its body reads it so: what is sent twice is named, or the body is not looked at, or nothing is found.
+// Every route that reads its body refuses a repeated member by name, or does not read the body, or finds no record.
 func TestNoRowTakesARepeatedMember(t *testing.T) {
 	c := newIngestingClinic(t)
 	named := 0
 	for _, route := range routes.Rows() {
-		if route.Method == http.MethodGet || route.Gateway || !strings.HasPrefix(route.Path, "/api/v1/") { // FHIR's are forms
+		if route.Method == http.MethodGet || route.Gateway || !strings.HasPrefix(route.Path, "/api/v1/") { // FHIR's bodies are forms
 			continue
 		}
 		path := strings.TrimPrefix(pathParameter.ReplaceAllString(route.Path, "999999"), "/api/v1")
@@ -68,7 +68,7 @@ func TestNoRowTakesARepeatedMember(t *testing.T) {
 	}
 }
 
-// A signed event that says two things is refused and kept for a person.
+// A signed event with a repeated member is refused and quarantined.
 func TestRepeatedMembersByGateway(t *testing.T) {
 	c := newIngestingClinic(t)
 	c.enrol(object{"gateway_patient_id": "GW-1"})

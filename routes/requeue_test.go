@@ -15,7 +15,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// fail stores a delivery that was given up some time before now; columns may say otherwise.
+// fail stores a delivery that became a dead letter the given time ago; columns override its values.
 func (d *delivering) fail(number int, ago time.Duration, columns dbx.Params) (id, observation string) {
 	id, observation = fmt.Sprintf("TXN-2026-%06d", number), d.observe()
 	at := collections.Instant(d.now.Add(-ago))
@@ -32,7 +32,7 @@ func (d *delivering) fail(number int, ago time.Duration, columns dbx.Params) (id
 
 const retryPath = "/fhir/transmissions/retry/"
 
-// A weekend without the EMR: one call queues again what was given up, and nothing else.
+// After a weekend without the EMR one call requeues the dead letters, and nothing else.
 func TestRequeueTransmissions(t *testing.T) {
 	d := newDelivering(t)
 	for i := range 3 {
@@ -94,7 +94,7 @@ func TestRequeueTransmissions(t *testing.T) {
 	}
 }
 
-// What was queued again is delivered at once, once, by the worker that is woken.
+// A requeued delivery is delivered at once, once, by the worker that the request wakes.
 func TestRequeuedIsDelivered(t *testing.T) {
 	d := newDelivering(t)
 	id, observation := d.fail(900001, time.Hour, nil)
@@ -107,7 +107,7 @@ func TestRequeuedIsDelivered(t *testing.T) {
 	d.ask(authz.Admin, "POST", retryPath, object{"since": "2h"}).want(200).wantAt(object{"requeued": 0.0})
 }
 
-// The filters of the list combine with each other and with its pages.
+// The list's filters combine with each other and with paging.
 func TestTransmissionsByError(t *testing.T) {
 	d := newDelivering(t)
 	d.stopWorker()
@@ -140,7 +140,7 @@ func TestTransmissionsByError(t *testing.T) {
 	}
 }
 
-// The EMR's own words are for those who mend it, and it is on record who read them.
+// The EMR's diagnostics are shown only to roles that may repair deliveries, and reading them is audited.
 func TestWordsOfTheEMR(t *testing.T) {
 	d := newDelivering(t)
 	d.emr.refuse(&emr.Error{Code: emr.CodeInvalidResource, Status: 422, Message: "Invalid FHIR resource: value", Diagnostics: phi.Text("Ada Lovelace weighs 80")})

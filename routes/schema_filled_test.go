@@ -9,7 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// The document that is served is the one in the repository but for its version, in both forms, whatever the version looks like.
+// The served document equals the repository's except for its version, in both formats and with any version string.
 func TestServedDocumentHasTheProgramsVersion(t *testing.T) {
 	var want map[string]any
 	if err := yaml.Unmarshal(routes.OpenAPI(), &want); err != nil {

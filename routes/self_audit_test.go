@@ -14,7 +14,7 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// line stores a claim as it stands after whatever led to it, and returns its id.
+// billedLine stores a claim in a given state and returns its id.
 func (c *clinic) billedLine(patient, code, service, start, end, status string) string {
 	c.t.Helper()
 	id := collections.NewUUID()
@@ -30,7 +30,7 @@ func (c *clinic) billedLine(patient, code, service, start, end, status string) s
 	return id
 }
 
-// auditOf is the finding of a pattern in a month: its count, and what is behind it; nothing when it is not there.
+// auditOf returns a month's finding of a pattern: its count and what it refers to; "" if there is none.
 func (c *clinic) auditOf(month, pattern string) string {
 	c.t.Helper()
 	for _, found := range c.ask(authz.DataMonitor, "GET", "/billing/self-audit/?month="+month, nil).want(200).at("findings").([]any) {
@@ -94,7 +94,7 @@ func TestSelfAuditOfLines(t *testing.T) {
 	c.wantAudit("2025-11", "several_devices", 0, nil)
 }
 
-// Ten first bills in a month are a spike until there were eleven in the three months before.
+// Ten first bills in a month are a spike unless there were eleven in the three months before.
 func TestSelfAuditOfEnrolment(t *testing.T) {
 	c := newClinic(t)
 	bill := func(day, status string) string { return c.billedLine(c.enrol(nil), "99453", day, day, day, status) }
@@ -124,7 +124,7 @@ func TestSelfAuditOfTime(t *testing.T) {
 		}).want(201).at("id").(float64))
 	}
 	day := time.Date(2026, 1, 13, 5, 0, 0, 0, time.UTC) // midnight in New York
-	// Four equal ones and one that is not, and one of somebody else.
+	// Four equal entries, one different, and one of another user.
 	same := []int{}
 	for i := range 4 {
 		same = append(same, log(authz.Nurse, day.Add(time.Duration(i)*time.Hour), 20*60+i))
@@ -154,7 +154,7 @@ func TestSelfAuditOfTime(t *testing.T) {
 	c.wantAudit("2025-12", "late_entry", 1, nil, december)
 }
 
-// The longest day has 960 minutes, in the practice's zone.
+// The longest day has 960 minutes, in the practice's time zone.
 func TestSelfAuditOfImpossibleDays(t *testing.T) {
 	for name, midnight := range map[string]time.Time{
 		"UTC": time.Date(2026, 1, 13, 0, 0, 0, 0, time.UTC), "America/New_York": time.Date(2026, 1, 13, 5, 0, 0, 0, time.UTC),
@@ -172,19 +172,19 @@ func TestSelfAuditOfImpossibleDays(t *testing.T) {
 					"patient_id": patient, "category": "care_management", "started_at": started.Format(time.RFC3339), "duration_seconds": minutes * 60,
 				}).want(201).at("id").(float64)))
 			}
-			log(midnight.Add(-time.Hour), 120) // an hour on either day
+			log(midnight.Add(-time.Hour), 120) // an hour on each day
 			for i := range 3 {
 				log(midnight.Add(time.Duration(1+4*i)*time.Hour), 240)
 			}
 			log(midnight.Add(13*time.Hour), 180)
 			c.wantAudit("2026-01", "impossible_day", 0, nil)
-			log(midnight.Add(23*time.Hour+59*time.Minute), 2) // of which one is the next day's
+			log(midnight.Add(23*time.Hour+59*time.Minute), 2) // one of them on the next day
 			c.wantAudit("2026-01", "impossible_day", 1, nil, ids...)
 		})
 	}
 }
 
-// A day is typed when nothing but people brought its readings; a program's are not typed though no device is known.
+// A day counts as typed if only people sent its readings; a client's readings are not typed even without a known device.
 func TestSelfAuditOfTypedDays(t *testing.T) {
 	for name, first := range map[string]time.Time{
 		"America/New_York": time.Date(2025, 12, 1, 5, 0, 0, 0, time.UTC), "Pacific/Auckland": time.Date(2025, 11, 30, 11, 0, 0, 0, time.UTC),
@@ -213,8 +213,8 @@ func TestSelfAuditOfTypedDays(t *testing.T) {
 			for day := range 8 {
 				reading(8+day, []string{"staff", "patient"}[day%2])
 			}
-			reading(-1, "staff") // November's
-			reading(31, "staff") // January's
+			reading(-1, "staff") // in November
+			reading(31, "staff") // in January
 			line := c.billedLine(patient, "99454", "2025-12-30", "2025-12-01", "2025-12-30", "submitted")
 			c.wantAudit("2025-12", "typed_days", 0, nil)
 			reading(17, "machine")
@@ -224,7 +224,7 @@ func TestSelfAuditOfTypedDays(t *testing.T) {
 			c.wantAudit("2025-12", "typed_days", 0, nil) // 10 of 20
 			reading(30, "patient")
 			c.wantAudit("2025-12", "typed_days", 1, []string{line}) // 11 of 21
-			c.wantAudit("2026-01", "typed_days", 0, nil)            // nothing is billed
+			c.wantAudit("2026-01", "typed_days", 0, nil)            // no code is billed
 		})
 	}
 }

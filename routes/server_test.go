@@ -24,7 +24,7 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// clock is the moment at which these tests happen.
+// clock is the time of these tests.
 var clock = time.Date(2026, 1, 15, 13, 45, 0, 0, time.UTC)
 
 var newYork = sync.OnceValue(func() *time.Location {
@@ -35,7 +35,7 @@ var newYork = sync.OnceValue(func() *time.Location {
 	return zone
 })()
 
-// server is the contract without engines behind it.
+// server serves the contract without engines.
 type server struct {
 	t       *testing.T
 	handler http.Handler
@@ -63,14 +63,14 @@ func serve(t *testing.T) *server {
 	return &server{t, e.Server.Handler}
 }
 
-// nobodys knows no access token.
+// nobodys rejects every access token.
 type nobodys struct{}
 
 func (nobodys) Authenticate(core.App, string, time.Time) (auth.Caller, error) {
 	return auth.Caller{}, fault.New(fault.Unauthenticated, "not_authenticated", "There is no token.")
 }
 
-// request is a request as tests write them.
+// request is a test's request.
 type request struct {
 	method, target, token, body string
 	header                      map[string]string
@@ -104,7 +104,7 @@ func (s *server) do(r request) *httptest.ResponseRecorder {
 	return rec
 }
 
-// code is the code of an error body.
+// code returns the code of an error body.
 func code(t *testing.T, rec *httptest.ResponseRecorder) string {
 	t.Helper()
 	return errorOf(t, rec).Code
@@ -129,7 +129,7 @@ func errorOf(t *testing.T, rec *httptest.ResponseRecorder) errorBody {
 	return body
 }
 
-// expect checks status and, for errors, the code.
+// expect checks the status and, for errors, the code.
 func expect(t *testing.T, rec *httptest.ResponseRecorder, status int, wantCode string) {
 	t.Helper()
 	if rec.Code != status {

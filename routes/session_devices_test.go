@@ -13,7 +13,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// handover is a clinic whose clinical manager is told of every alert, on devices that sign in and out.
+// handover is a clinic whose clinical manager is notified of every alert, on devices that sign in and out.
 type handover struct {
 	*clinic
 	dispatcher *notifications.Dispatcher
@@ -58,7 +58,7 @@ func (w *handover) signOut(p phone, more ...string) {
 	w.send(p.access, "POST", "/auth/logout/", body).want(204)
 }
 
-// rings raises a critical alert and returns the devices that are told, by name.
+// rings raises a critical alert and returns the names of the notified devices.
 func (w *handover) rings() string {
 	w.t.Helper()
 	w.alerts++
@@ -93,7 +93,8 @@ func (w *handover) wantRings(what, devices string) {
 	}
 }
 
-// A phone that passes from hand to hand is silent once its holder has signed out as the contract says, with nothing but the refresh token.
+// A phone that is handed over receives no pushes once its user has signed out, with only the refresh token, as the
+// contract states.
 func TestLogoutSilencesTheDevice(t *testing.T) {
 	w := newHandover(t)
 	shared, own := w.signIn(), w.signIn()
@@ -106,7 +107,7 @@ func TestLogoutSilencesTheDevice(t *testing.T) {
 	w.wantRings("nobody signed in", "")
 }
 
-// The session is known by each of its refresh tokens: the newest, those that were swapped since, and one whose time is over.
+// A logout works with each of the session's refresh tokens: the newest, replaced ones, and an expired one.
 func TestLogoutByAnOlderToken(t *testing.T) {
 	for name, leave := range map[string]func(w *handover, first phone){
 		"swapped twice since": func(w *handover, first phone) {
@@ -136,7 +137,7 @@ func TestLogoutByAnOlderToken(t *testing.T) {
 	}
 }
 
-// Registering is a matter of the session, not of the device's name: who registers last has the device.
+// A device is registered to the session that registered it last, whatever its name.
 func TestDeviceBelongsToItsLastSession(t *testing.T) {
 	w := newHandover(t)
 	earlier := w.signIn("device_id", "shared")
@@ -150,7 +151,8 @@ func TestDeviceBelongsToItsLastSession(t *testing.T) {
 	w.wantRings("another session names the device", "")
 }
 
-// Two people in turn at one browser: the subscription goes to who registers it, and comes back silent.
+// Two users take turns at one browser: the push subscription belongs to the last to register it, and is not restored at
+// the next sign-in.
 func TestSharedBrowser(t *testing.T) {
 	w := newHandover(t)
 	manager := w.signIn()
@@ -164,7 +166,7 @@ func TestSharedBrowser(t *testing.T) {
 	}
 }
 
-// What ends all sessions silences all devices, those included that no session is known of.
+// Ending all sessions removes all devices, including those without a known session.
 func TestEndingAllSessionsSilencesAll(t *testing.T) {
 	for name, end := range map[string]func(w *handover, p phone){
 		"new password": func(w *handover, p phone) {
@@ -212,7 +214,8 @@ func TestEndingAllSessionsSilencesAll(t *testing.T) {
 	}
 }
 
-// An access token lasts up to a quarter of an hour longer than its session. With it nothing can be registered that no logout would ever silence.
+// An access token outlives its session by up to a quarter of an hour. It cannot register a device in that time, since no
+// logout would remove it.
 func TestNothingIsRegisteredAfterLogout(t *testing.T) {
 	w := newHandover(t)
 	shared := w.signIn()
@@ -223,7 +226,7 @@ func TestNothingIsRegisteredAfterLogout(t *testing.T) {
 	w.wantRings("after the attempt", "")
 }
 
-// A swap that came to light as a theft ends the sign-in; the phone in a pocket goes on to ring until its owner decides.
+// A refresh token reuse that indicates theft ends the session; the phone keeps receiving pushes until its owner decides.
 func TestStolenTokenSilencesNobody(t *testing.T) {
 	w := newHandover(t)
 	first := w.signIn()
@@ -233,7 +236,7 @@ func TestStolenTokenSilencesNobody(t *testing.T) {
 	w.wantRings("ended as stolen", "own")
 }
 
-// A session that nobody has used for days is nobody's signing out.
+// A session that expires unused is not a logout.
 func TestExpiredSessionRings(t *testing.T) {
 	w := newHandover(t)
 	w.register(w.signIn(), "own").want(201)
@@ -241,7 +244,7 @@ func TestExpiredSessionRings(t *testing.T) {
 	w.wantRings("a week later", "own")
 }
 
-// Whoever is not the owner silences nothing, whatever they hold.
+// A logout by another user removes no device.
 func TestForeignLogoutSilencesNothing(t *testing.T) {
 	w := newHandover(t)
 	own := w.signIn()
@@ -256,7 +259,7 @@ func (w *handover) manage(action string, want int) {
 	w.ask(authz.Admin, "POST", w.managed()+action, nil).want(want)
 }
 
-// managed is the account of the clinical manager.
+// managed returns the path of the clinical manager's account.
 func (w *handover) managed() string {
 	w.t.Helper()
 	var number string

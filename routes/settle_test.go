@@ -15,7 +15,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// ward is a patient with a cuff, and everybody through whom readings of the patient come.
+// ward is a patient with a cuff, and users of every source of readings.
 type ward struct {
 	*clinic
 	patient string
@@ -33,7 +33,7 @@ func newWard(t testing.TB, changes object) *ward {
 	return &ward{c, id, vigiltest.User(t, c.app, authz.Patient, vigiltest.PortalOf(id))}
 }
 
-// comes has a reading come by an entrance: device, staff or patient. It returns its id.
+// comes stores a reading from a source (device, staff or patient) and returns its id.
 func (w *ward) comes(entrance string, systolic, diastolic int, at time.Time) string {
 	w.t.Helper()
 	body := object{"patient_id": w.patient, "systolic": systolic, "diastolic": diastolic, "measured_at": at.Format(time.RFC3339Nano)}
@@ -44,11 +44,11 @@ func (w *ward) comes(entrance string, systolic, diastolic int, at time.Time) str
 	case "patient":
 		return w.askAs(w.portal, "POST", "/ingestion/blood-pressure/", body).want(201).wantAt(object{"origin": "patient"}).at("id").(string)
 	}
-	body["device_id"] = "BP-1" // whatever a person types
+	body["device_id"] = "BP-1" // a typed reading may name it, too
 	return w.ask(authz.Nurse, "POST", "/ingestion/blood-pressure/", body).want(201).wantAt(object{"origin": "staff"}).at("id").(string)
 }
 
-// standing are the patient's alerts in the order of measurement of what raised them, as "value level status", with what else is special.
+// standing returns the patient's alerts by measurement time, as "value level status" with any special state.
 func (w *ward) standing() (list []string) {
 	w.t.Helper()
 	for _, alert := range w.ask(authz.Nurse, "GET", "/alerts/"+query("patient_id", w.patient, "page_size", "100"), nil).results() {
@@ -76,12 +76,12 @@ func (w *ward) wantStanding(what string, want ...string) {
 	}
 }
 
-// stats are the states of the escalations that the service opened.
+// stats returns the states of the escalations that the service opened.
 func (w *ward) stats() []string {
 	return w.rows(w.t, `SELECT priority || ' ' || status FROM escalations WHERE created_by = 'system' ORDER BY id`)
 }
 
-// told are the announcements by kind.
+// told returns the announcements by kind.
 func (w *ward) told() []string {
 	return w.rows(w.t, `SELECT kind || ' ' || severity FROM announcements WHERE patient != '' ORDER BY rowid`)
 }
@@ -97,7 +97,8 @@ func (w *ward) withdraws(id string) {
 	w.ask(authz.Nurse, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "the spouse's"}).want(200)
 }
 
-// A device's critical reading is settled by devices and staff, never by what the patient types; a patient's own by anybody.
+// A device's critical reading is resolved by readings from devices and staff, never by typed readings of the patient;
+// the patient's own critical reading by any.
 func TestStoryTypedNormals(t *testing.T) {
 	for _, entrance := range []string{"device", "staff"} {
 		for _, order := range [][]string{{"patient", "patient", "device", "staff"}, {"device", "patient", "patient", "device"}, {"staff", "patient", "staff", "patient"}} {
@@ -138,7 +139,8 @@ func TestStoryTypedNormals(t *testing.T) {
 	w.wantStanding("what a patient typed is settled by the same", "204 critical auto_resolved")
 }
 
-// A critical reading ten days late with four normals stored since is a matter of the app alone; with nothing since, of a push and no stat.
+// A critical reading ten days late is shown in the app only if four normal ones were stored since; otherwise it sends a
+// push, without a stat escalation.
 func TestStoryLateReading(t *testing.T) {
 	for _, zone := range []string{"America/New_York", "Europe/Berlin", "Australia/Lord_Howe"} {
 		w := newWard(t, object{"time_zone": zone})
@@ -172,13 +174,13 @@ func TestStoryLateReading(t *testing.T) {
 	}
 }
 
-// From what age on a reading is late, and what supersedes it.
+// The age from which a reading is late, and which readings supersede it.
 func TestLateReadings(t *testing.T) {
 	const day = 24 * time.Hour
 	for _, test := range []struct {
 		name  string
 		age   time.Duration
-		since string // the entrance of a normal reading measured an hour later, "" for none
+		since string // source of a normal reading measured an hour later, "" for none
 		want  string
 		stats int
 	}{
@@ -199,7 +201,7 @@ func TestLateReadings(t *testing.T) {
 			t.Errorf("%s: %q", test.name, stats)
 		}
 	}
-	// Another kind supersedes nothing, and a pulse supersedes a pulse whichever device took it.
+	// Another kind does not supersede a reading; a pulse supersedes a pulse of any device.
 	w := newWard(t, nil)
 	w.ask(authz.Nurse, "POST", "/ingestion/pulse-oximetry/", object{"patient_id": w.patient, "spo2": 97, "pulse": 70, "measured_at": w.now.Format(time.RFC3339)}).want(201)
 	w.ask(authz.Nurse, "POST", "/ingestion/blood-pressure/", object{
@@ -208,8 +210,8 @@ func TestLateReadings(t *testing.T) {
 	w.wantStanding("of two kinds", "188 critical active late", "140 critical auto_resolved late superseded")
 }
 
-// Within a day it does not matter in which order readings come: the alerts end as if they had come in the order of measurement, and so
-// do the escalations.
+// Within a day the order of arrival does not matter: alerts and escalations end as if the readings had arrived in order
+// of measurement.
 func TestOrderOfArrival(t *testing.T) {
 	values := [][2]int{{204, 124}, {128, 78}, {150, 92}, {126, 76}, {124, 80}}
 	play := func(order []int) string {
@@ -233,7 +235,7 @@ func TestOrderOfArrival(t *testing.T) {
 	}
 }
 
-// Several events in one delivery are judged in order of measurement; a late one knows what came along.
+// Several events in one delivery are evaluated in order of measurement; a late one takes the others into account.
 func TestStoryBatch(t *testing.T) {
 	for _, newestFirst := range []bool{true, false} {
 		w := newWard(t, nil)
@@ -265,7 +267,7 @@ func TestStoryBatch(t *testing.T) {
 		w.sends(t, "tenovi", "["+strings.Join(parts, ",")+"]").wantBecame("accepted", "accepted", "accepted")
 		w.wantStanding("a batch of today", "204 critical auto_resolved")
 	}
-	// What was to follow is refused: then nothing did.
+	// The later reading is refused, so nothing superseded the late one.
 	w := newWard(t, nil)
 	late := w.now.AddDate(0, 0, -3)
 	rival := pressure("T-1", "GW-1", late.Add(time.Hour), 121)
@@ -280,7 +282,7 @@ func TestStoryBatch(t *testing.T) {
 	}
 }
 
-// Six flags in a week are one warning, with the third; after the run a new one is a new warning.
+// Six irregular heartbeat flags in a week are one warning, at the third; after the run a new one raises a new warning.
 func TestStoryIrregularHeartbeats(t *testing.T) {
 	flag := func(w *ward, at time.Time, systolic int) string {
 		body := object{"patient_id": w.patient, "systolic": systolic, "diastolic": 78, "irregular_heartbeat": true, "measured_at": at.Format(time.RFC3339)}
@@ -291,7 +293,7 @@ func TestStoryIrregularHeartbeats(t *testing.T) {
 	}
 	for _, zone := range []string{"America/New_York", "Australia/Lord_Howe"} {
 		w := newWard(t, object{"time_zone": zone})
-		start := time.Date(2026, 3, 5, 12, 0, 0, 0, time.UTC) // over the change of clocks
+		start := time.Date(2026, 3, 5, 12, 0, 0, 0, time.UTC) // across the change of clocks
 		for day := range 6 {
 			w.now = start.AddDate(0, 0, day)
 			flag(w, w.now, 120+day)
@@ -319,7 +321,7 @@ func TestStoryIrregularHeartbeats(t *testing.T) {
 			t.Errorf("another run: %v", list)
 		}
 	}
-	// Three within seven days, not within eight; whatever the order; a withdrawn one counts for nothing.
+	// Three within seven days, not eight, in any order; a retracted one does not count.
 	for _, test := range []struct {
 		hours []int
 		want  int
@@ -354,7 +356,7 @@ func TestStoryIrregularHeartbeats(t *testing.T) {
 	}
 }
 
-// A reading that is withdrawn takes along what came of it alone: alerts, escalation, score, and what it had settled.
+// Retracting a reading reverses its effects: alerts, escalation, score and resolved alerts.
 func TestStoryWithdrawal(t *testing.T) {
 	w := newWard(t, nil)
 	w.comes("device", 122, 78, w.now.Add(-time.Hour))
@@ -378,7 +380,7 @@ func TestStoryWithdrawal(t *testing.T) {
 		t.Errorf("a real one afterwards: %q", stats)
 	}
 
-	// An escalation that another critical reading joined stays, for that one.
+	// An escalation that another critical reading joined stays open for it.
 	w = newWard(t, nil)
 	first := w.comes("device", 232, 130, w.now.Add(-time.Minute))
 	second := w.comes("device", 208, 118, w.now)
@@ -392,7 +394,8 @@ func TestStoryWithdrawal(t *testing.T) {
 		t.Errorf("nothing is left: %q", stats)
 	}
 
-	// What the reading had settled waits again, unless the others are enough; what it kept open is settled.
+	// Alerts that the reading had resolved are reopened unless other readings suffice; alerts that it kept open are
+	// resolved.
 	w = newWard(t, nil)
 	start := w.now
 	at := func(minutes int, systolic int) string {
@@ -424,7 +427,8 @@ func TestStoryWithdrawal(t *testing.T) {
 		t.Error(diff)
 	}
 
-	// The gain over somebody else's weight is none without that weight, or another.
+	// A gain over another person's weight disappears when that weight is retracted, unless there is a gain over another
+	// one.
 	w = newWard(t, nil)
 	start = w.now
 	var weights []string
@@ -443,7 +447,7 @@ func TestStoryWithdrawal(t *testing.T) {
 	w.withdraws(weights[0])
 	w.wantStanding("without the first", append(spouse, "2.3 warning active")...)
 
-	// What superseded a late reading is withdrawn: then nothing was measured since.
+	// The reading that superseded a late one is retracted: the late one counts as not superseded.
 	w = newWard(t, nil)
 	newer := w.comes("device", 120, 80, w.now.AddDate(0, 0, -1))
 	w.comes("device", 188, 110, w.now.AddDate(0, 0, -10))

@@ -11,7 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// snoozeNights are hours around which clocks on the wall are changed, and one without: what lasts lasts by the clock that is not.
+// snoozeNights are times around clock changes, and an ordinary one: durations do not depend on the wall clock.
 var snoozeNights = map[string]time.Time{
 	"a winter's day":       clock,
 	"spring in New York":   time.Date(2026, time.March, 8, 5, 30, 0, 0, time.UTC),
@@ -21,7 +21,8 @@ var snoozeNights = map[string]time.Time{
 	"a year's last moment": time.Date(2026, time.December, 31, 23, 30, 0, 0, time.UTC),
 }
 
-// 232/130 under a snooze of criticals is told and escalates; what everybody knows of stays quiet until the end, and is told then.
+// 232/130 under a snooze that covers critical alerts alerts and escalates; a value like the known one is suppressed
+// until the end, and alerts then.
 func TestStoryWorseThanSnoozed(t *testing.T) {
 	for name, at := range snoozeNights {
 		t.Run(name, func(t *testing.T) {
@@ -70,7 +71,7 @@ func TestStoryWorseThanSnoozed(t *testing.T) {
 	}
 }
 
-// One that breaks through is told to those who have the escalation, too, though they were told of that a moment ago.
+// A value that breaks through also notifies those assigned to the escalation, even if they were notified a moment ago.
 func TestWorseThanSnoozedRenewsTheEscalation(t *testing.T) {
 	w := newNightShift(t, 0)
 	w.cuff(188, 110, 0)
@@ -99,7 +100,8 @@ func TestWorseThanSnoozedRenewsTheEscalation(t *testing.T) {
 	}
 }
 
-// What breaks through depends on what was known when the snooze began: parameter, direction, and a tenth of the way to the end of the range.
+// A breakthrough depends on the baseline when the snooze began: parameter, direction, and a tenth of the distance to the
+// end of the range.
 func TestWhatBreaksThrough(t *testing.T) {
 	type pressure struct{ systolic, diastolic, pulse int }
 	for name, test := range map[string]struct {
@@ -147,7 +149,7 @@ func TestWhatBreaksThrough(t *testing.T) {
 	}
 }
 
-// What was acknowledged yesterday or forgotten for a week is not what the snooze knows.
+// Alerts acknowledged yesterday or left for a week are not part of a snooze's baseline.
 func TestWhatASnoozeKnows(t *testing.T) {
 	for name, test := range map[string]struct {
 		age          time.Duration
@@ -174,10 +176,10 @@ func TestWhatASnoozeKnows(t *testing.T) {
 	}
 }
 
-// At every end of a snooze, by the clock or by a person, what still stands is told and escalates; what does not is not.
+// When a snooze ends, automatically or by a user, findings that still hold alert and escalate; others do not.
 func TestTheEndOfASnooze(t *testing.T) {
 	for name, test := range map[string]struct {
-		critical bool // the snooze keeps critical alerts quiet
+		critical bool // the snooze covers critical alerts
 		during   func(w *nightShift)
 		alerted  int
 		stat     int
@@ -235,7 +237,8 @@ func TestTheEndOfASnooze(t *testing.T) {
 	}
 }
 
-// A reading that came late opens no escalation at the end of a snooze either, nor does it join that of another alert; people are told.
+// A late reading opens no escalation at the end of a snooze either, nor joins that of another alert; the care team is
+// notified.
 func TestTheEndOfASnoozeWithLateReadings(t *testing.T) {
 	for name, test := range map[string]struct {
 		during func(w *nightShift)
@@ -270,7 +273,7 @@ func TestTheEndOfASnoozeWithLateReadings(t *testing.T) {
 	}
 }
 
-// A reading that came after the end and before the clock noticed has told already.
+// A reading that arrives after a snooze's end but before the sweep has already alerted; the sweep does not alert again.
 func TestTheEndOfASnoozeIsToldOnce(t *testing.T) {
 	w := newNightShift(t, 0)
 	w.snooze(time.Hour, true).want(201)
@@ -297,7 +300,7 @@ func TestTheEndOfASnoozeIsToldOnce(t *testing.T) {
 	}
 }
 
-// Snoozes in a row last no longer than one may; the row ends where people are told.
+// Consecutive snoozes together last no longer than one may; a notification in between ends the series.
 func TestSnoozesInARow(t *testing.T) {
 	w := newNightShift(t, 0)
 	w.cuff(190, 110, 0)
@@ -309,24 +312,24 @@ func TestSnoozesInARow(t *testing.T) {
 	w.snooze(time.Hour, true).want(201)
 	w.snooze(4*time.Hour, true).wantFields("ends_at")
 
-	// One that leaves criticals out tells of them: whoever snoozes them again begins anew.
+	// A snooze that leaves out critical alerts notifies of them, so a later one that covers them starts a new series.
 	w.wantPushed("before", 1, 1)
 	w.snooze(24*time.Hour, false).want(201)
-	w.wantPushed("no longer quiet", 1, 1) // the escalation of the first reading is open, and was told of hours ago
+	w.wantPushed("no longer quiet", 1, 1) // the first reading's escalation is open and notified hours ago
 	w.now = w.now.Add(time.Minute)
 	w.snooze(4*time.Hour, true).want(201)
 
-	// So does whoever ends it, and so does its end.
+	// So do ending a snooze manually, and its end.
 	end := fmt.Sprintf("/patients/%s/snoozes/%v/end/", w.patient, w.ask(authz.Nurse, "GET", "/patients/"+w.patient+"/snoozes/?in_force=true", nil).results()[0]["id"])
 	w.now = w.now.Add(3 * time.Hour)
 	w.ask(authz.Nurse, "POST", end, nil).want(200)
 	w.wantPushed("ended", 1, 1)
 	w.snooze(4*time.Hour, true).want(201)
 	w.now = w.now.Add(4*time.Hour + 30*time.Second)
-	w.snooze(4*time.Hour, true).want(201) // before the clock noticed
+	w.snooze(4*time.Hour, true).want(201) // before the sweep
 	w.wantPushed("run out", 1, 1)
 
-	// Others: 30 days.
+	// Other types: 30 days.
 	c := newNightShift(t, 0)
 	c.snooze(20*24*time.Hour, false).want(201)
 	c.now = c.now.Add(15 * 24 * time.Hour)
@@ -335,7 +338,8 @@ func TestSnoozesInARow(t *testing.T) {
 	c.snooze(15*24*time.Hour, false).want(201)
 }
 
-// A late reading that came after the end of a snooze and before the clock noticed has told nothing: what still stands is told and escalates.
+// A late reading between the end of a snooze and the sweep has sent no alert: findings that still hold alert and
+// escalate.
 func TestTheEndOfASnoozeAfterALateReading(t *testing.T) {
 	for name, late := range map[string]func(w *nightShift){
 		"superseded by what came since": func(w *nightShift) { w.cuffAt(w.now.Add(-80*time.Hour), 204, 124, 0) },
@@ -366,8 +370,8 @@ func TestTheEndOfASnoozeAfterALateReading(t *testing.T) {
 	}
 }
 
-// A late reading is no news at the end of a snooze once something was measured since: it is looked at in the app. One that is all there is
-// is told, and nobody is called for it.
+// At the end of a snooze a late reading does not notify once a newer one was measured; the app shows it. Without a newer
+// one it notifies, without an escalation.
 func TestALateReadingAtTheEndOfASnooze(t *testing.T) {
 	for name, test := range map[string]struct {
 		since   func(w *nightShift)

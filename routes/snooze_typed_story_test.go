@@ -7,10 +7,11 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// What the patient typed keeps the end of a snooze silent about nothing that a device measured: it settles only what the patient typed.
+// A normal reading typed by the patient does not suppress device alerts at the end of a snooze: it resolves only
+// readings typed by the patient.
 func TestStoryTypedNormalAtTheEndOfASnooze(t *testing.T) {
 	for name, test := range map[string]struct {
-		critical bool // the snooze keeps critical alerts quiet
+		critical bool // the snooze covers critical alerts
 		during   func(w *nightShift)
 		alerted  int
 	}{

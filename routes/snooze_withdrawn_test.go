@@ -9,7 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/notifications"
 )
 
-// snoozeOf keeps critical alerts of a type quiet.
+// snoozeOf snoozes alerts of a type, critical ones included.
 func (w *nightShift) snoozeOf(alertType string, length time.Duration) {
 	w.t.Helper()
 	w.ask(authz.Nurse, "POST", "/patients/"+w.patient+"/snoozes/", object{
@@ -31,7 +31,7 @@ func (w *nightShift) wantSnoozes(n int) {
 	}
 }
 
-// SpO2 70, snoozed with criticals, turns out to be nobody's: the snooze was for nothing, and the next 72 is told in full.
+// SpO2 70, snoozed with critical alerts, is retracted: the snooze has no baseline left, and the next 72 alerts in full.
 func TestStoryWithdrawnBehindASnooze(t *testing.T) {
 	for name, at := range snoozeNights {
 		t.Run(name, func(t *testing.T) {
@@ -57,13 +57,13 @@ func TestStoryWithdrawnBehindASnooze(t *testing.T) {
 	}
 }
 
-// What a snooze knows after a withdrawal is what it would have known without the reading, and never more.
+// After a retraction a snooze's baseline is what it would have been without the reading, and never more.
 func TestWhatASnoozeKnowsAfterAWithdrawal(t *testing.T) {
 	for name, test := range map[string]struct {
-		before   func(w *nightShift) object // what is withdrawn
+		before   func(w *nightShift) object // returns the alert of the reading to retract
 		during   func(w *nightShift)
-		inForce  int // snoozes after the withdrawal
-		told     int // pushes about alerts with the withdrawal
+		inForce  int // snoozes after the retraction
+		told     int // pushes about alerts because of the retraction
 		next     int
 		nextTold bool
 	}{
@@ -96,7 +96,7 @@ func TestWhatASnoozeKnowsAfterAWithdrawal(t *testing.T) {
 			wrong := test.before(w)
 			w.close()
 			w.snoozeOf("pulse_oximetry", 4*time.Hour)
-			w.now = w.now.Add(40 * time.Minute) // what is told now is held back by nothing
+			w.now = w.now.Add(40 * time.Minute) // no notification interval suppresses a push now
 			w.pushed(w.people[authz.Nurse], notifications.Alerts)
 			w.pushed(w.people[authz.ClinicalManager], notifications.Escalations)
 			if test.during != nil {
@@ -117,7 +117,7 @@ func TestWhatASnoozeKnowsAfterAWithdrawal(t *testing.T) {
 	}
 }
 
-// A snooze for which nothing was known, one that leaves criticals out, and one of another type have nothing to forget.
+// Retraction does not change a snooze without a baseline, one that leaves out critical alerts, or one of another type.
 func TestWithdrawalLeavesOtherSnoozes(t *testing.T) {
 	w := newNightShift(t, 0)
 	w.snoozeOf("pulse_oximetry", 4*time.Hour)
@@ -131,7 +131,7 @@ func TestWithdrawalLeavesOtherSnoozes(t *testing.T) {
 	w.wantSnoozes(3)
 }
 
-// A gain over a weight that was somebody else's is none: a snooze for it ends as the weight is withdrawn.
+// A gain over another person's weight is reversed when that weight is retracted, and a snooze for it ends.
 func TestCorrectedBehindASnooze(t *testing.T) {
 	w := newNightShift(t, 0)
 	weigh := func(kg float64) object {
@@ -150,7 +150,7 @@ func TestCorrectedBehindASnooze(t *testing.T) {
 	w.wantStat("corrected", 0)
 }
 
-// What cannot be is no baseline before somebody has vouched for it, and none after that was taken back.
+// An implausible value is no baseline before a person confirms it, nor after it is retracted.
 func TestImplausibleBehindASnooze(t *testing.T) {
 	w := newNightShift(t, 0)
 	w.event(t, measured("OX-1", "GW-1", "pulse_oximetry", "%", w.now, `"spo2":45`)).want(400)

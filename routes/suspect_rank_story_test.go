@@ -7,8 +7,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// A weight that nobody has vouched for is a question that waits: its patient is held among the warnings until somebody answers, and ranks by
-// the weight once it is the patient's.
+// A suspect weight waits for confirmation: the patient ranks among the warnings until then, and by the weight once it is
+// confirmed.
 func TestStorySuspectWaitsAmongWarnings(t *testing.T) {
 	for name, test := range map[string]struct {
 		kg     float64

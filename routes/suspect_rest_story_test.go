@@ -7,11 +7,11 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// Once the reading that a run was asked about is decided, somebody is asked about what is left of the run.
+// Once the reading that a run's question is about is decided, a new question is raised about the rest of the run.
 func TestStoryRestOfASuspectRun(t *testing.T) {
 	const question = "suspect_reading warning weight "
 	for name, story := range map[string]struct {
-		run     []float64 // a day apart; the first is asked about
+		run     []float64 // a day apart; the question is about the first
 		decide  int
 		confirm bool
 		want    []string // all questions ever
@@ -55,7 +55,7 @@ func TestStoryRestOfASuspectRun(t *testing.T) {
 	}
 }
 
-// The patient's own weight that comes late and was measured between suspect ones parts their run: each part has its question.
+// A late weight of the patient, measured between suspect ones, splits their run: each part has its question.
 func TestStoryLateWeightPartsASuspectRun(t *testing.T) {
 	const question = "suspect_reading warning weight "
 	for name, story := range map[string]struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// scale sends a weight of a patient's scale by webhook and returns the observation.
+// scale sends a weight of the patient's scale by webhook and returns the observation.
 func (c *clinic) scale(gatewayPatient string, kg float64, at time.Time) reply {
 	c.t.Helper()
 	if at.After(c.now) {
@@ -24,7 +24,7 @@ func (c *clinic) scale(gatewayPatient string, kg float64, at time.Time) reply {
 	return c.ask(authz.Nurse, "GET", "/ingestion/observations/"+id+"/", nil).want(200)
 }
 
-// weighedDaily is a patient who was weighed each morning of the days before now, at the weights given, with a scale of their own.
+// weighedDaily creates a patient with a scale and the given weights, one each morning before now.
 func (c *clinic) weighedDaily(kg ...float64) (patient string, next time.Time) {
 	c.t.Helper()
 	patient = c.enrol(object{"gateway_patient_id": "GW-1"})
@@ -37,7 +37,8 @@ func (c *clinic) weighedDaily(kg ...float64) (patient string, next time.Time) {
 	return patient, c.now.Add(time.Minute)
 }
 
-// standing is what the system makes of a patient's weights: days and device readings that count, what waits for the EMR, score and latest weight.
+// standing summarizes a patient's weights: days and device readings that count, queued deliveries, score and latest
+// weight.
 func (c *clinic) standing(patient string) string {
 	c.t.Helper()
 	days := c.rows(c.t, `SELECT COALESCE(SUM(readings), 0) || ' readings, ' || COALESCE(SUM(device_readings), 0) || ' of devices' FROM reading_days WHERE patient = '`+patient+`'`)
@@ -67,7 +68,7 @@ func (c *clinic) confirmReading(role authz.Role, id any) reply {
 	return c.ask(role, "POST", fmt.Sprintf("/ingestion/observations/%v/confirm/", id), object{"notes": "It was she."})
 }
 
-// portalOf is a portal user who is the patient.
+// portalOf returns the patient's portal user.
 func (c *clinic) portalOf(patient string) *collections.User {
 	c.t.Helper()
 	portal := vigiltest.User(c.t, c.app, authz.Patient)
@@ -78,7 +79,7 @@ func (c *clinic) portalOf(patient string) *collections.User {
 	return portal
 }
 
-// The spouse of 62 kg on an 88 kg patient's scale: stored and shown, and nothing else.
+// The spouse of 62 kg on an 88 kg patient's scale: the reading is stored and shown, and has no other effect.
 func TestStorySpouseOnTheScale(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient, at := c.weighedDaily(88.2, 87.9, 88, 88.1, 88.3, 87.8, 88)
@@ -94,7 +95,8 @@ func TestStorySpouseOnTheScale(t *testing.T) {
 	if after := c.standing(patient); after != before {
 		t.Errorf("it counts: %s, before %s", after, before)
 	}
-	// The spouse comes back, twice in the same run; the patient's own weight is judged as if none of this had been.
+	// The spouse returns twice in the same run; the patient's own weight is evaluated as if these readings did not
+	// exist.
 	at = at.Add(26 * time.Hour)
 	c.scale("GW-1", 66, at).wantAt(object{"review_state": "suspect", "alert_triggered": false})
 	wantSame(t, "alerts of a run", c.raisedAbout(patient), []string{"suspect_reading warning weight 62/78"})
@@ -113,10 +115,10 @@ func TestStorySpouseOnTheScale(t *testing.T) {
 	c.ask(authz.Nurse, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "The spouse"}).want(200).
 		wantAt(object{"status": "entered_in_error", "review_state": "suspect"})
 	c.confirmReading(authz.Nurse, id).want(400, "invalid_state")
-	wantSame(t, "open", c.open(patient), []string{"suspect_reading warning", "suspect_reading warning"}) // of the rest of its run, and of the next
+	wantSame(t, "open", c.open(patient), []string{"suspect_reading warning", "suspect_reading warning"}) // the rest of its run, and the next
 }
 
-// 176.4 lb sent as kg: the patient is not told to have gained 96 kg.
+// 176.4 lb sent as kg: no gain of 96 kg is reported.
 func TestStoryPoundsAsKilograms(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient, at := c.weighedDaily(80, 80.2, 79.9)
@@ -130,14 +132,14 @@ func TestStoryPoundsAsKilograms(t *testing.T) {
 	}
 }
 
-// A second reading like it within a day bears a suspect one out: both are judged in the order in which they were measured.
+// A similar reading within a day confirms a suspect one: both are evaluated in order of measurement.
 func TestStorySecondReadingConfirms(t *testing.T) {
 	usual := []float64{88.2, 87.9, 88, 88.1, 88.3, 87.8, 88}
 	for name, story := range map[string]struct {
 		first, second float64
 		after         time.Duration
 		confirms      bool
-		state         string // of the second
+		state         string // state of the second reading
 	}{
 		"near, five minutes later":            {76, 76.3, 5 * time.Minute, true, "confirmed"},
 		"near, 24 hours later":                {76, 77, 24 * time.Hour, true, "confirmed"},
@@ -188,10 +190,10 @@ func TestStorySecondReadingConfirms(t *testing.T) {
 	}
 }
 
-// What the patient types bears out no weight of a device, in whatever order they come; what a device measures bears out both.
+// A typed weight of the patient does not confirm a device's weight, in any order; a device's weight confirms both.
 func TestStoryTypedWeightConfirmsNoDevice(t *testing.T) {
 	for name, story := range map[string]struct {
-		weights string // in the order of arrival: who sends
+		weights string // source and weight, in order of arrival
 		kg      []float64
 		want    []string
 	}{
@@ -226,7 +228,7 @@ func TestStoryTypedWeightConfirmsNoDevice(t *testing.T) {
 			wantSame(t, "kept", kept, story.want)
 		})
 	}
-	// What a person has confirmed is a person's word, whoever sent it.
+	// A weight that a person has confirmed counts as confirmed, whatever its source.
 	c := newIngestingClinic(t)
 	patient, at := c.weighedDaily(88, 88, 88, 88, 88)
 	portal := vigiltest.User(t, c.app, authz.Patient, vigiltest.PortalOf(patient))
@@ -236,7 +238,7 @@ func TestStoryTypedWeightConfirmsNoDevice(t *testing.T) {
 	c.scale("GW-1", 62.5, at.Add(time.Hour)).wantAt(object{"review_state": "accepted"})
 }
 
-// Who decides about patients may say that it was the patient.
+// Clinicians may confirm that a reading is the patient's.
 func TestStoryStaffConfirm(t *testing.T) {
 	for _, role := range []authz.Role{authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse} {
 		c := newIngestingClinic(t)
@@ -253,7 +255,7 @@ func TestStoryStaffConfirm(t *testing.T) {
 		})
 		portal := c.portalOf(patient)
 		c.askAs(portal, "GET", "/ingestion/observations/"+sent.at("id").(string)+"/", nil).want(200).
-			wantAt(object{"review_state": "confirmed", "confirmed_by": nil, "confirmed_at": c.now.Format(time.RFC3339)}) // no names of staff
+			wantAt(object{"review_state": "confirmed", "confirmed_by": nil, "confirmed_at": c.now.Format(time.RFC3339)}) // no staff names
 		if list := c.askAs(portal, "GET", "/ingestion/observations/", nil).want(200); strings.Contains(list.body, c.people[role].Email()) {
 			t.Errorf("the portal is shown %s", list.body)
 		}
@@ -269,7 +271,7 @@ func TestStoryStaffConfirm(t *testing.T) {
 		if events := c.events(patient); len(events) != before+1 || !slices.Contains(events, "observation.confirm") { // it was read again
 			t.Errorf("confirming again is recorded as %v", events[before:])
 		}
-		calm := c.scale("GW-1", 92.1, c.now.Add(48*time.Hour)).wantAt(object{"review_state": "accepted"}) // that weight has been vouched for
+		calm := c.scale("GW-1", 92.1, c.now.Add(48*time.Hour)).wantAt(object{"review_state": "accepted"}) // that weight is confirmed
 		c.confirmReading(role, calm.at("id")).want(400, "invalid_state")
 		if pictures := c.rows(t, `SELECT COUNT(*) FROM daily_counts WHERE status = 'suspect' AND readings != 0`); pictures[0] != "0" {
 			t.Errorf("%s totals of suspect readings are left", pictures[0])
@@ -277,7 +279,7 @@ func TestStoryStaffConfirm(t *testing.T) {
 	}
 }
 
-// The limits of the rule, and its edges: how many readings it takes, which they are, and what is never doubted.
+// The rule's limits: how many readings it needs, which ones count, and which values are never suspect.
 func TestStorySuspectLimits(t *testing.T) {
 	for name, story := range map[string]struct {
 		usual []float64
@@ -318,7 +320,8 @@ func TestStorySuspectLimits(t *testing.T) {
 	})
 }
 
-// Whatever way a reading comes, somebody else's is held: typed by staff or by the patient, in a file, after it waited in the quarantine.
+// Another person's weight is suspect from every source: typed by staff or by the patient, from a file, or released from
+// quarantine.
 func TestStorySuspectEntrances(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient, at := c.weighedDaily(88, 88.2, 87.9)
@@ -336,18 +339,18 @@ func TestStorySuspectEntrances(t *testing.T) {
 		day(5).Format(time.RFC3339))).want(200).at("event_id")
 	c.ask(authz.MA, "POST", fmt.Sprintf("/ingestion/quarantine/%v/release/", waited), object{"patient_id": patient}).want(201).
 		wantAt(object{"review_state": "suspect", "origin": "device"})
-	// What else is measured in between has nothing to do with it.
+	// Readings of another kind in between have no effect.
 	c.ask(authz.MA, "POST", "/ingestion/blood-pressure/", object{"patient_id": patient, "systolic": 120, "diastolic": 80, "measured_at": day(5).Format(time.RFC3339)}).want(201).
 		wantAt(object{"review_state": "accepted"})
 	wantSame(t, "alerts", c.raisedAbout(patient), []string{"suspect_reading warning weight 62/78"})
 
-	// The patient steps on the scale again, and that settles it, whoever typed the other.
+	// A second, similar weight confirms it, whoever typed the first.
 	c.askAs(portal, "POST", "/ingestion/weight/", object{"weight_kg": 62.5, "measured_at": day(4).Add(time.Minute).Format(time.RFC3339)}).want(201).
 		wantAt(object{"review_state": "confirmed"})
 	c.ask(authz.Nurse, "GET", "/ingestion/observations/"+own.at("id").(string)+"/", nil).want(200).wantAt(object{"review_state": "confirmed", "confirmed_by": "system"})
 	c.askAs(portal, "GET", "/ingestion/observations/"+own.at("id").(string)+"/", nil).want(200).wantAt(object{"confirmed_by": "system"})
 
-	// The list counts what it shows, whatever is thought of it.
+	// The list counts every reading, in any review state.
 	if all := c.ask(authz.Nurse, "GET", "/ingestion/observations/"+query("page_size", "100"), nil).results(); len(all) != 9 {
 		t.Errorf("%d readings are listed", len(all))
 	}
@@ -356,7 +359,7 @@ func TestStorySuspectEntrances(t *testing.T) {
 	}
 }
 
-// What a suspect reading was before it is confirmed is no evidence for billing, and is evidence from the moment it is.
+// A suspect reading is no billing evidence until it is confirmed.
 func TestStorySuspectBilling(t *testing.T) {
 	c := newIngestingClinic(t)
 	start := c.now.AddDate(0, 0, -31)
@@ -389,8 +392,8 @@ func TestStorySuspectBilling(t *testing.T) {
 	}
 }
 
-// A scale in the wrong unit says the same again and again: that bears nothing out, and a person decides. What the patient weighs in between,
-// in the right unit, is judged as ever.
+// A scale in the wrong unit repeats its value: repetition does not confirm it, and a person decides. The patient's
+// weights in the right unit are evaluated as usual.
 func TestStoryWrongUnitWaitsForAPerson(t *testing.T) {
 	for name, weights := range map[string][]float64{
 		"twice":                         {176.4, 176.6},
@@ -410,19 +413,19 @@ func TestStoryWrongUnitWaitsForAPerson(t *testing.T) {
 			}
 			wantSame(t, name, c.open(patient), []string{"suspect_reading warning"})
 			first := c.rows(t, `SELECT id FROM observations WHERE review_state = 'suspect' ORDER BY measured_at LIMIT 1`)[0]
-			c.confirmReading(authz.Nurse, first).want(200).wantAt(object{"review_state": "confirmed"}) // really so heavy
+			c.confirmReading(authz.Nurse, first).want(200).wantAt(object{"review_state": "confirmed"}) // the weight is real
 			if left := c.rows(t, `SELECT id FROM observations WHERE review_state = 'suspect'`); len(left) != len(weights)-1 {
 				t.Errorf("%s: %d wait, whom nobody vouched for", name, len(left))
 			}
 			c.scale("GW-1", weights[0], c.now.Add(time.Minute)).wantAt(object{"review_state": "accepted"})
 		}
 	}
-	// Typed by staff in kilograms what a device in pounds said before: no second opinion either.
+	// Staff types in kilograms the number that a device sent in pounds: it is no second reading either.
 	c := newIngestingClinic(t)
 	patient, at := c.weighedDaily(80, 80.2, 79.9)
 	c.scale("GW-1", 176.4, at)
 	c.ask(authz.Nurse, "POST", "/ingestion/weight/", object{"patient_id": patient, "weight_kg": 176.4, "measured_at": c.now.Format(time.RFC3339)}).
 		want(201).wantAt(object{"review_state": "suspect", "suspect_reason": "wrong_unit"})
-	// The patient steps on it in the right unit: nobody takes that for the other.
+	// The patient uses the scale in the right unit: that weight is not suspect.
 	c.scale("GW-1", 80.3, at.Add(time.Minute)).wantAt(object{"review_state": "accepted", "alert_triggered": false})
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// telli is a reading of version 2 as the vendor sends it.
+// telli is a version 2 reading as the vendor sends it.
 func telli(kind, device string, at time.Time, data string) string {
 	return fmt.Sprintf(`{"data":{%s},"deviceId":%q,"readingType":%q,"time":"%d","mem":"0","tzOffsetMinutes":"-300","genVer":"2",
 		"devdata":{"r":"3","batt":"1","cycles":"0"}}`, data, device, kind, at.UnixMilli())
 }
 
-// What was measured along with a reading and cannot be read costs nobody the reading: it is kept, and staff are told.
+// An unreadable secondary value does not block its reading: the reading is stored, and staff are notified.
 func TestTelliPulseLeftOut(t *testing.T) {
 	var counted []string
 	c := newIngestingClinic(t, func(e *routes.Engines) {
@@ -72,5 +72,5 @@ func TestTelli(t *testing.T) {
 	c.sends(t, "telli", telli("SleepingMatActivity", device, c.now, `"pulse":71`)).wantBecame("ignored")
 	c.sends(t, "telli", telli("Weight", device, c.now, `"weight":165,"unit":"stone"`)).wantFields("data.unit")
 	c.sendsWith(t, "telli", reading, "Authorization", vendorSecret).want(401, "invalid_secret")
-	c.sends(t, "tenovi", reading).want(400) // each in its own words
+	c.sends(t, "tenovi", reading).want(400) // each vendor has its own format
 }

@@ -46,7 +46,7 @@ func TestTenoviArray(t *testing.T) {
 	}
 	c.sends(t, "tenovi", pressure("T-1", "GW-1", c.now, 150)).wantBecame("quarantined conflicting_duplicate")
 
-	// A part that cannot be read costs the others nothing, and is kept; of which nothing can be read is refused.
+	// An unreadable part does not affect the others and is quarantined; a delivery without a readable part is refused.
 	later := c.now.Add(-time.Hour)
 	c.sends(t, "tenovi", "["+pressure("T-1", "GW-1", later, 128)+","+pulse("T-1", "GW-1", later, 7)+",7]").
 		wantBecame("accepted", "rejected validation_error", "rejected parse_error")
@@ -57,7 +57,8 @@ func TestTenoviArray(t *testing.T) {
 	}
 }
 
-// Without "Post as Array" the parts come one after the other, in any order: the reading ends with its pulse, once.
+// Without "Post as Array" the parts arrive one after the other, in any order: the reading is stored once, with its
+// pulse.
 func TestTenoviParts(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -79,7 +80,7 @@ func TestTenoviParts(t *testing.T) {
 				c.sends(t, "tenovi", bodies[part]).wantBecame(test.want[i])
 			}
 			c.wantReadings(t, "blood_pressure 128.0/82.0 190 yes")
-			// What is dangerous about the pulse is told, once, and belongs to the reading; nothing waits any more.
+			// A dangerous pulse alerts once and belongs to the reading; no part is left waiting.
 			if raised := c.rows(t, `SELECT type || ' ' || level || ' ' || (observation != '') FROM alerts ORDER BY type`); fmt.Sprint(raised) != "[device_info normal 1 pulse critical 1]" {
 				t.Errorf("raised are %q", raised)
 			}
@@ -99,7 +100,7 @@ func TestTenoviParts(t *testing.T) {
 	}
 }
 
-// Parts that come at the same moment find each other.
+// Parts that arrive concurrently are merged.
 func TestTenoviPartsAtOnce(t *testing.T) {
 	c := newIngestingClinic(t)
 	c.enrol(object{"gateway_patient_id": "GW-1"})
@@ -117,7 +118,7 @@ func TestTenoviPartsAtOnce(t *testing.T) {
 	}
 }
 
-// Parts of a device that nobody knows wait for a person, and become one reading whichever is released first.
+// Parts of an unknown device wait for a person and become one reading, whichever is released first.
 func TestTenoviReleases(t *testing.T) {
 	for _, first := range []int{0, 1} {
 		c := newIngestingClinic(t)
@@ -134,7 +135,7 @@ func TestTenoviReleases(t *testing.T) {
 			release(ids[1]).want(400, "reading_missing")
 		}
 		release(ids[0]).want(201).wantAt(object{"systolic": 190.0, "pulse": 71.0, "alert_triggered": true, "patient_id": patient})
-		release(ids[1]).want(400, "invalid_state") // it went with its reading
+		release(ids[1]).want(400, "invalid_state") // it was released with its reading
 		c.wantReadings(t, "blood_pressure 190.0/82.0 71 ")
 	}
 }
@@ -155,7 +156,7 @@ func TestTenoviSecrets(t *testing.T) {
 			c.sendsWith(t, "tenovi", body, header, scheme+vendorSecret).want(200)
 		}
 	}
-	c.event(t, body).want(400) // the contract's gateway has words of its own
+	c.event(t, body).want(400) // the contract's gateway has its own format
 
 	closed := newIngestingClinic(t, func(e *routes.Engines) { e.GatewaySources = []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")} })
 	closed.sends(t, "tenovi", body).want(403, "source_not_allowed")
@@ -165,7 +166,7 @@ func TestTenoviSecrets(t *testing.T) {
 	newIngestingClinic(t).sends(t, "tenovi", body).want(503, "webhook_not_configured")
 }
 
-// The same device, second and kind of two vendors are two readings.
+// Readings of two vendors with the same device, second and kind are two readings.
 func TestVendorsDoNotCollide(t *testing.T) {
 	c := newIngestingClinic(t)
 	c.enrol(object{"gateway_patient_id": "GW-1"})

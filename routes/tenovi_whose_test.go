@@ -19,12 +19,12 @@ func irregular(device, patient string, at time.Time, value int) string {
 
 func array(parts ...string) string { return "[" + strings.Join(parts, ",") + "]" }
 
-// indexed is a measurement with another measurement_index.
+// indexed returns a measurement with another measurement_index.
 func indexed(body string, index int) string {
 	return strings.Replace(body, `"measurement_index":1`, fmt.Sprintf(`"measurement_index":%d`, index), 1)
 }
 
-// wantWaiting compares the reasons of what waits, by measurement.
+// wantWaiting compares the quarantine reasons, by measurement.
 func (c *clinic) wantWaiting(t testing.TB, want ...string) {
 	t.Helper()
 	if got := c.rows(t, `SELECT status || ' ' || measurement_type || ' ' || reason FROM gateway_events WHERE status IN ('open', 'rejected') ORDER BY received_at, measurement_type, reason`); !slices.Equal(got, want) {
@@ -39,7 +39,7 @@ func (c *clinic) wantAlerts(t testing.TB, want ...string) {
 	}
 }
 
-// A value that names one patient never joins the reading of another, in whichever order they come and whoever places the reading.
+// A value that names one patient is never merged into another's reading, in any order and whoever assigns the reading.
 func TestTenoviPulseOfAnotherPatient(t *testing.T) {
 	t.Run("of a device that somebody holds", func(t *testing.T) {
 		c := newIngestingClinic(t)
@@ -80,7 +80,7 @@ func TestTenoviPulseOfAnotherPatient(t *testing.T) {
 	})
 }
 
-// What waits for its reading joins it also when that comes with something else, and waits no longer.
+// A waiting part is merged into its reading even if the reading arrives with another part.
 func TestTenoviWaitingPulseAndAnotherAddition(t *testing.T) {
 	for _, together := range []string{"irregular", "all"} {
 		c := newIngestingClinic(t)
@@ -99,7 +99,7 @@ func TestTenoviWaitingPulseAndAnotherAddition(t *testing.T) {
 	}
 }
 
-// Another value than the one that waits is a contradiction, which a person sees.
+// A value that contradicts a waiting one is quarantined for a person.
 func TestTenoviWaitingPulseContradicts(t *testing.T) {
 	c := newIngestingClinic(t)
 	c.enrol(object{"gateway_patient_id": "GW-1"})
@@ -109,7 +109,7 @@ func TestTenoviWaitingPulseContradicts(t *testing.T) {
 	c.wantWaiting(t, "open pulse conflicting_duplicate")
 }
 
-// However a reading came together, what is sent again is known, and what it adds completes it.
+// A repeated part is a duplicate however its reading was merged, and a further part completes the reading.
 func TestTenoviRepeatsOfCompletedReadings(t *testing.T) {
 	c := newIngestingClinic(t)
 	c.enrol(object{"gateway_patient_id": "GW-1"})
@@ -140,8 +140,8 @@ func TestTenoviRepeatsOfCompletedReadings(t *testing.T) {
 	}
 }
 
-// A part that cannot be read is told to staff and counted when the rest of its delivery is taken; of a delivery that is refused as a
-// whole, its sender is told.
+// An unreadable part is reported to staff and counted when the rest of its delivery is stored; if the whole delivery is
+// refused, only its sender gets the error.
 func TestRejectedPartIsTold(t *testing.T) {
 	var counted []string
 	c := newIngestingClinic(t, func(e *routes.Engines) {
@@ -166,7 +166,7 @@ func TestRejectedPartIsTold(t *testing.T) {
 	c.ask(authz.MA, http.MethodGet, "/ingestion/quarantine/?status=rejected", nil).want(200)
 }
 
-// A reading that cannot be read takes nothing with it: its pulse waits for the one that is sent right.
+// An unreadable reading does not block its parts: its pulse waits for a corrected reading.
 func TestTenoviPulseOfUnreadableReading(t *testing.T) {
 	c := newIngestingClinic(t)
 	c.enrol(object{"gateway_patient_id": "GW-1"})
@@ -180,7 +180,7 @@ func TestTenoviPulseOfUnreadableReading(t *testing.T) {
 	c.wantWaiting(t, "rejected blood_pressure validation_error")
 }
 
-// What belongs to a measurement that repeated another one's values goes to the reading that is stored of both.
+// A part of a measurement with repeated values belongs to the reading that is stored for both.
 func TestTenoviPulseOfRepeatedValues(t *testing.T) {
 	send := func(t *testing.T) *clinic {
 		c := newIngestingClinic(t)
@@ -208,7 +208,7 @@ func TestTenoviPulseOfRepeatedValues(t *testing.T) {
 	c.wantReadings(t, "blood_pressure 120.0/82.0 70 ")
 }
 
-// A pulse that waits while its reading turns out to be known waits no longer.
+// A waiting pulse is released when its reading turns out to be a duplicate.
 func TestTenoviWaitingPulseOfRepeatedValues(t *testing.T) {
 	c := newIngestingClinic(t)
 	c.enrol(object{"gateway_patient_id": "GW-1"})
@@ -219,7 +219,7 @@ func TestTenoviWaitingPulseOfRepeatedValues(t *testing.T) {
 	c.wantWaiting(t)
 }
 
-// A battery that cannot be read is refused, and what a device says twice in one moment is both kept.
+// An unreadable battery level is refused, and two different levels of one moment are both kept.
 func TestTenoviBattery(t *testing.T) {
 	c := newIngestingClinic(t)
 	battery := func(level string) string {
@@ -238,7 +238,7 @@ func TestTenoviBattery(t *testing.T) {
 	}
 }
 
-// A reading that a person puts beside the one it contradicts takes along what waits with it, and that one gets nothing of it.
+// A reading that a person releases beside the one it contradicts takes its waiting parts with it; the other gets none.
 func TestTenoviReleaseBesideTakesItsPulse(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(object{"gateway_patient_id": "GW-1"})

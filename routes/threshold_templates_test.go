@@ -27,12 +27,12 @@ func (c *clinic) giveTemplate(patient, key string) reply {
 	return c.ask(authz.Nurse, "POST", "/patients/"+patient+"/vital-config/apply-template/", object{"template_id": c.templateOf(key)["id"]})
 }
 
-// bornBefore is the date of birth of somebody who is so many years old today, and a day.
+// bornBefore returns the birth date of a person who turned the given age yesterday.
 func (c *clinic) bornBefore(years int) string {
 	return c.now.In(newYork).AddDate(-years, 0, -1).Format(time.DateOnly)
 }
 
-// levelsByType are those of a patient's alerts that readings raised, by type.
+// levelsByType returns the levels of a patient's reading alerts, by type.
 func (c *clinic) levelsByType(patient string) map[string]string {
 	c.t.Helper()
 	raised := map[string]string{}
@@ -49,7 +49,7 @@ func (c *clinic) wantLevelsByType(patient string, want map[string]string) {
 	}
 }
 
-// nurseMeasures stores a reading of the kind, as it is just now.
+// nurseMeasures stores a current reading of the kind.
 func (c *clinic) nurseMeasures(patient, kind string, values object) {
 	c.t.Helper()
 	body := object{"patient_id": patient, "measured_at": c.now.Format(time.RFC3339)}
@@ -65,7 +65,7 @@ func (c *clinic) triageRow(patient string) object {
 	return c.ask(authz.Nurse, "GET", "/triage/patients/"+query("patient_id", patient), nil).results()[0]
 }
 
-// factorDetail is what a reason of a patient's score says; "" when it is none.
+// factorDetail returns the detail of a factor of a patient's score; "" if it has none.
 func factorDetail(summary object, name string) string {
 	for _, f := range summary["risk_factors"].([]any) {
 		if f.(object)["factor"] == name {
@@ -81,7 +81,7 @@ func TestStoryChildOfSeven(t *testing.T) {
 	patient := "/patients/" + id + "/"
 	c.ask(authz.Nurse, "GET", patient, nil).want(200).wantAt(object{"needs_thresholds": true, "proposed_template": nil})
 
-	// What is ordinary for a child, and beyond the bounds of adults.
+	// Normal for a child, and beyond an adult's bounds.
 	c.nurseMeasures(id, "blood-pressure", object{"systolic": 122, "diastolic": 80, "pulse": 132})
 	c.nurseMeasures(id, "blood-pressure", object{"systolic": 85, "diastolic": 45, "pulse": 49})
 	c.nurseMeasures(id, "pulse-oximetry", object{"spo2": 91})
@@ -93,7 +93,7 @@ func TestStoryChildOfSeven(t *testing.T) {
 		"is_default": true, "blood_pressure.systolic_high": nil, "blood_pressure.systolic_low": nil, "pulse.high": nil, "weight.change_threshold_kg": nil,
 	})
 
-	// It is seen: on the list, with the reason, and in the figures of compliance.
+	// The list, its reasons and the compliance figures show the missing bounds.
 	summary := c.triageRow(id)
 	want := "A minor without thresholds for: blood pressure, pulse, pulse oximetry, body temperature, weight."
 	if summary["needs_review"] != true || summary["needs_thresholds"] != true || factorDetail(summary, "thresholds") != want {
@@ -102,7 +102,7 @@ func TestStoryChildOfSeven(t *testing.T) {
 	c.ask(authz.Nurse, "POST", "/triage/patients/"+id+"/review/", object{}).want(200).wantAt(object{"needs_review": true, "needs_thresholds": true})
 	c.ask(authz.Admin, "GET", "/dashboard/stats/", nil).want(200).wantAt(object{"patients_needing_thresholds": 1.0})
 
-	// With bounds for all that is measured it is over, and the bounds hold.
+	// Once all measured parameters have bounds, the notice ends and the bounds apply.
 	own := object{"reason": "Fleming, Lancet, 2011", "blood_pressure": object{"systolic_high": 115, "systolic_critical": 130}, "pulse": object{"low": 65, "high": 130}}
 	c.ask(authz.Nurse, "PUT", patient+"vital-config/", own).want(200)
 	c.ask(authz.Nurse, "GET", patient, nil).wantAt(object{"needs_thresholds": true})
@@ -115,7 +115,7 @@ func TestStoryChildOfSeven(t *testing.T) {
 		t.Errorf("the triage list has %v", summary)
 	}
 
-	// A device for another kind asks for thresholds of it at once.
+	// A device for another kind requires bounds for it at once.
 	c.ask(authz.Nurse, "POST", "/devices/assign/", object{"device_id": "GM-7", "patient_id": id, "device_type": "blood_glucose", "shipping_address": "1 Elm Street"}).want(200)
 	c.ask(authz.Nurse, "GET", patient, nil).wantAt(object{"needs_thresholds": true})
 	if got := factorDetail(c.triageRow(id), "thresholds"); got != "A minor without thresholds for: blood glucose." {
@@ -125,7 +125,7 @@ func TestStoryChildOfSeven(t *testing.T) {
 	c.ask(authz.Nurse, "GET", patient, nil).wantAt(object{"needs_thresholds": false})
 }
 
-// What is dangerous at every age is not silent while bounds are missing.
+// A value that is dangerous at every age alerts even while bounds are missing.
 func TestMinorsInDanger(t *testing.T) {
 	for _, test := range []struct {
 		kind   string
@@ -181,7 +181,7 @@ func TestStoryPregnancy(t *testing.T) {
 	}
 }
 
-// The same reading before anybody has applied what is proposed is what it is for every adult.
+// Until the proposed template is applied, a reading is evaluated with the practice's defaults.
 func TestProposedIsNotApplied(t *testing.T) {
 	c := newIngestingClinic(t)
 	id := c.enrol(object{"date_of_birth": c.bornBefore(31), "icd10_codes": []string{"O14.90"}})
@@ -202,7 +202,7 @@ func TestStoryCOPD(t *testing.T) {
 	}
 }
 
-// A reading is judged by the template that was applied just before it, though the writer remembers the patient.
+// A reading is evaluated with a template applied just before it, although the writer caches the patient.
 func TestTemplateReachesTheWriter(t *testing.T) {
 	c := newIngestingClinic(t)
 	id := c.enrol(object{"icd10_codes": []string{"J44.9"}})
@@ -236,14 +236,14 @@ func TestProposals(t *testing.T) {
 		{70, []string{"I11.0"}, "heart_failure"},
 		{70, []string{"J44.9", "I50.9"}, "copd"}, // the first diagnosis
 		{70, []string{"I50.9", "J44.9"}, "heart_failure"},
-		{70, []string{"J44.89"}, asthma.at("id")}, // the more exact one
+		{70, []string{"J44.89"}, asthma.at("id")}, // the more specific one
 		{70, []string{"Z00.0", "E11.9"}, "diabetes"},
 		{29, []string{"O24.410"}, "gestational_diabetes"},
 		{29, []string{"Z34.01"}, "pregnancy"},
 		{29, []string{"Z33.1"}, "pregnancy"},
 		{16, []string{"O10.011"}, "pregnancy"},
 		{9, []string{"E10.9"}, "diabetes"},
-		{9, []string{"I50.9"}, children.at("id")}, // heart failure of adults is another
+		{9, []string{"I50.9"}, children.at("id")}, // heart failure in adults differs
 		{9, nil, children.at("id")},
 		{13, nil, nil},
 		{12, nil, children.at("id")},
@@ -258,7 +258,7 @@ func TestProposals(t *testing.T) {
 			t.Errorf("%d years, %v: %v is proposed, want %v", test.age, test.codes, got, want)
 		}
 	}
-	// A further diagnosis proposes what was not applied; the list says the same as the patient.
+	// A further diagnosis proposes the template that was not applied; the list agrees with the patient's own answer.
 	id := c.enrol(object{"icd10_codes": []string{"I50.9"}, "last_name": "Zuse"})
 	c.giveTemplate(id, "heart_failure").want(200).wantAt(object{"weight.change_threshold_kg": 2.0, "weight.critical_change_kg": 4.0})
 	c.ask(authz.Nurse, "GET", "/patients/"+id+"/", nil).wantAt(object{"proposed_template": nil})
@@ -281,7 +281,7 @@ func TestShippedTemplates(t *testing.T) {
 		if shipped["signed_off_by"] != nil || shipped["signed_off_at"] != nil || shipped["version"] != 1.0 || !strings.Contains(sources, "20") {
 			t.Errorf("shipped is %v", shipped)
 		}
-		// Each is valid, which saving it again shows, and saving it as it is changes nothing.
+		// Each is valid, as saving it again shows, and saving it unchanged has no effect.
 		path := fmt.Sprintf("/threshold-templates/%v/", shipped["id"])
 		again := c.ask(authz.Admin, "PUT", path, shipped).want(200)
 		if !again.sameAs(shipped) || !c.ask(authz.Nurse, "GET", path, nil).want(200).sameAs(shipped) {
@@ -291,7 +291,7 @@ func TestShippedTemplates(t *testing.T) {
 	if want := []string{"adult", "heart_failure", "copd", "pregnancy", "diabetes", "gestational_diabetes"}; !slices.Equal(keys, want) {
 		t.Errorf("shipped are %v, want %v", keys, want)
 	}
-	// What an adult is given is what the practice begins with.
+	// The template for adults equals the practice's defaults.
 	id := c.enrol(nil)
 	before := c.ask(authz.Nurse, "GET", "/patients/"+id+"/vital-config/", nil).object()
 	after := c.giveTemplate(id, "adult").want(200).object()
@@ -305,7 +305,7 @@ func TestShippedTemplates(t *testing.T) {
 	}
 }
 
-// The dry weight is the patient's: a template for the likes of them does not know it, and must not make the scale silent.
+// The dry weight is set per patient: a template does not contain it, and must not remove it.
 func TestTemplateKeepsTheTarget(t *testing.T) {
 	c := newIngestingClinic(t)
 	id := c.enrol(nil)
@@ -315,7 +315,7 @@ func TestTemplateKeepsTheTarget(t *testing.T) {
 	c.nurseMeasures(id, "weight", object{"weight_kg": 84.2})
 	c.wantLevelsByType(id, map[string]string{"weight": "warning"})
 
-	// Switched off by a template the group is off, and a template that names a target sets it.
+	// A group that a template turns off is off, and a target that a template names is set.
 	for name, weight := range map[string]any{"named": object{"target_kg": 75}, "off": nil} {
 		c.ask(authz.Admin, "POST", "/threshold-templates/", object{"name": name, "thresholds": object{"weight": weight}}).want(201)
 	}
@@ -323,7 +323,7 @@ func TestTemplateKeepsTheTarget(t *testing.T) {
 	c.giveTemplate(id, "off").want(200).wantAt(object{"weight": nil})
 }
 
-// A template that is given again is listed once, as it was given last; the audit trail has each time.
+// A template applied again is listed once, with its last use; the audit trail has each.
 func TestTemplateGivenAgain(t *testing.T) {
 	c := newClinic(t)
 	id := c.enrol(nil)
@@ -349,7 +349,7 @@ func TestTemplateGivenAgain(t *testing.T) {
 	}
 }
 
-// sameAs reports whether the answer is an object.
+// sameAs reports whether the answer equals an object.
 func (r reply) sameAs(other object) bool { return fmt.Sprint(r.object()) == fmt.Sprint(other) }
 
 func TestTemplateVersions(t *testing.T) {
@@ -365,12 +365,12 @@ func TestTemplateVersions(t *testing.T) {
 	c.now = c.now.Add(time.Hour)
 	whole := c.ask(authz.Admin, "GET", path, nil).object()
 	whole["thresholds"] = object{"pulse": object{"critical_low": 30, "low": 40}}
-	changed := c.ask(authz.Admin, "PUT", path, whole).want(200) // with the sign-off of the version before
+	changed := c.ask(authz.Admin, "PUT", path, whole).want(200) // with the previous version's sign-off
 	changed.wantAt(object{"version": 2.0, "signed_off_by": nil, "signed_off_at": nil, "thresholds.pulse.critical_low": 30.0})
 	whole["signed_off_by"], whole["signed_off_at"] = "Dr. Miranda Bailey", c.now.Format(time.RFC3339)
 	c.ask(authz.Admin, "PUT", path, whole).want(200).wantAt(object{"version": 2.0, "signed_off_by": "Dr. Miranda Bailey"})
 
-	// Who was given the first version keeps it, also when the template is gone.
+	// A patient with the first version keeps it, also after the template is removed.
 	c.ask(authz.Nurse, "GET", "/patients/"+patient+"/vital-config/", nil).wantAt(object{"pulse.critical_low": 35.0})
 	c.ask(authz.Admin, "DELETE", path, nil).want(204)
 	c.ask(authz.Admin, "GET", path, nil).want(404)
@@ -378,7 +378,7 @@ func TestTemplateVersions(t *testing.T) {
 	c.ask(authz.Nurse, "GET", "/patients/"+patient+"/vital-config/", nil).wantAt(object{"pulse.critical_low": 35.0})
 	c.ask(authz.Nurse, "POST", "/patients/"+patient+"/vital-config/apply-template/", object{"template_id": made.at("id")}).want(404)
 
-	// A template takes the place of what was set of its groups.
+	// A template replaces the bounds of its groups.
 	c.ask(authz.Nurse, "PUT", "/patients/"+patient+"/vital-config/", object{"reason": "x", "pulse_oximetry": object{"low": 99, "critical_low": 96}, "blood_glucose": nil}).want(200)
 	c.giveTemplate(patient, "copd").want(200).wantAt(object{"pulse_oximetry.low": 87.0, "pulse_oximetry.critical_low": 85.0, "blood_glucose": nil, "pulse.critical_low": 35.0})
 	c.giveTemplate(patient, "diabetes").want(200).wantAt(object{"blood_glucose.low": 70.0})

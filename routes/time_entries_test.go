@@ -9,7 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// timeOf logs time with a patient as somebody.
+// timeOf logs time with a patient as the role's user.
 func (c *clinic) timeOf(role authz.Role, patient, start string, minutes int, changes object) reply {
 	body := object{
 		"patient_id": patient, "category": "interactive", "contact_method": "phone", "started_at": start, "duration_seconds": minutes * 60, "notes": "Talked",
@@ -20,7 +20,7 @@ func (c *clinic) timeOf(role authz.Role, patient, start string, minutes int, cha
 	return c.ask(role, "POST", "/time-entries/", body)
 }
 
-// countedOf are the minutes of a patient's month that count.
+// countedOf returns the counted minutes of a patient's month.
 func (c *clinic) countedOf(patient string) float64 {
 	c.t.Helper()
 	sums := c.ask(authz.Admin, "GET", "/time-entries/summary/?month=2026-01&patient_id="+patient, nil).results()
@@ -30,7 +30,7 @@ func (c *clinic) countedOf(patient string) float64 {
 	return sums[0]["counted_minutes"].(float64)
 }
 
-// Two staff on one call of 12 minutes: the second is told whose entry there is, and the patient has 12 minutes.
+// Two staff members log one call of 12 minutes: the second is told of the first's entry, and the patient has 12 minutes.
 func TestTwoStaffOnOneCall(t *testing.T) {
 	c := newClinic(t)
 	id, other := c.enrol(object{"icd10_codes": []string{"I10"}}), c.enrol(nil)
@@ -54,7 +54,7 @@ func TestTwoStaffOnOneCall(t *testing.T) {
 	if n := c.countedOf(id); n != 22 {
 		t.Errorf("%v minutes count", n)
 	}
-	// a timer is no way round it
+	// a timer does not bypass the check
 	c.now = time.Date(2026, 1, 15, 14, 0, 0, 0, time.UTC)
 	running := c.ask(authz.Nurse, "POST", "/time-entries/start/", object{"patient_id": id, "category": "interactive", "contact_method": "phone"}).want(201).object()
 	c.ask(authz.MA, "POST", "/time-entries/start/", object{"patient_id": id, "category": "interactive"}).want(400, "overlapping_time").wantAt(object{"time_entry_id": running["id"]})
@@ -66,7 +66,7 @@ func TestTwoStaffOnOneCall(t *testing.T) {
 	c.ask(authz.Nurse, "POST", fmt.Sprintf("/time-entries/%.0f/stop/", running["id"]), object{"notes": "Talked"}).want(200).wantAt(object{"duration_seconds": 600.0, "user": float64(nurse.Number())})
 }
 
-// Which ways of contact are live, and what a missing one is taken for.
+// Which contact methods are live, and the default for a missing one.
 func TestContactMethods(t *testing.T) {
 	c := newClinic(t)
 	for i, test := range []struct {
@@ -106,7 +106,8 @@ func TestContactMethods(t *testing.T) {
 	c.ask(authz.Nurse, "PATCH", path, object{"contact_method": nil}).want(200).wantAt(object{"live": false, "contact_method": nil})
 }
 
-// The minutes of two escalations, resolved at once by one provider, are one stretch; who spent it vouches for it, and nobody else reviews it before.
+// The minutes of two escalations resolved at once by one provider count as one interval; the provider attests to them,
+// and no one else can review them first.
 func TestEscalationMinutesAreAttested(t *testing.T) {
 	c := newClinic(t)
 	id := c.enrol(object{"icd10_codes": []string{"I10"}, "primary_provider_id": c.people[authz.Provider].Number()})

@@ -23,7 +23,7 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// mailbox is an EMR that takes everything, or refuses it for one reason.
+// mailbox is an EMR that accepts everything, or refuses it for one reason.
 type mailbox struct {
 	lock    sync.Mutex
 	refusal *emr.Error
@@ -51,7 +51,7 @@ func (m *mailbox) FindObservation(context.Context, string) (string, bool, error)
 	return "", false, nil
 }
 
-// Probe is answered unless everything is refused for want of a connection.
+// Probe succeeds unless all requests fail for lack of a connection.
 func (m *mailbox) Probe(context.Context) error {
 	m.lock.Lock()
 	defer m.lock.Unlock()
@@ -73,7 +73,7 @@ func (m *mailbox) UpdateObservation(_ context.Context, emrID string, _ []byte, r
 	return emr.Created{EMRID: emrID, Attempts: []emr.Attempt{{Took: 31 * time.Millisecond, Status: 200, RequestID: requestID}}}, nil
 }
 
-// delivering is a clinic whose worker is at work.
+// delivering is a clinic with a running worker.
 type delivering struct {
 	*clinic
 	emr        *mailbox
@@ -95,7 +95,7 @@ func newDelivering(t *testing.T, change ...func(*routes.Engines)) *delivering {
 	at := func() time.Time { return *d.at.Load() }
 	worker := emr.NewWorker(emr.WorkerOptions{
 		EMR: d.emr, Schedule: emr.Schedule{5 * time.Minute}, Load: ingest.NewEvaluator(ingest.Rules{}).LoadFHIR, Clock: at,
-		Log: slog.New(slog.DiscardHandler), Spread: func() float64 { return 0 }, StopPatience: time.Hour, // rounds are asked for after its stop
+		Log: slog.New(slog.DiscardHandler), Spread: func() float64 { return 0 }, StopPatience: time.Hour, // rounds run after it stopped
 		Finished: func(s emr.Result) { d.finished <- s },
 	})
 	fine := dashboard.Probes{
@@ -143,7 +143,7 @@ func TestTransformAndTransmit(t *testing.T) {
 	d.ask(authz.Nurse, "POST", path+"/transform/", nil).want(400, "invalid_state")
 	d.ask(authz.Nurse, "GET", path+"/", nil).want(200).wantAt(object{"meta.versionId": "1", "status": "final"})
 
-	// Refused, then asked for by hand: refused again, then taken.
+	// Refused, then sent manually: refused again, then accepted.
 	d.emr.refuse(&emr.Error{Code: emr.CodeInvalidResource, Status: 422, Message: "Invalid FHIR resource: value", Diagnostics: phi.Text("Ada weighs 80")})
 	other := d.observe()
 	path = "/fhir/observations/" + other
@@ -214,12 +214,12 @@ func TestProcessPending(t *testing.T) {
 	if _, err := d.app.DB().Update(collections.Observations, dbx.Params{"transform_error": "The reading has no FHIR form."}, dbx.HashExp{"id": id}).Execute(); err != nil {
 		t.Fatal(err)
 	}
-	// The form that was owed is made, and it is sent: by this call or by the worker that it woke.
+	// The missing FHIR form is created, and the reading is sent by this call or by the worker that it woke.
 	d.ask(authz.Admin, "POST", "/fhir/process-pending/", nil).want(200).wantAt(object{"details.transformed": 1.0})
 	if s := <-d.finished; s.ObservationID != id || s.RetryAt != clock.Add(5*time.Minute) {
 		t.Errorf("%+v", s)
 	}
-	d.stopWorker() // it might have been woken once more, and be the first to see that the retry is due
+	d.stopWorker() // another wake-up might let the worker see first that the retry is due
 	d.advance(5 * time.Minute)
 	answer := d.ask(authz.Admin, "POST", "/fhir/process-pending/", nil).want(200).wantAt(object{"processed": 1.0, "failed": 1.0, "details.transformed": 0.0})
 	errors, _ := answer.at("details.transmission_errors").([]any)

@@ -18,13 +18,13 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// row is the triage row of a patient as a nurse sees it.
+// row returns a patient's triage row as a nurse sees it.
 func (c *clinic) row(patient string) object {
 	c.t.Helper()
 	return c.ask(authz.Nurse, "GET", "/triage/patients/"+query("patient_id", patient, "concern", "true"), nil).want(200).results()[0]
 }
 
-// said is what a row says in short: state, values, change, age, reasons, who takes care.
+// said summarizes a row: state, values, change, age, reasons, holder.
 func (c *clinic) said(patient string) string {
 	c.t.Helper()
 	row := c.row(patient)
@@ -57,14 +57,14 @@ func (c *clinic) wantRow(what, patient, want string) {
 	}
 }
 
-// inUnit brings a reading whose unit has to be named.
+// inUnit stores a reading with its unit named.
 func (c *clinic) inUnit(kind, unit, patient, values string, ago time.Duration) {
 	c.t.Helper()
 	c.event(c.t, fmt.Sprintf(`{"event_type":"measurement.created","device_id":"DEV-%s","patient_id":%q,"measurement_type":%q,"unit":%q,"values":{%s},"timestamp":%q}`,
 		patient[24:], patient, kind, unit, values, c.now.Add(-ago).Format(time.RFC3339))).want(200)
 }
 
-// What a row says first: what is critical before what only is near, what happened since, and what is done about it.
+// The row's main finding: critical values before values near a bound, the change since then, and the response.
 func TestConcern(t *testing.T) {
 	c := newIngestingClinic(t)
 	high := c.enrol(nil)
@@ -93,7 +93,8 @@ func TestConcern(t *testing.T) {
 	c.wantRow("eight days later it is no longer in range", high, "no_data {diastolic:80,systolic:130} <nil> 192h0m0s | acknowledged Test Person")
 }
 
-// Weight is judged by its change, of which the row says how much and within which time; the other parameter that is out of bounds stands behind.
+// A weight is evaluated by its change; the row has the change and its period, and the other parameter out of bounds
+// comes second.
 func TestConcernOfChange(t *testing.T) {
 	c := newIngestingClinic(t)
 	heavy := c.enrol(nil)
@@ -109,7 +110,7 @@ func TestConcernOfChange(t *testing.T) {
 	c.wantRow("of two warnings the later", heavy, "warning {spo2:91} <nil> 1h0m0s; ≤ 92; Also weight +2.9 kg | nobody <nil>")
 }
 
-// What is in doubt or no measurement is never in range, whatever its number; with bounds switched off nothing is.
+// A suspect or implausible value is never in range, whatever its number; with bounds turned off no value is.
 func TestConcernInDoubt(t *testing.T) {
 	c := newIngestingClinic(t)
 	whose := c.enrol(nil)
@@ -128,7 +129,8 @@ func TestConcernInDoubt(t *testing.T) {
 	c.wantRow("without bounds", off, "no_bounds {diastolic:130,systolic:230} <nil> 1h0m0s; No bounds to compare it with")
 }
 
-// A row that is all about one reading has the state of the alert that the reading raised, and in range none: the same function decides both.
+// A row about a single reading has the level of that reading's alert, and no level if it is in range: the same function
+// decides both.
 func TestConcernIsTheAlert(t *testing.T) {
 	random := rand.New(rand.NewPCG(22, 1))
 	c := newIngestingClinic(t)
@@ -161,7 +163,7 @@ func TestConcernIsTheAlert(t *testing.T) {
 	}
 }
 
-// Who takes care: nobody, who was told, who works on it, who has acknowledged it, until when it is put off.
+// The holder: none, notified, working on it, acknowledged by, snoozed until.
 func TestHolder(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(nil)
@@ -204,7 +206,8 @@ func TestHolder(t *testing.T) {
 	}
 }
 
-// The live topic tells the same, also what goes by the days before, without the line, which who follows it draws on; without being asked, the list stays as it was.
+// The live topic has the same row, including changes over previous days, without the series, which the subscriber
+// extends itself. Without the concern parameter the list is unchanged.
 func TestConcernLive(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(nil)
@@ -238,7 +241,7 @@ func TestConcernLive(t *testing.T) {
 	}
 }
 
-// A page asks the same few statements however many are on it.
+// A page runs the same few statements for any number of rows.
 func TestConcernReadsFew(t *testing.T) {
 	c := newIngestingClinic(t)
 	var asked atomic.Int64
@@ -253,7 +256,7 @@ func TestConcernReadsFew(t *testing.T) {
 	for range 2 {
 		c.measured("bp", c.enrol(nil), `"systolic":150,"diastolic":80`, time.Hour)
 	}
-	count() // the first of all remembers what does not change
+	count() // the first call fills the caches
 	few := count()
 	for range 12 {
 		c.measured("bp", c.enrol(nil), `"systolic":150,"diastolic":80`, time.Hour)

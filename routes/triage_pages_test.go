@@ -17,7 +17,7 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// busyList is a practice in which somebody does something, by the API, the dashboard, a script or the clock.
+// busyList is a practice with random activity from the API, the dashboard, a script and the clock.
 type busyList struct {
 	*clinic
 	random *rand.Rand
@@ -26,7 +26,7 @@ type busyList struct {
 
 func (l *busyList) anybody() string { return l.people[l.random.IntN(len(l.people))] }
 
-// one is one id of what a query finds, "" for none.
+// one returns one id that a query finds, or "".
 func (l *busyList) one(query string) string {
 	if found := l.read(query); len(found) > 0 {
 		return found[l.random.IntN(len(found))]
@@ -41,7 +41,7 @@ func (l *busyList) update(table string, columns dbx.Params, where dbx.Expression
 	}
 }
 
-// act does one thing by chance, and says what; what is refused changes nothing, which is a step too.
+// act performs one random action and returns its name; a refused action is a step without a change.
 func (l *busyList) act() (what string) {
 	patient, n := l.anybody(), l.random.IntN(100)
 	staff := []authz.Role{authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse}
@@ -136,7 +136,7 @@ func (l *busyList) act() (what string) {
 	return step.what
 }
 
-// Whatever anybody does between, a page that is remembered is the one that would be made now, for whoever asks, and is recorded as that one is.
+// After any activity a cached page equals a page computed now, for every caller, and is audited like one.
 func TestRememberedTriagePages(t *testing.T) {
 	l := &busyList{clinic: newIngestingClinic(t, func(e *routes.Engines) { e.RestrictToCareTeam = true }), random: rand.New(rand.NewPCG(3, 3))}
 	for range 7 {
@@ -166,7 +166,7 @@ func TestRememberedTriagePages(t *testing.T) {
 	}
 }
 
-// wantAlike checks that the last entries of the trail say the same of whoever was shown whom.
+// wantAlike checks that the last audit entries record the same caller and patients.
 func (l *busyList) wantAlike(n int) {
 	l.t.Helper()
 	var rows []struct{ ID, Said, Changes string }
@@ -188,7 +188,7 @@ func (l *busyList) wantAlike(n int) {
 	}
 }
 
-// A page is made once while nothing changes, and not kept with a name that cannot be opened.
+// A page is computed once while nothing changes, and is not cached if a name cannot be decrypted.
 func TestTriagePagesAreRemembered(t *testing.T) {
 	c := newClinic(t)
 	ada, grace := c.enrol(nil), c.enrol(object{"first_name": "Grace"})
@@ -225,7 +225,7 @@ func TestTriagePagesAreRemembered(t *testing.T) {
 	}
 }
 
-// unnoticed does something without one of the triggers that tell of it.
+// unnoticed runs work without one of the triggers that record its changes.
 func (c *clinic) unnoticed(trigger string, work func()) {
 	c.t.Helper()
 	var made string

@@ -15,7 +15,7 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// standing is a row of the triage list in short, by the patient's last name.
+// standing summarizes the triage rows by the patients' last names.
 func (r reply) standing() (rows []string) {
 	r.t.Helper()
 	for _, row := range r.results() {
@@ -25,7 +25,7 @@ func (r reply) standing() (rows []string) {
 	return rows
 }
 
-// rescored is the list once the clock has ranked everybody anew.
+// rescored ranks all patients again and returns the list.
 func (c *clinic) rescored() []string {
 	c.t.Helper()
 	if _, _, err := triage.RescoreAll(c.t.Context(), c.app, c.now, func([]string) {}); err != nil {
@@ -41,18 +41,18 @@ func (c *clinic) wantOrder(what string, got []string, want ...string) {
 	}
 }
 
-// measured brings a reading by the gateway, measured so long ago.
+// measured stores a gateway reading of the given age.
 func (c *clinic) measured(kind, patient, values string, ago time.Duration) reply {
 	c.t.Helper()
 	return c.event(c.t, fmt.Sprintf(`{"event_type":"measurement.created","device_id":"DEV-%s","patient_id":%q,"measurement_type":%q,"values":{%s},"timestamp":%q}`,
 		patient[24:], patient, kind, values, c.now.Add(-ago).Format(time.RFC3339))).want(200)
 }
 
-// SpO2 70 now ranks before all others: before a saturation of 84 that is 400 days old, before warnings, however many. Whoever answers it leaves
-// it among the critical ones for a day.
+// A current SpO2 of 70 ranks first: before a saturation of 84 that is 400 days old, and before any number of warnings.
+// An answered alert stays in the critical band for a day.
 func TestStoryWorstFirst(t *testing.T) {
 	for zone, begin := range map[string]time.Time{
-		"America/New_York":    time.Date(2025, 10, 1, 5, 30, 0, 0, time.UTC), // 400 days on, an hour was repeated
+		"America/New_York":    time.Date(2025, 10, 1, 5, 30, 0, 0, time.UTC), // 400 days later, one hour was repeated
 		"Australia/Lord_Howe": time.Date(2026, 1, 15, 13, 45, 0, 0, time.UTC),
 	} {
 		t.Run(zone, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestStoryWorstFirst(t *testing.T) {
 				"Silent 77 critical handled", "Warned 75 warning <nil>")
 
 			c.now = c.now.Add(24 * time.Hour)
-			got := c.rescored() // still critical after exactly a day, and no longer after more
+			got := c.rescored() // still critical after exactly one day, and not after more
 			if i := slices.Index(got, "Low 79 critical handled"); i != 2 || len(got) != 5 {
 				t.Errorf("a day later: %v", got)
 			}
@@ -125,7 +125,7 @@ func (c *clinic) answerAll(patient string) {
 	}
 }
 
-// wantLive checks what the live list tells of a patient.
+// wantLive checks what the live list has about a patient.
 func (c *clinic) wantLive(patient, want string) {
 	c.t.Helper()
 	views, err := routes.LiveViews{}.Patients(c.app, []string{patient})
@@ -137,7 +137,8 @@ func (c *clinic) wantLive(patient, want string) {
 	}
 }
 
-// Of each kind, the worse or fresher of two patients with one reading each ranks first, by each entrance, in any order of arrival, on both sides.
+// For each kind, the worse or fresher of two patients with one reading each ranks first, from every source, in any order
+// of arrival, in both directions.
 func TestStoryWorseOrFresherFirst(t *testing.T) {
 	for name, pair := range map[string]struct {
 		kind, worse, better string
@@ -180,7 +181,7 @@ func TestStoryWorseOrFresherFirst(t *testing.T) {
 	}
 }
 
-// A later normal reading answers nothing: while the alert is open its values keep the patient where they were.
+// A later normal reading answers no alert: while the alert is open, its values keep the patient's rank.
 func TestStoryNormalReadingAnswersNothing(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(nil)
@@ -195,7 +196,7 @@ func TestStoryNormalReadingAnswersNothing(t *testing.T) {
 	}
 }
 
-// A weight counts by its gain: 9.2 kg are twice the critical 4.6 and half of the way to three times that.
+// A weight ranks by its gain: 9.2 kg are twice the critical 4.6, and halfway to three times that.
 func TestStoryGainRanks(t *testing.T) {
 	c := newIngestingClinic(t)
 	for name, kg := range map[string]float64{"More": 89.2, "Less": 84.7, "Little": 82} {
@@ -211,7 +212,7 @@ func TestStoryGainRanks(t *testing.T) {
 	}
 }
 
-// A patient's own bounds say what is dangerous: the score follows them in the same answer, also that of an alert which is open.
+// A patient's own bounds decide what is dangerous: the score follows them in the same answer, also for an open alert.
 func TestStoryDangerFollowsThresholds(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(nil)

@@ -16,7 +16,7 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// rank gives a patient a latest reading and a place on the list.
+// rank gives a patient a latest reading and a triage row.
 func (c *clinic) rank(patient string, columns dbx.Params) {
 	c.t.Helper()
 	if _, err := c.app.DB().Update(collections.TriageScores, columns, dbx.HashExp{"patient": patient}).Execute(); err != nil {

@@ -30,7 +30,7 @@ func codes(r reply) (list []string) {
 	return list
 }
 
-// The whole life of a second factor, from set-up to the end.
+// The whole life of a second factor, from setup to removal.
 func TestTwoFactor(t *testing.T) {
 	c := newClinic(t)
 	catcher, mailer := c.post()
@@ -52,7 +52,7 @@ func TestTwoFactor(t *testing.T) {
 		t.Errorf("provisioning URI %s, want %s", setup.text("provisioning_uri"), want)
 	}
 	backup := codes(setup)
-	c.login(user.Email(), vigiltest.Password).want(200) // not on before it is confirmed
+	c.login(user.Email(), vigiltest.Password).want(200) // not required before it is confirmed
 	post("verify/", object{"totp_code": codeAt(t, first.text("secret"), c.now)}).want(400, "invalid_totp")
 	post("verify/", object{"totp_code": backup[0]}).want(400, "invalid_totp")
 	post("verify/", object{}).want(400, "validation_error")
@@ -62,7 +62,7 @@ func TestTwoFactor(t *testing.T) {
 	}
 	post("setup/", nil).want(400, "already_enabled")
 	c.login(user.Email(), vigiltest.Password).want(401, "totp_required")
-	c.login(user.Email(), vigiltest.Password, "totp_code", code).want(200) // the code of the set-up opens the first sign-in
+	c.login(user.Email(), vigiltest.Password, "totp_code", code).want(200) // the setup code is valid for the first sign-in
 	c.login(user.Email(), vigiltest.Password, "totp_code", code).want(401, "authentication_failed")
 	c.login(user.Email(), vigiltest.Password, "backup_code", strings.ToUpper(backup[3])).want(200)
 	c.login(user.Email(), vigiltest.Password, "backup_code", backup[3]).want(401, "authentication_failed")

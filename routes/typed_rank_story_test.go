@@ -8,7 +8,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/triage"
 )
 
-// answered has somebody answer all that is open.
+// answered answers every open alert and escalation.
 func (w *ward) answered() {
 	w.t.Helper()
 	for _, alert := range w.ask(authz.Nurse, "GET", "/alerts/"+query("status", "active", "page_size", "100"), nil).results() {
@@ -19,12 +19,13 @@ func (w *ward) answered() {
 	}
 }
 
-// A critical that was answered stays in its band until a device or staff measured something else, for a day, however many normals the patient
-// types; they are shown as the latest. A patient's own critical is settled by the patient.
+// An answered critical finding stays in its band for a day until a device or staff reading differs, however many normal
+// readings the patient types; those are shown as the latest. A critical reading typed by the patient is resolved by the
+// patient's own.
 func TestStoryTypedNormalsKeepTheBand(t *testing.T) {
 	for name, test := range map[string]struct {
 		critical string
-		then     []string // entrances of normals, two minutes apart
+		then     []string // sources of normal readings, two minutes apart
 		handled  bool
 	}{
 		"device, then typed twice":          {"device", []string{"patient", "patient"}, true},

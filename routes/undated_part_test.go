@@ -9,8 +9,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// A value that somebody vouches for joins the reading it was measured with, and says no more of when that was: with a time that cannot be it is
-// kept and not judged, whenever the patient was born, and whether or not the reading itself was doubted.
+// A part that a person confirms is merged into its reading but does not confirm the time: with an impossible time it is
+// stored and not evaluated, whatever the patient's birth date and whether or not the reading was suspect.
 func TestStoryConfirmedPartIsUndated(t *testing.T) {
 	dead := time.Date(1970, 1, 1, 0, 2, 0, 0, time.UTC)
 	for name, test := range map[string]struct {
@@ -27,7 +27,7 @@ func TestStoryConfirmedPartIsUndated(t *testing.T) {
 			c.t = t
 			patient, at := c.enrol(object{"gateway_patient_id": "GW-1", "date_of_birth": test.born}), test.at(c)
 			c.sends(t, "tenovi", pressure("T-1", "GW-1", at, 128)).wantBecame("accepted")
-			if test.state == "confirmed" { // it is learnt only now that the device was not made then
+			if test.state == "confirmed" { // the device's manufacture date is entered later
 				c.now = c.now.Add(72 * time.Hour)
 				made := at.Add(48 * time.Hour).Format(time.DateOnly)
 				if _, err := c.app.DB().NewQuery("UPDATE devices SET made_on = '" + made + "' WHERE device_id = 'T-1'").Execute(); err != nil {

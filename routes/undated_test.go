@@ -10,9 +10,10 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// A cuff whose clock is dead: what it measured is kept and not judged as of now, and its people hear of the clock, once until it is right.
+// A cuff with a dead clock: its readings are stored but not evaluated as current, and the care team is notified of the
+// clock once until it is correct.
 func TestStoryDeadClock(t *testing.T) {
-	for _, born := range []string{"1955-12-10", "1985-06-01"} { // the other was not born when the clock says
+	for _, born := range []string{"1955-12-10", "1985-06-01"} { // the second was not yet born at the clock's time
 		t.Run(born, func(t *testing.T) {
 			c := newIngestingClinic(t)
 			c.t = t
@@ -52,7 +53,8 @@ func TestStoryDeadClock(t *testing.T) {
 				t.Errorf("%d are queued for the EMR", len(sent))
 			}
 
-			// A person dealt with it: still nobody hears of it again. A sane time ends it; a wrong one after that is told again.
+			// The alert is acknowledged: it does not notify again. A valid time closes it; an invalid one after that
+			// notifies again.
 			c.ask(authz.Nurse, "POST", "/alerts/"+formatID(alert)+"/acknowledge/", nil).want(200)
 			if level := c.score(patient)["risk_level"]; level != before["risk_level"] {
 				t.Errorf("answered it is ranked %v, before %v", level, before)
@@ -75,7 +77,7 @@ func TestStoryDeadClock(t *testing.T) {
 	}
 }
 
-// How old a measurement may be: up to a year before the patient was enrolled it is taken at its word, as everything typed is.
+// How old a measurement may be: up to a year before enrollment its time is accepted, as are all typed times.
 func TestStoryHowOldIsWrong(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
@@ -104,7 +106,7 @@ func TestStoryHowOldIsWrong(t *testing.T) {
 	}
 }
 
-// A vendor names no patient: a measurement with a time that cannot be is of whoever has the device now.
+// A vendor names no patient: a measurement with an impossible time belongs to the current holder of the device.
 func TestStoryDeadClockOfAHeldDevice(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient, other := c.enrol(nil), c.enrol(object{"gateway_patient_id": "gw-2"})
@@ -115,16 +117,16 @@ func TestStoryDeadClockOfAHeldDevice(t *testing.T) {
 	if alerts := c.alertsOf(patient, "device_clock"); len(alerts) != 1 {
 		t.Errorf("%d alerts", len(alerts))
 	}
-	// The gateway names somebody else: nobody guesses.
+	// The gateway names another patient: the event is quarantined.
 	c.event(t, cuffEvent("tel", "gw-2", 204, dead.Add(time.Hour))).want(200).wantAt(object{"status": "quarantined", "reason": "patient_mismatch"})
-	// Implausible, and nobody knows when: shown, and nobody is called for it but for the clock.
+	// Implausible and without a valid time: shown, and notified only because of the clock.
 	c.sends(t, "telli", telli("BloodPressure", "tel", dead.Add(2*time.Hour), `"systolic":55,"diastolic":34`)).want(400)
 	wantIn(t, c.implausible(patient), object{"late": true, "status": "active"})
 	told := c.rows(t, `SELECT a.type FROM announcements n JOIN alerts a ON a.id = n.alert ORDER BY a.type`)
 	if !slices.Equal(told, []string{"device_battery", "device_clock"}) || len(c.stats(t)) != 0 {
 		t.Errorf("told: %q, escalations: %q", told, c.stats(t))
 	}
-	// Taken back and given to somebody else, whose people hear of it anew.
+	// The device is returned and assigned to another patient, whose care team is notified of the clock.
 	c.ask(authz.Nurse, "POST", "/devices/tel/unassign/", object{"reason": "returned"}).want(200)
 	c.now = c.now.Add(time.Hour)
 	c.ask(authz.Nurse, "POST", "/devices/assign/", object{"device_id": "tel", "patient_id": other, "device_type": "blood_pressure"}).want(200)
@@ -138,7 +140,7 @@ func TestStoryDeadClockOfAHeldDevice(t *testing.T) {
 	}
 }
 
-// What comes by itself to a reading that nobody judges is not judged either, in whichever order they come.
+// A part that joins a reading that is not evaluated is not evaluated either, in any order of arrival.
 func TestStoryDeadClockInParts(t *testing.T) {
 	for _, first := range []string{"pressure", "pulse"} {
 		c := newIngestingClinic(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/sandbox"
 )
 
-// weigh stores a weight of a patient, measured some minutes ago.
+// weigh stores a patient's weight, measured the given minutes ago.
 func (a *atTheEMR) weigh(patient string, kg float64, minutesAgo int) (id string) {
 	a.t.Helper()
 	at := a.now.Add(-time.Duration(minutesAgo) * time.Minute).Format(time.RFC3339)
@@ -21,7 +21,7 @@ func (a *atTheEMR) weigh(patient string, kg float64, minutesAgo int) (id string)
 		want(201).at("id").(string)
 }
 
-// arrived are the weights at the EMR in the order in which they came.
+// arrived returns the weights at the EMR in order of arrival.
 func (a *atTheEMR) arrived() (weights []string) {
 	a.t.Helper()
 	for _, o := range a.emr.Observations() {
@@ -37,8 +37,8 @@ func (a *atTheEMR) arrived() (weights []string) {
 	return weights
 }
 
-// Readings of a patient whom the EMR does not know wait: they fail nothing, use no slot, and are sent by themselves, in order of measurement, once
-// somebody has said who the patient is there, whichever way.
+// Readings of a patient without an EMR link wait: they count as no failure, use no slot, and are sent automatically, in
+// order of measurement, once the patient is linked in any way.
 func TestStoryUnlinkedPatient(t *testing.T) {
 	for name, link := range map[string]func(a *atTheEMR, patient string){
 		"PUT": func(a *atTheEMR, patient string) {
@@ -86,7 +86,7 @@ func TestStoryUnlinkedPatient(t *testing.T) {
 				list[0]["patient_name"] != "Ada Lovelace" || list[0]["oldest_reading_at"] != clock.Add(-120*time.Minute).Format(time.RFC3339) {
 				t.Errorf("list %v", list)
 			}
-			// A person who asks for it is told at once, and the reading goes on waiting.
+			// A manual request is refused at once, and the reading keeps waiting.
 			a.sendAsked(a.ask(authz.Provider, "POST", "/fhir/observations/"+second+"/transmit/", nil).want(200).at("transmission_id").(string))
 			record := a.ask(authz.Nurse, "GET", "/fhir/transmissions/?status=failed", nil).results()
 			if len(record) != 1 || record[0]["error_code"] != "patient_not_found" || record[0]["error_message"] != "Patient has no EMR id" ||
@@ -113,7 +113,7 @@ func TestStoryUnlinkedPatient(t *testing.T) {
 	}
 }
 
-// What was withdrawn while it waited is never sent; a patient who is unlinked again waits again.
+// A reading retracted while it waited is never sent; readings of a patient who is unlinked wait again.
 func TestUnlinkedAndWithdrawn(t *testing.T) {
 	a := newAtTheEMR(t)
 	patient := a.enrol(object{"mrn": "M-2"})
@@ -142,7 +142,7 @@ func TestUnlinkedAndWithdrawn(t *testing.T) {
 	a.ask(authz.Nurse, "GET", "/ingestion/observations/"+wrong+"/", nil).want(200).wantAt(object{"fhir_status": "failed"})
 }
 
-// An id that was wrong is put right: what the EMR refused because it knew nobody of it is sent again by itself.
+// After a wrong EMR id is corrected, deliveries that the EMR refused as unknown are sent again automatically.
 func TestCorrectedLink(t *testing.T) {
 	a := newAtTheEMR(t)
 	patient := a.enrol(object{"mrn": "M-2", "external_id": "erx-9"})
@@ -160,7 +160,7 @@ func TestCorrectedLink(t *testing.T) {
 	}
 }
 
-// Who is linked to whom is checked at the EMR, before anything is stored.
+// A link is checked at the EMR before it is stored.
 func TestLinkIsChecked(t *testing.T) {
 	a := newAtTheEMR(t)
 	a.emr.AddPatient(sandbox.EMRPatient{ID: "erx-2", MRN: "X-9", Family: "LOVELÁCE", Given: []string{"ada"}, BirthDate: "1955-12-10", Deceased: true})
@@ -178,7 +178,7 @@ func TestLinkIsChecked(t *testing.T) {
 			t.Errorf("%s: %v", id, refused)
 		}
 	}
-	for _, id := range []string{"erx-3", "erx-4"} { // somebody was told of a stranger, and it stands in the trail
+	for _, id := range []string{"erx-3", "erx-4"} { // a stranger's record was read, and the audit trail has it
 		if told, total, err := audit.List(a.app, audit.Filter{Event: "emr.search", ResourceID: id}, 0, 10); err != nil || total != 1 || told[0].Patient != patient {
 			t.Errorf("in the trail of %s: %v, %v", id, told, err)
 		}
@@ -204,7 +204,7 @@ func TestLinkIsChecked(t *testing.T) {
 	a.wantRoles("POST", path, object{"emr_id": "erx-2"}, authz.Admin, authz.ClinicalManager, authz.MA)
 }
 
-// The search finds who was asked for by the whole name, and says who is not alive or not in use.
+// The search finds patients by full name and reports deceased and inactive ones.
 func TestSearchByWholeName(t *testing.T) {
 	c := newEMRClinic(t, []sandbox.EMRPatient{
 		{ID: "e-1", Family: "Lovelace", Given: []string{"Ada"}},

@@ -16,13 +16,14 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// The uptime never says that what is down was always up, whatever is known of when that began, and forgets no outage once it is over.
+// The uptime of a service that is down is never 100 %, whatever is recorded of the outage's start, and completed outages
+// still count.
 func TestUptimeAgreesWithStatus(t *testing.T) {
 	const fine, noEMR, unconfigured, noWorkers = `{"emr":{"status":"healthy"},"background_worker":{"status":"healthy"}}`,
 		`{"emr":{"status":"down"},"background_worker":{"status":"healthy"}}`, `{"emr":{"status":"down","detail":"not configured"},"background_worker":{"status":"healthy"}}`,
 		`{"emr":{"status":"healthy"},"background_worker":{"status":"down"}}`
 	for name, c := range map[string]struct {
-		samples []string // services of samples a minute apart, the newest first
+		samples []string // services of samples a minute apart, newest first
 		down    bool
 		want    string
 	}{

@@ -65,7 +65,7 @@ func TestUpdateUser(t *testing.T) {
 	c.ask(authz.Admin, "PATCH", path, object{}).want(200)
 	c.ask(authz.Admin, "PATCH", path, object{"first_name": nil, "last_name": "", "role": "boss", "npi": "1234567890", "phone": "x", "time_zone": "x", "patient_id": 7}).
 		wantFields("first_name", "last_name", "role", "npi", "phone", "time_zone", "patient_id")
-	c.ask(authz.Admin, "PATCH", path, object{"patient_id": patient}).wantFields("patient_id") // a nurse is nobody's portal
+	c.ask(authz.Admin, "PATCH", path, object{"patient_id": patient}).wantFields("patient_id") // a nurse cannot be a portal user
 
 	gone := c.enrol(nil)
 	c.ask(authz.Admin, "DELETE", "/patients/"+gone+"/", nil).want(204)

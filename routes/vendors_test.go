@@ -12,7 +12,7 @@ import (
 
 const vendorSecret = "a secret of the vendor's"
 
-// sends posts a body as a vendor does that shows its secret in a header.
+// sends posts a body as a vendor that sends its secret in a header.
 func (c *clinic) sends(t testing.TB, vendor, body string) reply {
 	t.Helper()
 	return c.sendsWith(t, vendor, body, "X-Api-Key", vendorSecret)
@@ -32,7 +32,7 @@ func (c *clinic) sendsWith(t testing.TB, vendor, body, header, secret string) re
 	return reply{t, vendor, rec.Code, rec.Body.String()}
 }
 
-// became are the statuses of the events of a delivery that is answered with 200.
+// became returns the event statuses of a delivery answered with 200.
 func (r reply) became() (statuses []string) {
 	r.t.Helper()
 	for _, item := range r.delivered() {
@@ -62,7 +62,7 @@ func (r reply) wantBecame(want ...string) reply {
 	return r
 }
 
-// rows are the observations as text.
+// rows returns the rows of a query as text.
 func (c *clinic) rows(t testing.TB, query string) (rows []string) {
 	t.Helper()
 	if err := c.app.DB().NewQuery(query).Column(&rows); err != nil {

@@ -25,7 +25,7 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// paper reads a PDF: how many pages it has and what is written on them, word by word in the order of drawing.
+// paper reads a PDF and returns its number of pages and its text, word by word in drawing order.
 func paper(t *testing.T, answer reply) (pages int, text string) {
 	t.Helper()
 	raw := []byte(answer.want(200).body)
@@ -42,7 +42,7 @@ func paper(t *testing.T, answer reply) (pages int, text string) {
 	for _, stream := range regexp.MustCompile(`(?s)stream\r?\n(.*?)\r?\nendstream`).FindAllSubmatch(raw, -1) {
 		inflated, err := zlib.NewReader(bytes.NewReader(stream[1]))
 		if err != nil {
-			continue // a font, or a map
+			continue // a font or a map
 		}
 		content, _ := io.ReadAll(inflated)
 		for _, shown := range regexp.MustCompile(`(?s)\(((?:\\.|[^\\)])*)\) ?Tj`).FindAllSubmatch(content, -1) {
@@ -52,7 +52,7 @@ func paper(t *testing.T, answer reply) (pages int, text string) {
 	return bytes.Count(raw, []byte("/Type /Page\n")), words.String()
 }
 
-// utf16Text undoes the escapes of a PDF string of two-byte letters.
+// utf16Text decodes a PDF string of two-byte characters.
 func utf16Text(escaped []byte) string {
 	var plain []byte
 	for i := 0; i < len(escaped); i++ {
@@ -82,14 +82,14 @@ func wantWords(t *testing.T, text string, words ...string) {
 	}
 }
 
-// readers are programs of others that write on standard output what a PDF says, each asked as it wants to be.
+// readers are third-party programs that write a PDF's text to standard output, each with its arguments.
 var readers = [][]string{
 	{"pdftotext", "-layout", "FILE", "-"},
 	{"mutool", "draw", "-F", "txt", "FILE"},
 	{"python3", "-c", "import sys, pypdf; print('\\n'.join(page.extract_text() for page in pypdf.PdfReader(sys.argv[1]).pages))", "FILE"},
 }
 
-// readElsewhere has a PDF read by all that are here, and wants the same words of each.
+// readElsewhere reads a PDF with every installed reader and expects the same words from each.
 func readElsewhere(t *testing.T, raw string, words ...string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "visit-report.pdf")
@@ -119,7 +119,8 @@ func readElsewhere(t *testing.T, raw string, words ...string) {
 	}
 }
 
-// A pressure that rose in the last days: the finding in words, means, what was done, and what was left out.
+// A blood pressure that rose in the last days: the finding in words, the means, the actions taken, and what was left
+// out.
 func TestVisitReport(t *testing.T) {
 	c := newIngestingClinic(t, func(e *routes.Engines) {
 		e.PracticeName, e.Letterhead = "Hudson Valley Heart Clinic", "12 Mill Road, Albany NY 12207 · (518) 555-0100"
@@ -179,12 +180,12 @@ func TestVisitReport(t *testing.T) {
 	t.Run("read elsewhere", func(t *testing.T) {
 		readElsewhere(t, answer.body, "Home monitoring report", "Kwame Hall", "Blood pressure is higher in the last 7 days.", "188/114", "Limits in force", "Page 1 of 1")
 	})
-	// The means are those of the summary, to the whole number.
+	// The means are those of the summary, rounded to whole numbers.
 	for _, days := range []int{7, 30, 90} {
 		g := c.summary(id, days)["blood_pressure"].(object)
 		wantWords(t, text, fmt.Sprintf("%.0f/%.0f", g["mean_systolic"], g["mean_diastolic"]), fmt.Sprintf("%.0f", g["readings"]))
 	}
-	// The provider reads no time entries but the own ones, and the sheet says so; a manager reads the nurse's.
+	// A provider reads only their own time entries, and the report states that; a manager also reads the nurse's.
 	if strings.Contains(text, "Salty dinner") {
 		t.Error("the provider's sheet has the nurse's time entry")
 	}
@@ -201,7 +202,7 @@ func TestVisitReport(t *testing.T) {
 	}
 }
 
-// Nothing of the patient stands in the file's name, and who may not read the chart gets no sheet.
+// The file name contains no PHI, and a user who may not read the chart gets no report.
 func TestVisitReportIsForThoseWhoReadTheChart(t *testing.T) {
 	c := newClinic(t)
 	id := c.enrol(object{"first_name": "Markedfirst", "last_name": "Markedlast", "mrn": "MARKED-7"})
@@ -228,7 +229,7 @@ func TestVisitReportIsForThoseWhoReadTheChart(t *testing.T) {
 	wantWords(t, text, "No readings in these 7 days.", "No blood pressure was measured in these 7 days.", "No device assigned", "No phone recorded", "None in these days.")
 }
 
-// However much there is, it stays on one page and says what had no room; two weeks of nothing but nonsense are said to be left out.
+// A report fits on one page and states what had no room; two weeks of implausible values are reported as left out.
 func TestVisitReportOfMuch(t *testing.T) {
 	c := newIngestingClinic(t)
 	long := strings.Repeat("Wolfeschlegelsteinhausen ", 8)
@@ -257,7 +258,7 @@ func TestVisitReportOfMuch(t *testing.T) {
 	wantWords(t, text, "more in the chart.", "At the visit", "Temperature", "SpO₂", "Glucose", "the highest 201/121")
 }
 
-// A name is set as it is, or openly not at all.
+// A name is printed completely, or visibly replaced.
 func TestVisitReportNames(t *testing.T) {
 	for first, whole := range map[string]bool{
 		"Łukasz": true, "Nguyễn": true, "Ελένη": true, "Дмитрий": true, "O'Ñîçé–Smith": true, "Zoe\u0308": true, "Zoë\u0308": false, "محمد": false, "שרה": false, "李": false, "🦊": false, "ナオミ": false,
@@ -278,7 +279,8 @@ func TestVisitReportNames(t *testing.T) {
 	}
 }
 
-// Midnight is the patient's: what was measured at 23:30 in Honolulu is of that day, and the sheet says whose time it is.
+// Days begin at midnight in the patient's time zone: a reading at 23:30 in Honolulu belongs to that day, and the report
+// names the zone.
 func TestVisitReportZone(t *testing.T) {
 	c := newIngestingClinic(t)
 	c.now = time.Date(2026, 1, 15, 9, 45, 0, 0, time.UTC) // 23:45 on the 14th in Honolulu
@@ -290,7 +292,8 @@ func TestVisitReportZone(t *testing.T) {
 	wantWords(t, text, "188/114 on Jan 14 23:30", "Times: patient's, HST", "Dec 16, 2025 to Jan 14, 2026", "Made Jan 14, 2026 23:45 HST")
 }
 
-// What the sheet says first, by what was measured: it compares where there is enough, says so where there is not, and never calls a doubt a finding.
+// The report's summary by readings: it compares periods with enough readings, states where there are too few, and never
+// reports a suspect value as a finding.
 func TestVisitReportFindings(t *testing.T) {
 	c := newIngestingClinic(t)
 	type days struct {
@@ -317,7 +320,7 @@ func TestVisitReportFindings(t *testing.T) {
 					c.storedReading(id, "blood_pressure", c.now.AddDate(0, 0, -ago).Add(-time.Minute), dbx.Params{"systolic": part.systolic, "diastolic": part.diastolic})
 				}
 			}
-			// Out of this world, and doubted: in no mean and no finding.
+			// Implausible, and suspect: in no mean and no finding.
 			c.storedReading(id, "blood_pressure", c.now.AddDate(0, 0, -2), dbx.Params{"systolic": 240.0, "diastolic": 140.0, "review_state": "suspect"})
 			_, text := paper(t, c.ask(authz.Nurse, "GET", "/patients/"+id+"/report/?days=90", nil))
 			wantWords(t, text, append(story.words, "Left out: 1 suspect")...)
@@ -328,7 +331,8 @@ func TestVisitReportFindings(t *testing.T) {
 	}
 }
 
-// What is out of bounds beside the blood pressure is said first as well, and a number that says it is an MRN is not called one twice.
+// Parameters other than blood pressure that are out of bounds are also summarized, and a number labeled as an MRN is not
+// labeled twice.
 func TestVisitReportBeyondPressure(t *testing.T) {
 	c := newIngestingClinic(t)
 	id := c.enrol(object{"mrn": "MRN-0042"})

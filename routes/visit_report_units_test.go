@@ -10,7 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// The sheet is in the units of whoever asks for it, or in those that the query names: values, means, limits and what is said in words.
+// The report uses the caller's units, or those of the query: for values, means, limits and text.
 func TestVisitReportUnits(t *testing.T) {
 	c := newIngestingClinic(t)
 	c.now = time.Date(2026, 1, 15, 17, 0, 0, 0, time.UTC)

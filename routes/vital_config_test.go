@@ -105,7 +105,7 @@ func TestThresholdComplaints(t *testing.T) {
 		})
 	}
 	c.ask(authz.Nurse, "PUT", path, object{"reason": "x", "pulse": object{"high": 100}}).want(200)
-	c.ask(authz.Nurse, "PUT", path, object{"reason": "x", "pulse": object{"low": 100}}).wantFields("pulse.low") // the one that was sent
+	c.ask(authz.Nurse, "PUT", path, object{"reason": "x", "pulse": object{"low": 100}}).wantFields("pulse.low") // the member that was sent
 	if got := c.changes("patient_id", id); len(got) != 1 {
 		t.Errorf("refused changes are logged: %v", got)
 	}
@@ -169,7 +169,7 @@ func TestThresholdChangeFilters(t *testing.T) {
 	}
 }
 
-// New bounds move the patient on the triage list in the same transaction.
+// New bounds rerank the patient in the same transaction.
 func TestThresholdsRescore(t *testing.T) {
 	c := newClinic(t)
 	id := c.enrol(nil)

@@ -14,7 +14,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// stored is a reading as the table has it.
+// storedReading inserts a reading directly into the table.
 func (c *clinic) storedReading(patient, kind string, at time.Time, values dbx.Params) {
 	c.t.Helper()
 	row := dbx.Params{
@@ -47,7 +47,8 @@ func wantMembers(t testing.TB, what string, got object, want object) {
 	}
 }
 
-// A week over the change to summer time, by hand: who measured when, morning and evening to the minute, and what is left out.
+// A week across the change to daylight saving time, computed by hand: sources, morning and evening to the minute, and
+// exclusions.
 func TestStoryVitalSummary(t *testing.T) {
 	c := newClinic(t)
 	c.now = time.Date(2026, 3, 11, 16, 0, 0, 0, time.UTC) // noon in New York, three days after the change
@@ -60,14 +61,14 @@ func TestStoryVitalSummary(t *testing.T) {
 		}
 		c.storedReading(patient, "blood_pressure", at, values)
 	}
-	pressure(at(5, 0, 0), 120, 70, dbx.Params{"pulse": 60.0})                                    // the first moment of seven days
-	pressure(at(4, 23, 59), 199, 119, nil)                                                       // a minute too early for them
-	pressure(at(8, 4, 0), 131, 81, dbx.Params{"pulse": 63.0})                                    // morning begins, in summer time
-	pressure(at(8, 11, 59), 132, 90, dbx.Params{"origin": "staff", "source": "api"})             // and ends; diastolic at the bound
+	pressure(at(5, 0, 0), 120, 70, dbx.Params{"pulse": 60.0})                                    // the first moment of the seven days
+	pressure(at(4, 23, 59), 199, 119, nil)                                                       // a minute too early
+	pressure(at(8, 4, 0), 131, 81, dbx.Params{"pulse": 63.0})                                    // morning begins, in daylight saving time
+	pressure(at(8, 11, 59), 132, 90, dbx.Params{"origin": "staff", "source": "api"})             // morning ends; diastolic at the bound
 	pressure(at(8, 12, 0), 140, 80, dbx.Params{"origin": "patient", "source": "patient_portal"}) // neither; systolic at the bound
 	pressure(at(9, 15, 59), 128, 78, nil)
 	pressure(at(9, 16, 0), 126, 76, nil)                                         // evening begins
-	pressure(at(10, 23, 59), 125, 75, dbx.Params{"origin": "", "source": "api"}) // and ends; an old row that a person typed
+	pressure(at(10, 23, 59), 125, 75, dbx.Params{"origin": "", "source": "api"}) // evening ends; an old row that a person typed
 	pressure(at(10, 3, 59), 122, 72, nil)                                        // not yet morning
 	pressure(at(9, 9, 0), 250, 150, dbx.Params{"status": "entered_in_error"})
 	pressure(at(9, 9, 1), 250, 150, dbx.Params{"review_state": "suspect"})
@@ -80,7 +81,8 @@ func TestStoryVitalSummary(t *testing.T) {
 
 	week := c.summary(patient, 7)
 	bp := week["blood_pressure"].(object)
-	// 120+131+132+140+128+126+125+122+130 = 1154 of 9 is 128.22, 70+81+90+80+78+76+75+72+80 = 702 of 9 is 78.
+	// 120+131+132+140+128+126+125+122+130 = 1154, divided by 9 is 128.22; 70+81+90+80+78+76+75+72+80 = 702, divided by 9
+	// is 78.
 	wantMembers(t, "pressure", bp, object{
 		"readings": 9.0, "days": 4.0, "mean_systolic": 128.2, "mean_diastolic": 78.0, "min_systolic": 120.0, "max_systolic": 140.0,
 		"by_device": 6.0, "typed": 3.0, "in_range_percent": 77.8,
@@ -89,12 +91,12 @@ func TestStoryVitalSummary(t *testing.T) {
 	wantMembers(t, "evening", bp["evening"].(object), object{"readings": 2.0, "mean_systolic": 125.5, "mean_diastolic": 75.5})
 	wantMembers(t, "pulse", week["pulse"].(object), object{"readings": 3.0, "days": 3.0, "mean": 62.3, "min": 60.0, "max": 64.0, "in_range_percent": 100.0})
 	wantMembers(t, "oximetry", week["pulse_oximetry"].(object), object{"readings": 2.0, "mean": 93.5, "in_range_percent": 50.0, "by_device": 2.0})
-	// 82.25+83.9+81.75 = 247.9 of 3 is 82.63.
+	// 82.25+83.9+81.75 = 247.9, divided by 3 is 82.63.
 	wantMembers(t, "weight", week["weight"].(object), object{"readings": 3.0, "mean": 82.6, "min": 81.75, "max": 83.9, "change_kg": -0.5, "in_range_percent": nil})
 	wantMembers(t, "glucose", week["blood_glucose"].(object), object{"readings": 0.0, "days": 0.0, "mean": nil, "min": nil, "max": nil, "in_range_percent": nil})
 	wantMembers(t, "month", c.summary(patient, 30)["blood_pressure"].(object), object{"readings": 10.0, "days": 5.0, "max_systolic": 199.0})
 
-	// The bounds in force now count, also for what came before them.
+	// The current bounds count, also for earlier readings.
 	c.ask(authz.Provider, "PUT", "/patients/"+patient+"/vital-config/", object{"blood_pressure": object{"systolic_high": 130}, "reason": "after a stroke"}).want(200)
 	wantMembers(t, "tighter", c.summary(patient, 7)["blood_pressure"].(object), object{"in_range_percent": 55.6})
 	c.ask(authz.Provider, "PUT", "/patients/"+patient+"/vital-config/", object{"blood_pressure": nil, "reason": "palliative"}).want(200)
@@ -108,7 +110,7 @@ func TestStoryVitalSummary(t *testing.T) {
 	c.askAs(stranger, "GET", path, nil).want(404)
 }
 
-// Halves go up, also where a binary fraction would go down.
+// Halves round up, also where a binary fraction would round down.
 func TestSummaryRoundsHalfUp(t *testing.T) {
 	for want, values := range map[float64][]float64{
 		36.7: {36.6, 36.7}, 37.1: {37.05}, 37.0: {37.04}, 36.9: {36.8, 36.9}, 98.3: {98, 98, 99}, 37.7: {37.65}, 95.7: {95, 96, 96},
@@ -128,8 +130,8 @@ func TestSummaryRoundsHalfUp(t *testing.T) {
 	}
 }
 
-// Whatever the zone, the season and the hour: periods, parts of the day, days and means are those of an oracle that knows only the wall clock
-// and exact fractions.
+// In every zone, season and hour, the periods, parts of the day, days and means equal those of an oracle that uses only
+// the wall clock and exact fractions.
 func TestSummaryAgainstAnOracle(t *testing.T) {
 	random := rand.New(rand.NewPCG(18, 18))
 	for _, place := range []struct {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// The escalation of a severe pressure that nothing confirmed comes with the sweep that is due, though that comes some milliseconds before
-// the wait is over; none comes a second before.
+// The escalation of an unconfirmed severe pressure opens with the sweep that is due, even if that runs some milliseconds
+// before the hold ends; none opens a second earlier.
 func TestTheWaitEndsWithItsSweep(t *testing.T) {
 	for early, open := range map[time.Duration]int{
 		0: 1, 3 * time.Millisecond: 1, 499 * time.Millisecond: 1, 501 * time.Millisecond: 0, time.Second: 0, time.Minute: 0,

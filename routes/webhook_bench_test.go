@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// BenchmarkWebhook measures from a signed request to its 200 through the whole door, every commit waiting for the disk as in
-// the service: so many senders, without repeats and with one event in ten sent twice.
+// BenchmarkWebhook measures from a signed request to its 200 through the whole server, including each commit to disk:
+// several numbers of senders, without repeats and with one event in ten sent twice.
 func BenchmarkWebhook(b *testing.B) {
 	for _, repeats := range []int{0, 10} {
 		for _, senders := range []int{1, 8, 64} {

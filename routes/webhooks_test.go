@@ -18,7 +18,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/webhooks"
 )
 
-// told is what an integrator's receiver understood: only what is signed by its secret.
+// told is an integrator's receiver. It keeps only what is signed with its secret.
 type told struct {
 	*httptest.Server
 	t      testing.TB
@@ -50,7 +50,7 @@ func newTold(t testing.TB) *told {
 	return r
 }
 
-// addWebhook makes a webhook for a receiver; changes are as for person.
+// addWebhook creates a webhook for a receiver; changes work as for person.
 func (c *clinic) addWebhook(r *told, changes object) (id string) {
 	c.t.Helper()
 	body := object{"url": r.URL + "/hook", "events": webhooks.Events}
@@ -71,7 +71,8 @@ func (c *clinic) tell() {
 	}
 }
 
-// An administrator makes a webhook, sees its secret once, changes it, tries it, has another secret made, and removes it; all of it stands in the trail.
+// An administrator creates a webhook, sees its secret once, changes it, tests it, rotates its secret, and deletes it;
+// the audit trail has all of it.
 func TestWebhookAdministration(t *testing.T) {
 	c := newClinic(t)
 	r := newTold(t)
@@ -129,7 +130,7 @@ func TestWebhookAdministration(t *testing.T) {
 	}
 }
 
-// What cannot be is refused, with the field's name, and nothing of it is repeated.
+// Invalid bodies are refused by field name, and no value is repeated in the answer.
 func TestWebhookBodies(t *testing.T) {
 	c := newClinic(t)
 	good := "https://emr.example.org/hook?token=abc"
@@ -175,7 +176,7 @@ func TestWebhookBodies(t *testing.T) {
 	c.ask(authz.Admin, "POST", "/webhooks/", object{"url": good, "events": []string{"alert.raised"}}).want(400, "invalid_state")
 }
 
-// A day at the practice, as two receivers hear of it: the one gets ids, the other what the API shows a client of the same things.
+// A day at the practice as two receivers see it: one gets ids, the other gets what the API shows a client.
 func TestWebhooksTellTheDay(t *testing.T) {
 	c := newIngestingClinic(t)
 	thin, whole := newTold(t), newTold(t)
@@ -203,7 +204,7 @@ func TestWebhooksTellTheDay(t *testing.T) {
 			continue
 		}
 		want := c.as(client, "GET", fmt.Sprintf(path, d["id"]), nil).want(200).object()
-		delete(want, "audit_trail") // of an alert read by itself
+		delete(want, "audit_trail") // only in a single alert's answer
 		if diff := cmp.Diff(want, object); diff != "" {
 			t.Errorf("%s %v: %s", event["type"], d["id"], diff)
 		}

@@ -8,7 +8,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// A mistyped weight is withdrawn and entered anew: what the newest is beside the right one is told, although it was told beside the wrong one.
+// A mistyped weight is retracted and entered again: the newest weight alerts against the corrected one, although it had
+// alerted against the wrong one.
 func TestStoryWeightEnteredAnew(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(nil)
@@ -24,7 +25,7 @@ func TestStoryWeightEnteredAnew(t *testing.T) {
 	wantSame(t, "escalations, entered anew", c.stats(t), []string{"stat cancelled system", "stat open system"})
 }
 
-// An older weight that was in doubt is confirmed after the newest one was judged: what the newest is beside it is told.
+// An older suspect weight is confirmed after the newest one was evaluated: the newest one alerts against it.
 func TestStoryOlderWeightIsConfirmed(t *testing.T) {
 	for name, confirm := range map[string]func(c *clinic, first reply, at time.Time){
 		"by the nurse": func(c *clinic, first reply, _ time.Time) { c.confirmReading(authz.Nurse, first.at("id")).want(200) },

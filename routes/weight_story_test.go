@@ -21,7 +21,7 @@ func (c *clinic) weigh(patient string, kg float64, at time.Time) reply {
 	})
 }
 
-// raisedAbout lists the alerts of a patient, oldest first: type, level, parameter, value and threshold.
+// raisedAbout lists a patient's alerts, oldest first: type, level, parameter, value and threshold.
 func (c *clinic) raisedAbout(patient string) (list []string) {
 	c.t.Helper()
 	for _, alert := range c.ask(authz.Nurse, "GET", "/alerts/"+query("patient_id", patient, "page_size", "100"), nil).results() {
@@ -38,10 +38,10 @@ func wantSame(t testing.TB, what string, got, want []string) {
 	}
 }
 
-// kgOf is pounds as the service keeps them.
+// kgOf converts pounds as the service stores them.
 func kgOf(pounds float64) float64 { return float64(int(pounds*0.45359237*100+0.5)) / 100 }
 
-// local is a moment of the zone's clocks.
+// local returns a time on the zone's wall clock.
 func local(zone *time.Location, text string) time.Time {
 	at, err := time.ParseInLocation("2006-01-02 15:04", text, zone)
 	if err != nil {
@@ -50,7 +50,7 @@ func local(zone *time.Location, text string) time.Time {
 	return at
 }
 
-// Heart failure: three pounds overnight, five within a week, and a creep over the target weight are each a warning.
+// Heart failure: three pounds overnight, five within a week, and a slow gain over the target weight are each a warning.
 func TestStoryWeightRules(t *testing.T) {
 	for _, zone := range []string{"America/New_York", "Europe/Berlin", "Australia/Lord_Howe"} {
 		where, err := time.LoadLocation(zone)
@@ -59,7 +59,7 @@ func TestStoryWeightRules(t *testing.T) {
 		}
 		for name, story := range map[string]struct {
 			config object
-			// weights by the patient's clocks
+			// weights by the patient's clock
 			weights []string
 			kg      []float64
 			want    []string
@@ -137,7 +137,7 @@ func TestStoryWeightRules(t *testing.T) {
 	}
 }
 
-// The bounds of the weight rules are set, shown, logged and tried out like any other; a target is one patient's.
+// The bounds of the weight rules are set, shown, logged and simulated like any other; a target belongs to one patient.
 func TestStoryWeightBounds(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(nil)
@@ -194,11 +194,11 @@ func TestStoryWeightBounds(t *testing.T) {
 	c.ask(authz.ClinicalManager, "POST", "/triage/simulate-thresholds/", object{"weight": object{"target_kg": 80}}).wantFields("weight.target_kg")
 }
 
-// An older weight comes after the newer one: what that means beside it is told as if they had come in order, once.
+// An older weight arrives after a newer one: the findings equal those in order of measurement, and alert once.
 func TestStoryOlderWeightComesLater(t *testing.T) {
 	for name, story := range map[string]struct {
-		kg    []float64     // in the order of arrival; the last is the oldest, a day apart
-		late  time.Duration // how long ago the newest was measured
+		kg    []float64     // in order of arrival; the last is the oldest, a day apart
+		late  time.Duration // age of the newest
 		want  []string
 		stats []string
 	}{

@@ -8,7 +8,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/escalations"
 )
 
-// What the ladder says again is what the escalation was opened for, and no news: a patient who gets better meanwhile is not told of as worse.
+// A ladder reminder repeats the escalation's original reason and values are not renotified: an improving patient is not
+// reported as worse.
 func TestLadderTellsNoValues(t *testing.T) {
 	w := newNightShift(t, 0)
 	ladder := escalations.Ladder{

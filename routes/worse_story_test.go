@@ -10,7 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/escalations"
 )
 
-// oxygen is a reading that the staff types.
+// oxygen stores a reading that staff typed.
 func (w *nightShift) oxygen(spo2 int) object {
 	w.t.Helper()
 	w.ask(authz.Nurse, "POST", "/ingestion/pulse-oximetry/", object{
@@ -19,7 +19,7 @@ func (w *nightShift) oxygen(spo2 int) object {
 	return w.newest()
 }
 
-// joined are the steps by which further readings joined the open escalation.
+// joined returns the steps by which further readings joined the open escalation.
 func (w *nightShift) joined() (list []string) {
 	w.t.Helper()
 	for _, e := range w.escalationsOf() {
@@ -33,14 +33,15 @@ func (w *nightShift) joined() (list []string) {
 	return list
 }
 
-// A patient who gets worse within the half hour is told of at once, by what was told last and not by what came quietly since; what only
-// repeats itself is not told again. The escalation's history says what is worse, the push nothing.
+// A patient who gets worse within the half hour is notified at once, compared with the last notified values and not with
+// readings suppressed since; repeated values do not notify again. The escalation's history has the worse values, the
+// push has none.
 func TestStoryWorseWithoutASnooze(t *testing.T) {
 	type step struct {
 		after time.Duration
 		reads func(w *nightShift)
-		told  bool // both the care team and whoever has the escalation hear of it
-		more  int  // alerts that the care team hears of besides
+		told  bool // both the care team and the escalation's assignee are notified
+		more  int  // further alerts that notify the care team
 	}
 	pressure := func(systolic, diastolic, pulse int) func(w *nightShift) {
 		return func(w *nightShift) { w.cuff(systolic, diastolic, pulse) }
@@ -87,7 +88,7 @@ func TestStoryWorseWithoutASnooze(t *testing.T) {
 	}
 }
 
-// What is worse stands in the history and on the list in the app, by its values; the reason stays what the escalation was opened for.
+// Worse values are in the escalation's history and in the app's list; the reason stays the original one.
 func TestWhatIsWorseStandsInTheHistory(t *testing.T) {
 	w := newNightShift(t, 0)
 	first := w.cuff(188, 110, 0)
@@ -109,8 +110,8 @@ func TestWhatIsWorseStandsInTheHistory(t *testing.T) {
 	}
 }
 
-// Once the escalation was closed the next critical reading opens another one; the care team, told a moment ago, hears of it again only if it
-// is worse.
+// After the escalation was closed, the next critical reading opens another; the care team, notified a moment ago, is
+// notified again only if it is worse.
 func TestWorseAfterTheEscalationWasClosed(t *testing.T) {
 	w := newNightShift(t, 0)
 	w.cuff(188, 110, 0)
@@ -126,7 +127,7 @@ func TestWorseAfterTheEscalationWasClosed(t *testing.T) {
 	w.wantStat("worse", 1)
 }
 
-// A withdrawn reading is not what the next one is held against: a value that was never measured hides none that was.
+// A retracted reading is not the comparison for the next one: a value that was never measured suppresses none that was.
 func TestWorseThanWhatIsLeft(t *testing.T) {
 	w := newNightShift(t, 0)
 	w.cuff(188, 110, 0)
@@ -143,7 +144,7 @@ func TestWorseThanWhatIsLeft(t *testing.T) {
 	w.wantPushed("worse than what is left", 1, 1)
 }
 
-// A critical reading that normal ones have settled by the time it comes is no news of now, however bad it was: it is stored, and not told at once.
+// A critical reading that newer normal ones have already resolved is stored without a notification, however bad it was.
 func TestWorseIsNothingThatIsOver(t *testing.T) {
 	w := newNightShift(t, 0)
 	w.cuff(188, 110, 0)
@@ -163,10 +164,11 @@ func TestWorseIsNothingThatIsOver(t *testing.T) {
 	}
 }
 
-// Readings that were missed for days, then a critical one: whoever heard of the first hears of the second at once.
+// Missed readings for days, then a critical one: those notified of the first are notified of the second at once.
 func TestCriticalJoinsWhatWasLessUrgent(t *testing.T) {
 	w := newNightShift(t, 0)
-	err := escalations.Store(w.app, "000000000000001", escalations.Draft{PatientID: w.patient, Priority: escalations.Urgent, Reason: "Missed for three days."}, w.now)
+	err := escalations.Decision{Open: escalations.Draft{PatientID: w.patient, Priority: escalations.Urgent, Reason: "Missed for three days."}}.
+		Write(w.app, "000000000000001", "", w.now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +178,7 @@ func TestCriticalJoinsWhatWasLessUrgent(t *testing.T) {
 	w.wantStat("critical", 1)
 }
 
-// What cannot be, and lies further beyond the bound than what people know, is told at once, too; the same again and again is not.
+// An implausible value further beyond the bound than the last notified one also notifies at once; repeated ones do not.
 func TestImplausibleAndWorse(t *testing.T) {
 	w := newNightShift(t, 0)
 	pulse := func(pulse int) {

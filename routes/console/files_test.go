@@ -8,7 +8,7 @@ import (
 	"github.com/vigilhealth/vigil/routes/console"
 )
 
-// Go embeds no file with a name that begins with an underscore, so no hash name may begin with one.
+// Go does not embed a file with a name that begins with an underscore, so no hash name may begin with one.
 func TestSumsCanBeEmbedded(t *testing.T) {
 	for i := range 1000 {
 		if sum := console.HashName([]byte(strconv.Itoa(i))); !regexp.MustCompile(`^[0-9a-z]{16,}$`).MatchString(sum) {

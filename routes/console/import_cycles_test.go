@@ -45,7 +45,7 @@ func modules(t *testing.T, named *regexp.Regexp) (names map[string][]string, pag
 // one.
 func TestPageNamesItsModules(t *testing.T) {
 	names, page := modules(t, regexp.MustCompile(`(?:\bfrom|\bimport)\s*"([^"]+)"`))
-	needed := map[string]bool{ // what the packages import
+	needed := map[string]bool{ // imports of the packages
 		"vendor/preact.js": true, "vendor/preact-hooks.js": true, "vendor/preact-signals.js": true, "vendor/preact-signals-core.js": true, "vendor/htm.js": true,
 	}
 	var follow func(file string)

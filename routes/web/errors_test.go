@@ -99,7 +99,7 @@ func TestUnexpectedErrorsAreNeverTheCallersMistake(t *testing.T) {
 		"no rows":     sql.ErrNoRows,
 		"internal":    fault.New(fault.Internal, "odd", "Secret detail."),
 		"api error":   router.NewInternalServerError("secret words", nil),
-		"own timeout": context.DeadlineExceeded, // of inner work; the request had time left
+		"own timeout": context.DeadlineExceeded, // an inner timeout; the request had time left
 	} {
 		t.Run(name, func(t *testing.T) {
 			set(func(*web.Call) error { return fmt.Errorf("doing it: %w", err) })
@@ -162,7 +162,7 @@ func TestWorkThatWasCutShort(t *testing.T) {
 		s.handler.ServeHTTP(rec, request{target: "/api/v1/probe/"}.build(ctx))
 		return rec
 	}
-	set(func(*web.Call) error { return errors.New("interrupted (9)") }) // what SQLite says of both
+	set(func(*web.Call) error { return errors.New("interrupted (9)") }) // SQLite's text for both
 
 	gone, leave := context.WithCancel(t.Context())
 	leave()
