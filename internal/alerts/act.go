@@ -128,16 +128,6 @@ var trailActions = map[audit.Event]string{
 	audit.AlertUndo: "undone",
 }
 
-// AnnouncementKey makes the announcement of an alert unique; [Trail] finds notifications by it.
-func AnnouncementKey(alertID string) string { return "alert " + alertID }
-
-const renotifyInfix = " again "
-
-// RenotifyKey makes the announcement unique that an alert is still open when a snooze ends. [Trail] finds it by the common prefix.
-func RenotifyKey(alertID, snoozeID string) string {
-	return AnnouncementKey(alertID) + renotifyInfix + snoozeID
-}
-
 // Trail returns the history of an alert, oldest first.
 func Trail(app core.App, alertID string) (trail []TrailStep, err error) {
 	filter := audit.Filter{ResourceType: audit.ResourceAlert, ResourceID: strconv.FormatInt(collections.Number(alertID), 10)}

@@ -72,7 +72,7 @@ func TestMissedJoinsAnOpenEscalation(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return escalations.Store(tx, id, escalations.Draft{PatientID: patient, Priority: escalations.Stat, Reason: "Systolic"}, w.now)
+		return escalations.Decision{Open: escalations.Draft{PatientID: patient, Priority: escalations.Stat, Reason: "Systolic"}}.Write(tx, id, "", w.now)
 	}))
 	w.checkMissed(w.now.AddDate(0, 0, -3), w.now, 3)
 	w.wantCount("escalations", "TRUE", 1)

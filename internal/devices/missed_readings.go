@@ -111,16 +111,14 @@ func (e *Engine) escalateMissed(tx core.App, patientID, alertID string, now time
 		return err
 	}
 	reason := "No measurement for " + strconv.Itoa(e.rules.MissedDaysBeforeEscalation) + " days"
-	draft := escalations.Draft{PatientID: patientID, Priority: escalations.Urgent, Reason: phi.Text(reason), AssignedTo: assignee, AlertID: alertID}
+	trigger := escalations.Trigger{Draft: escalations.Draft{
+		PatientID: patientID, Priority: escalations.Urgent, Reason: phi.Text(reason), AssignedTo: assignee, AlertID: alertID,
+	}}
 	return triage.UpdateAndRescore(tx, now, func(tx core.App) (string, error) {
-		id, opened, err := escalations.OpenOrJoin(tx, draft, now)
-		if err != nil || !opened {
+		if _, opened, err := escalations.JoinOrOpen(tx, trigger, now); err != nil || !opened {
 			return "", err
 		}
-		return patientID, notifications.Announce(tx, notifications.Announcement{
-			Kind: notifications.EscalationOpened, Severity: "warning", PatientID: patientID, AlertID: alertID, EscalationID: id,
-			Body: reason, Key: string(notifications.EscalationOpened) + "/" + id,
-		}, now)
+		return patientID, nil
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
@@ -30,9 +31,93 @@ const renotifyAfter = 30 * time.Minute
 // NeedsRenotify reports whether users are notified again if a critical alert joins the escalation now.
 func (e Active) NeedsRenotify(now time.Time) bool { return now.Sub(e.NotifiedAt) >= renotifyAfter }
 
-// Store stores an escalation opened by the system in the caller's transaction, with a record id that its alerts may already name. It sends
-// no notification and writes no audit entry. It runs for readings. Source: docs/decisions/alerts.md, "STAT-severity alert".
-func Store(tx core.App, id string, draft Draft, now time.Time) error {
+// Trigger is an alert that the system escalates.
+type Trigger struct {
+	// Draft is the escalation to open; Priority is Urgent or Stat.
+	Draft
+	// Active are the patient's active escalations.
+	Active []Active
+	// Worse: a critical reading is worse than the last notification. Renotify notifies users of an escalation that it joins even right after
+	// another notification.
+	Worse, Renotify bool
+}
+
+// JoinOrOpen escalates an alert in the caller's transaction and notifies users. A patient has one escalation by the system at a time: the
+// alert joins it, or opens one. A critical alert makes a joined one at least stat, and users are notified of it again if the reading is
+// worse or a renotification is due. The caller rescores the patient. Source: docs/decisions/alerts.md, "STAT-severity alert".
+func JoinOrOpen(tx core.App, t Trigger, now time.Time) (id string, opened bool, err error) {
+	d := Decision{Open: t.Draft, Renotify: t.Worse || t.Renotify}
+	if d.Join, err = collections.OpenEscalationBy(tx, t.PatientID, alerts.System); err != nil {
+		return "", false, err
+	}
+	if t.Worse {
+		d.Worse = t.Reason
+	}
+	for _, active := range t.Active {
+		d.Renotify = d.Renotify || active.ID == d.Join && active.NeedsRenotify(now)
+	}
+	if id, err = attach(tx, d, now); err != nil || d.Join != "" && t.Priority != Stat {
+		return id, false, err
+	}
+	label, err := collections.PatientLabel(tx, t.PatientID)
+	if err != nil {
+		return "", false, err
+	}
+	return id, d.Join == "", d.Write(tx, id, label, now)
+}
+
+// Decision is the effect of an alert that the system escalates: it joins an active escalation or opens one.
+type Decision struct {
+	Join     string   // record id of the active escalation, which becomes at least stat; "" opens Open
+	Open     Draft    // PatientID, Reason and AlertID are those of the alert in both cases
+	Renotify bool     // users are notified of the joined escalation
+	Worse    phi.Text // message of a reading that is worse than the last notification; "" for none
+}
+
+// Write stores the escalation with its record id, or joins it, and notifies users. It writes no audit entry and does not attach the alert.
+func (d Decision) Write(tx core.App, id, patientLabel string, now time.Time) error {
+	key, priority, text := "escalation "+id, d.Open.Priority, d.Open.Reason
+	if d.Join == "" {
+		if err := insert(tx, id, d.Open, now); err != nil {
+			return err
+		}
+	} else {
+		key, priority, text = key+" joined "+collections.Instant(now), Stat, "A further critical reading."
+		if d.Worse != "" {
+			text = "A worse critical reading: " + d.Worse
+		}
+		if err := join(tx, id, d.Renotify, text, now); err != nil || !d.Renotify {
+			return err
+		}
+	}
+	return notifications.Announce(tx, notifications.Announcement{
+		Kind: notifications.EscalationOpened, Severity: severities[priority], PatientID: d.Open.PatientID, EscalationID: id, AlertID: d.Open.AlertID,
+		Body: patientLabel + ", " + string(priority) + ": " + text.Reveal(), Key: key,
+	}, now)
+}
+
+// attach attaches the alert of a decision to its escalation, audits that, and returns the escalation's record id.
+func attach(tx core.App, d Decision, now time.Time) (id string, err error) {
+	event := audit.EscalationUpdate
+	if id = d.Join; id == "" {
+		event = audit.EscalationCreate
+		if id, err = collections.NextID(tx, collections.Escalations); err != nil {
+			return "", err
+		}
+	}
+	alert, err := collections.FindAlert(tx, d.Open.AlertID)
+	if err != nil {
+		return "", err
+	}
+	alert.SetEscalation(id)
+	if err := alert.Store(tx); err != nil {
+		return "", err
+	}
+	return id, auditEscalation(tx, event, id, d.Open.PatientID, audit.System(), nil, now)
+}
+
+// insert stores an escalation opened by the system, with a record id that its alerts may already name.
+func insert(tx core.App, id string, draft Draft, now time.Time) error {
 	reason, err := collections.Seal(draft.Reason.Reveal(), "escalations.reason", id)
 	if err != nil {
 		return fmt.Errorf("seal escalation reason: %w", err)
@@ -51,17 +136,8 @@ func Store(tx core.App, id string, draft Draft, now time.Time) error {
 	return nil
 }
 
-// JoinReason is the history text of an alert that joins: a further critical reading, or one worse than the last notification.
-func JoinReason(worse phi.Text) phi.Text {
-	if worse == "" {
-		return "A further critical reading."
-	}
-	return "A worse critical reading: " + worse
-}
-
-// Join records that a critical alert joined an open escalation, which becomes at least stat; its deadlines restart if it was less urgent.
-// With renotified the caller notifies users, for the reason why.
-func Join(tx core.App, escalationID string, renotified bool, why phi.Text, now time.Time) error {
+// join records that a critical alert joined an open escalation, which becomes at least stat; its deadlines restart if it was less urgent.
+func join(tx core.App, escalationID string, renotified bool, why phi.Text, now time.Time) error {
 	raised, err := collections.RaiseToStat(tx, escalationID, now)
 	if err != nil {
 		return err
@@ -80,33 +156,6 @@ func Join(tx core.App, escalationID string, renotified bool, why phi.Text, now t
 		return fmt.Errorf("join escalation: %w", err)
 	}
 	return nil
-}
-
-// OpenOrJoin opens an escalation by the system in the caller's transaction and attaches the alert that raised it. A patient has one such
-// escalation at a time: if one is open, the alert joins it and opened is false. The caller sends the notification.
-func OpenOrJoin(tx core.App, draft Draft, now time.Time) (id string, opened bool, err error) {
-	if id, err = collections.OpenEscalationBy(tx, draft.PatientID, alerts.System); err != nil {
-		return "", false, err
-	}
-	event := audit.EscalationUpdate
-	if opened = id == ""; opened {
-		event = audit.EscalationCreate
-		if id, err = collections.NextID(tx, collections.Escalations); err != nil {
-			return "", false, err
-		}
-		if err := Store(tx, id, draft, now); err != nil {
-			return "", false, err
-		}
-	}
-	alert, err := collections.FindAlert(tx, draft.AlertID)
-	if err != nil {
-		return "", false, err
-	}
-	alert.SetEscalation(id)
-	if err := alert.Store(tx); err != nil {
-		return "", false, err
-	}
-	return id, opened, auditEscalation(tx, event, id, draft.PatientID, audit.System(), nil, now)
 }
 
 // CancelOpen cancels all open escalations of a patient, as the system, in the caller's transaction, and returns their record ids.

@@ -70,7 +70,7 @@ func TestOpenForAlert(t *testing.T) {
 }
 
 // The system has one open escalation per patient: later alerts join it, and each alert names it.
-func TestOpenOrJoin(t *testing.T) {
+func TestJoinOrOpen(t *testing.T) {
 	p := newPractice(t)
 	var first string
 	for i := range 3 {
@@ -78,9 +78,9 @@ func TestOpenOrJoin(t *testing.T) {
 		var id string
 		var opened bool
 		err := p.app.RunInTransaction(func(tx core.App) (err error) {
-			id, opened, err = escalations.OpenOrJoin(tx, escalations.Draft{
+			id, opened, err = escalations.JoinOrOpen(tx, escalations.Trigger{Draft: escalations.Draft{
 				PatientID: p.patient, Priority: escalations.Urgent, Reason: "No measurement for 3 days.", AlertID: alert.Id, AssignedTo: p.provider.Email(),
-			}, now)
+			}}, now)
 			return err
 		})
 		if err != nil || opened != (i != 1) || (i == 1) != (id == first) {
@@ -114,7 +114,7 @@ func TestStoreAndJoin(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	id := collections.NumberID(7)
 	e := escalations.Draft{PatientID: "p1", Priority: escalations.Stat, AlertID: collections.NumberID(3), Reason: "Pulse 135 bpm.", AssignedTo: "provider@vigil.test"}
-	if err := escalations.Store(app, id, e, now); err != nil {
+	if err := (escalations.Decision{Open: e}).Write(app, id, "", now); err != nil {
 		t.Fatal(err)
 	}
 	check := func(want map[string]any) {
@@ -133,7 +133,7 @@ func TestStoreAndJoin(t *testing.T) {
 		"patient": "p1", "priority": "stat", "status": "open", "created_by": "system", "assigned_to": "provider@vigil.test",
 		"assigned_at": collections.Instant(now), "alert": collections.NumberID(3), "reason": "Pulse 135 bpm.", "updated_at": collections.Instant(now),
 	})
-	if err := escalations.Store(app, collections.NumberID(8), e, now); err == nil {
+	if err := (escalations.Decision{Open: e}).Write(app, collections.NumberID(8), "", now); err == nil {
 		t.Error("a patient has two open escalations of the system")
 	}
 	if _, err := app.DB().Insert(collections.Escalations, dbx.Params{"id": collections.NumberID(9), "patient": "p2"}).Execute(); err != nil {
@@ -142,7 +142,7 @@ func TestStoreAndJoin(t *testing.T) {
 	if _, err := app.DB().Update(collections.Escalations, dbx.Params{"priority": "urgent"}, dbx.HashExp{"id": id}).Execute(); err != nil {
 		t.Fatal(err)
 	}
-	if err := escalations.Join(app, id, false, "", now.Add(time.Hour)); err != nil {
+	if err := (escalations.Decision{Join: id, Open: e}).Write(app, id, "", now.Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	check(map[string]any{"priority": "stat", "updated_at": collections.Instant(now.Add(time.Hour)), "alert": collections.NumberID(3)})

@@ -347,7 +347,7 @@ func TestRaisedPriorityRestartsDeadlines(t *testing.T) {
 	p.want(joined, map[string]any{"tier": 2.0})
 	at := now.Add(5 * time.Hour)
 	for range 2 { // the second finds it stat
-		if err := escalations.Join(p.app, joined.Id, false, escalations.JoinReason(""), at); err != nil {
+		if err := (escalations.Decision{Join: joined.Id}).Write(p.app, joined.Id, "", at); err != nil {
 			t.Fatal(err)
 		}
 	}

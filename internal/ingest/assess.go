@@ -8,7 +8,6 @@ import (
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/fhir"
-	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
@@ -56,12 +55,8 @@ type Effects struct {
 	Alerts      []alerts.Draft
 	// Progress is the change to each open alert.
 	Progress []alerts.Progress
-	// OpenEscalation is the stat escalation to open; JoinEscalation is the open one that the critical alerts join.
-	OpenEscalation *escalations.Draft
-	JoinEscalation string
-	// Renotify announces the joined escalation again. WorseThanNotified is the finding that is worse than the last announced ones, or "".
-	Renotify          bool
-	WorseThanNotified phi.Text
+	// Escalation is the stat escalation that the critical alerts join or open; nil for none.
+	Escalation *escalations.Decision
 	// PatientLabel names the patient in announcements; "" if there are none.
 	PatientLabel string
 	// SnapshotAfter is the patient snapshot after these effects, and TriageRow what the triage list shows of it.
@@ -114,7 +109,7 @@ func Assess(o Observation, s AssessInput, rules Rules, now time.Time) Effects {
 		effects.Alerts = append(effects.Alerts, recurring)
 	}
 	if !s.MayHold || !effects.holdEscalation(snapshot, rules.ConfirmReadings, now) {
-		effects.escalate(snapshot, s.PrimaryProvider, now)
+		effects.decideEscalation(snapshot, s.PrimaryProvider, now)
 	}
 	effects.SnapshotAfter = effects.snapshotAfter(snapshot, storedInstant(now))
 	effects.TriageRow = effects.SnapshotAfter.ComputeRow(now)
@@ -164,14 +159,16 @@ func (e *Effects) snapshotAfter(snapshot triage.PatientSnapshot, now time.Time) 
 		}
 	}
 	snapshot.Open = open
+	if e.Escalation == nil {
+		return snapshot
+	}
 	snapshot.Escalations = slices.Clone(snapshot.Escalations)
 	for i := range snapshot.Escalations {
-		if snapshot.Escalations[i].ID == e.JoinEscalation {
+		if snapshot.Escalations[i].ID == e.Escalation.Join {
 			snapshot.Escalations[i].Priority = escalations.Stat
+			return snapshot
 		}
 	}
-	if e.OpenEscalation != nil {
-		snapshot.Escalations = append(snapshot.Escalations, escalations.Active{Priority: escalations.Stat, BySystem: true})
-	}
+	snapshot.Escalations = append(snapshot.Escalations, escalations.Active{Priority: escalations.Stat, BySystem: true})
 	return snapshot
 }

@@ -185,8 +185,13 @@ func TestAssess(t *testing.T) {
 			before := input.Snapshot.ComputeRow(now)
 			e := ingest.Assess(ingest.Observation{ID: "o1", PatientID: "p1", Reading: test.reading}, input, rules, now)
 			got := effects{
-				Progressed: len(e.Progress), Opens: e.OpenEscalation, Joins: e.JoinEscalation, Score: e.TriageRow.Score.Value,
+				Progressed: len(e.Progress), Score: e.TriageRow.Score.Value,
 				Open: e.TriageRow.Unacknowledged, Active: e.TriageRow.ActiveEscalations,
+			}
+			if d := e.Escalation; d != nil && d.Join == "" {
+				got.Opens = &d.Open
+			} else if d != nil {
+				got.Joins = d.Join
 			}
 			for _, a := range e.Alerts {
 				got.Alerts = append(got.Alerts, raised{a.Finding.Type, string(a.Finding.Level), a.Finding.Message, a.Informative})

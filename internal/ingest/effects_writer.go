@@ -71,8 +71,10 @@ func (a *effectsWriter) auditConsequence(event audit.Event, resource, id string)
 // storeAlerts stores the alerts and the escalation of the critical ones. Each refers to the other, so the escalation's number is taken
 // first and its row is stored last.
 func (a *effectsWriter) storeAlerts() (err error) {
-	escalation := a.effects.JoinEscalation
-	if a.effects.OpenEscalation != nil {
+	escalation := ""
+	if decision := a.effects.Escalation; decision != nil && decision.Join != "" {
+		escalation = decision.Join
+	} else if decision != nil {
 		if escalation, err = collections.NextID(a.tx, collections.Escalations); err != nil {
 			return err
 		}
@@ -108,7 +110,7 @@ func (a *effectsWriter) storeAlerts() (err error) {
 		}
 	}
 	a.outcome.EscalationID = escalation
-	return a.escalate(escalation, firstCritical)
+	return a.writeEscalation(escalation, firstCritical)
 }
 
 // saveProgress stores the reading's effect on earlier alerts.
@@ -152,12 +154,5 @@ func (a *effectsWriter) announceAlert(draft alerts.Draft, id string) error {
 	if draft.Informative || draft.Snoozed {
 		return nil
 	}
-	announcement := notifications.Announcement{
-		Kind: notifications.AlertRaised, Severity: string(draft.Finding.Level), PatientID: draft.PatientID, AlertID: id,
-		Body: a.effects.PatientLabel + ": " + draft.Finding.Message, Key: alerts.AnnouncementKey(id), AtOnce: draft.WorseThanNotified,
-	}
-	if draft.Superseded {
-		announcement.Kind, announcement.Key = notifications.ReadingSuperseded, announcement.Key+" superseded"
-	}
-	return notifications.Announce(a.tx, announcement, a.now)
+	return notifications.Announce(a.tx, draft.Announcement(id, a.effects.PatientLabel), a.now)
 }

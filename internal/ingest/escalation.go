@@ -5,11 +5,9 @@ import (
 
 	"github.com/pocketbase/pocketbase/core"
 
-	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/escalations"
-	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vitals"
@@ -18,64 +16,44 @@ import (
 // escalates reports whether an alert needs immediate attention. A late one is announced and opens no escalation.
 func escalates(alert alerts.Draft) bool { return alert.Finding.Level == alerts.Critical && !alert.Late }
 
-// escalate joins the critical alerts to the patient's open escalation by the system, or opens one for the first that is not snoozed.
-// Source: docs/decisions/alerts.md, "STAT-severity alert" and "Snooze".
-func (e *Effects) escalate(snapshot triage.PatientSnapshot, primaryProvider string, now time.Time) {
+// decideEscalation decides whether the critical alerts join the patient's escalation by the system, or the first that is not snoozed opens
+// one. Source: docs/decisions/alerts.md, "STAT-severity alert" and "Snooze".
+func (e *Effects) decideEscalation(snapshot triage.PatientSnapshot, primaryProvider string, now time.Time) {
+	active, open := snapshot.SystemEscalation()
+	var d *escalations.Decision
 	for _, alert := range e.Alerts {
 		if !escalates(alert) {
 			continue
 		}
-		for _, open := range snapshot.Escalations {
-			if open.BySystem {
-				e.JoinEscalation = open.ID
-				e.Renotify = e.Renotify || (!alert.Snoozed && (alert.WorseThanNotified || open.NeedsRenotify(now)))
-				if alert.WorseThanNotified && !alert.Snoozed && e.WorseThanNotified == "" {
-					e.WorseThanNotified = phi.Text(alert.Finding.Message)
-				}
-			}
-		}
-		if e.JoinEscalation == "" && e.OpenEscalation == nil && !alert.Snoozed {
-			e.OpenEscalation = &escalations.Draft{
+		if d == nil && (open || !alert.Snoozed) {
+			d = &escalations.Decision{Join: active.ID, Open: escalations.Draft{
 				PatientID: e.Observation.PatientID, Priority: escalations.Stat, Reason: phi.Text(alert.Finding.Message), AssignedTo: primaryProvider,
+			}}
+		}
+		if open && !alert.Snoozed {
+			d.Renotify = d.Renotify || alert.WorseThanNotified || active.NeedsRenotify(now)
+			if alert.WorseThanNotified && d.Worse == "" {
+				d.Worse = phi.Text(alert.Finding.Message)
 			}
 		}
 	}
+	e.Escalation = d
 }
 
-func (a *effectsWriter) escalate(id, alertID string) error {
-	switch {
-	case a.effects.OpenEscalation != nil:
-		draft := *a.effects.OpenEscalation
-		draft.AlertID = alertID
-		if err := escalations.Store(a.tx, id, draft, a.now); err != nil {
-			return err
-		}
-		if err := a.announceEscalation(id, alertID, "escalation "+id, draft.Reason.Reveal()); err != nil {
-			return err
-		}
-		return a.auditConsequence(audit.EscalationCreate, audit.ResourceEscalation, id)
-	case a.effects.JoinEscalation != "":
-		reason := escalations.JoinReason(a.effects.WorseThanNotified)
-		if err := escalations.Join(a.tx, id, a.effects.Renotify, reason, a.now); err != nil {
-			return err
-		}
-		if a.effects.Renotify {
-			key := "escalation " + id + " joined " + collections.Instant(a.now)
-			if err := a.announceEscalation(id, alertID, key, reason.Reveal()); err != nil {
-				return err
-			}
-		}
-		return a.auditConsequence(audit.EscalationUpdate, audit.ResourceEscalation, id)
+// writeEscalation stores the decided escalation with its record id, audits and announces it.
+func (a *effectsWriter) writeEscalation(id, alertID string) error {
+	if a.effects.Escalation == nil {
+		return nil
 	}
-	return nil
-}
-
-// announceEscalation announces the escalation of the critical alerts.
-func (a *effectsWriter) announceEscalation(id, alertID, key, reason string) error {
-	return notifications.Announce(a.tx, notifications.Announcement{
-		Kind: notifications.EscalationOpened, Severity: string(alerts.Critical), PatientID: a.effects.Observation.PatientID,
-		EscalationID: id, AlertID: alertID, Body: a.effects.PatientLabel + ", stat: " + reason, Key: key,
-	}, a.now)
+	d, event := *a.effects.Escalation, audit.EscalationCreate
+	if d.Join != "" {
+		event = audit.EscalationUpdate
+	}
+	d.Open.AlertID = alertID
+	if err := d.Write(a.tx, id, a.effects.PatientLabel, a.now); err != nil {
+		return err
+	}
+	return a.auditConsequence(event, audit.ResourceEscalation, id)
 }
 
 // LastNotified holds the critical values in the most recent announcements.

@@ -112,8 +112,8 @@ func (e *Pipeline) alertImplausible(tx core.App, stored *collections.GatewayEven
 // alertDecision is a decided, not yet written alert about an implausible reading.
 type alertDecision struct {
 	draft alerts.Draft
-	// stat: a value is beyond a critical bound. superseded: newer readings exist for all alarming values.
-	stat, superseded bool
+	// stat: a value is beyond a critical bound.
+	stat bool
 }
 
 // isSuperseded reports whether each alarming group of a late implausible reading was measured since, by an origin that is at least as
@@ -151,7 +151,7 @@ func (c implausibleReading) decideAlert(snapshot triage.PatientSnapshot, late, s
 		ReportedValues: c.reportedValues(), QuarantineID: c.eventID, Late: c.wrongClock || late,
 	}}
 	if n.draft.Late {
-		n.stat, n.superseded, n.draft.Superseded = false, superseded, superseded
+		n.stat, n.draft.Superseded = false, superseded
 	}
 	return n
 }

@@ -79,7 +79,7 @@ func (e *Pipeline) mergeIntoAlert(tx core.App, c implausibleReading, n alertDeci
 func findAggregate(tx core.App, c implausibleReading, n alertDecision, now time.Time) (*collections.Alert, error) {
 	candidates, err := collections.AlertsToAggregate(tx, collections.AggregateKey{
 		Patient: c.patientID, Device: c.Reading.DeviceID, Type: n.draft.Finding.Type, Parameter: n.draft.Finding.Parameter, Level: string(n.draft.Finding.Level),
-		Origin: string(c.origin), Late: n.draft.Late, Closed: n.superseded, Since: now.Add(-recentWindow),
+		Origin: string(c.origin), Late: n.draft.Late, Closed: n.draft.Superseded, Since: now.Add(-recentWindow),
 	})
 	if err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func findAggregate(tx core.App, c implausibleReading, n alertDecision, now time.
 // for it.
 func (c implausibleReading) needsRenotify(tx core.App, n alertDecision, g collections.Aggregate, snapshot triage.PatientSnapshot, now time.Time) (shouldRenotify, worse bool, err error) {
 	switch {
-	case c.wrongClock || n.superseded:
+	case c.wrongClock || n.draft.Superseded:
 		return false, false, nil
 	case !n.stat:
 		worse = !slices.ContainsFunc(g.Notified, func(notified collections.NotifiedValues) bool { return !isFurtherOut(n.draft.Finding, notified.Value) })

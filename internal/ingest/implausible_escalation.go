@@ -32,7 +32,7 @@ func (e *Pipeline) raiseAlert(tx core.App, c implausibleReading, snapshot triage
 	if err != nil {
 		return err
 	}
-	if n.superseded {
+	if n.draft.Superseded {
 		if err := alerts.AuditAutoResolved(tx, collections.ResolvedAlert{ID: id, PatientID: c.patientID}, now); err != nil {
 			return err
 		}
@@ -48,11 +48,11 @@ func (e *Pipeline) raiseAlert(tx core.App, c implausibleReading, snapshot triage
 		if n.draft.WorseThanNotified, err = c.isWorse(tx, snapshot, now); err != nil {
 			return err
 		}
-		if err := openOrJoinEscalation(tx, snapshot, n.draft, id, label, now); err != nil {
+		if err := n.escalate(tx, snapshot, id, now); err != nil {
 			return err
 		}
 	}
-	return n.announce(tx, id, label, now)
+	return notifications.Announce(tx, n.draft.Announcement(id, label), now)
 }
 
 // isWorse reports whether the reading is worse than the last announced critical values.
@@ -71,65 +71,25 @@ func (c implausibleReading) isWorse(tx core.App, snapshot triage.PatientSnapshot
 	return found && alerts.IsChangeWorse(change, lastNotified) || alerts.IsReportedWorse(values, snapshot.Thresholds, lastNotified), nil
 }
 
-// announce announces the alert; a superseded one only in the app.
-func (n alertDecision) announce(tx core.App, alertID, label string, now time.Time) error {
-	announcement := notifications.Announcement{
-		Kind: notifications.AlertRaised, Severity: string(n.draft.Finding.Level), PatientID: n.draft.PatientID, AlertID: alertID,
-		Body: label + ": " + n.draft.Finding.Message, Key: alerts.AnnouncementKey(alertID), AtOnce: n.draft.WorseThanNotified,
-	}
-	if n.superseded {
-		announcement.Kind, announcement.Key = notifications.ReadingSuperseded, announcement.Key+" superseded"
-	}
-	return notifications.Announce(tx, announcement, now)
-}
-
 // renotify announces an alert again.
 func (n alertDecision) renotify(tx core.App, snapshot triage.PatientSnapshot, alertID string, now time.Time) error {
+	if n.stat {
+		if err := n.escalate(tx, snapshot, alertID, now); err != nil {
+			return err
+		}
+	}
 	label, err := collections.PatientLabel(tx, n.draft.PatientID)
 	if err != nil {
 		return err
 	}
-	if n.stat {
-		if err := openOrJoinEscalation(tx, snapshot, n.draft, alertID, label, now); err != nil {
-			return err
-		}
-	}
-	return notifications.Announce(tx, notifications.Announcement{
-		Kind: notifications.AlertRaised, Severity: string(n.draft.Finding.Level), PatientID: n.draft.PatientID, AlertID: alertID,
-		Body: label + ": " + n.draft.Finding.Message, Key: alerts.RenotifyKey(alertID, collections.Instant(now)), AtOnce: n.draft.WorseThanNotified,
-	}, now)
+	announcement := n.draft.Announcement(alertID, label)
+	announcement.Key = alerts.RenotifyKey(alertID, collections.Instant(now))
+	return notifications.Announce(tx, announcement, now)
 }
 
-// openOrJoinEscalation opens the stat escalation of an alert, or joins the alert to the one that the system has open, as for a critical
-// reading. Source: docs/decisions/alerts.md, "STAT-severity alert".
-func openOrJoinEscalation(tx core.App, snapshot triage.PatientSnapshot, draft alerts.Draft, alertID, label string, now time.Time) error {
-	assignee, err := collections.ActiveProviderEmail(tx, draft.PatientID)
-	if err != nil {
-		return err
-	}
-	id, opened, err := escalations.OpenOrJoin(tx, escalations.Draft{
-		PatientID: draft.PatientID, Priority: escalations.Stat, Reason: phi.Text(draft.Finding.Message), AssignedTo: assignee, AlertID: alertID,
-	}, now)
-	if err != nil {
-		return err
-	}
-	key, reason := "escalation "+id, draft.Finding.Message
-	if !opened {
-		again, worse := draft.WorseThanNotified, phi.Text("")
-		if draft.WorseThanNotified {
-			worse = phi.Text(draft.Finding.Message)
-		}
-		for _, active := range snapshot.Escalations {
-			again = again || (active.ID == id && active.NeedsRenotify(now))
-		}
-		joined := escalations.JoinReason(worse)
-		if err := escalations.Join(tx, id, again, joined, now); err != nil || !again {
-			return err
-		}
-		key, reason = key+" joined "+collections.Instant(now), joined.Reveal()
-	}
-	return notifications.Announce(tx, notifications.Announcement{
-		Kind: notifications.EscalationOpened, Severity: string(alerts.Critical), PatientID: draft.PatientID, EscalationID: id, AlertID: alertID,
-		Body: label + ", stat: " + reason, Key: key,
+// escalate joins or opens the stat escalation of the alert.
+func (n alertDecision) escalate(tx core.App, snapshot triage.PatientSnapshot, alertID string, now time.Time) error {
+	return triage.JoinOrOpenStat(tx, snapshot, escalations.Trigger{
+		Draft: escalations.Draft{AlertID: alertID, Reason: phi.Text(n.draft.Finding.Message)}, Worse: n.draft.WorseThanNotified,
 	}, now)
 }

@@ -77,7 +77,7 @@ func (e *Evaluator) reevaluate(tx core.App, b *writeBatch, o Observation, alertT
 	raised.Late = late
 	raised.Snoozed, raised.WorseThanNotified = alerts.SuppressedBy(snapshot.Snoozes, findings[i], o.Reading, snapshot.Thresholds, now)
 	effects := Effects{Observation: o, Alerts: []alerts.Draft{raised}, PatientLabel: cause.patient.row.label(o.PatientID)}
-	effects.escalate(snapshot, cause.patient.row.PrimaryProvider, now)
+	effects.decideEscalation(snapshot, cause.patient.row.PrimaryProvider, now)
 	a := effectsWriter{tx: tx, batch: b, effects: effects, by: cause.by, now: now}
 	if err := a.storeAlerts(); err != nil {
 		return err

@@ -134,8 +134,5 @@ func raiseAndAnnounce(tx core.App, draft alerts.Draft, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	return notifications.Announce(tx, notifications.Announcement{
-		Kind: notifications.AlertRaised, Severity: string(draft.Finding.Level), PatientID: draft.PatientID, AlertID: id,
-		Body: label + ": " + draft.Finding.Message, Key: alerts.AnnouncementKey(id),
-	}, now)
+	return notifications.Announce(tx, draft.Announcement(id, label), now)
 }

@@ -80,14 +80,8 @@ func reopenAlert(tx core.App, alert *collections.Alert, normal int, now time.Tim
 	if err != nil {
 		return err
 	}
-	kind := notifications.AlertRaised
-	if alert.Type() == alerts.TypeMissedReading {
-		kind = notifications.ReadingMissed
-	}
-	return notifications.Announce(tx, notifications.Announcement{
-		Kind: kind, Severity: alert.Level(), PatientID: alert.PatientID(), AlertID: alert.Id,
-		Body: label + ": " + alert.DisplayMessage(), Key: alerts.AnnouncementKey(alert.Id) + " reopened " + collections.Instant(now),
-	}, now)
+	key := alerts.AnnouncementKey(alert.Id) + " reopened " + collections.Instant(now)
+	return notifications.Announce(tx, alerts.Reannouncement(alert, label, key), now)
 }
 
 // ReopenSuperseded checks the patient's late readings stored since a time that were evaluated against newer ones of their delivery: if none

@@ -152,11 +152,10 @@ func notifyAfterSnooze(tx core.App, snooze *collections.Snooze, end, now time.Ti
 			return false, err
 		}
 	}
-	return true, notifications.Announce(tx, notifications.Announcement{
-		Kind: notifications.AlertRaised, Severity: severityOf(critical), PatientID: patient, AlertID: alert.Id,
-		Body: fmt.Sprintf("%s: no longer snoozed are alerts about %s. Not acknowledged: %d. The latest: %s", label, strings.ReplaceAll(kind, "_", " "), open, alert.DisplayMessage()),
-		Key:  alerts.RenotifyKey(alert.Id, snooze.Id), AtOnce: true,
-	}, now)
+	announcement := alerts.Reannouncement(alert, label, alerts.RenotifyKey(alert.Id, snooze.Id))
+	announcement.Severity, announcement.AtOnce = severityOf(critical), true
+	announcement.Body = fmt.Sprintf("%s: no longer snoozed are alerts about %s. Not acknowledged: %d. The latest: %s", label, strings.ReplaceAll(kind, "_", " "), open, alert.DisplayMessage())
+	return true, notifications.Announce(tx, announcement, now)
 }
 
 // alertToNotify returns the alert to notify of, nil for none, and how many of the same level are unacknowledged: of the most severe the one

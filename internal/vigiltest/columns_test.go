@@ -14,7 +14,8 @@ import (
 	"testing"
 )
 
-// outside are the files that name columns or hold SQL though they are not in collections/, and why. An entry whose file needs none is wrong, too.
+// outside lists the files that name columns or contain SQL outside collections/, with the reason. An entry that is not
+// needed is an error.
 var outside = map[string]string{
 	"internal/backup/create.go":                         "counts what is in a copy of the database, without the app",
 	"internal/backup/restore.go":                        "changes a copy of the database, without the app",
@@ -32,7 +33,7 @@ var outside = map[string]string{
 	"hooks/schemadrift/put_right.go":                    "PocketBase's own table of collections, not one of ours",
 	"internal/sqlite/copy.go":                           "SQLite's own table: whether a copy can be read",
 	"internal/alerts/store.go":                          reading,
-	"internal/escalations/open_or_join.go":              reading,
+	"internal/escalations/join_or_open.go":              reading,
 	"internal/ingest/ingest.go":                         reading,
 	"internal/ingest/observation.go":                    reading,
 	"internal/triage/triage_row.go":                     reading,
@@ -52,20 +53,20 @@ const (
 	report  = "measured hot path: a report is put together from its filters and the index that holds its answer (BenchmarkReports)"
 )
 
-// storage are the folders that may name columns: storage itself, the schema's history, and what stands beside the service.
+// storage are the folders that may name columns: the storage layer, migrations, and tools outside the service.
 var storage = []string{"collections/", "migrations/", "tools/bench/", "internal/sandbox/", "internal/vigiltest/"}
 
-// statement is what SQL begins with, and what it is put together from.
+// statement matches text that begins or composes SQL.
 var statement = regexp.MustCompile(`\b(SELECT|INSERT( OR [A-Z]+)? INTO|UPDATE \S+ SET|UPDATE\b.*\bSET|DELETE FROM|ON CONFLICT|EXISTS \(|ORDER BY|GROUP BY|COALESCE\(|\bIN \(|IS NULL|= TRUE|= FALSE)|\{:\w+\}|[!<>=] ?''|\b[a-z_]+ (DESC|ASC)\b`)
 
-// takesColumn are the calls of records, queries and conditions whose texts name columns.
+// takesColumn are the methods of records, queries and conditions that take column names.
 var takesColumn = []string{
 	"Get", "GetString", "GetInt", "GetBool", "GetFloat", "GetRaw", "GetStringSlice", "GetDateTime", "UnmarshalJSONField", "Set", "SetRaw", "SetIfFieldExists",
 	"GetByName", "FindFirstRecordByData", "Select", "OrderBy", "AndOrderBy", "GroupBy", "From", "NewExp", "In", "NotIn", "Like", "Between", "Equal", "Is", "And",
 	"OnCareTeam", "Optional", "TextOf", "Load", "Update", "Exists", "storedInstant", "numberIn",
 }
 
-// Columns and SQL stand in collections/, where whoever renames a column finds them all.
+// Columns and SQL belong in collections/, so that a renamed column has one place to change.
 func TestColumnsStandInCollections(t *testing.T) {
 	columns := columnNames(t)
 	found := map[string][]string{}
@@ -91,12 +92,12 @@ func TestColumnsStandInCollections(t *testing.T) {
 	}
 	for name, why := range outside {
 		if len(found[name]) == 0 {
-			t.Errorf("%s names no column: it needs no entry (%s)", name, why)
+			t.Errorf("%s names no column: remove its entry (%s)", name, why)
 		}
 	}
 }
 
-// What is planted in each source is found, and nothing else is.
+// Every planted column or SQL text is found, and no other.
 func TestColumnsAreFound(t *testing.T) {
 	columns := map[string]bool{"patient": true, "status": true, "day": true}
 	for source, want := range map[string][]string{
@@ -111,7 +112,7 @@ func TestColumnsAreFound(t *testing.T) {
 		`order := "day DESC"`:                                                                  {`"day DESC"`},
 		`where.And("COALESCE(day, '') != ''")`:                                                 {`"COALESCE(day, '') != ''"`},
 		"var row struct { Day string `db:\"day\"` }":                                           {"`db:\"day\"`"},
-		// What only reads like a column: a column's constant, an address's parameter, a key of a body, a sentence.
+		// Not columns: a column's constant, a URL parameter, a key of a body, a sentence.
 		`record.GetString(collections.ColumnPatient)`:                              nil,
 		`query.Get("patient")`:                                                     nil,
 		`view := map[string]any{"patient": 1}`:                                     nil,
@@ -133,7 +134,7 @@ func TestColumnsAreFound(t *testing.T) {
 	}
 }
 
-// columnNames are the columns of every table.
+// columnNames returns the columns of every table.
 func columnNames(t *testing.T) map[string]bool {
 	t.Helper()
 	app := NewApp(t)
@@ -147,12 +148,12 @@ func columnNames(t *testing.T) map[string]bool {
 		columns[name] = true
 	}
 	if !columns["unassigned_at"] {
-		t.Fatalf("columns are not read: %d", len(columns))
+		t.Fatalf("found only %d columns", len(columns))
 	}
 	return columns
 }
 
-// namesColumns are the texts of a file that are SQL, or name a column where one is asked for.
+// namesColumns returns a file's texts that are SQL, or that name a column where one is expected.
 func namesColumns(file *ast.File, columns map[string]bool) (found []*ast.BasicLit) {
 	seen := map[token.Pos]bool{}
 	add := func(text *ast.BasicLit) {
@@ -179,7 +180,7 @@ func namesColumns(file *ast.File, columns map[string]bool) (found []*ast.BasicLi
 					columnsIn(argument, columns, add)
 				}
 			}
-		case *ast.RangeStmt: // what is set column by column
+		case *ast.RangeStmt: // columns set in a loop
 			if setsKey(n) {
 				columnsIn(n.X, columns, add)
 			}
@@ -200,7 +201,7 @@ func columnsIn(expression ast.Expr, columns map[string]bool, add func(*ast.Basic
 		if e.Kind == token.STRING && columns[textOf(e)] {
 			add(e)
 		}
-	case *ast.CompositeLit: // the keys of a map
+	case *ast.CompositeLit: // keys of a map
 		for _, element := range e.Elts {
 			if pair, ok := element.(*ast.KeyValueExpr); ok {
 				columnsIn(pair.Key, columns, add)
@@ -212,7 +213,7 @@ func columnsIn(expression ast.Expr, columns map[string]bool, add func(*ast.Basic
 	}
 }
 
-// setsKey reports whether a loop sets, or reads, what its key names.
+// setsKey reports whether a loop sets or reads the column named by its key.
 func setsKey(loop *ast.RangeStmt) (sets bool) {
 	ast.Inspect(loop.Body, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
@@ -224,13 +225,13 @@ func setsKey(loop *ast.RangeStmt) (sets bool) {
 	return sets
 }
 
-// ofAddress reports whether a call asks the query of an address, whose names are the contract's.
+// ofAddress reports whether a call reads a URL query, whose names belong to the API.
 func ofAddress(call ast.Expr) bool {
 	selector, ok := call.(*ast.SelectorExpr)
 	return ok && slices.Contains([]string{"query", "values"}, called(selector.X))
 }
 
-// called is the last name of what is called or made.
+// called returns the last name of a called function or composed type.
 func called(expression ast.Expr) string {
 	switch e := expression.(type) {
 	case *ast.Ident:
