@@ -1,9 +1,8 @@
-// Package backup knows how a copy of everything is taken while the service runs, how it is proven to be good, and how it
-// comes back. A backup is one file: the database as it was at one moment, with a manifest, packed and encrypted with age
-// before it leaves the machine. It opens with any key of the encryption ring, and for whoever else the operator named as
-// recipient. Where it is kept is a folder or an S3-compatible bucket, which package place knows.
+// Package backup creates, verifies and restores backups while the service runs. A backup is one file: a consistent copy of the database with a
+// manifest, compressed and encrypted with age before it leaves the machine. Any key of the encryption ring opens it, and so does every further
+// recipient that the operator configured. It is stored in a folder or an S3-compatible bucket, see [BlobStore].
 //
-// It refuses to trust: a backup counts only when verify has brought it back to a scratch folder and walked through it.
+// A backup counts only after [Verify] has restored it into a scratch folder and checked it.
 package backup
 
 import (
@@ -26,19 +25,19 @@ const (
 	nameTime  = "20060102T150405Z"
 )
 
-// Store is where backups are kept: one place for one practice.
+// Store holds the backups of one practice.
 type Store struct{ place *BlobStore }
 
-// NewStore keeps backups in a place.
+// NewStore returns a Store that keeps its backups in p.
 func NewStore(p *BlobStore) *Store { return &Store{p} }
 
-// Close lets go of the place.
+// Close releases the blob store.
 func (s *Store) Close() error { return s.place.Close() }
 
-// probeName is what [Store.Probe] writes; no backup is called so.
+// probeName is the file that [Store.Probe] writes; no backup has this name.
 const probeName = "check"
 
-// Probe proves that a backup could be written, found and removed.
+// Probe checks that a backup can be written, listed and removed.
 func (s *Store) Probe(ctx context.Context) error { return s.place.Probe(ctx, probeName) }
 
 // Stored is one backup in the store.
@@ -48,7 +47,7 @@ type Stored struct {
 	Size      int64 // bytes
 }
 
-// List is every finished backup, newest first.
+// List returns every complete backup, newest first.
 func (s *Store) List(ctx context.Context) ([]Stored, error) {
 	files, err := s.place.List(ctx, prefix)
 	if err != nil {
@@ -64,7 +63,7 @@ func (s *Store) List(ctx context.Context) ([]Stored, error) {
 	return stored, nil
 }
 
-// Find is the named backup; "" or "latest" means the newest.
+// Find returns the named backup; "" or "latest" means the newest.
 func (s *Store) Find(ctx context.Context, name string) (Stored, error) {
 	stored, err := s.List(ctx)
 	if err != nil {
@@ -78,11 +77,11 @@ func (s *Store) Find(ctx context.Context, name string) (Stored, error) {
 	if len(stored) == 0 {
 		return Stored{}, fmt.Errorf("there is no backup in %s", s.place.Where())
 	}
-	return Stored{}, fmt.Errorf("there is no backup named %q; list shows which there are", name)
+	return Stored{}, fmt.Errorf("there is no backup named %q; run the list command to see the backups", name)
 }
 
-// Keep removes all but the newest backups and returns how many went. The newest of those that were proven to be good stays whatever its age, and
-// while none was, nothing is removed: copies of a database that was damaged unnoticed are not to displace the last good one.
+// Keep removes all but the newest backups and returns how many it removed. The newest verified backup stays regardless of its age, and nothing is
+// removed while no backup is verified: copies of a silently damaged database must not displace the last good one.
 // Source: docs/decisions/operating.md, "Verified backups".
 func (s *Store) Keep(ctx context.Context, newest int, verified []string) (removed int, err error) {
 	stored, err := s.List(ctx)
@@ -105,7 +104,7 @@ func (s *Store) Keep(ctx context.Context, newest int, verified []string) (remove
 	return removed, nil
 }
 
-// put streams a backup into the store. It gets its name when it is whole; when write fails nothing is left.
+// put streams a backup into the store. The file gets its name when it is complete; if write fails, nothing remains.
 func (s *Store) put(ctx context.Context, name string, write func(io.Writer) error) error {
 	s.clearUnfinished(ctx)
 	if err := s.place.Write(ctx, name, write); err != nil {
@@ -114,20 +113,20 @@ func (s *Store) put(ctx context.Context, name string, write func(io.Writer) erro
 	return s.place.Shut(prefix + "*")
 }
 
-// clearUnfinished removes what was being written to a folder when its process was killed; a bucket shows no such thing.
+// clearUnfinished removes partial files that a killed process left in a folder; a bucket never lists partial files.
 func (s *Store) clearUnfinished(ctx context.Context) {
 	files, err := s.place.List(ctx, prefix)
 	if err != nil {
-		return // the write is about to say why
+		return // the following write reports the cause
 	}
 	for _, file := range files {
 		if strings.Contains(file.Name, extension+".") && strings.HasSuffix(file.Name, ".tmp") {
-			_ = s.place.Remove(ctx, file.Name) // tried again the next time
+			_ = s.place.Remove(ctx, file.Name) // retried at the next backup
 		}
 	}
 }
 
-// freeName is that of a backup taken then, or in the first second after it of which there is none: nothing is written over.
+// freeName returns the name of a backup created at the given time, or at the next second without one: no backup is overwritten.
 func (s *Store) freeName(ctx context.Context, at time.Time) (string, error) {
 	stored, err := s.List(ctx)
 	if err != nil {
@@ -151,14 +150,14 @@ func createdAt(name string) (time.Time, bool) {
 	return at, err == nil
 }
 
-// keyStanza is the line in an age header that holds the file key, sealed under the encryption ring.
+// keyStanza is the type of the age header stanza that holds the file key, sealed under the encryption ring.
 const keyStanza = "vigil-key-ring"
 
 // filePurpose binds a sealed file key to backups.
 const filePurpose = "backup.file_key"
 
-// ring lets age wrap file keys with the keys that protect the records: what opens the database opens its backup, and
-// nothing else has to be kept.
+// ring lets age wrap file keys with the keys that protect the records: the keys that open the database open its backup, and no further key has to
+// be kept.
 type ring struct{ keys *phi.KeyRing }
 
 var (
@@ -176,7 +175,7 @@ func (r ring) Wrap(fileKey []byte) ([]*age.Stanza, error) {
 	return []*age.Stanza{{Type: keyStanza, Args: []string{id}, Body: []byte(sealed)}}, nil
 }
 
-// Unwrap opens the file key with whichever key of the ring sealed it.
+// Unwrap opens the file key with the key of the ring that sealed it.
 func (r ring) Unwrap(stanzas []*age.Stanza) ([]byte, error) {
 	for _, stanza := range stanzas {
 		if stanza.Type != keyStanza || len(stanza.Args) != 1 {
@@ -189,7 +188,7 @@ func (r ring) Unwrap(stanzas []*age.Stanza) ([]byte, error) {
 	return nil, age.ErrIncorrectIdentity
 }
 
-// Keys open and seal backups.
+// Keys encrypt and decrypt backups.
 type Keys struct {
 	Ring *phi.KeyRing
 	// Recipients are further age recipients ("age1..."), such as the public half of a key in a safe.

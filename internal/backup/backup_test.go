@@ -82,11 +82,11 @@ func TestBackupComesBack(t *testing.T) {
 	keys := backup.Keys{Ring: ring(t, "first")}
 	note(t, app, 3)
 	name, manifest := create(t, app, store, keys, vigiltest.Clock)
-	note(t, app, 2) // not in it
+	note(t, app, 2) // not in the backup
 	if manifest.Counts.AuditEntries != 3 || name != "vigil-20260115T134500Z.tar.gz.age" {
 		t.Errorf("%s: %+v", name, manifest)
 	}
-	later := backup.Keys{Ring: ring(t, "second", "first")} // keys were rotated since
+	later := backup.Keys{Ring: ring(t, "second", "first")} // after a key rotation
 	if got, err := backup.Verify(t.Context(), store, later, name, t.TempDir(), open); err != nil || got != manifest {
 		t.Errorf("verified %+v: %v", got, err)
 	}
@@ -131,7 +131,7 @@ func TestBackupOfOthersRecipient(t *testing.T) {
 	}
 }
 
-// inFolder is what is in a data folder beside the lock files.
+// inFolder lists a data folder without its lock files.
 func inFolder(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -203,7 +203,7 @@ func TestBackupsKept(t *testing.T) {
 	day := func(n int) string {
 		return vigiltest.Clock.AddDate(0, 0, n).Format("vigil-20060102T150405Z") + ".tar.gz.age"
 	}
-	if removed, err := store.Keep(t.Context(), 2, []string{day(7)}); removed != 0 || err != nil { // none of those that are kept was proven
+	if removed, err := store.Keep(t.Context(), 2, []string{day(7)}); removed != 0 || err != nil { // no kept backup was verified
 		t.Errorf("removed %d: %v", removed, err)
 	}
 	if removed, err := store.Keep(t.Context(), 2, []string{day(0), day(7)}); removed != 1 || err != nil {
@@ -226,7 +226,7 @@ func TestBackupsKept(t *testing.T) {
 	}
 }
 
-// A damaged database is not backed up, and what is in the folder is closed to others.
+// A damaged database is not backed up, and the files in the folder are private.
 func TestBackupOfDamage(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	store, dir := folder(t)
@@ -270,7 +270,7 @@ func TestBackupOfDamage(t *testing.T) {
 	}
 }
 
-// Two backups of one second are two: a command beside the nightly job, or two commands, write nothing over.
+// Two backups in the same second get different names, so that neither overwrites the other.
 func TestBackupsOfOneSecond(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	store, _ := folder(t)

@@ -1,5 +1,3 @@
-// Package place knows how files are kept where the operator wants them: in a folder, or in an S3-compatible bucket. Both are PocketBase's own file
-// system. It says in an operator's words what a bucket refuses, and refuses to know what the files are.
 package backup
 
 import (
@@ -16,32 +14,32 @@ import (
 	"github.com/pocketbase/pocketbase/tools/filesystem"
 )
 
-// BlobStore is a folder, or one practice's part of a bucket. It is for one user at a time.
+// BlobStore stores files in a folder or in a prefix of an S3-compatible bucket, through PocketBase's file system. It is not safe for concurrent use.
 type BlobStore struct {
 	files  *filesystem.System
-	under  string // what stands before every name
+	under  string // prefix of every key, "" for none
 	folder string // "" for a bucket
 	bucket BucketConfig
 }
 
-// BucketConfig is an S3-compatible place.
+// BucketConfig configures an S3-compatible bucket.
 type BucketConfig struct {
 	Name, Region, Endpoint string
 	AccessKey, Secret      string
 	ForcePathStyle         bool
-	// Prefix is the practice's part of the bucket, such as "elm-street/"; "" is the whole.
+	// Prefix is the practice's part of the bucket, such as "elm-street/"; "" is the whole bucket.
 	Prefix string
 }
 
-// Blob is one that is kept.
+// Blob describes a stored file.
 type Blob struct {
 	Name string
 	Size int64 // bytes
 }
 
-// OpenFolder keeps files in a folder, which is made when it is missing.
+// OpenFolder returns a store in a folder, which it creates if it is missing.
 func OpenFolder(path string) (*BlobStore, error) {
-	if err := os.MkdirAll(path, 0o700); err != nil { // PocketBase would let everybody on the machine look inside
+	if err := os.MkdirAll(path, 0o700); err != nil { // PocketBase would create it readable for every user of the machine
 		return nil, fmt.Errorf("open folder: %w", err)
 	}
 	files, err := filesystem.NewLocal(path)
@@ -51,7 +49,7 @@ func OpenFolder(path string) (*BlobStore, error) {
 	return &BlobStore{files: files, folder: path}, nil
 }
 
-// OpenBucket keeps files in a bucket.
+// OpenBucket returns a store in a bucket.
 func OpenBucket(b BucketConfig) (*BlobStore, error) {
 	files, err := filesystem.NewS3(b.Name, b.Region, b.Endpoint, b.AccessKey, b.Secret, b.ForcePathStyle)
 	if err != nil {
@@ -64,10 +62,10 @@ func OpenBucket(b BucketConfig) (*BlobStore, error) {
 	return &BlobStore{files: files, under: under, bucket: b}, nil
 }
 
-// Close lets go of the place.
+// Close releases the store.
 func (p *BlobStore) Close() error { return p.files.Close() }
 
-// List is every file whose name begins so, what is half written to a folder too.
+// List returns every file whose name begins with prefix, including partial files in a folder.
 func (p *BlobStore) List(ctx context.Context, prefix string) ([]Blob, error) {
 	if err := p.readable(); err != nil {
 		return nil, err
@@ -84,7 +82,7 @@ func (p *BlobStore) List(ctx context.Context, prefix string) ([]Blob, error) {
 	return files, nil
 }
 
-// readable fails for a folder that may not be looked into: its files would otherwise seem not to be there.
+// readable fails if the folder cannot be read: List would otherwise report it as empty.
 func (p *BlobStore) readable() error {
 	if p.folder == "" {
 		return nil
@@ -99,7 +97,7 @@ func (p *BlobStore) readable() error {
 	return fmt.Errorf("%s cannot be read: %w", p.Where(), err)
 }
 
-// Write streams a file into the place. It gets its name when it is whole; when write fails nothing is left.
+// Write streams a file into the store. The file gets its name when it is complete; if write fails, nothing remains.
 func (p *BlobStore) Write(ctx context.Context, name string, write func(io.Writer) error) error {
 	ctx, abandon := context.WithCancel(ctx)
 	defer abandon()
@@ -110,7 +108,7 @@ func (p *BlobStore) Write(ctx context.Context, name string, write func(io.Writer
 	}
 	if err := write(w); err != nil {
 		abandon()
-		_ = w.Close() // it says that it was abandoned
+		_ = w.Close() // returns that it was canceled
 		return p.unwritten(err)
 	}
 	if err := w.Close(); err != nil {
@@ -119,15 +117,15 @@ func (p *BlobStore) Write(ctx context.Context, name string, write func(io.Writer
 	return nil
 }
 
-// unwritten says why the place did not take a file. What else kept it from being written is told as it is.
+// unwritten explains why the store refused a file; other errors of the write are returned unchanged.
 func (p *BlobStore) unwritten(err error) error {
 	if path, ok := errors.AsType[*fs.PathError](err); ok && p.folder != "" && strings.HasPrefix(path.Path, filepath.Clean(p.folder)) {
-		return fmt.Errorf("%s cannot be written: %w", p.Where(), path.Err) // the file is one that nobody has heard of
+		return fmt.Errorf("%s cannot be written: %w", p.Where(), path.Err) // the path is that of a temporary file
 	}
 	return p.Plain(err)
 }
 
-// Read opens a file. Of one that is not there the error is fs.ErrNotExist.
+// Read opens a file; the error is fs.ErrNotExist if the file does not exist.
 func (p *BlobStore) Read(ctx context.Context, name string) (io.ReadCloser, error) {
 	p.files.SetContext(ctx)
 	file, err := p.files.GetReader(p.under + name)
@@ -140,7 +138,7 @@ func (p *BlobStore) Read(ctx context.Context, name string) (io.ReadCloser, error
 	return file, nil
 }
 
-// Remove removes a file. That it is not there is no error.
+// Remove removes a file, which may be missing.
 func (p *BlobStore) Remove(ctx context.Context, name string) error {
 	p.files.SetContext(ctx)
 	if err := p.files.Delete(p.under + name); err != nil && !errors.Is(err, filesystem.ErrNotFound) {
@@ -149,7 +147,7 @@ func (p *BlobStore) Remove(ctx context.Context, name string) error {
 	return nil
 }
 
-// Where says in a few words where the files are kept.
+// Where names the folder or bucket for messages.
 func (p *BlobStore) Where() string {
 	if p.folder != "" {
 		return "the folder " + p.folder
@@ -161,7 +159,7 @@ func (p *BlobStore) Where() string {
 	return text
 }
 
-// Probe proves that a file could be written and removed. It leaves nothing behind but where the key may not remove.
+// Probe checks that a file can be written and listed. It removes the file if the access key may remove files.
 func (p *BlobStore) Probe(ctx context.Context, name string) error {
 	p.files.SetContext(ctx)
 	if err := p.files.Upload([]byte("a file could be written here\n"), p.under+name); err != nil {
@@ -171,49 +169,49 @@ func (p *BlobStore) Probe(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if len(files) == 0 { // PocketBase takes an answer without a document, as a proxy gives, for the end of the list
-		return &placeError{p.Where() + ": it took a file and does not list it: see whether something stands between, such as a proxy", nil}
+	if len(files) == 0 { // PocketBase reads a response without a document, such as a proxy's, as the end of the list
+		return &placeError{p.Where() + ": it accepted a file and does not list it: check whether a proxy answers instead of the service", nil}
 	}
-	_ = p.files.Delete(p.under + name) // a key that may not remove is a good one
+	_ = p.files.Delete(p.under + name) // a key that cannot remove files is acceptable
 	return nil
 }
 
-// Shut makes the files of a folder whose names match readable for their owner alone, whatever made them.
+// Shut makes the matching files of a folder readable for their owner only, including files that other programs created.
 func (p *BlobStore) Shut(pattern string) error {
 	if p.folder == "" {
 		return nil
 	}
 	names, err := filepath.Glob(filepath.Join(p.folder, pattern))
 	if err != nil {
-		return fmt.Errorf("look into the folder: %w", err)
+		return fmt.Errorf("read the folder: %w", err)
 	}
 	for _, name := range names {
 		if info, err := os.Lstat(name); err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o077 == 0 {
-			continue // it has gone, or nobody else can read it
+			continue // removed since, or already private
 		}
 		if err := os.Chmod(name, 0o600); err != nil {
-			return fmt.Errorf("close a file to others: %w", err)
+			return fmt.Errorf("make a file private: %w", err)
 		}
 	}
 	return nil
 }
 
-// refusals are what S3-compatible services answer, by the code of the standard, in the words of an operator.
+// refusals explain the error codes of S3-compatible services to an operator.
 var refusals = []struct{ code, said string }{
-	{"NoSuchBucket", "there is no such bucket: make it, or correct VIGIL_BACKUP_S3_BUCKET"},
-	{"InvalidAccessKeyId", "the bucket's service does not know the access key: see VIGIL_BACKUP_S3_ACCESS_KEY"},
-	{"SignatureDoesNotMatch", "the bucket's service does not accept the secret: see VIGIL_BACKUP_S3_SECRET"},
-	{"AccessDenied", "the bucket's service does not let this access key do that"},
-	{"RequestTimeTooSkewed", "the bucket's service refuses because this machine's clock is wrong"},
+	{"NoSuchBucket", "there is no such bucket: create it, or correct VIGIL_BACKUP_S3_BUCKET"},
+	{"InvalidAccessKeyId", "the bucket's service rejects the access key: correct VIGIL_BACKUP_S3_ACCESS_KEY"},
+	{"SignatureDoesNotMatch", "the bucket's service rejects the secret: correct VIGIL_BACKUP_S3_SECRET"},
+	{"AccessDenied", "the bucket's service does not permit this with the access key: extend its permissions"},
+	{"RequestTimeTooSkewed", "the bucket's service rejects the request because this machine's clock is wrong: correct it"},
 	{"PermanentRedirect", "the bucket is elsewhere: see VIGIL_BACKUP_S3_ENDPOINT and VIGIL_BACKUP_S3_REGION"},
 	{"AuthorizationHeaderMalformed", "the bucket is in another region: see VIGIL_BACKUP_S3_REGION"},
 	{"QuotaExceeded", "the bucket is full"},
 }
 
-// answerNumber is how an answer of a bucket's service begins: its status and the code, which are no words of anybody's.
+// answerNumber matches the status and error code of a service's response, which contain no free text.
 var answerNumber = regexp.MustCompile(`\b[345][0-9]{2} [A-Za-z]{1,64}\b`)
 
-// placeError says what a place refused; what the service sent is not for reading.
+// placeError explains a refusal without the text of the service's response.
 type placeError struct {
 	said  string
 	cause error
@@ -222,7 +220,7 @@ type placeError struct {
 func (e *placeError) Error() string { return e.said }
 func (e *placeError) Unwrap() error { return e.cause }
 
-// Plain says what a bucket refused in a sentence, without its document.
+// Plain explains a bucket's error in one sentence, without the response body.
 func (p *BlobStore) Plain(err error) error {
 	if said, ok := errors.AsType[*placeError](err); err == nil || p.folder != "" || ok && said.cause != nil {
 		return err
@@ -237,7 +235,7 @@ func (p *BlobStore) Plain(err error) error {
 		return &placeError{fmt.Sprintf("%s: the bucket's service answers %s", p.Where(), number), err}
 	}
 	if strings.HasPrefix(text, "expected element type") {
-		return &placeError{p.Where() + ": what answers there is no S3-compatible service: see VIGIL_BACKUP_S3_ENDPOINT", err}
+		return &placeError{p.Where() + ": this is no S3-compatible service: correct VIGIL_BACKUP_S3_ENDPOINT", err}
 	}
 	if before, _, raw := strings.Cut(text, "\n"); raw {
 		text = before

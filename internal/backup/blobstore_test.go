@@ -15,7 +15,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/backup"
 )
 
-// What a bucket's service says is told by its number, never in its own words; what is none is told as such.
+// Errors of a bucket's service show its status and code, never its text.
 func TestWordsOfOthersAreNotRepeated(t *testing.T) {
 	for name, tt := range map[string]struct {
 		status     int
@@ -47,7 +47,7 @@ func TestWordsOfOthersAreNotRepeated(t *testing.T) {
 
 func last(_ []backup.Blob, err error) error { return err }
 
-// What answers everything with a page of text is no place for backups, though PocketBase reads such a list as an empty one.
+// A server that answers every request with a page of text is rejected, although PocketBase reads that list as empty.
 func TestBucketThatIsAProxysPage(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -64,10 +64,10 @@ func TestBucketThatIsAProxysPage(t *testing.T) {
 	}
 }
 
-// A folder that may not be looked into is not an empty one.
+// An unreadable folder is an error, not an empty folder.
 func TestFolderThatIsClosed(t *testing.T) {
 	if os.Geteuid() == 0 || runtime.GOOS == "windows" {
-		t.Skip("to who runs this nothing is closed")
+		t.Skip("root can read every folder")
 	}
 	dir := filepath.Join(t.TempDir(), "kept")
 	at, err := backup.OpenFolder(dir)
@@ -83,7 +83,7 @@ func TestFolderThatIsClosed(t *testing.T) {
 	}
 }
 
-// A file that is refused half way is one line about the folder, and nothing of it stays.
+// An interrupted write returns one message about the folder and leaves no file.
 func TestFolderThatIsFull(t *testing.T) {
 	dir := t.TempDir()
 	at, err := backup.OpenFolder(dir)

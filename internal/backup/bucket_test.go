@@ -11,7 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// A bucket does all that a folder does, in a part of it that is the practice's own.
+// A bucket supports everything that a folder does, below the practice's prefix.
 func TestBackupsInBucket(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	kept := vigiltest.NewBucket(t, "backups")

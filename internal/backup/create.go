@@ -28,18 +28,18 @@ const (
 	manifestFile = "manifest.json"
 )
 
-// Manifest says what a backup holds; it stands first in the file.
+// Manifest describes a backup; it is the first entry of the archive.
 type Manifest struct {
-	Version   string    `json:"version"` // of the program that made it
+	Version   string    `json:"version"` // of the program that created the backup
 	CreatedAt time.Time `json:"created_at"`
-	// SHA256 is of the database file, in hex.
+	// SHA256 is the hash of the database file, in hex.
 	SHA256 string `json:"sha256"`
 	Counts Counts `json:"counts"`
-	// AuditHead is the hash of the last audit entry in it.
+	// AuditHead is the hash of the last audit entry in the backup.
 	AuditHead string `json:"audit_head"`
 }
 
-// Counts are rows of the database, for whoever compares.
+// Counts are row counts of the database; [Verify] compares them.
 type Counts struct {
 	Patients      int64 `db:"patients" json:"patients"`
 	Observations  int64 `db:"observations" json:"observations"`
@@ -47,10 +47,9 @@ type Counts struct {
 	Transmissions int64 `db:"transmissions" json:"transmissions"`
 }
 
-// Create takes a backup of the database as it is now, beside whatever reads and writes it, and returns its name. What was
-// committed before the call is in it.
+// Create backs up the database while it is in use and returns the name of the backup, which contains everything committed before the call.
 func Create(ctx context.Context, app core.App, store *Store, keys Keys, version string, now time.Time) (string, Manifest, error) {
-	if err := store.Probe(ctx); err != nil { // before a database of gigabytes is copied
+	if err := store.Probe(ctx); err != nil { // fail before a database of gigabytes is copied
 		return "", Manifest{}, err
 	}
 	scratch, leave, err := room(app.DataDir())
@@ -74,7 +73,7 @@ func Create(ctx context.Context, app core.App, store *Store, keys Keys, version 
 	return name, manifest, err
 }
 
-// copyDatabase writes a consistent copy. It is one read: it holds up no writer.
+// copyDatabase writes a consistent copy in a single read transaction, which blocks no writer.
 func copyDatabase(ctx context.Context, app core.App, target string) error {
 	db, ok := app.ConcurrentDB().(*dbx.DB)
 	if !ok {
@@ -102,17 +101,17 @@ func describe(ctx context.Context, file, version string, now time.Time) (Manifes
 	return m, err
 }
 
-// ErrDamaged means that the database itself is damaged: a copy of it is none that anybody could use.
+// ErrDamaged reports that the source database is damaged, so that a copy would be unusable.
 var ErrDamaged = errors.New("the database is damaged: no backup was taken, and none is removed; see docs/operations.md, \"A damaged database\"")
 
-// QuickCheck looks at every page of a database, but not whether indexes say what their tables do.
+// QuickCheck checks every page of a database, but not whether its indexes match their tables.
 func QuickCheck(ctx context.Context, db dbx.Builder) error {
 	var problems []string
 	err := db.NewQuery("PRAGMA quick_check(5)").WithContext(ctx).Column(&problems)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err != nil || len(problems) != 1 || problems[0] != "ok" { // SQLite's own words may quote what is stored
+	if err != nil || len(problems) != 1 || problems[0] != "ok" { // SQLite's messages may quote stored values
 		return ErrDamaged
 	}
 	return nil
@@ -122,7 +121,7 @@ func count(ctx context.Context, db dbx.Builder) (c Counts, head string, err erro
 	err = db.NewQuery(`SELECT (SELECT COUNT(*) FROM patients) AS patients, (SELECT COUNT(*) FROM observations) AS observations,
 		(SELECT COUNT(*) FROM audit_log) AS audit_entries, (SELECT COUNT(*) FROM transmissions) AS transmissions`).WithContext(ctx).One(&c)
 	if err != nil {
-		return c, "", fmt.Errorf("count what is in the backup: %w", err)
+		return c, "", fmt.Errorf("count the rows in the backup: %w", err)
 	}
 	err = db.NewQuery("SELECT hash FROM audit_log ORDER BY id DESC LIMIT 1").WithContext(ctx).Row(&head)
 	if err != nil && !collections.IsNotFound(err) {
@@ -131,14 +130,14 @@ func count(ctx context.Context, db dbx.Builder) (c Counts, head string, err erro
 	return c, head, nil
 }
 
-// reading opens a database file that nobody else has open.
+// reading opens a database file that no other process has open.
 func reading(file string, use func(*dbx.DB) error) error {
 	db := sqlite.File(file, "query_only(ON)")
 	return errors.Join(use(db), db.Close())
 }
 
 func hashOf(ctx context.Context, file string, p *async.Throttle) (string, error) {
-	f, err := os.Open(file) //nolint:gosec // a file of ours
+	f, err := os.Open(file) //nolint:gosec // a file that this package wrote
 	if err != nil {
 		return "", fmt.Errorf("hash the copy: %w", err)
 	}
@@ -150,7 +149,7 @@ func hashOf(ctx context.Context, file string, p *async.Throttle) (string, error)
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// seal writes manifest and database, packed and encrypted.
+// seal writes the manifest and the database, compressed and encrypted.
 func seal(ctx context.Context, w io.Writer, keys Keys, m Manifest, file string) error {
 	to, err := keys.recipients()
 	if err != nil {
@@ -166,7 +165,7 @@ func seal(ctx context.Context, w io.Writer, keys Keys, m Manifest, file string) 
 	}
 	archive := tar.NewWriter(packed)
 	for _, step := range []func() error{func() error { return pack(ctx, archive, m, file) }, archive.Close, packed.Close, sealed.Close} {
-		if err := step(); err != nil { // the steps after it would say the same once more
+		if err := step(); err != nil { // the later steps would return the same error
 			return err
 		}
 	}
@@ -184,7 +183,7 @@ func pack(ctx context.Context, archive *tar.Writer, m Manifest, file string) err
 	if _, err := archive.Write(text); err != nil {
 		return fmt.Errorf("pack the manifest: %w", err)
 	}
-	f, err := os.Open(file) //nolint:gosec // a file of ours
+	f, err := os.Open(file) //nolint:gosec // a file that this package wrote
 	if err != nil {
 		return fmt.Errorf("pack the database: %w", err)
 	}

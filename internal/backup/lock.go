@@ -11,17 +11,17 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// The locks are the system's, on open files: they end with the process that holds them, however it ends. The files stay.
+// These are the operating system's locks on open files: they end with the process that holds them, even if it is killed. The files remain.
 const (
-	serveFile = "serve.lock"  // exclusive to the service: two of them would both send, tell and bill
-	inUseFile = "vigil.lock"  // shared by whoever has the data folder open, exclusive to whoever replaces what is in it
-	sealFile  = "seal.lock"   // shared by the commands that seal beside the service, exclusive to whoever retires a key
-	workFile  = "backup.lock" // exclusive to whoever takes or proves a backup
-	workRoom  = ".backup"     // scratch of who holds workFile
+	serveFile = "serve.lock"  // exclusive to the service: two services would deliver, notify and bill twice
+	inUseFile = "vigil.lock"  // shared by processes with the data folder open, exclusive to one that replaces its content
+	sealFile  = "seal.lock"   // shared by commands that seal values while the service runs, exclusive to a process that retires a key
+	workFile  = "backup.lock" // exclusive to a process that creates, verifies or restores a backup
+	workRoom  = ".backup"     // scratch folder of the process that holds workFile
 )
 
-// Hold keeps a data folder from being replaced while it is open. It fails while a backup is being restored into it. release
-// may be called more than once.
+// Hold prevents the data folder from being replaced until release, which may be called more than once. It fails while a backup is being restored
+// into the folder.
 func Hold(dir string) (release func() error, err error) {
 	lock, err := take(dir, inUseFile, (*flock.Flock).TryRLock, "a backup is being restored into this data folder: wait until that is done")
 	if err != nil {
@@ -30,14 +30,14 @@ func Hold(dir string) (release func() error, err error) {
 	return lock.Close, nil
 }
 
-// Serve makes this process the one that serves a data folder, until release. Commands may work on it beside the service.
+// Serve makes this process the only one that serves the data folder, until release. Commands may still use the folder.
 func Serve(dir string) (release func() error, err error) {
 	lock, err := take(dir, serveFile, func(lock *flock.Flock) (bool, error) {
-		ctx, cancel := context.WithTimeout(context.Background(), patience) // whoever asks Served holds it for a moment
+		ctx, cancel := context.WithTimeout(context.Background(), patience) // a process that calls Served holds the lock briefly
 		defer cancel()
 		held, err := lock.TryLockContext(ctx, patience/20)
 		if ctx.Err() != nil {
-			err = nil // somebody else has it
+			err = nil // another process holds the lock
 		}
 		return held, err
 	}, "another process serves this data folder: stop it first")
@@ -47,7 +47,7 @@ func Serve(dir string) (release func() error, err error) {
 	return lock.Close, nil
 }
 
-// patience is how long a service that starts waits for those who only look.
+// patience is how long a starting service waits for processes that only check the lock.
 const patience = time.Second
 
 // Served reports whether a process serves a data folder.
@@ -58,12 +58,13 @@ func Served(dir string) (bool, error) {
 	}
 	free, err := lock.TryRLock()
 	if err := errors.Join(err, lock.Close()); err != nil {
-		return false, fmt.Errorf("look who serves the data folder: %w", err)
+		return false, fmt.Errorf("check whether the data folder is served: %w", err)
 	}
 	return !free, nil
 }
 
-// Seal keeps keys from being retired while a command may seal under its first one, until release. It waits for a retirement under way.
+// Seal prevents keys from being retired until release, so that a command can seal values under the first key. It waits for a retirement that is
+// running.
 func Seal(dir string) (release func() error, err error) {
 	lock, err := lockFile(dir, sealFile)
 	if err != nil {
@@ -75,7 +76,7 @@ func Seal(dir string) (release func() error, err error) {
 	return lock.Close, nil
 }
 
-// Alone runs work while no process but this one, which has let go of Seal, may seal beside the service. alone is false when another one does.
+// Alone runs work, with alone set if no other process can seal values during it. This process must have released [Seal].
 func Alone(dir string, work func(alone bool) error) error {
 	lock, err := lockFile(dir, sealFile)
 	if err != nil {
@@ -88,30 +89,30 @@ func Alone(dir string, work func(alone bool) error) error {
 	return errors.Join(work(alone), lock.Close())
 }
 
-// claim has a data folder for itself.
+// claim locks the data folder exclusively.
 func claim(dir string) (*flock.Flock, error) {
-	return take(dir, inUseFile, (*flock.Flock).TryLock, "the data folder is in use: stop the service, and any other command that works on it, first")
+	return take(dir, inUseFile, (*flock.Flock).TryLock, "the data folder is in use: first stop the service and any other command that uses it")
 }
 
-// room is a scratch folder for one at a time. What one that was killed has left there goes first. leave removes it.
+// room returns an empty scratch folder for one process at a time; it removes what a killed process left there. leave removes the folder.
 func room(dir string) (scratch string, leave func(), err error) {
-	lock, err := take(dir, workFile, (*flock.Flock).TryLock, "another backup of this data folder is being taken, verified or restored: wait until that is done")
+	lock, err := take(dir, workFile, (*flock.Flock).TryLock, "another backup of this data folder is being created, verified or restored: wait until that is done")
 	if err != nil {
 		return "", nil, err
 	}
 	scratch = filepath.Join(dir, workRoom)
 	leave = func() {
-		_ = os.RemoveAll(scratch) // what stays is sealed, and goes the next time
+		_ = os.RemoveAll(scratch) // remaining files are encrypted, and removed at the next run
 		_ = lock.Close()
 	}
 	if err := errors.Join(os.RemoveAll(scratch), os.Mkdir(scratch, 0o700)); err != nil {
 		leave()
-		return "", nil, fmt.Errorf("make a scratch folder: %w", err)
+		return "", nil, fmt.Errorf("create a scratch folder: %w", err)
 	}
 	return scratch, leave, nil
 }
 
-// take takes a lock; taken is what to say when somebody else holds it.
+// take acquires a lock; taken is the error message if another process holds it.
 func take(dir, name string, try func(*flock.Flock) (bool, error), taken string) (*flock.Flock, error) {
 	lock, err := lockFile(dir, name)
 	if err != nil {
@@ -129,7 +130,7 @@ func take(dir, name string, try func(*flock.Flock) (bool, error), taken string) 
 
 func lockFile(dir, name string) (*flock.Flock, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the data folder: %w", err)
+		return nil, fmt.Errorf("create the data folder: %w", err)
 	}
 	return flock.New(filepath.Join(dir, name), flock.SetPermissions(0o600)), nil
 }

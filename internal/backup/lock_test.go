@@ -19,7 +19,7 @@ func TestFolderInUseIsNotReplaced(t *testing.T) {
 
 	dir := filepath.Join(t.TempDir(), "data")
 	var release []func() error
-	for range 2 { // a service, and a command beside it
+	for range 2 { // a service and a command
 		one, err := backup.Hold(dir)
 		if err != nil {
 			t.Fatal(err)
@@ -49,7 +49,7 @@ func TestFolderInUseIsNotReplaced(t *testing.T) {
 	}
 }
 
-// What a killed backup left behind goes with the next one.
+// The next backup removes the files of a killed one.
 func TestLeftoversGo(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	store, dir := folder(t)
@@ -75,7 +75,7 @@ func TestLeftoversGo(t *testing.T) {
 	}
 }
 
-// Litestream's memory of a database goes aside with it: it describes no other.
+// Litestream's replication state is moved aside with the database that it describes.
 func TestReplicaMemoryGoesAside(t *testing.T) {
 	store, _ := folder(t)
 	keys := backup.Keys{Ring: ring(t, "first")}

@@ -20,7 +20,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/sqlite"
 )
 
-// fetch brings a backup into a folder and returns its manifest, once the database is what the manifest says.
+// fetch unpacks a backup into a folder and returns its manifest, after comparing the hash of the database with it.
 func fetch(ctx context.Context, store *Store, keys Keys, name, folder string) (Manifest, error) {
 	stored, err := store.place.Read(ctx, name)
 	if err != nil {
@@ -44,12 +44,12 @@ func fetch(ctx context.Context, store *Store, keys Keys, name, folder string) (M
 	}
 	found, err := hashOf(ctx, filepath.Join(folder, databaseFile), nil)
 	if err == nil && found != m.SHA256 {
-		err = errors.New("the database in the backup is not the one that was put in")
+		err = errors.New("the database in the backup does not match the hash in its manifest")
 	}
 	return m, err
 }
 
-// unpack reads manifest and database, in this order, and nothing else.
+// unpack reads the manifest and the database, in this order, and nothing else.
 func unpack(archive *tar.Reader, folder string) (m Manifest, err error) {
 	if err := expect(archive, manifestFile); err != nil {
 		return m, err
@@ -60,7 +60,7 @@ func unpack(archive *tar.Reader, folder string) (m Manifest, err error) {
 	if err := expect(archive, databaseFile); err != nil {
 		return m, err
 	}
-	f, err := os.OpenFile(filepath.Join(folder, databaseFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // a file of ours
+	f, err := os.OpenFile(filepath.Join(folder, databaseFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // a file that this package wrote
 	if err != nil {
 		return m, err
 	}
@@ -79,14 +79,14 @@ func expect(archive *tar.Reader, name string) error {
 	return nil
 }
 
-// Opened is PocketBase on a data folder; Close lets go of it.
+// Opened is a PocketBase app on a data folder; Close releases the folder.
 type Opened struct {
 	App   core.App
 	Close func() error
 }
 
-// Verify brings a backup back to a scratch folder below dir and walks through it: its hash, the database's own checks, the
-// counts, and the audit chain from the first entry to the last. open opens a data folder.
+// Verify restores a backup into a scratch folder below dir and checks it: the hash, SQLite's own checks, the row counts, and the whole audit chain.
+// open opens a data folder.
 func Verify(ctx context.Context, store *Store, keys Keys, name, dir string, open func(dir string) (Opened, error)) (Manifest, error) {
 	scratch, leave, err := room(dir)
 	if err != nil {
@@ -109,12 +109,12 @@ func Verify(ctx context.Context, store *Store, keys Keys, name, dir string, open
 		return m, err
 	}
 	if !result.Valid {
-		return m, fmt.Errorf("the audit trail in the backup does not hold: entry %d is the first that does not fit (%s)", *result.FirstInvalidID, result.Problem)
+		return m, fmt.Errorf("the audit trail in the backup is invalid: entry %d is the first invalid one (%s)", *result.FirstInvalidID, result.Problem)
 	}
 	return m, nil
 }
 
-// check runs the database's own checks and compares with the manifest.
+// check runs SQLite's own checks and compares the database with the manifest.
 func check(ctx context.Context, db *dbx.DB, m Manifest) error {
 	var problems []string
 	if err := db.NewQuery("PRAGMA integrity_check(5)").WithContext(ctx).Column(&problems); err != nil {
@@ -128,25 +128,25 @@ func check(ctx context.Context, db *dbx.DB, m Manifest) error {
 		return err
 	}
 	if counts != m.Counts || head != m.AuditHead {
-		return errors.New("the database in the backup does not hold what its manifest says")
+		return errors.New("the database in the backup does not match its manifest")
 	}
 	return nil
 }
 
-// Restore puts a backup in the place of the data folder's database, and fails while anything has that folder open. An
-// existing database is refused unless replace is set; then it is moved aside, and the folder it went to is returned.
+// Restore replaces the database of a data folder with a backup, and fails while another process has the folder open. It refuses to replace an
+// existing database unless replace is set; then it moves the database aside and returns the folder that holds it.
 func Restore(ctx context.Context, store *Store, keys Keys, name, dir string, replace bool, now time.Time) (m Manifest, aside string, err error) {
 	lock, err := claim(dir)
 	if err != nil {
 		return m, "", err
 	}
-	defer func() { _ = lock.Close() }() // ends with the process in any case
+	defer func() { _ = lock.Close() }() // the lock ends with the process in any case
 	there, err := databaseFiles(dir)
 	if err != nil {
 		return m, "", err
 	}
 	if len(there) > 0 && !replace {
-		return m, "", errors.New("there is a database in the data folder: give another --dir, or --replace to move it aside")
+		return m, "", errors.New("the data folder already has a database: choose another --dir, or use --replace to move it aside")
 	}
 	scratch, leave, err := room(dir)
 	if err != nil {
@@ -166,19 +166,19 @@ func Restore(ctx context.Context, store *Store, keys Keys, name, dir string, rep
 		}
 	}
 	if err := os.Rename(filepath.Join(scratch, databaseFile), filepath.Join(dir, databaseFile)); err != nil {
-		return m, aside, fmt.Errorf("put the database in place: %w", err)
+		return m, aside, fmt.Errorf("move the database into place: %w", err)
 	}
 	return m, aside, syncFolder(dir)
 }
 
-// Adopt prepares a database that came into the data folder by other means, such as a replica, as Restore does one of its
-// own. Without a database there is nothing to do. It fails while anything has the folder open.
+// Adopt prepares a database that came into the data folder by other means, such as a replica, as Restore prepares a backup. It does nothing without
+// a database, and fails while another process has the folder open.
 func Adopt(ctx context.Context, dir string) error {
 	lock, err := claim(dir)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = lock.Close() }() // ends with the process in any case
+	defer func() { _ = lock.Close() }() // the lock ends with the process in any case
 	file := filepath.Join(dir, databaseFile)
 	if !exists(file) {
 		return nil
@@ -186,10 +186,10 @@ func Adopt(ctx context.Context, dir string) error {
 	return distrustDeliveries(ctx, file)
 }
 
-// distrustDeliveries makes whatever is not known to be delivered be looked for at the EMR before it is sent: this database
-// is older than the one it follows, which may have delivered it.
+// distrustDeliveries requires the EMR to be searched for every unconfirmed delivery before it is sent again: the database that this one replaces
+// may have delivered it.
 func distrustDeliveries(ctx context.Context, file string) error {
-	// Without a log of its own: what is renamed afterwards is this file alone. The service switches back.
+	// Rollback journal: only this file is renamed afterwards. The service switches back to WAL.
 	db := sqlite.File(file, "busy_timeout(10000)", "journal_mode(DELETE)")
 	_, err := db.NewQuery("UPDATE transmissions SET ambiguous = TRUE WHERE status != 'transmitted'").WithContext(ctx).Execute()
 	if err != nil {
@@ -198,12 +198,11 @@ func distrustDeliveries(ctx context.Context, file string) error {
 	return errors.Join(err, db.Close())
 }
 
-// databaseFiles are the database, its journals, and what Litestream remembers of having copied it: beside another database
-// that would be wrong.
+// databaseFiles returns the database, its journals, and Litestream's replication state, which would not match another database.
 func databaseFiles(dir string) ([]string, error) {
 	there, err := filepath.Glob(filepath.Join(dir, databaseFile+"*"))
 	if err != nil {
-		return nil, fmt.Errorf("look into the data folder: %w", err)
+		return nil, fmt.Errorf("read the data folder: %w", err)
 	}
 	if replica := filepath.Join(dir, "."+databaseFile+"-litestream"); exists(replica) {
 		there = append(there, replica)
@@ -218,7 +217,7 @@ func exists(path string) bool {
 
 func moveAside(files []string, folder string) error {
 	if err := os.Mkdir(folder, 0o700); err != nil {
-		return fmt.Errorf("make a folder for the old database: %w", err)
+		return fmt.Errorf("create a folder for the old database: %w", err)
 	}
 	for _, file := range files {
 		if err := os.Rename(file, filepath.Join(folder, filepath.Base(file))); err != nil {
@@ -228,7 +227,7 @@ func moveAside(files []string, folder string) error {
 	return nil
 }
 
-// syncFolder makes the new name survive a loss of power.
+// syncFolder makes the rename survive a power loss.
 func syncFolder(dir string) error {
 	folder, err := os.Open(dir) //nolint:gosec // the operator's data folder
 	if err != nil {

@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 )
 
-// Writable reports whether a folder can take files, or be made; it changes nothing that is there.
+// Writable returns an error unless files can be created in the folder, or in the parent where it would be created. It leaves no file behind.
 func Writable(folder string) error {
 	for at := folder; ; at = filepath.Dir(at) {
 		info, err := os.Stat(at)
 		if errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at) {
-			continue // it would be made
+			continue // would be created
 		}
 		if err == nil && !info.IsDir() {
 			err = &fs.PathError{Op: "write", Path: at, Err: errors.New("is no folder")}

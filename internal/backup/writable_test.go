@@ -8,7 +8,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/backup"
 )
 
-// What is asked is answered without a trace.
+// Writable leaves no file behind.
 func TestWritable(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")

@@ -24,11 +24,11 @@ func (k *preflightCheck) checkRepresentable(today string) {
 	if err != nil {
 		return
 	}
-	desk := Loader{Practice: c.Practice, Submitter: c.Submitter}
+	loader := Loader{Practice: c.Practice, Submitter: c.Submitter}
 	if c.Submitter.ID == "" {
-		desk.Submitter = Submitter{ID: "NONE", Name: "NONE", Contact: "NONE", Phone: "0000000000", ReceiverID: "NONE", ReceiverName: "NONE", Usage: "T"}
+		loader.Submitter = Submitter{ID: "NONE", Name: "NONE", Contact: "NONE", Phone: "0000000000", ReceiverID: "NONE", ReceiverName: "NONE", Usage: "T"}
 	}
-	file := desk.Envelope(1, "", at)
+	file := loader.Envelope(1, "", at)
 	file.Claims = []x12.Claim{Build837P("V1", c.Frequency, c.PayerControl, []FormLine{{c, "V1L1"}})}
 	if _, err := file.Bytes(); err != nil {
 		var wrong x12.FieldErrors

@@ -21,7 +21,7 @@ import (
 //go:embed testdata/ask.py
 var script []byte
 
-// ask has DuckDB run a file of queries over what is in a bucket, and returns what each that asks for something answers.
+// ask runs a file of DuckDB queries against a bucket and returns the result of each SELECT.
 func ask(t *testing.T, bucket *vigiltest.Bucket, queries string) (answers []string) {
 	t.Helper()
 	packages := pip.Folder(t, "duckdb", 10, 99, "duckdb==2.0.0")
@@ -57,14 +57,14 @@ func ask(t *testing.T, bucket *vigiltest.Bucket, queries string) (answers []stri
 	return answers
 }
 
-// The queries that come with the service answer for two practices at once, from their files alone.
+// The shipped queries work across two practices, from the exported files alone.
 func TestQueriesAcrossPractices(t *testing.T) {
 	bucket := vigiltest.NewBucket(t, "practices")
 	at := time.Date(2026, 1, 12, 15, 0, 0, 0, time.UTC)
 	for name, systolic := range map[string]float64{"elm-street": 120, "oak-lane": 150} {
 		c := newCell(t, bucket, name, warehouse.Parquet)
 		person := c.patient(at)
-		c.patient(at) // who never measures
+		c.patient(at) // a patient without readings
 		for day := range 3 {
 			c.reading(person, at.AddDate(0, 0, day-2), systolic, 75)
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// seen are the members of resources that may be seen. Whatever is not named stays here: names, addresses, identifiers, notes, who did it.
+// seen lists the exported members of each resource type. All others are removed: names, addresses, identifiers, notes, performers.
 var seen = map[string][]string{
 	"Device": {"resourceType", "id", "meta", "status", "manufacturer", "modelNumber", "type", "version", "patient"},
 	"Flag":   {"resourceType", "id", "meta", "status", "category", "code", "subject", "period"},
@@ -27,7 +27,7 @@ var seen = map[string][]string{
 	"Patient": {"resourceType", "id", "meta", "active", "gender", "birthDate"},
 }
 
-// resourceSheet is a file of resources, one a line, as a bulk export has them.
+// resourceSheet writes resources as NDJSON, in the format of a bulk export.
 type resourceSheet struct {
 	w      io.Writer
 	app    core.App
@@ -36,7 +36,7 @@ type resourceSheet struct {
 	now    time.Time
 }
 
-// add writes the resources of rows. Those of patients who were deleted, and what cannot be opened, are none.
+// add writes the resources of rows. It skips resources of deleted patients and resources that cannot be decrypted.
 func (s *resourceSheet) add(rows []collections.WarehouseRow) (written int, err error) {
 	ids := make([]string, len(rows))
 	for i, row := range rows {
@@ -44,7 +44,7 @@ func (s *resourceSheet) add(rows []collections.WarehouseRow) (written int, err e
 			ids[i] = strconv.FormatInt(collections.Number(row.ID), 10)
 		}
 	}
-	slices.Sort(ids) // in which they are read
+	slices.Sort(ids) // the order of reading
 	found, err := s.engine.options.Resources.Named(s.app, s.table.Resource, ids)
 	if err != nil {
 		return 0, err
@@ -67,10 +67,11 @@ func (s *resourceSheet) add(rows []collections.WarehouseRow) (written int, err e
 
 func (s *resourceSheet) finish() error { return nil }
 
-// nouns are what ids of resources are of, so that the same record has the same id in every format. FHIR knows a device by another id.
+// nouns maps a resource type to the noun that its hashed id is bound to, so that a record has the same id in every format. A Device is not listed
+// because its FHIR id differs from the device's row id.
 var nouns = map[string]string{"Flag": "alert", "Observation": "observation", "Patient": "patient"}
 
-// resource is a resource as it may be seen.
+// resource returns a resource without identifying members.
 func (v veil) resource(body []byte, now time.Time) ([]byte, error) {
 	var r map[string]any
 	if err := json.Unmarshal(body, &r); err != nil {
@@ -85,13 +86,13 @@ func (v veil) resource(body []byte, now time.Time) ([]byte, error) {
 		r["birthDate"] = birthYear(born, now)
 	}
 	if meta, ok := r["meta"].(map[string]any); ok {
-		delete(meta, "profile") // which wants a name
+		delete(meta, "profile") // the profile requires a name
 	}
 	v.references(r)
 	return json.Marshal(r)
 }
 
-// references hides what resources name, and takes out what people have written.
+// references hashes the ids of references and removes free text.
 func (v veil) references(at any) {
 	switch at := at.(type) {
 	case []any:

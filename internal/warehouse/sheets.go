@@ -13,19 +13,19 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// The formats.
+// The file formats.
 const (
 	CSV     = "csv"
 	Parquet = "parquet"
 	FHIR    = "fhir"
 )
 
-// extensions are what files of the formats end in.
+// extensions are the file extensions of the formats.
 var extensions = map[string]string{CSV: "csv", Parquet: "parquet", FHIR: "ndjson"}
 
-// sheet is a file that is being written.
+// sheet writes one file.
 type sheet interface {
-	// add writes rows, and says how many of them there are in the format.
+	// add writes rows and returns how many records they are in the format.
 	add(rows []collections.WarehouseRow) (int, error)
 	finish() error
 }
@@ -45,7 +45,7 @@ func (e *Engine) newSheet(app core.App, w io.Writer, t *collections.WarehouseTab
 	return text, text.w.Write(head)
 }
 
-// textSheet is a file of lines. Source: RFC 4180.
+// textSheet writes CSV. Source: RFC 4180.
 type textSheet struct {
 	w     *csv.Writer
 	table *collections.WarehouseTable
@@ -67,16 +67,16 @@ func (s *textSheet) finish() error {
 	return s.w.Error()
 }
 
-// columnSheet is a file of columns. Source: Apache Parquet's format, 2.
+// columnSheet writes Parquet. Source: Apache Parquet format, version 2.
 type columnSheet struct {
 	w     *parquet.GenericWriter[any]
-	place []int // of each column, in the file
+	place []int // index in the file of each column
 	table *collections.WarehouseTable
 	veil  veil
 	now   time.Time
 }
 
-// rowsTogether bounds what is held of a file until it is written.
+// rowsTogether bounds the rows that are buffered before a row group is written.
 const rowsTogether = 50_000
 
 func newColumnSheet(w io.Writer, t *collections.WarehouseTable, v veil, now time.Time) *columnSheet {
@@ -87,7 +87,7 @@ func newColumnSheet(w io.Writer, t *collections.WarehouseTable, v veil, now time
 	schema := parquet.NewSchema(t.Name, group)
 	s := &columnSheet{table: t, veil: v, now: now, place: make([]int, len(t.Columns))}
 	for i, c := range t.Columns {
-		leaf, _ := schema.Lookup(c.Name) // it was put there
+		leaf, _ := schema.Lookup(c.Name) // always found: added above
 		s.place[i] = leaf.ColumnIndex
 	}
 	s.w = parquet.NewGenericWriter[any](w, schema, parquet.Compression(&parquet.Snappy), parquet.MaxRowsPerRowGroup(rowsTogether))
@@ -132,14 +132,14 @@ func (s *columnSheet) add(rows []collections.WarehouseRow) (int, error) {
 
 func (s *columnSheet) finish() error { return s.w.Close() }
 
-// valueOf reads a value; what is absent, or a time that is none, is null.
+// valueOf parses a value; an empty value or an invalid time is null.
 func valueOf(shape collections.Shape, text string) (parquet.Value, error) {
 	if text == "" {
 		return parquet.NullValue(), nil
 	}
 	switch shape {
 	case collections.ShapeCount, collections.ShapeBirthYear:
-		f, err := strconv.ParseFloat(text, 64) // SQLite writes whole numbers with a point in columns of numbers
+		f, err := strconv.ParseFloat(text, 64) // SQLite prints integers of a REAL column with a decimal point
 		return parquet.Int64Value(int64(f)), err
 	case collections.ShapeMeasure:
 		f, err := strconv.ParseFloat(text, 64)
@@ -155,7 +155,7 @@ func valueOf(shape collections.Shape, text string) (parquet.Value, error) {
 	case collections.ShapeDay:
 		at, err := time.Parse(time.DateOnly, text[:min(len(text), len(time.DateOnly))])
 		if err != nil {
-			return parquet.NullValue(), nil //nolint:nilerr // a day that is none
+			return parquet.NullValue(), nil //nolint:nilerr // an invalid date is null
 		}
 		return parquet.Int32Value(int32(at.Unix() / 86400)), nil //nolint:gosec // days until the year 5881580
 	}

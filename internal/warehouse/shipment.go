@@ -14,7 +14,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/backup"
 )
 
-// shipment is one run: what it writes to, and what it has written.
+// shipment is one run of the export: its destination and the counts of what it wrote.
 type shipment struct {
 	engine *Engine
 	place  *backup.BlobStore
@@ -23,16 +23,16 @@ type shipment struct {
 	done   Done
 }
 
-// nameOf is what the file of a day is called. Readers that know Hive's partitions find practice, table and date in it.
+// nameOf returns the file name for a day, partitioned as in Hive by practice, table and date.
 func (e *Engine) nameOf(t *collections.WarehouseTable, day time.Time) string {
 	return fmt.Sprintf("practice=%s/table=%s/date=%s/rows.%s", e.options.Practice, t.Name, day.Format(time.DateOnly), extensions[e.options.Format])
 }
 
-// errNoRows ends the writing of a file that would be empty.
+// errNoRows stops the writing of a file that would be empty.
 var errNoRows = errors.New("the day has no rows")
 
-// write writes the file of a day, or removes that of one that has no rows any more. What changes meanwhile is dated later than the run, so that the
-// next one writes the file again: the pages need not be of one moment, and no reading of the database outlasts a page.
+// write writes the file of a day, or removes it if the day has no rows left. A row that changes during the run is dated later than the run, so the
+// next run writes the file again: the pages need no common snapshot, and no read transaction outlasts a page.
 func (s *shipment) write(ctx context.Context, app core.App, t *collections.WarehouseTable, day time.Time) error {
 	page, err := t.Page(app, day, collections.StartOfNextDay(day), collections.WarehouseRow{}, onePage)
 	if err != nil {
@@ -60,7 +60,7 @@ func (s *shipment) write(ctx context.Context, app core.App, t *collections.Wareh
 	return nil
 }
 
-// writeRows writes the rows of a day, page by page.
+// writeRows writes the rows of a day page by page.
 func (s *shipment) writeRows(ctx context.Context, app core.App, w io.Writer, t *collections.WarehouseTable, day time.Time, page []collections.WarehouseRow) (rows int, err error) {
 	sheet, err := s.engine.newSheet(app, w, t, s.now)
 	if err != nil {

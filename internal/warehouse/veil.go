@@ -9,13 +9,13 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// oldest is the age from which people are of one age: there are too few of them. Source: 45 CFR 164.514(b)(2)(i)(C).
+// oldest is the age at which ages are combined into one group, because too few people are older. Source: 45 CFR 164.514(b)(2)(i)(C).
 const oldest = 90
 
-// veil keeps from view who a row is about. Its key is derived from the database's: two practices know the same person by two ids.
+// veil replaces identities by keyed hashes. The key is derived from the database's key, so two practices export different ids for the same person.
 type veil struct{ key []byte }
 
-// id is what stands for a record: the same each night, and nobody who has it finds the record without the key.
+// id returns the pseudonym of a record. It is stable between runs and cannot be reversed without the key.
 func (v veil) id(of, record string) string {
 	if record == "" {
 		return ""
@@ -26,7 +26,7 @@ func (v veil) id(of, record string) string {
 	return hex.EncodeToString(phi.MAC(v.key, of+"\x00"+record)[:16])
 }
 
-// birthYear is the year of a date, and for those of 90 or more the year in which one has that age.
+// birthYear returns the year of a date; for patients of 90 or more, the year of birth of a 90-year-old.
 func birthYear(date string, now time.Time) string {
 	year, err := strconv.Atoi(date[:min(len(date), 4)])
 	if err != nil {
@@ -35,7 +35,7 @@ func birthYear(date string, now time.Time) string {
 	return strconv.Itoa(max(year, now.Year()-oldest))
 }
 
-// row is a row as it may be seen.
+// row returns the values of a row with pseudonyms instead of ids.
 func (v veil) row(t *collections.WarehouseTable, row collections.WarehouseRow, now time.Time) []string {
 	values := make([]string, len(row.Values))
 	for i, c := range t.Columns {

@@ -1,8 +1,9 @@
-// Package warehouse knows what leaves for a data warehouse each night: chosen tables, row for row, as files in a folder or a bucket, so that questions
-// across practices are asked there and not of the service. A row lies with the day of the practice on which it was made, and is in one file only; the
-// file of a day is written anew, whole, when one of its rows has changed. So the same day is the same file however often it is written.
+// Package warehouse exports selected tables each night to a folder or bucket for a data warehouse, so that queries across practices run there. A row
+// is
+// in the file of the practice's day on which it was created. When a row changes, the whole file of its day is written again, so repeated exports of a
+// day produce the same file.
 //
-// It refuses to let anybody out: no name, no number of a record, no free text; ids are hashed under a key that the practice's database alone has.
+// Exports contain no names, identifiers or free text; ids are hashed under a key that only the practice's database has.
 // Source: docs/decisions/operating.md, "Warehouse".
 package warehouse
 
@@ -28,11 +29,11 @@ import (
 )
 
 const (
-	// layout is that of the files: with another one everything is written anew.
+	// layout is the version of the file layout; a new version exports every day again.
 	layout = 1
-	// onePage is how many rows are held at once.
+	// onePage is the number of rows read at once.
 	onePage = 1000
-	// longestLate is how long a write may take from the moment that it is dated by until it is committed.
+	// longestLate is the longest time between the timestamp of a write and its commit.
 	// Source: docs/decisions/limits.md, "Request size and time".
 	longestLate = 2 * time.Minute
 )
@@ -44,24 +45,24 @@ type Resources interface {
 
 // Options of the engine.
 type Options struct {
-	Practice  string // as the files' names call it
+	Practice  string // the practice's name in file names
 	Format    string
-	Tables    []string // none: all that the format has
-	Key       []byte   // of this practice's database alone
+	Tables    []string // empty: all tables of the format
+	Key       []byte   // used by this practice's database only
 	Zone      *time.Location
 	Resources Resources
-	// Open opens the place of the files.
+	// Open opens the destination.
 	Open func() (*backup.BlobStore, error)
 }
 
-// Engine exports. Two runs at once are for its caller to prevent.
+// Engine exports tables. The caller must prevent concurrent runs.
 type Engine struct {
 	options Options
 	tables  []*collections.WarehouseTable
 	veil    veil
 }
 
-// Tables are those that can leave, by name. A kind of reading that is added leaves with its columns.
+// Tables returns the tables that can be exported, by name. A new kind of reading is exported with its columns automatically.
 func Tables() []*collections.WarehouseTable {
 	var measured, said []string
 	for _, p := range vitals.Parameters {
@@ -86,18 +87,18 @@ func New(o Options) *Engine {
 	return e
 }
 
-// Done is what a run has written.
+// Done counts what a run has written.
 type Done struct{ Files, Rows int }
 
-// Exported is what a run counts that wrote all there was to write.
+// Exported is the key of the file count in [Done.Counts].
 const Exported = "exported"
 
-// Counts are for the note of the run.
+// Counts returns the counts for the job run record.
 func (d Done) Counts() map[string]int {
 	return map[string]int{Exported: d.Files, "rows": d.Rows}
 }
 
-// state is what the place knows of the last run: how far it came, and how its files are written.
+// state is stored at the destination: the end of the last complete run, and its settings.
 type state struct {
 	Layout   int       `json:"layout"`
 	Format   string    `json:"format"`
@@ -118,7 +119,7 @@ func (s state) like(other state) bool {
 	return s.Layout == other.Layout && s.Format == other.Format && s.TimeZone == other.TimeZone && slices.Equal(s.Tables, other.Tables)
 }
 
-// Run writes the days that are over and have not been written, and those before of which a row has changed since. afresh writes all there are.
+// Run exports the completed days that are new or have changed rows. afresh exports every day again.
 func (e *Engine) Run(ctx context.Context, app core.App, afresh bool, now time.Time) (Done, error) {
 	return e.audited(app, now, audit.Changes{"afresh": {New: afresh}}, func(s *shipment) error {
 		last, err := e.readState(ctx, s.place)
@@ -144,10 +145,10 @@ func (e *Engine) Run(ctx context.Context, app core.App, afresh bool, now time.Ti
 	})
 }
 
-// ErrNotOver is of a day that has not ended: its file would miss what is still to come.
+// ErrNotOver reports a day that has not ended, so that its file would be incomplete.
 var ErrNotOver = errors.New("the day is not over")
 
-// Day writes one day, whether anything has changed or not.
+// Day exports one day, changed or not.
 func (e *Engine) Day(ctx context.Context, app core.App, day, now time.Time) (Done, error) {
 	if !collections.StartOfNextDay(day).Before(now) {
 		return Done{}, ErrNotOver
@@ -162,7 +163,7 @@ func (e *Engine) Day(ctx context.Context, app core.App, day, now time.Time) (Don
 	})
 }
 
-// audited opens the place, and notes in the trail what has left, however it ended.
+// audited opens the destination, runs work, and records in the audit trail what was exported, even if work failed.
 func (e *Engine) audited(app core.App, now time.Time, said audit.Changes, work func(*shipment) error) (Done, error) {
 	at, err := e.options.Open()
 	if err != nil {
@@ -180,7 +181,7 @@ func (e *Engine) audited(app core.App, now time.Time, said audit.Changes, work f
 	return s.done, errors.Join(failure, noted)
 }
 
-// days are those to write of a table, in order: those that have ended since the first, and those in which rows were made that changed.
+// days returns the days to export from a table, in order: those completed since first, and those with rows changed after since.
 func (e *Engine) days(app core.App, t *collections.WarehouseTable, since, first, now time.Time) ([]time.Time, error) {
 	hours, err := t.Hours(app, since)
 	if err != nil {
@@ -188,7 +189,7 @@ func (e *Engine) days(app core.App, t *collections.WarehouseTable, since, first,
 	}
 	zone, today := e.options.Zone, collections.StartOfDay(now.In(e.options.Zone))
 	var days []time.Time
-	for _, hour := range hours { // an hour of UTC may belong to two days
+	for _, hour := range hours { // an hour of UTC can overlap two days
 		days = append(days, collections.StartOfDay(hour.In(zone)), collections.StartOfDay(hour.Add(time.Hour-1).In(zone)))
 	}
 	for day := first; !first.IsZero() && day.Before(today); day = collections.StartOfNextDay(day) {
@@ -207,15 +208,15 @@ func (e *Engine) readState(ctx context.Context, at *backup.BlobStore) (s state, 
 		return s, nil
 	}
 	if err != nil {
-		return s, fmt.Errorf("read how far the export came: %w", err)
+		return s, fmt.Errorf("read the export state: %w", err)
 	}
 	defer func() { _ = file.Close() }() // read only
 	text, err := io.ReadAll(io.LimitReader(file, 1<<20))
 	if err != nil {
-		return s, fmt.Errorf("read how far the export came: %w", err)
+		return s, fmt.Errorf("read the export state: %w", err)
 	}
 	if json.Unmarshal(text, &s) != nil {
-		return state{}, nil // not ours: everything is written anew
+		return state{}, nil // unreadable state: export everything again
 	}
 	return s, nil
 }
@@ -223,7 +224,7 @@ func (e *Engine) readState(ctx context.Context, at *backup.BlobStore) (s state, 
 func (e *Engine) writeState(ctx context.Context, at *backup.BlobStore, s state) error {
 	err := at.Write(ctx, e.stateName(), func(w io.Writer) error { return json.NewEncoder(w).Encode(s) })
 	if err != nil {
-		return fmt.Errorf("note how far the export came: %w", err)
+		return fmt.Errorf("store the export state: %w", err)
 	}
 	return nil
 }

@@ -69,7 +69,7 @@ func (c *cell) run() warehouse.Done {
 	return done
 }
 
-// row stores a row as it is, made and changed at a time.
+// row inserts a row with the given creation and update time.
 func (c *cell) row(table string, at time.Time, columns dbx.Params) string {
 	c.t.Helper()
 	c.made++
@@ -102,7 +102,7 @@ func (c *cell) patient(at time.Time) string {
 	return vigiltest.Patient(c.t, c.app, dbx.Params{"mrn": fmt.Sprintf("MRN-%s-%d", c.options.Practice, c.made), "created_at": collections.Instant(at), "updated_at": collections.Instant(at)})
 }
 
-// days are the days of a table that are in the bucket.
+// days returns the exported days of a table.
 func (c *cell) days(table string) (days []string) {
 	for _, key := range slices.Sorted(maps.Keys(c.bucket.Objects())) {
 		if rest, ok := strings.CutPrefix(key, "warehouse/practice="+c.options.Practice+"/table="+table+"/date="); ok {
@@ -141,14 +141,14 @@ func (c *cell) events() (said []string) {
 	return said
 }
 
-// A row is in the file of the practice's day on which it was made. Nights that were missed are made up for, and a day of which something changes later
-// is written again; nothing else is. The same day is the same file.
+// A row is in the file of the practice's day on which it was created. Missed nights are exported later, and only a day with changed rows is written
+// again, with the same content if nothing changed.
 func TestDays(t *testing.T) {
 	c := newCell(t, vigiltest.NewBucket(t, "practice"), "elm-street", warehouse.CSV)
 	person := c.patient(time.Date(2026, 1, 10, 15, 0, 0, 0, time.UTC))
 	late := c.reading(person, time.Date(2026, 1, 12, 4, 59, 59, 0, time.UTC), 121, 81) // 23:59 of the 11th in New York
 	c.reading(person, time.Date(2026, 1, 12, 5, 0, 0, 0, time.UTC), 122, 82)
-	c.reading(person, c.now.Add(-3*time.Hour), 123, 83) // today, which is not over
+	c.reading(person, c.now.Add(-3*time.Hour), 123, 83) // today, which has not ended
 	if done := c.run(); done.Files != 3 || done.Rows != 3 {
 		t.Errorf("%+v", done)
 	}
@@ -158,7 +158,7 @@ func TestDays(t *testing.T) {
 	if done := c.run(); done.Files != 0 {
 		t.Errorf("written again: %+v", done)
 	}
-	c.now = c.now.AddDate(0, 0, 3) // two nights without the service
+	c.now = c.now.AddDate(0, 0, 3) // two missed nights
 	c.reading(person, c.now.AddDate(0, 0, -1), 124, 84)
 	if done := c.run(); done.Files != 2 {
 		t.Errorf("made up for: %+v", done)
@@ -192,7 +192,7 @@ func TestDays(t *testing.T) {
 	}
 }
 
-// A place that refuses is told, in the trail too, and nothing is taken as done. Another format or other tables have everything written anew.
+// A refused export is returned and audited, and exports nothing permanently. Another format or other tables export every day again.
 func TestRefusedAndChanged(t *testing.T) {
 	c := newCell(t, vigiltest.NewBucket(t, "practice"), "elm-street", warehouse.CSV)
 	person := c.patient(c.now.AddDate(0, 0, -3))
@@ -214,7 +214,7 @@ func TestRefusedAndChanged(t *testing.T) {
 	}
 }
 
-// A day of more rows than are held at once is whole, each row once.
+// A day with more rows than one page is complete, with each row once.
 func TestManyPages(t *testing.T) {
 	const rows = 2345
 	for _, format := range []string{warehouse.CSV, warehouse.Parquet} {
@@ -222,7 +222,7 @@ func TestManyPages(t *testing.T) {
 		at := time.Date(2026, 1, 12, 15, 0, 0, 0, time.UTC)
 		person := c.patient(at)
 		for i := range rows {
-			c.reading(person, at.Add(time.Duration(i/10)*time.Second), 120, 80) // ten at once
+			c.reading(person, at.Add(time.Duration(i/10)*time.Second), 120, 80) // ten with the same time
 		}
 		if done := c.run(); done.Rows != rows+1 {
 			t.Errorf("%s: %+v", format, done)
@@ -245,7 +245,7 @@ func TestManyPages(t *testing.T) {
 	}
 }
 
-// What the kinds declare leaves, in this order: whoever reads the files goes by it.
+// The exported columns follow the declared reading kinds in this order, which readers of the files depend on.
 func TestColumnsOfReadings(t *testing.T) {
 	want := []string{
 		"id", "patient_id", "type", "device_id", "measured_at", "received_at",
@@ -268,7 +268,7 @@ func TestColumnsOfReadings(t *testing.T) {
 	t.Error("readings do not leave")
 }
 
-// The settings know the tables that there are.
+// The settings accept every existing table.
 func TestTablesOfTheSettings(t *testing.T) {
 	var tables, resources []string
 	for _, table := range warehouse.Tables() {
@@ -282,10 +282,10 @@ func TestTablesOfTheSettings(t *testing.T) {
 	}
 }
 
-// mark is what must not get out.
+// mark is the text that must not be exported.
 const mark = "ZEBRA-7731"
 
-// Nothing that says who somebody is leaves, in no format: no name, number, text or id of the service's, and of a birthday the year.
+// No format exports an identity: no name, number, text or internal id, and only the year of a birthday.
 func TestNobodyIsNamed(t *testing.T) {
 	for _, format := range []string{warehouse.CSV, warehouse.Parquet, warehouse.FHIR} {
 		c := newCell(t, vigiltest.NewBucket(t, "practice"), "elm-street", format)
@@ -313,7 +313,7 @@ func TestNobodyIsNamed(t *testing.T) {
 			}
 		}
 		if format == warehouse.CSV {
-			if line := c.lines("patients", "2026-01-12")[1]; len(line[0]) != 32 || line[1] != "1936" { // those of 90 and older are of one age
+			if line := c.lines("patients", "2026-01-12")[1]; len(line[0]) != 32 || line[1] != "1936" { // patients of 90 and older are one age group
 				t.Errorf("the patient is %v", line)
 			}
 		}
@@ -324,7 +324,7 @@ func TestNobodyIsNamed(t *testing.T) {
 	}
 }
 
-// marked stores a record with the mark wherever text of people may stand, and returns its id.
+// marked stores a record with the mark in every free-text field and returns its id.
 func (c *cell) marked(table, person, at string) string {
 	c.t.Helper()
 	record, err := collections.New(c.app, table)
@@ -363,7 +363,7 @@ func (c *cell) marked(table, person, at string) string {
 	return record.Id
 }
 
-// wantResources checks that resources name each other by what stands for them.
+// wantResources checks that references use pseudonyms.
 func (c *cell) wantResources() {
 	c.t.Helper()
 	type named struct {

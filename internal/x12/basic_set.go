@@ -9,18 +9,18 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// basicPunctuation are the characters of X12's basic set beside letters, digits and the blank, without those that we separate with. Source: 005010X222A1,
+// basicPunctuation lists the punctuation of X12's basic character set, without the separators that this package writes. Source: 005010X222A1,
 // appendix B, "Basic Character Set".
 const basicPunctuation = `!"&'()+,-./;?=`
 
-// transliterations are letters that do not come apart into a basic one and a mark, and signs that have a plain form.
+// transliterations maps letters that do not decompose into a basic letter and a mark, and signs with a plain form.
 var transliterations = map[rune]string{
 	'Æ': "AE", 'Œ': "OE", 'Ø': "O", 'Ł': "L", 'Đ': "D", 'Ð': "D", 'Þ': "TH", 'ẞ': "SS", 'Ħ': "H", 'Ŧ': "T", 'Ŋ': "NG", 'Ə': "E", 'ĸ': "K", 'Ɓ': "B",
 	'’': "'", '‘': "'", 'ʼ': "'", 'ʻ': "'", '`': "'", '´': "'", '“': `"`, '”': `"`, '–': "-", '—': "-", '‐': "-", '‑': "-", '…': "...",
 }
 
-// toBasicSet is a text in X12's basic set: upper case, letters without their marks, separators and other signs as a blank, one blank at a time. False
-// where a letter or a digit has no such form: half a name would be another one.
+// toBasicSet converts a text to X12's basic character set: upper case, letters without marks, and a single blank for separators and other signs. It
+// returns false if a letter or digit has no such form, because a partial name would be a different name.
 func toBasicSet(text string) (string, bool) {
 	var b strings.Builder
 	for _, r := range strings.ToUpper(norm.NFKD.String(strings.ReplaceAll(text, "ß", "SS"))) {
@@ -40,13 +40,13 @@ func toBasicSet(text string) (string, bool) {
 	return strings.Join(strings.Fields(b.String()), " "), true
 }
 
-// digits are those of a text; false for letters among them.
+// digits returns the digits of a text, or false if it contains letters.
 func digits(text string) (string, bool) {
 	return validate.Digits(text), strings.IndexFunc(text, unicode.IsLetter) < 0
 }
 
-// isNPI holds a number to its check digit: Luhn, over the digits with 80840 before them. Source: CMS, National Provider Identifier check digit
-// requirements (2004).
+// isNPI checks the check digit of a National Provider Identifier: Luhn, over the digits with the prefix 80840. Source: CMS, National Provider
+// Identifier check digit requirements (2004).
 func isNPI(number string) bool {
 	if len(number) != 10 || !isNumeric(number) {
 		return false
@@ -54,7 +54,7 @@ func isNPI(number string) bool {
 	sum := 0
 	for i, r := range "80840" + number {
 		digit := int(r - '0')
-		if i%2 == 1 { // of fifteen digits these are doubled
+		if i%2 == 1 { // every second of the fifteen digits is doubled
 			if digit *= 2; digit > 9 {
 				digit -= 9
 			}

@@ -17,13 +17,13 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// A batch with a claim of every shape is the file that was read aloud, and is so each time.
+// A batch with a claim of every kind matches the golden file, each time.
 func TestBatchGolden(t *testing.T) {
 	file := written(t, batchOf(10))
 	if again := written(t, batchOf(10)); !bytes.Equal(file, again) {
 		t.Fatal("the same batch is another file")
 	}
-	lines := bytes.ReplaceAll(file, []byte("~"), []byte("~\n")) // for whoever reads it
+	lines := bytes.ReplaceAll(file, []byte("~"), []byte("~\n")) // for readability
 	const golden = "testdata/batch.golden.837"
 	if *update {
 		if err := os.WriteFile(golden, lines, 0o600); err != nil {
@@ -39,7 +39,7 @@ func TestBatchGolden(t *testing.T) {
 	}
 }
 
-// Claims stand under their billing provider, subscriber and patient, whatever order they come in, and none is lost.
+// Claims are grouped by billing provider, subscriber and patient in any input order, and none is lost.
 func TestClaimsStandTogether(t *testing.T) {
 	other := practice
 	other.Name, other.NPI = "Second Practice", "1245319599"
@@ -83,7 +83,7 @@ func segments(t testing.TB, b x12.Batch) []x12.Segment {
 	return interchanges[0].Groups[0].Sets[0].Segments
 }
 
-// The guide has room for a hundred claims under one subscriber: the next one gets a level of its own.
+// The guide allows a hundred claims under one subscriber: the next one starts another level.
 func TestManyClaimsOfOneSubscriber(t *testing.T) {
 	b := batchOf(0)
 	for i := range 250 {
@@ -105,7 +105,7 @@ func TestManyClaimsOfOneSubscriber(t *testing.T) {
 	}
 }
 
-// The envelope says what the batch says, and a batch without a reference is named by its interchange.
+// The envelope carries the batch's data, and a batch without a reference uses the interchange number.
 func TestBatchEnvelope(t *testing.T) {
 	b := batchOf(1)
 	b.Usage, b.Interchange, b.Group, b.Set, b.Reference = "P", 7, 8, 123456, "Batch-9"
@@ -126,7 +126,7 @@ func TestBatchEnvelope(t *testing.T) {
 	}
 }
 
-// Adjustments of another payer fill a CAS with six, by group.
+// Another payer's adjustments are grouped, six to a CAS.
 func TestAdjustmentsOfAnotherPayer(t *testing.T) {
 	b := batchOf(9)
 	c := &b.Claims[8]
@@ -268,7 +268,7 @@ func TestFieldErrors(t *testing.T) {
 	}
 }
 
-// All that is wrong is told at once, by claim, always in the same order.
+// Bytes returns all errors at once, by claim, in a stable order.
 func TestAllFieldErrorsAreTold(t *testing.T) {
 	b := batchOf(3)
 	b.Receiver.Name = ""
@@ -276,13 +276,13 @@ func TestAllFieldErrorsAreTold(t *testing.T) {
 	b.Claims[2].Diagnoses[0] = "?"
 	_, err := b.Bytes()
 	const want = "x12: receiver.name is missing; x12: claim VC00000000: lines[1].units must be 1 to 9999; " +
-		"x12: claim VC00000002: diagnoses[0] has not the form that the guide wants"
+		"x12: claim VC00000002: diagnoses[0] does not have the format that the guide requires"
 	if err == nil || err.Error() != want {
 		t.Errorf("%v", err)
 	}
 }
 
-// Receivers that do not ask for nine digits are sent five.
+// Receivers that do not require nine digits get five.
 func TestFiveDigitZIP(t *testing.T) {
 	b := batchOf(1)
 	b.FiveDigitZIP = true

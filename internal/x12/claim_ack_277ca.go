@@ -1,30 +1,30 @@
 package x12
 
-// ClaimAck is a 277CA: whether claims that we sent are taken up for decision.
+// ClaimAck is a 277CA: it reports which claims the payer accepted for adjudication.
 type ClaimAck struct {
 	unprintable
 	Sources []SourceStatus
 }
 
-// SourceStatus is the word of one payer or clearinghouse on a batch.
+// SourceStatus is the status of a batch at one payer or clearinghouse.
 type SourceStatus struct {
 	unprintable
 	Source    Party
-	Trace     string       // their number of the file
-	Batch     string       // our number of the batch, BHT03 of the 837
+	Trace     string       // its number of the file
+	Batch     string       // our reference of the batch, BHT03 of the 837
 	Statuses  []StatusInfo // on the batch as a whole
 	Providers []ProviderStatus
 }
 
-// ProviderStatus is the word on what one billing provider sent.
+// ProviderStatus is the status of the claims of one billing provider.
 type ProviderStatus struct {
 	unprintable
 	ID       string       // an NPI or a tax number
-	Statuses []StatusInfo // on all of it
+	Statuses []StatusInfo // on all its claims
 	Claims   []ClaimStatus
 }
 
-// ClaimStatus is the word on one claim.
+// ClaimStatus is the status of one claim.
 type ClaimStatus struct {
 	unprintable
 	ControlNumber       string // ours, CLM01: TRN02
@@ -36,7 +36,7 @@ type ClaimStatus struct {
 	segment             Segment
 }
 
-// LineStatus is the word on one line of a claim.
+// LineStatus is the status of one service line.
 type LineStatus struct {
 	unprintable
 	ControlNumber string // ours, REF 6R of the 837: REF FJ
@@ -44,7 +44,7 @@ type LineStatus struct {
 	Statuses      []StatusInfo
 }
 
-// A Word is one STC.
+// StatusInfo is one STC segment.
 type StatusInfo struct {
 	Codes  []StatusCode // the first one decides
 	Date   string       // YYYY-MM-DD
@@ -52,12 +52,13 @@ type StatusInfo struct {
 	Charge Cents
 }
 
-// A Reason is a category, a status code, and whom it speaks of.
+// StatusCode is a category code, a status code, and the entity that they describe.
 type StatusCode struct{ Category, Code, Entity string }
 
-// Rejected says that the word sends something back. The category decides where it can: A3, A4, A6, A7 and A8 reject, A0, A1, A2 and A5 do not. Of
-// any other the action says it. A word that is between the two does not exist. Source: 005010X214, STC01-1 and STC03; code source 507; X12,
-// request for interpretation 2203 (2017).
+// Rejected reports whether the status rejects its subject. The category decides if it can: A3, A4, A6, A7 and A8 reject, A0, A1, A2 and A5 do not.
+// For
+// any other category the action decides. There is no intermediate status. Source: 005010X214, STC01-1 and STC03; code source 507; X12, request for
+// interpretation 2203 (2017).
 func (w StatusInfo) Rejected() bool {
 	switch category := w.Codes[0].Category; {
 	case inList("A3 A4 A6 A7 A8", category):
@@ -68,7 +69,7 @@ func (w StatusInfo) Rejected() bool {
 	return w.Action == "U"
 }
 
-// Rejected says that the claim was sent back, by a word on it or on one of its lines. What was said of its provider or its batch counts beside it.
+// Rejected reports whether a status of the claim or one of its lines rejects it. Statuses of its provider and batch are separate.
 func (c ClaimStatus) Rejected() bool {
 	for _, line := range c.Lines {
 		if anyRejected(line.Statuses) {
@@ -78,10 +79,10 @@ func (c ClaimStatus) Rejected() bool {
 	return anyRejected(c.Statuses)
 }
 
-// Rejected says that all of the batch was sent back.
+// Rejected reports whether the whole batch was rejected.
 func (s SourceStatus) Rejected() bool { return anyRejected(s.Statuses) }
 
-// Rejected says that all that the provider sent was sent back.
+// Rejected reports whether all claims of the provider were rejected.
 func (p ProviderStatus) Rejected() bool { return anyRejected(p.Statuses) }
 
 func anyRejected(words []StatusInfo) bool {
@@ -93,7 +94,7 @@ func anyRejected(words []StatusInfo) bool {
 	return false
 }
 
-// traceRules and statusRules hold on every level.
+// Rules that apply at every level.
 var (
 	levelRules  = []rule{must(1, text).upTo(12), may(2, text).upTo(12)}
 	traceRules  = []rule{must(1, text).among("1 2"), must(2, text).upTo(50)}
@@ -104,8 +105,7 @@ var (
 	referenceRules = []rule{must(1, text).upTo(3), must(2, text).upTo(50)}
 )
 
-// claimAckGuide is the table of 005010X214. Loops: H the header, A the source, B the receiver of the answer, C a provider, D a patient, E a claim,
-// L a line of it.
+// claimAckGuide is the table of 005010X214. Loops: H header, A source, B receiver of the response, C provider, D patient, E claim, L line.
 var claimAckGuide = guide[ClaimAck]{
 	"BHT": {{within: "H", rules: []rule{must(1, text).among("0085"), must(2, text).among("08")}}},
 	"HL": {
@@ -130,7 +130,7 @@ var claimAckGuide = guide[ClaimAck]{
 			x.provider().ID = s.Element(9)
 			return nil
 		}},
-		{within: "BD", rules: []rule{must(1, text).upTo(3)}}, // us, and a patient's name, which nobody needs
+		{within: "BD", rules: []rule{must(1, text).upTo(3)}}, // the receiver, and a patient's name, which is not used
 	},
 	"TRN": {
 		{within: "A", rules: traceRules, handle: func(x *ClaimAck, s Segment) error { x.source().Trace = s.Element(2); return nil }},
@@ -185,7 +185,7 @@ var claimAckGuide = guide[ClaimAck]{
 	}}},
 }
 
-// What is spoken of: the table lets nothing in before what it belongs to.
+// Accessors to the current item: the table rejects segments outside their loop, so it exists.
 
 func (x *ClaimAck) source() *SourceStatus { return &x.Sources[len(x.Sources)-1] }
 
@@ -204,7 +204,7 @@ func (x *ClaimAck) line() *LineStatus {
 	return &lines[len(lines)-1]
 }
 
-// addStatus adds an STC: its reason, and up to two more. Source: 005010X214, STC01, STC10, STC11.
+// addStatus appends an STC with up to three codes. Source: 005010X214, STC01, STC10, STC11.
 func (s Segment) addStatus(words *[]StatusInfo) error {
 	w := StatusInfo{Date: s.day(2), Action: s.Element(3), Charge: s.cents(4)}
 	for _, n := range []int{1, 10, 11} {
@@ -233,7 +233,7 @@ func readClaimAck(set Set) (*ClaimAck, error) {
 	return x, nil
 }
 
-// hasStatus says that there is a word on the claim or on one of its lines.
+// hasStatus reports whether the claim or one of its lines has a status.
 func (c ClaimStatus) hasStatus() bool {
 	for _, line := range c.Lines {
 		if len(line.Statuses) > 0 {

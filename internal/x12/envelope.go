@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// An Interchange is what one sender sends to one receiver. It refuses to print, as all that is in it does.
+// An Interchange is one ISA envelope, from one sender to one receiver. It does not print.
 type Interchange struct {
 	unprintable
 	Separators
@@ -20,18 +20,18 @@ type Interchange struct {
 	end                         int // the ordinal of IEA
 }
 
-// A Receipt is a TA1: the answer to an interchange's envelope alone.
+// InterchangeAck is a TA1: the acknowledgment of an interchange's envelope.
 type InterchangeAck struct {
 	ControlNumber string // of the interchange that was received
-	Date, Time    string // of it, as its envelope has them
+	Date, Time    string // from that interchange's envelope
 	Code          string // A accepted, E accepted with errors, R rejected
-	Note          string // why: 000 for nothing to say
+	Note          string // note code, 000 for none
 }
 
 // A Group holds the transaction sets of one kind.
 type Group struct {
 	unprintable
-	Functional       string // GS01: HC for claims, FA, HN, HP for answers
+	Functional       string // GS01: HC for claims, FA, HN, HP for responses
 	Sender, Receiver string // GS02, GS03
 	Date, Time       string // GS04 CCYYMMDD, GS05
 	ControlNumber    string // GS06
@@ -40,18 +40,18 @@ type Group struct {
 	header           Segment
 }
 
-// A Set is one transaction set: what stands between ST and SE.
+// A Set is one transaction set: the segments between ST and SE.
 type Set struct {
 	unprintable
 	ID            string // ST01: 837, 999, 277, 835
 	ControlNumber string // ST02
-	Version       string // ST03: the guide, where the guide wants it there
+	Version       string // ST03: the guide, if the guide requires ST03
 	Segments      []Segment
 	header        Segment
 	trailer       Segment
 }
 
-// The envelopes' tables. Source: 005010X222A1, appendix C; 005010X231A1, appendix C, for TA1.
+// Rules of the envelopes. Source: 005010X222A1, appendix C; 005010X231A1, appendix C, for TA1.
 var (
 	isaRules = []rule{
 		must(5, text), must(6, text), must(7, text), must(8, text),
@@ -63,10 +63,10 @@ var (
 		must(6, count), must(7, text).among("X"), must(8, text).upTo(12),
 	}
 	stRules  = []rule{must(1, text).upTo(3), must(2, text).upTo(9), may(3, text).upTo(35)}
-	endRules = []rule{must(1, count), must(2, text).upTo(9)} // SE, GE and IEA alike
+	endRules = []rule{must(1, count), must(2, text).upTo(9)} // SE, GE and IEA
 )
 
-// next is the next segment, which a file that ends here would lack.
+// next returns the next segment, or a fault that names the wanted one if the file has ended.
 func (r *reader) next(wanted string) (Segment, error) {
 	s, found, err := r.segment()
 	if err == nil && !found {
@@ -75,7 +75,7 @@ func (r *reader) next(wanted string) (Segment, error) {
 	return s, err
 }
 
-// checkTrailer holds a trailer to what its header began.
+// checkTrailer compares a trailer with its header.
 func checkTrailer(s Segment, number string, parts int) error {
 	if err := s.check(endRules); err != nil {
 		return err
@@ -84,7 +84,7 @@ func checkTrailer(s Segment, number string, parts int) error {
 		return s.fault(1, "counts otherwise than the file holds")
 	}
 	given := s.Element(2)
-	if s.ID != "SE" { // a number there, and zeros before it say nothing
+	if s.ID != "SE" { // numeric there: leading zeros are insignificant
 		given, number = strings.TrimLeft(given, "0"), strings.TrimLeft(number, "0")
 	}
 	if given != number {
@@ -194,7 +194,7 @@ func (r *reader) set(head Segment) (Set, error) {
 	}
 }
 
-// bytes writes an interchange with its own separators.
+// bytes encodes an interchange with its own separators.
 func (in Interchange) bytes() []byte {
 	e := &segmentEncoder{sep: in.Separators}
 	repetition := string(in.Repetition)
@@ -226,7 +226,7 @@ func (in Interchange) bytes() []byte {
 	return e.out
 }
 
-// An encoder joins elements to segments, and segments to a file.
+// segmentEncoder joins elements to segments and segments to a file.
 type segmentEncoder struct {
 	sep Separators
 	out []byte

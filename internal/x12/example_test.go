@@ -6,7 +6,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/x12"
 )
 
-// A claim goes out.
+// Write a claim.
 func ExampleBatch_Bytes() {
 	batch := batchOf(1)
 	batch.Claims[0].Lines = batch.Claims[0].Lines[:1]
@@ -22,7 +22,7 @@ func ExampleBatch_Bytes() {
 	// true <nil>
 }
 
-// An answer comes in: every claim by our own control number.
+// Read a response: each claim has our own control number.
 func ExampleReadResponses() {
 	answers, err := x12.ReadResponses(wrapped("HP", "835", x12.Guide835,
 		"BPR*I*43.02*C*CHK************20261120", "TRN*1*EFT9*1999999999", "N1*PR*MEDICARE", "N1*PE*LAKESIDE*XX*1234567893", "LX*1",

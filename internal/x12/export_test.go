@@ -1,6 +1,6 @@
 package x12
 
-// What the tests of the package's outside look at inside.
+// Internals for the external tests.
 var (
 	Encode  = Interchange.bytes
 	Plain   = toBasicSet

@@ -17,8 +17,7 @@ const (
 	adjustGroups   = "CO CR OA PI PR"
 )
 
-// states are what N402 takes in the United States: states, the district, territories, and the armed forces' post. Source: USPS Publication 28,
-// appendix B.
+// states are the N402 codes of the United States: states, the district, territories and military mail. Source: USPS Publication 28, appendix B.
 const states = "AL AK AS AZ AR CA CO CT DE DC FM FL GA GU HI ID IL IN IA KS KY LA ME MH MD MA MI MN MS MO MT NE NV NH NJ NM NY NC ND MP OH OK OR " +
 	"PW PA PR RI SC SD TN TX UT VT VI VA WA WV WI WY AE AP AA"
 
@@ -34,10 +33,10 @@ var (
 	twoDigits   = regexp.MustCompile(`^[0-9]{2}$`)
 )
 
-// maxAmount is the largest that the guides leave room for: eight digits and cents. Source: 005010X222A1, appendix B, "Decimal", on element 782.
+// maxAmount is the largest amount that the guides allow: eight digits and cents. Source: 005010X222A1, appendix B, "Decimal", on element 782.
 const maxAmount Cents = 99_999_999_99
 
-// fields takes values as the guide wants them and notes what is wrong with any.
+// fields converts values to the guide's formats and collects their errors.
 type fields struct {
 	claim  string
 	errors FieldErrors
@@ -48,7 +47,7 @@ func (f *fields) reject(field, reason string) string {
 	return ""
 }
 
-// optionalText is a text of at most so many characters, "" for none.
+// optionalText converts a text of at most most characters; it may be empty.
 func (f *fields) optionalText(field, value string, most int) string {
 	text, ok := toBasicSet(value)
 	switch {
@@ -60,7 +59,7 @@ func (f *fields) optionalText(field, value string, most int) string {
 	return text
 }
 
-// requiredText is a text that must be there.
+// requiredText converts a text that must not be empty.
 func (f *fields) requiredText(field, value string, most int) string {
 	before := len(f.errors)
 	text := f.optionalText(field, value, most)
@@ -70,19 +69,19 @@ func (f *fields) requiredText(field, value string, most int) string {
 	return text
 }
 
-// codeMatching is a code of a form.
+// codeMatching checks a code against a pattern.
 func (f *fields) codeMatching(field, value string, form *regexp.Regexp) string {
 	value = strings.ToUpper(strings.TrimSpace(value))
 	if value == "" {
 		return f.reject(field, "is missing")
 	}
 	if !form.MatchString(value) {
-		return f.reject(field, "has not the form that the guide wants")
+		return f.reject(field, "does not have the format that the guide requires")
 	}
 	return value
 }
 
-// codeIn is a code of a list, fallback where it is empty.
+// codeIn checks a code against a list; an empty value means fallback.
 func (f *fields) codeIn(field, value, codes, fallback string) string {
 	if value = strings.ToUpper(strings.TrimSpace(value)); value == "" {
 		value = fallback
@@ -106,7 +105,7 @@ func (f *fields) npi(field, value string) string {
 	return value
 }
 
-// digitString is so many digits, whatever is written between them.
+// digitString returns the digits of a value, which must have one of the lengths; other characters are ignored.
 func (f *fields) digitString(field, value string, lengths ...int) string {
 	text, ok := digits(value)
 	for _, length := range lengths {
@@ -117,7 +116,7 @@ func (f *fields) digitString(field, value string, lengths ...int) string {
 	if text == "" && ok {
 		return f.reject(field, "is missing")
 	}
-	return f.reject(field, "has not the digits that the guide wants")
+	return f.reject(field, "does not have the number of digits that the guide requires")
 }
 
 func (f *fields) day(field, value string) string {
@@ -138,7 +137,7 @@ func (f *fields) money(field string, value Cents) string {
 	return value.decimal()
 }
 
-// intInRange is a number from 1 up.
+// intInRange formats a number from 1 to most.
 func (f *fields) intInRange(field string, value, most int) string {
 	if value < 1 || value > most {
 		return f.reject(field, "must be 1 to "+strconv.Itoa(most))

@@ -10,7 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/x12"
 )
 
-// made is when the sample says that it was made.
+// made is the creation time of the sample.
 var made = time.Date(2026, 11, 2, 9, 30, 0, 0, time.UTC)
 
 var (
@@ -33,7 +33,7 @@ func person(last, first string) x12.Person {
 	}
 }
 
-// claimOf is a patient's month: device supply and two kinds of time.
+// claimOf returns a claim for a patient's month: device supply and two kinds of time.
 func claimOf(i int) x12.Claim {
 	return x12.Claim{
 		ControlNumber: fmt.Sprintf("VC%08d", i), Billing: practice,
@@ -47,8 +47,9 @@ func claimOf(i int) x12.Claim {
 	}
 }
 
-// batchOf holds claims of every shape: for a patient insured by themselves, a spouse's, a child's, replacements, voids, a second payer before and
-// after this one, another who bills, another place.
+// batchOf returns claims of every kind: patient, spouse and child as insured, replacements, voids, a secondary payer before and after this one,
+// another
+// billing provider, another facility.
 func batchOf(count int) x12.Batch {
 	b := x12.Batch{
 		Submitter: x12.Submitter{Party: x12.Party{ID: "VIGIL01", Name: "Lakeside Heart & Kidney Practice"}, Contact: "Billing Office", Phone: "312-555-0101"},
@@ -96,7 +97,7 @@ func batchOf(count int) x12.Batch {
 	return b
 }
 
-// secondary makes a claim one that Aetna has paid a part of, line by line.
+// secondary adds Aetna as primary payer, with a partial payment of each line.
 func secondary(c *x12.Claim) {
 	c.Coverage.Sequence, c.Coverage.InsuranceType = "S", "12"
 	paid := x12.OtherPayer{
@@ -136,7 +137,7 @@ func received(t testing.TB, file []byte) payer.Submission {
 	return s
 }
 
-// replaced is a file with one text in another's place, once.
+// replaced returns a file with one occurrence of a text replaced.
 func replaced(t testing.TB, file []byte, from, to string) []byte {
 	t.Helper()
 	if !bytes.Contains(file, []byte(from)) {

@@ -11,7 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/x12"
 )
 
-// seeds are files of every kind, whole and broken.
+// seeds are files of every kind, complete and truncated.
 func seeds(f *testing.F) {
 	f.Helper()
 	file := written(f, batchOf(10))
@@ -34,7 +34,7 @@ func seeds(f *testing.F) {
 	}
 }
 
-// Whatever comes in, Read does not panic, its errors are faults that name no data, and what it read is written and read again as the same.
+// For any input, Read does not panic, its errors are faults without data, and the result survives writing and reading.
 func FuzzRead(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, file []byte) {
@@ -64,7 +64,7 @@ func encode(interchanges []x12.Interchange) (file []byte) {
 	return file
 }
 
-// Whatever comes in, Answers does not panic, and what it takes is the same when it comes again.
+// For any input, ReadResponses does not panic and is deterministic.
 func FuzzAnswers(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, file []byte) {
@@ -88,7 +88,7 @@ func FuzzAnswers(f *testing.F) {
 	})
 }
 
-// balanced adds an 835 up, without the package's own sums.
+// balanced checks the sums of an 835 independently of the package.
 func balanced(p *x12.Remittance) (total x12.Cents) {
 	for _, c := range p.Claims {
 		total += c.Charge
@@ -107,7 +107,7 @@ func balanced(p *x12.Remittance) (total x12.Cents) {
 	return total
 }
 
-// A text is brought into the basic set or refused, and what was brought there stays as it is.
+// A text is converted to the basic set or rejected, and a converted text does not change again.
 func FuzzPlain(f *testing.F) {
 	for _, seed := range []string{"Zoë Núñez", "Łukasz", "O’Brien", "a*b~c:d^e", "李", "Straße", "½ Ave", "\x00\xff"} {
 		f.Add(seed)
@@ -126,7 +126,7 @@ func FuzzPlain(f *testing.F) {
 	})
 }
 
-// An amount that is written is read as the same.
+// A written amount reads as the same amount.
 func FuzzCents(f *testing.F) {
 	for _, seed := range []int64{0, 1, -1, 50, 4302, -100, 99_999_999_99} {
 		f.Add(seed)

@@ -4,23 +4,23 @@ import (
 	"strings"
 )
 
-// A loop is where in a transaction set a segment stands, by a letter of its guide's table.
+// A loop is a position in a transaction set, by the letter of its guide's table.
 type loop byte
 
-// A row says of one segment of a guide where it may stand, what its elements must be, and what is done with it.
+// segmentRule states where a segment may occur, the rules of its elements, and how it is processed.
 type segmentRule[T any] struct {
 	within string // the loops, by their letters
-	opens  loop   // the loop that it begins, 0 for none
-	on     int    // an element that tells rows of one segment apart, 0 for none
-	when   string // what it holds in this row
+	opens  loop   // the loop that it opens, 0 for none
+	on     int    // the element that selects between rules of one segment, 0 for none
+	when   string // the value of that element
 	rules  []rule
-	handle func(*T, Segment) error // nil for what is not needed
+	handle func(*T, Segment) error // nil to ignore the segment
 }
 
-// A guide is a table of rows by the name of the segment; of several with one name the first that fits is taken.
+// A guide maps segment names to their rules; the first matching rule applies.
 type guide[T any] map[string][]segmentRule[T]
 
-// read walks a transaction set by the guide. needed are the segments that it cannot lack, with what tells rows of one name apart.
+// read processes a transaction set by the guide. needed lists required segments, as "ID" or "ID when".
 func (g guide[T]) read(state *T, set Set, needed ...string) error {
 	at, met := loop('H'), map[string]bool{}
 	for _, s := range set.Segments {
@@ -69,24 +69,24 @@ func (g guide[T]) find(s Segment, at loop) (r segmentRule[T], err error) {
 	return r, s.fault(position, reason)
 }
 
-// kind is what an element must look like.
+// kind is the format of an element.
 type kind int
 
 const (
-	text    kind = iota // characters that can be shown
+	text    kind = iota // printable characters
 	amount              // money
-	decimal             // a number, perhaps with a fraction
+	decimal             // a number, with or without a fraction
 	count               // a whole number
 	date                // CCYYMMDD
 )
 
-// A rule is one row of a guide's table: an element, and what it must be.
+// A rule states the format of one element.
 type rule struct {
-	element, component int // component 0 for the element as a whole
+	element, component int // component 0: the whole element
 	kind               kind
 	required           bool
-	max                int    // most characters; 0 for as many as the kind has
-	codes              string // the only ones allowed, separated by spaces; "" for any
+	max                int    // length limit; 0: the limit of the kind
+	codes              string // the allowed values, separated by spaces; "" for any
 }
 
 func must(element int, kind kind) rule { return rule{element: element, kind: kind, required: true} }
@@ -99,7 +99,7 @@ func (r rule) upTo(most int) rule { r.max = most; return r }
 
 func (r rule) among(codes string) rule { r.codes = codes; return r }
 
-// check holds a segment to its rules.
+// check applies rules to a segment.
 func (s Segment) check(rules []rule) error {
 	for _, r := range rules {
 		value := s.Element(r.element)
@@ -119,7 +119,7 @@ func (s Segment) check(rules []rule) error {
 	return nil
 }
 
-// problem says what is the matter with a value, "" for nothing. It never repeats the value.
+// problem returns why a value violates the rule, or "". It never repeats the value.
 func (r rule) problem(value string) string {
 	if r.max > 0 && len(value) > r.max {
 		return "is too long"

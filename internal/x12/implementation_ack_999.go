@@ -1,8 +1,8 @@
 package x12
 
-// ImplementationAck is a 999: whether a group that we sent can be read, by transaction set.
+// ImplementationAck is a 999: it reports which transaction sets of a group are syntactically valid.
 type ImplementationAck struct {
-	Group      string // AK102: the control number of our group
+	Group      string // AK102: control number of our group
 	Functional string // AK101: HC for claims
 	Code       string // AK901: A accepted, E accepted with errors, P partly, R, M, W, X rejected
 	Codes      []string
@@ -11,7 +11,7 @@ type ImplementationAck struct {
 	Sets       []SetAck
 }
 
-// SetAck is the word on one of our transaction sets.
+// SetAck is the acknowledgment of one transaction set.
 type SetAck struct {
 	ControlNumber string // AK202
 	Type          string // AK201: 837
@@ -21,38 +21,38 @@ type SetAck struct {
 	ended         bool
 }
 
-// Rejected says that nothing of the transaction set was taken.
+// Rejected reports whether the transaction set was rejected.
 func (s SetAck) Rejected() bool { return isRejectedCode(s.Code) }
 
-// Rejected says that nothing of the group was taken.
+// Rejected reports whether the group was rejected.
 func (s ImplementationAck) Rejected() bool { return isRejectedCode(s.Code) }
 
 func isRejectedCode(code string) bool { return inList("R M W X", code) }
 
-// A SegmentError is what is wrong with a segment of ours.
+// A SegmentError describes an error in a segment that we sent.
 type SegmentError struct {
 	Segment  string // IK301
 	Position int    // IK302: in the transaction set, ST being 1
 	Loop     string // IK303
-	Code     string // IK304, "" where only elements are wrong
-	Claim    string // our control number of the claim that it belongs to, where the answer says so
+	Code     string // IK304, "" if only elements are wrong
+	Claim    string // our control number of the affected claim, if given
 	Elements []ElementError
 }
 
-// An ElementError is what is wrong with an element. The copy of what we sent is left out: it may name somebody.
+// An ElementError describes an error in an element. It omits the copy of the value, which may be PHI.
 type ElementError struct {
 	Position, Component int
-	Reference           string // the element's number in X12's dictionary
+	Reference           string // element number in the X12 dictionary
 	Code                string // IK403
 }
 
 const groupCodes = "A E M P R W X"
 
-// ackGuide is the table of 005010X231A1. Loops: H the group, T a transaction set, E a segment's error, L an element's, Z the group's end.
+// ackGuide is the table of 005010X231A1. Loops: H group, T transaction set, E segment error, L element error, Z end of the group.
 var ackGuide = guide[ImplementationAck]{
 	"AK1": {{within: "H", opens: 'H', rules: []rule{must(1, text).upTo(2), must(2, count), may(3, text).upTo(12)}, handle: func(x *ImplementationAck, s Segment) error {
 		if x.Group != "" {
-			return s.fault(0, "stands there twice")
+			return s.fault(0, "appears twice")
 		}
 		x.Functional, x.Group = s.Element(1), s.Element(2)
 		return nil
@@ -106,9 +106,9 @@ func handleAK2(x *ImplementationAck, s Segment) error {
 	return nil
 }
 
-// currentSet is the transaction set that is spoken of.
+// currentSet returns the open transaction set.
 func (x *ImplementationAck) currentSet(s Segment) (*SetAck, error) {
-	set := &x.Sets[len(x.Sets)-1] // the table lets nothing in here before AK2
+	set := &x.Sets[len(x.Sets)-1] // exists: the table rejects the segment before AK2
 	if set.ended {
 		return nil, s.fault(0, "cannot stand here: IK5 has closed the transaction set")
 	}
@@ -123,8 +123,8 @@ func (x *ImplementationAck) lastError(s Segment) (*SegmentError, error) {
 	return &set.Errors[len(set.Errors)-1], nil
 }
 
-// handleCTX keeps whose claim it is. Other contexts name situations, patients and subscribers. Source: 005010X231A1, CTX "Business Unit
-// Identifier".
+// handleCTX stores the claim's control number. Other contexts describe situations, patients and subscribers. Source: 005010X231A1, CTX "Business
+// Unit Identifier".
 func handleCTX(x *ImplementationAck, s Segment) error {
 	if s.Component(1, 1) != "CLM01" {
 		return nil
@@ -140,7 +140,7 @@ func componentNumber(s Segment, component int) int {
 	return Segment{data: s.Component(1, component), Separators: s.Separators}.number(1)
 }
 
-// codes are those of elements that stand in a row, as far as there are any.
+// codes returns the non-empty elements from one position to another.
 func (s Segment) codes(from, to int) (list []string) {
 	for n := from; n <= to; n++ {
 		if code := s.Element(n); code != "" {

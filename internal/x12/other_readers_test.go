@@ -7,7 +7,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/x12"
 )
 
-// accepted has a file validated by a program that nobody here wrote.
+// accepted validates a file with a third-party program.
 func accepted(t *testing.T, what string, file []byte) payer.ReadResult {
 	t.Helper()
 	found := payer.Pyx12.Read(t, file)
@@ -17,7 +17,7 @@ func accepted(t *testing.T, what string, file []byte) payer.ReadResult {
 	return found
 }
 
-// A file of a thousand claims of every shape is valid by pyx12's maps of the guides, and a model of the 837P built elsewhere holds all of it.
+// A file of a thousand claims of every kind is valid by pyx12's maps of the guides, and a third-party model of the 837P contains all of it.
 func TestThousandClaimsPassOtherReaders(t *testing.T) {
 	t.Parallel()
 	b := batchOf(1000)
@@ -42,7 +42,7 @@ func TestThousandClaimsPassOtherReaders(t *testing.T) {
 	}
 }
 
-// What pyx12 refuses, and says so in its 999, is read as refused, at the place that is wrong.
+// A rejection in pyx12's 999 is read as rejected, at the right position.
 func TestRefusalOfAnotherReader(t *testing.T) {
 	t.Parallel()
 	file := replaced(t, written(t, batchOf(2)), "*Y*A*Y*Y~", "*Y*Q*Y*Y~")
@@ -60,7 +60,7 @@ func TestRefusalOfAnotherReader(t *testing.T) {
 	}
 }
 
-// What the tests' own payer writes is valid, too, and another reader of the 835 counts and adds as we do.
+// Files of the tests' payer are valid too, and a third-party reader of the 835 counts and adds the same.
 func TestPayersAnswersPassOtherReaders(t *testing.T) {
 	t.Parallel()
 	p := newPayer()

@@ -6,21 +6,21 @@ import (
 	"unicode/utf8"
 )
 
-// Most that a file may hold: far above a day's answers of a large payer, far below what would hurt a small server.
+// Limits of a file: far above a large payer's responses for one day, far below the memory of a small server.
 const (
 	maxBytes    = 32 << 20
 	maxSegments = 500_000
-	maxElements = 200 // of one segment, and of one segment's bytes a thousand times as many
+	maxElements = 200 // per segment; a segment has at most 1000 bytes per element
 )
 
-// isaWidths are the widths of ISA01 to ISA16: the one segment whose elements do not move. Source: 005010X222A1, appendix C, "ISA".
+// isaWidths are the fixed widths of ISA01 to ISA16. Source: 005010X222A1, appendix C, "ISA".
 var isaWidths = [...]int{2, 10, 2, 10, 2, 15, 2, 15, 6, 4, 1, 5, 9, 1, 1, 1}
 
-// isaLength is that of ISA with its separators, without the terminator.
+// isaLength is the length of ISA with its separators, without the terminator.
 const isaLength = 105
 
-// Read takes a file apart: any separators, line breaks after, instead of and within segments, any number of interchanges, groups and transaction
-// sets. It checks every envelope: lengths, versions, control numbers and counts. Its errors are of type [Fault].
+// Read parses a file: any separators, line breaks between or within segments, and any number of interchanges, groups and transaction sets. It checks
+// the lengths, versions, control numbers and counts of every envelope. Its errors are of type [Fault].
 func Read(file []byte) ([]Interchange, error) {
 	if len(file) > maxBytes {
 		return nil, &Fault{Segment: "ISA", Ordinal: 1, Reason: "the file is too large"}
@@ -41,7 +41,7 @@ func Read(file []byte) ([]Interchange, error) {
 	return r.done, nil
 }
 
-// decodeText is the file without a byte order mark; what is not UTF-8 is read as ISO 8859-1, of which X12's own characters are a part.
+// decodeText strips a byte order mark; a file that is not UTF-8 is read as ISO 8859-1, which contains X12's character sets.
 func decodeText(file []byte) string {
 	file = bytes.TrimPrefix(file, []byte("\uFEFF"))
 	if utf8.Valid(file) {
@@ -54,7 +54,7 @@ func decodeText(file []byte) string {
 	return string(runes)
 }
 
-// A reader takes segments from the front of a file.
+// reader parses the segments of a file in order.
 type reader struct {
 	rest  string
 	count int
@@ -62,12 +62,12 @@ type reader struct {
 	done  []Interchange
 }
 
-// blank is what may stand between segments: breaks, blanks, and what old systems end a file with.
+// blank lists the characters ignored between segments: line breaks, blanks, and end-of-file marks of old systems.
 const blank = " \t\r\n\x00\x1a"
 
 func (r *reader) skip() { r.rest = strings.TrimLeft(r.rest, blank) }
 
-// header reads ISA by its widths, and from it what separates all that follows.
+// header parses ISA by its widths, and takes the separators from it.
 func (r *reader) header() (Segment, error) {
 	r.count++
 	bad := func(position int, reason string) (Segment, error) {
@@ -85,17 +85,17 @@ func (r *reader) header() (Segment, error) {
 		if line[at] != separator {
 			return bad(i+1, "does not begin where it must: every element of ISA has its width")
 		}
-		if i != 10 && i != 15 { // these hold separators
+		if i != 10 && i != 15 { // elements that hold separators
 			if value := line[at+1 : at+1+width]; strings.IndexByte(value, separator) >= 0 || !isPrintable(value) {
-				return bad(i+1, "has not its width, or characters that an identifier has not")
+				return bad(i+1, "does not have its width, or has characters that an identifier cannot have")
 			} else if (i == 8 || i == 9 || i == 12) && !isNumeric(value) {
-				return bad(i+1, "is no number of its width")
+				return bad(i+1, "is not a number of its width")
 			}
 		}
 		at += 1 + width
 	}
 	r.sep = Separators{Element: separator, Component: line[104], Segment: after[0], Repetition: line[82]}
-	if isAlphanumeric(r.sep.Repetition) { // the U of older versions: nothing repeats
+	if isAlphanumeric(r.sep.Repetition) { // the U of older versions: no repetition separator
 		r.sep.Repetition = 0
 	}
 	if position := r.sep.invalidPosition(); position > 0 {
@@ -105,7 +105,7 @@ func (r *reader) header() (Segment, error) {
 	return Segment{ID: "ISA", Ordinal: r.count, data: line[4:], Separators: r.sep}, nil
 }
 
-// joinBrokenLines is the first n bytes, without line breaks that cut through them, and what comes after.
+// joinBrokenLines returns the first n bytes without line breaks, and the rest.
 func joinBrokenLines(text string, n int) (line, after string) {
 	if len(text) >= n && !strings.ContainsAny(text[:n], "\r\n") {
 		return text[:n], text[n:]
@@ -122,7 +122,7 @@ func joinBrokenLines(text string, n int) (line, after string) {
 	return b.String(), ""
 }
 
-// invalidPosition is the element of ISA whose separator cannot be one, 0 for none; 16 stands for the terminator, too, which comes behind it.
+// invalidPosition returns the ISA element with an invalid separator, or 0; 16 also stands for the terminator, which follows it.
 func (s Separators) invalidPosition() int {
 	seen := map[byte]bool{}
 	for _, one := range []struct {
@@ -144,12 +144,12 @@ func isAlphanumeric(b byte) bool {
 	return b >= '0' && b <= '9' || b >= 'A' && b <= 'Z' || b >= 'a' && b <= 'z'
 }
 
-// isPrintable says that a text holds nothing but ASCII characters that can be shown.
+// isPrintable reports whether a text is printable ASCII.
 func isPrintable(text string) bool {
 	return strings.IndexFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) < 0
 }
 
-// segment takes the next one; false at the end of the file.
+// segment returns the next segment; false at the end of the file.
 func (r *reader) segment() (Segment, bool, error) {
 	for {
 		r.skip()
@@ -158,7 +158,7 @@ func (r *reader) segment() (Segment, bool, error) {
 		}
 		raw, after, ended := strings.Cut(r.rest, string(r.sep.Segment))
 		r.rest = after
-		if strings.Trim(raw, blank) == "" { // a terminator twice, or a line break as one
+		if strings.Trim(raw, blank) == "" { // a repeated terminator, or a line break used as one
 			continue
 		}
 		r.count++
@@ -168,14 +168,14 @@ func (r *reader) segment() (Segment, bool, error) {
 }
 
 func (r *reader) parse(raw string, ended bool) (Segment, error) {
-	if strings.ContainsAny(raw, "\r\n") { // a file that was wrapped at a width
+	if strings.ContainsAny(raw, "\r\n") { // a file wrapped at a fixed width
 		raw = strings.NewReplacer("\r", "", "\n", "").Replace(raw)
 	}
 	id, data, _ := strings.Cut(raw, string(r.sep.Element))
 	s := Segment{ID: id, Ordinal: r.count, data: strings.TrimRight(data, string(r.sep.Element)), Separators: r.sep}
 	if !isName(id) {
-		s.ID = "?" // what stands there may be anybody's data
-		return s, s.fault(0, "has no name of a segment")
+		s.ID = "?" // the text may be PHI
+		return s, s.fault(0, "has no valid segment name")
 	}
 	switch {
 	case !ended:
@@ -193,7 +193,7 @@ func (r *reader) parse(raw string, ended bool) (Segment, error) {
 	return s, nil
 }
 
-// isName says that a text can be a segment's: a letter, then one or two letters or digits.
+// isName reports whether a text is a segment name: a letter, then one or two letters or digits.
 func isName(id string) bool {
 	if len(id) < 2 || len(id) > 3 || id[0] < 'A' || id[0] > 'Z' {
 		return false

@@ -13,7 +13,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/x12"
 )
 
-// receiptFile is an interchange with a TA1 and nothing else.
+// receiptFile is an interchange with only a TA1.
 const receiptFile = "ISA*00*          *00*          *ZZ*CLEARHOUSE     *ZZ*VIGIL01        *261103*0930*^*00501*000000201*0*P*:~" +
 	"TA1*000004711*261102*0930*R*018~IEA*0*000000201~"
 
@@ -27,7 +27,7 @@ func remittance(t testing.TB, p *payer.Payer) []byte {
 	})
 }
 
-// told is all that an answer says, for comparing: the values themselves refuse to print.
+// told formats every field of a response for comparison, because the values do not print.
 func told(t testing.TB, file []byte) []string {
 	t.Helper()
 	answers, err := x12.ReadResponses(file, "VIGIL01")
@@ -48,7 +48,7 @@ func told(t testing.TB, file []byte) []string {
 	return list
 }
 
-// A file says the same whatever it is separated and broken by.
+// A file reads the same with any separators and line breaks.
 func TestReadsWhatRealSendersSend(t *testing.T) {
 	plain := remittance(t, newPayer())
 	want := told(t, plain)
@@ -94,7 +94,7 @@ func TestReadsWhatRealSendersSend(t *testing.T) {
 	}
 }
 
-// Several interchanges, groups and transaction sets in a file are all read, in their order, each by its own separators.
+// All interchanges, groups and transaction sets of a file are read, in order, each with its own separators.
 func TestReadsAllOfAFile(t *testing.T) {
 	p := newPayer()
 	s := received(t, written(t, batchOf(3)))
@@ -128,7 +128,7 @@ func TestReadsAllOfAFile(t *testing.T) {
 	}
 }
 
-// Every envelope that is not whole is refused, with the segment and the element that show it.
+// Each incomplete envelope is rejected, with the segment and element at fault.
 func TestEnvelopeFaults(t *testing.T) {
 	file := remittance(t, newPayer())
 	total := bytes.Count(file, []byte("~"))
@@ -188,7 +188,7 @@ func TestEnvelopeFaults(t *testing.T) {
 	}
 }
 
-// twice is a file whose transaction set stands there two times.
+// twice is a file with the same transaction set two times.
 func twice(t testing.TB, file []byte) []byte {
 	t.Helper()
 	set := file[bytes.Index(file, []byte("ST*")):bytes.Index(file, []byte("GE*"))]
@@ -208,7 +208,7 @@ func wantFault(t *testing.T, file []byte, segment string, ordinal, position int)
 	}
 }
 
-// A group's number stands for one group of its interchange.
+// Two groups of an interchange cannot share a control number.
 func TestGroupNumberTwice(t *testing.T) {
 	file := string(remittance(t, newPayer()))
 	group := file[strings.Index(file, "GS*"):strings.Index(file, "IEA*")]
@@ -216,14 +216,14 @@ func TestGroupNumberTwice(t *testing.T) {
 	wantFault(t, []byte(file), "GS", 2+strings.Count(group, "~"), 6)
 }
 
-// What would hurt a small server is refused before it does.
+// Oversized files are rejected early.
 func TestLimits(t *testing.T) {
 	wantFault(t, make([]byte, x12.MaxBytes+1), "ISA", 1, 0)
 	file := replaced(t, remittance(t, newPayer()), "LX*1~", strings.Repeat("LX*1~", x12.MaxSegments))
 	wantFault(t, file, "LX", x12.MaxSegments+1, 0)
 }
 
-// Whoever is asked for, a file is for anybody when nobody is named.
+// Without receivers, a file for any receiver is accepted.
 func TestReceivers(t *testing.T) {
 	file := remittance(t, newPayer())
 	for _, receivers := range [][]string{nil, {"vigil01"}, {"OTHER", " VIGIL01 "}} {
@@ -233,7 +233,7 @@ func TestReceivers(t *testing.T) {
 	}
 }
 
-// Neither a fault nor a value says anything of a patient when it is printed.
+// Neither a fault nor a printed value contains PHI.
 func TestNothingIsPrinted(t *testing.T) {
 	file := remittance(t, newPayer())
 	names := []string{"BRIEN", "LINDSTR", "1EG4TE", "VC0000", "168.52"}
@@ -245,7 +245,7 @@ func TestNothingIsPrinted(t *testing.T) {
 			}
 		}
 	}
-	for at := 106; at < len(file); at += 3 { // every third character is lost
+	for at := 106; at < len(file); at += 3 { // remove every third character
 		if _, err := x12.ReadResponses(append(bytes.Clone(file[:at]), file[at+1:]...)); err != nil {
 			check(err.Error())
 		}
@@ -273,7 +273,7 @@ func TestNothingIsPrinted(t *testing.T) {
 	}
 }
 
-// Elements that are filled up with blanks say what they say without them.
+// Padding blanks of elements are ignored.
 func TestFilledUpElements(t *testing.T) {
 	plain := remittance(t, newPayer())
 	want := told(t, plain)

@@ -1,23 +1,23 @@
 package x12
 
-// Remittance is an 835: what a payer decided, and what it pays for it. It refuses to print.
+// Remittance is an 835: a payer's decisions and payment. It does not print.
 type Remittance struct {
 	unprintable
 	Total               Cents  // BPR02
 	Method              string // BPR04: ACH, CHK, FWT, BOP, NON
 	PaidOn              string // BPR16, YYYY-MM-DD
-	Trace               string // TRN02: the number of the cheque or the transfer
+	Trace               string // TRN02: check or transfer number
 	PayerNumber         string // TRN03
-	Payer               Party  // its identifier where it gives one
+	Payer               Party  // with its identifier, if given
 	Payee               Party  // its NPI or tax number
-	PayeeTaxID          string // where the payer gives it beside: REF TJ
+	PayeeTaxID          string // REF TJ, if given separately
 	ProducedOn          string
 	Claims              []ClaimPayment
-	ProviderAdjustments []ProviderAdjustment // not about one claim: PLB
+	ProviderAdjustments []ProviderAdjustment // not related to one claim: PLB
 	total               Segment
 }
 
-// ClaimPayment is the decision on one claim.
+// ClaimPayment is the payer's decision on one claim.
 type ClaimPayment struct {
 	unprintable
 	ControlNumber         string // ours: CLP01
@@ -28,51 +28,52 @@ type ClaimPayment struct {
 	PayerControlNumber    string // CLP07
 	PlaceOfService        string
 	Frequency             string
-	From, Through         string // YYYY-MM-DD, "" where only lines have dates
+	From, Through         string // YYYY-MM-DD, "" if only lines have dates
 	Adjustments           []Adjustment
 	RemarkCodes           []string // RARC, from MOA and MIA
 	Lines                 []ServicePayment
 	segment               Segment
 }
 
-// Denied says that the payer refused the claim. Others of its words: 1, 2, 3 paid as primary, secondary, tertiary payer, 19, 20, 21 the same and
-// sent on to another, 23 not ours and sent on, 25 a forecast. Source: 005010X221A1, CLP02.
+// Denied reports whether the payer denied the claim. Other codes: 1, 2, 3 processed as primary, secondary, tertiary; 19, 20, 21 the same and
+// forwarded
+// to another payer; 23 not our claim, forwarded; 25 predetermination. Source: 005010X221A1, CLP02.
 func (c ClaimPayment) Denied() bool { return c.Status == "4" }
 
-// Reversal says that an earlier decision is taken back: its amounts have the other sign.
+// Reversal reports whether this reverses an earlier decision; its amounts have the opposite sign.
 func (c ClaimPayment) Reversal() bool { return c.Status == "22" }
 
-// Segment is the ordinal of the claim's CLP in the file.
+// Segment returns the ordinal of the claim's CLP segment in the file.
 func (c ClaimPayment) Segment() int { return c.segment.Ordinal }
 
-// ServicePayment is the decision on one line of a claim.
+// ServicePayment is the payer's decision on one service line.
 type ServicePayment struct {
 	unprintable
-	ControlNumber      string // ours: REF 6R, "" where the payer does not give it back
+	ControlNumber      string // ours: REF 6R, "" if the payer omits it
 	Procedure          string
 	Modifiers          []string
-	SubmittedProcedure string // the procedure that we sent, where the payer decided about another one
+	SubmittedProcedure string // the procedure that we sent, if the payer decided on another one
 	Charge, Paid       Cents
-	Units              string // paid; 1 where the payer says nothing
+	Units              string // paid units; 1 if the payer omits them
 	From, Through      string // YYYY-MM-DD
 	Adjustments        []Adjustment
 	RemarkCodes        []string // RARC, from LQ
 	segment            Segment
 }
 
-// ProviderAdjustment is money that is about no single claim.
+// ProviderAdjustment is an amount that is not related to a single claim.
 type ProviderAdjustment struct {
 	Provider  string // PLB01
-	Year      string // the day on which its fiscal year ends, YYYY-MM-DD
+	Year      string // end of the fiscal year, YYYY-MM-DD
 	Reason    string // such as WO overpayment recovered, FB balance forward, L6 interest, 72 refund acknowledged, CS
-	Reference string // the payer's or our number for it
-	Amount    Cents  // taken from the total; below zero where it adds to it
-	Ordinal   int    // of the PLB in the file
+	Reference string // the payer's or our reference
+	Amount    Cents  // subtracted from the total; negative if added
+	Ordinal   int    // ordinal of the PLB segment in the file
 }
 
 var (
 	claimCodes = "1 2 3 4 19 20 21 22 23 25"
-	// adjustRules are those of CAS: six times a reason, an amount and a quantity.
+	// adjustRules are the rules of CAS: up to six reasons, each with an amount and a quantity.
 	adjustRules = func() []rule {
 		rules := []rule{must(1, text).among(adjustGroups), must(2, text), must(3, amount)}
 		for n := 2; n <= 17; n += 3 {
@@ -80,7 +81,7 @@ var (
 		}
 		return rules
 	}()
-	// providerRules are those of PLB: six times an identifier and an amount.
+	// providerRules are the rules of PLB: up to six identifiers, each with an amount.
 	providerRules = func() []rule {
 		rules := []rule{must(1, text).upTo(50), must(2, date), must(3, text), must(4, amount)}
 		for n := 3; n <= 13; n += 2 {
@@ -91,10 +92,9 @@ var (
 	dayRules = []rule{must(1, text).upTo(3), must(2, date)}
 )
 
-// remittanceGuide is the table of 005010X221A1. Loops: H the header, A the payer, B the payee, D a number of claims, C a claim, S a service,
-// P what is about no claim.
+// remittanceGuide is the table of 005010X221A1. Loops: H header, A payer, B payee, D header number, C claim, S service, P provider adjustments.
 var remittanceGuide = guide[Remittance]{
-	// What a payer needs and we do not, such as its bank, may be missing.
+	// Data for the payee's bank may be missing: this package does not use it.
 	"BPR": {{within: "H", rules: []rule{
 		must(1, text).upTo(2), must(2, amount), may(3, text).among("C D"), may(4, text).upTo(3), may(16, date),
 	}, handle: handleBPR}},
@@ -123,7 +123,7 @@ var remittanceGuide = guide[Remittance]{
 		{within: "C", rules: adjustRules, handle: func(x *Remittance, s Segment) error { return s.readCAS(&x.claim().Adjustments) }},
 		{within: "S", rules: adjustRules, handle: func(x *Remittance, s Segment) error { return s.readCAS(&x.line().Adjustments) }},
 	},
-	"NM1": {{within: "C", rules: []rule{must(1, text).upTo(3)}}}, // patients and insured by name, which nobody needs
+	"NM1": {{within: "C", rules: []rule{must(1, text).upTo(3)}}}, // names of patients and subscribers, which are not used
 	"MIA": {{within: "C", handle: func(x *Remittance, s Segment) error {
 		x.claim().remark(append(s.codes(5, 5), s.codes(20, 23)...))
 		return nil
@@ -168,7 +168,7 @@ var remittanceGuide = guide[Remittance]{
 	"PLB": {{within: "BDCSP", opens: 'P', rules: providerRules, handle: handlePLB}},
 }
 
-// What is spoken of: the table lets nothing in before what it belongs to.
+// Accessors to the current item: the table rejects segments outside their loop, so it exists.
 
 func (x *Remittance) claim() *ClaimPayment { return &x.Claims[len(x.Claims)-1] }
 
@@ -187,7 +187,7 @@ func readRemittance(set Set) (*Remittance, error) {
 
 func handleBPR(x *Remittance, s Segment) error {
 	if x.total.ID != "" {
-		return s.fault(0, "stands there twice")
+		return s.fault(0, "appears twice")
 	}
 	x.Total, x.Method, x.PaidOn, x.total = s.cents(2), s.Element(4), s.day(16), s
 	return nil
@@ -215,8 +215,8 @@ func handleSVC(x *Remittance, s Segment) error {
 	return nil
 }
 
-// handleREF keeps the number by which a payer's claims are sent to it, when N1 has none, and the tax number of who is paid. Source: 005010X221A1,
-// REF "Additional Payer Identification" and "Payee Additional Identification".
+// handleREF stores the payer's claim submission id, if N1 has none, and the payee's tax number. Source: 005010X221A1, REF "Additional Payer
+// Identification" and "Payee Additional Identification".
 func handleREF(x *Remittance, s Segment) error {
 	switch {
 	case s.Element(1) == "2U" && x.Payer.ID == "":
@@ -227,7 +227,7 @@ func handleREF(x *Remittance, s Segment) error {
 	return nil
 }
 
-// handlePLB reads up to six adjustments of one PLB.
+// handlePLB reads up to six adjustments from a PLB.
 func handlePLB(x *Remittance, s Segment) error {
 	for n := 3; n <= 13; n += 2 {
 		switch reason := s.Element(n); {
@@ -245,7 +245,7 @@ func handlePLB(x *Remittance, s Segment) error {
 	return nil
 }
 
-// readCAS reads up to six adjustments of one CAS.
+// readCAS reads up to six adjustments from a CAS.
 func (s Segment) readCAS(list *[]Adjustment) error {
 	for n := 2; n <= 17; n += 3 {
 		switch code := s.Element(n); {
@@ -261,7 +261,7 @@ func (s Segment) readCAS(list *[]Adjustment) error {
 	return nil
 }
 
-// date keeps a DTM that begins or ends something.
+// date stores a DTM with the start or end of a period.
 func (s Segment) date(from, through *string, begins, ends string) {
 	switch s.Element(1) {
 	case begins:
@@ -273,7 +273,7 @@ func (s Segment) date(from, through *string, begins, ends string) {
 
 func (c *ClaimPayment) remark(codes []string) { c.RemarkCodes = append(c.RemarkCodes, codes...) }
 
-// checkBalance holds every sum of the file: of a line, of a claim, of the whole. Source: 005010X221A1, 1.10.2.1, "Balancing".
+// checkBalance checks the sums of each line, each claim and the file. Source: 005010X221A1, 1.10.2.1, "Balancing".
 func (x *Remittance) checkBalance() error {
 	var paid Cents
 	for _, c := range x.Claims {
@@ -293,7 +293,7 @@ func (x *Remittance) checkBalance() error {
 		paid -= a.Amount
 	}
 	if paid != x.Total {
-		return x.total.fault(2, "is not what the claims are paid, less what is taken from the provider")
+		return x.total.fault(2, "is not the sum of the claim payments less the provider adjustments")
 	}
 	return nil
 }

@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// The kinds of answers, as [Answer] names them.
+// The types of responses, as in [Response.Type].
 const (
 	TypeInterchangeAck    = "TA1"
 	TypeImplementationAck = "999"
@@ -13,21 +13,22 @@ const (
 	testIndicator         = "T"
 )
 
-// An Answer is one transaction set that a payer or a clearinghouse sent, or the receipt of an interchange. Of the last four fields it has the one
-// that its type names.
+// Response is one transaction set from a payer or clearinghouse, or the acknowledgment of an interchange. Type selects which of the last four fields
+// is set.
 type Response struct {
 	Type                    string
 	Sender, Receiver        string // ISA06, ISA08
-	Test                    bool   // ISA15: not to be acted on in production
-	Interchange, Group, Set string // control numbers: with Sender, what tells an answer that comes again
+	Test                    bool   // ISA15: a test file, ignored in production
+	Interchange, Group, Set string // control numbers; with Sender they identify a repeated response
 	InterchangeAck          *InterchangeAck
 	ImplementationAck       *ImplementationAck
 	ClaimAck                *ClaimAck
 	Remittance              *Remittance
 }
 
-// ReadResponses reads a file of answers to our claims: 999, 277CA, 835 and TA1, alone or together. Every interchange must be for one of the receivers,
-// by ISA08; with none, for anybody. A file with anything else in it is refused. Its errors are of type [Fault].
+// ReadResponses parses a file of responses to our claims: 999, 277CA, 835 and TA1 in any combination. Each interchange must be addressed to one of
+// the
+// receivers (ISA08); without receivers, any is accepted. A file with other content is rejected as a whole. Its errors are of type [Fault].
 func ReadResponses(file []byte, receivers ...string) ([]Response, error) {
 	interchanges, err := Read(file)
 	if err != nil {
@@ -38,7 +39,7 @@ func ReadResponses(file []byte, receivers ...string) ([]Response, error) {
 	for _, in := range interchanges {
 		base := Response{Sender: in.Sender, Receiver: in.Receiver, Test: in.Usage == testIndicator, Interchange: in.ControlNumber}
 		if !isReceiver(in.Receiver, receivers) {
-			return nil, &Fault{Segment: "ISA", Ordinal: ordinal, Position: 8, Reason: "is not for us"}
+			return nil, &Fault{Segment: "ISA", Ordinal: ordinal, Position: 8, Reason: "is addressed to another receiver"}
 		}
 		for _, r := range in.Acks {
 			a := base
@@ -58,7 +59,7 @@ func ReadResponses(file []byte, receivers ...string) ([]Response, error) {
 		ordinal = in.end + 1
 	}
 	if len(answers) == 0 {
-		return nil, &Fault{Segment: "IEA", Ordinal: ordinal - 1, Position: 1, Reason: "the file answers nothing"}
+		return nil, &Fault{Segment: "IEA", Ordinal: ordinal - 1, Position: 1, Reason: "the file has no responses"}
 	}
 	return answers, nil
 }
@@ -72,14 +73,14 @@ func isReceiver(receiver string, ours []string) bool {
 	return len(ours) == 0
 }
 
-// A purpose is what a transaction set is for: its number, its group's letters, and the editions of its guide that are read.
+// setReader reads one kind of transaction set: its number, the functional code of its group, and the supported versions of its guide.
 type setReader struct {
 	set, functional, editions string
-	inSet                     bool // the guide wants ST03
+	inSet                     bool // the guide requires ST03
 	read                      func(*Response, Set) error
 }
 
-// setReaders is the table of what is read. The editions before the errata differ in nothing that is read here.
+// setReaders lists the supported transaction sets. Versions before the errata do not differ in the data read here.
 // Source: ST01, ST03, GS01 and GS08 of 005010X231A1, 005010X214, 005010X221A1.
 var setReaders = []setReader{
 	{"999", "FA", "005010X231 " + Guide999, true, func(a *Response, s Set) (err error) {
@@ -99,7 +100,7 @@ var setReaders = []setReader{
 	}},
 }
 
-// read refuses what is for anything else.
+// read parses a transaction set and rejects unsupported ones.
 func (a *Response) read(group Group, set Set) error {
 	for _, p := range setReaders {
 		if p.set != set.ID {
@@ -107,13 +108,13 @@ func (a *Response) read(group Group, set Set) error {
 		}
 		switch {
 		case group.Functional != p.functional:
-			return group.header.fault(1, "is not the group of such transaction sets")
+			return group.header.fault(1, "is not the functional group of this transaction set")
 		case !inList(p.editions, group.Version):
-			return group.header.fault(8, "is no guide that is read here")
+			return group.header.fault(8, "is not a supported guide")
 		case p.inSet && set.Version != "" && !inList(p.editions, set.Version):
-			return set.header.fault(3, "is no guide that is read here")
+			return set.header.fault(3, "is not a supported guide")
 		}
 		return p.read(a, set)
 	}
-	return set.header.fault(1, "is no answer to claims: 999, 277 and 835 are")
+	return set.header.fault(1, "is not a response to claims: expected 999, 277 or 835")
 }

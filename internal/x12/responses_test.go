@@ -11,7 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/x12"
 )
 
-// wrapped puts segments into envelopes, for us.
+// wrapped puts segments into envelopes that are addressed to us.
 func wrapped(functional, number, guide string, segments ...string) []byte {
 	head := "ST*" + number + "*0001"
 	if number != "835" {
@@ -31,7 +31,7 @@ func answered(t testing.TB, file []byte) x12.Response {
 	return answers[0]
 }
 
-// A 999 with everything in it: a set accepted, one accepted with errors, one rejected.
+// A complete 999: one set accepted, one accepted with errors, one rejected.
 func TestSyntaxAnswer(t *testing.T) {
 	a := answered(t, wrapped("FA", "999", "005010X231",
 		"AK1*HC*4711*005010X222A1",
@@ -70,7 +70,7 @@ func TestSyntaxAnswer(t *testing.T) {
 	}
 }
 
-// A 277CA with everything in it.
+// A complete 277CA.
 func TestStatusAnswer(t *testing.T) {
 	a := answered(t, wrapped("HN", "277", x12.Guide277CA,
 		"BHT*0085*08*277X1*20261103*0930*TH",
@@ -112,7 +112,7 @@ func TestStatusAnswer(t *testing.T) {
 	}
 }
 
-// What a word means.
+// Statuses that reject and statuses that do not.
 func TestWords(t *testing.T) {
 	for _, c := range []struct {
 		category, action string
@@ -149,7 +149,7 @@ var opening = []string{
 	"LX*1", "TS3*1234567893*11*20261231*3*300", "TS2*1",
 }
 
-// An 835 with everything in it.
+// A complete 835.
 func TestPaymentAnswer(t *testing.T) {
 	a := answered(t, wrapped("HP", "835", x12.Guide835, append(slices.Clone(opening),
 		"CLP*VC01*1*100*60.5*15*MB*ICN1*11*1",
@@ -192,7 +192,7 @@ func TestPaymentAnswer(t *testing.T) {
 	}
 }
 
-// flat is a line without the blanks that Sprint puts between some values only.
+// flat removes the blanks that Sprint adds between some values only.
 func flat(list []string, i int) string {
 	if i >= len(list) {
 		return ""
@@ -200,7 +200,7 @@ func flat(list []string, i int) string {
 	return strings.ReplaceAll(list[i], " ", "")
 }
 
-// A sum that does not hold is shown where it does not.
+// An incorrect sum is reported at its segment and element.
 func TestImbalance(t *testing.T) {
 	base := append(slices.Clone(opening), "CLP*VC01*1*100*60*40*MB*ICN1", "CAS*PR*1*10", "SVC*HC:99454*100*70", "CAS*CO*45*30", "PLB*1234567893*20261231*WO*-60.5")
 	answered(t, wrapped("HP", "835", x12.Guide835, base...))
@@ -221,7 +221,7 @@ func TestImbalance(t *testing.T) {
 	}
 }
 
-// What a guide does not allow is shown where it stands.
+// A violation of a guide is reported at its segment and element.
 func TestGuideFaults(t *testing.T) {
 	payment := append(slices.Clone(opening), "CLP*VC01*1*120.5*120.5**MB*ICN1", "SVC*HC:99454*120.5*120.5", "DTM*472*20261001")
 	syntax := []string{"AK1*HC*4711", "AK2*837*0001", "IK3*CLM*20*2300*8", "IK4*2**1", "IK5*R", "AK9*R*1*1*0"}
@@ -294,7 +294,7 @@ func TestGuideFaults(t *testing.T) {
 	wantFault(t, written(t, batchOf(1)), "ISA", 1, 8)
 }
 
-// A claim that comes back to whom it was sent is no answer.
+// A file of claims is not a response.
 func TestClaimsAreNoAnswers(t *testing.T) {
 	if _, err := x12.ReadResponses(written(t, batchOf(1))); err == nil || !strings.Contains(err.Error(), "x12: segment 3, ST01: is no answer to claims") {
 		t.Errorf("%v", err)

@@ -8,7 +8,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/x12"
 )
 
-// A thousand claims go out, and each comes back by its own number with what was decided: sent back, paid whole, paid in part, denied, taken back.
+// A thousand claims each return under their own control number with their result: rejected, paid in full, paid in part, denied, reversed.
 func TestTheWholeCircle(t *testing.T) {
 	b := batchOf(1000)
 	s := received(t, written(t, b))

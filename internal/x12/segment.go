@@ -6,35 +6,34 @@ import (
 	"time"
 )
 
-// Separators are the four characters that an interchange sets for itself in its first segment.
+// Separators are the four separator characters that ISA defines for an interchange.
 type Separators struct {
 	Element, Component, Segment byte
-	Repetition                  byte // 0 where ISA11 is a letter, as in files that carry no repetitions
+	Repetition                  byte // 0 if ISA11 is a letter: the file has no repetitions
 }
 
-// standard are the separators that the guides use in their examples and that we write. Source: 005010X222A1, appendix B, "Delimiters".
+// standard are the separators of the guides' examples, which this package writes. Source: 005010X222A1, appendix B, "Delimiters".
 var standard = Separators{Element: '*', Component: ':', Repetition: '^', Segment: '~'}
 
-// A Segment is one line of a file. It refuses to print.
+// A Segment is one segment of a file. It does not print.
 type Segment struct {
 	unprintable
 	ID      string
-	Ordinal int    // its place in the file, from 1
-	data    string // its elements, separated; no separators at the end
+	Ordinal int    // position in the file, from 1
+	data    string // elements with separators between them, none at the end
 	Separators
 }
 
-// Element is the nth element, from 1, without the blanks that some senders fill it up with; "" where there is none.
+// Element returns the nth element, from 1, without padding blanks; "" if there is none.
 func (s Segment) Element(n int) string {
 	return strings.Trim(part(s.data, s.Separators.Element, n), " ")
 }
 
-// Component is the mth component, from 1, of the nth element.
+// Component returns the mth component, from 1, of the nth element.
 func (s Segment) Component(n, m int) string {
 	return strings.Trim(part(s.Element(n), s.Separators.Component, m), " ")
 }
 
-// Elements counts the elements.
 func (s Segment) Elements() int {
 	if s.data == "" {
 		return 0
@@ -56,12 +55,12 @@ func part(text string, separator byte, n int) string {
 	return text
 }
 
-// fault is a fault at an element of the segment; 0 for the whole.
+// fault returns a fault at an element of the segment; position 0 is the whole segment.
 func (s Segment) fault(position int, reason string) *Fault {
 	return &Fault{Segment: s.ID, Ordinal: s.Ordinal, Position: position, Reason: reason}
 }
 
-// The readers below are for elements that the rules have passed.
+// The accessors below are for elements that passed their rules.
 
 func (s Segment) cents(n int) Cents { c, _ := centsOf(s.Element(n)); return c }
 
@@ -69,7 +68,7 @@ func (s Segment) number(n int) int { v, _ := strconv.Atoi(s.Element(n)); return 
 
 func (s Segment) day(n int) string { return dayOf(s.Element(n)) }
 
-// dayOf is CCYYMMDD as YYYY-MM-DD; "" for what is no day.
+// dayOf converts CCYYMMDD to YYYY-MM-DD; "" for an invalid date.
 func dayOf(text string) string {
 	day, err := time.Parse("20060102", text)
 	if err != nil {
@@ -78,7 +77,7 @@ func dayOf(text string) string {
 	return day.Format(time.DateOnly)
 }
 
-// period reads a date by its format qualifier: D8 for a day, RD8 for a range. Both are "" for neither.
+// period reads a date by its format qualifier: D8 for a day, RD8 for a range. It returns "" for any other.
 func period(qualifier, text string) (from, through string) {
 	switch qualifier {
 	case "D8":

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// The most that the guide has of each. Source: 005010X222A1, front matter (claims of a transaction set, recommended), and the repeats of
-// loops 2300, 2320 and 2400, of HI and of CAS.
+// Limits of the guide. Source: 005010X222A1, front matter (claims of a transaction set, recommended), and the repeats of loops 2300, 2320 and 2400,
+// of
+// HI and of CAS.
 const (
 	maxClaims      = 5000
 	maxSubscribed  = 100
@@ -15,11 +16,11 @@ const (
 	maxDiagnoses   = 12
 	maxPointers    = 4
 	maxModifiers   = 4
-	maxAdjustments = 5 // segments CAS
-	perSegment     = 6 // adjustments of one CAS
+	maxAdjustments = 5 // CAS segments
+	perSegment     = 6 // adjustments of one CAS segment
 )
 
-// Bytes is the batch as a file. Its error is of type [FieldErrors]: every value that the guide does not allow; then there is no file.
+// Bytes encodes the batch as a file. Its error is of type [FieldErrors] and lists every value that the guide does not allow; there is no file then.
 func (b Batch) Bytes() ([]byte, error) {
 	w := &writer{zip: []int{9}}
 	if b.FiveDigitZIP {
@@ -45,12 +46,12 @@ func (b Batch) Bytes() ([]byte, error) {
 
 func basicText(value string) string { text, _ := toBasicSet(value); return text }
 
-// A writer writes the segments of an 837P in the guide's order.
+// writer writes the segments of an 837P in the guide's order.
 type writer struct {
 	fields
 	segments []Segment
-	levels   int   // HL
-	zip      []int // digits that a provider's ZIP code may have
+	levels   int   // number of HL segments
+	zip      []int // allowed lengths of a provider's ZIP code
 }
 
 func (w *writer) add(id string, elements ...string) {
@@ -77,14 +78,14 @@ func (w *writer) envelope(b Batch) {
 	}
 }
 
-// party is a number that fits ISA06 and GS02.
+// party checks an identifier for ISA06 and GS02.
 func (w *writer) party(field, id string) {
 	if text := w.requiredText(field, id, 15); len(text) == 1 {
 		w.reject(field, "has less than two characters")
 	}
 }
 
-// header is table 1: who sends, who receives. Source: 005010X222A1, BHT, 1000A, 1000B.
+// header writes table 1: submitter and receiver. Source: 005010X222A1, BHT, 1000A, 1000B.
 func (w *writer) header(b Batch) {
 	reference := b.Reference
 	if reference == "" {
@@ -96,7 +97,7 @@ func (w *writer) header(b Batch) {
 	w.add("NM1", "40", "2", w.requiredText("receiver.name", b.Receiver.Name, 60), "", "", "", "", "46", basicText(b.Receiver.ID))
 }
 
-// level is a new HL under a parent, 0 for none.
+// level starts an HL under a parent, 0 for none.
 func (w *writer) level(parent int, code string, child bool) int {
 	w.levels++
 	up, has := "", "0"
@@ -110,14 +111,13 @@ func (w *writer) level(parent int, code string, child bool) int {
 	return w.levels
 }
 
-// claims is table 2: claims of one billing provider, under it those of one subscriber, under them those of one patient, each where the first of
-// them stands.
+// claims writes table 2: claims grouped by billing provider, subscriber and patient, each group at the position of its first claim.
 func (w *writer) claims(b Batch) {
 	numbers := map[string]bool{}
 	for _, c := range b.Claims {
 		if numbers[c.ControlNumber] {
 			w.claim = c.ControlNumber
-			w.reject("control_number", "stands for two claims")
+			w.reject("control_number", "is used by two claims")
 		}
 		numbers[c.ControlNumber] = true
 	}
@@ -131,7 +131,7 @@ func (w *writer) claims(b Batch) {
 	}
 }
 
-// subscription is what claims under one subscriber's level have in common.
+// subscription is the data that claims of one subscriber level share.
 type subscription struct {
 	Coverage
 	dependent bool
@@ -141,7 +141,7 @@ func (c Claim) subscription() subscription {
 	return subscription{Coverage: c.Coverage, dependent: c.Patient != nil}
 }
 
-// groupBy puts claims with the same key beside each other, in the order of the first ones.
+// groupBy groups claims by key, in the order of each group's first claim.
 func groupBy[K comparable](claims []Claim, key func(Claim) K) (groups [][]Claim) {
 	at := map[K]int{}
 	for _, c := range claims {
@@ -157,7 +157,7 @@ func groupBy[K comparable](claims []Claim, key func(Claim) K) (groups [][]Claim)
 	return groups
 }
 
-// billing is loop 2010AA and its level's taxonomy.
+// billing writes loop 2010AA and the taxonomy of its level.
 func (w *writer) billing(p Provider) {
 	if p.Taxonomy != "" {
 		w.add("PRV", "BI", "PXC", w.codeMatching("billing.taxonomy", p.Taxonomy, taxonomy))
@@ -196,7 +196,7 @@ func (w *writer) address(field string, a Address, zipLengths ...int) {
 	w.add("N4", city, w.foreignState(field, a), w.optionalText(field+".zip", a.ZIP, 15), w.codeMatching(field+".country", a.Country, twoLetters))
 }
 
-// foreignState is N402 of an address elsewhere: Canada's provinces alone have a code. Source: 005010X222A1, N4 of 2010BA and 2010CA.
+// foreignState returns N402 of a foreign address; only Canadian provinces have codes. Source: 005010X222A1, N4 of 2010BA and 2010CA.
 func (w *writer) foreignState(field string, a Address) string {
 	if a.Country != "CA" {
 		return ""
@@ -204,7 +204,7 @@ func (w *writer) foreignState(field string, a Address) string {
 	return w.codeMatching(field+".state", a.State, twoLetters)
 }
 
-// person is the NM1 of somebody, with their number if they have one.
+// person writes an NM1 with the member id, if there is one.
 func (w *writer) person(role, field string, p Person, member string) {
 	elements := []string{
 		role, "1", w.requiredText(field+".last", p.Last, 60), w.requiredText(field+".first", p.First, 35), w.optionalText(field+".middle", p.Middle, 25), "",
@@ -216,7 +216,7 @@ func (w *writer) person(role, field string, p Person, member string) {
 	w.add("NM1", elements...)
 }
 
-// demographics is where somebody lives, and who they are: for the patient alone. Source: 005010X222A1, 2010BA and 2010CA.
+// demographics writes the address, birth date and gender, which only the patient has. Source: 005010X222A1, 2010BA and 2010CA.
 func (w *writer) demographics(field string, p Person) {
 	w.address(field+".address", p.Address, 5, 9)
 	w.add("DMG", "D8", w.day(field+".birth_date", p.BirthDate), w.codeIn(field+".gender", p.Gender, "F M U", ""))
@@ -229,7 +229,7 @@ func (w *writer) payer(field string, p Payer) {
 	}
 }
 
-// subscriberInfo is the SBR of a coverage.
+// subscriberInfo writes the SBR of a coverage.
 func (w *writer) subscriberInfo(field string, c Coverage, relationship string) {
 	kind := ""
 	if c.InsuranceType != "" {
@@ -239,7 +239,7 @@ func (w *writer) subscriberInfo(field string, c Coverage, relationship string) {
 		w.codeIn(field+".payer.filing_code", c.Payer.FilingCode, filingCodes, ""))
 }
 
-// subscriber is loop 2000B and all below it, as often as the number of claims makes it needed.
+// subscriber writes loop 2000B and the loops below it, repeated if the number of claims requires it.
 func (w *writer) subscriber(up int, claims []Claim) {
 	w.claim = claims[0].ControlNumber
 	coverage := claims[0].Coverage
@@ -267,7 +267,7 @@ func (w *writer) subscriber(up int, claims []Claim) {
 	}
 }
 
-// patients is loop 2000C, for each of a subscriber's dependents.
+// patients writes loop 2000C for each dependent of a subscriber.
 func (w *writer) patients(up int, claims []Claim) {
 	type dependent struct {
 		Person

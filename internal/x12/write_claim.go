@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// claimLoop is loop 2300 with all that belongs to one claim.
+// claimLoop writes loop 2300 with everything below it.
 func (w *writer) claimLoop(c Claim) {
 	w.claim = c.ControlNumber
 	frequency := w.codeIn("frequency", c.Frequency, "1 7 8", "")
@@ -33,7 +33,7 @@ func (w *writer) claimLoop(c Claim) {
 	w.serviceLines(c)
 }
 
-// facility is loop 2310C. A place has no first name, and its NPI only where it has one.
+// facility writes loop 2310C. A facility has no first name, and may have no NPI.
 func (w *writer) facility(p Provider) {
 	elements := []string{"77", "2", w.requiredText("facility.name", p.Name, 60)}
 	if p.NPI != "" {
@@ -43,7 +43,7 @@ func (w *writer) facility(p Provider) {
 	w.address("facility.address", p.Address, w.zip...)
 }
 
-// diagnoses is HI: the first one principal, none twice, without points. Source: 005010X222A1, HI.
+// diagnoses writes HI: the principal diagnosis first, no duplicates, without periods. Source: 005010X222A1, HI.
 func (w *writer) diagnoses(codes []string) {
 	w.intInRange("diagnoses", len(codes), maxDiagnoses)
 	var elements, seen []string
@@ -51,7 +51,7 @@ func (w *writer) diagnoses(codes []string) {
 		field := fmt.Sprintf("diagnoses[%d]", i)
 		code = w.codeMatching(field, strings.ReplaceAll(code, ".", ""), diagnosis)
 		if slices.Contains(seen, code) && code != "" {
-			w.reject(field, "stands there twice")
+			w.reject(field, "appears twice")
 		}
 		seen = append(seen, code)
 		qualifier := "ABF"
@@ -63,7 +63,7 @@ func (w *writer) diagnoses(codes []string) {
 	w.add("HI", elements...)
 }
 
-// otherPayers is loop 2320 for each further coverage. Source: 005010X222A1, front matter, "Coordination of Benefits".
+// otherPayers writes loop 2320 for each further coverage. Source: 005010X222A1, front matter, "Coordination of Benefits".
 func (w *writer) otherPayers(c Claim) {
 	if len(c.OtherPayers) > maxOthers {
 		w.reject("others", fmt.Sprintf("are more than %d", maxOthers))
@@ -72,7 +72,7 @@ func (w *writer) otherPayers(c Claim) {
 	for i, o := range c.OtherPayers {
 		field := fmt.Sprintf("others[%d]", i)
 		if slices.Contains(seen, or(o.Sequence, "P")) {
-			w.reject(field+".sequence", "is another payer's, too")
+			w.reject(field+".sequence", "is also another payer's")
 		}
 		seen = append(seen, or(o.Sequence, "P"))
 		w.subscriberInfo(field, o.Coverage, w.codeIn(field+".relationship", o.Relationship, otherCodes, ""))
@@ -86,7 +86,7 @@ func (w *writer) otherPayers(c Claim) {
 			w.address(field+".subscriber.address", o.Subscriber.Address, 5, 9)
 		}
 		w.payer(field+".payer", o.Payer)
-		if o.DecidedOn != "" && !c.decidedByLine(o.Payer.ID) { // otherwise each line has it
+		if o.DecidedOn != "" && !c.decidedByLine(o.Payer.ID) { // otherwise each line has the date
 			w.add("DTP", "573", "D8", w.day(field+".decided_on", o.DecidedOn))
 		}
 		if o.ControlNumber != "" {
@@ -108,7 +108,7 @@ func (c Claim) decidedByLine(payer string) bool {
 	})
 }
 
-// adjustments is CAS: one a group and six reasons, in the order they came. Source: 005010X222A1, CAS of 2320 and 2430.
+// adjustments writes CAS segments: one per group and six reasons, in their order. Source: 005010X222A1, CAS of 2320 and 2430.
 func (w *writer) adjustments(field string, list []Adjustment) {
 	var groups []string
 	byGroup := map[string][]string{}
@@ -139,7 +139,7 @@ func (w *writer) adjustments(field string, list []Adjustment) {
 	}
 }
 
-// serviceLines is loop 2400 for each service.
+// serviceLines writes loop 2400 for each service line.
 func (w *writer) serviceLines(c Claim) {
 	w.intInRange("lines", len(c.Lines), maxLines)
 	seen := map[string]bool{}
@@ -156,7 +156,7 @@ func (w *writer) serviceLines(c Claim) {
 		w.days(field, line)
 		number := w.requiredText(field+".control_number", line.ControlNumber, 30)
 		if seen[number] && number != "" {
-			w.reject(field+".control_number", "stands for two lines of the claim")
+			w.reject(field+".control_number", "is used by two lines of the claim")
 		}
 		seen[number] = true
 		w.add("REF", "6R", number)
@@ -180,7 +180,7 @@ func (w *writer) pointers(field string, line ServiceLine, diagnoses int) string 
 	var parts []string
 	for i, p := range line.Pointers {
 		if slices.Contains(line.Pointers[:i], p) {
-			w.reject(fmt.Sprintf("%s.pointers[%d]", field, i), "stands there twice")
+			w.reject(fmt.Sprintf("%s.pointers[%d]", field, i), "appears twice")
 		}
 		parts = append(parts, w.intInRange(fmt.Sprintf("%s.pointers[%d]", field, i), p, diagnoses))
 	}
@@ -199,7 +199,7 @@ func (w *writer) days(field string, line ServiceLine) {
 	}
 }
 
-// decisions is loop 2430: what another payer decided about the line.
+// decisions writes loop 2430: another payer's decisions on the line.
 func (w *writer) decisions(field string, c Claim, line ServiceLine, code string) {
 	for i, d := range line.Decisions {
 		at := fmt.Sprintf("%s.decisions[%d]", field, i)

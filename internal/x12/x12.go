@@ -1,7 +1,7 @@
-// Package x12 writes claims as ASC X12 files and reads what a payer answers: the 837P of 005010X222A1, the 999 of 005010X231A1, the 277CA of
-// 005010X214 and the 835 of 005010X221A1, each by a table of its guide's segments. It knows plain values only: which line of which practice a
-// control number belongs to, and what an answer does to it, is the caller's. It refuses to guess: a file that is not what its envelope or its
-// sums say is refused as a whole, with the segment and the element that show it, and a claim that a guide does not allow is not written.
+// Package x12 writes claims as ASC X12 files and reads the responses of payers: the 837P of 005010X222A1, the 999 of 005010X231A1, the 277CA of
+// 005010X214 and the 835 of 005010X221A1, each by a table of its guide's segments. It has plain values only: the caller maps control numbers to its
+// records and applies the responses. It never guesses: a file that contradicts its envelope or its sums is rejected as a whole, with the segment and
+// element at fault, and a claim that a guide does not allow is not written.
 package x12
 
 import (
@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// The guides, as GS08 and ST03 name them.
+// The guide identifiers of GS08 and ST03.
 const (
 	Guide837P  = "005010X222A1"
 	Guide999   = "005010X231A1"
@@ -22,18 +22,17 @@ const (
 	Guide835   = "005010X221A1"
 )
 
-// Cents is an amount of money.
+// Cents is an amount in US cents.
 type Cents int64
 
-// A Fault says where a file is not X12 as it must be. It holds nothing of the file but the name and the place of a segment.
+// A Fault locates an error in an X12 file. It contains the name and position of a segment, and no other data of the file.
 type Fault struct {
-	Segment  string // the segment's name, such as CLP; the missing one's where one is missing
-	Ordinal  int    // which segment of the file it is, from 1
-	Position int    // which of its elements, from 1; 0 for the segment as a whole
+	Segment  string // segment name, such as CLP; for a missing segment, its name
+	Ordinal  int    // position of the segment in the file, from 1
+	Position int    // position of the element, from 1; 0 for the whole segment
 	Reason   string
 }
 
-// Error is the fault in a sentence.
 func (f *Fault) Error() string {
 	if f.Position == 0 {
 		return fmt.Sprintf("x12: segment %d, %s: %s", f.Ordinal, f.Segment, f.Reason)
@@ -41,7 +40,7 @@ func (f *Fault) Error() string {
 	return fmt.Sprintf("x12: segment %d, %s%02d: %s", f.Ordinal, f.Segment, f.Position, f.Reason)
 }
 
-// unprintable is embedded in what may name somebody or say what was done for them: such a value refuses to print.
+// unprintable is embedded in types that may carry PHI: they do not print.
 type unprintable struct{}
 
 func (unprintable) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[x12]") }
@@ -52,7 +51,7 @@ func (unprintable) MarshalJSON() ([]byte, error) { return nil, errors.New("x12: 
 
 var _ json.Marshaler = unprintable{}
 
-// decimal is the amount as an element of type R: no zeros that say nothing, a point only before cents.
+// decimal formats the amount as an element of type R: no insignificant zeros, and a point only before cents.
 func (c Cents) decimal() string {
 	sign := ""
 	if c < 0 {
@@ -66,11 +65,11 @@ func (c Cents) decimal() string {
 	return sign + whole + cents
 }
 
-// maxDigits bounds the dollars of an amount that is read: above the ten characters that the guides allow, and so low that a whole file of them
-// adds up in 64 bits of cents.
+// maxDigits limits the dollars of an amount: above the ten characters that the guides allow, and low enough that the sum of a whole file fits into 64
+// bits of cents.
 const maxDigits = 10
 
-// centsOf reads an element of type R; false for anything else, an exponent and fractions of a cent.
+// centsOf parses an element of type R; false for anything else, including exponents and fractions of a cent.
 func centsOf(text string) (Cents, bool) {
 	digits, negative := strings.CutPrefix(text, "-")
 	whole, fraction, _ := strings.Cut(digits, ".")
@@ -88,7 +87,7 @@ func centsOf(text string) (Cents, bool) {
 	return Cents(value), true
 }
 
-// isNumeric says that there is nothing but digits.
+// isNumeric reports whether a text has only digits.
 func isNumeric(text string) bool {
 	return strings.IndexFunc(text, func(r rune) bool { return r < '0' || r > '9' }) < 0
 }
