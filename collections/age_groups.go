@@ -18,7 +18,7 @@ const (
 // AgeGroupOf returns a patient's stored age group.
 func AgeGroupOf(app core.App, patientID string) (string, error) {
 	group, err := queryValue[string](app, "read an age group", "SELECT age_group FROM triage_scores WHERE patient = {:patient}", dbx.Params{"patient": patientID})
-	return group, ignoreNotFound(err)
+	return group, IgnoreNotFound(err)
 }
 
 // SetAgeGroup stores a patient's age group.

@@ -47,7 +47,7 @@ const auditColumns = `id, recorded_at, event, action, outcome, actor_type, actor
 // AuditHead returns id and hash of the last row, or "" for an empty log. In a transaction it includes the transaction's rows.
 func AuditHead(app core.App) (id, hash string, err error) {
 	err = app.NonconcurrentDB().NewQuery(`SELECT id, hash FROM audit_log ORDER BY id DESC LIMIT 1`).Row(&id, &hash)
-	return id, hash, wrap(ignoreNotFound(err), "read audit head")
+	return id, hash, wrap(IgnoreNotFound(err), "read audit head")
 }
 
 var insertAudit = NewRowInsert("audit_log", auditColumns, "")
@@ -340,14 +340,14 @@ func collapseSpace(text string) string { return strings.Join(strings.Fields(text
 func LastAudited(app core.App, event string) (time.Time, error) {
 	at, err := queryValue[string](app, "find the last "+event, `SELECT recorded_at FROM audit_log WHERE event = {:event} ORDER BY id DESC LIMIT 1`,
 		dbx.Params{"event": event})
-	return ParseInstant(at), ignoreNotFound(err)
+	return ParseInstant(at), IgnoreNotFound(err)
 }
 
 // CausingRequest returns the id of the first request that the audit trail records for an object, or "".
 func CausingRequest(app core.App, resourceType, resourceID string) (requestID string, err error) {
 	err = app.DB().NewQuery(`SELECT request_id FROM audit_log WHERE resource_type = {:type} AND resource_id = {:id} ORDER BY id LIMIT 1`).
 		Bind(dbx.Params{"type": resourceType, "id": resourceID}).Row(&requestID)
-	return requestID, wrap(ignoreNotFound(err), "find the causing request")
+	return requestID, wrap(IgnoreNotFound(err), "find the causing request")
 }
 
 // AuditSummary names the action and the object of an audit row.
@@ -363,7 +363,7 @@ type AuditSummary struct {
 // LastAuditID returns the id of the newest committed row, or "". It does not wait for the writer.
 func LastAuditID(app core.App) (id string, err error) {
 	err = app.ConcurrentDB().NewQuery(`SELECT id FROM audit_log ORDER BY id DESC LIMIT 1`).Row(&id)
-	return id, wrap(ignoreNotFound(err), "read last audit id")
+	return id, wrap(IgnoreNotFound(err), "read last audit id")
 }
 
 // AuditSummariesAfter returns up to limit rows committed after a row, oldest first.

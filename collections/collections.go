@@ -134,7 +134,7 @@ func NextValue(app core.App, sequence string) (int64, error) {
 // the same transaction.
 func LastValue(tx core.App, sequence string) (last int64, err error) {
 	err = tx.NonconcurrentDB().NewQuery(`SELECT value FROM sequences WHERE name = {:name}`).Bind(dbx.Params{"name": sequence}).Row(&last)
-	return last, wrap(ignoreNotFound(err), "last number of %s", sequence)
+	return last, wrap(IgnoreNotFound(err), "last number of %s", sequence)
 }
 
 // SetLastValue stores the last value taken from a sequence.

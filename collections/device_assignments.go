@@ -12,7 +12,7 @@ import (
 // DeviceHolder returns the patient with a device at a time, or "".
 func DeviceHolder(app core.App, deviceID string, at time.Time) (patientID string, err error) {
 	patientID, err = queryValue[string](app, "find device holder", DeviceHolderQuery("+{:device}", "+{:at}"), dbx.Params{"device": deviceID, "at": Instant(at)})
-	return patientID, ignoreNotFound(err)
+	return patientID, IgnoreNotFound(err)
 }
 
 // DeviceHolderQuery selects the patient with a device at a time. The arguments are parameters, with a plus (see internal/sqlite), or columns
@@ -33,7 +33,7 @@ func CurrentHolder(app core.App, deviceID string) (patientID string, since time.
 	if until != "" {
 		patientID, from = "", until
 	}
-	return patientID, ParseInstant(from), wrap(ignoreNotFound(err), "find who holds a device")
+	return patientID, ParseInstant(from), wrap(IgnoreNotFound(err), "find who holds a device")
 }
 
 // DeviceAssignment is the time a patient has a device.

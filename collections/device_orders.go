@@ -44,7 +44,7 @@ func LatestOrderDelivery(app core.App, deviceID, patientID string) (OrderDeliver
 	err := app.DB().NewQuery(`SELECT estimated_delivery, created_at FROM device_orders
 		WHERE device_id = {:device} AND patient = {:patient} AND status != 'cancelled' ORDER BY created_at DESC LIMIT 1`).
 		Bind(dbx.Params{"device": deviceID, "patient": patientID}).Row(&date, &created)
-	return OrderDelivery{date, ParseInstant(created)}, wrap(ignoreNotFound(err), "find device order")
+	return OrderDelivery{date, ParseInstant(created)}, wrap(IgnoreNotFound(err), "find device order")
 }
 
 // HasOpenReplacement reports whether a replacement of the device is requested or ordered.

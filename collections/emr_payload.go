@@ -38,7 +38,7 @@ func ReadingContextOf(app core.App, patientID, deviceID string) (o ReadingContex
 			COALESCE(d.serial_number, '') AS serial_number, COALESCE(d.udi, '') AS udi
 		FROM patients p LEFT JOIN devices d ON d.device_id = {:device} AND d.device_id != '' WHERE p.id = {:patient}`).
 		Bind(dbx.Params{"patient": patientID, "device": deviceID}).One(&o)
-	return o, wrap(ignoreNotFound(err), "read the context of a reading")
+	return o, wrap(IgnoreNotFound(err), "read the context of a reading")
 }
 
 // LinkedPatientsWithReadings returns the patients that the EMR has and that have a reading of a kind since a time.

@@ -74,7 +74,7 @@ func OpenEscalationBy(tx core.App, patientID, by string) (string, error) {
 	id, err := queryValue[string](tx, "find open escalation",
 		`SELECT id FROM escalations WHERE patient = {:patient} AND created_by = {:by} AND status IN ('open', 'in_progress')`,
 		dbx.Params{"patient": patientID, "by": by})
-	return id, ignoreNotFound(err)
+	return id, IgnoreNotFound(err)
 }
 
 // CancelEscalations cancels a patient's open escalations and returns their ids.

@@ -241,5 +241,5 @@ type PatientMatch struct {
 // FindPatientMatch finds a patient by id.
 func FindPatientMatch(app core.App, id string) (patient PatientMatch, err error) {
 	err = app.DB().NewQuery(`SELECT id, active, deleted_at FROM patients WHERE id = {:id}`).Bind(dbx.Params{"id": id}).One(&patient)
-	return patient, wrap(ignoreNotFound(err), "find patient of event")
+	return patient, wrap(IgnoreNotFound(err), "find patient of event")
 }

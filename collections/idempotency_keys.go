@@ -31,7 +31,7 @@ func FindIdempotencyKey(app core.App, id, key string, after time.Time) (use Idem
 	err = app.DB().NewQuery(`SELECT request, answer, created_at FROM idempotency_keys WHERE id = {:id} AND created_at > {:after}`).
 		Bind(dbx.Params{"id": id, "after": Instant(after)}).Row(&use.Request, &answer, &at)
 	if err != nil {
-		return use, false, wrap(ignoreNotFound(err), "find idempotency key")
+		return use, false, wrap(IgnoreNotFound(err), "find idempotency key")
 	}
 	use.ID, use.At = id, ParseInstant(at)
 	if answer != "" {

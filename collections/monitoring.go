@@ -141,7 +141,7 @@ func WatchedPatients(app core.App, zone string) (patients []WatchedPatient, err 
 func ActiveProviderEmail(app core.App, patientID string) (email string, err error) {
 	err = app.DB().NewQuery(`SELECT COALESCE(u.email, '') FROM patients p JOIN users u ON u.id = p.primary_provider AND u.is_active = TRUE
 		WHERE p.id = {:patient}`).Bind(dbx.Params{"patient": patientID}).Row(&email)
-	return email, wrap(ignoreNotFound(err), "find primary provider")
+	return email, wrap(IgnoreNotFound(err), "find primary provider")
 }
 
 // MeasuredKind is a patient and a kind of observation with recent readings.

@@ -283,7 +283,7 @@ func HasReadingAfter[Kind ~string](app core.App, patientID string, kinds []Kind,
 	}
 	id := ""
 	err := app.DB().Select("id").From(Observations).Where(AllOf(where)).Limit(1).Row(&id)
-	return id != "", wrap(ignoreNotFound(err), "look for later readings")
+	return id != "", wrap(IgnoreNotFound(err), "look for later readings")
 }
 
 // HasReadingStoredAfter reports whether a patient has a trusted reading stored after a time.
@@ -349,7 +349,7 @@ func IsNextSuspect(app core.App, patientID, kind, id string, at time.Time) (bool
 	status, err := queryValue[string](app, "find the next reading", `SELECT status FROM observations
 		WHERE patient = {:patient} AND observation_type = {:kind} AND measured_at >= {:at} AND id != {:id} AND status IN ('final', 'suspect')
 		ORDER BY measured_at LIMIT 1`, dbx.Params{"patient": patientID, "kind": kind, "id": id, "at": Instant(at)})
-	return status == "suspect", ignoreNotFound(err)
+	return status == "suspect", IgnoreNotFound(err)
 }
 
 // SuspectsWithoutAlert returns the suspect readings in the run around a decided one that have no alert of the type, oldest first. It excludes

@@ -341,7 +341,7 @@ func ExistingExternalIDs(app core.App, ids []string) ([]string, error) {
 // ExternalIDOf returns the EMR's id of a patient in any state, or "".
 func ExternalIDOf(app core.App, patientID string) (string, error) {
 	id, err := queryValue[string](app, "find the patient's EMR id", `SELECT external_id FROM patients WHERE id = {:id}`, dbx.Params{"id": patientID})
-	return id, ignoreNotFound(err)
+	return id, IgnoreNotFound(err)
 }
 
 // CountPeople counts the patients with a prefix of the EMR id, and all users.

@@ -146,13 +146,13 @@ func MarkAccessTokenUsed(app core.App, id string, now time.Time) (superseded boo
 	var because string
 	err = app.NonconcurrentDB().NewQuery(`UPDATE refresh_tokens SET access_used_at = COALESCE(NULLIF(access_used_at, ''), {:now})
 		WHERE id = {:id} RETURNING revoked_because`).Bind(dbx.Params{"id": id, "now": Instant(now)}).Row(&because)
-	return because == RefreshSuperseded, wrap(ignoreNotFound(err), "record use of an access token")
+	return because == RefreshSuperseded, wrap(IgnoreNotFound(err), "record use of an access token")
 }
 
 // SupersededRefreshToken reports whether a token was superseded.
 func SupersededRefreshToken(app core.App, id string) (bool, error) {
 	because, err := queryValue[string](app, "find refresh token", `SELECT revoked_because FROM refresh_tokens WHERE id = {:id}`, dbx.Params{"id": id})
-	return because == RefreshSuperseded, ignoreNotFound(err)
+	return because == RefreshSuperseded, IgnoreNotFound(err)
 }
 
 // SessionEnded reports whether a session was ended. A session with expired tokens was not, and neither was an unknown one.

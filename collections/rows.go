@@ -116,8 +116,8 @@ func wrap(err error, what string, about ...any) error {
 	return fmt.Errorf(what+": %w", append(about, err)...)
 }
 
-// ignoreNotFound returns nil for an error that means "no row", else err.
-func ignoreNotFound(err error) error {
+// IgnoreNotFound returns nil for an error that means "no row", else err.
+func IgnoreNotFound(err error) error {
 	if IsNotFound(err) {
 		return nil
 	}

@@ -46,7 +46,7 @@ func makeIndexKey(app core.App, ring *phi.KeyRing) (phi.IndexKey, error) {
 // sealedIndexKey returns the stored index key, if there is one.
 func sealedIndexKey(app core.App) (sealed string, stored bool, err error) {
 	err = app.DB().NewQuery(`SELECT sealed FROM sealed_keys WHERE name = {:name}`).Bind(dbx.Params{"name": blindIndexKey}).Row(&sealed)
-	return sealed, err == nil, wrap(ignoreNotFound(err), "read sealed index key")
+	return sealed, err == nil, wrap(IgnoreNotFound(err), "read sealed index key")
 }
 
 // IndexKeyID returns the id of the key that seals the blind-index key, or "" if there is no key or no table yet.

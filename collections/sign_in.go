@@ -65,7 +65,7 @@ func LockLoginFailure(tx core.App, emailKey string) (LoginFailure, error) {
 	err := tx.NonconcurrentDB().
 		NewQuery(`UPDATE login_failures SET email_key = email_key WHERE email_key = {:key} RETURNING failures, locked_until`).
 		Bind(dbx.Params{"key": emailKey}).Row(&failures, &lockedUntil)
-	return LoginFailure{Failures: failures, LockedUntil: ParseInstant(lockedUntil)}, wrap(ignoreNotFound(err), "read login failures")
+	return LoginFailure{Failures: failures, LockedUntil: ParseInstant(lockedUntil)}, wrap(IgnoreNotFound(err), "read login failures")
 }
 
 // PutLoginFailure stores the failures of an address.

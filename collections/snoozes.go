@@ -14,7 +14,7 @@ import (
 // CurrentSnooze returns the snooze of a patient and type that was not ended, or nil. It may have expired.
 func CurrentSnooze(app core.App, patientID, alertType string) (*Snooze, error) {
 	snooze, err := find[Snooze](app, Snoozes, dbx.HashExp{"patient": patientID, "type": alertType, "ended_at": ""})
-	return snooze, ignoreNotFound(err)
+	return snooze, IgnoreNotFound(err)
 }
 
 // FindSnoozeByID finds a snooze by record id.

@@ -3,7 +3,6 @@ package billing
 import (
 	"cmp"
 	"encoding/json"
-	"strconv"
 	"strings"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -57,7 +56,7 @@ func (v Values) MarshalJSON() ([]byte, error) {
 func (v Values) Text() string {
 	texts := make([]string, len(v))
 	for i, value := range v {
-		texts[i] = strings.ReplaceAll(value.Name, "_", " ") + " " + strconv.FormatFloat(value.Value, 'f', -1, 64)
+		texts[i] = strings.ReplaceAll(value.Name, "_", " ") + " " + vitals.FormatNumber(value.Value)
 	}
 	return strings.Join(texts, ", ")
 }

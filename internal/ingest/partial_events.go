@@ -91,11 +91,11 @@ func (e *Pipeline) matchedSubmission(app core.App, event gateway.Event, match pa
 	}
 	reading, err := collections.FindGatewayEvent(app, event.IDOf(""))
 	if err != nil || reading.ObservationID() == "" {
-		return s, ignoreMissing(err)
+		return s, collections.IgnoreNotFound(err)
 	}
 	stored, err := collections.FindObservation(app, reading.ObservationID())
 	if err != nil {
-		return s, ignoreMissing(err)
+		return s, collections.IgnoreNotFound(err)
 	}
 	s.GatewayKey = cmp.Or(stored.GetString(collections.ObservationGatewayKey), s.GatewayKey)
 	return s, nil
@@ -115,13 +115,6 @@ func storeKeyAlias(tx core.App, event gateway.Event, v classification, d Deliver
 		return err
 	}
 	return closeEvent(tx, note, closure{status: collections.EventReleased, observation: v.outcome.Observation.ID, patient: v.patient}, d.By, d.At)
-}
-
-func ignoreMissing(err error) error {
-	if collections.IsNotFound(err) {
-		return nil
-	}
-	return err
 }
 
 // addPendingParts merges pending parts into the stored reading of the event. Parts that cannot be merged stay pending.

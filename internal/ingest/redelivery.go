@@ -87,7 +87,7 @@ func (e *Pipeline) discardedBefore(event gateway.Event, patientID string, d Deli
 	const reason = "The same measurement was discarded."
 	return func(tx core.App) (phi.Text, bool, error) {
 		quarantined, err := collections.FindGatewayEvent(tx, gateway.BodyID(d.Vendor, d.Body))
-		if ignoreMissing(err) != nil {
+		if collections.IgnoreNotFound(err) != nil {
 			return "", false, err
 		}
 		if err == nil {
@@ -108,7 +108,7 @@ func (e *Pipeline) findDiscardedPart(app core.App, event gateway.Event, d Delive
 	}
 	quarantined, err := collections.FindGatewayEvent(app, gateway.BodyID(d.Vendor, d.Body))
 	if err != nil || !quarantined.Implausible() || quarantined.Status() != collections.EventDiscarded {
-		return nil, ignoreMissing(err)
+		return nil, collections.IgnoreNotFound(err)
 	}
 	return quarantined, nil
 }
@@ -184,7 +184,7 @@ func completesStored(tx core.App, event gateway.Event, patientID string) (stored
 	}
 	record, err := collections.FindObservationByGatewayKey(tx, event.Key())
 	if err != nil {
-		return false, missing, ignoreMissing(err)
+		return false, missing, collections.IgnoreNotFound(err)
 	}
 	o := ObservationFromRecord(record)
 	_, fits := o.Reading.Merge(event.Implausible.Reading)

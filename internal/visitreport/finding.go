@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -285,7 +284,7 @@ func (r *Report) readingText(reading vitals.Reading) string {
 }
 
 func formatWhole(value float64) string {
-	return strconv.FormatFloat(vitals.RoundHalfUp(value, 0), 'f', -1, 64)
+	return vitals.FormatNumber(vitals.RoundHalfUp(value, 0))
 }
 
 func formatSigned(value float64) string {

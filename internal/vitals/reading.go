@@ -123,7 +123,7 @@ func (r Reading) ValuesKey() string {
 	add := func(name, value string) { key.WriteString(" " + name + "=" + value) }
 	for _, p := range Parameters {
 		if value := r.Value(p); value != nil {
-			add(p.Column, strconv.FormatFloat(*value, 'f', -1, 64))
+			add(p.Column, FormatNumber(*value))
 		}
 	}
 	for _, m := range Qualifiers {
