@@ -150,7 +150,7 @@ func (e *Engine) countTime(app core.App, patients map[string]*patientFacts, list
 }
 
 // Reasons against reviewing, submitting or resubmitting an entry, besides those of [Engine.missingItems]. Source: docs/decisions/billing.md,
-// "Recounted before it goes out".
+// "Recount before submission".
 const (
 	NoDeviceData        = "no_device_data"
 	DaysBelowMinimum    = "days_below_minimum"

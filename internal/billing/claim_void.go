@@ -21,7 +21,7 @@ func (e *Engine) Void(reason string, now time.Time) Transition {
 }
 
 // RequestVoid undoes a submitted or paid entry: the payer is requested to void the claim (frequency code 8), or its payment must be refunded
-// within sixty days. Source: docs/decisions/billing.md, "Undoing what was sent or paid"; 42 CFR 401.305(b).
+// within sixty days. Source: docs/decisions/billing.md, "Voids and refunds"; 42 CFR 401.305(b).
 func (e *Engine) RequestVoid(reason string, by audit.Actor, now time.Time) Transition {
 	m := Transition{
 		Name: "request-void", From: []string{Submitted, Paid}, event: audit.BillingRequestVoid, detail: reason,

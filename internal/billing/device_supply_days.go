@@ -13,7 +13,7 @@ import (
 )
 
 // DataDays are the days with data of a 30-day period, as billing counts them. If no period contains the requested day, they are the days of its
-// calendar month and count toward no code. Source: docs/decisions/billing.md, "Days with data of a patient".
+// calendar month and count toward no code. Source: docs/decisions/billing.md, "Data days".
 type DataDays struct {
 	Today      string // in the patient's zone
 	Zone       *time.Location

@@ -15,10 +15,9 @@ import (
 )
 
 const (
-	// repayDays is how long an overpayment may be kept after it is identified. Source: docs/decisions/billing.md, "Evidence that changes
-	// afterwards".
+	// repayDays is how long an overpayment may be kept after it is identified. Source: docs/decisions/billing.md, "Evidence changed after submission".
 	repayDays = 60
-	// lookBackYears is how far back overpayments must be reported. Source: docs/decisions/billing.md, "Evidence that changes afterwards".
+	// lookBackYears is how far back overpayments must be reported. Source: docs/decisions/billing.md, "Evidence changed after submission".
 	lookBackYears = 6
 )
 

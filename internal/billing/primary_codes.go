@@ -9,7 +9,7 @@ import (
 )
 
 // submittableStates are the states of a primary code with or after which its add-on code may be submitted: a pending entry may never be
-// submitted, and a denied one does not exist for the payer. Source: docs/decisions/billing.md, "Recounted before it goes out".
+// submitted, and a denied one does not exist for the payer. Source: docs/decisions/billing.md, "Recount before submission".
 var submittableStates = []string{Reviewed, Submitted, Paid, Appealed}
 
 // hasSubmittableEntry reports whether an entry of a code that is or will be with a payer overlaps a period.

@@ -164,7 +164,7 @@ func (r *recount) growWithAudit(by audit.Actor) error {
 }
 
 // grownCode returns the code that the days or minutes of a period support beyond another one; "" if there is none or it is billed. Source:
-// docs/decisions/billing.md, "What an entry grows into".
+// docs/decisions/billing.md, "Upgrades of pending entries".
 func (e *Engine) grownCode(f *patientFacts, code string, period Span, days, minutes int) string {
 	next := map[string]string{ShortSupply: DeviceSupply, FirstTen: FirstTwenty}[code]
 	if next == "" || f.hasActiveEntry(next, period) {

@@ -64,7 +64,7 @@ func releaseTimeWhenRefunded(now time.Time) func(core.App, *collections.BillingE
 }
 
 // CreditBalance returns how much was paid for a decided claim beyond what is left of its charge. The amount belongs to the payer of it, and the
-// claim itself stays valid. Source: docs/decisions/billing.md, "A credit".
+// claim itself stays valid. Source: docs/decisions/billing.md, "Credits".
 func CreditBalance(entry *collections.BillingEntry) Cents {
 	if !slices.Contains([]string{Paid, Denied}, entry.Status()) {
 		return 0

@@ -7,8 +7,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// RevenueEstimate is the expected revenue of reaching a near code, and what else blocks it. Source: docs/decisions/billing.md, "What is near and
-// what it is worth".
+// RevenueEstimate is the expected revenue of reaching a near code, and what else blocks it. Source: docs/decisions/billing.md, "Near-billable list".
 type RevenueEstimate struct {
 	Expected Cents `json:"expected"` // of the code
 	// Gain is the difference from what the period supports now; PerUnit is Gain per missing day or minute.

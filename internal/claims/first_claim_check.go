@@ -18,7 +18,7 @@ type FirstClaimCheck struct {
 
 // CheckFirstClaims runs the preflight of the first claims of patients, as of a day: one line of a code with a charge of one dollar and the
 // patient's current record. For confirmed self-pay it returns only findings that apply to every patient. Source: docs/decisions/patients.md,
-// "Enrolment".
+// "Enrollment".
 func (d Loader) CheckFirstClaims(app core.App, ids []string, code, day string) ([]FirstClaimCheck, error) {
 	facts, err := collections.PatientFactsByID(app, ids)
 	if err != nil {

@@ -129,8 +129,7 @@ func NewView(p *collections.Patient, role authz.Role) (View, error) {
 }
 
 // redact hides what the role may not see; an unknown role sees the least.
-// Source: docs/decisions/patients.md, "Who sees demographics"; the names of staff from a portal user by docs/decisions/roles.md, "Who may
-// call what".
+// Source: docs/decisions/patients.md, "Who sees demographics"; the names of staff from a portal user by docs/decisions/roles.md, "Endpoint permissions".
 func (v *View) redact(role authz.Role) {
 	hide := func(name string, field **string) {
 		*field = nil

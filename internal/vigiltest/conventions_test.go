@@ -17,19 +17,20 @@ import (
 const (
 	maxFileLines     = 400
 	maxFunctionLines = 60
-	maxConsoleLine   = 140 // letters
+	maxConsoleLine   = 140 // characters
 )
 
-// nameless are package names that say where code was put, not what it knows.
+// nameless are package names that do not describe their content.
 var nameless = []string{"base", "common", "helper", "helpers", "misc", "model", "models", "types", "util", "utils"}
 
-// foreign is what belongs to the machine a change was made on. Each is split, so that this file does not name it either.
+// foreign are names of the machine that a change was made on. Each is split, so that this file does not contain it.
 var foreign = []string{
 	"proxy.golang" + ".org", "sum.golang" + ".org", "registry.npmjs" + ".org", "deb.debian" + ".org",
 	"/work" + "/", "shared" + "/",
 }
 
-// Every package has a name and exactly one package comment; no file and no function outgrows a reader.
+// Every package has a descriptive name and exactly one package comment; files and functions stay within their maximum
+// length.
 func TestHouse(t *testing.T) {
 	documented := map[string][]string{} // folder: its files with a package comment
 	for name, content := range tree(t) {
@@ -44,7 +45,7 @@ func TestHouse(t *testing.T) {
 		}
 		folder := path.Dir(name)
 		if slices.Contains(nameless, file.Name.Name) {
-			t.Errorf("%s: package %s has no name of its own", name, file.Name.Name)
+			t.Errorf("%s: the name of package %s does not describe its content", name, file.Name.Name)
 		}
 		documented[folder] = append(documented[folder], commented(t, name, file)...)
 		if lines := bytes.Count(content, []byte("\n")); lines > maxFileLines {
@@ -62,7 +63,7 @@ func TestHouse(t *testing.T) {
 		}
 	}
 	if len(documented) == 0 {
-		t.Fatal("found no package")
+		t.Fatal("no package was found; run the test inside the repository")
 	}
 	for folder, names := range documented {
 		if len(names) != 1 {
@@ -71,7 +72,7 @@ func TestHouse(t *testing.T) {
 	}
 }
 
-// The map in README.md names every package of internal/ once, and none that there is not: whoever is new finds a package by it.
+// The map in README.md lists every package of internal/ exactly once, and no others.
 func TestMapIsWhole(t *testing.T) {
 	files := tree(t)
 	_, rows, found := bytes.Cut(files["README.md"], []byte("| In `internal/` | What it does |"))
@@ -95,17 +96,17 @@ func TestMapIsWhole(t *testing.T) {
 	}
 	for name := range there {
 		if onMap[name] != 1 {
-			t.Errorf("internal/%s stands on the map %d times, want once", name, onMap[name])
+			t.Errorf("internal/%s is listed in the map of README.md %d times, want once", name, onMap[name])
 		}
 	}
 	for name := range onMap {
 		if !there[name] {
-			t.Errorf("%s stands on the map and is no package", name)
+			t.Errorf("the map of README.md lists %s, which is not a package", name)
 		}
 	}
 }
 
-// commented returns the file's name if it carries the package comment, and checks how that begins.
+// commented returns the file's name if it has the package comment, and checks how the comment begins.
 func commented(t *testing.T, name string, file *ast.File) []string {
 	if file.Doc == nil {
 		return nil
@@ -113,7 +114,7 @@ func commented(t *testing.T, name string, file *ast.File) []string {
 	start := "Package " + file.Name.Name + " "
 	switch {
 	case file.Name.Name != "main":
-	case strings.HasPrefix(name, "internal/"):
+	case path.Dir(name) != ".":
 		start = "Command " + path.Base(path.Dir(name)) + " "
 	default:
 		start = "Vigil "
@@ -124,7 +125,7 @@ func commented(t *testing.T, name string, file *ast.File) []string {
 	return []string{name}
 }
 
-// The console has no build that would lay its modules out, so no line of them outgrows a reader either.
+// The console has no formatter, so its line length is limited here.
 func TestConsoleLines(t *testing.T) {
 	for name, content := range tree(t) {
 		if !strings.HasPrefix(name, "pb_public/app/") || path.Ext(name) != ".js" {
@@ -132,13 +133,13 @@ func TestConsoleLines(t *testing.T) {
 		}
 		for i, line := range bytes.Split(content, []byte("\n")) {
 			if n := utf8.RuneCount(line); n > maxConsoleLine {
-				t.Errorf("%s:%d has %d letters, at most %d fit", name, i+1, n, maxConsoleLine)
+				t.Errorf("%s:%d has %d characters, at most %d are allowed", name, i+1, n, maxConsoleLine)
 			}
 		}
 	}
 }
 
-// Nothing in the tree names the machine it was made on, or where that machine fetched its packages.
+// No file names the machine it was made on, or the package mirrors of that machine.
 func TestNothingForeign(t *testing.T) {
 	for name, content := range tree(t) {
 		for _, word := range foreign {
@@ -149,7 +150,7 @@ func TestNothingForeign(t *testing.T) {
 	}
 }
 
-// tree reads every text file of the repository, by its path from the top.
+// tree reads every text file of the repository, by path from the root.
 func tree(t *testing.T) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
@@ -159,7 +160,7 @@ func tree(t *testing.T) map[string][]byte {
 			return err
 		}
 		if entry.IsDir() {
-			// What .gitignore leaves out: packages of others, and the data of a service that ran here.
+			// Ignored by git: installed packages, and the data of a service run here.
 			if base := entry.Name(); base == ".git" || base == "node_modules" || strings.HasPrefix(base, "pb_data") {
 				return fs.SkipDir
 			}

@@ -1,4 +1,4 @@
-// Command pack makes the console's files small, each by itself, and puts them where the program looks for them: `make web` runs it.
+// Command console makes the console's files small, each by itself, and puts them where the program looks for them: `make web` runs it.
 //
 //	go run -C tools/console . ../../pb_public
 package main

@@ -1,4 +1,4 @@
-// Command generate packs the tabular list of ICD-10-CM, as the CDC publishes it (icd10c-tabular-….xml), for package icd10:
+// Command icd10 packs the tabular list of ICD-10-CM, as the CDC publishes it (icd10c-tabular-….xml), for package icd10:
 //
 //	go run -C tools/icd10 . icd10c-tabular-April-1-2026.xml ../../internal/icd10/data/codes.gz
 //

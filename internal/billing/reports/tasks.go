@@ -223,8 +223,7 @@ func (m *builder) daysSince(stored string) int {
 const creditCondition = `lifecycle_status IN ('paid', 'denied') AND paid_total_cents > 0
 	AND charge_cents < paid_total_cents + adjusted_cents + patient_responsibility_cents`
 
-// creditItems returns the claims with a credit balance, least recently changed first, and their number. Source: docs/decisions/billing.md, "A
-// credit".
+// creditItems returns the claims with a credit balance, least recently changed first, and their number. Source: docs/decisions/billing.md, "Credits".
 func (m *builder) creditItems() (items []TaskItem, count int, err error) {
 	where, params := m.where(creditCondition)
 	from := " FROM billing_entries" + m.indexedBy("credit") + " WHERE " + where
