@@ -1,5 +1,5 @@
-// Package cmd is the program above the doors: it reads the settings once, builds the engines, opens the three doors (routes, hooks, jobs) and
-// offers the commands, each in the file of its name. What the practice's rules are it does not know: it only puts together.
+// Package cmd is the command-line program: it reads the settings, builds the engines, registers routes, hooks and jobs, and defines the commands,
+// each in a file of its name. It contains no rules of the practice.
 package cmd
 
 import (
@@ -23,33 +23,33 @@ import (
 	"github.com/vigilhealth/vigil/internal/sqlite"
 )
 
-// Exit statuses: done, failed with one clear line on standard error, wrong usage.
+// Exit statuses: success, failure with one line on standard error, wrong usage.
 const (
 	exitDone = iota
 	exitFailed
 	exitUsage
 )
 
-// usageError is a command line that makes no sense.
+// usageError is a wrong command line.
 type usageError struct{ error }
 
-// Program is what the binary brings along, and the environment that it runs in.
+// Program holds the binary's embedded files and its environment.
 type Program struct {
 	Version string
-	Pages   fs.FS // the console's
+	Pages   fs.FS // of the console
 	Environ []string
-	// Self is the program's own file, for what it starts beside itself; "" starts nothing.
+	// Self is the path of the executable, for subprocesses; "" starts none.
 	Self string
 
 	dir    string
-	loaded *config.Settings // by who may read more of the machine than the command is to
+	loaded *config.Settings // read as root, before a command continues as the data folder's owner
 }
 
-// Run runs a command line and gives the status to exit with.
+// Run runs a command line and returns its exit status.
 func (p *Program) Run(args []string, in io.Reader, out, errOut io.Writer) int {
 	closeFiles()
 	p.dir = dataFolder(args)
-	sqlite.SortBeside(p.dir)
+	sqlite.SetTempDir(p.dir)
 	root := p.rootCommand()
 	root.SetArgs(args)
 	root.SetIn(in)
@@ -74,13 +74,13 @@ func (p *Program) Run(args []string, in io.Reader, out, errOut io.Writer) int {
 	return exitFailed
 }
 
-// dataFolder finds --dir before the command line is read in full.
+// dataFolder returns the value of --dir before the full command line is parsed.
 func dataFolder(args []string) string {
 	flags := pflag.NewFlagSet("vigil", pflag.ContinueOnError)
 	flags.ParseErrorsAllowlist.UnknownFlags = true
 	flags.SetOutput(io.Discard)
 	dir := flags.String("dir", "pb_data", "")
-	_ = flags.Parse(args) // what is wrong is told when the whole line is read
+	_ = flags.Parse(args) // the full parse reports errors
 	return *dir
 }
 
@@ -109,7 +109,7 @@ func (p *Program) rootCommand() *cobra.Command {
 	return root
 }
 
-// settings reads the settings; every problem is a line of the error.
+// settings returns the settings; each problem is a line of the error.
 func (p *Program) settings() (config.Settings, error) {
 	if p.loaded != nil {
 		return *p.loaded, nil
@@ -119,12 +119,12 @@ func (p *Program) settings() (config.Settings, error) {
 
 func now() time.Time { return time.Now().UTC() }
 
-// newLog writes JSON lines. No level prints health information: what could hold any refuses to print.
+// newLog returns a logger of JSON lines. No level logs PHI, because its types do not print.
 func newLog(out io.Writer, level slog.Level) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: level, ReplaceAttr: inUnits}))
 }
 
-// inUnits writes a duration as a person does, 1.5s; the handler would count nanoseconds.
+// inUnits formats durations as 1.5s instead of nanoseconds.
 func inUnits(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.StringValue(a.Value.Duration().Round(time.Millisecond).String())
@@ -132,7 +132,7 @@ func inUnits(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// helpOnly is what a command does that only has others below it; a word that names none of them is wrong usage.
+// helpOnly prints the help of a command that only has subcommands, and rejects an unknown subcommand.
 func helpOnly(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usageError{fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath())}
@@ -140,7 +140,7 @@ func helpOnly(cmd *cobra.Command, args []string) error {
 	return cmd.Help()
 }
 
-// noArgs refuses positional arguments as wrong usage.
+// noArgs rejects positional arguments.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usageError{fmt.Errorf("%s takes no arguments", cmd.CommandPath())}
@@ -148,7 +148,7 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// oneArg refuses any other number of arguments than one, which is what it takes.
+// oneArg requires exactly one argument.
 func oneArg(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 || args[0] == "" {
@@ -158,7 +158,7 @@ func oneArg(what string) cobra.PositionalArgs {
 	}
 }
 
-// maybeOneArg refuses more than one argument.
+// maybeOneArg permits at most one argument.
 func maybeOneArg(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 {
@@ -168,7 +168,7 @@ func maybeOneArg(what string) cobra.PositionalArgs {
 	}
 }
 
-// plain turns a refusal with field errors into one line for a person.
+// plain formats an error with field errors as one line.
 func plain(err error) error {
 	var refused *fault.Error
 	if !errors.As(err, &refused) {
@@ -184,7 +184,7 @@ func plain(err error) error {
 	return errors.New(strings.Join(parts, "; "))
 }
 
-// progress shows a bar on a terminal, and a plain line at the end otherwise.
+// progress shows a progress bar on a terminal, and otherwise one line at the end.
 func progress(out io.Writer, what string) func(done, total int) {
 	if !isTerminal(out) {
 		return func(done, total int) {
@@ -199,7 +199,7 @@ func progress(out io.Writer, what string) func(done, total int) {
 			bar = progressbar.NewOptions(total, progressbar.OptionSetWriter(out), progressbar.OptionSetDescription(what),
 				progressbar.OptionShowCount(), progressbar.OptionSetWidth(30), progressbar.OptionOnCompletion(func() { fmt.Fprintln(out) }))
 		}
-		_ = bar.Set(done) // a bar that cannot be drawn is no reason to stop
+		_ = bar.Set(done) // a bar that cannot be drawn must not stop the command
 	}
 }
 

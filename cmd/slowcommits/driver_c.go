@@ -11,7 +11,7 @@ import (
 )
 
 func hook(delay time.Duration) {
-	sqlite.Connected = func(name string, conn *sqlite3.SQLiteConn) {
+	sqlite.OnConnect = func(name string, conn *sqlite3.SQLiteConn) {
 		if ofRecords(name) {
 			conn.RegisterCommitHook(func() int {
 				time.Sleep(delay)

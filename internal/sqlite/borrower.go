@@ -8,17 +8,18 @@ import (
 	"io"
 )
 
-// Run executes a statement on a lent connection and returns how many rows it wrote. Where answer has room, the statement answers, and what it says
-// first is put there; then the rows are those that it answered.
+// Run executes a statement on a borrowed connection and returns the number of rows it changed. If answer is not empty, the statement is a query: its first
+// row is stored in answer, and the number of its rows is returned.
 type Run = func(text string, args []driver.NamedValue, answer []driver.Value) (rows int64, err error)
 
-// Borrower is the only argument of a statement without a text: instead of running it, the connection is lent, until the transaction under way
-// ends. What database/sql does for every statement costs as much as a short one itself; who stores many in one transaction goes past it.
+// Borrower is the only argument of a statement with an empty text. Instead of running it, the connection calls Borrow; the borrower may use run until the
+// current transaction ends. It is for transactions with many statements, because the overhead of database/sql per statement equals the cost of a short
+// statement.
 type Borrower interface {
 	Borrow(run Run)
 }
 
-// CheckNamedValue implements [driver.NamedValueChecker]: all but a borrower is as ever.
+// CheckNamedValue implements [driver.NamedValueChecker]. It accepts a Borrower and leaves all other values to the default.
 func (c *conn) CheckNamedValue(value *driver.NamedValue) error {
 	if _, borrows := value.Value.(Borrower); borrows {
 		return nil
@@ -26,7 +27,7 @@ func (c *conn) CheckNamedValue(value *driver.NamedValue) error {
 	return driver.ErrSkip
 }
 
-// lend answers a borrower.
+// lend calls the Borrower in args and reports whether there is one.
 func (c *conn) lend(text string, args []driver.NamedValue) bool {
 	if text != "" || len(args) != 1 {
 		return false
@@ -38,20 +39,20 @@ func (c *conn) lend(text string, args []driver.NamedValue) bool {
 	return borrows
 }
 
-// runsBound is a statement that can be run with all of its values at once, past the driver. It may leave one to the driver, and says so.
-type runsBound interface {
+// boundRunner is a statement that can bind all values and run in one call without the driver. done is false if the caller must use the driver instead.
+type boundRunner interface {
 	runBound(args []driver.NamedValue) (rows int64, done bool, err error)
 }
 
-// run is the [Run] of this connection; a statement is remembered like all others.
+// run is the [Run] of this connection. It caches statements like all others.
 func (c *conn) run(text string, args []driver.NamedValue, answer []driver.Value) (rows int64, err error) {
-	if element, known := c.known[text]; known {
+	if element, known := c.cached[text]; known {
 		c.order.MoveToFront(element)
 		return execute(element.Value.(*idle).statement, args, answer)
 	}
 	result, err := c.ExecContext(context.Background(), text, args)
 	if errors.Is(err, driver.ErrSkip) {
-		return c.runAnew(text, args, answer)
+		return c.prepareAndRun(text, args, answer)
 	}
 	if err != nil {
 		return 0, err
@@ -59,7 +60,7 @@ func (c *conn) run(text string, args []driver.NamedValue, answer []driver.Value)
 	return result.RowsAffected()
 }
 
-func (c *conn) runAnew(text string, args []driver.NamedValue, answer []driver.Value) (rows int64, err error) {
+func (c *conn) prepareAndRun(text string, args []driver.NamedValue, answer []driver.Value) (rows int64, err error) {
 	opened, err := c.PrepareContext(context.Background(), text)
 	if err != nil {
 		return 0, err
@@ -67,7 +68,7 @@ func (c *conn) runAnew(text string, args []driver.NamedValue, answer []driver.Va
 	defer func() { err = errors.Join(err, opened.Close()) }()
 	taken, ok := opened.(*lent)
 	if !ok {
-		return 0, fmt.Errorf("a %T executes nothing", opened)
+		return 0, fmt.Errorf("a %T cannot execute statements", opened)
 	}
 	return execute(taken.statement, args, answer)
 }
@@ -76,7 +77,7 @@ func execute(able statement, args []driver.NamedValue, answer []driver.Value) (r
 	if len(answer) > 0 {
 		return first(able, args, answer)
 	}
-	if bound, ok := able.(runsBound); ok {
+	if bound, ok := able.(boundRunner); ok {
 		if rows, done, err := bound.runBound(args); done {
 			return rows, err
 		}
@@ -88,15 +89,16 @@ func execute(able statement, args []driver.NamedValue, answer []driver.Value) (r
 	return result.RowsAffected()
 }
 
-// first puts what a statement answers first into answer, and counts all that it answers: what is not read to the end is not done.
-func first(asked statement, args []driver.NamedValue, answer []driver.Value) (count int64, err error) {
-	rows, err := asked.QueryContext(context.Background(), args)
+// first stores the first row of a query in answer and counts all rows. It reads all rows, because a statement takes full effect only when it is read to
+// the end.
+func first(query statement, args []driver.NamedValue, answer []driver.Value) (count int64, err error) {
+	rows, err := query.QueryContext(context.Background(), args)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	if columns := len(rows.Columns()); columns != len(answer) {
-		return 0, fmt.Errorf("%d columns are answered, and there is room for %d", columns, len(answer))
+		return 0, fmt.Errorf("the query returns %d columns, and answer has room for %d", columns, len(answer))
 	}
 	row := answer
 	for {

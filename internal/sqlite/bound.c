@@ -2,7 +2,7 @@
 
 #include "bound.h"
 
-// As in driver_c.go: weak, since they are in the driver's C, with which the program is linked in the end.
+// As in driver_c.go: weak symbols, defined in the driver's C code and resolved when the program is linked.
 extern int sqlite3_bind_parameter_count(sqlite3_stmt *) __attribute__((weak));
 extern int sqlite3_bind_null(sqlite3_stmt *, int) __attribute__((weak));
 extern int sqlite3_bind_int64(sqlite3_stmt *, int, long long) __attribute__((weak));
@@ -21,7 +21,7 @@ extern const char *sqlite3_errmsg(struct sqlite3 *) __attribute__((weak));
 #define SQLITE_RANGE 25
 #define SQLITE_ROW 100
 #define SQLITE_UTF8 1
-#define SQLITE_STATIC 0 // SQLite makes no copy
+#define SQLITE_STATIC 0 // SQLite does not copy the value
 
 static int bind(sqlite3_stmt *statement, int at, const struct bound *value, const char *bytes) {
 	switch (value->kind) {
@@ -42,10 +42,10 @@ int run_bound(sqlite3_stmt *statement, const struct bound *values, int count, co
 	}
 	if (!failed) {
 		while (sqlite3_step(statement) == SQLITE_ROW) {}
-		failed = sqlite3_reset(statement); // how the last step ended
+		failed = sqlite3_reset(statement); // the result of the last step
 		*changes = sqlite3_changes64(sqlite3_db_handle(statement));
 	}
-	sqlite3_clear_bindings(statement); // what they point to is the caller's
+	sqlite3_clear_bindings(statement); // the caller owns the bound memory
 	return failed;
 }
 

@@ -1,19 +1,19 @@
-// One crossing from Go to C for a statement, instead of one for each value and one for the step.
+// Runs a statement with one call from Go to C, instead of one for each value and one for the step.
 
 typedef struct sqlite3_stmt sqlite3_stmt;
 
 enum {BOUND_NULL, BOUND_NUMBER, BOUND_REAL, BOUND_TEXT, BOUND_BLOB};
 
-// bound is a value; number is also how many bytes a text or blob has, which follow one another elsewhere.
+// bound is a value to bind. For a text or blob, number is its length in bytes; the bytes of all values are passed in one buffer.
 struct bound {
 	long long number;
 	double real;
 	int kind;
 };
 
-// run_bound runs a statement to its end with values for all of its parameters, makes it ready for the next time and says how many rows changed.
-// It returns SQLite's extended number of an error, or 0.
+// run_bound binds values to all parameters of a statement, runs it to its end, resets it, and sets changes to the number of changed rows.
+// It returns SQLite's extended error code, or 0.
 extern int run_bound(sqlite3_stmt *, const struct bound *values, int count, const char *bytes, long long *changes);
 
-// error_of says what went wrong last on the connection of a statement, until something else is asked of it.
+// error_of returns the last extended error code of a statement's connection and its text, which is valid until the next call on the connection.
 extern int error_of(sqlite3_stmt *, const char **text);

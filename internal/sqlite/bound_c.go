@@ -15,14 +15,14 @@ import (
 	"github.com/mattn/go-sqlite3"
 )
 
-// bounds is where the values of a statement are laid out for C; each connection has its own.
+// bounds is the buffer in which the values of a statement are passed to C; each connection has its own.
 type bounds struct {
 	values []C.struct_bound
 	bytes  []byte
 }
 
-// lay puts values next to each other, or reports that one is not of the usual kinds.
-func (b *bounds) lay(args []driver.NamedValue) bool {
+// pack copies values into the buffer, and returns false if one has an unsupported type.
+func (b *bounds) pack(args []driver.NamedValue) bool {
 	b.values, b.bytes = b.values[:0], b.bytes[:0]
 	for i := range args {
 		value := C.struct_bound{}
@@ -56,7 +56,7 @@ func (b *bounds) lay(args []driver.NamedValue) bool {
 	return true
 }
 
-// handleOf is SQLite's own statement behind the driver's, which does not show it; nil where the driver has it elsewhere.
+// handleOf returns the sqlite3_stmt of a driver's statement, which the driver does not export; nil if the driver stores it in another field.
 func handleOf(s *sqlite3.SQLiteStmt) unsafe.Pointer {
 	field := reflect.ValueOf(s).Elem().FieldByName("s")
 	if field.Kind() != reflect.Pointer {
@@ -65,13 +65,13 @@ func handleOf(s *sqlite3.SQLiteStmt) unsafe.Pointer {
 	return field.UnsafePointer()
 }
 
-// runBound implements [runsBound]: the driver would go to C for each value.
+// runBound implements [boundRunner]. The driver would call C for each value.
 func (p prepared) runBound(args []driver.NamedValue) (rows int64, done bool, err error) {
-	if p.answers || p.handle == nil || !p.bounds.lay(args) {
+	if p.answers || p.handle == nil || !p.bounds.pack(args) {
 		return 0, false, nil
 	}
 	b, statement := p.bounds, (*C.sqlite3_stmt)(p.handle)
-	b.bytes = append(b.bytes, 0) // a text without bytes has an address, too
+	b.bytes = append(b.bytes, 0) // an empty text needs a valid address
 	b.values = append(b.values, C.struct_bound{})
 	var changes C.longlong
 	failed := C.run_bound(statement, &b.values[0], C.int(len(args)), (*C.char)(unsafe.Pointer(&b.bytes[0])), &changes)
@@ -82,7 +82,7 @@ func (p prepared) runBound(args []driver.NamedValue) (rows int64, done bool, err
 	return int64(changes), true, err
 }
 
-// refusal is an error of SQLite's with its text, which the driver's own keeps to itself.
+// refusal is an SQLite error with its text, which cannot be set on the driver's error type.
 type refusal struct {
 	number sqlite3.Error
 	text   string

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The driver keeps SQLite's own statement where handleOf looks for it: otherwise a value at a time goes to C, and nothing else would tell.
+// The driver stores the sqlite3_stmt in the field that handleOf reads. Otherwise values would be bound one at a time, which no other test would detect.
 func TestHandleIsFound(t *testing.T) {
 	opened, err := connector{path: filepath.Join(t.TempDir(), "data.db")}.open()
 	if err != nil {

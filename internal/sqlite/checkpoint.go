@@ -12,67 +12,67 @@ import (
 	"github.com/pocketbase/dbx"
 )
 
-// longLog is how many pages wait in the log of what nobody waits for until a commit moves them.
+// longLog is the number of pages at which a commit checkpoints the log of a database without a Checkpointer.
 const longLog = 3000
 
-// lengths of a log, in pages.
+// lengths are thresholds of the length of a log, in pages.
 type lengths struct {
-	// long is how many wait until they are moved: the more, the more often a page that changed with many commits is written once.
+	// long is the length from which the log is checkpointed: the longer it is, the more commits that change the same page share one write.
 	long int
-	// few are moved in the writer's place: some milliseconds. A log is begun anew by the first who writes after all of it was moved, and while
-	// readings come in it never is all without that.
+	// few is the number of pages that may be checkpointed on the writing connection, which takes a few milliseconds. The log restarts with the first
+	// write after a complete checkpoint, which under steady writes only the writing connection can complete.
 	few int
-	// longest is how long a log becomes before more than a few are moved in the writer's place: what comes in while the rest is moved beside the
-	// writer, a tenth of a second at most.
+	// longest is the length from which more than few pages are checkpointed on the writing connection: the pages that arrived during the concurrent
+	// checkpoint, which take a tenth of a second at most.
 	longest int
 }
 
-// usual is 64, 1 and 200 MB, in pages of some bytes.
-func usual(page int) lengths {
+// defaultLengths returns thresholds of 64, 1 and 200 MB for a page size in bytes.
+func defaultLengths(page int) lengths {
 	return lengths{long: 64 << 20 / page, few: 1 << 20 / page, longest: 200 << 20 / page}
 }
 
 const (
-	// between two looks at the log, and after one that failed: a full disk is not written to without end.
+	// between is the time between two rounds, and afterFailure the time after a failed one, so that a full disk is not written to constantly.
 	between      = 200 * time.Millisecond
 	afterFailure = 5 * time.Second
-	// flushes is how long the system gathers what is moved into the database. Of a log that grew for long it would write a gigabyte at once, and every
-	// commit waits for the same disk.
+	// flushes is the interval between syncs of the database during a checkpoint. Without them, the system could write a gigabyte at once after a long
+	// checkpoint, and every commit would wait for the disk.
 	flushes = 100 * time.Millisecond
 )
 
-// Checkpointer moves what was committed from the write-ahead log into the database, beside whoever writes. SQLite leaves that to the commit that
-// makes the log too long: while somebody reads for long, nothing can be moved, and once they leave one commit moves everything that piled up.
+// Checkpointer moves committed pages from the write-ahead log into the database, concurrently with writers. By default, SQLite does so in the commit that
+// makes the log too long: during a long read nothing can be moved, and after it one commit moves all of the accumulated pages.
 type Checkpointer struct {
-	lengths // none until the first round
+	lengths // zero until the first round
 	path    string
-	aside   *dbx.DB     // a connection of its own
-	writer  dbx.Builder // the connection on which is written
-	seen    int         // pages of the log at the last look
+	aside   *dbx.DB     // a separate connection
+	writer  dbx.Builder // the writing connection
+	seen    int         // pages of the log in the last round
 }
 
-// NewCheckpointer opens a connection to the database at a path that is written by writer. Run closes it.
+// NewCheckpointer returns a checkpointer with its own connection to the database at a path; writer is the writing connection. Run closes the connection.
 func NewCheckpointer(path string, writer dbx.Builder) *Checkpointer {
 	aside := File(path, "busy_timeout(0)")
 	aside.DB().SetMaxOpenConns(1)
 	return &Checkpointer{path: path, aside: aside, writer: writer}
 }
 
-// Run keeps the log short until ctx is done. What fails is said once, and tried again.
+// Run checkpoints the log until ctx is done. It retries after a failure, and logs only the first of consecutive failures.
 func (c *Checkpointer) Run(ctx context.Context, log *slog.Logger) {
 	wait, failing := between, false
 	for {
 		select {
 		case <-ctx.Done():
 			if err := c.aside.Close(); err != nil {
-				log.Warn("connection for checkpoints not closed", slog.Any("error", err))
+				log.Warn("checkpointer could not close its connection", slog.Any("error", err))
 			}
 			return
 		case <-time.After(wait):
 		}
 		err := c.round(ctx)
 		if err != nil && !failing && ctx.Err() == nil {
-			log.Warn("the database's log is not moved", slog.Any("error", err))
+			log.Warn("checkpointer could not checkpoint the write-ahead log, and retries", slog.Any("error", err))
 		}
 		if wait, failing = between, err != nil; failing {
 			wait = afterFailure
@@ -80,15 +80,15 @@ func (c *Checkpointer) Run(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// round moves a log that is too long: most of it beside the writer, then the rest in the writer's place once that is little, or the log very long. What
-// was committed while that place was waited for is left to the next round when it is much.
+// round checkpoints a log that is too long: most of it concurrently with the writer, then the rest on the writing connection, if few pages are left or the
+// log is very long. If many pages were committed while it waited for the writing connection, it leaves them to the next round.
 func (c *Checkpointer) round(ctx context.Context) error {
 	if c.long == 0 {
 		var page int
 		if err := c.aside.NewQuery("PRAGMA page_size").WithContext(ctx).Row(&page); err != nil {
-			return fmt.Errorf("ask how large pages are: %w", err)
+			return fmt.Errorf("read the page size: %w", err)
 		}
-		c.lengths = usual(page)
+		c.lengths = defaultLengths(page)
 	}
 	pages, moved, err := checkpoint(ctx, c.aside, "NOOP")
 	quiet := pages == c.seen
@@ -96,14 +96,14 @@ func (c *Checkpointer) round(ctx context.Context) error {
 	if err != nil || pages < c.long || pages == moved {
 		return err
 	}
-	if pages >= c.longest { // somebody reads for long: the first commit after they leave would move a gigabyte
+	if pages >= c.longest { // during a long read: the first commit after it would move a gigabyte
 		if _, err := c.writer.NewQuery("PRAGMA wal_autocheckpoint(0)").WithContext(ctx).Execute(); err != nil {
-			return fmt.Errorf("leave the log to the checkpointer: %w", err)
+			return fmt.Errorf("turn off automatic checkpoints: %w", err)
 		}
 	}
 	if left := pages - moved; left >= c.long || left > c.few && quiet {
-		if pages, moved, err = c.moveAside(ctx); err != nil || pages < c.long || pages-moved > c.long {
-			return err // somebody else moves it, or still reads what was before
+		if pages, moved, err = c.checkpointConcurrently(ctx); err != nil || pages < c.long || pages-moved > c.long {
+			return err // another connection checkpoints, or a read still needs the log
 		}
 	}
 	if pages, moved, err = checkpoint(ctx, c.aside, "NOOP"); err != nil || pages-moved > c.few && pages < c.longest {
@@ -116,8 +116,8 @@ func (c *Checkpointer) round(ctx context.Context) error {
 	return err
 }
 
-// moveAside moves what it can beside the writer, and has it written to the disk.
-func (c *Checkpointer) moveAside(ctx context.Context) (pages, moved int, err error) {
+// checkpointConcurrently moves as many pages as possible on its own connection, and syncs the database.
+func (c *Checkpointer) checkpointConcurrently(ctx context.Context) (pages, moved int, err error) {
 	done, flushing := make(chan struct{}), make(chan error, 1)
 	go func() {
 		for {
@@ -126,7 +126,7 @@ func (c *Checkpointer) moveAside(ctx context.Context) (pages, moved int, err err
 				flushing <- flush(c.path)
 				return
 			case <-time.After(flushes):
-				_ = flush(c.path) // the last one tells
+				_ = flush(c.path) // the last flush returns the error
 			}
 		}
 	}()
@@ -135,16 +135,16 @@ func (c *Checkpointer) moveAside(ctx context.Context) (pages, moved int, err err
 	return pages, moved, errors.Join(err, <-flushing)
 }
 
-// flushed are the databases that flush has opened, by path. They stay open: to close a file lets go of all locks that the process has on it, SQLite's too
-// (POSIX, fcntl).
+// flushed holds the files that flush has opened, by path. They stay open, because closing a file releases all locks of the process on it, including
+// SQLite's (POSIX, fcntl).
 var flushed sync.Map
 
-// flush has the system write to the disk what was moved into a database. SQLite does so only once all of a log is moved, which would be in the writer's
-// place, where it takes ten times as long as the moving.
+// flush syncs a database file. SQLite does so only after a complete checkpoint, which would be on the writing connection, where the sync takes ten times as
+// long as moving the pages.
 func flush(path string) error {
 	file, open := flushed.Load(path)
 	if !open {
-		opened, err := os.OpenFile(path, os.O_RDWR, 0) //nolint:gosec // G304: the database that is served
+		opened, err := os.OpenFile(path, os.O_RDWR, 0) //nolint:gosec // G304: the path of the service's database
 		if err != nil {
 			return fmt.Errorf("open the database to flush it: %w", err)
 		}
@@ -156,8 +156,8 @@ func flush(path string) error {
 	return nil
 }
 
-// checkpoint moves the log, or with NOOP nothing. It says how many pages the log has and how many of them are in the database,
-// both -1 while somebody else moves it.
+// checkpoint runs a checkpoint; NOOP moves nothing. It returns the pages of the log and how many of them are in the database,
+// both -1 while another connection runs a checkpoint.
 func checkpoint(ctx context.Context, db dbx.Builder, mode string) (pages, moved int, err error) {
 	var busy int
 	if err := db.NewQuery("PRAGMA wal_checkpoint("+mode+")").WithContext(ctx).Row(&busy, &pages, &moved); err != nil {

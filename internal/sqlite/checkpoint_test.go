@@ -18,7 +18,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/sqlite"
 )
 
-// logged is how long the log is, in pages, and how many of them are in the database.
+// logged returns the length of the log in pages and how many of them are in the database.
 func logged(t *testing.T, db *dbx.DB) (pages, moved int) {
 	t.Helper()
 	var busy int
@@ -28,7 +28,7 @@ func logged(t *testing.T, db *dbx.DB) (pages, moved int) {
 	return pages, moved
 }
 
-// fill commits a number of pages, each by itself.
+// fill commits a number of pages, each in its own transaction.
 func fill(t *testing.T, db *dbx.DB, pages int) {
 	t.Helper()
 	for range pages {
@@ -38,7 +38,7 @@ func fill(t *testing.T, db *dbx.DB, pages int) {
 	}
 }
 
-// longLog is from how many pages on a log is moved in these tests.
+// longLog is the number of pages at which these tests checkpoint a log.
 const longLog = 2000
 
 func checkpointed(t *testing.T) (db *dbx.DB, round func()) {
@@ -56,7 +56,7 @@ func checkpointed(t *testing.T) (db *dbx.DB, round func()) {
 func shortened(t *testing.T, path string, writer dbx.Builder) *sqlite.Checkpointer {
 	t.Helper()
 	checkpointer := sqlite.NewCheckpointer(path, writer)
-	checkpointer.Shorten(longLog, 50, 10*longLog)
+	checkpointer.SetLengths(longLog, 50, 10*longLog)
 	t.Cleanup(func() { _ = checkpointer.Close() })
 	return checkpointer
 }
@@ -76,7 +76,7 @@ func opened(t *testing.T) (db *dbx.DB, path string) {
 	return db, path
 }
 
-// reads begins to read what is there, which holds up the moving of everything that comes after.
+// reads starts a read transaction, which prevents the checkpoint of all later pages.
 func reads(t *testing.T, db *dbx.DB) *sql.Tx {
 	t.Helper()
 	reader, err := db.DB().BeginTx(t.Context(), &sql.TxOptions{ReadOnly: true})
@@ -89,12 +89,12 @@ func reads(t *testing.T, db *dbx.DB) *sql.Tx {
 	return reader
 }
 
-func TestLogIsMovedAndBegunAnew(t *testing.T) {
+func TestLogRestartsAfterCheckpoint(t *testing.T) {
 	db, round := checkpointed(t)
 	fill(t, db, 500)
 	round()
 	if pages, moved := logged(t, db); moved != 0 {
-		t.Errorf("a log of %d pages was moved: %d", pages, moved)
+		t.Errorf("%d pages of log: %d were moved", pages, moved)
 	}
 	fill(t, db, 2000)
 	round()
@@ -104,12 +104,12 @@ func TestLogIsMovedAndBegunAnew(t *testing.T) {
 	}
 	fill(t, db, 1)
 	if pages, _ := logged(t, db); pages > 10 {
-		t.Errorf("the log goes on at %d pages", pages)
+		t.Errorf("the log did not restart: %d pages", pages)
 	}
 }
 
-// Who reads for long holds the log up, and nobody who writes pays for it once they leave.
-func TestNoCommitMovesWhatPiledUp(t *testing.T) {
+// A long read delays the checkpoint, and no commit has to move the accumulated pages after it.
+func TestNoCommitMovesAccumulatedPages(t *testing.T) {
 	db, round := checkpointed(t)
 	fill(t, db, 10)
 	reader := reads(t, db)
@@ -117,7 +117,7 @@ func TestNoCommitMovesWhatPiledUp(t *testing.T) {
 	round()
 	pages, moved := logged(t, db)
 	if pages < 4000 || moved > 100 {
-		t.Fatalf("%d of %d pages were moved while somebody read what was before", moved, pages)
+		t.Fatalf("%d of %d pages were moved during a read of an older snapshot", moved, pages)
 	}
 	var rows int
 	if err := reader.QueryRow("SELECT count(*) FROM readings").Scan(&rows); err != nil || rows != 10 {
@@ -136,8 +136,8 @@ func TestNoCommitMovesWhatPiledUp(t *testing.T) {
 	}
 }
 
-// Nor does a commit of a log that grew so long that SQLite would have it moved there.
-func TestNoCommitMovesAVeryLongLog(t *testing.T) {
+// The same holds for a log so long that SQLite's own checkpoint would start.
+func TestNoCommitMovesVeryLongLog(t *testing.T) {
 	db, path := opened(t)
 	beside := sqlite.File(path, "busy_timeout(10000)")
 	t.Cleanup(func() { _ = beside.Close() })
@@ -146,7 +146,7 @@ func TestNoCommitMovesAVeryLongLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkpointer := shortened(t, path, db)
-	checkpointer.Shorten(longLog, 50, 3*longLog)
+	checkpointer.SetLengths(longLog, 50, 3*longLog)
 	fill(t, db, 10)
 	reader := reads(t, beside)
 	fill(t, db, 6500)
@@ -170,8 +170,8 @@ func TestNoCommitMovesAVeryLongLog(t *testing.T) {
 	}
 }
 
-// Who moves the log already is left to it: once they are done, the writer's place must not be taken for what is left.
-func TestLogThatAnotherMovesIsLeftToThem(t *testing.T) {
+// While another connection runs a checkpoint, the checkpointer does nothing, not even on the writing connection.
+func TestConcurrentCheckpointIsLeftAlone(t *testing.T) {
 	db, path := opened(t)
 	beside := sqlite.File(path, "busy_timeout(60000)")
 	t.Cleanup(func() { _ = beside.Close() })
@@ -185,7 +185,7 @@ func TestLogThatAnotherMovesIsLeftToThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	go func() { // it waits for whoever writes, once none of the looks below is in its way
+	go func() { // waits for the writer, once no check below blocks it
 		var err error
 		for pages := -1; pages < 0 && err == nil; {
 			err = beside.DB().QueryRow("PRAGMA wal_checkpoint(FULL)").Scan(new(int), &pages, new(int))
@@ -199,8 +199,8 @@ func TestLogThatAnotherMovesIsLeftToThem(t *testing.T) {
 	}
 	writer := sqlite.File(path, "busy_timeout(0)")
 	t.Cleanup(func() { _ = writer.Close() })
-	writer.QueryLogFunc = func(_ context.Context, _ time.Duration, asked string, _ *sql.Rows, _ error) {
-		t.Errorf("the writer is asked for %s", asked)
+	writer.QueryLogFunc = func(_ context.Context, _ time.Duration, statement string, _ *sql.Rows, _ error) {
+		t.Errorf("the writing connection ran %s", statement)
 	}
 	checkpointer := shortened(t, path, writer)
 	if err := checkpointer.Round(t.Context()); err != nil {
@@ -211,8 +211,8 @@ func TestLogThatAnotherMovesIsLeftToThem(t *testing.T) {
 	}
 }
 
-// While the writer's place is waited for, a large transaction may be committed: it is moved beside the writer, as all else.
-func TestLargeTransactionIsNotMovedByTheWriter(t *testing.T) {
+// A large transaction that commits while the checkpointer waits for the writing connection is checkpointed concurrently, in the next round.
+func TestLargeTransactionIsCheckpointedConcurrently(t *testing.T) {
 	db, round := checkpointed(t)
 	fill(t, db, 3100)
 	before, _ := logged(t, db)
@@ -239,7 +239,7 @@ func TestLargeTransactionIsNotMovedByTheWriter(t *testing.T) {
 	}
 	<-done
 	if pages, moved := logged(t, db); moved > before {
-		t.Errorf("the writer moved %d of %d pages", moved, pages)
+		t.Errorf("the writing connection moved %d of %d pages", moved, pages)
 	}
 	round()
 	if pages, moved := logged(t, db); moved != pages {
@@ -247,27 +247,27 @@ func TestLargeTransactionIsNotMovedByTheWriter(t *testing.T) {
 	}
 }
 
-// While much comes in as fast as it is moved, nobody waits: the log grows, until it is very long. Once less comes in it is begun anew.
-func TestLogGrowsWhileMuchComesIn(t *testing.T) {
+// Under heavy writes the log grows up to its limit without delaying writers. It restarts when there are fewer writes.
+func TestLogGrowsUnderHeavyWrites(t *testing.T) {
 	db, path := opened(t)
 	writer := sqlite.File(path, "busy_timeout(0)")
 	t.Cleanup(func() { _ = writer.Close() })
-	asked := 0
-	writer.QueryLogFunc = func(context.Context, time.Duration, string, *sql.Rows, error) { asked++ }
+	statements := 0
+	writer.QueryLogFunc = func(context.Context, time.Duration, string, *sql.Rows, error) { statements++ }
 	checkpointer := shortened(t, path, writer)
-	var reader *sql.Tx // holds up the moving of what comes in after it
-	checkpointer.Aside().QueryLogFunc = func(_ context.Context, _ time.Duration, asked string, _ *sql.Rows, _ error) {
-		if strings.Contains(asked, "PASSIVE") && reader != nil {
-			_ = reader.Rollback() // it only read
+	var reader *sql.Tx // prevents the checkpoint of later pages
+	checkpointer.Aside().QueryLogFunc = func(_ context.Context, _ time.Duration, statement string, _ *sql.Rows, _ error) {
+		if strings.Contains(statement, "PASSIVE") && reader != nil {
+			_ = reader.Rollback() // read-only
 			reader = nil
 		}
 	}
-	round := func(rows, meanwhile int) (pages, moved int) {
+	round := func(rows, concurrent int) (pages, moved int) {
 		t.Helper()
 		fill(t, db, rows)
-		if meanwhile > 0 {
+		if concurrent > 0 {
 			reader = reads(t, db)
-			fill(t, db, meanwhile)
+			fill(t, db, concurrent)
 		}
 		if err := checkpointer.Round(t.Context()); err != nil {
 			t.Fatal(err)
@@ -275,25 +275,25 @@ func TestLogGrowsWhileMuchComesIn(t *testing.T) {
 		return logged(t, db)
 	}
 	for i := range 2 {
-		if pages, moved := round(longLog, 100); pages < (i+1)*longLog || pages-moved < 100 || asked > 0 {
-			t.Errorf("%d of %d pages were moved; the writer was asked %d times", moved, pages, asked)
+		if pages, moved := round(longLog, 100); pages < (i+1)*longLog || pages-moved < 100 || statements > 0 {
+			t.Errorf("%d of %d pages were moved; %d statements on the writing connection", moved, pages, statements)
 		}
 	}
-	if pages, moved := round(2*longLog, 100); moved != pages || pages < 10*longLog || asked != 2 {
-		t.Errorf("a very long log: %d of %d pages were moved; the writer was asked %d times", moved, pages, asked)
+	if pages, moved := round(2*longLog, 100); moved != pages || pages < 10*longLog || statements != 2 {
+		t.Errorf("very long log: %d of %d pages were moved; %d statements on the writing connection", moved, pages, statements)
 	}
-	if pages, moved := round(longLog, 100); pages > 4*longLog || pages-moved < 100 || asked != 2 {
-		t.Errorf("a log that was begun anew: %d of %d pages were moved; the writer was asked %d times", moved, pages, asked)
+	if pages, moved := round(longLog, 100); pages > 4*longLog || pages-moved < 100 || statements != 2 {
+		t.Errorf("after the log restarted: %d of %d pages were moved; %d statements on the writing connection", moved, pages, statements)
 	}
-	for i, then := range []int{2, 4} { // less than a log's length came in since the last look, then nothing
-		if pages, moved := round(100*(1-i), 0); asked != then || i == 1 && moved != pages {
-			t.Errorf("less comes in: %d of %d pages were moved; the writer was asked %d times", moved, pages, asked)
+	for i, then := range []int{2, 4} { // fewer pages than the threshold since the last round, then none
+		if pages, moved := round(100*(1-i), 0); statements != then || i == 1 && moved != pages {
+			t.Errorf("fewer writes: %d of %d pages were moved; %d statements on the writing connection", moved, pages, statements)
 		}
 	}
 }
 
-// What fails is tried again at leisure, and said once.
-func TestCheckpointerThatFails(t *testing.T) {
+// A failed checkpoint is retried after a delay and logged once.
+func TestCheckpointerRetriesFailures(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data.db")
 	if err := os.WriteFile(path, bytes.Repeat([]byte("no database "), 1000), 0o600); err != nil {
 		t.Fatal(err)
@@ -301,16 +301,16 @@ func TestCheckpointerThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()
-		var said strings.Builder
+		var output strings.Builder
 		tries := 0
 		checkpointer := sqlite.NewCheckpointer(path, nil)
 		checkpointer.Aside().QueryLogFunc = func(context.Context, time.Duration, string, *sql.Rows, error) { tries++ }
-		checkpointer.Run(ctx, slog.New(slog.NewTextHandler(&said, nil)))
+		checkpointer.Run(ctx, slog.New(slog.NewTextHandler(&output, nil)))
 		if tries < 5 || tries > 20 {
-			t.Errorf("it was tried %d times in a minute", tries)
+			t.Errorf("%d attempts in a minute", tries)
 		}
-		if lines := strings.Count(said.String(), "\n"); lines != 1 {
-			t.Errorf("said was %s", said.String())
+		if lines := strings.Count(output.String(), "\n"); lines != 1 {
+			t.Errorf("logged %s", output.String())
 		}
 	})
 }

@@ -9,22 +9,22 @@ import (
 )
 
 const (
-	// pagesAtOnce is how much is copied between two rests: 2 MB, or 4 where a database has pages of 4 kB; some milliseconds.
-	pagesAtOnce = 1000
-	// stepsToSync is how often the copy is written out to the disk. Left to the system, it would pile up in memory until everybody who writes
-	// has to wait for it, readings among them.
+	// pagesPerStep is the number of pages copied between two rests: 2 MB, or 4 MB with pages of 4 kB, which takes a few milliseconds.
+	pagesPerStep = 1000
+	// stepsToSync is the number of steps between syncs of the copy. Without them, the system would collect dirty pages in memory until all writers,
+	// including those of readings, have to wait.
 	stepsToSync = 8
 )
 
-// Copy writes the database as it is at this moment into a file that does not exist yet, page by page through SQLite's own
-// backup, beside whoever reads and writes. It calls rest after every few pages. The end of the copy may not have reached the disk.
+// Copy writes a snapshot of the database to a new file with SQLite's backup API, page by page, concurrently with readers and
+// writers. It calls rest after every step. The end of the copy may not be synced to disk.
 func Copy(ctx context.Context, db *sql.DB, target string, rest func(context.Context) error) (err error) {
 	reader, err := db.Conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, reader.Close()) }()
-	// One read from the first page to the last: whatever others write meanwhile is not in it, and does not make the copy begin again.
+	// One read transaction from the first page to the last: concurrent writes are not in the copy and do not restart it.
 	if _, err := reader.ExecContext(ctx, "BEGIN DEFERRED"); err != nil {
 		return err
 	}
@@ -42,20 +42,20 @@ func Copy(ctx context.Context, db *sql.DB, target string, rest func(context.Cont
 func copyPages(ctx context.Context, opened any, target string, rest func(context.Context) error) (err error) {
 	reader, ok := opened.(*conn)
 	if !ok {
-		return fmt.Errorf("%T was not opened here", opened)
+		return fmt.Errorf("a %T is not a connection of this package", opened)
 	}
-	copying, err := copyTo(reader.connection, target)
+	runningCopy, err := copyTo(reader.connection, target)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, copying.Finish()) }()
+	defer func() { err = errors.Join(err, runningCopy.Finish()) }()
 	for step := 1; ; step++ {
-		more, err := copying.Step(pagesAtOnce)
+		more, err := runningCopy.Step(pagesPerStep)
 		if err != nil || !more {
 			return err
 		}
 		if step%stepsToSync == 0 {
-			if err := writeOut(target); err != nil {
+			if err := syncFile(target); err != nil {
 				return err
 			}
 		}
@@ -65,8 +65,8 @@ func copyPages(ctx context.Context, opened any, target string, rest func(context
 	}
 }
 
-func writeOut(path string) error {
-	file, err := os.Open(path) //nolint:gosec // the copy under way
+func syncFile(path string) error {
+	file, err := os.Open(path) //nolint:gosec // the path of the running copy
 	if err != nil {
 		return err
 	}

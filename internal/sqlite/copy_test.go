@@ -10,7 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/sqlite"
 )
 
-// What is written between two steps is not in the copy, and the copy does not begin again because of it.
+// Writes between two steps are not in the copy and do not restart it.
 func TestCopyBesideWriter(t *testing.T) {
 	db := open(t).DB()
 	run(t, db, `WITH RECURSIVE series(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM series WHERE n < 30000)
@@ -39,15 +39,15 @@ func TestCopyBesideWriter(t *testing.T) {
 	run(t, db, "INSERT INTO numbers VALUES (0, 'after')") // the connection is free again
 }
 
-func TestCopyCalledOff(t *testing.T) {
+func TestCanceledCopy(t *testing.T) {
 	db := open(t).DB()
 	run(t, db, `WITH RECURSIVE series(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM series WHERE n < 10000)
 		INSERT INTO numbers SELECT n, printf('%.1000c', 'x') FROM series`)
-	called := errors.New("called off")
-	if err := sqlite.Copy(t.Context(), db, filepath.Join(t.TempDir(), "copy.db"), func(context.Context) error { return called }); !errors.Is(err, called) {
+	canceled := errors.New("canceled")
+	if err := sqlite.Copy(t.Context(), db, filepath.Join(t.TempDir(), "copy.db"), func(context.Context) error { return canceled }); !errors.Is(err, canceled) {
 		t.Errorf("%v", err)
 	}
-	for range 20 { // every connection is as good as new: none is in the read of the copy
+	for range 20 { // every connection is usable: none is in the read transaction of the copy
 		tx, err := db.Begin()
 		if err != nil {
 			t.Fatal(err)
@@ -58,6 +58,6 @@ func TestCopyCalledOff(t *testing.T) {
 		}
 	}
 	if err := sqlite.Copy(t.Context(), db, filepath.Join(t.TempDir(), "no", "such", "folder"), nil); err == nil || strings.Contains(err.Error(), "transaction") {
-		t.Errorf("copied to nowhere: %v", err)
+		t.Errorf("copy to a missing folder: %v", err)
 	}
 }

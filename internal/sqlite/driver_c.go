@@ -5,22 +5,22 @@ package sqlite
 /*
 #cgo darwin LDFLAGS: -Wl,-undefined,dynamic_lookup
 
-// What is called here is in the driver's C, with which the program is linked in the end: weak, since this package alone links without it.
+// These functions are defined in the driver's C code and resolved when the program is linked. They are weak, because cgo links this package without it.
 typedef struct sqlite3 sqlite3;
 extern int sqlite3_auto_extension(void (*)(void)) __attribute__((weak));
 extern int sqlite3_db_config(sqlite3 *, int, ...) __attribute__((weak));
 extern int sqlite3_config(int, ...) __attribute__((weak));
-extern int add_joined(void); // joined.c
+extern int register_joined_vfs(void); // joined.c
 
 static int defend(sqlite3 *db, char **message, const void *api) {
 	return sqlite3_db_config(db, 1010, 1, (int *)0); // SQLITE_DBCONFIG_DEFENSIVE
 }
 
-// set_up comes before the first connection. Counting what is allocated takes a lock that all connections share, and nobody asks for the sum.
-static int set_up(void) {
+// configure runs before the first connection. It turns off memory statistics, which are unused and take a lock that all connections share.
+static int configure(void) {
 	int failed = sqlite3_config(9, 0); // SQLITE_CONFIG_MEMSTATUS
 	if (!failed) failed = sqlite3_auto_extension((void (*)(void))defend);
-	return failed ? failed : add_joined();
+	return failed ? failed : register_joined_vfs();
 }
 */
 import "C"
@@ -37,24 +37,24 @@ import (
 	"github.com/mattn/go-sqlite3"
 )
 
-// InC reports whether SQLite is what its authors wrote, and not its translation to Go.
+// InC reports whether SQLite is compiled from C, as opposed to translated to Go.
 const InC = true
 
-// registered opens connections whose SQL cannot touch what SQLite keeps for itself: the driver has no word for that.
-var registered = func() driver.Driver {
-	if C.set_up() != 0 {
-		panic("SQLite cannot be set up") // out of memory, or in use already, before anything began
+// sqliteDriver is the driver. Its connections are in SQLite's defensive mode, for which the driver has no option.
+var sqliteDriver = func() driver.Driver {
+	if C.configure() != 0 {
+		panic("SQLite cannot be set up: out of memory, or already initialized")
 	}
 	return &sqlite3.SQLiteDriver{}
 }()
 
-// Connected is told of each new connection, unless nil; only the benchmark sets it.
-var Connected func(path string, to *sqlite3.SQLiteConn)
+// OnConnect, if not nil, is called for each new connection; only the benchmark sets it.
+var OnConnect func(path string, to *sqlite3.SQLiteConn)
 
-// open makes a connection without a lock of its own: a connection serves one goroutine at a time, and SQLite would take the lock for each value that
-// is bound. Its writes into the log are joined, see joined.c.
+// open opens a connection without a mutex: a connection serves one goroutine at a time, and SQLite would lock the mutex for every bound value. Writes to
+// the log are joined, see joined.c.
 func (c connector) open() (session, error) {
-	opened, err := registered.Open(c.path + "?_mutex=no&vfs=joined")
+	opened, err := sqliteDriver.Open(c.path + "?_mutex=no&vfs=joined")
 	if err != nil {
 		return session{}, err
 	}
@@ -67,13 +67,13 @@ func (c connector) open() (session, error) {
 			return session{}, errors.Join(fmt.Errorf("%s: %w", pragma, err), inner.Close())
 		}
 	}
-	if Connected != nil {
-		Connected(c.path, inner)
+	if OnConnect != nil {
+		OnConnect(c.path, inner)
 	}
 	return session{inner, &bounds{}}, nil
 }
 
-// session is a connection between two borrowers: nothing of one is left for the next.
+// session is a connection in database/sql's pool.
 type session struct {
 	*sqlite3.SQLiteConn
 	bounds *bounds
@@ -82,7 +82,7 @@ type session struct {
 // ResetSession implements [driver.SessionResetter].
 func (session) ResetSession(context.Context) error { return nil }
 
-// IsValid implements [driver.Validator]: one that was left within a transaction is not used again.
+// IsValid implements [driver.Validator]. A connection with an open transaction is not reused.
 func (s session) IsValid() bool { return s.AutoCommit() }
 
 // PrepareContext implements [driver.ConnPrepareContext].
@@ -99,12 +99,12 @@ func (s session) PrepareContext(ctx context.Context, text string) (driver.Stmt, 
 	return prepared{inner, handleOf(inner), s.bounds, inner.Readonly() || strings.HasPrefix(upper, "PRAGMA") || strings.Contains(upper, "RETURNING")}, nil
 }
 
-// prepared is a statement that reads to the end what it answers, though nobody asks for it: the driver stops at the first row and leaves it there.
-// From then on its connection would see the database as it was at that moment, or commit nothing.
+// prepared is a statement that reads all of its result rows in ExecContext. The driver stops at the first row and leaves the statement open, after which
+// the connection would keep reading an old snapshot, or could not commit.
 type prepared struct {
 	*sqlite3.SQLiteStmt
-	handle  unsafe.Pointer // SQLite's own; nil if it is not known
-	bounds  *bounds        // of its connection
+	handle  unsafe.Pointer // sqlite3_stmt; nil if unknown
+	bounds  *bounds        // shared by the connection
 	answers bool
 }
 
@@ -127,14 +127,14 @@ func (p prepared) ExecContext(ctx context.Context, args []driver.NamedValue) (dr
 	return affected, errors.Join(err, rows.Close())
 }
 
-// BeginTx implements [driver.ConnBeginTx]. Who only reads takes no lock that others want.
+// BeginTx implements [driver.ConnBeginTx]. A read-only transaction takes no write lock.
 func (s session) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
 	begin := "BEGIN IMMEDIATE"
 	if o.ReadOnly {
 		begin = "BEGIN"
 	}
 	if _, err := s.ExecContext(ctx, begin, nil); err != nil {
-		if !s.AutoCommit() { // cancelled a moment too late
+		if !s.AutoCommit() { // canceled after the transaction began
 			err = errors.Join(err, transaction{s.SQLiteConn}.Rollback())
 		}
 		return nil, err
@@ -142,10 +142,10 @@ func (s session) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, er
 	return transaction{s.SQLiteConn}, nil
 }
 
-// transaction is one under way.
+// transaction is an open transaction.
 type transaction struct{ conn *sqlite3.SQLiteConn }
 
-// Commit implements [driver.Tx]. What cannot be committed is over all the same, as database/sql takes it.
+// Commit implements [driver.Tx]. It rolls back if the commit fails, because database/sql treats the transaction as finished.
 func (t transaction) Commit() error {
 	_, err := t.conn.Exec("COMMIT", nil)
 	if err != nil && !t.conn.AutoCommit() {
@@ -160,39 +160,39 @@ func (t transaction) Rollback() error {
 	return err
 }
 
-// copying is a copy of a database under way.
-type copying struct {
+// runningCopy is a running copy of a database.
+type runningCopy struct {
 	*sqlite3.SQLiteBackup
 	target driver.Conn
 }
 
-func copyTo(inner connection, target string) (copying, error) {
+func copyTo(inner connection, target string) (runningCopy, error) {
 	source, ok := inner.(session)
 	if !ok {
-		return copying{}, fmt.Errorf("the SQLite driver's %T cannot copy", inner)
+		return runningCopy{}, fmt.Errorf("the SQLite driver's %T does not support backups", inner)
 	}
 	opened, err := connector{path: target, pragmas: []string{"journal_mode(OFF)", "synchronous(OFF)"}}.open()
 	if err != nil {
-		return copying{}, err
+		return runningCopy{}, err
 	}
 	started, err := opened.Backup("main", source.SQLiteConn, "main")
 	if err != nil {
-		return copying{}, errors.Join(err, opened.Close())
+		return runningCopy{}, errors.Join(err, opened.Close())
 	}
-	return copying{started, opened}, nil
+	return runningCopy{started, opened}, nil
 }
 
-// Step copies some pages and reports whether there are more.
-func (c copying) Step(pages int32) (more bool, err error) {
+// Step copies pages and reports whether there are more.
+func (c runningCopy) Step(pages int32) (more bool, err error) {
 	done, err := c.SQLiteBackup.Step(int(pages))
 	return !done, err
 }
 
 // Finish ends the copy.
-func (c copying) Finish() error { return errors.Join(c.SQLiteBackup.Finish(), c.target.Close()) }
+func (c runningCopy) Finish() error { return errors.Join(c.SQLiteBackup.Finish(), c.target.Close()) }
 
-// codeOf is SQLite's number of an error; 0 when it is none of SQLite's.
-func codeOf(err error) int {
+// errorCode returns the SQLite error code of an error, or 0 if it is not an SQLite error.
+func errorCode(err error) int {
 	if refused, ok := errors.AsType[sqlite3.Error](err); ok {
 		return int(refused.Code)
 	}

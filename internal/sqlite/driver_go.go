@@ -12,18 +12,18 @@ import (
 	modernc "modernc.org/sqlite"
 )
 
-// InC reports whether SQLite is what its authors wrote, and not its translation to Go.
+// InC reports whether SQLite is compiled from C, as opposed to translated to Go.
 const InC = false
 
-// open makes a connection. The driver would set what it is told in the order of the alphabet, and too late how large pages are.
+// open opens a connection and runs the pragmas itself: the driver would run them in alphabetical order, with page_size too late.
 func (c connector) open() (connection, error) {
-	opened, err := registered.Open(c.path + "?_txlock=immediate&_defensive=1")
+	opened, err := sqliteDriver.Open(c.path + "?_txlock=immediate&_defensive=1")
 	if err != nil {
 		return nil, err
 	}
 	inner, ok := opened.(connection)
 	if !ok {
-		return nil, fmt.Errorf("the SQLite driver's %T lacks something", opened)
+		return nil, fmt.Errorf("the SQLite driver's %T lacks a required interface", opened)
 	}
 	for _, pragma := range c.pragmas {
 		if _, err := inner.ExecContext(context.Background(), "PRAGMA "+pragma, nil); err != nil {
@@ -33,34 +33,34 @@ func (c connector) open() (connection, error) {
 	return inner, nil
 }
 
-// registered is the driver under which others register functions and hooks for every connection.
-var registered = func() driver.Driver {
+// sqliteDriver is the driver with which other packages register functions and hooks for every connection.
+var sqliteDriver = func() driver.Driver {
 	db, err := sql.Open("sqlite", "")
 	if err != nil {
 		return &modernc.Driver{}
 	}
-	defer func() { _ = db.Close() }() // nothing was opened
+	defer func() { _ = db.Close() }() // no connection was opened
 	return db.Driver()
 }()
 
-// copying is a copy of a database under way.
-type copying struct{ *modernc.Backup }
+// runningCopy is a running copy of a database.
+type runningCopy struct{ *modernc.Backup }
 
-func copyTo(inner connection, target string) (copying, error) {
+func copyTo(inner connection, target string) (runningCopy, error) {
 	source, ok := inner.(interface {
 		NewBackup(target string) (*modernc.Backup, error)
 	})
 	if !ok {
-		return copying{}, fmt.Errorf("the SQLite driver's %T cannot copy", inner)
+		return runningCopy{}, fmt.Errorf("the SQLite driver's %T does not support backups", inner)
 	}
 	started, err := source.NewBackup(target + "?_pragma=journal_mode(OFF)&_pragma=synchronous(OFF)")
-	return copying{started}, err
+	return runningCopy{started}, err
 }
 
-// codeOf is SQLite's number of an error; 0 when it is none of SQLite's.
-func codeOf(err error) int {
+// errorCode returns the SQLite error code of an error, or 0 if it is not an SQLite error.
+func errorCode(err error) int {
 	if refused, ok := errors.AsType[*modernc.Error](err); ok {
-		return refused.Code() & 0xff // without what it adds
+		return refused.Code() & 0xff // the primary code
 	}
 	return 0
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/sqlite"
 )
 
-// Both drivers open a database in the same way.
-func TestOpenedAsTold(t *testing.T) {
+// Both drivers open a database with the same settings.
+func TestConnectionSettings(t *testing.T) {
 	for synchronous, number := range map[string]int{"OFF": 0, "NORMAL": 1, "FULL": 2} {
 		opened, err := sqlite.Open(filepath.Join(t.TempDir(), "data.db"), synchronous)
 		if err != nil {
@@ -43,8 +43,8 @@ func TestOpenedAsTold(t *testing.T) {
 	}
 }
 
-// What SQLite is built with and rules or plans rest on.
-func TestBuiltWith(t *testing.T) {
+// The compile options on which collection rules and query plans depend.
+func TestCompileOptions(t *testing.T) {
 	rows, err := open(t).DB().Query("SELECT compile_options FROM pragma_compile_options")
 	if err != nil {
 		t.Fatal(err)
@@ -67,21 +67,21 @@ func TestBuiltWith(t *testing.T) {
 	}
 }
 
-// TestDefensive cannot touch what SQLite keeps for itself.
+// SQL cannot change SQLite's internal structures.
 func TestDefensive(t *testing.T) {
 	db := open(t).DB()
 	db.SetMaxOpenConns(1)
 	run(t, db, "PRAGMA writable_schema = ON")
 	if _, err := db.Exec("UPDATE sqlite_schema SET sql = 'CREATE TABLE numbers (n)' WHERE name = 'numbers'"); err == nil {
-		t.Error("the schema was written by hand")
+		t.Error("the schema table was written directly")
 	}
 	if _, err := db.Exec("SELECT load_extension('x')"); err == nil {
 		t.Error("an extension was loaded")
 	}
 }
 
-// Who only reads waits for nobody who writes, holds nobody up, and sees one moment.
-func TestReadsBesideAWriter(t *testing.T) {
+// A read transaction neither waits for writers nor blocks them, and sees one snapshot.
+func TestReadsDuringWrites(t *testing.T) {
 	db := open(t).DB()
 	writer, err := db.Begin()
 	if err != nil {
@@ -98,26 +98,26 @@ func TestReadsBesideAWriter(t *testing.T) {
 		return n
 	}
 	if n := count(); n != 0 {
-		t.Errorf("%d rows at first", n)
+		t.Errorf("%d rows before the write", n)
 	}
 	run(t, writer, "INSERT INTO numbers VALUES (1, 'one'); INSERT INTO numbers VALUES (2, 'two');")
 	if err := writer.Commit(); err != nil {
 		t.Fatal(err)
 	}
 	if n := count(); n != 0 {
-		t.Errorf("%d rows in the moment of before", n)
+		t.Errorf("%d rows in the older snapshot", n)
 	}
 	if err := reader.Rollback(); err != nil {
 		t.Error(err)
 	}
 	var n int
 	if err := db.QueryRow("SELECT COUNT(*) FROM numbers").Scan(&n); err != nil || n != 2 {
-		t.Errorf("%d rows in the end, of a text of two statements (%v)", n, err)
+		t.Errorf("%d rows after a text of two statements (%v)", n, err)
 	}
 }
 
-// Whoever does not look at the answer of a statement is done with it all the same: their connection sees what others write afterwards.
-func TestUnreadAnswers(t *testing.T) {
+// A statement with unread result rows is finished: its connection sees later writes of others.
+func TestUnreadRows(t *testing.T) {
 	db := open(t).DB()
 	db.SetMaxOpenConns(2)
 	run(t, db, "INSERT INTO numbers VALUES (1, 'one'), (2, 'two')")
@@ -143,10 +143,10 @@ func TestUnreadAnswers(t *testing.T) {
 		} else if n, err := result.RowsAffected(); strings.HasPrefix(text, "INSERT") && (err != nil || n != 1) {
 			t.Errorf("%s: %d rows (%v)", text, n, err)
 		}
-		run(t, db, "INSERT INTO numbers VALUES (?, 'later')", 1000+i) // by the other connection
+		run(t, db, "INSERT INTO numbers VALUES (?, 'later')", 1000+i) // on the other connection
 		var last int
 		if err := one.QueryRowContext(t.Context(), "SELECT MAX(n) FROM numbers").Scan(&last); err != nil || last != 1000+i {
-			t.Errorf("after %s its connection sees %d as the last (%v)", text, last, err)
+			t.Errorf("after %s its connection sees %d as the last row (%v)", text, last, err)
 		}
 		tx, err := one.BeginTx(t.Context(), nil)
 		if err != nil {
@@ -162,8 +162,8 @@ func TestUnreadAnswers(t *testing.T) {
 	}
 }
 
-// What is cancelled ends soon, and says why; its connection serves the next.
-func TestCancelled(t *testing.T) {
+// A canceled query ends soon with the reason, and its connection remains usable.
+func TestCanceled(t *testing.T) {
 	db := open(t).DB()
 	db.SetMaxOpenConns(1)
 	const long = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000000) SELECT COUNT(*) FROM n"
@@ -173,15 +173,15 @@ func TestCancelled(t *testing.T) {
 		err := db.QueryRowContext(ctx, long).Scan(&n)
 		cancel()
 		if !errors.Is(err, context.DeadlineExceeded) && (err == nil || err.Error() != "interrupted" && err.Error() != "interrupted (9)") {
-			t.Errorf("cancelled: %v", err)
+			t.Errorf("canceled: %v", err)
 		}
 		if err := db.QueryRow("SELECT 7").Scan(&n); err != nil || n != 7 {
-			t.Errorf("afterwards: %d (%v)", n, err)
+			t.Errorf("next query: %d (%v)", n, err)
 		}
 	}
 }
 
-// Values come back as they were stored, whatever the column is declared as: PocketBase and our own code read them so.
+// Values are read with the type with which they were stored, regardless of the declared column type, as PocketBase and Vigil expect.
 func TestValues(t *testing.T) {
 	db := open(t).DB()
 	run(t, db, "CREATE TABLE kinds (t TEXT, j JSON, b BOOLEAN, n NUMERIC, r REAL, i INTEGER)")
@@ -194,7 +194,7 @@ func TestValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	if text != "2026-03-08T07:30:00.000000Z" || json != `{"a":1}` || !yes || numeric != 98.6 || real != 2 || integer != int64(1)<<53 {
-		t.Error("came back as", text, json, yes, numeric, real, integer)
+		t.Error("values read:", text, json, yes, numeric, real, integer)
 	}
 	var any1, any2 any
 	if err := db.QueryRow("SELECT t, CAST(? AS BLOB) FROM kinds", []byte{0, 255}).Scan(&any1, &any2); err != nil {
@@ -208,7 +208,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// What breaks a rule is told in the words that PocketBase and our own code look for.
+// Constraint errors have the texts that PocketBase and Vigil search for.
 func TestErrors(t *testing.T) {
 	db := open(t).DB()
 	run(t, db, "CREATE UNIQUE INDEX words ON numbers (word)")

@@ -8,23 +8,23 @@ import (
 	"github.com/pocketbase/dbx"
 )
 
-// Forgetful opens a database whose connections prepare each statement anew.
-func Forgetful(path string) *dbx.DB {
-	return dbx.NewFromDB(sql.OpenDB(forgetful{connector{path: path}}), "sqlite")
+// OpenUncached opens a database without a statement cache in its connections.
+func OpenUncached(path string) *dbx.DB {
+	return dbx.NewFromDB(sql.OpenDB(uncached{connector{path: path}}), "sqlite")
 }
 
-type forgetful struct{ connector }
+type uncached struct{ connector }
 
-func (f forgetful) Connect(context.Context) (driver.Conn, error) { return f.open() }
+func (f uncached) Connect(context.Context) (driver.Conn, error) { return f.open() }
 
-// Shorten has a log moved when it is shorter than usual.
-func (c *Checkpointer) Shorten(long, few, longest int) { c.lengths = lengths{long, few, longest} }
+// SetLengths sets the thresholds of the checkpointer.
+func (c *Checkpointer) SetLengths(long, few, longest int) { c.lengths = lengths{long, few, longest} }
 
-// Round looks at the log once, and moves it if it is too long.
+// Round runs one round.
 func (c *Checkpointer) Round(ctx context.Context) error { return c.round(ctx) }
 
-// Close ends what Run was not asked to.
+// Close closes the connection of a checkpointer that was not run.
 func (c *Checkpointer) Close() error { return c.aside.Close() }
 
-// Aside is its own connection.
+// Aside returns the checkpointer's own connection.
 func (c *Checkpointer) Aside() *dbx.DB { return c.aside }

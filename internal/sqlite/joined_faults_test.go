@@ -20,7 +20,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/sqlite"
 )
 
-// A process that is killed in the midst of its commits has stored what it acknowledged.
+// A process that is killed between commits has stored every acknowledged row.
 func TestJoinedKilled(t *testing.T) {
 	if path := os.Getenv("VIGIL_TEST_COMMITS"); path != "" {
 		commitForEver(t, path)
@@ -38,28 +38,28 @@ func TestJoinedKilled(t *testing.T) {
 		if err := child.Start(); err != nil {
 			t.Fatal(err)
 		}
-		told := bufio.NewScanner(out)
-		for lines := 0; lines < 20+7*round && told.Scan(); lines++ {
-			if _, err := fmt.Sscanf(told.Text(), "stored %d", &acknowledged); err != nil {
-				t.Fatalf("the other process says %q", told.Text())
+		output := bufio.NewScanner(out)
+		for lines := 0; lines < 20+7*round && output.Scan(); lines++ {
+			if _, err := fmt.Sscanf(output.Text(), "stored %d", &acknowledged); err != nil {
+				t.Fatalf("the child process printed %q", output.Text())
 			}
 		}
 		if err := child.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		for told.Scan() { // what was acknowledged by then
-			_, _ = fmt.Sscanf(told.Text(), "stored %d", &acknowledged)
+		for output.Scan() { // rows acknowledged before the kill
+			_, _ = fmt.Sscanf(output.Text(), "stored %d", &acknowledged)
 		}
 		_ = child.Wait() // killed
 		rows := connected(t, path, "FULL", false).number("SELECT COUNT(*) FROM readings")
 		if last := connected(t, path, "FULL", true).number("SELECT MAX(n) FROM readings"); rows < acknowledged || rows != last {
-			t.Errorf("%d rows up to %d of %d acknowledged", rows, last, acknowledged)
+			t.Errorf("%d rows up to number %d, %d acknowledged", rows, last, acknowledged)
 		}
 		wantWhole(t, path, rows)
 	}
 }
 
-// commitForEver stores rows in transactions of different sizes, rolls some back, and says after each commit how many there are.
+// commitForEver stores rows in transactions of different sizes, rolls some back, and prints the number of rows after each commit.
 func commitForEver(t *testing.T, path string) {
 	w := connected(t, path, "FULL", true)
 	stored := w.number("SELECT COUNT(*) FROM readings")
@@ -79,7 +79,7 @@ func commitForEver(t *testing.T, path string) {
 	}
 }
 
-// limitFiles lets this process write no file past so many bytes.
+// limitFiles limits the size of files that this process writes.
 func limitFiles(t *testing.T, bytes uint64) {
 	t.Helper()
 	if err := unix.Prlimit(0, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: bytes, Max: math.MaxUint64}, nil); err != nil {
@@ -87,19 +87,18 @@ func limitFiles(t *testing.T, bytes uint64) {
 	}
 }
 
-// A disk that takes no more: the commit fails and nothing of it is stored, wherever in it that shows; later ones succeed, the first of them
-// on the same connection at once.
+// On a full disk, a commit fails and stores nothing, wherever in the transaction the error occurs. Later commits succeed, also on the same connection.
 func TestJoinedDiskFails(t *testing.T) {
 	for name, tt := range map[string]struct {
-		room int // bytes that the log may still grow by
+		room int // bytes by which the log may still grow
 		fill func(w writer) error
 	}{
 		"at the commit":                {0, func(w writer) error { return w.try("UPDATE readings SET value = zeroblob(100)") }},
 		"with a part of the commit":    {6000, func(w writer) error { return w.try("UPDATE readings SET value = zeroblob(3000) WHERE n < 5") }},
-		"where the rest is handed on":  {140_000, func(w writer) error { return w.transaction(w.insert(40)) }},
+		"when the buffer is full":      {140_000, func(w writer) error { return w.transaction(w.insert(40)) }},
 		"while the cache overflows":    {20_000, func(w writer) error { return w.transaction(w.insert(200)) }},
 		"in the middle of a statement": {20_000, func(w writer) error { return w.transaction(w.insert(30), doubles, w.insert(30)) }},
-		"as somebody reads it back": {20_000, func(w writer) error {
+		"at a read of the written pages": {20_000, func(w writer) error {
 			return w.transaction(w.insert(25), "SELECT SUM(LENGTH(value)) FROM readings", w.insert(3))
 		}},
 		"between savepoints": {20_000, func(w writer) error {
@@ -117,8 +116,8 @@ func TestJoinedDiskFails(t *testing.T) {
 			limitFiles(t, uint64(log.Size())+uint64(tt.room))
 			failed := tt.fill(joined)
 			limitFiles(t, math.MaxUint64)
-			if !sqlite.TakesNothing(failed) {
-				t.Errorf("a disk without room: %v", failed)
+			if !sqlite.IsStorageFailure(failed) {
+				t.Errorf("on a full disk: %v", failed)
 			}
 			joined.wantStored(want, 20)
 		})
@@ -127,7 +126,7 @@ func TestJoinedDiskFails(t *testing.T) {
 
 const (
 	doubles = "UPDATE readings SET value = zeroblob(2 * LENGTH(value))"
-	// copies reads what is in the log already; where there is no room for that, SQLite takes back this statement alone.
+	// copies reads pages that are in the log already; without space for them, SQLite rolls back only this statement.
 	copies = "INSERT INTO readings SELECT n + 1000, value FROM readings WHERE true ORDER BY n"
 )
 
@@ -136,13 +135,13 @@ func (w writer) try(text string) error {
 	return err
 }
 
-// insert is a text that inserts so many rows of a page.
+// insert returns a statement that inserts a number of rows of 3,900 bytes.
 func (w writer) insert(rows int) string {
 	return fmt.Sprintf(`WITH RECURSIVE more(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM more WHERE n < %d)
 		INSERT INTO readings (value) SELECT zeroblob(3900) FROM more`, rows)
 }
 
-// transaction goes on after what fails for as long as SQLite lets it, up to the commit, and says what failed last.
+// transaction runs statements up to the commit, continues after errors as long as SQLite permits, and returns the last error.
 func (w writer) transaction(texts ...string) (failed error) {
 	over := false
 	for _, text := range append(append([]string{"BEGIN IMMEDIATE"}, texts...), "COMMIT") {
@@ -156,7 +155,7 @@ func (w writer) transaction(texts ...string) (failed error) {
 	return errors.Join(failed, w.try("ROLLBACK"))
 }
 
-// wantStored stores more on top, and looks at all of it from everywhere.
+// wantStored checks the stored rows on several connections, then stores more rows and checks again.
 func (w writer) wantStored(want, rows int) {
 	w.t.Helper()
 	other := connected(w.t, w.path, "FULL", false)
@@ -172,12 +171,12 @@ func (w writer) wantStored(want, rows int) {
 	w.wantWhole(rows + 70)
 }
 
-// smallDisk is a database on a file system of 4 MB, and what fills that up and makes room again.
+// smallDisk returns a database on a file system of 4 MB, with functions that fill the file system and free the space again.
 func smallDisk(t *testing.T) (joined writer, fill, free func()) {
 	t.Helper()
 	disk := t.TempDir()
 	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=4m"); err != nil {
-		t.Skipf("no file system of one's own without being root: %v", err)
+		t.Skipf("mounting a file system requires root: %v", err)
 	}
 	t.Cleanup(func() {
 		if err := syscall.Unmount(disk, syscall.MNT_DETACH); err != nil {
@@ -193,9 +192,9 @@ func smallDisk(t *testing.T) (joined writer, fill, free func()) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = filler.Close() }() // full
+		defer func() { _ = filler.Close() }() // the disk is full
 		if _, err := io.Copy(filler, zeros{}); err == nil {
-			t.Fatal("a full disk takes more")
+			t.Fatal("a full disk accepts a write")
 		}
 	}
 	free = func() {
@@ -206,44 +205,44 @@ func smallDisk(t *testing.T) (joined writer, fill, free func()) {
 	return joined, fill, free
 }
 
-// A file system that is really full, and has room again.
+// TestJoinedDiskRunsFull uses a file system that is full and then has space again.
 func TestJoinedDiskRunsFull(t *testing.T) {
 	joined, fill, free := smallDisk(t)
 	want := joined.number(sums)
 	fill()
 	for _, failed := range []error{joined.try(joined.insert(3)), joined.transaction(joined.insert(20), joined.insert(30)), joined.try(doubles)} {
-		if !sqlite.TakesNothing(failed) {
-			t.Errorf("a full disk: %v", failed)
+		if !sqlite.IsStorageFailure(failed) {
+			t.Errorf("on a full disk: %v", failed)
 		}
 	}
 	free()
 	joined.wantStored(want, 20)
 }
 
-// Where a full disk shows in a statement that SQLite takes back alone, and there is room again before the commit: what was lost of the transaction
-// cannot be committed, and is not read.
-func TestJoinedDiskIsFullForAMoment(t *testing.T) {
+// If the disk is full in a statement that SQLite rolls back alone, and has space again before the commit, the lost writes of the transaction can be
+// neither read nor committed.
+func TestJoinedDiskIsFullTemporarily(t *testing.T) {
 	for _, then := range []string{"", "SELECT SUM(LENGTH(value)) FROM readings"} {
 		joined, fill, free := smallDisk(t)
 		want := joined.number(sums)
 		run(t, joined, "BEGIN IMMEDIATE")
 		run(t, joined, joined.insert(20))
 		fill()
-		if failed := joined.try(copies); !sqlite.TakesNothing(failed) {
-			t.Errorf("a full disk: %v", failed)
+		if failed := joined.try(copies); !sqlite.IsStorageFailure(failed) {
+			t.Errorf("on a full disk: %v", failed)
 		}
 		free()
 		if then != "" && joined.try(then) == nil {
-			t.Error("what was lost was read")
+			t.Error("lost writes were read")
 		}
 		if joined.try("COMMIT") == nil {
-			t.Error("what was lost was committed")
+			t.Error("a transaction with lost writes was committed")
 		}
 		joined.wantStored(want, 20)
 	}
 }
 
-// zeros never end.
+// zeros is an endless reader.
 type zeros struct{}
 
 // Read implements [io.Reader].

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"testing"
 
-	_ "github.com/mattn/go-sqlite3" // whose connections write into the log as SQLite does
+	_ "github.com/mattn/go-sqlite3" // its connections write the log without joining
 
 	"github.com/vigilhealth/vigil/internal/sqlite"
 )
@@ -28,7 +28,7 @@ type writer struct {
 	path string
 }
 
-// Exec is for [run].
+// Exec lets [run] use a writer.
 func (w writer) Exec(text string, args ...any) (sql.Result, error) {
 	return w.ExecContext(context.Background(), text, args...)
 }
@@ -41,7 +41,7 @@ func (w writer) number(text string) (n int) {
 	return n
 }
 
-// connected opens a database as the service does, so that its writes are joined, or as SQLite does, each with a page cache of 40 kB.
+// connected opens a database with joined writes, like the service, or with SQLite's own, and with a page cache of 10 pages.
 func connected(t testing.TB, path, synchronous string, joined bool) writer {
 	t.Helper()
 	opened, err := sql.Open("sqlite3", path)
@@ -67,14 +67,14 @@ func connected(t testing.TB, path, synchronous string, joined bool) writer {
 	return w
 }
 
-// pair are two new databases with the same table: one whose writes are joined, and one as SQLite has it.
+// pair returns two new databases with the same table, one with joined writes and one without.
 func pair(t *testing.T, synchronous string) (joined, plain writer) {
 	t.Helper()
 	joined = connected(t, filepath.Join(t.TempDir(), "data.db"), synchronous, true)
 	plain = connected(t, filepath.Join(t.TempDir(), "data.db"), synchronous, false)
 	for _, w := range []writer{joined, plain} {
 		run(t, w, table)
-		run(t, w, "INSERT INTO readings VALUES (-1, '')") // from the second commit on they are joined
+		run(t, w, "INSERT INTO readings VALUES (-1, '')") // writes are joined from the second commit on
 		run(t, w, "DELETE FROM readings")
 	}
 	return joined, plain
@@ -85,7 +85,7 @@ const (
 	sums  = "SELECT COUNT(*) + IFNULL(SUM(n * LENGTH(value)), 0) FROM readings"
 )
 
-// fill inserts rows of a page each.
+// fill inserts rows of 3,900 bytes.
 func (w writer) fill(first, rows int) {
 	w.t.Helper()
 	for n := range rows {
@@ -93,7 +93,7 @@ func (w writer) fill(first, rows int) {
 	}
 }
 
-// frames are the frames of a log that count, without its salts and sums.
+// frames returns the valid frames of a log without salts and checksums.
 func (w writer) frames() []string {
 	w.t.Helper()
 	log, err := os.ReadFile(w.path + "-wal")
@@ -113,7 +113,7 @@ func (w writer) frames() []string {
 	return found
 }
 
-// wantWhole opens a copy of a database and its log, without what connections share in memory, as after a loss of power.
+// wantWhole checks a copy of the database and its log without the shared memory, as after a power loss.
 func (w writer) wantWhole(rows int) {
 	w.t.Helper()
 	path := filepath.Join(w.t.TempDir(), "copy.db")
@@ -132,17 +132,17 @@ func (w writer) wantWhole(rows int) {
 func wantWhole(t testing.TB, path string, rows int) {
 	t.Helper()
 	copied := connected(t, path, "FULL", false)
-	var says string
-	if err := copied.QueryRowContext(t.Context(), "PRAGMA integrity_check").Scan(&says); err != nil || says != "ok" {
-		t.Errorf("the database is %q (%v)", says, err)
+	var result string
+	if err := copied.QueryRowContext(t.Context(), "PRAGMA integrity_check").Scan(&result); err != nil || result != "ok" {
+		t.Errorf("the database is %q (%v)", result, err)
 	}
 	if is := copied.number("SELECT COUNT(*) FROM readings"); is != rows {
 		t.Errorf("%d rows, want %d", is, rows)
 	}
 }
 
-// Whatever is written, rolled back, read in between, larger than the page cache or than what is gathered: the log is that of SQLite.
-func TestJoinedLogIsTheSame(t *testing.T) {
+// The log equals SQLite's own for random writes, rollbacks and reads, also beyond the size of the page cache and of the buffer.
+func TestJoinedLogEqualsSQLite(t *testing.T) {
 	joined, plain := pair(t, "FULL")
 	random := rand.New(rand.NewPCG(7, 11))
 	under, last := 0, 0 // savepoints; the last row
@@ -173,11 +173,11 @@ func TestJoinedLogIsTheSame(t *testing.T) {
 		_, first := joined.Exec(text, args...)
 		_, second := plain.Exec(text, args...)
 		if fmt.Sprint(first) != fmt.Sprint(second) {
-			t.Fatalf("%s: %v, and by SQLite %v", text, first, second)
+			t.Fatalf("%s: %v, and with SQLite %v", text, first, second)
 		}
 		if last%7 == 0 {
 			if first, second := joined.number(sums), plain.number(sums); first != second {
-				t.Fatalf("%s: sums of %d, and by SQLite %d", text, first, second)
+				t.Fatalf("%s: sums of %d, and with SQLite %d", text, first, second)
 			}
 		}
 	}
@@ -188,18 +188,18 @@ func TestJoinedLogIsTheSame(t *testing.T) {
 	}
 	ours, theirs := joined.frames(), plain.frames()
 	if len(ours) != len(theirs) || len(ours) < 500 {
-		t.Fatalf("%d frames, and by SQLite %d", len(ours), len(theirs))
+		t.Fatalf("%d frames, and with SQLite %d", len(ours), len(theirs))
 	}
 	for n := range ours {
 		if ours[n] != theirs[n] {
-			t.Fatalf("frame %d of %d is another than SQLite's", n, len(ours))
+			t.Fatalf("frame %d of %d differs from SQLite's", n, len(ours))
 		}
 	}
 	joined.wantWhole(joined.number("SELECT COUNT(*) FROM readings"))
 }
 
-// What was committed is seen by everybody from then on, and before that by nobody but the writer, however much of it is in the log already.
-func TestJoinedIsSeen(t *testing.T) {
+// Writes are visible to all connections after the commit, and before it only to the writer, even if they are already in the log.
+func TestJoinedVisibility(t *testing.T) {
 	for _, synchronous := range []string{"FULL", "NORMAL", "OFF"} {
 		joined, _ := pair(t, synchronous)
 		others := []writer{connected(t, joined.path, "FULL", false), connected(t, joined.path, "FULL", true)}
@@ -237,11 +237,11 @@ func TestJoinedIsSeen(t *testing.T) {
 	}
 }
 
-// What one writer rolled back never comes into the log in place of what another committed since.
-func TestJoinedEndsWithTheLock(t *testing.T) {
+// Writes that were rolled back never overwrite later commits of another connection in the log.
+func TestJoinedBufferEndsWithLock(t *testing.T) {
 	joined, _ := pair(t, "FULL")
 	other := connected(t, joined.path, "FULL", false)
-	for round, size := range []int{15, 40, 150} { // some of it is gathered, more than once, more than there is room for
+	for round, size := range []int{15, 40, 150} { // less than one buffer, more than one, several
 		run(t, joined, "BEGIN IMMEDIATE")
 		joined.fill(1000*round, size)
 		run(t, joined, "ROLLBACK")
@@ -254,8 +254,8 @@ func TestJoinedEndsWithTheLock(t *testing.T) {
 	}
 }
 
-// A log that was moved begins anew, and is cut to its limit.
-func TestJoinedLogBeginsAnew(t *testing.T) {
+// A log restarts after a checkpoint, and is truncated to its limit.
+func TestJoinedLogRestarts(t *testing.T) {
 	joined, _ := pair(t, "FULL")
 	run(t, joined, "PRAGMA journal_size_limit(100000)")
 	for round := range 3 {
@@ -276,7 +276,7 @@ func TestJoinedLogBeginsAnew(t *testing.T) {
 	joined.wantWhole(343)
 }
 
-// Only where commits wait for the disk are writes joined, from the second on: a few instead of two for each page.
+// Writes are joined only if commits wait for the disk, and from the second commit on: a few write calls instead of two for each page.
 func TestJoinedWrites(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -291,7 +291,7 @@ func TestJoinedWrites(t *testing.T) {
 		{"NORMAL", []string{"PRAGMA synchronous = extra"}, true},
 		{"FULL", []string{"PRAGMA main.synchronous = 1"}, false},
 		{"FULL", []string{"PRAGMA synchronous"}, true},
-		{"NORMAL", []string{"BEGIN", "PRAGMA synchronous = FULL", "COMMIT"}, false}, // refused within a transaction
+		{"NORMAL", []string{"BEGIN", "PRAGMA synchronous = FULL", "COMMIT"}, false}, // rejected in a transaction
 		{"FULL", []string{"BEGIN IMMEDIATE", "PRAGMA synchronous = OFF", "COMMIT"}, true},
 	} {
 		joined, plain := pair(t, tt.synchronous)
@@ -311,19 +311,19 @@ func TestJoinedWrites(t *testing.T) {
 		}
 		ours, theirs := writes(joined), writes(plain)
 		if slices.Min(theirs) < 100 || tt.fewer && ours[2] > 9 || !tt.fewer && slices.Min(ours) < 100 {
-			t.Errorf("%s, then %q: %v writes, and by SQLite %v", tt.synchronous, tt.later, ours, theirs)
+			t.Errorf("%s, then %q: %v writes, and with SQLite %v", tt.synchronous, tt.later, ours, theirs)
 		}
 	}
 }
 
-// written is how often the thread of the test, which is to be locked, has had something written.
+// written returns the number of write calls of the current thread, to which the test must be locked.
 func written(t *testing.T) int {
 	t.Helper()
-	told, err := os.ReadFile("/proc/thread-self/io")
+	counters, err := os.ReadFile("/proc/thread-self/io")
 	if err != nil {
 		t.Skip(err)
 	}
-	_, after, _ := strings.Cut(string(told), "syscw: ")
+	_, after, _ := strings.Cut(string(counters), "syscw: ")
 	line, _, _ := strings.Cut(after, "\n")
 	n, err := strconv.Atoi(line)
 	if err != nil {
@@ -332,7 +332,7 @@ func written(t *testing.T) int {
 	return n
 }
 
-// A reading alone changes 45 pages.
+// BenchmarkCommit changes 45 pages, as many as a single reading.
 func BenchmarkCommit(b *testing.B) {
 	for name, joined := range map[string]bool{"joined": true, "plain": false} {
 		b.Run(name, func(b *testing.B) {

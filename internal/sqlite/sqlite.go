@@ -1,14 +1,11 @@
-// Package sqlite knows how a database file is opened: durable where readings are kept, with few connections and small
-// caches, and with statements that are read once. SQLite spends as long on understanding the text of a short statement as on
-// running it, and database/sql forgets what was understood after every call; here each connection remembers the statements it has seen.
-// SQLite itself understands a statement anew whenever a bound value could change its plan, which is at every call: a LIMIT or OFFSET, and what
-// a range is compared with where rows are asked for in order. What is asked often is written LIMIT +{:n} or at <= +{:at}, whose value it does
-// not look at.
+// Package sqlite opens database files: with durable commits for records, and with a cache of prepared statements per connection. SQLite takes as
+// long to prepare a short statement as to run it, and database/sql closes statements after every call.
 //
-// SQLite itself is compiled from C where the program is built with a C compiler (driver_c.go), and translated to Go elsewhere (driver_go.go). Nothing
-// else may tell the two apart; each opens the other's files.
+// SQLite prepares a statement again whenever a bound value could change its plan, which is the case on every call for a LIMIT or OFFSET, and for the bound
+// of a range in an ordered query. Frequent statements avoid this with LIMIT +{:n} or at <= +{:at}, since the planner ignores the value of an expression.
 //
-// It refuses to know what is in the database.
+// SQLite is compiled from C if the program is built with a C compiler (driver_c.go), and translated to Go otherwise (driver_go.go). Both behave the same,
+// and each opens the other's files.
 package sqlite
 
 import (
@@ -21,8 +18,8 @@ import (
 	"github.com/pocketbase/dbx"
 )
 
-// Connect opens a database as PocketBase's DBConnect. What a practice was told is stored must survive the loss of power, so
-// the database of records waits for the disk on every commit; PocketBase's own log does not.
+// Connect opens a database as PocketBase's DBConnect. The database of records waits for the disk on every commit, so that acknowledged
+// writes survive a power loss; PocketBase's log database does not.
 func Connect(path string) (*dbx.DB, error) {
 	if filepath.Base(path) == "auxiliary.db" {
 		return open(path, "NORMAL", longLog), nil
@@ -30,14 +27,15 @@ func Connect(path string) (*dbx.DB, error) {
 	return Open(path, "FULL")
 }
 
-// Open opens a database with a say in how its commits wait for the disk; tests do not wait. A commit moves the log only once it has a gigabyte:
-// a Checkpointer does so long before, and a command without one has the time.
+// Open opens a database with a setting of PRAGMA synchronous; tests do not wait for the disk. A commit checkpoints the log only at 500 MB, or 1 GB with pages
+// of 4 kB: a Checkpointer does so much earlier, and for a command without one the delay is acceptable.
 func Open(path, synchronous string) (*dbx.DB, error) {
 	return open(path, synchronous, 250_000), nil
 }
 
-// open says from how many pages on a commit moves the log. A new database has pages of 2 kB: a reading changes little on each of many, and all of a page
-// is written to the log; and little is remembered of them, for what has just been read anew is nearer to the processor than what was remembered.
+// open opens a database in which commits checkpoint the log from a number of pages on. A new database has pages of 2 kB, because a reading changes a little on
+// each of many pages and the log stores whole pages. The page cache is small, because pages just read from the system's cache are closer to the processor
+// than those of a large cache.
 func open(path, synchronous string, autocheckpoint int) *dbx.DB {
 	return dbx.NewFromDB(sql.OpenDB(connector{path, []string{
 		"busy_timeout(10000)", // first, so that switching to WAL can wait
@@ -46,13 +44,13 @@ func open(path, synchronous string, autocheckpoint int) *dbx.DB {
 	}}), "sqlite")
 }
 
-// File opens a database that is nobody's daily work, such as a copy that is looked at, with pragmas such as "query_only(ON)" and none of ours.
+// File opens a database for occasional use, such as a copy to inspect, with only the given pragmas, such as "query_only(ON)".
 func File(path string, pragmas ...string) *dbx.DB {
 	return dbx.NewFromDB(sql.OpenDB(connector{path, pragmas}), "sqlite")
 }
 
-// connector opens connections to one file. A transaction takes the write lock as it begins: one that reads first and writes later would fail if
-// another process, such as a rotation of keys, wrote in between. SQL cannot touch what SQLite keeps for itself (its defensive mode).
+// connector opens connections to one file. A transaction takes the write lock when it begins: if it read first and wrote later, it would fail when another
+// process, such as a key rotation, wrote in between. Connections are in SQLite's defensive mode, in which SQL cannot change internal structures.
 type connector struct {
 	path    string
 	pragmas []string
@@ -68,12 +66,12 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 }
 
 // Driver implements [driver.Connector].
-func (connector) Driver() driver.Driver { return registered }
+func (connector) Driver() driver.Driver { return sqliteDriver }
 
-// TakesNothing reports whether the database could not be written because its disk is full or does not work, or may not be written to: what is
-// asked for is in order, and can be asked for again. The numbers are SQLite's: SQLITE_READONLY, SQLITE_IOERR, SQLITE_FULL.
-func TakesNothing(err error) bool {
-	switch codeOf(err) {
+// IsStorageFailure reports whether a write failed because the disk is full, failing or read-only. The request is valid and can be retried.
+// The codes are SQLITE_READONLY, SQLITE_IOERR and SQLITE_FULL.
+func IsStorageFailure(err error) bool {
+	switch errorCode(err) {
 	case 8, 10, 13:
 		return true
 	}

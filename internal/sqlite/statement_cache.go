@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// remembered bounds the statements that one connection remembers.
-const remembered = 128
+// maxCached bounds the cached statements of one connection.
+const maxCached = 128
 
-// connection is what the driver's connections can do and PocketBase relies on.
+// connection holds the interfaces of the driver's connections that PocketBase needs.
 type connection interface {
 	driver.Conn
 	driver.ConnPrepareContext
@@ -21,32 +21,32 @@ type connection interface {
 	driver.Validator
 }
 
-// statement is what the driver's statements can do.
+// statement holds the interfaces of the driver's statements.
 type statement interface {
 	driver.Stmt
 	driver.StmtExecContext
 	driver.StmtQueryContext
 }
 
-// conn is a connection that remembers its statements: it makes database/sql prepare each, and so come by here. A connection serves one goroutine at
-// a time.
+// conn is a connection with a cache of prepared statements. It makes database/sql prepare every statement, so that all go through the cache. A connection
+// serves one goroutine at a time.
 type conn struct {
 	connection
-	known map[string]*list.Element
-	order *list.List // of *idle, the last used first
+	cached map[string]*list.Element
+	order  *list.List // of *idle, most recently used first
 }
 
-// idle is a prepared statement that waits for its text to come again; it is not in use.
+// idle is a cached statement that is not in use.
 type idle struct {
 	text string
 	statement
 }
 
 func newConn(inner connection) *conn {
-	return &conn{connection: inner, known: map[string]*list.Element{}, order: list.New()}
+	return &conn{connection: inner, cached: map[string]*list.Element{}, order: list.New()}
 }
 
-// ExecContext implements [driver.ExecerContext] for texts of several statements, of which only the first could be prepared, and for those who borrow.
+// ExecContext implements [driver.ExecerContext] for texts of several statements, of which only the first could be prepared, and for a [Borrower].
 func (c *conn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
 	if c.lend(text, args) {
 		return driver.RowsAffected(0), nil
@@ -62,11 +62,11 @@ func (c *conn) Prepare(text string) (driver.Stmt, error) {
 	return c.PrepareContext(context.Background(), text)
 }
 
-// PrepareContext implements [driver.ConnPrepareContext]. A statement is handed to one caller at a time; a second one of the
-// same text, meanwhile, is prepared anew.
+// PrepareContext implements [driver.ConnPrepareContext]. A cached statement is used by one caller at a time; a concurrent one with the
+// same text is prepared again.
 func (c *conn) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
-	if element, ok := c.known[text]; ok {
-		delete(c.known, text)
+	if element, ok := c.cached[text]; ok {
+		delete(c.cached, text)
 		found := c.order.Remove(element).(*idle)
 		return &lent{statement: found.statement, text: text, conn: c}, nil
 	}
@@ -81,31 +81,31 @@ func (c *conn) PrepareContext(ctx context.Context, text string) (driver.Stmt, er
 	return &lent{statement: capable, text: text, conn: c}, nil
 }
 
-// takeBack takes a statement back for the next who asks for its text.
-func (c *conn) takeBack(text string, s statement) error {
-	if _, there := c.known[text]; there {
+// release returns a statement to the cache.
+func (c *conn) release(text string, s statement) error {
+	if _, there := c.cached[text]; there {
 		return s.Close()
 	}
-	c.known[text] = c.order.PushFront(&idle{text, s})
-	if c.order.Len() <= remembered {
+	c.cached[text] = c.order.PushFront(&idle{text, s})
+	if c.order.Len() <= maxCached {
 		return nil
 	}
 	oldest := c.order.Remove(c.order.Back()).(*idle)
-	delete(c.known, oldest.text)
+	delete(c.cached, oldest.text)
 	return oldest.Close()
 }
 
 // Close implements [driver.Conn].
 func (c *conn) Close() error {
 	for element := c.order.Front(); element != nil; element = element.Next() {
-		_ = element.Value.(*idle).Close() // the connection goes with it
+		_ = element.Value.(*idle).Close() // closing the connection frees the statement
 	}
 	c.order.Init()
-	clear(c.known)
+	clear(c.cached)
 	return c.connection.Close()
 }
 
-// lent is a statement in use; closing it gives it back.
+// lent is a statement in use; Close returns it to the cache.
 type lent struct {
 	statement
 	text   string
@@ -119,5 +119,5 @@ func (l *lent) Close() error {
 		return nil
 	}
 	l.closed = true
-	return l.conn.takeBack(l.text, l.statement)
+	return l.conn.release(l.text, l.statement)
 }

@@ -37,13 +37,13 @@ func run(t testing.TB, db interface {
 	}
 }
 
-// The same text again and again, in and out of transactions, nested in its own rows, across a change of the schema and past what is remembered.
+// The same text is run repeatedly, in and out of transactions, nested in its own rows, after a schema change, and beyond the size of the cache.
 func TestStatementsAreReused(t *testing.T) {
 	db := open(t).DB()
 	db.SetMaxOpenConns(1)
 	for i := range 300 {
 		run(t, db, "INSERT INTO numbers VALUES (?, ?)", i, fmt.Sprint("word ", i))
-		run(t, db, fmt.Sprintf("UPDATE numbers SET word = 'own %d' WHERE n = %d", i, i)) // a text of its own each time
+		run(t, db, fmt.Sprintf("UPDATE numbers SET word = 'own %d' WHERE n = %d", i, i)) // a different text each time
 	}
 	tx, err := db.Begin()
 	if err != nil {
@@ -78,8 +78,8 @@ func TestStatementsAreReused(t *testing.T) {
 	}
 }
 
-// A statement that failed is as good as new the next time.
-func TestStatementAfterAnError(t *testing.T) {
+// A statement that failed works the next time.
+func TestStatementAfterError(t *testing.T) {
 	db := open(t).DB()
 	db.SetMaxOpenConns(1)
 	const insert = "INSERT INTO numbers VALUES (?, ?)"
@@ -89,7 +89,7 @@ func TestStatementAfterAnError(t *testing.T) {
 	}
 	run(t, db, insert, 2, nil)
 	if _, err := db.Exec("SELECT nothing FROM nowhere"); err == nil {
-		t.Error("no error for a wrong text")
+		t.Error("an invalid statement returned no error")
 	}
 	var count int
 	if err := db.QueryRow("SELECT COUNT(*) FROM numbers WHERE word IS NULL").Scan(&count); err != nil || count != 1 {
@@ -120,7 +120,7 @@ func TestManyReadersOneWriter(t *testing.T) {
 func BenchmarkStatement(b *testing.B) {
 	for name, connect := range map[string]func(string) (*dbx.DB, error){
 		"remembered": func(path string) (*dbx.DB, error) { return sqlite.Open(path, "OFF") },
-		"forgotten":  func(path string) (*dbx.DB, error) { return sqlite.Forgetful(path), nil },
+		"forgotten":  func(path string) (*dbx.DB, error) { return sqlite.OpenUncached(path), nil },
 	} {
 		b.Run(name, func(b *testing.B) {
 			db, err := connect(filepath.Join(b.TempDir(), "data.db"))
@@ -141,13 +141,13 @@ func BenchmarkStatement(b *testing.B) {
 	}
 }
 
-// borrower keeps what it was lent.
+// borrower stores the Run that it was lent.
 type borrower struct{ run sqlite.Run }
 
 func (b *borrower) Borrow(run sqlite.Run) { b.run = run }
 
-// Who borrows the connection of a transaction writes in it: what is rolled back is gone, and all others go on as ever.
-func TestConnectionIsLent(t *testing.T) {
+// A borrower of a transaction's connection writes in the transaction: a rollback reverts its writes, and other users are not affected.
+func TestBorrowedConnection(t *testing.T) {
 	db := open(t).DB()
 	for i, ends := range []func(*sql.Tx) error{(*sql.Tx).Rollback, (*sql.Tx).Commit} {
 		tx, err := db.Begin()
@@ -171,7 +171,7 @@ func TestConnectionIsLent(t *testing.T) {
 		answer := make([]driver.Value, 2)
 		rows, err := lent.run("UPDATE numbers SET word = word || '.' WHERE n >= ? RETURNING n, word", []driver.NamedValue{{Ordinal: 1, Value: int64(1)}}, answer)
 		if rows != 2 || err != nil || answer[0] != int64(1) || answer[1] != "y." {
-			t.Errorf("%d rows are answered, the first %v (%v)", rows, answer, err)
+			t.Errorf("%d rows are returned, the first %v (%v)", rows, answer, err)
 		}
 		if rows, err := lent.run("SELECT n, word FROM numbers WHERE word = 'w.'", nil, answer); rows != 1 || err != nil || answer[0] != int64(2) {
 			t.Errorf("%d rows are found, the first %v (%v)", rows, answer, err)
@@ -180,7 +180,7 @@ func TestConnectionIsLent(t *testing.T) {
 			t.Errorf("%d rows are found where there are none (%v)", rows, err)
 		}
 		if _, err := lent.run("SELECT n FROM numbers", nil, answer); err == nil {
-			t.Error("an answer of another width is taken")
+			t.Error("an answer with the wrong number of columns is accepted")
 		}
 		for text, why := range map[string]string{"INSERT INTO numbers VALUES (0, '')": "UNIQUE", "UPDATE missing SET n = 1": "no such table", "no SQL": "syntax"} {
 			if _, err := lent.run(text, nil, nil); err == nil || !strings.Contains(err.Error(), why) {
@@ -197,7 +197,7 @@ func TestConnectionIsLent(t *testing.T) {
 	}
 }
 
-// lentIn is the connection of a transaction in a database of its own, to the end of the test.
+// lentIn returns the Run of a transaction in a new database, open until the end of the test.
 func lentIn(t *testing.T) sqlite.Run {
 	t.Helper()
 	tx, err := open(t).DB().Begin()
@@ -210,7 +210,7 @@ func lentIn(t *testing.T) sqlite.Run {
 	return lent.run
 }
 
-// ordered are values in their order.
+// ordered returns values as arguments in order.
 func ordered(values ...any) (args []driver.NamedValue) {
 	for i, value := range values {
 		args = append(args, driver.NamedValue{Ordinal: i + 1, Value: value})
@@ -218,8 +218,8 @@ func ordered(values ...any) (args []driver.NamedValue) {
 	return args
 }
 
-// Values of every kind are stored as they are, by a statement that was run before as by a new one.
-func TestLentValues(t *testing.T) {
+// Values of every kind are stored unchanged, by a cached statement as by a new one.
+func TestBorrowedConnectionValues(t *testing.T) {
 	lent := lentIn(t)
 	if _, err := lent("CREATE TABLE cells (v)", nil, nil); err != nil {
 		t.Fatal(err)
@@ -228,7 +228,7 @@ func TestLentValues(t *testing.T) {
 	for round := range 2 {
 		for _, tt := range []struct {
 			value any
-			want  string // what SQLite says of it
+			want  string // the value that SQLite returns
 		}{
 			{nil, "NULL"},
 			{int64(0), "0"},
@@ -268,8 +268,8 @@ func TestLentValues(t *testing.T) {
 	}
 }
 
-// A statement that fails says what SQLite says, and is as good as new.
-func TestLentFailures(t *testing.T) {
+// A failed statement returns SQLite's text, and works the next time.
+func TestBorrowedConnectionErrors(t *testing.T) {
 	lent := lentIn(t)
 	const insert = "INSERT INTO numbers VALUES (?, ?)"
 	for range 2 {
@@ -278,7 +278,7 @@ func TestLentFailures(t *testing.T) {
 			switch {
 			case i == 0 && (rows != 1 || err != nil), i > 0 && err == nil:
 				t.Errorf("%d values: %d rows (%v)", len(args), rows, err)
-			case i == 1 && (!strings.Contains(err.Error(), "UNIQUE constraint failed: numbers.n") || sqlite.TakesNothing(err)):
+			case i == 1 && (!strings.Contains(err.Error(), "UNIQUE constraint failed: numbers.n") || sqlite.IsStorageFailure(err)):
 				t.Errorf("a row that is there: %v", err)
 			}
 		}

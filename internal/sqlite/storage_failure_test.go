@@ -10,8 +10,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/sqlite"
 )
 
-// A database that has no room, or may not be written to, is told from a request that is wrong.
-func TestTakesNothing(t *testing.T) {
+// IsStorageFailure distinguishes a full or read-only database from an invalid request.
+func TestIsStorageFailure(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "data.db")
 	db := sqlite.File(file, "busy_timeout(1000)")
 	defer func() { _ = db.Close() }()
@@ -22,7 +22,7 @@ func TestTakesNothing(t *testing.T) {
 	if err := exec("CREATE TABLE t (a TEXT UNIQUE); INSERT INTO t VALUES ('one'); PRAGMA max_page_count = 4"); err != nil {
 		t.Fatal(err)
 	}
-	db.DB().SetMaxOpenConns(1) // the limit is the connection's own
+	db.DB().SetMaxOpenConns(1) // the limit is per connection
 	if err := exec("PRAGMA max_page_count = 4"); err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestTakesNothing(t *testing.T) {
 		"not unique": {exec("INSERT INTO t VALUES ('one')"), false}, "no table": {exec("INSERT INTO u VALUES (1)"), false},
 		"other": {errors.New("database or disk is full"), false}, "none": {nil, false},
 	} {
-		if got := sqlite.TakesNothing(tt.err); got != tt.want || (tt.err == nil) != (name == "none") {
+		if got := sqlite.IsStorageFailure(tt.err); got != tt.want || (tt.err == nil) != (name == "none") {
 			t.Errorf("%s: %v for %v", name, got, tt.err)
 		}
 	}

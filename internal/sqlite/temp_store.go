@@ -8,21 +8,21 @@ import (
 	"github.com/pocketbase/dbx"
 )
 
-// SortBeside has SQLite put what [SortOnDisk] keeps out of memory into a folder, whose disk has room for it: a container's /tmp is memory. The files
-// have no names. SQLite as it is translated to Go takes /var/tmp or /tmp all the same. Call it before the first database is opened.
-func SortBeside(dir string) {
-	const where = "SQLITE_TMPDIR"
-	if os.Getenv(where) == "" {
-		_ = os.Setenv(where, dir) // otherwise it is as elsewhere
+// SetTempDir makes SQLite write its temporary files, such as those of [SortOnDisk], to a folder on a disk with enough space: a container's /tmp can be
+// memory. The files are unlinked at once. SQLite translated to Go still uses /var/tmp or /tmp. Call SetTempDir before the first database is opened.
+func SetTempDir(dir string) {
+	const variable = "SQLITE_TMPDIR"
+	if os.Getenv(variable) == "" {
+		_ = os.Setenv(variable, dir) // on failure SQLite uses its default
 	}
 }
 
-// SortOnDisk keeps out of memory what the connection on which is written sorts during work, in no transaction: for a new index it would have all keys
-// of the table there, 1.6 GB for ten million readings.
+// SortOnDisk runs work with temporary files on disk for the writing connection, outside of any transaction. A new index would otherwise sort all keys of
+// the table in memory, 1.6 GB for ten million readings.
 func SortOnDisk(writer dbx.Builder, work func() error) error {
 	keep := func(where string) error {
 		if _, err := writer.NewQuery("PRAGMA temp_store = " + where).Execute(); err != nil {
-			return fmt.Errorf("where SQLite sorts: %w", err)
+			return fmt.Errorf("set temp_store: %w", err)
 		}
 		return nil
 	}

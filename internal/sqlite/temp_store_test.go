@@ -7,9 +7,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/sqlite"
 )
 
-// What is sorted for long is on disk meanwhile, whether or not the work succeeds, and in memory afterwards: a service's folder for temporary files
-// can be memory, or too small.
-func TestSortedOnDisk(t *testing.T) {
+// SortOnDisk stores temporary data on disk during the work and in memory afterwards, even if the work fails.
+func TestSortOnDisk(t *testing.T) {
 	db := open(t)
 	db.DB().SetMaxOpenConns(1)
 	store := func() (kept int) {

@@ -1,5 +1,5 @@
-// What SQLite's header declares of files and file systems; it is part of the driver, where no other package can include it. These structures have
-// been the same for as long as there is a write-ahead log: newer members come last, and the version says how many there are.
+// The file and VFS declarations of SQLite's header, which is part of the driver and which other packages cannot include. The structures have not changed
+// since SQLite has a write-ahead log: new members are added at the end, and iVersion states which exist.
 
 typedef long long sqlite3_int64;
 typedef struct sqlite3_file sqlite3_file;
@@ -60,7 +60,7 @@ struct sqlite3_vfs {
 	const char *(*xNextSystemCall)(sqlite3_vfs *, const char *);
 };
 
-// As in driver_c.go: weak, since they are in the driver's C, with which the program is linked in the end.
+// As in driver_c.go: weak symbols, defined in the driver's C code and resolved when the program is linked.
 extern sqlite3_vfs *sqlite3_vfs_find(const char *) __attribute__((weak));
 extern int sqlite3_vfs_register(sqlite3_vfs *, int) __attribute__((weak));
 extern sqlite3_file *sqlite3_database_file_object(const char *) __attribute__((weak));

@@ -84,7 +84,7 @@ func outcome(c *Call, err error) (*fault.Error, int) {
 			return f, statusClientGone
 		case errors.Is(ended, context.DeadlineExceeded):
 			f = fault.New(fault.Unavailable, "service_unavailable", "The request took too long.").Because(err)
-		case sqlite.TakesNothing(err): // for example a full disk, where even a read cannot be audited
+		case sqlite.IsStorageFailure(err): // for example a full disk, where even a read cannot be audited
 			f = fault.New(fault.Unavailable, "service_unavailable", "The server cannot store data at the moment. Try again later.").Because(err)
 		}
 	}
