@@ -272,7 +272,7 @@ func TestVisitReportNames(t *testing.T) {
 		if whole {
 			continue
 		}
-		wantWords(t, text, "Hall", "MRN A-77", "letters that this type cannot set")
+		wantWords(t, text, "Hall", "MRN A-77", "letters that this font does not have")
 		if strings.Contains(text, first) {
 			t.Errorf("%s is set though its letters cannot be", first)
 		}

@@ -11,8 +11,7 @@ import (
 	"testing"
 )
 
-// allowed are the licenses under which something may come along in a program that is Apache-2.0: they ask for no more than to be named, and
-// for nothing of what is around them.
+// allowed are the licenses permitted in a program under Apache-2.0: they require attribution only, and do not extend to other code.
 var allowed = []string{
 	"Apache-2.0", "BSD-1-Clause", "BSD-2-Clause", "BSD-3-Clause", "0BSD", "MIT", "MIT-0", "ISC", "Zlib", "Unlicense", "CC0-1.0", "blessing",
 	"OFL-1.1", "Bitstream-Vera", "LicenseRef-Google-Patents", "LicenseRef-PublicDomain",
@@ -30,7 +29,7 @@ func list(t *testing.T) []Component {
 	return all
 }
 
-// mayBeShipped says whether an expression leaves a way to pass the part on.
+// mayBeShipped reports whether a license expression permits distribution.
 func mayBeShipped(expression string) bool {
 	for all := range strings.SplitSeq(expression, " AND ") {
 		if !slices.ContainsFunc(strings.Split(strings.Trim(all, "()"), " OR "), func(one string) bool { return slices.Contains(allowed, one) }) {
@@ -67,7 +66,7 @@ func TestSomeLicensesMayNot(t *testing.T) {
 	}
 }
 
-// modules are those that the program is made of on a platform, path and version.
+// modules returns the modules of the program on a platform, with path and version.
 func modules(t *testing.T, system, arch, cgo string) []string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-tags", "sqlite_in_c", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}", ".")
@@ -87,7 +86,7 @@ func modules(t *testing.T, system, arch, cgo string) []string {
 	return found
 }
 
-// compare holds what is listed of a kind against what is shipped.
+// compare compares the listed components of a kind with the shipped ones.
 func compare(t *testing.T, kind string, shipped []string) {
 	t.Helper()
 	var listed []string
@@ -126,7 +125,7 @@ func TestEveryModuleIsListed(t *testing.T) {
 }
 
 func TestEveryPackageOfTheConsoleIsListed(t *testing.T) {
-	raw, err := os.ReadFile("../console/package-lock.json")
+	raw, err := os.ReadFile("../../tools/console/package-lock.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,10 +147,10 @@ func TestEveryPackageOfTheConsoleIsListed(t *testing.T) {
 	compare(t, "npm", shipped)
 }
 
-// What comes along within a module was looked at in one version of it; another one has to be looked at again.
+// Parts within a module were reviewed for one version of it; another version must be reviewed again.
 func TestPartsAreOfTheModulesUsed(t *testing.T) {
 	used := modules(t, "linux", "amd64", "0")
-	compiler, err := os.ReadFile("../release/compiler.txt")
+	compiler, err := os.ReadFile("../../tools/release/compiler.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +172,7 @@ func TestPartsAreOfTheModulesUsed(t *testing.T) {
 	}
 }
 
-// Vigil's own terms are those that lie at the top.
+// Vigil's own license texts are those at the repository's root.
 func TestVigilIsApache(t *testing.T) {
 	own := list(t)[0]
 	if own.License != "Apache-2.0" || len(own.Texts) != 2 {
