@@ -1,5 +1,5 @@
-// Package licenses knows under which terms everything in the program may be used and passed on, and has the texts that have to go with it. It
-// does not find them: `make licenses` does, and what no tool knows of stands in byhand. It gives no advice.
+// Package licenses contains the licenses of everything in the program, with the texts that must be distributed with it. `make licenses` collects
+// them; byhand lists the parts that no tool finds.
 package licenses
 
 import (
@@ -16,17 +16,17 @@ import (
 //go:embed components.csv texts
 var files embed.FS
 
-// Component is a part of what is shipped.
+// Component is a part of the shipped program.
 type Component struct {
-	Kind    string // vigil, go, std, npm, part, data, or compiler: what that of releases puts into programs for Linux
+	Kind    string // vigil, go, std, npm, part, data, or compiler: code that the release compiler adds to Linux programs
 	Name    string
 	Version string
 	License string   // an SPDX expression
-	Within  string   // what it is part of, where it comes along with something else
-	Texts   []string // names of its texts
+	Within  string   // the component that contains it, if any
+	Texts   []string // names of its license texts
 }
 
-// Components lists everything, Vigil itself first.
+// Components returns all components, Vigil first.
 func Components() ([]Component, error) {
 	list, err := files.ReadFile("components.csv")
 	if err != nil {
@@ -48,7 +48,7 @@ func Components() ([]Component, error) {
 	return append(own, others...), nil
 }
 
-// Text is a license, notice or statement as its authors wrote it.
+// Text returns a license, notice or statement verbatim.
 func Text(name string) ([]byte, error) {
 	text, err := files.ReadFile("texts/" + name + ".txt")
 	if err != nil {
@@ -57,7 +57,7 @@ func Text(name string) ([]byte, error) {
 	return text, nil
 }
 
-// WriteList writes a line for each component.
+// WriteList writes one line per component.
 func WriteList(out io.Writer) error {
 	all, err := Components()
 	if err != nil {
@@ -71,7 +71,7 @@ func WriteList(out io.Writer) error {
 	return nil
 }
 
-// String says what it is, and under which license.
+// String returns the component's name, version and license.
 func (c Component) String() string {
 	line := strings.TrimSpace(c.Name+" "+c.Version) + ": " + c.License
 	if c.Within != "" {
@@ -80,7 +80,7 @@ func (c Component) String() string {
 	return line
 }
 
-// Write writes the list and then every text once, below the names of those it belongs to.
+// Write writes the list and then each text once, below the names of its components.
 func Write(out io.Writer) error {
 	if err := WriteList(out); err != nil {
 		return err
