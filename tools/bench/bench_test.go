@@ -29,16 +29,16 @@ func TestSummarise(t *testing.T) {
 	}
 }
 
-// The ratio is the median of the rounds' own, so that one disturbed round counts for nothing.
+// The ratio is the median of the rounds' ratios, so that one disturbed round does not change it.
 func TestCompare(t *testing.T) {
 	round := func(ours, theirs float64) []figures { return []figures{{perSecond: ours}, {perSecond: theirs}} }
 	r := compare("ingest", load{clients: 8}, [][]figures{round(300, 100), round(10, 100), round(400, 200)}, 1, "plain", byThroughput, aim{1, 3})
-	if r.value != 2 || r.perSecond != 300 || r.other.perSecond != 100 || r.verdict() != "floor" {
-		t.Errorf("%+v is %s", r, r.verdict())
+	if r.value != 2 || r.perSecond != 300 || r.other.perSecond != 100 || r.targetMet() != "floor" {
+		t.Errorf("%+v is %s", r, r.targetMet())
 	}
 }
 
-func TestVerdict(t *testing.T) {
+func TestTargetMet(t *testing.T) {
 	for _, test := range []struct {
 		row  row
 		want string
@@ -52,7 +52,7 @@ func TestVerdict(t *testing.T) {
 		{row{value: 96, unit: "%", aim: aim{80, 95}}, "goal"},
 		{row{value: 5, unit: "B"}, ""},
 	} {
-		if got := test.row.verdict(); got != test.want {
+		if got := test.row.targetMet(); got != test.want {
 			t.Errorf("%v %s of %v: %q, want %q", test.row.value, test.row.unit, test.row.aim, got, test.want)
 		}
 	}
@@ -84,14 +84,14 @@ func TestReportFiles(t *testing.T) {
 			}
 		}
 		if name == "bench.svg" && strings.Contains(string(text), "billing") {
-			t.Error("the chart has a bar for what is no ratio")
+			t.Error("the chart has a bar for a row without a ratio")
 		}
 	}
 }
 
-func TestReach(t *testing.T) {
+func TestBarLength(t *testing.T) {
 	for ratio, want := range map[float64]float64{0.001: 0, 0.1: 0, 1: chartWidth / 5, 10_000: chartWidth, 1e6: chartWidth} {
-		if got := reach(ratio); math.Abs(got-want) > 1e-9 {
+		if got := barLength(ratio); math.Abs(got-want) > 1e-9 {
 			t.Errorf("a ratio of %v reaches %v, want %v", ratio, got, want)
 		}
 	}
@@ -120,19 +120,20 @@ func TestPathsOf(t *testing.T) {
 	}
 }
 
-// Every request of a target is another one, however often it is pressed, so that acknowledgements can be counted.
-func TestRequestsDiffer(t *testing.T) {
+// Each request of a target is unique across loads, so that acknowledgements can be counted.
+func TestRequestsUnique(t *testing.T) {
 	s := &server{addr: "host:1", people: people{patients: []string{"a", "b"}, devices: []string{"d", "e"}}}
 	to, seen := readings(s, time.Unix(0, 0)), map[string]bool{}
 	for range 100 {
-		seen[string(to.next(to.asked.Add(1)))] = true
+		seen[string(to.next(to.sent.Add(1)))] = true
 	}
 	if len(seen) != 100 {
 		t.Errorf("%d requests of 100 differ", len(seen))
 	}
 }
 
-// What is seeded looks as if the service had stored it: the sums are those of the rows, nothing is missing of the schema, and names are sealed.
+// Seeded data looks as if the service had stored it: totals match the rows, no part of the schema is missing, and names are
+// sealed.
 func TestSeed(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	schema := func() (parts []string) {
@@ -182,8 +183,8 @@ func TestSeed(t *testing.T) {
 	}
 }
 
-// Whoever stops the command does not wait for millions of rows.
-func TestSeedStops(t *testing.T) {
+// Interrupting the command stops seeding within milliseconds, even with millions of rows left.
+func TestSeedCanceled(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	s := &seeder{loader: loader{ctx, vigiltest.NewApp(t)}, now: time.Now()}
 	if err := s.seedPatients(10); err != nil {
@@ -191,6 +192,6 @@ func TestSeedStops(t *testing.T) {
 	}
 	time.AfterFunc(50*time.Millisecond, stop)
 	if err := s.seedReadings(100_000_000); !errors.Is(err, context.Canceled) && (err == nil || !strings.Contains(err.Error(), "interrupt")) {
-		t.Errorf("it ended with %v", err)
+		t.Errorf("seedReadings returned %v, want canceled", err)
 	}
 }

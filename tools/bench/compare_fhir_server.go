@@ -15,37 +15,37 @@ import (
 
 const (
 	peer = "HAPI FHIR"
-	// peerCurrent is the same when it is asked for an answer that is not up to a minute old, as all of ours are not.
-	peerCurrent = "HAPI FHIR, current"
-	// peerStored are the readings that both have before anything is measured, as many of each patient.
+	// peerUncached is the peer without its search cache of one minute. Vigil's answers are always current.
+	peerUncached = "HAPI FHIR, current"
+	// peerStored is the number of readings that both sides store before the measurement, spread evenly over peerPatients.
 	peerStored, peerPatients = 8_000, 400
 
-	fhirSearch  = "/Observation?"
-	fhirVigil   = "/fhir/R4"
-	fhirPeer    = "/fhir"
-	listOfVigil = "/api/v1/ingestion/observations/?page_size=20"
+	searchPath = "/Observation?"
+	vigilBase  = "/fhir/R4"
+	peerBase   = "/fhir"
+	vigilList  = "/api/v1/ingestion/observations/?page_size=20"
 )
 
-// match is Vigil and a FHIR server, each with the same patients and, to begin with, the same readings.
-type match struct {
+// peerBench holds Vigil and a FHIR server, which start with the same patients and readings.
+type peerBench struct {
 	built
 	plan
 	*table
-	ours   *server
-	theirs *fhirServer
-	writes []*target // ours and theirs
-	empty  []int64   // what their folders held before the first reading
+	ours         *server
+	theirs       *fhirServer
+	writeTargets []*target // ours and theirs
+	emptySizes   []int64   // size of each folder before the first reading
 }
 
-// peers measures Vigil beside a FHIR server as it comes: HAPI FHIR JPA, on H2 in a file.
-func peers(ctx context.Context, b built, p plan, t *table) error {
+// compareFHIRServer compares Vigil with HAPI FHIR JPA in its default configuration, on H2 in a file.
+func compareFHIRServer(ctx context.Context, b built, p plan, t *table) error {
 	folder, err := os.MkdirTemp(b.scratch, "hapi-*")
 	if err != nil {
 		return err
 	}
 	kit, err := hapi.Assemble(ctx, folder)
 	if why, missing := errors.AsType[hapi.Unavailable](err); missing {
-		fmt.Println("  not measured:", why)
+		fmt.Println("  not measured; install what is missing:", why)
 		return nil
 	}
 	if err != nil {
@@ -53,7 +53,7 @@ func peers(ctx context.Context, b built, p plan, t *table) error {
 	}
 	guarantees(t, kit)
 	p.readings = max(min(p.readings, peerStored)/peerPatients, 1) * peerPatients
-	m := &match{built: b, plan: p, table: t}
+	m := &peerBench{built: b, plan: p, table: t}
 	defer func() { m.ours.stop() }()
 	if m.ours, err = b.candidate(ctx, content{patients: peerPatients}); err != nil {
 		return err
@@ -62,10 +62,10 @@ func peers(ctx context.Context, b built, p plan, t *table) error {
 	if m.theirs, err = newFHIRServer(ctx, kit, folder); err != nil {
 		return err
 	}
-	fmt.Printf("  %s answers, with nothing stored but patients, after %s\n", peer, time.Since(began).Round(100*time.Millisecond))
-	defer func() { m.theirs.Kill() }() // its database goes with the folder
+	fmt.Printf("  %s, with only patients stored, answers after %s\n", peer, time.Since(began).Round(100*time.Millisecond))
+	defer func() { m.theirs.Kill() }() // its database is removed with the folder
 	for _, part := range []func(context.Context) error{m.fill, m.read, m.write, m.finish} {
-		if m.ours.token, err = m.ours.signIn(ctx); err == nil { // good for a quarter of an hour
+		if m.ours.token, err = m.ours.signIn(ctx); err == nil { // valid for 15 minutes
 			err = part(ctx)
 		}
 		if err = errors.Join(err, ctx.Err()); err != nil {
@@ -75,24 +75,24 @@ func peers(ctx context.Context, b built, p plan, t *table) error {
 	return nil
 }
 
-// guarantees says what each side does for its figures, so that nobody takes the one for the other.
+// guarantees states what each side does for its figures, so that readers do not compare unequal work.
 func guarantees(t *table, kit hapi.Kit) {
-	t.say("Vigil: a write is the whole pipeline (access, checks, alert, score, days, counts, transmission, audit trail), answered once its commit was flushed to the disk (synchronous FULL); every answer is current; who asks has signed in")
-	t.say("%s %s as it comes, JPA on Java %s with a heap of at most %s: H2 %s in a file as it comes, which writes a commit to the file up to half a second after it was answered, and waits for no disk; "+
-		"references are checked, resources are not validated; nobody signs in; a search may be answered by one of the last minute, but where it says \"current\". No PostgreSQL",
+	t.remark("Vigil: a write is the whole pipeline (access, checks, alert, score, days, counts, transmission, audit trail), answered after its commit was flushed to disk (synchronous FULL); every answer is current; requests are authenticated")
+	t.remark("%s %s with its defaults, JPA on Java %s with a heap of at most %s: H2 %s in a file with its defaults, which writes a commit to the file up to half a second after the answer, without a flush; "+
+		"references are checked, resources are not validated; requests are not authenticated; a search may be answered from a cache of one minute, except where the row says \"current\". No PostgreSQL",
 		peer, kit.Version("hapi-fhir-jpaserver-base"), kit.Java, peerHeap, kit.Version("h2"))
 }
 
-// fill brings the first readings by the way that all come. It is Java's warm-up too.
-func (m *match) fill(ctx context.Context) error {
-	if err := m.emptied(ctx); err != nil {
+// fill stores the first readings through the measured API, which also warms up the JVM.
+func (m *peerBench) fill(ctx context.Context) error {
+	if err := m.recordEmptySizes(ctx); err != nil {
 		return err
 	}
 	began := time.Now().Add(-25 * 24 * time.Hour)
-	m.writes = []*target{readings(m.ours, began), m.theirs.observations(began)}
+	m.writeTargets = []*target{readings(m.ours, began), m.theirs.observations(began)}
 	for i, name := range []string{"Vigil", peer} {
 		began := time.Now()
-		if err := fill(ctx, m.writes[i], 8, m.readings); err != nil {
+		if err := sendCount(ctx, m.writeTargets[i], 8, m.readings); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		fmt.Printf("  %s stored %d readings in %s\n", name, m.readings, time.Since(began).Round(100*time.Millisecond))
@@ -100,16 +100,16 @@ func (m *match) fill(ctx context.Context) error {
 	return nil
 }
 
-// emptied notes what the folders hold of schema and patients: Vigil's once stopped, so that no log is counted, and the peer's as it runs, since
-// its start takes long.
-func (m *match) emptied(ctx context.Context) error {
+// recordEmptySizes records the folder sizes with schema and patients. Vigil is stopped first, so that its write-ahead log is not
+// counted; the peer keeps running, because its start takes long.
+func (m *peerBench) recordEmptySizes(ctx context.Context) error {
 	m.ours.end()
 	for _, dir := range []string{m.ours.dir, m.theirs.dir} {
 		size, err := folderSize(dir)
 		if err != nil {
 			return err
 		}
-		m.empty = append(m.empty, size)
+		m.emptySizes = append(m.emptySizes, size)
 	}
 	again, err := m.start(ctx, m.ours.dir)
 	if err == nil {
@@ -118,28 +118,28 @@ func (m *match) emptied(ctx context.Context) error {
 	return err
 }
 
-// write has each store readings: here the whole pipeline, there an Observation as Vigil would deliver it.
-func (m *match) write(ctx context.Context) error {
+// write compares storing readings: Vigil runs its whole pipeline, the peer stores the Observation that Vigil would deliver.
+func (m *peerBench) write(ctx context.Context) error {
 	for _, clients := range []int{1, 8, 64} {
 		l := load{clients, m.warmUp, m.length}
-		rounds, err := race(ctx, m.plan, l, m.writes...)
+		rounds, err := alternate(ctx, m.plan, l, m.writeTargets...)
 		if err != nil {
 			return err
 		}
-		m.add(costs(compare("write", l, rounds, 1, peer, byThroughput, aim{})))
+		m.add(addCPUNote(compare("write", l, rounds, 1, peer, byThroughput, aim{})))
 	}
 	return nil
 }
 
-// costs adds what the servers' processor worked for a request.
-func costs(r row) row {
-	if r.work > 0 && r.other.work > 0 {
-		r.note = fmt.Sprintf("processor time each %s ms, its %s ms: %.1f ×", ms(r.work), ms(r.other.work), float64(r.other.work)/float64(r.work))
+// addCPUNote adds the CPU time per request to the note.
+func addCPUNote(r row) row {
+	if r.cpu > 0 && r.other.cpu > 0 {
+		r.note = fmt.Sprintf("processor time each %s ms, its %s ms: %.1f ×", formatMS(r.cpu), formatMS(r.other.cpu), float64(r.other.cpu)/float64(r.cpu))
 	}
 	return r
 }
 
-// question is a search in FHIR, and the same asked of Vigil's list.
+// question is a FHIR search and the equivalent request of Vigil's list.
 type question struct {
 	name, search string
 	ofPatient    bool
@@ -151,11 +151,11 @@ var questions = []question{
 	{name: "newest twenty with total", search: "_sort=-date&_count=20&_total=accurate", total: true},
 }
 
-// read asks for the same of Vigil's FHIR interface, of its list, and of the peer with and without its memory of the last minute.
-func (m *match) read(ctx context.Context) error {
+// read compares Vigil's FHIR interface, its list, and the peer with and without its search cache.
+func (m *peerBench) read(ctx context.Context) error {
 	const facade, list, theirs, current = 0, 1, 2, 3
 	for _, q := range questions {
-		targets := m.asked(q)
+		targets := m.targets(q)
 		for _, to := range targets {
 			if err := q.check(ctx, to, m.readings); err != nil {
 				return fmt.Errorf("%s: %w", q.name, err)
@@ -163,7 +163,7 @@ func (m *match) read(ctx context.Context) error {
 		}
 		for _, clients := range []int{1, 8} {
 			l := load{clients, m.warmUp / 2, m.length / 2}
-			rounds, err := race(ctx, m.plan, l, targets...)
+			rounds, err := alternate(ctx, m.plan, l, targets...)
 			if err != nil {
 				return err
 			}
@@ -171,32 +171,32 @@ func (m *match) read(ctx context.Context) error {
 				name      string
 				ours, its int
 				against   string
-			}{{q.name, facade, theirs, peer}, {q.name, facade, current, peerCurrent}, {q.name + ", Vigil's list", list, theirs, peer}} {
-				m.add(costs(compare(r.name, l, only(rounds, r.ours, r.its), 1, r.against, byThroughput, aim{})))
+			}{{q.name, facade, theirs, peer}, {q.name, facade, current, peerUncached}, {q.name + ", Vigil's list", list, theirs, peer}} {
+				m.add(addCPUNote(compare(r.name, l, selectTargets(rounds, r.ours, r.its), 1, r.against, byThroughput, aim{})))
 			}
 		}
 	}
 	return nil
 }
 
-// only keeps two of the targets of a race.
-func only(rounds [][]figures, ours, other int) (two [][]figures) {
+// selectTargets selects two targets of a race.
+func selectTargets(rounds [][]figures, ours, other int) (two [][]figures) {
 	for _, round := range rounds {
 		two = append(two, []figures{round[ours], round[other]})
 	}
 	return two
 }
 
-// beside makes the row of a thing of which less is better: how many times as much the peer takes.
-func beside(name string, ours, theirs float64, note string) row {
+// peerRatio returns a row for a quantity of which less is better: the peer's value divided by ours.
+func peerRatio(name string, ours, theirs float64, note string) row {
 	return row{path: name, against: peer, value: theirs / ours, unit: "×", note: note}
 }
 
-// finish compares what is stored with what was acknowledged, and what it took of memory and, once both have stopped, of the disk.
-func (m *match) finish(ctx context.Context) error {
+// finish compares the stored rows with the acknowledged ones, and the memory and, after both have stopped, the disk used.
+func (m *peerBench) finish(ctx context.Context) error {
 	ours, theirs := m.ours.memory(), memoryOf(m.theirs.PID())
-	m.add(beside("memory", ours, theirs, fmt.Sprintf("resident at most, %.0f MB and %.0f MB", ours, theirs)))
-	stored := []int64{m.writes[0].accepted.Load(), m.writes[1].accepted.Load()}
+	m.add(peerRatio("memory", ours, theirs, fmt.Sprintf("resident at most, %.0f MB and %.0f MB", ours, theirs)))
+	stored := []int64{m.writeTargets[0].accepted.Load(), m.writeTargets[1].accepted.Load()}
 	if err := errors.Join(m.ours.checkStored(stored[0]), m.theirs.checkStored(ctx, stored[1])); err != nil {
 		return err
 	}
@@ -208,15 +208,15 @@ func (m *match) finish(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		each[i] = float64(size-m.empty[i]) / float64(stored[i])
+		each[i] = float64(size-m.emptySizes[i]) / float64(stored[i])
 	}
-	m.add(beside("disk per observation", each[0], each[1], fmt.Sprintf("the growth of the whole folder, stopped: %.0f B each of %d, and %.0f B each of %d; ours with alerts, days, counts, transmissions and audit trail",
+	m.add(peerRatio("disk per observation", each[0], each[1], fmt.Sprintf("the growth of the whole folder, stopped: %.0f B each of %d, and %.0f B each of %d; ours with alerts, days, counts, transmissions and audit trail",
 		each[0], stored[0], each[1], stored[1])))
 	return m.restart(ctx)
 }
 
-// restart measures the time from a start, after an orderly stop, until the newest reading is answered.
-func (m *match) restart(ctx context.Context) error {
+// restart measures the time from a start, after an orderly stop, until the newest reading is returned.
+func (m *peerBench) restart(ctx context.Context) error {
 	var taken [2][]time.Duration
 	var ratios []float64
 	for range max(m.rounds/2, 1) {
@@ -226,7 +226,7 @@ func (m *match) restart(ctx context.Context) error {
 			return err
 		}
 		ours.people, ours.token, m.ours = m.ours.people, m.ours.token, ours
-		if err := ours.answers(ctx, fhirVigil+newest); err != nil {
+		if err := ours.awaitPath(ctx, vigilBase+newestSearch); err != nil {
 			return err
 		}
 		mine := time.Since(began)
@@ -235,8 +235,8 @@ func (m *match) restart(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := m.theirs.checkStored(ctx, m.writes[1].accepted.Load()); err != nil {
-			return fmt.Errorf("after an orderly stop: %w", err)
+		if err := m.theirs.checkStored(ctx, m.writeTargets[1].accepted.Load()); err != nil {
+			return fmt.Errorf("count after an orderly stop: %w", err)
 		}
 		m.theirs.Stop()
 		taken[0], taken[1], ratios = append(taken[0], mine), append(taken[1], its), append(ratios, float64(its)/float64(mine))
@@ -247,19 +247,19 @@ func (m *match) restart(ctx context.Context) error {
 	half := len(ratios) / 2
 	m.add(row{
 		path: "restart with data", figures: figures{p50: taken[0][half]}, against: peer, other: figures{p50: taken[1][half]}, value: ratios[half], unit: "×",
-		note: fmt.Sprintf("until the newest reading is answered, after an orderly stop; %d and %d readings", m.writes[0].accepted.Load(), m.writes[1].accepted.Load()),
+		note: fmt.Sprintf("until the newest reading is answered, after an orderly stop; %d and %d readings", m.writeTargets[0].accepted.Load(), m.writeTargets[1].accepted.Load()),
 	})
-	return m.ours.checkStored(m.writes[0].accepted.Load())
+	return m.ours.checkStored(m.writeTargets[0].accepted.Load())
 }
 
-// folderSize is what the files of a folder take.
+// folderSize returns the total size of a folder's files.
 func folderSize(dir string) (bytes int64, err error) {
 	err = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
 		info, err := entry.Info()
-		if errors.Is(err, fs.ErrNotExist) { // gone meanwhile
+		if errors.Is(err, fs.ErrNotExist) { // deleted during the walk
 			return nil
 		}
 		if err == nil {

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// paired presses this program and an older binary in turns: what a change costs, in one run. Both are filled through their own API, so that
-// any two versions of the contract can be compared. Rates and the processor's time for each request are given as ratios to the older one.
-func paired(ctx context.Context, b built, p plan, t *table) error {
+// compareVersions compares this build with an older binary in one run. Both are filled through their own API, so that versions with
+// different contracts can be compared. Rates and CPU time per request are ratios to the older one.
+func compareVersions(ctx context.Context, b built, p plan, t *table) error {
 	older := b
 	older.vigil = p.older
 	var servers []*server
@@ -23,7 +23,7 @@ func paired(ctx context.Context, b built, p plan, t *table) error {
 		s, err := side.candidate(ctx, content{})
 		defer s.stop()
 		if err == nil {
-			err = s.enrol(ctx, ingestPatients)
+			err = s.createPatients(ctx, ingestPatients)
 		}
 		if err != nil {
 			return err
@@ -34,30 +34,30 @@ func paired(ctx context.Context, b built, p plan, t *table) error {
 	began := time.Now().Add(-25 * 24 * time.Hour)
 	in := []*target{readings(ours, began), readings(theirs, began)}
 	for _, clients := range []int{1, 8, 64, 256} {
-		if err := pair(ctx, p, t, "ingest", load{clients, p.warmUp, p.length}, in...); err != nil {
+		if err := addPair(ctx, p, t, "ingest", load{clients, p.warmUp, p.length}, in...); err != nil {
 			return err
 		}
 	}
 	for name, path := range map[string]string{
 		"triage page": "/api/v1/triage/patients/", "patients": "/api/v1/patients/", "observations, newest first": "/api/v1/ingestion/observations/", "alerts": "/api/v1/alerts/",
 	} {
-		if err := pair(ctx, p, t, name, load{8, p.warmUp / 2, p.length / 2}, asking(ours, path), asking(theirs, path)); err != nil {
+		if err := addPair(ctx, p, t, name, load{8, p.warmUp / 2, p.length / 2}, getTarget(ours, path), getTarget(theirs, path)); err != nil {
 			return err
 		}
 	}
 	return errors.Join(ours.checkStored(in[0].accepted.Load()), theirs.checkStored(in[1].accepted.Load()))
 }
 
-// pair adds two rows of one load: rate and processor time per request, each the median of the rounds' own ratios.
-func pair(ctx context.Context, p plan, t *table, name string, l load, to ...*target) error {
+// addPair adds a row with the throughput ratio and the CPU time per request, each the median of the rounds' ratios.
+func addPair(ctx context.Context, p plan, t *table, name string, l load, to ...*target) error {
 	p.rounds *= 2
-	rounds, err := race(ctx, p, l, to...)
+	rounds, err := alternate(ctx, p, l, to...)
 	if err != nil {
 		return err
 	}
 	var costs []float64
 	for _, round := range rounds {
-		costs = append(costs, round[0].work.Seconds()/round[1].work.Seconds())
+		costs = append(costs, round[0].cpu.Seconds()/round[1].cpu.Seconds())
 	}
 	slices.Sort(costs)
 	r := compare("paired: "+name, l, rounds, 1, "older", byThroughput, aim{})
@@ -66,11 +66,11 @@ func pair(ctx context.Context, p plan, t *table, name string, l load, to ...*tar
 	return nil
 }
 
-// enrol makes patients as a program does.
-func (s *server) enrol(ctx context.Context, count int) error {
+// createPatients creates patients through the API.
+func (s *server) createPatients(ctx context.Context, count int) error {
 	for n := range count {
 		body := fmt.Sprintf(`{"first_name":%q,"last_name":%q,"date_of_birth":"1950-01-02","gender":"other"}`, givenNames[n%len(givenNames)], familyNames[n%len(familyNames)])
-		_, status, answer, err := s.once(ctx, "POST", "/api/v1/patients/", body)
+		_, status, answer, err := s.request(ctx, "POST", "/api/v1/patients/", body)
 		var made struct{ ID string }
 		if err == nil {
 			err = json.Unmarshal(answer, &made)
@@ -83,11 +83,11 @@ func (s *server) enrol(ctx context.Context, count int) error {
 	return nil
 }
 
-// worked is the processor time of the process so far.
-func (s *server) worked() time.Duration { return workOf(s.cmd.Process.Pid) }
+// cpuTime is the process's CPU time so far.
+func (s *server) cpuTime() time.Duration { return processCPU(s.cmd.Process.Pid) }
 
-// workOf is a process's own time and the system's for it. Source: proc_pid_stat(5).
-func workOf(process int) time.Duration {
+// processCPU returns a process's user and system CPU time. Source: proc_pid_stat(5).
+func processCPU(process int) time.Duration {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", process))
 	if err != nil {
 		return 0

@@ -14,35 +14,36 @@ import (
 	"github.com/vigilhealth/vigil/internal/sqlite"
 )
 
-// The practice that the console is measured with, and the changes of its list while the frames are watched.
+// Size of the console's practice, and the load of changes while frame times are recorded.
 const (
 	consolePatients = 10_000
 	consoleRate     = 20 // changes a second
 	consoleSeconds  = 20
-	consoleListed   = 40 // patients whose readings come: two pages of the list
+	consoleListed   = 40 // patients that receive readings: two pages of the list
 	browserScripts  = "internal/vigiltest/browser"
 )
 
-// consoleSeen is what the browser's script answers; times are milliseconds, those of a view since its page was asked for.
-type consoleSeen struct {
+// consoleResult is the browser script's output. Times are in milliseconds; those of a view count from the request of its page.
+type consoleResult struct {
 	First  []struct{ Door, Sent, Rows float64 }
-	Cold   float64 // bytes until the list was there
+	Cold   float64 // bytes until the list was shown
 	Files  float64 // bytes of the console's own files, with every section opened
 	Frames struct {
 		Frames, Long, Tasks             int
 		PerSecond, Median, P99, Longest float64
 		Mutations, LongestTask          float64
 	}
-	// Work is of the page's thread by the processor's clock: its share, and its longest task.
+	// Work is the page thread's CPU time: its share, and its longest task.
 	Work struct{ Busy, Longest float64 }
 }
 
-// console looks at the list in a real browser, which draws without a graphics card: the machine's cores draw, serve, and send the changes.
+// console measures the triage list in a real browser. It renders without a GPU: rendering, serving and sending the changes
+// share the machine's cores.
 func console(ctx context.Context, b built, _ plan, t *table) error {
 	chromium, missing := exec.LookPath("chromium")
 	_, unbuilt := os.Stat("pb_public/vendor/preact.js")
 	if err := errors.Join(missing, unbuilt); err != nil {
-		fmt.Println("  not measured: it needs chromium, and the console in the build (make web)")
+		fmt.Println("  not measured: install chromium and build the console (make web)")
 		return nil
 	}
 	scripts, err := browserKit(ctx, b)
@@ -54,7 +55,7 @@ func console(ctx context.Context, b built, _ plan, t *table) error {
 		return err
 	}
 	defer candidate.stop()
-	if err := errors.Join(candidate.warm(ctx), candidate.calm()); err != nil {
+	if err := errors.Join(candidate.warm(ctx), candidate.lowerScores()); err != nil {
 		return err
 	}
 	const rounds = 5
@@ -72,23 +73,23 @@ func console(ctx context.Context, b built, _ plan, t *table) error {
 	if err != nil {
 		return fmt.Errorf("the browser: %w", err)
 	}
-	var seen consoleSeen
+	var seen consoleResult
 	if err := json.Unmarshal(out, &seen); err != nil {
 		return fmt.Errorf("the browser answered %q: %w", out, err)
 	}
-	seen.tell(t)
+	seen.addRows(t)
 	return nil
 }
 
-// tell adds the rows. The first view is the cold one: nothing of the console is in the browser's cache.
-func (s consoleSeen) tell(t *table) {
+// addRows adds the rows. The first view is the cold one: the browser's cache holds no file of the console.
+func (s consoleResult) addRows(t *table) {
 	var later []time.Duration
 	for _, view := range s.First[1:] {
 		later = append(later, since(view.Sent, view.Rows))
 	}
 	slices.Sort(later)
 	first := s.First[0]
-	note := fmt.Sprintf("%d patients; the sign-in page stood after %.0f ms", consolePatients, first.Door)
+	note := fmt.Sprintf("%d patients; the sign-in page was shown after %.0f ms", consolePatients, first.Door)
 	t.add(row{path: "console, list after sign-in, cold", value: since(first.Sent, first.Rows).Seconds(), unit: "s", aim: aim{1, .5}, note: note})
 	t.add(row{path: "console, list after sign-in, again", value: later[len(later)/2].Seconds(), unit: "s", aim: aim{1, .5}, note: fmt.Sprintf("median of %d", len(later))})
 	f := s.Frames
@@ -99,16 +100,16 @@ func (s consoleSeen) tell(t *table) {
 	})
 	t.add(row{
 		path: "console, longest work for a frame", value: s.Work.Longest, unit: "ms", aim: aim{50, 16},
-		note: fmt.Sprintf("of the page's thread by the processor's clock, whatever else the cores did; busy %.0f %% of the time", 100*s.Work.Busy),
+		note: fmt.Sprintf("CPU time of the page's thread; busy %.0f %% of the time", 100*s.Work.Busy),
 	})
 	t.add(row{path: "console, transferred until the list", value: s.Cold / 1000, unit: "kB", aim: aim{400, 200}})
 	t.add(row{path: "console, all its files", value: s.Files / 1000, unit: "kB", aim: aim{400, 200}, note: "every section opened"})
 }
 
-// calm takes the urgency off everybody, so that those whose readings come are the first of the list.
-func (s *server) calm() error {
+// lowerScores lowers every patient's score, so that the patients that receive readings are first in the list.
+func (s *server) lowerScores() error {
 	db := sqlite.File(filepath.Join(s.dir, "data.db"), "busy_timeout(10000)")
-	defer func() { _ = db.Close() }() // nothing of ours is in it
+	defer func() { _ = db.Close() }() // the update is committed
 	_, err := db.NewQuery(`UPDATE triage_scores SET risk_score = risk_score % 50 + 1, risk_level = 'normal'`).Execute()
 	return err
 }
@@ -117,7 +118,7 @@ func since(from, to float64) time.Duration {
 	return time.Duration((to - from) * float64(time.Millisecond))
 }
 
-// browserKit copies the browser's scripts beside the one package that they need.
+// browserKit copies the browser scripts to the scratch folder and installs their one dependency.
 func browserKit(ctx context.Context, b built) (string, error) {
 	target := filepath.Join(b.scratch, "browser")
 	if err := os.CopyFS(target, os.DirFS(browserScripts)); err != nil {

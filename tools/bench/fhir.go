@@ -12,14 +12,15 @@ import (
 	"time"
 )
 
-// searchFHIR measures what an EMR asks most: a patient's readings of some days, and the last of them, with the practice's whole data behind them.
+// searchFHIR measures the most frequent EMR searches, a patient's readings by date and the latest one, against the full
+// practice.
 func searchFHIR(ctx context.Context, b built, p plan, t *table) error {
 	s, err := b.candidate(ctx, content{patients: p.patients, readings: p.readings})
 	defer s.stop()
 	if err != nil {
 		return err
 	}
-	// Each patient was last measured within the last hours, and before that once in so many days.
+	// Each patient's latest reading is from the last hours; earlier ones are a fixed interval apart.
 	every := time.Duration(p.patients) * 7 * time.Second
 	from := time.Now().UTC().Add(-time.Hour - 30*every).Format(time.DateOnly)
 	for _, search := range []struct{ name, query string }{
@@ -43,17 +44,18 @@ func searchFHIR(ctx context.Context, b built, p plan, t *table) error {
 	return nil
 }
 
-// exportFHIR measures bulk exports of two sizes, and what memory each takes: it is to be the same. They are paced, so that large ones take long.
+// exportFHIR measures bulk exports of two sizes. Peak memory should not depend on the size. Exports are throttled, so large
+// ones take long.
 func exportFHIR(ctx context.Context, b built, p plan, t *table) error {
 	for _, readings := range []int{50_000, 200_000} {
-		if err := exportOf(ctx, b, content{patients: min(p.patients, 10_000), readings: min(p.readings, readings)}, t); err != nil {
+		if err := measureExport(ctx, b, content{patients: min(p.patients, 10_000), readings: min(p.readings, readings)}, t); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func exportOf(ctx context.Context, b built, c content, t *table) error {
+func measureExport(ctx context.Context, b built, c content, t *table) error {
 	s, err := b.candidate(ctx, c)
 	defer s.stop()
 	if err != nil {
@@ -63,7 +65,7 @@ func exportOf(ctx context.Context, b built, c content, t *table) error {
 		return err
 	}
 	before := s.memory()
-	token, err := s.machine(ctx)
+	token, err := s.machineToken(ctx)
 	if err != nil {
 		return err
 	}
@@ -88,9 +90,9 @@ func exportOf(ctx context.Context, b built, c content, t *table) error {
 	return nil
 }
 
-// machine is the token of a client that may read everything.
-func (s *server) machine(ctx context.Context) (string, error) {
-	_, _, answer, err := s.once(ctx, "POST", "/api/v1/clients/", `{"name":"Warehouse","scopes":["system/*.rs"]}`)
+// machineToken returns the token of a machine client that may read everything.
+func (s *server) machineToken(ctx context.Context) (string, error) {
+	_, _, answer, err := s.request(ctx, "POST", "/api/v1/clients/", `{"name":"Warehouse","scopes":["system/*.rs"]}`)
 	if err != nil {
 		return "", err
 	}
@@ -115,12 +117,12 @@ func (s *server) machine(ctx context.Context) (string, error) {
 	return token.Access, err
 }
 
-type exported struct {
+type exportManifest struct {
 	Output []struct{ URL string }
 }
 
-// export begins an export and waits until it is made.
-func (s *server) export(ctx context.Context, token string) (made exported, err error) {
+// export starts a bulk export and waits until its files are ready.
+func (s *server) export(ctx context.Context, token string) (made exportManifest, err error) {
 	at, err := s.location(ctx, token)
 	if err != nil {
 		return made, err
@@ -140,13 +142,13 @@ func (s *server) export(ctx context.Context, token string) (made exported, err e
 	return made, ctx.Err()
 }
 
-// location begins an export and returns the path of its state.
+// location starts a bulk export and returns the path of its status endpoint.
 func (s *server) location(ctx context.Context, token string) (string, error) {
 	c, err := dial(ctx, s.addr)
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = c.conn.Close() }() // of no more use
+	defer func() { _ = c.conn.Close() }() // not used again
 	if _, err := c.conn.Write(wire("GET", s.addr, "/fhir/R4/$export?_type=Observation", token, nil, "Prefer", "respond-async")); err != nil {
 		return "", err
 	}
@@ -157,13 +159,13 @@ func (s *server) location(ctx context.Context, token string) (string, error) {
 	defer func() { _ = answer.Body.Close() }() // read only
 	at, err := url.Parse(answer.Header.Get("Content-Location"))
 	if err == nil && answer.StatusCode != http.StatusAccepted {
-		err = fmt.Errorf("the export was answered %d", answer.StatusCode)
+		err = fmt.Errorf("the export request was answered %d", answer.StatusCode)
 	}
 	return at.Path, err
 }
 
-// fetch reads every file, and counts.
-func (s *server) fetch(ctx context.Context, token string, made exported) (lines int, bytes int64, err error) {
+// fetch reads every file and counts lines and bytes.
+func (s *server) fetch(ctx context.Context, token string, made exportManifest) (lines int, bytes int64, err error) {
 	for _, file := range made.Output {
 		at, err := url.Parse(file.URL)
 		if err != nil {
@@ -175,7 +177,7 @@ func (s *server) fetch(ctx context.Context, token string, made exported) (lines 
 		}
 		counting := &lineCounter{}
 		status, err := c.do(wire("GET", s.addr, at.Path, token, nil), counting)
-		_ = c.conn.Close() // of no more use
+		_ = c.conn.Close() // not used again
 		if err != nil || status != http.StatusOK {
 			return 0, 0, fmt.Errorf("%s answered %d: %w", at.Path, status, err)
 		}

@@ -15,21 +15,21 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// peerHeap bounds the memory that Java takes: left alone it takes a quarter of the machine's.
+// peerHeap bounds the Java heap; the default is a quarter of the machine's memory.
 const peerHeap = "2 GB"
 
-// newest is a search that needs the data.
-const newest = fhirSearch + "_sort=-date&_count=1"
+// newestSearch is a search that cannot be answered without the data.
+const newestSearch = searchPath + "_sort=-date&_count=1"
 
 // fhirServer is the peer, running or stopped.
 type fhirServer struct {
 	*hapi.Server
 	kit     hapi.Kit
 	options hapi.Options
-	dir     string // of its database
+	dir     string // of the H2 database
 }
 
-// newFHIRServer starts one, and makes it as many patients as Vigil has.
+// newFHIRServer starts the peer and creates as many patients as Vigil has.
 func newFHIRServer(ctx context.Context, kit hapi.Kit, folder string) (*fhirServer, error) {
 	dir := filepath.Join(folder, "data")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -39,14 +39,14 @@ func newFHIRServer(ctx context.Context, kit hapi.Kit, folder string) (*fhirServe
 	if _, err := f.restart(ctx); err != nil {
 		return nil, err
 	}
-	if status, answer, err := exchange(ctx, f.options.Address, f.ask("POST", "", fhirPatients(peerPatients))); err != nil || status != http.StatusOK {
+	if status, answer, err := exchange(ctx, f.options.Address, f.encodeRequest("POST", "", fhirPatients(peerPatients))); err != nil || status != http.StatusOK {
 		f.Kill()
 		return nil, fmt.Errorf("patients answered %d: %.300s (%w)", status, answer, err)
 	}
 	return f, nil
 }
 
-// restart starts it, and returns how long it took to answer with data.
+// restart starts the peer and returns the time until it answered a search.
 func (f *fhirServer) restart(ctx context.Context) (time.Duration, error) {
 	began := time.Now()
 	server, err := f.kit.Start(ctx, f.options)
@@ -56,19 +56,19 @@ func (f *fhirServer) restart(ctx context.Context) (time.Duration, error) {
 	f.Server = server
 	patience, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
-	if err := f.Await(patience, newest); err != nil {
+	if err := f.Await(patience, newestSearch); err != nil {
 		f.Kill()
 		return 0, err
 	}
 	return time.Since(began), nil
 }
 
-// ask is a request for a path below its FHIR interface.
-func (f *fhirServer) ask(method, path string, body []byte, headers ...string) []byte {
-	return wire(method, f.options.Address, fhirPeer+path, "", body, append(headers, "Accept", fhir.ContentType)...)
+// encodeRequest encodes a request for a path below the peer's FHIR base.
+func (f *fhirServer) encodeRequest(method, path string, body []byte, headers ...string) []byte {
+	return wire(method, f.options.Address, peerBase+path, "", body, append(headers, "Accept", fhir.ContentType)...)
 }
 
-// fhirPatients is a transaction that makes patients under ids of ours.
+// fhirPatients returns a transaction bundle that creates patients with chosen ids.
 func fhirPatients(count int) []byte {
 	entries := make([]any, count)
 	for i := range entries {
@@ -87,17 +87,17 @@ func fhirPatients(count int) []byte {
 	return body
 }
 
-// fhirPatient is the id of a patient of the peer; those of readings in turn are as with [readings].
+// fhirPatient is the id of the patient of the n-th reading on the peer; the rotation is that of [readings].
 func fhirPatient(n int64) string { return fmt.Sprintf("p%d", n%peerPatients) }
 
-// observations are the blood pressures of [readings], as Vigil delivers them to an EMR that knows the patient.
+// observations posts the blood pressures of [readings] in the form that Vigil delivers to an EMR.
 func (f *fhirServer) observations(began time.Time) *target {
-	return &target{addr: f.options.Address, want: 201, worked: f.worked, next: func(n int64) []byte {
+	return &target{addr: f.options.Address, want: 201, cpuTime: f.cpuTime, next: func(n int64) []byte {
 		body, err := observation(n, began.Add(time.Duration(n)*time.Second)).Encode()
 		if err != nil {
-			panic(err) // a blood pressure has a FHIR form
+			panic(err) // a blood pressure always has a FHIR form
 		}
-		return f.ask("POST", "/Observation", body)
+		return f.encodeRequest("POST", "/Observation", body)
 	}}
 }
 
@@ -109,11 +109,11 @@ func observation(n int64, at time.Time) fhir.Resource {
 	}, fhirPatient(n))
 }
 
-func (f *fhirServer) worked() time.Duration { return workOf(f.PID()) }
+func (f *fhirServer) cpuTime() time.Duration { return processCPU(f.PID()) }
 
-// checkStored holds what it finds against what it acknowledged.
+// checkStored compares the peer's observation count with the number acknowledged.
 func (f *fhirServer) checkStored(ctx context.Context, acknowledged int64) error {
-	status, answer, err := exchange(ctx, f.options.Address, f.ask("GET", fhirSearch+"_summary=count", nil, "Cache-Control", "no-cache"))
+	status, answer, err := exchange(ctx, f.options.Address, f.encodeRequest("GET", searchPath+"_summary=count", nil, "Cache-Control", "no-cache"))
 	if err != nil || status != http.StatusOK {
 		return fmt.Errorf("the count answered %d: %.300s (%w)", status, answer, err)
 	}
@@ -122,68 +122,69 @@ func (f *fhirServer) checkStored(ctx context.Context, acknowledged int64) error 
 		return err
 	}
 	if found.Total != acknowledged {
-		return fmt.Errorf("%s acknowledged %d observations, and has %d", peer, acknowledged, found.Total)
+		return fmt.Errorf("%s acknowledged %d observations, but stores %d", peer, acknowledged, found.Total)
 	}
 	return nil
 }
 
-// answers waits until a path is answered.
-func (s *server) answers(ctx context.Context, path string) error {
+// awaitPath waits until a request for path succeeds.
+func (s *server) awaitPath(ctx context.Context, path string) error {
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
-		if _, status, _, err := s.once(ctx, "GET", path, ""); err == nil && status == http.StatusOK {
+		if _, status, _, err := s.request(ctx, "GET", path, ""); err == nil && status == http.StatusOK {
 			return nil
 		}
 	}
-	return errors.Join(fmt.Errorf("%s is not answered", path), ctx.Err())
+	return errors.Join(fmt.Errorf("%s did not answer within a minute", path), ctx.Err())
 }
 
-// asked are the targets of a question: Vigil's FHIR interface, its list, the peer, and the peer without its memory of the last minute.
-func (m *match) asked(q question) []*target {
+// targets returns the targets of a question: Vigil's FHIR interface, its list, the peer, and the peer without its search
+// cache.
+func (m *peerBench) targets(q question) []*target {
 	search := func(n int64, patient func(n int64) string) string {
 		if q.ofPatient {
-			return fhirSearch + "patient=" + patient(n) + "&" + q.search
+			return searchPath + "patient=" + patient(n) + "&" + q.search
 		}
-		return fhirSearch + q.search
+		return searchPath + q.search
 	}
 	one := func(n int64) string { return m.ours.patients[n%int64(len(m.ours.patients))] }
 	list := func(n int64) string {
 		if q.ofPatient {
-			return listOfVigil + "&patient_id=" + one(n)
+			return vigilList + "&patient_id=" + one(n)
 		}
-		return listOfVigil
+		return vigilList
 	}
 	ours := func(path func(n int64) string) *target {
-		return &target{addr: m.ours.addr, want: 200, worked: m.ours.worked, next: func(n int64) []byte {
+		return &target{addr: m.ours.addr, want: 200, cpuTime: m.ours.cpuTime, next: func(n int64) []byte {
 			return wire("GET", m.ours.addr, path(n), m.ours.token, nil)
 		}}
 	}
 	theirs := func(headers ...string) *target {
-		return &target{addr: m.theirs.options.Address, want: 200, worked: m.theirs.worked, next: func(n int64) []byte {
-			return m.theirs.ask("GET", search(n, fhirPatient), nil, headers...)
+		return &target{addr: m.theirs.options.Address, want: 200, cpuTime: m.theirs.cpuTime, next: func(n int64) []byte {
+			return m.theirs.encodeRequest("GET", search(n, fhirPatient), nil, headers...)
 		}}
 	}
 	return []*target{
-		ours(func(n int64) string { return fhirVigil + search(n, one) }), ours(list), theirs(), theirs("Cache-Control", "no-cache"),
+		ours(func(n int64) string { return vigilBase + search(n, one) }), ours(list), theirs(), theirs("Cache-Control", "no-cache"),
 	}
 }
 
-// found is what answers have in common: a FHIR bundle's, or those of a list.
-type found struct {
+// resultPage holds the members of a FHIR bundle or of a Vigil list that the check compares.
+type resultPage struct {
 	Total, Count   *int
 	Entry, Results []json.RawMessage
 }
 
-// check asks once, and holds the answer against what was asked for: all sides have the same to say.
+// check sends one request and verifies that the answer is complete, so that all targets do the same work.
 func (q question) check(ctx context.Context, to *target, stored int) error {
-	status, answer, err := exchange(ctx, to.addr, to.next(to.asked.Add(1)))
+	status, answer, err := exchange(ctx, to.addr, to.next(to.sent.Add(1)))
 	if err != nil || status != to.want {
 		return fmt.Errorf("answered %d: %.300s (%w)", status, answer, err)
 	}
-	return q.fits(answer, stored)
+	return q.checkAnswer(answer, stored)
 }
 
-func (q question) fits(answer []byte, stored int) error {
-	var f found
+func (q question) checkAnswer(answer []byte, stored int) error {
+	var f resultPage
 	if err := json.Unmarshal(answer, &f); err != nil {
 		return err
 	}
@@ -192,7 +193,7 @@ func (q question) fits(answer []byte, stored int) error {
 		wanted = min(20, stored/peerPatients)
 	}
 	if got := len(f.Entry) + len(f.Results); got != wanted {
-		return fmt.Errorf("%d were shown, not %d", got, wanted)
+		return fmt.Errorf("%d resources were returned, want %d", got, wanted)
 	}
 	total := f.Total
 	if total == nil {

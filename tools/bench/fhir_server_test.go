@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// Where there is no Java and no Maven nothing is measured, and nothing fails.
-func TestPeersSkipped(t *testing.T) {
+// Without Java and Maven the comparison is skipped without an error.
+func TestComparisonSkippedWithoutJava(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	tab := &table{}
-	if err := peers(t.Context(), built{scratch: t.TempDir()}, plan{}, tab); err != nil || len(tab.rows)+len(tab.said) > 0 {
+	if err := compareFHIRServer(t.Context(), built{scratch: t.TempDir()}, plan{}, tab); err != nil || len(tab.rows)+len(tab.remarks) > 0 {
 		t.Errorf("without Java: %d rows, %v", len(tab.rows), err)
 	}
 }
 
-// What is compared has to be the same answer.
-func TestQuestionFits(t *testing.T) {
+// Every target must return the same answer.
+func TestCheckAnswer(t *testing.T) {
 	shown := func(count int, member, more string) string {
 		return `{` + more + `"` + member + `":[` + strings.TrimSuffix(strings.Repeat(`{"id":"a"},`, count), ",") + `]}`
 	}
@@ -42,19 +42,19 @@ func TestQuestionFits(t *testing.T) {
 		{all, shown(7, "entry", `"total":7,`), 7, true},
 		{all, `<Bundle/>`, 10_000, false},
 	} {
-		if err := test.question.fits([]byte(test.answer), test.stored); (err == nil) != test.fits {
+		if err := test.question.checkAnswer([]byte(test.answer), test.stored); (err == nil) != test.fits {
 			t.Errorf("%s: %.60s of %d: %v", test.name, test.answer, test.stored, err)
 		}
 	}
 }
 
-// The peer is sent what Vigil would deliver: another reading and another identifier each time, of a patient that it has.
-func TestObservationsOfThePeer(t *testing.T) {
+// The peer receives what Vigil would deliver: a new reading and identifier each time, for a patient that it has.
+func TestPeerObservations(t *testing.T) {
 	f, seen := &fhirServer{}, map[string]bool{}
 	f.options.Address = "host:1"
 	to := f.observations(time.Date(2026, 3, 4, 5, 6, 7, 8, time.UTC))
 	for range 300 {
-		seen[string(to.next(to.asked.Add(1)))] = true
+		seen[string(to.next(to.sent.Add(1)))] = true
 	}
 	if len(seen) != 300 {
 		t.Errorf("%d requests of 300 differ", len(seen))
@@ -82,42 +82,42 @@ func TestObservationsOfThePeer(t *testing.T) {
 	}
 }
 
-func TestCosts(t *testing.T) {
-	r := costs(row{figures: figures{work: 400 * time.Microsecond}, other: figures{work: 5 * time.Millisecond}})
+func TestAddCPUNote(t *testing.T) {
+	r := addCPUNote(row{figures: figures{cpu: 400 * time.Microsecond}, other: figures{cpu: 5 * time.Millisecond}})
 	if r.note != "processor time each 0.40 ms, its 5.00 ms: 12.5 ×" {
 		t.Error(r.note)
 	}
-	if r := costs(row{figures: figures{work: time.Second}, note: "as it was"}); r.note != "as it was" {
+	if r := addCPUNote(row{figures: figures{cpu: time.Second}, note: "as it was"}); r.note != "as it was" {
 		t.Error(r.note)
 	}
 }
 
-// What the processor worked is shared by the requests of a stretch, and those alone.
-func TestWatch(t *testing.T) {
+// The CPU time of a stretch is divided among its own requests only.
+func TestCPUPerRequest(t *testing.T) {
 	to := &target{}
-	if each := to.watch()(); each != 0 {
-		t.Errorf("nobody looks, and it is %s", each)
+	if each := to.cpuPerRequest()(); each != 0 {
+		t.Errorf("without a CPU clock: %s", each)
 	}
 	worked := 5 * time.Second
-	to.worked = func() time.Duration { return worked }
-	to.asked.Store(70)
-	each := to.watch()
+	to.cpuTime = func() time.Duration { return worked }
+	to.sent.Store(70)
+	each := to.cpuPerRequest()
 	worked += time.Second
-	to.asked.Add(4)
+	to.sent.Add(4)
 	if got := each(); got != 250*time.Millisecond {
 		t.Errorf("a second for four requests is %s each", got)
 	}
 }
 
-func TestOnly(t *testing.T) {
+func TestSelectTargets(t *testing.T) {
 	rounds := [][]figures{{{failed: 1}, {failed: 2}, {failed: 3}}, {{failed: 4}, {failed: 5}, {failed: 6}}}
-	if got := only(rounds, 1, 2); len(got) != 2 || got[0][0].failed != 2 || got[0][1].failed != 3 || got[1][0].failed != 5 || got[1][1].failed != 6 {
+	if got := selectTargets(rounds, 1, 2); len(got) != 2 || got[0][0].failed != 2 || got[0][1].failed != 3 || got[1][0].failed != 5 || got[1][1].failed != 6 {
 		t.Errorf("%+v", got)
 	}
 }
 
-func TestBeside(t *testing.T) {
-	if r := beside("memory", 50, 1500, "note"); r.value != 30 || r.unit != "×" || r.against != peer || r.verdict() != "" {
+func TestPeerRatio(t *testing.T) {
+	if r := peerRatio("memory", 50, 1500, "note"); r.value != 30 || r.unit != "×" || r.against != peer || r.targetMet() != "" {
 		t.Errorf("%+v", r)
 	}
 }
@@ -137,23 +137,23 @@ func TestFolderSize(t *testing.T) {
 		t.Errorf("%d, %v", size, err)
 	}
 	if _, err := folderSize(filepath.Join(dir, "none")); err == nil {
-		t.Error("no folder has a size")
+		t.Error("a missing folder must fail")
 	}
 }
 
-// The header names the SQLite that is in the program.
+// The header names the SQLite version and driver of this program.
 func TestSQLiteHere(t *testing.T) {
 	if got := sqliteHere(); !strings.HasPrefix(got, "SQLite 3.") || !strings.Contains(got, driver+" ("+driverModule+" v") {
 		t.Error(got)
 	}
 }
 
-// What is said stands above the rows of the file, in lines of its own.
-func TestSaid(t *testing.T) {
+// Remarks are written above the rows of the file, one per line.
+func TestRemarks(t *testing.T) {
 	tab := &table{}
-	tab.say("%d of %s", 5, "them")
-	tab.say("no PostgreSQL")
-	file := filepath.Join(t.TempDir(), "said.csv")
+	tab.remark("%d of %s", 5, "them")
+	tab.remark("no PostgreSQL")
+	file := filepath.Join(t.TempDir(), "remarks.csv")
 	if err := tab.writeCSV(file, "a machine"); err != nil {
 		t.Fatal(err)
 	}

@@ -18,17 +18,18 @@ import (
 	"github.com/vigilhealth/vigil/internal/sqlite"
 )
 
-// ingestPatients are those whose readings come while ingestion is measured.
+// ingestPatients is the number of patients that receive readings while ingestion is measured.
 const ingestPatients = 1000
 
-// contest is Vigil and the plain server as it comes and as durable as Vigil, running.
-type contest struct {
+// ingestServers holds the running servers: Vigil, plain PocketBase with its defaults, and plain PocketBase with Vigil's
+// durability.
+type ingestServers struct {
 	candidate, normal, full *server
-	same                    *server   // as it comes, but with the SQLite that Vigil was built with; nil where it comes with that
-	began                   time.Time // the first reading was measured then, the next ones a second later each
+	same                    *server   // defaults, but with Vigil's SQLite build; nil when the default build is the same
+	began                   time.Time // time of the first reading; each later reading is a second after the previous one
 }
 
-func newContest(ctx context.Context, b built) (c contest, err error) {
+func startIngestServers(ctx context.Context, b built) (c ingestServers, err error) {
 	c.began = time.Now().Add(-25 * 24 * time.Hour)
 	if c.candidate, err = b.candidate(ctx, content{patients: ingestPatients}); err != nil {
 		return c, err
@@ -37,21 +38,21 @@ func newContest(ctx context.Context, b built) (c contest, err error) {
 		c.full, err = b.plain(ctx, true, 1, 1)
 	}
 	if err == nil && sqlite.InC {
-		b.plainest = b.self
+		b.plainBinary = b.self
 		c.same, err = b.plain(ctx, false, 1, 1)
 	}
 	return c, err
 }
 
-func (c contest) stop() {
+func (c ingestServers) stop() {
 	c.candidate.stop()
 	c.normal.stop()
 	c.full.stop()
 	c.same.stop()
 }
 
-// targets are what is pressed: Vigil, the plain servers as they come and as durable, and the one with Vigil's SQLite where there is one.
-func (c contest) targets(ours *target) []*target {
+// targets returns the servers under load: Vigil, both plain servers, and the one with Vigil's SQLite when it exists.
+func (c ingestServers) targets(ours *target) []*target {
 	targets := []*target{ours, plainCreate(c.normal, c.began), plainCreate(c.full, c.began)}
 	if c.same != nil {
 		targets = append(targets, plainCreate(c.same, c.began))
@@ -59,9 +60,9 @@ func (c contest) targets(ours *target) []*target {
 	return targets
 }
 
-// ingest is the whole pipeline with audit and access checks against one insert without any.
+// ingest compares the whole pipeline, with audit and access checks, with one plain insert.
 func ingest(ctx context.Context, b built, p plan, t *table) error {
-	c, err := newContest(ctx, b)
+	c, err := startIngestServers(ctx, b)
 	defer c.stop()
 	if err != nil {
 		return err
@@ -74,7 +75,7 @@ func ingest(ctx context.Context, b built, p plan, t *table) error {
 		aim
 	}{{1, aim{.8, 1.2}}, {8, aim{1.3, 2}}, {64, aim{2, 3}}, {256, aim{2.5, 4}}} {
 		l := load{stretch.clients, p.warmUp, p.length}
-		rounds, err := race(ctx, p, l, targets...)
+		rounds, err := alternate(ctx, p, l, targets...)
 		if err != nil {
 			return err
 		}
@@ -93,20 +94,20 @@ func ingest(ctx context.Context, b built, p plan, t *table) error {
 	return nil
 }
 
-// ingestSlowly is the same on a disk that takes longer for each commit.
-func ingestSlowly(ctx context.Context, b built, p plan, t *table) error {
+// ingestSlowDisk measures ingest with a delay added to each commit.
+func ingestSlowDisk(ctx context.Context, b built, p plan, t *table) error {
 	b, err := b.slowed(ctx, p.delay)
 	if err != nil {
 		return err
 	}
-	c, err := newContest(ctx, b)
+	c, err := startIngestServers(ctx, b)
 	defer c.stop()
 	if err != nil {
 		return err
 	}
 	ours, l := readings(c.candidate, c.began), load{64, p.warmUp, p.length}
-	const full = 2 // commits take as long there
-	rounds, err := race(ctx, p, l, slices.Delete(c.targets(ours), full, full+1)...)
+	const full = 2 // plain FULL: its commits are as slow as plain NORMAL's here
+	rounds, err := alternate(ctx, p, l, slices.Delete(c.targets(ours), full, full+1)...)
 	if err != nil {
 		return err
 	}
@@ -118,15 +119,15 @@ func ingestSlowly(ctx context.Context, b built, p plan, t *table) error {
 	return c.candidate.checkStored(ours.accepted.Load())
 }
 
-// webhook is a signed burst from the gateway.
+// webhook measures a burst of signed gateway events.
 func webhook(ctx context.Context, b built, p plan, t *table) error {
-	c, err := newContest(ctx, b)
+	c, err := startIngestServers(ctx, b)
 	defer c.stop()
 	if err != nil {
 		return err
 	}
 	ours, l := events(c.candidate, b.secret, c.began), load{256, p.warmUp, p.length}
-	rounds, err := race(ctx, p, l, c.targets(ours)...)
+	rounds, err := alternate(ctx, p, l, c.targets(ours)...)
 	if err != nil {
 		return err
 	}
@@ -138,16 +139,16 @@ func webhook(ctx context.Context, b built, p plan, t *table) error {
 	return c.candidate.checkStored(ours.accepted.Load())
 }
 
-// readings are blood pressures posted by a nurse's program, each for the next patient and a second after the last.
+// readings posts blood pressures as a staff client: patients in rotation, one second apart.
 func readings(s *server, began time.Time) *target {
-	return &target{addr: s.addr, want: 201, worked: s.worked, next: func(n int64) []byte {
+	return &target{addr: s.addr, want: 201, cpuTime: s.cpuTime, next: func(n int64) []byte {
 		body := fmt.Appendf(nil, `{"patient_id":"%s","systolic":%d,"diastolic":80,"pulse":70,"measured_at":"%s"}`,
 			s.patients[n%int64(len(s.patients))], systolic(n), began.Add(time.Duration(n)*time.Second).UTC().Format(time.RFC3339))
 		return wire("POST", s.addr, "/api/v1/ingestion/blood-pressure/", s.token, body)
 	}}
 }
 
-// events are the same as the gateway signs and sends them.
+// events sends the same readings as signed gateway events.
 func events(s *server, secret string, began time.Time) *target {
 	return &target{addr: s.addr, want: 200, next: func(n int64) []byte {
 		i := n % int64(len(s.patients))
@@ -160,7 +161,7 @@ func events(s *server, secret string, began time.Time) *target {
 	}}
 }
 
-// plainCreate makes records of the same content through PocketBase's own API.
+// plainCreate creates records with the same content through PocketBase's own API.
 func plainCreate(s *server, began time.Time) *target {
 	return &target{addr: s.addr, want: 200, next: func(n int64) []byte {
 		body := fmt.Appendf(nil, `{"patient":"p%d","kind":"blood_pressure","measured_at":"%s","device":"D%d","systolic":%d,"diastolic":80,"pulse":70,"status":"final"}`,
@@ -177,15 +178,15 @@ func systolic(n int64) int {
 	return 110 + int(n%20)
 }
 
-// count asks the database beside the service.
+// count runs a query on the database file from outside the service.
 func (s *server) count(query string) (n int64, err error) {
 	db := sqlite.File(filepath.Join(s.dir, "data.db"), "busy_timeout(10000)", "query_only(ON)")
-	defer func() { _ = db.Close() }() // nothing was written
+	defer func() { _ = db.Close() }() // opened read-only
 	err = db.NewQuery(query).Row(&n)
 	return n, err
 }
 
-// checkStored holds what the database has against what was acknowledged, readings and their consequences.
+// checkStored compares the stored readings and their daily totals with the number acknowledged.
 func (s *server) checkStored(acknowledged int64) error {
 	for what, query := range map[string]string{
 		"readings": `SELECT COUNT(*) FROM observations`,
@@ -197,13 +198,13 @@ func (s *server) checkStored(acknowledged int64) error {
 			return err
 		}
 		if stored != acknowledged {
-			return fmt.Errorf("%d readings were acknowledged, but %s are %d", acknowledged, what, stored)
+			return fmt.Errorf("%d readings were acknowledged, but the number of %s is %d", acknowledged, what, stored)
 		}
 	}
 	return nil
 }
 
-// size is what the database takes on disk, its write-ahead log included.
+// size is the database's size on disk, including its write-ahead log.
 func (s *server) size() (bytes int64) {
 	for _, name := range []string{"data.db", "data.db-wal"} {
 		if info, err := os.Stat(filepath.Join(s.dir, name)); err == nil {
@@ -213,29 +214,29 @@ func (s *server) size() (bytes int64) {
 	return bytes
 }
 
-// emrTakes is how long the EMR thinks about each resource.
-const emrTakes = 50 * time.Millisecond
+// emrLatency is the EMR's response time for each resource.
+const emrLatency = 50 * time.Millisecond
 
-// slowEMR says yes to everything, after a while, and remembers what it was sent.
+// slowEMR accepts every resource after a delay and records it.
 type slowEMR struct {
 	*httptest.Server
-	lock sync.Mutex
-	held map[string]int // creates by the identifier that a conditional create asks about
+	lock    sync.Mutex
+	creates map[string]int // creates, by identifier of the conditional create
 }
 
 func newSlowEMR() *slowEMR {
-	e := &slowEMR{held: map[string]int{}}
+	e := &slowEMR{creates: map[string]int{}}
 	e.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/oauth/token" {
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = io.WriteString(w, `{"access_token":"bench","token_type":"bearer","expires_in":3600}`) // the caller will notice
+			_, _ = io.WriteString(w, `{"access_token":"bench","token_type":"bearer","expires_in":3600}`) // the caller fails on a short answer
 			return
 		}
-		_, _ = io.Copy(io.Discard, r.Body) // so that the connection is used again
-		time.Sleep(emrTakes)
+		_, _ = io.Copy(io.Discard, r.Body) // so that the connection is reused
+		time.Sleep(emrLatency)
 		if r.Method == http.MethodPost {
 			e.lock.Lock()
-			e.held[r.Header.Get("If-None-Exist")]++
+			e.creates[r.Header.Get("If-None-Exist")]++
 			e.lock.Unlock()
 			w.Header().Set("Location", "/fhir/bench/Observation/o-1/_history/1")
 			w.WriteHeader(http.StatusCreated)
@@ -244,17 +245,17 @@ func newSlowEMR() *slowEMR {
 	return e
 }
 
-func (e *slowEMR) most() (distinct, times int) {
+func (e *slowEMR) counts() (distinct, times int) {
 	e.lock.Lock()
 	defer e.lock.Unlock()
-	for _, n := range e.held {
+	for _, n := range e.creates {
 		times = max(times, n)
 	}
-	return len(e.held), times
+	return len(e.creates), times
 }
 
-// delivery empties a queue towards an EMR that takes its time, without pacing, and compares with a client that sends one
-// resource after the other to the same EMR, and stores nothing.
+// delivery drains a queue to a slow EMR without pacing, and compares it with a client that sends one resource at a time to
+// the same EMR and stores nothing.
 func delivery(ctx context.Context, b built, p plan, t *table) error {
 	emr := newSlowEMR()
 	defer emr.Close()
@@ -262,11 +263,11 @@ func delivery(ctx context.Context, b built, p plan, t *table) error {
 	alone := &target{addr: emr.Listener.Addr().String(), want: 201, next: func(int64) []byte {
 		return wire("POST", "emr", "/fhir/bench/Observation", "", []byte(`{"resourceType":"Observation"}`))
 	}}
-	single, err := press(ctx, alone, l)
+	single, err := closedLoop(ctx, alone, l)
 	if err != nil {
 		return err
 	}
-	delete(emr.held, "")
+	delete(emr.creates, "")
 	waiting := 400 * int(max(p.length.Seconds(), 5))
 	b = b.with("VIGIL_EMR_FHIR_BASE_URL="+emr.URL+"/fhir/{practice_code}", "VIGIL_EMR_TOKEN_URL="+emr.URL+"/oauth/token", "VIGIL_EMR_CLIENT_ID=bench",
 		"VIGIL_EMR_PRACTICE_CODE=bench", "VIGIL_EMR_ENVIRONMENT=staging", "VIGIL_EMR_RATE_LIMIT_PER_SECOND=0")
@@ -276,7 +277,7 @@ func delivery(ctx context.Context, b built, p plan, t *table) error {
 	}
 	defer candidate.stop()
 	began, sent := time.Now(), int64(0)
-	first, _ := emr.most()
+	first, _ := emr.counts()
 	for sent < int64(waiting) && time.Since(began) < time.Minute && ctx.Err() == nil {
 		time.Sleep(20 * time.Millisecond)
 		if sent, err = candidate.count(`SELECT COUNT(*) FROM transmissions WHERE status = 'transmitted'`); err != nil {
@@ -284,14 +285,14 @@ func delivery(ctx context.Context, b built, p plan, t *table) error {
 		}
 	}
 	took := time.Since(began)
-	distinct, times := emr.most()
+	distinct, times := emr.counts()
 	if sent != int64(waiting) || distinct != waiting || times != 1 {
 		return fmt.Errorf("of %d readings %d are transmitted; the EMR was sent %d, one of them %d times", waiting, sent, distinct, times)
 	}
 	f := figures{perSecond: float64(waiting-first) / took.Seconds()}
 	t.add(row{
 		path: "EMR delivery", figures: f, against: "one by one", other: single, value: byThroughput(f, single), unit: "×", aim: aim{30, 100},
-		note: fmt.Sprintf("%d that waited, an EMR that takes %s", waiting, emrTakes),
+		note: fmt.Sprintf("%d queued deliveries, an EMR that takes %s", waiting, emrLatency),
 	})
 	return nil
 }

@@ -15,17 +15,17 @@ import (
 	"github.com/vigilhealth/vigil/internal/sqlite"
 )
 
-// practice is a large one: its lists, its reports, its billing, and ingestion while everything else happens.
+// practice measures a large practice: its lists, reports and billing, and ingestion under interference.
 func practice(ctx context.Context, b built, p plan, t *table) (failed error) {
 	began := time.Now()
-	candidate, plain, err := large(ctx, b, p)
+	candidate, plain, err := startLargePractice(ctx, b, p)
 	defer candidate.stop()
 	defer plain.stop()
 	if err != nil {
 		return err
 	}
-	same, err := b.beside(ctx, plain)
-	defer same.stop() // before the other, whose folder it reads
+	same, err := b.plainOnFolder(ctx, plain)
+	defer same.stop() // before the other, which owns the folder
 	if err != nil {
 		return err
 	}
@@ -35,12 +35,12 @@ func practice(ctx context.Context, b built, p plan, t *table) (failed error) {
 	}
 	for _, part := range []func() error{
 		func() error { return lists(ctx, p, t, candidate, plain, same) },
-		func() error { return diskOf(t, candidate, p) },
+		func() error { return addDiskPerObservation(t, candidate, p) },
 		func() error { return bill(ctx, p, t, candidate) },
 		func() error { return reports(ctx, p, t, candidate) },
-		func() error { return interfere(ctx, b, p, t, candidate) },
+		func() error { return ingestUnderInterference(ctx, b, p, t, candidate) },
 	} {
-		candidate.token, err = candidate.signIn(ctx) // good for a quarter of an hour
+		candidate.token, err = candidate.signIn(ctx) // valid for 15 minutes
 		if err = errors.Join(err, ctx.Err()); err != nil {
 			return err
 		}
@@ -49,8 +49,8 @@ func practice(ctx context.Context, b built, p plan, t *table) (failed error) {
 	return failed
 }
 
-// large fills and starts the practice and a plain server of the same size, one on each core.
-func large(ctx context.Context, b built, p plan) (candidate, plain *server, err error) {
+// startLargePractice seeds and starts the practice and a plain server of the same size, in parallel.
+func startLargePractice(ctx context.Context, b built, p plan) (candidate, plain *server, err error) {
 	var beside sync.WaitGroup
 	var failed error
 	beside.Go(func() { plain, failed = b.plain(ctx, false, p.patients, p.readings) })
@@ -59,23 +59,23 @@ func large(ctx context.Context, b built, p plan) (candidate, plain *server, err 
 	return candidate, plain, errors.Join(err, failed)
 }
 
-// warm waits until the directory of names is there.
+// warm waits until the patient name search is ready.
 func (s *server) warm(ctx context.Context) error {
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		_, status, _, err := s.once(ctx, "GET", "/api/v1/patients/?search=kowal", "")
+		_, status, _, err := s.request(ctx, "GET", "/api/v1/patients/?search=kowal", "")
 		if err != nil || status == http.StatusOK {
 			return err
 		}
 	}
-	return errors.New("the search for names is not ready after a minute")
+	return errors.New("the patient name search is not ready after a minute")
 }
 
-// asking is a target that asks for one path.
-func asking(s *server, path string) *target {
-	return &target{addr: s.addr, want: 200, worked: s.worked, next: func(int64) []byte { return wire("GET", s.addr, path, s.token, nil) }}
+// getTarget returns a target that requests one path.
+func getTarget(s *server, path string) *target {
+	return &target{addr: s.addr, want: 200, cpuTime: s.cpuTime, next: func(int64) []byte { return wire("GET", s.addr, path, s.token, nil) }}
 }
 
-// lists are those that people wait for, with the practice's whole data behind them.
+// lists compares the lists that users wait for, over the whole practice.
 func lists(ctx context.Context, p plan, t *table, candidate, plain, same *server) error {
 	list := "/api/collections/" + plainPatients + "/records?perPage=20&"
 	observations := "/api/collections/" + plainReadings + "/records?perPage=20&sort=-measured_at"
@@ -95,11 +95,11 @@ func lists(ctx context.Context, p plan, t *table, candidate, plain, same *server
 	} {
 		for _, clients := range []int{1, 8} {
 			how := load{clients, p.warmUp / 2, p.length / 2}
-			targets := []*target{asking(candidate, l.ours), asking(plain, l.theirs)}
+			targets := []*target{getTarget(candidate, l.ours), getTarget(plain, l.theirs)}
 			if same != nil {
-				targets = append(targets, asking(same, l.theirs))
+				targets = append(targets, getTarget(same, l.theirs))
 			}
-			rounds, err := race(ctx, p, how, targets...)
+			rounds, err := alternate(ctx, p, how, targets...)
 			if err != nil {
 				return err
 			}
@@ -116,7 +116,7 @@ func lists(ctx context.Context, p plan, t *table, candidate, plain, same *server
 			}
 		}
 	}
-	f, err := press(ctx, asking(candidate, "/api/v1/ingestion/observations/"), load{64, p.warmUp, p.length})
+	f, err := closedLoop(ctx, getTarget(candidate, "/api/v1/ingestion/observations/"), load{64, p.warmUp, p.length})
 	if err == nil {
 		t.add(row{
 			path: "memory, lists", clients: 64, figures: f, value: candidate.memory(), unit: "MB", aim: aim{400, 250},
@@ -126,23 +126,23 @@ func lists(ctx context.Context, p plan, t *table, candidate, plain, same *server
 	return err
 }
 
-// reports are asked once each, without dates, of a practice that was billed; nothing of them is remembered between two.
+// reports requests each report once, without dates, after billing has run; no report is cached.
 func reports(ctx context.Context, p plan, t *table, s *server) error {
 	for _, name := range of.Names() {
-		took, status, answer, err := s.once(ctx, "GET", fmt.Sprintf("/api/v1/billing/reports/%s/", name), "")
+		took, status, answer, err := s.request(ctx, "GET", fmt.Sprintf("/api/v1/billing/reports/%s/", name), "")
 		if err != nil || status != http.StatusOK {
 			return fmt.Errorf("report %s answered %d: %.200s (%w)", name, status, answer, err)
 		}
 		t.add(row{
 			path: "report " + string(name), figures: figures{p50: took}, value: float64(took.Microseconds()) / 1000, unit: "ms", aim: aim{2000, 50},
-			note: fmt.Sprintf("the first time asked, over %d entries", p.entries),
+			note: fmt.Sprintf("first request, over %d entries", p.entries),
 		})
 	}
 	return nil
 }
 
-// once asks one thing over a connection of its own.
-func (s *server) once(ctx context.Context, method, path, body string) (took time.Duration, status int, answer []byte, err error) {
+// request sends one request over its own connection.
+func (s *server) request(ctx context.Context, method, path, body string) (took time.Duration, status int, answer []byte, err error) {
 	var raw []byte
 	if body != "" {
 		raw = []byte(body)
@@ -152,11 +152,11 @@ func (s *server) once(ctx context.Context, method, path, body string) (took time
 	return time.Since(began), status, answer, err
 }
 
-// diskOf is what one observation takes with its indexes.
-func diskOf(t *table, s *server, p plan) error {
+// addDiskPerObservation measures the disk used by one observation with its indexes.
+func addDiskPerObservation(t *table, s *server, p plan) error {
 	bytes, err := s.count(`SELECT SUM(pgsize) FROM dbstat WHERE name = 'observations' OR name LIKE 'idx_observations%' OR name LIKE 'sqlite_autoindex_observations%'`)
 	if err != nil && strings.Contains(err.Error(), "no such table: dbstat") {
-		fmt.Println("  disk per observation: not measured, for this SQLite does not say how large tables are (make bench has one that does)")
+		fmt.Println("  disk per observation: not measured, because this SQLite has no dbstat; use make bench")
 		return nil
 	}
 	if err != nil {
@@ -166,7 +166,7 @@ func diskOf(t *table, s *server, p plan) error {
 	return nil
 }
 
-// bill runs device billing for everybody, then again, when there is nothing left to bill.
+// bill runs device billing for all patients, then again with nothing left to bill.
 func bill(ctx context.Context, p plan, t *table, s *server) error {
 	for _, run := range []struct {
 		name string
@@ -184,14 +184,14 @@ func bill(ctx context.Context, p plan, t *table, s *server) error {
 	return nil
 }
 
-// bill asks for device billing until it was not cut short.
+// bill repeats device billing until a run is not cut short by its time limit.
 func (s *server) bill(ctx context.Context) (took time.Duration, created int64, requests int, err error) {
 	for {
 		before, err := s.count(`SELECT COUNT(*) FROM billing_entries`)
 		if err != nil {
 			return 0, 0, 0, err
 		}
-		one, status, answer, err := s.once(ctx, "POST", "/api/v1/billing/run/", `{"job":"device"}`)
+		one, status, answer, err := s.request(ctx, "POST", "/api/v1/billing/run/", `{"job":"device"}`)
 		if err != nil {
 			return 0, 0, 0, err
 		}
@@ -209,19 +209,19 @@ func (s *server) bill(ctx context.Context) (took time.Duration, created int64, r
 	}
 }
 
-// interfere measures the worst answer to a reading, at half of the rate that the service can take, while a backup is made,
-// billing runs, claims are exported and the log is written back.
-func interfere(ctx context.Context, b built, p plan, t *table, s *server) error {
+// ingestUnderInterference measures the worst latency of a reading at half of the maximum rate, while a backup, billing, a claims export
+// and checkpoints run.
+func ingestUnderInterference(ctx context.Context, b built, p plan, t *table, s *server) error {
 	before, err := s.count(`SELECT COUNT(*) FROM observations`)
 	if err != nil {
 		return err
 	}
 	to := readings(s, time.Now().Add(-25*24*time.Hour))
-	most, err := press(ctx, to, load{64, p.warmUp, p.length})
+	most, err := closedLoop(ctx, to, load{64, p.warmUp, p.length})
 	if err != nil {
 		return err
 	}
-	quiet, err := pour(ctx, to, most.perSecond/2, load{clients: 256, length: 2 * p.length})
+	quiet, err := openLoop(ctx, to, most.perSecond/2, load{clients: 256, length: 2 * p.length})
 	if err != nil {
 		return err
 	}
@@ -230,14 +230,14 @@ func interfere(ctx context.Context, b built, p plan, t *table, s *server) error 
 	during, over := context.WithTimeout(ctx, length)
 	defer over()
 	for _, work := range []func() error{
-		func() error { return s.backUp(during, b) },
-		func() error { return s.again(ctx, length, "POST", "/api/v1/billing/run/", `{}`) },
-		func() error { return s.again(ctx, length, "GET", "/api/v1/billing/claims-exports/?format=csv", "") },
+		func() error { return s.runBackup(during, b) },
+		func() error { return s.repeat(ctx, length, "POST", "/api/v1/billing/run/", `{}`) },
+		func() error { return s.repeat(ctx, length, "GET", "/api/v1/billing/claims-exports/?format=csv", "") },
 		func() error { return s.checkpoints(ctx, length) },
 	} {
 		beside.Go(func() { done <- work() })
 	}
-	busy, err := pour(ctx, to, most.perSecond/2, load{clients: 256, length: length})
+	busy, err := openLoop(ctx, to, most.perSecond/2, load{clients: 256, length: length})
 	beside.Wait()
 	close(done)
 	for failed := range done {
@@ -257,8 +257,8 @@ func interfere(ctx context.Context, b built, p plan, t *table, s *server) error 
 	return errors.Join(err, counted)
 }
 
-// backUp makes a backup with the command that an operator would use; the end of the context cuts a large one short.
-func (s *server) backUp(ctx context.Context, b built) error {
+// runBackup runs the operator's backup command. A large backup is cut short when the context ends.
+func (s *server) runBackup(ctx context.Context, b built) error {
 	command := exec.CommandContext(ctx, b.vigil, "backup", "create", "--dir", s.dir)
 	command.Env = b.environ()
 	if out, err := command.CombinedOutput(); err != nil && ctx.Err() == nil {
@@ -267,11 +267,11 @@ func (s *server) backUp(ctx context.Context, b built) error {
 	return nil
 }
 
-// again asks for something over and over for a time, resting as long as it took, a second at least. What takes longer than a
-// request may is cut short by the service, which is an answer too.
-func (s *server) again(ctx context.Context, length time.Duration, method, path, body string) error {
+// repeat repeats a request for a time, and pauses as long as it took, at least a second. A 503 for a request that exceeds its
+// time limit is accepted.
+func (s *server) repeat(ctx context.Context, length time.Duration, method, path, body string) error {
 	for ends := time.Now().Add(length); time.Now().Before(ends) && ctx.Err() == nil; {
-		took, status, answer, err := s.once(ctx, method, path, body)
+		took, status, answer, err := s.request(ctx, method, path, body)
 		if err != nil || status != http.StatusOK && status != http.StatusServiceUnavailable {
 			return fmt.Errorf("%s answered %d: %.200s (%w)", path, status, answer, err)
 		}
@@ -280,10 +280,10 @@ func (s *server) again(ctx context.Context, length time.Duration, method, path, 
 	return nil
 }
 
-// checkpoints writes the log back into the database every second, as another process such as a replication would.
+// checkpoints writes the write-ahead log back every second, as a replication process would.
 func (s *server) checkpoints(ctx context.Context, length time.Duration) error {
 	db := sqlite.File(filepath.Join(s.dir, "data.db"), "busy_timeout(1000)")
-	defer func() { _ = db.Close() }() // nothing of ours is in it
+	defer func() { _ = db.Close() }() // only checkpoints
 	for ends := time.Now().Add(length); time.Now().Before(ends) && ctx.Err() == nil; time.Sleep(time.Second) {
 		if _, err := db.NewQuery(`PRAGMA wal_checkpoint(PASSIVE)`).Execute(); err != nil {
 			return fmt.Errorf("checkpoint: %w", err)

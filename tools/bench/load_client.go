@@ -14,44 +14,44 @@ import (
 	"time"
 )
 
-// figures are what one stretch of load showed.
+// figures are the results of one load.
 type figures struct {
 	perSecond          float64
 	p50, p95, p99, max time.Duration
 	failed             int
-	work               time.Duration // of the server's processor for each request; 0 where nobody looked
+	cpu                time.Duration // server CPU time per request; 0 when not measured
 }
 
-// target is where load goes: next makes the n-th request, as the bytes on the wire. It counts what was asked and what
-// succeeded over all stretches, so that no request is made twice and the answers can be held against what was stored.
+// target is a server under load. next returns the n-th request as bytes on the wire. The counters span all loads, so that no
+// request is sent twice and the acknowledged requests can be compared with the stored rows.
 type target struct {
 	addr string
 	next func(n int64) []byte
 	want int // the status of success
 
-	asked, accepted atomic.Int64
+	sent, accepted atomic.Int64
 
-	worked func() time.Duration // the server's processor time so far; nil where nobody looks
+	cpuTime func() time.Duration // the server's CPU time so far; nil when not measured
 }
 
-// watch returns what the server's processor has worked for each request since.
-func (to *target) watch() func() time.Duration {
-	if to.worked == nil {
+// cpuPerRequest returns a function that returns the server's CPU time per request since this call.
+func (to *target) cpuPerRequest() func() time.Duration {
+	if to.cpuTime == nil {
 		return func() time.Duration { return 0 }
 	}
-	before, asked := to.worked(), to.asked.Load()
-	return func() time.Duration { return (to.worked() - before) / time.Duration(max(to.asked.Load()-asked, 1)) }
+	before, asked := to.cpuTime(), to.sent.Load()
+	return func() time.Duration { return (to.cpuTime() - before) / time.Duration(max(to.sent.Load()-asked, 1)) }
 }
 
-// load is how hard to press, and for how long.
+// load is the number of clients and the duration.
 type load struct {
 	clients        int
 	warmUp, length time.Duration
 }
 
-// press keeps so many clients busy over connections that stay open, each sending its next request when the last was
-// answered, and measures what is answered after the warm-up.
-func press(ctx context.Context, to *target, l load) (figures, error) {
+// closedLoop runs a closed loop: each client sends its next request over its open connection when the last one was answered.
+// Answers during the warm-up are not counted.
+func closedLoop(ctx context.Context, to *target, l load) (figures, error) {
 	began := time.Now()
 	measured, ends := began.Add(l.warmUp), began.Add(l.warmUp+l.length)
 	return eachClient(ctx, to, l.clients, measured, func() (sent time.Time, over bool) {
@@ -60,9 +60,9 @@ func press(ctx context.Context, to *target, l load) (figures, error) {
 	})
 }
 
-// pour sends at a fixed rate whether or not answers come, as the world does; the clock of a request starts when it is due,
-// so that a stall is seen by everyone who would have been served meanwhile.
-func pour(ctx context.Context, to *target, perSecond float64, l load) (figures, error) {
+// openLoop runs an open loop: requests are sent at a fixed rate whether or not answers arrive. The latency of a request counts
+// from its due time, so that a stall counts for every request due during it.
+func openLoop(ctx context.Context, to *target, perSecond float64, l load) (figures, error) {
 	began := time.Now()
 	var due atomic.Int64
 	return eachClient(ctx, to, l.clients, began, func() (sent time.Time, over bool) {
@@ -75,8 +75,8 @@ func pour(ctx context.Context, to *target, perSecond float64, l load) (figures, 
 	})
 }
 
-// fill asks so many times, as fast as the server takes it.
-func fill(ctx context.Context, to *target, clients, count int) error {
+// sendCount sends count requests as fast as the server accepts them.
+func sendCount(ctx context.Context, to *target, clients, count int) error {
 	var turns atomic.Int64
 	before := to.accepted.Load()
 	_, err := eachClient(ctx, to, clients, time.Now(), func() (sent time.Time, over bool) {
@@ -88,8 +88,8 @@ func fill(ctx context.Context, to *target, clients, count int) error {
 	return err
 }
 
-// eachClient has every client ask until its turns are over, and adds up what they saw from a moment until the last was answered. A turn
-// returns when a request may go, with the time from which it counts.
+// eachClient runs a loop per client until turn reports over, and combines the results measured from a given time on. turn
+// returns when the next request may be sent, with the time from which its latency counts.
 func eachClient(ctx context.Context, to *target, clients int, from time.Time, turn func() (sent time.Time, over bool)) (figures, error) {
 	var group sync.WaitGroup
 	var lock sync.Mutex
@@ -102,8 +102,8 @@ func eachClient(ctx context.Context, to *target, clients int, from time.Time, tu
 			var failed int
 			c, err := dial(ctx, to.addr)
 			if err == nil {
-				defer func() { _ = c.conn.Close() }() // the stretch is over
-				taken, failed, err = c.askOn(ctx, to, from, turn)
+				defer func() { _ = c.conn.Close() }() // the load is over
+				taken, failed, err = c.sendLoop(ctx, to, from, turn)
 			}
 			lock.Lock()
 			defer lock.Unlock()
@@ -117,7 +117,7 @@ func eachClient(ctx context.Context, to *target, clients int, from time.Time, tu
 	return summarise(all, failures, time.Since(from)), first
 }
 
-// summarise takes the percentiles of what requests took; those that failed took time but are no throughput.
+// summarise returns percentiles of the latencies. Failed requests count toward latency, not throughput.
 func summarise(taken []time.Duration, failed int, length time.Duration) figures {
 	slices.Sort(taken)
 	at := func(share float64) time.Duration {
@@ -129,7 +129,7 @@ func summarise(taken []time.Duration, failed int, length time.Duration) figures 
 	return figures{perSecond: float64(len(taken)-failed) / length.Seconds(), p50: at(.5), p95: at(.95), p99: at(.99), max: at(1), failed: failed}
 }
 
-// client is one connection; cheaper than net/http's, which would take the cores from the server.
+// client is one connection. It costs less than net/http's client, which would take CPU from the server.
 type client struct {
 	conn net.Conn
 	in   *bufio.Reader
@@ -143,15 +143,15 @@ func dial(ctx context.Context, addr string) (*client, error) {
 	return &client{conn, bufio.NewReaderSize(conn, 16<<10)}, nil
 }
 
-// askOn asks until the turns are over, and measures what is answered from a moment on.
-func (c *client) askOn(ctx context.Context, to *target, from time.Time, turn func() (time.Time, bool)) (taken []time.Duration, failed int, err error) {
+// sendLoop sends requests until turn reports over, and records latencies from a given time on.
+func (c *client) sendLoop(ctx context.Context, to *target, from time.Time, turn func() (time.Time, bool)) (taken []time.Duration, failed int, err error) {
 	for ctx.Err() == nil {
-		request := to.next(to.asked.Add(1))
+		request := to.next(to.sent.Add(1))
 		sent, over := turn()
 		if over {
 			return taken, failed, nil
 		}
-		ok, err := c.ask(to, request)
+		ok, err := c.send(to, request)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -166,8 +166,8 @@ func (c *client) askOn(ctx context.Context, to *target, from time.Time, turn fun
 	return nil, 0, ctx.Err()
 }
 
-// ask sends a request and reports whether it succeeded.
-func (c *client) ask(to *target, request []byte) (bool, error) {
+// send sends a request and reports whether it succeeded.
+func (c *client) send(to *target, request []byte) (bool, error) {
 	status, err := c.do(request, io.Discard)
 	if err != nil {
 		return false, err
@@ -194,19 +194,19 @@ func (c *client) do(request []byte, into io.Writer) (status int, err error) {
 	return answer.StatusCode, err
 }
 
-// exchange sends one request over a connection of its own.
+// exchange sends one request over its own connection.
 func exchange(ctx context.Context, addr string, request []byte) (status int, answer []byte, err error) {
 	c, err := dial(ctx, addr)
 	if err != nil {
 		return 0, nil, err
 	}
-	defer func() { _ = c.conn.Close() }() // of no more use
+	defer func() { _ = c.conn.Close() }() // not used again
 	var into bytes.Buffer
 	status, err = c.do(request, &into)
 	return status, into.Bytes(), err
 }
 
-// wire is a request as bytes; headers are name, value, name, value.
+// wire encodes an HTTP request; headers alternate names and values.
 func wire(method, addr, path, token string, body []byte, headers ...string) []byte {
 	text := fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: %s\r\n", method, path, addr)
 	if token != "" {

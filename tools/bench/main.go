@@ -1,16 +1,16 @@
-// Command bench measures Vigil beside a plain PocketBase of the same version, in one run and in turns, so that what is
-// compared was measured in the same minutes on the same machine. It builds and starts the real binary with durable
-// settings; the plain server has one collection of the same shape, and none of the consequences of a reading: no alert,
-// no score, no FHIR, no audit. It is listed twice, as it comes ("plain NORMAL") and as durable as Vigil ("plain FULL").
+// Command bench compares Vigil with a plain PocketBase of the same version. Load alternates between the servers within one
+// run, so both sides are measured in the same minutes on the same machine. Vigil is the release binary with durable
+// settings. The plain server has one collection of the same shape and no consequences of a reading: no alert, score, FHIR or
+// audit. It is measured twice, with its defaults ("plain NORMAL") and as durable as Vigil ("plain FULL").
 //
 //	vigil-bench                 everything, about a quarter of an hour
 //	vigil-bench -quick          under three minutes
-//	vigil-bench -paths ingest   some of it
-//	vigil-bench -against ./old  beside an older binary
-//	vigil-bench -peers          beside a FHIR server (HAPI FHIR JPA; Java 17 and Maven)
+//	vigil-bench -paths ingest   the paths with that prefix
+//	vigil-bench -against ./old  compare with an older binary
+//	vigil-bench -peers          compare with a FHIR server (HAPI FHIR JPA; needs Java 17 and Maven)
 //
-// It prints a table and, with -out, leaves the same as CSV with a chart. Only ratios travel between machines. It fails
-// when the database does not hold exactly what was acknowledged.
+// It prints a table and, with -out, writes it as CSV with a chart. Only the ratios are comparable across machines. It fails
+// when the database does not hold exactly the readings that were acknowledged.
 package main
 
 import (
@@ -32,19 +32,19 @@ import (
 	"github.com/vigilhealth/vigil/internal/sqlite"
 )
 
-// plan is what the flags chose.
+// plan holds the values of the flags.
 type plan struct {
 	rounds   int
 	warmUp   time.Duration
-	length   time.Duration // of one measured stretch
+	length   time.Duration // of one measurement
 	patients int
 	readings int // stored before the reading paths are measured
 	entries  int // billed before the reports are measured
 	only     []string
 	out      string
-	older    string        // a binary to compare with
-	peers    bool          // to compare with a FHIR server
-	delay    time.Duration // added to each commit on both sides, in the path that is about it
+	older    string        // path of an older binary to compare with
+	peers    bool          // compare with a FHIR server
+	delay    time.Duration // added to each commit on both sides in the path "slow disk"
 }
 
 func main() {
@@ -53,7 +53,7 @@ func main() {
 		case "plain":
 			exit(servePlain(os.Args[2:]))
 		case "listen":
-			exit(listen(os.Args[2:]))
+			exit(runSubscribers(os.Args[2:]))
 		case "sqlite":
 			fmt.Println(sqliteHere())
 			exit(nil)
@@ -91,7 +91,8 @@ func exit(err error) {
 	os.Exit(0)
 }
 
-// measure runs every chosen path, prints as it goes, and then the table. A path that fails does not take the others down.
+// measure runs every selected path, prints rows as they are measured, and then the table. A failed path does not stop the
+// others.
 func measure(ctx context.Context, p plan) error {
 	scratch, err := os.MkdirTemp("", "vigil-bench-*")
 	if err != nil {
@@ -108,11 +109,11 @@ func measure(ctx context.Context, p plan) error {
 	chosen, name := pathsOf(p.only), "bench"
 	switch {
 	case p.older != "":
-		chosen = []path{{"paired", paired}}
+		chosen = []path{{"paired", compareVersions}}
 	case p.peers:
-		chosen, name = []path{{"peers", peers}}, "bench-peers"
+		chosen, name = []path{{"peers", compareFHIRServer}}, "bench-peers"
 	default:
-		t.say("plain PocketBase as it comes: %s", sqliteOf(ctx, b.plainest))
+		t.remark("plain PocketBase as it comes: %s", sqliteOf(ctx, b.plainBinary))
 	}
 	for _, path := range chosen {
 		if ctx.Err() != nil {
@@ -134,7 +135,7 @@ func measure(ctx context.Context, p plan) error {
 	return errors.Join(err, t.writeCSV(file+".csv", print), t.writeChart(file+".svg"))
 }
 
-// fingerprint says on what the figures were taken.
+// fingerprint describes the commit, machine and software of a run.
 func fingerprint(scratch string) string {
 	commit := "unknown commit"
 	if out, err := exec.Command("git", "describe", "--always", "--dirty").Output(); err == nil { //nolint:noctx // a moment
@@ -146,16 +147,16 @@ func fingerprint(scratch string) string {
 		module("github.com/pocketbase/pocketbase"), sqliteHere(), times[0], times[1])
 }
 
-// sqliteHere is the SQLite that this program has, and so the Vigil that it builds.
+// sqliteHere returns the SQLite version of this program, which the Vigil that it builds shares.
 func sqliteHere() string {
 	db := sqlite.File(":memory:", "query_only(ON)")
-	defer func() { _ = db.Close() }() // it is empty
+	defer func() { _ = db.Close() }() // in memory
 	version := "of an unknown version"
-	_ = db.NewQuery(`SELECT sqlite_version()`).Row(&version) // stays unknown
+	_ = db.NewQuery(`SELECT sqlite_version()`).Row(&version) // the default text stays on failure
 	return fmt.Sprintf("SQLite %s %s (%s %s)", version, driver, driverModule, module(driverModule))
 }
 
-// field is the value behind a name and a colon in a file of the system; "unknown" when it is not there.
+// field returns the value of a "name: value" line in a system file, or "unknown".
 func field(file, name string) string {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -189,14 +190,14 @@ func module(path string) string {
 	return "unknown"
 }
 
-// syncTimes is how long the disk takes to make 4 KB durable, median and worst but one of a hundred.
+// syncTimes measures how long the disk takes to make 4 KB durable: p50 and p99 of 200 writes.
 func syncTimes(scratch string) [2]string {
 	unknown := [2]string{"unknown", "unknown"}
 	f, err := os.Create(filepath.Join(scratch, "sync"))
 	if err != nil {
 		return unknown
 	}
-	defer func() { _ = f.Close() }() // of no more use
+	defer func() { _ = f.Close() }() // removed with the scratch folder
 	var taken []time.Duration
 	for range 200 {
 		began := time.Now()
@@ -213,22 +214,22 @@ func syncTimes(scratch string) [2]string {
 	return [2]string{taken[100].Round(time.Microsecond).String(), taken[198].Round(time.Microsecond).String()}
 }
 
-// path is one thing to measure; it adds its rows to the table.
+// path is one measurement; it adds rows to the table.
 type path struct {
 	name    string
 	measure func(ctx context.Context, b built, p plan, t *table) error
 }
 
-// paths is everything the command measures, in order.
+// paths are all measurements, in order.
 var paths = []path{
 	{"start", start},
 	{"ingest", ingest},
-	{"slow disk", ingestSlowly},
+	{"slow disk", ingestSlowDisk},
 	{"webhook", webhook},
 	{"practice", practice},
 	{"delivery", delivery},
 	{"live", live},
-	{"followed", followed},
+	{"followed", withConsumers},
 	{"FHIR search", searchFHIR},
 	{"FHIR export", exportFHIR},
 	{"console", console},
@@ -240,9 +241,9 @@ func pathsOf(only []string) []path {
 	})
 }
 
-// race presses the targets in turns, forwards and backwards, so that a minute in which the machine is slow counts against
-// all of them. The result is one row of figures per round, in the order of the targets.
-func race(ctx context.Context, p plan, l load, targets ...*target) ([][]figures, error) {
+// alternate runs the load on each target in alternating order, so that a slow minute of the machine affects all of them. It
+// returns one slice of figures per round, in the order of the targets.
+func alternate(ctx context.Context, p plan, l load, targets ...*target) ([][]figures, error) {
 	var rounds [][]figures
 	for n := range p.rounds {
 		round := make([]figures, len(targets))
@@ -251,20 +252,20 @@ func race(ctx context.Context, p plan, l load, targets ...*target) ([][]figures,
 			if n%2 == 1 {
 				which = len(targets) - 1 - i
 			}
-			worked := targets[which].watch()
+			worked := targets[which].cpuPerRequest()
 			var err error
-			if round[which], err = press(ctx, targets[which], l); err != nil {
+			if round[which], err = closedLoop(ctx, targets[which], l); err != nil {
 				return nil, err
 			}
-			round[which].work = worked()
+			round[which].cpu = worked()
 		}
 		rounds = append(rounds, round)
 	}
 	return rounds, nil
 }
 
-// compare makes the row of the first target of a race beside another one: the figures of the median round, and the median of
-// the ratios of each round.
+// compare returns the row of a race's first target against another one: the figures of the median round, and the median of
+// the rounds' ratios.
 func compare(name string, l load, rounds [][]figures, other int, against string, ratio func(ours, theirs figures) float64, a aim) row {
 	ours, theirs, ratios := []figures{}, []figures{}, []float64{}
 	for _, round := range rounds {
@@ -277,10 +278,10 @@ func compare(name string, l load, rounds [][]figures, other int, against string,
 	}
 }
 
-// byThroughput is how many times as much was done.
+// byThroughput is the ratio of the throughputs.
 func byThroughput(ours, theirs figures) float64 { return ours.perSecond / max(theirs.perSecond, 1) }
 
-// byLatency is how many times as long the other's median answer took.
+// byLatency is the ratio of the median latencies, theirs to ours.
 func byLatency(ours, theirs figures) float64 { return float64(theirs.p50) / float64(max(ours.p50, 1)) }
 
 func median(all []figures) figures {
@@ -288,7 +289,7 @@ func median(all []figures) figures {
 	return all[len(all)/2]
 }
 
-// start measures the time to the first answer, on an empty folder and after a kill with patients in it.
+// start measures the time until the first healthy answer, with patients in the folder and after a kill.
 func start(ctx context.Context, b built, p plan, t *table) error {
 	patients := min(p.patients, 10_000)
 	candidate, err := b.candidate(ctx, content{patients: patients})

@@ -21,30 +21,30 @@ import (
 	"github.com/vigilhealth/vigil/internal/sqlite"
 )
 
-// plain starts PocketBase as it comes, or with commits as durable as ours.
+// plain starts PocketBase with its defaults, or with Vigil's durability (full).
 func (b built) plain(ctx context.Context, full bool, patients, readings int) (*server, error) {
 	dir, err := os.MkdirTemp(b.scratch, "plain-*")
 	if err != nil {
 		return nil, err
 	}
 	s := &server{addr: freeAddr(), dir: dir}
-	return s, s.startPlain(ctx, b, b.plainest, dir, "-patients", strconv.Itoa(patients), "-readings", strconv.Itoa(readings), "-full="+strconv.FormatBool(full))
+	return s, s.startPlain(ctx, b, b.plainBinary, dir, "-patients", strconv.Itoa(patients), "-readings", strconv.Itoa(readings), "-full="+strconv.FormatBool(full))
 }
 
-// sameSQLite is the column of the plain server with Vigil's SQLite.
+// sameSQLite names the plain server that uses Vigil's SQLite.
 const sameSQLite = "plain NORMAL, SQLite in C"
 
-// beside starts the plain server as it comes but with the SQLite that Vigil was built with, on the folder of one that runs. It is nil where that
-// one has the same. Both only read.
-func (b built) beside(ctx context.Context, plain *server) (*server, error) {
+// plainOnFolder starts a second plain server with Vigil's SQLite on the folder of a running one; both only read. It returns nil
+// when the running one already has that SQLite.
+func (b built) plainOnFolder(ctx context.Context, plain *server) (*server, error) {
 	if !sqlite.InC {
 		return nil, nil
 	}
-	s := &server{addr: freeAddr()} // the folder is the other's to remove
+	s := &server{addr: freeAddr()} // the folder is removed by its owner
 	return s, s.startPlain(ctx, b, b.self, plain.dir, "-filled")
 }
 
-// sqliteOf is which SQLite a program of ours has.
+// sqliteOf returns the SQLite version of another build of this program.
 func sqliteOf(ctx context.Context, program string) string {
 	out, err := exec.CommandContext(ctx, program, "sqlite").Output()
 	if err != nil {
@@ -68,29 +68,29 @@ func (s *server) startPlain(ctx context.Context, b built, program, dir string, o
 		s.token = lines.Text()
 	}
 	go func() {
-		for lines.Scan() { // keeps the pipe empty
+		for lines.Scan() { // drains the pipe
 		}
 	}()
 	return s.await(ctx, "/api/health")
 }
 
-// The two collections of the plain server, and who asks.
+// The plain server's two collections, and its user.
 const (
 	plainReadings = "readings"
 	plainPatients = "seeded"
 	plainUser     = "bench@vigil.example"
 )
 
-// numbers begins a statement that [loader.inChunks] runs.
+// numbers is the common table expression of statements for [loader.inChunks].
 const numbers = `WITH RECURSIVE n(i) AS (SELECT {:from} UNION ALL SELECT i + 1 FROM n WHERE i < {:until}) `
 
-// servePlain is PocketBase as it comes, with one collection that has the fields and indexes of a reading, and a list to
-// compare triage with. It prints a user's token as its first line.
+// servePlain runs PocketBase with a collection that has the fields and indexes of a reading, and a patient list to compare
+// triage with. The first line of its output is a user's token.
 func servePlain(args []string) error {
 	flags := flag.NewFlagSet("plain", flag.ExitOnError)
 	dir, addr := flags.String("dir", "", "data folder"), flags.String("http", "", "address")
 	patients, readings := flags.Int("patients", 1, "rows of the list"), flags.Int("readings", 1, "readings stored before")
-	full, filled := flags.Bool("full", false, "wait for the disk on every commit"), flags.Bool("filled", false, "the folder has everything already")
+	full, filled := flags.Bool("full", false, "flush every commit to disk"), flags.Bool("filled", false, "the folder is already seeded")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -125,8 +125,7 @@ func servePlain(args []string) error {
 	return apis.Serve(app, apis.ServeConfig{HttpAddr: *addr})
 }
 
-// seedPlain makes the two collections and their user, and fills them; patients have a score and a name in clear, as one
-// would without encryption.
+// seedPlain creates the two collections and the user, and fills them. Patients have a score and an unencrypted name.
 func seedPlain(dir string, patients, readings int) error {
 	app := core.NewBaseApp(core.BaseAppConfig{DataDir: dir, DBConnect: connectLoading})
 	if err := app.Bootstrap(); err != nil {
@@ -143,14 +142,14 @@ func seedPlain(dir string, patients, readings int) error {
 		}
 	}
 	l := loader{context.Background(), app}
-	err := l.bare(plainPatients, func() error {
+	err := l.withoutIndexes(plainPatients, func() error {
 		return l.inChunks(max(patients, 1), "plain patients", numbers+`INSERT INTO seeded (id, name, mrn, score, open)
 			SELECT printf('p%014d', i + 1), 'Given' || (i % 997) || ' Family' || (i * 7919 % 100003), printf('MRN-%08d', i), i * 7919 % 101, i % 5 FROM n`, dbx.Params{})
 	})
 	if err != nil {
 		return err
 	}
-	err = l.bare(plainReadings, func() error {
+	err = l.withoutIndexes(plainReadings, func() error {
 		return l.inChunks(max(readings, 1), "plain readings", numbers+`INSERT INTO readings (id, patient, kind, measured_at, device, systolic, diastolic, pulse, status)
 			SELECT printf('o%014d', i), printf('p%014d', i % {:patients} + 1), 'blood_pressure',
 				strftime('%Y-%m-%d %H:%M:%fZ', 1700000000 + i * 7, 'unixepoch'), '', 120, 80, 70, 'final' FROM n`, dbx.Params{"patients": max(patients, 1)})
@@ -168,7 +167,7 @@ func seedPlain(dir string, patients, readings int) error {
 	return app.Save(user)
 }
 
-// plainCollections are readings with the fields and indexes of ours, and the list of patients.
+// plainCollections defines readings with the fields and indexes of Vigil's, and the patient list.
 func plainCollections() []*core.Collection {
 	signedIn := "@request.auth.id != ''"
 	readings := core.NewBaseCollection(plainReadings)

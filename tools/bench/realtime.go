@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// subscribers is how many browsers look at the list.
+// subscribers is the number of browsers subscribed to the list.
 const subscribers = 1000
 
-// live measures how long it takes until the last of a thousand subscribers has heard of a reading, and how much of the rate of
-// ingestion is left while they all listen. The subscribers are another process on the same machine.
+// live measures the time until the last of a thousand subscribers receives a reading, and the ingestion rate that remains
+// while all are subscribed. The subscribers are another process on the same machine.
 func live(ctx context.Context, b built, p plan, t *table) error {
 	candidate, err := b.candidate(ctx, content{patients: ingestPatients})
 	if err != nil {
@@ -30,70 +30,70 @@ func live(ctx context.Context, b built, p plan, t *table) error {
 	if err != nil {
 		return err
 	}
-	crowd, err := gather(ctx, b, candidate)
+	crowd, err := startSubscribers(ctx, b, candidate)
 	if err != nil {
 		return err
 	}
-	defer crowd.leave()
-	var heard []time.Duration
+	defer crowd.stop()
+	var received []time.Duration
 	for i := range 10 * p.rounds {
 		patient, sent := candidate.patients[i], time.Now()
 		body := fmt.Sprintf(`{"patient_id":"%s","systolic":%d,"diastolic":95,"pulse":70,"measured_at":"%s"}`, patient, 160+i, sent.UTC().Format(time.RFC3339))
-		if _, status, answer, err := candidate.once(ctx, "POST", "/api/v1/ingestion/blood-pressure/", body); err != nil || status != 201 {
+		if _, status, answer, err := candidate.request(ctx, "POST", "/api/v1/ingestion/blood-pressure/", body); err != nil || status != 201 {
 			return fmt.Errorf("reading answered %d: %s (%w)", status, answer, err)
 		}
 		last, err := crowd.await(patient)
 		if err != nil {
 			return err
 		}
-		heard = append(heard, last.Sub(sent))
+		received = append(received, last.Sub(sent))
 	}
-	told := summarise(heard, 0, time.Second)
+	latency := summarise(received, 0, time.Second)
 	t.add(row{
-		path: "live event, last of 1,000 told", clients: subscribers, figures: figures{p50: told.p50, p95: told.p95, p99: told.p99, max: told.max},
-		value: told.max.Seconds(), unit: "s", aim: aim{2, .3}, note: fmt.Sprintf("from before the reading was sent; %d readings; worst", len(heard)),
+		path: "live event, last of 1,000 subscribers", clients: subscribers, figures: figures{p50: latency.p50, p95: latency.p95, p99: latency.p99, max: latency.max},
+		value: latency.max.Seconds(), unit: "s", aim: aim{2, .3}, note: fmt.Sprintf("from before the reading was sent; %d readings; worst", len(received)),
 	})
 	before := to.accepted.Load()
-	listened, err := pressRounds(ctx, p, to, l)
+	subscribed, err := pressRounds(ctx, p, to, l)
 	if err != nil {
 		return err
 	}
 	if to.accepted.Load() == before {
-		return errors.New("nothing was stored while they listened")
+		return errors.New("nothing was stored while the subscribers were connected")
 	}
-	crowd.leave()
+	crowd.stop()
 	after, err := pressRounds(ctx, p, to, l)
 	if err != nil {
 		return err
 	}
-	// A database that grows is slower: what was done in between is held against the middle of before and after.
+	// Ingestion slows down as the database grows: compare with the mean of the rates before and after.
 	first, last := alone.perSecond, after.perSecond
 	alone.perSecond, alone.p50 = (first+last)/2, (alone.p50+after.p50)/2
 	t.add(row{
-		path: "ingest while 1,000 listen", clients: l.clients, figures: listened, against: "nobody listens", other: alone,
-		value: 100 * byThroughput(listened, alone), unit: "%", aim: aim{80, 95},
-		note: fmt.Sprintf("the listeners' own work on the same cores included; %.0f before, %.0f after", first, last),
+		path: "ingest with 1,000 subscribers", clients: l.clients, figures: subscribed, against: "no subscribers", other: alone,
+		value: 100 * byThroughput(subscribed, alone), unit: "%", aim: aim{80, 95},
+		note: fmt.Sprintf("the subscribers' own CPU time on the same cores included; %.0f before, %.0f after", first, last),
 	})
-	return candidate.checkStored(to.accepted.Load() + int64(len(heard)))
+	return candidate.checkStored(to.accepted.Load() + int64(len(received)))
 }
 
-// pressRounds is the median of all rounds.
+// pressRounds runs all rounds on one target and returns the median.
 func pressRounds(ctx context.Context, p plan, to *target, l load) (figures, error) {
-	rounds, err := race(ctx, p, l, to)
+	rounds, err := alternate(ctx, p, l, to)
 	if err != nil {
 		return figures{}, err
 	}
 	return median(slices.Concat(rounds...)), nil
 }
 
-// crowd is the process with the subscribers.
-type crowd struct {
+// subscriberProcess is the process with the subscribers.
+type subscriberProcess struct {
 	cmd   *exec.Cmd
 	lines *bufio.Scanner
 }
 
-func gather(ctx context.Context, b built, s *server) (*crowd, error) {
-	c := &crowd{cmd: exec.CommandContext(ctx, b.self, "listen", s.addr, strconv.Itoa(subscribers))}
+func startSubscribers(ctx context.Context, b built, s *server) (*subscriberProcess, error) {
+	c := &subscriberProcess{cmd: exec.CommandContext(ctx, b.self, "listen", s.addr, strconv.Itoa(subscribers))}
 	c.cmd.Env, c.cmd.Stderr = append(b.environ(), "BENCH_TOKEN="+s.token), os.Stderr
 	out, err := c.cmd.StdoutPipe()
 	if err != nil {
@@ -107,46 +107,46 @@ func gather(ctx context.Context, b built, s *server) (*crowd, error) {
 	return c, err
 }
 
-// await returns when all subscribers had heard of something, by the clock of this machine.
-func (c *crowd) await(what string) (time.Time, error) {
+// await returns the time when all subscribers had received an event about what. Both processes use this machine's clock.
+func (c *subscriberProcess) await(what string) (time.Time, error) {
 	for c.lines.Scan() {
-		heard, at, _ := strings.Cut(c.lines.Text(), " ")
-		if heard != what {
+		received, at, _ := strings.Cut(c.lines.Text(), " ")
+		if received != what {
 			continue
 		}
 		nanoseconds, err := strconv.ParseInt(at, 10, 64)
 		return time.Unix(0, nanoseconds), err
 	}
-	return time.Time{}, fmt.Errorf("the subscribers ended: %w", errors.Join(c.lines.Err(), errors.New("no more lines")))
+	return time.Time{}, fmt.Errorf("the subscriber process ended: %w", errors.Join(c.lines.Err(), errors.New("no more lines")))
 }
 
-func (c *crowd) leave() {
-	_ = c.cmd.Process.Kill() // it may be gone already
+func (c *subscriberProcess) stop() {
+	_ = c.cmd.Process.Kill() // fails when the process has already exited
 	_ = c.cmd.Wait()         // killed
 }
 
-// listen is the other process: it subscribes so many times, and writes a line with the time when all have heard of a patient
-// for the first time.
-func listen(args []string) error {
+// runSubscribers is the subscriber process: it opens count subscriptions and prints a line with the time when all have received a
+// patient's first event.
+func runSubscribers(args []string) error {
 	addr, token := args[0], os.Getenv("BENCH_TOKEN")
 	count, err := strconv.Atoi(args[1])
 	if err != nil {
 		return err
 	}
-	heard, failed := make(chan string, 1<<16), make(chan error, count)
+	received, failed := make(chan string, 1<<16), make(chan error, count)
 	ctx := context.Background()
 	for range count {
 		stream, err := subscribe(ctx, addr, token)
 		if err != nil {
 			return err
 		}
-		go func() { failed <- stream.follow(heard) }()
+		go func() { failed <- stream.readEvents(received) }()
 	}
 	fmt.Println("ready", time.Now().UnixNano())
 	known := map[string]int{}
 	for {
 		select {
-		case patient := <-heard:
+		case patient := <-received:
 			if known[patient]++; known[patient] == count {
 				fmt.Println(patient, time.Now().UnixNano())
 			}
@@ -156,7 +156,7 @@ func listen(args []string) error {
 	}
 }
 
-// subscribe opens a stream of PocketBase's and asks for the topic.
+// subscribe opens a PocketBase realtime stream and subscribes to the triage topic.
 func subscribe(ctx context.Context, addr, token string) (*client, error) {
 	stream, err := dial(ctx, addr)
 	if err != nil {
@@ -169,7 +169,7 @@ func subscribe(ctx context.Context, addr, token string) (*client, error) {
 	for id == "" {
 		line, err := stream.in.ReadString('\n')
 		if err != nil {
-			return nil, fmt.Errorf("open a stream: %w", err)
+			return nil, fmt.Errorf("open a realtime stream: %w", err)
 		}
 		if data, ok := strings.CutPrefix(line, `data:{"clientId":"`); ok {
 			id, _, _ = strings.Cut(data, `"`)
@@ -182,8 +182,8 @@ func subscribe(ctx context.Context, addr, token string) (*client, error) {
 	return stream, nil
 }
 
-// follow tells of each patient once. Frames of the chunked transfer lie between the lines and mean nothing here.
-func (c *client) follow(heard chan<- string) error {
+// readEvents sends each patient to received once. It ignores the chunk headers of the transfer encoding between the lines.
+func (c *client) readEvents(received chan<- string) error {
 	known := map[string]bool{}
 	name := []byte(`"patient_id":"`)
 	for {
@@ -192,7 +192,7 @@ func (c *client) follow(heard chan<- string) error {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("a stream ended: %w", err)
+			return fmt.Errorf("a realtime stream ended: %w", err)
 		}
 		_, rest, ok := bytes.Cut(line, name)
 		if !ok {
@@ -201,7 +201,7 @@ func (c *client) follow(heard chan<- string) error {
 		patient, _, _ := bytes.Cut(rest, []byte(`"`))
 		if !known[string(patient)] {
 			known[string(patient)] = true
-			heard <- string(patient)
+			received <- string(patient)
 		}
 	}
 }

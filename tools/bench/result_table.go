@@ -14,27 +14,27 @@ import (
 	"time"
 )
 
-// aim is what a figure should reach: the least that will do, and where we are going. Zero asks for nothing.
+// aim is the target of a figure: the minimum, and the goal. Zero means no target.
 // Source: docs/performance.md, "Targets".
 type aim struct{ floor, goal float64 }
 
-// row is one line of the table: what was measured, what it is compared with, and the figure that the aims are about.
+// row is one line of the table: the figures, the comparison, and the value that the targets apply to.
 type row struct {
 	path    string
 	clients int
 	figures
-	against string  // what other is, empty for nothing
+	against string  // the name of other, empty for none
 	other   figures // of the server compared with
 	value   float64
-	unit    string // × and % are the better the higher; times and sizes the lower
+	unit    string // × and % are better when higher, times and sizes when lower
 	aim
 	note string
 }
 
-// higher says whether more of the row's unit is better.
+// higher reports whether more of the row's unit is better.
 func (r row) higher() bool { return r.unit == "×" || r.unit == "%" }
 
-func (r row) verdict() string {
+func (r row) targetMet() string {
 	reached := func(limit float64) bool {
 		if r.higher() {
 			return r.value >= limit
@@ -55,15 +55,15 @@ func (r row) verdict() string {
 
 var columns = []string{"path", "clients", "p50 ms", "p95 ms", "p99 ms", "max ms", "per s", "failed", "against", "its p50 ms", "its per s", "figure", "floor", "goal", "", "note"}
 
-func ms(d time.Duration) string {
+func formatMS(d time.Duration) string {
 	if d == 0 {
 		return ""
 	}
 	return fmt.Sprintf("%.2f", float64(d.Microseconds())/1000)
 }
 
-// short is a number with as many digits as matter, nothing for zero.
-func short(n float64) string {
+// formatNumber formats a number with its significant digits, and zero as nothing.
+func formatNumber(n float64) string {
 	switch {
 	case n == 0:
 		return ""
@@ -81,7 +81,7 @@ func (r row) cells() []string {
 		if n == 0 {
 			return ""
 		}
-		return short(n) + " " + r.unit
+		return formatNumber(n) + " " + r.unit
 	}
 	clients, failed := "", ""
 	if r.clients > 0 {
@@ -91,28 +91,28 @@ func (r row) cells() []string {
 		failed = fmt.Sprintf("%d, %d", r.failed, r.other.failed)
 	}
 	return []string{
-		r.path, clients, ms(r.p50), ms(r.p95), ms(r.p99), ms(r.max), short(r.perSecond), failed,
-		r.against, ms(r.other.p50), short(r.other.perSecond), with(r.value), with(r.floor), with(r.goal), r.verdict(), r.note,
+		r.path, clients, formatMS(r.p50), formatMS(r.p95), formatMS(r.p99), formatMS(r.max), formatNumber(r.perSecond), failed,
+		r.against, formatMS(r.other.p50), formatNumber(r.other.perSecond), with(r.value), with(r.floor), with(r.goal), r.targetMet(), r.note,
 	}
 }
 
-// table gathers the rows, and what a reader of them should know.
+// table holds the rows and the remarks above them.
 type table struct {
-	rows []row
-	said []string
+	rows    []row
+	remarks []string
 }
 
-// say shows a remark, which stands above the rows of the file.
-func (t *table) say(format string, args ...any) {
-	t.said = append(t.said, fmt.Sprintf(format, args...))
-	fmt.Println(t.said[len(t.said)-1])
+// remark prints a remark and stores it for the head of the file.
+func (t *table) remark(format string, args ...any) {
+	t.remarks = append(t.remarks, fmt.Sprintf(format, args...))
+	fmt.Println(t.remarks[len(t.remarks)-1])
 }
 
-// add shows a row as soon as it is there.
+// add prints a row and stores it.
 func (t *table) add(r row) {
 	t.rows = append(t.rows, r)
-	said := slices.DeleteFunc(r.cells(), func(cell string) bool { return cell == "" })
-	fmt.Println(" ", strings.Join(said, "  "))
+	cells := slices.DeleteFunc(r.cells(), func(cell string) bool { return cell == "" })
+	fmt.Println(" ", strings.Join(cells, "  "))
 }
 
 func (t *table) print(out io.Writer) {
@@ -124,10 +124,10 @@ func (t *table) print(out io.Writer) {
 	_ = w.Flush() // to a terminal
 }
 
-// writeCSV leaves the table under comments that say where it was measured, and what else is to be known.
+// writeCSV writes the table, with the fingerprint and the remarks as comments above it.
 func (t *table) writeCSV(file, print string) error {
 	var text bytes.Buffer
-	for _, line := range append([]string{print}, t.said...) {
+	for _, line := range append([]string{print}, t.remarks...) {
 		fmt.Fprintf(&text, "# %s\n", line)
 	}
 	w := csv.NewWriter(&text)
@@ -143,15 +143,14 @@ func (t *table) writeCSV(file, print string) error {
 	return os.WriteFile(file, text.Bytes(), 0o600)
 }
 
-// Measures of the chart, in its own units.
+// Dimensions of the chart, in its own units.
 const (
 	chartLeft  = 330
 	chartWidth = 420
 	chartLine  = 24
 )
 
-// writeChart draws each ratio as a bar on a logarithmic scale, with a thin line where it would equal the other server and
-// a thick one at its floor.
+// writeChart draws each ratio as a bar on a logarithmic scale, with a dashed line at 1 and a thick red line at its floor.
 func (t *table) writeChart(file string) error {
 	var ratios []row
 	for _, r := range t.rows {
@@ -170,17 +169,17 @@ func (t *table) writeChart(file string) error {
 			label += fmt.Sprintf(", %d", r.clients)
 		}
 		fmt.Fprintf(&s, `<text x="10" y="%d">%s : %s</text>`, y+16, html.EscapeString(label), html.EscapeString(r.against))
-		fmt.Fprintf(&s, `<rect x="%d" y="%d" width="%.0f" height="%d" fill="#0f6e78"/>`, chartLeft, y+3, reach(r.value), chartLine-6)
+		fmt.Fprintf(&s, `<rect x="%d" y="%d" width="%.0f" height="%d" fill="#0f6e78"/>`, chartLeft, y+3, barLength(r.value), chartLine-6)
 		if r.floor > 0 {
-			fmt.Fprintf(&s, `<path d="M%.0f %dv%d" stroke="#a8171f" stroke-width="3"/>`, chartLeft+reach(r.floor), y, chartLine)
+			fmt.Fprintf(&s, `<path d="M%.0f %dv%d" stroke="#a8171f" stroke-width="3"/>`, chartLeft+barLength(r.floor), y, chartLine)
 		}
-		fmt.Fprintf(&s, `<text x="%.0f" y="%d">%s</text>`, chartLeft+max(reach(r.value), reach(r.floor))+6, y+16, short(r.value))
+		fmt.Fprintf(&s, `<text x="%.0f" y="%d">%s</text>`, chartLeft+max(barLength(r.value), barLength(r.floor))+6, y+16, formatNumber(r.value))
 	}
-	fmt.Fprintf(&s, `<path d="M%.0f 28v%d" stroke="#16202a" stroke-dasharray="3"/></svg>`+"\n", chartLeft+reach(1), height-40)
+	fmt.Fprintf(&s, `<path d="M%.0f 28v%d" stroke="#16202a" stroke-dasharray="3"/></svg>`+"\n", chartLeft+barLength(1), height-40)
 	return os.WriteFile(file, s.Bytes(), 0o600)
 }
 
-// reach is the length of a bar: one tenth is nothing, ten thousand is all.
-func reach(ratio float64) float64 {
+// barLength is the length of a bar: 0.1 has no length, 10,000 the full width.
+func barLength(ratio float64) float64 {
 	return chartWidth * min(max((math.Log10(max(ratio, .01))+1)/5, 0), 1)
 }

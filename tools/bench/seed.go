@@ -18,18 +18,18 @@ import (
 	"github.com/vigilhealth/vigil/internal/sqlite"
 )
 
-// content is what a data folder is filled with.
+// content is what a data folder is seeded with.
 type content struct {
 	patients, readings int
-	pending            int  // readings that wait for their delivery to the EMR
+	pending            int  // readings with a queued EMR delivery
 	billable           bool // every patient has a month of data, a consent and a diagnosis
 	entries            int  // billed in the last two years
 }
 
-// people is what the load needs to know of the patients in the database.
+// people are the patient and device ids that the load uses.
 type people struct{ patients, devices []string }
 
-// seed fills a data folder whose schema is there, by SQL and as the service would seal it.
+// seed fills a migrated data folder by SQL, with values sealed as the service does.
 func seed(ctx context.Context, dir string, env []string, c content) (people, error) {
 	app, err := openFolder(dir, env)
 	if err != nil {
@@ -55,15 +55,15 @@ func seed(ctx context.Context, dir string, env []string, c content) (people, err
 		if step.rows == 0 {
 			continue
 		}
-		if err := timed(fmt.Sprintf("%d %s", step.rows, step.what), func() error { return step.work(step.rows) }); err != nil {
+		if err := reportDuration(fmt.Sprintf("%d %s", step.rows, step.what), func() error { return step.work(step.rows) }); err != nil {
 			return people{}, err
 		}
 	}
 	return s.people, nil
 }
 
-// timed says how long a step took, when one had to wait for it.
-func timed(what string, work func() error) error {
+// reportDuration reports how long a step took when it took more than a second.
+func reportDuration(what string, work func() error) error {
 	began := time.Now()
 	if err := work(); err != nil {
 		return fmt.Errorf("seed %s: %w", what, err)
@@ -81,14 +81,14 @@ type seeder struct {
 	people
 }
 
-// openFolder opens a data folder as the service does, but for the durability.
+// openFolder opens a data folder as the service does, but without durability.
 func openFolder(dir string, env []string) (core.App, error) {
 	settings, err := config.Load(env)
 	if err != nil {
 		return nil, err
 	}
 	const settingsKey = config.Prefix + "SETTINGS_KEY"
-	if err := os.Setenv(settingsKey, settings.SettingsKey.Reveal()); err != nil { // where PocketBase reads it
+	if err := os.Setenv(settingsKey, settings.SettingsKey.Reveal()); err != nil { // PocketBase reads it from the environment
 		return nil, err
 	}
 	app := core.NewBaseApp(core.BaseAppConfig{DataDir: dir, EncryptionEnv: settingsKey, DBConnect: connectLoading})
@@ -114,11 +114,11 @@ func openFolder(dir string, env []string) (core.App, error) {
 	return app, audit.CheckEnd(app)
 }
 
-// chunk bounds the rows of one statement that loads.
+// chunk bounds the rows of one loading statement.
 const chunk = 500_000
 
-// connectLoading opens a database that is thrown away if anything goes wrong while it is filled: nothing is journalled, and
-// nothing waits for the disk. Whoever opens it afterwards brings a journal of their own.
+// connectLoading opens a database without journal and without syncing; a failed seed discards it. The service sets its own
+// journal mode when it opens the database later.
 func connectLoading(path string) (*dbx.DB, error) {
 	return sqlite.File(path, "busy_timeout(10000)", "journal_mode(OFF)", "synchronous(OFF)", "foreign_keys(ON)", "cache_size(-256000)"), nil
 }
@@ -129,8 +129,8 @@ type loader struct {
 	app core.App
 }
 
-// run runs statements one after the other; each may use any of the parameters.
-func (l loader) run(params dbx.Params, statements ...string) error {
+// exec executes statements in order; each may use any of the parameters.
+func (l loader) exec(params dbx.Params, statements ...string) error {
 	for _, statement := range statements {
 		used := dbx.Params{}
 		for name, value := range params {
@@ -145,26 +145,26 @@ func (l loader) run(params dbx.Params, statements ...string) error {
 	return nil
 }
 
-// inChunks runs a statement for the numbers from 0 to count-1, some at a time, between {:from} and {:until}, both included,
-// and says now and then how far it is.
+// inChunks runs a statement for the numbers from 0 to count-1 in chunks, with {:from} and {:until} both included, and
+// reports progress.
 func (l loader) inChunks(count int, what, statement string, params dbx.Params) error {
-	said := time.Now()
+	reported := time.Now()
 	for from := 0; from < count; from += chunk {
 		params["from"], params["until"] = from, min(from+chunk, count)-1
-		if err := l.run(params, statement); err != nil {
+		if err := l.exec(params, statement); err != nil {
 			return err
 		}
-		if time.Since(said) > 10*time.Second {
+		if time.Since(reported) > 10*time.Second {
 			fmt.Fprintf(os.Stderr, "  %d of %d %s\n", min(from+chunk, count), count, what)
-			said = time.Now()
+			reported = time.Now()
 		}
 	}
 	return nil
 }
 
-// bare takes the indexes and triggers off a table while work fills it, and puts them back: sorting all keys at once is
-// several times as fast as finding the place of each. What triggers would have done is for the work to do.
-func (l loader) bare(table string, work func() error) error {
+// withoutIndexes drops a table's indexes and triggers while work fills it, and restores them: building an index at once is several
+// times faster than updating it per row. work must do what the triggers would have done.
+func (l loader) withoutIndexes(table string, work func() error) error {
 	var parts []struct{ Type, Name, SQL string }
 	err := l.app.NonconcurrentDB().NewQuery(`SELECT type, name, sql FROM sqlite_master WHERE tbl_name = {:table} AND type IN ('index', 'trigger') AND sql != ''`).
 		Bind(dbx.Params{"table": table}).All(&parts)
@@ -175,20 +175,20 @@ func (l loader) bare(table string, work func() error) error {
 	for _, part := range parts {
 		drop, restore = append(drop, "DROP "+part.Type+" "+part.Name), append(restore, part.SQL)
 	}
-	if err := l.run(nil, drop...); err != nil {
+	if err := l.exec(nil, drop...); err != nil {
 		return err
 	}
 	if err := work(); err != nil {
 		return err
 	}
-	return l.run(nil, restore...)
+	return l.exec(nil, restore...)
 }
 
-// insertRows inserts rows handed over as one list; the statement reads them from json_each({:rows}).
+// insertRows inserts rows passed as one JSON list; the statement reads them from json_each({:rows}).
 func (l loader) insertRows(rows any, statement string) error {
 	list, err := json.Marshal(rows)
 	if err != nil {
 		return err
 	}
-	return l.run(dbx.Params{"rows": string(list)}, statement)
+	return l.exec(dbx.Params{"rows": string(list)}, statement)
 }

@@ -18,10 +18,10 @@ var (
 	familyNames = []string{"Andersson", "Blackwood", "Carpenter", "Donovan", "Everett", "Fitzgerald", "Greenfield", "Hartmann", "Ivanova", "Johansen", "Kowalski", "Lindgren", "Nakamura"}
 )
 
-// seedPatients stores patients with sealed names, a device and a place on the list each. numbered counts them from 0, for
-// the statements that spread something over all of them.
+// seedPatients stores patients with sealed names, one device and one triage row each. The temporary table numbered counts
+// them from 0, for statements that spread rows over all patients.
 func (s *seeder) seedPatients(count int) error {
-	const together = 5000 // in one list
+	const together = 5000 // rows per statement
 	began := s.now.AddDate(-1, 0, 0)
 	for from := 0; from < count; from += together {
 		var rows [][]string
@@ -40,7 +40,7 @@ func (s *seeder) seedPatients(count int) error {
 			return err
 		}
 	}
-	return s.run(nil,
+	return s.exec(nil,
 		`CREATE TEMP TABLE numbered (k INTEGER PRIMARY KEY, patient TEXT, device TEXT)`,
 		`INSERT INTO numbered SELECT CAST(substr(mrn, 5) AS INTEGER), id, 'BENCH-' || substr(mrn, 7) FROM patients`,
 		`INSERT INTO devices (device_id, device_type, status, patient, assigned_at, created_at)
@@ -53,7 +53,7 @@ func (s *seeder) seedPatients(count int) error {
 			FROM (SELECT id, created_at, k * 7919 % 101 AS score FROM numbered JOIN patients ON id = patient)`)
 }
 
-// patientRow is id, MRN, external id, first name, last name, date of birth and the instant of creation.
+// patientRow returns id, MRN, external id, first name, last name, date of birth and time of creation.
 func patientRow(i int, at time.Time) ([]string, error) {
 	id := collections.NewUUID()
 	row := []string{id, fmt.Sprintf("MRN-%08d", i), fmt.Sprintf("pat-%d", i)}
@@ -71,12 +71,12 @@ func patientRow(i int, at time.Time) ([]string, error) {
 	return append(row, collections.Instant(at)), nil
 }
 
-// seedReadings stores readings back in time, the last an hour ago, each patient's in turn, with the totals of the UTC days
-// but without the days of each patient, which [seeder.seedBillable] sets.
+// seedReadings stores readings at fixed intervals, the last an hour ago, patients in rotation, with the totals per UTC day
+// but without the patients' reading days, which [seeder.seedBillable] sets.
 func (s *seeder) seedReadings(count int) error {
 	const every = 7 // seconds
 	params := dbx.Params{"every": every, "first": s.now.Add(-time.Hour).Unix() - int64(count)*every, "patients": len(s.patients)}
-	err := s.bare(collections.Observations, func() error {
+	err := s.withoutIndexes(collections.Observations, func() error {
 		return s.inChunks(count, "readings", `WITH RECURSIVE
 				n(i, at) AS (SELECT {:from}, {:first} + {:from} * {:every} UNION ALL SELECT i + 1, at + {:every} FROM n WHERE i < {:until}),
 				stamped AS MATERIALIZED (SELECT i, at, strftime('%Y-%m-%dT%H:%M:%S.000000Z', at, 'unixepoch') AS stamp FROM n)
@@ -89,11 +89,11 @@ func (s *seeder) seedReadings(count int) error {
 	if err != nil {
 		return err
 	}
-	return s.run(nil, `INSERT INTO daily_counts (day, observation_type, status, readings)
+	return s.exec(nil, `INSERT INTO daily_counts (day, observation_type, status, readings)
 		SELECT substr(measured_at, 1, 10), observation_type, status, COUNT(*) FROM observations GROUP BY 1, 2, 3`)
 }
 
-// seedPending stores readings that wait for their delivery.
+// seedPending stores readings with a queued EMR delivery.
 func (s *seeder) seedPending(count int) error {
 	return s.app.RunInTransaction(func(tx core.App) error {
 		var rows [][]string
@@ -114,11 +114,11 @@ func (s *seeder) seedPending(count int) error {
 	})
 }
 
-// seedBillable gives every patient what device billing asks for: a consent and twenty days with data in the thirty days
+// seedBillable gives every patient what device billing requires: a consent, and twenty days with data in the thirty days
 // that ended three days ago.
 func (s *seeder) seedBillable(int) error {
 	day := func(before int) string { return s.now.AddDate(0, 0, -before).Format(time.DateOnly) }
-	return s.run(dbx.Params{
+	return s.exec(dbx.Params{
 		"consented": collections.Instant(s.now.AddDate(-1, 0, 0)), "assigned": collections.Instant(s.now.AddDate(0, 0, -33)),
 		"from": day(32), "until": day(13),
 	},
@@ -128,10 +128,10 @@ func (s *seeder) seedBillable(int) error {
 		`UPDATE device_assignments SET assigned_at = {:assigned}`) // so that the period begins with the first of those days
 }
 
-// seedEntries stores billing entries of the last two years, the oldest first, by codes and payers, and the sums that are
-// kept of them.
+// seedEntries stores billing entries of the last two years, oldest first, spread over codes and payers, and rebuilds their
+// totals.
 func (s *seeder) seedEntries(count int) error {
-	if err := s.bare(collections.BillingEntries, func() error { return s.insertEntries(count) }); err != nil {
+	if err := s.withoutIndexes(collections.BillingEntries, func() error { return s.insertEntries(count) }); err != nil {
 		return err
 	}
 	_, _, err := billing.RecountTotals(s.ctx, s.app)

@@ -25,12 +25,12 @@ const (
 	adminPassword = "Bench-Password-2026!"
 )
 
-// built is what the whole run uses: the binary, this program as plain PocketBase, as it comes and with the driver that the binary has, and the
-// candidate's secrets.
+// built holds what a run needs: the Vigil binary, this program as plain PocketBase with the default driver (plainest) and
+// with Vigil's (self), and the settings of Vigil.
 type built struct {
-	scratch, vigil, self, plainest string
-	env                            []string
-	secret                         string // of webhook signatures
+	scratch, vigil, self, plainBinary string
+	env                               []string
+	secret                            string // signs webhook events
 }
 
 func build(ctx context.Context, scratch string) (built, error) {
@@ -42,9 +42,9 @@ func build(ctx context.Context, scratch string) (built, error) {
 	if err := compile(ctx, b.vigil, "."); err != nil {
 		return b, err
 	}
-	if b.plainest = b.self; sqlite.InC {
-		b.plainest = filepath.Join(scratch, "plain")
-		if err := compileWith(ctx, b.plainest, "tools/bench", "", "0"); err != nil {
+	if b.plainBinary = b.self; sqlite.InC {
+		b.plainBinary = filepath.Join(scratch, "plain")
+		if err := compileWith(ctx, b.plainBinary, "tools/bench", "", "0"); err != nil {
 			return b, err
 		}
 	}
@@ -56,7 +56,7 @@ func build(ctx context.Context, scratch string) (built, error) {
 	for _, limit := range []string{"USER", "ANON", "AUTH", "WEBHOOK", "REALTIME"} {
 		b.env = append(b.env, "VIGIL_RATE_LIMIT_"+limit+"=0")
 	}
-	// All clients of a run come from one address, and plain PocketBase has no such limit.
+	// All clients connect from one address, and plain PocketBase has no such limit.
 	b.env = append(b.env, "VIGIL_MAX_CONNECTIONS_PER_ADDRESS=0", "VIGIL_LOG_LEVEL=error", "VIGIL_BACKUP_KEEP=0")
 	for _, line := range b.env {
 		if secret, ok := strings.CutPrefix(line, "VIGIL_GATEWAY_WEBHOOK_SECRET="); ok {
@@ -66,13 +66,14 @@ func build(ctx context.Context, scratch string) (built, error) {
 	return b, nil
 }
 
-// compile builds a package with the tags that this program was built with, and more, but not the one by which this program sees sizes of tables.
+// compile builds a package with this program's build tags and the given ones, without sqlite_dbstat, which only this program
+// needs to read table sizes.
 func compile(ctx context.Context, into, what string, tags ...string) error {
 	own := slices.DeleteFunc(strings.Split(setting("-tags"), ","), func(tag string) bool { return tag == "sqlite_dbstat" })
 	return compileWith(ctx, into, what, strings.Join(append(tags, own...), ","), setting("CGO_ENABLED"))
 }
 
-// setting is how this program was built.
+// setting returns a build setting of this program.
 func setting(key string) string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
@@ -94,7 +95,7 @@ func compileWith(ctx context.Context, into, folder, tags, cgo string) error {
 	return nil
 }
 
-// slowed is the same with a delay in every commit, of the plain server too.
+// slowed returns a build with a delay in every commit, for Vigil and the plain server.
 func (b built) slowed(ctx context.Context, delay time.Duration) (built, error) {
 	b.vigil = filepath.Join(b.scratch, "vigil-slow")
 	b.env = append(slices.Clone(b.env), slowcommits.Setting+"="+delay.String())
@@ -104,7 +105,7 @@ func (b built) slowed(ctx context.Context, delay time.Duration) (built, error) {
 	return b, nil
 }
 
-// with is the same with more settings.
+// with returns b with more settings.
 func (b built) with(env ...string) built {
 	b.env = append(slices.Clone(b.env), env...)
 	return b
@@ -128,19 +129,19 @@ func (s *server) stop() {
 	_ = os.RemoveAll(s.dir)
 }
 
-// end lets the process finish; its folder stays.
+// end stops the process gracefully and keeps its folder.
 func (s *server) end() {
-	_ = s.cmd.Process.Signal(syscall.SIGTERM) // it may be gone already
-	_ = s.cmd.Wait()                          // its exit status is of no interest
+	_ = s.cmd.Process.Signal(syscall.SIGTERM) // fails when the process has already exited
+	_ = s.cmd.Wait()                          // the exit status does not matter
 }
 
-// kill ends the process as a power cut would; its folder stays.
+// kill ends the process without a shutdown, like a power cut, and keeps its folder.
 func (s *server) kill() {
-	_ = s.cmd.Process.Kill() // it may be gone already
+	_ = s.cmd.Process.Kill() // fails when the process has already exited
 	_ = s.cmd.Wait()         // killed
 }
 
-// candidate starts Vigil on a fresh folder.
+// candidate starts Vigil on a new, seeded folder and signs in.
 func (b built) candidate(ctx context.Context, c content) (*server, error) {
 	dir, err := os.MkdirTemp(b.scratch, "vigil-*")
 	if err != nil {
@@ -168,7 +169,7 @@ func (b built) environ() []string {
 	return append(slices.Clone(b.env), "PATH="+os.Getenv("PATH"), "HOME="+os.Getenv("HOME"), "TMPDIR="+b.scratch)
 }
 
-// start runs Vigil on a folder that is there.
+// start runs Vigil on an existing folder.
 func (b built) start(ctx context.Context, dir string) (*server, error) {
 	s := &server{addr: freeAddr(), dir: dir}
 	s.cmd = exec.CommandContext(ctx, b.vigil, "serve", "--http", s.addr, "--dir", dir)
@@ -209,7 +210,7 @@ func (s *server) await(ctx context.Context, path string) error {
 	return fmt.Errorf("%s does not answer: %w", s.addr, context.Cause(ctx))
 }
 
-// signIn returns an access token, good for a quarter of an hour.
+// signIn returns an access token, valid for 15 minutes.
 func (s *server) signIn(ctx context.Context) (string, error) {
 	body, err := json.Marshal(map[string]string{"email": adminEmail, "password": adminPassword})
 	if err != nil {
@@ -226,11 +227,11 @@ func (s *server) signIn(ctx context.Context) (string, error) {
 	return tokens.Access, nil
 }
 
-// memory is the most resident memory the process has had, in MB.
+// memory is the process's peak resident memory in MB.
 func (s *server) memory() float64 { return memoryOf(s.cmd.Process.Pid) }
 
 func memoryOf(process int) float64 {
 	peak := strings.TrimSuffix(field(fmt.Sprintf("/proc/%d/status", process), "VmHWM"), " kB")
-	kB, _ := strconv.ParseFloat(peak, 64) // 0 says that it is unknown
+	kB, _ := strconv.ParseFloat(peak, 64) // 0 when unknown
 	return kB / 1024
 }
