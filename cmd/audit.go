@@ -12,7 +12,7 @@ import (
 func (p *Program) auditCommand() *cobra.Command {
 	command := &cobra.Command{Use: "audit", Short: "The audit trail", RunE: helpOnly}
 	command.AddCommand(&cobra.Command{
-		Use: "verify", Short: "Walk the hash chain: prints the head hash, or fails with the first entry that does not fit", Args: noArgs,
+		Use: "verify", Short: "Verify the hash chain: print the head hash, or fail with the first invalid entry", Args: noArgs,
 		RunE: p.verifyAudit,
 	})
 	return command
@@ -30,7 +30,7 @@ func (p *Program) verifyAudit(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	defer func() { _ = app.ClearBootstrap() }()                     // nothing was written
-	if _, err := unlock(app, settings, keyring.Check); err != nil { // the hashes have a key
+	if _, err := unlock(app, settings, keyring.Check); err != nil { // the hashes are keyed
 		return err
 	}
 	show := progress(cmd.ErrOrStderr(), "entries checked")

@@ -16,22 +16,22 @@ import (
 )
 
 func (p *Program) backupCommand() *cobra.Command {
-	command := &cobra.Command{Use: "backup", Short: "Encrypted backups: taken while the service runs, proven, brought back", RunE: helpOnly}
-	create := &cobra.Command{Use: "create", Short: "Take a backup now", Args: noArgs, RunE: p.createBackup}
+	command := &cobra.Command{Use: "backup", Short: "Create, verify and restore encrypted backups while the service runs", RunE: helpOnly}
+	create := &cobra.Command{Use: "create", Short: "Create a backup now", Args: noArgs, RunE: p.createBackup}
 	list := &cobra.Command{Use: "list", Short: "List the backups, newest first", Args: noArgs, RunE: p.listBackups}
 	verify := &cobra.Command{
-		Use: "verify [NAME]", Short: "Bring a backup (the newest) back to a scratch folder and check it whole", Args: maybeOneArg("name"), RunE: p.verifyBackup,
+		Use: "verify [NAME]", Short: "Restore a backup (the newest) into a scratch folder and check it completely", Args: maybeOneArg("name"), RunE: p.verifyBackup,
 	}
 	var replace bool
 	restore := &cobra.Command{
-		Use: "restore [NAME]", Short: "Put a backup (the newest) into the data folder; fails while anything has the folder open", Args: maybeOneArg("name"),
+		Use: "restore [NAME]", Short: "Restore a backup (the newest) into the data folder; fails while a process has the folder open", Args: maybeOneArg("name"),
 		RunE: func(cmd *cobra.Command, args []string) error { return p.restoreBackup(cmd, args, replace) },
 	}
-	restore.Flags().BoolVar(&replace, "replace", false, "move the database that is there aside")
+	restore.Flags().BoolVar(&replace, "replace", false, "move an existing database aside")
 	adopt := &cobra.Command{
-		Use: "adopt", Short: "Prepare a database that came from a replica or a disk's snapshot, before the first start on it", Args: noArgs,
-		Long: "What is not known to be delivered is then looked for at the EMR before it is sent. A database that vigil backup restore\n" +
-			"brought back is prepared already. Harmless when repeated, or when there is no database yet.",
+		Use: "adopt", Short: "Prepare a database from a replica or disk snapshot, before the first start on it", Args: noArgs,
+		Long: "The service then searches the EMR for every unconfirmed delivery before it sends it again. A database that vigil backup restore\n" +
+			"restored is already prepared. Safe to repeat, and without a database.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkSchema(p.dir); err != nil {
 				return err
@@ -43,7 +43,7 @@ func (p *Program) backupCommand() *cobra.Command {
 	return command
 }
 
-// backups is what the commands and the nightly job work with.
+// backups holds the store and keys that the commands and the nightly job use.
 type backups struct {
 	store *backup.Store
 	keys  backup.Keys
@@ -67,7 +67,7 @@ func openBackups(dir string, settings config.Settings) (backups, error) {
 	return backups{backup.NewStore(at), keys}, err
 }
 
-// bucketOf is the practice's part of the bucket of the settings.
+// bucketOf returns the configuration of a prefix of the configured bucket.
 func bucketOf(b config.Backup, prefix string) backup.BucketConfig {
 	return backup.BucketConfig{
 		Name: b.S3Bucket, Region: b.S3Region, Endpoint: b.S3Endpoint, AccessKey: b.S3AccessKey, Secret: b.S3Secret.Reveal(),
@@ -75,12 +75,12 @@ func bucketOf(b config.Backup, prefix string) backup.BucketConfig {
 	}
 }
 
-// backupFolder is where backups are kept without a bucket.
+// backupFolder returns the folder of the backups if no bucket is configured.
 func backupFolder(dir string, settings config.Settings) string {
 	return cmp.Or(settings.Backup.Folder, filepath.Join(dir, "snapshots"))
 }
 
-// withBackups opens settings and store for a command.
+// withBackups opens the settings and the store for a command.
 func (p *Program) withBackups(use func(backups) error) error {
 	settings, err := p.settings()
 	if err != nil {
@@ -150,7 +150,7 @@ func (p *Program) restoreBackup(cmd *cobra.Command, args []string, replace bool)
 		}
 		manifest, aside, err := backup.Restore(cmd.Context(), b.store, b.keys, found.Name, p.dir, replace, now())
 		if aside != "" {
-			fmt.Fprintf(cmd.OutOrStdout(), "the database that was there is in %s\n", aside)
+			fmt.Fprintf(cmd.OutOrStdout(), "the previous database is in %s\n", aside)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", found.Name, err)
@@ -160,7 +160,7 @@ func (p *Program) restoreBackup(cmd *cobra.Command, args []string, replace bool)
 	})
 }
 
-// openFolder opens a data folder without changing it. It fails when the ring lacks keys that values in it need.
+// openFolder opens a data folder without changing it. It fails if the ring lacks a key that stored values need.
 func (p *Program) openFolder(dir string) (backup.Opened, error) {
 	settings, err := p.settings()
 	if err != nil {
@@ -171,7 +171,7 @@ func (p *Program) openFolder(dir string) (backup.Opened, error) {
 		err = bootstrap(app)
 	}
 	if err == nil {
-		_, err = unlock(app, settings, keyring.Check) // the audit trail is checked with its key
+		_, err = unlock(app, settings, keyring.Check) // verifying the audit trail needs its key
 	}
 	return backup.Opened{App: app, Close: func() error { return app.ClearBootstrap() }}, err
 }

@@ -18,10 +18,10 @@ import (
 	"github.com/vigilhealth/vigil/internal/backup"
 )
 
-// verifiedLately is how fresh a verification must be not to be repeated in the same night.
+// verifiedLately is the age up to which a verification is not repeated in the same night.
 const verifiedLately = 20 * time.Hour
 
-// noteTaken notes a backup in a database whose version keeps a note of them.
+// noteTaken records a backup, if the database's schema version has a table for it.
 func noteTaken(app core.App, name string) error {
 	if !collections.HasBackupsTable(app) {
 		return nil
@@ -29,10 +29,10 @@ func noteTaken(app core.App, name string) error {
 	return collections.RecordBackup(app, name, now())
 }
 
-// noteVerified notes what came of a verification in the data folder, when it is a practice's own and not a scratch folder on another machine.
+// noteVerified records the result of a verification in the data folder, unless it is a scratch folder without a database.
 func (p *Program) noteVerified(name string, good bool) error {
 	if p.needsDatabase() != nil {
-		return nil //nolint:nilerr // there is nothing to note it in
+		return nil //nolint:nilerr // no database to record it in
 	}
 	opened, err := p.openFolder(p.dir)
 	if err != nil {
@@ -48,7 +48,7 @@ func (p *Program) noteVerified(name string, good bool) error {
 	return errors.Join(err, opened.Close())
 }
 
-// nightlyBackup is the job's part: a backup, proven to be good, then the old ones removed; nil when the operator wants none.
+// nightlyBackup returns the job that creates and verifies a backup, then removes old ones; nil if backups are disabled.
 func (s *Service) nightlyBackup() func(ctx context.Context, app core.App) (int, error) {
 	if s.settings.Backup.Keep == 0 {
 		return nil
@@ -58,7 +58,7 @@ func (s *Service) nightlyBackup() func(ctx context.Context, app core.App) (int, 
 		if err != nil {
 			return 0, err
 		}
-		defer func() { _ = b.store.Close() }() // nothing is left to write
+		defer func() { _ = b.store.Close() }() // all is written
 		name, _, err := backup.Create(ctx, app, b.store, b.keys, s.program.Version, now())
 		if err != nil {
 			return 0, err
@@ -81,13 +81,13 @@ func (s *Service) nightlyBackup() func(ctx context.Context, app core.App) (int, 
 	}
 }
 
-// verifyNewest proves the newest backup, whoever took it, unless that was done in the same night.
+// verifyNewest verifies the newest backup, including one created by a command, unless that was done in the same night.
 func (s *Service) verifyNewest(ctx context.Context, app core.App) (int, error) {
 	b, err := openBackups(app.DataDir(), s.settings)
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = b.store.Close() }() // only read
+	defer func() { _ = b.store.Close() }() // read only
 	stored, err := b.store.List(ctx)
 	if err != nil || len(stored) == 0 {
 		return 0, err
@@ -108,13 +108,12 @@ func (s *Service) verifyNewest(ctx context.Context, app core.App) (int, error) {
 	return 1, nil
 }
 
-// verifyBeside verifies a backup in a process of its own: what is sealed in a backup opens with the keys that belong to it, and a process holds
-// those of one database alone. The process notes what came of it.
+// verifyBeside verifies a backup in a separate process, because a process holds the keys of one database only. That process records the result.
 func (p *Program) verifyBeside(ctx context.Context, dir, name string) error {
 	if p.Self == "" {
 		return errors.New("this program cannot start itself: verify the backup by command")
 	}
-	command := exec.CommandContext(ctx, p.Self, "backup", "verify", name, "--dir", dir) //nolint:gosec // the program itself, and names that it gave
+	command := exec.CommandContext(ctx, p.Self, "backup", "verify", name, "--dir", dir) //nolint:gosec // the program itself, with names that it created
 	command.Env = p.Environ
 	var said bytes.Buffer
 	command.Stdout, command.Stderr = &said, &said
@@ -127,14 +126,14 @@ func (p *Program) verifyBeside(ctx context.Context, dir, name string) error {
 	return nil
 }
 
-// inspectBackups says at the start what would keep a backup from being taken at night. A bucket is asked beside everything else: its service may
-// be away for a while, and care does not wait for it.
+// inspectBackups logs at startup what would prevent tonight's backup. It checks a bucket in the background: readings must not wait for a bucket
+// that is unavailable.
 func (s *Service) inspectBackups(ctx context.Context) {
 	if s.settings.Backup.Keep == 0 {
 		return
 	}
 	if err := s.probeBackups(ctx); err != nil && ctx.Err() == nil {
-		s.log.Error("backups cannot be kept", slog.Any("error", err))
+		s.log.Error("backups cannot be stored: the next nightly backup will fail", slog.Any("error", err))
 	}
 }
 
@@ -153,7 +152,7 @@ func (s *Service) probeBackups(ctx context.Context) error {
 	return errors.Join(b.store.Probe(ctx), b.store.Close())
 }
 
-// reasonOf is why a file could not be used, without the names that the caller says itself.
+// reasonOf returns why a file could not be used, without the path, which the caller prints.
 func reasonOf(err error) error {
 	if path, ok := errors.AsType[*os.PathError](err); ok {
 		return path.Err

@@ -14,13 +14,13 @@ import (
 	"github.com/vigilhealth/vigil/internal/config"
 )
 
-// certificateSoon is how long before its end a certificate is worth a word.
+// certificateSoon is how long before its expiry a certificate causes a warning.
 const certificateSoon = 14 * 24 * time.Hour
 
-// errNoCertificate is a listener for TLS that would fail every handshake.
+// errNoCertificate reports --https without a certificate: every handshake would fail.
 var errNoCertificate = errors.New("--https needs a certificate: set VIGIL_TLS_CERT_FILE and VIGIL_TLS_KEY_FILE, or let a proxy end TLS and listen with --http")
 
-// certificates is the certificate that is served; another one can take its place while the service runs.
+// certificates holds the served certificate, which can be replaced while the service runs.
 type certificates struct {
 	files   config.TLS
 	log     *slog.Logger
@@ -32,7 +32,7 @@ func openCertificates(files config.TLS, log *slog.Logger, now time.Time) (*certi
 	return c, c.reload(now)
 }
 
-// reload reads the files anew. What cannot be read changes nothing.
+// reload reads the files again. If they cannot be read, the current certificate stays in use.
 func (c *certificates) reload(now time.Time) error {
 	read, err := tls.LoadX509KeyPair(c.files.CertFile, c.files.KeyFile)
 	if err != nil {
@@ -43,7 +43,7 @@ func (c *certificates) reload(now time.Time) error {
 	return nil
 }
 
-// tell says in the log what is wrong with the certificate's time.
+// logValidity logs a problem with the certificate's validity period.
 func (c *certificates) tell(now time.Time) {
 	leaf := c.current.Load().Leaf
 	switch word, useless := aboutCertificate(leaf.NotBefore, leaf.NotAfter, now); {
@@ -54,10 +54,10 @@ func (c *certificates) tell(now time.Time) {
 	}
 }
 
-// certificateLook is how often the time of the certificate is looked at: a service may run for longer than its certificate.
+// certificateLook is the interval at which the validity period is checked: a service may run longer than its certificate is valid.
 const certificateLook = 12 * time.Hour
 
-// watch tells again and again of a certificate that has ended, or will soon, until ctx ends.
+// watch logs an expired or soon expiring certificate repeatedly until ctx ends.
 func (c *certificates) watch(ctx context.Context, clock clockwork.Clock) {
 	look := clock.NewTicker(certificateLook)
 	defer look.Stop()
@@ -71,13 +71,13 @@ func (c *certificates) watch(ctx context.Context, clock clockwork.Clock) {
 	}
 }
 
-// aboutCertificate says what is wrong with the time of a certificate, and whether it is of no use to anybody now; "" for nothing.
+// aboutCertificate describes a problem with the validity period, "" for none; useless means that clients reject the certificate now.
 func aboutCertificate(from, until, now time.Time) (word string, useless bool) {
 	switch left := until.Sub(now); {
 	case now.Before(from):
 		return "it is not valid before " + from.UTC().Format(time.RFC3339), true
 	case left <= 0:
-		return "it expired at " + until.UTC().Format(time.RFC3339) + ": nobody who checks it connects", true
+		return "it expired at " + until.UTC().Format(time.RFC3339) + ": clients that verify it do not connect", true
 	case left < certificateSoon:
 		return "it expires at " + until.UTC().Format(time.RFC3339), false
 	}
@@ -88,7 +88,7 @@ func (c *certificates) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.current.Load(), nil
 }
 
-// notAfter is when the certificate ends; zero without one.
+// notAfter returns when the certificate expires, or the zero time without one.
 func (c *certificates) notAfter() time.Time {
 	if c == nil {
 		return time.Time{}

@@ -19,28 +19,28 @@ import (
 	"github.com/vigilhealth/vigil/internal/config"
 )
 
-// exitStatus is a command that has said all there is to say, and ends with a status.
+// exitStatus ends a command with a status and no further message.
 type exitStatus int
 
-// Error is empty: nothing is to be added.
+// Error is empty: the command has printed everything.
 func (exitStatus) Error() string { return "" }
 
-// exitWarned is check's status when nothing failed and something is to be looked at.
+// exitWarned is check's status for warnings without failures.
 const exitWarned exitStatus = 2
 
 func (p *Program) checkCommand() *cobra.Command {
 	var deep bool
 	command := &cobra.Command{
-		Use: "check", Short: "Say whether the service would do its work here: settings, folder, keys, disk, neighbours, backups", Args: noArgs,
-		Long: "One line for each subject: ok, warn or fail. Exit status 0 when all is well, 1 when something failed, 2 when there are warnings\n" +
-			"only. Changes nothing, and works beside a running service. With --deep the whole database is read, and\n" +
-			"mail server, EMR, identity provider and bucket are asked; nobody else is contacted without it.",
+		Use: "check", Short: "Check whether the service can run here: settings, folder, keys, disk, external services, backups", Args: noArgs,
+		Long: "Prints one line per subject: ok, warn or fail. Exit status: 0 if all is well, 1 if a check failed, 2 if there are warnings\n" +
+			"only. Changes nothing, and works while the service runs. With --deep it reads the whole database and contacts\n" +
+			"mail server, EMR, identity provider and bucket. Without it no other system is contacted.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c := &checkup{program: p, out: cmd.OutOrStdout(), deep: deep, now: now()}
 			return c.run(cmd.Context())
 		},
 	}
-	command.Flags().BoolVar(&deep, "deep", false, "read the whole database, and ask mail server, EMR, identity provider and bucket, too")
+	command.Flags().BoolVar(&deep, "deep", false, "also read the whole database, and contact mail server, EMR, identity provider and bucket")
 	return command
 }
 
@@ -51,7 +51,7 @@ type checkup struct {
 	deep     bool
 	now      time.Time
 	settings config.Settings
-	app      core.App // nil when there is no database that opens
+	app      core.App // nil if no database opens
 
 	failed, warned bool
 }
@@ -72,7 +72,7 @@ func (c *checkup) fail(subject, text string, about ...any) {
 	c.say("fail", subject, text, about...)
 }
 
-// run looks at one subject after the other. What the settings say of neighbours cannot be looked at when they are wrong.
+// run checks all subjects in order. With invalid settings it skips the subjects that need them.
 func (c *checkup) run(ctx context.Context) error {
 	readable := c.checkSettings()
 	exists := c.checkFolder()
@@ -119,12 +119,12 @@ func (c *checkup) checkSettings() (readable bool) {
 	return true
 }
 
-// mayAppend reports whether a file could be written on, or made; it makes none. No file is no matter.
+// mayAppend returns an error if the file could not be opened for appending or created; it creates no file. An empty name is valid.
 func mayAppend(name string) error {
 	if name == "" {
 		return nil
 	}
-	file, err := os.OpenFile(name, os.O_APPEND|os.O_WRONLY, 0) //nolint:gosec // the operator names it
+	file, err := os.OpenFile(name, os.O_APPEND|os.O_WRONLY, 0) //nolint:gosec // a path from the operator
 	if err == nil {
 		return file.Close()
 	}
@@ -137,7 +137,7 @@ func mayAppend(name string) error {
 	return err
 }
 
-// checkFolder reports whether there is a database that this program may open.
+// checkFolder reports whether there is a database that this version can open.
 func (c *checkup) checkFolder() (exists bool) {
 	const subject = "folder"
 	dir := c.program.dir
@@ -148,14 +148,14 @@ func (c *checkup) checkFolder() (exists bool) {
 	file := filepath.Join(dir, "data.db")
 	info, err := os.Stat(file)
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // also a mistyped --dir
-		c.warn(subject, "there is no database in %s: the service makes one at its first start", dir)
+	case errors.Is(err, fs.ErrNotExist): // also for a mistyped --dir
+		c.warn(subject, "there is no database in %s: the service creates one at its first start", dir)
 		return false
 	case err != nil:
 		c.fail(subject, "%s: %v", file, reasonOf(err))
 		return false
 	}
-	for _, name := range databaseFiles(dir) { // before it is opened: a file that is closed gives up the locks of this process
+	for _, name := range databaseFiles(dir) { // before opening the database: closing one of its files would release this process's locks
 		if err := mayAppend(name); err != nil {
 			c.fail(subject, "%s cannot be written: %v", name, reasonOf(err))
 			return false
@@ -166,14 +166,14 @@ func (c *checkup) checkFolder() (exists bool) {
 		return false
 	}
 	if info.Mode().Perm()&ofOthers != 0 {
-		c.warn(subject, "everybody on this machine can read %s: the service closes it when it starts", file)
+		c.warn(subject, "every user of this machine can read %s: the service makes it private when it starts", file)
 	} else {
 		c.ok(subject, "%s, with a database of %s", dir, inMegabytes(databaseSize(dir)))
 	}
 	return true
 }
 
-// checkKeys opens the database, as the others need it, and returns what closes it.
+// checkKeys opens the database for the other checks, and returns a function that closes it.
 func (c *checkup) checkKeys(ctx context.Context, exists bool) (leave func()) {
 	const subject = "keys"
 	leave = func() {}
@@ -201,11 +201,11 @@ func (c *checkup) checkKeys(ctx context.Context, exists bool) (leave func()) {
 	if err := collections.CheckAuditTriggers(c.app); err != nil {
 		c.fail("folder", "%v; see docs/operations.md, \"Upgrade\"", err)
 	}
-	c.ok(subject, "%s; every one that stored values need is there", what)
+	c.ok(subject, "%s; stored values need no other key", what)
 	return func() { _ = opened.Close() } // nothing was written
 }
 
-// checkPages reads the whole database. A damage where nobody looks is otherwise first seen by the next backup.
+// checkPages reads the whole database. Otherwise the next backup would be the first to find damage in rarely read pages.
 func (c *checkup) checkPages(ctx context.Context) {
 	switch err := backup.QuickCheck(ctx, c.app.ConcurrentDB()); {
 	case errors.Is(err, backup.ErrDamaged):
@@ -216,9 +216,9 @@ func (c *checkup) checkPages(ctx context.Context) {
 }
 
 const (
-	// diskEmpty is what a disk must be able to take for the service to store anything for long.
+	// diskEmpty is the free space below which the service can hardly store anything.
 	diskEmpty = 16 << 20
-	// diskSpare is what it should have left beside the copy of the database that a backup needs.
+	// diskSpare is the free space to keep in addition to the copy of the database that a backup needs.
 	diskSpare = 100 << 20
 )
 
@@ -228,18 +228,18 @@ func (c *checkup) checkDisk() {
 	size := databaseSize(c.program.dir)
 	switch {
 	case !known:
-		c.ok(subject, "this system does not say how much is free")
+		c.ok(subject, "the free space is unknown on this system")
 	case free < diskEmpty:
-		c.fail(subject, "%s free: readings are refused when nothing is left", inMegabytes(free))
+		c.fail(subject, "%s free: readings are rejected when the disk is full", inMegabytes(free))
 	case free < size+diskSpare:
-		c.warn(subject, "%s free, too little for a backup, which needs room for a copy of the database of %s, and %s beside it",
+		c.warn(subject, "%s free, too little for a backup, which needs space for a copy of the database (%s) and %s more",
 			inMegabytes(free), inMegabytes(size), inMegabytes(diskSpare))
 	default:
 		c.ok(subject, "%s free", inMegabytes(free))
 	}
 }
 
-// nearest is a folder, or what it would be made in.
+// nearest returns the folder, or the closest existing folder above it.
 func nearest(dir string) string {
 	for !exists(dir) && dir != filepath.Dir(dir) {
 		dir = filepath.Dir(dir)
@@ -247,17 +247,17 @@ func nearest(dir string) string {
 	return dir
 }
 
-// databaseFiles are the database, its journal, and what its users share. The service writes to all of them.
+// databaseFiles returns the database, its WAL and its shared memory. The service writes to all of them.
 func databaseFiles(dir string) []string {
 	file := filepath.Join(dir, "data.db")
 	return []string{file, file + "-wal", file + "-shm"}
 }
 
-// databaseSize is that of the database with what waits in its journal.
+// databaseSize returns the size of the database and its WAL.
 func databaseSize(dir string) (bytes uint64) {
 	for _, name := range databaseFiles(dir)[:2] {
 		if info, err := os.Stat(name); err == nil {
-			bytes += uint64(info.Size()) //nolint:gosec // a size
+			bytes += uint64(info.Size()) //nolint:gosec // a file size
 		}
 	}
 	return bytes
@@ -270,7 +270,7 @@ func exists(path string) bool {
 
 func inMegabytes(bytes uint64) string { return fmt.Sprintf("%.1f MB", float64(bytes)/1e6) }
 
-// clockSlack is how far the clock may be behind what the database has seen.
+// clockSlack is how far the clock may be behind the latest time in the database.
 const clockSlack = 2 * time.Minute
 
 func (c *checkup) checkTime() {
@@ -285,7 +285,7 @@ func (c *checkup) checkTime() {
 	case err != nil:
 		c.fail(subject, "%v", err)
 	case last.Sub(c.now) > clockSlack:
-		c.fail(subject, "the clock is %s behind what the database has seen: it says %s", last.Sub(c.now).Round(time.Second), local)
+		c.fail(subject, "the clock is %s behind the latest time in the database: it shows %s", last.Sub(c.now).Round(time.Second), local)
 	default:
 		c.ok(subject, "%s in %s", local, c.settings.PracticeTimeZone)
 	}

@@ -10,10 +10,10 @@ import (
 	"github.com/vigilhealth/vigil/internal/backup"
 )
 
-// backupOld is the age from which the newest backup is worth a word: a night was left out.
+// backupOld is the age at which the newest backup causes a warning: a nightly backup is missing.
 const backupOld = 48 * time.Hour
 
-// checkBackup looks where backups are kept, as far as that is no neighbour, and when one was last taken and proven.
+// checkBackup checks the backup folder and the age and verification of the newest backup. checkBucket checks a bucket.
 func (c *checkup) checkBackup(ctx context.Context) {
 	const subject = "backup"
 	bucket, folder := c.settings.Backup.S3Bucket != "", backupFolder(c.program.dir, c.settings)
@@ -42,12 +42,12 @@ func (c *checkup) checkBackup(ctx context.Context) {
 			return
 		}
 		if newest.Name == "" && !taken.IsZero() {
-			c.warn(subject, "there is none in %s, where one was taken %s ago", folder, age(c.now, taken))
+			c.warn(subject, "there is none in %s, although one was created %s ago", folder, age(c.now, taken))
 			return
 		}
-		size := uint64(newest.Size) //nolint:gosec // of a file
+		size := uint64(newest.Size) //nolint:gosec // a file size
 		if free, known := diskFree(nearest(folder)); known && free < max(diskEmpty, size) {
-			c.warn(subject, "%s free in %s, where the newest has %s: the next will not fit", inMegabytes(free), folder, inMegabytes(size))
+			c.warn(subject, "%s free in %s, but the newest is %s: the next will not fit", inMegabytes(free), folder, inMegabytes(size))
 			return
 		}
 		taken = newest.CreatedAt
@@ -55,10 +55,10 @@ func (c *checkup) checkBackup(ctx context.Context) {
 	c.sayBackup(taken, newest.Name, verified)
 }
 
-// sayBackup says how old the newest backup is, and whether it was that one that was proven to be good. Of a bucket the newest has no name here.
+// sayBackup reports the age of the newest backup and whether it was verified. For a bucket newest is "".
 func (c *checkup) sayBackup(taken time.Time, newest string, verified []collections.VerifiedBackup) {
 	const subject = "backup"
-	var last time.Time // that one was proven
+	var last time.Time // verification
 	for _, one := range verified {
 		if one.At.After(last) {
 			last = one.At
@@ -74,17 +74,17 @@ func (c *checkup) sayBackup(taken time.Time, newest string, verified []collectio
 	}
 	switch {
 	case taken.IsZero():
-		c.warn(subject, "there is none yet: vigil backup create takes one")
+		c.warn(subject, "there is none yet: create one with vigil backup create")
 	case c.now.Sub(taken) > backupOld:
 		c.warn(subject, "the newest is %s old, %s", age(c.now, taken), proven)
 	case c.settings.Backup.Keep > 0 && !last.IsZero() && c.now.Sub(last) > backupOld:
-		c.warn(subject, "the newest is %s old, and none was proven to be good for %s", age(c.now, taken), age(c.now, last))
+		c.warn(subject, "the newest is %s old, and none was verified for %s", age(c.now, taken), age(c.now, last))
 	default:
 		c.ok(subject, "the newest is %s old, %s", age(c.now, taken), proven)
 	}
 }
 
-// newestIn is the newest backup in a folder; none when there is no folder, which is not made: an unmounted disk looks so, too.
+// newestIn returns the newest backup in a folder. It does not create a missing folder, which may be an unmounted disk.
 func newestIn(ctx context.Context, folder string) (newest backup.Stored, err error) {
 	if !exists(folder) {
 		return newest, nil

@@ -17,7 +17,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/config"
 )
 
-// askPatience is how long check waits for one neighbour.
+// askPatience is how long check waits for one external service.
 const askPatience = 20 * time.Second
 
 func (c *checkup) checkSMTP(ctx context.Context) {
@@ -28,17 +28,17 @@ func (c *checkup) checkSMTP(ctx context.Context) {
 	case !m.Configured():
 		c.ok(subject, "not set up: no mail is sent")
 	case !c.deep:
-		c.ok(subject, "%s; not asked without --deep", server)
+		c.ok(subject, "%s; not checked without --deep", server)
 	default:
 		if err := askMailServer(ctx, m, server); err != nil {
 			c.fail(subject, "%s %v", server, err)
 			return
 		}
-		c.ok(subject, "%s takes mail", server)
+		c.ok(subject, "%s accepts mail", server)
 	}
 }
 
-// askMailServer goes as far as sending a mail would, but for the mail. Errors hold the server's numbers, never its words.
+// askMailServer performs every step of sending a mail except the mail. Errors contain the server's reply codes, never its text.
 func askMailServer(ctx context.Context, m config.SMTP, server string) error {
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
@@ -46,39 +46,39 @@ func askMailServer(ctx context.Context, m config.SMTP, server string) error {
 	if err != nil {
 		return errors.New("cannot be reached")
 	}
-	defer func() { _ = connection.Close() }() // all was said
+	defer func() { _ = connection.Close() }() // nothing is left to send
 	if deadline, ok := ctx.Deadline(); ok {
-		_ = connection.SetDeadline(deadline) // a connection that takes none is closed with the context
+		_ = connection.SetDeadline(deadline) // without a deadline, the context closes the connection
 	}
 	trust := &tls.Config{ServerName: m.Host, MinVersion: tls.VersionTLS12}
 	if m.TLS {
 		secured := tls.Client(connection, trust)
 		if err := secured.HandshakeContext(ctx); err != nil {
-			return errors.New("does not speak TLS that can be trusted")
+			return errors.New("does not offer trusted TLS")
 		}
 		connection = secured
 	}
 	client, err := smtp.NewClient(connection, m.Host)
 	if err != nil {
-		return answered("does not greet", err)
+		return answered("does not respond", err)
 	}
 	if offered, _ := client.Extension("STARTTLS"); offered && !m.TLS {
 		if err := client.StartTLS(trust); err != nil {
-			return answered("does not speak TLS that can be trusted", err)
+			return answered("does not offer trusted TLS", err)
 		}
 	}
 	if m.Username != "" || m.Password != "" {
 		if err := client.Auth(smtp.PlainAuth("", m.Username, m.Password.Reveal(), m.Host)); err != nil {
-			return answered("does not let VIGIL_SMTP_USERNAME in", err)
+			return answered("rejects VIGIL_SMTP_USERNAME", err)
 		}
 	}
-	_ = client.Quit() // it has said what it had to
+	_ = client.Quit() // the check is complete
 	return nil
 }
 
 func answered(what string, err error) error {
 	if refused, ok := errors.AsType[*textproto.Error](err); ok {
-		return fmt.Errorf("%s: it answered %d", what, refused.Code)
+		return fmt.Errorf("%s: reply code %d", what, refused.Code)
 	}
 	return errors.New(what)
 }
@@ -95,30 +95,30 @@ func (c *checkup) checkEMR(ctx context.Context) {
 		c.ok(subject, "not set up: nothing is delivered")
 		return
 	case !c.deep:
-		c.ok(subject, "%s; not asked without --deep", client.BaseURL())
+		c.ok(subject, "%s; not checked without --deep", client.BaseURL())
 		return
-	case interactive: // a person's tokens change when they are used, and belong to the service
-		c.ok(subject, "%s; a person signs in for it: GET /api/v1/emr/auth/status/ tells", client.BaseURL())
+	case interactive: // a user's tokens change when used, and belong to the service
+		c.ok(subject, "%s; connected by a user's sign-in: see GET /api/v1/emr/auth/status/", client.BaseURL())
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
 	if _, err := client.SignIn(ctx); err != nil {
-		c.fail(subject, "%s gives no token: %v", client.BaseURL(), err)
+		c.fail(subject, "%s issues no token: %v", client.BaseURL(), err)
 		return
 	}
 	capability, err := client.Metadata(ctx)
 	switch {
 	case err != nil:
-		c.fail(subject, "%s gives a token and does not say what it can do: %v", client.BaseURL(), err)
+		c.fail(subject, "%s issues a token, but no capability statement: %v", client.BaseURL(), err)
 	case !capability.Supports(audit.ResourceObservation, "create"):
-		c.warn(subject, "%s gives a token, and does not say that it takes observations", client.BaseURL())
+		c.warn(subject, "%s issues a token, but its capability statement does not list creating observations", client.BaseURL())
 	default:
-		c.ok(subject, "%s gives a token and takes observations", client.BaseURL())
+		c.ok(subject, "%s issues a token and accepts observations", client.BaseURL())
 	}
 }
 
-// checkSignOn asks the identity provider what it is, when there is one. It is otherwise found away by the first who wants to sign in.
+// checkSignOn contacts the configured identity provider. Otherwise the first user to sign in would find it unavailable.
 func (c *checkup) checkSignOn(ctx context.Context) {
 	const subject = "OIDC"
 	o := c.settings.OIDC
@@ -126,7 +126,7 @@ func (c *checkup) checkSignOn(ctx context.Context) {
 	case !o.Configured():
 		return
 	case !c.deep:
-		c.ok(subject, "%s; not asked without --deep", o.Issuer)
+		c.ok(subject, "%s; not checked without --deep", o.Issuer)
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
@@ -135,7 +135,7 @@ func (c *checkup) checkSignOn(ctx context.Context) {
 		c.fail(subject, "%s %v", o.Issuer, err)
 		return
 	}
-	c.ok(subject, "%s says how people sign in", o.Issuer)
+	c.ok(subject, "%s returns its sign-in configuration", o.Issuer)
 }
 
 func (c *checkup) checkBucket(ctx context.Context) {
@@ -146,10 +146,10 @@ func (c *checkup) checkBucket(ctx context.Context) {
 		c.ok(subject, "not set up: backups are kept in %s", backupFolder(c.program.dir, c.settings))
 		return
 	case !c.deep:
-		c.ok(subject, "%s; not asked without --deep", b.S3Bucket)
+		c.ok(subject, "%s; not checked without --deep", b.S3Bucket)
 		return
 	case c.settings.RequireEncryption() != nil:
-		return // keys has said it
+		return // checkKeys reports it
 	}
 	opened, err := openBackups(c.program.dir, c.settings)
 	if err != nil {
@@ -162,14 +162,14 @@ func (c *checkup) checkBucket(ctx context.Context) {
 		c.fail(subject, "%v", err)
 		return
 	}
-	c.ok(subject, "%s takes backups", b.S3Bucket)
+	c.ok(subject, "%s accepts backups", b.S3Bucket)
 }
 
 func (c *checkup) checkCertificate() {
 	const subject = "certificate"
 	files := c.settings.TLS
 	if !files.Configured() {
-		c.ok(subject, "none: a proxy ends TLS")
+		c.ok(subject, "none: a proxy terminates TLS")
 		return
 	}
 	read, err := tls.LoadX509KeyPair(files.CertFile, files.KeyFile)
@@ -187,7 +187,7 @@ func (c *checkup) checkCertificate() {
 	}
 }
 
-// checkWarehouse looks whether what leaves could be written. A bucket is that of the backups, which has been looked at.
+// checkWarehouse checks whether the export folder is writable. checkBucket checks a bucket.
 func (c *checkup) checkWarehouse() {
 	w := c.settings.Warehouse
 	if !w.Configured() || w.Folder == "" {
@@ -198,5 +198,5 @@ func (c *checkup) checkWarehouse() {
 		c.fail(subject, "%s cannot be written: %v", w.Folder, reasonOf(err))
 		return
 	}
-	c.ok(subject, "%s takes files", w.Folder)
+	c.ok(subject, "%s is writable", w.Folder)
 }

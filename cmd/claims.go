@@ -21,7 +21,7 @@ import (
 )
 
 func (p *Program) claimsCommand() *cobra.Command {
-	command := &cobra.Command{Use: "claims", Short: "Claims to the clearinghouse, and its answers, as files in a folder", RunE: helpOnly}
+	command := &cobra.Command{Use: "claims", Short: "Exchange claims and responses with the clearinghouse as files in a folder", RunE: helpOnly}
 	var month, out string
 	export := &cobra.Command{
 		Use: "export", Short: "Write the reviewed claims of a month as 837P, and mark them submitted", Args: cobra.NoArgs,
@@ -32,27 +32,27 @@ func (p *Program) claimsCommand() *cobra.Command {
 	_ = export.MarkFlagRequired("month")
 	_ = export.MarkFlagRequired("out")
 	command.AddCommand(export, &cobra.Command{
-		Use: "import FILE|DIR", Short: "Apply files that came back: 999, 277CA, 835", Args: oneArg("one file or folder"),
+		Use: "import FILE|DIR", Short: "Apply response files: 999, 277CA, 835", Args: oneArg("one file or folder"),
 		RunE: p.importClaims,
 	})
 	return command
 }
 
-// withHouse opens the data folder, beside the service or without one, for a command about claims: with the keys, since claims name people.
+// withHouse opens the data folder with its keys, whether or not the service runs, for a command about claims.
 func (p *Program) withHouse(cmd *cobra.Command, work func(app core.App, house clearinghouse.Engine, by audit.Actor, now time.Time) error) error {
 	return p.besideService(cmd, func(_ context.Context, _ *cobra.Command, s *Service) error {
 		return work(s.app, clearinghouse.Engine{Billing: s.billing}, audit.Actor{Type: audit.BySystem, Email: "system"}, now())
 	})
 }
 
-// exportClaims writes batches of what may be sent, and says of the rest what stands against it.
+// exportClaims writes batches of the claims that pass preflight, and prints the errors of the others.
 func (p *Program) exportClaims(cmd *cobra.Command, month, out string) error {
 	span, ok := billing.MonthSpan(month)
 	if !ok {
 		return usageError{errors.New("--month must be YYYY-MM")}
 	}
 	if info, err := os.Stat(out); err != nil || !info.IsDir() {
-		return usageError{errors.New("--out must be a folder that is there")}
+		return usageError{errors.New("--out must be an existing folder")}
 	}
 	return p.withHouse(cmd, func(app core.App, house clearinghouse.Engine, by audit.Actor, now time.Time) error {
 		ids, err := collections.EntriesToSubmit(app, span.Start, span.End, house.Billing.Claims.Submitter.Usage)
@@ -74,7 +74,8 @@ func (p *Program) exportClaims(cmd *cobra.Command, month, out string) error {
 	})
 }
 
-// exportBatch sends what nothing stands against, and counts what stays. The file is written before it is told of; one that could not be written is had again from the API.
+// exportBatch sends the claims that pass preflight and returns how many it left out. If the file cannot be written, the stored batch can be fetched
+// from the API.
 func exportBatch(cmd *cobra.Command, app core.App, house clearinghouse.Engine, ids []string, out string, by audit.Actor, now time.Time) (left int, err error) {
 	row, err := house.SendBatch(app, ids, by, now)
 	if refused, ok := errors.AsType[*fault.Error](err); ok {
@@ -99,7 +100,7 @@ func exportBatch(cmd *cobra.Command, app core.App, house clearinghouse.Engine, i
 			return len(ids), nil
 		}
 		if len(rest) == len(ids) {
-			return 0, err // what stands against it is none of these
+			return 0, err // the errors concern none of these entries
 		}
 		left, err = exportBatch(cmd, app, house, rest, out, by, now)
 		return left + len(ids) - len(rest), err
@@ -112,7 +113,7 @@ func exportBatch(cmd *cobra.Command, app core.App, house clearinghouse.Engine, i
 		return 0, err
 	}
 	path := filepath.Join(out, row.Number+".837")
-	unfinished := filepath.Join(out, "."+row.Number+".837") // what watches the folder takes whole files only
+	unfinished := filepath.Join(out, "."+row.Number+".837") // a program that watches the folder must see complete files only
 	err = os.WriteFile(unfinished, []byte(file.Reveal()), 0o600)
 	if err == nil {
 		err = os.Rename(unfinished, path)
@@ -124,7 +125,7 @@ func exportBatch(cmd *cobra.Command, app core.App, house clearinghouse.Engine, i
 	return 0, nil
 }
 
-// importClaims applies a file, or all of a folder in the order of their names. A file that is refused does not keep others from being applied.
+// importClaims applies a file, or all files of a folder in the order of their names. A rejected file does not prevent the others from being applied.
 func (p *Program) importClaims(cmd *cobra.Command, args []string) error {
 	files, err := filesOf(args[0])
 	if err != nil {
@@ -133,9 +134,9 @@ func (p *Program) importClaims(cmd *cobra.Command, args []string) error {
 	return p.withHouse(cmd, func(app core.App, house clearinghouse.Engine, by audit.Actor, now time.Time) error {
 		failed := 0
 		for _, path := range files {
-			file, err := os.ReadFile(path) //nolint:gosec // the operator names it
+			file, err := os.ReadFile(path) //nolint:gosec // a path from the operator
 			if err != nil {
-				return fmt.Errorf("read a file of answers: %w", err)
+				return fmt.Errorf("read a response file: %w", err)
 			}
 			done, err := house.Import(app, file, by, now)
 			switch refused, ok := errors.AsType[*fault.Error](err); {
@@ -157,18 +158,18 @@ func (p *Program) importClaims(cmd *cobra.Command, args []string) error {
 	})
 }
 
-// filesOf are the files of a folder that are not hidden, by name; or the one file.
+// filesOf returns the visible files of a folder by name, or the single file.
 func filesOf(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, fmt.Errorf("look at the files: %w", err)
+		return nil, fmt.Errorf("find the files: %w", err)
 	}
 	if !info.IsDir() {
 		return []string{path}, nil
 	}
 	found, err := os.ReadDir(path)
 	if err != nil {
-		return nil, fmt.Errorf("look into the folder: %w", err)
+		return nil, fmt.Errorf("read the folder: %w", err)
 	}
 	var files []string
 	for _, f := range found {

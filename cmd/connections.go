@@ -19,10 +19,10 @@ import (
 // idleTime is how long a connection may wait for its next request.
 const idleTime = 2 * time.Minute
 
-// otherFiles is how many files the database, its readers and neighbours need beside connections.
+// otherFiles is how many open files the database, its readers and outgoing connections need.
 const otherFiles = 500
 
-// fitting is a greatest number of connections that leaves files for the database.
+// fitting returns the connection limit that leaves enough open files for the database.
 func fitting(connections int, files uint64) int {
 	left := max(1, int(min(files, 1<<31))-otherFiles)
 	if connections == 0 {
@@ -31,12 +31,12 @@ func fitting(connections int, files uint64) int {
 	return min(connections, left)
 }
 
-// newGate makes what limits connections. Deadlines of connections are the machine's, whatever clock the service goes by.
+// newGate returns the connection limiter. It always uses the machine's clock, because connection deadlines do.
 func newGate(settings config.Settings, log *slog.Logger) *ratelimit.ConnLimiter {
 	c := settings.Connections
 	if files, known := mostFiles(); known {
 		if fits := fitting(c.Max, files); c.Max > fits {
-			log.Warn("fewer connections than VIGIL_MAX_CONNECTIONS: the process may not have so many files open", slog.Int("connections", fits))
+			log.Warn("connection limit reduced below VIGIL_MAX_CONNECTIONS: raise the process's limit of open files", slog.Int("connections", fits))
 			c.Max = fits
 		} else if c.Max == 0 {
 			c.Max = fits
@@ -48,7 +48,7 @@ func newGate(settings config.Settings, log *slog.Logger) *ratelimit.ConnLimiter 
 	})
 }
 
-// serveMetrics serves /metrics on an address of its own, which is not for the world: there is no sign-in. Without the setting there is none.
+// serveMetrics serves /metrics on a separate, internal address without sign-in, if the setting has one.
 func (s *Service) serveMetrics(ctx context.Context) error {
 	if s.settings.MetricsAddr == "" {
 		return nil
@@ -74,14 +74,14 @@ func (s *Service) serveMetrics(ctx context.Context) error {
 	gate.Secure(server)
 	s.background.Go(func() {
 		if err := server.Serve(gate.Listen(listener, false)); !errors.Is(err, http.ErrServerClosed) {
-			s.log.Error("metrics not served", slog.Any("error", err))
+			s.log.Error("metrics server stopped: /metrics is unavailable until the service restarts", slog.Any("error", err))
 		}
 	})
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	return nil
 }
 
-// secure demands TLS 1.3, and lets the webhook's own server name do with 1.2. The version is agreed before the path is known, hence the name.
+// secure requires TLS 1.3, but accepts 1.2 for the webhook's own host name: the version is negotiated before the path is known.
 // Source: docs/decisions/limits.md, "TLS 1.3 and 1.2".
 func secure(server *tls.Config, settings config.TLS, served *certificates) {
 	server.MinVersion = tls.VersionTLS13
@@ -97,6 +97,6 @@ func secure(server *tls.Config, settings config.TLS, served *certificates) {
 		if hello.ServerName == settings.WebhookHost {
 			return webhook, nil
 		}
-		return nil, nil //nolint:nilnil // the standard library's way to say "the usual one"
+		return nil, nil //nolint:nilnil // nil, nil selects the default configuration
 	}
 }

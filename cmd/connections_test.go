@@ -2,7 +2,7 @@ package cmd
 
 import "testing"
 
-// Connections leave files for the database, however few there are.
+// The limit leaves open files for the database, even if there are few.
 func TestConnectionsFit(t *testing.T) {
 	for _, test := range []struct {
 		connections int

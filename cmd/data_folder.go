@@ -27,20 +27,20 @@ import (
 	_ "github.com/vigilhealth/vigil/migrations" // the schema
 )
 
-// Sizes of the connection pools. Few connections with a page cache of 8 MB each read faster than many, in a fifth of the memory; there is
-// one writer in any case.
+// Sizes of the connection pools. A few connections with a page cache of 8 MB each read faster than many, with a fifth of the memory; there is only
+// one writer.
 const (
 	readConnections = 8
 	logConnections  = 4
 )
 
-// NewApp is PocketBase on the data folder; nothing is opened yet.
+// NewApp returns PocketBase on the data folder, without opening it.
 func NewApp(dir string, settings config.Settings) (core.App, error) {
 	if err := shareSettingsKey(settings); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil { // PocketBase would let everybody on the machine look inside
-		return nil, fmt.Errorf("make the data folder: %w", err)
+	if err := os.MkdirAll(dir, 0o700); err != nil { // PocketBase would create it readable for every user of the machine
+		return nil, fmt.Errorf("create the data folder: %w", err)
 	}
 	app := core.NewBaseApp(core.BaseAppConfig{
 		DataDir: dir, EncryptionEnv: settingsKeyName, QueryTimeout: 30 * time.Second,
@@ -51,14 +51,14 @@ func NewApp(dir string, settings config.Settings) (core.App, error) {
 	return app, nil
 }
 
-// reloadWhenTold is PocketBase's hook that reads settings and collections anew when a file in the data folder says that another process has changed
-// them. Ours count from the start, when they are checked: whoever can write the folder would change the rules of a running service.
+// reloadWhenTold is the PocketBase hook that reloads settings and collections when a file in the data folder indicates a change by another process.
+// Vigil checks them at startup only: otherwise a process that can write to the folder could change the rules of a running service.
 const reloadWhenTold = "__pbNotifyWatcherSystemHook__"
 
-// collectionsAgain is PocketBase's hook that reads all collections a second time at the start.
+// collectionsAgain is the PocketBase hook that loads all collections a second time at startup.
 const collectionsAgain = "__pbCollectionSystemHook__"
 
-// folder is the app on the data folder that a command beside the service works on; nothing is opened yet.
+// folder returns the app on the data folder for a command, without opening it.
 func (p *Program) folder() (core.App, config.Settings, error) {
 	settings, err := p.settings()
 	if err != nil {
@@ -69,7 +69,7 @@ func (p *Program) folder() (core.App, config.Settings, error) {
 	return app, settings, err
 }
 
-// openService opens the data folder, with the engines of the service, which may be running meanwhile.
+// openService opens the data folder with the service's engines, while the service may be running.
 func (p *Program) openService(cmd *cobra.Command) (*Service, error) {
 	app, settings, err := p.folder()
 	if err != nil {
@@ -82,7 +82,7 @@ func (p *Program) openService(cmd *cobra.Command) (*Service, error) {
 	return p.NewService(app, sealer, settings, newLog(cmd.ErrOrStderr(), settings.SlogLevel()), clockwork.NewRealClock())
 }
 
-// needsDatabase fails where there is none yet: a mistyped --dir is not to become an empty practice in which all is well.
+// needsDatabase fails without a database, so that a mistyped --dir does not create an empty practice.
 func (p *Program) needsDatabase() error {
 	if _, err := os.Stat(filepath.Join(p.dir, "data.db")); err != nil {
 		return fmt.Errorf("there is no database in %s", p.dir)
@@ -90,26 +90,26 @@ func (p *Program) needsDatabase() error {
 	return nil
 }
 
-// shareSettingsKey puts the key of PocketBase's settings row where PocketBase reads it, the environment; ours may have come from a file.
+// shareSettingsKey sets the environment variable from which PocketBase reads the key of its settings; Vigil's may come from a file.
 func shareSettingsKey(settings config.Settings) error {
 	if err := os.Setenv(settingsKeyName, settings.SettingsKey.Reveal()); err != nil {
-		return fmt.Errorf("hand over the settings key: %w", err)
+		return fmt.Errorf("set the settings key: %w", err)
 	}
 	return nil
 }
 
 const settingsKeyName = config.Prefix + "SETTINGS_KEY"
 
-// Open is openAs for a command that works on the data folder beside the service.
+// Open is openAs for a command, which may run while the service does.
 func Open(app core.App, settings config.Settings) (*phi.Sealer, error) {
 	return openAs(app, settings, beside)
 }
 
-// admission lets a process with a ring have the data folder. It calls migrate, which changes the schema, once nothing speaks against it.
+// admission permits a process with a key ring to use the data folder. It calls migrate, which updates the schema, once nothing prevents it.
 type admission func(app core.App, ring *phi.KeyRing, migrate func() error) error
 
-// openAs bootstraps the app, brings the schema up to date and gives the encrypted fields their keys. It fails when stored values need keys that
-// are not in the ring, when who comes in may not seal there, or when the audit trail has lost its guards.
+// openAs bootstraps the app, migrates the schema and sets the keys of encrypted fields. It fails if the ring lacks a key that stored values need, if
+// the process may not seal values there, or if the audit trail's triggers are missing.
 func openAs(app core.App, settings config.Settings, admit admission) (*phi.Sealer, error) {
 	if err := settings.RequireEncryption(); err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func openAs(app core.App, settings config.Settings, admit admission) (*phi.Seale
 			return nil, err
 		}
 	}
-	var outdated error // which is no matter of the keys
+	var outdated error // not related to the keys
 	sealer, err := unlock(app, settings, func(app core.App, ring *phi.KeyRing) error {
 		return admit(app, ring, func() error { outdated = migrate(app); return outdated })
 	})
@@ -129,10 +129,10 @@ func openAs(app core.App, settings config.Settings, admit admission) (*phi.Seale
 	if err := collections.CheckAuditTriggers(app); err != nil {
 		return nil, err
 	}
-	return sealer, audit.Begin(app)
+	return sealer, audit.EnsureState(app)
 }
 
-// OpenToServe is openAs for the service, whose settings PocketBase's own are to follow: a command beside it may have been given others.
+// OpenToServe is openAs for the service. It also writes PocketBase's settings, which a command with other settings must not.
 func OpenToServe(app core.App, settings config.Settings) (*phi.Sealer, error) {
 	sealer, err := openAs(app, settings, serving)
 	if err != nil {
@@ -141,10 +141,10 @@ func OpenToServe(app core.App, settings config.Settings) (*phi.Sealer, error) {
 	return sealer, assertSettings(app, settings)
 }
 
-// migrate brings the schema up to date.
+// migrate updates the schema.
 func migrate(app core.App) error {
 	if err := sqlite.SortOnDisk(app.NonconcurrentDB(), app.RunAllMigrations); err != nil {
-		return fmt.Errorf("bring the schema up to date: %w", err)
+		return fmt.Errorf("migrate the schema: %w", err)
 	}
 	if err := collections.SetPlannerStatistics(app); err != nil {
 		return err
@@ -152,7 +152,7 @@ func migrate(app core.App) error {
 	return collections.InstallChangeTriggers(app)
 }
 
-// unlock gives the encrypted fields and the audit trail their keys, once the ring is admitted.
+// unlock sets the keys of the encrypted fields and the audit trail, once the ring is admitted.
 func unlock(app core.App, settings config.Settings, admit func(core.App, *phi.KeyRing) error) (*phi.Sealer, error) {
 	if err := settings.RequireEncryption(); err != nil {
 		return nil, err
@@ -180,16 +180,16 @@ func newSealer(app core.App, settings config.Settings, admit func(core.App, *phi
 	return phi.NewSealer(ring, key)
 }
 
-// serving admits the service, which says which keys it holds until it lets go of the folder.
+// serving admits the service, which publishes the keys that it holds until it releases the folder.
 func serving(app core.App, ring *phi.KeyRing, migrate func() error) error {
-	if err := keyring.Admit(app, ring, migrate); err != nil {
+	if err := keyring.AdmitService(app, ring, migrate); err != nil {
 		return err
 	}
-	app.OnBootstrapClear().BindFunc(func(e *core.BootstrapEvent) error { return errors.Join(keyring.Withdraw(app), e.Next()) })
+	app.OnBootstrapClear().BindFunc(func(e *core.BootstrapEvent) error { return errors.Join(keyring.WithdrawService(app), e.Next()) })
 	return nil
 }
 
-// beside admits a command, until it lets go of the folder. A service that is just starting gets a moment to say which keys it holds.
+// beside admits a command until it releases the folder. It waits for a starting service to publish the keys that it holds.
 func beside(app core.App, ring *phi.KeyRing, migrate func() error) error {
 	release, err := admitBeside(app, ring, migrate)
 	if err == nil {
@@ -200,7 +200,7 @@ func beside(app core.App, ring *phi.KeyRing, migrate func() error) error {
 
 func admitBeside(app core.App, ring *phi.KeyRing, migrate func() error) (release func() error, err error) {
 	for range 10 {
-		if release, err = keyring.AdmitBeside(app, ring, migrate); !errors.Is(err, keyring.ErrServiceSilent) {
+		if release, err = keyring.AdmitCommand(app, ring, migrate); !errors.Is(err, keyring.ErrServiceSilent) {
 			break
 		}
 		time.Sleep(serviceStarts / 10)
@@ -208,11 +208,10 @@ func admitBeside(app core.App, ring *phi.KeyRing, migrate func() error) (release
 	return release, err
 }
 
-// serviceStarts is how long a command waits for a service that has the folder and has not said yet which keys it holds.
+// serviceStarts is how long a command waits for a starting service to publish its keys.
 const serviceStarts = 5 * time.Second
 
-// bootstrap opens the data folder, and names the key that does not fit. Until the app lets go of it, no backup can be
-// restored into the folder.
+// bootstrap opens the data folder, and names the key that does not match. No backup can be restored into the folder until the app is closed.
 func bootstrap(app core.App) error {
 	release, err := backup.Hold(app.DataDir())
 	if err != nil {
@@ -226,29 +225,29 @@ func bootstrap(app core.App) error {
 	switch {
 	case err == nil:
 		return nil
-	case strings.HasPrefix(err.Error(), "cipher: "): // from opening PocketBase's settings row
+	case strings.HasPrefix(err.Error(), "cipher: "): // decrypting PocketBase's settings row failed
 		return fmt.Errorf("%s is not the key of this data folder: %w", settingsKeyName, err)
-	case strings.Contains(err.Error(), "missing encryption key"): // PocketBase found that row sealed
+	case strings.Contains(err.Error(), "missing encryption key"): // PocketBase's settings row is encrypted
 		return fmt.Errorf("%s is not set, and the settings in this data folder are sealed with it", settingsKeyName)
 	default:
 		return fmt.Errorf("open the data folder: %w", err)
 	}
 }
 
-// tenfold is how much coarser PocketBase's own limit of the realtime routes is than ours, since it counts by address.
+// tenfold is the factor by which PocketBase's rate limit of the realtime routes exceeds Vigil's, because it counts by address.
 const tenfold = 10
 
-// assertSettings writes PocketBase's own settings as ours demand, at every start: a superuser can change them in between.
+// assertSettings writes PocketBase's settings at every start, because a superuser can change them in between.
 func assertSettings(app core.App, settings config.Settings) error {
 	s := app.Settings()
 	s.Meta.AppName, s.Meta.AppURL, s.Meta.HideControls = "Vigil", settings.PublicURL, true
 	s.Logs.MaxDays, s.Logs.MinLevel, s.Logs.LogIP, s.Logs.LogAuthId = 7, 4, false, false
 	s.Batch.Enabled = false
-	s.Backups, s.S3 = core.BackupsConfig{}, core.S3Config{} // PocketBase's own backup is an open zip; there are no files
+	s.Backups, s.S3 = core.BackupsConfig{}, core.S3Config{} // PocketBase's backup is an unencrypted zip; there are no files
 	s.TrustedProxy.Headers = settings.TrustedProxyHeaders
 	s.RateLimits.Enabled = true
 	s.RateLimits.Rules = []core.RateLimitRule{{Label: "*:auth", MaxRequests: 10, Duration: 60}}
-	if limit := settings.RateLimits.Realtime; !limit.Unlimited() { // ours counts by user; this is for what never comes that far
+	if limit := settings.RateLimits.Realtime; !limit.Unlimited() { // Vigil's limit counts by user; this one covers requests that never reach it
 		s.RateLimits.Rules = append(s.RateLimits.Rules,
 			core.RateLimitRule{Label: "/api/realtime", MaxRequests: tenfold * limit.Limit, Duration: int64(limit.Window.Seconds())})
 	}
@@ -266,7 +265,7 @@ func assertSettings(app core.App, settings config.Settings) error {
 	return nil
 }
 
-// localURL is where a listener on addr is reached from this machine.
+// localURL returns the URL of a listener on this machine.
 func localURL(scheme string, addr net.Addr) string {
 	host, port, err := net.SplitHostPort(addr.String())
 	if err != nil {
@@ -278,10 +277,10 @@ func localURL(scheme string, addr net.Addr) string {
 	return scheme + "://" + net.JoinHostPort(host, port)
 }
 
-// inspect looks for what somebody did to the file while nobody was serving it: a trail that does not end as it should is told; rules and
-// options of PocketBase's collections that are not ours are told and put right before a door opens.
+// inspect checks for changes to the database made outside the service: it logs an audit trail with an unexpected end, and logs and restores changed
+// rules and options of PocketBase's collections before requests are accepted.
 func inspect(app core.App, log *slog.Logger, now time.Time) error {
-	if err := audit.CheckEnd(app); err != nil { // it is told, and stops nobody's care
+	if err := audit.CheckEnd(app); err != nil { // logged only: care continues
 		log.Error("audit trail", slog.Any("error", err))
 	}
 	found, err := schemadrift.PutRight(app, now)
@@ -289,7 +288,7 @@ func inspect(app core.App, log *slog.Logger, now time.Time) error {
 		log.Error("a rule of PocketBase's was changed in the file and is put right", slog.String("collection", one.Collection), slog.String("what", one.What))
 	}
 	if err != nil {
-		return fmt.Errorf("what PocketBase's collections allow: %w", err)
+		return fmt.Errorf("restore the rules of PocketBase's collections: %w", err)
 	}
 	return nil
 }

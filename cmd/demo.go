@@ -28,7 +28,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/sandbox"
 )
 
-// The demo's accounts at PocketBase's dashboard, and the pace of its gateway.
+// The demo's identifiers, files and reading rate.
 const (
 	demoSuperuser  = "dashboard@vigil.example"
 	demoClientID   = "vigil-demo"
@@ -42,19 +42,19 @@ const (
 func (p *Program) demoCommand() *cobra.Command {
 	d := &demo{Program: p}
 	command := &cobra.Command{
-		Use: "demo", Short: "Run the whole practice in a box: the service with made-up people, a gateway, an EMR and a mailbox", Args: noArgs,
+		Use: "demo", Short: "Run a self-contained demo: the service with simulated patients, gateway, EMR and mailbox", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d.out = cmd.OutOrStdout()
 			return d.run(cmd.Context(), cmd.ErrOrStderr())
 		},
 	}
 	command.Flags().StringVar(&d.httpAddr, "http", defaultAddr, "address to listen on")
-	command.Flags().IntVar(&d.patients, "patients", 40, "number of made-up patients")
+	command.Flags().IntVar(&d.patients, "patients", 40, "number of simulated patients")
 	command.Flags().BoolVar(&d.quiet, "quiet", false, "print addresses and accounts only")
 	return command
 }
 
-// demo is the practice in a box.
+// demo is a self-contained practice with simulated neighbors.
 type demo struct {
 	*Program
 	httpAddr string
@@ -66,13 +66,13 @@ type demo struct {
 	mail *sandbox.MailCatcher
 
 	lock    sync.Mutex
-	waiting map[string]ingest.Outcome // stored while the demo runs, not yet at the EMR
-	backlog int                       // deliveries of the past month
+	waiting map[string]ingest.Outcome // stored while the demo runs, and not yet delivered
+	backlog int                       // undelivered readings of the past month
 }
 
 func (d *demo) run(ctx context.Context, errOut io.Writer) error {
 	if config.Environment(valueOf(d.Environ, "VIGIL_ENVIRONMENT")) == config.Production {
-		return errors.New("the demo makes up people and keys: it does not run with VIGIL_ENVIRONMENT=production")
+		return errors.New("the demo generates people and keys: it does not run with VIGIL_ENVIRONMENT=production")
 	}
 	if d.patients < 0 {
 		return usageError{errors.New("--patients cannot be negative")}
@@ -96,7 +96,7 @@ func (d *demo) run(ctx context.Context, errOut io.Writer) error {
 	return d.runService(ctx, settings, newLog(errOut, demoLogLevel), d.httpAddr, "", func(s *Service) error { return d.prepare(ctx, s, emrURL) })
 }
 
-// settings are the environment's, filled up with generated keys and the addresses of the neighbours.
+// settings returns the environment's settings, completed with generated keys and the addresses of the sandboxes.
 func (d *demo) settings(emrURL string) (config.Settings, error) {
 	keys, err := d.keys()
 	if err != nil {
@@ -117,24 +117,24 @@ func (d *demo) settings(emrURL string) (config.Settings, error) {
 			environ = append(environ, pair)
 		}
 	}
-	d.Environ = environ // also for what the service starts beside itself
+	d.Environ = environ // also for subprocesses of the service
 	return config.Load(environ)
 }
 
-// keys are generated once and kept beside the data they seal.
+// keys returns the keys, which are generated once and stored in the data folder.
 func (d *demo) keys() ([]string, error) {
 	path := filepath.Join(d.dir, demoEnvName)
-	written, err := os.ReadFile(path) //nolint:gosec // the operator's own folder
+	written, err := os.ReadFile(path) //nolint:gosec // a path from the operator
 	if errors.Is(err, fs.ErrNotExist) {
 		block, err := config.Generate(rand.Reader, now())
 		if err != nil {
 			return nil, fmt.Errorf("generate keys: %w", err)
 		}
 		if err := os.MkdirAll(d.dir, 0o700); err != nil {
-			return nil, fmt.Errorf("make the data folder: %w", err)
+			return nil, fmt.Errorf("create the data folder: %w", err)
 		}
 		if err := os.WriteFile(path, []byte(block), 0o600); err != nil {
-			return nil, fmt.Errorf("keep the keys: %w", err)
+			return nil, fmt.Errorf("store the keys: %w", err)
 		}
 		written = []byte(block)
 	} else if err != nil {
@@ -176,7 +176,7 @@ func (d *demo) openEMR(settings config.Settings, listener net.Listener, emrURL s
 	return nil
 }
 
-// prepare fills an empty database, and starts the gateway once the service listens.
+// prepare fills an empty database, and starts the gateway simulator once the service listens.
 func (d *demo) prepare(ctx context.Context, s *Service, emrURL string) error {
 	enrolled, err := d.populate(ctx, s)
 	if err != nil {
@@ -196,7 +196,7 @@ func (d *demo) prepare(ctx context.Context, s *Service, emrURL string) error {
 	return nil
 }
 
-// populate makes people, a month of readings and what was billed of it when the database is empty, and says how many patients there are.
+// populate creates users, patients, a month of readings and its billing in an empty database, and returns the number of patients.
 func (d *demo) populate(ctx context.Context, s *Service) (enrolled int, err error) {
 	enrolled, users, err := collections.CountPeople(s.app, "demo-")
 	if err != nil || enrolled > 0 || users > 0 {
@@ -221,13 +221,13 @@ func (d *demo) superuser(app core.App) error {
 	superuser.SetEmail(demoSuperuser)
 	superuser.SetPassword(sandbox.Password)
 	if err := app.Save(superuser); err != nil {
-		return fmt.Errorf("make the dashboard account: %w", err)
+		return fmt.Errorf("create the dashboard account: %w", err)
 	}
 	return nil
 }
 
 func (d *demo) introduce(address, emrURL string, enrolled int) {
-	fmt.Fprintf(d.out, "\nVigil %s: %d made-up patients\n\n", d.Version, enrolled)
+	fmt.Fprintf(d.out, "\nVigil %s: %d simulated patients\n\n", d.Version, enrolled)
 	for _, line := range [][2]string{
 		{"service", address},
 		{"dashboard", address + "/_/"},
@@ -245,7 +245,7 @@ func (d *demo) introduce(address, emrURL string, enrolled int) {
 	fmt.Fprintln(d.out)
 }
 
-// simulate plays the gateway until the process ends.
+// simulate sends readings as a gateway until the process ends.
 func (d *demo) simulate(ctx context.Context, s *Service, address string, enrolled int) {
 	if enrolled == 0 {
 		return
@@ -267,7 +267,7 @@ func (d *demo) noteStored(outcomes []ingest.Outcome) {
 	}
 }
 
-// noteFinished prints one calm line for each reading whose way has ended: reading, alert, EMR id. It names nobody.
+// noteFinished prints one line without PHI for each finished delivery: reading kind, alert, EMR id.
 func (d *demo) noteFinished(result emr.Result) {
 	d.lock.Lock()
 	defer d.lock.Unlock()

@@ -2,5 +2,5 @@
 
 package cmd
 
-// diskFree is what the disk of a folder can still take; nobody says here.
+// diskFree returns the free space of a folder's disk, which is unknown on this system.
 func diskFree(string) (bytes uint64, ok bool) { return 0, false }

@@ -4,7 +4,7 @@ package cmd
 
 import "golang.org/x/sys/unix"
 
-// diskFree is what the disk of a folder can still take from somebody who is not root; ok is false where nobody says.
+// diskFree returns the space that an unprivileged user can still use on the folder's disk; ok is false if it is unknown.
 func diskFree(folder string) (bytes uint64, ok bool) {
 	var disk unix.Statfs_t
 	if err := unix.Statfs(folder, &disk); err != nil {

@@ -15,7 +15,7 @@ import (
 func (p *Program) emrSandboxCommand() *cobra.Command {
 	var addr, serviceURL, journal string
 	command := &cobra.Command{
-		Use: "emr-sandbox", Short: "Run an EMR to deliver to: token endpoint, metadata, Patient, Observation, faults on demand", Args: noArgs,
+		Use: "emr-sandbox", Short: "Run an EMR sandbox: token endpoint, metadata, Patient, Observation, faults on demand", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			settings, err := p.settings()
 			if err != nil {
@@ -30,15 +30,15 @@ func (p *Program) emrSandboxCommand() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("EMR sandbox: %w", err)
 			}
-			defer func() { _ = emr.Close() }() // the journal is written as it goes
+			defer func() { _ = emr.Close() }() // the journal is written continuously
 			fmt.Fprintf(cmd.OutOrStdout(), "EMR sandbox on http://%s\nThe service reaches it with\n\n%s\n",
 				addr, strings.Join(sandboxSettings("http://"+addr, clientID, practiceCode), "\n"))
 			return serveSandbox(cmd, addr, emr)
 		},
 	}
 	command.Flags().StringVar(&addr, "http", "127.0.0.1:8091", "address to listen on")
-	command.Flags().StringVar(&serviceURL, "service", "http://"+defaultAddr, "address of the service, whose public keys sign the assertions")
-	command.Flags().StringVar(&journal, "journal", "", "file that keeps what was delivered across restarts")
+	command.Flags().StringVar(&serviceURL, "service", "http://"+defaultAddr, "address of the service; its public keys verify the assertions")
+	command.Flags().StringVar(&journal, "journal", "", "file that stores deliveries across restarts")
 	return command
 }
 
@@ -54,7 +54,7 @@ func serveSandbox(cmd *cobra.Command, addr string, handler http.Handler) error {
 	return nil
 }
 
-// sandboxSettings is how a service reaches the EMR sandbox at emrURL, as NAME=value.
+// sandboxSettings returns the settings, as NAME=value, that connect a service to the EMR sandbox at emrURL.
 func sandboxSettings(emrURL, clientID, practiceCode string) []string {
 	return []string{
 		"VIGIL_EMR_FHIR_BASE_URL=" + emrURL + "/fhir/{practice_code}", "VIGIL_EMR_TOKEN_URL=" + emrURL + "/oauth/token",

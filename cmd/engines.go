@@ -38,7 +38,7 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// openRoutes serves the contract, the pages, and what is left of PocketBase's own routes.
+// openRoutes registers the API, the console's pages, and the remaining routes of PocketBase.
 func (s *Service) openRoutes(e *core.ServeEvent) error {
 	e.Router.Bind(hooks.Guard(s.hookEngines())...)
 	routes.ServePages(e.Router, s.program.Pages)
@@ -100,7 +100,7 @@ func newClients(sealer *phi.Sealer, settings config.Settings) *auth.MachineClien
 func newBoard(sealer *phi.Sealer, settings config.Settings) (*dashboard.Board, error) {
 	key, err := sealer.DeriveKey("feed cursor")
 	if err != nil {
-		return nil, fmt.Errorf("key of the feed's cursors: %w", err)
+		return nil, fmt.Errorf("derive the feed cursor key: %w", err)
 	}
 	return dashboard.NewBoard(dashboard.Options{Zone: settings.PracticeLocation, CursorKey: key}), nil
 }
@@ -137,7 +137,7 @@ func (s *Service) newIntake() *ingest.Pipeline {
 func (s *Service) newMailer() *notifications.Mailer {
 	from, err := mail.ParseAddress(s.settings.SMTP.From)
 	if err != nil {
-		from = &mail.Address{} // no mail server: the settings were checked
+		from = &mail.Address{} // no mail server: the settings are validated
 	}
 	return notifications.NewMailer(notifications.MailerOptions{
 		Configured: s.settings.SMTP.Configured(), From: *from, Resolve: s.auth.ResolveMail,
@@ -152,7 +152,7 @@ func (s *Service) newLive() *realtime.Publisher {
 	})
 }
 
-// ladder is what follows of escalations that nobody takes.
+// ladder returns the settings of the escalation ladder.
 func (s *Service) ladder() escalations.Ladder {
 	c := s.settings.Clinical
 	return escalations.Ladder{
@@ -178,7 +178,7 @@ func newPush(settings config.Settings) *notifications.Push {
 }
 
 func newLimiter(r config.RateLimits) *ratelimit.Limiter {
-	if r.User.Unlimited() { // who lets people ask without end, lets machines
+	if r.User.Unlimited() { // unlimited users imply unlimited machine clients
 		r.Client = config.RateLimit{}
 	}
 	if r.Auth.Unlimited() {
@@ -193,7 +193,7 @@ func newLimiter(r config.RateLimits) *ratelimit.Limiter {
 	return ratelimit.NewLimiter(policies)
 }
 
-// retention is how long what is purged is kept.
+// retention returns the retention periods.
 func (s *Service) retention() retention.Periods {
 	r := s.settings.Retention
 	return retention.Periods{
@@ -202,13 +202,13 @@ func (s *Service) retention() retention.Periods {
 	}
 }
 
-// probes are how health is checked.
+// probes returns the health checks.
 func (s *Service) probes() dashboard.Probes {
 	probes := dashboard.Probes{
 		Database: collections.Ping, Writes: s.proveWriting, HasDiskSpace: s.hasRoom, FHIR: probeFHIR, Store: dashboard.StoreHealth,
 		Workers: func(app core.App) (running, queued int, err error) {
 			running, queued = int(s.running.Load()), s.writer.QueueDepth()
-			if !s.emr.Configured() { // what nobody will deliver does not count, as the EMR itself does not
+			if !s.emr.Configured() { // without an EMR, queued deliveries do not count
 				return running, queued, nil
 			}
 			pending, _, _, err := emr.Backlog(app)
@@ -218,7 +218,7 @@ func (s *Service) probes() dashboard.Probes {
 	if s.emr.Configured() {
 		probes.DeadLetters = collections.CountDeadLetters
 		probes.EMR = func(ctx context.Context) error {
-			if _, down := s.worker.Outage(); down { // it is probed already
+			if _, down := s.worker.Outage(); down { // already probed by the worker
 				return errors.New("the EMR is down")
 			}
 			_, err := s.emr.Metadata(ctx)
@@ -228,22 +228,21 @@ func (s *Service) probes() dashboard.Probes {
 	return probes
 }
 
-// probeFHIR renders an observation, as every delivery does.
+// probeFHIR renders an observation as a delivery does.
 func probeFHIR() error {
-	_, err := fhir.Observation(fhir.Stored{
+	_, err := fhir.Observation(fhir.StoredObservation{
 		ID: "00000000-0000-7000-8000-000000000000", PatientID: "00000000-0000-7000-8000-000000000001",
 		Reading: vitals.Reading{Kind: vitals.BloodPressure, MeasuredAt: time.Unix(0, 0).UTC()}.With(vitals.Systolic, 120).With(vitals.Diastolic, 80),
 	}, "").Encode()
 	return err
 }
 
-// inheritors ranks everyone anew after the practice's default thresholds have changed: that takes too long for the request
-// that changes them.
+// inheritors rescores all patients after a change of the practice's default thresholds, which takes too long for the request that changes them.
 type inheritors struct{ waiting chan struct{} }
 
 func newInheritors() inheritors { return inheritors{make(chan struct{}, 1)} }
 
-// Changed asks for a run; one that waits already does for both.
+// Changed requests a run; a pending request already covers it.
 func (i inheritors) Changed() {
 	select {
 	case i.waiting <- struct{}{}:
@@ -253,7 +252,7 @@ func (i inheritors) Changed() {
 
 func (s *Service) rescoreInheritors(ctx context.Context) {
 	if err := triage.RescoreOutdated(ctx, s.app, s.now(), s.live.Rescored); err != nil && ctx.Err() == nil {
-		s.log.Error("risk scores not recalculated after an update", slog.Any("error", err)) // the hourly job does it
+		s.log.Error("patients not rescored after an upgrade; the hourly job retries", slog.Any("error", err)) // the hourly job retries
 	}
 	for {
 		select {
@@ -262,7 +261,7 @@ func (s *Service) rescoreInheritors(ctx context.Context) {
 		case <-s.inheritors.waiting:
 		}
 		if _, _, err := triage.RescoreAll(ctx, s.app, s.now(), s.live.Rescored); err != nil && ctx.Err() == nil {
-			s.log.Error("risk scores not recalculated after a change of the defaults", slog.Any("error", err)) // the hourly job does it
+			s.log.Error("patients not rescored after a change of the default thresholds; the hourly job retries", slog.Any("error", err)) // the hourly job retries
 		}
 	}
 }
@@ -273,7 +272,7 @@ func (s *Service) fhirSystems() fhir.Systems {
 
 func (s *Service) newExports() *fhirserver.BulkExporter {
 	return fhirserver.New(fhirserver.Options{
-		Resources: fhirserver.Facade{Engine: s.facade()}, Keep: s.settings.FHIR.ExportKeep, Clock: s.now, Log: s.log,
+		Resources: fhirserver.ExportSource{Engine: s.facade()}, Keep: s.settings.FHIR.ExportKeep, Clock: s.now, Log: s.log,
 	})
 }
 
@@ -283,11 +282,10 @@ func (s *Service) facade() *fhirserver.Engine {
 	}
 }
 
-// groupPages is more than the journal takes for a reading with all its consequences.
+// groupPages is more than the pages that the WAL needs for a reading with all its effects.
 const groupPages = 64
 
-// proveWriting writes a page; where there is next to no room left, as much as readings need: a single page still fits into the journal of a full
-// disk when every reading is refused.
+// proveWriting writes one page, or as many as readings need if the disk is almost full: a single page still fits when every reading is rejected.
 func (s *Service) proveWriting(ctx context.Context, app core.App) error {
 	pages := 1
 	if !s.hasRoom() {
@@ -296,7 +294,7 @@ func (s *Service) proveWriting(ctx context.Context, app core.App) error {
 	return collections.ProbeWrite(ctx, app, pages)
 }
 
-// hasRoom reports whether the disk takes more than the next few readings, or does not say.
+// hasRoom reports whether the disk has space for more than the next few readings, or its free space is unknown.
 func (s *Service) hasRoom() bool {
 	free, known := diskFree(s.app.DataDir())
 	return !known || free >= diskEmpty

@@ -20,13 +20,13 @@ func (p *Program) exportCommand() *cobra.Command {
 	var date string
 	var all bool
 	command := &cobra.Command{
-		Use: "export", Short: "Write what leaves for a warehouse: the tables of VIGIL_WAREHOUSE_TABLES, pseudonymous, as files", Args: noArgs,
-		Long: "Writes the days that have ended and those in which something has changed since the last run, as the nightly job does. With --date one day,\n" +
-			"with --all everything anew. The same day is the same file. Works beside a running service, and can be interrupted and repeated.",
+		Use: "export", Short: "Export the tables of VIGIL_WAREHOUSE_TABLES to files for a data warehouse, with pseudonyms", Args: noArgs,
+		Long: "Exports completed days that are new or changed since the last run, as the nightly job does. With --date one day,\n" +
+			"with --all every day again. The same day is the same file. Works while the service runs, and can be interrupted and repeated.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.export(cmd, date, all) },
 	}
-	command.Flags().StringVar(&date, "date", "", "the one day to write, YYYY-MM-DD by the practice's clock")
-	command.Flags().BoolVar(&all, "all", false, "write every day anew")
+	command.Flags().StringVar(&date, "date", "", "the day to export, YYYY-MM-DD in the practice's time zone")
+	command.Flags().BoolVar(&all, "all", false, "export every day again")
 	command.MarkFlagsMutuallyExclusive("date", "all")
 	return command
 }
@@ -37,7 +37,7 @@ func (p *Program) export(cmd *cobra.Command, date string, all bool) error {
 		return err
 	}
 	if !settings.Warehouse.Configured() {
-		return errors.New("nothing leaves: VIGIL_WAREHOUSE_FORMAT is not set")
+		return errors.New("exports are disabled: set VIGIL_WAREHOUSE_FORMAT")
 	}
 	day := collections.ParseDay(date, settings.PracticeLocation)
 	if date != "" && day.IsZero() {
@@ -58,7 +58,7 @@ func (p *Program) export(cmd *cobra.Command, date string, all bool) error {
 	})
 }
 
-// newWarehouse is what leaves each night; nil when nothing does.
+// newWarehouse returns the warehouse exporter, or nil if exports are disabled.
 func (s *Service) newWarehouse(sealer *phi.Sealer) (*warehouse.Engine, error) {
 	w := s.settings.Warehouse
 	if !w.Configured() {
@@ -70,11 +70,11 @@ func (s *Service) newWarehouse(sealer *phi.Sealer) (*warehouse.Engine, error) {
 	}
 	return warehouse.New(warehouse.Options{
 		Practice: w.Practice, Format: w.Format, Tables: w.Tables, Key: key, Zone: s.settings.PracticeLocation,
-		Resources: fhirserver.Facade{Engine: s.facade()}, Open: s.openWarehouse,
+		Resources: fhirserver.ExportSource{Engine: s.facade()}, Open: s.openWarehouse,
 	}), nil
 }
 
-// openWarehouse opens the folder of what leaves, or its part of the bucket of the backups.
+// openWarehouse opens the export folder, or the export prefix of the backup bucket.
 func (s *Service) openWarehouse() (*backup.BlobStore, error) {
 	w := s.settings.Warehouse
 	if w.Folder != "" {
@@ -83,7 +83,7 @@ func (s *Service) openWarehouse() (*backup.BlobStore, error) {
 	return backup.OpenBucket(bucketOf(s.settings.Backup, w.Prefix))
 }
 
-// lastExport is when what leaves for a warehouse last left, as whole as it should; known is false when nothing does.
+// lastExport returns when the last complete export ended; known is false if exports are disabled.
 func (s *Service) lastExport() (at time.Time, known bool, err error) {
 	if s.warehouse == nil {
 		return at, false, nil

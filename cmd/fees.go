@@ -16,7 +16,7 @@ func (p *Program) feesCommand() *cobra.Command {
 	command := &cobra.Command{Use: "fees", Short: "The fee schedule", RunE: helpOnly}
 	command.AddCommand(
 		&cobra.Command{
-			Use: "import FILE|YEAR", Short: "Take in a list of fees (CSV), or the one shipped for a year (" + shipped + ") once somebody has checked it",
+			Use: "import FILE|YEAR", Short: "Import a fee list (CSV), or the one shipped for a year (" + shipped + ") after checking it",
 			Args: oneArg("one file or year"), RunE: p.importFees,
 		},
 		&cobra.Command{
@@ -45,7 +45,7 @@ func (p *Program) importFees(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = s.app.ClearBootstrap() }() // the list is stored by then
+	defer func() { _ = s.app.ClearBootstrap() }() // the list is stored already
 	done, err := billing.ImportFees(s.app, file, audit.System(), now())
 	if err != nil {
 		return plain(err)

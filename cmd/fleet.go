@@ -15,20 +15,20 @@ func (p *Program) fleetCommand() *cobra.Command {
 	var out string
 	var dry bool
 	render := &cobra.Command{
-		Use: "render LIST --out FOLDER", Short: "Make environments, proxy lines, scrape targets and chart values of a list of practices (YAML)", Args: oneArg("one list"),
+		Use: "render LIST --out FOLDER", Short: "Render environments, proxy lines, scrape targets and chart values from a list of practices (YAML)", Args: oneArg("one list"),
 		RunE: func(cmd *cobra.Command, args []string) error { return renderFleet(cmd, args[0], out, dry) },
 	}
-	render.Flags().StringVar(&out, "out", "", "folder for what is made; what was made there before and is not wanted any more is removed")
-	render.Flags().BoolVar(&dry, "check", false, "change nothing, and fail when the folder is not what the list asks for")
+	render.Flags().StringVar(&out, "out", "", "output folder; previously rendered files that are no longer needed are removed")
+	render.Flags().BoolVar(&dry, "check", false, "change nothing, and fail if the folder does not match the list")
 	command.AddCommand(render)
 	return command
 }
 
 func renderFleet(cmd *cobra.Command, name, out string, dry bool) error {
 	if out == "" {
-		return usageError{errors.New("say with --out into which folder")}
+		return usageError{errors.New("--out is required: the output folder")}
 	}
-	text, err := os.ReadFile(name) //nolint:gosec // the operator names the file
+	text, err := os.ReadFile(name) //nolint:gosec // a path from the operator
 	if err != nil {
 		return fmt.Errorf("read the list: %w", err)
 	}
@@ -52,7 +52,7 @@ func renderFleet(cmd *cobra.Command, name, out string, dry bool) error {
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%d practices, %d files, %d of them new or changed, %d removed\n", len(list.Practices), len(files), len(done.Written), len(done.Removed))
 	if dry && len(done.Written)+len(done.Removed) > 0 {
-		return errors.New("the folder is not what the list asks for; nothing was changed")
+		return errors.New("the folder does not match the list; nothing was changed")
 	}
 	return nil
 }

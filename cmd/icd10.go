@@ -12,7 +12,7 @@ import (
 func (p *Program) icd10Command() *cobra.Command {
 	command := &cobra.Command{Use: "icd10", Short: "Diagnosis codes", RunE: helpOnly}
 	command.AddCommand(&cobra.Command{
-		Use: "import FILE", Short: "Take in the full ICD-10-CM order file of CMS (icd10cm-order-YYYY.txt)", Args: oneArg("one file"),
+		Use: "import FILE", Short: "Import the full ICD-10-CM order file of CMS (icd10cm-order-YYYY.txt)", Args: oneArg("one file"),
 		RunE: p.importICD10,
 	})
 	return command
@@ -26,7 +26,7 @@ func (p *Program) importICD10(cmd *cobra.Command, args []string) error {
 	if err := bootstrap(app); err != nil {
 		return err
 	}
-	defer func() { _ = app.ClearBootstrap() }() // every batch is stored by now
+	defer func() { _ = app.ClearBootstrap() }() // every batch is stored
 	if err := migrate(app); err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (p *Program) importICD10(cmd *cobra.Command, args []string) error {
 	defer func() { _ = file.Close() }()
 	info, err := file.Stat()
 	if err != nil {
-		return fmt.Errorf("look at the order file: %w", err)
+		return fmt.Errorf("stat the order file: %w", err)
 	}
 	show := progress(cmd.ErrOrStderr(), "bytes read")
 	stored, err := billing.ImportICD10(app, file, func(read int) { show(min(read, int(info.Size())), int(info.Size())) })

@@ -17,18 +17,18 @@ import (
 )
 
 func (p *Program) ingestionCommand() *cobra.Command {
-	ingestion := &cobra.Command{Use: "ingestion", Short: "Readings that did not come by themselves", RunE: helpOnly}
+	ingestion := &cobra.Command{Use: "ingestion", Short: "Replay quarantined device events, and import readings", RunE: helpOnly}
 	ingestion.AddCommand(&cobra.Command{
-		Use: "replay", Short: "Try device events again that could not be placed or read", Args: noArgs,
-		Long: "Tries every open and rejected device event again, after something was put right: a patient enrolled, a device\n" +
-			"assigned, a mapping mended. Works beside a running service, and can be interrupted and repeated.",
+		Use: "replay", Short: "Process quarantined device events again", Args: noArgs,
+		Long: "Processes every open and rejected device event again, after its cause was corrected: a patient enrolled, a device\n" +
+			"assigned, a mapping fixed. Works while the service runs, and can be interrupted and repeated.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.besideService(cmd, p.replay) },
 	})
 	var dryRun bool
 	load := &cobra.Command{
 		Use: "import FILE", Short: "Import readings from a CSV file",
-		Long: "Imports readings from a CSV file whose first line names the columns; docs/operations.md has the format. What is stored\n" +
-			"already stays as it is, so an import can be repeated. Works beside a running service.",
+		Long: "Imports readings from a CSV file with a header line; docs/operations.md describes the format. What is stored\n" +
+			"already stays unchanged, so an import can be repeated. Works while the service runs.",
 		Args: oneArg("one file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.besideService(cmd, func(ctx context.Context, cmd *cobra.Command, s *Service) error {
@@ -36,12 +36,12 @@ func (p *Program) ingestionCommand() *cobra.Command {
 			})
 		},
 	}
-	load.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be stored, and store nothing")
+	load.Flags().BoolVar(&dryRun, "dry-run", false, "report what would be stored, and store nothing")
 	ingestion.AddCommand(load)
 	return ingestion
 }
 
-// besideService runs work on the data folder with the engines of the service, which may be running meanwhile.
+// besideService runs work on the data folder with the service's engines, while the service may be running.
 func (p *Program) besideService(cmd *cobra.Command, work func(context.Context, *cobra.Command, *Service) error) error {
 	if err := p.needsDatabase(); err != nil {
 		return err
@@ -61,13 +61,13 @@ func (p *Program) replay(ctx context.Context, cmd *cobra.Command, s *Service) er
 	return err
 }
 
-// importReadings imports a file; lines that were not taken are named one by one, and make the import a failure.
+// importReadings imports a file. It reports each rejected line, and fails if there are any.
 func (s *Service) importReadings(ctx context.Context, cmd *cobra.Command, path string, dryRun bool) error {
-	file, err := os.Open(path) //nolint:gosec // the operator names it
+	file, err := os.Open(path) //nolint:gosec // a path from the operator
 	if err != nil {
 		return fmt.Errorf("open the file: %w", err)
 	}
-	defer file.Close() //nolint:errcheck // only read
+	defer file.Close() //nolint:errcheck // read only
 	total, err := countLines(file)
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func (s *Service) importReadings(ctx context.Context, cmd *cobra.Command, path s
 	return errors.Join(append(refused, err)...)
 }
 
-// countLines counts the lines below the column names, and goes back to the start.
+// countLines counts the lines below the header and rewinds the file.
 func countLines(file *os.File) (lines int, err error) {
 	table := csv.NewReader(file)
 	table.FieldsPerRecord, table.LazyQuotes, table.ReuseRecord = -1, true, true
@@ -103,7 +103,7 @@ func countLines(file *os.File) (lines int, err error) {
 		lines++
 	}
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
-		return 0, fmt.Errorf("go back to the start of the file: %w", err)
+		return 0, fmt.Errorf("rewind the file: %w", err)
 	}
 	return max(0, lines-1), nil
 }

@@ -15,10 +15,10 @@ import (
 )
 
 func (p *Program) jobsCommand() *cobra.Command {
-	command := &cobra.Command{Use: "jobs", Short: "What the service does by the clock", RunE: helpOnly}
+	command := &cobra.Command{Use: "jobs", Short: "Scheduled jobs", RunE: helpOnly}
 	command.AddCommand(&cobra.Command{
-		Use: "list", Short: "List the jobs with their schedule, their last run and their next", Args: noArgs,
-		Long: "Times are the practice's. The schedule is in the five fields of cron. Works beside a running service.",
+		Use: "list", Short: "List the jobs with their schedule, last run and next run", Args: noArgs,
+		Long: "Times are in the practice's time zone. The schedule has the five fields of cron. Works while the service runs.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.besideService(cmd, listJobs) },
 	})
 	return command
@@ -43,7 +43,7 @@ func listJobs(_ context.Context, cmd *cobra.Command, s *Service) error {
 	return table.Flush()
 }
 
-// jobs are the clock's door as the routes see it. The schedule begins after the routes are open.
+// jobs returns the job list and the manual start for the routes. The scheduler starts after the routes are registered.
 func (s *Service) jobs() routes.Jobs {
 	return routes.Jobs{
 		List: func(app core.App, now time.Time) ([]schedule.Job, error) {

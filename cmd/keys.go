@@ -41,7 +41,7 @@ func (p *Program) rotateCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "rotate", Short: "Re-encrypt everything under the first key, while the service runs", Args: noArgs,
 		Long: "Put the new key first in VIGIL_ENCRYPTION_KEYS, before the old one, and restart the service; then run this.\n" +
-			"It can be interrupted at any time, and goes on where it stopped when run again.",
+			"It can be interrupted at any time, and continues there when run again.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := p.needsDatabase(); err != nil {
 				return err
@@ -67,11 +67,11 @@ func (p *Program) rotateCommand() *cobra.Command {
 	}
 }
 
-// printRotation says what was done and which keys are still needed; what is left to do is an error.
+// printRotation reports the result and the keys that are still needed; it returns an error if values remain under an older key.
 func printRotation(out io.Writer, report keyring.Report) error {
 	fmt.Fprintf(out, "%d values re-encrypted under key %s.\n", report.Resealed, report.KeyID)
 	if report.Unreadable > 0 {
-		fmt.Fprintf(out, "%d values open with none of the keys and were left as they are:\n  %s\n", report.Unreadable, strings.Join(report.Named, "\n  "))
+		fmt.Fprintf(out, "%d values open with none of the keys and were left as they are:\n  %s\n", report.Unreadable, strings.Join(report.UnreadableValues, "\n  "))
 	}
 	for _, key := range slices.Sorted(maps.Keys(report.Unretired)) {
 		fmt.Fprintf(out, "Key %s has to stay in the ring: %s.\n", key, report.Unretired[key])
@@ -80,7 +80,7 @@ func printRotation(out io.Writer, report keyring.Report) error {
 		fmt.Fprintf(out, "Key %s is still needed for %d rows of the audit log, which cannot be changed.\n", key, report.AuditRows[key])
 	}
 	if report.Remaining > 0 {
-		return fmt.Errorf("%d values were sealed under an older key meanwhile: restart the service with key %s first, then run this again",
+		return fmt.Errorf("%d values were sealed under an older key during the run: restart the service with key %s first, then run this again",
 			report.Remaining, report.KeyID)
 	}
 	return nil

@@ -2,5 +2,5 @@
 
 package cmd
 
-// mostFiles is how many files the process may have open; nobody says here.
+// mostFiles returns the limit of open files, which is unknown on this system.
 func mostFiles() (files uint64, ok bool) { return 0, false }

@@ -4,7 +4,7 @@ package cmd
 
 import "syscall"
 
-// mostFiles is how many files the process may have open; ok is false where nobody says.
+// mostFiles returns the process's limit of open files; ok is false if it is unknown.
 func mostFiles() (files uint64, ok bool) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

@@ -2,8 +2,8 @@
 
 package cmd
 
-// closeFiles does nothing where files have no such owner.
+// closeFiles does nothing on systems without a umask.
 func closeFiles() {}
 
-// actAsOwner does nothing where there is no root.
+// actAsOwner does nothing on systems without root.
 func actAsOwner(string, func()) error { return nil }

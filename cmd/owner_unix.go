@@ -9,11 +9,11 @@ import (
 	"syscall"
 )
 
-// closeFiles makes whatever the process makes its owner's alone: SQLite and PocketBase would let everybody read what the machine lets them.
+// closeFiles makes new files private to the process's user: SQLite and PocketBase would create them with the default permissions.
 func closeFiles() { syscall.Umask(0o077) }
 
-// actAsOwner gives up the rights of root for those of the user whose database lies in a folder. The files that a command leaves there, locks and
-// journals among them, would otherwise be ones that the service cannot open. Where root's own service runs nothing changes.
+// actAsOwner switches from root to the owner of a folder's database. Otherwise the service could not open the locks and journals that a command
+// leaves there. Nothing changes if root owns the database.
 func actAsOwner(dir string, before func()) error {
 	if os.Geteuid() != 0 {
 		return nil
@@ -23,7 +23,7 @@ func actAsOwner(dir string, before func()) error {
 		info, err = os.Stat(dir)
 	}
 	if err != nil {
-		return nil //nolint:nilerr // there is no folder, and so nobody else's
+		return nil //nolint:nilerr // no folder, and thus no other owner
 	}
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || owner.Uid == 0 {
@@ -35,7 +35,7 @@ func actAsOwner(dir string, before func()) error {
 		func() error { return syscall.Setgroups([]int{gid}) }, func() error { return syscall.Setgid(gid) }, func() error { return syscall.Setuid(uid) },
 	} {
 		if err := give(); err != nil {
-			return fmt.Errorf("work as user %d, whose data folder this is: %w", uid, err)
+			return fmt.Errorf("switch to user %d, the owner of the data folder: %w", uid, err)
 		}
 	}
 	return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/config"
 )
 
-// A practice without an EMR does not fall ill of the deliveries that wait for one.
+// Without an EMR, queued deliveries do not make the service unhealthy.
 func TestQueueWithoutEMR(t *testing.T) {
 	block, err := config.Generate(rand.Reader, now())
 	if err != nil {

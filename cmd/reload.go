@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// logFile is a file that the log goes to. It can be opened anew under its name after somebody has renamed it.
+// logFile is a log destination that can be reopened under its name after a log rotation has renamed the file.
 type logFile struct {
 	path string
 	lock sync.Mutex
@@ -29,7 +29,7 @@ func (l *logFile) Write(line []byte) (int, error) {
 	return l.file.Write(line)
 }
 
-// reopen goes on with the file that has the name now. What cannot be opened changes nothing.
+// reopen switches to the file that has the name now. If it cannot be opened, the current file stays in use.
 func (l *logFile) reopen() error {
 	file, err := os.OpenFile(l.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -44,14 +44,14 @@ func (l *logFile) reopen() error {
 	return nil
 }
 
-// hangUps are the signals to read certificate and log file anew. From its first moment on the service is not ended by one.
+// hangUps returns the channel of SIGHUP signals, which reload the certificate and log file. From this call on, SIGHUP no longer ends the process.
 func hangUps() (signals chan os.Signal, stop func()) {
 	signals = make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGHUP)
 	return signals, func() { signal.Stop(signals) }
 }
 
-// reloadWhenTold reads anew what may have changed on the disk, until ctx ends.
+// reloadWhenTold reloads the certificate and log file on SIGHUP until ctx ends.
 // Source: docs/decisions/operating.md, "Signals".
 func (s *Service) reloadWhenTold(ctx context.Context) {
 	for {
@@ -67,12 +67,12 @@ func (s *Service) reloadWhenTold(ctx context.Context) {
 func (s *Service) reload() {
 	if s.logFile != nil {
 		if err := s.logFile.reopen(); err != nil {
-			s.log.Error("not reloaded", slog.Any("error", err))
+			s.log.Error("log file not reopened: the service keeps writing to the previous file", slog.Any("error", err))
 		}
 	}
 	if s.certificates != nil {
 		if err := s.certificates.reload(s.now()); err != nil {
-			s.log.Error("not reloaded: the certificate of before is served", slog.Any("error", err))
+			s.log.Error("certificate not reloaded: the service keeps serving the previous one", slog.Any("error", err))
 			return
 		}
 		s.log.Info("reloaded", slog.Time("certificate_not_after", s.certificates.notAfter()))
@@ -81,7 +81,7 @@ func (s *Service) reload() {
 	s.log.Info("reloaded")
 }
 
-// served says in one line what the service does and what not, for whoever started it. Nothing in it is secret.
+// served returns the log attributes that describe the configuration to the operator at startup. It contains no secrets.
 func (s *Service) served(address string) []any {
 	on := func(is bool) string {
 		if is {

@@ -14,8 +14,8 @@ import (
 	"github.com/vigilhealth/vigil/migrations"
 )
 
-// checkSchema fails when a newer program has migrated the folder's database, which this one cannot read or write safely, or when the folder is
-// from a build before the baseline. It changes nothing and runs before anything else is opened. Source: docs/decisions/operating.md, "A newer folder".
+// checkSchema fails if a newer version has migrated the database, which this version cannot read or write safely, or if the folder is from a build
+// before the baseline migration. It changes nothing and runs before anything else is opened. Source: docs/decisions/operating.md, "A newer folder".
 func checkSchema(dir string) error {
 	file := filepath.Join(dir, "data.db")
 	if !exists(file) {
@@ -40,6 +40,6 @@ func checkSchema(dir string) error {
 	if len(unknown) == 0 {
 		return nil
 	}
-	return fmt.Errorf("the database in %s was last opened by a newer version: this program does not have its migration %s. Start that version, or restore a backup of this one",
+	return fmt.Errorf("the database in %s was last opened by a newer version: this program does not have its migration %s. Start that version, or restore a backup of this version",
 		dir, strings.Join(unknown, ", "))
 }

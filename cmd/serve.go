@@ -58,11 +58,11 @@ func (p *Program) serveCommand() *cobra.Command {
 	return command
 }
 
-// garbage is how much may be allocated, in percent of what is in use, before what is no longer in use is looked for. The service has a few dozen
-// megabytes in use, so that Go's 100 would have it look many times a second while readings come in, for a twelfth of all its work.
+// garbage is the heap growth, in percent, that starts a garbage collection. The service's heap is a few dozen megabytes, so Go's default of 100 would
+// collect many times a second during ingestion and use a twelfth of the CPU time.
 const garbage = 300
 
-// collectLess sets garbage, unless whoever runs the service has said how much.
+// collectLess sets the garbage collection target, unless the operator has set GOGC.
 func collectLess(environ []string) {
 	for _, line := range environ {
 		if strings.HasPrefix(line, "GOGC=") {
@@ -72,13 +72,13 @@ func collectLess(environ []string) {
 	debug.SetGCPercent(garbage)
 }
 
-// runService builds the service, lets the caller prepare it, and serves.
+// runService builds the service, calls prepare on it, and serves.
 func (p *Program) runService(ctx context.Context, settings config.Settings, log *slog.Logger, httpAddr, httpsAddr string, prepare func(*Service) error) error {
 	scheme, addr := "http", httpAddr
 	if httpsAddr != "" {
 		scheme, addr = "https", httpsAddr
 	}
-	if _, err := net.ResolveTCPAddr("tcp", addr); err != nil { // before there is a folder
+	if _, err := net.ResolveTCPAddr("tcp", addr); err != nil { // before the folder is created
 		return usageError{fmt.Errorf("--%s must be an address to listen on such as %s: %w", scheme, defaultAddr, err)}
 	}
 	settings = settings.ServedAt(scheme + "://" + addr)
@@ -88,7 +88,7 @@ func (p *Program) runService(ctx context.Context, settings config.Settings, log 
 	if err != nil {
 		return err
 	}
-	defer release() //nolint:errcheck // the lock ends with the process anyway
+	defer release() //nolint:errcheck // the lock ends with the process in any case
 	if err := closeFolder(p.dir); err != nil {
 		return err
 	}

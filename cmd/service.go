@@ -48,10 +48,10 @@ import (
 	"github.com/vigilhealth/vigil/jobs"
 )
 
-// drainTime bounds the wait for requests under way when the service stops.
+// drainTime bounds the wait for active requests when the service stops.
 const drainTime = 20 * time.Second
 
-// Service is the running program: the app, the engines and what works in the background.
+// Service is the running program: the app, the engines and the background workers.
 type Service struct {
 	program  *Program
 	settings config.Settings
@@ -78,33 +78,33 @@ type Service struct {
 	billing    *billing.Engine
 	live       *realtime.Publisher
 	exports    *fhirserver.BulkExporter
-	warehouse  *warehouse.Engine // nil when nothing leaves
+	warehouse  *warehouse.Engine // nil without warehouse exports
 	limits     *ratelimit.Limiter
 	gate       *ratelimit.ConnLimiter
 	Scheduler  *jobs.Schedule
 	inheritors inheritors
 
 	certificates *certificates // nil for plain HTTP
-	logFile      *logFile      // nil when the log goes to standard output
+	logFile      *logFile      // nil if the log goes to standard output
 	hangUps      chan os.Signal
 
-	// stored and finished are told what happened, for the demo's calm lines; they must not block.
+	// stored and finished are the demo's callbacks for its output; they must not block.
 	stored   func([]ingest.Outcome)
 	finished func(emr.Result)
-	// listening is told the address once requests are accepted.
+	// Listening is called with the address when requests are accepted.
 	Listening func(address string)
 
 	background sync.WaitGroup
-	running    atomic.Int32 // of the background workers
+	running    atomic.Int32 // number of background workers
 	stop       context.CancelFunc
 }
 
-// now is the time by the service's clock.
+// now returns the time of the service's clock.
 func (s *Service) now() time.Time { return s.clock.Now().UTC() }
 
-// NewService builds every engine on a data folder that is open; nothing runs yet. All of it goes by the clock.
+// NewService builds every engine on an open data folder and starts nothing. All engines use the clock.
 func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.Settings, log *slog.Logger, clock clockwork.Clock) (*Service, error) {
-	collections.OnUnreadable(func(collection, id string) { // metrics count values, lists leave records out: here they have names
+	collections.OnUnreadable(func(collection, id string) { // metrics only count such values, and lists omit their records
 		log.Error("a stored value cannot be opened", slog.String("collection", collection), slog.String("id", id))
 	})
 	var err error
@@ -173,7 +173,7 @@ func newDevices(settings config.Settings) *devices.Engine {
 
 func newEMRClient(app core.App, settings config.Settings, now func() time.Time) (*emr.Client, error) {
 	e := settings.EMR
-	var vault emr.Vault // without a database tokens are kept in memory
+	var vault emr.Vault // without a database, tokens are kept in memory
 	if app != nil {
 		vault = emr.NewVault(app, now)
 	}
@@ -191,21 +191,21 @@ func newEMRClient(app core.App, settings config.Settings, now func() time.Time) 
 	return client, nil
 }
 
-// Serve answers requests on the addresses until a signal, or until ctx is done; what is under way is finished first.
+// Serve serves requests on the addresses until a signal or until ctx is done, and first finishes active requests.
 func (s *Service) Serve(ctx context.Context, httpAddr, httpsAddr string) error {
 	s.app.OnServe().Bind(&hook.Handler[*core.ServeEvent]{Id: "vigil", Func: func(e *core.ServeEvent) error { return s.onServe(e, httpAddr, httpsAddr) }})
 	if httpsAddr != "" {
-		httpAddr = "" // PocketBase would redirect plain HTTP; we refuse it
+		httpAddr = "" // PocketBase would redirect plain HTTP; Vigil refuses it
 	}
 	if httpsAddr == "" && s.settings.TLS.Configured() {
-		s.log.Warn("plain HTTP is served: a certificate is set, and is of no use without --https")
+		s.log.Warn("plain HTTP is served: the configured certificate is unused without --https")
 	}
 	return untilSignal(ctx, s.app, s.log, func() error {
 		return apis.Serve(s.app, apis.ServeConfig{HttpAddr: httpAddr, HttpsAddr: httpsAddr, AllowedOrigins: []string{s.settings.PublicURL}})
 	})
 }
 
-// onServe opens the doors, then starts what works in the background once the port is bound.
+// onServe registers the routes and starts the background workers once the port is bound.
 func (s *Service) onServe(e *core.ServeEvent, httpAddr, httpsAddr string) error {
 	scheme, addr := "http", httpAddr
 	if httpsAddr != "" {
@@ -215,8 +215,8 @@ func (s *Service) onServe(e *core.ServeEvent, httpAddr, httpsAddr string) error 
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", addr, err)
 	}
-	e.Listener, e.InstallerFunc = s.gate.Listen(listener, scheme == "https"), nil // no account is made without being asked for
-	// Requests outlive the signal to stop: they are drained, not cut.
+	e.Listener, e.InstallerFunc = s.gate.Listen(listener, scheme == "https"), nil // PocketBase must not create an account
+	// Requests outlive the stop signal: they are drained.
 	e.Server.BaseContext = func(net.Listener) context.Context { return context.Background() }
 	if httpsAddr != "" {
 		if s.certificates, err = openCertificates(s.settings.TLS, s.log, s.now()); err != nil {
@@ -229,7 +229,7 @@ func (s *Service) onServe(e *core.ServeEvent, httpAddr, httpsAddr string) error 
 		return fmt.Errorf("dashboard extension: %w", err)
 	}
 	e.UIExtensions = append(e.UIExtensions, extensions...)
-	e.App.Cron().Remove("__pbDBOptimize__") // its checkpoint at midnight holds up every writer; jobs do better
+	e.App.Cron().Remove("__pbDBOptimize__") // its checkpoint at midnight blocks every writer; Vigil's jobs replace it
 	s.drainOnTerminate(e)
 	if err := s.openRoutes(e); err != nil {
 		return err
@@ -242,7 +242,7 @@ func (s *Service) onServe(e *core.ServeEvent, httpAddr, httpsAddr string) error 
 	return nil
 }
 
-// start begins the background work.
+// start starts the background workers and jobs.
 func (s *Service) start() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
@@ -264,7 +264,7 @@ func (s *Service) start() error {
 	s.background.Go(func() { s.rescoreInheritors(ctx) })
 	s.background.Go(func() {
 		if err := s.directory.Build(s.app); err != nil {
-			s.log.Error("directory not built", slog.Any("error", err))
+			s.log.Error("patient directory not built", slog.Any("error", err))
 		}
 	})
 	if err := s.serveMetrics(ctx); err != nil {
@@ -278,7 +278,7 @@ func (s *Service) start() error {
 	return err
 }
 
-// work runs a background worker and counts it while it lives, for the health check.
+// work runs a background worker and counts it while it runs, for the health check.
 func (s *Service) work(run func()) {
 	s.running.Add(1)
 	s.background.Go(func() {
@@ -287,7 +287,7 @@ func (s *Service) work(run func()) {
 	})
 }
 
-// drainOnTerminate ends in order: streams, requests, clock, background work, database. PocketBase's own handler would cut requests off after a
+// drainOnTerminate stops in order: streams, requests, jobs, background workers, database. PocketBase's own handler would close requests after one
 // second.
 func (s *Service) drainOnTerminate(e *core.ServeEvent) {
 	server := e.Server
@@ -314,7 +314,7 @@ func (s *Service) drainOnTerminate(e *core.ServeEvent) {
 	}})
 }
 
-// untilSignal runs work until it ends or the process is told to stop, then closes the app.
+// untilSignal runs work until it ends or the process receives a stop signal, then closes the app.
 func untilSignal(ctx context.Context, app core.App, log *slog.Logger, work func() error) error {
 	told, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()

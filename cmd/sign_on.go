@@ -9,7 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// newSignOn is the practice's identity provider; nil when there is none. It is asked for nothing yet.
+// newSignOn returns a client of the practice's identity provider, or nil without one. It does not contact the provider.
 func newSignOn(sealer *phi.Sealer, settings config.Settings) (*auth.OIDCProvider, error) {
 	key, err := sealer.DeriveKey("sign-on state")
 	if err != nil {

@@ -30,7 +30,7 @@ func (p *Program) simulateCommand() *cobra.Command {
 			if !strings.HasSuffix(options.URL, webhookPath) {
 				options.URL += webhookPath + "/"
 			}
-			options.Seed, options.Out = uint64(seed), cmd.OutOrStdout() //nolint:gosec // any seed will do
+			options.Seed, options.Out = uint64(seed), cmd.OutOrStdout() //nolint:gosec // any seed is valid
 			tally, err := sandbox.Simulate(cmd.Context(), options)
 			fmt.Fprintln(cmd.OutOrStdout(), tally)
 			if err == nil && tally.Events > 0 && tally.Delivered == 0 {

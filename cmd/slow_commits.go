@@ -8,5 +8,5 @@ import (
 	"github.com/vigilhealth/vigil/cmd/slowcommits"
 )
 
-// The benchmark builds the service with this tag to see it on a slower disk.
+// The benchmark builds the service with this tag to simulate a slower disk.
 func init() { slowcommits.Delay(os.Getenv(slowcommits.Setting)) }

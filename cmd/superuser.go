@@ -15,12 +15,12 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// superuserCommand is PocketBase's own, for accounts of the dashboard, under our hooks, which hold it to the password policy and record it. Its
-// mailed codes are left out: the second factor is an authenticator app, and a reset is done here, on the machine.
+// superuserCommand is PocketBase's own command for dashboard accounts, with Vigil's hooks, which enforce the password policy and audit it. It omits
+// mailed codes: the second factor is an authenticator app, reset by a command on this machine.
 func (p *Program) superuserCommand() *cobra.Command {
 	app := &laterApp{}
 	command := cmd.NewSuperuserCommand(app)
-	command.Short, command.RunE = "Accounts of the dashboard", helpOnly
+	command.Short, command.RunE = "Dashboard accounts", helpOnly
 	for _, sub := range command.Commands() {
 		if sub.Name() == "otp" {
 			command.RemoveCommand(sub)
@@ -32,16 +32,16 @@ func (p *Program) superuserCommand() *cobra.Command {
 	return command
 }
 
-// laterApp is the app that PocketBase's commands want before the command line is read.
+// laterApp is passed to PocketBase's commands, which require an app before the command line is parsed.
 type laterApp struct {
 	core.App
 	service *Service
 }
 
-// withFolder opens the data folder, with keys and hooks, for as long as a command runs.
+// withFolder opens the data folder, with keys and hooks, while a command runs.
 func (p *Program) withFolder(app *laterApp, run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		if makes := cmd.Name() == "create" || cmd.Name() == "upsert"; !makes { // the first account may come before the first start
+		if makes := cmd.Name() == "create" || cmd.Name() == "upsert"; !makes { // the first account may be created before the first start
 			if err := p.needsDatabase(); err != nil {
 				return err
 			}
@@ -56,15 +56,15 @@ func (p *Program) withFolder(app *laterApp, run func(*cobra.Command, []string) e
 	}
 }
 
-// printMissingFactor says after a command that made an account what it still needs before anybody can sign in with it.
+// printMissingFactor prints what a new account still needs before its user can sign in.
 func printMissingFactor(app *laterApp, run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := run(cmd, args); err != nil || len(args) == 0 || !app.service.settings.SuperuserNeedsTwoFactor() {
 			return err
 		}
 		superuser, err := collections.FindSuperuserByEmail(app, auth.FoldEmail(args[0]))
-		if err != nil || superuser.TwoFactorEnabled() { // not an account that is there
-			return nil //nolint:nilerr // the command itself was done
+		if err != nil || superuser.TwoFactorEnabled() { // the account does not exist
+			return nil //nolint:nilerr // the command itself succeeded
 		}
 		fmt.Fprintf(cmd.OutOrStdout(), "Before it can sign in it needs a second factor: vigil superuser reset-2fa %s\n", args[0])
 		return nil
@@ -73,7 +73,7 @@ func printMissingFactor(app *laterApp, run func(*cobra.Command, []string) error)
 
 func (p *Program) unlockSuperuserCommand(app *laterApp) *cobra.Command {
 	return &cobra.Command{
-		Use: "unlock EMAIL", Short: "End the lock after wrong passwords at once", Args: oneArg("an e-mail address"),
+		Use: "unlock EMAIL", Short: "Remove the lock after wrong passwords", Args: oneArg("an e-mail address"),
 		RunE: p.withFolder(app, func(cmd *cobra.Command, args []string) error {
 			if err := app.service.auth.UnlockSuperuser(app.App, args[0], audit.System(), now()); err != nil {
 				return err
@@ -91,7 +91,7 @@ func (p *Program) unlockSuperuserCommand(app *laterApp) *cobra.Command {
 func (p *Program) resetSuperuserFactorCommand(app *laterApp) *cobra.Command {
 	var none bool
 	command := &cobra.Command{
-		Use: "reset-2fa EMAIL", Short: "Give a superuser a new second factor, and end every session and lock", Args: oneArg("an e-mail address"),
+		Use: "reset-2fa EMAIL", Short: "Set a new second factor of a superuser, and end every session and lock", Args: oneArg("an e-mail address"),
 		RunE: p.withFolder(app, func(cmd *cobra.Command, args []string) error {
 			setup, err := app.service.auth.ResetSuperuserFactor(app.App, args[0], none, audit.System(), now())
 			if refused, ok := errors.AsType[*fault.Error](err); ok && refused.Kind == fault.NotFound {
@@ -103,7 +103,7 @@ func (p *Program) resetSuperuserFactorCommand(app *laterApp) *cobra.Command {
 			return printFactor(cmd.OutOrStdout(), args[0], setup)
 		}),
 	}
-	command.Flags().BoolVar(&none, "remove", false, "leave the account without a second factor")
+	command.Flags().BoolVar(&none, "remove", false, "remove the second factor without a replacement")
 	return command
 }
 

@@ -17,14 +17,14 @@ func (p *Program) transmissionsCommand() *cobra.Command {
 	var since, code string
 	var dryRun bool
 	retry := &cobra.Command{
-		Use: "retry", Short: "Queue again what was given up", Args: noArgs,
-		Long: "Queues again the deliveries that were given up and last tried since a time, each with all its retries before it.\n" +
-			"Works beside a running service, which sends them within five minutes, and can be interrupted and repeated.",
+		Use: "retry", Short: "Requeue dead letters", Args: noArgs,
+		Long: "Requeues the dead letters that were last attempted since a time, each with its full number of attempts.\n" +
+			"Works while the service runs, which sends them within five minutes, and can be interrupted and repeated.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.retryTransmissions(cmd, since, code, dryRun) },
 	}
-	retry.Flags().StringVar(&since, "since", "", "since when they were last tried: 36h, 3d, a date or a date-time (required)")
-	retry.Flags().StringVar(&code, "code", "", "only those of this error code: "+strings.Join(emr.ErrorCodes(), ", "))
-	retry.Flags().BoolVar(&dryRun, "dry-run", false, "count them, and change nothing")
+	retry.Flags().StringVar(&since, "since", "", "time of the last attempt, at the earliest: 36h, 3d, a date or a date-time (required)")
+	retry.Flags().StringVar(&code, "code", "", "only dead letters with this error code: "+strings.Join(emr.ErrorCodes(), ", "))
+	retry.Flags().BoolVar(&dryRun, "dry-run", false, "count the dead letters, and change nothing")
 	command.AddCommand(retry)
 	return command
 }
@@ -48,9 +48,9 @@ func (p *Program) retryTransmissions(cmd *cobra.Command, since, code string, dry
 		return usageError{fmt.Errorf("--since must be a time that has passed, not %q", since)}
 	}
 	return p.besideService(cmd, func(ctx context.Context, cmd *cobra.Command, s *Service) error {
-		filter := emr.GivenUp{From: from, ErrorCode: code}
+		filter := emr.DeadLetterFilter{From: from, ErrorCode: code}
 		if dryRun {
-			counted, err := emr.CountGivenUp(s.app, filter)
+			counted, err := emr.CountRequeueable(s.app, filter)
 			if err == nil {
 				fmt.Fprintf(cmd.OutOrStdout(), "%d would be queued again\n", counted)
 			}

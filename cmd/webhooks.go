@@ -15,7 +15,7 @@ func (s *Service) newWebhooks() *webhooks.Engine {
 	})
 }
 
-// readingsStored wakes who tells others of readings.
+// readingsStored wakes the workers that deliver or publish stored readings.
 func (s *Service) readingsStored() {
 	s.worker.Wake()
 	s.live.Wake()

@@ -1,5 +1,5 @@
-// Package fleet knows the list of practices that one operator runs, and what follows from it: an environment for each service, lines for the
-// proxies, targets for Prometheus, values for the chart. It holds no secret and starts nothing: systemd, Kubernetes and Prometheus do the rest.
+// Package fleet renders the configuration of many practices from one list: an environment for each service, lines for the proxies, targets for
+// Prometheus, values for the Helm chart. It contains no secrets and starts nothing: systemd, Kubernetes and Prometheus do.
 package fleet
 
 import (
@@ -19,35 +19,35 @@ import (
 	"github.com/vigilhealth/vigil/internal/config"
 )
 
-// List is every practice, with what is said for all of them. Source: docs/decisions/building.md, "Many practices".
+// List is the list of practices with their shared defaults. Source: docs/decisions/building.md, "Many practices".
 type List struct {
-	Domain    string     `yaml:"domain"` // of the host names that are not given
+	Domain    string     `yaml:"domain"` // for host names that are not given
 	Defaults  Practice   `yaml:"defaults"`
 	Practices []Practice `yaml:"practices"`
 }
 
-// Practice is one practice. With a machine it is a unit of systemd there, without one a release of the chart.
+// Practice is one practice. With a machine it is a systemd unit there, otherwise a release of the Helm chart.
 type Practice struct {
 	Name        string            `yaml:"name"`
-	Host        string            `yaml:"host"`         // of the API and the console
-	WebhookHost string            `yaml:"webhook_host"` // of the gateways' webhooks
-	Machine     string            `yaml:"machine"`      // the address at which Prometheus reaches it
-	Port        int               `yaml:"port"`         // on the machine's loopback
+	Host        string            `yaml:"host"`         // for the API and the console
+	WebhookHost string            `yaml:"webhook_host"` // for the gateways' webhooks
+	Machine     string            `yaml:"machine"`      // address at which Prometheus reaches it
+	Port        int               `yaml:"port"`         // on the machine's loopback interface
 	MetricsPort int               `yaml:"metrics_port"`
 	TimeZone    string            `yaml:"time_zone"`
 	Version     string            `yaml:"version"`
-	Replica     string            `yaml:"replica"` // Litestream's address
-	Storage     string            `yaml:"storage"` // of the volume, in the chart
+	Replica     string            `yaml:"replica"` // Litestream's replica URL
+	Storage     string            `yaml:"storage"` // volume size, for the chart
 	Settings    map[string]string `yaml:"settings"`
 }
 
-// Problems is everything that is wrong with a list, a line each.
+// Problems lists every error of a list of practices, one per line.
 type Problems []string
 
 // Error joins the lines.
 func (p Problems) Error() string { return strings.Join(p, "\n") }
 
-// Read reads a list, fills in what it does not say, and checks all of it.
+// Read parses a list, applies defaults, and validates it.
 func Read(text []byte) (List, error) {
 	var list List
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
@@ -71,10 +71,10 @@ func Read(text []byte) (List, error) {
 	return list, nil
 }
 
-// metricsAbove is how far a practice's port for metrics lies above its own, unless it is given.
+// metricsAbove is the default distance of a practice's metrics port from its port.
 const metricsAbove = 1000
 
-// complete fills in what follows from the list.
+// complete applies the list's defaults to a practice.
 func (l List) complete(p Practice) Practice {
 	or := func(into *string, value string) {
 		if *into == "" {
@@ -103,14 +103,14 @@ func (l List) complete(p Practice) Practice {
 }
 
 var (
-	// named is a name of a unit, a user (vigil-…, at most 32 characters) and a release alike.
+	// named matches a name that is valid for a unit, a user (vigil-…, at most 32 characters) and a release.
 	named   = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,24}[a-z0-9])?$`)
 	host    = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
-	version = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._-]{0,62}$`) // an image's tag and a folder alike
+	version = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._-]{0,62}$`) // valid as an image tag and as a folder
 	amount  = regexp.MustCompile(`^[1-9][0-9]*(Gi|Ti)$`)
 )
 
-// problems is what is wrong, by practice.
+// problems returns the errors of all practices.
 func (l List) problems() (found Problems) {
 	said := func(p Practice, format string, args ...any) {
 		found = append(found, fmt.Sprintf("%q: ", p.Name)+fmt.Sprintf(format, args...))
@@ -159,12 +159,12 @@ func (l List) problems() (found Problems) {
 	return found
 }
 
-// own is what is wrong with one practice, whatever the others are.
+// own returns the errors of one practice on its own.
 func (p Practice) own() (found Problems) {
 	said := func(format string, args ...any) {
 		found = append(found, fmt.Sprintf("%q: ", p.Name)+fmt.Sprintf(format, args...))
 	}
-	// a zone may be any text, and would be part of a path and of a line
+	// A zone may be any text, and would become part of a path and a line.
 	if at, err := netip.ParseAddr(p.Machine); p.Machine != "" && (err != nil && !host.MatchString(p.Machine) || at.Zone() != "") {
 		said("machine %q is neither an address nor a name of a host", p.Machine)
 	}
@@ -183,10 +183,10 @@ func (p Practice) own() (found Problems) {
 	return append(found, p.settingsProblems()...)
 }
 
-// charts are settings of a practice in a cluster that are the cluster's, not the list's.
+// charts are settings that the Helm chart sets in a cluster.
 var charts = []string{"VIGIL_TRUSTED_PROXY_HEADERS", "VIGIL_TRUSTED_PROXIES"}
 
-// settingsProblems reads the settings as the service will, without those that it gets elsewhere.
+// settingsProblems validates the settings as the service will, except settings from other sources.
 func (p Practice) settingsProblems() (found Problems) {
 	said := func(text string) { found = append(found, fmt.Sprintf("%q: %s", p.Name, text)) }
 	for _, name := range slices.Sorted(maps.Keys(p.Settings)) {
@@ -209,7 +209,7 @@ func (p Practice) settingsProblems() (found Problems) {
 	}
 	var environ []string
 	for name, value := range p.environment() {
-		if !strings.HasSuffix(name, "_FILE") { // what they name is on the practice's machine
+		if !strings.HasSuffix(name, "_FILE") { // such a file is on the practice's machine
 			environ = append(environ, name+"="+value)
 		}
 	}

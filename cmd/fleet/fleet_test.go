@@ -32,7 +32,7 @@ func rendering(t *testing.T, list List) map[string][]byte {
 	return files
 }
 
-// The example in deploy makes these files, which deploy/check reads with the tools they are for.
+// The example in deploy renders to the golden files, which deploy/check validates with the tools that read them.
 func TestGoldenExample(t *testing.T) {
 	example, err := os.ReadFile("../../deploy/practices.example.yaml")
 	if err != nil {
@@ -73,7 +73,7 @@ func TestValuesAreQuoted(t *testing.T) {
 	}
 }
 
-// Who exports for a warehouse does so under the practice's own name; who does not has none there.
+// A practice with warehouse exports gets its own name in them; others have none.
 func TestExportsAreNamed(t *testing.T) {
 	list := read(t, in("{name: a, machine: m.example, port: 8101, settings: {VIGIL_WAREHOUSE_FORMAT: parquet, VIGIL_WAREHOUSE_FOLDER: /srv}}, {name: b, machine: m.example, port: 8102}"))
 	files := rendering(t, list)
@@ -85,8 +85,8 @@ func TestExportsAreNamed(t *testing.T) {
 	}
 }
 
-// The units close all but the data folder: what else a practice writes to is opened to it. One without a replica has none verified, and a
-// practice's version is that of all its units.
+// Units permit writing to the data folder only, so other destinations are opened. A practice without a replica verifies none, and its version applies
+// to all of its units.
 func TestUnitsOfAPractice(t *testing.T) {
 	files := rendering(t, read(t, in("{name: a, machine: m.example, port: 8101, version: 1.1.0, settings: {VIGIL_BACKUP_FOLDER: '/srv/back ups/50%', VIGIL_AUDIT_HEAD_PATH: /mnt/heads/a.txt}}, "+
 		"{name: b, machine: m.example, port: 8102, replica: 's3://b/b'}")))
@@ -109,7 +109,7 @@ func TestUnitsOfAPractice(t *testing.T) {
 	}
 }
 
-// What is wrong in a list is said before anything is made of it: each line names the practice.
+// Errors in a list are returned before anything is rendered, and each names its practice.
 func TestProblems(t *testing.T) {
 	for what, test := range map[string]struct{ list, says string }{
 		"nothing":           {"", "it is empty"},
@@ -152,7 +152,7 @@ func TestProblems(t *testing.T) {
 
 func in(practices string) string { return "domain: example.org\npractices: [" + practices + "]" }
 
-// What half of a pair is a secret is with the secrets, and no reason to refuse the other half; nor are files of another machine.
+// A setting that is half of a pair with a secret is accepted without the secret, and so are files of another machine.
 func TestSecretsAndFilesAreElsewhere(t *testing.T) {
 	read(t, in("{name: a, version: 1.0.0, settings: {VIGIL_VAPID_PUBLIC_KEY_FILE: /run/vapid.pub, VIGIL_ENCRYPTION_KEYS_FILE: /run/keys, VIGIL_TLS_CERT_FILE: /etc/c.pem, VIGIL_TLS_KEY_FILE: /etc/k.pem}}"))
 }

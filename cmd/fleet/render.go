@@ -13,10 +13,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// first stands at the head of each file: whoever changes it by hand loses that.
+// first is the first line of each file: manual changes would be overwritten.
 const first = "# Made by `vigil fleet render` from the list of practices: change that.\n"
 
-// derived are the settings that follow from the list.
+// derived returns the settings that the list determines.
 func (p Practice) derived() map[string]string {
 	settings := map[string]string{
 		"VIGIL_ENVIRONMENT":  "production",
@@ -37,14 +37,14 @@ func (p Practice) derived() map[string]string {
 	return settings
 }
 
-// environment is every setting that is known of a practice.
+// environment returns all settings of a practice.
 func (p Practice) environment() map[string]string {
 	all := p.derived()
 	maps.Copy(all, p.Settings)
 	return all
 }
 
-// Render is every file that follows from the list, by its path.
+// Render returns the content of every file by path.
 func (l List) Render() (map[string][]byte, error) {
 	files := map[string][]byte{}
 	var targets []target
@@ -89,16 +89,16 @@ func (l List) Render() (map[string][]byte, error) {
 	return files, nil
 }
 
-// target is one of Prometheus' file_sd_configs.
+// target is an entry of Prometheus' file_sd_configs.
 type target struct {
 	Targets []string          `yaml:"targets"`
 	Labels  map[string]string `yaml:"labels"`
 }
 
-// quoted takes from a value what systemd would read otherwise in double quotes.
+// quoted escapes a value for systemd's double quotes.
 var quoted = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "`", "\\`")
 
-// environmentFile is what systemd reads as EnvironmentFile.
+// environmentFile formats settings as a systemd EnvironmentFile.
 func environmentFile(values map[string]string) []byte {
 	text := bytes.NewBufferString(first)
 	for _, name := range slices.Sorted(maps.Keys(values)) {
@@ -107,13 +107,13 @@ func environmentFile(values map[string]string) []byte {
 	return text.Bytes()
 }
 
-// dropIns is what a practice's units have beyond those that all practices share, by its path below /etc/systemd/system.
+// dropIns returns the practice's additions to the shared units, by path below /etc/systemd/system.
 func (p Practice) dropIns() map[string][]byte {
 	files := map[string][]byte{}
 	add := func(unit, name, section string) {
 		files[path.Join(unit+"@"+p.Name+".service.d", name+".conf")] = []byte(first + "[Service]\n" + section)
 	}
-	if p.Version != "" { // for all that open the folder: an older program refuses what a newer one has started on
+	if p.Version != "" { // for every unit that opens the folder: an older version rejects a folder that a newer one has migrated
 		for _, unit := range []string{"vigil", "vigil-backup", "vigil-verify"} {
 			add(unit, "version", "BindReadOnlyPaths=/usr/local/lib/vigil/"+p.Version+"/vigil:/usr/local/bin/vigil\n")
 		}
@@ -129,8 +129,8 @@ func (p Practice) dropIns() map[string][]byte {
 	return files
 }
 
-// writable are the folders beside the data that the practice writes to, which the units otherwise close. One that is not there does not keep
-// the service from being started: vigil check says so in words.
+// writable returns ReadWritePaths for the folders outside the data folder that the practice writes to. A missing folder does not prevent the service
+// from starting; vigil check reports it.
 func (p Practice) writable() string {
 	var lines strings.Builder
 	for _, name := range []string{"VIGIL_BACKUP_FOLDER", "VIGIL_WAREHOUSE_FOLDER", "VIGIL_AUDIT_HEAD_PATH", "VIGIL_LOG_FILE"} {
@@ -146,10 +146,10 @@ func (p Practice) writable() string {
 	return lines.String()
 }
 
-// escaped is a path as a line of a unit has it: a percent sign begins a specifier there.
+// escaped escapes a path for a unit file, where a percent sign starts a specifier.
 var escaped = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "%", "%%")
 
-// chartValues are what deploy/helm/vigil wants to know of a practice.
+// chartValues are the values of deploy/helm/vigil.
 type chartValues struct {
 	Practice    string            `yaml:"practice"`
 	Host        string            `yaml:"host"`
@@ -173,7 +173,7 @@ type chartStorage struct {
 	Size string `yaml:"size"`
 }
 
-// values are the practice's, for helm upgrade --install NAME deploy/helm/vigil --values. What the chart itself says it does not repeat.
+// values returns the practice's values for helm upgrade --install NAME deploy/helm/vigil --values, without the chart's defaults.
 func (p Practice) values() ([]byte, error) {
 	settings := p.environment()
 	for _, chart := range []string{"VIGIL_ENVIRONMENT", "VIGIL_PUBLIC_URL", "VIGIL_METRICS_ADDR"} {

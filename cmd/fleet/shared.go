@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// places are what a practice writes to beside its data folder, each with the setting that says so. No other may have it: backups of one second
-// have one name, old ones are removed whosever they are, and two databases make no replica. Exports for a warehouse name their practice.
+// places returns the destinations that a practice writes to beside its data folder, each with its setting. Practices must not share one: backups
+// created in the same second have the same name, retention removes the old backups of both, and two databases cannot share a replica. Warehouse
+// exports may share a destination because their paths contain the practice.
 func (p Practice) places() iter.Seq2[string, string] {
 	return func(yield func(what, where string) bool) {
 		if p.Replica != "" && !yield("replica", strings.TrimRight(p.Replica, "/")) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Two practices that keep something in one place write over each other's: all backups of a night begin in the same second.
+// Two practices with a shared destination would overwrite each other: all nightly backups start in the same second.
 func TestNothingIsSharedThatIsWrittenTo(t *testing.T) {
 	two := func(defaults, other string) string {
 		return "domain: example.org\ndefaults: {version: 1.0.0, " + defaults + "}\npractices:\n" +

@@ -12,13 +12,13 @@ import (
 	"strings"
 )
 
-// rendered lists what was written into a folder, so that what is not wanted any more can be taken away and nothing else.
+// rendered is the file that lists the files written to a folder, so that only those are removed later.
 const rendered = "RENDERED"
 
-// Changes is what a folder lacked, had otherwise or had too much.
+// Changes lists the files that were new or different, and those that were removed.
 type Changes struct{ Written, Removed []string }
 
-// Write brings a folder to what was rendered. Only files that it once wrote are removed; dry changes nothing and says what it would.
+// Write writes the rendered files to a folder and removes files that it wrote before and no longer needs. With dry it only reports the changes.
 func Write(folder string, files map[string][]byte, dry bool) (Changes, error) {
 	before, err := listed(folder)
 	if err != nil {
@@ -40,7 +40,7 @@ func Write(folder string, files map[string][]byte, dry bool) (Changes, error) {
 	names := slices.Sorted(maps.Keys(files))
 	for _, name := range names {
 		at := filepath.Join(folder, filepath.FromSlash(name))
-		old, err := os.ReadFile(at) //nolint:gosec // the operator names the folder
+		old, err := os.ReadFile(at) //nolint:gosec // a path from the operator
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return done, err
 		}
@@ -61,9 +61,9 @@ func Write(folder string, files map[string][]byte, dry bool) (Changes, error) {
 	return done, put(filepath.Join(folder, rendered), []byte(strings.Join(names, "\n")+"\n"))
 }
 
-// listed is what was written into the folder before. A folder with other people's files and without such a list is left alone.
+// listed returns the files written to the folder before. It refuses a folder with other files and no such list.
 func listed(folder string) ([]string, error) {
-	text, err := os.ReadFile(filepath.Join(folder, rendered)) //nolint:gosec // the operator names the folder
+	text, err := os.ReadFile(filepath.Join(folder, rendered)) //nolint:gosec // a path from the operator
 	if err == nil {
 		names := strings.Fields(string(text))
 		for _, name := range names {
@@ -86,9 +86,9 @@ func listed(folder string) ([]string, error) {
 	return nil, nil
 }
 
-// put writes a file whole or not at all: what copies the folder away meanwhile never sees half of one.
+// put writes a file atomically, so that a concurrent copy of the folder never contains a partial file.
 func put(name string, content []byte) error {
-	if err := os.MkdirAll(filepath.Dir(name), 0o750); err != nil { //nolint:gosec // below the folder that the operator names
+	if err := os.MkdirAll(filepath.Dir(name), 0o750); err != nil { //nolint:gosec // below the operator's folder
 		return err
 	}
 	if err := os.WriteFile(name+".new", content, 0o600); err != nil { //nolint:gosec // as above

@@ -1,5 +1,5 @@
-// Package slowcommits makes every commit of a database of records take longer, as a slower disk would. The benchmark uses it on
-// both sides of a comparison; no release contains it.
+// Package slowcommits delays every commit of a database of records, to simulate a slower disk. The benchmark uses it on both sides of a comparison;
+// no release contains it.
 package slowcommits
 
 import (
@@ -10,7 +10,7 @@ import (
 // Setting is the environment variable with the time added to each commit, such as "1ms".
 const Setting = "BENCH_COMMIT_DELAY"
 
-// Delay adds a delay to each commit of connections opened from now on. Nothing is added for text that is no duration.
+// Delay adds a delay to each commit of connections opened later. A text that is not a positive duration adds none.
 func Delay(text string) {
 	if delay, err := time.ParseDuration(text); err == nil && delay > 0 {
 		hook(delay)
