@@ -7,19 +7,19 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// lenderKey is where an app's store has whose transactions are shared.
+// sharedTxKey is the key of a shared transaction in an app's store.
 const lenderKey = "groupcommit.lender"
 
-// lender shares its transactions with those who work with the same app.
+// sharedTx lets other work of the same app run in a group's transactions.
 type lender struct {
 	app core.App
-	// do says whether it did the work, or tried.
+	// do reports whether it ran the work, or tried to.
 	do func(work func(tx core.App) error) (done bool, err error)
 }
 
-// Along does work in a transaction, as [core.App.RunInTransaction] does: in that of the group that Run stores with [Options.Along], while there is one.
-// Then neither waits for the other's turn at the database, and both share a commit. Work that fails keeps nobody else's from being stored. It may
-// be done a second time, when all of the first was rolled back, and must wait for nothing but the database.
+// JoinTx runs work in a transaction, as [core.App.RunInTransaction] does. While a group with [GroupOptions.WorkItem] runs, the work joins its
+// transaction: both then share a commit, and neither waits for the other. Failing work does not prevent other items from being stored. The work may
+// run a second time, after the first was rolled back, and must wait for nothing but the database.
 func Along(app core.App, work func(tx core.App) error) error {
 	if l, lends := app.Store().Get(lenderKey).(lender); lends && l.app == app {
 		if done, err := l.do(work); done {
@@ -29,7 +29,7 @@ func Along(app core.App, work func(tx core.App) error) error {
 	return app.RunInTransaction(work)
 }
 
-// lend shares transactions until the returned function is called.
+// shareTx shares the group's transactions until the returned function is called.
 func (g *Group[In, Out]) lend(app core.App) (end func()) {
 	if g.Along == nil {
 		return func() {}

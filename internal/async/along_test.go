@@ -34,13 +34,13 @@ func (p *practice) RunInTransaction(work func(tx core.App) error) error {
 	return work(p)
 }
 
-// job is a number to be stored, or somebody's work.
+// job is a number to be stored, or joined work.
 type job struct {
 	number int
 	work   func(tx core.App) error
 }
 
-// lending stores numbers and lends its transactions until the test ends what it returns; each transaction waits for gate.
+// lending returns a group that stores numbers and shares its transactions until end is called; each transaction waits for gate.
 func lending(app core.App, gate chan struct{}, stored *[]int) (g *async.Group[job, int], end func()) {
 	g = async.NewGroup(async.GroupOptions[job, int]{
 		Along: func(work func(tx core.App) error) job { return job{work: work} },
@@ -67,7 +67,7 @@ func lending(app core.App, gate chan struct{}, stored *[]int) (g *async.Group[jo
 	return g, func() { cancel(); running.Wait() }
 }
 
-// occupied is a group that lends, while it stores a first number alone; release lets go on once all callers wait, and waits for them.
+// occupied returns a sharing group that is storing a first number. release unblocks it once all callers wait, and waits for them.
 func occupied(t *testing.T, app core.App, stored *[]int) (g *async.Group[job, int], callers *sync.WaitGroup, release, end func()) {
 	t.Helper()
 	gate := make(chan struct{})
@@ -92,13 +92,13 @@ func TestWorkGoesAlong(t *testing.T) {
 		}
 		release()
 		if app.transactions != 2 || done != 3 || !slices.Equal(stored, []int{1, 2}) {
-			t.Errorf("%d transactions, %d times done, %v stored", app.transactions, done, stored)
+			t.Errorf("%d transactions, work ran %d times, %v stored", app.transactions, done, stored)
 		}
 		end()
 	})
 }
 
-var errWork = errors.New("it does not work")
+var errWork = errors.New("work failed")
 
 func TestWorkThatFailsFailsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestWorkThatFailsFailsAlone(t *testing.T) {
 		g, callers, release, end := occupied(t, app, &stored)
 		callers.Go(func() {
 			if err := async.Along(app, func(core.App) error { return errWork }); !errors.Is(err, errWork) {
-				t.Errorf("told %v", err)
+				t.Errorf("returned %v", err)
 			}
 		})
 		callers.Go(func() {
@@ -121,13 +121,13 @@ func TestWorkThatFailsFailsAlone(t *testing.T) {
 		})
 		release()
 		if done == 0 || !slices.Equal(stored, []int{1, 2}) {
-			t.Errorf("%d times done, %v stored", done, stored)
+			t.Errorf("work ran %d times, %v stored", done, stored)
 		}
 		end()
 	})
 }
 
-// Who has nobody to go along with has a transaction of their own: nobody lends, or lends another's, or no longer.
+// Work runs in a transaction of its own if no group shares one, the group belongs to another app, or the group has stopped.
 func TestWorkOnItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app, other, gate, stored, done := newPractice(), newPractice(), make(chan struct{}), []int(nil), 0
@@ -142,10 +142,10 @@ func TestWorkOnItsOwn(t *testing.T) {
 		end()
 		ends = append(ends, async.Along(app, work), async.Along(app, func(core.App) error { return errWork }))
 		if err := errors.Join(ends[:4]...); err != nil || !errors.Is(ends[4], errWork) {
-			t.Errorf("told %v", ends)
+			t.Errorf("returned %v", ends)
 		}
 		if done != 4 || app.transactions != 4 || other.transactions != 1 {
-			t.Errorf("%d times done in %d transactions and %d of another app", done, app.transactions, other.transactions)
+			t.Errorf("work ran %d times in %d transactions and %d of another app", done, app.transactions, other.transactions)
 		}
 	})
 }

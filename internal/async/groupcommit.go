@@ -1,6 +1,5 @@
-// Package groupcommit lets many callers share one transaction, since making a commit durable costs more than what most of them write. It never
-// waits for company, and answers nobody before the commit. It knows nothing of what is stored: what a group writes, and in which transaction,
-// is its owner's.
+// Package async holds the concurrency tools of the background engines: group commit, wake-up signals, throttling and in-memory caches. It does not
+// depend on what the engines store.
 package async
 
 import (
@@ -13,16 +12,16 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// queueLength is how many items may wait: as many as there may be connections.
+// queueLength bounds the waiting items; there are at most as many as connections.
 const queueLength = 4096
 
-// Why Submit did not hand an item over.
+// Errors of an item that was not queued.
 var (
-	ErrGroupFull    = errors.New("too many items wait")
-	ErrGroupStopped = errors.New("nothing is stored any more")
+	ErrGroupFull    = errors.New("the queue of the group is full")
+	ErrGroupStopped = errors.New("the group has stopped")
 )
 
-// GroupItem is what one caller hands in, and the answer.
+// GroupItem is what one caller submits, with its result.
 type GroupItem[In, Out any] struct {
 	In   In
 	Out  Out
@@ -43,28 +42,29 @@ func (i *GroupItem[In, Out]) answered() bool {
 	}
 }
 
-// GroupOptions of a group. All but Store and Log may be left out.
+// GroupOptions configure a group. All but Store and Log may be omitted.
 type GroupOptions[In, Out any] struct {
-	// Store writes items in one transaction and sets their answers. An error rolls all back, and each is stored on its own, so that only the one
-	// at fault fails. What is refused and leaves no half of it behind is an answer, not an error.
+	// Store writes items in one transaction and sets their results. After an error, which rolls back all of them, each item is stored on its own, so
+	// that only the faulty one fails. A refusal that leaves nothing half-written is a result, not an error.
 	Store func(app core.App, items []*GroupItem[In, Out]) error
-	// Failed may reword the error of an item that could not be stored on its own either.
+	// RewordError may replace the error of an item that failed on its own too.
 	Failed func(*GroupItem[In, Out])
-	// After is told of each group once all are answered. It must not block.
+	// OnDone receives each group after all its callers have their results. It must not block.
 	After func([]*GroupItem[In, Out])
-	// Along makes an item of work that others want done in the transaction of those that Run stores; see [Along]. Nil if there is no such thing.
+	// WorkItem wraps work of other callers as an item, to run in the transactions of Run; see [JoinTx]. Nil disables joining.
 	Along func(work func(tx core.App) error) In
-	// Most bounds what one transaction takes; 0 is all that wait.
+	// MaxBatch bounds the items of one transaction; 0 means all that wait.
 	Most int
 	Log  *slog.Logger
 }
 
-// Group is what shares transactions. Items are stored by those who hand them in, with Commit, or all by one Run, with Submit.
+// Group is a group commit: many callers' items in one transaction, because a durable commit costs more than most of the writes in it. It never waits
+// for more items, and returns no result before the commit. Callers either store items themselves with Commit, or submit them to one Run with Submit.
 type Group[In, Out any] struct {
 	GroupOptions[In, Out]
 	queue chan *GroupItem[In, Out]
-	turn  chan struct{} // held by whoever commits
-	ended chan struct{} // closed once Run stores nothing any more
+	turn  chan struct{} // held by the caller that commits
+	ended chan struct{} // closed when Run has stopped
 }
 
 // NewGroup returns a group.
@@ -77,10 +77,10 @@ func NewGroup[In, Out any](o GroupOptions[In, Out]) *Group[In, Out] {
 	}
 }
 
-// Waiting is how many items wait.
+// Waiting returns the number of queued items.
 func (g *Group[In, Out]) Waiting() int { return len(g.queue) }
 
-// Commit stores an item and whatever else waits by then, unless somebody who came before takes it along. app must be in no transaction.
+// Commit stores an item and all others in the queue, unless another caller commits it first. The caller must not be in a transaction of app.
 func (g *Group[In, Out]) Commit(app core.App, in In) (Out, error) {
 	own := newItem[In, Out](in)
 	g.queue <- own
@@ -90,13 +90,13 @@ func (g *Group[In, Out]) Commit(app core.App, in In) (Out, error) {
 	case g.turn <- struct{}{}:
 	}
 	defer func() { <-g.turn }()
-	for !own.answered() { // then it is in the queue: only who has the turn takes from there
+	for !own.answered() { // the item is still queued, because only the holder of the turn takes from the queue
 		g.commit(app, g.with(<-g.queue))
 	}
 	return own.Out, own.Err
 }
 
-// Submit hands an item to Run and waits for its answer. When ctx ends first the item may still be stored.
+// Submit queues an item for Run and waits for its result. If ctx ends first, the item may still be stored.
 func (g *Group[In, Out]) Submit(ctx context.Context, in In) (out Out, err error) {
 	own := newItem[In, Out](in)
 	select {
@@ -111,14 +111,14 @@ func (g *Group[In, Out]) Submit(ctx context.Context, in In) (out Out, err error)
 	case <-ctx.Done():
 		return out, ctx.Err()
 	case <-g.ended:
-		if !own.answered() { // it was not among the last
+		if !own.answered() { // Run stopped before it took the item
 			return out, ErrGroupStopped
 		}
 	}
 	return own.Out, own.Err
 }
 
-// Run stores what is submitted until ctx ends and the queue is empty. A group runs once.
+// Run stores submitted items until ctx ends and the queue is empty. A group runs once.
 func (g *Group[In, Out]) Run(ctx context.Context, app core.App) {
 	defer close(g.ended)
 	defer g.lend(app)()
@@ -135,7 +135,7 @@ func (g *Group[In, Out]) Run(ctx context.Context, app core.App) {
 	}
 }
 
-// with is the first item and those that are there already.
+// takeBatch returns the first item and those already queued, up to MaxBatch.
 func (g *Group[In, Out]) with(first *GroupItem[In, Out]) []*GroupItem[In, Out] {
 	items := []*GroupItem[In, Out]{first}
 	for len(items) < g.Most {
@@ -173,11 +173,11 @@ func (g *Group[In, Out]) storeAlone(app core.App, item *GroupItem[In, Out]) {
 	}
 }
 
-// store makes an error of a panic: it must not take everybody's items down.
+// store calls Store and turns a panic into an error, so that one item cannot stop the group.
 func (g *Group[In, Out]) store(app core.App, items []*GroupItem[In, Out]) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = fmt.Errorf("storing panicked (%T)", v) // its text could quote a value
+			err = fmt.Errorf("storing panicked (%T)", v) // the panic's text could contain a stored value
 			g.Log.Error("storing panicked", slog.String("stack", string(debug.Stack())))
 		}
 	}()

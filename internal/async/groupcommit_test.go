@@ -15,12 +15,12 @@ import (
 
 var errFault = errors.New("at fault")
 
-// ledger stores what it is told, unless it is at fault, and says in which groups.
+// ledger stores numbers unless fail rejects them, and records the groups.
 type ledger struct {
 	lock   sync.Mutex
 	groups [][]int
 	fail   func(n int) error
-	began  chan struct{} // told of each group, if not nil, which then waits for gate
+	began  chan struct{} // if not nil, receives each group, which then waits for gate
 	gate   chan struct{}
 }
 
@@ -53,7 +53,7 @@ func newGroup(l *ledger, set func(*async.GroupOptions[int, int])) *async.Group[i
 	return async.NewGroup(o)
 }
 
-// together hands in 0 to n-1 while another commit is under way, so that they wait for each other, and returns how each ended.
+// together commits 0 to n-1 while another commit is in progress, so that they wait together, and returns their results.
 func together(t *testing.T, l *ledger, n int, set func(*async.GroupOptions[int, int])) (outs []int, errs []error) {
 	t.Helper()
 	outs, errs = make([]int, n), make([]error, n)
@@ -68,7 +68,7 @@ func together(t *testing.T, l *ledger, n int, set func(*async.GroupOptions[int, 
 		}
 		synctest.Wait()
 		if group.Waiting() != n {
-			t.Errorf("%d wait", group.Waiting())
+			t.Errorf("%d items wait", group.Waiting())
 		}
 		ended := make(chan struct{})
 		go func() { callers.Wait(); close(ended) }()
@@ -85,7 +85,7 @@ func together(t *testing.T, l *ledger, n int, set func(*async.GroupOptions[int, 
 }
 
 func TestThoseWhoWaitShareACommit(t *testing.T) {
-	for most, groups := range map[int]int{0: 2, 40: 4} { // the first was alone
+	for most, groups := range map[int]int{0: 2, 40: 4} { // the first item is committed alone
 		l := &ledger{}
 		outs, errs := together(t, l, 100, func(o *async.GroupOptions[int, int]) { o.Most = most })
 		for i := range outs {
@@ -108,10 +108,10 @@ func TestThoseWhoWaitShareACommit(t *testing.T) {
 	}
 }
 
-// An item that cannot be stored, or panics, fails for its own caller only, who gets no half of an answer.
+// An item that cannot be stored, or panics, fails for its own caller only, who gets no partial result.
 func TestOneAtFaultFailsAlone(t *testing.T) {
 	for name, fail := range map[string]func(){"error": func() {}, "panic": func() { panic("a value") }} {
-		l, told := &ledger{}, 0
+		l, done := &ledger{}, 0
 		l.fail = func(n int) error {
 			if n != 7 {
 				return nil
@@ -121,15 +121,15 @@ func TestOneAtFaultFailsAlone(t *testing.T) {
 		}
 		outs, errs := together(t, l, 20, func(o *async.GroupOptions[int, int]) {
 			o.Failed = func(item *async.GroupItem[int, int]) { item.Err = errors.Join(item.Err, errors.New("reworded")) }
-			o.After = func(items []*async.GroupItem[int, int]) { told += len(items) }
+			o.After = func(items []*async.GroupItem[int, int]) { done += len(items) }
 		})
 		for i := range outs {
 			if i == 7 && (errs[i] == nil || outs[i] != 0) || i != 7 && (errs[i] != nil || outs[i] != 2*i) {
 				t.Errorf("%s, %d: %d (%v)", name, i, outs[i], errs[i])
 			}
 		}
-		if name == "error" && !errors.Is(errs[7], errFault) || told != 21 {
-			t.Errorf("%s: %v; told of %d", name, errs[7], told)
+		if name == "error" && !errors.Is(errs[7], errFault) || done != 21 {
+			t.Errorf("%s: %v; OnDone received %d items", name, errs[7], done)
 		}
 	}
 }
@@ -157,14 +157,14 @@ func TestSubmitted(t *testing.T) {
 		}
 		synctest.Wait()
 		if _, err := group.Submit(t.Context(), 3); !errors.Is(err, async.ErrGroupFull) {
-			t.Errorf("%d wait, and another: %v", group.Waiting(), err)
+			t.Errorf("%d items wait, and one more: %v", group.Waiting(), err)
 		}
 		stopped, stop := context.WithCancel(t.Context())
 		stop()
-		group.Run(stopped, nil) // all that wait are answered first
+		group.Run(stopped, nil) // stores all queued items first
 		senders.Wait()
 		if _, err := group.Submit(t.Context(), 4); !errors.Is(err, async.ErrGroupStopped) || len(l.groups) != 1 || len(l.groups[0]) != 4096 {
-			t.Errorf("after the end: %v; %d groups", err, len(l.groups))
+			t.Errorf("after the stop: %v; %d groups", err, len(l.groups))
 		}
 	})
 }

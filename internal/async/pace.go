@@ -1,5 +1,3 @@
-// Package pace keeps long work from taking the processors away from a practice's readings: it rests as long as it has worked,
-// so that it takes half of one at most. It knows nothing of the work.
 package async
 
 import (
@@ -8,19 +6,20 @@ import (
 	"time"
 )
 
-// stretch is how long work goes on before it rests.
+// workSlice is how long the work runs before it rests.
 const stretch = 5 * time.Millisecond
 
-// Throttle is that of one piece of work, done by one goroutine. nil never rests.
+// Throttle keeps long work from taking the processors away from readings: it rests as long as it has worked, so that it uses at most half of one.
+// Each throttle belongs to one goroutine. A nil throttle never rests.
 type Throttle struct {
 	needed func() bool
 	since  time.Time // the last rest
 }
 
-// ThrottleAlways rests whoever else is there.
+// ThrottleAlways returns a throttle that always rests.
 func ThrottleAlways() *Throttle { return ThrottleWhile(func() bool { return true }) }
 
-// ThrottleWhile rests only as long as there is need; nil is never.
+// ThrottleWhile returns a throttle that rests only while needed returns true. A nil function never does.
 func ThrottleWhile(needed func() bool) *Throttle {
 	if needed == nil {
 		return nil
@@ -28,7 +27,7 @@ func ThrottleWhile(needed func() bool) *Throttle {
 	return &Throttle{needed: needed, since: time.Now()}
 }
 
-// Rest is called between two pieces of the work. It fails only when ctx has ended.
+// Rest pauses between two pieces of the work. It returns an error only if ctx has ended.
 func (p *Throttle) Rest(ctx context.Context) error {
 	if p == nil || time.Since(p.since) < stretch {
 		return ctx.Err()
@@ -43,7 +42,7 @@ func (p *Throttle) Rest(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Reader rests between reads; the work is what is done with the bytes.
+// Reader returns a reader that rests between reads.
 func (p *Throttle) Reader(ctx context.Context, from io.Reader) io.Reader {
 	return reader(func(into []byte) (int, error) {
 		if err := p.Rest(ctx); err != nil {

@@ -22,7 +22,7 @@ func TestRestIsAsLongAsTheWork(t *testing.T) {
 			"always": {async.ThrottleAlways(), time.Second}, "while busy": {async.ThrottleWhile(func() bool { return busy }), time.Second},
 			"not busy": {async.ThrottleWhile(func() bool { return !busy }), 0}, "never": {async.ThrottleWhile(nil), 0},
 		} {
-			_ = test.pace.Rest(t.Context()) // the turns before were no work of this one
+			_ = test.pace.Rest(t.Context()) // starts the measurement: earlier cases do not count as work
 			began := time.Now()
 			time.Sleep(time.Second)
 			if err := test.pace.Rest(t.Context()); err != nil || time.Since(began) != time.Second+test.want {

@@ -2,8 +2,8 @@ package async
 
 import "sync"
 
-// Pages remembers what was made of one state of the database until there is another: then all of it is worth nothing. It holds no more bytes than it
-// was made for, and begins anew when it would.
+// PageCache caches what was computed from one state of the database. All entries are invalid once the state changes. When an entry would exceed the
+// byte limit, the cache is cleared first.
 type Pages[S comparable, P any] struct {
 	most int
 
@@ -13,12 +13,12 @@ type Pages[S comparable, P any] struct {
 	held  int
 }
 
-// NewPages returns an empty memory of at most so many bytes.
-func NewPages[S comparable, P any](most int) *Pages[S, P] {
-	return &Pages[S, P]{most: most, known: map[string]P{}}
+// NewPageCache returns an empty cache of at most maxBytes bytes.
+func NewPages[S comparable, P any](maxBytes int) *Pages[S, P] {
+	return &Pages[S, P]{most: maxBytes, known: map[string]P{}}
 }
 
-// Find returns what is remembered of a state.
+// Get returns the cached page of a key in a state.
 func (p *Pages[S, P]) Find(key string, state S) (page P, known bool) {
 	p.lock.Lock()
 	defer p.lock.Unlock()
@@ -28,8 +28,8 @@ func (p *Pages[S, P]) Find(key string, state S) (page P, known bool) {
 	return page, known
 }
 
-// Remember stores a page of so many bytes. The state must have been read before anything that the page is made of: what was changed meanwhile is then shown
-// under an older state, and never found again.
+// Put caches a page of a size in bytes. The caller must read the state before anything the page is computed from: a page computed during a change is
+// then stored under the old state and never returned.
 func (p *Pages[S, P]) Remember(key string, state S, page P, bytes int) {
 	bytes += len(key)
 	if bytes > p.most {
@@ -41,7 +41,7 @@ func (p *Pages[S, P]) Remember(key string, state S, page P, bytes int) {
 		p.state, p.held = state, 0
 		clear(p.known)
 	}
-	if _, known := p.known[key]; !known { // two may have made it at once
+	if _, known := p.known[key]; !known { // another caller may have stored the same page
 		p.known[key], p.held = page, p.held+bytes
 	}
 }

@@ -1,4 +1,3 @@
-// Package remembered keeps in memory, for a short while, what nearly every request asks for and what seldom changes: who a token belongs to.
 package async
 
 import (
@@ -6,16 +5,17 @@ import (
 	"time"
 )
 
-// believedFor bounds how long an entry is believed: another process may change what it was read from without telling us.
+// cacheTTL bounds the age of an entry, because another process may change the record unnoticed.
 const believedFor = 30 * time.Second
 
-// Cache remembers values by the id of the record that they were read from.
+// Cache keeps values for a short time by the id of the record they were read from. It serves what nearly every request needs and what seldom
+// changes, such as the owner of a token.
 type Cache[V any] struct {
 	most int
 
 	lock  sync.RWMutex
 	known map[string]entry[V]
-	// forgotten counts calls of Forget: what was read before such a call must not be remembered after it.
+	// evictions counts calls of Evict: a value read before such a call must not be stored after it.
 	forgotten uint64
 }
 
@@ -24,12 +24,12 @@ type entry[V any] struct {
 	readAt time.Time
 }
 
-// NewCache returns an empty memory, which begins anew when it holds most of them.
-func NewCache[V any](most int) *Cache[V] {
-	return &Cache[V]{most: most, known: map[string]entry[V]{}}
+// NewCache returns an empty cache, which is cleared when it holds maxEntries entries.
+func NewCache[V any](maxEntries int) *Cache[V] {
+	return &Cache[V]{most: maxEntries, known: map[string]entry[V]{}}
 }
 
-// Find returns what is remembered of a record, or what read finds. An error of read is returned, and not remembered.
+// Get returns the cached value of a record, or the result of read. Errors of read are returned and not cached.
 func (r *Cache[V]) Find(id string, now time.Time, read func() (V, error)) (V, error) {
 	r.lock.RLock()
 	found, ok := r.known[id]
@@ -53,8 +53,7 @@ func (r *Cache[V]) Find(id string, now time.Time, read func() (V, error)) (V, er
 	return value, nil
 }
 
-// Forget drops what is remembered of a record. It is to be called after a change has been committed: before that the old state could be read and
-// remembered again.
+// Evict removes the entry of a record. Call it after the commit of a change: before, another caller could read and cache the old state again.
 func (r *Cache[V]) Forget(id string) {
 	r.lock.Lock()
 	defer r.lock.Unlock()

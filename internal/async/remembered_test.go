@@ -28,13 +28,13 @@ func TestRecords(t *testing.T) {
 	failing = errors.New("no such record")
 	want("not there", "b", 32*time.Second, 4)
 	failing = nil
-	want("an error is not kept", "b", 32*time.Second, 5)
-	want("both are", "a", 33*time.Second, 3)
+	want("an error is not cached", "b", 32*time.Second, 5)
+	want("both are cached", "a", 33*time.Second, 3)
 	want("one too many", "c", 33*time.Second, 6)
-	want("it began anew", "a", 33*time.Second, 7)
+	want("cleared", "a", 33*time.Second, 7)
 }
 
-// What was read before a change was committed is not kept beyond it.
+// A value read before a change was committed is not cached beyond it.
 func TestForgottenWhileItIsRead(t *testing.T) {
 	r := async.NewCache[string](2)
 	old, err := r.Find("a", moment, func() (string, error) { r.Forget("a"); return "old", nil })
@@ -42,6 +42,6 @@ func TestForgottenWhileItIsRead(t *testing.T) {
 		t.Fatal(old, err)
 	}
 	if now, _ := r.Find("a", moment, func() (string, error) { return "new", nil }); now != "new" {
-		t.Errorf("it is %s", now)
+		t.Errorf("cached %s", now)
 	}
 }

@@ -2,20 +2,20 @@ package async
 
 import "context"
 
-// Answer is what became of one of several items.
+// Result is the result of one of several items.
 type Answer[Out any] struct {
 	Out Out
 	Err error
 }
 
-// SubmitAll hands items to Run, in their order, and waits for all their answers. Those for which there is no room are not handed in. When ctx
-// ends first some may still be stored.
+// SubmitAll submits items to Run in order and waits for all results. Items beyond the free space of the queue fail with [ErrGroupFull]. If ctx ends
+// first, some items may still be stored.
 func (g *Group[In, Out]) SubmitAll(ctx context.Context, ins []In) []Answer[Out] {
 	items := make([]*GroupItem[In, Out], len(ins))
 	for i, in := range ins {
 		own := newItem[In, Out](in)
 		if !g.handIn(own) {
-			break // nor any after it: they are in order
+			break // and none after it, to keep the order
 		}
 		items[i] = own
 	}
@@ -45,7 +45,7 @@ func (g *Group[In, Out]) await(ctx context.Context, own *GroupItem[In, Out]) Ans
 	case <-ctx.Done():
 		return Answer[Out]{Err: ctx.Err()}
 	case <-g.ended:
-		if !own.answered() { // it was not among the last
+		if !own.answered() { // Run stopped before it took the item
 			return Answer[Out]{Err: ErrGroupStopped}
 		}
 	}

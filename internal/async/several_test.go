@@ -10,7 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/async"
 )
 
-// Several of one caller are stored in their order and answered each.
+// Items of one caller are stored in order, each with its result.
 func TestSubmitAll(t *testing.T) {
 	l := &ledger{fail: func(n int) error {
 		if n == 3 {
@@ -41,12 +41,12 @@ func TestSubmitAll(t *testing.T) {
 	run.Wait()
 	for _, a := range group.SubmitAll(t.Context(), []int{1, 2}) {
 		if !errors.Is(a.Err, async.ErrGroupStopped) {
-			t.Errorf("after the end: %+v", a)
+			t.Errorf("after the stop: %+v", a)
 		}
 	}
 }
 
-// There is room for so many; what has none is not handed in, and who gives up waits no longer.
+// Items beyond the queue's capacity are not submitted, and a canceled caller stops waiting.
 func TestSubmitAllWithoutRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		group := newGroup(&ledger{}, nil)
@@ -55,7 +55,7 @@ func TestSubmitAllWithoutRoom(t *testing.T) {
 		go func() { answers = group.SubmitAll(ctx, make([]int, 5000)) }()
 		synctest.Wait()
 		if group.Waiting() != 4096 {
-			t.Errorf("%d wait", group.Waiting())
+			t.Errorf("%d items wait", group.Waiting())
 		}
 		cancel()
 		synctest.Wait()
@@ -69,7 +69,7 @@ func TestSubmitAllWithoutRoom(t *testing.T) {
 			}
 		}
 		if full != 5000-4096 || left != 4096 {
-			t.Errorf("%d had no room, %d gave up", full, left)
+			t.Errorf("%d did not fit, %d were canceled", full, left)
 		}
 	})
 }

@@ -1,5 +1,3 @@
-// Package wake tells an engine that there may be work, after a commit. It knows neither engine nor work, and promises nothing: a call may be lost,
-// so that whoever waits for it also looks by the clock.
 package async
 
 import (
@@ -7,13 +5,14 @@ import (
 	"time"
 )
 
-// Signal is what an engine waits for; embedded, it gives the engine its Wake.
+// Signal wakes an engine after a commit that may have brought work; embedded, it gives the engine a Wake method. A wake-up may be lost, so the
+// engine also sweeps periodically.
 type Signal chan struct{}
 
 // NewSignal returns a signal.
 func NewSignal() Signal { return make(Signal, 1) }
 
-// Wake tells the engine to look now. It never blocks, and calls that come before it looks are one.
+// Wake wakes the engine. It never blocks, and several calls before the engine looks count as one.
 func (s Signal) Wake() {
 	select {
 	case s <- struct{}{}:
@@ -21,7 +20,7 @@ func (s Signal) Wake() {
 	}
 }
 
-// Pause waits, and says whether ctx lasted.
+// Sleep waits for d. It returns false if ctx ended first.
 func Pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

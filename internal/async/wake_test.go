@@ -9,14 +9,14 @@ import (
 func TestCallsBeforeALookAreOne(t *testing.T) {
 	s := async.NewSignal()
 	for range 3 {
-		s.Wake() // blocks nobody
+		s.Wake() // does not block
 	}
 	if len(s) != 1 {
-		t.Errorf("%d calls wait", len(s))
+		t.Errorf("%d wake-ups pending", len(s))
 	}
 	<-s
 	s.Wake()
 	if len(s) != 1 {
-		t.Error("a call after the look is lost")
+		t.Error("a wake-up after the receive is lost")
 	}
 }

@@ -1,7 +1,7 @@
-// Package changes knows what was committed, in the order of the commits, and where a reader stands in it. What is told is noted by triggers beside the
-// tables themselves, in the transaction of the change, so that there is no way to write that bypasses it; a row's number is given under the one
-// lock for writing, so that whoever has read up to a number has missed nothing before it. It refuses to know what the things look like: a change
-// names a thing, and whoever may read the thing reads it.
+// Package changefeed reads the committed changes in commit order and keeps cursors into them. Triggers on the tables record each change in the
+// transaction that makes it, so no write can bypass them. Change numbers are assigned under the single write lock, so a reader that has read up to a
+// number has missed none before it.
+// A change only identifies a resource. The package does not render resources and does not check who may read them.
 // Source: docs/decisions/changes.md, "Triggers".
 package changefeed
 
@@ -15,21 +15,21 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// Change is that something was made, changed or removed.
+// Change is the creation, update or deletion of a resource.
 type Change struct {
 	Seq    int64
 	Type   string // one of [Types]
-	Record string // the id under which the API has it
+	Record string // the id in the API
 	Kind   string // created, updated or deleted
-	Event  string // the name under which webhooks know it; "" for none
-	// Patient is whom it is about; "" for nobody.
+	Event  string // the webhook event; "" for none
+	// Patient is the patient concerned; "" for none.
 	Patient string
 	At      time.Time
 
-	mark uint64 // of the row
+	mark uint64 // of the stored row
 }
 
-// ID is the id as the API writes it: a number where it is one.
+// ID returns the id as the API encodes it: a number for numbered resources.
 func (c Change) ID() any {
 	if number, err := strconv.ParseInt(c.Record, 10, 64); err == nil && collections.NumberedChange(c.Type) {
 		return number
@@ -37,7 +37,7 @@ func (c Change) ID() any {
 	return c.Record
 }
 
-// Cursor is the place behind this change.
+// Cursor returns the position after this change.
 func (c Change) Cursor() Cursor { return Cursor{c.Seq, c.mark} }
 
 func read(row collections.Change) Change {
@@ -46,18 +46,18 @@ func read(row collections.Change) Change {
 	}
 }
 
-// Types are all types, in order.
+// Types lists all resource types in order.
 func Types() []string { return slices.Clone(types) }
 
 var types = collections.ChangeTypes()
 
-// After are the changes after a place, in the order of their commits, at most limit of them; of some types, or of all when types is nil.
+// After returns at most limit changes after a position, in commit order. If types is not nil, only changes of these types are returned.
 func After(app core.App, seq int64, types []string, limit int) ([]Change, error) {
 	rows, err := collections.ChangesAfter(app, seq, collections.ChangeFilter{Types: types}, limit)
 	return views(rows), err
 }
 
-// Last is the number of the newest change, as a place to start from; 1 before the first.
+// Last returns the number of the newest change, a position to start from. It is 1 before the first change.
 func Last(app core.App) (int64, error) {
 	row, err := collections.LastChange(app)
 	return row.Seq, err

@@ -23,7 +23,7 @@ func run(t testing.TB, app core.App, statements ...string) {
 	}
 }
 
-// after are the changes behind a place, each as a line.
+// after returns the changes after a position as lines.
 func after(t testing.TB, app core.App, seq int64) (lines []string) {
 	t.Helper()
 	found, err := changefeed.After(app, seq, nil, 1000)
@@ -48,7 +48,7 @@ func last(t testing.TB, app core.App) int64 {
 const reading = `INSERT INTO observations (id, patient, status, observation_type, reading_key, gateway_key, created_at)
 	VALUES ('o1', 'p1', 'final', 'weight', 'k', '', '2026-01-15T13:45:00.000000Z')`
 
-// Each is one thing that is done to the tables, and what is told of it.
+// Each step changes the tables; want lists the changes it records.
 func TestWhatIsTold(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	run(t, app,
@@ -64,7 +64,7 @@ func TestWhatIsTold(t *testing.T) {
 	)
 	for _, step := range []struct {
 		sql  string
-		want string // the lines, with " | " between them
+		want string // lines joined by " | "
 	}{
 		{`UPDATE observations SET weight_kg = 81`, "observation o1 updated p1"},
 		{`UPDATE observations SET weight_kg = 81`, ""},
@@ -146,7 +146,7 @@ func TestWhatIsTold(t *testing.T) {
 		{`UPDATE thresholds SET bounds = '{"weight":1}' WHERE patient = 'p1'`, "vital_config p1 updated p1"},
 		{`UPDATE thresholds SET bounds = '{"weight":1}' WHERE patient = ''`, ""},
 		{`DELETE FROM observations`, "observation o1 deleted p1"},
-		// What is nobody's news.
+		// Tables that are not part of the feed.
 		{`UPDATE triage_scores SET risk_score = 5`, ""},
 		{`UPDATE users SET last_login_at = 'x'`, ""},
 	} {
@@ -158,7 +158,7 @@ func TestWhatIsTold(t *testing.T) {
 	}
 }
 
-// What is rolled back was never told, and leaves no gap.
+// A rolled-back transaction records no change and leaves no gap.
 func TestRolledBack(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	seq := last(t, app)
@@ -167,7 +167,7 @@ func TestRolledBack(t *testing.T) {
 		return fmt.Errorf("no")
 	})
 	if found := after(t, app, seq); len(found) != 0 {
-		t.Errorf("told of %v", found)
+		t.Errorf("recorded %v", found)
 	}
 	run(t, app, reading)
 	if got := last(t, app); got != seq+1 {
@@ -175,7 +175,7 @@ func TestRolledBack(t *testing.T) {
 	}
 }
 
-// The same values under another key are no change; what comes next is told.
+// Encrypting the same values under another key is not a change; the next write is.
 func TestUntold(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	run(t, app, reading, `INSERT INTO patients (id, mrn, first_name) VALUES ('p1', 'M1', 'a')`)
@@ -189,11 +189,11 @@ func TestUntold(t *testing.T) {
 	})
 	run(t, app, `UPDATE observations SET weight_kg = 6`)
 	if got := after(t, app, seq); err != nil || cmp.Diff([]string{"observation o1 updated p1", "observation o1 updated p1"}, got) != "" {
-		t.Errorf("told of %q, %v", got, err)
+		t.Errorf("recorded %q, %v", got, err)
 	}
 }
 
-// A time is when it was written, in the form in which times are stored; a reading's, when it says that it was stored.
+// The time of a change is when it was written, in the stored format; that of a new reading is its stored creation time.
 func TestWhen(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	seq, before := last(t, app), time.Now().Truncate(time.Millisecond)
@@ -207,7 +207,7 @@ func TestWhen(t *testing.T) {
 	}
 }
 
-// Triggers that are gone, or of another version, are made again; those that are right stay.
+// Missing and outdated triggers are installed again; current ones stay.
 func TestTriggersComeBack(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	schema := func() (version int) {
@@ -218,7 +218,7 @@ func TestTriggersComeBack(t *testing.T) {
 	}
 	before := schema()
 	if err := collections.InstallChangeTriggers(app); err != nil || schema() != before {
-		t.Fatalf("written without need (%v)", err)
+		t.Fatalf("current triggers were rewritten (%v)", err)
 	}
 	run(t, app, `DROP TRIGGER changes_observations_insert`, `DROP TRIGGER changes_alerts_update`,
 		`CREATE TRIGGER changes_alerts_update AFTER UPDATE ON alerts BEGIN SELECT 1; END`,

@@ -11,58 +11,58 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// Cursor is a place in the order of commits: behind a row, which it knows by its number and by what the row says.
+// Cursor is a position in commit order: after the row with a number and a fingerprint.
 type Cursor struct {
 	seq  int64
 	mark uint64
 }
 
-// mark is what a row says, in short. A row with the same number in another database, or in what became of this one after a restore, was written at
-// another moment or about something else; the first row of every database names it.
+// fingerprint returns a hash of a row. It detects a cursor from another database, or from before a restore: a row with the same number has another
+// time or resource there. The first row of every database names the database.
 func mark(row collections.Change) uint64 {
 	h := fnv.New64a()
 	for _, text := range []string{row.Type, row.Record, row.Change, row.Event, row.Patient, row.At} {
-		_, _ = h.Write(append([]byte(text), 0)) // a hash takes everything
+		_, _ = h.Write(append([]byte(text), 0)) // a hash never fails
 	}
 	return h.Sum64()
 }
 
-// cursorBytes are a number and a mark.
+// cursorBytes is the size of a number and a fingerprint.
 const cursorBytes = 16
 
-// String is the cursor as readers keep it.
+// String returns the cursor in the form that readers store.
 func (c Cursor) String() string {
 	raw := binary.BigEndian.AppendUint64(nil, uint64(c.seq)) //nolint:gosec // numbers count from one
 	raw = binary.BigEndian.AppendUint64(raw, c.mark)
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
-// InvalidCursor is the code of a cursor that leads nowhere.
+// InvalidCursor is the error code of a cursor that cannot be used.
 const InvalidCursor = "invalid_cursor"
 
-// What is wrong with a cursor. Whoever is told has to start anew: between what was read and what is there now, nobody can say what was missed.
+// Errors of a cursor. The reader has to start again from the lists, because the changes it missed cannot be determined.
 var (
-	errNoCursor = fault.New(fault.Invalid, InvalidCursor, "This is no cursor.")
+	errNoCursor = fault.New(fault.Invalid, InvalidCursor, "The cursor is malformed. Send a cursor exactly as this API returned it.")
 	errForeign  = fault.New(fault.Invalid, InvalidCursor,
-		"The cursor is not of this database, or what it saw was undone by restoring a backup. Take a new cursor with since=latest, then read the lists anew.")
+		"The cursor belongs to another database, or a restored backup has undone the changes it points to. Request a new cursor with since=latest, then read the lists again.")
 	errGone = fault.New(fault.Invalid, InvalidCursor,
-		"The cursor is older than the changes that are kept. Take a new cursor with since=latest, then read the lists anew.")
+		"The cursor is older than the changes that are kept. Request a new cursor with since=latest, then read the lists again.")
 )
 
-// Parse reads a cursor. Whether its row is there, [Reader.Read] says.
+// Parse decodes a cursor. [Reader.Read] checks that its row exists.
 func Parse(text string) (Cursor, error) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(raw) != cursorBytes {
 		return Cursor{}, errNoCursor
 	}
-	c := Cursor{int64(binary.BigEndian.Uint64(raw[:8])), binary.BigEndian.Uint64(raw[8:])} //nolint:gosec // the same bits back
+	c := Cursor{int64(binary.BigEndian.Uint64(raw[:8])), binary.BigEndian.Uint64(raw[8:])} //nolint:gosec // restores the bits of String
 	if c.seq < 1 {
 		return Cursor{}, errNoCursor
 	}
 	return c, nil
 }
 
-// stands checks that the row of a cursor is there. As long as it is, so is every row behind it: the oldest go first.
+// verify checks that the row of a cursor exists unchanged. If it does, so do all later rows, because the oldest are deleted first.
 func (c Cursor) stands(app core.App) error {
 	row, err := collections.ChangeAt(app, c.seq)
 	switch {

@@ -6,35 +6,36 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// Looked is how many changes one page looks through, so that a type of which there are few costs no more than one of which there are many.
+// maxScanned bounds how many changes one page scans, so that a rare type costs no more than a frequent one.
 const looked = 20_000
 
-// Reader says what somebody wants to read.
+// Reader selects the changes that a caller reads.
 type Reader struct {
-	Types []string // none is nothing
-	// Team is the user (record id) to whose patients the changes are confined; "" for nobody's.
+	Types []string // an empty list selects nothing
+	// Team restricts the changes to the patients of a user (record id); "" does not restrict them.
 	Team  string
 	Limit int
 }
 
-// Page is what comes after a place. It may hold fewer changes than were asked for, or none, with more to come: what was looked through was of other types.
+// Page holds the changes after a position. It may hold fewer than the limit, or none, although More is true, if the scanned changes were of other
+// types.
 type Page struct {
 	Changes []Change
 	Next    Cursor
 	More    bool
 }
 
-// Oldest is the place before everything that is kept, or behind the row of nothing that a database begins with.
+// Oldest returns the position before the oldest kept change.
 func Oldest() Cursor { return Cursor{} }
 
-// Latest is the place behind all that has been committed.
+// Latest returns the position after the newest committed change.
 func Latest(app core.App) (Cursor, error) {
 	row, err := collections.LastChange(app)
 	return read(row).Cursor(), err
 }
 
-// Read reads the page after a place. What is committed meanwhile is in the next one: the end is looked up first. What is removed meanwhile is no gap: that the
-// place is still there is looked up last.
+// Read returns the page after a position. The end is determined first, so changes committed during the read are on the next page. The cursor is
+// verified last, so a deletion during the read cannot cause an unnoticed gap.
 func (r Reader) Read(app core.App, from Cursor) (Page, error) {
 	page, err := r.read(app, from)
 	if err == nil && from != Oldest() {

@@ -10,7 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// tell adds n changes of a type.
+// insertChanges adds n changes of a type.
 func tell(t testing.TB, app core.App, n int, noun, patient string) {
 	t.Helper()
 	_, err := app.NonconcurrentDB().NewQuery(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {:n})
@@ -21,14 +21,14 @@ func tell(t testing.TB, app core.App, n int, noun, patient string) {
 	}
 }
 
-// Whatever the size of the pages and the types, all that is there is read once, in order.
+// With any page size and types, every matching change is read once, in order.
 func TestPages(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	for range 30 {
 		tell(t, app, 3, "alert", "p1")
 		tell(t, app, 1, "patient", "p2")
 	}
-	tell(t, app, 50_000, "observation", "p1") // more than one page looks through
+	tell(t, app, 50_000, "observation", "p1") // more than one page scans
 	tell(t, app, 2, "alert", "p1")
 	for _, test := range []struct {
 		types []string
@@ -51,13 +51,13 @@ func TestPages(t *testing.T) {
 				}
 				place, more = page.Next, page.More
 				if again, err := changefeed.Parse(place.String()); err != nil || again != place {
-					t.Fatalf("%s is read as %v, %v", place, again, err)
+					t.Fatalf("%s parses as %v, %v", place, again, err)
 				}
 			}
 			if len(seen) != test.want || !slices.IsSorted(seen) || len(slices.Compact(seen)) != test.want {
 				t.Errorf("%v by %d: %d changes, want %d", test.types, limit, len(seen), test.want)
 			}
-			if pages < 3 { // it looked through all of it
+			if pages < 3 { // several scans were needed
 				t.Errorf("%v by %d: %d pages", test.types, limit, pages)
 			}
 			if end, err := changefeed.Latest(app); err != nil || end != place {
@@ -71,7 +71,7 @@ func TestCursors(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	empty, err := changefeed.Latest(app)
 	if err != nil || empty == changefeed.Oldest() {
-		t.Fatalf("an empty database has no place of its own: %v, %v", empty, err)
+		t.Fatalf("an empty database has no position: %v, %v", empty, err)
 	}
 	reader := changefeed.Reader{Types: changefeed.Types(), Limit: 10}
 	tell(t, app, 5, "alert", "")
@@ -89,15 +89,15 @@ func TestCursors(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	// What a restore leaves of the row that was read last.
-	refused("not there yet", `DELETE FROM changes WHERE seq = 6`)
-	refused("at another moment", `INSERT INTO changes VALUES (6, 'alert', '5', 'updated', '', '', '2026-01-15T13:45:00.001000Z')`)
-	refused("about another", `UPDATE changes SET record = '6', at = '2026-01-15T13:45:00.000000Z' WHERE seq = 6`)
+	// What a restore can leave of the last row that was read.
+	refused("missing", `DELETE FROM changes WHERE seq = 6`)
+	refused("another time", `INSERT INTO changes VALUES (6, 'alert', '5', 'updated', '', '', '2026-01-15T13:45:00.001000Z')`)
+	refused("another resource", `UPDATE changes SET record = '6', at = '2026-01-15T13:45:00.000000Z' WHERE seq = 6`)
 	run(t, app, `UPDATE changes SET record = '5' WHERE seq = 6`)
 	if _, err := reader.Read(app, end); err != nil {
 		t.Error(err)
 	}
-	refused("removed", `INSERT INTO changes VALUES (7, 'alert', '5', 'updated', '', '', ''); DELETE FROM changes WHERE seq < 7`)
+	refused("deleted", `INSERT INTO changes VALUES (7, 'alert', '5', 'updated', '', '', ''); DELETE FROM changes WHERE seq < 7`)
 	for _, text := range []string{"", "x", "AAAA", end.String() + "A", "AAAAAAAAAAAAAAAAAAAAAA", "__________8AAAAAAAAAAA"} {
 		if _, err := changefeed.Parse(text); vigiltest.Code(err) != changefeed.InvalidCursor {
 			t.Errorf("%q: %v", text, err)
@@ -105,18 +105,18 @@ func TestCursors(t *testing.T) {
 	}
 }
 
-// FuzzParse: no text is taken for a cursor but one that a cursor writes.
+// FuzzParse checks that Parse accepts only what String returns.
 func FuzzParse(f *testing.F) {
 	f.Add("AAAAAAAAAC8tX2T7mK0a3w")
 	f.Add("")
 	f.Fuzz(func(t *testing.T, text string) {
 		if c, err := changefeed.Parse(text); err == nil && c.String() != text {
-			t.Errorf("%q is read as %s", text, c)
+			t.Errorf("%q parses as %s", text, c)
 		}
 	})
 }
 
-// BenchmarkPage reads a thousand changes from the middle of ten million, with the check of the cursor.
+// BenchmarkPage reads a thousand changes from the middle of ten million, and verifies the cursor.
 func BenchmarkPage(b *testing.B) {
 	app := vigiltest.NewApp(b)
 	for range 20 {

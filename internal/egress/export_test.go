@@ -2,5 +2,5 @@ package egress
 
 import "net/http"
 
-// Outside is what sends requests to the public, without the check of the address as it is written.
+// PublicClient returns the client for public hosts, without the check of the URL.
 func (c *Client) Outside() *http.Client { return c.outside }

@@ -1,6 +1,5 @@
-// Package outbound knows where requests may go whose address somebody else chose: to public hosts over https, and nowhere else. The address is
-// checked when it is written down, for the person who wrote it, and again when it is dialled, after its name was looked up, so that no name
-// leads into the house. It knows nothing of what is asked or sent.
+// Package egress restricts requests to URLs that users configure: https to public hosts only (SSRF guard). The URL is checked when it is configured,
+// and the address again when it is dialed, after name resolution, so that no host name leads into the private network.
 package egress
 
 import (
@@ -17,21 +16,21 @@ import (
 	"time"
 )
 
-// LongestURL is how long an address may be.
+// MaxURLLength bounds a URL.
 const LongestURL = 2048
 
-// ErrAddress says that requests may not go to an address. It does not repeat it: an address may hold a secret.
-var ErrAddress = errors.New("not an address that requests may go to")
+// ErrAddress reports a URL to which requests are forbidden. Its text omits the URL, because a URL may contain a secret.
+var ErrAddress = errors.New("requests to this address are not allowed")
 
-// Options of a client.
+// Options configure a client.
 type Options struct {
 	Timeout time.Duration // of a whole request
-	// DevHosts are host or host:port, in lower case, of machines of developers, which may be near and speak plain http. One without a port
-	// stands for every port. Never in production.
+	// DevHosts are developers' machines as host or host:port, in lower case. They may be private and use plain http. A host without a port allows
+	// every port. Empty in production.
 	DevHosts []string
 }
 
-// Client sends requests to the addresses of others. It follows no redirect: the answer is the redirect. It is safe for concurrent use.
+// Client sends requests to allowed URLs. It does not follow redirects: the redirect is the answer. It is safe for concurrent use.
 type Client struct {
 	outside, inside *http.Client
 	devHosts        []string
@@ -53,11 +52,11 @@ func newClient(timeout time.Duration, publicOnly bool) *http.Client {
 		Transport: &http.Transport{
 			DialContext: dialer.DialContext, ForceAttemptHTTP2: true, TLSHandshakeTimeout: timeout,
 			MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 16 << 10,
-		}, // no Proxy: the environment has no say in where these requests go
+		}, // no Proxy, so that the environment cannot redirect these requests
 	}
 }
 
-// refuseNear is told of each address just before it is dialled.
+// refusePrivate rejects a non-public address just before it is dialed.
 func refuseNear(_ context.Context, _, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil || !Public(at.Addr()) {
@@ -66,19 +65,19 @@ func refuseNear(_ context.Context, _, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// Check refuses an address that no request could go to, as far as that shows before its name is looked up.
+// Check rejects a forbidden URL, as far as possible without resolving its host name.
 func (c *Client) Check(address string) error {
 	_, err := c.clientFor(address)
 	return err
 }
 
-// Do sends a request, if it may go where it is addressed. The caller closes the body of the answer, and bounds what is read of it.
+// Do sends a request if its URL is allowed. The caller closes the body of the response and bounds how much of it is read.
 func (c *Client) Do(r *http.Request) (*http.Response, error) {
 	client, err := c.clientFor(r.URL.String())
 	if err != nil {
 		return nil, err
 	}
-	return client.Do(r) //nolint:gosec // G704: where it may go is what was just checked, and is checked again when it is dialled
+	return client.Do(r) //nolint:gosec // G704: the URL was just checked, and the address is checked again when it is dialed
 }
 
 func (c *Client) clientFor(address string) (*http.Client, error) {
@@ -99,7 +98,7 @@ func (c *Client) clientFor(address string) (*http.Client, error) {
 	return c.outside, nil
 }
 
-// special are ranges that reach nobody in public though they look like it. Source: IANA special-purpose address registries (RFC 6890).
+// specialRanges are ranges that look public but are not. Source: IANA special-purpose address registries (RFC 6890).
 var special = func() (ranges []netip.Prefix) {
 	for _, text := range []string{
 		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
@@ -110,10 +109,10 @@ var special = func() (ranges []netip.Prefix) {
 	return ranges
 }()
 
-// global is all of IPv6 that is given out: the rest is local, or holds an IPv4 address. Source: RFC 4291, section 2.4; IANA IPv6 address space.
+// globalUnicast is the assigned part of IPv6. The rest is local, or embeds an IPv4 address. Source: RFC 4291, section 2.4; IANA IPv6 address space.
 var global = netip.MustParsePrefix("2000::/3")
 
-// Public reports whether an address is one of the public internet's.
+// Public reports whether an address is on the public internet.
 func Public(at netip.Addr) bool {
 	at = at.Unmap().WithZone("")
 	if !at.IsGlobalUnicast() || at.IsPrivate() || at.Is6() && !global.Contains(at) {

@@ -14,7 +14,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/egress"
 )
 
-// What a name was resolved to is judged, in every way of writing it. Source: IANA special-purpose address registries (RFC 6890).
+// Source: IANA special-purpose address registries (RFC 6890).
 func TestPublicAddresses(t *testing.T) {
 	for list, public := range map[string]bool{
 		"8.8.8.8 142.250.180.10 100.63.255.255 100.128.0.1 172.15.0.1 172.32.0.1 2a00:1450:4001:82a::200a 2606:4700::1111 ::ffff:8.8.8.8": true,
@@ -31,7 +31,7 @@ func TestPublicAddresses(t *testing.T) {
 	}
 }
 
-// What is wrong with an address shows when it is written down.
+// Forbidden URLs are rejected when they are configured.
 func TestCheck(t *testing.T) {
 	client := egress.New(egress.Options{Timeout: time.Second, DevHosts: []string{"127.0.0.1", "dev.example:8080"}})
 	for list, allowed := range map[string]bool{
@@ -47,11 +47,11 @@ func TestCheck(t *testing.T) {
 		}
 	}
 	if client.Check("https://keys.example.org/"+strings.Repeat("a", egress.LongestURL)) == nil {
-		t.Error("an address without end is allowed")
+		t.Error("an overlong URL is allowed")
 	}
 }
 
-// A name that leads into the house is refused when it is dialled, before a byte is sent, and a redirect is not followed.
+// A name that resolves to a private address is rejected when it is dialed, before a byte is sent, and redirects are not followed.
 func TestDial(t *testing.T) {
 	var connections atomic.Int32
 	server := httptest.NewUnstartedServer(http.RedirectHandler("http://169.254.169.254/latest/", http.StatusFound))
@@ -65,7 +65,7 @@ func TestDial(t *testing.T) {
 			t.Errorf("%s: %d, %v", host, status, err)
 		}
 		if status, err := get(t, strict.Outside().Do, "https://"+host+port); !errors.Is(err, egress.ErrAddress) {
-			t.Errorf("%s, dialled: %d, %v", host, status, err)
+			t.Errorf("%s, dialed: %d, %v", host, status, err)
 		}
 	}
 	if n := connections.Load(); n != 0 {

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// longestWait bounds what an answer may ask for: more is as good as never, and must not overflow.
+// maxWait bounds a requested wait, so that it cannot overflow.
 const longestWait = 24 * time.Hour
 
-// RetryAfter is how long an answer asks to be left alone; given is false when it does not say. Source: RFC 9110, section 10.2.3.
+// RetryAfter returns the wait that a response requests; given is false without a valid header. Source: RFC 9110, section 10.2.3.
 func RetryAfter(header http.Header, now time.Time) (wait time.Duration, given bool) {
 	text := strings.TrimSpace(header.Get("Retry-After"))
-	if seconds, err := strconv.ParseUint(text, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) { // out of range it is the largest there is
+	if seconds, err := strconv.ParseUint(text, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) { // out of range means the largest value
 		return time.Duration(min(seconds, uint64(longestWait/time.Second))) * time.Second, true
 	}
 	if at, err := http.ParseTime(text); err == nil {

@@ -8,23 +8,23 @@ import (
 	"strings"
 )
 
-// Answer is what a caller was answered. It refuses to print.
+// Answer is the stored response to a request. It refuses to print.
 type Answer struct {
 	Status int
 	Header map[string]string
 	Body   []byte
-	// Rights are what the caller had when it was given, and Patients whom the caller had to be let at.
+	// Rights are those that the caller had, and Patients the ones to whom the caller needed access.
 	Rights   string
 	Patients []string
 }
 
-// Format shows nothing of the answer.
+// Format prints a placeholder in place of the answer.
 func (Answer) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[answer]") }
 
-// LogValue shows nothing of the answer.
+// LogValue logs a placeholder in place of the answer.
 func (Answer) LogValue() slog.Value { return slog.StringValue("[answer]") }
 
-// head is what is kept of an answer before its body, on a line of its own.
+// answerHead is the first line of a stored answer; the body follows it.
 type head struct {
 	Status   int               `json:"status"`
 	Header   map[string]string `json:"header,omitempty"`
@@ -40,7 +40,7 @@ func (a Answer) encode() (string, error) {
 	return string(first) + "\n" + string(a.Body), nil
 }
 
-// decode reads what encode wrote; nil for anything else.
+// decode parses the result of encode; it returns nil for anything else.
 func decode(text string) *Answer {
 	first, body, ok := strings.Cut(text, "\n")
 	var h head

@@ -1,9 +1,9 @@
-// Package idempotency knows which keys callers have used, for what, and what they were answered, so that a request that is sent again is carried
-// out once. It knows neither endpoints nor what they do: that something was stored it notes in the very transaction that stored it.
+// Package idempotency stores the keys that callers have used, for which request, and the answers, so that a repeated request is carried out once.
+// The package does not depend on the endpoints: the first transaction of a request reserves the key.
 //
-// A use of a key is known in memory while it is carried out, in the database from the first transaction that was committed for it, and with its
-// answer once there is one. So what a process that was killed leaves behind is true: nothing, where nothing was stored, and the request is
-// carried out when it comes again; or a use without an answer, which is told and not repeated.
+// A use of a key is kept in memory while the request runs, in the database from its first committed transaction, and with its answer once there is
+// one. After a crash the state is therefore correct: without a committed transaction the repeated request is carried out; with one but without an
+// answer, it is refused as answer lost.
 // Source: docs/decisions/conventions.md, "Idempotency keys".
 package idempotency
 
@@ -21,42 +21,42 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// KnownFor is how long a key is known. Source: draft-ietf-httpapi-idempotency-key-header-07, section 2.3: the server says how long.
+// KeyLifetime is how long a key is stored. Source: draft-ietf-httpapi-idempotency-key-header-07, section 2.3, which leaves the time to the server.
 const KnownFor = 24 * time.Hour
 
 // MaxAnswer bounds the answers that are stored, in bytes.
 const MaxAnswer = 2 << 20
 
-// lookAtOnce is how many keys are looked up at a time, which takes microseconds each.
+// maxLookups bounds concurrent lookups of keys, which take microseconds each.
 const lookAtOnce = 4
 
-// Keys are the keys of one service. They are safe for concurrent use.
+// Keys manages the keys of one service. It is safe for concurrent use.
 type Keys struct {
 	lock    sync.Mutex
-	running map[string]string // id to request
+	running map[string]string // request hash by key id
 	answers *async.Group[collections.IdempotencyKey, struct{}]
-	// ended counts the uses that ended, of some ids together, so that who begins knows whether any did meanwhile.
+	// endedUses counts the uses that ended, in 256 groups of ids. Begin compares it to detect a use that ended during the lookup.
 	ended      [256]atomic.Uint64
 	reads      collections.ReadCache
-	looking    chan struct{}              // held by who looks a key up: more at once would open and close connections all the time
-	statements collections.StatementCache // of those who store answers, one after the other
+	looking    chan struct{}              // held during a lookup; more at once would open and close database connections
+	statements collections.StatementCache // of the transactions that store answers
 }
 
-// New returns an empty memory.
+// New returns keys without any use.
 func New(log *slog.Logger) *Keys {
 	k := &Keys{running: map[string]string{}, looking: make(chan struct{}, lookAtOnce)}
 	k.answers = async.NewGroup(async.GroupOptions[collections.IdempotencyKey, struct{}]{Store: k.storeAll, Log: log})
 	return k
 }
 
-// Request is what a caller asks for under a key.
+// Request is a caller's request under a key.
 type Request struct {
-	Caller, Key    string // Caller is somebody known
-	Method, Target string // Target is the path and the query
+	Caller, Key    string // Caller is authenticated
+	Method, Target string // Target is path and query
 	Body           []byte
 }
 
-// Use is a request that is carried out under a key, by one caller at a time. It must be ended with Release.
+// Use is a running request under a key. The caller must end it with Release.
 type Use struct {
 	keys    *Keys
 	key     string
@@ -65,8 +65,8 @@ type Use struct {
 	release sync.Once
 }
 
-// Begin says what to do with a request: carry it out, and say so with the Use; or give the answer it was given before. A key that was used for
-// something else, that somebody is using, or whose answer is lost, is a fault.
+// Begin returns a Use if the request has to be carried out, or the stored answer if it was carried out before. It returns a fault if the key was
+// used for another request, is in use, or has lost its answer.
 func (k *Keys) Begin(app core.App, r Request, now time.Time) (use *Use, answered *Answer, err error) {
 	id, err := collections.KeyHash(r.Caller, r.Key)
 	if err != nil {
@@ -85,11 +85,11 @@ func (k *Keys) Begin(app core.App, r Request, now time.Time) (use *Use, answered
 	if err := k.start(id, request); err != nil {
 		return nil, nil, err
 	}
-	if use.others().Load() != before || stored { // whoever ran may have ended meanwhile
+	if use.others().Load() != before || stored { // another use may have ended since
 		answered, stored, err = use.find(app, now)
 	}
 	if err == nil && answered == nil && stored {
-		err = lost() // and nobody is about to say
+		err = lost() // no use is running that could still store the answer
 	}
 	if err != nil || answered != nil {
 		use.Release()
@@ -98,7 +98,7 @@ func (k *Keys) Begin(app core.App, r Request, now time.Time) (use *Use, answered
 	return use, nil, nil
 }
 
-// start lets one caller in at a time.
+// start marks a key as in use, for one caller at a time.
 func (k *Keys) start(id, request string) error {
 	k.lock.Lock()
 	defer k.lock.Unlock()
@@ -112,7 +112,7 @@ func (k *Keys) start(id, request string) error {
 	return nil
 }
 
-// find is the answer that the request was given before, if that is known. stored: something was done for it.
+// findAnswer returns the stored answer of the request, nil if there is none. stored reports whether the key is stored.
 func (u *Use) find(app core.App, now time.Time) (answer *Answer, stored bool, err error) {
 	u.keys.looking <- struct{}{}
 	defer func() { <-u.keys.looking }()
@@ -126,7 +126,7 @@ func (u *Use) find(app core.App, now time.Time) (answer *Answer, stored bool, er
 	return decode(known.Answer), true, nil
 }
 
-// others counts the uses that ended of ids like this one.
+// endedCounter returns the counter of ended uses for the group of this id.
 func (u *Use) others() *atomic.Uint64 { return &u.keys.ended[u.row.ID[0]] }
 
 func reused() *fault.Error {
@@ -139,20 +139,20 @@ func inProgress() *fault.Error {
 
 func lost() *fault.Error {
 	return fault.New(fault.Unprocessable, "idempotency_answer_lost",
-		"What was first asked for with this "+Header+" was carried out, at least in part, and its answer is not known. Look at what is there before you send it with another key.")
+		"The first request with this "+Header+" was carried out, at least in part, but its answer was not stored. Check the current state before you send the request with another key.")
 }
 
-// In returns the app in which the first transaction notes that the key was used.
+// In returns an app whose first transaction reserves the key.
 func (u *Use) In(app core.App) core.App { return &notingApp{app, u} }
 
-// Note notes in a transaction that something was done for the request.
+// Reserve stores in a transaction that the key is used.
 func (u *Use) Note(tx core.App) error {
 	if u.noted.Load() {
 		return nil
 	}
 	noted, err := collections.ReserveIdempotencyKey(tx, u.row, u.row.At.Add(-KnownFor))
 	if err == nil && !noted {
-		err = inProgress() // by another process
+		err = inProgress() // another process reserved it
 	}
 	return err
 }
@@ -170,13 +170,13 @@ func (a *notingApp) RunInTransaction(do func(tx core.App) error) error {
 		}
 		err := do(tx)
 		if err == nil {
-			a.use.noted.Store(true) // but for a commit that fails: then it is dropped, or told as lost, with nothing behind it
+			a.use.noted.Store(true) // a commit that fails now leaves the flag set: the use is then dropped or refused as answer lost
 		}
 		return err
 	})
 }
 
-// Save implements [core.App]: it has a transaction of its own.
+// Save implements [core.App]. It runs in a transaction of its own.
 func (a *notingApp) Save(model core.Model) error {
 	return a.RunInTransaction(func(tx core.App) error { return tx.Save(model) })
 }
@@ -186,10 +186,10 @@ func (a *notingApp) Delete(model core.Model) error {
 	return a.RunInTransaction(func(tx core.App) error { return tx.Delete(model) })
 }
 
-// Stored reports whether something was stored for the request.
+// Stored reports whether a transaction of the request has reserved the key.
 func (u *Use) Stored() bool { return u.noted.Load() }
 
-// Store stores the answer, durably.
+// Store stores the answer durably.
 func (u *Use) Store(app core.App, a Answer) error {
 	text, err := a.encode()
 	if err != nil {
@@ -203,7 +203,7 @@ func (u *Use) Store(app core.App, a Answer) error {
 	return err
 }
 
-// StoreUnknown stores that the request was carried out, and that nobody knows what was answered.
+// StoreUnknown stores that the request was carried out and that its answer is unknown.
 func (u *Use) StoreUnknown(app core.App) error {
 	if u.Stored() {
 		return nil
@@ -211,7 +211,7 @@ func (u *Use) StoreUnknown(app core.App) error {
 	return app.RunInTransaction(u.Note)
 }
 
-// Drop forgets the use: the request may be sent again.
+// Drop deletes the use, so that the request may be repeated.
 func (u *Use) Drop(app core.App) error {
 	if !u.Stored() {
 		return nil
@@ -219,7 +219,7 @@ func (u *Use) Drop(app core.App) error {
 	return collections.DeleteIdempotencyKey(app, u.row.ID)
 }
 
-// Release ends the use; a second time does nothing.
+// Release ends the use. Further calls do nothing.
 func (u *Use) Release() {
 	u.release.Do(func() {
 		u.keys.lock.Lock()
@@ -241,10 +241,10 @@ func (k *Keys) storeAll(app core.App, uses []*async.GroupItem[collections.Idempo
 	})
 }
 
-// sweptTogether bounds what one transaction removes, so that readings never wait long for it.
+// sweepBatch bounds how many keys one transaction deletes, so that the writer of readings never waits long for it.
 const sweptTogether = 500
 
-// Sweep forgets what is not known any more, and says how many uses that were.
+// Sweep deletes expired keys and returns how many.
 func Sweep(ctx context.Context, app core.App, now time.Time) (gone int, err error) {
 	for {
 		if err := ctx.Err(); err != nil {

@@ -17,7 +17,7 @@ import (
 
 var now = vigiltest.Clock
 
-// process is a service that has just been started.
+// newProcess returns the keys of a service that has just started.
 func process() *idempotency.Keys { return idempotency.New(slog.New(slog.DiscardHandler)) }
 
 var request = idempotency.Request{Caller: "user 1", Key: "k", Method: "POST", Target: "/api/v1/patients?", Body: []byte(`{}`)}
@@ -50,7 +50,7 @@ func TestWhileOneRuns(t *testing.T) {
 	if err := use.In(app).RunInTransaction(func(core.App) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, k, app, request, now, "idempotency_in_progress") // noted, and not lost: it goes on
+	refused(t, k, app, request, now, "idempotency_in_progress") // reserved, and still running
 	if err := use.Store(app, idempotency.Answer{Status: 201, Body: []byte("made")}); err != nil {
 		t.Fatal(err)
 	}
@@ -62,16 +62,16 @@ func TestWhileOneRuns(t *testing.T) {
 	refused(t, k, app, other, now, "idempotency_key_reused")
 }
 
-// What a process that was killed leaves behind depends on whether anything had been stored.
+// After a crash the outcome depends on whether a transaction of the request was committed.
 func TestKilled(t *testing.T) {
 	app := vigiltest.NewApp(t)
-	begin(t, process(), app, now) // killed before anything was stored
+	begin(t, process(), app, now) // crash before a commit
 
 	use := begin(t, process(), app, now)
 	failed := errors.New("rolled back")
 	if err := use.In(app).RunInTransaction(func(core.App) error { return failed }); !errors.Is(err, failed) || use.Stored() {
 		t.Errorf("%v, stored: %t", err, use.Stored())
-	} // and again
+	} // crash again
 
 	use = begin(t, process(), app, now)
 	inner := 0
@@ -82,7 +82,7 @@ func TestKilled(t *testing.T) {
 		if err != nil || !use.Stored() {
 			t.Fatal(err, use.Stored())
 		}
-	} // killed after something was stored, before it was answered
+	} // crash after a commit, before the answer
 	if inner != 2 {
 		t.Errorf("%d transactions", inner)
 	}
@@ -95,7 +95,7 @@ func TestKilled(t *testing.T) {
 	refused(t, process(), app, request, now.Add(47*time.Hour), "idempotency_answer_lost")
 }
 
-// Two processes that work on one database do not both store something under one key.
+// Two processes on one database do not both store something under one key.
 func TestTwoProcesses(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	one, two := begin(t, process(), app, now), begin(t, process(), app, now)
@@ -108,7 +108,7 @@ func TestTwoProcesses(t *testing.T) {
 	if !errors.As(err, &f) || f.Code != "idempotency_in_progress" || did {
 		t.Errorf("%v, done: %t", err, did)
 	}
-	if err := two.Drop(app); err != nil { // it must not forget what the other has stored
+	if err := two.Drop(app); err != nil { // must not delete the reservation of the other process
 		t.Fatal(err)
 	}
 	refused(t, process(), app, request, now, "idempotency_answer_lost")
@@ -132,7 +132,7 @@ func TestDropped(t *testing.T) {
 	refused(t, k, app, request, now, "idempotency_answer_lost")
 }
 
-// An answer that cannot be opened any more is one that is not known.
+// An answer that cannot be decrypted counts as lost.
 func TestUnreadableAnswer(t *testing.T) {
 	app, k := vigiltest.NewApp(t), process()
 	use := begin(t, k, app, now)

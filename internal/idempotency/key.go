@@ -9,11 +9,11 @@ import (
 // Header is the request header that carries a key.
 const Header = "Idempotency-Key"
 
-// longest bounds a key, in characters.
+// maxKeyLength bounds a key, in characters.
 const longest = 255
 
-// ParseKey reads the header: one key of 1 to 255 printable ASCII characters. It is a string of RFC 9651, in double quotes, as the draft has it,
-// or stands there bare, as most callers send it; both are the same key.
+// ParseKey parses the header: one key of 1 to 255 printable ASCII characters. The key is a quoted string of RFC 9651, as the draft requires, or a
+// bare one, as most callers send it; both forms are the same key.
 // Source: draft-ietf-httpapi-idempotency-key-header-07, section 2.1; RFC 9651, section 3.3.3.
 func ParseKey(lines []string) (string, error) {
 	if len(lines) != 1 {
@@ -43,7 +43,7 @@ func ParseKey(lines []string) (string, error) {
 
 func malformed(why string) *fault.Error { return fault.Field(Header, why) }
 
-// unquote reads a whole string of structured fields.
+// unquote parses a structured-field string that spans the whole text.
 func unquote(text string) (string, bool) {
 	var plain strings.Builder
 	for i := 1; i < len(text); i++ {

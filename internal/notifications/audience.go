@@ -12,16 +12,16 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// personal are the kinds that are for one person alone: a summary of somebody's own day, or a word to the patient. Where that person has no
-// account that may be used, there is nothing that anybody else would have to know.
+// personalKinds concern one user only: a summary of the user's own day, or a prompt to the patient. Without an active account of that user there is
+// no recipient, and no other user needs to be notified.
 // Source: docs/decisions/notifications.md, "Empty audience".
 var personal = map[Kind]bool{ReviewsPending: true, BillingTasksPending: true, DigestReady: true, MeasureAgain: true}
 
-// errNobody says that an announcement has no audience at all, not even administrators: it stays open until there is one.
-var errNobody = errors.New("there is nobody to tell")
+// errNoAudience reports an announcement without any recipient, not even an administrator. It stays pending until there is one.
+var errNobody = errors.New("no active user can be notified")
 
-// orAdministrators are the people found, or the administrators where there are none: what somebody has to know is never told to nobody. It is
-// the one place where that is seen to. Source: docs/decisions/notifications.md, "Empty audience".
+// orAdministrators returns the given users, or the administrators if there are none. It is the only fallback for an empty audience. Source:
+// docs/decisions/notifications.md, "Empty audience".
 func (r recipients) orAdministrators(people []string) ([]string, error) {
 	if len(people) > 0 {
 		return people, nil
@@ -29,7 +29,7 @@ func (r recipients) orAdministrators(people []string) ([]string, error) {
 	return r.find("", "", authz.Admin)
 }
 
-// followers are nobody else while the owner of a follow-up can be told, and the care team once the owner has left.
+// followUpFallback returns no further recipients while the owner of a follow-up has an active account, and the care team otherwise.
 func (r recipients) followers(a *collections.Announcement) ([]string, error) {
 	owner, err := collections.ActiveUser(r.app, a.User)
 	if err != nil || len(owner) > 0 {
@@ -38,16 +38,16 @@ func (r recipients) followers(a *collections.Announcement) ([]string, error) {
 	return r.careTeam(a)
 }
 
-// noteUnheard says at error level how many announcements wait because nobody is there to be told, when that has changed. They stay in the queue,
-// whose age is a metric with an alert rule. Operators of the dashboard are not mailed: they are no staff, and a mail is no place for what happened.
+// logUnaddressed logs the number of announcements without a recipient when it has changed. They stay in the queue, and the age of the queue is a
+// metric with an alert rule. PocketBase superusers are not mailed: they are not staff, and a mail must not contain the event.
 func (d *Dispatcher) noteUnheard(waiting int) {
 	if d.unheard.Swap(int64(waiting)) == int64(waiting) || waiting == 0 {
 		return
 	}
-	d.Log.Error("nobody to tell: there is no active administrator", slog.Int("announcements", waiting))
+	d.Log.Error("announcements wait: there is no active administrator", slog.Int("announcements", waiting))
 }
 
-// storeForAdministrators stores a notice for the administrators whom there are none of yet.
+// storeForAdministrators stores a notice for administrators while none exists.
 func storeForAdministrators(tx core.App, n Notice, now time.Time) error {
 	return Announce(tx, Announcement{
 		Kind: ServiceTrouble, Severity: n.Severity, Body: n.Title + ". " + n.Body,

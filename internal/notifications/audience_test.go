@@ -13,7 +13,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// ownOnly are about one person's own day; nobody else has to hear of them.
+// ownOnly are kinds for one user only.
 var ownOnly = map[notifications.Kind]bool{
 	notifications.ReviewsPending: true, notifications.BillingTasksPending: true, notifications.DigestReady: true, notifications.MeasureAgain: true,
 }
@@ -27,8 +27,8 @@ func (w *ward) open() int {
 	return len(open)
 }
 
-// Whatever happens, somebody hears of it: with no care team, no clinical manager, nobody assigned and the one person meant gone, the
-// administrators do. Without any it waits, and the log says so, once.
+// Every announcement has a recipient: without a care team, clinical manager, assignee or active named user, the administrators are notified. Without
+// an administrator it waits, and the log reports so once.
 func TestNothingIsToldToNobody(t *testing.T) {
 	for _, kind := range append(notifications.Kinds(), "of a later version") {
 		t.Run(string(kind), func(t *testing.T) {
@@ -36,41 +36,41 @@ func TestNothingIsToldToNobody(t *testing.T) {
 			var log bytes.Buffer
 			w.Log = slog.New(slog.NewTextHandler(&log, nil))
 			gone := w.member(authz.Nurse, vigiltest.Inactive())
-			w.member(authz.DataMonitor) // is on the team, and hears of no patient
+			w.member(authz.DataMonitor) // on the team, but not notified of patients
 			vigiltest.User(t, w.app, authz.Admin, vigiltest.Inactive())
-			billing := ownOnly[kind]
+			hasAudience := ownOnly[kind]
 			for _, m := range []notifications.Kind{
 				notifications.ClaimDenied, notifications.RefundIsDue, notifications.EvidenceChanged, notifications.BillingRunSkipped,
 				notifications.AttestationNeeded, notifications.DeliveryGivenUp, notifications.EMROutage,
 			} {
-				billing = billing || kind == m // the data monitor is the audience
+				hasAudience = hasAudience || kind == m // the data monitor is the audience
 			}
 			w.announce(notifications.Announcement{
 				Kind: kind, Severity: "warning", PatientID: w.patient, EscalationID: "000000000000009", UserID: gone.Id, Body: "Quendolin Mummelsee", Key: "one",
 			})
 			w.send()
 			w.send()
-			if got := w.open(); (got == 1) == billing {
-				t.Fatalf("%d wait for somebody", got)
+			if got := w.open(); (got == 1) == hasAudience {
+				t.Fatalf("%d wait for a recipient", got)
 			}
-			if said := strings.Count(log.String(), "level=ERROR"); said != 1-w.closed() || strings.Contains(log.String(), "Mummelsee") {
-				t.Errorf("said %d times: %s", said, log.String())
+			if logged := strings.Count(log.String(), "level=ERROR"); logged != 1-w.closed() || strings.Contains(log.String(), "Mummelsee") {
+				t.Errorf("logged %d times: %s", logged, log.String())
 			}
 			admin := vigiltest.User(t, w.app, authz.Admin)
 			w.send()
-			if got := len(w.list(admin)); got != 1-boolean(billing) || w.open() != 0 {
+			if got := len(w.list(admin)); got != 1-boolean(hasAudience) || w.open() != 0 {
 				t.Errorf("the administrator has %d, %d wait", got, w.open())
 			}
 			w.announce(notifications.Announcement{Kind: kind, Severity: "critical", PatientID: w.patient, UserID: gone.Id, Body: "Quendolin Mummelsee", Key: "two"})
 			w.send()
 			switch got := len(w.list(admin)); {
 			case ownOnly[kind] && got != 0:
-				t.Errorf("what is for one person alone was told to others")
-			case !ownOnly[kind] && !billing && got != 2:
+				t.Errorf("a personal notification was sent to other users")
+			case !ownOnly[kind] && !hasAudience && got != 2:
 				t.Errorf("the administrator has %d", got)
 			}
 			if len(w.list(gone)) != 0 {
-				t.Error("told who has left")
+				t.Error("an inactive user was notified")
 			}
 		})
 	}
@@ -85,7 +85,7 @@ func boolean(b bool) int {
 
 func (w *ward) closed() int { return 1 - w.open() }
 
-// A follow-up whose owner has left is the care team's, and so are the mails and notices that do not go through announcements.
+// A follow-up of an inactive owner goes to the care team; mails and notices outside announcements have the same fallbacks.
 func TestWhoTakesOver(t *testing.T) {
 	w := newWard(t)
 	owner, nurse := w.member(authz.Nurse, vigiltest.Inactive()), w.member(authz.Nurse)
@@ -101,7 +101,7 @@ func TestWhoTakesOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(w.list(admin)) != 1 || len(w.list(left)) != 0 {
-		t.Errorf("of an emergency: administrator %d, who has left %d", len(w.list(admin)), len(w.list(left)))
+		t.Errorf("emergency access: administrator %d, inactive provider %d", len(w.list(admin)), len(w.list(left)))
 	}
 	if err := notifications.QueueForCareTeam(w.app, notifications.BatteryLow, alone, w.now); err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func TestWhoTakesOver(t *testing.T) {
 	}
 }
 
-// What administrators must know waits for the first of them.
+// Notices to administrators wait for the first administrator.
 func TestNoticesWaitForAnAdministrator(t *testing.T) {
 	w := newWard(t)
 	if err := notifications.NotifyOfBrokenAudit(w.app, 7, w.now); err != nil {
@@ -128,6 +128,6 @@ func TestNoticesWaitForAnAdministrator(t *testing.T) {
 	admin := vigiltest.User(t, w.app, authz.Admin)
 	w.send()
 	if got := len(w.list(admin)); got != 2 || w.open() != 0 {
-		t.Errorf("told %d, %d wait", got, w.open())
+		t.Errorf("notified %d, %d wait", got, w.open())
 	}
 }

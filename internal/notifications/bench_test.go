@@ -13,8 +13,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// BenchmarkThousandRecipients tells a thousand people of one event, with a push service that answers at once. Meanwhile somebody else writes:
-// how long the longest of these writes waited is reported too.
+// BenchmarkThousandRecipients notifies a thousand users of one event, with a push service that answers at once, while another goroutine writes. It
+// also reports the longest wait of these writes.
 func BenchmarkThousandRecipients(b *testing.B) {
 	const people = 1000
 	w := newWard(b)

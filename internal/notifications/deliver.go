@@ -14,13 +14,13 @@ import (
 	"github.com/vigilhealth/vigil/internal/async"
 )
 
-// retryDelays is the wait after each attempt but the last. Source: docs/decisions/notifications.md, "Web Push delivery".
+// retryDelays are the waits after each attempt but the last. Source: docs/decisions/notifications.md, "Web Push delivery".
 var retryDelays = []time.Duration{30 * time.Second, 2 * time.Minute, 10 * time.Minute}
 
-// pause is how long a push service that did not answer is left alone.
+// hostBackoff is how long no push is sent to a push service that did not answer.
 const pause = 30 * time.Second
 
-// sendClaimed begins a conversation for every push that is due.
+// sendDuePushes claims all due pushes and starts an attempt for each.
 func (d *Dispatcher) sendClaimed(ctx context.Context, app core.App, p *pass) error {
 	for ctx.Err() == nil {
 		now := d.Clock()
@@ -32,7 +32,7 @@ func (d *Dispatcher) sendClaimed(ctx context.Context, app core.App, p *pass) err
 			select {
 			case d.slots <- struct{}{}:
 			case <-ctx.Done():
-				return nil // the lease ends and they are sent then
+				return nil // the lease expires and the push is sent later
 			}
 			p.under.Go(func() {
 				defer func() { <-d.slots }()
@@ -43,20 +43,20 @@ func (d *Dispatcher) sendClaimed(ctx context.Context, app core.App, p *pass) err
 	return nil
 }
 
-// ending is how one attempt ended.
+// pushResult is the result of one attempt.
 type ending struct {
 	collections.FinishedPush
 	tokenID string
-	refused string // the host that refused us
+	refused string // host of the push service that refused our credentials
 }
 
 func (d *Dispatcher) deliver(ctx context.Context, app core.App, push *collections.ClaimedPush, p *pass) {
 	end, ok := d.attempt(ctx, app, push, p)
 	if !ok {
-		return // the service stops, or the database failed: the lease ends and the push is tried again
+		return // the service stops or the database failed: the lease expires and the push is retried
 	}
 	if _, err := d.endings.Commit(app, end); err != nil {
-		d.Log.Error("push not recorded", slog.String("push", push.ID), slog.Any("error", err))
+		d.Log.Error("push result not recorded; it is sent again after its lease", slog.String("push", push.ID), slog.Any("error", err))
 		return
 	}
 	if d.Finished != nil {
@@ -74,37 +74,37 @@ func (d *Dispatcher) deliver(ctx context.Context, app core.App, push *collection
 	}
 }
 
-// attempt sends a push, unless there is a reason not to.
+// attempt sends a push, unless its token or age forbids it. ok is false if there is no result to record.
 func (d *Dispatcher) attempt(ctx context.Context, app core.App, push *collections.ClaimedPush, p *pass) (end ending, ok bool) {
 	now := d.Clock()
 	m := mannerOf(push.Channel, push.Type, push.Severity)
 	end = ending{FinishedPush: collections.FinishedPush{ID: push.ID, Body: push.Body, Status: collections.PushFailed}, tokenID: push.TokenID}
-	lapses := collections.ParseInstant(push.CreatedAt).Add(m.life)
+	expiresAt := collections.ParseInstant(push.CreatedAt).Add(m.life)
 	token, err := push.Token()
-	if err != nil && push.TokenActive && lapses.After(now) {
-		d.Log.Error("push waits", slog.String("push", push.ID), slog.Any("error", err))
-		return end, false // its key may come back before it lapses
+	if err != nil && push.TokenActive && expiresAt.After(now) {
+		d.Log.Error("push token not readable; the push is retried", slog.String("push", push.ID), slog.Any("error", err))
+		return end, false // the key may be restored before the push expires
 	}
 	to, readable := open(token)
 	switch {
 	case !push.TokenActive:
-		end.Status = collections.PushExpiredToken // the device was signed out meanwhile
+		end.Status = collections.PushExpiredToken // the user signed out on the device in the meantime
 		return end, true
-	case !readable || !lapses.After(now):
+	case !readable || !expiresAt.After(now):
 		return end, true
 	}
 	if until := d.paused.of(to.host(), now); !until.IsZero() {
-		return end.later(until, lapses, true), true
+		return end.later(until, expiresAt, true), true
 	}
-	clean, err := p.texts.clean(app, push.Body, push.Channel, push.Patient, false) // whoever wrote it
+	clean, err := p.texts.clean(app, push.Body, push.Channel, push.Patient, false) // sanitized regardless of its origin
 	if err != nil {
-		d.Log.Error("push not sanitised", slog.String("push", push.ID), slog.Any("error", err))
+		d.Log.Error("push text not sanitized; the push is retried", slog.String("push", push.ID), slog.Any("error", err))
 		return end, false
 	}
 	end.Body = clean
 	l := message{kind: push.TokenType, to: to, ttl: m.life, urgency: m.urgency, payload: payloadOf(push, clean)}
 	if l.topic, err = topic(push.Channel, push.Type, push.Patient); err != nil {
-		d.Log.Error("push not written", slog.String("push", push.ID), slog.Any("error", err))
+		d.Log.Error("push topic not computed; the push is retried", slog.String("push", push.ID), slog.Any("error", err))
 		return end, false
 	}
 	got := d.Push.send(ctx, l, now)
@@ -116,11 +116,11 @@ func (d *Dispatcher) attempt(ctx context.Context, app core.App, push *collection
 	if got.status == 0 && ctx.Err() != nil {
 		return end, false
 	}
-	return d.judge(end, got, push.Attempts, to.host(), lapses), true
+	return d.judge(end, got, push.Attempts, to.host(), expiresAt), true
 }
 
-// judge says what an answer means for the push.
-func (d *Dispatcher) judge(end ending, got answer, attempts int, host string, lapses time.Time) ending {
+// classify turns the response of a push service into the result of the attempt.
+func (d *Dispatcher) judge(end ending, got answer, attempts int, host string, expiresAt time.Time) ending {
 	now := d.Clock()
 	end.StatusCode = got.status
 	switch {
@@ -139,16 +139,16 @@ func (d *Dispatcher) judge(end ending, got answer, attempts int, host string, la
 		if got.retryAfter > 0 {
 			wait = got.retryAfter
 		}
-		return end.later(now.Add(wait), lapses, false)
+		return end.later(now.Add(wait), expiresAt, false)
 	case slices.Contains([]int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden}, got.status):
 		end.refused = host
 	}
 	return end
 }
 
-// later puts a push off, unless it is of no use by then.
-func (e ending) later(at, lapses time.Time, uncounted bool) ending {
-	if at.Before(lapses) {
+// postpone schedules the next attempt, unless the push expires before it.
+func (e ending) later(at, expiresAt time.Time, uncounted bool) ending {
+	if at.Before(expiresAt) {
 		e.Status, e.NextAttempt, e.Uncounted = collections.PushPending, at, uncounted
 	}
 	return e
@@ -165,7 +165,7 @@ func payloadOf(push *collections.ClaimedPush, body string) []byte {
 	}.encode()
 }
 
-// storeEndings stores how attempts ended, as many as readings can wait for.
+// storeResults stores the results of attempts in one transaction.
 func (d *Dispatcher) storeEndings(app core.App, endings []*async.GroupItem[ending, struct{}]) error {
 	now := d.Clock()
 	return async.Along(app, func(tx core.App) error {

@@ -19,44 +19,44 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// DispatcherOptions are what a dispatcher needs from outside.
+// DispatcherOptions configure a dispatcher.
 type DispatcherOptions struct {
 	Push *Push
-	// Zone is the practice's: that of people who named none.
+	// Zone is the practice's time zone, used for users who chose none.
 	Zone  *time.Location
 	Clock func() time.Time
 	Log   *slog.Logger
-	// Finished is told the state of each push whose attempt ended; it may be nil and must not block.
+	// OnAttempt receives the state of each push after an attempt; it may be nil and must not block.
 	Finished func(status string)
 }
 
-// Dispatcher tells people what was announced: woken after a commit, and swept by the clock in case a wake was lost. Whatever it does it does
-// in small transactions, so that readings never wait for it, and can do again after a crash.
+// Dispatcher notifies users of announcements. It runs after a wake-up and in a periodic sweep. It works in small transactions, so that readings
+// never wait for it, and every step can be repeated after a crash.
 type Dispatcher struct {
 	DispatcherOptions
 	async.Signal
-	round sync.Mutex // one round tells, plans and claims at a time
-	// statements are those of a round's transactions, whose texts are looked through only once.
+	round sync.Mutex // one round notifies, plans and claims at a time
+	// statements caches the prepared statements of a round's transactions.
 	statements collections.StatementCache
-	slots      chan struct{} // one for each conversation with a push service
+	slots      chan struct{} // held during an exchange with a push service
 	paused     pauses
-	unheard    atomic.Int64 // announcements without an audience, as last logged
+	unheard    atomic.Int64 // announcements without a recipient, as last logged
 	endings    *async.Group[ending, struct{}]
 }
 
 const (
-	// concurrency bounds the conversations with push services.
+	// concurrency bounds the concurrent exchanges with push services.
 	concurrency = 32
-	// apart lies between two looks at what is due, so that what comes close together shares its commits: each of them holds up readings that wait
-	// for theirs. The first after a rest comes at once.
+	// roundInterval separates rounds, so that announcements close together share commits, each of which delays waiting readings. The first round
+	// after a pause starts at once.
 	apart = 200 * time.Millisecond
-	// sweep is how often the dispatcher looks without having been woken; retries are due in between.
+	// sweepInterval is how often the dispatcher runs without a wake-up; it also picks up due retries.
 	sweep = 15 * time.Second
-	// batch bounds what one transaction writes.
+	// batchSize bounds the rows that one transaction writes.
 	batch = 100
-	// together is how many announcements are told, and how many pushes recorded, in one transaction.
+	// groupSize bounds the announcements processed, and the push results recorded, in one transaction.
 	together = 50
-	// claim is how many pushes are taken at once; they wait for a slot within pushLease.
+	// claimSize is how many pushes are claimed at once; they must get a slot within pushLease.
 	claim     = 64
 	pushLease = 2 * time.Minute
 )
@@ -68,10 +68,10 @@ func NewDispatcher(o DispatcherOptions) *Dispatcher {
 	return d
 }
 
-// Attach lets announcements and notices that are stored in the app wake the dispatcher.
+// Attach lets announcements and notices stored in the app wake the dispatcher.
 func (d *Dispatcher) Attach(app core.App) { app.Store().Set(wakeKey, d.Wake) }
 
-// Run works whenever it is woken, until ctx ends; pushes under way are finished first.
+// Run processes announcements after each wake-up and sweep until ctx ends, and then waits for the pushes in flight.
 func (d *Dispatcher) Run(ctx context.Context, app core.App) {
 	ticker := time.NewTicker(sweep)
 	defer ticker.Stop()
@@ -92,15 +92,15 @@ func (d *Dispatcher) Run(ctx context.Context, app core.App) {
 		}
 		rested = time.After(apart)
 		if err := d.begin(ctx, app, newPass(&under)); err != nil && ctx.Err() == nil {
-			d.Log.Error("people not told", slog.Any("error", err))
+			d.Log.Error("notifications not processed; the next sweep retries", slog.Any("error", err))
 		}
 	}
 }
 
-// Pushes says what one pass did.
+// Pushes counts the results of one round.
 type Pushes struct{ Told, Sent, Failed, Gone, Again int }
 
-// SendDue tells, plans and sends all that is due and waits for it.
+// SendDue processes everything that is due and waits for it.
 func (d *Dispatcher) SendDue(ctx context.Context, app core.App) (Pushes, error) {
 	var under sync.WaitGroup
 	p := newPass(&under)
@@ -109,25 +109,25 @@ func (d *Dispatcher) SendDue(ctx context.Context, app core.App) (Pushes, error) 
 	return Pushes{int(p.told.Load()), int(p.sent.Load()), int(p.failed.Load()), int(p.gone.Load()), int(p.again.Load())}, errors.Join(err, ctx.Err())
 }
 
-// pass is one look at all that is due.
+// dispatchRound is one run over everything that is due.
 type pass struct {
-	under                           *sync.WaitGroup // the conversations it began
+	under                           *sync.WaitGroup // exchanges that the round started
 	told, sent, failed, gone, again atomic.Int64
-	unheard                         int // announcements that nobody can be told
+	unheard                         int // announcements without a recipient
 	texts                           cleaner
 }
 
 func newPass(under *sync.WaitGroup) *pass { return &pass{under: under} }
 
-// begin does all but wait for the push services, so that a slow one does not keep it from looking again. What goes wrong with one thing
-// does not stop the others.
+// startRound does everything but wait for the push services, so that a slow one does not delay the next round. A failure of one step does not stop
+// the others.
 func (d *Dispatcher) begin(ctx context.Context, app core.App, p *pass) error {
 	d.round.Lock()
 	defer d.round.Unlock()
 	return errors.Join(d.tell(ctx, app, p), d.plan(ctx, app, p), d.sendClaimed(ctx, app, p))
 }
 
-// tell puts what was announced on people's lists.
+// notifyAll stores the list entries of all pending announcements.
 func (d *Dispatcher) tell(ctx context.Context, app core.App, p *pass) error {
 	var failures []error
 	defer func() { d.noteUnheard(p.unheard) }()
@@ -147,8 +147,8 @@ func (d *Dispatcher) tell(ctx context.Context, app core.App, p *pass) error {
 	return errors.Join(failures...)
 }
 
-// tellGroup tells a few announcements in one commit, since each would hold up the readings that wait for theirs; when that fails, or there are
-// many people to tell, each is told on its own, so that only the one at fault waits for the next time.
+// notifyGroup stores the entries of several announcements in one commit, because each commit delays waiting readings. If that fails, or there are
+// many recipients, each announcement is stored on its own, so that only a faulty one waits for the next round.
 func (d *Dispatcher) tellGroup(app core.App, group []*collections.Announcement, p *pass) (failures []error) {
 	var drafted []draftedNotices
 	rows, people := 0, recipients{app, map[string][]string{}}
@@ -179,14 +179,14 @@ func (d *Dispatcher) tellGroup(app core.App, group []*collections.Announcement, 
 	return failures
 }
 
-// draftedNotices is an announcement and what it comes to for each person.
+// draftedNotices is an announcement with the entries for its recipients.
 type draftedNotices struct {
 	of     *collections.Announcement
 	drafts []collections.NotificationDraft
-	people int // who hear of it in all
+	people int // number of recipients
 }
 
-// tellOne tells an announcement, in several commits when many people are to hear of it; the last closes it.
+// notifyOne stores the entries of an announcement, in several commits for many recipients; the last one closes the announcement.
 func (d *Dispatcher) tellOne(app core.App, t draftedNotices) error {
 	for ; len(t.drafts) > batch; t.drafts = t.drafts[batch:] {
 		err := async.Along(app, func(tx core.App) error { return insertAll(tx, t.drafts[:batch], d.Clock()) })
@@ -197,7 +197,7 @@ func (d *Dispatcher) tellOne(app core.App, t draftedNotices) error {
 	return d.store(app, t)
 }
 
-// store puts what was drafted on people's lists and closes their announcements. A notification that is there already is left as it is.
+// store stores the drafted entries and closes their announcements. An entry that exists already is left unchanged.
 func (d *Dispatcher) store(app core.App, drafted ...draftedNotices) error {
 	now := d.Clock()
 	return async.Along(app, func(tx core.App) error {
@@ -234,10 +234,10 @@ func insertAll(tx core.App, drafts []collections.NotificationDraft, now time.Tim
 	return nil
 }
 
-// draftsOf are the entries that an announcement makes.
+// draftNotifications drafts the entries of an announcement for all its recipients.
 func draftsOf(people recipients, a *collections.Announcement) (drafts []collections.NotificationDraft, err error) {
 	m := means(a)
-	hear, err := people.of(a, m)
+	recipientIDs, err := people.of(a, m)
 	if err != nil {
 		return nil, err
 	}
@@ -253,7 +253,7 @@ func draftsOf(people recipients, a *collections.Announcement) (drafts []collecti
 		Channel: m.channel, Type: m.kind, Severity: cmp.Or(a.Severity, "info"), Title: m.title, Body: body, Patient: a.Patient, Alert: a.Alert,
 		Escalation: a.Escalation, Entry: a.Entry, DedupeKey: a.Key, InApp: true, AtOnce: a.AtOnce,
 	}
-	for _, id := range hear {
+	for _, id := range recipientIDs {
 		draft.User = id
 		drafts = append(drafts, draft)
 	}
@@ -265,7 +265,7 @@ func draftsOf(people recipients, a *collections.Announcement) (drafts []collecti
 		return nil, err
 	}
 	title, text := pushText(Reminders, measure)
-	for _, id := range portal { // patients hear only that it is time to measure
+	for _, id := range portal { // patients are only prompted to measure
 		drafts = append(drafts, collections.NotificationDraft{
 			User: id, Channel: Reminders, Type: measure, Severity: "info", Title: title, Body: phi.Text(text), Patient: a.Patient,
 			DedupeKey: a.Key, InApp: true,

@@ -17,7 +17,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// A push can be opened by the browser it is for and by nobody else, is signed, and says nothing.
+// A push can be decrypted only by the browser it is for, is signed, and contains no patient data.
 func TestPushOnTheWire(t *testing.T) {
 	w := newWard(t)
 	nurse := w.member(authz.Nurse)
@@ -42,7 +42,7 @@ func TestPushOnTheWire(t *testing.T) {
 		t.Error(diff)
 	}
 	if _, err := laptop.open(got[0].body); err == nil {
-		t.Error("another browser opens it")
+		t.Error("another browser can decrypt it")
 	}
 	h := got[0].header
 	if h.Get("Content-Encoding") != "aes128gcm" || h.Get("TTL") != "14400" || h.Get("Urgency") != "normal" || len(h.Get("Topic")) != 32 {
@@ -58,7 +58,7 @@ func TestPushOnTheWire(t *testing.T) {
 	}
 }
 
-// An alert and the escalation it opens are one event: who hears of the escalation gets no second push, but both on the list.
+// An alert and its escalation are one event: a recipient of both gets one push, but both list entries.
 func TestOnePushForAnEscalatedAlert(t *testing.T) {
 	w := newWard(t)
 	nurse, provider := w.member(authz.Nurse), w.member(authz.Provider)
@@ -85,7 +85,7 @@ func TestOnePushForAnEscalatedAlert(t *testing.T) {
 	}
 }
 
-// Only a push that was sent, or is on its way, speaks for an alert of the same kind a little later.
+// Only a delivered or pending push covers a similar alert shortly afterward.
 func TestPushThatWasNotDeliveredSpeaksForNobody(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind   notifications.Kind // of the first
@@ -94,11 +94,11 @@ func TestPushThatWasNotDeliveredSpeaksForNobody(t *testing.T) {
 		pushes int // in all
 	}{
 		"sent":                       {notifications.AlertRaised, http.StatusCreated, "sent", 1},
-		"on its way":                 {notifications.AlertRaised, http.StatusServiceUnavailable, "pending", 1},
+		"pending":                    {notifications.AlertRaised, http.StatusServiceUnavailable, "pending", 1},
 		"gone":                       {notifications.AlertRaised, http.StatusGone, "expired_token", 2},
 		"refused":                    {notifications.AlertRaised, http.StatusForbidden, "failed", 3},
 		"an escalation":              {notifications.EscalationOpened, http.StatusCreated, "sent", 1},
-		"an escalation on its way":   {notifications.EscalationOpened, http.StatusServiceUnavailable, "pending", 1},
+		"a pending escalation":       {notifications.EscalationOpened, http.StatusServiceUnavailable, "pending", 1},
 		"an escalation that is gone": {notifications.EscalationOpened, http.StatusGone, "expired_token", 2},
 		"a refused escalation":       {notifications.EscalationOpened, http.StatusForbidden, "failed", 3},
 	} {
@@ -132,7 +132,7 @@ func TestPushThatWasNotDeliveredSpeaksForNobody(t *testing.T) {
 	}
 }
 
-// What the EMR has wrong is an urgent task; what it never got is a matter of the service.
+// A wrong record at the EMR is an urgent task; a failed delivery is a system notice.
 func TestTroubleWithTheEMR(t *testing.T) {
 	w := newWard(t)
 	admin := vigiltest.User(t, w.app, authz.Admin)
@@ -149,7 +149,7 @@ func TestTroubleWithTheEMR(t *testing.T) {
 	}
 }
 
-// Nothing that somebody writes into a record by hand leaves the house.
+// Text that was written into a push record by hand is sanitized before it is sent.
 func TestPushIsSanitisedWhateverItsOrigin(t *testing.T) {
 	w := newWard(t)
 	nurse := w.member(authz.Nurse)
@@ -187,7 +187,7 @@ func TestAnswersOfThePushService(t *testing.T) {
 		answer   func(http.ResponseWriter, *http.Request, int)
 		status   string
 		next     time.Duration // of the first retry
-		requests int           // in all, when time goes by
+		requests int           // in total, after an hour
 		active   bool
 	}{
 		"201":              {status(201), "sent", 0, 1, true},
@@ -222,7 +222,7 @@ func TestAnswersOfThePushService(t *testing.T) {
 				next = 0
 			}
 			if next != c.next {
-				t.Errorf("tried again after %v, want %v", next, c.next)
+				t.Errorf("retried after %v, want %v", next, c.next)
 			}
 			for range 60 {
 				w.now = w.now.Add(time.Minute)
@@ -241,7 +241,7 @@ func TestAnswersOfThePushService(t *testing.T) {
 	}
 }
 
-// A refusal is told to the administrators, once a day.
+// Administrators are notified of a refusal once a day.
 func TestRefusalIsTold(t *testing.T) {
 	w := newWard(t)
 	admin := vigiltest.User(t, w.app, authz.Admin)
@@ -257,7 +257,7 @@ func TestRefusalIsTold(t *testing.T) {
 	}
 }
 
-// A service that hangs does not keep the others waiting, and what hung is tried again.
+// A push service that hangs does not delay the others, and its pushes are retried.
 func TestHangingPushService(t *testing.T) {
 	w := newWard(t)
 	nurse := w.member(authz.Nurse)
@@ -273,13 +273,13 @@ func TestHangingPushService(t *testing.T) {
 		rw.WriteHeader(http.StatusCreated)
 	}
 	w.critical("1")
-	w.push.Client(true).Timeout = 0 // what hangs does so for as long as the test likes
+	w.push.Client(true).Timeout = 0 // requests may hang for the whole test
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); w.Run(ctx, w.app) }()
 	<-held
 	w.Attach(w.app)
-	w.critical("2") // woken by what is stored
+	w.critical("2") // wakes the dispatcher
 	waitFor(t, func() bool { return len(w.service.got("/answers")) == 2 })
 	close(release)
 	waitFor(t, func() bool {
@@ -296,7 +296,7 @@ func TestHangingPushService(t *testing.T) {
 	}
 }
 
-// What was under way when the service went down is finished by the next one.
+// The next process finishes what was in progress at a crash.
 func TestRestart(t *testing.T) {
 	w := newWard(t)
 	nurse := w.member(authz.Nurse)
@@ -306,7 +306,7 @@ func TestRestart(t *testing.T) {
 	if err != nil || len(claimed) != 0 {
 		t.Fatal(claimed, err)
 	}
-	// Told to some, not closed.
+	// One recipient notified, announcement not closed.
 	if err := collections.InsertNotification(w.app, collections.NotificationDraft{
 		User: nurse.Id, Channel: "alerts", Type: "threshold_critical", Severity: "critical", Title: "t", Body: "b", Patient: w.patient, DedupeKey: "1", InApp: true,
 	}, w.now); err != nil {
@@ -319,7 +319,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// A device that is signed out gets nothing, not even what was planned before.
+// A signed-out device gets nothing, not even pushes planned before.
 func TestSignedOutDevice(t *testing.T) {
 	w := newWard(t)
 	nurse := w.member(authz.Nurse)
@@ -341,7 +341,7 @@ func TestSignedOutDevice(t *testing.T) {
 	}
 }
 
-// In the database neither lists nor tokens can be read.
+// Notifications, announcements and tokens are encrypted in the database.
 func TestSealedAtRest(t *testing.T) {
 	w := newWard(t)
 	nurse := w.member(authz.Nurse)

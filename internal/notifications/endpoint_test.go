@@ -17,7 +17,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/notifications"
 )
 
-// A name that leads into the house is refused when it is dialled, before a byte is sent; developers may mean their own machine.
+// A name that resolves to a private address is rejected when it is dialed, before a byte is sent. Developers can reach their own machine.
 func TestDialIntoTheNetwork(t *testing.T) {
 	var connections atomic.Int32
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
@@ -35,7 +35,7 @@ func TestDialIntoTheNetwork(t *testing.T) {
 		t.Errorf("%d connections were made", n)
 	}
 	if err := get(t, push.Client(true), "http://localhost"+port); err != nil || connections.Load() == 0 {
-		t.Errorf("developers do not reach their own machine: %v", err)
+		t.Errorf("the developer's own host is not reachable: %v", err)
 	}
 }
 
@@ -52,10 +52,10 @@ func get(t *testing.T, client *http.Client, address string) error {
 	return response.Body.Close()
 }
 
-// Wherever a push service points to, nothing goes there.
+// Redirects of a push service are not followed.
 func TestRedirectsAreNotFollowed(t *testing.T) {
-	var led atomic.Int32
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { led.Add(1) }))
+	var redirected atomic.Int32
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { redirected.Add(1) }))
 	t.Cleanup(elsewhere.Close)
 	service := newPushService(t)
 	push := notifications.NewPush(notifications.PushOptions{DevKeys: newKeys(t, "mailto:postmaster@example.org"), DevHosts: []string{service.host(), strings.TrimPrefix(elsewhere.URL, "http://")}})
@@ -63,19 +63,19 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 		service.answer = func(rw http.ResponseWriter, r *http.Request, _ int) { http.Redirect(rw, r, elsewhere.URL+"/led", code) }
 		status, again := push.Try(t.Context(), newBrowser(t).subscribe(service.URL+"/phone"), time.Now())
 		if status != code || again {
-			t.Errorf("%d came out as %d, again: %v", code, status, again)
+			t.Errorf("%d resulted in %d, retry: %v", code, status, again)
 		}
 	}
-	if n := led.Load(); n != 0 {
+	if n := redirected.Load(); n != 0 {
 		t.Errorf("%d redirects were followed", n)
 	}
 }
 
-// A push service has ten seconds for all of its answer.
+// A push service has ten seconds for its complete response.
 func TestHangingAnswers(t *testing.T) {
 	keys := newKeys(t, "mailto:postmaster@example.org")
 	for name, c := range map[string]struct {
-		says   string // before it hangs
+		sends  string // before it hangs
 		status int
 		again  bool
 	}{
@@ -86,39 +86,39 @@ func TestHangingAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				push := notifications.NewPush(notifications.PushOptions{DevKeys: keys, DevHosts: []string{"push.example"}})
-				push.DialDevelopers(func() net.Conn { return hanging(c.says) })
+				push.DialDevelopers(func() net.Conn { return hanging(c.sends) })
 				began := time.Now()
 				status, again := push.Try(context.Background(), newBrowser(t).subscribe("http://push.example/phone"), began)
 				if status != c.status || again != c.again {
-					t.Errorf("came out as %d, again: %v", status, again)
+					t.Errorf("resulted in %d, retry: %v", status, again)
 				}
 				if took := time.Since(began); took != 10*time.Second {
-					t.Errorf("it had %v", took)
+					t.Errorf("it took %v", took)
 				}
 			})
 		})
 	}
 }
 
-// hanging is a connection to a push service that says something and then nothing more, while it takes all until we hang up.
-func hanging(says string) net.Conn {
+// hanging is a connection to a push service that sends a text and then nothing more, but reads everything until the client disconnects.
+func hanging(text string) net.Conn {
 	ours, theirs := net.Pipe()
 	go func() {
-		_, _ = theirs.Read(make([]byte, 1)) // an answer before there is a request counts for nothing
+		_, _ = theirs.Read(make([]byte, 1)) // a response before the request is ignored
 		go func() { _, _ = io.Copy(io.Discard, theirs) }()
-		_, _ = io.WriteString(theirs, says)
+		_, _ = io.WriteString(theirs, text)
 	}()
 	return ours
 }
 
-// Pushes whose push service takes its time over any part of the answer make way for others.
+// Pushes that wait for a slow response release their slots.
 func TestHangingAnswersMakeWay(t *testing.T) {
 	keys := newKeys(t, "mailto:postmaster@example.org")
-	for name, says := range map[string]string{"nothing": "", "half a body": "HTTP/1.1 201 Created\r\nContent-Length: 100\r\n\r\nhalf"} {
+	for name, text := range map[string]string{"nothing": "", "half a body": "HTTP/1.1 201 Created\r\nContent-Length: 100\r\n\r\nhalf"} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				push := notifications.NewPush(notifications.PushOptions{DevKeys: keys, DevHosts: []string{"push.example"}})
-				push.DialDevelopers(func() net.Conn { return hanging(says) })
+				push.DialDevelopers(func() net.Conn { return hanging(text) })
 				began := time.Now()
 				var under sync.WaitGroup
 				for range 20 {
@@ -133,13 +133,13 @@ func TestHangingAnswersMakeWay(t *testing.T) {
 	}
 }
 
-// A service that stops does not wait until it is a push's turn.
+// A push that waits for a slot stops with the service.
 func TestPushThatWaitsForItsTurnStops(t *testing.T) {
 	push := notifications.NewPush(notifications.PushOptions{DevKeys: newKeys(t, "mailto:postmaster@example.org"), DevHosts: []string{"push.example"}})
 	push.Occupy()
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	if status, _ := push.Try(ctx, newBrowser(t).subscribe("http://push.example/phone"), time.Now()); status != 0 {
-		t.Errorf("came out as %d", status)
+		t.Errorf("resulted in %d", status)
 	}
 }

@@ -9,33 +9,33 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// Subject is the mail's subject.
+// Subject returns the subject of the mail.
 func (t Template) Subject() string { return letters[t].subject }
 
-// ErrEndpoint is why a push does not go somewhere.
+// ErrEndpoint is the error for a forbidden push endpoint.
 var ErrEndpoint = errEndpoint
 
-// Client is what pushes are sent with, to push services or to developers' own hosts.
-func (p *Push) Client(inside bool) *http.Client {
-	if inside {
+// Client returns the HTTP client for public push services or for developers' hosts.
+func (p *Push) Client(forDevHosts bool) *http.Client {
+	if forDevHosts {
 		return p.inside
 	}
 	return p.outside
 }
 
-// DialDevelopers lets connections to developers' own hosts be made by a function.
+// SetDevDialer replaces the dialer for developers' hosts.
 func (p *Push) DialDevelopers(dial func() net.Conn) {
 	p.inside.Transport.(*http.Transport).DialContext = func(context.Context, string, string) (net.Conn, error) { return dial(), nil }
 }
 
-// Occupy works on as many pushes as may be worked on at a time, and never ends.
+// FillSlots occupies all slots for active pushes and never frees them.
 func (p *Push) Occupy() {
 	for range abreast {
 		p.working <- struct{}{}
 	}
 }
 
-// Try sends one push to a subscription of developers and returns the status, 0 for no answer, and whether to try again.
+// SendOnce sends one push to a developer's subscription. It returns the status, 0 without a response, and whether to retry.
 func (p *Push) Try(ctx context.Context, token string, now time.Time) (status int, again bool) {
 	to, _ := open(phi.Text(token))
 	got := p.send(ctx, message{kind: webPushDev, to: to, payload: []byte("{}"), ttl: time.Minute, urgency: manners[Alerts].urgency}, now)

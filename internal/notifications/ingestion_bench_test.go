@@ -20,9 +20,9 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// BenchmarkReadingsBesidePushes stores readings that come every ten milliseconds, each as durably as in the service, while a thousand people are
-// pushed one event, and as long again while nothing else happens, by turns. It reports the 99th percentile of the time from a reading's arrival
-// to its commit for both, in milliseconds, and by how much of itself the one exceeds the other.
+// BenchmarkReadingsBesidePushes stores a reading every ten milliseconds, as durably as the service does. It alternates between storing readings
+// during pushes of one event to a thousand users, and for the same time without pushes. It reports the 99th percentile of the time from arrival to
+// commit for both, in milliseconds, and the relative difference.
 func BenchmarkReadingsBesidePushes(b *testing.B) {
 	const people = 1000
 	w := newWard(b)
@@ -62,7 +62,7 @@ func BenchmarkReadingsBesidePushes(b *testing.B) {
 	b.ReportMetric(float64(len(calm)+len(pushing)), "readings")
 }
 
-// stream is readings of some patients, as they come.
+// stream produces readings of several patients.
 type stream struct {
 	b        *testing.B
 	now      time.Time
@@ -89,7 +89,7 @@ func newStream(b *testing.B, w *ward) *stream {
 	return s
 }
 
-// next is a reading that nobody has to hear of.
+// next returns a reading that notifies no user.
 func (s *stream) next() ingest.Submission {
 	s.number++
 	systolic, diastolic := 120.0, 80.0
@@ -99,7 +99,7 @@ func (s *stream) next() ingest.Submission {
 	}
 }
 
-// during stores readings as they come, whether earlier ones are stored or not, until it is told to end, and returns how long each took.
+// during stores readings at a fixed rate until end is closed, and returns the latencies.
 func (s *stream) during(end <-chan struct{}) (took []time.Duration) {
 	var mu sync.Mutex
 	var under sync.WaitGroup

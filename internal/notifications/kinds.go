@@ -19,7 +19,7 @@ const (
 // Channels lists them in the contract's order.
 var Channels = []string{Escalations, Alerts, Reminders, DailyDigest}
 
-// The types of notifications. Those that stand in subtypes can be declined one by one.
+// The types of notifications. A user can disable those in subtypes one by one.
 const (
 	thresholdCritical  = "threshold_critical"
 	thresholdWarning   = "threshold_warning"
@@ -46,20 +46,20 @@ const (
 	digest             = "daily_digest"
 )
 
-// audience finds the record ids of those who are to hear of an announcement.
+// audience returns the record ids of the recipients of an announcement.
 type audience func(r recipients, a *collections.Announcement) ([]string, error)
 
-// meaning is what follows from a kind.
+// kindRule holds what a kind determines.
 type meaning struct {
 	channel, kind, title string
 	audience             audience
 }
 
-// meanings of the kinds. Source: docs/decisions/notifications.md, "Recipients".
+// kindRules maps each kind to its channel, type, title and audience. Source: docs/decisions/notifications.md, "Recipients".
 var meanings = map[Kind]meaning{
 	AlertRaised:         {Alerts, thresholdWarning, "Reading out of range", recipients.careTeam},
 	ReadingSuperseded:   {Alerts, lateReading, "Late reading out of range", recipients.careTeam},
-	EscalationWithdrawn: {Escalations, withdrawn, "Escalation taken back", recipients.responsible},
+	EscalationWithdrawn: {Escalations, withdrawn, "Escalation withdrawn", recipients.responsible},
 	DeviceAlertRaised:   {Alerts, deviceNotice, "Device needs attention", recipients.careTeam},
 	ReadingMissed:       {Alerts, missedReading, "Reading missed", recipients.careTeam},
 	EMRCopyWrong:        {Alerts, emrCorrection, "Urgent task: correct the EMR", recipients.careTeam},
@@ -87,13 +87,13 @@ var meanings = map[Kind]meaning{
 	DigestReady:         {DailyDigest, digest, "Daily summary", nobodyElse},
 }
 
-// Kinds lists every kind of announcement there is.
+// Kinds lists all kinds of announcements.
 func Kinds() []Kind { return slices.Sorted(maps.Keys(meanings)) }
 
-// Types lists every type of notification there is.
+// Types lists all types of notifications.
 func Types() []string { return slices.Sorted(maps.Keys(texts)) }
 
-// means is what an announcement means; a kind that nobody knows is a system notice, so that it is not lost.
+// ruleFor returns the rule of an announcement. An unknown kind is treated as a system notice, so that it is not lost.
 func means(a *collections.Announcement) meaning {
 	m, known := meanings[Kind(a.Kind)]
 	if !known {
@@ -102,21 +102,21 @@ func means(a *collections.Announcement) meaning {
 	if m.kind == thresholdWarning && a.Severity == "critical" {
 		m.kind, m.title = thresholdCritical, "Critical reading"
 	}
-	if m.kind == escalationIdle && a.Severity == "info" { // routine work may wait for the morning
+	if m.kind == escalationIdle && a.Severity == "info" { // routine work can wait for the morning
 		m.channel = Reminders
 	}
 	return m
 }
 
-// inAppOnly are the types that are never pushed: nobody has to act on them.
+// inAppOnly are the types that are never pushed, because they need no action.
 var inAppOnly = []string{lateReading, withdrawn}
 
-// What a push may say. It names nobody and nothing. Source: docs/decisions/notifications.md, "Push text".
+// pushTexts are the title and body of a push by type. They contain no names and no values. Source: docs/decisions/notifications.md, "Push text".
 var texts = map[string][2]string{
 	thresholdCritical:  {"Clinical alert", "A patient has an abnormal reading that needs attention."},
 	thresholdWarning:   {"Clinical alert", "A patient has a reading outside the set range."},
 	lateReading:        {"Clinical alert", "A late reading of a patient was outside the set range."},
-	withdrawn:          {"Escalation", "An escalation was taken back."},
+	withdrawn:          {"Escalation", "An escalation was withdrawn."},
 	missedReading:      {"Clinical alert", "A patient missed a scheduled reading."},
 	deviceNotice:       {"Clinical alert", "A patient's device needs attention."},
 	emrCorrection:      {"Clinical alert", "Urgent task: a record at the EMR needs to be corrected."},
@@ -140,10 +140,10 @@ var texts = map[string][2]string{
 	EmergencyAccess:    {"System notice", "A patient's record was opened in an emergency."},
 }
 
-// pushTitles are all that a push may be headed with.
+// pushTitles are the only titles that a push may have.
 var pushTitles = []string{"Clinical alert", "Escalation", "Reminder", "Daily summary", "System notice"}
 
-// generics are sent in place of a text that the sanitiser keeps back.
+// genericTexts replace a text that the sanitizer rejects.
 var generics = map[string][2]string{
 	Escalations: {"Escalation", "An escalation needs your attention."},
 	Alerts:      {"Clinical alert", "A patient needs your attention."},
@@ -151,7 +151,7 @@ var generics = map[string][2]string{
 	DailyDigest: {"Daily summary", "Your daily summary is ready."},
 }
 
-// pushText is what a push about a notification says.
+// pushText returns the title and body of a push.
 func pushText(channel, kind string) (title, body string) {
 	text, known := texts[kind]
 	if !known {

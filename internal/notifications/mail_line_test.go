@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// The log has one line when the mail server goes down and one when it is back; what is about a single mail is neither.
+// The log has one line when the mail server goes down and one when it is back. Failures of a single mail log neither.
 func TestMailLine(t *testing.T) {
 	var out bytes.Buffer
 	log, line, now := slog.New(slog.NewTextHandler(&out, nil)), mailLine{}, time.Date(2026, 1, 15, 13, 45, 0, 0, time.UTC)
@@ -41,6 +41,6 @@ func TestMailLine(t *testing.T) {
 		}
 	}
 	if strings.Contains(out.String(), "ann@") {
-		t.Error("the log has the server's words")
+		t.Error("the log contains the server's reply")
 	}
 }

@@ -19,13 +19,13 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 )
 
-// Queue puts a mail to a user into the outbox, in the transaction of what it tells.
+// Queue adds a mail to a user to the outbox, in the transaction of the event.
 func Queue(tx core.App, template Template, user *collections.User, parameters map[string]string, now time.Time) error {
 	return queue(tx, template, user.Id, user.Email(), parameters, now)
 }
 
-// QueueUnresolved puts a mail into the outbox whose address nobody has looked up yet. What comes of it is decided by the worker, so that the
-// caller does the same work whether there is such an account or not.
+// QueueUnresolved adds a mail to an address that has not been looked up yet. The worker resolves it, so that the caller does the same work whether
+// or not an account exists.
 func QueueUnresolved(tx core.App, template Template, address string, parameters map[string]string, now time.Time) error {
 	return queue(tx, template, "", address, parameters, now)
 }
@@ -41,18 +41,18 @@ func queue(tx core.App, template Template, userID, recipient string, parameters 
 	return nil
 }
 
-// MailerOptions are what a mailer needs from outside.
+// MailerOptions configure a mailer.
 type MailerOptions struct {
-	// Configured says whether there is a mail server at all; what is queued without one lapses.
+	// Configured reports whether a mail server is set; without one queued mails expire.
 	Configured bool
 	From       mail.Address
-	// Resolve looks up whom an unresolved mail is for and fills it, inside a transaction; false drops the mail.
+	// Resolve looks up the recipient of an unresolved mail and fills it, in a transaction; false drops the mail.
 	Resolve func(tx core.App, m *collections.Mail, now time.Time) (send bool, err error)
 	Clock   func() time.Time
 	Log     *slog.Logger
 }
 
-// Mailer sends what is in the outbox: woken after a commit, and swept by the clock in case a wake was lost.
+// Mailer sends the mails in the outbox, after a wake-up and in a periodic sweep.
 type Mailer struct {
 	MailerOptions
 	async.Signal
@@ -65,7 +65,7 @@ func NewMailer(o MailerOptions) *Mailer {
 	return &Mailer{MailerOptions: o, Signal: async.NewSignal()}
 }
 
-// Run sends whenever it is woken, until ctx ends.
+// Run sends due mails after each wake-up until ctx ends.
 func (m *Mailer) Run(ctx context.Context, app core.App) {
 	for m.Wake(); ; {
 		select {
@@ -73,27 +73,27 @@ func (m *Mailer) Run(ctx context.Context, app core.App) {
 			return
 		case <-m.Signal:
 			if _, err := m.SendDue(ctx, app); err != nil && ctx.Err() == nil {
-				m.Log.Error("mails not sent", slog.Any("error", err))
+				m.Log.Error("mails not sent; the next round retries", slog.Any("error", err))
 			}
 		}
 	}
 }
 
-// Round is what one pass over the due mails did.
+// Round counts the results of one round.
 type Round struct {
 	Sent, Dropped int
-	Failed        int // to be tried again
+	Failed        int // to be retried
 	GivenUp       int
 }
 
 const (
-	// sendTimeout bounds one conversation with the mail server.
+	// sendTimeout bounds one exchange with the mail server.
 	sendTimeout = 30 * time.Second
-	// lease is how long a claimed mail is left alone; it outlasts a conversation.
+	// lease is how long a claimed mail is not claimed again; it is longer than an exchange.
 	lease = 5 * time.Minute
 )
 
-// SendDue sends what is due, oldest first.
+// SendDue sends all due mails, oldest first.
 func (m *Mailer) SendDue(ctx context.Context, app core.App) (round Round, err error) {
 	m.round.Lock()
 	defer m.round.Unlock()
@@ -125,12 +125,12 @@ func (m *Mailer) sendOne(ctx context.Context, app core.App, claimed *collections
 		round.Dropped++
 		return nil
 	}
-	failure := errUnreadable // its key may come back while the mail is still worth sending
+	failure := errUnreadable // the key may be restored while the mail is still valid
 	if collections.Readable(claimed.ProxyRecord()) == nil {
 		failure = m.deliver(ctx, app, claimed)
 	}
 	if failure != nil && ctx.Err() != nil {
-		return nil //nolint:nilerr // the service stops: the lease ends and the mail is sent then
+		return nil //nolint:nilerr // the service stops: the lease expires and the mail is sent later
 	}
 	m.line.note(failure, m.Clock(), m.Log)
 	state, err := m.recordAttempt(app, claimed.Id, failure)
@@ -141,14 +141,14 @@ func (m *Mailer) sendOne(ctx context.Context, app core.App, claimed *collections
 		round.Sent++
 	case state == collections.MailFailed:
 		round.GivenUp++
-		m.Log.Warn("mail given up", slog.String("mail", claimed.Id), slog.String("template", claimed.Template()), slog.String("because", explain(failure)))
+		m.Log.Warn("mail not sent and no longer retried", slog.String("mail", claimed.Id), slog.String("template", claimed.Template()), slog.String("because", explain(failure)))
 	default:
 		round.Failed++
 	}
 	return nil
 }
 
-// resolve finds out whom the mail is for; nil when for nobody, and the mail is gone.
+// resolve looks up the recipient of a mail. It deletes the mail and returns nil if there is none.
 func (m *Mailer) resolve(app core.App, claimed *collections.Mail) (*collections.Mail, error) {
 	if claimed.UserID() != "" {
 		return claimed, nil
@@ -179,7 +179,7 @@ var (
 	errUnreadable    = errors.New("a value of the mail cannot be opened")
 )
 
-// deliver holds the conversation. A server that never answers is left to itself, so that the mailer can go on.
+// deliver exchanges one mail with the server. After the timeout the exchange is left to finish in the background, so that the mailer can continue.
 func (m *Mailer) deliver(ctx context.Context, app core.App, claimed *collections.Mail) error {
 	if !m.Configured {
 		return errNotConfigured
@@ -192,7 +192,7 @@ func (m *Mailer) deliver(ctx context.Context, app core.App, claimed *collections
 		From: m.From, To: []mail.Address{{Address: claimed.Recipient()}},
 		Subject: content.subject, Text: content.text, HTML: content.html,
 		Headers: map[string]string{"Auto-Submitted": "auto-generated"},
-	} // RFC 3834: no answers, please
+	} // prevents automatic replies. Source: RFC 3834
 	done := make(chan error, 1)
 	go func() { done <- app.NewMailClient().Send(message) }()
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
@@ -205,7 +205,7 @@ func (m *Mailer) deliver(ctx context.Context, app core.App, claimed *collections
 	}
 }
 
-// recordAttempt notes how an attempt ended and returns the state. What the mail was filled with is forgotten when it will not be needed again.
+// recordAttempt stores the result of an attempt and returns the new state. It deletes the template parameters of a mail that is not sent again.
 func (m *Mailer) recordAttempt(app core.App, id string, failure error) (state string, err error) {
 	now := m.Clock()
 	err = app.RunInTransaction(func(tx core.App) error {
@@ -233,7 +233,7 @@ func (m *Mailer) recordAttempt(app core.App, id string, failure error) (state st
 		if state == collections.MailPending {
 			return tx.Save(tried)
 		}
-		if !slices.Contains(collections.UnreadableColumns(tried.ProxyRecord()), collections.MailParameters) { // nothing takes the place of what cannot be opened
+		if !slices.Contains(collections.UnreadableColumns(tried.ProxyRecord()), collections.MailParameters) { // an unreadable value is never overwritten
 			tried.Set(collections.MailParameters, "")
 		}
 		if err := tx.Save(tried); err != nil {
@@ -244,12 +244,12 @@ func (m *Mailer) recordAttempt(app core.App, id string, failure error) (state st
 	return state, err
 }
 
-// nextAttempt doubles the wait from five minutes up to four hours. Whether that is still worth it is the mail's matter.
+// nextAttempt doubles the wait from five minutes up to four hours.
 func nextAttempt(attempts int, now time.Time) time.Time {
 	return now.Add(min(lease<<min(max(attempts-1, 0), 10), 4*time.Hour))
 }
 
-// explain says why an attempt failed. A server's own text may quote the address, so only its number is kept.
+// failureText returns the reason of a failure. A server's reply may contain the address, so only its code is kept.
 func explain(failure error) string {
 	switch refused, ok := errors.AsType[*textproto.Error](failure); {
 	case failure == nil:

@@ -22,7 +22,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// office is an app whose mails go to a real server over a socket.
+// office is an app that sends mails to a real SMTP server on a local socket.
 type office struct {
 	t       *testing.T
 	app     *tests.TestApp
@@ -54,7 +54,7 @@ func newOffice(t *testing.T, change ...func(*notifications.MailerOptions)) *offi
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = o.catcher.Close() })
-	o.app.OnMailerSend().UnbindAll() // the test app would keep mails to itself
+	o.app.OnMailerSend().UnbindAll() // the test app would intercept mails
 	smtp := &o.app.Settings().SMTP
 	smtp.Enabled, smtp.Host, smtp.Port = true, "127.0.0.1", o.catcher.Port()
 	options := notifications.MailerOptions{
@@ -89,7 +89,7 @@ func (o *office) send() notifications.Round {
 	return round
 }
 
-// only is the one mail in the outbox.
+// only returns the single mail in the outbox.
 func (o *office) only() *core.Record {
 	o.t.Helper()
 	records, err := o.app.FindAllRecords(collections.Mails)
@@ -154,10 +154,10 @@ func TestMailIsForgottenOnceSent(t *testing.T) {
 	}
 }
 
-// A mail server that refuses or is away: the mail is tried again, later and later, for as long as it is worth it.
+// If the mail server refuses or is down, the mail is retried with growing waits for as long as it is valid.
 func TestRetries(t *testing.T) {
 	o := newOffice(t)
-	o.app.Settings().SMTP.Port = 1 // nobody listens there
+	o.app.Settings().SMTP.Port = 1 // no server listens there
 	o.queue(notifications.PasswordReset, map[string]string{"link": "https://vigil.example.org/?token=t"})
 	var waits []time.Duration
 	for range 20 {
@@ -173,7 +173,7 @@ func TestRetries(t *testing.T) {
 		waits = append(waits, wait)
 		o.wait(wait - time.Second)
 		if early := o.send(); early != (notifications.Round{}) {
-			t.Errorf("tried too early: %+v", early)
+			t.Errorf("retried too early: %+v", early)
 		}
 		o.wait(time.Second)
 	}
@@ -190,7 +190,7 @@ func TestRetries(t *testing.T) {
 func TestServerComesBack(t *testing.T) {
 	o := newOffice(t)
 	port := o.app.Settings().SMTP.Port
-	o.app.Settings().SMTP.Port = 1 // nobody listens there
+	o.app.Settings().SMTP.Port = 1 // no server listens there
 	o.queue(notifications.PasswordChanged, nil)
 	if round := o.send(); round.Failed != 1 {
 		t.Fatalf("round %+v", round)
@@ -212,10 +212,10 @@ func TestWithoutMailServer(t *testing.T) {
 }
 
 func TestUnresolvedMails(t *testing.T) {
-	var asked []string
+	var lookups []string
 	o := newOffice(t)
 	o.mailer.Resolve = func(_ core.App, m *collections.Mail, _ time.Time) (bool, error) {
-		asked = append(asked, m.Recipient())
+		lookups = append(lookups, m.Recipient())
 		m.Set("user", o.user.Id)
 		return m.Recipient() == "known@practice.test", m.SetParameters(map[string]string{"link": "https://vigil.example.org/?token=t"})
 	}
@@ -227,19 +227,19 @@ func TestUnresolvedMails(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if round := o.send(); round.Sent != 1 || round.Dropped != 1 || len(asked) != 2 || o.only().GetString("user") != o.user.Id {
-		t.Errorf("round %+v, asked %v", round, asked)
+	if round := o.send(); round.Sent != 1 || round.Dropped != 1 || len(lookups) != 2 || o.only().GetString("user") != o.user.Id {
+		t.Errorf("round %+v, lookups %v", round, lookups)
 	}
 	o.mailer.Resolve = func(core.App, *collections.Mail, time.Time) (bool, error) { return false, errors.New("no database") }
 	if err := notifications.QueueUnresolved(o.app, notifications.PasswordReset, "x@practice.test", nil, o.clock()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := o.mailer.SendDue(t.Context(), o.app.BaseApp); err == nil {
-		t.Error("a failing look-up goes unnoticed")
+		t.Error("a failed lookup returns no error")
 	}
 }
 
-// A server that accepts the connection and then says nothing neither blocks the stop of the service nor loses the mail.
+// A server that accepts the connection but never replies neither blocks the stop of the service nor loses the mail.
 func TestSilentServer(t *testing.T) {
 	o := newOffice(t)
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -296,7 +296,7 @@ func TestNoticesAreToldOnce(t *testing.T) {
 	}
 }
 
-// A mail that cannot be read is one that could not be sent: it waits for its key for as long as it is worth it, and holds nobody up.
+// An unreadable mail is retried for as long as it is valid, without delaying others.
 func TestUnreadableMailIsGivenUp(t *testing.T) {
 	for _, column := range []string{"recipient", "parameters"} {
 		t.Run(column, func(t *testing.T) {
@@ -307,21 +307,21 @@ func TestUnreadableMailIsGivenUp(t *testing.T) {
 			if round := o.send(); round.Failed != 1 || o.only().GetString("status") != "pending" || o.only().GetString("error") != "a value of the mail cannot be opened" {
 				t.Fatalf("at first: %+v, %v", round, o.only().PublicExport())
 			}
-			givenUp := 0
-			for range 12 { // an hour and a bit; the mail is worth sending for one
+			deadLettered := 0
+			for range 12 { // more than an hour; the mail is valid for one
 				o.wait(6 * time.Minute)
-				givenUp += o.send().GivenUp
+				deadLettered += o.send().GivenUp
 			}
 			m := o.only()
-			if givenUp != 1 || m.GetString("status") != "failed" || len(o.catcher.Messages()) != 0 {
-				t.Errorf("given up %d times, the mail is %s", givenUp, m.GetString("status"))
+			if deadLettered != 1 || m.GetString("status") != "failed" || len(o.catcher.Messages()) != 0 {
+				t.Errorf("dead-lettered %d times, the mail is %s", deadLettered, m.GetString("status"))
 			}
 			var after, parameters string
 			if err := o.app.DB().Select(column, "parameters").From(collections.Mails).Row(&after, &parameters); err != nil {
 				t.Fatal(err)
 			}
 			if after != damaged || column == "recipient" && parameters != "" {
-				t.Errorf("left behind: %q, parameters %q", after, parameters)
+				t.Errorf("stored %q, parameters %q", after, parameters)
 			}
 			rows, err := collections.AuditRows(o.app, "", "~", 10)
 			if err != nil || len(rows) != 1 || rows[0].Outcome != string(audit.MinorFailure) {
@@ -331,7 +331,7 @@ func TestUnreadableMailIsGivenUp(t *testing.T) {
 	}
 }
 
-// One whose key is found in time is sent.
+// A mail is sent if its key is restored in time.
 func TestUnreadableMailIsSentOnceItOpens(t *testing.T) {
 	o := newOffice(t)
 	o.queue(notifications.PasswordReset, map[string]string{"link": "https://vigil.example.org/?token=t"})
@@ -350,7 +350,7 @@ func TestUnreadableMailIsSentOnceItOpens(t *testing.T) {
 	}
 }
 
-// store changes the one mail in the file.
+// store overwrites columns of the single mail.
 func (o *office) store(columns dbx.Params) {
 	o.t.Helper()
 	if _, err := o.app.DB().Update(collections.Mails, columns, nil).Execute(); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// plan decides for each new entry of a list which devices get a push, one after the other: the push of one may speak for the next. Nobody else plans
-// meanwhile, so that what is there is read before the transaction.
+// planPushes decides for each new list entry which devices get a push. It processes entries in order, because a push for one may cover the next. No
+// other round plans at the same time, so the state is read before the transaction.
 func (d *Dispatcher) plan(ctx context.Context, app core.App, p *pass) error {
 	for ctx.Err() == nil {
 		now := d.Clock()
@@ -46,14 +46,14 @@ func (d *Dispatcher) plan(ctx context.Context, app core.App, p *pass) error {
 	return ctx.Err()
 }
 
-// person is what planning has to know of somebody.
+// person holds the data of a user that planning needs.
 type person struct {
 	preferences Preferences
 	zone        *time.Location
 	tokens      []*collections.PushToken
 }
 
-// people reads what is known of those whom entries are for, with one query for each thing.
+// loadPeople loads the users of the entries, with one query per table.
 func (d *Dispatcher) people(app core.App, entries []collections.UnplannedNotification) (map[string]*person, error) {
 	ids := make([]string, 0, len(entries))
 	for _, entry := range entries {
@@ -84,14 +84,14 @@ func (d *Dispatcher) people(app core.App, entries []collections.UnplannedNotific
 
 func (d *Dispatcher) planOne(tx core.App, entry collections.UnplannedNotification, to *person, texts *cleaner, now time.Time) error {
 	choice := to.preferences.channel(entry.Channel, entry.Type, entry.Severity)
-	if len(to.tokens) == 0 { // whatever the push would be, it goes nowhere
+	if len(to.tokens) == 0 { // no device to push to
 		return collections.MarkPlanned(tx, entry.ID, choice.InApp, now)
 	}
 	covered, err := collections.HasCoveringPush(tx, entry, now)
 	if err != nil {
 		return err
 	}
-	if covered || slices.Contains(inAppOnly, entry.Type) { // the push about the escalation, or about another alert like it, is the one for this event
+	if covered || slices.Contains(inAppOnly, entry.Type) { // another push about the escalation, or about a similar alert, covers this event
 		return collections.MarkPlanned(tx, entry.ID, choice.InApp, now)
 	}
 	title, text := pushText(entry.Channel, entry.Type)
@@ -111,11 +111,11 @@ func (d *Dispatcher) planOne(tx core.App, entry collections.UnplannedNotificatio
 	return collections.MarkPlanned(tx, entry.ID, choice.InApp, now)
 }
 
-// fate is the state in which a push begins.
+// initialStatus returns the state in which a push is created.
 func (d *Dispatcher) fate(entry collections.UnplannedNotification, to *person, choice Channel, token *collections.PushToken, now time.Time) string {
 	quiet := to.preferences.QuietHours
 	silent := quiet.Silence(entry.Channel, now.In(to.zone))
-	if entry.Channel == DailyDigest { // it comes at a time of its own; what counts is whether that is quiet
+	if entry.Channel == DailyDigest { // the digest is quiet if its own time is
 		silent = quiet.silence(DailyDigest, to.preferences.Channels.DailyDigest.Time)
 	}
 	switch {
@@ -124,14 +124,14 @@ func (d *Dispatcher) fate(entry collections.UnplannedNotification, to *person, c
 	case silent:
 		return collections.PushSkippedQuietHours
 	case token.Type() == development:
-		return collections.PushSent // its record is all there is of it
+		return collections.PushSent // development tokens only record the push
 	case !d.Push.Delivers(token.Type()):
 		return collections.PushNoTransport
 	}
 	return collections.PushPending
 }
 
-// cleaner sanitises texts, and remembers: an event says the same to everybody.
+// textSanitizer sanitizes push texts and caches the results, because recipients of an event get the same text.
 type cleaner struct {
 	mu   sync.Mutex
 	done map[textAbout]string
@@ -142,10 +142,10 @@ type textAbout struct {
 	yours                  bool
 }
 
-// longestBody is what a record of a push can hold.
+// maxBodyLength bounds the stored text of a push.
 const longestBody = 500
 
-// clean takes out of a text all that says whom it is about.
+// sanitize removes everything from a text that identifies the patient.
 func (c *cleaner) clean(app core.App, text, channel, patientID string, yours bool) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -159,7 +159,7 @@ func (c *cleaner) clean(app core.App, text, channel, patientID string, yours boo
 		return "", err
 	}
 	clean := phi.Sanitize(text, generic, known...)
-	if err != nil || len([]rune(clean)) > longestBody { // what is not known cannot be taken out
+	if err != nil || len([]rune(clean)) > longestBody { // unknown identifiers cannot be removed
 		clean = generic
 	}
 	if c.done == nil {
@@ -169,7 +169,7 @@ func (c *cleaner) clean(app core.App, text, channel, patientID string, yours boo
 	return clean, nil
 }
 
-// knownOf is the patient whom an event is about.
+// knownIdentifiers returns the identifiers of the patient concerned.
 func knownOf(app core.App, patientID string, yours bool) ([]phi.Known, error) {
 	if patientID == "" {
 		return nil, nil

@@ -68,7 +68,7 @@ func (w *ward) enrol(first, last, provider string) string {
 	return p.Id
 }
 
-// member is somebody of the patient's care team.
+// member adds a user to the patient's care team.
 func (w *ward) member(role authz.Role, options ...vigiltest.UserOption) *collections.User {
 	w.t.Helper()
 	user := vigiltest.User(w.t, w.app, role, options...)
@@ -142,7 +142,7 @@ func (w *ward) choose(user *collections.User, body string) {
 	}
 }
 
-// row is what is stored of a push.
+// row is a stored push.
 type row struct {
 	Status   string `db:"status"`
 	Code     *int   `db:"status_code"`
@@ -162,7 +162,7 @@ func (w *ward) pushes(user *collections.User) (rows []row) {
 	return rows
 }
 
-// types of what is on a person's list.
+// list returns the types of the notifications on a user's list.
 func (w *ward) list(user *collections.User) (types []string) {
 	w.t.Helper()
 	page, _, _, err := collections.PageOfInbox(w.app, collections.Inbox{User: user.Id}, 0, 100)
@@ -175,12 +175,12 @@ func (w *ward) list(user *collections.User) (types []string) {
 	return types
 }
 
-// alertOf stores a critical alert of the patient in the evening.
+// alertOf stores a critical alert of the patient from the evening.
 func alertOf(w *ward) error {
 	return storeAlert(w, collections.NumberID(1), "2026-01-16T02:00:00.000000Z")
 }
 
-// secondAlertOf stores another like it now.
+// secondAlertOf stores a similar alert at the current time.
 func secondAlertOf(w *ward) string {
 	w.t.Helper()
 	id := collections.NumberID(2)

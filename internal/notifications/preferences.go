@@ -15,25 +15,25 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// Channel says how a person hears of what comes on a channel.
+// Channel holds how a user receives notifications of a channel.
 type Channel struct {
 	Push  bool `json:"push"`
 	InApp bool `json:"in_app"`
 }
 
-// AlertChannel can also be declined by subtype.
+// AlertChannel adds choices by subtype.
 type AlertChannel struct {
 	Channel
 	Subtypes map[string]bool `json:"subtypes"`
 }
 
-// DigestChannel comes at a time of the day.
+// DigestChannel adds the time of day of the digest.
 type DigestChannel struct {
 	Channel
 	Time string `json:"time"` // HH:MM
 }
 
-// ChannelChoices are a person's choices, channel by channel.
+// ChannelChoices are a user's choices by channel.
 type ChannelChoices struct {
 	Escalations Channel       `json:"escalations"`
 	Alerts      AlertChannel  `json:"alerts"`
@@ -41,17 +41,17 @@ type ChannelChoices struct {
 	DailyDigest DigestChannel `json:"daily_digest"`
 }
 
-// Preferences are all that a person chose about being told.
+// Preferences are a user's notification preferences.
 type Preferences struct {
 	Channels   ChannelChoices `json:"channels"`
 	QuietHours QuietHours     `json:"quiet_hours"`
 	TimeZone   string         `json:"time_zone"`
 }
 
-// subtypes of alerts that can be declined; what is critical cannot.
+// subtypes are the alert types that a user can disable; critical alerts are not among them.
 var subtypes = map[string]bool{thresholdWarning: true, missedReading: true, deviceNotice: true, SystemHealth: true}
 
-// Defaults are what holds for somebody who never chose. Source: docs/decisions/notifications.md, "Preferences".
+// Defaults returns the preferences of a user who chose none. Source: docs/decisions/notifications.md, "Preferences".
 func Defaults() Preferences {
 	on := Channel{Push: true, InApp: true}
 	return Preferences{
@@ -62,7 +62,7 @@ func Defaults() Preferences {
 	}
 }
 
-// channel is the choice that holds for a notification.
+// channel returns the choice that applies to a notification.
 func (p Preferences) channel(name, kind, severity string) Channel {
 	switch name {
 	case Alerts:
@@ -82,12 +82,12 @@ func (p Preferences) channel(name, kind, severity string) Channel {
 	return Channel{Push: true, InApp: true} // escalations cannot be disabled
 }
 
-// location is the person's zone, or the practice's.
+// location returns the user's time zone, or the practice's.
 func (p Preferences) location(practice *time.Location) *time.Location {
 	return collections.Zone(p.TimeZone, practice)
 }
 
-// stored reads what a person chose over the defaults. Damage leaves the defaults.
+// decodePreferences applies a user's stored choices to the defaults. A damaged value falls back to its default.
 func stored(row collections.StoredPreferences, timeZone string) Preferences {
 	p := Defaults()
 	if json.Unmarshal([]byte(row.Channels), &p.Channels) != nil {
@@ -100,7 +100,7 @@ func stored(row collections.StoredPreferences, timeZone string) Preferences {
 	return p
 }
 
-// PreferencesOf are the choices of a person; the zone is the practice's where the person named none.
+// PreferencesOf returns the preferences of a user, with the practice's time zone if the user chose none.
 func PreferencesOf(app core.App, user *collections.User, practice *time.Location) (Preferences, error) {
 	rows, err := collections.PreferencesOf(app, []string{user.Id})
 	if err != nil {
@@ -111,7 +111,7 @@ func PreferencesOf(app core.App, user *collections.User, practice *time.Location
 	return p, nil
 }
 
-// save stores choices of a person.
+// save stores a user's preferences.
 func (p Preferences) save(tx core.App, userID string, now time.Time) error {
 	channels, err := json.Marshal(p.Channels)
 	if err != nil {
@@ -124,16 +124,16 @@ func (p Preferences) save(tx core.App, userID string, now time.Time) error {
 	return collections.SavePreferences(tx, collections.StoredPreferences{User: userID, Channels: string(channels), Quiet: string(quiet)}, now)
 }
 
-// QuietHours are when pushes are silenced: from Start, included, to End, excluded, by the clock on the person's wall.
+// QuietHours suppress pushes from Start, inclusive, to End, exclusive, in the user's local time.
 type QuietHours struct {
 	Enabled    bool     `json:"enabled"`
 	Start      string   `json:"start"` // HH:MM
-	End        string   `json:"end"`   // HH:MM; before Start it is that of the next day
+	End        string   `json:"end"`   // HH:MM; if before Start, on the next day
 	Exceptions []string `json:"exceptions"`
 }
 
-// Silence reports whether a push of a channel is silenced at a local time. What the wall clock shows decides, so that days with 23 or 25
-// hours need no rule: an hour that is shown twice is quiet twice, and one that is left out is quiet for nobody.
+// IsSilent reports whether a push of a channel is suppressed at a local time. Only the local wall-clock time counts, so days with 23 or 25 hours
+// need no rule: a repeated hour is quiet twice, and a skipped one never.
 // Source: docs/decisions/notifications.md, "Quiet hours".
 func (q QuietHours) Silence(channel string, local time.Time) bool {
 	return q.silence(channel, local.Format("15:04"))
@@ -149,7 +149,7 @@ func (q QuietHours) silence(channel, clock string) bool {
 	return q.Start <= clock || clock < q.End
 }
 
-// PreferencesBody changes preferences: what is left out stays.
+// PreferencesBody is a change of preferences; omitted members keep their values.
 type PreferencesBody struct {
 	Channels   validate.Object             `json:"channels"`
 	QuietHours validate.Field[quietChange] `json:"quiet_hours"`
@@ -177,7 +177,7 @@ const (
 
 var clockTime = regexp.MustCompile(`^(?:[01][0-9]|2[0-3]):[0-5][0-9]$`)
 
-// ChangePreferences merges a body into a person's choices and returns all of them, or a fault with everything that is wrong.
+// ChangePreferences merges a body into a user's preferences and returns the result, or a fault that lists all invalid fields.
 // Source: docs/decisions/notifications.md, "Preferences".
 func ChangePreferences(app core.App, userID string, body PreferencesBody, practice *time.Location, now time.Time) (changed Preferences, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
@@ -222,7 +222,7 @@ func (b PreferencesBody) mergeInto(p *Preferences, checks *validate.Checks) {
 	}
 }
 
-// present reports whether a nested object is there to look at; it complains about anything else that was sent, null too.
+// isObjectPresent reports whether an object was sent; it rejects any other value, null included.
 func present[T any](checks *validate.Checks, name string, f validate.Field[T]) bool {
 	if f.Sent() && !f.Given() {
 		checks.Reject(name, notAnObject)
@@ -291,7 +291,7 @@ func (c quietChange) mergeInto(q *QuietHours, checks *validate.Checks) {
 		return
 	}
 	exceptions := []string{}
-	for _, name := range Channels { // each once, in the contract's order; escalations always
+	for _, name := range Channels { // each once, in the order of the contract; escalations are always excepted
 		if name == Escalations || slices.Contains(c.Exceptions.Value, name) {
 			exceptions = append(exceptions, name)
 		}

@@ -24,38 +24,39 @@ import (
 	"github.com/vigilhealth/vigil/internal/egress"
 )
 
-// The kinds of token that we know what to do with. Source: docs/decisions/notifications.md, "Token kinds".
+// The supported kinds of token. Source: docs/decisions/notifications.md, "Token kinds".
 const (
 	webPush     = "web_push"
 	webPushDev  = "web_push_dev"
 	development = "development"
 )
 
-// PushKeys are a key pair for Web Push and whom a push service may write to about it. Source: RFC 8292.
+// PushKeys are a VAPID key pair and the contact for push services. Source: RFC 8292.
 type PushKeys struct{ Public, Private, Subject string }
 
 func (k PushKeys) configured() bool { return k.Public != "" && k.Private != "" }
 
-// PushOptions are what sending takes from outside.
+// PushOptions configure push sending.
 type PushOptions struct {
 	Keys, DevKeys PushKeys
-	// Hosts are push services, "*." for any subdomain; DevHosts are host[:port] of developers, without any check of where they are.
+	// Hosts are the allowed push services, "*." for any subdomain. DevHosts are developers' machines as host[:port], whose addresses are not
+	// checked.
 	Hosts, DevHosts []string
 }
 
-// Push sends to push services.
+// Push sends pushes to push services.
 type Push struct {
 	PushOptions
 	outside, inside *http.Client
-	working         chan struct{} // one for each push that is worked on
+	working         chan struct{} // held while a push is being processed
 }
 
-// NewPush returns what sends pushes.
+// NewPush returns a sender.
 func NewPush(o PushOptions) *Push {
 	return &Push{PushOptions: o, outside: newClient(false), inside: newClient(true), working: make(chan struct{}, abreast)}
 }
 
-// PublicKey is the key with which a browser subscribes for tokens of the kind; "" when there is none.
+// PublicKey returns the key with which a browser subscribes for tokens of the kind; "" without one.
 func (p *Push) PublicKey(kind string) string { return p.keys(kind).Public }
 
 // Delivers reports whether a push can be sent to tokens of the kind.
@@ -71,7 +72,7 @@ func (p *Push) keys(kind string) PushKeys {
 	return PushKeys{}
 }
 
-// manner is how a channel's pushes are sent. Source: docs/decisions/notifications.md, "Web Push delivery"; RFC 8030, section 5.
+// sendOptions are the time to live and urgency of a push. Source: docs/decisions/notifications.md, "Web Push delivery"; RFC 8030, section 5.
 type manner struct {
 	life    time.Duration
 	urgency webpush.Urgency
@@ -84,10 +85,11 @@ var manners = map[string]manner{
 	DailyDigest: {12 * time.Hour, webpush.UrgencyLow},
 }
 
-// mannerOf a push: an urgent task, and what is critical about a device, does not wait for the screen to be lit.
+// optionsFor returns the options of a push. Urgent tasks and critical device alerts are sent with high urgency, so that the device wakes up for
+// them.
 func mannerOf(channel, kind, severity string) manner {
 	m := manners[channel]
-	if kind == measureAgain { // what comes of it is decided soon
+	if kind == measureAgain { // the escalation is decided soon
 		m = manner{10 * time.Minute, webpush.UrgencyHigh}
 	}
 	if (kind == deviceNotice || kind == emrCorrection) && severity == "critical" {
@@ -96,7 +98,7 @@ func mannerOf(channel, kind, severity string) manner {
 	return m
 }
 
-// topic lets a later push take the place of an earlier one about the same matter that was not delivered yet, and shows no id.
+// topic returns a key by which a newer push replaces an undelivered older one about the same subject. It reveals no id.
 func topic(channel, kind, patient string) (string, error) {
 	key, err := collections.BlindIndex("push topic", channel+"\x00"+kind+"\x00"+patient)
 	if err != nil {
@@ -106,7 +108,7 @@ func topic(channel, kind, patient string) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(sum[:24]), nil
 }
 
-// message is one push on its way.
+// message is one push to send.
 type message struct {
 	kind    string // of token
 	to      subscription
@@ -116,39 +118,39 @@ type message struct {
 	topic   string
 }
 
-// answer is what a push service said; a status of 0 is none at all.
+// pushResponse is the response of a push service; a status of 0 means none.
 type answer struct {
 	status     int
 	retryAfter time.Duration
-	refused    bool // by us: the address is not allowed, or the token is damaged
+	refused    bool // not sent: the endpoint is not allowed, or the token is damaged
 }
 
 func (a answer) gone() bool { return a.status == http.StatusNotFound || a.status == http.StatusGone }
 func (a answer) sent() bool { return a.status/100 == 2 }
 
-// again reports whether it may go better later.
+// canRetry reports whether a later attempt may succeed.
 func (a answer) again() bool {
 	return !a.refused && (a.status == 0 || a.status == http.StatusTooManyRequests || a.status/100 == 5)
 }
 
 const (
-	// drained bounds what is read of an answer.
+	// maxDrainedBytes bounds how much of a response is read.
 	drained = 4 << 10
-	// abreast is how many pushes are worked on at a time, so that the processors are there for readings too. One whose push service takes
-	// longer than patience to answer makes way for the next: waiting is no work.
+	// maxActive bounds the pushes processed at a time, so that readings get processor time too. A push that waits longer than slotTimeout for its
+	// response gives its slot to the next, because waiting uses no processor.
 	abreast  = 4
 	patience = 5 * time.Millisecond
 )
 
-// send holds one conversation with a push service. No error of it is kept: they quote addresses.
+// send makes one exchange with a push service. Errors are not kept, because they contain the endpoint.
 func (p *Push) send(ctx context.Context, l message, now time.Time) answer {
-	inside, err := p.allowed(l.kind, l.to.Endpoint)
+	isDevHost, err := p.allowed(l.kind, l.to.Endpoint)
 	keys := p.keys(l.kind)
 	if err != nil || !keys.configured() {
 		return answer{refused: true}
 	}
 	client := p.outside
-	if inside {
+	if isDevHost {
 		client = p.inside
 	}
 	select {
@@ -156,17 +158,17 @@ func (p *Push) send(ctx context.Context, l message, now time.Time) answer {
 	case <-ctx.Done():
 		return answer{}
 	}
-	makeWay := sync.OnceFunc(func() { <-p.working })
-	defer makeWay()
+	releaseSlot := sync.OnceFunc(func() { <-p.working })
+	defer releaseSlot()
 	sent := false
 	response, err := webpush.SendNotificationWithContext(ctx, l.payload, &webpush.Subscription{
 		Endpoint: l.to.Endpoint, Keys: webpush.Keys{Auth: l.to.Keys.Auth, P256dh: l.to.Keys.P256dh},
 	}, &webpush.Options{
 		HTTPClient: doer(func(r *http.Request) (*http.Response, error) {
 			sent = true
-			// The patience is for the answer's body too, so nothing stops it: to make way when all is over does nothing.
-			time.AfterFunc(patience, makeWay)
-			return client.Do(r) //nolint:gosec // G704: allowed and the dialer say where to
+			// The timer covers reading the response too and is never stopped; releasing a slot twice does nothing.
+			time.AfterFunc(patience, releaseSlot)
+			return client.Do(r) //nolint:gosec // G704: checkEndpoint and the dialer restrict the target
 		}),
 		Subscriber: strings.TrimPrefix(keys.Subject, "mailto:"), VAPIDPublicKey: keys.Public, VAPIDPrivateKey: keys.Private,
 		TTL: int(l.ttl.Seconds()), Urgency: l.urgency, Topic: l.topic,
@@ -175,7 +177,7 @@ func (p *Push) send(ctx context.Context, l message, now time.Time) answer {
 		return answer{refused: !sent}
 	}
 	defer response.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, drained)) // so that the connection can be used again
+	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, drained)) // so that the connection can be reused
 	wait, _ := egress.RetryAfter(response.Header, now)
 	return answer{status: response.StatusCode, retryAfter: wait}
 }
@@ -185,7 +187,7 @@ type doer func(*http.Request) (*http.Response, error)
 // Do implements [webpush.HTTPClient].
 func (d doer) Do(r *http.Request) (*http.Response, error) { return d(r) }
 
-// payload is what the device shows; url is a path of the app and names no patient.
+// payload is the content that the device shows. URL is a path of the app and does not identify the patient.
 type payload struct {
 	Title          string `json:"title"`
 	Body           string `json:"body"`
@@ -197,12 +199,12 @@ type payload struct {
 func (p payload) encode() []byte {
 	raw, err := json.Marshal(p)
 	if err != nil {
-		return nil // texts and a number always encode
+		return nil // strings and a number always encode
 	}
 	return raw
 }
 
-// pauses remembers which push services do not answer, so that one of them does not hold up the pushes to all others.
+// hostBackoffs records which push services do not answer, so that one of them does not delay pushes to the others.
 type pauses struct {
 	mu    sync.Mutex
 	until map[string]time.Time
@@ -217,7 +219,7 @@ func (p *pauses) set(host string, until time.Time) {
 	p.until[host] = until
 }
 
-// of is when the host may be tried again; the zero time for now.
+// retryAt returns when a push may be sent to the host again; zero means now.
 func (p *pauses) of(host string, now time.Time) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -233,12 +235,12 @@ const (
 	pushTimeout     = 10 * time.Second
 )
 
-// errEndpoint hides the address: it is as good as a key to the person's device.
-var errEndpoint = errors.New("not an address of a push service that is allowed")
+// errEndpoint omits the endpoint, because it works like a key to the user's device.
+var errEndpoint = errors.New("the endpoint is not that of an allowed push service")
 
-// allowed checks that pushes may go to an address. inside is true for the hosts of developers, which may be
-// near and speak plain http. Source: docs/decisions/notifications.md, "Push endpoint safety".
-func (p *Push) allowed(kind, endpoint string) (inside bool, err error) {
+// checkEndpoint rejects an endpoint to which pushes may not be sent. isDevHost is true for a developer's machine, which may be private and use plain
+// http. Source: docs/decisions/notifications.md, "Push endpoint safety".
+func (p *Push) allowed(kind, endpoint string) (isDevHost bool, err error) {
 	address, err := url.Parse(endpoint)
 	if err != nil || len(endpoint) > longestEndpoint || address.User != nil || address.Opaque != "" || address.Fragment != "" {
 		return false, errEndpoint
@@ -265,11 +267,11 @@ func (p *Push) hostAllowed(host string) bool {
 	})
 }
 
-// newClient is a client that follows nobody anywhere. Unless inside, it connects to public addresses only: they are checked when it dials,
-// after the name was looked up, so that no name can lead it into the house.
-func newClient(inside bool) *http.Client {
+// newClient returns a client that does not follow redirects. Unless forDevHosts, it dials public addresses only. They are checked after name
+// resolution, so that no host name leads into the private network.
+func newClient(forDevHosts bool) *http.Client {
 	dialer := &net.Dialer{Timeout: pushTimeout}
-	if !inside {
+	if !forDevHosts {
 		dialer.ControlContext = func(_ context.Context, _, address string, _ syscall.RawConn) error {
 			at, err := netip.ParseAddrPort(address)
 			if err != nil || !egress.Public(at.Addr()) {
@@ -284,6 +286,6 @@ func newClient(inside bool) *http.Client {
 		Transport: &http.Transport{
 			DialContext: dialer.DialContext, ForceAttemptHTTP2: true, TLSHandshakeTimeout: pushTimeout,
 			MaxIdleConnsPerHost: concurrency, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 16 << 10,
-		}, // no Proxy: the environment has no say in where pushes go
+		}, // no Proxy, so that the environment cannot redirect pushes
 	}
 }

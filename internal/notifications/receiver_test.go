@@ -21,7 +21,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// browser is a receiver of our own, on one device.
+// browser is a test receiver on one device.
 type browser struct{ *vigiltest.PushReceiver }
 
 func newBrowser(t testing.TB) *browser {
@@ -40,7 +40,7 @@ type received struct {
 	body   []byte
 }
 
-// pushService answers as it is told, by path, and remembers what it was sent.
+// pushService answers as the test sets it, by path, and records the requests.
 type pushService struct {
 	*httptest.Server
 	mu       sync.Mutex
@@ -70,7 +70,7 @@ func newPushService(t testing.TB) *pushService {
 
 func (s *pushService) host() string { return strings.TrimPrefix(s.URL, "http://") }
 
-// got are the requests to a path, to any for "".
+// got returns the requests to a path, or all for "".
 func (s *pushService) got(path string) (requests []received) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +82,7 @@ func (s *pushService) got(path string) (requests []received) {
 	return requests
 }
 
-// checkVAPID verifies the signature and the claims by hand. Source: RFC 8292, sections 2 and 3.
+// checkVAPID verifies signature and claims. Source: RFC 8292, sections 2 and 3.
 func checkVAPID(t *testing.T, header, publicKey, audience string, subject string) {
 	t.Helper()
 	token, key, found := strings.Cut(strings.TrimPrefix(header, "vapid t="), ", k=")
@@ -101,7 +101,7 @@ func checkVAPID(t *testing.T, header, publicKey, audience string, subject string
 	signature, err := base64.RawURLEncoding.DecodeString(parts[2])
 	sum := sha256.Sum256([]byte(parts[0] + "." + parts[1]))
 	if err != nil || len(signature) != 64 || !ecdsa.Verify(public, sum[:], new(big.Int).SetBytes(signature[:32]), new(big.Int).SetBytes(signature[32:])) {
-		t.Error("the signature does not hold")
+		t.Error("the signature is not valid")
 	}
 	var head struct{ Alg string }
 	var claims struct {
@@ -119,11 +119,11 @@ func checkVAPID(t *testing.T, header, publicKey, audience string, subject string
 	}
 	left := time.Until(time.Unix(claims.Exp, 0))
 	if head.Alg != "ES256" || claims.Aud != audience || claims.Sub != subject || left <= 0 || left > 12*time.Hour {
-		t.Errorf("%s token for %s by %s, good for %v", head.Alg, claims.Aud, claims.Sub, left)
+		t.Errorf("%s token for %s by %s, valid for %v", head.Alg, claims.Aud, claims.Sub, left)
 	}
 }
 
-// newKeys makes a key pair for Web Push.
+// newKeys returns a VAPID key pair.
 func newKeys(t testing.TB, subject string) notifications.PushKeys {
 	t.Helper()
 	key, err := ecdh.P256().GenerateKey(rand.Reader)

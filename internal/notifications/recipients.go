@@ -13,21 +13,21 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// clinicalRoles are those who may hear of a patient's state.
+// clinicalRoles may receive notifications about a patient's state.
 var clinicalRoles = []authz.Role{authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA}
 
-// recipients finds people. All it returns have an account that may be used.
+// recipients finds the recipients of announcements among active users.
 type recipients struct {
 	app core.App
-	// found is who was found before, for the announcements of one group: most ask for the same. Nil remembers nobody.
+	// found caches queries for the announcements of one group, most of which repeat. Nil disables the cache.
 	found map[string][]string
 }
 
-// of are the people for an announcement, each once, in the order of their numbers; errNobody when there is nobody who may be told.
+// forAnnouncement returns the recipients of an announcement, each once, in record order. It returns errNoAudience if there is none.
 func (r recipients) of(a *collections.Announcement, m meaning) ([]string, error) {
 	ids, err := m.audience(r, a)
 	if err != nil {
-		return nil, fmt.Errorf("find who is to hear: %w", err)
+		return nil, fmt.Errorf("find recipients: %w", err)
 	}
 	if a.User != "" {
 		named, err := collections.ActiveUser(r.app, a.User)
@@ -48,14 +48,15 @@ func (r recipients) of(a *collections.Announcement, m meaning) ([]string, error)
 	return slices.Compact(ids), nil
 }
 
+// namedUserOnly adds no recipients to the named user of an announcement.
 func nobodyElse(recipients, *collections.Announcement) ([]string, error) { return nil, nil }
 
-// roles are all who have one of the roles.
+// roles returns all users with one of the roles.
 func roles(wanted ...authz.Role) audience {
 	return func(r recipients, _ *collections.Announcement) ([]string, error) { return r.find("", "", wanted...) }
 }
 
-// careTeam is who cares for the patient; all clinical managers when nobody does.
+// careTeam returns the patient's care team, or all clinical managers if it is empty.
 func (r recipients) careTeam(a *collections.Announcement) ([]string, error) {
 	team, err := r.find(collections.OnTeamOf, a.Patient, clinicalRoles...)
 	if err != nil || len(team) > 0 {
@@ -64,7 +65,7 @@ func (r recipients) careTeam(a *collections.Announcement) ([]string, error) {
 	return r.managers(a)
 }
 
-// QueueForCareTeam puts a mail for everybody who hears of a patient's alerts into the outbox. It names nobody, so it takes no parameters.
+// QueueForCareTeam queues a mail for each recipient of a patient's alerts. The mail contains no names, so it takes no parameters.
 func QueueForCareTeam(tx core.App, template Template, patientID string, now time.Time) error {
 	r := recipients{app: tx}
 	team, err := r.careTeam(&collections.Announcement{Patient: patientID})
@@ -90,8 +91,8 @@ func (r recipients) managers(*collections.Announcement) ([]string, error) {
 	return r.find("", "", authz.ClinicalManager)
 }
 
-// responsible is who has an escalation and the patient's primary provider; the clinical managers too while nobody has it or nobody
-// answers.
+// responsible returns the assignee of an escalation and the patient's primary provider, and the clinical managers if the escalation is unassigned or
+// overdue.
 func (r recipients) responsible(a *collections.Announcement) ([]string, error) {
 	assignees, err := r.find(collections.AssigneeOf, a.Escalation, clinicalRoles...)
 	if err != nil {
@@ -112,7 +113,7 @@ func (r recipients) responsible(a *collections.Announcement) ([]string, error) {
 	return people, nil
 }
 
-// workers are who is responsible for an escalation, and who began to work on it.
+// workers returns the users responsible for an escalation, and the one who started work on it.
 func (r recipients) workers(a *collections.Announcement) ([]string, error) {
 	people, err := r.responsible(a)
 	if err != nil {
@@ -122,7 +123,7 @@ func (r recipients) workers(a *collections.Announcement) ([]string, error) {
 	return append(people, starters...), err
 }
 
-// supervisors are the workers of an escalation, and the clinical managers.
+// supervisors returns the workers of an escalation and the clinical managers.
 func (r recipients) supervisors(a *collections.Announcement) ([]string, error) {
 	people, err := r.workers(a)
 	if err != nil {
@@ -132,7 +133,7 @@ func (r recipients) supervisors(a *collections.Announcement) ([]string, error) {
 	return append(people, managers...), err
 }
 
-// everyLevel are the supervisors of an escalation, and the administrators.
+// allLevels returns the supervisors of an escalation and the administrators.
 func (r recipients) everyLevel(a *collections.Announcement) ([]string, error) {
 	people, err := r.supervisors(a)
 	if err != nil {
@@ -142,7 +143,7 @@ func (r recipients) everyLevel(a *collections.Announcement) ([]string, error) {
 	return append(people, admins...), err
 }
 
-// portal are the accounts of the patient.
+// portal returns the portal accounts of the patient.
 func (r recipients) portal(patientID string) ([]string, error) {
 	if patientID == "" {
 		return nil, nil
@@ -150,37 +151,38 @@ func (r recipients) portal(patientID string) ([]string, error) {
 	return r.find(collections.PortalOf, patientID, authz.Patient)
 }
 
-// patient is the patient, where the patient has an account.
+// patient returns the portal accounts of the announcement's patient.
 func (r recipients) patient(a *collections.Announcement) ([]string, error) {
 	return r.portal(a.Patient)
 }
 
-// find are those with one of the roles and with a tie to a patient or an escalation; "" asks for none.
+// usersWith returns active users with one of the roles and a relation to a patient or an escalation; "" requires no relation.
 func (r recipients) find(tie collections.UserRelation, to string, roles ...authz.Role) ([]string, error) {
 	names := make([]string, len(roles))
 	for i, role := range roles {
 		names[i] = string(role)
 	}
-	asked := strings.Join(append(names, string(tie), to), "\x00")
-	if people, known := r.found[asked]; known {
+	query := strings.Join(append(names, string(tie), to), "\x00")
+	if people, known := r.found[query]; known {
 		return slices.Clone(people), nil
 	}
 	people, err := collections.ActiveUsers(r.app, names, tie, to)
 	if err == nil && r.found != nil {
-		r.found[asked] = slices.Clone(people)
+		r.found[query] = slices.Clone(people)
 	}
 	return people, err
 }
 
-// EmergencyAccess is the type of notices that somebody opened a patient outside their care teams.
+// EmergencyAccess is the type of notices about break-glass access to a patient.
 const EmergencyAccess = "emergency_access"
 
-// NotifyOfEmergencyAccess tells the patient's primary provider and every active clinical manager, or else the administrators, who opened
-// the patient and why. The same person and patient are told once a day, however many requests it takes. Source: docs/decisions/security.md, "Emergency access".
+// NotifyOfEmergencyAccess notifies the patient's primary provider and all clinical managers, or else the administrators, of a break-glass access and
+// its reason. It notifies once a day per user and patient, regardless of the number of requests. Source: docs/decisions/security.md, "Emergency
+// access".
 func NotifyOfEmergencyAccess(tx core.App, patientID, actorEmail string, reason phi.Text, now time.Time) error {
 	patient, err := collections.FindPatientAnyState(tx, patientID)
 	if collections.IsNotFound(err) {
-		return nil // nobody's record was opened
+		return nil // no record was opened
 	}
 	if err != nil {
 		return err
@@ -194,7 +196,7 @@ func NotifyOfEmergencyAccess(tx core.App, patientID, actorEmail string, reason p
 	if err != nil {
 		return err
 	}
-	told, err := r.orAdministrators(append(provider, managers...))
+	notified, err := r.orAdministrators(append(provider, managers...))
 	if err != nil {
 		return err
 	}
@@ -204,10 +206,10 @@ func NotifyOfEmergencyAccess(tx core.App, patientID, actorEmail string, reason p
 			" (" + patient.MRN() + ") in an emergency: " + reason.Reveal(),
 		DedupeKey: "emergency/" + patientID + "/" + actorEmail + "/" + now.UTC().Format(time.DateOnly),
 	}
-	if len(told) == 0 {
+	if len(notified) == 0 {
 		return storeForAdministrators(tx, notice, now)
 	}
-	for _, userID := range told { // who is both is told once, for the key
+	for _, userID := range notified { // the dedupe key notifies a manager who is also the provider once
 		if err := Notify(tx, userID, notice, now); err != nil {
 			return err
 		}
@@ -215,8 +217,7 @@ func NotifyOfEmergencyAccess(tx core.App, patientID, actorEmail string, reason p
 	return nil
 }
 
-// NotifyOfBrokenAudit tells every active administrator that the audit chain does not hold from a row on.
-// Source: docs/decisions/security.md, "Hash chain".
+// NotifyOfBrokenAudit notifies every administrator that the audit chain is broken from a row on. Source: docs/decisions/security.md, "Hash chain".
 func NotifyOfBrokenAudit(app core.App, firstInvalidID int64, now time.Time) error {
 	return app.RunInTransaction(func(tx core.App) error {
 		return NotifyAdministrators(tx, Notice{
@@ -226,8 +227,8 @@ func NotifyOfBrokenAudit(app core.App, firstInvalidID int64, now time.Time) erro
 	})
 }
 
-// NotifyAdministrators puts a notice on the list of every active administrator and a mail into their mailboxes. Where there is none the notice
-// waits for the first.
+// NotifyAdministrators adds a notice to the list of every active administrator and queues a mail to each. Without an administrator the notice waits
+// for the first.
 func NotifyAdministrators(tx core.App, notice Notice, mail Template, now time.Time) error {
 	admins, err := collections.UserList(tx, collections.UserFilter{Role: string(authz.Admin), Active: new(true)})
 	if err != nil {

@@ -13,17 +13,17 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// reminderTime is when reminders come that nobody chose a time for, by the person's clock.
+// defaultReminderTime is the local time of reminders without a time preference.
 const reminderTime = "09:00"
 
-// clinicians review patients. Source: docs/decisions/dashboard.md, "Role-dependent sections".
+// clinicians are the roles that review patients. Source: docs/decisions/dashboard.md, "Role-dependent sections".
 var clinicians = map[authz.Role]bool{authz.ClinicalManager: true, authz.Provider: true, authz.Nurse: true}
 
-// billers work on claims.
+// billers are the roles that work on claims.
 var billers = map[authz.Role]bool{authz.Admin: true, authz.DataMonitor: true}
 
-// Remind announces what is due by the clocks of the people: daily summaries, reviews and billing tasks that wait. It may run as
-// often as it likes: each thing is said once, and what is empty at its time is not said later that day. It returns how much it announced.
+// Remind announces what is due by each user's local time: daily digests, pending reviews and billing tasks. It may run at any frequency: each
+// reminder is announced once a day, and one without content at its time is skipped for that day. It returns the number of announcements.
 // Source: docs/decisions/notifications.md, "Daily digest" and "Reminders".
 func Remind(app core.App, practice *time.Location, now time.Time) (announced int, err error) {
 	people, err := collections.UserList(app, collections.UserFilter{Active: new(true)})
@@ -49,11 +49,11 @@ func Remind(app core.App, practice *time.Location, now time.Time) (announced int
 	return announced, errors.Join(failures...)
 }
 
-// reminder is something that is said to one person once a day.
+// reminder is an announcement to one user, at most once a day.
 type reminder struct {
 	kind  Kind
 	at    string // HH:MM
-	every bool   // day; else on Mondays
+	every bool   // every day; otherwise on Mondays
 	write func(app core.App, user *collections.User, local time.Time) (body string, err error)
 }
 
@@ -74,8 +74,8 @@ func remindOne(app core.App, user *collections.User, p Preferences, local time.T
 		if local.Format("15:04") < r.at || !r.every && local.Weekday() != time.Monday {
 			continue
 		}
-		said, err := r.say(app, user, local)
-		if said {
+		wasAnnounced, err := r.say(app, user, local)
+		if wasAnnounced {
 			announced++
 		}
 		failures = append(failures, err)
@@ -83,8 +83,8 @@ func remindOne(app core.App, user *collections.User, p Preferences, local time.T
 	return announced, errors.Join(failures...)
 }
 
-// say announces the reminder unless that was done, or there was nothing to say, today.
-func (r reminder) say(app core.App, user *collections.User, local time.Time) (said bool, err error) {
+// announce stores the reminder unless it was handled today or has no content.
+func (r reminder) say(app core.App, user *collections.User, local time.Time) (wasAnnounced bool, err error) {
 	key := string(r.kind) + "/" + user.Id + "/" + local.Format(time.DateOnly)
 	if done, err := collections.Announced(app, key); done || err != nil {
 		return false, err
@@ -93,11 +93,11 @@ func (r reminder) say(app core.App, user *collections.User, local time.Time) (sa
 	if err != nil {
 		return false, err
 	}
-	told := time.Time{}
+	closedAt := time.Time{}
 	if body == "" {
-		told = local // nothing to say is remembered too
+		closedAt = local // a closed announcement without text marks the day as done
 	}
-	err = announce(app, Announcement{Kind: r.kind, Severity: "info", UserID: user.Id, Body: body, Key: key}, told, local)
+	err = announce(app, Announcement{Kind: r.kind, Severity: "info", UserID: user.Id, Body: body, Key: key}, closedAt, local)
 	return body != "" && err == nil, err
 }
 
@@ -121,29 +121,29 @@ func pipeline(counts map[string]int) string {
 	return fmt.Sprintf("Billing: %d pending review, %d reviewed, %d denied.", counts["pending_review"], counts["reviewed"], counts["denied"])
 }
 
-// RemindOfEach reminds of each id in a transaction of its own; told is of how many.
-func RemindOfEach(ctx context.Context, app core.App, ids []string, remind func(tx core.App, id string) error) (told int, err error) {
+// RemindEach calls remind for each id in a transaction of its own, and returns how many succeeded.
+func RemindOfEach(ctx context.Context, app core.App, ids []string, remind func(tx core.App, id string) error) (reminded int, err error) {
 	for _, id := range ids {
 		if err := ctx.Err(); err != nil {
-			return told, err
+			return reminded, err
 		}
 		if err := app.RunInTransaction(func(tx core.App) error { return remind(tx, id) }); err != nil {
-			return told, err
+			return reminded, err
 		}
-		told++
+		reminded++
 	}
-	return told, nil
+	return reminded, nil
 }
 
 const (
-	// eveningHour begins the night that a digest is about.
+	// eveningHour is the start of the night that a digest covers.
 	eveningHour = 18
-	// A patient is on track with readings on 16 days of the last 30.
+	// A patient is on track with readings on 16 of the last 30 days.
 	paceDays, paceWindow = 16, 30
 )
 
-// writeDigest sums up the night, by role: alerts, escalations and pace for those who treat, pace for medical assistants, billing for those
-// who bill. "" is nothing to report. Source: docs/decisions/notifications.md, "Daily digest".
+// writeDigest summarizes the night by role: alerts, escalations and patients behind for clinicians and administrators, patients behind for medical
+// assistants, and billing tasks for billers. It returns "" if there is nothing to report. Source: docs/decisions/notifications.md, "Daily digest".
 func writeDigest(app core.App, user *collections.User, local time.Time) (string, error) {
 	role := authz.Role(user.Role())
 	scope := collections.Scope("")
@@ -186,7 +186,7 @@ func writeDigest(app core.App, user *collections.User, local time.Time) (string,
 	return strings.Join(parts, "\n"), nil
 }
 
-// nightly is what happened since the evening before.
+// nightSummary returns alerts since the previous evening and open escalations.
 func nightly(app core.App, scope collections.Scope, local time.Time) (parts []string, err error) {
 	evening := time.Date(local.Year(), local.Month(), local.Day()-1, eveningHour, 0, 0, 0, local.Location())
 	levels, err := collections.CountAlertsSince(app, scope, evening)

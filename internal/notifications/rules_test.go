@@ -17,7 +17,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// Who hears of what, by event and care team.
+// Recipients by event and care team.
 func TestRecipients(t *testing.T) {
 	w := newWard(t)
 	people := map[string]*collections.User{}
@@ -31,7 +31,7 @@ func TestRecipients(t *testing.T) {
 	assigned := vigiltest.User(t, w.app, authz.MA)
 	people["assigned"] = assigned
 	alone := w.enrol("Otto", "Niemandskind", people["provider"].Id)
-	nobodys := w.enrol("Ida", "Waisenkind", "")
+	unassigned := w.enrol("Ida", "Waisenkind", "")
 	insert := func(id, patient, to string) {
 		_, err := w.app.DB().Insert("escalations", dbx.Params{"id": id, "patient": patient, "priority": "stat", "status": "open", "created_by": to + "@", "assigned_to": to}).Execute()
 		if err != nil {
@@ -47,7 +47,7 @@ func TestRecipients(t *testing.T) {
 	}{
 		{a{Kind: notifications.AlertRaised, PatientID: w.patient}, "team nurse"},
 		{a{Kind: notifications.AlertRaised, PatientID: alone}, "provider"},
-		{a{Kind: notifications.DeviceAlertRaised, PatientID: nobodys}, "clinical_manager"},
+		{a{Kind: notifications.DeviceAlertRaised, PatientID: unassigned}, "clinical_manager"},
 		{a{Kind: notifications.ReadingMissed, PatientID: w.patient}, "portal, team nurse"},
 		{a{Kind: notifications.EscalationOpened, PatientID: alone, EscalationID: "000000000000001"}, "assigned, provider"},
 		{a{Kind: notifications.EscalationOpened, PatientID: alone, EscalationID: "000000000000002"}, "clinical_manager, provider"},
@@ -72,14 +72,14 @@ func TestRecipients(t *testing.T) {
 		}
 		w.announce(c.announcement)
 		w.send()
-		var heard []string
+		var notified []string
 		for name, user := range people {
 			if len(w.list(user)) > before[name] {
-				heard = append(heard, name)
+				notified = append(notified, name)
 			}
 		}
-		slices.Sort(heard)
-		got := strings.ReplaceAll(strings.Join(heard, ", "), "data_monitor, ma", "data_monitor")
+		slices.Sort(notified)
+		got := strings.ReplaceAll(strings.Join(notified, ", "), "data_monitor, ma", "data_monitor")
 		if c.announcement.Kind == notifications.EventQuarantined { // the assigned MA has the role too
 			got = strings.TrimPrefix(got, "admin, assigned, ")
 			got = "admin, " + got
@@ -90,11 +90,11 @@ func TestRecipients(t *testing.T) {
 	}
 	page, _, _, err := collections.PageOfInbox(w.app, collections.Inbox{User: people["portal"].Id}, 0, 10)
 	if err != nil || len(page) != 1 || page[0].GetString("body") != "It is time to take your measurement." || page[0].GetString("channel") != "reminders" {
-		t.Error("the portal user is not told to measure", err)
+		t.Error("the portal user is not prompted to measure", err)
 	}
 }
 
-// A reminder about routine work keeps quiet hours; one about urgent work does not.
+// A reminder about routine work respects quiet hours; one about urgent work does not.
 func TestIdleWorkChannel(t *testing.T) {
 	w := newWard(t)
 	manager := vigiltest.User(t, w.app, authz.ClinicalManager)
@@ -108,7 +108,7 @@ func TestIdleWorkChannel(t *testing.T) {
 	}
 }
 
-// Quiet hours go by the clock on the wall, on days of 23 and 25 hours too.
+// Quiet hours use the local wall-clock time, also on days of 23 and 25 hours.
 func TestQuietHours(t *testing.T) {
 	night := notifications.QuietHours{Enabled: true, Start: "22:00", End: "07:00", Exceptions: []string{"escalations", "reminders"}}
 	early := notifications.QuietHours{Enabled: true, Start: "01:30", End: "02:30"}
@@ -148,7 +148,7 @@ func TestQuietHours(t *testing.T) {
 	}
 }
 
-// What a person chose decides over pushes, and never over escalations and what is critical.
+// A user's preferences decide about pushes, except for escalations and critical alerts.
 func TestChoices(t *testing.T) {
 	const quiet = `{"quiet_hours":{"enabled":true,"start":"08:00","end":"09:00"}}` // it is 08:45 in New York
 	for name, c := range map[string]struct {
@@ -190,7 +190,7 @@ func TestRegistration(t *testing.T) {
 	b := newBrowser(t)
 	first := w.register(nurse, "web_push_dev", "phone", b.subscribe(w.service.URL+"/1"))
 	if again := w.register(nurse, "web_push_dev", "phone", b.subscribe(w.service.URL+"/1")); again.Id != first.Id {
-		t.Error("the same token is another")
+		t.Error("registering the same token returned another record")
 	}
 	second := w.register(nurse, "web_push_dev", "phone", b.subscribe(w.service.URL+"/2"))
 	moved := w.register(other, "web_push_dev", "laptop", b.subscribe(w.service.URL+"/2"))
@@ -246,7 +246,7 @@ func TestRegistrationRefused(t *testing.T) {
 	}
 }
 
-// Tokens go when they have expired, when nobody uses them, and when the push service has forgotten them.
+// Tokens are deactivated when they expire, are unused, or are unknown to the push service.
 func TestTokenTest(t *testing.T) {
 	w := newWard(t)
 	nurse := vigiltest.User(t, w.app, authz.Nurse)
@@ -271,7 +271,7 @@ func TestTokenTest(t *testing.T) {
 	}
 }
 
-// Summaries and reminders come once a day, when it is time where the person is, and only if there is something to say.
+// Digests and reminders are announced once a day, at the user's local time, and only with content.
 func TestRemind(t *testing.T) {
 	w := newWard(t)
 	nurse := w.member(authz.Nurse)
@@ -280,7 +280,7 @@ func TestRemind(t *testing.T) {
 	if err := alertOf(w); err != nil {
 		t.Fatal(err)
 	}
-	var heard []string
+	var announcedAt []string
 	for at := time.Date(2026, 1, 16, 5, 0, 0, 0, time.UTC); at.Before(time.Date(2026, 1, 17, 0, 0, 0, 0, time.UTC)); at = at.Add(15 * time.Minute) {
 		w.now = at
 		n, err := notifications.Remind(w.app, newYork, at)
@@ -289,11 +289,11 @@ func TestRemind(t *testing.T) {
 		}
 		w.send()
 		if n > 0 {
-			heard = append(heard, at.Format("15:04"))
+			announcedAt = append(announcedAt, at.Format("15:04"))
 		}
 	}
 	// 06:00 UTC is 07:00 in Berlin, 12:00 UTC is 07:00 in New York.
-	if diff := cmp.Diff([]string{"06:00", "12:00"}, heard); diff != "" {
+	if diff := cmp.Diff([]string{"06:00", "12:00"}, announcedAt); diff != "" {
 		t.Error(diff)
 	}
 	if len(w.list(nurse)) != 1 || len(w.list(berlin)) != 1 || len(w.list(monitor)) != 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/notifications"
 )
 
-// What nobody has to act on is on the list in the app and pushed to nobody.
+// Notifications that need no action appear in the list but are not pushed.
 func TestInTheAppOnly(t *testing.T) {
 	w := newWard(t)
 	provider := w.member(authz.Provider)
@@ -33,7 +33,7 @@ func TestInTheAppOnly(t *testing.T) {
 	}
 }
 
-// The push about a reading that was withdrawn since speaks for no other.
+// A push about a retracted reading does not cover a similar alert.
 func TestWithdrawnPushSpeaksForNobody(t *testing.T) {
 	for reason, pushes := range map[string]int{"": 1, "withdrawn": 2} {
 		w := newWard(t)

@@ -10,76 +10,76 @@ import (
 	"time"
 )
 
-// Template names a mail.
+// Template identifies a mail.
 type Template string
 
-// The mails.
+// The mail templates, with their parameters.
 const (
-	Welcome           Template = "welcome"             // link
-	PasswordReset     Template = "password_reset"      // link
-	PasswordChanged   Template = "password_changed"    //
-	TwoFactorDisabled Template = "two_factor_disabled" //
-	BackupCodeUsed    Template = "backup_code_used"    // left
-	PasskeyAdded      Template = "passkey_added"       //
-	PasskeyRemoved    Template = "passkey_removed"     //
-	PasskeyRefused    Template = "passkey_refused"     //
-	SessionsEnded     Template = "sessions_ended"      //
-	AccountLocked     Template = "account_locked"      // to administrators
-	AuditBroken       Template = "audit_broken"        // to administrators
-	BatteryLow        Template = "battery_low"         // to a care team
+	Welcome           Template = "welcome"        // link
+	PasswordReset     Template = "password_reset" // link
+	PasswordChanged   Template = "password_changed"
+	TwoFactorDisabled Template = "two_factor_disabled"
+	BackupCodeUsed    Template = "backup_code_used" // left
+	PasskeyAdded      Template = "passkey_added"
+	PasskeyRemoved    Template = "passkey_removed"
+	PasskeyRefused    Template = "passkey_refused"
+	SessionsEnded     Template = "sessions_ended"
+	AccountLocked     Template = "account_locked" // to administrators
+	AuditBroken       Template = "audit_broken"   // to administrators
+	BatteryLow        Template = "battery_low"    // to a care team
 )
 
-// Templates lists every mail there is.
+// Templates lists all templates.
 func Templates() []Template { return slices.Sorted(maps.Keys(letters)) }
 
-// letter is the text of one mail. Paragraphs are templates over the mail's parameters; the link, when there is one, stands after the first.
+// mailText is the content of one mail. Paragraphs are templates over the mail's parameters; a link follows the first.
 type letter struct {
 	subject    string
 	paragraphs []string
 	link       bool
-	// useful is for how long the mail is worth sending: a link may have ended.
+	// validFor is how long the mail may be sent; its link may expire after that.
 	useful time.Duration
 }
 
 const day = 24 * time.Hour
 
-// letters is every mail there is.
+// mailTexts holds the content of every template.
 var letters = map[Template]letter{
 	Welcome: {subject: "Your account", link: true, useful: day, paragraphs: []string{
 		"An account was made for you at {{.address}}. You sign in with {{.email}}. Set your password with this link, which works once, within 24 hours:",
 		"If you did not expect this, you can ignore it.",
 	}},
 	PasswordReset: {subject: "Set a new password", link: true, useful: time.Hour, paragraphs: []string{
-		"Somebody asked for a new password for your account. Set it with this link, which works once, within one hour:",
+		"A new password was requested for your account. Set it with this link, which works once, within one hour:",
 		"If it was not you, ignore this mail: your password stays as it is.",
 	}},
 	PasswordChanged: {subject: "Your password was changed", useful: 3 * day, paragraphs: []string{
 		"The password of your account was changed, and all devices were signed out.",
-		"If it was not you, ask for a new password at once and tell your administrator.",
+		"If it was not you, request a new password at once and inform your administrator.",
 	}},
 	TwoFactorDisabled: {subject: "Two-factor authentication was turned off", useful: 3 * day, paragraphs: []string{
 		"Two-factor authentication was turned off for your account, and all devices were signed out.",
-		"If it was not you or your administrator, change your password at once and tell your administrator.",
+		"If it was not you or your administrator, change your password at once and inform your administrator.",
 	}},
 	BackupCodeUsed: {subject: "A backup code was used", useful: 3 * day, paragraphs: []string{
 		"A backup code was used to sign in to your account. Unused codes left: {{.left}}.",
-		"If it was not you, change your password at once and tell your administrator.",
+		"If it was not you, change your password at once and inform your administrator.",
 	}},
 	PasskeyAdded: {subject: "A passkey was added", useful: 3 * day, paragraphs: []string{
-		"A passkey was added to your account. With it one can sign in.",
-		"If it was not you, sign in, remove it, change your password at once and tell your administrator.",
+		"A passkey was added to your account. It can be used to sign in.",
+		"If it was not you, sign in, remove it, change your password at once and inform your administrator.",
 	}},
 	PasskeyRemoved: {subject: "A passkey was removed", useful: 3 * day, paragraphs: []string{
 		"A passkey was removed from your account.",
-		"If it was not you or your administrator, change your password at once and tell your administrator.",
+		"If it was not you or your administrator, change your password at once and inform your administrator.",
 	}},
 	PasskeyRefused: {subject: "A passkey was refused", useful: 3 * day, paragraphs: []string{
-		"A passkey of your account was refused, because its count of uses went backwards. Somebody may have copied it.",
-		"Remove it, register another and tell your administrator.",
+		"A passkey of your account was refused, because its count of uses went backwards. It may have been copied.",
+		"Remove it, register another and inform your administrator.",
 	}},
 	SessionsEnded: {subject: "You were signed out on one device", useful: 3 * day, paragraphs: []string{
-		"A sign-in of your account was ended because its token was used twice. Somebody may have copied it.",
-		"Sign in again. If this happens more than once, change your password and tell your administrator.",
+		"A sign-in of your account was ended because its token was used twice. It may have been copied.",
+		"Sign in again. If this happens more than once, change your password and inform your administrator.",
 	}},
 	AccountLocked: {subject: "An account was locked", useful: 3 * day, paragraphs: []string{
 		"An account was locked after repeated failed logins.",
@@ -95,10 +95,10 @@ var letters = map[Template]letter{
 	}},
 }
 
-// rendered is a mail ready to send.
+// renderedMail is a mail ready to send.
 type rendered struct{ subject, text, html string }
 
-// html shows the same paragraphs; everything in them is escaped.
+// htmlTemplate renders the same paragraphs as HTML, escaped.
 var html = htmltemplate.Must(htmltemplate.New("mail").Parse(`<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{{.Subject}}</title></head>
 <body style="font-family: sans-serif; line-height: 1.5; max-width: 40em">
@@ -107,11 +107,11 @@ var html = htmltemplate.Must(htmltemplate.New("mail").Parse(`<!DOCTYPE html>
 {{end}}{{end}}</body></html>
 `))
 
-// render fills a mail. Every parameter that the text names must be there.
+// render fills a mail. It fails if a parameter of the template is missing.
 func (t Template) render(parameters map[string]string) (rendered, error) {
 	l, known := letters[t]
 	if !known {
-		return rendered{}, fmt.Errorf("no mail is called %q", t)
+		return rendered{}, fmt.Errorf("unknown mail template %q", t)
 	}
 	page := struct {
 		Subject    string

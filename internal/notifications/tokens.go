@@ -24,7 +24,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// Why a token is inactive.
+// Reasons why a token is inactive.
 const (
 	becauseReplaced = "replaced"
 	becauseMoved    = "moved"
@@ -34,7 +34,7 @@ const (
 	becauseUnused   = "unused"
 )
 
-// subscription is where a browser takes pushes. It refuses to print. Source: W3C Push API, PushSubscriptionJSON.
+// subscription is a browser's push endpoint with its keys. It refuses to print. Source: W3C Push API, PushSubscriptionJSON.
 type subscription struct {
 	Endpoint       string   `json:"endpoint"`
 	ExpirationTime *float64 `json:"expirationTime"` // milliseconds since 1970
@@ -44,7 +44,7 @@ type subscription struct {
 	} `json:"keys"`
 }
 
-// Format shows nothing of the subscription.
+// Format prints a placeholder in place of the subscription.
 func (subscription) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[subscription]") }
 
 func (s subscription) host() string {
@@ -62,7 +62,7 @@ func (s subscription) expires() time.Time {
 	return time.UnixMilli(int64(*s.ExpirationTime)).UTC()
 }
 
-// RegisterBody registers the token of a device. The token of a browser may be an object instead of its JSON text.
+// RegisterBody is the body that registers the token of a device. The token of a browser may be an object instead of its JSON text.
 type RegisterBody struct {
 	Token      json.RawMessage `json:"token"`
 	Type       validate.String `json:"type"`
@@ -71,10 +71,10 @@ type RegisterBody struct {
 	AppVersion validate.String `json:"app_version"`
 }
 
-// registration is a checked body.
+// registration is a validated body.
 type registration struct {
 	token, kind, device, platform, version string
-	identity                               string // what makes two tokens the same
+	identity                               string // equal for two registrations of the same token
 	expires                                time.Time
 }
 
@@ -109,7 +109,7 @@ func (b RegisterBody) read(p *Push) (registration, error) {
 	return r, checks.Err()
 }
 
-// readSubscription checks where a browser wants its pushes. Source: docs/decisions/notifications.md, "Token kinds"; RFC 8291, section 3.
+// readSubscription validates the subscription of a browser. Source: docs/decisions/notifications.md, "Token kinds"; RFC 8291, section 3.
 func (r *registration) readSubscription(p *Push, checks *validate.Checks) {
 	var s subscription
 	if len(r.token) > longestToken || json.Unmarshal([]byte(r.token), &s) != nil || s.Endpoint == "" {
@@ -121,7 +121,7 @@ func (r *registration) readSubscription(p *Push, checks *validate.Checks) {
 	}
 	key, err := decodeKey(s.Keys.P256dh)
 	if err == nil {
-		_, err = ecdh.P256().NewPublicKey(key) // 65 bytes, and a point of the curve
+		_, err = ecdh.P256().NewPublicKey(key) // checks that the point is on the curve
 	}
 	if err != nil || len(key) != 65 {
 		checks.Reject("token", "keys.p256dh must be an uncompressed P-256 point in base64url.")
@@ -140,10 +140,10 @@ func decodeKey(text string) ([]byte, error) {
 	return base64.RawURLEncoding.DecodeString(strings.TrimRight(text, "="))
 }
 
-// Register makes a device of a person take pushes and returns its token. first is false when the device had one already: the old token is
-// inactive then, unless it is the same. A token that somebody else has in use is moved, since the device has changed hands.
-// From now on the device belongs to the session it was registered in, "" when none is known; one that was ended registers nothing.
-// Source: docs/decisions/notifications.md, "Registration response" and "Push tokens and sessions".
+// Register registers a device of a user for pushes and returns its token. first is false if the device already had a token; that one becomes
+// inactive unless it is the same. A token in use by another user is moved, because the device has changed hands.
+// The device is bound to the session it was registered in, "" if unknown; an ended session cannot register one. Source:
+// docs/decisions/notifications.md, "Registration response" and "Push tokens and sessions".
 func (p *Push) Register(app core.App, userID, session string, body RegisterBody, now time.Time) (token *collections.PushToken, first bool, err error) {
 	r, err := body.read(p)
 	if err != nil {
@@ -183,7 +183,8 @@ func (p *Push) Register(app core.App, userID, session string, body RegisterBody,
 	return token, first, err
 }
 
-// refuseEnded refuses what comes from a session that was ended: an access token may outlast it, and no logout would silence the device again.
+// rejectEndedSession rejects a registration by an ended session. An access token may outlive its session, and no later logout would deactivate the
+// device.
 func refuseEnded(tx core.App, session string) error {
 	ended, err := collections.SessionEnded(tx, session)
 	if err == nil && ended {
@@ -195,7 +196,7 @@ func refuseEnded(tx core.App, session string) error {
 func (r registration) fill(token *collections.PushToken, p *Push, now time.Time) {
 	hint := []rune(r.token)
 	if r.kind == webPush || r.kind == webPushDev {
-		hint = []rune(r.identity) // the end of the endpoint, not of the keys
+		hint = []rune(r.identity) // ends with the endpoint, not with the keys
 	}
 	for field, value := range map[string]any{
 		collections.TokenToken: r.token, collections.TokenType: r.kind, collections.TokenDeviceID: r.device, collections.TokenPlatform: r.platform,
@@ -207,7 +208,7 @@ func (r registration) fill(token *collections.PushToken, p *Push, now time.Time)
 	}
 }
 
-// Unregister makes a person's own token inactive.
+// Unregister deactivates a token of the user.
 func Unregister(app core.App, userID string, number int64, now time.Time) error {
 	return app.RunInTransaction(func(tx core.App) error {
 		token, err := collections.FindOwnPushToken(tx, userID, collections.NumberID(number))
@@ -221,23 +222,24 @@ func Unregister(app core.App, userID string, number int64, now time.Time) error 
 	})
 }
 
-// open reads a stored token.
+// decodeSubscription decodes a stored token.
 func open(token phi.Text) (s subscription, ok bool) {
 	return s, json.Unmarshal([]byte(token.Reveal()), &s) == nil && s.Endpoint != ""
 }
 
 const (
-	// unusedFor is how long a token may go without a push accepted or a registration.
+	// maxUnused is how long a token stays active without an accepted push or a registration.
 	unusedFor = 90 * 24 * time.Hour
-	// untestedFor is how long a token may go without a push before it is tried.
+	// testAfter is how long a token may go without a push before it is tested.
 	untestedFor = 7 * 24 * time.Hour
 )
 
-// TokenTest is what a test of all tokens did.
+// TokenTest counts the results of a test of all tokens.
 type TokenTest struct{ Expired, Unused, Tried, Gone int }
 
-// TestTokens makes tokens inactive that have expired, that nobody has used for 90 days, or that the push service does not know any more. To
-// find that out it sends an empty push that nobody keeps to those that had none for a week. Source: docs/decisions/notifications.md, "Weekly token test".
+// TestTokens deactivates tokens that have expired, were unused for 90 days, or are no longer valid at the push service. It checks the latter with an
+// empty push to each token that had none for a week; the push service does not store that push. Source: docs/decisions/notifications.md, "Weekly
+// token test".
 func (d *Dispatcher) TestTokens(ctx context.Context, app core.App) (done TokenTest, err error) {
 	tokens, err := collections.ActivePushTokens(app, nil)
 	if err != nil {
@@ -247,11 +249,11 @@ func (d *Dispatcher) TestTokens(ctx context.Context, app core.App) (done TokenTe
 	because := map[string]string{} // by token
 	var untested []*collections.PushToken
 	for _, token := range tokens {
-		switch heard := slices.MaxFunc([]time.Time{token.LastDeliveredAt(), token.UpdatedAt()}, time.Time.Compare); {
+		switch lastUsed := slices.MaxFunc([]time.Time{token.LastDeliveredAt(), token.UpdatedAt()}, time.Time.Compare); {
 		case !token.ExpiresAt().IsZero() && !token.ExpiresAt().After(now):
 			because[token.Id] = becauseExpired
 			done.Expired++
-		case heard.Before(now.Add(-unusedFor)):
+		case lastUsed.Before(now.Add(-unusedFor)):
 			because[token.Id] = becauseUnused
 			done.Unused++
 		case !token.LastDeliveredAt().After(now.Add(-untestedFor)) && (token.Type() == webPush || token.Type() == webPushDev):

@@ -24,13 +24,13 @@ import (
 	"github.com/vigilhealth/vigil/internal/webhooks"
 )
 
-// names is a server of names that an attacker runs: every name leads where it says by then.
+// dnsServer is a name server of an attacker: every name resolves to the current address.
 type names struct {
 	conn net.PacketConn
 	at   atomic.Pointer[netip.Addr]
 }
 
-// newNames has this process ask it, as long as the test lasts.
+// newDNSServer makes this process use the server until the test ends.
 func newNames(t *testing.T) *names {
 	conn, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
 	if err != nil {
@@ -46,7 +46,7 @@ func newNames(t *testing.T) *names {
 	return n
 }
 
-// serve answers each question of an address with the one there is. Source: RFC 1035, section 4; RFC 3596.
+// serve answers each address query with the current address. Source: RFC 1035, section 4; RFC 3596.
 func (n *names) serve() {
 	buffer := make([]byte, 1500)
 	for {
@@ -71,8 +71,8 @@ func (n *names) serve() {
 	}
 }
 
-// A name that is public when it is written down, and leads into the house when it is dialled: nothing connects, and an open port looks like a
-// closed one.
+// A name that was public when the webhook was created and resolves to a private address when it is dialed: no connection is made, and an open port
+// looks like a closed one.
 func TestNamesThatLeadInside(t *testing.T) {
 	var connections atomic.Int32
 	open := httptest.NewUnstartedServer(http.NotFoundHandler())
@@ -109,11 +109,11 @@ func TestNamesThatLeadInside(t *testing.T) {
 		}
 	}
 	if c := connections.Load(); c != 0 {
-		t.Errorf("%d connections were made", c)
+		t.Errorf("%d connections to private addresses were made", c)
 	}
 }
 
-// A redirect is an answer that says no; where it points nobody goes.
+// A redirect is a failed attempt; it is not followed.
 func TestRedirects(t *testing.T) {
 	p := newPractice(t)
 	inside := p.receiver(nil)
@@ -126,12 +126,12 @@ func TestRedirects(t *testing.T) {
 	p.reading("p1", 1)
 	p.round()
 	if d := p.log(hook)[0]; d.Status != "pending" || d.Code != 307 || d.Error != "status" || len(inside.all) != 0 {
-		t.Errorf("%+v, and inside %d", d, len(inside.all))
+		t.Errorf("%+v, and %d requests to the redirect target", d, len(inside.all))
 	}
 }
 
-// Receivers that hang, that answer without end, that are nobody: each is its own trouble. A healthy one has everything while the others hang, and a
-// slow one is waited for.
+// Receivers that hang, answer without end or do not exist do not affect each other. The healthy one gets every event while the others hang, and the
+// slow one is awaited.
 func TestBadReceivers(t *testing.T) {
 	p := newPractice(t, func(o *webhooks.Options) { o.Timeout = 10 * time.Second })
 	healthy := p.receiver(nil)
@@ -145,7 +145,7 @@ func TestBadReceivers(t *testing.T) {
 	})
 	hangs, slow, endless, drips := p.receiver(nil), p.receiver(nil), p.receiver(nil), p.receiver(nil)
 	hangs.before = func(_ http.ResponseWriter, q *http.Request) bool {
-		_, _ = io.Copy(io.Discard, q.Body) // or it would not be noticed that nobody waits any more
+		_, _ = io.Copy(io.Discard, q.Body) // otherwise the server does not notice that the client disconnected
 		<-q.Context().Done()
 		return true
 	}
@@ -166,36 +166,36 @@ func TestBadReceivers(t *testing.T) {
 	}
 	secure := httptest.NewTLSServer(http.NotFoundHandler())
 	t.Cleanup(secure.Close)
-	nobody := httptest.NewServer(http.NotFoundHandler())
-	nobody.Close()
-	t.Cleanup(func() { once.Do(func() { close(all) }) }) // who waits for it goes before the receivers do
+	absent := httptest.NewServer(http.NotFoundHandler())
+	absent.Close()
+	t.Cleanup(func() { once.Do(func() { close(all) }) }) // unblocks the slow receiver before its server closes
 	ids := map[string]string{}
 	for name, r := range map[string]*receiver{"healthy": healthy, "hangs": hangs, "slow": slow, "endless": endless, "drips": drips} {
 		ids[name] = p.hook(r, "observation.created")
 	}
 	ids["certificate"] = p.hook(&receiver{Server: secure}, "observation.created")
-	ids["nobody"] = p.hook(&receiver{Server: nobody}, "observation.created")
+	ids["absent"] = p.hook(&receiver{Server: absent}, "observation.created")
 	for n := range 20 {
 		p.reading(fmt.Sprintf("p%d", n%4), n)
 	}
 	p.round()
 	for name, want := range map[string]string{
 		"healthy": "delivered 200 ", "slow": "delivered 200 ", "endless": "delivered 200 ", "drips": "delivered 200 ", "hangs": "pending 0 timeout",
-		"certificate": "pending 0 certificate", "nobody": "pending 0 connection",
+		"certificate": "pending 0 certificate", "absent": "pending 0 connection",
 	} {
 		d := p.log(ids[name])[0]
 		if got := fmt.Sprintf("%s %d %s", d.Status, d.Code, d.Error); got != want {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
-	for name, count := range map[string]int{"healthy": 20, "slow": 20, "endless": 20, "drips": 20, "hangs": 0, "nobody": 0} {
+	for name, count := range map[string]int{"healthy": 20, "slow": 20, "endless": 20, "drips": 20, "hangs": 0, "absent": 0} {
 		if got := p.count(ids[name], "delivered"); got != count {
-			t.Errorf("%s took %d", name, got)
+			t.Errorf("%s accepted %d", name, got)
 		}
 	}
 }
 
-// A service that ends in the middle of a request sends the event again, under the same id; one that ended between two steps has lost nothing.
+// A service that stops during a request sends the event again, under the same id.
 func TestCutOff(t *testing.T) {
 	p := newPractice(t)
 	r := p.receiver(nil)
@@ -212,7 +212,7 @@ func TestCutOff(t *testing.T) {
 		return true
 	}
 	if err := p.engine.Round(ctx, p.app); err == nil {
-		t.Error("a round that was cut off says nothing")
+		t.Error("a canceled round returns no error")
 	}
 	if d := p.log(hook)[0]; d.Attempts != 0 || d.Status != "pending" || d.ID != cut {
 		t.Errorf("%+v", d)
@@ -225,7 +225,7 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
-// What runs in the background tells what is committed, serves who is switched off and on again, and ends when it is told to.
+// Run delivers committed events, resumes a webhook that is disabled and enabled again, and stops with its context.
 func TestRun(t *testing.T) {
 	p := newPractice(t)
 	r := p.receiver(nil)
@@ -245,16 +245,17 @@ func TestRun(t *testing.T) {
 	p.engine.Wake()
 	p.change(hook, `{"active": true}`)
 	p.reading("p1", 3)
-	for _, want := range []string{"p1-2", "p1-3"} { // without being woken
+	for _, want := range []string{"p1-2", "p1-3"} { // without a wake-up
 		if got := <-came; got != want {
-			t.Errorf("%s in place of %s", got, want)
+			t.Errorf("got %s, want %s", got, want)
 		}
 	}
 	cancel()
 	run.Wait()
 }
 
-// Other events hold from the next change on; what changes while a webhook is switched off is told when it is on again, by what it asks for then.
+// New events apply from the next change on. Changes made while a webhook is disabled are sent when it is enabled, by the events it subscribes to
+// then.
 func TestOtherEvents(t *testing.T) {
 	p := newPractice(t)
 	r := p.receiver(nil)
@@ -271,7 +272,7 @@ func TestOtherEvents(t *testing.T) {
 	alert(2)
 	p.reading("p1", 3)
 	p.round()
-	p.engine = p.newEngine() // what is only remembered is forgotten
+	p.engine = p.newEngine() // discards the positions kept in memory
 	p.round()
 	p.change(hook, `{"active": false}`)
 	p.reading("p1", 4)
@@ -284,7 +285,7 @@ func TestOtherEvents(t *testing.T) {
 	}
 }
 
-// A long way behind is caught up in small steps, also when most of it is of no interest, and nothing is told twice.
+// A large backlog is processed in small steps, even if few changes match, and each event is sent once.
 func TestCatchingUp(t *testing.T) {
 	p := newPractice(t)
 	r := p.receiver(nil)
@@ -307,11 +308,11 @@ func TestCatchingUp(t *testing.T) {
 	}
 	var position int64
 	if err := p.app.DB().NewQuery(`SELECT position FROM webhooks`).Row(&position); err != nil || position < 12000 {
-		t.Errorf("it has come to %d, %v", position, err)
+		t.Errorf("the position is %d, %v", position, err)
 	}
 }
 
-// Two workers on one database, which nobody should run, tell nobody anything that is written down twice.
+// Two engines on one database, which is not a supported setup, send no stored event twice.
 func TestUniqueByChange(t *testing.T) {
 	p := newPractice(t)
 	r := p.receiver(nil)
@@ -329,11 +330,11 @@ func TestUniqueByChange(t *testing.T) {
 		t.Errorf("%d deliveries", len(log))
 	}
 	if w := p.webhook(hook); w.LastDeliveredAt().IsZero() || p.count(hook, collections.WebhookDelivered) != 50 {
-		t.Errorf("%d were taken", p.count(hook, collections.WebhookDelivered))
+		t.Errorf("%d were accepted", p.count(hook, collections.WebhookDelivered))
 	}
 }
 
-// What is found wrong with a body names its field.
+// A validation error names its field.
 func TestReadNew(t *testing.T) {
 	p := newPractice(t)
 	checks := validate.NewChecks()
@@ -343,7 +344,7 @@ func TestReadNew(t *testing.T) {
 	}
 }
 
-// Whoever was switched off for longer than changes are kept goes on with what there is, and administrators hear of it.
+// A webhook that was disabled for longer than changes are kept resumes with the oldest kept change, and administrators are notified.
 func TestSwitchedOffForTooLong(t *testing.T) {
 	p := newPractice(t)
 	r := p.receiver(nil)
@@ -351,8 +352,8 @@ func TestSwitchedOffForTooLong(t *testing.T) {
 	p.change(hook, `{"active": false}`)
 	p.reading("p1", 1)
 	p.change(hook, `{"active": true}`)
-	if told := p.told(); len(told) != 0 {
-		t.Errorf("told %q", told)
+	if notices := p.told(); len(notices) != 0 {
+		t.Errorf("notices %q", notices)
 	}
 	p.change(hook, `{"active": false}`)
 	p.reading("p1", 2)
@@ -363,12 +364,12 @@ func TestSwitchedOffForTooLong(t *testing.T) {
 	if diff := cmp.Diff([]string{"p1-3"}, ids(r.taken, "")); diff != "" {
 		t.Error(diff)
 	}
-	if told := p.told(); len(told) != 1 || !strings.Contains(told[0], "not kept") {
-		t.Errorf("told %q", told)
+	if notices := p.told(); len(notices) != 1 || !strings.Contains(notices[0], "not kept") {
+		t.Errorf("notices %q", notices)
 	}
 }
 
-// While readings wait to be stored, receivers are sent little, and not nothing.
+// While readings wait to be stored, receivers get fewer requests, but not none.
 func TestReadingsGoFirst(t *testing.T) {
 	var busy atomic.Bool
 	p := newPractice(t, func(o *webhooks.Options) { o.ReadingsWait = busy.Load })
@@ -389,6 +390,6 @@ func TestReadingsGoFirst(t *testing.T) {
 	busy.Store(false)
 	p.round()
 	if len(r.taken) != 20 {
-		t.Errorf("%d requests when nobody waits", len(r.taken))
+		t.Errorf("%d requests when no reading waits", len(r.taken))
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// Body is the body of a request to make or change a webhook.
+// Body is the body of a request that creates or changes a webhook.
 type Body struct {
 	URL           validate.String                   `json:"url"`
 	Events        validate.Field[[]validate.String] `json:"events"`
@@ -17,10 +17,10 @@ type Body struct {
 	IncludeValues validate.Boolean                  `json:"include_values"`
 }
 
-// Draft is a body that was found valid: what it says, in the place of what was said before.
+// Draft applies a validated body to the current values of a webhook.
 type Draft func(before collections.WebhookValues) collections.WebhookValues
 
-// ReadNew checks the body of a webhook that is to be made.
+// ReadNew validates the body of a webhook to be created.
 func (e *Engine) ReadNew(b Body, c *validate.Checks) Draft {
 	for name, sent := range map[string]bool{"url": b.URL.Sent(), "events": b.Events.Sent()} {
 		if !sent {
@@ -30,7 +30,7 @@ func (e *Engine) ReadNew(b Body, c *validate.Checks) Draft {
 	return e.ReadChange(b, c)
 }
 
-// ReadChange checks the body of a change; what is left out of it stays.
+// ReadChange validates the body of a change. Members that the body omits keep their values.
 func (e *Engine) ReadChange(b Body, c *validate.Checks) Draft {
 	url, events := e.readURL(c, b.URL), readEvents(c, b.Events)
 	active, values := readFlag(c, "active", b.Active), readFlag(c, "include_values", b.IncludeValues)
@@ -51,7 +51,7 @@ func (e *Engine) ReadChange(b Body, c *validate.Checks) Draft {
 	}
 }
 
-// readURL takes an address to which requests may go, as far as that shows before its name is looked up.
+// readURL validates a receiver's URL as far as possible without resolving its host name.
 func (e *Engine) readURL(c *validate.Checks, f validate.String) string {
 	if !f.Sent() {
 		return ""

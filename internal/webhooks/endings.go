@@ -12,29 +12,30 @@ import (
 	"github.com/vigilhealth/vigil/internal/notifications"
 )
 
-// What came of an attempt, as it is counted.
+// Outcomes of an attempt, as the metrics count them.
 const (
 	outcomeDelivered = "delivered"
 	outcomeRetried   = "retried"
 	outcomeFailed    = "failed"
 )
 
-// Outcomes lists them.
+// Outcomes lists all outcomes of an attempt.
 var Outcomes = []string{outcomeDelivered, outcomeRetried, outcomeFailed}
 
-// back is how long a receiver took nothing before what it missed is sent at once when it is back; after less, it is due soon anyway.
+// resendAfterOutage is the shortest outage after which missed deliveries are sent immediately once the receiver is back. After a shorter one their
+// regular retries are due soon.
 const back = 5 * time.Minute
 
-// tellEvery is how often administrators hear that one receiver does not take what it is told.
+// notifyInterval is the least time between two notices to administrators about one receiver's dead letters.
 const tellEvery = 24 * time.Hour
 
-// ending is an attempt that has ended.
+// finishedAttempt pairs a delivery with the result of its attempt.
 type ending struct {
 	delivery collections.WebhookDelivery
 	answer   answer
 }
 
-// tell counts a group of attempts.
+// countOutcomes reports a group of stored attempts to OnAttempt.
 func (e *Engine) tell(group []*async.GroupItem[ending, string]) {
 	for _, item := range group {
 		if item.Err == nil && item.Out != "" && e.Ended != nil {
@@ -43,7 +44,7 @@ func (e *Engine) tell(group []*async.GroupItem[ending, string]) {
 	}
 }
 
-// store stores how attempts ended, in one transaction.
+// storeResults stores the results of attempts in one transaction.
 func (e *Engine) store(app core.App, group []*async.GroupItem[ending, string]) error {
 	return async.Along(app, func(tx core.App) error {
 		trail, err := audit.NewChain(tx)
@@ -60,13 +61,13 @@ func (e *Engine) store(app core.App, group []*async.GroupItem[ending, string]) e
 	})
 }
 
-// storeEnding stores how an attempt ended, and what follows for its webhook.
+// storeResult stores the result of one attempt and updates the health of its endpoint.
 func (e *Engine) storeEnding(tx core.App, trail *audit.Chain, d collections.WebhookDelivery, a answer) (outcome string, err error) {
 	end := collections.WebhookAttemptResult{Error: a.problem, Code: a.status, StartedAt: a.startedAt, Ended: a.endedAt}
 	switch {
 	case a.problem == "":
 		end.Status, outcome = collections.WebhookDelivered, outcomeDelivered
-	case a.status == gone: // nothing is given up that its receiver may want when it is back
+	case a.status == gone: // stays pending: the receiver may want the event once it is back
 		end.Status, end.DueAt, outcome = collections.WebhookPending, a.endedAt, outcomeRetried
 	default:
 		end.Status, outcome = collections.WebhookPending, outcomeRetried
@@ -86,15 +87,17 @@ func (e *Engine) storeEnding(tx core.App, trail *audit.Chain, d collections.Webh
 	return outcome, e.follow(tx, trail, d, a, outcome)
 }
 
-// gone is a receiver's word that it wants nothing more. Source: RFC 9110, section 15.5.11; Standard Webhooks, "Delivery success and failure".
+// statusGone is the status with which a receiver refuses all further events. Source: RFC 9110, section 15.5.11; Standard Webhooks, "Delivery success
+// and failure".
 const gone = 410
 
-// follow notes what an attempt says of the receiver, and puts its webhook out of use when that is how it is.
+// updateEndpointHealth records the success or failure of an attempt on its endpoint, and disables an endpoint that is gone or has failed for too
+// long. It also notifies administrators of a dead letter, at most once a day per endpoint.
 func (e *Engine) follow(tx core.App, trail *audit.Chain, d collections.WebhookDelivery, a answer, outcome string) error {
 	switch {
 	case outcome == outcomeDelivered:
 		return collections.RecordWebhookSuccess(tx, d.Webhook, a.endedAt.Add(-back), a.endedAt)
-	case a.problem == errUnreadable: // which is our own trouble
+	case a.problem == errUnreadable: // our failure, not the receiver's
 		return nil
 	}
 	pausedUntil := time.Time{}
@@ -106,7 +109,7 @@ func (e *Engine) follow(tx core.App, trail *audit.Chain, d collections.WebhookDe
 	}
 	row, err := collections.FindWebhookState(tx, d.Webhook)
 	if collections.IsNotFound(err) {
-		return nil // removed meanwhile
+		return nil // the endpoint was removed in the meantime
 	}
 	if err != nil {
 		return err
@@ -121,12 +124,12 @@ func (e *Engine) follow(tx core.App, trail *audit.Chain, d collections.WebhookDe
 		if err := collections.MarkWebhookNotified(tx, d.Webhook, a.endedAt); err != nil {
 			return err
 		}
-		return announce(tx, d.Webhook, "A webhook's receiver did not take an event, and it is not tried again by itself: Operations, Webhooks.", a.endedAt)
+		return announce(tx, d.Webhook, "A webhook's receiver did not accept an event, and Vigil does not retry it automatically. See Operations, Webhooks.", a.endedAt)
 	}
 	return nil
 }
 
-// switchOff puts a webhook out of use, and tells administrators. What waits goes on waiting.
+// disableEndpoint disables an endpoint and notifies administrators. Its queued deliveries stay queued.
 func switchOff(tx core.App, trail *audit.Chain, id, because string, now time.Time) error {
 	switched, err := collections.DisableWebhook(tx, id, because, now)
 	if err != nil || !switched {
@@ -139,9 +142,9 @@ func switchOff(tx core.App, trail *audit.Chain, id, because string, now time.Tim
 	if err := trail.Add(entry, now); err != nil {
 		return err
 	}
-	body := "A webhook was switched off: its receiver has taken nothing for days. What it missed waits until it is switched on again: Operations, Webhooks."
+	body := "A webhook was switched off: its receiver has accepted nothing for days. The events it missed stay queued until the webhook is switched on again. See Operations, Webhooks."
 	if because == collections.WebhookGone {
-		body = "A webhook was switched off: its receiver says that it is gone. What it missed waits until it is switched on again: Operations, Webhooks."
+		body = "A webhook was switched off: its receiver answered that it is gone. The events it missed stay queued until the webhook is switched on again. See Operations, Webhooks."
 	}
 	return announce(tx, id, body, now)
 }
@@ -152,7 +155,7 @@ func announce(tx core.App, id, body string, now time.Time) error {
 	}, now)
 }
 
-// shownEntry says whose values left the house, and whether they were taken.
+// disclosureEntry records in the audit trail that a patient's values were sent to a receiver, and whether the receiver accepted them.
 func shownEntry(d collections.WebhookDelivery, a answer) audit.Entry {
 	entry := audit.Entry{
 		Event: audit.WebhookSend, Actor: audit.System(), ResourceType: audit.ResourceWebhookDelivery, ResourceID: d.ID, PatientID: d.Patient,

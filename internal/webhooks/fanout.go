@@ -17,29 +17,29 @@ import (
 )
 
 const (
-	// changesAtOnce bounds what one transaction looks at, so that readings never wait long for it.
+	// changeBatch bounds how many changes one transaction covers, so that the writer of readings never waits long for it.
 	changesAtOnce = 200
-	// While somebody waits for a reading to be stored, looking at changes rests so many times as long as it took, but never longer than that.
+	// While readings wait to be stored, fan-out rests restFactor times as long as its last batch took, up to maxRest.
 	restFor     = 100
 	longestRest = 5 * time.Second
-	// A position is stored though nothing was of interest after so many changes, or so long.
+	// A position without matching changes is stored after this many changes, or after this long.
 	noteEvery = 5000
 	noteAfter = time.Hour
 )
 
-// follower is a webhook in use and how far it has come.
+// subscriber is an active webhook and its position in the change feed.
 type follower struct {
 	id       string
-	stored   int64 // its position in the database
-	at       int64
-	events   string // as they are stored
+	stored   int64  // position in the database
+	at       int64  // position reached in memory
+	events   string // as stored, JSON
 	interest map[string]bool
 	notedAt  time.Time
-	lost     bool // it was changed meanwhile: the next round takes it up again
+	lost     bool // an administrator changed it in the meantime; the next round reloads it
 }
 
-// fanOut writes down who is to be told of what was committed, until all is looked at, and returns whose lanes have something new. What one
-// webhook is told of, and how far it has come, is one transaction: killed in the middle, nothing is left out and nothing comes twice.
+// fanOut queues deliveries for all committed changes and returns the ids of the webhooks that may have new ones. The deliveries of a webhook and its
+// new position are stored in one transaction, so a crash neither skips nor repeats an event.
 func (e *Engine) fanOut(ctx context.Context, app core.App) (found map[string]bool, err error) {
 	found = map[string]bool{}
 	followers, err := e.followers(app)
@@ -69,7 +69,7 @@ func (e *Engine) fanOut(ctx context.Context, app core.App) (found map[string]boo
 	return found, nil
 }
 
-// followers are the webhooks in use.
+// activeSubscribers loads the active webhooks.
 func (e *Engine) followers(app core.App) (found []*follower, err error) {
 	rows, err := collections.ActiveWebhooks(app)
 	if err != nil {
@@ -90,12 +90,12 @@ func (e *Engine) followers(app core.App) (found []*follower, err error) {
 		known[row.ID] = true
 		found = append(found, f)
 	}
-	// Whoever is out of use goes on where it stopped with the events it asks for by then.
+	// A disabled webhook resumes from its stored position, with the events it subscribes to at that time.
 	maps.DeleteFunc(e.ahead, func(id string, _ place) bool { return !known[id] })
 	return found, nil
 }
 
-// together groups those that have come equally far, so that changes are read once for all of them.
+// groupByPosition groups subscribers at the same position, so that their changes are read once.
 func together(followers []*follower) map[int64][]*follower {
 	groups := map[int64][]*follower{}
 	for _, f := range followers {
@@ -106,7 +106,7 @@ func together(followers []*follower) map[int64][]*follower {
 	return groups
 }
 
-// spread moves followers that have come equally far over a batch of changes.
+// advanceGroup moves subscribers at the same position past a batch of changes.
 func (e *Engine) spread(app core.App, group []*follower, batch []changefeed.Change, found map[string]bool) error {
 	last, now := batch[len(batch)-1].Seq, e.Clock()
 	var moving []*follower
@@ -144,7 +144,7 @@ func (e *Engine) spread(app core.App, group []*follower, batch []changefeed.Chan
 	return nil
 }
 
-// move stores what a follower is to be told of, and how far it has come; nothing when somebody has changed it meanwhile.
+// advance queues a subscriber's deliveries and stores its position. It does nothing if an administrator has changed the webhook in the meantime.
 func (e *Engine) move(tx core.App, f *follower, batch []changefeed.Change, last int64, now time.Time) error {
 	moved, err := collections.AdvanceWebhook(tx, f.id, f.events, f.stored, last)
 	if f.lost = !moved; err != nil || !moved {
@@ -164,7 +164,7 @@ func (e *Engine) move(tx core.App, f *follower, batch []changefeed.Change, last 
 	return nil
 }
 
-// queueOf names what is told in order: the events of a patient, or of what belongs to none.
+// queueName returns the queue in which deliveries are sent in order: the patient, or the resource if it belongs to no patient.
 func queueOf(c changefeed.Change) string {
 	if c.Patient != "" {
 		return c.Patient

@@ -13,43 +13,43 @@ import (
 )
 
 const (
-	// abreast bounds the requests to one receiver at once. Each receiver has its own, so that one that hangs holds up no other.
+	// maxInFlight bounds the concurrent requests to one receiver. Endpoints are isolated from each other, so a receiver that hangs delays no other.
 	abreast = 8
-	// patientFor is how long a receiver may take nothing before it is only asked now and then: one request at a time, a second apart.
+	// healthyWindow is how long a receiver may fail before it gets only one probe at a time, at most one each probeInterval.
 	patientFor = time.Minute
 	askEvery   = time.Second
-	// yieldEvery lies between two times that one receiver is sent something while readings wait to be stored: as many at once as otherwise, so
-	// that their ends share a commit.
+	// yieldInterval is the least time between two batches to one receiver while readings wait to be stored. A batch is not smaller then, so that its
+	// results share a commit.
 	yieldEvery = 2 * time.Second
-	// againAtOnce bounds what one transaction makes due again.
+	// requeueBatch bounds how many deliveries one transaction requeues.
 	againAtOnce = 500
-	// never is how long a lane waits that only a wake concerns.
+	// idleWait is how long a worker sleeps when only a wake-up can bring work.
 	never = time.Hour
 )
 
-// lane is what is under way to one receiver. Its requests end in any order; no two of them are of one queue.
+// endpointWorker sends the deliveries of one endpoint. Its requests complete in any order, but never two of one queue at once.
 type lane struct {
 	engine *Engine
 	id     string
 	async.Signal
 
 	lock  sync.Mutex
-	under map[string]string // the queues of deliveries under way, by id
+	under map[string]string // queues of deliveries in flight, by delivery id
 	group sync.WaitGroup
-	asked time.Time // when the last request began
+	asked time.Time // when the last requests began
 }
 
 func (e *Engine) newLane(id string) *lane {
 	return &lane{engine: e, id: id, Signal: async.NewSignal(), under: map[string]string{}}
 }
 
-// run sends what is due until the webhook is out of use or ctx ends. Requests under way end by themselves, or with patience.
-func (l *lane) run(ctx, patience context.Context, app core.App) {
+// run sends due deliveries until the webhook is disabled or ctx ends. It then waits for the requests in flight, until requestCtx ends.
+func (l *lane) run(ctx, requestCtx context.Context, app core.App) {
 	defer l.group.Wait()
 	for {
-		wait, inUse, err := l.fill(ctx, patience, app)
+		wait, inUse, err := l.fill(ctx, requestCtx, app)
 		if err != nil && ctx.Err() == nil {
-			l.engine.Log.Error("webhook not served", slog.String("webhook", l.id), slog.Any("error", err))
+			l.engine.Log.Error("webhook worker failed; it retries", slog.String("webhook", l.id), slog.Any("error", err))
 			wait = sweep
 		}
 		if !inUse && err == nil {
@@ -67,8 +67,8 @@ func (l *lane) run(ctx, patience context.Context, app core.App) {
 	}
 }
 
-// fill starts what is due and has room, and says how long to wait unless woken before.
-func (l *lane) fill(ctx, patience context.Context, app core.App) (wait time.Duration, inUse bool, err error) {
+// startDue starts due deliveries up to the free capacity, and returns how long to wait for the next without a wake-up.
+func (l *lane) fill(ctx, requestCtx context.Context, app core.App) (wait time.Duration, inUse bool, err error) {
 	now := l.engine.Clock()
 	row, err := collections.FindWebhookState(app, l.id)
 	if collections.IsNotFound(err) || err == nil && !row.Active {
@@ -96,9 +96,9 @@ func (l *lane) fill(ctx, patience context.Context, app core.App) (wait time.Dura
 	if err != nil {
 		return 0, true, err
 	}
-	if started, err := l.start(patience, app, due, under, room); err != nil || started > 0 {
+	if started, err := l.start(requestCtx, app, due, under, room); err != nil || started > 0 {
 		l.asked = now
-		return never, true, err // the end of one wakes us
+		return never, true, err // the end of a request wakes the worker
 	}
 	next, err := collections.NextWebhookDelivery(app, l.id, now)
 	if err != nil || next.IsZero() {
@@ -107,7 +107,7 @@ func (l *lane) fill(ctx, patience context.Context, app core.App) (wait time.Dura
 	return max(next.Sub(now), time.Millisecond), true, nil
 }
 
-// room is how many requests may be under way at once, and the least time between two times that some are begun.
+// capacity returns how many requests may be in flight, and the least time between two batches.
 func (l *lane) room(down bool) (abreastNow int, apart time.Duration) {
 	switch {
 	case down:
@@ -128,8 +128,8 @@ func (l *lane) underWay() map[string]string {
 	return under
 }
 
-// start starts those that are not under way, nor another of their queue.
-func (l *lane) start(patience context.Context, app core.App, due []collections.WebhookDelivery, under map[string]string, room int) (started int, err error) {
+// start begins up to room deliveries, skipping queues with a delivery in flight.
+func (l *lane) start(requestCtx context.Context, app core.App, due []collections.WebhookDelivery, under map[string]string, room int) (started int, err error) {
 	queues := map[string]bool{}
 	for _, queue := range under {
 		queues[queue] = true
@@ -151,28 +151,28 @@ func (l *lane) start(patience context.Context, app core.App, due []collections.W
 		l.under[d.ID] = d.Queue
 		l.lock.Unlock()
 		l.group.Go(func() {
-			l.deliver(patience, app, webhook, d)
+			l.deliver(requestCtx, app, webhook, d)
 			l.lock.Lock()
 			defer l.lock.Unlock()
 			delete(l.under, d.ID)
-			l.Wake() // while nobody can see that nothing is under way, and take it for the end
+			l.Wake() // under the lock, so that no reader sees an empty set before the wake-up
 		})
 	}
 	return started, nil
 }
 
-// deliver makes one attempt and stores how it ended. One that was cut off leaves no trace: it is made again, under the same id.
+// deliver makes one attempt and stores its result. An attempt cut off by shutdown stores nothing and is repeated under the same id.
 func (l *lane) deliver(ctx context.Context, app core.App, w *collections.Webhook, d collections.WebhookDelivery) {
 	a := l.engine.send(ctx, app, w, d)
 	if ctx.Err() != nil {
 		return
 	}
 	if _, err := l.engine.endings.Commit(app, ending{d, a}); err != nil {
-		l.engine.Log.Error("end of a delivery not stored", slog.String("webhook", l.id), slog.Any("error", err))
+		l.engine.Log.Error("webhook delivery result not stored; the delivery is sent again", slog.String("webhook", l.id), slog.Any("error", err))
 	}
 }
 
-// sendAgain makes due what the receiver did not take since a time, in small transactions, before anything else is sent to it.
+// requeueMissed makes deliveries due again that the receiver has not accepted since a time, in small transactions, before anything else is sent.
 func (l *lane) sendAgain(ctx context.Context, app core.App, since string, anew bool) error {
 	for {
 		if err := ctx.Err(); err != nil {

@@ -14,10 +14,10 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// mostWebhooks bounds how many there are: each has workers of its own.
+// maxEndpoints bounds the number of webhooks, because each has its own worker.
 const mostWebhooks = 50
 
-// Create makes a webhook. It is told of what is committed from now on.
+// Create creates a webhook. It receives the changes committed from now on.
 func (e *Engine) Create(app core.App, draft Draft, by audit.Actor, now time.Time) (made Secret, err error) {
 	values := draft(collections.WebhookValues{Active: true})
 	made.Secret = newSecret()
@@ -27,7 +27,7 @@ func (e *Engine) Create(app core.App, draft Draft, by audit.Actor, now time.Time
 			return err
 		}
 		if count >= mostWebhooks {
-			return fault.New(fault.Invalid, "invalid_state", "There are as many webhooks as there may be.")
+			return fault.New(fault.Invalid, "invalid_state", "The maximum number of webhooks exists already. Delete one first.")
 		}
 		last, err := changefeed.Last(tx)
 		if err != nil {
@@ -44,8 +44,8 @@ func (e *Engine) Create(app core.App, draft Draft, by audit.Actor, now time.Time
 	return made, err
 }
 
-// Change changes a webhook. Other events hold from the next change on; what waits already is told all the same. One that is put to use again goes
-// on where it stopped: all that it was not told of follows, in order.
+// Change changes a webhook. New events apply from the next change on; deliveries that are queued already are still sent. A webhook that is enabled
+// again resumes at its position and receives all it missed, in order.
 func (e *Engine) Change(app core.App, id string, draft Draft, by audit.Actor, now time.Time) (webhook *collections.Webhook, err error) {
 	err = e.inTransaction(app, id, func(tx core.App, found *collections.Webhook) error {
 		webhook = found
@@ -75,23 +75,24 @@ func (e *Engine) Change(app core.App, id string, draft Draft, by audit.Actor, no
 	return webhook, err
 }
 
-// tellOfGap has administrators know when a webhook was switched off for so long that what it missed is not kept whole.
+// announceGap notifies administrators if changes have expired that a webhook missed while it was switched off.
 func tellOfGap(tx core.App, webhook *collections.Webhook, now time.Time) error {
 	first, err := collections.FirstChange(tx)
 	if err != nil || first.Seq <= webhook.Position()+1 {
 		return err
 	}
-	return announce(tx, webhook.Id, "A webhook was switched off for so long that some of what it missed is not kept any more: its receiver should look at everything anew.", now)
+	return announce(tx, webhook.Id, "A webhook was switched off for so long that some of the events it missed are not kept anymore. Its receiver should read all data again.", now)
 }
 
-// lookedAt is how far a webhook was looked at.
+// lastReadSeq returns the position up to which fan-out has examined changes for a webhook.
 func (e *Engine) lookedAt(id string) int64 {
 	e.lock.Lock()
 	defer e.lock.Unlock()
 	return e.ahead[id].seq
 }
 
-// RotateSecret gives a webhook another secret. The old one signs beside it for a day, so that no receiver misses anything while it is told.
+// RotateSecret gives a webhook a new secret. Requests are signed with both secrets for a day, so that the receiver can switch without missing
+// events.
 func (e *Engine) RotateSecret(app core.App, id string, by audit.Actor, now time.Time) (made Secret, err error) {
 	made.Secret = newSecret()
 	err = e.inTransaction(app, id, func(tx core.App, webhook *collections.Webhook) error {
@@ -104,7 +105,7 @@ func (e *Engine) RotateSecret(app core.App, id string, by audit.Actor, now time.
 	return made, err
 }
 
-// Delete removes a webhook, and with it, by and by, what it was to be told of.
+// Delete removes a webhook. The worker removes its deliveries later, in batches.
 func (e *Engine) Delete(app core.App, id string, by audit.Actor, now time.Time) error {
 	return e.inTransaction(app, id, func(tx core.App, webhook *collections.Webhook) error {
 		if err := collections.RemoveWebhook(tx, webhook); err != nil {
@@ -114,7 +115,7 @@ func (e *Engine) Delete(app core.App, id string, by audit.Actor, now time.Time) 
 	})
 }
 
-// Retry sends one delivery again, whatever came of it, under the id that it has.
+// Retry requeues one delivery in any state, under the same id.
 func (e *Engine) Retry(app core.App, id string, by audit.Actor, now time.Time) (d collections.WebhookDelivery, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		if d, err = collections.FindWebhookDelivery(tx, id); err != nil {
@@ -148,8 +149,8 @@ func (e *Engine) Retry(app core.App, id string, by audit.Actor, now time.Time) (
 	return d, err
 }
 
-// Test sends a webhook an event of nothing and waits for its answer, once. It is sent to one that is switched off, too, and says as much of the
-// receiver as any other.
+// Test sends a test event to a webhook once and returns the result. It also works for a disabled webhook, and updates the health of the endpoint if
+// the receiver accepted the event or is gone.
 func (e *Engine) Test(ctx context.Context, app core.App, id string, by audit.Actor, now time.Time) (d collections.WebhookDelivery, err error) {
 	webhook, err := collections.FindWebhook(app, id)
 	if err != nil {
@@ -182,7 +183,7 @@ func (e *Engine) Test(ctx context.Context, app core.App, id string, by audit.Act
 		if err := trail.Add(entry, now); err != nil {
 			return err
 		}
-		// What an administrator tries says that a receiver is back, or gone; that it does not answer says nothing that the events will not say.
+		// A failed test does not count against the receiver; its events will show the failure.
 		if a.problem == "" || a.status == gone {
 			if err := e.follow(tx, trail, d, a, outcome); err != nil {
 				return err
@@ -197,7 +198,7 @@ func (e *Engine) Test(ctx context.Context, app core.App, id string, by audit.Act
 	return d, err
 }
 
-// inTransaction changes a webhook, and has the worker go by it.
+// changeEndpoint changes a webhook in a transaction and wakes its worker.
 func (e *Engine) inTransaction(app core.App, id string, change func(tx core.App, webhook *collections.Webhook) error) error {
 	err := app.RunInTransaction(func(tx core.App) error {
 		webhook, err := collections.FindWebhook(tx, id)
@@ -216,7 +217,7 @@ func note(tx core.App, event audit.Event, id string, differing audit.Changes, by
 	return audit.Append(tx, audit.Entry{Event: event, Actor: by, ResourceType: audit.ResourceWebhook, ResourceID: id, Changes: differing}, now)
 }
 
-// changed is what differs.
+// auditChanges returns the differences for the audit trail.
 func changed(before, after collections.WebhookValues) audit.Changes {
 	differing := audit.Changes{}
 	differing.Note("url", before.URL, after.URL)

@@ -27,12 +27,12 @@ import (
 
 var start = time.Date(2026, 1, 15, 13, 45, 0, 0, time.UTC)
 
-// views show what is asked for as the test says.
+// fakeViews returns the objects that a test sets, by type and id.
 type views map[string]any
 
 func (v views) Object(_ core.App, kind, record string) (any, error) { return v[kind+" "+record], nil }
 
-// practice is a database with webhooks, and a clock of its own.
+// practice is a database with webhooks and a clock that the test sets.
 type practice struct {
 	t      testing.TB
 	app    core.App
@@ -44,7 +44,7 @@ type practice struct {
 	outcomes []string
 }
 
-// newPractice changes the options as told.
+// newPractice returns a practice with an engine of the changed options.
 func newPractice(t testing.TB, change ...func(*webhooks.Options)) *practice {
 	t.Helper()
 	p := &practice{t: t, app: vigiltest.NewApp(t), views: views{}, now: start}
@@ -78,7 +78,7 @@ func (p *practice) clock() time.Time {
 	return p.now
 }
 
-// after lets time pass, and everything happen that is due then.
+// after advances the clock and processes everything due then.
 func (p *practice) after(d time.Duration) {
 	p.t.Helper()
 	p.lock.Lock()
@@ -94,7 +94,7 @@ func (p *practice) round() {
 	}
 }
 
-// goOn lets time pass in steps.
+// goOn advances the clock by a duration in steps.
 func (p *practice) goOn(whole, step time.Duration) {
 	p.t.Helper()
 	for ; whole > 0; whole -= step {
@@ -111,7 +111,7 @@ func (p *practice) run(statements ...string) {
 	}
 }
 
-// reads are the readings of a patient so far; reading stores one, and says its id.
+// reading stores a reading of a patient and returns its id.
 func (p *practice) reading(patient string, n int) string {
 	p.t.Helper()
 	id := fmt.Sprintf("%s-%d", patient, n)
@@ -135,7 +135,7 @@ func (p *practice) draft(body string) webhooks.Draft {
 	return draft
 }
 
-// hook makes a webhook for a receiver.
+// hook creates a webhook for a receiver.
 func (p *practice) hook(r *receiver, events string, more ...string) string {
 	p.t.Helper()
 	list, _ := json.Marshal(strings.Fields(events))
@@ -167,7 +167,7 @@ func (p *practice) webhook(id string) *collections.Webhook {
 	return w
 }
 
-// log are a webhook's deliveries, oldest first.
+// log returns a webhook's deliveries, oldest first.
 func (p *practice) log(id string) []collections.WebhookDelivery {
 	p.t.Helper()
 	page, _, err := collections.PageOfWebhookDeliveries(p.app, id, "", 0, 100000)
@@ -187,7 +187,7 @@ func (p *practice) count(id, status string) int {
 	return total
 }
 
-// told are the texts of what administrators were told.
+// notices returns the texts of the notices to administrators.
 func (p *practice) told() (bodies []string) {
 	p.t.Helper()
 	var rows []struct {
@@ -207,7 +207,7 @@ func (p *practice) told() (bodies []string) {
 	return bodies
 }
 
-// got is one request that a receiver understood.
+// request is one request that a receiver parsed.
 type got struct {
 	ID, Type, Timestamp string
 	At                  string // of the attempt
@@ -215,20 +215,20 @@ type got struct {
 	Raw                 string
 }
 
-// receiver is an integrator's: it believes nothing that is not signed.
+// receiver is an integrator's endpoint; it rejects requests without a valid signature.
 type receiver struct {
 	*httptest.Server
 	t testing.TB
-	// secrets may have signed: the last one must have, unless it knows only an older one.
+	// secrets are those that the receiver accepts.
 	secrets []string
 	clock   func() time.Time
 
 	lock   sync.Mutex
 	answer func(got) int // 200 when nil
 	before func(http.ResponseWriter, *http.Request) bool
-	all    []got // in the order in which they came
-	taken  []got // those that were answered by 2xx
-	// signatures are how many each request had.
+	all    []got // in the order of arrival
+	taken  []got // answered with 2xx
+	// signatures counts the signatures of each request.
 	signatures []int
 }
 
@@ -261,7 +261,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	}
 	g := got{ID: q.Header.Get("webhook-id"), At: q.Header.Get("webhook-timestamp"), Raw: string(body)}
 	if g.At != fmt.Sprint(r.clock().Unix()) {
-		r.t.Errorf("the attempt of %d says %s", r.clock().Unix(), g.At)
+		r.t.Errorf("the attempt of %d has timestamp %s", r.clock().Unix(), g.At)
 	}
 	if err := json.Unmarshal(body, &g); err != nil {
 		r.t.Errorf("%s: %v", body, err)
@@ -286,7 +286,7 @@ func (r *receiver) say(answer func(got) int) {
 	r.answer = answer
 }
 
-// ids are what events were about, in order, of one patient or of all.
+// ids returns the ids of the resources of events, in order, of one patient or of all for "".
 func ids(events []got, patient string) (ids []string) {
 	for _, g := range events {
 		if patient == "" || g.Data["patient_id"] == patient {
@@ -298,10 +298,10 @@ func ids(events []got, patient string) (ids []string) {
 
 func always(status int) func(got) int { return func(got) int { return status } }
 
-// headerThen answers the first request as told, and lets the others through.
-func headerThen(asked *atomic.Int64, status int, retryAfter string) func(http.ResponseWriter, *http.Request) bool {
+// headerThen answers the first request with a status and Retry-After, and passes the others on.
+func headerThen(requests *atomic.Int64, status int, retryAfter string) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, _ *http.Request) bool {
-		if asked.Add(1) > 1 {
+		if requests.Add(1) > 1 {
 			return false
 		}
 		w.Header().Set("Retry-After", retryAfter)

@@ -22,42 +22,42 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// What went wrong with a request, in a word. The words of the network may hold the address.
+// Error codes of an attempt. The text of a network error is not stored, because it may contain the URL.
 const (
-	errAddress     = "address"     // it leads where no request may go
+	errAddress     = "address"     // the URL leads to a forbidden address
 	errTimeout     = "timeout"     // no answer in time
-	errCertificate = "certificate" // the receiver is not who it should be
-	errConnection  = "connection"  // no answer
-	errStatus      = "status"      // the answer says no
-	errUnreadable  = "unreadable"  // what is to be told, or the secret, cannot be opened
+	errCertificate = "certificate" // the receiver's certificate is not valid
+	errConnection  = "connection"  // no connection or no answer
+	errStatus      = "status"      // the receiver answered with a status other than 2xx
+	errUnreadable  = "unreadable"  // Vigil could not render the payload or open the secret
 )
 
-// Errors lists them.
+// Errors lists all error codes.
 var Errors = []string{errAddress, errTimeout, errCertificate, errConnection, errStatus, errUnreadable}
 
-// A receiver's own text is of no interest: so much of it is read, for so long, that its connection can be used again.
+// The body of an answer is read only up to these bounds, so that the connection can be reused.
 const (
 	mostDrained  = 4 << 10
 	longestDrain = time.Second
 )
 
-// answer is how a request ended.
+// attempt is the result of one request.
 type answer struct {
 	startedAt, endedAt time.Time
 	status             int    // 0 for none
-	problem            string // "" when it was taken
+	problem            string // "" when the receiver accepted it
 	pause              time.Duration
-	shown              bool // values left the house, or may have
+	shown              bool // values were sent, or may have been
 }
 
-// message is what is sent. Source: Standard Webhooks, "Payload structure".
+// message is the payload of a request. Source: Standard Webhooks, "Payload structure".
 type message struct {
 	Type      string `json:"type"`
 	Timestamp string `json:"timestamp"`
 	Data      data   `json:"data"`
 }
 
-// data names what an event is about, and shows it when that was asked for.
+// data identifies the resource of an event, and includes the resource itself if the webhook is configured so.
 type data struct {
 	Type      string           `json:"type"`
 	ID        any              `json:"id"`
@@ -65,13 +65,13 @@ type data struct {
 	Object    *json.RawMessage `json:"object,omitempty"`
 }
 
-// kindOf is the type of what an event is about, as the feed of changes calls it.
+// resourceType returns the resource type of an event, as the change feed names it.
 func kindOf(event string) string {
 	kind, _, _ := strings.Cut(event, ".")
 	return kind
 }
 
-// render writes what is sent of a delivery, as things are now.
+// render encodes the payload of a delivery from the current state of its resource.
 func (e *Engine) render(app core.App, w *collections.Webhook, d collections.WebhookDelivery) ([]byte, error) {
 	kind := kindOf(d.Event)
 	m := message{Type: d.Event, Timestamp: validate.FormatInstant(collections.ParseInstant(d.Occurred)), Data: data{Type: kind, ID: d.Record}}
@@ -87,7 +87,7 @@ func (e *Engine) render(app core.App, w *collections.Webhook, d collections.Webh
 		if err != nil {
 			return nil, fmt.Errorf("show %s: %w", kind, err)
 		}
-		encoded, err := json.Marshal(object) // null when it is not there any more
+		encoded, err := json.Marshal(object) // null if the resource was deleted
 		if err != nil {
 			return nil, fmt.Errorf("encode %s: %w", kind, err)
 		}
@@ -96,7 +96,7 @@ func (e *Engine) render(app core.App, w *collections.Webhook, d collections.Webh
 	return json.Marshal(m)
 }
 
-// send makes one attempt. It holds no transaction, and nothing it waits for belongs to the service.
+// send makes one attempt. It holds no transaction while it waits for the receiver.
 func (e *Engine) send(ctx context.Context, app core.App, w *collections.Webhook, d collections.WebhookDelivery) answer {
 	now := e.Clock()
 	a := answer{startedAt: now}
@@ -108,7 +108,7 @@ func (e *Engine) send(ctx context.Context, app core.App, w *collections.Webhook,
 		headers, err = signed(w, d.ID, body, now)
 	}
 	if err != nil {
-		e.Log.Warn("webhook not rendered", "webhook", w.Id, "event", d.Event, "error", err)
+		e.Log.Warn("webhook payload not rendered; the delivery is retried", "webhook", w.Id, "event", d.Event, "error", err)
 		a.problem, a.endedAt = errUnreadable, e.Clock()
 		return a
 	}
@@ -148,7 +148,7 @@ func (e *Engine) post(ctx context.Context, hangUp func(), url string, headers ma
 	return got.StatusCode, pauseOf(got.StatusCode, got.Header, e.Clock()), nil
 }
 
-// problemOf says in a word why there was no answer.
+// classifyError returns the error code of a request that got no answer.
 func problemOf(err error) string {
 	var (
 		timeout     net.Error

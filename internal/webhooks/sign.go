@@ -21,19 +21,20 @@ const (
 	secretSize   = 32 // between 24 and 64. Source: Standard Webhooks, "Signature scheme"
 )
 
-// bothSign is how long the secret before signs beside the new one.
+// secretOverlap is how long the previous secret signs beside the new one.
 const bothSign = 24 * time.Hour
 
 func newSecret() string {
 	key := make([]byte, secretSize)
-	rand.Read(key) // never fails, crypto/rand promises
+	rand.Read(key) // never fails, by the contract of crypto/rand
 	return secretPrefix + base64.StdEncoding.EncodeToString(key)
 }
 
-// errNoSecret keeps a request from being signed with nothing, which the library would do.
+// errNoSecret prevents signing with an empty key, which the library would accept.
 var errNoSecret = errors.New("a webhook has no secret")
 
-// signed are the headers of a request. Its id is the delivery's, in every attempt; its time is that of the attempt.
+// signatureHeaders returns the headers of a request. The id is that of the delivery, the same in every attempt; the timestamp is that of the
+// attempt.
 func signed(w *collections.Webhook, id string, body []byte, now time.Time) (map[string]string, error) {
 	signatures := []string{}
 	for _, secret := range []string{w.Secret(), w.PreviousSecret(now)} {
@@ -59,8 +60,8 @@ func signed(w *collections.Webhook, id string, body []byte, now time.Time) (map[
 	}, nil
 }
 
-// Format shows nothing of the secret.
+// Format prints a placeholder in place of the secret.
 func (Secret) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[webhook secret]") }
 
-// LogValue shows nothing of the secret.
+// LogValue logs a placeholder in place of the secret.
 func (Secret) LogValue() slog.Value { return slog.StringValue("[webhook secret]") }

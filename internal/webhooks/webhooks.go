@@ -1,7 +1,7 @@
-// Package webhooks tells others over HTTP what happens, signed as Standard Webhooks has it: what an administrator says of a receiver, which
-// changes it is told of, in which order, and what follows when it does not take them. It refuses to know what an object looks like, and it never
-// keeps up who makes a change: what is to be told is read from the changes that are committed already, and told by workers of its own, each
-// receiver by itself.
+// Package webhooks notifies receivers over HTTP of committed changes, signed as Standard Webhooks specifies. It manages the endpoints, selects the
+// events of each, and sends them in order per patient with retries.
+// The engine reads committed changes from the change feed and sends them from its own workers, one per endpoint, so it never delays the writer of a
+// change. It does not define how a resource is rendered.
 // Source: docs/decisions/webhooks.md, "Webhooks out".
 package webhooks
 
@@ -18,50 +18,50 @@ import (
 	"github.com/vigilhealth/vigil/internal/egress"
 )
 
-// Events are what a receiver may be told of.
+// Events lists the events to which a webhook can subscribe.
 var Events = []string{
 	"observation.created", "observation.withdrawn", "alert.raised", "alert.resolved", "escalation.opened", "escalation.updated", "escalation.resolved",
 	"patient.created", "patient.updated", "patient.archived", "device.status", "transmission.failed", "claim.updated",
 }
 
-// testEvent is what a test is called.
+// testEvent is the event type of a test.
 const testEvent = "webhook.test"
 
-// Views shows what an event is about as the API does.
+// Views renders resources as the API shows them.
 type Views interface {
-	// Object is the record as its endpoint shows it to somebody nobody knows; nil when it is not there, or not to be shown.
+	// Object returns the record as its endpoint renders it, without anything specific to a caller; nil if the record is missing or not visible.
 	Object(app core.App, kind, record string) (any, error)
 }
 
-// renderers bounds how many read the database at once: every reader beyond the few connections that are kept opens one of its own.
+// maxRenderers bounds concurrent rendering, because each reader beyond the pooled connections opens a database connection.
 const renderers = 4
 
-// Options of an engine.
+// Options configure an engine.
 type Options struct {
 	Views Views
-	// Outbound sends requests where they may go.
+	// Client sends requests to allowed addresses only.
 	Outbound *egress.Client
-	// Timeout bounds a request.
+	// Timeout bounds one request.
 	Timeout      time.Duration
 	Schedule     Schedule
 	DisableAfter time.Duration
-	// Agent is what the service calls itself.
+	// UserAgent is the value of the User-Agent header.
 	Agent string
-	// ReadingsPending tells that somebody waits for a reading to be stored, which goes first; nil is never.
+	// ReadingsPending reports whether readings wait to be stored; deliveries yield to them. Nil means never.
 	ReadingsWait func() bool
 	Clock        func() time.Time
 	Log          *slog.Logger
-	// Spread draws from [0, 1); nil means at random.
+	// Jitter returns a number in [0, 1); nil means a random one.
 	Spread func() float64
-	// Ended is told of each attempt, by what came of it: delivered, retried, failed; it may be nil and must not block.
+	// OnAttempt receives the outcome of each attempt: delivered, retried or failed. It may be nil and must not block.
 	Ended func(outcome string)
 }
 
-// Engine makes webhooks and serves them. It is safe for concurrent use.
+// Engine manages webhooks and delivers their events. It is safe for concurrent use.
 type Engine struct {
 	Options
-	async.Signal               // there may be something to tell
-	rendering    chan struct{} // held by those who read the database for what is sent
+	async.Signal               // wakes fan-out
+	rendering    chan struct{} // held while a payload is rendered from the database
 	endings      *async.Group[ending, string]
 
 	lock  sync.Mutex
@@ -69,7 +69,7 @@ type Engine struct {
 	ahead map[string]place
 }
 
-// place is how far a webhook was looked at, where nothing was found for it since its stored position, and when that was stored.
+// readPosition is how far fan-out has examined changes for a webhook beyond its stored position, and when it last stored that position.
 type place struct {
 	seq     int64
 	notedAt time.Time
@@ -85,7 +85,7 @@ func New(o Options) *Engine {
 	return e
 }
 
-// Secret is a webhook with its secret, which is shown once.
+// Secret is a webhook with its secret, which the API returns only once.
 type Secret struct {
 	Webhook *collections.Webhook
 	Secret  string

@@ -14,7 +14,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// What is told of is what was asked for, from then on, once, and it names things only.
+// A webhook receives the events it subscribes to, from its creation on, once each, with identifiers only.
 func TestWhatIsTold(t *testing.T) {
 	p := newPractice(t)
 	r := p.receiver(nil)
@@ -48,7 +48,7 @@ func TestWhatIsTold(t *testing.T) {
 	}
 }
 
-// Values are sent only where they were asked for, as the API shows them when they are sent; what is not there any more is null.
+// Values are sent only if the webhook includes them, as the API shows them at that time; a deleted resource is null.
 func TestValues(t *testing.T) {
 	p := newPractice(t)
 	r := p.receiver(nil)
@@ -64,11 +64,11 @@ func TestValues(t *testing.T) {
 	}
 	var traced []string
 	if err := p.app.DB().NewQuery(`SELECT patient FROM audit_log WHERE event = 'webhook.send'`).Column(&traced); err != nil || len(traced) != 2 || traced[0] != "p1" {
-		t.Errorf("that values left the house stands in the trail as %v, %v", traced, err)
+		t.Errorf("the audit trail records the disclosure as %v, %v", traced, err)
 	}
 }
 
-// A receiver that knows only the old secret understands what is sent for a day after a rotation; one that knows only the new one at once.
+// A receiver with only the old secret can verify requests for a day after a rotation; one with only the new secret can at once.
 func TestRotation(t *testing.T) {
 	p := newPractice(t)
 	r := p.receiver(nil)
@@ -84,7 +84,7 @@ func TestRotation(t *testing.T) {
 		}
 	}
 	if fmt.Sprintf("%v %+v %s", rotated, rotated, rotated) != strings.Repeat("[webhook secret] ", 2)+"[webhook secret]" {
-		t.Error("a secret prints")
+		t.Error("a secret is printed")
 	}
 	for i, secret := range []string{old, rotated.Secret} {
 		r.secrets = []string{secret}
@@ -102,7 +102,7 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// A patient's events come one after the other; one that is not taken holds up this patient at this receiver, and nobody else.
+// Events of a patient are sent in order. A failing event delays only that patient at that receiver.
 func TestOrder(t *testing.T) {
 	p := newPractice(t)
 	stuck := func(g got) int {
@@ -135,7 +135,7 @@ func TestOrder(t *testing.T) {
 		t.Error(diff)
 	}
 	if pending := p.count(hook, "pending"); pending != 3 {
-		t.Errorf("%d wait", pending)
+		t.Errorf("%d are pending", pending)
 	}
 	p.after(4 * time.Second)
 	if n := len(r.all); n != 10 {
@@ -151,11 +151,12 @@ func TestOrder(t *testing.T) {
 		ids[g.ID]++
 	}
 	if len(ids) != 12 {
-		t.Errorf("%d ids for 12 events: a retry has another", len(ids))
+		t.Errorf("%d ids for 12 events: a retry has a new id", len(ids))
 	}
 }
 
-// The waits between attempts are the schedule's; then it is given up, told, and the patient's next events go on. It can be sent again by hand.
+// After the last retry of the schedule the delivery becomes a dead letter, administrators are notified, and the patient's next events continue. An
+// administrator can requeue it.
 func TestGivenUp(t *testing.T) {
 	p := newPractice(t)
 	poison := func(g got) int {
@@ -183,11 +184,11 @@ func TestGivenUp(t *testing.T) {
 	if diff := cmp.Diff([]string{"p1-2"}, ids(r.taken, "")); diff != "" {
 		t.Error(diff)
 	}
-	if told := p.told(); len(told) != 1 || strings.Contains(told[0], r.URL) {
-		t.Errorf("administrators were told %q", told)
+	if notices := p.told(); len(notices) != 1 || strings.Contains(notices[0], r.URL) {
+		t.Errorf("notices to administrators: %q", notices)
 	}
 	p.goOn(48*time.Hour, time.Hour)
-	if n := len(r.all); n != 12 { // once more when the receiver had taken something again
+	if n := len(r.all); n != 12 { // one more request after the receiver accepted an event
 		t.Errorf("%d requests", n)
 	}
 	r.say(nil)
@@ -203,18 +204,18 @@ func TestGivenUp(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	if _, err := p.engine.Retry(p.app, p.log(hook)[1].ID, admin, p.clock()); err != nil {
-		t.Errorf("what was taken cannot be sent again: %v", err)
+		t.Errorf("a delivered event cannot be sent again: %v", err)
 	}
 	p.round()
 	if first, last := r.taken[0], r.taken[len(r.taken)-1]; first.ID != last.ID || len(r.taken) != 3 {
-		t.Errorf("sent again under another id: %v, %v", first, last)
+		t.Errorf("sent again under a different id: %v, %v", first, last)
 	}
 	if slices.Index(p.outcomes, "failed") < 0 {
-		t.Errorf("counted: %v", p.outcomes)
+		t.Errorf("outcomes: %v", p.outcomes)
 	}
 }
 
-// A receiver that is down for a day gets everything afterwards, in order, soon after it is back.
+// A receiver that is down for a day gets every event in order soon after it is back.
 func TestDownForADay(t *testing.T) {
 	p := newPractice(t)
 	r := p.receiver(always(503))
@@ -227,7 +228,7 @@ func TestDownForADay(t *testing.T) {
 		p.after(time.Hour)
 	}
 	if len(r.taken) != 0 || p.webhook(hook).FailingSince().IsZero() {
-		t.Fatalf("%d taken", len(r.taken))
+		t.Fatalf("%d accepted", len(r.taken))
 	}
 	r.say(nil)
 	p.reading("p4", 1)
@@ -247,12 +248,12 @@ func TestDownForADay(t *testing.T) {
 		}
 	}
 	if !p.webhook(hook).FailingSince().IsZero() || p.count(hook, "pending") != 0 || len(p.told()) != 0 {
-		t.Errorf("%d wait, told %v", p.count(hook, "pending"), p.told())
+		t.Errorf("%d are pending, notices %v", p.count(hook, "pending"), p.told())
 	}
 }
 
-// After five days without success it is switched off; switched on again it goes on where it stopped, with what was given up meanwhile and what
-// happened since.
+// After five days without success a webhook is disabled. Enabled again, it resumes with the dead letters of the outage and everything that happened
+// since.
 func TestFiveDays(t *testing.T) {
 	p := newPractice(t)
 	r := p.receiver(always(500))
@@ -267,10 +268,10 @@ func TestFiveDays(t *testing.T) {
 		t.Fatalf("after six days: active %v, %q", w.Active(), w.DisabledReason())
 	}
 	if p.count(hook, "failed") == 0 {
-		t.Fatal("nothing was given up: the test shows too little")
+		t.Fatal("there is no dead letter, so the test proves too little")
 	}
-	if told := p.told(); len(told) != 2 || !strings.Contains(told[1], "switched off") {
-		t.Errorf("administrators were told %q", told)
+	if notices := p.told(); len(notices) != 2 || !strings.Contains(notices[1], "switched off") {
+		t.Errorf("notices to administrators: %q", notices)
 	}
 	n := len(r.all)
 	for day := 6; day < 16; day++ {
@@ -278,7 +279,7 @@ func TestFiveDays(t *testing.T) {
 		p.goOn(24*time.Hour, 6*time.Hour)
 	}
 	if len(r.all) != n {
-		t.Errorf("%d requests to one that is switched off", len(r.all)-n)
+		t.Errorf("%d requests to a disabled webhook", len(r.all)-n)
 	}
 	r.say(nil)
 	p.change(hook, `{"active": true}`)
@@ -296,11 +297,11 @@ func TestFiveDays(t *testing.T) {
 		}
 	}
 	if w := p.webhook(hook); !w.Active() || w.DisabledReason() != "" || !w.FailingSince().IsZero() {
-		t.Errorf("switched on: %v %q %v", w.Active(), w.DisabledReason(), w.FailingSince())
+		t.Errorf("enabled: %v %q %v", w.Active(), w.DisabledReason(), w.FailingSince())
 	}
 }
 
-// A receiver that says it is gone is switched off at once.
+// A receiver that answers 410 is disabled at once.
 func TestGone(t *testing.T) {
 	p := newPractice(t)
 	r := p.receiver(always(410))
@@ -311,8 +312,8 @@ func TestGone(t *testing.T) {
 	if w := p.webhook(hook); w.Active() || w.DisabledReason() != collections.WebhookGone || len(r.all) != 1 {
 		t.Errorf("active %v, %q, after %d requests", w.Active(), w.DisabledReason(), len(r.all))
 	}
-	if told := p.told(); len(told) != 1 || !strings.Contains(told[0], "gone") {
-		t.Errorf("administrators were told %q", told)
+	if notices := p.told(); len(notices) != 1 || !strings.Contains(notices[0], "gone") {
+		t.Errorf("notices to administrators: %q", notices)
 	}
 	p.goOn(10*24*time.Hour, 12*time.Hour)
 	if len(r.all) != 1 {
@@ -326,7 +327,7 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// A receiver's wish to be left alone is respected within bounds.
+// A receiver's Retry-After is respected within bounds.
 func TestRetryAfter(t *testing.T) {
 	for _, tc := range []struct {
 		status int
@@ -347,30 +348,30 @@ func TestRetryAfter(t *testing.T) {
 		p := newPractice(t)
 		r := p.receiver(nil)
 		p.hook(r, "observation.created")
-		var asked atomic.Int64
-		r.before = headerThen(&asked, tc.status, tc.header)
+		var requests atomic.Int64
+		r.before = headerThen(&requests, tc.status, tc.header)
 		p.reading("p1", 1)
 		p.round()
-		p.reading("p2", 1) // nobody is let past while it wants to be left alone
+		p.reading("p2", 1) // other patients wait during the pause too
 		if tc.want > 5*time.Second {
 			p.after(tc.want - time.Second)
-			if asked.Load() != 1 {
-				t.Errorf("%d, %s: asked %d times before", tc.status, tc.header, asked.Load())
+			if requests.Load() != 1 {
+				t.Errorf("%d, %s: %d requests during the pause", tc.status, tc.header, requests.Load())
 			}
 			p.after(time.Second)
 		} else {
 			p.after(tc.want)
 		}
 		if len(r.taken) != 2 {
-			t.Errorf("%d, %s: %d taken after %s", tc.status, tc.header, len(r.taken), tc.want)
+			t.Errorf("%d, %s: %d accepted after %s", tc.status, tc.header, len(r.taken), tc.want)
 		}
 	}
 }
 
-// What the service itself cannot read is no fault of the receiver: it is tried again, and the webhook stays in use.
+// A payload that Vigil cannot render is retried and does not count against the receiver: the webhook stays enabled.
 func TestUnreadable(t *testing.T) {
 	p := newPractice(t)
-	p.views["observation p1-1"] = make(chan int) // what cannot be encoded
+	p.views["observation p1-1"] = make(chan int) // cannot be encoded
 	r := p.receiver(nil)
 	hook := p.hook(r, "observation.created", `"include_values": true`)
 	p.reading("p1", 1)
@@ -380,11 +381,11 @@ func TestUnreadable(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	if w := p.webhook(hook); !w.Active() || !w.FailingSince().IsZero() || len(r.taken) != 1 {
-		t.Errorf("active %v, failing since %v, %d taken", w.Active(), w.FailingSince(), len(r.taken))
+		t.Errorf("active %v, failing since %v, %d accepted", w.Active(), w.FailingSince(), len(r.taken))
 	}
 }
 
-// What was given up while a receiver took nothing follows when the webhook is switched on again, also after a test has shown that it is back.
+// Dead letters of an outage are sent once the webhook is enabled again, even if a test has succeeded before.
 func TestSwitchedOnAfterATest(t *testing.T) {
 	p := newPractice(t)
 	r := p.receiver(always(500))
@@ -394,7 +395,7 @@ func TestSwitchedOnAfterATest(t *testing.T) {
 	}
 	p.goOn(6*24*time.Hour, time.Hour)
 	if p.count(hook, "failed") != 1 || p.webhook(hook).Active() {
-		t.Fatalf("%d given up, active %v", p.count(hook, "failed"), p.webhook(hook).Active())
+		t.Fatalf("%d dead letters, active %v", p.count(hook, "failed"), p.webhook(hook).Active())
 	}
 	r.say(nil)
 	if d, err := p.engine.Test(t.Context(), p.app, hook, admin, p.clock()); err != nil || d.Status != "delivered" {
@@ -402,7 +403,7 @@ func TestSwitchedOnAfterATest(t *testing.T) {
 	}
 	p.round()
 	if len(r.taken) != 1 {
-		t.Errorf("%d taken by one that is switched off", len(r.taken))
+		t.Errorf("%d accepted by a disabled webhook", len(r.taken))
 	}
 	p.change(hook, `{"active": true}`)
 	p.round()

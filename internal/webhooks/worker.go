@@ -14,36 +14,37 @@ import (
 )
 
 const (
-	// look is how often the worker looks without being told to: what nobody wakes it for is told a second later. sweep is how often it tidies up.
+	// pollInterval is how often the engine looks for changes without a wake-up. sweepInterval is how often it removes deliveries of deleted
+	// webhooks.
 	look  = time.Second
 	sweep = 30 * time.Second
-	// gathering is how long changes are gathered while readings wait, so that looking at them costs less.
+	// gatherDelay is how long changes accumulate while readings wait, so that reading the feed costs less.
 	gathering = time.Second
-	// stopPatience bounds the wait for receivers' answers when the worker stops.
+	// stopTimeout bounds the wait for receivers' answers when the engine stops.
 	stopPatience = 5 * time.Second
-	// orphansAtOnce bounds what one transaction removes of what was for webhooks that are no more.
+	// orphanBatch bounds how many deliveries of deleted webhooks one transaction removes.
 	orphansAtOnce = 500
 )
 
-// Run tells receivers what is committed until ctx ends. Each has a lane of its own.
+// Run delivers committed changes until ctx ends, with one worker per endpoint.
 func (e *Engine) Run(ctx context.Context, app core.App) {
-	patience, giveUp := context.WithCancel(context.WithoutCancel(ctx))
-	defer giveUp()
-	context.AfterFunc(ctx, func() { time.AfterFunc(stopPatience, giveUp) })
-	var lanes sync.WaitGroup
-	defer lanes.Wait()
-	glance, tidy := time.NewTicker(look), time.NewTicker(sweep)
-	defer glance.Stop()
+	requestCtx, cancelRequests := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancelRequests()
+	context.AfterFunc(ctx, func() { time.AfterFunc(stopPatience, cancelRequests) })
+	var workers sync.WaitGroup
+	defer workers.Wait()
+	poll, tidy := time.NewTicker(look), time.NewTicker(sweep)
+	defer poll.Stop()
 	defer tidy.Stop()
 	for e.Wake(); ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-e.Signal:
-		case <-glance.C:
+		case <-poll.C:
 		case <-tidy.C:
 			if err := removeOrphans(ctx, app); err != nil && ctx.Err() == nil {
-				e.Log.Error("deliveries of removed webhooks not removed", slog.Any("error", err))
+				e.Log.Error("deliveries of deleted webhooks not removed; the next sweep retries", slog.Any("error", err))
 			}
 		}
 		if e.yields() && !async.Pause(ctx, gathering) {
@@ -51,19 +52,19 @@ func (e *Engine) Run(ctx context.Context, app core.App) {
 		}
 		found, err := e.fanOut(ctx, app)
 		if err == nil {
-			err = e.open(ctx, patience, app, &lanes, found)
+			err = e.open(ctx, requestCtx, app, &workers, found)
 		}
 		if err != nil && ctx.Err() == nil {
-			e.Log.Error("webhooks not told", slog.Any("error", err)) // the sweep tries again
+			e.Log.Error("webhook deliveries not queued; the next poll retries", slog.Any("error", err))
 		}
 	}
 }
 
-// yields: somebody waits for a reading to be stored, which goes first.
+// shouldYield reports whether readings wait to be stored.
 func (e *Engine) yields() bool { return e.ReadingsWait != nil && e.ReadingsWait() }
 
-// open gives every webhook in use a lane, and wakes those for which something was found.
-func (e *Engine) open(ctx, patience context.Context, app core.App, running *sync.WaitGroup, found map[string]bool) error {
+// startWorkers starts a worker for every active webhook that has none, and wakes the workers of those with new deliveries.
+func (e *Engine) open(ctx, requestCtx context.Context, app core.App, running *sync.WaitGroup, found map[string]bool) error {
 	rows, err := collections.ActiveWebhooks(app)
 	if err != nil {
 		return err
@@ -81,19 +82,19 @@ func (e *Engine) open(ctx, patience context.Context, app core.App, running *sync
 		l = e.newLane(row.ID)
 		e.lanes[row.ID] = l
 		running.Go(func() {
-			l.run(ctx, patience, app)
+			l.run(ctx, requestCtx, app)
 			e.lock.Lock()
 			delete(e.lanes, l.id)
 			e.lock.Unlock()
 			if ctx.Err() == nil {
-				e.Wake() // it may have been put to use again while its last requests ended
+				e.Wake() // the webhook may have been enabled again while its last requests ended
 			}
 		})
 	}
 	return nil
 }
 
-// Changed tells the worker that an administrator has changed a webhook.
+// EndpointChanged wakes the workers after a webhook was changed.
 func (e *Engine) Changed(id string) {
 	e.lock.Lock()
 	l := e.lanes[id]
@@ -104,7 +105,7 @@ func (e *Engine) Changed(id string) {
 	e.Wake()
 }
 
-// Round does all that is to be done at this time by the clock, and returns when nothing is under way: what Run does, once.
+// RunOnce queues and sends everything that is due now and waits for it.
 func (e *Engine) Round(ctx context.Context, app core.App) error {
 	if _, err := e.fanOut(ctx, app); err != nil {
 		return err
@@ -122,7 +123,7 @@ func (e *Engine) Round(ctx context.Context, app core.App) error {
 	return errors.Join(append(errs, removeOrphans(ctx, app))...)
 }
 
-// empty sends what is due until nothing is.
+// drain sends due deliveries until none is left.
 func (l *lane) empty(ctx context.Context, app core.App) error {
 	defer l.group.Wait()
 	for {
@@ -140,7 +141,7 @@ func (l *lane) empty(ctx context.Context, app core.App) error {
 	}
 }
 
-// removeOrphans removes what was for webhooks that are no more, in small transactions.
+// removeOrphans removes deliveries of deleted webhooks in small transactions.
 func removeOrphans(ctx context.Context, app core.App) error {
 	for {
 		if err := ctx.Err(); err != nil {

@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// names are all metrics there can be, seen or not, as queries may call them.
+// names returns all metrics that can exist, as queries may name them.
 func names() map[string]bool {
 	descs := make(chan *prometheus.Desc)
 	go func() {
@@ -41,7 +41,7 @@ func checkExpression(t *testing.T, known map[string]bool, where, expression stri
 	used = named.FindAllString(expression, -1)
 	for _, name := range used {
 		if !known[name] {
-			t.Errorf("%s asks for %s, which there is not", where, name)
+			t.Errorf("%s queries %s, which does not exist", where, name)
 		}
 	}
 	if strings.Count(expression, "(") != strings.Count(expression, ")") {
@@ -50,8 +50,8 @@ func checkExpression(t *testing.T, known map[string]bool, where, expression stri
 	return used
 }
 
-// What the alert rules and the dashboard ask for exists, and the dashboard shows everything of ours.
-// The expressions themselves are parsed by Prometheus' own parser in deploy/check, a module of its own.
+// Alert rules and the dashboard query only metrics that exist, and the dashboard shows all of Vigil's. Prometheus' own parser checks the expressions
+// in deploy/check, a module of its own.
 func TestRulesAndDashboardKnowTheMetrics(t *testing.T) {
 	known := names()
 	raw, err := os.ReadFile("../../deploy/prometheus/vigil.rules.yml")
@@ -75,7 +75,7 @@ func TestRulesAndDashboardKnowTheMetrics(t *testing.T) {
 		for _, rule := range group.Rules {
 			checkExpression(t, known, rule.Alert, rule.Expr)
 			if seen[rule.Alert] || rule.Annotations["summary"] == "" || !slices.Contains([]string{"page", "ticket"}, rule.Labels["severity"]) {
-				t.Errorf("%s is there twice, or has no summary or severity", rule.Alert)
+				t.Errorf("%s is a duplicate, or has no summary or severity", rule.Alert)
 			}
 			seen[rule.Alert] = true
 		}

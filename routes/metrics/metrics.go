@@ -1,7 +1,7 @@
-// Package metrics counts for those who run the service: how long a reading takes to be stored, to raise its alert and to reach the EMR, what
-// waits, what was refused, how jobs, pushes and requests end. The engines do not know it; they tell what happened through plain functions, and
-// what is in the database anyway is read when somebody asks. No label holds anything about a patient: routes are templates, reasons and states
-// are words of ours.
+// Package metrics exports Prometheus metrics for operators: the latencies of storing a reading, raising its alert and delivering it to the EMR;
+// queue depths; rejections; and the outcomes of jobs, pushes and requests.
+// The engines do not depend on it: they report events through plain functions, and the database is read at each scrape. No label holds patient data:
+// routes are templates, and reasons and states are constants.
 package metrics
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/ratelimit"
 )
 
-// Metrics are the service's own, in a registry of their own.
+// Metrics are the service's metrics, in a registry of their own.
 type Metrics struct {
 	registry *prometheus.Registry
 
@@ -50,13 +50,13 @@ type Metrics struct {
 	requestTime *prometheus.HistogramVec
 }
 
-// The buckets, in seconds: what happens inside the process, and what waits for others.
+// Histogram buckets in seconds, for work inside the process and for work that depends on other systems.
 var (
 	quick = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 	slow  = []float64{.1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 6 * 3600, 24 * 3600}
 )
 
-// New returns metrics that count from nothing.
+// New returns metrics with all counters at zero.
 func New(version string) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry()}
 	m.storage = histograms(m, "vigil_reading_storage_seconds", "Time from receipt of a reading to its storage.", quick, "source")
@@ -64,22 +64,22 @@ func New(version string) *Metrics {
 	m.raising = histogram(m, "vigil_alert_raising_seconds", "Time from storage of a reading until its alert is durable.", quick)
 	m.alerts = counters(m, "vigil_alerts_raised_total", "Alerts that readings raised.", "level", "type")
 	m.delivery = histogram(m, "vigil_delivery_seconds", "Time from storage of a reading until the EMR had it.", slow)
-	m.delivered = counters(m, "vigil_deliveries_total", "Deliveries to the EMR that ended: transmitted or failed.", "outcome")
-	m.rejected = counters(m, "vigil_rejections_total", "Readings and gateway events refused or put into quarantine.", "reason")
-	m.pushes = counters(m, "vigil_pushes_total", "Pushes whose attempt ended, by state.", "status")
-	m.webhooks = counters(m, "vigil_webhook_attempts_total", "Requests to the receivers of webhooks that ended: delivered, retried or failed.", "outcome")
-	// The label is not "job": that one is Prometheus' own, for what is scraped.
+	m.delivered = counters(m, "vigil_deliveries_total", "Finished deliveries to the EMR: transmitted or failed.", "outcome")
+	m.rejected = counters(m, "vigil_rejections_total", "Readings and gateway events rejected or quarantined.", "reason")
+	m.pushes = counters(m, "vigil_pushes_total", "Finished push attempts, by state.", "status")
+	m.webhooks = counters(m, "vigil_webhook_attempts_total", "Finished requests to webhook receivers: delivered, retried or failed.", "outcome")
+	// The label is not "job", which Prometheus sets to the scrape job.
 	m.jobRuns = counters(m, "vigil_job_runs_total", "Runs of scheduled jobs: succeeded or failed.", "name", "status")
 	m.jobTime = histograms(m, "vigil_job_duration_seconds", "Duration of runs of scheduled jobs.", slow, "name")
 	m.jobSuccess = register(m, prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "vigil_job_last_success_timestamp_seconds", Help: "When the last run of a job that succeeded began; kept over restarts.",
+		Name: "vigil_job_last_success_timestamp_seconds", Help: "Start of the last successful run of a job; survives restarts.",
 	}, []string{"name"}))
 	m.requests = counters(m, "vigil_http_requests_total", "Requests answered.", "method", "route", "status")
 	m.requestTime = histograms(m, "vigil_http_request_duration_seconds", "Time to answer a request.", quick, "route")
 	register(m, prometheus.NewCounterFunc(prometheus.CounterOpts{
-		Name: "vigil_unreadable_values_total", Help: "Openings of stored values that failed: with none of the keys, or because the value was changed.",
+		Name: "vigil_unreadable_values_total", Help: "Stored values that could not be decrypted: no key fits, or the value was changed.",
 	}, func() float64 { return float64(collections.UnreadableValues()) }))
-	build := register(m, prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "vigil_build_info", Help: "Always 1; the label says what runs."}, []string{"version"}))
+	build := register(m, prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "vigil_build_info", Help: "Always 1; the label is the running version."}, []string{"version"}))
 	build.WithLabelValues(version).Set(1)
 	m.beginWithNothing()
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -103,21 +103,21 @@ func histograms(m *Metrics, name, help string, buckets []float64, labels ...stri
 	return register(m, prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels))
 }
 
-// Handler serves the metrics; what cannot be read is logged and left out.
+// Handler serves the metrics. Metrics that cannot be read are logged and omitted.
 func (m *Metrics) Handler(log *slog.Logger) http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		ErrorHandling: promhttp.ContinueOnError, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	})
 }
 
-// Gather reads everything at once, as a scrape does.
+// Gather returns all metrics, as a scrape does.
 func (m *Metrics) Gather() prometheus.Gatherer { return m.registry }
 
-// Stored counts what a commit stored anew.
+// CountStored counts the readings and alerts that a commit stored.
 func (m *Metrics) Stored(outcomes []ingest.Outcome, now time.Time) {
 	for _, outcome := range outcomes {
 		o := outcome.Observation
-		if !outcome.Merged { // it was counted when it came
+		if !outcome.Merged { // a merged reading was counted with its first part
 			m.storage.WithLabelValues(string(o.Source)).Observe(o.ProcessingMS / 1000)
 			m.readings.WithLabelValues(string(o.Reading.Kind), string(o.Source)).Inc()
 		}
@@ -128,7 +128,7 @@ func (m *Metrics) Stored(outcomes []ingest.Outcome, now time.Time) {
 	}
 }
 
-// Delivered counts a delivery that ended.
+// CountDelivery counts a finished delivery to the EMR.
 func (m *Metrics) Delivered(s emr.Result, now time.Time) {
 	if s.Failed() {
 		m.delivered.WithLabelValues("failed").Inc()
@@ -140,16 +140,16 @@ func (m *Metrics) Delivered(s emr.Result, now time.Time) {
 	}
 }
 
-// Rejected counts a reading or gateway event that was refused or put into quarantine, by error code or reason.
+// CountRejection counts a reading or gateway event that was rejected or quarantined, by error code or reason.
 func (m *Metrics) Rejected(reason string) { m.rejected.WithLabelValues(reason).Inc() }
 
-// Pushed counts an attempt at a push that ended, by its state.
+// CountPush counts a finished push attempt by its state.
 func (m *Metrics) Pushed(status string) { m.pushes.WithLabelValues(status).Inc() }
 
-// Told counts a request to the receiver of a webhook that ended, by what came of it.
+// CountWebhookAttempt counts a finished request to a webhook receiver by its outcome.
 func (m *Metrics) Told(outcome string) { m.webhooks.WithLabelValues(outcome).Inc() }
 
-// Ran counts a run of a job.
+// CountJobRun counts a run of a job.
 func (m *Metrics) Ran(job string, succeeded bool, began time.Time, took time.Duration) {
 	status := "failed"
 	if succeeded {
@@ -160,7 +160,7 @@ func (m *Metrics) Ran(job string, succeeded bool, began time.Time, took time.Dur
 	m.jobTime.WithLabelValues(job).Observe(took.Seconds())
 }
 
-// Answered counts a request by the template of its route.
+// CountRequest counts a request by its route template.
 func (m *Metrics) Answered(method, route string, status int, took time.Duration) {
 	route = cmp.Or(route, "none")
 	m.requests.WithLabelValues(method, route, strconv.Itoa(status)).Inc()
@@ -169,52 +169,52 @@ func (m *Metrics) Answered(method, route string, status int, took time.Duration)
 
 func seconds(at time.Time) float64 { return float64(at.UnixMicro()) / 1e6 }
 
-// Sources is what is asked at each scrape.
+// Sources are read at each scrape.
 type Sources struct {
 	App   core.App
 	Clock func() time.Time
-	// Waiting is how many readings wait for the writer.
+	// Waiting returns how many readings wait for the writer.
 	Waiting func() int
 	Health  func() dashboard.Report
-	// Outage says since when the EMR is down; it may be nil.
+	// Outage returns whether the EMR is down, and since when; it may be nil.
 	Outage func() (since time.Time, down bool)
-	// Connections are the service's; it may be nil.
+	// Connections returns the counts of the service's connections; it may be nil.
 	Connections func() ratelimit.ConnCounts
-	// DiskFree is what the data folder's disk can still take, in bytes; ok is false where nobody says. It may be nil.
+	// DiskFree returns the free bytes on the disk of the data folder; ok is false if they are unknown. It may be nil.
 	DiskFree func() (bytes uint64, ok bool)
-	// CertificateEnds is until when the certificate that is served is valid; zero without one. It may be nil.
+	// CertificateEnds returns the expiry of the TLS certificate; zero without one. It may be nil.
 	CertificateEnds func() time.Time
-	// Exported says when everything last left for a warehouse, zero for never; known is false where nothing is to leave. It may be nil.
+	// Exported returns the last successful warehouse export, zero for never; known is false if no export is configured. It may be nil.
 	Exported func() (at time.Time, known bool, err error)
 	Log      *slog.Logger
 }
 
-// state reads what the database and the engines know anyway, when somebody asks.
+// sourceCollector reads the state of the database and the engines at each scrape.
 type state struct{ Sources }
 
 var (
-	depth  = describe("vigil_queue_depth", "What waits, by queue.", "queue")
-	oldest = describe("vigil_queue_oldest_age_seconds", "Age of what waits longest, by queue; 0 when nothing does.", "queue")
-	health = describe("vigil_service_health", "1 healthy, 0.5 degraded, 0 down, as the health endpoint says.", "service")
-	outage = describe("vigil_emr_outage_seconds", "Age of the outage of the EMR; 0 while it takes deliveries.")
-	unseen = describe("vigil_alerts_unacknowledged", "Alerts that nobody has acknowledged, by level.", "level")
-	gaveUp = describe("vigil_transmissions_given_up", "Deliveries to the EMR that are not tried again by themselves, of all days.")
-	untold = describe("vigil_webhook_deliveries_failed", "Events that a webhook's receiver did not take and that are not tried again by themselves, as long as they are kept.")
-	muted  = describe("vigil_webhooks_switched_off", "Webhooks that the service has switched off.")
-	deaf   = describe("vigil_webhooks_failing", "Webhooks in use whose receiver took nothing the last time.")
+	depth  = describe("vigil_queue_depth", "Queued items, by queue.", "queue")
+	oldest = describe("vigil_queue_oldest_age_seconds", "Age of the oldest queued item, by queue; 0 if the queue is empty.", "queue")
+	health = describe("vigil_service_health", "1 healthy, 0.5 degraded, 0 down, as the health endpoint reports.", "service")
+	outage = describe("vigil_emr_outage_seconds", "Age of the outage of the EMR; 0 while it accepts deliveries.")
+	unseen = describe("vigil_alerts_unacknowledged", "Unacknowledged alerts, by level.", "level")
+	gaveUp = describe("vigil_transmissions_given_up", "Dead letters: deliveries to the EMR without an automatic retry, of all days.")
+	untold = describe("vigil_webhook_deliveries_failed", "Dead letters of webhooks: stored events that a receiver did not accept, without an automatic retry.")
+	muted  = describe("vigil_webhooks_switched_off", "Webhooks that the service has disabled.")
+	deaf   = describe("vigil_webhooks_failing", "Active webhooks with a failed last attempt.")
 	open   = describe("vigil_connections_open", "Open connections.")
 	silent = describe("vigil_connections_waiting", "Open connections that wait for their clients.")
 	turned = describe("vigil_connections_refused_total", "Connections, and requests over HTTP/2, refused because too many were open.")
-	cut    = describe("vigil_connections_cut_total", "Connections cut to make room for others.")
-	waits  = describe("vigil_database_writer_waits_total", "Times that somebody waited for the database's one writer.")
-	waited = describe("vigil_database_writer_wait_seconds_total", "Time spent waiting for the database's one writer.")
+	cut    = describe("vigil_connections_cut_total", "Connections closed to make room for others.")
+	waits  = describe("vigil_database_writer_waits_total", "Waits for the database's single writer connection.")
+	waited = describe("vigil_database_writer_wait_seconds_total", "Time spent waiting for the database's single writer connection.")
 )
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, labels, nil)
 }
 
-// Watch adds what is read at each scrape, and what is known of earlier job runs.
+// Watch registers the sources, and restores the last successful run of each job.
 func (m *Metrics) Watch(s Sources) error {
 	runs, err := collections.LastSuccesses(s.App)
 	if err != nil {
@@ -238,7 +238,7 @@ func (s state) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements [prometheus.Collector]. What cannot be read is left out, and logged.
+// Collect implements [prometheus.Collector]. Values that cannot be read are logged and omitted.
 func (s state) Collect(out chan<- prometheus.Metric) {
 	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
@@ -247,7 +247,7 @@ func (s state) Collect(out chan<- prometheus.Metric) {
 	for _, q := range collections.Queues {
 		waiting, since, err := q.Depth(s.App)
 		if err != nil {
-			s.Log.Warn("queue not measured", slog.String("queue", q.Name), slog.Any("error", err))
+			s.Log.Warn("queue depth not read", slog.String("queue", q.Name), slog.Any("error", err))
 			continue
 		}
 		gauge(depth, float64(waiting), q.Name)
@@ -258,10 +258,10 @@ func (s state) Collect(out chan<- prometheus.Metric) {
 		gauge(oldest, age, q.Name)
 	}
 	s.collectAlerts(gauge)
-	if givenUp, err := collections.CountDeadLetters(s.App); err != nil {
-		s.Log.Warn("deliveries given up not counted", slog.Any("error", err))
+	if deadLettered, err := collections.CountDeadLetters(s.App); err != nil {
+		s.Log.Warn("dead letters not counted", slog.Any("error", err))
 	} else {
-		gauge(gaveUp, float64(givenUp))
+		gauge(gaveUp, float64(deadLettered))
 	}
 	s.collectWebhooks(gauge)
 	s.collectUpkeep(gauge)
@@ -317,7 +317,7 @@ func (s state) collectAlerts(gauge func(*prometheus.Desc, float64, ...string)) {
 	}
 }
 
-// writerStats are those of the connection through which everything is written: whoever waits for it waits for the writer.
+// writerStats returns the statistics of the single connection that writes; a wait for it is a wait for the writer.
 func writerStats(app core.App) (sql.DBStats, bool) {
 	db, ok := app.NonconcurrentDB().(*dbx.DB)
 	if !ok || db.DB() == nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The runbook of refused readings says of each reason what to do, under the name that the metric gives it.
+// The runbook VigilReadingsRefused covers exactly the rejection reasons of the metric.
 func TestRunbookKnowsTheReasons(t *testing.T) {
 	text, err := os.ReadFile("../../docs/runbooks.md")
 	if err != nil {

@@ -16,20 +16,20 @@ import (
 )
 
 var (
-	diskFree  = describe("vigil_disk_free_bytes", "What the disk of the data folder can still take.")
-	logSize   = describe("vigil_database_log_bytes", "The size of the database's write-ahead log, which grows while somebody reads for long.")
-	takenAt   = describe("vigil_backup_last_success_timestamp_seconds", "When the last backup was taken, by the job or by command; 0 when never.")
-	provenAt  = describe("vigil_backup_last_verified_timestamp_seconds", "When a backup was last proven to be good, by the job or by command; 0 when never.")
-	shippedAt = describe("vigil_warehouse_last_success_timestamp_seconds", "When the last export for a warehouse began that wrote everything, by the job or by command; 0 when never. Absent when nothing is exported.")
-	certEnds  = describe("vigil_certificate_not_after_timestamp_seconds", "Until when the TLS certificate that the service presents is valid; 0 when it presents none.")
+	diskFree  = describe("vigil_disk_free_bytes", "Free bytes on the disk of the data folder.")
+	logSize   = describe("vigil_database_log_bytes", "Size of the database's write-ahead log, which grows during long reads.")
+	takenAt   = describe("vigil_backup_last_success_timestamp_seconds", "Time of the last backup, by the job or by command; 0 for never.")
+	provenAt  = describe("vigil_backup_last_verified_timestamp_seconds", "Time of the last successful verification of a backup, by the job or by command; 0 for never.")
+	shippedAt = describe("vigil_warehouse_last_success_timestamp_seconds", "Start of the last complete warehouse export, by the job or by command; 0 for never. Absent if no export is configured.")
+	certEnds  = describe("vigil_certificate_not_after_timestamp_seconds", "Expiry of the TLS certificate that the service presents; 0 without one.")
 )
 
-// collectUpkeep tells of disk, backups and certificate. Each is there from the start, 0 for what there is not or never was: the absence of a
-// backup must be as visible as its age.
+// collectMaintenance collects disk, backup and certificate metrics. Backup times are present from the start, 0 for never, so that a missing backup
+// is as visible as an old one.
 func (s state) collectUpkeep(gauge func(*prometheus.Desc, float64, ...string)) {
 	taken, proven, err := collections.BackupTimes(s.App)
 	if err != nil {
-		s.Log.Warn("backups not looked up", slog.Any("error", err))
+		s.Log.Warn("backup times not read", slog.Any("error", err))
 	} else {
 		gauge(takenAt, secondsOrZero(taken))
 		gauge(provenAt, secondsOrZero(proven))
@@ -37,8 +37,8 @@ func (s state) collectUpkeep(gauge func(*prometheus.Desc, float64, ...string)) {
 	if s.Exported != nil {
 		at, known, err := s.Exported()
 		if err != nil {
-			s.Log.Warn("exports for a warehouse not looked up", slog.Any("error", err))
-		} else if known { // where nothing is to leave, nothing is late
+			s.Log.Warn("warehouse exports not read", slog.Any("error", err))
+		} else if known { // without a configured export nothing can be late
 			gauge(shippedAt, secondsOrZero(at))
 		}
 	}
@@ -65,7 +65,7 @@ func secondsOrZero(at time.Time) float64 {
 	return seconds(at)
 }
 
-// Jobs makes the counters of jobs begin at 0 for each of the names: the first failure of a job is an increase, too.
+// InitJobs sets the counters of these jobs to 0, so that the first failure of a job is an increase.
 func (m *Metrics) Jobs(names []string) {
 	for _, name := range names {
 		m.jobRuns.WithLabelValues(name, "succeeded")
@@ -73,14 +73,14 @@ func (m *Metrics) Jobs(names []string) {
 	}
 }
 
-// refusals are the reasons of which operators want to hear the first time.
+// rejectionReasons start at 0, so that the first rejection for one of these reasons is an increase.
 var refusals = []string{
 	"invalid_signature", "invalid_secret", "source_not_allowed", "stale_timestamp", "webhook_not_configured", "validation_error", "service_unavailable", ingest.ReasonUnknownPatient,
 	ingest.ReasonPatientMismatch, ingest.ReasonPatientInactive, ingest.ReasonUnsupportedType, ingest.ReasonConflict, ingest.ReasonDeviceMismatch,
 	ingest.ReasonBeforeBirth,
 }
 
-// beginWithNothing makes counters begin at 0 for every label that can be said beforehand.
+// initCounters sets counters to 0 for all labels that are known in advance.
 func (m *Metrics) beginWithNothing() {
 	for _, kind := range vitals.KindNames {
 		for _, source := range []vitals.Source{vitals.SourceGateway, vitals.SourceAPI, vitals.SourcePortal} {
